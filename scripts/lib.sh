@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+# Shared by the scripts: where things are, and how they speak.  Sourced.
+
+GL_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Kernel builds take minutes and do not depend on the tree: keep them outside.
+GL_CACHE=${GREENLANE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/greenlane}
+GL_JOBS=${GREENLANE_JOBS:-$(nproc)}
+
+say() { printf '%s\n' "$*" >&2; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
+
+# run_logged LOG CMD...: a command whose output matters only when it fails
+run_logged() {
+	local log=$1
+
+	shift
+	"$@" >"$log" 2>&1 && return
+	tail -n 30 "$log" >&2
+	die "failed: $* (whole output: $log)"
+}
+
+# What the modules are built from, relative to the tree.
+GL_SOURCES=(Kbuild net include tools/testing/kunit tools/testing/bench)
+
+# sources_in DIR: its source files that belong to the tree
+sources_in() {
+	(cd "$1" && find "${GL_SOURCES[@]}" -type f \
+		\( -name '*.[chS]' -o -name 'Kbuild' -o -name 'Makefile' \) \
+		! -name '*.mod.c' ! -name '.*' -printf '%p\n' 2>/dev/null | sort)
+}
+
+# follow_tree DIR: make DIR's sources the tree's.  Contents decide, and a copy
+# is as new as the copying, so that make misses nothing and redoes nothing.
+follow_tree() {
+	local dir=$1
+
+	comm -13 <(sources_in "$GL_TOP") <(sources_in "$dir") |
+		while read -r f; do
+			# Its objects too, or a rule still finds them.
+			rm -f "$dir/$f" "$dir/${f%.c}.o" "$dir/${f%.c}.ko"
+		done
+	sources_in "$GL_TOP" | while read -r f; do
+		cmp -s "$GL_TOP/$f" "$dir/$f" && continue
+		mkdir -p "$(dirname "$dir/$f")"
+		cp "$GL_TOP/$f" "$dir/$f"
+	done
+}
+
+# build_modules DIR KDIR ARGS...: warnings are shown, the rest only on failure
+build_modules() {
+	local dir=$1 kdir=$2 log=$1/build.log
+
+	shift 2
+	if ! make -C "$kdir" M="$dir" "$@" -j"$GL_JOBS" modules >"$log" 2>&1; then
+		grep -vE '^ +(CC|LD|AR|MODPOST)|^make' "$log" | tail -n 60 >&2
+		die "the modules do not build (whole output: $log)"
+	fi
+	grep -E -A5 'warning:|^WARNING' "$log" >&2 || true
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The guest's init: scripts/guest starts a User-Mode Linux kernel with this as
+ * process 1.  It makes the host's file system a place where nothing can go
+ * wrong, runs one command, reports how that went and turns the guest off.
+ *
+ *	host's root, read only (hostfs) --+
+ *	                                  +--> overlay: the guest's /
+ *	tmpfs, thrown away ---------------+
+ *	GL_OUT on the host (hostfs) -----------> the same path, writable
+ *
+ * It is a C program because starting a program in a guest costs tens of
+ * milliseconds, and a shell would start dozens.
+ *
+ * Whoever starts the guest leaves in the directory GLRUN (an environment
+ * variable from the kernel's command line): "argv", "env" and "cwd", each with
+ * NUL after every string.  It gets back "status", one "key value" a line.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STAGE "/tmp"		/* where the new root is put together */
+#define KMEMLEAK "/sys/kernel/debug/kmemleak"
+
+static const char *run_dir;
+
+static void power_off(void)
+{
+	sync();
+	reboot(RB_POWER_OFF);
+	_exit(1);
+}
+
+/* A message for the kernel log, which is the one thing that always works. */
+static void complain(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	FILE *log;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log = fopen("/dev/kmsg", "w");
+	fprintf(log ? log : stdout, "greenlane-init: %s\n", text);
+	if (log)
+		fclose(log);
+}
+
+static void must(int err, const char *what)
+{
+	if (err >= 0)
+		return;
+	complain("%s: %s", what, strerror(errno));
+	power_off();
+}
+
+static void fs(const char *type, const char *dir, const char *data)
+{
+	mkdir(dir, 0755);
+	if (mount(type, dir, type, 0, data))
+		complain("mount %s on %s: %s", type, dir, strerror(errno));
+}
+
+/* Read a file of NUL-terminated strings into an array that ends with NULL. */
+static char **strings_of(const char *name)
+{
+	size_t len = 0, room = 4096, n = 0, i;
+	char path[4096], *text, **list;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", run_dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	must(fd, path);
+	text = malloc(room);
+	while ((got = read(fd, text + len, room - len)) > 0) {
+		len += got;
+		if (len == room)
+			text = realloc(text, room *= 2);
+	}
+	close(fd);
+	for (i = 0; i < len; i++)
+		n += !text[i];
+	list = calloc(n + 1, sizeof(*list));
+	for (i = 0, n = 0; i < len; i += strlen(text + i) + 1)
+		list[n++] = text + i;
+	return list;
+}
+
+/* The overlay becomes /, the old root goes away. */
+static void enter_new_root(void)
+{
+	must(mount("tmpfs", STAGE, "tmpfs", 0, "mode=755"), "tmpfs");
+	must(mkdir(STAGE "/upper", 0755), "upper");
+	must(mkdir(STAGE "/work", 0755), "work");
+	must(mkdir(STAGE "/root", 0755), "root");
+	must(mount("overlay", STAGE "/root", "overlay", 0,
+		   "lowerdir=/,upperdir=" STAGE "/upper,workdir=" STAGE "/work"),
+	     "overlay");
+	must(chdir(STAGE "/root"), "chdir");
+	mkdir("mnt", 0755);
+	must(syscall(SYS_pivot_root, ".", "mnt"), "pivot_root");
+	must(chdir("/"), "chdir /");
+	must(umount2("/mnt", MNT_DETACH), "umount");
+}
+
+static void mount_all(void)
+{
+	fs("proc", "/proc", NULL);
+	fs("sysfs", "/sys", NULL);
+	fs("devtmpfs", "/dev", NULL);
+	fs("devpts", "/dev/pts", "ptmxmode=666");
+	fs("tmpfs", "/dev/shm", NULL);
+	fs("tmpfs", "/run", "mode=755");
+	fs("debugfs", "/sys/kernel/debug", NULL);
+	mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
+	mount("cgroup2", "/sys/fs/cgroup", "cgroup2", 0, NULL);
+	mkdir("/run/netns", 0755);
+	symlink("/proc/self/fd", "/dev/fd");
+	symlink("/proc/self/fd/0", "/dev/stdin");
+	symlink("/proc/self/fd/1", "/dev/stdout");
+	symlink("/proc/self/fd/2", "/dev/stderr");
+}
+
+static void loopback_up(void)
+{
+	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr))
+		complain("lo: %s", strerror(errno));
+	close(fd);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, text, strlen(text)) < 0)
+		complain("%s: %s", path, strerror(errno));
+	close(fd);
+}
+
+/* A console that passes bytes on as they are. */
+static int raw_console(const char *path)
+{
+	struct termios t;
+	int fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	must(fd, path);
+	tcgetattr(fd, &t);
+	cfmakeraw(&t);
+	tcsetattr(fd, TCSANOW, &t);
+	return fd;
+}
+
+static int run(char **argv, int out, int err)
+{
+	int status, null;
+	pid_t child, pid;
+
+	child = fork();
+	must(child, "fork");
+	if (!child) {
+		setsid();
+		null = open("/dev/null", O_RDONLY);
+		dup2(null, 0);
+		dup2(out, 1);
+		dup2(err, 2);
+		execvp(argv[0], argv);
+		dprintf(2, "%s: %s\n", argv[0], strerror(errno));
+		_exit(errno == ENOENT ? 127 : 126);
+	}
+	do {
+		pid = waitpid(-1, &status, 0);
+	} while (pid != child && (pid > 0 || errno == EINTR));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+				     WEXITSTATUS(status);
+}
+
+/*
+ * An object must be five seconds old (of virtual time, mostly) before kmemleak
+ * reports it, and a pointer may have been on its way during one scan.
+ */
+static void look_for_leaks(void)
+{
+	char text[4096];
+	ssize_t got;
+	int fd, log;
+
+	fd = open(KMEMLEAK, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	write_file(KMEMLEAK, "scan");
+	sleep(6);
+	write_file(KMEMLEAK, "scan");
+	log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	while ((got = read(fd, text, sizeof(text) - 1)) > 0) {
+		char *line, *save;
+
+		text[got] = 0;
+		for (line = strtok_r(text, "\n", &save); line;
+		     line = strtok_r(NULL, "\n", &save))
+			dprintf(log, "kmemleak: %s\n", line);
+	}
+	close(log);
+	close(fd);
+}
+
+static long number_in(const char *path)
+{
+	long n = 0;
+	FILE *f = fopen(path, "r");
+
+	if (!f || fscanf(f, "%ld", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void report(int status)
+{
+	struct timespec now;
+	char path[4096];
+	FILE *f;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(path, sizeof(path), "%s/status", run_dir);
+	f = fopen(path, "w");
+	if (!f) {
+		complain("%s: %s", path, strerror(errno));
+		return;
+	}
+	fprintf(f, "exit %d\ntainted %ld\nclock %ld.%09ld\n", status,
+		number_in("/proc/sys/kernel/tainted"), now.tv_sec, now.tv_nsec);
+	fclose(f);
+}
+
+int main(void)
+{
+	char **argv, **env, **where;
+	int out, err, i, status;
+
+	run_dir = getenv("GLRUN");
+	if (!run_dir)
+		run_dir = "/";
+	argv = strings_of("argv");
+	env = strings_of("env");
+	where = strings_of("cwd");
+
+	enter_new_root();
+	mount_all();
+	clearenv();
+	for (i = 0; env[i]; i++)
+		putenv(env[i]);
+	if (mount("hostfs", run_dir, "hostfs", 0, run_dir) ||
+	    mount("hostfs", getenv("GL_OUT"), "hostfs", 0, getenv("GL_OUT")))
+		complain("hostfs: %s", strerror(errno));
+	loopback_up();
+	write_file("/proc/sys/kernel/hostname", "guest");
+	out = raw_console("/dev/tty1");
+	err = raw_console("/dev/tty2");
+	if (chdir(where[0]))
+		complain("%s: %s", where[0], strerror(errno));
+
+	status = run(argv, out, err);
+	look_for_leaks();
+	report(status);
+	power_off();
+}
