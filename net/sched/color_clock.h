@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The virtual clock of a line: when may the next packet start?
+ *
+ *	  start 0       start 1       start 2            start 3
+ *	  |             |             |                  |
+ *	  v             v             v                  v
+ *	--+-------------+-------------+------------+.....+---------> time
+ *	  |  packet 0   |  packet 1   |  packet 2  | idle|  packet 3
+ *	  +-------------+-------------+------------+     +--------
+ *	                                           ^     ^
+ *	                                        @next    a packet comes: @next = now
+ *
+ * While the line is busy a start is computed from the start before it, never
+ * from the time at which a timer happened to fire, so a late timer costs
+ * nothing in the long run.  Time spent idle is lost and earns no burst.
+ *
+ * At 100 Gbit/s a byte lasts 0.08 ns: @frac keeps the part of a nanosecond
+ * that @next cannot.  The time of a byte is rounded up at 42 significant bits,
+ * so a line is never faster than asked, and slower by less than one part in
+ * 2^41: a nanosecond in half an hour of back-to-back packets.
+ */
+#ifndef _COLOR_CLOCK_H
+#define _COLOR_CLOCK_H
+
+#include <linux/bits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/time64.h>
+#include <linux/types.h>
+
+/* The longest packet that is timed right; longer ones (only a size table can
+ * make them) are timed as this.  2^20 * 2^42, the product in
+ * color_clock_advance(), leaves room for the fraction.
+ */
+#define COLOR_CLOCK_LEN_MAX	BIT(20)
+#define COLOR_CLOCK_MULT_BITS	42
+
+/**
+ * struct color_clock - one line
+ * @next: when the line is free again, ns
+ * @frac: what @next lacks, in units of 2^-@shift ns
+ * @mult: time of a byte, in units of 2^-@shift ns; 0 for a line of no length
+ * @shift: see @mult
+ */
+struct color_clock {
+	u64	next;
+	u64	frac;
+	u64	mult;
+	u8	shift;
+};
+
+/* A byte lasts 10^9 / @rate ns: long division, a bit at a time, until the
+ * quotient has its 42 bits.  Needs @rate <= 2^50; 1 byte/s (2^30 ns) and
+ * 100 Tbit/s (2^-14 ns) need 12 and 55 steps.
+ */
+static inline void color_clock_set_mult(struct color_clock *c, u64 rate)
+{
+	u64 rem;
+
+	c->mult = 0;
+	c->shift = 0;
+	c->frac = 0;
+	if (!rate)
+		return;
+
+	c->mult = div64_u64_rem(NSEC_PER_SEC, rate, &rem);
+	while (c->mult < BIT_ULL(COLOR_CLOCK_MULT_BITS - 1)) {
+		rem <<= 1;
+		c->mult <<= 1;
+		c->shift++;
+		if (rem >= rate) {
+			rem -= rate;
+			c->mult++;
+		}
+	}
+	if (rem)
+		c->mult++;
+}
+
+/**
+ * color_clock_set_rate() - give the line another rate
+ * @c: the clock
+ * @old: its rate until now, bytes/s
+ * @rate: its rate from now on, bytes/s; 0 for no limit
+ * @now: the time, ns
+ *
+ * What is left of the packet on the line goes on at the new rate.
+ */
+static inline void color_clock_set_rate(struct color_clock *c, u64 old,
+					u64 rate, u64 now)
+{
+	u64 left = 0;
+
+	/* left * old is bytes * 10^9: at most 2^20 * 2^30, and rounding */
+	if (c->mult && c->next > now)
+		left = div_u64((c->next - now) * old, NSEC_PER_SEC);
+
+	color_clock_set_mult(c, rate);
+	c->next = now;
+	if (c->mult)
+		c->next += (min_t(u64, left, COLOR_CLOCK_LEN_MAX) * c->mult) >>
+			   c->shift;
+}
+
+/**
+ * color_clock_arrive() - a packet comes to an empty queue
+ * @c: the clock
+ * @now: the time, ns
+ */
+static inline void color_clock_arrive(struct color_clock *c, u64 now)
+{
+	if (c->next < now) {
+		c->next = now;
+		c->frac = 0;
+	}
+}
+
+/**
+ * color_clock_advance() - the packet at the head starts at @c->next
+ * @c: the clock, @c->next not in the future
+ * @len: bytes of the packet on the line
+ */
+static inline void color_clock_advance(struct color_clock *c, u64 len)
+{
+	u64 t = c->frac + min_t(u64, len, COLOR_CLOCK_LEN_MAX) * c->mult;
+
+	c->next += t >> c->shift;
+	c->frac = t & (BIT_ULL(c->shift) - 1);
+}
+
+#endif /* _COLOR_CLOCK_H */

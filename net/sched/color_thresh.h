@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The arithmetic of a port's buffer: thresholds, shared pool, CE marks.
+ */
+#ifndef _COLOR_THRESH_H
+#define _COLOR_THRESH_H
+
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <uapi/linux/pkt_color.h>
+#include <linux/types.h>
+
+#define COLOR_NO_THRESH		U64_MAX
+
+/**
+ * color_fits() - may @len more bytes come?
+ * @occ: bytes there, well below 2^63
+ * @len: bytes to come
+ * @thresh: bytes allowed
+ */
+static inline bool color_fits(u64 occ, u32 len, u64 thresh)
+{
+	return occ + len <= thresh;
+}
+
+/**
+ * color_pool_thresh() - dynamic threshold of a port that shares a buffer
+ * @size: bytes of the buffer
+ * @used: bytes of it in use; more than @size after ports with packets joined
+ * @alpha: the port's share of what is free, Q16
+ *
+ * Choudhury & Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+ * Switches" (ToN 1998): a port may hold alpha times what nobody holds, so one
+ * busy port leaves 1 / (1 + alpha) of the buffer for the next.
+ */
+static inline u64 color_pool_thresh(u64 size, u64 used, u32 alpha)
+{
+	return used < size ? (size - used) * alpha >> 16 : 0;
+}
+
+/**
+ * color_pool_fits() - may @len more bytes of a port enter the shared buffer?
+ * @size: bytes of the buffer
+ * @used: bytes of it in use
+ * @alpha: the port's share of what is free, Q16
+ * @occ: bytes that the port has in it
+ * @len: bytes to come
+ *
+ * With alpha above 1 the dynamic threshold alone would admit a packet for
+ * which there is no memory.
+ */
+static inline bool color_pool_fits(u64 size, u64 used, u32 alpha, u64 occ,
+				   u32 len)
+{
+	return color_fits(used, len, size) &&
+	       color_fits(occ, len, color_pool_thresh(size, used, alpha));
+}
+
+/**
+ * struct color_ecn - when to set CE
+ * @min: bytes in the queue above which marks begin
+ * @max: bytes in the queue above which everything is marked
+ * @prob: probability at @max, %TC_COLOR_PROB_ONE for 1; 0 for no marks at all
+ *
+ * A step at K, as DCTCP wants it, is @min = @max = K.
+ */
+struct color_ecn {
+	u32	min;
+	u32	max;
+	u32	prob;
+};
+
+/**
+ * color_ecn_prob() - probability of a mark
+ * @e: when to set CE
+ * @occ: bytes in the queue, the packet included
+ *
+ * Return: 0 for never … %TC_COLOR_PROB_ONE for always.
+ */
+static inline u32 color_ecn_prob(const struct color_ecn *e, u64 occ)
+{
+	if (!e->prob || occ <= e->min)
+		return 0;
+	if (occ > e->max)
+		return TC_COLOR_PROB_ONE;
+	return div_u64(e->prob * (occ - e->min), e->max - e->min);
+}
+
+/**
+ * color_ecn_hit() - does this packet get the mark?
+ * @prob: probability, %TC_COLOR_PROB_ONE for 1
+ * @random: 32 random bits
+ */
+static inline bool color_ecn_hit(u32 prob, u32 random)
+{
+	return prob == TC_COLOR_PROB_ONE || random < prob;
+}
+
+#endif /* _COLOR_THRESH_H */
