@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * q_color.c	Options, dump and statistics of the `color` qdisc, for the stock tc.
+ *
+ * Build it with `make tc` and name its directory in TC_LIB_DIR.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <linux/pkt_color.h>
+
+#include "tc_plugin.h"
+
+#define COLOR_OPT_LEN	1024	/* room for our attributes in tc's request */
+
+static const char * const color_names[] = {
+	[TC_COLOR_RED]		= "red",
+	[TC_COLOR_YELLOW]	= "yellow",
+	[TC_COLOR_GREEN]	= "green",
+};
+
+static const char * const count_names[] = {
+	[TC_COLOR_COUNT_COLOR]	= "color",
+	[TC_COLOR_COUNT_QUEUE]	= "queue",
+};
+
+static const char * const classify_names[] = {
+	[TC_COLOR_CLASSIFY_DSCP] = "dscp",
+	[TC_COLOR_CLASSIFY_ECN]	 = "ecn",
+};
+
+static const char * const drop_names[] = {
+	[TC_COLOR_DROP_COLOR]	= "color",
+	[TC_COLOR_DROP_POOL]	= "pool",
+	[TC_COLOR_DROP_LIMIT]	= "limit",
+	[TC_COLOR_DROP_GSO]	= "gso",
+};
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
+static void explain(void)
+{
+	fprintf(stderr,
+		"Usage: ... color [ rate RATE | rate none ] [ overhead BYTES ] [ limit BYTES ]\n"
+		"		 [ red BYTES ] [ yellow BYTES ] [ green BYTES ] [ COLOR none ]\n"
+		"		 [ count { color | queue } ] [ classify { dscp | ecn } ]\n"
+		"		 [ map DSCP COLOR ]...\n"
+		"		 [ ecn BYTES | ecn MIN MAX PROBABILITY | ecn none ]\n"
+		"		 [ pool NAME [ size BYTES ] [ alpha ALPHA ] | pool none ]\n"
+		"		 [ split-gso | no-split-gso ]\n"
+		"where	COLOR := { red | yellow | green }\n"
+		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n");
+}
+
+/* One line on stderr for each mistake. */
+__attribute__((format(printf, 1, 2)))
+static int bad(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("color: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return -1;
+}
+
+/* tc's own get_size() silently wraps at 4 GiB. */
+static int get_bytes(const char *what, const char *arg, __u32 min, __u32 max,
+		     __u32 *val)
+{
+	static const struct {
+		const char	*suffix;
+		double		unit;
+	} units[] = {
+		{ "", 1 }, { "b", 1 },
+		{ "k", 1024. }, { "kb", 1024. }, { "kbit", 1024. / 8 },
+		{ "m", 1048576. }, { "mb", 1048576. }, { "mbit", 1048576. / 8 },
+		{ "g", 1073741824. }, { "gb", 1073741824. },
+		{ "gbit", 1073741824. / 8 },
+	};
+	double size;
+	char *end;
+	size_t i;
+
+	size = strtod(arg, &end);
+	for (i = 0; i < N(units); i++)
+		if (!strcasecmp(end, units[i].suffix))
+			break;
+	if (end == arg || i == N(units) || !isfinite(size))
+		return bad("%s: \"%s\" is not a number of bytes", what, arg);
+	size *= units[i].unit;
+	if (size < min || size > max)
+		return bad("%s: %s is not within %u ... %u bytes", what, arg,
+			   min, max);
+	*val = size;
+	return 0;
+}
+
+static int get_number(const char *what, const char *arg, double min, double max,
+		      double *val)
+{
+	char *end;
+
+	*val = strtod(arg, &end);
+	if (end == arg || *end || !isfinite(*val))
+		return bad("%s: \"%s\" is not a number", what, arg);
+	if (*val < min || *val > max)
+		return bad("%s: %s is not within %g ... %g", what, arg, min,
+			   max);
+	return 0;
+}
+
+static int get_name(const char *what, const char *arg,
+		    const char * const *names, size_t n, __u32 *val)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!strcmp(arg, names[i])) {
+			*val = i;
+			return 0;
+		}
+	}
+	fprintf(stderr, "color: %s: \"%s\" is none of", what, arg);
+	for (i = 0; i < n; i++)
+		fprintf(stderr, " %s", names[i]);
+	fputc('\n', stderr);
+	return -1;
+}
+
+static int get_dscp(const char *arg, __u32 *val)
+{
+	if (!strcasecmp(arg, "ef")) {
+		*val = 46;
+		return 0;
+	}
+	if (!strncasecmp(arg, "cs", 2) && arg[2] >= '0' && arg[2] <= '7' &&
+	    !arg[3]) {
+		*val = (arg[2] - '0') * 8;
+		return 0;
+	}
+	if (!strncasecmp(arg, "af", 2) && arg[2] >= '1' && arg[2] <= '4' &&
+	    arg[3] >= '1' && arg[3] <= '3' && !arg[4]) {
+		*val = (arg[2] - '0') * 8 + (arg[3] - '0') * 2;
+		return 0;
+	}
+	if (get_u32(val, arg, 0))
+		return bad("map: \"%s\" is not a DSCP", arg);
+	if (*val >= TC_COLOR_DSCPS)
+		return bad("map: DSCP %s is above 63", arg);
+	return 0;
+}
+
+/* What has been asked for, by attribute. */
+struct request {
+	bool	given[TCA_COLOR_MAX + 1];
+	__u32	u32[TCA_COLOR_MAX + 1];
+	__u64	rate;
+	__u8	map[TC_COLOR_DSCPS];
+	char	pool[TC_COLOR_POOL_NAMSIZ];
+};
+
+static int give(struct request *r, int attr, const char *what)
+{
+	if (r->given[attr])
+		return bad("%s is given twice", what);
+	r->given[attr] = true;
+	return 0;
+}
+
+/* ecn none | ecn BYTES | ecn MIN MAX PROBABILITY; returns words used or -1 */
+static int parse_ecn(struct request *r, int argc, char **argv)
+{
+	__u32 *min = &r->u32[TCA_COLOR_ECN_MIN];
+	__u32 *max = &r->u32[TCA_COLOR_ECN_MAX];
+	__u32 *prob = &r->u32[TCA_COLOR_ECN_PROB];
+	double p;
+
+	r->given[TCA_COLOR_ECN_MAX] = true;
+	r->given[TCA_COLOR_ECN_PROB] = true;
+	if (!strcmp(argv[0], "none"))
+		return 1;
+
+	if (get_bytes("ecn", argv[0], 0, TC_COLOR_LIMIT_MAX, min))
+		return -1;
+	if (argc < 2 || !strchr("0123456789.+-", argv[1][0])) {
+		*max = *min;
+		*prob = TC_COLOR_PROB_ONE;
+		return 1;
+	}
+
+	if (get_bytes("ecn", argv[1], 0, TC_COLOR_LIMIT_MAX, max))
+		return -1;
+	if (argc < 3)
+		return bad("ecn MIN MAX needs a probability");
+	if (get_number("ecn", argv[2], 0, 1, &p))
+		return -1;
+	if (p == 0)
+		return bad("ecn: a probability of 0 never marks; say \"ecn none\"");
+	if (*min > *max)
+		return bad("ecn: MIN is above MAX");
+	*prob = fmax(1, round(p * TC_COLOR_PROB_ONE));
+	return 3;
+}
+
+static int parse_rate(struct request *r, const char *arg)
+{
+	if (!strcmp(arg, "none"))
+		return 0;
+	if (arg[0] == '-' || get_rate64(&r->rate, arg))
+		return bad("rate: \"%s\" is not a rate", arg);
+	if (!r->rate || r->rate > TC_COLOR_RATE_MAX)
+		return bad("rate: %s is not within 8bit ... 100tbit", arg);
+	return 0;
+}
+
+static int parse_map(struct request *r, char **argv)
+{
+	__u32 dscp, color;
+
+	if (get_dscp(argv[0], &dscp) ||
+	    get_name("map", argv[1], color_names, N(color_names), &color))
+		return -1;
+	if (r->map[dscp] != TC_COLOR_MAP_KEEP)
+		return bad("DSCP %u is mapped twice", dscp);
+	r->map[dscp] = color;
+	r->given[TCA_COLOR_MAP] = true;
+	return 0;
+}
+
+static int parse_pool(struct request *r, const char *arg)
+{
+	if (!strcmp(arg, "none"))
+		return 0;
+	if (!*arg || strlen(arg) >= sizeof(r->pool))
+		return bad("pool: a name has 1 ... %zu characters",
+			   sizeof(r->pool) - 1);
+	strcpy(r->pool, arg);
+	return 0;
+}
+
+static int parse_alpha(struct request *r, const char *arg)
+{
+	double alpha;
+
+	if (get_number("alpha", arg, 1. / TC_COLOR_ALPHA_ONE,
+		       TC_COLOR_ALPHA_MAX / TC_COLOR_ALPHA_ONE, &alpha))
+		return -1;
+	r->u32[TCA_COLOR_POOL_ALPHA] = round(alpha * TC_COLOR_ALPHA_ONE);
+	return 0;
+}
+
+/* An option and its arguments; returns words used or -1. */
+static int parse_option(struct request *r, int argc, char **argv)
+{
+	static const struct {
+		const char	*name;
+		int		attr;
+		int		args;
+	} options[] = {
+		{ "rate",	TCA_COLOR_RATE64,	1 },
+		{ "overhead",	TCA_COLOR_OVERHEAD,	1 },
+		{ "limit",	TCA_COLOR_LIMIT,	1 },
+		{ "red",	TCA_COLOR_RED,		1 },
+		{ "yellow",	TCA_COLOR_YELLOW,	1 },
+		{ "green",	TCA_COLOR_GREEN,	1 },
+		{ "count",	TCA_COLOR_COUNT,	1 },
+		{ "classify",	TCA_COLOR_CLASSIFY,	1 },
+		{ "map",	TCA_COLOR_MAP,		2 },
+		{ "ecn",	TCA_COLOR_ECN_MIN,	1 },
+		{ "pool",	TCA_COLOR_POOL,		1 },
+		{ "size",	TCA_COLOR_POOL_SIZE,	1 },
+		{ "alpha",	TCA_COLOR_POOL_ALPHA,	1 },
+		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
+		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
+	};
+	const char *name = argv[0];
+	int attr, used, err;
+	__u32 *val;
+	size_t i;
+
+	for (i = 0; i < N(options); i++)
+		if (!strcmp(name, options[i].name))
+			break;
+	if (i == N(options))
+		return bad("What is \"%s\"? Try \"color help\"", name);
+	if (argc <= options[i].args)
+		return bad("%s needs an argument", name);
+	attr = options[i].attr;
+	if (attr != TCA_COLOR_MAP && give(r, attr, name))
+		return -1;
+
+	val = &r->u32[attr];
+	used = 1 + options[i].args;
+	switch (attr) {
+	case TCA_COLOR_RATE64:
+		err = parse_rate(r, argv[1]);
+		break;
+	case TCA_COLOR_OVERHEAD:
+		err = get_bytes(name, argv[1], 0, TC_COLOR_OVERHEAD_MAX, val);
+		break;
+	case TCA_COLOR_LIMIT:
+	case TCA_COLOR_POOL_SIZE:
+		err = get_bytes(name, argv[1], 1, TC_COLOR_LIMIT_MAX, val);
+		break;
+	case TCA_COLOR_RED:
+	case TCA_COLOR_YELLOW:
+	case TCA_COLOR_GREEN:
+		err = strcmp(argv[1], "none") ?
+		      get_bytes(name, argv[1], 1, TC_COLOR_LIMIT_MAX, val) : 0;
+		break;
+	case TCA_COLOR_COUNT:
+		err = get_name(name, argv[1], count_names, N(count_names), val);
+		break;
+	case TCA_COLOR_CLASSIFY:
+		err = get_name(name, argv[1], classify_names, N(classify_names),
+			       val);
+		break;
+	case TCA_COLOR_MAP:
+		err = parse_map(r, argv + 1);
+		break;
+	case TCA_COLOR_ECN_MIN:
+		used = parse_ecn(r, argc - 1, argv + 1);
+		err = used < 0;
+		used++;
+		break;
+	case TCA_COLOR_POOL:
+		err = parse_pool(r, argv[1]);
+		break;
+	case TCA_COLOR_POOL_ALPHA:
+		err = parse_alpha(r, argv[1]);
+		break;
+	default:
+		*val = name[0] == 's';
+		err = 0;
+	}
+	return err ? -1 : used;
+}
+
+static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
+{
+	switch (attr) {
+	case TCA_COLOR_RATE64:
+		addattr64(n, COLOR_OPT_LEN, attr, r->rate);
+		break;
+	case TCA_COLOR_MAP:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->map, sizeof(r->map));
+		break;
+	case TCA_COLOR_POOL:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->pool, strlen(r->pool) + 1);
+		break;
+	default:
+		addattr32(n, COLOR_OPT_LEN, attr, r->u32[attr]);
+	}
+}
+
+static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
+			   struct nlmsghdr *n, const char *dev)
+{
+	struct request r = {};
+	struct rtattr *nest;
+	int attr, used;
+
+	(void)qu;
+	(void)dev;
+	memset(r.map, TC_COLOR_MAP_KEEP, sizeof(r.map));
+	for (; argc > 0; argc -= used, argv += used) {
+		if (!strcmp(argv[0], "help")) {
+			explain();
+			return -1;
+		}
+		used = parse_option(&r, argc, argv);
+		if (used < 0)
+			return -1;
+	}
+
+	nest = addattr_nest(n, COLOR_OPT_LEN, TCA_OPTIONS | NLA_F_NESTED);
+	for (attr = 1; attr <= TCA_COLOR_MAX; attr++)
+		if (r.given[attr])
+			add_attr(n, &r, attr);
+	addattr_nest_end(n, nest);
+	return 0;
+}
+
+static __u32 attr_u32(const struct rtattr *attr)
+{
+	__u32 val = 0;
+
+	if (attr && RTA_PAYLOAD(attr) >= sizeof(val))
+		memcpy(&val, RTA_DATA(attr), sizeof(val));
+	return val;
+}
+
+static __u64 attr_u64(const struct rtattr *attr)
+{
+	__u64 val = 0;
+
+	if (attr && RTA_PAYLOAD(attr) >= sizeof(val))
+		memcpy(&val, RTA_DATA(attr), sizeof(val));
+	return val;
+}
+
+static const char *name_of(const char * const *names, size_t n, __u32 i)
+{
+	return i < n ? names[i] : "unknown";
+}
+
+static void print_bytes(const char *key, const char *fmt, __u32 bytes)
+{
+	print_color_size(PRINT_ANY, COLOR_NONE, key, fmt, bytes);
+}
+
+static void print_name(const char *key, const char *fmt, const char *name)
+{
+	print_color_string(PRINT_ANY, COLOR_NONE, key, fmt, name);
+}
+
+static void print_count(const char *key, const char *fmt, __u64 count)
+{
+	print_color_u64(PRINT_ANY, COLOR_NONE, key, fmt, count);
+}
+
+/* What is not mapped is yellow, so yellow entries are not worth a line. */
+static void print_map(const struct rtattr *attr)
+{
+	const __u8 *map;
+	char key[4];
+	int i;
+
+	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS ||
+	    !(show_details || is_json_context()))
+		return;
+	map = RTA_DATA(attr);
+	open_json_object("map");
+	for (i = 0; i < TC_COLOR_DSCPS; i++) {
+		if (map[i] == TC_COLOR_YELLOW)
+			continue;
+		snprintf(key, sizeof(key), "%d", i);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "map %s ", key);
+		print_name(key, "%s ", name_of(color_names, N(color_names),
+					       map[i]));
+	}
+	close_json_object();
+}
+
+static void print_ecn(struct rtattr *tb[])
+{
+	__u32 min = attr_u32(tb[TCA_COLOR_ECN_MIN]);
+	__u32 max = attr_u32(tb[TCA_COLOR_ECN_MAX]);
+	__u32 prob = attr_u32(tb[TCA_COLOR_ECN_PROB]);
+	bool step = min == max;
+
+	if (!prob)
+		return;
+	open_json_object("ecn");
+	print_bytes("min", "ecn %s ", min);
+	print_color_size(step ? PRINT_JSON : PRINT_ANY, COLOR_NONE, "max",
+			 "%s ", max);
+	print_color_float(step ? PRINT_JSON : PRINT_ANY, COLOR_NONE,
+			  "probability", "%g ",
+			  (double)prob / TC_COLOR_PROB_ONE);
+	close_json_object();
+}
+
+static void print_pool(struct rtattr *tb[])
+{
+	char name[TC_COLOR_POOL_NAMSIZ] = "";
+	size_t len;
+
+	if (!tb[TCA_COLOR_POOL])
+		return;
+	len = RTA_PAYLOAD(tb[TCA_COLOR_POOL]);
+	memcpy(name, RTA_DATA(tb[TCA_COLOR_POOL]),
+	       len < sizeof(name) ? len : sizeof(name) - 1);
+	open_json_object("pool");
+	print_name("name", "pool %s ", name);
+	print_bytes("size", "size %s ", attr_u32(tb[TCA_COLOR_POOL_SIZE]));
+	print_color_float(PRINT_ANY, COLOR_NONE, "alpha", "alpha %g ",
+			  (double)attr_u32(tb[TCA_COLOR_POOL_ALPHA]) /
+			  TC_COLOR_ALPHA_ONE);
+	close_json_object();
+}
+
+static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
+{
+	struct rtattr *tb[TCA_COLOR_MAX + 1];
+	bool split;
+	__u64 rate;
+	int i;
+
+	(void)qu;
+	(void)f;
+	if (!opt)
+		return 0;
+	parse_rtattr_flags(tb, TCA_COLOR_MAX, RTA_DATA(opt), RTA_PAYLOAD(opt),
+			   NLA_F_NESTED);
+
+	rate = attr_u64(tb[TCA_COLOR_RATE64]);
+	if (rate)
+		tc_print_rate(PRINT_ANY, "rate", "rate %s ", rate);
+	if (attr_u32(tb[TCA_COLOR_OVERHEAD]))
+		print_color_uint(PRINT_ANY, COLOR_NONE, "overhead",
+				 "overhead %u ",
+				 attr_u32(tb[TCA_COLOR_OVERHEAD]));
+	print_bytes("limit", "limit %s ", attr_u32(tb[TCA_COLOR_LIMIT]));
+	for (i = 0; i <= TC_COLOR_MAX; i++) {
+		if (!tb[TCA_COLOR_RED + i])
+			continue;
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ",
+				   color_names[i]);
+		print_bytes(color_names[i], "%s ",
+			    attr_u32(tb[TCA_COLOR_RED + i]));
+	}
+	print_name("count", "count %s ",
+		   name_of(count_names, N(count_names),
+			   attr_u32(tb[TCA_COLOR_COUNT])));
+	print_name("classify", "classify %s ",
+		   name_of(classify_names, N(classify_names),
+			   attr_u32(tb[TCA_COLOR_CLASSIFY])));
+	print_map(tb[TCA_COLOR_MAP]);
+	print_ecn(tb);
+	print_pool(tb);
+	split = attr_u32(tb[TCA_COLOR_SPLIT_GSO]);
+	print_color_bool(PRINT_JSON, COLOR_NONE, "split_gso", NULL, split);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
+			   split ? "split-gso" : "no-split-gso");
+	return 0;
+}
+
+static void print_color_stats(const char *name, const struct tc_color_stats *st)
+{
+	size_t i;
+
+	print_nl();
+	open_json_object(name);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  %-7s", name);
+	print_count("packets", "queued %llu pkt ", st->packets);
+	print_count("bytes", "%llu bytes", st->bytes);
+	print_count("marks", ", marked %llu", st->marks);
+	print_count("backlog", ", backlog %llu", st->backlog);
+	print_count("peak_backlog", " peak %llu bytes", st->peak_backlog);
+	print_nl();
+	open_json_object("drops");
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  %-7sdropped", "");
+	for (i = 0; i < N(drop_names); i++) {
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, " %s ",
+				   drop_names[i]);
+		print_count(drop_names[i], "%llu", st->drops[i]);
+	}
+	close_json_object();
+	close_json_object();
+}
+
+static int color_print_xstats(struct qdisc_util *qu, FILE *f,
+			      struct rtattr *xstats)
+{
+	struct tc_color_xstats st = {};
+	size_t len;
+	int i;
+
+	(void)qu;
+	(void)f;
+	if (!xstats)
+		return 0;
+	/* an older kernel gives less, a newer one more */
+	len = RTA_PAYLOAD(xstats);
+	memcpy(&st, RTA_DATA(xstats), len < sizeof(st) ? len : sizeof(st));
+
+	open_json_object("queue");
+	print_count("backlog", "  queue  backlog %llu", st.backlog);
+	print_count("peak_backlog", " peak %llu bytes", st.peak_backlog);
+	close_json_object();
+	if (st.pool_size) {
+		print_nl();
+		open_json_object("pool");
+		print_count("used", "  pool   used %llu", st.pool_used);
+		print_count("peak", " peak %llu", st.pool_peak);
+		print_count("size", " of %llu bytes", st.pool_size);
+		print_count("ports", ", %llu ports", st.pool_ports);
+		close_json_object();
+	}
+	open_json_object("colors");
+	for (i = 0; i <= TC_COLOR_MAX; i++)
+		print_color_stats(color_names[i], &st.color[i]);
+	close_json_object();
+	return 0;
+}
+
+__attribute__((visibility("default")))
+struct qdisc_util color_qdisc_util = {
+	.id		= "color",
+	.parse_qopt	= color_parse_opt,
+	.print_qopt	= color_print_opt,
+	.print_xstats	= color_print_xstats,
+};
