@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The host's half of the incast: share the runs out among guests."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent.parent
+
+
+class GuestFailed(Exception):
+    """A guest did not end as it should; its own message says why."""
+
+
+def share(jobs, parts):
+    """Split jobs into lists of about the same cost, dearest first."""
+    lists = [[] for _ in range(max(1, min(parts, len(jobs))))]
+    for job in sorted(jobs, key=lambda j: -j["flows"]):
+        min(lists, key=lambda part: sum(j["flows"] + 20 for j in part)).append(job)
+    # Cheap runs first, so that progress shows at once.
+    return [part[::-1] for part in lists]
+
+
+def _cpu_seconds(guest):
+    """User and system time of a running guest: its kernel and its programs.
+
+    The guest is a session of its own, a child of scripts/guest.
+    """
+    tick = os.sysconf("SC_CLK_TCK")
+    try:
+        path = f"/proc/{guest}/task/{guest}/children"
+        with open(path, encoding="ascii") as file:
+            leader = file.read().split()[0]
+    except (OSError, IndexError):
+        return 0.0
+    total = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[3] == leader:
+            # A program that ended is in its parent's account.
+            last = 15 if pid == leader else 13
+            total += sum(map(int, fields[11:last]))
+    return total / tick
+
+
+class _Guest(threading.Thread):
+    """One guest: feeds its results to `deliver` as they come."""
+
+    def __init__(self, config, jobs, options, deliver):
+        super().__init__(daemon=True)
+        self.config = dict(config, jobs=jobs)
+        self.options = options
+        self.deliver = deliver
+        self.failed = False
+        self.process = None
+
+    def run(self):
+        with tempfile.TemporaryDirectory(prefix="greenlane-incast-") as out:
+            path = pathlib.Path(out, "config.json")
+            path.write_text(json.dumps(self.config), encoding="utf-8")
+            self.process = subprocess.Popen(
+                [TOP / "scripts/guest", *self.options, "--",
+                 "/usr/bin/python3", HERE / "run.py", path],
+                stdout=subprocess.PIPE, text=True, env=dict(os.environ, GL_OUT=out))
+            cpu, real = 0.0, time.monotonic()
+            for line in self.process.stdout:
+                result = json.loads(line)
+                before, cpu = cpu, _cpu_seconds(self.process.pid)
+                began, real = real, time.monotonic()
+                if "cc" in result:
+                    result["cpu_s"] = round(cpu - before, 3)
+                    result["real_s"] = round(real - began, 3)
+                    self.deliver(result)
+            self.failed = self.process.wait() != 0
+
+
+def run_jobs(config, jobs, guests, options):
+    """Run all jobs; returns their results in the order of `jobs`."""
+    results, lock = [], threading.Lock()
+    total = sum(job["flows"] + 20 for job in jobs)
+
+    def deliver(result):
+        with lock:
+            results.append(result)
+            done = sum(r["flows"] + 20 for r in results)
+            print(f"\r\033[Kincast: {100 * done // total:3d} % "
+                  f"({len(results)} of {len(jobs)} runs; {result['cc']},"
+                  f" {result['flows']} flows)",
+                  end="", file=sys.stderr, flush=True)
+
+    subprocess.run(["make", "-s", "-C", TOP / "tools/testing/loadgen"],
+                   check=True, stdout=sys.stderr)
+    threads = [_Guest(config, part, options, deliver) for part in share(jobs, guests)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        for thread in threads:
+            if thread.process:
+                thread.process.terminate()
+        raise
+    finally:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    if any(thread.failed for thread in threads):
+        raise GuestFailed(f"{len(results)} of {len(jobs)} runs done")
+    order = {(j["cc"], j["flows"]): i for i, j in enumerate(jobs)}
+    return sorted(results, key=lambda r: order[r["cc"], r["flows"]])

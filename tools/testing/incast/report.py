@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a run says: percentiles, the ratio to the ideal, counters, a table."""
+
+import math
+
+HEADER = 14 + 20 + 20 + 12      # Ethernet, IPv4, TCP with timestamps
+HEADER_V6 = HEADER + 20
+MTU = 1500
+
+
+def ideal_ns(config, flows):
+    """All bytes, headers included, at line rate, and one base round trip.
+
+    No transport can be faster than the first part; the second is what the
+    last byte's way and its neighbours' first round trip cost at least.
+    """
+    header = HEADER_V6 if config["ipv6"] else HEADER
+    payload = MTU + 14 - header
+    segments = math.ceil(config["bytes"] / payload)
+    wire = flows * (config["bytes"] + segments * header)
+    return wire * 8 * 10**9 / config["rate"] + 4 * config["delay"]
+
+
+def percentile(ordered, percent):
+    """Nearest rank: the smallest value that percent of all do not exceed."""
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+def _port(port):
+    """The numbers of the switch port, whatever qdisc it is."""
+    qdisc = port[0] if port else {}
+    colours = {c.get("color", c.get("colour")): c for c in qdisc.get("colors", [])}
+    found = {"marks": qdisc.get("marks", qdisc.get("ecn_mark", 0)),
+             "peak": qdisc.get("peak_backlog", qdisc.get("peak", 0)),
+             "drops": qdisc.get("drops", 0)}
+    total = sum(c.get("bytes", 0) for c in colours.values())
+    for colour in ("green", "yellow", "red"):
+        stats = colours.get(colour, {})
+        found[f"drops_{colour}"] = stats.get("drops", 0)
+        found[f"bytes_{colour}"] = stats.get("bytes", 0)
+    if colours:
+        found["marks"] = sum(c.get("marks", 0) for c in colours.values())
+    found["important"] = found["bytes_green"] / total if total else 0.0
+    return found
+
+
+def summary(config, result):
+    """One run, as one flat dict of numbers; times are in ns."""
+    if "fct_ns" not in result:
+        return dict(result, ideal=ideal_ns(config, result["flows"]))
+    times = sorted(t for r in result["fct_ns"] for t in r if t)
+    ideal = ideal_ns(config, result["flows"])
+    tcp = result["senders"]["tcp"]
+    row = {
+        "cc": result["cc"], "flows": result["flows"], "samples": len(times),
+        "unfinished": result["unfinished"], "ideal": ideal,
+        "timeouts": tcp.get("TCPTimeouts", 0),
+        "probes": tcp.get("TCPLossProbes", 0),
+        "probes_repaired": tcp.get("TCPLossProbeRecovery", 0),
+        "retransmitted": tcp.get("RetransSegs", 0),
+        "host_drops": tcp["softnet_drops"] + tcp.get("TCPBacklogDrop", 0),
+        "cpu_s": result["cpu_s"], "real_s": result["real_s"],
+    }
+    row.update(_port(result["port"]))
+    for name, percent in (("p50", 50), ("p99", 99), ("p99.9", 99.9), ("max", 100)):
+        row[name] = percentile(times, percent) if times else math.nan
+    row["ratio"] = row["p99.9"] / ideal
+    if result["bulk_flows"]:
+        row["bulk_gbit"] = 8 * result["bulk_bytes"] / result["elapsed_ns"]
+    return row
+
+
+_COLUMNS = (
+    ("cc", "cc", "{}"), ("flows", "flows", "{}"),
+    ("p50 ms", "p50", "ms"), ("p99 ms", "p99", "ms"),
+    ("p99.9 ms", "p99.9", "ms"), ("max ms", "max", "ms"),
+    ("x ideal", "ratio", "{:.2f}"), ("RTOs", "timeouts", "{}"),
+    ("probes", "probes", "{}"), ("drop red", "drops_red", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
+    ("marks", "marks", "{}"), ("peak kB", "peak", "kB"),
+    ("important", "important", "{:.1%}"), ("cpu s", "cpu_s", "{:.1f}"),
+)
+
+
+def _cell(row, key, form):
+    value = row.get(key)
+    if value is None:
+        return "-"
+    if form == "ms":
+        return f"{value / 1e6:.3f}"
+    if form == "kB":
+        return f"{value / 1000:.0f}"
+    return form.format(value)
+
+
+def table(rows):
+    """The rows as text, columns aligned, a blank line between CCs."""
+    bulk = (("bulk Gbit/s", "bulk_gbit", "{:.1f}"),) if any(
+        "bulk_gbit" in row for row in rows) else ()
+    columns = _COLUMNS + bulk
+    cells = [[title for title, _, _ in columns]]
+    for row in rows:
+        cells.append([_cell(row, key, form) for _, key, form in columns])
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines, previous = [], None
+    for line in cells:
+        if previous not in (None, "cc", line[0]):
+            lines.append("")
+        previous = line[0]
+        lines.append(line[0].ljust(widths[0]) + "  " + "  ".join(
+            text.rjust(width) for text, width in zip(line[1:], widths[1:])))
+    return "\n".join(lines)

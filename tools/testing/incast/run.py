@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half of the incast: build the network, do the runs.
+
+	run.py CONFIG.json
+
+The configuration holds the network and a list of jobs (congestion control,
+number of flows).  Each run is one line of JSON on stdout, printed as soon as
+it is done.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from counters import Counters
+from topology import RECEIVER, Network, enter, write_sysctl
+
+LOADGEN = pathlib.Path(__file__).resolve().parent.parent / "loadgen/incast"
+# Loaded in this order, those that have been built.
+MODULES = ("net/sched/sch_color.ko", "net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+
+
+def load_modules():
+    """Load what there is of our modules."""
+    top = os.environ.get("GL_MODDIR")
+    for module in MODULES:
+        path = pathlib.Path(top or "/", module)
+        if top and path.exists():
+            subprocess.run(["insmod", path], check=True)
+
+
+def incast(network, config, job):
+    """Run the load generator once; returns its report."""
+    command = [LOADGEN, "--receiver", RECEIVER, "--address",
+               network.receiver_address(), "--cc", job["cc"],
+               "--flows", job["flows"], "--bytes", config["bytes"],
+               "--rounds", config["rounds"], "--gap", config["gap"] // 1000,
+               "--bulk", config["bulk"], "--lead", config["lead"] // 1000,
+               "--duration", config["duration"] // 1000]
+    command += ["--fresh"] * config["fresh"]
+    for sender in network.senders:
+        command += ["--sender", sender]
+    done = subprocess.run([str(word) for word in command], text=True,
+                          stdout=subprocess.PIPE, check=False)
+    if not done.stdout:
+        return {"error": f"the load generator failed ({done.returncode})"}
+    return json.loads(done.stdout)
+
+
+def run(network, config, job):
+    """One congestion control, one number of flows."""
+    ecn = "1" if "dctcp" in job["cc"] else "0"
+    for host in network.hosts:
+        write_sysctl(host, "net/ipv4/tcp_ecn", ecn)
+    enter(None)
+    network.renew_port()
+    senders, receiver = Counters(network.senders), Counters([RECEIVER])
+    enter(None)
+    result = incast(network, config, job)
+    result.update(job)
+    result["senders"] = Counters(network.senders).since(senders)
+    result["receiver"] = Counters([RECEIVER]).since(receiver)
+    enter(None)
+    result["port"] = json.loads(network.port_stats() or "[]")
+    return result
+
+
+def main():
+    """All jobs of the configuration."""
+    config = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    load_modules()
+    network = Network(config)
+    network.build()
+    print(json.dumps({"ready": True}), flush=True)
+    for job in config["jobs"]:
+        print(json.dumps(run(network, config, job)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

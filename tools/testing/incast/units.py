@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Sizes, rates and times as people write them: 32k, 40gbit, 5us."""
+
+import re
+
+_SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20}
+_RATES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+
+
+def _parse(text, units, what):
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([a-z]*)", text.lower())
+    if not match or match[2] not in units:
+        raise ValueError(f"not a {what}: {text}")
+    return round(float(match[1]) * units[match[2]])
+
+
+def size(text):
+    """Bytes; k is 1024."""
+    return _parse(text, _SIZES, "size")
+
+
+def rate(text):
+    """Bits a second; k is 1000."""
+    return _parse(text, _RATES, "rate")
+
+
+def time(text):
+    """Nanoseconds."""
+    return _parse(text, _TIMES, "time")

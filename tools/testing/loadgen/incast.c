@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Incast load: many connections from several network namespaces send a block
+ * to one receiver at the same instant; how long does each of them take?
+ *
+ *	sender s0: flow 0, 8, 16, ... --\
+ *	sender s1: flow 1, 9, 17, ... ---+--> receiver
+ *	...                             --/
+ *
+ * One process and one thread plays all the parts.  A socket belongs to the
+ * network namespace that its creator was in, so setns() around socket() is all
+ * it takes, and a round can start on every sender at once: in a guest whose
+ * time is virtual, no time passes between the first write() and the last.
+ *
+ * A round starts when all flows are handed their bytes, and a flow completes
+ * when the receiver has read its last one.  The receiver reads at once (and
+ * throws away, MSG_TRUNC, which saves copying).  Connections last for all
+ * rounds unless --fresh, where a round begins with connect().
+ *
+ * It never spins: a process that polls would stop virtual time for ever.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC 1000000000ull
+#define MAX_SENDERS 64
+#define FIRST_PORT 10000	/* of the senders: tells the flows apart */
+#define CHUNK (256 << 10)
+
+enum { KIND_LISTEN, KIND_TIMER, KIND_TX, KIND_RX };
+
+/**
+ * struct flow - one connection, both of its ends
+ * @tx: sender's socket
+ * @rx: receiver's socket, -1 until accepted
+ * @to_send: bytes of this round not yet handed to the kernel
+ * @to_read: bytes of this round not yet read
+ * @fct: flow completion times in ns, one a round; 0 is unfinished
+ * @bulk: never ends, and no part of a round
+ * @blocked: waits for room in the send buffer (or for the connection)
+ */
+struct flow {
+	int tx, rx;
+	uint64_t to_send, to_read;
+	uint64_t *fct;
+	bool bulk, blocked;
+};
+
+/* The command line. */
+static struct {
+	const char *senders[MAX_SENDERS], *receiver, *address, *cc;
+	unsigned int n_senders, flows, bulk, rounds, port;
+	uint64_t bytes, gap_us, lead_us, duration_us, limit_s;
+	bool fresh;
+} opt = {
+	.bytes = 32 << 10, .rounds = 1, .port = 5001, .gap_us = 10000,
+	.lead_us = 20000, .limit_s = 60,
+};
+
+static int sender_ns[MAX_SENDERS], receiver_ns;
+static int epoll_fd, timer_fd, listen_fd;
+static struct flow *flows;
+static unsigned int n_flows;		/* opt.flows, then opt.bulk of them */
+static unsigned int round_nr, unfinished, opened;
+static unsigned int flow_of_port[65536];	/* of the sender */
+static uint64_t round_start, bulk_bytes, broken, read_bytes;
+static bool timer_fired;
+static char chunk[CHUNK];
+
+static void die(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "incast: ");
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, err ? ": %s\n" : "\n", strerror(err));
+	exit(1);
+}
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NSEC + t.tv_nsec;
+}
+
+static int open_ns(const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		die("%s", path);
+	return fd;
+}
+
+static void watch(int op, int fd, uint32_t events, int kind, unsigned int index)
+{
+	struct epoll_event ev = {
+		.events = events, .data.u64 = (uint64_t)index << 8 | kind,
+	};
+
+	if (epoll_ctl(epoll_fd, op, fd, &ev))
+		die("epoll_ctl");
+}
+
+static void set_timer(uint64_t ns)
+{
+	struct itimerspec t = {
+		.it_value = { .tv_sec = ns / NSEC, .tv_nsec = ns % NSEC },
+	};
+
+	timer_fired = false;
+	if (timerfd_settime(timer_fd, 0, &t, NULL))
+		die("timerfd_settime");
+}
+
+/* The receiver's address and a port; its family decides for all sockets. */
+static socklen_t address(struct sockaddr_storage *ss, const char *text,
+			 unsigned int port)
+{
+	struct sockaddr_in6 *v6 = (void *)ss;
+	struct sockaddr_in *v4 = (void *)ss;
+
+	memset(ss, 0, sizeof(*ss));
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		return sizeof(*v4);
+	}
+	if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(port);
+		return sizeof(*v6);
+	}
+	errno = 0;
+	die("not an address: %s", text);
+	return 0;
+}
+
+static int new_socket(int ns, int family)
+{
+	/* Closing resets: no TIME_WAIT is left for the next run's ports. */
+	struct linger linger = { .l_onoff = 1 };
+	int fd, one = 1;
+
+	if (setns(ns, CLONE_NEWNET))
+		die("setns");
+	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		die("socket");
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) ||
+	    (opt.cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, opt.cc,
+				  strlen(opt.cc))))
+		die("setsockopt %s", opt.cc ? opt.cc : "");
+	return fd;
+}
+
+static void start_listening(void)
+{
+	struct sockaddr_storage to;
+	socklen_t len = address(&to, opt.address, opt.port);
+
+	listen_fd = new_socket(receiver_ns, to.ss_family);
+	if (bind(listen_fd, (void *)&to, len) || listen(listen_fd, 65535))
+		die("listen on %s", opt.address);
+	watch(EPOLL_CTL_ADD, listen_fd, EPOLLIN, KIND_LISTEN, 0);
+}
+
+static void open_flow(unsigned int i)
+{
+	struct flow *f = &flows[i];
+	struct sockaddr_storage to, from;
+	socklen_t len = address(&to, opt.address, opt.port);
+	int room = 2 * opt.bytes + (64 << 10);
+	unsigned int span = 65536 - FIRST_PORT;
+	unsigned int port = FIRST_PORT + opened++ % span;
+
+	from = (struct sockaddr_storage){ .ss_family = to.ss_family };
+	((struct sockaddr_in *)&from)->sin_port = htons(port);
+	f->tx = new_socket(sender_ns[i % opt.n_senders], to.ss_family);
+	f->rx = -1;
+	f->bulk = i >= opt.flows;
+	/* The application must not be what limits a flow. */
+	if (!f->bulk && setsockopt(f->tx, SOL_SOCKET, SO_SNDBUFFORCE, &room,
+				   sizeof(room)))
+		die("SO_SNDBUFFORCE");
+	if (bind(f->tx, (void *)&from, len))
+		die("bind to port %u", port);
+	if (connect(f->tx, (void *)&to, len) && errno != EINPROGRESS)
+		die("connect to %s", opt.address);
+	f->blocked = true;
+	flow_of_port[port] = i;
+	watch(EPOLL_CTL_ADD, f->tx, EPOLLOUT, KIND_TX, i);
+}
+
+static void close_flow(unsigned int i)
+{
+	close(flows[i].tx);
+	if (flows[i].rx >= 0)
+		close(flows[i].rx);
+	flows[i].tx = flows[i].rx = -1;
+}
+
+/* Hand the kernel what it takes; wait for room only while there is none. */
+static void send_more(unsigned int i)
+{
+	struct flow *f = &flows[i];
+	bool wait = false;
+
+	while (f->bulk || f->to_send) {
+		size_t n = f->bulk || f->to_send > CHUNK ? CHUNK : f->to_send;
+		ssize_t done = send(f->tx, chunk, n, MSG_NOSIGNAL);
+
+		if (done < 0) {
+			if (errno != EAGAIN && errno != EINTR)
+				die("send, flow %u", i);
+			wait = true;
+			break;
+		}
+		f->to_send -= f->bulk ? 0 : done;
+	}
+	if (wait != f->blocked)
+		watch(EPOLL_CTL_MOD, f->tx, wait ? EPOLLOUT : 0, KIND_TX, i);
+	f->blocked = wait;
+}
+
+/* The sender's socket is writable: it has connected, or there is room again. */
+static void on_writable(unsigned int i, uint32_t events)
+{
+	int fd = flows[i].tx;
+
+	if (events & (EPOLLERR | EPOLLHUP)) {
+		socklen_t len = sizeof(errno);
+
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &errno, &len);
+		die("flow %u", i);
+	}
+	send_more(i);
+}
+
+static void on_accept(void)
+{
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	int fd;
+
+	while ((fd = accept4(listen_fd, (void *)&from, &len,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		/* The port is at the same place in both families. */
+		unsigned int port = ntohs(((struct sockaddr_in *)&from)->sin_port);
+		unsigned int i = flow_of_port[port];
+
+		flows[i].rx = fd;
+		watch(EPOLL_CTL_ADD, fd, EPOLLIN, KIND_RX, i);
+		len = sizeof(from);
+	}
+	if (errno != EAGAIN)
+		die("accept");
+}
+
+static void on_readable(unsigned int i)
+{
+	struct flow *f = &flows[i];
+	ssize_t n;
+
+	while ((n = recv(f->rx, NULL, 64 << 20, MSG_TRUNC)) > 0) {
+		read_bytes += n;
+		if (f->bulk) {
+			bulk_bytes += n;
+			continue;
+		}
+		if ((uint64_t)n > f->to_read)
+			die("flow %u: more bytes than were sent", i);
+		f->to_read -= n;
+		if (!f->to_read) {
+			f->fct[round_nr] = now() - round_start;
+			unfinished--;
+		}
+	}
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		broken++;
+		epoll_ctl(epoll_fd, EPOLL_CTL_DEL, f->rx, NULL);
+	}
+}
+
+static void handle_events(void)
+{
+	struct epoll_event ev[256];
+	int i, n = epoll_wait(epoll_fd, ev, 256, -1);
+
+	for (i = 0; i < n; i++) {
+		unsigned int index = ev[i].data.u64 >> 8;
+		uint64_t expired;
+
+		switch (ev[i].data.u64 & 0xff) {
+		case KIND_LISTEN:
+			on_accept();
+			break;
+		case KIND_TIMER:
+			timer_fired = read(timer_fd, &expired, sizeof(expired)) > 0;
+			break;
+		case KIND_TX:
+			on_writable(index, ev[i].events);
+			break;
+		case KIND_RX:
+			on_readable(index);
+			break;
+		}
+	}
+}
+
+static void wait_for(uint64_t us)
+{
+	if (!us)
+		return;
+	set_timer(us * 1000);
+	while (!timer_fired)
+		handle_events();
+}
+
+static bool all_accepted(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_flows; i++)
+		if (flows[i].rx < 0)
+			return false;
+	return true;
+}
+
+static void open_all(void)
+{
+	unsigned int i;
+
+	set_timer(opt.limit_s * NSEC);
+	for (i = 0; i < n_flows; i++)
+		open_flow(i);
+	while (!all_accepted()) {
+		handle_events();
+		if (timer_fired) {
+			errno = 0;
+			die("not all flows connected in %" PRIu64 " s", opt.limit_s);
+		}
+	}
+}
+
+static void run_round(void)
+{
+	unsigned int i;
+
+	unfinished = opt.flows;
+	round_start = now();
+	for (i = 0; i < opt.flows; i++) {
+		flows[i].to_send = flows[i].to_read = opt.bytes;
+		if (opt.fresh)
+			open_flow(i);
+		else
+			send_more(i);
+	}
+	set_timer(opt.limit_s * NSEC);
+	while (unfinished && !timer_fired)
+		handle_events();
+	if (opt.fresh)
+		for (i = 0; i < opt.flows; i++)
+			close_flow(i);
+}
+
+/* What the senders' sockets know, added up. */
+static void print_tcp_info(void)
+{
+	uint64_t bytes = 0, again = 0, segs = 0, retrans = 0, ce = 0;
+	struct tcp_info info;
+	unsigned int i;
+
+	for (i = 0; i < n_flows; i++) {
+		socklen_t len = sizeof(info);
+
+		memset(&info, 0, sizeof(info));
+		if (getsockopt(flows[i].tx, IPPROTO_TCP, TCP_INFO, &info, &len))
+			continue;
+		bytes += info.tcpi_bytes_sent;
+		again += info.tcpi_bytes_retrans;
+		segs += info.tcpi_data_segs_out;
+		retrans += info.tcpi_total_retrans;
+		ce += info.tcpi_delivered_ce;
+	}
+	printf("\"tcp_info\": {\"bytes_sent\": %" PRIu64
+	       ", \"bytes_retrans\": %" PRIu64 ", \"data_segs_out\": %" PRIu64
+	       ", \"total_retrans\": %" PRIu64 ", \"delivered_ce\": %" PRIu64 "}",
+	       bytes, again, segs, retrans, ce);
+}
+
+static void print_report(uint64_t elapsed)
+{
+	unsigned int i, r, done = 0;
+
+	printf("{\"flows\": %u, \"bytes\": %" PRIu64 ", \"fct_ns\": [",
+	       opt.flows, opt.bytes);
+	for (r = 0; r < opt.rounds; r++) {
+		printf("%s[", r ? ", " : "");
+		for (i = 0; i < opt.flows; i++) {
+			printf("%s%" PRIu64, i ? ", " : "", flows[i].fct[r]);
+			done += flows[i].fct[r] > 0;
+		}
+		printf("]");
+	}
+	printf("], \"unfinished\": %u, \"broken\": %" PRIu64
+	       ", \"bulk_flows\": %u, \"bulk_bytes\": %" PRIu64
+	       ", \"read_bytes\": %" PRIu64 ", \"elapsed_ns\": %" PRIu64 ", ",
+	       opt.flows * opt.rounds - done, broken, opt.bulk, bulk_bytes,
+	       read_bytes, elapsed);
+	print_tcp_info();
+	printf("}\n");
+}
+
+static void usage(void)
+{
+	fputs("usage: incast --receiver NS --address A --sender NS... --flows N\n"
+	      "	[--bytes N] [--rounds N] [--gap US] [--cc NAME] [--port N]\n"
+	      "	[--fresh] [--bulk N] [--lead US] [--duration US] [--limit S]\n"
+	      "--bulk N      endless flows beside, started --lead US before\n"
+	      "--duration US how long bulk flows run at least\n"
+	      "--limit S     give up a round (or connecting) after S seconds\n",
+	      stderr);
+	exit(2);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 10);
+
+	if (*end || end == text)
+		usage();
+	return n;
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "sender", 1, NULL, 's' }, { "receiver", 1, NULL, 'r' },
+		{ "address", 1, NULL, 'a' }, { "flows", 1, NULL, 'f' },
+		{ "bytes", 1, NULL, 'b' }, { "rounds", 1, NULL, 'n' },
+		{ "gap", 1, NULL, 'g' }, { "cc", 1, NULL, 'c' },
+		{ "port", 1, NULL, 'p' }, { "fresh", 0, NULL, 'F' },
+		{ "bulk", 1, NULL, 'B' }, { "lead", 1, NULL, 'L' },
+		{ "duration", 1, NULL, 'D' }, { "limit", 1, NULL, 'l' },
+		{ }
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			if (opt.n_senders == MAX_SENDERS)
+				usage();
+			opt.senders[opt.n_senders++] = optarg;
+			break;
+		case 'r': opt.receiver = optarg; break;
+		case 'a': opt.address = optarg; break;
+		case 'c': opt.cc = optarg; break;
+		case 'f': opt.flows = number(optarg); break;
+		case 'b': opt.bytes = number(optarg); break;
+		case 'n': opt.rounds = number(optarg); break;
+		case 'g': opt.gap_us = number(optarg); break;
+		case 'p': opt.port = number(optarg); break;
+		case 'F': opt.fresh = true; break;
+		case 'B': opt.bulk = number(optarg); break;
+		case 'L': opt.lead_us = number(optarg); break;
+		case 'D': opt.duration_us = number(optarg); break;
+		case 'l': opt.limit_s = number(optarg); break;
+		default: usage();
+		}
+	}
+	if (optind != argc || !opt.n_senders || !opt.receiver || !opt.address ||
+	    opt.flows + opt.bulk == 0 || !opt.bytes ||
+	    (opt.fresh && (opt.bulk || !opt.flows)) ||
+	    opt.flows + opt.bulk > 65536 - FIRST_PORT)
+		usage();
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 1 << 18, 1 << 18 };
+	uint64_t start;
+	unsigned int i;
+
+	parse_options(argc, argv);
+	setrlimit(RLIMIT_NOFILE, &files);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (epoll_fd < 0 || timer_fd < 0)
+		die("epoll");
+	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
+	receiver_ns = open_ns(opt.receiver);
+	for (i = 0; i < opt.n_senders; i++)
+		sender_ns[i] = open_ns(opt.senders[i]);
+	n_flows = opt.flows + opt.bulk;
+	flows = calloc(n_flows, sizeof(*flows));
+	for (i = 0; i < n_flows; i++)
+		flows[i].fct = calloc(opt.rounds, sizeof(uint64_t));
+
+	start_listening();
+	if (!opt.fresh)
+		open_all();
+	wait_for(opt.bulk ? opt.lead_us : opt.gap_us);
+	bulk_bytes = 0;
+	start = now();
+	for (round_nr = 0; opt.flows && round_nr < opt.rounds; round_nr++) {
+		if (round_nr)
+			wait_for(opt.gap_us);
+		run_round();
+		if (unfinished)
+			break;
+	}
+	if (opt.duration_us * 1000 > now() - start)
+		wait_for(opt.duration_us - (now() - start) / 1000);
+	print_report(now() - start);
+	return unfinished || broken;
+}
