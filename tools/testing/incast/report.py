@@ -29,18 +29,17 @@ def percentile(ordered, percent):
 def _port(port):
     """The numbers of the switch port, whatever qdisc it is."""
     qdisc = port[0] if port else {}
-    colours = {c.get("color", c.get("colour")): c for c in qdisc.get("colors", [])}
-    found = {"marks": qdisc.get("marks", qdisc.get("ecn_mark", 0)),
-             "peak": qdisc.get("peak_backlog", qdisc.get("peak", 0)),
-             "drops": qdisc.get("drops", 0)}
-    total = sum(c.get("bytes", 0) for c in colours.values())
-    for colour in ("green", "yellow", "red"):
-        stats = colours.get(colour, {})
-        found[f"drops_{colour}"] = stats.get("drops", 0)
-        found[f"bytes_{colour}"] = stats.get("bytes", 0)
-    if colours:
-        found["marks"] = sum(c.get("marks", 0) for c in colours.values())
-    found["important"] = found["bytes_green"] / total if total else 0.0
+    colours = qdisc.get("colors", {})
+    found = {
+        "drops": qdisc.get("drops", 0),
+        "peak": qdisc.get("queue", {}).get("peak_backlog"),
+        "marks": sum(c["marks"] for c in colours.values()) if colours else None,
+    }
+    for colour, stats in colours.items():
+        found[f"drops_{colour}"] = sum(stats["drops"].values())
+        found[f"bytes_{colour}"] = stats["bytes"]
+    total = sum(c["bytes"] for c in colours.values())
+    found["important"] = colours["green"]["bytes"] / total if total else None
     return found
 
 
