@@ -120,7 +120,7 @@ class Network:
         batch("ip", SWITCH, self._switch_lines())
         for host in self.hosts:
             batch("ip", host, self._host_lines(host))
-            batch("tc", host, [f"qdisc add dev eth0 root {self._nic()}"])
+            batch("tc", host, self._nic_lines())
         batch("tc", SWITCH, [f"qdisc add dev {self.port(h)} root {self.port_qdisc()}"
                              for h in self.hosts])
         if not self.config["tso"]:
@@ -147,9 +147,13 @@ class Network:
                       f" rto_min {self.config['rto_min'] // 10**6}ms"]
         return lines
 
-    def _nic(self):
-        return (f"netem rate {self.config['rate']}bit"
-                f" delay {2 * self.config['delay'] / 1000:g}us limit 1000000")
+    def _nic_lines(self):
+        """The wires' delay, then a line that sends segments, as a NIC does."""
+        c = self.config
+        return [f"qdisc add dev eth0 root handle 1: netem"
+                f" delay {2 * c['delay'] / 1000:g}us limit 1000000",
+                f"qdisc add dev eth0 parent 1:1 handle 2: color"
+                f" rate {c['rate']}bit limit 1000m"]
 
     def port_qdisc(self):
         """A switch port's queue, in tc's words."""
