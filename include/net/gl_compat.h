@@ -9,12 +9,12 @@
 #include <linux/version.h>
 #include <net/pkt_sched.h>
 
-#if __has_include(<net/gso.h>)
+#ifndef SKB_GSO_CB
 #include <net/gso.h>		/* skb_gso_segment(), once in netdevice.h */
 #endif
 
 /* net/sched: drop reasons of qdiscs */
-#if !__has_include(<net/dropreason-qdisc.h>)
+#ifndef DEFINE_QDISC_DROP_REASON
 enum qdisc_drop_reason {
 	QDISC_DROP_GENERIC,
 	QDISC_DROP_OVERLIMIT,
@@ -51,5 +51,88 @@ static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
 #ifndef MODULE_ALIAS_NET_SCH
 #define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("sch_" id)
 #endif
+
+/* net/ipv4 */
+
+#include <linux/hrtimer.h>
+#include <linux/sysctl.h>
+#include <net/inet_hashtables.h>
+#include <net/inet6_hashtables.h>
+#include <net/tcp.h>
+
+/* 6.11: a sysctl handler gets a const table */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+typedef struct ctl_table gl_ctl_table;
+#else
+typedef const struct ctl_table gl_ctl_table;
+#endif
+
+/* 6.6: the size is given, before the table ended with an empty entry */
+#ifdef register_net_sysctl
+#define gl_register_net_sysctl	register_net_sysctl_sz
+#else
+#define gl_register_net_sysctl(net, path, table, size) \
+	((void)(size), register_net_sysctl(net, path, table))
+#endif
+
+/* 6.17: one table of established sockets, not an argument */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define GL_HASHINFO(net)	(net)->ipv4.tcp_death_row.hashinfo,
+#else
+#define GL_HASHINFO(net)
+#endif
+
+/* 6.13: hrtimer_setup() */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
+/* 6.17: an ACK may be sent with more flags (AccECN) */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt)
+#define GL_GSO_TCP_ACCECN	0
+#else
+#define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0)
+#define GL_GSO_TCP_ACCECN	SKB_GSO_TCP_ACCECN
+#endif
+
+/* 6.7: timestamps may count microseconds */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
+{
+	return tcp_time_stamp_raw() + tp->tsoffset;
+}
+#else
+static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
+{
+	return tcp_clock_ts(tp->tcp_usec_ts) + tp->tsoffset;
+}
+#endif
+
+/* 6.17: a workqueue says that it is per-CPU, which was the default */
+#include <linux/workqueue.h>
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define WQ_PERCPU	0
+#endif
+
+/* Segments signed with a key (TCP-MD5, and since 6.7 TCP-AO) */
+static inline bool gl_tcp_signed(const struct sock *sk)
+{
+#ifdef CONFIG_TCP_MD5SIG
+	if (rcu_access_pointer(tcp_sk(sk)->md5sig_info))
+		return true;
+#endif
+#ifdef CONFIG_TCP_AO
+	if (rcu_access_pointer(tcp_sk(sk)->ao_info))
+		return true;
+#endif
+	return false;
+}
 
 #endif /* _NET_GL_COMPAT_H */

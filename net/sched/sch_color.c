@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * net/sched/sch_color.c	A switch port that knows which packets may be lost.
+ * A switch port that knows which packets may be lost: the `color` qdisc.
  *
  * A switch that runs out of buffer has to drop something.  If the hosts say
  * what each packet is worth, it can drop what is cheap to lose, and early, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * q_color.c	Options, dump and statistics of the `color` qdisc, for the stock tc.
+ * Options, dump and statistics of the `color` qdisc, for the stock tc.
  *
  * Build it with `make tc` and name its directory in TC_LIB_DIR.
  */
@@ -41,6 +41,7 @@ static const char * const drop_names[] = {
 	[TC_COLOR_DROP_GSO]	= "gso",
 };
 
+#define __printf(fmt, first) __attribute__((format(printf, fmt, first)))
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 static void explain(void)
@@ -58,7 +59,7 @@ static void explain(void)
 }
 
 /* One line on stderr for each mistake. */
-__attribute__((format(printf, 1, 2)))
+__printf(1, 2)
 static int bad(const char *fmt, ...)
 {
 	va_list ap;

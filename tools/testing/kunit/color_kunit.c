@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pure logic of the `color` qdisc: virtual clock, thresholds, shared
+ * buffer, CE marks, colour map.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "net/sched/color_clock.h"
+#include "net/sched/color_map.h"
+#include "net/sched/color_thresh.h"
+
+#define GBIT(n)		((n) * 125000000ull)	/* bytes/s */
+#define PACKETS		1000000
+
+/* --- color_clock.h --- */
+
+/* bytes * 10^9 / rate for up to 2^63 bytes, in two steps */
+static u64 exact_ns(u64 bytes, u64 rate)
+{
+	u64 rem, s = div64_u64_rem(bytes, rate, &rem);
+
+	while (rem > U64_MAX / NSEC_PER_SEC) {
+		rem >>= 1;
+		rate >>= 1;
+	}
+	return s * NSEC_PER_SEC + div64_u64(rem * NSEC_PER_SEC, rate);
+}
+
+struct clock_case {
+	const char	*name;
+	u64		rate;
+	u32		len;
+};
+
+static const struct clock_case clock_cases[] = {
+	{ "10 Gbit/s, 1500 B", GBIT(10), 1500 },
+	{ "10 Gbit/s, 64 B", GBIT(10), 64 },
+	{ "25 Gbit/s, 1500 B", GBIT(25), 1500 },
+	{ "25 Gbit/s, 1 B", GBIT(25), 1 },
+	{ "40 Gbit/s, 1538 B", GBIT(40), 1538 },
+	{ "40 Gbit/s, 9018 B", GBIT(40), 9018 },
+	{ "100 Gbit/s, 1500 B", GBIT(100), 1500 },
+	{ "100 Gbit/s, 65 B", GBIT(100), 65 },
+	{ "400 Gbit/s, 1500 B", GBIT(400), 1500 },
+	{ "400 Gbit/s, 1 B", GBIT(400), 1 },
+	{ "1 Tbit/s, 64 KiB", GBIT(1000), 65536 },
+	{ "100 Tbit/s, 64 KiB", TC_COLOR_RATE_MAX, 65536 },
+	{ "100 Tbit/s, 1 B", TC_COLOR_RATE_MAX, 1 },
+	{ "an odd rate", 1234567891, 1514 },
+	{ "8 bit/s, 1 B", 1, 1 },
+	{ "8 bit/s, 8 KiB", 1, 8192 },
+	{ "56 kbit/s, 1500 B", 7000, 1500 },
+};
+
+static void clock_case_name(const struct clock_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(clock, clock_cases, clock_case_name);
+
+/* A busy port loses no time in a million packets: not late, and less than the
+ * rounding of a byte's time (2^-41) and one nanosecond early or late.
+ */
+static void color_clock_advance__busy_line_is_exact(struct kunit *test)
+{
+	const struct clock_case *p = test->param_value;
+	struct color_clock c = {};
+	u64 exact, slack;
+	int i;
+
+	color_clock_set_mult(&c, p->rate);
+	for (i = 0; i < PACKETS; i++)
+		color_clock_advance(&c, p->len);
+
+	exact = exact_ns((u64)p->len * PACKETS, p->rate);
+	slack = 1 + (exact >> 41);
+	KUNIT_EXPECT_GE(test, c.next, exact);
+	KUNIT_EXPECT_LE(test, c.next, exact + slack);
+}
+
+static void color_clock_advance__fraction_is_kept(struct kunit *test)
+{
+	struct color_clock c = {};
+	int i;
+
+	/* 0.08 ns a byte: 25 bytes are 2 ns */
+	color_clock_set_mult(&c, GBIT(100));
+	for (i = 0; i < 12; i++)
+		color_clock_advance(&c, 1);
+	KUNIT_EXPECT_EQ(test, c.next, 0);
+	color_clock_advance(&c, 1);
+	KUNIT_EXPECT_EQ(test, c.next, 1);
+	for (i = 13; i < 25; i++)
+		color_clock_advance(&c, 1);
+	KUNIT_EXPECT_EQ(test, c.next, 2);
+}
+
+static void color_clock_set_mult__has_its_bits(struct kunit *test)
+{
+	static const u64 rates[] = { 1, 2, 3, 999999999, 1000000000,
+				     1000000001, GBIT(1000),
+				     TC_COLOR_RATE_MAX };
+	struct color_clock c;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		color_clock_set_mult(&c, rates[i]);
+		KUNIT_EXPECT_GE(test, c.mult,
+				BIT_ULL(COLOR_CLOCK_MULT_BITS - 1));
+		KUNIT_EXPECT_LE(test, c.mult, BIT_ULL(COLOR_CLOCK_MULT_BITS));
+		KUNIT_EXPECT_LT(test, c.shift, 62);
+	}
+	color_clock_set_mult(&c, 0);
+	KUNIT_EXPECT_EQ(test, c.mult, 0);
+}
+
+static void color_clock_advance__longest_packet_fits(struct kunit *test)
+{
+	struct color_clock c = { .next = 0 };
+
+	/* the most that can be multiplied, with the largest fraction */
+	color_clock_set_mult(&c, 1);
+	c.frac = BIT_ULL(c.shift) - 1;
+	color_clock_advance(&c, COLOR_CLOCK_LEN_MAX);
+	KUNIT_EXPECT_EQ(test, c.next, COLOR_CLOCK_LEN_MAX * NSEC_PER_SEC);
+
+	/* longer ones count as that */
+	color_clock_set_mult(&c, 1);
+	c.next = 0;
+	color_clock_advance(&c, U32_MAX);
+	KUNIT_EXPECT_EQ(test, c.next, COLOR_CLOCK_LEN_MAX * NSEC_PER_SEC);
+
+	color_clock_set_mult(&c, TC_COLOR_RATE_MAX);
+	c.next = 0;
+	c.frac = BIT_ULL(c.shift) - 1;
+	color_clock_advance(&c, COLOR_CLOCK_LEN_MAX);
+	KUNIT_EXPECT_EQ(test, c.next, 84);	/* 83.9, and the fraction */
+}
+
+static void color_clock_arrive__idle_time_earns_nothing(struct kunit *test)
+{
+	struct color_clock c = {};
+
+	color_clock_set_mult(&c, GBIT(100));
+	color_clock_arrive(&c, 1000);
+	color_clock_advance(&c, 1513);		/* 121.04 ns */
+	KUNIT_EXPECT_EQ(test, c.next, 1121);
+	KUNIT_EXPECT_GT(test, c.frac, 0);
+
+	/* the line was free long ago: the next packet starts when it comes */
+	color_clock_arrive(&c, 5000);
+	KUNIT_EXPECT_EQ(test, c.next, 5000);
+	KUNIT_EXPECT_EQ(test, c.frac, 0);
+}
+
+static void color_clock_arrive__busy_line_makes_wait(struct kunit *test)
+{
+	struct color_clock c = {};
+	u64 frac;
+
+	color_clock_set_mult(&c, GBIT(100));
+	color_clock_arrive(&c, 1000);
+	color_clock_advance(&c, 1513);
+	frac = c.frac;
+	color_clock_arrive(&c, 1100);
+	KUNIT_EXPECT_EQ(test, c.next, 1121);
+	KUNIT_EXPECT_EQ(test, c.frac, frac);
+}
+
+static void color_clock_set_rate__packet_on_the_line(struct kunit *test)
+{
+	struct color_clock c = {};
+
+	/* 1500 s are left of a packet at 1 byte/s: 1500 bytes */
+	color_clock_set_rate(&c, 0, 1, 0);
+	color_clock_advance(&c, 2000);
+	color_clock_set_rate(&c, 1, GBIT(10), 500 * NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, c.next, 500 * NSEC_PER_SEC + 1200);
+
+	/* a free line stays free */
+	color_clock_set_rate(&c, GBIT(10), GBIT(40), 600 * NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, c.next, 600 * NSEC_PER_SEC);
+
+	/* without a rate nothing waits */
+	color_clock_advance(&c, 1500);
+	color_clock_set_rate(&c, GBIT(40), 0, 600 * NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, c.next, 600 * NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, c.mult, 0);
+
+	/* the longest packet at the lowest rate */
+	color_clock_set_rate(&c, 0, 1, 0);
+	color_clock_advance(&c, COLOR_CLOCK_LEN_MAX);
+	color_clock_set_rate(&c, 1, GBIT(1), 0);
+	KUNIT_EXPECT_EQ(test, c.next, COLOR_CLOCK_LEN_MAX * 8);
+}
+
+/* --- color_thresh.h --- */
+
+static void color_fits__boundary(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, color_fits(0, 0, 0));
+	KUNIT_EXPECT_FALSE(test, color_fits(0, 1, 0));
+	KUNIT_EXPECT_TRUE(test, color_fits(268500, 1500, 270000));
+	KUNIT_EXPECT_FALSE(test, color_fits(268501, 1500, 270000));
+	KUNIT_EXPECT_FALSE(test, color_fits(268500, 1501, 270000));
+}
+
+static void color_fits__beyond_32_bits(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, color_fits(U32_MAX, 1, U32_MAX));
+	KUNIT_EXPECT_FALSE(test, color_fits(U32_MAX, U32_MAX, U32_MAX));
+	KUNIT_EXPECT_TRUE(test, color_fits(U32_MAX, U32_MAX, 2ull * U32_MAX));
+	KUNIT_EXPECT_TRUE(test, color_fits(U32_MAX, U32_MAX, COLOR_NO_THRESH));
+}
+
+static void color_pool_thresh__alpha(struct kunit *test)
+{
+	const u64 size = 4500000;
+
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(size, 0, TC_COLOR_ALPHA_ONE),
+			size);
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(size, 1500000,
+						TC_COLOR_ALPHA_ONE), 3000000);
+	/* 1/16 and 64 */
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(size, 1300000, 0x1000), 200000);
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(size, 4400000, 0x400000),
+			6400000);
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(size, 0, 1), size >> 16);
+}
+
+static void color_pool_thresh__full_and_beyond(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(1000, 1000,
+						TC_COLOR_ALPHA_MAX), 0);
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(1000, 1001,
+						TC_COLOR_ALPHA_MAX), 0);
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(1000, U64_MAX / 2,
+						TC_COLOR_ALPHA_MAX), 0);
+}
+
+static void color_pool_thresh__largest(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, color_pool_thresh(TC_COLOR_LIMIT_MAX, 0,
+						TC_COLOR_ALPHA_MAX),
+			TC_COLOR_LIMIT_MAX * 1024ull);
+}
+
+/* One busy port at alpha 1 holds half of the buffer (parameters of TLT). */
+static void color_pool_fits__one_hot_port(struct kunit *test)
+{
+	u64 q = 0;
+
+	while (color_pool_fits(4500000, q, TC_COLOR_ALPHA_ONE, q, 1500))
+		q += 1500;
+	KUNIT_EXPECT_EQ(test, q, 2250000);
+}
+
+/* Two at alpha 1 hold a third each. */
+static void color_pool_fits__two_hot_ports(struct kunit *test)
+{
+	u64 a = 0, b = 0;
+	bool more = true;
+
+	while (more) {
+		more = false;
+		if (color_pool_fits(4500000, a + b, TC_COLOR_ALPHA_ONE, a,
+				    1500)) {
+			a += 1500;
+			more = true;
+		}
+		if (color_pool_fits(4500000, a + b, TC_COLOR_ALPHA_ONE, b,
+				    1500)) {
+			b += 1500;
+			more = true;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, a, 1500000);
+	KUNIT_EXPECT_EQ(test, b, 1500000);
+}
+
+static void color_pool_fits__never_more_than_there_is(struct kunit *test)
+{
+	u64 q = 0;
+
+	while (color_pool_fits(100000, q, 64 * TC_COLOR_ALPHA_ONE, q, 1500))
+		q += 1500;
+	KUNIT_EXPECT_EQ(test, q, 99000);
+	KUNIT_EXPECT_FALSE(test, color_pool_fits(100000, 99000,
+						 TC_COLOR_ALPHA_MAX, 0, 1500));
+	KUNIT_EXPECT_TRUE(test, color_pool_fits(100000, 98500,
+						TC_COLOR_ALPHA_MAX, 0, 1500));
+}
+
+static void color_ecn_prob__step(struct kunit *test)
+{
+	const struct color_ecn e = { 200000, 200000, TC_COLOR_PROB_ONE };
+
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 0), 0);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 200000), 0);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 200001), TC_COLOR_PROB_ONE);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, U64_MAX / 2),
+			TC_COLOR_PROB_ONE);
+}
+
+static void color_ecn_prob__linear(struct kunit *test)
+{
+	const struct color_ecn e = { 100000, 400000, TC_COLOR_PROB_ONE / 5 };
+
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 100000), 0);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 250000), e.prob / 2);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 400000), e.prob);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&e, 400001), TC_COLOR_PROB_ONE);
+}
+
+static void color_ecn_prob__extremes(struct kunit *test)
+{
+	const struct color_ecn off = { 0, 0, 0 };
+	const struct color_ecn all = { 0, TC_COLOR_LIMIT_MAX,
+				       TC_COLOR_PROB_ONE };
+
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&off, 1), 0);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&all, 0), 0);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&all, TC_COLOR_LIMIT_MAX),
+			TC_COLOR_PROB_ONE);
+	KUNIT_EXPECT_EQ(test, color_ecn_prob(&all, 1), 2);
+}
+
+static void color_ecn_hit__bounds(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, color_ecn_hit(0, 0));
+	KUNIT_EXPECT_TRUE(test, color_ecn_hit(1, 0));
+	KUNIT_EXPECT_FALSE(test, color_ecn_hit(1, 1));
+	KUNIT_EXPECT_TRUE(test, color_ecn_hit(TC_COLOR_PROB_ONE, U32_MAX));
+}
+
+/* --- color_map.h --- */
+
+static void color_map_default__codepoints(struct kunit *test)
+{
+	static const u8 green[] = { 10, 12, 18, 20, 26 };
+	u8 map[TC_COLOR_DSCPS];
+	int i, yellow = 0;
+
+	color_map_default(map);
+	KUNIT_EXPECT_EQ(test, map[8], TC_COLOR_RED);
+	for (i = 0; i < ARRAY_SIZE(green); i++)
+		KUNIT_EXPECT_EQ(test, map[green[i]], TC_COLOR_GREEN);
+	for (i = 0; i < TC_COLOR_DSCPS; i++)
+		yellow += map[i] == TC_COLOR_YELLOW;
+	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - 6);
+}
+
+static void color_map_merge__only_what_is_given(struct kunit *test)
+{
+	u8 map[TC_COLOR_DSCPS], change[TC_COLOR_DSCPS];
+
+	color_map_default(map);
+	memset(change, TC_COLOR_MAP_KEEP, sizeof(change));
+	change[0] = TC_COLOR_RED;
+	change[63] = TC_COLOR_GREEN;
+	KUNIT_EXPECT_TRUE(test, color_map_merge(map, change));
+	KUNIT_EXPECT_EQ(test, map[0], TC_COLOR_RED);
+	KUNIT_EXPECT_EQ(test, map[63], TC_COLOR_GREEN);
+	KUNIT_EXPECT_EQ(test, map[8], TC_COLOR_RED);
+	KUNIT_EXPECT_EQ(test, map[10], TC_COLOR_GREEN);
+	KUNIT_EXPECT_EQ(test, map[1], TC_COLOR_YELLOW);
+}
+
+static void color_map_merge__bad_entry_changes_nothing(struct kunit *test)
+{
+	u8 map[TC_COLOR_DSCPS], before[TC_COLOR_DSCPS];
+	u8 change[TC_COLOR_DSCPS];
+
+	color_map_default(map);
+	memcpy(before, map, sizeof(map));
+	memset(change, TC_COLOR_RED, sizeof(change));
+	change[63] = TC_COLOR_MAX + 1;
+	KUNIT_EXPECT_FALSE(test, color_map_merge(map, change));
+	KUNIT_EXPECT_EQ(test, memcmp(map, before, sizeof(map)), 0);
+	change[63] = TC_COLOR_MAP_KEEP - 1;
+	KUNIT_EXPECT_FALSE(test, color_map_merge(map, change));
+	KUNIT_EXPECT_EQ(test, memcmp(map, before, sizeof(map)), 0);
+}
+
+static void color_of_dsfield__every_tos(struct kunit *test)
+{
+	u8 map[TC_COLOR_DSCPS];
+	int tos;
+
+	color_map_default(map);
+	for (tos = 0; tos < 256; tos++) {
+		KUNIT_EXPECT_EQ(test, color_of_dsfield(map, false, tos),
+				map[tos / 4]);
+		KUNIT_EXPECT_EQ(test, color_of_dsfield(map, true, tos),
+				tos % 4 ? TC_COLOR_GREEN : TC_COLOR_RED);
+	}
+}
+
+static struct kunit_case color_test_cases[] = {
+	KUNIT_CASE_PARAM(color_clock_advance__busy_line_is_exact,
+			 clock_gen_params),
+	KUNIT_CASE(color_clock_advance__fraction_is_kept),
+	KUNIT_CASE(color_clock_set_mult__has_its_bits),
+	KUNIT_CASE(color_clock_advance__longest_packet_fits),
+	KUNIT_CASE(color_clock_arrive__idle_time_earns_nothing),
+	KUNIT_CASE(color_clock_arrive__busy_line_makes_wait),
+	KUNIT_CASE(color_clock_set_rate__packet_on_the_line),
+	KUNIT_CASE(color_fits__boundary),
+	KUNIT_CASE(color_fits__beyond_32_bits),
+	KUNIT_CASE(color_pool_thresh__alpha),
+	KUNIT_CASE(color_pool_thresh__full_and_beyond),
+	KUNIT_CASE(color_pool_thresh__largest),
+	KUNIT_CASE(color_pool_fits__one_hot_port),
+	KUNIT_CASE(color_pool_fits__two_hot_ports),
+	KUNIT_CASE(color_pool_fits__never_more_than_there_is),
+	KUNIT_CASE(color_ecn_prob__step),
+	KUNIT_CASE(color_ecn_prob__linear),
+	KUNIT_CASE(color_ecn_prob__extremes),
+	KUNIT_CASE(color_ecn_hit__bounds),
+	KUNIT_CASE(color_map_default__codepoints),
+	KUNIT_CASE(color_map_merge__only_what_is_given),
+	KUNIT_CASE(color_map_merge__bad_entry_changes_nothing),
+	KUNIT_CASE(color_of_dsfield__every_tos),
+	{}
+};
+
+static struct kunit_suite color_test_suite = {
+	.name = "color",
+	.test_cases = color_test_cases,
+};
+
+kunit_test_suite(color_test_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of the color qdisc");
