@@ -30,7 +30,12 @@ enum qdisc_drop_reason {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
 static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 {
-	return skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
+	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+
+	if (!shinfo->gso_size)
+		return 1;
+	/* a packet from a guest does not say how many it is */
+	return shinfo->gso_segs ?: DIV_ROUND_UP(skb->len, shinfo->gso_size);
 }
 
 static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The tagging layer, as its transports see it.
+ *
+ * A transport decides what a packet is; the tagging layer (greenlane.ko)
+ * turns that into codepoints on the wire and back, lets TCP send beyond its
+ * window (the kick) and crafts packets.  A transport is a TCP congestion
+ * control, a clone of its base, with the callbacks below.
+ */
+#ifndef _NET_GREENLANE_H
+#define _NET_GREENLANE_H
+
+#include <linux/llist.h>
+#include <linux/refcount.h>
+#include <net/tcp.h>
+#include <uapi/linux/greenlane.h>
+
+struct gl_sock;
+struct gl_transport;
+
+/**
+ * struct gl_seg - a TCP segment, on its way out or in
+ * @seq: first sequence number
+ * @end_seq: @seq plus payload bytes (SYN and FIN not counted)
+ * @ack: acknowledgment number
+ * @segs: packets it is on the wire; 1 unless GSO
+ * @window: the window field, unscaled (inbound only)
+ * @sack: it carries SACK blocks (inbound only)
+ */
+struct gl_seg {
+	u32 seq;
+	u32 end_seq;
+	u32 ack;
+	u16 segs;
+	u16 window;
+	bool sack;
+};
+
+/* What becomes of a received packet. */
+enum gl_verdict {
+	GL_PASS,	/* TCP sees it */
+	GL_CONSUME,	/* it ends here */
+};
+
+/**
+ * struct gl_transport - a congestion control that marks packets
+ * @ops: what TCP calls; @ops.release must be gl_release(), by which a socket
+ *	of ours is recognised
+ * @base: the congestion control that @ops is a clone of
+ * @on_xmit: data leaves: is its last packet important?  Socket locked.
+ * @on_important: it has been marked; @end_seq is its end.  Socket locked.
+ * @on_receive: an echo or a clock echo has come, before TCP sees it.  Softirq
+ *	or process context, socket locked and not owned by another.
+ * @on_kick: TCP is done with what gl_kick() was called for.  Softirq or
+ *	process context, socket locked and not owned by another, BH off.
+ * @on_switch: GREENLANE_TLT was set.  Process context, socket locked.
+ */
+struct gl_transport {
+	struct tcp_congestion_ops ops;
+	const struct tcp_congestion_ops *base;
+	bool (*on_xmit)(struct sock *sk, struct gl_sock *gs,
+			const struct gl_seg *seg);
+	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
+	enum gl_verdict (*on_receive)(struct sock *sk, struct gl_sock *gs,
+				      bool clock, const struct gl_seg *seg,
+				      bool late);
+	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
+	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
+};
+
+/**
+ * struct tlt - a TLT sender's state (§5.1, Algorithm 1)
+ * @imp_us: when the important packet in flight left, in TCP's microseconds
+ * @imp_end: its end; for a clock, what TCP had sent then
+ * @state: enum greenlane_state
+ * @clock: the important packet in flight is a clock
+ * @echoed: its echo has come; TCP has not seen the ACK yet
+ * @unechoed: an important packet was acked, and no echo has come since
+ * @counting: @lost is set; the next kick counts what the echo found lost
+ * @lost: TCP's count of lost packets when the echo came
+ *
+ * All fields: socket lock.
+ */
+struct tlt {
+	u64	imp_us;
+	u32	imp_end;
+	u32	lost;
+	u8	state;
+	u8	clock:1,
+		echoed:1,
+		unechoed:1,
+		counting:1;
+};
+
+/**
+ * struct gl_sock - what greenlane keeps for a connection
+ * @sk: the connection; each list that @now and @soon are in holds a reference
+ * @now: in gl_kick.c's list for this instant
+ * @soon: in gl_kick.c's list for a little later
+ * @queued: GL_QUEUED_* bits, atomic: which of the two lists it is in
+ * @refs: the connection's, and one a list
+ * @owed_end: end of the peer's important packet that is to be echoed
+ * @dead: the connection has left us
+ * @off: switched off with GREENLANE_TLT
+ * @fallback: our codepoints get lost on the way; we behave as the base
+ * @owed_clock: the peer's clock has come and was not echoed yet
+ * @owed_echo: an important packet has come and was not echoed yet
+ * @peer: enum greenlane_peer
+ * @preset: enum gl_kind of the packet that we ourselves are sending, or 0
+ * @tlt: the sender
+ * @rcu: freed after a grace period
+ * @n: counters, as struct greenlane_info has them
+ *
+ * All fields without a note: socket lock.  A connection pays for this only
+ * while it runs one of our transports.
+ */
+struct gl_sock {
+	struct sock	*sk;
+	struct llist_node now;
+	struct llist_node soon;
+	unsigned long	queued;
+#define GL_QUEUED_NOW	0
+#define GL_QUEUED_SOON	1
+	refcount_t	refs;
+	u32		owed_end;
+	u8		dead:1,
+			off:1,
+			fallback:1,
+			owed_clock:1,
+			owed_echo:1;
+	u8		peer;
+	u8		preset;
+	union {
+		struct tlt	tlt;
+		struct rcu_head	rcu;
+	};
+	struct {
+		u32	important;
+		u32	echoes;
+		u32	clocks_byte;
+		u32	clocks_mss;
+		u32	marked_lost;
+		u32	unechoed;
+		u32	rearmed;
+		u32	echoes_sent;
+	} n;
+};
+
+/* The pointer to it is the last word of the congestion control's private
+ * area: the bases of today's transports use only the front.
+ */
+#define GL_CA_PRIV_FREE	(ICSK_CA_PRIV_SIZE - sizeof(void *))
+
+static inline struct gl_sock **gl_sock_slot(const struct sock *sk)
+{
+	return (struct gl_sock **)((char *)inet_csk_ca(sk) + GL_CA_PRIV_FREE);
+}
+
+/* Of a socket that runs one of our transports; NULL where it cannot be used. */
+static inline struct gl_sock *gl_sock(const struct sock *sk)
+{
+	return *gl_sock_slot(sk);
+}
+
+static inline struct gl_transport *gl_transport(const struct sock *sk)
+{
+	return container_of(inet_csk(sk)->icsk_ca_ops, struct gl_transport, ops);
+}
+
+void gl_release(struct sock *sk);
+
+/* Socket locked: may be asked of any TCP socket. */
+static inline bool gl_is_ours(const struct sock *sk)
+{
+	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;
+}
+
+/* Packets of this connection carry our codepoints. */
+static inline bool gl_marking(const struct gl_sock *gs)
+{
+	return gs->peer != GREENLANE_PEER_NO && !gs->off && !gs->fallback;
+}
+
+/* Counters of a network namespace, in /proc/net/greenlane. */
+enum gl_mib {
+	GL_MIB_DATA,
+	GL_MIB_DATABYTES,
+	GL_MIB_IMPORTANT,
+	GL_MIB_IMPORTANTBYTES,
+	GL_MIB_ECHOSENT,
+	GL_MIB_ECHORECEIVED,
+	GL_MIB_CLOCKBYTE,
+	GL_MIB_CLOCKMSS,
+	GL_MIB_CLOCKRECEIVED,
+	GL_MIB_CLOCKECHOSENT,
+	GL_MIB_CLOCKECHORECEIVED,
+	GL_MIB_CLOCKECHOCONSUMED,
+	GL_MIB_CONTROL,
+	GL_MIB_HANDSHAKE,
+	GL_MIB_LOSSBYECHO,
+	GL_MIB_UNECHOED,
+	GL_MIB_REARMEDBYRTO,
+	GL_MIB_FALLBACK,
+	GL_MIB_PEERWITHOUT,
+	GL_MIB_PEERAPPEARED,
+	GL_MIB_UNSUPPORTED,
+	GL_MIB_STRIPPED,
+	GL_MIB_SPLIT,
+	GL_MIB_SPLITFAILED,
+	GL_MIB_KICKS,
+	GL_MIB_KICKSOWNED,
+	GL_MIB_NOMEMORY,
+	GL_MIB_INVALID,
+	GL_MIBS,
+};
+
+void gl_add_stats(const struct net *net, enum gl_mib mib, u64 n);
+
+static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
+{
+	gl_add_stats(net, mib, 1);
+}
+
+int gl_register_transport(struct gl_transport *t);
+void gl_unregister_transport(struct gl_transport *t);
+struct gl_sock *gl_attach(struct sock *sk);
+void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer);
+void gl_kick(struct sock *sk, struct gl_sock *gs);
+void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
+bool gl_xmit_one(struct sock *sk);
+bool gl_send_clock(struct sock *sk, struct gl_sock *gs);
+
+#endif /* _NET_GREENLANE_H */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* Socket options of greenlane, for connections that run one of its transports.
+ *
+ * Level IPPROTO_IP on IPv4 and IPPROTO_IPV6 on IPv6 sockets, like the other
+ * options that come with netfilter; on a socket whose congestion control is
+ * not greenlane's both fail with ENOPROTOOPT.
+ */
+#ifndef _UAPI_LINUX_GREENLANE_H
+#define _UAPI_LINUX_GREENLANE_H
+
+#include <linux/types.h>
+
+#define GREENLANE_SO_BASE	0x4c470		/* far from netfilter's users */
+
+/* get: struct greenlane_info, as much of it as fits */
+#define GREENLANE_INFO		(GREENLANE_SO_BASE + 0)
+/* get, set: int, 1 = mark this connection's packets, 0 = behave as the base */
+#define GREENLANE_TLT		(GREENLANE_SO_BASE + 1)
+#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 1)
+
+/**
+ * enum greenlane_peer - what is known of the other end
+ * @GREENLANE_PEER_UNKNOWN: taken up in mid-connection, no echo seen yet
+ * @GREENLANE_PEER_YES: it has sent codepoints of ours
+ * @GREENLANE_PEER_NO: it runs none of this; packets carry no codepoint
+ */
+enum greenlane_peer {
+	GREENLANE_PEER_UNKNOWN,
+	GREENLANE_PEER_YES,
+	GREENLANE_PEER_NO,
+};
+
+/**
+ * enum greenlane_state - where a TLT sender is in its echo cycle
+ * @GREENLANE_ARMED_LAST: the last packet of the burst will be important
+ * @GREENLANE_ARMED_NEXT: the next data packet will be important
+ * @GREENLANE_WAITING: one important packet is in flight
+ */
+enum greenlane_state {
+	GREENLANE_ARMED_LAST,
+	GREENLANE_ARMED_NEXT,
+	GREENLANE_WAITING,
+};
+
+/* bits of greenlane_info.flags */
+#define GREENLANE_F_OFF		0x01	/* switched off with GREENLANE_TLT */
+#define GREENLANE_F_FALLBACK	0x02	/* codepoints get lost on the way */
+#define GREENLANE_F_UNSUPPORTED	0x04	/* no SACK, MPTCP, or keyed segments */
+
+/**
+ * struct greenlane_info - one connection's state and counters
+ * @state: enum greenlane_state
+ * @peer: enum greenlane_peer
+ * @flags: GREENLANE_F_*
+ * @reserved: 0
+ * @important_sent: data packets sent as important
+ * @echoes: echoes of important packets received, clock echoes included
+ * @clocks_byte: clocks sent that carry the first unacked byte
+ * @clocks_mss: clocks sent that carry an MSS of lost data
+ * @marked_lost: packets found lost by an echo
+ * @unechoed: important packets that were acked without an echo
+ * @rearmed: times an RTO armed the sender again
+ * @echoes_sent: important packets of the peer echoed, clocks included
+ */
+struct greenlane_info {
+	__u8	state;
+	__u8	peer;
+	__u8	flags;
+	__u8	reserved;
+	__u32	important_sent;
+	__u32	echoes;
+	__u32	clocks_byte;
+	__u32	clocks_mss;
+	__u32	marked_lost;
+	__u32	unechoed;
+	__u32	rearmed;
+	__u32	echoes_sent;
+};
+
+#endif /* _UAPI_LINUX_GREENLANE_H */

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a packet is becomes bits, and bits what a packet is: LOCAL_OUT and
+ * LOCAL_IN, IPv4 and IPv6.
+ *
+ * LOCAL_OUT runs before every other hook, while the TCP code that sends still
+ * holds the socket: after an NFQUEUE the packet would come back without it.
+ * LOCAL_IN runs after every other hook: a packet that the firewall drops is
+ * never answered.
+ */
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <net/dsfield.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/mptcp.h>
+
+#include <net/gl_compat.h>
+#include <trace/events/greenlane.h>
+#include "gl_internal.h"
+
+static u8 gl_dsfield(const struct sk_buff *skb, u8 family)
+{
+	return family == NFPROTO_IPV4 ? ipv4_get_dsfield(ip_hdr(skb)) :
+					ipv6_get_dsfield(ipv6_hdr(skb));
+}
+
+/* The ECN bits stay: they belong to TCP. */
+static void gl_set_dscp(struct sk_buff *skb, u8 family, u8 dscp)
+{
+	if (family == NFPROTO_IPV4)
+		ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, dscp << 2);
+	else
+		ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, dscp << 2);
+}
+
+/* TCP that leaves has its transport header set, and IPv6 extension headers
+ * only if the application asked for them.
+ */
+static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
+{
+	if (family == NFPROTO_IPV4)
+		return ip_hdr(skb)->protocol == IPPROTO_TCP;
+	if (ipv6_hdr(skb)->nexthdr != IPPROTO_TCP) {
+		u8 next = ipv6_hdr(skb)->nexthdr;
+		__be16 frag;
+
+		if (ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag) < 0)
+			return false;
+		return next == IPPROTO_TCP;
+	}
+	return true;
+}
+
+/* --- sockets that are not ours ------------------------------------------ */
+
+/* An application may not give itself what a switch protects (IP_TOS), nor may
+ * a remote make the kernel do it (RST and ICMP replies reflect the TOS).
+ */
+static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
+				   struct sk_buff *skb, u8 family)
+{
+	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
+						     sizeof(struct ipv6hdr);
+
+	if (likely(!gl_kind_protected(gl_kind_of(&gn->cp, gl_dsfield(skb, family)))) ||
+	    !READ_ONCE(gn->protect))
+		return NF_ACCEPT;
+	if (skb_ensure_writable(skb, hlen)) {
+		gl_inc_stats(net, GL_MIB_NOMEMORY);
+		return NF_DROP;
+	}
+	gl_set_dscp(skb, family, 0);
+	gl_inc_stats(net, GL_MIB_STRIPPED);
+	return NF_ACCEPT;
+}
+
+/* --- the handshake ------------------------------------------------------ */
+
+/* Read without the listener's lock: its operations are alive under RCU. */
+static bool gl_listener_is_ours(const struct sock *listener,
+				const struct sk_buff *skb)
+{
+	const struct dst_entry *dst = skb_dst(skb);
+	u32 key = dst ? dst_metric(dst, RTAX_CC_ALGO) : TCP_CA_UNSPEC;
+
+	if (key != TCP_CA_UNSPEC)
+		return gl_key_is_ours(key);
+	return gl_is_ours(listener);
+}
+
+/* With SYN cookies the SYN-ACK belongs to nobody: find its listener. */
+static struct sock *gl_cookie_listener(struct net *net, struct sk_buff *skb,
+				       const struct tcphdr *th, u8 family)
+{
+	int dif = skb_dst(skb) ? skb_dst(skb)->dev->ifindex : 0;
+
+	if (family == NFPROTO_IPV4)
+		return __inet_lookup_listener(net, GL_HASHINFO(net) NULL, 0,
+					      ip_hdr(skb)->daddr, th->dest,
+					      ip_hdr(skb)->saddr,
+					      ntohs(th->source), dif, 0);
+#if IS_ENABLED(CONFIG_IPV6)
+	return inet6_lookup_listener(net, GL_HASHINFO(net) NULL, 0,
+				     &ipv6_hdr(skb)->daddr, th->dest,
+				     &ipv6_hdr(skb)->saddr,
+				     ntohs(th->source), dif, 0);
+#else
+	return NULL;
+#endif
+}
+
+/* A SYN-ACK is important, never echoed (as the TLT authors' code has it), and
+ * tells the client that its peer is one of us.  The answer to a SYN that was
+ * not marked is not.  A cookie's SYN-ACK has forgotten its SYN: it is marked
+ * for everyone, and a client without us does not look.
+ */
+static bool gl_synack_is_ours(struct gl_net *gn, struct net *net,
+			      struct sk_buff *skb, u8 family)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+	const struct request_sock *req;
+	const struct sock *listener;
+
+	if (skb->sk) {
+		req = inet_reqsk(skb->sk);
+		if (!gl_kind_protected(gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos)) ||
+		    !inet_rsk(req)->sack_ok || rsk_is_mptcp(req))
+			return false;
+		return req->rsk_listener && gl_listener_is_ours(req->rsk_listener, skb);
+	}
+	listener = gl_cookie_listener(net, skb, th, family);
+	return listener && sk_is_tcp(listener) && gl_listener_is_ours(listener, skb);
+}
+
+/* Nobody's packet: is it the SYN-ACK of a SYN cookie? */
+static bool gl_is_cookie(const struct sk_buff *skb, u8 family)
+{
+	return !skb->sk && gl_out_is_tcp(skb, family) &&
+	       skb_transport_header_was_set(skb) &&
+	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr) &&
+	       tcp_hdr(skb)->syn && tcp_hdr(skb)->ack;
+}
+
+static unsigned int gl_out_handshake(struct gl_net *gn, struct net *net,
+				     struct sk_buff *skb, u8 family)
+{
+	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[GL_IMPORTANT]));
+	gl_inc_stats(net, GL_MIB_HANDSHAKE);
+	return NF_ACCEPT;
+}
+
+/* --- sockets of ours ---------------------------------------------------- */
+
+/* Does a pure ACK of this moment cover the peer's important packet?  TCP has
+ * it in order, or reports it in a SACK block.
+ */
+static bool gl_covers_owed(const struct tcp_sock *tp, const struct gl_sock *gs)
+{
+	int i;
+
+	if (!after(gs->owed_end, tp->rcv_nxt))
+		return true;
+	for (i = 0; i < tp->rx_opt.num_sacks; i++)
+		if (!before(gs->owed_end, tp->selective_acks[i].start_seq + 1) &&
+		    !after(gs->owed_end, tp->selective_acks[i].end_seq))
+			return true;
+	return false;
+}
+
+/* What a packet without data is.  An echo travels on a pure ACK only: data
+ * that carried one would have to be protected for it, and a connection that
+ * sends much both ways would soon have little else.
+ */
+static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
+				   const struct tcphdr *th)
+{
+	struct net *net = sock_net(sk);
+
+	if (th->ack && !th->fin && !th->rst && !th->syn) {
+		if (gs->owed_clock) {
+			gs->owed_clock = 0;
+			gs->n.echoes_sent++;
+			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
+			return GL_CLOCK_ECHO;
+		}
+		if (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs)) {
+			gs->owed_echo = 0;
+			gs->n.echoes_sent++;
+			gl_inc_stats(net, GL_MIB_ECHOSENT);
+			return GL_ECHO;
+		}
+	}
+	if (!gl_marking(gs))
+		return GL_NONE;
+	gl_inc_stats(net, GL_MIB_CONTROL);
+	return GL_CONTROL;
+}
+
+/* What a packet with data is, but for its last segment if that differs. */
+static enum gl_kind gl_out_data(struct sock *sk, struct gl_sock *gs,
+				const struct gl_seg *seg)
+{
+	struct gl_transport *t = gl_transport(sk);
+
+	if (!gl_marking(gs))
+		return GL_NONE;
+	return t->on_xmit(sk, gs, seg) ? GL_IMPORTANT : GL_DATA;
+}
+
+static void gl_count_data(struct net *net, enum gl_kind kind,
+			  const struct gl_seg *seg)
+{
+	u32 bytes = seg->end_seq - seg->seq;
+
+	if (kind == GL_IMPORTANT) {
+		gl_inc_stats(net, GL_MIB_IMPORTANT);
+		gl_add_stats(net, GL_MIB_IMPORTANTBYTES, bytes);
+	} else if (kind == GL_DATA) {
+		gl_add_stats(net, GL_MIB_DATA, seg->segs);
+		gl_add_stats(net, GL_MIB_DATABYTES, bytes);
+	}
+}
+
+static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
+				struct sock *sk, struct sk_buff *skb, u8 family)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+	unsigned int thoff = skb_transport_offset(skb);
+	struct gl_sock *gs = gl_sock(sk);
+	struct gl_seg seg;
+	enum gl_kind kind;
+
+	if (sk->sk_state == TCP_SYN_SENT) {
+		if (!th->syn || sk_is_mptcp(sk) || gl_tcp_signed(sk))
+			return gl_out_foreign(gn, net, skb, family);
+		WRITE_ONCE(inet_sk(sk)->rcv_tos, GL_TOS_ASKED);
+		return gl_out_handshake(gn, net, skb, family);
+	}
+	if (!gs)
+		return gl_out_foreign(gn, net, skb, family);
+
+	seg.seq = ntohl(th->seq);
+	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
+	seg.ack = ntohl(th->ack_seq);
+	seg.segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
+
+	if (gs->preset) {
+		kind = gs->preset;
+	} else if (seg.end_seq == seg.seq) {
+		kind = gl_out_control(sk, gs, th);
+	} else {
+		kind = gl_out_data(sk, gs, &seg);
+		if (kind == GL_IMPORTANT && seg.segs > 1) {
+			if (gl_split_send(net, sk, gs, skb, thoff))
+				return NF_STOLEN;
+			kind = GL_DATA;
+		}
+	}
+	if (kind == GL_NONE)
+		return gl_out_foreign(gn, net, skb, family);
+	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[kind]));
+	if (kind == GL_IMPORTANT) {
+		trace_greenlane_important(sk, seg.end_seq,
+					  tcp_packets_in_flight(tcp_sk(sk)));
+		gl_transport(sk)->on_important(sk, gs, seg.end_seq);
+	}
+	gl_count_data(net, kind, &seg);
+	return NF_ACCEPT;
+}
+
+static unsigned int gl_out(void *priv, struct sk_buff *skb,
+			   const struct nf_hook_state *state)
+{
+	struct gl_net *gn = gl_net(state->net);
+	struct sock *sk = skb->sk;
+
+	if (sk && sk_fullsock(sk)) {
+		if (sk_is_tcp(sk) && gl_is_ours(sk)) {
+			/* Somebody's tunnel around our packet: not ours. */
+			if (!gl_out_is_tcp(skb, state->pf))
+				return NF_ACCEPT;
+			return gl_out_ours(gn, state->net, sk, skb, state->pf);
+		}
+	} else if ((sk && sk->sk_state == TCP_NEW_SYN_RECV) ||
+		   gl_is_cookie(skb, state->pf)) {
+		if (gl_synack_is_ours(gn, state->net, skb, state->pf))
+			return gl_out_handshake(gn, state->net, skb, state->pf);
+	}
+	return gl_out_foreign(gn, state->net, skb, state->pf);
+}
+
+/* --- what comes --------------------------------------------------------- */
+
+/* The offset of a complete TCP header, or -1.  May move the header. */
+static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
+{
+	unsigned int thoff, hlen;
+	const struct tcphdr *th;
+
+	if (family == NFPROTO_IPV4) {
+		if (ip_hdr(skb)->protocol != IPPROTO_TCP)
+			return -1;
+		thoff = ip_hdrlen(skb);
+	} else {
+		u8 next = ipv6_hdr(skb)->nexthdr;
+		__be16 frag;
+		int off;
+
+		off = ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag);
+		if (off < 0 || next != IPPROTO_TCP)
+			return -1;
+		thoff = off;
+	}
+	if (!pskb_may_pull(skb, thoff + sizeof(*th)))
+		return -1;
+	th = (const struct tcphdr *)(skb->data + thoff);
+	hlen = th->doff * 4;
+	if (hlen < sizeof(*th) || !pskb_may_pull(skb, thoff + hlen))
+		return -1;
+	return thoff;
+}
+
+static bool gl_has_sack(const struct tcphdr *th)
+{
+	const u8 *opt = (const u8 *)(th + 1);
+	int left = th->doff * 4 - sizeof(*th);
+
+	while (left > 0) {
+		if (*opt == TCPOPT_EOL)
+			return false;
+		if (*opt == TCPOPT_NOP) {
+			opt++;
+			left--;
+			continue;
+		}
+		if (left < 2 || opt[1] < 2 || opt[1] > left)
+			return false;
+		if (*opt == TCPOPT_SACK)
+			return true;
+		left -= opt[1];
+		opt += opt[1];
+	}
+	return false;
+}
+
+/* Early demultiplexing has usually found it. */
+static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
+				 const struct tcphdr *th, u8 family, bool *ref)
+{
+	*ref = false;
+	if (skb->sk)
+		return skb->sk;
+	*ref = true;
+	if (family == NFPROTO_IPV4)
+		return __inet_lookup_established(net, GL_HASHINFO(net)
+						 ip_hdr(skb)->saddr, th->source,
+						 ip_hdr(skb)->daddr, ntohs(th->dest),
+						 skb->skb_iif, inet_sdif(skb));
+#if IS_ENABLED(CONFIG_IPV6)
+	return __inet6_lookup_established(net, GL_HASHINFO(net)
+					  &ipv6_hdr(skb)->saddr, th->source,
+					  &ipv6_hdr(skb)->daddr, ntohs(th->dest),
+					  inet6_iif(skb), inet6_sdif(skb));
+#else
+	return NULL;
+#endif
+}
+
+/* The answer to our SYN: what it says of the peer is read when TCP has decided
+ * that the connection stands, in gl_attach().
+ */
+static void gl_in_synack(struct sock *sk, const struct sk_buff *skb, u8 family)
+{
+	if (sk->sk_state == TCP_SYN_SENT && gl_is_ours(sk))
+		WRITE_ONCE(inet_sk(sk)->rcv_tos, gl_dsfield(skb, family));
+}
+
+static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
+				  enum gl_kind kind, const struct tcphdr *th,
+				  const struct gl_seg *seg, u8 family)
+{
+	enum gl_verdict verdict = GL_PASS;
+
+	bh_lock_sock_nested(sk);
+	if (th->syn) {
+		if (!sock_owned_by_user(sk))
+			gl_in_synack(sk, skb, family);
+	} else if (!sock_owned_by_user(sk)) {
+		verdict = gl_receive(sk, kind, seg, false);
+	} else if (gl_note(sk, kind, seg) && kind == GL_CLOCK) {
+		verdict = GL_CONSUME;
+	}
+	bh_unlock_sock(sk);
+	return verdict;
+}
+
+static unsigned int gl_in(void *priv, struct sk_buff *skb,
+			  const struct nf_hook_state *state)
+{
+	struct net *net = state->net;
+	enum gl_verdict verdict = GL_PASS;
+	const struct tcphdr *th;
+	struct gl_seg seg;
+	enum gl_kind kind;
+	struct sock *sk;
+	int thoff;
+	bool ref;
+
+	/* Unimportant data and pure ACKs ask nothing of us. */
+	kind = gl_kind_of(&gl_net(net)->cp, gl_dsfield(skb, state->pf));
+	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
+		return NF_ACCEPT;
+	thoff = gl_in_tcp_offset(skb, state->pf);
+	if (thoff < 0)
+		return NF_ACCEPT;
+	th = (const struct tcphdr *)(skb->data + thoff);
+	if (th->rst || (th->syn && !th->ack))
+		return NF_ACCEPT;
+
+	/* These two may end here, so TCP will not check them for us. */
+	if ((kind == GL_CLOCK || kind == GL_CLOCK_ECHO) &&
+	    nf_checksum(skb, NF_INET_LOCAL_IN, thoff, IPPROTO_TCP, state->pf)) {
+		gl_inc_stats(net, GL_MIB_INVALID);
+		return NF_ACCEPT;
+	}
+
+	seg.seq = ntohl(th->seq);
+	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
+	seg.ack = ntohl(th->ack_seq);
+	seg.segs = 1;
+	seg.window = ntohs(th->window);
+	seg.sack = gl_has_sack(th);
+
+	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
+	sk = gl_in_lookup(net, skb, th, state->pf, &ref);
+	if (sk && sk_fullsock(sk) && sk_is_tcp(sk))
+		verdict = gl_in_sock(sk, skb, kind, th, &seg, state->pf);
+	if (sk && ref)
+		sock_gen_put(sk);
+	local_bh_enable();
+
+	if (verdict == GL_PASS)
+		return NF_ACCEPT;
+	consume_skb(skb);
+	return NF_STOLEN;
+}
+
+#define GL_HOOK(function, family, point, order) {	\
+	.hook		= function,			\
+	.pf		= family,			\
+	.hooknum	= point,			\
+	.priority	= order,			\
+}
+
+static const struct nf_hook_ops gl_hooks[] = {
+	GL_HOOK(gl_out, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_FIRST),
+	GL_HOOK(gl_in, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_LAST),
+#if IS_ENABLED(CONFIG_IPV6)
+	GL_HOOK(gl_out, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_FIRST),
+	GL_HOOK(gl_in, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_LAST),
+#endif
+};
+
+int gl_hook_net_init(struct net *net)
+{
+	return nf_register_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
+}
+
+void gl_hook_net_exit(struct net *net)
+{
+	nf_unregister_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
+}

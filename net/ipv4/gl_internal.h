@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of greenlane.ko share. */
+#ifndef _GL_INTERNAL_H
+#define _GL_INTERNAL_H
+
+#include <linux/percpu.h>
+#include <net/greenlane.h>
+#include <net/netns/generic.h>
+
+#include "gl_codepoint.h"
+
+struct ctl_table_header;
+
+/* In inet->rcv_tos while our marked SYN waits for its SYN-ACK: DSCP 0, so not
+ * a codepoint of ours, and no SYN-ACK is ECT(1).
+ */
+#define GL_TOS_ASKED	0x01
+
+/* struct gl_counters - one CPU's share of a namespace's counters */
+struct gl_counters {
+	u64 n[GL_MIBS];
+};
+
+/**
+ * struct gl_net - a network namespace's part
+ * @cp: codepoint table; see there
+ * @protect: strip protected codepoints from sockets that are not ours
+ * @counters: each CPU's own, BH off
+ * @sysctl: registered for the namespace's life
+ */
+struct gl_net {
+	struct gl_codepoints cp;
+	u8 protect;
+	struct gl_counters __percpu *counters;
+	struct ctl_table_header *sysctl;
+};
+
+extern unsigned int gl_net_id;
+
+static inline struct gl_net *gl_net(const struct net *net)
+{
+	return net_generic(net, gl_net_id);
+}
+
+/* gl_main.c */
+bool gl_key_is_ours(u32 key);
+
+/* gl_hook.c */
+int gl_hook_net_init(struct net *net);
+void gl_hook_net_exit(struct net *net);
+
+/* gl_receive.c */
+enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
+			   const struct gl_seg *seg, bool late);
+int gl_note_init(void);
+void gl_note_exit(void);
+bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg);
+
+/* gl_sock.c */
+void gl_sock_put(struct gl_sock *gs);
+
+/* gl_split.c */
+void gl_tcp_check(const struct sock *sk, struct sk_buff *skb, unsigned int len);
+bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
+		   struct sk_buff *skb, unsigned int thoff);
+
+/* gl_kick.c */
+void gl_kick_init(void);
+void gl_kick_exit(void);
+void gl_kicked(struct sock *sk, struct gl_sock *gs);
+
+/* gl_stats.c */
+int gl_stats_net_init(struct net *net);
+void gl_stats_net_exit(struct net *net);
+
+/* gl_sysctl.c */
+int gl_sysctl_net_init(struct net *net);
+void gl_sysctl_net_exit(struct net *net);
+
+/* gl_sockopt.c */
+int gl_sockopt_init(void);
+void gl_sockopt_exit(void);
+
+#endif /* _GL_INTERNAL_H */

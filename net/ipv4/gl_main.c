@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/* greenlane: the tagging layer
+ *
+ * Decides nothing, marks everything: a transport (tcp_tlt.c) says what a
+ * packet is, this module writes it into the DS field of the IP header and
+ * reads it back, so that a switch (sch_color.c) sees only bits.
+ *
+ *	 application
+ *	     |
+ *	    TCP ---- congestion control = transport (tcp_tlt.c)
+ *	     |            ^  on_xmit          ^ on_receive    ^ on_kick
+ *	 LOCAL_OUT  ------+               LOCAL_IN            |
+ *	 gl_hook.c                        gl_receive.c    gl_kick.c
+ *	 marks; splits a TSO packet       echo duty,      lets TCP send beyond
+ *	 where the mark changes           clock echo      its window
+ *	 (gl_split.c)                                     (gl_clock.c crafts)
+ *
+ * How a socket of ours is known: its congestion control's release() is
+ * gl_release().  Where its state is: the last word of the congestion control's
+ * private area points to it (gl_sock.c).  Both only mean something under the
+ * socket lock; code that runs without it, because a process owns the socket,
+ * leaves a note (gl_receive.c) and never looks inside.
+ */
+#include <linux/module.h>
+#include <linux/netfilter.h>
+#include <net/net_namespace.h>
+
+#include <net/gl_compat.h>
+#include "gl_internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/greenlane.h>
+
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_important);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_echo);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_clock);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_lost);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_fallback);
+
+unsigned int gl_net_id __read_mostly;
+
+/* The transports' keys, for routes that name a congestion control.  Written
+ * under the mutex, read under RCU; a transport's text outlives its readers
+ * because tcp_unregister_congestion_control() waits for them.
+ */
+#define GL_TRANSPORTS	16
+static DEFINE_MUTEX(gl_transport_mutex);
+static u32 gl_transport_key[GL_TRANSPORTS];
+
+/* ip route ... congctl NAME stores the key of NAME. */
+bool gl_key_is_ours(u32 key)
+{
+	int i;
+
+	if (key == TCP_CA_UNSPEC)
+		return false;
+	for (i = 0; i < GL_TRANSPORTS; i++)
+		if (READ_ONCE(gl_transport_key[i]) == key)
+			return true;
+	return false;
+}
+
+/**
+ * gl_register_transport() - register a transport with TCP and with us
+ * @t: the transport; its ops are complete and ops.release is gl_release()
+ *
+ * Return: 0; -EINVAL if @t is incomplete; -ENOSPC if there are too many; what
+ * tcp_register_congestion_control() says.
+ */
+int gl_register_transport(struct gl_transport *t)
+{
+	int i, err;
+
+	if (t->ops.release != gl_release || !t->on_xmit || !t->on_important ||
+	    !t->on_receive || !t->on_kick || !t->on_switch)
+		return -EINVAL;
+
+	mutex_lock(&gl_transport_mutex);
+	for (i = 0; i < GL_TRANSPORTS; i++)
+		if (!gl_transport_key[i])
+			break;
+	err = -ENOSPC;
+	if (i < GL_TRANSPORTS)
+		err = tcp_register_congestion_control(&t->ops);
+	if (!err)
+		WRITE_ONCE(gl_transport_key[i], t->ops.key);
+	mutex_unlock(&gl_transport_mutex);
+	return err;
+}
+EXPORT_SYMBOL_GPL(gl_register_transport);
+
+/**
+ * gl_unregister_transport() - undo gl_register_transport()
+ * @t: the transport; no socket uses it, or its module could not go
+ */
+void gl_unregister_transport(struct gl_transport *t)
+{
+	int i;
+
+	mutex_lock(&gl_transport_mutex);
+	for (i = 0; i < GL_TRANSPORTS; i++)
+		if (gl_transport_key[i] == t->ops.key)
+			WRITE_ONCE(gl_transport_key[i], 0);
+	tcp_unregister_congestion_control(&t->ops);
+	mutex_unlock(&gl_transport_mutex);
+}
+EXPORT_SYMBOL_GPL(gl_unregister_transport);
+
+static int __net_init gl_net_init(struct net *net)
+{
+	int err;
+
+	err = gl_stats_net_init(net);
+	if (err)
+		return err;
+	err = gl_sysctl_net_init(net);
+	if (err)
+		goto stats;
+	err = gl_hook_net_init(net);
+	if (err)
+		goto sysctl;
+	return 0;
+
+sysctl:
+	gl_sysctl_net_exit(net);
+stats:
+	gl_stats_net_exit(net);
+	return err;
+}
+
+static void __net_exit gl_net_exit(struct net *net)
+{
+	gl_hook_net_exit(net);
+	gl_sysctl_net_exit(net);
+	gl_stats_net_exit(net);
+}
+
+/* A subsystem, not a device: a namespace's sockets are gone before it, and so
+ * are the kicks and notes, which hold references on sockets.
+ */
+static struct pernet_operations gl_net_ops = {
+	.init	= gl_net_init,
+	.exit	= gl_net_exit,
+	.id	= &gl_net_id,
+	.size	= sizeof(struct gl_net),
+};
+
+static int __init gl_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct gl_sock) > 128);
+
+	gl_kick_init();
+	err = gl_note_init();
+	if (err)
+		goto kick;
+	err = register_pernet_subsys(&gl_net_ops);
+	if (err)
+		goto note;
+	err = gl_sockopt_init();
+	if (err)
+		goto net;
+	return 0;
+
+net:
+	unregister_pernet_subsys(&gl_net_ops);
+note:
+	gl_note_exit();
+kick:
+	gl_kick_exit();
+	return err;
+}
+
+static void __exit gl_exit(void)
+{
+	gl_sockopt_exit();
+	/* No packet reaches us after this: nothing new is noted or kicked. */
+	unregister_pernet_subsys(&gl_net_ops);
+	gl_note_exit();
+	gl_kick_exit();
+	rcu_barrier();
+}
+
+module_init(gl_init);
+module_exit(gl_exit);
+
+MODULE_DESCRIPTION("greenlane: decide which packet may be lost");
+MODULE_LICENSE("GPL");

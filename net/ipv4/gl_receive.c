@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a marked packet asks of us, and what to do if a process owns the socket.
+ *
+ * A receiver's duty (TLT §5.1): echo important data at once, answer a clock
+ * at once.  A sender's: hear the echo (the transport does).
+ *
+ * LOCAL_IN comes before the socket lock.  If a process owns the socket then,
+ * TCP takes the packet from the backlog later, and nothing of ours may be read
+ * meanwhile.  A note is left for a worker, which waits for the socket: by then
+ * TCP has seen the packet.
+ */
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include <net/gl_compat.h>
+#include "gl_internal.h"
+
+/* A connection in which data may flow. */
+#define GL_STATES	(TCPF_ESTABLISHED | TCPF_SYN_RECV | TCPF_FIN_WAIT1 |	\
+			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
+			 TCPF_LAST_ACK)
+
+/* --- the receiver ------------------------------------------------------- */
+
+/* Important data is acknowledged at once, whatever delayed ACKs would do. */
+static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
+			const struct gl_seg *seg, bool late)
+{
+	if (seg->end_seq == seg->seq)
+		return;
+	gs->owed_echo = 1;
+	gs->owed_end = seg->end_seq;
+	if (!late)
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	/* In case the ACK leaves on a data packet, which is no echo. */
+	gl_kick(sk, gs);
+}
+
+/* A clock asks only for an answer: it repeats a byte that was sent before.  If
+ * it fits into what TCP may have sent us it ends here.  TCP would answer a
+ * repeated byte too, but with a D-SACK, which the sender takes for a sign that
+ * its retransmissions were spurious.
+ */
+static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
+				       const struct gl_seg *seg)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (seg->end_seq == seg->seq ||
+	    after(seg->end_seq, tp->rcv_nxt + tcp_receive_window(tp)) ||
+	    before(seg->seq, tp->rcv_nxt - max(tp->rcv_wnd, tp->window_clamp))) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return GL_PASS;
+	}
+	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
+	gs->owed_clock = 1;
+	gl_send_ack(sk);
+	return GL_CONSUME;
+}
+
+/**
+ * gl_receive() - a marked packet has come
+ * @sk: for this socket; locked and not owned by another, BH off
+ * @kind: GL_IMPORTANT, GL_ECHO, GL_CLOCK or GL_CLOCK_ECHO
+ * @seg: the segment
+ * @late: TCP has seen it already
+ *
+ * Return: whether TCP may see it.
+ */
+enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
+			   const struct gl_seg *seg, bool late)
+{
+	struct gl_sock *gs;
+
+	if (!((1 << sk->sk_state) & GL_STATES) || !gl_is_ours(sk))
+		return GL_PASS;
+	gs = gl_sock(sk);
+	if (!gs)
+		return GL_PASS;
+	gl_set_peer(sk, gs, GREENLANE_PEER_YES);
+
+	switch (kind) {
+	case GL_IMPORTANT:
+		gl_owe_echo(sk, gs, seg, late);
+		return GL_PASS;
+	case GL_CLOCK:
+		return gl_answer_clock(sk, gs, seg);
+	case GL_ECHO:
+		gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
+		return gl_transport(sk)->on_receive(sk, gs, false, seg, late);
+	case GL_CLOCK_ECHO:
+		if (seg->end_seq != seg->seq) {
+			gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+			return GL_PASS;
+		}
+		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
+		return gl_transport(sk)->on_receive(sk, gs, true, seg, late);
+	default:
+		return GL_PASS;
+	}
+}
+
+/* --- notes -------------------------------------------------------------- */
+
+/* struct gl_note - what LOCAL_IN saw while a process owned the socket */
+struct gl_note {
+	struct work_struct work;
+	struct sock *sk;	/* a reference */
+	struct gl_seg seg;
+	enum gl_kind kind;
+};
+
+/* A bound on memory: a process that sleeps with the socket must not let the
+ * network fill it.  TCP bounds the backlog in the same way.
+ */
+#define GL_NOTES_MAX	4096
+
+static struct workqueue_struct *gl_note_wq;
+static atomic_t gl_notes = ATOMIC_INIT(0);
+
+static void gl_note_work(struct work_struct *work)
+{
+	struct gl_note *note = container_of(work, struct gl_note, work);
+	struct sock *sk = note->sk;
+
+	lock_sock(sk);
+	local_bh_disable();
+	gl_receive(sk, note->kind, &note->seg, true);
+	if (gl_is_ours(sk) && gl_sock(sk))
+		gl_kicked(sk, gl_sock(sk));
+	local_bh_enable();
+	release_sock(sk);
+	sock_put(sk);
+	kfree(note);
+	atomic_dec(&gl_notes);
+}
+
+/**
+ * gl_note() - leave a note, because a process owns the socket
+ * @sk: the socket; only its spin lock is held
+ * @kind: as for gl_receive()
+ * @seg: as for gl_receive()
+ *
+ * Return: true if it will be read.
+ */
+bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg)
+{
+	struct gl_note *note;
+
+	if (!gl_is_ours(sk))
+		return false;
+	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
+	if (atomic_inc_return(&gl_notes) > GL_NOTES_MAX)
+		goto full;
+	note = kmalloc(sizeof(*note), GFP_ATOMIC | __GFP_NOWARN);
+	if (!note)
+		goto full;
+	sock_hold(sk);
+	note->sk = sk;
+	note->seg = *seg;
+	note->kind = kind;
+	INIT_WORK(&note->work, gl_note_work);
+	queue_work(gl_note_wq, &note->work);
+	return true;
+full:
+	atomic_dec(&gl_notes);
+	gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+	return false;
+}
+
+int gl_note_init(void)
+{
+	gl_note_wq = alloc_workqueue("greenlane", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
+	return gl_note_wq ? 0 : -ENOMEM;
+}
+
+void gl_note_exit(void)
+{
+	destroy_workqueue(gl_note_wq);
+}

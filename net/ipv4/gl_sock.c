@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A connection comes and goes; who is at its other end. */
+#include <linux/ipv6.h>
+#include <net/dsfield.h>
+#include <net/mptcp.h>
+
+#include <net/gl_compat.h>
+#include <trace/events/greenlane.h>
+#include "gl_internal.h"
+
+/* The DS field of the packet that told us about the peer.
+ *
+ * Passive: TCP keeps that of the packet that made the child, the third one of
+ * the handshake or a SYN with data (TFO).  It survives SYN cookies, because it
+ * is not the SYN's.  Active: gl_hook.c puts GL_TOS_ASKED there as our marked
+ * SYN leaves and the SYN-ACK's as it comes.
+ */
+static u8 gl_peer_dsfield(const struct sock *sk)
+{
+	u8 tos = READ_ONCE(inet_sk(sk)->rcv_tos);
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (!tos && sk->sk_family == AF_INET6 &&
+	    inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct ipv6hdr))
+		tos = ip6_tclass(inet6_sk(sk)->rcv_flowinfo);
+#endif
+	return tos;
+}
+
+static enum greenlane_peer gl_first_peer(struct sock *sk)
+{
+	const struct gl_codepoints *cp = &gl_net(sock_net(sk))->cp;
+	u8 dsfield = gl_peer_dsfield(sk);
+	enum gl_kind kind = gl_kind_of(cp, dsfield);
+
+	if (dsfield == GL_TOS_ASKED) {
+		WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);
+		return GREENLANE_PEER_NO;
+	}
+	if (gl_kind_protected(kind))
+		return GREENLANE_PEER_YES;
+	/* Unimportant data in place of the third packet, which was lost: an
+	 * ordinary application may send CS1 too.  So believe, and wait for an
+	 * echo.  The same if we are taken up in mid-connection.
+	 */
+	if (kind == GL_DATA || sk->sk_state != TCP_SYN_RECV)
+		return GREENLANE_PEER_UNKNOWN;
+	return GREENLANE_PEER_NO;
+}
+
+/**
+ * gl_attach() - a transport's init() takes up a connection
+ * @sk: the connection, locked; its congestion control's private area is the
+ *	base's already
+ *
+ * Return: the state; NULL where the connection can only behave as its base:
+ * without SACK an echo does not say what it covers, MPTCP schedules packets
+ * by rules of its own, signed segments cannot be split or crafted.
+ */
+struct gl_sock *gl_attach(struct sock *sk)
+{
+	struct gl_sock *gs = NULL;
+
+	if (sk->sk_state == TCP_LISTEN || sk->sk_state == TCP_CLOSE)
+		goto out;
+	if (!tcp_is_sack(tcp_sk(sk)) || sk_is_mptcp(sk) || gl_tcp_signed(sk)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
+		goto out;
+	}
+	gs = kzalloc(sizeof(*gs), GFP_ATOMIC | __GFP_NOWARN);
+	if (!gs) {
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+		goto out;
+	}
+	gs->sk = sk;
+	refcount_set(&gs->refs, 1);
+	gs->peer = gl_first_peer(sk);
+	if (gs->peer == GREENLANE_PEER_NO)
+		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
+out:
+	*gl_sock_slot(sk) = gs;
+	return gs;
+}
+EXPORT_SYMBOL_GPL(gl_attach);
+
+void gl_sock_put(struct gl_sock *gs)
+{
+	if (refcount_dec_and_test(&gs->refs))
+		kfree_rcu(gs, rcu);
+}
+
+/**
+ * gl_release() - the release() of every transport
+ * @sk: the connection, locked, or already out of everybody's reach
+ */
+void gl_release(struct sock *sk)
+{
+	struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs = gl_sock(sk);
+
+	if (gs) {
+		t->on_switch(sk, gs, false);
+		gs->dead = 1;
+		*gl_sock_slot(sk) = NULL;
+		gl_sock_put(gs);
+	}
+	if (t->base->release)
+		t->base->release(sk);
+}
+EXPORT_SYMBOL_GPL(gl_release);
+
+/**
+ * gl_set_peer() - what is known of the peer has changed
+ * @sk: the connection, locked
+ * @gs: its state
+ * @peer: what is known now
+ */
+void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer)
+{
+	enum greenlane_peer old = gs->peer;
+
+	if (old == peer)
+		return;
+	gs->peer = peer;
+	if (peer == GREENLANE_PEER_NO) {
+		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
+		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
+		gl_transport(sk)->on_switch(sk, gs, false);
+	} else if (old == GREENLANE_PEER_NO) {
+		gl_inc_stats(sock_net(sk), GL_MIB_PEERAPPEARED);
+		if (gl_marking(gs))
+			gl_transport(sk)->on_switch(sk, gs, true);
+	}
+}
+EXPORT_SYMBOL_GPL(gl_set_peer);

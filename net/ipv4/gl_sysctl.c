@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+/* net.ipv4.greenlane_*: the codepoints, and whether they are protected. */
+#include <linux/mutex.h>
+#include <linux/sysctl.h>
+
+#include <net/gl_compat.h>
+#include "gl_internal.h"
+
+/* Two codepoints that change at once could end up the same. */
+static DEFINE_MUTEX(gl_sysctl_mutex);
+
+/* ctl->data: the namespace's table; ctl->extra1: which kind */
+static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
+			  size_t *lenp, loff_t *ppos)
+{
+	struct gl_codepoints *cp = ctl->data;
+	enum gl_kind kind = (unsigned long)ctl->extra1;
+	int dscp = READ_ONCE(cp->dscp[kind]);
+	struct ctl_table tmp = { .data = &dscp, .maxlen = sizeof(dscp) };
+	int err;
+
+	err = proc_dointvec(&tmp, write, buffer, lenp, ppos);
+	if (err || !write)
+		return err;
+
+	mutex_lock(&gl_sysctl_mutex);
+	if (!gl_codepoints_set(cp, kind, dscp))
+		err = -EINVAL;
+	mutex_unlock(&gl_sysctl_mutex);
+	return err;
+}
+
+#define GL_SYSCTL_DSCP(name, kind) {				\
+	.procname	= "greenlane_dscp_" name,		\
+	.mode		= 0644,					\
+	.proc_handler	= gl_sysctl_dscp,			\
+	.extra1		= (void *)(unsigned long)(kind),	\
+}
+
+static const struct ctl_table gl_sysctl_template[] = {
+	GL_SYSCTL_DSCP("data", GL_DATA),
+	GL_SYSCTL_DSCP("important", GL_IMPORTANT),
+	GL_SYSCTL_DSCP("echo", GL_ECHO),
+	GL_SYSCTL_DSCP("clock", GL_CLOCK),
+	GL_SYSCTL_DSCP("clock_echo", GL_CLOCK_ECHO),
+	GL_SYSCTL_DSCP("control", GL_CONTROL),
+	{
+		.procname	= "greenlane_protect",
+		.maxlen		= sizeof(u8),
+		.mode		= 0644,
+		.proc_handler	= proc_dou8vec_minmax,
+		.extra1		= SYSCTL_ZERO,
+		.extra2		= SYSCTL_ONE,
+	},
+};
+
+#define GL_SYSCTLS	ARRAY_SIZE(gl_sysctl_template)
+
+int gl_sysctl_net_init(struct net *net)
+{
+	struct gl_net *gn = gl_net(net);
+	struct ctl_table *table;
+	int i;
+
+	/* Before 6.6 a table ends with an empty entry. */
+	table = kcalloc(GL_SYSCTLS + 1, sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return -ENOMEM;
+	memcpy(table, gl_sysctl_template, sizeof(gl_sysctl_template));
+	for (i = 0; i < GL_SYSCTLS - 1; i++)
+		table[i].data = &gn->cp;
+	table[i].data = &gn->protect;
+
+	gl_codepoints_init(&gn->cp);
+	gn->protect = 1;
+	gn->sysctl = gl_register_net_sysctl(net, "net/ipv4", table, GL_SYSCTLS);
+	if (!gn->sysctl) {
+		kfree(table);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void gl_sysctl_net_exit(struct net *net)
+{
+	struct gl_net *gn = gl_net(net);
+	const struct ctl_table *table = gn->sysctl->ctl_table_arg;
+
+	unregister_net_sysctl_table(gn->sysctl);
+	kfree(table);
+}

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TLT: timeout-less transport
+ *
+ *	Hwijoon Lim, Wei Bai, Yibo Zhu, Youngmok Jung, Dongsu Han:
+ *	"Towards Timeout-less Transport in Commodity Datacenter Networks",
+ *	EuroSys 2021
+ *
+ * TCP waits for a timer only if nothing comes back: when the tail of a window,
+ * or all of it, or a retransmission is lost.  So of every flow one packet in
+ * flight is *important*, and the switch drops the others first (sch_color).
+ * The important packet arrives, its ACK arrives, and the clock goes on:
+ *
+ *	sender                        switch                  receiver
+ *	d d d d d d d d d I   ----->  x x x x d d I   ----->  d d I
+ *	                                                      | at once
+ *	all before I not acked: lost  <-------------------    echo
+ *	the next packet is I
+ *
+ * If that echo lets TCP send, what it sends next is important.  If TCP may not
+ * send (window closed, no data), a *clock* goes instead, beyond the window: an
+ * MSS of what is lost, or else a single byte, which the receiver answers and
+ * drops.  That makes three states:
+ *
+ *	           burst begins                      echo
+ *	ARMED_LAST -------------> tag its last  -> WAITING -> ARMED_NEXT
+ *	   ^                      packet             ^            |
+ *	   |                                         |            v
+ *	   +--- nothing is in flight                 +--- tag the next packet,
+ *	                                                  or send a clock
+ *
+ * At most one important packet a connection is in flight: that is what makes
+ * a thousand flows fit below the switch's limit.
+ *
+ * TLT changes no congestion control, it is built around one: tlt_reno,
+ * tlt_cubic, tlt_dctcp are clones of their bases with three callbacks more.
+ *
+ * What differs from the paper and the authors' code, and why, is in
+ * Documentation/tlt.rst, rule by rule.
+ */
+#include <linux/module.h>
+#include <linux/net.h>
+#include <net/greenlane.h>
+#include <net/net_namespace.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+#include <trace/events/greenlane.h>
+
+/* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
+
+/* Of what was sent and is neither acked nor SACKed, has anything left before
+ * the echoed packet?  The network keeps the order of a flow, so that is lost,
+ * retransmissions included.
+ */
+static bool tlt_echo_finds_loss(struct tcp_sock *tp, const struct tlt *tlt)
+{
+	const struct sk_buff *skb;
+
+	skb = list_first_entry_or_null(&tp->tsorted_sent_queue, struct sk_buff,
+				       tcp_tsorted_anchor);
+	return skb && tcp_skb_sent_after(tlt->imp_us, tcp_skb_timestamp_us(skb),
+					 tlt->imp_end, TCP_SKB_CB(skb)->end_seq);
+}
+
+/* Let TCP mark it, with the rules of RACK, which are just these: what was sent
+ * before the packet that was delivered last is lost, after a while that allows
+ * for reordering.  An rtt_us of 0 leaves no such while; tlt_settle() undoes it.
+ */
+static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tlt_echo_finds_loss(tp, tlt))
+		return;
+	if (tcp_skb_sent_after(tlt->imp_us, tp->rack.mstamp,
+			       tlt->imp_end, tp->rack.end_seq)) {
+		tp->rack.mstamp = tlt->imp_us;
+		tp->rack.end_seq = tlt->imp_end;
+	}
+	tp->rack.rtt_us = 0;
+	tp->rack.advanced = 1;
+	/* An ACK that moves snd_una is above suspicion in the Open state, and
+	 * TCP would not look for losses.
+	 */
+	if (icsk->icsk_ca_state == TCP_CA_Open)
+		icsk->icsk_ca_state = TCP_CA_Disorder;
+	tlt->lost = tp->lost;
+	tlt->counting = 1;
+}
+
+/* TCP is done: count what it marked, and give RACK its round trip back. */
+static void tlt_settle(struct sock *sk, struct gl_sock *gs)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 lost;
+
+	if (!gs->tlt.counting)
+		return;
+	gs->tlt.counting = 0;
+	if (!tp->rack.rtt_us)
+		tp->rack.rtt_us = tp->srtt_us >> 3;
+	lost = tp->lost - gs->tlt.lost;
+	if (!lost)
+		return;
+	gs->n.marked_lost += lost;
+	gl_add_stats(sock_net(sk), GL_MIB_LOSSBYECHO, lost);
+	trace_greenlane_lost(sk, tp->snd_una, lost);
+}
+
+/* --- which packet is important (Algorithm 1) ----------------------------- */
+
+/* "The last packet of the initial window": the one after which the congestion
+ * window is full, or nothing is left to send, or the receiver's window takes
+ * no more, or what is left may be held back (Nagle).
+ */
+static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 left = tp->write_seq - seg->end_seq;
+
+	if (!left || tcp_packets_in_flight(tp) + seg->segs >= tcp_snd_cwnd(tp))
+		return true;
+	if (left < tp->mss_cache && !(tp->nonagle & TCP_NAGLE_OFF))
+		return true;
+	return after(seg->end_seq + min(left, tp->mss_cache), tcp_wnd_end(tp));
+}
+
+/* Data leaves.  Is its last packet important? */
+static bool tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
+			const struct gl_seg *seg)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tlt *tlt = &gs->tlt;
+
+	/* Nothing is in flight: a burst begins, the first or one after idling.
+	 * An echo that we may still wait for cannot tell us anything.
+	 */
+	if (!tp->packets_out) {
+		tlt->state = GREENLANE_ARMED_LAST;
+		tlt->clock = 0;
+	}
+
+	switch (tlt->state) {
+	case GREENLANE_ARMED_LAST:
+		if (before(seg->seq, tp->snd_nxt) || tlt_is_last_of_burst(sk, seg))
+			return true;
+		/* TCP may stop short of it (TSO deferral, a cork). */
+		gl_kick_soon(sk, gs);
+		return false;
+	case GREENLANE_ARMED_NEXT:
+		return true;
+	default:
+		/* The important packet itself once more: the device refused
+		 * it, or TCP found it lost.
+		 */
+		return !tlt->clock && before(seg->seq, tlt->imp_end) &&
+		       !before(seg->end_seq, tlt->imp_end);
+	}
+}
+
+static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
+{
+	tlt->state = GREENLANE_WAITING;
+	tlt->imp_us = us;
+	tlt->imp_end = end_seq;
+	tlt->clock = clock;
+	tlt->echoed = 0;
+}
+
+static void tlt_on_important(struct sock *sk, struct gl_sock *gs, u32 end_seq)
+{
+	gs->n.important++;
+	tlt_wait(&gs->tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC),
+		 end_seq, false);
+}
+
+/* --- important ACK-clocking (§5.1) --------------------------------------- */
+
+/* Lost data first, an MSS of it: recovery then goes on at one packet a round
+ * trip at least, whatever the window.
+ */
+static bool tlt_clock_mss(struct sock *sk, struct gl_sock *gs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tp->lost_out <= tp->retrans_out)
+		return false;
+	gs->tlt.state = GREENLANE_ARMED_NEXT;
+	gl_xmit_one(sk);
+	if (gs->tlt.state != GREENLANE_WAITING)
+		return false;
+	gs->n.clocks_mss++;
+	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKMSS);
+	trace_greenlane_clock(sk, tp->snd_una, tp->mss_cache);
+	return true;
+}
+
+/* Nothing to repair: a byte is enough for an ACK.  All that TCP has sent until
+ * now left before it.
+ */
+static bool tlt_clock_byte(struct sock *sk, struct gl_sock *gs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!gl_send_clock(sk, gs))
+		return false;
+	tlt_wait(&gs->tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
+	gs->n.clocks_byte++;
+	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKBYTE);
+	trace_greenlane_clock(sk, tp->snd_una, 1);
+	return true;
+}
+
+/* TCP is done with what came, and has sent what it may.  If data is unacked
+ * and none of it is important, nothing protects the clock.  If the receiver's
+ * window forbids even a byte we stay armed: its update will kick us.
+ */
+static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
+{
+	tlt_settle(sk, gs);
+	if (!gl_marking(gs) || !tcp_sk(sk)->packets_out ||
+	    gs->tlt.state == GREENLANE_WAITING)
+		return;
+	if (!tlt_clock_mss(sk, gs))
+		tlt_clock_byte(sk, gs);
+}
+
+/* --- echoes --------------------------------------------------------------- */
+
+/* The important packet has arrived. */
+static void tlt_echoed(struct sock *sk, struct gl_sock *gs)
+{
+	struct tlt *tlt = &gs->tlt;
+
+	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
+	gs->n.echoes++;
+	tlt->echoed = 0;
+	tlt->unechoed = 0;
+	tlt->state = GREENLANE_ARMED_NEXT;
+	tlt_mark_lost_by_echo(sk, tlt);
+}
+
+/* The important packet was acked, but not as such: by an ACK that overtook the
+ * echo, by a peer that is not one of us, or something on the way clears the
+ * codepoints.  Go on, and remember: if a timeout follows, it was the latter.
+ */
+static void tlt_unechoed(struct sock *sk, struct gl_sock *gs)
+{
+	gs->n.unechoed++;
+	gs->tlt.unechoed = 1;
+	gs->tlt.state = GREENLANE_ARMED_NEXT;
+	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
+	if (gs->peer == GREENLANE_PEER_UNKNOWN)
+		gl_set_peer(sk, gs, GREENLANE_PEER_NO);
+}
+
+/* Has TCP seen the ACK that covers the important packet?  In order, or in a
+ * SACK block.
+ */
+static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct rb_node *p = sk->tcp_rtx_queue.rb_node;
+	u32 last = tlt->imp_end - 1;
+
+	if (!after(tlt->imp_end, tp->snd_una))
+		return true;
+	while (p) {
+		const struct sk_buff *skb = rb_to_skb(p);
+
+		if (before(last, TCP_SKB_CB(skb)->seq))
+			p = p->rb_left;
+		else if (!before(last, TCP_SKB_CB(skb)->end_seq))
+			p = p->rb_right;
+		else
+			return TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED;
+	}
+	return false;
+}
+
+/* TCP has taken what an ACK says, and has not looked for losses yet. */
+static void tlt_acked(struct sock *sk, struct gl_sock *gs)
+{
+	struct tlt *tlt = &gs->tlt;
+
+	if (!gl_marking(gs))
+		return;
+	if (tlt->state == GREENLANE_WAITING && !tlt->clock) {
+		if (tlt->echoed && tlt_is_delivered(sk, tlt))
+			tlt_echoed(sk, gs);
+		else if (!after(tlt->imp_end, tcp_sk(sk)->snd_una))
+			tlt_unechoed(sk, gs);
+	}
+	if (tlt->counting ||
+	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
+		gl_kick(sk, gs);
+}
+
+/* A clock echo is an ACK, and often a duplicate that TCP has not asked for:
+ * F-RTO would take it for a sign of loss, and it is kept from TCP (Appendix A)
+ * unless it tells TCP something, or an echo's losses wait to be found.
+ */
+static enum gl_verdict tlt_clock_echo(struct sock *sk, struct gl_sock *gs,
+				      const struct gl_seg *seg)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct tlt *tlt = &gs->tlt;
+
+	if (after(seg->ack, tp->snd_nxt))
+		return GL_PASS;
+	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
+		tlt_echoed(sk, gs);
+		gl_kick(sk, gs);
+	}
+	if (tlt->counting || after(seg->ack, tp->snd_una) || seg->sack ||
+	    (u32)seg->window << tp->rx_opt.snd_wscale != tp->snd_wnd)
+		return GL_PASS;
+	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHOCONSUMED);
+	return GL_CONSUME;
+}
+
+static enum gl_verdict tlt_on_receive(struct sock *sk, struct gl_sock *gs,
+				      bool clock, const struct gl_seg *seg,
+				      bool late)
+{
+	if (!gl_marking(gs))
+		return GL_PASS;
+	if (clock)
+		return tlt_clock_echo(sk, gs, seg);
+
+	/* in_ack_event() comes for this ACK in a moment, or has just been. */
+	gs->tlt.echoed = 1;
+	if (late)
+		tlt_acked(sk, gs);
+	return GL_PASS;
+}
+
+/* --- the combinator ------------------------------------------------------- */
+
+/* Marking begins or ends: the papers' duplicate threshold of one, or the
+ * namespace's.
+ */
+static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+	memset(&gs->tlt, 0, sizeof(gs->tlt));
+	tcp_sk(sk)->reordering = on ? 1 :
+		READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
+}
+
+static void tlt_in_ack_event(struct sock *sk, u32 flags)
+{
+	const struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs = gl_sock(sk);
+
+	if (t->base->in_ack_event)
+		t->base->in_ack_event(sk, flags);
+	if (gs)
+		tlt_acked(sk, gs);
+}
+
+/* A timeout: whatever was in flight is gone, and what TCP sends next is
+ * important again.  Unless the network has shown that it clears our
+ * codepoints: then the connection is its base's from here on.
+ */
+static void tlt_rto(struct sock *sk, struct gl_sock *gs)
+{
+	if (!gl_marking(gs))
+		return;
+	if (gs->tlt.unechoed) {
+		gs->fallback = 1;
+		tlt_on_switch(sk, gs, false);
+		gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
+		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
+		return;
+	}
+	gs->tlt.state = GREENLANE_ARMED_NEXT;
+	gs->n.rearmed++;
+	gl_inc_stats(sock_net(sk), GL_MIB_REARMEDBYRTO);
+}
+
+static void tlt_set_state(struct sock *sk, u8 new_state)
+{
+	const struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs = gl_sock(sk);
+
+	if (t->base->set_state)
+		t->base->set_state(sk, new_state);
+	if (gs && new_state == TCP_CA_Loss)
+		tlt_rto(sk, gs);
+}
+
+static void tlt_init(struct sock *sk);
+
+#define TLT(base_name) {					\
+	.ops = { .name = "tlt_" base_name },			\
+	.on_xmit	= tlt_on_xmit,				\
+	.on_important	= tlt_on_important,			\
+	.on_receive	= tlt_on_receive,			\
+	.on_kick	= tlt_on_kick,				\
+	.on_switch	= tlt_on_switch,			\
+}
+
+static struct gl_transport tlt_transports[] __read_mostly = {
+	TLT("reno"),		/* first: where the others fall back to */
+	TLT("cubic"),
+	TLT("dctcp"),
+};
+
+static void tlt_init(struct sock *sk)
+{
+	struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs;
+
+	if (t->base->init)
+		t->base->init(sk);
+	/* dctcp, without ECN, makes the socket reno's.  Not without us. */
+	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
+		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
+
+	gs = gl_attach(sk);
+	if (gs)
+		tlt_on_switch(sk, gs, gl_marking(gs));
+}
+
+/* tcp_ca_find() is not exported, but a socket can be asked for a congestion
+ * control, and keeps a reference on it: borrow both.
+ */
+static const struct tcp_congestion_ops *tlt_find_base(const char *name,
+						      struct socket *sock)
+{
+	int err;
+
+	err = sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
+				    KERNEL_SOCKPTR((void *)name), strlen(name));
+	if (err)
+		return ERR_PTR(err);
+	return inet_csk(sock->sk)->icsk_ca_ops;
+}
+
+/* Clone the base, all but what registering it has written. */
+static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops *base)
+{
+	struct tcp_congestion_ops *ops = &t->ops;
+	char name[TCP_CA_NAME_MAX];
+
+	strscpy(name, ops->name, sizeof(name));
+	*ops = *base;
+	strscpy(ops->name, name, sizeof(ops->name));
+	INIT_LIST_HEAD(&ops->list);
+	ops->key = 0;
+	ops->owner = THIS_MODULE;
+	ops->flags |= TCP_CONG_NON_RESTRICTED;
+	ops->init = tlt_init;
+	ops->release = gl_release;
+	ops->in_ack_event = tlt_in_ack_event;
+	ops->set_state = tlt_set_state;
+	t->base = base;
+}
+
+static int tlt_register_one(struct gl_transport *t, struct socket *sock)
+{
+	const char *base_name = t->ops.name + strlen("tlt_");
+	const struct tcp_congestion_ops *base;
+	int err;
+
+	base = tlt_find_base(base_name, sock);
+	if (IS_ERR(base))
+		return PTR_ERR(base);
+	if (!try_module_get(base->owner))
+		return -ENOENT;
+	tlt_combine(t, base);
+	err = gl_register_transport(t);
+	if (err) {
+		module_put(base->owner);
+		t->base = NULL;
+	}
+	return err;
+}
+
+static void tlt_unregister(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
+		struct gl_transport *t = &tlt_transports[i];
+
+		if (!t->base)
+			continue;
+		gl_unregister_transport(t);
+		module_put(t->base->owner);
+	}
+}
+
+static int __init tlt_module_init(void)
+{
+	struct socket *sock;
+	int i, err;
+
+	/* What the bases keep must end before our pointer (dctcp's and cubic's
+	 * private structs are not visible here; 80 bytes is beyond both).
+	 */
+	BUILD_BUG_ON(GL_CA_PRIV_FREE < 80);
+
+	err = sock_create_kern(&init_net, PF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (err)
+		return err;
+	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
+		err = tlt_register_one(&tlt_transports[i], sock);
+		/* Without reno there would be nothing to fall back to. */
+		if (err && !i)
+			break;
+		if (err)
+			pr_info("tcp_tlt: no %s without its base (%d)\n",
+				tlt_transports[i].ops.name, err);
+		err = 0;
+	}
+	sock_release(sock);
+	return err;
+}
+
+static void __exit tlt_module_exit(void)
+{
+	tlt_unregister();
+}
+
+module_init(tlt_module_init);
+module_exit(tlt_module_exit);
+
+MODULE_ALIAS("tcp_tlt_reno");
+MODULE_ALIAS("tcp_tlt_cubic");
+MODULE_ALIAS("tcp_tlt_dctcp");
+MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic and dctcp");
+MODULE_LICENSE("GPL");

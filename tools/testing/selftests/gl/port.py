@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A switch port to test: one veth pair in a fresh network namespace.
+
+Both ends are in the same namespace and have no addresses: packets are written
+to one end as frames, pass its qdisc, and come out of the other as frames, so
+that nothing else is on the wire.
+"""
+import ctypes
+import errno
+import json
+import os
+import socket
+import struct
+import subprocess
+import time
+
+MODULE = os.path.join(os.environ["GL_MODDIR"], "net/sched/sch_color.ko")
+COLORS = ("red", "yellow", "green")
+RED, GREEN, YELLOW = 8 << 2, 10 << 2, 0         # TOS bytes of the default map
+ECT0, CE = 2, 3
+ETH_LEN = 14
+
+SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+CLONE_NEWNET = 0x40000000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run(*args, check=True, text=None):
+    """Run a program; its CompletedProcess."""
+    done = subprocess.run(args, capture_output=True, text=True, check=False, input=text)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(args)}: {done.stderr.strip()}")
+    return done
+
+
+def insmod():
+    """Load the module unless it is there."""
+    if not os.path.exists("/sys/module/sch_color"):
+        run("insmod", MODULE)
+
+
+def fresh_namespace():
+    """Move into a network namespace of our own, without IPv6's chatter."""
+    if _libc.unshare(CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "unshare")
+    with open("/proc/thread-self/net/dev", encoding="ascii"):
+        pass
+    for which in ("default", "all"):
+        with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w",
+                  encoding="ascii") as f:
+            f.write("1")
+
+
+def veth(a="p0", b="p1", *more):
+    """A pair of devices, up."""
+    run("ip", "-batch", "-", text=f"link add {a} {' '.join(more)} type veth peer name {b}"
+        f" {' '.join(more)}\nlink set {a} up\nlink set {b} up\n")
+
+
+def tc(words, check=True):
+    """tc with the words of a string."""
+    return run("tc", *words.split(), check=check)
+
+
+def port(options="", dev="p0"):
+    """A fresh namespace with one port that has these options."""
+    insmod()
+    fresh_namespace()
+    veth()
+    tc(f"qdisc add dev {dev} root handle 1: color {options}")
+
+
+def shown(dev="p0", kind="color"):
+    """What tc says about the qdisc of a device, statistics included."""
+    for qdisc in json.loads(run("tc", "-j", "-s", "qdisc", "show", "dev", dev).stdout):
+        if qdisc["kind"] == kind:
+            return qdisc
+    raise RuntimeError(f"no {kind} on {dev}")
+
+
+def options(dev="p0"):
+    """The options as tc dumps them."""
+    return shown(dev)["options"]
+
+
+def colors(dev="p0"):
+    """The counters by colour."""
+    return shown(dev)["colors"]
+
+
+def checksum(data):
+    """The Internet checksum."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def ether(proto, payload, size=0, vlans=()):
+    """A frame of `size` bytes (at least) to nobody in particular."""
+    head = bytes.fromhex("020000000002020000000001")
+    for tpid, tci in vlans:
+        head += struct.pack("!HH", tpid, tci)
+    return (head + struct.pack("!H", proto) + payload).ljust(size, b"\0")
+
+
+def ipv4(size=1500, tos=0, vlans=()):
+    """An Ethernet frame of `size` bytes with an IPv4 header of this TOS."""
+    length = max(size - ETH_LEN - 4 * len(vlans), 20)
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, tos, length, 0, 0, 64, 253, 0,
+                       bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
+    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+    return ether(0x0800, head, size, vlans)
+
+
+def ipv6(size=1500, tos=0, vlans=()):
+    """An Ethernet frame of `size` bytes with an IPv6 header of this class."""
+    length = max(size - ETH_LEN - 40 - 4 * len(vlans), 0)
+    head = struct.pack("!IHBB16s16s", 6 << 28 | tos << 20, length, 59, 64,
+                       bytes(15) + b"\1", bytes(15) + b"\2")
+    return ether(0x86dd, head, size, vlans)
+
+
+def arp(size=60):
+    """Something that is not IP."""
+    return ether(0x0806, bytes(28), size)
+
+
+class Sender:
+    """Writes frames to a device; knows how many the port refused."""
+
+    def __init__(self, dev="p0"):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 30)
+        self.socket.bind((dev, 0))      # the kernel reads the frame's own type
+        self.refused = 0
+
+    def send(self, frame, count=1):
+        """Send; returns how many were not refused."""
+        good = 0
+        for _ in range(count):
+            try:
+                self.socket.send(frame)
+                good += 1
+            except OSError as why:
+                if why.errno != errno.ENOBUFS:
+                    raise
+                self.refused += 1
+        return good
+
+    def close(self):
+        """So that the namespace can go."""
+        self.socket.close()
+
+
+class Receiver:
+    """Reads what comes out of a device, with the time at which it did."""
+
+    def __init__(self, dev="p1"):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                    socket.htons(3))
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 30)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self.socket.bind((dev, 3))
+
+    def frames(self, count=None, wait=1.0):
+        """[(ns, frame)]: `count` of them, or all until it is quiet."""
+        got = []
+        self.socket.settimeout(wait)
+        while count is None or len(got) < count:
+            try:
+                data, anc, _, _ = self.socket.recvmsg(65536, 64)
+            except (TimeoutError, BlockingIOError):
+                break
+            when = 0
+            for level, kind, value in anc:
+                if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+                    sec, nsec = struct.unpack("qq", value[:16])
+                    when = sec * 1000000000 + nsec
+            got.append((when, data))
+        return got
+
+    def close(self):
+        """So that the namespace can go."""
+        self.socket.close()
+
+
+def settle(seconds=0.05):
+    """Let timers fire: nothing else moves virtual time."""
+    time.sleep(seconds)
