@@ -53,6 +53,37 @@ def _cpu_seconds(guest):
     return total / tick
 
 
+class _Progress:
+    """One line that says how far the runs are; in a log, one now and then."""
+
+    def __init__(self, jobs):
+        self.jobs = jobs
+        self.tty = sys.stderr.isatty()
+        self.shown = time.monotonic()
+
+    @staticmethod
+    def _cost(runs):
+        # Setting up costs about as much as twenty flows do.
+        return sum(run["flows"] + 20 for run in runs)
+
+    def show(self, results):
+        """Results so far, the newest last."""
+        if not self.tty and time.monotonic() < self.shown + 10:
+            return
+        self.shown = time.monotonic()
+        last = results[-1]
+        text = (f"incast: {100 * self._cost(results) // self._cost(self.jobs):3d} %"
+                f" ({len(results)} of {len(self.jobs)} runs;"
+                f" {last['cc']}, {last['flows']} flows)")
+        print(f"\r\033[K{text}" if self.tty else text,
+              end="" if self.tty else "\n", file=sys.stderr, flush=True)
+
+    def clear(self):
+        """Make room for whatever is printed next."""
+        if self.tty:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
 class _Guest(threading.Thread):
     """One guest: feeds its results to `deliver` as they come."""
 
@@ -87,16 +118,12 @@ class _Guest(threading.Thread):
 def run_jobs(config, jobs, guests, options):
     """Run all jobs; returns their results in the order of `jobs`."""
     results, lock = [], threading.Lock()
-    total = sum(job["flows"] + 20 for job in jobs)
+    progress = _Progress(jobs)
 
     def deliver(result):
         with lock:
             results.append(result)
-            done = sum(r["flows"] + 20 for r in results)
-            print(f"\r\033[Kincast: {100 * done // total:3d} % "
-                  f"({len(results)} of {len(jobs)} runs; {result['cc']},"
-                  f" {result['flows']} flows)",
-                  end="", file=sys.stderr, flush=True)
+            progress.show(results)
 
     subprocess.run(["make", "-s", "-C", TOP / "tools/testing/loadgen"],
                    check=True, stdout=sys.stderr)
@@ -112,7 +139,7 @@ def run_jobs(config, jobs, guests, options):
                 thread.process.terminate()
         raise
     finally:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        progress.clear()
     if any(thread.failed for thread in threads):
         raise GuestFailed(f"{len(results)} of {len(jobs)} runs done")
     order = {(j["cc"], j["flows"]): i for i, j in enumerate(jobs)}
