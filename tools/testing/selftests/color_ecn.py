@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: who gets a CE mark.
+
+	   frames                             ->   frames, marked or not
+	 ----------> [ color ecn ... ] p0 ============ p1
+"""
+import struct
+
+from gl import port as p
+from gl.tap import case, equal, main, true, within
+
+HELD = "rate 8bit limit 100000000"
+
+
+def pass_through(options, frames):
+    """Queue all frames behind a line that stands, let them go, return them."""
+    p.port(f"{HELD} {options}")
+    sender, receiver = p.Sender(), p.Receiver()
+    sender.send(p.ipv4(64))
+    for frame in frames:
+        sender.send(frame)
+    seen = p.shown()
+    p.tc("qdisc change dev p0 root color rate none")
+    got = [frame for _, frame in receiver.frames(len(frames) + 1)][1:]
+    sender.close()
+    receiver.close()
+    equal(len(got), len(frames), "frames that came out")
+    return got, seen
+
+
+def ecn_of(frame):
+    """The ECN field of an IPv4 or IPv6 frame."""
+    if frame[12:14] == b"\x86\xdd":
+        return frame[15] >> 4 & 3
+    return frame[15] & 3
+
+
+@case("step: every packet that takes the queue above K, and no other")
+def step_exact():
+    got, seen = pass_through("ecn 200000", [p.ipv4(1000, p.ECT0)] * 250)
+    equal([ecn_of(f) for f in got], [2] * 200 + [3] * 50, "ECN fields")
+    equal(seen["colors"]["yellow"]["marks"], 50, "marks counted")
+
+
+@case("step: one byte above K is above, K itself is not")
+def step_one_byte():
+    got, _ = pass_through("ecn 9999", [p.ipv4(1000, p.ECT0)] * 11)
+    equal([ecn_of(f) for f in got], [2] * 9 + [3] * 2, "K = 9999")
+    got, _ = pass_through("ecn 10000", [p.ipv4(1000, p.ECT0)] * 11)
+    equal([ecn_of(f) for f in got], [2] * 10 + [3], "K = 10000")
+
+
+@case("step: compared with the whole queue, whatever the colours in it")
+def step_whole_queue():
+    got, seen = pass_through("ecn 5000", [p.ipv4(1000, p.RED)] * 3 +
+                             [p.ipv4(1000, p.GREEN | p.ECT0)] * 4)
+    equal([ecn_of(f) for f in got], [0] * 3 + [2] * 2 + [3] * 2, "ECN fields")
+    equal(seen["colors"]["green"]["marks"], 2, "green marks")
+    equal(seen["colors"]["red"]["marks"], 0, "red marks")
+
+
+@case("ecn 0 marks all; ecn none marks nothing")
+def step_zero_and_none():
+    got, _ = pass_through("ecn 0", [p.ipv4(100, p.ECT0)] * 5)
+    equal([ecn_of(f) for f in got], [3] * 5, "ecn 0")
+    got, _ = pass_through("ecn none", [p.ipv4(1000, p.ECT0)] * 5)
+    equal([ecn_of(f) for f in got], [2] * 5, "ecn none")
+
+
+@case("Non-ECT is never marked, ECT(1) is, CE stays and is not counted")
+def by_codepoint():
+    got, seen = pass_through("ecn 0", [p.ipv4(100, tos) for tos in range(4)] +
+                             [p.ipv6(100, tos) for tos in range(4)] + [p.arp()])
+    equal([ecn_of(f) for f in got[:8]], [0, 3, 3, 3] * 2, "ECN fields")
+    equal(got[8], p.arp(), "ARP")
+    equal(sum(c["marks"] for c in seen["colors"].values()), 4, "marks counted")
+
+
+@case("a mark changes nothing but the field and the checksum, which holds")
+def nothing_else():
+    sent = [make(200, tos, vlans) for make in (p.ipv4, p.ipv6)
+            for tos in (p.ECT0, 1, 0xb8 | p.ECT0)
+            for vlans in ((), [(0x8100, 7)], [(0x88a8, 7), (0x8100, 0x4008)])]
+    got, _ = pass_through("ecn 0", sent)
+    for before, after in zip(sent, got):
+        at = 14
+        while before[at - 2:at] in (b"\x81\x00", b"\x88\xa8"):
+            at += 4
+        want = bytearray(before)
+        if before[at] >> 4 == 4:
+            want[at + 1] |= 3
+            want[at + 10:at + 12] = b"\0\0"
+            want[at + 10:at + 12] = struct.pack("!H", p.checksum(bytes(want[at:at + 20])))
+        else:
+            want[at + 1] |= 0x30
+        # the receiving end takes the outer tag out of the frame
+        if at > 14:
+            del want[12:16]
+        equal(after.hex(), bytes(want).hex(), "frame")
+
+
+@case("linear: none up to MIN, PROB at MAX, all above")
+def linear():
+    # 1000 frames each below, between and above
+    frames = [p.ipv4(100, p.ECT0)] * 3000
+    got, seen = pass_through("ecn 100000 200000 0.5", frames)
+    ecn = [ecn_of(f) for f in got]
+    equal(ecn[:1000], [2] * 1000, "up to MIN")
+    equal(ecn[2000:], [3] * 1000, "above MAX")
+    # the mean of 0 ... 0.5 over 1000 trials: 250, deviation 14
+    marks = ecn[1000:2000].count(3)
+    within(marks, 250 - 70, 250 + 70, "marks between MIN and MAX")
+    halves = ecn[1000:1500].count(3), ecn[1500:2000].count(3)
+    true(halves[0] < halves[1], f"more marks in the second half: {halves}")
+    equal(seen["colors"]["yellow"]["marks"], 1000 + marks, "marks counted")
+
+
+main()

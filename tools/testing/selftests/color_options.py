@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: what is set is what is shown, and nonsense is refused.
+
+	 tc ---> [ color ] p0 ============ p1
+"""
+import copy
+
+from gl import port as p
+from gl.tap import case, equal, main, true
+
+DEFAULT_MAP = {"8": "red", "10": "green", "12": "green", "18": "green", "20": "green",
+               "26": "green"}
+DEFAULTS = {"limit": 1514000, "count": "color", "classify": "dscp", "map": DEFAULT_MAP,
+            "split_gso": True}
+
+
+def step(bytes_):
+    """The ecn object of a step."""
+    return {"min": bytes_, "max": bytes_, "probability": 1}
+
+
+# words of tc -> what they change in the options that tc shows
+SET = [
+    ("", {}),
+    ("rate 40gbit", {"rate": 5000000000}),
+    ("rate 100gbit", {"rate": 12500000000}),
+    ("rate 8bit", {"rate": 1}),
+    ("rate 100tbit", {"rate": 12500000000000}),
+    ("overhead 24", {"overhead": 24}),
+    ("overhead 1024", {"overhead": 1024}),
+    ("limit 1800k", {"limit": 1843200}),
+    ("limit 1", {"limit": 1}),
+    ("limit 2147483647", {"limit": 2147483647}),
+    ("red 270k", {"red": 276480}),
+    ("yellow 1", {"yellow": 1}),
+    ("green 1514000", {"green": 1514000}),
+    ("red 1 yellow 2 green 3", {"red": 1, "yellow": 2, "green": 3}),
+    ("count queue", {"count": "queue"}),
+    ("count color", {}),
+    ("classify ecn", {"classify": "ecn"}),
+    ("classify dscp", {}),
+    ("map 0 red map 63 green map cs1 yellow map ef red map AF43 green map 0x05 red",
+     {"map": {"0": "red", "5": "red", "10": "green", "12": "green", "18": "green",
+              "20": "green", "26": "green", "38": "green", "46": "red", "63": "green"}}),
+    ("ecn 200k", {"ecn": step(204800)}),
+    ("ecn 0", {"ecn": step(0)}),
+    ("ecn 100k 400k 0.2", {"ecn": {"min": 102400, "max": 409600, "probability": 0.2}}),
+    ("ecn 0 1 1", {"ecn": {"min": 0, "max": 1, "probability": 1}}),
+    ("ecn none", {}),
+    ("pool sw size 9m", {"pool": {"name": "sw", "size": 9437184, "alpha": 1}}),
+    ("pool fifteen-letters size 1 alpha 0.0625",
+     {"pool": {"name": "fifteen-letters", "size": 1, "alpha": 0.0625}}),
+    ("pool sw size 2147483647 alpha 1024",
+     {"pool": {"name": "sw", "size": 2147483647, "alpha": 1024}}),
+    ("no-split-gso", {"split_gso": False}),
+    ("split-gso", {}),
+    ("rate 40gbit limit 1800k red 270k ecn 200k",
+     {"rate": 5000000000, "limit": 1843200, "red": 276480, "ecn": step(204800)}),
+]
+
+# words of tc -> a word of the message
+BAD = [
+    ("foo", "foo"),
+    ("rate", "argument"), ("rate fast", "rate"), ("rate 0", "rate"), ("rate 1bit", "rate"),
+    ("rate -1", "rate"), ("rate 101tbit", "rate"), ("rate 1gbit rate 2gbit", "twice"),
+    ("overhead", "argument"), ("overhead -1", "overhead"), ("overhead 1025", "overhead"),
+    ("limit", "argument"), ("limit 0", "limit"), ("limit x", "limit"), ("limit 2g", "limit"),
+    ("limit -5", "limit"), ("limit nan", "limit"), ("limit inf", "limit"),
+    ("limit 1x", "limit"), ("limit 4294967297", "limit"), ("limit 1e30", "limit"),
+    ("red 0", "red"), ("red -1", "red"), ("red 4g", "red"), ("red", "argument"),
+    ("red 1 red 2", "twice"), ("yellow 0", "yellow"), ("green x", "green"),
+    ("red 1514001", "never acts"), ("yellow 1m limit 1k", "never acts"),
+    ("green 100m", "never acts"),
+    ("count", "argument"), ("count bytes", "count"), ("classify tos", "classify"),
+    ("map", "argument"), ("map 8", "argument"), ("map 64 red", "63"), ("map -1 red", "DSCP"),
+    ("map 8 blue", "blue"), ("map cs8 red", "DSCP"), ("map af14 red", "DSCP"),
+    ("map 8 red map 8 green", "twice"), ("map cs1 red map 8 red", "twice"),
+    ("ecn", "argument"), ("ecn x", "ecn"), ("ecn -1", "ecn"), ("ecn 1m 2m", "probability"),
+    ("ecn 200k 100k 0.5", "MIN"), ("ecn 100k 200k 1.1", "ecn"), ("ecn 1 2 0", "never marks"),
+    ("ecn 100k 200k -0.1", "ecn"), ("ecn 100k 200k x", "ecn"), ("ecn 1514001", "never reached"),
+    ("ecn 1 2 nan", "ecn"), ("ecn 1 ecn 2", "twice"), ("ecn 100k limit 50k", "never reached"),
+    ("pool", "argument"), ("pool new", "no such pool"), ("pool sixteen-letters-", "15"),
+    ("pool a/b\u00e9 size 1m", "printable"), ("size 1m", "need a pool"),
+    ("alpha 1", "need a pool"), ("pool none size 1m", "need a pool"),
+    ("pool none alpha 2", "need a pool"),
+    ("pool new size 0", "size"), ("pool new size 2g", "size"),
+    ("pool new size 1m alpha 0", "alpha"), ("pool new size 1m alpha -1", "alpha"),
+    ("pool new size 1m alpha 1025", "alpha"), ("pool new size 1m alpha x", "alpha"),
+    ("pool new size 1m red 2m", "never acts"),
+    ("split-gso no-split-gso", "twice"), ("help", "Usage"),
+]
+
+
+@case("add: every option is shown as it was set")
+def add():
+    for words, change in SET:
+        p.port(words)
+        equal(p.options(), {**DEFAULTS, **change}, f"options of \"{words}\"")
+
+
+@case("change: what is not named stays")
+def change_keeps():
+    p.port("rate 40gbit limit 1800k red 270k ecn 200k")
+    want = {**DEFAULTS, "rate": 5000000000, "limit": 1843200, "red": 276480,
+            "ecn": step(204800)}
+    for words, change in [
+            ("", {}),
+            ("rate 100gbit", {"rate": 12500000000}),
+            ("overhead 24", {"overhead": 24}),
+            ("limit 1700k", {"limit": 1740800}),
+            ("yellow 1m", {"yellow": 1048576}),
+            ("green 1600k", {"green": 1638400}),
+            ("count queue", {"count": "queue"}),
+            ("count color", {"count": "color"}),
+            ("classify ecn", {"classify": "ecn"}),
+            ("classify dscp", {"classify": "dscp"}),
+            ("map 0 red", {"map": {"0": "red", **DEFAULT_MAP}}),
+            ("map 0 yellow", {"map": DEFAULT_MAP}),
+            ("ecn 100k 400k 0.2",
+             {"ecn": {"min": 102400, "max": 409600, "probability": 0.2}}),
+            ("pool sw size 9m alpha 0.5",
+             {"pool": {"name": "sw", "size": 9437184, "alpha": 0.5}}),
+            ("alpha 2", {"pool": {"name": "sw", "size": 9437184, "alpha": 2}}),
+            ("size 9m", {}),
+            ("pool other size 1m", {"pool": {"name": "other", "size": 1048576, "alpha": 2}}),
+            ("no-split-gso", {"split_gso": False}),
+            ("split-gso", {"split_gso": True})]:
+        p.tc(f"qdisc change dev p0 root color {words}")
+        want.update(change)
+        equal(p.options(), want, f"options after \"{words}\"")
+
+
+@case("change: none takes an option away")
+def change_none():
+    p.port("rate 40gbit red 1k yellow 1k green 1k ecn 1k pool sw size 1m overhead 24")
+    p.tc("qdisc change dev p0 root color rate none red none yellow none green none ecn none "
+         "pool none overhead 0")
+    equal(p.options(), DEFAULTS, "options")
+
+
+@case("bad input: one line (or the usage), a status, nothing changed")
+def bad_change():
+    p.port("rate 1gbit red 40k ecn 50k pool sw size 1m alpha 2")
+    before = copy.deepcopy(p.options())
+    for words, expect in BAD:
+        if expect == "need a pool" and not words.startswith("pool"):
+            continue                    # this port has one
+        done = p.tc(f"qdisc change dev p0 root color {words}", check=False)
+        true(done.returncode != 0, f"\"{words}\" is refused")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        if words != "help":
+            equal(len(done.stderr.strip().splitlines()), 1, f"lines for \"{words}\"")
+        equal(p.options(), before, f"options after \"{words}\"")
+
+
+@case("bad input: refused at add, and no qdisc is left")
+def bad_add():
+    p.insmod()
+    p.fresh_namespace()
+    p.veth()
+    for words, expect in BAD:
+        done = p.tc(f"qdisc add dev p0 root color {words}", check=False)
+        true(done.returncode != 0, f"\"{words}\" is refused")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+    true("color" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
+
+
+@case("what tc prints, tc takes")
+def round_trip():
+    words = ("rate 40Gbit overhead 24 limit 1800Kb red 270Kb yellow 1Mb green 1200Kb "
+             "count queue classify ecn map 1 green map 8 red map 10 green map 12 green "
+             "map 18 green map 20 green map 26 green ecn 100Kb 200Kb 0.25 "
+             "pool sw size 9Mb alpha 0.5 no-split-gso")
+    p.port(words)
+    shown = p.tc("-d qdisc show dev p0").stdout
+    equal(shown.split("refcnt 2 ")[1].strip(), words, "what tc -d says")
+
+
+@case("statistics: the text has what the JSON has")
+def statistics():
+    p.port("rate 8bit red 1000 pool sw size 10k")
+    sender = p.Sender()
+    sender.send(p.ipv4(500, p.RED), 5)
+    text = p.tc("-s qdisc show dev p0").stdout
+    for words in ("backlog 1000 peak 1000 bytes", "used 1000 peak 1000 of 10240 bytes, 1 ports",
+                  "red    queued 3 pkt 1500 bytes", "dropped color 2 pool 0 limit 0 gso 0"):
+        true(words in text, f"{words!r} in {text!r}")
+    sender.close()
+
+
+main()

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: the line, in virtual time.
+
+	   frames                          ->   frames and when they came
+	 ----------> [ color rate ... ] p0 ============ p1
+
+A frame leaves when its serialisation starts.  The guest's clock comes no closer
+than 500 ns, so a frame may come out that much late, and never early; the next
+one is not later for it.
+"""
+import time
+
+from gl import port as p
+from gl.tap import case, equal, main, within
+
+LATE = 1000         # ns: the clock device's shortest delay, twice
+
+
+def times(options, frame, count, gap=0.0):
+    """When each of `count` frames came out, ns after the first."""
+    p.port(f"limit 500m {options}")
+    sender, receiver = p.Sender(), p.Receiver()
+    sender.send(frame)              # the first switches time stamps on
+    receiver.frames(1)
+    p.settle(0.1)
+    for _ in range(count):
+        sender.send(frame)
+        if gap:
+            time.sleep(gap)
+    got = [when for when, _ in receiver.frames(count)]
+    sender.close()
+    receiver.close()
+    equal(len(got), count, "frames")
+    return [when - got[0] for when in got]
+
+
+def check(rate, size, overhead=0, count=3000):
+    """Each of many frames at its own time, the last one as much as the first."""
+    words = f"rate {rate}gbit" + (f" overhead {overhead}" if overhead else "")
+    for i, seen in enumerate(times(words, p.ipv4(size), count)):
+        due = i * (size + overhead) * 8 // rate
+        within(seen, due, due + LATE, f"{words}, {size} bytes: ns at which frame {i} came")
+
+
+@case("10 Gbit/s is exact")
+def rate_10():
+    check(10, 1500)
+
+
+@case("40 Gbit/s is exact, with and without overhead")
+def rate_40():
+    check(40, 1500)
+    check(40, 1514, overhead=24)
+
+
+@case("100 Gbit/s is exact: 1500, 1513 and 64 bytes, with overhead")
+def rate_100():
+    check(100, 1500)
+    check(100, 1513)
+    check(100, 64, overhead=24)
+
+
+@case("400 Gbit/s is exact")
+def rate_400():
+    check(400, 1500)
+
+
+@case("1 Mbit/s is exact")
+def rate_slow():
+    for i, seen in enumerate(times("rate 1mbit", p.ipv4(1250), 50)):
+        within(seen, i * 10000000, i * 10000000 + LATE, f"ns at which frame {i} came")
+
+
+@case("idle time earns no burst")
+def idle():
+    # 1000 bytes at 8 Mbit/s are 1 ms; idle for 50 ms, then three at once
+    p.port("rate 8mbit limit 1m")
+    sender, receiver = p.Sender(), p.Receiver()
+    sender.send(p.ipv4(1000))
+    p.settle(0.05)
+    sender.send(p.ipv4(1000), 3)
+    got = [when for when, _ in receiver.frames(4)]
+    equal(len(got), 4, "frames")
+    within(got[2] - got[1], 1000000, 1000000 + LATE, "ns between the second and the third")
+    within(got[3] - got[2], 1000000 - LATE, 1000000 + LATE, "ns between the last two")
+    sender.close()
+    receiver.close()
+
+
+@case("frames that come slower than the line are not held")
+def slower():
+    seen = times("rate 8mbit", p.ipv4(500), 10, gap=0.002)
+    for i, (a, b) in enumerate(zip(seen, seen[1:])):
+        within(b - a, 2000000, 2200000, f"ns between frames {i} and {i + 1}")
+
+
+@case("no rate: all at once")
+def no_rate():
+    seen = times("", p.ipv4(1500), 1000)
+    within(seen[-1], 0, LATE, "ns for 1000 frames")
+
+
+@case("a new rate holds for what is left of the frame on the line")
+def change_rate():
+    p.port("rate 8bit limit 1m")
+    sender, receiver = p.Sender(), p.Receiver()
+    sender.send(p.ipv4(1000), 3)
+    first = receiver.frames(1)[0][0]
+    p.settle(500)                               # 500 bytes later
+    p.tc("qdisc change dev p0 root color rate 8kbit")
+    got = [when - first for when, _ in receiver.frames(2, wait=5)]
+    equal(len(got), 2, "frames after the change")
+    within(got[0], 500.4e9, 500.7e9, "ns from the first to the second")
+    within(got[1] - got[0], 1e9 - LATE, 1e9 + LATE, "ns from the second to the third")
+    sender.close()
+    receiver.close()
+
+
+main()

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: which packets get in, to the packet.
+
+	   frames                   1 byte/s: nothing drains
+	 ----------> [ color ] p0 ============ p1
+"""
+from gl import port as p
+from gl.tap import case, equal, main, true
+
+STOPPED = "rate 8bit"       # a queue that one can count in
+
+
+def start(options):
+    """A port whose line is busy for good; the frame on it is not queued."""
+    p.port(f"{STOPPED} {options}")
+    sender = p.Sender()
+    sender.send(p.ipv4(64))
+    return sender
+
+
+def admitted(options, frame, count):
+    """How many of `count` frames get in, and what the port says of it."""
+    sender = start(options)
+    good = sender.send(frame, count)
+    seen = p.shown()
+    sender.close()
+    return good, seen
+
+
+@case("red: exactly as many as fit its threshold, then drops of reason color")
+def red_exact():
+    good, seen = admitted("limit 2000000 red 270000", p.ipv4(1500, p.RED), 200)
+    equal(good, 180, "frames of 1500 bytes in 270000")
+    red = seen["colors"]["red"]
+    equal(red["packets"], 180, "red packets queued")
+    equal(red["bytes"], 270000, "red bytes queued")
+    equal(red["backlog"], 270000, "red backlog")
+    equal(red["peak_backlog"], 270000, "red peak")
+    equal(red["drops"], {"color": 20, "pool": 0, "limit": 0, "gso": 0}, "red drops")
+    equal(seen["drops"], 20, "drops of the qdisc")
+    equal(seen["backlog"], 270000, "backlog of the qdisc")
+
+
+@case("red: a byte less than a packet needs is too little")
+def red_one_byte():
+    equal(admitted("limit 2000000 red 269999", p.ipv4(1500, p.RED), 200)[0], 179,
+          "frames in 269999 bytes")
+    equal(admitted("limit 2000000 red 270001", p.ipv4(1500, p.RED), 200)[0], 180,
+          "frames in 270001 bytes")
+
+
+@case("green and yellow have thresholds of their own")
+def green_yellow_exact():
+    good, seen = admitted("limit 2000000 green 15000", p.ipv4(1000, p.GREEN), 20)
+    equal(good, 15, "green frames")
+    equal(seen["colors"]["green"]["drops"]["color"], 5, "green drops")
+    good, seen = admitted("limit 2000000 yellow 7000", p.ipv4(1000, p.YELLOW), 20)
+    equal(good, 7, "yellow frames")
+    equal(seen["colors"]["yellow"]["drops"]["color"], 13, "yellow drops")
+
+
+@case("limit: holds for every colour, reason limit")
+def limit_exact():
+    for tos, color in ((p.RED, "red"), (p.YELLOW, "yellow"), (p.GREEN, "green")):
+        good, seen = admitted("limit 10000", p.ipv4(1000, tos), 15)
+        equal(good, 10, f"{color} frames in 10000 bytes")
+        equal(seen["colors"][color]["drops"],
+              {"color": 0, "pool": 0, "limit": 5, "gso": 0}, f"{color} drops")
+        equal(seen["queue"], {"backlog": 10000, "peak_backlog": 10000}, "queue")
+
+
+@case("count color: green bytes do not count against red")
+def count_color():
+    sender = start("limit 2000000 red 10000")
+    equal(sender.send(p.ipv4(1000, p.GREEN), 50), 50, "green frames")
+    equal(sender.send(p.ipv4(1000, p.RED), 20), 10, "red frames")
+    equal(sender.send(p.ipv4(1000, p.GREEN), 50), 50, "more green frames")
+    sender.close()
+
+
+@case("count queue: all bytes count against red")
+def count_queue():
+    sender = start("limit 2000000 red 10000 count queue")
+    equal(sender.send(p.ipv4(1000, p.GREEN), 4), 4, "green frames")
+    equal(sender.send(p.ipv4(1000, p.RED), 20), 6, "red frames")
+    equal(sender.send(p.ipv4(1000, p.GREEN), 50), 50, "green goes on")
+    equal(sender.send(p.ipv4(64, p.RED)), 0, "red does not")
+    equal(p.colors()["red"]["drops"]["color"], 15, "red drops")
+    sender.close()
+
+
+@case("the frame on the line is not in the queue")
+def line_not_counted():
+    sender = start("limit 1000")
+    seen = p.shown()
+    equal((seen["qlen"], seen["queue"]["backlog"]), (0, 0), "queue behind one frame")
+    equal(sender.send(p.ipv4(1000)), 1, "a frame as long as the limit")
+    equal(sender.send(p.ipv4(64)), 0, "another")
+    sender.close()
+
+
+@case("every TOS byte, IPv4 and IPv6, has the colour of its DSCP")
+def every_tos():
+    want = {c: 0 for c in p.COLORS}
+    sender = start("limit 100000000")
+    for make in (p.ipv4, p.ipv6):
+        for tos in range(256):
+            dscp = tos >> 2
+            color = "red" if dscp == 8 else "green" if dscp in (10, 12, 18, 20, 26) else "yellow"
+            sender.send(make(100, tos))
+            want[color] += 1
+            seen = p.colors()[color]["packets"] if tos % 64 == 63 else None
+            true(seen is None or seen == want[color] + (color == "yellow"),
+                 f"TOS {tos}: {seen} {color} packets, expected {want[color]}")
+    want["yellow"] += 1                         # the one on the line
+    equal({c: s["packets"] for c, s in p.colors().items()}, want, "packets by colour")
+    sender.close()
+
+
+@case("map: only what is mapped changes")
+def mapped():
+    sender = start("limit 1000000 map 0 red map cs1 green map 63 green map af11 yellow")
+    for dscp in (0, 8, 63, 10, 12, 1):
+        sender.send(p.ipv4(100, dscp << 2))
+    equal({c: s["packets"] for c, s in p.colors().items()},
+          {"red": 2, "yellow": 2, "green": 3}, "packets by colour, with the one on the line")
+    sender.close()
+
+
+@case("classify ecn: Non-ECT red, ECT and CE green, the rest yellow")
+def classify_ecn():
+    sender = start("limit 1000000 classify ecn")
+    for make in (p.ipv4, p.ipv6):
+        for tos in (0, 1, 2, 3, p.GREEN):
+            sender.send(make(100, tos))
+    sender.send(p.arp())
+    equal({c: s["packets"] for c, s in p.colors().items()},
+          {"red": 5, "yellow": 1, "green": 6}, "packets by colour, with the one on the line")
+    sender.close()
+
+
+@case("VLAN tags, one and two, hide nothing")
+def vlan():
+    sender = start("limit 1000000")
+    before = p.colors()["red"]["packets"]
+    for tags in ([(0x8100, 5)], [(0x88a8, 0x4001), (0x8100, 0x6007)]):
+        sender.send(p.ipv4(200, p.RED, tags))
+        sender.send(p.ipv6(200, p.RED, tags))
+    equal(p.colors()["red"]["packets"] - before, 4, "red packets behind tags")
+    sender.close()
+
+
+@case("what is not IP is yellow: ARP, noise, wrong versions, cut-off headers")
+def not_ip():
+    sender = start("limit 1000000 map 0 red")
+    count = p.colors()["yellow"]["packets"]
+    red = p.ipv4(100, p.RED)
+    frames = [
+        p.arp(),
+        p.ether(0x0800, b"\x65" + red[15:], 100),       # IPv4 that says 6
+        p.ether(0x86dd, b"\x45" + red[15:], 100),       # IPv6 that says 4
+        p.ether(0x0800, b"\x45\x20", 0),                # two bytes of a header
+        p.ether(0x0800, b"\x45" + bytes(18), 0),        # 19 of 20
+        p.ether(0x86dd, b"\x60" + bytes(38), 0),        # 39 of 40
+        p.ether(0x88b5, red[14:], 100),                 # some other protocol
+        p.ether(0x0800, b"", 0),                        # nothing at all
+        p.ether(0x0800, red[14:34], 0, [(0x8100, 1)] * 12),     # too many tags
+    ]
+    for frame in frames:
+        sender.send(frame)
+    seen = p.colors()
+    equal(seen["yellow"]["packets"] - count, len(frames), "yellow packets")
+    equal(seen["green"]["packets"], 0, "green packets")
+    sender.close()
+
+
+@case("without options: the limit of a bfifo, and no packet is late or lost")
+def defaults():
+    p.port()
+    equal(p.options()["limit"], 1000 * 1514, "limit")
+    receiver, sender = p.Receiver(), p.Sender()
+    for tos in range(256):
+        sender.send(p.ipv4(100, tos))
+    got = [frame for _, frame in receiver.frames(wait=0.01)]
+    equal([frame[15] for frame in got], list(range(256)), "TOS bytes in order")
+    sender.close()
+    receiver.close()
+
+
+main()
