@@ -72,9 +72,14 @@ def port(options="", dev="p0"):
     tc(f"qdisc add dev {dev} root handle 1: color {options}")
 
 
+def qdiscs(dev="p0"):
+    """What tc says about the qdiscs of a device, statistics included."""
+    return json.loads(run("tc", "-j", "-s", "qdisc", "show", "dev", dev).stdout)
+
+
 def shown(dev="p0", kind="color"):
-    """What tc says about the qdisc of a device, statistics included."""
-    for qdisc in json.loads(run("tc", "-j", "-s", "qdisc", "show", "dev", dev).stdout):
+    """What tc says about the qdisc of that kind."""
+    for qdisc in qdiscs(dev):
         if qdisc["kind"] == kind:
             return qdisc
     raise RuntimeError(f"no {kind} on {dev}")

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: forged, truncated and random netlink attributes.
+
+	 raw netlink ---> [ color ] p0 ============ p1
+
+Whatever comes, the kernel does not complain (the runner looks at its log), and
+what it refuses changes nothing.
+"""
+import os
+import random
+import socket
+import struct
+
+from gl import port as p
+from gl.tap import case, equal, main, true
+
+SEED = 20210426
+ROUNDS = 400 if os.environ.get("GL_DEBUG") else 4000
+
+RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 1, 4, 0x300
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+TCA_KIND, TCA_OPTIONS = 1, 2
+NLA_F_NESTED = 0x8000
+TC_H_ROOT = 0xffffffff
+HANDLE = 1 << 16
+LAST = 17                               # TCA_COLOR_MAX
+
+# a value that each attribute takes
+GOOD = {
+    2: struct.pack("Q", 5000000000), 3: struct.pack("I", 24), 4: struct.pack("I", 1800000),
+    5: struct.pack("I", 270000), 6: struct.pack("I", 400000), 7: struct.pack("I", 500000),
+    8: struct.pack("I", 1), 9: struct.pack("I", 1), 10: bytes([1] * 64),
+    11: struct.pack("I", 100000), 12: struct.pack("I", 200000), 13: struct.pack("I", 1 << 31),
+    14: b"sw\0", 15: struct.pack("I", 9000000), 16: struct.pack("I", 1 << 16),
+    17: struct.pack("I", 1),
+}
+EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
+         (1 << 32) - 1]
+
+
+def attr(kind, data, length=None):
+    """An attribute; its length may be a lie."""
+    head = struct.pack("HH", len(data) + 4 if length is None else length, kind)
+    return head + data + bytes(-len(data) % 4)
+
+
+class Rtnetlink:
+    """Just enough of it."""
+
+    def __init__(self, dev):
+        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        self.socket.bind((0, 0))
+        self.socket.settimeout(5)
+        self.index = socket.if_nametoindex(dev)
+        self.seq = 0
+
+    def _send(self, kind, flags, attrs, handle=HANDLE, parent=TC_H_ROOT):
+        self.seq += 1
+        body = struct.pack("BxxxiIII", 0, self.index, handle, parent, 0) + attrs
+        self.socket.send(struct.pack("IHHII", len(body) + 16, kind,
+                                     flags | NLM_F_REQUEST, self.seq, 0) + body)
+
+    def request(self, kind, flags, attrs):
+        """Send; the kernel's error number, 0 for none."""
+        self._send(kind, flags | NLM_F_ACK, attrs)
+        while True:
+            data = self.socket.recv(65536)
+            _, what, _, seq, _ = struct.unpack_from("IHHII", data)
+            if what == NLMSG_ERROR and seq == self.seq:
+                return -struct.unpack_from("i", data, 16)[0]
+
+    def change(self, attrs):
+        """tc qdisc change, with these bytes as the attributes of the message."""
+        return self.request(RTM_NEWQDISC, 0, attr(TCA_KIND, b"color\0") + attrs)
+
+    def add(self, attrs):
+        """tc qdisc add."""
+        return self.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
+                            attr(TCA_KIND, b"color\0") + attrs)
+
+    def delete(self):
+        """tc qdisc del."""
+        return self.request(RTM_DELQDISC, 0, b"")
+
+    def config(self):
+        """TCA_OPTIONS of the qdisc, as bytes; None if there is none."""
+        self._send(RTM_GETQDISC, NLM_F_DUMP, b"", 0, 0)
+        found, done = None, False
+        while not done:
+            data = self.socket.recv(65536)
+            while data:
+                length, what, _, _, _ = struct.unpack_from("IHHII", data)
+                done |= what in (NLMSG_DONE, NLMSG_ERROR)
+                if what == RTM_NEWQDISC:
+                    index, = struct.unpack_from("i", data, 20)
+                    found = self._options(data[36:length]) if index == self.index else found
+                data = data[length + 3 & ~3:]
+        return found
+
+    @staticmethod
+    def _options(attrs):
+        kind = options = None
+        while attrs:
+            length, what = struct.unpack_from("HH", attrs)
+            if what & 0x3fff == TCA_KIND:
+                kind = attrs[4:length]
+            if what & 0x3fff == TCA_OPTIONS:
+                options = attrs[4:length]
+            attrs = attrs[length + 3 & ~3:]
+        return options if kind == b"color\0" else None
+
+
+def value(rng, kind):
+    """Something to put into an attribute."""
+    choice = rng.randrange(6)
+    if choice == 0:
+        return GOOD.get(kind, b"")
+    if choice == 1:
+        return struct.pack("I", rng.choice(EDGES))
+    if choice == 2:
+        return struct.pack("Q", rng.choice(EDGES) << rng.choice((0, 12, 31, 32)) & (1 << 64) - 1)
+    if choice == 3:
+        return rng.randbytes(rng.choice((0, 1, 3, 4, 5, 8, 16, 63, 64, 65, 200)))
+    if choice == 4:
+        return bytes(rng.choice((0, 1, 2, 3, 255)) for _ in range(64))
+    good = bytearray(GOOD.get(kind, b"\0"))
+    good[rng.randrange(len(good))] ^= 1 << rng.randrange(8)
+    return bytes(good)
+
+
+def forged(rng):
+    """The attributes of a message that was never built by tc."""
+    inner = b""
+    for _ in range(rng.choice((0, 1, 1, 2, 3, 6))):
+        kind = rng.choice((rng.randrange(1, LAST + 1), rng.randrange(1, LAST + 1),
+                           rng.randrange(0, LAST + 4), rng.randrange(1 << 16)))
+        data = value(rng, kind)
+        lie = rng.choice((None,) * 8 + (0, 1, 3, 4, len(data), 65535))
+        inner += attr(kind, data, lie)
+    if rng.random() < 0.15:
+        inner = inner[:rng.randrange(len(inner) + 1)]
+    if rng.random() < 0.1 and inner:
+        at = rng.randrange(len(inner))
+        inner = inner[:at] + bytes([inner[at] ^ 1 << rng.randrange(8)]) + inner[at + 1:]
+    nested = rng.choice((TCA_OPTIONS | NLA_F_NESTED,) * 8 + (TCA_OPTIONS, 0x4002))
+    lie = rng.choice((None,) * 12 + (4, len(inner), len(inner) + 8))
+    return attr(nested, inner, lie)
+
+
+@case("change: what is refused changes nothing")
+def change():
+    rng = random.Random(SEED)
+    p.port("rate 1gbit limit 1m red 100k ecn 50k 60k 0.5 pool sw size 9000000")
+    link, sender = Rtnetlink("p0"), p.Sender()
+    before = link.config()
+    taken = 0
+    for number in range(ROUNDS):
+        attrs = forged(rng)
+        error = link.change(attrs)
+        after = link.config()
+        true(after is not None, f"round {number}: the qdisc is there")
+        if error:
+            equal(after.hex(), before.hex(), f"round {number}: options after error {error} "
+                  f"for {attrs.hex()}")
+        else:
+            taken += 1
+        before = after
+        if number % 20 == 0:
+            sender.send(p.ipv4(200, rng.randrange(256)), 3)
+    true(ROUNDS // 20 < taken < ROUNDS * 19 // 20, f"{taken} of {ROUNDS} were taken: a fair mix")
+    sender.close()
+
+
+@case("add: what is refused leaves nothing")
+def add():
+    rng = random.Random(SEED + 1)
+    p.insmod()
+    p.fresh_namespace()
+    p.veth()
+    link, sender = Rtnetlink("p0"), p.Sender()
+    taken = 0
+    for number in range(ROUNDS // 4):
+        error = link.add(forged(rng))
+        equal(link.config() is None, bool(error), f"round {number}: nothing after error {error}")
+        if not error:
+            taken += 1
+            sender.send(p.ipv4(200, rng.randrange(256)), 3)
+            equal(link.delete(), 0, f"round {number}: deleted")
+    true(taken, "some were taken")
+    sender.close()
+
+
+@case("each attribute, alone: every length from 0 to 70")
+def lengths():
+    p.port()
+    link = Rtnetlink("p0")
+    for kind in range(LAST + 2):
+        for length in range(71):
+            before = link.config()
+            error = link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(kind, bytes(length))))
+            if error:
+                equal(link.config(), before, f"attribute {kind}, {length} bytes")
+            elif kind in GOOD and kind != 14:
+                equal(length, len(GOOD[kind]), f"length that attribute {kind} took")
+
+
+@case("an attribute twice, unknown, or without the flag of a nest")
+def odd():
+    p.port("limit 1000")
+    link = Rtnetlink("p0")
+    one, two = attr(4, struct.pack("I", 5000)), attr(4, struct.pack("I", 6000))
+    before = link.config()
+    true(link.change(attr(TCA_OPTIONS, one)), "no NLA_F_NESTED: refused")
+    true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(LAST + 1, b""))), "unknown: refused")
+    true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, one + b"\xff" * 3)), "a rest: refused")
+    equal(link.config(), before, "options")
+    equal(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, one + two)), 0, "twice: the last counts")
+    equal(p.options()["limit"], 6000, "limit")
+
+
+main()

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: reconfigured, removed and stacked while packets pass.
+
+	   numbered frames   [ parent ]
+	 ------------------> [ color  ] p0 ============ p1 -->  the same frames
+"""
+import os
+import signal
+import struct
+import time
+
+from gl import port as p
+from gl.tap import case, equal, main, true, within
+
+
+def numbered(number, size=1000, tos=0):
+    """A frame with a number at its end."""
+    return p.ipv4(size, tos)[:-4] + struct.pack("!I", number)
+
+
+def numbers(frames):
+    """The numbers of the frames that came out."""
+    return [struct.unpack("!I", frame[-4:])[0] for _, frame in frames]
+
+
+def in_background(function):
+    """Run a function in a process of its own; returns its pid."""
+    pid = os.fork()
+    if not pid:
+        try:
+            function()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def unload():
+    """rmmod, when namespaces have been taken down in the background.
+
+    A socket keeps its namespace until its last packet is out, so this comes
+    before the cases that leave packets behind for good.
+    """
+    for _ in range(100):
+        with open("/sys/module/sch_color/refcnt", encoding="ascii") as f:
+            if f.read().strip() == "0":
+                break
+        p.settle(0.1)
+    p.run("rmmod", "sch_color")
+    true(not os.path.exists("/sys/module/sch_color"), "gone")
+
+
+@case("rmmod is refused while there is a port")
+def rmmod():
+    p.port()
+    true(p.run("rmmod", "sch_color", check=False).returncode, "refused with a port")
+    p.tc("qdisc del dev p0 root")
+    unload()
+    p.insmod()
+
+
+@case("a namespace goes with full queues, a pool and a sender at work")
+def namespace():
+    def flood():
+        p.port("rate 8mbit limit 1m pool sw size 10m")
+        sender = p.Sender()
+        while True:
+            sender.send(p.ipv4(1500, p.RED), 50)
+            time.sleep(0.001)
+
+    p.insmod()
+    for _ in range(5):
+        pid = in_background(flood)
+        p.settle(0.5)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    unload()
+    p.insmod()
+
+
+def trickle(count, gap):
+    """A process that sends numbered frames at intervals."""
+    def send():
+        sender = p.Sender()
+        for number in range(count):
+            sender.send(numbered(number))
+            time.sleep(gap)
+    return in_background(send)
+
+
+def through(changes, count=2000):
+    """Frames pass a busy port while tc changes it; what came out."""
+    p.port("rate 100mbit limit 1m")         # 80 us a frame
+    receiver = p.Receiver()
+    pid = trickle(count, 0.00008)
+    for words in changes:
+        p.tc(words)
+        p.settle(0.005)
+    os.waitpid(pid, 0)
+    p.settle(0.2)
+    got = numbers(receiver.frames(wait=0.05))
+    receiver.close()
+    return got
+
+
+CHANGES = ["rate 50mbit", "red 100k ecn 50k", "pool a size 1m", "count queue classify ecn",
+           "pool b size 2m alpha 0.5", "rate none", "rate 100mbit overhead 24",
+           "no-split-gso map 0 green", "pool none", "limit 500k", "rate 200mbit"]
+
+
+@case("change under traffic: every frame comes out, in order")
+def change():
+    got = through([f"qdisc change dev p0 root color {words}" for words in CHANGES * 2])
+    equal(got, list(range(2000)), "numbers")
+
+
+@case("replace under traffic, the same qdisc: every frame comes out, in order")
+def replace():
+    got = through([f"qdisc replace dev p0 root handle 1: color {words}" for words in CHANGES])
+    equal(got, list(range(2000)), "numbers")
+
+
+@case("refused changes under traffic: every frame comes out, in order")
+def refused():
+    p.port("rate 100mbit limit 1m red 500k")
+    receiver = p.Receiver()
+    pid = trickle(1000, 0.00008)
+    for words in ("red 2m", "pool x", "ecn 2m", "limit 1k") * 3:
+        true(p.tc(f"qdisc change dev p0 root color {words}", check=False).returncode, "refused")
+        p.settle(0.005)
+    os.waitpid(pid, 0)
+    p.settle(0.2)
+    equal(numbers(receiver.frames(wait=0.05)), list(range(1000)), "numbers")
+    receiver.close()
+
+
+@case("change: a queue above its new limit loses nothing and drains")
+def shrink():
+    p.port("rate 8bit limit 1m")
+    sender, receiver = p.Sender(), p.Receiver()
+    for number in range(101):
+        sender.send(numbered(number))
+    p.tc("qdisc change dev p0 root color limit 10000")
+    equal(p.shown()["qlen"], 100, "frames in the queue")
+    equal(sender.send(numbered(999)), 0, "a new frame")
+    p.tc("qdisc change dev p0 root color rate 1gbit")
+    equal(numbers(receiver.frames(101)), list(range(101)), "numbers")
+    sender.close()
+    receiver.close()
+
+
+def stacked(parent, child, classid="9:1", devargs=()):
+    """A port below another qdisc."""
+    p.insmod()
+    p.fresh_namespace()
+    p.veth("p0", "p1", *devargs)
+    p.tc(f"qdisc add dev p0 root handle 9: {parent}")
+    if parent.startswith("htb"):
+        p.tc("class add dev p0 parent 9: classid 9:1 htb rate 100mbit burst 100k")
+    p.tc(f"qdisc add dev p0 parent {classid} handle 1: color {child}")
+
+
+def family(kind):
+    """The port and its parent, seen at the same time."""
+    seen = {qdisc["kind"]: qdisc for qdisc in p.qdiscs()}
+    return seen["color"], seen[kind]
+
+
+PRIO = "prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
+
+
+@case("below prio, htb, tbf: parent and child agree, and all comes out in order")
+def child():
+    for parent in (PRIO, "htb default 1", "tbf rate 50mbit burst 20k limit 1m"):
+        kind = parent.split()[0]
+        for words in ("limit 40000", "rate 20mbit limit 40000", "rate 1gbit limit 40000"):
+            stacked(parent, words)
+            sender, receiver = p.Sender(), p.Receiver()
+            # one by one through the port, then more than it can hold
+            for number in range(60):
+                sender.send(numbered(number))
+            below, above = family(kind)
+            equal((above["qlen"], above["backlog"]), (below["qlen"], below["backlog"]),
+                  f"queues of {kind} and color {words}")
+            got = numbers(receiver.frames(wait=0.1))
+            equal(got, sorted(got), f"order below {kind}, color {words}")
+            equal(len(got) + sender.refused, 60, f"frames below {kind}, color {words}")
+            within(len(got), 40, 60, f"frames that fit below {kind}, color {words}")
+            below, above = family(kind)
+            equal((below["qlen"], below["backlog"]), (0, 0), f"queue of color {words}")
+            equal((above["qlen"], above["backlog"]), (0, 0), f"queue of {kind}")
+            equal(below["queue"]["backlog"], 0, "the port's own count")
+            sender.close()
+            receiver.close()
+
+
+@case("below tbf, which peeks: both rates hold")
+def peeked():
+    for words, rate in (("rate 10mbit", 10), ("rate 500mbit", 50), ("", 50)):
+        stacked("tbf rate 50mbit burst 2k limit 10m", f"limit 10m {words}")
+        sender, receiver = p.Sender(), p.Receiver()
+        sender.send(numbered(0))
+        receiver.frames(1)
+        p.settle(0.1)
+        sender.send(numbered(0), 201)
+        got = [when for when, _ in receiver.frames(201)]
+        equal(len(got), 201, f"frames below tbf, {words}")
+        due = 200 * 8000 / rate
+        within((got[-1] - got[0]) / 1000, due * 0.985, due * 1.002, f"us for 200 frames, {words}")
+        sender.close()
+        receiver.close()
+
+
+@case("below mq: a port for each queue, summed up by mq")
+def multiqueue():
+    p.insmod()
+    p.fresh_namespace()
+    p.veth("p0", "p1", "numtxqueues", "4", "numrxqueues", "4")
+    p.tc("qdisc add dev p0 root handle 9: mq")
+    for queue in range(1, 5):
+        p.tc(f"qdisc add dev p0 parent 9:{queue} color rate 8bit limit 100000 pool sw size 1m")
+    sender = p.Sender()
+    for number in range(100):
+        frame = bytearray(numbered(number))
+        frame[26:30] = bytes((10, number, 0, 1))        # another flow
+        frame[24:26] = b"\0\0"
+        frame[24:26] = struct.pack("!H", p.checksum(bytes(frame[14:34])))
+        sender.send(bytes(frame))
+    seen = p.qdiscs()
+    ports = [q for q in seen if q["kind"] == "color"]
+    above = [q for q in seen if q["kind"] == "mq"][0]
+    equal(len(ports), 4, "ports")
+    busy = sum(q["qlen"] > 0 for q in ports)
+    true(busy > 1, f"{busy} of 4 queues are in use")
+    equal(above["qlen"], sum(q["qlen"] for q in ports), "packets")
+    equal(above["backlog"], sum(q["queue"]["backlog"] for q in ports), "bytes")
+    equal(ports[0]["pool"]["used"], above["backlog"], "bytes in the pool")
+    sender.close()
+
+
+@case("a device that goes down and up starts afresh and keeps its counters")
+def down_up():
+    p.port("rate 8bit limit 1m")
+    sender = p.Sender()
+    sender.send(p.ipv4(1000), 10)
+    p.run("ip", "link", "set", "p0", "down")
+    seen = p.shown()
+    equal((seen["qlen"], seen["backlog"], seen["queue"]["backlog"]), (0, 0, 0), "queue")
+    equal(seen["colors"]["yellow"]["backlog"], 0, "yellow backlog")
+    equal(seen["colors"]["yellow"]["packets"], 10, "yellow packets")
+    p.run("ip", "link", "set", "p0", "up")
+    receiver = p.Receiver()
+    sender.send(numbered(7))
+    equal(numbers(receiver.frames(1)), [7], "the first frame, at once")
+    sender.close()
+    receiver.close()
+
+
+main()
