@@ -116,7 +116,11 @@ class _Guest(threading.Thread):
 
 
 def run_jobs(config, jobs, guests, options):
-    """Run all jobs; returns their results in the order of `jobs`."""
+    """Run all jobs; returns their results in the order of `jobs`.
+
+    Jobs that differ in neither congestion control nor flows come out together,
+    in the order in which they were run.
+    """
     results, lock = [], threading.Lock()
     progress = _Progress(jobs)
 
@@ -142,5 +146,7 @@ def run_jobs(config, jobs, guests, options):
         progress.clear()
     if any(thread.failed for thread in threads):
         raise GuestFailed(f"{len(results)} of {len(jobs)} runs done")
-    order = {(j["cc"], j["flows"]): i for i, j in enumerate(jobs)}
+    order = {}
+    for job in jobs:
+        order.setdefault((job["cc"], job["flows"]), len(order))
     return sorted(results, key=lambda r: order[r["cc"], r["flows"]])

@@ -49,6 +49,8 @@ def _cdf(axes, results, rows, ccs, flows):
         axes.axvline(value / 1e6, color="black", linewidth=1, linestyle=":")
     axes.set(xscale="log", ylim=(0, 1.01), xlabel="FCT (ms)",
              ylabel="share of flows", title=f"FCT of {flows} flows")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
 

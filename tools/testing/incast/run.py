@@ -33,7 +33,11 @@ def load_modules():
 
 
 def incast(network, config, job):
-    """Run the load generator once; returns its report."""
+    """Run the load generator once; returns its report.
+
+    A job may have its own idea of some of the configuration.
+    """
+    config = dict(config, **job)
     command = [LOADGEN, "--receiver", RECEIVER, "--address",
                network.receiver_address(), "--cc", job["cc"],
                "--flows", job["flows"], "--bytes", config["bytes"],

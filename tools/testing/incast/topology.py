@@ -17,6 +17,7 @@ and the base round-trip time is 4 D.
 import ctypes
 import os
 import subprocess
+import time
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -125,6 +126,8 @@ class Network:
                              for h in self.hosts])
         if not self.config["tso"]:
             self._offloads_off()
+        # IPv6 is not ready at once, and waiting costs nothing here.
+        time.sleep(5)
 
     def _switch_lines(self):
         lines = ["link set lo up"]

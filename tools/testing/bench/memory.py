@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Bytes of kernel memory that a connection takes, by congestion control.
+
+Connections to ourselves, idle, each after one block of data; both of their
+ends count, so the result is halved.  First without our modules, then with
+them: what a socket pays that uses none of them.
+
+Prints one line of JSON: {name: bytes}.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import socket
+import subprocess
+import time
+
+import slab
+
+CONNECTIONS = 2000
+MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+BASES = ("reno", "cubic", "dctcp")
+
+
+def connections(cc):
+    """Live slab bytes of one end of one connection."""
+    with open("/proc/sys/net/ipv4/tcp_congestion_control", "w", encoding="ascii") as file:
+        file.write(cc)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS)
+    before = slab.used()
+    pairs = []
+    for _ in range(CONNECTIONS):
+        client = socket.create_connection(listener.getsockname())
+        server, _ = listener.accept()
+        client.sendall(b"x" * 1000)
+        server.recv(1000)
+        pairs.append((client, server))
+    after = slab.used()
+    for client, server in pairs:
+        # No TIME_WAIT: it would be there for the next one.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+        server.close()
+    listener.close()
+    time.sleep(1)
+    return (after - before) / CONNECTIONS / 2
+
+
+def main():
+    """Without the modules, then with them."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
+    with open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
+        file.write("1")
+    connections("reno")     # caches come into being
+    result = {f"{cc}, no module": connections(cc) for cc in BASES}
+    for module in MODULES:
+        subprocess.run(["insmod", pathlib.Path(os.environ["GL_MODDIR"], module)], check=True)
+    connections("tlt_reno")
+    for cc in BASES:
+        result[cc] = connections(cc)
+        result[f"tlt_{cc}"] = connections(f"tlt_{cc}")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
