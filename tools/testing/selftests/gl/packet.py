@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A TCP packet as the wire sees it: read, changed, made."""
+import socket
+import struct
+
+FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
+
+# The default codepoints (net/ipv4/gl_codepoint.h)
+DATA, IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL = 8, 10, 12, 18, 20, 26
+NAMES = {0: "-", DATA: "data", IMPORTANT: "important", ECHO: "echo", CLOCK: "clock",
+         CLOCK_ECHO: "clock echo", CONTROL: "control"}
+
+
+def checksum(data):
+    """The Internet checksum (RFC 1071)."""
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+class Packet:
+    """One IP packet; TCP fields are there if it is TCP (self.tcp)."""
+
+    def __init__(self, raw):
+        self.raw = bytearray(raw)
+        self.time = 0.0       # virtual seconds, set by the wire
+        self.from_a = True    # direction, set by the wire
+        self.dropped = False  # set by the wire
+        self.version = raw[0] >> 4
+        if self.version == 4:
+            self.ip_len = (raw[0] & 15) * 4
+            proto = raw[9]
+        else:
+            self.ip_len = 40
+            proto = raw[6]
+        self.tcp = proto == 6 and len(raw) >= self.ip_len + 20
+        if not self.tcp:
+            return
+        t = self.ip_len
+        self.sport, self.dport, self.seq, self.ack = struct.unpack_from("!HHII", raw, t)
+        self.doff = (raw[t + 12] >> 4) * 4
+        self.flags = raw[t + 13]
+        self.window = struct.unpack_from("!H", raw, t + 14)[0]
+        self.payload = bytes(raw[t + self.doff:])
+        self.sacks = self._sacks(raw[t + 20:t + self.doff])
+
+    @staticmethod
+    def _sacks(options):
+        found, i = [], 0
+        while i < len(options):
+            kind = options[i]
+            if kind == 0:
+                break
+            if kind == 1:
+                i += 1
+                continue
+            if i + 1 >= len(options) or options[i + 1] < 2:
+                break
+            if kind == 5:
+                for at in range(i + 2, i + options[i + 1] - 7, 8):
+                    found.append(struct.unpack_from("!II", options, at))
+            i += options[i + 1]
+        return found
+
+    @property
+    def len(self):
+        """Payload bytes."""
+        return len(self.payload)
+
+    @property
+    def end(self):
+        """Sequence number after the payload."""
+        return (self.seq + self.len) & 0xffffffff
+
+    @property
+    def dsfield(self):
+        """The DS field: DSCP and ECN."""
+        if self.version == 4:
+            return self.raw[1]
+        return (self.raw[0] & 15) << 4 | self.raw[1] >> 4
+
+    @property
+    def dscp(self):
+        """Six bits."""
+        return self.dsfield >> 2
+
+    @property
+    def ecn(self):
+        """Two bits."""
+        return self.dsfield & 3
+
+    def set_dsfield(self, value):
+        """Change it, and the IPv4 header checksum."""
+        if self.version == 4:
+            self.raw[1] = value
+            self.raw[10:12] = b"\0\0"
+            self.raw[10:12] = struct.pack("!H", checksum(bytes(self.raw[:self.ip_len])))
+        else:
+            self.raw[0] = self.raw[0] & 0xf0 | value >> 4
+            self.raw[1] = self.raw[1] & 0x0f | (value & 15) << 4
+
+    def set_dscp(self, dscp):
+        """Change the DSCP, leave the ECN bits."""
+        self.set_dsfield(dscp << 2 | self.ecn)
+
+    def fix_checksum(self):
+        """TCP's, after the packet was changed."""
+        t = self.ip_len
+        segment = bytes(self.raw[t:])
+        segment = segment[:16] + b"\0\0" + segment[18:]
+        if self.version == 4:
+            pseudo = bytes(self.raw[12:20]) + struct.pack("!BBH", 0, 6, len(segment))
+        else:
+            pseudo = bytes(self.raw[8:40]) + struct.pack("!II", len(segment), 6)
+        self.raw[t + 16:t + 18] = struct.pack("!H", checksum(pseudo + segment))
+
+    def checksum_ok(self):
+        """TCP's."""
+        t = self.ip_len
+        segment = bytes(self.raw[t:])
+        if self.version == 4:
+            pseudo = bytes(self.raw[12:20]) + struct.pack("!BBH", 0, 6, len(segment))
+        else:
+            pseudo = bytes(self.raw[8:40]) + struct.pack("!II", len(segment), 6)
+        return checksum(pseudo + segment) == 0
+
+    def __repr__(self):
+        if not self.tcp:
+            return f"<{'>' if self.from_a else '<'} not TCP>"
+        flags = "".join(n for b, n in ((SYN, "S"), (FIN, "F"), (RST, "R"), (PSH, "P"),
+                                       (ACK, "."), (ECE, "E"), (CWR, "W")) if self.flags & b)
+        return (f"{self.time * 1e6:9.1f} {'a>b' if self.from_a else 'b>a'} {flags:4}"
+                f" seq {self.seq}+{self.len} ack {self.ack}"
+                f" {NAMES.get(self.dscp, self.dscp)}"
+                f"{' sack ' + str(self.sacks) if self.sacks else ''}"
+                f"{' DROPPED' if self.dropped else ''}")
+
+
+def make(version, src, dst, sport, dport, seq, ack, flags=ACK, payload=b"", dscp=0,
+         window=1000, options=b"", doff=None):
+    """A packet from its parts, with good checksums."""
+    if doff is None:
+        doff = 5 + len(options) // 4
+    tcp = struct.pack("!HHIIBBHHH", sport, dport, seq & 0xffffffff, ack & 0xffffffff,
+                      doff << 4, flags, window, 0, 0) + options + payload
+    if version == 4:
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, dscp << 2, 20 + len(tcp), 1, 0x4000, 64, 6,
+                         0, socket.inet_pton(socket.AF_INET, src),
+                         socket.inet_pton(socket.AF_INET, dst))
+        ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    else:
+        ip = struct.pack("!IHBB16s16s", 6 << 28 | dscp << 22, len(tcp), 6, 64,
+                         socket.inet_pton(socket.AF_INET6, src),
+                         socket.inet_pton(socket.AF_INET6, dst))
+    packet = Packet(ip + tcp)
+    packet.fix_checksum()
+    return packet

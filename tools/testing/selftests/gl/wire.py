@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A programmable wire between two hosts.
+
+	ns a ---- tun a ==== this program ==== tun b ---- ns b
+	10.0.0.1, fd00::1                      10.0.0.2, fd00::2
+
+The program sees every packet, may drop or change it, and carries it over after
+DELAY.  Time is the guest's virtual time, in which this program costs nothing:
+what a test sees, it sees again in the next run.
+
+Nothing happens outside of Wire.run(): all sockets are non-blocking and one
+thread does everything.
+"""
+import ctypes
+import fcntl
+import heapq
+import os
+import select
+import socket
+import stat
+import struct
+import subprocess
+import time
+
+from gl import packet as pkt
+
+MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+TCP_CONGESTION = 13
+DELAY = 10e-6           # one way
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl(29, 1)      # PR_SET_TIMERSLACK: poll wakes to the nanosecond
+_count = 0
+
+
+def load():
+    """insmod greenlane.ko and tcp_tlt.ko, unless they are there."""
+    with open("/proc/modules", encoding="ascii") as modules:
+        there = {line.split()[0] for line in modules}
+    for module in MODULES:
+        if os.path.basename(module)[:-3] not in there:
+            subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{module}"], check=True)
+
+
+def _setns(fd):
+    if _libc.setns(fd, 0x40000000):
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Namespace:
+    """A network namespace; `with` enters it."""
+
+    def __init__(self, name):
+        self.name = name
+        subprocess.run(["ip", "netns", "add", name], check=True)
+        self._fd = os.open(f"/run/netns/{name}", os.O_RDONLY)
+        self._outer = []
+
+    def __enter__(self):
+        self._outer.append(os.open("/proc/self/ns/net", os.O_RDONLY))
+        _setns(self._fd)
+        return self
+
+    def __exit__(self, *exc):
+        outer = self._outer.pop()
+        _setns(outer)
+        os.close(outer)
+
+    def ip(self, *lines):
+        """Commands for ip -batch."""
+        subprocess.run(["ip", "-n", self.name, "-batch", "-"], check=True, text=True,
+                       input="\n".join(lines) + "\n")
+
+    def sysctl(self, name, value=None):
+        """Read or write one, by its name with dots."""
+        with self:
+            path = "/proc/sys/" + name.replace(".", "/")
+            if value is None:
+                with open(path, encoding="ascii") as f:
+                    return f.read().strip()
+            with open(path, "w", encoding="ascii") as f:
+                f.write(str(value))
+            return None
+
+    def greenlane(self):
+        """/proc/net/greenlane as a dict."""
+        with self, open("/proc/thread-self/net/greenlane", encoding="ascii") as f:
+            return {line.split()[0]: int(line.split()[1]) for line in f}
+
+    def netstat(self, name):
+        """One of TcpExt's counters."""
+        with self, open("/proc/thread-self/net/netstat", encoding="ascii") as f:
+            lines = f.read().splitlines()
+        for names, values in zip(lines[::2], lines[1::2]):
+            if names.startswith("TcpExt:"):
+                return int(dict(zip(names.split(), values.split()))[name])
+        raise KeyError(name)
+
+    def remove(self):
+        """It and its devices go when nobody uses them any more."""
+        os.close(self._fd)
+        subprocess.run(["ip", "netns", "del", self.name], check=True)
+
+
+class Wire:
+    """Two hosts and the wire between them."""
+
+    def __init__(self, cc="tlt_reno", cc_b=None, version=4, mtu=1500, rto_min="4ms",
+                 tso=True, rmem=None):
+        global _count
+        _count += 1
+        load()
+        self.version = version
+        self.delay = DELAY
+        self.rule = None        # packet -> True to drop it; may change it
+        self.seen = []          # every TCP packet, in the order it left
+        self.others = []        # what is not TCP
+        self._flying = []       # (arrival, number, packet)
+        self._number = 0
+        self._open = []
+        self.a = Namespace(f"a{_count}")
+        self.b = Namespace(f"b{_count}")
+        self._tun = {}
+        for ns, own, peer, name in ((self.a, 1, 2, cc), (self.b, 2, 1, cc_b or cc)):
+            with ns:
+                self._tun[ns] = self._make_tun()
+            if not tso:
+                subprocess.run(["ip", "netns", "exec", ns.name, "ethtool", "-K", "tun0",
+                                "tso", "off", "gso", "off"], check=True)
+            ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
+            ns.sysctl("net.ipv6.conf.tun0.addr_gen_mode", 1)
+            ns.ip(f"link set tun0 mtu {mtu} up", "link set lo up",
+                  f"addr add 10.0.0.{own}/32 dev tun0",
+                  f"addr add fd00::{own}/128 dev tun0 nodad",
+                  f"route add 10.0.0.{peer}/32 dev tun0 rto_min {rto_min}",
+                  f"route add fd00::{peer}/128 dev tun0 rto_min {rto_min}")
+            ns.sysctl("net.ipv4.tcp_congestion_control", name)
+            ns.sysctl("net.ipv4.tcp_no_metrics_save", 1)
+            ns.sysctl("net.ipv4.tcp_fastopen", 0x203)
+            ns.sysctl("net.ipv4.tcp_ecn", 1 if name.endswith("dctcp") else 2)
+            ns.sysctl("net.ipv4.tcp_rmem", rmem or "4096 1048576 6291456")
+            ns.sysctl("net.ipv4.tcp_wmem", "4096 1048576 4194304")
+
+    @staticmethod
+    def _make_tun():
+        node = "/run/tun-node"
+        if not os.path.exists(node):
+            os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(10, 200))
+        fd = os.open(node, os.O_RDWR | os.O_NONBLOCK)
+        # IFF_TUN | IFF_NO_PI
+        fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"tun0", 0x1001))
+        return fd
+
+    # --- addresses and sockets
+
+    def address(self, ns):
+        """Its address."""
+        host = 1 if ns is self.a else 2
+        return f"10.0.0.{host}" if self.version == 4 else f"fd00::{host}"
+
+    def socket(self, ns, cc=None, **options):
+        """A non-blocking TCP socket in ns; options: IP_TOS=…, TCP_NODELAY=…"""
+        with ns:
+            s = socket.socket(socket.AF_INET if self.version == 4 else socket.AF_INET6,
+                              socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        if cc:
+            s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
+        for name, value in options.items():
+            level = {"TCP": socket.IPPROTO_TCP, "IP": socket.IPPROTO_IP,
+                     "IPV6": socket.IPPROTO_IPV6, "SO": socket.SOL_SOCKET}[name.split("_")[0]]
+            s.setsockopt(level, getattr(socket, name), value)
+        self._open.append(s)
+        return s
+
+    def listen(self, port=1000, cc=None, **options):
+        """A listener in b."""
+        s = self.socket(self.b, cc, SO_REUSEADDR=1, **options)
+        s.bind((self.address(self.b), port))
+        s.listen(100)
+        return s
+
+    def connect(self, port=1000, cc=None, listener=None, **options):
+        """A connection from a to b: (socket in a, socket in b)."""
+        own = listener is None
+        listener = listener or self.listen(port)
+        client = self.socket(self.a, cc, **options)
+        try:
+            client.connect((self.address(self.b), port))
+        except BlockingIOError:
+            pass
+        server = None
+        for _ in range(2000):
+            self.run(50e-6)
+            try:
+                server = listener.accept()[0]
+                break
+            except BlockingIOError:
+                continue
+        if server is None:
+            raise TimeoutError("no connection")
+        server.setblocking(False)
+        self._open.append(server)
+        if own:
+            listener.close()
+        self.run(100e-6)
+        return client, server
+
+    # --- the wire
+
+    def inject(self, ns, packet):
+        """Give a packet to ns, as if it had come over the wire."""
+        os.write(self._tun[ns], bytes(packet.raw if hasattr(packet, "raw") else packet))
+
+    def _take(self, ns):
+        while True:
+            try:
+                raw = os.read(self._tun[ns], 70000)
+            except BlockingIOError:
+                return
+            packet = pkt.Packet(raw)
+            packet.time = time.clock_gettime(time.CLOCK_MONOTONIC)
+            packet.from_a = ns is self.a
+            if packet.tcp:
+                self.seen.append(packet)
+            else:
+                self.others.append(packet)
+            if self.rule and packet.tcp and self.rule(packet):
+                packet.dropped = True
+                continue
+            self._number += 1
+            heapq.heappush(self._flying, (packet.time + self.delay, self._number, packet))
+
+    def run(self, seconds, until=None):
+        """Carry packets for that long, or until until() is true."""
+        end = time.clock_gettime(time.CLOCK_MONOTONIC) + seconds
+        while True:
+            now = time.clock_gettime(time.CLOCK_MONOTONIC)
+            while self._flying and self._flying[0][0] <= now:
+                packet = heapq.heappop(self._flying)[2]
+                self.inject(self.b if packet.from_a else self.a, packet)
+            self._take(self.a)
+            self._take(self.b)
+            if until and until():
+                return True
+            now = time.clock_gettime(time.CLOCK_MONOTONIC)
+            if now >= end:
+                return False
+            wait = min([end] + [f[0] for f in self._flying[:1]]) - now
+            if wait > 0:
+                self._sleep(wait)
+
+    def _sleep(self, seconds):
+        """Until a packet comes, or that long: poll() only knows milliseconds."""
+        timeout = struct.pack("qq", int(seconds), int(seconds % 1 * 1e9) + 1)
+        fds = b"".join(struct.pack("ihh", fd, select.POLLIN, 0) for fd in self._tun.values())
+        _libc.ppoll(ctypes.create_string_buffer(fds), ctypes.c_ulong(len(self._tun)),
+                    ctypes.create_string_buffer(timeout), None, ctypes.c_size_t(8))
+
+    def transfer(self, source, sink, count, seconds=1.0):
+        """Send count bytes and read them at the other end; they must be the same."""
+        sent, got = 0, bytearray()
+        data = pattern(count)
+
+        def step():
+            nonlocal sent
+            while sent < count:
+                try:
+                    sent += source.send(data[sent:])
+                except BlockingIOError:
+                    break
+            while len(got) < count:
+                try:
+                    more = sink.recv(1 << 20)
+                except BlockingIOError:
+                    break
+                if not more:
+                    raise ConnectionError("closed in the middle of a transfer")
+                got.extend(more)
+            return len(got) >= count
+
+        done = self.run(seconds, step)
+        if bytes(got) != data[:len(got)]:
+            raise AssertionError("the bytes received are not those sent")
+        return done
+
+    # --- what was seen
+
+    def mark(self):
+        """Forget what was seen until now."""
+        self.seen.clear()
+
+    def from_a(self):
+        """What a has sent, dropped packets included."""
+        return [p for p in self.seen if p.from_a]
+
+    def from_b(self):
+        """What b has sent."""
+        return [p for p in self.seen if not p.from_a]
+
+    def dump(self):
+        """Everything seen, a line each."""
+        return "\n".join(map(repr, self.seen))
+
+    def close(self):
+        """Everything goes."""
+        for s in self._open:
+            s.close()
+        self.run(1e-3)
+        for fd in self._tun.values():
+            os.close(fd)
+        self.a.remove()
+        self.b.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def pattern(count):
+    """Bytes in which a byte out of place shows."""
+    block = bytes((i * 7 + (i >> 8) * 13) & 0xff for i in range(65521))
+    return (block * (count // len(block) + 1))[:count]

@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Every loss that TCP needs a timer for, without one.
+
+	a (client, sends) ---- wire (this program, drops) ---- b (server)
+
+Unimportant packets may be lost, as a colour-aware switch would have it; the
+important ones pass.  RTO_min is 4 ms and nothing here may take that long.
+"""
+from gl import tap
+from gl.packet import CLOCK, DATA, IMPORTANT
+from gl.tap import case, equal, true
+from gl.wire import Wire
+
+CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
+SIZE = 13 * 1448
+
+
+def no_timer(wire):
+    """Neither RTO nor loss probe."""
+    for counter in ("TCPTimeouts", "TCPLossProbes"):
+        equal(wire.a.netstat(counter), 0, counter)
+
+
+def transfer_without_timer(rule, count=SIZE, versions=(4, 6), rounds=1, tso=True):
+    """Send count bytes while rule(wire) chooses what is dropped."""
+    for cc in CCS:
+        for version in versions:
+            with Wire(cc=cc, version=version, tso=tso) as wire:
+                client, server = wire.connect()
+                for _ in range(rounds):
+                    wire.mark()
+                    wire.rule = rule(wire)
+                    true(wire.transfer(client, server, count, seconds=3e-3),
+                         f"{cc}, IPv{version}: all arrives within 3 ms; saw\n# "
+                         + wire.dump().replace("\n", "\n# "))
+                    wire.rule = None
+                    wire.run(50e-3)
+                no_timer(wire)
+                true(any(p.dropped for p in wire.seen), "something was dropped")
+
+
+def droppable(p):
+    """What a switch may drop."""
+    return p.from_a and p.len and p.dscp == DATA
+
+
+@case("one packet lost in the middle")
+def one_lost():
+    def rule(wire):
+        n = [0]
+
+        def drop(p):
+            n[0] += droppable(p)
+            return droppable(p) and n[0] == 3
+        return drop
+    transfer_without_timer(rule)
+
+
+@case("tail loss: the last packets of the data")
+def tail_loss():
+    def rule(wire):
+        first = []
+
+        def drop(p):
+            if not droppable(p):
+                return False
+            first.append(p.seq)
+            offset = (p.seq - first[0]) & 0xffffffff
+            # the last three of the 13, the first time they are sent
+            return offset >= 10 * 1400 and first.count(p.seq) == 1
+        return drop
+    transfer_without_timer(rule)
+
+
+@case("whole-window loss: all but the important packet")
+def whole_window():
+    def rule(wire):
+        n = [0]
+
+        def drop(p):
+            n[0] += droppable(p)
+            return droppable(p) and n[0] <= 9
+        return drop
+    transfer_without_timer(rule, rounds=3)
+
+
+@case("a retransmission lost, once and again")
+def lost_retransmission():
+    def rule(wire):
+        times = {}
+
+        def drop(p):
+            if not droppable(p):
+                return False
+            times[p.seq] = times.get(p.seq, 0) + 1
+            return times[p.seq] <= 3 and len(times) <= 5
+        return drop
+    transfer_without_timer(rule)
+
+
+@case("every unimportant packet lost: recovery at one packet a round trip")
+def all_unimportant():
+    transfer_without_timer(lambda wire: droppable, rounds=2)
+
+
+@case("every second unimportant packet lost, 200 kB")
+def every_second():
+    def rule(wire):
+        n = [0]
+
+        def drop(p):
+            n[0] += droppable(p)
+            return droppable(p) and n[0] % 2
+        return drop
+    transfer_without_timer(rule, count=200_000)
+
+
+@case("the same with TSO and GSO off")
+def every_second_no_tso():
+    def rule(wire):
+        n = [0]
+
+        def drop(p):
+            n[0] += droppable(p)
+            return droppable(p) and n[0] % 2
+        return drop
+    transfer_without_timer(rule, count=200_000, tso=False)
+
+
+@case("losses are found by the echo: what was sent before it, nothing after")
+def found_by_echo():
+    with Wire() as wire:
+        client, server = wire.connect()
+        wire.mark()
+        n = [0]
+
+        # The first window arrives; of the second all is lost but the clock
+        # behind it, whose echo is all that is left to tell.
+        def drop(p):
+            n[0] += droppable(p)
+            return droppable(p) and 9 < n[0] <= 13
+        wire.rule = drop
+        true(wire.transfer(client, server, SIZE, seconds=3e-3), "arrives")
+        sent = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+        seqs = [p.seq for p in sent]
+        lost = {p.seq for p in sent if p.dropped}
+        again = {s for s in seqs if seqs.count(s) > 1}
+        equal(again, lost, "retransmitted exactly what was lost")
+        true(wire.a.greenlane()["LossByEcho"] > 0, "the echo found losses")
+
+
+@case("an RTO arms the sender again: its retransmission is important")
+def rto_rearms():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.transfer(client, server, 1000)
+            wire.run(10e-3)
+            wire.mark()
+            cut = [True]
+            wire.rule = lambda p: cut[0]
+            client.send(b"y" * SIZE)
+            wire.run(30e-3)
+            rtos = wire.a.netstat("TCPTimeouts")
+            true(rtos >= 1, "there was an RTO")
+            equal(wire.a.greenlane()["RearmedByRto"], rtos, "RearmedByRto")
+            cut[0] = False
+            wire.mark()
+            wire.run(100e-3)
+            equal([p.dscp for p in wire.from_a() if p.len][0], IMPORTANT,
+                  "the next RTO's retransmission")
+            equal(len(server.recv(1 << 20)), SIZE, "all arrived")
+
+
+@case("reordering the wire does, TCP bears: no byte is lost or wrong")
+def reordered():
+    with Wire() as wire:
+        client, server = wire.connect()
+        n = [0]
+
+        def late(p):
+            n[0] += 1
+            wire.delay = 40e-6 if n[0] % 7 == 0 else 10e-6
+            return False
+        wire.rule = late
+        true(wire.transfer(client, server, 500_000, seconds=1.0), "arrives")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,240 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Algorithm 1: which packet is important, and what every other packet is.
+
+	a (client, sends) ---- wire (this program) ---- b (server)
+"""
+from gl import tap
+from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, FIN, IMPORTANT, RST,
+                       SYN)
+from gl.tap import case, equal, true
+from gl.wire import Wire
+
+MSS4 = 1448     # MTU 1500, IPv4, time stamps
+
+
+def kinds(packets):
+    """The DSCP of each."""
+    return [p.dscp for p in packets]
+
+
+def data(packets):
+    """Those with payload."""
+    return [p for p in packets if p.len]
+
+
+def both(check):
+    """The same over IPv4 and IPv6."""
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            check(wire)
+
+
+@case("SYN and SYN-ACK are important, the third packet is control")
+def handshake():
+    def check(wire):
+        wire.connect()
+        equal([(p.flags & (SYN | ACK), p.dscp) for p in wire.seen[:3]],
+              [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "handshake")
+    both(check)
+
+
+@case("one packet of data is important; its ACK is an echo, at once")
+def single():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        true(wire.transfer(client, server, 100), "100 bytes arrive")
+        wire.run(1e-3)
+        equal(kinds(wire.seen), [IMPORTANT, ECHO], "data and ACK")
+        true(wire.seen[1].time - wire.seen[0].time < 30e-6, "the echo does not wait")
+    both(check)
+
+
+@case("the last packet of the initial window is important, no other")
+def initial_window():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        wire.rule = lambda p: not p.from_a      # no ACK comes back
+        client.send(b"x" * 200000)
+        wire.run(100e-6)
+        equal(kinds(data(wire.from_a())), [DATA] * 9 + [IMPORTANT], "initial window of 10")
+        wire.rule = None
+        del server
+    both(check)
+
+
+@case("the last packet is important when the application's data ends first")
+def short_data():
+    def check(wire):
+        client, server = wire.connect()
+        mss = MSS4 if wire.version == 4 else MSS4 - 20
+        wire.mark()
+        true(wire.transfer(client, server, 3 * mss + 100), "arrives")
+        equal(kinds(data(wire.from_a())), [DATA, DATA, DATA, IMPORTANT], "four packets")
+    both(check)
+
+
+@case("after idling, the last packet of the new burst is important")
+def idle_restart():
+    def check(wire):
+        client, server = wire.connect()
+        wire.transfer(client, server, 5000)
+        wire.run(1.0)
+        wire.mark()
+        wire.transfer(client, server, 4 * MSS4)
+        sent = data(wire.from_a())
+        equal(sent[-1].dscp, IMPORTANT, "the last")
+        equal(kinds(sent).count(IMPORTANT), 1, "important packets")
+    both(check)
+
+
+def in_flight(wire):
+    """The most important packets and clocks that were ever in flight at once."""
+    most = now = 0
+    for p in wire.seen:
+        if p.from_a and p.dscp in (IMPORTANT, CLOCK) and not p.flags & SYN:
+            now += 1
+        elif not p.from_a and p.dscp in (ECHO, CLOCK_ECHO):
+            now -= 1
+        most = max(most, now)
+    return most
+
+
+@case("at most one important packet is in flight, through 2 MB")
+def one_in_flight():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        true(wire.transfer(client, server, 2_000_000), "arrives")
+        equal(in_flight(wire), 1, "important in flight")
+        marks = kinds(wire.from_a())
+        true(marks.count(IMPORTANT) + marks.count(CLOCK) > 3, "the clock went on")
+    both(check)
+
+
+@case("no data of a marked connection is without a codepoint")
+def all_marked():
+    def check(wire):
+        client, server = wire.connect()
+        wire.transfer(client, server, 300000)
+        wire.transfer(server, client, 300000)
+        client.close()
+        server.close()
+        wire.run(1e-3)
+        equal([p for p in wire.seen if p.dscp == 0], [], "packets with DSCP 0")
+        for p in wire.seen:
+            if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK):
+                raise tap.Failed(f"data marked as {p!r}")
+    both(check)
+
+
+@case("pure ACK, FIN and RST are control")
+def control():
+    def check(wire):
+        client, server = wire.connect()
+        wire.transfer(client, server, 100000)
+        client.close()
+        wire.run(1e-3)
+        for p in wire.from_b():
+            if not p.len and not p.flags & (SYN | FIN) and p.dscp not in (
+                    CONTROL, ECHO, CLOCK_ECHO):
+                raise tap.Failed(f"a pure ACK as {p!r}")
+        fins = [p for p in wire.from_a() if p.flags & FIN and not p.len]
+        equal(kinds(fins), [CONTROL], "FIN")
+        wire.mark()
+        # what comes for a socket that is closed
+        client, server = wire.connect(port=1001)
+        server.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")   # SO_LINGER, 0: RST
+        server.close()
+        wire.run(1e-3)
+        rsts = [p for p in wire.from_b() if p.flags & RST]
+        equal(kinds(rsts), [CONTROL], "RST")
+    both(check)
+
+
+@case("if the echo finds nothing to send, a byte is sent as a clock, and answered")
+def clock_byte():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        # Everything of the window is lost but the important packet: the echo
+        # comes, nothing new may be sent at once by one who has one packet.
+        client.send(b"a")
+        wire.run(1e-3)
+        wire.mark()
+        hold = []
+
+        def rule(p):
+            # the first data packet is late, so the next has an echo while it
+            # is still in flight
+            if p.from_a and p.len and p.dscp == DATA and not hold:
+                hold.append(p)
+                return True
+            return False
+        wire.rule = rule
+        client.send(b"x" * (2 * MSS4))
+        wire.run(2e-3)
+        server.recv(1 << 20)
+        true(any(p.dscp in (IMPORTANT, CLOCK) and p.time > hold[0].time + 15e-6
+                 for p in wire.from_a()), "something important followed the echo")
+    both(check)
+
+
+@case("the clock is the first unacked byte, beyond a closed window")
+def clock_content():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        lost = []
+
+        def rule(p):
+            if p.from_a and p.len and p.dscp == DATA and len(lost) < 9:
+                lost.append(p)
+                return False
+            # ACKs of data are lost, so that the window stays closed
+            return not p.from_a and p.dscp == CONTROL
+
+        wire.rule = rule
+        client.send(b"0123456789" * 20000)
+        wire.run(300e-6)
+        clocks = [p for p in wire.from_a() if p.dscp == CLOCK]
+        for p in clocks:
+            equal(p.len, 1, "a clock's bytes")
+            equal(p.checksum_ok(), True, "a clock's checksum")
+            offset = p.seq - lost[0].seq
+            equal(p.payload[0], b"0123456789"[offset % 10], "the byte at snd_una")
+        echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+        equal(len(echoes), len(clocks), "clock echoes")
+        equal([p.len for p in echoes], [0] * len(echoes), "they are pure ACKs")
+        wire.rule = None
+        wire.run(10e-3)
+        del server
+    both(check)
+
+
+@case("nothing outstanding: the clock stops")
+def clock_stops():
+    def check(wire):
+        client, server = wire.connect()
+        wire.transfer(client, server, 100000)
+        wire.run(1e-3)
+        wire.mark()
+        wire.run(5.0)
+        equal(wire.seen, [], "packets on an idle connection")
+    both(check)
+
+
+@case("ECN bits are left to TCP (dctcp: ECT(0) on data)")
+def ecn():
+    with Wire(cc="tlt_dctcp") as wire:
+        client, server = wire.connect()
+        wire.mark()
+        wire.transfer(client, server, 100000)
+        equal({p.ecn for p in data(wire.from_a()) if p.dscp != CLOCK}, {2}, "ECN of data")
+        equal({p.dscp for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
+
+
+if __name__ == "__main__":
+    tap.main()
