@@ -35,49 +35,6 @@ def in_background(function):
     return pid
 
 
-def unload():
-    """rmmod, when namespaces have been taken down in the background.
-
-    A socket keeps its namespace until its last packet is out, so this comes
-    before the cases that leave packets behind for good.
-    """
-    for _ in range(100):
-        with open("/sys/module/sch_color/refcnt", encoding="ascii") as f:
-            if f.read().strip() == "0":
-                break
-        p.settle(0.1)
-    p.run("rmmod", "sch_color")
-    true(not os.path.exists("/sys/module/sch_color"), "gone")
-
-
-@case("rmmod is refused while there is a port")
-def rmmod():
-    p.port()
-    true(p.run("rmmod", "sch_color", check=False).returncode, "refused with a port")
-    p.tc("qdisc del dev p0 root")
-    unload()
-    p.insmod()
-
-
-@case("a namespace goes with full queues, a pool and a sender at work")
-def namespace():
-    def flood():
-        p.port("rate 8mbit limit 1m pool sw size 10m")
-        sender = p.Sender()
-        while True:
-            sender.send(p.ipv4(1500, p.RED), 50)
-            time.sleep(0.001)
-
-    p.insmod()
-    for _ in range(5):
-        pid = in_background(flood)
-        p.settle(0.5)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    unload()
-    p.insmod()
-
-
 def trickle(count, gap):
     """A process that sends numbered frames at intervals."""
     def send():
@@ -236,6 +193,7 @@ def multiqueue():
     equal(above["backlog"], sum(q["queue"]["backlog"] for q in ports), "bytes")
     equal(ports[0]["pool"]["used"], above["backlog"], "bytes in the pool")
     sender.close()
+    p.tc("qdisc del dev p0 root")
 
 
 @case("a device that goes down and up starts afresh and keeps its counters")
@@ -254,6 +212,51 @@ def down_up():
     equal(numbers(receiver.frames(1)), [7], "the first frame, at once")
     sender.close()
     receiver.close()
+    p.tc("qdisc del dev p0 root")
+
+
+def unused():
+    """Wait until no port is left: namespaces are taken down in the background.
+
+    A socket keeps its namespace until its last packet is out, so no case here
+    may leave packets behind that never leave.
+    """
+    seen = ""
+    for _ in range(100):
+        with open("/sys/module/sch_color/refcnt", encoding="ascii") as f:
+            seen = f.read().strip()
+        if seen == "0":
+            break
+        p.settle(0.1)
+    equal(seen, "0", "users of the module")
+
+
+@case("a namespace goes with full queues, a pool and a sender at work")
+def namespace():
+    def flood():
+        p.port("rate 8mbit limit 1m pool sw size 10m")
+        sender = p.Sender()
+        while True:
+            sender.send(p.ipv4(1500, p.RED), 50)
+            time.sleep(0.001)
+
+    for _ in range(5):
+        pid = in_background(flood)
+        p.settle(0.5)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    p.fresh_namespace()
+    unused()
+
+
+@case("rmmod is refused while there is a port, and then not")
+def rmmod():
+    p.port()
+    true(p.run("rmmod", "sch_color", check=False).returncode, "refused with a port")
+    p.tc("qdisc del dev p0 root")
+    unused()
+    p.run("rmmod", "sch_color")
+    true(not os.path.exists("/sys/module/sch_color"), "gone")
 
 
 main()
