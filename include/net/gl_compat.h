@@ -6,6 +6,8 @@
 #ifndef _NET_GL_COMPAT_H
 #define _NET_GL_COMPAT_H
 
+#include <linux/tcp.h>
+#include <linux/udp.h>
 #include <linux/version.h>
 #include <net/pkt_sched.h>
 
@@ -31,11 +33,24 @@ enum qdisc_drop_reason {
 static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+	unsigned int hlen;
+	struct tcphdr th;
+	const void *h;
 
-	if (!shinfo->gso_size)
+	if (likely(!shinfo->gso_size))
 		return 1;
-	/* a packet from a guest does not say how many it is */
-	return shinfo->gso_segs ?: DIV_ROUND_UP(skb->len, shinfo->gso_size);
+	if (likely(shinfo->gso_segs))
+		return shinfo->gso_segs;
+
+	/* a packet from a virtual machine does not say how many it is */
+	hlen = skb_transport_offset(skb);
+	h = skb_header_pointer(skb, hlen, sizeof(th), &th);
+	if (!(shinfo->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6)))
+		hlen += sizeof(struct udphdr);
+	else if (h)
+		hlen += __tcp_hdrlen(h);
+	return hlen < skb->len ? DIV_ROUND_UP(skb->len - hlen, shinfo->gso_size)
+			       : 1;
 }
 
 static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
