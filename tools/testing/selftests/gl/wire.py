@@ -136,7 +136,7 @@ class Wire:
                   f"route add fd00::{peer}/128 dev tun0 rto_min {rto_min}")
             ns.sysctl("net.ipv4.tcp_congestion_control", name)
             ns.sysctl("net.ipv4.tcp_no_metrics_save", 1)
-            ns.sysctl("net.ipv4.tcp_fastopen", 0x203)
+            ns.sysctl("net.ipv4.tcp_fastopen", 0x207)    # no cookies
             ns.sysctl("net.ipv4.tcp_ecn", 1 if name.endswith("dctcp") else 2)
             ns.sysctl("net.ipv4.tcp_rmem", rmem or "4096 1048576 6291456")
             ns.sysctl("net.ipv4.tcp_wmem", "4096 1048576 4194304")

@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The receiver's window: no clock may pass it, and none storms against it.
+
+	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
+"""
+from gl import tap
+from gl.packet import CLOCK, CLOCK_ECHO, IMPORTANT, SYN
+from gl.tap import case, equal, true, within
+from gl.wire import Wire, pattern
+
+SMALL = "4096 8192 8192"        # tcp_rmem
+
+
+def clocks(wire):
+    """Every clock that a has sent."""
+    return [p for p in wire.from_a() if p.dscp == CLOCK]
+
+
+def window_edge(wire):
+    """Check each data packet of a against the last window that b has given.
+
+    Returns how many packets were checked.  b's window scale is read from its
+    SYN-ACK.
+    """
+    scale, edge, checked = 0, None, 0
+    for p in wire.seen:
+        if not p.from_a and p.flags & SYN:
+            options = bytes(p.raw[p.ip_len + 20:p.ip_len + p.doff])
+            at = options.find(b"\3\3")
+            scale = options[at + 2] if at >= 0 else 0
+        elif not p.from_a:
+            new = p.ack + (p.window << scale)
+            edge = new if edge is None else max(edge, new)
+        elif p.len and edge is not None:
+            checked += 1
+            # a zero-window probe of TCP's own has one byte beyond it
+            if p.end > edge and p.dscp in (IMPORTANT, CLOCK) and p.len > 1:
+                raise tap.Failed(f"beyond the window at {edge}: {p!r}")
+            if p.dscp == CLOCK and p.end > edge:
+                raise tap.Failed(f"clock beyond the window at {edge}: {p!r}")
+    return checked
+
+
+@case("a reader that is slow: all arrives, nothing passes the window, no storm")
+def slow_reader():
+    for version in (4, 6):
+        with Wire(version=version, rmem=SMALL) as wire:
+            client, server = wire.connect()
+            data, sent, got = pattern(60_000), 0, b""
+            while len(got) < len(data):
+                try:
+                    sent += client.send(data[sent:])
+                except BlockingIOError:
+                    pass
+                wire.run(500e-6)
+                try:
+                    got += server.recv(1000)
+                except BlockingIOError:
+                    pass
+            equal(got == data, True, "the bytes are the same")
+            true(window_edge(wire) > 10, "packets were checked")
+            # 60 reads; a clock storm would be thousands
+            within(len(clocks(wire)), 0, 200, "clocks")
+            equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("window closed and nothing outstanding: silence but for TCP's own probes")
+def zero_window():
+    for version in (4, 6):
+        with Wire(version=version, rmem=SMALL) as wire:
+            client, server = wire.connect()
+            data, sent = pattern(100_000), 0
+            for _ in range(100):
+                try:
+                    sent += client.send(data[sent:])
+                except BlockingIOError:
+                    pass
+                wire.run(200e-6)
+            wire.mark()
+            wire.run(0.2)
+            within(len(wire.from_a()), 0, 12, "packets in 200 ms of closed window")
+            equal(clocks(wire), [], "clocks")
+            # and it opens again
+            got = b""
+
+            def step():
+                nonlocal got, sent
+                try:
+                    while sent < len(data):
+                        sent += client.send(data[sent:])
+                except BlockingIOError:
+                    pass
+                try:
+                    while True:
+                        more = server.recv(1 << 16)
+                        if not more:
+                            break
+                        got += more
+                except BlockingIOError:
+                    pass
+                return len(got) == len(data)
+            true(wire.run(5.0, step), f"all arrives after it opens ({len(got)})")
+            equal(got == data, True, "the bytes are the same")
+
+
+@case("a receiver that takes its window back gets no clock")
+def shrunk_window():
+    with Wire() as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 1000)
+        wire.run(1e-3)
+        wire.mark()
+
+        # From now on b says that its window is 0, to all that a has sent.
+        def rule(p):
+            if not p.from_a and p.tcp:
+                p.raw[p.ip_len + 14:p.ip_len + 16] = b"\0\0"
+                p.window = 0
+                p.fix_checksum()
+                return p.dscp not in (CLOCK_ECHO, 12)
+            return p.from_a and p.len > 1 and p.dscp != IMPORTANT
+        wire.rule = rule
+        client.send(b"z" * 14000)
+        wire.run(1.0)
+        edge = max((p.ack for p in wire.from_b()), default=0)
+        for p in clocks(wire):
+            true(p.seq < edge + (1 << 20), "a clock below the edge")
+        # The important packet's echo says window 0: at most the clocks that
+        # were sent before it, and one for each RTO.
+        within(len(clocks(wire)), 0, 2, "clocks into a closed window")
+        wire.rule = None
+        del server
+
+
+if __name__ == "__main__":
+    tap.main()
