@@ -62,7 +62,7 @@ def read(text, status, complaint=""):
 
 
 def read_kunit(text):
-    """The outcome of KUnit's debugfs results: the innermost lines count."""
+    """The outcome of KUnit modules, from the log: the innermost lines count."""
     outcome = Outcome()
     lines = text.splitlines()
     for number, line in enumerate(lines):
