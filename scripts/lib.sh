@@ -20,7 +20,7 @@ run_logged() {
 }
 
 # What the modules are built from, relative to the tree.
-GL_SOURCES=(Kbuild net include tools/testing/kunit tools/testing/bench)
+GL_SOURCES=(Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/bench)
 
 # sources_in DIR: its source files that belong to the tree
 sources_in() {

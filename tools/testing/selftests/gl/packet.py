@@ -60,7 +60,7 @@ class Packet:
             if i + 1 >= len(options) or options[i + 1] < 2:
                 break
             if kind == 5:
-                for at in range(i + 2, i + options[i + 1] - 7, 8):
+                for at in range(i + 2, min(i + options[i + 1], len(options)) - 7, 8):
                     found.append(struct.unpack_from("!II", options, at))
             i += options[i + 1]
         return found

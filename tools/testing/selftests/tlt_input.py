@@ -1,0 +1,325 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What applications and the network must not be able to do: spoof, forge, break.
+
+	a (client) ---- wire (this program, injects) ---- b (server)
+"""
+import errno
+import random
+import socket
+import struct
+
+from gl import packet as pkt
+from gl import tap
+from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT, RST, SYN)
+from gl.tap import case, equal, true, within
+from gl.wire import Wire
+
+INFO, TLT = 0x4c470, 0x4c471
+PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
+SEED = 20260110
+
+
+# --- applications
+
+@case("IP_TOS with a protected codepoint: stripped, counted; others are left")
+def spoofed_tos():
+    for version in (4, 6):
+        with Wire(cc="cubic", version=version) as wire:
+            for dscp in range(64):
+                before = wire.a.greenlane()["Stripped"]
+                with wire.a:
+                    s = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6,
+                                      socket.SOCK_DGRAM)
+                if version == 4:
+                    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2 | 2)
+                else:
+                    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, dscp << 2 | 2)
+                wire.others.clear()
+                s.sendto(b"u" * 10, (wire.address(wire.b), 9))
+                wire.run(5e-6)
+                s.close()
+                equal(len(wire.others) >= 1, True, "a packet left")
+                sent = wire.others[0]
+                expected = 0 if dscp in PROTECTED else dscp
+                equal((sent.dscp, sent.ecn), (expected, 2), f"DSCP {dscp} and its ECN bits")
+                equal(wire.a.greenlane()["Stripped"] - before, int(dscp in PROTECTED),
+                      "Stripped")
+                if version == 4:
+                    equal(pkt.checksum(bytes(sent.raw[:20])), 0, "IPv4 header checksum")
+
+
+@case("TCP of another congestion control with IP_TOS: stripped")
+def spoofed_tcp():
+    with Wire(cc="cubic") as wire:
+        client, server = wire.connect(IP_TOS=IMPORTANT << 2)
+        wire.transfer(client, server, 20_000)
+        equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
+        del server
+
+
+@case("greenlane_protect 0: not stripped; per namespace")
+def protect_off():
+    with Wire(cc="cubic") as wire:
+        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+        equal(wire.b.sysctl("net.ipv4.greenlane_protect"), "1", "the other namespace's")
+        client, server = wire.connect(IP_TOS=IMPORTANT << 2)
+        equal({p.dscp for p in wire.from_a()}, {IMPORTANT}, "DSCP")
+        del client, server
+
+
+@case("a connection of ours ignores IP_TOS")
+def own_tos():
+    with Wire() as wire:
+        client, server = wire.connect(IP_TOS=46 << 2)
+        wire.transfer(client, server, 50_000)
+        equal({p.dscp for p in wire.from_a() if p.len} - {DATA, IMPORTANT, CLOCK}, set(),
+              "other DSCPs of data")
+
+
+@case("a ping with a protected TOS gets no protected answer")
+def reflected():
+    with Wire() as wire:
+        icmp = struct.pack("!BBHHH", 8, 0, 0, 1, 1)
+        icmp = icmp[:2] + struct.pack("!H", pkt.checksum(icmp)) + icmp[4:]
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, IMPORTANT << 2, 20 + len(icmp), 1, 0, 64, 1, 0,
+                         socket.inet_aton("10.0.0.1"), socket.inet_aton("10.0.0.2"))
+        ip = ip[:10] + struct.pack("!H", pkt.checksum(ip)) + ip[12:]
+        wire.inject(wire.b, ip + icmp)
+        wire.run(1e-3)
+        answers = [p for p in wire.others if p.raw[9] == 1]
+        equal([p.dscp for p in answers], [0], "DSCP of the answer")
+
+
+# --- socket options and sysctls
+
+def level(s):
+    """Where our options are."""
+    return socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
+
+
+def refused(what, code, function, *args):
+    """function(*args) must fail with errno code."""
+    try:
+        function(*args)
+    except OSError as err:
+        equal(errno.errorcode[err.errno], errno.errorcode[code], what)
+    else:
+        raise tap.Failed(f"{what}: accepted")
+
+
+@case("socket options: short, wrong level, wrong socket, out of range")
+def sockopts():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            lvl = level(client)
+            equal(len(client.getsockopt(lvl, INFO, 1000)), 36, "size of the info")
+            equal(len(client.getsockopt(lvl, INFO, 8)), 8, "an older program's")
+            equal(client.getsockopt(lvl, TLT), 1, "GREENLANE_TLT")
+            for bad in (2, -1, 1 << 30):
+                refused(f"GREENLANE_TLT {bad}", errno.EINVAL, client.setsockopt, lvl, TLT, bad)
+            refused("short set", errno.EINVAL, client.setsockopt, lvl, TLT, b"\1")
+            refused("empty set", errno.EINVAL, client.setsockopt, lvl, TLT, b"")
+            refused("short get", errno.EINVAL, client.getsockopt, lvl, TLT, 2)
+            refused("set of the info", errno.ENOPROTOOPT, client.setsockopt, lvl, INFO, 1)
+            refused("wrong level", errno.ENOPROTOOPT, client.getsockopt,
+                    socket.IPPROTO_TCP, INFO, 36)
+            refused("beyond ours", errno.ENOPROTOOPT, client.getsockopt, lvl, TLT + 1, 4)
+            equal(client.getsockopt(lvl, TLT), 1, "GREENLANE_TLT afterwards")
+            with wire.a:
+                udp = socket.socket(client.family, socket.SOCK_DGRAM)
+                idle = socket.socket(client.family, socket.SOCK_STREAM)
+            refused("UDP", errno.ENOPROTOOPT, udp.getsockopt, lvl, INFO, 36)
+            refused("not connected", errno.ENOTCONN, idle.getsockopt, lvl, INFO, 36)
+            idle.setsockopt(socket.IPPROTO_TCP, 13, b"reno")
+            refused("another's", errno.ENOPROTOOPT, idle.getsockopt, lvl, INFO, 36)
+            wire.transfer(client, server, 10_000)
+            for s in (udp, idle):
+                s.close()
+
+
+@case("sysctls: every codepoint can be changed; out of range and taken ones cannot")
+def sysctls():
+    with Wire() as wire:
+        names = ("data", "important", "echo", "clock", "clock_echo", "control")
+        for name, default in zip(names, (DATA, *PROTECTED)):
+            key = f"net.ipv4.greenlane_dscp_{name}"
+            equal(wire.a.sysctl(key), str(default), key)
+            for bad in ("0", "64", "-1", "4294967306", "x", "", str(DATA + IMPORTANT - default)
+                        if default in (DATA, IMPORTANT) else str(DATA)):
+                try:
+                    wire.a.sysctl(key, bad)
+                    accepted = bad != ""
+                except OSError as err:
+                    equal(err.errno, errno.EINVAL, f"{key} = {bad}")
+                    accepted = False
+                equal(accepted, False, f"{key} = {bad!r} accepted")
+                equal(wire.a.sysctl(key), str(default), f"{key} after {bad!r}")
+        for bad in ("2", "-1", "256"):
+            try:
+                wire.a.sysctl("net.ipv4.greenlane_protect", bad)
+                raise tap.Failed(f"greenlane_protect = {bad} accepted")
+            except OSError as err:
+                equal(err.errno, errno.EINVAL, "greenlane_protect")
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.greenlane_dscp_important", 46)
+        client, server = wire.connect()
+        wire.transfer(client, server, 50_000)
+        true(any(p.dscp == 46 and p.len for p in wire.from_a()), "data with the new codepoint")
+        equal([p for p in wire.from_a() if p.dscp == IMPORTANT], [], "with the old one")
+
+
+# --- the network
+
+def four_tuple(wire, client):
+    """(source, destination, sport, dport) of a's packets."""
+    return (wire.address(wire.a), wire.address(wire.b), client.getsockname()[1],
+            client.getpeername()[1])
+
+
+def last(packets):
+    """The newest."""
+    return packets[-1]
+
+
+@case("forged clocks: in the window they are answered, outside they are not")
+def forged_clocks():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.transfer(client, server, 10_000)
+            wire.run(1e-3)
+            src, dst, sport, dport = four_tuple(wire, client)
+            end = last([p for p in wire.from_a() if p.dscp != CLOCK]).end
+            peer = last(wire.from_a()).ack
+            counters = wire.b.greenlane()
+            wire.mark()
+            for offset in (-1, -5000, 0, 10000):
+                wire.inject(wire.b, pkt.make(version, src, dst, sport, dport, end + offset,
+                                             peer, payload=b"!", dscp=CLOCK))
+            wire.run(1e-3)
+            equal([p.dscp for p in wire.from_b()], [CLOCK_ECHO] * 4, "answers in the window")
+            equal({p.ack for p in wire.from_b()}, {end}, "what they acknowledge")
+            wire.mark()
+            for offset in (1 << 30, -(1 << 30), 1 << 31):
+                wire.inject(wire.b, pkt.make(version, src, dst, sport, dport, end + offset,
+                                             peer, payload=b"!", dscp=CLOCK))
+            wire.run(1e-3)
+            equal([p.dscp for p in wire.from_b() if p.dscp == CLOCK_ECHO], [],
+                  "answers outside")
+            equal(wire.b.greenlane()["Invalid"] - counters["Invalid"], 3, "Invalid")
+            # nothing forged was delivered
+            try:
+                got = server.recv(100)
+            except BlockingIOError:
+                got = b""
+            equal(got, b"", "data delivered")
+            true(wire.transfer(client, server, 50_000), "and the connection goes on")
+
+
+@case("a clock with a bad checksum is not answered")
+def bad_checksum():
+    with Wire() as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 10_000)
+        wire.run(1e-3)
+        src, dst, sport, dport = four_tuple(wire, client)
+        p = pkt.make(4, src, dst, sport, dport, last(wire.from_a()).end - 1,
+                     last(wire.from_a()).ack, payload=b"!", dscp=CLOCK)
+        p.raw[-1] ^= 0xff
+        wire.mark()
+        wire.inject(wire.b, p)
+        wire.run(1e-3)
+        equal(wire.from_b(), [], "answers")
+        equal(wire.b.greenlane()["Invalid"], 1, "Invalid")
+        del server
+
+
+@case("forged echoes cannot make a sender retransmit or fall back")
+def forged_echoes():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.transfer(client, server, 10_000)
+            wire.run(1e-3)
+            src, dst, sport, dport = four_tuple(wire, client)
+            out = last([p for p in wire.from_a() if p.dscp != CLOCK]).end
+            acked = last(wire.from_a()).ack
+            wire.mark()
+            client.send(b"e" * 5000)
+            for dscp in (ECHO, CLOCK_ECHO):
+                for ack in (out, out - 1000, out + 1, out + 100000, out + (1 << 31)):
+                    wire.inject(wire.a, pkt.make(version, dst, src, dport, sport, acked, ack,
+                                                 dscp=dscp))
+            wire.run(3e-3)
+            data = [p.seq for p in wire.from_a() if p.len and p.dscp != CLOCK]
+            equal(len(data), len(set(data)), "no packet was sent twice")
+            within(len([p for p in wire.from_a() if p.dscp == CLOCK]), 0, 12, "clocks")
+            equal(len(server.recv(10_000)), 5000, "all arrives")
+            equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
+
+
+@case("packets with every TOS, with and without data, both ways")
+def every_tos():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.transfer(client, server, 5_000)
+            wire.run(1e-3)
+            src, dst, sport, dport = four_tuple(wire, client)
+            seq, ack = last(wire.from_a()).end, last(wire.from_a()).ack
+            for dsfield in range(256):
+                for payload in (b"", b"x" * 3):
+                    for base in (0, -100, 1 << 20):
+                        p = pkt.make(version, src, dst, sport, dport, seq - len(payload) + base,
+                                     ack, payload=payload)
+                        p.set_dsfield(dsfield)
+                        wire.inject(wire.b, p)
+                        p = pkt.make(version, dst, src, dport, sport, ack - len(payload) + base,
+                                     seq, payload=payload)
+                        p.set_dsfield(dsfield)
+                        wire.inject(wire.a, p)
+                wire.run(20e-6)
+            wire.run(10e-3)
+            true(wire.transfer(client, server, 50_000), "and the connection goes on")
+
+
+@case("malformed headers and options with our codepoints: no report, no harm")
+def malformed():
+    rng = random.Random(SEED)
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.transfer(client, server, 5_000)
+            wire.run(1e-3)
+            src, dst, sport, dport = four_tuple(wire, client)
+            seq, ack = last(wire.from_a()).end, last(wire.from_a()).ack
+            for n in range(3000):
+                dscp = rng.choice((DATA, *PROTECTED))
+                options = bytes(rng.randrange(256) for _ in range(4 * rng.randrange(11)))
+                flags = rng.choice((ACK, ACK, ACK, 0, SYN, SYN | ACK, rng.randrange(256)))
+                flags &= ~RST       # it may end the connection, and rightly so
+                toward_b = rng.random() < 0.5
+                a, b = (src, dst) if toward_b else (dst, src)
+                sp, dp = (sport, dport) if toward_b else (dport, sport)
+                # far outside of the window, so that TCP itself must refuse it
+                p = pkt.make(version, a, b, sp, dp, seq + (1 << 30) + rng.randrange(1 << 29),
+                             ack + (1 << 30) + rng.randrange(1 << 29), flags=flags, dscp=dscp,
+                             payload=b"m" * rng.randrange(4), options=options,
+                             doff=rng.choice((None, None, rng.randrange(16))))
+                raw = bytes(p.raw)
+                if rng.random() < 0.3:
+                    raw = raw[:rng.randrange(1, len(raw) + 1)]      # truncated
+                try:
+                    wire.inject(wire.b if toward_b else wire.a, raw)
+                except OSError:
+                    pass            # not even an IP packet: tun refuses it
+                if n % 50 == 0:
+                    wire.run(50e-6)
+            wire.run(20e-3)
+            true(wire.transfer(client, server, 50_000), "and the connection goes on")
+
+
+if __name__ == "__main__":
+    tap.main()

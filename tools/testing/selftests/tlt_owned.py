@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""A process owns the socket when a marked packet comes: nothing is forgotten.
+
+	a (client) ---- wire (this program) ---- b (server)
+
+gl_hold.ko owns one of the sockets for some milliseconds, in a second thread,
+while packets arrive for it.
+"""
+import os
+import subprocess
+import threading
+
+from gl import tap
+from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO, IMPORTANT
+from gl.tap import case, equal, true
+from gl.wire import Wire
+
+
+def hold(s, milliseconds):
+    """Own the socket from now on; returns a thread to join."""
+    if not os.path.exists("/proc/gl_hold"):
+        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/tools/testing/modules/gl_hold.ko"],
+                       check=True)
+
+    def write():
+        fd = os.open("/proc/gl_hold", os.O_WRONLY)
+        os.write(fd, f"{s.fileno()} {milliseconds}".encode())
+        os.close(fd)
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+@case("the receiver is owned when important data comes: echoed when it is free")
+def receiver_important():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            holder = hold(server, 2)
+            wire.run(100e-6)
+            client.send(b"i" * 100)
+            wire.run(1e-3)
+            equal(wire.from_b(), [], "nothing comes while it is owned")
+            wire.run(2e-3)
+            holder.join()
+            equal([p.dscp for p in wire.from_b()].count(ECHO), 1, "echoes")
+            true(wire.from_b()[0].time - wire.from_a()[0].time < 2.2e-3,
+                 "as soon as it is free")
+
+
+@case("the sender is owned when the echo comes: the clock goes on")
+def sender_echo():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            dropped = []
+
+            # All of the window is lost but the important packet.
+            def drop(p):
+                if p.from_a and p.len and p.dscp == DATA and len(dropped) < 9:
+                    dropped.append(p)
+                    return True
+                return False
+            wire.rule = drop
+            client.send(b"s" * 14000)
+            wire.run(5e-6)
+            holder = hold(client, 1)
+            wire.run(3e-3)
+            holder.join()
+            wire.run(1e-3)
+            equal(len(server.recv(20_000)), 14000, "all arrives")
+            equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+            equal(wire.a.netstat("TCPLossProbes"), 0, "TCPLossProbes")
+
+
+@case("the receiver is owned when a clock comes: answered when it is free, once")
+def receiver_clock():
+    with Wire() as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 1000)
+        wire.run(1e-3)
+        wire.mark()
+        state = {"holder": None, "n": 0}
+
+        # Lose the second window's data, so that a clock is what follows, and
+        # own the receiver as it comes.
+        def rule(p):
+            state["n"] += bool(p.from_a and p.len and p.dscp == DATA)
+            if p.from_a and p.dscp == CLOCK and state["holder"] is None:
+                state["holder"] = hold(server, 1)
+            return p.from_a and p.len and p.dscp == DATA and 9 < state["n"] < 14
+        wire.rule = rule
+        # not transfer(): its recv() would wait for the owner
+        client.send(b"c" * 13 * 1448)
+        wire.run(10e-3)
+        true(state["holder"] is not None, "a clock was sent")
+        state["holder"].join()
+        equal(len(server.recv(20_000)), 13 * 1448, "all arrives")
+        clocks = [p for p in wire.from_a() if p.dscp == CLOCK]
+        echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+        equal(len(echoes), len(clocks), "clock echoes")
+        true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("both ends are owned again and again under load: every byte, no timer")
+def both_under_load():
+    with Wire() as wire:
+        client, server = wire.connect()
+        stop = threading.Event()
+        threads = []
+
+        def owner(s):
+            while not stop.is_set():
+                hold(s, 1).join()
+                stop.wait(0.0005)
+        for s in (client, server):
+            threads.append(threading.Thread(target=owner, args=(s,)))
+            threads[-1].start()
+        n = [0]
+
+        def drop(p):
+            n[0] += bool(p.from_a and p.len and p.dscp == DATA)
+            return p.from_a and p.len and p.dscp == DATA and n[0] % 4 == 0
+        wire.rule = drop
+        done = wire.transfer(client, server, 300_000, seconds=20.0)
+        stop.set()
+        for t in threads:
+            t.join()
+        true(done, "all arrives")
+        owned = wire.a.greenlane()["KicksOwned"] + wire.b.greenlane()["KicksOwned"]
+        true(owned > 0, "sockets were owned")
+        true(any(p.dscp == IMPORTANT for p in wire.from_a()), "it marks")
+
+
+if __name__ == "__main__":
+    tap.main()
