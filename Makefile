@@ -13,7 +13,12 @@ modules:
 tc:
 	$(MAKE) -C tools/tc
 
-demo check check-debug bench:
+demo:
+	scripts/$@
+
+# Programs in Python, which is one of the things that the setup brings.
+check check-debug bench:
+	scripts/setup --check
 	scripts/$@
 
 clean:

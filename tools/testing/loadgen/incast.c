@@ -43,6 +43,7 @@
 #define NSEC 1000000000ull
 #define MAX_SENDERS 64
 #define FIRST_PORT 10000	/* of the senders: tells the flows apart */
+#define MAX_FLOWS (65536 - FIRST_PORT)
 #define CHUNK (256 << 10)
 
 enum { KIND_LISTEN, KIND_TIMER, KIND_TX, KIND_RX };
@@ -67,8 +68,9 @@ struct flow {
 /* The command line. */
 static struct {
 	const char *senders[MAX_SENDERS], *receiver, *address, *cc;
-	unsigned int n_senders, flows, bulk, rounds, port;
-	uint64_t bytes, gap_us, lead_us, duration_us, limit_s;
+	unsigned int n_senders;
+	uint64_t flows, bulk, rounds, port, bytes;
+	uint64_t gap_us, lead_us, duration_us, limit_s;
 	bool fresh;
 } opt = {
 	.bytes = 32 << 10, .rounds = 1, .port = 5001, .gap_us = 10000,
@@ -140,8 +142,8 @@ static void set_timer(uint64_t ns)
 }
 
 /* The receiver's address and a port; its family decides for all sockets. */
-static socklen_t address(struct sockaddr_storage *ss, const char *text,
-			 unsigned int port)
+static socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
+			       unsigned int port)
 {
 	struct sockaddr_in6 *v6 = (void *)ss;
 	struct sockaddr_in *v4 = (void *)ss;
@@ -184,7 +186,7 @@ static int new_socket(int ns, int family)
 static void start_listening(void)
 {
 	struct sockaddr_storage to;
-	socklen_t len = address(&to, opt.address, opt.port);
+	socklen_t len = parse_address(&to, opt.address, opt.port);
 
 	listen_fd = new_socket(receiver_ns, to.ss_family);
 	if (bind(listen_fd, (void *)&to, len) || listen(listen_fd, 65535))
@@ -196,10 +198,9 @@ static void open_flow(unsigned int i)
 {
 	struct flow *f = &flows[i];
 	struct sockaddr_storage to, from;
-	socklen_t len = address(&to, opt.address, opt.port);
+	socklen_t len = parse_address(&to, opt.address, opt.port);
 	int room = 2 * opt.bytes + (64 << 10);
-	unsigned int span = 65536 - FIRST_PORT;
-	unsigned int port = FIRST_PORT + opened++ % span;
+	unsigned int port = FIRST_PORT + opened++ % MAX_FLOWS;
 
 	from = (struct sockaddr_storage){ .ss_family = to.ss_family };
 	((struct sockaddr_in *)&from)->sin_port = htons(port);
@@ -224,7 +225,8 @@ static void close_flow(unsigned int i)
 	close(flows[i].tx);
 	if (flows[i].rx >= 0)
 		close(flows[i].rx);
-	flows[i].tx = flows[i].rx = -1;
+	flows[i].tx = -1;
+	flows[i].rx = -1;
 }
 
 /* Hand the kernel what it takes; wait for room only while there is none. */
@@ -377,7 +379,8 @@ static void run_round(void)
 	unfinished = opt.flows;
 	round_start = now();
 	for (i = 0; i < opt.flows; i++) {
-		flows[i].to_send = flows[i].to_read = opt.bytes;
+		flows[i].to_send = opt.bytes;
+		flows[i].to_read = opt.bytes;
 		if (opt.fresh)
 			open_flow(i);
 		else
@@ -418,9 +421,9 @@ static void print_tcp_info(void)
 
 static void print_report(uint64_t elapsed)
 {
-	unsigned int i, r, done = 0;
+	uint64_t i, r, done = 0;
 
-	printf("{\"flows\": %u, \"bytes\": %" PRIu64 ", \"fct_ns\": [",
+	printf("{\"flows\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"fct_ns\": [",
 	       opt.flows, opt.bytes);
 	for (r = 0; r < opt.rounds; r++) {
 		printf("%s[", r ? ", " : "");
@@ -430,8 +433,8 @@ static void print_report(uint64_t elapsed)
 		}
 		printf("]");
 	}
-	printf("], \"unfinished\": %u, \"broken\": %" PRIu64
-	       ", \"bulk_flows\": %u, \"bulk_bytes\": %" PRIu64
+	printf("], \"unfinished\": %" PRIu64 ", \"broken\": %" PRIu64
+	       ", \"bulk_flows\": %" PRIu64 ", \"bulk_bytes\": %" PRIu64
 	       ", \"read_bytes\": %" PRIu64 ", \"elapsed_ns\": %" PRIu64 ", ",
 	       opt.flows * opt.rounds - done, broken, opt.bulk, bulk_bytes,
 	       read_bytes, elapsed);
@@ -461,47 +464,58 @@ static uint64_t number(const char *text)
 	return n;
 }
 
+/* Every option but --sender, which may be repeated, and --fresh. */
+static const struct {
+	const char *name;
+	const char **text;
+	uint64_t *number;
+} settings[] = {
+	{ "receiver", .text = &opt.receiver },
+	{ "address", .text = &opt.address },
+	{ "cc", .text = &opt.cc },
+	{ "flows", .number = &opt.flows },
+	{ "bytes", .number = &opt.bytes },
+	{ "rounds", .number = &opt.rounds },
+	{ "gap", .number = &opt.gap_us },
+	{ "port", .number = &opt.port },
+	{ "bulk", .number = &opt.bulk },
+	{ "lead", .number = &opt.lead_us },
+	{ "duration", .number = &opt.duration_us },
+	{ "limit", .number = &opt.limit_s },
+};
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define N_SETTINGS ARRAY_SIZE(settings)
+
 static void parse_options(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "sender", 1, NULL, 's' }, { "receiver", 1, NULL, 'r' },
-		{ "address", 1, NULL, 'a' }, { "flows", 1, NULL, 'f' },
-		{ "bytes", 1, NULL, 'b' }, { "rounds", 1, NULL, 'n' },
-		{ "gap", 1, NULL, 'g' }, { "cc", 1, NULL, 'c' },
-		{ "port", 1, NULL, 'p' }, { "fresh", 0, NULL, 'F' },
-		{ "bulk", 1, NULL, 'B' }, { "lead", 1, NULL, 'L' },
-		{ "duration", 1, NULL, 'D' }, { "limit", 1, NULL, 'l' },
-		{ }
+	struct option options[N_SETTINGS + 3] = {
+		[N_SETTINGS] = { "sender", 1, NULL, 's' },
+		[N_SETTINGS + 1] = { "fresh", 0, NULL, 'F' },
 	};
-	int c;
+	int c, index;
+	size_t i;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			if (opt.n_senders == MAX_SENDERS)
-				usage();
+	for (i = 0; i < N_SETTINGS; i++)
+		options[i] = (struct option){ settings[i].name, 1, NULL, 'v' };
+	while ((c = getopt_long(argc, argv, "", options, &index)) != -1) {
+		if (c == 'v' && settings[index].text)
+			*settings[index].text = optarg;
+		else if (c == 'v')
+			*settings[index].number = number(optarg);
+		else if (c == 's' && opt.n_senders < MAX_SENDERS)
 			opt.senders[opt.n_senders++] = optarg;
-			break;
-		case 'r': opt.receiver = optarg; break;
-		case 'a': opt.address = optarg; break;
-		case 'c': opt.cc = optarg; break;
-		case 'f': opt.flows = number(optarg); break;
-		case 'b': opt.bytes = number(optarg); break;
-		case 'n': opt.rounds = number(optarg); break;
-		case 'g': opt.gap_us = number(optarg); break;
-		case 'p': opt.port = number(optarg); break;
-		case 'F': opt.fresh = true; break;
-		case 'B': opt.bulk = number(optarg); break;
-		case 'L': opt.lead_us = number(optarg); break;
-		case 'D': opt.duration_us = number(optarg); break;
-		case 'l': opt.limit_s = number(optarg); break;
-		default: usage();
-		}
+		else if (c == 'F')
+			opt.fresh = true;
+		else
+			usage();
 	}
 	if (optind != argc || !opt.n_senders || !opt.receiver || !opt.address ||
-	    opt.flows + opt.bulk == 0 || !opt.bytes ||
-	    (opt.fresh && (opt.bulk || !opt.flows)) ||
-	    opt.flows + opt.bulk > 65536 - FIRST_PORT)
+	    !opt.bytes || (opt.fresh && (opt.bulk || !opt.flows)))
+		usage();
+	/* Each flow has a port of its own. */
+	if (opt.flows > MAX_FLOWS || opt.bulk > MAX_FLOWS ||
+	    !(opt.flows + opt.bulk) || opt.flows + opt.bulk > MAX_FLOWS)
 		usage();
 }
 
