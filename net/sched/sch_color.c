@@ -85,6 +85,8 @@ struct color_net {
 	struct list_head	pools;
 };
 
+#define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
+
 static unsigned int color_net_id __read_mostly;
 
 /**
@@ -116,23 +118,27 @@ struct color_config {
 /**
  * struct color_sched_data - a port
  * @cfg: what the user asked for
+ * @mark_above: bytes in the queue above which CE marks begin, if they do
  * @pool: the shared buffer that it charges, or NULL
  * @backlog: bytes in the queue
  * @peak: the most that @backlog has been
  * @clock: when the line is free
- * @stats: counters by colour
+ * @gso_drops: packets that could not be split
+ * @stats: counters by colour, a cache line each
  * @watchdog: fires when the line is free
  */
 struct color_sched_data {
 	/* read by every packet, written by `tc qdisc change` */
-	struct color_config	cfg;
+	u64			mark_above;
 	struct color_pool	*pool;
+	struct color_config	cfg;
 
 	/* dirtied by every packet */
 	u64			backlog ____cacheline_aligned_in_smp;
 	u64			peak;
 	struct color_clock	clock;
-	struct tc_color_stats	stats[__TC_COLOR_MAX];
+	u64			gso_drops;
+	struct tc_color_stats	stats[__TC_COLOR_MAX] ____cacheline_aligned_in_smp;
 
 	struct qdisc_watchdog	watchdog;
 };
@@ -151,89 +157,94 @@ static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
 	return (struct color_skb_cb *)qdisc_skb_cb(skb)->data;
 }
 
-/**
- * struct color_ip - the IP header of a packet
- * @off: where it is, from skb->data
- * @proto: ETH_P_IP or ETH_P_IPV6; 0 if there is none
- * @dsfield: its TOS byte or traffic class
- *
- * An offset, as the header may move in memory when the packet is segmented.
- */
-struct color_ip {
-	int	off;
-	__be16	proto;
-	u8	dsfield;
-};
+/* @len bytes at @off, which may be anything, in the linear part: one compare. */
+static __always_inline bool color_may_pull(struct sk_buff *skb, int off, int len)
+{
+	return likely((u64)(u32)off + len <= skb_headlen(skb)) ||
+	       (off >= 0 && pskb_may_pull(skb, off + len));
+}
+
+static __always_inline int color_dsfield_at(struct sk_buff *skb, __be16 proto,
+					    int off, void **h)
+{
+	if (likely(proto == htons(ETH_P_IP))) {
+		const struct iphdr *iph;
+
+		if (!color_may_pull(skb, off, sizeof(*iph)))
+			return -1;
+		*h = skb->data + off;
+		iph = *h;
+		return likely(iph->version == 4) ? ipv4_get_dsfield(iph) : -1;
+	}
+	if (proto == htons(ETH_P_IPV6)) {
+		const struct ipv6hdr *ip6h;
+
+		if (!color_may_pull(skb, off, sizeof(*ip6h)))
+			return -1;
+		*h = skb->data + off;
+		ip6h = *h;
+		return likely(ip6h->version == 6) ? ipv6_get_dsfield(ip6h) : -1;
+	}
+	return -1;
+}
 
 /* The network header of a packet with VLAN tags in its payload is where the
  * first tag is, or behind the last, depending on how it came here: walk.
  */
-static __be16 color_skip_vlan(const struct sk_buff *skb, int *off)
+static noinline int color_dsfield_vlan(struct sk_buff *skb, void **h)
 {
 	__be16 proto = skb->protocol;
-	int depth = 0;
+	int depth, off = ETH_HLEN;
 
-	*off = ETH_HLEN;
-	while (eth_type_vlan(proto)) {
+	for (depth = 0; eth_type_vlan(proto); depth++) {
 		const struct vlan_hdr *vh;
 		struct vlan_hdr _vh;
 
-		vh = skb_header_pointer(skb, *off, sizeof(_vh), &_vh);
-		if (!vh || ++depth > 8)
-			return 0;
+		vh = skb_header_pointer(skb, off, sizeof(_vh), &_vh);
+		if (!vh || depth == COLOR_MAX_VLANS)
+			return -1;
 		proto = vh->h_vlan_encapsulated_proto;
-		*off += VLAN_HLEN;
+		off += VLAN_HLEN;
 	}
-	return proto;
+	return color_dsfield_at(skb, proto, off, h);
 }
 
-static void color_find_ip(struct sk_buff *skb, struct color_ip *ip)
+/* TOS byte or traffic class of a packet, and at @h the header that it is in;
+ * -1 if it has none.  Unlike skb_get_dsfield(), finds the header behind VLAN
+ * tags, and believes the protocol only if the header says the same.
+ */
+static __always_inline int color_dsfield(struct sk_buff *skb, void **h)
 {
-	__be16 proto = skb->protocol;
-
-	ip->proto = 0;
-	ip->off = skb_network_offset(skb);
-	if (unlikely(eth_type_vlan(proto)))
-		proto = color_skip_vlan(skb, &ip->off);
-	if (unlikely(ip->off < 0))
-		return;
-
-	if (proto == htons(ETH_P_IP)) {
-		const struct iphdr *iph;
-
-		if (!pskb_may_pull(skb, ip->off + sizeof(*iph)))
-			return;
-		iph = (const struct iphdr *)(skb->data + ip->off);
-		if (iph->version != 4)
-			return;
-		ip->dsfield = ipv4_get_dsfield(iph);
-		ip->proto = proto;
-	} else if (proto == htons(ETH_P_IPV6)) {
-		const struct ipv6hdr *ip6h;
-
-		if (!pskb_may_pull(skb, ip->off + sizeof(*ip6h)))
-			return;
-		ip6h = (const struct ipv6hdr *)(skb->data + ip->off);
-		if (ip6h->version != 6)
-			return;
-		ip->dsfield = ipv6_get_dsfield(ip6h);
-		ip->proto = proto;
-	}
+	if (unlikely(eth_type_vlan(skb->protocol)))
+		return color_dsfield_vlan(skb, h);
+	return color_dsfield_at(skb, skb->protocol, skb_network_offset(skb), h);
 }
 
-static bool color_set_ce(struct sk_buff *skb, const struct color_ip *ip)
+/* Set CE, if it was not there already and the packet can bear it. */
+static bool color_set_ce(struct sk_buff *skb)
 {
-	if (!ip->proto || INET_ECN_is_not_ect(ip->dsfield) ||
-	    INET_ECN_is_ce(ip->dsfield))
+	void *h;
+	int ds;
+
+	ds = color_dsfield(skb, &h);
+	if (ds < 0 || INET_ECN_is_ce(ds))
 		return false;
-	if (ip->proto == htons(ETH_P_IP))
-		return IP_ECN_set_ce((struct iphdr *)(skb->data + ip->off));
-	return IP6_ECN_set_ce(skb, (struct ipv6hdr *)(skb->data + ip->off));
+	if (((struct iphdr *)h)->version == 4)
+		return IP_ECN_set_ce(h);
+	return IP6_ECN_set_ce(skb, h);
+}
+
+static void color_pool_set_peak(struct color_pool *pool, s64 used)
+{
+	s64 peak = atomic64_read(&pool->peak);
+
+	while (used > peak && !atomic64_try_cmpxchg(&pool->peak, &peak, used))
+		;
 }
 
 /* Exact, although other ports charge the pool at the same time. */
-static bool color_pool_charge(struct color_pool *pool, u32 alpha, u64 occ,
-			      u32 len)
+static noinline bool color_pool_charge(struct color_pool *pool, u32 alpha,
+				       u64 occ, u32 len)
 {
 	s64 used = atomic64_read(&pool->used);
 
@@ -241,44 +252,23 @@ static bool color_pool_charge(struct color_pool *pool, u32 alpha, u64 occ,
 		if (!color_pool_fits(pool->size, used, alpha, occ, len))
 			return false;
 	} while (!atomic64_try_cmpxchg(&pool->used, &used, used + len));
+	color_pool_set_peak(pool, used + len);
 	return true;
 }
 
 static void color_pool_uncharge(struct color_pool *pool, u64 len)
 {
-	if (len)
-		atomic64_sub(len, &pool->used);
+	atomic64_sub(len, &pool->used);
 }
 
-static void color_pool_set_peak(struct color_pool *pool)
+/* The queue is full; was it the pool that stood in the way first? */
+static enum tc_color_drop color_full(const struct color_sched_data *q, u32 len)
 {
-	s64 used = atomic64_read(&pool->used);
-	s64 peak = atomic64_read(&pool->peak);
-
-	while (used > peak && !atomic64_try_cmpxchg(&pool->peak, &peak, used))
-		;
-}
-
-static enum tc_color_drop color_admit(struct color_sched_data *q,
-				      const struct tc_color_stats *st,
-				      enum tc_color color, u32 len)
-{
-	const struct color_config *cfg = &q->cfg;
-
-	if (!color_fits(cfg->by_queue ? q->backlog : st->backlog, len,
-			cfg->thresh[color]))
-		return TC_COLOR_DROP_COLOR;
-	if (q->pool &&
-	    !color_pool_charge(q->pool, cfg->alpha, q->backlog, len))
+	if (q->pool && !color_pool_fits(q->pool->size,
+					atomic64_read(&q->pool->used),
+					q->cfg.alpha, q->backlog, len))
 		return TC_COLOR_DROP_POOL;
-	if (!color_fits(q->backlog, len, cfg->limit)) {
-		if (q->pool)
-			color_pool_uncharge(q->pool, len);
-		return TC_COLOR_DROP_LIMIT;
-	}
-	if (q->pool)
-		color_pool_set_peak(q->pool);
-	return __TC_COLOR_DROP_MAX;
+	return TC_COLOR_DROP_LIMIT;
 }
 
 static enum qdisc_drop_reason color_drop_reason(enum tc_color_drop why)
@@ -288,53 +278,67 @@ static enum qdisc_drop_reason color_drop_reason(enum tc_color_drop why)
 		return QDISC_DROP_BAND_LIMIT;
 	case TC_COLOR_DROP_POOL:
 		return QDISC_DROP_CONGESTED;
-	case TC_COLOR_DROP_LIMIT:
-		return QDISC_DROP_OVERLIMIT;
 	default:
-		return QDISC_DROP_GENERIC;
+		return QDISC_DROP_OVERLIMIT;
 	}
 }
 
-static int color_drop(struct sk_buff *skb, struct Qdisc *sch,
-		      struct tc_color_stats *st, enum tc_color_drop why,
-		      struct sk_buff **to_free)
+static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch,
+			       struct tc_color_stats *st,
+			       enum tc_color_drop why, struct sk_buff **to_free)
 {
 	st->drops[why] += qdisc_pkt_segs(skb);
 	return qdisc_drop_reason(skb, sch, to_free, color_drop_reason(why));
 }
 
-static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
-			     enum tc_color color, const struct color_ip *ip,
-			     struct sk_buff **to_free)
+/* The queue is above the ECN minimum, this packet included. */
+static noinline void color_mark(struct color_sched_data *q,
+				struct tc_color_stats *st, struct sk_buff *skb)
+{
+	u32 prob = color_ecn_prob(&q->cfg.ecn, q->backlog);
+
+	if (prob != TC_COLOR_PROB_ONE &&
+	    !color_ecn_hit(prob, get_random_u32()))
+		return;
+	if (color_set_ce(skb))
+		st->marks += qdisc_pkt_segs(skb);
+}
+
+static __always_inline int color_enqueue_one(struct sk_buff *skb,
+					     struct Qdisc *sch,
+					     enum tc_color color,
+					     struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct tc_color_stats *st = &q->stats[color];
+	const struct color_config *cfg = &q->cfg;
 	u32 len = qdisc_pkt_len(skb);
-	enum tc_color_drop why;
-	u32 prob;
+	u64 occ;
 
-	why = color_admit(q, st, color, len);
-	if (unlikely(why != __TC_COLOR_DROP_MAX))
-		return color_drop(skb, sch, st, why, to_free);
+	occ = cfg->by_queue ? q->backlog : st->backlog;
+	if (unlikely(!color_fits(occ, len, cfg->thresh[color])))
+		return color_drop(skb, sch, st, TC_COLOR_DROP_COLOR, to_free);
+
+	occ = q->backlog;
+	if (unlikely(!color_fits(occ, len, cfg->limit)))
+		return color_drop(skb, sch, st, color_full(q, len), to_free);
+	if (q->pool && !color_pool_charge(q->pool, cfg->alpha, occ, len))
+		return color_drop(skb, sch, st, TC_COLOR_DROP_POOL, to_free);
 
 	if (q->clock.mult && !sch->q.qlen)
 		color_clock_arrive(&q->clock, ktime_get_ns());
 
-	q->backlog += len;
-	if (q->backlog > q->peak)
-		q->peak = q->backlog;
-	st->backlog += len;
-	if (st->backlog > st->peak_backlog)
-		st->peak_backlog = st->backlog;
-	st->bytes += len;
+	occ += len;
+	q->backlog = occ;
+	if (unlikely(occ > q->peak))
+		q->peak = occ;
 	st->packets += qdisc_pkt_segs(skb);
-
-	prob = color_ecn_prob(&q->cfg.ecn, q->backlog);
-	if (prob &&
-	    (prob == TC_COLOR_PROB_ONE ||
-	     color_ecn_hit(prob, get_random_u32())) &&
-	    color_set_ce(skb, ip))
-		st->marks += qdisc_pkt_segs(skb);
+	st->bytes += len;
+	st->backlog += len;
+	if (unlikely(st->backlog > st->peak_backlog))
+		st->peak_backlog = st->backlog;
+	if (unlikely(occ > q->mark_above))
+		color_mark(q, st, skb);
 
 	color_skb_cb(skb)->color = color;
 	return qdisc_enqueue_tail(skb, sch);
@@ -343,9 +347,9 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 /* What a network card would put on the line, a segment at a time.  The parent
  * will count one packet for us and has to hear of the others.
  */
-static int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
-			       enum tc_color color, const struct color_ip *ip,
-			       struct sk_buff **to_free)
+static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
+					enum tc_color color,
+					struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -354,16 +358,17 @@ static int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	int n = 0;
 
 	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
-	if (IS_ERR_OR_NULL(segs))
-		return color_drop(skb, sch, &q->stats[color],
-				  TC_COLOR_DROP_GSO, to_free);
+	if (IS_ERR_OR_NULL(segs)) {
+		q->gso_drops += qdisc_pkt_segs(skb);
+		return qdisc_drop(skb, sch, to_free);
+	}
 
 	skb_list_walk_safe(segs, segs, next) {
 		u32 seg_len = segs->len;
 
 		skb_mark_not_on_list(segs);
 		qdisc_skb_set_pkt(segs, seg_len, 1);
-		if (color_enqueue_one(segs, sch, color, ip, to_free) ==
+		if (color_enqueue_one(segs, sch, color, to_free) ==
 		    NET_XMIT_SUCCESS) {
 			n++;
 			queued += seg_len;
@@ -384,15 +389,16 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	enum tc_color color = TC_COLOR_YELLOW;
-	struct color_ip ip;
+	void *h;
+	int ds;
 
-	color_find_ip(skb, &ip);
-	if (likely(ip.proto))
-		color = color_of_dsfield(q->cfg.map, q->cfg.by_ecn, ip.dsfield);
+	ds = color_dsfield(skb, &h);
+	if (likely(ds >= 0))
+		color = color_of_dsfield(q->cfg.map, q->cfg.by_ecn, ds);
 
-	if (skb_is_gso(skb) && q->cfg.split_gso)
-		return color_enqueue_split(skb, sch, color, &ip, to_free);
-	return color_enqueue_one(skb, sch, color, &ip, to_free);
+	if (qdisc_pkt_segs(skb) > 1 && q->cfg.split_gso)
+		return color_enqueue_split(skb, sch, color, to_free);
+	return color_enqueue_one(skb, sch, color, to_free);
 }
 
 /* Is the line free for the packet at the head?  If not, be called when it is. */
@@ -694,12 +700,14 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 						   q->clock.next);
 	}
 	q->cfg = cfg;
+	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
 	old = q->pool;
 	if (pool != old) {
 		q->pool = pool;
 		if (pool) {
-			atomic64_add(q->backlog, &pool->used);
-			color_pool_set_peak(pool);
+			color_pool_set_peak(pool,
+					    atomic64_add_return(q->backlog,
+								&pool->used));
 		}
 		if (old)
 			color_pool_uncharge(old, q->backlog);
@@ -724,6 +732,7 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 			     psched_mtu(qdisc_dev(sch)));
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		q->cfg.thresh[i] = COLOR_NO_THRESH;
+	q->mark_above = U64_MAX;
 	q->cfg.alpha = TC_COLOR_ALPHA_ONE;
 	q->cfg.split_gso = true;
 	color_map_default(q->cfg.map);
@@ -812,6 +821,7 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	memcpy(st.color, q->stats, sizeof(st.color));
 	st.backlog = q->backlog;
 	st.peak_backlog = q->peak;
+	st.gso_drops = q->gso_drops;
 	sch_tree_unlock(sch);
 
 	if (q->pool) {
@@ -866,7 +876,8 @@ static int __init color_module_init(void)
 {
 	int err;
 
-	/* a port is a port: at most a page */
+	BUILD_BUG_ON(sizeof(struct tc_color_stats) != 64);
+	/* a port costs a page at most */
 	BUILD_BUG_ON(sizeof(struct Qdisc) + sizeof(struct color_sched_data) >
 		     4096);
 

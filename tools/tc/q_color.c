@@ -4,9 +4,7 @@
  *
  * Build it with `make tc` and name its directory in TC_LIB_DIR.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +36,8 @@ static const char * const drop_names[] = {
 	[TC_COLOR_DROP_COLOR]	= "color",
 	[TC_COLOR_DROP_POOL]	= "pool",
 	[TC_COLOR_DROP_LIMIT]	= "limit",
-	[TC_COLOR_DROP_GSO]	= "gso",
 };
 
-#define __printf(fmt, first) __attribute__((format(printf, fmt, first)))
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 static void explain(void)
@@ -59,18 +55,7 @@ static void explain(void)
 }
 
 /* One line on stderr for each mistake. */
-__printf(1, 2)
-static int bad(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("color: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return -1;
-}
+#define bad(fmt, ...) (fprintf(stderr, "color: " fmt "\n", ##__VA_ARGS__), -1)
 
 /* tc's own get_size() silently wraps at 4 GiB. */
 static int get_bytes(const char *what, const char *arg, __u32 min, __u32 max,
@@ -577,6 +562,7 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	open_json_object("queue");
 	print_count("backlog", "  queue  backlog %llu", st.backlog);
 	print_count("peak_backlog", " peak %llu bytes", st.peak_backlog);
+	print_count("gso_drops", ", unsplittable %llu", st.gso_drops);
 	close_json_object();
 	if (st.pool_size) {
 		print_nl();

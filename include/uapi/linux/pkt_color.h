@@ -29,13 +29,11 @@ enum tc_color {
  * @TC_COLOR_DROP_COLOR: over the threshold of its colour
  * @TC_COLOR_DROP_POOL: over the dynamic threshold of the shared buffer
  * @TC_COLOR_DROP_LIMIT: over the port's own limit
- * @TC_COLOR_DROP_GSO: a GSO packet that could not be split
  */
 enum tc_color_drop {
 	TC_COLOR_DROP_COLOR,
 	TC_COLOR_DROP_POOL,
 	TC_COLOR_DROP_LIMIT,
-	TC_COLOR_DROP_GSO,
 	__TC_COLOR_DROP_MAX,
 };
 
@@ -127,7 +125,7 @@ enum tca_color {
  * @backlog: bytes in the queue
  * @peak_backlog: the most that @backlog has been
  *
- * A GSO packet counts as the segments that it is.
+ * A GSO packet counts as the segments that it is.  64 bytes: a cache line.
  */
 struct tc_color_stats {
 	__u64	packets;
@@ -143,6 +141,7 @@ struct tc_color_stats {
  * @color: counters by &enum tc_color
  * @backlog: bytes in the queue
  * @peak_backlog: the most that @backlog has been
+ * @gso_drops: packets dropped because they could not be split
  * @pool_size: bytes of the shared buffer; 0 if the port has none
  * @pool_used: bytes of it in use, by all its ports
  * @pool_peak: the most that @pool_used has been
@@ -154,6 +153,7 @@ struct tc_color_xstats {
 	struct tc_color_stats	color[__TC_COLOR_MAX];
 	__u64			backlog;
 	__u64			peak_backlog;
+	__u64			gso_drops;
 	__u64			pool_size;
 	__u64			pool_used;
 	__u64			pool_peak;
