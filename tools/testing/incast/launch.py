@@ -129,7 +129,8 @@ def run_jobs(config, jobs, guests, options):
             results.append(result)
             progress.show(results)
 
-    subprocess.run(["make", "-s", "-C", TOP / "tools/testing/loadgen"],
+    loadgen = TOP / "tools/testing/loadgen"
+    subprocess.run(["flock", loadgen, "make", "-s", "-C", loadgen],
                    check=True, stdout=sys.stderr)
     threads = [_Guest(config, part, options, deliver) for part in share(jobs, guests)]
     for thread in threads:
