@@ -157,81 +157,82 @@ static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
 	return (struct color_skb_cb *)qdisc_skb_cb(skb)->data;
 }
 
-/* @len bytes at @off, which may be anything, in the linear part: one compare. */
-static __always_inline bool color_may_pull(struct sk_buff *skb, int off, int len)
-{
-	return likely((u64)(u32)off + len <= skb_headlen(skb)) ||
-	       (off >= 0 && pskb_may_pull(skb, off + len));
-}
-
-static __always_inline int color_dsfield_at(struct sk_buff *skb, __be16 proto,
-					    int off, void **h)
-{
-	if (likely(proto == htons(ETH_P_IP))) {
-		const struct iphdr *iph;
-
-		if (!color_may_pull(skb, off, sizeof(*iph)))
-			return -1;
-		*h = skb->data + off;
-		iph = *h;
-		return likely(iph->version == 4) ? ipv4_get_dsfield(iph) : -1;
-	}
-	if (proto == htons(ETH_P_IPV6)) {
-		const struct ipv6hdr *ip6h;
-
-		if (!color_may_pull(skb, off, sizeof(*ip6h)))
-			return -1;
-		*h = skb->data + off;
-		ip6h = *h;
-		return likely(ip6h->version == 6) ? ipv6_get_dsfield(ip6h) : -1;
-	}
-	return -1;
-}
-
-/* The network header of a packet with VLAN tags in its payload is where the
- * first tag is, or behind the last, depending on how it came here: walk.
+/* The IP header of a packet, pulled, or NULL if there is none.  The network
+ * header of a packet with VLAN tags in its payload is where the first tag is,
+ * or behind the last, depending on how it came here: walk.
  */
-static noinline int color_dsfield_vlan(struct sk_buff *skb, void **h)
+static noinline void *color_ip_hdr(struct sk_buff *skb)
 {
+	int depth, off = skb_network_offset(skb);
 	__be16 proto = skb->protocol;
-	int depth, off = ETH_HLEN;
+	struct ipv6hdr *ip6h;
+	struct iphdr *iph;
 
+	if (eth_type_vlan(proto))
+		off = ETH_HLEN;
 	for (depth = 0; eth_type_vlan(proto); depth++) {
 		const struct vlan_hdr *vh;
 		struct vlan_hdr _vh;
 
 		vh = skb_header_pointer(skb, off, sizeof(_vh), &_vh);
 		if (!vh || depth == COLOR_MAX_VLANS)
-			return -1;
+			return NULL;
 		proto = vh->h_vlan_encapsulated_proto;
 		off += VLAN_HLEN;
 	}
-	return color_dsfield_at(skb, proto, off, h);
+	if (off < 0)
+		return NULL;
+
+	switch (proto) {
+	case htons(ETH_P_IP):
+		if (!pskb_may_pull(skb, off + sizeof(*iph)))
+			return NULL;
+		iph = (struct iphdr *)(skb->data + off);
+		return iph->version == 4 ? iph : NULL;
+	case htons(ETH_P_IPV6):
+		if (!pskb_may_pull(skb, off + sizeof(*ip6h)))
+			return NULL;
+		ip6h = (struct ipv6hdr *)(skb->data + off);
+		return ip6h->version == 6 ? ip6h : NULL;
+	}
+	return NULL;
 }
 
-/* TOS byte or traffic class of a packet, and at @h the header that it is in;
- * -1 if it has none.  Unlike skb_get_dsfield(), finds the header behind VLAN
- * tags, and believes the protocol only if the header says the same.
+/* TOS byte or traffic class of a packet; -1 if it has none.  The common case
+ * needs no more of the skb than the cache line that knows the headers.  A
+ * header is believed to be IP if it and the protocol agree.
  */
-static __always_inline int color_dsfield(struct sk_buff *skb, void **h)
+static __always_inline int color_dsfield(struct sk_buff *skb)
 {
-	if (unlikely(eth_type_vlan(skb->protocol)))
-		return color_dsfield_vlan(skb, h);
-	return color_dsfield_at(skb, skb->protocol, skb_network_offset(skb), h);
+	void *h = skb_network_header(skb);
+	u8 *end = skb_tail_pointer(skb);
+
+	if (likely(skb->protocol == htons(ETH_P_IP) &&
+		   h + sizeof(struct iphdr) <= (void *)end &&
+		   ((struct iphdr *)h)->version == 4))
+		return ipv4_get_dsfield(h);
+	if (skb->protocol == htons(ETH_P_IPV6) &&
+	    h + sizeof(struct ipv6hdr) <= (void *)end &&
+	    ((struct ipv6hdr *)h)->version == 6)
+		return ipv6_get_dsfield(h);
+
+	h = color_ip_hdr(skb);
+	if (!h)
+		return -1;
+	return ((struct iphdr *)h)->version == 4 ? ipv4_get_dsfield(h) :
+						   ipv6_get_dsfield(h);
 }
 
 /* Set CE, if it was not there already and the packet can bear it. */
 static bool color_set_ce(struct sk_buff *skb)
 {
-	void *h;
-	int ds;
+	void *h = color_ip_hdr(skb);
 
-	ds = color_dsfield(skb, &h);
-	if (ds < 0 || INET_ECN_is_ce(ds))
+	if (!h)
 		return false;
 	if (((struct iphdr *)h)->version == 4)
-		return IP_ECN_set_ce(h);
-	return IP6_ECN_set_ce(skb, h);
+		return !INET_ECN_is_ce(ipv4_get_dsfield(h)) && IP_ECN_set_ce(h);
+	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
 }
 
 static void color_pool_set_peak(struct color_pool *pool, s64 used)
@@ -389,10 +390,8 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	enum tc_color color = TC_COLOR_YELLOW;
-	void *h;
-	int ds;
+	int ds = color_dsfield(skb);
 
-	ds = color_dsfield(skb, &h);
 	if (likely(ds >= 0))
 		color = color_of_dsfield(q->cfg.map, q->cfg.by_ecn, ds);
 
