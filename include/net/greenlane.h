@@ -25,6 +25,7 @@ struct gl_transport;
  * @segs: packets it is on the wire; 1 unless GSO
  * @window: the window field, unscaled (inbound only)
  * @sack: it carries SACK blocks (inbound only)
+ * @more: the application is not done with its write (outbound only)
  */
 struct gl_seg {
 	u32 seq;
@@ -33,6 +34,7 @@ struct gl_seg {
 	u16 segs;
 	u16 window;
 	bool sack;
+	bool more;
 };
 
 /* What becomes of a received packet. */

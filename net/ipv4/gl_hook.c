@@ -245,6 +245,8 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
 	seg.ack = ntohl(th->ack_seq);
 	seg.segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
+	/* TCP sets PSH where a write ends, and on each GSO packet. */
+	seg.more = !th->psh && !th->fin;
 
 	if (gs->preset) {
 		kind = gs->preset;
@@ -369,11 +371,12 @@ static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
 }
 
 /* The answer to our SYN: what it says of the peer is read when TCP has decided
- * that the connection stands, in gl_attach().
+ * that the connection stands, in gl_attach().  Over a short wire connect() may
+ * still own the socket: one byte that only we read needs no lock.
  */
 static void gl_in_synack(struct sock *sk, const struct sk_buff *skb, u8 family)
 {
-	if (sk->sk_state == TCP_SYN_SENT && gl_is_ours(sk))
+	if (READ_ONCE(sk->sk_state) == TCP_SYN_SENT && gl_is_ours(sk))
 		WRITE_ONCE(inet_sk(sk)->rcv_tos, gl_dsfield(skb, family));
 }
 
@@ -383,11 +386,12 @@ static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
 {
 	enum gl_verdict verdict = GL_PASS;
 
-	bh_lock_sock_nested(sk);
 	if (th->syn) {
-		if (!sock_owned_by_user(sk))
-			gl_in_synack(sk, skb, family);
-	} else if (!sock_owned_by_user(sk)) {
+		gl_in_synack(sk, skb, family);
+		return GL_PASS;
+	}
+	bh_lock_sock_nested(sk);
+	if (!sock_owned_by_user(sk)) {
 		verdict = gl_receive(sk, kind, seg, false);
 	} else if (gl_note(sk, kind, seg) && kind == GL_CLOCK) {
 		verdict = GL_CONSUME;

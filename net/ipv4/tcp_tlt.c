@@ -119,8 +119,11 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 left = tp->write_seq - seg->end_seq;
 
-	if (!left || tcp_packets_in_flight(tp) + seg->segs >= tcp_snd_cwnd(tp))
+	if (tcp_packets_in_flight(tp) + seg->segs >= tcp_snd_cwnd(tp))
 		return true;
+	/* In the middle of a write nothing may be left, and yet more follows. */
+	if (!left)
+		return !seg->more;
 	if (left < tp->mss_cache && !(tp->nonagle & TCP_NAGLE_OFF))
 		return true;
 	return after(seg->end_seq + min(left, tp->mss_cache), tcp_wnd_end(tp));

@@ -127,6 +127,8 @@ class Wire:
             if not tso:
                 subprocess.run(["ip", "netns", "exec", ns.name, "ethtool", "-K", "tun0",
                                 "tso", "off", "gso", "off"], check=True)
+                # TCP makes GSO packets even so, unless one segment is the most
+                ns.ip("link set tun0 gso_max_segs 1")
             ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
             ns.sysctl("net.ipv6.conf.tun0.addr_gen_mode", 1)
             ns.ip(f"link set tun0 mtu {mtu} up", "link set lo up",

@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Loading and unloading, with connections alive; namespaces that go; tracing.
+
+	a (client) ---- wire (this program) ---- b (server)
+"""
+import os
+import subprocess
+import threading
+import time
+
+from gl import tap
+from gl.packet import CLOCK, DATA, IMPORTANT, SYN
+from gl.tap import case, equal, true
+from gl.wire import Wire, load
+
+MODDIR = os.environ["GL_MODDIR"] + "/net/ipv4/"
+
+
+def rmmod(name):
+    """True if it went."""
+    return subprocess.run(["rmmod", name], capture_output=True, check=False).returncode == 0
+
+
+def references(name):
+    """A module's use count."""
+    with open(f"/sys/module/{name}/refcnt", encoding="ascii") as f:
+        return int(f.read())
+
+
+@case("rmmod is refused while connections live, and works when they are gone")
+def rmmod_refused():
+    with Wire() as wire:
+        client, server = wire.connect()
+        equal(rmmod("tcp_tlt"), False, "rmmod tcp_tlt with connections")
+        equal(rmmod("greenlane"), False, "rmmod greenlane below tcp_tlt")
+        true(wire.transfer(client, server, 100_000), "and they go on")
+    wait_unused()
+    equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
+    equal(rmmod("greenlane"), True, "rmmod greenlane")
+    load()
+
+
+def wait_unused():
+    """Until the namespaces of the last test are gone, which takes a moment."""
+    for _ in range(200):
+        if references("tcp_tlt") == 0:
+            return
+        subprocess.run(["sleep", "0.05"], check=True)
+    raise tap.Failed(f"tcp_tlt is still used: {references('tcp_tlt')}")
+
+
+@case("a namespace's default congestion control keeps the module")
+def default_keeps():
+    load()
+    subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_reno"], check=True)
+    equal(rmmod("tcp_tlt"), False, "rmmod with the default set")
+    subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"], check=True)
+    wait_unused()
+    equal(rmmod("tcp_tlt"), True, "rmmod afterwards")
+
+
+@case("loaded and unloaded 20 times under traffic of other congestion controls")
+def churn():
+    with Wire(cc="cubic") as wire:
+        client, server = wire.connect()
+        stop = threading.Event()
+        faults = []
+
+        def churn_modules():
+            for _ in range(20):
+                for name in ("tcp_tlt", "greenlane"):
+                    if os.path.exists(f"/sys/module/{name}") and not rmmod(name):
+                        faults.append(name)
+                time.sleep(2e-3)        # else no virtual time passes
+                for name in ("greenlane", "tcp_tlt"):
+                    subprocess.run(["insmod", f"{MODDIR}{name}.ko"], check=True)
+            stop.set()
+        wait_unused()
+        thread = threading.Thread(target=churn_modules)
+        thread.start()
+        moved = 0
+        while not stop.is_set():
+            true(wire.transfer(client, server, 20_000), "data arrives")
+            moved += 1
+            wire.run(1e-3)
+        thread.join()
+        equal(faults, [], "rmmod failed")
+        true(moved > 10, f"traffic went on ({moved})")
+
+
+@case("namespaces that go with live connections take them along")
+def namespaces_go():
+    load()
+    for round_number in range(5):
+        wire = Wire(cc="tlt_dctcp", version=4 if round_number % 2 else 6)
+        pairs = [wire.connect(port=1000 + n) for n in range(3)]
+        for client, _ in pairs:
+            client.send(b"g" * 50_000)
+        wire.run(30e-6)         # in the middle of it
+        for fd in wire._tun.values():   # noqa: SLF001 the cable is cut
+            os.close(fd)
+        wire.a.remove()
+        wire.b.remove()
+        for pair in pairs:
+            for s in pair:
+                s.close()
+    # TCP gives up on what is left when its namespace is torn down
+    subprocess.run(["sleep", "1"], check=True)
+
+
+@case("the modules' aliases and licence")
+def modinfo():
+    seen = subprocess.run(["modinfo", "-F", "alias", f"{MODDIR}tcp_tlt.ko"], text=True,
+                          capture_output=True, check=True).stdout.split()
+    equal(sorted(seen), ["tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_reno"], "aliases")
+    for name in ("greenlane", "tcp_tlt"):
+        licence = subprocess.run(["modinfo", "-F", "license", f"{MODDIR}{name}.ko"], text=True,
+                                 capture_output=True, check=True).stdout.strip()
+        equal(licence, "GPL", f"licence of {name}")
+
+
+@case("every tracepoint fires, and says what the wire saw")
+def tracepoints():
+    load()
+    tracing = "/sys/kernel/tracing/"
+    if not os.path.exists(tracing + "events"):
+        tracing = "/sys/kernel/debug/tracing/"
+    with open(tracing + "events/greenlane/enable", "w", encoding="ascii") as f:
+        f.write("1")
+    with open(tracing + "trace", "w", encoding="ascii") as f:
+        f.write("")
+    with Wire() as wire:
+        client, server = wire.connect()
+        n = [0]
+
+        def drop(p):
+            n[0] += bool(p.from_a and p.len and p.dscp == DATA)
+            return p.from_a and p.len and p.dscp == DATA and 9 < n[0] < 14
+        wire.rule = drop
+        wire.transfer(client, server, 13 * 1448)
+        wire.run(1e-3)
+        important = [p for p in wire.seen if p.len and p.dscp == IMPORTANT]
+        clocks = [p for p in wire.seen if p.dscp == CLOCK]
+        # a fallback
+        wire.rule = lambda p: p.set_dscp(0)
+        wire.transfer(client, server, 20_000)
+        wire.run(1e-3)
+        wire.rule = lambda p: True
+        client.send(b"t" * 1000)
+        wire.run(50e-3)
+    with open(tracing + "events/greenlane/enable", "w", encoding="ascii") as f:
+        f.write("0")
+    with open(tracing + "trace", encoding="ascii") as f:
+        lines = f.read().splitlines()
+
+    def events(name):
+        return [line for line in lines if f" greenlane_{name}:" in line]
+    for p in important:
+        true(any(f"seq={p.end} " in line for line in events("important")),
+             f"important, end {p.end}, is traced")
+    equal(len([line for line in events("clock") if line.endswith("value=1")]) >= len(clocks),
+          True, "clocks are traced")
+    for name in ("echo", "lost", "fallback"):
+        true(events(name), f"greenlane_{name} fires")
+
+
+@case("the counters of a namespace are its own, and TCP's add up")
+def counters():
+    with Wire() as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 200_000)
+        wire.run(1e-3)
+        sent = wire.a.greenlane()
+        data = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+        equal(sent["ImportantSentBytes"] + sent["DataSentBytes"], 200_000, "bytes")
+        equal(sent["ImportantSent"], sum(p.dscp == IMPORTANT for p in data
+                                         if not p.flags & SYN), "ImportantSent")
+        equal(sent["DataSent"], sum(p.dscp == DATA for p in data), "DataSent")
+        equal(sent["ClockByteSent"], sum(p.dscp == CLOCK for p in wire.from_a()), "clocks")
+        equal(wire.b.greenlane()["DataSent"], 0, "b's DataSent")
+
+
+if __name__ == "__main__":
+    tap.main()

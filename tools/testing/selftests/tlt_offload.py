@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""TSO, GSO and GRO: the same packets are important, and every byte arrives.
+
+	ns a -- veth --+-- veth -- ns b
+	               |
+	        AF_PACKET in b sees TSO packets as they are, before GRO
+
+and the wire of gl.wire, which sees segments, with TSO and GSO on and off.
+"""
+import socket
+import subprocess
+import threading
+
+from gl import packet as pkt
+from gl import tap
+from gl.packet import CLOCK, DATA, IMPORTANT
+from gl.tap import case, equal, true
+from gl.wire import Namespace, Wire, load, pattern
+
+COUNT = 3_000_000
+OFF = "off"
+
+
+@case("on the wire, TSO on and off send the same marks for the first windows")
+def same_marks():
+    for version in (4, 6):
+        seen = []
+        for tso in (True, False):
+            with Wire(version=version, tso=tso) as wire:
+                client, server = wire.connect()
+                wire.mark()
+                wire.rule = lambda p: not p.from_a      # the first window only
+                client.send(pattern(100_000))
+                wire.run(100e-6)
+                seen.append([(p.len, p.dscp) for p in wire.from_a()])
+                if tso:
+                    true(wire.a.greenlane()["Split"] >= 1, "a TSO packet was split")
+                else:
+                    equal(wire.a.greenlane()["Split"], 0, "Split")
+                wire.rule = None
+                wire.run(20e-3)
+                del server
+        equal(seen[0], seen[1], f"IPv{version}: packets with TSO on and off")
+        equal([d for _, d in seen[0]], [DATA] * 9 + [IMPORTANT], "marks")
+
+
+@case("each part of a split packet has good checksums, lengths, IP ids and flags")
+def parts():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            true(wire.transfer(client, server, 300_000), "arrives")
+            sent = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+            for p in sent:
+                equal(p.checksum_ok(), True, f"TCP checksum of {p!r}")
+                if version == 4:
+                    equal(pkt.checksum(bytes(p.raw[:20])), 0, "IP checksum")
+                    equal(int.from_bytes(p.raw[2:4], "big"), len(p.raw), "IP length")
+                else:
+                    equal(int.from_bytes(p.raw[4:6], "big"), len(p.raw) - 40, "IPv6 length")
+            if version == 4:
+                ids = [int.from_bytes(p.raw[4:6], "big") for p in sent]
+                steps = {(b - a) & 0xffff for a, b in zip(ids, ids[1:])}
+                equal(steps <= {1, 2}, True, f"steps between IP ids: {steps}")
+            ends = [p.end for p in sent]
+            equal(len(set(ends)), len(ends), "no segment was sent twice")
+            true(wire.a.greenlane()["Split"] > 0, "packets were split")
+            equal(wire.a.greenlane()["SplitFailed"], 0, "SplitFailed")
+
+
+class Veth:
+    """Two namespaces and a veth pair, offloads as told; a tap in b."""
+    number = 0
+
+    def __init__(self, version, mtu, **offloads):
+        Veth.number += 1
+        load()
+        self.version = version
+        self.a = Namespace(f"va{Veth.number}")
+        self.b = Namespace(f"vb{Veth.number}")
+        subprocess.run(["ip", "link", "add", "v", "netns", self.a.name, "type", "veth",
+                        "peer", "name", "v", "netns", self.b.name], check=True)
+        for ns, host in ((self.a, 1), (self.b, 2)):
+            ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
+            ns.ip(f"link set v mtu {mtu} up", f"addr add 10.0.0.{host}/24 dev v",
+                  f"addr add fd00::{host}/64 dev v nodad")
+            ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_dctcp")
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+            args = [a for pair in offloads.items() for a in pair]
+            if args:
+                subprocess.run(["ip", "netns", "exec", ns.name, "ethtool", "-K", "v", *args],
+                               check=True)
+
+    def transfer(self):
+        """COUNT bytes each way at once; returns the packets that came to b."""
+        family = socket.AF_INET if self.version == 4 else socket.AF_INET6
+        host = "10.0.0.2" if self.version == 4 else "fd00::2"
+        with self.b:
+            listener = socket.socket(family)
+            raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+            raw.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)     # SO_RCVBUFFORCE
+        listener.bind((host, 7))
+        listener.listen(1)
+        with self.a:
+            client = socket.socket(family)
+        client.connect((host, 7))
+        server = listener.accept()[0]
+        data = pattern(COUNT)
+        got = {}
+
+        def read(s):
+            parts_read, left = [], COUNT
+            while left:
+                more = s.recv(1 << 20)
+                if not more:
+                    break
+                parts_read.append(more)
+                left -= len(more)
+            got[s] = b"".join(parts_read)
+        threads = [threading.Thread(target=read, args=(s,)) for s in (client, server)]
+        threads += [threading.Thread(target=s.sendall, args=(data,)) for s in (client, server)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for s in (client, server):
+            equal(got[s] == data, True, "the bytes received are those sent")
+        packets = []
+        raw.setblocking(False)
+        while True:
+            try:
+                frame, sender = raw.recvfrom(1 << 17)
+            except BlockingIOError:
+                break
+            if sender[2] != 4:          # not PACKET_OUTGOING
+                p = pkt.Packet(frame)
+                if p.tcp:
+                    packets.append(p)
+        for s in (client, server, listener, raw):
+            s.close()
+        return packets
+
+    def close(self):
+        """Gone."""
+        self.a.remove()
+        self.b.remove()
+
+
+@case("TSO, GSO, GRO x MTU x IP version: every byte, and important packets are single")
+def matrix():
+    for version in (4, 6):
+        for mtu in (1500, 9000):
+            for offloads in ({}, {"tso": OFF}, {"tso": OFF, "gso": OFF}, {"gro": "on"},
+                             {"gro": "on", "tso": OFF, "gso": OFF}):
+                veth = Veth(version, mtu, **offloads)
+                packets = veth.transfer()
+                what = f"IPv{version}, MTU {mtu}, {offloads}"
+                # the rest of an MTU is IP and TCP headers
+                for p in packets:
+                    if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > mtu:
+                        raise tap.Failed(f"{what}: important and not split: {p!r}")
+                important = sum(p.dscp == IMPORTANT and p.len > 0 for p in packets)
+                clocks = sum(p.dscp == CLOCK for p in packets)
+                true(important + clocks > 2, f"{what}: the clock goes on")
+                odd = [p for p in packets if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK)]
+                equal(odd[:1], [], f"{what}: data with another mark")
+                counters = veth.a.greenlane()
+                equal(counters["ImportantSentBytes"] + counters["DataSentBytes"] >= COUNT, True,
+                      "bytes counted")
+                equal(counters["SplitFailed"], 0, f"{what}: SplitFailed")
+                veth.close()
+
+
+@case("time stamps of a split packet: each byte's, once")
+def timestamps():
+    with Wire() as wire:
+        client, server = wire.connect()
+        # SOF_TIMESTAMPING_TX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
+        client.setsockopt(socket.SOL_SOCKET, 37, 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11)
+        true(wire.transfer(client, server, 14_480), "arrives")
+        wire.run(1e-3)
+        stamps = 0
+        while True:
+            try:
+                client.recvmsg(1000, 1000, 0x2000)      # MSG_ERRQUEUE
+            except BlockingIOError:
+                break
+            stamps += 1
+        true(stamps >= 1, "a time stamp came")
+        true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
+
+
+if __name__ == "__main__":
+    tap.main()
