@@ -5,6 +5,10 @@
 	   frames                   1 byte/s: nothing drains
 	 ----------> [ color ] p0 ============ p1
 """
+import collections
+import os
+import re
+
 from gl import port as p
 from gl.tap import case, equal, main, true
 
@@ -186,6 +190,31 @@ def defaults():
     equal([frame[15] for frame in got], list(range(256)), "TOS bytes in order")
     sender.close()
     receiver.close()
+
+
+@case("drop reasons: one for each test, where the kernel has them")
+def reasons():
+    tracing = "/sys/kernel/tracing"
+    if not os.path.exists(f"{tracing}/events"):
+        p.run("mount", "-t", "tracefs", "tracefs", tracing)
+    event = f"{tracing}/events/qdisc/qdisc_drop"
+    want = {"BAND_LIMIT": 1, "CONGESTED": 2, "OVERLIMIT": 3}
+    if not os.path.exists(event):
+        event, want = f"{tracing}/events/skb/kfree_skb", {"QDISC_DROP": 6}
+    sender = start("limit 3000 red 1000 pool sw size 4000")
+    with open(f"{event}/enable", "w", encoding="ascii") as f:
+        f.write("1")
+    sender.send(p.ipv4(1000, p.RED), 2)
+    sender.send(p.ipv4(1000), 3)                # one fits at alpha 1
+    p.tc("qdisc change dev p0 root color pool none")
+    sender.send(p.ipv4(1000), 1 + 3)
+    with open(f"{event}/enable", "w", encoding="ascii") as f:
+        f.write("0")
+    with open(f"{tracing}/trace", encoding="utf-8") as f:
+        seen = re.findall(r"reason[=:] ?(\w+)", f.read())
+    equal({name: n for name, n in collections.Counter(seen).items() if name in want}, want,
+          "drops by reason")
+    sender.close()
 
 
 main()
