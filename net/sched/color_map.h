@@ -50,6 +50,8 @@ static inline bool color_map_merge(u8 *map, const u8 *change)
  * @map: colour of each DSCP
  * @by_ecn: look at the ECN field and not at the DSCP
  * @dsfield: TOS byte or traffic class
+ *
+ * Return: the colour.
  */
 static inline enum tc_color color_of_dsfield(const u8 *map, bool by_ecn,
 					     u8 dsfield)

@@ -17,6 +17,8 @@
  * @occ: bytes there, well below 2^63
  * @len: bytes to come
  * @thresh: bytes allowed
+ *
+ * Return: true if there are no more than @thresh bytes then.
  */
 static inline bool color_fits(u64 occ, u32 len, u64 thresh)
 {
@@ -32,6 +34,8 @@ static inline bool color_fits(u64 occ, u32 len, u64 thresh)
  * Choudhury & Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
  * Switches" (ToN 1998): a port may hold alpha times what nobody holds, so one
  * busy port leaves 1 / (1 + alpha) of the buffer for the next.
+ *
+ * Return: bytes that the port may have in the buffer.
  */
 static inline u64 color_pool_thresh(u64 size, u64 used, u32 alpha)
 {
@@ -48,6 +52,8 @@ static inline u64 color_pool_thresh(u64 size, u64 used, u32 alpha)
  *
  * With alpha above 1 the dynamic threshold alone would admit a packet for
  * which there is no memory.
+ *
+ * Return: true if they may.
  */
 static inline bool color_pool_fits(u64 size, u64 used, u32 alpha, u64 occ,
 				   u32 len)
@@ -90,6 +96,8 @@ static inline u32 color_ecn_prob(const struct color_ecn *e, u64 occ)
  * color_ecn_hit() - does this packet get the mark?
  * @prob: probability, %TC_COLOR_PROB_ONE for 1
  * @random: 32 random bits
+ *
+ * Return: true if it does.
  */
 static inline bool color_ecn_hit(u32 prob, u32 random)
 {

@@ -376,13 +376,10 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 		}
 	}
 
-	if (!n) {
-		kfree_skb(skb);
-		return NET_XMIT_DROP;
-	}
-	qdisc_tree_reduce_backlog(sch, 1 - n, len - queued);
+	if (n)
+		qdisc_tree_reduce_backlog(sch, 1 - n, len - queued);
 	consume_skb(skb);
-	return NET_XMIT_SUCCESS;
+	return n ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
 static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,

@@ -19,6 +19,7 @@ enum tc_color {
 	TC_COLOR_RED,
 	TC_COLOR_YELLOW,
 	TC_COLOR_GREEN,
+	/* private: */
 	__TC_COLOR_MAX,
 };
 
@@ -34,6 +35,7 @@ enum tc_color_drop {
 	TC_COLOR_DROP_COLOR,
 	TC_COLOR_DROP_POOL,
 	TC_COLOR_DROP_LIMIT,
+	/* private: */
 	__TC_COLOR_DROP_MAX,
 };
 
@@ -45,6 +47,7 @@ enum tc_color_drop {
 enum tc_color_count {
 	TC_COLOR_COUNT_COLOR,
 	TC_COLOR_COUNT_QUEUE,
+	/* private: */
 	__TC_COLOR_COUNT_MAX,
 };
 
@@ -56,6 +59,7 @@ enum tc_color_count {
 enum tc_color_classify {
 	TC_COLOR_CLASSIFY_DSCP,
 	TC_COLOR_CLASSIFY_ECN,
+	/* private: */
 	__TC_COLOR_CLASSIFY_MAX,
 };
 
@@ -111,6 +115,7 @@ enum tca_color {
 	TCA_COLOR_POOL_SIZE,
 	TCA_COLOR_POOL_ALPHA,
 	TCA_COLOR_SPLIT_GSO,
+	/* private: */
 	__TCA_COLOR_MAX,
 };
 

@@ -73,6 +73,10 @@ def alphas():
         true(1000 * got <= alpha * (100000 - 1000 * (got - 1)), f"alpha {alpha}: {got} is allowed")
         equal(got, want, f"frames at alpha {alpha}")
         close(senders)
+    # 1024 times the last 500 bytes is much, and still only 500 bytes
+    senders = ports("pool sw size 100500 alpha 1024")
+    equal(senders[0].send(p.ipv4(1000), 110), 100, "frames at alpha 1024")
+    close(senders)
 
 
 @case("two ports: what one holds the other lacks")
