@@ -54,7 +54,8 @@ enum gl_verdict {
  *	or process context, socket locked and not owned by another.
  * @on_kick: TCP is done with what gl_kick() was called for.  Softirq or
  *	process context, socket locked and not owned by another, BH off.
- * @on_switch: GREENLANE_TLT was set.  Process context, socket locked.
+ * @on_switch: marking begins or ends (peer, GREENLANE_TLT, release).  Socket
+ *	locked.
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;

@@ -178,7 +178,7 @@ static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
 {
 	struct net *net = sock_net(sk);
 
-	if (th->ack && !th->fin && !th->rst && !th->syn) {
+	if (th->ack && !th->fin && !th->rst) {
 		if (gs->owed_clock) {
 			gs->owed_clock = 0;
 			gs->n.echoes_sent++;
@@ -229,7 +229,7 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 	const struct tcphdr *th = tcp_hdr(skb);
 	unsigned int thoff = skb_transport_offset(skb);
 	struct gl_sock *gs = gl_sock(sk);
-	struct gl_seg seg;
+	struct gl_seg seg = {};
 	enum gl_kind kind;
 
 	if (sk->sk_state == TCP_SYN_SENT) {
@@ -240,6 +240,10 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 	}
 	if (!gs)
 		return gl_out_foreign(gn, net, skb, family);
+	/* The SYN-ACK of a Fast Open child, which is a connection already. */
+	if (th->syn)
+		return gl_marking(gs) ? gl_out_handshake(gn, net, skb, family) :
+					gl_out_foreign(gn, net, skb, family);
 
 	seg.seq = ntohl(th->seq);
 	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
@@ -391,11 +395,10 @@ static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
 		return GL_PASS;
 	}
 	bh_lock_sock_nested(sk);
-	if (!sock_owned_by_user(sk)) {
+	if (!sock_owned_by_user(sk))
 		verdict = gl_receive(sk, kind, seg, false);
-	} else if (gl_note(sk, kind, seg) && kind == GL_CLOCK) {
+	else if (gl_note(sk, kind, seg) && kind == GL_CLOCK)
 		verdict = GL_CONSUME;
-	}
 	bh_unlock_sock(sk);
 	return verdict;
 }
@@ -404,16 +407,17 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 			  const struct nf_hook_state *state)
 {
 	struct net *net = state->net;
+	const struct gl_codepoints *cp = &gl_net(net)->cp;
 	enum gl_verdict verdict = GL_PASS;
 	const struct tcphdr *th;
-	struct gl_seg seg;
+	struct gl_seg seg = {};
 	enum gl_kind kind;
 	struct sock *sk;
 	int thoff;
 	bool ref;
 
 	/* Unimportant data and pure ACKs ask nothing of us. */
-	kind = gl_kind_of(&gl_net(net)->cp, gl_dsfield(skb, state->pf));
+	kind = gl_kind_of(cp, gl_dsfield(skb, state->pf));
 	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
 		return NF_ACCEPT;
 	thoff = gl_in_tcp_offset(skb, state->pf);

@@ -123,13 +123,22 @@ static void gl_note_work(struct work_struct *work)
 	struct gl_note *note = container_of(work, struct gl_note, work);
 	struct sock *sk = note->sk;
 
-	lock_sock(sk);
-	local_bh_disable();
+	/* Wait for the owner, who takes the packet from the backlog as he goes.
+	 * Then go on as a softirq would, and not as the next owner: the kick
+	 * calls tcp_release_cb(), which may let go of the ownership (6.1).
+	 */
+	for (;;) {
+		lock_sock(sk);
+		release_sock(sk);
+		spin_lock_bh(&sk->sk_lock.slock);
+		if (!sock_owned_by_user(sk))
+			break;
+		spin_unlock_bh(&sk->sk_lock.slock);
+	}
 	gl_receive(sk, note->kind, &note->seg, true);
-	if (gl_is_ours(sk) && gl_sock(sk))
+	if (((1 << sk->sk_state) & GL_STATES) && gl_is_ours(sk) && gl_sock(sk))
 		gl_kicked(sk, gl_sock(sk));
-	local_bh_enable();
-	release_sock(sk);
+	spin_unlock_bh(&sk->sk_lock.slock);
 	sock_put(sk);
 	kfree(note);
 	atomic_dec(&gl_notes);

@@ -99,7 +99,8 @@ void gl_release(struct sock *sk)
 	struct gl_sock *gs = gl_sock(sk);
 
 	if (gs) {
-		t->on_switch(sk, gs, false);
+		if (gl_marking(gs))
+			t->on_switch(sk, gs, false);
 		gs->dead = 1;
 		*gl_sock_slot(sk) = NULL;
 		gl_sock_put(gs);
@@ -118,6 +119,7 @@ EXPORT_SYMBOL_GPL(gl_release);
 void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer)
 {
 	enum greenlane_peer old = gs->peer;
+	bool was = gl_marking(gs);
 
 	if (old == peer)
 		return;
@@ -125,11 +127,10 @@ void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer)
 	if (peer == GREENLANE_PEER_NO) {
 		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
 		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
-		gl_transport(sk)->on_switch(sk, gs, false);
 	} else if (old == GREENLANE_PEER_NO) {
 		gl_inc_stats(sock_net(sk), GL_MIB_PEERAPPEARED);
-		if (gl_marking(gs))
-			gl_transport(sk)->on_switch(sk, gs, true);
 	}
+	if (gl_marking(gs) != was)
+		gl_transport(sk)->on_switch(sk, gs, !was);
 }
 EXPORT_SYMBOL_GPL(gl_set_peer);

@@ -81,6 +81,7 @@ static int gl_setsockopt(struct sock *sk, int optval, sockptr_t arg,
 {
 	struct gl_sock *gs;
 	int err, on;
+	bool was;
 
 	if (optval != GREENLANE_TLT)
 		return -ENOPROTOOPT;
@@ -100,10 +101,10 @@ static int gl_setsockopt(struct sock *sk, int optval, sockptr_t arg,
 		err = on ? -EOPNOTSUPP : 0;
 		goto out;
 	}
-	if (gs->off != !on) {
-		gs->off = !on;
-		gl_transport(sk)->on_switch(sk, gs, gl_marking(gs));
-	}
+	was = gl_marking(gs);
+	gs->off = !on;
+	if (gl_marking(gs) != was)
+		gl_transport(sk)->on_switch(sk, gs, !was);
 out:
 	release_sock(sk);
 	return err;

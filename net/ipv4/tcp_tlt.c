@@ -229,6 +229,29 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 		tlt_clock_byte(sk, gs);
 }
 
+/* --- marking begins and ends ---------------------------------------------- */
+
+/* The papers' duplicate threshold is one. */
+static void tlt_engage(struct sock *sk, struct gl_sock *gs)
+{
+	memset(&gs->tlt, 0, sizeof(gs->tlt));
+	tcp_sk(sk)->reordering = 1;
+}
+
+static void tlt_disengage(struct sock *sk, struct gl_sock *gs)
+{
+	memset(&gs->tlt, 0, sizeof(gs->tlt));
+	tcp_sk(sk)->reordering = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
+}
+
+static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+	if (on)
+		tlt_engage(sk, gs);
+	else
+		tlt_disengage(sk, gs);
+}
+
 /* --- echoes --------------------------------------------------------------- */
 
 /* The important packet has arrived. */
@@ -244,6 +267,20 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs)
 	tlt_mark_lost_by_echo(sk, tlt);
 }
 
+/* Our codepoints do not come back: the connection is its base's from here on. */
+static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
+{
+	gs->fallback = 1;
+	tlt_disengage(sk, gs);
+	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
+	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
+}
+
+/* A peer that said it was one of us, and never echoed so many in a row, has
+ * sent a codepoint of ours for reasons of its own.
+ */
+#define TLT_UNECHOED_MAX	3
+
 /* The important packet was acked, but not as such: by an ACK that overtook the
  * echo, by a peer that is not one of us, or something on the way clears the
  * codepoints.  Go on, and remember: if a timeout follows, it was the latter.
@@ -256,6 +293,8 @@ static void tlt_unechoed(struct sock *sk, struct gl_sock *gs)
 	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
 	if (gs->peer == GREENLANE_PEER_UNKNOWN)
 		gl_set_peer(sk, gs, GREENLANE_PEER_NO);
+	else if (!gs->n.echoes && gs->n.unechoed >= TLT_UNECHOED_MAX)
+		tlt_fall_back(sk, gs);
 }
 
 /* Has TCP seen the ACK that covers the important packet?  In order, or in a
@@ -341,16 +380,6 @@ static enum gl_verdict tlt_on_receive(struct sock *sk, struct gl_sock *gs,
 
 /* --- the combinator ------------------------------------------------------- */
 
-/* Marking begins or ends: the papers' duplicate threshold of one, or the
- * namespace's.
- */
-static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
-{
-	memset(&gs->tlt, 0, sizeof(gs->tlt));
-	tcp_sk(sk)->reordering = on ? 1 :
-		READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
-}
-
 static void tlt_in_ack_event(struct sock *sk, u32 flags)
 {
 	const struct gl_transport *t = gl_transport(sk);
@@ -371,10 +400,7 @@ static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	if (gs->tlt.unechoed) {
-		gs->fallback = 1;
-		tlt_on_switch(sk, gs, false);
-		gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
-		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
+		tlt_fall_back(sk, gs);
 		return;
 	}
 	gs->tlt.state = GREENLANE_ARMED_NEXT;
@@ -422,8 +448,8 @@ static void tlt_init(struct sock *sk)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
 
 	gs = gl_attach(sk);
-	if (gs)
-		tlt_on_switch(sk, gs, gl_marking(gs));
+	if (gs && gl_marking(gs))
+		tlt_engage(sk, gs);
 }
 
 /* tcp_ca_find() is not exported, but a socket can be asked for a congestion

@@ -87,6 +87,21 @@ def scavenger():
         equal(info(server)["peer"], NO, "peer")
 
 
+@case("an application that sends AF11 by itself: the server gives up after three")
+def pretender():
+    with Wire(cc="reno", cc_b="tlt_reno") as wire:
+        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+        client, server = wire.connect(IP_TOS=IMPORTANT << 2)
+        for _ in range(4):
+            wire.transfer(server, client, 10_000)
+            wire.run(1e-3)
+        equal(info(server)["flags"], F_FALLBACK, "flags")
+        equal(wire.b.greenlane()["Fallback"], 1, "Fallback")
+        wire.mark()
+        wire.transfer(server, client, 100_000)
+        unmarked(wire.from_b())
+
+
 @case("without a peer a combinator sends what its base sends, through a loss")
 def same_as_base():
     runs = []
@@ -326,7 +341,8 @@ def fast_open():
             equal(len(server.recv(1000)), 500, "data")
             equal(wire.seen[0].len, 500, "the SYN has data")
             equal(wire.seen[0].dscp, IMPORTANT, "the SYN")
-            equal(info(server)["peer"], YES, "peer")
+            equal(wire.seen[1].dscp, IMPORTANT, "the SYN-ACK")
+            equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peers")
             wire.mark()
             wire.transfer(server, client, 50_000)
             is_marked(wire.from_b())
