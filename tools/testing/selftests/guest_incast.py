@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The incast: is the testbed right, and does TLT keep its promise on it?
+
+	this script (host) --> scripts/experiment --> guests, in virtual time
+
+	s0 ... s7 ---- switch ---- r       8 senders, 40 Gbit/s, 20 us, 32 kB a flow
+
+The figures are in virtual time: how fast or busy the machine is does not matter.
+"""
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/incast"))
+import report  # noqa: E402
+import units  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+TLT = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
+FAN_IN = (80, 320, 640, 1000)
+
+
+@functools.cache
+def experiment(ccs, fan_in, *options):
+    """The experiment's rows by (cc, flows), and its whole report."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        done = subprocess.run(
+            [TOP / "scripts/experiment", "incast", "--cc", ",".join(ccs), "--fan-in",
+             ",".join(map(str, fan_in)), "--json", out.name, *options],
+            capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
+        whole = json.load(open(out.name, encoding="utf-8"))
+    return {(row["cc"], row["flows"]): row for row in whole["summary"]}, whole
+
+
+def tlt(*options):
+    """TLT over all its bases, all fan-ins."""
+    return experiment(TLT, FAN_IN, *options)[0]
+
+
+@case("sizes, rates and times, and what is none")
+def parse_units():
+    equal(units.size("32k"), 32768, "32k")
+    equal(units.rate("40gbit"), 40 * 10**9, "40gbit")
+    equal(units.time("5us"), 5000, "5us")
+    for parse, text in ((units.size, "-1"), (units.rate, "40"), (units.rate, "gbit"),
+                        (units.time, "5"), (units.time, "5 us")):
+        try:
+            seen = parse(text)
+        except ValueError:
+            continue
+        raise tap.Failed(f"{text} was taken for {seen}")
+
+
+@case("percentiles are by nearest rank")
+def percentiles():
+    values = list(range(1, 1001))
+    equal([report.percentile(values, p) for p in (50, 99, 99.9, 100)],
+          [500, 990, 999, 1000], "of 1 ... 1000")
+    equal(report.percentile([7], 99.9), 7, "of one value")
+
+
+@case("an incast that the port holds runs at line rate, and loses nothing")
+def line_rate():
+    rows, whole = experiment(("reno",), (16,))
+    row = rows["reno", 16]
+    within(row["ratio"], 0.9, 1.2, "99.9th percentile / ideal")
+    equal((row["timeouts"], row["probes"], row["drops"], row["host_drops"]),
+          (0, 0, 0, 0), "RTOs, probes, drops")
+    config, run = whole["config"], whole["runs"][0]
+    equal([len(times) for times in run["fct_ns"]], [16] * config["rounds"], "flows, rounds")
+    # One flow: its bytes cross two links, each 5 us long.
+    least = config["bytes"] * 8e9 / config["rate"] + 2 * config["delay"]
+    true(min(map(min, run["fct_ns"])) >= least, "no flow is faster than light")
+
+
+@case("one that the port cannot hold makes DCTCP wait for timers")
+def base_breaks():
+    rows, _ = experiment(("dctcp",), (320,))
+    row = rows["dctcp", 320]
+    true(row["drops"] > 0 and row["timeouts"] + row["probes"] > 0, f"drops and timers: {row}")
+    equal(row["host_drops"], 0, "drops in the hosts")
+
+
+@case("TLT, 80 to 1000 flows: no RTO, no loss probe, no important packet dropped")
+def no_timers():
+    equal({key: seen for key, row in tlt().items()
+           if any(seen := (row["timeouts"], row["probes"], row["drops_green"]))},
+          {}, "(RTOs, probes, important drops) that are not 0")
+
+
+@case("TLT, 80 to 1000 flows: the tail is near the ideal")
+def near_ideal():
+    for (cc, flows), row in tlt().items():
+        most = 1.25 if cc == "tlt_dctcp" and flows <= 640 else 1.5
+        within(row["ratio"], 0.9, most, f"{cc}, {flows} flows: 99.9th percentile / ideal")
+
+
+@case("TSO on and off: the same within 5 %")
+def tso():
+    off = tlt("--no-tso")
+    for key, row in tlt().items():
+        within(off[key]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{key}: off / on")
+    equal(sum(row["timeouts"] + row["probes"] for row in off.values()), 0, "timers, TSO off")
+
+
+@case("IPv6: the same promise")
+def ipv6():
+    rows, _ = experiment(TLT, (320,), "--ipv6")
+    for (cc, _), row in rows.items():
+        equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0), cc)
+        within(row["ratio"], 0.9, 1.25, f"{cc}: 99.9th percentile / ideal")
+
+
+@case("Linux's RTO_min of 200 ms: the tail is at least 95 % lower than DCTCP's")
+def rto_min():
+    rows, _ = experiment(("dctcp", "tlt_dctcp"), (1000,), "--rto-min", "200ms")
+    within(rows["tlt_dctcp", 1000]["p99.9"] / rows["dctcp", 1000]["p99.9"], 0, 0.05,
+           "tlt_dctcp / dctcp")
+
+
+if __name__ == "__main__":
+    if os.environ.get("GL_DEBUG"):
+        print("TAP version 13\n1..0 # SKIP on the debug kernel: too slow")
+    else:
+        tap.main()
