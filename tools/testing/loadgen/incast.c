@@ -45,6 +45,7 @@
 #define FIRST_PORT 10000	/* of the senders: tells the flows apart */
 #define MAX_FLOWS (65536 - FIRST_PORT)
 #define CHUNK (256 << 10)
+#define MAX_ROOM (1 << 29)	/* the kernel doubles it */
 
 enum { KIND_LISTEN, KIND_TIMER, KIND_TX, KIND_RX };
 
@@ -199,7 +200,7 @@ static void open_flow(unsigned int i)
 	struct flow *f = &flows[i];
 	struct sockaddr_storage to, from;
 	socklen_t len = parse_address(&to, opt.address, opt.port);
-	int room = 2 * opt.bytes + (64 << 10);
+	int room = opt.bytes < MAX_ROOM / 2 ? 2 * opt.bytes + CHUNK : MAX_ROOM;
 	unsigned int port = FIRST_PORT + opened++ % MAX_FLOWS;
 
 	from = (struct sockaddr_storage){ .ss_family = to.ss_family };
@@ -297,6 +298,7 @@ static void on_readable(unsigned int i)
 			bulk_bytes += n;
 			continue;
 		}
+		errno = 0;
 		if ((uint64_t)n > f->to_read)
 			die("flow %u: more bytes than were sent", i);
 		f->to_read -= n;
