@@ -50,8 +50,9 @@ enum gl_verdict {
  * @base: the congestion control that @ops is a clone of
  * @on_xmit: data leaves: is its last packet important?  Socket locked.
  * @on_important: it has been marked; @end_seq is its end.  Socket locked.
- * @on_receive: an echo or a clock echo has come, before TCP sees it.  Softirq
- *	or process context, socket locked and not owned by another.
+ * @on_clock_echo: a clock echo has come; TCP has not seen it yet, unless a
+ *	process owned the socket.  Softirq or process context, socket locked and
+ *	not owned by another.
  * @on_kick: TCP is done with what gl_kick() was called for.  Softirq or
  *	process context, socket locked and not owned by another, BH off.
  * @on_switch: marking begins or ends (peer, GREENLANE_TLT, release).  Socket
@@ -63,9 +64,8 @@ struct gl_transport {
 	bool (*on_xmit)(struct sock *sk, struct gl_sock *gs,
 			const struct gl_seg *seg);
 	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
-	enum gl_verdict (*on_receive)(struct sock *sk, struct gl_sock *gs,
-				      bool clock, const struct gl_seg *seg,
-				      bool late);
+	enum gl_verdict (*on_clock_echo)(struct sock *sk, struct gl_sock *gs,
+					 const struct gl_seg *seg);
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
 	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
 };
@@ -76,8 +76,8 @@ struct gl_transport {
  * @imp_end: its end; for a clock, what TCP had sent then
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
- * @echoed: its echo has come; TCP has not seen the ACK yet
- * @unechoed: an important packet was acked, and no echo has come since
+ * @echoed: its echo has come; TCP has not seen that it is delivered yet
+ * @unechoed: important packets that were acked since an echo came last
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @lost: TCP's count of lost packets when the echo came
  *
@@ -88,9 +88,9 @@ struct tlt {
 	u32	imp_end;
 	u32	lost;
 	u8	state;
+	u8	unechoed;
 	u8	clock:1,
 		echoed:1,
-		unechoed:1,
 		counting:1;
 };
 
@@ -175,6 +175,26 @@ void gl_release(struct sock *sk);
 static inline bool gl_is_ours(const struct sock *sk)
 {
 	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;
+}
+
+/* What LOCAL_IN has to tell although a process owns the socket, and TCP will
+ * take the packet from the backlog: bits beside TCP's own, which are for just
+ * that, atomic, and the socket's.  They may run ahead of their packet, never
+ * behind it; their readers see in TCP's state whether it has come.
+ */
+#define GL_TSQ_IMPORTANT	29	/* the next pure ACK is an echo */
+#define GL_TSQ_ECHO		30	/* an echo has come */
+
+static inline bool gl_tsq_take(struct sock *sk, int bit)
+{
+	return test_bit(bit, &sk->sk_tsq_flags) &&
+	       test_and_clear_bit(bit, &sk->sk_tsq_flags);
+}
+
+/* Has an echo come since this was asked last? */
+static inline bool gl_heard_echo(struct sock *sk)
+{
+	return gl_tsq_take(sk, GL_TSQ_ECHO);
 }
 
 /* Packets of this connection carry our codepoints. */

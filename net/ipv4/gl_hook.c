@@ -185,7 +185,8 @@ static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
 			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
 			return GL_CLOCK_ECHO;
 		}
-		if (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs)) {
+		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT) ||
+		    (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs))) {
 			gs->owed_echo = 0;
 			gs->n.echoes_sent++;
 			gl_inc_stats(net, GL_MIB_ECHOSENT);
@@ -384,21 +385,50 @@ static void gl_in_synack(struct sock *sk, const struct sk_buff *skb, u8 family)
 		WRITE_ONCE(inet_sk(sk)->rcv_tos, gl_dsfield(skb, family));
 }
 
+/* An echo is told without the lock: the transport asks when TCP sees the ACK. */
+static void gl_in_echo(struct sock *sk)
+{
+	if (!gl_is_ours(sk))
+		return;
+	set_bit(GL_TSQ_ECHO, &sk->sk_tsq_flags);
+	gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
+}
+
+/* A process owns the socket.  TCP takes data from the backlog, and its ACK will
+ * be the echo, or else the worker's.  A clock waits for the worker alone, or
+ * TCP would answer it.
+ */
+static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
+				   const struct gl_seg *seg)
+{
+	if (!gl_is_ours(sk))
+		return GL_PASS;
+	if (kind == GL_IMPORTANT)
+		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
+	if (!gl_note(sk, kind, seg) || kind != GL_CLOCK)
+		return GL_PASS;
+	return GL_CONSUME;
+}
+
 static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
 				  enum gl_kind kind, const struct tcphdr *th,
 				  const struct gl_seg *seg, u8 family)
 {
-	enum gl_verdict verdict = GL_PASS;
+	enum gl_verdict verdict;
 
 	if (th->syn) {
 		gl_in_synack(sk, skb, family);
 		return GL_PASS;
 	}
+	if (kind == GL_ECHO) {
+		gl_in_echo(sk);
+		return GL_PASS;
+	}
 	bh_lock_sock_nested(sk);
-	if (!sock_owned_by_user(sk))
+	if (sock_owned_by_user(sk))
+		verdict = gl_in_owned(sk, kind, seg);
+	else
 		verdict = gl_receive(sk, kind, seg, false);
-	else if (gl_note(sk, kind, seg) && kind == GL_CLOCK)
-		verdict = GL_CONSUME;
 	bh_unlock_sock(sk);
 	return verdict;
 }

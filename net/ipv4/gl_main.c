@@ -8,7 +8,7 @@
  *	 application
  *	     |
  *	    TCP ---- congestion control = transport (tcp_tlt.c)
- *	     |            ^  on_xmit          ^ on_receive    ^ on_kick
+ *	     |            ^  on_xmit          ^ on_clock_echo ^ on_kick
  *	 LOCAL_OUT  ------+               LOCAL_IN            |
  *	 gl_hook.c                        gl_receive.c    gl_kick.c
  *	 marks; splits a TSO packet       echo duty,      lets TCP send beyond
@@ -72,7 +72,7 @@ int gl_register_transport(struct gl_transport *t)
 	int i, err;
 
 	if (t->ops.release != gl_release || !t->on_xmit || !t->on_important ||
-	    !t->on_receive || !t->on_kick || !t->on_switch)
+	    !t->on_clock_echo || !t->on_kick || !t->on_switch)
 		return -EINVAL;
 
 	mutex_lock(&gl_transport_mutex);

@@ -2,7 +2,7 @@
 /* What a marked packet asks of us, and what to do if a process owns the socket.
  *
  * A receiver's duty (TLT §5.1): echo important data at once, answer a clock
- * at once.  A sender's: hear the echo (the transport does).
+ * at once.  A sender's: hear the echo (gl_in_echo() in gl_hook.c).
  *
  * LOCAL_IN comes before the socket lock.  If a process owns the socket then,
  * TCP takes the packet from the backlog later, and nothing of ours may be read
@@ -26,7 +26,9 @@
 static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
 			const struct gl_seg *seg, bool late)
 {
-	if (seg->end_seq == seg->seq)
+	/* Or has TCP's own ACK been the echo already? */
+	if (seg->end_seq == seg->seq ||
+	    (late && !gl_tsq_take(sk, GL_TSQ_IMPORTANT)))
 		return;
 	gs->owed_echo = 1;
 	gs->owed_end = seg->end_seq;
@@ -61,7 +63,7 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
 /**
  * gl_receive() - a marked packet has come
  * @sk: for this socket; locked and not owned by another, BH off
- * @kind: GL_IMPORTANT, GL_ECHO, GL_CLOCK or GL_CLOCK_ECHO
+ * @kind: GL_IMPORTANT, GL_CLOCK or GL_CLOCK_ECHO
  * @seg: the segment
  * @late: TCP has seen it already
  *
@@ -85,16 +87,13 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 		return GL_PASS;
 	case GL_CLOCK:
 		return gl_answer_clock(sk, gs, seg);
-	case GL_ECHO:
-		gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
-		return gl_transport(sk)->on_receive(sk, gs, false, seg, late);
 	case GL_CLOCK_ECHO:
 		if (seg->end_seq != seg->seq) {
 			gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 			return GL_PASS;
 		}
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
-		return gl_transport(sk)->on_receive(sk, gs, true, seg, late);
+		return gl_transport(sk)->on_clock_echo(sk, gs, seg);
 	default:
 		return GL_PASS;
 	}
@@ -146,7 +145,7 @@ static void gl_note_work(struct work_struct *work)
 
 /**
  * gl_note() - leave a note, because a process owns the socket
- * @sk: the socket; only its spin lock is held
+ * @sk: the socket, one of ours; only its spin lock is held
  * @kind: as for gl_receive()
  * @seg: as for gl_receive()
  *
@@ -156,8 +155,6 @@ bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg)
 {
 	struct gl_note *note;
 
-	if (!gl_is_ours(sk))
-		return false;
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
 	if (atomic_inc_return(&gl_notes) > GL_NOTES_MAX)
 		goto full;

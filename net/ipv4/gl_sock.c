@@ -33,10 +33,9 @@ static enum greenlane_peer gl_first_peer(struct sock *sk)
 	u8 dsfield = gl_peer_dsfield(sk);
 	enum gl_kind kind = gl_kind_of(cp, dsfield);
 
-	if (dsfield == GL_TOS_ASKED) {
-		WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);
+	WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);
+	if (dsfield == GL_TOS_ASKED)
 		return GREENLANE_PEER_NO;
-	}
 	if (gl_kind_protected(kind))
 		return GREENLANE_PEER_YES;
 	/* Unimportant data in place of the third packet, which was lost: an
@@ -72,6 +71,8 @@ struct gl_sock *gl_attach(struct sock *sk)
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 		goto out;
 	}
+	gl_tsq_take(sk, GL_TSQ_IMPORTANT);
+	gl_tsq_take(sk, GL_TSQ_ECHO);
 	gs->sk = sk;
 	refcount_set(&gs->refs, 1);
 	gs->peer = gl_first_peer(sk);

@@ -276,24 +276,25 @@ static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
 	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
 }
 
-/* A peer that said it was one of us, and never echoed so many in a row, has
+/* A peer that said it was one of us, and has not echoed so many in a row, has
  * sent a codepoint of ours for reasons of its own.
  */
 #define TLT_UNECHOED_MAX	3
 
 /* The important packet was acked, but not as such: by an ACK that overtook the
  * echo, by a peer that is not one of us, or something on the way clears the
- * codepoints.  Go on, and remember: if a timeout follows, it was the latter.
+ * codepoints.  Go on, and remember until an echo comes: if a timeout comes
+ * before it, it was the latter.
  */
 static void tlt_unechoed(struct sock *sk, struct gl_sock *gs)
 {
 	gs->n.unechoed++;
-	gs->tlt.unechoed = 1;
+	gs->tlt.unechoed++;
 	gs->tlt.state = GREENLANE_ARMED_NEXT;
 	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
 	if (gs->peer == GREENLANE_PEER_UNKNOWN)
 		gl_set_peer(sk, gs, GREENLANE_PEER_NO);
-	else if (!gs->n.echoes && gs->n.unechoed >= TLT_UNECHOED_MAX)
+	else if (gs->tlt.unechoed >= TLT_UNECHOED_MAX)
 		tlt_fall_back(sk, gs);
 }
 
@@ -326,6 +327,11 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = &gs->tlt;
 
+	if (gl_heard_echo(sk)) {
+		gl_set_peer(sk, gs, GREENLANE_PEER_YES);
+		tlt->echoed = 1;
+		tlt->unechoed = 0;
+	}
 	if (!gl_marking(gs))
 		return;
 	if (tlt->state == GREENLANE_WAITING && !tlt->clock) {
@@ -343,13 +349,13 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
  * F-RTO would take it for a sign of loss, and it is kept from TCP (Appendix A)
  * unless it tells TCP something, or an echo's losses wait to be found.
  */
-static enum gl_verdict tlt_clock_echo(struct sock *sk, struct gl_sock *gs,
-				      const struct gl_seg *seg)
+static enum gl_verdict tlt_on_clock_echo(struct sock *sk, struct gl_sock *gs,
+					 const struct gl_seg *seg)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = &gs->tlt;
 
-	if (after(seg->ack, tp->snd_nxt))
+	if (!gl_marking(gs) || after(seg->ack, tp->snd_nxt))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		tlt_echoed(sk, gs);
@@ -360,22 +366,6 @@ static enum gl_verdict tlt_clock_echo(struct sock *sk, struct gl_sock *gs,
 		return GL_PASS;
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHOCONSUMED);
 	return GL_CONSUME;
-}
-
-static enum gl_verdict tlt_on_receive(struct sock *sk, struct gl_sock *gs,
-				      bool clock, const struct gl_seg *seg,
-				      bool late)
-{
-	if (!gl_marking(gs))
-		return GL_PASS;
-	if (clock)
-		return tlt_clock_echo(sk, gs, seg);
-
-	/* in_ack_event() comes for this ACK in a moment, or has just been. */
-	gs->tlt.echoed = 1;
-	if (late)
-		tlt_acked(sk, gs);
-	return GL_PASS;
 }
 
 /* --- the combinator ------------------------------------------------------- */
@@ -425,7 +415,7 @@ static void tlt_init(struct sock *sk);
 	.ops = { .name = "tlt_" base_name },			\
 	.on_xmit	= tlt_on_xmit,				\
 	.on_important	= tlt_on_important,			\
-	.on_receive	= tlt_on_receive,			\
+	.on_clock_echo	= tlt_on_clock_echo,			\
 	.on_kick	= tlt_on_kick,				\
 	.on_switch	= tlt_on_switch,			\
 }
