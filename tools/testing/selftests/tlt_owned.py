@@ -122,17 +122,19 @@ def both_under_load():
         wire.rule = drop
         stop = threading.Event()
 
-        def owner(s):
+        def owner(s, pause):
             while not stop.is_set():
                 hold(s, 1).join()
-                stop.wait(0.0005)
+                stop.wait(pause)
 
         # send() waits for the owner: not in the thread that is the wire.
         def application():
             for at in range(0, len(data), 2000):
                 client.send(data[at:at + 2000])
                 stop.wait(0.0003)
-        threads = [threading.Thread(target=owner, args=(s,)) for s in (client, server)]
+        # different periods, or one is free whenever the other is
+        threads = [threading.Thread(target=owner, args=(client, 0.0005)),
+                   threading.Thread(target=owner, args=(server, 0.0008))]
         threads.append(threading.Thread(target=application))
         for t in threads:
             t.start()
