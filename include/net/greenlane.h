@@ -249,7 +249,7 @@ struct gl_sock *gl_attach(struct sock *sk);
 void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer);
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
-bool gl_xmit_one(struct sock *sk);
+void gl_xmit_one(struct sock *sk);
 bool gl_send_clock(struct sock *sk, struct gl_sock *gs);
 
 #endif /* _NET_GREENLANE_H */

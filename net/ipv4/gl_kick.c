@@ -159,13 +159,10 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
  * marked lost, then sends new data, within snd_cwnd, which is raised around
  * it.  The handler drops a reference, and TCP asks for it with a flag that
  * may be set already, with a reference of its own.
- *
- * Return: true if something was sent.
  */
-bool gl_xmit_one(struct sock *sk)
+void gl_xmit_one(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 sent = tp->data_segs_out;
 	u32 cwnd = tcp_snd_cwnd(tp);
 	u32 beyond = tcp_packets_in_flight(tp) + 1;
 
@@ -177,7 +174,6 @@ bool gl_xmit_one(struct sock *sk)
 	/* If TCP has set it since, TCP knows better. */
 	if (beyond > cwnd && tcp_snd_cwnd(tp) == beyond)
 		tcp_snd_cwnd_set(tp, cwnd);
-	return tp->data_segs_out != sent;
 }
 EXPORT_SYMBOL_GPL(gl_xmit_one);
 

@@ -20,6 +20,20 @@
 			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
 			 TCPF_LAST_ACK)
 
+/* Could the peer have sent this?  TCP's own check comes later, and not for what
+ * ends here.  Who is not on the path has to guess it.
+ */
+static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg)
+{
+	u32 behind = max(tp->rcv_wnd, tp->window_clamp);
+	u32 unacked = min_t(u64, tp->max_window, tp->bytes_acked);
+
+	return !after(seg->end_seq, tp->rcv_nxt + tcp_receive_window(tp)) &&
+	       !before(seg->seq, tp->rcv_nxt - behind) &&
+	       !after(seg->ack, tp->snd_nxt) &&
+	       !before(seg->ack, tp->snd_una - unacked);
+}
+
 /* --- the receiver ------------------------------------------------------- */
 
 /* Important data is acknowledged at once, whatever delayed ACKs would do. */
@@ -27,8 +41,7 @@ static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
 			const struct gl_seg *seg, bool late)
 {
 	/* Or has TCP's own ACK been the echo already? */
-	if (seg->end_seq == seg->seq ||
-	    (late && !gl_tsq_take(sk, GL_TSQ_IMPORTANT)))
+	if (late && !gl_tsq_take(sk, GL_TSQ_IMPORTANT))
 		return;
 	gs->owed_echo = 1;
 	gs->owed_end = seg->end_seq;
@@ -38,22 +51,12 @@ static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
 	gl_kick(sk, gs);
 }
 
-/* A clock asks only for an answer: it repeats a byte that was sent before.  If
- * it fits into what TCP may have sent us it ends here.  TCP would answer a
- * repeated byte too, but with a D-SACK, which the sender takes for a sign that
- * its retransmissions were spurious.
+/* A clock asks only for an answer: it repeats a byte that was sent before, and
+ * ends here.  TCP would answer a repeated byte too, but with a D-SACK, which
+ * the sender takes for a sign that its retransmissions were spurious.
  */
-static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
-				       const struct gl_seg *seg)
+static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	if (seg->end_seq == seg->seq ||
-	    after(seg->end_seq, tp->rcv_nxt + tcp_receive_window(tp)) ||
-	    before(seg->seq, tp->rcv_nxt - max(tp->rcv_wnd, tp->window_clamp))) {
-		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
-		return GL_PASS;
-	}
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
 	gs->owed_clock = 1;
 	gl_send_ack(sk);
@@ -72,6 +75,7 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
 enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 			   const struct gl_seg *seg, bool late)
 {
+	bool data = seg->end_seq != seg->seq;
 	struct gl_sock *gs;
 
 	if (!((1 << sk->sk_state) & GL_STATES) || !gl_is_ours(sk))
@@ -79,19 +83,22 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 	gs = gl_sock(sk);
 	if (!gs)
 		return GL_PASS;
+	/* A clock has a byte, its echo has none. */
+	if (!gl_in_window(tcp_sk(sk), seg) ||
+	    (kind == GL_CLOCK && !data) || (kind == GL_CLOCK_ECHO && data)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return GL_PASS;
+	}
 	gl_set_peer(sk, gs, GREENLANE_PEER_YES);
 
 	switch (kind) {
 	case GL_IMPORTANT:
-		gl_owe_echo(sk, gs, seg, late);
+		if (data)
+			gl_owe_echo(sk, gs, seg, late);
 		return GL_PASS;
 	case GL_CLOCK:
-		return gl_answer_clock(sk, gs, seg);
+		return gl_answer_clock(sk, gs);
 	case GL_CLOCK_ECHO:
-		if (seg->end_seq != seg->seq) {
-			gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
-			return GL_PASS;
-		}
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
 		return gl_transport(sk)->on_clock_echo(sk, gs, seg);
 	default:

@@ -110,9 +110,19 @@ static void tlt_settle(struct sock *sk, struct gl_sock *gs)
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
 
+/* Would Nagle's algorithm hold back less than an MSS, as TCP does it: while a
+ * small packet is unacked?
+ */
+static bool tlt_nagle_holds(const struct tcp_sock *tp)
+{
+	return (tp->nonagle & TCP_NAGLE_CORK) ||
+	       (!tp->nonagle && after(tp->snd_sml, tp->snd_una) &&
+		!after(tp->snd_sml, tp->snd_nxt));
+}
+
 /* "The last packet of the initial window": the one after which the congestion
- * window is full, or nothing is left to send, or the receiver's window takes
- * no more, or what is left may be held back (Nagle).
+ * window is full, or nothing is left to send, or what is left is held back, or
+ * the receiver's window takes no more.
  */
 static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg)
 {
@@ -124,7 +134,7 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 	/* In the middle of a write nothing may be left, and yet more follows. */
 	if (!left)
 		return !seg->more;
-	if (left < tp->mss_cache && !(tp->nonagle & TCP_NAGLE_OFF))
+	if (left < tp->mss_cache && tlt_nagle_holds(tp))
 		return true;
 	return after(seg->end_seq + min(left, tp->mss_cache), tcp_wnd_end(tp));
 }
@@ -260,6 +270,7 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs)
 	struct tlt *tlt = &gs->tlt;
 
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
+	gl_set_peer(sk, gs, GREENLANE_PEER_YES);
 	gs->n.echoes++;
 	tlt->echoed = 0;
 	tlt->unechoed = 0;
@@ -328,7 +339,6 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	struct tlt *tlt = &gs->tlt;
 
 	if (gl_heard_echo(sk)) {
-		gl_set_peer(sk, gs, GREENLANE_PEER_YES);
 		tlt->echoed = 1;
 		tlt->unechoed = 0;
 	}
@@ -355,7 +365,7 @@ static enum gl_verdict tlt_on_clock_echo(struct sock *sk, struct gl_sock *gs,
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = &gs->tlt;
 
-	if (!gl_marking(gs) || after(seg->ack, tp->snd_nxt))
+	if (!gl_marking(gs))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		tlt_echoed(sk, gs);

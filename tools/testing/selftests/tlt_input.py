@@ -260,6 +260,31 @@ def forged_echoes():
             equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
 
 
+@case("an off-path attacker's marks do not make a peer of one that is none")
+def forged_peer():
+    for version in (4, 6):
+        with Wire(cc="tlt_reno", cc_b="reno", version=version) as wire:
+            client, server = wire.connect()
+            wire.transfer(client, server, 10_000)
+            wire.run(1e-3)
+            src, dst, sport, dport = four_tuple(wire, client)
+            seq, ack = last(wire.from_a()).ack, last(wire.from_a()).end
+            rng = random.Random(SEED)
+            for dscp in PROTECTED:
+                for _ in range(200):
+                    for payload in (b"", b"p"):
+                        far = rng.randrange(1 << 26, (1 << 32) - (1 << 26))
+                        wire.inject(wire.a, pkt.make(version, dst, src, dport, sport, seq + far,
+                                                     ack, payload=payload, dscp=dscp))
+                        wire.inject(wire.a, pkt.make(version, dst, src, dport, sport, seq,
+                                                     ack + far, payload=b"", dscp=dscp))
+                wire.run(1e-4)
+            equal(wire.a.greenlane()["PeerAppeared"], 0, "PeerAppeared")
+            wire.mark()
+            true(wire.transfer(client, server, 50_000), "the connection goes on")
+            equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
+
+
 @case("packets with every TOS, with and without data, both ways")
 def every_tos():
     for version in (4, 6):

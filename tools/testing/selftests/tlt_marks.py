@@ -76,6 +76,22 @@ def short_data():
     both(check)
 
 
+@case("the same without TSO, packet by packet, Nagle on and off")
+def short_data_no_tso():
+    for version in (4, 6):
+        for nodelay in (0, 1):
+            with Wire(version=version, tso=False) as wire:
+                client, server = wire.connect(TCP_NODELAY=nodelay)
+                for extra in (0, 1, 100):
+                    wire.run(1.0)
+                    wire.mark()
+                    true(wire.transfer(client, server, 4 * MSS4 + extra), "arrives")
+                    wire.run(1e-3)
+                    sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
+                    equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT],
+                          f"four packets and {extra} bytes, TCP_NODELAY {nodelay}")
+
+
 @case("after idling, the last packet of the new burst is important")
 def idle_restart():
     def check(wire):
