@@ -45,21 +45,26 @@ def droppable(p):
     return p.from_a and p.len and p.dscp == DATA
 
 
-@case("one packet lost in the middle")
-def one_lost():
-    def rule(wire):
+def counted(chosen):
+    """A rule that drops the droppable packets whose number (from 1) is chosen."""
+    def rule(_wire):
         n = [0]
 
         def drop(p):
             n[0] += droppable(p)
-            return droppable(p) and n[0] == 3
+            return droppable(p) and chosen(n[0])
         return drop
-    transfer_without_timer(rule)
+    return rule
+
+
+@case("one packet lost in the middle")
+def one_lost():
+    transfer_without_timer(counted(lambda n: n == 3))
 
 
 @case("tail loss: the last packets of the data")
 def tail_loss():
-    def rule(wire):
+    def rule(_wire):
         first = []
 
         def drop(p):
@@ -75,19 +80,12 @@ def tail_loss():
 
 @case("whole-window loss: all but the important packet")
 def whole_window():
-    def rule(wire):
-        n = [0]
-
-        def drop(p):
-            n[0] += droppable(p)
-            return droppable(p) and n[0] <= 9
-        return drop
-    transfer_without_timer(rule, rounds=3)
+    transfer_without_timer(counted(lambda n: n <= 9), rounds=3)
 
 
 @case("a retransmission lost, once and again")
 def lost_retransmission():
-    def rule(wire):
+    def rule(_wire):
         times = {}
 
         def drop(p):
@@ -101,31 +99,17 @@ def lost_retransmission():
 
 @case("every unimportant packet lost: recovery at one packet a round trip")
 def all_unimportant():
-    transfer_without_timer(lambda wire: droppable, rounds=2)
+    transfer_without_timer(lambda _wire: droppable, rounds=2)
 
 
 @case("every second unimportant packet lost, 200 kB")
 def every_second():
-    def rule(wire):
-        n = [0]
-
-        def drop(p):
-            n[0] += droppable(p)
-            return droppable(p) and n[0] % 2
-        return drop
-    transfer_without_timer(rule, count=200_000)
+    transfer_without_timer(counted(lambda n: n % 2), count=200_000)
 
 
 @case("the same with TSO and GSO off")
 def every_second_no_tso():
-    def rule(wire):
-        n = [0]
-
-        def drop(p):
-            n[0] += droppable(p)
-            return droppable(p) and n[0] % 2
-        return drop
-    transfer_without_timer(rule, count=200_000, tso=False)
+    transfer_without_timer(counted(lambda n: n % 2), count=200_000, tso=False)
 
 
 @case("losses are found by the echo: what was sent before it, nothing after")
@@ -133,14 +117,9 @@ def found_by_echo():
     with Wire() as wire:
         client, server = wire.connect()
         wire.mark()
-        n = [0]
-
         # The first window arrives; of the second all is lost but the clock
         # behind it, whose echo is all that is left to tell.
-        def drop(p):
-            n[0] += droppable(p)
-            return droppable(p) and 9 < n[0] <= 13
-        wire.rule = drop
+        wire.rule = counted(lambda n: 9 < n <= 13)(wire)
         true(wire.transfer(client, server, SIZE, seconds=3e-3), "arrives")
         sent = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
         seqs = [p.seq for p in sent]
