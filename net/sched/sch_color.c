@@ -44,50 +44,18 @@
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
-#include <linux/ctype.h>
 #include <linux/random.h>
-#include <linux/slab.h>
 #include <net/inet_ecn.h>
-#include <net/netns/generic.h>
 #include <net/pkt_sched.h>
 #include <net/gl_compat.h>
 #include <uapi/linux/pkt_color.h>
 
 #include "color_clock.h"
 #include "color_map.h"
+#include "color_pool.h"
 #include "color_thresh.h"
 
-/**
- * struct color_pool - a buffer that ports of one network namespace share
- * @list: in struct color_net; RTNL
- * @ports: ports that charge it; RTNL
- * @name: as the user knows it
- * @size: bytes
- * @used: bytes that the ports have in their queues
- * @peak: the most that @used has been
- */
-struct color_pool {
-	struct list_head	list;
-	unsigned int		ports;
-	char			name[TC_COLOR_POOL_NAMSIZ];
-	u64			size;
-
-	/* dirtied by every packet of every port */
-	atomic64_t		used ____cacheline_aligned_in_smp;
-	atomic64_t		peak;
-};
-
-/**
- * struct color_net - what this module keeps for a network namespace
- * @pools: struct color_pool; RTNL
- */
-struct color_net {
-	struct list_head	pools;
-};
-
 #define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
-
-static unsigned int color_net_id __read_mostly;
 
 /**
  * struct color_config - what the user asked for
@@ -120,8 +88,7 @@ struct color_config {
  * @cfg: what the user asked for
  * @mark_above: bytes in the queue above which CE marks begin, if they do
  * @pool: the shared buffer that it charges, or NULL
- * @backlog: bytes in the queue
- * @peak: the most that @backlog has been
+ * @peak: the most bytes that the queue has had
  * @clock: when the line is free
  * @gso_drops: packets that could not be split
  * @stats: counters by colour, a cache line each
@@ -134,8 +101,7 @@ struct color_sched_data {
 	struct color_config	cfg;
 
 	/* dirtied by every packet */
-	u64			backlog ____cacheline_aligned_in_smp;
-	u64			peak;
+	u64			peak ____cacheline_aligned_in_smp;
 	struct color_clock	clock;
 	u64			gso_drops;
 	struct tc_color_stats	stats[__TC_COLOR_MAX] ____cacheline_aligned_in_smp;
@@ -150,6 +116,12 @@ struct color_sched_data {
 struct color_skb_cb {
 	u8	color;
 };
+
+/* Bytes in the queue: the core counts them anyway. */
+static u64 color_backlog(const struct Qdisc *sch)
+{
+	return sch->qstats.backlog;
+}
 
 static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
 {
@@ -235,39 +207,14 @@ static bool color_set_ce(struct sk_buff *skb)
 	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
 }
 
-static void color_pool_set_peak(struct color_pool *pool, s64 used)
-{
-	s64 peak = atomic64_read(&pool->peak);
-
-	while (used > peak && !atomic64_try_cmpxchg(&pool->peak, &peak, used))
-		;
-}
-
-/* Exact, although other ports charge the pool at the same time. */
-static noinline bool color_pool_charge(struct color_pool *pool, u32 alpha,
-				       u64 occ, u32 len)
-{
-	s64 used = atomic64_read(&pool->used);
-
-	do {
-		if (!color_pool_fits(pool->size, used, alpha, occ, len))
-			return false;
-	} while (!atomic64_try_cmpxchg(&pool->used, &used, used + len));
-	color_pool_set_peak(pool, used + len);
-	return true;
-}
-
-static void color_pool_uncharge(struct color_pool *pool, u64 len)
-{
-	atomic64_sub(len, &pool->used);
-}
-
 /* The queue is full; was it the pool that stood in the way first? */
-static enum tc_color_drop color_full(const struct color_sched_data *q, u32 len)
+static enum tc_color_drop color_full(struct Qdisc *sch, u32 len)
 {
+	const struct color_sched_data *q = qdisc_priv(sch);
+
 	if (q->pool && !color_pool_fits(q->pool->size,
 					atomic64_read(&q->pool->used),
-					q->cfg.alpha, q->backlog, len))
+					q->cfg.alpha, color_backlog(sch), len))
 		return TC_COLOR_DROP_POOL;
 	return TC_COLOR_DROP_LIMIT;
 }
@@ -293,10 +240,10 @@ static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch,
 }
 
 /* The queue is above the ECN minimum, this packet included. */
-static noinline void color_mark(struct color_sched_data *q,
+static noinline void color_mark(struct color_sched_data *q, u64 occ,
 				struct tc_color_stats *st, struct sk_buff *skb)
 {
-	u32 prob = color_ecn_prob(&q->cfg.ecn, q->backlog);
+	u32 prob = color_ecn_prob(&q->cfg.ecn, occ);
 
 	if (prob != TC_COLOR_PROB_ONE &&
 	    !color_ecn_hit(prob, get_random_u32()))
@@ -316,13 +263,13 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 	u32 len = qdisc_pkt_len(skb);
 	u64 occ;
 
-	occ = cfg->by_queue ? q->backlog : st->backlog;
+	occ = cfg->by_queue ? color_backlog(sch) : st->backlog;
 	if (unlikely(!color_fits(occ, len, cfg->thresh[color])))
 		return color_drop(skb, sch, st, TC_COLOR_DROP_COLOR, to_free);
 
-	occ = q->backlog;
+	occ = color_backlog(sch);
 	if (unlikely(!color_fits(occ, len, cfg->limit)))
-		return color_drop(skb, sch, st, color_full(q, len), to_free);
+		return color_drop(skb, sch, st, color_full(sch, len), to_free);
 	if (q->pool && !color_pool_charge(q->pool, cfg->alpha, occ, len))
 		return color_drop(skb, sch, st, TC_COLOR_DROP_POOL, to_free);
 
@@ -330,7 +277,6 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 		color_clock_arrive(&q->clock, ktime_get_ns());
 
 	occ += len;
-	q->backlog = occ;
 	if (unlikely(occ > q->peak))
 		q->peak = occ;
 	st->packets += qdisc_pkt_segs(skb);
@@ -339,7 +285,7 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 	if (unlikely(st->backlog > st->peak_backlog))
 		st->peak_backlog = st->backlog;
 	if (unlikely(occ > q->mark_above))
-		color_mark(q, st, skb);
+		color_mark(q, occ, st, skb);
 
 	color_skb_cb(skb)->color = color;
 	return qdisc_enqueue_tail(skb, sch);
@@ -431,7 +377,6 @@ static struct sk_buff *color_dequeue(struct Qdisc *sch)
 	if (q->clock.mult)
 		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
 						     qdisc_pkt_segs(skb));
-	q->backlog -= len;
 	q->stats[color_skb_cb(skb)->color].backlog -= len;
 	if (q->pool)
 		color_pool_uncharge(q->pool, len);
@@ -443,99 +388,14 @@ static void color_reset(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 	int i;
 
-	qdisc_reset_queue(sch);
 	if (q->pool)
-		color_pool_uncharge(q->pool, q->backlog);
-	q->backlog = 0;
+		color_pool_uncharge(q->pool, color_backlog(sch));
+	qdisc_reset_queue(sch);
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		q->stats[i].backlog = 0;
 	q->clock.next = 0;
 	q->clock.frac = 0;
 	qdisc_watchdog_cancel(&q->watchdog);
-}
-
-static struct color_pool *color_pool_find(struct net *net, const char *name)
-{
-	struct color_net *cn = net_generic(net, color_net_id);
-	struct color_pool *pool;
-
-	list_for_each_entry(pool, &cn->pools, list)
-		if (!strcmp(pool->name, name))
-			return pool;
-	return NULL;
-}
-
-static void color_pool_put(struct color_pool *pool)
-{
-	ASSERT_RTNL();
-	if (!pool || --pool->ports)
-		return;
-	list_del(&pool->list);
-	kfree(pool);
-}
-
-static bool color_pool_valid_name(const char *name)
-{
-	for (; *name; name++)
-		if (!isascii(*name) || !isgraph(*name))
-			return false;
-	return true;
-}
-
-/* The pool that the port shall have from now on, with a reference. */
-static struct color_pool *color_pool_get(struct Qdisc *sch, struct nlattr **tb,
-					 struct netlink_ext_ack *extack)
-{
-	struct net *net = dev_net(qdisc_dev(sch));
-	struct color_net *cn = net_generic(net, color_net_id);
-	struct color_sched_data *q = qdisc_priv(sch);
-	struct color_pool *pool = q->pool;
-	const char *name = NULL;
-	u32 size = 0;
-
-	ASSERT_RTNL();
-	if (tb[TCA_COLOR_POOL]) {
-		name = nla_data(tb[TCA_COLOR_POOL]);
-		pool = *name ? color_pool_find(net, name) : NULL;
-	}
-	if (tb[TCA_COLOR_POOL_SIZE])
-		size = nla_get_u32(tb[TCA_COLOR_POOL_SIZE]);
-
-	if (pool) {
-		if (size && size != pool->size) {
-			NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL_SIZE],
-					    "The pool exists with another size");
-			return ERR_PTR(-EEXIST);
-		}
-		pool->ports++;
-		return pool;
-	}
-
-	if (!name || !*name) {
-		if (!size && !tb[TCA_COLOR_POOL_ALPHA])
-			return NULL;
-		NL_SET_ERR_MSG(extack, "Size and alpha need a pool");
-		return ERR_PTR(-EINVAL);
-	}
-	if (!color_pool_valid_name(name)) {
-		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL],
-				    "A pool's name is made of printable ASCII characters");
-		return ERR_PTR(-EINVAL);
-	}
-	if (!size) {
-		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL],
-				    "There is no such pool; a new one needs a size");
-		return ERR_PTR(-ENOENT);
-	}
-
-	pool = kzalloc(sizeof(*pool), GFP_KERNEL);
-	if (!pool)
-		return ERR_PTR(-ENOMEM);
-	strscpy(pool->name, name, sizeof(pool->name));
-	pool->size = size;
-	pool->ports = 1;
-	list_add(&pool->list, &cn->pools);
-	return pool;
 }
 
 static struct netlink_range_validation color_rate_range = {
@@ -683,7 +543,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	err = color_parse(&cfg, tb, extack);
 	if (err)
 		return err;
-	pool = color_pool_get(sch, tb, extack);
+	pool = color_pool_get(dev_net(qdisc_dev(sch)), q->pool, tb, extack);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 
@@ -702,11 +562,11 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		q->pool = pool;
 		if (pool) {
 			color_pool_set_peak(pool,
-					    atomic64_add_return(q->backlog,
+					    atomic64_add_return(color_backlog(sch),
 								&pool->used));
 		}
 		if (old)
-			color_pool_uncharge(old, q->backlog);
+			color_pool_uncharge(old, color_backlog(sch));
 	}
 	sch_tree_unlock(sch);
 
@@ -815,7 +675,7 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 
 	sch_tree_lock(sch);
 	memcpy(st.color, q->stats, sizeof(st.color));
-	st.backlog = q->backlog;
+	st.backlog = color_backlog(sch);
 	st.peak_backlog = q->peak;
 	st.gso_drops = q->gso_drops;
 	sch_tree_unlock(sch);
@@ -844,29 +704,6 @@ static struct Qdisc_ops color_qdisc_ops __read_mostly = {
 	.owner		=	THIS_MODULE,
 };
 MODULE_ALIAS_NET_SCH("color");
-
-static int __net_init color_net_init(struct net *net)
-{
-	struct color_net *cn = net_generic(net, color_net_id);
-
-	INIT_LIST_HEAD(&cn->pools);
-	return 0;
-}
-
-/* The devices of the namespace are gone, and with them its ports. */
-static void __net_exit color_net_exit(struct net *net)
-{
-	struct color_net *cn = net_generic(net, color_net_id);
-
-	WARN_ON_ONCE(!list_empty(&cn->pools));
-}
-
-static struct pernet_operations color_net_ops = {
-	.init	= color_net_init,
-	.exit	= color_net_exit,
-	.id	= &color_net_id,
-	.size	= sizeof(struct color_net),
-};
 
 static int __init color_module_init(void)
 {
