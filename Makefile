@@ -29,6 +29,6 @@ help:
 	@echo 'make              the modules, for the kernel in KDIR= (and ARCH=)'
 	@echo 'make tc           tools/tc/q_color.so, the plugin for the stock tc'
 	@echo 'make demo         the incast, TLT against its base, in virtual time'
-	@echo 'make check        every test; ends with "N passed, N failed"'
-	@echo 'make check-debug  the tests on a KASAN + lockdep + kmemleak kernel'
+	@echo 'make check        every test on every kernel; ends with "N passed, N failed"'
+	@echo 'make check-debug  only those on the KASAN + lockdep + kmemleak kernel'
 	@echo 'make bench        speed and memory, as ratios'
