@@ -15,10 +15,15 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* What a length in the IP header can say.  Larger ones (BIG TCP) are left
- * whole; the clock that follows stands in for their important packet.
+/* Before 7.0 an IPv6 packet of more than 64 kB says so in a hop-by-hop header,
+ * which would have to go.  It is left whole; the clock that follows stands in
+ * for its important packet.
  */
-#define GL_SPLIT_MAX	65535
+static bool gl_split_has_jumbo(const struct sk_buff *skb)
+{
+	return skb->protocol == htons(ETH_P_IPV6) &&
+	       ipv6_hdr(skb)->nexthdr == NEXTHDR_HOP;
+}
 
 /**
  * gl_tcp_check() - leave TCP's checksum to the device
@@ -141,7 +146,7 @@ bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
 	struct tcphdr *th;
 	u32 tail_seq;
 
-	if (!mss || payload <= mss || skb->len > GL_SPLIT_MAX ||
+	if (!mss || payload <= mss || gl_split_has_jumbo(skb) ||
 	    skb_headlen(skb) < hlen || skb->ip_summed != CHECKSUM_PARTIAL)
 		goto whole;
 	segs = DIV_ROUND_UP(payload, mss);
