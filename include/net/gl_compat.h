@@ -95,7 +95,7 @@ typedef const struct ctl_table gl_ctl_table;
 	((void)(size), register_net_sysctl(net, path, table))
 #endif
 
-/* 6.17: one table of established sockets, not an argument */
+/* 6.18: one table of established sockets, not an argument */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define GL_HASHINFO(net)	(net)->ipv4.tcp_death_row.hashinfo,
 #else
@@ -113,7 +113,7 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
-/* 6.17: an ACK may be sent with more flags (AccECN) */
+/* 6.18: an ACK may be sent with more flags (AccECN) */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt)
 #define GL_GSO_TCP_ACCECN	0

@@ -24,7 +24,7 @@ struct gl_transport;
  * @ack: acknowledgment number
  * @segs: packets it is on the wire; 1 unless GSO
  * @window: the window field, unscaled (inbound only)
- * @sack: it carries SACK blocks (inbound only)
+ * @sack: it carries SACK blocks (clock echoes only)
  * @more: the application is not done with its write (outbound only)
  */
 struct gl_seg {

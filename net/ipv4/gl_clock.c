@@ -90,7 +90,7 @@ bool gl_send_clock(struct sock *sk, struct gl_sock *gs)
 	skb_reset_transport_header(skb);
 	gl_clock_header(sk, tcp_hdr(skb), hlen);
 
-	skb_set_owner_w(skb, (struct sock *)sk);
+	skb_set_owner_w(skb, sk);
 	gl_tcp_check(sk, skb, skb->len);
 	skb_set_hash_from_sk(skb, sk);
 

@@ -469,7 +469,8 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	seg.ack = ntohl(th->ack_seq);
 	seg.segs = 1;
 	seg.window = ntohs(th->window);
-	seg.sack = gl_has_sack(th);
+	/* Only of a clock echo does anyone ask. */
+	seg.sack = kind == GL_CLOCK_ECHO && gl_has_sack(th);
 
 	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
 	sk = gl_in_lookup(net, skb, th, state->pf, &ref);

@@ -19,7 +19,8 @@
  * gl_release().  Where its state is: the last word of the congestion control's
  * private area points to it (gl_sock.c).  Both only mean something under the
  * socket lock; code that runs without it, because a process owns the socket,
- * leaves a note (gl_receive.c) and never looks inside.
+ * sets a bit beside TCP's own or leaves a note (gl_receive.c), and never looks
+ * inside.
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>

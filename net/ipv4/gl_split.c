@@ -15,8 +15,8 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Before 7.0 an IPv6 packet of more than 64 kB says so in a hop-by-hop header,
- * which would have to go.  It is left whole; the clock that follows stands in
+/* Older kernels say in a hop-by-hop header that an IPv6 packet has more than
+ * 64 kB; it would have to go.  It is left whole; the clock that follows stands in
  * for its important packet.
  */
 static bool gl_split_has_jumbo(const struct sk_buff *skb)
@@ -102,7 +102,7 @@ static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
 	memcpy(tail->data, head->data, hlen);
 	tail->truesize += tail->data_len;
 	head->truesize -= tail->data_len;
-	if (skb_network_header_len(head) && ip_hdr(tail)->version == 4)
+	if (tail->protocol == htons(ETH_P_IP))
 		ip_hdr(tail)->id = htons(ntohs(ip_hdr(head)->id) + n);
 	return tail;
 }

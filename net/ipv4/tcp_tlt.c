@@ -419,8 +419,6 @@ static void tlt_set_state(struct sock *sk, u8 new_state)
 		tlt_rto(sk, gs);
 }
 
-static void tlt_init(struct sock *sk);
-
 #define TLT(base_name) {					\
 	.ops = { .name = "tlt_" base_name },			\
 	.on_xmit	= tlt_on_xmit,				\

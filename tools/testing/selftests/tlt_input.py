@@ -13,9 +13,8 @@ from gl import packet as pkt
 from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT, RST, SYN)
 from gl.tap import case, equal, true, within
-from gl.wire import Wire
+from gl.wire import GREENLANE_INFO, GREENLANE_TLT, Wire, ip_level
 
-INFO, TLT = 0x4c470, 0x4c471
 PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
 SEED = 20260110
 
@@ -93,11 +92,6 @@ def reflected():
 
 # --- socket options and sysctls
 
-def level(s):
-    """Where our options are."""
-    return socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
-
-
 def refused(what, code, function, *args):
     """function(*args) must fail with errno code."""
     try:
@@ -113,27 +107,30 @@ def sockopts():
     for version in (4, 6):
         with Wire(version=version) as wire:
             client, server = wire.connect()
-            lvl = level(client)
-            equal(len(client.getsockopt(lvl, INFO, 1000)), 36, "size of the info")
-            equal(len(client.getsockopt(lvl, INFO, 8)), 8, "an older program's")
-            equal(client.getsockopt(lvl, TLT), 1, "GREENLANE_TLT")
+            level = ip_level(client)
+            equal(len(client.getsockopt(level, GREENLANE_INFO, 1000)), 36, "size of the info")
+            equal(len(client.getsockopt(level, GREENLANE_INFO, 8)), 8, "an older program's")
+            equal(client.getsockopt(level, GREENLANE_TLT), 1, "GREENLANE_TLT")
             for bad in (2, -1, 1 << 30):
-                refused(f"GREENLANE_TLT {bad}", errno.EINVAL, client.setsockopt, lvl, TLT, bad)
-            refused("short set", errno.EINVAL, client.setsockopt, lvl, TLT, b"\1")
-            refused("empty set", errno.EINVAL, client.setsockopt, lvl, TLT, b"")
-            refused("short get", errno.EINVAL, client.getsockopt, lvl, TLT, 2)
-            refused("set of the info", errno.ENOPROTOOPT, client.setsockopt, lvl, INFO, 1)
+                refused(f"GREENLANE_TLT {bad}", errno.EINVAL, client.setsockopt, level,
+                        GREENLANE_TLT, bad)
+            refused("short set", errno.EINVAL, client.setsockopt, level, GREENLANE_TLT, b"\1")
+            refused("empty set", errno.EINVAL, client.setsockopt, level, GREENLANE_TLT, b"")
+            refused("short get", errno.EINVAL, client.getsockopt, level, GREENLANE_TLT, 2)
+            refused("set of the info", errno.ENOPROTOOPT, client.setsockopt, level,
+                    GREENLANE_INFO, 1)
             refused("wrong level", errno.ENOPROTOOPT, client.getsockopt,
-                    socket.IPPROTO_TCP, INFO, 36)
-            refused("beyond ours", errno.ENOPROTOOPT, client.getsockopt, lvl, TLT + 1, 4)
-            equal(client.getsockopt(lvl, TLT), 1, "GREENLANE_TLT afterwards")
+                    socket.IPPROTO_TCP, GREENLANE_INFO, 36)
+            refused("beyond ours", errno.ENOPROTOOPT, client.getsockopt, level,
+                    GREENLANE_TLT + 1, 4)
+            equal(client.getsockopt(level, GREENLANE_TLT), 1, "GREENLANE_TLT afterwards")
             with wire.a:
                 udp = socket.socket(client.family, socket.SOCK_DGRAM)
                 idle = socket.socket(client.family, socket.SOCK_STREAM)
-            refused("UDP", errno.ENOPROTOOPT, udp.getsockopt, lvl, INFO, 36)
-            refused("not connected", errno.ENOTCONN, idle.getsockopt, lvl, INFO, 36)
+            refused("UDP", errno.ENOPROTOOPT, udp.getsockopt, level, GREENLANE_INFO, 36)
+            refused("not connected", errno.ENOTCONN, idle.getsockopt, level, GREENLANE_INFO, 36)
             idle.setsockopt(socket.IPPROTO_TCP, 13, b"reno")
-            refused("another's", errno.ENOPROTOOPT, idle.getsockopt, lvl, INFO, 36)
+            refused("another's", errno.ENOPROTOOPT, idle.getsockopt, level, GREENLANE_INFO, 36)
             wire.transfer(client, server, 10_000)
             for s in (udp, idle):
                 s.close()

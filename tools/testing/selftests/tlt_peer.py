@@ -12,17 +12,15 @@ import time
 from gl import tap
 from gl.packet import ACK, CLOCK, CONTROL, DATA, ECHO, IMPORTANT, SYN
 from gl.tap import case, equal, true
-from gl.wire import TCP_CONGESTION, Wire
+from gl.wire import GREENLANE_INFO, GREENLANE_TLT, TCP_CONGESTION, Wire, ip_level
 
-INFO, TLT = 0x4c470, 0x4c471
 UNKNOWN, YES, NO = 0, 1, 2
 F_OFF, F_FALLBACK, F_UNSUPPORTED = 1, 2, 4
 
 
 def info(s):
     """struct greenlane_info as a dict."""
-    level = socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
-    raw = s.getsockopt(level, INFO, 36)
+    raw = s.getsockopt(ip_level(s), GREENLANE_INFO, 36)
     names = ("state peer flags reserved important_sent echoes clocks_byte clocks_mss"
              " marked_lost unechoed rearmed echoes_sent").split()
     return dict(zip(names, struct.unpack("4B8I", raw)))
@@ -30,8 +28,7 @@ def info(s):
 
 def switch(s, on):
     """GREENLANE_TLT."""
-    level = socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
-    s.setsockopt(level, TLT, on)
+    s.setsockopt(ip_level(s), GREENLANE_TLT, on)
 
 
 def unmarked(packets):

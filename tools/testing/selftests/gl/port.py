@@ -14,6 +14,8 @@ import struct
 import subprocess
 import time
 
+from gl.packet import checksum
+
 MODULE = os.path.join(os.environ["GL_MODDIR"], "net/sched/sch_color.ko")
 COLORS = ("red", "yellow", "green")
 RED, GREEN, YELLOW = 8 << 2, 10 << 2, 0         # TOS bytes of the default map
@@ -93,14 +95,6 @@ def options(dev="p0"):
 def colors(dev="p0"):
     """The counters by colour."""
     return shown(dev)["colors"]
-
-
-def checksum(data):
-    """The Internet checksum."""
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
 
 
 def ether(proto, payload, size=0, vlans=()):

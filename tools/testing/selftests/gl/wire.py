@@ -26,6 +26,7 @@ from gl import packet as pkt
 
 MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
 TCP_CONGESTION = 13
+GREENLANE_INFO, GREENLANE_TLT = 0x4c470, 0x4c471
 DELAY = 10e-6           # one way
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,6 +41,11 @@ def load():
     for module in MODULES:
         if os.path.basename(module)[:-3] not in there:
             subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{module}"], check=True)
+
+
+def ip_level(s):
+    """The level of greenlane's options on this socket."""
+    return socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
 
 
 def _setns(fd):
@@ -303,13 +309,17 @@ class Wire:
         """Everything seen, a line each."""
         return "\n".join(map(repr, self.seen))
 
+    def cut(self):
+        """Cut the cable: the hosts' devices go, their sockets do not know."""
+        for fd in self._tun.values():
+            os.close(fd)
+
     def close(self):
         """Everything goes."""
         for s in self._open:
             s.close()
         self.run(1e-3)
-        for fd in self._tun.values():
-            os.close(fd)
+        self.cut()
         self.a.remove()
         self.b.remove()
 
