@@ -344,6 +344,11 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	}
 	if (!gl_marking(gs))
 		return;
+	/* A clock echo was heard before TCP took what it acknowledges, and with
+	 * that a new round trip for RACK.
+	 */
+	if (tlt->counting)
+		tlt_mark_lost_by_echo(sk, tlt);
 	if (tlt->state == GREENLANE_WAITING && !tlt->clock) {
 		if (tlt->echoed && tlt_is_delivered(sk, tlt))
 			tlt_echoed(sk, gs);

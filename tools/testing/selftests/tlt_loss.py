@@ -8,7 +8,7 @@ Unimportant packets may be lost, as a colour-aware switch would have it; the
 important ones pass.  RTO_min is 4 ms and nothing here may take that long.
 """
 from gl import tap
-from gl.packet import CLOCK, DATA, IMPORTANT
+from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
 from gl.tap import case, equal, true
 from gl.wire import Wire
 
@@ -127,6 +127,62 @@ def found_by_echo():
         again = {s for s in seqs if seqs.count(s) > 1}
         equal(again, lost, "retransmitted exactly what was lost")
         true(wire.a.greenlane()["LossByEcho"] > 0, "the echo found losses")
+
+
+@case("duplicate threshold of one: the first SACK is enough, the echo is not awaited")
+def one_duplicate():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            seen = {"data": None, "sack": 0}
+
+            def rule(p, seen=seen):
+                if p.from_a and p.len and seen["data"] is None:
+                    seen["data"] = p.seq
+                    return True
+                if not p.from_a:        # the first SACK passes, nothing else
+                    seen["sack"] += 1
+                    return seen["sack"] > 1
+                return False
+            wire.rule = rule
+            client.send(b"1" * SIZE)
+            wire.run(200e-6)
+            again = [p for p in wire.from_a() if p.seq == seen["data"] and p.len > 1]
+            equal(len(again), 2, "times that the lost packet was sent within 200 us")
+            wire.rule = None
+            wire.run(50e-3)
+            equal(len(server.recv(1 << 20)), SIZE, "all arrives")
+
+
+@case("an echo that acknowledges something finds losses too, at once")
+def echo_moves_una():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            sent, echoes = [], []
+
+            # Of the second window's three packets the first arrives, and only
+            # the clock's echo says so.
+            def rule(p, sent=sent, echoes=echoes):
+                if droppable(p):
+                    sent.append(p)
+                    return len(sent) in (11, 12)
+                if not p.from_a and p.dscp == CLOCK_ECHO:
+                    echoes.append(p)
+                return not p.from_a and len(sent) > 9 and p.dscp == CONTROL \
+                    and p.ack == sent[9].end
+            wire.rule = rule
+            client.send(b"2" * 13 * 1428)
+            wire.run(1e-3)
+            true(echoes and echoes[0].ack == sent[9].end, "the clock echo moves snd_una")
+            later = [p for p in wire.from_a() if p.time > echoes[0].time and p.len]
+            equal(later[0].seq, sent[10].seq, "what follows it")
+            true(later[0].len > 1, f"is the lost packet, not a clock: {later[0]!r}")
+            wire.rule = None
+            wire.run(50e-3)
+            equal(len(server.recv(1 << 20)), 13 * 1428, "all arrives")
 
 
 @case("an RTO arms the sender again: its retransmission is important")

@@ -4,6 +4,8 @@
 
 	a (client, sends) ---- wire (this program) ---- b (server)
 """
+import socket
+
 from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, FIN, IMPORTANT, RST,
                        SYN)
@@ -90,6 +92,24 @@ def short_data_no_tso():
                     sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
                     equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT],
                           f"four packets and {extra} bytes, TCP_NODELAY {nodelay}")
+
+
+@case("a burst that ends in the middle of a write: a clock stands in")
+def middle_of_write():
+    for version in (4, 6):
+        with Wire(version=version, tso=False) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            wire.rule = lambda p: not p.from_a      # no ACK arms anything
+            client.send(b"w" * (3 * MSS4 + 10), socket.MSG_MORE)
+            wire.run(500e-6)
+            sent = kinds(data(wire.from_a()))
+            true(DATA in sent and IMPORTANT not in sent, f"only data: {sent}")
+            equal(sent[-1], CLOCK, "behind it")
+            wire.rule = None
+            client.send(b"w")
+            wire.run(50e-3)
+            equal(len(server.recv(1 << 20)), 3 * MSS4 + 11, "all arrives")
 
 
 @case("after idling, the last packet of the new burst is important")
