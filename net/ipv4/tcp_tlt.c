@@ -345,9 +345,10 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	/* A clock echo was heard before TCP took what it acknowledges, and with
-	 * that a new round trip for RACK.
+	 * that a new round trip for RACK.  Not if the next important packet
+	 * has left since: of that one nothing is known.
 	 */
-	if (tlt->counting)
+	if (tlt->counting && tlt->state == GREENLANE_ARMED_NEXT)
 		tlt_mark_lost_by_echo(sk, tlt);
 	if (tlt->state == GREENLANE_WAITING && !tlt->clock) {
 		if (tlt->echoed && tlt_is_delivered(sk, tlt))
