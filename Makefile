@@ -4,31 +4,119 @@
 # KDIR= and ARCH= choose the kernel that `make` builds for.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
+# The kernel that DKMS builds for.
+KVER ?= $(shell uname -r)
 
-.PHONY: modules tc demo check check-debug bench clean help
+# Where things go; DESTDIR is put before all of it.
+PREFIX ?= /usr/local
+INSTALL_MOD_PATH ?= $(DESTDIR)
+# The stock tc has the directory of its plugins compiled in.
+TCDIR ?= $(shell grep -aoE '/usr/lib[a-zA-Z0-9_/.-]*/tc\b' "$$(command -v tc)" | head -n 1)
+
+export DESTDIR
+export PATH := $(PATH):/usr/sbin:/sbin
+
+# $(call tools,DO): DO(mode, directory, files) for all that is not a module
+define tools
+	$(call $(1),755,$(PREFIX)/sbin,$(wildcard scripts/greenlane scripts/greenlane-cgroup))
+	$(call $(1),644,$(TCDIR),tools/tc/q_color.so)
+	$(call $(1),644,$(PREFIX)/share/man/man8,$(wildcard tools/*/*.8))
+	$(call $(1),644,$(PREFIX)/include/linux,$(wildcard include/uapi/linux/*.h))
+	$(call $(1),644,$(DOCDIR),README.md $(wildcard Documentation/*))
+	$(call $(1),644,$(DOCDIR)/examples,packaging/90-greenlane.conf)
+endef
+DOCDIR ?= $(PREFIX)/share/doc/greenlane
+put = $(if $(3),install -d $(DESTDIR)$(2) && install -m $(1) $(3) $(DESTDIR)$(2))
+drop = rm -f $(addprefix $(DESTDIR)$(2)/,$(notdir $(3)))
+
+# $(call require,WHAT,KDIR): go on, or stop with one line and change nothing
+require = $(eval said := $(shell scripts/install-check $(1) $(2) 2>&1))$(if \
+	$(filter-out 0,$(.SHELLSTATUS)),$(error $(said)),$(if $(said),$(warning $(said))))
+
+# Without what only tests load.
+kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) GL_VERSION=$(shell scripts/version) GL_TESTS=n
+
+# modules_install signs with the kernel's key, which a distribution keeps to itself.
+sign = $(if $(shell cd $(KDIR) && \
+	ls -d $$(sed -n 's/^CONFIG_MODULE_SIG_KEY="\(.*\)"$$/\1/p' .config) 2>/dev/null),,CONFIG_MODULE_SIG_ALL=)
+
+# The kernels that `make install` has installed modules for, all of them.
+installed = $(wildcard $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane)
+depmod = depmod $(addprefix -b ,$(INSTALL_MOD_PATH))
+
+.PHONY: modules tc install install-modules install-tools uninstall dkms-install dkms-remove deb \
+	demo check check-all check-debug check-smp-debug bench clean help
 
 modules:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	$(call require,build,$(KDIR))
+	+@$(kbuild) modules || { scripts/install-check failed $(KDIR); exit 2; }
 
 tc:
 	$(MAKE) -C tools/tc
+
+install:
+	$(call require,install,$(KDIR))
+	$(MAKE) modules tc
+	$(MAKE) install-modules install-tools
+
+install-modules:
+	+$(kbuild) INSTALL_MOD_PATH=$(INSTALL_MOD_PATH) INSTALL_MOD_DIR=updates/greenlane $(sign) \
+		modules_install
+	for dir in $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane; do \
+		$(depmod) "$$(basename "$${dir%/updates/*}")" || exit; \
+	done
+
+install-tools:
+	$(call tools,put)
+
+uninstall:
+	for dir in $(installed); do \
+		rm -r "$$dir" && rmdir --ignore-fail-on-non-empty "$${dir%/*}" && \
+		$(depmod) "$$(basename "$${dir%/updates/*}")" || exit; \
+	done
+	$(call tools,drop)
+	for dir in $(DOCDIR)/examples $(DOCDIR) $(PREFIX)/share/man/man8 $(PREFIX)/include/linux; do \
+		[ ! -d "$(DESTDIR)$$dir" ] || \
+			rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$dir" || exit; \
+	done
+
+dkms-install:
+	$(call require,dkms,/lib/modules/$(KVER)/build)
+	scripts/install-dkms install $(KVER)
+
+dkms-remove:
+	scripts/install-dkms remove
+
+deb: tc
+	scripts/install-deb out
 
 demo:
 	scripts/$@
 
 # Programs in Python, which is one of the things that the setup brings.
-check check-debug bench:
+check check-debug check-smp-debug bench:
 	scripts/setup --check
-	scripts/$@
+	scripts/$@ $(addprefix --kernel ,$(KERNEL))
+
+check-all:
+	scripts/setup --check
+	scripts/check --all
 
 clean:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
 	$(MAKE) -C tools/tc clean
 
 help:
-	@echo 'make              the modules, for the kernel in KDIR= (and ARCH=)'
-	@echo 'make tc           tools/tc/q_color.so, the plugin for the stock tc'
-	@echo 'make demo         the incast, TLT against its base, in virtual time'
-	@echo 'make check        every test on every kernel; ends with "N passed, N failed"'
-	@echo 'make check-debug  only those on the KASAN + lockdep + kmemleak kernel'
-	@echo 'make bench        speed and memory, as ratios'
+	@echo 'make               the modules, for the kernel in KDIR= (and ARCH=)'
+	@echo 'make tc            tools/tc/q_color.so, the plugin for the stock tc'
+	@echo 'make install       both, and the tools: for this host (PREFIX=, DESTDIR=)'
+	@echo 'make uninstall     what that has installed, for every kernel'
+	@echo 'make dkms-install  the modules, built again for each new kernel (KVER=)'
+	@echo 'make dkms-remove   what that has installed'
+	@echo 'make deb           packages of both, greenlane-dkms and greenlane-tools, in out/'
+	@echo
+	@echo 'make demo          the incast, TLT against its base, in virtual time'
+	@echo 'make check         every test; ends with "N passed, N failed" (KERNEL=6.12)'
+	@echo 'make check-all     every test on every kernel'
+	@echo 'make check-debug   only those on the KASAN + lockdep + kmemleak kernel'
+	@echo 'make bench         speed and memory, as ratios'

@@ -20,12 +20,12 @@ run_logged() {
 }
 
 # What the modules are built from, relative to the tree.
-GL_SOURCES=(Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/bench)
+GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/bench)
 
 # sources_in DIR: its source files that belong to the tree
 sources_in() {
 	(cd "$1" && find "${GL_SOURCES[@]}" -type f \
-		\( -name '*.[chS]' -o -name 'Kbuild' -o -name 'Makefile' \) \
+		\( -name '*.[chS]' -o -name 'Kbuild' -o -name 'Makefile' -o -name VERSION \) \
 		! -name '*.mod.c' ! -name '.*' -printf '%p\n' 2>/dev/null | sort)
 }
 

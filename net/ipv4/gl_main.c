@@ -188,3 +188,4 @@ module_exit(gl_exit);
 
 MODULE_DESCRIPTION("greenlane: decide which packet may be lost");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);

@@ -565,3 +565,4 @@ MODULE_ALIAS("tcp_tlt_cubic");
 MODULE_ALIAS("tcp_tlt_dctcp");
 MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic and dctcp");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);

@@ -733,4 +733,5 @@ module_init(color_module_init)
 module_exit(color_module_exit)
 
 MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
 MODULE_DESCRIPTION("Colour-aware switch port: thresholds, shared buffer, ECN, line rate");

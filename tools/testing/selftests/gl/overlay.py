@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The host's root with a tmpfs over it: a place to install things in.
+
+	host's root, read only --+
+	                         +--> overlay: what commands see as /
+	tmpfs, thrown away ------+
+
+It says exactly what a command has changed.  Mounts and the network are in
+namespaces of this process's own, which end with it.
+"""
+import hashlib
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+# What dpkg, apt and their triggers note down for themselves, and DKMS's own key.
+RECORDS = ("/var/lib/dpkg/", "/var/log/", "/var/cache/", "/var/lib/dkms/mok.", "/tmp/")
+
+
+def isolate():
+    """Start this program again, in namespaces of its own."""
+    if os.environ.get("GL_ISOLATED") != str(os.getppid()):
+        os.environ["GL_ISOLATED"] = str(os.getpid())
+        # unshare forks: its child is told apart by its parent.
+        os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private",
+                              "--fork", sys.executable, *sys.argv])
+
+
+def fingerprint(path):
+    """What a file is: kind, mode, contents; None if there is no such file."""
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        return "link", os.readlink(path)
+    if stat.S_ISREG(status.st_mode):
+        return "file", oct(status.st_mode), hashlib.sha256(path.read_bytes()).hexdigest()
+    return "other", oct(status.st_mode)
+
+
+class Overlay:
+    """A root to run commands in; use it with `with`."""
+
+    def __init__(self, release):
+        """release: what uname -r says there."""
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="greenlane-"))
+        self.root = self.base / "root"
+        self.upper = self.base / "upper"
+        self._mount("-t", "tmpfs", "tmpfs", self.base)
+        for name in ("root", "upper", "work"):
+            (self.base / name).mkdir()
+        self._mount("-t", "overlay", "overlay", "-o",
+                    f"lowerdir=/,upperdir={self.upper},workdir={self.base / 'work'}", self.root)
+        self._mount("-t", "proc", "proc", self.root / "proc")
+        self._mount("--rbind", "/dev", self.root / "dev")
+        uname = self.root / "usr/bin/uname"
+        shutil.copy2(uname, f"{uname}.real")
+        uname.unlink()
+        self.write("/usr/bin/uname", "#!/bin/sh\n"
+                   f'[ "$*" = -r ] && echo "{release}" || exec uname.real "$@"\n')
+        uname.chmod(0o755)
+
+    @staticmethod
+    def _mount(*args):
+        subprocess.run(["mount", *args], check=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "--recursive", "--lazy", self.base], check=True)
+        self.base.rmdir()
+
+    def path(self, name):
+        """Where a file of the overlay is for this process."""
+        return self.root / name.lstrip("/")
+
+    def write(self, name, text):
+        """Write a file, and make its directory."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def run(self, *command, cwd="/", env=None):
+        """Run a command; returns the finished process with its output."""
+        return subprocess.run(
+            ["chroot", self.root, "env", "-C", cwd, *command], check=False, text=True,
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=300,
+            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                 "HOME": "/root", "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive",
+                 **(env or {})})
+
+    def changes(self):
+        """{path: what is there now} for all that is not as on the host."""
+        found = {}
+        for directory, names, files in os.walk(self.upper):
+            here = "/" + os.path.relpath(directory, self.upper) + "/"
+            here = here.replace("/./", "/")
+            merged, lower = self.path(here), pathlib.Path(here)
+            present = set(os.listdir(merged))
+            before = set(os.listdir(lower)) if lower.is_dir() else set()
+            for name in present.union(before).intersection([*names, *files, *(before - present)]):
+                path = here + name
+                if path.startswith(RECORDS):
+                    continue
+                now = fingerprint(merged / name)
+                if now != fingerprint(lower / name):
+                    found[path] = now
+        return found

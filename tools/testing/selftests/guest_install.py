@@ -1,0 +1,335 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Installing and leaving: make install, DKMS and the packages, and what refuses.
+
+	this script (host) --> an overlay over the host's root --> one command
+
+Modules are built for the distribution's headers and for doctored copies of
+them, which claim to be another kernel.  None is ever loaded.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from gl import overlay, tap
+from gl.tap import case, equal, true
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+MODULES = {"greenlane.ko", "tcp_tlt.ko", "sch_color.ko"}
+OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
+
+
+def version_of(path):
+    """What sorts the headers by their kernel's version."""
+    return [int(n) for n in re.findall(r"\d+", path.name)]
+
+
+HEADERS = max(pathlib.Path("/usr/src").glob("linux-headers-*-amd64"), key=version_of)
+RELEASE = HEADERS.name.removeprefix("linux-headers-")
+
+
+class Host(overlay.Overlay):
+    """A machine with a tree of ours in /tree, which runs the kernel RELEASE."""
+
+    def __init__(self, release=RELEASE):
+        super().__init__(release)
+        self.release = release
+        self.add_tree("/tree")
+        if release != RELEASE:
+            shutil.rmtree(self.path(f"/lib/modules/{RELEASE}"))
+            self.path(f"/lib/modules/{release}").mkdir()
+        if release in (OLD, NEWER):
+            self.add_headers(release)
+        for name in ("order", "builtin", "builtin.modinfo"):
+            self.write(f"/lib/modules/{release}/modules.{name}", "")
+        self.run("depmod", release)
+        self.before = self.changes()
+
+    def add_tree(self, name, version=None):
+        """Copy the tree; with a version, one that builds fast and does nothing."""
+        tree = self.path(name)
+        shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(
+            ".git", "out", "__pycache__", "*.o", "*.ko", "*.mod", "*.mod.c", "*.cmd", "*.so",
+            "Module.symvers", "modules.order"))
+        if version:
+            self.write(f"{name}/VERSION", f"GL_VERSION ?= {version}\n")
+            for source in tree.glob("net/*/*.c"):
+                source.write_text("typedef int nothing;\n")
+            for module in ("net/ipv4/gl_main.c", "net/ipv4/tcp_tlt.c", "net/sched/sch_color.c"):
+                self.write(f"{name}/{module}", "#include <linux/module.h>\n"
+                           'MODULE_LICENSE("GPL");\nMODULE_VERSION(GL_VERSION);\n')
+
+    def add_headers(self, release):
+        """The distribution's headers as those of another kernel."""
+        new = self.path(f"/usr/src/linux-headers-{release}")
+        shutil.copytree(HEADERS, new, symlinks=True)
+        for name in (".kernelvariables", "include/generated/utsrelease.h"):
+            text = (new / name).read_text()
+            true(RELEASE in text, f"{name} names the kernel")
+            (new / name).write_text(text.replace(RELEASE, release))
+        self.path(f"/lib/modules/{release}/build").symlink_to(f"/usr/src/{new.name}")
+
+    def make(self, *args, tree="/tree"):
+        """Run make in a tree."""
+        return self.run("make", "-s", f"-j{2}", *args, cwd=tree)
+
+    def modules(self):
+        """{name: path} of our modules below /lib/modules, and of any other's."""
+        return {path.name: path for path in self.path("/lib/modules").rglob("*.ko*")
+                if "updates" in path.parts}
+
+    def modinfo(self, field):
+        """The values that our modules have there, as depmod has left them to modprobe."""
+        done = self.run("modinfo", "-k", self.release, "-F", field,
+                        "greenlane", "tcp_tlt", "sch_color")
+        equal((done.returncode, done.stderr), (0, ""), "modinfo")
+        return set(done.stdout.splitlines())
+
+    def installed(self, version="0.1.0"):
+        """Fail unless exactly our three modules are there, of this version."""
+        equal(set(self.modules()), MODULES, "modules")
+        equal(self.modinfo("version"), {version}, "version:")
+        equal({line.split()[0] for line in self.modinfo("vermagic")}, {self.release}, "vermagic")
+
+    def as_before(self, what):
+        """Fail unless all is as it was."""
+        now = self.changes()
+        equal({path for path in {*now, *self.before} if not path.startswith("/tree/")
+               and now.get(path) != self.before.get(path)}, set(), f"changed by {what}")
+
+    def refuses(self, pattern, *command):
+        """Fail unless a command says one such line, is in error and changes nothing."""
+        done = self.run(*command, cwd="/tree")
+        equal((done.returncode, len(done.stderr.splitlines())), (2, 1),
+              f"{command}: status and lines of {done.stderr!r}")
+        true(re.search(pattern, done.stderr), f"{command}: {done.stderr!r} has {pattern}")
+        now = self.changes()
+        equal(now, self.before, f"changed by {command}")
+
+
+def ok(done, what):
+    """Fail unless a command has succeeded; returns what it said on stderr."""
+    equal(done.returncode, 0, f"{what}: {done.stderr[-800:]}")
+    return done.stderr
+
+
+@case("without headers: one line that says what to install, and nothing changes")
+def no_headers():
+    with Host("6.1.0-1-none") as host:
+        for target in ("modules", "install", "dkms-install"):
+            host.refuses("no headers of kernel 6.1.0-1-none: "
+                         "apt-get install linux-headers-6.1.0-1-none", "make", target)
+        host.refuses("no kernel headers in /nowhere", "make", "KDIR=/nowhere")
+
+
+@case("a kernel older than 6.1 is refused in one line")
+def too_old():
+    with Host(OLD) as host:
+        for target in ("modules", "install", "dkms-install"):
+            host.refuses(f"kernel {OLD} is not supported: the oldest that is, is 6.1",
+                         "make", target)
+
+
+@case("without dkms: one line")
+def no_dkms():
+    with Host() as host:
+        host.path("/usr/sbin/dkms").unlink()
+        host.before = host.changes()
+        host.refuses("no dkms: apt-get install dkms", "make", "dkms-install")
+
+
+@case("DKMS and make agree on the kernels that are supported")
+def same_bounds():
+    with Host() as host:
+        for release, supported in (("4.19.0", False), ("5.19.17", False), ("6.0.12", False),
+                                   ("6.1.0-9-amd64", True), ("6.6.1", True), ("6.12.3", True),
+                                   ("6.19.0", True), ("7.0.0-rc1", True), ("7.3.4", True),
+                                   ("7.10.1", True), ("10.0.1", True)):
+            host.write("/kdir/Makefile", "")
+            host.write("/kdir/include/generated/utsrelease.h",
+                       f'#define UTS_RELEASE "{release}"\n')
+            done = host.run("scripts/install-check", "build", "/kdir", cwd="/tree")
+            equal(done.returncode, 0 if supported else 2, f"install-check, {release}")
+            equal("newer than 7.3" in done.stderr, release in ("7.10.1", "10.0.1"),
+                  f"{release} is newer")
+            done = host.run("bash", "-c", '. packaging/dkms.conf; [[ $1 =~ $BUILD_EXCLUSIVE_KERNEL ]]',
+                            "bash", release, cwd="/tree")
+            equal(done.returncode, 0 if supported else 1, f"dkms.conf, {release}")
+
+
+@case("the version: VERSION alone, or with git the commit; the same everywhere")
+def version():
+    with Host() as host:
+        def said():
+            return ok_out(host.run("scripts/version", cwd="/tree"))
+
+        def ok_out(done):
+            ok(done, done.args)
+            return done.stdout.strip()
+
+        def git(*args):
+            return ok_out(host.run("git", "-c", "user.name=t", "-c", "user.email=t@t.example",
+                                   *args, cwd="/tree"))
+        equal(said(), "0.1.0", "without git")
+        # A checkout that the tree only lies in is another's.
+        ok(host.run("git", "init", "-q", "/"), "git init")
+        equal(said(), "0.1.0", "in a directory of another checkout")
+        git("init", "-q")
+        git("add", "VERSION", "Kbuild", "scripts")
+        git("commit", "-q", "-m", "x")
+        commit = git("rev-parse", "--short=12", "HEAD")
+        equal(said(), f"0.1.0+1.g{commit}", "a commit")
+        git("tag", "v0.1.0")
+        equal(said(), "0.1.0", "the tag")
+        git("commit", "-q", "--allow-empty", "-m", "y")
+        commit = git("rev-parse", "--short=12", "HEAD")
+        host.write("/tree/Kbuild", "# changed\n")
+        equal(said(), f"0.1.0+2.g{commit}.dirty", "a change on the second commit")
+        done = host.run("scripts/install-dkms", "stage", "/staged", cwd="/tree")
+        ok(done, "stage")
+        conf = host.path("/staged/dkms.conf").read_text()
+        true(f'PACKAGE_VERSION="{said()}"\n' in conf, "dkms.conf has it")
+        true(f"GL_VERSION ?= {said()}\n" in host.path("/staged/VERSION").read_text(),
+             "and so has what modinfo gets")
+
+
+@case("make install, and make uninstall leaves nothing")
+def install():
+    with Host() as host:
+        said = ok(host.make("install"), "make install")
+        true(not re.search("error|jobserver|bad", said, re.I), said)
+        host.installed()
+        for name in ("/usr/local/share/man/man8/tc-color.8", "/usr/local/include/linux/greenlane.h",
+                     "/usr/local/share/doc/greenlane/README.md",
+                     "/usr/local/share/doc/greenlane/examples/90-greenlane.conf"):
+            true(host.path(name).is_file(), f"{name} is there")
+        done = host.run("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "nonsense")
+        true("color" in done.stderr and "Unknown qdisc" not in done.stderr,
+             f"tc finds its plugin: {done.stderr}")
+        present = host.before
+        host.before = host.changes()
+        host.refuses("greenlane is installed by make install: make uninstall",
+                     "make", "dkms-install")
+        host.before = present
+        equal(ok(host.make("uninstall"), "make uninstall"), "", "stderr")
+        host.as_before("make install, make uninstall")
+
+
+@case("make install DESTDIR=: only there")
+def destdir():
+    with Host() as host:
+        ok(host.make("install", "DESTDIR=/dest", "PREFIX=/usr"), "make install")
+        equal({path for path in set(host.changes()) - set(host.before)
+               if not path.startswith(("/tree/", "/dest"))}, set(), "outside")
+        for name in (f"lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko",
+                     "usr/share/man/man8/tc-color.8"):
+            true(host.path(f"/dest/{name}").is_file(), name)
+        equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_color.so"))), 1, "plugins")
+
+
+@case("DKMS, on a kernel newer than tested: a warning, an upgrade, and nothing left")
+def dkms():
+    with Host(NEWER) as host:
+        host.add_tree("/earlier", "0.0.9")
+        host.before = host.changes()
+        ok(host.make("dkms-install", tree="/earlier"), "dkms-install of 0.0.9")
+        host.installed("0.0.9")
+        said = ok(host.make("dkms-install"), "dkms-install")
+        equal(said.count(f"warning: kernel {NEWER} is newer than 7.3, the newest tested"), 1, said)
+        host.installed()
+        status = host.run("dkms", "status").stdout.splitlines()
+        equal([line.split(",")[0] for line in status], ["greenlane/0.1.0"], "dkms status")
+        equal([p.name for p in host.path("/usr/src").glob("greenlane-*")], ["greenlane-0.1.0"],
+              "sources")
+        present = host.before
+        host.before = host.changes()
+        host.refuses("greenlane is installed by DKMS", "make", "install")
+        host.before = present
+        equal(ok(host.make("dkms-remove"), "dkms-remove"), "", "stderr")
+        host.as_before("dkms-install, dkms-remove")
+
+
+@case("a newer kernel that it does not build for: one line, and what was there stays")
+def broken():
+    with Host(NEWER) as host:
+        host.add_tree("/earlier", "0.0.9")
+        ok(host.make("dkms-install", tree="/earlier"), "dkms-install of 0.0.9")
+        host.write("/tree/include/net/gl_compat.h", "#error this kernel is too new\n")
+        clear = f"greenlane 0.1.0 does not build for kernel {NEWER}, " \
+                "which is newer than 7.3, the newest tested"
+        for target in ("modules", "dkms-install"):
+            done = host.make(target)
+            equal((done.returncode, done.stderr.count(clear)), (2, 1), f"{target}: {done.stderr}")
+        host.installed("0.0.9")
+        # DKMS itself, as a kernel's package starts it
+        ok(host.run("scripts/install-dkms", "stage", "/usr/src/greenlane-0.1.0", cwd="/tree"),
+           "stage")
+        done = host.run("dkms", "build", "greenlane/0.1.0", "-k", NEWER)
+        true(done.returncode and done.stderr.count(clear) == 1, f"dkms build: {done.stderr}")
+        ok(host.make("dkms-remove"), "dkms-remove")
+        equal(host.modules(), {}, "modules")
+
+
+@case("the packages: the same bytes each time, an upgrade, and nothing left")
+def packages():
+    with Host() as host:
+        arch = host.run("dpkg", "--print-architecture").stdout.strip()
+        env = {"SOURCE_DATE_EPOCH": "1700000000"}
+        built = []
+        for _ in range(2):
+            ok(host.run("make", "deb", cwd="/tree", env=env), "make deb")
+            debs = sorted(host.path("/tree/out").glob("*.deb"))
+            built.append([overlay.fingerprint(deb) for deb in debs])
+            for deb in debs:
+                deb.touch()
+        equal([deb.name for deb in debs],
+              ["greenlane-dkms_0.1.0_all.deb", f"greenlane-tools_0.1.0_{arch}.deb"], "packages")
+        equal(built[0], built[1], "both times")
+        host.add_tree("/earlier", "0.0.9")
+        ok(host.make("deb", tree="/earlier"), "make deb of 0.0.9")
+        host.before = host.changes()
+
+        for tree, number in (("/earlier", "0.0.9"), ("/tree", "0.1.0")):
+            done = host.run("sh", "-c", f"dpkg -i --force-depends {tree}/out/*.deb")
+            ok(done, f"dpkg -i of {number}: {done.stdout[-500:]}")
+            host.installed(number)
+            equal({path.parent.name for path in host.modules().values()}, {"dkms"}, "directory")
+            equal([p.name for p in host.path("/usr/src").glob("greenlane-*")],
+                  [f"greenlane-{number}"], "sources")
+        equal(ok(host.run("dpkg", "--verify", "greenlane-dkms", "greenlane-tools"), "verify"), "",
+              "dpkg --verify")
+        true(not list(host.path("/usr/src/greenlane-0.1.0").rglob("*test*")), "no tests in it")
+        done = host.run("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "nonsense")
+        true("Unknown qdisc" not in done.stderr, f"tc finds its plugin: {done.stderr}")
+        done = host.run("sh", "-c", "echo '#include <linux/greenlane.h>\nint x = GREENLANE_INFO;'"
+                        " | gcc -x c -c -o /dev/null -")
+        ok(done, "a program with our header")
+        present = host.before
+        host.before = host.changes()
+        host.refuses("greenlane is installed by its package", "make", "dkms-install")
+        host.refuses("greenlane is installed by DKMS", "make", "install")
+        host.before = present
+        ok(host.run("dpkg", "-P", "greenlane-dkms", "greenlane-tools"), "dpkg -P")
+        host.as_before("installing the packages and purging them")
+
+
+@case("the package is not unpacked over modules that make has installed")
+def package_conflict():
+    with Host() as host:
+        ok(host.make("deb"), "make deb")
+        for there, pattern in ((f"/lib/modules/{RELEASE}/updates/greenlane", "make uninstall"),
+                               ("/var/lib/dkms/greenlane", "make dkms-remove")):
+            host.path(there).mkdir(parents=True)
+            done = host.run("sh", "-c", "dpkg -i --force-depends /tree/out/greenlane-dkms*.deb")
+            true(done.returncode and pattern in done.stderr, f"dpkg -i says {pattern}: {done.stderr}")
+            host.path(there).rmdir()
+            equal(list(host.path("/usr/src").glob("greenlane-*")), [], "unpacked")
+
+
+if __name__ == "__main__":
+    if subprocess.run(["id", "-u"], capture_output=True, text=True, check=True).stdout != "0\n":
+        sys.exit("guest_install.py: only root can make an overlay")
+    overlay.isolate()
+    tap.main()

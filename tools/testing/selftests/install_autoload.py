@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Installed modules are loaded when they are asked for, and go when told.
+
+	sysctl, setsockopt --> tcp_tlt.ko --> greenlane.ko
+	tc (q_color.so)    --> sch_color.ko
+
+The guest's /lib/modules is its own: nothing is installed on the host.
+"""
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+
+from gl import tap
+from gl.tap import case, equal, true
+
+TOP = pathlib.Path(os.environ["GL_TOP"])
+KERNEL = pathlib.Path("/lib/modules", os.uname().release)
+OURS = ("sch_color", "tcp_tlt", "greenlane")
+# tc finds its plugin where it is installed.
+os.environ.pop("TC_LIB_DIR")
+# Where to look for what is left.
+PLACES = ("/lib/modules", "/usr/lib/x86_64-linux-gnu/tc", "/usr/sbin", "/usr/include/linux",
+          "/usr/share/man/man8", "/usr/share/doc/greenlane")
+
+
+def run(*command):
+    """Run a command; returns the finished process."""
+    return subprocess.run(command, text=True, capture_output=True, check=False)
+
+
+def must(*command):
+    """Run a command that has to succeed; returns its output."""
+    done = run(*command)
+    equal(done.returncode, 0, f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def loaded():
+    """Which of our modules are loaded."""
+    with open("/proc/modules", encoding="ascii") as modules:
+        return {line.split()[0] for line in modules} & set(OURS)
+
+
+def unload():
+    """Take out what is loaded."""
+    must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
+    for name in OURS:
+        if name in loaded():
+            must("rmmod", name)
+
+
+def files():
+    """All files in the places that things are installed in."""
+    return {str(path) for place in PLACES for path in pathlib.Path(place).rglob("*")}
+
+
+def install():
+    """What make install does, but for building."""
+    for ko in pathlib.Path(os.environ["GL_MODDIR"], "net").rglob("*.ko"):
+        to = KERNEL / "updates/greenlane" / ko.parent.name
+        to.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ko, to)
+    must("depmod")
+    must("make", "-s", "-C", str(TOP), "install-tools", "PREFIX=/usr")
+
+
+KERNEL.mkdir(parents=True, exist_ok=True)
+must("depmod")
+before = files()
+
+
+@case("not installed: asking for it fails")
+def absent():
+    done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
+    true("No such file" in done.stderr, done.stderr)
+    done = run("tc", "qdisc", "add", "dev", "lo", "root", "color", "limit", "1m")
+    true(done.returncode and "qdisc" in done.stderr, done.stderr)
+    equal(loaded(), set(), "loaded")
+
+
+@case("sysctl -w net.ipv4.tcp_congestion_control=tlt_* loads tcp_tlt and greenlane")
+def by_sysctl():
+    install()
+    for name in ("tlt_reno", "tlt_cubic", "tlt_dctcp"):
+        must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
+        equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")
+        equal(loaded(), {"tcp_tlt", "greenlane"}, f"loaded by {name}")
+        unload()
+
+
+@case("and so does setsockopt(TCP_CONGESTION)")
+def by_setsockopt():
+    with socket.socket() as s:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"tlt_cubic")
+        equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded")
+        done = run("rmmod", "tcp_tlt")
+        true(done.returncode and "in use" in done.stderr, f"rmmod with a socket: {done.stderr}")
+        done = run("rmmod", "greenlane")
+        true(done.returncode and "in use" in done.stderr, f"rmmod below: {done.stderr}")
+    unload()
+    equal(loaded(), set(), "loaded")
+
+
+@case("tc qdisc add ... color loads sch_color, and finds its plugin")
+def by_tc():
+    must("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "1gbit", "limit", "1m",
+         "red", "100k")
+    equal(loaded(), {"sch_color"}, "loaded")
+    shown = must("tc", "-s", "qdisc", "show", "dev", "lo")
+    true("rate 1Gbit" in shown and "red 100" in shown, f"tc shows the options: {shown}")
+    done = run("rmmod", "sch_color")
+    true(done.returncode and "in use" in done.stderr, f"rmmod with a qdisc: {done.stderr}")
+    must("tc", "qdisc", "del", "dev", "lo", "root")
+    unload()
+
+
+@case("the example of sysctl.d, as systemd-sysctl and sysctl apply it at boot")
+def at_boot():
+    must("sysctl", "-q", "-p", str(TOP / "packaging/90-greenlane.conf"))
+    equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn").split(),
+          ["tlt_dctcp", "1"], "sysctls")
+    equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded")
+    done = run("rmmod", "tcp_tlt")
+    true(done.returncode and "in use" in done.stderr, f"rmmod of the default: {done.stderr}")
+    unload()
+
+
+@case("each module says which version it is, and modprobe knows its other names")
+def names():
+    for name in OURS:
+        equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
+    for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp"):
+        equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
+    equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
+    alias = "sch_color" if os.environ["GL_KERNEL"] in ("6.1",) else "net-sch-color"
+    equal(must("modprobe", "-R", alias).strip(), "sch_color", alias)
+
+
+@case("make uninstall leaves nothing, and nothing is found any more")
+def uninstall():
+    true(files() != before, "something is there before")
+    must("make", "-s", "-C", str(TOP), "uninstall", "PREFIX=/usr")
+    equal(files(), before, "files")
+    absent()
+
+
+if __name__ == "__main__":
+    tap.main()
