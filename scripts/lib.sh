@@ -57,3 +57,8 @@ build_modules() {
 	fi
 	grep -E -A5 'warning:|^WARNING' "$log" >&2 || true
 }
+
+# newest_headers: the build directory of the distribution's newest ones here
+newest_headers() {
+	find /usr/src -maxdepth 1 -name 'linux-headers-*-amd64' | sort -V | tail -n 1 | grep .
+}

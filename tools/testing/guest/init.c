@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guest's init: scripts/guest starts a User-Mode Linux kernel with this as
- * process 1.  It makes the host's file system a place where nothing can go
- * wrong, runs one command, reports how that went and turns the guest off.
+ * The guest's init: process 1 of a User-Mode Linux kernel, or what virtme-ng
+ * runs in a virtual machine.  It makes the host's file system a place where
+ * nothing can go wrong, runs one command, reports how that went and turns the
+ * guest off.
  *
- *	host's root, read only (hostfs) --+
- *	                                  +--> overlay: the guest's /
- *	tmpfs, thrown away ---------------+
- *	GL_OUT on the host (hostfs) -----------> the same path, writable
+ *	host's root, read only (hostfs, 9p) --+
+ *	                                      +--> overlay: the guest's /
+ *	tmpfs, thrown away -------------------+
+ *	GL_OUT on the host (hostfs, 9p) -----------> the same path, writable
  *
  * It is a C program because starting a program in a guest costs tens of
  * milliseconds, and a shell would start dozens.
  *
- * Whoever starts the guest leaves in the directory GLRUN (an environment
- * variable from the kernel's command line): "argv", "env" and "cwd", each with
- * NUL after every string.  It gets back "status", one "key value" a line.
+ * Whoever starts the guest leaves in a directory, which is the argument (or the
+ * environment variable GLRUN, from User-Mode Linux's command line): "argv", "env"
+ * and "cwd", each with NUL after every string.  It gets back "status", one "key value" a line.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,15 +35,17 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
-#define STAGE "/tmp"		/* where the new root is put together */
+#define STAGE "/mnt"		/* where the new root is put together */
 #define KMEMLEAK "/sys/kernel/debug/kmemleak"
 
 static const char *run_dir;
+static bool virtme;		/* a virtual machine, not User-Mode Linux */
 
 static void power_off(void)
 {
@@ -113,9 +119,29 @@ static char **strings_of(const char *name)
 	return list;
 }
 
-/* The overlay becomes /, the old root goes away. */
-static void enter_new_root(void)
+static void bind_mount(int dir, const char *path)
 {
+	char source[32];
+
+	snprintf(source, sizeof(source), "/proc/self/fd/%d", dir);
+	if (mount(source, path, NULL, MS_BIND, NULL))
+		complain("bind %s: %s", path, strerror(errno));
+	close(dir);
+}
+
+/* The overlay becomes /, the old root goes away; what is shared is kept. */
+static void enter_new_root(const char *out)
+{
+	int shared[2] = { -1, -1 };
+
+	if (virtme) {
+		must(unshare(CLONE_NEWNS), "unshare");
+		must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private");
+		shared[0] = open(run_dir, O_PATH | O_CLOEXEC);
+		must(shared[0], run_dir);
+		shared[1] = open(out, O_PATH | O_CLOEXEC);
+		must(shared[1], out);
+	}
 	must(mount("tmpfs", STAGE, "tmpfs", 0, "mode=755"), "tmpfs");
 	must(mkdir(STAGE "/upper", 0755), "upper");
 	must(mkdir(STAGE "/work", 0755), "work");
@@ -124,10 +150,33 @@ static void enter_new_root(void)
 		   "lowerdir=/,upperdir=" STAGE "/upper,workdir=" STAGE "/work"),
 	     "overlay");
 	must(chdir(STAGE "/root"), "chdir");
-	mkdir("mnt", 0755);
+	if (virtme) {
+		bind_mount(shared[0], run_dir + 1);
+		bind_mount(shared[1], out + 1);
+	}
 	must(syscall(SYS_pivot_root, ".", "mnt"), "pivot_root");
 	must(chdir("/"), "chdir /");
 	must(umount2("/mnt", MNT_DETACH), "umount");
+	if (!virtme &&
+	    (mount("hostfs", run_dir, "hostfs", 0, run_dir) ||
+	     mount("hostfs", out, "hostfs", 0, out)))
+		complain("hostfs: %s", strerror(errno));
+}
+
+/* The modules of a kernel that is not installed on the host. */
+static void kernel_modules(const char *from)
+{
+	struct utsname uts;
+	char path[128];
+
+	if (!from || !*from)
+		return;
+	uname(&uts);
+	snprintf(path, sizeof(path), "/lib/modules/%s", uts.release);
+	mkdir("/lib/modules", 0755);
+	mkdir(path, 0755);
+	if (mount(from, path, NULL, MS_BIND, NULL))
+		complain("bind %s: %s", path, strerror(errno));
 }
 
 static void mount_all(void)
@@ -167,6 +216,33 @@ static void write_file(const char *path, const char *text)
 	if (write(fd, text, strlen(text)) < 0)
 		complain("%s: %s", path, strerror(errno));
 	close(fd);
+}
+
+/* The port of this name; udev would have made a link, but may not be there. */
+static int virtio_port(const char *wanted)
+{
+	static const char dir[] = "/sys/class/virtio-ports";
+	char path[300], name[64];
+	struct dirent *entry;
+	int fd = -1, file;
+	DIR *ports;
+
+	ports = opendir(dir);
+	while (ports && fd < 0 && (entry = readdir(ports))) {
+		memset(name, 0, sizeof(name));
+		snprintf(path, sizeof(path), "%s/%s/name", dir, entry->d_name);
+		file = open(path, O_RDONLY | O_CLOEXEC);
+		if (file < 0 || read(file, name, sizeof(name) - 1) < 0)
+			name[0] = 0;
+		close(file);
+		name[strcspn(name, "\n")] = 0;
+		if (strcmp(name, wanted))
+			continue;
+		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	}
+	must(fd, wanted);
+	return fd;
 }
 
 /* A console that passes bytes on as they are. */
@@ -263,30 +339,31 @@ static void report(int status)
 	fclose(f);
 }
 
-int main(void)
+int main(int argc, char **argv_of_init)
 {
 	char **argv, **env, **where;
 	int out, err, i, status;
 
-	run_dir = getenv("GLRUN");
+	virtme = argc > 1;
+	run_dir = virtme ? argv_of_init[1] : getenv("GLRUN");
 	if (!run_dir)
 		run_dir = "/";
 	argv = strings_of("argv");
 	env = strings_of("env");
 	where = strings_of("cwd");
 
-	enter_new_root();
-	mount_all();
 	clearenv();
 	for (i = 0; env[i]; i++)
 		putenv(env[i]);
-	if (mount("hostfs", run_dir, "hostfs", 0, run_dir) ||
-	    mount("hostfs", getenv("GL_OUT"), "hostfs", 0, getenv("GL_OUT")))
-		complain("hostfs: %s", strerror(errno));
+	enter_new_root(getenv("GL_OUT"));
+	mount_all();
+	kernel_modules(getenv("GL_KERNEL_MODULES"));
 	loopback_up();
 	write_file("/proc/sys/kernel/hostname", "guest");
-	out = raw_console("/dev/tty1");
-	err = raw_console("/dev/tty2");
+	/* virtme-ng quietens the console. */
+	write_file("/proc/sys/kernel/printk", "8");
+	out = virtme ? virtio_port("greenlane.stdout") : raw_console("/dev/tty1");
+	err = virtme ? virtio_port("greenlane.stderr") : raw_console("/dev/tty2");
 	if (chdir(where[0]))
 		complain("%s: %s", where[0], strerror(errno));
 

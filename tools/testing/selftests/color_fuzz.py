@@ -9,23 +9,15 @@ what it refuses changes nothing.
 """
 import os
 import random
-import socket
 import struct
 
 from gl import port as p
+from gl.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from gl.tap import case, equal, main, true
 
 SEED = 20210426
 ROUNDS = 400 if os.environ.get("GL_DEBUG") else 4000
 
-RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 1, 4, 0x300
-NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
-NLMSG_ERROR, NLMSG_DONE = 2, 3
-TCA_KIND, TCA_OPTIONS = 1, 2
-NLA_F_NESTED = 0x8000
-TC_H_ROOT = 0xffffffff
-HANDLE = 1 << 16
 LAST = 17                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
@@ -39,78 +31,6 @@ GOOD = {
 }
 EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
          (1 << 32) - 1]
-
-
-def attr(kind, data, length=None):
-    """An attribute; its length may be a lie."""
-    head = struct.pack("HH", len(data) + 4 if length is None else length, kind)
-    return head + data + bytes(-len(data) % 4)
-
-
-class Rtnetlink:
-    """Just enough of it."""
-
-    def __init__(self, dev):
-        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-        self.socket.bind((0, 0))
-        self.socket.settimeout(5)
-        self.index = socket.if_nametoindex(dev)
-        self.seq = 0
-
-    def _send(self, kind, flags, attrs, handle=HANDLE, parent=TC_H_ROOT):
-        self.seq += 1
-        body = struct.pack("BxxxiIII", 0, self.index, handle, parent, 0) + attrs
-        self.socket.send(struct.pack("IHHII", len(body) + 16, kind,
-                                     flags | NLM_F_REQUEST, self.seq, 0) + body)
-
-    def request(self, kind, flags, attrs):
-        """Send; the kernel's error number, 0 for none."""
-        self._send(kind, flags | NLM_F_ACK, attrs)
-        while True:
-            data = self.socket.recv(65536)
-            _, what, _, seq, _ = struct.unpack_from("IHHII", data)
-            if what == NLMSG_ERROR and seq == self.seq:
-                return -struct.unpack_from("i", data, 16)[0]
-
-    def change(self, attrs):
-        """tc qdisc change, with these bytes as the attributes of the message."""
-        return self.request(RTM_NEWQDISC, 0, attr(TCA_KIND, b"color\0") + attrs)
-
-    def add(self, attrs):
-        """tc qdisc add."""
-        return self.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
-                            attr(TCA_KIND, b"color\0") + attrs)
-
-    def delete(self):
-        """tc qdisc del."""
-        return self.request(RTM_DELQDISC, 0, b"")
-
-    def config(self):
-        """TCA_OPTIONS of the qdisc, as bytes; None if there is none."""
-        self._send(RTM_GETQDISC, NLM_F_DUMP, b"", 0, 0)
-        found, done = None, False
-        while not done:
-            data = self.socket.recv(65536)
-            while data:
-                length, what, _, _, _ = struct.unpack_from("IHHII", data)
-                done |= what in (NLMSG_DONE, NLMSG_ERROR)
-                if what == RTM_NEWQDISC:
-                    index, = struct.unpack_from("i", data, 20)
-                    found = self._options(data[36:length]) if index == self.index else found
-                data = data[length + 3 & ~3:]
-        return found
-
-    @staticmethod
-    def _options(attrs):
-        kind = options = None
-        while attrs:
-            length, what = struct.unpack_from("HH", attrs)
-            if what & 0x3fff == TCA_KIND:
-                kind = attrs[4:length]
-            if what & 0x3fff == TCA_OPTIONS:
-                options = attrs[4:length]
-            attrs = attrs[length + 3 & ~3:]
-        return options if kind == b"color\0" else None
 
 
 def value(rng, kind):
@@ -154,7 +74,7 @@ def forged(rng):
 def change():
     rng = random.Random(SEED)
     p.port("rate 1gbit limit 1m red 100k ecn 50k 60k 0.5 pool sw size 9000000")
-    link, sender = Rtnetlink("p0"), p.Sender()
+    link, sender = Qdisc("p0"), p.Sender()
     before = link.config()
     taken = 0
     for number in range(ROUNDS):
@@ -180,7 +100,7 @@ def add():
     p.insmod()
     p.fresh_namespace()
     p.veth()
-    link, sender = Rtnetlink("p0"), p.Sender()
+    link, sender = Qdisc("p0"), p.Sender()
     taken = 0
     for number in range(ROUNDS // 4):
         error = link.add(forged(rng))
@@ -196,7 +116,7 @@ def add():
 @case("each attribute, alone: every length from 0 to 70")
 def lengths():
     p.port()
-    link = Rtnetlink("p0")
+    link = Qdisc("p0")
     for kind in range(LAST + 2):
         for length in range(71):
             before = link.config()
@@ -210,7 +130,7 @@ def lengths():
 @case("an attribute twice, unknown, or without the flag of a nest")
 def odd():
     p.port("limit 1000")
-    link = Rtnetlink("p0")
+    link = Qdisc("p0")
     one, two = attr(4, struct.pack("I", 5000)), attr(4, struct.pack("I", 6000))
     before = link.config()
     true(link.change(attr(TCA_OPTIONS, one)), "no NLA_F_NESTED: refused")

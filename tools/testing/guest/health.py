@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Whether a guest's kernel was well: what is in its log, how it ended."""
+
+import re
+
+EXIT_KERNEL = 70
+
+# What a healthy kernel never says.
+COMPLAINTS = re.compile(rb"""
+    WARNING:\ |BUG:\ |Oops[:\ ]|Kernel\ panic|general\ protection|
+    \bKASAN:|kmemleak:\ |
+    INFO:\ (?:possible|task|trying|rcu|suspicious|inconsistent)|
+    possible\ (?:circular|recursive)\ locking|suspicious\ RCU|
+    rcu:?\ .*(?:stall|self-detected)|refcount_t:|list_(?:add|del)\ corruption|
+    unregister_netdevice:\ waiting|ref_tracker:|Internal\ error|
+    scheduling\ while\ atomic|sleeping\ function\ called|
+    unable\ to\ handle|Segfault\ with\ no\ mm|greenlane-init:\ 
+""", re.VERBOSE)
+# kmemleak says these when nothing leaks.
+HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
+    Automatic\ memory\ scanning|\d+\ new\ suspected)""", re.VERBOSE)
+
+
+def read_status(run):
+    """What init reported, as a dict; empty if it never got that far."""
+    try:
+        lines = (run / "status").read_text().splitlines()
+    except OSError:
+        return {}
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def complaint_in(log):
+    """The first line of a kernel log that means trouble, or None."""
+    for line in log.read_bytes().splitlines():
+        if COMPLAINTS.search(line) and not HARMLESS.search(line):
+            return line.decode(errors="replace").strip()
+    return None
+
+
+def verdict(run, log, timed_out, timeout):
+    """Exit status and what to say about it (None when all is well)."""
+    status = read_status(run)
+    late = f"no end after {timeout:g} s of real time" if timed_out else ""
+    complaint = complaint_in(log)
+    if complaint:
+        return EXIT_KERNEL, f"the kernel complained: {complaint}" + "; and " * timed_out + late
+    if late:
+        return EXIT_KERNEL, late
+    if "exit" not in status:
+        return EXIT_KERNEL, "the guest died"
+    # Bits of the taint: 4 machine check, 5 bad page, 7 oops, 9 WARN, 14 lockup.
+    if int(status["tainted"]) & (1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14):
+        return EXIT_KERNEL, f"the kernel is tainted: {status['tainted']}"
+    return int(status["exit"]), None

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest that is a User-Mode Linux kernel: one processor, virtual time."""
+
+
+def command(kdir, init, run, out, args, streams):
+    """The command that starts the guest; its consoles are the streams."""
+    del out
+    log, stdout, stderr = streams
+    words = [
+        str(kdir / "linux"),
+        f"mem={args.mem}", "root=/dev/root", "rootfstype=hostfs", "hostfs=/",
+        f"init={init}", f"GLRUN={run}", f"uml_dir={run}", "umid=uml",
+        "con=null", f"con0=null,fd:{log.into}", f"con1=null,fd:{stdout.into}",
+        f"con2=null,fd:{stderr.into}", "console=tty0", "printk.time=1",
+        # Nothing that init or a test writes to the log is held back.
+        "printk.devkmsg=on", "panic=-1", "kunit.enable=1", "kunit.autorun=1",
+    ]
+    if not args.real_time:
+        words.append("time-travel=inf-cpu")
+    if args.kernel != "6.1" and not args.no_seccomp:
+        words.append("seccomp=auto")
+    return words

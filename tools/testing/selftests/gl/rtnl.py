@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Qdiscs by netlink, byte by byte: tc would not send what a test wants to."""
+import socket
+import struct
+
+RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 1, 4, 0x300
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+TCA_KIND, TCA_OPTIONS = 1, 2
+NLA_F_NESTED = 0x8000
+TC_H_ROOT = 0xffffffff
+HANDLE = 1 << 16
+
+
+def attr(kind, data, length=None):
+    """An attribute; its length may be a lie."""
+    head = struct.pack("HH", len(data) + 4 if length is None else length, kind)
+    return head + data + bytes(-len(data) % 4)
+
+
+class Qdisc:
+    """A device's root qdisc of one kind."""
+
+    def __init__(self, dev, kind="color"):
+        self.kind = kind.encode() + b"\0"
+        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        self.socket.bind((0, 0))
+        self.socket.settimeout(5)
+        self.index = socket.if_nametoindex(dev)
+        self.seq = 0
+
+    def _send(self, kind, flags, attrs, handle=HANDLE, parent=TC_H_ROOT):
+        self.seq += 1
+        body = struct.pack("BxxxiIII", 0, self.index, handle, parent, 0) + attrs
+        self.socket.send(struct.pack("IHHII", len(body) + 16, kind,
+                                     flags | NLM_F_REQUEST, self.seq, 0) + body)
+
+    def request(self, kind, flags, attrs):
+        """Send; the kernel's error number, 0 for none."""
+        self._send(kind, flags | NLM_F_ACK, attrs)
+        while True:
+            data = self.socket.recv(65536)
+            _, what, _, seq, _ = struct.unpack_from("IHHII", data)
+            if what == NLMSG_ERROR and seq == self.seq:
+                return -struct.unpack_from("i", data, 16)[0]
+
+    def change(self, attrs):
+        """tc qdisc change, with these bytes as the attributes of the message."""
+        return self.request(RTM_NEWQDISC, 0, attr(TCA_KIND, self.kind) + attrs)
+
+    def add(self, attrs):
+        """tc qdisc add."""
+        return self.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
+                            attr(TCA_KIND, self.kind) + attrs)
+
+    def delete(self):
+        """tc qdisc del."""
+        return self.request(RTM_DELQDISC, 0, b"")
+
+    def config(self):
+        """TCA_OPTIONS of the qdisc, as bytes; None if there is none."""
+        self._send(RTM_GETQDISC, NLM_F_DUMP, b"", 0, 0)
+        found, done = None, False
+        while not done:
+            data = self.socket.recv(65536)
+            while data:
+                length, what, _, _, _ = struct.unpack_from("IHHII", data)
+                done |= what in (NLMSG_DONE, NLMSG_ERROR)
+                if what == RTM_NEWQDISC:
+                    index, = struct.unpack_from("i", data, 20)
+                    found = self._options(data[36:length]) if index == self.index else found
+                data = data[length + 3 & ~3:]
+        return found
+
+    def _options(self, attrs):
+        kind = options = None
+        while attrs:
+            length, what = struct.unpack_from("HH", attrs)
+            if what & 0x3fff == TCA_KIND:
+                kind = attrs[4:length]
+            if what & 0x3fff == TCA_OPTIONS:
+                options = attrs[4:length]
+            attrs = attrs[length + 3 & ~3:]
+        return options if kind == self.kind else None
