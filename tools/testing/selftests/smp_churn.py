@@ -1,0 +1,277 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Everything at once, on processors that really run at once.
+
+	ns a (clients) ---- color :sw: color ---- ns b (servers)
+
+200 connections and ever new ones check each byte (gl/churn.py), while the
+modules come and go under them, namespaces with connections of their own live
+and die, tc and sysctl change what there is to change every 10 ms, and half-open
+connections pile up at listeners that close.
+"""
+import ctypes
+import errno
+import multiprocessing
+import os
+import random
+import socket
+import struct
+import subprocess
+import time
+import traceback
+
+from gl import packet
+from gl.churn import PORT, Traffic
+from gl.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from gl.tap import case, equal, main, true
+from gl.wire import Namespace
+
+SLOW = bool(os.environ["GL_VARIANT"])
+CONNECTIONS = 200
+CYCLES = 12 if SLOW else 50             # of the modules
+SPACES = 50 if SLOW else 200            # namespaces
+PERIOD = 0.01                           # of tc and sysctl
+PATIENCE = 600 if SLOW else 240         # real seconds
+TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
+ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
+MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/sched/sch_color")
+COLOR = "color rate 200mbit limit 400k red 60k ecn 40k"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def quiet(*args):
+    """Run a program; did it succeed?"""
+    return subprocess.run(args, capture_output=True, check=False).returncode == 0
+
+
+def insmod_all():
+    """Load all three, where they are not."""
+    for name in MODULES:
+        if not os.path.exists(f"/sys/module/{os.path.basename(name)}"):
+            subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{name}.ko"], check=True)
+
+
+class World:
+    """The two hosts and the switch between them."""
+
+    def __init__(self):
+        self.a, self.sw, self.b = (Namespace(n) for n in ("ca", "csw", "cb"))
+        for number, ns in ((1, self.a), (2, self.b)):
+            subprocess.run(["ip", "-n", "csw", "link", "add", f"p{number}", "type", "veth",
+                            "peer", "name", "eth0", "netns", ns.name], check=True)
+            ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
+            self.sw.sysctl("net.ipv6.conf.all.accept_dad", 0)
+            ns.ip(f"addr add 10.0.{number}.2/24 dev eth0", "link set lo up",
+                  f"addr add fd00:{number}::2/64 dev eth0 nodad", "link set eth0 up",
+                  f"route add default via 10.0.{number}.1 rto_min 20ms",
+                  f"route add default via fd00:{number}::1 rto_min 20ms")
+            self.sw.ip(f"addr add 10.0.{number}.1/24 dev p{number}",
+                       f"addr add fd00:{number}::1/64 dev p{number} nodad",
+                       f"link set p{number} up")
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+            ns.sysctl("net.ipv4.tcp_max_syn_backlog", 256)
+        self.sw.sysctl("net.ipv4.ip_forward", 1)
+        self.sw.sysctl("net.ipv6.conf.all.forwarding", 1)
+
+    def ports(self, command):
+        """tc for both ports of the switch."""
+        done = [quiet("tc", "-n", "csw", "qdisc", command, "dev", f"p{n}", "root",
+                      *(["handle", "1:", *COLOR.split()] if command != "del" else []))
+                for n in (1, 2)]
+        return all(done)
+
+    def default(self, cc):
+        """The congestion control of new sockets."""
+        for ns in (self.a, self.b):
+            ns.sysctl("net.ipv4.tcp_congestion_control", cc)
+
+    def tcp_left(self):
+        """Sockets of TCP, TIME_WAIT apart, that the hosts still have."""
+        left = 0
+        for ns in (self.a, self.b):
+            seen = subprocess.run(["ss", "-N", ns.name, "-tanH", "exclude", "time-wait"],
+                                  text=True, capture_output=True, check=True).stdout
+            left += len(seen.splitlines())
+        return left
+
+    def remove(self):
+        """All of it."""
+        for ns in (self.a, self.sw, self.b):
+            ns.remove()
+
+
+class Actor:
+    """A process in a namespace that does one thing until it is told to stop."""
+
+    def __init__(self, ns, turn, period=PERIOD):
+        self._stop = multiprocessing.Event()
+        self._turns = multiprocessing.Value("I", 0)
+        self._process = multiprocessing.Process(
+            target=self._loop, args=(ns, turn, period), daemon=True)
+        self._process.start()
+
+    def _loop(self, ns, turn, period):
+        rng = random.Random(turn.__name__)
+        with ns:
+            while not self._stop.wait(period):
+                turn(rng)
+                self._turns.value += 1
+
+    def stop(self):
+        """How often it did it; fails if it died of it."""
+        self._stop.set()
+        self._process.join(60)
+        equal(self._process.exitcode, 0, "exit status of an actor")
+        return self._turns.value
+
+
+def write(path, text):
+    """A sysctl, if it is there: its module comes and goes."""
+    try:
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text)
+    except OSError as why:
+        if why.errno not in (errno.ENOENT, errno.EINVAL):
+            raise
+
+
+def turn_sysctl(rng):
+    """Another codepoint, or a forbidden one, for a moment; then its own again."""
+    name = rng.choice(("data", "important", "echo", "clock", "clock_echo", "control"))
+    path = f"/proc/sys/net/ipv4/greenlane_dscp_{name}"
+    try:
+        with open(path, encoding="ascii") as f:
+            before = f.read()
+    except OSError:
+        return
+    write(path, str(rng.choice((1, 5, 8, 10, 33, 63, 64, -1))))
+    write("/proc/sys/net/ipv4/greenlane_protect", str(rng.randrange(2)))
+    write(path, before)
+
+
+def turn_tc(rng):
+    """Another threshold, rate, map or pool, on one of the ports."""
+    changes = ((2, struct.pack("Q", rng.choice((12_500_000, 25_000_000, 50_000_000)))),
+               (4, struct.pack("I", rng.choice((100_000, 400_000)))),
+               (5, struct.pack("I", rng.choice((20_000, 60_000)))),
+               (8, struct.pack("I", rng.randrange(2))),
+               (14, rng.choice((b"one\0", b"two\0"))))
+    options = attr(TCA_OPTIONS | NLA_F_NESTED, attr(*rng.choice(changes)))
+    Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
+
+
+def turn_half_open(rng):
+    """Half of a handshake, from hosts that are not there."""
+    version = rng.choice((4, 6))
+    source = (f"10.0.1.{rng.randrange(10, 250)}" if version == 4
+              else f"fd00:1::{rng.randrange(16, 4096):x}")
+    target = ADDRESSES[version == 6][1]
+    syn = packet.make(version, source, target, rng.randrange(1024, 65535), PORT,
+                      rng.randrange(1 << 32), 0, packet.SYN, dscp=rng.choice((0, 10)),
+                      options=bytes((2, 4, 5, 180, 4, 2, 1, 1)))
+    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+        raw.sendto(bytes(syn.raw), (target, 0))
+
+
+def short_life(number):
+    """A namespace that dies with connections in mid-transfer and a color on lo."""
+    pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1] == 0
+    try:
+        _libc.unshare(0x40000000)
+        quiet("ip", "link", "set", "lo", "up")
+        quiet("tc", "qdisc", "add", "dev", "lo", "root", *COLOR.split())
+        write("/proc/sys/net/ipv4/tcp_congestion_control", TRANSPORTS[number % 3])
+        listener = socket.create_server(("127.0.0.1", 0))
+        ends = []
+        for _ in range(3):
+            client = socket.create_connection(listener.getsockname())
+            server, _ = listener.accept()
+            for end in (client, server):
+                end.setblocking(False)
+                end.send(bytes(200_000))
+            ends += [client, server]
+        if number % 2:
+            ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def namespaces_alive():
+    """How many network namespaces the kernel has memory for."""
+    with open("/proc/slabinfo", encoding="ascii") as slabs:
+        for line in slabs:
+            if line.startswith("net_namespace "):
+                return int(line.split()[1])
+    return 0
+
+
+def take_out(world, traffic):
+    """All three modules, under live traffic; how many attempts it took."""
+    traffic.tell("cubic")
+    world.default("cubic")
+    true(world.ports("del"), "tc qdisc del")
+    attempts = 0
+    for name in ("tcp_tlt", "greenlane", "sch_color"):
+        limit = time.monotonic() + PATIENCE / 4
+        while not quiet("rmmod", name):
+            attempts += 1
+            true(time.monotonic() < limit, f"rmmod {name}: still used")
+            time.sleep(0.02)
+    return attempts
+
+
+def bring_back(world, traffic, transport):
+    """All three modules, and what uses them."""
+    insmod_all()
+    true(world.ports("add"), "tc qdisc add")
+    world.default(transport)
+    traffic.tell(transport)
+
+
+@case(f"{CONNECTIONS} connections, {CYCLES} loads and unloads, {SPACES} namespaces,"
+      " tc and sysctl all the time")
+def churn():
+    insmod_all()
+    before = namespaces_alive()
+    world = World()
+    traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
+    actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
+              Actor(world.sw, turn_tc), Actor(world.a, turn_half_open)]
+    refused = spaces = 0
+    began = time.monotonic()
+    for cycle in range(CYCLES):
+        bring_back(world, traffic, TRANSPORTS[cycle % 3])
+        while spaces * CYCLES < (cycle + 1) * SPACES:
+            true(short_life(spaces), "a namespace's life")
+            spaces += 1
+        time.sleep(0.2)
+        refused += take_out(world, traffic)
+    bring_back(world, traffic, TRANSPORTS[0])
+    turns = [actor.stop() for actor in actors]
+    server, client = traffic.end(PATIENCE)
+    print(f"# {time.monotonic() - began:.0f} s; server {server}, client {client}")
+    print(f"# rmmod refused {refused} times; sysctl, tc, half-open: {turns}", flush=True)
+    for who, count in (("server", server), ("client", client)):
+        equal(count.get("error"), None, f"{who}: error")
+        equal(count["wrong"], 0, f"{who}: wrong bytes")
+    equal(client["lost"], 0, "persistent connections lost")
+    true(client["exchanges"] > CONNECTIONS * 2, f"exchanges: {client['exchanges']}")
+    limit = time.monotonic() + PATIENCE / 2
+    while world.tcp_left() and time.monotonic() < limit:
+        time.sleep(1)
+    equal(world.tcp_left(), 0, "sockets left")
+    world.remove()
+    while namespaces_alive() > before and time.monotonic() < limit:
+        time.sleep(1)
+    true(namespaces_alive() <= before, f"network namespaces: {namespaces_alive()}, were {before}")
+    for name in ("tcp_tlt", "greenlane", "sch_color"):
+        true(quiet("rmmod", name), f"rmmod {name} when all is over")
+
+
+main()
