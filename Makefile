@@ -16,9 +16,12 @@ TCDIR ?= $(shell grep -aoE '/usr/lib[a-zA-Z0-9_/.-]*/tc\b' "$$(command -v tc)" |
 export DESTDIR
 export PATH := $(PATH):/usr/sbin:/sbin
 
-# $(call tools,DO): DO(mode, directory, files) for all that is not a module
+# $(call tools,DO): DO(mode, directory, files) for all that is not a module.  The
+# programs look for lib/greenlane beside the directory that they are in.
 define tools
 	$(call $(1),755,$(PREFIX)/sbin,$(wildcard scripts/greenlane scripts/greenlane-cgroup))
+	$(call $(1),644,$(PREFIX)/lib/greenlane/greenlane,$(wildcard tools/greenlane/*.py))
+	$(call $(1),644,$(PREFIX)/lib/greenlane/bpf,tools/bpf/cgroup_tlt.bpf.o)
 	$(call $(1),644,$(TCDIR),tools/tc/q_color.so)
 	$(call $(1),644,$(PREFIX)/share/man/man8,$(wildcard tools/*/*.8))
 	$(call $(1),644,$(PREFIX)/include/linux,$(wildcard include/uapi/linux/*.h))
@@ -26,7 +29,9 @@ define tools
 	$(call $(1),644,$(DOCDIR)/examples,packaging/90-greenlane.conf)
 endef
 DOCDIR ?= $(PREFIX)/share/doc/greenlane
-put = $(if $(3),install -d $(DESTDIR)$(2) && install -m $(1) $(3) $(DESTDIR)$(2))
+# Without a compiler for it, there is no BPF program.
+put = $(if $(wildcard $(3)),install -d $(DESTDIR)$(2) && \
+	install -m $(1) $(wildcard $(3)) $(DESTDIR)$(2))
 drop = rm -f $(addprefix $(DESTDIR)$(2)/,$(notdir $(3)))
 
 # $(call require,WHAT,KDIR): go on, or stop with one line and change nothing
@@ -44,7 +49,7 @@ sign = $(if $(shell cd $(KDIR) && \
 installed = $(wildcard $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane)
 depmod = depmod $(addprefix -b ,$(INSTALL_MOD_PATH))
 
-.PHONY: modules tc install install-modules install-tools uninstall dkms-install dkms-remove deb \
+.PHONY: modules tc bpf install install-modules install-tools uninstall dkms-install dkms-remove deb \
 	demo check check-all check-debug check-smp-debug bench clean help
 
 modules:
@@ -54,9 +59,13 @@ modules:
 tc:
 	$(MAKE) -C tools/tc
 
+bpf:
+	@$(MAKE) -C tools/bpf || \
+		echo 'warning: no program for greenlane-cgroup: apt-get install gcc-bpf libbpf-dev' >&2
+
 install:
 	$(call require,install,$(KDIR))
-	$(MAKE) modules tc
+	$(MAKE) modules tc bpf
 	$(MAKE) install-modules install-tools
 
 install-modules:
@@ -75,7 +84,8 @@ uninstall:
 		$(depmod) "$$(basename "$${dir%/updates/*}")" || exit; \
 	done
 	$(call tools,drop)
-	for dir in $(DOCDIR)/examples $(DOCDIR) $(PREFIX)/share/man/man8 $(PREFIX)/include/linux; do \
+	for dir in $(DOCDIR)/examples $(DOCDIR) $(addprefix $(PREFIX)/,share/doc share/man/man8 \
+			include/linux lib/greenlane/greenlane lib/greenlane/bpf lib/greenlane); do \
 		[ ! -d "$(DESTDIR)$$dir" ] || \
 			rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$dir" || exit; \
 	done
@@ -87,7 +97,7 @@ dkms-install:
 dkms-remove:
 	scripts/install-dkms remove
 
-deb: tc
+deb: tc bpf
 	scripts/install-deb out
 
 demo:

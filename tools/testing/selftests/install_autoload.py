@@ -88,6 +88,8 @@ def by_sysctl():
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")
         equal(loaded(), {"tcp_tlt", "greenlane"}, f"loaded by {name}")
+        version = pathlib.Path("/sys/module/tcp_tlt/version").read_text(encoding="ascii")
+        equal(version, "0.1.0\n", "its version")
         unload()
 
 
@@ -125,6 +127,11 @@ def at_boot():
     equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded")
     done = run("rmmod", "tcp_tlt")
     true(done.returncode and "in use" in done.stderr, f"rmmod of the default: {done.stderr}")
+    unload()
+    # systemd goes by its own rules.  The file is read from the tree as from /etc.
+    systemd = "/lib/systemd/systemd-sysctl"
+    must(systemd, str(TOP / "packaging/90-greenlane.conf"))
+    equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded by systemd-sysctl")
     unload()
 
 
