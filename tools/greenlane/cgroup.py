@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane-cgroup: a congestion control for one cgroup, through BPF.
+
+One program a congestion control, pinned under its name (cgroup_tlt.bpf.c), and
+attached to any number of cgroups: a cgroup that goes takes its attachment with
+it, and nothing of ours is left of it.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+
+from . import ROOT, Refused, host, netns, sockets, uapi
+
+OBJECT = ROOT / "bpf/cgroup_tlt.bpf.o"
+BPFFS = "/sys/fs/bpf"
+AVAILABLE = "net.ipv4.tcp_available_congestion_control"
+EXIT_REFUSED = 2
+
+
+def _run(*command):
+    """A program's stdout; Refused with the first thing that it says if it fails."""
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              check=False)
+    except FileNotFoundError:
+        raise Refused(f"no {command[0]}: install it (package {command[0]})") from None
+    if done.returncode:
+        said = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
+        raise Refused(f"{command[0]}: {(said or ['it failed'])[0].removeprefix('Error: ')}")
+    return done.stdout
+
+
+def _bpftool_json(*words):
+    """What it says of something, [] if nothing."""
+    return json.loads(_run("bpftool", "-j", *words).strip() or "[]")
+
+
+# --- cgroups -----------------------------------------------------------------------
+
+
+def mount_point():
+    """Where the unified hierarchy is."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        for line in f:
+            words, _, kind = line.partition(" - ")
+            if kind.split()[0] == "cgroup2":
+                return pathlib.Path(words.split()[4])
+    raise Refused("no cgroup2 is mounted (usually at /sys/fs/cgroup)")
+
+
+def _of_unit(name):
+    """The cgroup that systemd has made for a unit, or None."""
+    with contextlib.suppress(FileNotFoundError):
+        done = subprocess.run(["systemctl", "show", "--property=ControlGroup", "--value", name],
+                              capture_output=True, text=True, check=False)
+        return done.stdout.strip() or None
+    return None
+
+
+def find_cgroup(name):
+    """The directory of a cgroup: a path, a path below the mount, or a unit."""
+    mount = mount_point()
+    if name.startswith("/"):
+        choices = [pathlib.Path(name), mount / name[1:]]
+    else:
+        unit = _of_unit(name)
+        choices = [mount / unit[1:]] if unit else [
+            pathlib.Path(where) for where, _, _ in os.walk(mount)
+            if os.path.basename(where) == name]
+        if len(choices) > 1:
+            raise Refused(f"{name} is not one cgroup but {len(choices)}: name its path")
+    for path in choices:
+        if (path / "cgroup.procs").exists() and path.stat().st_dev == mount.stat().st_dev:
+            return path.resolve()
+    raise Refused(f"{name} is no cgroup, and no unit that runs")
+
+
+def _pids(cgroup):
+    """The processes in it and below it."""
+    found = set()
+    for where, _, _ in os.walk(cgroup):
+        with contextlib.suppress(OSError), open(f"{where}/cgroup.procs", encoding="ascii") as f:
+            found.update(int(line) for line in f)
+    return sorted(found)
+
+
+# --- programs ------------------------------------------------------------------------
+
+
+def _pin(cc):
+    return f"{host.PINS}/{cc}"
+
+
+def _programs():
+    """{id: congestion control} of the programs that are loaded."""
+    return {_bpftool_json("prog", "show", "pinned", _pin(cc))["id"]: cc for cc in host.pinned()}
+
+
+def attachments():
+    """[(cgroup, congestion control)] of all cgroups; ours only."""
+    ours = _programs()
+    if not ours:
+        return []
+    return [(pathlib.Path(one["cgroup"]), ours[program["id"]])
+            for one in _bpftool_json("cgroup", "tree", mount_point())
+            for program in one["programs"] if program["id"] in ours]
+
+
+def _mount_bpffs():
+    if not os.path.ismount(BPFFS):
+        _run("mount", "-t", "bpf", "bpf", BPFFS)
+    os.makedirs(host.PINS, exist_ok=True)
+
+
+def _load(cc):
+    """Load the program unless it is there, and tell it its congestion control."""
+    if not OBJECT.exists():
+        raise Refused(f"no {OBJECT}: make -C tools/bpf, or install greenlane-tools")
+    _mount_bpffs()
+    if cc not in host.pinned():
+        _run("bpftool", "prog", "load", OBJECT, _pin(cc))
+    data = _bpftool_json("prog", "show", "pinned", _pin(cc))["map_ids"][0]
+    # struct wanted
+    wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(), cc.endswith("dctcp"))
+    _run("bpftool", "map", "update", "id", data, "key", *("0",) * 4,
+         "value", *(str(byte) for byte in wanted))
+
+
+def _tidy():
+    """Unload what is attached nowhere."""
+    used = {cc for _, cc in attachments()}
+    for cc in host.pinned():
+        if cc not in used:
+            os.unlink(_pin(cc))
+    with contextlib.suppress(OSError):
+        os.rmdir(host.PINS)
+
+
+def _have_congestion_control(cc):
+    """BPF loads no module."""
+    if not cc.startswith("tlt_"):
+        raise Refused(f"{cc} is none of greenlane's congestion controls, tlt_*")
+    if cc in (netns.sysctl(AVAILABLE) or "").split():
+        return
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run(["modprobe", "-q", f"tcp_{cc}"], check=False)
+    if cc not in (netns.sysctl(AVAILABLE) or "").split():
+        raise Refused(f"no congestion control {cc}: modprobe tcp_{cc} gives none")
+
+
+# --- listeners -------------------------------------------------------------------------
+
+
+def _inodes():
+    """{inode of a TCP socket: (its namespace's default)} everywhere."""
+    found = {}
+    for ns in netns.find().values():
+        with contextlib.suppress(OSError), ns.entered():
+            default = netns.sysctl("net.ipv4.tcp_congestion_control")
+            found.update(dict.fromkeys(sockets.inodes_here(), default))
+    return found
+
+
+def _listeners(cgroup, change):
+    """Give listeners of a cgroup's processes what change(cc, default) says, if anything.
+
+    The program is asked as a socket begins to listen; these have begun before,
+    and go on after it.  Returns how many were changed.
+    """
+    inodes, count = _inodes(), 0
+    for inode, _, sock in sockets.Walk(inodes, _pids(cgroup)):
+        with contextlib.suppress(OSError):
+            if uapi.tcp_state(sock) != uapi.TCP_LISTEN:
+                continue
+            wanted = change(uapi.congestion_control(sock), inodes[inode])
+            if wanted:
+                sock.setsockopt(socket.IPPROTO_TCP, uapi.TCP_CONGESTION, wanted.encode())
+                count += 1
+    return count
+
+
+# --- commands --------------------------------------------------------------------------
+
+
+def _listening(count):
+    return f"; {count} listening socket{'' if count == 1 else 's'} changed" if count else ""
+
+
+def attach(name, cc):
+    """Connections that the cgroup makes or accepts from now on use cc."""
+    cgroup = find_cgroup(name)
+    _have_congestion_control(cc)
+    there = [one for where, one in attachments() if where == cgroup]
+    if there and there != [cc]:
+        raise Refused(f"{cgroup} has {there[0]}: detach it first")
+    try:
+        _load(cc)
+        if not there:
+            _run("bpftool", "cgroup", "attach", cgroup, "sock_ops", "pinned", _pin(cc), "multi")
+    except Refused:
+        _tidy()
+        raise
+    count = _listeners(cgroup, lambda now, _: cc if now != cc else None)
+    print(f"{cgroup}: {cc}{' already' if there else ''}{_listening(count)}")
+
+
+def detach(name):
+    """From now on they use what they would without us."""
+    try:
+        cgroup = find_cgroup(name)
+        all_of_them = attachments()
+        there = [cc for where, cc in all_of_them if where == cgroup]
+        if not there:
+            raise Refused(f"{cgroup} has nothing of ours")
+        for cc in there:
+            _run("bpftool", "cgroup", "detach", cgroup, "sock_ops", "pinned", _pin(cc))
+    finally:
+        with contextlib.suppress(Refused):
+            _tidy()
+    # What a cgroup above it asks for still holds.
+    above = {cc for where, cc in all_of_them if where in cgroup.parents}
+    count = _listeners(cgroup, lambda now, default:
+                       default if now in there and now not in above else None)
+    print(f"{cgroup}: nothing any more{_listening(count)}")
+
+
+def status():
+    """Which cgroups have what."""
+    found = attachments()
+    for cgroup, cc in found:
+        number = len(_pids(cgroup))
+        print(f"{cgroup}: {cc}, {number} process{'' if number == 1 else 'es'}")
+    for cc in host.pinned():
+        if cc not in {used for _, used in found}:
+            print(f"{cc}: loaded, but its cgroups are gone; the next attach or detach"
+                  " unloads it")
+    if not found and not host.pinned():
+        print("no cgroup has anything of ours")
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for a mistake."""
+
+    def error(self, message):
+        self.exit(EXIT_REFUSED, f"{self.prog.split()[0]}: {message}\n")
+
+
+def main(words=None):
+    """Returns the exit status."""
+    parser = _Parser(prog="greenlane-cgroup", description="TLT for one cgroup.")
+    commands = parser.add_subparsers(dest="command", required=True,
+                                     metavar="attach|detach|status")
+    one = commands.add_parser("attach", help=attach.__doc__)
+    one.add_argument("cgroup", help="a path below /sys/fs/cgroup, or a systemd unit")
+    one.add_argument("--cc", default="tlt_dctcp", help="congestion control (tlt_dctcp)")
+    commands.add_parser("detach", help=detach.__doc__).add_argument("cgroup")
+    commands.add_parser("status", help=status.__doc__)
+    args = parser.parse_args(sys.argv[1:] if words is None else words)
+    try:
+        if os.geteuid():
+            raise Refused("only root may")
+        if args.command == "attach":
+            attach(args.cgroup, args.cc)
+        elif args.command == "detach":
+            detach(args.cgroup)
+        else:
+            status()
+    except (Refused, OSError) as why:
+        print(f"greenlane-cgroup: {why}", file=sys.stderr)
+        return EXIT_REFUSED
+    return 0

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The machine: modules, and what its configuration files ask for."""
+import contextlib
+import glob
+import os
+import re
+
+MODULES = ("greenlane", "tcp_tlt", "sch_color")
+# sysctl.d(5): a file's name decides, and the first directory that has it.
+SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
+            "/lib/sysctl.d")
+_CC = re.compile(r"^\s*-?\s*net[./]ipv4[./]tcp_congestion_control\s*=\s*(\S+)")
+PINS = "/sys/fs/bpf/greenlane"
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read().strip()
+    except OSError:
+        return None
+
+
+def modules():
+    """{name: version, "" if it has none} of those that are loaded."""
+    return {name: _read(f"/sys/module/{name}/version") or "" for name in MODULES
+            if os.path.isdir(f"/sys/module/{name}")}
+
+
+def boot_id():
+    """Another one after each boot."""
+    return _read("/proc/sys/kernel/random/boot_id")
+
+
+def configured_cc(directories=SYSCTL_D, last="/etc/sysctl.conf"):
+    """(file, congestion control) that sysctl --system would leave, or None."""
+    files = {}
+    for directory in directories:
+        for path in glob.glob(f"{glob.escape(directory)}/*.conf"):
+            files.setdefault(os.path.basename(path), path)
+    found = None
+    for path in [files[name] for name in sorted(files)] + [last]:
+        for line in (_read(path) or "").splitlines():
+            match = _CC.match(line)
+            if match:
+                found = (path, match[1])
+    return found
+
+
+def pinned():
+    """Congestion controls that greenlane-cgroup has loaded its program for."""
+    with contextlib.suppress(OSError):
+        return sorted(os.listdir(PINS))
+    return []

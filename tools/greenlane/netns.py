@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Network namespaces: which there are, what they are called, going in."""
+import contextlib
+import dataclasses
+import os
+
+from . import uapi
+
+OWN = "/proc/thread-self/ns/net"
+# iproute2's and Docker's
+NAMED = ("/run/netns", "/run/docker/netns")
+
+
+@dataclasses.dataclass
+class Namespace:
+    """One of them; path leads to it as long as it lives."""
+    inode: int
+    name: str
+    path: str
+
+    @contextlib.contextmanager
+    def entered(self):
+        """Be in it; OSError if it has gone or may not be entered."""
+        own = os.open(OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(own).st_ino == self.inode:
+                yield
+                return
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                # The process may have gone, and another have got its number.
+                if os.fstat(fd).st_ino != self.inode:
+                    raise FileNotFoundError(self.path)
+                uapi.setns_net(fd)
+            finally:
+                os.close(fd)
+            try:
+                yield
+            finally:
+                uapi.setns_net(own)
+        finally:
+            os.close(own)
+
+
+def pids():
+    """All processes, the oldest numbers first."""
+    return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def comm(pid):
+    """The name of a process."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+            return f.read().strip()
+    except OSError:
+        return "?"
+
+
+def find():
+    """{inode: Namespace} of all that processes are in or that have a name."""
+    found = {}
+    own, nsfs = os.stat(OWN).st_ino, os.stat(OWN).st_dev
+    try:
+        first = os.stat("/proc/1/ns/net").st_ino
+    except OSError:
+        first = own
+    found[own] = Namespace(own, "host" if own == first else "here", OWN)
+    for directory in NAMED:
+        with contextlib.suppress(OSError):
+            for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+                stat = entry.stat()
+                # An ordinary file once was a namespace's name.
+                if stat.st_dev == nsfs:
+                    found.setdefault(stat.st_ino,
+                                     Namespace(stat.st_ino, entry.name, entry.path))
+    for pid in pids():
+        path = f"/proc/{pid}/ns/net"
+        with contextlib.suppress(OSError):
+            inode = os.stat(path).st_ino
+            if inode not in found:
+                name = "host" if inode == first else f"{comm(pid)}[{pid}]"
+                found[inode] = Namespace(inode, name, path)
+    return found
+
+
+def sysctl(name):
+    """Of the namespace that we are in; None if there is none."""
+    try:
+        with open("/proc/sys/" + name.replace(".", "/"), encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return None

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Switch ports, other queues and devices of the namespace that we are in."""
+import glob
+import json
+import os
+import subprocess
+
+from . import ROOT, Refused
+
+COLORS = ("red", "yellow", "green")
+# What queues and drops by itself; the others hold nothing or hand it on.
+NOT_QUEUES = ("color", "noqueue", "ingress", "clsact", "mq", "multiq")
+
+
+def plugin():
+    """The directory in which tc finds its plugin for color, or None."""
+    here = [os.environ.get("TC_LIB_DIR", "")]
+    stock = glob.glob("/usr/lib/*/tc") + ["/usr/lib/tc", "/usr/lib64/tc"]
+    for directory in here + stock + [str(ROOT / "tc")]:
+        if directory and os.path.exists(f"{directory}/q_color.so"):
+            return directory
+    return None
+
+
+def _json(command, directory):
+    env = dict(os.environ, LC_ALL="C", TC_LIB_DIR=directory) if directory else None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    except FileNotFoundError:
+        raise Refused(f"no {command[0]}: install iproute2") from None
+    try:
+        return json.loads(done.stdout or "[]")
+    except json.JSONDecodeError:        # tc without the plugin
+        return None
+
+
+def _port(qdisc):
+    """What a color qdisc has, in counters (which grow) and the rest."""
+    options, colors = qdisc["options"], qdisc["colors"]
+    counters = {"packets": qdisc["packets"], "gso_drops": qdisc["queue"]["gso_drops"]}
+    for name in COLORS:
+        one = colors[name]
+        for key in ("packets", "bytes", "marks"):
+            counters[f"{name}_{key}"] = one[key]
+        for why, count in one["drops"].items():
+            counters[f"{name}_drops_{why}"] = count
+    return {"counters": counters, "options": options, "root": qdisc.get("root", False),
+            "backlog": {name: colors[name]["backlog"] for name in COLORS},
+            "peak": {name: colors[name]["peak_backlog"] for name in COLORS},
+            "peak_backlog": qdisc["queue"]["peak_backlog"]}
+
+
+def queues_here(directory):
+    """({(dev, handle): port}, {(dev, handle): other queue}); None if tc cannot say."""
+    shown = _json(["tc", "-s", "-j", "-d", "qdisc", "show"], directory)
+    if shown is None:
+        return None
+    ports, others = {}, {}
+    for qdisc in shown:
+        key = (qdisc["dev"], qdisc["handle"])
+        if qdisc["kind"] == "color":
+            if "colors" in qdisc:
+                ports[key] = _port(qdisc)
+        elif qdisc["kind"] not in NOT_QUEUES:
+            others[key] = {"kind": qdisc["kind"], "counters": {"drops": qdisc["drops"]}}
+    return ports, others
+
+
+def devices_here():
+    """{dev: what it is}."""
+    addresses = {}
+    for link in _json(["ip", "-j", "addr", "show"], None) or []:
+        addresses[link.get("ifname")] = [a["local"] for a in link.get("addr_info", ())
+                                         if "local" in a]
+    found = {}
+    for link in _json(["ip", "-s", "-j", "-d", "link", "show"], None) or []:
+        dev = link.get("ifname")
+        if dev:
+            found[dev] = {
+                "kind": link.get("linkinfo", {}).get("info_kind"),
+                "mtu": link["mtu"], "addresses": addresses.get(dev, []),
+                "counters": {"packets": link.get("stats64", {}).get("tx", {}).get("packets", 0)},
+            }
+    return found

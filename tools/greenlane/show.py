@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A look in 80 columns."""
+import collections
+import textwrap
+import time
+
+from .diagnose import name_of
+from .units import ago, amount, rate
+
+WIDTH = 80
+
+
+def table(head, rows):
+    """Lines; the first two columns are left-aligned, the others right."""
+    if not rows:
+        return []
+    cells = [head] + [[str(cell) for cell in row] for row in rows]
+    wide = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    # Only a name may be cut.
+    wide[0] = max(8, wide[0] - max(0, sum(wide) + 2 * (len(wide) - 1) - WIDTH))
+    lines = []
+    for row in cells:
+        first = row[0] if len(row[0]) <= wide[0] else row[0][:wide[0] - 1] + "~"
+        parts = [first.ljust(wide[0]), row[1].ljust(wide[1])]
+        parts += [cell.rjust(wide[i + 2]) for i, cell in enumerate(row[2:])]
+        lines.append("  ".join(parts).rstrip())
+    return lines
+
+
+def transports(look):
+    """[(namespace, cc, sums)] of greenlane's connections, and of the others."""
+    sums = collections.defaultdict(collections.Counter)
+    for connection in look["connections"].values():
+        one = sums[name_of(look, connection), connection["cc"]]
+        one["connections"] += 1
+        one["peer_" + connection["peer"]] += 1
+        one.update({flag: 1 for flag in connection["flags"]})
+        one.update(connection["change"])
+    for key, count in look["plain"].items():
+        inode, cc = key.split()
+        sums[name_of(look, {"ns": inode}), cc]["connections"] += count
+    return [(name, cc, one) for (name, cc), one in sorted(sums.items())]
+
+
+def _connections(look):
+    rows = []
+    for name, cc, one in transports(look):
+        if cc.startswith("tlt_"):
+            peers = "/".join(str(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
+            clocks = one["clocks_byte"] + one["clocks_mss"]
+            rows.append((name, cc, one["connections"], peers, *map(amount, (
+                one["important_sent"], one["echoes"], clocks, one["marked_lost"],
+                one["unechoed"], one["rearmed"], one["fallback"]))))
+        else:
+            rows.append((name, cc, one["connections"], "", *[""] * 7))
+    return table(["NAMESPACE", "CC", "CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST",
+                  "UNECH", "RTO", "BACK"], rows)
+
+
+def _namespaces(look, everything):
+    """The default of each, one line for all that have the same and nothing else."""
+    lines, quiet = [], collections.defaultdict(list)
+    for ns in look["namespaces"].values():
+        change = {k: v for k, v in ns["change"].items() if v}
+        if not change and not everything:
+            quiet[ns["cc"]].append(ns["name"])
+            continue
+        lines.append(f"{ns['name']}: default {ns['cc']}")
+        if everything:
+            change = ns["counters"]
+        lines += textwrap.wrap(", ".join(f"{name} {amount(count)}"
+                                         for name, count in change.items()),
+                               WIDTH, initial_indent="  ", subsequent_indent="  ")
+    for cc, names in quiet.items():
+        what = names[0] if len(names) == 1 else f"{len(names)} namespaces"
+        lines.append(f"{what}: default {cc or 'unknown'}, nothing counted")
+    return lines
+
+
+def _ports(look, everything):
+    rows, idle = [], 0
+    for port in sorted(look["ports"].values(), key=lambda p: (p["ns"], p["dev"])):
+        change = port["change"]
+        if not any(change.values()) and not everything:
+            idle += 1
+            continue
+        numbers = port["counters"] if everything else change
+        name = f"{port['dev']} in {name_of(look, port)}"
+        line = port["options"].get("rate")
+        for color in ("red", "yellow", "green"):
+            drops = sum(v for k, v in numbers.items() if k.startswith(f"{color}_drops_"))
+            rows.append((name, color, *map(amount, (
+                numbers[f"{color}_packets"], numbers[f"{color}_bytes"], drops,
+                numbers[f"{color}_marks"], port["backlog"][color], port["peak"][color]))))
+            name = ("  " + rate(line) if line else "") if color == "red" else ""
+    lines = table(["PORT", "COLOUR", "PACKETS", "BYTES", "DROPPED", "MARKED", "BACKLOG",
+                   "PEAK"], rows)
+    if idle:
+        lines.append(f"{idle} port{'s' if idle > 1 else ''}: no change")
+    return lines
+
+
+def _heading(look, everything):
+    loaded = [f"{name} {version}".strip() for name, version in look["modules"].items()]
+    lines = [", ".join(loaded) or "no module of greenlane is loaded"]
+    lines[0] += f"; Linux {look['kernel']}"
+    if look["plugin"]:
+        lines[0] += f"; tc plugin {look['plugin']}"
+    else:
+        lines[0] += "; no tc plugin"
+    lines = textwrap.wrap(lines[0], WIDTH)
+    if everything:
+        lines.append("Counted since the modules were loaded.")
+    elif look["since"]:
+        when = time.strftime("%H:%M:%S", time.localtime(look["since"]))
+        lines.append(f"Counted since {when}, {ago(look['time'] - look['since'])} ago.")
+    else:
+        lines.append("The first look: counted since each thing is there.")
+    if not look["root"]:
+        lines.append("You are not root: other users' connections and namespaces are not seen.")
+    elif look["unseen"]:
+        lines.append(f"{look['unseen']} processes may not be looked into.")
+    if look["tc_failed"]:
+        lines.append("tc shows no ports: its plugin q_color.so is missing (package"
+                     " greenlane-tools, or make tc).")
+    return lines
+
+
+def _sentence(problem):
+    return (textwrap.wrap(f"{problem.where}: {problem.text}", WIDTH, initial_indent="! ",
+                          subsequent_indent="  ")
+            + textwrap.wrap(problem.advice, WIDTH, initial_indent="  ",
+                            subsequent_indent="  "))
+
+
+def text(look, found, everything=False):
+    """All of it."""
+    parts = [_heading(look, everything), _namespaces(look, everything), _connections(look),
+             _ports(look, everything)]
+    parts += [_sentence(problem) for problem in found] or [["No mistake found."]]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane status: the command line."""
+import argparse
+import dataclasses
+import json
+import sys
+import time
+
+from . import Refused, diagnose, look, show
+
+EXIT_HEALTHY, EXIT_MISTAKE, EXIT_USAGE = 0, 1, 2
+_CLEAR = "\033[H\033[2J"
+
+
+def _seconds(word):
+    value = float(word)
+    if not 0.1 <= value <= 86400:
+        raise argparse.ArgumentTypeError(f"{word} is not within 0.1 ... 86400 seconds")
+    return value
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for a mistake."""
+
+    def error(self, message):
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+def _parse(words):
+    parser = _Parser(prog="greenlane", description="Is it working?")
+    commands = parser.add_subparsers(dest="command", metavar="status")
+    status = commands.add_parser("status", help="modules, connections, ports, and mistakes")
+    status.add_argument("--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
+                        help="look again, every 2 seconds if not said otherwise")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument("--all", action="store_true",
+                        help="everything since the beginning, also what did not change")
+    args = parser.parse_args(words)
+    if not args.command:
+        parser.error("say status, or --help")
+    return args
+
+
+def _show(now, args):
+    """Print a look; returns what is wrong."""
+    found = diagnose.problems(now)
+    if args.json:
+        # A line for each look, so that a reader of --watch knows where one ends.
+        print(json.dumps({**now, "problems": [dataclasses.asdict(p) for p in found]}))
+    else:
+        if args.watch and sys.stdout.isatty():
+            print(_CLEAR, end="")
+        print(show.text(now, found, args.all), end="" if not args.watch else "\n")
+    sys.stdout.flush()
+    return found
+
+
+def _status(args):
+    if not args.watch:
+        before = None if args.all else look.load()
+        now = look.compare(look.take(), before)
+        found = _show(now, args)
+        look.save(now)
+        return EXIT_MISTAKE if found else EXIT_HEALTHY
+    before = None
+    while True:
+        before = look.compare(look.take(), None if args.all else before)
+        _show(before, args)
+        time.sleep(args.watch)
+
+
+def main(words=None):
+    """Returns the exit status."""
+    args = _parse(sys.argv[1:] if words is None else words)
+    try:
+        return _status(args)
+    except Refused as why:
+        print(f"greenlane: {why}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_HEALTHY
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_HEALTHY

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the kernel's headers say and Python does not know."""
+import ctypes
+import os
+import socket
+import struct
+
+TCP_CONGESTION = 13         # linux/tcp.h
+SO_COOKIE = 57              # asm-generic/socket.h
+CA_NAME_MAX = 16            # net/tcp.h: TCP_CA_NAME_MAX
+SYS_PIDFD_GETFD = 438       # the same on all architectures
+CLONE_NEWNET = 0x40000000   # linux/sched.h
+TCP_LISTEN = 10             # net/tcp_states.h
+
+# linux/greenlane.h
+GREENLANE_INFO = 0x4c470
+PEERS = ("unknown", "yes", "no")
+FLAGS = {1: "off", 2: "fallback", 4: "unsupported"}
+INFO_COUNTERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost",
+                 "unechoed", "rearmed", "echoes_sent")
+_INFO = struct.Struct(f"4B{len(INFO_COUNTERS)}I")
+
+# struct tcp_info: the offsets of tcpi_state, tcpi_options and tcpi_min_rtt
+_TCP_STATE, _TCP_OPTIONS, _TCP_MIN_RTT = 0, 5, 148
+_TCPI_OPT_ECN = 8
+_TCP_INFO_LEN = 152
+_NO_RTT = 0xffffffff
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result, what):
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+    return result
+
+
+def pidfd_getfd(pidfd, fd):
+    """A duplicate of another process's file descriptor."""
+    return _check(_libc.syscall(SYS_PIDFD_GETFD, pidfd, fd, 0), "pidfd_getfd")
+
+
+def setns_net(fd):
+    """Move this thread into a network namespace."""
+    _check(_libc.setns(fd, CLONE_NEWNET), "setns")
+
+
+def congestion_control(sock):
+    """The name of a socket's congestion control."""
+    raw = sock.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, CA_NAME_MAX)
+    return raw.partition(b"\0")[0].decode()
+
+
+def tcp_state(sock):
+    """Its state, as net/tcp_states.h numbers them."""
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[_TCP_STATE]
+
+
+def tcp_info(sock):
+    """ECN agreed, and the least round trip in microseconds or None."""
+    raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LEN)
+    rtt = struct.unpack_from("I", raw, _TCP_MIN_RTT)[0] if len(raw) >= _TCP_INFO_LEN else _NO_RTT
+    return {"ecn": bool(raw[_TCP_OPTIONS] & _TCPI_OPT_ECN),
+            "min_rtt_us": None if rtt == _NO_RTT else rtt}
+
+
+def greenlane_info(sock):
+    """struct greenlane_info; None if the connection is not greenlane's."""
+    level = socket.IPPROTO_IP if sock.family == socket.AF_INET else socket.IPPROTO_IPV6
+    try:
+        raw = sock.getsockopt(level, GREENLANE_INFO, _INFO.size)
+    except OSError:
+        return None
+    _, peer, flags, _, *counters = _INFO.unpack(raw.ljust(_INFO.size, b"\0"))
+    return {"peer": PEERS[peer] if peer < len(PEERS) else "unknown",
+            "flags": [name for bit, name in FLAGS.items() if flags & bit],
+            "counters": dict(zip(INFO_COUNTERS, counters))}

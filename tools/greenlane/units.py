@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Numbers as people read them."""
+
+
+def amount(number):
+    """At most six characters: 0, 999, 12.3k, 4.56M; SI prefixes."""
+    if number < 1000:
+        return str(int(number))
+    for unit in "kMGTPE":
+        number /= 1000
+        if number < 999.5:
+            return f"{number:.3g}{unit}"
+    return f"{number:.3g}E"
+
+
+def plural(number, noun):
+    """1 packet, 2 packets."""
+    return f"{amount(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(us):
+    """Microseconds, as they come."""
+    return f"{us} us" if us < 10000 else f"{us / 1000:.3g} ms"
+
+
+def ago(seconds):
+    """A while."""
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.3g} s"
+
+
+def rate(byte_rate):
+    """Bytes a second as a line's rate."""
+    return amount(byte_rate * 8) + "bit/s"
