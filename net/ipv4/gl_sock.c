@@ -60,7 +60,10 @@ struct gl_sock *gl_attach(struct sock *sk)
 {
 	struct gl_sock *gs = NULL;
 
-	if (sk->sk_state == TCP_LISTEN || sk->sk_state == TCP_CLOSE)
+	/* No connection yet: whether it has SACK is not known, and TCP calls
+	 * init() once more when it stands.
+	 */
+	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
 		goto out;
 	if (!tcp_is_sack(tcp_sk(sk)) || sk_is_mptcp(sk) || gl_tcp_signed(sk)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
