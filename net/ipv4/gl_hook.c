@@ -55,11 +55,20 @@ static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 
 /* --- sockets that are not ours ------------------------------------------ */
 
+/* The kernel's own packet, which repeats what the remote sent?  That is
+ * nobody's attempt, and a healthy network is full of RSTs.
+ */
+static bool gl_out_is_reply(const struct sock *sk)
+{
+	return sk && sk_fullsock(sk) && sk->sk_kern_sock;
+}
+
 /* An application may not give itself what a switch protects (IP_TOS), nor may
  * a remote make the kernel do it (RST and ICMP replies reflect the TOS).
  */
 static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
-				   struct sk_buff *skb, u8 family)
+				   const struct sock *sk, struct sk_buff *skb,
+				   u8 family)
 {
 	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
 						     sizeof(struct ipv6hdr);
@@ -72,7 +81,8 @@ static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 		return NF_DROP;
 	}
 	gl_set_dscp(skb, family, 0);
-	gl_inc_stats(net, GL_MIB_STRIPPED);
+	if (!gl_out_is_reply(sk))
+		gl_inc_stats(net, GL_MIB_STRIPPED);
 	return NF_ACCEPT;
 }
 
@@ -235,16 +245,16 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 
 	if (sk->sk_state == TCP_SYN_SENT) {
 		if (!th->syn || sk_is_mptcp(sk) || gl_tcp_signed(sk))
-			return gl_out_foreign(gn, net, skb, family);
+			return gl_out_foreign(gn, net, sk, skb, family);
 		WRITE_ONCE(inet_sk(sk)->rcv_tos, GL_TOS_ASKED);
 		return gl_out_handshake(gn, net, skb, family);
 	}
 	if (!gs)
-		return gl_out_foreign(gn, net, skb, family);
+		return gl_out_foreign(gn, net, sk, skb, family);
 	/* The SYN-ACK of a Fast Open child, which is a connection already. */
 	if (th->syn)
 		return gl_marking(gs) ? gl_out_handshake(gn, net, skb, family) :
-					gl_out_foreign(gn, net, skb, family);
+					gl_out_foreign(gn, net, sk, skb, family);
 
 	seg.seq = ntohl(th->seq);
 	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
@@ -266,7 +276,7 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 		}
 	}
 	if (kind == GL_NONE)
-		return gl_out_foreign(gn, net, skb, family);
+		return gl_out_foreign(gn, net, sk, skb, family);
 	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[kind]));
 	if (kind == GL_IMPORTANT) {
 		trace_greenlane_important(sk, seg.end_seq,
@@ -295,7 +305,8 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 		if (gl_synack_is_ours(gn, state->net, skb, state->pf))
 			return gl_out_handshake(gn, state->net, skb, state->pf);
 	}
-	return gl_out_foreign(gn, state->net, skb, state->pf);
+	/* IPv6's replies do not name their socket, but the hook's caller does. */
+	return gl_out_foreign(gn, state->net, state->sk, skb, state->pf);
 }
 
 /* --- what comes --------------------------------------------------------- */
