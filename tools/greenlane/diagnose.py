@@ -242,9 +242,8 @@ def stripped(look):
             "stripped", ns["name"],
             f"{plural(count, 'packet')} of sockets that are not TLT's had a protected DSCP,"
             " which was cleared.",
-            "An application sets it (IP_TOS, IPV6_TCLASS), or a peer's came back in a reply"
-            " (RST, ICMP). If the DSCP is the site's for something else, move TLT's:"
-            " net.ipv4.greenlane_dscp_*.")
+            "An application sets it (IP_TOS, IPV6_TCLASS). If the DSCP is the site's for"
+            " something else, move TLT's: sysctl net.ipv4.greenlane_dscp_*.")
 
 
 @_check

@@ -8,6 +8,7 @@
 and no sentence where no mistake was made.
 """
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 
-from gl.packet import DATA, IMPORTANT
+from gl.packet import DATA, IMPORTANT, RST
 from gl.tap import case, equal, main, true
 from gl.wire import GREENLANE_INFO, TCP_CONGESTION, Namespace, Wire, ip_level, load
 
@@ -509,6 +510,22 @@ def stripped():
         equal(ids(said), ["stripped"], "mistakes")
         true(f"{wire.a.name} 3 packets" in sentence(said, "stripped"), "counts them")
         equal(ids(look()), [], "mistakes when it has stopped")
+
+
+@case("an RST that repeats the DSCP of a SYN is nobody's mistake")
+def reflected():
+    for version in (4, 6):
+        forget()
+        with Wire(cc="tlt_reno", version=version) as wire:
+            exchange(wire, *wire.connect())
+            refused = wire.socket(wire.a)
+            with contextlib.suppress(BlockingIOError):
+                refused.connect((wire.address(wire.b), 9))
+            wire.run(5e-3)
+            equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
+                  "connect()")
+            equal([p.dscp for p in wire.from_b() if p.flags & RST], [0], "DSCP of the RST")
+            equal(ids(look()), [], "mistakes")
 
 
 @case("(g) dctcp without ECN")
