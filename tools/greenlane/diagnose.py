@@ -178,9 +178,11 @@ def never_queues(look):
     """A port without a line on a device without one: the queue is somewhere else."""
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
-        if (device and port["root"] and device["kind"] in ("veth", "bridge", "dummy", "vlan")
-                and "rate" not in port["options"] and port["change"]["packets"]
-                and not port["change"]["red_drops_color"]):
+        if not device or device["kind"] not in ("veth", "bridge", "dummy", "vlan"):
+            continue
+        counted = port["counters"]
+        if (port["root"] and "rate" not in port["options"] and counted["packets"]
+                and not counted["red_drops_color"]):
             yield Problem(
                 "no-line", _port_name(look, port),
                 f"A {device['kind']} has no line rate and the port none either: nothing waits"
@@ -200,7 +202,7 @@ def threshold_below_bdp(look):
         options = port["options"]
         red, line = options.get("red"), options.get("rate")
         if not (red and line and options["count"] == "color" and options["classify"] == "dscp"
-                and port["change"]["red_packets"]):
+                and port["counters"]["red_packets"]):
             continue
         # Rather one that begins beside the port.
         rtt, remote, _ = min([r for r in rtts if r[2] == port["ns"]] or rtts)

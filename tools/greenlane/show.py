@@ -46,13 +46,13 @@ def _connections(look):
     rows = []
     for name, cc, one in transports(look):
         if cc.startswith("tlt_"):
-            peers = "/".join(str(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
+            peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
             clocks = one["clocks_byte"] + one["clocks_mss"]
-            rows.append((name, cc, one["connections"], peers, *map(amount, (
+            rows.append((name, cc, amount(one["connections"]), peers, *map(amount, (
                 one["important_sent"], one["echoes"], clocks, one["marked_lost"],
                 one["unechoed"], one["rearmed"], one["fallback"]))))
         else:
-            rows.append((name, cc, one["connections"], "", *[""] * 7))
+            rows.append((name, cc, amount(one["connections"]), "", *[""] * 7))
     return table(["NAMESPACE", "CC", "CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST",
                   "UNECH", "RTO", "BACK"], rows)
 
@@ -68,9 +68,10 @@ def _namespaces(look, everything):
         lines.append(f"{ns['name']}: default {ns['cc']}")
         if everything:
             change = ns["counters"]
-        lines += textwrap.wrap(", ".join(f"{name} {amount(count)}"
-                                         for name, count in change.items()),
-                               WIDTH, initial_indent="  ", subsequent_indent="  ")
+        # A counter and its number stay on one line.
+        words = ", ".join(f"{name}={amount(count)}" for name, count in change.items())
+        lines += [line.replace("=", " ") for line in textwrap.wrap(
+            words, WIDTH, initial_indent="  ", subsequent_indent="  ")]
     for cc, names in quiet.items():
         what = names[0] if len(names) == 1 else f"{len(names)} namespaces"
         lines.append(f"{what}: default {cc or 'unknown'}, nothing counted")
@@ -102,13 +103,10 @@ def _ports(look, everything):
 
 def _heading(look, everything):
     loaded = [f"{name} {version}".strip() for name, version in look["modules"].items()]
-    lines = [", ".join(loaded) or "no module of greenlane is loaded"]
-    lines[0] += f"; Linux {look['kernel']}"
-    if look["plugin"]:
-        lines[0] += f"; tc plugin {look['plugin']}"
-    else:
-        lines[0] += "; no tc plugin"
-    lines = textwrap.wrap(lines[0], WIDTH)
+    lines = textwrap.wrap(f"Linux {look['kernel']}; "
+                          + (", ".join(loaded) or "no module of greenlane is loaded"), WIDTH)
+    lines.append(f"The plugin for tc is in {look['plugin']}." if look["plugin"] else
+                 "There is no plugin for tc (package greenlane-tools, or make tc).")
     if everything:
         lines.append("Counted since the modules were loaded.")
     elif look["since"]:
@@ -121,8 +119,7 @@ def _heading(look, everything):
     elif look["unseen"]:
         lines.append(f"{look['unseen']} processes may not be looked into.")
     if look["tc_failed"]:
-        lines.append("tc shows no ports: its plugin q_color.so is missing (package"
-                     " greenlane-tools, or make tc).")
+        lines.append("tc cannot show the ports.")
     return lines
 
 

@@ -28,7 +28,7 @@ def ago(seconds):
     for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.0f} {name}"
-    return f"{seconds:.3g} s"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
 def rate(byte_rate):
