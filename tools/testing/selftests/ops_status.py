@@ -347,12 +347,12 @@ def watch():
 def installed():
     load()
     forget()
-    subprocess.run(["install", "-D", TOOL, "/usr/bin/greenlane"], check=True)
+    subprocess.run(["install", "-D", TOOL, "/usr/sbin/greenlane"], check=True)
     subprocess.run(["mkdir", "-p", "/usr/lib/greenlane"], check=True)
     subprocess.run(["cp", "-r", f"{TOP}/tools/greenlane", "/usr/lib/greenlane/"], check=True)
     subprocess.run(["rm", "-rf", "/usr/lib/greenlane/greenlane/__pycache__"], check=True)
-    os.symlink("/usr/bin/greenlane", "/run/gl")
-    for command in ("/usr/bin/greenlane", "/run/gl"):
+    os.symlink("/usr/sbin/greenlane", "/run/gl")
+    for command in ("/usr/sbin/greenlane", "/run/gl"):
         status, out, err = tool("status", command=(command,))
         equal((status, err), (1, ""), command)
         true("tcp_tlt is loaded, but no" in " ".join(out.split()), "says something")
