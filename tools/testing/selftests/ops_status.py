@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -266,6 +267,28 @@ sys.stdin.read()
     equal(ids(said), [], "mistakes")
 
 
+@case("a socket that two processes have counts once; what is not greenlane's, by its name")
+def shared():
+    load()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as client:
+            server = listener.accept()[0]
+            child = os.fork()
+            if not child:
+                time.sleep(1000)
+                os._exit(0)
+            forget()
+            said = look()
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            server.close()
+            del client
+    host = next(key for key, n in said["namespaces"].items() if n["name"] == "host")
+    equal(said["plain"], {f"{host} cubic": 2}, "connections")
+    equal(said["listeners"], {"cubic": 1}, "listeners")
+    time.sleep(120)
+
+
 @case("10,000 connections")
 def many():
     load()
@@ -357,6 +380,11 @@ def installed():
         equal((status, err), (1, ""), command)
         true("tcp_tlt is loaded, but no" in " ".join(out.split()), "says something")
     equal(os.path.exists("/usr/lib/greenlane/greenlane/__pycache__"), False, "rubbish")
+    # and says if there is no plugin
+    with Cable("color rate 1gbit limit 1m red 270k"):
+        status, out, err = tool("status", command=("env", "-u", "TC_LIB_DIR", "/run/gl"))
+        equal((status, err), (0, ""), "without the plugin")
+        true("no plugin for tc" in out and "tc cannot show the ports" in out, out)
 
 
 @case("mistakes in the command line: one line, status 2")
