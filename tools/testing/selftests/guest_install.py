@@ -105,6 +105,16 @@ class Host(overlay.Overlay):
         equal(self.modinfo("version"), {version}, "version:")
         equal({line.split()[0] for line in self.modinfo("vermagic")}, {self.release}, "vermagic")
 
+    def tools_work(self):
+        """Fail unless tc finds its plugin, and the programs their other halves."""
+        done = self.run("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "nonsense")
+        true("color" in done.stderr and "Unknown qdisc" not in done.stderr,
+             f"tc finds its plugin: {done.stderr}")
+        for program in ("greenlane", "greenlane-cgroup"):
+            ok(self.run(program, "--help"), program)
+        equal(sum(self.path(f"{prefix}/lib/greenlane/bpf/cgroup_tlt.bpf.o").is_file()
+                  for prefix in ("/usr", "/usr/local")), 1, "BPF programs")
+
     def as_before(self, what):
         """Fail unless all is as it was."""
         now = self.changes()
@@ -217,13 +227,11 @@ def make_install():
         said = ok(host.make("install"), "make install")
         true(not re.search("error|jobserver|bad", said, re.I), said)
         host.installed()
-        for name in ("/usr/local/share/man/man8/tc-color.8", "/usr/local/include/linux/greenlane.h",
-                     "/usr/local/share/doc/greenlane/README.md",
-                     "/usr/local/share/doc/greenlane/examples/90-greenlane.conf"):
-            true(host.path(name).is_file(), f"{name} is there")
-        done = host.run("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "nonsense")
-        true("color" in done.stderr and "Unknown qdisc" not in done.stderr,
-             f"tc finds its plugin: {done.stderr}")
+        for name in ("share/man/man8/tc-color.8", "share/man/man8/greenlane-cgroup.8",
+                     "include/linux/greenlane.h", "share/doc/greenlane/README.md",
+                     "share/doc/greenlane/examples/90-greenlane.conf"):
+            true(host.path(f"/usr/local/{name}").is_file(), f"{name} is there")
+        host.tools_work()
         ok(host.run("sh", "-ec", SIGN), "signing")
         equal(host.modinfo("signer"), {"greenlane modules"}, "signer")
         present = host.before
@@ -314,8 +322,7 @@ def packages():
         equal(ok(host.run("dpkg", "--verify", "greenlane-dkms", "greenlane-tools"), "verify"), "",
               "dpkg --verify")
         true(not list(host.path("/usr/src/greenlane-0.1.0").rglob("*test*")), "no tests in it")
-        done = host.run("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "nonsense")
-        true("Unknown qdisc" not in done.stderr, f"tc finds its plugin: {done.stderr}")
+        host.tools_work()
         done = host.run("sh", "-c", "echo '#include <linux/greenlane.h>\nint x = GREENLANE_INFO;'"
                         " | gcc -x c -c -o /dev/null -")
         ok(done, "a program with our header")
