@@ -61,7 +61,7 @@ tc:
 
 bpf:
 	@$(MAKE) -C tools/bpf || \
-		echo 'warning: no program for greenlane-cgroup: apt-get install gcc-bpf libbpf-dev' >&2
+		echo 'warning: no program for greenlane-cgroup: apt-get install gcc-bpf' >&2
 
 install:
 	$(call require,install,$(KDIR))
