@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane status, run by a test; a veth with a color port."""
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from gl.tap import equal, true
+from gl.wire import Namespace, load
+
+TOP = os.environ["GL_TOP"]
+TOOL = f"{TOP}/scripts/greenlane"
+STATE = "/run/greenlane/status.json"
+
+
+def tool(*words, command=(sys.executable, TOOL)):
+    """(exit status, stdout, stderr) of greenlane."""
+    done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def forget():
+    """The next look is the first one."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(STATE)
+
+
+def look(*words):
+    """What greenlane status --json says; its status must agree with its problems."""
+    status, out, err = tool("status", "--json", *words)
+    equal(err, "", "stderr")
+    said = json.loads(out)
+    equal(status, 1 if said["problems"] else 0, "exit status")
+    return said
+
+
+def ids(said):
+    """The names of the mistakes that were found, once each."""
+    return sorted({problem["id"] for problem in said["problems"]})
+
+
+def sentence(said, name):
+    """What is said about one of them."""
+    return " ".join(p["where"] + " " + p["text"] for p in said["problems"] if p["id"] == name)
+
+
+def exchange(wire, client, server, count=100_000):
+    """Some traffic both ways; virtual time for the last echoes."""
+    true(wire.transfer(client, server, count), "arrives")
+    true(wire.transfer(server, client, count), "arrives back")
+    wire.run(5e-3)
+
+
+class Cable:
+    """Two namespaces, a veth between them, a color port on a's side."""
+
+    def __init__(self, options, cc="tlt_reno", delay=None):
+        load()
+        if not os.path.exists("/sys/module/sch_color"):
+            subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/net/sched/sch_color.ko"],
+                           check=True)
+        self.a, self.b = Namespace("left"), Namespace("right")
+        subprocess.run(["ip", "link", "add", "va", "netns", "left", "type", "veth", "peer",
+                        "name", "vb", "netns", "right"], check=True)
+        for ns, dev, own in ((self.a, "va", 1), (self.b, "vb", 2)):
+            ns.sysctl("net.ipv4.tcp_congestion_control", cc)
+            ns.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
+            ns.ip(f"addr add 10.1.0.{own}/24 dev {dev}", f"link set {dev} up")
+        self.tc(self.a, f"qdisc add dev va root handle 1: {options}")
+        if delay:
+            self.tc(self.b, f"qdisc add dev vb root netem delay {delay}")
+        self._open = []
+
+    @staticmethod
+    def tc(ns, words):
+        """tc in one of them."""
+        subprocess.run(["tc", "-n", ns.name, *words.split()], check=True)
+
+    def connect(self):
+        """A connection from a to b."""
+        with self.b:
+            listener = socket.create_server(("10.1.0.2", 0))
+        with self.a:
+            client = socket.create_connection(listener.getsockname(), timeout=60)
+        server = listener.accept()[0]
+        server.settimeout(60)
+        listener.close()
+        self._open += [client, server]
+        return client, server
+
+    @staticmethod
+    def send(pairs, count=1_000_000):
+        """All clients send at once, all servers read."""
+        def read(server):
+            left = count
+            while left:
+                left -= len(server.recv(min(left, 1 << 20)))
+
+        threads = [threading.Thread(target=read, args=[server]) for _, server in pairs]
+        threads += [threading.Thread(target=client.sendall, args=[bytes(count)])
+                    for client, _ in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        time.sleep(0.1)
+
+    def __enter__(self):
+        forget()
+        return self
+
+    def __exit__(self, *exc):
+        for s in self._open:
+            s.close()
+        time.sleep(1)
+        self.a.remove()
+        self.b.remove()

@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane status: a sentence for each mistake, made on purpose, and no other.
+
+	ns a ---- wire ---- ns b        gl.wire, or
+	ns a -- color, veth -- ns b     gl.status.Cable
+"""
+import contextlib
+import errno
+import json
+import os
+import socket
+import subprocess
+
+from gl.packet import DATA, IMPORTANT, RST
+from gl.status import Cable, exchange, forget, ids, look, sentence, tool
+from gl.tap import case, equal, main, true
+from gl.wire import Namespace, Wire, load
+
+SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
+
+
+@case("no sentence at a healthy port; its counters by colour")
+def healthy_port():
+    with Cable("color rate 1gbit limit 1m red 270k ecn 200k") as cable:
+        pair = cable.connect()
+        cable.send([pair])
+        said = look()
+        equal(ids(said), [], "mistakes")
+        port, = said["ports"].values()
+        shown = next(q for q in json.loads(subprocess.run(
+            ["tc", "-n", "left", "-s", "-j", "qdisc", "show", "dev", "va"], check=True,
+            capture_output=True).stdout) if q["kind"] == "color")
+        for color in ("red", "yellow", "green"):
+            for key in ("packets", "bytes", "marks"):
+                equal(port["counters"][f"{color}_{key}"], shown["colors"][color][key], key)
+        true(port["counters"]["red_packets"] > 500, "red packets")
+        cable.send([pair])
+        equal(ids(look()), [], "mistakes at the second look")
+        _, out, _ = tool("status")
+        true("1 port: no change" in out, "an idle port is one line")
+
+
+@case("(a) a peer without it")
+def peer_without():
+    for ends in (("tlt_reno", "cubic"), ("cubic", "tlt_cubic")):
+        forget()
+        with Wire(cc=ends[0], cc_b=ends[1]) as wire:
+            exchange(wire, *wire.connect())
+            said = look()
+            equal(ids(said), ["peer-without"], "mistakes")
+            remote = "10.0.0.2" if ends[0] == "tlt_reno" else "10.0.0.1"
+            true(f"1 connection to peers that show no TLT: {remote}." in
+                 sentence(said, "peer-without"), "names it")
+            # It is so as long as it lives; of one that ended only what grew is told.
+            equal(ids(look()), ["peer-without"], "mistakes at the second look")
+
+
+@case("(b) codepoints that get lost on the way")
+def bleached():
+    forget()
+    with Wire(cc="tlt_reno") as wire:
+        client, server = wire.connect()
+        exchange(wire, client, server)
+        equal(ids(look()), [], "mistakes before")
+        wire.rule = lambda p: p.set_dscp(0)
+        for _ in range(4):
+            wire.transfer(client, server, 20_000)
+            wire.run(1e-3)
+        said = look()
+        equal(ids(said), ["bleached"], "mistakes")
+        true("10.0.0.2" in sentence(said, "bleached"), "names it")
+        client.close()
+        server.close()
+        wire.rule = None
+        wire.run(0.1)
+        equal(ids(look()), [], "mistakes when it has gone")
+
+
+@case("(c) important packets get lost")
+def important_lost():
+    forget()
+    with Wire(cc="tlt_reno") as wire:
+        client, server = wire.connect()
+        exchange(wire, client, server)
+        look()
+        wire.rule = lambda p: p.from_a and p.dscp in (DATA, IMPORTANT)
+        client.send(bytes(20_000))
+        wire.run(30e-3)
+        wire.rule = None
+        wire.run(1)
+        said = look()
+        equal(ids(said), ["important-lost"], "mistakes")
+        true("10.0.0.2" in sentence(said, "important-lost"), "names it")
+        equal(ids(look()), [], "mistakes when nothing more was lost")
+
+
+@case("(c) a queue of this host drops and looks at no colour")
+def blind_queue():
+    with Cable("tbf rate 100mbit burst 3k limit 30k") as cable:
+        pairs = [cable.connect() for _ in range(4)]
+        equal(ids(look()), [], "mistakes before")
+        cable.send(pairs)
+        said = look()
+        true("blind-queue" in ids(said), f"mistakes: {ids(said)}")
+        true("va in left Its tbf dropped" in sentence(said, "blind-queue"), "names it")
+
+
+@case("(d) packets of 64 kB go through a port in one piece")
+def offload():
+    with Cable("color rate 10gbit limit 4m red 2m no-split-gso") as cable:
+        pair = cable.connect()
+        look()
+        cable.send([pair])
+        said = look()
+        equal(ids(said), ["offload"], "mistakes")
+        cable.tc(cable.a, "qdisc change dev va root color split-gso")
+        look()
+        cable.send([pair])
+        equal(ids(look()), [], "mistakes when repaired as told")
+
+
+@case("(d) a port at which nothing ever waits")
+def no_line():
+    with Cable("color limit 1m red 270k") as cable:
+        pair = cable.connect()
+        cable.send([pair])
+        equal(ids(look()), ["no-line"], "mistakes")
+        cable.tc(cable.a, "qdisc change dev va root color rate 1gbit")
+        cable.send([pair])
+        equal(ids(look()), [], "mistakes when repaired as told")
+
+
+@case("(e) a threshold under a bandwidth-delay product")
+def threshold():
+    with Cable("color rate 1gbit limit 1m red 15k", delay="1ms") as cable:
+        pair = cable.connect()
+        cable.send([pair])
+        said = look()
+        equal(ids(said), ["threshold"], "mistakes")
+        true("15.4kB, but 1Gbit/s times the round trip to 10.1.0.2" in
+             sentence(said, "threshold"), f"numbers in {sentence(said, 'threshold')}")
+        cable.tc(cable.a, "qdisc change dev va root color red 400k")
+        cable.send([pair])
+        equal(ids(look()), [], "mistakes when repaired as told")
+
+
+@case("(f) an application sets a protected DSCP")
+def stripped():
+    load()
+    forget()
+    with Wire(cc="tlt_reno") as wire:
+        exchange(wire, *wire.connect())
+        with wire.a:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+                udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, IMPORTANT << 2)
+                for _ in range(3):
+                    udp.sendto(b"x", ("10.0.0.2", 9))
+        said = look()
+        equal(ids(said), ["stripped"], "mistakes")
+        true(f"{wire.a.name} 3 packets" in sentence(said, "stripped"), "counts them")
+        equal(ids(look()), [], "mistakes when it has stopped")
+
+
+@case("an RST that repeats the DSCP of a SYN is nobody's mistake")
+def reflected():
+    for version in (4, 6):
+        forget()
+        with Wire(cc="tlt_reno", version=version) as wire:
+            exchange(wire, *wire.connect())
+            refused = wire.socket(wire.a)
+            with contextlib.suppress(BlockingIOError):
+                refused.connect((wire.address(wire.b), 9))
+            wire.run(5e-3)
+            equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
+                  "connect()")
+            equal([p.dscp for p in wire.from_b() if p.flags & RST], [0], "DSCP of the RST")
+            equal(ids(look()), [], "mistakes")
+
+
+@case("(g) dctcp without ECN")
+def without_ecn():
+    forget()
+    with Wire(cc="tlt_cubic", cc_b="tlt_dctcp") as wire:
+        exchange(wire, *wire.connect())
+        said = look()
+        equal(ids(said), ["no-ecn"], "mistakes")
+        true("10.0.0.1" in sentence(said, "no-ecn"), "names it")
+        wire.a.sysctl("net.ipv4.tcp_ecn", 1)
+    forget()
+    with Wire(cc="tlt_cubic", cc_b="tlt_dctcp") as wire:
+        wire.a.sysctl("net.ipv4.tcp_ecn", 1)
+        exchange(wire, *wire.connect())
+        equal(ids(look()), [], "mistakes when repaired as told")
+
+
+@case("(h) green packets dropped at the limit")
+def green_drops():
+    with Cable("color rate 10mbit limit 6k") as cable:
+        cable.send([cable.connect() for _ in range(12)], 50_000)
+        said = look()
+        true("green-drops" in ids(said), f"mistakes: {ids(said)}")
+        true("its limit is too small" in sentence(said, "green-drops"), "names it")
+
+
+@case("connections that cannot use it")
+def unsupported():
+    forget()
+    with Wire(cc="tlt_reno") as wire:
+        wire.b.sysctl("net.ipv4.tcp_sack", 0)
+        exchange(wire, *wire.connect())
+        equal(ids(look()), ["unsupported"], "mistakes")
+
+
+@case("(i) loaded and not used; configured and not loaded; not there at all")
+def loaded():
+    load()
+    forget()
+    equal(ids(look()), ["not-used"], "loaded, and nobody selects it")
+    with Namespace("routed") as ns:
+        ns.ip("link set lo up", "route add 10.9.0.0/24 dev lo congctl tlt_cubic")
+        equal(ids(look()), [], "a route selects it")
+    ns.remove()
+    subprocess.run(["rmmod", "tcp_tlt"], check=True)
+    equal(ids(look()), [], "the tagging layer alone")
+    os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
+    with open(SYSCTL, "w", encoding="ascii") as f:
+        f.write("# net.ipv4.tcp_congestion_control = bbr\n"
+                "net.ipv4.tcp_congestion_control = tlt_dctcp\n")
+    said = look()
+    equal(ids(said), ["not-loaded"], "configured")
+    true(f"{SYSCTL} selects tlt_dctcp" in sentence(said, "not-loaded"), "names the file")
+    os.unlink(SYSCTL)
+    subprocess.run(["rmmod", "greenlane"], check=True)
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run(["rmmod", "sch_color"], check=False, capture_output=True)
+    equal(ids(look()), ["not-loaded"], "nothing is loaded")
+
+
+if __name__ == "__main__":
+    main()
