@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""net.ipv4.greenlane_*: whatever is written, six codepoints stay six.
+
+	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
+
+After each write, in the namespace that was written to: the six codepoints are
+distinct and in 1 ... 63, greenlane_protect is 0 or 1, and a write that failed
+has changed nothing.  The other namespaces never change.
+
+A failing round can be run alone: see gl/fuzz.py.
+"""
+import os
+
+from gl import fuzz, tap
+from gl.tap import case, equal, true
+from gl.wire import Namespace, load
+
+WRITES = 100_000
+EACH = 500              # writes a round
+
+DSCPS = tuple(f"greenlane_dscp_{kind}"
+              for kind in ("data", "important", "echo", "clock", "clock_echo", "control"))
+NAMES = (*DSCPS, "greenlane_protect")
+DEFAULT = (8, 10, 12, 18, 20, 26, 1)
+EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 31), (1 << 31) - 1,
+         1 << 32, (1 << 32) + 10, 1 << 63, -(1 << 63), 1 << 64, (1 << 64) + 10)
+
+
+class Host:
+    """A namespace's sysctls, opened once."""
+
+    def __init__(self, name):
+        self.ns = Namespace(name)
+        with self.ns:
+            self.files = [os.open(f"/proc/sys/net/ipv4/{n}", os.O_RDWR) for n in NAMES]
+
+    def read(self):
+        """All seven values."""
+        return tuple(int(os.pread(f, 100, 0)) for f in self.files)
+
+    def write(self, which, data, offset):
+        """write(2), or pwrite(2) at an offset: the bytes taken, or None."""
+        try:
+            return os.pwrite(self.files[which], data, offset)
+        except OSError:
+            return None
+
+    def reset(self):
+        """The defaults; first out of each other's way."""
+        for values in (range(57, 63), DEFAULT[:6]):
+            for which, value in enumerate(values):
+                # A value may be another's; then its turn comes below.
+                self.write(which, str(value).encode(), 0)
+        for which, value in enumerate(DEFAULT):
+            self.write(which, str(value).encode(), 0)
+
+    def close(self):
+        """Gone."""
+        for f in self.files:
+            os.close(f)
+        self.ns.remove()
+
+
+def text(rng):
+    """Something that somebody could write."""
+    choice = rng.randrange(10)
+    if choice < 4:
+        return str(rng.randrange(-2, 67)).encode()
+    if choice == 4:
+        return str(rng.choice(EDGES)).encode()
+    if choice == 5:
+        return rng.choice((b"0x%x", b"0%o", b" %d", b"\t%d\n", b"+%d", b"%d,", b"%d.5", b"%dx",
+                           b"%d\0", b"\0%d", b"--%d")) % rng.randrange(1, 64)
+    if choice == 6:
+        return b" ".join(b"%d" % rng.randrange(70) for _ in range(rng.randrange(2, 9)))
+    if choice == 7:
+        return b"%d" % rng.randrange(1, 64) + rng.choice((b" ", b"9", b"\n", b"\0")) * \
+            rng.choice((1, 2, 10, 30, 4000, 5000))
+    if choice == 8:
+        return rng.randbytes(rng.choice((0, 1, 2, 4, 8, 100, 4095, 4096, 5000)))
+    return b""
+
+
+def check(host, before, taken, what):
+    """What must be so after a write."""
+    after = host.read()
+    true(len(set(after[:6])) == 6, f"{what}: distinct: {after}")
+    true(all(1 <= value <= 63 for value in after[:6]), f"{what}: 1 ... 63: {after}")
+    true(after[6] in (0, 1), f"{what}: protect {after}")
+    if taken is None:
+        equal(after, before, f"{what}: after an error")
+    return after
+
+
+@case("whatever is written: six distinct codepoints; an error changes nothing")
+def writes():
+    load()
+    hosts = [Host(f"sysctl{n}") for n in range(3)]
+    taken = changed = refused = 0
+    for number, rng in fuzz.rounds("write", WRITES, EACH):
+        with fuzz.replayable("write", number):
+            for host in hosts:
+                host.reset()
+                equal(host.read(), DEFAULT, "after the reset")
+            state = {host: DEFAULT for host in hosts}
+            for _ in range(EACH):
+                host, which, data = rng.choice(hosts), rng.randrange(7), text(rng)
+                offset = rng.choice((0,) * 6 + (1, 2, 3, 100, 1 << 40))
+                done = host.write(which, data, offset)
+                after = check(host, state[host], done, f"{NAMES[which]} = {data!r} at {offset}")
+                taken += done is not None
+                refused += done is None
+                changed += after != state[host]
+                state[host] = after
+            for host in hosts:
+                equal(host.read(), state[host], "the other namespaces")
+    if not os.environ.get("GL_ROUND"):
+        true(changed > taken // 10 and refused > taken // 10,
+             f"a fair mix: {taken} taken, {refused} refused, {changed} changes")
+    for host in hosts:
+        host.close()
+
+
+@case("each value, alone: 1 ... 63 but those of the others are taken, nothing else")
+def each_value():
+    load()
+    host = Host("values")
+    for which, name in enumerate(DSCPS):
+        for value in range(-70, 200):
+            host.reset()
+            done = host.write(which, str(value).encode(), 0)
+            good = 1 <= value <= 63 and value not in DEFAULT[:which] + DEFAULT[which + 1:6]
+            equal(done is not None, good, f"{name} = {value} taken")
+            expected = list(DEFAULT)
+            if good:
+                expected[which] = value
+            equal(host.read(), tuple(expected), f"after {name} = {value}")
+    host.close()
+
+
+@case("a write in pieces: each is a value of its own, and none leaves half of one")
+def pieces():
+    load()
+    host = Host("pieces")
+    for data in (b"4", b"46", b"4 6", b"46\n", b"046"):
+        for cut in range(len(data) + 1):
+            host.reset()
+            before = host.read()
+            first = host.write(1, data[:cut], 0)
+            before = check(host, before, first, f"{data[:cut]!r}")
+            second = host.write(1, data[cut:], cut)
+            check(host, before, second, f"{data[cut:]!r} at {cut}")
+    host.close()
+
+
+if __name__ == "__main__":
+    tap.main()

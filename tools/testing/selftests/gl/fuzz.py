@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Many cases from one seed, any of which can be run alone.
+
+	for number, rng in fuzz.rounds("change", 100_000, 1000):
+	        ...                     # 1000 cases, all from rng
+
+A round starts from a state of its own and takes its chance from a generator of
+its own, so that nothing depends on the rounds before it.  Which round it is
+stands in the kernel's log ("fuzz change 17"), in front of whatever the kernel
+says about it; a failing round says how to run it again:
+
+	scripts/guest --env GL_ROUND=change:17 -- tools/testing/selftests/FILE
+
+GL_FULL=1 runs all of them, otherwise a tenth is run, and with KASAN a hundredth.
+"""
+import contextlib
+import os
+import random
+
+from gl.tap import Failed
+
+SEED = 20210426         # EuroSys 2021 began on that day
+
+
+def share(full):
+    """How many of these are to be run today."""
+    if os.environ.get("GL_DEBUG"):
+        return max(full // 100, 1)
+    return full if os.environ.get("GL_FULL") else max(full // 10, 1)
+
+
+def _log(text):
+    with open("/dev/kmsg", "w", encoding="ascii") as log:
+        log.write(text)
+
+
+def rounds(what, full, each=1):
+    """(number, generator) of every round; there are `each` of `full` cases in one."""
+    only = os.environ.get("GL_ROUND")
+    for number in range(-(-share(full) // each)):
+        name = f"{what}:{number}"
+        if only in (None, name):
+            _log(f"fuzz {name}")
+            yield number, random.Random(f"{SEED} {name}")
+
+
+@contextlib.contextmanager
+def replayable(what, number):
+    """Inside of a round: a failure says how to run it again."""
+    try:
+        yield
+    except Exception as why:
+        raise Failed(f"{why!r}, seed {SEED}; again: GL_ROUND={what}:{number}") from why
