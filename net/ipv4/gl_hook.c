@@ -388,19 +388,29 @@ static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
 
 /* The answer to our SYN: what it says of the peer is read when TCP has decided
  * that the connection stands, in gl_attach().  Over a short wire connect() may
- * still own the socket: one byte that only we read needs no lock.
+ * still own the socket: one byte that only we read needs no lock.  What TCP
+ * will refuse, because it does not acknowledge the SYN, tells nothing.
  */
-static void gl_in_synack(struct sock *sk, const struct sk_buff *skb, u8 family)
+static void gl_in_synack(struct sock *sk, const struct sk_buff *skb,
+			 const struct gl_seg *seg, u8 family)
 {
-	if (READ_ONCE(sk->sk_state) == TCP_SYN_SENT && gl_is_ours(sk))
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (READ_ONCE(sk->sk_state) == TCP_SYN_SENT && gl_is_ours(sk) &&
+	    after(seg->ack, READ_ONCE(tp->snd_una)) &&
+	    !after(seg->ack, READ_ONCE(tp->write_seq)))
 		WRITE_ONCE(inet_sk(sk)->rcv_tos, gl_dsfield(skb, family));
 }
 
 /* An echo is told without the lock: the transport asks when TCP sees the ACK. */
-static void gl_in_echo(struct sock *sk)
+static void gl_in_echo(struct sock *sk, const struct gl_seg *seg)
 {
 	if (!gl_is_ours(sk))
 		return;
+	if (!gl_plausible(sk, seg)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return;
+	}
 	set_bit(GL_TSQ_ECHO, &sk->sk_tsq_flags);
 	gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
 }
@@ -414,6 +424,10 @@ static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 {
 	if (!gl_is_ours(sk))
 		return GL_PASS;
+	if (!gl_plausible(sk, seg)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return GL_PASS;
+	}
 	if (kind == GL_IMPORTANT)
 		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
 	if (!gl_note(sk, kind, seg) || kind != GL_CLOCK)
@@ -428,11 +442,11 @@ static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
 	enum gl_verdict verdict;
 
 	if (th->syn) {
-		gl_in_synack(sk, skb, family);
+		gl_in_synack(sk, skb, seg, family);
 		return GL_PASS;
 	}
 	if (kind == GL_ECHO) {
-		gl_in_echo(sk);
+		gl_in_echo(sk, seg);
 		return GL_PASS;
 	}
 	bh_lock_sock_nested(sk);

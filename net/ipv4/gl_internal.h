@@ -50,6 +50,7 @@ int gl_hook_net_init(struct net *net);
 void gl_hook_net_exit(struct net *net);
 
 /* gl_receive.c */
+bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
 enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 			   const struct gl_seg *seg, bool late);
 int gl_note_init(void);

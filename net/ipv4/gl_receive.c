@@ -20,18 +20,35 @@
 			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
 			 TCPF_LAST_ACK)
 
-/* Could the peer have sent this?  TCP's own check comes later, and not for what
- * ends here.  Who is not on the path has to guess it.
+/* Could the peer have sent this, if @sent is the end of what it may have got?
+ * TCP's own check comes later, and not for what ends here.  Who is not on the
+ * path has to guess it.
  */
-static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg)
+static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg,
+			 u32 sent)
 {
 	u32 behind = max(tp->rcv_wnd, tp->window_clamp);
 	u32 unacked = min_t(u64, tp->max_window, tp->bytes_acked);
 
 	return !after(seg->end_seq, tp->rcv_nxt + tcp_receive_window(tp)) &&
 	       !before(seg->seq, tp->rcv_nxt - behind) &&
-	       !after(seg->ack, tp->snd_nxt) &&
+	       !after(seg->ack, sent) &&
 	       !before(seg->ack, tp->snd_una - unacked);
+}
+
+/**
+ * gl_plausible() - could the peer have sent this?
+ * @sk: for this TCP socket; TCP may be at work on it
+ * @seg: the segment
+ *
+ * The numbers are those of a moment ago, and windows are wide.  Over a short
+ * wire an ACK comes before TCP has noted that it has sent what is acked.
+ */
+bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 
 /* --- the receiver ------------------------------------------------------- */
@@ -84,7 +101,7 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 	if (!gs)
 		return GL_PASS;
 	/* A clock has a byte, its echo has none. */
-	if (!gl_in_window(tcp_sk(sk), seg) ||
+	if (!gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt) ||
 	    (kind == GL_CLOCK && !data) || (kind == GL_CLOCK_ECHO && data)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
