@@ -80,6 +80,8 @@ struct gl_transport {
  * @unechoed: important packets that were acked since an echo came last
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @lost: TCP's count of lost packets when the echo came
+ * @idle: clocks in a row that went out for nothing
+ * @delivered: TCP's count of delivered packets when the last clock left
  *
  * All fields: socket lock.
  */
@@ -92,6 +94,8 @@ struct tlt {
 	u8	clock:1,
 		echoed:1,
 		counting:1;
+	u8	idle;
+	u32	delivered;
 };
 
 /**

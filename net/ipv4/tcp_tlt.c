@@ -209,6 +209,21 @@ static bool tlt_clock_mss(struct sock *sk, struct gl_sock *gs)
 	return true;
 }
 
+/* What left before a clock has arrived or is lost when the echo is there.  If
+ * neither is true so often in a row, the two ends do not agree about what they
+ * have, because somebody has forged an ACK; then it is for TCP's timers.
+ */
+#define TLT_IDLE_CLOCKS_MAX	16
+
+static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
+{
+	if (tlt->delivered != tp->delivered) {
+		tlt->delivered = tp->delivered;
+		tlt->idle = 0;
+	}
+	return tlt->idle == TLT_IDLE_CLOCKS_MAX;
+}
+
 /* Nothing to repair: a byte is enough for an ACK.  All that TCP has sent until
  * now left before it.
  */
@@ -216,8 +231,9 @@ static bool tlt_clock_byte(struct sock *sk, struct gl_sock *gs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!gl_send_clock(sk, gs))
+	if (tlt_clock_is_idle(tp, &gs->tlt) || !gl_send_clock(sk, gs))
 		return false;
+	gs->tlt.idle++;
 	tlt_wait(&gs->tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
 	gs->n.clocks_byte++;
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKBYTE);
