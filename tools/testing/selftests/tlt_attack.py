@@ -1,0 +1,310 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""An attacker beside the path: knows addresses and ports, guesses the rest.
+
+	a (client) ---- wire ---- b (server)
+	                 ^
+	        attacker, forges packets of either
+
+What he forges has at least one number, sequence or acknowledgment, that is far
+from the right one: who guesses both right has what he needs to attack any TCP.
+The seed is gl.fuzz's; all that is random is ISNs and the attacker's numbers.
+"""
+import random
+import socket
+import struct
+import time
+
+from gl import fuzz, port, tap
+from gl import packet as pkt
+from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, FIN, IMPORTANT, PSH, RST, SYN)
+from gl.tap import case, equal, true
+from gl.wire import GREENLANE_INFO, TCP_CONGESTION, Wire, ip_level, pattern
+
+FAR = 1 << 27           # further than any window of these tests
+PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
+OURS = (DATA, *PROTECTED)
+UNKNOWN, YES, NO = 0, 1, 2
+F_FALLBACK = 2
+
+
+def info(s):
+    """(peer, flags) of a connection of ours."""
+    _, peer, flags = struct.unpack_from("3B", s.getsockopt(ip_level(s), GREENLANE_INFO, 36))
+    return peer, flags
+
+
+class Attacker:
+    """Forges packets of one connection."""
+
+    def __init__(self, wire, client, server, seed=""):
+        self.wire = wire
+        self.rng = random.Random(f"{fuzz.SEED} {seed}")
+        self.a = (wire.address(wire.a), client.getsockname()[1])
+        self.b = (wire.address(wire.b), server.getsockname()[1])
+        # (next sequence number, acknowledgment), as a and as b sent them last
+        self.right = {}
+        self.sent = 0
+        self.watch()
+
+    def watch(self):
+        """Learn the right numbers, in order to avoid them."""
+        for p in self.wire.seen:
+            self.right[p.from_a] = (p.end, p.ack)
+
+    def far(self, n):
+        """A number that is not near n."""
+        return (n + self.rng.randrange(FAR, (1 << 32) - FAR)) & 0xffffffff
+
+    def forge(self, from_a, dscp, flags=ACK, payload=b"", ecn=0, which=None):
+        """A packet; which: seq, ack or both are wrong."""
+        seq, ack = self.right[from_a]
+        which = which or self.rng.choice(("seq", "ack", "both"))
+        seq = self.far(seq) if which != "ack" else seq
+        ack = self.far(ack) if which != "seq" else ack
+        src, dst = (self.a, self.b) if from_a else (self.b, self.a)
+        p = pkt.make(self.wire.version, src[0], dst[0], src[1], dst[1], seq, ack, flags=flags,
+                     payload=payload, dscp=dscp)
+        if ecn:
+            p.set_dsfield(dscp << 2 | ecn)
+        return p
+
+    def send(self, packet, from_a):
+        """Into the one that it is addressed to."""
+        self.wire.inject(self.wire.b if from_a else self.wire.a, packet)
+        self.sent += 1
+
+    def shoot(self, from_a):
+        """One of everything that he can think of."""
+        rng = self.rng
+        dscp = rng.choice((rng.choice(OURS), rng.randrange(64)))
+        flags = rng.choice((ACK,) * 6 + (ACK | PSH, RST, RST | ACK, SYN, SYN | ACK, FIN | ACK, 0))
+        payload = b"f" * rng.choice((0, 0, 1, 1, 100, 1448))
+        # A RST or SYN is judged by its sequence number alone.
+        which = "seq" if flags & (RST | SYN) else None
+        self.send(self.forge(from_a, dscp, flags, payload, rng.randrange(4), which), from_a)
+
+
+# --- what is known of the peer
+
+def start(wire):
+    """A client in SYN_SENT, whose SYN is on its way: (client, listener)."""
+    listener = wire.listen()
+    client = wire.socket(wire.a)
+    try:
+        client.connect((wire.address(wire.b), 1000))
+    except BlockingIOError:
+        pass
+    wire.run(1e-6)
+    return client, listener
+
+
+@case("a forged SYN-ACK does not make a peer of a server that is none")
+def forged_synack():
+    for version in (4, 6):
+        with Wire(cc="tlt_reno", cc_b="reno", version=version) as wire:
+            client, listener = start(wire)
+            syn = wire.seen[-1]
+            for ack in (0, -1, 2, 1000, 1 << 31):
+                for dscp in PROTECTED:
+                    wire.inject(wire.a, pkt.make(
+                        version, wire.address(wire.b), wire.address(wire.a), syn.dport,
+                        syn.sport, 1, syn.seq + ack, flags=SYN | ACK, dscp=dscp))
+            wire.run(3e-3)
+            server = listener.accept()[0]
+            equal(info(client)[0], NO, f"IPv{version}: peer")
+            server.close()
+
+
+@case("a forged SYN-ACK does not make a stranger of a server that is one of us")
+def forged_synack_bleached():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, listener = start(wire)
+            syn = wire.seen[-1]
+            for dscp in (0, DATA):
+                wire.inject(wire.a, pkt.make(
+                    version, wire.address(wire.b), wire.address(wire.a), syn.dport,
+                    syn.sport, 1, syn.seq, flags=SYN | ACK, dscp=dscp))
+            wire.run(1e-4)
+            server = listener.accept()[0]
+            equal(info(client)[0], YES, f"IPv{version}: peer")
+            server.close()
+
+
+@case("forged echoes do not make a peer of one that is none, in mid-connection")
+def forged_echo_unknown():
+    for version in (4, 6):
+        with Wire(cc="reno", version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 10_000), "arrives")
+            client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
+            equal(info(client), (UNKNOWN, 0), "before")
+            attacker = Attacker(wire, client, server)
+
+            def rule(p):
+                if not p.from_a:
+                    for dscp in PROTECTED:
+                        attacker.send(attacker.forge(False, dscp, which="seq"), False)
+                return False
+            wire.rule = rule
+            true(wire.transfer(client, server, 1000), "arrives")
+            wire.run(1e-3)
+            true(attacker.sent >= len(PROTECTED), "there was an attack")
+            equal(info(client), (NO, 0), f"IPv{version}: after data")
+
+
+@case("forged echoes do not keep a connection from falling back")
+def forged_echo_bleached():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 10_000), "arrives")
+            attacker = Attacker(wire, client, server)
+            equal(info(client), (YES, 0), "before")
+
+            def bleach(p):
+                p.set_dscp(0)
+                if not p.from_a:
+                    attacker.watch()
+                    attacker.send(attacker.forge(False, ECHO), False)
+                return False
+            wire.rule = bleach
+            for _ in range(6):
+                true(wire.transfer(client, server, 10_000), "arrives")
+                wire.run(1e-3)
+            true(attacker.sent >= 6, "there was an attack")
+            equal(info(client)[1], F_FALLBACK, f"IPv{version}: flags")
+
+
+@case("nothing forged makes a connection fall back, or changes its peer")
+def stays():
+    for version in (4, 6):
+        for cc, cc_b, expected in (("tlt_cubic", "tlt_cubic", (YES, 0)),
+                                   ("tlt_cubic", "cubic", (NO, 0))):
+            with Wire(cc=cc, cc_b=cc_b, version=version) as wire:
+                client, server = wire.connect()
+                attacker = Attacker(wire, client, server, f"stays {version} {cc_b}")
+                for _ in range(20):
+                    for from_a in (False, True) * 25:
+                        attacker.shoot(from_a)
+                    true(wire.transfer(client, server, 10_000), "arrives")
+                    attacker.watch()
+                    wire.mark()
+                equal(info(client), expected, f"IPv{version}, {cc_b}: client")
+                if cc_b.startswith("tlt"):
+                    equal(info(server), expected, f"IPv{version}, {cc_b}: server")
+
+
+# --- amplification
+
+def answers(cc, version, dscp, flags, length):
+    """Packets that 100 forged ones draw out of a connection at rest."""
+    with Wire(cc=cc, version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 10_000), "arrives")
+        wire.run(1e-2)
+        attacker = Attacker(wire, client, server, f"answers {version} {dscp} {flags} {length}")
+        wire.mark()
+        for n in range(100):
+            attacker.send(attacker.forge(True, dscp, flags, b"f" * length,
+                                         which=("seq", "ack", "both")[n % 3]), True)
+            attacker.send(attacker.forge(False, dscp, flags, b"f" * length,
+                                         which=("seq", "ack", "both")[n % 3]), False)
+            wire.run(1e-5)
+        wire.run(1e-2)
+        return len(wire.seen) + len(wire.others)
+
+
+@case("a forged packet draws no more packets than it draws out of the base")
+def amplification():
+    for version in (4, 6):
+        for flags in (ACK, FIN | ACK):
+            for length in (0, 1):
+                base = answers("reno", version, 0, flags, length)
+                for dscp in OURS:
+                    seen = answers("tlt_reno", version, dscp, flags, length)
+                    true(seen <= base, f"IPv{version}, DSCP {dscp}, flags {flags}, {length} bytes:"
+                         f" {seen} packets, the base sends {base}")
+
+
+# --- goodput
+
+LINE = "qdisc add dev tun0 root color rate 1gbit limit 1000000 red 100000 ecn 50000"
+COUNT = fuzz.share(5_000_000)   # bytes: 40 ms at this rate, 4 by default
+FORGED = 3              # forged packets a data packet
+
+
+def duration(version, cc, attack):
+    """Virtual seconds that a victim's bytes take; they are compared as they come."""
+    with Wire(cc=cc, version=version) as wire:
+        port.insmod()
+        port.run("tc", "-n", wire.a.name, *LINE.split())
+        client, server = wire.connect()
+        attacker = Attacker(wire, client, server, f"goodput {version} {cc}")
+
+        def rule(p):
+            attacker.right[p.from_a] = (p.end, p.ack)
+            # With the data, and not with what it draws out of the victim.
+            for n in range(FORGED if attack and p.from_a and p.len else 0):
+                attacker.shoot(n % 2 == 0)
+            if len(wire.seen) > 1000:
+                wire.mark()
+            return False
+        wire.rule = rule
+        began = time.clock_gettime(time.CLOCK_MONOTONIC)
+        true(wire.transfer(client, server, COUNT, seconds=3.0), f"{cc}: arrives")
+        took = time.clock_gettime(time.CLOCK_MONOTONIC) - began
+        wire.rule = None
+        if attack and cc.startswith("tlt"):
+            true(attacker.sent > COUNT // 1000, f"{attacker.sent} forged packets")
+            equal(info(client), (YES, 0), f"IPv{version}, {cc}: client")
+            equal(info(server), (YES, 0), f"IPv{version}, {cc}: server")
+        return took
+
+
+@case("a victim's goodput is at least 0.9 of that without an attacker")
+def goodput():
+    for version in (4, 6):
+        for cc in ("tlt_reno", "tlt_cubic", "tlt_dctcp"):
+            alone, attacked = (duration(version, cc, attack) for attack in (False, True))
+            print(f"# IPv{version}, {cc}: {COUNT / alone / 1e6:.0f} MB/s alone, "
+                  f"{COUNT / attacked / 1e6:.0f} MB/s attacked", flush=True)
+            true(alone / attacked >= 0.9, f"IPv{version}, {cc}: {alone / attacked:.2f}")
+
+
+# --- on the path
+
+@case("a connection that an attacker has desynchronised does not spin")
+def desynchronised():
+    for version in (4, 6):
+        counts = {}
+        for cc in ("reno", "tlt_reno"):
+            with Wire(cc=cc, version=version) as wire:
+                client, server = wire.connect(TCP_NODELAY=1)
+                true(wire.transfer(client, server, 10_000), "arrives")
+                wire.run(1e-2)
+                attacker = Attacker(wire, client, server)
+                wire.mark()
+                # What a sends is lost; somebody tells a that b has half of it,
+                # so that a waits for an ACK that b will never send.
+                wire.rule = lambda p: p.from_a and p.len > 1
+                client.send(pattern(5000))
+                wire.run(2e-6)
+                client.send(pattern(5000))
+                wire.run(2e-6)
+                seq, ack = attacker.right[False]
+                wire.inject(wire.a, pkt.make(version, attacker.b[0], attacker.a[0],
+                                             attacker.b[1], attacker.a[1], seq, ack + 5000,
+                                             dscp=ECHO))
+                wire.run(1e-4)
+                wire.rule = None
+                wire.run(50e-3)
+                counts[cc] = len(wire.seen)
+        print(f"# IPv{version}: packets in 50 ms: {counts}", flush=True)
+        true(counts["tlt_reno"] <= counts["reno"] + 100, f"IPv{version}: packets in 50 ms, "
+             f"a round trip is 20 us: {counts}")
+
+
+if __name__ == "__main__":
+    tap.main()
