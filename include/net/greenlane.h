@@ -103,10 +103,10 @@ struct tlt {
  * @sk: the connection; each list that @now and @soon are in holds a reference
  * @now: in gl_kick.c's list for this instant
  * @soon: in gl_kick.c's list for a little later
- * @queued: GL_QUEUED_* bits, atomic: which of the two lists it is in
+ * @flags: atomic bits: which of the two lists it is in (GL_QUEUED_*); the
+ *	connection has left us (GL_GONE)
  * @refs: the connection's, and one a list
  * @owed_end: end of the peer's important packet that is to be echoed
- * @dead: the connection has left us
  * @off: switched off with GREENLANE_TLT
  * @fallback: our codepoints get lost on the way; we behave as the base
  * @owed_clock: the peer's clock has come and was not echoed yet
@@ -124,13 +124,13 @@ struct gl_sock {
 	struct sock	*sk;
 	struct llist_node now;
 	struct llist_node soon;
-	unsigned long	queued;
+	unsigned long	flags;
 #define GL_QUEUED_NOW	0
 #define GL_QUEUED_SOON	1
+#define GL_GONE		2
 	refcount_t	refs;
 	u32		owed_end;
-	u8		dead:1,
-			off:1,
+	u8		off:1,
 			fallback:1,
 			owed_clock:1,
 			owed_echo:1;

@@ -45,7 +45,7 @@ static DEFINE_PER_CPU(struct gl_kicks, gl_kicks);
 /* true: @gs goes on that list now, and holds what it needs there */
 static bool gl_kick_hold(struct sock *sk, struct gl_sock *gs, int bit)
 {
-	if (test_and_set_bit(bit, &gs->queued))
+	if (test_and_set_bit(bit, &gs->flags))
 		return false;
 	sock_hold(sk);
 	refcount_inc(&gs->refs);
@@ -112,11 +112,11 @@ static void gl_kick_one(struct gl_sock *gs)
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	if (sock_owned_by_user(sk)) {
-		/* Whether it is still ours may not be asked now. */
-		gl_kick_soon(sk, gs);
-	} else if (!gs->dead && sk->sk_state != TCP_CLOSE) {
-		gl_kicked(sk, gs);
+	if (!test_bit(GL_GONE, &gs->flags)) {
+		if (sock_owned_by_user(sk))
+			gl_kick_soon(sk, gs);
+		else if (sk->sk_state != TCP_CLOSE)
+			gl_kicked(sk, gs);
 	}
 	bh_unlock_sock(sk);
 	sock_put(sk);
@@ -131,7 +131,7 @@ static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 
 	list = llist_reverse_order(llist_del_all(&kicks->now));
 	llist_for_each_entry_safe(gs, next, list, now) {
-		clear_bit_unlock(GL_QUEUED_NOW, &gs->queued);
+		clear_bit_unlock(GL_QUEUED_NOW, &gs->flags);
 		gl_kick_one(gs);
 	}
 }
@@ -144,7 +144,7 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 
 	list = llist_reverse_order(llist_del_all(&kicks->soon));
 	llist_for_each_entry_safe(gs, next, list, soon) {
-		clear_bit_unlock(GL_QUEUED_SOON, &gs->queued);
+		clear_bit_unlock(GL_QUEUED_SOON, &gs->flags);
 		gl_kick_one(gs);
 	}
 	/* gl_kick_soon() starts it again when the list is not empty any more. */
@@ -192,8 +192,9 @@ void gl_kick_init(void)
 	}
 }
 
-/* Nothing is queued any more, but what was may still wait: its connections
- * are gone, so that each of the lists empties in one go.
+/* Nothing is queued any more, but what was may still wait.  All of it is
+ * GL_GONE, or its transport would be there and keep us: so it is not queued
+ * again, not even if a process owns the socket, and each list empties in one go.
  */
 void gl_kick_exit(void)
 {
@@ -204,7 +205,9 @@ void gl_kick_exit(void)
 
 		hrtimer_cancel(&kicks->timer);
 		tasklet_kill(&kicks->tasklet);
+		local_bh_disable();
 		gl_kick_timer(&kicks->timer);
 		gl_kick_tasklet(&kicks->tasklet);
+		local_bh_enable();
 	}
 }

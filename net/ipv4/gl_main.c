@@ -129,9 +129,16 @@ stats:
 	return err;
 }
 
-static void __net_exit gl_net_exit(struct net *net)
+/* Packets pass our hooks until a grace period after this, and read what
+ * gl_net_exit() frees: there is one between the two.
+ */
+static void __net_exit gl_net_pre_exit(struct net *net)
 {
 	gl_hook_net_exit(net);
+}
+
+static void __net_exit gl_net_exit(struct net *net)
+{
 	gl_sysctl_net_exit(net);
 	gl_stats_net_exit(net);
 }
@@ -140,10 +147,11 @@ static void __net_exit gl_net_exit(struct net *net)
  * are the kicks and notes, which hold references on sockets.
  */
 static struct pernet_operations gl_net_ops = {
-	.init	= gl_net_init,
-	.exit	= gl_net_exit,
-	.id	= &gl_net_id,
-	.size	= sizeof(struct gl_net),
+	.init		= gl_net_init,
+	.pre_exit	= gl_net_pre_exit,
+	.exit		= gl_net_exit,
+	.id		= &gl_net_id,
+	.size		= sizeof(struct gl_net),
 };
 
 static int __init gl_init(void)

@@ -105,7 +105,7 @@ void gl_release(struct sock *sk)
 	if (gs) {
 		if (gl_marking(gs))
 			t->on_switch(sk, gs, false);
-		gs->dead = 1;
+		set_bit(GL_GONE, &gs->flags);
 		*gl_sock_slot(sk) = NULL;
 		gl_sock_put(gs);
 	}

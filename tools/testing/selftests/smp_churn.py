@@ -11,6 +11,7 @@ connections pile up at listeners that close.
 """
 import ctypes
 import errno
+import fcntl
 import multiprocessing
 import os
 import random
@@ -27,29 +28,46 @@ from gl.tap import case, equal, main, true
 from gl.wire import Namespace
 
 SLOW = bool(os.environ["GL_VARIANT"])
+FULL = bool(os.environ.get("GL_FULL"))  # as scripts/check --all has it
 CONNECTIONS = 200
-CYCLES = 12 if SLOW else 50             # of the modules
-SPACES = 50 if SLOW else 200            # namespaces
+CYCLES = 50 if FULL else 10             # of the modules
+SPACES = 200 if FULL else 20            # namespaces
 PERIOD = 0.01                           # of tc and sysctl
 PATIENCE = 600 if SLOW else 240         # real seconds
 TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
 MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/sched/sch_color")
-COLOR = "color rate 200mbit limit 400k red 60k ecn 40k"
+FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def quiet(*args):
-    """Run a program; did it succeed?"""
-    return subprocess.run(args, capture_output=True, check=False).returncode == 0
-
-
 def insmod_all():
     """Load all three, where they are not."""
-    for name in MODULES:
-        if not os.path.exists(f"/sys/module/{os.path.basename(name)}"):
-            subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{name}.ko"], check=True)
+    for path in MODULES:
+        if not os.path.exists(f"/sys/module/{os.path.basename(path)}"):
+            with open(f"{os.environ['GL_MODDIR']}/{path}.ko", "rb") as f:
+                equal(_libc.syscall(FINIT_MODULE, f.fileno(), b"", 0), 0, f"insmod {path}")
+
+
+def rmmod(name):
+    """True if it went; a program to do this would take longer than this."""
+    return _libc.syscall(DELETE_MODULE, name.encode(), os.O_NONBLOCK) == 0
+
+
+def up(dev):
+    """ip link set DEV up"""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh22x", dev.encode(), 1))
+
+
+def color_on(dev):
+    """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k"""
+    values = ((2, struct.pack("Q", 6_250_000)), (4, struct.pack("I", 400_000)),
+              (5, struct.pack("I", 60_000)), (11, struct.pack("I", 40_000)),
+              (12, struct.pack("I", 40_000)), (13, struct.pack("I", 0xffffffff)))
+    return Qdisc(dev).add(attr(TCA_OPTIONS | NLA_F_NESTED,
+                               b"".join(attr(*value) for value in values)))
 
 
 class World:
@@ -74,12 +92,17 @@ class World:
         self.sw.sysctl("net.ipv4.ip_forward", 1)
         self.sw.sysctl("net.ipv6.conf.all.forwarding", 1)
 
-    def ports(self, command):
-        """tc for both ports of the switch."""
-        done = [quiet("tc", "-n", "csw", "qdisc", command, "dev", f"p{n}", "root",
-                      *(["handle", "1:", *COLOR.split()] if command != "del" else []))
-                for n in (1, 2)]
-        return all(done)
+    def ports_on(self):
+        """color on both ports of the switch."""
+        with self.sw:
+            for dev in ("p1", "p2"):
+                equal(color_on(dev), 0, f"color on {dev}: error")
+
+    def ports_off(self):
+        """And away with it."""
+        with self.sw:
+            for dev in ("p1", "p2"):
+                equal(Qdisc(dev).delete(), 0, f"no color on {dev}: error")
 
     def default(self, cc):
         """The congestion control of new sockets."""
@@ -118,12 +141,18 @@ class Actor:
                 turn(rng)
                 self._turns.value += 1
 
+    @property
+    def turns(self):
+        """How often it did it so far; fails if it died of it."""
+        true(self._process.is_alive() or self._stop.is_set(), "an actor has died")
+        return self._turns.value
+
     def stop(self):
-        """How often it did it; fails if it died of it."""
+        """How often it did it."""
         self._stop.set()
         self._process.join(60)
         equal(self._process.exitcode, 0, "exit status of an actor")
-        return self._turns.value
+        return self.turns
 
 
 def write(path, text):
@@ -132,7 +161,7 @@ def write(path, text):
         with open(path, "w", encoding="ascii") as f:
             f.write(text)
     except OSError as why:
-        if why.errno not in (errno.ENOENT, errno.EINVAL):
+        if why.errno not in (errno.ENOENT, errno.EINVAL, errno.EBUSY):
             raise
 
 
@@ -152,12 +181,14 @@ def turn_sysctl(rng):
 
 def turn_tc(rng):
     """Another threshold, rate, map or pool, on one of the ports."""
-    changes = ((2, struct.pack("Q", rng.choice((12_500_000, 25_000_000, 50_000_000)))),
+    changes = ((2, struct.pack("Q", rng.choice((3_000_000, 6_250_000, 12_500_000)))),
                (4, struct.pack("I", rng.choice((100_000, 400_000)))),
                (5, struct.pack("I", rng.choice((20_000, 60_000)))),
                (8, struct.pack("I", rng.randrange(2))),
                (14, rng.choice((b"one\0", b"two\0"))))
-    options = attr(TCA_OPTIONS | NLA_F_NESTED, attr(*rng.choice(changes)))
+    # A pool that is new wants a size.
+    options = attr(TCA_OPTIONS | NLA_F_NESTED,
+                   attr(*rng.choice(changes)) + attr(15, struct.pack("I", 1_000_000)))
     Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
 
 
@@ -175,16 +206,17 @@ def turn_half_open(rng):
         raw.sendto(bytes(syn.raw), (target, 0))
 
 
-def short_life(number):
+def turn_namespace(rng):
     """A namespace that dies with connections in mid-transfer and a color on lo."""
     pid = os.fork()
     if pid:
-        return os.waitpid(pid, 0)[1] == 0
+        equal(os.waitpid(pid, 0)[1], 0, "status of a namespace's process")
+        return
     try:
         _libc.unshare(0x40000000)
-        quiet("ip", "link", "set", "lo", "up")
-        quiet("tc", "qdisc", "add", "dev", "lo", "root", *COLOR.split())
-        write("/proc/sys/net/ipv4/tcp_congestion_control", TRANSPORTS[number % 3])
+        up("lo")
+        color_on("lo")
+        write("/proc/sys/net/ipv4/tcp_congestion_control", rng.choice(TRANSPORTS))
         listener = socket.create_server(("127.0.0.1", 0))
         ends = []
         for _ in range(3):
@@ -194,7 +226,7 @@ def short_life(number):
                 end.setblocking(False)
                 end.send(bytes(200_000))
             ends += [client, server]
-        if number % 2:
+        if rng.randrange(2):
             ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         os._exit(0)
     except BaseException:
@@ -203,7 +235,9 @@ def short_life(number):
 
 
 def namespaces_alive():
-    """How many network namespaces the kernel has memory for."""
+    """How many network namespaces the kernel has memory for, exactly."""
+    with open("/sys/kernel/slab/net_namespace/shrink", "w", encoding="ascii") as f:
+        f.write("1")
     with open("/proc/slabinfo", encoding="ascii") as slabs:
         for line in slabs:
             if line.startswith("net_namespace "):
@@ -215,11 +249,11 @@ def take_out(world, traffic):
     """All three modules, under live traffic; how many attempts it took."""
     traffic.tell("cubic")
     world.default("cubic")
-    true(world.ports("del"), "tc qdisc del")
+    world.ports_off()
     attempts = 0
     for name in ("tcp_tlt", "greenlane", "sch_color"):
         limit = time.monotonic() + PATIENCE / 4
-        while not quiet("rmmod", name):
+        while not rmmod(name):
             attempts += 1
             true(time.monotonic() < limit, f"rmmod {name}: still used")
             time.sleep(0.02)
@@ -229,7 +263,7 @@ def take_out(world, traffic):
 def bring_back(world, traffic, transport):
     """All three modules, and what uses them."""
     insmod_all()
-    true(world.ports("add"), "tc qdisc add")
+    world.ports_on()
     world.default(transport)
     traffic.tell(transport)
 
@@ -243,20 +277,24 @@ def churn():
     traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
     actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
               Actor(world.sw, turn_tc), Actor(world.a, turn_half_open)]
-    refused = spaces = 0
+    namespaces = Actor(world.a, turn_namespace)
+    refused = 0
     began = time.monotonic()
     for cycle in range(CYCLES):
         bring_back(world, traffic, TRANSPORTS[cycle % 3])
-        while spaces * CYCLES < (cycle + 1) * SPACES:
-            true(short_life(spaces), "a namespace's life")
-            spaces += 1
         time.sleep(0.2)
         refused += take_out(world, traffic)
+        if cycle % 10 == 9:
+            print(f"# {cycle + 1} cycles after {time.monotonic() - began:.0f} s,"
+                  f" {namespaces.turns} namespaces", flush=True)
     bring_back(world, traffic, TRANSPORTS[0])
-    turns = [actor.stop() for actor in actors]
+    while namespaces.turns < SPACES:
+        time.sleep(0.5)
+    turns = [actor.stop() for actor in [*actors, namespaces]]
     server, client = traffic.end(PATIENCE)
     print(f"# {time.monotonic() - began:.0f} s; server {server}, client {client}")
-    print(f"# rmmod refused {refused} times; sysctl, tc, half-open: {turns}", flush=True)
+    print(f"# rmmod refused {refused} times; turns of sysctl (two), tc, half-open, namespaces:"
+          f" {turns}", flush=True)
     for who, count in (("server", server), ("client", client)):
         equal(count.get("error"), None, f"{who}: error")
         equal(count["wrong"], 0, f"{who}: wrong bytes")
@@ -271,7 +309,7 @@ def churn():
         time.sleep(1)
     true(namespaces_alive() <= before, f"network namespaces: {namespaces_alive()}, were {before}")
     for name in ("tcp_tlt", "greenlane", "sch_color"):
-        true(quiet("rmmod", name), f"rmmod {name} when all is over")
+        true(rmmod(name), f"rmmod {name} when all is over")
 
 
 main()

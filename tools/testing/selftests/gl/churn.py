@@ -13,6 +13,7 @@ Either process is told by its parent, over a pipe, to put all its sockets on
 another congestion control, or to come to an end, and says when it has.
 """
 import errno
+import heapq
 import multiprocessing
 import random
 import selectors
@@ -113,7 +114,7 @@ class Peer:
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.cc.encode())
             except OSError as why:
-                if why.errno not in (errno.ENOENT, errno.EINVAL):
+                if why.errno not in (errno.ENOENT, errno.EINVAL, errno.EBUSY):
                     raise
 
     def obey(self):
@@ -126,14 +127,19 @@ class Peer:
             for key in list(self.selector.get_map().values()):
                 if isinstance(key.fileobj, socket.socket):
                     self.use(key.fileobj)
+        if order != "count":
+            self.changed()
         if order != "end":
             self.orders.send(dict(self.count))
+
+    def changed(self):
+        """Another congestion control, or the end."""
 
     def look_for_stuck(self):
         """Raise if a connection waits for too long."""
         now = time.monotonic()
         for end in self.ends():
-            if now - end.moved > self.STUCK:
+            if (end.left or end.outbox) and now - end.moved > self.STUCK:
                 raise Endless(f"connection {end.number}: sent {end.sent}, got {end.got}, "
                               f"{end.left} to come, {len(end.outbox)} unsent")
 
@@ -142,7 +148,7 @@ class Peer:
         try:
             looked = time.monotonic()
             while not self.done():
-                for key, events in self.selector.select(0.5):
+                for key, events in self.selector.select(0.1):
                     if key.fileobj is self.orders:
                         self.obey()
                     elif key.fileobj.fileno() < 0:
@@ -208,9 +214,8 @@ class Server(Peer):
             self.selector.register(sock, selectors.EVENT_READ)
             self.listeners.append(sock)
 
-    def obey(self):
-        super().obey()
-        # A listener that goes takes its half-open children along.
+    def changed(self):
+        """Listeners go, with their half-open children, and new ones come."""
         for sock in self.listeners:
             self.accept(sock)
             self.selector.unregister(sock)
@@ -226,6 +231,10 @@ class Server(Peer):
             except (BlockingIOError, ConnectionError):
                 return
             child.setblocking(False)
+            # A reset that gets lost is not sent again: find out.
+            child.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            child.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
+            child.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2)
             self.use(child)
             self.watch(End(child))
             self.count["opened"] += 1
@@ -264,12 +273,14 @@ class Client(Peer):
 
     FATES = ("fin", "reset", "leave", "nothing")
     SHORT = 8               # short connections at a time
+    THINK = 10.0            # seconds, at most, from an answer to the next request
 
     def __init__(self, orders, addresses, persistent):
         super().__init__(orders)
         self.addresses = addresses
         self.rng = random.Random(1)
         self.count.update(lost=0, short=0)
+        self.thinking = []      # (when, number, connection)
         self.next = 0
         self.short = 0
         for _ in range(persistent):
@@ -312,7 +323,8 @@ class Client(Peer):
             if end.fate or self.ending:
                 self.closed(end)
             else:
-                self.ask(end)
+                when = time.monotonic() + self.rng.random() * self.THINK
+                heapq.heappush(self.thinking, (when, end.number, end))
 
     def closed(self, end):
         if end.fate:
@@ -323,6 +335,17 @@ class Client(Peer):
         self.drop(end)
 
     def every_turn(self):
+        while self.thinking and (self.ending or self.thinking[0][0] <= time.monotonic()):
+            end = heapq.heappop(self.thinking)[2]
+            if end.sock.fileno() < 0:
+                continue
+            if self.ending:
+                self.closed(end)
+                continue
+            end.moved = time.monotonic()
+            self.ask(end)
+            end.flush()
+            self.watch(end)
         while self.short < self.SHORT and not self.ending:
             self.open(self.rng.choice(self.FATES))
 
@@ -344,8 +367,9 @@ class Traffic:
                 process.start()
             theirs.close()
             self._peers.append((process, ours))
-            if kind is Server:
-                self.tell("count")      # it listens
+            self.tell("count")          # the server listens; the client has connected
+        while self.tell("count")[0]["opened"] < persistent:
+            time.sleep(0.1)
 
     def tell(self, order):
         """Give an order; each one's counters (server, client) once obeyed."""

@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane.ko goes while packets are in its hooks on another processor.
+
+	2 processes ---- UDP with a protected DSCP ----> lo
+	this one    ---- insmod, rmmod, insmod, rmmod ...
+
+A hook that still runs must find what it reads: the codepoints, the counters.
+"""
+import multiprocessing
+import os
+import socket
+import subprocess
+import time
+
+from gl.tap import case, equal, main, true
+
+TIMES = 30
+MODULE = f"{os.environ['GL_MODDIR']}/net/ipv4/greenlane.ko"
+
+
+def flood(family, address, stop, sent):
+    """Send until told to stop: LOCAL_OUT strips, LOCAL_IN looks."""
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
+        if family == socket.AF_INET:
+            s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
+        else:
+            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, 10 << 2)
+        with socket.socket(family, socket.SOCK_DGRAM) as sink:
+            sink.bind((address, 0))
+            while not stop.is_set():
+                for _ in range(100):
+                    s.sendto(b"x" * 64, sink.getsockname())
+                sent.value += 100
+
+
+@case(f"{TIMES} unloads while packets pass its hooks")
+def unload():
+    stop, sent = multiprocessing.Event(), multiprocessing.Value("I", 0)
+    floods = [multiprocessing.Process(target=flood, args=(*where, stop, sent), daemon=True)
+              for where in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))]
+    for process in floods:
+        process.start()
+    stripped = 0
+    for number in range(TIMES):
+        subprocess.run(["insmod", MODULE], check=True)
+        before = sent.value
+        while sent.value < before + 400:
+            time.sleep(0.01)
+        with open("/proc/net/greenlane", encoding="ascii") as f:
+            counters = dict(line.split() for line in f)
+        stripped += int(counters["Stripped"])
+        equal(subprocess.run(["rmmod", "greenlane"], check=False).returncode, 0,
+              f"rmmod {number}")
+    stop.set()
+    for process in floods:
+        process.join(30)
+        equal(process.exitcode, 0, "a flood's exit status")
+    true(stripped >= TIMES * 100, f"packets passed the hooks: {stripped}")
+
+
+main()
