@@ -25,7 +25,7 @@ GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules
 # sources_in DIR: its source files that belong to the tree
 sources_in() {
 	(cd "$1" && find "${GL_SOURCES[@]}" -type f \
-		\( -name '*.[chS]' -o -name 'Kbuild' -o -name 'Makefile' -o -name VERSION \) \
+		\( -name '*.[chS]' -o -name 'Kbuild' -o -name 'Makefile' -o -name VERSION -o -name '*.mk' \) \
 		! -name '*.mod.c' ! -name '.*' -printf '%p\n' 2>/dev/null | sort)
 }
 

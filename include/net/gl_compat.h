@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What older kernels lack.  The code is written for the newest one; every
- * difference is here, probed by feature where there is something to probe.
+ * difference is here.  GL_HAVE_* come from the kernel's headers (gl_probe.mk);
+ * the versions in the comments are those of mainline.
  */
 #ifndef _NET_GL_COMPAT_H
 #define _NET_GL_COMPAT_H
 
 #include <linux/tcp.h>
 #include <linux/udp.h>
-#include <linux/version.h>
 #include <net/pkt_sched.h>
 
 #ifndef SKB_GSO_CB
@@ -29,7 +29,7 @@ enum qdisc_drop_reason {
 #endif
 
 /* net/sched: 6.19 keeps the number of segments beside the length */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+#ifndef GL_HAVE_PKT_SEGS
 static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
@@ -81,10 +81,10 @@ static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
 #include <net/tcp.h>
 
 /* 6.11: a sysctl handler gets a const table */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-typedef struct ctl_table gl_ctl_table;
-#else
+#ifdef GL_HAVE_CONST_CTL
 typedef const struct ctl_table gl_ctl_table;
+#else
+typedef struct ctl_table gl_ctl_table;
 #endif
 
 /* 6.6: the size is given, before the table ended with an empty entry */
@@ -96,14 +96,14 @@ typedef const struct ctl_table gl_ctl_table;
 #endif
 
 /* 6.18: one table of established sockets, not an argument */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#ifdef GL_HAVE_HASHINFO
 #define GL_HASHINFO(net)	(net)->ipv4.tcp_death_row.hashinfo,
 #else
 #define GL_HASHINFO(net)
 #endif
 
 /* 6.13: hrtimer_setup() */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#ifndef GL_HAVE_HRTIMER_SETUP
 static inline void hrtimer_setup(struct hrtimer *timer,
 				 enum hrtimer_restart (*function)(struct hrtimer *),
 				 clockid_t clock, enum hrtimer_mode mode)
@@ -113,31 +113,36 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
-/* 6.18: an ACK may be sent with more flags (AccECN) */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
-#define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt)
-#define GL_GSO_TCP_ACCECN	0
-#else
+/* 6.12: an ACK may be sent with more flags */
+#ifdef GL_HAVE_ACK_FLAGS
 #define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0)
+#else
+#define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt)
+#endif
+
+/* 6.18: AccECN, whose GSO packets keep CWR */
+#ifdef GL_HAVE_GSO_ACCECN
 #define GL_GSO_TCP_ACCECN	SKB_GSO_TCP_ACCECN
+#else
+#define GL_GSO_TCP_ACCECN	0
 #endif
 
 /* 6.7: timestamps may count microseconds */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#ifdef GL_HAVE_CLOCK_TS
 static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
 {
-	return tcp_time_stamp_raw() + tp->tsoffset;
+	return tcp_clock_ts(tp->tcp_usec_ts) + tp->tsoffset;
 }
 #else
 static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
 {
-	return tcp_clock_ts(tp->tcp_usec_ts) + tp->tsoffset;
+	return tcp_time_stamp_raw() + tp->tsoffset;
 }
 #endif
 
 /* 6.17: a workqueue says that it is per-CPU, which was the default */
 #include <linux/workqueue.h>
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#ifndef GL_HAVE_WQ_PERCPU
 #define WQ_PERCPU	0
 #endif
 

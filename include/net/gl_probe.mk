@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0
+# What the kernel's headers have, as -DGL_HAVE_*; for include/net/gl_compat.h.
+#
+# Stable kernels take changes back, and distributions more of them, so a version
+# says little.  Headers do not lie.
+
+# $(call gl_have,NAME,FILE,PATTERN)
+gl_have = $(shell grep -qs '$(3)' $(srctree)/include/$(2) && echo -DGL_HAVE_$(1))
+
+ccflags-y += $(call gl_have,ACK_FLAGS,net/tcp.h,__tcp_send_ack.*u16 flags)
+ccflags-y += $(call gl_have,CLOCK_TS,net/tcp.h,tcp_clock_ts)
+ccflags-y += $(call gl_have,CONST_CTL,linux/sysctl.h,proc_handler.const struct)
+ccflags-y += $(call gl_have,GSO_ACCECN,linux/skbuff.h,SKB_GSO_TCP_ACCECN)
+ccflags-y += $(call gl_have,HRTIMER_SETUP,linux/hrtimer.h,void hrtimer_setup)
+ccflags-y += $(call gl_have,PKT_SEGS,net/sch_generic.h,qdisc_pkt_segs)
+ccflags-y += $(call gl_have,WQ_PERCPU,linux/workqueue.h,WQ_PERCPU)
+# The argument is on the line after.
+ccflags-y += $(shell grep -A1 '^struct sock \*__inet_lookup_established' \
+	$(srctree)/include/net/inet_hashtables.h | grep -q inet_hashinfo && \
+	echo -DGL_HAVE_HASHINFO)
