@@ -33,7 +33,8 @@ def experiment(ccs, fan_in, *options):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         done = subprocess.run(
             [TOP / "scripts/experiment", "incast", "--cc", ",".join(ccs), "--fan-in",
-             ",".join(map(str, fan_in)), "--json", out.name, *options],
+             ",".join(map(str, fan_in)), "--json", out.name,
+             "--kernel", os.environ.get("GL_KERNEL", "7.3"), *options],
             capture_output=True, text=True, check=False)
         if done.returncode:
             raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")

@@ -10,16 +10,16 @@ set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-debug=()
-[ -z "${GL_DEBUG:-}" ] || debug=(--debug)
-kdir=$("$top/scripts/kernel" "${debug[@]}") || exit 1
+which=(--kernel "${GL_KERNEL:-7.3}")
+[ -z "${GL_DEBUG:-}" ] || which+=(--debug)
+kdir=$("$top/scripts/kernel" "${which[@]}") || exit 1
 cp "$top"/tools/testing/guest/trouble/* "$tmp" &&
 	make -C "$kdir" ARCH=um M="$tmp" modules >"$tmp/build.log" 2>&1 ||
 	{ cat "$tmp/build.log" >&2; exit 1; }
 
 # guest ARGS...: its output in $tmp/out and $tmp/err; returns its status
 guest() {
-	"$top/scripts/guest" "${debug[@]}" --built "$kdir" "$tmp" --log "$tmp/log" \
+	"$top/scripts/guest" "${which[@]}" --built "$kdir" "$tmp" --log "$tmp/log" \
 		"$@" >"$tmp/out" 2>"$tmp/err"
 }
 
@@ -98,7 +98,7 @@ guest --timeout 2 -- sh -c 'while :; do :; done'
 is "a command that spins" "$?$(grep -c "no end after 2 s" "$tmp/err")" 701
 [ $((SECONDS - began)) -lt 20 ]
 check "is stopped in time" $?
-"$top/scripts/guest" "${debug[@]}" --built "$kdir" "$tmp" -- sh -c "while :; do :; done" &
+"$top/scripts/guest" "${which[@]}" --built "$kdir" "$tmp" -- sh -c "while :; do :; done" &
 pid=$!
 sleep 1
 uml=$(cat "/proc/$pid/task/$pid/children")
