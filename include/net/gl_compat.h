@@ -114,11 +114,14 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /* 6.12: an ACK may be sent with more flags */
+static inline void gl_send_ack(struct sock *sk)
+{
 #ifdef GL_HAVE_ACK_FLAGS
-#define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0)
+	__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0);
 #else
-#define gl_send_ack(sk)		__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt)
+	__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt);
 #endif
+}
 
 /* 6.18: AccECN, whose GSO packets keep CWR */
 #ifdef GL_HAVE_GSO_ACCECN
