@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Forged packets at connections in every state: nothing breaks, nothing spins.
+
+	a ---- wire (this program, on the path) ---- b
+
+The forger knows all numbers and may say anything (gl/forge.py), to sockets that
+are established and idle, established with data in flight, owned by a process,
+half closed in each way, in SYN_SENT, listening, gone.  Of what it does to its
+victims nothing is asked but this: the kernel does not complain (the runner
+looks), the wire is quiet when they are gone, and then a new connection gets
+every byte.
+
+A failing round can be run alone: see gl/fuzz.py.
+"""
+import os
+import socket
+import struct
+import subprocess
+import threading
+
+from gl import fuzz, tap
+from gl.forge import Forger
+from gl.tap import case, equal, true
+from gl.wire import Wire
+
+PACKETS = 1_000_000
+EACH = 1000             # packets a round
+BURST = 20              # packets without time to answer
+HOLD = "tools/testing/modules/gl_hold.ko"
+RESET = struct.pack("ii", 1, 0)
+CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
+
+
+def hold(s):
+    """Own the socket for a millisecond; returns a thread to join."""
+    if not os.path.exists("/proc/gl_hold"):
+        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{HOLD}"], check=True)
+
+    def write():
+        fd = os.open("/proc/gl_hold", os.O_WRONLY)
+        os.write(fd, f"{s.fileno()} 1".encode())
+        os.close(fd)
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+class Victims:
+    """Sockets in every state, and who talks to whom."""
+
+    def __init__(self, wire, rng):
+        self.wire = wire
+        self.rng = rng
+        self.sockets = []
+        self.flows = []         # (port in a, port in b)
+        self.listener = wire.listen(2000, rng.choice(CCS))
+        self.live = [self.connect() for _ in range(4)]
+        self.half_closed()
+        self.syn_sent()
+        self.flows.append((3000, 2000))         # a listener's, from nowhere
+        self.flows.append((3000, 2001))         # nobody's
+
+    def connect(self):
+        """A connection that is established."""
+        cc = self.rng.choice(CCS)
+        client, server = self.wire.connect(2000, cc, self.listener)
+        self.sockets += [client, server]
+        self.flows.append((client.getsockname()[1], 2000))
+        return client, server
+
+    def half_closed(self):
+        """FIN_WAIT2 and CLOSE_WAIT, FIN_WAIT1, LAST_ACK, TIME_WAIT, closed."""
+        client, _ = self.connect()
+        client.shutdown(socket.SHUT_WR)
+        client, server = self.connect()
+        server.shutdown(socket.SHUT_WR)
+        self.wire.run(1e-4)
+        client.shutdown(socket.SHUT_WR)         # LAST_ACK, TIME_WAIT
+        client, server = self.connect()
+        server.close()
+        client, server = self.connect()
+        client.send(b"z" * 3000)                # data and FIN in flight
+        client.shutdown(socket.SHUT_WR)
+
+    def syn_sent(self):
+        """One whose SYN nobody answers."""
+        client = self.wire.socket(self.wire.a, self.rng.choice(CCS))
+        before = self.wire.rule
+        self.wire.rule = lambda p: before(p) or True
+        try:
+            client.connect((self.wire.address(self.wire.b), 2000))
+        except BlockingIOError:
+            pass
+        self.wire.run(2e-5)
+        self.wire.rule = before
+        self.sockets.append(client)
+        self.flows.append((client.getsockname()[1], 2000))
+
+    def work(self):
+        """Something for live connections to do."""
+        for pair in self.live:
+            for s in pair:
+                try:
+                    s.recv(1 << 20)
+                    if self.rng.random() < 0.5:
+                        s.send(b"w" * self.rng.choice((1, 100, 1448, 5000, 30_000)))
+                except OSError:
+                    pass                # blocked, or reset by the forger
+
+    def close(self):
+        """All at once, with RSTs."""
+        for s in self.sockets:
+            if s.fileno() >= 0:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                s.close()
+        self.listener.close()
+        self.wire.run(2e-2)             # the last answers
+        self.wire.mark()
+        self.wire.run(2e-2)
+
+
+class Attack:
+    """One wire and its forger."""
+
+    def __init__(self, version):
+        # pylint: disable-next=consider-using-with
+        self.wire = Wire(cc="tlt_reno", version=version)
+        for ns in (self.wire.a, self.wire.b):
+            ns.sysctl("net.ipv4.tcp_fin_timeout", 1)
+        self.forger = Forger(version)
+        family = socket.AF_INET if version == 4 else socket.AF_INET6
+        self.address = {ns: socket.inet_pton(family, self.wire.address(ns))
+                        for ns in (self.wire.a, self.wire.b)}
+
+    def round(self, rng, count):
+        """So many forged packets, at connections of their own."""
+        wire, losing = self.wire, [0.0]
+
+        def rule(p):
+            self.forger.learn(p)
+            return rng.random() < losing[0]
+        wire.rule = rule
+        victims = Victims(wire, rng)
+        losing[0] = rng.choice((0.0, 0.0, 0.1, 0.5))
+        sent = 0
+        while sent < count:
+            holder = None
+            if rng.random() < 0.1:
+                holder = hold(rng.choice(rng.choice(victims.live)))
+                wire.run(1e-5)
+            else:
+                victims.work()
+            for _ in range(BURST):
+                self.shoot(rng, rng.choice(victims.flows))
+                sent += 1
+            wire.run(rng.choice((0, 1e-6, 3e-5)))
+            if holder:
+                wire.run(2e-3)
+                holder.join()
+            wire.mark()
+            wire.others.clear()
+        losing[0] = 0.0
+        victims.close()
+        equal(len(wire.seen), 0, "packets when all victims are gone")
+        self.healthy()
+
+    def shoot(self, rng, flow):
+        """One forged packet of this flow, at either end."""
+        wire = self.wire
+        source, sink = rng.choice(((wire.a, wire.b), (wire.b, wire.a)))
+        sport, dport = flow if source is wire.a else flow[::-1]
+        for raw in self.forger.packets(rng, self.address[source], self.address[sink],
+                                       sport, dport):
+            try:
+                wire.inject(sink, raw)
+            except OSError:
+                pass                    # not even an IP packet: tun refuses it
+
+    def healthy(self):
+        """Who comes after them is served."""
+        self.forger.right.clear()
+        self.wire.rule = None
+        client, server = self.wire.connect(1999, "tlt_reno")
+        for source, sink in ((client, server), (server, client)):
+            true(self.wire.transfer(source, sink, 20_000), "a new connection's bytes arrive")
+        for s in (client, server):
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            s.close()
+
+
+def attack(version):
+    """All rounds of one IP version."""
+    stand = Attack(version)
+    for number, rng in fuzz.rounds(f"ipv{version}", PACKETS // 2, EACH):
+        with fuzz.replayable(f"ipv{version}", number):
+            stand.round(rng, EACH)
+    for ns in (stand.wire.a, stand.wire.b):
+        counters = ns.greenlane()
+        for name in ("EchoReceived", "ClockReceived", "ClockEchoReceived", "Invalid", "KicksOwned"):
+            true(counters[name] > 0 or os.environ.get("GL_ROUND"), f"{name}: it was reached")
+    stand.wire.close()
+
+
+@case("IPv4: any header, any number, any state")
+def ipv4():
+    attack(4)
+
+
+@case("IPv6: any header, any number, any state")
+def ipv6():
+    attack(6)
+
+
+if __name__ == "__main__":
+    tap.main()
