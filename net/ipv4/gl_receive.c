@@ -48,6 +48,7 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
+	/* What was true a moment ago will do. */
 	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 
