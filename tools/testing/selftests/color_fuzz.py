@@ -6,17 +6,21 @@
 
 Whatever comes, the kernel does not complain (the runner looks at its log), and
 what it refuses changes nothing.
+
+A failing round can be run alone: see gl/fuzz.py.
 """
-import os
-import random
+import errno
 import struct
 
+from gl import fuzz
 from gl import port as p
-from gl.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from gl.rtnl import (HANDLE, NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, RTM_DELTCLASS,
+                     RTM_DELTFILTER, RTM_GETTCLASS, RTM_GETTFILTER, RTM_NEWTCLASS, RTM_NEWTFILTER,
+                     TC_H_ROOT, TCA_KIND, TCA_OPTIONS, Qdisc, attr)
 from gl.tap import case, equal, main, true
 
-SEED = 20210426
-ROUNDS = 400 if os.environ.get("GL_DEBUG") else 4000
+CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
+EACH = 500              # a round
 
 LAST = 17                               # TCA_COLOR_MAX
 
@@ -72,45 +76,85 @@ def forged(rng):
 
 @case("change: what is refused changes nothing")
 def change():
-    rng = random.Random(SEED)
-    p.port("rate 1gbit limit 1m red 100k ecn 50k 60k 0.5 pool sw size 9000000")
-    link, sender = Qdisc("p0"), p.Sender()
-    before = link.config()
-    taken = 0
-    for number in range(ROUNDS):
-        attrs = forged(rng)
-        error = link.change(attrs)
-        after = link.config()
-        true(after is not None, f"round {number}: the qdisc is there")
-        if error:
-            equal(after.hex(), before.hex(), f"round {number}: options after error {error} "
-                  f"for {attrs.hex()}")
-        else:
-            taken += 1
-        before = after
-        if number % 20 == 0:
-            sender.send(p.ipv4(200, rng.randrange(256)), 3)
-    true(ROUNDS // 20 < taken < ROUNDS * 19 // 20, f"{taken} of {ROUNDS} were taken: a fair mix")
-    sender.close()
+    total = taken = 0
+    for number, rng in fuzz.rounds("change", CHANGES, EACH):
+        with fuzz.replayable("change", number):
+            p.port("rate 1gbit limit 1m red 100k ecn 50k 60k 0.5 pool sw size 9000000")
+            link, sender = Qdisc("p0"), p.Sender()
+            before = link.config()
+            for at in range(EACH):
+                attrs = forged(rng)
+                error = link.change(attrs)
+                after = link.config()
+                true(after is not None, f"change {at}: the qdisc is there")
+                if error:
+                    equal(after.hex(), before.hex(), f"change {at}: options after error {error} "
+                          f"for {attrs.hex()}")
+                else:
+                    taken += 1
+                before = after
+                if at % 20 == 0:
+                    sender.send(p.ipv4(200, rng.randrange(256)), 3)
+            total += EACH
+            link.close()
+            sender.close()
+    true(total // 20 < taken < total * 19 // 20, f"{taken} of {total} were taken: a fair mix")
 
 
 @case("add: what is refused leaves nothing")
 def add():
-    rng = random.Random(SEED + 1)
-    p.insmod()
-    p.fresh_namespace()
-    p.veth()
-    link, sender = Qdisc("p0"), p.Sender()
     taken = 0
-    for number in range(ROUNDS // 4):
-        error = link.add(forged(rng))
-        equal(link.config() is None, bool(error), f"round {number}: nothing after error {error}")
-        if not error:
-            taken += 1
-            sender.send(p.ipv4(200, rng.randrange(256)), 3)
-            equal(link.delete(), 0, f"round {number}: deleted")
+    for number, rng in fuzz.rounds("add", ADDS, EACH):
+        with fuzz.replayable("add", number):
+            p.insmod()
+            p.fresh_namespace()
+            p.veth()
+            link, sender = Qdisc("p0"), p.Sender()
+            for at in range(EACH):
+                error = link.add(forged(rng))
+                equal(link.config() is None, bool(error), f"add {at}: nothing after error {error}")
+                if not error:
+                    taken += 1
+                    sender.send(p.ipv4(200, rng.randrange(256)), 3)
+                    equal(link.delete(), 0, f"add {at}: deleted")
+            link.close()
+            sender.close()
     true(taken, "some were taken")
-    sender.close()
+
+
+@case("classes and filters, which it has none of: refused, and change nothing")
+def classes():
+    kinds = (RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS, RTM_NEWTFILTER, RTM_DELTFILTER,
+             RTM_GETTFILTER)
+    filters = (b"color\0", b"matchall\0", b"u32\0", b"flower\0", b"", b"\0")
+    for number, rng in fuzz.rounds("class", CLASSES, EACH):
+        with fuzz.replayable("class", number):
+            p.port("rate 1gbit limit 1m red 100k")
+            link, sender = Qdisc("p0"), p.Sender()
+            before = link.config()
+            for at in range(EACH):
+                kind = rng.choice(kinds)
+                # With a flag a GET would be a dump, which never fails.
+                flags = 0 if kind in (RTM_GETTCLASS, RTM_GETTFILTER) else rng.choice(
+                    (0, NLM_F_CREATE, NLM_F_CREATE | NLM_F_EXCL, NLM_F_REPLACE))
+                minor = rng.choice((0, 1, 2, 0xffff, 0xffe0))
+                error = link.request(kind, flags,
+                                     attr(TCA_KIND, rng.choice(filters)) + forged(rng),
+                                     rng.choice((HANDLE, 0, 1)) | minor,
+                                     rng.choice((HANDLE, HANDLE | 1, TC_H_ROOT, 0)))
+                true(error, f"operation {at}: {kind} was taken")
+                equal(link.config(), before, f"operation {at}: {kind}, options")
+                if at % 20 == 0:
+                    sender.send(p.ipv4(200, rng.randrange(256)), 3)
+            # What tc itself would send, so that the reason is the qdisc's.
+            equal(link.request(RTM_NEWTCLASS, NLM_F_CREATE, attr(TCA_KIND, b"color\0"), HANDLE | 1,
+                               HANDLE), errno.EINVAL, "tc class add")
+            equal(link.request(RTM_GETTCLASS, 0, b"", HANDLE | 1, HANDLE), errno.EINVAL,
+                  "tc class get")
+            for words in ("class show dev p0", "-s class show dev p0", "filter show dev p0"):
+                equal(p.tc(words, check=False).stdout, "", f"tc {words}")
+            link.close()
+            sender.close()
 
 
 @case("each attribute, alone: every length from 0 to 70")

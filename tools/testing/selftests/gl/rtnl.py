@@ -4,6 +4,8 @@ import socket
 import struct
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS = 40, 41, 42
+RTM_NEWTFILTER, RTM_DELTFILTER, RTM_GETTFILTER = 44, 45, 46
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 1, 4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -36,9 +38,9 @@ class Qdisc:
         self.socket.send(struct.pack("IHHII", len(body) + 16, kind,
                                      flags | NLM_F_REQUEST, self.seq, 0) + body)
 
-    def request(self, kind, flags, attrs):
+    def request(self, kind, flags, attrs, handle=HANDLE, parent=TC_H_ROOT):
         """Send; the kernel's error number, 0 for none."""
-        self._send(kind, flags | NLM_F_ACK, attrs)
+        self._send(kind, flags | NLM_F_ACK, attrs, handle, parent)
         while True:
             data = self.socket.recv(65536)
             _, what, _, seq, _ = struct.unpack_from("IHHII", data)
@@ -57,6 +59,10 @@ class Qdisc:
     def delete(self):
         """tc qdisc del."""
         return self.request(RTM_DELQDISC, 0, b"")
+
+    def close(self):
+        """Gone."""
+        self.socket.close()
 
     def config(self):
         """TCA_OPTIONS of the qdisc, as bytes; None if there is none."""
