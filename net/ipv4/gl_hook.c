@@ -272,6 +272,8 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 		if (kind == GL_IMPORTANT && seg.segs > 1) {
 			if (gl_split_send(net, sk, gs, skb, thoff))
 				return NF_STOLEN;
+			/* If no other follows soon, a clock stands in. */
+			gl_kick_soon(sk, gs);
 			kind = GL_DATA;
 		}
 	}

@@ -14,7 +14,7 @@ import threading
 
 from gl import packet as pkt
 from gl import tap
-from gl.packet import CLOCK, DATA, IMPORTANT
+from gl.packet import CLOCK, CWR, DATA, IMPORTANT
 from gl.tap import case, equal, true
 from gl.wire import Namespace, Wire, load, pattern
 
@@ -68,6 +68,52 @@ def parts():
             equal(len(set(ends)), len(ends), "no segment was sent twice")
             true(wire.a.greenlane()["Split"] > 0, "packets were split")
             equal(wire.a.greenlane()["SplitFailed"], 0, "SplitFailed")
+
+
+@case("a packet that says CWR says it once when it is split, in its first part")
+def split_cwr():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            for ns in (wire.a, wire.b):
+                ns.sysctl("net.ipv4.tcp_ecn", 1)
+            client, server = wire.connect()
+            # These have seen congestion; the next one says that it is heard.
+            wire.rule = lambda p: p.len and p.set_dsfield(p.dsfield | 3)
+            true(wire.transfer(client, server, 14_000), "arrives")
+            wire.run(10e-3)
+            wire.rule = None
+            wire.mark()
+            true(wire.transfer(client, server, 4 * 1400), "arrives")
+            sent = [p for p in wire.from_a() if p.len > 1]
+            true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
+            equal([p.dscp for p in sent], [DATA] * (len(sent) - 1) + [IMPORTANT], "marks")
+            equal([bool(p.flags & CWR) for p in sent], [True] + [False] * (len(sent) - 1), "CWR")
+
+
+@case("an IPv6 packet with a hop-by-hop header is not split: all data, and then a clock")
+def split_not():
+    with Wire(version=6) as wire:
+        client, server = wire.connect()
+        # PadN, which nobody has to understand
+        client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, b"\0\0\1\4\0\0\0\0")
+        wire.delay = 200e-6
+        true(wire.transfer(client, server, 4 * 1400), "arrives")
+        # The wire does not look behind such a header.
+        equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [CLOCK], "marks")
+        counters = wire.a.greenlane()
+        equal((counters["Split"], counters["SplitFailed"]), (0, 1), "Split, SplitFailed")
+
+
+@case("IPv6 extension headers in front of TCP hide nothing: the same marks")
+def extension_headers():
+    with Wire(version=6, tso=False) as wire:
+        client, server = wire.connect()
+        client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, b"\0\0\1\4\0\0\0\0")
+        client.send(pattern(5 * 1400))
+        wire.run(1e-3)
+        equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [IMPORTANT], "marks")
+        equal(server.recv(1 << 20), pattern(5 * 1400), "bytes")
+        equal(wire.a.greenlane()["EchoReceived"], 1, "EchoReceived")
 
 
 class Pair:
