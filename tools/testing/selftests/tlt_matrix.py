@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""TSO, GSO, GRO x MTU x IP version, through a color port: the same marks.
+
+	ns a -- left ==== p0 [ns switch] p1 ==== right -- ns b
+	                          color: 1 Gbit/s, red first
+
+What is equal, and why: a write that fits into the congestion window is one burst,
+its last packet is the important one, and that packet ends where the write ends,
+however the burst is cut.  So in all 16 combinations the same sequence numbers (as
+offsets from the first) are important, one a write.  How long the important packet
+is follows from the segment size, so it is equal for the same MTU and IP version.
+Of a bulk transfer that is not so: GRO makes fewer ACKs, and with them fewer round
+trips in which a packet is important.  Then every byte arrives, nothing important
+is lost, no timer runs.
+"""
+import itertools
+import socket
+import struct
+
+from gl import packet as pkt
+from gl import port, tap
+from gl.packet import CLOCK, DATA, IMPORTANT
+from gl.tap import case, equal, true
+from gl.wire import Namespace, load, pattern
+
+# Bytes; none above the initial window of ten segments of the smaller MTU.
+WRITES = (1, 100, 1000, 1428, 1429, 3000, 5000, 10_000, 14_000, 14_280) * 2
+BULK = 2_000_000
+FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+B = {4: "10.2.0.2", 6: "fd02::2"}
+DEVICES = (("a", "left"), ("switch", "p0"), ("switch", "p1"), ("b", "right"))
+COMBINATIONS = [dict(zip(("version", "mtu", "gso", "gro"), c))
+                for c in itertools.product((4, 6), (1500, 9000), ("on", "off"), ("on", "off"))]
+
+
+class Net:
+    """Two hosts and a switch that routes."""
+    number = 0
+
+    def __init__(self):
+        load()
+        port.insmod()
+        Net.number += 1
+        self.ns = {name: Namespace(f"{name}{Net.number}") for name in ("a", "switch", "b")}
+        for host, dev, its, net in (("a", "left", "p0", 1), ("b", "right", "p1", 2)):
+            port.run("ip", "link", "add", dev, "netns", self.ns[host].name, "type", "veth",
+                     "peer", "name", its, "netns", self.ns["switch"].name)
+            for name, device, number in ((host, dev, 2), ("switch", its, 1)):
+                self.ns[name].sysctl("net.ipv6.conf.all.accept_dad", 0)
+                self.ns[name].ip("link set lo up", f"link set {device} up",
+                                 f"addr add 10.{net}.0.{number}/24 dev {device}",
+                                 f"addr add fd0{net}::{number}/64 dev {device} nodad")
+            self.ns[host].ip(f"route add default via 10.{net}.0.1 rto_min 4ms",
+                             f"route add default via fd0{net}::1 rto_min 4ms")
+            self.ns[host].sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
+            self.ns[host].sysctl("net.ipv4.tcp_no_metrics_save", 1)
+        self.ns["switch"].sysctl("net.ipv4.ip_forward", 1)
+        self.ns["switch"].sysctl("net.ipv6.conf.all.forwarding", 1)
+        port.settle(5)          # IPv6 is not ready at once
+
+    def set(self, mtu, gso, gro, **_):
+        """One combination, and a port without a past."""
+        for name, device in DEVICES:
+            self.ns[name].ip(f"link set {device} mtu {mtu} gso_max_segs "
+                             f"{65535 if gso == 'on' else 1}")
+            with self.ns[name]:
+                port.run("ethtool", "-K", device, "tso", gso, "gso", gso, "gro", gro)
+        with self.ns["switch"]:
+            port.tc("qdisc replace dev p1 root handle 1: "
+                    "color rate 1gbit limit 1000000 red 100000")
+
+    def connect(self, version):
+        """(client in a, server in b, a tap on what comes to b)."""
+        with self.ns["b"]:
+            listener = socket.socket(FAMILY[version])
+            seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+        seen.setsockopt(socket.SOL_SOCKET, port.SO_RCVBUFFORCE, 64 << 20)
+        seen.setsockopt(port.SOL_PACKET, port.PACKET_IGNORE_OUTGOING, 1)
+        seen.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((B[version], 7))
+        listener.listen(1)
+        with self.ns["a"]:
+            client = socket.socket(FAMILY[version])
+        client.connect((B[version], 7))
+        server = listener.accept()[0]
+        listener.close()
+        port.settle(0.01)
+        return client, server, seen
+
+    def close(self):
+        """Gone."""
+        for ns in self.ns.values():
+            ns.remove()
+
+
+def data_packets(seen):
+    """Packets with data that have come, and the first sequence number."""
+    packets = []
+    while True:
+        try:
+            packets.append(pkt.Packet(seen.recv(1 << 17)))
+        except BlockingIOError:
+            break
+    return [p for p in packets if p.tcp and p.len and p.dport == 7]
+
+
+def read(server, count):
+    """So many bytes."""
+    got = bytearray()
+    server.settimeout(5)
+    while len(got) < count:
+        more = server.recv(1 << 20)
+        true(more, "no end before all bytes have come")
+        got += more
+    return bytes(got)
+
+
+def writes(net, version):
+    """One write after the other: [(end, length) of each important packet]."""
+    client, server, seen = net.connect(version)
+    for count in WRITES:
+        client.sendall(pattern(count))
+        equal(read(server, count) == pattern(count), True, f"the bytes of a write of {count}")
+        port.settle(0.01)
+    packets = data_packets(seen)
+    first = min(p.seq for p in packets)
+    odd = [p for p in packets if p.dscp not in (DATA, IMPORTANT, CLOCK)]
+    equal(odd, [], "data with another mark")
+    equal(sum(p.len for p in packets if p.dscp != CLOCK), sum(WRITES), "bytes, each once")
+    for s in (client, server, seen):
+        s.close()
+    return [(p.end - first, p.len) for p in packets if p.dscp == IMPORTANT]
+
+
+@case("the same sequence numbers are important, one a write, at its end")
+def same_marks():
+    net = Net()
+    ends = list(itertools.accumulate(WRITES))
+    lengths = {}
+    for c in COMBINATIONS:
+        net.set(**c)
+        seen = writes(net, c["version"])
+        equal([end for end, _ in seen], ends, f"{c}: ends of important packets")
+        same = lengths.setdefault((c["version"], c["mtu"]), seen)
+        equal(seen, same, f"{c}: (end, length) of important packets")
+        # 20 or 40 bytes of IP, 20 of TCP, 12 of its time stamps
+        mss = c["mtu"] - (52 if c["version"] == 4 else 72)
+        equal([n for _, n in seen], [(count - 1) % mss + 1 for count in WRITES],
+              f"{c}: lengths: what is left over by full segments")
+    net.close()
+
+
+@case("a bulk transfer: every byte, no timer, nothing important is lost at the port")
+def bulk():
+    net = Net()
+    data = pattern(BULK)
+    for c in COMBINATIONS:
+        net.set(**c)
+        before = [net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in
+                  ("Timeouts", "LossProbes")]
+        client, server, seen = net.connect(c["version"])
+        client.setblocking(False)
+        sent, got = 0, bytearray()
+        while len(got) < BULK:
+            try:
+                sent += client.send(data[sent:])
+            except BlockingIOError:
+                pass
+            got += read(server, 1)
+        equal(bytes(got) == data, True, f"{c}: the bytes are those sent")
+        packets = data_packets(seen)
+        wrong = [p for p in packets if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > c["mtu"]]
+        equal(wrong, [], f"{c}: important packets of more than one segment")
+        true(sum(p.dscp in (IMPORTANT, CLOCK) for p in packets) > 10, f"{c}: the clock goes on")
+        with net.ns["switch"]:
+            colors = port.colors("p1")
+        equal(sum(colors["green"]["drops"].values()), 0, f"{c}: green packets dropped")
+        true(colors["red"]["packets"] > BULK // c["mtu"], f"{c}: red packets, in segments")
+        equal([net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in
+               ("Timeouts", "LossProbes")], before, f"{c}: timers")
+        equal(net.ns["a"].greenlane()["SplitFailed"], 0, f"{c}: SplitFailed")
+        for s in (client, server, seen):
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+    net.close()
+
+
+if __name__ == "__main__":
+    tap.main()
