@@ -207,10 +207,11 @@ def answers(cc, version, dscp, flags, length):
         attacker = Attacker(wire, client, server, f"answers {version} {dscp} {flags} {length}")
         wire.mark()
         for n in range(100):
-            attacker.send(attacker.forge(True, dscp, flags, b"f" * length,
-                                         which=("seq", "ack", "both")[n % 3]), True)
-            attacker.send(attacker.forge(False, dscp, flags, b"f" * length,
-                                         which=("seq", "ack", "both")[n % 3]), False)
+            for from_a in (True, False):
+                # An RST or SYN is judged by its sequence number alone.
+                which = "seq" if flags & (RST | SYN) else ("seq", "ack", "both")[n % 3]
+                attacker.send(attacker.forge(from_a, dscp, flags, b"f" * length, which=which),
+                              from_a)
             wire.run(1e-5)
         wire.run(1e-2)
         return len(wire.seen) + len(wire.others)
@@ -219,8 +220,8 @@ def answers(cc, version, dscp, flags, length):
 @case("a forged packet draws no more packets than it draws out of the base")
 def amplification():
     for version in (4, 6):
-        for flags in (ACK, FIN | ACK):
-            for length in (0, 1):
+        for flags in (ACK, FIN | ACK, SYN, SYN | ACK, RST):
+            for length in (0, 1) if flags & ACK else (0,):
                 base = answers("reno", version, 0, flags, length)
                 for dscp in OURS:
                     seen = answers("tlt_reno", version, dscp, flags, length)
