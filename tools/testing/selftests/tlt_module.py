@@ -108,6 +108,43 @@ def namespaces_go():
     subprocess.run(["sleep", "1"], check=True)
 
 
+@case("a base that is not there is left out, the others are there")
+def without_base():
+    # As good as not there: one that this insmod may not use.
+    load()
+    rmmod_both()
+    subprocess.run(["dmesg", "-C"], check=True)
+    subprocess.run(["insmod", MODDIR + "greenlane.ko"], check=True)
+    subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_allowed_congestion_control=reno cubic"],
+                   check=True)
+    subprocess.run(["setpriv", "--bounding-set=-net_admin", "insmod", MODDIR + "tcp_tlt.ko"],
+                   check=True)
+    ours = {name for name in available() if name.startswith("tlt_")}
+    equal(ours, {"tlt_reno", "tlt_cubic"}, "available")
+    log = subprocess.run(["dmesg", "-t"], capture_output=True, text=True, check=True).stdout
+    true("tcp_tlt: no tlt_dctcp without its base (-1)" in log, f"the log says why: {log}")
+    with Wire(cc="tlt_cubic") as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 100_000), "tlt_cubic works")
+    rmmod_both()
+    load()
+    ours = {name for name in available() if name.startswith("tlt_")}
+    equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp"}, "available again")
+
+
+def rmmod_both():
+    """Both modules go."""
+    wait_unused()
+    equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
+    equal(rmmod("greenlane"), True, "rmmod greenlane")
+
+
+def available():
+    """The congestion controls that there are."""
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as f:
+        return f.read().split()
+
+
 @case("the modules' aliases and licence")
 def modinfo():
     seen = subprocess.run(["modinfo", "-F", "alias", f"{MODDIR}tcp_tlt.ko"], text=True,

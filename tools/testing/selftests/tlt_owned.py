@@ -12,6 +12,7 @@ import socket
 import subprocess
 import threading
 
+from gl import packet as pkt
 from gl import tap
 from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO
 from gl.tap import case, equal, true
@@ -105,6 +106,35 @@ def receiver_clock():
         equal(len(echoes), len(clocks), "clock echoes")
         true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned")
         equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("a process that keeps the socket does not let the network fill the memory")
+def bounded():
+    count, limit = 5000, 4096       # GL_NOTES_MAX
+    with Wire() as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 1000)
+        wire.run(1e-3)
+        last = [p for p in wire.from_a() if p.len][-1]
+        clock = pkt.make(4, wire.address(wire.a), wire.address(wire.b), last.sport, last.dport,
+                         last.seq, last.ack, dscp=CLOCK, payload=last.payload[:1])
+        wire.mark()
+        holder = hold(server, 5)
+        wire.run(100e-6)
+        for _ in range(count):
+            wire.inject(wire.b, clock)
+        equal(wire.b.greenlane()["NoMemory"], count - limit, "clocks that are not kept")
+        wire.run(10e-3)
+        holder.join()
+        equal(wire.b.greenlane()["ClockEchoSent"], limit, "clock echoes")
+        # and the notes are gone: there is room again
+        holder = hold(server, 1)
+        wire.run(100e-6)
+        wire.inject(wire.b, clock)
+        wire.run(10e-3)
+        holder.join()
+        equal(wire.b.greenlane()["NoMemory"], count - limit, "later")
+        true(wire.transfer(client, server, 100_000), "the connection goes on")
 
 
 @case("both ends are owned again and again under load: every byte arrives")

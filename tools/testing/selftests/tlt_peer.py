@@ -5,6 +5,7 @@ lost, and every way in which a connection can come to be.
 
 	a (client) ---- wire (this program) ---- b (server)
 """
+import errno
 import socket
 import struct
 import time
@@ -347,6 +348,23 @@ def fast_open():
             client.close()
 
 
+@case("TCP Fast Open, client without: the child's SYN-ACK and data have DSCP 0")
+def fast_open_without():
+    for version in (4, 6):
+        with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
+            listener = wire.listen(TCP_FASTOPEN=100)
+            client = wire.socket(wire.a)
+            client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
+            wire.run(5e-3)
+            server = listener.accept()[0]
+            server.setblocking(False)
+            equal((wire.seen[0].len, wire.seen[1].flags & SYN), (500, SYN), "SYN and SYN-ACK")
+            wire.transfer(server, client, 50_000)
+            unmarked(wire.seen)
+            equal(info(server)["peer"], NO, "peer")
+            server.close()
+
+
 @case("without SACK: behaves as the base, counted")
 def no_sack():
     with Wire() as wire:
@@ -357,6 +375,16 @@ def no_sack():
         unmarked([p for p in wire.seen if p.len])
         equal(info(client)["flags"], F_UNSUPPORTED, "flags")
         equal(wire.a.greenlane()["Unsupported"], 1, "Unsupported")
+        switch(client, 0)
+        try:
+            switch(client, 1)
+        except OSError as why:
+            equal(why.errno, errno.EOPNOTSUPP, "switched on")
+        else:
+            raise tap.Failed("it can be switched on")
+        wire.mark()
+        wire.transfer(client, server, 50_000)
+        unmarked([p for p in wire.seen if p.len])
 
 
 @case("dctcp's combinator without ECN: reno's, marked, and it can be left")
