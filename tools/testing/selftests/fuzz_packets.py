@@ -53,7 +53,7 @@ class Victims:
         self.wire = wire
         self.rng = rng
         self.sockets = []
-        self.flows = []         # (port in a, port in b)
+        self.flows = []         # (port in a, port in b); those of self.live first
         self.listener = wire.listen(2000, rng.choice(CCS))
         self.live = [self.connect() for _ in range(4)]
         self.half_closed()
@@ -145,14 +145,16 @@ class Attack:
         losing[0] = rng.choice((0.0, 0.0, 0.1, 0.5))
         sent = 0
         while sent < count:
-            holder = None
+            holder = flow = None
             if rng.random() < 0.1:
-                holder = hold(rng.choice(rng.choice(victims.live)))
+                which = rng.randrange(len(victims.live))
+                flow = victims.flows[which]
+                holder = hold(rng.choice(victims.live[which]))
                 wire.run(1e-5)
             else:
                 victims.work()
             for _ in range(BURST):
-                self.shoot(rng, rng.choice(victims.flows))
+                self.shoot(rng, flow or rng.choice(victims.flows))
                 sent += 1
             wire.run(rng.choice((0, 1e-6, 3e-5)))
             if holder:

@@ -176,7 +176,7 @@ def by_fragments(net, name, version, tos):
     s.close()
 
 
-def header(net, name, version, tos, proto=17):
+def header(name, version, tos, proto=17):
     """An IP packet, whole: UDP, or a SYN-ACK, which looks like a cookie's."""
     src, dst = ADDRESS[name][version], ADDRESS["out"][version]
     if proto == 6:
@@ -187,7 +187,6 @@ def header(net, name, version, tos, proto=17):
         ip = struct.pack("!BBHHHBBH4s4s", 0x45, tos, 20 + len(body), 1, 0, 64, proto, 0,
                          socket.inet_aton(src), socket.inet_aton(dst))
         return ip[:10] + struct.pack("!H", pkt.checksum(ip)) + ip[12:] + body
-    del net
     return struct.pack("!IHBB16s16s", 6 << 28 | tos << 20, len(body), proto, 64,
                        socket.inet_pton(socket.AF_INET6, src),
                        socket.inet_pton(socket.AF_INET6, dst)) + body
@@ -198,7 +197,7 @@ def by_raw_header(net, name, version, tos, proto=17):
     s = net.socket(name, version, socket.SOCK_RAW, socket.IPPROTO_RAW)
     if version == 6:
         s.setsockopt(socket.IPPROTO_IPV6, IPV6_HDRINCL, 1)
-    s.sendto(header(net, name, version, tos, proto), (ADDRESS["out"][version], 0))
+    s.sendto(header(name, version, tos, proto), (ADDRESS["out"][version], 0))
     s.close()
 
 
@@ -278,16 +277,14 @@ def frames(net, version):
     """Frames of its own (AF_PACKET), forwarded by a namespace of its own."""
     with net.ns["inner"]:
         s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-        index = socket.if_nametoindex("eth0")
         by_option(net, "inner", version, 0)             # the neighbour is known
         shown = port.run("ip", "neigh", "show", "dev", "eth0", "nud", "reachable").stdout
         gateway = "10.2.0.1" if version == 4 else "fd02::1"
         mac = re.search(rf"^{gateway} lladdr (\S+)", shown, re.MULTILINE)[1]
         s.bind(("eth0", 0))
-        s.sendto(header(net, "inner", version, IMPORTANT << 2 | ECT0),
+        s.sendto(header("inner", version, IMPORTANT << 2 | ECT0),
                  ("eth0", 0x0800 if version == 4 else 0x86dd, 0, 0,
                   bytes.fromhex(mac.replace(":", ""))))
-    del index
     s.close()
 
 

@@ -95,9 +95,9 @@ def ipv6(rng, src, dst, dsfield, proto, segment):
     length = rng.choice((length,) * 12 + (length - 1, length + 1, 0, 65535, length // 2))
 
     def packet(next_header, payload, size):
-        return struct.pack("!IHBB", 6 << 28 | dsfield << 20 | rng.choice((0, rng.randrange(1 << 20))),
-                           max(size, 0) & 0xffff, next_header, rng.choice((64, 64, 64, 0))) + \
-            src + dst + payload
+        label = rng.choice((0, rng.randrange(1 << 20)))
+        return struct.pack("!IHBB", 6 << 28 | dsfield << 20 | label, max(size, 0) & 0xffff,
+                           next_header, rng.choice((64, 64, 64, 0))) + src + dst + payload
     if rng.random() < 0.1 and len(body) > 8:
         cut = rng.randrange(1, len(body) // 8 + 1) * 8
         ident = rng.randrange(1 << 32)
