@@ -125,6 +125,16 @@ def limit_last():
     close(senders)
 
 
+@case("a full queue that the pool would not let grow either: the pool's drop")
+def full_both():
+    # 10 frames of 1000: at the limit, and 10000 + 1000 > 20000 - 10000
+    senders = ports("pool sw size 20000 limit 10000")
+    equal(senders[0].send(p.ipv4(1000), 12), 10, "frames")
+    equal(p.colors("a0")["yellow"]["drops"],
+          {"color": 0, "pool": 2, "limit": 0}, "drops")
+    close(senders)
+
+
 @case("a pool named with another size is refused, with the same one not")
 def two_sizes():
     senders = ports("pool sw size 90000")

@@ -14,7 +14,7 @@ import threading
 
 from gl import packet as pkt
 from gl import tap
-from gl.packet import CLOCK, CWR, DATA, IMPORTANT
+from gl.packet import CLOCK, CWR, DATA, IMPORTANT, PSH
 from gl.tap import case, equal, true
 from gl.wire import Namespace, Wire, load, pattern
 
@@ -70,8 +70,8 @@ def parts():
             equal(wire.a.greenlane()["SplitFailed"], 0, "SplitFailed")
 
 
-@case("a packet that says CWR says it once when it is split, in its first part")
-def split_cwr():
+@case("of a split packet the first part says CWR, the last one PSH")
+def split_flags():
     for version in (4, 6):
         with Wire(version=version) as wire:
             for ns in (wire.a, wire.b):
@@ -83,11 +83,11 @@ def split_cwr():
             wire.run(10e-3)
             wire.rule = None
             wire.mark()
-            true(wire.transfer(client, server, 4 * 1400), "arrives")
-            sent = [p for p in wire.from_a() if p.len > 1]
-            true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
-            equal([p.dscp for p in sent], [DATA] * (len(sent) - 1) + [IMPORTANT], "marks")
-            equal([bool(p.flags & CWR) for p in sent], [True] + [False] * (len(sent) - 1), "CWR")
+            split = wire.a.greenlane()["Split"]
+            true(wire.transfer(client, server, 2 * 1400), "arrives")
+            equal(wire.a.greenlane()["Split"], split + 1, "it was one packet, and split")
+            equal([(p.dscp, p.flags & (CWR | PSH)) for p in wire.from_a() if p.len > 1],
+                  [(DATA, CWR), (IMPORTANT, PSH)], "marks and flags")
 
 
 @case("an IPv6 packet with a hop-by-hop header is not split: all data, and then a clock")
