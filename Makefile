@@ -50,7 +50,7 @@ installed = $(wildcard $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane)
 depmod = depmod $(addprefix -b ,$(INSTALL_MOD_PATH))
 
 .PHONY: modules tc bpf install install-modules install-tools uninstall dkms-install dkms-remove deb \
-	demo check check-all check-debug check-smp-debug bench clean help
+	demo check check-all check-debug check-smp-debug lint coverage bench clean help
 
 modules:
 	$(call require,build,$(KDIR))
@@ -104,13 +104,17 @@ demo:
 	scripts/$@
 
 # Programs in Python, which is one of the things that the setup brings.
-check check-debug check-smp-debug bench:
+check check-debug check-smp-debug coverage bench:
 	scripts/setup --check
 	scripts/$@ $(addprefix --kernel ,$(KERNEL))
 
 check-all:
 	scripts/setup --check
 	scripts/check --all
+
+lint:
+	scripts/setup --lint
+	scripts/lint $(addprefix --kernel ,$(KERNEL))
 
 clean:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
@@ -129,4 +133,7 @@ help:
 	@echo 'make check         every test; ends with "N passed, N failed" (KERNEL=6.12)'
 	@echo 'make check-all     every test on every kernel'
 	@echo 'make check-debug   only those on the KASAN + lockdep + kmemleak kernel'
+	@echo 'make check-smp-debug  the same on two processors, and KCSAN'
+	@echo 'make lint          sparse, checkpatch, W=1, coccinelle, shellcheck, pyflakes'
+	@echo 'make coverage      which lines the tests run'
 	@echo 'make bench         speed and memory, as ratios'
