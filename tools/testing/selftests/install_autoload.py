@@ -118,6 +118,22 @@ def base():
     unload()
 
 
+@case("a base that is a module and cannot be loaded: the others are there without it")
+def without_base():
+    if not run("modinfo", "-F", "filename", "tcp_dctcp").stdout.startswith("/"):
+        return      # built in: tlt_module has a test of it
+    forbidden = pathlib.Path("/etc/modprobe.d/greenlane-test.conf")
+    must("modprobe", "-r", "tcp_dctcp")
+    forbidden.write_text("install tcp_dctcp /bin/false\n", encoding="ascii")
+    must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
+    there = must("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
+    equal({name for name in there if name.startswith("tlt_")}, {"tlt_reno", "tlt_cubic"}, "there")
+    done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
+    true("No such file" in done.stderr, done.stderr)
+    forbidden.unlink()
+    unload()
+
+
 @case("and so does setsockopt(TCP_CONGESTION)")
 def by_setsockopt():
     with socket.socket() as s:

@@ -7,13 +7,10 @@
 Unimportant packets may be lost, as a colour-aware switch would have it; the
 important ones pass.  RTO_min is 4 ms and nothing here may take that long.
 """
-import struct
-
-from gl import packet as pkt
 from gl import tap
-from gl.packet import ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, IMPORTANT
+from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, IMPORTANT
 from gl.tap import case, equal, true
-from gl.wire import Wire
+from gl.wire import GREENLANE_TLT, Wire, ip_level
 
 CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 SIZE = 13 * 1448
@@ -132,30 +129,43 @@ def found_by_echo():
         true(wire.a.greenlane()["LossByEcho"] > 0, "the echo found losses")
 
 
+def times_sent(wire, client, server):
+    """Lose one packet, let only the first SACK pass: how often is it sent?"""
+    seen = {"data": None, "sack": 0}
+
+    def rule(p):
+        if p.from_a and p.len and seen["data"] is None:
+            seen["data"] = p.seq
+            return True
+        if not p.from_a:        # the first SACK passes, nothing else
+            seen["sack"] += 1
+            return seen["sack"] > 1
+        return False
+    wire.mark()
+    wire.rule = rule
+    client.send(b"1" * SIZE)
+    wire.run(200e-6)
+    times = sum(p.seq == seen["data"] and p.len > 1 for p in wire.from_a())
+    wire.rule = None
+    wire.run(50e-3)
+    equal(len(server.recv(1 << 20)), SIZE, "all arrives")
+    return times
+
+
 @case("duplicate threshold of one: the first SACK is enough, the echo is not awaited")
 def one_duplicate():
     for version in (4, 6):
         with Wire(version=version) as wire:
-            client, server = wire.connect()
-            wire.mark()
-            seen = {"data": None, "sack": 0}
+            equal(times_sent(wire, *wire.connect()), 2, "times within 200 us")
 
-            def rule(p, seen=seen):
-                if p.from_a and p.len and seen["data"] is None:
-                    seen["data"] = p.seq
-                    return True
-                if not p.from_a:        # the first SACK passes, nothing else
-                    seen["sack"] += 1
-                    return seen["sack"] > 1
-                return False
-            wire.rule = rule
-            client.send(b"1" * SIZE)
-            wire.run(200e-6)
-            again = [p for p in wire.from_a() if p.seq == seen["data"] and p.len > 1]
-            equal(len(again), 2, "times that the lost packet was sent within 200 us")
-            wire.rule = None
-            wire.run(50e-3)
-            equal(len(server.recv(1 << 20)), SIZE, "all arrives")
+
+@case("the base's duplicate threshold, once it is switched off")
+def three_duplicates():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            client.setsockopt(ip_level(client), GREENLANE_TLT, 0)
+            equal(times_sent(wire, client, server), 1, "times within 200 us")
 
 
 @case("an echo that acknowledges something finds losses too, at once")
@@ -188,15 +198,6 @@ def echo_moves_una():
             equal(len(server.recv(1 << 20)), 13 * 1428, "all arrives")
 
 
-def answer(wire, to, dscp, flags=0, sack=None):
-    """To a, as b would: all before the packet `to` has come, and the packet `sack`."""
-    options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
-    wire.inject(wire.a, pkt.make(
-        wire.version, wire.address(wire.b), wire.address(wire.a), to.dport, to.sport,
-        to.ack, to.seq, ACK | flags, dscp=dscp, window=60000, options=options))
-    wire.run(2e-6)
-
-
 @case("an echo finds a loss, and TCP may send nothing: the clock is an MSS of it")
 def clock_is_an_mss():
     for version in (4, 6):
@@ -205,31 +206,18 @@ def clock_is_an_mss():
                 ns.sysctl("net.ipv4.tcp_ecn", 1)
                 ns.sysctl("net.ipv4.tcp_timestamps", 0)
             client, _server = wire.connect()
-            wire.mark()
-            wire.rule = lambda p: True      # the answers are written here
-            client.send(b"m" * 300_000)
-            wire.run(2e-6)
-            sent = wire.seen
-            equal([p.dscp for p in sent], [DATA] * 9 + [IMPORTANT], "the first window")
-            for n in range(1, 10):
-                answer(wire, sent[n], CONTROL)
-            x = len(sent)
-            answer(wire, sent[10], ECHO)
-            equal(sent[x].dscp, IMPORTANT, "the next one")
-            # Slow start goes on; of what left before x only the last is lost.
-            for n in range(11, x - 1):
-                answer(wire, sent[n], CONTROL)
+            sent, x = wire.slow_start(client, b"m" * 300_000)
+            equal(sent[x].dscp, IMPORTANT, "the second one")
             # To halve the window, every second packet that has come lets one
             # leave (RFC 6937), the first does: the second is the echo.
             before = len(sent)
-            answer(wire, sent[x - 1], CONTROL, ECE)
+            wire.answer(sent[x - 1], CONTROL, ECE)
             equal(len(sent) - before, 1, "packets for the first")
-            answer(wire, sent[x - 1], ECHO, ECE, sent[x])
+            wire.answer(sent[x - 1], ECHO, ECE, sent[x])
             equal([(p.seq, p.len, p.dscp) for p in sent[before + 1:]],
                   [(sent[x - 1].seq, sent[x - 1].len, IMPORTANT)], "for the echo, the lost one")
             counters = wire.a.greenlane()
             equal((counters["ClockMssSent"], counters["ClockByteSent"]), (1, 0), "clocks")
-            wire.rule = None
 
 
 @case("an RTO arms the sender again: its retransmission is important")

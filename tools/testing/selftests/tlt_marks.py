@@ -7,10 +7,10 @@
 import socket
 
 from gl import tap
-from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, FIN, IMPORTANT, RST,
-                       SYN)
+from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT,
+                       RST, SYN)
 from gl.tap import case, equal, true
-from gl.wire import Wire
+from gl.wire import Wire, pattern
 
 MSS4 = 1448     # MTU 1500, IPv4, time stamps
 
@@ -209,33 +209,54 @@ def clock_byte():
 
 @case("the clock is the first unacked byte, beyond a closed window")
 def clock_content():
+    for version in (4, 6):
+        with Wire(version=version, tso=False) as wire:
+            for ns in (wire.a, wire.b):
+                ns.sysctl("net.ipv4.tcp_ecn", 1)
+                ns.sysctl("net.ipv4.tcp_timestamps", 0)
+            client, _server = wire.connect()
+            payload = pattern(300_000)
+            sent, x = wire.slow_start(client, payload)
+            # To halve the window, the first packet that has come lets one leave,
+            # and the second, which is the echo, none (RFC 6937).
+            wire.answer(sent[x - 1], CONTROL)
+            before = len(sent)
+            wire.answer(sent[x], CONTROL, ECE)
+            equal(kinds(sent[before:]), [DATA], "for the first")
+            wire.answer(sent[x + 1], ECHO, ECE)
+            equal([(p.dscp, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
+                  "for the echo")
+            offset = sent[-1].seq - sent[0].seq
+            equal(sent[-1].payload, payload[offset:offset + 1], "its byte")
+            equal(sent[-1].checksum_ok(), True, "its checksum")
+
+
+@case("a clock's header is like that of TCP's own: ACK, window, time stamps, ECE")
+def clock_header():
     def check(wire):
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
         client, server = wire.connect()
-        wire.mark()
-        lost = []
-
-        def rule(p):
-            if p.from_a and p.len and p.dscp == DATA and len(lost) < 9:
-                lost.append(p)
-                return False
-            # ACKs of data are lost, so that the window stays closed
-            return not p.from_a and p.dscp == CONTROL
-
-        wire.rule = rule
-        client.send(b"0123456789" * 20000)
-        wire.run(300e-6)
-        clocks = [p for p in wire.from_a() if p.dscp == CLOCK]
-        for p in clocks:
-            equal(p.len, 1, "a clock's bytes")
-            equal(p.checksum_ok(), True, "a clock's checksum")
-            offset = p.seq - lost[0].seq
-            equal(p.payload[0], b"0123456789"[offset % 10], "the byte at snd_una")
-        echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
-        equal(len(echoes), len(clocks), "clock echoes")
-        equal([p.len for p in echoes], [0] * len(echoes), "they are pure ACKs")
+        # What b sends sees congestion, and a says so until b answers.
+        wire.rule = lambda p: not p.from_a and p.len and p.set_dsfield(p.dsfield | 3)
+        true(wire.transfer(server, client, 1000), "arrives")
         wire.rule = None
-        wire.run(10e-3)
-        del server
+        wire.run(1e-3)
+        wire.mark()
+        true(wire.transfer(client, server, 13 * MSS4), "arrives")
+        wire.run(1e-3)
+        clock = [p for p in wire.from_a() if p.dscp == CLOCK][0]
+        other = [p for p in data(wire.from_a()) if p.dscp != CLOCK][-1]
+        for name in ("ack", "window", "doff"):
+            equal(getattr(clock, name), getattr(other, name), name)
+        equal(clock.flags, ACK | ECE, "flags")
+        equal(other.flags & ECE, ECE, "ECE of TCP's own")
+        # NOP, NOP, 8, 10, then both stamps: the echoed one is the other's
+        at = clock.ip_len + 20
+        equal(clock.raw[at:at + 4], b"\1\1\10\12", "options")
+        equal(clock.raw[at + 8:at + 12], other.raw[at + 8:at + 12], "the time stamp echoed")
+        sent, before = (int.from_bytes(p.raw[at + 4:at + 8], "big") for p in (clock, other))
+        true(0 <= sent - before <= 1, f"its own time stamp: {before}, {sent}")
     both(check)
 
 

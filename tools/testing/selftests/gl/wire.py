@@ -219,6 +219,31 @@ class Wire:
         """Give a packet to ns, as if it had come over the wire."""
         os.write(self._tun[ns], bytes(packet.raw if hasattr(packet, "raw") else packet))
 
+    def answer(self, to, dscp, flags=0, sack=None):
+        """An ACK to a, as b would send it: all before the packet `to` has come, and
+        the packet `sack`."""
+        options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
+        self.inject(self.a, pkt.make(
+            self.version, self.address(self.b), self.address(self.a), to.dport, to.sport,
+            to.ack, to.seq, pkt.ACK | flags, dscp=dscp, window=60000, options=options))
+        self.run(2e-6)
+
+    def slow_start(self, client, payload):
+        """Answer for b (without time stamps) until a second important packet has left,
+        and all before it but its predecessor has come.  Returns what a has sent, and
+        the number of that packet."""
+        self.mark()
+        self.rule = lambda p: True
+        client.send(payload)
+        self.run(2e-6)
+        for n in range(1, 10):
+            self.answer(self.seen[n], pkt.CONTROL)
+        x = len(self.seen)
+        self.answer(self.seen[10], pkt.ECHO)
+        for n in range(11, x - 1):
+            self.answer(self.seen[n], pkt.CONTROL)
+        return self.seen, x
+
     def _take(self, ns):
         while True:
             try:
