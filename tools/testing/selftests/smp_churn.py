@@ -37,6 +37,7 @@ PATIENCE = 600 if SLOW else 240         # real seconds
 TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
 MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/sched/sch_color")
+KINDS = ("net_namespace", "TCP", "TCPv6")
 FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -234,15 +235,24 @@ def turn_namespace(rng):
         os._exit(1)
 
 
-def namespaces_alive():
-    """How many network namespaces the kernel has memory for, exactly."""
-    with open("/sys/kernel/slab/net_namespace/shrink", "w", encoding="ascii") as f:
+def objects(slab):
+    """How many objects of a kind the kernel has, exactly."""
+    with open(f"/sys/kernel/slab/{slab}/shrink", "w", encoding="ascii") as f:
         f.write("1")
     with open("/proc/slabinfo", encoding="ascii") as slabs:
         for line in slabs:
-            if line.startswith("net_namespace "):
+            if line.startswith(slab + " "):
                 return int(line.split()[1])
     return 0
+
+
+def left():
+    """What should not grow.  The kernel may free a namespace's memory only with
+    the next one's: so make one and let it go.
+    """
+    Namespace("last").remove()
+    time.sleep(1)
+    return [objects(kind) for kind in KINDS]
 
 
 def take_out(world, traffic):
@@ -272,7 +282,7 @@ def bring_back(world, traffic, transport):
       " tc and sysctl all the time")
 def churn():
     insmod_all()
-    before = namespaces_alive()
+    before = left()
     world = World()
     traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
     actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
@@ -305,9 +315,9 @@ def churn():
         time.sleep(1)
     equal(world.tcp_left(), 0, "sockets left")
     world.remove()
-    while namespaces_alive() > before and time.monotonic() < limit:
-        time.sleep(1)
-    true(namespaces_alive() <= before, f"network namespaces: {namespaces_alive()}, were {before}")
+    while (now := left()) != before and time.monotonic() < limit:
+        pass
+    equal(now, before, f"objects of {KINDS}")
     for name in ("tcp_tlt", "greenlane", "sch_color"):
         true(rmmod(name), f"rmmod {name} when all is over")
 
