@@ -60,8 +60,9 @@ struct gl_sock *gl_attach(struct sock *sk)
 {
 	struct gl_sock *gs = NULL;
 
-	/* No connection yet: whether it has SACK is not known, and TCP calls
-	 * init() once more when it stands.
+	/* No connection yet, and whether it will have SACK is not known.  TCP
+	 * calls init() when it stands; but not if an application has chosen us
+	 * between connect() and then, which makes a connection like its base.
 	 */
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
 		goto out;
