@@ -12,7 +12,7 @@ one is not later for it.
 import time
 
 from gl import port as p
-from gl.tap import case, equal, main, within
+from gl.tap import case, equal, main, true, within
 
 LATE = 1000         # ns: the clock device's shortest delay, twice
 
@@ -32,6 +32,8 @@ def times(options, frame, count, gap=0.0):
     sender.close()
     receiver.close()
     equal(len(got), count, "frames")
+    if not gap and options:
+        true(p.shown()["overlimits"] > 0, "overlimits: the line was waited for")
     return [when - got[0] for when in got]
 
 

@@ -243,6 +243,29 @@ def bad_checksum():
         equal(wire.b.greenlane()["Invalid"], 1, "Invalid")
 
 
+@case("a clock echo is kept from TCP, unless it tells TCP something")
+def consumed():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 50_000), "arrives")
+            wire.run(1e-3)
+            last = wire.from_b()[-1]
+
+            def echo(expected, what, window=last.window, options=b""):
+                wire.inject(wire.a, pkt.make(
+                    version, wire.address(wire.b), wire.address(wire.a), last.sport, last.dport,
+                    last.seq, last.ack, dscp=CLOCK_ECHO, window=window, options=options))
+                wire.run(1e-3)
+                equal(wire.a.greenlane()["ClockEchoConsumed"] - before, expected, what)
+            before = wire.a.greenlane()["ClockEchoConsumed"]
+            echo(1, "nothing new")
+            echo(1, "another window", window=last.window + 1)
+            echo(2, "nothing new again", window=last.window + 1)
+            sack = struct.pack("!II", last.ack - 1000, last.ack)
+            echo(2, "a SACK block", window=last.window + 1, options=b"\1\1\5\12" + sack)
+
+
 @case("forged echoes cannot make a sender retransmit or fall back")
 def forged_echoes():
     for version in (4, 6):

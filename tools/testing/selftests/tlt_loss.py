@@ -7,6 +7,9 @@
 Unimportant packets may be lost, as a colour-aware switch would have it; the
 important ones pass.  RTO_min is 4 ms and nothing here may take that long.
 """
+import socket
+import struct
+
 from gl import tap
 from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, IMPORTANT
 from gl.tap import case, equal, true
@@ -218,6 +221,10 @@ def clock_is_an_mss():
                   [(sent[x - 1].seq, sent[x - 1].len, IMPORTANT)], "for the echo, the lost one")
             counters = wire.a.greenlane()
             equal((counters["ClockMssSent"], counters["ClockByteSent"]), (1, 0), "clocks")
+            # struct tcp_info: unacked, sacked, lost, retrans; snd_cwnd
+            info = struct.unpack_from("8x24I", client.getsockopt(socket.IPPROTO_TCP, 11, 104))
+            flight = info[4] - info[5] - info[6] + info[7]
+            equal(info[18], flight - 1, "the window, which the clock has passed")
 
 
 @case("an RTO arms the sender again: its retransmission is important")

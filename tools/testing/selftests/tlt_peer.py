@@ -180,10 +180,10 @@ def bleached_later():
             client.send(b"v" * 20_000)
             cut[0] = True
             wire.run(30e-3)
+            equal(info(client)["flags"], F_FALLBACK, "flags after an RTO")
             cut[0] = False
             wire.run(300e-3)
             equal(len(server.recv(1 << 20)), 20_000, "all arrives")
-            equal(info(client)["flags"], F_FALLBACK, "flags")
             equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
             sent.clear()
             wire.transfer(client, server, 50_000)
@@ -385,6 +385,17 @@ def no_sack():
         wire.mark()
         wire.transfer(client, server, 50_000)
         unmarked([p for p in wire.seen if p.len])
+
+
+@case("without SACK, a client's: the server does not answer as a peer")
+def no_sack_client():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            wire.a.sysctl("net.ipv4.tcp_sack", 0)
+            client, server = wire.connect()
+            wire.transfer(client, server, 50_000)
+            equal(wire.seen[0].dscp, IMPORTANT, "the SYN, which nobody has asked yet")
+            unmarked(wire.seen[1:])
 
 
 @case("dctcp's combinator without ECN: reno's, marked, and it can be left")
