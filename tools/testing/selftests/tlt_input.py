@@ -243,6 +243,25 @@ def bad_checksum():
         equal(wire.b.greenlane()["Invalid"], 1, "Invalid")
 
 
+@case("an important packet that TCP refuses is not echoed")
+def refused():
+    for version in (4, 6):
+        with Wire(version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 1000), "arrives")
+            wire.run(1e-3)
+            last = [p for p in wire.from_a() if p.len][-1]
+            wire.mark()
+            bad = pkt.make(version, wire.address(wire.a), wire.address(wire.b), last.sport,
+                           last.dport, last.end, last.ack, dscp=IMPORTANT, payload=b"r" * 100)
+            bad.raw[-1] ^= 0xff       # its checksum
+            wire.inject(wire.b, bad)
+            wire.run(10e-3)
+            equal([p.dscp for p in wire.seen if p.dscp == ECHO], [], "echoes")
+            true(wire.transfer(client, server, 1000), "the next one arrives")
+            equal([p.dscp for p in wire.from_b()].count(ECHO), 1, "echoes of that")
+
+
 @case("a clock echo is kept from TCP, unless it tells TCP something")
 def consumed():
     for version in (4, 6):
