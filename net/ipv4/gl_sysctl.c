@@ -15,16 +15,15 @@ static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 {
 	struct gl_codepoints *cp = ctl->data;
 	enum gl_kind kind = (unsigned long)ctl->extra1;
-	int dscp = READ_ONCE(cp->dscp[kind]);
-	struct ctl_table tmp = { .data = &dscp, .maxlen = sizeof(dscp) };
-	int err;
-
-	err = proc_dointvec(&tmp, write, buffer, lenp, ppos);
-	if (err || !write)
-		return err;
+	struct ctl_table tmp = { .maxlen = sizeof(int) };
+	int dscp, err;
 
 	mutex_lock(&gl_sysctl_mutex);
-	if (!gl_codepoints_set(cp, kind, dscp))
+	/* An empty write leaves what is there, so it has to be there still. */
+	dscp = cp->dscp[kind];
+	tmp.data = &dscp;
+	err = proc_dointvec(&tmp, write, buffer, lenp, ppos);
+	if (!err && write && !gl_codepoints_set(cp, kind, dscp))
 		err = -EINVAL;
 	mutex_unlock(&gl_sysctl_mutex);
 	return err;

@@ -136,7 +136,7 @@ class Actor:
         self._process.start()
 
     def _loop(self, ns, turn, period):
-        rng = random.Random(turn.__name__)
+        rng = random.Random(f"{turn.__name__} {os.getpid()}")
         with ns:
             while not self._stop.wait(period):
                 turn(rng)
@@ -287,7 +287,7 @@ def churn():
     traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
     actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
               Actor(world.sw, turn_tc), Actor(world.a, turn_half_open)]
-    namespaces = Actor(world.a, turn_namespace)
+    namespaces = [Actor(world.a, turn_namespace) for _ in range(4)]
     refused = 0
     began = time.monotonic()
     for cycle in range(CYCLES):
@@ -296,11 +296,11 @@ def churn():
         refused += take_out(world, traffic)
         if cycle % 10 == 9:
             print(f"# {cycle + 1} cycles after {time.monotonic() - began:.0f} s,"
-                  f" {namespaces.turns} namespaces", flush=True)
+                  f" {sum(n.turns for n in namespaces)} namespaces", flush=True)
     bring_back(world, traffic, TRANSPORTS[0])
-    while namespaces.turns < SPACES:
+    while sum(n.turns for n in namespaces) < SPACES:
         time.sleep(0.5)
-    turns = [actor.stop() for actor in [*actors, namespaces]]
+    turns = [actor.stop() for actor in [*actors, *namespaces]]
     server, client = traffic.end(PATIENCE)
     print(f"# {time.monotonic() - began:.0f} s; server {server}, client {client}")
     print(f"# rmmod refused {refused} times; turns of sysctl (two), tc, half-open, namespaces:"
