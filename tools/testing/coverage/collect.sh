@@ -5,7 +5,7 @@
 "$@"
 status=$?
 cd "/sys/kernel/debug/gcov$GL_MODDIR" || exit 1
-find net tools -name '*.gcda' | while read -r file; do
+find . -name '*.gcda' | while read -r file; do
 	mkdir -p "$GL_OUT/${file%/*}"
 	cat "$file" >"$GL_OUT/$file"
 done

@@ -244,7 +244,7 @@ def bad_checksum():
 
 
 @case("an important packet that TCP refuses is not echoed")
-def refused():
+def refused_by_tcp():
     for version in (4, 6):
         with Wire(version=version) as wire:
             client, server = wire.connect()

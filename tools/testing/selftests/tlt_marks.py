@@ -97,12 +97,13 @@ def short_data_no_tso():
 @case("what is left is held back (TCP_CORK), or beyond the receiver's window: the last before it")
 def held_back():
     for version in (4, 6):
-        for rmem, options in ((None, {"TCP_CORK": 1}), ("4096 8192 8192", {})):
+        for rmem, options, count in ((None, {"TCP_CORK": 1}, 4 * MSS4 + 10),
+                                     ("4096 8192 8192", {}, 20_000)):
             with Wire(version=version, tso=bool(options), rmem=rmem) as wire:
                 client, _server = wire.connect(**options)
                 wire.mark()
                 wire.rule = lambda p: not p.from_a
-                client.send(b"h" * (4 * MSS4 + 10))
+                client.send(b"h" * count)
                 wire.run(40e-6)     # no clock yet
                 sent = data(wire.from_a())
                 true(2 <= len(sent) <= 4, f"{len(sent)} packets are not all, nor a window")
