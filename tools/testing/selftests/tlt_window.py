@@ -5,7 +5,7 @@
 	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
 """
 from gl import tap
-from gl.packet import CLOCK, ECHO, IMPORTANT, SYN
+from gl.packet import CLOCK, DATA, ECHO, IMPORTANT, SYN
 from gl.tap import case, equal, true, within
 from gl.wire import Wire, pattern
 
@@ -63,6 +63,21 @@ def slow_reader():
             # 60 reads; a clock storm would be thousands
             within(len(clocks(wire)), 0, 200, "clocks")
             equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("a window opens again: the last packet that it lets go is important")
+def window_opens():
+    for version in (4, 6):
+        with Wire(version=version, rmem=SMALL, tso=False) as wire:
+            client, server = wire.connect()
+            client.send(pattern(40_000))
+            wire.run(20e-3)
+            wire.mark()
+            server.recv(1 << 20)
+            wire.run(15e-6)         # the update is there, no answer yet
+            burst = [p for p in wire.from_a() if p.len]
+            true(len(burst) >= 2, f"a burst: {burst}")
+            equal([p.dscp for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT], "marks")
 
 
 @case("window closed and nothing outstanding: silence but for TCP's own probes")
