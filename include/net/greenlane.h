@@ -78,6 +78,7 @@ struct gl_transport {
  * @clock: the important packet in flight is a clock
  * @echoed: its echo has come; TCP has not seen that it is delivered yet
  * @unechoed: important packets that were acked since an echo came last
+ * @heard: an echo has come, of whatever
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @lost: TCP's count of lost packets when the echo came
  * @idle: clocks in a row that went out for nothing
@@ -93,6 +94,7 @@ struct tlt {
 	u8	unechoed;
 	u8	clock:1,
 		echoed:1,
+		heard:1,
 		counting:1;
 	u8	idle;
 	u32	delivered;

@@ -289,6 +289,7 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs)
 	gl_set_peer(sk, gs, GREENLANE_PEER_YES);
 	gs->n.echoes++;
 	tlt->echoed = 0;
+	tlt->heard = 1;
 	tlt->unechoed = 0;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
@@ -303,8 +304,9 @@ static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
 	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
 }
 
-/* A peer that said it was one of us, and has not echoed so many in a row, has
- * sent a codepoint of ours for reasons of its own.
+/* A peer that said it was one of us, and has not echoed one of the first so many,
+ * has sent a codepoint of ours for reasons of its own.  Later on, that many in a
+ * row mean nothing: where both ends send, ACKs on data overtake the echoes.
  */
 #define TLT_UNECHOED_MAX	3
 
@@ -316,12 +318,13 @@ static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
 static void tlt_unechoed(struct sock *sk, struct gl_sock *gs)
 {
 	gs->n.unechoed++;
-	gs->tlt.unechoed++;
+	if (gs->tlt.unechoed < TLT_UNECHOED_MAX)
+		gs->tlt.unechoed++;
 	gs->tlt.state = GREENLANE_ARMED_NEXT;
 	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
 	if (gs->peer == GREENLANE_PEER_UNKNOWN)
 		gl_set_peer(sk, gs, GREENLANE_PEER_NO);
-	else if (gs->tlt.unechoed >= TLT_UNECHOED_MAX)
+	else if (!gs->tlt.heard && gs->tlt.unechoed >= TLT_UNECHOED_MAX)
 		tlt_fall_back(sk, gs);
 }
 
@@ -356,6 +359,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 
 	if (gl_heard_echo(sk)) {
 		tlt->echoed = 1;
+		tlt->heard = 1;
 		tlt->unechoed = 0;
 	}
 	if (!gl_marking(gs))

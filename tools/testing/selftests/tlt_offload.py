@@ -236,6 +236,17 @@ def matrix():
                 veth.close()
 
 
+@case("both ways at once, where ACKs on data overtake the echoes: no connection falls back")
+def overtaken():
+    for version in (4, 6):
+        for _ in range(8):
+            veth = Veth(version, 1500, gro="on", tso=OFF, gso=OFF)
+            veth.transfer()
+            counters = [ns.greenlane() for ns in (veth.a, veth.b)]
+            equal([c["Fallback"] for c in counters], [0, 0], f"IPv{version}: Fallback")
+            veth.close()
+
+
 @case("loopback: packets of 64 kB whole, or of many segments, split, and every byte")
 def loopback():
     for version, mtu in ((4, 65536), (6, 65536), (4, 16000), (6, 16000)):
