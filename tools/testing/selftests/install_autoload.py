@@ -171,9 +171,10 @@ def at_boot():
     unload()
     # systemd goes by its own rules.  The file is read from the tree as from /etc.
     systemd = "/lib/systemd/systemd-sysctl"
-    must(systemd, str(TOP / "packaging/90-greenlane.conf"))
-    equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded by systemd-sysctl")
-    unload()
+    if os.path.exists(systemd):
+        must(systemd, str(TOP / "packaging/90-greenlane.conf"))
+        equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded by systemd-sysctl")
+        unload()
 
 
 @case("each module says which version it is, and modprobe knows its other names")
