@@ -305,10 +305,12 @@ static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
 }
 
 /* A peer that said it was one of us, and has not echoed one of the first so many,
- * has sent a codepoint of ours for reasons of its own.  Later on, that many in a
- * row mean nothing: where both ends send, ACKs on data overtake the echoes.
+ * has sent a codepoint of ours for reasons of its own.  Of one that has echoed,
+ * a few mean nothing: where both ends send much, ACKs on data overtake the
+ * echoes.  So many in a row, and the codepoints get lost now.
  */
-#define TLT_UNECHOED_MAX	3
+#define TLT_UNECHOED_FIRST	3
+#define TLT_UNECHOED_MAX	12
 
 /* The important packet was acked, but not as such: by an ACK that overtook the
  * echo, by a peer that is not one of us, or something on the way clears the
@@ -318,13 +320,13 @@ static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
 static void tlt_unechoed(struct sock *sk, struct gl_sock *gs)
 {
 	gs->n.unechoed++;
-	if (gs->tlt.unechoed < TLT_UNECHOED_MAX)
-		gs->tlt.unechoed++;
+	gs->tlt.unechoed++;
 	gs->tlt.state = GREENLANE_ARMED_NEXT;
 	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
 	if (gs->peer == GREENLANE_PEER_UNKNOWN)
 		gl_set_peer(sk, gs, GREENLANE_PEER_NO);
-	else if (!gs->tlt.heard && gs->tlt.unechoed >= TLT_UNECHOED_MAX)
+	else if (gs->tlt.unechoed >= (gs->tlt.heard ? TLT_UNECHOED_MAX :
+						      TLT_UNECHOED_FIRST))
 		tlt_fall_back(sk, gs);
 }
 

@@ -64,7 +64,7 @@ def bleached():
         exchange(wire, client, server)
         equal(ids(look()), [], "mistakes before")
         wire.rule = lambda p: p.set_dscp(0)
-        for _ in range(4):
+        for _ in range(16):
             wire.transfer(client, server, 20_000)
             wire.run(1e-3)
         said = look()

@@ -40,6 +40,8 @@ MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/sched/sch_color")
 KINDS = ("net_namespace", "TCP", "TCPv6")
 FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 
+GATE = multiprocessing.Event()
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -235,6 +237,13 @@ def turn_namespace(rng):
         os._exit(1)
 
 
+def turn_gated_namespace(rng):
+    """The same, but not while the modules go: there would always be a user."""
+    while GATE.is_set():
+        time.sleep(0.01)
+    turn_namespace(rng)
+
+
 def objects(slab):
     """How many objects of a kind the kernel has, exactly."""
     with open(f"/sys/kernel/slab/{slab}/shrink", "w", encoding="ascii") as f:
@@ -257,6 +266,7 @@ def left():
 
 def take_out(world, traffic):
     """All three modules, under live traffic; how many attempts it took."""
+    GATE.set()
     traffic.tell("cubic")
     world.default("cubic")
     world.ports_off()
@@ -276,6 +286,7 @@ def bring_back(world, traffic, transport):
     world.ports_on()
     world.default(transport)
     traffic.tell(transport)
+    GATE.clear()
 
 
 @case(f"{CONNECTIONS} connections, {CYCLES} loads and unloads, {SPACES} namespaces,"
@@ -287,7 +298,8 @@ def churn():
     traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
     actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
               Actor(world.sw, turn_tc), Actor(world.a, turn_half_open)]
-    namespaces = [Actor(world.a, turn_namespace) for _ in range(4)]
+    namespaces = [Actor(world.a, turn) for turn in (turn_namespace,
+                                                    *[turn_gated_namespace] * 3)]
     refused = 0
     began = time.monotonic()
     for cycle in range(CYCLES):
