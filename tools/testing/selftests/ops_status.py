@@ -63,7 +63,7 @@ def text():
         pairs = [wire.connect(port) for port in (1000, 1001)]
         exchange(wire, *pairs[0])
         status, out, err = tool("status")
-        equal((status, err), (0, ""), "status")
+        equal((status, err), (0, ""), f"status, which says {out}")
         equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
         row = next(line.split() for line in out.splitlines()
                    if line.split()[:2] == [wire.a.name, "tlt_dctcp"])
@@ -228,7 +228,7 @@ def not_root():
         exchange(wire, *wire.connect())
         status, out, err = tool("status", command=("setpriv", "--reuid", "65534",
                                                    "--clear-groups", sys.executable, TOOL))
-        equal((status, err), (0, ""), "status")
+        equal((status, err), (0, ""), f"status, which says {out}")
         true("You are not root" in " ".join(out.split()), "says so")
         true("tcp_tlt" in out, "modules")
 
@@ -266,7 +266,7 @@ def installed():
     # and says if there is no plugin
     with Cable("color rate 1gbit limit 1m red 270k"):
         status, out, err = tool("status", command=("env", "-u", "TC_LIB_DIR", "/run/gl"))
-        equal((status, err), (0, ""), "without the plugin")
+        equal((status, err), (0, ""), f"without the plugin it says {out}")
         true("no plugin for tc" in out and "tc cannot show the ports" in out, out)
 
 
