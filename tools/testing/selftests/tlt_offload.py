@@ -8,6 +8,7 @@
 
 and the wire of gl.wire, which sees segments, with TSO and GSO on and off.
 """
+import os
 import socket
 import subprocess
 import threading
@@ -252,7 +253,7 @@ def loopback():
     for version, mtu in ((4, 65536), (6, 65536), (4, 16000), (6, 16000)):
         load()
         ns = Namespace(f"lo{version}")
-        ns.ip(f"link set lo mtu {mtu} up")
+        ns.ip(f"link set lo mtu {mtu} gso_max_size 65536" if mtu < 65536 else "", "link set lo up")
         ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
         pair = Pair(version, ns, ns, "127.0.0.1" if version == 4 else "::1")
         pair.exchange()
@@ -262,7 +263,9 @@ def loopback():
         # Newer kernels have GSO on the loopback of 64 kB too.
         if mtu < 65536:
             true(counters["Split"] > 0, "a packet was split")
-        equal(counters["SplitFailed"], 0, "SplitFailed")
+        # Until 7.0, IPv6 packets above 64 kB have a jumbo header, and stay whole.
+        if mtu < 65536 or version == 4 or not os.uname().release.startswith("6.12"):
+            equal(counters["SplitFailed"], 0, f"IPv{version}, MTU {mtu}: SplitFailed")
         ns.remove()
 
 
