@@ -404,15 +404,22 @@ static void gl_in_synack(struct sock *sk, const struct sk_buff *skb,
 		WRITE_ONCE(inet_sk(sk)->rcv_tos, gl_dsfield(skb, family));
 }
 
+/* Without the lock: is it for one of us, and could the peer have sent it? */
+static bool gl_in_heeded(const struct sock *sk, const struct gl_seg *seg)
+{
+	if (!gl_is_ours(sk))
+		return false;
+	if (gl_plausible(sk, seg))
+		return true;
+	gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+	return false;
+}
+
 /* An echo is told without the lock: the transport asks when TCP sees the ACK. */
 static void gl_in_echo(struct sock *sk, const struct gl_seg *seg)
 {
-	if (!gl_is_ours(sk))
+	if (!gl_in_heeded(sk, seg))
 		return;
-	if (!gl_plausible(sk, seg)) {
-		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
-		return;
-	}
 	set_bit(GL_TSQ_ECHO, &sk->sk_tsq_flags);
 	gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
 }
@@ -424,12 +431,8 @@ static void gl_in_echo(struct sock *sk, const struct gl_seg *seg)
 static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 				   const struct gl_seg *seg)
 {
-	if (!gl_is_ours(sk))
+	if (!gl_in_heeded(sk, seg))
 		return GL_PASS;
-	if (!gl_plausible(sk, seg)) {
-		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
-		return GL_PASS;
-	}
 	if (kind == GL_IMPORTANT)
 		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
 	if (!gl_note(sk, kind, seg) || kind != GL_CLOCK)
