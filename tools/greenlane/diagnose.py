@@ -70,38 +70,42 @@ def _unsupported(connection):
     return "unsupported" in connection["flags"]
 
 
+def _living_or_ended(look, problem, test, counter, advice):
+    """A problem of connections: those that live and pass the test, by their addresses;
+    of the others a counter has the number.  problem: id, and a sentence for each."""
+    name, lives, ended = problem
+    living = dict(_by_namespace(look, test))
+    for where, those in living.items():
+        yield Problem(name, where, f"{plural(len(those), 'connection')} {lives}"
+                      f" {_addresses(those)}.", advice)
+    for ns, count in _grown(look, counter):
+        if ns["name"] not in living:
+            yield Problem(name, ns["name"], f"{plural(count, 'connection')} that ended"
+                          f" {ended}.", advice)
+
+
 # --- the other end, and the way there ------------------------------------------
 
 
 @_check
 def peer_without(look):
     """The peers' answers to the handshake carried no codepoint."""
-    advice = ("Load greenlane there and select tlt_*; until then these connections behave as"
-              " their base. If it does run there, something on the way clears the DSCP.")
-    living = dict(_by_namespace(look, lambda c: c["peer"] == "no" and not _unsupported(c)))
-    for where, those in living.items():
-        yield Problem("peer-without", where, f"{plural(len(those), 'connection')} to peers that"
-                      f" show no TLT: {_addresses(those)}.", advice)
-    for ns, count in _grown(look, "PeerWithout"):
-        if ns["name"] not in living:
-            yield Problem("peer-without", ns["name"], f"{plural(count, 'connection')} that"
-                          " ended had peers that showed no TLT.", advice)
+    return _living_or_ended(
+        look, ("peer-without", "to peers that show no TLT:", "had peers that showed no TLT"),
+        lambda c: c["peer"] == "no" and not _unsupported(c), "PeerWithout",
+        "Load greenlane there and select tlt_*; until then these connections behave as"
+        " their base. If it does run there, something on the way clears the DSCP.")
 
 
 @_check
 def bleached(look):
     """Important packets were acknowledged, but never as such."""
-    advice = ("Find what clears or rewrites the DSCP on the way there or back (a router's or"
-              " switch's QoS policy, a tunnel); these connections now behave as their base.")
-    living = dict(_by_namespace(look, lambda c: "fallback" in c["flags"]))
-    for where, those in living.items():
-        yield Problem("bleached", where, f"{plural(len(those), 'connection')} gave TLT up:"
-                      " codepoints got lost on the way to or from"
-                      f" {_addresses(those)}.", advice)
-    for ns, count in _grown(look, "Fallback"):
-        if ns["name"] not in living:
-            yield Problem("bleached", ns["name"], f"{plural(count, 'connection')} that ended"
-                          " had given TLT up: codepoints got lost on the way.", advice)
+    return _living_or_ended(
+        look, ("bleached", "gave TLT up: codepoints got lost on the way to or from",
+               "had given TLT up: codepoints got lost on the way"),
+        lambda c: "fallback" in c["flags"], "Fallback",
+        "Find what clears or rewrites the DSCP on the way there or back (a router's or"
+        " switch's QoS policy, a tunnel); these connections now behave as their base.")
 
 
 @_check
