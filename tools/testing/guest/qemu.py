@@ -22,8 +22,7 @@ def image(kdir):
 
 def own_modules(kdir):
     """The directory of the modules that belong to the distribution's kernel."""
-    found = list((kdir / "lib/modules").glob("*")) if (kdir / "lib").exists() else []
-    return found[0] if found else ""
+    return next((kdir / "lib/modules").glob("*"), "")
 
 
 def kvm_works(kdir, cache):
