@@ -16,34 +16,18 @@ A failing round can be run alone: see gl/fuzz.py.
 import os
 import socket
 import struct
-import subprocess
-import threading
 
 from gl import fuzz, tap
 from gl.forge import Forger
+from gl.hold import hold
 from gl.tap import case, equal, true
 from gl.wire import Wire
 
 PACKETS = 1_000_000
 EACH = 1000             # packets a round
 BURST = 20              # packets without time to answer
-HOLD = "tools/testing/modules/gl_hold.ko"
 RESET = struct.pack("ii", 1, 0)
 CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
-
-
-def hold(s):
-    """Own the socket for a millisecond; returns a thread to join."""
-    if not os.path.exists("/proc/gl_hold"):
-        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{HOLD}"], check=True)
-
-    def write():
-        fd = os.open("/proc/gl_hold", os.O_WRONLY)
-        os.write(fd, f"{s.fileno()} 1".encode())
-        os.close(fd)
-    thread = threading.Thread(target=write)
-    thread.start()
-    return thread
 
 
 class Victims:
@@ -149,7 +133,7 @@ class Attack:
             if rng.random() < 0.1:
                 which = rng.randrange(len(victims.live))
                 flow = victims.flows[which]
-                holder = hold(rng.choice(victims.live[which]))
+                holder = hold(rng.choice(victims.live[which]), 1)
                 wire.run(1e-5)
             else:
                 victims.work()

@@ -7,31 +7,15 @@
 gl_hold.ko owns one of the sockets for some milliseconds, in a second thread,
 while packets arrive for it.
 """
-import os
 import socket
-import subprocess
 import threading
 
 from gl import packet as pkt
 from gl import tap
+from gl.hold import hold
 from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO
 from gl.tap import case, equal, true
 from gl.wire import Wire, pattern
-
-
-def hold(s, milliseconds):
-    """Own the socket from now on; returns a thread to join."""
-    if not os.path.exists("/proc/gl_hold"):
-        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/tools/testing/modules/gl_hold.ko"],
-                       check=True)
-
-    def write():
-        fd = os.open("/proc/gl_hold", os.O_WRONLY)
-        os.write(fd, f"{s.fileno()} {milliseconds}".encode())
-        os.close(fd)
-    thread = threading.Thread(target=write)
-    thread.start()
-    return thread
 
 
 @case("the receiver is owned when important data comes: echoed when it is free")

@@ -87,8 +87,7 @@ class Peer:
         self.selector.register(orders, selectors.EVENT_READ)
         self.cc = None
         self.ending = False
-        self.count = {"exchanges": 0, "bytes": 0, "wrong": 0, "opened": 0, "resets": 0,
-                      "refused": 0}
+        self.count = {"exchanges": 0, "bytes": 0, "wrong": 0, "opened": 0, "resets": 0}
 
     def ends(self):
         """All connections."""
@@ -199,7 +198,6 @@ class Server(Peer):
         super().__init__(orders)
         self.addresses = addresses
         self.listeners = []
-        self.reopened = 0
         self.listen()
 
     def listen(self):

@@ -228,10 +228,14 @@ class Wire:
             to.ack, to.seq, pkt.ACK | flags, dscp=dscp, window=60000, options=options))
         self.run(2e-6)
 
-    def slow_start(self, client, payload):
-        """Answer for b (without time stamps) until a second important packet has left,
-        and all before it but its predecessor has come.  Returns what a has sent, and
-        the number of that packet."""
+    def slow_start(self, payload):
+        """Connect, and answer for b (without time stamps) until a second important packet
+        has left, and all before it but its predecessor has come.  Returns a's socket,
+        what it has sent, and the number of that packet."""
+        for ns in (self.a, self.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+            ns.sysctl("net.ipv4.tcp_timestamps", 0)
+        client, _ = self.connect()
         self.mark()
         self.rule = lambda p: True
         client.send(payload)
@@ -242,7 +246,7 @@ class Wire:
         self.answer(self.seen[10], pkt.ECHO)
         for n in range(11, x - 1):
             self.answer(self.seen[n], pkt.CONTROL)
-        return self.seen, x
+        return client, self.seen, x
 
     def _take(self, ns):
         while True:
