@@ -107,10 +107,20 @@ def near_ideal():
 
 @case("TSO on and off: the same within 5 %")
 def tso():
-    off = tlt("--no-tso")
-    for key, row in tlt().items():
-        within(off[key]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{key}: off / on")
+    on, off = tlt(), tlt("--no-tso")
+    for (cc, flows), row in on.items():
+        if flows != min(FAN_IN):
+            within(off[cc, flows]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{cc}, {flows}: off / on")
     equal(sum(row["timeouts"] + row["probes"] for row in off.values()), 0, "timers, TSO off")
+
+    # 5 rounds of 80 flows are too few for a 99.9th percentile: it is the slowest of 400,
+    # one flow with a cwnd of two, which lasts as application-limited flows never grow.
+    # (150 rounds had two such flows with TSO and one without, for 10 to 20 rounds each.)
+    # So it is the 99th there, and of ten times as many.
+    few = (min(FAN_IN),), "--rounds", "50"
+    on, off = experiment(TLT, *few)[0], experiment(TLT, *few, "--no-tso")[0]
+    for key, row in on.items():
+        within(off[key]["p99"] / row["p99"], 0.95, 1.05, f"{key}, 99th percentile: off / on")
 
 
 @case("IPv6: the same promise")
