@@ -21,7 +21,7 @@ import subprocess
 import time
 import traceback
 
-from gl import packet
+from gl import packet, tap
 from gl.churn import PORT, Traffic
 from gl.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from gl.tap import case, equal, main, true
@@ -272,6 +272,13 @@ def left():
     return [objects(kind) for kind in KINDS]
 
 
+def users(name):
+    """Who may hold a module: its line in /proc/modules, and what there is of KINDS."""
+    with open("/proc/modules", encoding="ascii") as modules:
+        line = [line.split()[:4] for line in modules if line.startswith(name + " ")]
+    return f"{line}, {dict(zip(KINDS, map(objects, KINDS)))}"
+
+
 def take_out(world, traffic):
     """All three modules, under live traffic; how many attempts it took.
 
@@ -288,7 +295,8 @@ def take_out(world, traffic):
         while not rmmod(name):
             attempts += 1
             now = time.monotonic()
-            true(now < limit, f"rmmod {name}: still used")
+            if now >= limit:
+                raise tap.Failed(f"rmmod {name}: still used: {users(name)}")
             if now > limit - PATIENCE / 5:
                 LAST_GATE.set()
             time.sleep(0.02)
