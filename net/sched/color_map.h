@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * From the bits in an IP header to a colour.
+ * From the bits in an IP header to a colour, or another number of up to 8 bits.
  */
 #ifndef _COLOR_MAP_H
 #define _COLOR_MAP_H
@@ -10,8 +10,9 @@
 #include <linux/types.h>
 #include <net/inet_ecn.h>
 
-/* The codepoints that the TLT authors' user-space stack sends.  A codepoint
- * that nobody told us about is neither sacrificed nor protected.
+/* The codepoints that the TLT authors' user-space stack sends, and those of the
+ * credit transports (include/net/gl_codepoint.h).  A codepoint that nobody told us
+ * about is neither sacrificed nor protected.
  */
 static inline void color_map_default(u8 *map)
 {
@@ -22,21 +23,25 @@ static inline void color_map_default(u8 *map)
 	map[18] = TC_COLOR_GREEN;	/* AF21: clock data */
 	map[20] = TC_COLOR_GREEN;	/* AF22: clock echo */
 	map[26] = TC_COLOR_GREEN;	/* AF31: control */
+	map[27] = TC_COLOR_GREEN;	/* scheduled data */
+	map[31] = TC_COLOR_GREEN;	/* credit request */
+	map[35] = TC_COLOR_GREEN;	/* credit */
 }
 
 /**
  * color_map_merge() - change entries of a map
  * @map: the map, untouched if an entry is bad
- * @change: 64 colours, or %TC_COLOR_MAP_KEEP
+ * @change: 64 new entries, or %TC_COLOR_MAP_KEEP
+ * @max: the largest good entry
  *
  * Return: false if an entry of @change is neither.
  */
-static inline bool color_map_merge(u8 *map, const u8 *change)
+static inline bool color_map_merge(u8 *map, const u8 *change, u8 max)
 {
 	int i;
 
 	for (i = 0; i < TC_COLOR_DSCPS; i++)
-		if (change[i] > TC_COLOR_MAX && change[i] != TC_COLOR_MAP_KEEP)
+		if (change[i] > max && change[i] != TC_COLOR_MAP_KEEP)
 			return false;
 
 	for (i = 0; i < TC_COLOR_DSCPS; i++)

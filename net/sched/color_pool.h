@@ -77,6 +77,22 @@ static void color_pool_uncharge(struct color_pool *pool, u64 len)
 	atomic64_sub(len, &pool->used);
 }
 
+/* A port with @occ bytes goes from the pool @from to the pool @to; either may be
+ * NULL, and both may be the same.
+ */
+static void color_pool_swap(struct color_pool **from, struct color_pool **to,
+			    u64 occ)
+{
+	swap(*from, *to);
+	if (*from == *to)
+		return;
+	if (*from)
+		color_pool_set_peak(*from,
+				    atomic64_add_return(occ, &(*from)->used));
+	if (*to)
+		color_pool_uncharge(*to, occ);
+}
+
 static struct color_pool *color_pool_find(struct net *net, const char *name)
 {
 	struct color_net *cn = net_generic(net, color_net_id);

@@ -22,10 +22,14 @@
  *   belongs to the green packets.  One FIFO: the colours are never reordered.
  * - Selective dropping: "Aeolus: a building block for proactive transport"
  *   (SIGCOMM '20), section 3.2, is the same thing with a threshold of a few
- *   packets, compared with the whole queue (`count queue`) and, in its testbed,
+ *   packets, compared with the whole queue (`count queue`; with several bands
+ *   that of the band, or `count port` for all) and, in its testbed,
  *   with the ECN field as the colour (`classify ecn`).
  * - Dynamic threshold: Choudhury and Hahne (ToN '98).  Ports of one switch share
  *   its memory; each may hold alpha times what is free.  See color_thresh.h.
+ * - Bands: a port may have several FIFOs instead of one, served in strict
+ *   priority, each with a shaper and a limit of packets if it likes: ExpressPass
+ *   (SIGCOMM '17) wants its credits treated so.  See color_band.h.
  * - The line is a virtual clock (color_clock.h): exact at any rate, however late
  *   the timers.  A packet leaves the queue when its serialisation *starts*, so
  *   the packet on the line is not part of the occupancy.
@@ -50,7 +54,9 @@
 #include <net/gl_compat.h>
 #include <uapi/linux/pkt_color.h>
 
+#include "color_band.h"
 #include "color_clock.h"
+#include "color_config.h"
 #include "color_map.h"
 #include "color_pool.h"
 #include "color_thresh.h"
@@ -58,46 +64,22 @@
 #define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
 
 /**
- * struct color_config - what the user asked for
- * @rate: of the line, bytes/s; 0 for no shaping
- * @thresh: bytes allowed to each colour, or COLOR_NO_THRESH
- * @limit: bytes allowed to the queue
- * @overhead: bytes that the line adds to each packet
- * @alpha: share of what is free in the pool, Q16
- * @ecn: when to set CE
- * @by_queue: thresholds are compared with the whole queue
- * @by_ecn: the colour is in the ECN field
- * @split_gso: queue the segments of a GSO packet one by one
- * @map: colour of each DSCP
- */
-struct color_config {
-	u64			rate;
-	u64			thresh[__TC_COLOR_MAX];
-	u32			limit;
-	u32			overhead;
-	u32			alpha;
-	struct color_ecn	ecn;
-	bool			by_queue;
-	bool			by_ecn;
-	bool			split_gso;
-	u8			map[TC_COLOR_DSCPS];
-};
-
-/**
  * struct color_sched_data - a port
  * @cfg: what the user asked for
- * @mark_above: bytes in the queue above which CE marks begin, if they do
+ * @mark_above: bytes in the port above which CE marks begin, if they do
  * @pool: the shared buffer that it charges, or NULL
- * @peak: the most bytes that the queue has had
+ * @bands: its queues, or NULL if it is one FIFO, that of the qdisc
+ * @peak: the most bytes that the port has had
  * @clock: when the line is free
  * @gso_drops: packets that could not be split
  * @stats: counters by colour, a cache line each
- * @watchdog: fires when the line is free
+ * @watchdog: fires when the line is free for a packet that may go
  */
 struct color_sched_data {
 	/* read by every packet, written by `tc qdisc change` */
 	u64			mark_above;
 	struct color_pool	*pool;
+	struct color_bands	*bands;
 	struct color_config	cfg;
 
 	/* dirtied by every packet */
@@ -117,7 +99,7 @@ struct color_skb_cb {
 	u8	color;
 };
 
-/* Bytes in the queue: the core counts them anyway. */
+/* Bytes in all bands: the core counts them anyway. */
 static u64 color_backlog(const struct Qdisc *sch)
 {
 	return sch->qstats.backlog;
@@ -207,7 +189,7 @@ static bool color_set_ce(struct sk_buff *skb)
 	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
 }
 
-/* The queue is full; was it the pool that stood in the way first? */
+/* The port is full; was it the pool that stood in the way first? */
 static enum tc_color_drop color_full(struct Qdisc *sch, u32 len)
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
@@ -239,7 +221,7 @@ static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch,
 	return qdisc_drop_reason(skb, sch, to_free, color_drop_reason(why));
 }
 
-/* The queue is above the ECN minimum, this packet included. */
+/* The port is above the ECN minimum, this packet included. */
 static noinline void color_mark(struct color_sched_data *q, u64 occ,
 				struct tc_color_stats *st, struct sk_buff *skb)
 {
@@ -252,9 +234,19 @@ static noinline void color_mark(struct color_sched_data *q, u64 occ,
 		st->marks += qdisc_pkt_segs(skb);
 }
 
+static noinline int color_drop_band(struct sk_buff *skb, struct Qdisc *sch,
+				    struct color_band *band,
+				    struct sk_buff **to_free)
+{
+	band->stats.drops += qdisc_pkt_segs(skb);
+	return qdisc_drop_reason(skb, sch, to_free, QDISC_DROP_BAND_LIMIT);
+}
+
+/* @band is NULL if the port is one FIFO. */
 static __always_inline int color_enqueue_one(struct sk_buff *skb,
 					     struct Qdisc *sch,
 					     enum tc_color color,
+					     struct color_band *band,
 					     struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -263,9 +255,16 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 	u32 len = qdisc_pkt_len(skb);
 	u64 occ;
 
-	occ = cfg->by_queue ? color_backlog(sch) : st->backlog;
+	if (cfg->count == TC_COLOR_COUNT_COLOR)
+		occ = st->backlog;
+	else if (band && cfg->count == TC_COLOR_COUNT_QUEUE)
+		occ = band->stats.backlog;
+	else
+		occ = color_backlog(sch);
 	if (unlikely(!color_fits(occ, len, cfg->thresh[color])))
 		return color_drop(skb, sch, st, TC_COLOR_DROP_COLOR, to_free);
+	if (band && !color_band_fits(q->bands, band, qdisc_pkt_segs(skb)))
+		return color_drop_band(skb, sch, band, to_free);
 
 	occ = color_backlog(sch);
 	if (unlikely(!color_fits(occ, len, cfg->limit)))
@@ -273,7 +272,7 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 	if (q->pool && !color_pool_charge(q->pool, cfg->alpha, occ, len))
 		return color_drop(skb, sch, st, TC_COLOR_DROP_POOL, to_free);
 
-	if (q->clock.mult && !sch->q.qlen)
+	if (!band && !sch->q.qlen && q->clock.mult)
 		color_clock_arrive(&q->clock, ktime_get_ns());
 
 	occ += len;
@@ -288,7 +287,12 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 		color_mark(q, occ, st, skb);
 
 	color_skb_cb(skb)->color = color;
-	return qdisc_enqueue_tail(skb, sch);
+	if (!band)
+		return qdisc_enqueue_tail(skb, sch);
+	color_band_push(band, skb, len, qdisc_pkt_segs(skb));
+	qdisc_qstats_backlog_inc(sch, skb);
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
+	return NET_XMIT_SUCCESS;
 }
 
 /* What a network card would put on the line, a segment at a time.  The parent
@@ -296,6 +300,7 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
  */
 static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 					enum tc_color color,
+					struct color_band *band,
 					struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
@@ -315,7 +320,7 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 
 		skb_mark_not_on_list(segs);
 		qdisc_skb_set_pkt(segs, seg_len, 1);
-		if (color_enqueue_one(segs, sch, color, to_free) ==
+		if (color_enqueue_one(segs, sch, color, band, to_free) ==
 		    NET_XMIT_SUCCESS) {
 			n++;
 			queued += seg_len;
@@ -328,19 +333,43 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	return n ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
-static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-			 struct sk_buff **to_free)
+/* @bands is NULL if the port is one FIFO, and known to be: the test costs. */
+static __always_inline int color_enqueue_any(struct sk_buff *skb,
+					     struct Qdisc *sch,
+					     struct color_bands *bands,
+					     struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	enum tc_color color = TC_COLOR_YELLOW;
+	struct color_band *band = NULL;
 	int ds = color_dsfield(skb);
 
 	if (likely(ds >= 0))
 		color = color_of_dsfield(q->cfg.map, q->cfg.by_ecn, ds);
+	if (bands)
+		band = color_bands_of(bands, ds);
 
 	if (qdisc_pkt_segs(skb) > 1 && q->cfg.split_gso)
-		return color_enqueue_split(skb, sch, color, to_free);
-	return color_enqueue_one(skb, sch, color, to_free);
+		return color_enqueue_split(skb, sch, color, band, to_free);
+	return color_enqueue_one(skb, sch, color, band, to_free);
+}
+
+static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
+					struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	return color_enqueue_any(skb, sch, q->bands, to_free);
+}
+
+static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			 struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	if (unlikely(q->bands))
+		return color_enqueue_bands(skb, sch, to_free);
+	return color_enqueue_any(skb, sch, NULL, to_free);
 }
 
 /* Is the line free for the packet at the head?  If not, be called when it is. */
@@ -348,7 +377,7 @@ static bool color_line_free(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (!q->clock.mult || q->clock.next <= ktime_get_ns())
+	if (q->clock.next <= ktime_get_ns())
 		return true;
 
 	qdisc_qstats_overlimit(sch);
@@ -356,30 +385,97 @@ static bool color_line_free(struct Qdisc *sch)
 	return false;
 }
 
+/* The band that has the line now; @start is for color_band_advance().  If there
+ * is none, be called when there is.
+ */
+static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	struct color_band *band;
+
+	if (!sch->q.qlen)
+		return NULL;
+	band = color_bands_next(q->bands, &q->clock, ktime_get_ns(), start);
+	if (!band) {
+		qdisc_qstats_overlimit(sch);
+		qdisc_watchdog_schedule_ns(&q->watchdog, *start);
+	}
+	return band;
+}
+
+static noinline struct sk_buff *color_peek_bands(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	u64 start;
+
+	q->bands->peeked = color_band_ready(sch, &start);
+	return q->bands->peeked ? q->bands->peeked->q.head : NULL;
+}
+
 static struct sk_buff *color_peek(struct Qdisc *sch)
 {
+	struct color_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb = qdisc_peek_head(sch);
 
-	return skb && color_line_free(sch) ? skb : NULL;
+	if (!skb)
+		return q->bands ? color_peek_bands(sch) : NULL;
+	return !q->clock.mult || color_line_free(sch) ? skb : NULL;
+}
+
+static void color_left(struct color_sched_data *q, const struct sk_buff *skb,
+		       u32 len)
+{
+	q->stats[color_skb_cb(skb)->color].backlog -= len;
+	if (q->pool)
+		color_pool_uncharge(q->pool, len);
+}
+
+static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	struct color_band *band;
+	struct sk_buff *skb;
+	u32 len, segs;
+	u64 start;
+
+	band = color_band_ready(sch, &start);
+	if (!band)
+		return NULL;
+	band = color_bands_take(q->bands, band);
+
+	skb = __qdisc_dequeue_head(&band->q);
+	len = qdisc_pkt_len(skb);
+	segs = qdisc_pkt_segs(skb);
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
+	qdisc_qstats_backlog_dec(sch, skb);
+	qdisc_bstats_update(sch, skb);
+	band->stats.qlen -= segs;
+	band->stats.backlog -= len;
+	color_band_advance(band, &q->clock, start,
+			   len + (u64)q->cfg.overhead * segs);
+	color_left(q, skb, len);
+	return skb;
 }
 
 static struct sk_buff *color_dequeue(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
+	bool shaped = q->clock.mult;
 	struct sk_buff *skb;
 	u32 len;
 
-	if (!qdisc_peek_head(sch) || !color_line_free(sch))
+	/* a port with bands never has a packet in the qdisc's own FIFO */
+	if (!qdisc_peek_head(sch))
+		return q->bands ? color_dequeue_bands(sch) : NULL;
+	if (shaped && !color_line_free(sch))
 		return NULL;
 
 	skb = qdisc_dequeue_head(sch);
 	len = qdisc_pkt_len(skb);
-	if (q->clock.mult)
+	if (shaped)
 		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
 						     qdisc_pkt_segs(skb));
-	q->stats[color_skb_cb(skb)->color].backlog -= len;
-	if (q->pool)
-		color_pool_uncharge(q->pool, len);
+	color_left(q, skb, len);
 	return skb;
 }
 
@@ -391,6 +487,10 @@ static void color_reset(struct Qdisc *sch)
 	if (q->pool)
 		color_pool_uncharge(q->pool, color_backlog(sch));
 	qdisc_reset_queue(sch);
+	if (q->bands) {
+		color_bands_reset(q->bands);
+		WRITE_ONCE(sch->q.qlen, 0);
+	}
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		q->stats[i].backlog = 0;
 	q->clock.next = 0;
@@ -398,135 +498,9 @@ static void color_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
-static struct netlink_range_validation color_rate_range = {
-	.max = TC_COLOR_RATE_MAX,
-};
-
-static struct netlink_range_validation color_bytes_range = {
-	.max = TC_COLOR_LIMIT_MAX,
-};
-
-static struct netlink_range_validation color_size_range = {
-	.min = 1,
-	.max = TC_COLOR_LIMIT_MAX,
-};
-
-static struct netlink_range_validation color_alpha_range = {
-	.min = 1,
-	.max = TC_COLOR_ALPHA_MAX,
-};
-
-static const struct nla_policy color_policy[TCA_COLOR_MAX + 1] = {
-	[TCA_COLOR_RATE64]	= NLA_POLICY_FULL_RANGE(NLA_U64, &color_rate_range),
-	[TCA_COLOR_OVERHEAD]	= NLA_POLICY_MAX(NLA_U32, TC_COLOR_OVERHEAD_MAX),
-	[TCA_COLOR_LIMIT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
-	[TCA_COLOR_RED]		= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_YELLOW]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_GREEN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_COUNT]	= NLA_POLICY_MAX(NLA_U32, __TC_COLOR_COUNT_MAX - 1),
-	[TCA_COLOR_CLASSIFY]	= NLA_POLICY_MAX(NLA_U32, __TC_COLOR_CLASSIFY_MAX - 1),
-	[TCA_COLOR_MAP]		= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
-	[TCA_COLOR_ECN_MIN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_ECN_MAX]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_ECN_PROB]	= { .type = NLA_U32 },
-	[TCA_COLOR_POOL]	= { .type = NLA_NUL_STRING,
-				    .len = TC_COLOR_POOL_NAMSIZ - 1 },
-	[TCA_COLOR_POOL_SIZE]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
-	[TCA_COLOR_POOL_ALPHA]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_alpha_range),
-	[TCA_COLOR_SPLIT_GSO]	= NLA_POLICY_MAX(NLA_U32, 1),
-};
-
-static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
-			      struct netlink_ext_ack *extack)
-{
-	int i;
-
-	for (i = 0; i <= TC_COLOR_MAX; i++) {
-		struct nlattr *attr = tb[TCA_COLOR_RED + i];
-
-		if (attr)
-			cfg->thresh[i] = nla_get_u32(attr) ?: COLOR_NO_THRESH;
-		if (cfg->thresh[i] == COLOR_NO_THRESH ||
-		    cfg->thresh[i] <= cfg->limit)
-			continue;
-		NL_SET_ERR_MSG_ATTR(extack, attr ?: tb[TCA_COLOR_LIMIT],
-				    "A colour's threshold above the limit never acts");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int color_parse_ecn(struct color_config *cfg, struct nlattr **tb,
-			   struct netlink_ext_ack *extack)
-{
-	struct color_ecn *e = &cfg->ecn;
-
-	if (tb[TCA_COLOR_ECN_MIN])
-		e->min = nla_get_u32(tb[TCA_COLOR_ECN_MIN]);
-	if (tb[TCA_COLOR_ECN_MAX])
-		e->max = nla_get_u32(tb[TCA_COLOR_ECN_MAX]);
-	if (tb[TCA_COLOR_ECN_PROB])
-		e->prob = nla_get_u32(tb[TCA_COLOR_ECN_PROB]);
-
-	if (!e->prob) {
-		if (!e->min && !e->max)
-			return 0;
-		NL_SET_ERR_MSG(extack, "ECN thresholds need a probability above 0");
-		return -EINVAL;
-	}
-	if (e->min > e->max) {
-		NL_SET_ERR_MSG(extack, "ECN minimum is above the maximum");
-		return -EINVAL;
-	}
-	if (e->max > cfg->limit) {
-		NL_SET_ERR_MSG_ATTR(extack,
-				    tb[TCA_COLOR_ECN_MAX] ?: tb[TCA_COLOR_LIMIT],
-				    "An ECN threshold above the limit is never reached");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int color_parse(struct color_config *cfg, struct nlattr **tb,
-		       struct netlink_ext_ack *extack)
-{
-	int err;
-
-	if (tb[TCA_COLOR_RATE64])
-		cfg->rate = nla_get_u64(tb[TCA_COLOR_RATE64]);
-	if (tb[TCA_COLOR_OVERHEAD])
-		cfg->overhead = nla_get_u32(tb[TCA_COLOR_OVERHEAD]);
-	if (tb[TCA_COLOR_LIMIT])
-		cfg->limit = nla_get_u32(tb[TCA_COLOR_LIMIT]);
-	if (tb[TCA_COLOR_COUNT])
-		cfg->by_queue = nla_get_u32(tb[TCA_COLOR_COUNT]) ==
-				TC_COLOR_COUNT_QUEUE;
-	if (tb[TCA_COLOR_CLASSIFY])
-		cfg->by_ecn = nla_get_u32(tb[TCA_COLOR_CLASSIFY]) ==
-			      TC_COLOR_CLASSIFY_ECN;
-	if (tb[TCA_COLOR_SPLIT_GSO])
-		cfg->split_gso = nla_get_u32(tb[TCA_COLOR_SPLIT_GSO]);
-	if (tb[TCA_COLOR_POOL_ALPHA])
-		cfg->alpha = nla_get_u32(tb[TCA_COLOR_POOL_ALPHA]);
-
-	err = color_parse_thresh(cfg, tb, extack);
-	if (err)
-		return err;
-	err = color_parse_ecn(cfg, tb, extack);
-	if (err)
-		return err;
-
-	if (tb[TCA_COLOR_MAP] &&
-	    !color_map_merge(cfg->map, nla_data(tb[TCA_COLOR_MAP]))) {
-		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_MAP],
-				    "A DSCP is mapped to a colour that does not exist");
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* Nothing is touched before everything is known to be right, and no packet is
- * dropped: a queue above its new limit drains.
+ * dropped: a queue above its new limit drains.  The number of bands is another
+ * thing: packets would have to go where others of their flow are not.
  */
 static int color_change(struct Qdisc *sch, struct nlattr *opt,
 			struct netlink_ext_ack *extack)
@@ -534,7 +508,10 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct nlattr *tb[TCA_COLOR_MAX + 1];
 	struct color_config cfg = q->cfg;
-	struct color_pool *pool, *old;
+	struct color_bands *bands = q->bands;
+	struct color_band_config band_cfg;
+	struct color_pool *pool;
+	u64 now;
 	int err;
 
 	err = nla_parse_nested(tb, TCA_COLOR_MAX, opt, color_policy, extack);
@@ -543,55 +520,71 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	err = color_parse(&cfg, tb, extack);
 	if (err)
 		return err;
+	if (bands)
+		band_cfg = bands->cfg;
+	else
+		color_band_config_init(&band_cfg, 1);
+	err = color_band_parse(&band_cfg, cfg.rate, tb, extack);
+	if (err)
+		return err;
+	if (band_cfg.n != (bands ? bands->cfg.n : 1)) {
+		bands = NULL;
+		if (band_cfg.n > 1) {
+			bands = color_bands_alloc(band_cfg.n);
+			if (!bands)
+				return -ENOMEM;
+		}
+	}
 	pool = color_pool_get(dev_net(qdisc_dev(sch)), q->pool, tb, extack);
-	if (IS_ERR(pool))
-		return PTR_ERR(pool);
+	if (IS_ERR(pool)) {
+		err = PTR_ERR(pool);
+		goto out_bands;
+	}
 
 	sch_tree_lock(sch);
+	if (bands != q->bands && sch->q.qlen) {
+		sch_tree_unlock(sch);
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_BANDS],
+				    "The number of bands cannot change while packets are queued");
+		err = -EBUSY;
+		goto out_pool;
+	}
+	now = ktime_get_ns();
 	if (cfg.rate != q->cfg.rate) {
-		color_clock_set_rate(&q->clock, q->cfg.rate, cfg.rate,
-				     ktime_get_ns());
+		color_clock_set_rate(&q->clock, q->cfg.rate, cfg.rate, now);
 		if (sch->q.qlen)
 			qdisc_watchdog_schedule_ns(&q->watchdog,
 						   q->clock.next);
 	}
 	q->cfg = cfg;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
-	old = q->pool;
-	if (pool != old) {
-		q->pool = pool;
-		if (pool) {
-			color_pool_set_peak(pool,
-					    atomic64_add_return(color_backlog(sch),
-								&pool->used));
-		}
-		if (old)
-			color_pool_uncharge(old, color_backlog(sch));
+	swap(q->bands, bands);
+	if (q->bands) {
+		color_bands_set(q->bands, &band_cfg, now);
+		/* whoever may go earlier than before */
+		if (sch->q.qlen)
+			qdisc_watchdog_schedule_ns(&q->watchdog,
+						   q->clock.next);
 	}
+	color_pool_swap(&q->pool, &pool, color_backlog(sch));
 	sch_tree_unlock(sch);
 
-	color_pool_put(old);
-	return 0;
+out_pool:
+	color_pool_put(pool);
+out_bands:
+	if (bands != q->bands)
+		kfree(bands);
+	return err;
 }
 
 static int color_init(struct Qdisc *sch, struct nlattr *opt,
 		      struct netlink_ext_ack *extack)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
-	int i;
 
 	qdisc_watchdog_init(&q->watchdog, sch);
-
-	/* what bfifo allows by default */
-	q->cfg.limit = min_t(u64, TC_COLOR_LIMIT_MAX,
-			     (u64)DEFAULT_TX_QUEUE_LEN *
-			     psched_mtu(qdisc_dev(sch)));
-	for (i = 0; i <= TC_COLOR_MAX; i++)
-		q->cfg.thresh[i] = COLOR_NO_THRESH;
+	color_config_init(&q->cfg, qdisc_dev(sch));
 	q->mark_above = U64_MAX;
-	q->cfg.alpha = TC_COLOR_ALPHA_ONE;
-	q->cfg.split_gso = true;
-	color_map_default(q->cfg.map);
 
 	return opt ? color_change(sch, opt, extack) : 0;
 }
@@ -602,28 +595,7 @@ static void color_destroy(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	color_pool_put(q->pool);
-}
-
-static int color_dump_thresh(const struct color_config *cfg,
-			     struct sk_buff *skb)
-{
-	int i;
-
-	for (i = 0; i <= TC_COLOR_MAX; i++)
-		if (cfg->thresh[i] != COLOR_NO_THRESH &&
-		    nla_put_u32(skb, TCA_COLOR_RED + i, cfg->thresh[i]))
-			return -EMSGSIZE;
-	return 0;
-}
-
-static int color_dump_ecn(const struct color_ecn *e, struct sk_buff *skb)
-{
-	if (e->prob &&
-	    (nla_put_u32(skb, TCA_COLOR_ECN_MIN, e->min) ||
-	     nla_put_u32(skb, TCA_COLOR_ECN_MAX, e->max) ||
-	     nla_put_u32(skb, TCA_COLOR_ECN_PROB, e->prob)))
-		return -EMSGSIZE;
-	return 0;
+	kfree(q->bands);
 }
 
 static int color_dump_pool(const struct color_sched_data *q,
@@ -652,16 +624,15 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_COLOR_OVERHEAD, cfg->overhead) ||
 	    nla_put_u32(skb, TCA_COLOR_LIMIT, cfg->limit) ||
 	    color_dump_thresh(cfg, skb) ||
-	    nla_put_u32(skb, TCA_COLOR_COUNT,
-			cfg->by_queue ? TC_COLOR_COUNT_QUEUE :
-					TC_COLOR_COUNT_COLOR) ||
+	    nla_put_u32(skb, TCA_COLOR_COUNT, cfg->count) ||
 	    nla_put_u32(skb, TCA_COLOR_CLASSIFY,
 			cfg->by_ecn ? TC_COLOR_CLASSIFY_ECN :
 				      TC_COLOR_CLASSIFY_DSCP) ||
 	    nla_put(skb, TCA_COLOR_MAP, sizeof(cfg->map), cfg->map) ||
 	    color_dump_ecn(&cfg->ecn, skb) ||
 	    color_dump_pool(q, skb) ||
-	    nla_put_u32(skb, TCA_COLOR_SPLIT_GSO, cfg->split_gso)) {
+	    nla_put_u32(skb, TCA_COLOR_SPLIT_GSO, cfg->split_gso) ||
+	    color_bands_dump(q->bands, skb)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}
@@ -672,12 +643,16 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct tc_color_xstats st = {};
+	int i;
 
 	sch_tree_lock(sch);
 	memcpy(st.color, q->stats, sizeof(st.color));
 	st.backlog = color_backlog(sch);
 	st.peak_backlog = q->peak;
 	st.gso_drops = q->gso_drops;
+	st.bands = q->bands ? q->bands->cfg.n : 0;
+	for (i = 0; i < st.bands; i++)
+		st.band[i] = q->bands->band[i].stats;
 	sch_tree_unlock(sch);
 
 	if (q->pool) {
@@ -686,7 +661,8 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		st.pool_peak = atomic64_read(&q->pool->peak);
 		st.pool_ports = q->pool->ports;
 	}
-	return gnet_stats_copy_app(d, &st, sizeof(st));
+	return gnet_stats_copy_app(d, &st,
+				   offsetof(typeof(st), band[st.bands]));
 }
 
 static struct Qdisc_ops color_qdisc_ops __read_mostly = {

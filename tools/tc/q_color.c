@@ -12,6 +12,8 @@
 #include <strings.h>
 #include <linux/pkt_color.h>
 
+#include "color_preset.h"
+#include "color_request.h"
 #include "tc_plugin.h"
 
 #define COLOR_OPT_LEN	1024	/* room for our attributes in tc's request */
@@ -25,6 +27,7 @@ static const char * const color_names[] = {
 static const char * const count_names[] = {
 	[TC_COLOR_COUNT_COLOR]	= "color",
 	[TC_COLOR_COUNT_QUEUE]	= "queue",
+	[TC_COLOR_COUNT_PORT]	= "port",
 };
 
 static const char * const classify_names[] = {
@@ -45,17 +48,18 @@ static void explain(void)
 	fprintf(stderr,
 		"Usage: ... color [ rate RATE | rate none ] [ overhead BYTES ] [ limit BYTES ]\n"
 		"		 [ red BYTES ] [ yellow BYTES ] [ green BYTES ] [ COLOR none ]\n"
-		"		 [ count { color | queue } ] [ classify { dscp | ecn } ]\n"
+		"		 [ count { color | queue | port } ] [ classify { dscp | ecn } ]\n"
 		"		 [ map DSCP COLOR ]...\n"
 		"		 [ ecn BYTES | ecn MIN MAX PROBABILITY | ecn none ]\n"
 		"		 [ pool NAME [ size BYTES ] [ alpha ALPHA ] | pool none ]\n"
-		"		 [ split-gso | no-split-gso ]\n"
+		"		 [ bands N ] [ prio DSCP BAND ]... [ band-rate BAND RATE ]...\n"
+		"		 [ band-limit BAND PACKETS ]... [ band-... BAND none ]...\n"
+		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
 		"where	COLOR := { red | yellow | green }\n"
-		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n");
+		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
+		"	BAND := { 0...7 }, 0 is served first\n"
+		"	PRESET := { xpass | aeolus | tlt }\n");
 }
-
-/* One line on stderr for each mistake. */
-#define bad(fmt, ...) (fprintf(stderr, "color: " fmt "\n", ##__VA_ARGS__), -1)
 
 /* tc's own get_size() silently wraps at 4 GiB. */
 static int get_bytes(const char *what, const char *arg, __u32 min, __u32 max,
@@ -121,7 +125,7 @@ static int get_name(const char *what, const char *arg,
 	return -1;
 }
 
-static int get_dscp(const char *arg, __u32 *val)
+static int get_dscp(const char *what, const char *arg, __u32 *val)
 {
 	if (!strcasecmp(arg, "ef")) {
 		*val = 46;
@@ -138,20 +142,22 @@ static int get_dscp(const char *arg, __u32 *val)
 		return 0;
 	}
 	if (get_u32(val, arg, 0))
-		return bad("map: \"%s\" is not a DSCP", arg);
+		return bad("%s: \"%s\" is not a DSCP", what, arg);
 	if (*val >= TC_COLOR_DSCPS)
-		return bad("map: DSCP %s is above 63", arg);
+		return bad("%s: DSCP %s is above 63", what, arg);
 	return 0;
 }
 
-/* What has been asked for, by attribute. */
-struct request {
-	bool	given[TCA_COLOR_MAX + 1];
-	__u32	u32[TCA_COLOR_MAX + 1];
-	__u64	rate;
-	__u8	map[TC_COLOR_DSCPS];
-	char	pool[TC_COLOR_POOL_NAMSIZ];
-};
+static int get_integer(const char *what, const char *arg, __u32 min, __u32 max,
+		       __u32 *val)
+{
+	if (get_u32(val, arg, 0))
+		return bad("%s: \"%s\" is not a number", what, arg);
+	if (*val < min || *val > max)
+		return bad("%s: %s is not within %u ... %u", what, arg, min,
+			   max);
+	return 0;
+}
 
 static int give(struct request *r, int attr, const char *what)
 {
@@ -196,14 +202,15 @@ static int parse_ecn(struct request *r, int argc, char **argv)
 	return 3;
 }
 
-static int parse_rate(struct request *r, const char *arg)
+static int parse_rate(const char *what, const char *arg, __u64 *rate)
 {
+	*rate = 0;
 	if (!strcmp(arg, "none"))
 		return 0;
-	if (arg[0] == '-' || get_rate64(&r->rate, arg))
-		return bad("rate: \"%s\" is not a rate", arg);
-	if (!r->rate || r->rate > TC_COLOR_RATE_MAX)
-		return bad("rate: %s is not within 8bit ... 100tbit", arg);
+	if (arg[0] == '-' || get_rate64(rate, arg))
+		return bad("%s: \"%s\" is not a rate", what, arg);
+	if (!*rate || *rate > TC_COLOR_RATE_MAX)
+		return bad("%s: %s is not within 8bit ... 100tbit", what, arg);
 	return 0;
 }
 
@@ -211,13 +218,60 @@ static int parse_map(struct request *r, char **argv)
 {
 	__u32 dscp, color;
 
-	if (get_dscp(argv[0], &dscp) ||
+	if (get_dscp("map", argv[0], &dscp) ||
 	    get_name("map", argv[1], color_names, N(color_names), &color))
 		return -1;
 	if (r->map[dscp] != TC_COLOR_MAP_KEEP)
 		return bad("DSCP %u is mapped twice", dscp);
 	r->map[dscp] = color;
 	r->given[TCA_COLOR_MAP] = true;
+	return 0;
+}
+
+static int parse_prio(struct request *r, char **argv)
+{
+	__u32 dscp, band;
+
+	if (get_dscp("prio", argv[0], &dscp) ||
+	    get_integer("prio", argv[1], 0, TC_COLOR_BANDS_MAX - 1, &band))
+		return -1;
+	if (r->prio[dscp] != TC_COLOR_MAP_KEEP)
+		return bad("DSCP %u has two bands", dscp);
+	r->prio[dscp] = band;
+	r->given[TCA_COLOR_PRIO] = true;
+	return 0;
+}
+
+static int parse_band_rate(struct request *r, char **argv)
+{
+	__u32 band;
+	__u64 rate;
+
+	if (get_integer("band-rate", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
+			&band) ||
+	    parse_rate("band-rate", argv[1], &rate))
+		return -1;
+	if (r->band_rate[band] != TC_COLOR_BAND_RATE_KEEP)
+		return bad("band %u has two rates", band);
+	r->band_rate[band] = rate;
+	r->given[TCA_COLOR_BAND_RATE64] = true;
+	return 0;
+}
+
+static int parse_band_limit(struct request *r, char **argv)
+{
+	__u32 band, limit = 0;
+
+	if (get_integer("band-limit", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
+			&band) ||
+	    (strcmp(argv[1], "none") &&
+	     get_integer("band-limit", argv[1], 1, TC_COLOR_BAND_LIMIT_MAX,
+			 &limit)))
+		return -1;
+	if (r->band_limit[band] != TC_COLOR_BAND_LIMIT_KEEP)
+		return bad("band %u has two limits", band);
+	r->band_limit[band] = limit;
+	r->given[TCA_COLOR_BAND_LIMIT] = true;
 	return 0;
 }
 
@@ -249,7 +303,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 	static const struct {
 		const char	*name;
 		int		attr;
-		int		args;
+		int		args;	/* with 2, it may be given often */
 	} options[] = {
 		{ "rate",	TCA_COLOR_RATE64,	1 },
 		{ "overhead",	TCA_COLOR_OVERHEAD,	1 },
@@ -264,6 +318,11 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "pool",	TCA_COLOR_POOL,		1 },
 		{ "size",	TCA_COLOR_POOL_SIZE,	1 },
 		{ "alpha",	TCA_COLOR_POOL_ALPHA,	1 },
+		{ "bands",	TCA_COLOR_BANDS,	1 },
+		{ "prio",	TCA_COLOR_PRIO,		2 },
+		{ "band-rate",	TCA_COLOR_BAND_RATE64,	2 },
+		{ "band-limit",	TCA_COLOR_BAND_LIMIT,	2 },
+		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
 	};
@@ -280,14 +339,14 @@ static int parse_option(struct request *r, int argc, char **argv)
 	if (argc <= options[i].args)
 		return bad("%s needs an argument", name);
 	attr = options[i].attr;
-	if (attr != TCA_COLOR_MAP && give(r, attr, name))
+	if (options[i].args < 2 && give(r, attr, name))
 		return -1;
 
 	val = &r->u32[attr];
 	used = 1 + options[i].args;
 	switch (attr) {
 	case TCA_COLOR_RATE64:
-		err = parse_rate(r, argv[1]);
+		err = parse_rate(name, argv[1], &r->rate);
 		break;
 	case TCA_COLOR_OVERHEAD:
 		err = get_bytes(name, argv[1], 0, TC_COLOR_OVERHEAD_MAX, val);
@@ -311,6 +370,22 @@ static int parse_option(struct request *r, int argc, char **argv)
 		break;
 	case TCA_COLOR_MAP:
 		err = parse_map(r, argv + 1);
+		break;
+	case TCA_COLOR_BANDS:
+		err = get_integer(name, argv[1], 1, TC_COLOR_BANDS_MAX, val);
+		break;
+	case TCA_COLOR_PRIO:
+		err = parse_prio(r, argv + 1);
+		break;
+	case TCA_COLOR_BAND_RATE64:
+		err = parse_band_rate(r, argv + 1);
+		break;
+	case TCA_COLOR_BAND_LIMIT:
+		err = parse_band_limit(r, argv + 1);
+		break;
+	case REQUEST_PRESET:
+		err = get_name(name, argv[1], preset_names, N(preset_names),
+			       val);
 		break;
 	case TCA_COLOR_ECN_MIN:
 		used = parse_ecn(r, argc - 1, argv + 1);
@@ -342,6 +417,17 @@ static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
 	case TCA_COLOR_POOL:
 		addattr_l(n, COLOR_OPT_LEN, attr, r->pool, strlen(r->pool) + 1);
 		break;
+	case TCA_COLOR_PRIO:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->prio, sizeof(r->prio));
+		break;
+	case TCA_COLOR_BAND_RATE64:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->band_rate,
+			  sizeof(r->band_rate));
+		break;
+	case TCA_COLOR_BAND_LIMIT:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->band_limit,
+			  sizeof(r->band_limit));
+		break;
 	default:
 		addattr32(n, COLOR_OPT_LEN, attr, r->u32[attr]);
 	}
@@ -350,13 +436,12 @@ static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
 static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 			   struct nlmsghdr *n, const char *dev)
 {
-	struct request r = {};
+	struct request r = REQUEST_INIT;
 	struct rtattr *nest;
 	int attr, used;
 
 	(void)qu;
 	(void)dev;
-	memset(r.map, TC_COLOR_MAP_KEEP, sizeof(r.map));
 	for (; argc > 0; argc -= used, argv += used) {
 		if (!strcmp(argv[0], "help")) {
 			explain();
@@ -366,6 +451,8 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 		if (used < 0)
 			return -1;
 	}
+	if (r.given[REQUEST_PRESET] && preset_apply(&r))
+		return -1;
 
 	nest = addattr_nest(n, COLOR_OPT_LEN, TCA_OPTIONS | NLA_F_NESTED);
 	for (attr = 1; attr <= TCA_COLOR_MAX; attr++)
@@ -375,12 +462,17 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	return 0;
 }
 
+static void attr_copy(void *val, size_t size, const struct rtattr *attr)
+{
+	if (attr && RTA_PAYLOAD(attr) >= size)
+		memcpy(val, RTA_DATA(attr), size);
+}
+
 static __u32 attr_u32(const struct rtattr *attr)
 {
 	__u32 val = 0;
 
-	if (attr && RTA_PAYLOAD(attr) >= sizeof(val))
-		memcpy(&val, RTA_DATA(attr), sizeof(val));
+	attr_copy(&val, sizeof(val), attr);
 	return val;
 }
 
@@ -388,8 +480,7 @@ static __u64 attr_u64(const struct rtattr *attr)
 {
 	__u64 val = 0;
 
-	if (attr && RTA_PAYLOAD(attr) >= sizeof(val))
-		memcpy(&val, RTA_DATA(attr), sizeof(val));
+	attr_copy(&val, sizeof(val), attr);
 	return val;
 }
 
@@ -432,6 +523,79 @@ static void print_map(const struct rtattr *attr)
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, "map %s ", key);
 		print_name(key, "%s ", name_of(color_names, N(color_names),
 					       map[i]));
+	}
+	close_json_object();
+}
+
+/* What is not mapped is in the last band. */
+static void print_prio(const struct rtattr *attr, __u32 bands)
+{
+	const __u8 *prio;
+	char key[4];
+	int i;
+
+	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS ||
+	    !(show_details || is_json_context()))
+		return;
+	prio = RTA_DATA(attr);
+	open_json_object("prio");
+	for (i = 0; i < TC_COLOR_DSCPS; i++) {
+		if (prio[i] == bands - 1)
+			continue;
+		snprintf(key, sizeof(key), "%d", i);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "prio %s ", key);
+		print_color_uint(PRINT_ANY, COLOR_NONE, key, "%u ", prio[i]);
+	}
+	close_json_object();
+}
+
+/* To the bit, as a preset computes it: tc's own helper rounds. */
+static void print_band_rate(const char *key, __u64 rate)
+{
+	static const char * const units[] = {
+		"bit ", "Kbit ", "Mbit ", "Gbit ", "Tbit ",
+	};
+	__u64 bits = rate * 8;
+	size_t i = 0;
+
+	print_color_u64(PRINT_JSON, COLOR_NONE, key, NULL, rate);
+	for (; bits % 1000 == 0 && i < N(units) - 1; i++)
+		bits /= 1000;
+	print_color_u64(PRINT_FP, COLOR_NONE, NULL, "%llu", bits);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", units[i]);
+}
+
+static void print_bands(struct rtattr *tb[])
+{
+	__u64 rate[TC_COLOR_BANDS_MAX] = {};
+	__u32 limit[TC_COLOR_BANDS_MAX] = {};
+	__u32 i, bands = attr_u32(tb[TCA_COLOR_BANDS]);
+	char key[4];
+
+	if (bands < 2 || bands > TC_COLOR_BANDS_MAX)
+		return;
+	attr_copy(rate, sizeof(rate), tb[TCA_COLOR_BAND_RATE64]);
+	attr_copy(limit, sizeof(limit), tb[TCA_COLOR_BAND_LIMIT]);
+	print_color_uint(PRINT_ANY, COLOR_NONE, "bands", "bands %u ", bands);
+	print_prio(tb[TCA_COLOR_PRIO], bands);
+	open_json_object("band_rate");
+	for (i = 0; i < bands; i++) {
+		if (!rate[i])
+			continue;
+		snprintf(key, sizeof(key), "%u", i);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-rate %s ",
+				   key);
+		print_band_rate(key, rate[i]);
+	}
+	close_json_object();
+	open_json_object("band_limit");
+	for (i = 0; i < bands; i++) {
+		if (!limit[i])
+			continue;
+		snprintf(key, sizeof(key), "%u", i);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-limit %s ",
+				   key);
+		print_color_uint(PRINT_ANY, COLOR_NONE, key, "%u ", limit[i]);
 	}
 	close_json_object();
 }
@@ -513,6 +677,7 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	print_map(tb[TCA_COLOR_MAP]);
 	print_ecn(tb);
 	print_pool(tb);
+	print_bands(tb);
 	split = attr_u32(tb[TCA_COLOR_SPLIT_GSO]);
 	print_color_bool(PRINT_JSON, COLOR_NONE, "split_gso", NULL, split);
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
@@ -544,12 +709,28 @@ static void print_color_stats(const char *name, const struct tc_color_stats *st)
 	close_json_object();
 }
 
+static void print_band_stats(int band, const struct tc_color_band_stats *st)
+{
+	char key[4];
+
+	print_nl();
+	snprintf(key, sizeof(key), "%d", band);
+	open_json_object(key);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  band %s ", key);
+	print_count("packets", "queued %llu pkt ", st->packets);
+	print_count("bytes", "%llu bytes", st->bytes);
+	print_count("drops", ", dropped %llu", st->drops);
+	print_count("backlog", ", backlog %llu", st->backlog);
+	print_count("peak_backlog", " peak %llu bytes", st->peak_backlog);
+	print_count("qlen", " %llu pkt", st->qlen);
+	close_json_object();
+}
+
 static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 			      struct rtattr *xstats)
 {
 	struct tc_color_xstats st = {};
-	size_t len;
-	int i;
+	size_t len, i;
 
 	(void)qu;
 	(void)f;
@@ -576,6 +757,12 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	open_json_object("colors");
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		print_color_stats(color_names[i], &st.color[i]);
+	close_json_object();
+	if (!st.bands)
+		return 0;
+	open_json_object("bands");
+	for (i = 0; i < st.bands && i < TC_COLOR_BANDS_MAX; i++)
+		print_band_stats(i, &st.band[i]);
 	close_json_object();
 	return 0;
 }

@@ -41,12 +41,14 @@ enum tc_color_drop {
 
 /**
  * enum tc_color_count - what a colour's threshold is compared with
- * @TC_COLOR_COUNT_COLOR: the bytes of that colour in the queue
- * @TC_COLOR_COUNT_QUEUE: all bytes in the queue
+ * @TC_COLOR_COUNT_COLOR: the bytes of that colour in the queues of the port
+ * @TC_COLOR_COUNT_QUEUE: all bytes in the queue of the packet's band
+ * @TC_COLOR_COUNT_PORT: all bytes in the queues of the port
  */
 enum tc_color_count {
 	TC_COLOR_COUNT_COLOR,
 	TC_COLOR_COUNT_QUEUE,
+	TC_COLOR_COUNT_PORT,
 	/* private: */
 	__TC_COLOR_COUNT_MAX,
 };
@@ -64,7 +66,11 @@ enum tc_color_classify {
 };
 
 #define TC_COLOR_DSCPS		64		/* entries of TCA_COLOR_MAP */
-#define TC_COLOR_MAP_KEEP	0xff		/* entry of TCA_COLOR_MAP: leave */
+#define TC_COLOR_MAP_KEEP	0xff		/* entry of _MAP or _PRIO: leave */
+#define TC_COLOR_BANDS_MAX	8
+#define TC_COLOR_BAND_RATE_KEEP	(~0ull)		/* entry of TCA_COLOR_BAND_RATE64 */
+#define TC_COLOR_BAND_LIMIT_KEEP 0xffffffffu	/* entry of TCA_COLOR_BAND_LIMIT */
+#define TC_COLOR_BAND_LIMIT_MAX	0x7fffffffu	/* packets */
 #define TC_COLOR_POOL_NAMSIZ	16		/* with the terminating NUL */
 #define TC_COLOR_ALPHA_ONE	0x10000u	/* TCA_COLOR_POOL_ALPHA of 1 */
 #define TC_COLOR_ALPHA_MAX	(1024 * TC_COLOR_ALPHA_ONE)
@@ -86,8 +92,8 @@ enum tc_color_classify {
  * @TCA_COLOR_COUNT: u32, &enum tc_color_count
  * @TCA_COLOR_CLASSIFY: u32, &enum tc_color_classify
  * @TCA_COLOR_MAP: 64 bytes, &enum tc_color of each DSCP or %TC_COLOR_MAP_KEEP
- * @TCA_COLOR_ECN_MIN: u32, bytes in the queue above which CE marks begin
- * @TCA_COLOR_ECN_MAX: u32, bytes in the queue above which all are marked
+ * @TCA_COLOR_ECN_MIN: u32, bytes in the port above which CE marks begin
+ * @TCA_COLOR_ECN_MAX: u32, bytes in the port above which all are marked
  * @TCA_COLOR_ECN_PROB: u32, probability at ECN_MAX in units of 2^-32
  *	(%TC_COLOR_PROB_ONE is always); 0 for no marks
  * @TCA_COLOR_POOL: string, the shared buffer to charge; "" for none
@@ -95,6 +101,14 @@ enum tc_color_classify {
  * @TCA_COLOR_POOL_ALPHA: u32, this port's share of what is free in the pool,
  *	in units of 2^-16
  * @TCA_COLOR_SPLIT_GSO: u32, 1 to queue the segments of a GSO packet one by one
+ * @TCA_COLOR_BANDS: u32, queues of the port, 1 to %TC_COLOR_BANDS_MAX; another
+ *	number than before takes the three below back to their defaults
+ * @TCA_COLOR_PRIO: 64 bytes, band of each DSCP or %TC_COLOR_MAP_KEEP; band 0 is
+ *	served first, the last band is the default
+ * @TCA_COLOR_BAND_RATE64: %TC_COLOR_BANDS_MAX u64, bytes/s of each band, 0 for
+ *	no shaping, or %TC_COLOR_BAND_RATE_KEEP
+ * @TCA_COLOR_BAND_LIMIT: %TC_COLOR_BANDS_MAX u32, packets that each band can
+ *	queue, 0 for no limit but the port's, or %TC_COLOR_BAND_LIMIT_KEEP
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -115,6 +129,10 @@ enum tca_color {
 	TCA_COLOR_POOL_SIZE,
 	TCA_COLOR_POOL_ALPHA,
 	TCA_COLOR_SPLIT_GSO,
+	TCA_COLOR_BANDS,
+	TCA_COLOR_PRIO,
+	TCA_COLOR_BAND_RATE64,
+	TCA_COLOR_BAND_LIMIT,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -142,15 +160,37 @@ struct tc_color_stats {
 };
 
 /**
+ * struct tc_color_band_stats - counters of one band
+ * @packets: packets admitted to the band
+ * @bytes: bytes admitted to the band
+ * @drops: packets refused because the band had its limit of packets
+ * @backlog: bytes in the band
+ * @peak_backlog: the most that @backlog has been
+ * @qlen: packets in the band
+ *
+ * A GSO packet counts as the segments that it is.
+ */
+struct tc_color_band_stats {
+	__u64	packets;
+	__u64	bytes;
+	__u64	drops;
+	__u64	backlog;
+	__u64	peak_backlog;
+	__u64	qlen;
+};
+
+/**
  * struct tc_color_xstats - application statistics of a `color` qdisc
  * @color: counters by &enum tc_color
- * @backlog: bytes in the queue
+ * @backlog: bytes in the port
  * @peak_backlog: the most that @backlog has been
  * @gso_drops: packets dropped because they could not be split
  * @pool_size: bytes of the shared buffer; 0 if the port has none
  * @pool_used: bytes of it in use, by all its ports
  * @pool_peak: the most that @pool_used has been
  * @pool_ports: ports that share it
+ * @bands: how many of @band there are; 0 for a port with one queue
+ * @band: counters by band, served in this order
  *
  * Grows at the end; a reader takes what it knows and is given.
  */
@@ -163,6 +203,8 @@ struct tc_color_xstats {
 	__u64			pool_used;
 	__u64			pool_peak;
 	__u64			pool_ports;
+	__u64			bands;
+	struct tc_color_band_stats	band[TC_COLOR_BANDS_MAX];
 };
 
 #endif /* _UAPI_LINUX_PKT_COLOR_H */

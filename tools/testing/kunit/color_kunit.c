@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The pure logic of the `color` qdisc: virtual clock, thresholds, shared
- * buffer, CE marks, colour map.
+ * buffer, CE marks, colour map, bands.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 
+#include "net/sched/color_band.h"
 #include "net/sched/color_clock.h"
 #include "net/sched/color_map.h"
 #include "net/sched/color_thresh.h"
@@ -339,7 +340,7 @@ static void color_ecn_hit__bounds(struct kunit *test)
 
 static void color_map_default__codepoints(struct kunit *test)
 {
-	static const u8 green[] = { 10, 12, 18, 20, 26 };
+	static const u8 green[] = { 10, 12, 18, 20, 26, 27, 31, 35 };
 	u8 map[TC_COLOR_DSCPS];
 	int i, yellow = 0;
 
@@ -349,7 +350,7 @@ static void color_map_default__codepoints(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, map[green[i]], TC_COLOR_GREEN);
 	for (i = 0; i < TC_COLOR_DSCPS; i++)
 		yellow += map[i] == TC_COLOR_YELLOW;
-	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - 6);
+	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - 9);
 }
 
 static void color_map_merge__only_what_is_given(struct kunit *test)
@@ -360,7 +361,7 @@ static void color_map_merge__only_what_is_given(struct kunit *test)
 	memset(change, TC_COLOR_MAP_KEEP, sizeof(change));
 	change[0] = TC_COLOR_RED;
 	change[63] = TC_COLOR_GREEN;
-	KUNIT_EXPECT_TRUE(test, color_map_merge(map, change));
+	KUNIT_EXPECT_TRUE(test, color_map_merge(map, change, TC_COLOR_MAX));
 	KUNIT_EXPECT_EQ(test, map[0], TC_COLOR_RED);
 	KUNIT_EXPECT_EQ(test, map[63], TC_COLOR_GREEN);
 	KUNIT_EXPECT_EQ(test, map[8], TC_COLOR_RED);
@@ -377,10 +378,10 @@ static void color_map_merge__bad_entry_changes_nothing(struct kunit *test)
 	memcpy(before, map, sizeof(map));
 	memset(change, TC_COLOR_RED, sizeof(change));
 	change[63] = TC_COLOR_MAX + 1;
-	KUNIT_EXPECT_FALSE(test, color_map_merge(map, change));
+	KUNIT_EXPECT_FALSE(test, color_map_merge(map, change, TC_COLOR_MAX));
 	KUNIT_EXPECT_EQ(test, memcmp(map, before, sizeof(map)), 0);
 	change[63] = TC_COLOR_MAP_KEEP - 1;
-	KUNIT_EXPECT_FALSE(test, color_map_merge(map, change));
+	KUNIT_EXPECT_FALSE(test, color_map_merge(map, change, TC_COLOR_MAX));
 	KUNIT_EXPECT_EQ(test, memcmp(map, before, sizeof(map)), 0);
 }
 
@@ -396,6 +397,173 @@ static void color_of_dsfield__every_tos(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, color_of_dsfield(map, true, tos),
 				tos % 4 ? TC_COLOR_GREEN : TC_COLOR_RED);
 	}
+}
+
+/* --- color_band.h --- */
+
+/* Three bands with a packet each, and a line. */
+struct band_port {
+	struct color_clock	line;
+	struct color_bands	*bands;
+	struct sk_buff		skb;
+};
+
+static struct band_port *band_port(struct kunit *test, u64 line)
+{
+	struct band_port *port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	port->bands = kunit_kzalloc(test, struct_size(port->bands, band, 3),
+				    GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, port->bands);
+	color_band_config_init(&port->bands->cfg, 3);
+	for (i = 0; i < 3; i++)
+		port->bands->band[i].q.head = &port->skb;
+	color_clock_set_mult(&port->line, line);
+	return port;
+}
+
+static int next_band(struct band_port *port, u64 now, u64 *start)
+{
+	struct color_band *band = color_bands_next(port->bands, &port->line,
+						   now, start);
+
+	return band ? band - port->bands->band : -1;
+}
+
+static void color_bands_next__first_that_may(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	u64 start;
+
+	KUNIT_EXPECT_EQ(test, next_band(port, 1000, &start), 0);
+	band[0].clock.next = 1001;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1000, &start), 1);
+	KUNIT_EXPECT_EQ(test, next_band(port, 1001, &start), 0);
+	band[1].q.head = NULL;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1000, &start), 2);
+}
+
+static void color_bands_next__when_nobody_may(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	u64 start;
+
+	/* the line is busy */
+	port->line.next = 2000;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1999, &start), -1);
+	KUNIT_EXPECT_EQ(test, start, 2000);
+	/* all bands wait: for the earliest, if the line is free then */
+	band[0].clock.next = 2300;
+	band[1].clock.next = 2100;
+	band[2].clock.next = 2200;
+	KUNIT_EXPECT_EQ(test, next_band(port, 2099, &start), -1);
+	KUNIT_EXPECT_EQ(test, start, 2100);
+	KUNIT_EXPECT_EQ(test, next_band(port, 2100, &start), 1);
+	/* an empty one waits for nothing */
+	band[1].q.head = NULL;
+	KUNIT_EXPECT_EQ(test, next_band(port, 2100, &start), -1);
+	KUNIT_EXPECT_EQ(test, start, 2200);
+}
+
+/* A late timer costs the line nothing, and the high band not its turn. */
+static void color_bands_next__late_timer(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	u64 start;
+
+	port->line.next = 1000;
+	band[0].clock.next = 1500;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
+	KUNIT_EXPECT_EQ(test, start, 1000);
+
+	/* the line has really been idle until a packet came */
+	band[1].clock.next = 1400;
+	band[2].q.head = NULL;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
+	KUNIT_EXPECT_EQ(test, start, 1400);
+}
+
+static void color_bands_take__what_was_shown(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+
+	KUNIT_EXPECT_PTR_EQ(test, color_bands_take(port->bands, &band[0]),
+			    &band[0]);
+	port->bands->peeked = &band[1];
+	KUNIT_EXPECT_PTR_EQ(test, color_bands_take(port->bands, &band[0]),
+			    &band[1]);
+	KUNIT_EXPECT_PTR_EQ(test, color_bands_take(port->bands, &band[0]),
+			    &band[0]);
+}
+
+static void color_band_advance__idle_line_earns_nothing(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+
+	color_band_advance(&port->bands->band[1], &port->line, 5000, 1000);
+	KUNIT_EXPECT_EQ(test, port->line.next, 5800);
+	/* without a rate of its own, a band just follows */
+	KUNIT_EXPECT_EQ(test, port->bands->band[1].clock.next, 5000);
+}
+
+/* Credits that data delays by less than their spacing lose nothing ... */
+static void color_band_advance__delay_is_made_up_for(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	int i;
+
+	color_clock_set_mult(&band->clock, GBIT(1));
+	for (i = 0; i < 1000; i++)
+		color_band_advance(band, &port->line, i * 800 + i % 800, 100);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 800000);
+}
+
+/* ... and those that waited for long are not a burst: two, and then its rate. */
+static void color_band_advance__starved_band_does_not_burst(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+
+	color_clock_set_mult(&band->clock, GBIT(1));
+	color_band_advance(band, &port->line, 1000000, 100);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 1000000);
+	color_band_advance(band, &port->line, 1000080, 100);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 1000800);
+}
+
+static void color_band_fits__packets(struct kunit *test)
+{
+	struct band_port *port = band_port(test, 0);
+	struct color_band *band = port->bands->band;
+
+	band[1].stats.qlen = 7;
+	KUNIT_EXPECT_TRUE(test, color_band_fits(port->bands, &band[1], 1000));
+	port->bands->cfg.limit[1] = 8;
+	KUNIT_EXPECT_TRUE(test, color_band_fits(port->bands, &band[1], 1));
+	KUNIT_EXPECT_FALSE(test, color_band_fits(port->bands, &band[1], 2));
+	KUNIT_EXPECT_TRUE(test, color_band_fits(port->bands, &band[0], 1000));
+}
+
+static void color_bands_of__every_tos(struct kunit *test)
+{
+	struct band_port *port = band_port(test, 0);
+	struct color_band *band = port->bands->band;
+	int tos;
+
+	port->bands->cfg.prio[35] = 0;
+	port->bands->cfg.prio[0] = 1;
+	for (tos = 0; tos < 256; tos++)
+		KUNIT_EXPECT_PTR_EQ(test, color_bands_of(port->bands, tos),
+				    &band[tos / 4 == 35 ? 0 :
+					  tos / 4 == 0 ? 1 : 2]);
+	KUNIT_EXPECT_PTR_EQ(test, color_bands_of(port->bands, -1), &band[2]);
 }
 
 static struct kunit_case color_test_cases[] = {
@@ -423,6 +591,15 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_map_merge__only_what_is_given),
 	KUNIT_CASE(color_map_merge__bad_entry_changes_nothing),
 	KUNIT_CASE(color_of_dsfield__every_tos),
+	KUNIT_CASE(color_bands_next__first_that_may),
+	KUNIT_CASE(color_bands_next__when_nobody_may),
+	KUNIT_CASE(color_bands_next__late_timer),
+	KUNIT_CASE(color_bands_take__what_was_shown),
+	KUNIT_CASE(color_band_advance__idle_line_earns_nothing),
+	KUNIT_CASE(color_band_advance__delay_is_made_up_for),
+	KUNIT_CASE(color_band_advance__starved_band_does_not_burst),
+	KUNIT_CASE(color_band_fits__packets),
+	KUNIT_CASE(color_bands_of__every_tos),
 	{}
 };
 

@@ -22,7 +22,7 @@ from gl.tap import case, equal, main, true
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 17                               # TCA_COLOR_MAX
+LAST = 21                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
 GOOD = {
@@ -31,7 +31,9 @@ GOOD = {
     8: struct.pack("I", 1), 9: struct.pack("I", 1), 10: bytes([1] * 64),
     11: struct.pack("I", 100000), 12: struct.pack("I", 200000), 13: struct.pack("I", 1 << 31),
     14: b"sw\0", 15: struct.pack("I", 9000000), 16: struct.pack("I", 1 << 16),
-    17: struct.pack("I", 1),
+    17: struct.pack("I", 1), 18: struct.pack("I", 4), 19: bytes([0, 1, 255, 255] * 16),
+    20: struct.pack("8Q", 50000000, 0, *[(1 << 64) - 1] * 6),
+    21: struct.pack("8I", 8, 0, *[(1 << 32) - 1] * 6),
 }
 EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
          (1 << 32) - 1]

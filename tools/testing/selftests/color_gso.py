@@ -123,6 +123,29 @@ def parent():
         receiver.close()
 
 
+@case("the limit of a band counts segments: split, as many as fit; not split, all or none")
+def band_limit():
+    for words, packets, dropped in (("band-limit 1 7", 7, 13), ("no-split-gso band-limit 1 7", 0, 20),
+                                    ("no-split-gso band-limit 1 20", 20, 0)):
+        sock = udp(f"{HELD} bands 2 {words}",
+                   "prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
+        first(sock)
+        send(sock)
+        seen = p.shown()
+        band = seen["bands"]["1"]
+        equal((band["packets"] - 1, band["drops"], band["qlen"], band["backlog"]),
+              (packets, dropped, packets, packets * WIRE), f"segments in the band, {words}")
+        above = p.shown(kind="prio")
+        equal((above["qlen"], above["backlog"]), (seen["qlen"], packets * WIRE),
+              f"the parent's queue, {words}")
+        p.tc("qdisc change dev p0 parent 9:1 color rate none")
+        p.settle()
+        above = p.shown(kind="prio")
+        equal((above["qlen"], above["backlog"]), (0, 0), f"the parent's queue at the end, {words}")
+        equal(p.shown()["bands"]["1"]["qlen"], 0, f"the band at the end, {words}")
+        sock.close()
+
+
 @case("rate: segments take as long together as apart, overhead included")
 def rate():
     ends = []

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Presets: the papers' switch ports, as the options that they are.  The kernel
+ * knows nothing of them.  What the command line says itself counts more.
+ */
+#ifndef _COLOR_PRESET_H
+#define _COLOR_PRESET_H
+
+#include "color_request.h"
+
+enum preset {
+	PRESET_XPASS,
+	PRESET_AEOLUS,
+	PRESET_TLT,
+};
+
+static const char * const preset_names[] = {
+	[PRESET_XPASS]	= "xpass",
+	[PRESET_AEOLUS]	= "aeolus",
+	[PRESET_TLT]	= "tlt",
+};
+
+/* ExpressPass (SIGCOMM '17): credits may have of the line what
+ * leaves the rest to the data that they call for, and queue up to 8.  Lengths
+ * are those of Ethernet frames as a qdisc counts them, without FCS, preamble and
+ * gap: of a credit with IPv4, TCP and 8 bytes of option, and of full data.
+ */
+#define PRESET_CREDIT		(14 + 20 + 20 + 8)
+#define PRESET_DATA		(14 + 1500)
+#define PRESET_OVERHEAD		24	/* FCS 4, preamble 8, gap 12 */
+#define PRESET_CREDIT_DSCP	35
+#define PRESET_CREDITS		8
+
+/* Aeolus (ToN '21, section V): four packets. */
+#define PRESET_AEOLUS_RED	(6 << 10)
+
+/* TLT (EuroSys '21, section 6), for its 40 Gbit/s. */
+#define PRESET_TLT_RATE		5000000000ull	/* bytes/s */
+#define PRESET_TLT_LIMIT	(1800 << 10)
+#define PRESET_TLT_RED		(270 << 10)
+#define PRESET_TLT_ECN		(200 << 10)
+
+static void preset_u32(struct request *r, int attr, __u32 val)
+{
+	if (r->given[attr])
+		return;
+	r->given[attr] = true;
+	r->u32[attr] = val;
+}
+
+static int preset_xpass(struct request *r)
+{
+	__u64 credit, data, rate;
+
+	preset_u32(r, TCA_COLOR_OVERHEAD, PRESET_OVERHEAD);
+	credit = PRESET_CREDIT + r->u32[TCA_COLOR_OVERHEAD];
+	data = PRESET_DATA + r->u32[TCA_COLOR_OVERHEAD];
+	rate = r->rate * credit / (credit + data);
+	preset_u32(r, TCA_COLOR_BANDS, 2);
+	if (r->prio[PRESET_CREDIT_DSCP] == TC_COLOR_MAP_KEEP)
+		r->prio[PRESET_CREDIT_DSCP] = 0;
+	if (r->band_rate[0] == TC_COLOR_BAND_RATE_KEEP) {
+		if (!rate)
+			return bad("preset: no credits fit this rate");
+		r->band_rate[0] = rate;
+	}
+	if (r->band_limit[0] == TC_COLOR_BAND_LIMIT_KEEP)
+		r->band_limit[0] = PRESET_CREDITS;
+	r->given[TCA_COLOR_PRIO] = true;
+	r->given[TCA_COLOR_BAND_RATE64] = true;
+	r->given[TCA_COLOR_BAND_LIMIT] = true;
+	return 0;
+}
+
+static int preset_aeolus(struct request *r)
+{
+	if (preset_xpass(r))
+		return -1;
+	preset_u32(r, TCA_COLOR_RED, PRESET_AEOLUS_RED);
+	preset_u32(r, TCA_COLOR_COUNT, TC_COLOR_COUNT_QUEUE);
+	preset_u32(r, TCA_COLOR_CLASSIFY, TC_COLOR_CLASSIFY_DSCP);
+	return 0;
+}
+
+/* The same time in the queue at another rate. */
+static int preset_tlt(struct request *r)
+{
+	double scale = (double)r->rate / PRESET_TLT_RATE;
+
+	if (PRESET_TLT_ECN * scale < 1 ||
+	    PRESET_TLT_LIMIT * scale > TC_COLOR_LIMIT_MAX)
+		return bad("preset: tlt does not fit this rate");
+	preset_u32(r, TCA_COLOR_LIMIT, PRESET_TLT_LIMIT * scale);
+	preset_u32(r, TCA_COLOR_RED, PRESET_TLT_RED * scale);
+	preset_u32(r, TCA_COLOR_COUNT, TC_COLOR_COUNT_COLOR);
+	preset_u32(r, TCA_COLOR_CLASSIFY, TC_COLOR_CLASSIFY_DSCP);
+	if (!r->given[TCA_COLOR_ECN_MIN]) {
+		preset_u32(r, TCA_COLOR_ECN_MIN, PRESET_TLT_ECN * scale);
+		preset_u32(r, TCA_COLOR_ECN_MAX, PRESET_TLT_ECN * scale);
+		preset_u32(r, TCA_COLOR_ECN_PROB, TC_COLOR_PROB_ONE);
+	}
+	return 0;
+}
+
+static int preset_apply(struct request *r)
+{
+	static int (* const apply[])(struct request *r) = {
+		[PRESET_XPASS]	= preset_xpass,
+		[PRESET_AEOLUS]	= preset_aeolus,
+		[PRESET_TLT]	= preset_tlt,
+	};
+	__u32 preset = r->u32[REQUEST_PRESET];
+
+	if (!r->rate)
+		return bad("preset %s needs a rate", preset_names[preset]);
+	return apply[preset](r);
+}
+
+#endif /* _COLOR_PRESET_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a command line asks of a `color` qdisc. */
+#ifndef _COLOR_REQUEST_H
+#define _COLOR_REQUEST_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <linux/pkt_color.h>
+#include <linux/types.h>
+
+/* One line on stderr for each mistake. */
+#define bad(fmt, ...) (fprintf(stderr, "color: " fmt "\n", ##__VA_ARGS__), -1)
+
+#define REQUEST_PRESET	(TCA_COLOR_MAX + 1)	/* like an attribute */
+
+/* By attribute; what is a word or two is in @u32. */
+struct request {
+	bool	given[REQUEST_PRESET + 1];
+	__u32	u32[REQUEST_PRESET + 1];
+	__u64	rate;
+	__u8	map[TC_COLOR_DSCPS];
+	char	pool[TC_COLOR_POOL_NAMSIZ];
+	__u8	prio[TC_COLOR_DSCPS];
+	__u64	band_rate[TC_COLOR_BANDS_MAX];
+	__u32	band_limit[TC_COLOR_BANDS_MAX];
+};
+
+#define REQUEST_INIT {							      \
+	.map = { [0 ... TC_COLOR_DSCPS - 1] = TC_COLOR_MAP_KEEP },	      \
+	.prio = { [0 ... TC_COLOR_DSCPS - 1] = TC_COLOR_MAP_KEEP },	      \
+	.band_rate = { [0 ... TC_COLOR_BANDS_MAX - 1] =			      \
+		       TC_COLOR_BAND_RATE_KEEP },			      \
+	.band_limit = { [0 ... TC_COLOR_BANDS_MAX - 1] =		      \
+			TC_COLOR_BAND_LIMIT_KEEP },			      \
+}
+
+#endif /* _COLOR_REQUEST_H */
