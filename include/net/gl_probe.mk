@@ -9,6 +9,7 @@ gl_have = $(shell grep -qs '$(3)' $(srctree)/include/$(2) && echo -DGL_HAVE_$(1)
 
 ccflags-y += $(call gl_have,ACK_FLAGS,net/tcp.h,__tcp_send_ack.*u16 flags)
 ccflags-y += $(call gl_have,CLOCK_TS,net/tcp.h,tcp_clock_ts)
+ccflags-y += $(call gl_have,CONG_CONTROL_ACK,net/tcp.h,cong_control.*u32 ack)
 ccflags-y += $(call gl_have,CONST_CTL,linux/sysctl.h,proc_handler.const struct)
 ccflags-y += $(call gl_have,GSO_ACCECN,linux/skbuff.h,SKB_GSO_TCP_ACCECN)
 ccflags-y += $(call gl_have,HRTIMER_SETUP,linux/hrtimer.h,void hrtimer_setup)

@@ -11,11 +11,15 @@
 
 #include <linux/llist.h>
 #include <linux/refcount.h>
+#include <net/gl_codepoint.h>
 #include <net/tcp.h>
 #include <uapi/linux/greenlane.h>
 
 struct gl_sock;
 struct gl_transport;
+
+/* 32-bit words in our TCP option */
+#define GL_WORDS_MAX	4
 
 /**
  * struct gl_seg - a TCP segment, on its way out or in
@@ -26,6 +30,8 @@ struct gl_transport;
  * @window: the window field, unscaled (inbound only)
  * @sack: it carries SACK blocks (clock echoes only)
  * @more: the application is not done with its write (outbound only)
+ * @words: how many of @word our TCP option has (GL_REQUEST, GL_CREDIT only)
+ * @word: what it says
  */
 struct gl_seg {
 	u32 seq;
@@ -35,6 +41,8 @@ struct gl_seg {
 	u16 window;
 	bool sack;
 	bool more;
+	u8 words;
+	u32 word[GL_WORDS_MAX];
 };
 
 /* What becomes of a received packet. */
@@ -44,60 +52,67 @@ enum gl_verdict {
 };
 
 /**
+ * struct gl_precredit - what a combinator adds to a credit transport
+ * @begin: data waits, and the first credit is asked for: may a burst begin?
+ * @allow: packets that may leave without a credit, now
+ * @waiting: packets that have left and may need a credit all the same
+ * @credited: a credit has come, and will be spent
+ * @probe: the burst has ended: the word that the request that follows carries
+ *	beside its own, if true; it will be answered
+ * @spend: TCP has no use for a credit; true if there was one after all
+ *
+ * All: socket locked.  @credited and @spend: and at rest, BH off.
+ */
+struct gl_precredit {
+	void (*begin)(struct sock *sk, struct gl_sock *gs);
+	u32 (*allow)(struct sock *sk, struct gl_sock *gs);
+	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs);
+	void (*credited)(struct sock *sk, struct gl_sock *gs);
+	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
+	bool (*spend)(struct sock *sk, struct gl_sock *gs);
+};
+
+/**
  * struct gl_transport - a congestion control that marks packets
  * @ops: what TCP calls; @ops.release must be gl_release(), by which a socket
  *	of ours is recognised
- * @base: the congestion control that @ops is a clone of
- * @on_xmit: data leaves: is its last packet important?  Socket locked.
+ * @base: the congestion control that @ops is a clone of, or NULL
+ * @fallback: what a credit transport's connection runs without a peer; of the
+ *	same module
+ * @precredit: a combinator's part, or NULL
+ * @sock_size: bytes of its connection's state, which begins with a struct
+ *	gl_sock
+ * @hello: what its SYN and SYN-ACK are
+ * @control: what its packets without data are
+ * @on_xmit: data leaves: what is it?  If GL_IMPORTANT, then its last packet
+ *	only, and the others are GL_DATA.  Socket locked.
  * @on_important: it has been marked; @end_seq is its end.  Socket locked.
- * @on_clock_echo: a clock echo has come; TCP has not seen it yet, unless a
- *	process owned the socket.  Softirq or process context, socket locked and
- *	not owned by another.
+ * @on_packet: a packet has come that speaks to the transport only; TCP has not
+ *	seen it yet, unless a process owned the socket.  Softirq or process
+ *	context, socket locked and not owned by another.
  * @on_kick: TCP is done with what gl_kick() was called for.  Softirq or
  *	process context, socket locked and not owned by another, BH off.
  * @on_switch: marking begins or ends (peer, GREENLANE_TLT, release).  Socket
  *	locked.
+ * @on_info: fill in the transport's part.  Socket locked.
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
 	const struct tcp_congestion_ops *base;
-	bool (*on_xmit)(struct sock *sk, struct gl_sock *gs,
-			const struct gl_seg *seg);
+	const struct tcp_congestion_ops *fallback;
+	const struct gl_precredit *precredit;
+	size_t sock_size;
+	enum gl_kind hello;
+	enum gl_kind control;
+	enum gl_kind (*on_xmit)(struct sock *sk, struct gl_sock *gs,
+				const struct gl_seg *seg);
 	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
-	enum gl_verdict (*on_clock_echo)(struct sock *sk, struct gl_sock *gs,
-					 const struct gl_seg *seg);
+	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
+				     enum gl_kind kind,
+				     const struct gl_seg *seg);
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
 	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
-};
-
-/**
- * struct tlt - a TLT sender's state (§5.1, Algorithm 1)
- * @imp_us: when the important packet in flight left, in TCP's microseconds
- * @imp_end: its end; for a clock, what TCP had sent then
- * @state: enum greenlane_state
- * @clock: the important packet in flight is a clock
- * @echoed: its echo has come; TCP has not seen that it is delivered yet
- * @unechoed: important packets that were acked since an echo came last
- * @heard: an echo has come, of whatever
- * @counting: @lost is set; the next kick counts what the echo found lost
- * @lost: TCP's count of lost packets when the echo came
- * @idle: clocks in a row that went out for nothing
- * @delivered: TCP's count of delivered packets when the last clock left
- *
- * All fields: socket lock.
- */
-struct tlt {
-	u64	imp_us;
-	u32	imp_end;
-	u32	lost;
-	u8	state;
-	u8	unechoed;
-	u8	clock:1,
-		echoed:1,
-		heard:1,
-		counting:1;
-	u8	idle;
-	u32	delivered;
+	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
 };
 
 /**
@@ -105,53 +120,44 @@ struct tlt {
  * @sk: the connection; each list that @now and @soon are in holds a reference
  * @now: in gl_kick.c's list for this instant
  * @soon: in gl_kick.c's list for a little later
+ * @rcu: freed after a grace period, when it is in no list any more
  * @flags: atomic bits: which of the two lists it is in (GL_QUEUED_*); the
  *	connection has left us (GL_GONE)
  * @refs: the connection's, and one a list
  * @owed_end: end of the peer's important packet that is to be echoed
+ * @echoes_sent: counter, as struct greenlane_info has it
  * @off: switched off with GREENLANE_TLT
  * @fallback: our codepoints get lost on the way; we behave as the base
  * @owed_clock: the peer's clock has come and was not echoed yet
  * @owed_echo: an important packet has come and was not echoed yet
  * @peer: enum greenlane_peer
  * @preset: enum gl_kind of the packet that we ourselves are sending, or 0
- * @tlt: the sender
- * @rcu: freed after a grace period
- * @n: counters, as struct greenlane_info has them
  *
- * All fields without a note: socket lock.  A connection pays for this only
- * while it runs one of our transports.
+ * All fields without a note: socket lock.  The transport's own state follows.
+ * A connection pays for this only while it runs one of our transports.
  */
 struct gl_sock {
 	struct sock	*sk;
-	struct llist_node now;
-	struct llist_node soon;
+	union {
+		struct {
+			struct llist_node now;
+			struct llist_node soon;
+		};
+		struct rcu_head	rcu;
+	};
 	unsigned long	flags;
 #define GL_QUEUED_NOW	0
 #define GL_QUEUED_SOON	1
 #define GL_GONE		2
 	refcount_t	refs;
 	u32		owed_end;
+	u32		echoes_sent;
 	u8		off:1,
 			fallback:1,
 			owed_clock:1,
 			owed_echo:1;
 	u8		peer;
 	u8		preset;
-	union {
-		struct tlt	tlt;
-		struct rcu_head	rcu;
-	};
-	struct {
-		u32	important;
-		u32	echoes;
-		u32	clocks_byte;
-		u32	clocks_mss;
-		u32	marked_lost;
-		u32	unechoed;
-		u32	rearmed;
-		u32	echoes_sent;
-	} n;
 };
 
 /* The pointer to it is the last word of the congestion control's private
@@ -203,6 +209,16 @@ static inline bool gl_heard_echo(struct sock *sk)
 	return gl_tsq_take(sk, GL_TSQ_ECHO);
 }
 
+/* Would Nagle's algorithm hold back less than an MSS, as TCP does it: while a
+ * small packet is unacked?
+ */
+static inline bool gl_nagle_holds(const struct tcp_sock *tp)
+{
+	return (tp->nonagle & TCP_NAGLE_CORK) ||
+	       (!tp->nonagle && after(tp->snd_sml, tp->snd_una) &&
+		!after(tp->snd_sml, tp->snd_nxt));
+}
+
 /* Packets of this connection carry our codepoints. */
 static inline bool gl_marking(const struct gl_sock *gs)
 {
@@ -239,6 +255,16 @@ enum gl_mib {
 	GL_MIB_KICKSOWNED,
 	GL_MIB_NOMEMORY,
 	GL_MIB_INVALID,
+	GL_MIB_SCHEDULED,
+	GL_MIB_UNCREDITED,
+	GL_MIB_REQUESTSENT,
+	GL_MIB_REQUESTRETRIED,
+	GL_MIB_REQUESTRECEIVED,
+	GL_MIB_CREDITSENT,
+	GL_MIB_CREDITTHROTTLED,
+	GL_MIB_CREDITRECEIVED,
+	GL_MIB_CREDITWASTED,
+	GL_MIB_CREDITLOST,
 	GL_MIBS,
 };
 
@@ -252,10 +278,17 @@ static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
 int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
 struct gl_sock *gl_attach(struct sock *sk);
+void gl_detach(struct sock *sk);
 void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer);
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
+void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
+
+bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
+void gl_lose_settle(struct sock *sk);
 bool gl_send_clock(struct sock *sk, struct gl_sock *gs);
+bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+		   const u32 *word, unsigned int words);
 
 #endif /* _NET_GREENLANE_H */

@@ -88,16 +88,22 @@ static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 
 /* --- the handshake ------------------------------------------------------ */
 
-/* Read without the listener's lock: its operations are alive under RCU. */
-static bool gl_listener_is_ours(const struct sock *listener,
-				const struct sk_buff *skb)
+/* The transport that a listener's child will run; NULL if it is none of ours.
+ * Read without the listener's lock: its operations are alive under RCU.
+ */
+static const struct gl_transport *gl_child_transport(const struct sock *listener,
+						     const struct sk_buff *skb)
 {
 	const struct dst_entry *dst = skb_dst(skb);
 	u32 key = dst ? dst_metric(dst, RTAX_CC_ALGO) : TCP_CA_UNSPEC;
+	const struct tcp_congestion_ops *ops;
 
 	if (key != TCP_CA_UNSPEC)
-		return gl_key_is_ours(key);
-	return gl_is_ours(listener);
+		return gl_transport_of_key(key);
+	ops = READ_ONCE(inet_csk(listener)->icsk_ca_ops);
+	if (ops->release != gl_release)
+		return NULL;
+	return container_of(ops, struct gl_transport, ops);
 }
 
 /* With SYN cookies the SYN-ACK belongs to nobody: find its listener. */
@@ -121,27 +127,35 @@ static struct sock *gl_cookie_listener(struct net *net, struct sk_buff *skb,
 #endif
 }
 
-/* A SYN-ACK is important, never echoed (as the TLT authors' code has it), and
- * tells the client that its peer is one of us.  The answer to a SYN that was
- * not marked is not.  A cookie's SYN-ACK has forgotten its SYN: it is marked
- * for everyone, and a client without us does not look.
+/* A SYN-ACK is important, never echoed (as the TLT authors' code has it), or
+ * scheduled, and tells the client that its peer speaks as it does.  The answer
+ * to a SYN that was marked otherwise is not.  A cookie's SYN-ACK has forgotten
+ * its SYN: it is marked for everyone, and a client without us does not look.
+ *
+ * Return: what it is; GL_NONE for one that is nothing to us.
  */
-static bool gl_synack_is_ours(struct gl_net *gn, struct net *net,
-			      struct sk_buff *skb, u8 family)
+static enum gl_kind gl_synack_kind(struct gl_net *gn, struct net *net,
+				   struct sk_buff *skb, u8 family)
 {
 	const struct tcphdr *th = tcp_hdr(skb);
+	const struct gl_transport *t = NULL;
 	const struct request_sock *req;
 	const struct sock *listener;
 
 	if (skb->sk) {
 		req = inet_reqsk(skb->sk);
-		if (!gl_kind_protected(gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos)) ||
-		    !inet_rsk(req)->sack_ok || rsk_is_mptcp(req))
-			return false;
-		return req->rsk_listener && gl_listener_is_ours(req->rsk_listener, skb);
+		if (!inet_rsk(req)->sack_ok || rsk_is_mptcp(req))
+			return GL_NONE;
+		if (req->rsk_listener)
+			t = gl_child_transport(req->rsk_listener, skb);
+		if (!t || !gl_speaks(t, gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos)))
+			return GL_NONE;
+		return t->hello;
 	}
 	listener = gl_cookie_listener(net, skb, th, family);
-	return listener && sk_is_tcp(listener) && gl_listener_is_ours(listener, skb);
+	if (listener && sk_is_tcp(listener))
+		t = gl_child_transport(listener, skb);
+	return t ? t->hello : GL_NONE;
 }
 
 /* Nobody's packet: is it the SYN-ACK of a SYN cookie? */
@@ -154,9 +168,10 @@ static bool gl_is_cookie(const struct sk_buff *skb, u8 family)
 }
 
 static unsigned int gl_out_handshake(struct gl_net *gn, struct net *net,
-				     struct sk_buff *skb, u8 family)
+				     enum gl_kind hello, struct sk_buff *skb,
+				     u8 family)
 {
-	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[GL_IMPORTANT]));
+	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[hello]));
 	gl_inc_stats(net, GL_MIB_HANDSHAKE);
 	return NF_ACCEPT;
 }
@@ -191,14 +206,14 @@ static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
 	if (th->ack && !th->fin && !th->rst) {
 		if (gs->owed_clock) {
 			gs->owed_clock = 0;
-			gs->n.echoes_sent++;
+			gs->echoes_sent++;
 			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
 			return GL_CLOCK_ECHO;
 		}
 		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT) ||
 		    (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs))) {
 			gs->owed_echo = 0;
-			gs->n.echoes_sent++;
+			gs->echoes_sent++;
 			gl_inc_stats(net, GL_MIB_ECHOSENT);
 			return GL_ECHO;
 		}
@@ -206,18 +221,16 @@ static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
 	if (!gl_marking(gs))
 		return GL_NONE;
 	gl_inc_stats(net, GL_MIB_CONTROL);
-	return GL_CONTROL;
+	return gl_transport(sk)->control;
 }
 
 /* What a packet with data is, but for its last segment if that differs. */
 static enum gl_kind gl_out_data(struct sock *sk, struct gl_sock *gs,
 				const struct gl_seg *seg)
 {
-	struct gl_transport *t = gl_transport(sk);
-
 	if (!gl_marking(gs))
 		return GL_NONE;
-	return t->on_xmit(sk, gs, seg) ? GL_IMPORTANT : GL_DATA;
+	return gl_transport(sk)->on_xmit(sk, gs, seg);
 }
 
 static void gl_count_data(struct net *net, enum gl_kind kind,
@@ -231,6 +244,8 @@ static void gl_count_data(struct net *net, enum gl_kind kind,
 	} else if (kind == GL_DATA) {
 		gl_add_stats(net, GL_MIB_DATA, seg->segs);
 		gl_add_stats(net, GL_MIB_DATABYTES, bytes);
+	} else if (kind == GL_SCHEDULED && bytes) {
+		gl_add_stats(net, GL_MIB_SCHEDULED, seg->segs);
 	}
 }
 
@@ -247,14 +262,15 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 		if (!th->syn || sk_is_mptcp(sk) || gl_tcp_signed(sk))
 			return gl_out_foreign(gn, net, sk, skb, family);
 		WRITE_ONCE(inet_sk(sk)->rcv_tos, GL_TOS_ASKED);
-		return gl_out_handshake(gn, net, skb, family);
+		return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
 	}
 	if (!gs)
 		return gl_out_foreign(gn, net, sk, skb, family);
 	/* The SYN-ACK of a Fast Open child, which is a connection already. */
+	if (th->syn && gl_marking(gs))
+		return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
 	if (th->syn)
-		return gl_marking(gs) ? gl_out_handshake(gn, net, skb, family) :
-					gl_out_foreign(gn, net, sk, skb, family);
+		return gl_out_foreign(gn, net, sk, skb, family);
 
 	seg.seq = ntohl(th->seq);
 	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
@@ -304,8 +320,10 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 		}
 	} else if ((sk && sk->sk_state == TCP_NEW_SYN_RECV) ||
 		   gl_is_cookie(skb, state->pf)) {
-		if (gl_synack_is_ours(gn, state->net, skb, state->pf))
-			return gl_out_handshake(gn, state->net, skb, state->pf);
+		enum gl_kind hello = gl_synack_kind(gn, state->net, skb, state->pf);
+
+		if (hello != GL_NONE)
+			return gl_out_handshake(gn, state->net, hello, skb, state->pf);
 	}
 	/* IPv6's replies do not name their socket, but the hook's caller does. */
 	return gl_out_foreign(gn, state->net, state->sk, skb, state->pf);
@@ -342,27 +360,48 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 	return thoff;
 }
 
-static bool gl_has_sack(const struct tcphdr *th)
+/* A TCP option, from its kind on; NULL if there is none. */
+static const u8 *gl_option(const struct tcphdr *th, u8 kind)
 {
 	const u8 *opt = (const u8 *)(th + 1);
 	int left = th->doff * 4 - sizeof(*th);
 
 	while (left > 0) {
 		if (*opt == TCPOPT_EOL)
-			return false;
+			return NULL;
 		if (*opt == TCPOPT_NOP) {
 			opt++;
 			left--;
 			continue;
 		}
 		if (left < 2 || opt[1] < 2 || opt[1] > left)
-			return false;
-		if (*opt == TCPOPT_SACK)
-			return true;
+			return NULL;
+		if (*opt == kind)
+			return opt;
 		left -= opt[1];
 		opt += opt[1];
 	}
-	return false;
+	return NULL;
+}
+
+/* Our option: words of 32 bits behind an experiment's number (RFC 6994). */
+static void gl_in_words(const struct tcphdr *th, struct gl_seg *seg)
+{
+	const u8 *opt = gl_option(th, TCPOPT_EXP);
+	int i;
+
+	if (!opt || opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID)
+		return;
+	seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);
+	for (i = 0; i < seg->words; i++)
+		seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
+}
+
+/* May end here, without TCP to check it for us. */
+static bool gl_in_for_us(enum gl_kind kind)
+{
+	return kind == GL_CLOCK || kind == GL_CLOCK_ECHO || kind == GL_REQUEST ||
+	       kind == GL_CREDIT;
 }
 
 /* Early demultiplexing has usually found it. */
@@ -425,8 +464,8 @@ static void gl_in_echo(struct sock *sk, const struct gl_seg *seg)
 }
 
 /* A process owns the socket.  TCP takes data from the backlog, and its ACK will
- * be the echo, or else the worker's.  A clock waits for the worker alone, or
- * TCP would answer it.
+ * be the echo, or else the worker's.  What TCP is not to see waits for the worker
+ * alone.
  */
 static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 				   const struct gl_seg *seg)
@@ -435,7 +474,7 @@ static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 		return GL_PASS;
 	if (kind == GL_IMPORTANT)
 		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
-	if (!gl_note(sk, kind, seg) || kind != GL_CLOCK)
+	if (!gl_note(sk, kind, seg) || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO)
 		return GL_PASS;
 	return GL_CONSUME;
 }
@@ -476,7 +515,7 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	int thoff;
 	bool ref;
 
-	/* Unimportant data and pure ACKs ask nothing of us. */
+	/* Data that may be lost and pure ACKs ask nothing of us. */
 	kind = gl_kind_of(cp, gl_dsfield(skb, state->pf));
 	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
 		return NF_ACCEPT;
@@ -484,11 +523,10 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	if (thoff < 0)
 		return NF_ACCEPT;
 	th = (const struct tcphdr *)(skb->data + thoff);
-	if (th->rst || (th->syn && !th->ack))
+	if (th->rst || (th->syn && !th->ack) || (kind == GL_SCHEDULED && !th->syn))
 		return NF_ACCEPT;
 
-	/* These two may end here, so TCP will not check them for us. */
-	if ((kind == GL_CLOCK || kind == GL_CLOCK_ECHO) &&
+	if (gl_in_for_us(kind) &&
 	    nf_checksum(skb, NF_INET_LOCAL_IN, thoff, IPPROTO_TCP, state->pf)) {
 		gl_inc_stats(net, GL_MIB_INVALID);
 		return NF_ACCEPT;
@@ -499,8 +537,11 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	seg.ack = ntohl(th->ack_seq);
 	seg.segs = 1;
 	seg.window = ntohs(th->window);
-	/* Only of a clock echo does anyone ask. */
-	seg.sack = kind == GL_CLOCK_ECHO && gl_has_sack(th);
+	/* Only of these does anyone ask. */
+	if (kind == GL_CLOCK_ECHO)
+		seg.sack = gl_option(th, TCPOPT_SACK);
+	else if (kind != GL_IMPORTANT && kind != GL_ECHO)
+		gl_in_words(th, &seg);
 
 	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
 	sk = gl_in_lookup(net, skb, th, state->pf, &ref);

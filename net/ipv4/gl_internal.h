@@ -7,9 +7,20 @@
 #include <net/greenlane.h>
 #include <net/netns/generic.h>
 
-#include "gl_codepoint.h"
-
 struct ctl_table_header;
+
+/* Our TCP option: kind, length, and the number of the experiment, "GL" (RFC 6994,
+ * not registered), then words.
+ */
+#define GL_OPT_EXID		0x474c
+#define GL_OPT_LEN(words)	(4 + 4 * (words))
+
+/* Is @kind from a peer that runs a transport like @t? */
+static inline bool gl_speaks(const struct gl_transport *t, enum gl_kind kind)
+{
+	return gl_kind_protected(kind) &&
+	       gl_kind_of_credits(kind) == gl_kind_of_credits(t->hello);
+}
 
 /* In inet->rcv_tos while our marked SYN waits for its SYN-ACK: DSCP 0, so not
  * a codepoint of ours, and no SYN-ACK is ECT(1).
@@ -43,7 +54,7 @@ static inline struct gl_net *gl_net(const struct net *net)
 }
 
 /* gl_main.c */
-bool gl_key_is_ours(u32 key);
+const struct gl_transport *gl_transport_of_key(u32 key);
 
 /* gl_hook.c */
 int gl_hook_net_init(struct net *net);

@@ -152,13 +152,25 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 }
 
 /**
- * gl_xmit_one() - let TCP send one packet beyond its window
+ * gl_xmit() - let TCP send what its window allows
  * @sk: the socket, locked and at rest, BH off
  *
  * TCP's own handler for a socket that was throttled: retransmits what is
- * marked lost, then sends new data, within snd_cwnd, which is raised around
- * it.  The handler drops a reference, and TCP asks for it with a flag that
- * may be set already, with a reference of its own.
+ * marked lost, then sends new data, within snd_cwnd.  The handler drops a
+ * reference, and TCP asks for it with a flag that may be set already, with a
+ * reference of its own.
+ */
+void gl_xmit(struct sock *sk)
+{
+	if (!test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
+		sock_hold(sk);
+	sk->sk_prot->release_cb(sk);
+}
+EXPORT_SYMBOL_GPL(gl_xmit);
+
+/**
+ * gl_xmit_one() - let TCP send one packet beyond its window
+ * @sk: the socket, locked and at rest, BH off
  */
 void gl_xmit_one(struct sock *sk)
 {
@@ -168,9 +180,7 @@ void gl_xmit_one(struct sock *sk)
 
 	if (beyond > cwnd)
 		tcp_snd_cwnd_set(tp, beyond);
-	if (!test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
-		sock_hold(sk);
-	sk->sk_prot->release_cb(sk);
+	gl_xmit(sk);
 	/* If TCP has set it since, TCP knows better. */
 	if (beyond > cwnd && tcp_snd_cwnd(tp) == beyond)
 		tcp_snd_cwnd_set(tp, cwnd);

@@ -8,12 +8,12 @@
  *	 application
  *	     |
  *	    TCP ---- congestion control = transport (tcp_tlt.c)
- *	     |            ^  on_xmit          ^ on_clock_echo ^ on_kick
+ *	     |            ^  on_xmit          ^ on_packet     ^ on_kick
  *	 LOCAL_OUT  ------+               LOCAL_IN            |
  *	 gl_hook.c                        gl_receive.c    gl_kick.c
  *	 marks; splits a TSO packet       echo duty,      lets TCP send beyond
  *	 where the mark changes           clock echo      its window
- *	 (gl_split.c)                                     (gl_clock.c crafts)
+ *	 (gl_split.c)                                     (gl_craft.c)
  *
  * How a socket of ours is known: its congestion control's release() is
  * gl_release().  Where its state is: the last word of the congestion control's
@@ -40,25 +40,26 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_fallback);
 
 unsigned int gl_net_id __read_mostly;
 
-/* The transports' keys, for routes that name a congestion control.  Written
- * under the mutex, read under RCU; a transport's text outlives its readers
- * because tcp_unregister_congestion_control() waits for them.
+/* The transports, for routes that name a congestion control.  Written under the
+ * mutex, read under RCU; a transport outlives its readers because
+ * tcp_unregister_congestion_control() waits for them.
  */
 #define GL_TRANSPORTS	16
 static DEFINE_MUTEX(gl_transport_mutex);
-static u32 gl_transport_key[GL_TRANSPORTS];
+static struct gl_transport *gl_transports[GL_TRANSPORTS];
 
-/* ip route ... congctl NAME stores the key of NAME. */
-bool gl_key_is_ours(u32 key)
+/* ip route ... congctl NAME stores the key of NAME.  NULL: not one of ours. */
+const struct gl_transport *gl_transport_of_key(u32 key)
 {
 	int i;
 
-	if (key == TCP_CA_UNSPEC)
-		return false;
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (READ_ONCE(gl_transport_key[i]) == key)
-			return true;
-	return false;
+	for (i = 0; i < GL_TRANSPORTS; i++) {
+		const struct gl_transport *t = READ_ONCE(gl_transports[i]);
+
+		if (t && t->ops.key == key)
+			return t;
+	}
+	return NULL;
 }
 
 /**
@@ -72,19 +73,20 @@ int gl_register_transport(struct gl_transport *t)
 {
 	int i, err;
 
-	if (t->ops.release != gl_release || !t->on_xmit || !t->on_important ||
-	    !t->on_clock_echo || !t->on_kick || !t->on_switch)
+	if (t->ops.release != gl_release || t->sock_size < sizeof(struct gl_sock) ||
+	    !t->on_xmit || !t->on_packet || !t->on_kick || !t->on_switch ||
+	    !t->on_info)
 		return -EINVAL;
 
 	mutex_lock(&gl_transport_mutex);
 	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (!gl_transport_key[i])
+		if (!gl_transports[i])
 			break;
 	err = -ENOSPC;
 	if (i < GL_TRANSPORTS)
 		err = tcp_register_congestion_control(&t->ops);
 	if (!err)
-		WRITE_ONCE(gl_transport_key[i], t->ops.key);
+		WRITE_ONCE(gl_transports[i], t);
 	mutex_unlock(&gl_transport_mutex);
 	return err;
 }
@@ -100,8 +102,8 @@ void gl_unregister_transport(struct gl_transport *t)
 
 	mutex_lock(&gl_transport_mutex);
 	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (gl_transport_key[i] == t->ops.key)
-			WRITE_ONCE(gl_transport_key[i], 0);
+		if (gl_transports[i] == t)
+			WRITE_ONCE(gl_transports[i], NULL);
 	tcp_unregister_congestion_control(&t->ops);
 	mutex_unlock(&gl_transport_mutex);
 }
@@ -157,8 +159,6 @@ static struct pernet_operations gl_net_ops = {
 static int __init gl_init(void)
 {
 	int err;
-
-	BUILD_BUG_ON(sizeof(struct gl_sock) > 128);
 
 	gl_kick_init();
 	err = gl_note_init();

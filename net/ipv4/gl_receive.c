@@ -73,9 +73,12 @@ static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
  * ends here.  TCP would answer a repeated byte too, but with a D-SACK, which
  * the sender takes for a sign that its retransmissions were spurious.
  */
-static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs)
+static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
+				       const struct gl_seg *seg)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
+	if (seg->words)
+		gl_transport(sk)->on_packet(sk, gs, GL_CLOCK, seg);
 	gs->owed_clock = 1;
 	gl_send_ack(sk);
 	return GL_CONSUME;
@@ -84,7 +87,7 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs)
 /**
  * gl_receive() - a marked packet has come
  * @sk: for this socket; locked and not owned by another, BH off
- * @kind: GL_IMPORTANT, GL_CLOCK or GL_CLOCK_ECHO
+ * @kind: GL_IMPORTANT, GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST or GL_CREDIT
  * @seg: the segment
  * @late: TCP has seen it already
  *
@@ -101,13 +104,15 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 	gs = gl_sock(sk);
 	if (!gs)
 		return GL_PASS;
-	/* A clock has a byte, its echo has none. */
+	/* A clock has a byte, a probe words, what else is not for TCP no data. */
 	if (!gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt) ||
-	    (kind == GL_CLOCK && !data) || (kind == GL_CLOCK_ECHO && data)) {
+	    (kind == GL_CLOCK && !data && !seg->words) ||
+	    (kind != GL_CLOCK && kind != GL_IMPORTANT && data)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
-	gl_set_peer(sk, gs, GREENLANE_PEER_YES);
+	if (gl_speaks(gl_transport(sk), kind))
+		gl_set_peer(sk, gs, GREENLANE_PEER_YES);
 
 	switch (kind) {
 	case GL_IMPORTANT:
@@ -115,12 +120,12 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 			gl_owe_echo(sk, gs, seg, late);
 		return GL_PASS;
 	case GL_CLOCK:
-		return gl_answer_clock(sk, gs);
+		return gl_answer_clock(sk, gs, seg);
 	case GL_CLOCK_ECHO:
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
-		return gl_transport(sk)->on_clock_echo(sk, gs, seg);
+		fallthrough;
 	default:
-		return GL_PASS;
+		return gl_transport(sk)->on_packet(sk, gs, kind, seg);
 	}
 }
 

@@ -36,7 +36,7 @@ static enum greenlane_peer gl_first_peer(struct sock *sk)
 	WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);
 	if (dsfield == GL_TOS_ASKED)
 		return GREENLANE_PEER_NO;
-	if (gl_kind_protected(kind))
+	if (gl_speaks(gl_transport(sk), kind))
 		return GREENLANE_PEER_YES;
 	/* Unimportant data in place of the third packet, which was lost: an
 	 * ordinary application may send CS1 too.  So believe, and wait for an
@@ -70,7 +70,7 @@ struct gl_sock *gl_attach(struct sock *sk)
 		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
 		goto out;
 	}
-	gs = kzalloc(sizeof(*gs), GFP_ATOMIC | __GFP_NOWARN);
+	gs = kzalloc(gl_transport(sk)->sock_size, GFP_ATOMIC | __GFP_NOWARN);
 	if (!gs) {
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 		goto out;
@@ -95,23 +95,34 @@ void gl_sock_put(struct gl_sock *gs)
 }
 
 /**
+ * gl_detach() - undo gl_attach()
+ * @sk: the connection, locked, or already out of everybody's reach
+ */
+void gl_detach(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+	if (!gs)
+		return;
+	if (gl_marking(gs))
+		gl_transport(sk)->on_switch(sk, gs, false);
+	set_bit(GL_GONE, &gs->flags);
+	*gl_sock_slot(sk) = NULL;
+	gl_sock_put(gs);
+}
+EXPORT_SYMBOL_GPL(gl_detach);
+
+/**
  * gl_release() - the release() of every transport
  * @sk: the connection, locked, or already out of everybody's reach
  */
 void gl_release(struct sock *sk)
 {
-	struct gl_transport *t = gl_transport(sk);
-	struct gl_sock *gs = gl_sock(sk);
+	const struct tcp_congestion_ops *base = gl_transport(sk)->base;
 
-	if (gs) {
-		if (gl_marking(gs))
-			t->on_switch(sk, gs, false);
-		set_bit(GL_GONE, &gs->flags);
-		*gl_sock_slot(sk) = NULL;
-		gl_sock_put(gs);
-	}
-	if (t->base->release)
-		t->base->release(sk);
+	gl_detach(sk);
+	if (base && base->release)
+		base->release(sk);
 }
 EXPORT_SYMBOL_GPL(gl_release);
 

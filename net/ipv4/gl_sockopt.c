@@ -6,7 +6,8 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-static void gl_info_fill(const struct gl_sock *gs, struct greenlane_info *info)
+static void gl_info_fill(const struct sock *sk, const struct gl_sock *gs,
+			 struct greenlane_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	if (!gs) {
@@ -14,20 +15,13 @@ static void gl_info_fill(const struct gl_sock *gs, struct greenlane_info *info)
 		info->peer = GREENLANE_PEER_NO;
 		return;
 	}
-	info->state = gs->tlt.state;
 	info->peer = gs->peer;
 	if (gs->off)
 		info->flags |= GREENLANE_F_OFF;
 	if (gs->fallback)
 		info->flags |= GREENLANE_F_FALLBACK;
-	info->important_sent = gs->n.important;
-	info->echoes = gs->n.echoes;
-	info->clocks_byte = gs->n.clocks_byte;
-	info->clocks_mss = gs->n.clocks_mss;
-	info->marked_lost = gs->n.marked_lost;
-	info->unechoed = gs->n.unechoed;
-	info->rearmed = gs->n.rearmed;
-	info->echoes_sent = gs->n.echoes_sent;
+	info->echoes_sent = gs->echoes_sent;
+	gl_transport(sk)->on_info(gs, info);
 }
 
 /* -ENOPROTOOPT unless it is a connection of ours; listeners and sockets that
@@ -59,7 +53,7 @@ static int gl_getsockopt(struct sock *sk, int optval, void __user *user, int *le
 		size = sizeof(on);
 	} else {
 		if (!err)
-			gl_info_fill(gs, &info);
+			gl_info_fill(sk, gs, &info);
 		from = &info;
 		size = sizeof(info);
 	}
@@ -97,8 +91,9 @@ static int gl_setsockopt(struct sock *sk, int optval, sockptr_t arg,
 	if (err)
 		goto out;
 	gs = gl_sock(sk);
-	if (!gs) {
-		err = on ? -EOPNOTSUPP : 0;
+	/* Without its codepoints a credit transport would never send. */
+	if (!gs || gl_kind_of_credits(gl_transport(sk)->hello)) {
+		err = on == !!gs ? 0 : -EOPNOTSUPP;
 		goto out;
 	}
 	was = gl_marking(gs);

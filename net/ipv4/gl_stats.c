@@ -35,6 +35,16 @@ static const char * const gl_mib_name[GL_MIBS] = {
 	[GL_MIB_KICKSOWNED]		= "KicksOwned",
 	[GL_MIB_NOMEMORY]		= "NoMemory",
 	[GL_MIB_INVALID]		= "Invalid",
+	[GL_MIB_SCHEDULED]		= "ScheduledSent",
+	[GL_MIB_UNCREDITED]		= "Uncredited",
+	[GL_MIB_REQUESTSENT]		= "RequestSent",
+	[GL_MIB_REQUESTRETRIED]		= "RequestRetried",
+	[GL_MIB_REQUESTRECEIVED]	= "RequestReceived",
+	[GL_MIB_CREDITSENT]		= "CreditSent",
+	[GL_MIB_CREDITTHROTTLED]	= "CreditThrottled",
+	[GL_MIB_CREDITRECEIVED]		= "CreditReceived",
+	[GL_MIB_CREDITWASTED]		= "CreditWasted",
+	[GL_MIB_CREDITLOST]		= "CreditLost",
 };
 
 /**

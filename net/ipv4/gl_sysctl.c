@@ -43,6 +43,9 @@ static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("clock", GL_CLOCK),
 	GL_SYSCTL_DSCP("clock_echo", GL_CLOCK_ECHO),
 	GL_SYSCTL_DSCP("control", GL_CONTROL),
+	GL_SYSCTL_DSCP("scheduled", GL_SCHEDULED),
+	GL_SYSCTL_DSCP("request", GL_REQUEST),
+	GL_SYSCTL_DSCP("credit", GL_CREDIT),
 	{
 		.procname	= "greenlane_protect",
 		.maxlen		= sizeof(u8),

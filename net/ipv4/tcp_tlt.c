@@ -46,79 +46,85 @@
 #include <net/gl_compat.h>
 #include <trace/events/greenlane.h>
 
-/* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
-
-/* Of what was sent and is neither acked nor SACKed, has anything left before
- * the echoed packet?  The network keeps the order of a flow, so that is lost,
- * retransmissions included.
+/**
+ * struct tlt - a TLT connection; its sender's state (§5.1, Algorithm 1)
+ * @gs: greenlane's part
+ * @n: counters, as struct greenlane_info has them
+ * @imp_end: the end of the important packet in flight; of a clock, what TCP had
+ *	sent then
+ * @imp_us: when it left, in TCP's microseconds
+ * @lost: TCP's count of lost packets when the echo came
+ * @state: enum greenlane_state
+ * @unechoed: important packets that were acked since an echo came last
+ * @clock: the important packet in flight is a clock
+ * @echoed: its echo has come; TCP has not seen that it is delivered yet
+ * @heard: an echo has come, of whatever
+ * @counting: @lost is set; the next kick counts what the echo found lost
+ * @idle: clocks in a row that went out for nothing
+ * @delivered: TCP's count of delivered packets when the last clock left
+ *
+ * All fields: socket lock.
  */
-static bool tlt_echo_finds_loss(struct tcp_sock *tp, const struct tlt *tlt)
-{
-	const struct sk_buff *skb;
+struct tlt {
+	struct gl_sock	gs;
+	struct {
+		u32	important;
+		u32	echoes;
+		u32	clocks_byte;
+		u32	clocks_mss;
+		u32	marked_lost;
+		u32	unechoed;
+		u32	rearmed;
+	} n;
+	/* from here on: forgotten when marking begins or ends */
+	u32	imp_end;
+	u64	imp_us;
+	u32	lost;
+	u8	state;
+	u8	unechoed;
+	u8	clock:1,
+		echoed:1,
+		heard:1,
+		counting:1;
+	u8	idle;
+	u32	delivered;
+};
 
-	skb = list_first_entry_or_null(&tp->tsorted_sent_queue, struct sk_buff,
-				       tcp_tsorted_anchor);
-	return skb && tcp_skb_sent_after(tlt->imp_us, tcp_skb_timestamp_us(skb),
-					 tlt->imp_end, TCP_SKB_CB(skb)->end_seq);
+static struct tlt *tlt_of(struct gl_sock *gs)
+{
+	return container_of(gs, struct tlt, gs);
 }
 
-/* Let TCP mark it, with the rules of RACK, which are just these: what was sent
- * before the packet that was delivered last is lost, after a while that allows
- * for reordering.  An rtt_us of 0 leaves no such while; tlt_settle() undoes it.
- */
+/* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
+
+/* What left before the echoed packet is lost, retransmissions included. */
 static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
 {
-	struct inet_connection_sock *icsk = inet_csk(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (!tlt_echo_finds_loss(tp, tlt))
+	if (!gl_lose_before(sk, tlt->imp_us, tlt->imp_end))
 		return;
-	if (tcp_skb_sent_after(tlt->imp_us, tp->rack.mstamp,
-			       tlt->imp_end, tp->rack.end_seq)) {
-		tp->rack.mstamp = tlt->imp_us;
-		tp->rack.end_seq = tlt->imp_end;
-	}
-	tp->rack.rtt_us = 0;
-	tp->rack.advanced = 1;
-	/* An ACK that moves snd_una is above suspicion in the Open state, and
-	 * TCP would not look for losses.
-	 */
-	if (icsk->icsk_ca_state == TCP_CA_Open)
-		icsk->icsk_ca_state = TCP_CA_Disorder;
-	tlt->lost = tp->lost;
+	tlt->lost = tcp_sk(sk)->lost;
 	tlt->counting = 1;
 }
 
 /* TCP is done: count what it marked, and give RACK its round trip back. */
-static void tlt_settle(struct sock *sk, struct gl_sock *gs)
+static void tlt_settle(struct sock *sk, struct tlt *tlt)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 lost;
 
-	if (!gs->tlt.counting)
+	if (!tlt->counting)
 		return;
-	gs->tlt.counting = 0;
-	if (!tp->rack.rtt_us)
-		tp->rack.rtt_us = tp->srtt_us >> 3;
-	lost = tp->lost - gs->tlt.lost;
+	tlt->counting = 0;
+	gl_lose_settle(sk);
+	lost = tp->lost - tlt->lost;
 	if (!lost)
 		return;
-	gs->n.marked_lost += lost;
+	tlt->n.marked_lost += lost;
 	gl_add_stats(sock_net(sk), GL_MIB_LOSSBYECHO, lost);
 	trace_greenlane_lost(sk, tp->snd_una, lost);
 }
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
-
-/* Would Nagle's algorithm hold back less than an MSS, as TCP does it: while a
- * small packet is unacked?
- */
-static bool tlt_nagle_holds(const struct tcp_sock *tp)
-{
-	return (tp->nonagle & TCP_NAGLE_CORK) ||
-	       (!tp->nonagle && after(tp->snd_sml, tp->snd_una) &&
-		!after(tp->snd_sml, tp->snd_nxt));
-}
 
 /* "The last packet of the initial window": the one after which the congestion
  * window is full, or nothing is left to send, or what is left is held back, or
@@ -134,17 +140,16 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 	/* In the middle of a write nothing may be left, and yet more follows. */
 	if (!left)
 		return !seg->more;
-	if (left < tp->mss_cache && tlt_nagle_holds(tp))
+	if (left < tp->mss_cache && gl_nagle_holds(tp))
 		return true;
 	return after(seg->end_seq + min(left, tp->mss_cache), tcp_wnd_end(tp));
 }
 
 /* Data leaves.  Is its last packet important? */
-static bool tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
-			const struct gl_seg *seg)
+static bool tlt_is_important(struct sock *sk, struct tlt *tlt,
+			     const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct tlt *tlt = &gs->tlt;
 
 	/* Nothing is in flight: a burst begins, the first or one after idling.
 	 * An echo that we may still wait for cannot tell us anything.
@@ -159,7 +164,7 @@ static bool tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 		if (before(seg->seq, tp->snd_nxt) || tlt_is_last_of_burst(sk, seg))
 			return true;
 		/* TCP may stop short of it (TSO deferral, a cork). */
-		gl_kick_soon(sk, gs);
+		gl_kick_soon(sk, &tlt->gs);
 		return false;
 	case GREENLANE_ARMED_NEXT:
 		return true;
@@ -170,6 +175,12 @@ static bool tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 		return !tlt->clock && before(seg->seq, tlt->imp_end) &&
 		       !before(seg->end_seq, tlt->imp_end);
 	}
+}
+
+static enum gl_kind tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
+				const struct gl_seg *seg)
+{
+	return tlt_is_important(sk, tlt_of(gs), seg) ? GL_IMPORTANT : GL_DATA;
 }
 
 static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
@@ -183,9 +194,11 @@ static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
 
 static void tlt_on_important(struct sock *sk, struct gl_sock *gs, u32 end_seq)
 {
-	gs->n.important++;
-	tlt_wait(&gs->tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC),
-		 end_seq, false);
+	struct tlt *tlt = tlt_of(gs);
+
+	tlt->n.important++;
+	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
+		 false);
 }
 
 /* --- important ACK-clocking (§5.1) --------------------------------------- */
@@ -193,17 +206,17 @@ static void tlt_on_important(struct sock *sk, struct gl_sock *gs, u32 end_seq)
 /* Lost data first, an MSS of it: recovery then goes on at one packet a round
  * trip at least, whatever the window.
  */
-static bool tlt_clock_mss(struct sock *sk, struct gl_sock *gs)
+static bool tlt_clock_mss(struct sock *sk, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (tp->lost_out <= tp->retrans_out)
 		return false;
-	gs->tlt.state = GREENLANE_ARMED_NEXT;
+	tlt->state = GREENLANE_ARMED_NEXT;
 	gl_xmit_one(sk);
-	if (gs->tlt.state != GREENLANE_WAITING)
+	if (tlt->state != GREENLANE_WAITING)
 		return false;
-	gs->n.clocks_mss++;
+	tlt->n.clocks_mss++;
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKMSS);
 	trace_greenlane_clock(sk, tp->snd_una, tp->mss_cache);
 	return true;
@@ -227,15 +240,15 @@ static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 /* Nothing to repair: a byte is enough for an ACK.  All that TCP has sent until
  * now left before it.
  */
-static bool tlt_clock_byte(struct sock *sk, struct gl_sock *gs)
+static bool tlt_clock_byte(struct sock *sk, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (tlt_clock_is_idle(tp, &gs->tlt) || !gl_send_clock(sk, gs))
+	if (tlt_clock_is_idle(tp, tlt) || !gl_send_clock(sk, &tlt->gs))
 		return false;
-	gs->tlt.idle++;
-	tlt_wait(&gs->tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
-	gs->n.clocks_byte++;
+	tlt->idle++;
+	tlt_wait(tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
+	tlt->n.clocks_byte++;
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKBYTE);
 	trace_greenlane_clock(sk, tp->snd_una, 1);
 	return true;
@@ -247,47 +260,47 @@ static bool tlt_clock_byte(struct sock *sk, struct gl_sock *gs)
  */
 static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 {
-	tlt_settle(sk, gs);
+	struct tlt *tlt = tlt_of(gs);
+
+	tlt_settle(sk, tlt);
 	if (!gl_marking(gs) || !tcp_sk(sk)->packets_out ||
-	    gs->tlt.state == GREENLANE_WAITING)
+	    tlt->state == GREENLANE_WAITING)
 		return;
-	if (!tlt_clock_mss(sk, gs))
-		tlt_clock_byte(sk, gs);
+	if (!tlt_clock_mss(sk, tlt))
+		tlt_clock_byte(sk, tlt);
 }
 
 /* --- marking begins and ends ---------------------------------------------- */
 
 /* The papers' duplicate threshold is one. */
-static void tlt_engage(struct sock *sk, struct gl_sock *gs)
+static void tlt_engage(struct sock *sk, struct tlt *tlt)
 {
-	memset(&gs->tlt, 0, sizeof(gs->tlt));
+	memset_startat(tlt, 0, imp_end);
 	tcp_sk(sk)->reordering = 1;
 }
 
-static void tlt_disengage(struct sock *sk, struct gl_sock *gs)
+static void tlt_disengage(struct sock *sk, struct tlt *tlt)
 {
-	memset(&gs->tlt, 0, sizeof(gs->tlt));
+	memset_startat(tlt, 0, imp_end);
 	tcp_sk(sk)->reordering = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
 }
 
 static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
 	if (on)
-		tlt_engage(sk, gs);
+		tlt_engage(sk, tlt_of(gs));
 	else
-		tlt_disengage(sk, gs);
+		tlt_disengage(sk, tlt_of(gs));
 }
 
 /* --- echoes --------------------------------------------------------------- */
 
 /* The important packet has arrived. */
-static void tlt_echoed(struct sock *sk, struct gl_sock *gs)
+static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
-	struct tlt *tlt = &gs->tlt;
-
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
-	gl_set_peer(sk, gs, GREENLANE_PEER_YES);
-	gs->n.echoes++;
+	gl_set_peer(sk, &tlt->gs, GREENLANE_PEER_YES);
+	tlt->n.echoes++;
 	tlt->echoed = 0;
 	tlt->heard = 1;
 	tlt->unechoed = 0;
@@ -296,10 +309,10 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs)
 }
 
 /* Our codepoints do not come back: the connection is its base's from here on. */
-static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
+static void tlt_fall_back(struct sock *sk, struct tlt *tlt)
 {
-	gs->fallback = 1;
-	tlt_disengage(sk, gs);
+	tlt->gs.fallback = 1;
+	tlt_disengage(sk, tlt);
 	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
 	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
 }
@@ -317,17 +330,17 @@ static void tlt_fall_back(struct sock *sk, struct gl_sock *gs)
  * codepoints.  Go on, and remember until an echo comes: if a timeout comes
  * before it, it was the latter.
  */
-static void tlt_unechoed(struct sock *sk, struct gl_sock *gs)
+static void tlt_unechoed(struct sock *sk, struct tlt *tlt)
 {
-	gs->n.unechoed++;
-	gs->tlt.unechoed++;
-	gs->tlt.state = GREENLANE_ARMED_NEXT;
+	tlt->n.unechoed++;
+	tlt->unechoed++;
+	tlt->state = GREENLANE_ARMED_NEXT;
 	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
-	if (gs->peer == GREENLANE_PEER_UNKNOWN)
-		gl_set_peer(sk, gs, GREENLANE_PEER_NO);
-	else if (gs->tlt.unechoed >= (gs->tlt.heard ? TLT_UNECHOED_MAX :
-						      TLT_UNECHOED_FIRST))
-		tlt_fall_back(sk, gs);
+	if (tlt->gs.peer == GREENLANE_PEER_UNKNOWN)
+		gl_set_peer(sk, &tlt->gs, GREENLANE_PEER_NO);
+	else if (tlt->unechoed >= (tlt->heard ? TLT_UNECHOED_MAX :
+						TLT_UNECHOED_FIRST))
+		tlt_fall_back(sk, tlt);
 }
 
 /* Has TCP seen the ACK that covers the important packet?  In order, or in a
@@ -355,16 +368,14 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 }
 
 /* TCP has taken what an ACK says, and has not looked for losses yet. */
-static void tlt_acked(struct sock *sk, struct gl_sock *gs)
+static void tlt_acked(struct sock *sk, struct tlt *tlt)
 {
-	struct tlt *tlt = &gs->tlt;
-
 	if (gl_heard_echo(sk)) {
 		tlt->echoed = 1;
 		tlt->heard = 1;
 		tlt->unechoed = 0;
 	}
-	if (!gl_marking(gs))
+	if (!gl_marking(&tlt->gs))
 		return;
 	/* A clock echo was heard before TCP took what it acknowledges, and with
 	 * that a new round trip for RACK.  Not if the next important packet
@@ -374,29 +385,29 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 		tlt_mark_lost_by_echo(sk, tlt);
 	if (tlt->state == GREENLANE_WAITING && !tlt->clock) {
 		if (tlt->echoed && tlt_is_delivered(sk, tlt))
-			tlt_echoed(sk, gs);
+			tlt_echoed(sk, tlt);
 		else if (!after(tlt->imp_end, tcp_sk(sk)->snd_una))
-			tlt_unechoed(sk, gs);
+			tlt_unechoed(sk, tlt);
 	}
 	if (tlt->counting ||
 	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
-		gl_kick(sk, gs);
+		gl_kick(sk, &tlt->gs);
 }
 
 /* A clock echo is an ACK, and often a duplicate that TCP has not asked for:
  * F-RTO would take it for a sign of loss, and it is kept from TCP (Appendix A)
  * unless it tells TCP something, or an echo's losses wait to be found.
  */
-static enum gl_verdict tlt_on_clock_echo(struct sock *sk, struct gl_sock *gs,
-					 const struct gl_seg *seg)
+static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
+				     enum gl_kind kind, const struct gl_seg *seg)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct tlt *tlt = &gs->tlt;
+	struct tlt *tlt = tlt_of(gs);
 
-	if (!gl_marking(gs))
+	if (kind != GL_CLOCK_ECHO || !gl_marking(gs))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
-		tlt_echoed(sk, gs);
+		tlt_echoed(sk, tlt);
 		gl_kick(sk, gs);
 	}
 	if (tlt->counting || after(seg->ack, tp->snd_una) || seg->sack ||
@@ -416,23 +427,23 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
 	if (gs)
-		tlt_acked(sk, gs);
+		tlt_acked(sk, tlt_of(gs));
 }
 
 /* A timeout: whatever was in flight is gone, and what TCP sends next is
  * important again.  Unless the network has shown that it clears our
  * codepoints: then the connection is its base's from here on.
  */
-static void tlt_rto(struct sock *sk, struct gl_sock *gs)
+static void tlt_rto(struct sock *sk, struct tlt *tlt)
 {
-	if (!gl_marking(gs))
+	if (!gl_marking(&tlt->gs))
 		return;
-	if (gs->tlt.unechoed) {
-		tlt_fall_back(sk, gs);
+	if (tlt->unechoed) {
+		tlt_fall_back(sk, tlt);
 		return;
 	}
-	gs->tlt.state = GREENLANE_ARMED_NEXT;
-	gs->n.rearmed++;
+	tlt->state = GREENLANE_ARMED_NEXT;
+	tlt->n.rearmed++;
 	gl_inc_stats(sock_net(sk), GL_MIB_REARMEDBYRTO);
 }
 
@@ -444,16 +455,34 @@ static void tlt_set_state(struct sock *sk, u8 new_state)
 	if (t->base->set_state)
 		t->base->set_state(sk, new_state);
 	if (gs && new_state == TCP_CA_Loss)
-		tlt_rto(sk, gs);
+		tlt_rto(sk, tlt_of(gs));
+}
+
+static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+	const struct tlt *tlt = container_of(gs, struct tlt, gs);
+
+	info->state = tlt->state;
+	info->important_sent = tlt->n.important;
+	info->echoes = tlt->n.echoes;
+	info->clocks_byte = tlt->n.clocks_byte;
+	info->clocks_mss = tlt->n.clocks_mss;
+	info->marked_lost = tlt->n.marked_lost;
+	info->unechoed = tlt->n.unechoed;
+	info->rearmed = tlt->n.rearmed;
 }
 
 #define TLT(base_name) {					\
 	.ops = { .name = "tlt_" base_name },			\
+	.sock_size	= sizeof(struct tlt),			\
+	.hello		= GL_IMPORTANT,				\
+	.control	= GL_CONTROL,				\
 	.on_xmit	= tlt_on_xmit,				\
 	.on_important	= tlt_on_important,			\
-	.on_clock_echo	= tlt_on_clock_echo,			\
+	.on_packet	= tlt_on_packet,			\
 	.on_kick	= tlt_on_kick,				\
 	.on_switch	= tlt_on_switch,			\
+	.on_info	= tlt_on_info,				\
 }
 
 static struct gl_transport tlt_transports[] __read_mostly = {
@@ -475,7 +504,7 @@ static void tlt_init(struct sock *sk)
 
 	gs = gl_attach(sk);
 	if (gs && gl_marking(gs))
-		tlt_engage(sk, gs);
+		tlt_engage(sk, tlt_of(gs));
 }
 
 /* tcp_ca_find() is not exported, but a socket can be asked for a congestion
@@ -556,6 +585,7 @@ static int __init tlt_module_init(void)
 	 * private structs are not visible here; 80 bytes is beyond both).
 	 */
 	BUILD_BUG_ON(GL_CA_PRIV_FREE < 80);
+	BUILD_BUG_ON(sizeof(struct tlt) > 128);
 
 	err = sock_create_kern(&init_net, PF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
 	if (err)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the codepoint table (net/ipv4/gl_codepoint.h). */
+/* KUnit: the codepoint table (include/net/gl_codepoint.h). */
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "net/ipv4/gl_codepoint.h"
+#include "include/net/gl_codepoint.h"
 
 static struct gl_codepoints cp;
 

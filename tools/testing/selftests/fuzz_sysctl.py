@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.greenlane_*: whatever is written, six codepoints stay six.
+"""net.ipv4.greenlane_*: whatever is written, nine codepoints stay nine.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
-After each write, in the namespace that was written to: the six codepoints are
+After each write, in the namespace that was written to: the nine codepoints are
 distinct and in 1 ... 63, greenlane_protect is 0 or 1, and a write that failed
 has changed nothing.  The other namespaces never change.
 
@@ -20,9 +20,11 @@ WRITES = 100_000
 EACH = 500              # writes a round
 
 DSCPS = tuple(f"greenlane_dscp_{kind}"
-              for kind in ("data", "important", "echo", "clock", "clock_echo", "control"))
+              for kind in ("data", "important", "echo", "clock", "clock_echo", "control",
+                           "scheduled", "request", "credit"))
 NAMES = (*DSCPS, "greenlane_protect")
-DEFAULT = (8, 10, 12, 18, 20, 26, 1)
+DEFAULT = (8, 10, 12, 18, 20, 26, 27, 31, 35, 1)
+KINDS = len(DEFAULT) - 1
 EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 31), (1 << 31) - 1,
          1 << 32, (1 << 32) + 10, 1 << 63, -(1 << 63), 1 << 64, (1 << 64) + 10)
 
@@ -48,7 +50,7 @@ class Host:
 
     def reset(self):
         """The defaults; first out of each other's way."""
-        for values in (range(57, 63), DEFAULT[:6]):
+        for values in (range(63 - KINDS, 63), DEFAULT[:KINDS]):
             for which, value in enumerate(values):
                 # A value may be another's; then its turn comes below.
                 self.write(which, str(value).encode(), 0)
@@ -85,15 +87,15 @@ def text(rng):
 def check(host, before, taken, what):
     """What must be so after a write."""
     after = host.read()
-    true(len(set(after[:6])) == 6, f"{what}: distinct: {after}")
-    true(all(1 <= value <= 63 for value in after[:6]), f"{what}: 1 ... 63: {after}")
-    true(after[6] in (0, 1), f"{what}: protect {after}")
+    true(len(set(after[:KINDS])) == KINDS, f"{what}: distinct: {after}")
+    true(all(1 <= value <= 63 for value in after[:KINDS]), f"{what}: 1 ... 63: {after}")
+    true(after[KINDS] in (0, 1), f"{what}: protect {after}")
     if taken is None:
         equal(after, before, f"{what}: after an error")
     return after
 
 
-@case("whatever is written: six distinct codepoints; an error changes nothing")
+@case("whatever is written: nine distinct codepoints; an error changes nothing")
 def writes():
     load()
     hosts = [Host(f"sysctl{n}") for n in range(3)]
@@ -105,7 +107,7 @@ def writes():
                 equal(host.read(), DEFAULT, "after the reset")
             state = {host: DEFAULT for host in hosts}
             for _ in range(EACH):
-                host, which, data = rng.choice(hosts), rng.randrange(7), text(rng)
+                host, which, data = rng.choice(hosts), rng.randrange(len(NAMES)), text(rng)
                 offset = rng.choice((0,) * 6 + (1, 2, 3, 100, 1 << 40))
                 done = host.write(which, data, offset)
                 after = check(host, state[host], done, f"{NAMES[which]} = {data!r} at {offset}")
@@ -130,7 +132,7 @@ def each_value():
         for value in range(-70, 200):
             host.reset()
             done = host.write(which, str(value).encode(), 0)
-            good = 1 <= value <= 63 and value not in DEFAULT[:which] + DEFAULT[which + 1:6]
+            good = 1 <= value <= 63 and value not in DEFAULT[:which] + DEFAULT[which + 1:KINDS]
             equal(done is not None, good, f"{name} = {value} taken")
             expected = list(DEFAULT)
             if good:

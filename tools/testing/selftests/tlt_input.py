@@ -11,11 +11,12 @@ import struct
 
 from gl import packet as pkt
 from gl import tap
-from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT, RST, SYN)
+from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, REQUEST,
+                       RST, SCHEDULED, SYN)
 from gl.tap import case, equal, true, within
 from gl.wire import GREENLANE_INFO, GREENLANE_TLT, Wire, ip_level
 
-PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
+PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT)
 SEED = 20260110
 
 
@@ -139,7 +140,8 @@ def sockopts():
 @case("sysctls: every codepoint can be changed; out of range and taken ones cannot")
 def sysctls():
     with Wire() as wire:
-        names = ("data", "important", "echo", "clock", "clock_echo", "control")
+        names = ("data", "important", "echo", "clock", "clock_echo", "control", "scheduled",
+                 "request", "credit")
         for name, default in zip(names, (DATA, *PROTECTED)):
             key = f"net.ipv4.greenlane_dscp_{name}"
             equal(wire.a.sysctl(key), str(default), key)

@@ -5,10 +5,15 @@ import struct
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 
-# The default codepoints (net/ipv4/gl_codepoint.h)
+# The default codepoints (include/net/gl_codepoint.h)
 DATA, IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL = 8, 10, 12, 18, 20, 26
+SCHEDULED, REQUEST, CREDIT = 27, 31, 35
 NAMES = {0: "-", DATA: "data", IMPORTANT: "important", ECHO: "echo", CLOCK: "clock",
-         CLOCK_ECHO: "clock echo", CONTROL: "control"}
+         CLOCK_ECHO: "clock echo", CONTROL: "control", SCHEDULED: "scheduled",
+         REQUEST: "request", CREDIT: "credit"}
+
+# Our option: kind (RFC 6994), and the experiment's number (net/ipv4/gl_internal.h)
+EXPERIMENT, EXID = 254, 0x474c
 
 
 def checksum(data):
@@ -45,11 +50,12 @@ class Packet:
         self.flags = raw[t + 13]
         self.window = struct.unpack_from("!H", raw, t + 14)[0]
         self.payload = bytes(raw[t + self.doff:])
-        self.sacks = self._sacks(raw[t + 20:t + self.doff])
+        self.sacks, self.words = self._options(raw[t + 20:t + self.doff])
 
     @staticmethod
-    def _sacks(options):
-        found, i = [], 0
+    def _options(options):
+        """SACK blocks, and the words of our own option."""
+        found, words, i = [], (), 0
         while i < len(options):
             kind = options[i]
             if kind == 0:
@@ -62,8 +68,12 @@ class Packet:
             if kind == 5:
                 for at in range(i + 2, min(i + options[i + 1], len(options)) - 7, 8):
                     found.append(struct.unpack_from("!II", options, at))
+            if kind == EXPERIMENT and options[i + 2:i + 4] == EXID.to_bytes(2, "big"):
+                end = min(i + options[i + 1], len(options))
+                words = tuple(int.from_bytes(options[at:at + 4], "big")
+                              for at in range(i + 4, end - 3, 4))
             i += options[i + 1]
-        return found
+        return found, words
 
     @property
     def len(self):
@@ -136,6 +146,7 @@ class Packet:
                 f" seq {self.seq}+{self.len} ack {self.ack}"
                 f" {NAMES.get(self.dscp, self.dscp)}"
                 f"{' sack ' + str(self.sacks) if self.sacks else ''}"
+                f"{' ' + str(self.words) if self.words else ''}"
                 f"{' DROPPED' if self.dropped else ''}")
 
 

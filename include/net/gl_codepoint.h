@@ -11,14 +11,18 @@
 #define GL_DSCPS	(GL_DSCP_MAX + 1)
 
 /**
- * enum gl_kind - what a packet is (TLT §5.1, Appendix A)
+ * enum gl_kind - what a packet is (TLT §5.1, Appendix A; Aeolus §III)
  * @GL_NONE: none of ours; carries whatever the application asked for
- * @GL_DATA: unimportant data, the first to be dropped
+ * @GL_DATA: unimportant or unscheduled data, the first to be dropped
  * @GL_IMPORTANT: the important packet; also SYN and SYN-ACK
  * @GL_ECHO: the ACK of an important packet
  * @GL_CLOCK: data sent only to keep the ACK clock alive
  * @GL_CLOCK_ECHO: the answer to GL_CLOCK
  * @GL_CONTROL: pure ACK, FIN, RST
+ * @GL_SCHEDULED: a credit transport's data that had a credit, its handshake
+ *	and its packets without data
+ * @GL_REQUEST: a sender tells how much it has to send
+ * @GL_CREDIT: a receiver lets a sender send one packet
  */
 enum gl_kind {
 	GL_NONE,
@@ -28,6 +32,9 @@ enum gl_kind {
 	GL_CLOCK,
 	GL_CLOCK_ECHO,
 	GL_CONTROL,
+	GL_SCHEDULED,
+	GL_REQUEST,
+	GL_CREDIT,
 	GL_KINDS,
 };
 
@@ -54,6 +61,13 @@ struct gl_codepoints {
 #define GL_DSCP_CLOCK_ECHO	20	/* AF22 */
 #define GL_DSCP_CONTROL		26	/* AF31 */
 
+/* Ours: of the pool for experiments and local use (RFC 2474, xxxx11), because
+ * applications use what is left of the classes (AF41 is video conferences').
+ */
+#define GL_DSCP_SCHEDULED	27
+#define GL_DSCP_REQUEST		31
+#define GL_DSCP_CREDIT		35
+
 static inline void gl_codepoints_init(struct gl_codepoints *cp)
 {
 	static const u8 dscp[GL_KINDS] = {
@@ -63,6 +77,9 @@ static inline void gl_codepoints_init(struct gl_codepoints *cp)
 		[GL_CLOCK]	= GL_DSCP_CLOCK,
 		[GL_CLOCK_ECHO]	= GL_DSCP_CLOCK_ECHO,
 		[GL_CONTROL]	= GL_DSCP_CONTROL,
+		[GL_SCHEDULED]	= GL_DSCP_SCHEDULED,
+		[GL_REQUEST]	= GL_DSCP_REQUEST,
+		[GL_CREDIT]	= GL_DSCP_CREDIT,
 	};
 	int kind;
 
@@ -78,7 +95,7 @@ static inline void gl_codepoints_init(struct gl_codepoints *cp)
 /**
  * gl_codepoints_set() - give one kind another codepoint
  * @cp: the table
- * @kind: GL_DATA … GL_CONTROL
+ * @kind: GL_DATA … GL_CREDIT
  * @dscp: 1 … 63; 0 is what a host without greenlane sends
  *
  * Return: false, and nothing changed, if @dscp is out of range or belongs to
@@ -116,6 +133,12 @@ static inline enum gl_kind gl_kind_of(const struct gl_codepoints *cp, u8 dsfield
 static inline bool gl_kind_protected(enum gl_kind kind)
 {
 	return kind >= GL_IMPORTANT;
+}
+
+/* Kinds of the credit transports; those of TLT are the other protected ones. */
+static inline bool gl_kind_of_credits(enum gl_kind kind)
+{
+	return kind >= GL_SCHEDULED;
 }
 
 #endif /* _GL_CODEPOINT_H */

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Packets of our own making, which tell TCP nothing: not in its queues, its timers
+ * or its counters.
+ *
+ * The clock: the first unacked byte once more, only so that an ACK comes back
+ * (TLT §5.1, adaptive important ACK-clocking).
+ * Words: a pure ACK with an option that only a tagging layer reads.
+ */
+#include <net/inet_ecn.h>
+
+#include <net/gl_compat.h>
+#include "gl_internal.h"
+
+/* The byte at snd_una, as it was sent; false if a FIN is all that is left. */
+static bool gl_clock_byte(const struct sock *sk, u8 *byte)
+{
+	const struct sk_buff *skb = tcp_rtx_queue_head(sk);
+	u32 offset;
+
+	if (!skb)
+		return false;
+	offset = tcp_sk(sk)->snd_una - TCP_SKB_CB(skb)->seq;
+	return offset < skb->len && !skb_copy_bits(skb, offset, byte, 1);
+}
+
+static unsigned int gl_craft_tstamp(const struct tcp_sock *tp, __be32 *opt)
+{
+	if (!tp->rx_opt.tstamp_ok)
+		return 0;
+	opt[0] = htonl((TCPOPT_NOP << 24) | (TCPOPT_NOP << 16) |
+		       (TCPOPT_TIMESTAMP << 8) | TCPOLEN_TIMESTAMP);
+	opt[1] = htonl(gl_tcp_tsval(tp));
+	opt[2] = htonl(tp->rx_opt.ts_recent);
+	return TCPOLEN_TSTAMP_ALIGNED;
+}
+
+static void gl_craft_header(const struct sock *sk, struct tcphdr *th, u32 seq,
+			    unsigned int len)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct inet_sock *inet = inet_sk(sk);
+	/* What was promised last, less what came since: TCP's own next
+	 * packet may promise more, but no less.
+	 */
+	u32 window = tcp_receive_window(tp) >> tp->rx_opt.rcv_wscale;
+
+	memset(th, 0, sizeof(*th));
+	th->source = inet->inet_sport;
+	th->dest = inet->inet_dport;
+	th->seq = htonl(seq);
+	th->ack_seq = htonl(tp->rcv_nxt);
+	th->doff = len / 4;
+	th->ack = 1;
+	th->window = htons(min_t(u32, window, U16_MAX));
+	/* The peer's mark is repeated until it says that it has slowed down. */
+	if (tp->ecn_flags & TCP_ECN_DEMAND_CWR)
+		th->ece = 1;
+}
+
+/* An skb with room for headers; @payload is all that is in it. */
+static struct sk_buff *gl_craft_alloc(const struct sock *sk, const u8 *payload,
+				      unsigned int len)
+{
+	struct sk_buff *skb;
+
+	skb = alloc_skb(MAX_TCP_HEADER + len, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb) {
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+		return NULL;
+	}
+	skb_reserve(skb, MAX_TCP_HEADER);
+	skb_put_data(skb, payload, len);
+	return skb;
+}
+
+static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+			  struct sk_buff *skb, u32 seq, const __be32 *options,
+			  unsigned int optlen)
+{
+	int err;
+
+	memcpy(skb_push(skb, optlen), options, optlen);
+	skb_push(skb, sizeof(struct tcphdr));
+	skb_reset_transport_header(skb);
+	gl_craft_header(sk, tcp_hdr(skb), seq, sizeof(struct tcphdr) + optlen);
+
+	skb_set_owner_w(skb, sk);
+	gl_tcp_check(sk, skb, skb->len);
+	skb_set_hash_from_sk(skb, sk);
+
+	gs->preset = kind;
+	err = inet_csk(sk)->icsk_af_ops->queue_xmit(sk, skb, &inet_sk(sk)->cork.fl);
+	gs->preset = GL_NONE;
+	return err >= 0;
+}
+
+/**
+ * gl_send_clock() - send the first unacked byte as a clock
+ * @sk: the connection, locked and at rest, BH off
+ * @gs: its state
+ *
+ * Return: false if there is nothing unacked but a FIN, the receiver's window
+ * forbids even that byte, or memory is short.
+ */
+bool gl_send_clock(struct sock *sk, struct gl_sock *gs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct sk_buff *skb;
+	__be32 options[3];
+	u8 byte;
+
+	if (!before(tp->snd_una, tcp_wnd_end(tp)) || gl_tcp_signed(sk) ||
+	    !gl_clock_byte(sk, &byte))
+		return false;
+	skb = gl_craft_alloc(sk, &byte, 1);
+	return skb && gl_craft_send(sk, gs, GL_CLOCK, skb, tp->snd_una, options,
+				    gl_craft_tstamp(tp, options));
+}
+EXPORT_SYMBOL_GPL(gl_send_clock);
+
+/**
+ * gl_send_words() - send a pure ACK with our option
+ * @sk: the connection, locked
+ * @gs: its state
+ * @kind: GL_REQUEST or GL_CREDIT
+ * @word: what the option says
+ * @words: how many, GL_WORDS_MAX at most
+ *
+ * It has no time stamp: it is as small as it can be, and TCP does not see it.
+ *
+ * Return: false if memory is short or the packet did not leave.
+ */
+bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+		   const u32 *word, unsigned int words)
+{
+	__be32 options[1 + GL_WORDS_MAX];
+	struct sk_buff *skb;
+	unsigned int i;
+
+	if (gl_tcp_signed(sk))
+		return false;
+	skb = gl_craft_alloc(sk, NULL, 0);
+	if (!skb)
+		return false;
+	options[0] = htonl((TCPOPT_EXP << 24) | (GL_OPT_LEN(words) << 16) | GL_OPT_EXID);
+	for (i = 0; i < words; i++)
+		options[1 + i] = htonl(word[i]);
+	return gl_craft_send(sk, gs, kind, skb, tcp_sk(sk)->snd_nxt, options,
+			     GL_OPT_LEN(words));
+}
+EXPORT_SYMBOL_GPL(gl_send_words);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What an answer says about losses: a packet has arrived, and the network keeps the
+ * order of a flow, so what left before it has arrived too, or is lost.
+ *
+ * TLT §5.1 "Loss detection" (an important packet and its echo), Aeolus §III-C (a
+ * probe and its ACK).
+ */
+#include <net/gl_compat.h>
+#include "gl_internal.h"
+
+/* Of what was sent and is neither acked nor SACKed, has anything left before?
+ * Retransmissions included.
+ */
+static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
+{
+	const struct sk_buff *skb;
+
+	skb = list_first_entry_or_null(&tp->tsorted_sent_queue, struct sk_buff,
+				       tcp_tsorted_anchor);
+	return skb && tcp_skb_sent_after(us, tcp_skb_timestamp_us(skb), end_seq,
+					 TCP_SKB_CB(skb)->end_seq);
+}
+
+/**
+ * gl_lose_before() - TCP shall take for lost what left before a packet
+ * @sk: the connection, locked; TCP has not looked for losses yet
+ * @us: when that packet left, in TCP's microseconds
+ * @end_seq: its end
+ *
+ * TCP marks it, with the rules of RACK, which are just these: what was sent before
+ * the packet that was delivered last is lost, after a while that allows for
+ * reordering.  An rtt_us of 0 leaves no such while; gl_lose_settle() undoes it.
+ *
+ * Return: false if there is no such thing.
+ */
+bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!gl_left_before(tp, us, end_seq))
+		return false;
+	if (tcp_skb_sent_after(us, tp->rack.mstamp, end_seq, tp->rack.end_seq)) {
+		tp->rack.mstamp = us;
+		tp->rack.end_seq = end_seq;
+	}
+	tp->rack.rtt_us = 0;
+	tp->rack.advanced = 1;
+	/* An ACK that moves snd_una is above suspicion in the Open state, and
+	 * TCP would not look for losses.
+	 */
+	if (icsk->icsk_ca_state == TCP_CA_Open)
+		icsk->icsk_ca_state = TCP_CA_Disorder;
+	return true;
+}
+EXPORT_SYMBOL_GPL(gl_lose_before);
+
+/**
+ * gl_lose_settle() - TCP has looked: give RACK its round trip back
+ * @sk: the connection, locked and at rest
+ */
+void gl_lose_settle(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tp->rack.rtt_us)
+		tp->rack.rtt_us = tp->srtt_us >> 3;
+}
+EXPORT_SYMBOL_GPL(gl_lose_settle);
