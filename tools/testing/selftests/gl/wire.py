@@ -25,6 +25,7 @@ import time
 from gl import packet as pkt
 
 MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+XPASS = "net/ipv4/tcp_xpass.ko"
 TCP_CONGESTION = 13
 GREENLANE_INFO, GREENLANE_TLT = 0x4c470, 0x4c471
 DELAY = 10e-6           # one way
@@ -34,11 +35,11 @@ _libc.prctl(29, 1)      # PR_SET_TIMERSLACK: poll wakes to the nanosecond
 _count = 0
 
 
-def load():
-    """insmod greenlane.ko and tcp_tlt.ko, unless they are there."""
+def load(*more):
+    """insmod greenlane.ko and tcp_tlt.ko (and more), unless they are there."""
     with open("/proc/modules", encoding="ascii") as modules:
         there = {line.split()[0] for line in modules}
-    for module in MODULES:
+    for module in MODULES + more:
         if os.path.basename(module)[:-3] not in there:
             subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{module}"], check=True)
 
@@ -115,7 +116,7 @@ class Wire:
                  tso=True, rmem=None):
         global _count
         _count += 1
-        load()
+        load(*[XPASS] if "xpass" in (cc, cc_b) else [])
         self.version = version
         self.delay = DELAY
         self.rule = None        # packet -> True to drop it; may change it

@@ -1,0 +1,727 @@
+// SPDX-License-Identifier: GPL-2.0
+/* ExpressPass: credit-scheduled TCP
+ *
+ *	Inho Cho, Keon Jang, Dongsu Han:
+ *	"Credit-Scheduled Delay-Bounded Congestion Control for Datacenters",
+ *	SIGCOMM 2017
+ *
+ * The receiver decides who sends: nothing leaves without a *credit*, and a credit
+ * is one packet's worth.
+ *
+ *	sender                          switch                 receiver
+ *	data waits  --- request (n packets) ------------------>
+ *	            <-- c . c . c . c . c . c .  x  c . c .  --  paced, by feedback
+ *	one packet a credit  --- d . d . d . d ----->
+ *	            --- report, once a round trip ------------>  how many were lost?
+ *	nothing is left  --- stop (0 packets) ---------------->
+ *
+ * Each switch port, and the receiver's own line (struct xpass_line), lets so many
+ * credits pass that the data which they call for just fills the line the other
+ * way, and drops the others: a credit is small, and its loss is the signal that
+ * the feedback control (xpass_rate.h) works with.  So data is not lost, and
+ * queues stay short.
+ *
+ * How TCP is made to wait: its congestion window is what is in flight and not a
+ * packet more.  tcp_write_xmit() and tcp_xmit_retransmit_queue() both ask for
+ * min_tso_segs() before they look at the window, which is where it is set.
+ *
+ * What differs from the paper, and why: Documentation/xpass.rst.
+ */
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/net.h>
+#include <linux/random.h>
+#include <linux/sysctl.h>
+#include <net/greenlane.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+#include "xpass_rate.h"
+
+/* Ethernet: header and FCS, preamble and gap; the smallest frame. */
+#define XPASS_WIRE		(14 + 4 + 8 + 12)
+#define XPASS_WIRE_MIN		84
+/* A credit's TCP header, with one word of option. */
+#define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + 8)
+
+/* Credits that a port's queue holds (§3.2: 8), and as many are made up for at once
+ * when the timer was late.
+ */
+#define XPASS_QUEUE		8
+
+/* Credits that may be between the receiver and us; more is not credible. */
+#define XPASS_SEQ_AHEAD		65536
+#define XPASS_WINDOW		64	/* and so many may have been overtaken */
+
+/* A sender asks again if no credit comes for this time, or four round trips, or
+ * four times what lies between two credits.
+ */
+#define XPASS_RETRY_NS		(50 * NSEC_PER_USEC)
+#define XPASS_RETRIES_MAX	10	/* doublings of it */
+
+/* A receiver gives up if no report comes for this time, or eight round trips, or
+ * as many credits' gaps: the stop was lost, or the sender is.
+ */
+#define XPASS_SILENCE_NS	(1 * NSEC_PER_MSEC)
+#define XPASS_SILENCE		8
+
+/* The third word of a request: packets; and all credits sent are lost. */
+#define XPASS_WANT_MAX		0x7fffffff
+#define XPASS_RETRY		0x80000000
+
+/* Round trips without a request after which a flow begins anew. */
+#define XPASS_PAUSE		4
+
+#define XPASS_NEVER		U64_MAX
+
+/**
+ * struct xpass - a connection, as a sender and as a receiver
+ * @gs: greenlane's part
+ * @timer: kicks when the earlier of @retry and @next has come
+ * @retry: sender: when to ask again, ns
+ * @told: sender: when the receiver was told last, ns
+ * @told_end: sender: the credit that the receiver will send last, for all it knows
+ * @came: sender: when the last credit came, ns; 0 after a pause
+ * @gap: sender: time between two, ns, smoothed
+ * @seq: sender: the newest credit
+ * @seen_seq: sender: which of the 64 up to it have come, the newest first
+ * @received: sender: credits, since ever
+ * @tokens: sender: credits not yet used; 0 at rest
+ * @next: receiver: when the next credit leaves, ns
+ * @credit: receiver: the last credit sent
+ * @asked_ns: receiver: when the last request came
+ * @end: receiver: the last credit to send
+ * @throttled: receiver: how many the line did not take, in this round
+ * @seen: receiver: the last credit that the sender has told of
+ * @heard: receiver: how many it had got then
+ * @rate: receiver
+ * @asking: sender: the receiver was told that there is something to send
+ * @asked: sender: it was told so once
+ * @retries: sender: requests in a row that brought nothing
+ *
+ * Times are ktime_get_ns(); XPASS_NEVER is never.  All fields: socket lock.
+ */
+struct xpass {
+	struct gl_sock		gs;
+	struct hrtimer		timer;
+	u64			retry;
+	u64			told;
+	u64			came;
+	u64			seen_seq;
+	u32			gap;
+	u32			told_end;
+	u32			seq;
+	u32			received;
+	u32			tokens;
+	u64			next;
+	u64			asked_ns;
+	u32			credit;
+	u32			end;
+	u32			throttled;
+	u32			seen;
+	u32			heard;
+	struct xpass_rate	rate;
+	u8			asking:1,
+				asked:1;
+	u8			retries;
+};
+
+static struct xpass *xpass_of(struct gl_sock *gs)
+{
+	return container_of(gs, struct xpass, gs);
+}
+
+/**
+ * struct xpass_line - the line that a namespace's credits leave on
+ * @lock: of @free
+ * @free: when all credits that have left are through, ns
+ * @mbit: what it carries, Mbit/s (net.ipv4.xpass_rate)
+ * @initial: a flow begins with 1/@initial of it (net.ipv4.xpass_initial)
+ * @sysctl: registered for the namespace's life
+ */
+struct xpass_line {
+	spinlock_t		lock;	/* of free; BH off */
+	u64			free;
+	unsigned int		mbit;
+	unsigned int		initial;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int xpass_net_id __read_mostly;
+
+static struct xpass_line *xpass_line(const struct sock *sk)
+{
+	return net_generic(sock_net(sk), xpass_net_id);
+}
+
+static u64 xpass_srtt_ns(const struct sock *sk)
+{
+	u64 us = tcp_sk(sk)->srtt_us >> 3;
+
+	return us ? us * NSEC_PER_USEC : NSEC_PER_MSEC;
+}
+
+/* Of an idle network, not of its queues: a report an RTT. */
+static u64 xpass_rtt_ns(const struct sock *sk)
+{
+	return (u64)clamp(tcp_min_rtt(tcp_sk(sk)), 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
+}
+
+/* The timer is set for whatever comes first.  It may come for nothing. */
+static void xpass_arm(struct xpass *xp)
+{
+	u64 at = min(xp->retry, xp->next);
+
+	if (at == XPASS_NEVER)
+		hrtimer_try_to_cancel(&xp->timer);
+	else if (!hrtimer_is_queued(&xp->timer) ||
+		 ktime_to_ns(hrtimer_get_expires(&xp->timer)) != at)
+		hrtimer_start(&xp->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+}
+
+static enum hrtimer_restart xpass_timer(struct hrtimer *timer)
+{
+	struct xpass *xp = container_of(timer, struct xpass, timer);
+
+	/* Its socket is alive: xpass_leave() waits for us. */
+	gl_kick(xp->gs.sk, &xp->gs);
+	return HRTIMER_NORESTART;
+}
+
+/* --- the sender ---------------------------------------------------------- */
+
+/* Packets that are new and may leave: a lone FIN needs no credit, and what TCP
+ * would not send anyway is not asked for.
+ */
+static u32 xpass_new(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct sk_buff *head = tcp_send_head(sk);
+	u32 left = tp->write_seq - tp->snd_nxt;
+	s32 room = tcp_wnd_end(tp) - tp->snd_nxt;
+
+	if (!head || !head->len || room < (s32)min(left, tp->mss_cache))
+		return 0;
+	left = min_t(u32, left, room);
+	return left / tp->mss_cache + (left % tp->mss_cache && !gl_nagle_holds(tp));
+}
+
+/* Packets that wait for a credit: lost ones and new ones. */
+static u32 xpass_waiting(const struct sock *sk, struct xpass *xp)
+{
+	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 waiting = tp->lost_out - min(tp->lost_out, tp->retrans_out);
+
+	if (pre)
+		waiting += pre->waiting(sk, &xp->gs);
+	return waiting + xpass_new(sk);
+}
+
+static u64 xpass_patience_ns(const struct sock *sk, const struct xpass *xp)
+{
+	return max3(XPASS_RETRY_NS, 4 * xpass_rtt_ns(sk), 4ULL * xp->gap) << xp->retries;
+}
+
+/* Request, report and stop: how much waits, and which credits have come. */
+static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags)
+{
+	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	u32 word[GL_WORDS_MAX] = { xp->seq, xp->received,
+				   min_t(u32, waiting, XPASS_WANT_MAX) | flags };
+	enum gl_kind kind = GL_REQUEST;
+	u64 now = ktime_get_ns();
+	unsigned int words = 3;
+
+	if (pre && pre->probe(sk, &xp->gs, &word[3])) {
+		kind = GL_CLOCK;
+		words = 4;
+	}
+	if (!xp->asking)
+		xp->came = 0;
+	xp->told = now;
+	xp->told_end = xp->seq + waiting;
+	xp->asking = !!waiting;
+	xp->asked |= xp->asking;
+	xp->retry = XPASS_NEVER;
+	if (waiting)
+		xp->retry = now + xpass_patience_ns(sk, xp);
+	xpass_arm(xp);
+	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTSENT);
+	gl_send_words(sk, &xp->gs, kind, word, words);
+}
+
+/* Does so much more wait than the receiver knows of that it would pause? */
+static bool xpass_is_news(const struct xpass *xp, u32 waiting)
+{
+	u32 left = xp->told_end - xp->seq;
+
+	return !xp->asking ? waiting : (s32)left < XPASS_QUEUE && (s32)(waiting - left) > 0;
+}
+
+/* TCP is about to look at its window. */
+static void xpass_gate(struct sock *sk, struct xpass *xp)
+{
+	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct sk_buff *head = tcp_send_head(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 window = tcp_packets_in_flight(tp) + xp->tokens;
+
+	if (!xp->tokens) {
+		u32 waiting = xpass_waiting(sk, xp);
+
+		if (pre && waiting && !xp->asking)
+			pre->begin(sk, &xp->gs);
+		if (xpass_is_news(xp, waiting) || (pre && pre->probe(sk, &xp->gs, NULL)))
+			xpass_tell(sk, xp, waiting, 0);
+		if (pre)
+			window += pre->allow(sk, &xp->gs);
+	}
+	if (head && !head->len)
+		window++;
+	/* tcp_snd_cwnd_set() does not allow 0, which is just what is meant. */
+	WRITE_ONCE(tp->snd_cwnd, window);
+}
+
+static u32 xpass_min_tso_segs(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+	if (gs) {
+		xpass_gate(sk, xpass_of(gs));
+		/* A credit is one packet's, and no reason to wait for another. */
+		sk->sk_gso_max_segs = 1;
+	}
+	return 1;
+}
+
+/* Data leaves.  Without a credit it is TCP's last resort: an RTO, a loss probe or
+ * a window probe.
+ */
+static enum gl_kind xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
+				  const struct gl_seg *seg)
+{
+	struct xpass *xp = xpass_of(gs);
+
+	if (xp->tokens < seg->segs) {
+		gl_add_stats(sock_net(sk), GL_MIB_UNCREDITED, seg->segs);
+		return GL_DATA;
+	}
+	xp->tokens -= seg->segs;
+	return GL_SCHEDULED;
+}
+
+/* Spend a credit: what is lost first, then what is new. */
+static void xpass_spend(struct sock *sk, struct xpass *xp)
+{
+	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (pre)
+		pre->credited(sk, &xp->gs);
+	xp->tokens = 1;
+	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + 1);
+	gl_xmit(sk);
+	if (xp->tokens && pre && pre->spend(sk, &xp->gs)) {
+		WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + 1);
+		gl_xmit(sk);
+	}
+	if (xp->tokens)
+		gl_inc_stats(sock_net(sk), GL_MIB_CREDITWASTED);
+	xp->tokens = 0;
+	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp));
+}
+
+/* A credit counts once, and may be overtaken by a few: on the way, or because a
+ * process owned the socket when it came (RFC 4303's window against replay).
+ */
+static bool xpass_is_fresh(struct xpass *xp, u32 seq)
+{
+	u32 ahead = seq - xp->seq, behind = xp->seq - seq;
+
+	if ((s32)ahead > 0) {
+		if (ahead > XPASS_SEQ_AHEAD)
+			return false;
+		xp->seen_seq = ahead < XPASS_WINDOW ? xp->seen_seq << ahead | 1 : 1;
+		xp->seq = seq;
+		return true;
+	}
+	if (behind >= XPASS_WINDOW || xp->seen_seq & BIT_ULL(behind))
+		return false;
+	xp->seen_seq |= BIT_ULL(behind);
+	return true;
+}
+
+static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_seg *seg)
+{
+	u64 now = ktime_get_ns();
+	u32 waiting;
+
+	if (!seg->words || !xp->asked || !xpass_is_fresh(xp, seg->word[0])) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return;
+	}
+	/* The gain of RFC 6298, for a similar use. */
+	if (xp->came)
+		xp->gap += ((s64)min_t(u64, now - xp->came, NSEC_PER_SEC) - xp->gap) / 8;
+	xp->came = now;
+	xp->received++;
+	xp->retries = 0;
+	gl_inc_stats(sock_net(sk), GL_MIB_CREDITRECEIVED);
+
+	xpass_spend(sk, xp);
+	waiting = xpass_waiting(sk, xp);
+	if ((!waiting && xp->asking) || now - xp->told >= xpass_rtt_ns(sk)) {
+		xpass_tell(sk, xp, waiting, 0);
+	} else if (waiting) {
+		xp->retry = now + xpass_patience_ns(sk, xp);
+		xpass_arm(xp);
+	}
+}
+
+/* No credit has come for too long: the request, or all credits, are lost. */
+static void xpass_ask_again(struct sock *sk, struct xpass *xp)
+{
+	u32 waiting = xpass_waiting(sk, xp);
+
+	if (waiting) {
+		gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
+		xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);
+	}
+	xpass_tell(sk, xp, waiting, XPASS_RETRY);
+}
+
+/* --- the receiver --------------------------------------------------------- */
+
+/* What a credit and the packet that it calls for take of the line, ns. */
+static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 net = inet_csk(sk)->icsk_af_ops->net_header_len;
+	u32 credit = max_t(u32, net + XPASS_CREDIT_HLEN + XPASS_WIRE, XPASS_WIRE_MIN);
+	u32 data = net + tp->tcp_header_len + tp->mss_cache + XPASS_WIRE;
+
+	return max_t(u64, div_u64((u64)(credit + data) * 8000, READ_ONCE(line->mbit)), 1);
+}
+
+/* Has the line room for one more credit?  It stands for a queue that holds a few
+ * and drops the others.
+ */
+static bool xpass_line_takes(struct xpass_line *line, u64 now, u64 cost)
+{
+	bool takes;
+
+	spin_lock(&line->lock);
+	takes = line->free <= now + (XPASS_QUEUE - 1) * cost;
+	if (takes)
+		line->free = max(line->free, now) + cost;
+	spin_unlock(&line->lock);
+	return takes;
+}
+
+/* The gap to the next credit, ±10 %: or flows would lose in lockstep. */
+static u64 xpass_gap_ns(const struct xpass_rate *rate)
+{
+	u32 gap = max_t(u32, NSEC_PER_SEC / rate->cur, 10);
+
+	return gap - gap / 10 + get_random_u32() % (gap / 5 + 1);
+}
+
+/* Has nothing been heard of the sender for so long that it must be gone? */
+static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 now)
+{
+	u64 round = max_t(u64, xpass_srtt_ns(sk), NSEC_PER_SEC / xp->rate.cur);
+
+	return now - xp->asked_ns > max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
+}
+
+/* BH off: the line's lock is taken in softirqs. */
+static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
+{
+	struct xpass_line *line = xpass_line(sk);
+	u64 cost = xpass_cost_ns(sk, line);
+	int n;
+
+	for (n = 0; n < XPASS_QUEUE && xp->next <= now; n++) {
+		if (!before(xp->credit, xp->end) || xpass_is_silent(sk, xp, now)) {
+			xp->next = XPASS_NEVER;
+			return;
+		}
+		xp->next += xpass_gap_ns(&xp->rate);
+		if (!xpass_line_takes(line, now, cost)) {
+			xp->throttled++;
+			gl_inc_stats(sock_net(sk), GL_MIB_CREDITTHROTTLED);
+			continue;
+		}
+		xp->credit++;
+		gl_inc_stats(sock_net(sk), GL_MIB_CREDITSENT);
+		gl_send_words(sk, &xp->gs, GL_CREDIT, &xp->credit, 1);
+	}
+	xp->next = max(xp->next, now);
+}
+
+/* The line may have been given another rate. */
+static void xpass_set_max(const struct sock *sk, struct xpass *xp)
+{
+	xp->rate.max = div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, xpass_line(sk)));
+	xp->rate.cur = clamp(xp->rate.cur, 1U, xp->rate.max);
+}
+
+/* A round has ended if credits have come since. */
+static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 received)
+{
+	u32 sent = seq - xp->seen;
+	u32 lost = sent - min(received - xp->heard, sent);
+
+	if (!sent)
+		return;
+	gl_add_stats(sock_net(sk), GL_MIB_CREDITLOST, lost);
+	xpass_rate_update(&xp->rate, sent + xp->throttled, lost + xp->throttled);
+	xp->seen = seq;
+	xp->heard = received;
+	xp->throttled = 0;
+}
+
+static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_seg *seg)
+{
+	u32 seq = seg->word[0], received = seg->word[1];
+	u32 want = seg->word[2] & XPASS_WANT_MAX;
+	u64 now = ktime_get_ns();
+	u64 idle = now - xp->asked_ns;
+
+	/* It tells of credits that it cannot have. */
+	if (seg->words < 3 || after(seq, xp->credit) || before(seq, xp->seen) ||
+	    received - xp->heard > seq - xp->seen + XPASS_WINDOW) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return;
+	}
+	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRECEIVED);
+	xp->asked_ns = now;
+	xpass_set_max(sk, xp);
+	xpass_feedback(sk, xp, seq, received);
+	/* Asked again: nothing of what is still under way will come. */
+	xp->end = (seg->word[2] & XPASS_RETRY ? xp->credit : seq) + want;
+	if (xp->next == XPASS_NEVER && before(xp->credit, xp->end)) {
+		xp->next = now;
+		/* After a pause what was learned is old. */
+		if (idle > XPASS_PAUSE * xpass_srtt_ns(sk))
+			xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
+	}
+	xpass_send_credits(sk, xp, now);
+	xpass_arm(xp);
+}
+
+/* --- a transport ----------------------------------------------------------- */
+
+static enum gl_verdict xpass_on_packet(struct sock *sk, struct gl_sock *gs,
+				       enum gl_kind kind, const struct gl_seg *seg)
+{
+	struct xpass *xp = xpass_of(gs);
+
+	if (kind == GL_CREDIT)
+		xpass_credited(sk, xp, seg);
+	else if (kind == GL_REQUEST || kind == GL_CLOCK)
+		xpass_requested(sk, xp, seg);
+	else
+		return GL_PASS;
+	return GL_CONSUME;
+}
+
+static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
+{
+	struct xpass *xp = xpass_of(gs);
+	u64 now = ktime_get_ns();
+
+	if (xp->next <= now)
+		xpass_send_credits(sk, xp, now);
+	if (xp->retry <= now)
+		xpass_ask_again(sk, xp);
+	xpass_arm(xp);
+}
+
+/* The window was ours; TCP's own begins anew. */
+static void xpass_leave(struct sock *sk, struct xpass *xp)
+{
+	const struct dst_entry *dst;
+
+	hrtimer_cancel(&xp->timer);
+	tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
+	rcu_read_lock();
+	dst = rcu_dereference(sk->sk_dst_cache);
+	sk->sk_gso_max_segs = dst ? max_t(u32, READ_ONCE(dst->dev->gso_max_segs), 1) : 1;
+	rcu_read_unlock();
+}
+
+static void xpass_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+	if (!on)
+		xpass_leave(sk, xpass_of(gs));
+}
+
+static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+}
+
+/* Credits decide, not ACKs. */
+#ifdef GL_HAVE_CONG_CONTROL_ACK
+static void xpass_cong_control(struct sock *sk, u32 ack, int flag,
+			       const struct rate_sample *rs)
+#else
+static void xpass_cong_control(struct sock *sk, const struct rate_sample *rs)
+#endif
+{
+}
+
+static u32 xpass_undo_cwnd(struct sock *sk)
+{
+	return max(tcp_snd_cwnd(tcp_sk(sk)), 1U);
+}
+
+static void xpass_init(struct sock *sk);
+
+/* A peer without credits: reno.  Not registered, but our module's, as dctcp has
+ * it.
+ */
+static struct tcp_congestion_ops xpass_reno __read_mostly = {
+	.name		= "xpass-reno",
+	.owner		= THIS_MODULE,
+	.ssthresh	= tcp_reno_ssthresh,
+	.cong_avoid	= tcp_reno_cong_avoid,
+	.undo_cwnd	= tcp_reno_undo_cwnd,
+};
+
+static struct gl_transport xpass_transport __read_mostly = {
+	.ops = {
+		.name		= "xpass",
+		.owner		= THIS_MODULE,
+		.flags		= TCP_CONG_NON_RESTRICTED,
+		.init		= xpass_init,
+		.release	= gl_release,
+		.ssthresh	= tcp_reno_ssthresh,
+		.undo_cwnd	= xpass_undo_cwnd,
+		.cong_control	= xpass_cong_control,
+		.min_tso_segs	= xpass_min_tso_segs,
+	},
+	.fallback	= &xpass_reno,
+	.sock_size	= sizeof(struct xpass),
+	.hello		= GL_SCHEDULED,
+	.control	= GL_SCHEDULED,
+	.on_xmit	= xpass_on_xmit,
+	.on_packet	= xpass_on_packet,
+	.on_kick	= xpass_on_kick,
+	.on_switch	= xpass_on_switch,
+	.on_info	= xpass_on_info,
+};
+
+static void xpass_init(struct sock *sk)
+{
+	const struct tcp_congestion_ops *fallback = gl_transport(sk)->fallback;
+	struct gl_sock *gs = gl_attach(sk);
+
+	if (gs) {
+		struct xpass *xp = xpass_of(gs);
+
+		hrtimer_setup(&xp->timer, xpass_timer, CLOCK_MONOTONIC,
+			      HRTIMER_MODE_ABS_SOFT);
+		xp->retry = XPASS_NEVER;
+		xp->next = XPASS_NEVER;
+		xp->seen_seq = U64_MAX;		/* credits begin with 1 */
+		if (gs->peer == GREENLANE_PEER_YES)
+			return;
+		gl_detach(sk);
+	}
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
+}
+
+/* --- the line -------------------------------------------------------------- */
+
+static unsigned int xpass_mbit_max = 1600000;
+
+static const struct ctl_table xpass_sysctl_template[] = {
+	{
+		.procname	= "xpass_rate",
+		.maxlen		= sizeof(unsigned int),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ONE,
+		.extra2		= &xpass_mbit_max,
+	},
+	{
+		.procname	= "xpass_initial",
+		.maxlen		= sizeof(unsigned int),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ONE,
+		.extra2		= SYSCTL_ONE_THOUSAND,
+	},
+};
+
+#define XPASS_SYSCTLS	ARRAY_SIZE(xpass_sysctl_template)
+
+static int __net_init xpass_net_init(struct net *net)
+{
+	struct xpass_line *line = net_generic(net, xpass_net_id);
+	struct ctl_table *table;
+
+	spin_lock_init(&line->lock);
+	line->mbit = 10000;
+	line->initial = 16;
+	table = kcalloc(XPASS_SYSCTLS + 1, sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return -ENOMEM;
+	memcpy(table, xpass_sysctl_template, sizeof(xpass_sysctl_template));
+	table[0].data = &line->mbit;
+	table[1].data = &line->initial;
+	line->sysctl = gl_register_net_sysctl(net, "net/ipv4", table, XPASS_SYSCTLS);
+	if (!line->sysctl) {
+		kfree(table);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void __net_exit xpass_net_exit(struct net *net)
+{
+	struct xpass_line *line = net_generic(net, xpass_net_id);
+	const struct ctl_table *table = line->sysctl->ctl_table_arg;
+
+	unregister_net_sysctl_table(line->sysctl);
+	kfree(table);
+}
+
+static struct pernet_operations xpass_net_ops = {
+	.init	= xpass_net_init,
+	.exit	= xpass_net_exit,
+	.id	= &xpass_net_id,
+	.size	= sizeof(struct xpass_line),
+};
+
+static int __init xpass_module_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct xpass) > 256);
+
+	err = register_pernet_subsys(&xpass_net_ops);
+	if (err)
+		return err;
+	err = gl_register_transport(&xpass_transport);
+	if (err)
+		unregister_pernet_subsys(&xpass_net_ops);
+	return err;
+}
+
+static void __exit xpass_module_exit(void)
+{
+	gl_unregister_transport(&xpass_transport);
+	unregister_pernet_subsys(&xpass_net_ops);
+}
+
+module_init(xpass_module_init);
+module_exit(xpass_module_exit);
+
+MODULE_DESCRIPTION("ExpressPass: credit-scheduled TCP");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);

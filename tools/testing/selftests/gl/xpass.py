@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a wire tells of an xpass connection: its credits, requests and data."""
+from gl.packet import ACK, CREDIT, FIN, REQUEST, SCHEDULED, SYN
+from gl.tap import Failed, equal, true
+from gl.wire import TCP_CONGESTION
+
+RETRY = 0x80000000      # in the third word of a request: all credits are lost
+MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
+
+# What TCP counts when it sees a duplicate ACK, a loss or a byte twice.
+TROUBLE = ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSackRecovery", "TCPDSACKRecv",
+           "TCPDSACKOfoRecv", "TCPSackShiftFallback", "TCPChallengeACK", "TCPOFOQueue",
+           "PAWSEstab", "TCPSACKDiscard")
+
+
+RATE = 1000             # Mbit/s: a credit every 12.9 us (IPv4) at most
+RTT = 200e-6            # with far(): 15 credits a round trip at that rate
+
+
+def far(wire):
+    """A longer wire, with times that are told apart from those of the guest."""
+    wire.delay = RTT / 2
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.xpass_rate", RATE)
+
+
+def credits(packets):
+    """The numbers of the credits among them."""
+    return [p.words[0] for p in packets if p.dscp == CREDIT]
+
+
+def requests(packets):
+    """The words of the requests among them: (last credit, credits, wanted)."""
+    return [p.words for p in packets if p.dscp == REQUEST]
+
+
+def data(packets):
+    """Those with payload."""
+    return [p for p in packets if p.len]
+
+
+def well_formed(packets):
+    """Credits and requests are pure ACKs with their words, all else is scheduled."""
+    for p in packets:
+        words = {CREDIT: 1, REQUEST: 3}.get(p.dscp, 0)
+        if p.dscp not in (SCHEDULED, CREDIT, REQUEST) or len(p.words) != words or (
+                words and (p.len or p.flags != ACK)):
+            raise Failed(f"not a packet of xpass: {p!r}")
+
+
+def paid(wire, from_a=True):
+    """Every packet with data has a credit of its own, which has come before it; returns
+    (credits that came, packets with data).  All of the connection must be in wire.seen,
+    and wire.delay the same for all of it."""
+    size = MSS[wire.version]
+    came = [p.time + wire.delay for p in wire.seen
+            if p.dscp == CREDIT and p.from_a != from_a and not p.dropped]
+    sent = [p for p in wire.seen if p.len and p.from_a == from_a]
+    for number, p in enumerate(sent):
+        true(p.len <= size, f"more than an MSS: {p!r}")
+        true(sum(t <= p.time for t in came) > number, f"packet {number + 1} without a credit: {p!r}")
+    return len(came), len(sent)
+
+
+def numbered(packets):
+    """Credits are 1, 2, 3 ..."""
+    seen = credits(packets)
+    equal(seen, list(range(1, len(seen) + 1)), "numbers of credits")
+
+
+def silent(wire, seconds=1.0):
+    """Nothing is on the wire for that long, but TCP's own delayed ACK before."""
+    before = len(wire.seen)
+    wire.run(0.3)
+    for p in wire.seen[before:]:
+        true(not p.len and p.flags == ACK and p.dscp == SCHEDULED, f"a delayed ACK: {p!r}")
+    true(len(wire.seen) - before <= 2, "one from each end")
+    before = len(wire.seen)
+    wire.run(seconds)
+    equal((wire.seen[before:], wire.others), ([], []), "packets in the silence")
+
+
+def segments(ns):
+    """(in, out): what TCP has counted, SYN and SYN-ACK included."""
+    with ns, open("/proc/thread-self/net/snmp", encoding="ascii") as f:
+        names, values = [line.split() for line in f if line.startswith("Tcp:")]
+    tcp = dict(zip(names, values))
+    return int(tcp["InSegs"]), int(tcp["OutSegs"])
+
+
+def unseen_by_tcp(wire):
+    """TCP has seen no credit and no request, and nothing has worried it."""
+    for ns, own, theirs in ((wire.a, wire.from_a(), wire.from_b()),
+                            (wire.b, wire.from_b(), wire.from_a())):
+        equal(segments(ns), tuple(sum(p.dscp not in (CREDIT, REQUEST) for p in packets)
+                                  for packets in (theirs, own)),
+              f"{ns.name}: segments in and out, without credits and requests")
+        for name in TROUBLE:
+            equal(ns.netstat(name), 0, f"{ns.name}: {name}")
+
+
+def cc_of(s):
+    """The name of its congestion control."""
+    return s.getsockopt(6, TCP_CONGESTION, 16).split(b"\0")[0].decode()
+
+
+def handshake(packets):
+    """SYN, SYN-ACK and the third packet."""
+    equal([(p.flags & (SYN | ACK | FIN), p.dscp) for p in packets[:3]],
+          [(SYN, SCHEDULED), (SYN | ACK, SCHEDULED), (ACK, SCHEDULED)], "handshake")

@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Forged credits and requests: counted, ignored, and of no effect on a transfer.
+
+	a (client, sends) ---- wire ---- b (server, sends credits)
+	                        ^
+	          attacker, forges packets of either
+
+Who is not on the path has to guess a sequence and an acknowledgment number; who
+knows both may do to xpass what he may do to TCP, but no more packets than he has
+sent come of it.
+"""
+import struct
+import time
+
+from gl import packet as pkt
+from gl import tap, xpass
+from gl.packet import ACK, CREDIT, EXID, EXPERIMENT, REQUEST, SCHEDULED
+from gl.tap import case, equal, true, within
+from gl.wire import Wire, pattern
+
+FAR = 1 << 29           # further than any window of these tests
+AHEAD = 65536           # credits that may be lost in a row: XPASS_SEQ_AHEAD
+WINDOW = 64             # credits that may be overtaken: XPASS_WINDOW
+OLD = 100               # credits: a few round trips, so a newer one has come
+COUNT = 2_000_000       # bytes: 17 ms at 1 Gbit/s
+
+
+def option(*words, length=None):
+    """Ours; its length may be a lie."""
+    return struct.pack(f"!BBH{len(words)}I", EXPERIMENT, 4 + 4 * len(words) if length is None
+                       else length, EXID, *(w & 0xffffffff for w in words))
+
+
+class Attacker:
+    """Forges packets of one connection, whose numbers he knows if it is he who carries it."""
+
+    def __init__(self, wire, client, server):
+        self.wire = wire
+        self.ends = {True: (wire.address(wire.a), client.getsockname()[1]),
+                     False: (wire.address(wire.b), server.getsockname()[1])}
+        self.right = {}         # from a: (next sequence number, acknowledgment)
+        self.sent = 0
+        for p in wire.seen:
+            self.learn(p)
+
+    def learn(self, p):
+        """A packet has passed."""
+        self.right[p.from_a] = (p.end + bool(p.flags & pkt.SYN), p.ack)
+
+    def forge(self, from_a, dscp, options=b"", seq=0, ack=0, payload=b""):
+        """Send one, beside the right numbers by that much."""
+        right = self.right[from_a]
+        src, dst = self.ends[from_a], self.ends[not from_a]
+        self.wire.inject(self.wire.b if from_a else self.wire.a, pkt.make(
+            self.wire.version, *(src[0], dst[0], src[1], dst[1]), right[0] + seq, right[1] + ack,
+            flags=ACK, payload=payload, dscp=dscp, window=60000, options=options))
+        self.sent += 1
+
+    def credit(self, number, **wrong):
+        """To the sender."""
+        self.forge(False, CREDIT, option(number), **wrong)
+
+    def request(self, *words, **wrong):
+        """To the receiver."""
+        self.forge(True, REQUEST, option(*words), **wrong)
+
+
+OFF_PATH = ({"seq": FAR}, {"seq": -FAR}, {"ack": FAR}, {"ack": -FAR}, {"seq": FAR, "ack": -FAR})
+
+
+def both(check, data=0):
+    """The same over IPv4 and IPv6; after so many bytes each way."""
+    for version in (4, 6):
+        with Wire(cc="xpass", version=version) as wire:
+            xpass.far(wire)
+            client, server = wire.connect()
+            if data:
+                true(wire.transfer(client, server, data), "arrives")
+                true(wire.transfer(server, client, data), "arrives back")
+                xpass.silent(wire, 0.1)
+            attacker = Attacker(wire, client, server)
+            wire.mark()
+            check(wire, client, server, attacker)
+
+
+def invalid(ns):
+    """The counter."""
+    return ns.greenlane()["Invalid"]
+
+
+# --- at rest
+
+@case("credits for a flow that has not asked: counted, nothing is sent")
+def unasked():
+    def check(wire, _client, _server, attacker):
+        for number in (1, 2, 3, 100, AHEAD, 0):
+            attacker.credit(number)
+        wire.run(10e-3)
+        equal(invalid(wire.a), attacker.sent, "Invalid")
+        equal(wire.seen, [], "packets")
+        equal(wire.a.greenlane()["CreditReceived"], 0, "CreditReceived")
+    both(check)
+
+
+@case("credits that are stale, wild, without an option, or with a bad one: counted, ignored")
+def bad_credits():
+    def check(wire, _client, _server, attacker):
+        before = [wire.a.greenlane()[n] for n in ("CreditReceived", "ScheduledSent")]
+        last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+        for number in (last, last - 1, 1, 0, last + AHEAD + 1, last + (1 << 31), -1):
+            attacker.credit(number)
+        for bad in (b"", option(), option(last + 1, length=7), option(last + 1, length=3),
+                    option(last + 1, length=1), option(last + 1, length=255),
+                    option(last + 1, length=9),
+                    struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, last + 1),
+                    struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, last + 1),
+                    b"\0\0\0\0" + option(last + 1)):
+            attacker.forge(False, CREDIT, bad)
+        equal(invalid(wire.a), attacker.sent, "Invalid")
+        wire.run(10e-3)
+        equal(wire.seen, [], "packets")
+        equal([wire.a.greenlane()[n] for n in ("CreditReceived", "ScheduledSent")], before,
+              "CreditReceived, ScheduledSent")
+    both(check, 20_000)
+
+
+@case("credits and requests from off the path: counted, ignored")
+def off_path():
+    def check(wire, client, server, attacker):
+        names = ("CreditReceived", "RequestReceived", "CreditSent", "RequestSent")
+        before = [[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)]
+        last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+        for wrong in OFF_PATH:
+            attacker.credit(last + 1, **wrong)
+            attacker.request(last, last, 100, **wrong)
+        wire.run(10e-3)
+        equal((invalid(wire.a), invalid(wire.b)), (5, 5), "Invalid")
+        # TCP says once where it is.
+        equal([p for p in wire.seen if p.len or p.dscp != SCHEDULED or p.flags != ACK], [],
+              "what is sent but ACKs")
+        within(len(wire.seen), 0, attacker.sent, "ACKs")
+        equal([[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)], before, f"{names}")
+        wire.mark()
+        true(wire.transfer(client, server, 10_000), "the connection goes on")
+        true(wire.transfer(server, client, 10_000), "both ways")
+    both(check, 20_000)
+
+
+@case("credits and requests with data: counted, TCP judges the data")
+def with_data():
+    def check(wire, client, server, attacker):
+        last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+        received = wire.a.greenlane()["CreditReceived"]
+        attacker.credit(last + 1, payload=b"c" * 100)
+        attacker.request(last, received, 100, payload=b"r" * 100)
+        equal((invalid(wire.a), invalid(wire.b)), (1, 1), "Invalid")
+        equal((client.recv(1000), server.recv(1000)), (b"c" * 100, b"r" * 100), "the data")
+        wire.run(50e-3)
+        equal(xpass.credits(wire.seen) + xpass.requests(wire.seen), [], "credits and requests")
+        equal(wire.a.greenlane()["CreditReceived"], received, "CreditReceived")
+    both(check, 20_000)
+
+
+@case("requests that tell of what cannot be: counted, no credit is sent")
+def bad_requests():
+    def check(wire, _client, _server, attacker):
+        b = wire.b.greenlane()
+        last = b["CreditSent"] + b["CreditThrottled"]
+        received = wire.a.greenlane()["CreditReceived"]
+        for words in ((last + 1, received, 10), (last + (1 << 31), received, 10),
+                      (last - 1, received, 10), (0, 0, 10), (last, received + WINDOW + 1, 10),
+                      (last, received - 1, 10), (last, 0, 10), (last, -1, 10),
+                      (last, received), (last,), ()):
+            attacker.request(*words)
+        attacker.forge(True, REQUEST)
+        wire.run(10e-3)
+        equal(invalid(wire.b), attacker.sent, "Invalid")
+        equal(wire.seen, [], "packets")
+    both(check, 20_000)
+
+
+@case("a request that was not made, for very much: the sender stops it within two round trips")
+def forged_request():
+    def check(wire, _client, _server, attacker):
+        b = wire.b.greenlane()
+        received = wire.a.greenlane()["CreditReceived"]
+        attacker.request(b["CreditSent"] + b["CreditThrottled"], received, 0x7fffffff)
+        wire.run(0.1)
+        # Two round trips at line rate.
+        within(len(xpass.credits(wire.from_b())), 1, 40, "credits")
+        equal([w[2] for w in xpass.requests(wire.from_a())][-1:], [0], "the stop")
+        equal(xpass.data(wire.seen), [], "data")
+        xpass.silent(wire)
+    both(check, 20_000)
+
+
+@case("the same, of a sender that has never asked: the receiver gives up, nobody answers it")
+def forged_first_request():
+    def check(wire, _client, _server, attacker):
+        attacker.request(0, 0, 0x7fffffff)
+        wire.run(0.1)
+        # Eight round trips, or a millisecond, without a report, at 1/16 of line rate.
+        within(len(xpass.credits(wire.from_b())), 1, 40, "credits")
+        equal(invalid(wire.a), len(wire.seen), "Invalid")
+        equal(wire.from_a(), [], "what the sender says")
+        xpass.silent(wire)
+    both(check)
+
+
+# --- a flood
+
+@case("10,000 good credits at rest: no data, no more answers than one a round trip")
+def flood_at_rest():
+    def check(wire, client, server, attacker):
+        last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+        wasted = wire.a.greenlane()["CreditWasted"]
+        began = time.clock_gettime(time.CLOCK_MONOTONIC)
+        for n in range(10_000):
+            attacker.credit(last + 1 + n)
+            if n % 100 == 99:
+                wire.run(50e-6)
+        took = time.clock_gettime(time.CLOCK_MONOTONIC) - began
+        wire.run(10e-3)
+        equal(xpass.data(wire.seen), [], "data")
+        equal(wire.a.greenlane()["CreditWasted"] - wasted, 10_000, "CreditWasted")
+        within(len(wire.seen), 1, took / xpass.RTT * 2 + 2, "answers")
+        del client, server
+    both(check, 20_000)
+
+
+@case("10,000 stale credits in a transfer: one packet a credit still, and no later")
+def flood_of_stale():
+    def check(wire, client, server, attacker):
+        def flood(p):
+            attacker.learn(p)
+            if p.dscp == CREDIT:
+                for _ in range(20):
+                    attacker.credit(p.words[0] - OLD)
+            return False
+        wire.rule = flood
+        true(wire.transfer(client, server, 500_000), "arrives")
+        wire.rule = None
+        xpass.silent(wire)
+        true(attacker.sent >= 5_000, f"{attacker.sent} forged")
+        equal(invalid(wire.a), attacker.sent, "Invalid")
+        xpass.paid(wire)
+    both(check)
+
+
+@case("10,000 good credits for a flow that waits: one packet each, none beyond its window")
+def flood():
+    def check(wire, client, server, attacker):
+        wire.rule = lambda p: p.dscp == CREDIT          # only the attacker's come
+        payload = pattern(1_000_000)
+        sent = client.send(payload)
+        wire.run(1e-4)
+        before = len(xpass.data(wire.from_a()))
+        equal(before, 0, "data without credits")
+        for n in range(10_000):
+            attacker.credit(n + 1)
+        wire.run(50e-6)
+        burst = xpass.data(wire.from_a())
+        true(burst, "data")
+        within(len(burst), 1, -(-sent // xpass.MSS[wire.version]) + 1, "packets: what waited")
+        within(max(p.len for p in burst), 1, xpass.MSS[wire.version], "bytes a packet")
+        equal(wire.a.greenlane()["Uncredited"], 0, "Uncredited")
+        del server
+    both(check)
+
+
+# --- a transfer
+
+def duration(version, attack):
+    """Virtual seconds that a victim's bytes take."""
+    with Wire(cc="xpass", version=version) as wire:
+        xpass.far(wire)
+        client, server = wire.connect()
+        attacker = Attacker(wire, client, server)
+        n = [0]
+
+        def rule(p):
+            attacker.learn(p)
+            n[0] += 1
+            wrong = OFF_PATH[n[0] % len(OFF_PATH)]
+            if attack and p.dscp == CREDIT:
+                attacker.credit(p.words[0] + n[0] % 100, **wrong)
+                attacker.credit(p.words[0] - OLD - n[0] % 50)
+                attacker.credit(p.words[0] + AHEAD * (1 + n[0] % 1000) + 1000)
+                attacker.forge(False, CREDIT)
+            elif attack and p.dscp == REQUEST:
+                attacker.request(p.words[0], p.words[1], n[0] % 2 and 0x7fffffff, **wrong)
+                attacker.request(p.words[0] + (1 << 20), p.words[1], 0)
+                attacker.request(p.words[0], p.words[1] + AHEAD, 0)
+                attacker.request()
+            return False
+        wire.rule = rule
+        began = time.clock_gettime(time.CLOCK_MONOTONIC)
+        true(wire.transfer(client, server, COUNT, seconds=3.0), "arrives")
+        took = time.clock_gettime(time.CLOCK_MONOTONIC) - began
+        wire.rule = None
+        if attack:
+            true(attacker.sent > 4 * COUNT // 1500, f"{attacker.sent} forged packets")
+            equal(invalid(wire.a) + invalid(wire.b), attacker.sent, "Invalid, both ends")
+        wire.run(1e-3)
+        xpass.paid(wire)
+        return took
+
+
+@case("a transfer takes no longer than 1.1 times what it takes without an attacker")
+def goodput():
+    for version in (4, 6):
+        alone, attacked = (duration(version, attack) for attack in (False, True))
+        print(f"# IPv{version}: {alone * 1e3:.2f} ms alone, {attacked * 1e3:.2f} ms attacked",
+              flush=True)
+        within(attacked / alone, 0.9, 1.1, f"IPv{version}: time, of that without")
+
+
+if __name__ == "__main__":
+    tap.main()
