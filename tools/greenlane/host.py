@@ -5,7 +5,7 @@ import glob
 import os
 import re
 
-MODULES = ("greenlane", "tcp_tlt", "sch_color")
+MODULES = ("greenlane", "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color")
 # sysctl.d(5): a file's name decides, and the first directory that has it.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")

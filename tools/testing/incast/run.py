@@ -20,7 +20,8 @@ from topology import RECEIVER, Network, enter, write_sysctl
 
 LOADGEN = pathlib.Path(__file__).resolve().parent.parent / "loadgen/incast"
 # Loaded in this order, those that have been built.
-MODULES = ("net/sched/sch_color.ko", "net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+MODULES = ("net/sched/sch_color.ko", "net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko",
+           "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko")
 
 
 def load_modules():
@@ -59,6 +60,7 @@ def run(network, config, job):
     ecn = "1" if "dctcp" in job["cc"] else "0"
     for host in network.hosts:
         write_sysctl(host, "net/ipv4/tcp_ecn", ecn)
+        write_sysctl(host, "net/ipv4/xpass_rate", str(config["rate"] // 10**6))
     enter(None)
     network.renew_port()
     senders, receiver = Counters(network.senders), Counters([RECEIVER])

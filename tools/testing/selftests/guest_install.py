@@ -17,7 +17,7 @@ from gl import overlay, tap
 from gl.tap import case, equal, true
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-MODULES = {"greenlane.ko", "tcp_tlt.ko", "sch_color.ko"}
+MODULES = {"greenlane.ko", "tcp_tlt.ko", "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko"}
 OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
 
 
@@ -69,7 +69,8 @@ class Host(overlay.Overlay):
             self.write(f"{name}/VERSION", f"GL_VERSION ?= {version}\n")
             for source in tree.glob("net/*/*.c"):
                 source.write_text("typedef int nothing;\n")
-            for module in ("net/ipv4/gl_main.c", "net/ipv4/tcp_tlt.c", "net/sched/sch_color.c"):
+            for module in ("net/ipv4/gl_main.c", "net/ipv4/tcp_tlt.c", "net/ipv4/tcp_xpass.c",
+                           "net/ipv4/tcp_aeolus.c", "net/sched/sch_color.c"):
                 self.write(f"{name}/{module}", "#include <linux/module.h>\n"
                            'MODULE_LICENSE("GPL");\nMODULE_VERSION(GL_VERSION);\n')
 
@@ -95,12 +96,12 @@ class Host(overlay.Overlay):
     def modinfo(self, field):
         """The values that our modules have there, as depmod has left them to modprobe."""
         done = self.run("modinfo", "-k", self.release, "-F", field,
-                        "greenlane", "tcp_tlt", "sch_color")
+                        *(name.removesuffix(".ko") for name in sorted(MODULES)))
         equal((done.returncode, done.stderr), (0, ""), "modinfo")
         return set(done.stdout.splitlines())
 
     def installed(self, version="0.1.0"):
-        """Fail unless exactly our three modules are there, of this version."""
+        """Fail unless exactly our modules are there, of this version."""
         equal(set(self.modules()), MODULES, "modules")
         equal(self.modinfo("version"), {version}, "version:")
         equal({line.split()[0] for line in self.modinfo("vermagic")}, {self.release}, "vermagic")

@@ -18,7 +18,7 @@ from gl.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-OURS = ("sch_color", "tcp_tlt", "greenlane")
+OURS = ("sch_color", "tcp_tlt", "tcp_aeolus", "tcp_xpass", "greenlane")
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
 # Where to look for what is left.
@@ -94,15 +94,18 @@ def absent():
     equal(loaded(), set(), "loaded")
 
 
-@case("sysctl -w net.ipv4.tcp_congestion_control=tlt_* loads tcp_tlt and greenlane")
+@case("sysctl -w net.ipv4.tcp_congestion_control=NAME loads what NAME needs")
 def by_sysctl():
     install()
-    for name in ("tlt_reno", "tlt_cubic", "tlt_dctcp"):
+    for name, modules in (("tlt_reno", {"tcp_tlt"}), ("tlt_cubic", {"tcp_tlt"}),
+                          ("tlt_dctcp", {"tcp_tlt"}), ("xpass", {"tcp_xpass"}),
+                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")
-        equal(loaded(), {"tcp_tlt", "greenlane"}, f"loaded by {name}")
-        version = pathlib.Path("/sys/module/tcp_tlt/version").read_text(encoding="ascii")
-        equal(version, "0.1.0\n", "its version")
+        equal(loaded(), modules | {"greenlane"}, f"loaded by {name}")
+        for module in modules:
+            version = pathlib.Path(f"/sys/module/{module}/version").read_text(encoding="ascii")
+            equal(version, "0.1.0\n", f"version of {module}")
         unload()
 
 

@@ -34,9 +34,11 @@ CYCLES = 50 if FULL else 10             # of the modules
 SPACES = 200 if FULL else 20            # namespaces
 PERIOD = 0.01                           # of tc and sysctl
 PATIENCE = 600 if SLOW else 240         # real seconds
-TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
+TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
-MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/sched/sch_color")
+MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/ipv4/tcp_xpass",
+           "net/ipv4/tcp_aeolus", "net/sched/sch_color")
+OUT = ("tcp_aeolus", "tcp_xpass", "tcp_tlt", "greenlane", "sch_color")   # in this order
 KINDS = ("net_namespace", "TCP", "TCPv6")
 FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 
@@ -47,7 +49,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def insmod_all():
-    """Load all three, where they are not."""
+    """Load all, where they are not."""
     for path in MODULES:
         if not os.path.exists(f"/sys/module/{os.path.basename(path)}"):
             with open(f"{os.environ['GL_MODDIR']}/{path}.ko", "rb") as f:
@@ -280,7 +282,7 @@ def users(name):
 
 
 def take_out(world, traffic):
-    """All three modules, under live traffic; how many attempts it took.
+    """All modules, under live traffic; how many attempts it took.
 
     On a slow kernel a namespace is not gone before the next one is there, so that
     there would always be a user: after a while none comes any more.
@@ -290,7 +292,7 @@ def take_out(world, traffic):
     world.default("cubic")
     world.ports_off()
     attempts = 0
-    for name in ("tcp_tlt", "greenlane", "sch_color"):
+    for name in OUT:
         limit = time.monotonic() + PATIENCE / 4
         while not rmmod(name):
             attempts += 1
@@ -304,7 +306,7 @@ def take_out(world, traffic):
 
 
 def bring_back(world, traffic, transport):
-    """All three modules, and what uses them."""
+    """All modules, and what uses them."""
     insmod_all()
     world.ports_on()
     world.default(transport)
@@ -327,7 +329,7 @@ def churn():
     refused = 0
     began = time.monotonic()
     for cycle in range(CYCLES):
-        bring_back(world, traffic, TRANSPORTS[cycle % 3])
+        bring_back(world, traffic, TRANSPORTS[cycle % len(TRANSPORTS)])
         time.sleep(0.2)
         refused += take_out(world, traffic)
         if cycle % 10 == 9:
@@ -354,7 +356,7 @@ def churn():
     while (now := left()) != before and time.monotonic() < limit:
         pass
     equal(now, before, f"objects of {KINDS}")
-    for name in ("tcp_tlt", "greenlane", "sch_color"):
+    for name in OUT:
         true(rmmod(name), f"rmmod {name} when all is over")
 
 

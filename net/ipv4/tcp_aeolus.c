@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Aeolus: a building block for proactive transport
+ *
+ *	Shuihai Hu, Wei Bai, Gaoxiong Zeng, Zilong Wang, Baochen Qiao, Kai Chen,
+ *	Kun Tan, Yi Wang: "Aeolus: A Building Block for Proactive Transport in
+ *	Datacenter Networks", SIGCOMM 2020; IEEE/ACM ToN 2021
+ *
+ * A credit transport waits a round trip for its first credit.  Aeolus does not: it
+ * sends a bandwidth-delay product at once, *unscheduled*, and the switch drops
+ * just those packets where there is no room (sch_color, a threshold of a few
+ * packets).  What has a credit is never in their way.
+ *
+ *	sender                        switch                  receiver
+ *	request, u u u u u u   ----->  . . x x . x   ----->  request, u u u
+ *	probe (no data)        ----------------------------->  at once
+ *	                       <----- credits --------------
+ *	all before the probe   <----- probe's ACK, SACK -----
+ *	that is not SACKed: lost
+ *	each credit: what is lost, what is new, or what is not acked yet, from its
+ *	end backwards
+ *
+ * So a loss is known in one round trip, and repaired with credits, once.
+ *
+ * Aeolus is built around a credit transport (aeolus_xpass around xpass), which it
+ * leaves as it is: see struct gl_precredit.
+ *
+ * What differs from the paper, and why: Documentation/aeolus.rst.
+ */
+#include <linux/module.h>
+#include <linux/net.h>
+#include <net/greenlane.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+
+/**
+ * struct aeolus - the part of a connection that comes behind the transport's
+ * @probe_us: when the probe left, in TCP's microseconds
+ * @last_us: when data left last
+ * @begin: the burst's first byte
+ * @end: its end
+ * @allow: packets that may still leave
+ * @burst: there was one, or there is
+ * @unprobed: unscheduled packets have left since the last probe
+ * @probing: the probe's answer is not here yet
+ *
+ * All fields: socket lock.
+ */
+struct aeolus {
+	u64	probe_us;
+	u64	last_us;
+	u32	begin;
+	u32	end;
+	u32	allow;
+	u8	burst:1,
+		unprobed:1,
+		probing:1;
+};
+
+static struct gl_transport aeolus_xpass __read_mostly;
+static const struct gl_transport *aeolus_inner __read_mostly;
+
+static struct aeolus *aeolus_of(struct gl_sock *gs)
+{
+	return (void *)gs + ALIGN(aeolus_inner->sock_size, 8);
+}
+
+/* --- the burst (§III-A) ---------------------------------------------------- */
+
+static u32 aeolus_bdp(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 bytes = 1250ULL * clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
+
+	return clamp_t(u64, div_u64(bytes, tp->mss_cache), 1, 1000);
+}
+
+static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
+{
+	struct aeolus *ae = aeolus_of(gs);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 now = tcp_clock_us();
+
+	if (tp->packets_out ||
+	    (ae->burst && now - ae->last_us < jiffies_to_usecs(inet_csk(sk)->icsk_rto)))
+		return;
+	ae->burst = 1;
+	ae->allow = aeolus_bdp(sk);
+	ae->begin = tp->snd_nxt;
+	ae->end = tp->snd_nxt;
+	tp->reordering = 1;
+}
+
+/* If the burst is over the probe follows: a request that says where it ended. */
+static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
+{
+	struct aeolus *ae = aeolus_of(gs);
+
+	if (!ae->unprobed || (ae->allow && tcp_send_head(sk)))
+		return false;
+	if (word) {
+		ae->allow = 0;
+		ae->unprobed = 0;
+		ae->probing = 1;
+		ae->probe_us = tcp_clock_us();
+		*word = ae->end;
+	}
+	return true;
+}
+
+static u32 aeolus_allow(struct sock *sk, struct gl_sock *gs)
+{
+	return aeolus_of(gs)->allow;
+}
+
+static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
+				   const struct gl_seg *seg)
+{
+	struct aeolus *ae = aeolus_of(gs);
+
+	ae->last_us = tcp_clock_us();
+	if (!ae->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
+		return aeolus_inner->on_xmit(sk, gs, seg);
+	ae->allow -= min_t(u32, ae->allow, seg->segs);
+	ae->end = seg->end_seq;
+	ae->unprobed = 1;
+	/* Once more when this write, or this packet, is done with. */
+	if (sock_owned_by_user(sk)) {
+		if (!test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
+			sock_hold(sk);
+	} else {
+		gl_kick(sk, gs);
+	}
+	return GL_DATA;
+}
+
+/* --- repair (§III-C) -------------------------------------------------------- */
+
+/* Unscheduled, not acked, and not sent again. */
+static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
+{
+	const struct tcp_skb_cb *scb = TCP_SKB_CB(skb);
+
+	return !after(scb->end_seq, ae->end) && !before(scb->seq, ae->begin) &&
+	       !(scb->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST | TCPCB_EVER_RETRANS));
+}
+
+static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
+{
+	struct aeolus *ae = aeolus_of(gs);
+	struct rb_node *p;
+	u32 n = 0;
+
+	if (!ae->probing && !ae->unprobed)
+		return 0;
+	for (p = rb_first(&sk->tcp_rtx_queue); p; p = rb_next(p)) {
+		const struct sk_buff *skb = rb_to_skb(p);
+
+		if (aeolus_is_open(ae, skb))
+			n += tcp_skb_pcount(skb);
+	}
+	return n;
+}
+
+/* The first credit ends the burst, at once. */
+static void aeolus_credited(struct sock *sk, struct gl_sock *gs)
+{
+	aeolus_of(gs)->allow = 0;
+}
+
+/* Nothing lost, nothing new: what may be lost, from its end backwards. */
+static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct aeolus *ae = aeolus_of(gs);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct rb_node *p;
+
+	if (!ae->probing)
+		return false;
+	for (p = rb_last(&sk->tcp_rtx_queue); p; p = rb_prev(p)) {
+		struct sk_buff *skb = rb_to_skb(p);
+
+		if (!aeolus_is_open(ae, skb))
+			continue;
+		TCP_SKB_CB(skb)->sacked |= TCPCB_LOST;
+		tp->lost_out += tcp_skb_pcount(skb);
+		tp->lost += tcp_skb_pcount(skb);
+		tp->retransmit_skb_hint = skb;
+		if (icsk->icsk_ca_state == TCP_CA_Open)
+			icsk->icsk_ca_state = TCP_CA_Disorder;
+		return true;
+	}
+	return false;
+}
+
+/* The probe has arrived, and what left before it has too, or is lost.  TCP will
+ * see the SACK blocks of its ACK, and look for losses then.
+ */
+static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
+					enum gl_kind kind, const struct gl_seg *seg)
+{
+	struct aeolus *ae = aeolus_of(gs);
+
+	if (kind != GL_CLOCK_ECHO)
+		return aeolus_inner->on_packet(sk, gs, kind, seg);
+	if (ae->probing) {
+		ae->probing = 0;
+		gl_lose_before(sk, ae->probe_us, ae->end + 1);
+		gl_kick(sk, gs);
+	}
+	return GL_PASS;
+}
+
+static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
+{
+	gl_lose_settle(sk);
+	aeolus_inner->on_kick(sk, gs);
+}
+
+static const struct gl_precredit aeolus_precredit = {
+	.begin		= aeolus_begin,
+	.allow		= aeolus_allow,
+	.waiting	= aeolus_waiting,
+	.credited	= aeolus_credited,
+	.probe		= aeolus_probe,
+	.spend		= aeolus_spend,
+};
+
+static struct tcp_congestion_ops aeolus_reno __read_mostly = {
+	.name		= "aeolus-reno",
+	.owner		= THIS_MODULE,
+	.ssthresh	= tcp_reno_ssthresh,
+	.cong_avoid	= tcp_reno_cong_avoid,
+	.undo_cwnd	= tcp_reno_undo_cwnd,
+};
+
+static int __init aeolus_module_init(void)
+{
+	const struct tcp_congestion_ops *base;
+	struct gl_transport *t = &aeolus_xpass;
+	struct socket *sock;
+	int err;
+
+	err = sock_create_kern(&init_net, PF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (err)
+		return err;
+	err = sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
+				    KERNEL_SOCKPTR((void *)"xpass"), 5);
+	base = inet_csk(sock->sk)->icsk_ca_ops;
+	if (!err && !try_module_get(base->owner))
+		err = -ENOENT;
+	sock_release(sock);
+	if (err)
+		return err;
+
+	aeolus_inner = container_of(base, struct gl_transport, ops);
+	*t = *aeolus_inner;
+	strscpy(t->ops.name, "aeolus_xpass", sizeof(t->ops.name));
+	INIT_LIST_HEAD(&t->ops.list);
+	t->ops.key = 0;
+	t->ops.owner = THIS_MODULE;
+	t->fallback = &aeolus_reno;
+	t->precredit = &aeolus_precredit;
+	t->sock_size = ALIGN(aeolus_inner->sock_size, 8) + sizeof(struct aeolus);
+	t->on_xmit = aeolus_on_xmit;
+	t->on_packet = aeolus_on_packet;
+	t->on_kick = aeolus_on_kick;
+	err = gl_register_transport(t);
+	if (err)
+		module_put(base->owner);
+	return err;
+}
+
+static void __exit aeolus_module_exit(void)
+{
+	gl_unregister_transport(&aeolus_xpass);
+	module_put(aeolus_inner->ops.owner);
+}
+
+module_init(aeolus_module_init);
+module_exit(aeolus_module_exit);
+
+MODULE_ALIAS("tcp_aeolus_xpass");
+MODULE_DESCRIPTION("Aeolus: the first RTT of credit transports");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
