@@ -26,6 +26,7 @@ from gl import packet as pkt
 
 MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
 XPASS = "net/ipv4/tcp_xpass.ko"
+NEEDS = {"xpass": (XPASS,), "aeolus_xpass": (XPASS, "net/ipv4/tcp_aeolus.ko")}
 TCP_CONGESTION = 13
 GREENLANE_INFO, GREENLANE_TLT = 0x4c470, 0x4c471
 DELAY = 10e-6           # one way
@@ -116,7 +117,7 @@ class Wire:
                  tso=True, rmem=None):
         global _count
         _count += 1
-        load(*[XPASS] if "xpass" in (cc, cc_b) else [])
+        load(*NEEDS.get(cc, ()), *NEEDS.get(cc_b, ()))
         self.version = version
         self.delay = DELAY
         self.rule = None        # packet -> True to drop it; may change it

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Aeolus: the burst, the probe behind it, and what becomes of what was lost.
+
+	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
+
+The wire's round trip is 20 us, so a burst of a BDP is 17 packets of 1448 bytes.
+"""
+import time
+
+from gl.packet import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED
+from gl.tap import case, equal, main, true, within
+from gl.wire import Wire, pattern
+
+BDP = 25_000            # 10 Gbit/s times 20 us
+
+
+def everywhere(check):
+    """IPv4 and IPv6, TSO on and off.  TCP's timers are out of the way."""
+    for version in (4, 6):
+        for tso in (True, False):
+            with Wire(cc="aeolus_xpass", version=version, tso=tso, rto_min="200ms") as wire:
+                check(wire)
+
+
+def kinds(packets):
+    """The DSCP of each."""
+    return [p.dscp for p in packets]
+
+
+def data(packets):
+    """Those with payload."""
+    return [p for p in packets if p.len]
+
+
+def end(p):
+    """The sequence number behind it."""
+    return (p.seq + p.len) % (1 << 32)
+
+
+def no_timer(wire):
+    """TCP has waited for no timer, and has sent nothing without a credit but the burst."""
+    for ns in (wire.a, wire.b):
+        for name in ("TCPTimeouts", "TCPLossProbes", "TCPSpuriousRTOs"):
+            equal(ns.netstat(name), 0, f"{ns.name}: {name}")
+        equal(ns.greenlane()["Uncredited"], 0, f"{ns.name}: Uncredited")
+
+
+@case("a short message: the request, all of it unscheduled, the probe; done in half an RTT")
+def short():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        true(wire.transfer(client, server, 12_000), "arrives")
+        took = time.monotonic() - wire.seen[0].time
+        wire.run(1e-3)
+        sent = wire.from_a()
+        equal(kinds(sent[:2]), [REQUEST, DATA], "first packets")
+        burst = [p for p in data(sent) if p.dscp == DATA]
+        equal(sum(p.len for p in burst), 12_000, "bytes, each once")
+        probe = sent[sent.index(burst[-1]) + 1]
+        equal(probe.dscp, CLOCK, "behind the last of them")
+        equal(probe.words[3], end(burst[-1]), "the probe's word: where the burst ended")
+        # The first credit overtakes the ACKs by a moment, and is not wasted.
+        again = [p for p in data(sent) if p.dscp != DATA]
+        equal([end(p) for p in again], [end(burst[-1])][:len(again)], "from its end")
+        within(took, wire.delay, 1.5 * wire.delay, "until it was read")
+        no_timer(wire)
+    everywhere(check)
+
+
+@case("the probe is answered at once, and by one packet")
+def answered():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        true(wire.transfer(client, server, 5_000), "arrives")
+        wire.run(1e-3)
+        probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+        answer = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+        equal((len(probe), len(answer)), (1, 1), "probes, answers")
+        within(answer[0].time - probe[0].time, wire.delay, wire.delay + 6e-6, "at once")
+    everywhere(check)
+
+
+@case("a BDP at most; more waits for credits")
+def bdp():
+    def check(wire):
+        client, _ = wire.connect()
+        wire.mark()
+        wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
+        client.send(pattern(200_000))
+        wire.run(40e-6)
+        sent = data(wire.from_a())
+        equal(set(kinds(sent)), {DATA}, "data")
+        within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes")
+        wire.rule = None
+    everywhere(check)
+
+
+@case("the first credit ends the burst; from then on all is scheduled")
+def credited():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        true(wire.transfer(client, server, 300_000), "arrives")
+        wire.run(1e-3)
+        came = next(p.time for p in wire.from_b() if p.dscp == CREDIT) + wire.delay
+        for p in data(wire.from_a()):
+            equal(p.dscp, DATA if p.time < came else SCHEDULED, f"{p!r}")
+        no_timer(wire)
+    everywhere(check)
+
+
+def lossy(wire, lost):
+    """A message of 20 kB whose unscheduled packets of these numbers are lost."""
+    client, server = wire.connect()
+    wire.mark()
+    count = 0
+
+    def rule(p):
+        nonlocal count
+        if p.dscp != DATA or not p.len:
+            return False
+        count += 1
+        return count - 1 in lost
+    wire.rule = rule
+    true(wire.transfer(client, server, 20_000, 0.1), f"arrives without {lost}")
+    took = time.monotonic() - wire.seen[0].time
+    wire.run(1e-3)
+    again = [p for p in data(wire.from_a()) if p.dscp != DATA]
+    gone = {p.seq for p in wire.seen if p.dropped}
+    true(gone <= {p.seq for p in again}, "each is sent again")
+    equal(len({p.seq for p in again}), len(again), "once")
+    equal(set(kinds(again)), {SCHEDULED}, "with a credit")
+    within(took, 3 * wire.delay, 1.5e-3, "time")
+    no_timer(wire)
+
+
+@case("lost unscheduled packets are sent once more, with credits: first, middle, last, all")
+def losses():
+    for lost in ({0}, {5, 6, 9}, {13}, {12, 13}, set(range(1, 14)), set(range(14))):
+        for version in (4, 6):
+            with Wire(cc="aeolus_xpass", version=version, rto_min="200ms") as wire:
+                lossy(wire, lost)
+
+
+@case("a new burst after idling for an RTO, and not before")
+def idle():
+    for version in (4, 6):
+        with Wire(cc="aeolus_xpass", version=version, rto_min="10ms") as wire:
+            client, server = wire.connect()
+            for pause, kind in ((0, DATA), (2e-3, SCHEDULED), (0.5, DATA)):
+                wire.run(pause)
+                wire.mark()
+                true(wire.transfer(client, server, 5_000), "arrives")
+                wire.run(1e-3)
+                equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
+
+
+@case("a peer without it: reno, DSCP 0, counted")
+def peer():
+    for version in (4, 6):
+        with Wire(cc="aeolus_xpass", cc_b="cubic", version=version) as wire:
+            client, server = wire.connect()
+            wire.mark()
+            true(wire.transfer(client, server, 100_000), "arrives")
+            equal(set(kinds(wire.seen)), {0}, "DSCP")
+            equal(client.getsockopt(6, 13, 16).split(b"\0")[0], b"aeolus-reno", "it runs")
+            equal(wire.a.greenlane()["PeerWithout"], 1, "PeerWithout")
+
+
+main()
