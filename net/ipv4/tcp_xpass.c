@@ -60,6 +60,7 @@
  */
 #define XPASS_RETRY_NS		(50 * NSEC_PER_USEC)
 #define XPASS_RETRIES_MAX	10	/* doublings of it */
+#define XPASS_RETRIES_MIN	5	/* before a peer is thought to have no credits */
 
 /* A receiver gives up if no report comes for this time, or eight round trips, or
  * as many credits' gaps: the stop was lost, or the sender is.
@@ -85,6 +86,7 @@
  * @told_end: sender: the credit that the receiver will send last, for all it knows
  * @came: sender: when the last credit came, ns; 0 after a pause
  * @gap: sender: time between two, ns, smoothed
+ * @una: sender: TCP's snd_una when it asked again last
  * @seq: sender: the newest credit
  * @seen_seq: sender: which of the 64 up to it have come, the newest first
  * @received: sender: credits, since ever
@@ -99,6 +101,7 @@
  * @rate: receiver
  * @asking: sender: the receiver was told that there is something to send
  * @asked: sender: it was told so once
+ * @alive: sender: data was acked since, by a peer that sends no credits
  * @retries: sender: requests in a row that brought nothing
  *
  * Times are ktime_get_ns(); XPASS_NEVER is never.  All fields: socket lock.
@@ -112,6 +115,7 @@ struct xpass {
 	u64			seen_seq;
 	u32			gap;
 	u32			told_end;
+	u32			una;
 	u32			seq;
 	u32			received;
 	u32			tokens;
@@ -124,7 +128,8 @@ struct xpass {
 	u32			heard;
 	struct xpass_rate	rate;
 	u8			asking:1,
-				asked:1;
+				asked:1,
+				alive:1;
 	u8			retries;
 };
 
@@ -369,6 +374,7 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	xp->came = now;
 	xp->received++;
 	xp->retries = 0;
+	xp->alive = 0;
 	gl_inc_stats(sock_net(sk), GL_MIB_CREDITRECEIVED);
 
 	xpass_spend(sk, xp);
@@ -381,16 +387,40 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	}
 }
 
-/* No credit has come for too long: the request, or all credits, are lost. */
-static void xpass_ask_again(struct sock *sk, struct xpass *xp)
+/* The peer has left us, or the codepoints get lost on the way. */
+static void xpass_fall_back(struct sock *sk)
+{
+	const struct tcp_congestion_ops *fallback = gl_transport(sk)->fallback;
+
+	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
+	gl_detach(sk);
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
+	gl_xmit(sk);
+}
+
+/* No credit has come for too long: the request, or all credits, are lost.  False if
+ * it is no use: data was acked meanwhile, what TCP sends as its last resort, and the
+ * request after that was not answered either.  In an outage nothing is acked.
+ */
+static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 {
 	u32 waiting = xpass_waiting(sk, xp);
+	u32 una = tcp_sk(sk)->snd_una;
 
-	if (waiting) {
-		gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
-		xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);
+	if (!waiting) {
+		xpass_tell(sk, xp, 0, XPASS_RETRY);
+		return true;
 	}
+	if (xp->retries >= XPASS_RETRIES_MIN) {
+		if (xp->alive)
+			return false;
+		xp->alive = una != xp->una;
+	}
+	xp->una = una;
+	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
+	xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);
 	xpass_tell(sk, xp, waiting, XPASS_RETRY);
+	return true;
 }
 
 /* --- the receiver --------------------------------------------------------- */
@@ -465,8 +495,8 @@ static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 /* The line may have been given another rate. */
 static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 {
-	xp->rate.max = div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, xpass_line(sk)));
-	xp->rate.cur = clamp(xp->rate.cur, 1U, xp->rate.max);
+	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, xpass_line(sk))), 1);
+	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 
 /* A round has ended if credits have come since. */
@@ -484,6 +514,18 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 	xp->throttled = 0;
 }
 
+/* The sender asks for the second time, and tells of a credit that was never sent:
+ * somebody has forged it.  Ours would be stale: go on behind it.
+ */
+static void xpass_resync(struct xpass *xp, u32 seq, u32 received)
+{
+	if (!after(seq, xp->credit) || seq - xp->credit > XPASS_SEQ_AHEAD)
+		return;
+	xp->credit = seq;
+	xp->seen = seq;
+	xp->heard = received;
+}
+
 static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_seg *seg)
 {
 	u32 seq = seg->word[0], received = seg->word[1];
@@ -491,6 +533,8 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	u64 now = ktime_get_ns();
 	u64 idle = now - xp->asked_ns;
 
+	if (seg->words == 3 && (seg->word[2] & XPASS_RETRY))
+		xpass_resync(xp, seq, received);
 	/* It tells of credits that it cannot have. */
 	if (seg->words < 3 || after(seq, xp->credit) || before(seq, xp->seen) ||
 	    received - xp->heard > seq - xp->seen + XPASS_WINDOW) {
@@ -506,7 +550,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	if (xp->next == XPASS_NEVER && before(xp->credit, xp->end)) {
 		xp->next = now;
 		/* After a pause what was learned is old. */
-		if (idle > XPASS_PAUSE * xpass_srtt_ns(sk))
+		if (!xp->rate.cur || idle > XPASS_PAUSE * xpass_srtt_ns(sk))
 			xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
 	}
 	xpass_send_credits(sk, xp, now);
@@ -536,8 +580,10 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 
 	if (xp->next <= now)
 		xpass_send_credits(sk, xp, now);
-	if (xp->retry <= now)
-		xpass_ask_again(sk, xp);
+	if (xp->retry <= now && !xpass_ask_again(sk, xp)) {
+		xpass_fall_back(sk);
+		return;
+	}
 	xpass_arm(xp);
 }
 

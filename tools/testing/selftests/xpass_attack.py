@@ -316,5 +316,27 @@ def goodput():
         within(attacked / alone, 0.9, 1.1, f"IPv{version}: time, of that without")
 
 
+@case("a credit of the future, with right numbers: the real ones are heeded again")
+def future():
+    def check(wire, client, server, attacker):
+        done = []
+
+        def rule(p):
+            if p.dscp == CREDIT and p.words[0] >= 100 and not done:
+                done.append(True)
+                attacker.credit(p.words[0] + 1000)
+            return False
+        wire.rule = rule
+        true(wire.transfer(client, server, 1_000_000, 1.0), "arrives")
+        wire.rule = None
+        equal(done, [True], "forged")
+        xpass.silent(wire, 0.1)
+        # and at rest
+        attacker.credit(wire.b.greenlane()["CreditSent"] + 60_000)
+        true(wire.transfer(client, server, 100_000, 1.0), "and so does what follows")
+    both(check)
+
+
+
 if __name__ == "__main__":
     tap.main()

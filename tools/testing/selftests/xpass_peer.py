@@ -347,5 +347,26 @@ def not_by_name():
         equal(xpass.cc_of(s), "xpass", "congestion control")
 
 
+@case("the peer leaves in mid-life, or codepoints get lost on the way: reno, after a while")
+def left_alone():
+    def leave(_, server):
+        server.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"cubic")
+
+    def bleach(wire, _):
+        wire.rule = lambda p: p.set_dscp(0)
+
+    for version in (4, 6):
+        for what in (leave, bleach):
+            with Wire(cc="xpass", version=version, rto_min="200ms") as wire:
+                client, server = wire.connect()
+                true(wire.transfer(client, server, 20_000), "arrives before")
+                true(wire.transfer(server, client, 20_000), "and the other way")
+                what(wire, server)
+                true(wire.transfer(client, server, 20_000, 1.0), f"arrives after {what.__name__}")
+                equal(xpass.cc_of(client), "xpass-reno", "congestion control")
+                equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
+                true(wire.transfer(client, server, 200_000, 0.2), "and goes on")
+
+
 if __name__ == "__main__":
     tap.main()
