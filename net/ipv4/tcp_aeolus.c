@@ -124,13 +124,13 @@ static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	ae->allow -= min_t(u32, ae->allow, seg->segs);
 	ae->end = seg->end_seq;
 	ae->unprobed = 1;
-	/* Once more when this write, or this packet, is done with. */
-	if (sock_owned_by_user(sk)) {
-		if (!test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
-			sock_hold(sk);
-	} else {
-		gl_kick(sk, gs);
-	}
+	/* The probe leaves when TCP looks once more, because this write is done with
+	 * (the process lets go of the socket), or this packet.
+	 */
+	if (sock_owned_by_user(sk) &&
+	    !test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
+		sock_hold(sk);
+	gl_kick(sk, gs);
 	return GL_DATA;
 }
 
@@ -215,6 +215,8 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	gl_lose_settle(sk);
+	if (aeolus_of(gs)->unprobed)
+		gl_xmit(sk);
 	aeolus_inner->on_kick(sk, gs);
 }
 
