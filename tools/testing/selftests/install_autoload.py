@@ -77,6 +77,14 @@ def helper_here():
     must("sysctl", "-qw", f"kernel.modprobe={here}/root{script}")
 
 
+def hide(*names):
+    """depmod reads every module, which takes a virtual machine minutes: not these."""
+    for name in names:
+        if (KERNEL / "kernel" / name).is_dir():
+            must("mount", "-t", "tmpfs", "none", str(KERNEL / "kernel" / name))
+
+
+hide("drivers", "sound", "fs")
 if not (KERNEL / "modules.dep").exists():       # User-Mode Linux has none of its own
     KERNEL.mkdir(parents=True, exist_ok=True)
     must("depmod")
