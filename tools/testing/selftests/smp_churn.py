@@ -332,7 +332,7 @@ def churn():
         bring_back(world, traffic, TRANSPORTS[cycle % len(TRANSPORTS)])
         time.sleep(0.2)
         refused += take_out(world, traffic)
-        if cycle % 10 == 9:
+        if SLOW or cycle % 10 == 9:
             print(f"# {cycle + 1} cycles after {time.monotonic() - began:.0f} s,"
                   f" {sum(n.turns for n in namespaces)} namespaces", flush=True)
     bring_back(world, traffic, TRANSPORTS[0])
