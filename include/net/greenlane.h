@@ -15,6 +15,8 @@
 #include <net/tcp.h>
 #include <uapi/linux/greenlane.h>
 
+struct ctl_table;
+struct ctl_table_header;
 struct gl_sock;
 struct gl_transport;
 
@@ -30,7 +32,8 @@ struct gl_transport;
  * @window: the window field, unscaled (inbound only)
  * @sack: it carries SACK blocks (clock echoes only)
  * @more: the application is not done with its write (outbound only)
- * @words: how many of @word our TCP option has (GL_REQUEST, GL_CREDIT only)
+ * @words: how many of @word our TCP option has (what may end at the tagging
+ *	layer only)
  * @word: what it says
  */
 struct gl_seg {
@@ -77,8 +80,7 @@ struct gl_precredit {
  * @ops: what TCP calls; @ops.release must be gl_release(), by which a socket
  *	of ours is recognised
  * @base: the congestion control that @ops is a clone of, or NULL
- * @fallback: what a credit transport's connection runs without a peer; of the
- *	same module
+ * @fallback: what a credit transport's connection runs without a peer: GL_RENO()
  * @precredit: a combinator's part, or NULL
  * @sock_size: bytes of its connection's state, which begins with a struct
  *	gl_sock
@@ -159,6 +161,17 @@ struct gl_sock {
 	u8		peer;
 	u8		preset;
 };
+
+/* What a credit transport's connection runs without a peer: not registered, but of
+ * the same module, as dctcp has it, because that is what the socket holds.
+ */
+#define GL_RENO(_name) {				\
+	.name		= _name,			\
+	.owner		= THIS_MODULE,			\
+	.ssthresh	= tcp_reno_ssthresh,		\
+	.cong_avoid	= tcp_reno_cong_avoid,		\
+	.undo_cwnd	= tcp_reno_undo_cwnd,		\
+}
 
 /* The pointer to it is the last word of the congestion control's private
  * area: the bases of today's transports use only the front.
@@ -275,6 +288,14 @@ static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
 	gl_add_stats(net, mib, 1);
 }
 
+const struct tcp_congestion_ops *gl_base_get(const char *name);
+void gl_base_put(const struct tcp_congestion_ops *base);
+void gl_base_clone(struct tcp_congestion_ops *ops,
+		   const struct tcp_congestion_ops *base, struct module *owner);
+struct ctl_table_header *gl_sysctl_add(struct net *net,
+				       const struct ctl_table *template,
+				       size_t n, void *base);
+void gl_sysctl_remove(struct ctl_table_header *header);
 int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
 struct gl_sock *gl_attach(struct sock *sk);
@@ -282,11 +303,12 @@ void gl_detach(struct sock *sk);
 void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer);
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
+void gl_xmit_later(struct sock *sk);
 void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
-
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
 void gl_lose_settle(struct sock *sk);
+void gl_lose(struct sock *sk, struct sk_buff *skb);
 bool gl_send_clock(struct sock *sk, struct gl_sock *gs);
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 		   const u32 *word, unsigned int words);

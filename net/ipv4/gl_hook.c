@@ -540,7 +540,7 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	/* Only of these does anyone ask. */
 	if (kind == GL_CLOCK_ECHO)
 		seg.sack = gl_option(th, TCPOPT_SACK);
-	else if (kind != GL_IMPORTANT && kind != GL_ECHO)
+	else if (gl_in_for_us(kind))
 		gl_in_words(th, &seg);
 
 	local_bh_disable();	/* a packet from NFQUEUE comes in process context */

@@ -7,8 +7,6 @@
 #include <net/greenlane.h>
 #include <net/netns/generic.h>
 
-struct ctl_table_header;
-
 /* Our TCP option: kind, length, and the number of the experiment, "GL" (RFC 6994,
  * not registered), then words.
  */

@@ -152,18 +152,29 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 }
 
 /**
- * gl_xmit() - let TCP send what its window allows
- * @sk: the socket, locked and at rest, BH off
+ * gl_xmit_later() - let TCP send when the process lets go of the socket
+ * @sk: the socket, locked
  *
- * TCP's own handler for a socket that was throttled: retransmits what is
- * marked lost, then sends new data, within snd_cwnd.  The handler drops a
- * reference, and TCP asks for it with a flag that may be set already, with a
- * reference of its own.
+ * TCP's own handler for a socket that was throttled drops a reference, and TCP
+ * asks for it with a flag that may be set already, with a reference of its own.
  */
-void gl_xmit(struct sock *sk)
+void gl_xmit_later(struct sock *sk)
 {
 	if (!test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
 		sock_hold(sk);
+}
+EXPORT_SYMBOL_GPL(gl_xmit_later);
+
+/**
+ * gl_xmit() - let TCP send what its window allows
+ * @sk: the socket, locked and at rest, BH off
+ *
+ * The same handler, now: retransmits what is marked lost, then sends new data,
+ * within snd_cwnd.
+ */
+void gl_xmit(struct sock *sk)
+{
+	gl_xmit_later(sk);
 	sk->sk_prot->release_cb(sk);
 }
 EXPORT_SYMBOL_GPL(gl_xmit);

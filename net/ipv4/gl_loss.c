@@ -8,6 +8,17 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
+/* In the Open state nothing is lost, for TCP: an ACK that moves snd_una is above
+ * suspicion then, and what is sent again is a reason to warn.
+ */
+static void gl_leave_open(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (icsk->icsk_ca_state == TCP_CA_Open)
+		icsk->icsk_ca_state = TCP_CA_Disorder;
+}
+
 /* Of what was sent and is neither acked nor SACKed, has anything left before?
  * Retransmissions included.
  */
@@ -35,7 +46,6 @@ static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
  */
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 {
-	struct inet_connection_sock *icsk = inet_csk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!gl_left_before(tp, us, end_seq))
@@ -46,11 +56,7 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 	}
 	tp->rack.rtt_us = 0;
 	tp->rack.advanced = 1;
-	/* An ACK that moves snd_una is above suspicion in the Open state, and
-	 * TCP would not look for losses.
-	 */
-	if (icsk->icsk_ca_state == TCP_CA_Open)
-		icsk->icsk_ca_state = TCP_CA_Disorder;
+	gl_leave_open(sk);
 	return true;
 }
 EXPORT_SYMBOL_GPL(gl_lose_before);
@@ -67,3 +73,21 @@ void gl_lose_settle(struct sock *sk)
 		tp->rack.rtt_us = tp->srtt_us >> 3;
 }
 EXPORT_SYMBOL_GPL(gl_lose_settle);
+
+/**
+ * gl_lose() - TCP shall send a packet again, as its next
+ * @sk: the connection, locked and at rest
+ * @skb: in its retransmit queue, neither acked, SACKed nor lost; nothing that is
+ *	lost comes before it
+ */
+void gl_lose(struct sock *sk, struct sk_buff *skb)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	TCP_SKB_CB(skb)->sacked |= TCPCB_LOST;
+	tp->lost_out += tcp_skb_pcount(skb);
+	tp->lost += tcp_skb_pcount(skb);
+	tp->retransmit_skb_hint = skb;
+	gl_leave_open(sk);
+}
+EXPORT_SYMBOL_GPL(gl_lose);

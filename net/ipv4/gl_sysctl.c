@@ -31,6 +31,7 @@ static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 
 #define GL_SYSCTL_DSCP(name, kind) {				\
 	.procname	= "greenlane_dscp_" name,		\
+	.data		= (void *)offsetof(struct gl_net, cp),	\
 	.mode		= 0644,					\
 	.proc_handler	= gl_sysctl_dscp,			\
 	.extra1		= (void *)(unsigned long)(kind),	\
@@ -48,6 +49,7 @@ static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("credit", GL_CREDIT),
 	{
 		.procname	= "greenlane_protect",
+		.data		= (void *)offsetof(struct gl_net, protect),
 		.maxlen		= sizeof(u8),
 		.mode		= 0644,
 		.proc_handler	= proc_dou8vec_minmax,
@@ -56,38 +58,63 @@ static const struct ctl_table gl_sysctl_template[] = {
 	},
 };
 
-#define GL_SYSCTLS	ARRAY_SIZE(gl_sysctl_template)
+/**
+ * gl_sysctl_add() - net.ipv4.* of a namespace
+ * @net: namespace
+ * @template: for all namespaces; .data is an offset in what is at @base
+ * @n: entries of it
+ * @base: the namespace's own
+ *
+ * Return: what gl_sysctl_remove() takes, or NULL.
+ */
+struct ctl_table_header *gl_sysctl_add(struct net *net,
+				       const struct ctl_table *template,
+				       size_t n, void *base)
+{
+	struct ctl_table_header *header;
+	struct ctl_table *table;
+	size_t i;
+
+	/* Before 6.6 a table ends with an empty entry. */
+	table = kcalloc(n + 1, sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		table[i] = template[i];
+		table[i].data = base + (uintptr_t)template[i].data;
+	}
+	header = gl_register_net_sysctl(net, "net/ipv4", table, n);
+	if (!header)
+		kfree(table);
+	return header;
+}
+EXPORT_SYMBOL_GPL(gl_sysctl_add);
+
+/**
+ * gl_sysctl_remove() - undo gl_sysctl_add()
+ * @header: from there
+ */
+void gl_sysctl_remove(struct ctl_table_header *header)
+{
+	const struct ctl_table *table = header->ctl_table_arg;
+
+	unregister_net_sysctl_table(header);
+	kfree(table);
+}
+EXPORT_SYMBOL_GPL(gl_sysctl_remove);
 
 int gl_sysctl_net_init(struct net *net)
 {
 	struct gl_net *gn = gl_net(net);
-	struct ctl_table *table;
-	int i;
-
-	/* Before 6.6 a table ends with an empty entry. */
-	table = kcalloc(GL_SYSCTLS + 1, sizeof(*table), GFP_KERNEL);
-	if (!table)
-		return -ENOMEM;
-	memcpy(table, gl_sysctl_template, sizeof(gl_sysctl_template));
-	for (i = 0; i < GL_SYSCTLS - 1; i++)
-		table[i].data = &gn->cp;
-	table[i].data = &gn->protect;
 
 	gl_codepoints_init(&gn->cp);
 	gn->protect = 1;
-	gn->sysctl = gl_register_net_sysctl(net, "net/ipv4", table, GL_SYSCTLS);
-	if (!gn->sysctl) {
-		kfree(table);
-		return -ENOMEM;
-	}
-	return 0;
+	gn->sysctl = gl_sysctl_add(net, gl_sysctl_template,
+				   ARRAY_SIZE(gl_sysctl_template), gn);
+	return gn->sysctl ? 0 : -ENOMEM;
 }
 
 void gl_sysctl_net_exit(struct net *net)
 {
-	struct gl_net *gn = gl_net(net);
-	const struct ctl_table *table = gn->sysctl->ctl_table_arg;
-
-	unregister_net_sysctl_table(gn->sysctl);
-	kfree(table);
+	gl_sysctl_remove(gl_net(net)->sysctl);
 }

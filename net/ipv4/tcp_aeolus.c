@@ -27,7 +27,6 @@
  * What differs from the paper, and why: Documentation/aeolus.rst.
  */
 #include <linux/module.h>
-#include <linux/net.h>
 #include <net/greenlane.h>
 #include <net/tcp.h>
 
@@ -57,7 +56,6 @@ struct aeolus {
 		probing:1;
 };
 
-static struct gl_transport aeolus_xpass __read_mostly;
 static const struct gl_transport *aeolus_inner __read_mostly;
 
 static struct aeolus *aeolus_of(struct gl_sock *gs)
@@ -127,9 +125,8 @@ static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	/* The probe leaves when TCP looks once more, because this write is done with
 	 * (the process lets go of the socket), or this packet.
 	 */
-	if (sock_owned_by_user(sk) &&
-	    !test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
-		sock_hold(sk);
+	if (sock_owned_by_user(sk))
+		gl_xmit_later(sk);
 	gl_kick(sk, gs);
 	return GL_DATA;
 }
@@ -171,9 +168,7 @@ static void aeolus_credited(struct sock *sk, struct gl_sock *gs)
 /* Nothing lost, nothing new: what may be lost, from its end backwards. */
 static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 {
-	struct inet_connection_sock *icsk = inet_csk(sk);
-	struct aeolus *ae = aeolus_of(gs);
-	struct tcp_sock *tp = tcp_sk(sk);
+	const struct aeolus *ae = aeolus_of(gs);
 	struct rb_node *p;
 
 	if (!ae->probing)
@@ -181,15 +176,10 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 	for (p = rb_last(&sk->tcp_rtx_queue); p; p = rb_prev(p)) {
 		struct sk_buff *skb = rb_to_skb(p);
 
-		if (!aeolus_is_open(ae, skb))
-			continue;
-		TCP_SKB_CB(skb)->sacked |= TCPCB_LOST;
-		tp->lost_out += tcp_skb_pcount(skb);
-		tp->lost += tcp_skb_pcount(skb);
-		tp->retransmit_skb_hint = skb;
-		if (icsk->icsk_ca_state == TCP_CA_Open)
-			icsk->icsk_ca_state = TCP_CA_Disorder;
-		return true;
+		if (aeolus_is_open(ae, skb)) {
+			gl_lose(sk, skb);
+			return true;
+		}
 	}
 	return false;
 }
@@ -229,55 +219,43 @@ static const struct gl_precredit aeolus_precredit = {
 	.spend		= aeolus_spend,
 };
 
-static struct tcp_congestion_ops aeolus_reno __read_mostly = {
-	.name		= "aeolus-reno",
-	.owner		= THIS_MODULE,
-	.ssthresh	= tcp_reno_ssthresh,
-	.cong_avoid	= tcp_reno_cong_avoid,
-	.undo_cwnd	= tcp_reno_undo_cwnd,
+static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
+
+/* The rest is the inner transport's. */
+static struct gl_transport aeolus_xpass __read_mostly = {
+	.ops = { .name = "aeolus_xpass" },
+	.fallback	= &aeolus_reno,
+	.precredit	= &aeolus_precredit,
+	.on_xmit	= aeolus_on_xmit,
+	.on_packet	= aeolus_on_packet,
+	.on_kick	= aeolus_on_kick,
 };
 
 static int __init aeolus_module_init(void)
 {
-	const struct tcp_congestion_ops *base;
+	const struct tcp_congestion_ops *base = gl_base_get("xpass");
 	struct gl_transport *t = &aeolus_xpass;
-	struct socket *sock;
 	int err;
 
-	err = sock_create_kern(&init_net, PF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
-	if (err)
-		return err;
-	err = sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
-				    KERNEL_SOCKPTR((void *)"xpass"), 5);
-	base = inet_csk(sock->sk)->icsk_ca_ops;
-	if (!err && !try_module_get(base->owner))
-		err = -ENOENT;
-	sock_release(sock);
-	if (err)
-		return err;
-
+	if (IS_ERR(base))
+		return PTR_ERR(base);
 	aeolus_inner = container_of(base, struct gl_transport, ops);
-	*t = *aeolus_inner;
-	strscpy(t->ops.name, "aeolus_xpass", sizeof(t->ops.name));
-	INIT_LIST_HEAD(&t->ops.list);
-	t->ops.key = 0;
-	t->ops.owner = THIS_MODULE;
-	t->fallback = &aeolus_reno;
-	t->precredit = &aeolus_precredit;
+	gl_base_clone(&t->ops, base, THIS_MODULE);
 	t->sock_size = ALIGN(aeolus_inner->sock_size, 8) + sizeof(struct aeolus);
-	t->on_xmit = aeolus_on_xmit;
-	t->on_packet = aeolus_on_packet;
-	t->on_kick = aeolus_on_kick;
+	t->hello = aeolus_inner->hello;
+	t->control = aeolus_inner->control;
+	t->on_switch = aeolus_inner->on_switch;
+	t->on_info = aeolus_inner->on_info;
 	err = gl_register_transport(t);
 	if (err)
-		module_put(base->owner);
+		gl_base_put(base);
 	return err;
 }
 
 static void __exit aeolus_module_exit(void)
 {
 	gl_unregister_transport(&aeolus_xpass);
-	module_put(aeolus_inner->ops.owner);
+	gl_base_put(&aeolus_inner->ops);
 }
 
 module_init(aeolus_module_init);

@@ -38,9 +38,7 @@
  * Documentation/tlt.rst, rule by rule.
  */
 #include <linux/module.h>
-#include <linux/net.h>
 #include <net/greenlane.h>
-#include <net/net_namespace.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
@@ -507,33 +505,11 @@ static void tlt_init(struct sock *sk)
 		tlt_engage(sk, tlt_of(gs));
 }
 
-/* tcp_ca_find() is not exported, but a socket can be asked for a congestion
- * control, and keeps a reference on it: borrow both.
- */
-static const struct tcp_congestion_ops *tlt_find_base(const char *name,
-						      struct socket *sock)
-{
-	int err;
-
-	err = sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
-				    KERNEL_SOCKPTR((void *)name), strlen(name));
-	if (err)
-		return ERR_PTR(err);
-	return inet_csk(sock->sk)->icsk_ca_ops;
-}
-
-/* Clone the base, all but what registering it has written. */
 static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops *base)
 {
 	struct tcp_congestion_ops *ops = &t->ops;
-	char name[TCP_CA_NAME_MAX];
 
-	strscpy(name, ops->name, sizeof(name));
-	*ops = *base;
-	strscpy(ops->name, name, sizeof(ops->name));
-	INIT_LIST_HEAD(&ops->list);
-	ops->key = 0;
-	ops->owner = THIS_MODULE;
+	gl_base_clone(ops, base, THIS_MODULE);
 	ops->flags |= TCP_CONG_NON_RESTRICTED;
 	ops->init = tlt_init;
 	ops->release = gl_release;
@@ -542,21 +518,19 @@ static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops 
 	t->base = base;
 }
 
-static int tlt_register_one(struct gl_transport *t, struct socket *sock)
+static int tlt_register_one(struct gl_transport *t)
 {
 	const char *base_name = t->ops.name + strlen("tlt_");
 	const struct tcp_congestion_ops *base;
 	int err;
 
-	base = tlt_find_base(base_name, sock);
+	base = gl_base_get(base_name);
 	if (IS_ERR(base))
 		return PTR_ERR(base);
-	if (!try_module_get(base->owner))
-		return -ENOENT;
 	tlt_combine(t, base);
 	err = gl_register_transport(t);
 	if (err) {
-		module_put(base->owner);
+		gl_base_put(base);
 		t->base = NULL;
 	}
 	return err;
@@ -572,13 +546,12 @@ static void tlt_unregister(void)
 		if (!t->base)
 			continue;
 		gl_unregister_transport(t);
-		module_put(t->base->owner);
+		gl_base_put(t->base);
 	}
 }
 
 static int __init tlt_module_init(void)
 {
-	struct socket *sock;
 	int i, err;
 
 	/* What the bases keep must end before our pointer (dctcp's and cubic's
@@ -587,11 +560,8 @@ static int __init tlt_module_init(void)
 	BUILD_BUG_ON(GL_CA_PRIV_FREE < 80);
 	BUILD_BUG_ON(sizeof(struct tlt) > 128);
 
-	err = sock_create_kern(&init_net, PF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
-	if (err)
-		return err;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
-		err = tlt_register_one(&tlt_transports[i], sock);
+		err = tlt_register_one(&tlt_transports[i]);
 		/* Without reno there would be nothing to fall back to. */
 		if (err && !i)
 			break;
@@ -600,7 +570,6 @@ static int __init tlt_module_init(void)
 				tlt_transports[i].ops.name, err);
 		err = 0;
 	}
-	sock_release(sock);
 	return err;
 }
 

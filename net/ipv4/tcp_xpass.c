@@ -29,7 +29,6 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/module.h>
-#include <linux/net.h>
 #include <linux/random.h>
 #include <linux/sysctl.h>
 #include <net/greenlane.h>
@@ -266,15 +265,24 @@ static bool xpass_is_news(const struct xpass *xp, u32 waiting)
 	return !xp->asking ? waiting : (s32)left < XPASS_QUEUE && (s32)(waiting - left) > 0;
 }
 
+/* TCP's window: what is in flight, and so many packets more.  With neither it is 0,
+ * which tcp_snd_cwnd_set() does not allow, and which is just what is meant.
+ */
+static void xpass_set_window(struct sock *sk, u32 more)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + more);
+}
+
 /* TCP is about to look at its window. */
 static void xpass_gate(struct sock *sk, struct xpass *xp)
 {
 	const struct gl_precredit *pre = gl_transport(sk)->precredit;
 	const struct sk_buff *head = tcp_send_head(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 window = tcp_packets_in_flight(tp) + xp->tokens;
+	u32 more = xp->tokens;
 
-	if (!xp->tokens) {
+	if (!more) {
 		u32 waiting = xpass_waiting(sk, xp);
 
 		if (pre && waiting && !xp->asking)
@@ -282,12 +290,11 @@ static void xpass_gate(struct sock *sk, struct xpass *xp)
 		if (xpass_is_news(xp, waiting) || (pre && pre->probe(sk, &xp->gs, NULL)))
 			xpass_tell(sk, xp, waiting, 0);
 		if (pre)
-			window += pre->allow(sk, &xp->gs);
+			more = pre->allow(sk, &xp->gs);
 	}
 	if (head && !head->len)
-		window++;
-	/* tcp_snd_cwnd_set() does not allow 0, which is just what is meant. */
-	WRITE_ONCE(tp->snd_cwnd, window);
+		more++;
+	xpass_set_window(sk, more);
 }
 
 static u32 xpass_min_tso_segs(struct sock *sk)
@@ -322,21 +329,20 @@ static enum gl_kind xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
 static void xpass_spend(struct sock *sk, struct xpass *xp)
 {
 	const struct gl_precredit *pre = gl_transport(sk)->precredit;
-	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (pre)
 		pre->credited(sk, &xp->gs);
 	xp->tokens = 1;
-	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + 1);
+	xpass_set_window(sk, 1);
 	gl_xmit(sk);
 	if (xp->tokens && pre && pre->spend(sk, &xp->gs)) {
-		WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + 1);
+		xpass_set_window(sk, 1);
 		gl_xmit(sk);
 	}
 	if (xp->tokens)
 		gl_inc_stats(sock_net(sk), GL_MIB_CREDITWASTED);
 	xp->tokens = 0;
-	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp));
+	xpass_set_window(sk, 0);
 }
 
 /* A credit counts once, and may be overtaken by a few: on the way, or because a
@@ -471,11 +477,18 @@ static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 n
 static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 {
 	struct xpass_line *line = xpass_line(sk);
-	u64 cost = xpass_cost_ns(sk, line);
+	u64 cost;
 	int n;
 
+	if (xp->next > now)
+		return;
+	if (xpass_is_silent(sk, xp, now)) {
+		xp->next = XPASS_NEVER;
+		return;
+	}
+	cost = xpass_cost_ns(sk, line);
 	for (n = 0; n < XPASS_QUEUE && xp->next <= now; n++) {
-		if (!before(xp->credit, xp->end) || xpass_is_silent(sk, xp, now)) {
+		if (!before(xp->credit, xp->end)) {
 			xp->next = XPASS_NEVER;
 			return;
 		}
@@ -578,8 +591,7 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	struct xpass *xp = xpass_of(gs);
 	u64 now = ktime_get_ns();
 
-	if (xp->next <= now)
-		xpass_send_credits(sk, xp, now);
+	xpass_send_credits(sk, xp, now);
 	if (xp->retry <= now && !xpass_ask_again(sk, xp)) {
 		xpass_fall_back(sk);
 		return;
@@ -627,16 +639,7 @@ static u32 xpass_undo_cwnd(struct sock *sk)
 
 static void xpass_init(struct sock *sk);
 
-/* A peer without credits: reno.  Not registered, but our module's, as dctcp has
- * it.
- */
-static struct tcp_congestion_ops xpass_reno __read_mostly = {
-	.name		= "xpass-reno",
-	.owner		= THIS_MODULE,
-	.ssthresh	= tcp_reno_ssthresh,
-	.cong_avoid	= tcp_reno_cong_avoid,
-	.undo_cwnd	= tcp_reno_undo_cwnd,
-};
+static struct tcp_congestion_ops xpass_reno __read_mostly = GL_RENO("xpass-reno");
 
 static struct gl_transport xpass_transport __read_mostly = {
 	.ops = {
@@ -688,6 +691,7 @@ static unsigned int xpass_mbit_max = 1600000;
 static const struct ctl_table xpass_sysctl_template[] = {
 	{
 		.procname	= "xpass_rate",
+		.data		= (void *)offsetof(struct xpass_line, mbit),
 		.maxlen		= sizeof(unsigned int),
 		.mode		= 0644,
 		.proc_handler	= proc_douintvec_minmax,
@@ -696,6 +700,7 @@ static const struct ctl_table xpass_sysctl_template[] = {
 	},
 	{
 		.procname	= "xpass_initial",
+		.data		= (void *)offsetof(struct xpass_line, initial),
 		.maxlen		= sizeof(unsigned int),
 		.mode		= 0644,
 		.proc_handler	= proc_douintvec_minmax,
@@ -704,37 +709,23 @@ static const struct ctl_table xpass_sysctl_template[] = {
 	},
 };
 
-#define XPASS_SYSCTLS	ARRAY_SIZE(xpass_sysctl_template)
-
 static int __net_init xpass_net_init(struct net *net)
 {
 	struct xpass_line *line = net_generic(net, xpass_net_id);
-	struct ctl_table *table;
 
 	spin_lock_init(&line->lock);
 	line->mbit = 10000;
 	line->initial = 16;
-	table = kcalloc(XPASS_SYSCTLS + 1, sizeof(*table), GFP_KERNEL);
-	if (!table)
-		return -ENOMEM;
-	memcpy(table, xpass_sysctl_template, sizeof(xpass_sysctl_template));
-	table[0].data = &line->mbit;
-	table[1].data = &line->initial;
-	line->sysctl = gl_register_net_sysctl(net, "net/ipv4", table, XPASS_SYSCTLS);
-	if (!line->sysctl) {
-		kfree(table);
-		return -ENOMEM;
-	}
-	return 0;
+	line->sysctl = gl_sysctl_add(net, xpass_sysctl_template,
+				     ARRAY_SIZE(xpass_sysctl_template), line);
+	return line->sysctl ? 0 : -ENOMEM;
 }
 
 static void __net_exit xpass_net_exit(struct net *net)
 {
 	struct xpass_line *line = net_generic(net, xpass_net_id);
-	const struct ctl_table *table = line->sysctl->ctl_table_arg;
 
-	unregister_net_sysctl_table(line->sysctl);
-	kfree(table);
+	gl_sysctl_remove(line->sysctl);
 }
 
 static struct pernet_operations xpass_net_ops = {
