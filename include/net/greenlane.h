@@ -62,6 +62,7 @@ enum gl_verdict {
  * @credited: a credit has come, and will be spent
  * @probe: the burst has ended: the word that the request that follows carries
  *	beside its own, if true; it will be answered
+ * @lost: no credit has come for too long: the probe may be lost too
  * @spend: TCP has no use for a credit; true if there was one after all
  *
  * All: socket locked.  @credited and @spend: and at rest, BH off.
@@ -72,6 +73,7 @@ struct gl_precredit {
 	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs);
 	void (*credited)(struct sock *sk, struct gl_sock *gs);
 	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
+	void (*lost)(struct sock *sk, struct gl_sock *gs);
 	bool (*spend)(struct sock *sk, struct gl_sock *gs);
 };
 
@@ -86,6 +88,7 @@ struct gl_precredit {
  *	gl_sock
  * @hello: what its SYN and SYN-ACK are
  * @control: what its packets without data are
+ * @line: what a credit transport's line carries, Mbit/s
  * @on_xmit: data leaves: what is it?  If GL_IMPORTANT, then its last packet
  *	only, and the others are GL_DATA.  Socket locked.
  * @on_important: it has been marked; @end_seq is its end.  Socket locked.
@@ -97,6 +100,8 @@ struct gl_precredit {
  * @on_switch: marking begins or ends (peer, GREENLANE_TLT, release).  Socket
  *	locked.
  * @on_info: fill in the transport's part.  Socket locked.
+ * @set_option: GREENLANE_AEOLUS and what follows; an errno.  Socket locked.
+ * @get_option: the same; its value.  Both or neither are there.
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
@@ -106,6 +111,7 @@ struct gl_transport {
 	size_t sock_size;
 	enum gl_kind hello;
 	enum gl_kind control;
+	u32 (*line)(const struct sock *sk);
 	enum gl_kind (*on_xmit)(struct sock *sk, struct gl_sock *gs,
 				const struct gl_seg *seg);
 	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
@@ -115,6 +121,8 @@ struct gl_transport {
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
 	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
 	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
+	int (*set_option)(struct sock *sk, struct gl_sock *gs, int option, int value);
+	int (*get_option)(const struct sock *sk, struct gl_sock *gs, int option);
 };
 
 /**

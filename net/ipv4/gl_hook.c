@@ -26,13 +26,30 @@ static u8 gl_dsfield(const struct sk_buff *skb, u8 family)
 					ipv6_get_dsfield(ipv6_hdr(skb));
 }
 
-/* The ECN bits stay: they belong to TCP. */
-static void gl_set_dscp(struct sk_buff *skb, u8 family, u8 dscp)
+/* @keep: bits of the DS field that stay */
+static void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 {
 	if (family == NFPROTO_IPV4)
-		ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, dscp << 2);
+		ipv4_change_dsfield(ip_hdr(skb), keep, dsfield);
 	else
-		ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, dscp << 2);
+		ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
+}
+
+/* Of a transport that says @hello, this is a @kind.  The ECN bits stay: they belong
+ * to TCP.  But a switch that has RED with ECN and no more can tell what has a
+ * credit, which it marks, from what has none, which it drops (Aeolus §IV-A).  What
+ * comes is not asked.
+ */
+static void gl_mark(const struct gl_net *gn, enum gl_kind hello, enum gl_kind kind,
+		    struct sk_buff *skb, u8 family)
+{
+	u8 dsfield = READ_ONCE(gn->cp.dscp[kind]) << 2, keep = INET_ECN_MASK;
+
+	if (gl_kind_of_credits(hello) && READ_ONCE(gn->ecn)) {
+		keep = 0;
+		dsfield |= kind == GL_DATA ? INET_ECN_NOT_ECT : INET_ECN_ECT_0;
+	}
+	gl_set_dsfield(skb, family, keep, dsfield);
 }
 
 /* TCP that leaves has its transport header set, and IPv6 extension headers
@@ -80,7 +97,7 @@ static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 		gl_inc_stats(net, GL_MIB_NOMEMORY);
 		return NF_DROP;
 	}
-	gl_set_dscp(skb, family, 0);
+	gl_set_dsfield(skb, family, INET_ECN_MASK, 0);
 	if (!gl_out_is_reply(sk))
 		gl_inc_stats(net, GL_MIB_STRIPPED);
 	return NF_ACCEPT;
@@ -171,7 +188,7 @@ static unsigned int gl_out_handshake(struct gl_net *gn, struct net *net,
 				     enum gl_kind hello, struct sk_buff *skb,
 				     u8 family)
 {
-	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[hello]));
+	gl_mark(gn, hello, hello, skb, family);
 	gl_inc_stats(net, GL_MIB_HANDSHAKE);
 	return NF_ACCEPT;
 }
@@ -295,7 +312,7 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 	}
 	if (kind == GL_NONE)
 		return gl_out_foreign(gn, net, sk, skb, family);
-	gl_set_dscp(skb, family, READ_ONCE(gn->cp.dscp[kind]));
+	gl_mark(gn, gl_transport(sk)->hello, kind, skb, family);
 	if (kind == GL_IMPORTANT) {
 		trace_greenlane_important(sk, seg.end_seq,
 					  tcp_packets_in_flight(tcp_sk(sk)));
@@ -479,6 +496,28 @@ static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 	return GL_CONSUME;
 }
 
+/* Unscheduled data, for one who gives credits?  TLT's unimportant data is nothing to
+ * us, so this may cost no lookup: early demultiplexing has found the socket.
+ */
+static bool gl_in_is_unscheduled(const struct sk_buff *skb)
+{
+	const struct sock *sk = skb->sk;
+
+	return sk && sk_fullsock(sk) && sk_is_tcp(sk) && gl_is_ours(sk) &&
+	       gl_kind_of_credits(gl_transport(sk)->hello);
+}
+
+/* If a process owns the socket TCP's own ACKs will do, and the probe's. */
+static void gl_in_unscheduled(struct sock *sk)
+{
+	local_bh_disable();
+	bh_lock_sock_nested(sk);
+	if (!sock_owned_by_user(sk))
+		gl_receive_unscheduled(sk);
+	bh_unlock_sock(sk);
+	local_bh_enable();
+}
+
 static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
 				  enum gl_kind kind, const struct tcphdr *th,
 				  const struct gl_seg *seg, u8 family)
@@ -515,8 +554,10 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	int thoff;
 	bool ref;
 
-	/* Data that may be lost and pure ACKs ask nothing of us. */
+	/* Data that may be lost and pure ACKs ask nothing of us, or little. */
 	kind = gl_kind_of(cp, gl_dsfield(skb, state->pf));
+	if (kind == GL_DATA && gl_in_is_unscheduled(skb))
+		gl_in_unscheduled(skb->sk);
 	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
 		return NF_ACCEPT;
 	thoff = gl_in_tcp_offset(skb, state->pf);

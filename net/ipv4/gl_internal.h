@@ -34,12 +34,14 @@ struct gl_counters {
  * struct gl_net - a network namespace's part
  * @cp: codepoint table; see there
  * @protect: strip protected codepoints from sockets that are not ours
+ * @ecn: tell what has a credit by the ECN field too
  * @counters: each CPU's own, BH off
  * @sysctl: registered for the namespace's life
  */
 struct gl_net {
 	struct gl_codepoints cp;
 	u8 protect;
+	u8 ecn;
 	struct gl_counters __percpu *counters;
 	struct ctl_table_header *sysctl;
 };
@@ -62,6 +64,7 @@ void gl_hook_net_exit(struct net *net);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
 enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 			   const struct gl_seg *seg, bool late);
+void gl_receive_unscheduled(struct sock *sk);
 int gl_note_init(void);
 void gl_note_exit(void);
 bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg);

@@ -69,6 +69,19 @@ static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
 	gl_kick(sk, gs);
 }
 
+/**
+ * gl_receive_unscheduled() - data that had no credit has come
+ * @sk: for this socket, locked and not owned by another
+ *
+ * It is acknowledged at once, packet by packet, whatever delayed ACKs would do
+ * (Aeolus §III-C): the sender then knows which of them it need not send again.
+ */
+void gl_receive_unscheduled(struct sock *sk)
+{
+	if (((1 << sk->sk_state) & GL_STATES) && gl_is_ours(sk) && gl_sock(sk))
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+}
+
 /* A clock asks only for an answer: it repeats a byte that was sent before, and
  * ends here.  TCP would answer a repeated byte too, but with a D-SACK, which
  * the sender takes for a sign that its retransmissions were spurious.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* GREENLANE_INFO, GREENLANE_TLT: see include/uapi/linux/greenlane.h. */
+/* GREENLANE_*: see include/uapi/linux/greenlane.h. */
 #include <linux/netfilter.h>
 #include <linux/uaccess.h>
 
@@ -36,32 +36,42 @@ static int gl_sockopt_check(const struct sock *sk)
 	return 0;
 }
 
-static int gl_getsockopt(struct sock *sk, int optval, void __user *user, int *len)
+/* The value of an option that is a number. */
+static int gl_get_int(const struct sock *sk, struct gl_sock *gs, int option, int *value)
+{
+	const struct gl_transport *t = gl_transport(sk);
+
+	if (option == GREENLANE_TLT) {
+		*value = gs && !gs->off;
+		return 0;
+	}
+	if (!gs || !t->get_option)
+		return -EOPNOTSUPP;
+	*value = t->get_option(sk, gs, option);
+	return 0;
+}
+
+static int gl_getsockopt(struct sock *sk, int option, void __user *user, int *len)
 {
 	struct greenlane_info info;
-	const struct gl_sock *gs;
-	const void *from;
-	size_t size;
-	int err, on;
+	const void *from = &info;
+	size_t size = sizeof(info);
+	int err, value;
 
 	lock_sock(sk);
 	err = gl_sockopt_check(sk);
-	gs = err ? NULL : gl_sock(sk);
-	if (optval == GREENLANE_TLT) {
-		on = gs && !gs->off;
-		from = &on;
-		size = sizeof(on);
-	} else {
-		if (!err)
-			gl_info_fill(sk, gs, &info);
-		from = &info;
-		size = sizeof(info);
+	if (!err && option == GREENLANE_INFO) {
+		gl_info_fill(sk, gl_sock(sk), &info);
+	} else if (!err) {
+		err = gl_get_int(sk, gl_sock(sk), option, &value);
+		from = &value;
+		size = sizeof(value);
 	}
 	release_sock(sk);
 	if (err)
 		return err;
 	/* A struct may grow: an older program gets as much as it knows. */
-	if (*len < 0 || (optval == GREENLANE_TLT && *len < sizeof(on)))
+	if (*len < 0 || (option != GREENLANE_INFO && *len < sizeof(value)))
 		return -EINVAL;
 	size = min_t(size_t, size, *len);
 	if (copy_to_user(user, from, size))
@@ -70,37 +80,47 @@ static int gl_getsockopt(struct sock *sk, int optval, void __user *user, int *le
 	return 0;
 }
 
-static int gl_setsockopt(struct sock *sk, int optval, sockptr_t arg,
-			 unsigned int len)
+static int gl_set_marking(struct sock *sk, struct gl_sock *gs, bool on)
 {
-	struct gl_sock *gs;
-	int err, on;
 	bool was;
 
-	if (optval != GREENLANE_TLT)
-		return -ENOPROTOOPT;
-	if (len < sizeof(on))
-		return -EINVAL;
-	if (copy_from_sockptr(&on, arg, sizeof(on)))
-		return -EFAULT;
-	if (on != 0 && on != 1)
-		return -EINVAL;
-
-	lock_sock(sk);
-	err = gl_sockopt_check(sk);
-	if (err)
-		goto out;
-	gs = gl_sock(sk);
 	/* Without its codepoints a credit transport would never send. */
-	if (!gs || gl_kind_of_credits(gl_transport(sk)->hello)) {
-		err = on == !!gs ? 0 : -EOPNOTSUPP;
-		goto out;
-	}
+	if (!gs || gl_kind_of_credits(gl_transport(sk)->hello))
+		return on == !!gs ? 0 : -EOPNOTSUPP;
 	was = gl_marking(gs);
 	gs->off = !on;
 	if (gl_marking(gs) != was)
 		gl_transport(sk)->on_switch(sk, gs, !was);
-out:
+	return 0;
+}
+
+static int gl_set_int(struct sock *sk, struct gl_sock *gs, int option, int value)
+{
+	const struct gl_transport *t = gl_transport(sk);
+
+	if (option == GREENLANE_TLT)
+		return gl_set_marking(sk, gs, value);
+	if (!gs || !t->set_option)
+		return -EOPNOTSUPP;
+	return t->set_option(sk, gs, option, value);
+}
+
+static int gl_setsockopt(struct sock *sk, int option, sockptr_t arg,
+			 unsigned int len)
+{
+	int err, value;
+
+	if (len < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, arg, sizeof(value)))
+		return -EFAULT;
+	if (value < 0 || (option != GREENLANE_BDP && value > 1))
+		return -EINVAL;
+
+	lock_sock(sk);
+	err = gl_sockopt_check(sk);
+	if (!err)
+		err = gl_set_int(sk, gl_sock(sk), option, value);
 	release_sock(sk);
 	return err;
 }
@@ -108,7 +128,7 @@ out:
 #define GL_SOCKOPT(family) {				\
 	.pf		= family,			\
 	.set_optmin	= GREENLANE_TLT,		\
-	.set_optmax	= GREENLANE_TLT + 1,		\
+	.set_optmax	= GREENLANE_SO_MAX + 1,		\
 	.set		= gl_setsockopt,		\
 	.get_optmin	= GREENLANE_SO_BASE,		\
 	.get_optmax	= GREENLANE_SO_MAX + 1,		\

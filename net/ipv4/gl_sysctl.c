@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* net.ipv4.greenlane_*: the codepoints, and whether they are protected. */
+/* net.ipv4.greenlane_*: the codepoints, and how they are used. */
 #include <linux/mutex.h>
 #include <linux/sysctl.h>
 
@@ -37,6 +37,16 @@ static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 	.extra1		= (void *)(unsigned long)(kind),	\
 }
 
+#define GL_SYSCTL_BOOL(name, field) {				\
+	.procname	= "greenlane_" name,			\
+	.data		= (void *)offsetof(struct gl_net, field),	\
+	.maxlen		= sizeof(u8),				\
+	.mode		= 0644,					\
+	.proc_handler	= proc_dou8vec_minmax,			\
+	.extra1		= SYSCTL_ZERO,				\
+	.extra2		= SYSCTL_ONE,				\
+}
+
 static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("data", GL_DATA),
 	GL_SYSCTL_DSCP("important", GL_IMPORTANT),
@@ -47,15 +57,8 @@ static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("scheduled", GL_SCHEDULED),
 	GL_SYSCTL_DSCP("request", GL_REQUEST),
 	GL_SYSCTL_DSCP("credit", GL_CREDIT),
-	{
-		.procname	= "greenlane_protect",
-		.data		= (void *)offsetof(struct gl_net, protect),
-		.maxlen		= sizeof(u8),
-		.mode		= 0644,
-		.proc_handler	= proc_dou8vec_minmax,
-		.extra1		= SYSCTL_ZERO,
-		.extra2		= SYSCTL_ONE,
-	},
+	GL_SYSCTL_BOOL("protect", protect),
+	GL_SYSCTL_BOOL("ecn", ecn),
 };
 
 /**

@@ -27,7 +27,11 @@
  * What differs from the paper, and why: Documentation/aeolus.rst.
  */
 #include <linux/module.h>
+#include <linux/sysctl.h>
+#include <net/dst.h>
 #include <net/greenlane.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
@@ -35,10 +39,12 @@
 /**
  * struct aeolus - the part of a connection that comes behind the transport's
  * @probe_us: when the probe left, in TCP's microseconds
- * @last_us: when data left last
  * @begin: the burst's first byte
  * @end: its end
+ * @bdp: GREENLANE_BDP, bytes; 0: not set
+ * @unscheduled: counter, as struct greenlane_info has it
  * @allow: packets that may still leave
+ * @off: by GREENLANE_AEOLUS
  * @burst: there was one, or there is
  * @unprobed: unscheduled packets have left since the last probe
  * @probing: the probe's answer is not here yet
@@ -47,11 +53,13 @@
  */
 struct aeolus {
 	u64	probe_us;
-	u64	last_us;
 	u32	begin;
 	u32	end;
-	u32	allow;
-	u8	burst:1,
+	u32	bdp;
+	u32	unscheduled;
+	u16	allow;
+	u8	off:1,
+		burst:1,
 		unprobed:1,
 		probing:1;
 };
@@ -63,27 +71,64 @@ static struct aeolus *aeolus_of(struct gl_sock *gs)
 	return (void *)gs + ALIGN(aeolus_inner->sock_size, 8);
 }
 
+/**
+ * struct aeolus_net - a network namespace's part
+ * @idle: a new first RTT after so many ms; 0: an RTO (net.ipv4.aeolus_idle)
+ * @sysctl: registered for the namespace's life
+ */
+struct aeolus_net {
+	unsigned int		idle;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int aeolus_net_id __read_mostly;
+
+static struct aeolus_net *aeolus_net(const struct sock *sk)
+{
+	return net_generic(sock_net(sk), aeolus_net_id);
+}
+
 /* --- the burst (§III-A) ---------------------------------------------------- */
 
-static u32 aeolus_bdp(const struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 bytes = 1250ULL * clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
+/* Packets that a burst has at most, whatever it is told: 50 us at 1 Tbit/s. */
+#define AEOLUS_BURST_MAX	4096
 
-	return clamp_t(u64, div_u64(bytes, tp->mss_cache), 1, 1000);
+/* A burst's bytes: the socket's, the route's, or what the line carries in the
+ * smallest RTT seen.
+ */
+static u32 aeolus_bdp(const struct sock *sk, const struct aeolus *ae)
+{
+	const struct dst_entry *dst = __sk_dst_get(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 packets = dst ? dst_metric(dst, RTAX_INITCWND) : 0;
+	u64 bytes = ae->bdp;
+
+	if (!bytes)
+		bytes = (u64)packets * tp->mss_cache;
+	if (!bytes)
+		bytes = (u64)aeolus_inner->line(sk) / BITS_PER_BYTE *
+			clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
+	return clamp_t(u64, bytes, tp->mss_cache, (u64)AEOLUS_BURST_MAX * tp->mss_cache);
+}
+
+/* Nothing has been sent for so long that this is a first RTT again? */
+static bool aeolus_is_idle(const struct sock *sk)
+{
+	unsigned int ms = READ_ONCE(aeolus_net(sk)->idle);
+	u32 pause = ms ? msecs_to_jiffies(ms) : inet_csk(sk)->icsk_rto;
+
+	return tcp_jiffies32 - tcp_sk(sk)->lsndtime >= pause;
 }
 
 static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 now = tcp_clock_us();
 
-	if (tp->packets_out ||
-	    (ae->burst && now - ae->last_us < jiffies_to_usecs(inet_csk(sk)->icsk_rto)))
+	if (ae->off || tp->packets_out || (ae->burst && !aeolus_is_idle(sk)))
 		return;
 	ae->burst = 1;
-	ae->allow = aeolus_bdp(sk);
+	ae->allow = aeolus_bdp(sk, ae) / tp->mss_cache;
 	ae->begin = tp->snd_nxt;
 	ae->end = tp->snd_nxt;
 	tp->reordering = 1;
@@ -116,10 +161,10 @@ static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	ae->last_us = tcp_clock_us();
 	if (!ae->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
 		return aeolus_inner->on_xmit(sk, gs, seg);
-	ae->allow -= min_t(u32, ae->allow, seg->segs);
+	ae->allow -= min(ae->allow, seg->segs);
+	ae->unscheduled += seg->segs;
 	ae->end = seg->end_seq;
 	ae->unprobed = 1;
 	/* The probe leaves when TCP looks once more, because this write is done with
@@ -163,6 +208,14 @@ static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
 static void aeolus_credited(struct sock *sk, struct gl_sock *gs)
 {
 	aeolus_of(gs)->allow = 0;
+}
+
+/* It is asked again, so is the probe. */
+static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
+{
+	struct aeolus *ae = aeolus_of(gs);
+
+	ae->unprobed |= ae->probing;
 }
 
 /* Nothing lost, nothing new: what may be lost, from its end backwards. */
@@ -216,8 +269,45 @@ static const struct gl_precredit aeolus_precredit = {
 	.waiting	= aeolus_waiting,
 	.credited	= aeolus_credited,
 	.probe		= aeolus_probe,
+	.lost		= aeolus_lost,
 	.spend		= aeolus_spend,
 };
+
+/* --- options ----------------------------------------------------------------- */
+
+static int aeolus_set_option(struct sock *sk, struct gl_sock *gs, int option, int value)
+{
+	struct aeolus *ae = aeolus_of(gs);
+
+	switch (option) {
+	case GREENLANE_AEOLUS:
+		ae->off = !value;
+		return 0;
+	case GREENLANE_BDP:
+		ae->bdp = value;
+		return 0;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static int aeolus_get_option(const struct sock *sk, struct gl_sock *gs, int option)
+{
+	const struct aeolus *ae = aeolus_of(gs);
+
+	return option == GREENLANE_BDP ? ae->bdp : !ae->off;
+}
+
+static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+	const struct aeolus *ae = aeolus_of((struct gl_sock *)gs);
+
+	aeolus_inner->on_info(gs, info);
+	info->unscheduled = ae->unscheduled;
+	info->bdp = aeolus_bdp(gs->sk, ae);
+	if (ae->off)
+		info->flags |= GREENLANE_F_OFF;
+}
 
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
@@ -229,6 +319,48 @@ static struct gl_transport aeolus_xpass __read_mostly = {
 	.on_xmit	= aeolus_on_xmit,
 	.on_packet	= aeolus_on_packet,
 	.on_kick	= aeolus_on_kick,
+	.on_info	= aeolus_on_info,
+	.set_option	= aeolus_set_option,
+	.get_option	= aeolus_get_option,
+};
+
+/* --- a module ------------------------------------------------------------------ */
+
+static unsigned int aeolus_idle_max = 3600 * MSEC_PER_SEC;
+
+static const struct ctl_table aeolus_sysctl_template[] = {
+	{
+		.procname	= "aeolus_idle",
+		.data		= (void *)offsetof(struct aeolus_net, idle),
+		.maxlen		= sizeof(unsigned int),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ZERO,
+		.extra2		= &aeolus_idle_max,
+	},
+};
+
+static int __net_init aeolus_net_init(struct net *net)
+{
+	struct aeolus_net *an = net_generic(net, aeolus_net_id);
+
+	an->sysctl = gl_sysctl_add(net, aeolus_sysctl_template,
+				   ARRAY_SIZE(aeolus_sysctl_template), an);
+	return an->sysctl ? 0 : -ENOMEM;
+}
+
+static void __net_exit aeolus_net_exit(struct net *net)
+{
+	struct aeolus_net *an = net_generic(net, aeolus_net_id);
+
+	gl_sysctl_remove(an->sysctl);
+}
+
+static struct pernet_operations aeolus_net_ops = {
+	.init	= aeolus_net_init,
+	.exit	= aeolus_net_exit,
+	.id	= &aeolus_net_id,
+	.size	= sizeof(struct aeolus_net),
 };
 
 static int __init aeolus_module_init(void)
@@ -244,17 +376,26 @@ static int __init aeolus_module_init(void)
 	t->sock_size = ALIGN(aeolus_inner->sock_size, 8) + sizeof(struct aeolus);
 	t->hello = aeolus_inner->hello;
 	t->control = aeolus_inner->control;
+	t->line = aeolus_inner->line;
 	t->on_switch = aeolus_inner->on_switch;
-	t->on_info = aeolus_inner->on_info;
+	err = register_pernet_subsys(&aeolus_net_ops);
+	if (err)
+		goto put;
 	err = gl_register_transport(t);
 	if (err)
-		gl_base_put(base);
+		goto unregister;
+	return 0;
+unregister:
+	unregister_pernet_subsys(&aeolus_net_ops);
+put:
+	gl_base_put(base);
 	return err;
 }
 
 static void __exit aeolus_module_exit(void)
 {
 	gl_unregister_transport(&aeolus_xpass);
+	unregister_pernet_subsys(&aeolus_net_ops);
 	gl_base_put(&aeolus_inner->ops);
 }
 

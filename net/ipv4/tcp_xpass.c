@@ -160,6 +160,11 @@ static struct xpass_line *xpass_line(const struct sock *sk)
 	return net_generic(sock_net(sk), xpass_net_id);
 }
 
+static u32 xpass_line_mbit(const struct sock *sk)
+{
+	return READ_ONCE(xpass_line(sk)->mbit);
+}
+
 static u64 xpass_srtt_ns(const struct sock *sk)
 {
 	u64 us = tcp_sk(sk)->srtt_us >> 3;
@@ -257,12 +262,18 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
 	gl_send_words(sk, &xp->gs, kind, word, words);
 }
 
-/* Does so much more wait than the receiver knows of that it would pause? */
-static bool xpass_is_news(const struct xpass *xp, u32 waiting)
+/* Does so much more wait than the receiver knows of that it would pause?  While a
+ * burst lasts that can wait: its end is told.
+ */
+static bool xpass_is_news(struct sock *sk, struct xpass *xp, u32 waiting)
 {
+	const struct gl_precredit *pre = gl_transport(sk)->precredit;
 	u32 left = xp->told_end - xp->seq;
 
-	return !xp->asking ? waiting : (s32)left < XPASS_QUEUE && (s32)(waiting - left) > 0;
+	if (!xp->asking)
+		return waiting;
+	return (s32)left < XPASS_QUEUE && (s32)(waiting - left) > 0 &&
+	       !(pre && pre->allow(sk, &xp->gs));
 }
 
 /* TCP's window: what is in flight, and so many packets more.  With neither it is 0,
@@ -287,7 +298,7 @@ static void xpass_gate(struct sock *sk, struct xpass *xp)
 
 		if (pre && waiting && !xp->asking)
 			pre->begin(sk, &xp->gs);
-		if (xpass_is_news(xp, waiting) || (pre && pre->probe(sk, &xp->gs, NULL)))
+		if (xpass_is_news(sk, xp, waiting) || (pre && pre->probe(sk, &xp->gs, NULL)))
 			xpass_tell(sk, xp, waiting, 0);
 		if (pre)
 			more = pre->allow(sk, &xp->gs);
@@ -410,6 +421,7 @@ static void xpass_fall_back(struct sock *sk)
  */
 static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 {
+	const struct gl_precredit *pre = gl_transport(sk)->precredit;
 	u32 waiting = xpass_waiting(sk, xp);
 	u32 una = tcp_sk(sk)->snd_una;
 
@@ -423,6 +435,8 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 		xp->alive = una != xp->una;
 	}
 	xp->una = una;
+	if (pre)
+		pre->lost(sk, &xp->gs);
 	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
 	xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);
 	xpass_tell(sk, xp, waiting, XPASS_RETRY);
@@ -620,6 +634,12 @@ static void xpass_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
+	const struct xpass *xp = container_of(gs, struct xpass, gs);
+
+	info->credits_sent = xp->credit;
+	info->credits_received = xp->received;
+	info->credit_rate = xp->next == XPASS_NEVER ? 0 : xp->rate.cur;
+	info->credits_wanted = xp->asking ? max_t(s32, xp->told_end - xp->seq, 0) : 0;
 }
 
 /* Credits decide, not ACKs. */
@@ -657,6 +677,7 @@ static struct gl_transport xpass_transport __read_mostly = {
 	.sock_size	= sizeof(struct xpass),
 	.hello		= GL_SCHEDULED,
 	.control	= GL_SCHEDULED,
+	.line		= xpass_line_mbit,
 	.on_xmit	= xpass_on_xmit,
 	.on_packet	= xpass_on_packet,
 	.on_kick	= xpass_on_kick,

@@ -16,7 +16,15 @@
 #define GREENLANE_INFO		(GREENLANE_SO_BASE + 0)
 /* get, set: int, 1 = mark this connection's packets, 0 = behave as the base */
 #define GREENLANE_TLT		(GREENLANE_SO_BASE + 1)
-#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 1)
+/* get, set: int, 1 = spend the first RTT without credits, 0 = wait for them; of
+ * an aeolus_* connection, EOPNOTSUPP on others
+ */
+#define GREENLANE_AEOLUS	(GREENLANE_SO_BASE + 2)
+/* get, set: int, bytes that a first RTT may have; 0 (set) = the route's initcwnd,
+ * or what the line carries in the smallest RTT seen; as GREENLANE_AEOLUS
+ */
+#define GREENLANE_BDP		(GREENLANE_SO_BASE + 3)
+#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 3)
 
 /**
  * enum greenlane_peer - what is known of the other end
@@ -43,7 +51,7 @@ enum greenlane_state {
 };
 
 /* bits of greenlane_info.flags */
-#define GREENLANE_F_OFF		0x01	/* switched off with GREENLANE_TLT */
+#define GREENLANE_F_OFF		0x01	/* by GREENLANE_TLT or GREENLANE_AEOLUS */
 #define GREENLANE_F_FALLBACK	0x02	/* codepoints get lost on the way */
 #define GREENLANE_F_UNSUPPORTED	0x04	/* no SACK, MPTCP, or keyed segments */
 
@@ -61,6 +69,14 @@ enum greenlane_state {
  * @unechoed: important packets that were acked without an echo
  * @rearmed: times an RTO armed the sender again
  * @echoes_sent: important packets of the peer echoed, clocks included
+ * @credits_sent: credits sent, as the receiver
+ * @credits_received: credits received, as the sender
+ * @credit_rate: credits a second that are being sent; 0 if none are
+ * @credits_wanted: packets that wait for a credit
+ * @unscheduled: packets sent in a first RTT, without a credit
+ * @bdp: bytes that the next first RTT may have
+ *
+ * Of a TLT connection the credits' part is 0, and of a credit transport's TLT's.
  */
 struct greenlane_info {
 	__u8	state;
@@ -75,6 +91,12 @@ struct greenlane_info {
 	__u32	unechoed;
 	__u32	rearmed;
 	__u32	echoes_sent;
+	__u32	credits_sent;
+	__u32	credits_received;
+	__u32	credit_rate;
+	__u32	credits_wanted;
+	__u32	unscheduled;
+	__u32	bdp;
 };
 
 #endif /* _UAPI_LINUX_GREENLANE_H */

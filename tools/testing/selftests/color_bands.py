@@ -26,16 +26,6 @@ THREE = "bands 3 prio 10 0 prio 20 1"
 TWO = "bands 2 prio 35 0"
 
 
-def numbered(number, dsfield=LOW, size=1000, make=p.ipv4):
-    """A frame with a number at its end."""
-    return make(size, dsfield)[:-4] + struct.pack("!I", number)
-
-
-def numbers(frames):
-    """The numbers of the frames that came out."""
-    return [struct.unpack("!I", frame[-4:])[0] for _, frame in frames]
-
-
 def tos(frame):
     """The TOS byte or traffic class of a frame."""
     return struct.unpack_from("!H", frame, 14)[0] >> (4 if frame[14] >> 4 == 6 else 0) & 255
@@ -59,7 +49,7 @@ def out(options, batches, count, frame=None):
     sender.send(p.ipv4(64))             # the first switches time stamps on
     receiver.frames(1)
     p.settle(0.1)
-    sender.send(frame or numbered(0))
+    sender.send(frame or p.numbered(0))
     for batch in batches:
         for one in batch:
             sender.send(one)
@@ -81,7 +71,7 @@ def band(number):
 @case("the lowest band number first, in order within a band, IPv4 and IPv6")
 def strict():
     for make in (p.ipv4, p.ipv6):
-        batches = [[numbered(i, ds, make=make) for i in range(5)] for ds in (LOW, MIDDLE, HIGH)]
+        batches = [[p.numbered(i, ds, make=make) for i in range(5)] for ds in (LOW, MIDDLE, HIGH)]
         got = out(f"rate 8mbit {THREE}", batches, 16)
         equal([(ds, number) for _, ds, number in got[1:]],
               [(ds, i) for ds in (HIGH, MIDDLE, LOW) for i in range(5)], "TOS and number")
@@ -94,11 +84,11 @@ def overtakes():
     p.port(f"rate 8mbit limit 1m {THREE}")
     sender, receiver = p.Sender(), p.Receiver()
     for number in range(4):
-        sender.send(numbered(number))
+        sender.send(p.numbered(number))
     time.sleep(0.0015)                  # 0 is out, 1 is on the line
-    sender.send(numbered(10, MIDDLE))
-    sender.send(numbered(20, HIGH))
-    equal(numbers(receiver.frames(6)), [0, 1, 20, 10, 2, 3], "numbers")
+    sender.send(p.numbered(10, MIDDLE))
+    sender.send(p.numbered(20, HIGH))
+    equal(p.numbers(receiver.frames(6)), [0, 1, 20, 10, 2, 3], "numbers")
     sender.close()
     receiver.close()
 
@@ -122,8 +112,8 @@ def one():
     true("bands" not in p.options() and "bands" not in p.shown(), "no bands")
     sender, receiver = p.Sender(), p.Receiver()
     for number, dsfield in enumerate((LOW, LOW, MIDDLE, HIGH, LOW, HIGH)):
-        sender.send(numbered(number, dsfield))
-    equal(numbers(receiver.frames(6)), list(range(6)), "numbers")
+        sender.send(p.numbered(number, dsfield))
+    equal(p.numbers(receiver.frames(6)), list(range(6)), "numbers")
     sender.close()
     receiver.close()
 
@@ -134,8 +124,8 @@ def one():
 def shaped():
     for line in ("rate 10gbit", ""):
         got = out(f"{line} overhead 24 {TWO} band-rate 0 500mbit",
-                  [[numbered(i, CREDIT, CREDIT_LEN) for i in range(1, 2000)]], 2000,
-                  numbered(0, CREDIT, CREDIT_LEN))
+                  [[p.numbered(i, CREDIT, CREDIT_LEN) for i in range(1, 2000)]], 2000,
+                  p.numbered(0, CREDIT, CREDIT_LEN))
         for i, (when, _, _) in enumerate(got):
             due = i * (CREDIT_LEN + 24) * 8 * 2
             within(when, due, due + LATE, f"{line}: ns at which credit {i} came")
@@ -146,9 +136,9 @@ def share():
     credits_, data = 1500, 1500
     rate = 1250000000 * 86 // 1624
     got = out("rate 10gbit preset xpass band-limit 0 none",
-              [[numbered(i, LOW, DATA_LEN) for i in range(1, data)],
-               [numbered(i, CREDIT, CREDIT_LEN) for i in range(credits_)]], credits_ + data,
-              numbered(0, LOW, DATA_LEN))
+              [[p.numbered(i, LOW, DATA_LEN) for i in range(1, data)],
+               [p.numbered(i, CREDIT, CREDIT_LEN) for i in range(credits_)]], credits_ + data,
+              p.numbered(0, LOW, DATA_LEN))
     sent = seen = 0
     for i, (when, dsfield, _) in enumerate(got):
         due = sent * 8 // 10            # ns at 10 Gbit/s
@@ -165,7 +155,7 @@ def share():
 @case("while a band waits for its clock the others have the whole line")
 def waits():
     got = out(f"rate 8mbit {TWO} band-rate 0 8bit",
-              [[numbered(i, CREDIT) for i in range(3)], [numbered(i) for i in range(50)]], 52)
+              [[p.numbered(i, CREDIT) for i in range(3)], [p.numbered(i) for i in range(50)]], 52)
     equal([dsfield for _, dsfield, _ in got].count(CREDIT), 1, "frames of the band that waits")
     for i, (when, _, _) in enumerate(got):
         within(when, i * MS, i * MS + LATE, f"ns at which frame {i} came")
@@ -175,8 +165,8 @@ def waits():
 def starved():
     # 2 ms for each of its frames, and 20 ms in which none may go
     got = out("rate 8mbit bands 3 prio 10 0 prio 20 1 band-rate 1 4mbit",
-              [[numbered(i, MIDDLE) for i in range(6)], [numbered(i, HIGH) for i in range(20)]],
-              27, numbered(0, HIGH))
+              [[p.numbered(i, MIDDLE) for i in range(6)], [p.numbered(i, HIGH) for i in range(20)]],
+              27, p.numbered(0, HIGH))
     came = [when / MS for when, dsfield, _ in got if dsfield == MIDDLE]
     for seen, due in zip(came, (21, 22, 23, 25, 27, 29)):
         within(seen, due, due + LATE / MS, f"ms at which frames of the band came: {came}")
@@ -186,9 +176,9 @@ def starved():
 def idle():
     p.port(f"limit 1m {TWO} band-rate 0 8mbit")
     sender, receiver = p.Sender(), p.Receiver()
-    sender.send(numbered(0, CREDIT))
+    sender.send(p.numbered(0, CREDIT))
     p.settle(0.05)
-    sender.send(numbered(0, CREDIT), 3)
+    sender.send(p.numbered(0, CREDIT), 3)
     got = [when for when, _ in receiver.frames(4)]
     equal(len(got), 4, "frames")
     for a, b in ((1, 2), (2, 3)):
@@ -201,8 +191,8 @@ def idle():
 def timer():
     p.port("rate 8mbit limit 1m bands 3 prio 10 0 prio 20 1 band-rate 0 400kbit band-rate 1 800kbit")
     sender, receiver = p.Sender(), p.Receiver()
-    sender.send(numbered(0, HIGH), 2)           # 20 ms each
-    sender.send(numbered(0, MIDDLE), 3)         # 10 ms
+    sender.send(p.numbered(0, HIGH), 2)           # 20 ms each
+    sender.send(p.numbered(0, MIDDLE), 3)         # 10 ms
     got = receiver.frames(5)
     came = [((when - got[0][0]) / MS, tos(frame)) for when, frame in got]
     equal([dsfield for _, dsfield in came], [HIGH, MIDDLE, MIDDLE, HIGH, MIDDLE], "bands")
@@ -290,7 +280,7 @@ def change():
         try:
             sender = p.Sender()
             for number in range(2000):
-                sender.send(numbered(number, (LOW, p.RED)[number % 2]))
+                sender.send(p.numbered(number, (LOW, p.RED)[number % 2]))
                 time.sleep(0.00008)
         finally:
             os._exit(0)
@@ -302,7 +292,7 @@ def change():
         p.settle(0.005)
     os.waitpid(pid, 0)
     p.settle(0.5)
-    got = numbers(receiver.frames(wait=0.05))
+    got = p.numbers(receiver.frames(wait=0.05))
     for parity in (0, 1):
         equal([number for number in got if number % 2 == parity],
               list(range(parity, 2000, 2)), f"numbers of band {parity}")
@@ -316,17 +306,17 @@ def another_number():
         p.port(f"rate 8mbit limit 1m {words}")
         sender, receiver = p.Sender(), p.Receiver()
         for number in range(5):
-            sender.send(numbered(number))
+            sender.send(p.numbered(number))
         before = p.options()
         done = p.tc(f"qdisc change dev p0 root color rate 1mbit pool x size 1m {new}", check=False)
         true("while packets are queued" in done.stderr, f"{new}: {done.stderr!r}")
         equal(p.options(), before, f"options after {new}")
-        equal(numbers(receiver.frames(5)), list(range(5)), "numbers")
+        equal(p.numbers(receiver.frames(5)), list(range(5)), "numbers")
         p.tc(f"qdisc change dev p0 root color {new}")
         equal(p.options().get("bands", 1), int(new[-1]), "bands")
         equal(p.options().get("prio", {}), {}, "the map is the default's")
-        sender.send(numbered(7))
-        equal(numbers(receiver.frames(1)), [7], "a frame after that")
+        sender.send(p.numbered(7))
+        equal(p.numbers(receiver.frames(1)), [7], "a frame after that")
         sender.close()
         receiver.close()
 
@@ -346,10 +336,10 @@ def faster():
     p.port(f"limit 1m {TWO} band-rate 0 8bit")
     sender, receiver = p.Sender(), p.Receiver()
     for number in range(3):
-        sender.send(numbered(number, CREDIT))
-    equal(numbers(receiver.frames(1)), [0], "the first")
+        sender.send(p.numbered(number, CREDIT))
+    equal(p.numbers(receiver.frames(1)), [0], "the first")
     p.tc("qdisc change dev p0 root color band-rate 0 none")
-    equal(numbers(receiver.frames(2)), [1, 2], "the others")
+    equal(p.numbers(receiver.frames(2)), [1, 2], "the others")
     sender.close()
     receiver.close()
 
@@ -368,8 +358,8 @@ def down():
     equal([one_["packets"] for one_ in seen["bands"].values()], [5, 5, 6], "packets")
     p.run("ip", "link", "set", "p0", "up")
     receiver = p.Receiver()
-    sender.send(numbered(7))
-    equal(numbers(receiver.frames(1)), [7], "the first frame, at once")
+    sender.send(p.numbered(7))
+    equal(p.numbers(receiver.frames(1)), [7], "the first frame, at once")
     sender.close()
     receiver.close()
 
@@ -387,14 +377,14 @@ def stacked():
             p.tc(f"qdisc add dev p0 parent 9:1 color limit 1m {THREE} band-limit 2 20 {words}")
             sender, receiver = p.Sender(), p.Receiver()
             for number in range(30):
-                sender.send(numbered(number))
+                sender.send(p.numbered(number))
             for number in range(30, 40):
-                sender.send(numbered(number, HIGH))
+                sender.send(p.numbered(number, HIGH))
             below, above = (next(q for q in p.qdiscs() if q["kind"] == k)
                             for k in ("color", kind))
             equal((above["qlen"], above["backlog"]), (below["qlen"], below["backlog"]),
                   f"queues of {kind} and color {words}")
-            got = numbers(receiver.frames(wait=0.1))
+            got = p.numbers(receiver.frames(wait=0.1))
             low = [n for n in got if n < 30]
             high = [n for n in got if n >= 30]
             equal(low, sorted(low), f"order below {kind}, color {words}")

@@ -14,16 +14,6 @@ from gl import port as p
 from gl.tap import case, equal, main, true, within
 
 
-def numbered(number, size=1000, tos=0):
-    """A frame with a number at its end."""
-    return p.ipv4(size, tos)[:-4] + struct.pack("!I", number)
-
-
-def numbers(frames):
-    """The numbers of the frames that came out."""
-    return [struct.unpack("!I", frame[-4:])[0] for _, frame in frames]
-
-
 def in_background(function):
     """Run a function in a process of its own; returns its pid."""
     pid = os.fork()
@@ -40,7 +30,7 @@ def trickle(count, gap):
     def send():
         sender = p.Sender()
         for number in range(count):
-            sender.send(numbered(number))
+            sender.send(p.numbered(number))
             time.sleep(gap)
     return in_background(send)
 
@@ -55,7 +45,7 @@ def through(changes, count=2000):
         p.settle(0.005)
     os.waitpid(pid, 0)
     p.settle(0.2)
-    got = numbers(receiver.frames(wait=0.05))
+    got = p.numbers(receiver.frames(wait=0.05))
     receiver.close()
     return got
 
@@ -87,7 +77,7 @@ def refused():
         p.settle(0.005)
     os.waitpid(pid, 0)
     p.settle(0.2)
-    equal(numbers(receiver.frames(wait=0.05)), list(range(1000)), "numbers")
+    equal(p.numbers(receiver.frames(wait=0.05)), list(range(1000)), "numbers")
     receiver.close()
 
 
@@ -96,12 +86,12 @@ def shrink():
     p.port("rate 8bit limit 1m")
     sender, receiver = p.Sender(), p.Receiver()
     for number in range(101):
-        sender.send(numbered(number))
+        sender.send(p.numbered(number))
     p.tc("qdisc change dev p0 root color limit 10000")
     equal(p.shown()["qlen"], 100, "frames in the queue")
-    equal(sender.send(numbered(999)), 0, "a new frame")
+    equal(sender.send(p.numbered(999)), 0, "a new frame")
     p.tc("qdisc change dev p0 root color rate 1gbit")
-    equal(numbers(receiver.frames(101)), list(range(101)), "numbers")
+    equal(p.numbers(receiver.frames(101)), list(range(101)), "numbers")
     sender.close()
     receiver.close()
 
@@ -135,11 +125,11 @@ def child():
             sender, receiver = p.Sender(), p.Receiver()
             # one by one through the port, then more than it can hold
             for number in range(60):
-                sender.send(numbered(number))
+                sender.send(p.numbered(number))
             below, above = family(kind)
             equal((above["qlen"], above["backlog"]), (below["qlen"], below["backlog"]),
                   f"queues of {kind} and color {words}")
-            got = numbers(receiver.frames(wait=0.1))
+            got = p.numbers(receiver.frames(wait=0.1))
             equal(got, sorted(got), f"order below {kind}, color {words}")
             equal(len(got) + sender.refused, 60, f"frames below {kind}, color {words}")
             within(len(got), 40, 60, f"frames that fit below {kind}, color {words}")
@@ -156,10 +146,10 @@ def peeked():
     for words, rate in (("rate 10mbit", 10), ("rate 500mbit", 50), ("", 50)):
         stacked("tbf rate 50mbit burst 2k limit 10m", f"limit 10m {words}")
         sender, receiver = p.Sender(), p.Receiver()
-        sender.send(numbered(0))
+        sender.send(p.numbered(0))
         receiver.frames(1)
         p.settle(0.1)
-        sender.send(numbered(0), 201)
+        sender.send(p.numbered(0), 201)
         got = [when for when, _ in receiver.frames(201)]
         equal(len(got), 201, f"frames below tbf, {words}")
         due = 200 * 8000 / rate
@@ -178,7 +168,7 @@ def multiqueue():
         p.tc(f"qdisc add dev p0 parent 9:{queue} color rate 8bit limit 100000 pool sw size 1m")
     sender = p.Sender()
     for number in range(100):
-        frame = bytearray(numbered(number))
+        frame = bytearray(p.numbered(number))
         frame[26:30] = bytes((10, number, 0, 1))        # another flow
         frame[24:26] = b"\0\0"
         frame[24:26] = struct.pack("!H", p.checksum(bytes(frame[14:34])))
@@ -208,8 +198,8 @@ def down_up():
     equal(seen["colors"]["yellow"]["packets"], 10, "yellow packets")
     p.run("ip", "link", "set", "p0", "up")
     receiver = p.Receiver()
-    sender.send(numbered(7))
-    equal(numbers(receiver.frames(1)), [7], "the first frame, at once")
+    sender.send(p.numbered(7))
+    equal(p.numbers(receiver.frames(1)), [7], "the first frame, at once")
     sender.close()
     receiver.close()
     p.tc("qdisc del dev p0 root")

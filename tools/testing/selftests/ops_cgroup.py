@@ -8,20 +8,18 @@
 import contextlib
 import json
 import os
-import socket
-import struct
 import subprocess
 import sys
 
 from gl.packet import ACK, CONTROL, CWR, ECE, IMPORTANT, SYN
+from gl.sockopt import NO, YES, cc_of, info
 from gl.tap import case, equal, main, true
-from gl.wire import GREENLANE_INFO, TCP_CONGESTION, Wire, ip_level, load
+from gl.wire import Wire, load
 
 TOP = os.environ["GL_TOP"]
 TOOL = f"{TOP}/scripts/greenlane-cgroup"
 MOUNT = "/sys/fs/cgroup"
 PINS = "/sys/fs/bpf/greenlane"
-YES, NO = 1, 2
 
 
 def tool(*words, env=None):
@@ -75,16 +73,6 @@ def cgroup_of(name):
             os.rmdir(path)
 
 
-def cc_of(s):
-    """A socket's congestion control."""
-    return s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).partition(b"\0")[0].decode()
-
-
-def peer(s):
-    """What a connection knows of its peer."""
-    return struct.unpack_from("4B", s.getsockopt(ip_level(s), GREENLANE_INFO, 36))[1]
-
-
 def handshake(wire, port=1000):
     """(flags without ECN's, DSCP) of the first three packets of that port."""
     seen = [p for p in wire.seen if port in (p.sport, p.dport)]
@@ -107,7 +95,7 @@ def inside_and_outside():
                     client, server = wire.connect(cc="reno")    # whatever it asks for
                 equal(handshake(wire), MARKED, f"{cc}: handshake")
                 equal((cc_of(client), cc_of(server)), (cc, cc), "congestion controls")
-                equal((peer(client), peer(server)), (YES, YES), "peers")
+                equal(tuple(info(s)["peer"] for s in (client, server)), (YES, YES), "peers")
                 true(wire.transfer(client, server, 50_000), "arrives")
                 true(wire.transfer(server, client, 50_000), "arrives back")
                 for ns in (wire.a, wire.b):
@@ -143,7 +131,7 @@ def listeners():
             after = wire.listen(1001)
             equal(cc_of(after), "tlt_dctcp", "listens since")
             client, server = wire.connect(1000, listener=before)
-            equal((peer(client), peer(server)), (YES, YES), "peers")
+            equal(tuple(info(s)["peer"] for s in (client, server)), (YES, YES), "peers")
             true("2 listening sockets changed" in good("detach", "web"), "says so")
             equal((cc_of(before), cc_of(after)), ("cubic", "cubic"), "let go")
 
@@ -175,7 +163,7 @@ def one_end():
         with inside(web):
             client, server = wire.connect(listener=listener)
         true(wire.transfer(client, server, 20_000), "arrives")
-        equal(peer(client), NO, "peer")
+        equal(info(client)["peer"], NO, "peer")
         equal({p.dscp for p in wire.from_a() if p.len}, {0}, "DSCP of data")
         good("detach", web)
 

@@ -9,23 +9,16 @@ import os
 import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
 
+from gl.sockopt import COUNTERS, TCP_CONGESTION, info
 from gl.status import STATE, TOOL, TOP, Cable, exchange, forget, ids, look, tool
 from gl.tap import case, equal, main, true
-from gl.wire import GREENLANE_INFO, TCP_CONGESTION, Wire, ip_level, load
+from gl.wire import Wire, load
 
-COUNTERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost", "unechoed",
-            "rearmed", "echoes_sent")
-
-
-def info(s):
-    """The counters of struct greenlane_info."""
-    raw = s.getsockopt(ip_level(s), GREENLANE_INFO, 36)
-    return dict(zip(COUNTERS, struct.unpack("4B8I", raw)[4:]))
+TLT = COUNTERS[:8]
 
 
 @case("healthy: every connection's counters, summed, and no sentence")
@@ -46,7 +39,7 @@ def healthy():
                     equal({(c["cc"], c["peer"]) for c in here}, {(cc, "yes")}, "each")
                     equal({c["remote"] for c in here},
                           {wire.address(wire.b if ns is wire.a else wire.a)}, "remote")
-                    for name in COUNTERS:
+                    for name in TLT:
                         equal(sum(c["counters"][name] for c in here),
                               sum(info(pair[side])[name] for pair in pairs), name)
                     counted = next(n for n in said["namespaces"].values()
@@ -90,7 +83,7 @@ def changes():
         equal(ns["change"], {k: v - before[k] for k, v in wire.a.greenlane().items()}, "change")
         true(ns["change"]["ImportantSent"] > 0, "something changed")
         one = next(c for c in second["connections"].values() if c["local"] == "10.0.0.1")
-        equal(one["change"], {k: v - mine[k] for k, v in info(client).items()}, "connection")
+        equal(one["change"], {k: info(client)[k] - mine[k] for k in TLT}, "connection")
         third = look()
         equal({v for n in third["namespaces"].values() for v in n["change"].values()}, {0},
               "nothing happened, but")

@@ -34,6 +34,7 @@ CYCLES = 50 if FULL else 10             # of the modules
 SPACES = 200 if FULL else 20            # namespaces
 PERIOD = 0.01                           # of tc and sysctl
 PATIENCE = 600 if SLOW else 240         # real seconds
+GRACE = 3 if SLOW else 12               # in which namespaces still come as modules go
 TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
 MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/ipv4/tcp_xpass",
@@ -131,19 +132,23 @@ class World:
 
 
 class Actor:
-    """A process in a namespace that does one thing until it is told to stop."""
+    """A process in a namespace that does one thing until it is told to stop, but
+    while a gate is shut.
+    """
 
-    def __init__(self, ns, turn, period=PERIOD):
+    def __init__(self, ns, turn, period=PERIOD, gate=None):
         self._stop = multiprocessing.Event()
         self._turns = multiprocessing.Value("I", 0)
         self._process = multiprocessing.Process(
-            target=self._loop, args=(ns, turn, period), daemon=True)
+            target=self._loop, args=(ns, turn, period, gate), daemon=True)
         self._process.start()
 
-    def _loop(self, ns, turn, period):
+    def _loop(self, ns, turn, period, gate):
         rng = random.Random(f"{turn.__name__} {os.getpid()}")
         with ns:
             while not self._stop.wait(period):
+                while gate and gate.is_set():
+                    time.sleep(0.01)
                 turn(rng)
                 self._turns.value += 1
 
@@ -240,20 +245,6 @@ def turn_namespace(rng):
         os._exit(1)
 
 
-def turn_last_namespace(rng):
-    """The same, and also while the modules go."""
-    while LAST_GATE.is_set():
-        time.sleep(0.01)
-    turn_namespace(rng)
-
-
-def turn_gated_namespace(rng):
-    """The same, but not while the modules go."""
-    while GATE.is_set():
-        time.sleep(0.01)
-    turn_namespace(rng)
-
-
 def objects(slab):
     """How many objects of a kind the kernel has, exactly."""
     with open(f"/sys/kernel/slab/{slab}/shrink", "w", encoding="ascii") as f:
@@ -292,6 +283,7 @@ def take_out(world, traffic):
     world.default("cubic")
     world.ports_off()
     attempts = 0
+    last = time.monotonic() + GRACE
     for name in OUT:
         limit = time.monotonic() + PATIENCE / 4
         while not rmmod(name):
@@ -299,7 +291,7 @@ def take_out(world, traffic):
             now = time.monotonic()
             if now >= limit:
                 raise tap.Failed(f"rmmod {name}: still used: {users(name)}")
-            if now > limit - PATIENCE / 5:
+            if now > last:
                 LAST_GATE.set()
             time.sleep(0.02)
     return attempts
@@ -324,8 +316,8 @@ def churn():
     traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
     actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
               Actor(world.sw, turn_tc), Actor(world.a, turn_half_open)]
-    namespaces = [Actor(world.a, turn) for turn in (turn_last_namespace,
-                                                    *[turn_gated_namespace] * 3)]
+    namespaces = [Actor(world.a, turn_namespace, gate=gate)
+                  for gate in (LAST_GATE, GATE, GATE, GATE)]
     refused = 0
     began = time.monotonic()
     for cycle in range(CYCLES):

@@ -13,26 +13,23 @@ The seed is gl.fuzz's; all that is random is ISNs and the attacker's numbers.
 import itertools
 import random
 import socket
-import struct
 import time
 
 from gl import fuzz, port, tap
 from gl import packet as pkt
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, FIN, IMPORTANT, PSH, RST, SYN)
+from gl.sockopt import F_FALLBACK, NO, TCP_CONGESTION, UNKNOWN, YES, info
 from gl.tap import case, equal, true
-from gl.wire import GREENLANE_INFO, TCP_CONGESTION, Wire, ip_level, pattern
+from gl.wire import Wire, pattern
 
 FAR = 1 << 27           # further than any window of these tests
 PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
 OURS = (DATA, *PROTECTED)
-UNKNOWN, YES, NO = 0, 1, 2
-F_FALLBACK = 2
 
 
-def info(s):
-    """(peer, flags) of a connection of ours."""
-    _, peer, flags = struct.unpack_from("3B", s.getsockopt(ip_level(s), GREENLANE_INFO, 36))
-    return peer, flags
+def known(s):
+    """What a connection of ours knows of its peer: (peer, flags)."""
+    return info(s)["peer"], info(s)["flags"]
 
 
 class Attacker:
@@ -113,7 +110,7 @@ def forged_synack():
                         syn.sport, 1, syn.seq + ack, flags=SYN | ACK, dscp=dscp))
             wire.run(3e-3)
             server = listener.accept()[0]
-            equal(info(client)[0], NO, f"IPv{version}: peer")
+            equal(info(client)["peer"], NO, f"IPv{version}: peer")
             server.close()
 
 
@@ -129,7 +126,7 @@ def forged_synack_bleached():
                     syn.sport, 1, syn.seq, flags=SYN | ACK, dscp=dscp))
             wire.run(1e-4)
             server = listener.accept()[0]
-            equal(info(client)[0], YES, f"IPv{version}: peer")
+            equal(info(client)["peer"], YES, f"IPv{version}: peer")
             server.close()
 
 
@@ -140,7 +137,7 @@ def forged_echo_unknown():
             client, server = wire.connect()
             true(wire.transfer(client, server, 10_000), "arrives")
             client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
-            equal(info(client), (UNKNOWN, 0), "before")
+            equal(known(client), (UNKNOWN, 0), "before")
             attacker = Attacker(wire, client, server)
 
             def rule(p):
@@ -152,7 +149,7 @@ def forged_echo_unknown():
             true(wire.transfer(client, server, 1000), "arrives")
             wire.run(1e-3)
             true(attacker.sent >= len(PROTECTED), "there was an attack")
-            equal(info(client), (NO, 0), f"IPv{version}: after data")
+            equal(known(client), (NO, 0), f"IPv{version}: after data")
 
 
 @case("forged echoes do not keep a connection from falling back")
@@ -162,7 +159,7 @@ def forged_echo_bleached():
             client, server = wire.connect()
             true(wire.transfer(client, server, 10_000), "arrives")
             attacker = Attacker(wire, client, server)
-            equal(info(client), (YES, 0), "before")
+            equal(known(client), (YES, 0), "before")
 
             def bleach(p):
                 p.set_dscp(0)
@@ -175,7 +172,7 @@ def forged_echo_bleached():
                 true(wire.transfer(client, server, 10_000), "arrives")
                 wire.run(1e-3)
             true(attacker.sent >= 20, "there was an attack")
-            equal(info(client)[1], F_FALLBACK, f"IPv{version}: flags")
+            equal(info(client)["flags"], F_FALLBACK, f"IPv{version}: flags")
 
 
 @case("nothing forged makes a connection fall back, or changes its peer")
@@ -192,9 +189,9 @@ def stays():
                     true(wire.transfer(client, server, 10_000), "arrives")
                     attacker.watch()
                     wire.mark()
-                equal(info(client), expected, f"IPv{version}, {cc_b}: client")
+                equal(known(client), expected, f"IPv{version}, {cc_b}: client")
                 if cc_b.startswith("tlt"):
-                    equal(info(server), expected, f"IPv{version}, {cc_b}: server")
+                    equal(known(server), expected, f"IPv{version}, {cc_b}: server")
 
 
 # --- amplification
@@ -268,8 +265,8 @@ def duration(version, cc, attack):
         wire.rule = None
         if attack and cc.startswith("tlt"):
             true(attacker.sent > COUNT // 1000, f"{attacker.sent} forged packets")
-            equal(info(client), (YES, 0), f"IPv{version}, {cc}: client")
-            equal(info(server), (YES, 0), f"IPv{version}, {cc}: server")
+            equal(known(client), (YES, 0), f"IPv{version}, {cc}: client")
+            equal(known(server), (YES, 0), f"IPv{version}, {cc}: server")
         return took
 
 

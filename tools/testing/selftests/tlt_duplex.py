@@ -7,35 +7,9 @@
 from gl import tap
 from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO, IMPORTANT, SYN
 from gl.tap import case, equal, true
-from gl.wire import Wire, pattern
+from gl.wire import Wire
 
 COUNT = 400_000
-
-
-def exchange(wire, client, server, seconds=1.0):
-    """COUNT bytes each way; true if all arrived."""
-    data = pattern(COUNT)
-    sent = {client: 0, server: 0}
-    got = {client: bytearray(), server: bytearray()}
-
-    def step():
-        for s in (client, server):
-            try:
-                while sent[s] < COUNT:
-                    sent[s] += s.send(data[sent[s]:])
-            except BlockingIOError:
-                pass
-            try:
-                while len(got[s]) < COUNT:
-                    got[s] += s.recv(1 << 16)
-            except BlockingIOError:
-                pass
-        return all(len(g) == COUNT for g in got.values())
-    done = wire.run(seconds, step)
-    for g in got.values():
-        if bytes(g) != data[:len(g)]:
-            raise tap.Failed("the bytes received are not those sent")
-    return done
 
 
 def marked(packets, *kinds):
@@ -49,7 +23,7 @@ def all_echoed():
         for version in (4, 6):
             with Wire(cc=cc, version=version) as wire:
                 client, server = wire.connect()
-                true(exchange(wire, client, server), "all arrives")
+                true(wire.transfer_both(client, server, COUNT), "all arrives")
                 wire.run(5e-3)
                 for name, ours, theirs in (("a", wire.from_a(), wire.from_b()),
                                            ("b", wire.from_b(), wire.from_a())):
@@ -66,7 +40,7 @@ def all_echoed():
 def echoes_are_pure():
     with Wire() as wire:
         client, server = wire.connect()
-        exchange(wire, client, server)
+        wire.transfer_both(client, server, COUNT)
         equal([p for p in wire.seen if p.len and p.dscp in (ECHO, CLOCK_ECHO)], [],
               "data marked as echo")
 
@@ -113,7 +87,7 @@ def losses():
                 n[0] += bool(p.len and p.dscp == DATA)
                 return p.len and p.dscp == DATA and n[0] % 3 == 0
             wire.rule = drop
-            true(exchange(wire, client, server), "all arrives")
+            true(wire.transfer_both(client, server, COUNT), "all arrives")
             wire.rule = None
             wire.run(50e-3)
             for ns in (wire.a, wire.b):

@@ -13,8 +13,9 @@ from gl import packet as pkt
 from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, REQUEST,
                        RST, SCHEDULED, SYN)
+from gl.sockopt import GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_INFO, GREENLANE_TLT, INFO_SIZE, ip_level, option, refused
 from gl.tap import case, equal, true, within
-from gl.wire import GREENLANE_INFO, GREENLANE_TLT, Wire, ip_level
+from gl.wire import Wire
 
 PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT)
 SEED = 20260110
@@ -93,23 +94,13 @@ def reflected():
 
 # --- socket options and sysctls
 
-def refused(what, code, function, *args):
-    """function(*args) must fail with errno code."""
-    try:
-        function(*args)
-    except OSError as err:
-        equal(errno.errorcode[err.errno], errno.errorcode[code], what)
-    else:
-        raise tap.Failed(f"{what}: accepted")
-
-
 @case("socket options: short, wrong level, wrong socket, out of range")
 def sockopts():
     for version in (4, 6):
         with Wire(version=version) as wire:
             client, server = wire.connect()
             level = ip_level(client)
-            equal(len(client.getsockopt(level, GREENLANE_INFO, 1000)), 36, "size of the info")
+            equal(len(client.getsockopt(level, GREENLANE_INFO, 1000)), INFO_SIZE, "size of the info")
             equal(len(client.getsockopt(level, GREENLANE_INFO, 8)), 8, "an older program's")
             equal(client.getsockopt(level, GREENLANE_TLT), 1, "GREENLANE_TLT")
             for bad in (2, -1, 1 << 30):
@@ -121,17 +112,20 @@ def sockopts():
             refused("set of the info", errno.ENOPROTOOPT, client.setsockopt, level,
                     GREENLANE_INFO, 1)
             refused("wrong level", errno.ENOPROTOOPT, client.getsockopt,
-                    socket.IPPROTO_TCP, GREENLANE_INFO, 36)
+                    socket.IPPROTO_TCP, GREENLANE_INFO, INFO_SIZE)
+            for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
+                refused("another transport's", errno.EOPNOTSUPP, option, client, name)
+                refused("another transport's", errno.EOPNOTSUPP, option, client, name, 1)
             refused("beyond ours", errno.ENOPROTOOPT, client.getsockopt, level,
-                    GREENLANE_TLT + 1, 4)
+                    GREENLANE_BDP + 1, 4)
             equal(client.getsockopt(level, GREENLANE_TLT), 1, "GREENLANE_TLT afterwards")
             with wire.a:
                 udp = socket.socket(client.family, socket.SOCK_DGRAM)
                 idle = socket.socket(client.family, socket.SOCK_STREAM)
-            refused("UDP", errno.ENOPROTOOPT, udp.getsockopt, level, GREENLANE_INFO, 36)
-            refused("not connected", errno.ENOTCONN, idle.getsockopt, level, GREENLANE_INFO, 36)
+            refused("UDP", errno.ENOPROTOOPT, udp.getsockopt, level, GREENLANE_INFO, INFO_SIZE)
+            refused("not connected", errno.ENOTCONN, idle.getsockopt, level, GREENLANE_INFO, INFO_SIZE)
             idle.setsockopt(socket.IPPROTO_TCP, 13, b"reno")
-            refused("another's", errno.ENOPROTOOPT, idle.getsockopt, level, GREENLANE_INFO, 36)
+            refused("another's", errno.ENOPROTOOPT, idle.getsockopt, level, GREENLANE_INFO, INFO_SIZE)
             wire.transfer(client, server, 10_000)
             for s in (udp, idle):
                 s.close()

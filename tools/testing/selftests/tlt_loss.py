@@ -12,8 +12,9 @@ import struct
 
 from gl import tap
 from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, IMPORTANT
+from gl.sockopt import GREENLANE_TLT, ip_level
 from gl.tap import case, equal, true
-from gl.wire import GREENLANE_TLT, Wire, ip_level
+from gl.wire import Wire
 
 CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 SIZE = 13 * 1448

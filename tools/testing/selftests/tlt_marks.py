@@ -8,21 +8,11 @@ import socket
 
 from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT,
-                       RST, SYN)
+                       RST, SYN, data, kinds)
 from gl.tap import case, equal, true
 from gl.wire import Wire, pattern
 
 MSS4 = 1448     # MTU 1500, IPv4, time stamps
-
-
-def kinds(packets):
-    """The DSCP of each."""
-    return [p.dscp for p in packets]
-
-
-def data(packets):
-    """Those with payload."""
-    return [p for p in packets if p.len]
 
 
 def both(check):

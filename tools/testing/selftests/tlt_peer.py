@@ -7,29 +7,13 @@ lost, and every way in which a connection can come to be.
 """
 import errno
 import socket
-import struct
 import time
 
 from gl import tap
 from gl.packet import ACK, CLOCK, CONTROL, DATA, ECHO, IMPORTANT, SYN
+from gl.sockopt import F_FALLBACK, F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, TCP_CONGESTION, UNKNOWN, YES, info, option
 from gl.tap import case, equal, true
-from gl.wire import GREENLANE_INFO, GREENLANE_TLT, TCP_CONGESTION, Wire, ip_level
-
-UNKNOWN, YES, NO = 0, 1, 2
-F_OFF, F_FALLBACK, F_UNSUPPORTED = 1, 2, 4
-
-
-def info(s):
-    """struct greenlane_info as a dict."""
-    raw = s.getsockopt(ip_level(s), GREENLANE_INFO, 36)
-    names = ("state peer flags reserved important_sent echoes clocks_byte clocks_mss"
-             " marked_lost unechoed rearmed echoes_sent").split()
-    return dict(zip(names, struct.unpack("4B8I", raw)))
-
-
-def switch(s, on):
-    """GREENLANE_TLT."""
-    s.setsockopt(ip_level(s), GREENLANE_TLT, on)
+from gl.wire import Wire
 
 
 def unmarked(packets):
@@ -108,16 +92,7 @@ def same_as_base():
             # both runs begin at the same phase of every timer
             wire.run(1.0 - time.clock_gettime(time.CLOCK_MONOTONIC) % 1.0)
             client, server = wire.connect()
-            wire.mark()
-            n = [0]
-
-            def drop(p):
-                n[0] += bool(p.from_a and p.len)
-                return p.from_a and p.len and n[0] == 3
-            wire.rule = drop
-            true(wire.transfer(client, server, 40_000), "arrives")
-            base = wire.seen[0].seq
-            runs.append([(p.len, (p.seq - base) & 0xffffffff) for p in wire.from_a()])
+            runs.append(wire.third_lost(client, server))
     equal(runs[1], runs[0], "packets (length, offset)")
 
 
@@ -248,7 +223,7 @@ def switch_off():
     for version in (4, 6):
         with Wire(version=version) as wire:
             client, server = wire.connect()
-            switch(client, 0)
+            option(client, GREENLANE_TLT, 0)
             wire.mark()
             wire.transfer(client, server, 50_000)
             wire.transfer(server, client, 50_000)
@@ -256,7 +231,7 @@ def switch_off():
             equal({p.dscp for p in wire.from_a() if p.len}, {0}, "DSCP of data")
             true(any(p.dscp == ECHO for p in wire.from_a()), "it still echoes")
             equal(info(client)["flags"], F_OFF, "flags")
-            switch(client, 1)
+            option(client, GREENLANE_TLT, 1)
             wire.mark()
             wire.transfer(client, server, 50_000)
             is_marked(wire.from_a())
@@ -375,9 +350,9 @@ def no_sack():
         unmarked([p for p in wire.seen if p.len])
         equal(info(client)["flags"], F_UNSUPPORTED, "flags")
         equal(wire.a.greenlane()["Unsupported"], 1, "Unsupported")
-        switch(client, 0)
+        option(client, GREENLANE_TLT, 0)
         try:
-            switch(client, 1)
+            option(client, GREENLANE_TLT, 1)
         except OSError as why:
             equal(why.errno, errno.EOPNOTSUPP, "switched on")
         else:

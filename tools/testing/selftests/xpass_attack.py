@@ -15,7 +15,7 @@ import time
 
 from gl import packet as pkt
 from gl import tap, xpass
-from gl.packet import ACK, CREDIT, EXID, EXPERIMENT, REQUEST, SCHEDULED
+from gl.packet import ACK, CREDIT, EXID, EXPERIMENT, REQUEST, SCHEDULED, data
 from gl.tap import case, equal, true, within
 from gl.wire import Wire, pattern
 
@@ -69,15 +69,15 @@ class Attacker:
 OFF_PATH = ({"seq": FAR}, {"seq": -FAR}, {"ack": FAR}, {"ack": -FAR}, {"seq": FAR, "ack": -FAR})
 
 
-def both(check, data=0):
+def both(check, before=0):
     """The same over IPv4 and IPv6; after so many bytes each way."""
     for version in (4, 6):
         with Wire(cc="xpass", version=version) as wire:
             xpass.far(wire)
             client, server = wire.connect()
-            if data:
-                true(wire.transfer(client, server, data), "arrives")
-                true(wire.transfer(server, client, data), "arrives back")
+            if before:
+                true(wire.transfer(client, server, before), "arrives")
+                true(wire.transfer(server, client, before), "arrives back")
                 xpass.silent(wire, 0.1)
             attacker = Attacker(wire, client, server)
             wire.mark()
@@ -190,7 +190,7 @@ def forged_request():
         # Two round trips at line rate.
         within(len(xpass.credits(wire.from_b())), 1, 40, "credits")
         equal([w[2] for w in xpass.requests(wire.from_a())][-1:], [0], "the stop")
-        equal(xpass.data(wire.seen), [], "data")
+        equal(data(wire.seen), [], "data")
         xpass.silent(wire)
     both(check, 20_000)
 
@@ -222,7 +222,7 @@ def flood_at_rest():
                 wire.run(50e-6)
         took = time.clock_gettime(time.CLOCK_MONOTONIC) - began
         wire.run(10e-3)
-        equal(xpass.data(wire.seen), [], "data")
+        equal(data(wire.seen), [], "data")
         equal(wire.a.greenlane()["CreditWasted"] - wasted, 10_000, "CreditWasted")
         within(len(wire.seen), 1, took / xpass.RTT * 2 + 2, "answers")
         del client, server
@@ -255,12 +255,12 @@ def flood():
         payload = pattern(1_000_000)
         sent = client.send(payload)
         wire.run(1e-4)
-        before = len(xpass.data(wire.from_a()))
+        before = len(data(wire.from_a()))
         equal(before, 0, "data without credits")
         for n in range(10_000):
             attacker.credit(n + 1)
         wire.run(50e-6)
-        burst = xpass.data(wire.from_a())
+        burst = data(wire.from_a())
         true(burst, "data")
         within(len(burst), 1, -(-sent // xpass.MSS[wire.version]) + 1, "packets: what waited")
         within(max(p.len for p in burst), 1, xpass.MSS[wire.version], "bytes a packet")

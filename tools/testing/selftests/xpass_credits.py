@@ -8,7 +8,8 @@ import os
 import socket
 
 from gl import tap, xpass
-from gl.packet import CREDIT, FIN, REQUEST, SCHEDULED
+from gl.packet import CREDIT, FIN, REQUEST, SCHEDULED, data
+from gl.sockopt import cc_of
 from gl.tap import case, equal, true, within
 from gl.wire import Wire, pattern
 
@@ -27,7 +28,7 @@ def handshake():
         xpass.handshake(wire.seen)
         xpass.silent(wire)
         equal(len(wire.seen), 3, "packets")
-        equal([xpass.cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control")
+        equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control")
     everywhere(check)
 
 
@@ -65,7 +66,7 @@ def one_each():
         # the stop is half a round trip on its way
         within(came - sent, 0, 50, "credits that nothing was sent for")
         equal(wire.b.greenlane()["CreditSent"], came, "CreditSent")
-        equal(xpass.data(wire.from_b()), [], "data from b")
+        equal(data(wire.from_b()), [], "data from b")
     everywhere(check)
 
 
@@ -83,7 +84,7 @@ def no_burst():
         wire.rule = rule
         client.send(pattern(500_000))
         wire.run(100e-6)
-        sent = [p.len for p in xpass.data(wire.from_a())]
+        sent = [p.len for p in data(wire.from_a())]
         equal(sent, [xpass.MSS[wire.version]], "packets with data")
         wire.rule = None
     everywhere(check)
@@ -190,36 +191,11 @@ def persistent():
     everywhere(check)
 
 
-def duplex(wire, client, server, count):
-    """count bytes each way at once; true if all arrived."""
-    payload = pattern(count)
-    sent = {client: 0, server: 0}
-    got = {client: bytearray(), server: bytearray()}
-
-    def step():
-        for s in (client, server):
-            try:
-                while sent[s] < count:
-                    sent[s] += s.send(payload[sent[s]:])
-            except BlockingIOError:
-                pass
-            try:
-                while len(got[s]) < count:
-                    got[s] += s.recv(1 << 16)
-            except BlockingIOError:
-                pass
-        return all(len(g) == count for g in got.values())
-    done = wire.run(1.0, step)
-    for g in got.values():
-        equal(bytes(g) == payload[:len(g)], True, "the bytes received are those sent")
-    return done
-
-
 @case("both directions at once, independent: their credits, numbers and reports")
 def both_ways():
     def check(wire):
         client, server = wire.connect()
-        true(duplex(wire, client, server, 400_000), "all arrives")
+        true(wire.transfer_both(client, server, 400_000), "all arrives")
         xpass.silent(wire)
         xpass.well_formed(wire.seen)
         for receiver, from_a in ((wire.from_b(), True), (wire.from_a(), False)):
@@ -306,7 +282,7 @@ def fin_behind():
             wire.run(1e-3)
             xpass.silent(wire)
             equal(sum(bool(p.flags & FIN) for p in wire.from_a()), 1, "FINs of a")
-            without = [p for p in xpass.data(wire.from_a()) if p.dscp != SCHEDULED]
+            without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
             # TCP of 6.1 does not ask its window for a last packet with a FIN.
             free = os.uname().release.startswith("6.1.")
             equal([p for p in without if not free or not p.flags & FIN], [], "without a credit")

@@ -9,7 +9,7 @@ import statistics
 import struct
 
 from gl import tap, xpass
-from gl.packet import CREDIT, DATA, REQUEST, RST, SCHEDULED
+from gl.packet import CREDIT, DATA, REQUEST, RST, SCHEDULED, data
 from gl.tap import case, equal, true, within
 from gl.wire import Wire, pattern
 
@@ -107,7 +107,7 @@ def nobody():
             within(len(probes), 0, 15, "probes, whose interval doubles")
             wire.mark()
             wire.rule = None
-            true(wire.run(5.0, lambda: xpass.data(wire.from_a())), "data after it")
+            true(wire.run(5.0, lambda: data(wire.from_a())), "data after it")
             wire.run(0.5)
             equal(server.recv(1 << 20), pattern(10_000), "all arrives")
 
@@ -223,7 +223,7 @@ def data_lost():
             equal(len(lost), count, "packets lost")
             xpass.paid(wire)
             xpass.well_formed(wire.seen)
-            seqs = [p.seq for p in xpass.data(wire.from_a())]
+            seqs = [p.seq for p in data(wire.from_a())]
             equal({s for s in seqs if seqs.count(s) > 1}, {p.seq for p in lost}, "sent twice")
             equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
             for name in ("TCPTimeouts", "TCPLossProbes"):
@@ -247,7 +247,7 @@ def tail_lost():
             wire.rule = rule
             true(wire.transfer(client, server, size), f"{count} lost: arrives")
             xpass.silent(wire)
-            without = [p for p in xpass.data(wire.from_a()) if p.dscp != SCHEDULED]
+            without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
             equal({p.dscp for p in without}, {DATA}, "DSCP of what was sent without a credit")
             equal(counters(wire.a, "Uncredited")[0] - base, len(without), "Uncredited")
             fired = sum(wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")) - sum(timers)
@@ -284,7 +284,7 @@ def started(wire, client):
     """A transfer that runs, of 1 MB; credits are on the way."""
     client.send(pattern(1_000_000))
     wire.run(5e-3)
-    true(len(xpass.data(wire.from_a())) > 10, "data")
+    true(len(data(wire.from_a())) > 10, "data")
 
 
 @case("the sender closes with credits on the way: all that was written arrives")
@@ -368,10 +368,10 @@ def zero_window():
         payload = pattern(100_000)
         sent = client.send(payload)
         wire.run(50e-3)
-        true(len(xpass.data(wire.from_a())) < 60, "the window is closed")
+        true(len(data(wire.from_a())) < 60, "the window is closed")
         wire.mark()
         wire.run(0.2)
-        within(len(xpass.data(wire.from_a())), 0, 10, "packets with data in 200 ms")
+        within(len(data(wire.from_a())), 0, 10, "packets with data in 200 ms")
         within(len(wire.seen), 0, 40, "packets in 200 ms")
         got = bytearray()
 

@@ -6,19 +6,12 @@ come to be.
 	a (client) ---- wire (this program) ---- b (server)
 """
 import socket
-import struct
 
 from gl import tap, xpass
-from gl.packet import CREDIT, REQUEST, SCHEDULED
+from gl.packet import CREDIT, REQUEST, SCHEDULED, data
+from gl.sockopt import NO, TCP_CONGESTION, YES, info, cc_of
 from gl.tap import case, equal, true
-from gl.wire import GREENLANE_INFO, TCP_CONGESTION, XPASS, Wire, ip_level, load
-
-YES, NO = 1, 2
-
-
-def peer_of(s):
-    """What greenlane says of the other end."""
-    return struct.unpack_from("3B", s.getsockopt(ip_level(s), GREENLANE_INFO, 36))[1]
+from gl.wire import XPASS, Wire, load
 
 
 def exchange(wire, client, server, count=100_000):
@@ -49,7 +42,7 @@ def credited(wire, *senders):
 
 def is_reno(wire, s, ns):
     """Fallen back, counted, and no credit was ever asked for."""
-    equal(xpass.cc_of(s), "xpass-reno", "congestion control")
+    equal(cc_of(s), "xpass-reno", "congestion control")
     counters = ns.greenlane()
     equal([counters[n] for n in ("PeerWithout", "RequestSent", "CreditSent", "ScheduledSent")],
           [1, 0, 0, 0], "PeerWithout, RequestSent, CreditSent, ScheduledSent")
@@ -74,7 +67,7 @@ def server_without():
         exchange(wire, client, server)
         unmarked(wire.seen)
         is_reno(wire, client, wire.a)
-        true(len(xpass.data(wire.from_a())) > 50, "data")
+        true(len(data(wire.from_a())) > 50, "data")
     everywhere(check, cc="xpass", cc_b="cubic")
 
 
@@ -95,16 +88,7 @@ def as_reno():
         for cc in ("reno", "xpass"):
             with Wire(cc=cc, cc_b="reno", version=version) as wire:
                 client, server = wire.connect()
-                wire.mark()
-                n = [0]
-
-                def drop(p, n=n):
-                    n[0] += bool(p.from_a and p.len)
-                    return p.from_a and p.len and n[0] == 3
-                wire.rule = drop
-                true(wire.transfer(client, server, 40_000), "arrives")
-                base = wire.seen[0].seq
-                runs.append([(p.len, (p.seq - base) & 0xffffffff) for p in wire.from_a()])
+                runs.append(wire.third_lost(client, server))
         equal(runs[1], runs[0], "packets (length, offset)")
 
 
@@ -116,10 +100,10 @@ def tlt():
                 client, server = wire.connect()
                 wire.mark()
                 exchange(wire, client, server)
-                unmarked(xpass.data(wire.seen))
+                unmarked(data(wire.seen))
                 ends = {ccs[0]: (client, wire.a), ccs[1]: (server, wire.b)}
                 is_reno(wire, *ends["xpass"])
-                equal(peer_of(ends["tlt_dctcp"][0]), NO, "tlt_dctcp's peer")
+                equal(info(ends["tlt_dctcp"][0])["peer"], NO, "tlt_dctcp's peer")
                 equal(ends["tlt_dctcp"][1].greenlane()["PeerWithout"], 1, "its PeerWithout")
 
 
@@ -145,8 +129,8 @@ def no_sack():
             client, server = wire.connect()
             wire.mark()
             exchange(wire, client, server)
-            unmarked(xpass.data(wire.seen))
-            equal([xpass.cc_of(s) for s in (client, server)], ["xpass-reno"] * 2, "both ends")
+            unmarked(data(wire.seen))
+            equal([cc_of(s) for s in (client, server)], ["xpass-reno"] * 2, "both ends")
             equal(wire.a.greenlane()["Unsupported"], 1, "Unsupported")
 
 
@@ -173,7 +157,7 @@ def cookies():
         equal(wire.b.netstat("SyncookiesRecv"), 1, "SyncookiesRecv")
         exchange(wire, client, server)
         credited(wire)
-        equal([peer_of(s) for s in (client, server)], [YES, YES], "peers")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
     everywhere(check, cc="xpass")
 
 
@@ -208,7 +192,7 @@ def tfo():
         with Wire(cc="xpass", version=version) as wire:
             client, server = fast_open(wire)
             equal([p.dscp for p in wire.seen[:2]], [SCHEDULED] * 2, "SYN and SYN-ACK")
-            equal([xpass.cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
+            equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
             wire.run(1e-3)
             wire.mark()
             exchange(wire, client, server)
@@ -250,7 +234,7 @@ def by_route():
             client, server = wire.connect()
             exchange(wire, client, server)
             credited(wire)
-            equal([xpass.cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
+            equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
 
 
 @case("by sysctl: children of a listener, each with credits and numbers of its own")
@@ -279,12 +263,12 @@ def mid_life():
                 for name, s in (("a", client), ("b", server)):
                     if name in who:
                         s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"xpass")
-                        equal(xpass.cc_of(s), "xpass-reno", f"{name}: congestion control")
+                        equal(cc_of(s), "xpass-reno", f"{name}: congestion control")
                 exchange(wire, client, server)
                 unmarked(wire.seen)
                 # and given up again
                 client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"reno")
-                equal(xpass.cc_of(client), "reno", "congestion control")
+                equal(cc_of(client), "reno", "congestion control")
                 exchange(wire, client, server)
 
 
@@ -344,7 +328,7 @@ def not_by_name():
             pass
         else:
             raise tap.Failed("xpass-reno can be chosen")
-        equal(xpass.cc_of(s), "xpass", "congestion control")
+        equal(cc_of(s), "xpass", "congestion control")
 
 
 @case("the peer leaves in mid-life, or codepoints get lost on the way: reno, after a while")
@@ -363,7 +347,7 @@ def left_alone():
                 true(wire.transfer(server, client, 20_000), "and the other way")
                 what(wire, server)
                 true(wire.transfer(client, server, 20_000, 1.0), f"arrives after {what.__name__}")
-                equal(xpass.cc_of(client), "xpass-reno", "congestion control")
+                equal(cc_of(client), "xpass-reno", "congestion control")
                 equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
                 true(wire.transfer(client, server, 200_000, 0.2), "and goes on")
 

@@ -150,6 +150,16 @@ class Packet:
                 f"{' DROPPED' if self.dropped else ''}")
 
 
+def kinds(packets):
+    """The DSCP of each."""
+    return [p.dscp for p in packets]
+
+
+def data(packets):
+    """Those with payload."""
+    return [p for p in packets if p.len]
+
+
 def make(version, src, dst, sport, dport, seq, ack, flags=ACK, payload=b"", dscp=0,
          window=1000, options=b"", doff=None):
     """A packet from its parts, with good checksums."""

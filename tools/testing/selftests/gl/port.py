@@ -122,6 +122,16 @@ def ipv6(size=1500, tos=0, vlans=()):
     return ether(0x86dd, head, size, vlans)
 
 
+def numbered(number, tos=0, size=1000, make=ipv4):
+    """A frame with a number at its end."""
+    return make(size, tos)[:-4] + struct.pack("!I", number)
+
+
+def numbers(frames):
+    """The numbers of frames as Receiver.frames() has them."""
+    return [struct.unpack("!I", frame[-4:])[0] for _, frame in frames]
+
+
 def arp(size=60):
     """Something that is not IP."""
     return ether(0x0806, bytes(28), size)

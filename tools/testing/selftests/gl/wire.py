@@ -23,12 +23,11 @@ import subprocess
 import time
 
 from gl import packet as pkt
+from gl.sockopt import TCP_CONGESTION
 
 MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
 XPASS = "net/ipv4/tcp_xpass.ko"
 NEEDS = {"xpass": (XPASS,), "aeolus_xpass": (XPASS, "net/ipv4/tcp_aeolus.ko")}
-TCP_CONGESTION = 13
-GREENLANE_INFO, GREENLANE_TLT = 0x4c470, 0x4c471
 DELAY = 10e-6           # one way
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -43,11 +42,6 @@ def load(*more):
     for module in MODULES + more:
         if os.path.basename(module)[:-3] not in there:
             subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{module}"], check=True)
-
-
-def ip_level(s):
-    """The level of greenlane's options on this socket."""
-    return socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
 
 
 def _setns(fd):
@@ -321,6 +315,48 @@ class Wire:
         if bytes(got) != data[:len(got)]:
             raise AssertionError("the bytes received are not those sent")
         return done
+
+    def transfer_both(self, client, server, count, seconds=1.0):
+        """The same both ways at once; true if all arrived."""
+        ends = (client, server)
+        payload = pattern(count)
+        sent = dict.fromkeys(ends, 0)
+        got = {s: bytearray() for s in ends}
+
+        def step():
+            for s in ends:
+                try:
+                    while sent[s] < count:
+                        sent[s] += s.send(payload[sent[s]:])
+                except BlockingIOError:
+                    pass
+                try:
+                    while len(got[s]) < count:
+                        got[s] += s.recv(1 << 16)
+                except BlockingIOError:
+                    pass
+            return all(len(g) == count for g in got.values())
+        done = self.run(seconds, step)
+        for g in got.values():
+            if bytes(g) != payload[:len(g)]:
+                raise AssertionError("the bytes received are not those sent")
+        return done
+
+    def third_lost(self, client, server):
+        """Send 40 kB, of which the third packet gets lost once; what a has sent for
+        it: (length, offset) of each packet."""
+        self.mark()
+        count = 0
+
+        def drop(p):
+            nonlocal count
+            count += bool(p.from_a and p.len)
+            return p.from_a and p.len and count == 3
+        self.rule = drop
+        if not self.transfer(client, server, 40_000):
+            raise AssertionError("40 kB do not arrive")
+        base = self.seen[0].seq
+        return [(p.len, (p.seq - base) & 0xffffffff) for p in self.from_a()]
 
     # --- what was seen
 

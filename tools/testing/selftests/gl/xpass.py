@@ -2,7 +2,7 @@
 """What a wire tells of an xpass connection: its credits, requests and data."""
 from gl.packet import ACK, CREDIT, FIN, REQUEST, SCHEDULED, SYN
 from gl.tap import Failed, equal, true
-from gl.wire import TCP_CONGESTION
+
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
 MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
@@ -32,11 +32,6 @@ def credits(packets):
 def requests(packets):
     """The words of the requests among them: (last credit, credits, wanted)."""
     return [p.words for p in packets if p.dscp == REQUEST]
-
-
-def data(packets):
-    """Those with payload."""
-    return [p for p in packets if p.len]
 
 
 def well_formed(packets):
@@ -97,11 +92,6 @@ def unseen_by_tcp(wire):
               f"{ns.name}: segments in and out, without credits and requests")
         for name in TROUBLE:
             equal(ns.netstat(name), 0, f"{ns.name}: {name}")
-
-
-def cc_of(s):
-    """The name of its congestion control."""
-    return s.getsockopt(6, TCP_CONGESTION, 16).split(b"\0")[0].decode()
 
 
 def handshake(packets):

@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Aeolus: what an operator and an application can set, and read.
+
+	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
+
+The wire's round trip is 200 us.
+"""
+import contextlib
+import errno
+
+from gl.packet import CREDIT, DATA, ECE, SCHEDULED, data, kinds
+from gl.sockopt import F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, info, option, refused
+from gl.tap import case, equal, main, true, within
+from gl.wire import Wire, pattern
+from gl.xpass import MSS
+
+RTT = 200e-6
+ECT0, CE = 2, 3
+
+
+@contextlib.contextmanager
+def aeolus(**options):
+    """A wire of that length.  TCP's timers are out of the way, and so is what the
+    kernel does for its first connection of a kind, which takes time.
+    """
+    with Wire(**{"cc": "aeolus_xpass", "rto_min": "200ms", **options}) as wire:
+        wire.connect(999)
+        wire.mark()
+        wire.delay = RTT / 2
+        yield wire
+
+
+def burst(wire, client):
+    """How many packets of a long message leave while no credit comes."""
+    wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
+    wire.mark()
+    client.send(pattern(1_000_000))
+    wire.run(2 * RTT)
+    sent = data(wire.from_a())
+    true(set(kinds(sent)) <= {DATA}, "all of them are unscheduled")
+    return sum(-(-p.len // MSS[wire.version]) for p in sent)
+
+
+@case("the burst is a BDP: the line's rate times the smallest RTT")
+def by_line():
+    for version in (4, 6):
+        for rate, bytes_ in ((1000, 25_000), (4000, 100_000)):
+            with aeolus(version=version) as wire:
+                wire.a.sysctl("net.ipv4.xpass_rate", rate)
+                client, _ = wire.connect()
+                packets = bytes_ // MSS[version]
+                within(burst(wire, client), packets, 1.3 * packets, f"packets, {rate} Mbit/s")
+
+
+@case("or what the route says: initcwnd")
+def by_route():
+    for version, to in ((4, "10.0.0.2/32"), (6, "fd00::2/128")):
+        with aeolus(version=version) as wire:
+            wire.a.ip(f"route change {to} dev tun0 rto_min 200ms initcwnd 7")
+            client, _ = wire.connect()
+            equal(burst(wire, client), 7, "packets")
+
+
+@case("or what the socket says: GREENLANE_BDP, whatever the route says; 0 takes it back")
+def by_socket():
+    for version, to in ((4, "10.0.0.2/32"), (6, "fd00::2/128")):
+        for value, packets in ((30_000, 30_000 // MSS[version]), (1, 1), (0, 7)):
+            with aeolus(version=version) as wire:
+                wire.a.ip(f"route change {to} dev tun0 rto_min 200ms initcwnd 7")
+                client, _ = wire.connect()
+                option(client, GREENLANE_BDP, 50_000)
+                equal(option(client, GREENLANE_BDP), 50_000, "GREENLANE_BDP")
+                option(client, GREENLANE_BDP, value)
+                equal(option(client, GREENLANE_BDP), value, "GREENLANE_BDP")
+                equal(burst(wire, client), packets, f"packets, {value} bytes")
+                equal(info(client)["unscheduled"], packets, "unscheduled, in GREENLANE_INFO")
+
+
+@case("GREENLANE_AEOLUS 0: the first RTT is xpass's; 1: the next one is a burst again")
+def off():
+    for version in (4, 6):
+        with aeolus(version=version, rto_min="10ms") as wire:
+            client, server = wire.connect()
+            equal(option(client, GREENLANE_AEOLUS), 1, "to begin with")
+            option(client, GREENLANE_AEOLUS, 0)
+            equal(option(client, GREENLANE_AEOLUS), 0, "then")
+            true(info(client)["flags"] & F_OFF, "it is off, in GREENLANE_INFO")
+            wire.mark()
+            true(wire.transfer(client, server, 50_000), "arrives")
+            equal(set(kinds(data(wire.from_a()))), {SCHEDULED}, "data")
+            option(client, GREENLANE_AEOLUS, 1)
+            wire.run(0.5)
+            wire.mark()
+            true(wire.transfer(client, server, 50_000), "arrives")
+            equal(data(wire.from_a())[0].dscp, DATA, "after a pause")
+
+
+@case("net.ipv4.aeolus_idle: a new first RTT after so many ms, not after an RTO")
+def idle():
+    for version in (4, 6):
+        with aeolus(version=version) as wire:
+            wire.a.sysctl("net.ipv4.aeolus_idle", 10)
+            client, server = wire.connect()
+            for pause, kind in ((0, DATA), (5e-3, SCHEDULED), (15e-3, DATA), (5e-3, SCHEDULED)):
+                wire.run(pause)
+                wire.mark()
+                true(wire.transfer(client, server, 5_000), "arrives")
+                wire.run(1e-3)
+                equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
+
+
+@case("net.ipv4.greenlane_ecn: unscheduled is Non-ECT, all else ECT(0), whatever TCP negotiates")
+def by_ecn():
+    for version in (4, 6):
+        for negotiated in (0, 1):
+            with aeolus(version=version) as wire:
+                for ns in (wire.a, wire.b):
+                    ns.sysctl("net.ipv4.greenlane_ecn", 1)
+                    ns.sysctl("net.ipv4.tcp_ecn", negotiated)
+                client, server = wire.connect()
+                true(wire.transfer(client, server, 400_000), "arrives")
+                true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+                for p in wire.seen:
+                    equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+
+
+@case("without it the ECN field is TCP's own")
+def without_ecn():
+    for version in (4, 6):
+        with aeolus(version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 400_000), "arrives")
+            equal({p.ecn for p in wire.seen}, {0}, "ECN fields")
+
+
+@case("a switch marks all that has a credit: nobody slows down, or says so")
+def marked():
+    for version in (4, 6):
+        took = []
+        for mark in (False, True):
+            with aeolus(version=version) as wire:
+                for ns in (wire.a, wire.b):
+                    ns.sysctl("net.ipv4.greenlane_ecn", 1)
+                client, server = wire.connect()
+                wire.mark()
+
+                def rule(p, mark=mark):
+                    if mark and p.ecn:
+                        p.set_dsfield(p.dsfield | CE)
+                wire.rule = rule
+                true(wire.transfer(client, server, 5_000_000), "arrives")
+                took.append(wire.seen[-1].time - wire.seen[0].time)
+                true(not any(p.flags & ECE for p in wire.seen), "no ECE")
+        # the jitter of the credits is some 12 %
+        within(took[1] / took[0], 0.8, 1.25, "time, against that without marks")
+
+
+@case("GREENLANE_INFO tells of credits, at both ends")
+def told():
+    for version in (4, 6):
+        with aeolus(version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 400_000), "arrives")
+            wire.run(2e-3)
+            ours, theirs = info(client), info(server)
+            came = wire.a.greenlane()["CreditReceived"]
+            equal((ours["credits_received"], theirs["credits_sent"]), (came, came), "credits")
+            equal((ours["credits_sent"], theirs["credits_received"]), (0, 0), "the other way")
+            equal(ours["unscheduled"], sum(p.dscp == DATA for p in data(wire.from_a())),
+                  "unscheduled")
+            equal((theirs["credit_rate"], ours["credits_wanted"]), (0, 0), "when all is done")
+            equal((ours["peer"], theirs["peer"]), (1, 1), "peers")
+            client.send(pattern(4_000_000))
+            wire.run(5 * RTT)
+            true(info(server)["credit_rate"] > 10_000, "credits a second, under way")
+            true(info(client)["credits_wanted"] > 100, "packets that wait")
+
+
+@case("what is not for this socket, or no value, is refused")
+def bad():
+    for version in (4, 6):
+        with aeolus(version=version) as wire:
+            client, _ = wire.connect()
+            for name, value in ((GREENLANE_AEOLUS, 2), (GREENLANE_AEOLUS, -1),
+                                (GREENLANE_BDP, -1)):
+                refused(f"{name:#x} {value}", errno.EINVAL, option, client, name, value)
+            for s, error in ((wire.socket(wire.a), errno.ENOTCONN),
+                             (wire.socket(wire.a, "cubic"), errno.ENOPROTOOPT)):
+                for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
+                    refused(f"{name:#x}", error, option, s, name)
+                    refused(f"{name:#x} 1", error, option, s, name, 1)
+        for cc in ("xpass", "tlt_reno"):
+            with Wire(cc=cc, version=version) as wire:
+                client, _ = wire.connect()
+                for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
+                    refused(f"{name:#x} of {cc}", errno.EOPNOTSUPP, option, client, name)
+                    refused(f"{name:#x} 1 of {cc}", errno.EOPNOTSUPP, option, client, name, 1)
+
+
+main()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane's socket options, as include/uapi/linux/greenlane.h has them."""
+import errno
+import socket
+import struct
+
+from gl.tap import Failed, equal
+
+GREENLANE_INFO, GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP = range(0x4c470, 0x4c474)
+TCP_CONGESTION = 13
+UNKNOWN, YES, NO = 0, 1, 2                      # of the peer
+F_OFF, F_FALLBACK, F_UNSUPPORTED = 1, 2, 4      # flags
+
+COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost unechoed rearmed"
+            " echoes_sent credits_sent credits_received credit_rate credits_wanted"
+            " unscheduled bdp").split()
+_INFO = struct.Struct(f"4B{len(COUNTERS)}I")
+INFO_SIZE = _INFO.size
+
+
+def ip_level(s):
+    """The level of greenlane's options on this socket."""
+    return socket.IPPROTO_IP if s.family == socket.AF_INET else socket.IPPROTO_IPV6
+
+
+def info(s):
+    """struct greenlane_info as a dict."""
+    fields = _INFO.unpack(s.getsockopt(ip_level(s), GREENLANE_INFO, INFO_SIZE))
+    return dict(zip(["state", "peer", "flags", "reserved", *COUNTERS], fields))
+
+
+def option(s, name, value=None):
+    """Read one that is a number, or set it."""
+    if value is None:
+        return s.getsockopt(ip_level(s), name)
+    s.setsockopt(ip_level(s), name, value)
+    return value
+
+
+def cc_of(s):
+    """The name of its congestion control."""
+    return s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).partition(b"\0")[0].decode()
+
+
+def refused(what, code, function, *args):
+    """function(*args) must fail with errno code."""
+    try:
+        function(*args)
+    except OSError as err:
+        equal(errno.errorcode[err.errno], errno.errorcode[code], what)
+    else:
+        raise Failed(f"{what}: accepted")
