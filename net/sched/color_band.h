@@ -3,7 +3,7 @@
  * Strict-priority bands: the queues of a port that has more than one.
  *
  *	                    limit     clock
- *	 DSCP 35 ---> band 0 (8) |||--(529M)--+
+ *	 DSCP 35 ---> band 0 (8) |||--(760k)--+
  *	                                      +--> line (10G)
  *	 others  ---> band 1  |||||||||||-----+
  *
@@ -18,6 +18,9 @@
  * it, which is a bucket of two packets.  Credits need no more: what delays them
  * is the data packet that each of them calls for, and that is shorter than their
  * spacing.
+ *
+ * A band's clock may count packets in place of bytes.  What a credit calls for is a
+ * packet, whatever the credit's own length, which differs between IPv4 and IPv6.
  *
  * Locking is that of the port: see sch_color.c.
  */
@@ -38,7 +41,8 @@
  * struct color_band_config - what the user asked for
  * @n: bands
  * @limit: packets allowed to each, 0 for no limit but the port's
- * @rate: of each, bytes/s; 0 for no shaping
+ * @rate: of each, bytes/s, or packets/s and TC_COLOR_BAND_RATE_PPS; 0 for no
+ *	shaping
  * @prio: band of each DSCP
  */
 struct color_band_config {
@@ -52,11 +56,13 @@ struct color_band_config {
  * struct color_band - one queue
  * @q: the packets
  * @clock: when the packet at the head may start, as far as the band knows
+ * @by_packet: @clock counts packets
  * @stats: counters; those of what is queued are kept here only
  */
 struct color_band {
 	struct qdisc_skb_head		q;
 	struct color_clock		clock;
+	bool				by_packet;
 	struct tc_color_band_stats	stats;
 };
 
@@ -204,12 +210,13 @@ static inline struct color_band *color_bands_take(struct color_bands *bands,
  * @line: clock of the port
  * @start: since when the line has been free for it
  * @len: bytes of the packet on the line
+ * @segs: packets that it is
  */
 static inline void color_band_advance(struct color_band *band,
 				      struct color_clock *line, u64 start,
-				      u64 len)
+				      u64 len, u32 segs)
 {
-	color_clock_advance(&band->clock, len);
+	color_clock_advance(&band->clock, band->by_packet ? segs : len);
 	color_clock_arrive(&band->clock, start);
 	color_clock_arrive(line, start);
 	color_clock_advance(line, len);
@@ -244,11 +251,19 @@ static inline void color_bands_set(struct color_bands *bands,
 {
 	int i;
 
-	for (i = 0; i < cfg->n; i++)
-		if (cfg->rate[i] != bands->cfg.rate[i])
-			color_clock_set_rate(&bands->band[i].clock,
-					     bands->cfg.rate[i], cfg->rate[i],
-					     now);
+	for (i = 0; i < cfg->n; i++) {
+		struct color_band *band = &bands->band[i];
+		u64 old = bands->cfg.rate[i], rate = cfg->rate[i];
+
+		if (rate == old)
+			continue;
+		/* Of bytes nothing is left to count in packets. */
+		if ((rate ^ old) & TC_COLOR_BAND_RATE_PPS)
+			old = 0;
+		band->by_packet = rate & TC_COLOR_BAND_RATE_PPS;
+		color_clock_set_rate(&band->clock, old & ~TC_COLOR_BAND_RATE_PPS,
+				     rate & ~TC_COLOR_BAND_RATE_PPS, now);
+	}
 	bands->cfg = *cfg;
 }
 
@@ -284,7 +299,10 @@ static inline int color_band_parse_each(struct color_band_config *cfg,
 				       "A single band has the rate and the limit of its port");
 			return -EINVAL;
 		}
-		if ((new_rate && rate[i] > TC_COLOR_RATE_MAX) ||
+		if (rate[i] == TC_COLOR_BAND_RATE_PPS)
+			rate[i] = 0;
+		if ((new_rate &&
+		     (rate[i] & ~TC_COLOR_BAND_RATE_PPS) > TC_COLOR_RATE_MAX) ||
 		    (new_limit && limit[i] > TC_COLOR_BAND_LIMIT_MAX)) {
 			NL_SET_ERR_MSG(extack,
 				       "A rate or a limit of a band is out of range");
@@ -328,7 +346,7 @@ static inline int color_band_parse(struct color_band_config *cfg, u64 line,
 		return err;
 
 	for (i = 0; line && i < cfg->n; i++) {
-		if (cfg->rate[i] <= line)
+		if (cfg->rate[i] & TC_COLOR_BAND_RATE_PPS || cfg->rate[i] <= line)
 			continue;
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_BAND_RATE64] ?:
 					    tb[TCA_COLOR_RATE64],

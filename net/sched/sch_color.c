@@ -452,7 +452,7 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 	band->stats.qlen -= segs;
 	band->stats.backlog -= len;
 	color_band_advance(band, &q->clock, start,
-			   len + (u64)q->cfg.overhead * segs);
+			   len + (u64)q->cfg.overhead * segs, segs);
 	color_left(q, skb, len);
 	return skb;
 }

@@ -52,7 +52,7 @@ static void explain(void)
 		"		 [ map DSCP COLOR ]...\n"
 		"		 [ ecn BYTES | ecn MIN MAX PROBABILITY | ecn none ]\n"
 		"		 [ pool NAME [ size BYTES ] [ alpha ALPHA ] | pool none ]\n"
-		"		 [ bands N ] [ prio DSCP BAND ]... [ band-rate BAND RATE ]...\n"
+		"		 [ bands N ] [ prio DSCP BAND ]... [ band-rate BAND RATE|PPS ]...\n"
 		"		 [ band-limit BAND PACKETS ]... [ band-... BAND none ]...\n"
 		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
 		"where	COLOR := { red | yellow | green }\n"
@@ -242,6 +242,20 @@ static int parse_prio(struct request *r, char **argv)
 	return 0;
 }
 
+/* Packets a second: a number, and "pps". */
+static bool parse_pps(const char *arg, __u64 *rate)
+{
+	char *end;
+
+	if (arg[0] < '0' || arg[0] > '9')
+		return false;
+	*rate = strtoull(arg, &end, 10);
+	if (strcmp(end, "pps") || !*rate || *rate > TC_COLOR_RATE_MAX)
+		return false;
+	*rate |= TC_COLOR_BAND_RATE_PPS;
+	return true;
+}
+
 static int parse_band_rate(struct request *r, char **argv)
 {
 	__u32 band;
@@ -249,7 +263,8 @@ static int parse_band_rate(struct request *r, char **argv)
 
 	if (get_integer("band-rate", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
 			&band) ||
-	    parse_rate("band-rate", argv[1], &rate))
+	    (!parse_pps(argv[1], &rate) &&
+	     parse_rate("band-rate", argv[1], &rate)))
 		return -1;
 	if (r->band_rate[band] != TC_COLOR_BAND_RATE_KEEP)
 		return bad("band %u has two rates", band);
@@ -558,6 +573,11 @@ static void print_band_rate(const char *key, __u64 rate)
 	__u64 bits = rate * 8;
 	size_t i = 0;
 
+	if (rate & TC_COLOR_BAND_RATE_PPS) {
+		print_color_u64(PRINT_FP, COLOR_NONE, NULL, "%llupps ",
+				rate & ~TC_COLOR_BAND_RATE_PPS);
+		return;
+	}
 	print_color_u64(PRINT_JSON, COLOR_NONE, key, NULL, rate);
 	for (; bits % 1000 == 0 && i < N(units) - 1; i++)
 		bits /= 1000;
@@ -586,6 +606,15 @@ static void print_bands(struct rtattr *tb[])
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-rate %s ",
 				   key);
 		print_band_rate(key, rate[i]);
+	}
+	close_json_object();
+	open_json_object("band_pps");
+	for (i = 0; i < bands; i++) {
+		if (!(rate[i] & TC_COLOR_BAND_RATE_PPS))
+			continue;
+		snprintf(key, sizeof(key), "%u", i);
+		print_color_u64(PRINT_JSON, COLOR_NONE, key, NULL,
+				rate[i] & ~TC_COLOR_BAND_RATE_PPS);
 	}
 	close_json_object();
 	open_json_object("band_limit");

@@ -69,6 +69,7 @@ enum tc_color_classify {
 #define TC_COLOR_MAP_KEEP	0xff		/* entry of _MAP or _PRIO: leave */
 #define TC_COLOR_BANDS_MAX	8
 #define TC_COLOR_BAND_RATE_KEEP	(~0ull)		/* entry of TCA_COLOR_BAND_RATE64 */
+#define TC_COLOR_BAND_RATE_PPS	(1ull << 63)	/* flag in one: packets/s, not bytes/s */
 #define TC_COLOR_BAND_LIMIT_KEEP 0xffffffffu	/* entry of TCA_COLOR_BAND_LIMIT */
 #define TC_COLOR_BAND_LIMIT_MAX	0x7fffffffu	/* packets */
 #define TC_COLOR_POOL_NAMSIZ	16		/* with the terminating NUL */
@@ -105,8 +106,9 @@ enum tc_color_classify {
  *	number than before takes the three below back to their defaults
  * @TCA_COLOR_PRIO: 64 bytes, band of each DSCP or %TC_COLOR_MAP_KEEP; band 0 is
  *	served first, the last band is the default
- * @TCA_COLOR_BAND_RATE64: %TC_COLOR_BANDS_MAX u64, bytes/s of each band, 0 for
- *	no shaping, or %TC_COLOR_BAND_RATE_KEEP
+ * @TCA_COLOR_BAND_RATE64: %TC_COLOR_BANDS_MAX u64, bytes/s of each band, or
+ *	packets/s with %TC_COLOR_BAND_RATE_PPS, 0 for no shaping, or
+ *	%TC_COLOR_BAND_RATE_KEEP
  * @TCA_COLOR_BAND_LIMIT: %TC_COLOR_BANDS_MAX u32, packets that each band can
  *	queue, 0 for no limit but the port's, or %TC_COLOR_BAND_LIMIT_KEEP
  */

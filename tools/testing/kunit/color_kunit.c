@@ -506,7 +506,7 @@ static void color_band_advance__idle_line_earns_nothing(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
 
-	color_band_advance(&port->bands->band[1], &port->line, 5000, 1000);
+	color_band_advance(&port->bands->band[1], &port->line, 5000, 1000, 1);
 	KUNIT_EXPECT_EQ(test, port->line.next, 5800);
 	/* without a rate of its own, a band just follows */
 	KUNIT_EXPECT_EQ(test, port->bands->band[1].clock.next, 5000);
@@ -521,7 +521,7 @@ static void color_band_advance__delay_is_made_up_for(struct kunit *test)
 
 	color_clock_set_mult(&band->clock, GBIT(1));
 	for (i = 0; i < 1000; i++)
-		color_band_advance(band, &port->line, i * 800 + i % 800, 100);
+		color_band_advance(band, &port->line, i * 800 + i % 800, 100, 1);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 800000);
 }
 
@@ -532,10 +532,33 @@ static void color_band_advance__starved_band_does_not_burst(struct kunit *test)
 	struct color_band *band = port->bands->band;
 
 	color_clock_set_mult(&band->clock, GBIT(1));
-	color_band_advance(band, &port->line, 1000000, 100);
+	color_band_advance(band, &port->line, 1000000, 100, 1);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 1000000);
-	color_band_advance(band, &port->line, 1000080, 100);
+	color_band_advance(band, &port->line, 1000080, 100, 1);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 1000800);
+}
+
+/* What a credit weighs is nothing to a band that counts. */
+static void color_band_advance__by_packet(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	struct color_band_config cfg = port->bands->cfg;
+
+	cfg.rate[0] = 1000000 | TC_COLOR_BAND_RATE_PPS;
+	color_bands_set(port->bands, &cfg, 0);
+	color_band_advance(band, &port->line, 0, 62, 1);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 1000);
+	color_band_advance(band, &port->line, 1000, 1500, 1);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 2000);
+	color_band_advance(band, &port->line, 2000, 3000, 2);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 4000);
+	/* and by weight again: the packet on the line is through */
+	cfg.rate[0] = GBIT(1);
+	color_bands_set(port->bands, &cfg, 3000);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 3000);
+	color_band_advance(band, &port->line, 3000, 1000, 1);
+	KUNIT_EXPECT_EQ(test, band->clock.next, 11000);
 }
 
 static void color_band_fits__packets(struct kunit *test)
@@ -598,6 +621,7 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_band_advance__idle_line_earns_nothing),
 	KUNIT_CASE(color_band_advance__delay_is_made_up_for),
 	KUNIT_CASE(color_band_advance__starved_band_does_not_burst),
+	KUNIT_CASE(color_band_advance__by_packet),
 	KUNIT_CASE(color_band_fits__packets),
 	KUNIT_CASE(color_bands_of__every_tos),
 	{}

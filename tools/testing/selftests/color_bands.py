@@ -131,10 +131,20 @@ def shaped():
             within(when, due, due + LATE, f"{line}: ns at which credit {i} came")
 
 
+@case("a band that counts packets: one is as long as another")
+def counted():
+    sizes = (62, 82, 1514)
+    got = out(f"rate 10gbit overhead 24 {TWO} band-rate 0 100000pps",
+              [[p.numbered(i, CREDIT, sizes[i % 3]) for i in range(1, 500)]], 500,
+              p.numbered(0, CREDIT, sizes[0]))
+    for i, (when, _, _) in enumerate(got):
+        within(when, i * 10_000, i * 10_000 + LATE, f"ns at which packet {i} came")
+
+
 @case("preset xpass: with data for all of the rest, credits have their share and the line is full")
 def share():
-    credits_, data = 1500, 1500
-    rate = 1250000000 * 86 // 1624
+    credits_, data = 1500, 1600
+    rate = 1250000000 // 1644
     got = out("rate 10gbit preset xpass band-limit 0 none",
               [[p.numbered(i, LOW, DATA_LEN) for i in range(1, data)],
                [p.numbered(i, CREDIT, CREDIT_LEN) for i in range(credits_)]], credits_ + data,
@@ -146,7 +156,7 @@ def share():
         sent += 24 + (CREDIT_LEN if dsfield == CREDIT else DATA_LEN)
         if dsfield == CREDIT:
             # its own time, or when the data in front of it is through
-            due = seen * 86 * 10**9 // rate
+            due = seen * 10**9 // rate
             within(when, due, due + 1231 + LATE, f"ns at which credit {seen} came")
             seen += 1
     equal(seen, credits_, "credits")
@@ -405,7 +415,7 @@ def stacked():
 
 def dumped(**what):
     """The options that bands bring; the rest as it was without."""
-    return {"prio": {}, "band_rate": {}, "band_limit": {}, **what}
+    return {"prio": {}, "band_rate": {}, "band_pps": {}, "band_limit": {}, **what}
 
 
 XPASS_BARE = dumped(bands=2, prio={"35": 0}, band_limit={"0": 8})
@@ -421,6 +431,9 @@ SET = [
      dumped(bands=4, prio={"8": 0, "46": 2, "63": 1})),
     ("bands 3 band-rate 0 529556648bit band-rate 2 1gbit",
      dumped(bands=3, band_rate={"0": 66194581, "2": 125000000})),
+    ("bands 3 band-rate 0 1pps band-rate 1 12500000000000pps band-rate 2 8bit",
+     dumped(bands=3, band_pps={"0": 1, "1": 12500000000000}, band_rate={"2": 1})),
+    ("rate 8bit bands 2 band-rate 0 2pps", dumped(rate=1, bands=2, band_pps={"0": 2})),
     ("bands 2 band-rate 1 8bit", dumped(bands=2, band_rate={"1": 1})),
     ("rate 1gbit bands 2 band-rate 1 1gbit",
      dumped(rate=125000000, bands=2, band_rate={"1": 125000000})),
@@ -428,13 +441,13 @@ SET = [
      dumped(bands=8, band_limit={"0": 1, "7": 2147483647})),
     ("bands 2 band-rate 0 none band-limit 0 none", dumped(bands=2)),
     ("count port", {"count": "port"}),
-    # 10 Gbit/s times (62 + 24) / (62 + 24 + 1514 + 24)
-    ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_rate": {"0": 66194581}}),
+    # 10 Gbit/s by (82 + 24 + 1514 + 24) bytes
+    ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_pps": {"0": 760340}}),
     ("preset xpass rate 40gbit overhead 0",
-     {**XPASS_BARE, "rate": 5000000000, "band_rate": {"0": 5000000000 * 62 // 1576}}),
+     {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1596}}),
     ("rate 100gbit limit 200k preset aeolus",
      {**AEOLUS, "rate": 12500000000, "limit": 204800,
-      "band_rate": {"0": 12500000000 * 86 // 1624}}),
+      "band_pps": {"0": 12500000000 // 1644}}),
     ("rate 10gbit preset aeolus red 12k count port classify ecn bands 4 prio 35 1 prio 0 2 "
      "band-rate 0 none band-limit 0 10 band-limit 1 3 overhead 20",
      {**AEOLUS, "rate": 1250000000, "red": 12288, "count": "port", "classify": "ecn", "bands": 4,
@@ -462,6 +475,9 @@ BAD = [
     ("bands 1 prio 35 1", "does not exist"),
     ("band-rate 0", "argument"), ("band-rate 0 0", "band-rate"), ("band-rate 0 -1", "band-rate"),
     ("band-rate 0 fast", "rate"), ("band-rate 8 1gbit", "0 ... 7"),
+    ("band-rate 0 0pps", "rate"), ("band-rate 0 -1pps", "rate"), ("band-rate 0 1kpps", "rate"),
+    ("band-rate 0 12500000000001pps", "rate"), ("band-rate 0 pps", "rate"),
+    ("band-rate 0 1pps band-rate 0 8bit", "two rates"),
     ("band-rate 0 101tbit", "band-rate"), ("band-rate 0 1bit", "band-rate"),
     ("band-rate 0 1gbit band-rate 0 2gbit", "two rates"),
     ("bands 2 band-rate 2 1gbit", "does not exist"), ("bands 1 band-rate 0 1gbit", "single band"),
@@ -495,12 +511,14 @@ def keeps():
     want = p.options()
     for words, change_ in [
             ("prio 8 0", {"prio": {"8": 0, "35": 0}}), ("prio 8 1", {"prio": {"35": 0}}),
-            ("band-rate 1 9gbit", {"band_rate": {"0": 66194581, "1": 1125000000}}),
-            ("band-rate 1 none", {"band_rate": {"0": 66194581}}),
+            ("band-rate 1 9gbit", {"band_rate": {"1": 1125000000}}),
+            ("band-rate 1 none", {"band_rate": {}}),
+            ("band-rate 0 1gbit", {"band_rate": {"0": 125000000}, "band_pps": {}}),
+            ("band-rate 0 100pps", {"band_rate": {}, "band_pps": {"0": 100}}),
             ("band-limit 1 100", {"band_limit": {"0": 8, "1": 100}}),
             ("band-limit 0 none", {"band_limit": {"1": 100}}),
             ("limit 1m", {"limit": 1 << 20}),
-            ("bands 3", {"bands": 3, "prio": {}, "band_rate": {}, "band_limit": {}})]:
+            ("bands 3", dumped(bands=3))]:
         p.tc(f"qdisc change dev p0 root color {words}")
         want.update(change_)
         equal(p.options(), want, f"options after \"{words}\"")
