@@ -97,6 +97,7 @@
  * @throttled: receiver: how many the line did not take, in this round
  * @seen: receiver: the last credit that the sender has told of
  * @heard: receiver: how many it had got then
+ * @slowed: receiver: the last credit that left at a rate that was too high
  * @rate: receiver
  * @asking: sender: the receiver was told that there is something to send
  * @asked: sender: it was told so once
@@ -125,6 +126,7 @@ struct xpass {
 	u32			throttled;
 	u32			seen;
 	u32			heard;
+	u32			slowed;
 	struct xpass_rate	rate;
 	u8			asking:1,
 				asked:1,
@@ -248,7 +250,8 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
 		kind = GL_CLOCK;
 		words = 4;
 	}
-	if (!xp->asking)
+	/* A pause, or an outage, is no gap between two credits. */
+	if (!xp->asking || (flags & XPASS_RETRY))
 		xp->came = 0;
 	xp->told = now;
 	xp->told_end = xp->seq + waiting;
@@ -526,16 +529,25 @@ static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 
-/* A round has ended if credits have come since. */
+/* A round trip has ended.  Where credits queue it is longer than the least one: what
+ * they tell of a rate that is not the rate any more is not heeded.
+ */
 static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 received)
 {
 	u32 sent = seq - xp->seen;
 	u32 lost = sent - min(received - xp->heard, sent);
+	bool old = before(seq, xp->slowed);
 
 	if (!sent)
 		return;
 	gl_add_stats(sock_net(sk), GL_MIB_CREDITLOST, lost);
-	xpass_rate_update(&xp->rate, sent + xp->throttled, lost + xp->throttled);
+	if (!old) {
+		u32 rate = xp->rate.cur;
+
+		xpass_rate_update(&xp->rate, sent + xp->throttled, lost + xp->throttled);
+		if (xp->rate.cur < rate)
+			xp->slowed = xp->credit;
+	}
 	xp->seen = seq;
 	xp->heard = received;
 	xp->throttled = 0;

@@ -4,6 +4,9 @@
  *
  * Credits that the network had no room for are dropped, so a little loss of them
  * is a sign of a link that is used in full, and the aim.
+ *
+ * Unlike there, a round halves the rate at most: where a flow gets less than a credit
+ * a round trip, one that is lost is all, and would stop it.
  */
 #ifndef _XPASS_RATE_H
 #define _XPASS_RATE_H
@@ -61,9 +64,9 @@ static inline void xpass_rate_update(struct xpass_rate *r, u32 sent, u32 lost)
 	u64 cur = r->cur;
 
 	if ((u64)lost * XPASS_ONE > (u64)aim * sent) {
-		/* What arrives, and what is aimed to be lost. */
+		/* What arrives, and what is aimed to be lost; half at least. */
 		cur = div_u64(cur * (sent - lost), sent);
-		cur = cur * (XPASS_ONE + aim) / XPASS_ONE;
+		cur = max_t(u64, cur * (XPASS_ONE + aim) / XPASS_ONE, r->cur / 2);
 		r->w = max(r->w / 2, XPASS_W_MIN);
 		r->clean = false;
 	} else {

@@ -45,15 +45,15 @@ static const struct xpass_round rounds[] = {
 	 * 36479 * 941 / 1024 = 33522.2, 33522 * (1024 + 82) / 1024 = 36206.4
 	 */
 	{ 1024, 83, 36206, 41 },
-	/* Nothing arrives: 102400 / 65536 + 1 */
-	{ 10, 10, 2, 20 },
-	{ 10, 10, 2, 10 },
+	/* Nothing arrives: half */
+	{ 10, 10, 18103, 20 },
+	{ 10, 10, 9051, 10 },
 	/* w has a floor, 0.01 */
-	{ 1, 1, 2, 10 },
-	/* and it goes up again: (10 * 102400 + 1014 * 2) / 1024 = 1000 + 1.98 */
-	{ 1, 0, 1001, 10 },
-	/* (61 * 102400 + 963 * 1001) / 1024 = 6100 + 941.4 */
-	{ 1, 0, 7041, 61 },
+	{ 1, 1, 4525, 10 },
+	/* and it goes up again: (10 * 102400 + 1014 * 4525) / 1024 = 1000 + 4480.8 */
+	{ 1, 0, 5480, 10 },
+	/* (61 * 102400 + 963 * 5480) / 1024 = 6100 + 5153.6 */
+	{ 1, 0, 11253, 61 },
 };
 
 static void xpass_rate_update__by_hand(struct kunit *test)
@@ -163,6 +163,9 @@ static void xpass_rate_update__fastest_line(struct kunit *test)
 	xpass_rate_update(&r, U32_MAX, 1);
 	KUNIT_EXPECT_EQ(test, r.cur, U32_MAX - 1);
 	xpass_rate_update(&r, U32_MAX, U32_MAX);
+	KUNIT_EXPECT_EQ(test, r.cur, U32_MAX / 2);
+	for (i = 0; i < 20; i++)
+		xpass_rate_update(&r, U32_MAX, U32_MAX);
 	/* (2^32 - 1) / 65536 + 1 */
 	KUNIT_EXPECT_EQ(test, r.cur, 65536);
 	for (i = 0; i < 60; i++)
