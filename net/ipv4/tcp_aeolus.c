@@ -96,7 +96,7 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 /* A burst's bytes: the socket's, the route's, or what the line carries in the
  * smallest RTT seen.
  */
-static u32 aeolus_bdp(const struct sock *sk, const struct aeolus *ae)
+static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 {
 	const struct dst_entry *dst = __sk_dst_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
