@@ -369,6 +369,8 @@ static int __init aeolus_module_init(void)
 	struct gl_transport *t = &aeolus_xpass;
 	int err;
 
+	BUILD_BUG_ON(sizeof(struct aeolus) > 32);	/* of 256: see tcp_xpass.c */
+
 	if (IS_ERR(base))
 		return PTR_ERR(base);
 	aeolus_inner = container_of(base, struct gl_transport, ops);

@@ -52,7 +52,7 @@
 
 /* Credits that may be between the receiver and us; more is not credible. */
 #define XPASS_SEQ_AHEAD		65536
-#define XPASS_WINDOW		64	/* and so many may have been overtaken */
+#define XPASS_WINDOW		32	/* and so many may have been overtaken */
 
 /* A sender asks again if no credit comes for this time, or four round trips, or
  * four times what lies between two credits.
@@ -81,15 +81,14 @@
  * @gs: greenlane's part
  * @timer: kicks when the earlier of @retry and @next has come
  * @retry: sender: when to ask again, ns
- * @told: sender: when the receiver was told last, ns
+ * @told: sender: when the receiver was told last, ns, the low half
  * @told_end: sender: the credit that the receiver will send last, for all it knows
- * @came: sender: when the last credit came, ns; 0 after a pause
+ * @came: sender: when the last credit came, the same; 0 after a pause
  * @gap: sender: time between two, ns, smoothed
  * @una: sender: TCP's snd_una when it asked again last
  * @seq: sender: the newest credit
- * @seen_seq: sender: which of the 64 up to it have come, the newest first
+ * @seen_seq: sender: which of the 32 up to it have come, the newest first
  * @received: sender: credits, since ever
- * @tokens: sender: credits not yet used; 0 at rest
  * @next: receiver: when the next credit leaves, ns
  * @credit: receiver: the last credit sent
  * @asked_ns: receiver: when the last request came
@@ -103,22 +102,23 @@
  * @asked: sender: it was told so once
  * @alive: sender: data was acked since, by a peer that sends no credits
  * @retries: sender: requests in a row that brought nothing
+ * @tokens: sender: credits not yet used; 0 at rest
  *
- * Times are ktime_get_ns(); XPASS_NEVER is never.  All fields: socket lock.
+ * Times are ktime_get_ns(), XPASS_NEVER is never; of those that are never old the low
+ * half is enough.  Of a connection's 256 bytes each counts.  All fields: socket lock.
  */
 struct xpass {
 	struct gl_sock		gs;
 	struct hrtimer		timer;
 	u64			retry;
-	u64			told;
-	u64			came;
-	u64			seen_seq;
-	u32			gap;
+	u32			told;
 	u32			told_end;
+	u32			came;
+	u32			gap;
 	u32			una;
 	u32			seq;
+	u32			seen_seq;
 	u32			received;
-	u32			tokens;
 	u64			next;
 	u64			asked_ns;
 	u32			credit;
@@ -132,6 +132,7 @@ struct xpass {
 				asked:1,
 				alive:1;
 	u8			retries;
+	u8			tokens;
 };
 
 static struct xpass *xpass_of(struct gl_sock *gs)
@@ -373,9 +374,9 @@ static bool xpass_is_fresh(struct xpass *xp, u32 seq)
 		xp->seq = seq;
 		return true;
 	}
-	if (behind >= XPASS_WINDOW || xp->seen_seq & BIT_ULL(behind))
+	if (behind >= XPASS_WINDOW || xp->seen_seq & BIT(behind))
 		return false;
-	xp->seen_seq |= BIT_ULL(behind);
+	xp->seen_seq |= BIT(behind);
 	return true;
 }
 
@@ -390,8 +391,8 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	}
 	/* The gain of RFC 6298, for a similar use. */
 	if (xp->came)
-		xp->gap += ((s64)min_t(u64, now - xp->came, NSEC_PER_SEC) - xp->gap) / 8;
-	xp->came = now;
+		xp->gap += ((s32)min_t(u32, now - xp->came, NSEC_PER_SEC) - (s32)xp->gap) / 8;
+	xp->came = now | 1;
 	xp->received++;
 	xp->retries = 0;
 	xp->alive = 0;
@@ -399,7 +400,7 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 
 	xpass_spend(sk, xp);
 	waiting = xpass_waiting(sk, xp);
-	if ((!waiting && xp->asking) || now - xp->told >= xpass_rtt_ns(sk)) {
+	if ((!waiting && xp->asking) || (u32)now - xp->told >= xpass_rtt_ns(sk)) {
 		xpass_tell(sk, xp, waiting, 0);
 	} else if (waiting) {
 		xp->retry = now + xpass_patience_ns(sk, xp);
@@ -709,7 +710,7 @@ static void xpass_init(struct sock *sk)
 			      HRTIMER_MODE_ABS_SOFT);
 		xp->retry = XPASS_NEVER;
 		xp->next = XPASS_NEVER;
-		xp->seen_seq = U64_MAX;		/* credits begin with 1 */
+		xp->seen_seq = U32_MAX;		/* credits begin with 1 */
 		if (gs->peer == GREENLANE_PEER_YES)
 			return;
 		gl_detach(sk);
@@ -772,7 +773,8 @@ static int __init xpass_module_init(void)
 {
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct xpass) > 256);
+	/* 256 bytes a connection, of which a combinator may have 32. */
+	BUILD_BUG_ON(sizeof(struct xpass) > 256 - 32);
 
 	err = register_pernet_subsys(&xpass_net_ops);
 	if (err)
