@@ -8,6 +8,8 @@
 #include <linux/pkt_color.h>
 #include <linux/types.h>
 
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
 /* One line on stderr for each mistake. */
 #define bad(fmt, ...) (fprintf(stderr, "color: " fmt "\n", ##__VA_ARGS__), -1)
 

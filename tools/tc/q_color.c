@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <linux/pkt_color.h>
 
 #include "color_preset.h"
 #include "color_request.h"
+#include "color_words.h"
 #include "tc_plugin.h"
 
 #define COLOR_OPT_LEN	1024	/* room for our attributes in tc's request */
@@ -41,8 +41,6 @@ static const char * const drop_names[] = {
 	[TC_COLOR_DROP_LIMIT]	= "limit",
 };
 
-#define N(array) (sizeof(array) / sizeof((array)[0]))
-
 static void explain(void)
 {
 	fprintf(stderr,
@@ -59,104 +57,6 @@ static void explain(void)
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
 		"	BAND := { 0...7 }, 0 is served first\n"
 		"	PRESET := { xpass | aeolus | tlt }\n");
-}
-
-/* tc's own get_size() silently wraps at 4 GiB. */
-static int get_bytes(const char *what, const char *arg, __u32 min, __u32 max,
-		     __u32 *val)
-{
-	static const struct {
-		const char	*suffix;
-		double		unit;
-	} units[] = {
-		{ "", 1 }, { "b", 1 },
-		{ "k", 1024. }, { "kb", 1024. }, { "kbit", 1024. / 8 },
-		{ "m", 1048576. }, { "mb", 1048576. }, { "mbit", 1048576. / 8 },
-		{ "g", 1073741824. }, { "gb", 1073741824. },
-		{ "gbit", 1073741824. / 8 },
-	};
-	double size;
-	char *end;
-	size_t i;
-
-	size = strtod(arg, &end);
-	for (i = 0; i < N(units); i++)
-		if (!strcasecmp(end, units[i].suffix))
-			break;
-	if (end == arg || i == N(units) || !isfinite(size))
-		return bad("%s: \"%s\" is not a number of bytes", what, arg);
-	size *= units[i].unit;
-	if (size < min || size > max)
-		return bad("%s: %s is not within %u ... %u bytes", what, arg,
-			   min, max);
-	*val = size;
-	return 0;
-}
-
-static int get_number(const char *what, const char *arg, double min, double max,
-		      double *val)
-{
-	char *end;
-
-	*val = strtod(arg, &end);
-	if (end == arg || *end || !isfinite(*val))
-		return bad("%s: \"%s\" is not a number", what, arg);
-	if (*val < min || *val > max)
-		return bad("%s: %s is not within %g ... %g", what, arg, min,
-			   max);
-	return 0;
-}
-
-static int get_name(const char *what, const char *arg,
-		    const char * const *names, size_t n, __u32 *val)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (!strcmp(arg, names[i])) {
-			*val = i;
-			return 0;
-		}
-	}
-	fprintf(stderr, "color: %s: \"%s\" is none of", what, arg);
-	for (i = 0; i < n; i++)
-		fprintf(stderr, " %s", names[i]);
-	fputc('\n', stderr);
-	return -1;
-}
-
-static int get_dscp(const char *what, const char *arg, __u32 *val)
-{
-	if (!strcasecmp(arg, "ef")) {
-		*val = 46;
-		return 0;
-	}
-	if (!strncasecmp(arg, "cs", 2) && arg[2] >= '0' && arg[2] <= '7' &&
-	    !arg[3]) {
-		*val = (arg[2] - '0') * 8;
-		return 0;
-	}
-	if (!strncasecmp(arg, "af", 2) && arg[2] >= '1' && arg[2] <= '4' &&
-	    arg[3] >= '1' && arg[3] <= '3' && !arg[4]) {
-		*val = (arg[2] - '0') * 8 + (arg[3] - '0') * 2;
-		return 0;
-	}
-	if (get_u32(val, arg, 0))
-		return bad("%s: \"%s\" is not a DSCP", what, arg);
-	if (*val >= TC_COLOR_DSCPS)
-		return bad("%s: DSCP %s is above 63", what, arg);
-	return 0;
-}
-
-static int get_integer(const char *what, const char *arg, __u32 min, __u32 max,
-		       __u32 *val)
-{
-	if (get_u32(val, arg, 0))
-		return bad("%s: \"%s\" is not a number", what, arg);
-	if (*val < min || *val > max)
-		return bad("%s: %s is not within %u ... %u", what, arg, min,
-			   max);
-	return 0;
 }
 
 static int give(struct request *r, int attr, const char *what)
@@ -200,18 +100,6 @@ static int parse_ecn(struct request *r, int argc, char **argv)
 		return bad("ecn: MIN is above MAX");
 	*prob = fmax(1, round(p * TC_COLOR_PROB_ONE));
 	return 3;
-}
-
-static int parse_rate(const char *what, const char *arg, __u64 *rate)
-{
-	*rate = 0;
-	if (!strcmp(arg, "none"))
-		return 0;
-	if (arg[0] == '-' || get_rate64(rate, arg))
-		return bad("%s: \"%s\" is not a rate", what, arg);
-	if (!*rate || *rate > TC_COLOR_RATE_MAX)
-		return bad("%s: %s is not within 8bit ... 100tbit", what, arg);
-	return 0;
 }
 
 static int parse_map(struct request *r, char **argv)

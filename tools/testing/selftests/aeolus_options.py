@@ -110,19 +110,37 @@ def idle():
                 equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
 
 
-@case("net.ipv4.greenlane_ecn: unscheduled is Non-ECT, all else ECT(0), whatever TCP negotiates")
+@case("net.ipv4.greenlane_ecn: unscheduled is Non-ECT, all else ECT(0), SYN and all")
 def by_ecn():
     for version in (4, 6):
-        for negotiated in (0, 1):
-            with aeolus(version=version) as wire:
-                for ns in (wire.a, wire.b):
-                    ns.sysctl("net.ipv4.greenlane_ecn", 1)
-                    ns.sysctl("net.ipv4.tcp_ecn", negotiated)
-                client, server = wire.connect()
-                true(wire.transfer(client, server, 400_000), "arrives")
-                true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
-                for p in wire.seen:
-                    equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+        with aeolus(version=version) as wire:
+            for ns in (wire.a, wire.b):
+                ns.sysctl("net.ipv4.greenlane_ecn", 1)
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 400_000), "arrives")
+            true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+            for p in wire.seen:
+                equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+
+
+@case("the same on a connection that has negotiated ECN: TCP's own bits are not what leaves")
+def by_ecn_negotiated():
+    for version in (4, 6):
+        with aeolus(version=version) as wire:
+            for ns in (wire.a, wire.b):
+                ns.sysctl("net.ipv4.tcp_ecn", 1)
+            client, server = wire.connect()
+            wire.mark()
+            true(wire.transfer(client, server, 400_000), "arrives")
+            equal({p.ecn for p in data(wire.from_a())}, {ECT0}, "TCP's own")
+            for ns in (wire.a, wire.b):
+                ns.sysctl("net.ipv4.greenlane_ecn", 1)
+            wire.run(1.0)
+            wire.mark()
+            true(wire.transfer(client, server, 400_000), "arrives")
+            true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+            for p in wire.seen:
+                equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
 
 
 @case("without it the ECN field is TCP's own")

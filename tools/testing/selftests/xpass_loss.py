@@ -119,6 +119,33 @@ def gaps_of(credits):
     return [q.time - p.time for p, q in zip(credits, credits[1:])]
 
 
+@case("outages one after the other: each is noticed as soon as the first")
+def outages():
+    def check(wire, client, server):
+        state = {"out": False, "passed": 0}
+        waited = []
+
+        # Three credits pass, then none, until the sender asks again.
+        def rule(p):
+            if p.dscp == REQUEST and p.words[2] & xpass.RETRY:
+                waited.append(p.time - state["last"])
+                state.update(out=False, passed=0)
+            if p.dscp != CREDIT:
+                return False
+            if state["out"]:
+                return True
+            state["passed"] += 1
+            state["last"] = p.time + wire.delay
+            state["out"] = state["passed"] == 3 and len(waited) < 12
+            return False
+        wire.rule = rule
+        true(wire.transfer(client, server, 200_000), "arrives")
+        equal(len(waited), 12, "outages")
+        for number, seconds in enumerate(waited):
+            within(seconds, 4 * RTT, 5 * RTT, f"wait for the credits of outage {number}")
+    everywhere(check)
+
+
 @case("every second credit is lost: told, counted, and the rate falls; then it rises again")
 def credits_lost():
     def check(wire, client, server):
