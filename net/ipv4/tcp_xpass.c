@@ -96,7 +96,8 @@
  * @throttled: receiver: how many the line did not take, in this round
  * @seen: receiver: the last credit that the sender has told of
  * @heard: receiver: how many it had got then
- * @slowed: receiver: the last credit that left at a rate that was too high
+ * @slowed: receiver: the last credit that left at a rate that was too high, if
+ *	that is after @seen
  * @rate: receiver
  * @asking: sender: the receiver was told that there is something to send
  * @asked: sender: it was told so once
@@ -546,8 +547,8 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 		u32 rate = xp->rate.cur;
 
 		xpass_rate_update(&xp->rate, sent + xp->throttled, lost + xp->throttled);
-		if (xp->rate.cur < rate)
-			xp->slowed = xp->credit;
+		/* It must not be left behind: numbers wrap around. */
+		xp->slowed = xp->rate.cur < rate ? xp->credit : seq;
 	}
 	xp->seen = seq;
 	xp->heard = received;
