@@ -94,30 +94,46 @@ def _overlap(begin, end, window):
     return max(0, min(end, window[1]) - max(begin, window[0]))
 
 
-def first_rtt(packets, config):
-    """Share of the line used, and the queue's mean length, in each round's first RTT.
+def _windows(packets, config):
+    """The first RTT of all senders in each round, as the port sees it.
 
-    As the port sees it: the base round trip that begins with the round's first packet
-    that is no SYN.  What has a credit cannot come before it is over.
+    From the round's first packet that is no SYN, to a base round trip after the last
+    sender's first: they do not begin in the same instant.
     """
-    rtt, silence = 4 * config["delay"], config["gap"] // 2
-    begins, last = [], -silence
+    silence, last = config["gap"] // 2, -config["gap"]
+    windows, here = [], set()
     for packet in packets:
         if packet.syn:
             continue
         if packet.arrived - last >= silence:
-            begins.append(packet.arrived)
+            windows.append([packet.arrived, 0])
+            here = set()
         last = packet.sent or packet.arrived
-    used, queue = [0] * len(begins), [0] * len(begins)
+        if packet.port not in here:
+            here.add(packet.port)
+            windows[-1][1] = packet.arrived + 4 * config["delay"]
+    return windows
+
+
+def first_rtt(packets, config):
+    """Of each round's first RTT: share of the line used; the queue's mean and peak."""
+    windows = _windows(packets, config)
+    begins = [begin for begin, _ in windows]
+    used, queue, peak = ([0] * len(windows) for _ in range(3))
     for packet in packets:
         i = bisect.bisect_right(begins, packet.arrived) - 1
         if i < 0 or not packet.sent:
             continue
-        window = (begins[i], begins[i] + rtt)
+        length = windows[i][1] - windows[i][0]
         done = packet.sent + packet.length * 8 * 10**9 // config["rate"]
-        used[i] += _overlap(packet.sent, done, window) / rtt
-        queue[i] += packet.length * _overlap(packet.arrived, packet.sent, window) / rtt
-    return {"used": used, "queue": queue}
+        used[i] += _overlap(packet.sent, done, windows[i]) / length
+        queue[i] += packet.length * _overlap(packet.arrived, packet.sent,
+                                             windows[i]) / length
+        if packet.arrived < windows[i][1]:
+            # What is before it in the queue, and the packet itself.
+            ahead = (packet.sent - packet.arrived) * config["rate"] // (8 * 10**9)
+            peak[i] = max(peak[i], ahead + packet.length)
+    return {"used": used, "queue": queue, "peak": peak}
 
 
 def shares(packets, rtt):

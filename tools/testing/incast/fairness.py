@@ -47,7 +47,7 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs)."""
-    port = args.port or f"color rate {args.rate}bit limit {args.limit} preset xpass"
+    port = args.port or f"color rate {args.rate}bit limit {args.limit} preset aeolus"
     config = {"senders": 2, "bytes": args.bytes, "port": port, "lead": args.lead,
               "bulk": int(not args.together), "duration": 0, "red": 0, "ecn": 0,
               "capture": "shares"}

@@ -27,7 +27,8 @@ COLUMNS = (
     ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
     ("unsched", "unscheduled", "{}"), ("sched", "scheduled", "{}"),
     ("wasted", "wasted", "{}"),
-    ("peak kB", "peak", "kB1"), ("queue kB", "queue", "kB1"), ("used", "used", "{:.1%}"),
+    ("peak kB", "peak", "kB1"), ("RTT 1: peak", "queue_peak", "kB1"),
+    ("mean kB", "queue", "kB1"), ("used", "used", "{:.1%}"),
 )
 
 DEFAULTS = {"cc": "xpass,aeolus_xpass,dctcp,tlt_dctcp", "rate": "10gbit",
@@ -89,10 +90,10 @@ def summary(config, result):
         row.update(unscheduled=ours["DataSent"], scheduled=ours["ScheduledSent"],
                    credits=result["receiver"]["greenlane"]["CreditSent"],
                    wasted=ours["CreditWasted"])
-    # The first round knows nothing of the network yet: it is no sample of these.
     seen = result["first_rtt"]
-    row["used"] = statistics.mean(seen["used"][1:] or seen["used"])
-    row["queue"] = statistics.mean(seen["queue"][1:] or seen["queue"])
+    row["used"] = statistics.mean(seen["used"])
+    row["queue"] = statistics.mean(seen["queue"])
+    row["queue_peak"] = max(seen["peak"])
     return row
 
 
