@@ -112,7 +112,8 @@ def _windows(packets, config):
         if packet.port not in here:
             here.add(packet.port)
             windows[-1][1] = packet.arrived + 4 * config["delay"]
-    return windows
+    # Before them connections were made.
+    return windows[-config["rounds"]:]
 
 
 def first_rtt(packets, config):
