@@ -14,6 +14,7 @@ import units
 
 OLD, NEW = "10001", "10000"     # ports: the load generator's bulk flow comes last
 WINDOW = 10                     # RTTs
+LEAST = 50                      # RTTs that the new flow has to last
 GAPS = 24                       # FCS, preamble and gap, which a qdisc does not count
 DATA, CREDIT = 1538, 84         # on the wire
 FAIR = 0.98
@@ -42,6 +43,10 @@ def wrong(args):
     """What the command line cannot mean, or nothing."""
     if args.fresh or args.rounds != 1:
         return "fairness: one round, on connections that last"
+    if args.bytes * 8e9 < LEAST * 4 * args.delay * args.rate:
+        return f"--bytes: so much as the line carries in {LEAST} round trips"
+    if args.plot:
+        return "--plot: the series are in --json"
     return None
 
 
@@ -89,7 +94,3 @@ def summary(config, result):
 def summaries(config, results):
     """A row for each run."""
     return [summary(config, result) for result in results]
-
-
-def plot(config, results, rows, args):
-    """Nothing to see: the series are in --json."""

@@ -48,6 +48,10 @@ def add_arguments(add):
 
 def wrong(args):
     """What the command line cannot mean, or nothing."""
+    if max(args.senders) > 64:
+        return "--senders: at most 64, what the load generator can have"
+    if not all(args.bytes + args.red):
+        return "--bytes and --red: more than 0"
     if max(args.red) > args.limit:
         return "--red: a threshold above --limit never acts"
     if args.gap <= args.rto_min:
@@ -112,3 +116,9 @@ def summaries(config, results):
             for name in ("p50", "mean"):
                 row[f"{name}_gain"] = 100 * (row[name] / other[name] - 1)
     return rows
+
+
+def plot(config, results, rows, args):
+    """Completion times; or, of several thresholds, the queue and the utilisation."""
+    from plot import first_rtt as draw      # matplotlib takes a second to import
+    draw(config, results, rows, args.plot)

@@ -69,7 +69,7 @@ def run(network, config, job):
     watch = capture.Capture(network) if config.get("capture") else None
     result = incast(network, config, job)
     result.update(job)
-    if watch:
+    if watch and "error" not in result:
         result.update(capture.look(watch.stop(), config))
     result["senders"] = Counters(network.senders).since(senders)
     result["receiver"] = Counters([RECEIVER]).since(receiver)
@@ -90,4 +90,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except subprocess.CalledProcessError as why:
+        sys.exit(f"incast: {why.cmd[0]} failed")    # and has said why

@@ -34,7 +34,7 @@ def several(parse):
     """A parser of such values with commas between."""
     def parse_list(text):
         return [parse(part) for part in text.split(",")]
-    parse_list.__name__ = f"list, each a {parse.__name__}"
+    parse_list.__name__ = parse.__name__
     return parse_list
 
 
