@@ -82,6 +82,14 @@ def alone():
     within(rows["aeolus_xpass"]["used"], 0.68, 0.78, "12 kB of the 17.5 kB of a BDP")
 
 
+@case("10 kB, again and again on a connection: a lost burst waits for no timer of TCP's")
+def again():
+    rows = first_rtt("--cc", BOTH, "--bytes", "10k", "--rounds", "20")
+    lossless(rows.values())
+    within(rows["aeolus_xpass"]["max"] / rows["xpass"]["max"], 0, 1.2,
+           "slowest, aeolus_xpass / xpass")
+
+
 @case("the queue grows with the threshold, and the line is full from 2 kB on")
 def thresholds():
     rows = experiment("first-rtt", "--cc", "aeolus_xpass", "--senders", "7",
