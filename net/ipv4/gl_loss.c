@@ -40,7 +40,9 @@ static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
  *
  * TCP marks it, with the rules of RACK, which are just these: what was sent before
  * the packet that was delivered last is lost, after a while that allows for
- * reordering.  An rtt_us of 0 leaves no such while; gl_lose_settle() undoes it.
+ * reordering: a round trip, and a part of one for each D-SACK of late, which with
+ * Aeolus is none of reordering but of a credit that had nothing better to send.
+ * There is no such while with 0 of both; gl_lose_settle() undoes it.
  *
  * Return: false if there is no such thing.
  */
@@ -55,6 +57,8 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 		tp->rack.end_seq = end_seq;
 	}
 	tp->rack.rtt_us = 0;
+	tp->rack.reo_wnd_steps = 0;
+	tp->rack.dsack_seen = 0;
 	tp->rack.advanced = 1;
 	gl_leave_open(sk);
 	return true;
@@ -62,7 +66,7 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 EXPORT_SYMBOL_GPL(gl_lose_before);
 
 /**
- * gl_lose_settle() - TCP has looked: give RACK its round trip back
+ * gl_lose_settle() - TCP has looked: give RACK back what it begins with
  * @sk: the connection, locked and at rest
  */
 void gl_lose_settle(struct sock *sk)
@@ -71,6 +75,8 @@ void gl_lose_settle(struct sock *sk)
 
 	if (!tp->rack.rtt_us)
 		tp->rack.rtt_us = tp->srtt_us >> 3;
+	if (!tp->rack.reo_wnd_steps)
+		tp->rack.reo_wnd_steps = 1;
 }
 EXPORT_SYMBOL_GPL(gl_lose_settle);
 

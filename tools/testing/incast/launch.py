@@ -118,8 +118,8 @@ class _Guest(threading.Thread):
 def run_jobs(config, jobs, guests, options):
     """Run all jobs; returns their results in the order of `jobs`.
 
-    Jobs that differ in neither congestion control nor flows come out together,
-    in the order in which they were run.
+    All jobs have the same keys.  Equal ones come out together, in the order in
+    which they were run.
     """
     results, lock = [], threading.Lock()
     progress = _Progress(jobs)
@@ -149,5 +149,5 @@ def run_jobs(config, jobs, guests, options):
         raise GuestFailed(f"{len(results)} of {len(jobs)} runs done")
     order = {}
     for job in jobs:
-        order.setdefault((job["cc"], job["flows"]), len(order))
-    return sorted(results, key=lambda r: order[r["cc"], r["flows"]])
+        order.setdefault(tuple(job.values()), len(order))
+    return sorted(results, key=lambda r: order[tuple(r[key] for key in jobs[0])])

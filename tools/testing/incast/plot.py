@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The incast as two pictures: the tail against fan-in, and one CDF."""
+"""An experiment as two pictures."""
 
 import matplotlib
+
+import report
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; a combinator
 # has its base's colour, and a solid line where the base's is dashed.
-_COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73"}
-_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o"}
+_COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73",
+            "xpass": "#D55E00"}
+_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "xpass": "v"}
+
+
+def _base(cc):
+    return cc.rpartition("_")[2]
 
 
 def _style(cc):
-    base = cc.removeprefix("tlt_")
+    base = _base(cc)
     return {"color": _COLOURS.get(base, "#CC79A7"), "label": cc, "linewidth": 1.8,
             "linestyle": "-" if cc != base else (0, (4, 2))}
 
@@ -21,7 +28,7 @@ def _style(cc):
 def _tail(axes, rows, ccs):
     for cc in ccs:
         points = sorted((r["flows"], r["p99.9"] / 1e6) for r in rows if r["cc"] == cc)
-        base = cc.removeprefix("tlt_")
+        base = _base(cc)
         axes.plot(*zip(*points), marker=_MARKERS.get(base, "D"), markersize=5,
                   markerfacecolor="white" if cc == base else None, **_style(cc))
     ideal = sorted({(r["flows"], r["ideal"] / 1e6) for r in rows})
@@ -54,6 +61,72 @@ def _cdf(axes, results, rows, ccs, flows):
     axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
 
+def _by_size(axes, results, rows, ccs):
+    for cc in ccs:
+        mine = [r for r in results if r["cc"] == cc]
+        times = [sorted(t / 1e6 for one in r["fct_ns"] for t in one if t) for r in mine]
+        means = [sum(t) / len(t) for t in times]
+        spread = [[m - report.percentile(t, 5) for m, t in zip(means, times)],
+                  [report.percentile(t, 95) - m for m, t in zip(means, times)]]
+        # Side by side, or the bars would hide one another.
+        sizes = [r["bytes"] / 1000 + 0.6 * (ccs.index(cc) - len(ccs) / 2) for r in mine]
+        axes.errorbar(sizes, means, yerr=spread, marker=_MARKERS[_base(cc)], markersize=5,
+                      capsize=2, **_style(cc))
+    ideal = sorted({(r["bytes"] / 1000, r["ideal"] / 1e6) for r in rows})
+    axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
+              label="ideal: line rate + RTT/2")
+    axes.set(xlabel="message (kB)", ylabel="mean MCT, 5th to 95th percentile (ms)",
+             ylim=(0, None), title="by size")
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _queue(axes, rows):
+    for key, title, marker in (("queue_peak", "longest", "^"), ("queue", "mean", "o")):
+        axes.plot([r["red"] / 1000 for r in rows], [r[key] / 1000 for r in rows],
+                  marker=marker, label=title)
+    axes.set(xlabel="threshold (kB)", ylabel="queue (kB)",
+             title=f"the first RTT's queue, {rows[0]['flows']} senders")
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _used(axes, rows):
+    for flows in dict.fromkeys(r["flows"] for r in rows):
+        mine = [r for r in rows if r["flows"] == flows]
+        axes.plot([r["red"] / 1000 for r in mine], [100 * r["used"] for r in mine],
+                  marker="o", label=f"{flows} to 1")
+    axes.set(xlabel="threshold (kB)", ylabel="of the line (%)", ylim=(0, 105),
+             title="utilisation in the first RTT")
+    axes.legend(fontsize=8, frameon=False)
+
+
+def first_rtt(config, results, rows, prefix):
+    """Completion times; or, of several thresholds, the queue and the utilisation."""
+    rows = [row for row in rows if "p50" in row]
+    results = [r for r in results if "fct_ns" in r]
+    reds = {row["red"] for row in rows if row["red"]}
+    flows = max((row["flows"] for row in rows), default=0)
+    size = min((row["bytes"] for row in rows), default=0)
+    ccs = list(dict.fromkeys(row["cc"] for row in rows))
+    if not rows:
+        return
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    if len(reds) > 1:
+        swept = [row for row in rows if row["red"] and row["bytes"] == size]
+        _queue(left, [r for r in swept if r["flows"] == flows and r["cc"] == swept[0]["cc"]])
+        _used(right, [r for r in swept if r["cc"] == swept[0]["cc"]])
+    else:
+        small = [row for row in rows if row["bytes"] == size]
+        _cdf(left, [r for r in results if r["bytes"] == size], small, ccs, flows)
+        left.set(xlabel="MCT (ms)", ylabel="share of messages",
+                 title=f"{flows} to 1, {size / 1000:g} kB")
+        left.legend(fontsize=8, frameon=False)
+        _by_size(right, [r for r in results if r["flows"] == flows],
+                 [row for row in rows if row["flows"] == flows], ccs)
+    _write(figure, (left, right), prefix,
+           f"the first RTT: {config['rate'] / 1e9:g} Gbit/s,"
+           f" RTT {4 * config['delay'] / 1000:g} µs")
+
+
 def plot(config, results, rows, prefix, flows):
     """Write PREFIX.svg and PREFIX.png; `flows` is the fan-in of the CDF."""
     rows = [row for row in rows if row["flows"] and "p99.9" in row]
@@ -63,14 +136,18 @@ def plot(config, results, rows, prefix, flows):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
     _tail(left, rows, ccs)
     _cdf(right, results, rows, ccs, flows)
-    for axes in (left, right):
+    _write(figure, (left, right), prefix,
+           f"{config['senders']} senders to 1, {config['bytes'] // 1024} kB a flow,"
+           f" {config['rate'] / 1e9:g} Gbit/s, RTT {4 * config['delay'] / 1000:g} µs,"
+           f" RTO_min {config['rto_min'] / 1e6:g} ms")
+
+
+def _write(figure, both, prefix, title):
+    for axes in both:
         axes.grid(True, which="major", color="0.9")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(
-        f"{config['senders']} senders to 1, {config['bytes'] // 1024} kB a flow,"
-        f" {config['rate'] / 1e9:g} Gbit/s, RTT {4 * config['delay'] / 1000:g} µs,"
-        f" RTO_min {config['rto_min'] / 1e6:g} ms", fontsize=11)
+    figure.suptitle(title, fontsize=11)
     figure.tight_layout()
     for suffix in ("svg", "png"):
         figure.savefig(f"{prefix}.{suffix}", dpi=130)

@@ -8,17 +8,22 @@ HEADER_V6 = HEADER + 20
 MTU = 1500
 
 
+def line_ns(config, flows):
+    """All bytes, headers included, at line rate."""
+    header = HEADER_V6 if config["ipv6"] else HEADER
+    payload = MTU + 14 - header
+    segments = math.ceil(config["bytes"] / payload)
+    wire = flows * (config["bytes"] + segments * header)
+    return wire * 8 * 10**9 / config["rate"]
+
+
 def ideal_ns(config, flows):
     """All bytes, headers included, at line rate, and one base round trip.
 
     No transport can be faster than the first part; the second is what the
     last byte's way and its neighbours' first round trip cost at least.
     """
-    header = HEADER_V6 if config["ipv6"] else HEADER
-    payload = MTU + 14 - header
-    segments = math.ceil(config["bytes"] / payload)
-    wire = flows * (config["bytes"] + segments * header)
-    return wire * 8 * 10**9 / config["rate"] + 4 * config["delay"]
+    return line_ns(config, flows) + 4 * config["delay"]
 
 
 def percentile(ordered, percent):
@@ -45,6 +50,7 @@ def _port(port):
 
 def summary(config, result):
     """One run, as one flat dict of numbers; times are in ns."""
+    config = dict(config, bytes=result.get("bytes", config["bytes"]))
     if "fct_ns" not in result:
         return dict(result, ideal=ideal_ns(config, result["flows"]))
     times = sorted(t for r in result["fct_ns"] for t in r if t)
@@ -63,13 +69,15 @@ def summary(config, result):
     row.update(_port(result["port"]))
     for name, percent in (("p50", 50), ("p99", 99), ("p99.9", 99.9), ("max", 100)):
         row[name] = percentile(times, percent) if times else math.nan
+    row["mean"] = sum(times) / len(times) if times else math.nan
     row["ratio"] = row["p99.9"] / ideal
     if result["bulk_flows"]:
         row["bulk_gbit"] = 8 * result["bulk_bytes"] / result["elapsed_ns"]
     return row
 
 
-_COLUMNS = (
+# Title, the row's key, and how it is written; a "-" where there is none.
+COLUMNS = (
     ("cc", "cc", "{}"), ("flows", "flows", "{}"),
     ("p50 ms", "p50", "ms"), ("p99 ms", "p99", "ms"),
     ("p99.9 ms", "p99.9", "ms"), ("max ms", "max", "ms"),
@@ -87,16 +95,17 @@ def _cell(row, key, form):
         return "-"
     if form == "ms":
         return f"{value / 1e6:.3f}"
+    if form == "kB1":
+        return f"{value / 1000:.1f}"
     if form == "kB":
         return f"{value / 1000:.0f}"
     return form.format(value)
 
 
-def table(rows):
+def table(rows, columns=COLUMNS):
     """The rows as text, columns aligned, a blank line between CCs."""
-    bulk = (("bulk Gbit/s", "bulk_gbit", "{:.1f}"),) if any(
-        "bulk_gbit" in row for row in rows) else ()
-    columns = _COLUMNS + bulk
+    if any("bulk_gbit" in row for row in rows):
+        columns += (("bulk Gbit/s", "bulk_gbit", "{:.1f}"),)
     cells = [[title for title, _, _ in columns]]
     for row in rows:
         cells.append([_cell(row, key, form) for _, key, form in columns])

@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 
+import capture
 from counters import Counters
 from topology import RECEIVER, Network, enter, write_sysctl
 
@@ -34,11 +35,7 @@ def load_modules():
 
 
 def incast(network, config, job):
-    """Run the load generator once; returns its report.
-
-    A job may have its own idea of some of the configuration.
-    """
-    config = dict(config, **job)
+    """Run the load generator once; returns its report."""
     command = [LOADGEN, "--receiver", RECEIVER, "--address",
                network.receiver_address(), "--cc", job["cc"],
                "--flows", job["flows"], "--bytes", config["bytes"],
@@ -56,17 +53,24 @@ def incast(network, config, job):
 
 
 def run(network, config, job):
-    """One congestion control, one number of flows."""
+    """One congestion control, one number of flows.
+
+    A job may have its own idea of some of the configuration.
+    """
+    config = dict(config, **job)
     ecn = "1" if "dctcp" in job["cc"] else "0"
     for host in network.hosts:
         write_sysctl(host, "net/ipv4/tcp_ecn", ecn)
         write_sysctl(host, "net/ipv4/xpass_rate", str(config["rate"] // 10**6))
     enter(None)
-    network.renew_port()
+    network.renew_port(job.get("qdisc"))
     senders, receiver = Counters(network.senders), Counters([RECEIVER])
     enter(None)
+    watch = capture.Capture(network) if config.get("capture") else None
     result = incast(network, config, job)
     result.update(job)
+    if watch and "error" not in result:
+        result.update(capture.look(watch.stop(), config))
     result["senders"] = Counters(network.senders).since(senders)
     result["receiver"] = Counters([RECEIVER]).since(receiver)
     enter(None)
@@ -86,4 +90,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except subprocess.CalledProcessError as why:
+        sys.exit(f"incast: {why.cmd[0]} failed")    # and has said why

@@ -166,11 +166,11 @@ class Network:
         return (f"color rate {c['rate']}bit limit {c['limit']} red {c['red']}"
                 f" ecn {c['ecn']}")
 
-    def renew_port(self):
+    def renew_port(self, qdisc=None):
         """A fresh queue, with fresh counters, on the port to the receiver."""
         dev = self.port(RECEIVER)
         batch("tc", SWITCH, [f"qdisc del dev {dev} root",
-                             f"qdisc add dev {dev} root {self.port_qdisc()}"])
+                             f"qdisc add dev {dev} root {qdisc or self.port_qdisc()}"])
 
     def port_stats(self):
         """The receiver's switch port, as tc -j -s tells it."""

@@ -28,3 +28,18 @@ def rate(text):
 def time(text):
     """Nanoseconds."""
     return _parse(text, _TIMES, "time")
+
+
+def several(parse):
+    """A parser of such values with commas between."""
+    def parse_list(text):
+        return [parse(part) for part in text.split(",")]
+    parse_list.__name__ = parse.__name__
+    return parse_list
+
+
+def count(text):
+    """A number above 0."""
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
+        raise ValueError(f"not a number above 0: {text}")
+    return int(text)

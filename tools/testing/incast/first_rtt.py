@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Messages that each begin a first RTT, N to 1.
+
+	scripts/experiment first-rtt --bytes 30k,50k
+
+N senders answer one receiver at once, each with one message, on connections that
+have been idle for longer than an RTO: so every round is a first RTT, without a
+handshake before it (--fresh: with one).  The ideal is all bytes, headers included,
+at line rate, and the last one's way: half an RTT.
+"""
+
+import statistics
+
+import report
+import units
+
+CREDITS = ("xpass", "aeolus_xpass")
+BASELINE = "xpass"
+
+COLUMNS = (
+    ("cc", "cc", "{}"), ("senders", "flows", "{}"), ("bytes", "bytes", "{}"),
+    ("red", "red", "{}"),
+    ("p50 ms", "p50", "ms"), ("mean ms", "mean", "ms"), ("p99 ms", "p99", "ms"),
+    ("max ms", "max", "ms"), ("x ideal", "ratio", "{:.2f}"),
+    ("p50 %", "p50_gain", "{:+.1f}"), ("mean %", "mean_gain", "{:+.1f}"),
+    ("RTOs", "timeouts", "{}"), ("drop red", "drops_red", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
+    ("unsched", "unscheduled", "{}"), ("sched", "scheduled", "{}"),
+    ("wasted", "wasted", "{}"),
+    ("peak kB", "peak", "kB1"), ("RTT 1: peak", "queue_peak", "kB1"),
+    ("mean kB", "queue", "kB1"), ("used", "used", "{:.1%}"),
+)
+
+DEFAULTS = {"cc": "xpass,aeolus_xpass,dctcp,tlt_dctcp", "rate": "10gbit",
+            "delay": "3.5us", "limit": "200k", "rounds": 50, "gap": "30ms"}
+
+
+def add_arguments(add):
+    """Those that only this experiment has."""
+    add("--senders", type=units.several(units.count), default="7", metavar="N,...",
+        help="one message each, several runs (7)")
+    add("--bytes", type=units.several(units.size), default="30000,40000,50000",
+        metavar="N,...", help="of a message, several runs (30000,40000,50000)")
+    add("--red", type=units.several(units.size), default="6k", metavar="N,...",
+        help="of the credit transports' port: threshold of the queue for what is"
+        " unscheduled, several runs (6k)")
+
+
+def wrong(args):
+    """What the command line cannot mean, or nothing."""
+    if max(args.senders) > 64:
+        return "--senders: at most 64, what the load generator can have"
+    if not all(args.bytes + args.red):
+        return "--bytes and --red: more than 0"
+    if max(args.red) > args.limit:
+        return "--red: a threshold above --limit never acts"
+    if args.gap <= args.rto_min:
+        return "--gap: an idle connection's first RTT begins after an RTO: --rto-min"
+    return None
+
+
+def configure(args):
+    """(configuration, jobs): each congestion control with the switch port it wants."""
+    line = f"color rate {args.rate}bit limit {args.limit}"
+
+    def port(cc, red):
+        if args.port:
+            return args.port
+        return f"{line} red {red} count queue" if cc in CREDITS else f"{line} preset tlt"
+
+    jobs = [{"cc": cc, "flows": n, "bytes": size, "red": red, "qdisc": port(cc, red)}
+            for cc in args.cc.split(",")
+            for red in (args.red if cc in CREDITS else args.red[:1])
+            for n in args.senders for size in args.bytes]
+    return {"senders": max(args.senders), "port": args.port or line,
+            "bytes": 0, "ecn": 0, "bulk": 0, "lead": 0, "duration": 0,
+            "capture": "first_rtt"}, jobs
+
+
+def summary(config, result):
+    """A run's row: the incast's, and what the first RTT was used for."""
+    row = report.summary(config, result)
+    row.update({key: result[key] for key in ("bytes", "red")})
+    if "fct_ns" not in result:
+        return row
+    way = 2 + 4 * config["fresh"]
+    row["ideal"] = (report.line_ns(dict(config, bytes=row["bytes"]), row["flows"])
+                    + way * config["delay"])
+    row["ratio"] = row["p50"] / row["ideal"]
+    if row["cc"] not in CREDITS:
+        row["red"] = None
+    ours = result["senders"]["greenlane"]
+    if row["cc"] in CREDITS:
+        row.update(unscheduled=ours["DataSent"], scheduled=ours["ScheduledSent"],
+                   credits=result["receiver"]["greenlane"]["CreditSent"],
+                   wasted=ours["CreditWasted"])
+    seen = result["first_rtt"]
+    row["used"] = statistics.mean(seen["used"])
+    row["queue"] = statistics.mean(seen["queue"])
+    if "bands" not in result["qdisc"]:      # or a packet's wait is not what was queued
+        row["queue_peak"] = max(seen["peak"])
+    return row
+
+
+def summaries(config, results):
+    """All rows, each with its difference to the baseline's, in percent."""
+    rows = [summary(config, result) for result in results]
+    base = {(row["flows"], row["bytes"], row["red"]): row
+            for row in rows if row["cc"] == BASELINE and "p50" in row}
+    for row in rows:
+        # A port for the others has no such threshold: the first one's run.
+        other = next((b for key, b in base.items()
+                      if key[:2] == (row["flows"], row["bytes"])
+                      and row["red"] in (key[2], None)), None)
+        if other and row is not other and "p50" in row:
+            for name in ("p50", "mean"):
+                row[f"{name}_gain"] = 100 * (row[name] / other[name] - 1)
+    return rows
+
+
+def plot(config, results, rows, args):
+    """Completion times; or, of several thresholds, the queue and the utilisation."""
+    from plot import first_rtt as draw      # matplotlib takes a second to import
+    draw(config, results, rows, args.plot)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The incast: N senders answer one receiver at once.
+
+	scripts/experiment incast --cc dctcp,tlt_dctcp --fan-in 80,320
+
+Every flow is one block of bytes on a connection that lasts.  The ideal is all
+bytes, headers included, at line rate, and one base round trip.
+"""
+
+import report
+import units
+
+COLUMNS = report.COLUMNS
+DEFAULTS = {"cc": "reno,cubic,dctcp,tlt_reno,tlt_cubic,tlt_dctcp", "rate": "40gbit",
+            "delay": "5us", "limit": "1800k", "rounds": 5, "gap": "10ms"}
+
+
+def add_arguments(add):
+    """Those that only this experiment has."""
+    add("--senders", type=units.count, default=8)
+    add("--flows", type=units.count, default=20, help="of each sender (20)")
+    add("--fan-in", type=units.several(units.count), metavar="N,...",
+        help="flows in all, several runs; instead of --flows")
+    add("--bytes", type=units.size, default="32k", help="of each flow (32k)")
+    add("--red", type=units.size, default="270k", help="colour threshold")
+    add("--ecn", type=units.size, default="200k", help="marking threshold")
+    add("--bulk", type=int, default=0, help="endless flows beside the incast")
+    add("--lead", type=units.time, default="20ms", help="of the bulk flows (20ms)")
+    add("--duration", type=units.time, default="0ms",
+        help="measure for this long at least")
+    add("--cdf", type=int, help="the fan-in of the plot's CDF")
+
+
+def wrong(_args):
+    """What the command line cannot mean, or nothing."""
+    return None
+
+
+def configure(args):
+    """(configuration, jobs)."""
+    keys = "senders bytes red ecn bulk lead duration port".split()
+    fan_in = args.fan_in or [args.senders * args.flows]
+    args.cdf = args.cdf or max(fan_in)
+    return ({key: getattr(args, key) for key in keys},
+            [{"cc": cc, "flows": n} for cc in args.cc.split(",") for n in fan_in])
+
+
+def summaries(config, results):
+    """A row for each run."""
+    return [report.summary(config, result) for result in results]
+
+
+def plot(config, results, rows, args):
+    """Two pictures: the tail against fan-in, and one CDF."""
+    from plot import plot as draw   # matplotlib takes a second to import
+    draw(config, results, rows, args.plot, args.cdf)

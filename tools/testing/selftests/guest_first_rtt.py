@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The first RTT: does Aeolus use it, and does what is promised arrive?
+
+	this script (host) --> scripts/experiment --> guests, in virtual time
+
+	s0 ... s6 ---- switch ---- r       7 senders, 10 Gbit/s, 14 us, a message each
+
+Credits are sent with jitter, so two runs of a credit transport differ a little.
+"""
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/incast"))
+import capture  # noqa: E402
+import fairness as fair  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+BOTH = "xpass,aeolus_xpass"
+
+
+@functools.cache
+def experiment(kind, *options):
+    """The experiment's rows."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        done = subprocess.run(
+            [TOP / "scripts/experiment", kind, "--json", out.name,
+             "--kernel", os.environ.get("GL_KERNEL", "7.3"), *options],
+            capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
+        return json.load(open(out.name, encoding="utf-8"))["summary"]
+
+
+def first_rtt(*options):
+    """Rows by congestion control; of several of one, the last."""
+    return {row["cc"]: row for row in experiment("first-rtt", *options)}
+
+
+def lossless(rows):
+    """What no credit transport may have."""
+    equal({row["cc"]: seen for row in rows if row["cc"] in BOTH.split(",")
+           and any(seen := (row["timeouts"], row["drops_green"], row["drops_yellow"]))},
+          {}, "(RTOs, scheduled packets dropped, others) that are not 0")
+
+
+@case("7 to 1, 30 kB: aeolus_xpass uses the first RTT, xpass does not; nothing scheduled lost")
+def messages():
+    rows = first_rtt("--bytes", "30000", "--rounds", "20")
+    lossless(rows.values())
+    xpass, aeolus = rows["xpass"], rows["aeolus_xpass"]
+    within(aeolus["p50"] / xpass["p50"], 0.5, 1, "median, aeolus_xpass / xpass")
+    within(aeolus["used"], 0.9, 1, "of the first RTT, aeolus_xpass")
+    # The senders begin one after the other, and the first one's credits come meanwhile.
+    within(xpass["used"], 0, 0.4, "of the first RTT, xpass")
+    true(aeolus["drops_red"] > 0, "unscheduled packets were dropped")
+    true(aeolus["unscheduled"] >= 20 * 7 * 10, f"a BDP of each: {aeolus['unscheduled']}")
+    equal((xpass["unscheduled"], xpass["drops_red"]), (0, 0), "xpass, unscheduled")
+    # What was dropped was sent again, once and with a credit: nothing more was sent.
+    equal(aeolus["unscheduled"] + aeolus["scheduled"] - aeolus["drops_red"] - 20 * 7 * 21
+          in range(0, 20 * 7 // 4), True, "packets sent beyond those of the messages")
+    for cc in ("dctcp", "tlt_dctcp"):
+        within(rows[cc]["ratio"], 0.7, 1.2, f"{cc}, median / ideal")
+
+
+@case("12 kB alone: at once, and xpass takes more than a round trip longer")
+def alone():
+    rows = first_rtt("--cc", BOTH + ",dctcp", "--senders", "1", "--bytes", "12000",
+                     "--rounds", "5")
+    lossless(rows.values())
+    # The guest's process takes about 1 us to send; see first-rtt.rst.
+    within(rows["aeolus_xpass"]["ratio"], 1, 1.15, "aeolus_xpass / ideal")
+    within(rows["aeolus_xpass"]["p50"] / rows["dctcp"]["p50"], 0.9, 1.1, "aeolus_xpass / dctcp")
+    true(rows["xpass"]["p50"] > rows["aeolus_xpass"]["p50"] + 14000, "xpass is later")
+    within(rows["aeolus_xpass"]["used"], 0.68, 0.78, "12 kB of the 17.5 kB of a BDP")
+
+
+@case("10 kB, again and again on a connection: a lost burst waits for no timer of TCP's")
+def again():
+    rows = first_rtt("--cc", BOTH, "--bytes", "10k", "--rounds", "20")
+    lossless(rows.values())
+    within(rows["aeolus_xpass"]["max"] / rows["xpass"]["max"], 0, 1.2,
+           "slowest, aeolus_xpass / xpass")
+
+
+@case("the queue grows with the threshold, and the line is full from 2 kB on")
+def thresholds():
+    rows = experiment("first-rtt", "--cc", "aeolus_xpass", "--senders", "7",
+                      "--bytes", "200k", "--red", "2k,8k,32k", "--rounds", "3")
+    lossless(rows)
+    for row in rows:
+        within(row["queue_peak"], 0.9 * row["red"], row["red"] + 2 * 1514 + 1000,
+               f"threshold {row['red']}: longest queue")
+        within(row["used"], 0.95, 1, f"threshold {row['red']}: of the line")
+    means = [row["queue"] for row in rows]
+    true(means[0] * 2 < means[1] and means[1] * 2 < means[2], f"mean queues: {means}")
+
+
+@case("two long flows: fair, no data lost, the line's data share full")
+def fairness():
+    for row in experiment("fairness", "--cc", BOTH, "--delay", "25us"):
+        equal((row["timeouts"], row["drops_green"]), (0, 0), f"{row['cc']}: RTOs, drops")
+        within(row["jain_all"], 0.98, 1, f"{row['cc']}: Jain's index")
+        within(row["used"], 0.95, 1.01, f"{row['cc']}: of the data share")
+
+
+@case("IPv6, new connections, TSO off: nothing scheduled lost")
+def others():
+    lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", "--rounds", "3",
+                        "--ipv6", "--fresh", "--no-tso"))
+
+
+@case("what the capture makes of packets worked by hand")
+def by_hand():
+    # 1250 bytes take 1 us of 10 Gbit/s; the RTT is 4 us.
+    config = {"delay": 1000, "gap": 100000, "rate": 10**10, "rounds": 1}
+
+    def packet(port, arrived, sent, syn=False):
+        return capture.Packet(port, syn, 1250, 1196, arrived, sent)
+
+    # A handshake long before; then two flows at once, the third packet dropped.
+    packets = [packet(1, 0, 0, True), packet(1, 500, 500),
+               packet(1, 200000, 200000), packet(2, 200000, 201000),
+               packet(2, 200500, None), packet(1, 203500, 203500),
+               packet(2, 204500, 204500)]
+    seen = capture.first_rtt(packets, config)
+    equal(seen["used"], [2.5 / 4], "the last but one ends half outside")
+    equal(seen["queue"], [1250 / 4], "one waited, 1 us of 4")
+    equal(seen["peak"], [2500], "the longest queue, with the one that came")
+    equal(capture.shares(packets, 200000), {1: [2500, 1250], 2: [0, 2500]}, "shares")
+    equal([fair.jain([1, 1]), fair.jain([1, 0]), fair.jain([0, 0])], [1, 0.5, 0], "Jain")
+
+
+@case("a command line that cannot be: one line, and status 2")
+def command_line():
+    for options in (["--bytes", "30x"], ["--bytes", "0"], ["--red", "300k"], ["--bogus"],
+                    ["--senders", "65"], ["--senders", "0"], ["--rto-min", "50ms"]):
+        done = subprocess.run([TOP / "scripts/experiment", "first-rtt", *options],
+                              capture_output=True, text=True, check=False)
+        equal((done.returncode, done.stdout, done.stderr.count("\n"),
+               done.stderr.startswith("experiment")), (2, "", 1, True), f"{options}")
+
+
+@case("a small one, on the debug kernel too")
+def small():
+    options = ["--rounds", "2"] + ["--debug"] * bool(os.environ.get("GL_DEBUG"))
+    lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", *options))
+
+
+if __name__ == "__main__":
+    if os.environ.get("GL_DEBUG"):
+        sys.argv[1:] = ["small"]        # the rest would take too long
+    tap.main()
