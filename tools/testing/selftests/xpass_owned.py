@@ -52,6 +52,10 @@ def settled(wire, client, server):
         equal(counters["ScheduledSent"] + counters["CreditWasted"], counters["CreditReceived"],
               f"{ns.name}: ScheduledSent and CreditWasted, of CreditReceived")
         equal(counters["Fallback"], 0, f"{ns.name}: Fallback")
+        peer = (wire.b if ns is wire.a else wire.a).greenlane()
+        for got, sent in (("RequestReceived", "RequestSent"),
+                          ("ClockEchoReceived", "ClockEchoSent")):
+            equal(counters[got], peer[sent], f"{ns.name}: {got}, of {sent}")
     for sender, receiver in ((server, client), (client, server)):
         true(wire.transfer(sender, receiver, 10_000), "and the connection goes on")
         wire.run(10e-3)
