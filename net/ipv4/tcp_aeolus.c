@@ -134,12 +134,24 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 	tp->reordering = 1;
 }
 
+/* May TCP send more of it?  Else it ends early: nothing is left, or the receiver's
+ * window is full.
+ */
+static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
+{
+	const struct sk_buff *head = tcp_send_head(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return ae->allow && head &&
+	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
+}
+
 /* If the burst is over the probe follows: a request that says where it ended. */
 static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (!ae->unprobed || (ae->allow && tcp_send_head(sk)))
+	if (!ae->unprobed || aeolus_goes_on(sk, ae))
 		return false;
 	if (word) {
 		ae->allow = 0;

@@ -440,7 +440,8 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 		xp->alive = una != xp->una;
 	}
 	xp->una = una;
-	if (pre)
+	/* And not only as a probe: what loses one may lose all. */
+	if (pre && !(xp->retries & 1))
 		pre->lost(sk, &xp->gs);
 	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
 	xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);

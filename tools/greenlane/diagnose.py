@@ -75,11 +75,13 @@ def _living_or_ended(look, problem, test, counter, advice):
     of the others a counter has the number.  problem: id, and a sentence for each."""
     name, lives, ended = problem
     living = dict(_by_namespace(look, test))
+    fallen = {name_of(look, connection) for connection in look["fallen"].values()}
     for where, those in living.items():
         yield Problem(name, where, f"{plural(len(those), 'connection')} {lives}"
                       f" {_addresses(those)}.", advice)
     for ns, count in _grown(look, counter):
-        if ns["name"] not in living:
+        # Or do they live, and are what fell_back() names?
+        if ns["name"] not in living and ns["name"] not in fallen:
             yield Problem(name, ns["name"], f"{plural(count, 'connection')} that ended"
                           f" {ended}.", advice)
 
@@ -91,9 +93,9 @@ def _living_or_ended(look, problem, test, counter, advice):
 def peer_without(look):
     """The peers' answers to the handshake carried no codepoint."""
     return _living_or_ended(
-        look, ("peer-without", "to peers that show no TLT:", "had peers that showed no TLT"),
+        look, ("peer-without", "to peers that show no TLT:", "had peers that showed none of it"),
         lambda c: c["peer"] == "no" and not _unsupported(c), "PeerWithout",
-        "Load greenlane there and select tlt_*; until then these connections behave as"
+        "Load greenlane there and select the same; until then these connections behave as"
         " their base. If it does run there, something on the way clears the DSCP.")
 
 
@@ -102,10 +104,57 @@ def bleached(look):
     """Important packets were acknowledged, but never as such."""
     return _living_or_ended(
         look, ("bleached", "gave TLT up: codepoints got lost on the way to or from",
-               "had given TLT up: codepoints got lost on the way"),
+               "had given it up: codepoints got lost on the way"),
         lambda c: "fallback" in c["flags"], "Fallback",
         "Find what clears or rewrites the DSCP on the way there or back (a router's or"
         " switch's QoS policy, a tunnel); these connections now behave as their base.")
+
+
+# The counters of the reasons why a credit transport's connection runs reno.
+_WHY_FALLEN = {
+    "PeerWithout": "Some peers' answers to the handshake showed none (PeerWithout): select xpass"
+                   " or aeolus_xpass there too, unless something on the way clears the DSCP.",
+    "Fallback": "Some peers sent no more credits (Fallback): they have selected another, or"
+                " something on the way clears or rewrites DSCP 27, 31 or 35.",
+    "Unsupported": "Some have no SACK (sysctl net.ipv4.tcp_sack, at both ends), or are MPTCP's,"
+                   " or are signed (Unsupported).",
+}
+
+
+@_check
+def fell_back(look):
+    """Connections of a credit transport that run reno: they do not know why, but what
+    their namespace has counted does."""
+    found = collections.defaultdict(list)
+    for connection in look["fallen"].values():
+        found[connection["ns"], connection["cc"]].append(connection)
+    for (ns, cc), those in sorted(found.items()):
+        counters = look["namespaces"].get(ns, {}).get("counters", {})
+        why = [text for counter, text in _WHY_FALLEN.items() if counters.get(counter)]
+        yield Problem(
+            "fell-back", name_of(look, those[0]),
+            f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}, without credits:"
+            f" {_addresses(those)}.",
+            " ".join(why) or f"Select {host.FALLEN[cc]} before they connect, not after.")
+
+
+# Requests in a row without an answer, after which tcp_xpass doubts (XPASS_RETRIES_MIN).
+_RETRIES = 5
+
+
+@_check
+def no_credits(look):
+    """Asked for again and again, and none has come."""
+    for where, those in _by_namespace(
+            look, lambda c: c["gauges"]["credits_wanted"] and not c["change"]["credits_received"]):
+        retried = look["namespaces"][those[0]["ns"]]["change"].get("RequestRetried", 0)
+        if retried >= _RETRIES * len(those):
+            yield Problem(
+                "no-credits", where,
+                f"{plural(len(those), 'connection')} ask for credits and get none:"
+                f" {_addresses(those)}; requests were sent again {plural(retried, 'time')}.",
+                "Requests (DSCP 31) or credits (DSCP 35) get lost on the way, or something there"
+                " clears or rewrites them; or the peer is gone.")
 
 
 @_check
@@ -125,7 +174,7 @@ def important_lost(look):
 
 @_check
 def blind_queue(look):
-    """A queue of this machine that drops, where TLT's packets pass, and is not color."""
+    """A queue of this machine that drops, where our packets pass, and is not color."""
     colored = {(p["ns"], p["dev"]) for p in look["ports"].values()}
     switches = {p["ns"] for p in look["ports"].values()
                 if p["change"]["green_packets"] or p["change"]["red_packets"]}
@@ -135,7 +184,7 @@ def blind_queue(look):
         if not drops or not queue["known"] or (queue["ns"], queue["dev"]) in colored:
             continue
         if _leaves_through(look, queue):
-            why = "TLT's connections leave through it"
+            why = "connections of ours leave through it"
         elif queue["ns"] in switches:
             why = "other ports there look at the colour"
         else:
@@ -143,16 +192,16 @@ def blind_queue(look):
         yield Problem(
             "blind-queue", _port_name(look, queue),
             f"Its {queue['kind']} dropped {plural(drops, 'packet')}, and {why}.",
-            "It cannot tell which packets are important: use color there, or a queue that"
+            "It cannot tell which packets must not be lost: use color there, or a queue that"
             " does not drop.")
 
 
 def _leaves_through(look, queue):
-    """Do connections with TLT have an address of that queue's device?"""
+    """The connections of ours that have an address of that queue's device."""
     device = look["devices"].get(f"{queue['ns']} {queue['dev']}")
-    return device and any(c["ns"] == queue["ns"] and c["peer"] == "yes" and
-                          c["local"] in device["addresses"]
-                          for c in look["connections"].values())
+    return [c for c in look["connections"].values()
+            if device and c["ns"] == queue["ns"] and c["peer"] == "yes"
+            and c["local"] in device["addresses"]]
 
 
 # --- switch ports of this machine ------------------------------------------------
@@ -197,9 +246,10 @@ def never_queues(look):
 
 @_check
 def threshold_below_bdp(look):
-    """Red packets are dropped before one flow can fill the line."""
+    """Red packets are dropped before one flow can fill the line: TLT's are most of what
+    there is, Aeolus's only the first round trip's."""
     rtts = [(c["min_rtt_us"], c["remote"], c["ns"]) for c in look["connections"].values()
-            if c["peer"] == "yes" and c["min_rtt_us"]]
+            if c["peer"] == "yes" and c["min_rtt_us"] and host.module_of(c["cc"]) == "tcp_tlt"]
     if not rtts:
         return
     for port in look["ports"].values():
@@ -224,6 +274,7 @@ def threshold_below_bdp(look):
 @_check
 def green_drops(look):
     """Protected packets were dropped."""
+    credits = any(host.module_of(c["cc"]) != "tcp_tlt" for c in look["connections"].values())
     does = {"limit": ("its limit", "Raise limit, lower red"),
             "pool": ("the shared buffer", "Raise alpha or the pool's size, lower red"),
             "color": ("the threshold for green", "Remove it: green none")}
@@ -234,7 +285,52 @@ def green_drops(look):
                 yield Problem(
                     "green-drops", _port_name(look, port),
                     f"{plural(count, 'protected (green) packet')} dropped: {what} is too small"
-                    " for so many flows.", f"{advice}, or send from fewer flows at once.")
+                    " for so many flows.", f"{advice}, or send from fewer flows at once."
+                    + _shape(port) * (credits or bool(port["bands"])))
+
+
+def _shape(port):
+    """What keeps a queue short that credits fill."""
+    line = port["options"].get("rate")
+    if port["options"].get("band_rate") or not line:
+        return ""
+    return (" Credits call for more than the line carries: give them their share of it, tc qdisc"
+            f" change dev {port['dev']} root color rate {8 * line}bit preset xpass.")
+
+
+@_check
+def no_threshold(look):
+    """Unscheduled packets are dropped no earlier than scheduled ones."""
+    if not any(c["change"]["unscheduled"] for c in look["connections"].values()):
+        return
+    for port in look["ports"].values():
+        if port["change"]["red_packets"] and not port["options"].get("red"):
+            yield Problem(
+                "no-threshold", _port_name(look, port),
+                f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} went through"
+                " a port without a threshold for them.",
+                "Aeolus relies on their being dropped first, before a queue is there: tc qdisc"
+                f" change dev {port['dev']} root color red 6k count queue.")
+
+
+@_check
+def credit_rate(look):
+    """Credits for another line than the one that a port stands for."""
+    for port in look["ports"].values():
+        line = port["options"].get("rate")
+        mbit = look["namespaces"].get(port["ns"], {}).get("xpass_rate")
+        if not (line and mbit and port["root"] and any(
+                c["change"]["credits_sent"] for c in _leaves_through(look, port))):
+            continue
+        ratio = mbit * 125000 / line
+        if 0.5 <= ratio <= 1.05:
+            continue
+        yield Problem(
+            "xpass-rate", _port_name(look, port),
+            f"The line carries {rate(line)}, but credits are sent for {rate(mbit * 125000)}"
+            " (xpass_rate).",
+            ("Queues and losses follow" if ratio > 1 else "Flows cannot fill the line")
+            + f": sysctl -w net.ipv4.xpass_rate={line // 125000}.")
 
 
 # --- this host's settings --------------------------------------------------------
@@ -284,14 +380,14 @@ def without_ecn(look):
 @_check
 def not_used(look):
     """Loaded, and nobody selects it."""
-    used = (look["connections"] or look["pinned"] or look["routes"]
-            or any(cc.startswith("tlt_") for cc in look["listeners"])
-            or any((ns["cc"] or "").startswith("tlt_") for ns in look["namespaces"].values()))
-    if "tcp_tlt" in look["modules"] and not used and look["root"]:
+    loaded = host.transports(look["modules"])
+    if loaded and not look["used"] and look["root"]:
         yield Problem(
             "not-used", "this kernel",
-            "tcp_tlt is loaded, but no namespace, route, socket or cgroup selects tlt_*.",
-            "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp, or greenlane-cgroup attach.")
+            f"{', '.join(loaded)} {'is' if len(loaded) == 1 else 'are'} loaded, but no namespace,"
+            " route, socket or cgroup selects what is in there.",
+            "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp (or xpass, aeolus_xpass), or"
+            " greenlane-cgroup attach.")
 
 
 @_check
@@ -303,9 +399,10 @@ def not_loaded(look):
                       " modprobe tcp_tlt.")
         return
     wanted = host.configured_cc()
-    if wanted and wanted[1].startswith("tlt_") and "tcp_tlt" not in look["modules"]:
+    module = host.module_of(wanted[1]) if wanted else None
+    if module and module not in look["modules"]:
         yield Problem(
             "not-loaded", "this kernel",
-            f"{wanted[0]} selects {wanted[1]}, but tcp_tlt is not loaded.",
-            "modprobe tcp_tlt; if that works, sysctl --system. If it does not, it says why:"
+            f"{wanted[0]} selects {wanted[1]}, but {module} is not loaded.",
+            f"modprobe {module}; if that works, sysctl --system. If it does not, it says why:"
             " is the module built for this kernel, and signed if it must be?")

@@ -6,6 +6,9 @@ import os
 import re
 
 MODULES = ("greenlane", "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color")
+_TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus_": "tcp_aeolus"}
+# What a credit transport's connection runs when it has fallen back.
+FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass"}
 # sysctl.d(5): a file's name decides, and the first directory that has it.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")
@@ -19,6 +22,19 @@ def _read(path):
             return f.read().strip()
     except OSError:
         return None
+
+
+def module_of(cc):
+    """The module that a congestion control of ours comes from, None for others."""
+    for prefix, module in _TRANSPORTS.items():
+        if (cc or "").startswith(prefix):
+            return module
+    return None
+
+
+def transports(names):
+    """Those of these modules that are transports."""
+    return [name for name in names if name in _TRANSPORTS.values()]
 
 
 def modules():

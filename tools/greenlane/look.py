@@ -7,13 +7,15 @@ import contextlib
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 
 from . import Refused, host, netns, ports, sockets
 
 STATE = "/run/greenlane/status.json"
-VERSION = 1     # of the state file's layout
+VERSION = 2     # of the state file's layout
+_CONGCTL = re.compile(r"\bcongctl (?:lock )?(\S+)")
 _CHANGING = ("namespaces", "connections", "ports", "queues", "devices")
 
 
@@ -32,7 +34,7 @@ def _routes_ask():
         with contextlib.suppress(OSError):
             done = subprocess.run(["ip", family, "route", "show", "table", "all"],
                                   capture_output=True, text=True, check=False)
-            if "congctl tlt_" in done.stdout or "congctl lock tlt_" in done.stdout:
+            if any(map(host.module_of, _CONGCTL.findall(done.stdout))):
                 return True
     return False
 
@@ -46,7 +48,8 @@ class Looker:
                      "kernel": platform.release(), "modules": host.modules(),
                      "plugin": self.plugin, "pinned": host.pinned(),
                      "root": os.geteuid() == 0, "unseen": 0,
-                     "tc_failed": False, "plain": {}, "listeners": {}, "routes": False,
+                     "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
+                     "used": False,
                      **{kind: {} for kind in _CHANGING}}
 
     def look(self):
@@ -63,22 +66,24 @@ class Looker:
             if "sch_color" in self.seen["modules"] or str(ns.inode) in busy:
                 with contextlib.suppress(OSError), ns.entered():
                     self._queues(str(ns.inode), str(ns.inode) in busy)
-        if "tcp_tlt" in self.seen["modules"] and not self._used():
+        self.seen["used"] = self._used()
+        if host.transports(self.seen["modules"]):
             for ns in spaces.values():
                 with contextlib.suppress(OSError), ns.entered():
-                    self.seen["routes"] = self.seen["routes"] or _routes_ask()
+                    self.seen["used"] = self.seen["used"] or _routes_ask()
         return self.seen
 
     def _used(self):
-        return (self.seen["connections"] or self.seen["pinned"]
-                or any(name.startswith("tlt_") for name in self.seen["listeners"])
-                or any((ns["cc"] or "").startswith("tlt_")
-                       for ns in self.seen["namespaces"].values()))
+        return bool(
+            self.seen["connections"] or self.seen["fallen"] or self.seen["pinned"]
+            or any(map(host.module_of, self.seen["listeners"]))
+            or any(host.module_of(ns["cc"]) for ns in self.seen["namespaces"].values()))
 
     def _namespace(self, ns):
+        mbit = netns.sysctl("net.ipv4.xpass_rate")
         self.seen["namespaces"][str(ns.inode)] = {
             "name": ns.name, "cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
-            "counters": _greenlane_counters() or {}}
+            "xpass_rate": int(mbit) if mbit else None, "counters": _greenlane_counters() or {}}
 
     def _sockets(self, inodes):
         """Of connections that are not ours only the number, by "NS CC"."""
@@ -93,6 +98,8 @@ class Looker:
                 self.seen["listeners"][cc] = self.seen["listeners"].get(cc, 0) + 1
             elif "counters" in said:
                 self.seen["connections"][cookie] = {"ns": str(inodes[inode]), "pid": pid, **said}
+            elif said["cc"] in host.FALLEN:
+                self.seen["fallen"][cookie] = {"ns": str(inodes[inode]), "pid": pid, **said}
             else:
                 key = f"{inodes[inode]} {said['cc']}"
                 self.seen["plain"][key] = self.seen["plain"].get(key, 0) + 1

@@ -44,9 +44,15 @@ def _port(qdisc):
             counters[f"{name}_{key}"] = one[key]
         for why, count in one["drops"].items():
             counters[f"{name}_drops_{why}"] = count
+    bands = qdisc.get("bands", {})
+    for band, one in bands.items():
+        for key in ("packets", "bytes", "drops"):
+            counters[f"band{band}_{key}"] = one[key]
     return {"counters": counters, "options": options, "root": qdisc.get("root", False),
             "backlog": {name: colors[name]["backlog"] for name in COLORS},
             "peak": {name: colors[name]["peak_backlog"] for name in COLORS},
+            "bands": {band: {"backlog": one["backlog"], "peak": one["peak_backlog"]}
+                      for band, one in bands.items()},
             "peak_backlog": qdisc["queue"]["peak_backlog"]}
 
 

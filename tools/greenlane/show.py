@@ -4,6 +4,7 @@ import collections
 import textwrap
 import time
 
+from . import host
 from .diagnose import name_of
 from .units import ago, amount, rate
 
@@ -36,6 +37,12 @@ def transports(look):
         one["peer_" + connection["peer"]] += 1
         one.update({flag: 1 for flag in connection["flags"]})
         one.update(connection["change"])
+        one.update({name: connection["gauges"][name] for name in ("credit_rate",
+                                                                  "credits_wanted")})
+        one["bdp"] = max(one["bdp"], connection["gauges"]["bdp"])
+    for connection in look["fallen"].values():
+        sums[name_of(look, connection), host.FALLEN[connection["cc"]]].update(
+            {"connections": 1, "fallback": 1})
     for key, count in look["plain"].items():
         inode, cc = key.split()
         sums[name_of(look, {"ns": inode}), cc]["connections"] += count
@@ -43,18 +50,26 @@ def transports(look):
 
 
 def _connections(look):
-    rows = []
+    """Those with credits have a table of their own."""
+    rows, credits = [], []
     for name, cc, one in transports(look):
-        if cc.startswith("tlt_"):
+        if host.module_of(cc) == "tcp_tlt":
             peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
             clocks = one["clocks_byte"] + one["clocks_mss"]
             rows.append((name, cc, amount(one["connections"]), peers, *map(amount, (
                 one["important_sent"], one["echoes"], clocks, one["marked_lost"],
                 one["unechoed"], one["rearmed"], one["fallback"]))))
+        elif host.module_of(cc):
+            credits.append((name, cc, *(amount(one[key]) for key in (
+                "connections", "credits_received", "credits_sent", "credit_rate",
+                "credits_wanted", "unscheduled", "bdp", "fallback"))))
         else:
             rows.append((name, cc, amount(one["connections"]), "", *[""] * 7))
-    return table(["NAMESPACE", "CC", "CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST",
-                  "UNECH", "RTO", "BACK"], rows)
+    lines = table(["NAMESPACE", "CC", "CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST",
+                   "UNECH", "RTO", "BACK"], rows)
+    return lines + [""] * bool(rows and credits) + table(
+        ["NAMESPACE", "CC", "CONN", "CREDIT", "GIVEN", "RATE", "WAIT", "UNSCHED", "BDP",
+         "BACK"], credits)
 
 
 def _namespaces(look, everything):
@@ -94,6 +109,12 @@ def _ports(look, everything):
                 numbers[f"{color}_packets"], numbers[f"{color}_bytes"], drops,
                 numbers[f"{color}_marks"], port["backlog"][color], port["peak"][color]))))
             name = ("  " + rate(line) if line else "") if color == "red" else ""
+        shaped = port["options"].get("band_rate", {})
+        for band, now in port["bands"].items():
+            rows.append(("  " + rate(shaped[band]) if band in shaped else "", f"band {band}",
+                         *(amount(numbers[f"band{band}_{key}"])
+                           for key in ("packets", "bytes", "drops")),
+                         "", amount(now["backlog"]), amount(now["peak"])))
     lines = table(["PORT", "COLOUR", "PACKETS", "BYTES", "DROPPED", "MARKED", "BACKLOG",
                    "PEAK"], rows)
     if idle:

@@ -10,7 +10,7 @@ import os
 import socket
 import struct
 
-from . import netns, uapi
+from . import host, netns, uapi
 
 TABLES = ("tcp", "tcp6")
 _INODE = 9      # the column in /proc/net/tcp
@@ -104,7 +104,7 @@ def describe(sock):
         said["listens"] = True
         return cookie, said
     info = uapi.greenlane_info(sock)
-    if info:
-        said.update(info, local=_address(sock.getsockname()),
+    if info or said["cc"] in host.FALLEN:
+        said.update(info or {}, local=_address(sock.getsockname()),
                     remote=_address(sock.getpeername()), **uapi.tcp_info(sock))
     return cookie, said

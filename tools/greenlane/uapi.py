@@ -16,9 +16,11 @@ TCP_LISTEN = 10             # net/tcp_states.h
 GREENLANE_INFO = 0x4c470
 PEERS = ("unknown", "yes", "no")
 FLAGS = {1: "off", 2: "fallback", 4: "unsupported"}
-INFO_COUNTERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost",
-                 "unechoed", "rearmed", "echoes_sent")
-_INFO = struct.Struct(f"4B{len(INFO_COUNTERS)}I")
+_INFO_NUMBERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost",
+                 "unechoed", "rearmed", "echoes_sent", "credits_sent", "credits_received",
+                 "credit_rate", "credits_wanted", "unscheduled", "bdp")
+_INFO_GAUGES = ("credit_rate", "credits_wanted", "bdp")     # the others only grow
+_INFO = struct.Struct(f"4B{len(_INFO_NUMBERS)}I")
 
 # struct tcp_info: the offsets of tcpi_state, tcpi_options and tcpi_min_rtt
 _TCP_STATE, _TCP_OPTIONS, _TCP_MIN_RTT = 0, 5, 148
@@ -72,7 +74,9 @@ def greenlane_info(sock):
         raw = sock.getsockopt(level, GREENLANE_INFO, _INFO.size)
     except OSError:
         return None
-    _, peer, flags, _, *counters = _INFO.unpack(raw.ljust(_INFO.size, b"\0"))
+    # An older module tells less.
+    _, peer, flags, _, *numbers = _INFO.unpack(raw.ljust(_INFO.size, b"\0"))
+    said = dict(zip(_INFO_NUMBERS, numbers))
     return {"peer": PEERS[peer] if peer < len(PEERS) else "unknown",
             "flags": [name for bit, name in FLAGS.items() if flags & bit],
-            "counters": dict(zip(INFO_COUNTERS, counters))}
+            "gauges": {name: said.pop(name) for name in _INFO_GAUGES}, "counters": said}

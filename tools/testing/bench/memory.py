@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Bytes of kernel memory that a connection takes, by congestion control.
+"""Bytes of kernel memory that an idle connection takes, and timers that run for it,
+by congestion control.
 
-Connections to ourselves, idle, each after one block of data; both of their
-ends count, so the result is halved.  First without our modules, then with
-them: what a socket pays that uses none of them.
+Connections to ourselves, each after one block of data; both of their ends
+count, so bytes are halved.  First without our modules, then with them: what a
+socket pays that uses none of them.
 
-Prints one line of JSON: {name: bytes}.
+Prints one line of JSON: {name: [bytes, timers of all connections]}.
 """
 
 import json
@@ -19,13 +20,24 @@ import time
 
 import slab
 
-CONNECTIONS = 2000
-MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+CONNECTIONS = 10000
+MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko", "net/ipv4/tcp_xpass.ko",
+           "net/ipv4/tcp_aeolus.ko")
 BASES = ("reno", "cubic", "dctcp")
+CREDITS = ("xpass", "aeolus_xpass")
+
+
+def timers():
+    """How many run: credit transports' own, and sockets' of TCP's."""
+    with open("/proc/timer_list", encoding="ascii") as file:
+        own = sum(", xpass_timer" in line for line in file)
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        # tr: 0 is none
+        return own + sum(line.split()[5][:2] != "00" for line in list(file)[1:])
 
 
 def connections(cc):
-    """Live slab bytes of one end of one connection."""
+    """[live slab bytes of one end of one connection, timers of all]"""
     with open("/proc/sys/net/ipv4/tcp_congestion_control", "w", encoding="ascii") as file:
         file.write(cc)
     listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS)
@@ -37,7 +49,7 @@ def connections(cc):
         client.sendall(b"x" * 1000)
         server.recv(1000)
         pairs.append((client, server))
-    after = slab.used()
+    after, running = slab.used(), timers()
     for client, server in pairs:
         # No TIME_WAIT: it would be there for the next one.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -45,7 +57,7 @@ def connections(cc):
         server.close()
     listener.close()
     time.sleep(1)
-    return (after - before) / CONNECTIONS / 2
+    return (after - before) / CONNECTIONS / 2, running
 
 
 def main():
@@ -58,6 +70,8 @@ def main():
     for module in MODULES:
         subprocess.run(["insmod", pathlib.Path(os.environ["GL_MODDIR"], module)], check=True)
     connections("tlt_reno")
+    for cc in CREDITS:
+        result[cc] = connections(cc)
     for cc in BASES:
         result[cc] = connections(cc)
         result[f"tlt_{cc}"] = connections(f"tlt_{cc}")

@@ -23,6 +23,7 @@ QDISCS = {
     "red": "red limit 3600000 min 1700000 max 3500000 avpkt 1500 burst 1200"
            " bandwidth 30gbit probability 0.02 ecn",
     "color": "color limit 3600k red 3600k ecn 3500k",
+    "color bands": "color limit 3600k red 3600k ecn 3500k bands 2",
     "color pool": "color limit 3600k red 3600k ecn 3500k pool p size 36m alpha 1",
 }
 # Queued at a time: a busy link, and the port of an incast.

@@ -4,7 +4,7 @@
  *	echo "FD MILLISECONDS" > /proc/gl_hold
  *
  * Packets that come meanwhile go to the socket's backlog, which is what
- * selftests/tlt_owned.py wants to see.
+ * selftests/tlt_owned.py and xpass_owned.py want to see.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>

@@ -21,24 +21,26 @@ from gl import fuzz, tap
 from gl.forge import Forger
 from gl.hold import hold
 from gl.tap import case, equal, true
-from gl.wire import Wire
+from gl.wire import NEEDS, Wire, load
 
 PACKETS = 1_000_000
 EACH = 1000             # packets a round
 BURST = 20              # packets without time to answer
 RESET = struct.pack("ii", 1, 0)
-CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
+# Which speak to each other; a round's are of one family.
+CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"))
 
 
 class Victims:
     """Sockets in every state, and who talks to whom."""
 
-    def __init__(self, wire, rng):
+    def __init__(self, wire, rng, ccs):
         self.wire = wire
         self.rng = rng
+        self.ccs = ccs
         self.sockets = []
         self.flows = []         # (port in a, port in b); those of self.live first
-        self.listener = wire.listen(2000, rng.choice(CCS))
+        self.listener = wire.listen(2000, rng.choice(ccs))
         self.live = [self.connect() for _ in range(4)]
         self.half_closed()
         self.syn_sent()
@@ -47,7 +49,7 @@ class Victims:
 
     def connect(self):
         """A connection that is established."""
-        cc = self.rng.choice(CCS)
+        cc = self.rng.choice(self.ccs)
         client, server = self.wire.connect(2000, cc, self.listener)
         self.sockets += [client, server]
         self.flows.append((client.getsockname()[1], 2000))
@@ -69,7 +71,7 @@ class Victims:
 
     def syn_sent(self):
         """One whose SYN nobody answers."""
-        client = self.wire.socket(self.wire.a, self.rng.choice(CCS))
+        client = self.wire.socket(self.wire.a, self.rng.choice(self.ccs))
         before = self.wire.rule
         self.wire.rule = lambda p: before(p) or True
         try:
@@ -108,6 +110,7 @@ class Attack:
     """One wire and its forger."""
 
     def __init__(self, version):
+        load(*NEEDS["aeolus_xpass"])
         # pylint: disable-next=consider-using-with
         self.wire = Wire(cc="tlt_reno", version=version)
         for ns in (self.wire.a, self.wire.b):
@@ -117,7 +120,7 @@ class Attack:
         self.address = {ns: socket.inet_pton(family, self.wire.address(ns))
                         for ns in (self.wire.a, self.wire.b)}
 
-    def round(self, rng, count):
+    def round(self, rng, count, ccs):
         """So many forged packets, at connections of their own."""
         wire, losing = self.wire, [0.0]
 
@@ -125,7 +128,7 @@ class Attack:
             self.forger.learn(p)
             return rng.random() < losing[0]
         wire.rule = rule
-        victims = Victims(wire, rng)
+        victims = Victims(wire, rng, ccs)
         losing[0] = rng.choice((0.0, 0.0, 0.1, 0.5))
         sent = 0
         while sent < count:
@@ -149,7 +152,7 @@ class Attack:
         losing[0] = 0.0
         victims.close()
         equal(len(wire.seen), 0, "packets when all victims are gone")
-        self.healthy()
+        self.healthy(ccs[0])
 
     def shoot(self, rng, flow):
         """One forged packet of this flow, at either end."""
@@ -163,11 +166,13 @@ class Attack:
             except OSError:
                 pass                    # not even an IP packet: tun refuses it
 
-    def healthy(self):
+    def healthy(self, cc):
         """Who comes after them is served."""
-        self.forger.right.clear()
+        self.forger.forget()
         self.wire.rule = None
-        client, server = self.wire.connect(1999, "tlt_reno")
+        listener = self.wire.listen(1999, cc)
+        client, server = self.wire.connect(1999, cc, listener)
+        listener.close()
         for source, sink in ((client, server), (server, client)):
             true(self.wire.transfer(source, sink, 20_000), "a new connection's bytes arrive")
         for s in (client, server):
@@ -180,10 +185,11 @@ def attack(version):
     stand = Attack(version)
     for number, rng in fuzz.rounds(f"ipv{version}", PACKETS // 2, EACH):
         with fuzz.replayable(f"ipv{version}", number):
-            stand.round(rng, EACH)
+            stand.round(rng, EACH, CCS[number % len(CCS)])
     for ns in (stand.wire.a, stand.wire.b):
         counters = ns.greenlane()
-        for name in ("EchoReceived", "ClockReceived", "ClockEchoReceived", "Invalid", "KicksOwned"):
+        for name in ("EchoReceived", "ClockReceived", "ClockEchoReceived", "Invalid", "KicksOwned",
+                     "RequestReceived", "CreditReceived", "ScheduledSent"):
             true(counters[name] > 0 or os.environ.get("GL_ROUND"), f"{name}: it was reached")
     stand.wire.close()
 

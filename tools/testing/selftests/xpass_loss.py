@@ -142,7 +142,8 @@ def outages():
         true(wire.transfer(client, server, 200_000), "arrives")
         equal(len(waited), 12, "outages")
         for number, seconds in enumerate(waited):
-            within(seconds, 4 * RTT, 5 * RTT, f"wait for the credits of outage {number}")
+            # or four gaps between credits, which are long at a rate that has fallen
+            within(seconds, 4 * RTT, 10 * RTT, f"wait for the credits of outage {number}")
     everywhere(check)
 
 

@@ -7,9 +7,11 @@ makes is in a window as often as not.
 import struct
 
 from gl import packet as pkt
-from gl.packet import ACK, FIN, PSH, RST, SYN
+from gl.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
 
-OURS = (8, 10, 12, 18, 20, 26)
+OURS = (8, 10, 12, 18, 20, 26, 27, 31, 35)
+WORDS = {35: 1, 31: 3, 18: 4}           # of the credit transports: credit, request, probe
+RETRY = 1 << 31
 URG = 0x20
 OFFSETS = (0, 0, 0, 1, -1, 2, -2, 100, -100, 1448, -1448, 5000, -5000, 65535, 1 << 20, -(1 << 20),
            1 << 30, -(1 << 30), (1 << 31) - 1, 1 << 31)
@@ -28,6 +30,21 @@ def sack(rng, ack):
     if rng.random() < 0.2:
         data = data[:rng.randrange(len(data) + 1)]
     return option(5, data, rng.choice((None,) * 4 + (0, 1, 2, 3, 9, 10, 34, 40, 255)))
+
+
+def words(rng, dscp, said):
+    """Our option: some words, like those that were said or not; cut, or of a wrong length."""
+    count = WORDS.get(dscp, 0) if rng.random() < 0.8 else rng.randrange(6)
+    data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
+    for base in (said + (0,) * count)[:count]:
+        if rng.random() < 0.4:
+            base += rng.choice(OFFSETS + (RETRY, 64, -64, 65536, 65537))
+        elif rng.random() < 0.1:
+            base = rng.randrange(1 << 32)
+        data += struct.pack("!I", base & 0xffffffff)
+    if rng.random() < 0.1:
+        data = data[:rng.randrange(len(data) + 1)]
+    return option(EXPERIMENT, data, rng.choice((None,) * 20 + (0, 1, 2, 3, 4, 7, 8, 9, 40, 255)))
 
 
 def options(rng, ack):
@@ -114,6 +131,7 @@ class Forger:
     def __init__(self, version):
         self.version = version
         self.right = {}         # (source, its port, port): (next sequence number, ack)
+        self.said = {}          # the same, and a DSCP: the words of our option
 
     def learn(self, p):
         """A packet has passed."""
@@ -122,8 +140,15 @@ class Forger:
         src = bytes(p.raw[start:start + size])
         self.right[src, p.sport, p.dport] = (p.end + bool(p.flags & (SYN | FIN)) & 0xffffffff,
                                              p.ack)
+        if p.words:
+            self.said[src, p.sport, p.dport, p.dscp] = p.words
 
-    def segment(self, rng, src, dst, sport, dport):
+    def forget(self):
+        """They all have gone."""
+        self.right.clear()
+        self.said.clear()
+
+    def segment(self, rng, src, dst, sport, dport, dscp):
         """A TCP segment with a checksum that is good, mostly."""
         seq, ack = self.right.get((src, sport, dport), (0, 0))
         theirs = self.right.get((dst, dport, sport))
@@ -137,7 +162,12 @@ class Forger:
         if rng.random() < 0.03:
             seq, ack = rng.randrange(1 << 32), rng.randrange(1 << 32)
         seq, ack = seq & 0xffffffff, ack & 0xffffffff
-        opts = options(rng, ack)
+        if rng.random() < (0.8 if dscp in WORDS else 0.05):
+            opts = words(rng, dscp, self.said.get((src, sport, dport, dscp), ()))
+            opts = (opts + options(rng, ack) if rng.random() < 0.2 else opts)[:40]
+            opts += b"\1" * (-len(opts) % 4)
+        else:
+            opts = options(rng, ack)
         flags = rng.choice((ACK,) * 12 + (ACK | PSH, SYN, SYN | ACK, FIN | ACK, ACK | URG, 0,
                                           rng.randrange(256) & ~RST))
         if rng.random() < 0.01:
@@ -145,7 +175,7 @@ class Forger:
         doff = 5 + len(opts) // 4
         doff = rng.choice((doff,) * 15 + (rng.randrange(16),))
         window = rng.choice((0, 1, 500, 500, 500, 65535))
-        payload = b"f" * rng.choice(LENGTHS)
+        payload = b"f" * rng.choice(LENGTHS if rng.random() < 0.5 or dscp not in WORDS else (0,))
         tcp = struct.pack("!HHIIBBHHH", sport, dport, seq, ack, doff << 4 | rng.choice((0, 0, 15)),
                           flags, window, 0, rng.choice((0, 1, 65535))) + opts + payload
         if self.version == 4:
@@ -159,7 +189,7 @@ class Forger:
         """One forged packet, or its fragments."""
         dsfield = rng.choice(OURS) << 2 | rng.randrange(4) if rng.random() < 0.8 \
             else rng.randrange(256)
-        segment = self.segment(rng, src, dst, sport, dport)
+        segment = self.segment(rng, src, dst, sport, dport, dsfield >> 2)
         proto = 6 if rng.random() < 0.99 else rng.choice((1, 17, 58, 59, 41, 47))
         make = ipv4 if self.version == 4 else ipv6
         made = make(rng, src, dst, dsfield, proto, segment)

@@ -14,6 +14,7 @@ F_OFF, F_FALLBACK, F_UNSUPPORTED = 1, 2, 4      # flags
 COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost unechoed rearmed"
             " echoes_sent credits_sent credits_received credit_rate credits_wanted"
             " unscheduled bdp").split()
+GAUGES = ("credit_rate", "credits_wanted", "bdp")
 _INFO = struct.Struct(f"4B{len(COUNTERS)}I")
 INFO_SIZE = _INFO.size
 

@@ -10,7 +10,7 @@ import threading
 import time
 
 from gl.tap import equal, true
-from gl.wire import Namespace, load
+from gl.wire import NEEDS, Namespace, load
 
 TOP = os.environ["GL_TOP"]
 TOOL = f"{TOP}/scripts/greenlane"
@@ -59,7 +59,7 @@ class Cable:
     """Two namespaces, a veth between them, a color port on a's side."""
 
     def __init__(self, options, cc="tlt_reno", delay=None):
-        load()
+        load(*NEEDS.get(cc, ()))
         if not os.path.exists("/sys/module/sch_color"):
             subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/net/sched/sch_color.ko"],
                            check=True)

@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tail loss: what the probe is worth when the burst's last packet is lost (Aeolus ToN §V-E).
+
+	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
+
+A message of 100 kB, of which a burst is the first part.  Its last packet is lost, and
+the wire passes the probe, or makes an ordinary request of it.  The first bytes of a message are
+often the first operations of a transaction, which can begin when they are here.
+The paper's sender finds the loss without the probe only when nothing else is left to
+send; TCP's finds it when what left behind it is SACKed, so the probe is worth less here.
+"""
+import contextlib
+import time
+
+from gl.packet import CLOCK, DATA, REQUEST, SCHEDULED, data
+from gl.sockopt import info
+from gl.tap import case, equal, main, true, within
+from gl.wire import Wire, pattern
+from gl.xpass import MSS
+
+RTT = 200e-6
+RATE = 2400             # Mbit/s: 60 kB in that time, less than the window; a credit in 80 us
+MESSAGE = 100_000
+
+
+def tail_lost(version, tso, probe):
+    """RTTs until the burst's bytes are read in order, and until all are."""
+    with Wire(cc="aeolus_xpass", version=version, tso=tso, rto_min="200ms") as wire:
+        wire.connect(999)       # what the kernel does but once takes time
+        wire.delay = RTT / 2
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.xpass_rate", RATE)
+        client, server = wire.connect()
+        wire.mark()
+        burst = info(client)["bdp"] // MSS[version]
+        within(burst, 40, 44, "packets of a burst")
+        first = []
+
+        def rule(p):
+            if p.dscp == DATA and p.len:
+                first.append(p)
+                return len(first) == burst
+            if p.dscp == CLOCK and not probe:
+                p.set_dscp(REQUEST)     # which it is as well, but nobody answers it
+            return False
+        wire.rule = rule
+        payload, got, reached = pattern(MESSAGE), bytearray(), []
+
+        def step():
+            with contextlib.suppress(BlockingIOError):
+                got.extend(server.recv(MESSAGE))
+            reached.append((time.monotonic(), len(got)))
+            return len(got) >= MESSAGE
+        equal(client.send(payload), MESSAGE, "bytes that the socket takes")
+        true(wire.run(0.1, step), "all arrives")
+        equal(bytes(got) == payload, True, "the bytes are those sent")
+        wire.run(1e-3)
+        equal([len(first), first[-1].dropped], [burst, True], "the last of the burst is lost")
+        again = [p.dscp for p in data(wire.from_a()) if p.seq == first[-1].seq]
+        equal(again, [DATA, SCHEDULED], "it is sent again, with a credit, once")
+        for name in ("TCPTimeouts", "TCPLossProbes"):
+            equal(wire.a.netstat(name), 0, name)
+        end = sum(p.len for p in first)
+        return [(next(when for when, count in reached if count >= size) - wire.seen[0].time) / RTT
+                for size in (end, MESSAGE)]
+
+
+@case("the burst's last packet is lost: with the probe its bytes are there sooner")
+def tail():
+    for version in (4, 6):
+        for tso in (True, False):
+            (early, done), (late, all_late) = (tail_lost(version, tso, probe)
+                                               for probe in (True, False))
+            print(f"# IPv{version}, TSO {'on' if tso else 'off'}: the burst's bytes in order after"
+                  f" {early:.2f} RTT with the probe, {late:.2f} without; the message after"
+                  f" {done:.2f} and {all_late:.2f}", flush=True)
+            true(early < late, f"in order: {early:.2f} RTT with, {late:.2f} without")
+            # The first credit is here a little before the probe's answer, the second after
+            # 0.4 of an RTT.
+            within(early, 1.5, 2.1, "RTTs with the probe")
+
+
+if __name__ == "__main__":
+    main()

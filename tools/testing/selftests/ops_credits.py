@@ -1,0 +1,265 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane status of the credit transports: what it counts, and a sentence for each
+mistake, made on purpose, and no other.
+
+	ns a ---- wire ---- ns b        gl.wire, or
+	ns a -- color, veth -- ns b     gl.status.Cable
+"""
+import contextlib
+import os
+import subprocess
+import time
+
+from gl.sockopt import COUNTERS, GAUGES, cc_of, info
+from gl.status import Cable, exchange, forget, ids, look, sentence, tool
+from gl.tap import case, equal, main, true, within
+from gl.wire import NEEDS, Wire, load
+
+CCS = ("xpass", "aeolus_xpass")
+SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
+
+
+def credit_port(options="preset aeolus", cc="aeolus_xpass", delay=None, mbit=1000):
+    """A port of 1 Gbit/s, and credits for a line of that many Mbit/s."""
+    cable = Cable(f"color rate 1gbit limit 200k {options}", cc, delay)
+    for ns in (cable.a, cable.b):
+        ns.sysctl("net.ipv4.xpass_rate", mbit)
+    return cable
+
+
+@case("healthy: every connection's counters and gauges, and no sentence")
+def healthy():
+    for version in (4, 6):
+        for cc in CCS:
+            forget()
+            with Wire(cc=cc, version=version) as wire:
+                pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
+                for client, server in pairs:
+                    exchange(wire, client, server)
+                said = look()
+                equal(ids(said), [], f"{cc}: mistakes")
+                for side, ns in enumerate((wire.a, wire.b)):
+                    here = [c for c in said["connections"].values()
+                            if said["namespaces"][c["ns"]]["name"] == ns.name]
+                    equal({(c["cc"], c["peer"]) for c in here}, {(cc, "yes")}, "each")
+                    for name in COUNTERS:
+                        kind = "gauges" if name in GAUGES else "counters"
+                        equal(sorted(c[kind][name] for c in here),
+                              sorted(info(pair[side])[name] for pair in pairs), name)
+                    true(all(c["counters"]["credits_received"] for c in here), "credits came")
+                    equal(all(c["counters"]["unscheduled"] and c["gauges"]["bdp"] for c in here),
+                          cc != "xpass", "a first round trip")
+                again = look()
+                equal({n for c in again["connections"].values() for n in c["change"].values()},
+                      {0}, "nothing happened, but")
+                equal({tuple(c["change"]) for c in again["connections"].values()},
+                      {tuple(n for n in COUNTERS if n not in GAUGES)}, "what counts")
+
+
+@case("what waits, and the credits a second that are sent for it, as they are now")
+def gauges():
+    forget()
+    with Wire(cc="xpass") as wire:
+        client, server = wire.connect()
+        # 51 credits a second, or twice as many after a report: little changes while it is
+        # looked at.
+        wire.b.sysctl("net.ipv4.xpass_rate", 10)
+        client.send(bytes(100_000))
+        wire.run(60e-6)
+        mine = look()["connections"].values()
+        equal({c["local"]: c["gauges"]["credits_wanted"] for c in mine},
+              {"10.0.0.1": info(client)["credits_wanted"], "10.0.0.2": 0}, "packets that wait")
+        within(info(client)["credits_wanted"], 1, 70, "of 100 kB")
+        rates = {c["local"]: c["gauges"]["credit_rate"] for c in mine}
+        equal(rates, {"10.0.0.1": 0, "10.0.0.2": info(server)["credit_rate"]}, "credits a second")
+        within(rates["10.0.0.2"], 45, 104, "at 10/16 Mbit/s and twice that")
+
+
+@case("the text: a table of their own, 80 columns, those that fell back among them")
+def text():
+    forget()
+    with Wire(cc="aeolus_xpass", cc_b="cubic") as wire:
+        wire.connect(1000)
+        wire.b.sysctl("net.ipv4.tcp_congestion_control", "aeolus_xpass")
+        pair = wire.connect(1001)
+        exchange(wire, *pair)
+        status, out, err = tool("status")
+        equal((status, err), (1, ""), f"status, which says {' '.join(out.split())}")
+        equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
+        lines = [line.split() for line in out.splitlines()]
+        head = next(line for line in lines if line[:4] == ["NAMESPACE", "CC", "CONN", "CREDIT"])
+        row = dict(zip(head, next(line for line in lines
+                                  if line[:2] == [wire.a.name, "aeolus_xpass"])))
+        mine = info(pair[0])
+        equal((row["CONN"], row["BACK"]), ("2", "1"), "connections")
+        equal([row[name] for name in ("CREDIT", "GIVEN", "WAIT", "UNSCHED")],
+              [str(mine[name]) for name in ("credits_received", "credits_sent",
+                                            "credits_wanted", "unscheduled")], "a's numbers")
+
+
+@case("a peer without it: the connection runs reno, as long as it lives, and when it has ended")
+def peer_without():
+    for cc in CCS:
+        forget()
+        with Wire(cc=cc, cc_b="cubic") as wire:
+            client, server = wire.connect()
+            exchange(wire, client, server)
+            for _ in range(2):
+                said = look()
+                equal(ids(said), ["fell-back"], "mistakes")
+                true(f"1 connection of {cc} run {cc_of(client)}, without credits: 10.0.0.2." in
+                     sentence(said, "fell-back"), f"names it: {sentence(said, 'fell-back')}")
+                advice = said["problems"][0]["advice"]
+                true("PeerWithout" in advice and "Fallback" not in advice, f"why: {advice}")
+            wire.connect(1001)[0].close()
+            for s in (client, server):
+                s.close()
+            wire.run(0.1)
+            equal(ids(look()), ["peer-without"], "mistakes when they have gone")
+            equal(ids(look()), [], "mistakes at the second look")
+
+
+@case("codepoints that get lost on the way: no credits, and then reno")
+def bleached():
+    for cc in CCS:
+        forget()
+        with Wire(cc=cc, rto_min="200ms") as wire:
+            client, server = wire.connect()
+            exchange(wire, client, server)
+            equal(ids(look()), [], "mistakes before")
+            wire.rule = lambda p: p.set_dscp(0)
+            wire.run(1.0)
+            client.send(bytes(2_000_000))
+            # It asks for the fifth time after 3 ms, and gives up some time after the sixth.
+            wire.run(5e-3)
+            said = look()
+            equal(ids(said), ["no-credits"], "mistakes while it asks")
+            true("10.0.0.2" in sentence(said, "no-credits"), "names it")
+            wire.run(3.0, lambda: cc_of(client) != cc)
+            said = look()
+            equal(ids(said), ["fell-back"], "mistakes when it has given up")
+            advice = said["problems"][0]["advice"]
+            true("Fallback" in advice and "PeerWithout" not in advice, f"why: {advice}")
+            del server
+
+
+@case("credits that get lost are named as long as none comes, and no longer")
+def lost_for_a_while():
+    forget()
+    with Wire(cc="xpass") as wire:
+        client, server = wire.connect()
+        exchange(wire, client, server)
+        equal(ids(look()), [], "mistakes before")
+        # Nothing passes: an outage, in which it does not fall back.
+        wire.rule = lambda p: True
+        client.send(bytes(100_000))
+        wire.run(50e-6)
+        equal(ids(look()), [], "mistakes before it has asked twice")
+        wire.run(2.0)
+        equal(ids(look()), ["no-credits"], "mistakes")
+        wire.rule = None
+        wire.run(2.0)
+        equal(len(server.recv(1 << 20)), 100_000, "bytes that arrive")
+        equal(ids(look()), [], "mistakes afterwards")
+
+
+@case("no sentence at a healthy port: not about 6 kB, below a bandwidth-delay product; bands")
+def healthy_port():
+    for options in ("preset aeolus", "preset xpass red 6k count color"):
+        with credit_port(options, delay="1ms") as cable:
+            pair = cable.connect()
+            cable.send([pair])
+            cable.send([pair[::-1]])
+            said = look()
+            equal(ids(said), [], "mistakes")
+            port, = said["ports"].values()
+            asked = sum(c["counters"]["credits_sent"] for c in said["connections"].values()
+                        if c["local"] == "10.1.0.1")
+            within(port["counters"]["band0_packets"] + port["counters"]["band0_drops"],
+                   asked, asked, "credits through band 0")
+            true(asked > 500, f"{asked} credits of a")
+            true(port["counters"]["band1_packets"] > 500, "the others")
+            lines = [line.split() for line in tool("status", "--all")[1].splitlines()]
+            equal([line for line in lines if line[1:3] == ["band", "0"]][0][:4],
+                  ["53Mbit/s", "band", "0", amount(port["counters"]["band0_packets"])],
+                  "band 0 in the text")
+
+
+def amount(number):
+    """As greenlane writes it."""
+    return str(number) if number < 1000 else f"{number / 1000:.3g}k"
+
+
+@case("aeolus through a port without a threshold")
+def no_threshold():
+    with credit_port("preset xpass") as cable:
+        pair = cable.connect()
+        cable.send([pair])
+        said = look()
+        equal(ids(said), ["no-threshold"], "mistakes")
+        true("va in left" in sentence(said, "no-threshold"), "names it")
+        cable.tc(cable.a, "qdisc change dev va root color red 6k count queue")
+        time.sleep(10)          # a new first round trip
+        cable.send([pair])
+        equal(ids(look()), [], "mistakes when repaired as told")
+
+
+@case("xpass_rate of another line than the port's")
+def xpass_rate():
+    for mbit, what in ((10_000, "Queues and losses follow"), (100, "Flows cannot fill the line")):
+        with credit_port(mbit=mbit) as cable:
+            pair = cable.connect()
+            cable.send([pair], 10_000)
+            equal([i for i in ids(look()) if i == "xpass-rate"], [], "mistakes of who only sends")
+            cable.send([pair[::-1]], 100_000)
+            said = look()
+            equal(ids(said), ["xpass-rate"], "mistakes")
+            true("va in left The line carries 1Gbit/s" in sentence(said, "xpass-rate"), "names it")
+            advice = said["problems"][0]["advice"]
+            equal(advice, f"{what}: sysctl -w net.ipv4.xpass_rate=1000.", "advice")
+            cable.a.sysctl("net.ipv4.xpass_rate", 1000)
+            cable.send([pair[::-1]], 100_000)
+            equal(ids(look()), [], "mistakes when repaired as told")
+
+
+@case("scheduled packets dropped: credits that nobody holds to their share")
+def green_drops():
+    with credit_port("red 6k count queue", cc="xpass", mbit=10_000) as cable:
+        pairs = [cable.connect() for _ in range(4)]
+        cable.send(pairs)
+        said = look()
+        true("green-drops" in ids(said), f"mistakes: {ids(said)}")
+        advice = next(p["advice"] for p in said["problems"] if p["id"] == "green-drops")
+        true(advice.endswith("tc qdisc change dev va root color rate 1000000000bit preset xpass."),
+             advice)
+        # It is b's credits that call for too much, and they pass another port.
+        cable.tc(cable.b, "qdisc add dev vb root handle 1: color rate 1000000000bit preset xpass")
+        look()
+        cable.send(pairs)
+        equal([i for i in ids(look()) if i == "green-drops"], [], "green drops when it has one")
+
+
+@case("loaded and not used; configured and not loaded")
+def loaded():
+    load(*NEEDS["aeolus_xpass"])
+    subprocess.run(["rmmod", "tcp_tlt"], check=True)
+    forget()
+    said = look()
+    equal(ids(said), ["not-used"], "loaded, and nobody selects it")
+    true("tcp_xpass, tcp_aeolus are loaded" in sentence(said, "not-used"), "names them")
+    subprocess.run(["rmmod", "tcp_aeolus"], check=True)
+    os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
+    for cc, module in (("aeolus_xpass", "tcp_aeolus"), ("xpass", "tcp_xpass")):
+        with open(SYSCTL, "w", encoding="ascii") as f:
+            f.write(f"net.ipv4.tcp_congestion_control = {cc}\n")
+        said = look()
+        equal("not-loaded" in ids(said), cc != "xpass", f"{module}: mistakes {ids(said)}")
+        if cc != "xpass":
+            true(f"{SYSCTL} selects {cc}, but {module}" in sentence(said, "not-loaded"), "names it")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(SYSCTL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""A process owns the socket when a credit, a request or a probe comes: it is heeded when
+the socket is free, each credit is spent or counted, and no timer of TCP's is needed.
+
+	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
+
+gl_hold.ko owns one of the sockets for some milliseconds, in a second thread, while
+packets arrive for it.  The wire is long, so that nobody asks twice meanwhile.
+"""
+import contextlib
+import socket
+import threading
+
+from gl import packet as pkt
+from gl import tap, xpass
+from gl.hold import hold
+from gl.packet import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED, data
+from gl.tap import case, equal, true, within
+from gl.wire import Wire, pattern
+
+RTT = 2e-3              # four of them until a sender asks again
+COUNT = 100_000
+CCS = ("xpass", "aeolus_xpass")
+
+
+@contextlib.contextmanager
+def connected(cc="xpass", version=4):
+    """A connection over a long wire, at rest; TCP's timers are out of the way."""
+    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+        wire.delay = RTT / 2
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 10_000), "arrives")
+        wire.run(10e-3)
+        xpass.silent(wire)
+        wire.mark()
+        yield wire, client, server
+        if cc == "xpass":
+            equal([ns.netstat("TCPFastRetrans") for ns in (wire.a, wire.b)], [0, 0],
+                  "packets that were sent twice")
+        settled(wire, client, server)
+
+
+def settled(wire, client, server):
+    """What there is to say of every connection in the end."""
+    xpass.silent(wire)
+    for ns in (wire.a, wire.b):
+        for name in ("TCPTimeouts", "TCPLossProbes"):
+            equal(ns.netstat(name), 0, f"{ns.name}: {name}")
+        counters = ns.greenlane()
+        equal(counters["Uncredited"], 0, f"{ns.name}: Uncredited")
+        equal(counters["ScheduledSent"] + counters["CreditWasted"], counters["CreditReceived"],
+              f"{ns.name}: ScheduledSent and CreditWasted, of CreditReceived")
+        equal(counters["Fallback"], 0, f"{ns.name}: Fallback")
+        peer = (wire.b if ns is wire.a else wire.a).greenlane()
+        for got, sent in (("RequestReceived", "RequestSent"),
+                          ("ClockEchoReceived", "ClockEchoSent")):
+            equal(counters[got], peer[sent], f"{ns.name}: {got}, of {sent}")
+    for sender, receiver in ((server, client), (client, server)):
+        true(wire.transfer(sender, receiver, 10_000), "and the connection goes on")
+        wire.run(10e-3)
+
+
+def finish(wire, server, count=COUNT):
+    """All of it is read as it comes (or its ACKs would wait for that), and right."""
+    got = bytearray()
+
+    def step():
+        with contextlib.suppress(BlockingIOError):
+            got.extend(server.recv(count + 1))
+        return len(got) >= count
+    true(wire.run(50e-3, step), f"{count} bytes arrive, and not {len(got)}")
+    wire.run(10e-3)
+    equal(bytes(got) == pattern(count), True, "the bytes are those sent")
+
+
+@case("the sender is owned when credits come: each is spent when it is free")
+def sender_credits():
+    for version in (4, 6):
+        with connected(version=version) as (wire, client, server):
+            before = wire.a.greenlane()["CreditReceived"]
+            client.send(pattern(COUNT))
+            wire.run(RTT * 0.9)
+            equal(data(wire.from_a()), [], "no credit has come yet")
+            holder = hold(client, 3)
+            # They come half a round trip later, and for two milliseconds.
+            wire.run(2.9e-3)
+            came = len(xpass.credits(p for p in wire.from_b() if p.time < wire.seen[0].time
+                                     + RTT / 2 + 1.5e-3))
+            true(came > 10, f"{came} credits have come")
+            equal(data(wire.from_a()), [], "data while it is owned")
+            wire.run(0.5e-3)
+            holder.join()
+            equal(wire.a.greenlane()["KicksOwned"] >= came, True, "it was owned as they came")
+            true(len(data(wire.from_a())) >= came, "a packet for each, as soon as it is free")
+            finish(wire, server)
+            xpass.paid(wire)
+            equal(wire.a.greenlane()["CreditReceived"] - before,
+                  len(xpass.credits(wire.from_b())), "CreditReceived")
+            equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
+
+
+@case("the receiver is owned when a request comes: credits from when it is free, once")
+def receiver_request():
+    for version in (4, 6):
+        with connected(version=version) as (wire, client, server):
+            client.send(pattern(COUNT))
+            wire.run(RTT / 4)
+            holder = hold(server, 3)
+            wire.run(2.9e-3)
+            equal(wire.from_b(), [], "what b sends while it is owned")
+            wire.run(0.3e-3)
+            holder.join()
+            true(xpass.credits(wire.from_b()), "credits when it is free")
+            true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
+            finish(wire, server)
+            seen = xpass.credits(wire.from_b())
+            equal(seen, list(range(seen[0], seen[0] + len(seen))), "numbers of credits")
+            equal([p for p in wire.from_a() if p.dscp == REQUEST and p.words[2] & xpass.RETRY], [],
+                  "requests that were sent again")
+
+
+@case("the receiver is owned when the stop comes: no credit after it")
+def receiver_stop():
+    for version in (4, 6):
+        with connected(version=version) as (wire, client, server):
+            holder = []
+
+            def rule(p, holder=holder, server=server):
+                if p.from_a and p.dscp == REQUEST and not p.words[2] and not holder:
+                    holder.append(hold(server, 3))
+                return False
+            wire.rule = rule
+            client.send(pattern(COUNT))
+            true(wire.run(20e-3, lambda holder=holder: holder), "a stop is sent")
+            # As long as it is owned, nobody can read.
+            wire.run(2.9e-3)
+            holder[0].join()
+            finish(wire, server)
+            stop = next(p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2])
+            equal([p for p in wire.from_b() if p.dscp == CREDIT and p.time > stop.time + 50e-6], [],
+                  "credits later")
+
+
+@case("the receiver is owned when the probe comes: answered when it is free, once")
+def receiver_probe():
+    for version in (4, 6):
+        with connected("aeolus_xpass", version) as (wire, client, server):
+            # All of it fits into the window: a burst that waits for that has not ended.
+            client.send(pattern(30_000))
+            wire.run(RTT / 4)
+            holder = hold(server, 3)
+            wire.run(2.9e-3)
+            probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+            equal((len(probe), wire.from_b()), (1, []), "probes, and what b sends while it is owned")
+            wire.run(0.3e-3)
+            holder.join()
+            echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+            equal(len(echoes), 1, "answers when it is free")
+            finish(wire, server, 30_000)
+            equal(len([p for p in wire.from_b() if p.dscp == CLOCK_ECHO]), 1, "answers")
+            true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
+
+
+@case("the sender is owned when the probe's answer comes: what was lost is sent with credits")
+def sender_answer():
+    for version in (4, 6):
+        with connected("aeolus_xpass", version) as (wire, client, server):
+            lost = []
+
+            def rule(p, wire=wire, lost=lost):
+                if p.dscp == DATA and len(data(wire.from_a())) in (3, 4, 20):
+                    lost.append(p.seq)
+                    return True
+                return False
+            wire.rule = rule
+            # Less than a burst: the last packets are among the lost.
+            client.send(pattern(20 * xpass.MSS[version]))
+            wire.run(RTT * 0.9)
+            holder = hold(client, 3)
+            wire.run(2.9e-3)
+            equal(len(lost), 3, "lost packets")
+            equal([p for p in data(wire.from_a()) if p.dscp != DATA], [], "data while it is owned")
+            true([p for p in wire.from_b() if p.dscp == CLOCK_ECHO], "the answer has come")
+            wire.run(0.3e-3)
+            holder.join()
+            finish(wire, server, 20 * xpass.MSS[version])
+            again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
+            true(set(lost) <= set(again), "what was lost is sent again, with credits")
+
+
+@case("a process that keeps the socket: 5000 credits, of which 4096 are kept, and each is counted")
+def bounded():
+    count, limit = 5000, 4096       # GL_NOTES_MAX
+    with connected() as (wire, client, server):
+        before = wire.a.greenlane()
+        last = wire.b.greenlane()["CreditSent"]
+        # An ACK of b's, from which credits are made.
+        wire.rule = lambda p: p.dscp == CREDIT
+        client.send(b"x")
+        wire.run(1.1 * RTT)
+        wire.rule = None
+        own = next(p for p in wire.from_b() if p.dscp == CREDIT)
+        holder = hold(client, 5)
+        wire.run(100e-6)
+        for n in range(count):
+            wire.inject(wire.a, pkt.make(
+                4, wire.address(wire.b), wire.address(wire.a), own.sport, own.dport, own.seq, own.ack,
+                dscp=CREDIT, window=own.window,
+                options=b"\xfe\x08\x47\x4c" + (last + 1 + n).to_bytes(4, "big")))
+        equal(wire.a.greenlane()["NoMemory"] - before["NoMemory"], count - limit, "not kept")
+        wire.run(20e-3)
+        holder.join()
+        now = wire.a.greenlane()
+        # More than a workqueue has at a time may overtake each other: who is late is invalid.
+        equal(sum(now[name] - before[name] for name in ("CreditReceived", "Invalid")), limit,
+              "credits that are kept, and heeded or not")
+        true(now["CreditReceived"] - before["CreditReceived"] > limit // 2, "most are heeded")
+        equal(now["ScheduledSent"] - before["ScheduledSent"], 1, "packets for them")
+        equal(server.recv(10), b"x", "the byte")
+
+
+@case("both ends are owned again and again, both ways, with credits that get lost")
+def both_under_load():
+    for cc in CCS:
+        with connected(cc) as (wire, client, server):
+            ends = (client, server)
+            for s in ends:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            n = [0]
+
+            def drop(p, n=n):
+                n[0] += p.dscp == CREDIT
+                return p.dscp == CREDIT and n[0] % 4 == 0
+            wire.rule = drop
+            stop = threading.Event()
+            got = {s: bytearray() for s in ends}
+
+            def owner(s, pause, stop=stop):
+                while not stop.is_set():
+                    hold(s, 1).join()
+                    stop.wait(pause)
+
+            # send() and recv() wait for the owner: not in the thread that is the wire.
+            def application(s, stop=stop, got=got):
+                payload = pattern(COUNT)
+                for at in range(0, COUNT, 2000):
+                    s.send(payload[at:at + 2000])
+                    stop.wait(0.0003)
+                while not stop.wait(0.001) and len(got[s]) < COUNT:
+                    with contextlib.suppress(BlockingIOError):
+                        got[s].extend(s.recv(COUNT))
+            # different periods, or one is free whenever the other is
+            threads = [threading.Thread(target=owner, args=(client, 0.0005)),
+                       threading.Thread(target=owner, args=(server, 0.0008))]
+            threads += [threading.Thread(target=application, args=(s,)) for s in ends]
+            for t in threads:
+                t.start()
+            wire.run(1.0)
+            stop.set()
+            for t in threads:
+                t.join()
+            wire.rule = None
+            for s in ends:
+                equal(got[s] == pattern(COUNT), True, "the bytes are those sent")
+            for ns in (wire.a, wire.b):
+                true(ns.greenlane()["KicksOwned"] > 10, f"{ns.name} was owned as packets came")
+            within(n[0], 100, 10_000, "credits")
+
+
+if __name__ == "__main__":
+    tap.main()
