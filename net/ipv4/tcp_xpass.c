@@ -392,8 +392,8 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	}
 	/* The gain of RFC 6298, for a similar use. */
 	if (xp->came)
-		xp->gap += ((s32)min_t(u32, now - xp->came, NSEC_PER_SEC) - (s32)xp->gap) / 8;
-	xp->came = now | 1;
+		xp->gap += (max((s32)((u32)now - xp->came), 0) - (s32)xp->gap) / 8;
+	xp->came = (u32)now ?: 1;
 	xp->received++;
 	xp->retries = 0;
 	xp->alive = 0;

@@ -87,7 +87,10 @@ def answered():
 @case("a BDP at most; more waits for credits")
 def bdp():
     def check(wire):
-        client, _ = wire.connect()
+        client, server = wire.connect()
+        # A SYN-ACK's window is 64 kB at most; now it opens.
+        true(wire.transfer(client, server, 500_000), "arrives")
+        wire.run(1.0)
         wire.mark()
         wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
         client.send(pattern(1_000_000))
@@ -96,6 +99,20 @@ def bdp():
         equal(set(kinds(sent)), {DATA}, "data")
         within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes")
         wire.rule = None
+    everywhere(check)
+
+
+@case("a burst that the receiver's window ends is probed too")
+def window_full():
+    def check(wire):
+        client, _ = wire.connect()
+        wire.mark()
+        client.send(pattern(1_000_000))
+        wire.run(RTT / 2)
+        burst = data(wire.from_a())
+        within(sum(p.len for p in burst), 60_000, 65_535, "bytes: a SYN-ACK's window")
+        probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+        equal([p.words[3] for p in probe], [burst[-1].end], "the probe, behind the last of them")
     everywhere(check)
 
 
@@ -167,6 +184,26 @@ def probe_lost():
               "the second probe: it is one, and where the burst ended")
         true(not asked[2].dropped, "which arrives")
         within(took, 5 * RTT, 8 * RTT, "time: four round trips until it is asked again")
+        no_timer(wire)
+    everywhere(check)
+
+
+@case("a path that loses every probe: it is asked without one, every other time")
+def all_probes_lost():
+    def check(wire):
+        client, server = wire.connect()
+        wire.mark()
+        first = []
+
+        def rule(p):
+            if p.from_a and p.dscp == DATA:
+                first.append(p.seq)
+                return (p.end - first[0]) & 0xffffffff == 12_000
+            return p.dscp == CLOCK or (p.dscp == REQUEST and not p.words[2] & RETRY)
+        wire.rule = rule
+        true(wire.transfer(client, server, 12_000, 0.1), "arrives")
+        asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
+        equal(kinds(asked[:4]), [REQUEST, CLOCK, CLOCK, REQUEST], "request, probe, and again")
         no_timer(wire)
     everywhere(check)
 
