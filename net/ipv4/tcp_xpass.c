@@ -30,13 +30,11 @@
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/random.h>
-#include <linux/sysctl.h>
 #include <net/greenlane.h>
-#include <net/net_namespace.h>
-#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
+#include "xpass_line.h"
 #include "xpass_rate.h"
 
 /* Ethernet: header and FCS, preamble and gap; the smallest frame. */
@@ -44,11 +42,6 @@
 #define XPASS_WIRE_MIN		84
 /* A credit's TCP header, with one word of option. */
 #define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + 8)
-
-/* Credits that a port's queue holds (§3.2: 8), and as many are made up for at once
- * when the timer was late.
- */
-#define XPASS_QUEUE		8
 
 /* Credits that may be between the receiver and us; more is not credible. */
 #define XPASS_SEQ_AHEAD		65536
@@ -139,34 +132,6 @@ struct xpass {
 static struct xpass *xpass_of(struct gl_sock *gs)
 {
 	return container_of(gs, struct xpass, gs);
-}
-
-/**
- * struct xpass_line - the line that a namespace's credits leave on
- * @lock: of @free
- * @free: when all credits that have left are through, ns
- * @mbit: what it carries, Mbit/s (net.ipv4.xpass_rate)
- * @initial: a flow begins with 1/@initial of it (net.ipv4.xpass_initial)
- * @sysctl: registered for the namespace's life
- */
-struct xpass_line {
-	spinlock_t		lock;	/* of free; BH off */
-	u64			free;
-	unsigned int		mbit;
-	unsigned int		initial;
-	struct ctl_table_header	*sysctl;
-};
-
-static unsigned int xpass_net_id __read_mostly;
-
-static struct xpass_line *xpass_line(const struct sock *sk)
-{
-	return net_generic(sock_net(sk), xpass_net_id);
-}
-
-static u32 xpass_line_mbit(const struct sock *sk)
-{
-	return READ_ONCE(xpass_line(sk)->mbit);
 }
 
 static u64 xpass_srtt_ns(const struct sock *sk)
@@ -462,21 +427,6 @@ static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
 	return max_t(u64, div_u64((u64)(credit + data) * 8000, READ_ONCE(line->mbit)), 1);
 }
 
-/* Has the line room for one more credit?  It stands for a queue that holds a few
- * and drops the others.
- */
-static bool xpass_line_takes(struct xpass_line *line, u64 now, u64 cost)
-{
-	bool takes;
-
-	spin_lock(&line->lock);
-	takes = line->free <= now + (XPASS_QUEUE - 1) * cost;
-	if (takes)
-		line->free = max(line->free, now) + cost;
-	spin_unlock(&line->lock);
-	return takes;
-}
-
 /* The gap to the next credit, ±10 %: or flows would lose in lockstep. */
 static u64 xpass_gap_ns(const struct xpass_rate *rate)
 {
@@ -719,57 +669,6 @@ static void xpass_init(struct sock *sk)
 	}
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
 }
-
-/* --- the line -------------------------------------------------------------- */
-
-static unsigned int xpass_mbit_max = 1600000;
-
-static const struct ctl_table xpass_sysctl_template[] = {
-	{
-		.procname	= "xpass_rate",
-		.data		= (void *)offsetof(struct xpass_line, mbit),
-		.maxlen		= sizeof(unsigned int),
-		.mode		= 0644,
-		.proc_handler	= proc_douintvec_minmax,
-		.extra1		= SYSCTL_ONE,
-		.extra2		= &xpass_mbit_max,
-	},
-	{
-		.procname	= "xpass_initial",
-		.data		= (void *)offsetof(struct xpass_line, initial),
-		.maxlen		= sizeof(unsigned int),
-		.mode		= 0644,
-		.proc_handler	= proc_douintvec_minmax,
-		.extra1		= SYSCTL_ONE,
-		.extra2		= SYSCTL_ONE_THOUSAND,
-	},
-};
-
-static int __net_init xpass_net_init(struct net *net)
-{
-	struct xpass_line *line = net_generic(net, xpass_net_id);
-
-	spin_lock_init(&line->lock);
-	line->mbit = 10000;
-	line->initial = 16;
-	line->sysctl = gl_sysctl_add(net, xpass_sysctl_template,
-				     ARRAY_SIZE(xpass_sysctl_template), line);
-	return line->sysctl ? 0 : -ENOMEM;
-}
-
-static void __net_exit xpass_net_exit(struct net *net)
-{
-	struct xpass_line *line = net_generic(net, xpass_net_id);
-
-	gl_sysctl_remove(line->sysctl);
-}
-
-static struct pernet_operations xpass_net_ops = {
-	.init	= xpass_net_init,
-	.exit	= xpass_net_exit,
-	.id	= &xpass_net_id,
-	.size	= sizeof(struct xpass_line),
-};
 
 static int __init xpass_module_init(void)
 {

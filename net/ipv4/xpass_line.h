@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The line that a host's credits leave on: one a network namespace, and what is to be
+ * known of it, net.ipv4.xpass_*.
+ *
+ * ExpressPass has a NIC that holds credits to their share of the line and drops what
+ * more there is.  Here that queue is a clock: when will all credits that have left be
+ * through, with the data that they call for?  So a host needs no qdisc.
+ */
+#ifndef _XPASS_LINE_H
+#define _XPASS_LINE_H
+
+#include <linux/spinlock.h>
+#include <linux/sysctl.h>
+#include <net/greenlane.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+/* Credits that a port's queue holds (§3.2: 8), and as many are made up for at once
+ * when the timer was late.
+ */
+#define XPASS_QUEUE		8
+
+/**
+ * struct xpass_line - the line that a namespace's credits leave on
+ * @lock: of @free
+ * @free: when all credits that have left are through, ns
+ * @mbit: what it carries, Mbit/s (net.ipv4.xpass_rate)
+ * @initial: a flow begins with 1/@initial of it (net.ipv4.xpass_initial)
+ * @sysctl: registered for the namespace's life
+ */
+struct xpass_line {
+	spinlock_t		lock;	/* of free; BH off */
+	u64			free;
+	unsigned int		mbit;
+	unsigned int		initial;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int xpass_net_id __read_mostly;
+
+static struct xpass_line *xpass_line(const struct sock *sk)
+{
+	return net_generic(sock_net(sk), xpass_net_id);
+}
+
+static u32 xpass_line_mbit(const struct sock *sk)
+{
+	return READ_ONCE(xpass_line(sk)->mbit);
+}
+
+/* Has the line room for one more credit?  It stands for a queue that holds a few
+ * and drops the others.
+ */
+static bool xpass_line_takes(struct xpass_line *line, u64 now, u64 cost)
+{
+	bool takes;
+
+	spin_lock(&line->lock);
+	takes = line->free <= now + (XPASS_QUEUE - 1) * cost;
+	if (takes)
+		line->free = max(line->free, now) + cost;
+	spin_unlock(&line->lock);
+	return takes;
+}
+
+static unsigned int xpass_mbit_max = 1600000;
+
+static const struct ctl_table xpass_sysctl_template[] = {
+	{
+		.procname	= "xpass_rate",
+		.data		= (void *)offsetof(struct xpass_line, mbit),
+		.maxlen		= sizeof(unsigned int),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ONE,
+		.extra2		= &xpass_mbit_max,
+	},
+	{
+		.procname	= "xpass_initial",
+		.data		= (void *)offsetof(struct xpass_line, initial),
+		.maxlen		= sizeof(unsigned int),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ONE,
+		.extra2		= SYSCTL_ONE_THOUSAND,
+	},
+};
+
+static int __net_init xpass_net_init(struct net *net)
+{
+	struct xpass_line *line = net_generic(net, xpass_net_id);
+
+	spin_lock_init(&line->lock);
+	line->mbit = 10000;
+	line->initial = 16;
+	line->sysctl = gl_sysctl_add(net, xpass_sysctl_template,
+				     ARRAY_SIZE(xpass_sysctl_template), line);
+	return line->sysctl ? 0 : -ENOMEM;
+}
+
+static void __net_exit xpass_net_exit(struct net *net)
+{
+	struct xpass_line *line = net_generic(net, xpass_net_id);
+
+	gl_sysctl_remove(line->sysctl);
+}
+
+static struct pernet_operations xpass_net_ops = {
+	.init	= xpass_net_init,
+	.exit	= xpass_net_exit,
+	.id	= &xpass_net_id,
+	.size	= sizeof(struct xpass_line),
+};
+
+#endif /* _XPASS_LINE_H */
