@@ -44,6 +44,8 @@ def add_arguments(add):
     add("--red", type=units.several(units.size), default="6k", metavar="N,...",
         help="of the credit transports' port: threshold of the queue for what is"
         " unscheduled, several runs (6k)")
+    add("--classify", choices=("dscp", "ecn"), default="dscp",
+        help="by what that port knows it (dscp)")
 
 
 def wrong(args):
@@ -66,7 +68,9 @@ def configure(args):
     def port(cc, red):
         if args.port:
             return args.port
-        return f"{line} red {red} count queue" if cc in CREDITS else f"{line} preset tlt"
+        if cc in CREDITS:
+            return f"{line} classify {args.classify} red {red} count queue"
+        return f"{line} preset tlt"
 
     jobs = [{"cc": cc, "flows": n, "bytes": size, "red": red, "qdisc": port(cc, red)}
             for cc in args.cc.split(",")
@@ -74,7 +78,7 @@ def configure(args):
             for n in args.senders for size in args.bytes]
     return {"senders": max(args.senders), "port": args.port or line,
             "bytes": 0, "ecn": 0, "bulk": 0, "lead": 0, "duration": 0,
-            "capture": "first_rtt"}, jobs
+            "capture": "first_rtt", "greenlane_ecn": args.classify == "ecn"}, jobs
 
 
 def summary(config, result):

@@ -62,6 +62,8 @@ def run(network, config, job):
     for host in network.hosts:
         write_sysctl(host, "net/ipv4/tcp_ecn", ecn)
         write_sysctl(host, "net/ipv4/xpass_rate", str(config["rate"] // 10**6))
+        write_sysctl(host, "net/ipv4/greenlane_ecn",
+                     str(int(config.get("greenlane_ecn", False))))
     enter(None)
     network.renew_port(job.get("qdisc"))
     senders, receiver = Counters(network.senders), Counters([RECEIVER])

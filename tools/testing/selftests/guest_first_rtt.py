@@ -70,6 +70,17 @@ def messages():
         within(rows[cc]["ratio"], 0.7, 1.2, f"{cc}, median / ideal")
 
 
+@case("a switch that knows what is unscheduled by the ECN field alone does the same")
+def by_ecn():
+    rows = first_rtt("--cc", "aeolus_xpass", "--bytes", "30000", "--rounds", "5",
+                     "--classify", "ecn")
+    lossless(rows.values())
+    row = rows["aeolus_xpass"]
+    within(row["used"], 0.9, 1, "of the first RTT")
+    true(row["drops_red"] > 0, "unscheduled packets were dropped")
+    equal(row["drops_yellow"], 0, "nothing that is neither")
+
+
 @case("12 kB alone: at once, and xpass takes more than a round trip longer")
 def alone():
     rows = first_rtt("--cc", BOTH + ",dctcp", "--senders", "1", "--bytes", "12000",
@@ -141,7 +152,7 @@ def by_hand():
 @case("a command line that cannot be: one line, and status 2")
 def command_line():
     for options in (["--bytes", "30x"], ["--bytes", "0"], ["--red", "300k"], ["--bogus"],
-                    ["--senders", "65"], ["--senders", "0"], ["--rto-min", "50ms"]):
+                    ["--senders", "65"], ["--classify", "colour"], ["--senders", "0"], ["--rto-min", "50ms"]):
         done = subprocess.run([TOP / "scripts/experiment", "first-rtt", *options],
                               capture_output=True, text=True, check=False)
         equal((done.returncode, done.stdout, done.stderr.count("\n"),
