@@ -292,7 +292,8 @@ def green_drops(look):
 def _shape(port):
     """What keeps a queue short that credits fill."""
     line = port["options"].get("rate")
-    if port["options"].get("band_rate") or not line:
+    shaped = port["options"].get("band_rate") or port["options"].get("band_pps")
+    if shaped or not line:
         return ""
     return (" Credits call for more than the line carries: give them their share of it, tc qdisc"
             f" change dev {port['dev']} root color rate {8 * line}bit preset xpass.")

@@ -109,9 +109,12 @@ def _ports(look, everything):
                 numbers[f"{color}_packets"], numbers[f"{color}_bytes"], drops,
                 numbers[f"{color}_marks"], port["backlog"][color], port["peak"][color]))))
             name = ("  " + rate(line) if line else "") if color == "red" else ""
-        shaped = port["options"].get("band_rate", {})
+        shaped = {band: rate(value)
+                  for band, value in port["options"].get("band_rate", {}).items()}
+        shaped.update({band: f"{value}pps"
+                       for band, value in port["options"].get("band_pps", {}).items()})
         for band, now in port["bands"].items():
-            rows.append(("  " + rate(shaped[band]) if band in shaped else "", f"band {band}",
+            rows.append(("  " + shaped.get(band, ""), f"band {band}",
                          *(amount(numbers[f"band{band}_{key}"])
                            for key in ("packets", "bytes", "drops")),
                          "", amount(now["backlog"]), amount(now["peak"])))
