@@ -53,6 +53,7 @@
 #define XPASS_RETRY_NS		(50 * NSEC_PER_USEC)
 #define XPASS_RETRIES_MAX	10	/* doublings of it */
 #define XPASS_RETRIES_MIN	5	/* before a peer is thought to have no credits */
+#define XPASS_ALIVE		3	/* and so often it has acked what TCP sent even so */
 
 /* A receiver gives up if no report comes for this time, or eight round trips, or
  * as many credits' gaps: the stop was lost, or the sender is.
@@ -94,7 +95,7 @@
  * @rate: receiver
  * @asking: sender: the receiver was told that there is something to send
  * @asked: sender: it was told so once
- * @alive: sender: data was acked since, by a peer that sends no credits
+ * @alive: sender: how often data was acked since, by a peer that sends no credits
  * @retries: sender: requests in a row that brought nothing
  * @tokens: sender: credits not yet used; 0 at rest
  *
@@ -124,7 +125,7 @@ struct xpass {
 	struct xpass_rate	rate;
 	u8			asking:1,
 				asked:1,
-				alive:1;
+				alive:2;
 	u8			retries;
 	u8			tokens;
 };
@@ -400,9 +401,9 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 		return true;
 	}
 	if (xp->retries >= XPASS_RETRIES_MIN) {
-		if (xp->alive)
+		if (xp->alive == XPASS_ALIVE)
 			return false;
-		xp->alive = una != xp->una;
+		xp->alive += una != xp->una;
 	}
 	xp->una = una;
 	/* And not only as a probe: what loses one may lose all. */
@@ -482,28 +483,45 @@ static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 
+/* The last credit that has nothing to say of the rate that there is now. */
+static u32 xpass_old(const struct xpass *xp)
+{
+	return after(xp->slowed, xp->seen) ? xp->slowed : xp->seen;
+}
+
 /* A round trip has ended.  Where credits queue it is longer than the least one: what
  * they tell of a rate that is not the rate any more is not heeded.
  */
 static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 received)
 {
-	u32 sent = seq - xp->seen;
-	u32 lost = sent - min(received - xp->heard, sent);
-	bool old = before(seq, xp->slowed);
+	u32 came = min(received - xp->heard, seq - xp->seen);
+	u32 old = xpass_old(xp);
 
-	if (!sent)
+	if (seq == xp->seen)
 		return;
-	gl_add_stats(sock_net(sk), GL_MIB_CREDITLOST, lost);
-	if (!old) {
-		u32 rate = xp->rate.cur;
+	gl_add_stats(sock_net(sk), GL_MIB_CREDITLOST, seq - xp->seen - came);
+	if (after(seq, old)) {
+		u32 sent = seq - old, rate = xp->rate.cur;
 
-		xpass_rate_update(&xp->rate, sent + xp->throttled, lost + xp->throttled);
+		xpass_rate_update(&xp->rate, sent + xp->throttled,
+				  sent - min(came, sent) + xp->throttled);
 		/* It must not be left behind: numbers wrap around. */
 		xp->slowed = xp->rate.cur < rate ? xp->credit : seq;
 	}
 	xp->seen = seq;
 	xp->heard = received;
 	xp->throttled = 0;
+}
+
+/* The sender asks again: none will come of those that it has not told of. */
+static void xpass_all_lost(struct xpass *xp)
+{
+	u32 sent = xp->credit - xpass_old(xp);
+
+	if (!sent)
+		return;
+	xpass_rate_update(&xp->rate, sent, sent);
+	xp->slowed = xp->credit;
 }
 
 /* The sender asks for the second time, and tells of a credit that was never sent:
@@ -537,7 +555,8 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	xp->asked_ns = now;
 	xpass_set_max(sk, xp);
 	xpass_feedback(sk, xp, seq, received);
-	/* Asked again: nothing of what is still under way will come. */
+	if (seg->word[2] & XPASS_RETRY)
+		xpass_all_lost(xp);
 	xp->end = (seg->word[2] & XPASS_RETRY ? xp->credit : seq) + want;
 	if (xp->next == XPASS_NEVER && before(xp->credit, xp->end)) {
 		xp->next = now;

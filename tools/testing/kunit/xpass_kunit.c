@@ -126,16 +126,16 @@ static void xpass_rate_update__full_line(struct kunit *test)
 /* At next to nothing an eighth may be lost, and no more. */
 static void xpass_rate_update__aim_at_nothing(struct kunit *test)
 {
-	struct xpass_rate r = { .max = U32_MAX, .cur = 65536, .w = 64 };
+	struct xpass_rate r = { .max = U32_MAX, .cur = 4194304, .w = 64 };
 
-	/* aim = 128 * (1 - 1 / 65536) = 127.998 */
+	/* aim = 128 * (1 - 1 / 1024) = 127.9 */
 	xpass_rate_update(&r, 1024, 127);
 	KUNIT_EXPECT_TRUE(test, r.clean);
-	r.cur = 65536;
+	r.cur = 4194304;
 	xpass_rate_update(&r, 1024, 128);
 	KUNIT_EXPECT_FALSE(test, r.clean);
-	/* 57344 * (1024 + 127) / 1024 = 64456, but this is the least there is */
-	KUNIT_EXPECT_EQ(test, r.cur, 65536);
+	/* 3670016 * (1024 + 127) / 1024 = 4125184, but this is the least there is */
+	KUNIT_EXPECT_EQ(test, r.cur, 4194304);
 }
 
 static void xpass_rate_update__slowest_line(struct kunit *test)
@@ -166,8 +166,8 @@ static void xpass_rate_update__fastest_line(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r.cur, U32_MAX / 2);
 	for (i = 0; i < 20; i++)
 		xpass_rate_update(&r, U32_MAX, U32_MAX);
-	/* (2^32 - 1) / 65536 + 1 */
-	KUNIT_EXPECT_EQ(test, r.cur, 65536);
+	/* (2^32 - 1) / 1024 + 1 */
+	KUNIT_EXPECT_EQ(test, r.cur, 4194304);
 	for (i = 0; i < 60; i++)
 		xpass_rate_update(&r, U32_MAX, 0);
 	KUNIT_EXPECT_GE(test, r.cur, U32_MAX - 1);
