@@ -152,9 +152,9 @@ def credits_lost():
     def check(wire, client, server):
         lost = []
 
-        # From a rate that has risen: 400 credits pass, of 60 every second one is lost.
+        # From a rate that has risen: 400 credits pass, of 120 every second one is lost.
         def rule(p):
-            if p.dscp == CREDIT and 400 <= p.words[0] - base < 460 and p.words[0] % 2:
+            if p.dscp == CREDIT and 400 <= p.words[0] - base < 520 and p.words[0] % 2:
                 lost.append(p)
                 return True
             return False
@@ -163,11 +163,11 @@ def credits_lost():
         wire.rule = rule
         true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
         xpass.silent(wire)
-        equal(len(lost), 30, "credits lost")
-        equal(counters(wire.b, "CreditLost")[0] - before, 30, "CreditLost")
+        equal(len(lost), 60, "credits lost")
+        equal(counters(wire.b, "CreditLost")[0] - before, 60, "CreditLost")
         sent = [p for p in wire.from_b() if p.dscp == CREDIT]
         fast = [p for p in sent if 300 <= p.words[0] - base < 400]
-        slow = [p for p in sent if 440 <= p.words[0] - base < 460]
+        slow = [p for p in sent if 500 <= p.words[0] - base < 520]
         last = sent[-100:]
         speed = [statistics.median(gaps_of(c)) for c in (fast, slow, last)]
         print(f"# IPv{wire.version}: gaps, us: {[round(s * 1e6, 1) for s in speed]}", flush=True)
@@ -175,7 +175,7 @@ def credits_lost():
         true(speed[1] > 1.5 * speed[0], f"gaps in the loss, us, of {speed}")
         true(speed[2] < 1.5 * speed[0], f"gaps in the end, of {speed}")
         told = xpass.requests(wire.from_a())
-        equal(told[-1][0] - told[-1][1], 30,
+        equal(told[-1][0] - told[-1][1], 60,
               "credits that are missing in the last request")
         equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
     everywhere(check)
