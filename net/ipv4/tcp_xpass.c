@@ -387,8 +387,8 @@ static void xpass_fall_back(struct sock *sk)
 }
 
 /* No credit has come for too long: the request, or all credits, are lost.  False if
- * it is no use: data was acked meanwhile, what TCP sends as its last resort, and the
- * request after that was not answered either.  In an outage nothing is acked.
+ * it is no use: time and again data was acked meanwhile, what TCP sends as its last
+ * resort, and no request was answered.  In an outage nothing is acked.
  */
 static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 {
@@ -406,8 +406,8 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 		xp->alive += una != xp->una;
 	}
 	xp->una = una;
-	/* And not only as a probe: what loses one may lose all. */
-	if (pre && !(xp->retries & 1))
+	/* Not always as a probe, and in the end never: what loses one may lose all. */
+	if (pre && !(xp->retries & 1) && xp->retries < XPASS_RETRIES_MAX)
 		pre->lost(sk, &xp->gs);
 	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
 	xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);
