@@ -11,6 +11,7 @@ they share, of which neither knows: only the switch's credit queue, towards the 
 can tell them.
 """
 import selectors
+import statistics
 import time
 
 from gl.net import network
@@ -62,27 +63,36 @@ PRESET = f"rate {LINK}bit limit 200k preset xpass"
 PLAIN = f"rate {LINK}bit limit 200k overhead 24"
 
 
+def shaped_once(version):
+    """Two flows at once: (time, of that at the data's share; the first one's, of the
+    second's).  No data is lost, whatever else comes out.
+    """
+    with network(PRESET, PRESET, version) as net:
+        each = transfer([net.flow(1), net.flow(2)], COUNT)
+        data, credit = net.port("sw1"), net.port("sw2")
+        equal(drops(data), 0, "packets of data dropped")
+        true(credit["bands"]["0"]["drops"] > 0, "credits dropped")
+        # as many as credits queue, of each direction's
+        within(data["queue"]["peak_backlog"], DATA, 16 * DATA, "bytes of data that queued")
+        for name in ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "Uncredited"):
+            equal(net.counters(name), 0, name)
+    share = DATA / (DATA + CREDIT)
+    ideal = 2 * COUNT / MSS[version] * DATA * 8 / LINK / share
+    print(f"# IPv{version}: {max(each) / ideal:.3f} of the share's time;"
+          f" queue {data['queue']['peak_backlog']} bytes;"
+          f" credits dropped {credit['bands']['0']['drops']};"
+          f" the first after {min(each) / max(each):.2f} of the second's time", flush=True)
+    return max(each) / ideal, min(each) / max(each)
+
+
 @case("two flows fill the link's share for data; none of it is dropped, credits are")
 def shaped():
     for version in (4, 6):
-        with network(PRESET, PRESET, version) as net:
-            each = transfer([net.flow(1), net.flow(2)], COUNT)
-            took = max(each)
-            data, credit = net.port("sw1"), net.port("sw2")
-            equal(drops(data), 0, "packets of data dropped")
-            true(credit["bands"]["0"]["drops"] > 0, "credits dropped")
-            # as many as credits queue, of each direction's
-            within(data["queue"]["peak_backlog"], DATA, 16 * DATA, "bytes of data that queued")
-            for name in ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "Uncredited"):
-                equal(net.counters(name), 0, name)
-            share = DATA / (DATA + CREDIT)
-            ideal = 2 * COUNT / MSS[version] * DATA * 8 / LINK / share
-            print(f"# IPv{version}: {took * 1e3:.2f} ms, {took / ideal:.3f} of the share's;"
-                  f" queue {data['queue']['peak_backlog']} bytes;"
-                  f" credits dropped {credit['bands']['0']['drops']}", flush=True)
-            within(took / ideal, 0.99, 1 / 0.95, "time, of that at the data's share")
-            # both had their share: 0.5 would be one after the other
-            within(min(each) / took, 0.7, 1, "one flow's time, of the other's")
+        # Credits have jitter: one run in twenty is some percent slower.
+        times, ratios = zip(*(shaped_once(version) for _ in range(5)))
+        within(statistics.median(times), 0.99, 1 / 0.95, "time, of that at the data's share")
+        # 0.5 would be one after the other
+        within(statistics.median(ratios), 0.75, 1, "the first one's time, of the second's")
 
 
 @case("and without the shaping: data is dropped")
