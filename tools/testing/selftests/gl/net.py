@@ -84,6 +84,7 @@ class Net:
         family = socket.AF_INET if self.version == 4 else socket.AF_INET6
         address = f"10.0.{number + 2}.2" if self.version == 4 else f"fd00:0:0:{number + 2}::2"
         with self.ns[f"b{number}"], socket.socket(family) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address, 1000))
             listener.listen()
             with self.ns[f"a{number}"]:
