@@ -540,10 +540,11 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 {
 	u32 seq = seg->word[0], received = seg->word[1];
 	u32 want = seg->word[2] & XPASS_WANT_MAX;
+	bool again = seg->word[2] & XPASS_RETRY;
 	u64 now = ktime_get_ns();
 	u64 idle = now - xp->asked_ns;
 
-	if (seg->words == 3 && (seg->word[2] & XPASS_RETRY))
+	if (seg->words == 3 && again)
 		xpass_resync(xp, seq, received);
 	/* It tells of credits that it cannot have. */
 	if (seg->words < 3 || after(seq, xp->credit) || before(seq, xp->seen) ||
@@ -555,9 +556,9 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	xp->asked_ns = now;
 	xpass_set_max(sk, xp);
 	xpass_feedback(sk, xp, seq, received);
-	if (seg->word[2] & XPASS_RETRY)
+	if (again)
 		xpass_all_lost(xp);
-	xp->end = (seg->word[2] & XPASS_RETRY ? xp->credit : seq) + want;
+	xp->end = (again ? xp->credit : seq) + want;
 	if (xp->next == XPASS_NEVER && before(xp->credit, xp->end)) {
 		xp->next = now;
 		/* After a pause what was learned is old. */

@@ -6,29 +6,16 @@
 
 The wire's round trip is 200 us, long beside what the guest's own calls take.
 """
-import contextlib
 import time
 
+from gl.aeolus import RTT, aeolus
 from gl.packet import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED, data, kinds
 from gl.sockopt import cc_of
 from gl.tap import case, equal, main, true, within
-from gl.wire import Wire, pattern
+from gl.wire import pattern
 from gl.xpass import RETRY
 
-RTT = 200e-6
-BDP = 250_000           # 10 Gbit/s times that
-
-
-@contextlib.contextmanager
-def aeolus(**options):
-    """A wire of that length.  TCP's timers are out of the way, and so is what the
-    kernel does for its first connection of a kind, which takes time.
-    """
-    with Wire(**{"cc": "aeolus_xpass", "rto_min": "200ms", **options}) as wire:
-        wire.connect(999)
-        wire.mark()
-        wire.delay = RTT / 2
-        yield wire
+BDP = 250_000           # 10 Gbit/s times RTT
 
 
 def everywhere(check):
@@ -163,19 +150,24 @@ def losses():
                 lossy(wire, lost)
 
 
+def end_lost(also):
+    """A rule that drops the last packet of a burst of 12 kB, and what also() is true of."""
+    first = []
+
+    def rule(p):
+        if p.from_a and p.dscp == DATA:
+            first.append(p.seq)
+            return (p.end - first[0]) & 0xffffffff == 12_000
+        return also(p)
+    return rule
+
+
 @case("a probe that is lost, with the request and the burst's end, is asked for again, as a probe")
 def probe_lost():
     def check(wire):
         client, server = wire.connect()
         wire.mark()
-        first = []
-
-        def rule(p):
-            if p.from_a and p.dscp == DATA:
-                first.append(p.seq)
-                return (p.end - first[0]) & 0xffffffff == 12_000
-            return p.dscp in (REQUEST, CLOCK) and not p.words[2] & RETRY
-        wire.rule = rule
+        wire.rule = end_lost(lambda p: p.dscp in (REQUEST, CLOCK) and not p.words[2] & RETRY)
         true(wire.transfer(client, server, 12_000, 0.1), "arrives")
         took = time.monotonic() - wire.seen[0].time
         asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
@@ -193,14 +185,8 @@ def all_probes_lost():
     def check(wire):
         client, server = wire.connect()
         wire.mark()
-        first = []
-
-        def rule(p):
-            if p.from_a and p.dscp == DATA:
-                first.append(p.seq)
-                return (p.end - first[0]) & 0xffffffff == 12_000
-            return p.dscp == CLOCK or (p.dscp == REQUEST and not p.words[2] & RETRY)
-        wire.rule = rule
+        wire.rule = end_lost(lambda p: p.dscp == CLOCK or (p.dscp == REQUEST
+                                                           and not p.words[2] & RETRY))
         true(wire.transfer(client, server, 12_000, 0.1), "arrives")
         asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
         equal(kinds(asked[:4]), [REQUEST, CLOCK, CLOCK, REQUEST], "request, probe, and again")

@@ -6,30 +6,17 @@
 
 The wire's round trip is 200 us.
 """
-import contextlib
 import errno
 import statistics
 
+from gl.aeolus import RTT, aeolus
 from gl.packet import CREDIT, DATA, ECE, SCHEDULED, data, kinds
 from gl.sockopt import F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, info, option, refused
 from gl.tap import case, equal, main, true, within
 from gl.wire import Wire, pattern
 from gl.xpass import MSS
 
-RTT = 200e-6
 ECT0, CE = 2, 3
-
-
-@contextlib.contextmanager
-def aeolus(**options):
-    """A wire of that length.  TCP's timers are out of the way, and so is what the
-    kernel does for its first connection of a kind, which takes time.
-    """
-    with Wire(**{"cc": "aeolus_xpass", "rto_min": "200ms", **options}) as wire:
-        wire.connect(999)
-        wire.mark()
-        wire.delay = RTT / 2
-        yield wire
 
 
 def burst(wire, client, server):

@@ -13,22 +13,20 @@ send; TCP's finds it when what left behind it is SACKed, so the probe is worth l
 import contextlib
 import time
 
+from gl.aeolus import RTT, aeolus
 from gl.packet import CLOCK, DATA, REQUEST, SCHEDULED, data
 from gl.sockopt import info
 from gl.tap import case, equal, main, true, within
-from gl.wire import Wire, pattern
+from gl.wire import pattern
 from gl.xpass import MSS
 
-RTT = 200e-6
 RATE = 2400             # Mbit/s: 60 kB in that time, less than the window; a credit in 80 us
 MESSAGE = 100_000
 
 
 def tail_lost(version, tso, probe):
     """RTTs until the burst's bytes are read in order, and until all are."""
-    with Wire(cc="aeolus_xpass", version=version, tso=tso, rto_min="200ms") as wire:
-        wire.connect(999)       # what the kernel does but once takes time
-        wire.delay = RTT / 2
+    with aeolus(version=version, tso=tso) as wire:
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.xpass_rate", RATE)
         client, server = wire.connect()

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from gl.sockopt import COUNTERS, GAUGES, cc_of, info
-from gl.status import Cable, exchange, forget, ids, look, sentence, tool
+from gl.status import Cable, connections, exchange, forget, ids, look, sentence, tool
 from gl.tap import case, equal, main, true, within
 from gl.wire import NEEDS, Wire, load
 
@@ -40,8 +40,7 @@ def healthy():
                 said = look()
                 equal(ids(said), [], f"{cc}: mistakes")
                 for side, ns in enumerate((wire.a, wire.b)):
-                    here = [c for c in said["connections"].values()
-                            if said["namespaces"][c["ns"]]["name"] == ns.name]
+                    here = connections(said, ns)
                     equal({(c["cc"], c["peer"]) for c in here}, {(cc, "yes")}, "each")
                     for name in COUNTERS:
                         kind = "gauges" if name in GAUGES else "counters"

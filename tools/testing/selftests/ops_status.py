@@ -14,7 +14,7 @@ import sys
 import time
 
 from gl.sockopt import COUNTERS, GAUGES, TCP_CONGESTION, info
-from gl.status import STATE, TOOL, TOP, Cable, exchange, forget, ids, look, tool
+from gl.status import STATE, TOOL, TOP, Cable, connections, exchange, forget, ids, look, tool
 from gl.tap import case, equal, main, true
 from gl.wire import Wire, load
 
@@ -33,8 +33,7 @@ def healthy():
                 said = look()
                 equal(ids(said), [], f"{cc}: mistakes")
                 for side, ns in enumerate((wire.a, wire.b)):
-                    here = [c for c in said["connections"].values()
-                            if said["namespaces"][c["ns"]]["name"] == ns.name]
+                    here = connections(said, ns)
                     equal(len(here), 3, "connections")
                     equal({(c["cc"], c["peer"]) for c in here}, {(cc, "yes")}, "each")
                     equal({c["remote"] for c in here},

@@ -8,11 +8,10 @@ gl_hold.ko owns one of the sockets for some milliseconds, in a second thread,
 while packets arrive for it.
 """
 import socket
-import threading
 
 from gl import packet as pkt
 from gl import tap
-from gl.hold import hold
+from gl.hold import hold, run_owned
 from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO
 from gl.tap import case, equal, true
 from gl.wire import Wire, pattern
@@ -134,28 +133,12 @@ def both_under_load():
             n[0] += bool(p.from_a and p.len and p.dscp == DATA)
             return p.from_a and p.len and p.dscp == DATA and n[0] % 4 == 0
         wire.rule = drop
-        stop = threading.Event()
 
-        def owner(s, pause):
-            while not stop.is_set():
-                hold(s, 1).join()
-                stop.wait(pause)
-
-        # send() waits for the owner: not in the thread that is the wire.
-        def application():
+        def application(stop, s):
             for at in range(0, len(data), 2000):
-                client.send(data[at:at + 2000])
+                s.send(data[at:at + 2000])
                 stop.wait(0.0003)
-        # different periods, or one is free whenever the other is
-        threads = [threading.Thread(target=owner, args=(client, 0.0005)),
-                   threading.Thread(target=owner, args=(server, 0.0008))]
-        threads.append(threading.Thread(target=application))
-        for t in threads:
-            t.start()
-        wire.run(1.0)
-        stop.set()
-        for t in threads:
-            t.join()
+        run_owned(wire, (client, server), application, client)
         equal(server.recv(1 << 20) == data, True, "the bytes are those sent")
         true(wire.b.greenlane()["KicksOwned"] > 0, "b was owned as something came")
         equal(wire.a.greenlane()["Fallback"], 0, "Fallback")

@@ -10,11 +10,10 @@ packets arrive for it.  The wire is long, so that nobody asks twice meanwhile.
 """
 import contextlib
 import socket
-import threading
 
 from gl import packet as pkt
 from gl import tap, xpass
-from gl.hold import hold
+from gl.hold import hold, run_owned
 from gl.packet import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED, data
 from gl.tap import case, equal, true, within
 from gl.wire import Wire, pattern
@@ -233,16 +232,9 @@ def both_under_load():
                 n[0] += p.dscp == CREDIT
                 return p.dscp == CREDIT and n[0] % 4 == 0
             wire.rule = drop
-            stop = threading.Event()
             got = {s: bytearray() for s in ends}
 
-            def owner(s, pause, stop=stop):
-                while not stop.is_set():
-                    hold(s, 1).join()
-                    stop.wait(pause)
-
-            # send() and recv() wait for the owner: not in the thread that is the wire.
-            def application(s, stop=stop, got=got):
+            def application(stop, s, got=got):
                 payload = pattern(COUNT)
                 for at in range(0, COUNT, 2000):
                     s.send(payload[at:at + 2000])
@@ -250,16 +242,7 @@ def both_under_load():
                 while not stop.wait(0.001) and len(got[s]) < COUNT:
                     with contextlib.suppress(BlockingIOError):
                         got[s].extend(s.recv(COUNT))
-            # different periods, or one is free whenever the other is
-            threads = [threading.Thread(target=owner, args=(client, 0.0005)),
-                       threading.Thread(target=owner, args=(server, 0.0008))]
-            threads += [threading.Thread(target=application, args=(s,)) for s in ends]
-            for t in threads:
-                t.start()
-            wire.run(1.0)
-            stop.set()
-            for t in threads:
-                t.join()
+            run_owned(wire, ends, application, *ends)
             wire.rule = None
             for s in ends:
                 equal(got[s] == pattern(COUNT), True, "the bytes are those sent")

@@ -18,3 +18,25 @@ def hold(s, milliseconds):
     thread = threading.Thread(target=write)
     thread.start()
     return thread
+
+
+def run_owned(wire, ends, application, *sockets):
+    """The wire for a second, in which both ends are owned again and again, and threads
+    run application(stop, s) for each of the sockets: calls on a socket wait for its
+    owner, so not in the thread that is the wire.
+    """
+    stop = threading.Event()
+
+    def owner(s, pause):
+        while not stop.is_set():
+            hold(s, 1).join()
+            stop.wait(pause)
+    # different periods, or one is free whenever the other is
+    threads = [threading.Thread(target=owner, args=it) for it in zip(ends, (0.0005, 0.0008))]
+    threads += [threading.Thread(target=application, args=(stop, s)) for s in sockets]
+    for t in threads:
+        t.start()
+    wire.run(1.0)
+    stop.set()
+    for t in threads:
+        t.join()

@@ -48,6 +48,12 @@ def sentence(said, name):
     return " ".join(p["where"] + " " + p["text"] for p in said["problems"] if p["id"] == name)
 
 
+def connections(said, ns):
+    """Those of one namespace."""
+    return [c for c in said["connections"].values()
+            if said["namespaces"][c["ns"]]["name"] == ns.name]
+
+
 def exchange(wire, client, server, count=100_000):
     """Some traffic both ways; virtual time for the last echoes."""
     true(wire.transfer(client, server, count), "arrives")
