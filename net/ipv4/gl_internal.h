@@ -16,8 +16,7 @@
 /* Is @kind from a peer that runs a transport like @t? */
 static inline bool gl_speaks(const struct gl_transport *t, enum gl_kind kind)
 {
-	return gl_kind_protected(kind) &&
-	       gl_kind_of_credits(kind) == gl_kind_of_credits(t->hello);
+	return gl_kind_protected(kind) && gl_family(kind) == gl_family(t->hello);
 }
 
 /* In inet->rcv_tos while our marked SYN waits for its SYN-ACK: DSCP 0, so not
