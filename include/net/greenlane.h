@@ -240,6 +240,17 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
+/* As long bursts as the device takes, again.  Socket locked. */
+static inline void gl_gso_default(struct sock *sk)
+{
+	const struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = rcu_dereference(sk->sk_dst_cache);
+	sk->sk_gso_max_segs = dst ? max_t(u32, READ_ONCE(dst->dev->gso_max_segs), 1) : 1;
+	rcu_read_unlock();
+}
+
 /* Packets of this connection carry our codepoints. */
 static inline bool gl_marking(const struct gl_sock *gs)
 {

@@ -350,7 +350,7 @@ static void color_map_default__codepoints(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, map[green[i]], TC_COLOR_GREEN);
 	for (i = 0; i < TC_COLOR_DSCPS; i++)
 		yellow += map[i] == TC_COLOR_YELLOW;
-	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - 9);
+	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - 10);
 }
 
 static void color_map_merge__only_what_is_given(struct kunit *test)
