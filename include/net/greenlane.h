@@ -89,9 +89,12 @@ struct gl_precredit {
  * @hello: what its SYN and SYN-ACK are
  * @control: what its packets without data are
  * @line: what a credit transport's line carries, Mbit/s
- * @on_xmit: data leaves: what is it?  If GL_IMPORTANT, then its last packet
- *	only, and the others are GL_DATA.  Socket locked.
+ * @on_xmit: data leaves: what is it?  If GL_IMPORTANT or GL_MESSAGE_END, then its last
+ *	packet only, and the others are GL_DATA or GL_MESSAGE.  Socket locked.
  * @on_important: it has been marked; @end_seq is its end.  Socket locked.
+ * @on_ack: a packet that acknowledges leaves; may take ECE out of @th.  A packet without
+ *	data (@word is not NULL) may have a word in our option: true if so.  Socket
+ *	locked.  NULL if neither is wanted
  * @on_packet: a packet has come that speaks to the transport only; TCP has not
  *	seen it yet, unless a process owned the socket.  Softirq or process
  *	context, socket locked and not owned by another.
@@ -115,6 +118,7 @@ struct gl_transport {
 	enum gl_kind (*on_xmit)(struct sock *sk, struct gl_sock *gs,
 				const struct gl_seg *seg);
 	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
+	bool (*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word);
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
 				     enum gl_kind kind,
 				     const struct gl_seg *seg);
@@ -297,6 +301,15 @@ enum gl_mib {
 	GL_MIB_CREDITRECEIVED,
 	GL_MIB_CREDITWASTED,
 	GL_MIB_CREDITLOST,
+	GL_MIB_MESSAGE,
+	GL_MIB_SHORT,
+	GL_MIB_MESSAGEBEGUN,
+	GL_MIB_MESSAGEENDED,
+	GL_MIB_SENDERDEAD,
+	GL_MIB_SHARESENT,
+	GL_MIB_SHARERECEIVED,
+	GL_MIB_MARKSUPPRESSED,
+	GL_MIB_MARKPASSED,
 	GL_MIBS,
 };
 

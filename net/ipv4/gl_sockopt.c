@@ -114,7 +114,8 @@ static int gl_setsockopt(struct sock *sk, int option, sockptr_t arg,
 		return -EINVAL;
 	if (copy_from_sockptr(&value, arg, sizeof(value)))
 		return -EFAULT;
-	if (value < 0 || (option != GREENLANE_BDP && value > 1))
+	if (value < 0 ||
+	    (option != GREENLANE_BDP && option != GREENLANE_WEIGHT && value > 1))
 		return -EINVAL;
 
 	lock_sock(sk);

@@ -39,11 +39,6 @@
 #include "dcqcn_rate.h"
 #include "tcp_dcqcn.h"
 
-/* What a packet has on the line beside its IP packet: Ethernet's header, FCS, preamble
- * and gap.
- */
-#define DCQCN_FRAME	38
-
 /* The window is for TCP's sake: it stops a sender whose ACKs have stopped, and otherwise
  * never acts.  So many times what the line carries in a (smoothed) round trip, which has
  * the queues in it already.

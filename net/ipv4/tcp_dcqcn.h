@@ -5,6 +5,11 @@
 
 #include <net/sock.h>
 
+/* What a packet has on the line beside its IP packet: Ethernet's header, FCS, preamble
+ * and gap.
+ */
+#define DCQCN_FRAME	38
+
 u32 dcqcn_line(const struct sock *sk);
 void dcqcn_set_cap(struct sock *sk, u32 cap);
 
