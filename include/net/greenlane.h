@@ -104,7 +104,11 @@ struct gl_precredit {
  *	locked.
  * @on_info: fill in the transport's part.  Socket locked.
  * @set_option: GREENLANE_AEOLUS and what follows; an errno.  Socket locked.
- * @get_option: the same; its value.  Both or neither are there.
+ * @get_option: the same; its value, or an error.  Both or neither are there.
+ * @set_senders: GREENLANE_SENDERS and GREENLANE_COSENDERS; an errno.  Socket locked, may
+ *	sleep.  Or NULL
+ * @on_free: the connection leaves us: free what it has.  Socket locked, or out of
+ *	everybody's reach.  Or NULL
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
@@ -127,6 +131,9 @@ struct gl_transport {
 	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
 	int (*set_option)(struct sock *sk, struct gl_sock *gs, int option, int value);
 	int (*get_option)(const struct sock *sk, struct gl_sock *gs, int option);
+	int (*set_senders)(struct sock *sk, struct gl_sock *gs, int option,
+			   const struct in6_addr *senders, unsigned int n);
+	void (*on_free)(struct gl_sock *gs);
 };
 
 /**
@@ -306,6 +313,8 @@ enum gl_mib {
 	GL_MIB_MESSAGEBEGUN,
 	GL_MIB_MESSAGEENDED,
 	GL_MIB_SENDERDEAD,
+	GL_MIB_SENDERSNAMED,
+	GL_MIB_NAMINGLIMITED,
 	GL_MIB_SHARESENT,
 	GL_MIB_SHARERECEIVED,
 	GL_MIB_MARKSUPPRESSED,

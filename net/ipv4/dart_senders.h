@@ -25,10 +25,20 @@
 #include <linux/spinlock.h>
 #include <net/sock.h>
 
+#include "dart_lookahead.h"
+
 /* "Any flow that is idle for long (e.g., 2 seconds) is assumed to be dead" (§III-B). */
 #define DART_IDLE		(2 * HZ)
 /* How often the dead are looked for. */
 #define DART_REAP		(HZ / 4 ?: 1)
+
+/* Named senders are counted for so long, if nothing of them comes: the senders of an
+ * incast do not begin at the same instant (§V-B: within 100 us).  For as long after that
+ * they are not counted again: each of their messages names them.
+ */
+#define DART_EXPECT_NS		(1 * NSEC_PER_MSEC)
+/* Namings at once, of what a tenant may have in a second. */
+#define DART_NAMINGS		16
 
 /* What is received is counted for this long, and for as long before. */
 #define DART_WINDOW_NS		(20 * NSEC_PER_USEC)
@@ -63,7 +73,9 @@ enum dart_state {
  * @weight: of its share
  * @seen: when it has brought something last, jiffies; written without the lock
  * @epoch: how often it has been found dead
+ * @named: when it was named last, and counted for it, ns; 0 for never
  * @alive: it is in the set, and counts
+ * @expected: only because it has been named; nothing has come of it yet
  */
 struct dart_host {
 	struct hlist_node	node;
@@ -74,7 +86,9 @@ struct dart_host {
 	u32			weight;
 	unsigned long		seen;
 	u32			epoch;
+	u64			named;
 	bool			alive;
+	bool			expected;
 };
 
 /**
@@ -97,6 +111,9 @@ struct dart_message {
  * @known: hosts in it, dead or alive
  * @n: those alive
  * @weight: the sum of theirs
+ * @expires: when to look for those who were named and have not come, ns; 0 for never.
+ *	Read without the lock
+ * @named: how much of its namings a tenant has used up, as a time, ns
  * @marked: when a mark came last, ns; written without the lock
  * @state: what it was then
  */
@@ -107,6 +124,8 @@ struct dart_tenant {
 	u32			known;
 	u32			n;
 	u32			weight;
+	u64			expires;
+	u64			named;
 	u64			marked;
 	u8			state;
 };
@@ -165,22 +184,23 @@ static u64 dart_tenant_id(const struct sock *sk, enum dart_tenancy how)
 	}
 }
 
-/* An IPv4 address is itself; of an IPv6 address a hash will do: two of a thousand senders
- * are one by it once in ten thousand sets.
+/* An IPv4 address is itself; of an IPv6 address a hash will do, the same on every host:
+ * two of a thousand senders are one by it once in ten thousand sets.
  */
+static u32 dart_address_id(const struct in6_addr *a)
+{
+	if (ipv6_addr_v4mapped(a))
+		return ntohl(a->s6_addr32[3]);
+	return ntohl(a->s6_addr32[0] ^ a->s6_addr32[1] ^ a->s6_addr32[2] ^ a->s6_addr32[3]);
+}
+
 static u32 dart_host_id(const struct sock *sk)
 {
 #if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
-		return ipv6_addr_hash(&sk->sk_v6_daddr);
+	if (sk->sk_family == AF_INET6)
+		return dart_address_id(&sk->sk_v6_daddr);
 #endif
 	return ntohl(sk->sk_daddr);
-}
-
-/* All sockets are gone: what is left is nobody's. */
-static void dart_senders_exit(struct dart_senders *s)
-{
-	WARN_ON_ONCE(!list_empty(&s->tenants));
 }
 
 /* --- the set; the lock is held ---------------------------------------------- */
@@ -230,7 +250,8 @@ static void dart_host_put(struct dart_host *host)
 {
 	struct dart_tenant *tenant = host->tenant;
 
-	if (host->refs || host->alive)
+	if (host->refs || host->alive ||
+	    (host->named && ktime_get_ns() - host->named < 2 * DART_EXPECT_NS))
 		return;
 	hash_del(&host->node);
 	kfree(host);
@@ -242,6 +263,7 @@ static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32
 {
 	struct dart_tenant *tenant = host->tenant;
 
+	host->expected = false;
 	if (!host->alive) {
 		host->alive = true;
 		host->weight = 0;
@@ -277,18 +299,86 @@ static u32 dart_senders_reap(struct dart_senders *s)
 	list_for_each_entry_safe(tenant, next, &s->tenants, list) {
 		tenant->known++;	/* while we look at its hosts */
 		hash_for_each_safe(tenant->hosts, i, tmp, host, node) {
-			if (!host->alive || time_before(jiffies, READ_ONCE(host->seen) + DART_IDLE))
-				continue;
-			dead++;
-			WRITE_ONCE(host->messages, 0);
-			WRITE_ONCE(host->epoch, host->epoch + 1);
-			dart_host_leaves(s, host);
+			if (host->alive &&
+			    time_after_eq(jiffies, READ_ONCE(host->seen) + DART_IDLE)) {
+				dead++;
+				WRITE_ONCE(host->messages, 0);
+				WRITE_ONCE(host->epoch, host->epoch + 1);
+				dart_host_leaves(s, host);
+			}
+			/* or one who was named, and has been here, and gone */
 			dart_host_put(host);
 		}
 		tenant->known--;
 		dart_tenant_put(tenant);
 	}
 	return dead;
+}
+
+/* --- those who were named (§III-D) ---------------------------------------------- */
+
+/* Those of whom nothing has come. */
+static void dart_tenant_expire(struct dart_senders *s, struct dart_tenant *tenant, u64 now)
+{
+	struct dart_host *host;
+	struct hlist_node *tmp;
+	u64 next = 0;
+	int i;
+
+	hash_for_each_safe(tenant->hosts, i, tmp, host, node) {
+		if (!host->expected)
+			continue;
+		if (now - host->named >= DART_EXPECT_NS) {
+			host->expected = false;
+			dart_host_leaves(s, host);
+		} else {
+			next = min_not_zero(next, host->named + DART_EXPECT_NS);
+		}
+	}
+	WRITE_ONCE(tenant->expires, next);
+}
+
+/* May a tenant name senders once more?  @rate: a second */
+static bool dart_tenant_may_name(struct dart_tenant *tenant, u64 now, u32 rate)
+{
+	u64 cost;
+
+	if (!rate)
+		return false;
+	cost = NSEC_PER_SEC / rate;
+	tenant->named = max(tenant->named, now > DART_NAMINGS * cost ?
+					   now - DART_NAMINGS * cost : 0);
+	if (tenant->named + cost > now)
+		return false;
+	tenant->named += cost;
+	return true;
+}
+
+/* Each of the group counts from now on.  false: too many namings. */
+static bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
+			      const struct dart_group *group, u64 now, u32 rate)
+{
+	bool may;
+	u32 i;
+
+	spin_lock_bh(&s->lock);
+	may = dart_tenant_may_name(tenant, now, rate);
+	for (i = 0; may && i < group->n; i++) {
+		struct dart_host *host = dart_host_get(tenant, group->id[i]);
+
+		/* Of this incast it has been counted, and may be gone again. */
+		if (!host || (host->named && now - host->named < 2 * DART_EXPECT_NS))
+			continue;
+		host->named = now;
+		if (host->alive)
+			continue;
+		WRITE_ONCE(host->seen, jiffies);
+		dart_host_enters(s, host, 1);
+		host->expected = true;
+		WRITE_ONCE(tenant->expires, min_not_zero(tenant->expires, now + DART_EXPECT_NS));
+	}
+	spin_unlock_bh(&s->lock);
+	return may;
 }
 
 /* --- the set, to a connection -------------------------------------------------- */
@@ -350,6 +440,19 @@ static bool dart_message_seen(const struct dart_message *msg)
 	if (READ_ONCE(host->seen) != jiffies)
 		WRITE_ONCE(host->seen, jiffies);
 	return READ_ONCE(host->epoch) == msg->epoch;
+}
+
+/* Those who were named and have not come do not count any more. */
+static void dart_message_expire(struct dart_senders *s, const struct dart_message *msg, u64 now)
+{
+	struct dart_tenant *tenant = msg->host->tenant;
+	u64 expires = READ_ONCE(tenant->expires);
+
+	if (likely(!expires || now < expires))
+		return;
+	spin_lock_bh(&s->lock);
+	dart_tenant_expire(s, tenant, now);
+	spin_unlock_bh(&s->lock);
 }
 
 /* The divisor of the line that is this message's share, in 1/256: of its host's share,
@@ -425,6 +528,21 @@ static enum dart_state dart_tenant_state(struct dart_senders *s,
 	if (READ_ONCE(s->active) > 1)
 		return DART_OTHER_CONGESTION;
 	return READ_ONCE(tenant->state);
+}
+
+/* All sockets are gone; what is left has been named, and nobody has looked since. */
+static void dart_senders_exit(struct dart_senders *s)
+{
+	struct dart_tenant *tenant, *next;
+	struct dart_host *host;
+	struct hlist_node *tmp;
+	int i;
+
+	list_for_each_entry_safe(tenant, next, &s->tenants, list) {
+		hash_for_each_safe(tenant->hosts, i, tmp, host, node)
+			kfree(host);
+		kfree(tenant);
+	}
 }
 
 #endif /* _DART_SENDERS_H */

@@ -38,11 +38,9 @@
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
+#include "dart_lookahead.h"
 #include "dart_senders.h"
 #include "tcp_dcqcn.h"
-
-/* The word on an ACK: a divisor of the line in 1/256, and above it flags. */
-#define DART_WORD_END		0x80000000	/* my message has ended */
 
 /* A sender's share is no less than 1/4096 of its line, whatever it is told: at 10 Gbit/s
  * a packet leaves each 5 ms then, and its ACK puts right what somebody has forged.
@@ -59,6 +57,9 @@
  * @in_next: what of it has come: TCP's rcv_nxt when we saw it last
  * @in_end: where it ends, if @ending
  * @weight: of the peer's share
+ * @senders: whom the application has named, the peer among them; or NULL
+ * @heard: whom the peer has named; or NULL
+ * @cosenders: whom the application has named, us among them; or NULL
  * @divisor: of the line that is our share, as the peer told us last, in 1/256; 0: not told
  * @told: what we told the peer last
  * @begin: where our message begins, if it is short
@@ -78,11 +79,14 @@ struct dart {
 	u32			in_end;
 	u32			told;
 	u32			begun;
+	struct dart_group	*senders;
+	struct dart_group	*heard;
 	u16			weight;
 	u8			ending:1,
 	/* as the sender */
 				open:1,
 				unended:1;
+	struct dart_group	*cosenders;
 	u32			divisor;
 	u32			begin;
 	u32			end;
@@ -94,6 +98,7 @@ struct dart {
  * @tenancy: enum dart_tenancy
  * @tokens: how often a packet of a short message may be deflected; 0 for never
  * @size: bytes of the longest short message
+ * @lookahead: how often in a second a tenant's senders may be named; 0 for never
  * @sysctl: registered for the namespace's life
  */
 struct dart_net {
@@ -101,6 +106,7 @@ struct dart_net {
 	unsigned int		tenancy;
 	unsigned int		tokens;
 	unsigned int		size;
+	unsigned int		lookahead;
 	struct ctl_table_header	*sysctl;
 };
 
@@ -128,6 +134,20 @@ static void dart_in_ends(struct sock *sk, struct dart *d)
 	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEENDED);
 }
 
+/* "Treats any flow as if it begins when the look-ahead notification first arrives." */
+static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_group *group)
+{
+	struct dart_net *dn = dart_net(sk);
+
+	if (!group || !group->known || !d->in.host)
+		return;
+	if (dart_senders_name(&dn->senders, d->in.host->tenant, group, ktime_get_ns(),
+			      READ_ONCE(dn->lookahead)))
+		gl_inc_stats(sock_net(sk), GL_MIB_SENDERSNAMED);
+	else
+		gl_inc_stats(sock_net(sk), GL_MIB_NAMINGLIMITED);
+}
+
 static void dart_in_begins(struct sock *sk, struct dart *d)
 {
 	struct dart_net *dn = dart_net(sk);
@@ -138,6 +158,8 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEBEGUN);
 	if (dead)
 		gl_add_stats(sock_net(sk), GL_MIB_SENDERDEAD, dead);
+	dart_in_name(sk, d, d->senders);
+	dart_in_name(sk, d, d->heard);
 }
 
 /* All of it is here? */
@@ -157,6 +179,26 @@ static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 			  inet_csk(sk)->icsk_af_ops->net_header_len);
 }
 
+/* --- the receiver: who answers (§III-C, Figure 5) ------------------------------- */
+
+static enum dart_state dart_state(struct sock *sk, const struct dart *d)
+{
+	struct dart_senders *s = &dart_net(sk)->senders;
+
+	return d->in.host ? dart_tenant_state(s, d->in.host->tenant, ktime_get_ns()) :
+			    DART_NO_CONGESTION;
+}
+
+static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state)
+{
+	u32 word = d->heard && d->heard->known ? DART_WORD_KNOWN : 0;
+
+	if (!d->in.host || state == DART_OTHER_CONGESTION)
+		return word | DART_ONE;
+	dart_message_expire(&dart_net(sk)->senders, &d->in, ktime_get_ns());
+	return word | dart_message_divisor(&d->in);
+}
+
 /* A packet with data has come; TCP has taken what it brought in order. */
 static void dart_received(struct sock *sk, struct dart *d, bool ce)
 {
@@ -174,16 +216,9 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce)
 		dart_meter_add(s, now, dart_wire_bytes(sk, bytes));
 	if (ce && d->in.host)
 		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
-}
-
-/* --- the receiver: who answers (§III-C, Figure 5) ------------------------------- */
-
-static enum dart_state dart_state(struct sock *sk, const struct dart *d)
-{
-	struct dart_senders *s = &dart_net(sk)->senders;
-
-	return d->in.host ? dart_tenant_state(s, d->in.host->tenant, ktime_get_ns()) :
-			    DART_NO_CONGESTION;
+	/* Its share has changed: it hears so with this packet's ACK, not the next one's. */
+	if (dart_word(sk, d, dart_state(sk, d)) != d->told)
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
 /* In receiver congestion the marks are not told. */
@@ -196,13 +231,6 @@ static void dart_suppress(struct sock *sk, struct tcphdr *th)
 	th->ece = 0;
 	tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 	gl_inc_stats(sock_net(sk), GL_MIB_MARKSUPPRESSED);
-}
-
-static u32 dart_word(const struct dart *d, enum dart_state state)
-{
-	if (!d->in.host || state == DART_OTHER_CONGESTION)
-		return DART_ONE;
-	return dart_message_divisor(&d->in);
 }
 
 static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word)
@@ -218,11 +246,11 @@ static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, 
 	/* To one who has sent nothing there is nothing to say. */
 	if (!word || !d->begun) {
 		/* Data both ways: the peer would not hear of a change. */
-		if (d->begun && dart_word(d, state) != d->told)
+		if (d->begun && dart_word(sk, d, state) != d->told)
 			gl_kick(sk, gs);
 		return false;
 	}
-	*word = dart_word(d, state);
+	*word = dart_word(sk, d, state);
 	d->told = *word;
 	gl_inc_stats(sock_net(sk), GL_MIB_SHARESENT);
 	return true;
@@ -240,6 +268,8 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 		return;
 	}
 	gl_inc_stats(sock_net(sk), GL_MIB_SHARERECEIVED);
+	if (d->cosenders && (word & DART_WORD_KNOWN))
+		d->cosenders->known = true;
 	d->divisor = divisor;
 	if (tcp_sk(sk)->packets_out)
 		dcqcn_set_cap(sk, max(div_u64((u64)line * DART_ONE, divisor),
@@ -247,6 +277,16 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 }
 
 /* --- the sender: messages -------------------------------------------------------- */
+
+/* In front of a message, because then its receiver has to know. */
+static void dart_say_names(struct sock *sk, struct dart *d)
+{
+	u32 word[GL_WORDS_MAX], first;
+
+	for (first = 0; first < d->cosenders->n; first += DART_NAMES)
+		gl_send_words(sk, &d->gs, GL_SHARE, word,
+			      dart_names_pack(d->cosenders, first, word));
+}
 
 /* Nothing is in flight: with what leaves now a message begins, at line rate. */
 static void dart_begins(struct sock *sk, struct dart *d)
@@ -260,6 +300,8 @@ static void dart_begins(struct sock *sk, struct dart *d)
 	if (READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size))
 		d->end += size;
 	dcqcn_set_cap(sk, U32_MAX);
+	if (d->cosenders && !d->cosenders->known)
+		dart_say_names(sk, d);
 }
 
 static bool dart_is_short(const struct dart *d, u32 seq)
@@ -330,6 +372,17 @@ static void dart_say_end(struct sock *sk, struct dart *d)
 	gl_send_words(sk, &d->gs, GL_SHARE, &word, 1);
 }
 
+/* The peer names its fellow senders, in a packet of ours. */
+static void dart_hear_names(struct sock *sk, struct dart *d, const struct gl_seg *seg)
+{
+	if (!d->heard)
+		d->heard = kzalloc(sizeof(*d->heard), GFP_ATOMIC | __GFP_NOWARN);
+	if (!d->heard)
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+	else if (!dart_names_unpack(d->heard, seg->word, seg->words))
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+}
+
 /* --- a transport ------------------------------------------------------------------ */
 
 static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
@@ -343,7 +396,9 @@ static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 		gl_kick(sk, gs);
 	} else if (kind == GL_SHARE && seg->words) {
-		if (seg->word[0] & DART_WORD_END)
+		if (seg->word[0] & DART_WORD_NAMES)
+			dart_hear_names(sk, d, seg);
+		else if (seg->word[0] & DART_WORD_END)
 			dart_in_ends(sk, d);
 		else
 			dart_shared(sk, d, seg->word[0]);
@@ -360,7 +415,7 @@ static void dart_on_kick(struct sock *sk, struct gl_sock *gs)
 		return;
 	if (d->unended && !tcp_send_head(sk))
 		dart_say_end(sk, d);
-	if (d->begun && dart_word(d, dart_state(sk, d)) != d->told)
+	if (d->begun && dart_word(sk, d, dart_state(sk, d)) != d->told)
 		gl_send_ack(sk);
 }
 
@@ -422,11 +477,51 @@ static int dart_set_option(struct sock *sk, struct gl_sock *gs, int option, int 
 	}
 }
 
+/* Names are another list than the one before, which the peer may still be hearing. */
+static int dart_set_senders(struct sock *sk, struct gl_sock *gs, int option,
+			    const struct in6_addr *senders, unsigned int n)
+{
+	struct dart *d = dart_of(gs);
+	struct dart_group **at = option == GREENLANE_SENDERS ? &d->senders : &d->cosenders;
+	struct dart_group *group = *at ?: kzalloc(sizeof(*group), GFP_KERNEL);
+	unsigned int i;
+
+	if (!group)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		group->id[i] = dart_address_id(&senders[i]);
+	group->n = n;
+	group->list++;
+	group->known = option == GREENLANE_SENDERS;
+	*at = group;
+	return 0;
+}
+
+static void dart_on_free(struct gl_sock *gs)
+{
+	struct dart *d = dart_of(gs);
+
+	kfree(d->senders);
+	kfree(d->heard);
+	kfree(d->cosenders);
+}
+
 static int dart_get_option(const struct sock *sk, struct gl_sock *gs, int option)
 {
 	const struct dart *d = dart_of(gs);
 
-	return option == GREENLANE_WEIGHT ? d->weight : d->open;
+	switch (option) {
+	case GREENLANE_MESSAGE:
+		return d->open;
+	case GREENLANE_WEIGHT:
+		return d->weight;
+	case GREENLANE_SENDERS:
+		return d->senders ? d->senders->n : 0;
+	case GREENLANE_COSENDERS:
+		return d->cosenders ? d->cosenders->n : 0;
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 static struct tcp_congestion_ops dart_reno __read_mostly = GL_RENO("dart-reno");
@@ -444,8 +539,10 @@ static struct gl_transport dart_transport __read_mostly = {
 	.on_kick	= dart_on_kick,
 	.on_switch	= dart_on_switch,
 	.on_info	= dart_on_info,
+	.on_free	= dart_on_free,
 	.set_option	= dart_set_option,
 	.get_option	= dart_get_option,
+	.set_senders	= dart_set_senders,
 };
 
 static void dart_init(struct sock *sk)
@@ -472,6 +569,7 @@ static void dart_init(struct sock *sk)
 static unsigned int dart_tenancy_max = __DART_TENANT_MAX - 1;
 static unsigned int dart_tokens_max = GL_DEFLECT_TOKENS_MAX;
 static unsigned int dart_size_max = 65535;	/* what TCP sends as one */
+static unsigned int dart_lookahead_max = 1000000;
 
 #define DART_SYSCTL(name, field, most) {			\
 	.procname	= "dart_" name,				\
@@ -487,6 +585,7 @@ static const struct ctl_table dart_sysctl_template[] = {
 	DART_SYSCTL("tenant", tenancy, &dart_tenancy_max),
 	DART_SYSCTL("tokens", tokens, &dart_tokens_max),
 	DART_SYSCTL("short", size, &dart_size_max),
+	DART_SYSCTL("lookahead", lookahead, &dart_lookahead_max),
 };
 
 static int __net_init dart_net_init(struct net *net)
@@ -496,6 +595,7 @@ static int __net_init dart_net_init(struct net *net)
 	dart_senders_init(&dn->senders);
 	dn->tokens = GL_DEFLECT_TOKENS_MAX;
 	dn->size = 8192;	/* "2 - 8 KB flows" (§VI-A) */
+	dn->lookahead = 1000;
 	dn->sysctl = gl_sysctl_add(net, dart_sysctl_template,
 				   ARRAY_SIZE(dart_sysctl_template), dn);
 	return dn->sysctl ? 0 : -ENOMEM;

@@ -33,7 +33,16 @@
  * GREENLANE_MESSAGE
  */
 #define GREENLANE_WEIGHT	(GREENLANE_SO_BASE + 5)
-#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 5)
+/* set: up to GREENLANE_SENDERS_MAX struct in6_addr (of IPv4 the mapped ones): when a
+ * message comes in, these will send too, this connection's peer among them; none (an
+ * empty list) undoes it.  get: int, how many.  As GREENLANE_MESSAGE
+ */
+#define GREENLANE_SENDERS	(GREENLANE_SO_BASE + 6)
+/* the same, at a sender: these will send to this connection's peer when we do */
+#define GREENLANE_COSENDERS	(GREENLANE_SO_BASE + 7)
+#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 7)
+
+#define GREENLANE_SENDERS_MAX	64
 
 /**
  * enum greenlane_peer - what is known of the other end
