@@ -21,7 +21,7 @@
  *
  *	marks (CE)   line       state                  ACKs say
  *	no           -          no congestion          n
- *	yes          full       receiver congestion    n, and nothing of the marks
+ *	yes          full       receiver congestion    n and a little, nothing of the marks
  *	yes          not full   other congestion       n = 1, and the marks: DCQCN
  *
  * A message is what the application sends until all of it has been sent, or what it says
@@ -192,11 +192,16 @@ static enum dart_state dart_state(struct sock *sk, const struct dart *d)
 static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state)
 {
 	u32 word = d->heard && d->heard->known ? DART_WORD_KNOWN : 0;
+	u64 now = ktime_get_ns();
+	u32 divisor;
 
 	if (!d->in.host || state == DART_OTHER_CONGESTION)
 		return word | DART_ONE;
-	dart_message_expire(&dart_net(sk)->senders, &d->in, ktime_get_ns());
-	return word | dart_message_divisor(&d->in);
+	dart_message_expire(&dart_net(sk)->senders, &d->in, now);
+	divisor = dart_message_divisor(&d->in);
+	if (state == DART_RECEIVER_CONGESTION)
+		divisor = dart_tenant_drains(d->in.host->tenant, divisor, now);
+	return word | min(divisor, DART_DIVISOR);
 }
 
 /* A packet with data has come; TCP has taken what it brought in order. */

@@ -5,9 +5,9 @@
 	scripts/experiment converge --cc dart --rounds 1024
 
 One round is one join: a message of --bytes, on a connection that was idle for --gap.
-Converged is the first moment from which on every window of 20 round trips has each
-flow within 5 % of half of the line (joins.py), counted from the joining flow's first
-packet, in round trips of the idle network.
+Converged is the first moment from which on either flow sends half of the line, within
+5 % (joins.py), counted from the joining flow's first packet at the switch, in round
+trips of the idle network.
 """
 
 import math
@@ -15,7 +15,7 @@ import math
 import report
 import units
 
-RUN = 64                # joins of a run: what the capture's memory holds at 40 Gbit/s
+RUN = 32                # joins of a run: what the capture has room for at 40 Gbit/s
 PER_GBIT = 2250         # bytes of the threshold: Dart's 22.5 kB at 10 Gbit/s (§VI-A)
 
 COLUMNS = (
