@@ -298,7 +298,7 @@ static void dart_host_leaves(struct dart_senders *s, struct dart_host *host)
 		WRITE_ONCE(s->active, s->active - 1);
 }
 
-/* Those who bring nothing any more; their connections may live on. */
+/* Those who bring nothing any more; their connections may live on.  Returns how many. */
 static u32 dart_senders_reap(struct dart_senders *s)
 {
 	struct dart_tenant *tenant, *next;
@@ -307,7 +307,7 @@ static u32 dart_senders_reap(struct dart_senders *s)
 	u32 dead = 0;
 	int i;
 
-	s->reap_at = jiffies + DART_REAP;
+	WRITE_ONCE(s->reap_at, jiffies + DART_REAP);
 	list_for_each_entry_safe(tenant, next, &s->tenants, list) {
 		tenant->known++;	/* while we look at its hosts */
 		hash_for_each_safe(tenant->hosts, i, tmp, host, node) {
@@ -395,19 +395,28 @@ static bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant
 
 /* --- the set, to a connection -------------------------------------------------- */
 
-/* A message of @sk begins to come in.  Without memory it does not count.
- * Return: how many senders were found dead on the occasion.
- */
-static u32 dart_message_begins(struct dart_senders *s, struct dart_message *msg,
+/* Is it time to look for the dead?  Returns how many there were. */
+static u32 dart_senders_look(struct dart_senders *s)
+{
+	u32 dead = 0;
+
+	if (time_before(jiffies, READ_ONCE(s->reap_at)))
+		return 0;
+	spin_lock_bh(&s->lock);
+	if (time_after_eq(jiffies, s->reap_at))
+		dead = dart_senders_reap(s);
+	spin_unlock_bh(&s->lock);
+	return dead;
+}
+
+/* A message of @sk begins to come in.  Without memory it does not count. */
+static void dart_message_begins(struct dart_senders *s, struct dart_message *msg,
 			       const struct sock *sk, enum dart_tenancy how, u32 weight)
 {
 	struct dart_host *host = NULL;
 	struct dart_tenant *tenant;
-	u32 dead = 0;
 
 	spin_lock_bh(&s->lock);
-	if (time_after_eq(jiffies, s->reap_at))
-		dead = dart_senders_reap(s);
 	tenant = dart_tenant_get(s, dart_tenant_id(sk, how));
 	if (tenant) {
 		host = dart_host_get(tenant, dart_host_id(sk));
@@ -423,7 +432,6 @@ static u32 dart_message_begins(struct dart_senders *s, struct dart_message *msg,
 	}
 	msg->host = host;
 	spin_unlock_bh(&s->lock);
-	return dead;
 }
 
 /* It has come in, or nobody waits for the rest. */

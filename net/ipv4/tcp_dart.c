@@ -151,13 +151,10 @@ static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_grou
 static void dart_in_begins(struct sock *sk, struct dart *d)
 {
 	struct dart_net *dn = dart_net(sk);
-	u32 dead;
 
-	dead = dart_message_begins(&dn->senders, &d->in, sk, READ_ONCE(dn->tenancy), d->weight);
+	dart_message_begins(&dn->senders, &d->in, sk, READ_ONCE(dn->tenancy), d->weight);
 	d->begun++;
 	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEBEGUN);
-	if (dead)
-		gl_add_stats(sock_net(sk), GL_MIB_SENDERDEAD, dead);
 	dart_in_name(sk, d, d->senders);
 	dart_in_name(sk, d, d->heard);
 }
@@ -211,7 +208,10 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce)
 	u32 next = tcp_sk(sk)->rcv_nxt;
 	u32 bytes = next - d->in_next;
 	u64 now = ktime_get_ns();
+	u32 dead = dart_senders_look(s);
 
+	if (dead)
+		gl_add_stats(sock_net(sk), GL_MIB_SENDERDEAD, dead);
 	d->in_next = next;
 	if (d->in.host && !dart_message_seen(&d->in))
 		dart_message_ends(s, &d->in);

@@ -7,14 +7,16 @@ import struct
 from gl.tap import Failed, equal
 
 GREENLANE_INFO, GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP = range(0x4c470, 0x4c474)
-TCP_CONGESTION = 13
+GREENLANE_MESSAGE, GREENLANE_WEIGHT, GREENLANE_SENDERS, GREENLANE_COSENDERS = \
+    range(0x4c474, 0x4c478)
+TCP_CONGESTION, TCP_INFO = 13, 11
 UNKNOWN, YES, NO = 0, 1, 2                      # of the peer
 F_OFF, F_FALLBACK, F_UNSUPPORTED = 1, 2, 4      # flags
 
 COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost unechoed rearmed"
             " echoes_sent credits_sent credits_received credit_rate credits_wanted"
-            " unscheduled bdp").split()
-GAUGES = ("credit_rate", "credits_wanted", "bdp")
+            " unscheduled bdp messages senders divisor").split()
+GAUGES = ("credit_rate", "credits_wanted", "bdp", "senders", "divisor")
 _INFO = struct.Struct(f"4B{len(COUNTERS)}I")
 INFO_SIZE = _INFO.size
 
@@ -36,6 +38,11 @@ def option(s, name, value=None):
         return s.getsockopt(ip_level(s), name)
     s.setsockopt(ip_level(s), name, value)
     return value
+
+
+def pacing(s):
+    """What TCP sends at now, bytes of payload a second."""
+    return struct.unpack_from("Q", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 104)[0]
 
 
 def cc_of(s):

@@ -25,9 +25,10 @@ import time
 from gl import packet as pkt
 from gl.sockopt import TCP_CONGESTION
 
-MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko")
+MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_tlt.ko")
 XPASS = "net/ipv4/tcp_xpass.ko"
-NEEDS = {"xpass": (XPASS,), "aeolus_xpass": (XPASS, "net/ipv4/tcp_aeolus.ko")}
+NEEDS = {"xpass": (XPASS,), "aeolus_xpass": (XPASS, "net/ipv4/tcp_aeolus.ko"),
+         "dart": ("net/ipv4/tcp_dart.ko",)}
 DELAY = 10e-6           # one way
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -36,7 +37,7 @@ _count = 0
 
 
 def load(*more):
-    """insmod greenlane.ko and tcp_tlt.ko (and more), unless they are there."""
+    """insmod greenlane.ko, tcp_tlt.ko and what it needs (and more), unless they are there."""
     with open("/proc/modules", encoding="ascii") as modules:
         there = {line.split()[0] for line in modules}
     for module in MODULES + more:
@@ -183,11 +184,13 @@ class Wire:
         s.listen(100)
         return s
 
-    def connect(self, port=1000, cc=None, listener=None, **options):
-        """A connection from a to b: (socket in a, socket in b)."""
+    def connect(self, port=1000, cc=None, listener=None, source=None, **options):
+        """A connection from a (one of its addresses) to b: (socket in a, socket in b)."""
         own = listener is None
         listener = listener or self.listen(port)
         client = self.socket(self.a, cc, **options)
+        if source:
+            client.bind((source, 0))
         try:
             client.connect((self.address(self.b), port))
         except BlockingIOError:
