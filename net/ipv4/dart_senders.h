@@ -40,16 +40,19 @@
 /* Namings at once, of what a tenant may have in a second. */
 #define DART_NAMINGS		16
 
-/* What is received is counted for this long, and for as long before. */
+/* What is received is counted for this long, and for as long before: a round trip, or
+ * what is enough to tell a line that is full from one that is not.
+ */
 #define DART_WINDOW_NS		(20 * NSEC_PER_USEC)
-/* A mark is remembered for as long as it takes a queue to grow to it again. */
-#define DART_MARK_NS		(100 * NSEC_PER_USEC)
+#define DART_WINDOW_BYTES	(16 * 1538)
+/* For so many windows a mark is remembered. */
+#define DART_MARK_WINDOWS	5
 
 /* All shares together are the line, so a queue that has grown before they were known
  * would stay for ever.  While there are marks a part of the line is kept back, in 1/32:
  * one, and one more for each millisecond that they last.  The line stays busy all the
- * same: at four it takes a queue 100 us to lose 12.5 us of itself, which is less than
- * there is when marks end (22.5 kB at 10 Gbit/s are 18 us).
+ * same: at four it takes a queue the 100 us that a mark is remembered to lose 12.5 us of
+ * itself, which is less than there is when marks end (22.5 kB at 10 Gbit/s are 18 us).
  */
 #define DART_PARTS		32
 #define DART_DRAIN		4
@@ -124,6 +127,7 @@ struct dart_message {
  * @expires: when to look for those who were named and have not come, ns; 0 for never.
  *	Read without the lock
  * @named: how much of its namings a tenant has used up, as a time, ns
+ * @forget: when it has all of them again, ns
  * @marked: when a mark came last, ns; written without the lock
  * @since: since when they have come; likewise
  * @state: what it was then
@@ -137,6 +141,7 @@ struct dart_tenant {
 	u32			weight;
 	u64			expires;
 	u64			named;
+	u64			forget;
 	u64			marked;
 	u64			since;
 	u8			state;
@@ -233,9 +238,10 @@ static struct dart_tenant *dart_tenant_get(struct dart_senders *s, u64 id)
 	return tenant;
 }
 
+/* One that has used up its namings is not forgotten before it has them again. */
 static void dart_tenant_put(struct dart_tenant *tenant)
 {
-	if (tenant->known)
+	if (tenant->known || ktime_get_ns() < tenant->forget)
 		return;
 	list_del(&tenant->list);
 	kfree(tenant);
@@ -363,6 +369,7 @@ static bool dart_tenant_may_name(struct dart_tenant *tenant, u64 now, u32 rate)
 	if (tenant->named + cost > now)
 		return false;
 	tenant->named += cost;
+	tenant->forget = tenant->named + DART_NAMINGS * cost;
 	return true;
 }
 
@@ -491,17 +498,24 @@ static u32 dart_message_divisor(const struct dart_message *msg)
 
 /* --- how much comes ------------------------------------------------------------ */
 
+/* @line: kB/s, which are bytes a ms */
+static u64 dart_window(u32 line)
+{
+	return max_t(u64, DART_WINDOW_NS, (u64)DART_WINDOW_BYTES * NSEC_PER_MSEC / line);
+}
+
 /* @bytes have come, of what the line carries */
-static void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes)
+static void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes, u32 line)
 {
 	struct dart_meter *m = &s->meter;
+	u64 window = dart_window(line);
 	u64 length;
 
 	spin_lock_bh(&s->meter_lock);
 	length = now - m->start;
-	if (length >= DART_WINDOW_NS) {
+	if (length >= window) {
 		/* After a pause there is no window before, and this packet begins one. */
-		bool paused = length >= 2 * DART_WINDOW_NS;
+		bool paused = length >= 2 * window;
 
 		m->last = paused ? 0 : m->bytes;
 		m->length = paused ? 0 : length;
@@ -514,7 +528,7 @@ static void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes)
 	spin_unlock_bh(&s->meter_lock);
 }
 
-/* Does the line bring all it can?  @line: kB/s */
+/* Does the line bring all it can? */
 static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 {
 	struct dart_meter m;
@@ -524,8 +538,8 @@ static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 	m = s->meter;
 	spin_unlock_bh(&s->meter_lock);
 	length = now - m.start + m.length;
-	/* kB/s are bytes a ms; 7/8: windows do not end where packets do. */
-	return (m.bytes + m.last) * 8 >= div_u64(line * length, NSEC_PER_MSEC) * 7;
+	/* 7/8: windows do not end where packets do. */
+	return length && (m.bytes + m.last) * 8 >= div_u64(line * length, NSEC_PER_MSEC) * 7;
 }
 
 /* --- what congestion it is ------------------------------------------------------- */
@@ -536,7 +550,7 @@ static void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenan
 {
 	WRITE_ONCE(tenant->state, dart_meter_full(s, now, line) ? DART_RECEIVER_CONGESTION :
 								  DART_OTHER_CONGESTION);
-	if (now - READ_ONCE(tenant->marked) > DART_MARK_NS)
+	if (now - READ_ONCE(tenant->marked) > DART_MARK_WINDOWS * dart_window(line))
 		WRITE_ONCE(tenant->since, now);
 	WRITE_ONCE(tenant->marked, now);
 }
@@ -551,9 +565,9 @@ static u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64
 
 /* If more tenants than one have the line, marks are all that tells them of each other. */
 static enum dart_state dart_tenant_state(struct dart_senders *s,
-					 const struct dart_tenant *tenant, u64 now)
+					 const struct dart_tenant *tenant, u64 now, u32 line)
 {
-	if (now - READ_ONCE(tenant->marked) > DART_MARK_NS)
+	if (now - READ_ONCE(tenant->marked) > DART_MARK_WINDOWS * dart_window(line))
 		return DART_NO_CONGESTION;
 	if (READ_ONCE(s->active) > 1)
 		return DART_OTHER_CONGESTION;

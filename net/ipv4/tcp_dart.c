@@ -182,8 +182,9 @@ static enum dart_state dart_state(struct sock *sk, const struct dart *d)
 {
 	struct dart_senders *s = &dart_net(sk)->senders;
 
-	return d->in.host ? dart_tenant_state(s, d->in.host->tenant, ktime_get_ns()) :
-			    DART_NO_CONGESTION;
+	if (!d->in.host)
+		return DART_NO_CONGESTION;
+	return dart_tenant_state(s, d->in.host->tenant, ktime_get_ns(), dcqcn_line(sk));
 }
 
 static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state)
@@ -218,7 +219,7 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce)
 	if (!d->in.host)
 		dart_in_begins(sk, d);
 	if (bytes)
-		dart_meter_add(s, now, dart_wire_bytes(sk, bytes));
+		dart_meter_add(s, now, dart_wire_bytes(sk, bytes), dcqcn_line(sk));
 	if (ce && d->in.host)
 		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
 	/* Its share has changed: it hears so with this packet's ACK, not the next one's. */
@@ -299,10 +300,12 @@ static void dart_begins(struct sock *sk, struct dart *d)
 	const struct dart_net *dn = dart_net(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 size = tp->write_seq - tp->snd_nxt;
+	/* TCP sets PSH where a write ends; before that nobody knows how long it will be. */
+	bool whole = TCP_SKB_CB(tcp_write_queue_tail(sk))->tcp_flags & TCPHDR_PSH;
 
 	d->begin = tp->snd_nxt;
 	d->end = tp->snd_nxt;
-	if (READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size))
+	if (whole && READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size))
 		d->end += size;
 	dcqcn_set_cap(sk, U32_MAX);
 	if (d->cosenders && !d->cosenders->known)

@@ -197,6 +197,8 @@ static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 	if (flags & CA_ACK_ECE)
 		dcqcn_notified(sk, &p);
 	dcqcn_set_pacing(sk);
+	/* Bursts are cut when they leave; what is written meanwhile may be long. */
+	gl_gso_default(sk);
 }
 
 /* The first packet after a pause: time has gone by, and no ACK has told us. */
