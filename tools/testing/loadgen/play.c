@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Plays a schedule: messages of given sizes, at given times, between many hosts.
+ *
+ *	class NAME TOS			what its senders' packets bear
+ *	host NAMESPACE ADDRESS		host 0, then 1, ...
+ *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
+ *	message NS CONNECTION BYTES	in the order of their times
+ *
+ * Numbers of hosts and connections are in the order of their lines.  All connections
+ * are made first, one by one; time 0 is when the last one is there, and a rest.
+ *
+ * One process and one thread plays all hosts (see incast.c), with one clock.  A message
+ * begins when the first of it is written, and is done when the receiver has read the
+ * last of it; messages of a connection queue up behind one another.  SO_RCVLOWAT wakes
+ * the receiver when a message is whole, not for each packet of it: in a guest's virtual
+ * time a process that looks at a connection makes time pass.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "loadgen.h"
+
+#define SERVER_PORT 5001
+#define REST (50 * 1000 * 1000ull)	/* ns, after connecting */
+#define CHUNK (1 << 20)
+#define LOWAT (64 << 10)		/* of messages that are longer */
+#define MAX_CLASSES 8
+#define MAX_OPTIONS 8
+#define NONE UINT32_MAX
+
+enum { KIND_TIMER, KIND_TX, KIND_RX };
+
+/**
+ * struct message - one line of the schedule
+ * @at: when it is due
+ * @bytes: its size
+ * @connection: on which
+ * @next: the one behind it on its connection, NONE
+ * @began: when it was handed to the kernel, 0 before
+ * @done: when the receiver had all of it, 0 before
+ */
+struct message {
+	uint64_t at, bytes, began, done;
+	uint32_t connection, next;
+};
+
+/**
+ * struct connection - both ends
+ * @tx: of the host that sends
+ * @rx: of the one that reads
+ * @src: the host that sends
+ * @dst: the one that reads
+ * @port: of the sender
+ * @class: index
+ * @first: its oldest message that is not done, NONE
+ * @last: its newest one
+ * @to_send: bytes not handed to the kernel yet
+ * @to_read: bytes of @first not read yet
+ * @blocked: waits for room to send
+ */
+struct connection {
+	int tx, rx;
+	unsigned int src, dst, port, class;
+	uint32_t first, last;
+	uint64_t to_send, to_read;
+	bool blocked;
+};
+
+struct host {
+	char address[64];
+	int ns, listener;
+};
+
+struct class {
+	char name[32];
+	int tos;
+	uint64_t bytes;		/* read in the window */
+	uint64_t left;		/* messages that are not done */
+};
+
+struct option_value {
+	int level, name, value;
+};
+
+static struct class classes[MAX_CLASSES];
+static struct host *hosts;
+static struct connection *connections;
+static struct message *messages;
+static uint32_t n_classes, n_hosts, n_connections, n_messages;
+
+static struct option_value options[MAX_OPTIONS];
+static unsigned int n_options;
+static const char *cc, *schedule, *wait_name;
+static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos;
+
+static int epoll_fd, timer_fd;
+static bool measuring, timer_fired;
+static char chunk[CHUNK];
+
+/* Room for one more at the end of an array that doubles. */
+static void *grow(void *array, uint32_t n, size_t size)
+{
+	if (n & (n - 1))
+		return array;
+	array = realloc(array, (n ? 2ull * n : 1) * size);
+	if (!array)
+		die("memory");
+	return array;
+}
+
+static bool parse_line(const char *line)
+{
+	struct class c = {};
+	struct connection k = { .first = NONE };
+	struct message m = { .next = NONE };
+	char name[64], address[64];
+
+	if (sscanf(line, "class %31s %i", c.name, &c.tos) == 2) {
+		if (n_classes == MAX_CLASSES)
+			return false;
+		classes[n_classes++] = c;
+	} else if (sscanf(line, "host %63s %63s", name, address) == 2) {
+		hosts = grow(hosts, n_hosts, sizeof(*hosts));
+		strcpy(hosts[n_hosts].address, address);
+		hosts[n_hosts++].ns = open_ns(name);
+	} else if (sscanf(line, "connection %u %u %u %u", &k.src, &k.dst, &k.port,
+			  &k.class) == 4) {
+		if (k.src >= n_hosts || k.dst >= n_hosts || k.class >= n_classes)
+			return false;
+		connections = grow(connections, n_connections, sizeof(k));
+		connections[n_connections++] = k;
+	} else if (sscanf(line, "message %" SCNu64 " %" SCNu32 " %" SCNu64, &m.at,
+			  &m.connection, &m.bytes) == 3) {
+		if (m.connection >= n_connections || !m.bytes ||
+		    (n_messages && m.at < messages[n_messages - 1].at))
+			return false;
+		messages = grow(messages, n_messages, sizeof(m));
+		messages[n_messages++] = m;
+		classes[connections[m.connection].class].left++;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void read_schedule(void)
+{
+	FILE *file = fopen(schedule, "re");
+	unsigned int number = 0;
+	char line[256];
+
+	if (!file)
+		die("%s", schedule);
+	while (fgets(line, sizeof(line), file)) {
+		number++;
+		errno = 0;
+		if (!parse_line(line))
+			die("%s:%u: not understood", schedule, number);
+	}
+	fclose(file);
+}
+
+static void watch(int op, int fd, uint32_t events, int kind, uint32_t index)
+{
+	struct epoll_event ev = {
+		.events = events, .data.u64 = (uint64_t)index << 8 | kind,
+	};
+
+	if (epoll_ctl(epoll_fd, op, fd, &ev))
+		die("epoll_ctl");
+}
+
+static void set_int(int fd, int level, int name, int value)
+{
+	if (setsockopt(fd, level, name, &value, sizeof(value)))
+		die("setsockopt %d:%d:%d", level, name, value);
+}
+
+static void set_tos(int fd, int family, int tos)
+{
+	if (tos && family == AF_INET)
+		set_int(fd, IPPROTO_IP, IP_TOS, tos);
+	else if (tos)
+		set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
+static void start_listening(struct host *h)
+{
+	struct timeval limit = { .tv_sec = 10 };
+	struct sockaddr_storage to;
+	socklen_t len = parse_address(&to, h->address, SERVER_PORT);
+
+	h->listener = new_socket(h->ns, to.ss_family, cc);
+	set_tos(h->listener, to.ss_family, ack_tos);
+	if (fcntl(h->listener, F_SETFL, 0) ||
+	    setsockopt(h->listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
+	    bind(h->listener, (void *)&to, len) || listen(h->listener, 64))
+		die("listen on %s", h->address);
+}
+
+/* Nobody else connects meanwhile: whom the listener accepts is this one. */
+static void open_connection(uint32_t i)
+{
+	struct connection *c = &connections[i];
+	struct host *dst = &hosts[c->dst];
+	struct sockaddr_storage to, from;
+	socklen_t len = parse_address(&to, dst->address, SERVER_PORT);
+	unsigned int o;
+
+	parse_address(&from, hosts[c->src].address, c->port);
+	c->tx = new_socket(hosts[c->src].ns, to.ss_family, cc);
+	set_tos(c->tx, to.ss_family, classes[c->class].tos);
+	for (o = 0; o < n_options; o++)
+		set_int(c->tx, options[o].level, options[o].name, options[o].value);
+	if (bind(c->tx, (void *)&from, len))
+		die("bind to %s port %u", hosts[c->src].address, c->port);
+	if (connect(c->tx, (void *)&to, len) && errno != EINPROGRESS)
+		die("connect to %s", dst->address);
+	c->rx = accept4(dst->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (c->rx < 0)
+		die("accept from %s at %s", hosts[c->src].address, dst->address);
+	set_tos(c->rx, to.ss_family, ack_tos);
+	watch(EPOLL_CTL_ADD, c->tx, 0, KIND_TX, i);
+	watch(EPOLL_CTL_ADD, c->rx, EPOLLIN, KIND_RX, i);
+}
+
+/* Hand the kernel what it takes; wait for room only while there is none. */
+static void send_more(uint32_t i)
+{
+	struct connection *c = &connections[i];
+	bool wait = false;
+
+	while (c->to_send) {
+		size_t n = c->to_send < CHUNK ? c->to_send : CHUNK;
+		ssize_t done = send(c->tx, chunk, n, MSG_NOSIGNAL);
+
+		if (done < 0) {
+			if (errno != EAGAIN && errno != EINTR)
+				die("send, connection %u", i);
+			wait = true;
+			break;
+		}
+		c->to_send -= done;
+	}
+	if (wait != c->blocked)
+		watch(EPOLL_CTL_MOD, c->tx, wait ? EPOLLOUT : 0, KIND_TX, i);
+	c->blocked = wait;
+}
+
+/* The message that the receiver waits for. */
+static void expect(struct connection *c)
+{
+	struct message *m = &messages[c->first];
+
+	c->to_read = m->bytes;
+	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, m->bytes < LOWAT ? m->bytes : LOWAT);
+}
+
+static void start_message(uint32_t i)
+{
+	struct message *m = &messages[i];
+	struct connection *c = &connections[m->connection];
+
+	if (c->first == NONE) {
+		c->first = i;
+		c->last = i;
+		expect(c);
+	} else {
+		messages[c->last].next = i;
+		c->last = i;
+	}
+	m->began = now();
+	c->to_send += m->bytes;
+	send_more(m->connection);
+}
+
+/* Read what is there of the messages that have been sent. */
+static void read_more(uint32_t i, uint64_t when)
+{
+	struct connection *c = &connections[i];
+
+	while (c->first != NONE) {
+		struct message *m = &messages[c->first];
+		ssize_t n = recv(c->rx, NULL, c->to_read, MSG_TRUNC);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0)
+			die("connection %u broke", i);
+		if (measuring)
+			classes[c->class].bytes += n;
+		c->to_read -= n;
+		if (c->to_read) {
+			/* A rest that is shorter than what is waited for. */
+			if (c->to_read < LOWAT)
+				set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, c->to_read);
+			return;
+		}
+		m->done = when;
+		classes[c->class].left--;
+		c->first = m->next;
+		if (c->first != NONE)
+			expect(c);
+	}
+}
+
+/* What has come until now counts: for the window that begins or ends. */
+static void read_all(void)
+{
+	uint64_t when = now();
+	uint32_t i;
+
+	for (i = 0; i < n_connections; i++)
+		read_more(i, when);
+}
+
+static void handle_events(void)
+{
+	struct epoll_event ev[256];
+	int i, n = epoll_wait(epoll_fd, ev, 256, -1);
+	uint64_t when = n > 0 ? now() : 0;
+
+	for (i = 0; i < n; i++) {
+		uint32_t index = ev[i].data.u64 >> 8;
+		uint64_t expired;
+
+		switch (ev[i].data.u64 & 0xff) {
+		case KIND_TIMER:
+			timer_fired = read(timer_fd, &expired, sizeof(expired)) > 0;
+			break;
+		case KIND_TX:
+			if (ev[i].events & (EPOLLERR | EPOLLHUP)) {
+				errno = 0;
+				die("connection %u broke", index);
+			}
+			send_more(index);
+			break;
+		case KIND_RX:
+			read_more(index, when);
+			break;
+		}
+	}
+}
+
+/* Until then, or until nobody is left to be waited for. */
+static void play_until(uint64_t when, const uint64_t *left)
+{
+	struct itimerspec t = {
+		.it_value = { .tv_sec = when / NSEC, .tv_nsec = when % NSEC },
+	};
+
+	timer_fired = false;
+	if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &t, NULL))
+		die("timerfd_settime");
+	while (!timer_fired && (!left || *left))
+		handle_events();
+}
+
+static void play(const uint64_t *left)
+{
+	uint64_t start = now() + REST;
+	uint32_t i;
+	bool ended = false;
+
+	for (i = 0; i <= n_messages; i++) {
+		uint64_t at = i < n_messages ? messages[i].at : end_ns;
+
+		if (!measuring && !ended && at >= begin_ns) {
+			play_until(start + begin_ns, NULL);
+			read_all();
+			measuring = true;
+		}
+		if (measuring && at >= end_ns) {
+			play_until(start + end_ns, NULL);
+			read_all();
+			measuring = false;
+			ended = true;
+		}
+		if (i == n_messages)
+			break;
+		messages[i].at += start;
+		if (!i || messages[i].at != messages[i - 1].at)
+			play_until(messages[i].at, NULL);
+		start_message(i);
+	}
+	play_until(now() + limit_ns, left);
+}
+
+static void print_report(void)
+{
+	uint64_t late = 0, latest = 0;
+	const char *comma = "";
+	uint32_t i;
+
+	printf("{\"fct_ns\": [");
+	for (i = 0; i < n_messages; i++) {
+		struct message *m = &messages[i];
+		uint64_t lag = m->began - m->at;
+
+		printf("%s%" PRIu64, i ? ", " : "", m->done ? m->done - m->began : 0);
+		late += lag;
+		if (lag > latest)
+			latest = lag;
+	}
+	printf("], \"late_ns\": {\"mean\": %" PRIu64 ", \"max\": %" PRIu64 "}, \"bytes\": {",
+	       n_messages ? late / n_messages : 0, latest);
+	for (i = 0; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
+	printf("}, \"connections\": %" PRIu32 "}\n", n_connections);
+}
+
+static void usage(void)
+{
+	fputs("usage: play --schedule FILE --begin NS --end NS --wait CLASS [--cc NAME]\n"
+	      "	[--ack-tos N] [--option LEVEL:NAME:VALUE]... [--limit NS]\n"
+	      "--begin, --end  count the bytes that are read between\n"
+	      "--wait CLASS    go on until its messages are done, or --limit after the last\n"
+	      "--option        setsockopt() on each sender's socket\n"
+	      "--ack-tos N     of what the receivers send\n", stderr);
+	exit(2);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 0);
+
+	if (*end || end == text)
+		usage();
+	return n;
+}
+
+static void add_option(const char *text)
+{
+	struct option_value *o = &options[n_options];
+	char rest;
+
+	if (n_options == MAX_OPTIONS ||
+	    sscanf(text, "%i:%i:%i%c", &o->level, &o->name, &o->value, &rest) != 3)
+		usage();
+	n_options++;
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "schedule", 1, NULL, 's' }, { "begin", 1, NULL, 'b' },
+		{ "end", 1, NULL, 'e' }, { "wait", 1, NULL, 'w' },
+		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
+		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' }, {},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			schedule = optarg;
+			break;
+		case 'b':
+			begin_ns = number(optarg);
+			break;
+		case 'e':
+			end_ns = number(optarg);
+			break;
+		case 'w':
+			wait_name = optarg;
+			break;
+		case 'c':
+			cc = optarg;
+			break;
+		case 't':
+			ack_tos = number(optarg);
+			break;
+		case 'o':
+			add_option(optarg);
+			break;
+		case 'l':
+			limit_ns = number(optarg);
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc || !schedule || !wait_name || begin_ns >= end_ns)
+		usage();
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 1 << 18, 1 << 18 };
+	struct class *wanted = NULL;
+	uint32_t i;
+
+	parse_options(argc, argv);
+	setrlimit(RLIMIT_NOFILE, &files);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (epoll_fd < 0 || timer_fd < 0)
+		die("epoll");
+	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
+	read_schedule();
+	for (i = 0; i < n_classes; i++)
+		if (!strcmp(classes[i].name, wait_name))
+			wanted = &classes[i];
+	errno = 0;
+	if (!wanted)
+		die("no class is called %s", wait_name);
+	for (i = 0; i < n_hosts; i++)
+		start_listening(&hosts[i]);
+	for (i = 0; i < n_connections; i++)
+		open_connection(i);
+	play(&wanted->left);
+	print_report();
+	return 0;
+}
