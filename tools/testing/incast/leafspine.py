@@ -23,9 +23,8 @@ each SLICES-th of the range of ports to a spine, other slices in each leaf.  So 
 way is known, and the same on every kernel, which multipath routes do not give.
 """
 
-import json
 import random
-import subprocess
+import time
 
 from topology import SYSCTLS, batch, enter, make_namespace, nic, write_sysctl
 
@@ -133,6 +132,8 @@ class LeafSpine:
             batch("ip", spine, self._spine_lines(number))
         for switch in self.switches:
             batch("tc", switch, self._wire_lines(switch))
+        # IPv6 is not ready at once, and waiting costs nothing here.
+        time.sleep(5)
 
     def _links(self):
         pair = "link add {} netns {} type veth peer name {} netns {}".format

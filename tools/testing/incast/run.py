@@ -22,7 +22,8 @@ from topology import RECEIVER, Network, enter, write_sysctl
 LOADGEN = pathlib.Path(__file__).resolve().parent.parent / "loadgen/incast"
 # Loaded in this order, those that have been built.
 MODULES = ("net/sched/sch_color.ko", "net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko",
-           "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko")
+           "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko", "net/sched/sch_iofd.ko",
+           "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_dart.ko")
 
 
 def load_modules():

@@ -9,6 +9,7 @@ Each run is one line of JSON on stdout, printed as soon as it is done.
 
 import collections
 import json
+import operator
 import pathlib
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def _numbers(tree, name=""):
 
 
 def port_stats(network):
-    """Sums over the ports towards hosts, up and down, for each kind of qdisc."""
+    """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc."""
     sums = {role: {} for role in ("p", "up", "d")}
     for switch in network.switches:
         shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
@@ -77,7 +78,8 @@ def port_stats(network):
             if role in sums and qdisc["kind"] != "ingress":
                 stats = {k: v for k, v in qdisc.items() if k != "options"}
                 kind = sums[role].setdefault(qdisc["kind"], collections.Counter())
-                kind.update(dict(_numbers(stats)))
+                for name, value in _numbers(stats):
+                    kind[name] = (max if "peak" in name else operator.add)(kind[name], value)
     return sums
 
 

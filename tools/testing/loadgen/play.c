@@ -11,10 +11,14 @@
  * are made first, one by one; time 0 is when the last one is there, and a rest.
  *
  * One process and one thread plays all hosts (see incast.c), with one clock.  A message
- * begins when the first of it is written, and is done when the receiver has read the
- * last of it; messages of a connection queue up behind one another.  SO_RCVLOWAT wakes
- * the receiver when a message is whole, not for each packet of it: in a guest's virtual
- * time a process that looks at a connection makes time pass.
+ * begins when it is written, and is done when the receiver can read all of it; messages
+ * of a connection queue up behind one another.
+ *
+ * In a guest's virtual time each look at the clock takes 0.256 us of the one processor,
+ * and send() and recv() look at it as well.  With a message each microsecond that counts:
+ * so SO_RCVLOWAT wakes the receiver when a message is whole, not for each packet, the
+ * clock is read once for all that are (FIONREAD asks without a look at the clock), and
+ * twice for all messages that begin at a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -37,6 +42,7 @@
 #define REST (50 * 1000 * 1000ull)	/* ns, after connecting */
 #define CHUNK (1 << 20)
 #define LOWAT (64 << 10)		/* of messages that are longer */
+#define EVENTS 256
 #define MAX_CLASSES 8
 #define MAX_OPTIONS 8
 #define NONE UINT32_MAX
@@ -68,7 +74,8 @@ struct message {
  * @first: its oldest message that is not done, NONE
  * @last: its newest one
  * @to_send: bytes not handed to the kernel yet
- * @to_read: bytes of @first not read yet
+ * @to_read: bytes of @first that have not been seen
+ * @unread: bytes that have been seen and not read
  * @blocked: waits for room to send
  */
 struct connection {
@@ -76,6 +83,7 @@ struct connection {
 	unsigned int src, dst, port, class;
 	uint32_t first, last;
 	uint64_t to_send, to_read;
+	int unread;
 	bool blocked;
 };
 
@@ -260,13 +268,12 @@ static void send_more(uint32_t i)
 	c->blocked = wait;
 }
 
-/* The message that the receiver waits for. */
+/* Wake the receiver when the message is whole, or much of it is there. */
 static void expect(struct connection *c)
 {
-	struct message *m = &messages[c->first];
+	uint64_t missing = c->unread + c->to_read;
 
-	c->to_read = m->bytes;
-	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, m->bytes < LOWAT ? m->bytes : LOWAT);
+	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, missing < LOWAT ? missing : LOWAT);
 }
 
 static void start_message(uint32_t i)
@@ -276,80 +283,90 @@ static void start_message(uint32_t i)
 
 	if (c->first == NONE) {
 		c->first = i;
-		c->last = i;
+		c->to_read = m->bytes;
 		expect(c);
 	} else {
 		messages[c->last].next = i;
-		c->last = i;
 	}
-	m->began = now();
+	c->last = i;
 	c->to_send += m->bytes;
 	send_more(m->connection);
 }
 
-/* Read what is there of the messages that have been sent. */
-static void read_more(uint32_t i, uint64_t when)
+/* What has come: takes no time. */
+static void look(uint32_t i, uint64_t when)
+{
+	struct connection *c = &connections[i];
+	int unread;
+	uint64_t n;
+
+	if (ioctl(c->rx, FIONREAD, &unread))
+		die("FIONREAD");
+	n = unread - c->unread;
+	c->unread = unread;
+	if (measuring)
+		classes[c->class].bytes += n;
+	while (c->first != NONE && n >= c->to_read) {
+		n -= c->to_read;
+		messages[c->first].done = when;
+		classes[c->class].left--;
+		c->first = messages[c->first].next;
+		c->to_read = c->first == NONE ? 0 : messages[c->first].bytes;
+	}
+	errno = 0;
+	if (n > c->to_read)
+		die("connection %u: more bytes than were sent", i);
+	c->to_read -= n;
+}
+
+/* Read what has been seen, so that it is acknowledged. */
+static void drain(uint32_t i)
 {
 	struct connection *c = &connections[i];
 
-	while (c->first != NONE) {
-		struct message *m = &messages[c->first];
-		ssize_t n = recv(c->rx, NULL, c->to_read, MSG_TRUNC);
-
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n <= 0)
-			die("connection %u broke", i);
-		if (measuring)
-			classes[c->class].bytes += n;
-		c->to_read -= n;
-		if (c->to_read) {
-			/* A rest that is shorter than what is waited for. */
-			if (c->to_read < LOWAT)
-				set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, c->to_read);
-			return;
-		}
-		m->done = when;
-		classes[c->class].left--;
-		c->first = m->next;
-		if (c->first != NONE)
-			expect(c);
-	}
+	if (c->unread && recv(c->rx, NULL, c->unread, MSG_TRUNC) != c->unread)
+		die("connection %u broke", i);
+	c->unread = 0;
+	if (c->first != NONE)
+		expect(c);
 }
 
 /* What has come until now counts: for the window that begins or ends. */
-static void read_all(void)
+static void look_at_all(void)
 {
 	uint64_t when = now();
 	uint32_t i;
 
 	for (i = 0; i < n_connections; i++)
-		read_more(i, when);
+		look(i, when);
 }
 
 static void handle_events(void)
 {
-	struct epoll_event ev[256];
-	int i, n = epoll_wait(epoll_fd, ev, 256, -1);
+	struct epoll_event ev[EVENTS];
+	int i, n = epoll_wait(epoll_fd, ev, EVENTS, -1);
 	uint64_t when = n > 0 ? now() : 0;
+	uint64_t expired;
 
+	for (i = 0; i < n; i++)
+		if ((ev[i].data.u64 & 0xff) == KIND_RX)
+			look(ev[i].data.u64 >> 8, when);
+	/* From here on time passes. */
 	for (i = 0; i < n; i++) {
 		uint32_t index = ev[i].data.u64 >> 8;
-		uint64_t expired;
 
+		errno = 0;
+		if (ev[i].events & (EPOLLERR | EPOLLHUP))
+			die("connection %u broke", index);
 		switch (ev[i].data.u64 & 0xff) {
 		case KIND_TIMER:
 			timer_fired = read(timer_fd, &expired, sizeof(expired)) > 0;
 			break;
 		case KIND_TX:
-			if (ev[i].events & (EPOLLERR | EPOLLHUP)) {
-				errno = 0;
-				die("connection %u broke", index);
-			}
 			send_more(index);
 			break;
 		case KIND_RX:
-			read_more(index, when);
+			drain(index);
 			break;
 		}
 	}
@@ -369,34 +386,43 @@ static void play_until(uint64_t when, const uint64_t *left)
 		handle_events();
 }
 
+/* All messages that are due at one time; returns the next one. */
+static uint32_t start_messages(uint32_t first, uint64_t start)
+{
+	uint64_t at = messages[first].at, before = now(), after;
+	uint32_t i, end = first;
+
+	while (end < n_messages && messages[end].at == at)
+		start_message(end++);
+	after = now();
+	for (i = first; i < end; i++) {
+		messages[i].began = before + (after - before) * (i - first) / (end - first);
+		messages[i].at += start;
+	}
+	return end;
+}
+
 static void play(const uint64_t *left)
 {
 	uint64_t start = now() + REST;
-	uint32_t i;
-	bool ended = false;
+	uint32_t i = 0;
 
-	for (i = 0; i <= n_messages; i++) {
-		uint64_t at = i < n_messages ? messages[i].at : end_ns;
-
-		if (!measuring && !ended && at >= begin_ns) {
-			play_until(start + begin_ns, NULL);
-			read_all();
-			measuring = true;
-		}
-		if (measuring && at >= end_ns) {
-			play_until(start + end_ns, NULL);
-			read_all();
-			measuring = false;
-			ended = true;
-		}
-		if (i == n_messages)
-			break;
-		messages[i].at += start;
-		if (!i || messages[i].at != messages[i - 1].at)
-			play_until(messages[i].at, NULL);
-		start_message(i);
+	while (i < n_messages && messages[i].at < begin_ns) {
+		play_until(start + messages[i].at, NULL);
+		i = start_messages(i, start);
 	}
-	play_until(now() + limit_ns, left);
+	play_until(start + begin_ns, NULL);
+	look_at_all();
+	measuring = true;
+	while (i < n_messages && messages[i].at < end_ns) {
+		play_until(start + messages[i].at, NULL);
+		i = start_messages(i, start);
+	}
+	play_until(start + end_ns, NULL);
+	look_at_all();
+	measuring = false;
+	n_messages = i;
+	play_until(start + end_ns + limit_ns, left);
 }
 
 static void print_report(void)
@@ -427,7 +453,7 @@ static void usage(void)
 	fputs("usage: play --schedule FILE --begin NS --end NS --wait CLASS [--cc NAME]\n"
 	      "	[--ack-tos N] [--option LEVEL:NAME:VALUE]... [--limit NS]\n"
 	      "--begin, --end  count the bytes that are read between\n"
-	      "--wait CLASS    go on until its messages are done, or --limit after the last\n"
+	      "--wait CLASS    go on until its messages are done, or --limit NS after the end\n"
 	      "--option        setsockopt() on each sender's socket\n"
 	      "--ack-tos N     of what the receivers send\n", stderr);
 	exit(2);
