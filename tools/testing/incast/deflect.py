@@ -84,6 +84,9 @@ def wrong(args):
         return "--degree: as many other --hosts"
     if not 0 <= args.short <= 100:
         return "--short: percent"
+    most = workload.offered(vars(args), max(args.load)) / args.hosts
+    if most >= args.rate:
+        return "--load: more than the hosts' links carry"
     if not all(args.bytes) or max(args.bytes) >= args.long_bytes:
         return "--bytes: more than 0, and less than --long-bytes"
     if not args.duration:

@@ -26,6 +26,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,8 @@ static void open_connection(uint32_t i)
 	parse_address(&from, hosts[c->src].address, c->port);
 	c->tx = new_socket(hosts[c->src].ns, to.ss_family, cc);
 	set_tos(c->tx, to.ss_family, classes[c->class].tos);
+	/* A message must not wait for the one before it to be acknowledged. */
+	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
 	for (o = 0; o < n_options; o++)
 		set_int(c->tx, options[o].level, options[o].name, options[o].value);
 	if (bind(c->tx, (void *)&from, len))
