@@ -31,7 +31,7 @@ COLUMNS = (
     ("2k p50 ms", "p50_2048", "ms"), ("p99 ms", "p99_2048", "ms"),
     ("8k p50 ms", "p50_8192", "ms"), ("p99 ms", "p99_8192", "ms"),
     ("p99 /", "p99_ratio", "{:.2f}"), ("short Gbit/s", "short_gbit", GBIT),
-    ("long", "long_gbit", GBIT), ("all %", "all_gain", "{:+.1f}"),
+    ("long", "long_gbit", GBIT), ("long p50 ms", "p50_long", "ms"), ("all %", "all_gain", "{:+.1f}"),
     ("marked short", "marked", "{:.1%}"), ("drops", "drops", "{}"),
     ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"),
     ("out of order", "out_of_order", "{}"), ("links", "links", "{:.2f}"),
@@ -64,7 +64,7 @@ def add_arguments(add):
     add("--duration", type=units.time, default="40ms", help="what is measured (40ms)")
     add("--warm-up", type=units.time, default="5ms", help="before it (5ms)")
     add("--drain", type=units.time, default="200ms",
-        help="wait so long for the last short message (200ms)")
+        help="wait so long for the last message (200ms)")
     add("--seed", type=units.count, default=1, help="of the schedule (1)")
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
         help="of each host, as net/ipv4/NAME=VALUE")
@@ -135,14 +135,15 @@ def summary(config, result):
     if "fct_ns" not in result:
         return dict(row, error=result["error"])
     schedule = workload.Schedule(config, result["load"])
-    short = [(m.bytes, fct) for m, fct in zip(schedule.messages, result["fct_ns"])
-             if schedule.kind(m) == workload.SHORT and schedule.counts(m)]
-    row["unfinished"] = sum(not fct for _, fct in short)
-    for size in config["bytes"]:
-        times = sorted(fct for n, fct in short if n == size and fct)
+    measured = [(m.bytes, fct) for m, fct in zip(schedule.messages, result["fct_ns"])
+                if schedule.counts(m)]
+    row["unfinished"] = sum(not fct for _, fct in measured)
+    for size in config["bytes"] + [config["long_bytes"]]:
+        times = sorted(fct for n, fct in measured if n == size and fct)
         row[f"samples_{size}"] = len(times)
         for percent in (50, 99) if times else ():
             row[f"p{percent}_{size}"] = report.percentile(times, percent)
+    row["p50_long"] = row.get(f"p50_{config['long_bytes']}")
     for kind in workload.CLASSES:
         row[f"{kind}_gbit"] = 8 * result["bytes"][kind] / config["duration"]
     row["all_gbit"] = row["short_gbit"] + row["long_gbit"]

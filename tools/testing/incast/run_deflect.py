@@ -89,7 +89,7 @@ def play(network, config, job, schedule):
         file.write(schedule.text(network, SHORT << 2))
         file.flush()
         command = [PLAY, "--schedule", file.name, "--begin", config["warm_up"],
-                   "--end", schedule.end, "--wait", "short", "--cc", job["cc"],
+                   "--end", schedule.end, "--cc", job["cc"],
                    "--ack-tos", ACK << 2, "--limit", config["drain"]]
         for option in config["option"]:
             command += ["--option", option]

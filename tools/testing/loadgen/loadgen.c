@@ -49,7 +49,7 @@ int open_ns(const char *name)
 }
 
 socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
-			       unsigned int port)
+			unsigned int port)
 {
 	struct sockaddr_in6 *v6 = (void *)ss;
 	struct sockaddr_in *v4 = (void *)ss;
@@ -81,8 +81,7 @@ int new_socket(int ns, int family, const char *cc)
 		die("socket");
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) ||
-	    (cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc,
-				  strlen(cc))))
+	    (cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, strlen(cc))))
 		die("setsockopt %s", cc ? cc : "");
 	return fd;
 }

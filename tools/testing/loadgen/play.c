@@ -97,7 +97,6 @@ struct class {
 	char name[32];
 	int tos;
 	uint64_t bytes;		/* read in the window */
-	uint64_t left;		/* messages that are not done */
 };
 
 struct option_value {
@@ -108,11 +107,11 @@ static struct class classes[MAX_CLASSES];
 static struct host *hosts;
 static struct connection *connections;
 static struct message *messages;
-static uint32_t n_classes, n_hosts, n_connections, n_messages;
+static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done;
 
 static struct option_value options[MAX_OPTIONS];
 static unsigned int n_options;
-static const char *cc, *schedule, *wait_name;
+static const char *cc, *schedule;
 static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos;
 
 static int epoll_fd, timer_fd;
@@ -158,7 +157,6 @@ static bool parse_line(const char *line)
 			return false;
 		messages = grow(messages, n_messages, sizeof(m));
 		messages[n_messages++] = m;
-		classes[connections[m.connection].class].left++;
 	} else {
 		return false;
 	}
@@ -312,7 +310,7 @@ static void look(uint32_t i, uint64_t when)
 	while (c->first != NONE && n >= c->to_read) {
 		n -= c->to_read;
 		messages[c->first].done = when;
-		classes[c->class].left--;
+		n_done++;
 		c->first = messages[c->first].next;
 		c->to_read = c->first == NONE ? 0 : messages[c->first].bytes;
 	}
@@ -375,8 +373,8 @@ static void handle_events(void)
 	}
 }
 
-/* Until then, or until nobody is left to be waited for. */
-static void play_until(uint64_t when, const uint64_t *left)
+/* Until then, or until so many messages are done. */
+static void play_until(uint64_t when, uint32_t enough)
 {
 	struct itimerspec t = {
 		.it_value = { .tv_sec = when / NSEC, .tv_nsec = when % NSEC },
@@ -385,7 +383,7 @@ static void play_until(uint64_t when, const uint64_t *left)
 	timer_fired = false;
 	if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &t, NULL))
 		die("timerfd_settime");
-	while (!timer_fired && (!left || *left))
+	while (!timer_fired && n_done < enough)
 		handle_events();
 }
 
@@ -405,27 +403,27 @@ static uint32_t start_messages(uint32_t first, uint64_t start)
 	return end;
 }
 
-static void play(const uint64_t *left)
+static void play(void)
 {
 	uint64_t start = now() + REST;
 	uint32_t i = 0;
 
 	while (i < n_messages && messages[i].at < begin_ns) {
-		play_until(start + messages[i].at, NULL);
+		play_until(start + messages[i].at, NONE);
 		i = start_messages(i, start);
 	}
-	play_until(start + begin_ns, NULL);
+	play_until(start + begin_ns, NONE);
 	look_at_all();
 	measuring = true;
 	while (i < n_messages && messages[i].at < end_ns) {
-		play_until(start + messages[i].at, NULL);
+		play_until(start + messages[i].at, NONE);
 		i = start_messages(i, start);
 	}
-	play_until(start + end_ns, NULL);
+	play_until(start + end_ns, NONE);
 	look_at_all();
 	measuring = false;
 	n_messages = i;
-	play_until(start + end_ns + limit_ns, left);
+	play_until(start + end_ns + limit_ns, n_messages);
 }
 
 static void print_report(void)
@@ -453,10 +451,10 @@ static void print_report(void)
 
 static void usage(void)
 {
-	fputs("usage: play --schedule FILE --begin NS --end NS --wait CLASS [--cc NAME]\n"
-	      "	[--ack-tos N] [--option LEVEL:NAME:VALUE]... [--limit NS]\n"
+	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
+	      "	[--option LEVEL:NAME:VALUE]... [--limit NS]\n"
 	      "--begin, --end  count the bytes that are read between\n"
-	      "--wait CLASS    go on until its messages are done, or --limit NS after the end\n"
+	      "--limit         go on for so long after --end, for what is not done\n"
 	      "--option        setsockopt() on each sender's socket\n"
 	      "--ack-tos N     of what the receivers send\n", stderr);
 	exit(2);
@@ -487,7 +485,7 @@ static void parse_options(int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "schedule", 1, NULL, 's' }, { "begin", 1, NULL, 'b' },
-		{ "end", 1, NULL, 'e' }, { "wait", 1, NULL, 'w' },
+		{ "end", 1, NULL, 'e' },
 		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
 		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' }, {},
 	};
@@ -503,9 +501,6 @@ static void parse_options(int argc, char **argv)
 			break;
 		case 'e':
 			end_ns = number(optarg);
-			break;
-		case 'w':
-			wait_name = optarg;
 			break;
 		case 'c':
 			cc = optarg;
@@ -523,14 +518,13 @@ static void parse_options(int argc, char **argv)
 			usage();
 		}
 	}
-	if (optind != argc || !schedule || !wait_name || begin_ns >= end_ns)
+	if (optind != argc || !schedule || begin_ns >= end_ns)
 		usage();
 }
 
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 1 << 18, 1 << 18 };
-	struct class *wanted = NULL;
 	uint32_t i;
 
 	parse_options(argc, argv);
@@ -541,17 +535,11 @@ int main(int argc, char **argv)
 		die("epoll");
 	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
 	read_schedule();
-	for (i = 0; i < n_classes; i++)
-		if (!strcmp(classes[i].name, wait_name))
-			wanted = &classes[i];
-	errno = 0;
-	if (!wanted)
-		die("no class is called %s", wait_name);
 	for (i = 0; i < n_hosts; i++)
 		start_listening(&hosts[i]);
 	for (i = 0; i < n_connections; i++)
 		open_connection(i);
-	play(&wanted->left);
+	play();
 	print_report();
 	return 0;
 }

@@ -179,12 +179,12 @@ def bad_schedule():
     good = "class short 4\nhost h0 10.1.1.2\nhost h1 10.1.2.2\nconnection 0 1 20000 0\n"
     for text in ("bogus\n", "host nowhere 1.2.3.4\n", good + "connection 0 2 20001 0\n",
                  good + "message 5 1 100\n", good + "message 5 0 0\n",
-                 good + "message 5 0 10\nmessage 4 0 10\n", "class other 0\n"):
+                 good + "message 5 0 10\nmessage 4 0 10\n", "class x\n"):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(text)
             file.flush()
             done = subprocess.run([play, "--schedule", file.name, "--begin", "0", "--end",
-                                   "9", "--wait", "short"], capture_output=True, text=True,
+                                   "9"], capture_output=True, text=True,
                                   check=False, timeout=20)
         equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
               f"{text!r}: {done.stderr}")
@@ -202,7 +202,7 @@ def messages():
         file.write(text)
         file.flush()
         done = subprocess.run([play, "--schedule", file.name, "--begin", "1500000", "--end",
-                               "30000000", "--wait", "short"], check=True, text=True,
+                               "30000000"], check=True, text=True,
                               stdout=subprocess.PIPE, timeout=60).stdout
     seen = json.loads(done)
     equal(seen["bytes"], {"short": 2048, "long": 10**6}, "bytes in the window")
