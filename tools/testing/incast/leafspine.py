@@ -137,7 +137,7 @@ class LeafSpine:
 
     def _links(self):
         pair = "link add {} netns {} type veth peer name {} netns {}".format
-        lines = [f"link add ifb0 netns {switch} type ifb" for switch in self.switches]
+        lines = [f"link add wire netns {switch} type ifb" for switch in self.switches]
         for number, host in enumerate(self.hosts):
             leaf, port = self.leaf_of(number)
             lines.append(pair("eth0", host, f"p{port}", self.leaves[leaf]))
@@ -158,7 +158,7 @@ class LeafSpine:
                 f" rto_min {self.config['rto_min'] // 10**6}ms"]
 
     def _leaf_lines(self, leaf):
-        lines = ["link set lo up", "link set ifb0 up"]
+        lines = ["link set lo up", "link set wire up"]
         for host in range(leaf * self.per_leaf, (leaf + 1) * self.per_leaf):
             lines += self._up(f"p{self.leaf_of(host)[1]}", self.host_link(host)[0])
         for spine in range(len(self.spines)):
@@ -176,7 +176,7 @@ class LeafSpine:
         return lines
 
     def _spine_lines(self, spine):
-        lines = ["link set lo up", "link set ifb0 up"]
+        lines = ["link set lo up", "link set wire up"]
         for leaf in range(len(self.leaves)):
             own, other = self.core_link(leaf, spine)[::-1]
             lines += self._up(f"d{leaf}", own)
@@ -186,10 +186,10 @@ class LeafSpine:
 
     def _wire_lines(self, switch):
         """What comes in arrives a link's delay later."""
-        lines = ["qdisc add dev ifb0 root netem"
+        lines = ["qdisc add dev wire root netem"
                  f" delay {self.config['delay'] / 1000:g}us limit 1000000"]
         for port in self.ports(switch):
             lines += [f"qdisc add dev {port} ingress",
                       f"filter add dev {port} parent ffff: matchall"
-                      " action mirred egress redirect dev ifb0"]
+                      " action mirred egress redirect dev wire"]
         return lines
