@@ -33,14 +33,11 @@ PORTS = range(10240, 59392)
 SLICES = 16
 _FIRST_TABLE = 100
 
-# A leaf sends what another deflected to it back where it came from.
 _SWITCH_SYSCTLS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv6/conf/all/forwarding": "1",
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/default/rp_filter": "0",
-    "net/ipv4/conf/all/send_redirects": "0",
-    "net/ipv4/conf/default/send_redirects": "0",
 }
 
 
