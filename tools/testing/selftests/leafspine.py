@@ -24,6 +24,7 @@ from topology import batch, enter  # noqa: E402
 from gl import tap  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
+PLAY = TOP / "tools/testing/loadgen/play"
 DELAY = 5000
 SERVER = 5001
 # What a handshake takes besides the way: a process looks at
@@ -155,7 +156,6 @@ def detour():
 
 @case("a schedule that cannot be: one line that says where")
 def bad_schedule():
-    play = TOP / "tools/testing/loadgen/play"
     good = "class short 4\nhost h0 10.1.1.2\nhost h1 10.1.2.2\nconnection 0 1 20000 0\n"
     for text in ("bogus\n", "host nowhere 1.2.3.4\n", good + "connection 0 2 20001 0\n",
                  good + "message 5 1 100\n", good + "message 5 0 0\n",
@@ -163,7 +163,7 @@ def bad_schedule():
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(text)
             file.flush()
-            done = subprocess.run([play, "--schedule", file.name, "--begin", "0", "--end",
+            done = subprocess.run([PLAY, "--schedule", file.name, "--begin", "0", "--end",
                                    "9"], capture_output=True, text=True,
                                   check=False, timeout=20)
         equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
@@ -172,7 +172,6 @@ def bad_schedule():
 
 @case("messages: done when all is there, one behind the other, each with its own time")
 def messages():
-    play = TOP / "tools/testing/loadgen/play"
     # 0 and 1 on one connection at once; 2 is 1 MB on another; 3 alone.
     text = ("class short 4\nclass long 0\nhost h0 10.1.1.2\nhost h2 10.2.1.2\n"
             "connection 0 1 20000 0\nconnection 0 1 30000 1\n"
@@ -181,7 +180,7 @@ def messages():
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([play, "--schedule", file.name, "--begin", "1500000", "--end",
+        done = subprocess.run([PLAY, "--schedule", file.name, "--begin", "1500000", "--end",
                                "30000000"], check=True, text=True,
                               stdout=subprocess.PIPE, timeout=60).stdout
     seen = json.loads(done)
@@ -196,6 +195,7 @@ def messages():
 
 
 if __name__ == "__main__":
+    subprocess.run(["make", "-s", "-C", PLAY.parent], check=True, stdout=sys.stderr)
     load_modules()
     NET.build()
     renew()
