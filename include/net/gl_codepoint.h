@@ -5,13 +5,14 @@
 
 #include <linux/types.h>
 #include <linux/build_bug.h>
+#include <net/gl_deflect.h>
 
 /* DSCP has six bits. */
 #define GL_DSCP_MAX	63
 #define GL_DSCPS	(GL_DSCP_MAX + 1)
 
 /**
- * enum gl_kind - what a packet is (TLT §5.1, Appendix A; Aeolus §III)
+ * enum gl_kind - what a packet is (TLT §5.1, Appendix A; Aeolus §III; Dart §III, §IV)
  * @GL_NONE: none of ours; carries whatever the application asked for
  * @GL_DATA: unimportant or unscheduled data, the first to be dropped
  * @GL_IMPORTANT: the important packet; also SYN and SYN-ACK
@@ -23,6 +24,13 @@
  *	and its packets without data
  * @GL_REQUEST: a sender tells how much it has to send
  * @GL_CREDIT: a receiver lets a sender send one packet
+ * @GL_SHARE: a receiver tells a sender its share of the line: dart's packets without
+ *	data, and its handshake
+ * @GL_MESSAGE: dart's data
+ * @GL_MESSAGE_END: the last packet of a message
+ * @GL_SPENT: of a short message that was deflected as often as it may be
+ * @GL_SPENT_END: the last packet of such a one
+ * @GL_SHORT: and those after it: of a short message, see gl_deflect.h
  */
 enum gl_kind {
 	GL_NONE,
@@ -35,7 +43,13 @@ enum gl_kind {
 	GL_SCHEDULED,
 	GL_REQUEST,
 	GL_CREDIT,
-	GL_KINDS,
+	GL_SHARE,
+	GL_MESSAGE,
+	GL_MESSAGE_END,
+	GL_SPENT,
+	GL_SPENT_END,
+	GL_SHORT,
+	GL_KINDS = GL_SHORT + (1 << (6 - GL_DEFLECT_SHIFT)),
 };
 
 /**
@@ -61,12 +75,28 @@ struct gl_codepoints {
 #define GL_DSCP_CLOCK_ECHO	20	/* AF22 */
 #define GL_DSCP_CONTROL		26	/* AF31 */
 
-/* Ours: of the pool for experiments and local use (RFC 2474, xxxx11), because
- * applications use what is left of the classes (AF41 is video conferences').
+/* Ours: of the pool that is for local use until it is needed (pool 3 of RFC 2474,
+ * xxxx01), because applications use what is left of the classes (AF41 is video
+ * conferences').  Of that pool 1 and 45 have been needed (LE and NQB).  Pool 2 is
+ * gl_deflect.h's.
  */
-#define GL_DSCP_SCHEDULED	27
-#define GL_DSCP_REQUEST		31
-#define GL_DSCP_CREDIT		35
+#define GL_DSCP_SCHEDULED	25
+#define GL_DSCP_REQUEST		29
+#define GL_DSCP_CREDIT		33
+#define GL_DSCP_MESSAGE		37
+#define GL_DSCP_MESSAGE_END	41
+#define GL_DSCP_SHARE		49
+
+/* A packet of a short message is what its DSCP says. */
+static inline u8 gl_short_dscp(enum gl_kind kind)
+{
+	return (kind - GL_SHORT) << GL_DEFLECT_SHIFT | GL_DEFLECT_POOL;
+}
+
+static inline enum gl_kind gl_short_kind(u8 dscp)
+{
+	return GL_SHORT + (dscp >> GL_DEFLECT_SHIFT);
+}
 
 static inline void gl_codepoints_init(struct gl_codepoints *cp)
 {
@@ -80,6 +110,11 @@ static inline void gl_codepoints_init(struct gl_codepoints *cp)
 		[GL_SCHEDULED]	= GL_DSCP_SCHEDULED,
 		[GL_REQUEST]	= GL_DSCP_REQUEST,
 		[GL_CREDIT]	= GL_DSCP_CREDIT,
+		[GL_SHARE]	= GL_DSCP_SHARE,
+		[GL_MESSAGE]	= GL_DSCP_MESSAGE,
+		[GL_MESSAGE_END] = GL_DSCP_MESSAGE_END,
+		[GL_SPENT]	= GL_DSCP_SPENT,
+		[GL_SPENT_END]	= GL_DSCP_SPENT_END,
 	};
 	int kind;
 
@@ -87,15 +122,15 @@ static inline void gl_codepoints_init(struct gl_codepoints *cp)
 		cp->kind[kind] = GL_NONE;
 	cp->dscp[GL_NONE] = 0;
 	for (kind = GL_DATA; kind < GL_KINDS; kind++) {
-		cp->dscp[kind] = dscp[kind];
-		cp->kind[dscp[kind]] = kind;
+		cp->dscp[kind] = kind < GL_SHORT ? dscp[kind] : gl_short_dscp(kind);
+		cp->kind[cp->dscp[kind]] = kind;
 	}
 }
 
 /**
  * gl_codepoints_set() - give one kind another codepoint
  * @cp: the table
- * @kind: GL_DATA … GL_CREDIT
+ * @kind: GL_DATA … GL_SPENT_END
  * @dscp: 1 … 63; 0 is what a host without greenlane sends
  *
  * Return: false, and nothing changed, if @dscp is out of range or belongs to
@@ -135,10 +170,31 @@ static inline bool gl_kind_protected(enum gl_kind kind)
 	return kind >= GL_IMPORTANT;
 }
 
-/* Kinds of the credit transports; those of TLT are the other protected ones. */
+/* Whose kind is it?  Of the protected ones. */
+enum gl_family {
+	GL_OF_TLT,
+	GL_OF_CREDITS,
+	GL_OF_DART,
+};
+
+static inline enum gl_family gl_family(enum gl_kind kind)
+{
+	if (kind < GL_SCHEDULED)
+		return GL_OF_TLT;
+	return kind < GL_SHARE ? GL_OF_CREDITS : GL_OF_DART;
+}
+
 static inline bool gl_kind_of_credits(enum gl_kind kind)
 {
-	return kind >= GL_SCHEDULED;
+	return gl_family(kind) == GL_OF_CREDITS;
+}
+
+/* The last packet of one of dart's messages? */
+static inline bool gl_kind_ends(enum gl_kind kind)
+{
+	if (kind >= GL_SHORT)
+		return gl_deflect_end(gl_short_dscp(kind));
+	return kind == GL_MESSAGE_END || kind == GL_SPENT_END;
 }
 
 #endif /* _GL_CODEPOINT_H */

@@ -143,6 +143,34 @@ static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
 }
 #endif
 
+/* 6.18: AccECN beside RFC 3168 */
+static inline bool gl_tcp_ecn(const struct tcp_sock *tp)
+{
+#ifdef TCP_ECN_MODE_ANY
+	return tcp_ecn_mode_any(tp);
+#else
+	return tp->ecn_flags & TCP_ECN_OK;
+#endif
+}
+
+static inline bool gl_tcp_ecn_rfc3168(const struct tcp_sock *tp)
+{
+#ifdef TCP_ECN_MODE_ANY
+	return tcp_ecn_mode_rfc3168(tp);
+#else
+	return tp->ecn_flags & TCP_ECN_OK;
+#endif
+}
+
+/* 6.10: cong_control() is told more, which we do not need */
+#ifdef GL_HAVE_CONG_CONTROL_ACK
+#define GL_CONG_CONTROL(name, sk, rs) \
+	void name(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+#else
+#define GL_CONG_CONTROL(name, sk, rs) \
+	void name(struct sock *sk, const struct rate_sample *rs)
+#endif
+
 /* 6.17: a workqueue says that it is per-CPU, which was the default */
 #include <linux/workqueue.h>
 #ifndef GL_HAVE_WQ_PERCPU

@@ -89,9 +89,12 @@ struct gl_precredit {
  * @hello: what its SYN and SYN-ACK are
  * @control: what its packets without data are
  * @line: what a credit transport's line carries, Mbit/s
- * @on_xmit: data leaves: what is it?  If GL_IMPORTANT, then its last packet
- *	only, and the others are GL_DATA.  Socket locked.
+ * @on_xmit: data leaves: what is it?  If GL_IMPORTANT or GL_MESSAGE_END, then its last
+ *	packet only, and the others are GL_DATA or GL_MESSAGE.  Socket locked.
  * @on_important: it has been marked; @end_seq is its end.  Socket locked.
+ * @on_ack: a packet that acknowledges leaves; may take ECE out of @th.  A packet without
+ *	data (@word is not NULL) may have a word in our option: true if so.  Socket
+ *	locked.  NULL if neither is wanted
  * @on_packet: a packet has come that speaks to the transport only; TCP has not
  *	seen it yet, unless a process owned the socket.  Softirq or process
  *	context, socket locked and not owned by another.
@@ -101,7 +104,11 @@ struct gl_precredit {
  *	locked.
  * @on_info: fill in the transport's part.  Socket locked.
  * @set_option: GREENLANE_AEOLUS and what follows; an errno.  Socket locked.
- * @get_option: the same; its value.  Both or neither are there.
+ * @get_option: the same; its value, or an error.  Both or neither are there.
+ * @set_senders: GREENLANE_SENDERS and GREENLANE_COSENDERS; an errno.  Socket locked, may
+ *	sleep.  Or NULL
+ * @on_free: the connection leaves us: free what it has.  Socket locked, or out of
+ *	everybody's reach.  Or NULL
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
@@ -115,6 +122,7 @@ struct gl_transport {
 	enum gl_kind (*on_xmit)(struct sock *sk, struct gl_sock *gs,
 				const struct gl_seg *seg);
 	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
+	bool (*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word);
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
 				     enum gl_kind kind,
 				     const struct gl_seg *seg);
@@ -123,6 +131,9 @@ struct gl_transport {
 	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
 	int (*set_option)(struct sock *sk, struct gl_sock *gs, int option, int value);
 	int (*get_option)(const struct sock *sk, struct gl_sock *gs, int option);
+	int (*set_senders)(struct sock *sk, struct gl_sock *gs, int option,
+			   const struct in6_addr *senders, unsigned int n);
+	void (*on_free)(struct gl_sock *gs);
 };
 
 /**
@@ -240,6 +251,17 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
+/* As long bursts as the device takes, again.  Socket locked. */
+static inline void gl_gso_default(struct sock *sk)
+{
+	const struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = rcu_dereference(sk->sk_dst_cache);
+	sk->sk_gso_max_segs = dst ? max_t(u32, READ_ONCE(dst->dev->gso_max_segs), 1) : 1;
+	rcu_read_unlock();
+}
+
 /* Packets of this connection carry our codepoints. */
 static inline bool gl_marking(const struct gl_sock *gs)
 {
@@ -286,6 +308,17 @@ enum gl_mib {
 	GL_MIB_CREDITRECEIVED,
 	GL_MIB_CREDITWASTED,
 	GL_MIB_CREDITLOST,
+	GL_MIB_MESSAGE,
+	GL_MIB_SHORT,
+	GL_MIB_MESSAGEBEGUN,
+	GL_MIB_MESSAGEENDED,
+	GL_MIB_SENDERDEAD,
+	GL_MIB_SENDERSNAMED,
+	GL_MIB_NAMINGLIMITED,
+	GL_MIB_SHARESENT,
+	GL_MIB_SHARERECEIVED,
+	GL_MIB_MARKSUPPRESSED,
+	GL_MIB_MARKPASSED,
 	GL_MIBS,
 };
 

@@ -4,9 +4,13 @@
  *
  * The clock: the first unacked byte once more, only so that an ACK comes back
  * (TLT §5.1, adaptive important ACK-clocking).
- * Words: a pure ACK with an option that only a tagging layer reads.
+ * Words: a pure ACK with an option that only a tagging layer reads; or that option in
+ * TCP's own.
  */
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
 #include <net/inet_ecn.h>
+#include <net/ip.h>
 
 #include <net/gl_compat.h>
 #include "gl_internal.h"
@@ -149,3 +153,45 @@ bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 			     GL_OPT_LEN(words));
 }
 EXPORT_SYMBOL_GPL(gl_send_words);
+
+/**
+ * gl_add_word() - put our option, of one word, into TCP's own ACK
+ * @sk: its socket
+ * @skb: the ACK at LOCAL_OUT, without data
+ * @family: NFPROTO_IPV4 or NFPROTO_IPV6
+ * @word: what the option says
+ *
+ * Return: false if there is no room.
+ */
+bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word)
+{
+	const unsigned int len = GL_OPT_LEN(1);
+	unsigned int thoff = skb_transport_offset(skb);
+	unsigned int hlen = thoff + tcp_hdrlen(skb);
+	const void *old = skb->data;
+	struct tcphdr *th;
+	__be32 *option;
+
+	/* TCP's length has four bits, of words; and the device wants room too. */
+	if (tcp_hdrlen(skb) + len > 15 * 4 || skb->len != hlen || skb_cloned(skb) ||
+	    skb_headroom(skb) < len + LL_MAX_HEADER)
+		return false;
+	memmove(skb_push(skb, len), old, hlen);
+	skb_reset_network_header(skb);
+	skb_set_transport_header(skb, thoff);
+
+	th = tcp_hdr(skb);
+	option = (__be32 *)((u8 *)th + tcp_hdrlen(skb));
+	option[0] = htonl((TCPOPT_EXP << 24) | (len << 16) | GL_OPT_EXID);
+	option[1] = htonl(word);
+	th->doff += len / 4;
+	gl_tcp_check(sk, skb, skb->len - thoff);
+
+	if (family == NFPROTO_IPV4) {
+		ip_hdr(skb)->tot_len = htons(skb->len);
+		ip_send_check(ip_hdr(skb));
+	} else {
+		ipv6_hdr(skb)->payload_len = htons(skb->len - sizeof(struct ipv6hdr));
+	}
+	return true;
+}

@@ -263,7 +263,26 @@ static void gl_count_data(struct net *net, enum gl_kind kind,
 		gl_add_stats(net, GL_MIB_DATABYTES, bytes);
 	} else if (kind == GL_SCHEDULED && bytes) {
 		gl_add_stats(net, GL_MIB_SCHEDULED, seg->segs);
+	} else if (kind == GL_MESSAGE || kind == GL_MESSAGE_END) {
+		gl_add_stats(net, GL_MIB_MESSAGE, seg->segs);
+	} else if (kind >= GL_SHORT) {
+		gl_add_stats(net, GL_MIB_SHORT, seg->segs);
 	}
+}
+
+/* A packet that acknowledges: what the transport has to say with it. */
+static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, u8 family,
+		       bool pure)
+{
+	const struct gl_transport *t = gl_transport(sk);
+	struct tcphdr *th = tcp_hdr(skb);
+	u32 word;
+
+	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst)
+		return;
+	if (t->on_ack(sk, gs, th, pure ? &word : NULL) &&
+	    !gl_add_word(sk, skb, family, word))
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 }
 
 static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
@@ -296,28 +315,29 @@ static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
 	/* TCP sets PSH where a write ends, and on each GSO packet. */
 	seg.more = !th->psh && !th->fin;
 
+	gl_out_ack(sk, gs, skb, family, !gs->preset && seg.end_seq == seg.seq);
 	if (gs->preset) {
 		kind = gs->preset;
 	} else if (seg.end_seq == seg.seq) {
 		kind = gl_out_control(sk, gs, th);
 	} else {
 		kind = gl_out_data(sk, gs, &seg);
-		if (kind == GL_IMPORTANT && seg.segs > 1) {
-			if (gl_split_send(net, sk, gs, skb, thoff))
+		if (gl_is_last(kind) && seg.segs > 1) {
+			if (gl_split_send(net, sk, gs, skb, thoff, kind))
 				return NF_STOLEN;
-			/* If no other follows soon, a clock stands in. */
+			/* If no other follows soon, something else stands in. */
 			gl_kick_soon(sk, gs);
-			kind = GL_DATA;
+			kind = gl_before_last(kind);
 		}
 	}
 	if (kind == GL_NONE)
 		return gl_out_foreign(gn, net, sk, skb, family);
 	gl_mark(gn, gl_transport(sk)->hello, kind, skb, family);
-	if (kind == GL_IMPORTANT) {
+	if (kind == GL_IMPORTANT)
 		trace_greenlane_important(sk, seg.end_seq,
 					  tcp_packets_in_flight(tcp_sk(sk)));
+	if (gl_is_last(kind))
 		gl_transport(sk)->on_important(sk, gs, seg.end_seq);
-	}
 	gl_count_data(net, kind, &seg);
 	return NF_ACCEPT;
 }
@@ -414,11 +434,19 @@ static void gl_in_words(const struct tcphdr *th, struct gl_seg *seg)
 		seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
 }
 
-/* May end here, without TCP to check it for us. */
+/* Does it ask anything of us?  Data that may be lost and pure ACKs do not. */
+static bool gl_in_asks(enum gl_kind kind)
+{
+	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
+		return false;
+	return gl_family(kind) != GL_OF_DART || kind == GL_SHARE || gl_kind_ends(kind);
+}
+
+/* Acts, or ends here, without TCP to check it for us. */
 static bool gl_in_for_us(enum gl_kind kind)
 {
 	return kind == GL_CLOCK || kind == GL_CLOCK_ECHO || kind == GL_REQUEST ||
-	       kind == GL_CREDIT;
+	       kind == GL_CREDIT || kind == GL_SHARE;
 }
 
 /* Early demultiplexing has usually found it. */
@@ -491,7 +519,8 @@ static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 		return GL_PASS;
 	if (kind == GL_IMPORTANT)
 		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
-	if (!gl_note(sk, kind, seg) || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO)
+	if (!gl_note(sk, kind, seg) || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO ||
+	    gl_family(kind) == GL_OF_DART)
 		return GL_PASS;
 	return GL_CONSUME;
 }
@@ -554,11 +583,10 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	int thoff;
 	bool ref;
 
-	/* Data that may be lost and pure ACKs ask nothing of us, or little. */
 	kind = gl_kind_of(cp, gl_dsfield(skb, state->pf));
 	if (kind == GL_DATA && gl_in_is_unscheduled(skb))
 		gl_in_unscheduled(skb->sk);
-	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
+	if (!gl_in_asks(kind))
 		return NF_ACCEPT;
 	thoff = gl_in_tcp_offset(skb, state->pf);
 	if (thoff < 0)
@@ -567,6 +595,13 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	if (th->rst || (th->syn && !th->ack) || (kind == GL_SCHEDULED && !th->syn))
 		return NF_ACCEPT;
 
+	/* Only of these does anyone ask. */
+	if (kind == GL_CLOCK_ECHO)
+		seg.sack = gl_option(th, TCPOPT_SACK);
+	else if (gl_in_for_us(kind))
+		gl_in_words(th, &seg);
+	if (kind == GL_SHARE && !th->syn && !seg.words)
+		return NF_ACCEPT;
 	if (gl_in_for_us(kind) &&
 	    nf_checksum(skb, NF_INET_LOCAL_IN, thoff, IPPROTO_TCP, state->pf)) {
 		gl_inc_stats(net, GL_MIB_INVALID);
@@ -578,11 +613,6 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	seg.ack = ntohl(th->ack_seq);
 	seg.segs = 1;
 	seg.window = ntohs(th->window);
-	/* Only of these does anyone ask. */
-	if (kind == GL_CLOCK_ECHO)
-		seg.sack = gl_option(th, TCPOPT_SACK);
-	else if (gl_in_for_us(kind))
-		gl_in_words(th, &seg);
 
 	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
 	sk = gl_in_lookup(net, skb, th, state->pf, &ref);

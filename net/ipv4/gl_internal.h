@@ -16,8 +16,18 @@
 /* Is @kind from a peer that runs a transport like @t? */
 static inline bool gl_speaks(const struct gl_transport *t, enum gl_kind kind)
 {
-	return gl_kind_protected(kind) &&
-	       gl_kind_of_credits(kind) == gl_kind_of_credits(t->hello);
+	return gl_kind_protected(kind) && gl_family(kind) == gl_family(t->hello);
+}
+
+/* Kinds that are the last packet's only, and what the others of a GSO packet are then. */
+static inline bool gl_is_last(enum gl_kind kind)
+{
+	return kind == GL_IMPORTANT || kind == GL_MESSAGE_END;
+}
+
+static inline enum gl_kind gl_before_last(enum gl_kind last)
+{
+	return last == GL_IMPORTANT ? GL_DATA : GL_MESSAGE;
 }
 
 /* In inet->rcv_tos while our marked SYN waits for its SYN-ACK: DSCP 0, so not
@@ -75,7 +85,10 @@ void gl_sock_put(struct gl_sock *gs);
 /* gl_split.c */
 void gl_tcp_check(const struct sock *sk, struct sk_buff *skb, unsigned int len);
 bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
-		   struct sk_buff *skb, unsigned int thoff);
+		   struct sk_buff *skb, unsigned int thoff, enum gl_kind last);
+
+/* gl_craft.c */
+bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word);
 
 /* gl_kick.c */
 void gl_kick_init(void);

@@ -97,10 +97,25 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
 	return GL_CONSUME;
 }
 
+/* A clock has a byte, a probe words, dart's last packet data; what else is not for TCP
+ * has no data.
+ */
+static bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
+{
+	bool data = seg->end_seq != seg->seq;
+
+	if (kind == GL_CLOCK)
+		return data || seg->words;
+	if (kind == GL_IMPORTANT)
+		return true;
+	return data == gl_kind_ends(kind);
+}
+
 /**
  * gl_receive() - a marked packet has come
  * @sk: for this socket; locked and not owned by another, BH off
- * @kind: GL_IMPORTANT, GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST or GL_CREDIT
+ * @kind: GL_IMPORTANT, GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST, GL_CREDIT, GL_SHARE, or the
+ *	last packet of a message
  * @seg: the segment
  * @late: TCP has seen it already
  *
@@ -117,10 +132,8 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 	gs = gl_sock(sk);
 	if (!gs)
 		return GL_PASS;
-	/* A clock has a byte, a probe words, what else is not for TCP no data. */
 	if (!gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt) ||
-	    (kind == GL_CLOCK && !data && !seg->words) ||
-	    (kind != GL_CLOCK && kind != GL_IMPORTANT && data)) {
+	    !gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}

@@ -106,6 +106,8 @@ void gl_detach(struct sock *sk)
 		return;
 	if (gl_marking(gs))
 		gl_transport(sk)->on_switch(sk, gs, false);
+	if (gl_transport(sk)->on_free)
+		gl_transport(sk)->on_free(gs);
 	set_bit(GL_GONE, &gs->flags);
 	*gl_sock_slot(sk) = NULL;
 	gl_sock_put(gs);

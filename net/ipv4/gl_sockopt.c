@@ -48,7 +48,7 @@ static int gl_get_int(const struct sock *sk, struct gl_sock *gs, int option, int
 	if (!gs || !t->get_option)
 		return -EOPNOTSUPP;
 	*value = t->get_option(sk, gs, option);
-	return 0;
+	return min(*value, 0);
 }
 
 static int gl_getsockopt(struct sock *sk, int option, void __user *user, int *len)
@@ -105,16 +105,47 @@ static int gl_set_int(struct sock *sk, struct gl_sock *gs, int option, int value
 	return t->set_option(sk, gs, option, value);
 }
 
+static int gl_set_senders(struct sock *sk, int option, sockptr_t arg, unsigned int len)
+{
+	struct in6_addr *senders = NULL;
+	struct gl_sock *gs;
+	int err;
+
+	if (len % sizeof(*senders) || len > GREENLANE_SENDERS_MAX * sizeof(*senders))
+		return -EINVAL;
+	if (len) {
+		senders = memdup_sockptr(arg, len);
+		if (IS_ERR(senders))
+			return PTR_ERR(senders);
+	}
+	lock_sock(sk);
+	err = gl_sockopt_check(sk);
+	if (!err) {
+		gs = gl_sock(sk);
+		err = gs && gl_transport(sk)->set_senders ?
+			gl_transport(sk)->set_senders(sk, gs, option, senders,
+						      len / sizeof(*senders)) :
+			-EOPNOTSUPP;
+	}
+	release_sock(sk);
+	kfree(senders);
+	return err;
+}
+
 static int gl_setsockopt(struct sock *sk, int option, sockptr_t arg,
 			 unsigned int len)
 {
 	int err, value;
 
+	if (option == GREENLANE_SENDERS || option == GREENLANE_COSENDERS)
+		return gl_set_senders(sk, option, arg, len);
+
 	if (len < sizeof(value))
 		return -EINVAL;
 	if (copy_from_sockptr(&value, arg, sizeof(value)))
 		return -EFAULT;
-	if (value < 0 || (option != GREENLANE_BDP && value > 1))
+	if (value < 0 ||
+	    (option != GREENLANE_BDP && option != GREENLANE_WEIGHT && value > 1))
 		return -EINVAL;
 
 	lock_sock(sk);

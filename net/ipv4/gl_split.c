@@ -124,19 +124,20 @@ static void gl_split_out(struct net *net, struct sock *sk, struct gl_sock *gs,
 }
 
 /**
- * gl_split_send() - send a TSO packet whose last segment is important
+ * gl_split_send() - send a TSO packet whose last segment is another kind
  * @net: namespace
  * @sk: its socket, ours, locked
  * @gs: the socket's state
  * @skb: the packet at LOCAL_OUT, a clone that TCP has just made
  * @thoff: offset of the TCP header in it
+ * @last: what the last segment is
  *
  * Return: true if both parts are on their way, and @skb is gone.  False if it
- * could not be split: then it has to go out whole, as data, and the transport
- * is asked again with the next one.
+ * could not be split: then it has to go out whole, as what comes before the last, and
+ * the transport is asked again with the next one.
  */
 bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
-		   struct sk_buff *skb, unsigned int thoff)
+		   struct sk_buff *skb, unsigned int thoff, enum gl_kind last)
 {
 	unsigned int hlen = thoff + tcp_hdrlen(skb);
 	unsigned int mss = skb_shinfo(skb)->gso_size;
@@ -181,8 +182,8 @@ bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
 	consume_skb(skb);
 
 	gl_inc_stats(net, GL_MIB_SPLIT);
-	gl_split_out(net, sk, gs, head, GL_DATA);
-	gl_split_out(net, sk, gs, tail, GL_IMPORTANT);
+	gl_split_out(net, sk, gs, head, gl_before_last(last));
+	gl_split_out(net, sk, gs, tail, last);
 	return true;
 
 whole:

@@ -45,6 +45,17 @@ static const char * const gl_mib_name[GL_MIBS] = {
 	[GL_MIB_CREDITRECEIVED]		= "CreditReceived",
 	[GL_MIB_CREDITWASTED]		= "CreditWasted",
 	[GL_MIB_CREDITLOST]		= "CreditLost",
+	[GL_MIB_MESSAGE]		= "MessageSent",
+	[GL_MIB_SHORT]			= "ShortSent",
+	[GL_MIB_MESSAGEBEGUN]		= "MessageBegun",
+	[GL_MIB_MESSAGEENDED]		= "MessageEnded",
+	[GL_MIB_SENDERDEAD]		= "SenderDead",
+	[GL_MIB_SENDERSNAMED]		= "SendersNamed",
+	[GL_MIB_NAMINGLIMITED]		= "NamingLimited",
+	[GL_MIB_SHARESENT]		= "ShareSent",
+	[GL_MIB_SHARERECEIVED]		= "ShareReceived",
+	[GL_MIB_MARKSUPPRESSED]		= "MarkSuppressed",
+	[GL_MIB_MARKPASSED]		= "MarkPassed",
 };
 
 /**

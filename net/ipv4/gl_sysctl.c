@@ -57,6 +57,11 @@ static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("scheduled", GL_SCHEDULED),
 	GL_SYSCTL_DSCP("request", GL_REQUEST),
 	GL_SYSCTL_DSCP("credit", GL_CREDIT),
+	GL_SYSCTL_DSCP("share", GL_SHARE),
+	GL_SYSCTL_DSCP("message", GL_MESSAGE),
+	GL_SYSCTL_DSCP("message_end", GL_MESSAGE_END),
+	GL_SYSCTL_DSCP("spent", GL_SPENT),
+	GL_SYSCTL_DSCP("spent_end", GL_SPENT_END),
 	GL_SYSCTL_BOOL("protect", protect),
 	GL_SYSCTL_BOOL("ecn", ecn),
 };

@@ -299,7 +299,7 @@ static int aeolus_set_option(struct sock *sk, struct gl_sock *gs, int option, in
 		ae->bdp = value;
 		return 0;
 	default:
-		return -ENOPROTOOPT;
+		return -EOPNOTSUPP;
 	}
 }
 
@@ -307,7 +307,14 @@ static int aeolus_get_option(const struct sock *sk, struct gl_sock *gs, int opti
 {
 	const struct aeolus *ae = aeolus_of(gs);
 
-	return option == GREENLANE_BDP ? ae->bdp : !ae->off;
+	switch (option) {
+	case GREENLANE_AEOLUS:
+		return !ae->off;
+	case GREENLANE_BDP:
+		return ae->bdp;
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info)

@@ -601,14 +601,9 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 /* The window was ours; TCP's own begins anew. */
 static void xpass_leave(struct sock *sk, struct xpass *xp)
 {
-	const struct dst_entry *dst;
-
 	hrtimer_cancel(&xp->timer);
 	tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
-	rcu_read_lock();
-	dst = rcu_dereference(sk->sk_dst_cache);
-	sk->sk_gso_max_segs = dst ? max_t(u32, READ_ONCE(dst->dev->gso_max_segs), 1) : 1;
-	rcu_read_unlock();
+	gl_gso_default(sk);
 }
 
 static void xpass_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
@@ -628,12 +623,7 @@ static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 }
 
 /* Credits decide, not ACKs. */
-#ifdef GL_HAVE_CONG_CONTROL_ACK
-static void xpass_cong_control(struct sock *sk, u32 ack, int flag,
-			       const struct rate_sample *rs)
-#else
-static void xpass_cong_control(struct sock *sk, const struct rate_sample *rs)
-#endif
+static GL_CONG_CONTROL(xpass_cong_control, sk, rs)
 {
 }
 

@@ -3,7 +3,7 @@
  * Strict-priority bands: the queues of a port that has more than one.
  *
  *	                    limit     clock
- *	 DSCP 35 ---> band 0 (8) |||--(760k)--+
+ *	 DSCP 33 ---> band 0 (8) |||--(760k)--+
  *	                                      +--> line (10G)
  *	 others  ---> band 1  |||||||||||-----+
  *

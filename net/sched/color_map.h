@@ -10,8 +10,8 @@
 #include <linux/types.h>
 #include <net/inet_ecn.h>
 
-/* The codepoints that the TLT authors' user-space stack sends, and those of the
- * credit transports (include/net/gl_codepoint.h).  A codepoint that nobody told us
+/* The codepoints that the TLT authors' user-space stack sends, those of the credit
+ * transports, and the ACKs of dart (include/net/gl_codepoint.h).  A codepoint that nobody told us
  * about is neither sacrificed nor protected.
  */
 static inline void color_map_default(u8 *map)
@@ -22,10 +22,11 @@ static inline void color_map_default(u8 *map)
 	map[12] = TC_COLOR_GREEN;	/* AF12: important echo */
 	map[18] = TC_COLOR_GREEN;	/* AF21: clock data */
 	map[20] = TC_COLOR_GREEN;	/* AF22: clock echo */
+	map[25] = TC_COLOR_GREEN;	/* scheduled data */
 	map[26] = TC_COLOR_GREEN;	/* AF31: control */
-	map[27] = TC_COLOR_GREEN;	/* scheduled data */
-	map[31] = TC_COLOR_GREEN;	/* credit request */
-	map[35] = TC_COLOR_GREEN;	/* credit */
+	map[29] = TC_COLOR_GREEN;	/* credit request */
+	map[33] = TC_COLOR_GREEN;	/* credit */
+	map[49] = TC_COLOR_GREEN;	/* ACK with a share */
 }
 
 /**

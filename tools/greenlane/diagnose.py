@@ -115,7 +115,7 @@ _WHY_FALLEN = {
     "PeerWithout": "Some peers' answers to the handshake showed none (PeerWithout): select xpass"
                    " or aeolus_xpass there too, unless something on the way clears the DSCP.",
     "Fallback": "Some peers sent no more credits (Fallback): they have selected another, or"
-                " something on the way clears or rewrites DSCP 27, 31 or 35.",
+                " something on the way clears or rewrites DSCP 25, 29 or 33.",
     "Unsupported": "Some have no SACK (sysctl net.ipv4.tcp_sack, at both ends), or are MPTCP's,"
                    " or are signed (Unsupported).",
 }
@@ -153,7 +153,7 @@ def no_credits(look):
                 "no-credits", where,
                 f"{plural(len(those), 'connection')} ask for credits and get none:"
                 f" {_addresses(those)}; requests were sent again {plural(retried, 'time')}.",
-                "Requests (DSCP 31) or credits (DSCP 35) get lost on the way, or something there"
+                "Requests (DSCP 29) or credits (DSCP 33) get lost on the way, or something there"
                 " clears or rewrites them; or the peer is gone.")
 
 

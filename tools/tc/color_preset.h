@@ -29,7 +29,7 @@ static const char * const preset_names[] = {
 #define PRESET_CREDIT		(14 + 40 + 20 + 8)
 #define PRESET_DATA		(14 + 1500)
 #define PRESET_OVERHEAD		24	/* FCS 4, preamble 8, gap 12 */
-#define PRESET_CREDIT_DSCP	35
+#define PRESET_CREDIT_DSCP	33
 #define PRESET_CREDITS		8
 
 /* Aeolus (ToN '21, section V): four packets. */

@@ -24,7 +24,25 @@
  * or what the line carries in the smallest RTT seen; as GREENLANE_AEOLUS
  */
 #define GREENLANE_BDP		(GREENLANE_SO_BASE + 3)
-#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 3)
+/* get, set: int, 1 = what is sent from now on is one message, 0 = it ends here; of a
+ * dart connection, EOPNOTSUPP on others.  Without it a message ends where nothing is
+ * left to send
+ */
+#define GREENLANE_MESSAGE	(GREENLANE_SO_BASE + 4)
+/* get, set: int, 1 … 1000, the weight of the peer's share of this host's line; as
+ * GREENLANE_MESSAGE
+ */
+#define GREENLANE_WEIGHT	(GREENLANE_SO_BASE + 5)
+/* set: up to GREENLANE_SENDERS_MAX struct in6_addr (of IPv4 the mapped ones): when a
+ * message comes in, these will send too, this connection's peer among them; none (an
+ * empty list) undoes it.  get: int, how many.  As GREENLANE_MESSAGE
+ */
+#define GREENLANE_SENDERS	(GREENLANE_SO_BASE + 6)
+/* the same, at a sender: these will send to this connection's peer when we do */
+#define GREENLANE_COSENDERS	(GREENLANE_SO_BASE + 7)
+#define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 7)
+
+#define GREENLANE_SENDERS_MAX	64
 
 /**
  * enum greenlane_peer - what is known of the other end
@@ -75,8 +93,13 @@ enum greenlane_state {
  * @credits_wanted: packets that wait for a credit
  * @unscheduled: packets sent in a first RTT, without a credit
  * @bdp: bytes that the next first RTT may have
+ * @messages: messages of the peer that have begun to come in
+ * @senders: hosts that have a message on its way to this one, the peer among them; 0 if
+ *	the peer has none
+ * @divisor: 256 times the number by which the line is divided for us, as the peer says;
+ *	0 if it has said nothing
  *
- * Of a TLT connection the credits' part is 0, and of a credit transport's TLT's.
+ * What belongs to another kind of transport is 0.
  */
 struct greenlane_info {
 	__u8	state;
@@ -97,6 +120,9 @@ struct greenlane_info {
 	__u32	credits_wanted;
 	__u32	unscheduled;
 	__u32	bdp;
+	__u32	messages;
+	__u32	senders;
+	__u32	divisor;
 };
 
 #endif /* _UAPI_LINUX_GREENLANE_H */

@@ -16,6 +16,7 @@ import mmap
 import socket
 import struct
 
+import joins
 from topology import RECEIVER, SWITCH, enter
 
 _SOL_PACKET = 263
@@ -152,4 +153,6 @@ def look(packets, config):
     """What the configuration wants to know of them."""
     if config["capture"] == "first_rtt":
         return {"first_rtt": first_rtt(packets, config)}
+    if config["capture"] == "joins":
+        return {"converged": joins.converged(packets, config)}
     return {"shares": shares(packets, 4 * config["delay"])}

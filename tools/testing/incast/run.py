@@ -21,9 +21,9 @@ from topology import RECEIVER, Network, enter, write_sysctl
 
 LOADGEN = pathlib.Path(__file__).resolve().parent.parent / "loadgen/incast"
 # Loaded in this order, those that have been built.
-MODULES = ("net/sched/sch_color.ko", "net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko",
-           "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko", "net/sched/sch_iofd.ko",
-           "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_dart.ko")
+MODULES = ("net/sched/sch_color.ko", "net/sched/sch_iofd.ko", "net/ipv4/greenlane.ko",
+           "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_dart.ko", "net/ipv4/tcp_tlt.ko",
+           "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko")
 
 
 def load_modules():
@@ -62,7 +62,8 @@ def run(network, config, job):
     ecn = "1" if "dctcp" in job["cc"] else "0"
     for host in network.hosts:
         write_sysctl(host, "net/ipv4/tcp_ecn", ecn)
-        write_sysctl(host, "net/ipv4/xpass_rate", str(config["rate"] // 10**6))
+        for name in ("xpass_rate", "dcqcn_rate"):
+            write_sysctl(host, f"net/ipv4/{name}", str(config["rate"] // 10**6))
         write_sysctl(host, "net/ipv4/greenlane_ecn",
                      str(int(config.get("greenlane_ecn", False))))
     enter(None)

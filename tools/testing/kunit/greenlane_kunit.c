@@ -33,6 +33,10 @@ static void gl_codepoints_init_defaults(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CLOCK], 18);
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CLOCK_ECHO], 20);
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CONTROL], 26);
+	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CREDIT], 33);
+	KUNIT_EXPECT_EQ(test, cp.dscp[GL_SPENT_END], 57);
+	KUNIT_EXPECT_EQ(test, cp.dscp[GL_SHORT], 3);
+	KUNIT_EXPECT_EQ(test, cp.dscp[GL_KINDS - 1], 63);
 	gl_expect_consistent(test);
 }
 
@@ -78,6 +82,7 @@ static void gl_codepoints_set_refuses(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		KUNIT_EXPECT_FALSE(test, gl_codepoints_set(&cp, GL_CLOCK, bad[i]));
 	/* another kind's */
+	KUNIT_EXPECT_FALSE(test, gl_codepoints_set(&cp, GL_CLOCK, GL_DSCP_MAX));
 	KUNIT_EXPECT_FALSE(test, gl_codepoints_set(&cp, GL_CLOCK, GL_DSCP_DATA));
 	KUNIT_EXPECT_EQ(test, memcmp(&before, &cp, sizeof(cp)), 0);
 }
@@ -85,7 +90,7 @@ static void gl_codepoints_set_refuses(struct kunit *test)
 static void gl_codepoints_set_edges(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_DATA, 1));
-	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_CONTROL, GL_DSCP_MAX));
+	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_CONTROL, 62));
 	gl_expect_consistent(test);
 }
 

@@ -20,10 +20,10 @@ from gl.tap import case, equal, main, true, within
 LATE = 1000                     # ns, see color_rate.py
 MS = 1000000
 STOPPED = "rate 8bit"           # a port to count in
-CREDIT, CREDIT_LEN, DATA_LEN = 35 << 2, 62, 1514
+CREDIT, CREDIT_LEN, DATA_LEN = 33 << 2, 62, 1514
 HIGH, MIDDLE, LOW = 10 << 2, 20 << 2, 0
 THREE = "bands 3 prio 10 0 prio 20 1"
-TWO = "bands 2 prio 35 0"
+TWO = "bands 2 prio 33 0"
 
 
 def tos(frame):
@@ -232,7 +232,7 @@ def limit():
 @case("count queue: the band's bytes; count port: all; count color: that colour in all bands")
 def count():
     for words, fit in (("count queue", 10), ("count port", 6), ("count color", 10),
-                       ("count color map 35 red", 6)):
+                       ("count color map 33 red", 6)):
         sender = start(f"{STOPPED} limit 1m red 10000 {TWO} {words}")
         equal(sender.send(p.ipv4(1000, CREDIT), 4), 4, f"{words}: frames in band 0")
         equal(sender.send(p.ipv4(1000, p.RED), 20), fit, f"{words}: red frames in band 1")
@@ -297,7 +297,7 @@ def change():
     for words in ("band-rate 0 20mbit", "band-limit 0 1000", "band-rate 1 60mbit", "rate 200mbit",
                   "band-rate 0 none", "band-limit 0 none", "band-rate 1 90mbit", "count port",
                   "rate none", "band-rate 1 none", "pool a size 1m", "rate 300mbit",
-                  "pool none", "prio 35 1"):
+                  "pool none", "prio 33 1"):
         p.tc(f"qdisc change dev p0 root color {words}")
         p.settle(0.005)
     os.waitpid(pid, 0)
@@ -418,7 +418,7 @@ def dumped(**what):
     return {"prio": {}, "band_rate": {}, "band_pps": {}, "band_limit": {}, **what}
 
 
-XPASS_BARE = dumped(bands=2, prio={"35": 0}, band_limit={"0": 8})
+XPASS_BARE = dumped(bands=2, prio={"33": 0}, band_limit={"0": 8})
 XPASS = {**XPASS_BARE, "overhead": 24}
 AEOLUS = {**XPASS, "red": 6144, "count": "queue"}
 STEP = {"probability": 1}
@@ -448,10 +448,10 @@ SET = [
     ("rate 100gbit limit 200k preset aeolus",
      {**AEOLUS, "rate": 12500000000, "limit": 204800,
       "band_pps": {"0": 12500000000 // 1644}}),
-    ("rate 10gbit preset aeolus red 12k count port classify ecn bands 4 prio 35 1 prio 0 2 "
+    ("rate 10gbit preset aeolus red 12k count port classify ecn bands 4 prio 33 1 prio 0 2 "
      "band-rate 0 none band-limit 0 10 band-limit 1 3 overhead 20",
      {**AEOLUS, "rate": 1250000000, "red": 12288, "count": "port", "classify": "ecn", "bands": 4,
-      "prio": {"35": 1, "0": 2}, "band_limit": {"0": 10, "1": 3}, "overhead": 20}),
+      "prio": {"33": 1, "0": 2}, "band_limit": {"0": 10, "1": 3}, "overhead": 20}),
     ("rate 40gbit preset tlt",
      {"rate": 5000000000, "limit": 1800 << 10, "red": 270 << 10,
       "ecn": {**STEP, "min": 200 << 10, "max": 200 << 10}}),
@@ -469,10 +469,10 @@ SET = [
 BAD = [
     ("bands", "argument"), ("bands 0", "1 ... 8"), ("bands 9", "1 ... 8"), ("bands -1", "bands"),
     ("bands two", "number"), ("bands 2 bands 2", "twice"),
-    ("prio", "argument"), ("prio 35", "argument"), ("prio 64 0", "63"), ("prio x 0", "DSCP"),
-    ("prio 35 8", "0 ... 7"), ("prio 35 -1", "prio"), ("prio 35 x", "number"),
+    ("prio", "argument"), ("prio 33", "argument"), ("prio 64 0", "63"), ("prio x 0", "DSCP"),
+    ("prio 33 8", "0 ... 7"), ("prio 33 -1", "prio"), ("prio 33 x", "number"),
     ("prio 34 0 prio af41 1", "two bands"), ("bands 2 prio 34 2", "does not exist"),
-    ("bands 1 prio 35 1", "does not exist"),
+    ("bands 1 prio 33 1", "does not exist"),
     ("band-rate 0", "argument"), ("band-rate 0 0", "band-rate"), ("band-rate 0 -1", "band-rate"),
     ("band-rate 0 fast", "rate"), ("band-rate 8 1gbit", "0 ... 7"),
     ("band-rate 0 0pps", "rate"), ("band-rate 0 -1pps", "rate"), ("band-rate 0 1kpps", "rate"),
@@ -510,7 +510,7 @@ def keeps():
     p.port("rate 10gbit preset xpass")
     want = p.options()
     for words, change_ in [
-            ("prio 8 0", {"prio": {"8": 0, "35": 0}}), ("prio 8 1", {"prio": {"35": 0}}),
+            ("prio 8 0", {"prio": {"8": 0, "33": 0}}), ("prio 8 1", {"prio": {"33": 0}}),
             ("band-rate 1 9gbit", {"band_rate": {"1": 1125000000}}),
             ("band-rate 1 none", {"band_rate": {}}),
             ("band-rate 0 1gbit", {"band_rate": {"0": 125000000}, "band_pps": {}}),
@@ -526,7 +526,7 @@ def keeps():
 
 @case("bad input: one line, a status; changes nothing, leaves no qdisc")
 def bad():
-    p.port("rate 10gbit bands 2 band-rate 0 1gbit prio 35 0 band-limit 1 9")
+    p.port("rate 10gbit bands 2 band-rate 0 1gbit prio 33 0 band-limit 1 9")
     before = copy.deepcopy(p.options())
     for words, expect in BAD:
         done = p.tc(f"qdisc change dev p0 root color {words}", check=False)
@@ -546,7 +546,7 @@ def bad():
 
 @case("what tc prints, tc takes; statistics: the text has what the JSON has")
 def text():
-    words = ("bands 3 prio 10 0 prio 35 1 band-rate 0 66194584bit band-rate 1 1500Mbit "
+    words = ("bands 3 prio 10 0 prio 33 1 band-rate 0 66194584bit band-rate 1 1500Mbit "
              "band-limit 0 8 band-limit 2 100 split-gso")
     p.port(words)
     said = p.tc("-d qdisc show dev p0").stdout.strip()

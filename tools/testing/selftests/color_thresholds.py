@@ -12,7 +12,7 @@ import re
 from gl import port as p
 from gl.tap import case, equal, main, true
 
-GREEN = (10, 12, 18, 20, 26, 27, 31, 35)
+GREEN = (10, 12, 18, 20, 25, 26, 29, 33, 49)
 STOPPED = "rate 8bit"       # a queue that one can count in
 
 

@@ -12,12 +12,14 @@ import struct
 from gl import packet as pkt
 from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, REQUEST,
-                       RST, SCHEDULED, SYN)
+                       MESSAGE, MESSAGE_END, RST, SCHEDULED, SHARE, SPENT, SPENT_END, SYN)
 from gl.sockopt import GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_INFO, GREENLANE_TLT, INFO_SIZE, ip_level, option, refused
 from gl.tap import case, equal, true, within
 from gl.wire import Wire
 
-PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT)
+PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT,
+             SHARE, MESSAGE, MESSAGE_END, SPENT, SPENT_END)
+SHORT = tuple(range(3, 64, 4))
 SEED = 20260110
 
 
@@ -42,9 +44,10 @@ def spoofed_tos():
                 s.close()
                 equal(len(wire.others) >= 1, True, "a packet left")
                 sent = wire.others[0]
-                expected = 0 if dscp in PROTECTED else dscp
+                ours = dscp in PROTECTED + SHORT
+                expected = 0 if ours else dscp
                 equal((sent.dscp, sent.ecn), (expected, 2), f"DSCP {dscp} and its ECN bits")
-                equal(wire.a.greenlane()["Stripped"] - before, int(dscp in PROTECTED),
+                equal(wire.a.greenlane()["Stripped"] - before, int(ours),
                       "Stripped")
                 if version == 4:
                     equal(pkt.checksum(bytes(sent.raw[:20])), 0, "IPv4 header checksum")
@@ -135,7 +138,7 @@ def sockopts():
 def sysctls():
     with Wire() as wire:
         names = ("data", "important", "echo", "clock", "clock_echo", "control", "scheduled",
-                 "request", "credit")
+                 "request", "credit", "share", "message", "message_end", "spent", "spent_end")
         for name, default in zip(names, (DATA, *PROTECTED)):
             key = f"net.ipv4.greenlane_dscp_{name}"
             equal(wire.a.sysctl(key), str(default), key)

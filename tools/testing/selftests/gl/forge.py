@@ -9,8 +9,8 @@ import struct
 from gl import packet as pkt
 from gl.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
 
-OURS = (8, 10, 12, 18, 20, 26, 27, 31, 35)
-WORDS = {35: 1, 31: 3, 18: 4}           # of the credit transports: credit, request, probe
+OURS = (8, 10, 12, 18, 20, 26, 25, 29, 33)
+WORDS = {33: 1, 29: 3, 18: 4}           # of the credit transports: credit, request, probe
 RETRY = 1 << 31
 URG = 0x20
 OFFSETS = (0, 0, 0, 1, -1, 2, -2, 100, -100, 1448, -1448, 5000, -5000, 65535, 1 << 20, -(1 << 20),

@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Dart: divide and specialize
+ *
+ *	Jiachen Xue, Muhammad Usama Chaudhry, Balajee Vamanan, T. N. Vijaykumar,
+ *	Mithuna Thottethodi: "Dart: Divide and Specialize for Fast Response to
+ *	Congestion in RDMA-Based Datacenter Networks", IEEE/ACM ToN 2020
+ *
+ * Most congestion is at the receiver, and there the fair share is known: the line, by the
+ * number of those who send.  So the receiver counts them, and says so with each ACK:
+ *
+ *	sender 1                   receiver's port           receiver
+ *	line rate    d d d d d ---------->                   messages of 1 and 2:
+ *	line rate    d d d d d ---------->   -------------->      n = 2
+ *	                                                         |
+ *	both: line / 2  <---------------------------------- ACK, n = 2
+ *
+ * That is DASR, direct apportioning of sending rates: one round trip, where iterations
+ * need fifty.  What it cannot see, congestion before the receiver's own port, is left to
+ * DCQCN, which this is built on; and short messages can be deflected around it by
+ * switches (sch_iofd).  Who answers is decided by the receiver (Figure 5):
+ *
+ *	marks (CE)   line       state                  ACKs say
+ *	no           -          no congestion          n
+ *	yes          full       receiver congestion    n and a little, nothing of the marks
+ *	yes          not full   other congestion       n = 1, and the marks: DCQCN
+ *
+ * A message is what the application sends until all of it has been sent, or what it says
+ * to be one (GREENLANE_MESSAGE).  Its last packet carries a codepoint of its own.
+ *
+ * The set of those who send is dart_senders.h; Documentation/dart.rst has what differs
+ * from the paper, and why.
+ */
+#include <linux/module.h>
+#include <linux/sysctl.h>
+#include <net/greenlane.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+#include "dart_lookahead.h"
+#include "dart_senders.h"
+#include "tcp_dcqcn.h"
+
+/* A sender's share is no less than 1/4096 of its line, whatever it is told: at 10 Gbit/s
+ * a packet leaves each 5 ms then, and its ACK puts right what somebody has forged.
+ */
+#define DART_SHARES		4096
+
+/* An iSCSI host or a disk array may weigh more than others, but not without end. */
+#define DART_WEIGHT_MAX		1000
+
+/**
+ * struct dart - a connection
+ * @gs: greenlane's part
+ * @in: the peer's message that comes in
+ * @in_next: what of it has come: TCP's rcv_nxt when we saw it last
+ * @in_end: where it ends, if @ending
+ * @weight: of the peer's share
+ * @senders: whom the application has named, the peer among them; or NULL
+ * @heard: whom the peer has named; or NULL
+ * @cosenders: whom the application has named, us among them; or NULL
+ * @divisor: of the line that is our share, as the peer told us last, in 1/256; 0: not told
+ * @told: what we told the peer last
+ * @begin: where our message begins, if it is short
+ * @end: and where it ends, if it is short; else @begin
+ * @begun: messages of the peer
+ * @ending: its last packet has come
+ * @open: the application has begun a message, and not ended it
+ * @unended: the last packet of our message has left, and did not say so
+ *
+ * All fields: socket lock.
+ */
+struct dart {
+	struct gl_sock		gs;
+	/* as the receiver */
+	struct dart_message	in;
+	u32			in_next;
+	u32			in_end;
+	u32			told;
+	u32			begun;
+	struct dart_group	*senders;
+	struct dart_group	*heard;
+	u16			weight;
+	u8			ending:1,
+	/* as the sender */
+				open:1,
+				unended:1;
+	struct dart_group	*cosenders;
+	u32			divisor;
+	u32			begin;
+	u32			end;
+};
+
+/**
+ * struct dart_net - net.ipv4.dart_* of a namespace
+ * @senders: who is sending to it
+ * @tenancy: enum dart_tenancy
+ * @tokens: how often a packet of a short message may be deflected; 0 for never
+ * @size: bytes of the longest short message
+ * @lookahead: how often in a second a tenant's senders may be named; 0 for never
+ * @sysctl: registered for the namespace's life
+ */
+struct dart_net {
+	struct dart_senders	senders;
+	unsigned int		tenancy;
+	unsigned int		tokens;
+	unsigned int		size;
+	unsigned int		lookahead;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int dart_net_id __read_mostly;
+static const struct tcp_congestion_ops *dart_base __read_mostly;
+
+static struct dart_net *dart_net(const struct sock *sk)
+{
+	return net_generic(sock_net(sk), dart_net_id);
+}
+
+static struct dart *dart_of(struct gl_sock *gs)
+{
+	return container_of(gs, struct dart, gs);
+}
+
+/* --- the receiver: who sends (§III-B) ----------------------------------------- */
+
+static void dart_in_ends(struct sock *sk, struct dart *d)
+{
+	d->ending = 0;
+	if (!d->in.host)
+		return;
+	dart_message_ends(&dart_net(sk)->senders, &d->in);
+	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEENDED);
+}
+
+/* "Treats any flow as if it begins when the look-ahead notification first arrives." */
+static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_group *group)
+{
+	struct dart_net *dn = dart_net(sk);
+
+	if (!group || !group->known || !d->in.host)
+		return;
+	if (dart_senders_name(&dn->senders, d->in.host->tenant, group, ktime_get_ns(),
+			      READ_ONCE(dn->lookahead)))
+		gl_inc_stats(sock_net(sk), GL_MIB_SENDERSNAMED);
+	else
+		gl_inc_stats(sock_net(sk), GL_MIB_NAMINGLIMITED);
+}
+
+static void dart_in_begins(struct sock *sk, struct dart *d)
+{
+	struct dart_net *dn = dart_net(sk);
+	u32 dead;
+
+	dead = dart_message_begins(&dn->senders, &d->in, sk, READ_ONCE(dn->tenancy), d->weight);
+	d->begun++;
+	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEBEGUN);
+	if (dead)
+		gl_add_stats(sock_net(sk), GL_MIB_SENDERDEAD, dead);
+	dart_in_name(sk, d, d->senders);
+	dart_in_name(sk, d, d->heard);
+}
+
+/* All of it is here? */
+static void dart_in_settle(struct sock *sk, struct dart *d)
+{
+	if (d->ending && !after(d->in_end, tcp_sk(sk)->rcv_nxt))
+		dart_in_ends(sk, d);
+}
+
+/* Bytes on the line of @payload that came in order. */
+static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
+{
+	u32 mss = max_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, 1);
+
+	return payload + DIV_ROUND_UP(payload, mss) *
+			 (tcp_sk(sk)->tcp_header_len + DCQCN_FRAME +
+			  inet_csk(sk)->icsk_af_ops->net_header_len);
+}
+
+/* --- the receiver: who answers (§III-C, Figure 5) ------------------------------- */
+
+static enum dart_state dart_state(struct sock *sk, const struct dart *d)
+{
+	struct dart_senders *s = &dart_net(sk)->senders;
+
+	return d->in.host ? dart_tenant_state(s, d->in.host->tenant, ktime_get_ns()) :
+			    DART_NO_CONGESTION;
+}
+
+static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state)
+{
+	u32 word = d->heard && d->heard->known ? DART_WORD_KNOWN : 0;
+	u64 now = ktime_get_ns();
+	u32 divisor;
+
+	if (!d->in.host || state == DART_OTHER_CONGESTION)
+		return word | DART_ONE;
+	dart_message_expire(&dart_net(sk)->senders, &d->in, now);
+	divisor = dart_message_divisor(&d->in);
+	if (state == DART_RECEIVER_CONGESTION)
+		divisor = dart_tenant_drains(d->in.host->tenant, divisor, now);
+	return word | min(divisor, DART_DIVISOR);
+}
+
+/* A packet with data has come; TCP has taken what it brought in order. */
+static void dart_received(struct sock *sk, struct dart *d, bool ce)
+{
+	struct dart_senders *s = &dart_net(sk)->senders;
+	u32 next = tcp_sk(sk)->rcv_nxt;
+	u32 bytes = next - d->in_next;
+	u64 now = ktime_get_ns();
+
+	d->in_next = next;
+	if (d->in.host && !dart_message_seen(&d->in))
+		dart_message_ends(s, &d->in);
+	if (!d->in.host)
+		dart_in_begins(sk, d);
+	if (bytes)
+		dart_meter_add(s, now, dart_wire_bytes(sk, bytes));
+	if (ce && d->in.host)
+		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
+	/* Its share has changed: it hears so with this packet's ACK, not the next one's. */
+	if (dart_word(sk, d, dart_state(sk, d)) != d->told)
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+}
+
+/* In receiver congestion the marks are not told. */
+static void dart_suppress(struct sock *sk, struct tcphdr *th)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!th->ece || !gl_tcp_ecn_rfc3168(tp))
+		return;
+	th->ece = 0;
+	tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
+	gl_inc_stats(sock_net(sk), GL_MIB_MARKSUPPRESSED);
+}
+
+static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word)
+{
+	struct dart *d = dart_of(gs);
+	enum dart_state state = dart_state(sk, d);
+
+	if (state == DART_RECEIVER_CONGESTION)
+		dart_suppress(sk, th);
+	else if (th->ece)
+		gl_inc_stats(sock_net(sk), GL_MIB_MARKPASSED);
+	dart_in_settle(sk, d);
+	/* To one who has sent nothing there is nothing to say. */
+	if (!word || !d->begun) {
+		/* Data both ways: the peer would not hear of a change. */
+		if (d->begun && dart_word(sk, d, state) != d->told)
+			gl_kick(sk, gs);
+		return false;
+	}
+	*word = dart_word(sk, d, state);
+	d->told = *word;
+	gl_inc_stats(sock_net(sk), GL_MIB_SHARESENT);
+	return true;
+}
+
+/* --- the sender: its share (§III-A) --------------------------------------------- */
+
+static void dart_shared(struct sock *sk, struct dart *d, u32 word)
+{
+	u32 divisor = word & DART_DIVISOR;
+	u32 line = dcqcn_line(sk);
+
+	if (divisor < DART_ONE) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return;
+	}
+	gl_inc_stats(sock_net(sk), GL_MIB_SHARERECEIVED);
+	if (d->cosenders && (word & DART_WORD_KNOWN))
+		d->cosenders->known = true;
+	d->divisor = divisor;
+	if (tcp_sk(sk)->packets_out)
+		dcqcn_set_cap(sk, max(div_u64((u64)line * DART_ONE, divisor),
+				      line / DART_SHARES + 1));
+}
+
+/* --- the sender: messages -------------------------------------------------------- */
+
+/* In front of a message, because then its receiver has to know. */
+static void dart_say_names(struct sock *sk, struct dart *d)
+{
+	u32 word[GL_WORDS_MAX], first;
+
+	for (first = 0; first < d->cosenders->n; first += DART_NAMES)
+		gl_send_words(sk, &d->gs, GL_SHARE, word,
+			      dart_names_pack(d->cosenders, first, word));
+}
+
+/* Nothing is in flight: with what leaves now a message begins, at line rate. */
+static void dart_begins(struct sock *sk, struct dart *d)
+{
+	const struct dart_net *dn = dart_net(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 size = tp->write_seq - tp->snd_nxt;
+
+	d->begin = tp->snd_nxt;
+	d->end = tp->snd_nxt;
+	if (READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size))
+		d->end += size;
+	dcqcn_set_cap(sk, U32_MAX);
+	if (d->cosenders && !d->cosenders->known)
+		dart_say_names(sk, d);
+}
+
+static bool dart_is_short(const struct dart *d, u32 seq)
+{
+	return !before(seq, d->begin) && before(seq, d->end);
+}
+
+/* Packets of a short message are told apart (§IV-A); of others, the last one is. */
+static enum gl_kind dart_kind(struct sock *sk, const struct dart *d, const struct gl_seg *seg)
+{
+	bool again = before(seg->seq, tcp_sk(sk)->snd_nxt);
+	bool last;
+
+	if (dart_is_short(d, seg->seq)) {
+		/* What is sent again is too late to begin with. */
+		bool first = seg->seq == d->begin && !again;
+
+		last = !d->open && !before(seg->end_seq, d->end);
+		return gl_short_kind(gl_deflect_dscp(READ_ONCE(dart_net(sk)->tokens) ?: 1,
+						     first, last));
+	}
+	last = !d->open && !seg->more && seg->end_seq == tcp_sk(sk)->write_seq;
+	return last ? GL_MESSAGE_END : GL_MESSAGE;
+}
+
+static enum gl_kind dart_on_xmit(struct sock *sk, struct gl_sock *gs,
+				 const struct gl_seg *seg)
+{
+	struct dart *d = dart_of(gs);
+	enum gl_kind kind;
+
+	/* TCP has made up its mind about this packet; what the application writes next
+	 * goes into long ones again.
+	 */
+	gl_gso_default(sk);
+	kind = dart_kind(sk, d, seg);
+	d->unended = kind == GL_MESSAGE_END && seg->segs > 1;
+	return kind;
+}
+
+static void dart_on_last(struct sock *sk, struct gl_sock *gs, u32 end_seq)
+{
+	dart_of(gs)->unended = 0;
+}
+
+/* TCP is about to send.  Each packet of a short message is one of its own. */
+static u32 dart_min_tso_segs(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock(sk);
+	u32 segs = dart_base->min_tso_segs(sk);
+
+	if (gs && gl_marking(gs)) {
+		struct dart *d = dart_of(gs);
+
+		if (!tcp_sk(sk)->packets_out && tcp_send_head(sk))
+			dart_begins(sk, d);
+		if (dart_is_short(d, tcp_sk(sk)->snd_nxt))
+			sk->sk_gso_max_segs = 1;
+	}
+	return segs;
+}
+
+static void dart_say_end(struct sock *sk, struct dart *d)
+{
+	u32 word = DART_WORD_END | DART_ONE;
+
+	d->unended = 0;
+	gl_send_words(sk, &d->gs, GL_SHARE, &word, 1);
+}
+
+/* The peer names its fellow senders, in a packet of ours. */
+static void dart_hear_names(struct sock *sk, struct dart *d, const struct gl_seg *seg)
+{
+	if (!d->heard)
+		d->heard = kzalloc(sizeof(*d->heard), GFP_ATOMIC | __GFP_NOWARN);
+	if (!d->heard)
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+	else if (!dart_names_unpack(d->heard, seg->word, seg->words))
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+}
+
+/* --- a transport ------------------------------------------------------------------ */
+
+static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
+				      enum gl_kind kind, const struct gl_seg *seg)
+{
+	struct dart *d = dart_of(gs);
+
+	if (gl_kind_ends(kind)) {
+		d->ending = 1;
+		d->in_end = seg->end_seq;
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+		gl_kick(sk, gs);
+	} else if (kind == GL_SHARE && seg->words) {
+		if (seg->word[0] & DART_WORD_NAMES)
+			dart_hear_names(sk, d, seg);
+		else if (seg->word[0] & DART_WORD_END)
+			dart_in_ends(sk, d);
+		else
+			dart_shared(sk, d, seg->word[0]);
+	}
+	return GL_PASS;
+}
+
+static void dart_on_kick(struct sock *sk, struct gl_sock *gs)
+{
+	struct dart *d = dart_of(gs);
+
+	dart_in_settle(sk, d);
+	if (!gl_marking(gs))
+		return;
+	if (d->unended && !tcp_send_head(sk))
+		dart_say_end(sk, d);
+	if (d->begun && dart_word(sk, d, dart_state(sk, d)) != d->told)
+		gl_send_ack(sk);
+}
+
+static void dart_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+	struct dart *d = dart_of(gs);
+
+	if (on) {
+		d->in_next = tcp_sk(sk)->rcv_nxt;
+		return;
+	}
+	dart_in_ends(sk, d);
+	dcqcn_set_cap(sk, U32_MAX);
+}
+
+static void dart_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+	const struct dart *d = container_of(gs, struct dart, gs);
+
+	info->messages = d->begun;
+	info->senders = d->in.host ? READ_ONCE(d->in.host->tenant->n) : 0;
+	info->divisor = d->divisor;
+}
+
+static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+	if ((ev == CA_EVENT_ECN_IS_CE || ev == CA_EVENT_ECN_NO_CE) && gs && gl_marking(gs)) {
+		struct dart *d = dart_of(gs);
+
+		dart_received(sk, d, ev == CA_EVENT_ECN_IS_CE);
+		/* Nobody is in a hurry to tell what is not told. */
+		if (ev == CA_EVENT_ECN_IS_CE && dart_state(sk, d) == DART_RECEIVER_CONGESTION)
+			return;
+	}
+	dart_base->cwnd_event(sk, ev);
+}
+
+/* --- options ---------------------------------------------------------------------- */
+
+static int dart_set_option(struct sock *sk, struct gl_sock *gs, int option, int value)
+{
+	struct dart *d = dart_of(gs);
+
+	switch (option) {
+	case GREENLANE_MESSAGE:
+		if (d->open && !value && gl_marking(gs) && !tcp_send_head(sk))
+			dart_say_end(sk, d);
+		d->open = value;
+		return 0;
+	case GREENLANE_WEIGHT:
+		if (!value || value > DART_WEIGHT_MAX)
+			return -EINVAL;
+		d->weight = value;
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* Names are another list than the one before, which the peer may still be hearing. */
+static int dart_set_senders(struct sock *sk, struct gl_sock *gs, int option,
+			    const struct in6_addr *senders, unsigned int n)
+{
+	struct dart *d = dart_of(gs);
+	struct dart_group **at = option == GREENLANE_SENDERS ? &d->senders : &d->cosenders;
+	struct dart_group *group = *at ?: kzalloc(sizeof(*group), GFP_KERNEL);
+	unsigned int i;
+
+	if (!group)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		group->id[i] = dart_address_id(&senders[i]);
+	group->n = n;
+	group->list++;
+	group->known = option == GREENLANE_SENDERS;
+	*at = group;
+	return 0;
+}
+
+static void dart_on_free(struct gl_sock *gs)
+{
+	struct dart *d = dart_of(gs);
+
+	kfree(d->senders);
+	kfree(d->heard);
+	kfree(d->cosenders);
+}
+
+static int dart_get_option(const struct sock *sk, struct gl_sock *gs, int option)
+{
+	const struct dart *d = dart_of(gs);
+
+	switch (option) {
+	case GREENLANE_MESSAGE:
+		return d->open;
+	case GREENLANE_WEIGHT:
+		return d->weight;
+	case GREENLANE_SENDERS:
+		return d->senders ? d->senders->n : 0;
+	case GREENLANE_COSENDERS:
+		return d->cosenders ? d->cosenders->n : 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static struct tcp_congestion_ops dart_reno __read_mostly = GL_RENO("dart-reno");
+
+/* The rest is dcqcn's. */
+static struct gl_transport dart_transport __read_mostly = {
+	.ops = { .name = "dart" },
+	.sock_size	= sizeof(struct dart),
+	.hello		= GL_SHARE,
+	.control	= GL_SHARE,
+	.on_xmit	= dart_on_xmit,
+	.on_important	= dart_on_last,
+	.on_ack		= dart_on_ack,
+	.on_packet	= dart_on_packet,
+	.on_kick	= dart_on_kick,
+	.on_switch	= dart_on_switch,
+	.on_info	= dart_on_info,
+	.on_free	= dart_on_free,
+	.set_option	= dart_set_option,
+	.get_option	= dart_get_option,
+	.set_senders	= dart_set_senders,
+};
+
+static void dart_init(struct sock *sk)
+{
+	struct gl_sock *gs;
+
+	dart_base->init(sk);
+	/* Without ECN it has made the socket reno's.  Not without us. */
+	if (inet_csk(sk)->icsk_ca_ops != &dart_transport.ops) {
+		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dart_reno);
+		return;
+	}
+	gs = gl_attach(sk);
+	if (gs) {
+		struct dart *d = dart_of(gs);
+
+		d->weight = 1;
+		d->in_next = tcp_sk(sk)->rcv_nxt;
+	}
+}
+
+/* --- net.ipv4.dart_* ----------------------------------------------------------------- */
+
+static unsigned int dart_tenancy_max = __DART_TENANT_MAX - 1;
+static unsigned int dart_tokens_max = GL_DEFLECT_TOKENS_MAX;
+static unsigned int dart_size_max = 65535;	/* what TCP sends as one */
+static unsigned int dart_lookahead_max = 1000000;
+
+#define DART_SYSCTL(name, field, most) {			\
+	.procname	= "dart_" name,				\
+	.data		= (void *)offsetof(struct dart_net, field),	\
+	.maxlen		= sizeof(unsigned int),			\
+	.mode		= 0644,					\
+	.proc_handler	= proc_douintvec_minmax,		\
+	.extra1		= SYSCTL_ZERO,				\
+	.extra2		= most,					\
+}
+
+static const struct ctl_table dart_sysctl_template[] = {
+	DART_SYSCTL("tenant", tenancy, &dart_tenancy_max),
+	DART_SYSCTL("tokens", tokens, &dart_tokens_max),
+	DART_SYSCTL("short", size, &dart_size_max),
+	DART_SYSCTL("lookahead", lookahead, &dart_lookahead_max),
+};
+
+static int __net_init dart_net_init(struct net *net)
+{
+	struct dart_net *dn = net_generic(net, dart_net_id);
+
+	dart_senders_init(&dn->senders);
+	dn->tokens = GL_DEFLECT_TOKENS_MAX;
+	dn->size = 8192;	/* "2 - 8 KB flows" (§VI-A) */
+	dn->lookahead = 1000;
+	dn->sysctl = gl_sysctl_add(net, dart_sysctl_template,
+				   ARRAY_SIZE(dart_sysctl_template), dn);
+	return dn->sysctl ? 0 : -ENOMEM;
+}
+
+/* A namespace's sockets are gone before it, and with them all that is in the set. */
+static void __net_exit dart_net_exit(struct net *net)
+{
+	struct dart_net *dn = net_generic(net, dart_net_id);
+
+	gl_sysctl_remove(dn->sysctl);
+	dart_senders_exit(&dn->senders);
+}
+
+static struct pernet_operations dart_net_ops = {
+	.init	= dart_net_init,
+	.exit	= dart_net_exit,
+	.id	= &dart_net_id,
+	.size	= sizeof(struct dart_net),
+};
+
+static int __init dart_module_init(void)
+{
+	struct gl_transport *t = &dart_transport;
+	int err;
+
+	dart_base = gl_base_get("dcqcn");
+	if (IS_ERR(dart_base))
+		return PTR_ERR(dart_base);
+	gl_base_clone(&t->ops, dart_base, THIS_MODULE);
+	t->ops.init = dart_init;
+	t->ops.release = gl_release;
+	t->ops.cwnd_event = dart_cwnd_event;
+	t->ops.min_tso_segs = dart_min_tso_segs;
+	t->base = dart_base;
+	err = register_pernet_subsys(&dart_net_ops);
+	if (err)
+		goto put;
+	err = gl_register_transport(t);
+	if (err)
+		goto unregister;
+	return 0;
+unregister:
+	unregister_pernet_subsys(&dart_net_ops);
+put:
+	gl_base_put(dart_base);
+	return err;
+}
+
+static void __exit dart_module_exit(void)
+{
+	gl_unregister_transport(&dart_transport);
+	unregister_pernet_subsys(&dart_net_ops);
+	gl_base_put(dart_base);
+}
+
+module_init(dart_module_init);
+module_exit(dart_module_exit);
+
+MODULE_DESCRIPTION("Dart: a receiver's line divided among its senders");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
