@@ -27,7 +27,6 @@ PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
 SHORT, ACK = 1, 46
 # What short messages may bear: the above, and all of include/net/gl_deflect.h.
 SHORTS = [SHORT, 53, 57, *range(3, 64, 4)]
-WANTS_ECN = ("dctcp", "dcqcn", "dart")
 
 
 def port_qdisc(config, ports):
@@ -102,8 +101,11 @@ def play(network, config, job, schedule):
 
 def run(network, config, job):
     """One congestion control, one load, one kind of switch port."""
-    sysctls = {"net/ipv4/tcp_ecn": str(int(any(w in job["cc"] for w in WANTS_ECN)))}
-    sysctls.update(setting.split("=") for setting in config["sysctl"])
+    sysctls = {"net/ipv4/tcp_ecn": "1" if "dctcp" in job["cc"] else "0",
+               "net/ipv4/dcqcn_rate": str(config["rate"] // 10**6)}
+    for setting in config["sysctl"]:
+        name, value = setting.split("=")
+        sysctls[f"net/ipv4/{name}"] = value
     for host in network.hosts:
         for key, value in sysctls.items():
             write_sysctl(host, key, value)
