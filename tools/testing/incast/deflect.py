@@ -35,7 +35,7 @@ COLUMNS = (
     ("marked short", "marked", "{:.1%}"), ("drops", "drops", "{}"),
     ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"),
     ("out of order", "out_of_order", "{}"), ("links", "links", "{:.2f}"),
-    ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
+    ("deflected", "deflected", "{}"), ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
     ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
@@ -123,6 +123,8 @@ def _switches(result):
         # A packet is marked once: a mark that it bears already is not counted.
         "marked": total["colors.green.marks"] / total["p", short],
         "drops": total["drops"],
+        "deflected": sum(kinds["iofd"]["deflected.messages"]
+                         for kinds in result["switches"].values() if "iofd" in kinds) or None,
         # The first link is the host's; the last one's port is the leaf's.
         "links": 1 + total[short] / total["p", short],
         "bytes_a_byte": 1 + total[everything] / total["p", everything],

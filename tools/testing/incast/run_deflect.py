@@ -50,7 +50,8 @@ def renew_ports(network, config, ports):
             if others:
                 ways = " ".join(f"deflect dev {other} via {hop}" for other, hop in others)
                 lines += [f"qdisc replace dev {dev} root handle 1: iofd threshold"
-                          f" {config['threshold']} entries {config['entries']} {ways}",
+                          f" {config['threshold']} entries {config['entries']} seed"
+                          f" {config['seed']} {ways}",
                           f"qdisc add dev {dev} parent 1:1 handle 2: {qdisc}"]
             else:
                 lines.append(f"qdisc replace dev {dev} root handle 2: {qdisc}")
