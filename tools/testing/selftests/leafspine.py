@@ -63,12 +63,14 @@ def connect(src, dst, port):
 
 
 def handshake(src, dst, port):
-    """How long it takes on a way whose neighbours are known."""
+    """How long it takes on a way whose neighbours are known: the fastest of some."""
+    times = []
     with listen(dst):
-        for attempt in (port, port + 1):
-            client, took = connect(src, dst, attempt)
+        for attempt in range(6):
+            client, took = connect(src, dst, port + attempt)
             client.close()
-    return took
+            times.append(took)
+    return min(times)
 
 
 def packets(switch):
@@ -150,8 +152,9 @@ def detour():
     # The server's answers come over the spine of leaf 1's choice, as before.
     deflected = handshake(0, 2, port + 10)
     batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {NET.core_link(1, 0)[0]}"])
-    # Two switches more, each with a timer, whose shortest time is 0.5 us.
-    within(deflected - direct, 2 * DELAY, 2 * DELAY + 2 * 500, "longer by")
+    # Two switches more, each with a timer, whose shortest time is 0.5 us; and the clock
+    # goes on by 0.256 us for each that looks at it.
+    within(deflected - direct, 2 * DELAY - 256, 2 * DELAY + 2 * 500, "longer by")
 
 
 @case("a schedule that cannot be: one line that says where")
