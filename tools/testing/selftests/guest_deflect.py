@@ -4,7 +4,7 @@
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
-16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  leafspine.py has the network.
+16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py has the network.
 """
 import collections
 import functools
