@@ -12,7 +12,7 @@ WANTED = (
     "TCPSynRetrans", "TCPBacklogDrop", "TCPRcvQDrop", "ListenDrops",
     "TCPOrigDataSent", "TCPDelivered", "TCPDeliveredCE", "RetransSegs",
     "TCPDSACKRecv", "TCPAbortOnTimeout", "TCPAutoCorking", "TCPKeepAlive",
-    "OutSegs", "InSegs",
+    "OutSegs", "InSegs", "TCPOFOQueue", "TCPSACKReorder",
 )
 
 

@@ -101,14 +101,18 @@ class _Guest(threading.Thread):
             path.write_text(json.dumps(self.config), encoding="utf-8")
             self.process = subprocess.Popen(
                 [TOP / "scripts/guest", *self.options, "--",
-                 "/usr/bin/python3", HERE / "run.py", path],
+                 "/usr/bin/python3", HERE / self.config.get("guest", "run.py"), path],
                 stdout=subprocess.PIPE, text=True, env=dict(os.environ, GL_OUT=out))
             cpu, real = 0.0, time.monotonic()
+            setup = 0.0
             for line in self.process.stdout:
                 result = json.loads(line)
                 before, cpu = cpu, _cpu_seconds(self.process.pid)
                 began, real = real, time.monotonic()
+                if "ready" in result:
+                    setup = real - began
                 if "cc" in result:
+                    result["setup_s"] = round(setup, 3)
                     result["cpu_s"] = round(cpu - before, 3)
                     result["real_s"] = round(real - began, 3)
                     self.deliver(result)

@@ -11,8 +11,11 @@ from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
 # Okabe and Ito's colours, which the colour-blind can tell apart; a combinator
 # has its base's colour, and a solid line where the base's is dashed.
 _COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73",
-            "xpass": "#D55E00"}
-_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "xpass": "v"}
+            "xpass": "#D55E00", "dcqcn": "#56B4E9", "dart": "#D55E00"}
+_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "xpass": "v", "dcqcn": "s",
+            "dart": "v"}
+# Of the switches' ports.
+_PORTS = {"plain": (0, (4, 2)), "deflect": "-", "pri-q": ":"}
 
 
 def _base(cc):
@@ -140,6 +143,39 @@ def plot(config, results, rows, prefix, flows):
            f"{config['senders']} senders to 1, {config['bytes'] // 1024} kB a flow,"
            f" {config['rate'] / 1e9:g} Gbit/s, RTT {4 * config['delay'] / 1000:g} µs,"
            f" RTO_min {config['rto_min'] / 1e6:g} ms")
+
+
+def _against_load(axes, rows, key, scale):
+    for name in dict.fromkeys((r["cc"], r["ports"]) for r in rows):
+        points = [(r["load"], r[key] / scale) for r in rows
+                  if (r["cc"], r["ports"]) == name and key in r]
+        style = _style(name[0])
+        style.update(linestyle=_PORTS[name[1]], label=" ".join(name).removesuffix(" plain"))
+        axes.plot(*zip(*sorted(points)), marker=_MARKERS.get(_base(name[0]), "D"),
+                  markersize=5, **style)
+    axes.set(xlabel="load of the core (%)", ylim=(0, None),
+             xticks=sorted({r["load"] for r in rows}))
+    axes.legend(fontsize=8, frameon=False)
+
+
+def deflect(config, rows, prefix):
+    """The largest messages' tail, and the throughput, against load."""
+    size = max(config["bytes"])
+    rows = [row for row in rows if f"p99_{size}" in row]
+    if not rows:
+        return
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    _against_load(left, rows, f"p99_{size}", 1e6)
+    left.set(ylabel="99th percentile FCT (ms)", title=f"messages of {size / 1024:g} kB")
+    _against_load(right, rows, "all_gbit", 1)
+    offered = sorted({(r["load"], r["offered_gbit"]) for r in rows})
+    right.plot(*zip(*offered), color="black", linewidth=1, linestyle=":", label="offered")
+    right.set(ylabel="payload (Gbit/s)", title="throughput")
+    right.legend(fontsize=8, frameon=False)
+    _write(figure, (left, right), prefix,
+           f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines,"
+           f" {config['rate'] / 1e9:g} Gbit/s: incasts of {config['degree']},"
+           f" {config['short']} % of the load")
 
 
 def _write(figure, both, prefix, title):

@@ -95,6 +95,8 @@ def _cell(row, key, form):
         return "-"
     if form == "ms":
         return f"{value / 1e6:.3f}"
+    if form == "us":
+        return f"{value / 1000:.1f}"
     if form == "kB1":
         return f"{value / 1000:.1f}"
     if form == "kB":

@@ -25,7 +25,7 @@ _MS_BIND = 4096
 SWITCH, RECEIVER = "sw", "r"
 
 # The same in every namespace and for every congestion control.
-_SYSCTLS = {
+SYSCTLS = {
     "net/ipv4/tcp_no_metrics_save": "1",
     "net/ipv4/tcp_rmem": "4096 4194304 67108864",
     "net/ipv4/tcp_wmem": "4096 4194304 67108864",
@@ -40,7 +40,8 @@ def _check(result, what):
         raise OSError(error, f"{what}: {os.strerror(error)}")
 
 
-def _make_namespace(name):
+def make_namespace(name):
+    """A network namespace that `ip -n` knows; this process is in it."""
     path = f"/run/netns/{name}"
     os.makedirs("/run/netns", exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY))
@@ -73,10 +74,16 @@ def write_sysctl(name, key, value):
         pass
 
 
-def batch(tool, name, lines):
+def batch(tool, name, lines, *options):
     """Run lines of ip or tc in a namespace, in one process."""
-    command = [tool] + (["-n", name] if name else []) + ["-batch", "-"]
+    command = [tool, *options] + (["-n", name] if name else []) + ["-batch", "-"]
     subprocess.run(command, input="\n".join(lines) + "\n", text=True, check=True)
+
+
+def nic(delay, rate):
+    """A host's egress: the wires' delay, then a line that sends segments, as a NIC does."""
+    return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",
+            f"qdisc add dev eth0 parent 1:1 handle 2: color rate {rate}bit limit 1000m"]
 
 
 class Network:
@@ -105,7 +112,7 @@ class Network:
     def build(self):
         """Everything but the receiver's switch port, which each run makes anew."""
         for name in self.namespaces:
-            _make_namespace(name)
+            make_namespace(name)
         enter(None)
         # The one queue between a veth and its peer: a burst of an incast is
         # longer than its default of 1000.
@@ -113,7 +120,7 @@ class Network:
         batch("ip", None, [f"link add eth0 netns {h} type veth peer name {self.port(h)}"
                            f" netns {SWITCH}" for h in self.hosts])
         for name in self.namespaces:
-            for key, value in _SYSCTLS.items():
+            for key, value in SYSCTLS.items():
                 write_sysctl(name, key, value)
         write_sysctl(SWITCH, "net/ipv4/ip_forward", "1")
         write_sysctl(SWITCH, "net/ipv6/conf/all/forwarding", "1")
@@ -121,7 +128,7 @@ class Network:
         batch("ip", SWITCH, self._switch_lines())
         for host in self.hosts:
             batch("ip", host, self._host_lines(host))
-            batch("tc", host, self._nic_lines())
+            batch("tc", host, nic(2 * self.config["delay"], self.config["rate"]))
         batch("tc", SWITCH, [f"qdisc add dev {self.port(h)} root {self.port_qdisc()}"
                              for h in self.hosts])
         if not self.config["tso"]:
@@ -149,14 +156,6 @@ class Network:
             lines += [f"route add default via {gateway}"
                       f" rto_min {self.config['rto_min'] // 10**6}ms"]
         return lines
-
-    def _nic_lines(self):
-        """The wires' delay, then a line that sends segments, as a NIC does."""
-        c = self.config
-        return [f"qdisc add dev eth0 root handle 1: netem"
-                f" delay {2 * c['delay'] / 1000:g}us limit 1000000",
-                f"qdisc add dev eth0 parent 1:1 handle 2: color"
-                f" rate {c['rate']}bit limit 1000m"]
 
     def port_qdisc(self):
         """A switch port's queue, in tc's words."""

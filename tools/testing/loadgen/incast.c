@@ -20,15 +20,11 @@
  * It never spins: a process that polls would stop virtual time for ever.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +36,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NSEC 1000000000ull
+#include "loadgen.h"
+
 #define MAX_SENDERS 64
 #define FIRST_PORT 10000	/* of the senders: tells the flows apart */
 #define MAX_FLOWS (65536 - FIRST_PORT)
@@ -88,39 +85,6 @@ static uint64_t round_start, bulk_bytes, broken, read_bytes;
 static bool timer_fired;
 static char chunk[CHUNK];
 
-static void die(const char *fmt, ...)
-{
-	int err = errno;
-	va_list ap;
-
-	va_start(ap, fmt);
-	fprintf(stderr, "incast: ");
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, err ? ": %s\n" : "\n", strerror(err));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NSEC + t.tv_nsec;
-}
-
-static int open_ns(const char *name)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "/run/netns/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		die("%s", path);
-	return fd;
-}
-
 static void watch(int op, int fd, uint32_t events, int kind, unsigned int index)
 {
 	struct epoll_event ev = {
@@ -142,54 +106,12 @@ static void set_timer(uint64_t ns)
 		die("timerfd_settime");
 }
 
-/* The receiver's address and a port; its family decides for all sockets. */
-static socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
-			       unsigned int port)
-{
-	struct sockaddr_in6 *v6 = (void *)ss;
-	struct sockaddr_in *v4 = (void *)ss;
-
-	memset(ss, 0, sizeof(*ss));
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(port);
-		return sizeof(*v4);
-	}
-	if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(port);
-		return sizeof(*v6);
-	}
-	errno = 0;
-	die("not an address: %s", text);
-	return 0;
-}
-
-static int new_socket(int ns, int family)
-{
-	/* Closing resets: no TIME_WAIT is left for the next run's ports. */
-	struct linger linger = { .l_onoff = 1 };
-	int fd, one = 1;
-
-	if (setns(ns, CLONE_NEWNET))
-		die("setns");
-	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		die("socket");
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) ||
-	    (opt.cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, opt.cc,
-				  strlen(opt.cc))))
-		die("setsockopt %s", opt.cc ? opt.cc : "");
-	return fd;
-}
-
 static void start_listening(void)
 {
 	struct sockaddr_storage to;
 	socklen_t len = parse_address(&to, opt.address, opt.port);
 
-	listen_fd = new_socket(receiver_ns, to.ss_family);
+	listen_fd = new_socket(receiver_ns, to.ss_family, opt.cc);
 	if (bind(listen_fd, (void *)&to, len) || listen(listen_fd, 65535))
 		die("listen on %s", opt.address);
 	watch(EPOLL_CTL_ADD, listen_fd, EPOLLIN, KIND_LISTEN, 0);
@@ -205,7 +127,7 @@ static void open_flow(unsigned int i)
 
 	from = (struct sockaddr_storage){ .ss_family = to.ss_family };
 	((struct sockaddr_in *)&from)->sin_port = htons(port);
-	f->tx = new_socket(sender_ns[i % opt.n_senders], to.ss_family);
+	f->tx = new_socket(sender_ns[i % opt.n_senders], to.ss_family, opt.cc);
 	f->rx = -1;
 	f->bulk = i >= opt.flows;
 	/* The application must not be what limits a flow. */
@@ -486,7 +408,6 @@ static const struct {
 	{ "limit", .number = &opt.limit_s },
 };
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define N_SETTINGS ARRAY_SIZE(settings)
 
 static void parse_options(int argc, char **argv)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Incasts of short messages beside long flows in a leaf-spine network.
+
+	scripts/experiment deflect --cc dcqcn,dart --load 20,40,60 --deflect
+
+	spine0     spine1     spine2     spine3
+	  |  \\  \\  /  |  \\  ...  each leaf to each spine  ...
+	leaf0      leaf1      leaf2      leaf3
+	| | ... |  | | ... |  | | ... |  | | ... |
+	h0 ... h15 h16 . h31  h32 . h47  h48 . h63     all links 10 Gbit/s, 5 us
+
+Incasts: --degree random hosts send a random one a message each, of a size of --bytes.
+Beside them flows of --long-bytes between random hosts.  Both come as a Poisson process.
+Load is the payload that has to cross the core, in percent of what all leaves' uplinks
+carry.  All congestion controls play the same schedule, that of --seed.
+
+--deflect runs everything once more with iofd at the switches' ports, --pri-q with short
+messages before long ones.  ACKs are always first.  What is compared with is the first
+of dcqcn and --cc's first with plain ports, at the same load.
+"""
+
+import report
+import units
+import workload
+
+BASELINE = "dcqcn"
+GBIT = "{:.1f}"
+
+COLUMNS = (
+    ("cc", "cc", "{}"), ("ports", "ports", "{}"), ("load", "load", "{}"),
+    ("2k p50 ms", "p50_2048", "ms"), ("p99 ms", "p99_2048", "ms"),
+    ("8k p50 ms", "p50_8192", "ms"), ("p99 ms", "p99_8192", "ms"),
+    ("p99 /", "p99_ratio", "{:.2f}"), ("short Gbit/s", "short_gbit", GBIT),
+    ("long", "long_gbit", GBIT), ("long p50 ms", "p50_long", "ms"), ("all %", "all_gain", "{:+.1f}"),
+    ("marked short", "marked", "{:.1%}"), ("drops", "drops", "{}"),
+    ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"),
+    ("out of order", "out_of_order", "{}"), ("links", "links", "{:.2f}"),
+    ("deflected", "deflected", "{}"), ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
+    ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
+)
+
+DEFAULTS = {"cc": "dctcp,cubic", "rate": "10gbit", "delay": "5us", "limit": "225k",
+            "rounds": 1, "gap": "0ms"}
+
+
+def add_arguments(add):
+    """Those that only this experiment has."""
+    add("--load", type=units.several(units.count), default="20,40,60", metavar="N,...",
+        help="of the core, in percent, several runs (20,40,60)")
+    add("--deflect", action="store_true", help="all of it again with iofd at the ports")
+    add("--pri-q", action="store_true", help="and again with short messages first")
+    add("--hosts", type=units.count, default=64)
+    add("--leaves", type=units.count, default=4)
+    add("--spines", type=units.count, default=4)
+    add("--short", type=int, default=40, metavar="PERCENT",
+        help="of the load, in short messages (40)")
+    add("--degree", type=units.count, default=16, help="of an incast (16)")
+    add("--bytes", type=units.several(units.size), default="2k,4k,8k", metavar="N,...",
+        help="of a short message, one of these (2k,4k,8k)")
+    add("--long-bytes", type=units.size, default="1m", help="of a long flow (1m)")
+    add("--ecn", type=units.size, default="22500", help="marking threshold (22500)")
+    add("--threshold", type=units.size, default="15k", help="of iofd (15k)")
+    add("--entries", type=units.count, default=8, help="of iofd's table (8)")
+    add("--duration", type=units.time, default="40ms", help="what is measured (40ms)")
+    add("--warm-up", type=units.time, default="5ms", help="before it (5ms)")
+    add("--drain", type=units.time, default="200ms",
+        help="wait so long for the last message (200ms)")
+    add("--seed", type=units.count, default=1, help="of the schedule (1)")
+    add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
+        help="of each host, as net/ipv4/NAME=VALUE")
+    add("--option", action="append", default=[], metavar="LEVEL:NAME:VALUE",
+        help="setsockopt() on the senders' sockets, in numbers")
+
+
+def wrong(args):
+    """What the command line cannot mean, or nothing."""
+    if args.fresh or not args.tso or args.rounds != 1 or args.gap:
+        return "--fresh, --no-tso, --rounds, --gap: not of this experiment"
+    if args.leaves < 2 or args.hosts % args.leaves or args.hosts // args.leaves > 250:
+        return "--hosts: as many at each of the --leaves, which are 2 at least"
+    if args.leaves > 50 or args.spines > 16:
+        return "--leaves and --spines: at most 50, and 16"
+    if args.degree >= args.hosts:
+        return "--degree: as many other --hosts"
+    if not 0 <= args.short <= 100:
+        return "--short: percent"
+    most = workload.offered(vars(args), max(args.load)) / args.hosts
+    if most >= args.rate:
+        return "--load: more than the hosts' links carry"
+    if not all(args.bytes) or max(args.bytes) >= args.long_bytes:
+        return "--bytes: more than 0, and less than --long-bytes"
+    if not args.duration:
+        return "--duration: more than 0"
+    if not all(setting.count("=") == 1 for setting in args.sysctl):
+        return "--sysctl: NAME=VALUE"
+    return None
+
+
+def configure(args):
+    """(configuration, jobs): what a run costs goes with its messages."""
+    keys = ("hosts leaves spines short degree bytes long_bytes ecn threshold entries"
+            " duration warm_up drain seed sysctl option port").split()
+    config = {key: getattr(args, key) for key in keys}
+    config.update(guest="run_deflect.py", rate=args.rate)
+    ports = ["plain"] + ["deflect"] * args.deflect + ["pri-q"] * args.pri_q
+    jobs = [{"cc": cc, "flows": len(workload.Schedule(config, load).messages),
+             "load": load, "ports": port}
+            for cc in args.cc.split(",") for port in ports for load in args.load]
+    return config, jobs
+
+
+def _switches(result):
+    """Of all ports together: packets, marks, drops, the short packets' way."""
+    total = {}
+    for role, kinds in result["switches"].items():
+        for name, value in kinds.get("color", {}).items():
+            total[name] = total.get(name, 0) + value
+            total[role, name] = value
+    short, everything = "colors.green.packets", "bytes"
+    if not total.get(("p", short)):
+        return {}
+    return {
+        # A packet is marked once: a mark that it bears already is not counted.
+        "marked": total["colors.green.marks"] / total["p", short],
+        "drops": total["drops"],
+        "deflected": sum(kinds["iofd"]["deflected.messages"]
+                         for kinds in result["switches"].values() if "iofd" in kinds) or None,
+        # The first link is the host's; the last one's port is the leaf's.
+        "links": 1 + total[short] / total["p", short],
+        "bytes_a_byte": 1 + total[everything] / total["p", everything],
+    }
+
+
+def summary(config, result):
+    """A run's row."""
+    row = {key: result[key] for key in ("cc", "ports", "load", "flows")}
+    if "fct_ns" not in result:
+        return dict(row, error=result["error"])
+    schedule = workload.Schedule(config, result["load"])
+    measured = [(m.bytes, fct) for m, fct in zip(schedule.messages, result["fct_ns"])
+                if schedule.counts(m)]
+    row["unfinished"] = sum(not fct for _, fct in measured)
+    for size in config["bytes"] + [config["long_bytes"]]:
+        times = sorted(fct for n, fct in measured if n == size and fct)
+        row[f"samples_{size}"] = len(times)
+        for percent in (50, 99) if times else ():
+            row[f"p{percent}_{size}"] = report.percentile(times, percent)
+    row["p50_long"] = row.get(f"p50_{config['long_bytes']}")
+    for kind in workload.CLASSES:
+        row[f"{kind}_gbit"] = 8 * result["bytes"][kind] / config["duration"]
+    row["all_gbit"] = row["short_gbit"] + row["long_gbit"]
+    row["offered_gbit"] = workload.offered(config, result["load"]) / 1e9
+    tcp = result["counters"]["tcp"]
+    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
+               retransmitted=tcp["RetransSegs"], out_of_order=tcp["TCPOFOQueue"],
+               late=result["late_ns"]["mean"], setup_s=result["setup_s"],
+               cpu_s=result["cpu_s"], real_s=result["real_s"], **_switches(result))
+    return row
+
+
+def _gain(row, base, key):
+    if base.get(key) and row.get(key):
+        return 100 * (row[key] / base[key] - 1)
+    return None
+
+
+def summaries(config, results):
+    """All rows, each with its difference to the baseline's at that load."""
+    rows = [summary(config, result) for result in results]
+    ccs = [row["cc"] for row in rows]
+    name = BASELINE if BASELINE in ccs else ccs[0]
+    base = {row["load"]: row for row in rows if (row["cc"], row["ports"]) == (name, "plain")}
+    largest = f"p99_{max(config['bytes'])}"
+    for row in rows:
+        other = base[row["load"]]
+        if row is other:
+            continue
+        row.update(all_gain=_gain(row, other, "all_gbit"),
+                   links_gain=_gain(row, other, "links"),
+                   load_gain=_gain(row, other, "bytes_a_byte"))
+        if row.get(largest) and other.get(largest):
+            row["p99_ratio"] = other[largest] / row[largest]
+    return rows
+
+
+def notes(config, results):
+    """What is said below the table."""
+    setup = max((r["setup_s"] for r in results), default=0)
+    return (f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines:"
+            f" booted and set up in {setup:.1f} s")
+
+
+def plot(config, _results, rows, args):
+    """The tail and the throughput against load."""
+    from plot import deflect as draw     # matplotlib takes a second to import
+    draw(config, rows, args.plot)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Incasts of short messages beside long flows: who sends what to whom, and when.
+
+Load is what is offered to the core: payload that has to cross it, by what all leaves'
+uplinks carry in a direction.  Senders and receivers are chosen at random, so of
+N hosts, M of them at a leaf, (N - M) / (N - 1) of all bytes cross it.
+
+Both arrive as a Poisson process.  Given its number, its arrivals are independent and
+uniform, so the number is fixed to what the load asks for, and a run has that load, not
+one near it.  All of it comes from the seed, the load and the network's size, and from
+nothing that happens later: every congestion control plays the same schedule.
+"""
+
+import dataclasses
+import random
+
+from leafspine import PORTS
+
+SHORT, LONG = range(2)
+CLASSES = ("short", "long")
+
+Message = dataclasses.make_dataclass("Message", ["at", "connection", "bytes"])
+Connection = dataclasses.make_dataclass("Connection", ["src", "dst", "port", "kind"])
+
+
+def crossing(config):
+    """Share of the bytes that cross the core."""
+    hosts = config["hosts"]
+    return (hosts - hosts // config["leaves"]) / (hosts - 1)
+
+
+def core_rate(config):
+    """What all leaves' uplinks carry, bit/s."""
+    return config["leaves"] * config["spines"] * config["rate"]
+
+
+def offered(config, load):
+    """What all hosts send, bit/s, at a load in percent."""
+    return load / 100 * core_rate(config) / crossing(config)
+
+
+class Schedule:
+    """The connections and the messages on them."""
+
+    def __init__(self, config, load):
+        self.config = config
+        self.connections, self.messages = [], []
+        self._short, self._ports = {}, {}
+        self.end = config["warm_up"] + config["duration"]
+        total = offered(config, load) / 8e9 * self.end      # bytes
+        self.random = random.Random(f"{config['seed']} {load}")
+        self._incasts(total * config["short"] / 100)
+        self._long_flows(total * (100 - config["short"]) / 100)
+        self.messages.sort(key=lambda m: m.at)
+
+    def _times(self, n):
+        return sorted(self.random.randrange(self.end) for _ in range(round(n)))
+
+    def _port(self, src):
+        """One that this host does not have yet; by it the leaves choose the way."""
+        taken = self._ports.setdefault(src, set())
+        while (port := self.random.choice(PORTS)) in taken:
+            pass
+        taken.add(port)
+        return port
+
+    def _connect(self, src, dst, kind):
+        self.connections.append(Connection(src, dst, self._port(src), kind))
+        return len(self.connections) - 1
+
+    def _incasts(self, total):
+        sizes, degree = self.config["bytes"], self.config["degree"]
+        hosts = range(self.config["hosts"])
+        for at in self._times(total / (degree * sum(sizes) / len(sizes))):
+            dst, *senders = self.random.sample(hosts, degree + 1)
+            for src in senders:
+                # Connections of short messages last, one for each pair.
+                if (src, dst) not in self._short:
+                    self._short[src, dst] = self._connect(src, dst, SHORT)
+                self.messages.append(Message(at, self._short[src, dst],
+                                             self.random.choice(sizes)))
+
+    def _long_flows(self, total):
+        size = self.config["long_bytes"]
+        for at in self._times(total / size):
+            src, dst = self.random.sample(range(self.config["hosts"]), 2)
+            self.messages.append(Message(at, self._connect(src, dst, LONG), size))
+
+    def kind(self, message):
+        """SHORT or LONG."""
+        return self.connections[message.connection].kind
+
+    def counts(self, message):
+        """Is it one of those that are measured?"""
+        return message.at >= self.config["warm_up"]
+
+    def text(self, network, tos):
+        """The schedule as loadgen/play reads it; `tos` is of the short ones."""
+        lines = [f"class {CLASSES[SHORT]} {tos}", f"class {CLASSES[LONG]} 0"]
+        lines += [f"host {name} {network.host_link(number)[1]}"
+                  for number, name in enumerate(network.hosts)]
+        lines += [f"connection {c.src} {c.dst} {c.port} {c.kind}" for c in self.connections]
+        lines += [f"message {m.at} {m.connection} {m.bytes}" for m in self.messages]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Plays a schedule: messages of given sizes, at given times, between many hosts.
+ *
+ *	class NAME TOS			what its senders' packets bear
+ *	host NAMESPACE ADDRESS		host 0, then 1, ...
+ *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
+ *	message NS CONNECTION BYTES	in the order of their times
+ *
+ * Numbers of hosts and connections are in the order of their lines.  All connections
+ * are made first, one by one; time 0 is when the last one is there, and a rest.
+ *
+ * One process and one thread plays all hosts (see incast.c), with one clock.  A message
+ * begins when it is written, and is done when the receiver can read all of it; messages
+ * of a connection queue up behind one another.
+ *
+ * In a guest's virtual time each look at the clock takes 0.256 us of the one processor,
+ * and send() and recv() look at it as well.  With a message each microsecond that counts:
+ * so SO_RCVLOWAT wakes the receiver when a message is whole, not for each packet, the
+ * clock is read once for all that are (FIONREAD asks without a look at the clock), and
+ * twice for all messages that begin at a time.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "loadgen.h"
+
+#define SERVER_PORT 5001
+#define REST (50 * 1000 * 1000ull)	/* ns, after connecting */
+#define CHUNK (1 << 20)
+#define LOWAT (64 << 10)		/* of messages that are longer */
+#define EVENTS 256
+#define MAX_CLASSES 8
+#define MAX_OPTIONS 8
+#define NONE UINT32_MAX
+
+enum { KIND_TIMER, KIND_TX, KIND_RX };
+
+/**
+ * struct message - one line of the schedule
+ * @at: when it is due
+ * @bytes: its size
+ * @connection: on which
+ * @next: the one behind it on its connection, NONE
+ * @began: when it was handed to the kernel, 0 before
+ * @done: when the receiver had all of it, 0 before
+ */
+struct message {
+	uint64_t at, bytes, began, done;
+	uint32_t connection, next;
+};
+
+/**
+ * struct connection - both ends
+ * @tx: of the host that sends
+ * @rx: of the one that reads
+ * @src: the host that sends
+ * @dst: the one that reads
+ * @port: of the sender
+ * @class: index
+ * @first: its oldest message that is not done, NONE
+ * @last: its newest one
+ * @to_send: bytes not handed to the kernel yet
+ * @to_read: bytes of @first that have not been seen
+ * @unread: bytes that have been seen and not read
+ * @blocked: waits for room to send
+ */
+struct connection {
+	int tx, rx;
+	unsigned int src, dst, port, class;
+	uint32_t first, last;
+	uint64_t to_send, to_read;
+	int unread;
+	bool blocked;
+};
+
+struct host {
+	char address[64];
+	int ns, listener;
+};
+
+struct class {
+	char name[32];
+	int tos;
+	uint64_t bytes;		/* read in the window */
+};
+
+struct option_value {
+	int level, name, value;
+};
+
+static struct class classes[MAX_CLASSES];
+static struct host *hosts;
+static struct connection *connections;
+static struct message *messages;
+static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done;
+
+static struct option_value options[MAX_OPTIONS];
+static unsigned int n_options;
+static const char *cc, *schedule;
+static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos;
+
+static int epoll_fd, timer_fd;
+static bool measuring, timer_fired;
+static char chunk[CHUNK];
+
+/* Room for one more at the end of an array that doubles. */
+static void *grow(void *array, uint32_t n, size_t size)
+{
+	if (n & (n - 1))
+		return array;
+	array = realloc(array, (n ? 2ull * n : 1) * size);
+	if (!array)
+		die("memory");
+	return array;
+}
+
+static bool parse_line(const char *line)
+{
+	struct class c = {};
+	struct connection k = { .first = NONE };
+	struct message m = { .next = NONE };
+	char name[64], address[64];
+
+	if (sscanf(line, "class %31s %i", c.name, &c.tos) == 2) {
+		if (n_classes == MAX_CLASSES)
+			return false;
+		classes[n_classes++] = c;
+	} else if (sscanf(line, "host %63s %63s", name, address) == 2) {
+		hosts = grow(hosts, n_hosts, sizeof(*hosts));
+		strcpy(hosts[n_hosts].address, address);
+		hosts[n_hosts++].ns = open_ns(name);
+	} else if (sscanf(line, "connection %u %u %u %u", &k.src, &k.dst, &k.port,
+			  &k.class) == 4) {
+		if (k.src >= n_hosts || k.dst >= n_hosts || k.class >= n_classes)
+			return false;
+		connections = grow(connections, n_connections, sizeof(k));
+		connections[n_connections++] = k;
+	} else if (sscanf(line, "message %" SCNu64 " %" SCNu32 " %" SCNu64, &m.at,
+			  &m.connection, &m.bytes) == 3) {
+		if (m.connection >= n_connections || !m.bytes ||
+		    (n_messages && m.at < messages[n_messages - 1].at))
+			return false;
+		messages = grow(messages, n_messages, sizeof(m));
+		messages[n_messages++] = m;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void read_schedule(void)
+{
+	FILE *file = fopen(schedule, "re");
+	unsigned int number = 0;
+	char line[256];
+
+	if (!file)
+		die("%s", schedule);
+	while (fgets(line, sizeof(line), file)) {
+		number++;
+		errno = 0;
+		if (!parse_line(line))
+			die("%s:%u: not understood", schedule, number);
+	}
+	fclose(file);
+}
+
+static void watch(int op, int fd, uint32_t events, int kind, uint32_t index)
+{
+	struct epoll_event ev = {
+		.events = events, .data.u64 = (uint64_t)index << 8 | kind,
+	};
+
+	if (epoll_ctl(epoll_fd, op, fd, &ev))
+		die("epoll_ctl");
+}
+
+static void set_int(int fd, int level, int name, int value)
+{
+	if (setsockopt(fd, level, name, &value, sizeof(value)))
+		die("setsockopt %d:%d:%d", level, name, value);
+}
+
+static void set_tos(int fd, int family, int tos)
+{
+	if (tos && family == AF_INET)
+		set_int(fd, IPPROTO_IP, IP_TOS, tos);
+	else if (tos)
+		set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
+static void start_listening(struct host *h)
+{
+	struct timeval limit = { .tv_sec = 10 };
+	struct sockaddr_storage to;
+	socklen_t len = parse_address(&to, h->address, SERVER_PORT);
+
+	h->listener = new_socket(h->ns, to.ss_family, cc);
+	set_tos(h->listener, to.ss_family, ack_tos);
+	if (fcntl(h->listener, F_SETFL, 0) ||
+	    setsockopt(h->listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
+	    bind(h->listener, (void *)&to, len) || listen(h->listener, 64))
+		die("listen on %s", h->address);
+}
+
+/* Nobody else connects meanwhile: whom the listener accepts is this one. */
+static void open_connection(uint32_t i)
+{
+	struct connection *c = &connections[i];
+	struct host *dst = &hosts[c->dst];
+	struct sockaddr_storage to, from;
+	socklen_t len = parse_address(&to, dst->address, SERVER_PORT);
+	unsigned int o;
+
+	parse_address(&from, hosts[c->src].address, c->port);
+	c->tx = new_socket(hosts[c->src].ns, to.ss_family, cc);
+	set_tos(c->tx, to.ss_family, classes[c->class].tos);
+	/* A message must not wait for the one before it to be acknowledged. */
+	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
+	for (o = 0; o < n_options; o++)
+		set_int(c->tx, options[o].level, options[o].name, options[o].value);
+	if (bind(c->tx, (void *)&from, len))
+		die("bind to %s port %u", hosts[c->src].address, c->port);
+	if (connect(c->tx, (void *)&to, len) && errno != EINPROGRESS)
+		die("connect to %s", dst->address);
+	c->rx = accept4(dst->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (c->rx < 0)
+		die("accept from %s at %s", hosts[c->src].address, dst->address);
+	set_tos(c->rx, to.ss_family, ack_tos);
+	watch(EPOLL_CTL_ADD, c->tx, 0, KIND_TX, i);
+	watch(EPOLL_CTL_ADD, c->rx, EPOLLIN, KIND_RX, i);
+}
+
+/* Hand the kernel what it takes; wait for room only while there is none. */
+static void send_more(uint32_t i)
+{
+	struct connection *c = &connections[i];
+	bool wait = false;
+
+	while (c->to_send) {
+		size_t n = c->to_send < CHUNK ? c->to_send : CHUNK;
+		ssize_t done = send(c->tx, chunk, n, MSG_NOSIGNAL);
+
+		if (done < 0) {
+			if (errno != EAGAIN && errno != EINTR)
+				die("send, connection %u", i);
+			wait = true;
+			break;
+		}
+		c->to_send -= done;
+	}
+	if (wait != c->blocked)
+		watch(EPOLL_CTL_MOD, c->tx, wait ? EPOLLOUT : 0, KIND_TX, i);
+	c->blocked = wait;
+}
+
+/* Wake the receiver when the message is whole, or much of it is there. */
+static void expect(struct connection *c)
+{
+	uint64_t missing = c->unread + c->to_read;
+
+	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, missing < LOWAT ? missing : LOWAT);
+}
+
+static void start_message(uint32_t i)
+{
+	struct message *m = &messages[i];
+	struct connection *c = &connections[m->connection];
+
+	if (c->first == NONE) {
+		c->first = i;
+		c->to_read = m->bytes;
+		expect(c);
+	} else {
+		messages[c->last].next = i;
+	}
+	c->last = i;
+	c->to_send += m->bytes;
+	send_more(m->connection);
+}
+
+/* What has come: takes no time. */
+static void look(uint32_t i, uint64_t when)
+{
+	struct connection *c = &connections[i];
+	int unread;
+	uint64_t n;
+
+	if (ioctl(c->rx, FIONREAD, &unread))
+		die("FIONREAD");
+	n = unread - c->unread;
+	c->unread = unread;
+	if (measuring)
+		classes[c->class].bytes += n;
+	while (c->first != NONE && n >= c->to_read) {
+		n -= c->to_read;
+		messages[c->first].done = when;
+		n_done++;
+		c->first = messages[c->first].next;
+		c->to_read = c->first == NONE ? 0 : messages[c->first].bytes;
+	}
+	errno = 0;
+	if (n > c->to_read)
+		die("connection %u: more bytes than were sent", i);
+	c->to_read -= n;
+}
+
+/* Read what has been seen, so that it is acknowledged. */
+static void drain(uint32_t i)
+{
+	struct connection *c = &connections[i];
+
+	if (c->unread && recv(c->rx, NULL, c->unread, MSG_TRUNC) != c->unread)
+		die("connection %u broke", i);
+	c->unread = 0;
+	if (c->first != NONE)
+		expect(c);
+}
+
+/* What has come until now counts: for the window that begins or ends. */
+static void look_at_all(void)
+{
+	uint64_t when = now();
+	uint32_t i;
+
+	for (i = 0; i < n_connections; i++)
+		look(i, when);
+}
+
+static void handle_events(void)
+{
+	struct epoll_event ev[EVENTS];
+	int i, n = epoll_wait(epoll_fd, ev, EVENTS, -1);
+	uint64_t when = n > 0 ? now() : 0;
+	uint64_t expired;
+
+	for (i = 0; i < n; i++)
+		if ((ev[i].data.u64 & 0xff) == KIND_RX)
+			look(ev[i].data.u64 >> 8, when);
+	/* From here on time passes. */
+	for (i = 0; i < n; i++) {
+		uint32_t index = ev[i].data.u64 >> 8;
+
+		errno = 0;
+		if (ev[i].events & (EPOLLERR | EPOLLHUP))
+			die("connection %u broke", index);
+		switch (ev[i].data.u64 & 0xff) {
+		case KIND_TIMER:
+			timer_fired = read(timer_fd, &expired, sizeof(expired)) > 0;
+			break;
+		case KIND_TX:
+			send_more(index);
+			break;
+		case KIND_RX:
+			drain(index);
+			break;
+		}
+	}
+}
+
+/* Until then, or until so many messages are done. */
+static void play_until(uint64_t when, uint32_t enough)
+{
+	struct itimerspec t = {
+		.it_value = { .tv_sec = when / NSEC, .tv_nsec = when % NSEC },
+	};
+
+	timer_fired = false;
+	if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &t, NULL))
+		die("timerfd_settime");
+	while (!timer_fired && n_done < enough)
+		handle_events();
+}
+
+/* All messages that are due at one time; returns the next one. */
+static uint32_t start_messages(uint32_t first, uint64_t start)
+{
+	uint64_t at = messages[first].at, before = now(), after;
+	uint32_t i, end = first;
+
+	while (end < n_messages && messages[end].at == at)
+		start_message(end++);
+	after = now();
+	for (i = first; i < end; i++) {
+		messages[i].began = before + (after - before) * (i - first) / (end - first);
+		messages[i].at += start;
+	}
+	return end;
+}
+
+static void play(void)
+{
+	uint64_t start = now() + REST;
+	uint32_t i = 0;
+
+	while (i < n_messages && messages[i].at < begin_ns) {
+		play_until(start + messages[i].at, NONE);
+		i = start_messages(i, start);
+	}
+	play_until(start + begin_ns, NONE);
+	look_at_all();
+	measuring = true;
+	while (i < n_messages && messages[i].at < end_ns) {
+		play_until(start + messages[i].at, NONE);
+		i = start_messages(i, start);
+	}
+	play_until(start + end_ns, NONE);
+	look_at_all();
+	measuring = false;
+	n_messages = i;
+	play_until(start + end_ns + limit_ns, n_messages);
+}
+
+static void print_report(void)
+{
+	uint64_t late = 0, latest = 0;
+	const char *comma = "";
+	uint32_t i;
+
+	printf("{\"fct_ns\": [");
+	for (i = 0; i < n_messages; i++) {
+		struct message *m = &messages[i];
+		uint64_t lag = m->began - m->at;
+
+		printf("%s%" PRIu64, i ? ", " : "", m->done ? m->done - m->began : 0);
+		late += lag;
+		if (lag > latest)
+			latest = lag;
+	}
+	printf("], \"late_ns\": {\"mean\": %" PRIu64 ", \"max\": %" PRIu64 "}, \"bytes\": {",
+	       n_messages ? late / n_messages : 0, latest);
+	for (i = 0; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
+	printf("}, \"connections\": %" PRIu32 "}\n", n_connections);
+}
+
+static void usage(void)
+{
+	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
+	      "	[--option LEVEL:NAME:VALUE]... [--limit NS]\n"
+	      "--begin, --end  count the bytes that are read between\n"
+	      "--limit         go on for so long after --end, for what is not done\n"
+	      "--option        setsockopt() on each sender's socket\n"
+	      "--ack-tos N     of what the receivers send\n", stderr);
+	exit(2);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 0);
+
+	if (*end || end == text)
+		usage();
+	return n;
+}
+
+static void add_option(const char *text)
+{
+	struct option_value *o = &options[n_options];
+	char rest;
+
+	if (n_options == MAX_OPTIONS ||
+	    sscanf(text, "%i:%i:%i%c", &o->level, &o->name, &o->value, &rest) != 3)
+		usage();
+	n_options++;
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "schedule", 1, NULL, 's' }, { "begin", 1, NULL, 'b' },
+		{ "end", 1, NULL, 'e' },
+		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
+		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' }, {},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			schedule = optarg;
+			break;
+		case 'b':
+			begin_ns = number(optarg);
+			break;
+		case 'e':
+			end_ns = number(optarg);
+			break;
+		case 'c':
+			cc = optarg;
+			break;
+		case 't':
+			ack_tos = number(optarg);
+			break;
+		case 'o':
+			add_option(optarg);
+			break;
+		case 'l':
+			limit_ns = number(optarg);
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc || !schedule || begin_ns >= end_ns)
+		usage();
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 1 << 18, 1 << 18 };
+	uint32_t i;
+
+	parse_options(argc, argv);
+	setrlimit(RLIMIT_NOFILE, &files);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (epoll_fd < 0 || timer_fd < 0)
+		die("epoll");
+	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
+	read_schedule();
+	for (i = 0; i < n_hosts; i++)
+		start_listening(&hosts[i]);
+	for (i = 0; i < n_connections; i++)
+		open_connection(i);
+	play();
+	print_report();
+	return 0;
+}

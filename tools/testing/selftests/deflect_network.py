@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The leaf-spine network: delays, ways, and where its ports may deflect to.
+
+	spine0 .. spine3      each leaf to each spine; each link 5 us, 10 Gbit/s
+	leaf0  .. leaf3
+	h0 h1  .. h6 h7       two at each leaf
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/incast"))
+os.environ.setdefault("GL_MODDIR", "")
+import leafspine  # noqa: E402
+from run import load_modules  # noqa: E402
+from topology import batch, enter  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+PLAY = TOP / "tools/testing/loadgen/play"
+DELAY = 5000
+SERVER = 5001
+# What a handshake takes besides the way: a process looks at
+# the clock some ten times meanwhile, 0.256 us each.
+OWN = 3500
+NET = leafspine.LeafSpine({"hosts": 8, "leaves": 4, "spines": 4, "ipv6": False,
+                           "delay": DELAY, "rate": 10**10, "rto_min": 4 * 10**6})
+
+
+def renew():
+    """Fresh ports, with fresh counters."""
+    for switch in NET.switches:
+        batch("tc", switch, [f"qdisc replace dev {dev} root {kind}" for dev in NET.ports(switch)
+                             for kind in ("handle 9: pfifo", "handle 2: color rate 10gbit")])
+
+
+def listen(host):
+    """A server on a host."""
+    enter(f"h{host}")
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((NET.host_link(host)[1], SERVER))
+    server.listen(1024)
+    return server
+
+
+def connect(src, dst, port):
+    """(client, nanoseconds that it took)"""
+    enter(f"h{src}")
+    client = socket.socket()
+    client.settimeout(2)
+    client.bind((NET.host_link(src)[1], port))
+    before = time.monotonic_ns()
+    client.connect((NET.host_link(dst)[1], SERVER))
+    return client, time.monotonic_ns() - before
+
+
+def handshake(src, dst, port):
+    """How long it takes on a way whose neighbours are known: the fastest of some."""
+    times = []
+    with listen(dst):
+        for attempt in range(6):
+            client, took = connect(src, dst, port + attempt)
+            client.close()
+            times.append(took)
+    return min(times)
+
+
+def packets(switch):
+    """Those that each port has sent."""
+    shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
+                           stdout=subprocess.PIPE, text=True).stdout
+    return {q["dev"]: q["packets"] for q in json.loads(shown) if q["kind"] == "color"}
+
+
+def port_for(ways):
+    """A client's port that these leaves send to these spines, and the next one too."""
+    return next(p for p in leafspine.PORTS
+                if all(leafspine.spine_of(p, leaf, 4) == spine for leaf, spine in ways.items()))
+
+
+@case("base round trips: 4 links there and back at a leaf, 8 over a spine")
+def base_rtt():
+    for src, dst, links in ((0, 1, 2), (0, 2, 4), (7, 0, 4)):
+        within(handshake(src, dst, leafspine.PORTS.start + 100 * dst),
+               2 * links * DELAY, 2 * links * DELAY + OWN, f"h{src} to h{dst}")
+
+
+@case("each leaf sends each flow where its port says, and all ways are used alike")
+def ecmp():
+    ports = leafspine.PORTS[::3072]     # one of each slice
+    for port in ports:                  # and all neighbours are known
+        handshake(0, 2, port + 20)
+    time.sleep(2)
+    renew()
+    equal(len(ports), leafspine.SLICES, "slices")
+    with listen(2):
+        clients = [connect(0, 2, port)[0] for port in ports]
+        for leaf, each in ((0, 2), (1, 1)):     # SYN and ACK; SYN-ACK
+            seen = packets(f"leaf{leaf}")
+            expected = [leafspine.spine_of(port, leaf, 4) for port in ports]
+            equal({f"up{i}": seen[f"up{i}"] for i in range(4)},
+                  {f"up{i}": each * expected.count(i) for i in range(4)}, f"leaf {leaf}")
+            equal([expected.count(i) for i in range(4)], [4] * 4, "slices of each spine")
+        for client in clients:
+            client.close()
+
+
+@case("leaves choose independently: no two of them alike")
+def independent():
+    for spines in (2, 4, 8):
+        chosen = {tuple(leafspine.spine_of_slices(leaf, spines)) for leaf in range(8)}
+        equal(len(chosen), 8, f"{spines} spines, 8 leaves")
+
+
+@case("each next hop of a deflection is the neighbour on that port, and no host")
+def next_hops():
+    seen = 0
+    for switch in NET.switches:
+        for port in NET.ports(switch):
+            others = NET.deflections(switch, port)
+            equal(len(others), 0 if port.startswith("p") else 3, f"{switch} {port}")
+            for dev, hop in others:
+                true(dev != port and not dev.startswith("p"), f"{switch} {port} to {dev}")
+                enter(switch)
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                    probe.sendto(b"", (hop, 9))
+                time.sleep(0.01)
+                shown = subprocess.run(["ip", "-j", "-n", switch, "neigh", "show", hop],
+                                       check=True, stdout=subprocess.PIPE, text=True).stdout
+                equal([(n["dev"], "lladdr" in n) for n in json.loads(shown)], [(dev, True)],
+                      f"{switch}: neighbour {hop}")
+                seen += 1
+    enter(None)
+    equal(seen, 2 * 4 * 4 * 3, "deflections")
+
+
+@case("a deflected way: two links more one way, and it arrives")
+def detour():
+    # spine 0 sends what is for leaf 1 to leaf 2, which sends it up to spine 1.
+    port = port_for({0: 0, 2: 1})
+    direct = handshake(0, 2, port)
+    hop = dict(NET.deflections("spine0", "d1"))["d2"]
+    batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {hop}"])
+    # The server's answers come over the spine of leaf 1's choice, as before.
+    deflected = handshake(0, 2, port + 10)
+    batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {NET.core_link(1, 0)[0]}"])
+    # Two switches more, each with a timer, whose shortest time is 0.5 us; and the clock
+    # goes on by 0.256 us for each that looks at it.
+    within(deflected - direct, 2 * DELAY - 256, 2 * DELAY + 2 * 500, "longer by")
+
+
+@case("a schedule that cannot be: one line that says where")
+def bad_schedule():
+    good = "class short 4\nhost h0 10.1.1.2\nhost h1 10.1.2.2\nconnection 0 1 20000 0\n"
+    for text in ("bogus\n", "host nowhere 1.2.3.4\n", good + "connection 0 2 20001 0\n",
+                 good + "message 5 1 100\n", good + "message 5 0 0\n",
+                 good + "message 5 0 10\nmessage 4 0 10\n", "class x\n"):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(text)
+            file.flush()
+            done = subprocess.run([PLAY, "--schedule", file.name, "--begin", "0", "--end",
+                                   "9"], capture_output=True, text=True,
+                                  check=False, timeout=20)
+        equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
+              f"{text!r}: {done.stderr}")
+
+
+@case("messages: done when all is there, one behind the other, each with its own time")
+def messages():
+    # 0 and 1 on one connection at once; 2 is 1 MB on another; 3 alone.
+    text = ("class short 4\nclass long 0\nhost h0 10.1.1.2\nhost h2 10.2.1.2\n"
+            "connection 0 1 20000 0\nconnection 0 1 30000 1\n"
+            "message 1000000 0 4096\nmessage 1000000 0 4096\n"
+            "message 2000000 1 1000000\nmessage 20000000 0 2048\n")
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([PLAY, "--schedule", file.name, "--begin", "1500000", "--end",
+                               "30000000"], check=True, text=True,
+                              stdout=subprocess.PIPE, timeout=60).stdout
+    seen = json.loads(done)
+    equal(seen["bytes"], {"short": 2048, "long": 10**6}, "bytes in the window")
+    first, second, bulk, last = seen["fct_ns"]
+    # 4 links, and what NIC and ports hold back behind the first packet of it.
+    for name, took, wire in (("4 kB", first, 2 * 1514), ("4 kB behind it", second, 5 * 1514),
+                             ("2 kB", last, 1514)):
+        least = 4 * DELAY + wire * 8 / 10
+        within(took, least - 700, least + 3000, name)
+    within(bulk, 800000, 1200000, "1 MB")
+
+
+if __name__ == "__main__":
+    subprocess.run(["make", "-s", "-C", PLAY.parent], check=True, stdout=sys.stderr)
+    load_modules()
+    NET.build()
+    renew()
+    tap.main()

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/experiment deflect: is its workload what it says, and are its figures right?
+
+	this script (host) --> scripts/experiment --> guests, in virtual time
+
+16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py has the network.
+"""
+import collections
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/incast"))
+import deflect  # noqa: E402
+import leafspine  # noqa: E402
+import report  # noqa: E402
+import workload  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms"]
+CONFIG = {"hosts": 64, "leaves": 4, "spines": 4, "rate": 10**10, "seed": 1, "short": 40,
+          "degree": 16, "bytes": [2048, 4096, 8192], "long_bytes": 1 << 20,
+          "warm_up": 5 * 10**6, "duration": 40 * 10**6, "ipv6": False}
+NET = leafspine.LeafSpine(CONFIG)
+
+
+def run(*options):
+    """The process that the command is."""
+    return subprocess.run([TOP / "scripts/experiment", "deflect", *options],
+                          capture_output=True, text=True, check=False)
+
+
+@functools.cache
+def experiment(*options):
+    """The experiment's whole report."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        done = run("--json", out.name, "--kernel", os.environ.get("GL_KERNEL", "7.3"),
+                   *SMALL, *options)
+        if done.returncode:
+            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
+        return json.load(open(out.name, encoding="utf-8"))
+
+
+def rows(*options):
+    """Its rows by (cc, ports, load)."""
+    return {(row["cc"], row["ports"], row["load"]): row
+            for row in experiment(*options)["summary"]}
+
+
+@case("a seed gives the same schedule twice, and another seed another")
+def same_seed():
+    first, again, other = (workload.Schedule(dict(CONFIG, seed=seed), 40).text(NET, 4)
+                           for seed in (1, 1, 2))
+    true(first == again, "the same")
+    true(first != other, "another")
+
+
+@case("the load is what was asked for, of both kinds, and crosses the core")
+def load():
+    for percent, short in ((20, 40), (60, 40), (40, 0), (40, 100)):
+        plan = workload.Schedule(dict(CONFIG, short=short), percent)
+        sent, crossed = [0, 0], 0
+        for message in plan.messages:
+            wire = plan.connections[message.connection]
+            sent[wire.kind] += message.bytes
+            crossed += message.bytes * (NET.leaf_of(wire.src)[0] != NET.leaf_of(wire.dst)[0])
+        core = 16 * 10**10 / 8 * plan.end / 1e9     # bytes that 16 uplinks carry
+        within(crossed / core, 0.92 * percent / 100, 1.08 * percent / 100,
+               f"load {percent}, {short} % short: across the core")
+        within(sum(sent) / (core * 63 / 48), 0.98 * percent / 100, 1.02 * percent / 100, "all")
+        within(sent[workload.SHORT] / sum(sent), short / 100 - 0.02, short / 100 + 0.02, "short")
+
+
+@case("incasts: other senders, sizes alike; arrivals as a Poisson process has them")
+def incasts():
+    plan = workload.Schedule(CONFIG, 40)
+    groups = collections.defaultdict(list)
+    for message in plan.messages:
+        if plan.kind(message) == workload.SHORT:
+            groups[message.at].append(message)
+    sizes = collections.Counter()
+    for members in groups.values():
+        wires = [plan.connections[m.connection] for m in members]
+        sizes.update(m.bytes for m in members)
+        if len(members) == 16:      # two incasts at one nanosecond: never mind
+            equal(len({w.dst for w in wires}), 1, "receivers")
+            equal(len({w.src for w in wires} - {wires[0].dst}), 16, "senders")
+    for size in CONFIG["bytes"]:
+        within(sizes[size] / sum(sizes.values()), 0.32, 0.35, f"share of {size}")
+    gaps = [b - a for a, b in zip(sorted(groups), sorted(groups)[1:])]
+    mean = sum(gaps) / len(gaps)
+    # Of an exponential distribution, e^-1 are longer than the mean.
+    within(sum(g > mean for g in gaps) / len(gaps), 0.33, 0.41, "gaps above the mean")
+
+
+@case("connections: a port of its own for each, and all ways are used alike")
+def spread():
+    plan = workload.Schedule(CONFIG, 40)
+    equal(len({(c.src, c.port) for c in plan.connections}), len(plan.connections), "ports")
+    for leaf in range(4):
+        seen = collections.Counter(leafspine.spine_of(c.port, leaf, 4)
+                                   for c in plan.connections)
+        for spine in range(4):
+            within(seen[spine] / len(plan.connections), 0.22, 0.28, f"leaf {leaf} to {spine}")
+
+
+@case("two ccs: what was offered arrives, on the way that it should, and in time")
+def figures():
+    seen = rows("--cc", "dctcp,cubic", "--load", "30", "--duration", "10ms", "--pri-q")
+    for key, row in seen.items():
+        equal(row["unfinished"], 0, f"{key}: unfinished")
+        true(row["drops"] or not row["out_of_order"], f"{key}: out of order without a loss")
+        within(row["all_gbit"] / row["offered_gbit"], 0.8, 1.2, f"{key}: throughput")
+        # Two links, and two more for what crosses the core: 12 of 15 hosts.
+        within(row["links"], 2 + 2 * 0.75, 2 + 2 * 0.85, f"{key}: links")
+        within(row["bytes_a_byte"], 2 + 2 * 0.7, 2 + 2 * 0.9, f"{key}: links of all bytes")
+        within(row["late"], 0, 10000, f"{key}: load generator late by, ns")
+        # 2 kB is two segments, over two links or four, and with its incast before it.
+        within(row["p50_2048"], 20000, 70000, f"{key}: median of 2 kB")
+        true(row["p50_8192"] > row["p50_2048"], f"{key}: 8 kB takes longer")
+        true(row["p99_8192"] > row["p50_8192"], f"{key}: tail")
+    dctcp = seen["dctcp", "plain", 30]
+    within(dctcp["marked"], 0.02, 0.6, "dctcp: short packets marked")
+    equal((dctcp["drops"], dctcp["timeouts"]), (0, 0), "dctcp: drops, RTOs")
+    equal(seen["cubic", "plain", 30]["marked"], 0, "cubic: marked")
+    true("p99_ratio" not in dctcp, "the baseline is not compared with itself")
+    within(seen["dctcp", "pri-q", 30]["p99_ratio"], 0.95, 10, "short first: tail")
+
+
+@case("a run, twice: the same load, and about the same figures")
+def repeated():
+    first, again = (experiment("--cc", "dctcp", "--load", "30", "--duration", "10ms",
+                               "--guests", str(n)) for n in (1, 2))
+    times = [sorted(t for t in whole["runs"][0]["fct_ns"]) for whole in (first, again)]
+    equal(len(times[0]), len(times[1]), "messages")
+    for percent in (50, 90):
+        a, b = (report.percentile(t, percent) for t in times)
+        within(a / b, 0.97, 1.03, f"{percent}th percentile, one / the other")
+
+
+@case("more load: as much more is carried, and messages take longer")
+def more_load():
+    seen = rows("--cc", "dctcp", "--load", "10,60", "--duration", "10ms")
+    low, high = (seen["dctcp", "plain", n] for n in (10, 60))
+    within(high["all_gbit"] / low["all_gbit"], 5, 7, "throughput")
+    # The tail is that of a long flow's slow start at any load.
+    true(high["p50_8192"] > low["p50_8192"],
+         f"median at 10 %: {low['p50_8192']}, at 60 %: {high['p50_8192']}")
+
+
+@case("IPv6")
+def ipv6():
+    row = rows("--cc", "dctcp", "--load", "20", "--duration", "3ms", "--ipv6")[
+        "dctcp", "plain", 20]
+    equal((row["unfinished"], row["drops"]), (0, 0), "unfinished, drops")
+    within(row["links"], 2 + 2 * 0.7, 2 + 2 * 0.9, "links")
+    true(row["marked"] > 0, "marked")
+
+
+@case("what the rows make of numbers worked by hand")
+def by_hand():
+    config = dict(CONFIG, duration=10**6, warm_up=0)
+    plan = workload.Schedule(config, 20)
+
+    def result(ports, fct, green, total, **more):
+        switches = {role: {"color": {"colors.green.packets": green[i], "bytes": total[i],
+                                     "colors.green.marks": 5, "drops": 1}}
+                    for i, role in enumerate(("p", "up", "d"))}
+        return dict({"cc": "x", "ports": ports, "load": 20, "flows": 1, "real_s": 0,
+                     "cpu_s": 0, "setup_s": 0, "late_ns": {"mean": 0},
+                     "fct_ns": [fct] * len(plan.messages),
+                     "bytes": {"short": 125000, "long": 250000}, "switches": switches,
+                     "counters": {"tcp": collections.Counter()}}, **more)
+
+    plain, moved = deflect.summaries(config, [
+        result("plain", 1000, (100, 50, 50), (1000, 500, 500)),
+        result("deflect", 250, (100, 75, 75), (1000, 800, 700))])
+    equal((plain["marked"], plain["drops"], plain["links"], plain["bytes_a_byte"]),
+          (0.15, 3, 3, 3), "marked, drops, links, bytes")
+    equal((plain["short_gbit"], plain["all_gbit"]), (1, 3), "Gbit/s")
+    equal((moved["p99_ratio"], moved["links"], round(moved["links_gain"], 6),
+           round(moved["load_gain"], 6)), (4, 3.5, 16.666667, 16.666667), "deflected")
+
+
+@case("a command line that cannot be: one line, and status 2")
+def command_line():
+    for options in (["--load", "0"], ["--load", "x"], ["--hosts", "63"], ["--leaves", "1"],
+                    ["--degree", "64"], ["--bytes", "2m"], ["--fresh"], ["--spines", "17"],
+                    ["--short", "101"], ["--duration", "0ms"], ["--sysctl", "x"],
+                    ["--hosts", "8", "--degree", "4"], ["--bogus"]):
+        done = run(*options)
+        equal((done.returncode, done.stdout, done.stderr.count("\n"),
+               done.stderr.startswith("experiment")), (2, "", 1, True), f"{options}")
+
+
+@case("a small one, on the debug kernel too")
+def small():
+    options = ["--debug"] * bool(os.environ.get("GL_DEBUG"))
+    row = rows("--cc", "dctcp", "--load", "20", "--duration", "1ms", *options)[
+        "dctcp", "plain", 20]
+    equal((row["unfinished"], row["drops"]), (0, 0), "unfinished, drops")
+
+
+if __name__ == "__main__":
+    if os.environ.get("GL_DEBUG"):
+        sys.argv[1:] = ["small"]        # the rest would take too long
+    tap.main()
