@@ -31,8 +31,13 @@
  * At most one important packet a connection is in flight: that is what makes
  * a thousand flows fit below the switch's limit.
  *
+ * Where the base has a rate, not a window (dcqcn), timers send what ACKs need not
+ * call for, and other packets are important (§5.2): the last of a message, the
+ * first and the last of each round of retransmissions, and one in 96 besides.
+ *
  * TLT changes no congestion control, it is built around one: tlt_reno,
- * tlt_cubic, tlt_dctcp are clones of their bases with three callbacks more.
+ * tlt_cubic, tlt_dctcp, tlt_dcqcn are clones of their bases with three callbacks
+ * more.
  *
  * What differs from the paper and the authors' code, and why, is in
  * Documentation/tlt.rst, rule by rule.
@@ -59,6 +64,7 @@
  * @heard: an echo has come, of whatever
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @idle: clocks in a row that went out for nothing
+ * @since: data packets since the last important one, of a base that has a rate
  * @delivered: TCP's count of delivered packets when the last clock left
  *
  * All fields: socket lock.
@@ -85,6 +91,7 @@ struct tlt {
 		heard:1,
 		counting:1;
 	u8	idle;
+	u8	since;
 	u32	delivered;
 };
 
@@ -175,10 +182,42 @@ static bool tlt_is_important(struct sock *sk, struct tlt *tlt,
 	}
 }
 
+/* --- the same, where the base has a rate (§5.2) ---------------------------- */
+
+/* "N should be larger than the fan out degree"; the paper's simulations have 96. */
+#define TLT_PERIOD	96
+
+/* A base that takes the window for itself, and paces. */
+static bool tlt_is_rated(const struct sock *sk)
+{
+	return gl_transport(sk)->base->cong_control;
+}
+
+/* TCP sends again what is lost: is this the first packet of a round, or its last? */
+static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg *seg)
+{
+	return !tp->retrans_out || tp->lost_out <= tp->retrans_out + seg->segs;
+}
+
+static bool tlt_is_important_rated(struct sock *sk, struct tlt *tlt, const struct gl_seg *seg)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (before(seg->seq, tp->snd_nxt))
+		return tlt_is_edge_of_round(tp, seg);
+	if (seg->end_seq == tp->write_seq && !seg->more)
+		return true;
+	tlt->since = min(tlt->since + seg->segs, TLT_PERIOD);
+	return tlt->since == TLT_PERIOD;
+}
+
 static enum gl_kind tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 				const struct gl_seg *seg)
 {
-	return tlt_is_important(sk, tlt_of(gs), seg) ? GL_IMPORTANT : GL_DATA;
+	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, tlt_of(gs), seg) :
+					    tlt_is_important(sk, tlt_of(gs), seg);
+
+	return important ? GL_IMPORTANT : GL_DATA;
 }
 
 static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
@@ -188,6 +227,7 @@ static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
 	tlt->imp_end = end_seq;
 	tlt->clock = clock;
 	tlt->echoed = 0;
+	tlt->since = 0;
 }
 
 static void tlt_on_important(struct sock *sk, struct gl_sock *gs, u32 end_seq)
@@ -263,6 +303,9 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	tlt_settle(sk, tlt);
 	if (!gl_marking(gs) || !tcp_sk(sk)->packets_out ||
 	    tlt->state == GREENLANE_WAITING)
+		return;
+	/* A rate needs no clock, while there is something to send. */
+	if (tlt_is_rated(sk) && tcp_send_head(sk))
 		return;
 	if (!tlt_clock_mss(sk, tlt))
 		tlt_clock_byte(sk, tlt);
@@ -487,6 +530,7 @@ static struct gl_transport tlt_transports[] __read_mostly = {
 	TLT("reno"),		/* first: where the others fall back to */
 	TLT("cubic"),
 	TLT("dctcp"),
+	TLT("dcqcn"),
 };
 
 static void tlt_init(struct sock *sk)
@@ -496,7 +540,7 @@ static void tlt_init(struct sock *sk)
 
 	if (t->base->init)
 		t->base->init(sk);
-	/* dctcp, without ECN, makes the socket reno's.  Not without us. */
+	/* dctcp and dcqcn, without ECN, make the socket reno's.  Not without us. */
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
 
@@ -584,6 +628,7 @@ module_exit(tlt_module_exit);
 MODULE_ALIAS("tcp_tlt_reno");
 MODULE_ALIAS("tcp_tlt_cubic");
 MODULE_ALIAS("tcp_tlt_dctcp");
-MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic and dctcp");
+MODULE_ALIAS("tcp_tlt_dcqcn");
+MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp and dcqcn");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);
