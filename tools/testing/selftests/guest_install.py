@@ -17,7 +17,8 @@ from gl import overlay, tap
 from gl.tap import case, equal, true
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-MODULES = {"greenlane.ko", "tcp_tlt.ko", "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko"}
+MODULES = {"greenlane.ko", "tcp_tlt.ko", "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko",
+           "sch_iofd.ko"}
 OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
 
 
@@ -249,7 +250,7 @@ def make_install():
         for name in (f"lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko",
                      "usr/share/man/man8/tc-color.8"):
             true(host.path(f"/dest/{name}").is_file(), name)
-        equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_color.so"))), 1, "plugins")
+        equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_*.so"))), 2, "plugins")
 
 
 @case("DKMS, on a kernel newer than tested: a warning, an upgrade, and nothing left")
