@@ -75,9 +75,9 @@ struct tc_iofd_port_stats {
 
 /**
  * struct tc_iofd_xstats - application statistics of an `iofd` qdisc
- * @messages: messages of which the first packet was deflected
- * @starts: packets of @messages that were first, or all of it
- * @followers: packets that followed one
+ * @messages: messages that were given another way
+ * @starts: packets deflected that were the first of those, or all there was
+ * @followers: packets deflected because another of their message was
  * @bytes: bytes of @starts and @followers
  * @entries: entries in use
  * @peak: the most that @entries has been

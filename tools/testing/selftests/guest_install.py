@@ -71,7 +71,8 @@ class Host(overlay.Overlay):
             for source in tree.glob("net/*/*.c"):
                 source.write_text("typedef int nothing;\n")
             for module in ("net/ipv4/gl_main.c", "net/ipv4/tcp_tlt.c", "net/ipv4/tcp_xpass.c",
-                           "net/ipv4/tcp_aeolus.c", "net/sched/sch_color.c"):
+                           "net/ipv4/tcp_aeolus.c", "net/sched/sch_color.c",
+                           "net/sched/sch_iofd.c"):
                 self.write(f"{name}/{module}", "#include <linux/module.h>\n"
                            'MODULE_LICENSE("GPL");\nMODULE_VERSION(GL_VERSION);\n')
 

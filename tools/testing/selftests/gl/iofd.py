@@ -87,6 +87,10 @@ def lladdr(number):
 def add_port(number, version=4, mtu=1500):
     """A device to deflect to, and its neighbour."""
     p.veth(f"d{number}", f"e{number}", "mtu", str(mtu))
+    if version == 6:            # without an address of its own, which would be looked for
+        p.run("ip", "link", "set", f"d{number}", "addrgenmode", "none")
+        with open(f"/proc/sys/net/ipv6/conf/d{number}/disable_ipv6", "w", encoding="ascii") as f:
+            f.write("0")
     neighbour(number, version)
 
 
