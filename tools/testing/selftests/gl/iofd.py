@@ -106,7 +106,11 @@ def deflect(*numbers, version=4):
 
 
 def setup(options="", ports=1, child=STILL, version=4):
-    """A fresh namespace with a port that deflects to this many others."""
+    """A fresh namespace with a port that deflects to this many others.
+
+    A packet that stays keeps its socket, and that its namespace: so the last one's go.
+    """
+    p.tc("qdisc del dev p0 root", check=False)
     insmod()
     p.fresh_namespace()
     p.veth()
