@@ -166,12 +166,9 @@ static inline u16 *iofd_table_head(struct iofd_table *t, u32 hash)
 static inline struct iofd_entry *iofd_table_find(struct iofd_table *t,
 						 const struct iofd_key *key)
 {
-	u32 hash;
+	u32 hash = iofd_table_hash(t, key);
 	u16 i;
 
-	if (!t->used)
-		return NULL;
-	hash = iofd_table_hash(t, key);
 	for (i = *iofd_table_head(t, hash); i != IOFD_NONE; i = t->entry[i].next)
 		if (t->entry[i].hash == hash &&
 		    !memcmp(&t->entry[i].key, key, sizeof(*key)))

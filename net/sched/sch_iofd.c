@@ -134,22 +134,32 @@ static struct iofd_skb_cb *iofd_skb_cb(const struct sk_buff *skb)
 	return (struct iofd_skb_cb *)qdisc_skb_cb(skb)->data;
 }
 
+/* Of a packet of that length of header: pulled, or there is none. */
+static noinline bool iofd_pull(struct sk_buff *skb, unsigned int len)
+{
+	int off = skb_network_offset(skb);
+
+	return off >= 0 && pskb_may_pull(skb, off + len);
+}
+
 /* The DS field of a packet, 0 if it has none.  A packet with a VLAN tag is of
  * another network than the ports' neighbours are, and passes as if it had none.
  */
 static __always_inline u8 iofd_dsfield(struct sk_buff *skb)
 {
-	int off = skb_network_offset(skb);
+	void *h = skb_network_header(skb), *end = skb_tail_pointer(skb);
 
-	if (skb->protocol == htons(ETH_P_IP)) {
-		if (unlikely(!pskb_may_pull(skb, off + sizeof(struct iphdr))))
-			return 0;
-		return ipv4_get_dsfield(ip_hdr(skb));
+	if (likely(skb->protocol == htons(ETH_P_IP))) {
+		if (likely(h + sizeof(struct iphdr) <= end))
+			return ipv4_get_dsfield(h);
+		return iofd_pull(skb, sizeof(struct iphdr)) ?
+		       ipv4_get_dsfield(ip_hdr(skb)) : 0;
 	}
 	if (skb->protocol == htons(ETH_P_IPV6)) {
-		if (unlikely(!pskb_may_pull(skb, off + sizeof(struct ipv6hdr))))
-			return 0;
-		return ipv6_get_dsfield(ipv6_hdr(skb));
+		if (likely(h + sizeof(struct ipv6hdr) <= end))
+			return ipv6_get_dsfield(h);
+		return iofd_pull(skb, sizeof(struct ipv6hdr)) ?
+		       ipv6_get_dsfield(ipv6_hdr(skb)) : 0;
 	}
 	return 0;
 }
@@ -292,18 +302,15 @@ static bool iofd_congested(const struct Qdisc *sch)
 	return sch->qstats.backlog > q->threshold;
 }
 
-/* A start packet of which the table knows nothing: does its message take a detour?
- * Return: the port, or NULL; under RCU.
+/* A start packet of which the table knows nothing, and congestion: can its message
+ * take a detour?  Return: the port, or NULL; under RCU.
  */
-static struct iofd_port *iofd_start(struct Qdisc *sch,
+static struct iofd_port *iofd_start(struct iofd_sched_data *q,
 				    const struct iofd_key *key, u8 dscp,
-				    struct iofd_ports *ports, u64 now)
+				    struct iofd_ports *ports)
 {
-	struct iofd_sched_data *q = qdisc_priv(sch);
 	struct iofd_port *port;
 
-	if (!iofd_congested(sch))
-		return NULL;
 	port = iofd_choose(q, ports);
 	if (!port) {
 		q->stats.no_port++;
@@ -311,7 +318,8 @@ static struct iofd_port *iofd_start(struct Qdisc *sch,
 	}
 	/* nobody will follow the only packet of a message */
 	if (!gl_deflect_end(dscp) &&
-	    !iofd_table_take(q->table, key, port->id, now, q->timeout))
+	    !iofd_table_take(q->table, key, port->id, ktime_get_ns(),
+			     q->timeout))
 		return NULL;
 	q->stats.messages++;
 	return port;
@@ -326,6 +334,7 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 	struct iofd_entry *entry;
 	struct iofd_port *port;
 	struct iofd_key key;
+	bool start;
 	int ret;
 
 	if (!gl_deflectable(dscp)) {
@@ -334,6 +343,10 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 			q->stats.spent += qdisc_pkt_segs(skb);
 		return iofd_enqueue_child(skb, sch, to_free);
 	}
+	start = gl_deflect_start(dscp) && iofd_congested(sch);
+	/* nothing is deflected, and this is not going to be */
+	if (!q->table->used && !start)
+		return iofd_enqueue_child(skb, sch, to_free);
 	if (!iofd_key(&key, skb, dscp))
 		return iofd_enqueue_child(skb, sch, to_free);
 
@@ -350,8 +363,7 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 		ret = iofd_deflect(skb, sch, port, dscp, &q->stats.followers,
 				   to_free);
 	} else {
-		port = gl_deflect_start(dscp) ?
-		       iofd_start(sch, &key, dscp, ports, ktime_get_ns()) : NULL;
+		port = start ? iofd_start(q, &key, dscp, ports) : NULL;
 		ret = port ? iofd_deflect(skb, sch, port, dscp,
 					  &q->stats.starts, to_free) :
 			     iofd_enqueue_child(skb, sch, to_free);
