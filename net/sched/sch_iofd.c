@@ -295,7 +295,7 @@ static __always_inline int iofd_enqueue_child(struct sk_buff *skb,
 /* The queue that a packet would meet: the child's, as the core counts it for us
  * whatever the child is, and what the device has given back.
  */
-static bool iofd_congested(const struct Qdisc *sch)
+static bool iofd_congested(struct Qdisc *sch)
 {
 	const struct iofd_sched_data *q = qdisc_priv(sch);
 
