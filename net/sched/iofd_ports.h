@@ -68,12 +68,15 @@ static struct iofd_port *iofd_port_find(struct iofd_ports *ports, u32 id)
 	return NULL;
 }
 
-/* Under RCU: the device, if packets can go there now. */
+/* Under RCU: the device, if packets can go there now.  A carrier that is back is not
+ * enough: until the core has seen it too, the device's qdisc drops everything.
+ */
 static struct net_device *iofd_port_live(const struct iofd_port *port)
 {
 	struct net_device *dev = port ? rcu_dereference(port->dev) : NULL;
 
-	return dev && netif_running(dev) && netif_carrier_ok(dev) ? dev : NULL;
+	return dev && netif_running(dev) && netif_carrier_ok(dev) &&
+	       netif_oper_up(dev) ? dev : NULL;
 }
 
 static void iofd_port_put(struct iofd_port *port)

@@ -25,7 +25,7 @@ static struct iofd_table *new_table(struct kunit *test, u16 size)
 static struct iofd_key key_of(u32 flow, u8 tokens)
 {
 	struct iofd_key key = {
-		.src.s6_addr32[0] = 1,
+		.src.s6_addr32[0] = htonl(1),
 		.ports = (__force __be32)flow,
 		.version = 4,
 		.tokens = tokens,
@@ -332,7 +332,8 @@ static void iofd_table__wrap(struct kunit *test)
 	} else {
 		/* what is lost comes back, but for what is waiting for it */
 		KUNIT_EXPECT_GT(test, t->expired, 0);
-		KUNIT_EXPECT_LE(test, lost - min(lost, (u32)t->expired), p->size);
+		KUNIT_EXPECT_LE(test, lost - min_t(u32, lost, t->expired),
+				p->size);
 	}
 	kvfree(t);
 }

@@ -86,7 +86,9 @@ def lladdr(number):
 
 def add_port(number, version=4, mtu=1500):
     """A device to deflect to, and its neighbour."""
-    p.veth(f"d{number}", f"e{number}", "mtu", str(mtu))
+    # Its far end is up first: then it has a carrier from the start.  The kernel would
+    # look at one that comes later when it has time, and drop everything until then.
+    p.veth(f"e{number}", f"d{number}", "mtu", str(mtu))
     if version == 6:            # without an address of its own, which would be looked for
         p.run("ip", "link", "set", f"d{number}", "addrgenmode", "none")
         with open(f"/proc/sys/net/ipv6/conf/d{number}/disable_ipv6", "w", encoding="ascii") as f:
