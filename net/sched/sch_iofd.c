@@ -402,8 +402,8 @@ static struct sk_buff *iofd_peek(struct Qdisc *sch)
 	return q->child->ops->peek(q->child);
 }
 
-/* On its way to the neighbour.  The route that it had is another device's: with it,
- * a neighbour that is being resolved would be looked up anew, and be another.
+/* On its way to the neighbour.  The route that it may still have is another device's:
+ * with it, a neighbour that is being resolved would be looked up anew, and be another.
  */
 static void iofd_xmit(struct iofd_sched_data *q, struct sk_buff *skb,
 		      const struct iofd_port *port)
