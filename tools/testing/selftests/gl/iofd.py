@@ -86,8 +86,7 @@ def lladdr(number):
 
 def add_port(number, version=4, mtu=1500):
     """A device to deflect to, and its neighbour."""
-    # Its far end is up first: then it has a carrier from the start.  The kernel would
-    # look at one that comes later when it has time, and drop everything until then.
+    # Its far end is up first: then it has a carrier from the start.
     p.veth(f"e{number}", f"d{number}", "mtu", str(mtu))
     if version == 6:            # without an address of its own, which would be looked for
         p.run("ip", "link", "set", f"d{number}", "addrgenmode", "none")
@@ -118,6 +117,7 @@ def setup(options="", ports=1, child=STILL, version=4):
     p.veth()
     for number in range(1, ports + 1):
         add_port(number, version)
+    p.settle(1.1)       # the kernel looks at carriers once a second, and calls them up then
     p.tc(f"qdisc add dev p0 root handle 1: iofd {options} "
          f"{deflect(*range(1, ports + 1), version=version)}")
     if child:
