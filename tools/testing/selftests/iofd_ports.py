@@ -273,7 +273,7 @@ def namespace():
                 flood()
             finally:
                 os._exit(1)
-        p.settle(0.2)
+        p.settle(1.4)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     p.tc("qdisc del dev p0 root", check=False)
