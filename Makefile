@@ -22,7 +22,7 @@ define tools
 	$(call $(1),755,$(PREFIX)/sbin,$(wildcard scripts/greenlane scripts/greenlane-cgroup))
 	$(call $(1),644,$(PREFIX)/lib/greenlane/greenlane,$(wildcard tools/greenlane/*.py))
 	$(call $(1),644,$(PREFIX)/lib/greenlane/bpf,tools/bpf/cgroup_tlt.bpf.o)
-	$(call $(1),644,$(TCDIR),tools/tc/q_color.so)
+	$(call $(1),644,$(TCDIR),tools/tc/q_color.so tools/tc/q_iofd.so)
 	$(call $(1),644,$(PREFIX)/share/man/man8,$(wildcard tools/*/*.8))
 	$(call $(1),644,$(PREFIX)/include/linux,$(wildcard include/uapi/linux/*.h))
 	$(call $(1),644,$(DOCDIR),README.md $(wildcard Documentation/*))
@@ -122,7 +122,7 @@ clean:
 
 help:
 	@echo 'make               the modules, for the kernel in KDIR= (and ARCH=)'
-	@echo 'make tc            tools/tc/q_color.so, the plugin for the stock tc'
+	@echo 'make tc            tools/tc/q_*.so, the plugins for the stock tc'
 	@echo 'make install       both, and the tools: for this host (PREFIX=, DESTDIR=)'
 	@echo 'make uninstall     what that has installed, for every kernel'
 	@echo 'make dkms-install  the modules, built again for each new kernel (KVER=)'

@@ -5,7 +5,7 @@ import glob
 import os
 import re
 
-MODULES = ("greenlane", "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color")
+MODULES = ("greenlane", "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color", "sch_iofd")
 _TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus_": "tcp_aeolus"}
 # What a credit transport's connection runs when it has fallen back.
 FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass"}

@@ -9,7 +9,7 @@ from . import ROOT, Refused
 
 COLORS = ("red", "yellow", "green")
 # What queues and drops by itself; the others hold nothing or hand it on.
-NOT_QUEUES = ("color", "noqueue", "ingress", "clsact", "mq", "multiq")
+NOT_QUEUES = ("color", "iofd", "noqueue", "ingress", "clsact", "mq", "multiq")
 
 
 def plugin():

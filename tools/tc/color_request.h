@@ -4,14 +4,12 @@
 #define _COLOR_REQUEST_H
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <linux/pkt_color.h>
 #include <linux/types.h>
 
-#define N(array) (sizeof(array) / sizeof((array)[0]))
+#define TC_KIND "color"
 
-/* One line on stderr for each mistake. */
-#define bad(fmt, ...) (fprintf(stderr, "color: " fmt "\n", ##__VA_ARGS__), -1)
+#include "tc_words.h"
 
 #define REQUEST_PRESET	(TCA_COLOR_MAX + 1)	/* like an attribute */
 

@@ -4,7 +4,8 @@
 
 	ports.py BENCH_MODULE
 
-Prints one line of JSON: {"cycles": {burst: {qdisc: cycles}}, "port_bytes": {...}}.
+Prints one line of JSON: {"cycles": {burst: {qdisc: cycles}}, "short": {the same for
+packets of short messages}, "port_bytes": {...}}.
 """
 
 import json
@@ -25,7 +26,15 @@ QDISCS = {
     "color": "color limit 3600k red 3600k ecn 3500k",
     "color bands": "color limit 3600k red 3600k ecn 3500k bands 2",
     "color pool": "color limit 3600k red 3600k ecn 3500k pool p size 36m alpha 1",
+    "prio": "handle 1: prio bands 2 priomap" + 16 * " 0",
+    "iofd": "handle 1: iofd threshold 2000m deflect dev lost via 10.0.0.1",
 }
+# Below the others.
+CHILDREN = dict.fromkeys(("prio", "iofd"),
+                         "parent 1:1 color limit 3600k red 3600k ecn 3500k")
+# Of a short message that goes straight on (include/net/gl_deflect.h): its first packet,
+# which has to be looked for in the table.
+SHORT = 31
 # Queued at a time: a busy link, and the port of an incast.
 BURSTS = (64, 1024)
 PORTS = 100
@@ -37,14 +46,22 @@ def batch(tool, lines):
                    check=True)
 
 
-def cycles(module, burst):
+def add(devs, name):
+    """A qdisc, and what is below it, on each of some devices."""
+    lines = [f"qdisc add dev {dev} root {QDISCS[name]}" for dev in devs]
+    if name in CHILDREN:
+        lines += [f"qdisc add dev {dev} {CHILDREN[name]}" for dev in devs]
+    batch("tc", lines)
+
+
+def cycles(module, burst, dscp=-1):
     """Cycles of one packet through each qdisc, from the median turn."""
     devs = [f"bench{i}" for i in range(len(QDISCS))]
     batch("ip", [f"link add {dev} up type dummy" for dev in devs])
-    batch("tc", [f"qdisc add dev {dev} root {words}"
-                 for dev, words in zip(devs, QDISCS.values())])
-    subprocess.run(["insmod", module, "devs=" + ",".join(devs), f"burst={burst}"],
-                   check=True)
+    for dev, name in zip(devs, QDISCS):
+        add([dev], name)
+    subprocess.run(["insmod", module, "devs=" + ",".join(devs), f"burst={burst}",
+                    f"dscp={dscp}"], check=True)
     subprocess.run(["rmmod", "qdisc_bench"], check=True)
     log = subprocess.run(["dmesg", "-c"], stdout=subprocess.PIPE, text=True, check=True).stdout
     found = dict(re.findall(r"qdisc_bench: (\w+) best \d+ median (\d+) millicycles", log))
@@ -52,12 +69,12 @@ def cycles(module, burst):
     return {name: int(found[dev]) / 1000 for name, dev in zip(QDISCS, devs)}
 
 
-def port_bytes(words):
+def port_bytes(name):
     """What a port takes of the kernel's memory."""
     devs = [f"port{i}" for i in range(PORTS)]
     batch("ip", [f"link add {dev} up type dummy" for dev in devs])
     before = slab.used()
-    batch("tc", [f"qdisc add dev {dev} root {words}" for dev in devs])
+    add(devs, name)
     after = slab.used()
     batch("ip", [f"link delete {dev}" for dev in devs])
     return (after - before) / PORTS
@@ -65,13 +82,16 @@ def port_bytes(words):
 
 def main():
     """All of it."""
-    path = pathlib.Path(os.environ["GL_MODDIR"], "net/sched/sch_color.ko")
-    subprocess.run(["insmod", path], check=True)
-    result = {"cycles": {burst: cycles(sys.argv[1], burst) for burst in BURSTS}}
+    for name in ("color", "iofd"):
+        path = pathlib.Path(os.environ["GL_MODDIR"], f"net/sched/sch_{name}.ko")
+        subprocess.run(["insmod", path], check=True)
+    batch("ip", ["link add lost up type dummy"])
+    result = {"cycles": {burst: cycles(sys.argv[1], burst) for burst in BURSTS},
+              "short": {burst: cycles(sys.argv[1], burst, SHORT) for burst in BURSTS}}
     # The first of anything brings caches of its own into being.
-    for words in QDISCS.values():
-        port_bytes(words)
-    result["port_bytes"] = {name: port_bytes(words) for name, words in QDISCS.items()}
+    for name in QDISCS:
+        port_bytes(name)
+    result["port_bytes"] = {name: port_bytes(name) for name in QDISCS}
     print(json.dumps(result))
 
 

@@ -39,6 +39,10 @@ static unsigned int burst = 64;
 module_param(burst, uint, 0444);
 MODULE_PARM_DESC(burst, "packets that are queued at a time, 1 ... 1024");
 
+static int dscp = -1;
+module_param(dscp, int, 0444);
+MODULE_PARM_DESC(dscp, "of all packets; -1 for a mix");
+
 /* TLT's codepoints, as often as an incast has them. */
 static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 26 };
 
@@ -134,7 +138,8 @@ static int measure(struct net_device *dev[])
 	int i, t, err = 0;
 
 	for (i = 0; i < (int)burst; i++) {
-		packets[i] = make_packet(dev[0], dscps[i % ARRAY_SIZE(dscps)]);
+		packets[i] = make_packet(dev[0], dscp >= 0 ? dscp :
+					 dscps[i % ARRAY_SIZE(dscps)]);
 		if (!packets[i])
 			return -ENOMEM;
 	}

@@ -17,7 +17,8 @@ from gl import overlay, tap
 from gl.tap import case, equal, true
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-MODULES = {"greenlane.ko", "tcp_tlt.ko", "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko"}
+MODULES = {"greenlane.ko", "tcp_tlt.ko", "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko",
+           "sch_iofd.ko"}
 OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
 
 
@@ -70,7 +71,8 @@ class Host(overlay.Overlay):
             for source in tree.glob("net/*/*.c"):
                 source.write_text("typedef int nothing;\n")
             for module in ("net/ipv4/gl_main.c", "net/ipv4/tcp_tlt.c", "net/ipv4/tcp_xpass.c",
-                           "net/ipv4/tcp_aeolus.c", "net/sched/sch_color.c"):
+                           "net/ipv4/tcp_aeolus.c", "net/sched/sch_color.c",
+                           "net/sched/sch_iofd.c"):
                 self.write(f"{name}/{module}", "#include <linux/module.h>\n"
                            'MODULE_LICENSE("GPL");\nMODULE_VERSION(GL_VERSION);\n')
 
@@ -249,7 +251,7 @@ def make_install():
         for name in (f"lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko",
                      "usr/share/man/man8/tc-color.8"):
             true(host.path(f"/dest/{name}").is_file(), name)
-        equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_color.so"))), 1, "plugins")
+        equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_*.so"))), 2, "plugins")
 
 
 @case("DKMS, on a kernel newer than tested: a warning, an upgrade, and nothing left")

@@ -18,7 +18,7 @@ from gl.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-OURS = ("sch_color", "tcp_tlt", "tcp_aeolus", "tcp_xpass", "greenlane")
+OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_aeolus", "tcp_xpass", "greenlane")
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
 # Where to look for what is left.

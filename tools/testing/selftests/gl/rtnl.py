@@ -75,7 +75,8 @@ class Qdisc:
                 done |= what in (NLMSG_DONE, NLMSG_ERROR)
                 if what == RTM_NEWQDISC:
                     index, = struct.unpack_from("i", data, 20)
-                    found = self._options(data[36:length]) if index == self.index else found
+                    if index == self.index:     # those below are of another kind
+                        found = self._options(data[36:length]) or found
                 data = data[length + 3 & ~3:]
         return found
 

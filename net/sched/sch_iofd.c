@@ -1,0 +1,772 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * In-order flow deflection: the `iofd` qdisc.
+ *
+ * A short message that meets a long queue is better off on a detour: a hop or two
+ * cost microseconds, the queue costs tens of them.  But its packets must not
+ * overtake each other, so they all take the same detour:
+ *
+ *	                              table
+ *	            +------+  hit  +-----------+        +------+
+ *	 DSCP   +-->| key? |------>| msg: port |------->| FIFO |--> tasklet --> port's
+ *	xxxx11  |   +------+       +-----------+        +------+                neighbour
+ *	--------+      | miss            ^                 ^
+ *	 others |      |   start, queue  |                 |
+ *	        |      +-- > threshold --+-- a live port --+
+ *	        |      |
+ *	        |      v else
+ *	        +--> child: the port's own qdisc (color) --> line
+ *
+ * - "Dart: Divide and Specialize for Fast Response to Congestion in RDMA-based
+ *   Datacenter Networks" (ToN 2020), section IV.  A message's first packet, when it
+ *   finds more than `threshold` bytes here and an entry of the table free, takes
+ *   the entry and a random port; later packets follow, whatever the queue says; the
+ *   last one frees the entry.  See iofd_table.h.
+ * - A packet tells the switch with its DSCP where its message begins and ends, and
+ *   how often it may still be deflected: see net/gl_deflect.h.  Long flows do not
+ *   say so, and pass with one test of one byte.
+ * - A port is a device and a next hop there: see iofd_ports.h.  One that is down
+ *   or gone takes its messages' packets with it: they are dropped, "not allowed to
+ *   locally reroute around the failed" (section IV-C), which would reorder them.
+ *
+ * Another device's qdisc must not be entered from here: its root lock within ours,
+ * and ours within its if it deflects too, is a deadlock.  So deflected packets
+ * wait in a FIFO for a tasklet, which runs when this softirq's packets have been
+ * processed, holds no lock, and is never on two CPUs at a time: order is kept.
+ *
+ * Locking.  The root lock of the qdisc tree protects everything in struct
+ * iofd_sched_data that does not say otherwise.  The configuration is only written
+ * with RTNL *and* that lock held, and so can be read under either.
+ */
+
+#include <linux/interrupt.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/if_vlan.h>
+#include <linux/kernel.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/skbuff.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
+#include <net/ip.h>
+#include <net/pkt_sched.h>
+#include <net/gl_compat.h>
+#include <net/gl_deflect.h>
+#include <uapi/linux/pkt_iofd.h>
+
+#include "iofd_ports.h"
+#include "iofd_table.h"
+
+/* Defaults: section VI-A; the timeout is ours, and longer than a packet can stay
+ * under way.
+ */
+#define IOFD_THRESHOLD	(15 << 10)
+#define IOFD_ENTRIES	8
+#define IOFD_TIMEOUT	(100 * NSEC_PER_MSEC)
+
+/* What the kernel itself lets wait until a CPU gets to its next softirq, which is
+ * how long packets wait here: the default of net.core.netdev_max_backlog.
+ */
+#define IOFD_FIFO	1000
+
+/* The bit of the DS field that all of gl_deflect.h's codepoints have: those that
+ * may be deflected (xxxx11) and those that may not any more (xxxx01).
+ */
+#define IOFD_DS_BIT	0x04
+
+/* All qdiscs, for the notifier; RTNL. */
+static LIST_HEAD(iofd_all);
+
+/**
+ * struct iofd_sched_data - a port that deflects
+ * @child: the port's own qdisc
+ * @threshold: bytes in it above which messages are deflected
+ * @timeout: ns without a packet after which an entry may be reused
+ * @ports: where to; RCU
+ * @table: what is deflected
+ * @rnd: state of the choice of ports
+ * @stats: counters, those that are not elsewhere
+ * @fifo: deflected packets; its own lock, within the root lock
+ * @tasklet: sends them on; reads @fifo and @ports only
+ * @late: of them, dropped because the port went while they waited
+ * @all: in iofd_all
+ * @seed: what @rnd began with, if the user said so
+ * @seeded: the user did; RTNL, as @seed and @next_id
+ * @next_id: number of the next new port
+ */
+struct iofd_sched_data {
+	/* read by every packet */
+	struct Qdisc		*child;
+
+	/* read by those that may be deflected */
+	u32			threshold;
+	u64			timeout;
+	struct iofd_ports __rcu	*ports;
+	struct iofd_table	*table;
+
+	/* dirtied by those that are */
+	struct rnd_state	rnd;
+	struct tc_iofd_xstats	stats;
+	struct sk_buff_head	fifo;
+	struct tasklet_struct	tasklet;
+	atomic64_t		late;
+
+	struct list_head	all;
+	u32			seed;
+	bool			seeded;
+	u32			next_id;
+};
+
+/**
+ * struct iofd_skb_cb - what is remembered of a packet in the FIFO
+ * @port: number of the port that it is for
+ */
+struct iofd_skb_cb {
+	u32	port;
+};
+
+static struct iofd_skb_cb *iofd_skb_cb(const struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct iofd_skb_cb));
+	return (struct iofd_skb_cb *)qdisc_skb_cb(skb)->data;
+}
+
+/* Of a packet of that length of header: pulled, or there is none. */
+static noinline bool iofd_pull(struct sk_buff *skb, unsigned int len)
+{
+	int off = skb_network_offset(skb);
+
+	return off >= 0 && pskb_may_pull(skb, off + len);
+}
+
+/* The DS field of a packet, 0 if it has none.  A packet with a VLAN tag is of
+ * another network than the ports' neighbours are, and passes as if it had none.
+ */
+static __always_inline u8 iofd_dsfield(struct sk_buff *skb)
+{
+	void *h = skb_network_header(skb), *end = skb_tail_pointer(skb);
+
+	if (likely(skb->protocol == htons(ETH_P_IP))) {
+		if (likely(h + sizeof(struct iphdr) <= end))
+			return ipv4_get_dsfield(h);
+		return iofd_pull(skb, sizeof(struct iphdr)) ?
+		       ipv4_get_dsfield(ip_hdr(skb)) : 0;
+	}
+	if (skb->protocol == htons(ETH_P_IPV6)) {
+		if (likely(h + sizeof(struct ipv6hdr) <= end))
+			return ipv6_get_dsfield(h);
+		return iofd_pull(skb, sizeof(struct ipv6hdr)) ?
+		       ipv6_get_dsfield(ipv6_hdr(skb)) : 0;
+	}
+	return 0;
+}
+
+/* Of a packet with a whole IP header. */
+static bool iofd_key(struct iofd_key *key, const struct sk_buff *skb, u8 dscp)
+{
+	int off = skb_network_offset(skb), ports;
+	const __be32 *p;
+	__be32 _p;
+
+	if (off < 0 || skb_vlan_tag_present(skb))
+		return false;
+	memset(key, 0, sizeof(*key));
+	key->tokens = gl_deflect_tokens(dscp);
+	if (skb->protocol == htons(ETH_P_IP)) {
+		const struct iphdr *iph = ip_hdr(skb);
+
+		if (iph->version != 4 || iph->ihl < 5)
+			return false;
+		key->version = 4;
+		key->src.s6_addr32[0] = iph->saddr;
+		key->dst.s6_addr32[0] = iph->daddr;
+		key->proto = iph->protocol;
+		if (ip_is_fragment(iph))	/* only the first has ports */
+			return true;
+		off += iph->ihl * 4;
+	} else {
+		const struct ipv6hdr *ip6h = ipv6_hdr(skb);
+
+		if (ip6h->version != 6)
+			return false;
+		key->version = 6;
+		key->src = ip6h->saddr;
+		key->dst = ip6h->daddr;
+		key->proto = ip6h->nexthdr;
+		off += sizeof(*ip6h);
+	}
+	ports = proto_ports_offset(key->proto);
+	if (ports >= 0) {
+		p = skb_header_pointer(skb, off + ports, sizeof(_p), &_p);
+		if (p)
+			key->ports = *p;
+	}
+	return true;
+}
+
+/* A token less; ECN is left as it is. */
+static bool iofd_spend(struct sk_buff *skb, u8 dscp)
+{
+	u8 ds = gl_deflect_spend(dscp) << 2;
+	int off = skb_network_offset(skb);
+
+	if (skb->protocol == htons(ETH_P_IP)) {
+		if (skb_ensure_writable(skb, off + sizeof(struct iphdr)))
+			return false;
+		ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, ds);
+	} else {
+		if (skb_ensure_writable(skb, off + sizeof(struct ipv6hdr)))
+			return false;
+		ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, ds);
+	}
+	return true;
+}
+
+/* A port for a new message, or NULL if none is up; under RCU. */
+static struct iofd_port *iofd_choose(struct iofd_sched_data *q,
+				     struct iofd_ports *ports)
+{
+	struct iofd_port *live[TC_IOFD_PORTS_MAX];
+	int i, n = 0;
+
+	for (i = 0; i < ports->n; i++)
+		if (iofd_port_live(&ports->port[i]))
+			live[n++] = &ports->port[i];
+	if (!n)
+		return NULL;
+	return live[reciprocal_scale(prandom_u32_state(&q->rnd), n)];
+}
+
+/* To the FIFO; @port is NULL if it was removed.  A parent must not count what is
+ * not in the queue.
+ */
+static int iofd_deflect(struct sk_buff *skb, struct Qdisc *sch,
+			struct iofd_port *port, u8 dscp, u64 *count,
+			struct sk_buff **to_free)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	u32 segs = qdisc_pkt_segs(skb), len = qdisc_pkt_len(skb);
+
+	if (unlikely(!iofd_port_live(port))) {
+		q->stats.drops_port += segs;
+		return qdisc_drop(skb, sch, to_free);
+	}
+	if (unlikely(skb_queue_len_lockless(&q->fifo) >= IOFD_FIFO)) {
+		q->stats.drops_fifo += segs;
+		return qdisc_drop_reason(skb, sch, to_free,
+					 QDISC_DROP_OVERLIMIT);
+	}
+	if (unlikely(!iofd_spend(skb, dscp)))
+		return qdisc_drop(skb, sch, to_free);
+
+	*count += segs;
+	q->stats.bytes += len;
+	port->stats.packets += segs;
+	port->stats.bytes += len;
+	iofd_skb_cb(skb)->port = port->id;
+	spin_lock(&q->fifo.lock);
+	__skb_queue_tail(&q->fifo, skb);
+	spin_unlock(&q->fifo.lock);
+	tasklet_schedule(&q->tasklet);
+	return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+}
+
+static __always_inline int iofd_enqueue_child(struct sk_buff *skb,
+					      struct Qdisc *sch,
+					      struct sk_buff **to_free)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	u32 len = qdisc_pkt_len(skb);
+	int ret;
+
+	ret = qdisc_enqueue(skb, q->child, to_free);
+	if (likely(ret == NET_XMIT_SUCCESS)) {
+		WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog + len);
+		WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
+	} else if (net_xmit_drop_count(ret)) {
+		qdisc_qstats_drop(sch);
+	}
+	return ret;
+}
+
+/* The queue that a packet would meet: the child's, as the core counts it for us
+ * whatever the child is, and what the device has given back.
+ */
+static bool iofd_congested(struct Qdisc *sch)
+{
+	const struct iofd_sched_data *q = qdisc_priv(sch);
+
+	return sch->qstats.backlog > q->threshold;
+}
+
+/* A start packet of which the table knows nothing, and congestion: can its message
+ * take a detour?  Return: the port, or NULL; under RCU.
+ */
+static struct iofd_port *iofd_start(struct iofd_sched_data *q,
+				    const struct iofd_key *key, u8 dscp,
+				    struct iofd_ports *ports)
+{
+	struct iofd_port *port;
+
+	port = iofd_choose(q, ports);
+	if (!port) {
+		q->stats.no_port++;
+		return NULL;
+	}
+	/* nobody will follow the only packet of a message */
+	if (!gl_deflect_end(dscp) &&
+	    !iofd_table_take(q->table, key, port->id, ktime_get_ns(),
+			     q->timeout))
+		return NULL;
+	q->stats.messages++;
+	return port;
+}
+
+/* A packet with one of gl_deflect.h's codepoints, or one that looks like it. */
+static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
+					u8 dscp, struct sk_buff **to_free)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	struct iofd_ports *ports;
+	struct iofd_entry *entry;
+	struct iofd_port *port;
+	struct iofd_key key;
+	bool start;
+	int ret;
+
+	if (!gl_deflectable(dscp)) {
+		if ((dscp == GL_DSCP_SPENT || dscp == GL_DSCP_SPENT_END) &&
+		    iofd_congested(sch))
+			q->stats.spent += qdisc_pkt_segs(skb);
+		return iofd_enqueue_child(skb, sch, to_free);
+	}
+	start = gl_deflect_start(dscp) && iofd_congested(sch);
+	/* nothing is deflected, and this is not going to be */
+	if (!q->table->used && !start)
+		return iofd_enqueue_child(skb, sch, to_free);
+	if (!iofd_key(&key, skb, dscp))
+		return iofd_enqueue_child(skb, sch, to_free);
+
+	rcu_read_lock();
+	ports = rcu_dereference(q->ports);
+	entry = iofd_table_find(q->table, &key);
+	if (entry) {
+		port = iofd_port_find(ports, entry->port);
+		/* gone or not, its message ends */
+		if (gl_deflect_end(dscp))
+			iofd_table_free(q->table, entry);
+		else
+			iofd_table_seen(q->table, entry, ktime_get_ns());
+		ret = iofd_deflect(skb, sch, port, dscp, &q->stats.followers,
+				   to_free);
+	} else {
+		port = start ? iofd_start(q, &key, dscp, ports) : NULL;
+		ret = port ? iofd_deflect(skb, sch, port, dscp,
+					  &q->stats.starts, to_free) :
+			     iofd_enqueue_child(skb, sch, to_free);
+	}
+	rcu_read_unlock();
+	return ret;
+}
+
+static int iofd_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			struct sk_buff **to_free)
+{
+	u8 ds = iofd_dsfield(skb);
+
+	if (unlikely(ds & IOFD_DS_BIT))
+		return iofd_enqueue_marked(skb, sch, ds >> 2, to_free);
+	return iofd_enqueue_child(skb, sch, to_free);
+}
+
+static struct sk_buff *iofd_dequeue(struct Qdisc *sch)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *skb = qdisc_dequeue_peeked(q->child);
+
+	if (skb) {
+		qdisc_bstats_update(sch, skb);
+		qdisc_qstats_backlog_dec(sch, skb);
+		WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
+	}
+	return skb;
+}
+
+static struct sk_buff *iofd_peek(struct Qdisc *sch)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+
+	return q->child->ops->peek(q->child);
+}
+
+/* On its way to the neighbour.  The route that it may still have is another device's:
+ * with it, a neighbour that is being resolved would be looked up anew, and be another.
+ */
+static void iofd_xmit(struct iofd_sched_data *q, struct sk_buff *skb,
+		      const struct iofd_port *port)
+{
+	struct net_device *dev = iofd_port_live(port);
+
+	if (!dev) {
+		atomic64_add(qdisc_pkt_segs(skb), &q->late);
+		kfree_skb(skb);
+		return;
+	}
+	skb->dev = dev;
+	skb_dst_drop(skb);
+	skb_pull(skb, skb_network_offset(skb));
+	if (skb_cow_head(skb, LL_RESERVED_SPACE(dev))) {
+		kfree_skb(skb);
+		return;
+	}
+	neigh_xmit(port->table, dev, &port->via, skb);
+}
+
+static void iofd_tasklet(struct tasklet_struct *tasklet)
+{
+	struct iofd_sched_data *q = from_tasklet(q, tasklet, tasklet);
+	struct iofd_ports *ports;
+	struct sk_buff_head list;
+	struct sk_buff *skb;
+
+	__skb_queue_head_init(&list);
+	spin_lock(&q->fifo.lock);
+	skb_queue_splice_init(&q->fifo, &list);
+	spin_unlock(&q->fifo.lock);
+
+	rcu_read_lock();
+	ports = rcu_dereference(q->ports);
+	while ((skb = __skb_dequeue(&list)))
+		iofd_xmit(q, skb,
+			  iofd_port_find(ports, iofd_skb_cb(skb)->port));
+	rcu_read_unlock();
+}
+
+/* The table stays: a message that goes on after the device was down goes on where
+ * it went before.
+ */
+static void iofd_reset(struct Qdisc *sch)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+
+	qdisc_reset(q->child);
+	skb_queue_purge(&q->fifo);
+}
+
+static struct netlink_range_validation iofd_threshold_range = {
+	.min = 1,
+	.max = TC_IOFD_THRESHOLD_MAX,
+};
+
+static struct netlink_range_validation iofd_timeout_range = {
+	.min = TC_IOFD_TIMEOUT_MIN,
+	.max = TC_IOFD_TIMEOUT_MAX,
+};
+
+static const struct nla_policy iofd_policy[TCA_IOFD_MAX + 1] = {
+	[TCA_IOFD_THRESHOLD]	= NLA_POLICY_FULL_RANGE(NLA_U32, &iofd_threshold_range),
+	[TCA_IOFD_ENTRIES]	= NLA_POLICY_RANGE(NLA_U32, 1, TC_IOFD_ENTRIES_MAX),
+	[TCA_IOFD_TIMEOUT]	= NLA_POLICY_FULL_RANGE(NLA_U64, &iofd_timeout_range),
+	[TCA_IOFD_SEED]		= { .type = NLA_U32 },
+	[TCA_IOFD_PORTS]	= { .type = NLA_NESTED },
+};
+
+/* Nothing is touched before everything is known to be right.  Entries live on,
+ * with the ports that they have.
+ */
+static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
+		       struct netlink_ext_ack *extack)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	struct iofd_ports *ports = NULL, *old = rtnl_dereference(q->ports);
+	struct nlattr *tb[TCA_IOFD_MAX + 1];
+	struct iofd_table *table = NULL;
+	int err;
+
+	err = nla_parse_nested(tb, TCA_IOFD_MAX, opt, iofd_policy, extack);
+	if (err < 0)
+		return err;
+	if (!tb[TCA_IOFD_PORTS] && !old) {
+		NL_SET_ERR_MSG(extack, "A deflect port is needed");
+		return -EINVAL;
+	}
+	if (tb[TCA_IOFD_ENTRIES] &&
+	    nla_get_u32(tb[TCA_IOFD_ENTRIES]) != q->table->size) {
+		table = iofd_table_alloc(nla_get_u32(tb[TCA_IOFD_ENTRIES]),
+					 get_random_u32());
+		if (!table)
+			return -ENOMEM;
+	}
+	if (tb[TCA_IOFD_PORTS]) {
+		ports = iofd_ports_parse(tb[TCA_IOFD_PORTS], old,
+					 qdisc_dev(sch), &q->next_id, extack);
+		if (IS_ERR(ports)) {
+			kvfree(table);
+			return PTR_ERR(ports);
+		}
+	}
+
+	sch_tree_lock(sch);
+	if (table && q->table->used > table->size) {
+		sch_tree_unlock(sch);
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_IOFD_ENTRIES],
+				    "More entries than that are in use");
+		iofd_ports_free(ports);
+		kvfree(table);
+		return -EBUSY;
+	}
+	if (table) {
+		iofd_table_move(table, q->table);
+		swap(q->table, table);
+	}
+	if (ports) {
+		if (old)
+			iofd_ports_take_over(ports, old);
+		rcu_assign_pointer(q->ports, ports);
+	}
+	if (tb[TCA_IOFD_THRESHOLD])
+		q->threshold = nla_get_u32(tb[TCA_IOFD_THRESHOLD]);
+	if (tb[TCA_IOFD_TIMEOUT])
+		q->timeout = nla_get_u64(tb[TCA_IOFD_TIMEOUT]);
+	if (tb[TCA_IOFD_SEED]) {
+		q->seed = nla_get_u32(tb[TCA_IOFD_SEED]);
+		q->seeded = true;
+		prandom_seed_state(&q->rnd, q->seed);
+	}
+	sch_tree_unlock(sch);
+
+	if (ports)
+		iofd_ports_free(old);
+	kvfree(table);
+	return 0;
+}
+
+/* What a port that was not told otherwise has. */
+static struct Qdisc *iofd_default_child(struct Qdisc *sch,
+					struct netlink_ext_ack *extack)
+{
+	u64 limit = (u64)DEFAULT_TX_QUEUE_LEN * psched_mtu(qdisc_dev(sch));
+	struct Qdisc *child;
+
+	child = fifo_create_dflt(sch, &bfifo_qdisc_ops,
+				 min_t(u64, limit, S32_MAX), extack);
+	if (!IS_ERR(child) && child != &noop_qdisc)
+		qdisc_hash_add(child, true);
+	return child;
+}
+
+static int iofd_init(struct Qdisc *sch, struct nlattr *opt,
+		     struct netlink_ext_ack *extack)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	struct Qdisc *child;
+	int err;
+
+	/* what iofd_destroy() needs, which is called after an error too */
+	q->child = &noop_qdisc;
+	skb_queue_head_init(&q->fifo);
+	tasklet_setup(&q->tasklet, iofd_tasklet);
+	INIT_LIST_HEAD(&q->all);
+
+	q->threshold = IOFD_THRESHOLD;
+	q->timeout = IOFD_TIMEOUT;
+	prandom_seed_state(&q->rnd, get_random_u64());
+	q->table = iofd_table_alloc(IOFD_ENTRIES, get_random_u32());
+	if (!q->table)
+		return -ENOMEM;
+	if (!opt) {
+		NL_SET_ERR_MSG(extack, "A deflect port is needed");
+		return -EINVAL;
+	}
+	err = iofd_change(sch, opt, extack);
+	if (err)
+		return err;
+
+	child = iofd_default_child(sch, extack);
+	if (IS_ERR(child))
+		return PTR_ERR(child);
+	q->child = child;
+	list_add(&q->all, &iofd_all);
+	return 0;
+}
+
+/* Nobody enqueues any more. */
+static void iofd_destroy(struct Qdisc *sch)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+
+	list_del(&q->all);
+	tasklet_kill(&q->tasklet);
+	skb_queue_purge(&q->fifo);
+	iofd_ports_free(rtnl_dereference(q->ports));
+	kvfree(q->table);
+	qdisc_put(q->child);
+}
+
+static int iofd_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	struct nlattr *opts;
+	int err;
+
+	opts = nla_nest_start(skb, TCA_OPTIONS);
+	if (!opts)
+		return -EMSGSIZE;
+	rcu_read_lock();
+	err = iofd_ports_dump(rcu_dereference(q->ports), skb);
+	rcu_read_unlock();
+	if (err ||
+	    nla_put_u32(skb, TCA_IOFD_THRESHOLD, q->threshold) ||
+	    nla_put_u32(skb, TCA_IOFD_ENTRIES, q->table->size) ||
+	    nla_put_u64_64bit(skb, TCA_IOFD_TIMEOUT, q->timeout,
+			      TCA_IOFD_PAD) ||
+	    (q->seeded && nla_put_u32(skb, TCA_IOFD_SEED, q->seed))) {
+		nla_nest_cancel(skb, opts);
+		return -EMSGSIZE;
+	}
+	return nla_nest_end(skb, opts);
+}
+
+static int iofd_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+	struct tc_iofd_xstats st;
+	struct iofd_ports *ports;
+	int i;
+
+	sch_tree_lock(sch);
+	st = q->stats;
+	st.entries = q->table->used;
+	st.peak = q->table->peak;
+	st.expired = q->table->expired;
+	st.full = q->table->full;
+	rcu_read_lock();
+	ports = rcu_dereference(q->ports);
+	st.ports = ports->n;
+	for (i = 0; i < ports->n; i++)
+		st.port[i] = ports->port[i].stats;
+	rcu_read_unlock();
+	sch_tree_unlock(sch);
+
+	st.drops_port += atomic64_read(&q->late);
+	return gnet_stats_copy_app(d, &st,
+				   offsetof(typeof(st), port[st.ports]));
+}
+
+/* One class, 1:1, which is the child. */
+
+static int iofd_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
+		      struct Qdisc **old, struct netlink_ext_ack *extack)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+
+	if (!new) {
+		new = iofd_default_child(sch, extack);
+		if (IS_ERR(new))
+			new = &noop_qdisc;
+	}
+	*old = qdisc_replace(sch, new, &q->child);
+	return 0;
+}
+
+static struct Qdisc *iofd_leaf(struct Qdisc *sch, unsigned long arg)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+
+	return q->child;
+}
+
+static unsigned long iofd_find(struct Qdisc *sch, u32 classid)
+{
+	return TC_H_MIN(classid) == 1;
+}
+
+static void iofd_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+	if (!walker->stop)
+		tc_qdisc_stats_dump(sch, 1, walker);
+}
+
+static int iofd_dump_class(struct Qdisc *sch, unsigned long cl,
+			   struct sk_buff *skb, struct tcmsg *tcm)
+{
+	struct iofd_sched_data *q = qdisc_priv(sch);
+
+	tcm->tcm_handle |= TC_H_MIN(1);
+	tcm->tcm_info = q->child->handle;
+	return 0;
+}
+
+static const struct Qdisc_class_ops iofd_class_ops = {
+	.graft		=	iofd_graft,
+	.leaf		=	iofd_leaf,
+	.find		=	iofd_find,
+	.walk		=	iofd_walk,
+	.dump		=	iofd_dump_class,
+};
+
+static struct Qdisc_ops iofd_qdisc_ops __read_mostly = {
+	.cl_ops		=	&iofd_class_ops,
+	.id		=	"iofd",
+	.priv_size	=	sizeof(struct iofd_sched_data),
+	.enqueue	=	iofd_enqueue,
+	.dequeue	=	iofd_dequeue,
+	.peek		=	iofd_peek,
+	.init		=	iofd_init,
+	.reset		=	iofd_reset,
+	.destroy	=	iofd_destroy,
+	.change		=	iofd_change,
+	.dump		=	iofd_dump,
+	.dump_stats	=	iofd_dump_stats,
+	.owner		=	THIS_MODULE,
+};
+MODULE_ALIAS_NET_SCH("iofd");
+
+/* A device that goes takes its references with it, or it could not go.  One that is
+ * only down needs no notice: every packet looks.
+ */
+static int iofd_netdev_event(struct notifier_block *nb, unsigned long event,
+			     void *ptr)
+{
+	const struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct iofd_sched_data *q;
+
+	if (event != NETDEV_UNREGISTER)
+		return NOTIFY_DONE;
+	list_for_each_entry(q, &iofd_all, all)
+		iofd_ports_gone(rtnl_dereference(q->ports), dev);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block iofd_netdev_notifier = {
+	.notifier_call = iofd_netdev_event,
+};
+
+static int __init iofd_module_init(void)
+{
+	int err;
+
+	err = register_netdevice_notifier(&iofd_netdev_notifier);
+	if (err)
+		return err;
+	err = register_qdisc(&iofd_qdisc_ops);
+	if (err)
+		unregister_netdevice_notifier(&iofd_netdev_notifier);
+	return err;
+}
+
+static void __exit iofd_module_exit(void)
+{
+	unregister_qdisc(&iofd_qdisc_ops);
+	unregister_netdevice_notifier(&iofd_netdev_notifier);
+}
+
+module_init(iofd_module_init);
+module_exit(iofd_module_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
+MODULE_DESCRIPTION("In-order flow deflection: short messages take a detour, in order");

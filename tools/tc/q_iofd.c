@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Options, dump and statistics of the `iofd` qdisc, for the stock tc.
+ *
+ * Build it with `make tc` and name its directory in TC_LIB_DIR.
+ */
+#include <arpa/inet.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/if.h>
+#include <linux/pkt_iofd.h>
+
+#define TC_KIND "iofd"
+
+#include "tc_plugin.h"
+#include "tc_words.h"
+
+/* Room for our attributes in tc's request: 16 ports with names as long as they get. */
+#define IOFD_OPT_LEN	4096
+
+#define NAME_LEN	128	/* of a device's longest name, ALTIFNAMSIZ */
+
+struct port {
+	char	dev[NAME_LEN];
+	int	family;
+	__u8	via[16];
+};
+
+/* By attribute; what is a number is in @u32. */
+struct request {
+	bool		given[TCA_IOFD_MAX + 1];
+	__u32		u32[TCA_IOFD_MAX + 1];
+	__u64		timeout;
+	size_t		n;
+	struct port	port[TC_IOFD_PORTS_MAX];
+};
+
+static const struct {
+	const char	*name;
+	__u64		ns;
+} units[] = {
+	{ "s", 1000000000 }, { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 },
+};
+
+static void explain(void)
+{
+	fprintf(stderr,
+		"Usage: ... iofd [ threshold BYTES ] [ entries N ] [ timeout TIME ] [ seed N ]\n"
+		"		[ deflect dev DEV via ADDRESS ]...\n"
+		"where	TIME := number and { s | ms | us | ns }\n"
+		"	ADDRESS := { IPv4 | IPv6 } of the next hop on DEV\n");
+}
+
+static int get_time(const char *what, const char *arg, __u64 *val)
+{
+	double time;
+	char *end;
+	size_t i;
+
+	time = strtod(arg, &end);
+	for (i = 0; i < N(units); i++)
+		if (!strcmp(end, units[i].name))
+			break;
+	if (end == arg || i == N(units) || !isfinite(time))
+		return bad("%s: \"%s\" is not a time", what, arg);
+	time = round(time * units[i].ns);
+	if (time < TC_IOFD_TIMEOUT_MIN || time > TC_IOFD_TIMEOUT_MAX)
+		return bad("%s: %s is not within 1us ... 3600s", what, arg);
+	*val = time;
+	return 0;
+}
+
+/* dev DEV via ADDRESS; returns words used or -1. */
+static int parse_deflect(struct request *r, int argc, char **argv)
+{
+	struct port *port = &r->port[r->n];
+
+	if (argc < 4 || strcmp(argv[0], "dev") || strcmp(argv[2], "via"))
+		return bad("deflect needs \"dev DEV via ADDRESS\"");
+	if (r->n == TC_IOFD_PORTS_MAX)
+		return bad("more than %d deflect ports", TC_IOFD_PORTS_MAX);
+	if (!*argv[1] || strlen(argv[1]) >= sizeof(port->dev))
+		return bad("deflect: \"%s\" is not the name of a device",
+			   argv[1]);
+	strcpy(port->dev, argv[1]);
+	port->family = strchr(argv[3], ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(port->family, argv[3], port->via) != 1)
+		return bad("deflect: \"%s\" is not an address", argv[3]);
+	r->n++;
+	return 4;
+}
+
+/* An option and its arguments; returns words used or -1. */
+static int parse_option(struct request *r, int argc, char **argv)
+{
+	static const struct {
+		const char	*name;
+		int		attr;
+	} options[] = {
+		{ "threshold",	TCA_IOFD_THRESHOLD },
+		{ "entries",	TCA_IOFD_ENTRIES },
+		{ "timeout",	TCA_IOFD_TIMEOUT },
+		{ "seed",	TCA_IOFD_SEED },
+		{ "deflect",	TCA_IOFD_PORTS },
+	};
+	const char *name = argv[0];
+	int attr, used, err;
+	__u32 *val;
+	size_t i;
+
+	for (i = 0; i < N(options); i++)
+		if (!strcmp(name, options[i].name))
+			break;
+	if (i == N(options))
+		return bad("What is \"%s\"? Try \"iofd help\"", name);
+	if (argc < 2)
+		return bad("%s needs an argument", name);
+	attr = options[i].attr;
+	if (r->given[attr] && attr != TCA_IOFD_PORTS)
+		return bad("%s is given twice", name);
+	r->given[attr] = true;
+
+	val = &r->u32[attr];
+	switch (attr) {
+	case TCA_IOFD_THRESHOLD:
+		err = get_bytes(name, argv[1], 1, TC_IOFD_THRESHOLD_MAX, val);
+		break;
+	case TCA_IOFD_ENTRIES:
+		err = get_integer(name, argv[1], 1, TC_IOFD_ENTRIES_MAX, val);
+		break;
+	case TCA_IOFD_TIMEOUT:
+		err = get_time(name, argv[1], &r->timeout);
+		break;
+	case TCA_IOFD_SEED:
+		err = get_integer(name, argv[1], 0, UINT32_MAX, val);
+		break;
+	default:
+		used = parse_deflect(r, argc - 1, argv + 1);
+		return used < 0 ? -1 : used + 1;
+	}
+	return err ? -1 : 2;
+}
+
+static void add_ports(struct nlmsghdr *n, const struct request *r)
+{
+	struct rtattr *list, *nest;
+	size_t i;
+
+	list = addattr_nest(n, IOFD_OPT_LEN, TCA_IOFD_PORTS | NLA_F_NESTED);
+	for (i = 0; i < r->n; i++) {
+		const struct port *port = &r->port[i];
+		bool four = port->family == AF_INET;
+
+		nest = addattr_nest(n, IOFD_OPT_LEN,
+				    TCA_IOFD_PORT | NLA_F_NESTED);
+		addattr_l(n, IOFD_OPT_LEN, TCA_IOFD_PORT_DEV, port->dev,
+			  strlen(port->dev) + 1);
+		addattr_l(n, IOFD_OPT_LEN,
+			  four ? TCA_IOFD_PORT_VIA : TCA_IOFD_PORT_VIA6,
+			  port->via, four ? 4 : 16);
+		addattr_nest_end(n, nest);
+	}
+	addattr_nest_end(n, list);
+}
+
+static int iofd_parse_opt(struct qdisc_util *qu, int argc, char **argv,
+			  struct nlmsghdr *n, const char *dev)
+{
+	struct request r = {};
+	struct rtattr *nest;
+	int attr, used;
+
+	(void)qu;
+	(void)dev;
+	for (; argc > 0; argc -= used, argv += used) {
+		if (!strcmp(argv[0], "help")) {
+			explain();
+			return -1;
+		}
+		used = parse_option(&r, argc, argv);
+		if (used < 0)
+			return -1;
+	}
+
+	nest = addattr_nest(n, IOFD_OPT_LEN, TCA_OPTIONS | NLA_F_NESTED);
+	for (attr = 1; attr <= TCA_IOFD_MAX; attr++) {
+		if (!r.given[attr])
+			continue;
+		if (attr == TCA_IOFD_PORTS)
+			add_ports(n, &r);
+		else if (attr == TCA_IOFD_TIMEOUT)
+			addattr64(n, IOFD_OPT_LEN, attr, r.timeout);
+		else
+			addattr32(n, IOFD_OPT_LEN, attr, r.u32[attr]);
+	}
+	addattr_nest_end(n, nest);
+	return 0;
+}
+
+static void attr_copy(void *val, size_t size, const struct rtattr *attr)
+{
+	if (attr && RTA_PAYLOAD(attr) >= size)
+		memcpy(val, RTA_DATA(attr), size);
+}
+
+static __u32 attr_u32(const struct rtattr *attr)
+{
+	__u32 val = 0;
+
+	attr_copy(&val, sizeof(val), attr);
+	return val;
+}
+
+static void print_count(const char *key, const char *fmt, __u64 count)
+{
+	print_color_u64(PRINT_ANY, COLOR_NONE, key, fmt, count);
+}
+
+/* To the nanosecond: tc's own helper rounds. */
+static void print_timeout(const struct rtattr *attr)
+{
+	__u64 ns = 0;
+	size_t i = 0;
+
+	attr_copy(&ns, sizeof(ns), attr);
+	while (ns % units[i].ns)
+		i++;
+	print_color_u64(PRINT_JSON, COLOR_NONE, "timeout", NULL, ns);
+	print_color_u64(PRINT_FP, COLOR_NONE, NULL, "timeout %llu",
+			ns / units[i].ns);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", units[i].name);
+}
+
+static void print_port(struct rtattr *attr)
+{
+	struct rtattr *tb[TCA_IOFD_PORT_MAX + 1];
+	char text[INET6_ADDRSTRLEN] = "";
+	char name[NAME_LEN] = "";
+	struct rtattr *via;
+	__u8 addr[16] = {};
+	bool four;
+
+	parse_rtattr_flags(tb, TCA_IOFD_PORT_MAX, RTA_DATA(attr),
+			   RTA_PAYLOAD(attr), NLA_F_NESTED);
+	if (tb[TCA_IOFD_PORT_DEV])
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)RTA_PAYLOAD(tb[TCA_IOFD_PORT_DEV]),
+			 (char *)RTA_DATA(tb[TCA_IOFD_PORT_DEV]));
+	four = tb[TCA_IOFD_PORT_VIA];
+	via = four ? tb[TCA_IOFD_PORT_VIA] : tb[TCA_IOFD_PORT_VIA6];
+	attr_copy(addr, four ? 4 : 16, via);
+	inet_ntop(four ? AF_INET : AF_INET6, addr, text, sizeof(text));
+
+	open_json_object(NULL);
+	print_color_string(PRINT_ANY, COLOR_NONE, "dev", "deflect dev %s ", name);
+	print_color_string(PRINT_ANY, COLOR_NONE, "via", "via %s ", text);
+	if (tb[TCA_IOFD_PORT_GONE]) {
+		print_color_bool(PRINT_JSON, COLOR_NONE, "gone", NULL, true);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", "(gone)");
+	}
+	close_json_object();
+}
+
+static void print_ports(const struct rtattr *list)
+{
+	struct rtattr *attr;
+	int len;
+
+	if (!list)
+		return;
+	open_json_array(PRINT_JSON, "deflect");
+	attr = RTA_DATA(list);
+	len = RTA_PAYLOAD(list);
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_PORT)
+			print_port(attr);
+	close_json_array(PRINT_JSON, NULL);
+}
+
+static int iofd_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
+{
+	struct rtattr *tb[TCA_IOFD_MAX + 1];
+
+	(void)qu;
+	(void)f;
+	if (!opt)
+		return 0;
+	parse_rtattr_flags(tb, TCA_IOFD_MAX, RTA_DATA(opt), RTA_PAYLOAD(opt),
+			   NLA_F_NESTED);
+
+	print_color_size(PRINT_ANY, COLOR_NONE, "threshold", "threshold %s ",
+			 attr_u32(tb[TCA_IOFD_THRESHOLD]));
+	print_color_uint(PRINT_ANY, COLOR_NONE, "entries", "entries %u ",
+			 attr_u32(tb[TCA_IOFD_ENTRIES]));
+	print_timeout(tb[TCA_IOFD_TIMEOUT]);
+	if (tb[TCA_IOFD_SEED])
+		print_color_uint(PRINT_ANY, COLOR_NONE, "seed", "seed %u ",
+				 attr_u32(tb[TCA_IOFD_SEED]));
+	print_ports(tb[TCA_IOFD_PORTS]);
+	return 0;
+}
+
+static int iofd_print_xstats(struct qdisc_util *qu, FILE *f,
+			     struct rtattr *xstats)
+{
+	struct tc_iofd_xstats st = {};
+	size_t len, i;
+
+	(void)qu;
+	(void)f;
+	if (!xstats)
+		return 0;
+	/* an older kernel gives less, a newer one more */
+	len = RTA_PAYLOAD(xstats);
+	memcpy(&st, RTA_DATA(xstats), len < sizeof(st) ? len : sizeof(st));
+
+	open_json_object("deflected");
+	print_count("messages", "  deflected %llu messages", st.messages);
+	print_count("starts", ", %llu starts", st.starts);
+	print_count("followers", " %llu followers", st.followers);
+	print_count("bytes", " %llu bytes", st.bytes);
+	close_json_object();
+	print_nl();
+	open_json_object("table");
+	print_count("entries", "  table     in use %llu", st.entries);
+	print_count("peak", " peak %llu", st.peak);
+	print_count("expired", ", expired %llu", st.expired);
+	close_json_object();
+	print_nl();
+	open_json_object("passed");
+	print_count("full", "  passed    table full %llu", st.full);
+	print_count("no_port", ", no port up %llu", st.no_port);
+	print_count("spent", ", tokens spent %llu", st.spent);
+	close_json_object();
+	print_nl();
+	open_json_object("dropped");
+	print_count("port", "  dropped   port down or gone %llu", st.drops_port);
+	print_count("fifo", ", too many waiting %llu", st.drops_fifo);
+	close_json_object();
+	open_json_array(PRINT_JSON, "ports");
+	for (i = 0; i < st.ports && i < TC_IOFD_PORTS_MAX; i++) {
+		print_nl();
+		open_json_object(NULL);
+		print_color_u64(PRINT_FP, COLOR_NONE, NULL, "  port %-4llu ",
+				i + 1);
+		print_count("packets", "%llu pkt", st.port[i].packets);
+		print_count("bytes", " %llu bytes", st.port[i].bytes);
+		close_json_object();
+	}
+	close_json_array(PRINT_JSON, NULL);
+	return 0;
+}
+
+__attribute__((visibility("default")))
+struct qdisc_util iofd_qdisc_util = {
+	.id		= "iofd",
+	.parse_qopt	= iofd_parse_opt,
+	.print_qopt	= iofd_print_opt,
+	.print_xstats	= iofd_print_xstats,
+};

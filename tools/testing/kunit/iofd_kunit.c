@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pure logic of the `iofd` qdisc: the deflected-flow table, and the tokens in
+ * a packet's DSCP.
+ */
+#include <kunit/test.h>
+#include <linux/bits.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <net/gl_deflect.h>
+
+#include "net/sched/iofd_table.h"
+
+#define MESSAGES	1000000
+#define TIMEOUT		100
+
+static struct iofd_table *new_table(struct kunit *test, u16 size)
+{
+	struct iofd_table *t = iofd_table_alloc(size, 1);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	return t;
+}
+
+static struct iofd_key key_of(u32 flow, u8 tokens)
+{
+	struct iofd_key key = {
+		.src.s6_addr32[0] = htonl(1),
+		.ports = (__force __be32)flow,
+		.version = 4,
+		.tokens = tokens,
+	};
+
+	return key;
+}
+
+static struct iofd_entry *find(struct iofd_table *t, u32 flow)
+{
+	struct iofd_key key = key_of(flow, 4);
+
+	return iofd_table_find(t, &key);
+}
+
+static struct iofd_entry *take(struct iofd_table *t, u32 flow, u64 now)
+{
+	struct iofd_key key = key_of(flow, 4);
+
+	return iofd_table_take(t, &key, flow * 10, now, TIMEOUT);
+}
+
+/* All that has to hold between two calls. */
+static void check(struct kunit *test, struct iofd_table *t)
+{
+	unsigned int n = 0, chained = 0, unused = 0;
+	u16 i, last = IOFD_NONE;
+	u64 seen = 0;
+
+	for (i = t->oldest; i != IOFD_NONE && n <= t->size; n++) {
+		KUNIT_ASSERT_EQ(test, t->entry[i].older, last);
+		KUNIT_ASSERT_GE(test, t->entry[i].seen, seen);
+		KUNIT_ASSERT_PTR_EQ(test, iofd_table_find(t, &t->entry[i].key),
+				    &t->entry[i]);
+		seen = t->entry[i].seen;
+		last = i;
+		i = t->entry[i].newer;
+	}
+	KUNIT_ASSERT_EQ(test, t->newest, last);
+	KUNIT_ASSERT_EQ(test, n, t->used);
+	for (n = 0; n < t->size; n++)
+		for (i = t->entry[n].head;
+		     i != IOFD_NONE && chained <= t->size;
+		     i = t->entry[i].next)
+			chained++;
+	KUNIT_ASSERT_EQ(test, chained, t->used);
+	for (i = t->free; i != IOFD_NONE && unused <= t->size;
+	     i = t->entry[i].next)
+		unused++;
+	KUNIT_ASSERT_EQ(test, unused, t->size - t->used);
+	KUNIT_ASSERT_GE(test, t->peak, t->used);
+}
+
+static void iofd_table_find__only_its_own(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 8);
+	struct iofd_key key = key_of(7, 4), other;
+	struct iofd_entry *e;
+	int byte;
+
+	KUNIT_EXPECT_NULL(test, iofd_table_find(t, &key));
+	e = take(t, 7, 0);
+	KUNIT_ASSERT_NOT_NULL(test, e);
+	KUNIT_EXPECT_EQ(test, e->port, 70);
+	KUNIT_EXPECT_PTR_EQ(test, iofd_table_find(t, &key), e);
+	/* each byte of the key matters */
+	for (byte = 0; byte < (int)sizeof(key); byte++) {
+		other = key;
+		((u8 *)&other)[byte] ^= 1;
+		KUNIT_EXPECT_NULL(test, iofd_table_find(t, &other));
+	}
+	kvfree(t);
+}
+
+/* Even if all have the same hash, as somebody might contrive. */
+static void iofd_table_find__same_hash(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 8);
+	struct iofd_entry *e[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		e[i] = take(t, i, i);
+		iofd_table_free(t, e[i]);
+	}
+	/* as if they had met: one chain of three */
+	for (i = 0; i < 3; i++) {
+		e[i] = take(t, i, i);
+		*iofd_table_head(t, e[i]->hash) = e[i]->next;
+		e[i]->hash = 0;
+		e[i]->next = *iofd_table_head(t, 0);
+		*iofd_table_head(t, 0) = e[i] - t->entry;
+	}
+	iofd_table_free(t, e[1]);
+	KUNIT_EXPECT_EQ(test, *iofd_table_head(t, 0), e[2] - t->entry);
+	KUNIT_EXPECT_EQ(test, e[2]->next, e[0] - t->entry);
+	KUNIT_EXPECT_EQ(test, e[0]->next, IOFD_NONE);
+	iofd_table_free(t, e[0]);
+	KUNIT_EXPECT_EQ(test, e[2]->next, IOFD_NONE);
+	iofd_table_free(t, e[2]);
+	KUNIT_EXPECT_EQ(test, *iofd_table_head(t, 0), IOFD_NONE);
+	check(test, t);
+	kvfree(t);
+}
+
+/* The same message once more, with fewer tokens. */
+static void iofd_table_find__tokens_are_part_of_it(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 8);
+	struct iofd_entry *e[5];
+	u8 tokens;
+
+	for (tokens = 1; tokens <= GL_DEFLECT_TOKENS_MAX; tokens++) {
+		struct iofd_key key = key_of(1, tokens);
+
+		KUNIT_EXPECT_NULL(test, iofd_table_find(t, &key));
+		e[tokens] = iofd_table_take(t, &key, tokens, 0, TIMEOUT);
+	}
+	KUNIT_EXPECT_EQ(test, t->used, 4);
+	for (tokens = 1; tokens <= GL_DEFLECT_TOKENS_MAX; tokens++) {
+		struct iofd_key key = key_of(1, tokens);
+
+		KUNIT_EXPECT_PTR_EQ(test, iofd_table_find(t, &key), e[tokens]);
+	}
+	check(test, t);
+	kvfree(t);
+}
+
+static void iofd_table_take__full(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 2);
+	struct iofd_entry *a = take(t, 1, 0), *b = take(t, 2, 0);
+
+	KUNIT_EXPECT_NOT_NULL(test, a);
+	KUNIT_EXPECT_NOT_NULL(test, b);
+	KUNIT_EXPECT_NULL(test, take(t, 3, 0));
+	KUNIT_EXPECT_NULL(test, take(t, 3, 0));
+	KUNIT_EXPECT_EQ(test, t->full, 2);
+	/* nobody was harmed */
+	KUNIT_EXPECT_PTR_EQ(test, find(t, 1), a);
+	KUNIT_EXPECT_PTR_EQ(test, find(t, 2), b);
+	iofd_table_free(t, a);
+	KUNIT_EXPECT_NULL(test, find(t, 1));
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 3, 0));
+	KUNIT_EXPECT_EQ(test, t->used, 2);
+	KUNIT_EXPECT_EQ(test, t->peak, 2);
+	KUNIT_EXPECT_EQ(test, t->expired, 0);
+	check(test, t);
+	kvfree(t);
+}
+
+static void iofd_table_take__one_entry(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 1);
+	struct iofd_entry *e;
+	u32 flow;
+
+	for (flow = 1; flow < 100; flow++) {
+		e = take(t, flow, flow);
+		KUNIT_ASSERT_NOT_NULL(test, e);
+		KUNIT_ASSERT_NULL(test, take(t, flow + 1, flow));
+		check(test, t);
+		iofd_table_free(t, e);
+		check(test, t);
+	}
+	kvfree(t);
+}
+
+/* Worked by hand; the timeout is 100. */
+static void iofd_table_take__the_quiet_one_after_its_timeout(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 3);
+
+	take(t, 1, 1000);
+	take(t, 2, 1010);
+	take(t, 3, 1020);
+	/* 1 was the first, but goes on */
+	iofd_table_seen(t, find(t, 1), 1050);
+	KUNIT_EXPECT_NULL(test, take(t, 4, 1109));
+	KUNIT_EXPECT_EQ(test, t->full, 1);
+	/* 2 has been quiet for 100 */
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 4, 1110));
+	KUNIT_EXPECT_EQ(test, t->expired, 1);
+	KUNIT_EXPECT_NULL(test, find(t, 2));
+	KUNIT_EXPECT_NOT_NULL(test, find(t, 1));
+	KUNIT_EXPECT_NOT_NULL(test, find(t, 3));
+	/* then 3, then 1, and none before */
+	KUNIT_EXPECT_NULL(test, take(t, 5, 1119));
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 5, 1120));
+	KUNIT_EXPECT_NULL(test, find(t, 3));
+	KUNIT_EXPECT_NULL(test, take(t, 6, 1149));
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 6, 1150));
+	KUNIT_EXPECT_NULL(test, find(t, 1));
+	KUNIT_EXPECT_EQ(test, t->expired, 3);
+	KUNIT_EXPECT_EQ(test, t->full, 3);
+	KUNIT_EXPECT_EQ(test, t->used, 3);
+	check(test, t);
+	kvfree(t);
+}
+
+/* One that is quiet keeps its entry as long as nobody needs it. */
+static void iofd_table_take__lazily(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 2);
+	struct iofd_entry *e = take(t, 1, 0);
+
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 2, 1000000));
+	KUNIT_EXPECT_PTR_EQ(test, find(t, 1), e);
+	KUNIT_EXPECT_EQ(test, t->expired, 0);
+	kvfree(t);
+}
+
+static void iofd_table_move__all_and_their_age(struct kunit *test)
+{
+	struct iofd_table *from = new_table(test, 8);
+	struct iofd_table *to = new_table(test, 3);
+	u32 flow;
+
+	for (flow = 1; flow <= 5; flow++)
+		take(from, flow, 1000 + flow);
+	iofd_table_free(from, find(from, 1));
+	iofd_table_free(from, find(from, 4));
+	iofd_table_seen(from, find(from, 2), 1010);
+	from->full = 11;
+	from->expired = 12;
+
+	iofd_table_move(to, from);
+	check(test, to);
+	KUNIT_EXPECT_EQ(test, to->used, 3);
+	KUNIT_EXPECT_EQ(test, to->peak, 5);
+	KUNIT_EXPECT_EQ(test, to->full, 11);
+	KUNIT_EXPECT_EQ(test, to->expired, 12);
+	KUNIT_EXPECT_EQ(test, find(to, 2)->seen, 1010);
+	KUNIT_EXPECT_EQ(test, find(to, 2)->port, 20);
+	KUNIT_EXPECT_EQ(test, to->entry[to->oldest].port, 30);
+	KUNIT_EXPECT_EQ(test, to->entry[to->newest].port, 20);
+	kvfree(from);
+	kvfree(to);
+}
+
+struct wrap_case {
+	const char	*name;
+	u16		size;
+	u32		lost;	/* of so many ends, one */
+};
+
+static const struct wrap_case wrap_cases[] = {
+	{ "8 entries", 8, 0 },
+	{ "8 entries, ends get lost", 8, 50 },
+	{ "4096 entries", 4096, 0 },
+	{ "4096 entries, ends get lost", 4096, 50 },
+};
+
+static void wrap_case_name(const struct wrap_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wrap, wrap_cases, wrap_case_name);
+
+/* A million messages come and go, a table full at a time, in any order. */
+static void iofd_table__wrap(struct kunit *test)
+{
+	const struct wrap_case *p = test->param_value;
+	struct iofd_table *t = new_table(test, p->size);
+	u32 flow, lost = 0, refused = 0, head = 0, *live;
+	struct rnd_state rnd;
+	u64 now = 0;
+
+	live = kunit_kcalloc(test, p->size, sizeof(*live), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, live);
+	prandom_seed_state(&rnd, 1);
+	for (flow = 1; flow <= MESSAGES; flow++) {
+		struct iofd_entry *e;
+		u32 at;
+
+		/* so that all of a table's messages fit into the timeout once */
+		now += flow % p->size == 0;
+		if (head == p->size) {
+			at = reciprocal_scale(prandom_u32_state(&rnd), head);
+			e = find(t, live[at]);
+			if (e && p->lost && live[at] % p->lost == 0)
+				lost++;		/* nobody frees it */
+			else if (e)
+				iofd_table_free(t, e);
+			live[at] = live[--head];
+		}
+		e = take(t, flow, now);
+		if (e) {
+			KUNIT_ASSERT_EQ(test, e->port, flow * 10);
+			live[head++] = flow;
+		} else {
+			refused++;
+		}
+		if (flow % 9973 == 0)
+			check(test, t);
+	}
+	check(test, t);
+	KUNIT_EXPECT_EQ(test, t->peak, p->size);
+	KUNIT_EXPECT_EQ(test, t->full, refused);
+	if (!p->lost) {
+		KUNIT_EXPECT_EQ(test, refused, 0);
+		KUNIT_EXPECT_EQ(test, t->expired, 0);
+	} else {
+		/* what is lost comes back, but for what is waiting for it */
+		KUNIT_EXPECT_GT(test, t->expired, 0);
+		KUNIT_EXPECT_LE(test, lost - min_t(u32, lost, t->expired),
+				p->size);
+	}
+	kvfree(t);
+}
+
+/* --- gl_deflect.h --- */
+
+/* From the drawing in gl_deflect.h, for each of the 64. */
+static void gl_deflect__every_dscp(struct kunit *test)
+{
+	int dscp;
+
+	for (dscp = 0; dscp < 64; dscp++) {
+		unsigned int tokens = (dscp >> 2 & 3) + 1;
+		bool start = dscp & BIT(4), end = dscp & BIT(5);
+		u8 spent = gl_deflect_spend(dscp);
+
+		KUNIT_EXPECT_EQ(test, gl_deflectable(dscp), dscp % 4 == 3);
+		if (dscp % 4 != 3)
+			continue;
+		KUNIT_EXPECT_EQ(test, gl_deflect_tokens(dscp), tokens);
+		KUNIT_EXPECT_EQ(test, gl_deflect_start(dscp), start);
+		KUNIT_EXPECT_EQ(test, gl_deflect_end(dscp), end);
+		KUNIT_EXPECT_EQ(test, gl_deflect_dscp(tokens, start, end), dscp);
+		if (tokens > 1) {
+			KUNIT_EXPECT_EQ(test, spent,
+					gl_deflect_dscp(tokens - 1, start, end));
+		} else {
+			KUNIT_EXPECT_EQ(test, spent, end ? 57 : 53);
+			KUNIT_EXPECT_FALSE(test, gl_deflectable(spent));
+		}
+	}
+}
+
+/* However it starts, it ends, after as many steps as it has tokens. */
+static void gl_deflect_spend__ends(struct kunit *test)
+{
+	int dscp, n;
+	u8 d;
+
+	for (dscp = 3; dscp < 64; dscp += 4) {
+		for (n = 0, d = dscp; gl_deflectable(d); n++)
+			d = gl_deflect_spend(d);
+		KUNIT_EXPECT_EQ(test, n, (int)gl_deflect_tokens(dscp));
+		KUNIT_EXPECT_LE(test, n, GL_DEFLECT_TOKENS_MAX);
+		KUNIT_EXPECT_EQ(test, d == GL_DSCP_SPENT_END, gl_deflect_end(dscp));
+	}
+}
+
+static struct kunit_case iofd_test_cases[] = {
+	KUNIT_CASE(iofd_table_find__only_its_own),
+	KUNIT_CASE(iofd_table_find__same_hash),
+	KUNIT_CASE(iofd_table_find__tokens_are_part_of_it),
+	KUNIT_CASE(iofd_table_take__full),
+	KUNIT_CASE(iofd_table_take__one_entry),
+	KUNIT_CASE(iofd_table_take__the_quiet_one_after_its_timeout),
+	KUNIT_CASE(iofd_table_take__lazily),
+	KUNIT_CASE(iofd_table_move__all_and_their_age),
+	KUNIT_CASE_PARAM(iofd_table__wrap, wrap_gen_params),
+	KUNIT_CASE(gl_deflect__every_dscp),
+	KUNIT_CASE(gl_deflect_spend__ends),
+	{}
+};
+
+static struct kunit_suite iofd_test_suite = {
+	.name = "iofd",
+	.test_cases = iofd_test_cases,
+};
+
+kunit_test_suite(iofd_test_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of the iofd qdisc");

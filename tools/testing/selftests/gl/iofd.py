@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A port that deflects, with devices to deflect to; messages as frames.
+
+	 frames ---> [ iofd [ color ] ] p0 ============ p1
+	                                d1 ============ e1   the ports of the list
+	                                d2 ============ e2
+
+All in one namespace and without addresses, as in gl/port.py.  The color below
+sends a byte a second, so what is put into it stays, and is the congestion.
+"""
+import os
+import socket
+import struct
+
+from gl import port as p
+from gl.packet import checksum
+
+MODULE = os.path.join(os.environ["GL_MODDIR"], "net/sched/sch_iofd.ko")
+SPENT, SPENT_END = 53, 57       # include/net/gl_deflect.h
+START, MIDDLE, END, ONLY = 0x10, 0, 0x20, 0x30
+STILL = "rate 8bit limit 1m"
+
+
+def dscp(part, tokens=4):
+    """Of a packet of a message."""
+    return part | (tokens - 1) << 2 | 3
+
+
+def insmod():
+    """Load the modules unless they are there."""
+    p.insmod()
+    if not os.path.exists("/sys/module/sch_iofd"):
+        p.run("insmod", MODULE)
+
+
+def _udp(version, size, tos, flow, ends=(b"\1", b"\2")):
+    """An IP packet of `size` bytes; the flow is its source port."""
+    head = 20 if version == 4 else 40
+    udp = struct.pack("!HHHH", flow & 0xffff, 7, size - head, 0)
+    if version == 4:
+        src, dst = (bytes((10, 0, flow >> 16)) + end for end in ends)
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, tos, size, 0, 0, 64, 17, 0, src, dst)
+        ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    else:
+        src, dst = (b"\xfd" + bytes(13) + bytes((flow >> 16,)) + end for end in ends)
+        ip = struct.pack("!IHBB16s16s", 6 << 28 | tos << 20, size - head, 17, 64, src, dst)
+    return (ip + udp).ljust(size, b"\0")
+
+
+def frame(code, flow=1, number=0, size=1000, version=4, ecn=0, ends=(b"\1", b"\2")):
+    """An Ethernet frame of a flow, with this DSCP and a number at its end."""
+    packet = _udp(version, size - p.ETH_LEN, code << 2 | ecn, flow, ends)
+    return p.ether(0x0800 if version == 4 else 0x86dd, packet[:-4] + struct.pack("!I", number))
+
+
+def message(count, flow=1, number=0, tokens=4, **how):
+    """The frames of a message: start, middle, end; or its only one."""
+    if count == 1:
+        return [frame(dscp(ONLY, tokens), flow, number, **how)]
+    parts = [START] + [MIDDLE] * (count - 2) + [END]
+    return [frame(dscp(part, tokens), flow, number + at, **how) for at, part in enumerate(parts)]
+
+
+def codes(frames):
+    """The DSCP of frames as Receiver.frames() has them; IPv4's checksum is good."""
+    found = []
+    for _, got in frames:
+        if got[12:14] == b"\x08\x00":
+            if checksum(got[14:34]):
+                raise RuntimeError("bad IPv4 checksum")
+            found.append(got[15] >> 2)
+        else:
+            found.append((struct.unpack("!H", got[14:16])[0] >> 4 & 255) >> 2)
+    return found
+
+
+def via(number, version=4):
+    """Address of the neighbour at the port of this number."""
+    return f"10.9.{number}.2" if version == 4 else f"fd00:9:{number}::2"
+
+
+def lladdr(number):
+    """Its link-layer address."""
+    return f"02:00:00:00:09:{number:02x}"
+
+
+def add_port(number, version=4, mtu=1500):
+    """A device to deflect to, and its neighbour."""
+    # Its far end is up first: then it has a carrier from the start.
+    p.veth(f"e{number}", f"d{number}", "mtu", str(mtu))
+    if version == 6:            # without an address of its own, which would be looked for
+        p.run("ip", "link", "set", f"d{number}", "addrgenmode", "none")
+        with open(f"/proc/sys/net/ipv6/conf/d{number}/disable_ipv6", "w", encoding="ascii") as f:
+            f.write("0")
+    neighbour(number, version)
+
+
+def neighbour(number, version=4):
+    """Who is at a device to deflect to."""
+    p.run("ip", "neigh", "add", via(number, version), "lladdr", lladdr(number), "dev",
+          f"d{number}", "nud", "permanent")
+
+
+def deflect(*numbers, version=4):
+    """Words for tc: the list of ports."""
+    return " ".join(f"deflect dev d{n} via {via(n, version)}" for n in numbers)
+
+
+def setup(options="", ports=1, child=STILL, version=4):
+    """A fresh namespace with a port that deflects to this many others.
+
+    A packet that stays keeps its socket, and that its namespace: so the last one's go.
+    """
+    p.tc("qdisc del dev p0 root", check=False)
+    insmod()
+    p.fresh_namespace()
+    p.veth()
+    for number in range(1, ports + 1):
+        add_port(number, version)
+    p.settle(1.1)       # the kernel looks at carriers once a second, and calls them up then
+    p.tc(f"qdisc add dev p0 root handle 1: iofd {options} "
+         f"{deflect(*range(1, ports + 1), version=version)}")
+    if child:
+        p.tc(f"qdisc add dev p0 parent 1:1 handle 2: color {child}")
+
+
+def change(words, check=True):
+    """tc qdisc change."""
+    return p.tc(f"qdisc change dev p0 root handle 1: iofd {words}", check=check)
+
+
+def congest(sender, size=16000):
+    """That many bytes in the queue, or a frame's more; one more is on the line."""
+    sender.send(frame(0, size=1000), 1 + -(-size // 1000))
+
+
+def shown(dev="p0"):
+    """What tc says about the qdisc."""
+    return p.shown(dev, "iofd")
+
+
+def counters(dev="p0"):
+    """All its counters, by "object.name"."""
+    seen = shown(dev)
+    return {f"{group}.{name}": value for group in ("deflected", "table", "passed", "dropped")
+            for name, value in seen[group].items()}
+
+
+def receivers(ports):
+    """One at each port's far end."""
+    return [p.Receiver(f"e{number}") for number in range(1, ports + 1)]
+
+
+def listen(dev):
+    """The link-layer destination of frames, as text."""
+    return ":".join(f"{byte:02x}" for byte in dev[:6])
+
+
+def ints(frames):
+    """The numbers of frames as Receiver.frames() has them."""
+    return p.numbers(frames)
+
+
+def address(text):
+    """An IPv4 address as bytes."""
+    return socket.inet_aton(text)

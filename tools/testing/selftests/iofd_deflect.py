@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""iofd: which packets are deflected, where to, and what becomes of them.
+
+	 frames ---> [ iofd [ color ] ] p0 ============ p1
+	                                d1 ============ e1
+	                                d2 ============ e2
+
+Tables of what goes in and what comes out, at the byte and at the packet.
+"""
+import collections
+import time
+
+from gl import iofd as i
+from gl import port as p
+from gl.tap import case, equal, main, true, within
+
+ALL = "threshold 15000 entries 8 timeout 100ms"
+
+
+def send(sender, frames):
+    """All of them."""
+    for frame in frames:
+        sender.send(frame)
+
+
+def came(receiver):
+    """(numbers, DSCPs) of what has come out."""
+    got = receiver.frames(wait=0.05)
+    return p.numbers(got), i.codes(got)
+
+
+def expect(before=None, **changed):
+    """The counters, by their last word; all others are as before, or 0."""
+    seen = {name.split(".")[1]: value for name, value in i.counters().items()}
+    want = dict.fromkeys(seen, 0) if before is None else dict(before)
+    want.update(changed)
+    equal(seen, want, "counters")
+
+
+@case("a message is deflected whole, in order, with a token less; IPv4 and IPv6")
+def whole():
+    for version in (4, 6):
+        for tokens, code in ((4, 2), (3, 1), (2, 0)):
+            i.setup(ALL, version=version)
+            sender, (receiver,) = p.Sender(), i.receivers(1)
+            i.congest(sender)
+            send(sender, i.message(5, number=10, tokens=tokens, version=version, ecn=p.ECT0))
+            got = receiver.frames(wait=0.05)
+            equal(p.numbers(got), [10, 11, 12, 13, 14], "numbers")
+            low = code << 2 | 3
+            equal(i.codes(got), [low | 0x10, low, low, low, low | 0x20], "DSCPs")
+            for _, frame in got:
+                equal(i.listen(frame), i.lladdr(1), "whom it is sent to")
+                field = frame[15] if version == 4 else frame[15] >> 4
+                equal(field & 3, p.ECT0, "ECN")
+            expect(messages=1, starts=1, followers=4, bytes=5000, peak=1)
+            equal(i.shown()["ports"], [{"packets": 5, "bytes": 5000}], "ports")
+            sender.close()
+            receiver.close()
+
+
+@case("the last token: the codepoints of spent packets, which are not deflected but counted")
+def last_token():
+    i.setup(ALL)
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    send(sender, i.message(3, tokens=1))
+    send(sender, i.message(1, tokens=1))
+    equal(came(receiver)[1], [i.SPENT, i.SPENT, i.SPENT_END, i.SPENT_END], "DSCPs")
+    send(sender, [i.frame(i.SPENT), i.frame(i.SPENT_END), i.frame(i.SPENT, version=6)])
+    # others of that pool, and the likes
+    send(sender, [i.frame(code) for code in (1, 5, 49, 61, 52, 54)])
+    equal(came(receiver), ([], []), "what came out")
+    expect(messages=2, starts=2, followers=2, bytes=4000, peak=1, spent=3)
+    p.tc("qdisc change dev p0 parent 1:1 handle 2: color rate 1gbit")
+    time.sleep(0.1)
+    send(sender, [i.frame(i.SPENT)])
+    expect(messages=2, starts=2, followers=2, bytes=4000, peak=1, spent=3)
+    sender.close()
+    receiver.close()
+
+
+@case("all 64 DSCPs, IPv4, IPv6 and neither: only the sixteen with a start are deflected")
+def every_dscp():
+    for version in (4, 6):
+        i.setup("threshold 15000 entries 64", version=version)
+        sender, (receiver,) = p.Sender(), i.receivers(1)
+        i.congest(sender)
+        send(sender, [i.frame(code, flow=code, number=code, version=version)
+                      for code in range(64)])
+        equal(came(receiver)[0], [code for code in range(64) if code & 0x13 == 0x13], "deflected")
+        sender.send(p.arp())
+        sender.send(p.ether(0x0800, b"\x65\xff" + bytes(40)))
+        sender.send(p.ether(0x86dd, b"\x4f\xff" + bytes(40)))
+        sender.send(p.ether(0x0800, b"\x45"))
+        sender.send(p.ether(0x88b5, b"\xff" * 40))
+        tagged = i.message(1, version=version)[0]
+        sender.send(tagged[:12] + b"\x81\0\0\5" + tagged[12:])
+        equal(came(receiver)[0], [], "of what looks like it")
+        sender.close()
+        receiver.close()
+
+
+@case("threshold: the byte decides")
+def threshold():
+    for limit, deflected in ((16000, 0), (15999, 1), (1, 1), (17000, 0), (15001, 1)):
+        i.setup(f"threshold {limit}")
+        sender, (receiver,) = p.Sender(), i.receivers(1)
+        i.congest(sender, 16000)
+        equal(i.shown()["backlog"], 16000, "backlog")
+        send(sender, i.message(2))
+        equal(len(came(receiver)[0]), 2 * deflected, f"deflected above {limit}")
+        equal(i.shown()["backlog"], 16000 + 2000 * (1 - deflected), "backlog")
+        send(sender, i.message(1, flow=2))
+        true(limit == 17000 or len(came(receiver)[0]) == 1, "the next one")
+        sender.close()
+        receiver.close()
+
+
+@case("an empty queue: all go to the child, which sends them in order")
+def not_congested():
+    i.setup(ALL, child="rate 1gbit")
+    sender, (receiver,), straight = p.Sender(), i.receivers(1), p.Receiver("p1")
+    send(sender, i.message(10) + i.message(1, number=10))
+    equal(p.numbers(straight.frames(wait=0.05)), list(range(11)), "straight on")
+    equal(came(receiver)[0], [], "deflected")
+    expect()
+    for each in (sender, receiver, straight):
+        each.close()
+
+
+@case("who began straight on goes straight on, however long the queue gets")
+def straight_on():
+    i.setup(ALL)
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    frames = i.message(4)
+    sender.send(frames[0])
+    i.congest(sender)
+    send(sender, frames[1:])
+    equal(came(receiver)[0], [], "deflected")
+    expect()
+    sender.close()
+    receiver.close()
+
+
+@case("who began elsewhere goes elsewhere, however short the queue gets")
+def elsewhere():
+    i.setup(ALL)
+    sender, (receiver,), straight = p.Sender(), i.receivers(1), p.Receiver("p1")
+    i.congest(sender)
+    frames = i.message(4)
+    send(sender, frames[:2])
+    p.tc("qdisc change dev p0 parent 1:1 handle 2: color rate 1gbit")
+    time.sleep(0.1)
+    equal(i.shown()["backlog"], 0, "backlog")
+    straight.frames(wait=0.05)
+    send(sender, frames[2:] + i.message(4, number=4))
+    equal(came(receiver)[0], [0, 1, 2, 3], "deflected")
+    equal(p.numbers(straight.frames(wait=0.05)), [4, 5, 6, 7], "the next message, straight on")
+    expect(messages=1, starts=1, followers=3, bytes=4000, peak=1)
+    for each in (sender, receiver, straight):
+        each.close()
+
+
+@case("the entry is of the flow: addresses, ports, protocol, family, tokens")
+def key():
+    i.setup("threshold 15000 entries 64")
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    sender.send(i.frame(i.dscp(i.START), number=1))
+    middle = i.dscp(i.MIDDLE)
+    others = [i.frame(middle, flow=2), i.frame(middle, ends=(b"\3", b"\2")),
+              i.frame(middle, ends=(b"\1", b"\3")), i.frame(middle, version=6),
+              i.frame(i.dscp(i.MIDDLE, 3)), i.frame(i.dscp(i.END, 1))]
+    tcp = bytearray(i.frame(middle))
+    tcp[23] = 6
+    tcp[24:26] = b"\0\0"
+    tcp[24:26] = p.checksum(bytes(tcp[14:34])).to_bytes(2, "big")
+    port = bytearray(i.frame(middle))
+    port[37] = 8
+    send(sender, others + [bytes(tcp), bytes(port)])
+    equal(came(receiver)[0], [1], "deflected")
+    equal(i.counters()["table.entries"], 1, "entries")
+    send(sender, [i.frame(i.dscp(i.END), number=2)])
+    equal(came(receiver)[0], [2], "its own")
+    equal(i.counters()["table.entries"], 0, "entries")
+    sender.close()
+    receiver.close()
+
+
+@case("fragments have no ports: they are one flow, and follow each other")
+def fragments():
+    i.setup(ALL)
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    frames = []
+    for frame, offset in zip(i.message(3), (0x2000, 0x2064, 0x00c8)):
+        frame = bytearray(frame)
+        frame[20:22] = offset.to_bytes(2, "big")
+        frame[34:38] = offset.to_bytes(4, "big")        # where the first has its ports
+        frame[24:26] = b"\0\0"
+        frame[24:26] = p.checksum(bytes(frame[14:34])).to_bytes(2, "big")
+        frames.append(bytes(frame))
+    send(sender, frames)
+    equal(came(receiver)[0], [0, 1, 2], "deflected")
+    expect(messages=1, starts=1, followers=2, bytes=3000, peak=1)
+    sender.close()
+    receiver.close()
+
+
+@case("a start whose message is deflected already follows it")
+def restart():
+    i.setup(ALL, ports=2)
+    sender, receivers = p.Sender(), i.receivers(2)
+    i.congest(sender)
+    frames = i.message(3)
+    send(sender, frames[:2] + frames[:2] * 5 + frames)
+    lengths = sorted(len(came(each)[0]) for each in receivers)
+    equal(lengths, [0, 15], "frames at the two ports")
+    expect(messages=1, starts=1, followers=14, bytes=15000, peak=1)
+    sender.close()
+    for each in receivers:
+        each.close()
+
+
+@case("a message of one packet: no entry; but it follows one that is there, and frees it")
+def only():
+    i.setup(ALL, ports=1)
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    only = i.message(1)[0]
+    sender.send(only)
+    equal(came(receiver)[0], [], "without congestion")
+    i.congest(sender)
+    send(sender, [only] * 3)
+    equal(len(came(receiver)[0]), 3, "deflected")
+    expect(messages=3, starts=3, bytes=3000)
+    sender.send(i.message(2)[0])
+    equal(i.counters()["table.entries"], 1, "entries")
+    sender.send(only)
+    equal(len(came(receiver)[0]), 2, "deflected")
+    expect(messages=4, starts=4, followers=1, bytes=5000, peak=1)
+    sender.close()
+    receiver.close()
+
+
+@case("a full table: counted, not deflected, and nobody is thrown out")
+def full():
+    for entries in (1, 8, 64):
+        i.setup(f"threshold 15000 entries {entries}")
+        sender, (receiver,) = p.Sender(), i.receivers(1)
+        i.congest(sender)
+        flows = range(1, entries + 4)
+        send(sender, [i.frame(i.dscp(i.START), flow, flow) for flow in flows])
+        equal(came(receiver)[0], list(flows)[:entries], "starts that are deflected")
+        send(sender, [i.frame(i.dscp(i.MIDDLE), flow, flow) for flow in flows])
+        equal(came(receiver)[0], list(flows)[:entries], "those that follow them")
+        # no entry is needed for one packet
+        sender.send(i.message(1, flow=1000)[0])
+        equal(len(came(receiver)[0]), 1, "a message of one packet")
+        expect(messages=entries + 1, starts=entries + 1, followers=entries,
+               bytes=1000 * (2 * entries + 1), entries=entries, peak=entries, full=3)
+        send(sender, [i.frame(i.dscp(i.END), 1), i.frame(i.dscp(i.START), 2000)])
+        equal(len(came(receiver)[0]), 2, "an end makes room for a start")
+        equal(i.counters()["passed.full"], 3, "full")
+        sender.close()
+        receiver.close()
+
+
+@case("timeout: an entry without packets is reused when it is needed, and not before")
+def timeout():
+    i.setup("threshold 15000 entries 1 timeout 50ms")
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    start, middle = i.dscp(i.START), i.dscp(i.MIDDLE)
+    sender.send(i.frame(start, 1, 1))
+    time.sleep(0.04)
+    sender.send(i.frame(middle, 1, 2))          # lives on
+    time.sleep(0.04)
+    sender.send(i.frame(start, 2, 3))           # too early
+    equal(came(receiver)[0], [1, 2], "deflected")       # waits 0.05 s
+    sender.send(i.frame(middle, 1, 4))          # quiet for longer, but nobody needed it
+    equal(i.counters()["table.expired"], 0, "expired")
+    time.sleep(0.06)
+    sender.send(i.frame(start, 2, 5))
+    sender.send(i.frame(middle, 1, 6))          # has none any more
+    sender.send(i.frame(middle, 2, 7))
+    equal(came(receiver)[0], [4, 5, 7], "deflected")
+    expect(messages=2, starts=2, followers=3, bytes=5000, entries=1, peak=1, expired=1, full=1)
+    sender.close()
+    receiver.close()
+
+
+@case("ports: chosen at random, evenly; the same seed, the same choice")
+def choice():
+    ways = []
+    for seed in ("seed 1", "seed 1", "seed 2", ""):
+        i.setup(f"threshold 15000 {seed}", ports=4)
+        sender, receivers = p.Sender(), i.receivers(4)
+        i.congest(sender)
+        send(sender, [i.message(1, number=n)[0] for n in range(400)])
+        at = {}
+        for port, each in enumerate(receivers):
+            at.update(dict.fromkeys(came(each)[0], port))
+            each.close()
+        equal(len(at), 400, "frames")
+        count = collections.Counter(at.values())
+        for port in range(4):
+            within(count[port], 70, 130, f"of 400 at port {port}")
+        ways.append([at[n] for n in range(400)])
+        sender.close()
+    equal(ways[0], ways[1], "the same seed")
+    true(ways[0] != ways[2] and ways[0] != ways[3], "another seed")
+
+
+@case("each message has its port, all of its packets are there, in order")
+def interleaved():
+    i.setup("threshold 15000 entries 64", ports=4)
+    sender, receivers = p.Sender(), i.receivers(4)
+    i.congest(sender)
+    messages = [i.message(6, flow, flow * 100) for flow in range(1, 65)]
+    for part in zip(*messages):
+        send(sender, part)
+    for each in receivers:
+        flows = {}
+        for number in came(each)[0]:
+            flows.setdefault(number // 100, []).append(number % 100)
+        true(len(flows) > 5, f"{len(flows)} flows at a port")
+        equal(set(map(tuple, flows.values())), {(0, 1, 2, 3, 4, 5)}, "packets of each")
+        each.close()
+    expect(messages=64, starts=64, followers=320, bytes=384000, peak=64)
+    sender.close()
+
+
+@case("wrap: 20,000 messages, 200 ends lost, over a table of 8")
+def wrap():
+    i.setup("threshold 15000 entries 8 timeout 1ms", ports=2)
+    sender = p.Sender()
+    i.congest(sender)
+    lost = 0
+    for flow in range(1, 20001):
+        start, end = i.message(2, flow, size=100)
+        sender.send(start)
+        if flow % 100:
+            sender.send(end)
+        else:
+            lost += 1
+        if flow % 500 == 0:
+            time.sleep(0.002)
+    seen = i.counters()
+    equal(seen["deflected.messages"], 20000 - seen["passed.full"], "messages")
+    equal(seen["deflected.followers"], 20000 - lost - seen["passed.full"], "followers")
+    equal(seen["passed.full"], 0, "full: fewer than eight are lost in a timeout")
+    equal(seen["table.entries"] + seen["table.expired"], lost, "lost ends: reused, or still there")
+    sender.close()
+
+
+@case("below the port: any qdisc, by default a bfifo; classes")
+def children():
+    for child in ("", "pfifo limit 1000", "bfifo limit 100k", "netem delay 1s", "fq_codel",
+                  "tbf rate 8kbit burst 1600 limit 1m"):
+        i.setup(ALL, child=None)
+        if child:
+            p.tc(f"qdisc add dev p0 parent 1:1 handle 2: {child}")
+        true("class iofd 1:1" in p.tc("class show dev p0").stdout, "class")
+        sender, straight = p.Sender(), p.Receiver("p1")
+        for number in range(20):
+            sender.send(p.numbered(number))
+        got = p.numbers(straight.frames(20, wait=5)) if "tbf" not in child else []
+        equal(got, list(range(20)) if got else [], f"through {child}")
+        if "tbf" in child:
+            true(i.shown()["qlen"] >= 17, "packets wait")
+        equal(p.tc("qdisc add dev p0 parent 1:2 bfifo", check=False).returncode != 0, True,
+              "another class")
+        equal(len(i.shown()["ports"]), 1, "ports")
+        if child:
+            p.tc("qdisc del dev p0 parent 1:1")
+            equal((i.shown()["qlen"], i.shown()["backlog"]), (0, 0), "queue")
+            sender.send(p.numbered(7))
+            equal(p.numbers(straight.frames(wait=0.05))[-1:], [7], "through the default again")
+        sender.close()
+        straight.close()
+        p.tc("qdisc del dev p0 root")
+
+
+main()

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""iofd: what is set is what is shown, and nonsense is refused.
+
+	 tc ---> [ iofd ] p0 ============ p1
+	                  d1 ============ e1, and so on
+"""
+import copy
+
+from gl import iofd as i
+from gl import port as p
+from gl.tap import case, equal, main, true
+
+VIA = [{"dev": "d1", "via": "10.9.1.2"}]
+DEFAULTS = {"threshold": 15360, "entries": 8, "timeout": 100000000, "deflect": VIA}
+DEFLECT = i.deflect(1)
+
+# words of tc -> what they change in the options that tc shows
+SET = [
+    (DEFLECT, {}),
+    (f"threshold 15k {DEFLECT}", {}),
+    (f"threshold 1 {DEFLECT}", {"threshold": 1}),
+    (f"threshold 2147483647 {DEFLECT}", {"threshold": 2147483647}),
+    (f"entries 1 {DEFLECT}", {"entries": 1}),
+    (f"{DEFLECT} entries 4096", {"entries": 4096}),
+    (f"timeout 1us {DEFLECT}", {"timeout": 1000}),
+    (f"timeout 1500ns {DEFLECT}", {"timeout": 1500}),
+    (f"timeout 2.5ms {DEFLECT}", {"timeout": 2500000}),
+    (f"timeout 3600s {DEFLECT}", {"timeout": 3600000000000}),
+    (f"seed 0 {DEFLECT}", {"seed": 0}),
+    (f"seed 4294967295 {DEFLECT}", {"seed": 4294967295}),
+    ("deflect dev d1 via fd00::2", {"deflect": [{"dev": "d1", "via": "fd00::2"}]}),
+    ("deflect dev d1 via fe80::1 deflect dev d2 via 192.168.0.1",
+     {"deflect": [{"dev": "d1", "via": "fe80::1"}, {"dev": "d2", "via": "192.168.0.1"}]}),
+    (" ".join(f"deflect dev d1 via 10.0.0.{n}" for n in range(1, 17)),
+     {"deflect": [{"dev": "d1", "via": f"10.0.0.{n}"} for n in range(1, 17)]}),
+]
+
+# words of tc -> a word of the message
+BAD = [
+    ("foo", "foo"), ("help", "Usage"),
+    ("threshold", "argument"), ("threshold 0", "threshold"), ("threshold x", "threshold"),
+    ("threshold -1", "threshold"), ("threshold 2g", "threshold"), ("threshold nan", "threshold"),
+    ("threshold 1 threshold 2", "twice"),
+    ("entries", "argument"), ("entries 0", "entries"), ("entries 4097", "entries"),
+    ("entries x", "entries"), ("entries -1", "entries"), ("entries 1 entries 2", "twice"),
+    ("timeout", "argument"), ("timeout 100", "time"), ("timeout 0s", "timeout"),
+    ("timeout 999ns", "timeout"), ("timeout 3601s", "timeout"), ("timeout -1s", "timeout"),
+    ("timeout xs", "time"), ("timeout nans", "time"), ("timeout infs", "time"),
+    ("timeout 1e30s", "timeout"),
+    ("seed", "argument"), ("seed x", "seed"), ("seed 4294967296", "seed"),
+    ("deflect", "argument"), ("deflect d1", "deflect"), ("deflect dev d1", "deflect"),
+    ("deflect dev d1 via", "deflect"), ("deflect via 10.0.0.1 dev d1", "deflect"),
+    ("deflect dev d1 via x", "address"), ("deflect dev d1 via 10.0.0", "address"),
+    ("deflect dev d1 via 10.0.0.1/24", "address"), ("deflect dev d1 via :::", "address"),
+    ("deflect dev none via 10.0.0.1", "no such"),
+    (f"deflect dev {'x' * 128} via 10.0.0.1", "name"),
+    ("deflect dev p0 via 10.0.0.1", "itself"),
+    ("deflect dev lo via 10.0.0.1", "loopback"),
+    ("deflect dev small via 10.0.0.1", "MTU"),
+    ("deflect dev d1 via 0.0.0.0", "next hop"), ("deflect dev d1 via 224.0.0.1", "next hop"),
+    ("deflect dev d1 via 255.255.255.255", "next hop"), ("deflect dev d1 via ::", "next hop"),
+    ("deflect dev d1 via 127.0.0.1", "next hop"), ("deflect dev d1 via ::1", "next hop"),
+    ("deflect dev d1 via ff02::1", "next hop"),
+    ("deflect dev d1 via 10.0.0.1 deflect dev d1 via 10.0.0.1", "twice"),
+    ("deflect dev d1 via 10.0.0.1 deflect dev none via 10.0.0.2", "no such"),
+    (" ".join(f"deflect dev d1 via 10.0.0.{n}" for n in range(1, 18)), "16"),
+]
+
+
+def fresh():
+    """Devices, and no qdisc."""
+    i.insmod()
+    p.fresh_namespace()
+    p.veth()
+    for number in (1, 2):
+        i.add_port(number)
+    p.veth("small", "small1", "mtu", "1400")
+
+
+def options():
+    """As tc dumps them."""
+    return i.shown()["options"]
+
+
+@case("add: every option is shown as it was set")
+def add():
+    for words, change in SET:
+        fresh()
+        p.tc(f"qdisc add dev p0 root handle 1: iofd {words}")
+        equal(options(), {**DEFAULTS, **change}, f"options of \"{words}\"")
+
+
+@case("change: what is not named stays; the list of ports is replaced")
+def change_keeps():
+    fresh()
+    p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
+    want = copy.deepcopy(DEFAULTS)
+    for words, change in [
+            ("", {}),
+            ("threshold 1000", {"threshold": 1000}),
+            ("entries 2", {"entries": 2}),
+            ("entries 100", {"entries": 100}),
+            ("timeout 7ms", {"timeout": 7000000}),
+            ("seed 5", {"seed": 5}),
+            ("deflect dev d2 via 10.9.2.2", {"deflect": [{"dev": "d2", "via": "10.9.2.2"}]}),
+            (f"{i.deflect(1, 2)} seed 6",
+             {"deflect": VIA + [{"dev": "d2", "via": "10.9.2.2"}], "seed": 6})]:
+        i.change(words)
+        want.update(change)
+        equal(options(), want, f"options after \"{words}\"")
+
+
+@case("bad input: one line (or the usage), a status, nothing changed")
+def bad_change():
+    fresh()
+    p.tc(f"qdisc add dev p0 root handle 1: iofd threshold 5k entries 7 seed 1 {DEFLECT}")
+    before = options()
+    for words, expect in BAD:
+        done = i.change(words, check=False)
+        true(done.returncode != 0, f"\"{words}\" is refused")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        # tc itself adds what it had been told to do
+        lines = [line for line in done.stderr.strip().splitlines()
+                 if not line.startswith("We have an error talking to the kernel")]
+        if words != "help":
+            equal(len(lines), 1, f"lines for \"{words}\"")
+        equal(options(), before, f"options after \"{words}\"")
+
+
+@case("bad input: refused at add, and no qdisc is left")
+def bad_add():
+    fresh()
+    for words, expect in BAD + [("", "deflect port is needed"),
+                                ("threshold 5k", "deflect port is needed")]:
+        done = p.tc(f"qdisc add dev p0 root iofd {words}", check=False)
+        true(done.returncode != 0, f"\"{words}\" is refused")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+    true("iofd" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
+
+
+@case("what tc prints, tc takes")
+def round_trip():
+    fresh()
+    words = ("threshold 15Kb entries 9 timeout 2500us seed 7 deflect dev d1 via 10.9.1.2 "
+             "deflect dev d2 via fd00:9:2::2")
+    p.tc(f"qdisc add dev p0 root handle 1: iofd {words}")
+    shown = p.tc("-d qdisc show dev p0").stdout
+    equal(shown.split("refcnt 2 ")[1].strip(), words, "what tc -d says")
+
+
+@case("a device under another name: the name that it has now")
+def renamed():
+    fresh()
+    p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
+    p.run("ip", "link", "property", "add", "dev", "d1", "altname", "a-rather-long-name-of-d1")
+    i.change("deflect dev a-rather-long-name-of-d1 via 10.9.1.2")
+    equal(options(), DEFAULTS, "by its other name")
+    p.run("ip", "link", "set", "d1", "down")
+    p.run("ip", "link", "set", "d1", "name", "d7")
+    equal(options()["deflect"], [{"dev": "d7", "via": "10.9.1.2"}], "renamed")
+
+
+@case("statistics: the text has what the JSON has")
+def statistics():
+    i.setup("threshold 15000 entries 1")
+    sender = p.Sender()
+    i.congest(sender)
+    for frame in i.message(3)[:2] + i.message(2, flow=2) + [i.frame(i.SPENT)]:
+        sender.send(frame)
+    p.run("ip", "link", "set", "d1", "down")
+    for frame in i.message(3)[2:] + i.message(1):
+        sender.send(frame)
+    text = p.tc("-s qdisc show dev p0").stdout
+    for words in ("deflected 1 messages, 1 starts 1 followers 2000 bytes",
+                  "in use 0 peak 1, expired 0", "table full 1, no port up 1, tokens spent 1",
+                  "port down or gone 1, too many waiting 0", "port 1    2 pkt 2000 bytes"):
+        true(words in text, f"{words!r} in {text!r}")
+    sender.close()
+
+
+main()

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""iofd: ports go down, away and come back; the list changes; everything is torn down.
+
+	 frames ---> [ iofd [ color ] ] p0 ============ p1
+	                                d1 ============ e1
+	                                d2 ============ e2
+
+No packet of a message takes another way than its first, whatever happens to it.
+"""
+import os
+import signal
+import subprocess
+import time
+
+from gl import iofd as i
+from gl import port as p
+from gl.tap import case, equal, main, true
+
+ALL = "threshold 15000 entries 8 seed 1"
+START, MIDDLE, END = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END))
+
+
+def ip(words):
+    """ip with the words of a string."""
+    p.run("ip", *words.split())
+
+
+def begun(ports=2, options=ALL):
+    """A congested port and one message that has begun: (sender, its port)."""
+    i.setup(options, ports=ports)
+    sender, receivers = p.Sender(), i.receivers(ports)
+    i.congest(sender)
+    sender.send(i.frame(START, number=1))
+    got = [len(each.frames(wait=0.02)) for each in receivers]
+    equal(sum(got), 1, "the start was deflected")
+    for each in receivers:
+        each.close()
+    return sender, got.index(1) + 1
+
+
+def at(port):
+    """Numbers of what comes out of a port from now on: a function that says."""
+    receiver = p.Receiver(f"e{port}")
+
+    def numbers():
+        got = p.numbers(receiver.frames(wait=0.02))
+        receiver.close()
+        return got
+    return numbers
+
+
+def expect_drops(sender, numbers, others=()):
+    """The message's next packets are dropped, counted, and at no other port."""
+    before, there = i.counters(), [at(port) for port in others]
+    for number in numbers:
+        equal(sender.send(i.frame(MIDDLE, number=number)), 0, "sent")
+    for port in there:
+        equal(port(), [], "at another port")
+    after = i.counters()
+    equal(after["dropped.port"] - before["dropped.port"], len(numbers), "dropped")
+    equal(after["deflected.followers"], before["deflected.followers"], "followers")
+    equal(i.shown()["drops"] >= len(numbers), True, "the qdisc's drops")
+    equal(after["table.entries"], 1, "entries")
+
+
+@case("down: its messages' packets are dropped, new messages go elsewhere; up: they go on")
+def down():
+    for how in ("d", "e"):          # without a device, without a carrier
+        sender, port = begun()
+        other = 3 - port
+        ip(f"link set {how}{port} down")
+        expect_drops(sender, [2, 3], [other])
+        there = at(other)
+        for flow in range(2, 7):
+            sender.send(i.frame(START, flow, flow))
+            sender.send(i.frame(END, flow, flow))
+        equal(there(), [2, 2, 3, 3, 4, 4, 5, 5, 6, 6], "new messages")
+        ip(f"link set {how}{port} up")
+        if how == "d":              # what a device forgets when it is down
+            ip(f"neigh replace {i.via(port)} lladdr {i.lladdr(port)} dev d{port} nud permanent")
+        p.settle(2)                 # the kernel looks at carriers once a second
+        there = at(port)
+        sender.send(i.frame(MIDDLE, number=4))
+        equal(there(), [4], "the old message, after it is up")
+        sender.close()
+
+
+@case("down: the end of a message frees its entry all the same")
+def down_end():
+    sender, port = begun(ports=1)
+    ip(f"link set d{port} down")
+    equal(sender.send(i.frame(END)), 0, "sent")
+    seen = i.counters()
+    equal((seen["table.entries"], seen["dropped.port"]), (0, 1), "entries, drops")
+    equal(sender.send(i.frame(START)), 1, "no port is up: straight on")
+    equal(i.counters()["passed.no_port"], 1, "no port")
+    equal(i.counters()["table.entries"], 0, "entries")
+    sender.close()
+
+
+@case("gone: unregistered with entries live; dropped and counted, and said so")
+def gone():
+    sender, port = begun()
+    ip(f"link del d{port}")
+    expect_drops(sender, [2, 3], [3 - port])
+    options = i.shown()["options"]["deflect"]
+    equal(options[port - 1], {"dev": f"d{port}", "via": i.via(port), "gone": True}, "options")
+    true(f"deflect dev d{port} via {i.via(port)} (gone)" in p.tc("qdisc show dev p0").stdout,
+         "text")
+    # another one with that name is another one
+    i.add_port(port)
+    expect_drops(sender, [4], [1, 2])
+    i.change(i.deflect(1, 2))
+    true("gone" not in i.shown()["options"]["deflect"][port - 1], "back in the list")
+    expect_drops(sender, [5], [1, 2])
+    equal(sender.send(i.frame(END)), 0, "its end")
+    equal(i.counters()["table.entries"], 0, "entries")
+    sender.close()
+
+
+@case("gone: all of them; messages go straight on")
+def all_gone():
+    sender, _ = begun()
+    for port in (1, 2):
+        ip(f"link del e{port}")
+    expect_drops(sender, [2])
+    equal(sender.send(i.frame(START, 2)), 1, "another message")
+    equal(i.counters()["passed.no_port"], 1, "no port")
+    sender.close()
+
+
+@case("moved to another namespace: gone")
+def moved():
+    sender, port = begun()
+    ip("netns add far")
+    ip(f"link set d{port} netns far")
+    expect_drops(sender, [2], [3 - port])
+    true(i.shown()["options"]["deflect"][port - 1]["gone"], "gone")
+    ip(f"-n far link set d{port} netns {os.getpid()}")
+    ip(f"link set d{port} up")
+    expect_drops(sender, [3], [3 - port])
+    ip("netns del far")
+    sender.close()
+
+
+@case("change: a message keeps its port as long as that is in the list")
+def change_list():
+    sender, port = begun()
+    other = 3 - port
+    there = at(port)
+    i.change(f"{i.deflect(other, port)} threshold 14000")       # the other way round
+    sender.send(i.frame(MIDDLE, number=2))
+    i.change(i.deflect(port))
+    sender.send(i.frame(MIDDLE, number=3))
+    i.change(f"entries 1 timeout 1s {i.deflect(port)}")         # another table
+    sender.send(i.frame(MIDDLE, number=4))
+    equal(there(), [2, 3, 4], "followed")
+    equal(i.shown()["ports"], [{"packets": 4, "bytes": 4000}], "counters")
+    i.change(i.deflect(other))
+    expect_drops(sender, [5], [1, 2])
+    i.change(i.deflect(port))                       # not the port that it had
+    expect_drops(sender, [6], [1, 2])
+    equal(i.shown()["ports"], [{"packets": 0, "bytes": 0}], "counters")
+    sender.close()
+
+
+@case("change: another next hop is another port")
+def change_via():
+    sender, port = begun(ports=1)
+    ip(f"neigh add 10.9.1.3 lladdr 02:00:00:00:09:33 dev d{port} nud permanent")
+    i.change(f"deflect dev d{port} via 10.9.1.3")
+    expect_drops(sender, [2], [port])
+    receiver = p.Receiver(f"e{port}")
+    sender.send(i.frame(START, 2))
+    equal(i.listen(receiver.frames(1)[0][1]), "02:00:00:00:09:33", "whom it is sent to")
+    sender.close()
+    receiver.close()
+
+
+@case("change: a table that is too small for what is in use is refused")
+def change_entries():
+    i.setup(ALL)
+    sender = p.Sender()
+    i.congest(sender)
+    for flow in range(1, 6):
+        sender.send(i.frame(START, flow))
+    before = i.shown()["options"]
+    done = i.change(f"entries 4 threshold 1 {i.deflect(1)}", check=False)
+    true(done.returncode and "in use" in done.stderr, f"refused: {done.stderr}")
+    equal(i.shown()["options"], before, "options")
+    i.change("entries 5")
+    there = at(1)
+    for flow in range(1, 6):
+        sender.send(i.frame(END, flow, flow))
+    equal(there(), [1, 2, 3, 4, 5], "followed")
+    seen = i.counters()
+    equal((seen["table.entries"], seen["table.peak"]), (0, 5), "entries, peak")
+    sender.close()
+
+
+@case("the port itself goes down and up: messages go on where they went")
+def own_down():
+    sender, port = begun()
+    ip("link set p0 down")
+    equal((i.shown()["qlen"], i.shown()["backlog"]), (0, 0), "queue")
+    ip("link set p0 up")
+    there = at(port)
+    sender.send(i.frame(MIDDLE, number=2))
+    equal(there(), [2], "followed")
+    sender.close()
+
+
+@case("change under traffic: each message in order, at one port")
+def change_live():
+    i.setup("threshold 15000 entries 64", ports=4)
+    sender, receivers = p.Sender(), i.receivers(4)
+    i.congest(sender)
+    words = [i.deflect(1, 2, 3, 4), "entries 70", i.deflect(4, 3, 2, 1), "timeout 1s",
+             f"threshold 14000 {i.deflect(2, 4, 1, 3)}", "entries 64", "seed 3"]
+    flows = range(1, 41)
+    for number in range(30):
+        for flow in flows:
+            part = START if not number else END if number == 29 else MIDDLE
+            sender.send(i.frame(part, flow, flow * 100 + number))
+        i.change(words[number % len(words)])
+    seen = []
+    for each in receivers:
+        at_port = {}
+        for number in p.numbers(each.frames(wait=0.02)):
+            at_port.setdefault(number // 100, []).append(number % 100)
+        equal(set(map(tuple, at_port.values())), {tuple(range(30))}, "numbers of each")
+        seen += at_port
+        each.close()
+    equal(sorted(seen), list(flows), "flows")
+    sender.close()
+
+
+def unused():
+    """Wait until no qdisc is left: namespaces are taken down in the background."""
+    seen = ""
+    for _ in range(100):
+        with open("/sys/module/sch_iofd/refcnt", encoding="ascii") as f:
+            seen = f.read().strip()
+        if seen == "0":
+            break
+        p.settle(0.1)
+    equal(seen, "0", "users of the module")
+
+
+def flood():
+    """Messages for ever, with ends that get lost."""
+    i.setup("threshold 1000 entries 8", ports=2, child="rate 8mbit limit 1m")
+    sender = p.Sender()
+    # two that list each other
+    p.tc(f"qdisc add dev d1 root iofd threshold 1 deflect dev p0 via {i.via(1)} {i.deflect(2)}")
+    flow = 0
+    while True:
+        flow = flow % 60000 + 1
+        for frame in i.message(3, flow, size=200)[:2 + flow % 2]:
+            sender.send(frame)
+        if flow % 50 == 0:
+            i.congest(sender, 2000)
+            time.sleep(0.001)
+
+
+@case("a namespace goes with entries live, ports in each other's lists and a sender at work")
+def namespace():
+    for _ in range(10):
+        pid = os.fork()
+        if not pid:
+            try:
+                flood()
+            finally:
+                os._exit(1)
+        p.settle(1.4)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    p.tc("qdisc del dev p0 root", check=False)
+    p.fresh_namespace()
+    unused()
+
+
+@case("ports and qdiscs come and go under a sender")
+def churn():
+    i.setup(ALL, ports=2)
+    pid = os.fork()
+    if not pid:
+        try:
+            sender = p.Sender()
+            while True:
+                i.congest(sender, 2000)
+                for flow in range(50):
+                    for frame in i.message(3, flow, size=200):
+                        sender.send(frame)
+                time.sleep(0.0002)
+        finally:
+            os._exit(1)
+    for turn in range(40):
+        if turn % 4 == 0:
+            p.tc("qdisc del dev p0 root")
+            p.tc(f"qdisc add dev p0 root handle 1: iofd threshold 1000 {i.deflect(1, 2)}")
+            p.tc(f"qdisc add dev p0 parent 1:1 handle 2: color {i.STILL}")
+        ip("link set d1 down")
+        p.settle(0.003)
+        ip("link set d1 up")
+        ip("link del d2")
+        p.settle(0.003)
+        i.add_port(2)
+        i.change(i.deflect(1, 2))
+        if turn % 3 == 0:
+            p.tc("qdisc del dev p0 parent 1:1")
+            p.settle(0.003)
+            p.tc(f"qdisc add dev p0 parent 1:1 handle 2: color {i.STILL}")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    true(i.counters()["deflected.messages"], "something was deflected")
+    p.tc("qdisc del dev p0 root")
+
+
+@case("rmmod is refused while there is a port, and then not; with messages under way")
+def rmmod():
+    i.setup(ALL)
+    sender = p.Sender()
+    i.congest(sender)
+    for flow in range(5):
+        sender.send(i.frame(START, flow))
+    true(subprocess.run(["rmmod", "sch_iofd"], capture_output=True, check=False).returncode,
+         "refused with a port")
+    sender.close()
+    p.tc("qdisc del dev p0 root")
+    unused()
+    p.run("rmmod", "sch_iofd")
+    true(not os.path.exists("/sys/module/sch_iofd"), "gone")
+    equal(p.run("ip", "link", "del", "d1").returncode, 0, "and the port may go")
+
+
+main()

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""iofd: switches that deflect to each other, and route.
+
+	       host
+	        | (hs)
+	       sw1 ---out ==== the destination
+	      /   \\
+	    sw2---sw3          each has such a port, and is congested there
+	   out     out
+
+Each switch routes to the destination through its own port `out`, and deflects to the
+next one, round and round.  All neighbours are found by ARP and ND.
+"""
+import contextlib
+import json
+import time
+
+from gl import iofd as i
+from gl import port as p
+from gl.tap import case, equal, main, true, within
+from gl.wire import Namespace
+
+NEXT = {1: 2, 2: 3, 3: 1}
+
+
+class Switches:
+    """Three of them, and a host at each."""
+
+    def __init__(self, options, child=i.STILL, version=4, ring=None):
+        i.insmod()
+        self.version = version
+        self.ring = ring or NEXT
+        self.ns = {n: Namespace(f"sw{n}") for n in NEXT}
+        for n, ns in self.ns.items():
+            with ns:
+                for name in ("default", "all"):
+                    self._sysctl(f"net/ipv6/conf/{name}/accept_dad", 0)
+                self._sysctl("net/ipv4/ip_forward", 1)
+                self._sysctl("net/ipv6/conf/all/forwarding", 1)
+                for dev, peer in (("out", "sink"), ("hs", "host")):
+                    p.veth(dev, peer)
+                    self._sysctl(f"net/ipv6/conf/{peer}/disable_ipv6", 1)
+                p.run("ip", "link", "set", "hs", "address", "02:00:00:00:00:02")
+                p.run("ip", "-batch", "-", text="route add 10.0.0.0/24 dev out\n"
+                      "neigh add 10.0.0.2 lladdr 02:00:00:00:00:99 dev out nud permanent\n"
+                      "route add fd00::/64 dev out\n"
+                      "neigh add fd00::2 lladdr 02:00:00:00:00:99 dev out nud permanent\n")
+        for n, m in ((1, 2), (2, 3), (3, 1)):
+            p.run("ip", "-n", f"sw{n}", "link", "add", f"to{m}", "type", "veth", "peer", "name",
+                  f"to{n}", "netns", f"sw{m}")
+            for own, other in ((n, m), (m, n)):
+                self.ns[own].ip(f"link set to{other} up",
+                                f"addr add 10.{n}.{m}.{own}/24 dev to{other}",
+                                f"addr add fd00:{n}:{m}::{own}/64 dev to{other} nodad")
+        time.sleep(3)               # until IPv6 is content
+        for n, ns in self.ns.items():
+            with ns:
+                p.tc(f"qdisc add dev out root handle 1: iofd {options} {self.deflect(n)}")
+                p.tc(f"qdisc add dev out parent 1:1 handle 2: color {child}")
+
+    @staticmethod
+    def _sysctl(name, value):
+        with open(f"/proc/sys/{name}", "w", encoding="ascii") as f:
+            f.write(str(value))
+
+    def deflect(self, own):
+        """Words for tc: to the next switch."""
+        other = self.ring[own]
+        n, m = (own, other) if NEXT[own] == other else (other, own)
+        address = f"10.{n}.{m}.{other}" if self.version == 4 else f"fd00:{n}:{m}::{other}"
+        return f"deflect dev to{other} via {address}"
+
+    def congest(self):
+        """All of them."""
+        for ns in self.ns.values():
+            with ns:
+                sender = p.Sender("out")
+                sender.send(i.frame(0, version=self.version, number=9999), 17)
+                sender.close()
+
+    def counters(self, n):
+        """Of a switch's port."""
+        with self.ns[n]:
+            return i.counters("out")
+
+    def backlog(self, n):
+        """Packets in it."""
+        with self.ns[n]:
+            return i.shown("out")["qlen"]
+
+    def mac(self, n, other):
+        """The address of a switch's device towards another."""
+        with self.ns[n]:
+            shown = p.run("ip", "-j", "link", "show", "dev", f"to{other}").stdout
+        return json.loads(shown)[0]["address"]
+
+    def open(self, what, n, dev):
+        """A Sender or a Receiver at a switch."""
+        with self.ns[n]:
+            return what(dev)
+
+    def drain(self, n):
+        """Let a port send; the numbers of what comes out."""
+        receiver = self.open(p.Receiver, n, "sink")
+        with self.ns[n]:
+            p.tc("qdisc change dev out parent 1:1 handle 2: color rate 1gbit")
+        got = receiver.frames(wait=0.1)
+        receiver.close()
+        return [(number, code, frame) for number, code, (_, frame)
+                in zip(p.numbers(got), i.codes(got), got) if number != 9999]
+
+    def close(self):
+        """All of it goes."""
+        for ns in self.ns.values():
+            with ns:
+                p.tc("qdisc del dev out root", check=False)
+            ns.remove()
+
+
+@contextlib.contextmanager
+def switches(*args, **kwargs):
+    """Some, for a while."""
+    net = Switches(*args, **kwargs)
+    try:
+        yield net
+    finally:
+        net.close()
+
+
+@case("a loop of three ends when the tokens do; in order; IPv4 and IPv6, neighbours unresolved")
+def loop():
+    for version in (4, 6):
+        with switches("threshold 15000", version=version) as net:
+            net.congest()
+            sender = net.open(p.Sender, 1, "host")
+            for frame in i.message(6, version=version):
+                sender.send(frame)
+            time.sleep(3)           # for ARP
+            want = {1: (2, 12), 2: (1, 6), 3: (1, 6)}
+            for n, (messages, packets) in want.items():
+                seen = net.counters(n)
+                equal(seen["deflected.messages"], messages, f"messages that sw{n} deflects")
+                equal(seen["deflected.starts"] + seen["deflected.followers"], packets,
+                      f"packets that sw{n} deflects")
+                equal(seen["table.entries"], 0, f"entries of sw{n}")
+                equal(seen["passed.spent"], 6 if n == 2 else 0, f"spent at sw{n}")
+            equal([net.backlog(n) for n in (1, 2, 3)], [16, 22, 16], "where they are")
+            got = net.drain(2)
+            equal([number for number, _, _ in got], list(range(6)), "numbers")
+            equal([code for _, code, _ in got], [i.SPENT] * 5 + [i.SPENT_END], "DSCPs")
+            ttl = 22 if version == 4 else 21
+            equal({frame[ttl] for _, _, frame in got}, {64 - 5}, "hops: TTL")
+            sender.close()
+
+
+@case("fewer tokens: a shorter way; a message of one packet as well")
+def tokens():
+    for count in (6, 1):
+        for number, (at, ends) in enumerate(((2, 4), (1, 3), (3, 2), (2, 1))):
+            with switches("threshold 15000") as net:
+                net.congest()
+                sender = net.open(p.Sender, 1, "host")
+                for frame in i.message(count, tokens=ends, number=number):
+                    sender.send(frame)
+                time.sleep(3)
+                total = sum(net.counters(n)["deflected.messages"] for n in NEXT)
+                equal(total, ends, f"deflections with {ends} tokens")
+                # 4: back at sw1, and on to sw2
+                equal([net.backlog(n) - 16 for n in NEXT],
+                      [count if n == {4: 2, 3: 1, 2: 3, 1: 2}[ends] else 0 for n in NEXT],
+                      f"where they are, {at}")
+                sender.close()
+
+
+@case("two that deflect at each other, flooded from both sides: nothing is lost, all in order")
+def mutual():
+    flows, length = 100, 6
+    with switches("threshold 15000 entries 1000", ring={1: 2, 2: 1, 3: 1},
+                  child="rate 8bit limit 100m") as net:
+        net.congest()
+        senders = {n: net.open(p.Sender, n, "host") for n in (1, 2)}
+        for n, sender in senders.items():       # until neighbours are resolved
+            sender.send(i.message(1, flow=60000 + n, number=9999)[0])
+        time.sleep(3)
+        base = {n: net.backlog(n) for n in NEXT}
+        for part in range(length):
+            for flow in range(flows):
+                for n, sender in senders.items():
+                    number = (n * 1000 + flow) * 10 + part
+                    sender.send(i.message(length, n * 1000 + flow)[part][:-4]
+                                + number.to_bytes(4, "big"))
+                if flow % 20 == 19:     # a thousand wait for a softirq's thread at most
+                    time.sleep(0.00001)
+        time.sleep(0.1)
+        for n in (1, 2):
+            seen = net.counters(n)
+            # each of its own twice, each of the other's twice
+            equal(seen["deflected.messages"] - 4, 4 * flows, f"messages of sw{n}")
+            equal(seen["deflected.followers"], 4 * flows * (length - 1), f"followers of sw{n}")
+            equal((seen["table.entries"], seen["dropped.port"], seen["dropped.fifo"]), (0, 0, 0),
+                  f"entries and drops of sw{n}")
+            equal(net.backlog(n) - base[n], flows * length, f"in the queue of sw{n}")
+        for n in (1, 2):
+            order = {}
+            for number, _, _ in net.drain(n):
+                order.setdefault(number // 10, []).append(number % 10)
+            equal(set(map(tuple, order.values())), {tuple(range(length))}, f"order at sw{n}")
+            equal(sorted(order), [n * 1000 + flow for flow in range(flows)], f"flows at sw{n}")
+        for sender in senders.values():
+            sender.close()
+
+
+@case("under load, where the queue comes and goes: each message by one way, in order")
+def load():
+    with switches("threshold 15000 entries 8", child="rate 1gbit limit 200k") as net:
+        sender = net.open(p.Sender, 1, "host")
+        ends = {n: net.open(p.Receiver, n, "sink") for n in NEXT}
+        for n, ns in net.ns.items():            # who is next
+            with ns:
+                other = NEXT[n]
+                address = net.deflect(n).split()[-1]
+                p.run("ip", "neigh", "replace", address, "dev", f"to{other}", "lladdr",
+                      net.mac(other, n), "nud", "permanent")
+        flow, live, sent = 0, [], 0
+        for step in range(1500):
+            if step % 150 < 75 and len(live) < 30:      # a burst, a pause
+                for _ in range(3):
+                    flow += 1
+                    live.append((flow, iter(i.message(8, flow, flow * 10))))
+            for entry in list(live):
+                frame = next(entry[1], None)
+                if frame is None:
+                    live.remove(entry)
+                else:
+                    sent += sender.send(frame)
+            time.sleep(0.0001)
+        time.sleep(0.1)
+        way = {}
+        for n, receiver in ends.items():
+            for when, frame in receiver.frames(wait=0.1):
+                number = int.from_bytes(frame[-4:], "big")
+                way.setdefault(number // 10, []).append((when, n, number % 10))
+        way.pop(0, None)
+        got = 0
+        for number, packets in way.items():
+            packets.sort()
+            got += len(packets)
+            equal(len({n for _, n, _ in packets}), 1, f"ways of message {number}")
+            order = [part for _, _, part in packets]
+            equal(order, sorted(order), f"order of message {number}")
+        elsewhere = sum(packets[0][1] != 1 for packets in way.values())
+        within(elsewhere, len(way) // 20, len(way) * 19 // 20, f"of {len(way)} deflected")
+        seen = net.counters(1)
+        true(seen["passed.full"], "the table was full now and then")
+        equal((seen["table.entries"], seen["table.peak"]), (0, 8), "entries, peak")
+        drops = 0
+        for n in NEXT:
+            with net.ns[n]:
+                drops += i.shown("out")["drops"]
+        equal(got + drops, sent, "all came out or were dropped by a full queue")
+        sender.close()
+        for receiver in ends.values():
+            receiver.close()
+
+
+@case("too many at once: what does not fit into the FIFO is dropped and counted")
+def fifo():
+    count = 3000
+    with switches("threshold 15000 entries 8", child="rate 8bit limit 100m") as net:
+        net.congest()
+        # All of them in one turn of the softirq, which looks after its tasklets last.
+        for name, value in (("dev_weight", 10000), ("netdev_budget", 100000),
+                            ("netdev_budget_usecs", 10000000), ("netdev_max_backlog", 100000)):
+            net._sysctl(f"net/core/{name}", value)
+        sender = net.open(p.Sender, 1, "host")
+        frames = i.message(3, tokens=1)
+        sender.send(frames[0])
+        time.sleep(3)
+        with net.ns[1]:
+            p.tc("qdisc add dev host root netem delay 10ms limit 100000")
+        arrivals = net.open(p.Receiver, 2, "to1")
+        for number in range(count):
+            sender.send(frames[1][:-4] + number.to_bytes(4, "big"))
+        sender.send(frames[2])
+        time.sleep(0.1)
+        seen = net.counters(1)
+        got = [number for number in p.numbers(arrivals.frames(wait=0.1)) if number < count]
+        true(seen["dropped.fifo"] > 0, f"some were too many: {seen}")
+        equal(seen["deflected.followers"] + seen["dropped.fifo"], count + 1, "all of them")
+        equal(got, list(range(len(got))), "the first ones, in order")
+        equal(seen["deflected.followers"], 1000, "of them waited")
+        equal(seen["table.entries"], 0, "its end freed the entry all the same")
+        for each in (sender, arrivals):
+            each.close()
+
+
+main()
