@@ -96,6 +96,7 @@ struct dart {
  * struct dart_net - net.ipv4.dart_* of a namespace
  * @senders: who is sending to it
  * @tenancy: enum dart_tenancy
+ * @shares: senders are told their shares; else all is left to DCQCN
  * @tokens: how often a packet of a short message may be deflected; 0 for never
  * @size: bytes of the longest short message
  * @lookahead: how often in a second a tenant's senders may be named; 0 for never
@@ -104,6 +105,7 @@ struct dart {
 struct dart_net {
 	struct dart_senders	senders;
 	unsigned int		tenancy;
+	unsigned int		shares;
 	unsigned int		tokens;
 	unsigned int		size;
 	unsigned int		lookahead;
@@ -180,8 +182,11 @@ static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 
 static enum dart_state dart_state(struct sock *sk, const struct dart *d)
 {
-	struct dart_senders *s = &dart_net(sk)->senders;
+	struct dart_net *dn = dart_net(sk);
+	struct dart_senders *s = &dn->senders;
 
+	if (!READ_ONCE(dn->shares))
+		return DART_OTHER_CONGESTION;
 	if (!d->in.host)
 		return DART_NO_CONGESTION;
 	return dart_tenant_state(s, d->in.host->tenant, ktime_get_ns(), dcqcn_line(sk));
@@ -591,6 +596,7 @@ static unsigned int dart_lookahead_max = 1000000;
 
 static const struct ctl_table dart_sysctl_template[] = {
 	DART_SYSCTL("tenant", tenancy, &dart_tenancy_max),
+	DART_SYSCTL("shares", shares, SYSCTL_ONE),
 	DART_SYSCTL("tokens", tokens, &dart_tokens_max),
 	DART_SYSCTL("short", size, &dart_size_max),
 	DART_SYSCTL("lookahead", lookahead, &dart_lookahead_max),
@@ -601,6 +607,7 @@ static int __net_init dart_net_init(struct net *net)
 	struct dart_net *dn = net_generic(net, dart_net_id);
 
 	dart_senders_init(&dn->senders);
+	dn->shares = 1;
 	dn->tokens = GL_DEFLECT_TOKENS_MAX;
 	dn->size = 8192;	/* "2 - 8 KB flows" (§VI-A) */
 	dn->lookahead = 1000;

@@ -14,9 +14,13 @@ Beside them flows of --long-bytes between random hosts.  Both come as a Poisson 
 Load is the payload that has to cross the core, in percent of what all leaves' uplinks
 carry.  All congestion controls play the same schedule, that of --seed.
 
---deflect runs everything once more with iofd at the switches' ports, --pri-q with short
-messages before long ones.  ACKs are always first.  What is compared with is the first
-of dcqcn and --cc's first with plain ports, at the same load.
+--deflect runs everything once more with iofd at the switches' ports, --escape with a
+band for what it deflects no more, --pri-q with short messages before long ones.  ACKs are
+always first.  What is compared with is the first of dcqcn and --cc's first with plain
+ports, at the same load.
+
+CC:NAME=VALUE is a congestion control with net.ipv4.NAME set: dart:dart_shares=0 leaves
+the rates to DCQCN.
 """
 
 import report
@@ -48,6 +52,8 @@ def add_arguments(add):
     add("--load", type=units.several(units.count), default="20,40,60", metavar="N,...",
         help="of the core, in percent, several runs (20,40,60)")
     add("--deflect", action="store_true", help="all of it again with iofd at the ports")
+    add("--escape", action="store_true",
+        help="and again, so that what was deflected as often as it may be goes first")
     add("--pri-q", action="store_true", help="and again with short messages first")
     add("--hosts", type=units.count, default=64)
     add("--leaves", type=units.count, default=4)
@@ -57,7 +63,8 @@ def add_arguments(add):
     add("--degree", type=units.count, default=16, help="of an incast (16)")
     add("--bytes", type=units.several(units.size), default="2k,4k,8k", metavar="N,...",
         help="of a short message, one of these (2k,4k,8k)")
-    add("--long-bytes", type=units.size, default="1m", help="of a long flow (1m)")
+    add("--long-bytes", type=units.size, default="1g",
+        help="of a long flow (1g); what takes longer than the run lasts all the time")
     add("--ecn", type=units.size, default="22500", help="marking threshold (22500)")
     add("--threshold", type=units.size, default="15k", help="of iofd (15k)")
     add("--entries", type=units.count, default=8, help="of iofd's table (8)")
@@ -93,6 +100,9 @@ def wrong(args):
         return "--duration: more than 0"
     if not all(setting.count("=") == 1 for setting in args.sysctl):
         return "--sysctl: NAME=VALUE"
+    if not all(setting.count("=") == 1 for cc in args.cc.split(",")
+               for setting in cc.split(":")[1:]):
+        return "--cc: CC:NAME=VALUE"
     return None
 
 
@@ -102,7 +112,8 @@ def configure(args):
             " duration warm_up drain seed sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(guest="run_deflect.py", rate=args.rate)
-    ports = ["plain"] + ["deflect"] * args.deflect + ["pri-q"] * args.pri_q
+    ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
+        + ["pri-q"] * args.pri_q
     jobs = [{"cc": cc, "flows": len(workload.Schedule(config, load).messages),
              "load": load, "ports": port}
             for cc in args.cc.split(",") for port in ports for load in args.load]

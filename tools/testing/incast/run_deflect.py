@@ -23,18 +23,18 @@ from topology import batch, enter, write_sysctl
 
 PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
 # What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), as
-# long as nobody deflects them; and what ACKs bear: expedited forwarding.
-SHORT, ACK = 1, 46
+# long as nobody deflects them; and what ACKs bear: expedited forwarding, dart's its own.
+SHORT, ACK, SHARE = 1, 46, 49
 # What short messages may bear: the above, and all of include/net/gl_deflect.h.
-SHORTS = [SHORT, 53, 57, *range(3, 64, 4)]
+SPENT = [53, 57]
+SHORTS = [SHORT, *SPENT, *range(3, 64, 4)]
 
 
 def port_qdisc(config, ports):
     """A switch port's queue, in tc's words: ACKs first, short packets counted green."""
     colour = " ".join(f"map {dscp} green" for dscp in SHORTS)
-    bands = f"bands 2 prio {ACK} 0"
-    if ports == "pri-q":
-        bands = f"bands 3 prio {ACK} 0 " + " ".join(f"prio {d} 1" for d in SHORTS)
+    first = {"pri-q": SHORTS, "escape": SPENT}.get(ports, [])
+    bands = " ".join([f"bands 3 prio {ACK} 0 prio {SHARE} 0"] + [f"prio {d} 1" for d in first])
     return (f"color rate {config['rate']}bit limit {config['limit']} ecn {config['ecn']}"
             f" {bands} {colour}")
 
@@ -45,7 +45,7 @@ def renew_ports(network, config, ports):
     for switch in network.switches:
         lines = []
         for dev in network.ports(switch):
-            others = network.deflections(switch, dev) if ports == "deflect" else []
+            others = network.deflections(switch, dev) if ports in ("deflect", "escape") else []
             lines.append(f"qdisc replace dev {dev} root handle 9: pfifo")
             if others:
                 ways = " ".join(f"deflect dev {other} via {hop}" for other, hop in others)
@@ -89,7 +89,7 @@ def play(network, config, job, schedule):
         file.write(schedule.text(network, SHORT << 2))
         file.flush()
         command = [PLAY, "--schedule", file.name, "--begin", config["warm_up"],
-                   "--end", schedule.end, "--cc", job["cc"],
+                   "--end", schedule.end, "--cc", job["cc"].split(":")[0],
                    "--ack-tos", ACK << 2, "--limit", config["drain"]]
         for option in config["option"]:
             command += ["--option", option]
@@ -104,7 +104,7 @@ def run(network, config, job):
     """One congestion control, one load, one kind of switch port."""
     sysctls = {"net/ipv4/tcp_ecn": "1" if "dctcp" in job["cc"] else "0",
                "net/ipv4/dcqcn_rate": str(config["rate"] // 10**6)}
-    for setting in config["sysctl"]:
+    for setting in config["sysctl"] + job["cc"].split(":")[1:]:
         name, value = setting.split("=")
         sysctls[f"net/ipv4/{name}"] = value
     for host in network.hosts:

@@ -17,6 +17,9 @@ import random
 from leafspine import PORTS
 
 SHORT, LONG = range(2)
+# ns between two short messages of a connection.  Messages are independent, but on a
+# connection the later one's bytes are in order only behind the earlier one's.
+SPACING = 2_000_000
 CLASSES = ("short", "long")
 
 Message = dataclasses.make_dataclass("Message", ["at", "connection", "bytes"])
@@ -71,9 +74,13 @@ class Schedule:
     def _incasts(self, total):
         sizes, degree = self.config["bytes"], self.config["degree"]
         hosts = range(self.config["hosts"])
+        last = {}
         for at in self._times(total / (degree * sum(sizes) / len(sizes))):
-            dst, *senders = self.random.sample(hosts, degree + 1)
-            for src in senders:
+            dst = self.random.choice(hosts)
+            idle = [src for src in hosts if src != dst and last.get((src, dst), -SPACING)
+                    <= at - SPACING]
+            for src in self.random.sample(idle, min(degree, len(idle))):
+                last[src, dst] = at
                 # Connections of short messages last, one for each pair.
                 if (src, dst) not in self._short:
                     self._short[src, dst] = self._connect(src, dst, SHORT)
@@ -81,10 +88,20 @@ class Schedule:
                                              self.random.choice(sizes)))
 
     def _long_flows(self, total):
-        size = self.config["long_bytes"]
+        size, rate = self.config["long_bytes"], self.config["rate"]
+        if size * 8e9 / rate > self.end:
+            self._endless_flows(round(total * 8e9 / self.end / rate))
+            return
         for at in self._times(total / size):
             src, dst = self.random.sample(range(self.config["hosts"]), 2)
             self.messages.append(Message(at, self._connect(src, dst, LONG), size))
+
+    def _endless_flows(self, number):
+        """So many as would have the load if each had a line for itself."""
+        hosts = range(self.config["hosts"])
+        for src in self.random.sample(hosts, number):
+            dst = self.random.choice([host for host in hosts if host != src])
+            self.messages.append(Message(0, self._connect(src, dst, LONG), 0))
 
     def kind(self, message):
         """SHORT or LONG."""
@@ -92,7 +109,7 @@ class Schedule:
 
     def counts(self, message):
         """Is it one of those that are measured?"""
-        return message.at >= self.config["warm_up"]
+        return message.at >= self.config["warm_up"] and message.bytes
 
     def text(self, network, tos):
         """The schedule as loadgen/play reads it; `tos` is of the short ones."""

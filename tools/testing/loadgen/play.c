@@ -5,7 +5,7 @@
  *	class NAME TOS			what its senders' packets bear
  *	host NAMESPACE ADDRESS		host 0, then 1, ...
  *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
- *	message NS CONNECTION BYTES	in the order of their times
+ *	message NS CONNECTION BYTES	in the order of their times; 0 never ends
  *
  * Numbers of hosts and connections are in the order of their lines.  All connections
  * are made first, one by one; time 0 is when the last one is there, and a rest.
@@ -46,6 +46,7 @@
 #define EVENTS 256
 #define MAX_CLASSES 8
 #define MAX_OPTIONS 8
+#define ENDLESS (UINT64_MAX / 4)		/* what a message of 0 bytes has */
 #define NONE UINT32_MAX
 
 enum { KIND_TIMER, KIND_TX, KIND_RX };
@@ -107,7 +108,7 @@ static struct class classes[MAX_CLASSES];
 static struct host *hosts;
 static struct connection *connections;
 static struct message *messages;
-static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done;
+static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done, n_endless;
 
 static struct option_value options[MAX_OPTIONS];
 static unsigned int n_options;
@@ -152,9 +153,11 @@ static bool parse_line(const char *line)
 		connections[n_connections++] = k;
 	} else if (sscanf(line, "message %" SCNu64 " %" SCNu32 " %" SCNu64, &m.at,
 			  &m.connection, &m.bytes) == 3) {
-		if (m.connection >= n_connections || !m.bytes ||
+		if (m.connection >= n_connections ||
 		    (n_messages && m.at < messages[n_messages - 1].at))
 			return false;
+		n_endless += !m.bytes;
+		m.bytes = m.bytes ?: ENDLESS;
 		messages = grow(messages, n_messages, sizeof(m));
 		messages[n_messages++] = m;
 	} else {
@@ -423,7 +426,7 @@ static void play(void)
 	look_at_all();
 	measuring = false;
 	n_messages = i;
-	play_until(start + end_ns + limit_ns, n_messages);
+	play_until(start + end_ns + limit_ns, n_messages - n_endless);
 }
 
 static void print_report(void)
