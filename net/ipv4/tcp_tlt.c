@@ -298,14 +298,14 @@ static bool tlt_clock_byte(struct sock *sk, struct tlt *tlt)
  */
 static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 
 	tlt_settle(sk, tlt);
-	if (!gl_marking(gs) || !tcp_sk(sk)->packets_out ||
-	    tlt->state == GREENLANE_WAITING)
+	if (!gl_marking(gs) || !tp->packets_out || tlt->state == GREENLANE_WAITING)
 		return;
 	/* A rate needs no clock, while there is something to send. */
-	if (tlt_is_rated(sk) && tcp_send_head(sk))
+	if (tlt_is_rated(sk) && (tcp_send_head(sk) || tp->lost_out > tp->retrans_out))
 		return;
 	if (!tlt_clock_mss(sk, tlt))
 		tlt_clock_byte(sk, tlt);

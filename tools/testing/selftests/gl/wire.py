@@ -114,6 +114,7 @@ class Wire:
         _count += 1
         load(*NEEDS.get(cc, ()), *NEEDS.get(cc_b, ()))
         self.version = version
+        self.tso = tso
         self.delay = DELAY
         self.rule = None        # packet -> True to drop it; may change it
         self.seen = []          # every TCP packet, in the order it left
