@@ -67,6 +67,7 @@
  * @begun: messages of the peer
  * @ending: its last packet has come
  * @open: the application has begun a message, and not ended it
+ * @began: nothing of our message has left yet, but TCP is about to send
  * @unended: the last packet of our message has left, and did not say so
  *
  * All fields: socket lock.
@@ -85,6 +86,7 @@ struct dart {
 	u8			ending:1,
 	/* as the sender */
 				open:1,
+				began:1,
 				unended:1;
 	struct dart_group	*cosenders;
 	u32			divisor;
@@ -141,7 +143,7 @@ static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_grou
 {
 	struct dart_net *dn = dart_net(sk);
 
-	if (!group || !group->known || !d->in.host)
+	if (!group || !group->known || !group->n || !d->in.host)
 		return;
 	if (dart_senders_name(&dn->senders, d->in.host->tenant, group, ktime_get_ns(),
 			      READ_ONCE(dn->lookahead)))
@@ -159,6 +161,14 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEBEGUN);
 	dart_in_name(sk, d, d->senders);
 	dart_in_name(sk, d, d->heard);
+}
+
+/* It ends at @end: as soon as all before that is here. */
+static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
+{
+	d->ending = 1;
+	d->in_end = end;
+	gl_kick(sk, &d->gs);
 }
 
 /* All of it is here? */
@@ -180,7 +190,7 @@ static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 
 /* --- the receiver: who answers (§III-C, Figure 5) ------------------------------- */
 
-static enum dart_state dart_state(struct sock *sk, const struct dart *d)
+static enum dart_state dart_state(struct sock *sk, const struct dart *d, u64 now)
 {
 	struct dart_net *dn = dart_net(sk);
 	struct dart_senders *s = &dn->senders;
@@ -189,13 +199,13 @@ static enum dart_state dart_state(struct sock *sk, const struct dart *d)
 		return DART_OTHER_CONGESTION;
 	if (!d->in.host)
 		return DART_NO_CONGESTION;
-	return dart_tenant_state(s, d->in.host->tenant, ktime_get_ns(), dcqcn_line(sk));
+	return dart_tenant_state(s, d->in.host->tenant, now, dcqcn_line(sk));
 }
 
-static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state)
+/* What an ACK of this moment says. */
+static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64 now)
 {
 	u32 word = d->heard && d->heard->known ? DART_WORD_KNOWN : 0;
-	u64 now = ktime_get_ns();
 	u32 divisor;
 
 	if (!d->in.host || state == DART_OTHER_CONGESTION)
@@ -228,7 +238,7 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce)
 	if (ce && d->in.host)
 		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
 	/* Its share has changed: it hears so with this packet's ACK, not the next one's. */
-	if (dart_word(sk, d, dart_state(sk, d)) != d->told)
+	if (dart_word(sk, d, dart_state(sk, d, now), now) != d->told)
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
@@ -246,8 +256,10 @@ static void dart_suppress(struct sock *sk, struct tcphdr *th)
 
 static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word)
 {
+	u64 now = ktime_get_ns();
 	struct dart *d = dart_of(gs);
-	enum dart_state state = dart_state(sk, d);
+	enum dart_state state = dart_state(sk, d, now);
+	u32 says;
 
 	if (state == DART_RECEIVER_CONGESTION)
 		dart_suppress(sk, th);
@@ -255,14 +267,17 @@ static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, 
 		gl_inc_stats(sock_net(sk), GL_MIB_MARKPASSED);
 	dart_in_settle(sk, d);
 	/* To one who has sent nothing there is nothing to say. */
-	if (!word || !d->begun) {
+	if (!d->begun)
+		return false;
+	says = dart_word(sk, d, state, now);
+	if (!word) {
 		/* Data both ways: the peer would not hear of a change. */
-		if (d->begun && dart_word(sk, d, state) != d->told)
+		if (says != d->told)
 			gl_kick(sk, gs);
 		return false;
 	}
-	*word = dart_word(sk, d, state);
-	d->told = *word;
+	*word = says;
+	d->told = says;
 	gl_inc_stats(sock_net(sk), GL_MIB_SHARESENT);
 	return true;
 }
@@ -294,9 +309,13 @@ static void dart_say_names(struct sock *sk, struct dart *d)
 {
 	u32 word[GL_WORDS_MAX], first;
 
-	for (first = 0; first < d->cosenders->n; first += DART_NAMES)
+	/* That there are none any more is a name list too. */
+	first = 0;
+	do {
 		gl_send_words(sk, &d->gs, GL_SHARE, word,
 			      dart_names_pack(d->cosenders, first, word));
+		first += DART_NAMES;
+	} while (first < d->cosenders->n);
 }
 
 /* Nothing is in flight: with what leaves now a message begins, at line rate. */
@@ -313,8 +332,10 @@ static void dart_begins(struct sock *sk, struct dart *d)
 	if (whole && READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size))
 		d->end += size;
 	dcqcn_set_cap(sk, U32_MAX);
-	if (d->cosenders && !d->cosenders->known)
+	/* TCP may ask more often than it sends. */
+	if (!d->began && d->cosenders && !d->cosenders->known)
 		dart_say_names(sk, d);
+	d->began = 1;
 }
 
 static bool dart_is_short(const struct dart *d, u32 seq)
@@ -350,6 +371,7 @@ static enum gl_kind dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	 * goes into long ones again.
 	 */
 	gl_gso_default(sk);
+	d->began = 0;
 	kind = dart_kind(sk, d, seg);
 	d->unended = kind == GL_MESSAGE_END && seg->segs > 1;
 	return kind;
@@ -403,16 +425,16 @@ static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
 {
 	struct dart *d = dart_of(gs);
 
+	if (!gl_marking(gs))
+		return GL_PASS;
 	if (gl_kind_ends(kind)) {
-		d->ending = 1;
-		d->in_end = seg->end_seq;
+		dart_in_ending(sk, d, seg->end_seq);
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-		gl_kick(sk, gs);
 	} else if (kind == GL_SHARE && seg->words) {
 		if (seg->word[0] & DART_WORD_NAMES)
 			dart_hear_names(sk, d, seg);
 		else if (seg->word[0] & DART_WORD_END)
-			dart_in_ends(sk, d);
+			dart_in_ending(sk, d, seg->seq);
 		else
 			dart_shared(sk, d, seg->word[0]);
 	}
@@ -422,13 +444,14 @@ static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
 static void dart_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	struct dart *d = dart_of(gs);
+	u64 now = ktime_get_ns();
 
 	dart_in_settle(sk, d);
 	if (!gl_marking(gs))
 		return;
 	if (d->unended && !tcp_send_head(sk))
 		dart_say_end(sk, d);
-	if (d->begun && dart_word(sk, d, dart_state(sk, d)) != d->told)
+	if (d->begun && dart_word(sk, d, dart_state(sk, d, now), now) != d->told)
 		gl_send_ack(sk);
 }
 
@@ -462,7 +485,8 @@ static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 		dart_received(sk, d, ev == CA_EVENT_ECN_IS_CE);
 		/* Nobody is in a hurry to tell what is not told. */
-		if (ev == CA_EVENT_ECN_IS_CE && dart_state(sk, d) == DART_RECEIVER_CONGESTION)
+		if (ev == CA_EVENT_ECN_IS_CE &&
+		    dart_state(sk, d, ktime_get_ns()) == DART_RECEIVER_CONGESTION)
 			return;
 	}
 	dart_base->cwnd_event(sk, ev);

@@ -341,9 +341,13 @@ static void dcqcn_init(struct sock *sk)
 	dcqcn_set_window(sk);
 }
 
+/* The window was none; who comes next has to find one. */
 static void dcqcn_release(struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+
 	gl_gso_default(sk);
+	tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp), TCP_INIT_CWND, tcp_snd_cwnd(tp)));
 }
 
 static struct tcp_congestion_ops dcqcn_ops __read_mostly = {

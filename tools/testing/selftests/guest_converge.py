@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Dart's convergence: a flow joins another, and both have half of the line how soon?
+
+	this script (host) --> scripts/experiment --> guests, in virtual time
+
+	s0 (a long flow) --+
+	                   +-- switch port, marks from 22.5 kB (10 Gbit/s) -- r
+	s1 (joins) --------+
+"""
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/incast"))
+import capture  # noqa: E402
+import joins  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+
+@functools.cache
+def experiment(kind, *options):
+    """The experiment's rows, by congestion control."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        done = subprocess.run(
+            [TOP / "scripts/experiment", kind, "--json", out.name,
+             "--kernel", os.environ.get("GL_KERNEL", "7.3"), *options],
+            capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
+        return {row["cc"]: row for row in json.load(open(out.name, encoding="utf-8"))["summary"]}
+
+
+def two_rates(second, change, rate=10 * 10**9, end=1_400_000):
+    """Packets of two flows with half of the line each: the second begins at 0 with
+    `second` of the line, and has half from `change` ns on; the first has the rest."""
+    packets, size = [], 1514
+    step = (size + joins.GAPS) * 8e9 / rate
+    for port, parts in ((joins.OLD, (1.0, 0.5)), (joins.NEW, (second, 0.5))):
+        time = -200_000.0 if port == joins.OLD else 0.0
+        while time < end:
+            part = parts[0] if time < change else parts[1]
+            packets.append(capture.Packet(int(port), False, size, 1448, int(time), int(time)))
+            time += step / part
+    return sorted(packets, key=lambda p: p.arrived)
+
+
+@case("the measure: it finds when flows that are made up have half of the line")
+def measure():
+    config = {"delay": 5000, "rate": 10 * 10**9, "gap": 10**6}
+    for change in (0, 20_000, 40_000, 200_000):
+        [found] = joins.converged(two_rates(1.0, change), config)
+        within(found, max(0, change - 12_000), change + 2_000, f"ns, for {change}")
+    for part in (0.45, 0.4, 0.6):
+        packets = two_rates(part, 10**9)
+        equal(joins.converged(packets, config), [None], f"a flow with {part} of the line")
+
+
+@case("10 Gbit/s: dart in 3 round trips at most, half of them in 1.5; dcqcn later")
+def ten():
+    rows = experiment("converge", "--rounds", "32")
+    dart, dcqcn = rows["dart"], rows["dcqcn"]
+    equal([dart["joins"], dart["never"]], [32, 0], "joins, of which never")
+    within(dart["rtts_p50"], 0.5, 1.5, "round trips, median")
+    within(dart["rtts_p99.9"], 0.5, 3, "round trips, the worst")
+    equal([dart["timeouts"], dart["drops"]], [0, 0], "RTOs, drops")
+    true(dcqcn["never"] > 16, f"dcqcn: {dcqcn['never']} of 32 joins not within a message")
+    true(dart["bulk_gbit"] > 1.5 * dcqcn["bulk_gbit"], "the old flow has more of the line")
+
+
+@case("40 Gbit/s: the same")
+def forty():
+    dart = experiment("converge", "--rounds", "16", "--rate", "40gbit", "--cc", "dart")["dart"]
+    equal([dart["joins"], dart["never"], dart["timeouts"]], [16, 0, 0], "joins, never, RTOs")
+    within(dart["rtts_p50"], 0.5, 2, "round trips, median")
+    within(dart["rtts_p99.9"], 0.5, 3, "round trips, the worst")
+
+
+@case("16 to 1, 256 kB beside a long flow: near the ideal, and the long flow keeps the rest")
+def incast():
+    rows = experiment("incast", "--cc", "dcqcn,dart", "--senders", "17", "--fan-in", "16",
+                      "--bytes", "256k", "--bulk", "1", "--rate", "10gbit", "--rounds", "4",
+                      "--gap", "100ms", "--port", "color rate 10gbit limit 4m ecn 22500")
+    dart, dcqcn = rows["dart"], rows["dcqcn"]
+    within(dart["ratio"], 1.0, 1.12, "dart: the slowest, by the ideal")
+    within(dart["bulk_gbit"], 8, 10, "dart: the long flow, Gbit/s")
+    equal(dart["timeouts"], 0, "RTOs")
+    true(dart["bulk_gbit"] > 2 * dcqcn["bulk_gbit"], "more than dcqcn's long flow")
+    true(dart["peak"] < dcqcn["peak"], "and a shorter queue")
+
+
+@case("a command line that means nothing: one line, and nothing is run")
+def mistakes():
+    for words, expect in ((("--fresh",), "lasts"), (("--bytes", "10k"), "round trips"),
+                          (("--rounds", "0"), "rounds"), (("--plot", "x"), "json")):
+        done = subprocess.run([TOP / "scripts/experiment", "converge", *words],
+                              capture_output=True, text=True, check=False)
+        equal(done.returncode, 2, f"{words}: status")
+        equal(len(done.stderr.splitlines()), 1, f"{words}: lines")
+        true(expect in done.stderr, f"{words}: {done.stderr}")
+
+
+if __name__ == "__main__":
+    tap.main()
