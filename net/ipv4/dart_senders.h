@@ -171,11 +171,11 @@ struct dart_meter {
  * @meter: all tenants'
  */
 struct dart_senders {
-	spinlock_t		lock;
+	spinlock_t		lock;	/* of hosts and tenants; BH off */
 	struct list_head	tenants;
 	unsigned int		active;
 	unsigned long		reap_at;
-	spinlock_t		meter_lock;
+	spinlock_t		meter_lock;	/* of the meter; BH off */
 	struct dart_meter	meter;
 };
 
@@ -418,7 +418,7 @@ static u32 dart_senders_look(struct dart_senders *s)
 
 /* A message of @sk begins to come in.  Without memory it does not count. */
 static void dart_message_begins(struct dart_senders *s, struct dart_message *msg,
-			       const struct sock *sk, enum dart_tenancy how, u32 weight)
+				const struct sock *sk, enum dart_tenancy how, u32 weight)
 {
 	struct dart_host *host = NULL;
 	struct dart_tenant *tenant;
@@ -464,7 +464,8 @@ static bool dart_message_seen(const struct dart_message *msg)
 {
 	struct dart_host *host = msg->host;
 
-	if (READ_ONCE(host->seen) != jiffies)
+	/* Most packets of a jiffy leave the cache line alone. */
+	if (time_after(jiffies, READ_ONCE(host->seen)))
 		WRITE_ONCE(host->seen, jiffies);
 	return READ_ONCE(host->epoch) == msg->epoch;
 }

@@ -17,12 +17,13 @@
 #ifndef _DCQCN_RATE_H
 #define _DCQCN_RATE_H
 
+#include <linux/bits.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/types.h>
 
 /* alpha of 1 */
-#define DCQCN_ONE	(1U << 30)
+#define DCQCN_ONE	((u32)BIT(30))
 
 /* The paper has no least rate; cards have.  So much that a packet of 1500 bytes waits
  * 1.2 ms at 10 Gbit/s, which is below the least RTO in use (4 ms).

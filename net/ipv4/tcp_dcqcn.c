@@ -44,8 +44,9 @@
  * twice as much a queue of 300 kB at 40 Gbit/s, which grows faster than TCP's average
  * does, made senders pause.
  */
-#define DCQCN_WINDOWS	8
-#define DCQCN_WINDOW_MIN	64	/* packets: a round trip that was measured in an idle network */
+#define DCQCN_WINDOWS		8
+/* In packets: TCP's first round trip may have been that of an idle network. */
+#define DCQCN_WINDOW_MIN	64
 
 /**
  * struct dcqcn - a flow

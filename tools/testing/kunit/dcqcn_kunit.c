@@ -11,8 +11,6 @@ static const struct dcqcn_params params = {
 	.timer_us = 55, .alpha_us = 55, .g = 8, .fast = 5,
 };
 
-#define G(alpha)	((alpha) - ((alpha) >> 8))
-
 struct dcqcn_step {
 	u32 at;			/* us */
 	u32 bytes;		/* sent since the step before */
@@ -79,10 +77,10 @@ static void dcqcn_rate__by_hand(struct kunit *test)
 	 * alpha = 1044723530 of 2^30 = 0.972975, so that 633013 (1 - 0.972975 / 2) = 325061
 	 */
 	for (i = 0; i < 7; i++)
-		alpha = G(alpha);
+		alpha -= alpha >> 8;
 	KUNIT_EXPECT_EQ(test, 633013 - (u32)((u64)633013 * alpha / DCQCN_ONE / 2), 325061);
 	alpha += (DCQCN_ONE - alpha) >> 8;
-	KUNIT_EXPECT_EQ(test, r.alpha, G(alpha));
+	KUNIT_EXPECT_EQ(test, r.alpha, alpha - (alpha >> 8));
 }
 
 /* A long look and many short ones see the same. */
