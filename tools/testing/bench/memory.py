@@ -21,10 +21,10 @@ import time
 import slab
 
 CONNECTIONS = 10000
-MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_tlt.ko", "net/ipv4/tcp_xpass.ko",
-           "net/ipv4/tcp_aeolus.ko")
+MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_dart.ko",
+           "net/ipv4/tcp_tlt.ko", "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko")
 BASES = ("reno", "cubic", "dctcp")
-CREDITS = ("xpass", "aeolus_xpass")
+OTHERS = ("xpass", "aeolus_xpass", "dcqcn", "dart")
 
 
 def timers():
@@ -70,7 +70,7 @@ def main():
     for module in MODULES:
         subprocess.run(["insmod", pathlib.Path(os.environ["GL_MODDIR"], module)], check=True)
     connections("tlt_reno")
-    for cc in CREDITS:
+    for cc in OTHERS:
         result[cc] = connections(cc)
     for cc in BASES:
         result[cc] = connections(cc)

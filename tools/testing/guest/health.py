@@ -20,7 +20,7 @@ COMPLAINTS = re.compile(rb"""
 # modules is at one end of are others' business: the kernel has a good many.
 HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
     Automatic\ memory\ scanning|\d+\ new\ suspected)|
-    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|tcp_tlt|sch_color|sch_iofd)\])""", re.VERBOSE)
+    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|sch_iofd)\])""", re.VERBOSE)
 
 
 def read_status(run):

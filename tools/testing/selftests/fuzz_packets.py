@@ -17,9 +17,10 @@ import os
 import socket
 import struct
 
-from gl import fuzz, tap
+from gl import dart, fuzz, tap
 from gl.forge import Forger
 from gl.hold import hold
+from gl.sockopt import cc_of
 from gl.tap import case, equal, true
 from gl.wire import NEEDS, Wire, load
 
@@ -28,7 +29,7 @@ EACH = 1000             # packets a round
 BURST = 20              # packets without time to answer
 RESET = struct.pack("ii", 1, 0)
 # Which speak to each other; a round's are of one family.
-CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"))
+CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn"))
 
 
 class Victims:
@@ -53,6 +54,10 @@ class Victims:
         client, server = self.wire.connect(2000, cc, self.listener)
         self.sockets += [client, server]
         self.flows.append((client.getsockname()[1], 2000))
+        for s in (client, server):
+            if cc_of(s) == "dart":
+                dart.name(s, [self.wire.address(self.wire.a)] * self.rng.randrange(9),
+                          co=self.rng.random() < 0.5)
         return client, server
 
     def half_closed(self):
@@ -110,7 +115,7 @@ class Attack:
     """One wire and its forger."""
 
     def __init__(self, version):
-        load(*NEEDS["aeolus_xpass"])
+        load(*NEEDS["aeolus_xpass"], *NEEDS["dart"])
         # pylint: disable-next=consider-using-with
         self.wire = Wire(cc="tlt_reno", version=version)
         for ns in (self.wire.a, self.wire.b):

@@ -19,8 +19,9 @@ import socket
 import struct
 
 from gl import fuzz, tap
-from gl.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_INFO, GREENLANE_TLT, INFO_SIZE,
-                        TCP_CONGESTION)
+from gl.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_COSENDERS, GREENLANE_INFO,
+                        GREENLANE_MESSAGE, GREENLANE_SENDERS, GREENLANE_TLT, GREENLANE_WEIGHT,
+                        INFO_SIZE, TCP_CONGESTION)
 from gl.tap import case, equal, true
 from gl.wire import NEEDS, Wire, load
 
@@ -29,14 +30,20 @@ EACH = 500              # calls a round
 
 SOL_TCP, SOL_MPTCP, IPPROTO_MPTCP = 6, 284, 262
 LEVELS = (0,) * 4 + (41,) * 4 + (SOL_TCP, 1, SOL_MPTCP, -1, 1 << 31)
-NUMBERS = (GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP)
-NAMES = (GREENLANE_INFO, *NUMBERS) * 4 + tuple(range(GREENLANE_INFO - 3, GREENLANE_BDP + 4)) \
+# The most that each takes; BDP takes any number, and answers with another.
+MOST = {GREENLANE_TLT: 1, GREENLANE_AEOLUS: 1, GREENLANE_BDP: 1 << 31, GREENLANE_MESSAGE: 1,
+        GREENLANE_WEIGHT: 1000}
+LISTS = (GREENLANE_SENDERS, GREENLANE_COSENDERS)        # set as addresses, read as a number
+NUMBERS = (*MOST, *LISTS)
+NAMES = (GREENLANE_INFO, *NUMBERS) * 4 + tuple(range(GREENLANE_INFO - 3, GREENLANE_COSENDERS + 4)) \
     + (GREENLANE_INFO & 0xffff, GREENLANE_INFO | 1 << 31, GREENLANE_TLT | 1 << 30)
-LENGTHS = (0, 1, 2, 3, 4, 4, 4, 5, 7, 8, 35, 36, 37, INFO_SIZE - 1, INFO_SIZE,
+ADDRESS, ADDRESSES = 16, 64             # bytes of one, and how many
+LENGTHS = (0, 1, 2, 3, 4, 4, 4, 5, 7, 8, 15, 16, 17, 32, 160, 1008, 1024, 1025, 1040, 35, 36, 37, INFO_SIZE - 1, INFO_SIZE,
            INFO_SIZE, INFO_SIZE + 1, 64, 4095, 4096, 1 << 20,
            (1 << 31) - 1, -(1 << 31), -4, -1)
-VALUES = (0, 1, 0, 1, 0, 1, 2, -1, 1 << 30, 255, 256, -(1 << 31))
-CCS = (b"tlt_reno", b"tlt_cubic", b"tlt_dctcp", b"xpass", b"aeolus_xpass", b"reno", b"cubic", b"nobody", b"", b"tlt_",
+VALUES = (0, 1, 0, 1, 0, 1, 2, 1000, 1001, -1, 1 << 30, 255, 256, -(1 << 31))
+CCS = (b"tlt_reno", b"tlt_cubic", b"tlt_dctcp", b"xpass", b"aeolus_xpass", b"dcqcn",
+       b"dart", b"reno", b"cubic", b"nobody", b"", b"tlt_",
        b"tlt_reno" * 3, b"\xff\xfe")
 CANARY = 0xa5
 PAGE = mmap.PAGESIZE
@@ -217,9 +224,14 @@ class Caller:
         if done:
             equal(after, before, what)
         elif there:
-            true(name & 0xffffffff in NUMBERS, f"{what}: the option")
-            true(value in (0, 1) or (name & 0xffffffff == GREENLANE_BDP and value > 0),
-                 f"{what}: the value")
+            name &= 0xffffffff
+            true(name in NUMBERS, f"{what}: the option")
+            if name in LISTS:
+                true(size % ADDRESS == 0 and 0 <= size <= ADDRESS * ADDRESSES, f"{what}: the size")
+                value = size // ADDRESS
+            else:
+                true(0 <= value <= MOST[name] and (value or name != GREENLANE_WEIGHT),
+                     f"{what}: the value")
             true(struct.pack("i", value) in after[3:] or value == 0, f"{what}: {after}")
         self.succeeded["set"] += not done
 
@@ -233,9 +245,10 @@ class Caller:
             equal(state(s), before, f"TCP_CONGESTION {name} of {s!r}")
         else:
             after = state(s)
-            # without ECN tlt_dctcp is tlt_reno; nobody begins with credits in the middle
+            # without ECN some are reno; nobody begins with credits in the middle
             expected = (name, {b"tlt_dctcp": b"tlt_reno", b"xpass": b"xpass-reno",
-                               b"aeolus_xpass": b"aeolus-reno"}.get(name))
+                               b"aeolus_xpass": b"aeolus-reno", b"dcqcn": b"dcqcn-reno",
+                               b"dart": b"dart-reno"}.get(name))
             true(isinstance(after, list) and after[0].rstrip(b"\0") in expected,
                  f"TCP_CONGESTION {name}: {after}")
             self.succeeded["cc"] += 1
@@ -244,7 +257,7 @@ class Caller:
 def fuzzed(cc, calls, total):
     """So many calls, to connections that run that and others; counts those that succeed."""
     with Wire(cc=cc) as wire:
-        load(*NEEDS["aeolus_xpass"])
+        load(*NEEDS["aeolus_xpass"], *NEEDS["dart"])
         for number, rng in fuzz.rounds(f"call-{cc}", calls, EACH):
             with fuzz.replayable(f"call-{cc}", number):
                 sockets, caller = Sockets(wire), Caller(rng)
@@ -263,8 +276,8 @@ def fuzzed(cc, calls, total):
 @case("any number, length and pointer: what fails changes nothing")
 def calls():
     total = {}
-    for cc in ("tlt_reno", "aeolus_xpass"):
-        fuzzed(cc, CALLS // 2, total)
+    for cc in ("tlt_reno", "aeolus_xpass", "dart"):
+        fuzzed(cc, CALLS // 3, total)
     for kind, count in total.items():
         true(count > 0, f"{kind}: some calls succeeded, {total}")
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.greenlane_*: whatever is written, nine codepoints stay nine.
+"""net.ipv4.greenlane_*, dart_*, dcqcn_*: whatever is written, codepoints stay distinct.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
-After each write, in the namespace that was written to: the nine codepoints are
-distinct and in 1 ... 63, greenlane_protect is 0 or 1, and a write that failed
-has changed nothing.  The other namespaces never change.
+After each write, in the namespace that was written to: the codepoints are
+distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of dart's and
+dcqcn's is in its range, and a write that failed has changed nothing.  The other
+namespaces never change.
 
 A failing round can be run alone: see gl/fuzz.py.
 """
@@ -14,7 +15,7 @@ import os
 
 from gl import fuzz, tap
 from gl.tap import case, equal, true
-from gl.wire import Namespace, load
+from gl.wire import NEEDS, Namespace, load
 
 WRITES = 100_000
 EACH = 500              # writes a round
@@ -30,18 +31,28 @@ LOCAL = [value for value in range(64) if value & 3 == 3]     # short messages', 
 FREE = [value for value in range(1, 64) if value not in (*DEFAULT[:KINDS], *LOCAL)]
 EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 31), (1 << 31) - 1,
          1 << 32, (1 << 32) + 10, 1 << 63, -(1 << 63), 1 << 64, (1 << 64) + 10)
+# (least, default, most)
+RATES = {
+    "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
+    "dart_lookahead": (0, 1000, 1_000_000),
+    "dcqcn_rate": (1, 10_000, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
+    "dcqcn_hai": (0, 0, 1_600_000_000), "dcqcn_counter": (65536, 10_000_000, 1 << 30),
+    "dcqcn_timer": (1, 55, 1_000_000), "dcqcn_alpha_timer": (1, 55, 1_000_000),
+    "dcqcn_g": (1, 8, 10), "dcqcn_fast": (1, 5, 100), "dcqcn_cnp": (0, 50, 1_000_000),
+    "dcqcn_burst": (0, 5, 1000),
+}
 
 
 class Host:
     """A namespace's sysctls, opened once."""
 
-    def __init__(self, name):
+    def __init__(self, name, names=NAMES):
         self.ns = Namespace(name)
         with self.ns:
-            self.files = [os.open(f"/proc/sys/net/ipv4/{n}", os.O_RDWR) for n in NAMES]
+            self.files = [os.open(f"/proc/sys/net/ipv4/{n}", os.O_RDWR) for n in names]
 
     def read(self):
-        """All seven values."""
+        """All values."""
         return tuple(int(os.pread(f, 100, 0)) for f in self.files)
 
     def write(self, which, data, offset):
@@ -124,6 +135,47 @@ def writes():
     if not os.environ.get("GL_ROUND"):
         true(changed > taken // 10 and refused > taken // 10,
              f"a fair mix: {taken} taken, {refused} refused, {changed} changes")
+    for host in hosts:
+        host.close()
+
+
+@case("dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
+def rates():
+    load(*NEEDS["dart"])
+    hosts = [Host(f"rate{n}", RATES) for n in range(2)]
+    least, default, most = zip(*RATES.values())
+    taken = refused = 0
+    for host in hosts:
+        equal(host.read(), default, "by default")
+    for number, rng in fuzz.rounds("rate", WRITES, EACH):
+        with fuzz.replayable("rate", number):
+            for host in hosts:
+                for which, value in enumerate(default):
+                    host.write(which, str(value).encode(), 0)
+            state = {host: default for host in hosts}
+            for _ in range(EACH):
+                host, which = rng.choice(hosts), rng.randrange(len(RATES))
+                edge = rng.choice((least, most))[which] + rng.randrange(-1, 2)
+                written = str(edge).encode() if rng.random() < 0.5 else text(rng)
+                offset = rng.choice((0,) * 6 + (1, 100))
+                done = host.write(which, written, offset)
+                what = f"{list(RATES)[which]} = {written!r} at {offset}"
+                after = host.read()
+                true(all(low <= value <= high for low, value, high in zip(least, after, most)),
+                     f"{what}: {after}")
+                if done is None:
+                    equal(after, state[host], f"{what}: after an error")
+                others = [new == old for new, old in zip(after, state[host])]
+                true(all(others[:which] + others[which + 1:]), f"{what}: others: {after}")
+                if written == str(edge).encode() and not offset:
+                    equal(done is not None, least[which] <= edge <= most[which], f"{what}: taken")
+                taken += done is not None
+                refused += done is None
+                state[host] = after
+            for host in hosts:
+                equal(host.read(), state[host], "the other namespaces")
+    if not os.environ.get("GL_ROUND"):
+        true(taken > refused // 10 and refused > taken // 10, f"{taken} taken, {refused} refused")
     for host in hosts:
         host.close()
 

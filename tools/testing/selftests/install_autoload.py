@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Installed modules are loaded when they are asked for, and go when told.
 
-	sysctl, setsockopt --> tcp_tlt.ko --> greenlane.ko
+	sysctl, setsockopt --> tcp_tlt.ko  --> greenlane.ko
+	                       tcp_dart.ko --> tcp_dcqcn.ko --> greenlane.ko
 	tc (q_color.so)    --> sch_color.ko
 
 The guest's /lib/modules is its own: nothing is installed on the host.
@@ -18,7 +19,8 @@ from gl.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_aeolus", "tcp_xpass", "greenlane")
+OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
+        "greenlane")
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
 # Where to look for what is left.
@@ -107,7 +109,8 @@ def by_sysctl():
     install()
     for name, modules in (("tlt_reno", {"tcp_tlt"}), ("tlt_cubic", {"tcp_tlt"}),
                           ("tlt_dctcp", {"tcp_tlt"}), ("xpass", {"tcp_xpass"}),
-                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"})):
+                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"}),
+                          ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")
         equal(loaded(), modules | {"greenlane"}, f"loaded by {name}")
@@ -195,6 +198,8 @@ def names():
     for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp"):
         equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
+    equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),
+          {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
     # Since 6.8, a qdisc is asked for by an alias.
     release = [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]]
     alias = "sch_color" if release < [6, 8] else "net-sch-color"

@@ -13,49 +13,20 @@ sent come of it.
 import struct
 import time
 
-from gl import packet as pkt
-from gl import tap, xpass
+from gl import attack, tap, xpass
+from gl.attack import OFF_PATH, option
 from gl.packet import ACK, CREDIT, EXID, EXPERIMENT, REQUEST, SCHEDULED, data
 from gl.tap import case, equal, true, within
 from gl.wire import Wire, pattern
 
-FAR = 1 << 29           # further than any window of these tests
 AHEAD = 65536           # credits that may be lost in a row: XPASS_SEQ_AHEAD
 WINDOW = 64             # credits that may be overtaken: XPASS_WINDOW
 OLD = 100               # credits: a few round trips, so a newer one has come
 COUNT = 2_000_000       # bytes: 17 ms at 1 Gbit/s
 
 
-def option(*words, length=None):
-    """Ours; its length may be a lie."""
-    return struct.pack(f"!BBH{len(words)}I", EXPERIMENT, 4 + 4 * len(words) if length is None
-                       else length, EXID, *(w & 0xffffffff for w in words))
-
-
-class Attacker:
-    """Forges packets of one connection, whose numbers he knows if it is he who carries it."""
-
-    def __init__(self, wire, client, server):
-        self.wire = wire
-        self.ends = {True: (wire.address(wire.a), client.getsockname()[1]),
-                     False: (wire.address(wire.b), server.getsockname()[1])}
-        self.right = {}         # from a: (next sequence number, acknowledgment)
-        self.sent = 0
-        for p in wire.seen:
-            self.learn(p)
-
-    def learn(self, p):
-        """A packet has passed."""
-        self.right[p.from_a] = (p.end + bool(p.flags & pkt.SYN), p.ack)
-
-    def forge(self, from_a, dscp, options=b"", seq=0, ack=0, payload=b""):
-        """Send one, beside the right numbers by that much."""
-        right = self.right[from_a]
-        src, dst = self.ends[from_a], self.ends[not from_a]
-        self.wire.inject(self.wire.b if from_a else self.wire.a, pkt.make(
-            self.wire.version, *(src[0], dst[0], src[1], dst[1]), right[0] + seq, right[1] + ack,
-            flags=ACK, payload=payload, dscp=dscp, window=60000, options=options))
-        self.sent += 1
+class Attacker(attack.Attacker):
+    """Forges credits and requests as well."""
 
     def credit(self, number, **wrong):
         """To the sender."""
@@ -64,9 +35,6 @@ class Attacker:
     def request(self, *words, **wrong):
         """To the receiver."""
         self.forge(True, REQUEST, option(*words), **wrong)
-
-
-OFF_PATH = ({"seq": FAR}, {"seq": -FAR}, {"ack": FAR}, {"ack": -FAR}, {"seq": FAR, "ack": -FAR})
 
 
 def both(check, before=0):

@@ -7,10 +7,12 @@ makes is in a window as often as not.
 import struct
 
 from gl import packet as pkt
-from gl.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
+from gl.packet import (ACK, CLOCK, CREDIT, EXID, EXPERIMENT, FIN, NAMES, PSH, REQUEST, RST, SHARE,
+                       SYN)
 
-OURS = (8, 10, 12, 18, 20, 26, 25, 29, 33)
-WORDS = {33: 1, 29: 3, 18: 4}           # of the credit transports: credit, request, probe
+SHORT = tuple(range(3, 64, 4))          # gl_deflect.h
+OURS = tuple(dscp for dscp in NAMES if dscp) * 2 + SHORT
+WORDS = {CREDIT: 1, REQUEST: 3, CLOCK: 4, SHARE: 1}     # a clock with words is a probe
 RETRY = 1 << 31
 URG = 0x20
 OFFSETS = (0, 0, 0, 1, -1, 2, -2, 100, -100, 1448, -1448, 5000, -5000, 65535, 1 << 20, -(1 << 20),
@@ -32,9 +34,22 @@ def sack(rng, ack):
     return option(5, data, rng.choice((None,) * 4 + (0, 1, 2, 3, 9, 10, 34, 40, 255)))
 
 
+def share(rng):
+    """The words of dart: a divisor, an end, names; some of them impossible."""
+    if rng.random() < 0.5:
+        return (rng.choice((0, 1 << 31, 1 << 29, 7 << 29))
+                | rng.choice((0, 255, 256, 512, 0xffffff, rng.randrange(1 << 24))),)
+    edges = (0, 1, 2, 3, 4, 61, 63, 64, 65, 255)
+    return (1 << 30 | rng.randrange(4) << 16 | rng.choice(edges) << 8 | rng.choice(edges),
+            *(rng.randrange(1 << 32) for _ in range(rng.randrange(5))))
+
+
 def words(rng, dscp, said):
     """Our option: some words, like those that were said or not; cut, or of a wrong length."""
     count = WORDS.get(dscp, 0) if rng.random() < 0.8 else rng.randrange(6)
+    if dscp == SHARE and rng.random() < 0.7:
+        said = share(rng)
+        count = len(said)
     data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
     for base in (said + (0,) * count)[:count]:
         if rng.random() < 0.4:
