@@ -77,9 +77,11 @@ class Schedule:
         last = {}
         for at in self._times(total / (degree * sum(sizes) / len(sizes))):
             dst = self.random.choice(hosts)
-            idle = [src for src in hosts if src != dst and last.get((src, dst), -SPACING)
-                    <= at - SPACING]
-            for src in self.random.sample(idle, min(degree, len(idle))):
+            others = [src for src in hosts if src != dst]
+            self.random.shuffle(others)
+            # Those who have had a rest; in a small network that may not be enough of them.
+            others.sort(key=lambda src: at - last.get((src, dst), -SPACING) < SPACING)
+            for src in others[:degree]:
                 last[src, dst] = at
                 # Connections of short messages last, one for each pair.
                 if (src, dst) not in self._short:

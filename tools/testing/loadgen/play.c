@@ -249,6 +249,13 @@ static void open_connection(uint32_t i)
 	watch(EPOLL_CTL_ADD, c->rx, EPOLLIN, KIND_RX, i);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	if (a > b)
+		a = b;
+	return a;
+}
+
 /* Hand the kernel what it takes; wait for room only while there is none. */
 static void send_more(uint32_t i)
 {
@@ -256,7 +263,7 @@ static void send_more(uint32_t i)
 	bool wait = false;
 
 	while (c->to_send) {
-		size_t n = c->to_send < CHUNK ? c->to_send : CHUNK;
+		size_t n = least(c->to_send, CHUNK);
 		ssize_t done = send(c->tx, chunk, n, MSG_NOSIGNAL);
 
 		if (done < 0) {
@@ -277,7 +284,7 @@ static void expect(struct connection *c)
 {
 	uint64_t missing = c->unread + c->to_read;
 
-	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, missing < LOWAT ? missing : LOWAT);
+	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, least(missing, LOWAT));
 }
 
 static void start_message(uint32_t i)

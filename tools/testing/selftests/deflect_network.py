@@ -161,7 +161,7 @@ def detour():
 def bad_schedule():
     good = "class short 4\nhost h0 10.1.1.2\nhost h1 10.1.2.2\nconnection 0 1 20000 0\n"
     for text in ("bogus\n", "host nowhere 1.2.3.4\n", good + "connection 0 2 20001 0\n",
-                 good + "message 5 1 100\n", good + "message 5 0 0\n",
+                 good + "message 5 1 100\n", good + "message 5 0\n",
                  good + "message 5 0 10\nmessage 4 0 10\n", "class x\n"):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(text)

@@ -24,7 +24,8 @@ import workload  # noqa: E402
 from gl import tap  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
-SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms"]
+SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms",
+         "--long-bytes", "1m"]
 CONFIG = {"hosts": 64, "leaves": 4, "spines": 4, "rate": 10**10, "seed": 1, "short": 40,
           "degree": 16, "bytes": [2048, 4096, 8192], "long_bytes": 1 << 20,
           "warm_up": 5 * 10**6, "duration": 40 * 10**6, "ipv6": False}
@@ -192,7 +193,7 @@ def by_hand():
 @case("a command line that cannot be: one line, and status 2")
 def command_line():
     for options in (["--load", "0"], ["--load", "x"], ["--hosts", "63"], ["--leaves", "1"],
-                    ["--degree", "64"], ["--bytes", "2m"], ["--fresh"], ["--spines", "17"],
+                    ["--degree", "64"], ["--bytes", "2g"], ["--fresh"], ["--spines", "17"],
                     ["--short", "101"], ["--duration", "0ms"], ["--sysctl", "x"],
                     ["--hosts", "8", "--degree", "4"], ["--bogus"]):
         done = run(*options)
@@ -206,6 +207,32 @@ def small():
     row = rows("--cc", "dctcp", "--load", "20", "--duration", "1ms", *options)[
         "dctcp", "plain", 20]
     equal((row["unfinished"], row["drops"]), (0, 0), "unfinished, drops")
+
+
+@case("dart with iofd: short messages go around long queues, in order, and are done sooner")
+def deflection():
+    # So many pairs of hosts that no pair has a message behind another's.
+    seen = rows("--cc", "dcqcn,dart", "--load", "40", "--duration", "5ms", "--hosts", "64",
+                "--degree", "16", "--spines", "4", "--deflect", "--escape")
+    base = seen["dcqcn", "plain", 40]
+    for ports in ("deflect", "escape"):
+        row = seen["dart", ports, 40]
+        equal([row[name] for name in ("unfinished", "drops", "timeouts", "out_of_order")], [0] * 4,
+              f"{ports}: unfinished, drops, RTOs, out of order")
+        true(row["deflected"] > 100, f"{ports}: {row['deflected']} messages deflected")
+        true(row["p99_ratio"] > 1.3, f"{ports}: p99 of 8 kB {row['p99_ratio']:.2f} times lower")
+        within(row["load_gain"], 0, 10, f"{ports}: added load, percent")
+        within(row["links_gain"], 0, 20, f"{ports}: longer paths, percent")
+        true(row["marked"] < base["marked"], f"{ports}: fewer short packets are marked")
+    equal(seen["dcqcn", "deflect", 40]["deflected"], None, "dcqcn's messages deflected")
+
+
+@case("long flows that last: they have a line each, and are not waited for")
+def lasting():
+    row = rows("--cc", "dart", "--load", "40", "--duration", "5ms", "--long-bytes", "1g")[
+        "dart", "plain", 40]
+    equal([row["unfinished"], row["timeouts"]], [0, 0], "unfinished, RTOs")
+    true(row["long_gbit"] > 5, f"long flows: {row['long_gbit']:.1f} Gbit/s")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from gl import packet as pkt
 from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, REQUEST,
                        MESSAGE, MESSAGE_END, RST, SCHEDULED, SHARE, SPENT, SPENT_END, SYN)
-from gl.sockopt import GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_INFO, GREENLANE_TLT, INFO_SIZE, ip_level, option, refused
+from gl.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_COSENDERS, GREENLANE_INFO,
+                        GREENLANE_TLT, INFO_SIZE, ip_level, option, refused)
 from gl.tap import case, equal, true, within
 from gl.wire import Wire
 
@@ -120,7 +121,7 @@ def sockopts():
                 refused("another transport's", errno.EOPNOTSUPP, option, client, name)
                 refused("another transport's", errno.EOPNOTSUPP, option, client, name, 1)
             refused("beyond ours", errno.ENOPROTOOPT, client.getsockopt, level,
-                    GREENLANE_BDP + 1, 4)
+                    GREENLANE_COSENDERS + 1, 4)
             equal(client.getsockopt(level, GREENLANE_TLT), 1, "GREENLANE_TLT afterwards")
             with wire.a:
                 udp = socket.socket(client.family, socket.SOCK_DGRAM)
