@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""iofd on processors that really run at once (gl/switches.py).
+
+	2 processes ---- messages, whole and broken ----> hosts of sw1 and sw2
+	this one    ---- tc, devices down and up, a switch that goes, rmmod
+
+Three switches that deflect at each other, full all the time.  What arrives is the other
+tests' business: here nothing may be heard of lockdep, KASAN and the rest, and all goes
+when it is told to.
+"""
+import multiprocessing
+import os
+import random
+import subprocess
+import time
+
+from gl import iofd as i
+from gl import port as p
+from gl.switches import NEXT, switches
+from gl.tap import case, equal, main, true
+
+SLOW = bool(os.environ["GL_VARIANT"])
+CHANGES = 12 if SLOW else 30     # of 6 s on such a machine
+CHILD = "rate 2mbit limit 60k"  # full at once, and for ever
+
+
+def flood(sender, seed, stop, sent):
+    """Messages of many flows; some have lost their end."""
+    rng = random.Random(seed)
+    flow = seed << 8
+    while not stop.is_set():
+        flow += 1
+        frames = i.message(rng.randrange(1, 7), flow=flow & 0xffff, tokens=rng.randrange(1, 5))
+        if rng.random() < 0.1:
+            frames.pop()
+        for frame in frames:
+            sender.send(frame)
+        sent.value += len(frames)
+        time.sleep(2e-3)        # the others want to run as well
+
+
+def change(net, rng):
+    """One of the things that an operator does."""
+    n = rng.choice(list(NEXT))
+    with net.ns[n]:
+        choice = rng.randrange(5)
+        if choice == 0:
+            p.tc(f"qdisc change dev out root handle 1: iofd threshold {rng.randrange(1, 40000)}"
+                 f" timeout {rng.randrange(1, 50)}ms")
+        elif choice == 1:
+            p.tc(f"qdisc change dev out root handle 1: iofd entries {rng.choice((1, 8, 64))}",
+                 check=False)
+        elif choice == 2:
+            dev = f"to{NEXT[n]}"
+            p.run("ip", "link", "set", dev, "down")
+            time.sleep(0.01)
+            p.run("ip", "link", "set", dev, "up")
+        elif choice == 3:
+            p.tc("qdisc del dev out root")
+            p.tc(f"qdisc add dev out root handle 1: iofd threshold 15000 {net.deflect(n)}")
+            p.tc(f"qdisc add dev out parent 1:1 handle 2: color {CHILD}")
+        else:
+            true(i.counters("out")["table.entries"] >= 0, "counters")
+
+
+@case(f"{CHANGES} changes under messages, then a switch goes, then the module")
+def churn():
+    with switches("threshold 15000 timeout 10ms", child=CHILD) as net:
+        stop, sent = multiprocessing.Event(), multiprocessing.Value("I", 0)
+        floods = [multiprocessing.Process(target=flood, args=(net.open(p.Sender, n, "host"), n,
+                                                              stop, sent), daemon=True)
+                  for n in (1, 2)]
+        for process in floods:
+            process.start()
+        rng, deflected = random.Random(1), 0
+        for number in range(CHANGES):
+            before = sent.value
+            change(net, rng)
+            deadline = time.monotonic() + 60
+            while sent.value < before + 20 and time.monotonic() < deadline:
+                time.sleep(0.005)
+            deflected = max(deflected, *(net.counters(n)["deflected.messages"] for n in NEXT))
+            if number % 10 == 9:
+                print(f"# {number + 1}: {sent.value} packets, {deflected} messages", flush=True)
+        true(deflected > 20, f"messages that a switch has deflected: {deflected}")
+        # A switch that the others deflect to, with packets on their way to it.
+        with net.ns[3]:
+            p.tc("qdisc del dev out root")
+            for other in (1, 2):
+                p.run("ip", "link", "del", f"to{other}")
+        time.sleep(0.3)
+        gone = sum(net.counters(n)["dropped.port"] for n in (1, 2))
+        stop.set()
+        for process in floods:
+            process.join(60)
+            equal(process.exitcode, 0, "a flood's exit status")
+        print(f"# {gone} packets dropped for a port that was down or gone", flush=True)
+    deadline = time.monotonic() + 60
+    while subprocess.run(["rmmod", "sch_iofd"], check=False).returncode:
+        true(time.monotonic() < deadline, "rmmod sch_iofd")
+        time.sleep(0.5)
+
+
+main()
