@@ -127,7 +127,8 @@ def fell_back(look):
     their namespace has counted does."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
-        found[connection["ns"], connection["cc"]].append(connection)
+        if host.module_of(connection["cc"]) not in host.RATES:
+            found[connection["ns"], connection["cc"]].append(connection)
     for (ns, cc), those in sorted(found.items()):
         counters = look["namespaces"].get(ns, {}).get("counters", {})
         why = [text for counter, text in _WHY_FALLEN.items() if counters.get(counter)]
@@ -136,6 +137,60 @@ def fell_back(look):
             f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}, without credits:"
             f" {_addresses(those)}.",
             " ".join(why) or f"Select {host.FALLEN[cc]} before they connect, not after.")
+
+
+@_check
+def rate_without_ecn(look):
+    """dcqcn and dart that became reno: without marks there is nothing to go by."""
+    found = collections.defaultdict(list)
+    for connection in look["fallen"].values():
+        if host.module_of(connection["cc"]) in host.RATES:
+            found[name_of(look, connection), connection["cc"]].append(connection)
+    for (where, cc), those in sorted(found.items()):
+        yield Problem(
+            "no-ecn", where,
+            f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}: ECN was not agreed"
+            f" on with {_addresses(those)}.",
+            f"Select {host.FALLEN[cc]} at the end that listens too: others refuse ECN to it. An end"
+            " that connects with another has to ask for ECN: sysctl -w net.ipv4.tcp_ecn=1.")
+
+
+# Bytes that a connection has had acknowledged without a word of its share: a few packets.
+_SILENT = 10000
+
+
+@_check
+def no_share(look):
+    """Messages were acknowledged, and no ACK said anything of a share."""
+    for where, those in _by_namespace(
+            look, lambda c: (host.module_of(c["cc"]) == "tcp_dart" and c["peer"] != "no"
+                             and not c["flags"] and not c["gauges"]["divisor"]
+                             and c["acked"] > _SILENT)):
+        yield Problem(
+            "no-share", where,
+            f"{plural(len(those), 'connection')} of dart send, and hear nothing of their share:"
+            f" {_addresses(those)}.",
+            "ACKs (DSCP 49) lose their DSCP or their TCP option (kind 254) on the way back, or the"
+            " peer has left dart; these connections go by marks alone, as dcqcn.")
+
+
+@_check
+def inside_network(look):
+    """The receiver leaves all of its line to us, and marks keep us from it."""
+    for where, those in _by_namespace(look, lambda c: _is_slow(look, c)):
+        yield Problem(
+            "inside-network", where,
+            f"{plural(len(those), 'connection')} may have all of the line and send at less than"
+            f" half of it: {_addresses(those)}.",
+            "Marks (ECN) come from before the receiver's own port, or from tenants that share"
+            " its line: there is congestion inside the network, or a port there marks too early.")
+
+
+def _is_slow(look, connection):
+    mbit = look["namespaces"].get(connection["ns"], {}).get("dcqcn_rate")
+    return (mbit and connection["gauges"]["divisor"] == 256
+            and connection["pacing_rate"] < min(mbit * 125000 / 2,
+                                                connection["max_pacing_rate"]))
 
 
 # Requests in a row without an answer, after which tcp_xpass doubts (XPASS_RETRIES_MIN).
@@ -274,7 +329,8 @@ def threshold_below_bdp(look):
 @_check
 def green_drops(look):
     """Protected packets were dropped."""
-    credits = any(host.module_of(c["cc"]) != "tcp_tlt" for c in look["connections"].values())
+    credits = any(host.module_of(c["cc"]) in ("tcp_xpass", "tcp_aeolus")
+                  for c in look["connections"].values())
     does = {"limit": ("its limit", "Raise limit, lower red"),
             "pool": ("the shared buffer", "Raise alpha or the pool's size, lower red"),
             "color": ("the threshold for green", "Remove it: green none")}
@@ -312,6 +368,25 @@ def no_threshold(look):
                 " a port without a threshold for them.",
                 "Aeolus relies on their being dropped first, before a queue is there: tc qdisc"
                 f" change dev {port['dev']} root color red 6k count queue.")
+
+
+@_check
+def dcqcn_rate(look):
+    """A rate that begins at another line's than the one that a port stands for."""
+    for port in look["ports"].values():
+        line = port["options"].get("rate")
+        mbit = look["namespaces"].get(port["ns"], {}).get("dcqcn_rate")
+        if not (line and mbit and port["root"] and any(
+                host.module_of(c["cc"]) == "tcp_dart" for c in _leaves_through(look, port))):
+            continue
+        if 0.95 <= mbit * 125000 / line <= 1.05:
+            continue
+        yield Problem(
+            "dcqcn-rate", _port_name(look, port),
+            f"The line carries {rate(line)}, but shares are parts of {rate(mbit * 125000)}"
+            " (dcqcn_rate).",
+            ("Flows begin with a queue" if mbit * 125000 > line else "Flows cannot fill the line")
+            + f": sysctl -w net.ipv4.dcqcn_rate={line // 125000}.")
 
 
 @_check
@@ -382,12 +457,14 @@ def without_ecn(look):
 def not_used(look):
     """Loaded, and nobody selects it."""
     loaded = host.transports(look["modules"])
+    if {"tcp_dart", "tcp_tlt"} & set(loaded):
+        loaded = [name for name in loaded if name != "tcp_dcqcn"]      # they have brought it
     if loaded and not look["used"] and look["root"]:
         yield Problem(
             "not-used", "this kernel",
             f"{', '.join(loaded)} {'is' if len(loaded) == 1 else 'are'} loaded, but no namespace,"
             " route, socket or cgroup selects what is in there.",
-            "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp (or xpass, aeolus_xpass), or"
+            "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp (or xpass, dart ...), or"
             " greenlane-cgroup attach.")
 
 

@@ -5,10 +5,14 @@ import glob
 import os
 import re
 
-MODULES = ("greenlane", "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color", "sch_iofd")
-_TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus_": "tcp_aeolus"}
-# What a credit transport's connection runs when it has fallen back.
-FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass"}
+MODULES = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
+           "sch_color", "sch_iofd")
+_TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus": "tcp_aeolus",
+               "dcqcn": "tcp_dcqcn", "dart": "tcp_dart"}
+# What a connection of a transport that needs its like runs when it has fallen back.
+FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass", "dcqcn-reno": "dcqcn",
+          "dart-reno": "dart"}
+RATES = ("tcp_dcqcn", "tcp_dart")       # the modules of those that have a rate, by ECN
 # sysctl.d(5): a file's name decides, and the first directory that has it.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")

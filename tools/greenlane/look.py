@@ -80,10 +80,11 @@ class Looker:
             or any(host.module_of(ns["cc"]) for ns in self.seen["namespaces"].values()))
 
     def _namespace(self, ns):
-        mbit = netns.sysctl("net.ipv4.xpass_rate")
+        rates = {name: netns.sysctl(f"net.ipv4.{name}") for name in ("xpass_rate", "dcqcn_rate")}
         self.seen["namespaces"][str(ns.inode)] = {
             "name": ns.name, "cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
-            "xpass_rate": int(mbit) if mbit else None, "counters": _greenlane_counters() or {}}
+            **{name: int(mbit) if mbit else None for name, mbit in rates.items()},
+            "counters": _greenlane_counters() or {}}
 
     def _sockets(self, inodes):
         """Of connections that are not ours only the number, by "NS CC"."""

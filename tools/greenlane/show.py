@@ -39,7 +39,9 @@ def transports(look):
         one.update(connection["change"])
         one.update({name: connection["gauges"][name] for name in ("credit_rate",
                                                                   "credits_wanted")})
-        one["bdp"] = max(one["bdp"], connection["gauges"]["bdp"])
+        for name in ("bdp", "senders", "divisor"):
+            one[name] = max(one[name], connection["gauges"][name])
+        one["least"] = min(one["least"] or connection["pacing_rate"], connection["pacing_rate"])
     for connection in look["fallen"].values():
         sums[name_of(look, connection), host.FALLEN[connection["cc"]]].update(
             {"connections": 1, "fallback": 1})
@@ -49,9 +51,14 @@ def transports(look):
     return [(name, cc, one) for (name, cc), one in sorted(sums.items())]
 
 
+def _share(divisor):
+    """1/n of a line, as the peer says it in 1/256."""
+    return f"1/{divisor / 256:.3g}" if divisor else ""
+
+
 def _connections(look):
-    """Those with credits have a table of their own."""
-    rows, credits = [], []
+    """Those with credits have a table of their own, and those with a rate."""
+    rows, credits, rates = [], [], []
     for name, cc, one in transports(look):
         if host.module_of(cc) == "tcp_tlt":
             peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
@@ -59,6 +66,11 @@ def _connections(look):
             rows.append((name, cc, amount(one["connections"]), peers, *map(amount, (
                 one["important_sent"], one["echoes"], clocks, one["marked_lost"],
                 one["unechoed"], one["rearmed"], one["fallback"]))))
+        elif host.module_of(cc) in host.RATES:
+            peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
+            rates.append((name, cc, amount(one["connections"]), peers * (cc == "dart"),
+                          _share(one["divisor"]), rate(one["least"]) if one["least"] else "",
+                          *map(amount, (one["senders"], one["messages"], one["fallback"]))))
         elif host.module_of(cc):
             credits.append((name, cc, *(amount(one[key]) for key in (
                 "connections", "credits_received", "credits_sent", "credit_rate",
@@ -67,9 +79,12 @@ def _connections(look):
             rows.append((name, cc, amount(one["connections"]), "", *[""] * 7))
     lines = table(["NAMESPACE", "CC", "CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST",
                    "UNECH", "RTO", "BACK"], rows)
-    return lines + [""] * bool(rows and credits) + table(
-        ["NAMESPACE", "CC", "CONN", "CREDIT", "GIVEN", "RATE", "WAIT", "UNSCHED", "BDP",
-         "BACK"], credits)
+    for others in (table(["NAMESPACE", "CC", "CONN", "CREDIT", "GIVEN", "RATE", "WAIT", "UNSCHED",
+                          "BDP", "BACK"], credits),
+                   table(["NAMESPACE", "CC", "CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS",
+                          "BACK"], rates)):
+        lines += [""] * bool(lines and others) + others
+    return lines
 
 
 def _namespaces(look, everything):

@@ -18,12 +18,15 @@ PEERS = ("unknown", "yes", "no")
 FLAGS = {1: "off", 2: "fallback", 4: "unsupported"}
 _INFO_NUMBERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost",
                  "unechoed", "rearmed", "echoes_sent", "credits_sent", "credits_received",
-                 "credit_rate", "credits_wanted", "unscheduled", "bdp")
-_INFO_GAUGES = ("credit_rate", "credits_wanted", "bdp")     # the others only grow
+                 "credit_rate", "credits_wanted", "unscheduled", "bdp", "messages", "senders",
+                 "divisor")
+# The others only grow.
+_INFO_GAUGES = ("credit_rate", "credits_wanted", "bdp", "senders", "divisor")
 _INFO = struct.Struct(f"4B{len(_INFO_NUMBERS)}I")
 
-# struct tcp_info: the offsets of tcpi_state, tcpi_options and tcpi_min_rtt
-_TCP_STATE, _TCP_OPTIONS, _TCP_MIN_RTT = 0, 5, 148
+# struct tcp_info: the offsets of tcpi_state, tcpi_options, tcpi_pacing_rate
+# (behind it: tcpi_max_pacing_rate, tcpi_bytes_acked) and tcpi_min_rtt
+_TCP_STATE, _TCP_OPTIONS, _TCP_PACING, _TCP_MIN_RTT = 0, 5, 104, 148
 _TCPI_OPT_ECN = 8
 _TCP_INFO_LEN = 152
 _NO_RTT = 0xffffffff
@@ -60,11 +63,14 @@ def tcp_state(sock):
 
 
 def tcp_info(sock):
-    """ECN agreed, and the least round trip in microseconds or None."""
+    """ECN agreed, the least round trip in microseconds or None, bytes a second that it sends
+    at, and at most may (SO_MAX_PACING_RATE), and bytes that have been acknowledged."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LEN)
+    pacing, most, acked = struct.unpack_from("QQQ", raw.ljust(_TCP_INFO_LEN, b"\0"), _TCP_PACING)
     rtt = struct.unpack_from("I", raw, _TCP_MIN_RTT)[0] if len(raw) >= _TCP_INFO_LEN else _NO_RTT
     return {"ecn": bool(raw[_TCP_OPTIONS] & _TCPI_OPT_ECN),
-            "min_rtt_us": None if rtt == _NO_RTT else rtt}
+            "min_rtt_us": None if rtt == _NO_RTT else rtt,
+            "pacing_rate": pacing, "max_pacing_rate": most, "acked": acked}
 
 
 def greenlane_info(sock):

@@ -221,7 +221,7 @@ def loaded():
         ns.ip("link set lo up", "route add 10.9.0.0/24 dev lo congctl tlt_cubic")
         equal(ids(look()), [], "a route selects it")
     ns.remove()
-    subprocess.run(["rmmod", "tcp_tlt"], check=True)
+    subprocess.run(["rmmod", "tcp_tlt", "tcp_dcqcn"], check=True)
     equal(ids(look()), [], "the tagging layer alone")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     with open(SYSCTL, "w", encoding="ascii") as f:

@@ -111,7 +111,7 @@ def backwards():
         # SYN, SYN-ACK
         equal(host["change"]["HandshakeMarked"], 2 * count, "HandshakeMarked")
         time.sleep(120)         # TIME_WAIT
-        subprocess.run(["rmmod", "tcp_tlt", "greenlane"], check=True)
+        subprocess.run(["rmmod", "tcp_tlt", "tcp_dcqcn", "greenlane"], check=True)
         load()
 
 

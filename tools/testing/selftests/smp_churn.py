@@ -35,11 +35,13 @@ SPACES = 200 if FULL else 20            # namespaces
 PERIOD = 0.05 if SLOW else 0.01         # of tc and sysctl; 10 ms would be flat out there
 PATIENCE = 600 if SLOW else 240         # real seconds
 GRACE = 3 if SLOW else 12               # in which namespaces still come as modules go
-TRANSPORTS = ("tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass")
+TRANSPORTS = ("tlt_reno", "dart", "tlt_cubic", "xpass", "dcqcn", "tlt_dctcp", "dart",
+              "aeolus_xpass")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
-MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_tlt", "net/ipv4/tcp_xpass",
-           "net/ipv4/tcp_aeolus", "net/sched/sch_color")
-OUT = ("tcp_aeolus", "tcp_xpass", "tcp_tlt", "greenlane", "sch_color")   # in this order
+MODULES = ("net/ipv4/greenlane", "net/ipv4/tcp_dcqcn", "net/ipv4/tcp_dart", "net/ipv4/tcp_tlt",
+           "net/ipv4/tcp_xpass", "net/ipv4/tcp_aeolus", "net/sched/sch_color")
+# In this order.
+OUT = ("tcp_aeolus", "tcp_xpass", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane", "sch_color")
 KINDS = ("net_namespace", "TCP", "TCPv6")
 FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 
@@ -177,9 +179,13 @@ def write(path, text):
 
 
 def turn_sysctl(rng):
-    """Another codepoint, or a forbidden one, for a moment; then its own again."""
-    name = rng.choice(("data", "important", "echo", "clock", "clock_echo", "control"))
+    """Another codepoint, or a forbidden one, for a moment; then its own again.  And who
+    are a tenant's, and who may be named."""
+    name = rng.choice(("data", "important", "echo", "clock", "clock_echo", "control", "share",
+                       "message", "message_end"))
     path = f"/proc/sys/net/ipv4/greenlane_dscp_{name}"
+    for name, most in (("tenant", 2), ("tokens", 4), ("short", 65535), ("lookahead", 1000)):
+        write(f"/proc/sys/net/ipv4/dart_{name}", str(rng.randint(0, most)))
     try:
         with open(path, encoding="ascii") as f:
             before = f.read()

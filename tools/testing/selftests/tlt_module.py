@@ -37,6 +37,7 @@ def rmmod_refused():
         true(wire.transfer(client, server, 100_000), "and they go on")
     wait_unused()
     equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
+    equal(rmmod("tcp_dcqcn"), True, "rmmod tcp_dcqcn")
     equal(rmmod("greenlane"), True, "rmmod greenlane")
     load()
 
@@ -88,6 +89,7 @@ def rmmod_both():
     """Both modules go."""
     wait_unused()
     equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
+    equal(rmmod("tcp_dcqcn"), True, "rmmod tcp_dcqcn")
     equal(rmmod("greenlane"), True, "rmmod greenlane")
 
 
@@ -106,11 +108,11 @@ def churn():
 
         def churn_modules():
             for _ in range(20):
-                for name in ("tcp_tlt", "greenlane"):
+                for name in ("tcp_tlt", "tcp_dcqcn", "greenlane"):
                     if os.path.exists(f"/sys/module/{name}") and not rmmod(name):
                         faults.append(name)
                 time.sleep(2e-3)        # else no virtual time passes
-                for name in ("greenlane", "tcp_tlt"):
+                for name in ("greenlane", "tcp_dcqcn", "tcp_tlt"):
                     subprocess.run(["insmod", f"{MODDIR}{name}.ko"], check=True)
             stop.set()
         wait_unused()

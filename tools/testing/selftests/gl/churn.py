@@ -12,6 +12,7 @@ the offset, so that a lost, repeated, foreign or moved byte is seen.
 Either process is told by its parent, over a pipe, to put all its sockets on
 another congestion control, or to come to an end, and says when it has.
 """
+import contextlib
 import errno
 import heapq
 import multiprocessing
@@ -21,13 +22,16 @@ import socket
 import struct
 import time
 
-TCP_CONGESTION = 13
+from gl.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
+                        GREENLANE_WEIGHT, TCP_CONGESTION, ip_level)
+
 PORT = 5000
 HEADER = struct.Struct("!II")
 PERIOD = 1 << 16
 LONGEST = 60_000
 BLOCK = random.Random(2021).randbytes(PERIOD) * 3
 RST = struct.pack("ii", 1, 0)           # SO_LINGER: close() resets
+SENDERS = b"".join(bytes(10) + b"\xff\xff\x0a\0\1" + bytes([n]) for n in range(64))
 
 
 def pattern(number, offset, length):
@@ -115,6 +119,17 @@ class Peer:
             except OSError as why:
                 if why.errno not in (errno.ENOENT, errno.EINVAL, errno.EBUSY):
                     raise
+            if self.cc == "dart":
+                self.incast(sock)
+
+    def incast(self, sock):
+        """Name senders, and begin a message that does not end; neither is possible of a
+        socket that is not connected, or not dart's after all."""
+        for option, value in ((GREENLANE_SENDERS, SENDERS), (GREENLANE_COSENDERS, SENDERS[:160]),
+                              (GREENLANE_WEIGHT, struct.pack("i", 7)),
+                              (GREENLANE_MESSAGE, struct.pack("i", self.count["opened"] % 2))):
+            with contextlib.suppress(OSError):
+                sock.setsockopt(ip_level(sock), option, value)
 
     def obey(self):
         """One order of the parent's."""

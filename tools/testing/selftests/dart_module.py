@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""tcp_dart.ko and tcp_dcqcn.ko go when nobody uses them, and not before; a namespace
+goes with messages on their way and senders that were named.
+"""
+import subprocess
+import time
+
+from gl.dart import connect, dart, host, name
+from gl.sockopt import GREENLANE_MESSAGE, info, option
+from gl.tap import case, equal, main, true
+from gl.wire import NEEDS, load
+
+
+def rmmod(module):
+    """True if it went."""
+    return subprocess.run(["rmmod", module], capture_output=True, check=False).returncode == 0
+
+
+def goes(module):
+    """Namespaces take a moment."""
+    for _ in range(100):
+        if rmmod(module):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@case("in the middle of messages: no module goes; the namespaces go, and then the modules")
+def in_messages():
+    for version in (4, 6):
+        with dart(3, version=version) as wire:
+            flows = [connect(wire, number, 1000 + number) for number in range(3)]
+            for tx, rx in flows:
+                option(tx, GREENLANE_MESSAGE, 1)
+                name(rx, [host(version, n) for n in range(60)])
+                name(tx, [host(version, n) for n in range(60)], co=True)
+                tx.send(bytes(100_000))
+            wire.run(0.3e-3)
+            true(info(flows[0][1])["senders"] >= 3, "senders")
+            for module in ("tcp_dart", "tcp_dcqcn", "greenlane"):
+                equal(rmmod(module), False, f"rmmod {module} with connections")
+        for module in ("tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane"):
+            true(goes(module), f"rmmod {module} afterwards")
+        load(*NEEDS["dart"])
+
+
+if __name__ == "__main__":
+    main()
