@@ -93,7 +93,7 @@ struct gl_precredit {
  *	packet only, and the others are GL_DATA or GL_MESSAGE.  Socket locked.
  * @on_important: it has been marked; @end_seq is its end.  Socket locked.
  * @on_ack: a packet that acknowledges leaves; may take ECE out of @th.  A packet without
- *	data (@word is not NULL) may have a word in our option: true if so.  Socket
+ *	data, and with room (@word is not NULL), may have a word in our option: true if so.  Socket
  *	locked.  NULL if neither is wanted
  * @on_packet: a packet has come that speaks to the transport only; TCP has not
  *	seen it yet, unless a process owned the socket.  Softirq or process

@@ -23,6 +23,7 @@
 #define DART_WORD_END		BIT(31)	/* my message has ended */
 #define DART_WORD_NAMES		BIT(30)	/* which list, at which name, of how many */
 #define DART_WORD_KNOWN		BIT(29)	/* I have all your names */
+#define DART_WORD_ALONE		BIT(28)	/* this packet is for us only, and not for TCP */
 
 /* Names in a packet: the words beside the first one. */
 #define DART_NAMES		(GL_WORDS_MAX - 1)
@@ -50,7 +51,7 @@ static unsigned int dart_names_pack(const struct dart_group *group, u32 first, u
 {
 	u32 n = min(group->n - first, DART_NAMES);
 
-	word[0] = DART_WORD_NAMES | group->list << 16 | first << 8 | group->n;
+	word[0] = DART_WORD_NAMES | DART_WORD_ALONE | group->list << 16 | first << 8 | group->n;
 	memcpy(word + 1, group->id + first, n * sizeof(*word));
 	return 1 + n;
 }

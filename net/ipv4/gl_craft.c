@@ -161,7 +161,7 @@ EXPORT_SYMBOL_GPL(gl_send_words);
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
  * @word: what the option says
  *
- * Return: false if there is no room.
+ * Return: false if there is no room in front of it.
  */
 bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word)
 {
@@ -172,8 +172,7 @@ bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word
 	struct tcphdr *th;
 	__be32 *option;
 
-	/* TCP's length has four bits, of words; and the device wants room too. */
-	if (tcp_hdrlen(skb) + len > 15 * 4 || skb->len != hlen || skb_cloned(skb) ||
+	if (!gl_has_room(skb) || skb->len != hlen || skb_cloned(skb) ||
 	    skb_headroom(skb) < len + LL_MAX_HEADER)
 		return false;
 	memmove(skb_push(skb, len), old, hlen);

@@ -280,7 +280,7 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst)
 		return;
-	if (t->on_ack(sk, gs, th, pure ? &word : NULL) &&
+	if (t->on_ack(sk, gs, th, pure && gl_has_room(skb) ? &word : NULL) &&
 	    !gl_add_word(sk, skb, family, word))
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 }
@@ -519,6 +519,7 @@ static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 		return GL_PASS;
 	if (kind == GL_IMPORTANT)
 		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
+	/* What TCP is to see as well, it sees.  Of dart's that is what does no harm. */
 	if (!gl_note(sk, kind, seg) || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO ||
 	    gl_family(kind) == GL_OF_DART)
 		return GL_PASS;

@@ -88,6 +88,12 @@ bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
 		   struct sk_buff *skb, unsigned int thoff, enum gl_kind last);
 
 /* gl_craft.c */
+/* TCP's length has four bits, of words: three SACK blocks and a time stamp leave none. */
+static inline bool gl_has_room(const struct sk_buff *skb)
+{
+	return tcp_hdrlen(skb) + GL_OPT_LEN(1) <= 15 * 4;
+}
+
 bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word);
 
 /* gl_kick.c */

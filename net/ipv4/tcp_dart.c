@@ -42,6 +42,15 @@
 #include "dart_senders.h"
 #include "tcp_dcqcn.h"
 
+/* A share is told so often at least, with no change and no ACK without data to tell it;
+ * one that has not been heard for so long nobody stands by.
+ */
+#define DART_TELL		(HZ / 40 ?: 1)
+#define DART_HEARD		(HZ / 20 ?: 2)
+
+/* So many ACKs without a share, and a peer of which nothing was known is none of us. */
+#define DART_UNHEARD_MAX	64
+
 /* A sender's share is no less than 1/4096 of its line, whatever it is told: at 10 Gbit/s
  * a packet leaves each 5 ms then, and its ACK puts right what somebody has forged.
  */
@@ -62,6 +71,9 @@
  * @cosenders: whom the application has named, us among them; or NULL
  * @divisor: of the line that is our share, as the peer told us last, in 1/256; 0: not told
  * @told: what we told the peer last
+ * @told_at: when, jiffies
+ * @heard_at: when, jiffies
+ * @unheard: ACKs without one, until we know what the peer is
  * @begin: where our message begins, if it is short
  * @end: and where it ends, if it is short; else @begin
  * @begun: messages of the peer
@@ -79,6 +91,7 @@ struct dart {
 	u32			in_next;
 	u32			in_end;
 	u32			told;
+	u32			told_at;
 	u32			begun;
 	struct dart_group	*senders;
 	struct dart_group	*heard;
@@ -90,6 +103,8 @@ struct dart {
 				unended:1;
 	struct dart_group	*cosenders;
 	u32			divisor;
+	u32			heard_at;
+	u32			unheard;
 	u32			begin;
 	u32			end;
 };
@@ -254,6 +269,18 @@ static void dart_suppress(struct sock *sk, struct tcphdr *th)
 	gl_inc_stats(sock_net(sk), GL_MIB_MARKSUPPRESSED);
 }
 
+static bool dart_is_news(const struct dart *d, u32 word)
+{
+	return word != d->told || (u32)jiffies - d->told_at > DART_TELL;
+}
+
+static void dart_told(struct sock *sk, struct dart *d, u32 word)
+{
+	d->told = word;
+	d->told_at = jiffies;
+	gl_inc_stats(sock_net(sk), GL_MIB_SHARESENT);
+}
+
 static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word)
 {
 	u64 now = ktime_get_ns();
@@ -271,14 +298,13 @@ static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, 
 		return false;
 	says = dart_word(sk, d, state, now);
 	if (!word) {
-		/* Data both ways: the peer would not hear of a change. */
-		if (says != d->told)
+		/* Data both ways, or no room: the peer would not hear of it. */
+		if (dart_is_news(d, says))
 			gl_kick(sk, gs);
 		return false;
 	}
 	*word = says;
-	d->told = says;
-	gl_inc_stats(sock_net(sk), GL_MIB_SHARESENT);
+	dart_told(sk, d, says);
 	return true;
 }
 
@@ -297,9 +323,31 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 	if (d->cosenders && (word & DART_WORD_KNOWN))
 		d->cosenders->known = true;
 	d->divisor = divisor;
+	d->heard_at = jiffies;
 	if (tcp_sk(sk)->packets_out)
 		dcqcn_set_cap(sk, max(div_u64((u64)line * DART_ONE, divisor),
 				      line / DART_SHARES + 1));
+}
+
+/* An ACK has come.  Is anybody telling shares? */
+static void dart_acked(struct sock *sk, struct dart *d)
+{
+	if (d->gs.peer == GREENLANE_PEER_UNKNOWN && tcp_sk(sk)->packets_out &&
+	    ++d->unheard > DART_UNHEARD_MAX)
+		gl_set_peer(sk, &d->gs, GREENLANE_PEER_NO);
+	if (d->divisor && (u32)jiffies - d->heard_at > DART_HEARD) {
+		d->divisor = 0;
+		dcqcn_set_cap(sk, U32_MAX);
+	}
+}
+
+static void dart_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+	dart_base->in_ack_event(sk, flags);
+	if (gs)
+		dart_acked(sk, dart_of(gs));
 }
 
 /* --- the sender: messages -------------------------------------------------------- */
@@ -401,7 +449,7 @@ static u32 dart_min_tso_segs(struct sock *sk)
 
 static void dart_say_end(struct sock *sk, struct dart *d)
 {
-	u32 word = DART_WORD_END | DART_ONE;
+	u32 word = DART_WORD_END | DART_WORD_ALONE;
 
 	d->unended = 0;
 	gl_send_words(sk, &d->gs, GL_SHARE, &word, 1);
@@ -437,6 +485,8 @@ static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
 			dart_in_ending(sk, d, seg->seq);
 		else
 			dart_shared(sk, d, seg->word[0]);
+		if (seg->word[0] & DART_WORD_ALONE)
+			return GL_CONSUME;
 	}
 	return GL_PASS;
 }
@@ -445,14 +495,21 @@ static void dart_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	struct dart *d = dart_of(gs);
 	u64 now = ktime_get_ns();
+	u32 word;
 
 	dart_in_settle(sk, d);
 	if (!gl_marking(gs))
 		return;
 	if (d->unended && !tcp_send_head(sk))
 		dart_say_end(sk, d);
-	if (d->begun && dart_word(sk, d, dart_state(sk, d, now), now) != d->told)
-		gl_send_ack(sk);
+	if (!d->begun)
+		return;
+	word = dart_word(sk, d, dart_state(sk, d, now), now);
+	if (dart_is_news(d, word)) {
+		dart_told(sk, d, word);
+		word |= DART_WORD_ALONE;
+		gl_send_words(sk, gs, GL_SHARE, &word, 1);
+	}
 }
 
 static void dart_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
@@ -668,6 +725,7 @@ static int __init dart_module_init(void)
 	t->ops.init = dart_init;
 	t->ops.release = gl_release;
 	t->ops.cwnd_event = dart_cwnd_event;
+	t->ops.in_ack_event = dart_in_ack_event;
 	t->ops.min_tso_segs = dart_min_tso_segs;
 	t->base = dart_base;
 	err = register_pernet_subsys(&dart_net_ops);

@@ -6,7 +6,7 @@
 """
 import socket
 
-from gl.dart import (END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors, host,
+from gl.dart import (ALONE, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors, host,
                      name, of, read_all)
 from gl.packet import ACK, ECE, MESSAGE, MESSAGE_END, SHARE, SYN, data
 from gl.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
@@ -196,7 +196,7 @@ def explicit():
         run(wire, [flow, other], 1e-3)
         equal(info(flow.rx)["senders"], 0, "senders when it has ended")
         equal([p.words for p in flow.packets if p.from_a and p.words and p.words[0] & END],
-              [(END | ONE,)], "said without data")
+              [(END | ALONE,)], "said without data")
         equal(wire.b.greenlane()["MessageBegun"], 1, "messages")
         # Ended before the last of it is sent: the last packet says so.
         option(flow.tx, GREENLANE_MESSAGE, 1)

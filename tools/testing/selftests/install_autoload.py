@@ -19,6 +19,7 @@ from gl.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
+TLT = {"tcp_tlt", "tcp_dcqcn"}    # it asks for its bases
 OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
         "greenlane")
 # tc finds its plugin where it is installed.
@@ -107,8 +108,8 @@ def absent():
 @case("sysctl -w net.ipv4.tcp_congestion_control=NAME loads what NAME needs")
 def by_sysctl():
     install()
-    for name, modules in (("tlt_reno", {"tcp_tlt"}), ("tlt_cubic", {"tcp_tlt"}),
-                          ("tlt_dctcp", {"tcp_tlt"}), ("xpass", {"tcp_xpass"}),
+    for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
+                          ("tlt_dcqcn", TLT), ("xpass", {"tcp_xpass"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
@@ -152,7 +153,7 @@ def without_base():
 def by_setsockopt():
     with socket.socket() as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"tlt_cubic")
-        equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded")
+        equal(loaded(), TLT | {"greenlane"}, "loaded")
         done = run("rmmod", "tcp_tlt")
         true(done.returncode and "in use" in done.stderr, f"rmmod with a socket: {done.stderr}")
         done = run("rmmod", "greenlane")
@@ -179,7 +180,7 @@ def at_boot():
     must("sysctl", "-q", "-p", str(TOP / "packaging/90-greenlane.conf"))
     equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn").split(),
           ["tlt_dctcp", "1"], "sysctls")
-    equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded")
+    equal(loaded(), TLT | {"greenlane"}, "loaded")
     done = run("rmmod", "tcp_tlt")
     true(done.returncode and "in use" in done.stderr, f"rmmod of the default: {done.stderr}")
     unload()
@@ -187,7 +188,7 @@ def at_boot():
     systemd = "/lib/systemd/systemd-sysctl"
     if os.path.exists(systemd):
         must(systemd, str(TOP / "packaging/90-greenlane.conf"))
-        equal(loaded(), {"tcp_tlt", "greenlane"}, "loaded by systemd-sysctl")
+        equal(loaded(), TLT | {"greenlane"}, "loaded by systemd-sysctl")
         unload()
 
 
@@ -195,7 +196,7 @@ def at_boot():
 def names():
     for name in OURS:
         equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
-    for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp"):
+    for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn"):
         equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),

@@ -82,7 +82,7 @@ def without_base():
     rmmod_both()
     load()
     ours = {name for name in available() if name.startswith("tlt_")}
-    equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp"}, "available again")
+    equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn"}, "available again")
 
 
 def rmmod_both():

@@ -14,7 +14,7 @@ from gl.wire import Wire
 RATE = 1000             # Mbit/s: a full packet in 12.3 us
 RTT = 100e-6
 ONE = 256               # a divisor of 1
-END, NAMES, KNOWN = 1 << 31, 1 << 30, 1 << 29   # flags in the first word
+END, NAMES, KNOWN, ALONE = 1 << 31, 1 << 30, 1 << 29, 1 << 28   # flags in the first word
 DIVISOR = 0xffffff
 SHORT = tuple(range(3, 64, 4))
 DATA = (MESSAGE, MESSAGE_END, *SHORT)
