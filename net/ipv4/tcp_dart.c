@@ -146,7 +146,6 @@ static struct dart *dart_of(struct gl_sock *gs)
 
 static void dart_in_ends(struct sock *sk, struct dart *d)
 {
-	d->ending = 0;
 	if (!d->in.host)
 		return;
 	dart_message_ends(&dart_net(sk)->senders, &d->in);
@@ -186,11 +185,18 @@ static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
 	gl_kick(sk, &d->gs);
 }
 
-/* All of it is here? */
+/* All of it is here?  With more behind it, which is the next one's, it was the end of one
+ * long ago that somebody has sent again; a FIN is no more.
+ */
 static void dart_in_settle(struct sock *sk, struct dart *d)
 {
-	if (d->ending && !after(d->in_end, tcp_sk(sk)->rcv_nxt))
+	u32 next = tcp_sk(sk)->rcv_nxt;
+
+	if (!d->ending || after(d->in_end, next))
+		return;
+	if (next - d->in_end <= 1)
 		dart_in_ends(sk, d);
+	d->ending = 0;
 }
 
 /* Bytes on the line of @payload that came in order. */
@@ -520,6 +526,7 @@ static void dart_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 		d->in_next = tcp_sk(sk)->rcv_nxt;
 		return;
 	}
+	d->ending = 0;
 	dart_in_ends(sk, d);
 	dcqcn_set_cap(sk, U32_MAX);
 }

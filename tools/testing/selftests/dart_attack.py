@@ -269,8 +269,7 @@ def ends():
         begun = wire.b.greenlane()["MessageBegun"]
         ways = [lambda: victim.word(END | ONE)]
         for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SHORT_END | 0xc, SPENT_END):
-            # what it has already, and what comes next
-            ways += [lambda d=dscp: victim.end(d, back=5000), lambda d=dscp: victim.end(d, count=700)]
+            ways += [lambda d=dscp: victim.end(d, count=700)]     # what comes next
         for number, way in enumerate(ways, 1):
             # What was in flight is here; nothing more comes until it is told.
             wire.rule = lambda p: p.from_a and p.len
@@ -286,6 +285,17 @@ def ends():
                  f"it begins again after end {number}")
             true(run(wire, [victim, old], 0.5, lambda: victim.rate[0] == old.rate[0] == 2 * ONE),
                  f"both are told so after end {number}")
+    both(check)
+
+
+@case("an end of what has come long ago ends nothing")
+def end_again():
+    def check(wire, victim):
+        for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SPENT_END):
+            for back in (5000, 1000, 2):
+                victim.end(dscp, back=back)
+                run(wire, [victim], 1e-6)
+                equal(victim.senders, 1, f"senders after an end {back} bytes ago")
     both(check)
 
 

@@ -8,33 +8,17 @@
 	                   +-- switch port, marks from 22.5 kB (10 Gbit/s) -- r
 	s1 (joins) --------+
 """
-import functools
-import json
-import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
 import capture  # noqa: E402
 import joins  # noqa: E402
 from gl import tap  # noqa: E402
+from gl.experiment import rows  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
-
-
-@functools.cache
-def experiment(kind, *options):
-    """The experiment's rows, by congestion control."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        done = subprocess.run(
-            [TOP / "scripts/experiment", kind, "--json", out.name,
-             "--kernel", os.environ.get("GL_KERNEL", "7.3"), *options],
-            capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
-        return {row["cc"]: row for row in json.load(open(out.name, encoding="utf-8"))["summary"]}
 
 
 def two_rates(second, change, rate=10 * 10**9, end=1_400_000):
@@ -64,8 +48,8 @@ def measure():
 
 @case("10 Gbit/s: dart in 3 round trips at most, half of them in 1.5; dcqcn later")
 def ten():
-    rows = experiment("converge", "--rounds", "32")
-    dart, dcqcn = rows["dart"], rows["dcqcn"]
+    seen = rows("converge", "--rounds", "32")
+    dart, dcqcn = seen["dart"], seen["dcqcn"]
     equal([dart["joins"], dart["never"]], [32, 0], "joins, of which never")
     within(dart["rtts_p50"], 0.5, 1.5, "round trips, median")
     within(dart["rtts_p99.9"], 0.5, 3, "round trips, the worst")
@@ -76,7 +60,7 @@ def ten():
 
 @case("40 Gbit/s: the same")
 def forty():
-    dart = experiment("converge", "--rounds", "16", "--rate", "40gbit", "--cc", "dart")["dart"]
+    dart = rows("converge", "--rounds", "16", "--rate", "40gbit", "--cc", "dart")["dart"]
     equal([dart["joins"], dart["never"], dart["timeouts"]], [16, 0, 0], "joins, never, RTOs")
     within(dart["rtts_p50"], 0.5, 2, "round trips, median")
     within(dart["rtts_p99.9"], 0.5, 3, "round trips, the worst")
@@ -84,10 +68,10 @@ def forty():
 
 @case("16 to 1, 256 kB beside a long flow: near the ideal, and the long flow keeps the rest")
 def incast():
-    rows = experiment("incast", "--cc", "dcqcn,dart", "--senders", "17", "--fan-in", "16",
+    seen = rows("incast", "--cc", "dcqcn,dart", "--senders", "17", "--fan-in", "16",
                       "--bytes", "256k", "--bulk", "1", "--rate", "10gbit", "--rounds", "4",
                       "--gap", "100ms", "--port", "color rate 10gbit limit 4m ecn 22500")
-    dart, dcqcn = rows["dart"], rows["dcqcn"]
+    dart, dcqcn = seen["dart"], seen["dcqcn"]
     within(dart["ratio"], 1.0, 1.12, "dart: the slowest, by the ideal")
     within(dart["bulk_gbit"], 8, 10, "dart: the long flow, Gbit/s")
     equal(dart["timeouts"], 0, "RTOs")

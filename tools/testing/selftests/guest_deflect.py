@@ -7,13 +7,10 @@
 16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py has the network.
 """
 import collections
-import functools
-import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
@@ -22,6 +19,7 @@ import leafspine  # noqa: E402
 import report  # noqa: E402
 import workload  # noqa: E402
 from gl import tap  # noqa: E402
+from gl.experiment import experiment  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
 SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms",
@@ -38,21 +36,10 @@ def run(*options):
                           capture_output=True, text=True, check=False)
 
 
-@functools.cache
-def experiment(*options):
-    """The experiment's whole report."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        done = run("--json", out.name, "--kernel", os.environ.get("GL_KERNEL", "7.3"),
-                   *SMALL, *options)
-        if done.returncode:
-            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
-        return json.load(open(out.name, encoding="utf-8"))
-
-
 def rows(*options):
     """Its rows by (cc, ports, load)."""
     return {(row["cc"], row["ports"], row["load"]): row
-            for row in experiment(*options)["summary"]}
+            for row in experiment("deflect", *SMALL, *options)["summary"]}
 
 
 @case("a seed gives the same schedule twice, and another seed another")
@@ -137,7 +124,7 @@ def figures():
 
 @case("a run, twice: the same load, and about the same figures")
 def repeated():
-    first, again = (experiment("--cc", "dctcp", "--load", "30", "--duration", "10ms",
+    first, again = (experiment("deflect", *SMALL, "--cc", "dctcp", "--load", "30", "--duration", "10ms",
                                "--guests", str(n)) for n in (1, 2))
     times = [sorted(t for t in whole["runs"][0]["fct_ns"]) for whole in (first, again)]
     equal(len(times[0]), len(times[1]), "messages")

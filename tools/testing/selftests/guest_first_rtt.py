@@ -8,40 +8,25 @@
 
 Credits are sent with jitter, so two runs of a credit transport differ a little.
 """
-import functools
-import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
 import capture  # noqa: E402
 import fairness as fair  # noqa: E402
 from gl import tap  # noqa: E402
+from gl.experiment import experiment, rows  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
 BOTH = "xpass,aeolus_xpass"
 
 
-@functools.cache
-def experiment(kind, *options):
-    """The experiment's rows."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        done = subprocess.run(
-            [TOP / "scripts/experiment", kind, "--json", out.name,
-             "--kernel", os.environ.get("GL_KERNEL", "7.3"), *options],
-            capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
-        return json.load(open(out.name, encoding="utf-8"))["summary"]
-
-
 def first_rtt(*options):
     """Rows by congestion control; of several of one, the last."""
-    return {row["cc"]: row for row in experiment("first-rtt", *options)}
+    return rows("first-rtt", *options)
 
 
 def lossless(rows):
@@ -104,7 +89,7 @@ def again():
 @case("the queue grows with the threshold, and the line is full from 2 kB on")
 def thresholds():
     rows = experiment("first-rtt", "--cc", "aeolus_xpass", "--senders", "7",
-                      "--bytes", "200k", "--red", "2k,8k,32k", "--rounds", "3")
+                      "--bytes", "200k", "--red", "2k,8k,32k", "--rounds", "3")["summary"]
     lossless(rows)
     for row in rows:
         within(row["queue_peak"], 0.9 * row["red"], row["red"] + 2 * 1514 + 1000,
@@ -116,7 +101,7 @@ def thresholds():
 
 @case("two long flows: fair, no data lost, the line's data share full")
 def fairness():
-    for row in experiment("fairness", "--cc", BOTH, "--delay", "25us"):
+    for row in experiment("fairness", "--cc", BOTH, "--delay", "25us")["summary"]:
         equal((row["timeouts"], row["drops_green"]), (0, 0), f"{row['cc']}: RTOs, drops")
         within(row["jain_all"], 0.98, 1, f"{row['cc']}: Jain's index")
         within(row["used"], 0.95, 1.01, f"{row['cc']}: of the data share")
@@ -125,7 +110,7 @@ def fairness():
 @case("IPv6, new connections, TSO off: nothing scheduled lost")
 def others():
     lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", "--rounds", "3",
-                        "--ipv6", "--fresh", "--no-tso"))
+                        "--ipv6", "--fresh", "--no-tso")["summary"])
 
 
 @case("what the capture makes of packets worked by hand")
@@ -162,7 +147,7 @@ def command_line():
 @case("a small one, on the debug kernel too")
 def small():
     options = ["--rounds", "2"] + ["--debug"] * bool(os.environ.get("GL_DEBUG"))
-    lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", *options))
+    lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", *options)["summary"])
 
 
 if __name__ == "__main__":

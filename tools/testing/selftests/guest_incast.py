@@ -8,43 +8,32 @@
 
 The figures are in virtual time: how fast or busy the machine is does not matter.
 """
-import functools
-import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
 import report  # noqa: E402
 import units  # noqa: E402
 from gl import tap  # noqa: E402
+from gl.experiment import experiment  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
 TLT = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 FAN_IN = (80, 320, 640, 1000)
 
 
-@functools.cache
-def experiment(ccs, fan_in, *options):
+def incast(ccs, fan_in, *options):
     """The experiment's rows by (cc, flows), and its whole report."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        done = subprocess.run(
-            [TOP / "scripts/experiment", "incast", "--cc", ",".join(ccs), "--fan-in",
-             ",".join(map(str, fan_in)), "--json", out.name,
-             "--kernel", os.environ.get("GL_KERNEL", "7.3"), *options],
-            capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise tap.Failed(f"experiment: {done.returncode}: {done.stderr[-500:]}")
-        whole = json.load(open(out.name, encoding="utf-8"))
+    whole = experiment("incast", "--cc", ",".join(ccs), "--fan-in", ",".join(map(str, fan_in)),
+                       *options)
     return {(row["cc"], row["flows"]): row for row in whole["summary"]}, whole
 
 
 def tlt(*options):
     """TLT over all its bases, all fan-ins."""
-    return experiment(TLT, FAN_IN, *options)[0]
+    return incast(TLT, FAN_IN, *options)[0]
 
 
 @case("sizes, rates and times, and what is none")
@@ -71,7 +60,7 @@ def percentiles():
 
 @case("an incast that the port holds runs at line rate, and loses nothing")
 def line_rate():
-    rows, whole = experiment(("reno",), (16,))
+    rows, whole = incast(("reno",), (16,))
     row = rows["reno", 16]
     within(row["ratio"], 0.9, 1.2, "99.9th percentile / ideal")
     equal((row["timeouts"], row["probes"], row["drops"], row["host_drops"]),
@@ -85,7 +74,7 @@ def line_rate():
 
 @case("one that the port cannot hold makes DCTCP wait for timers")
 def base_breaks():
-    rows, _ = experiment(("dctcp",), (320,))
+    rows, _ = incast(("dctcp",), (320,))
     row = rows["dctcp", 320]
     true(row["drops"] > 0 and row["timeouts"] + row["probes"] > 0, f"drops and timers: {row}")
     equal(row["host_drops"], 0, "drops in the hosts")
@@ -118,14 +107,14 @@ def tso():
     # twenty, since a flow that short does not grow it.  More rounds would be more of the
     # same flow: so new connections.
     few = (min(FAN_IN),), "--fresh", "--rounds", "50"
-    on, off = experiment(TLT, *few)[0], experiment(TLT, *few, "--no-tso")[0]
+    on, off = incast(TLT, *few)[0], incast(TLT, *few, "--no-tso")[0]
     for key, row in on.items():
         within(off[key]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{key}, new each: off / on")
 
 
 @case("IPv6: the same promise")
 def ipv6():
-    rows, _ = experiment(TLT, (320,), "--ipv6")
+    rows, _ = incast(TLT, (320,), "--ipv6")
     for (cc, _), row in rows.items():
         equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0), cc)
         within(row["ratio"], 0.9, 1.25, f"{cc}: 99.9th percentile / ideal")
@@ -133,7 +122,7 @@ def ipv6():
 
 @case("Linux's RTO_min of 200 ms: the tail is at least 95 % lower than DCTCP's")
 def rto_min():
-    rows, _ = experiment(("dctcp", "tlt_dctcp"), (1000,), "--rto-min", "200ms")
+    rows, _ = incast(("dctcp", "tlt_dctcp"), (1000,), "--rto-min", "200ms")
     within(rows["tlt_dctcp", 1000]["p99.9"] / rows["dctcp", 1000]["p99.9"], 0, 0.05,
            "tlt_dctcp / dctcp")
 
@@ -141,7 +130,7 @@ def rto_min():
 @case("a small one, on the debug kernel too: no report, no timer")
 def small():
     options = ["--rounds", "2"] + ["--debug"] * bool(os.environ.get("GL_DEBUG"))
-    rows, _ = experiment(("tlt_dctcp",), (160,), *options)
+    rows, _ = incast(("tlt_dctcp",), (160,), *options)
     row = rows["tlt_dctcp", 160]
     equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0),
           "RTOs, probes, important drops")
