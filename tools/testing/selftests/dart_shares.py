@@ -6,8 +6,8 @@
 """
 import socket
 
-from gl.dart import (ALONE, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors, host,
-                     name, of, read_all)
+from gl.dart import (ALONE, DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
+                     host, name, of, read_all)
 from gl.packet import ACK, ECE, MESSAGE, MESSAGE_END, SHARE, SYN, data
 from gl.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
                         GREENLANE_WEIGHT, info, ip_level, option, pacing, refused)
@@ -108,6 +108,26 @@ def two_senders():
         old.is_at(1, "all of the line")
         equal(divisors(old.packets), [ONE, 2 * ONE, ONE], "what the old one was told")
     everywhere(check, hosts=1)
+
+
+@case("a change is told with the next packet's ACK, whatever delayed ACKs would do")
+def at_once():
+    # An odd packet and an even one: TCP acknowledges every other.
+    for offset in (0, 12.3e-6, 24.6e-6, 36.9e-6):
+        with dart(1) as wire:
+            old, new = Flow(wire, 0), Flow(wire, 1, 1001)
+            old.send(250_000)
+            run(wire, [old, new], 1e-3 + offset)        # TCP's first ACKs are quick ones
+            wire.mark()
+            new.send(20_000)
+            run(wire, [old, new], 0.4e-3)
+            known = data(new.packets)[0].time + RTT / 2
+            came = next(p.time + RTT / 2 for p in data(old.packets)
+                        if p.from_a and p.time + RTT / 2 > known)
+            told = next(p.time for p in old.packets
+                        if not p.from_a and p.words and p.words[0] & DIVISOR == 2 * ONE)
+            # The guest takes some time for the new one's first packets, ten at once.
+            within(told - came, -5e-6, 10e-6, "seconds between the next packet and what it is told")
 
 
 @case("what is paced is a share: packets leave at half of the line's distance")
