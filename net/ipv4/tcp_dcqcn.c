@@ -346,9 +346,12 @@ static void dcqcn_init(struct sock *sk)
 static void dcqcn_release(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	u32 enough = max_t(u32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
 
 	gl_gso_default(sk);
-	tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp), TCP_INIT_CWND, tcp_snd_cwnd(tp)));
+	/* A socket that goes may have no window at all. */
+	if (tcp_snd_cwnd(tp) > enough)
+		tcp_snd_cwnd_set(tp, enough);
 }
 
 static struct tcp_congestion_ops dcqcn_ops __read_mostly = {

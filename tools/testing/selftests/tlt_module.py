@@ -152,7 +152,7 @@ def namespaces_go():
 def modinfo():
     seen = subprocess.run(["modinfo", "-F", "alias", f"{MODDIR}tcp_tlt.ko"], text=True,
                           capture_output=True, check=True).stdout.split()
-    equal(sorted(seen), ["tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_reno"], "aliases")
+    equal(sorted(seen), ["tcp_tlt_cubic", "tcp_tlt_dcqcn", "tcp_tlt_dctcp", "tcp_tlt_reno"], "aliases")
     for name in ("greenlane", "tcp_tlt"):
         licence = subprocess.run(["modinfo", "-F", "license", f"{MODDIR}{name}.ko"], text=True,
                                  capture_output=True, check=True).stdout.strip()
