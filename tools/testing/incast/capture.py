@@ -154,5 +154,6 @@ def look(packets, config):
     if config["capture"] == "first_rtt":
         return {"first_rtt": first_rtt(packets, config)}
     if config["capture"] == "joins":
-        return {"converged": joins.converged(packets, config)}
+        return {"converged": joins.converged(packets, config),
+                "rates": joins.rates(packets, config)}
     return {"shares": shares(packets, 4 * config["delay"])}

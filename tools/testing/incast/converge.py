@@ -3,6 +3,7 @@
 
 	scripts/experiment converge --cc dcqcn,dart
 	scripts/experiment converge --cc dart --rounds 1024
+	scripts/experiment converge --plot out/converge
 
 One round is one join: a message of --bytes, on a connection that was idle for --gap.
 Converged is the first moment from which on either flow sends half of the line, within
@@ -44,8 +45,6 @@ def wrong(args):
         return "converge: joins are messages of a connection that lasts"
     if args.bytes and args.bytes * 16e9 < 40 * 4 * args.delay * args.rate:
         return "--bytes: so much as half of the line carries in 40 round trips"
-    if args.plot:
-        return "--plot: the times are in --json"
     return None
 
 
@@ -79,8 +78,14 @@ def summaries(config, results):
         times = [time for run in runs for time in run["converged"]]
         ordered = sorted(time / (4 * config["delay"]) for time in times if time is not None)
         row.update(gbit=config["rate"] / 10**9, joins=len(times),
-                   never=len(times) - len(ordered), converged=times)
+                   never=len(times) - len(ordered), converged=times, rates=runs[0]["rates"])
         for percent in (50, 90, 99, 99.9):
             row[f"rtts_p{percent:g}"] = report.percentile(ordered, percent) if ordered \
                 else math.nan
     return rows
+
+
+def plot(config, _results, rows, args):
+    """Both flows' rates around a join, and the distribution of the times."""
+    from plot import converge as draw     # matplotlib takes a second to import
+    draw(config, rows, args.plot)

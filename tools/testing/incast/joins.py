@@ -31,6 +31,11 @@ class _Arrivals:
         self.times = [p.arrived for p in packets]
         self.sums = list(itertools.accumulate((p.length + GAPS for p in packets), initial=0))
 
+    def bytes(self, begin, end):
+        """Of the packets that arrived from begin on, and before end."""
+        return self.sums[bisect.bisect_left(self.times, end)] \
+            - self.sums[bisect.bisect_left(self.times, begin)]
+
     def has(self, begin, end, rate):
         """Does it send at rate (bytes a ns) from begin on, until end?"""
         slack = 2 * PACKET + rate * BURST * 1e9
@@ -51,6 +56,16 @@ def _rounds(times, silence):
             begin = time
         last = time
     yield begin, last
+
+
+def rates(packets, config, before=5, after=25):
+    """Gbit/s of the old flow and the new one, an RTT each, around the last join."""
+    rtt = 4 * config["delay"]
+    flows = [_Arrivals([p for p in packets if p.data and str(p.port) == port])
+             for port in (OLD, NEW)]
+    begin = list(_rounds(flows[1].times, config["gap"] // 2))[-1][0]
+    return {"first": -before, "gbit": [[flow.bytes(begin + i * rtt, begin + (i + 1) * rtt) * 8 / rtt
+                                        for i in range(-before, after)] for flow in flows]}
 
 
 def converged(packets, config):
