@@ -299,6 +299,7 @@ static void dart_host_leaves(struct dart_senders *s, struct dart_host *host)
 	struct dart_tenant *tenant = host->tenant;
 
 	host->alive = false;
+	host->expected = false;
 	WRITE_ONCE(tenant->weight, tenant->weight - host->weight);
 	if (!--tenant->n)
 		WRITE_ONCE(s->active, s->active - 1);
@@ -339,19 +340,16 @@ static u32 dart_senders_reap(struct dart_senders *s)
 static void dart_tenant_expire(struct dart_senders *s, struct dart_tenant *tenant, u64 now)
 {
 	struct dart_host *host;
-	struct hlist_node *tmp;
 	u64 next = 0;
 	int i;
 
-	hash_for_each_safe(tenant->hosts, i, tmp, host, node) {
+	hash_for_each(tenant->hosts, i, host, node) {
 		if (!host->expected)
 			continue;
-		if (now - host->named >= DART_EXPECT_NS) {
-			host->expected = false;
+		if (now - host->named >= DART_EXPECT_NS)
 			dart_host_leaves(s, host);
-		} else {
+		else
 			next = min_not_zero(next, host->named + DART_EXPECT_NS);
-		}
 	}
 	WRITE_ONCE(tenant->expires, next);
 }
