@@ -333,6 +333,17 @@ const struct tcp_congestion_ops *gl_base_get(const char *name);
 void gl_base_put(const struct tcp_congestion_ops *base);
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner);
+/* An entry of gl_sysctl_add()'s template: an unsigned int, from *@least to *@most. */
+#define GL_SYSCTL_UINT(name, type, field, least, most) {	\
+	.procname	= name,					\
+	.data		= (void *)offsetof(type, field),	\
+	.maxlen		= sizeof(unsigned int),			\
+	.mode		= 0644,					\
+	.proc_handler	= proc_douintvec_minmax,		\
+	.extra1		= least,				\
+	.extra2		= most,					\
+}
+
 struct ctl_table_header *gl_sysctl_add(struct net *net,
 				       const struct ctl_table *template,
 				       size_t n, void *base);

@@ -348,15 +348,7 @@ static struct gl_transport aeolus_xpass __read_mostly = {
 static unsigned int aeolus_idle_max = 3600 * MSEC_PER_SEC;
 
 static const struct ctl_table aeolus_sysctl_template[] = {
-	{
-		.procname	= "aeolus_idle",
-		.data		= (void *)offsetof(struct aeolus_net, idle),
-		.maxlen		= sizeof(unsigned int),
-		.mode		= 0644,
-		.proc_handler	= proc_douintvec_minmax,
-		.extra1		= SYSCTL_ZERO,
-		.extra2		= &aeolus_idle_max,
-	},
+	GL_SYSCTL_UINT("aeolus_idle", struct aeolus_net, idle, SYSCTL_ZERO, &aeolus_idle_max),
 };
 
 static int __net_init aeolus_net_init(struct net *net)

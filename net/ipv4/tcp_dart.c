@@ -672,15 +672,8 @@ static unsigned int dart_tokens_max = GL_DEFLECT_TOKENS_MAX;
 static unsigned int dart_size_max = 65535;	/* what TCP sends as one */
 static unsigned int dart_lookahead_max = 1000000;
 
-#define DART_SYSCTL(name, field, most) {			\
-	.procname	= "dart_" name,				\
-	.data		= (void *)offsetof(struct dart_net, field),	\
-	.maxlen		= sizeof(unsigned int),			\
-	.mode		= 0644,					\
-	.proc_handler	= proc_douintvec_minmax,		\
-	.extra1		= SYSCTL_ZERO,				\
-	.extra2		= most,					\
-}
+#define DART_SYSCTL(name, field, most)		\
+	GL_SYSCTL_UINT("dart_" name, struct dart_net, field, SYSCTL_ZERO, most)
 
 static const struct ctl_table dart_sysctl_template[] = {
 	DART_SYSCTL("tenant", tenancy, &dart_tenancy_max),

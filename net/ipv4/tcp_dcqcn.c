@@ -189,15 +189,20 @@ static void dcqcn_notified(struct sock *sk, const struct dcqcn_params *p)
 	dcqcn_rate_cut(&ca->rate, p, now);
 }
 
-static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
+static void dcqcn_look(struct sock *sk, bool notified)
 {
 	struct dcqcn_params p;
 
 	dcqcn_params(sk, &p);
 	dcqcn_advance(sk, &p);
-	if (flags & CA_ACK_ECE)
+	if (notified)
 		dcqcn_notified(sk, &p);
 	dcqcn_set_pacing(sk);
+}
+
+static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
+{
+	dcqcn_look(sk, flags & CA_ACK_ECE);
 	/* Bursts are cut when they leave; what is written meanwhile may be long. */
 	gl_gso_default(sk);
 }
@@ -205,11 +210,7 @@ static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 /* The first packet after a pause: time has gone by, and no ACK has told us. */
 static void dcqcn_tx_start(struct sock *sk)
 {
-	struct dcqcn_params p;
-
-	dcqcn_params(sk, &p);
-	dcqcn_advance(sk, &p);
-	dcqcn_set_pacing(sk);
+	dcqcn_look(sk, false);
 }
 
 /**
@@ -382,15 +383,8 @@ static unsigned int dcqcn_us_max = USEC_PER_SEC;
 /* At 2^-10 alpha needs 15,000 steps to decay, which may all be made up for at once. */
 static unsigned int dcqcn_g_max = 10;
 
-#define DCQCN_SYSCTL(name, field, least, most) {		\
-	.procname	= "dcqcn_" name,			\
-	.data		= (void *)offsetof(struct dcqcn_net, field),	\
-	.maxlen		= sizeof(unsigned int),			\
-	.mode		= 0644,					\
-	.proc_handler	= proc_douintvec_minmax,		\
-	.extra1		= least,				\
-	.extra2		= most,					\
-}
+#define DCQCN_SYSCTL(name, field, least, most)	\
+	GL_SYSCTL_UINT("dcqcn_" name, struct dcqcn_net, field, least, most)
 
 static const struct ctl_table dcqcn_sysctl_template[] = {
 	DCQCN_SYSCTL("rate", mbit, SYSCTL_ONE, &dcqcn_mbit_max),

@@ -66,24 +66,9 @@ static bool xpass_line_takes(struct xpass_line *line, u64 now, u64 cost)
 static unsigned int xpass_mbit_max = 1600000;
 
 static const struct ctl_table xpass_sysctl_template[] = {
-	{
-		.procname	= "xpass_rate",
-		.data		= (void *)offsetof(struct xpass_line, mbit),
-		.maxlen		= sizeof(unsigned int),
-		.mode		= 0644,
-		.proc_handler	= proc_douintvec_minmax,
-		.extra1		= SYSCTL_ONE,
-		.extra2		= &xpass_mbit_max,
-	},
-	{
-		.procname	= "xpass_initial",
-		.data		= (void *)offsetof(struct xpass_line, initial),
-		.maxlen		= sizeof(unsigned int),
-		.mode		= 0644,
-		.proc_handler	= proc_douintvec_minmax,
-		.extra1		= SYSCTL_ONE,
-		.extra2		= SYSCTL_ONE_THOUSAND,
-	},
+	GL_SYSCTL_UINT("xpass_rate", struct xpass_line, mbit, SYSCTL_ONE, &xpass_mbit_max),
+	GL_SYSCTL_UINT("xpass_initial", struct xpass_line, initial, SYSCTL_ONE,
+		       SYSCTL_ONE_THOUSAND),
 };
 
 static int __net_init xpass_net_init(struct net *net)
