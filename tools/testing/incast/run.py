@@ -82,19 +82,19 @@ def run(network, config, job):
     return result
 
 
-def main():
+def main(what, network_of, run_one):
     """All jobs of the configuration."""
-    config = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
-    load_modules()
-    network = Network(config)
-    network.build()
-    print(json.dumps({"ready": True}), flush=True)
-    for job in config["jobs"]:
-        print(json.dumps(run(network, config, job)), flush=True)
+    try:
+        config = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+        load_modules()
+        network = network_of(config)
+        network.build()
+        print(json.dumps({"ready": True}), flush=True)
+        for job in config["jobs"]:
+            print(json.dumps(run_one(network, config, job)), flush=True)
+    except subprocess.CalledProcessError as why:
+        sys.exit(f"{what}: {why.cmd[0]} failed")    # and has said why
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except subprocess.CalledProcessError as why:
-        sys.exit(f"incast: {why.cmd[0]} failed")    # and has said why
+    main("incast", Network, run)

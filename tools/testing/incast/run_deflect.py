@@ -12,13 +12,12 @@ import json
 import operator
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import workload
 from counters import Counters
 from leafspine import LeafSpine
-from run import load_modules
+from run import main
 from topology import batch, enter, write_sysctl
 
 PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
@@ -123,19 +122,5 @@ def run(network, config, job):
     return result
 
 
-def main():
-    """All jobs of the configuration."""
-    config = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
-    load_modules()
-    network = LeafSpine(config)
-    network.build()
-    print(json.dumps({"ready": True}), flush=True)
-    for job in config["jobs"]:
-        print(json.dumps(run(network, config, job)), flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except subprocess.CalledProcessError as why:
-        sys.exit(f"deflect: {why.cmd[0]} failed")   # and has said why
+    main("deflect", LeafSpine, run)
