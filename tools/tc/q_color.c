@@ -14,6 +14,7 @@
 #include "color_preset.h"
 #include "color_request.h"
 #include "color_words.h"
+#include "tc_answers.h"
 #include "tc_plugin.h"
 
 #define COLOR_OPT_LEN	1024	/* room for our attributes in tc's request */
@@ -365,20 +366,6 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	return 0;
 }
 
-static void attr_copy(void *val, size_t size, const struct rtattr *attr)
-{
-	if (attr && RTA_PAYLOAD(attr) >= size)
-		memcpy(val, RTA_DATA(attr), size);
-}
-
-static __u32 attr_u32(const struct rtattr *attr)
-{
-	__u32 val = 0;
-
-	attr_copy(&val, sizeof(val), attr);
-	return val;
-}
-
 static __u64 attr_u64(const struct rtattr *attr)
 {
 	__u64 val = 0;
@@ -400,11 +387,6 @@ static void print_bytes(const char *key, const char *fmt, __u32 bytes)
 static void print_name(const char *key, const char *fmt, const char *name)
 {
 	print_color_string(PRINT_ANY, COLOR_NONE, key, fmt, name);
-}
-
-static void print_count(const char *key, const char *fmt, __u64 count)
-{
-	print_color_u64(PRINT_ANY, COLOR_NONE, key, fmt, count);
 }
 
 /* What is not mapped is yellow, so yellow entries are not worth a line. */
@@ -647,15 +629,13 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 			      struct rtattr *xstats)
 {
 	struct tc_color_xstats st = {};
-	size_t len, i;
+	size_t i;
 
 	(void)qu;
 	(void)f;
 	if (!xstats)
 		return 0;
-	/* an older kernel gives less, a newer one more */
-	len = RTA_PAYLOAD(xstats);
-	memcpy(&st, RTA_DATA(xstats), len < sizeof(st) ? len : sizeof(st));
+	stats_copy(&st, sizeof(st), xstats);
 
 	open_json_object("queue");
 	print_count("backlog", "  queue  backlog %llu", st.backlog);

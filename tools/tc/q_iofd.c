@@ -15,6 +15,7 @@
 
 #define TC_KIND "iofd"
 
+#include "tc_answers.h"
 #include "tc_plugin.h"
 #include "tc_words.h"
 
@@ -200,25 +201,6 @@ static int iofd_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	return 0;
 }
 
-static void attr_copy(void *val, size_t size, const struct rtattr *attr)
-{
-	if (attr && RTA_PAYLOAD(attr) >= size)
-		memcpy(val, RTA_DATA(attr), size);
-}
-
-static __u32 attr_u32(const struct rtattr *attr)
-{
-	__u32 val = 0;
-
-	attr_copy(&val, sizeof(val), attr);
-	return val;
-}
-
-static void print_count(const char *key, const char *fmt, __u64 count)
-{
-	print_color_u64(PRINT_ANY, COLOR_NONE, key, fmt, count);
-}
-
 /* To the nanosecond: tc's own helper rounds. */
 static void print_timeout(const struct rtattr *attr)
 {
@@ -307,15 +289,13 @@ static int iofd_print_xstats(struct qdisc_util *qu, FILE *f,
 			     struct rtattr *xstats)
 {
 	struct tc_iofd_xstats st = {};
-	size_t len, i;
+	size_t i;
 
 	(void)qu;
 	(void)f;
 	if (!xstats)
 		return 0;
-	/* an older kernel gives less, a newer one more */
-	len = RTA_PAYLOAD(xstats);
-	memcpy(&st, RTA_DATA(xstats), len < sizeof(st) ? len : sizeof(st));
+	stats_copy(&st, sizeof(st), xstats);
 
 	open_json_object("deflected");
 	print_count("messages", "  deflected %llu messages", st.messages);

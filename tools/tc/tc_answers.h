@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the kernel answers, as values, and counters of it as words.
+ */
+#ifndef _TC_ANSWERS_H
+#define _TC_ANSWERS_H
+
+#include <string.h>
+#include <linux/types.h>
+
+#include "tc_plugin.h"
+
+/* Leaves the value as it is if the attribute is missing or too short. */
+static inline void attr_copy(void *val, size_t size, const struct rtattr *attr)
+{
+	if (attr && RTA_PAYLOAD(attr) >= size)
+		memcpy(val, RTA_DATA(attr), size);
+}
+
+static inline __u32 attr_u32(const struct rtattr *attr)
+{
+	__u32 val = 0;
+
+	attr_copy(&val, sizeof(val), attr);
+	return val;
+}
+
+/* Statistics: an older kernel gives less, a newer one more. */
+static inline void stats_copy(void *st, size_t size, const struct rtattr *xstats)
+{
+	size_t len = RTA_PAYLOAD(xstats);
+
+	memcpy(st, RTA_DATA(xstats), len < size ? len : size);
+}
+
+static inline void print_count(const char *key, const char *fmt, __u64 count)
+{
+	print_color_u64(PRINT_ANY, COLOR_NONE, key, fmt, count);
+}
+
+#endif /* _TC_ANSWERS_H */
