@@ -10,6 +10,7 @@ import socket
 from gl import tap
 from gl.dart import DATA, ONE, RATE, RTT, connect, dart, of, read_all, shares
 from gl.packet import ACK, MESSAGE, MESSAGE_END, SHARE, SYN, data
+from gl.peer import fast_open, mptcp, unmarked
 from gl.sockopt import (F_UNSUPPORTED, GREENLANE_MESSAGE, GREENLANE_TLT, NO, TCP_CONGESTION, YES,
                         cc_of, info, option, pacing)
 from gl.tap import case, equal, true, within
@@ -30,13 +31,6 @@ def exchange(wire, client, server, count=100_000):
     true(wire.transfer(client, server, count), "arrives")
     true(wire.transfer(server, client, count), "arrives back")
     wire.run(1e-3)
-
-
-def unmarked(packets):
-    """All with DSCP 0?"""
-    bad = [p for p in packets if p.dscp]
-    if bad:
-        raise tap.Failed(f"{len(bad)} packets are marked, the first: {bad[0]!r}")
 
 
 def switch(s, cc):
@@ -261,19 +255,6 @@ def cookies_without():
         is_dcqcn(wire, server, wire.b)
 
 
-def fast_open(wire):
-    """(client, server): 500 bytes in the SYN."""
-    listener = wire.listen(TCP_FASTOPEN=100)
-    client = wire.socket(wire.a)
-    client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
-    wire.run(5e-3)
-    server = listener.accept()[0]
-    server.setblocking(False)
-    equal(len(server.recv(1000)), 500, "data")
-    equal((wire.seen[0].len, wire.seen[0].flags & SYN), (500, SYN), "the SYN has data")
-    return client, server
-
-
 @case("TCP Fast Open: data in the SYN, then shares both ways")
 def tfo():
     for wire in wires(cc="dart"):
@@ -343,28 +324,12 @@ def simultaneous():
 
 
 @case("MPTCP: as the base, with DSCP 0")
-def mptcp():
-    for version, family in ((4, socket.AF_INET), (6, socket.AF_INET6)):
+def multipath():
+    for version in (4, 6):
         with Wire(cc="dart", version=version) as wire:
-            with wire.b:
-                listener = socket.socket(family, socket.SOCK_STREAM, 262)
-            listener.setblocking(False)
-            listener.bind((wire.address(wire.b), 1000))
-            listener.listen(5)
-            with wire.a:
-                client = socket.socket(family, socket.SOCK_STREAM, 262)
-            client.setblocking(False)
-            try:
-                client.connect((wire.address(wire.b), 1000))
-            except BlockingIOError:
-                pass
-            wire.run(5e-3)
-            server = listener.accept()[0]
-            server.setblocking(False)
-            true(wire.transfer(client, server, 50_000), "arrives")
-            equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
-            for s in (client, server, listener):
-                s.close()
+            with mptcp(wire) as (client, server):
+                true(wire.transfer(client, server, 50_000), "arrives")
+                equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
 
 
 @case("dart-reno is not to be had by name")

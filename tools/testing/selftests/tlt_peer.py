@@ -11,16 +11,10 @@ import time
 
 from gl import tap
 from gl.packet import ACK, CLOCK, CONTROL, DATA, ECHO, IMPORTANT, SYN
+from gl.peer import mptcp, unmarked
 from gl.sockopt import F_FALLBACK, F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, TCP_CONGESTION, UNKNOWN, YES, info, option
 from gl.tap import case, equal, true
 from gl.wire import Wire
-
-
-def unmarked(packets):
-    """All with DSCP 0?"""
-    bad = [p for p in packets if p.dscp]
-    if bad:
-        raise tap.Failed(f"{len(bad)} packets are marked, the first: {bad[0]!r}")
 
 
 def is_marked(packets):
@@ -391,27 +385,11 @@ def dctcp_without_ecn():
 
 
 @case("MPTCP: subflows behave as the base")
-def mptcp():
+def multipath():
     with Wire() as wire:
-        with wire.b:
-            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-        listener.setblocking(False)
-        listener.bind((wire.address(wire.b), 1000))
-        listener.listen(5)
-        with wire.a:
-            client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-        client.setblocking(False)
-        try:
-            client.connect((wire.address(wire.b), 1000))
-        except BlockingIOError:
-            pass
-        wire.run(5e-3)
-        server = listener.accept()[0]
-        server.setblocking(False)
-        true(wire.transfer(client, server, 50_000), "arrives")
-        equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
-        for s in (client, server, listener):
-            s.close()
+        with mptcp(wire) as (client, server):
+            true(wire.transfer(client, server, 50_000), "arrives")
+            equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import socket
 
 from gl import tap, xpass
 from gl.packet import CREDIT, REQUEST, SCHEDULED, data
+from gl.peer import fast_open, unmarked
 from gl.sockopt import NO, TCP_CONGESTION, YES, info, cc_of
 from gl.tap import case, equal, true
 from gl.wire import XPASS, Wire, load
@@ -18,13 +19,6 @@ def exchange(wire, client, server, count=100_000):
     """Bytes both ways."""
     true(wire.transfer(client, server, count), "arrives")
     true(wire.transfer(server, client, count), "arrives back")
-
-
-def unmarked(packets):
-    """All with DSCP 0?"""
-    bad = [p for p in packets if p.dscp]
-    if bad:
-        raise tap.Failed(f"{len(bad)} packets are marked, the first: {bad[0]!r}")
 
 
 def credited(wire, *senders):
@@ -171,19 +165,6 @@ def cookies_without():
             exchange(wire, client, server)
             unmarked(wire.seen)
             is_reno(wire, server, wire.b)
-
-
-def fast_open(wire):
-    """(client, server): 500 bytes in the SYN."""
-    listener = wire.listen(TCP_FASTOPEN=100)
-    client = wire.socket(wire.a)
-    client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
-    wire.run(5e-3)
-    server = listener.accept()[0]
-    server.setblocking(False)
-    equal(len(server.recv(1000)), 500, "data")
-    equal(wire.seen[0].len, 500, "the SYN has data")
-    return client, server
 
 
 @case("TCP Fast Open: data in the SYN, then credits both ways")
