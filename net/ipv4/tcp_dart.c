@@ -185,8 +185,8 @@ static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
 	gl_kick(sk, &d->gs);
 }
 
-/* All of it is here?  With more behind it, which is the next one's, it was the end of one
- * long ago that somebody has sent again; a FIN is no more.
+/* All of it is here?  With more behind it than a FIN, which is the next one's, it was the
+ * end of one long ago that somebody has sent again.
  */
 static void dart_in_settle(struct sock *sk, struct dart *d)
 {
@@ -194,7 +194,7 @@ static void dart_in_settle(struct sock *sk, struct dart *d)
 
 	if (!d->ending || after(d->in_end, next))
 		return;
-	if (next - d->in_end <= 1)
+	if (next - d->in_end <= sock_flag(sk, SOCK_DONE))
 		dart_in_ends(sk, d);
 	d->ending = 0;
 }
