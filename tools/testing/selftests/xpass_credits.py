@@ -4,6 +4,7 @@
 
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 """
+import math
 import os
 import socket
 
@@ -131,6 +132,10 @@ def words():
                   asked[-1].words[0]]), "CreditLost")
 
 
+# TCP's idea of it, at least and at most.
+RTT_MIN, RTT_MAX = 0.95 * xpass.RTT, 1.1 * xpass.RTT
+
+
 @case("a report once a round trip")
 def report():
     for version in (4, 6):
@@ -145,14 +150,14 @@ def report():
             xpass.silent(wire)
             asked = [p for p in wire.from_a() if p.dscp == REQUEST]
             true(len(asked) > 20, f"{len(asked)} requests")
-            # The first asks, and has no credit to follow it for a round trip; the last
-            # is the stop.
-            gaps = [q.time - p.time for p, q in zip(asked, asked[1:-1])]
-            # At its initial rate there is a credit a round trip, and a report with one; but
-            # for what the application adds to its write.
-            within(max(gaps[:5]), xpass.RTT, xpass.RTT * 4, "the longest gap, at the beginning")
-            within(min(gaps[5:]), xpass.RTT * 0.9, xpass.RTT * 1.5, "the shortest gap")
-            within(max(gaps[5:]), xpass.RTT, xpass.RTT * 1.5, "the longest gap")
+            # The last one is the stop; the application adds to its write behind the first.
+            came = [p.time + wire.delay for p in wire.seen if p.dscp == CREDIT]
+            for p, q in zip(asked[1:], asked[2:-1]):
+                gap = q.time - p.time
+                true(gap >= RTT_MIN, f"{gap} after the last one")
+                # A credit brings it, and at first they are a round trip apart.
+                due = next((t for t in came if t >= p.time + RTT_MAX), math.inf)
+                true(q.time <= due + 12e-6, f"{gap} after the last one, a credit after {due - p.time}")
             equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
 
 
