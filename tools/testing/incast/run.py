@@ -53,20 +53,23 @@ def incast(network, config, job):
     return json.loads(done.stdout)
 
 
+def set_hosts(network, config, cc):
+    """What each host has to know of a congestion control and of its line."""
+    values = {"tcp_ecn": int("dctcp" in cc), "greenlane_ecn": int(config.get("greenlane_ecn", False))}
+    values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
+    for host in network.hosts:
+        for name, value in values.items():
+            write_sysctl(host, f"net/ipv4/{name}", str(value))
+    enter(None)
+
+
 def run(network, config, job):
     """One congestion control, one number of flows.
 
     A job may have its own idea of some of the configuration.
     """
     config = dict(config, **job)
-    ecn = "1" if "dctcp" in job["cc"] else "0"
-    for host in network.hosts:
-        write_sysctl(host, "net/ipv4/tcp_ecn", ecn)
-        for name in ("xpass_rate", "dcqcn_rate"):
-            write_sysctl(host, f"net/ipv4/{name}", str(config["rate"] // 10**6))
-        write_sysctl(host, "net/ipv4/greenlane_ecn",
-                     str(int(config.get("greenlane_ecn", False))))
-    enter(None)
+    set_hosts(network, config, job["cc"])
     network.renew_port(job.get("qdisc"))
     senders, receiver = Counters(network.senders), Counters([RECEIVER])
     enter(None)

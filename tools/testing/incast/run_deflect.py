@@ -7,20 +7,13 @@
 Each run is one line of JSON on stdout, printed as soon as it is done.
 """
 
-import collections
-import json
-import operator
-import pathlib
-import subprocess
-import tempfile
-
 import workload
 from counters import Counters
-from leafspine import LeafSpine
+from fabric import Fabric
+from playing import play, port_stats
 from run import main
 from topology import batch, enter, write_sysctl
 
-PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
 # What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), as
 # long as nobody deflects them; and what ACKs bear: expedited forwarding, dart's its own.
 SHORT, ACK, SHARE = 1, 46, 49
@@ -57,48 +50,6 @@ def renew_ports(network, config, ports):
         batch("tc", switch, lines)
 
 
-def _numbers(tree, name=""):
-    """All numbers of a tree of JSON, by the names on the way to them."""
-    if isinstance(tree, dict):
-        for key, value in tree.items():
-            yield from _numbers(value, f"{name}.{key}".lstrip("."))
-    elif isinstance(tree, int) and not isinstance(tree, bool):
-        yield name, tree
-
-
-def port_stats(network):
-    """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc."""
-    sums = {role: {} for role in ("p", "up", "d")}
-    for switch in network.switches:
-        shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
-                               stdout=subprocess.PIPE, text=True).stdout
-        for qdisc in json.loads(shown):
-            role = qdisc["dev"].rstrip("0123456789")
-            if role in sums and qdisc["kind"] != "ingress":
-                stats = {k: v for k, v in qdisc.items() if k != "options"}
-                kind = sums[role].setdefault(qdisc["kind"], collections.Counter())
-                for name, value in _numbers(stats):
-                    kind[name] = (max if "peak" in name else operator.add)(kind[name], value)
-    return sums
-
-
-def play(network, config, job, schedule):
-    """Run the load generator once; returns its report."""
-    with tempfile.NamedTemporaryFile("w", suffix=".schedule") as file:
-        file.write(schedule.text(network, SHORT << 2))
-        file.flush()
-        command = [PLAY, "--schedule", file.name, "--begin", config["warm_up"],
-                   "--end", schedule.end, "--cc", job["cc"].split(":")[0],
-                   "--ack-tos", ACK << 2, "--limit", config["drain"]]
-        for option in config["option"]:
-            command += ["--option", option]
-        done = subprocess.run([str(word) for word in command], text=True,
-                              stdout=subprocess.PIPE, check=False)
-    if done.returncode or not done.stdout:
-        return {"error": f"the load generator failed ({done.returncode})"}
-    return json.loads(done.stdout)
-
-
 def run(network, config, job):
     """One congestion control, one load, one kind of switch port."""
     sysctls = {"net/ipv4/tcp_ecn": "1" if "dctcp" in job["cc"] else "0",
@@ -114,7 +65,10 @@ def run(network, config, job):
     schedule = workload.Schedule(config, job["load"])
     before = Counters(network.hosts)
     enter(None)
-    result = play(network, config, job, schedule)
+    options = [word for option in config["option"] for word in ("--option", option)]
+    result = play(schedule, network, [SHORT << 2, 0], "--begin", config["warm_up"], "--end",
+                  schedule.end, "--cc", job["cc"].split(":")[0], "--ack-tos", ACK << 2,
+                  "--limit", config["drain"], *options)
     result.update(job)
     result["counters"] = Counters(network.hosts).since(before)
     enter(None)
@@ -123,4 +77,4 @@ def run(network, config, job):
 
 
 if __name__ == "__main__":
-    main("deflect", LeafSpine, run)
+    main("deflect", Fabric, run)

@@ -14,7 +14,7 @@ nothing that happens later: every congestion control plays the same schedule.
 import dataclasses
 import random
 
-from leafspine import PORTS
+from fabric import PORTS
 
 SHORT, LONG = range(2)
 # ns between two short messages of a connection.  Messages are independent, but on a
@@ -42,40 +42,65 @@ def offered(config, load):
     return load / 100 * core_rate(config) / crossing(config)
 
 
-class Schedule:
-    """The connections and the messages on them."""
+class Plan:
+    """Connections and the messages on them; how they come about is the subclass's."""
 
-    def __init__(self, config, load):
-        self.config = config
+    classes = CLASSES       # names of the kinds of connections
+
+    def __init__(self, seed):
         self.connections, self.messages = [], []
-        self._short, self._ports = {}, {}
-        self.end = config["warm_up"] + config["duration"]
-        total = offered(config, load) / 8e9 * self.end      # bytes
-        self.random = random.Random(f"{config['seed']} {load}")
-        self._incasts(total * config["short"] / 100)
-        self._long_flows(total * (100 - config["short"]) / 100)
-        self.messages.sort(key=lambda m: m.at)
+        self.random = random.Random(seed)
+        self._ports = {}
 
-    def _times(self, n):
-        return sorted(self.random.randrange(self.end) for _ in range(round(n)))
+    def times(self, n, end):
+        """When so many messages of a Poisson process come."""
+        return sorted(self.random.randrange(end) for _ in range(round(n)))
 
     def _port(self, src):
-        """One that this host does not have yet; by it the leaves choose the way."""
+        """One that this host does not have yet; by it the switches choose the way."""
         taken = self._ports.setdefault(src, set())
         while (port := self.random.choice(PORTS)) in taken:
             pass
         taken.add(port)
         return port
 
-    def _connect(self, src, dst, kind):
+    def connect(self, src, dst, kind):
+        """A new connection; returns its number."""
         self.connections.append(Connection(src, dst, self._port(src), kind))
         return len(self.connections) - 1
+
+    def kind(self, message):
+        """Its class, by number."""
+        return self.connections[message.connection].kind
+
+    def text(self, network, *tos):
+        """The schedule as loadgen/play reads it; `tos` of each class's packets."""
+        lines = [f"class {name} {value}" for name, value in zip(self.classes, tos)]
+        lines += [f"host {name} {network.host_link(number)[1]}"
+                  for number, name in enumerate(network.hosts)]
+        lines += [f"connection {c.src} {c.dst} {c.port} {c.kind}" for c in self.connections]
+        lines += [f"message {m.at} {m.connection} {m.bytes}" for m in self.messages]
+        return "\n".join(lines) + "\n"
+
+
+class Schedule(Plan):
+    """Incasts of short messages, and long flows."""
+
+    def __init__(self, config, load):
+        super().__init__(f"{config['seed']} {load}")
+        self.config = config
+        self._short = {}
+        self.end = config["warm_up"] + config["duration"]
+        total = offered(config, load) / 8e9 * self.end      # bytes
+        self._incasts(total * config["short"] / 100)
+        self._long_flows(total * (100 - config["short"]) / 100)
+        self.messages.sort(key=lambda m: m.at)
 
     def _incasts(self, total):
         sizes, degree = self.config["bytes"], self.config["degree"]
         hosts = range(self.config["hosts"])
         last = {}
-        for at in self._times(total / (degree * sum(sizes) / len(sizes))):
+        for at in self.times(total / (degree * sum(sizes) / len(sizes)), self.end):
             dst = self.random.choice(hosts)
             others = [src for src in hosts if src != dst]
             self.random.shuffle(others)
@@ -85,7 +110,7 @@ class Schedule:
                 last[src, dst] = at
                 # Connections of short messages last, one for each pair.
                 if (src, dst) not in self._short:
-                    self._short[src, dst] = self._connect(src, dst, SHORT)
+                    self._short[src, dst] = self.connect(src, dst, SHORT)
                 self.messages.append(Message(at, self._short[src, dst],
                                              self.random.choice(sizes)))
 
@@ -94,30 +119,17 @@ class Schedule:
         if size * 8e9 / rate > self.end:
             self._endless_flows(round(total * 8e9 / self.end / rate))
             return
-        for at in self._times(total / size):
+        for at in self.times(total / size, self.end):
             src, dst = self.random.sample(range(self.config["hosts"]), 2)
-            self.messages.append(Message(at, self._connect(src, dst, LONG), size))
+            self.messages.append(Message(at, self.connect(src, dst, LONG), size))
 
     def _endless_flows(self, number):
         """So many as would have the load if each had a line for itself."""
         hosts = range(self.config["hosts"])
         for src in self.random.sample(hosts, number):
             dst = self.random.choice([host for host in hosts if host != src])
-            self.messages.append(Message(0, self._connect(src, dst, LONG), 0))
-
-    def kind(self, message):
-        """SHORT or LONG."""
-        return self.connections[message.connection].kind
+            self.messages.append(Message(0, self.connect(src, dst, LONG), 0))
 
     def counts(self, message):
         """Is it one of those that are measured?"""
         return message.at >= self.config["warm_up"] and message.bytes
-
-    def text(self, network, tos):
-        """The schedule as loadgen/play reads it; `tos` is of the short ones."""
-        lines = [f"class {CLASSES[SHORT]} {tos}", f"class {CLASSES[LONG]} 0"]
-        lines += [f"host {name} {network.host_link(number)[1]}"
-                  for number, name in enumerate(network.hosts)]
-        lines += [f"connection {c.src} {c.dst} {c.port} {c.kind}" for c in self.connections]
-        lines += [f"message {m.at} {m.connection} {m.bytes}" for m in self.messages]
-        return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
 os.environ.setdefault("GL_MODDIR", "")
-import leafspine  # noqa: E402
+import fabric  # noqa: E402
 from run import load_modules  # noqa: E402
 from topology import batch, enter  # noqa: E402
 from gl import tap  # noqa: E402
@@ -30,7 +30,7 @@ SERVER = 5001
 # What a handshake takes besides the way: a process looks at
 # the clock some ten times meanwhile, 0.256 us each.
 OWN = 3500
-NET = leafspine.LeafSpine({"hosts": 8, "leaves": 4, "spines": 4, "ipv6": False,
+NET = fabric.Fabric({"topology": "leaf-spine", "hosts": 8, "leaves": 4, "spines": 4, "ipv6": False,
                            "delay": DELAY, "rate": 10**10, "rto_min": 4 * 10**6})
 
 
@@ -82,30 +82,30 @@ def packets(switch):
 
 def port_for(ways):
     """A client's port that these leaves send to these spines, and the next one too."""
-    return next(p for p in leafspine.PORTS
-                if all(leafspine.spine_of(p, leaf, 4) == spine for leaf, spine in ways.items()))
+    return next(p for p in fabric.PORTS
+                if all(fabric.way_of(p, leaf, 4) == spine for leaf, spine in ways.items()))
 
 
 @case("base round trips: 4 links there and back at a leaf, 8 over a spine")
 def base_rtt():
     for src, dst, links in ((0, 1, 2), (0, 2, 4), (7, 0, 4)):
-        within(handshake(src, dst, leafspine.PORTS.start + 100 * dst),
+        within(handshake(src, dst, fabric.PORTS.start + 100 * dst),
                2 * links * DELAY, 2 * links * DELAY + OWN, f"h{src} to h{dst}")
 
 
 @case("each leaf sends each flow where its port says, and all ways are used alike")
 def ecmp():
-    ports = leafspine.PORTS[::3072]     # one of each slice
+    ports = fabric.PORTS[::3072]     # one of each slice
     for port in ports:                  # and all neighbours are known
         handshake(0, 2, port + 20)
     time.sleep(2)
     renew()
-    equal(len(ports), leafspine.SLICES, "slices")
+    equal(len(ports), fabric.SLICES, "slices")
     with listen(2):
         clients = [connect(0, 2, port)[0] for port in ports]
         for leaf, each in ((0, 2), (1, 1)):     # SYN and ACK; SYN-ACK
             seen = packets(f"leaf{leaf}")
-            expected = [leafspine.spine_of(port, leaf, 4) for port in ports]
+            expected = [fabric.way_of(port, leaf, 4) for port in ports]
             equal({f"up{i}": seen[f"up{i}"] for i in range(4)},
                   {f"up{i}": each * expected.count(i) for i in range(4)}, f"leaf {leaf}")
             equal([expected.count(i) for i in range(4)], [4] * 4, "slices of each spine")
@@ -116,7 +116,7 @@ def ecmp():
 @case("leaves choose independently: no two of them alike")
 def independent():
     for spines in (2, 4, 8):
-        chosen = {tuple(leafspine.spine_of_slices(leaf, spines)) for leaf in range(8)}
+        chosen = {tuple(fabric.way_of_slices(leaf, spines)) for leaf in range(8)}
         equal(len(chosen), 8, f"{spines} spines, 8 leaves")
 
 
@@ -151,7 +151,7 @@ def detour():
     batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {hop}"])
     # The server's answers come over the spine of leaf 1's choice, as before.
     deflected = handshake(0, 2, port + 10)
-    batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {NET.core_link(1, 0)[0]}"])
+    batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {NET.hop('spine0', 'd1')}"])
     # Two switches more, each with a timer, whose shortest time is 0.5 us; and the clock
     # goes on by 0.256 us for each that looks at it.
     within(deflected - direct, 2 * DELAY - 256, 2 * DELAY + 2 * 500, "longer by")

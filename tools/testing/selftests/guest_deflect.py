@@ -15,7 +15,7 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
 import deflect  # noqa: E402
-import leafspine  # noqa: E402
+import fabric  # noqa: E402
 import report  # noqa: E402
 import workload  # noqa: E402
 from gl import tap  # noqa: E402
@@ -24,10 +24,10 @@ from gl.tap import case, equal, true, within  # noqa: E402
 
 SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms",
          "--long-bytes", "1m"]
-CONFIG = {"hosts": 64, "leaves": 4, "spines": 4, "rate": 10**10, "seed": 1, "short": 40,
-          "degree": 16, "bytes": [2048, 4096, 8192], "long_bytes": 1 << 20,
+CONFIG = {"topology": "leaf-spine", "hosts": 64, "leaves": 4, "spines": 4,
+          "rate": 10**10, "seed": 1, "short": 40, "degree": 16, "bytes": [2048, 4096, 8192], "long_bytes": 1 << 20,
           "warm_up": 5 * 10**6, "duration": 40 * 10**6, "ipv6": False}
-NET = leafspine.LeafSpine(CONFIG)
+NET = fabric.Fabric(CONFIG)
 
 
 def run(*options):
@@ -44,7 +44,7 @@ def rows(*options):
 
 @case("a seed gives the same schedule twice, and another seed another")
 def same_seed():
-    first, again, other = (workload.Schedule(dict(CONFIG, seed=seed), 40).text(NET, 4)
+    first, again, other = (workload.Schedule(dict(CONFIG, seed=seed), 40).text(NET, 4, 0)
                            for seed in (1, 1, 2))
     true(first == again, "the same")
     true(first != other, "another")
@@ -58,7 +58,7 @@ def load():
         for message in plan.messages:
             wire = plan.connections[message.connection]
             sent[wire.kind] += message.bytes
-            crossed += message.bytes * (NET.leaf_of(wire.src)[0] != NET.leaf_of(wire.dst)[0])
+            crossed += message.bytes * (NET.switch_of(wire.src) != NET.switch_of(wire.dst))
         core = 16 * 10**10 / 8 * plan.end / 1e9     # bytes that 16 uplinks carry
         within(crossed / core, 0.92 * percent / 100, 1.08 * percent / 100,
                f"load {percent}, {short} % short: across the core")
@@ -93,7 +93,7 @@ def spread():
     plan = workload.Schedule(CONFIG, 40)
     equal(len({(c.src, c.port) for c in plan.connections}), len(plan.connections), "ports")
     for leaf in range(4):
-        seen = collections.Counter(leafspine.spine_of(c.port, leaf, 4)
+        seen = collections.Counter(fabric.way_of(c.port, leaf, 4)
                                    for c in plan.connections)
         for spine in range(4):
             within(seen[spine] / len(plan.connections), 0.22, 0.28, f"leaf {leaf} to {spine}")

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Hosts and switches, built in the guest from namespaces and veth pairs.
+
+    h0 ------ p0 :leaf0: up0 ------ d0 :spine0:
+    h1 ------ p1 :     : up1 ---\  /-- d1 :   :
+    ...          :     :         \/
+    h15 ---- p15 :     :         /\
+    h16 ------ p0 :leaf1: up0 --/  \-- d0 :spine1:
+    ...          :     : up1 --------- d1 :      :
+
+    host egress (eth0)            a NIC: one link's delay, then line rate
+    switch egress (p*, up*, d*)   a switch port: the color qdisc, or iofd over it
+    switch ingress                the link's delay: netem on the switch's ifb
+
+A port of a switch is p* towards a host, up* towards the core, d* towards a switch below.
+Which are linked is topologies.py's.
+
+A link's delay D has to come after the port's queue, where a packet that has left it
+cannot be deflected any more, and not in front of it, where a deflected one would pay it
+once more.  So it is at the end of the link: each switch redirects what comes in to an
+ifb of its own, whose netem gives it back D later.  Hosts have no ifb; their NIC's D, in
+front, is that of the last link.  The base round-trip time over n switches is 2 (n + 1) D.
+
+A switch knows the way down to each host below it.  What is for another goes up, and of
+several ways up it chooses one by the client's port (ECMP): rules send each SLICES-th of
+the range of ports to one, other slices in each switch.  So a flow's way is known, and the
+same on every kernel, which multipath routes do not give.
+"""
+
+import collections
+import random
+import time
+
+from topologies import TOPOLOGIES
+from topology import SYSCTLS, batch, enter, make_namespace, nic, write_sysctl
+
+# Of the clients; a server's is below.
+PORTS = range(10240, 59392)
+SLICES = 16
+_FIRST_TABLE = 100
+# The second byte of a core link's address: above those of the switches with hosts.
+_CORE = 200
+
+_SWITCH_SYSCTLS = {
+    "net/ipv4/ip_forward": "1",
+    "net/ipv6/conf/all/forwarding": "1",
+    "net/ipv4/conf/all/rp_filter": "0",
+    "net/ipv4/conf/default/rp_filter": "0",
+}
+
+# The ends of a link: a device, an address; below is the host, or nearer to one.
+Link = collections.namedtuple("Link", ["below", "below_dev", "below_address",
+                                       "above", "above_dev", "above_address"])
+
+
+def way_of_slices(number, ways):
+    """Which of the ways up each slice of the clients' ports has in that switch."""
+    chosen = [i * ways // SLICES for i in range(SLICES)]
+    random.Random(number).shuffle(chosen)
+    return chosen
+
+
+def way_of(port, number, ways):
+    """Which of the ways up a switch sends a connection."""
+    return way_of_slices(number, ways)[(port - PORTS.start) * SLICES // len(PORTS)]
+
+
+class Fabric:
+    """The namespaces, their links and queues, for one configuration."""
+
+    def __init__(self, config):
+        self.config = config
+        self.v6 = config["ipv6"]
+        topology = TOPOLOGIES[config["topology"]](config)
+        self.hosts, self.switches = topology.hosts, topology.switches
+        self._of_host = {}                              # its link
+        self._up = {name: [] for name in self.switches}
+        self._down = {name: [] for name in self.switches}
+        self._nets = {}                                 # of the switches with hosts
+        self._link(topology.links)
+
+    # --- the plan
+
+    def _address(self, second, third, end):
+        if self.v6:
+            return f"fd00:0:{second:x}:{third:x}::{end}"
+        return f"10.{second}.{third}.{end}"
+
+    def _link(self, links):
+        """Name the devices, and give the links addresses: the hosts of a switch are of one
+        net, so that there is one route to them."""
+        seen = collections.Counter()        # devices by role
+        for below, above in links:
+            if below in self._up:
+                dev, role = f"up{len(self._up[below])}", "d"
+                net = _CORE + seen["core"] // 250, seen["core"] % 250 + 1
+                seen["core"] += 1
+            else:
+                dev, role = "eth0", "p"
+                net = (self._nets.setdefault(above, len(self._nets) + 1),
+                       seen[above, role] + 1)
+            link = Link(below, dev, self._address(*net, 2),
+                        above, f"{role}{seen[above, role]}", self._address(*net, 1))
+            seen[above, role] += 1
+            self._down[above].append(link)
+            if below in self._up:
+                self._up[below].append(link)
+            else:
+                self._of_host[below] = link
+
+    def host_link(self, host):
+        """(switch's, host's) address on the link of a host, by number."""
+        link = self._of_host[self.hosts[host]]
+        return link.above_address, link.below_address
+
+    def switch_of(self, host):
+        """The switch that a host is linked to, by number."""
+        return self._of_host[self.hosts[host]].above
+
+    def ports(self, switch):
+        """All ports of a switch."""
+        return [link.above_dev for link in self._down[switch]] \
+            + [link.below_dev for link in self._up[switch]]
+
+    def hop(self, switch, port):
+        """The address at the other end of a switch's port."""
+        return next(other for link in self._up[switch] + self._down[switch]
+                    for name, dev, other in ((link.below, link.below_dev, link.above_address),
+                                             (link.above, link.above_dev, link.below_address))
+                    if (name, dev) == (switch, port))
+
+    def deflections(self, switch, port):
+        """[(port, next hop)]: where a switch may deflect what is for this port.
+
+        From a way up to the other ones, never to a host.  A switch at the top: to any
+        other switch below, which sends it up again.
+        """
+        if port.startswith("up"):
+            others = [link.below_dev for link in self._up[switch]]
+        elif self._up[switch]:
+            others = []
+        else:
+            others = [link.above_dev for link in self._down[switch] if link.below in self._up]
+        if port not in others:
+            return []
+        return [(dev, self.hop(switch, dev)) for dev in others if dev != port]
+
+    def _below(self, switch):
+        """{net: link that leads to it} of the switches with hosts below this one."""
+        found = {}
+        for link in self._down[switch]:
+            if link.below in self._up:
+                nets = [self._nets[link.below]] if link.below in self._nets else []
+                for net in nets + list(self._below(link.below)):
+                    found.setdefault(net, link)
+        return found
+
+    def switches_between(self, src, dst):
+        """How many switches are on the way from host to host, by number."""
+        switch, target, passed = self.switch_of(src), self._nets[self.switch_of(dst)], 1
+        while self._nets.get(switch) != target:
+            below = self._below(switch)
+            switch = below[target].below if target in below else self._up[switch][0].above
+            passed += 1
+        return passed
+
+    # --- the building
+
+    def build(self):
+        """Everything but the switches' ports, which each run makes anew."""
+        for name in self.hosts + self.switches:
+            make_namespace(name)
+            for key, value in SYSCTLS.items():
+                write_sysctl(name, key, value)
+            if not self.v6:     # or each device would speak of itself
+                write_sysctl(name, "net/ipv6/conf/default/disable_ipv6", "1")
+            for key, value in _SWITCH_SYSCTLS.items() if name in self._up else ():
+                write_sysctl(name, key, value)
+        enter(None)
+        write_sysctl(None, "net/core/netdev_max_backlog", "1000000")
+        batch("ip", None, self._links())
+        for host in self.hosts:
+            batch("ip", host, self._host_lines(self._of_host[host]))
+            batch("tc", host, nic(self.config["delay"], self.config["rate"]))
+        for number, switch in enumerate(self.switches):
+            batch("ip", switch, self._switch_lines(number, switch), "-6" if self.v6 else "-4")
+            batch("tc", switch, self._wire_lines(switch))
+        # IPv6 is not ready at once, and waiting costs nothing here.
+        time.sleep(5)
+
+    def _links(self):
+        return [f"link add wire netns {switch} type ifb" for switch in self.switches] + [
+            f"link add {link.below_dev} netns {link.below} type veth"
+            f" peer name {link.above_dev} netns {link.above}"
+            for switch in self.switches for link in self._down[switch]]
+
+    def _dev_up(self, dev, address):
+        bits = "64 nodad" if self.v6 else "24"
+        address, _, nodad = f"{address}/{bits}".partition(" ")
+        return [f"address add {address} dev {dev} {nodad}", f"link set {dev} up"]
+
+    def _host_lines(self, link):
+        return ["link set lo up", *self._dev_up(link.below_dev, link.below_address),
+                f"route add default via {link.above_address}"
+                f" rto_min {self.config['rto_min'] // 10**6}ms"]
+
+    def _switch_lines(self, number, switch):
+        lines = ["link set lo up", "link set wire up"]
+        for link in self._down[switch]:
+            lines += self._dev_up(link.above_dev, link.above_address)
+        for net, link in self._below(switch).items():
+            net = f"fd00:0:{net:x}::/48" if self.v6 else f"10.{net}.0.0/16"
+            lines += [f"route add {net} via {link.below_address}"]
+        ways = self._up[switch]
+        for i, link in enumerate(ways):
+            lines += self._dev_up(link.below_dev, link.below_address)
+            lines += [f"route add default via {link.above_address} dev {link.below_dev}"
+                      f" table {_FIRST_TABLE + i}"]
+        if not ways:
+            return lines
+        # What is below first; then a rule each way for every slice.
+        lines += ["rule add pref 10 lookup main"]
+        if len(ways) == 1:
+            return lines + [f"rule add pref 100 lookup {_FIRST_TABLE}"]
+        width = len(PORTS) // SLICES
+        for i, way in enumerate(way_of_slices(number, len(ways))):
+            first = PORTS.start + i * width
+            lines += [f"rule add pref 100 ipproto tcp {end} {first}-{first + width - 1}"
+                      f" lookup {_FIRST_TABLE + way}" for end in ("sport", "dport")]
+        return lines
+
+    def _wire_lines(self, switch):
+        """What comes in arrives a link's delay later."""
+        lines = ["qdisc add dev wire root netem"
+                 f" delay {self.config['delay'] / 1000:g}us limit 1000000"]
+        for port in self.ports(switch):
+            lines += [f"qdisc add dev {port} ingress",
+                      f"filter add dev {port} parent ffff: matchall"
+                      " action mirred egress redirect dev wire"]
+        return lines

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Flows of a datacenter, and incasts beside them, on a network of switches.
+
+	scripts/experiment load --load 20,40 --cc dctcp,tlt_dctcp
+	scripts/experiment load --topology fat-tree --k 8 --workload cache-follower
+
+Background: --background flows between random hosts, their sizes from --workload.
+Foreground: incasts, --foreground percent of all bytes: --senders random hosts send --flows
+messages of --bytes each to another one.  Both come as Poisson processes.  Load is payload,
+of the links of the core, in percent of what they carry; without a core, of the hosts'.
+
+Slowdown is a flow's completion time by what it has alone on its way: all its bytes, headers
+included, at line rate, and each switch's delay.  Classes of the background are up to 100 kB,
+up to 1 MB, and larger.
+"""
+
+import collections
+import statistics
+
+import fabric
+import report
+import sizes
+import topologies
+import traffic
+import units
+
+CREDITS = ("xpass", "aeolus_xpass")
+# bytes; a flow is of the first class that has it.
+CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
+
+COLUMNS = (
+    ("cc", "cc", "{}"), ("load", "load", "{}"),
+    ("fg p50 ms", "fg_p50", "ms"), ("p99 ms", "fg_p99", "ms"), ("p99.9 ms", "fg_p99.9", "ms"),
+    ("bg mean ms", "bg_mean", "ms"), ("small mean us", "small_mean", "us"),
+    ("p99 us", "small_p99", "us"), ("slowdown", "small_slowdown", "{:.2f}"),
+    ("medium", "medium_slowdown", "{:.2f}"), ("large", "large_slowdown", "{:.2f}"),
+    ("Gbit/s", "gbit", "{:.1f}"), ("RTOs/1k", "rtos", "{:.2f}"), ("probes", "probes", "{}"),
+    ("drop red", "drops_red", "{}"), ("yellow", "drops_yellow", "{}"),
+    ("green", "drops_green", "{}"), ("marks", "marks", "{}"), ("peak kB", "peak", "kB"),
+    ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
+)
+
+# TLT's fabric (§7.1), but for the number of its hosts.
+DEFAULTS = {"cc": "dctcp,tlt_dctcp", "rate": "40gbit", "delay": "10us", "limit": "4500000",
+            "rounds": 1, "gap": "0ms"}
+
+
+def add_arguments(add):
+    """Those that only this experiment has."""
+    topologies.add_arguments(add)
+    add("--workload", choices=sizes.DISTRIBUTIONS, default="web-search", help="(web-search)")
+    add("--load", type=units.several(units.count), default="40", metavar="N,...",
+        help="in percent, several runs (40)")
+    add("--background", type=int, default=1000, metavar="N", help="flows (1000)")
+    add("--foreground", type=int, default=5, metavar="PERCENT", help="of all bytes (5)")
+    add("--incasts", type=int, default=1, metavar="N", help="at least so many, if any (1)")
+    add("--senders", type=units.count, help="of an incast (all other hosts)")
+    add("--flows", dest="each", type=units.count, default=8, help="of each of them (8)")
+    add("--bytes", type=units.size, default="8k", help="of each of those (8k)")
+    add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
+    add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
+    add("--pool", type=units.size, default="4500000",
+        help="memory that a switch's ports share, each up to half of it (4500000)")
+    add("--drain", type=units.time, default="1s", help="wait so long for the last flow (1s)")
+    add("--seed", type=units.several(units.count), default="1", metavar="N,...",
+        help="of the schedule, several runs (1)")
+
+
+def wrong(args):
+    """What the command line cannot mean, or nothing."""
+    if args.fresh or not args.tso or args.rounds != 1 or args.gap:
+        return "--fresh, --no-tso, --rounds, --gap: not of this experiment"
+    if message := topologies.settle(args):
+        return message
+    if args.senders is None:
+        args.senders = args.hosts - 1
+    if args.senders >= args.hosts:
+        return "--senders: as many other --hosts"
+    if not 0 <= args.foreground < 100 or args.background < 0 or args.incasts < 0:
+        return "--foreground: percent; --background and --incasts: numbers"
+    if not args.background and not args.incasts:
+        return "--background or --incasts: more than 0"
+    if max(args.load) > 100 or not args.bytes:
+        return "--load: percent; --bytes: more than 0"
+    return None
+
+
+def _port(args, cc):
+    """A switch port's queue for that congestion control, in tc's words."""
+    line = f"color rate {args.rate}bit limit {args.limit} pool sw size {args.pool} alpha 1"
+    if args.port:
+        return args.port
+    if cc in CREDITS:
+        return f"{line} preset aeolus red {args.red or 6 * 1024}"
+    return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
+
+
+def configure(args):
+    """(configuration, jobs): what a run costs goes with its bytes."""
+    keys = ("topology hosts leaves spines k workload background foreground incasts senders"
+            " each bytes drain").split()
+    config = {key: getattr(args, key) for key in keys}
+    config.update(guest="run_load.py", rate=args.rate)
+    if not args.foreground and args.background:
+        config["incasts"] = 0
+    jobs = []
+    for load in args.load:
+        for seed in args.seed:
+            flows = len(traffic.Schedule(dict(config, load=load, seed=seed)).messages)
+            jobs += [{"cc": cc, "load": load, "seed": seed, "qdisc": _port(args, cc),
+                      "flows": flows} for cc in args.cc.split(",")]
+    return config, jobs
+
+
+def ideal_ns(config, size, switches):
+    """A flow alone: all its bytes at line rate, and of its last packet the way."""
+    last = report.line_ns(dict(config, bytes=min(size, 1448)), 1)
+    return report.line_ns(dict(config, bytes=size), 1) + switches * last \
+        + (switches + 1) * config["delay"]
+
+
+class _Flows:
+    """What a run tells of its flows, for pooling several runs."""
+
+    def __init__(self, config):
+        self.config = config
+        self.network = fabric.Fabric(config)
+        self._switches = {}
+        self.foreground, self.background, self.unfinished = [], [], 0
+        self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
+
+    def _ideal(self, wire, size):
+        ends = self.network.switch_of(wire.src), self.network.switch_of(wire.dst)
+        if ends not in self._switches:
+            self._switches[ends] = self.network.switches_between(wire.src, wire.dst)
+        return ideal_ns(self.config, size, self._switches[ends])
+
+    def add(self, result):
+        """All of a run."""
+        plan = traffic.Schedule(dict(self.config, load=result["load"], seed=result["seed"]))
+        for message, fct in zip(plan.messages, result["fct_ns"]):
+            if not fct:
+                self.unfinished += 1
+            elif plan.kind(message) == traffic.FOREGROUND:
+                self.foreground.append(fct)
+            else:
+                self.background.append(fct)
+                name = next(name for name, most in CLASSES if message.bytes <= most)
+                wire = plan.connections[message.connection]
+                self.classes[name].append((fct, fct / self._ideal(wire, message.bytes)))
+
+    def row(self):
+        """Of all of them."""
+        found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
+                 "bg_flows": len(self.background)}
+        found.update(_figures("fg", self.foreground))
+        found.update(_figures("bg", self.background))
+        for name, flows in self.classes.items():
+            found.update(_figures(name, [fct for fct, _ in flows]))
+            if flows:
+                found[f"{name}_slowdown"] = statistics.mean(ratio for _, ratio in flows)
+        return found
+
+
+def _figures(name, times):
+    if not times:
+        return {}
+    times.sort()
+    return {f"{name}_mean": statistics.mean(times)} | {
+        f"{name}_p{percent:g}": report.percentile(times, percent)
+        for percent in (50, 99, 99.9)}
+
+
+def _ports(results):
+    """Of all runs, all switches, all ports: what was lost, marked, queued."""
+    total = collections.Counter()
+    for result in results:
+        for kinds in result["switches"].values():
+            for name, value in kinds.get("color", {}).items():
+                total[name] = max(total[name], value) if "peak" in name else total[name] + value
+    found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
+    colours = ("green", "yellow", "red")
+    found["marks"] = sum(total[f"colors.{colour}.marks"] for colour in colours)
+    for colour in colours:
+        found[f"drops_{colour}"] = sum(value for name, value in total.items()
+                                       if name.startswith(f"colors.{colour}.drops"))
+        found[f"bytes_{colour}"] = total[f"colors.{colour}.bytes"]
+        found[f"packets_{colour}"] = total[f"colors.{colour}.packets"]
+    everything = sum(found[f"bytes_{colour}"] for colour in colours)
+    if everything:
+        found["important"] = found["bytes_green"] / everything
+    return found
+
+
+def summary(config, results):
+    """The row of one congestion control at one load: all seeds together."""
+    row = {key: results[0][key] for key in ("cc", "load", "flows")}
+    for result in results:
+        if "fct_ns" not in result:
+            return dict(row, error=result["error"])
+    flows = _Flows(config)
+    for result in results:
+        flows.add(result)
+    row.update(flows.row())
+    row["gbit"] = statistics.mean(
+        8 * sum(result["bytes"].values())
+        / traffic.Schedule(dict(config, load=result["load"], seed=result["seed"])).end
+        for result in results)
+    tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
+              collections.Counter())
+    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
+               retransmitted=tcp["RetransSegs"], **_ports(results),
+               rtos=1000 * tcp["TCPTimeouts"] / (len(flows.foreground) + len(flows.background)),
+               late=max(result["late_ns"]["mean"] for result in results))
+    for name in ("setup_s", "cpu_s", "real_s"):
+        row[name] = sum(result[name] for result in results)
+    return row
+
+
+def summaries(config, results):
+    """A row for each congestion control and load."""
+    groups = {}
+    for result in results:
+        groups.setdefault((result["cc"], result["load"]), []).append(result)
+    return [summary(config, group) for group in groups.values()]
+
+
+def notes(config, results):
+    """What is said below the table."""
+    setup = max((result["setup_s"] for result in results), default=0)
+    plan = traffic.Schedule(dict(config, load=results[0]["load"], seed=results[0]["seed"]))
+    kinds = collections.Counter(map(plan.kind, plan.messages))
+    return (f"{len(fabric.Fabric(config).switches)} switches, {config['hosts']} hosts:"
+            f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
+            f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
+            f" set up in {setup:.1f} s of real time")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""In the guest: play a schedule on a fabric, and read what its ports have counted."""
+
+import collections
+import json
+import operator
+import pathlib
+import subprocess
+import tempfile
+
+PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
+
+
+def _numbers(tree, name=""):
+    """All numbers of a tree of JSON, by the names on the way to them."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _numbers(value, f"{name}.{key}".lstrip("."))
+    elif isinstance(tree, int) and not isinstance(tree, bool):
+        yield name, tree
+
+
+def port_stats(network):
+    """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc."""
+    sums = {role: {} for role in ("p", "up", "d")}
+    for switch in network.switches:
+        shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout
+        for qdisc in json.loads(shown):
+            role = qdisc["dev"].rstrip("0123456789")
+            if role in sums and qdisc["kind"] != "ingress":
+                stats = {k: v for k, v in qdisc.items() if k != "options"}
+                kind = sums[role].setdefault(qdisc["kind"], collections.Counter())
+                for name, value in _numbers(stats):
+                    kind[name] = (max if "peak" in name else operator.add)(kind[name], value)
+    return sums
+
+
+def play(schedule, network, tos, *options):
+    """Run the load generator once, with `tos` for the packets of each of the schedule's
+    classes; returns its report."""
+    with tempfile.NamedTemporaryFile("w", suffix=".schedule") as file:
+        file.write(schedule.text(network, *tos))
+        file.flush()
+        command = [PLAY, "--schedule", file.name, *options]
+        done = subprocess.run([str(word) for word in command], text=True,
+                              stdout=subprocess.PIPE, check=False)
+    if done.returncode or not done.stdout:
+        return {"error": f"the load generator failed ({done.returncode})"}
+    return json.loads(done.stdout)

@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half of the load experiment: build the fabric, play the schedule.
+
+	run_load.py CONFIG.json
+
+Each run is one line of JSON on stdout, printed as soon as it is done.
+"""
+
+import traffic
+from counters import Counters
+from fabric import Fabric
+from playing import play, port_stats
+from run import main, set_hosts
+from topology import batch, enter
+
+
+def renew_ports(network, qdisc):
+    """Fresh queues, with fresh counters, at all switches.  All of a switch have gone
+    before one comes again, or their shared memory would be the old one."""
+    for switch in network.switches:
+        ports = network.ports(switch)
+        batch("tc", switch, [f"qdisc replace dev {dev} root handle 9: pfifo" for dev in ports]
+              + [f"qdisc replace dev {dev} root handle 2: {qdisc}" for dev in ports])
+
+
+def run(network, config, job):
+    """One congestion control, one load."""
+    config = dict(config, **job)
+    set_hosts(network, config, job["cc"])
+    renew_ports(network, job["qdisc"])
+    schedule = traffic.Schedule(config)
+    before = Counters(network.hosts)
+    enter(None)
+    result = play(schedule, network, [0, 0], "--begin", 0, "--end", schedule.end,
+                  "--cc", job["cc"], "--limit", config["drain"])
+    result.update(job)
+    result["counters"] = Counters(network.hosts).since(before)
+    enter(None)
+    result["switches"] = port_stats(network)
+    return result
+
+
+if __name__ == "__main__":
+    main("load", Fabric, run)

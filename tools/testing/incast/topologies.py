@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Who is linked to whom: the networks of datacenters, as lists of links.
+
+    star        every host at one switch
+    dumbbell    two switches with half of the hosts each, and one link between them
+    leaf-spine  --hosts at --leaves, each leaf linked to each of --spines
+    fat-tree    of k-port switches: k pods of k/2 edges and k/2 aggregates, (k/2)^2 cores
+
+A link goes up, from a host or a switch to a switch nearer to the core, and nowhere does
+it come down to a switch that it came from: so what goes up and then down has no loops.
+"""
+
+import collections
+
+# hosts and switches are names; links are (below, above).
+Topology = collections.namedtuple("Topology", ["hosts", "switches", "links"])
+
+
+def _hosts(number):
+    return [f"h{i}" for i in range(number)]
+
+
+def star(config):
+    """One switch."""
+    hosts = _hosts(config["hosts"])
+    return Topology(hosts, ["sw0"], [(host, "sw0") for host in hosts])
+
+
+def dumbbell(config):
+    """Half of the hosts on either side of one link."""
+    hosts = _hosts(config["hosts"])
+    half = (len(hosts) + 1) // 2
+    links = [(host, f"sw{i >= half:d}") for i, host in enumerate(hosts)]
+    return Topology(hosts, ["sw0", "sw1"], links + [("sw0", "sw1")])
+
+
+def leaf_spine(config):
+    """Two tiers, all leaves linked to all spines."""
+    hosts = _hosts(config["hosts"])
+    leaves = [f"leaf{i}" for i in range(config["leaves"])]
+    spines = [f"spine{i}" for i in range(config["spines"])]
+    at_leaf = len(hosts) // len(leaves)
+    links = [(host, leaves[i // at_leaf]) for i, host in enumerate(hosts)]
+    links += [(leaf, spine) for leaf in leaves for spine in spines]
+    return Topology(hosts, leaves + spines, links)
+
+
+def fat_tree(config):
+    """Three tiers of switches with k ports (Al-Fares et al., SIGCOMM 2008)."""
+    half = config["k"] // 2
+    hosts = _hosts(2 * half**3)
+    pods = range(2 * half)
+    edges = [f"edge{i}" for i in range(2 * half**2)]
+    aggregates = [f"agg{i}" for i in range(2 * half**2)]
+    cores = [f"core{i}" for i in range(half**2)]
+    links = [(host, edges[i // half]) for i, host in enumerate(hosts)]
+    links += [(edges[pod * half + i], aggregates[pod * half + j])
+              for pod in pods for i in range(half) for j in range(half)]
+    links += [(aggregates[pod * half + j], cores[j * half + i])
+              for pod in pods for j in range(half) for i in range(half)]
+    return Topology(hosts, edges + aggregates + cores, links)
+
+
+TOPOLOGIES = {"star": star, "dumbbell": dumbbell, "leaf-spine": leaf_spine,
+              "fat-tree": fat_tree}
+
+
+def add_arguments(add):
+    """What chooses one."""
+    add("--topology", choices=TOPOLOGIES, default="leaf-spine", help="(leaf-spine)")
+    add("--hosts", type=int, help="of all but the fat-tree (star 9, dumbbell 8, leaf-spine 64)")
+    add("--leaves", type=int, default=4, help="of the leaf-spine (4)")
+    add("--spines", type=int, default=4, help="of the leaf-spine (4)")
+    add("--k", type=int, default=4, help="ports of a switch of the fat-tree (4: 16 hosts)")
+
+
+def settle(args):
+    """Fill in what was not said; returns what is wrong, or nothing."""
+    if args.topology == "fat-tree":
+        if args.hosts is not None:
+            return "--hosts: of a fat-tree, --k says it"
+        if args.k % 2 or not 2 <= args.k <= 16:
+            return "--k: an even number from 2 to 16"
+        args.hosts = args.k**3 // 4
+        return None
+    if args.hosts is None:
+        args.hosts = {"star": 9, "dumbbell": 8}.get(args.topology, 64)
+    most = {"star": 250, "dumbbell": 500}.get(args.topology, 250 * args.leaves)
+    if not 2 <= args.hosts <= most:
+        return f"--hosts: from 2 to {most}"
+    if args.topology == "leaf-spine":
+        if args.leaves < 2 or args.hosts % args.leaves:
+            return "--hosts: as many at each of the --leaves, which are 2 at least"
+        if args.leaves > 150 or not 1 <= args.spines <= 16:
+            return "--leaves and --spines: at most 150, and 16"
+    return None

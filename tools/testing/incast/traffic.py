@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Flows between random hosts, and incasts beside them: who sends what to whom, and when.
+
+Background: flows come as a Poisson process, each between two random hosts, on a connection
+of its own that is open and has been idle, of a size from one of the distributions.
+
+Foreground: incasts come as a Poisson process.  In each, --senders random hosts send
+--flows messages of --bytes each to another random one.  Connections of the foreground
+last; the next incast from the same sender to the same receiver uses them again.
+
+Load is payload: of the links of the core, in percent of what they carry, and where there
+is no core, of the hosts' lines.  All of it comes from the seed and the network's size: every
+congestion control plays the same schedule.
+"""
+
+import sizes
+from workload import Message, Plan
+
+BACKGROUND, FOREGROUND = range(2)
+
+
+def capacity(config):
+    """What the hosts may send in all, bit/s, before the core is full."""
+    hosts, rate = config["hosts"], config["rate"]
+    if config["topology"] == "leaf-spine":
+        crossing = (hosts - hosts // config["leaves"]) / (hosts - 1)
+        return config["leaves"] * config["spines"] * rate / crossing
+    if config["topology"] == "dumbbell":
+        # Of random pairs so many have their ends on either side.
+        crossing = 2 * (hosts // 2) * (hosts - hosts // 2) / (hosts * (hosts - 1))
+        return 2 * rate / crossing
+    return hosts * rate
+
+
+class Schedule(Plan):
+    """The connections and the messages on them."""
+
+    classes = ("background", "foreground")
+
+    def __init__(self, config):
+        super().__init__(f"{config['seed']} {config['load']}")
+        self.config = config
+        self._open = {}
+        share = config["foreground"] / 100
+        flows = [sizes.draw(config["workload"], self.random) for _ in range(config["background"])]
+        offered = config["load"] / 100 * capacity(config) / 8e9     # bytes a ns
+        # As long as all flows of the background take at their share of the load.  With
+        # none of them, --incasts says.
+        if flows:
+            self.end = round(sum(flows) / (offered * (1 - share)))
+            incasts = sum(flows) * share / (1 - share) / self._incast_bytes()
+        else:
+            incasts = config["incasts"]
+            self.end = round(incasts * self._incast_bytes() / offered)
+        for at, size in zip(self.times(len(flows), self.end), flows):
+            src, dst = self.random.sample(range(config["hosts"]), 2)
+            self.messages.append(Message(at, self.connect(src, dst, BACKGROUND), size))
+        for at in self.times(max(incasts, config["incasts"]), self.end):
+            self._incast(at)
+        self.messages.sort(key=lambda m: m.at)
+
+    def _incast_bytes(self):
+        return self.config["senders"] * self.config["each"] * self.config["bytes"]
+
+    def _incast(self, at):
+        dst, *sources = self.random.sample(range(self.config["hosts"]),
+                                           self.config["senders"] + 1)
+        for flow in range(self.config["each"]):
+            for src in sources:
+                key = src, dst, flow
+                if key not in self._open:
+                    self._open[key] = self.connect(src, dst, FOREGROUND)
+                self.messages.append(Message(at, self._open[key], self.config["bytes"]))
