@@ -41,6 +41,10 @@ _FIRST_TABLE = 100
 # The second byte of a core link's address: above those of the switches with hosts.
 _CORE = 200
 
+# Thousands of flows wait here to be sent.  What a socket has not sent would fill TCP's
+# memory, whose limit is for all namespaces together, and then receivers drop.
+_HOST_SYSCTLS = {"net/ipv4/tcp_notsent_lowat": "1048576"}
+_TCP_MEM = "1000000 1000000 1000000"        # pages
 _SWITCH_SYSCTLS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv6/conf/all/forwarding": "1",
@@ -174,10 +178,12 @@ class Fabric:
                 write_sysctl(name, key, value)
             if not self.v6:     # or each device would speak of itself
                 write_sysctl(name, "net/ipv6/conf/default/disable_ipv6", "1")
-            for key, value in _SWITCH_SYSCTLS.items() if name in self._up else ():
+            own = _SWITCH_SYSCTLS if name in self._up else _HOST_SYSCTLS
+            for key, value in own.items():
                 write_sysctl(name, key, value)
         enter(None)
         write_sysctl(None, "net/core/netdev_max_backlog", "1000000")
+        write_sysctl(None, "net/ipv4/tcp_mem", _TCP_MEM)
         batch("ip", None, self._links())
         for host in self.hosts:
             batch("ip", host, self._host_lines(self._of_host[host]))
