@@ -101,9 +101,6 @@ def wrong(args):
         return "--duration: more than 0"
     if not all(setting.count("=") == 1 for setting in args.sysctl):
         return "--sysctl: NAME=VALUE"
-    if not all(setting.count("=") == 1 for cc in args.cc.split(",")
-               for setting in cc.split(":")[1:]):
-        return "--cc: CC:NAME=VALUE"
     return None
 
 

@@ -90,7 +90,7 @@ def _port(args, cc):
     line = f"color rate {args.rate}bit limit {args.limit} pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
-    if cc in CREDITS:
+    if units.cc_name(cc) in CREDITS:
         return f"{line} preset aeolus red {args.red or 6 * 1024}"
     return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
 

@@ -17,7 +17,7 @@ import sys
 
 import capture
 from counters import Counters
-from topology import RECEIVER, Network, enter, write_sysctl
+from topology import RECEIVER, Network, enter, read_in, write_sysctl
 
 LOADGEN = pathlib.Path(__file__).resolve().parent.parent / "loadgen/incast"
 # Loaded in this order, those that have been built.
@@ -38,7 +38,7 @@ def load_modules():
 def incast(network, config, job):
     """Run the load generator once; returns its report."""
     command = [LOADGEN, "--receiver", RECEIVER, "--address",
-               network.receiver_address(), "--cc", job["cc"],
+               network.receiver_address(), "--cc", job["cc"].split(":")[0],
                "--flows", job["flows"], "--bytes", config["bytes"],
                "--rounds", config["rounds"], "--gap", config["gap"] // 1000,
                "--bulk", config["bulk"], "--lead", config["lead"] // 1000,
@@ -53,12 +53,27 @@ def incast(network, config, job):
     return json.loads(done.stdout)
 
 
-def set_hosts(network, config, cc):
-    """What each host has to know of a congestion control and of its line."""
-    values = {"tcp_ecn": int("dctcp" in cc), "greenlane_ecn": int(config.get("greenlane_ecn", False))}
+_found = {}     # net.ipv4's settings that a run has changed: what they were before
+
+
+def set_hosts(network, config, cc, *settings):
+    """What each host has to know of its line and of a congestion control, CC[:NAME=VALUE]...;
+    what the run before it has set is put back."""
+    values = {"tcp_ecn": int("dctcp" in cc),
+              "greenlane_ecn": int(config.get("greenlane_ecn", False))}
     values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
+    for setting in (*cc.split(":")[1:], *settings):
+        name, value = setting.split("=")
+        values[name] = value
+        if not pathlib.Path("/proc/sys/net/ipv4", name).exists():
+            sys.exit(f"no setting net.ipv4.{name}")
+    for name in values.keys() - _found.keys():
+        try:
+            _found[name] = read_in(network.hosts[0], f"/proc/sys/net/ipv4/{name}")
+        except FileNotFoundError:       # of a module that is not there
+            pass
     for host in network.hosts:
-        for name, value in values.items():
+        for name, value in {**_found, **values}.items():
             write_sysctl(host, f"net/ipv4/{name}", str(value))
     enter(None)
 

@@ -11,8 +11,8 @@ import workload
 from counters import Counters
 from fabric import Fabric
 from playing import play, port_stats
-from run import main
-from topology import batch, enter, write_sysctl
+from run import main, set_hosts
+from topology import batch, enter
 
 # What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), as
 # long as nobody deflects them; and what ACKs bear: expedited forwarding, dart's its own.
@@ -52,15 +52,7 @@ def renew_ports(network, config, ports):
 
 def run(network, config, job):
     """One congestion control, one load, one kind of switch port."""
-    sysctls = {"net/ipv4/tcp_ecn": "1" if "dctcp" in job["cc"] else "0",
-               "net/ipv4/dcqcn_rate": str(config["rate"] // 10**6)}
-    for setting in config["sysctl"] + job["cc"].split(":")[1:]:
-        name, value = setting.split("=")
-        sysctls[f"net/ipv4/{name}"] = value
-    for host in network.hosts:
-        for key, value in sysctls.items():
-            write_sysctl(host, key, value)
-    enter(None)
+    set_hosts(network, config, job["cc"], *config["sysctl"])
     renew_ports(network, config, job["ports"])
     schedule = workload.Schedule(config, job["load"])
     before = Counters(network.hosts)

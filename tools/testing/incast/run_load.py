@@ -33,7 +33,7 @@ def run(network, config, job):
     before = Counters(network.hosts)
     enter(None)
     result = play(schedule, network, [0, 0], "--begin", 0, "--end", schedule.end,
-                  "--cc", job["cc"], "--limit", config["drain"])
+                  "--cc", job["cc"].split(":")[0], "--limit", config["drain"])
     result.update(job)
     result["counters"] = Counters(network.hosts).since(before)
     enter(None)

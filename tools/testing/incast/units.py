@@ -31,6 +31,14 @@ def time(text):
     return _parse(text, _TIMES, "time")
 
 
+def cc_name(text):
+    """The congestion control of CC[:NAME=VALUE]...; a net.ipv4.NAME is VALUE for its runs."""
+    name, *settings = text.split(":")
+    if not name or not all(re.fullmatch(r"[a-z0-9_]+=[^= ]+", setting) for setting in settings):
+        raise ValueError(f"not CC[:NAME=VALUE]...: {text}")
+    return name
+
+
 def several(parse):
     """A parser of such values with commas between."""
     def parse_list(text):
