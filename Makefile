@@ -50,7 +50,7 @@ installed = $(wildcard $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane)
 depmod = depmod $(addprefix -b ,$(INSTALL_MOD_PATH))
 
 .PHONY: modules tc bpf install install-modules install-tools uninstall dkms-install dkms-remove deb \
-	demo check check-all check-debug check-smp-debug lint coverage bench clean help
+	demo figures check check-all check-debug check-smp-debug lint coverage bench clean help
 
 modules:
 	$(call require,build,$(KDIR))
@@ -103,6 +103,11 @@ deb: tc bpf
 demo:
 	scripts/$@
 
+# ONLY= are parts of figures' names, SCALE= is small or paper.
+figures:
+	scripts/setup --figures
+	scripts/figures $(addprefix --scale ,$(SCALE)) $(ONLY)
+
 # Programs in Python, which is one of the things that the setup brings.
 check check-debug check-smp-debug coverage bench:
 	scripts/setup --check
@@ -130,6 +135,7 @@ help:
 	@echo 'make deb           packages of both, greenlane-dkms and greenlane-tools, in out/'
 	@echo
 	@echo 'make demo          the incast, TLT against its base, in virtual time'
+	@echo 'make figures       the figures of the papers, ours beside them (ONLY=tlt-fig5 SCALE=paper)'
 	@echo 'make check         every test; ends with "N passed, N failed" (KERNEL=6.12)'
 	@echo 'make check-all     every test on every kernel'
 	@echo 'make check-debug   only those on the KASAN + lockdep + kmemleak kernel'

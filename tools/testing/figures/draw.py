@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Draw one figure.
+
+	draw.py SCALE NAME DIRECTORY
+"""
+
+import pathlib
+import sys
+
+import matplotlib
+
+import catalogue
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402  (the backend comes first)
+
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+MARKERS = "osv^D*x"
+
+
+def _values(rows, panel):
+    unit = catalogue.UNITS.get(panel.get("unit"), 1)
+    return [row[panel["y"]] / unit if row.get(panel["y"]) is not None else float("nan")
+            for row in rows]
+
+
+def _bars(axes, rows, panel):
+    """One for each run."""
+    values = _values(rows, panel)
+    names = [str(row["cc"]).replace(":", "\n") for row in rows]
+    axes.bar(range(len(rows)), values,
+             color=[COLOURS[i % len(COLOURS)] for i in range(len(rows))])
+    axes.set_xticks(range(len(rows)), names, fontsize=7, rotation=25, ha="right")
+    for at, value in enumerate(values):
+        if value == value:
+            axes.annotate(f"{value:.3g}", (at, value), ha="center", va="bottom", fontsize=7)
+
+
+def _lines(axes, rows, panel, vary):
+    """Against what is varied; a line for each combination of the rest."""
+    x = panel["x"]
+    others = [name for name in vary if name != x]
+    series = dict.fromkeys(tuple(row[name] for name in others) for row in rows)
+    for number, key in enumerate(series):
+        mine = [row for row in rows if tuple(row[name] for name in others) == key]
+        places = [vary[x].index(row[x]) for row in mine]
+        axes.plot(places, _values(mine, panel), label=" ".join(map(str, key)),
+                  marker=MARKERS[number % len(MARKERS)], markersize=5, linewidth=1.8,
+                  color=COLOURS[number % len(COLOURS)])
+    axes.set_xticks(range(len(vary[x])), map(str, vary[x]))
+    axes.set_xlabel(x)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def draw(figure, rows, prefix):
+    """Write PREFIX.svg and PREFIX.png."""
+    panels = figure.about["plot"]
+    vary = figure.about.get("vary", {})
+    picture, axes = pyplot.subplots(1, len(panels), figsize=(5.5 * len(panels), 4),
+                                    squeeze=False)
+    for panel, one in zip(panels, axes[0]):
+        if "x" in panel:
+            _lines(one, rows, panel, vary)
+        else:
+            _bars(one, rows, panel)
+        if panel.get("log"):
+            one.set_yscale("log")
+        else:
+            one.set_ylim(0, None)
+        one.set_ylabel(panel["y"] + (f" ({panel['unit']})" if "unit" in panel else ""))
+        one.set_title(panel.get("title", ""), fontsize=10)
+        one.grid(True, axis="y", color="0.9")
+        one.set_axisbelow(True)
+        one.spines[["top", "right"]].set_visible(False)
+    picture.suptitle(f"{figure.about['paper']}: {figure.about['title']}", fontsize=10)
+    picture.tight_layout()
+    for suffix in ("svg", "png"):
+        picture.savefig(f"{prefix}.{suffix}", dpi=130)
+    pyplot.close(picture)
+
+
+def main(scale, name, directory):
+    """One figure of the catalogue."""
+    figure = next(f for f in catalogue.load(scale) if f.name == name)
+    draw(figure, figure.rows(pathlib.Path(directory, "runs")), pathlib.Path(directory, name))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

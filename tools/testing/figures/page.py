@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Write the report of all figures, as a page and as a PDF of it.
+
+	page.py SCALE DIRECTORY FIGURE...
+"""
+
+import html
+import json
+import pathlib
+import shlex
+import sys
+
+import weasyprint
+
+import catalogue
+
+STYLE = """
+body { font: 15px/1.45 sans-serif; max-width: 62em; margin: 2em auto; padding: 0 1em; }
+img { max-width: 100%; }
+table { border-collapse: collapse; margin: .6em 0; }
+td, th { padding: .15em .8em; border-bottom: 1px solid #ddd; text-align: right; }
+td:first-child, th:first-child, td:last-child, th:last-child { text-align: left; }
+pre { background: #f6f6f6; padding: .6em; white-space: pre-wrap; font-size: 12px; }
+section { break-inside: avoid; margin-top: 2.5em; }
+@page { size: A4; margin: 15mm; }
+"""
+
+
+def _number(value, unit=""):
+    if value is None:
+        return "-"
+    if isinstance(value, (int, float)):
+        sign = "+" if unit == "%" else ""
+        return f"{value:{sign}.3g} {unit}".strip()
+    return str(value)
+
+
+def _ratio(ours, paper):
+    if isinstance(ours, (int, float)) and isinstance(paper, (int, float)) and paper:
+        return f"{ours / paper:.2f}"
+    return "-"
+
+
+def _numbers(figure, rows):
+    lines = ["<table><tr><th></th><th>ours</th><th>paper</th><th>ours / paper</th>"
+             "<th>where it differs</th></tr>"]
+    for what, ours, paper, unit, differs in catalogue.compared(figure, rows):
+        cells = (what, _number(ours, unit), _number(paper, unit), _ratio(ours, paper), differs)
+        lines.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+    return "".join(lines) + "</table>" if len(lines) > 1 else ""
+
+
+def _made_with(figure, results):
+    """The commands, and of what versions."""
+    commands = "\n".join(shlex.join(["scripts/experiment", *run.command])
+                         for run in figure.runs)
+    versions = sorted({f"greenlane {result['version']}, Linux {result['config']['kernel']}"
+                       for result in results})
+    return (f"<p>{html.escape('; '.join(versions))}</p>"
+            f"<details><summary>{len(results)} runs</summary>"
+            f"<pre>{html.escape(commands)}</pre></details>")
+
+
+def _section(figure, directory):
+    results = [json.loads((directory / "runs" / f"{run.name}.json").read_text(encoding="utf-8"))
+               for run in figure.runs]
+    about = figure.about
+    return (f'<section id="{figure.name}"><h2>{html.escape(about["title"])}</h2>'
+            f'<p>{html.escape(about["paper"])}. {html.escape(about.get("text", ""))}</p>'
+            f'<img src="{figure.name}.svg" alt="{html.escape(about["title"])}">'
+            + _numbers(figure, figure.rows(directory / "runs"))
+            + _made_with(figure, results) + "</section>")
+
+
+def page(scale, figures, directory):
+    """The report, as HTML."""
+    contents = "".join(f'<li><a href="#{f.name}">{f.name}</a>: {html.escape(f.about["title"])}</li>'
+                       for f in figures)
+    return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+            f"<title>greenlane: the papers' figures</title><style>{STYLE}</style></head><body>"
+            f"<h1>greenlane: the papers' figures</h1><p>Real Linux TCP in User-Mode Linux, in"
+            f" virtual time; scale: {scale}.</p><ul>{contents}</ul>"
+            + "".join(_section(figure, directory) for figure in figures) + "</body></html>\n")
+
+
+def main(scale, directory, *names):
+    """index.html and figures.pdf."""
+    directory = pathlib.Path(directory)
+    figures = [f for f in catalogue.load(scale) if f.name in names]
+    text = page(scale, figures, directory)
+    (directory / "index.html").write_text(text, encoding="utf-8")
+    # On paper, nothing can be unfolded.
+    weasyprint.HTML(string=text.replace("<details>", "<details open>"),
+                    base_url=str(directory)).write_pdf(directory / "figures.pdf")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
