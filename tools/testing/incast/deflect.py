@@ -109,7 +109,7 @@ def configure(args):
     keys = ("hosts leaves spines short degree bytes long_bytes ecn threshold entries"
             " duration warm_up drain seed sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(guest="run_deflect.py", topology="leaf-spine", rate=args.rate)
+    config.update(guest="run_deflect.py", topology="leaf-spine", symmetric=False, rate=args.rate)
     ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
         + ["pri-q"] * args.pri_q
     jobs = [{"cc": cc, "flows": len(workload.Schedule(config, load).messages),

@@ -23,8 +23,10 @@ front, is that of the last link.  The base round-trip time over n switches is 2 
 
 A switch knows the way down to each host below it.  What is for another goes up, and of
 several ways up it chooses one by the client's port (ECMP): rules send each SLICES-th of
-the range of ports to one, other slices in each switch.  So a flow's way is known, and the
-same on every kernel, which multipath routes do not give.
+the range of ports to one.  So a flow's way is known, and the same on every kernel, which
+multipath routes do not give.  `symmetric`: all switches of a tier choose alike, so that
+what comes back takes the way that it went, as ExpressPass wants it (SIGCOMM 2017, §3.1).
+Else each has other slices: what is deflected and goes up again goes up elsewhere.
 """
 
 import collections
@@ -81,6 +83,7 @@ class Fabric:
         self._up = {name: [] for name in self.switches}
         self._down = {name: [] for name in self.switches}
         self._nets = {}                                 # of the switches with hosts
+        self._tier = {}
         self._link(topology.links)
 
     # --- the plan
@@ -95,6 +98,7 @@ class Fabric:
         net, so that there is one route to them."""
         seen = collections.Counter()        # devices by role
         for below, above in links:
+            self._tier[above] = max(self._tier.get(below, 0) + 1, self._tier.get(above, 0))
             if below in self._up:
                 dev, role = f"up{len(self._up[below])}", "d"
                 net = _CORE + seen["core"] // 250, seen["core"] % 250 + 1
@@ -188,8 +192,8 @@ class Fabric:
         for host in self.hosts:
             batch("ip", host, self._host_lines(self._of_host[host]))
             batch("tc", host, nic(self.config["delay"], self.config["rate"]))
-        for number, switch in enumerate(self.switches):
-            batch("ip", switch, self._switch_lines(number, switch), "-6" if self.v6 else "-4")
+        for switch in self.switches:
+            batch("ip", switch, self._switch_lines(switch), "-6" if self.v6 else "-4")
             batch("tc", switch, self._wire_lines(switch))
         # IPv6 is not ready at once, and waiting costs nothing here.
         time.sleep(5)
@@ -210,7 +214,7 @@ class Fabric:
                 f"route add default via {link.above_address}"
                 f" rto_min {self.config['rto_min'] // 10**6}ms"]
 
-    def _switch_lines(self, number, switch):
+    def _switch_lines(self, switch):
         lines = ["link set lo up", "link set wire up"]
         for link in self._down[switch]:
             lines += self._dev_up(link.above_dev, link.above_address)
@@ -228,6 +232,7 @@ class Fabric:
         lines += ["rule add pref 10 lookup main"]
         if len(ways) == 1:
             return lines + [f"rule add pref 100 lookup {_FIRST_TABLE}"]
+        number = self._tier[switch] if self.config["symmetric"] else self.switches.index(switch)
         width = len(PORTS) // SLICES
         for i, way in enumerate(way_of_slices(number, len(ways))):
             first = PORTS.start + i * width

@@ -60,7 +60,7 @@ def add_arguments(add):
     add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
     add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
     add("--pool", type=units.size, default="4500000",
-        help="memory that a switch's ports share, each up to half of it (4500000)")
+        help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
     add("--drain", type=units.time, default="1s", help="wait so long for the last flow (1s)")
     add("--seed", type=units.several(units.count), default="1", metavar="N,...",
         help="of the schedule, several runs (1)")
@@ -87,7 +87,9 @@ def wrong(args):
 
 def _port(args, cc):
     """A switch port's queue for that congestion control, in tc's words."""
-    line = f"color rate {args.rate}bit limit {args.limit} pool sw size {args.pool} alpha 1"
+    line = f"color rate {args.rate}bit limit {args.limit}"
+    if args.pool:
+        line += f" pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
     if units.cc_name(cc) in CREDITS:
@@ -100,7 +102,7 @@ def configure(args):
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
             " each bytes drain").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(guest="run_load.py", rate=args.rate)
+    config.update(guest="run_load.py", symmetric=True, rate=args.rate)
     if not args.foreground and args.background:
         config["incasts"] = 0
     jobs = []

@@ -30,7 +30,8 @@ SERVER = 5001
 # What a handshake takes besides the way: a process looks at
 # the clock some ten times meanwhile, 0.256 us each.
 OWN = 3500
-NET = fabric.Fabric({"topology": "leaf-spine", "hosts": 8, "leaves": 4, "spines": 4, "ipv6": False,
+NET = fabric.Fabric({"topology": "leaf-spine", "symmetric": False, "hosts": 8,
+                     "leaves": 4, "spines": 4, "ipv6": False,
                            "delay": DELAY, "rate": 10**10, "rto_min": 4 * 10**6})
 
 
