@@ -93,6 +93,9 @@ class Fabric:
             return f"fd00:0:{second:x}:{third:x}::{end}"
         return f"10.{second}.{third}.{end}"
 
+    def _net(self, second):
+        return f"fd00:0:{second:x}::/48" if self.v6 else f"10.{second}.0.0/16"
+
     def _link(self, links):
         """Name the devices, and give the links addresses: the hosts of a switch are of one
         net, so that there is one route to them."""
@@ -218,9 +221,10 @@ class Fabric:
         lines = ["link set lo up", "link set wire up"]
         for link in self._down[switch]:
             lines += self._dev_up(link.above_dev, link.above_address)
+        if switch in self._nets:    # or what is for none of its hosts goes up, and returns
+            lines += [f"route add unreachable {self._net(self._nets[switch])}"]
         for net, link in self._below(switch).items():
-            net = f"fd00:0:{net:x}::/48" if self.v6 else f"10.{net}.0.0/16"
-            lines += [f"route add {net} via {link.below_address}"]
+            lines += [f"route add {self._net(net)} via {link.below_address}"]
         ways = self._up[switch]
         for i, link in enumerate(ways):
             lines += self._dev_up(link.below_dev, link.below_address)

@@ -22,63 +22,14 @@ import fabric  # noqa: E402
 from run import load_modules  # noqa: E402
 from topology import batch, enter  # noqa: E402
 from gl import tap  # noqa: E402
+from gl.fabrics import OWN, connect, handshake, listen, packets, renew  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
 PLAY = TOP / "tools/testing/loadgen/play"
 DELAY = 5000
-SERVER = 5001
-# What a handshake takes besides the way: a process looks at
-# the clock some ten times meanwhile, 0.256 us each.
-OWN = 3500
 NET = fabric.Fabric({"topology": "leaf-spine", "symmetric": False, "hosts": 8,
                      "leaves": 4, "spines": 4, "ipv6": False,
                            "delay": DELAY, "rate": 10**10, "rto_min": 4 * 10**6})
-
-
-def renew():
-    """Fresh ports, with fresh counters."""
-    for switch in NET.switches:
-        batch("tc", switch, [f"qdisc replace dev {dev} root {kind}" for dev in NET.ports(switch)
-                             for kind in ("handle 9: pfifo", "handle 2: color rate 10gbit")])
-
-
-def listen(host):
-    """A server on a host."""
-    enter(f"h{host}")
-    server = socket.socket()
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    server.bind((NET.host_link(host)[1], SERVER))
-    server.listen(1024)
-    return server
-
-
-def connect(src, dst, port):
-    """(client, nanoseconds that it took)"""
-    enter(f"h{src}")
-    client = socket.socket()
-    client.settimeout(2)
-    client.bind((NET.host_link(src)[1], port))
-    before = time.monotonic_ns()
-    client.connect((NET.host_link(dst)[1], SERVER))
-    return client, time.monotonic_ns() - before
-
-
-def handshake(src, dst, port):
-    """How long it takes on a way whose neighbours are known: the fastest of some."""
-    times = []
-    with listen(dst):
-        for attempt in range(6):
-            client, took = connect(src, dst, port + attempt)
-            client.close()
-            times.append(took)
-    return min(times)
-
-
-def packets(switch):
-    """Those that each port has sent."""
-    shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
-                           stdout=subprocess.PIPE, text=True).stdout
-    return {q["dev"]: q["packets"] for q in json.loads(shown) if q["kind"] == "color"}
 
 
 def port_for(ways):
@@ -90,7 +41,7 @@ def port_for(ways):
 @case("base round trips: 4 links there and back at a leaf, 8 over a spine")
 def base_rtt():
     for src, dst, links in ((0, 1, 2), (0, 2, 4), (7, 0, 4)):
-        within(handshake(src, dst, fabric.PORTS.start + 100 * dst),
+        within(handshake(NET, src, dst, fabric.PORTS.start + 100 * dst),
                2 * links * DELAY, 2 * links * DELAY + OWN, f"h{src} to h{dst}")
 
 
@@ -98,12 +49,12 @@ def base_rtt():
 def ecmp():
     ports = fabric.PORTS[::3072]     # one of each slice
     for port in ports:                  # and all neighbours are known
-        handshake(0, 2, port + 20)
+        handshake(NET, 0, 2, port + 20)
     time.sleep(2)
-    renew()
+    renew(NET)
     equal(len(ports), fabric.SLICES, "slices")
-    with listen(2):
-        clients = [connect(0, 2, port)[0] for port in ports]
+    with listen(NET, 2):
+        clients = [connect(NET, 0, 2, port)[0] for port in ports]
         for leaf, each in ((0, 2), (1, 1)):     # SYN and ACK; SYN-ACK
             seen = packets(f"leaf{leaf}")
             expected = [fabric.way_of(port, leaf, 4) for port in ports]
@@ -147,11 +98,11 @@ def next_hops():
 def detour():
     # spine 0 sends what is for leaf 1 to leaf 2, which sends it up to spine 1.
     port = port_for({0: 0, 2: 1})
-    direct = handshake(0, 2, port)
+    direct = handshake(NET, 0, 2, port)
     hop = dict(NET.deflections("spine0", "d1"))["d2"]
     batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {hop}"])
     # The server's answers come over the spine of leaf 1's choice, as before.
-    deflected = handshake(0, 2, port + 10)
+    deflected = handshake(NET, 0, 2, port + 10)
     batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {NET.hop('spine0', 'd1')}"])
     # Two switches more, each with a timer, whose shortest time is 0.5 us; and the clock
     # goes on by 0.256 us for each that looks at it.
@@ -202,5 +153,5 @@ if __name__ == "__main__":
     subprocess.run(["make", "-s", "-C", PLAY.parent], check=True, stdout=sys.stderr)
     load_modules()
     NET.build()
-    renew()
+    renew(NET)
     tap.main()

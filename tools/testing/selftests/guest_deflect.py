@@ -24,9 +24,8 @@ from gl.tap import case, equal, true, within  # noqa: E402
 
 SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms",
          "--long-bytes", "1m"]
-CONFIG = {"topology": "leaf-spine", "symmetric": False, "hosts": 64,
-          "leaves": 4, "spines": 4,
-          "rate": 10**10, "seed": 1, "short": 40, "degree": 16,
+CONFIG = {"topology": "leaf-spine", "symmetric": False, "hosts": 64, "leaves": 4,
+          "spines": 4, "rate": 10**10, "seed": 1, "short": 40, "degree": 16,
           "bytes": [2048, 4096, 8192], "long_bytes": 1 << 20,
           "warm_up": 5 * 10**6, "duration": 40 * 10**6, "ipv6": False}
 NET = fabric.Fabric(CONFIG)

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The fabrics of scripts/experiment load, in the guest: each host reaches each other, over
+as many links as there are, and what comes back takes the way that it went.
+"""
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "incast"))
+os.environ.setdefault("GL_MODDIR", "")
+import fabric  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.fabrics import OWN, connect, handshake, listen, packets, renew  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+from run import load_modules  # noqa: E402
+from topology import enter  # noqa: E402
+
+DELAY = 5000
+CONFIG = {"symmetric": True, "ipv6": False, "delay": DELAY, "rate": 10**10,
+          "rto_min": 4 * 10**6, "hosts": 8, "leaves": 2, "spines": 3, "k": 4}
+
+
+def built(topology, **options):
+    """It, in place of the one before."""
+    enter(None)
+    subprocess.run(["ip", "-all", "netns", "delete"], check=True)
+    time.sleep(1)
+    net = fabric.Fabric(dict(CONFIG, topology=topology, **options))
+    net.build()
+    renew(net)
+    return net
+
+
+def reached(net, pairs):
+    """Handshakes take as long as the way is."""
+    for number, (src, dst, switches) in enumerate(pairs):
+        equal(net.switches_between(src, dst), switches, f"switches from h{src} to h{dst}")
+        within(handshake(net, src, dst, fabric.PORTS.start + 16 * number),
+               2 * (switches + 1) * DELAY, 2 * (switches + 1) * DELAY + OWN,
+               f"h{src} to h{dst}, ns")
+
+
+@case("star: one switch between any two")
+def star():
+    reached(built("star", hosts=5), [(0, 4, 1), (4, 0, 1), (2, 3, 1)])
+
+
+@case("dumbbell: one switch between neighbours, two to the other side")
+def dumbbell():
+    reached(built("dumbbell", hosts=5), [(0, 2, 1), (3, 4, 1), (0, 3, 2), (4, 2, 2)])
+
+
+@case("fat-tree of 4 ports: 1, 3 or 5 switches, 16 hosts, 20 switches; IPv6 too")
+def fat_tree():
+    for v6 in (False, True):
+        net = built("fat-tree", ipv6=v6)
+        equal((len(net.hosts), len(net.switches)), (16, 20), "hosts, switches")
+        reached(net, [(0, 1, 1), (0, 2, 3), (3, 1, 3), (0, 15, 5), (13, 5, 5)])
+
+
+
+@case("of several ways all are used, and the way back is the way there")
+def symmetric():
+    for topology, pairs in (("leaf-spine", ((0, 7),)), ("fat-tree", ((0, 15), (4, 9)))):
+        net = built(topology)
+        for src, dst in pairs:
+            used = set()
+            with listen(net, dst):
+                for slice_ in range(fabric.SLICES):
+                    port = fabric.PORTS[len(fabric.PORTS) // fabric.SLICES * slice_ + src]
+                    connect(net, src, dst, port)[0].close()     # its neighbours are known
+                    time.sleep(0.1)
+                    renew(net)
+                    with connect(net, src, dst, port + 1)[0]:
+                        time.sleep(0.1)
+                        sent = {(switch, dev): n for switch in net.switches
+                                for dev, n in packets(switch).items() if n}
+                    # SYN and ACK there, SYN-ACK back: both ends of each link have sent.
+                    up = {net.hop(*end): n for end, n in sent.items()}
+                    equal(sorted(sent.values()), [1] * (len(sent) // 2) + [2] * (len(sent) // 2),
+                          f"packets of each port, {up}")
+                    equal(len(sent), 2 * net.switches_between(src, dst), "ports that have sent")
+                    switches = {switch for switch, _ in sent}
+                    equal(len(switches), net.switches_between(src, dst), "switches passed")
+                    used.add(frozenset(switches))
+            ways = {"leaf-spine": 3, "fat-tree": 4}[topology]
+            equal(len(used), ways, f"{topology}: ways from h{src} to h{dst}")
+
+
+@case("who is nobody is not reached, and nothing goes round")
+def nobody():
+    net = built("fat-tree")
+    enter("h0")
+    for address in ("10.99.1.2", "10.1.99.2", "192.0.2.1"):
+        renew(net)
+        enter("h0")
+        with socket.socket() as client:
+            client.settimeout(0.5)
+            try:
+                client.connect((address, 9))
+                reachable = True
+            except OSError:
+                reachable = False
+        true(not reachable, f"{address} answers")
+        enter(None)
+        passed = sum(sum(packets(switch).values()) for switch in net.switches)
+        within(passed, 0, 40, f"packets of all ports, to {address}")
+
+
+if __name__ == "__main__":
+    load_modules()
+    tap.main()
