@@ -236,3 +236,14 @@ def notes(config, results):
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
             f" set up in {setup:.1f} s of real time")
+
+
+def plot(config, results, rows, args):
+    """Several loads: tail and slowdown against them.  One: the distributions."""
+    from plot import load as draw     # matplotlib takes a second to import
+    flows = {}
+    for result in results:
+        if "fct_ns" in result:
+            flows.setdefault((result["cc"], result["load"]), _Flows(config)).add(result)
+    draw(config, rows, {key: (one.foreground, one.classes) for key, one in flows.items()},
+         args.plot)

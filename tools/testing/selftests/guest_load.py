@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/experiment load: is the traffic what it says, and are its figures right?
+
+	this script (host) --> scripts/experiment --> guests, in virtual time
+
+load_network.py has the networks.
+"""
+import bisect
+import collections
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/incast"))
+import fabric  # noqa: E402
+import load  # noqa: E402
+import sizes  # noqa: E402
+import traffic  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.experiment import experiment  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]
+CONFIG = {"topology": "leaf-spine", "symmetric": True, "hosts": 24, "leaves": 4, "spines": 3,
+          "k": 4, "rate": 10**10, "delay": 5000, "ipv6": False, "workload": "web-search",
+          "background": 4000, "foreground": 10, "incasts": 1, "senders": 23, "each": 2,
+          "bytes": 8192, "load": 40, "seed": 1}
+# What the papers say: mean, and shares of flows up to 100 kB and up to 1 MB (Aeolus, ToN,
+# Table I).  The table's web search does not add up to one; TLT says 1.72 MB.
+PAPERS = {"web-server": (64e3, .81, 1), "cache-follower": (701e3, .53, .71),
+          "web-search": (1.72e6, None, .70), "data-mining": (7.41e6, .83, .91)}
+
+
+# Half of these flows are of one size.
+STEPS = {"data-mining": [1460]}
+
+
+@case("four distributions: the papers' means and classes, and flows drawn from them")
+def distributions():
+    equal(set(PAPERS), set(sizes.DISTRIBUTIONS), "names")
+    for name, (mean, small, medium) in PAPERS.items():
+        points = sizes.DISTRIBUTIONS[name]
+        equal([points, points[0][1], points[-1][1]], [sorted(points), 0, 1], f"{name}: in order")
+        within(sizes.mean(name) / mean, 0.98, 1.02, f"{name}: mean")
+        source = random.Random(1)
+        drawn = sorted(sizes.draw(name, source) for _ in range(100_000))
+        within(sum(drawn) / len(drawn) / sizes.mean(name), 0.95, 1.05, f"{name}: mean of flows")
+        for most, share in ((100_000, small), (1_000_000, medium)):
+            if share:
+                within(sum(n <= most for n in drawn) / len(drawn), share - .015, share + .015,
+                       f"{name}: flows up to {most}")
+        # Kolmogorov and Smirnov: 1.95 / sqrt(n) is exceeded once in a thousand times.
+        for share in (n / 100 for n in range(1, 100)):
+            size = sizes.quantile(name, share)
+            if all(size != step for step in STEPS.get(name, ())):
+                within(bisect.bisect_right(drawn, size) / len(drawn),
+                       share - 1.95 / len(drawn) ** .5, share + 1.95 / len(drawn) ** .5,
+                       f"{name}: flows up to {size}")
+
+
+def plan(**options):
+    """A schedule."""
+    return traffic.Schedule(dict(CONFIG, **options))
+
+
+@case("the load is what was asked for; the foreground is its part of it")
+def offered():
+    for options in ({}, {"load": 80}, {"foreground": 0, "incasts": 0}, {"foreground": 50},
+                    {"workload": "web-server"}, {"background": 0, "incasts": 5},
+                    {"topology": "star"}, {"topology": "fat-tree", "hosts": 16, "senders": 15}):
+        seen = plan(**options)
+        config = seen.config
+        sent = collections.Counter()
+        for message in seen.messages:
+            sent[seen.kind(message)] += message.bytes
+        rate = 8e9 * sum(sent.values()) / seen.end
+        # Incasts are whole ones.
+        within(rate / traffic.capacity(config), config["load"] / 100 * 0.93,
+               config["load"] / 100 * 1.07, f"{options}: load")
+        if config["background"]:
+            within(sent[traffic.FOREGROUND] / sum(sent.values()), config["foreground"] / 100 - .03,
+                   config["foreground"] / 100 + .03, f"{options}: foreground")
+
+
+@case("capacity: what the core carries of what crosses it")
+def capacity():
+    # 24 hosts at 4 leaves: 18 of the 23 others are behind the core, 12 links of 10 Gbit/s.
+    equal(round(traffic.capacity(CONFIG) / 1e9, 3), round(120 / (18 / 23), 3), "leaf-spine")
+    # 8 of 15 pairs cross one link, both ways.
+    equal(round(traffic.capacity(dict(CONFIG, topology="dumbbell", hosts=16)) / 1e9, 3),
+          round(20 / (8 / 15), 3), "dumbbell")
+    for name in ("star", "fat-tree"):
+        equal(traffic.capacity(dict(CONFIG, topology=name, hosts=16)), 16e10, name)
+
+
+@case("arrivals: a Poisson process; ends at random; an incast is all at once")
+def arrivals():
+    seen = plan(foreground=5)
+    background = [m for m in seen.messages if seen.kind(m) == traffic.BACKGROUND]
+    equal(len(background), 4000, "flows")
+    gaps = [b.at - a.at for a, b in zip(background, background[1:])]
+    mean = sum(gaps) / len(gaps)
+    # Of an exponential distribution, e^-1 are longer than the mean.
+    within(sum(g > mean for g in gaps) / len(gaps), 0.34, 0.40, "gaps above the mean")
+    ends = [seen.connections[m.connection] for m in background]
+    for name in ("src", "dst"):
+        often = collections.Counter(getattr(c, name) for c in ends)
+        within(min(often.values()) / (4000 / 24), 0.7, 1, f"least of {name}")
+        within(max(often.values()) / (4000 / 24), 1, 1.3, f"most of {name}")
+    true(all(c.src != c.dst for c in seen.connections), "nobody sends to itself")
+    incasts = collections.defaultdict(list)
+    for message in seen.messages:
+        if seen.kind(message) == traffic.FOREGROUND:
+            incasts[message.at].append(seen.connections[message.connection])
+    for at, wires in incasts.items():
+        equal((len(wires), len({c.dst for c in wires}), len({c.src for c in wires})), (46, 1, 23),
+              f"flows, receivers, senders of the incast at {at}")
+
+
+@case("a seed gives the same schedule twice, and another seed another")
+def seeds():
+    net = fabric.Fabric(CONFIG)
+    first, again, other = (plan(seed=seed).text(net, 0, 0) for seed in (1, 1, 2))
+    true(first == again, "the same")
+    true(first != other, "another")
+    # Every congestion control plays it: it does not depend on anything of theirs.
+    true(plan(red=1, ecn=2).text(net, 0, 0) == first, "of options that are not the traffic's")
+
+
+@case("the ideal: a packet over one switch, and much over five, worked by hand")
+def ideal():
+    # 1514 bytes and 66 of headers' share: three times 1.2112 us on the line, and two links.
+    equal(load.ideal_ns(CONFIG, 1448, 1), 2 * 1514 * .8 + 2 * 5000, "a packet")
+    equal(load.ideal_ns(CONFIG, 144_800, 5), (100 + 5) * 1514 * .8 + 6 * 5000, "144.8 kB")
+
+
+@case("a run, twice: to the bit the same")
+def repeated():
+    first, again = (experiment("load", *SMALL, "--cc", "tlt_dctcp", "--guests", str(n))
+                    for n in (1, 2))
+    for whole in (first, again):
+        for name in ("setup_s", "cpu_s", "real_s"):
+            del whole["runs"][0][name]
+    equal(first["runs"], again["runs"], "runs")
+
+
+@case("dctcp and its TLT form: what was offered arrives; TLT has no RTO and a shorter tail")
+def figures():
+    whole = experiment("load", "--hosts", "32", "--background", "100", "--foreground", "20",
+                       "--cc", "dctcp:tcp_early_retrans=0,tlt_dctcp")
+    base, tlt = whole["summary"]
+    for row in (base, tlt):
+        equal(row["unfinished"], 0, f"{row['cc']}: unfinished")
+        within(row["bg_flows"], 100, 100, f"{row['cc']}: flows")
+        for name in ("small", "medium", "large"):
+            true(row[f"{name}_slowdown"] > 1, f"{row['cc']}: slowdown of {name}")
+        true(row["fg_p50"] <= row["fg_p99"] <= row["fg_p99.9"], f"{row['cc']}: percentiles")
+    true(base["timeouts"] > 0, "dctcp has RTOs")
+    equal([tlt[name] for name in ("timeouts", "probes", "drops_green")], [0, 0, 0],
+          "TLT: RTOs, probes, green drops")
+    true(tlt["drops_red"] > 0, "TLT: red packets are dropped")
+    true(tlt["fg_p99.9"] < base["fg_p99.9"] / 2, f"tail: {tlt['fg_p99.9']} of {base['fg_p99.9']}")
+    within(tlt["important"], 0.01, 0.15, "TLT: important bytes")
+    equal(base["important"], 0, "dctcp: important bytes")
+
+
+@case("a congestion control's own setting lasts for its runs")
+def setting():
+    whole = experiment("load", "--topology", "star", "--hosts", "40", "--background", "0",
+                       "--incasts", "3", "--bytes", "16k", "--guests", "1", "--cc",
+                       "dctcp,dctcp:tcp_early_retrans=0")
+    first, without = whole["summary"]
+    equal([first["probes"] > 0, without["probes"]], [True, 0], "loss probes")
+    # Runs of a guest begin with the last one.
+    turned = experiment("load", "--topology", "star", "--hosts", "40", "--background", "0",
+                        "--incasts", "3", "--bytes", "16k", "--guests", "1", "--cc",
+                        "dctcp:tcp_early_retrans=0,dctcp")
+    equal([row["probes"] > 0 for row in turned["summary"]], [False, True], "the other way round")
+
+
+@case("credits over a fat-tree: nothing scheduled is dropped")
+def credits():
+    row = experiment("load", "--topology", "fat-tree", "--cc", "aeolus_xpass", "--foreground", "0",
+                     "--background", "100", "--workload", "cache-follower", "--rate", "10gbit",
+                     "--limit", "200k", "--pool", "0")["summary"][0]
+    equal([row[name] for name in ("unfinished", "drops_green", "timeouts")], [0, 0, 0],
+          "unfinished, green drops, RTOs")
+    true(row["drops_red"] > 0, "some of what is unscheduled is dropped")
+
+
+@case("several seeds: one row of all their flows")
+def pooled():
+    one, two, both = (experiment("load", *SMALL, "--cc", "dctcp", "--seed", seed)["summary"]
+                      for seed in ("1", "2", "1,2"))
+    equal((len(both), both[0]["bg_flows"]), (1, 120), "rows, flows")
+    equal(both[0]["drops"], one[0]["drops"] + two[0]["drops"], "drops")
+    equal(both[0]["peak"], max(one[0]["peak"], two[0]["peak"]), "peak")
+    within(both[0]["bg_mean"], min(one[0]["bg_mean"], two[0]["bg_mean"]),
+           max(one[0]["bg_mean"], two[0]["bg_mean"]), "mean")
+
+
+@case("a plot is written")
+def plotted():
+    with tempfile.TemporaryDirectory() as out:
+        prefix = pathlib.Path(out, "plot")
+        for options in ((), ("--load", "20,40")):
+            experiment("load", *SMALL, "--cc", "dctcp", "--plot", str(prefix), *options)
+            for suffix in ("svg", "png"):
+                path = prefix.with_suffix(f".{suffix}")
+                true(path.stat().st_size > 5000, f"{path.name}: {path.stat().st_size} bytes")
+                path.unlink()
+
+
+@case("a command line that cannot be: one line, and status 2")
+def command_line():
+    for options in (["--load", "0"], ["--load", "101"], ["--hosts", "63"], ["--leaves", "1"],
+                    ["--senders", "64"], ["--foreground", "100"], ["--fresh"], ["--spines", "17"],
+                    ["--topology", "ring"], ["--topology", "fat-tree", "--k", "5"],
+                    ["--topology", "fat-tree", "--hosts", "9"], ["--topology", "star", "--hosts", "1"],
+                    ["--workload", "all"], ["--background", "0", "--incasts", "0"],
+                    ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"]):
+        done = subprocess.run([TOP / "scripts/experiment", "load", *options],
+                              capture_output=True, text=True, check=False)
+        equal((done.returncode, done.stdout, done.stderr.count("\n"),
+               done.stderr.startswith("experiment")), (2, "", 1, True), f"{options}: {done.stderr}")
+
+
+@case("a setting that the kernel does not have: one line that names it")
+def no_setting():
+    done = subprocess.run([TOP / "scripts/experiment", "load", *SMALL, "--cc", "dctcp:nothing=1",
+                           "--kernel", os.environ.get("GL_KERNEL", "7.3")],
+                          capture_output=True, text=True, check=False)
+    equal(done.returncode, 1, "status")
+    true("no setting net.ipv4.nothing" in done.stderr, done.stderr)
+
+
+@case("a small one, on the debug kernel too")
+def small():
+    options = ["--debug"] * bool(os.environ.get("GL_DEBUG"))
+    row = experiment("load", "--topology", "dumbbell", "--hosts", "4", "--background", "10",
+                     "--cc", "tlt_dctcp", *options)["summary"][0]
+    equal((row["unfinished"], row["timeouts"]), (0, 0), "unfinished, RTOs")
+
+
+if __name__ == "__main__":
+    if os.environ.get("GL_DEBUG"):
+        sys.argv[1:] = ["small"]        # the rest would take too long
+    tap.main()
