@@ -191,6 +191,7 @@ def _ports(results):
     everything = sum(found[f"bytes_{colour}"] for colour in colours)
     if everything:
         found["important"] = found["bytes_green"] / everything
+        found["important_loss"] = found["drops_green"] / max(1, found["packets_green"])
     return found
 
 
