@@ -12,8 +12,9 @@ The *.toml files beside this one describe them:
     paper-scale = "--background 10000"
     plot = [{ y = "fg_p99.9", unit = "ms", title = "..." }]     # a panel each
 
-In a panel, x (or, without one, the series) is what is varied, y a key of the table's row
-(scripts/experiment --json).
+In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
+and each combination of the rest, and of the keys in `by`, is a line.  Without x, each row is
+a bar.
 
     compare = [{ what = "...", of = { cc = "tlt_dctcp" }, to = { cc = "dctcp" },
                  key = "fg_p99.9", paper = -80.9, differs = "..." }]
@@ -33,7 +34,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 SCALES = ("small", "paper")
 _KEYS = {"title", "paper", "command", "vary", "small", "paper-scale", "plot", "compare", "text"}
-_PANEL = {"x", "y", "unit", "title", "log", "note"}
+_PANEL = {"x", "y", "unit", "title", "log", "by"}
 _COMPARE = {"what", "of", "to", "key", "paper", "as", "unit", "differs"}
 
 

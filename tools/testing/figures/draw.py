@@ -41,7 +41,7 @@ def _bars(axes, rows, panel):
 def _lines(axes, rows, panel, vary):
     """Against what is varied; a line for each combination of the rest."""
     x = panel["x"]
-    others = [name for name in vary if name != x]
+    others = [name for name in vary if name != x] + panel.get("by", [])
     series = dict.fromkeys(tuple(row[name] for name in others) for row in rows)
     for number, key in enumerate(series):
         mine = [row for row in rows if tuple(row[name] for name in others) == key]
