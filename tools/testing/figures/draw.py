@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Draw one figure.
 
-	draw.py SCALE NAME DIRECTORY
+	draw.py SCALE CATALOGUE DIRECTORY NAME
 """
 
 import pathlib
@@ -81,9 +81,9 @@ def draw(figure, rows, prefix):
     pyplot.close(picture)
 
 
-def main(scale, name, directory):
+def main(scale, where, directory, name):
     """One figure of the catalogue."""
-    figure = next(f for f in catalogue.load(scale) if f.name == name)
+    figure = next(f for f in catalogue.load(scale, directory=where) if f.name == name)
     draw(figure, figure.rows(pathlib.Path(directory, "runs")), pathlib.Path(directory, name))
 
 

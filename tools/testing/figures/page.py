@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Write the report of all figures, as a page and as a PDF of it.
 
-	page.py SCALE DIRECTORY FIGURE...
+	page.py SCALE CATALOGUE DIRECTORY FIGURE...
 """
 
 import html
@@ -84,10 +84,10 @@ def page(scale, figures, directory):
             + "".join(_section(figure, directory) for figure in figures) + "</body></html>\n")
 
 
-def main(scale, directory, *names):
+def main(scale, where, directory, *names):
     """index.html and figures.pdf."""
     directory = pathlib.Path(directory)
-    figures = [f for f in catalogue.load(scale) if f.name in names]
+    figures = [f for f in catalogue.load(scale, directory=where) if f.name in names]
     text = page(scale, figures, directory)
     (directory / "index.html").write_text(text, encoding="utf-8")
     # On paper, nothing can be unfolded.
