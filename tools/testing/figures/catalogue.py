@@ -76,6 +76,8 @@ def _check(name, about):
     def wrong(why):
         raise Wrong(f"{name}: {why}")
 
+    if not isinstance(about, dict):
+        wrong("not a figure")
     for key in ("title", "paper", "command", "plot"):
         if key not in about:
             wrong(f"no {key}")
@@ -137,12 +139,11 @@ def compared(figure, rows):
         unit = number.get("unit", "")
         if "to" in number:
             other = _find(rows, number["to"]).get(number["key"])
-            if ours is None or not other:
+            unit = "×" if number.get("as") == "ratio" else "%"
+            if not ours or not other:
                 ours = None
-            elif number.get("as") == "ratio":
-                ours, unit = other / ours if ours else float("inf"), "×"
             else:
-                ours, unit = 100 * (ours / other - 1), "%"
+                ours = other / ours if unit == "×" else 100 * (ours / other - 1)
         elif ours is not None:
             ours /= UNITS.get(unit, 1)
         numbers.append((number["what"], ours, number["paper"], unit, number.get("differs", "")))

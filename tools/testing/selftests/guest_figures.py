@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/figures: does its report say what was run, and nothing else?
+
+	this script (host) --> scripts/figures --> Snakemake --> scripts/experiment --> guests
+
+Most of it on a catalogue of its own, with a network of three hosts.
+"""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools/testing/figures"))
+import catalogue  # noqa: E402
+from gl import tap  # noqa: E402
+from gl.tap import case, equal, true, within  # noqa: E402
+
+OUT = tempfile.TemporaryDirectory()
+OWN = f"""
+[own]
+title = "a star & a <test>"
+paper = "nobody, Figure 1"
+command = "load --topology star --hosts 3 --background 5 --incasts 2 --kernel \
+{os.environ.get('GL_KERNEL', '7.3')}"
+small = "--seed 1"
+paper-scale = "--seed 2"
+vary = {{ cc = ["reno", "dctcp"], load = [20, 40] }}
+plot = [{{ x = "load", y = "fg_p99", unit = "ms" }}, {{ y = "bg_mean", unit = "us", log = true }}]
+compare = [
+  {{ what = "p99 > 1", key = "fg_p99", unit = "ms", paper = 1, of = {{ cc = "reno", load = 20 }}, differs = "small" }},
+  {{ what = "none", key = "fg_p99", paper = 1, of = {{ cc = "cubic" }} }},
+]
+"""
+
+
+def figures(*options, text=OWN, out="out"):
+    """The process, with that catalogue."""
+    where = pathlib.Path(OUT.name, "catalogue")
+    where.mkdir(exist_ok=True)
+    (where / "own.toml").write_text(text, encoding="utf-8")
+    return subprocess.run(
+        [TOP / "scripts/figures", "--catalogue", where, "--out", pathlib.Path(OUT.name, out), *options],
+        capture_output=True, text=True, check=False, timeout=400)
+
+
+def made(out="out"):
+    """What is there, by name: when it was written."""
+    return {path.name: path.stat().st_mtime_ns for path in pathlib.Path(OUT.name, out).rglob("*.*")
+            if ".snakemake" not in path.parts}
+
+
+@case("each run of the catalogue is a command that scripts/experiment takes, at both scales")
+def commands():
+    loader = importlib.machinery.SourceFileLoader("experiment", str(TOP / "scripts/experiment"))
+    spec = importlib.util.spec_from_loader("experiment", loader)
+    experiment = importlib.util.module_from_spec(spec)
+    loader.exec_module(experiment)
+    before = sys.argv
+    for scale in catalogue.SCALES:
+        for figure in catalogue.load(scale):
+            for run in figure.runs:
+                sys.argv = ["experiment", *run.command]
+                try:
+                    experiment.parse_args()
+                except SystemExit:
+                    raise tap.Failed(f"{figure.name}: {' '.join(run.command)}") from None
+    sys.argv = before
+
+
+@case("a report: every run once, the plots, our numbers beside the paper's")
+def report():
+    done = figures()
+    equal(done.returncode, 0, f"status: {done.stderr}")
+    true("4 of 4 runs to do" in done.stderr, done.stderr)
+    true(re.search(r"100 % \(7 of 7 steps; .* passed, about 0 s left\)", done.stderr), done.stderr)
+    files = made()
+    equal(sorted(name for name in files if "load-" not in name),
+          ["figures.pdf", "index.html", "own.png", "own.svg"], "files")
+    equal(len([name for name in files if name.endswith(".json")]), 4, "runs")
+    out = pathlib.Path(OUT.name, "out")
+    page = (out / "index.html").read_text(encoding="utf-8")
+    rows = [row for path in (out / "runs").glob("*.json")
+            for result in [json.loads(path.read_text(encoding="utf-8"))]
+            for row in result["summary"]]
+    ours = next(r["fg_p99"] for r in rows if (r["cc"], r["load"]) == ("reno", 20)) / 1e6
+    for text in ("a star &amp; a &lt;test&gt;", "nobody, Figure 1", f"<td>{ours:.3g} ms</td>",
+                 "<td>1 ms</td>", f"<td>{ours:.2f}</td>", "<td>small</td>", "p99 &gt; 1",
+                 "<td>none</td><td>-</td>", "--cc reno --load 20 --seed 1", "Linux 6.1"
+                 if os.environ.get("GL_KERNEL") == "6.1" else "Linux 7.3"):
+        true(text in page, f"the page has no {text}")
+    true(OUT.name not in page, "it names a directory of this machine")
+    equal((out / "figures.pdf").read_bytes()[:5], b"%PDF-", "the PDF")
+
+
+@case("again: nothing is run; without one run's results: that one is")
+def resumed():
+    before = made()
+    done = figures()
+    equal((done.returncode, "0 of 4 runs to do" in done.stderr), (0, True), done.stderr)
+    equal(made(), before, "files and times")
+    path = next(pathlib.Path(OUT.name, "out/runs").glob("*.json"))
+    path.unlink()
+    done = figures()
+    equal((done.returncode, "1 of 4 runs to do" in done.stderr), (0, True), done.stderr)
+    equal([name for name, time in made().items() if time != before[name] and "load-" in name
+           and name.endswith(".json")], [path.name], "runs that are new")
+
+
+@case("the page in a browser: every image is there and has a size")
+def browser():
+    out = pathlib.Path(OUT.name, "out")
+    page = (out / "index.html").read_text(encoding="utf-8")
+    count = ("<script>addEventListener('load', () => { document.title = 'images '"
+             " + [...document.images].map(i => i.naturalWidth).join(' ') + '.'; });</script>")
+
+    def widths(text):
+        (out / "seen.html").write_text(text.replace("</body>", f"{count}</body>"), encoding="utf-8")
+        shown = subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={OUT.name}/browser",
+             "--virtual-time-budget=5000", "--dump-dom", f"file://{out}/seen.html"],
+            capture_output=True, text=True, check=False, timeout=120)
+        found = re.search(r"<title>images ([0-9 ]*)\.</title>", shown.stdout)
+        true(found, f"no page: {shown.stdout[-300:]} {shown.stderr[-300:]}")
+        return list(map(int, found[1].split()))
+
+    equal(len(widths(page)), 1, "images")
+    within(widths(page)[0], 300, 2000, "pixels")
+    # And that this would be seen:
+    equal(widths(page.replace("own.svg", "gone.svg")), [0], "pixels of one that is not there")
+    (out / "seen.html").unlink()
+
+
+@case("the other scale is other runs")
+def scales():
+    names = {scale: {run.name for figure in catalogue.load(scale, directory=f"{OUT.name}/catalogue")
+                     for run in figure.runs} for scale in catalogue.SCALES}
+    equal([len(names["small"]), len(names["paper"]), names["small"] & names["paper"]],
+          [4, 4, set()], "runs")
+
+
+@case("numbers beside the paper's, worked by hand")
+def by_hand():
+    about = {"compare": [
+        {"what": "a", "key": "n", "paper": -50, "of": {"cc": "x"}, "to": {"cc": "y"}},
+        {"what": "b", "key": "n", "paper": 3, "of": {"cc": "x"}, "to": {"cc": "y"}, "as": "ratio"},
+        {"what": "c", "key": "n", "paper": 5, "of": {"cc": "x"}, "unit": "ms", "differs": "why"},
+        {"what": "d", "key": "n", "paper": 5, "of": {"cc": "z"}},
+        {"what": "e", "key": "n", "paper": 0, "of": {"cc": "x"}, "to": {"cc": "z"}}]}
+    rows = [{"cc": "x", "n": 1e6}, {"cc": "y", "n": 4e6}]
+    equal(catalogue.compared(catalogue.Figure("f", about, ()), rows),
+          [("a", -75, -50, "%", ""), ("b", 4, 3, "×", ""), ("c", 1, 5, "ms", "why"),
+           ("d", None, 5, "", ""), ("e", None, 0, "%", "")], "numbers")
+
+
+@case("a description that cannot be: one line that names it, and nothing is made")
+def descriptions():
+    for wrong, why in (("title = 1", "title: not a figure"), ("[own", "own.toml"),
+                       (OWN.replace("title", "tilte", 1), "own: no title"),
+                       (OWN.replace("small =", "smal ="), "own: what is smal?"),
+                       (OWN.replace('y = "fg_p99"', 'z = "fg_p99"'), "own: plot: what is z?"),
+                       (OWN.replace('x = "load"', 'x = "rate"'), "own: plot: x is rate"),
+                       (OWN.replace("paper = 1,", "", 1), "own: compare: "),
+                       (OWN.replace('command =', 'text ='), "own: no command")):
+        done = figures(text=wrong, out="none")
+        equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+        true(done.stderr.startswith("figures: ") and why in done.stderr, f"{why}: {done.stderr}")
+    done = figures("nothing", out="none")
+    equal(done.stderr, "figures: no figure of that name; there are own\n", "a name of none")
+    equal(pathlib.Path(OUT.name, "none").exists(), False, "the directory")
+
+
+@case("a run that fails: the line names its log, the others are done, and the status says so")
+def failure():
+    done = figures(text=OWN.replace('"reno"', '"nothing"'), out="failed")
+    equal(done.returncode, 1, f"status: {done.stderr}")
+    logs = re.findall(r"^figures: .* failed; see (.*)$", done.stderr, re.MULTILINE)
+    equal(len(logs), 2, done.stderr)
+    true(all(pathlib.Path(log).stat().st_size for log in logs), "the logs")
+    files = made("failed")
+    equal(len([name for name in files if name.endswith(".json")]), 2, "runs that are done")
+    true("index.html" not in files, "no report of half the runs")
+
+
+if __name__ == "__main__":
+    tap.main()
+    OUT.cleanup()
