@@ -53,7 +53,7 @@ def incast(network, config, job):
     return json.loads(done.stdout)
 
 
-def run(network, config, job):
+def run(network, config, job, load=incast):
     """One congestion control, one number of flows.
 
     A job may have its own idea of some of the configuration.
@@ -71,7 +71,7 @@ def run(network, config, job):
     senders, receiver = Counters(network.senders), Counters([RECEIVER])
     enter(None)
     watch = capture.Capture(network) if config.get("capture") else None
-    result = incast(network, config, job)
+    result = load(network, config, job)
     result.update(job)
     if watch and "error" not in result:
         result.update(capture.look(watch.stop(), config))
