@@ -14,9 +14,6 @@ PACKAGES = ("redis-server", "lua-nginx-redis", "memcached", "wrk")
 DEFAULTS = {"cc": "reno,tlt_reno,dctcp,tlt_dctcp", "rate": "40gbit", "delay": "5us",
             "limit": "1800k"}
 
-# What a row says of its TLT form, in percent of the base's.
-GAINS = ("p99", "max")
-
 NETWORK = (
     ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"), ("drop red", "drops_red", "{}"),
     ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
@@ -66,8 +63,8 @@ def summary(config, result):
     return row
 
 
-def compare(rows, keys=GAINS):
-    """Beside each row of a TLT form, what differs from its base's at that fan-in."""
+def compare(rows, keys=("p99", "max")):
+    """To each TLT form's row: by how many percent its numbers are more than its base's."""
     bases = {(row["cc"], row["flows"]): row for row in rows}
     for row in rows:
         base = bases.get((row["cc"].removeprefix("tlt_"), row["flows"]))

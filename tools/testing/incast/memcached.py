@@ -17,8 +17,8 @@ import units
 COLUMNS = (
     ("cc", "cc", "{}"), ("users", "users", "{}"), ("fan-in", "flows", "{}"),
     ("pages", "samples", "{}"), ("p50 ms", "p50", "ms"), ("p99 ms", "p99", "ms"),
-    ("p99.9 ms", "p99.9", "ms"), ("max ms", "max", "ms"), ("p99 %", "p99_gain", "{:+.1f}"),
-    ("max %", "max_gain", "{:+.1f}"), *app_rows.NETWORK,
+    ("%", "p99_gain", "{:+.1f}"), ("p99.9 ms", "p99.9", "ms"), ("max ms", "max", "ms"),
+    ("%", "max_gain", "{:+.1f}"), *app_rows.NETWORK,
 )
 DEFAULTS = dict(app_rows.DEFAULTS, rounds=1, gap="0ms")
 SECOND = 10**9
