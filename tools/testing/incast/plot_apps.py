@@ -11,8 +11,21 @@ _COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73"}
 _OTHER = "#CC79A7"
 
 
+def _bars(axes, rows, key, scale, spread):
+    """Of one number of requests: a bar for each congestion control."""
+    for place, row in enumerate(rows):
+        colour = _COLOURS.get(row["cc"].removeprefix("tlt_"), _OTHER)
+        axes.bar(place, row[key] / scale, yerr=spread(row) / scale, capsize=4, width=0.6,
+                 edgecolor=colour, color=colour if row["cc"].startswith("tlt_") else "white")
+    axes.set_xticks(range(len(rows)), [row["cc"] for row in rows])
+
+
 def _lines(axes, rows, key, scale, spread=None):
     """A line for each congestion control; `spread` is what its bars show."""
+    if len({row["flows"] for row in rows}) == 1 and spread:
+        _bars(axes, rows, key, scale, spread)
+        return
+    axes.set_xlabel("requests at one time")
     for cc in dict.fromkeys(row["cc"] for row in rows):
         mine = sorted((row for row in rows if row["cc"] == cc), key=lambda r: r["flows"])
         base = cc.removeprefix("tlt_")
@@ -35,7 +48,8 @@ def _write(figure, both, prefix, title):
         axes.grid(True, which="major", color="0.9")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(fontsize=8, frameon=False)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize=8, frameon=False)
     figure.suptitle(title, fontsize=11)
     figure.tight_layout()
     for suffix in ("svg", "png"):
@@ -57,7 +71,7 @@ def redis(config, rows, prefix):
     # Half a standard deviation each way in Figure 12, a whole one in Figure 13.
     part = 1 if config["background"] else 0.5
     _lines(left, rows, "p99_mean", 1e6, lambda row: part * row["p99_sd"])
-    left.set(xlabel="requests at one time", ylabel="response time (ms)",
+    left.set(ylabel="response time (ms)",
              title=f"99th percentile, mean of {config['rounds']} rounds")
     if config["background"]:
         _lines(right, [row for row in rows if row["background_gbit"]], "background_gbit", 1,
@@ -68,7 +82,6 @@ def redis(config, rows, prefix):
         _ideal(left, rows)
         _lines(right, rows, "max", 1e6)
         right.set(ylabel="response time (ms)", title="the slowest of all")
-    right.set(xlabel="requests at one time")
     _write(figure, (left, right), prefix,
            f"{config['senders'] - 1} NGINX SET {config['bytes'] / 1024:g} kB in one Redis for"
            f" each request: {_network(config)}")
