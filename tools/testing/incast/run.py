@@ -78,7 +78,7 @@ def set_hosts(network, config, cc, *settings):
     enter(None)
 
 
-def run(network, config, job):
+def run(network, config, job, load=incast):
     """One congestion control, one number of flows.
 
     A job may have its own idea of some of the configuration.
@@ -89,7 +89,7 @@ def run(network, config, job):
     senders, receiver = Counters(network.senders), Counters([RECEIVER])
     enter(None)
     watch = capture.Capture(network) if config.get("capture") else None
-    result = incast(network, config, job)
+    result = load(network, config, job)
     result.update(job)
     if watch and "error" not in result:
         result.update(capture.look(watch.stop(), config))

@@ -101,9 +101,13 @@ class Network:
         net = f"fd00:0:0:{n:x}::" if v6 else f"10.0.{n}."
         return net + "2", net + "1"
 
+    def address(self, host):
+        """A host's, of the family in use."""
+        return self._addresses(host, self.config["ipv6"])[0]
+
     def receiver_address(self):
         """Where the senders connect to."""
-        return self._addresses(RECEIVER, self.config["ipv6"])[0]
+        return self.address(RECEIVER)
 
     def port(self, host):
         """The switch's interface towards a host."""

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the experiments with applications share on the host: the programs, a run's row."""
+
+import subprocess
+import sys
+
+import launch
+import report
+import units
+
+# With what they depend on: lua-nginx-redis brings NGINX and its Lua module.
+PACKAGES = ("redis-server", "lua-nginx-redis", "memcached", "wrk")
+
+DEFAULTS = {"cc": "reno,tlt_reno,dctcp,tlt_dctcp", "rate": "40gbit", "delay": "5us",
+            "limit": "1800k"}
+
+NETWORK = (
+    ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"), ("drop red", "drops_red", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
+    ("marks", "marks", "{}"), ("peak kB", "peak", "kB"),
+)
+
+
+def add_arguments(add):
+    """The size of the network, and of what is fetched or stored."""
+    add("--servers", type=units.count, default=8, help="(8)")
+    add("--bytes", type=units.size, default="32k", help="of each value (32k)")
+    add("--red", type=units.size, default="270k", help="colour threshold")
+    add("--ecn", type=units.size, default="200k", help="marking threshold")
+
+
+def wrong(args):
+    """What no command line of theirs can mean, or nothing."""
+    if args.fresh:
+        return "--fresh: the applications' connections last"
+    if args.servers > 200:
+        return "--servers: at most 200"
+    if not 0 < args.bytes <= 64 << 20:
+        return "--bytes: more than 0, and at most 64m"
+    return None
+
+
+def configure(args, guest):
+    """What both have: the servers, and one host more that asks them."""
+    done = subprocess.run([launch.TOP / "scripts/apps", *PACKAGES], text=True, check=False,
+                          stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(1)     # and has said why
+    return {"guest": guest, "apps": done.stdout.strip(), "senders": args.servers + 1,
+            "bytes": args.bytes, "red": args.red, "ecn": args.ecn, "port": args.port}
+
+
+def summary(config, result):
+    """A run's row: the incast's, where the flows are the fan-in.
+
+    The ideal is that of the values alone, and the round trip to ask for them.
+    """
+    row = report.summary(config, result)
+    if "fct_ns" in result:
+        row["ideal"] += 4 * config["delay"]
+        row["ratio"] = row["p99.9"] / row["ideal"]
+        row["timeouts"] += result["receiver"]["tcp"].get("TCPTimeouts", 0)
+    return row
+
+
+def compare(rows, keys=("p99", "max")):
+    """To each TLT form's row: by how many percent its numbers are more than its base's."""
+    bases = {(row["cc"], row["flows"]): row for row in rows}
+    for row in rows:
+        base = bases.get((row["cc"].removeprefix("tlt_"), row["flows"]))
+        if base and base is not row:
+            for key in keys:
+                if row.get(key) and base.get(key):
+                    row[f"{key}_gain"] = 100 * (row[key] / base[key] - 1)
+    return rows

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""In the guest: the distribution's programs, unpacked and unmodified, on the hosts.
+
+They know of no congestion control: it is their namespace's sysctl.  Computing costs no
+virtual time, but each look at the clock 0.256 us: what is measured is the network.
+"""
+
+import os
+import pathlib
+import resource
+import subprocess
+import tempfile
+import time
+
+from topology import enter, read_in, write_sysctl
+
+HTTP = 80
+FILES = 1 << 18         # a host of an incast has thousands of connections
+
+
+class NotReady(Exception):
+    """A program that cannot run, in words for the user."""
+
+
+def set_cc(network, name):
+    """The congestion control of all sockets to come; what there is not, the sysctl skips."""
+    key = "net/ipv4/tcp_congestion_control"
+    # dctcp is restricted: not for other namespaces than the first one.
+    allowed = "net/ipv4/tcp_allowed_congestion_control"
+    write_sysctl(None, allowed, read_in(None, f"/proc/sys/{allowed}").strip() + f" {name}")
+    for host in network.hosts:
+        write_sysctl(host, key, name)
+        if read_in(host, f"/proc/sys/{key}").strip() != name:
+            raise NotReady(f"no congestion control {name}")
+
+
+class Programs:
+    """Those of one run; all of them end with it."""
+
+    def __init__(self, apps):
+        self.apps = pathlib.Path(apps)
+        self.running = []
+        self.where = None
+
+    def __enter__(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+        self.where = tempfile.TemporaryDirectory()
+        return self
+
+    def __exit__(self, *_):
+        enter(None)
+        for process in self.running:
+            process.terminate()
+        for process in self.running:
+            process.wait()
+        self.where.cleanup()
+
+    def start(self, host, program, *words, **options):
+        """Start one on a host."""
+        libraries = ":".join(map(str, self.apps.glob("usr/lib/*-linux-gnu")))
+        found = next(self.apps.glob(f"usr/*bin/{program}"))
+        enter(host)
+        try:
+            process = subprocess.Popen(
+                [str(word) for word in (found, *words)], cwd=self.where.name,
+                env=dict(os.environ, LD_LIBRARY_PATH=libraries), **options)
+        finally:
+            enter(None)
+        return process
+
+    def serve(self, host, program, *words):
+        """Start one that stays."""
+        process = self.start(host, program, *words, stdout=subprocess.DEVNULL)
+        process.program = f"{program} on {host}"
+        self.running.append(process)
+
+    def nginx(self, host, address, http):
+        """A web server of one process, with Lua; `http` is what it is there for."""
+        modules = self.apps / "usr/lib/nginx/modules"
+        own = pathlib.Path(self.where.name, host)
+        temporary = " ".join(f"{kind}_temp_path {own}/{kind};" for kind in (
+            "client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        own.mkdir()
+        config = own / "nginx.conf"
+        config.write_text(f"""
+            load_module {modules}/ndk_http_module.so;
+            load_module {modules}/ngx_http_lua_module.so;
+            daemon off; user root; pid {own}/pid; error_log stderr error;
+            worker_processes 1; worker_rlimit_nofile {FILES};
+            events {{ worker_connections 65536; }}
+            http {{
+                access_log off; {temporary}
+                keepalive_timeout 1h; keepalive_requests 1000000000;
+                lua_package_path "{self.apps}/usr/share/lua/5.1/?.lua;;";
+                {http.replace("LISTEN", f"listen {address}:{HTTP} backlog=65535;")}
+            }}""", encoding="ascii")
+        self.serve(host, "nginx", "-c", config, "-e", "stderr")
+
+    def ready(self):
+        """Wait until all serve: a second costs nothing."""
+        time.sleep(1)
+        for process in self.running:
+            if process.poll() is not None:
+                raise NotReady(f"{process.program}: exit status {process.returncode}")
+
+
+def in_url(address):
+    """An address as a part of a URL."""
+    return f"[{address}]" if ":" in address else address
+
+
+def repeated(unit, size):
+    """A value that tells whose it is, all over."""
+    return (unit * (size // len(unit) + 1))[:size]
+
+
+# The same in Lua.
+REPEATED = """
+    function repeated(unit, size)
+        return (unit:rep(math.floor(size / #unit) + 1)):sub(1, size)
+    end
+"""

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An HTTP client that asks everything at once, on connections that last.
+
+It looks at the clock once for all that it sends, and once for all the answers that it is
+woken for: a look costs 0.256 us of virtual time, all else nothing.
+"""
+
+import contextlib
+import re
+import select
+import signal
+import socket
+import time
+
+from topology import enter
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
+
+
+class _Late(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _at_most(seconds):
+    # Not a timeout of poll(): that looks at the clock at each call.
+    def late(*_):
+        raise _Late
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with contextlib.suppress(_Late):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _complete(seen):
+    """The body, if that is all of an answer; not 200 is an empty one."""
+    head, end, body = seen.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    if not end or length and len(body) < int(length[1]):
+        return None
+    return body if head.startswith(b"HTTP/1.1 200 ") else b""
+
+
+class Client:
+    """Connection i is to server i, modulo their number."""
+
+    def __init__(self, host, servers, port, connections):
+        enter(host)
+        self.sockets = [socket.create_connection((servers[i % len(servers)], port))
+                        for i in range(connections)]
+        enter(None)
+        self.epoll = select.epoll()
+        for i, one in enumerate(self.sockets):
+            self.epoll.register(one, select.EPOLLIN)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.number = {one.fileno(): i for i, one in enumerate(self.sockets)}
+        self.started, self.seen = {}, {}
+
+    def ask(self, first, paths):
+        """Send requests, all now, on connections from the first one on."""
+        now = time.monotonic_ns()
+        for i, path in enumerate(paths, first):
+            self.started[i], self.seen[i] = now, b""
+            self.sockets[i].sendall(f"GET {path} HTTP/1.1\r\nHost: server\r\n\r\n".encode())
+
+    def answers(self, seconds):
+        """Wait for all that were asked: by connection (ns, body); none in time, none there."""
+        found = {}
+        with _at_most(seconds):
+            while len(found) < len(self.started):
+                ready = self.epoll.poll()
+                now = time.monotonic_ns()
+                for fd, _ in ready:
+                    i = self.number[fd]
+                    got = self.sockets[i].recv(1 << 16)
+                    if not got:
+                        self.epoll.unregister(fd)       # or it would be ready for ever
+                        found[i] = 0, b""
+                        continue
+                    self.seen[i] += got
+                    body = _complete(self.seen[i])
+                    if body is not None:
+                        found[i] = now - self.started[i], body
+        self.started, self.seen = {}, {}
+        return found
+
+    def close(self):
+        """End all connections."""
+        for one in self.sockets:
+            one.close()
+        self.epoll.close()

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Redis behind eight NGINX: requests that come at one time store a value each.
+
+	scripts/experiment redis --cc dctcp,tlt_dctcp --requests 20,60,100,140,180
+	scripts/experiment redis --requests 152 --background 8m --rounds 4
+
+	client --- HTTP ---> s0 ... s7 (NGINX, Lua) --- SET ---> r (Redis)
+
+The client issues all --requests at once, spread evenly, on connections that last; each
+makes its web server SET --bytes in Redis, on a connection of its own that lasts too.  The
+time is the client's, from the first request to the answer: percentiles of all rounds, and
+the mean over the rounds of each one's p99, which is what the paper shows.  --background is one more SET,
+of so many bytes, that began --lead earlier.
+"""
+
+import statistics
+
+import app_rows
+import report
+import units
+
+COLUMNS = (
+    ("cc", "cc", "{}"), ("requests", "flows", "{}"),
+    ("p50 ms", "p50", "ms"), ("p99 ms", "p99", "ms"), ("a round's", "p99_mean", "ms"),
+    ("sd", "p99_sd", "ms"), ("%", "p99_mean_gain", "{:+.1f}"), ("max ms", "max", "ms"),
+    ("%", "max_gain", "{:+.1f}"), *app_rows.NETWORK,
+    ("background Gbit/s", "background_gbit", "{:.2f}"), ("sd", "background_sd", "{:.2f}"),
+    ("%", "background_gbit_gain", "{:+.1f}"),
+)
+DEFAULTS = dict(app_rows.DEFAULTS, rounds=12, gap="50ms")
+
+
+def add_arguments(add):
+    """Those that only this experiment has."""
+    app_rows.add_arguments(add)
+    add("--requests", type=units.several(units.count), default="20,60,100,140,180",
+        metavar="N,...", help="at one time, several runs (20,60,100,140,180)")
+    add("--background", type=units.size, default=0, metavar="SIZE",
+        help="of one more value, stored meanwhile (none)")
+    add("--lead", type=units.time, default="500us",
+        help="how much earlier the background begins (500us)")
+
+
+def wrong(args):
+    """What the command line cannot mean, or nothing."""
+    if max(args.requests) > 8000:
+        return "--requests: at most 8000, which is what Redis takes clients"
+    if args.background > 256 << 20:
+        return "--background: at most 256m"
+    if args.background and args.lead * args.rate >= args.background * 8e9:
+        return "--lead: by then the background would be over"
+    return app_rows.wrong(args)
+
+
+def configure(args):
+    """(configuration, jobs)."""
+    config = app_rows.configure(args, "run_redis.py")
+    config.update(background=args.background, lead=args.lead)
+    return config, [{"cc": cc, "flows": n} for cc in args.cc.split(",")
+                    for n in args.requests]
+
+
+def _mean(row, name, values):
+    """Mean and standard deviation over the rounds."""
+    if values:
+        row[f"{name}_mean"] = statistics.mean(values)
+        row[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else 0
+
+
+def summary(config, result):
+    """A run's row."""
+    row = app_rows.summary(config, result)
+    if "fct_ns" not in result:
+        return row
+    rounds = [sorted(filter(None, times)) for times in result["fct_ns"]]
+    _mean(row, "p99", [report.percentile(times, 99) for times in rounds if times])
+    _mean(row, "background", [8 * config["background"] / took
+                              for took in result["background_ns"] if took])
+    row["background_gbit"] = row.get("background_mean")
+    return row
+
+
+def summaries(config, results):
+    """All rows, each TLT form's with its difference to its base's."""
+    rows = [summary(config, result) for result in results]
+    return app_rows.compare(rows, ("p99", "p99_mean", "max", "background_gbit"))
+
+
+def plot(config, _results, rows, args):
+    """The tail, and the longest or the background, against the requests."""
+    from plot_apps import redis as draw     # matplotlib takes a second to import
+    draw(config, rows, args.plot)

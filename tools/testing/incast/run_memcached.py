@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half of the memcached experiment: memcached on s0 ..., wrk on the last one,
+NGINX on r.
+
+	run_memcached.py CONFIG.json
+"""
+
+import json
+import pathlib
+import socket
+import subprocess
+
+import run
+from apps import HTTP, REPEATED, NotReady, Programs, in_url, repeated, set_cc
+from topology import RECEIVER, Network, enter
+
+PORT = 11211
+KEYS = 16               # of each memcached
+REPORT = pathlib.Path(__file__).resolve().parent / "wrk_report.lua"
+
+FRONT_END = """
+    init_by_lua_block {
+        %(repeated)s
+        SERVERS, KEYS, BYTES, pages = %(servers)d, %(keys)d, %(bytes)d, 0
+        expected = {}
+        for server = 0, SERVERS - 1 do
+            for key = 0, KEYS - 1 do
+                local name = server .. "/" .. key
+                expected[name] = repeated(name .. ".", BYTES)
+            end
+        end
+    }
+    %(upstreams)s
+    server {
+        LISTEN
+        memcached_buffer_size 64k;
+        %(parts)s
+        location = /page { content_by_lua_block {
+            local asked, names = {}, {}
+            for i = 1, SERVERS do
+                names[i] = (i - 1) .. "/" .. pages %% KEYS
+                asked[i] = { "/part/" .. names[i] }
+            end
+            pages = pages + 1
+            for i, part in ipairs { ngx.location.capture_multi(asked) } do
+                if part.status ~= 200 or part.body ~= expected[names[i]] then
+                    return ngx.exit(500)
+                end
+            end
+            ngx.header.content_length = 2
+            ngx.print("OK")
+        } }
+    }
+"""
+
+
+def fill(host, address, number, size):
+    """Store a memcached's values, from its own host."""
+    enter(host)
+    with socket.create_connection((address, PORT)) as one, one.makefile("rb") as file:
+        enter(None)
+        for key in range(KEYS):
+            name = f"{number}/{key}"
+            one.sendall(f"set {name} 0 0 {size}\r\n{repeated(name + '.', size)}\r\n".encode())
+            if file.readline() != b"STORED\r\n":
+                raise NotReady(f"memcached on {host} does not store")
+
+
+def measure(programs, network, config, job):
+    """Start all, fill the caches, let wrk ask."""
+    *servers, asks = network.senders
+    upstreams, parts = [], []
+    for i, server in enumerate(servers):
+        programs.serve(server, "memcached", "-u", "root", "-l", network.address(server),
+                       "-p", PORT, "-U", 0, "-t", 1)
+        upstreams.append(f"upstream cache{i} {{ server {in_url(network.address(server))}:"
+                         f"{PORT}; keepalive {job['users']}; }}")
+        parts.append(f"location ~ ^/part/({i}/[0-9]+)$ {{ internal;"
+                     f" set $memcached_key $1; memcached_pass cache{i}; }}")
+    front = in_url(network.receiver_address())
+    programs.nginx(RECEIVER, front, FRONT_END % {
+        "servers": len(servers), "keys": KEYS, "bytes": config["bytes"],
+        "upstreams": "\n".join(upstreams), "parts": "\n".join(parts), "repeated": REPEATED})
+    programs.ready()
+    for i, server in enumerate(servers):
+        fill(server, network.address(server), i, config["bytes"])
+    wrk = programs.start(asks, "wrk", "-t", 1, "-c", job["users"], "-d",
+                         f"{config['duration'] // 10**9}s", "-s", REPORT,
+                         f"http://{front}:{HTTP}/page", "--", config["think"] // 10**6,
+                         stdout=subprocess.PIPE)
+    said = wrk.communicate()[0].decode().strip().splitlines()
+    if wrk.returncode or not said:
+        raise NotReady(f"wrk: exit status {wrk.returncode}")
+    told = json.loads(said[-1])
+    times = [1000 * round(time) for time, count in told["times_us"] for _ in range(count)]
+    return {"fct_ns": [times], "unfinished": told["failed"], "bulk_flows": 0}
+
+
+def memcached(network, config, job):
+    """One run's report."""
+    try:
+        set_cc(network, job["cc"])
+        with Programs(config["apps"]) as programs:
+            return measure(programs, network, config, job)
+    except NotReady as why:
+        return {"error": str(why)}
+
+
+if __name__ == "__main__":
+    run.main("memcached", Network, lambda *what: run.run(*what, load=memcached))

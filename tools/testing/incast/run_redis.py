@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half of the redis experiment: NGINX on s0 ..., a client on the last one,
+Redis on r.
+
+	run_redis.py CONFIG.json
+
+A request counts if it was answered with OK, and Redis has its value.
+"""
+
+import socket
+import time
+
+import run
+from apps import HTTP, REPEATED, NotReady, Programs, in_url, repeated, set_cc
+from http_client import Client
+from topology import RECEIVER, Network, enter
+
+PORT = 6379
+LIMIT = 60              # virtual seconds that a round may take
+BACKGROUND = "background"
+
+# Each request has a connection of its own to Redis; /warm opens as many as there are at
+# one time.  It says whether its connection was there before.
+WEB_SERVER = """
+    init_by_lua_block { %(repeated)s }
+    lua_socket_connect_timeout 60s; lua_socket_send_timeout 60s; lua_socket_read_timeout 60s;
+    server {
+        LISTEN
+        location = /warm { content_by_lua_block {
+            local red = require("nginx.redis"):new()
+            assert(red:connect("%(redis)s", %(port)d))
+            ngx.sleep(1)
+            assert(red:set_keepalive(0, %(pool)d))
+            ngx.header.content_length = 2
+            ngx.print("OK")
+        } }
+        location = /set { content_by_lua_block {
+            local arg = ngx.req.get_uri_args()
+            local red = require("nginx.redis"):new()
+            assert(red:connect("%(redis)s", %(port)d))
+            local said = red:get_reused_times() > 0 and "" or "cold "
+            said = said .. assert(red:set(arg.key, repeated(arg.unit, tonumber(arg.bytes))))
+            assert(red:set_keepalive(0, %(pool)d))
+            ngx.header.content_length = #said
+            ngx.print(said)
+        } }
+    }
+"""
+
+
+class Stored:
+    """What Redis has, asked on its own host: not through the switch."""
+
+    def __init__(self, address):
+        enter(RECEIVER)
+        self.socket = socket.create_connection((address, PORT))
+        enter(None)
+        self.file = self.socket.makefile("rb")
+
+    def get(self, key):
+        """The value, or nothing."""
+        self.socket.sendall(f"GET {key}\r\n".encode())
+        length = int(self.file.readline()[1:])
+        return self.file.read(length + 2)[:-2] if length >= 0 else None
+
+    def close(self):
+        """End the connection."""
+        self.file.close()
+        self.socket.close()
+
+
+def _request(key, number, size):
+    """(key, unit of the value, path): no two rounds store the same."""
+    unit = f"{key}.{number}."
+    return key, unit, f"/set?key={key}&unit={unit}&bytes={size}"
+
+
+def one_round(client, stored, config, job, number):
+    """All requests at once: (response times, the background's), 0 for what failed."""
+    sets = [_request(f"k{i}", number, config["bytes"]) for i in range(job["flows"])]
+    sizes = [config["bytes"]] * len(sets)
+    if config["background"]:
+        sets.append(_request(BACKGROUND, number, config["background"]))
+        sizes.append(config["background"])
+        client.ask(job["flows"], [sets[-1][2]])
+        time.sleep(config["lead"] / 1e9)
+    client.ask(0, [path for _, _, path in sets[:job["flows"]]])
+    answers = client.answers(LIMIT)
+    times = []
+    for i, ((key, unit, _), size) in enumerate(zip(sets, sizes)):
+        took, body = answers.get(i, (0, b""))
+        right = body == b"OK" and stored.get(key) == repeated(unit, size).encode()
+        times.append(took if right else 0)
+    return times[:job["flows"]], times[job["flows"]:]
+
+
+def measure(programs, network, config, job):
+    """Start all, warm up, play the rounds."""
+    *servers, asks = network.senders
+    redis = network.receiver_address()
+    connections = job["flows"] + bool(config["background"])
+    pool = -(-connections // len(servers))
+    programs.serve(RECEIVER, "redis-server", "--bind", redis, "--port", PORT, "--save", "",
+                   "--protected-mode", "no", "--tcp-backlog", 65535)
+    text = WEB_SERVER % {"redis": in_url(redis), "port": PORT, "pool": pool,
+                         "repeated": REPEATED}
+    for server in servers:
+        programs.nginx(server, in_url(network.address(server)), text)
+    programs.ready()
+    client = Client(asks, [network.address(s) for s in servers], HTTP, connections)
+    stored = Stored(redis)
+    try:
+        client.ask(0, ["/warm"] * connections)
+        warm = client.answers(LIMIT)
+        if [body for _, body in warm.values()] != [b"OK"] * connections:
+            raise NotReady("the web servers do not reach Redis")
+        times, background = [], []
+        for number in range(config["rounds"]):
+            time.sleep(config["gap"] / 1e9)
+            foreground, others = one_round(client, stored, config, job, number)
+            times.append(foreground)
+            background += others
+    finally:
+        client.close()
+        stored.close()
+    return {"fct_ns": times, "background_ns": background, "bulk_flows": 0,
+            "unfinished": sum(not t for r in [*times, background] for t in r)}
+
+
+def redis(network, config, job):
+    """One run's report."""
+    try:
+        set_cc(network, job["cc"])
+        with Programs(config["apps"]) as programs:
+            return measure(programs, network, config, job)
+    except NotReady as why:
+        return {"error": str(why)}
+
+
+if __name__ == "__main__":
+    run.main("redis", Network, lambda *what: run.run(*what, load=redis))

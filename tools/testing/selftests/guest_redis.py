@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Applications as the distribution has them: does TLT keep its promise to them?
+
+	this script (host) --> scripts/experiment --> guests, in virtual time
+
+	client ---> 8 NGINX ---> Redis		wrk ---> NGINX ---> 8 memcached
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+from gl import tap
+from gl.experiment import experiment, rows
+from gl.tap import case, equal, true, within
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+FEW, MANY = 20, 300     # requests: the port holds the first windows of these, not of those
+ROUNDS = 3
+SETS = "--requests", f"{FEW},{MANY}", "--rounds", str(ROUNDS)
+
+
+def timers(row):
+    """What no TLT form may have."""
+    return row["timeouts"], row["probes"], row["drops_green"]
+
+
+def sets():
+    """The rows of SETs by (cc, requests), and the whole report."""
+    whole = experiment("redis", "--cc", "dctcp,tlt_dctcp", *SETS)
+    return {(row["cc"], row["flows"]): row for row in whole["summary"]}, whole
+
+
+@case("Redis: each request is answered, and Redis has its value")
+def stored():
+    seen, whole = sets()
+    equal({key: (row["unfinished"], row["samples"]) for key, row in seen.items()},
+          {(cc, n): (0, ROUNDS * n) for cc in ("dctcp", "tlt_dctcp") for n in (FEW, MANY)},
+          "(not answered with OK or not stored, answered)")
+    # What the requests stored crossed the switch: the port saw their bytes.
+    for run in whole["runs"]:
+        least = ROUNDS * run["flows"] * whole["config"]["bytes"]
+        true(run["port"][0]["bytes"] >= least, f"{run['cc']}: bytes at the port")
+        true(min(map(min, run["fct_ns"])) >= 8 * whole["config"]["delay"],
+             "no answer is faster than light")
+
+
+@case("Redis: 300 SETs make dctcp wait for timers, and tlt_dctcp for none")
+def no_timers():
+    seen, _ = sets()
+    base, tlt = seen["dctcp", MANY], seen["tlt_dctcp", MANY]
+    true(base["timeouts"] + base["probes"] > 0 and base["drops"] > 0,
+         f"dctcp: RTOs, probes, drops: {base}")
+    equal([timers(seen["tlt_dctcp", n]) for n in (FEW, MANY)], [(0, 0, 0)] * 2,
+          "tlt_dctcp: (RTOs, probes, important drops)")
+    true(tlt["drops_red"] > 0, "tlt_dctcp: unimportant packets were dropped")
+    within(tlt["max"] / base["max"], 0, 0.5, "slowest, tlt_dctcp / dctcp")
+    within(tlt["ratio"], 0.9, 1.5, "tlt_dctcp: 99.9th percentile / ideal")
+
+
+@case("Redis: a value of 8 MB in the background arrives too")
+def background():
+    seen = rows("redis", "--cc", "dctcp,tlt_dctcp", "--requests", "152", "--background", "8m",
+                "--rounds", "2")
+    equal([row["unfinished"] for row in seen.values()], [0, 0], "unfinished")
+    equal(timers(seen["tlt_dctcp"]), (0, 0, 0), "tlt_dctcp: (RTOs, probes, important drops)")
+    for row in seen.values():
+        within(row["background_gbit"], 5, 40, f"{row['cc']}: Gbit/s")
+
+
+@case("memcached: wrk's pages have all their parts, and tlt_dctcp has no RTO, but dctcp timers")
+def memcached():
+    # 40 users who think for long, to have them ask at one time: an incast of 320.
+    seen = rows("memcached", "--cc", "dctcp,tlt_dctcp", "--users", "40", "--think", "100ms")
+    for row in seen.values():
+        equal(row["unfinished"], 0, f"{row['cc']}: failed")
+        within(row["samples"], 40 * 8, 40 * 10, f"{row['cc']}: pages, in a second")
+    base, tlt = seen["dctcp"], seen["tlt_dctcp"]
+    true(base["timeouts"] + base["probes"] > 0, f"dctcp: RTOs, probes: {base}")
+    equal((tlt["timeouts"], tlt["drops_green"]), (0, 0), "tlt_dctcp: RTOs, important drops")
+    within(tlt["p99"] / base["p99"], 0, 0.8, "p99, tlt_dctcp / dctcp")
+
+
+@case("a command line that cannot be: one line, and status 2")
+def command_line():
+    for options in (("redis", "--requests", "0"), ("redis", "--requests", "9000"),
+                    ("redis", "--bytes", "0"), ("redis", "--background", "8x"),
+                    ("redis", "--background", "1m"), ("redis", "--fresh"),
+                    ("redis", "--servers", "201"), ("memcached", "--rounds", "2"),
+                    ("memcached", "--duration", "1500ms"), ("memcached", "--think", "0ms"),
+                    ("memcached", "--bytes", "1m"), ("memcached", "--users", "x")):
+        done = subprocess.run([TOP / "scripts/experiment", *options], capture_output=True,
+                              text=True, check=False)
+        equal((done.returncode, done.stdout, done.stderr.count("\n"),
+               done.stderr.startswith("experiment")), (2, "", 1, True), f"{options}")
+
+
+@case("a congestion control that is not there: one line, and status 1")
+def no_such_cc():
+    done = subprocess.run([TOP / "scripts/experiment", "redis", "--cc", "nagle",
+                           "--requests", "8"], capture_output=True, text=True, check=False)
+    equal(done.returncode, 1, "status")
+    said = [line for line in done.stderr.splitlines() if line.startswith("experiment")]
+    equal(said, ["experiment: nagle, 8 flows: no congestion control nagle"], done.stderr)
+
+
+@case("a small one, on the debug kernel too: no report, no timer")
+def small():
+    debug = ["--debug"] * bool(os.environ.get("GL_DEBUG"))
+    row = rows("redis", "--cc", "tlt_dctcp", "--requests", "40", "--rounds", "1",
+               *debug)["tlt_dctcp"]
+    equal((row["unfinished"], row["samples"], timers(row)), (0, 40, (0, 0, 0)),
+          "not stored, answered, (RTOs, probes, important drops)")
+
+
+if __name__ == "__main__":
+    if os.environ.get("GL_DEBUG"):
+        sys.argv[1:] = ["small"]        # the rest would take too long
+    tap.main()
