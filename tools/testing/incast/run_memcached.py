@@ -100,7 +100,7 @@ def measure(programs, network, config, job):
 def memcached(network, config, job):
     """One run's report."""
     try:
-        set_cc(network, job["cc"])
+        set_cc(network, job["cc"].split(":")[0])
         with Programs(config["apps"]) as programs:
             return measure(programs, network, config, job)
     except NotReady as why:
