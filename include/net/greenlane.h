@@ -226,7 +226,7 @@ static inline bool gl_is_ours(const struct sock *sk)
  * that, atomic, and the socket's.  They may run ahead of their packet, never
  * behind it; their readers see in TCP's state whether it has come.
  */
-#define GL_TSQ_IMPORTANT	29	/* the next pure ACK is an echo */
+#define GL_TSQ_IMPORTANT	29	/* an echo is owed, for what is noted */
 #define GL_TSQ_ECHO		30	/* an echo has come */
 
 static inline bool gl_tsq_take(struct sock *sk, int bit)

@@ -227,8 +227,12 @@ static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
 			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
 			return GL_CLOCK_ECHO;
 		}
-		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT) ||
-		    (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs))) {
+		/* It may be in the backlog still: then a later ACK covers it. */
+		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT)) {
+			gs->owed_echo = 1;
+			gs->owed_end = gl_noted_end(sk);
+		}
+		if (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs)) {
 			gs->owed_echo = 0;
 			gs->echoes_sent++;
 			gl_inc_stats(net, GL_MIB_ECHOSENT);
@@ -515,12 +519,18 @@ static void gl_in_echo(struct sock *sk, const struct gl_seg *seg)
 static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 				   const struct gl_seg *seg)
 {
+	bool noted;
+
 	if (!gl_in_heeded(sk, seg))
 		return GL_PASS;
-	if (kind == GL_IMPORTANT)
+	noted = gl_note(sk, kind, seg);
+	if (kind == GL_IMPORTANT) {
+		/* Who sees the bit finds the note. */
+		smp_mb__before_atomic();
 		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
+	}
 	/* What TCP is to see as well, it sees.  Of dart's that is what does no harm. */
-	if (!gl_note(sk, kind, seg) || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO ||
+	if (!noted || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO ||
 	    gl_family(kind) == GL_OF_DART)
 		return GL_PASS;
 	return GL_CONSUME;

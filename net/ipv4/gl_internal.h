@@ -78,6 +78,7 @@ void gl_receive_unscheduled(struct sock *sk);
 int gl_note_init(void);
 void gl_note_exit(void);
 bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg);
+u32 gl_noted_end(struct sock *sk);
 
 /* gl_sock.c */
 void gl_sock_put(struct gl_sock *gs);

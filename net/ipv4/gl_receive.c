@@ -9,6 +9,7 @@
  * meanwhile.  A note is left for a worker, which waits for the socket: by then
  * TCP has seen the packet.
  */
+#include <linux/hashtable.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -58,7 +59,7 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
 			const struct gl_seg *seg, bool late)
 {
-	/* Or has TCP's own ACK been the echo already? */
+	/* Or has an ACK of TCP's own been the echo, or owed it? */
 	if (late && !gl_tsq_take(sk, GL_TSQ_IMPORTANT))
 		return;
 	gs->owed_echo = 1;
@@ -160,6 +161,7 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 /* struct gl_note - what LOCAL_IN saw while a process owned the socket */
 struct gl_note {
 	struct work_struct work;
+	struct hlist_node node;	/* in gl_noted */
 	struct sock *sk;	/* a reference */
 	struct gl_seg seg;
 	enum gl_kind kind;
@@ -169,6 +171,12 @@ struct gl_note {
  * network fill it.  TCP bounds the backlog in the same way.
  */
 #define GL_NOTES_MAX	4096
+
+/* The notes that wait, by their sockets.  Who owns one looks here, without the spin lock
+ * under which they were written; seldom, so that one lock will do.
+ */
+static DEFINE_HASHTABLE(gl_noted, 6);
+static DEFINE_SPINLOCK(gl_noted_lock);
 
 static struct workqueue_struct *gl_note_wq;
 static atomic_t gl_notes = ATOMIC_INIT(0);
@@ -190,6 +198,9 @@ static void gl_note_work(struct work_struct *work)
 			break;
 		spin_unlock_bh(&sk->sk_lock.slock);
 	}
+	spin_lock(&gl_noted_lock);
+	hash_del(&note->node);
+	spin_unlock(&gl_noted_lock);
 	gl_receive(sk, note->kind, &note->seg, true);
 	if (((1 << sk->sk_state) & GL_STATES) && gl_is_ours(sk) && gl_sock(sk))
 		gl_kicked(sk, gl_sock(sk));
@@ -221,6 +232,9 @@ bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg)
 	note->sk = sk;
 	note->seg = *seg;
 	note->kind = kind;
+	spin_lock(&gl_noted_lock);
+	hash_add(gl_noted, &note->node, (unsigned long)sk);
+	spin_unlock(&gl_noted_lock);
 	INIT_WORK(&note->work, gl_note_work);
 	queue_work(gl_note_wq, &note->work);
 	return true;
@@ -228,6 +242,30 @@ full:
 	atomic_dec(&gl_notes);
 	gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 	return false;
+}
+
+/**
+ * gl_noted_end() - where do the important packets end that are noted for a socket?
+ * @sk: the socket, locked, or owned by the caller
+ *
+ * Return: the end of the last one, or what TCP has in order if there is no note: memory was
+ * short.
+ */
+u32 gl_noted_end(struct sock *sk)
+{
+	u32 end = tcp_sk(sk)->rcv_nxt;
+	struct gl_note *note;
+	bool found = false;
+
+	spin_lock_bh(&gl_noted_lock);
+	hash_for_each_possible(gl_noted, note, node, (unsigned long)sk)
+		if (note->sk == sk && note->kind == GL_IMPORTANT &&
+		    (!found || after(note->seg.end_seq, end))) {
+			end = note->seg.end_seq;
+			found = true;
+		}
+	spin_unlock_bh(&gl_noted_lock);
+	return end;
 }
 
 int gl_note_init(void)

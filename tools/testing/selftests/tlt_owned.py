@@ -12,7 +12,7 @@ import socket
 from gl import packet as pkt
 from gl import tap
 from gl.hold import hold, run_owned
-from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO
+from gl.packet import CLOCK, CLOCK_ECHO, DATA, ECHO, IMPORTANT
 from gl.tap import case, equal, true
 from gl.wire import Wire, pattern
 
@@ -33,6 +33,40 @@ def receiver_important():
             equal([p.dscp for p in wire.from_b()].count(ECHO), 1, "echoes")
             true(wire.from_b()[0].time - wire.from_a()[0].time < 2.2e-3,
                  "as soon as it is free")
+
+
+@case("the receiver is owned as a window comes: the ACK of the important packet is the echo")
+def receiver_window():
+    for version in (4, 6):
+        # TCP acknowledges each piece between two that are lost, the first before it has
+        # seen the important one.
+        for lost in ((), (5,), (1, 3), (2, 4, 6), (1, 3, 5, 7, 9)):
+            with Wire(version=version) as wire:
+                try:
+                    wire.b.sysctl("net.ipv4.tcp_backlog_ack_defer", 0)
+                except FileNotFoundError:
+                    pass        # 6.1 does not wait for the end of the backlog
+                client, server = wire.connect()
+                wire.mark()
+                sent = []
+
+                def rule(p, lost=lost, sent=sent):
+                    sent.extend([p] * bool(p.from_a and p.len))
+                    return p in sent and len(sent) in lost
+                wire.rule = rule
+                holder = hold(server, 2)
+                wire.run(100e-6)
+                client.send(pattern(14000))
+                wire.run(4e-3)
+                holder.join()
+                important = next(p for p in sent if p.dscp == IMPORTANT)
+                echo = next(p for p in wire.from_b() if p.dscp == ECHO)
+                true(echo.ack >= important.end or any(right >= important.end
+                     for _, right in echo.sacks), f"packets {lost} lost: {echo!r} of {important!r}")
+                equal([p.dscp for p in wire.from_b()].count(ECHO),
+                      sum(p.dscp == IMPORTANT for p in wire.from_a()), "echoes")
+                equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+                      f"packets {lost} lost: RTOs, probes")
 
 
 @case("the sender is owned when the echo comes: the clock goes on")
