@@ -9,7 +9,6 @@ switch drops where there is no room (`drop red`), and sends it again with credit
 """
 
 import argparse
-from functools import partial
 
 from mininet.net import Mininet
 from mininet.topo import SingleSwitchTopo
@@ -24,8 +23,8 @@ QUEUE = "limit 200k preset aeolus"
 def first_rtt(cc, args):
     """One congestion control's row."""
     net = Mininet(SingleSwitchTopo(SENDERS + 1), controller=None, switch=GreenlaneBridge,
-                  host=partial(GreenlaneHost, cc=cc),
-                  link=partial(GreenlaneLink, bw=args.bw, delay=args.delay, queue=QUEUE))
+                  host=GreenlaneHost.using(cc=cc),
+                  link=GreenlaneLink.using(bw=args.bw, delay=args.delay, queue=QUEUE))
     net.start()
     *senders, receiver = net.hosts
     times = load.play(receiver, senders, args.bytes, rounds=args.rounds)

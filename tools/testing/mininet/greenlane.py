@@ -4,8 +4,8 @@
 	from greenlane import GreenlaneBridge, GreenlaneHost, GreenlaneLink
 
 	net = Mininet(topo, controller=None, switch=GreenlaneBridge,
-	              host=partial(GreenlaneHost, cc="tlt_dctcp"),
-	              link=partial(GreenlaneLink, bw=10000, delay="5us"))
+	              host=GreenlaneHost.using(cc="tlt_dctcp"),
+	              link=GreenlaneLink.using(bw=10000, delay="5us"))
 
     h1 (host)                                s1 (switch)
     TCP -> line (color) ------------------->  delay, loss (netem on h1's end: s1-eth1w)
@@ -35,6 +35,8 @@ ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
 # A line without thresholds, whose queue the sockets' own limits keep short.
 NIC = "limit 1000m"
 FULL_FRAME = 1514
+# DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: less would idle the line.
+LEAST_ECN = 20
 # Of TCLink: how it does what the qdiscs do here, and what would be another queue.
 _UNUSED = ("use_hfsc", "use_tbf", "use_htb", "gro", "txo", "rxo", "disable_gro")
 _OTHER = ("enable_ecn", "enable_red", "latency_ms", "speedup")
@@ -74,6 +76,14 @@ def batch(node, tool, lines):
         stop(f"{node.name}: {tool} refuses '{'; '.join(lines)}': {failed}{hint}")
 
 
+def default_queue(bw, packets=None):
+    """preset tlt of tc-color(8), which is 200k, 270k and 1800k at 40 Gbit/s; but slow lines
+    need more than the same time in the queue."""
+    ecn = max(int(200 * 1024 * bw / 40000), LEAST_ECN * FULL_FRAME)
+    limit = 9 * ecn if packets is None else packets * FULL_FRAME
+    return f"limit {limit} red {min(ecn * 27 // 20, limit)} ecn {min(ecn, limit)}"
+
+
 class GreenlaneIntf(Intf):
     """One end of a link; what it is, a NIC or a switch port, its node says."""
 
@@ -81,7 +91,7 @@ class GreenlaneIntf(Intf):
 
     # pylint: disable=arguments-differ
     def config(self, bw=None, delay=None, jitter=None, loss=None, max_queue_size=None,
-               queue="preset tlt", iofd=None, **params):
+               queue=None, iofd=None, **params):
         """bw: Mbit/s; delay, jitter: of the wire, as "5us"; loss: of the wire, in percent;
         queue: a switch port's, in the words of tc-color(8); max_queue_size: its limit in
         packets; iofd: of a GreenlaneRouter's port, in the words of tc-iofd(8)."""
@@ -96,6 +106,8 @@ class GreenlaneIntf(Intf):
         self.bw, self.iofd = bw, iofd
         if not isinstance(self.node, Switch):
             queue = NIC
+        elif not queue:
+            queue = default_queue(bw, max_queue_size)
         elif max_queue_size is not None:
             queue += f" limit {max_queue_size * FULL_FRAME}"
         self.port = f"color rate {bw}mbit {queue}"
@@ -146,6 +158,11 @@ class GreenlaneLink(Link):
 
     numbers = itertools.count()
 
+    @classmethod
+    def using(cls, **params):
+        """With these parameters, where a topology's link says nothing else."""
+        return functools.partial(cls, **params)
+
     def __init__(self, node1, node2, params1=None, params2=None, **params):
         both = {key: params.pop(key) for key in _OURS if key in params}
         self.number = next(self.numbers)
@@ -156,6 +173,11 @@ class GreenlaneLink(Link):
 
 class GreenlaneHost(Host):
     """A host whose connections have a congestion control."""
+
+    @classmethod
+    def using(cls, **params):
+        """With these parameters, where a topology's host says nothing else."""
+        return functools.partial(cls, **params)
 
     def config(self, cc=None, sysctl=None, **params):
         """cc: congestion control; sysctl: {name: value} of this host, set last."""

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """An incast: many answers at once, through one port of a switch.
 
-	h1 ... h8 ---- s1 ---- h9       h9 asks all, 40 answers of 32 kB from each
+	h1 ... h8 ---- s1 ---- h9       h9 asks all, 80 answers of 32 kB from each
 
 TLT's promise is that none of them waits for a timer.  `drop red` is what the switch
 drops of packets that may be lost, `green` of those that may not.
 """
 
 import argparse
-from functools import partial
 
 from mininet.net import Mininet
 from mininet.topo import SingleSwitchTopo
@@ -24,8 +23,8 @@ QUEUE = "limit 1800k red 270k ecn 200k"
 def incast(cc, args):
     """One congestion control's row."""
     net = Mininet(SingleSwitchTopo(SENDERS + 1), controller=None, switch=GreenlaneBridge,
-                  host=partial(GreenlaneHost, cc=cc),
-                  link=partial(GreenlaneLink, bw=args.bw, delay=args.delay, queue=QUEUE))
+                  host=GreenlaneHost.using(cc=cc),
+                  link=GreenlaneLink.using(bw=args.bw, delay=args.delay, queue=QUEUE))
     net.start()
     *senders, receiver = net.hosts
     times = load.play(receiver, senders, args.bytes, flows=args.flows, rounds=args.rounds)
@@ -35,7 +34,7 @@ def incast(cc, args):
            "RTOs": sum(host.counters()["TCPTimeouts"] for host in senders),
            **{f"drop {name}": sum(colour["drops"].values())
               for name, colour in port["colors"].items()},
-           "peak kB": port["queue"]["peak"] / 1000}
+           "peak kB": port["queue"]["peak_backlog"] / 1000}
     net.stop()
     return row
 
@@ -47,7 +46,7 @@ def main():
     add("--cc", default="dctcp,tlt_dctcp", help="several, with commas (%(default)s)")
     add("--bw", type=float, default=10000, help="of each link, Mbit/s (%(default)s)")
     add("--delay", default="5us", help="of each link (%(default)s)")
-    add("--flows", type=int, default=40, help="from each sender (%(default)s)")
+    add("--flows", type=int, default=80, help="from each sender (%(default)s)")
     add("--bytes", type=int, default=32000, help="of an answer (%(default)s)")
     add("--rounds", type=int, default=3)
     add("--json", action="store_true")
