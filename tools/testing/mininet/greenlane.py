@@ -111,33 +111,27 @@ class GreenlaneIntf(Intf):
         elif max_queue_size is not None:
             queue += f" limit {max_queue_size * FULL_FRAME}"
         self.port = f"color rate {bw}mbit {queue}"
-        self.tc(f"qdisc replace dev {self} root handle 2: {self.port}")
-        wire = [f"delay {delay} {jitter or ''}"] * bool(delay) + [f"loss {loss}%"] * bool(loss)
-        if wire:
-            self.add_wire(" ".join(wire))
-        return result
-
-    def tc(self, *lines):
-        """Lines of tc, in our node."""
+        netem = " ".join([f"delay {delay} {jitter or ''}"] * bool(delay)
+                         + [f"loss {loss}%"] * bool(loss))
+        lines = [f"qdisc replace dev {self} root handle 2: {self.port}"]
+        if netem:
+            self.wire = f"{self}w"
+            batch(self.node, "ip", [f"link add {self.wire} type ifb", f"link set {self.wire} up"])
+            lines += [f"qdisc add dev {self.wire} root netem {netem} limit 1000000",
+                      f"qdisc add dev {self} ingress",
+                      f"filter add dev {self} parent ffff: matchall"
+                      f" action mirred egress redirect dev {self.wire}"]
         batch(self.node, "tc", lines)
-
-    def add_wire(self, netem):
-        """What comes in has been on a wire."""
-        self.wire = f"{self}w"
-        batch(self.node, "ip", [f"link add {self.wire} type ifb", f"link set {self.wire} up"])
-        self.tc(f"qdisc add dev {self.wire} root netem {netem} limit 1000000",
-                f"qdisc add dev {self} ingress",
-                f"filter add dev {self} parent ffff: matchall"
-                f" action mirred egress redirect dev {self.wire}")
+        return result
 
     def deflect(self, iofd):
         """Put iofd over the port's queue."""
-        self.tc(f"qdisc replace dev {self} root handle 1: iofd {iofd}",
-                f"qdisc add dev {self} parent 1:1 handle 2: {self.port}")
+        batch(self.node, "tc", [f"qdisc replace dev {self} root handle 1: iofd {iofd}",
+                                f"qdisc add dev {self} parent 1:1 handle 2: {self.port}"])
 
     def delete(self):
-        """The wire goes too."""
-        if self.wire:
+        """The wire goes too; from a namespace, with it."""
+        if self.wire and not self.node.inNamespace:
             self.cmd("ip link del", self.wire)
         Intf.delete(self)
 
@@ -190,18 +184,18 @@ class GreenlaneHost(Host):
                 f"net.ipv4.dcqcn_rate={line}")
         if cc:
             self.set_cc(cc)
-        for name, value in (sysctl or {}).items():
-            if failed := self.sysctl(name, value):
-                stop(f"{self}: {failed}")
+        if sysctl and (failed := self.sysctl(**sysctl)):
+            stop(f"{self}: {failed}")
         return result
 
-    def sysctl(self, name, value):
-        """Set one; what it complained with."""
-        return run(self, "sysctl", "-q", "-w", f"{name}={value}")[1]
+    def sysctl(self, **settings):
+        """Set some; what it complained with."""
+        return run(self, "sysctl", "-q", "-w", *(f"{k}={v}" for k, v in settings.items()))[1]
 
     def set_cc(self, cc):
         """The congestion control of connections from now on."""
-        setting = functools.partial(self.sysctl, "net.ipv4.tcp_congestion_control", cc)
+        setting = functools.partial(self.sysctl, **{
+            "net.ipv4.tcp_congestion_control": cc, "net.ipv4.tcp_ecn": 1 if cc in ECN else 2})
         failed = setting()
         if failed and "not permitted" in failed:
             # The kernel's own dctcp: namespaces may have it when the machine allows it.
@@ -212,8 +206,6 @@ class GreenlaneHost(Host):
             failed = setting()
         if failed:
             stop(f"{self}: no congestion control '{cc}' (is its module there?): {failed}")
-        if failed := self.sysctl("net.ipv4.tcp_ecn", 1 if cc in ECN else 2):
-            stop(f"{self}: {failed}")
 
     def counters(self):
         """All of the namespace's, by name: TCP's and greenlane's."""
@@ -323,10 +315,3 @@ class GreenlaneRouter(_OwnNamespace):
             way = ways[(number + int(self.dpid, 16)) % len(ways)]
             lines.append(f"{route} via {self._address(way.peer())} dev {way}")
         return lines
-
-
-# mn --custom greenlane.py --host greenlane,cc=tlt_dctcp --link greenlane,bw=1000 \
-#    --switch greenlane --controller none
-hosts = {"greenlane": GreenlaneHost}
-links = {"greenlane": GreenlaneLink}
-switches = {"greenlane": GreenlaneBridge, "greenlane_router": GreenlaneRouter}
