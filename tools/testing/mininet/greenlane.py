@@ -24,7 +24,8 @@ Documentation/mininet.rst is the page for it.
 import functools
 import itertools
 import json
-import subprocess
+import shlex
+import tempfile
 
 from mininet.link import Intf, Link
 from mininet.node import Host, Switch
@@ -35,6 +36,7 @@ ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
 # A line without thresholds, whose queue the sockets' own limits keep short.
 NIC = "limit 1000m"
 FULL_FRAME = 1514
+FAILED = "greenlane-failed"
 # DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: less would idle the line.
 LEAST_ECN = 20
 # Of TCLink: how it does what the qdiscs do here, and what would be another queue.
@@ -52,28 +54,36 @@ def stop(why):
     raise SystemExit(f"greenlane: {why}")
 
 
-def run(node, *command, text=None):
-    """Run a program in a node: (its stdout, the first line that it complained with)."""
-    process = node.popen(list(command), stdin=subprocess.PIPE)
-    out, err = process.communicate((text or "").encode())
-    lines = [line.strip() for line in err.decode().splitlines() if line.strip()]
-    failed = process.returncode and (lines or [f"exit status {process.returncode}"])[0]
-    return out.decode(), failed
+def run(node, *command):
+    """Run a program in a node, which may be busy: its stdout."""
+    process = node.popen(list(command))
+    out, err = process.communicate()
+    if process.returncode:
+        stop(f"{node.name}: {err.decode().strip()}")
+    return out.decode()
 
 
 def batch(node, tool, lines):
-    """Lines of ip or tc, in a node."""
-    if not lines:
+    """Lines of ip or tc, in a node's shell: one process for all of them."""
+    with tempfile.NamedTemporaryFile("w", prefix="greenlane-") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        said = node.cmd(f"{tool} -batch {file.name} || echo {FAILED}")
+    if FAILED not in said:
         return
     # The first line that is refused ends it, and the rest says only that.
-    _, failed = run(node, tool, "-batch", "-", text="\n".join(lines) + "\n")
-    if failed:
-        hint = ""
-        if "kind is unknown" in failed:
-            hint = " (load the module: sch_color, sch_iofd)"
-        elif "Unknown qdisc" in failed:
-            hint = " (tc has no plugin: make install, or TC_LIB_DIR)"
-        stop(f"{node.name}: {tool} refuses '{'; '.join(lines)}': {failed}{hint}")
+    why = said.strip().splitlines()[0]
+    hint = ""
+    if "kind is unknown" in why:
+        hint = " (load the module: sch_color, sch_iofd)"
+    elif "Unknown qdisc" in why:
+        hint = " (tc has no plugin: make install, or TC_LIB_DIR)"
+    stop(f"{node.name}: {tool} refuses '{'; '.join(lines)}': {why}{hint}")
+
+
+def write(node, name, value):
+    """Set a sysctl, by its path below /proc/sys, in a node: what the shell complained with."""
+    return node.cmd(f"echo {shlex.quote(str(value))} > /proc/sys/{name}").strip()
 
 
 def default_queue(bw, packets=None):
@@ -102,7 +112,7 @@ class GreenlaneIntf(Intf):
             stop(f"{self}: bw={bw!r}: Mbit/s; a link that is never full has no queue")
         if iofd and not isinstance(self.node, GreenlaneRouter) and isinstance(self.node, Switch):
             stop(f"{self}: iofd needs next hops: switch=GreenlaneRouter")
-        result = Intf.config(self, **params)
+        result = Intf.config(self, **dict(params, up=False))
         self.bw, self.iofd = bw, iofd
         if not isinstance(self.node, Switch):
             queue = NIC
@@ -113,14 +123,15 @@ class GreenlaneIntf(Intf):
         self.port = f"color rate {bw}mbit {queue}"
         netem = " ".join([f"delay {delay} {jitter or ''}"] * bool(delay)
                          + [f"loss {loss}%"] * bool(loss))
-        lines = [f"qdisc replace dev {self} root handle 2: {self.port}"]
+        links, lines = [f"link set {self} up"], [f"qdisc replace dev {self} root handle 2: {self.port}"]
         if netem:
             self.wire = f"{self}w"
-            batch(self.node, "ip", [f"link add {self.wire} type ifb", f"link set {self.wire} up"])
+            links += [f"link add {self.wire} type ifb", f"link set {self.wire} up"]
             lines += [f"qdisc add dev {self.wire} root netem {netem} limit 1000000",
                       f"qdisc add dev {self} ingress",
                       f"filter add dev {self} parent ffff: matchall"
                       f" action mirred egress redirect dev {self.wire}"]
+        batch(self.node, "ip", links)
         batch(self.node, "tc", lines)
         return result
 
@@ -141,9 +152,7 @@ class GreenlaneIntf(Intf):
 
     def stats(self):
         """What tc -s says of the port, by qdisc: stats()["color"]["drops"]."""
-        shown, failed = run(self.node, "tc", "-j", "-s", "qdisc", "show", "dev", str(self))
-        if failed:
-            stop(f"{self}: {failed}")
+        shown = run(self.node, "tc", "-j", "-s", "qdisc", "show", "dev", str(self))
         return {qdisc["kind"]: qdisc for qdisc in json.loads(shown)}
 
 
@@ -179,25 +188,22 @@ class GreenlaneHost(Host):
         rates = [intf.bw for intf in self.intfList() if isinstance(intf, GreenlaneIntf)]
         if rates:
             line = max(1, int(min(rates)))
-            # Of transports that are not loaded, there are none: -e.
-            run(self, "sysctl", "-q", "-e", "-w", f"net.ipv4.xpass_rate={line}",
-                f"net.ipv4.dcqcn_rate={line}")
+            for name in ("xpass_rate", "dcqcn_rate"):
+                # There is none of a transport that is not loaded.
+                self.cmd(f"[ ! -e /proc/sys/net/ipv4/{name} ] ||"
+                         f" echo {line} > /proc/sys/net/ipv4/{name}")
         if cc:
             self.set_cc(cc)
-        if sysctl and (failed := self.sysctl(**sysctl)):
-            stop(f"{self}: {failed}")
+        for name, value in (sysctl or {}).items():
+            if failed := write(self, name.replace(".", "/"), value):
+                stop(f"{self}: {name}={value}: {failed}")
         return result
-
-    def sysctl(self, **settings):
-        """Set some; what it complained with."""
-        return run(self, "sysctl", "-q", "-w", *(f"{k}={v}" for k, v in settings.items()))[1]
 
     def set_cc(self, cc):
         """The congestion control of connections from now on."""
-        setting = functools.partial(self.sysctl, **{
-            "net.ipv4.tcp_congestion_control": cc, "net.ipv4.tcp_ecn": 1 if cc in ECN else 2})
+        setting = functools.partial(write, self, "net/ipv4/tcp_congestion_control", cc)
         failed = setting()
-        if failed and "not permitted" in failed:
+        if "not permitted" in failed:
             # The kernel's own dctcp: namespaces may have it when the machine allows it.
             with open(_ALLOWED, "r+", encoding="ascii") as file:
                 allowed = file.read().split()
@@ -206,11 +212,12 @@ class GreenlaneHost(Host):
             failed = setting()
         if failed:
             stop(f"{self}: no congestion control '{cc}' (is its module there?): {failed}")
+        write(self, "net/ipv4/tcp_ecn", 1 if cc in ECN else 2)
 
     def counters(self):
         """All of the namespace's, by name: TCP's and greenlane's."""
-        names = ("netstat", "snmp", "greenlane")
-        text = run(self, "cat", *(f"/proc/net/{name}" for name in names))[0].splitlines()
+        text = run(self, "sh", "-c", "cd /proc/net; cat netstat snmp; [ ! -e greenlane ] ||"
+                   " cat greenlane").splitlines()
         seen = {}
         for line, below in itertools.zip_longest(text, text[1:], fillvalue=""):
             group, *words = line.split() or [""]
@@ -260,9 +267,9 @@ class GreenlaneRouter(_OwnNamespace):
                              f"net/ipv4/conf/{name}/proxy_arp": 1,
                              f"net/ipv4/conf/{name}/send_redirects": 0})
         settings.update({f"net/ipv4/neigh/{intf}/proxy_delay": 0 for intf in ours})
-        failed = run(self, "sysctl", "-q", "-w", *(f"{k}={v}" for k, v in settings.items()))[1]
-        if failed:
-            stop(f"{self}: {failed}")
+        for name, value in settings.items():
+            if failed := write(self, name, value):
+                stop(f"{self}: {failed}")
         core = [intf for intf in ours if self._core(intf)]
         batch(self, "ip", [f"address add {self._address(intf)}/31 dev {intf}" for intf in core]
               + self._routes())

@@ -24,7 +24,7 @@ PORT = 5001
 
 def serving(host, count, port=PORT):
     """A server on a mininet host; terminate() it."""
-    server = host.popen([sys.executable, __file__, "serve", str(port), str(count)])
+    server = host.popen([sys.executable, "-S", __file__, "serve", str(port), str(count)])
     server.stdout.readline()
     return server
 
@@ -32,7 +32,7 @@ def serving(host, count, port=PORT):
 def asking(host, servers, count, port=PORT, **options):
     """One who asks these hosts; communicate() with it, or answers()."""
     words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
-    return host.popen([sys.executable, __file__, "ask", *words, str(port), str(count),
+    return host.popen([sys.executable, "-S", __file__, "ask", *words, str(port), str(count),
                        *(server.IP() for server in servers)])
 
 
