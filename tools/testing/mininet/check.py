@@ -63,8 +63,11 @@ CHANGES = {
 # Networks that cannot be, one after the other: what each ends with.
 REFUSED = """\
 from mininet.net import Mininet
-from mininet.topo import SingleSwitchTopo, LinearTopo
+from mininet.topo import SingleSwitchTopo, LinearTopo, Topo
 from greenlane import *
+class Mixed(Topo):
+    def build(self):
+        self.addLink(self.addSwitch('s1'), self.addSwitch('s2', cls=GreenlaneBridge))
 def network(topo=SingleSwitchTopo(2), host={}, switch=GreenlaneBridge, link={'bw': 100}):
     try:
         Mininet(topo, controller=None, host=GreenlaneHost.using(**host), switch=switch,
@@ -86,6 +89,7 @@ CANNOT = {
     "link={'bw': 100, 'enable_red': True}": "h1-eth0: enable_red is TCLink's",
     "link={'bw': 100, 'iofd': 'threshold 1k'}":
     "s1-eth1: iofd needs next hops: switch=GreenlaneRouter",
+    "Mixed(), switch=GreenlaneRouter": "s1-eth1: a router beside another kind of switch",
     "LinearTopo(2), switch=GreenlaneRouter, link={'bw': 1, 'iofd': 'deflect dev no via 1.2.3.4'}":
     "s1: tc refuses .*iofd deflect dev no",
 }
@@ -215,10 +219,13 @@ def routers():
     modules()
     out = script(LEAVES)
     equal(out.splitlines()[0], "0.0", "pingAll")
+    last = {}
     for leaf in ("s1", "s2", "s3"):
         routes = re.search(f"^{leaf} (.*)", out, re.M)[1]
         ways = re.findall(r"10\.0\.0\.\d via \S+ dev (\S+)", routes)
+        last[leaf] = ways[-1][-1]
         equal(sorted(ways), [f"{leaf}-eth1"] * 2 + [f"{leaf}-eth2"] * 2, f"{leaf}: ways")
+    true(last["s1"] != last["s2"], "two leaves choose alike")
     listed = [re.findall(r"'dev': '(\S+)'", line) for line in out.splitlines()[-4:-2]]
     equal(listed, [["s1-eth2"], ["s4-eth2", "s4-eth3"]], "deflections of a leaf, a spine")
     equal(out.splitlines()[-2], "h1 1000 1000 1000 1 0 dcqcn",
