@@ -8,8 +8,8 @@
 	              link=GreenlaneLink.using(bw=10000, delay="5us"))
 
     h1 (host)                                s1 (switch)
-    TCP -> line (color) ------------------->  delay, loss (netem on h1's end: s1-eth1w)
-           delay, loss (netem: h1-eth0w) <--  iofd -> thresholds, line (color)
+    TCP -> line (color: h1-eth0) ---------->  delay, loss (netem: s1-eth1w)
+           delay, loss (netem: h1-eth0w) <--  iofd -> thresholds, line (color: s1-eth1)
 
     host egress      a NIC: a line that sends segments.  A veth would hand packets of
                      64 kB to the switch unsplit
@@ -123,7 +123,8 @@ class GreenlaneIntf(Intf):
         self.port = f"color rate {bw}mbit {queue}"
         netem = " ".join([f"delay {delay} {jitter or ''}"] * bool(delay)
                          + [f"loss {loss}%"] * bool(loss))
-        links, lines = [f"link set {self} up"], [f"qdisc replace dev {self} root handle 2: {self.port}"]
+        links = [f"link set {self} up"]
+        lines = [f"qdisc replace dev {self} root handle 2: {self.port}"]
         if netem:
             self.wire = f"{self}w"
             links += [f"link add {self.wire} type ifb", f"link set {self.wire} up"]
