@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane in mininet 2.3: hosts with a congestion control, ports with colours.
+
+	from greenlane import GreenlaneBridge, GreenlaneHost, GreenlaneLink
+
+	net = Mininet(topo, controller=None, switch=GreenlaneBridge,
+	              host=GreenlaneHost.using(cc="tlt_dctcp"),
+	              link=GreenlaneLink.using(bw=10000, delay="5us"))
+
+    h1 (host)                                s1 (switch)
+    TCP -> line (color: h1-eth0) ---------->  delay, loss (netem: s1-eth1w)
+           delay, loss (netem: h1-eth0w) <--  iofd -> thresholds, line (color: s1-eth1)
+
+    host egress      a NIC: a line that sends segments.  A veth would hand packets of
+                     64 kB to the switch unsplit
+    switch egress    a switch port: color, and iofd over it where there is another way
+    ingress          the wire: netem on an ifb.  In front of the port, a packet that is
+                     deflected would pay the delay once more; and its queue would hide
+                     what is on the wire
+
+Documentation/mininet.rst is the page for it.
+"""
+
+import functools
+import itertools
+import json
+import shlex
+import tempfile
+
+from mininet.link import Intf, Link
+from mininet.node import Host, Switch
+from mininet.util import natural
+
+# Those that want ECN of a connection's both ends.
+ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
+# A line without thresholds, whose queue the sockets' own limits keep short.
+NIC = "limit 1000m"
+FULL_FRAME = 1514
+FAILED = "greenlane-failed"
+# DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: less would idle the line.
+LEAST_ECN = 20
+# Of TCLink: how it does what the qdiscs do here, and what would be another queue.
+_UNUSED = ("use_hfsc", "use_tbf", "use_htb", "gro", "txo", "rxo", "disable_gro")
+_OTHER = ("enable_ecn", "enable_red", "latency_ms", "speedup")
+_OURS = ("bw", "delay", "jitter", "loss", "max_queue_size", "queue", "iofd",
+         *_UNUSED, *_OTHER)
+# The routers' links: of the block that RFC 6598 keeps for what nobody else sees.
+_CORE = (100 << 24) + (64 << 16)
+_ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
+
+
+def stop(why):
+    """One line, and the end of the script: a network that is half ours shows nothing."""
+    raise SystemExit(f"greenlane: {why}")
+
+
+def run(node, *command):
+    """Run a program in a node, which may be busy: its stdout."""
+    process = node.popen(list(command))
+    out, err = process.communicate()
+    if process.returncode:
+        stop(f"{node.name}: {err.decode().strip()}")
+    return out.decode()
+
+
+def batch(node, tool, lines):
+    """Lines of ip or tc, in a node's shell: one process for all of them."""
+    with tempfile.NamedTemporaryFile("w", prefix="greenlane-") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        said = node.cmd(f"{tool} -batch {file.name} || echo {FAILED}")
+    if FAILED not in said:
+        return
+    # The first line that is refused ends it, and the rest says only that.
+    why = said.strip().splitlines()[0]
+    hint = ""
+    if "kind is unknown" in why:
+        hint = " (load the module: sch_color, sch_iofd)"
+    elif "Unknown qdisc" in why:
+        hint = " (tc has no plugin: make install, or TC_LIB_DIR)"
+    stop(f"{node.name}: {tool} refuses '{'; '.join(lines)}': {why}{hint}")
+
+
+def write(node, name, value):
+    """Set a sysctl, by its path below /proc/sys, in a node: what the shell complained with."""
+    return node.cmd(f"echo {shlex.quote(str(value))} > /proc/sys/{name}").strip()
+
+
+def default_queue(bw, packets=None):
+    """preset tlt of tc-color(8), which is 200k, 270k and 1800k at 40 Gbit/s; but slow lines
+    need more than the same time in the queue."""
+    ecn = max(int(200 * 1024 * bw / 40000), LEAST_ECN * FULL_FRAME)
+    limit = 9 * ecn if packets is None else packets * FULL_FRAME
+    return f"limit {limit} red {min(ecn * 27 // 20, limit)} ecn {min(ecn, limit)}"
+
+
+class GreenlaneIntf(Intf):
+    """One end of a link; what it is, a NIC or a switch port, its node says."""
+
+    bw = iofd = port = wire = None
+
+    # pylint: disable=arguments-differ
+    def config(self, bw=None, delay=None, jitter=None, loss=None, max_queue_size=None,
+               queue=None, iofd=None, **params):
+        """bw: Mbit/s; delay, jitter: of the wire, as "5us"; loss: of the wire, in percent;
+        queue: a switch port's, in the words of tc-color(8); max_queue_size: its limit in
+        packets; iofd: of a GreenlaneRouter's port, in the words of tc-iofd(8)."""
+        for name in _OTHER:
+            if params.pop(name, None):
+                stop(f"{self}: {name} is TCLink's; the port's options are queue='...'")
+        if not isinstance(bw, (int, float)) or bw <= 0:
+            stop(f"{self}: bw={bw!r}: Mbit/s; a link that is never full has no queue")
+        if iofd and not isinstance(self.node, GreenlaneRouter) and isinstance(self.node, Switch):
+            stop(f"{self}: iofd needs next hops: switch=GreenlaneRouter")
+        result = Intf.config(self, **dict(params, up=False))
+        self.bw, self.iofd = bw, iofd
+        if not isinstance(self.node, Switch):
+            queue = NIC
+        elif not queue:
+            queue = default_queue(bw, max_queue_size)
+        elif max_queue_size is not None:
+            queue += f" limit {max_queue_size * FULL_FRAME}"
+        self.port = f"color rate {bw}mbit {queue}"
+        netem = " ".join([f"delay {delay} {jitter or ''}"] * bool(delay)
+                         + [f"loss {loss}%"] * bool(loss))
+        links = [f"link set {self} up"]
+        lines = [f"qdisc replace dev {self} root handle 2: {self.port}"]
+        if netem:
+            self.wire = f"{self}w"
+            links += [f"link add {self.wire} type ifb", f"link set {self.wire} up"]
+            lines += [f"qdisc add dev {self.wire} root netem {netem} limit 1000000",
+                      f"qdisc add dev {self} ingress",
+                      f"filter add dev {self} parent ffff: matchall"
+                      f" action mirred egress redirect dev {self.wire}"]
+        batch(self.node, "ip", links)
+        batch(self.node, "tc", lines)
+        return result
+
+    def deflect(self, iofd):
+        """Put iofd over the port's queue."""
+        batch(self.node, "tc", [f"qdisc replace dev {self} root handle 1: iofd {iofd}",
+                                f"qdisc add dev {self} parent 1:1 handle 2: {self.port}"])
+
+    def delete(self):
+        """The wire goes too; from a namespace, with it."""
+        if self.wire and not self.node.inNamespace:
+            self.cmd("ip link del", self.wire)
+        Intf.delete(self)
+
+    def peer(self):
+        """The other end."""
+        return self.link.intf2 if self is self.link.intf1 else self.link.intf1
+
+    def stats(self):
+        """What tc -s says of the port, by qdisc: stats()["color"]["drops"]."""
+        shown = run(self.node, "tc", "-j", "-s", "qdisc", "show", "dev", str(self))
+        return {qdisc["kind"]: qdisc for qdisc in json.loads(shown)}
+
+
+class GreenlaneLink(Link):
+    """A link of two such; params1 and params2 are for one end and count more."""
+
+    numbers = itertools.count()
+
+    @classmethod
+    def using(cls, **params):
+        """With these parameters, where a topology's link says nothing else."""
+        return functools.partial(cls, **params)
+
+    def __init__(self, node1, node2, params1=None, params2=None, **params):
+        both = {key: params.pop(key) for key in _OURS if key in params}
+        self.number = next(self.numbers)
+        params = {"cls1": GreenlaneIntf, "cls2": GreenlaneIntf, **params}
+        Link.__init__(self, node1, node2, params1={**both, **(params1 or {})},
+                      params2={**both, **(params2 or {})}, **params)
+
+
+class GreenlaneHost(Host):
+    """A host whose connections have a congestion control."""
+
+    @classmethod
+    def using(cls, **params):
+        """With these parameters, where a topology's host says nothing else."""
+        return functools.partial(cls, **params)
+
+    def config(self, cc=None, sysctl=None, **params):
+        """cc: congestion control; sysctl: {name: value} of this host, set last."""
+        result = Host.config(self, **params)
+        rates = [intf.bw for intf in self.intfList() if isinstance(intf, GreenlaneIntf)]
+        if rates:
+            line = max(1, int(min(rates)))
+            for name in ("xpass_rate", "dcqcn_rate"):
+                # There is none of a transport that is not loaded.
+                self.cmd(f"[ ! -e /proc/sys/net/ipv4/{name} ] ||"
+                         f" echo {line} > /proc/sys/net/ipv4/{name}")
+        if cc:
+            self.set_cc(cc)
+        for name, value in (sysctl or {}).items():
+            if failed := write(self, name.replace(".", "/"), value):
+                stop(f"{self}: {name}={value}: {failed}")
+        return result
+
+    def set_cc(self, cc):
+        """The congestion control of connections from now on."""
+        setting = functools.partial(write, self, "net/ipv4/tcp_congestion_control", cc)
+        failed = setting()
+        if "not permitted" in failed:
+            # The kernel's own dctcp: namespaces may have it when the machine allows it.
+            with open(_ALLOWED, "r+", encoding="ascii") as file:
+                allowed = file.read().split()
+                file.seek(0)
+                file.write(" ".join([*allowed, cc]))
+            failed = setting()
+        if failed:
+            stop(f"{self}: no congestion control '{cc}' (is its module there?): {failed}")
+        write(self, "net/ipv4/tcp_ecn", 1 if cc in ECN else 2)
+
+    def counters(self):
+        """All of the namespace's, by name: TCP's and greenlane's."""
+        text = run(self, "sh", "-c", "cd /proc/net; cat netstat snmp; [ ! -e greenlane ] ||"
+                   " cat greenlane").splitlines()
+        seen = {}
+        for line, below in itertools.zip_longest(text, text[1:], fillvalue=""):
+            group, *words = line.split() or [""]
+            if group.endswith(":") and below.startswith(group) and not words[0].isdigit():
+                seen.update(zip(words, map(int, below.split()[1:])))
+            elif len(words) == 1 and words[0].isdigit():
+                seen[group] = int(words[0])
+        return seen
+
+
+class _OwnNamespace(Switch):
+    """A switch in a namespace of its own: it leaves nothing behind."""
+
+    controlIntf = None          # which mininet forgets in this case
+
+    def __init__(self, name, **params):
+        Switch.__init__(self, name, **dict(params, inNamespace=True))
+
+
+class GreenlaneBridge(_OwnNamespace):
+    """A learning switch: a Linux bridge.  It has one way to each host."""
+
+    def start(self, _controllers):
+        """All its ports."""
+        batch(self, "ip", [f"link add {self} type bridge"]
+              + [f"link set {intf} master {self}" for intf in self.intfList()]
+              + [f"link set {self} up"])
+
+
+class GreenlaneRouter(_OwnNamespace):
+    """A switch that routes IPv4, on the shortest ways; iofd needs one.
+
+    Hosts keep the addresses that they have, in one network: the router answers for the
+    others (proxy ARP) and has a route to each.  Of several ways, host i at switch j has
+    way (i + j) mod n: flows stay where they are, and switches do not choose alike.
+    """
+
+    def start(self, _controllers):
+        """Addresses, routes, and iofd at the ports that another way is left for."""
+        ours = self.intfList()
+        for intf in ours:
+            if isinstance(intf.peer().node, Switch) and not self._core(intf):
+                stop(f"{intf}: a router beside another kind of switch")
+        settings = {"net/ipv4/ip_forward": 1}
+        for name in ["all", *map(str, ours)]:
+            settings.update({f"net/ipv4/conf/{name}/rp_filter": 0,
+                             f"net/ipv4/conf/{name}/proxy_arp": 1,
+                             f"net/ipv4/conf/{name}/send_redirects": 0})
+        settings.update({f"net/ipv4/neigh/{intf}/proxy_delay": 0 for intf in ours})
+        for name, value in settings.items():
+            if failed := write(self, name, value):
+                stop(f"{self}: {failed}")
+        core = [intf for intf in ours if self._core(intf)]
+        batch(self, "ip", [f"address add {self._address(intf)}/31 dev {intf}" for intf in core]
+              + self._routes())
+        for intf in core:
+            others = " ".join(f"deflect dev {other} via {self._address(other.peer())}"
+                              for other in core if other is not intf)
+            if intf.iofd and "deflect" in intf.iofd:
+                intf.deflect(intf.iofd)
+            elif intf.iofd and others:
+                intf.deflect(f"{intf.iofd} {others}")
+
+    @staticmethod
+    def _core(intf):
+        """Is it between routers?"""
+        return (isinstance(intf.node, GreenlaneRouter)
+                and isinstance(intf.peer().node, GreenlaneRouter))
+
+    @staticmethod
+    def _address(intf):
+        """Of one end of a link between routers."""
+        number = _CORE + 2 * intf.link.number + (intf is intf.link.intf2)
+        return ".".join(str(byte) for byte in number.to_bytes(4, "big"))
+
+    def _hops(self):
+        """{router: hops from here}, nearest first."""
+        hops = {self: 0}
+        queue = [self]
+        for router in queue:
+            for intf in filter(self._core, router.intfList()):
+                other = intf.peer().node
+                if other not in hops:
+                    hops[other] = hops[router] + 1
+                    queue.append(other)
+        return hops
+
+    def _routes(self):
+        """A route to each address of each host, over one of the shortest ways."""
+        found = [intf for router in self._hops() for intf in router.intfList()
+                 if not self._core(intf) and intf.peer().IP()]
+        found.sort(key=lambda intf: natural(str(intf.peer())))
+        lines = []
+        for number, intf in enumerate(found):
+            route = f"route replace {intf.peer().IP()}/32"
+            if intf.node is self:
+                lines.append(f"{route} dev {intf}")
+                continue
+            hops = intf.node._hops()        # pylint: disable=protected-access
+            ways = [own for own in filter(self._core, self.intfList())
+                    if hops[own.peer().node] < hops[self]]
+            way = ways[(number + int(self.dpid, 16)) % len(ways)]
+            lines.append(f"{route} via {self._address(way.peer())} dev {way}")
+        return lines
