@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host's half of the incast: share the runs out among guests."""
+"""The host's half of an experiment: share the runs out among guests."""
 
 import json
 import os
@@ -72,7 +72,7 @@ class _Progress:
             return
         self.shown = time.monotonic()
         last = results[-1]
-        text = (f"incast: {100 * self._cost(results) // self._cost(self.jobs):3d} %"
+        text = (f"experiment: {100 * self._cost(results) // self._cost(self.jobs):3d} %"
                 f" ({len(results)} of {len(self.jobs)} runs;"
                 f" {last['cc']}, {last['flows']} flows)")
         print(f"\r\033[K{text}" if self.tty else text,

@@ -78,7 +78,7 @@ def memcached():
         within(row["samples"], 40 * 8, 40 * 10, f"{row['cc']}: pages, in a second")
     base, tlt = seen["dctcp"], seen["tlt_dctcp"]
     true(base["timeouts"] + base["probes"] > 0, f"dctcp: RTOs, probes: {base}")
-    equal((tlt["timeouts"], tlt["drops_green"]), (0, 0), "tlt_dctcp: RTOs, important drops")
+    equal(timers(tlt), (0, 0, 0), "tlt_dctcp: (RTOs, probes, important drops)")
     within(tlt["p99"] / base["p99"], 0, 0.8, "p99, tlt_dctcp / dctcp")
 
 
