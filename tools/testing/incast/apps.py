@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 import time
 
-from topology import enter, read_in, write_sysctl
+import run
+from topology import Network, enter, read_in, write_sysctl
 
 HTTP = 80
 FILES = 1 << 18         # a host of an incast has thousands of connections
@@ -102,6 +103,18 @@ class Programs:
         for process in self.running:
             if process.poll() is not None:
                 raise NotReady(f"{process.program}: exit status {process.returncode}")
+
+
+def main(what, measure):
+    """All jobs of the configuration: measure(programs, network, config, job) is a run."""
+    def load(network, config, job):
+        try:
+            set_cc(network, job["cc"].split(":")[0])
+            with Programs(config["apps"]) as programs:
+                return measure(programs, network, config, job)
+        except NotReady as why:
+            return {"error": str(why)}
+    run.main(what, Network, lambda *job: run.run(*job, load=load))
 
 
 def in_url(address):

@@ -8,6 +8,9 @@ import pathlib
 import subprocess
 import tempfile
 
+from counters import Counters
+from topology import enter
+
 PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
 
 
@@ -36,9 +39,8 @@ def port_stats(network):
     return sums
 
 
-def play(schedule, network, tos, *options):
-    """Run the load generator once, with `tos` for the packets of each of the schedule's
-    classes; returns its report."""
+def _generate(schedule, network, tos, options):
+    """Run the load generator once; returns its report."""
     with tempfile.NamedTemporaryFile("w", suffix=".schedule") as file:
         file.write(schedule.text(network, *tos))
         file.flush()
@@ -48,3 +50,16 @@ def play(schedule, network, tos, *options):
     if done.returncode or not done.stdout:
         return {"error": f"the load generator failed ({done.returncode})"}
     return json.loads(done.stdout)
+
+
+def play(schedule, network, job, tos, *options):
+    """Run the load generator once, with `tos` for the packets of each of the schedule's
+    classes.  Returns its report, and what hosts and ports have counted meanwhile."""
+    before = Counters(network.hosts)
+    enter(None)
+    result = _generate(schedule, network, tos, ["--cc", job["cc"].split(":")[0], *options])
+    result.update(job)
+    result["counters"] = Counters(network.hosts).since(before)
+    enter(None)
+    result["switches"] = port_stats(network)
+    return result

@@ -8,11 +8,10 @@ Each run is one line of JSON on stdout, printed as soon as it is done.
 """
 
 import workload
-from counters import Counters
 from fabric import Fabric
-from playing import play, port_stats
+from playing import play
 from run import main, set_hosts
-from topology import batch, enter
+from topology import batch
 
 # What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), as
 # long as nobody deflects them; and what ACKs bear: expedited forwarding, dart's its own.
@@ -55,17 +54,9 @@ def run(network, config, job):
     set_hosts(network, config, job["cc"], *config["sysctl"])
     renew_ports(network, config, job["ports"])
     schedule = workload.Schedule(config, job["load"])
-    before = Counters(network.hosts)
-    enter(None)
     options = [word for option in config["option"] for word in ("--option", option)]
-    result = play(schedule, network, [SHORT << 2, 0], "--begin", config["warm_up"], "--end",
-                  schedule.end, "--cc", job["cc"].split(":")[0], "--ack-tos", ACK << 2,
-                  "--limit", config["drain"], *options)
-    result.update(job)
-    result["counters"] = Counters(network.hosts).since(before)
-    enter(None)
-    result["switches"] = port_stats(network)
-    return result
+    return play(schedule, network, job, [SHORT << 2, 0], "--begin", config["warm_up"], "--end",
+                schedule.end, "--ack-tos", ACK << 2, "--limit", config["drain"], *options)
 
 
 if __name__ == "__main__":

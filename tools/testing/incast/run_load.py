@@ -8,11 +8,10 @@ Each run is one line of JSON on stdout, printed as soon as it is done.
 """
 
 import traffic
-from counters import Counters
 from fabric import Fabric
-from playing import play, port_stats
+from playing import play
 from run import main, set_hosts
-from topology import batch, enter
+from topology import batch
 
 
 def renew_ports(network, qdisc):
@@ -30,15 +29,8 @@ def run(network, config, job):
     set_hosts(network, config, job["cc"])
     renew_ports(network, job["qdisc"])
     schedule = traffic.Schedule(config)
-    before = Counters(network.hosts)
-    enter(None)
-    result = play(schedule, network, [0, 0], "--begin", 0, "--end", schedule.end,
-                  "--cc", job["cc"].split(":")[0], "--limit", config["drain"])
-    result.update(job)
-    result["counters"] = Counters(network.hosts).since(before)
-    enter(None)
-    result["switches"] = port_stats(network)
-    return result
+    return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
+                "--limit", config["drain"])
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ import pathlib
 import socket
 import subprocess
 
-import run
-from apps import HTTP, REPEATED, NotReady, Programs, in_url, repeated, set_cc
-from topology import RECEIVER, Network, enter
+from apps import HTTP, REPEATED, NotReady, in_url, main, repeated
+from topology import RECEIVER, enter
 
 PORT = 11211
 KEYS = 16               # of each memcached
@@ -97,15 +96,5 @@ def measure(programs, network, config, job):
     return {"fct_ns": [times], "unfinished": told["failed"], "bulk_flows": 0}
 
 
-def memcached(network, config, job):
-    """One run's report."""
-    try:
-        set_cc(network, job["cc"].split(":")[0])
-        with Programs(config["apps"]) as programs:
-            return measure(programs, network, config, job)
-    except NotReady as why:
-        return {"error": str(why)}
-
-
 if __name__ == "__main__":
-    run.main("memcached", Network, lambda *what: run.run(*what, load=memcached))
+    main("memcached", measure)

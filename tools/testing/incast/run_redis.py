@@ -11,10 +11,9 @@ A request counts if it was answered with OK, and Redis has its value.
 import socket
 import time
 
-import run
-from apps import HTTP, REPEATED, NotReady, Programs, in_url, repeated, set_cc
+from apps import HTTP, REPEATED, NotReady, in_url, main, repeated
 from http_client import Client
-from topology import RECEIVER, Network, enter
+from topology import RECEIVER, enter
 
 PORT = 6379
 LIMIT = 60              # virtual seconds that a round may take
@@ -128,15 +127,5 @@ def measure(programs, network, config, job):
             "unfinished": sum(not t for r in [*times, background] for t in r)}
 
 
-def redis(network, config, job):
-    """One run's report."""
-    try:
-        set_cc(network, job["cc"].split(":")[0])
-        with Programs(config["apps"]) as programs:
-            return measure(programs, network, config, job)
-    except NotReady as why:
-        return {"error": str(why)}
-
-
 if __name__ == "__main__":
-    run.main("redis", Network, lambda *what: run.run(*what, load=redis))
+    main("redis", measure)
