@@ -9,7 +9,7 @@ import errno
 import socket
 import time
 
-from gl import tap
+from gl import peer, tap
 from gl.packet import ACK, CLOCK, CONTROL, DATA, ECHO, IMPORTANT, SYN
 from gl.peer import mptcp, unmarked
 from gl.sockopt import F_FALLBACK, F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, TCP_CONGESTION, UNKNOWN, YES, info, option
@@ -321,7 +321,7 @@ def fast_open():
 def fast_open_without():
     for version in (4, 6):
         with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
-            client, server = fast_open(wire)
+            client, server = peer.fast_open(wire)
             equal(wire.seen[1].flags & SYN, SYN, "SYN-ACK")
             wire.transfer(server, client, 50_000)
             unmarked(wire.seen)
