@@ -245,24 +245,22 @@ full:
 }
 
 /**
- * gl_noted_end() - where do the important packets end that are noted for a socket?
+ * gl_noted_end() - where does the important packet end that was noted last for a socket?
  * @sk: the socket, locked, or owned by the caller
  *
- * Return: the end of the last one, or what TCP has in order if there is no note: memory was
- * short.
+ * Return: the end, or that of what TCP has in order if there is no note: memory was short.
  */
 u32 gl_noted_end(struct sock *sk)
 {
 	u32 end = tcp_sk(sk)->rcv_nxt;
 	struct gl_note *note;
-	bool found = false;
 
 	spin_lock_bh(&gl_noted_lock);
+	/* The newest comes first. */
 	hash_for_each_possible(gl_noted, note, node, (unsigned long)sk)
-		if (note->sk == sk && note->kind == GL_IMPORTANT &&
-		    (!found || after(note->seg.end_seq, end))) {
+		if (note->sk == sk && note->kind == GL_IMPORTANT) {
 			end = note->seg.end_seq;
-			found = true;
+			break;
 		}
 	spin_unlock_bh(&gl_noted_lock);
 	return end;

@@ -10,7 +10,8 @@ last; the next incast from the same sender to the same receiver uses them again.
 
 Load is payload: of the links of the core, in percent of what they carry, and where there
 is no core, of the hosts' lines.  All of it comes from the seed and the network's size: every
-congestion control plays the same schedule.
+congestion control plays the same schedule, and at every load the background has the same
+flows in the same order, closer together or farther apart.
 """
 
 import sizes
@@ -38,7 +39,7 @@ class Schedule(Plan):
     classes = ("background", "foreground")
 
     def __init__(self, config):
-        super().__init__(f"{config['seed']} {config['load']}")
+        super().__init__(config["seed"])
         self.config = config
         self._open = {}
         share = config["foreground"] / 100
@@ -58,6 +59,10 @@ class Schedule(Plan):
         for at in self.times(max(incasts, config["incasts"]), self.end):
             self._incast(at)
         self.messages.sort(key=lambda m: m.at)
+
+    def times(self, n, end):
+        """In proportion, for another load too."""
+        return sorted(int(self.random.random() * end) for _ in range(round(n)))
 
     def _incast_bytes(self):
         return self.config["senders"] * self.config["each"] * self.config["bytes"]

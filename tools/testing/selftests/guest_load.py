@@ -128,6 +128,10 @@ def seeds():
     first, again, other = (plan(seed=seed).text(net, 0, 0) for seed in (1, 1, 2))
     true(first == again, "the same")
     true(first != other, "another")
+    slow, fast = (plan(load=load, foreground=0, incasts=0) for load in (20, 40))
+    equal([(m.bytes, slow.connections[m.connection]) for m in slow.messages],
+          [(m.bytes, fast.connections[m.connection]) for m in fast.messages], "flows at two loads")
+    within(slow.messages[-1].at / fast.messages[-1].at, 1.999, 2.001, "twice as far apart")
     # Every congestion control plays it: it does not depend on anything of theirs.
     true(plan(red=1, ecn=2).text(net, 0, 0) == first, "of options that are not the traffic's")
 
@@ -151,8 +155,9 @@ def repeated():
 
 @case("dctcp and its TLT form: what was offered arrives; TLT has no RTO and a shorter tail")
 def figures():
+    # 31 senders with 16 flows of 8 kB: twice what a port may queue.
     whole = experiment("load", "--hosts", "32", "--background", "100", "--foreground", "20",
-                       "--cc", "dctcp:tcp_early_retrans=0,tlt_dctcp")
+                       "--flows", "16", "--cc", "dctcp:tcp_early_retrans=0,tlt_dctcp")
     base, tlt = whole["summary"]
     for row in (base, tlt):
         equal(row["unfinished"], 0, f"{row['cc']}: unfinished")
