@@ -72,8 +72,8 @@ class _Progress:
             return
         self.shown = time.monotonic()
         last = results[-1]
-        text = (f"experiment: {100 * self._cost(results) // self._cost(self.jobs):3d} %"
-                f" ({len(results)} of {len(self.jobs)} runs;"
+        text = (f"runs: {100 * self._cost(results) // self._cost(self.jobs):3d} %"
+                f" ({len(results)} of {len(self.jobs)};"
                 f" {last['cc']}, {last['flows']} flows)")
         print(f"\r\033[K{text}" if self.tty else text,
               end="" if self.tty else "\n", file=sys.stderr, flush=True)
