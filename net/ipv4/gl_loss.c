@@ -19,6 +19,29 @@ static void gl_leave_open(struct sock *sk)
 		icsk->icsk_ca_state = TCP_CA_Disorder;
 }
 
+static bool gl_is_forgotten(const struct sk_buff *skb)
+{
+	return !(TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST)) &&
+	       list_empty(&skb->tcp_tsorted_anchor);
+}
+
+/* RACK takes what is lost out of its list, and a retransmission puts it there again.
+ * But where TCP undoes a recovery (tcp_undo_cwnd_reduction()) it is not lost any more,
+ * was not sent again, and RACK never looks at it: only a timer would.  It is the oldest.
+ */
+static void gl_remember(struct sock *sk)
+{
+	struct sk_buff *skb = tcp_rtx_queue_head(sk);
+	LIST_HEAD(forgotten);
+
+	if (!skb || !gl_is_forgotten(skb))
+		return;
+	for (; skb; skb = skb_rb_next(skb))
+		if (gl_is_forgotten(skb))
+			list_add_tail(&skb->tcp_tsorted_anchor, &forgotten);
+	list_splice(&forgotten, &tcp_sk(sk)->tsorted_sent_queue);
+}
+
 /* Of what was sent and is neither acked nor SACKed, has anything left before?
  * Retransmissions included.
  */
@@ -50,6 +73,7 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	gl_remember(sk);
 	if (!gl_left_before(tp, us, end_seq))
 		return false;
 	if (tcp_skb_sent_after(us, tp->rack.mstamp, end_seq, tp->rack.end_seq)) {

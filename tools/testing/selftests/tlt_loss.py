@@ -14,7 +14,7 @@ from gl import tap
 from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, IMPORTANT
 from gl.sockopt import GREENLANE_TLT, ip_level
 from gl.tap import case, equal, true
-from gl.wire import Wire
+from gl.wire import Wire, pattern
 
 CCS = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 SIZE = 13 * 1448
@@ -260,6 +260,33 @@ def reordered():
         wire.rule = late
         true(wire.transfer(client, server, 500_000, seconds=1.0), "arrives")
         equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("TCP undoes a recovery: what is lost and was not sent again is not forgotten")
+def undone():
+    for version in (4, 6):
+        with Wire(version=version, rto_min="200ms") as wire:
+            # A round trip of some milliseconds, TCP's timestamps', which tell late from lost.
+            wire.delay = 2e-3
+            client, server = wire.connect()
+            wire.mark()
+            sent = []
+
+            # Of the first window only the important packet arrives.
+            def rule(p):
+                sent.extend([p] * bool(p.from_a and p.len))
+                return p in sent and len(sent) != 10
+            wire.rule = rule
+            client.send(pattern(14000))
+            true(wire.run(20e-3, lambda: len(sent) > 10), "one is sent again")
+            # But the first was only late.
+            wire.rule = None
+            wire.inject(wire.b, sent[0].raw)
+            wire.run(60e-3)
+            equal(wire.a.netstat("TCPPartialUndo"), 1, "TCPPartialUndo")
+            equal(len(server.recv(20_000)), 14000, "all arrives")
+            equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+                  "RTOs, probes")
 
 
 if __name__ == "__main__":
