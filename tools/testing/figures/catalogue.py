@@ -62,14 +62,15 @@ class Figure:
     about: dict
     runs: tuple
 
-    def rows(self, directory):
-        """The table's rows of all its runs, with what is varied in them."""
-        found = []
-        for run in self.runs:
-            path = pathlib.Path(directory, f"{run.name}.json")
-            result = json.loads(path.read_text(encoding="utf-8"))
-            found += [row | dict(run.varied) for row in result["summary"]]
-        return found
+    def results(self, directory):
+        """What its runs have written there."""
+        return [json.loads(pathlib.Path(directory, f"{run.name}.json").read_text(encoding="utf-8"))
+                for run in self.runs]
+
+    def rows(self, results):
+        """The table's rows of all of them, with what is varied in them."""
+        return [row | dict(run.varied) for run, result in zip(self.runs, results)
+                for row in result["summary"]]
 
 
 def _check(name, about):

@@ -84,7 +84,8 @@ def draw(figure, rows, prefix):
 def main(scale, where, directory, name):
     """One figure of the catalogue."""
     figure = next(f for f in catalogue.load(scale, directory=where) if f.name == name)
-    draw(figure, figure.rows(pathlib.Path(directory, "runs")), pathlib.Path(directory, name))
+    rows = figure.rows(figure.results(pathlib.Path(directory, "runs")))
+    draw(figure, rows, pathlib.Path(directory, name))
 
 
 if __name__ == "__main__":

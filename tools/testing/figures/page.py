@@ -6,7 +6,6 @@
 """
 
 import html
-import json
 import pathlib
 import shlex
 import sys
@@ -63,13 +62,12 @@ def _made_with(figure, results):
 
 
 def _section(figure, directory):
-    results = [json.loads((directory / "runs" / f"{run.name}.json").read_text(encoding="utf-8"))
-               for run in figure.runs]
+    results = figure.results(directory / "runs")
     about = figure.about
     return (f'<section id="{figure.name}"><h2>{html.escape(about["title"])}</h2>'
             f'<p>{html.escape(about["paper"])}. {html.escape(about.get("text", ""))}</p>'
             f'<img src="{figure.name}.svg" alt="{html.escape(about["title"])}">'
-            + _numbers(figure, figure.rows(directory / "runs"))
+            + _numbers(figure, figure.rows(results))
             + _made_with(figure, results) + "</section>")
 
 

@@ -15,6 +15,7 @@ up to 1 MB, and larger.
 """
 
 import collections
+import functools
 import statistics
 
 import fabric
@@ -24,7 +25,6 @@ import topologies
 import traffic
 import units
 
-CREDITS = ("xpass", "aeolus_xpass")
 # bytes; a flow is of the first class that has it.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
 
@@ -92,7 +92,7 @@ def _port(args, cc):
         line += f" pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
-    if units.cc_name(cc) in CREDITS:
+    if units.has_credits(cc):
         return f"{line} preset aeolus red {args.red or 6 * 1024}"
     return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
 
@@ -122,39 +122,33 @@ def ideal_ns(config, size, switches):
 
 
 class _Flows:
-    """What a run tells of its flows, for pooling several runs."""
+    """What runs tell of their flows, those of several seeds together."""
 
-    def __init__(self, config):
-        self.config = config
-        self.network = fabric.Fabric(config)
-        self._switches = {}
-        self.foreground, self.background, self.unfinished = [], [], 0
+    def __init__(self):
+        self.foreground, self.unfinished, self.gbit = [], 0, []
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
 
-    def _ideal(self, wire, size):
-        ends = self.network.switch_of(wire.src), self.network.switch_of(wire.dst)
-        if ends not in self._switches:
-            self._switches[ends] = self.network.switches_between(wire.src, wire.dst)
-        return ideal_ns(self.config, size, self._switches[ends])
-
-    def add(self, result):
-        """All of a run."""
-        plan = traffic.Schedule(dict(self.config, load=result["load"], seed=result["seed"]))
-        for message, fct in zip(plan.messages, result["fct_ns"]):
+    def add(self, plan, ideals, result):
+        """All of a run that has played the plan."""
+        for message, ideal, fct in zip(plan.messages, ideals, result["fct_ns"]):
             if not fct:
                 self.unfinished += 1
             elif plan.kind(message) == traffic.FOREGROUND:
                 self.foreground.append(fct)
             else:
-                self.background.append(fct)
                 name = next(name for name, most in CLASSES if message.bytes <= most)
-                wire = plan.connections[message.connection]
-                self.classes[name].append((fct, fct / self._ideal(wire, message.bytes)))
+                self.classes[name].append((fct, fct / ideal))
+        self.gbit.append(8 * sum(result["bytes"].values()) / plan.end)
+
+    @property
+    def background(self):
+        """Of all classes."""
+        return [fct for flows in self.classes.values() for fct, _ in flows]
 
     def row(self):
         """Of all of them."""
         found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
-                 "bg_flows": len(self.background)}
+                 "bg_flows": len(self.background), "gbit": statistics.mean(self.gbit)}
         found.update(_figures("fg", self.foreground))
         found.update(_figures("bg", self.background))
         for name, flows in self.classes.items():
@@ -162,6 +156,28 @@ class _Flows:
             if flows:
                 found[f"{name}_slowdown"] = statistics.mean(ratio for _, ratio in flows)
         return found
+
+
+def _plan(config, result):
+    return traffic.Schedule(dict(config, load=result["load"], seed=result["seed"]))
+
+
+def _pooled(config, results):
+    """{(cc, load): the flows of its runs}; a schedule is made once for all that played it."""
+    network = fabric.Fabric(config)
+    between = functools.cache(network.switches_between)
+    pooled = {(result["cc"], result["load"]): _Flows() for result in results}
+    for of in dict.fromkeys((result["load"], result["seed"]) for result in results):
+        played = [r for r in results if (r["load"], r["seed"]) == of and "fct_ns" in r]
+        if not played:
+            continue
+        plan = _plan(config, played[0])
+        wires = [plan.connections[message.connection] for message in plan.messages]
+        ideals = [ideal_ns(config, message.bytes, between(wire.src, wire.dst))
+                  for message, wire in zip(plan.messages, wires)]
+        for result in played:
+            pooled[result["cc"], result["load"]].add(plan, ideals, result)
+    return pooled
 
 
 def _figures(name, times):
@@ -195,25 +211,18 @@ def _ports(results):
     return found
 
 
-def summary(config, results):
+def summary(flows, results):
     """The row of one congestion control at one load: all seeds together."""
     row = {key: results[0][key] for key in ("cc", "load", "flows")}
     for result in results:
         if "fct_ns" not in result:
             return dict(row, error=result["error"])
-    flows = _Flows(config)
-    for result in results:
-        flows.add(result)
     row.update(flows.row())
-    row["gbit"] = statistics.mean(
-        8 * sum(result["bytes"].values())
-        / traffic.Schedule(dict(config, load=result["load"], seed=result["seed"])).end
-        for result in results)
     tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
               collections.Counter())
     row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
                retransmitted=tcp["RetransSegs"], **_ports(results),
-               rtos=1000 * tcp["TCPTimeouts"] / (len(flows.foreground) + len(flows.background)),
+               rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
     for name in ("setup_s", "cpu_s", "real_s"):
         row[name] = sum(result[name] for result in results)
@@ -222,16 +231,14 @@ def summary(config, results):
 
 def summaries(config, results):
     """A row for each congestion control and load."""
-    groups = {}
-    for result in results:
-        groups.setdefault((result["cc"], result["load"]), []).append(result)
-    return [summary(config, group) for group in groups.values()]
+    return [summary(flows, [r for r in results if (r["cc"], r["load"]) == of])
+            for of, flows in _pooled(config, results).items()]
 
 
 def notes(config, results):
     """What is said below the table."""
     setup = max((result["setup_s"] for result in results), default=0)
-    plan = traffic.Schedule(dict(config, load=results[0]["load"], seed=results[0]["seed"]))
+    plan = _plan(config, results[0])
     kinds = collections.Counter(map(plan.kind, plan.messages))
     return (f"{len(fabric.Fabric(config).switches)} switches, {config['hosts']} hosts:"
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
@@ -242,9 +249,6 @@ def notes(config, results):
 def plot(config, results, rows, args):
     """Several loads: tail and slowdown against them.  One: the distributions."""
     from plot import load as draw     # matplotlib takes a second to import
-    flows = {}
-    for result in results:
-        if "fct_ns" in result:
-            flows.setdefault((result["cc"], result["load"]), _Flows(config)).add(result)
+    flows = _pooled(config, [result for result in results if "fct_ns" in result])
     draw(config, rows, {key: (one.foreground, one.classes) for key, one in flows.items()},
          args.plot)

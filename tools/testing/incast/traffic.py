@@ -15,6 +15,7 @@ flows in the same order, closer together or farther apart.
 """
 
 import sizes
+import workload
 from workload import Message, Plan
 
 BACKGROUND, FOREGROUND = range(2)
@@ -24,8 +25,7 @@ def capacity(config):
     """What the hosts may send in all, bit/s, before the core is full."""
     hosts, rate = config["hosts"], config["rate"]
     if config["topology"] == "leaf-spine":
-        crossing = (hosts - hosts // config["leaves"]) / (hosts - 1)
-        return config["leaves"] * config["spines"] * rate / crossing
+        return workload.core_rate(config) / workload.crossing(config)
     if config["topology"] == "dumbbell":
         # Of random pairs so many have their ends on either side.
         crossing = 2 * (hosts // 2) * (hosts - hosts // 2) / (hosts * (hosts - 1))
