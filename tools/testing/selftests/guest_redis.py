@@ -8,11 +8,10 @@
 """
 import os
 import pathlib
-import subprocess
 import sys
 
 from gl import tap
-from gl.experiment import experiment, rows
+from gl.experiment import asked, experiment, refused, rows
 from gl.tap import case, equal, true, within
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -90,16 +89,12 @@ def command_line():
                     ("redis", "--servers", "201"), ("memcached", "--rounds", "2"),
                     ("memcached", "--duration", "1500ms"), ("memcached", "--think", "0ms"),
                     ("memcached", "--bytes", "1m"), ("memcached", "--users", "x")):
-        done = subprocess.run([TOP / "scripts/experiment", *options], capture_output=True,
-                              text=True, check=False)
-        equal((done.returncode, done.stdout, done.stderr.count("\n"),
-               done.stderr.startswith("experiment")), (2, "", 1, True), f"{options}")
+        refused(*options)
 
 
 @case("a congestion control that is not there: one line, and status 1")
 def no_such_cc():
-    done = subprocess.run([TOP / "scripts/experiment", "redis", "--cc", "nagle",
-                           "--requests", "8"], capture_output=True, text=True, check=False)
+    done = asked("redis", "--cc", "nagle", "--requests", "8")
     equal(done.returncode, 1, "status")
     said = [line for line in done.stderr.splitlines() if line.startswith("experiment")]
     equal(said, ["experiment: nagle, 8 flows: no congestion control nagle"], done.stderr)

@@ -28,3 +28,17 @@ def experiment(kind, *options):
 def rows(kind, *options, key="cc"):
     """Its rows, by one of their numbers; of several, the last."""
     return {row[key]: row for row in experiment(kind, *options)["summary"]}
+
+
+def asked(*words):
+    """The process of that command line, whatever it ends with."""
+    return subprocess.run([TOP / "scripts/experiment", *words], capture_output=True, text=True,
+                          check=False)
+
+
+def refused(*words):
+    """That command line cannot be: one line says so, and status 2."""
+    done = asked(*words)
+    tap.equal((done.returncode, done.stdout, done.stderr.count("\n"),
+               done.stderr.startswith("experiment")), (2, "", 1, True),
+              f"{words}: {done.stderr}")
