@@ -52,8 +52,7 @@ def deflect(iofd, args):
     load.end(servers)
     ports = [intf.stats() for intf in net["s1"].intfList()
              if intf.peer().node is net["s2"]]
-    row = {"iofd": iofd or "-", "answers": len(times),
-           **{f"p{p} ms": load.percentile(times, p) for p in (50, 99, 100)},
+    row = {"iofd": iofd or "-", **load.times_of(times),
            "long p50 ms": load.percentile(long, 50),
            "RTOs": h1.counters()["TCPTimeouts"],
            "late": h4.counters()["TCPOFOQueue"],

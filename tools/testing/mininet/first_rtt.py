@@ -30,13 +30,11 @@ def first_rtt(cc, args):
     times = load.play(receiver, senders, args.bytes, rounds=args.rounds)
     port = receiver.intf().peer().stats()["color"]
     seen = [host.counters() for host in senders]
-    row = {"cc": cc, "answers": len(times),
-           **{f"p{p} ms": load.percentile(times, p) for p in (50, 99, 100)},
+    row = {"cc": cc, **load.times_of(times),
            "unscheduled": sum(host["DataSent"] for host in seen),
            "scheduled": sum(host["ScheduledSent"] for host in seen),
            "RTOs": sum(host["TCPTimeouts"] for host in seen),
-           **{f"drop {name}": sum(colour["drops"].values())
-              for name, colour in port["colors"].items()}}
+           **load.drops(port)}
     net.stop()
     return row
 

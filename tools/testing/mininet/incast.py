@@ -29,11 +29,9 @@ def incast(cc, args):
     *senders, receiver = net.hosts
     times = load.play(receiver, senders, args.bytes, flows=args.flows, rounds=args.rounds)
     port = receiver.intf().peer().stats()["color"]
-    row = {"cc": cc, "answers": len(times),
-           **{f"p{p} ms": load.percentile(times, p) for p in (50, 99, 100)},
+    row = {"cc": cc, **load.times_of(times),
            "RTOs": sum(host.counters()["TCPTimeouts"] for host in senders),
-           **{f"drop {name}": sum(colour["drops"].values())
-              for name, colour in port["colors"].items()},
+           **load.drops(port),
            "peak kB": port["queue"]["peak_backlog"] / 1000}
     net.stop()
     return row

@@ -65,6 +65,17 @@ def percentile(times, percent):
     return 1000 * times[max(0, math.ceil(len(times) * percent / 100) - 1)]
 
 
+def times_of(times):
+    """A row's part: how many answers, and how late."""
+    return {"answers": len(times), **{f"p{p} ms": percentile(times, p) for p in (50, 99, 100)}}
+
+
+def drops(port):
+    """A row's part: what a port's color has dropped, by colour."""
+    return {f"drop {name}": sum(colour["drops"].values())
+            for name, colour in port["colors"].items()}
+
+
 def show(rows, as_json):
     """Rows, one below the other."""
     if as_json:
