@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import run
+import units
 from topology import Network, enter, read_in, write_sysctl
 
 HTTP = 80
@@ -109,7 +110,7 @@ def main(what, measure):
     """All jobs of the configuration: measure(programs, network, config, job) is a run."""
     def load(network, config, job):
         try:
-            set_cc(network, job["cc"].split(":")[0])
+            set_cc(network, units.cc_name(job["cc"]))
             with Programs(config["apps"]) as programs:
                 return measure(programs, network, config, job)
         except NotReady as why:

@@ -14,7 +14,6 @@ import statistics
 import report
 import units
 
-CREDITS = ("xpass", "aeolus_xpass")
 BASELINE = "xpass"
 
 COLUMNS = (
@@ -68,13 +67,13 @@ def configure(args):
     def port(cc, red):
         if args.port:
             return args.port
-        if units.cc_name(cc) in CREDITS:
+        if units.has_credits(cc):
             return f"{line} classify {args.classify} red {red} count queue"
         return f"{line} preset tlt"
 
     jobs = [{"cc": cc, "flows": n, "bytes": size, "red": red, "qdisc": port(cc, red)}
             for cc in args.cc.split(",")
-            for red in (args.red if units.cc_name(cc) in CREDITS else args.red[:1])
+            for red in (args.red if units.has_credits(cc) else args.red[:1])
             for n in args.senders for size in args.bytes]
     return {"senders": max(args.senders), "port": args.port or line,
             "bytes": 0, "ecn": 0, "bulk": 0, "lead": 0, "duration": 0,
@@ -91,10 +90,10 @@ def summary(config, result):
     row["ideal"] = (report.line_ns(dict(config, bytes=row["bytes"]), row["flows"])
                     + way * config["delay"])
     row["ratio"] = row["p50"] / row["ideal"]
-    if units.cc_name(row["cc"]) not in CREDITS:
+    if not units.has_credits(row["cc"]):
         row["red"] = None
     ours = result["senders"]["greenlane"]
-    if units.cc_name(row["cc"]) in CREDITS:
+    if units.has_credits(row["cc"]):
         row.update(unscheduled=ours["DataSent"], scheduled=ours["ScheduledSent"],
                    credits=result["receiver"]["greenlane"]["CreditSent"],
                    wasted=ours["CreditWasted"])

@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 
+import units
 from counters import Counters
 from topology import enter
 
@@ -57,7 +58,7 @@ def play(schedule, network, job, tos, *options):
     classes.  Returns its report, and what hosts and ports have counted meanwhile."""
     before = Counters(network.hosts)
     enter(None)
-    result = _generate(schedule, network, tos, ["--cc", job["cc"].split(":")[0], *options])
+    result = _generate(schedule, network, tos, ["--cc", units.cc_name(job["cc"]), *options])
     result.update(job)
     result["counters"] = Counters(network.hosts).since(before)
     enter(None)

@@ -4,6 +4,7 @@
 import matplotlib
 
 import report
+import units
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
@@ -18,22 +19,37 @@ _MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "xpass": "v", "dcqcn": "s",
 _PORTS = {"plain": (0, (4, 2)), "deflect": "-", "pri-q": ":"}
 
 
-def _base(cc):
-    return cc.rpartition("_")[2]
+def base(cc):
+    """What a combinator is around, without settings."""
+    return units.cc_name(cc).rpartition("_")[2]
 
 
-def _style(cc):
-    base = _base(cc)
-    return {"color": _COLOURS.get(base, "#CC79A7"), "label": cc, "linewidth": 1.8,
-            "linestyle": "-" if cc != base else (0, (4, 2))}
+def is_base(cc):
+    """Is it none?"""
+    return units.cc_name(cc) == base(cc)
+
+
+def colour(cc):
+    """Its base's."""
+    return _COLOURS.get(base(cc), "#CC79A7")
+
+
+def style(cc):
+    """Of its line."""
+    return {"color": colour(cc), "label": cc, "linewidth": 1.8,
+            "linestyle": (0, (4, 2)) if is_base(cc) else "-"}
+
+
+def two():
+    """A figure with two pictures, left and right."""
+    return pyplot.subplots(1, 2, figsize=(11, 4.4))
 
 
 def _tail(axes, rows, ccs):
     for cc in ccs:
         points = sorted((r["flows"], r["p99.9"] / 1e6) for r in rows if r["cc"] == cc)
-        base = _base(cc)
-        axes.plot(*zip(*points), marker=_MARKERS.get(base, "D"), markersize=5,
-                  markerfacecolor="white" if cc == base else None, **_style(cc))
+        axes.plot(*zip(*points), marker=_MARKERS.get(base(cc), "D"), markersize=5,
+                  markerfacecolor="white" if is_base(cc) else None, **style(cc))
     ideal = sorted({(r["flows"], r["ideal"] / 1e6) for r in rows})
     axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
               label="ideal: line rate + RTT")
@@ -53,7 +69,7 @@ def _cdf(axes, results, rows, ccs, flows):
                 continue
             times = sorted(t / 1e6 for r in result["fct_ns"] for t in r if t)
             axes.step(times, [(i + 1) / len(times) for i in range(len(times))],
-                      where="post", **_style(cc))
+                      where="post", **style(cc))
     ideal = {r["ideal"] for r in rows if r["flows"] == flows}
     for value in ideal:
         axes.axvline(value / 1e6, color="black", linewidth=1, linestyle=":")
@@ -73,8 +89,8 @@ def _by_size(axes, results, rows, ccs):
                   [report.percentile(t, 95) - m for m, t in zip(means, times)]]
         # Side by side, or the bars would hide one another.
         sizes = [r["bytes"] / 1000 + 0.6 * (ccs.index(cc) - len(ccs) / 2) for r in mine]
-        axes.errorbar(sizes, means, yerr=spread, marker=_MARKERS[_base(cc)], markersize=5,
-                      capsize=2, **_style(cc))
+        axes.errorbar(sizes, means, yerr=spread, marker=_MARKERS.get(base(cc), "D"), markersize=5,
+                      capsize=2, **style(cc))
     ideal = sorted({(r["bytes"] / 1000, r["ideal"] / 1e6) for r in rows})
     axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
               label="ideal: line rate + RTT/2")
@@ -112,7 +128,7 @@ def first_rtt(config, results, rows, prefix):
     ccs = list(dict.fromkeys(row["cc"] for row in rows))
     if not rows:
         return
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = two()
     if len(reds) > 1:
         swept = [row for row in rows if row["red"] and row["bytes"] == size]
         _queue(left, [r for r in swept if r["flows"] == flows and r["cc"] == swept[0]["cc"]])
@@ -125,7 +141,7 @@ def first_rtt(config, results, rows, prefix):
         left.legend(fontsize=8, frameon=False)
         _by_size(right, [r for r in results if r["flows"] == flows],
                  [row for row in rows if row["flows"] == flows], ccs)
-    _write(figure, (left, right), prefix,
+    write(figure, (left, right), prefix,
            f"the first RTT: {config['rate'] / 1e9:g} Gbit/s,"
            f" RTT {4 * config['delay'] / 1000:g} µs")
 
@@ -136,10 +152,10 @@ def plot(config, results, rows, prefix, flows):
     if not rows:
         return
     ccs = list(dict.fromkeys(row["cc"] for row in rows))
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = two()
     _tail(left, rows, ccs)
     _cdf(right, results, rows, ccs, flows)
-    _write(figure, (left, right), prefix,
+    write(figure, (left, right), prefix,
            f"{config['senders']} senders to 1, {config['bytes'] // 1024} kB a flow,"
            f" {config['rate'] / 1e9:g} Gbit/s, RTT {4 * config['delay'] / 1000:g} µs,"
            f" RTO_min {config['rto_min'] / 1e6:g} ms")
@@ -149,10 +165,10 @@ def _against_load(axes, rows, key, scale):
     for name in dict.fromkeys((r["cc"], r["ports"]) for r in rows):
         points = [(r["load"], r[key] / scale) for r in rows
                   if (r["cc"], r["ports"]) == name and key in r]
-        style = _style(name[0])
-        style.update(linestyle=_PORTS[name[1]], label=" ".join(name).removesuffix(" plain"))
-        axes.plot(*zip(*sorted(points)), marker=_MARKERS.get(_base(name[0]), "D"),
-                  markersize=5, **style)
+        look = style(name[0])
+        look.update(linestyle=_PORTS[name[1]], label=" ".join(name).removesuffix(" plain"))
+        axes.plot(*zip(*sorted(points)), marker=_MARKERS.get(base(name[0]), "D"),
+                  markersize=5, **look)
     axes.set(xlabel="load of the core (%)", ylim=(0, None),
              xticks=sorted({r["load"] for r in rows}))
     axes.legend(fontsize=8, frameon=False)
@@ -164,7 +180,7 @@ def deflect(config, rows, prefix):
     rows = [row for row in rows if f"p99_{size}" in row]
     if not rows:
         return
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = two()
     _against_load(left, rows, f"p99_{size}", 1e6)
     left.set(ylabel="99th percentile FCT (ms)", title=f"messages of {size / 1024:g} kB")
     _against_load(right, rows, "all_gbit", 1)
@@ -172,7 +188,7 @@ def deflect(config, rows, prefix):
     right.plot(*zip(*offered), color="black", linewidth=1, linestyle=":", label="offered")
     right.set(ylabel="payload (Gbit/s)", title="throughput")
     right.legend(fontsize=8, frameon=False)
-    _write(figure, (left, right), prefix,
+    write(figure, (left, right), prefix,
            f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines,"
            f" {config['rate'] / 1e9:g} Gbit/s: incasts of {config['degree']},"
            f" {config['short']} % of the load")
@@ -184,17 +200,17 @@ def converge(config, rows, prefix):
     if not rows:
         return
     rtt = 4 * config["delay"]
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = two()
     for row in rows:
         rates = row["rates"]
         rounds = range(rates["first"], rates["first"] + len(rates["gbit"][0]))
         for flow, line, name in zip(rates["gbit"], ("-", "--"), ("old", "new")):
-            left.plot(rounds, flow, **dict(_style(row["cc"]), linestyle=line,
+            left.plot(rounds, flow, **dict(style(row["cc"]), linestyle=line,
                                            label=f"{row['cc']}, {name}"))
         times = sorted(time / rtt for time in row["converged"] if time is not None)
         joins = len(row["converged"])
         right.step(times, [(i + 1) / joins for i in range(len(times))], where="post",
-                   **_style(row["cc"]))
+                   **style(row["cc"]))
     left.axhline(config["rate"] / 2e9, color="black", linewidth=1, linestyle=":")
     left.set(xlabel="round trips after the new flow's first packet", ylabel="Gbit/s",
              title="a join")
@@ -202,7 +218,7 @@ def converge(config, rows, prefix):
               title="both have half of the line")
     for axes in (left, right):
         axes.legend(fontsize=8, frameon=False)
-    _write(figure, (left, right), prefix,
+    write(figure, (left, right), prefix,
            f"a flow joins another: {config['rate'] / 1e9:g} Gbit/s, RTT {rtt / 1000:g} µs")
 
 
@@ -210,7 +226,7 @@ def _distribution(axes, series):
     for cc, times in series:
         times = sorted(time / 1e6 for time in times)
         axes.step(times, [(i + 1) / len(times) for i in range(len(times))], where="post",
-                  **_style(cc))
+                  **style(cc))
     axes.set(xscale="log", ylim=(0, 1.01), xlabel="FCT (ms)", ylabel="share of flows")
     axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
@@ -220,8 +236,8 @@ def _lines_of(axes, rows, key, scale):
         points = sorted((row["load"], row[key] / scale) for row in rows
                         if row["cc"] == cc and key in row)
         if points:
-            axes.plot(*zip(*points), marker=_MARKERS.get(_base(cc), "D"), markersize=5,
-                      **_style(cc))
+            axes.plot(*zip(*points), marker=_MARKERS.get(base(cc), "D"), markersize=5,
+                      **style(cc))
     axes.set(xlabel="load (%)", ylim=(0, None), xticks=sorted({row["load"] for row in rows}))
 
 
@@ -232,7 +248,7 @@ def load(config, rows, flows, prefix):
     """
     if not flows:
         return
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = two()
     incasts = any(foreground for foreground, _ in flows.values())
     if len({at for _, at in flows}) > 1:
         name = "fg_p99.9" if incasts else "bg_mean"
@@ -249,12 +265,13 @@ def load(config, rows, flows, prefix):
     right.set(title="other flows, up to 100 kB")
     for axes in (left, right):
         axes.legend(fontsize=8, frameon=False)
-    _write(figure, (left, right), prefix,
+    write(figure, (left, right), prefix,
            f"{config['topology']}, {config['hosts']} hosts, {config['rate'] / 1e9:g} Gbit/s:"
            f" {config['workload']}, {config['foreground']} % incasts")
 
 
-def _write(figure, both, prefix, title):
+def write(figure, both, prefix, title):
+    """PREFIX.svg and PREFIX.png."""
     for axes in both:
         axes.grid(True, which="major", color="0.9")
         axes.set_axisbelow(True)

@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The experiments with applications as two pictures."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (the backend comes first)
-
-# As plot.py: Okabe and Ito's colours, a TLT form solid where its base is dashed.
-_COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73"}
-_OTHER = "#CC79A7"
+import plot
 
 
 def _bars(axes, rows, key, scale, spread):
     """Of one number of requests: a bar for each congestion control."""
     for place, row in enumerate(rows):
-        colour = _COLOURS.get(row["cc"].removeprefix("tlt_"), _OTHER)
+        colour = plot.colour(row["cc"])
         axes.bar(place, row[key] / scale, yerr=spread(row) / scale, capsize=4, width=0.6,
-                 edgecolor=colour, color=colour if row["cc"].startswith("tlt_") else "white")
+                 edgecolor=colour, color="white" if plot.is_base(row["cc"]) else colour)
     axes.set_xticks(range(len(rows)), [row["cc"] for row in rows])
 
 
@@ -28,12 +21,10 @@ def _lines(axes, rows, key, scale, spread=None):
     axes.set_xlabel("requests at one time")
     for cc in dict.fromkeys(row["cc"] for row in rows):
         mine = sorted((row for row in rows if row["cc"] == cc), key=lambda r: r["flows"])
-        base = cc.removeprefix("tlt_")
         axes.errorbar([r["flows"] for r in mine], [r[key] / scale for r in mine],
                       yerr=[spread(r) / scale for r in mine] if spread else None,
-                      color=_COLOURS.get(base, _OTHER), label=cc, linewidth=1.8,
-                      linestyle=(0, (4, 2)) if cc == base else "-", capsize=2, marker="o",
-                      markersize=5, markerfacecolor="white" if cc == base else None)
+                      capsize=2, marker="o", markersize=5,
+                      markerfacecolor="white" if plot.is_base(cc) else None, **plot.style(cc))
 
 
 def _ideal(axes, rows):
@@ -45,16 +36,9 @@ def _ideal(axes, rows):
 def _write(figure, both, prefix, title):
     for axes in both:
         axes.set_ylim(0, None)
-        axes.grid(True, which="major", color="0.9")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize=8, frameon=False)
-    figure.suptitle(title, fontsize=11)
-    figure.tight_layout()
-    for suffix in ("svg", "png"):
-        figure.savefig(f"{prefix}.{suffix}", dpi=130)
-    pyplot.close(figure)
+    plot.write(figure, both, prefix, title)
 
 
 def _network(config):
@@ -67,7 +51,7 @@ def redis(config, rows, prefix):
     rows = [row for row in rows if "p99_mean" in row]
     if not rows:
         return
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = plot.two()
     # Half a standard deviation each way in Figure 12, a whole one in Figure 13.
     part = 1 if config["background"] else 0.5
     _lines(left, rows, "p99_mean", 1e6, lambda row: part * row["p99_sd"])
@@ -92,7 +76,7 @@ def memcached(config, rows, prefix):
     rows = [row for row in rows if "p99" in row]
     if not rows:
         return
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4))
+    figure, (left, right) = plot.two()
     for axes, key, title in ((left, "p99", "99th percentile"), (right, "max", "the slowest")):
         _lines(axes, rows, key, 1e6)
         axes.set(xlabel="fan-in: wrk's users × memcached", ylabel="page (ms)", title=title)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 import capture
+import units
 from counters import Counters
 from topology import RECEIVER, Network, enter, read_in, write_sysctl
 
@@ -38,7 +39,7 @@ def load_modules():
 def incast(network, config, job):
     """Run the load generator once; returns its report."""
     command = [LOADGEN, "--receiver", RECEIVER, "--address",
-               network.receiver_address(), "--cc", job["cc"].split(":")[0],
+               network.receiver_address(), "--cc", units.cc_name(job["cc"]),
                "--flows", job["flows"], "--bytes", config["bytes"],
                "--rounds", config["rounds"], "--gap", config["gap"] // 1000,
                "--bulk", config["bulk"], "--lead", config["lead"] // 1000,

@@ -39,6 +39,11 @@ def cc_name(text):
     return name
 
 
+def has_credits(text):
+    """Is it a credit transport, which wants a switch port of its own?"""
+    return cc_name(text) in ("xpass", "aeolus_xpass")
+
+
 def several(parse):
     """A parser of such values with commas between."""
     def parse_list(text):
