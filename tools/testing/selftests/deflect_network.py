@@ -22,7 +22,7 @@ import fabric  # noqa: E402
 from run import load_modules  # noqa: E402
 from topology import batch, enter  # noqa: E402
 from gl import tap  # noqa: E402
-from gl.fabrics import OWN, connect, handshake, listen, packets, renew  # noqa: E402
+from gl.fabrics import connect, handshake, lasts, listen, packets, renew  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
 PLAY = TOP / "tools/testing/loadgen/play"
@@ -42,7 +42,7 @@ def port_for(ways):
 def base_rtt():
     for src, dst, links in ((0, 1, 2), (0, 2, 4), (7, 0, 4)):
         within(handshake(NET, src, dst, fabric.PORTS.start + 100 * dst),
-               2 * links * DELAY, 2 * links * DELAY + OWN, f"h{src} to h{dst}")
+               *lasts(links, DELAY), f"h{src} to h{dst}")
 
 
 @case("each leaf sends each flow where its port says, and all ways are used alike")

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "incast"))
 os.environ.setdefault("GL_MODDIR", "")
 import fabric  # noqa: E402
 from gl import tap  # noqa: E402
-from gl.fabrics import OWN, connect, handshake, listen, packets, renew  # noqa: E402
+from gl.fabrics import connect, handshake, lasts, listen, packets, renew  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 from run import load_modules  # noqa: E402
 from topology import enter  # noqa: E402
@@ -40,8 +40,7 @@ def reached(net, pairs):
     for number, (src, dst, switches) in enumerate(pairs):
         equal(net.switches_between(src, dst), switches, f"switches from h{src} to h{dst}")
         within(handshake(net, src, dst, fabric.PORTS.start + 16 * number),
-               2 * (switches + 1) * DELAY, 2 * (switches + 1) * DELAY + OWN,
-               f"h{src} to h{dst}, ns")
+               *lasts(switches + 1, DELAY), f"h{src} to h{dst}, ns")
 
 
 @case("star: one switch between any two")
