@@ -7,10 +7,13 @@ The *.toml files beside this one describe them:
     title = "..."
     paper = "TLT (EuroSys 2021), Figure 5"
     command = "load --hosts 96 --load 40"   # of scripts/experiment
-    vary = { cc = ["dctcp", "tlt_dctcp"] }  # a run for each; of several, for each pair
+    vary = { cc = ["dctcp", "tlt_dctcp"] }  # of several, each pair
     small = "--background 300"              # what --scale adds
     paper-scale = "--background 10000"
     plot = [{ y = "fg_p99.9", unit = "ms", title = "..." }]     # a panel each
+
+Each value that varies is a run; but at the small scale, one run is all congestion controls,
+because its start is half of its time.
 
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
 and each combination of the rest, and of the keys in `by`, is a line.  Without x, each row is
@@ -46,7 +49,7 @@ class Wrong(Exception):
 class Run:
     """One scripts/experiment."""
     command: tuple
-    varied: tuple           # (name, value) of what the figure varies
+    varied: tuple           # (name, value) of what is not in its rows
 
     @property
     def name(self):
@@ -99,13 +102,16 @@ def _check(name, about):
 
 
 def _runs(about, scale):
-    vary = about.get("vary", {})
-    more = about.get("small" if scale == "small" else "paper-scale", "")
+    vary = dict(about.get("vary", {}))
+    command, more = about["command"], about.get("paper-scale", "")
+    if scale == "small":
+        more = about.get("small", "")
+        if "cc" in vary:
+            command += f" --cc {','.join(vary.pop('cc'))}"
     for values in itertools.product(*vary.values()):
         varied = tuple(zip(vary, values))
         options = [word for name, value in varied for word in (f"--{name}", str(value))]
-        command = shlex.split(about["command"]) + options + shlex.split(more)
-        yield Run(tuple(command), varied)
+        yield Run((*shlex.split(command), *options, *shlex.split(more)), varied)
 
 
 def load(scale="small", only=(), directory=HERE):
