@@ -9,6 +9,9 @@ Foreground: incasts, --foreground percent of all bytes: --senders random hosts s
 messages of --bytes each to another one.  Both come as Poisson processes.  Load is payload,
 of the links of the core, in percent of what they carry; without a core, of the hosts'.
 
+With --request, each flow is the answer to a request of so many bytes, and its completion
+time is counted from when its receiver asked.
+
 Slowdown is a flow's completion time by what it has alone on its way: all its bytes, headers
 included, at line rate, and each switch's delay.  Classes of the background are up to 100 kB,
 up to 1 MB, and larger.
@@ -37,6 +40,7 @@ COLUMNS = (
     ("Gbit/s", "gbit", "{:.1f}"), ("RTOs/1k", "rtos", "{:.2f}"), ("probes", "probes", "{}"),
     ("drop red", "drops_red", "{}"), ("yellow", "drops_yellow", "{}"),
     ("green", "drops_green", "{}"), ("marks", "marks", "{}"), ("peak kB", "peak", "kB"),
+    ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
@@ -57,6 +61,10 @@ def add_arguments(add):
     add("--senders", type=units.count, help="of an incast (all other hosts)")
     add("--flows", dest="each", type=units.count, default=8, help="of each of them (8)")
     add("--bytes", type=units.size, default="8k", help="of each of those (8k)")
+    add("--request", type=units.size, default="0", metavar="BYTES",
+        help="flows are answers to so much (0: they begin by themselves)")
+    add("--look", type=units.time, default="0us", metavar="TIME",
+        help="at all queues, so often: percentiles (0us: not)")
     add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
     add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
     add("--pool", type=units.size, default="4500000",
@@ -100,7 +108,7 @@ def _port(args, cc):
 def configure(args):
     """(configuration, jobs): what a run costs goes with its bytes."""
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
-            " each bytes drain").split()
+            " each bytes request drain look").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(guest="run_load.py", symmetric=True, rate=args.rate)
     if not args.foreground and args.background:
@@ -114,23 +122,31 @@ def configure(args):
     return config, jobs
 
 
-def ideal_ns(config, size, switches):
-    """A flow alone: all its bytes at line rate, and of its last packet the way."""
+def _alone(config, size, switches):
+    """All its bytes at line rate, and of its last packet the way."""
     last = report.line_ns(dict(config, bytes=min(size, 1448)), 1)
     return report.line_ns(dict(config, bytes=size), 1) + switches * last \
         + (switches + 1) * config["delay"]
+
+
+def ideal_ns(config, size, switches):
+    """A flow alone, with its request."""
+    asked = _alone(config, config["request"], switches) if config["request"] else 0
+    return asked + _alone(config, size, switches)
 
 
 class _Flows:
     """What runs tell of their flows, those of several seeds together."""
 
     def __init__(self):
-        self.foreground, self.unfinished, self.gbit = [], 0, []
+        self.foreground, self.unfinished = [], 0
+        self.gbit = {kind: [] for kind in traffic.Schedule.classes}
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
 
     def add(self, plan, ideals, result):
         """All of a run that has played the plan."""
-        for message, ideal, fct in zip(plan.messages, ideals, result["fct_ns"]):
+        # Answers come behind all requests.
+        for message, ideal, fct in zip(plan.flows, ideals, result["fct_ns"][-len(plan.flows):]):
             if not fct:
                 self.unfinished += 1
             elif plan.kind(message) == traffic.FOREGROUND:
@@ -138,7 +154,8 @@ class _Flows:
             else:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
                 self.classes[name].append((fct, fct / ideal))
-        self.gbit.append(8 * sum(result["bytes"].values()) / plan.end)
+        for kind, count in result["bytes"].items():
+            self.gbit[kind].append(8 * count / plan.end)
 
     @property
     def background(self):
@@ -148,7 +165,10 @@ class _Flows:
     def row(self):
         """Of all of them."""
         found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
-                 "bg_flows": len(self.background), "gbit": statistics.mean(self.gbit)}
+                 "bg_flows": len(self.background)}
+        found["bg_gbit"], found["fg_gbit"] = (statistics.mean(self.gbit[kind])
+                                              for kind in traffic.Schedule.classes)
+        found["gbit"] = found["bg_gbit"] + found["fg_gbit"]
         found.update(_figures("fg", self.foreground))
         found.update(_figures("bg", self.background))
         for name, flows in self.classes.items():
@@ -172,9 +192,9 @@ def _pooled(config, results):
         if not played:
             continue
         plan = _plan(config, played[0])
-        wires = [plan.connections[message.connection] for message in plan.messages]
+        wires = [plan.connections[message.connection] for message in plan.flows]
         ideals = [ideal_ns(config, message.bytes, between(wire.src, wire.dst))
-                  for message, wire in zip(plan.messages, wires)]
+                  for message, wire in zip(plan.flows, wires)]
         for result in played:
             pooled[result["cc"], result["load"]].add(plan, ideals, result)
     return pooled
@@ -211,6 +231,19 @@ def _ports(results):
     return found
 
 
+def _queues(results):
+    """Percentiles over all ports and all looks at them: backlogs in bytes, by thousands."""
+    seen = sum((collections.Counter(result["queues"]) for result in results),
+               collections.Counter())
+    total, found, passed = sum(seen.values()), {}, 0
+    left = [50, 99, 99.9]
+    for backlog in sorted(map(int, seen)):
+        passed += seen[str(backlog)]
+        while left and 100 * passed >= left[0] * total:
+            found[f"queue_p{left.pop(0):g}"] = backlog
+    return found
+
+
 def summary(flows, results):
     """The row of one congestion control at one load: all seeds together."""
     row = {key: results[0][key] for key in ("cc", "load", "flows")}
@@ -224,6 +257,9 @@ def summary(flows, results):
                retransmitted=tcp["RetransSegs"], **_ports(results),
                rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
+    row["memory"] = max(result["memory"] for result in results)
+    if "queues" in results[0]:
+        row.update(_queues(results))
     for name in ("setup_s", "cpu_s", "real_s"):
         row[name] = sum(result[name] for result in results)
     return row

@@ -30,7 +30,7 @@ def run(network, config, job):
     renew_ports(network, job["qdisc"])
     schedule = traffic.Schedule(config)
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
-                "--limit", config["drain"])
+                "--limit", config["drain"], "--look", config["look"])
 
 
 if __name__ == "__main__":

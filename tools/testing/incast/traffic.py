@@ -8,11 +8,16 @@ Foreground: incasts come as a Poisson process.  In each, --senders random hosts 
 --flows messages of --bytes each to another random one.  Connections of the foreground
 last; the next incast from the same sender to the same receiver uses them again.
 
+With --request, the receiver asks first, on the same connection: a flow is the answer to so
+many bytes, and it begins when they are there.
+
 Load is payload: of the links of the core, in percent of what they carry, and where there
 is no core, of the hosts' lines.  All of it comes from the seed and the network's size: every
 congestion control plays the same schedule, and at every load the background has the same
 flows in the same order, closer together or farther apart.
 """
+
+import random
 
 import sizes
 import workload
@@ -41,6 +46,8 @@ class Schedule(Plan):
     def __init__(self, config):
         super().__init__(config["seed"])
         self.config = config
+        # Of its own, so that who asks changes nobody's flows.
+        self.port_random = random.Random(f"{config['seed']} ports")
         self._open = {}
         share = config["foreground"] / 100
         flows = [sizes.draw(config["workload"], self.random) for _ in range(config["background"])]
@@ -55,7 +62,7 @@ class Schedule(Plan):
             self.end = round(incasts * self._incast_bytes() / offered)
         for at, size in zip(self.times(len(flows), self.end), flows):
             src, dst = self.random.sample(range(config["hosts"]), 2)
-            self.messages.append(Message(at, self.connect(src, dst, BACKGROUND), size))
+            self._flow(at, self._connect(src, dst, BACKGROUND), size)
         for at in self.times(max(incasts, config["incasts"]), self.end):
             self._incast(at)
         self.messages.sort(key=lambda m: m.at)
@@ -63,6 +70,28 @@ class Schedule(Plan):
     def times(self, n, end):
         """In proportion, for another load too."""
         return sorted(int(self.random.random() * end) for _ in range(round(n)))
+
+    @property
+    def flows(self):
+        """What is measured: the messages, or the answers to them."""
+        return self.answers if self.config["request"] else self.messages
+
+    def text(self, network, *tos):
+        """With the switches whose queues are looked at."""
+        text = super().text(network, *tos)
+        return text + "".join(f"switch {name}\n" for name in network.switches
+                              if self.config["look"])
+
+    def _connect(self, src, dst, kind):
+        """Who asks is the client."""
+        return self.connect(*((dst, src) if self.config["request"] else (src, dst)), kind)
+
+    def _flow(self, at, connection, size):
+        if self.config["request"]:
+            answer = Message(None, self.reverse(connection), size)
+            self.messages.append(Message(at, connection, self.config["request"], answer))
+        else:
+            self.messages.append(Message(at, connection, size))
 
     def _incast_bytes(self):
         return self.config["senders"] * self.config["each"] * self.config["bytes"]
@@ -74,5 +103,5 @@ class Schedule(Plan):
             for src in sources:
                 key = src, dst, flow
                 if key not in self._open:
-                    self._open[key] = self.connect(src, dst, FOREGROUND)
-                self.messages.append(Message(at, self._open[key], self.config["bytes"]))
+                    self._open[key] = self._connect(src, dst, FOREGROUND)
+                self._flow(at, self._open[key], self.config["bytes"])

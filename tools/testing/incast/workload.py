@@ -22,8 +22,32 @@ SHORT, LONG = range(2)
 SPACING = 2_000_000
 CLASSES = ("short", "long")
 
-Message = dataclasses.make_dataclass("Message", ["at", "connection", "bytes"])
-Connection = dataclasses.make_dataclass("Connection", ["src", "dst", "port", "kind"])
+
+@dataclasses.dataclass
+class Message:
+    """Begins at a time; or, as the answer of another, when that one is done."""
+    at: int
+    connection: int
+    bytes: int
+    answer: "Message" = None
+
+
+@dataclasses.dataclass
+class Connection:
+    """A direction of one; `reversed` is the number of the other direction, which came first."""
+    src: int
+    dst: int
+    port: int
+    kind: int
+    reversed: int = None
+
+    @property
+    def line(self):
+        """Of the schedule."""
+        if self.reversed is None:
+            return f"connection {self.src} {self.dst} {self.port} {self.kind}"
+        return f"reverse {self.reversed} {self.kind}"
+
 
 
 def crossing(config):
@@ -49,8 +73,8 @@ class Plan:
 
     def __init__(self, seed):
         self.connections, self.messages = [], []
-        self.random = random.Random(seed)
-        self._ports = {}
+        self.random = self.port_random = random.Random(seed)
+        self._ports, self._reverses = {}, {}
 
     def times(self, n, end):
         """When so many messages of a Poisson process come."""
@@ -59,7 +83,7 @@ class Plan:
     def _port(self, src):
         """One that this host does not have yet; by it the switches choose the way."""
         taken = self._ports.setdefault(src, set())
-        while (port := self.random.choice(PORTS)) in taken:
+        while (port := self.port_random.choice(PORTS)) in taken:
             pass
         taken.add(port)
         return port
@@ -68,6 +92,19 @@ class Plan:
         """A new connection; returns its number."""
         self.connections.append(Connection(src, dst, self._port(src), kind))
         return len(self.connections) - 1
+
+    def reverse(self, number):
+        """The other direction of a connection; returns its number."""
+        if number not in self._reverses:
+            there = self.connections[number]
+            self.connections.append(Connection(there.dst, there.src, None, there.kind, number))
+            self._reverses[number] = len(self.connections) - 1
+        return self._reverses[number]
+
+    @property
+    def answers(self):
+        """In the order of their requests."""
+        return [message.answer for message in self.messages if message.answer]
 
     def kind(self, message):
         """Its class, by number."""
@@ -78,8 +115,10 @@ class Plan:
         lines = [f"class {name} {value}" for name, value in zip(self.classes, tos)]
         lines += [f"host {name} {network.host_link(number)[1]}"
                   for number, name in enumerate(network.hosts)]
-        lines += [f"connection {c.src} {c.dst} {c.port} {c.kind}" for c in self.connections]
+        lines += [connection.line for connection in self.connections]
         lines += [f"message {m.at} {m.connection} {m.bytes}" for m in self.messages]
+        lines += [f"answer {number} {m.answer.connection} {m.answer.bytes}"
+                  for number, m in enumerate(self.messages) if m.answer]
         return "\n".join(lines) + "\n"
 
 

@@ -48,6 +48,12 @@ int open_ns(const char *name)
 	return fd;
 }
 
+void enter_ns(int ns)
+{
+	if (setns(ns, CLONE_NEWNET))
+		die("setns");
+}
+
 socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
 			unsigned int port)
 {
@@ -74,8 +80,7 @@ int new_socket(int ns, int family, const char *cc)
 	struct linger linger = { .l_onoff = 1 };
 	int fd, one = 1;
 
-	if (setns(ns, CLONE_NEWNET))
-		die("setns");
+	enter_ns(ns);
 	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		die("socket");

@@ -18,6 +18,9 @@ uint64_t now(void);
 /* A namespace of `ip netns`, for setns(). */
 int open_ns(const char *name);
 
+/* This process's sockets are of that namespace from now on. */
+void enter_ns(int ns);
+
 /* An address and a port; the text's family decides. */
 socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
 			unsigned int port);
@@ -26,5 +29,12 @@ socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
  * no TIME_WAIT is left for the next run's ports.
  */
 int new_socket(int ns, int family, const char *cc);
+
+/* queues.c: the queues at the ports of a namespace's switch are looked at, too. */
+void queues_add(const char *ns);
+/* Look at all of them; counts as so many looks. */
+void queues_look(uint64_t times);
+/* As JSON: how often a port was seen with so many bytes, in steps of 1000. */
+void queues_print(void);
 
 #endif /* _LOADGEN_H */

@@ -5,9 +5,14 @@
  *	class NAME TOS			what its senders' packets bear
  *	host NAMESPACE ADDRESS		host 0, then 1, ...
  *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
+ *	reverse CONNECTION CLASS	the other direction of an earlier one
  *	message NS CONNECTION BYTES	in the order of their times; 0 never ends
+ *	answer MESSAGE CONNECTION BYTES	after all of those: begins when that one is done
+ *	switch NAMESPACE		whose ports --look looks at
  *
- * Numbers of hosts and connections are in the order of their lines.  All connections
+ * Numbers of hosts, connections and messages are in the order of their lines; a reverse is
+ * a connection, an answer is a message.  An answer's time is counted from when its request
+ * began.  All connections
  * are made first, one by one; time 0 is when the last one is there, and a rest.
  *
  * One process and one thread plays all hosts (see incast.c), with one clock.  A message
@@ -49,7 +54,7 @@
 #define ENDLESS (UINT64_MAX / 4)		/* what a message of 0 bytes has */
 #define NONE UINT32_MAX
 
-enum { KIND_TIMER, KIND_TX, KIND_RX };
+enum { KIND_TIMER, KIND_TX, KIND_RX, KIND_LOOK };
 
 /**
  * struct message - one line of the schedule
@@ -57,12 +62,14 @@ enum { KIND_TIMER, KIND_TX, KIND_RX };
  * @bytes: its size
  * @connection: on which
  * @next: the one behind it on its connection, NONE
+ * @answer: begins when this one is done, NONE
+ * @request: the one that this answers, NONE
  * @began: when it was handed to the kernel, 0 before
  * @done: when the receiver had all of it, 0 before
  */
 struct message {
 	uint64_t at, bytes, began, done;
-	uint32_t connection, next;
+	uint32_t connection, next, answer, request;
 };
 
 /**
@@ -73,6 +80,7 @@ struct message {
  * @dst: the one that reads
  * @port: of the sender
  * @class: index
+ * @reversed: the connection whose other direction this is, NONE
  * @first: its oldest message that is not done, NONE
  * @last: its newest one
  * @to_send: bytes not handed to the kernel yet
@@ -83,6 +91,7 @@ struct message {
 struct connection {
 	int tx, rx;
 	unsigned int src, dst, port, class;
+	uint32_t reversed;
 	uint32_t first, last;
 	uint64_t to_send, to_read;
 	int unread;
@@ -109,13 +118,17 @@ static struct host *hosts;
 static struct connection *connections;
 static struct message *messages;
 static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done, n_endless;
+static uint32_t n_timed;		/* messages that are no answers */
+
+/* Answers that can begin. */
+static uint32_t *ready, n_ready;
 
 static struct option_value options[MAX_OPTIONS];
 static unsigned int n_options;
 static const char *cc, *schedule;
-static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos;
+static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos, look_ns;
 
-static int epoll_fd, timer_fd;
+static int epoll_fd, timer_fd, look_fd;
 static bool measuring, timer_fired;
 static char chunk[CHUNK];
 
@@ -130,11 +143,33 @@ static void *grow(void *array, uint32_t n, size_t size)
 	return array;
 }
 
+static void add_connection(const struct connection *c)
+{
+	connections = grow(connections, n_connections, sizeof(*c));
+	connections[n_connections++] = *c;
+}
+
+static void add_message(const struct message *m)
+{
+	messages = grow(messages, n_messages, sizeof(*m));
+	messages[n_messages++] = *m;
+}
+
+/* Does it come from where its request went, which has no answer yet? */
+static bool answers(const struct message *m)
+{
+	const struct message *request = &messages[m->request];
+
+	return m->request < n_timed && m->connection < n_connections && m->bytes &&
+	       request->answer == NONE &&
+	       connections[m->connection].src == connections[request->connection].dst;
+}
+
 static bool parse_line(const char *line)
 {
 	struct class c = {};
-	struct connection k = { .first = NONE };
-	struct message m = { .next = NONE };
+	struct connection k = { .first = NONE, .reversed = NONE };
+	struct message m = { .next = NONE, .answer = NONE, .request = NONE };
 	char name[64], address[64];
 
 	if (sscanf(line, "class %31s %i", c.name, &c.tos) == 2) {
@@ -149,17 +184,30 @@ static bool parse_line(const char *line)
 			  &k.class) == 4) {
 		if (k.src >= n_hosts || k.dst >= n_hosts || k.class >= n_classes)
 			return false;
-		connections = grow(connections, n_connections, sizeof(k));
-		connections[n_connections++] = k;
+		add_connection(&k);
+	} else if (sscanf(line, "reverse %" SCNu32 " %u", &k.reversed, &k.class) == 2) {
+		if (k.reversed >= n_connections || k.class >= n_classes)
+			return false;
+		k.src = connections[k.reversed].dst;
+		k.dst = connections[k.reversed].src;
+		add_connection(&k);
 	} else if (sscanf(line, "message %" SCNu64 " %" SCNu32 " %" SCNu64, &m.at,
 			  &m.connection, &m.bytes) == 3) {
-		if (m.connection >= n_connections ||
+		if (m.connection >= n_connections || n_timed < n_messages ||
 		    (n_messages && m.at < messages[n_messages - 1].at))
 			return false;
 		n_endless += !m.bytes;
 		m.bytes = m.bytes ?: ENDLESS;
-		messages = grow(messages, n_messages, sizeof(m));
-		messages[n_messages++] = m;
+		add_message(&m);
+		n_timed++;
+	} else if (sscanf(line, "answer %" SCNu32 " %" SCNu32 " %" SCNu64, &m.request,
+			  &m.connection, &m.bytes) == 3) {
+		if (!answers(&m))
+			return false;
+		messages[m.request].answer = n_messages;
+		add_message(&m);
+	} else if (sscanf(line, "switch %63s", name) == 1) {
+		queues_add(name);
 	} else {
 		return false;
 	}
@@ -181,6 +229,9 @@ static void read_schedule(void)
 			die("%s:%u: not understood", schedule, number);
 	}
 	fclose(file);
+	ready = calloc(n_messages + 1, sizeof(*ready));
+	if (!ready)
+		die("memory");
 }
 
 static void watch(int op, int fd, uint32_t events, int kind, uint32_t index)
@@ -221,6 +272,25 @@ static void start_listening(struct host *h)
 		die("listen on %s", h->address);
 }
 
+static void watch_both(uint32_t i)
+{
+	watch(EPOLL_CTL_ADD, connections[i].tx, 0, KIND_TX, i);
+	watch(EPOLL_CTL_ADD, connections[i].rx, EPOLLIN, KIND_RX, i);
+}
+
+/* The same two sockets; epoll knows them apart by their numbers. */
+static void open_reverse(uint32_t i)
+{
+	struct connection *c = &connections[i], *other = &connections[c->reversed];
+
+	c->tx = fcntl(other->rx, F_DUPFD_CLOEXEC, 0);
+	c->rx = fcntl(other->tx, F_DUPFD_CLOEXEC, 0);
+	if (c->tx < 0 || c->rx < 0)
+		die("dup");
+	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
+	watch_both(i);
+}
+
 /* Nobody else connects meanwhile: whom the listener accepts is this one. */
 static void open_connection(uint32_t i)
 {
@@ -245,8 +315,7 @@ static void open_connection(uint32_t i)
 	if (c->rx < 0)
 		die("accept from %s at %s", hosts[c->src].address, dst->address);
 	set_tos(c->rx, to.ss_family, ack_tos);
-	watch(EPOLL_CTL_ADD, c->tx, 0, KIND_TX, i);
-	watch(EPOLL_CTL_ADD, c->rx, EPOLLIN, KIND_RX, i);
+	watch_both(i);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -321,6 +390,8 @@ static void look(uint32_t i, uint64_t when)
 		n -= c->to_read;
 		messages[c->first].done = when;
 		n_done++;
+		if (messages[c->first].answer != NONE)
+			ready[n_ready++] = messages[c->first].answer;
 		c->first = messages[c->first].next;
 		c->to_read = c->first == NONE ? 0 : messages[c->first].bytes;
 	}
@@ -342,6 +413,20 @@ static void drain(uint32_t i)
 		expect(c);
 }
 
+static void start_answers(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_ready; i++) {
+		struct message *m = &messages[ready[i]];
+
+		m->began = messages[m->request].began;
+		m->at = m->began;
+		start_message(ready[i]);
+	}
+	n_ready = 0;
+}
+
 /* What has come until now counts: for the window that begins or ends. */
 static void look_at_all(void)
 {
@@ -350,6 +435,7 @@ static void look_at_all(void)
 
 	for (i = 0; i < n_connections; i++)
 		look(i, when);
+	start_answers();
 }
 
 static void handle_events(void)
@@ -379,8 +465,14 @@ static void handle_events(void)
 		case KIND_RX:
 			drain(index);
 			break;
+		case KIND_LOOK:
+			/* More than one, if time passed while messages were begun. */
+			if (read(look_fd, &expired, sizeof(expired)) > 0 && measuring)
+				queues_look(expired);
+			break;
 		}
 	}
+	start_answers();
 }
 
 /* Until then, or until so many messages are done. */
@@ -403,7 +495,7 @@ static uint32_t start_messages(uint32_t first, uint64_t start)
 	uint64_t at = messages[first].at, before = now(), after;
 	uint32_t i, end = first;
 
-	while (end < n_messages && messages[end].at == at)
+	while (end < n_timed && messages[end].at == at)
 		start_message(end++);
 	after = now();
 	for (i = first; i < end; i++) {
@@ -413,27 +505,68 @@ static uint32_t start_messages(uint32_t first, uint64_t start)
 	return end;
 }
 
+/* How many will be done: of those that have begun, and their answers. */
+static uint32_t expected(uint32_t begun)
+{
+	uint32_t i, n = begun - n_endless;
+
+	for (i = n_timed; i < n_messages; i++)
+		n += messages[i].request < begun;
+	return n;
+}
+
+static void look_now_and_then(void)
+{
+	struct itimerspec t = {
+		.it_value = { .tv_nsec = 1 },
+		.it_interval = { .tv_sec = look_ns / NSEC, .tv_nsec = look_ns % NSEC },
+	};
+
+	watch(EPOLL_CTL_ADD, look_fd, EPOLLIN, KIND_LOOK, 0);
+	if (timerfd_settime(look_fd, 0, &t, NULL))
+		die("timerfd_settime");
+}
+
 static void play(void)
 {
 	uint64_t start = now() + REST;
 	uint32_t i = 0;
 
-	while (i < n_messages && messages[i].at < begin_ns) {
+	while (i < n_timed && messages[i].at < begin_ns) {
 		play_until(start + messages[i].at, NONE);
 		i = start_messages(i, start);
 	}
 	play_until(start + begin_ns, NONE);
 	look_at_all();
 	measuring = true;
-	while (i < n_messages && messages[i].at < end_ns) {
+	if (look_ns)
+		look_now_and_then();
+	while (i < n_timed && messages[i].at < end_ns) {
 		play_until(start + messages[i].at, NONE);
 		i = start_messages(i, start);
 	}
 	play_until(start + end_ns, NONE);
 	look_at_all();
 	measuring = false;
-	n_messages = i;
-	play_until(start + end_ns + limit_ns, n_messages - n_endless);
+	if (look_ns)
+		watch(EPOLL_CTL_DEL, look_fd, 0, KIND_LOOK, 0);
+	play_until(start + end_ns + limit_ns, expected(i));
+}
+
+/* Bytes of the machine's memory that are taken; all connections are still there. */
+static uint64_t memory(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	uint64_t total = 0, available = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %" SCNu64, &total);
+		sscanf(line, "MemAvailable: %" SCNu64, &available);
+	}
+	if (file)
+		fclose(file);
+	return (total - available) << 10;
 }
 
 static void print_report(void)
@@ -445,7 +578,7 @@ static void print_report(void)
 	printf("{\"fct_ns\": [");
 	for (i = 0; i < n_messages; i++) {
 		struct message *m = &messages[i];
-		uint64_t lag = m->began - m->at;
+		uint64_t lag = m->began ? m->began - m->at : 0;
 
 		printf("%s%" PRIu64, i ? ", " : "", m->done ? m->done - m->began : 0);
 		late += lag;
@@ -453,18 +586,22 @@ static void print_report(void)
 			latest = lag;
 	}
 	printf("], \"late_ns\": {\"mean\": %" PRIu64 ", \"max\": %" PRIu64 "}, \"bytes\": {",
-	       n_messages ? late / n_messages : 0, latest);
+	       n_timed ? late / n_timed : 0, latest);
 	for (i = 0; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
-	printf("}, \"connections\": %" PRIu32 "}\n", n_connections);
+	printf("}, \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections, memory());
+	if (look_ns)
+		queues_print();
+	puts("}");
 }
 
 static void usage(void)
 {
 	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
-	      "	[--option LEVEL:NAME:VALUE]... [--limit NS]\n"
+	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS]\n"
 	      "--begin, --end  count the bytes that are read between\n"
 	      "--limit         go on for so long after --end, for what is not done\n"
+	      "--look          at the switches' queues, so often between\n"
 	      "--option        setsockopt() on each sender's socket\n"
 	      "--ack-tos N     of what the receivers send\n", stderr);
 	exit(2);
@@ -497,7 +634,8 @@ static void parse_options(int argc, char **argv)
 		{ "schedule", 1, NULL, 's' }, { "begin", 1, NULL, 'b' },
 		{ "end", 1, NULL, 'e' },
 		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
-		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' }, {},
+		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' },
+		{ "look", 1, NULL, 'q' }, {},
 	};
 	int c;
 
@@ -524,6 +662,9 @@ static void parse_options(int argc, char **argv)
 		case 'l':
 			limit_ns = number(optarg);
 			break;
+		case 'q':
+			look_ns = number(optarg);
+			break;
 		default:
 			usage();
 		}
@@ -541,14 +682,18 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_NOFILE, &files);
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (epoll_fd < 0 || timer_fd < 0)
+	look_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (epoll_fd < 0 || timer_fd < 0 || look_fd < 0)
 		die("epoll");
 	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
 	read_schedule();
 	for (i = 0; i < n_hosts; i++)
 		start_listening(&hosts[i]);
 	for (i = 0; i < n_connections; i++)
-		open_connection(i);
+		if (connections[i].reversed == NONE)
+			open_connection(i);
+		else
+			open_reverse(i);
 	play();
 	print_report();
 	return 0;

@@ -112,9 +112,13 @@ def detour():
 @case("a schedule that cannot be: one line that says where")
 def bad_schedule():
     good = "class short 4\nhost h0 10.1.1.2\nhost h1 10.1.2.2\nconnection 0 1 20000 0\n"
+    asked = good + "reverse 0 0\nmessage 5 0 10\n"
     for text in ("bogus\n", "host nowhere 1.2.3.4\n", good + "connection 0 2 20001 0\n",
                  good + "message 5 1 100\n", good + "message 5 0\n",
-                 good + "message 5 0 10\nmessage 4 0 10\n", "class x\n"):
+                 good + "message 5 0 10\nmessage 4 0 10\n", "class x\n", "switch nowhere\n",
+                 good + "reverse 1 0\n", asked + "answer 1 1 10\n", asked + "answer 0 1 0\n",
+                 asked + "answer 0 0 10\n", asked + "answer 0 1 10\nanswer 0 1 10\n",
+                 asked + "answer 0 1 10\nmessage 6 0 10\n"):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(text)
             file.flush()
@@ -125,6 +129,38 @@ def bad_schedule():
               f"{text!r}: {done.stderr}")
 
 
+def played(text, begin, end):
+    """What the load generator says."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([PLAY, "--schedule", file.name, "--begin", str(begin), "--end",
+                               str(end)], check=True, text=True,
+                              stdout=subprocess.PIPE, timeout=60).stdout
+    return json.loads(done)
+
+
+@case("answers: on the same connection, begun when the request is there, counted from its begin")
+def answers():
+    # 0 is answered, with 4 kB; 1 is not; 2 is behind 1 and is answered with 2 kB.
+    text = ("class short 4\nclass long 0\nhost h0 10.1.1.2\nhost h2 10.2.1.2\n"
+            "connection 0 1 20000 0\nreverse 0 1\n"
+            "message 1000000 0 100\nmessage 20000000 0 1000000\nmessage 20000000 0 100\n"
+            "answer 0 1 4096\nanswer 2 1 2048\n")
+    seen = played(text, 0, 60000000)
+    equal(seen["bytes"], {"short": 1000200, "long": 4096 + 2048}, "bytes of each direction")
+    equal(seen["connections"], 2, "directions")
+    request, bulk, behind, first, second = seen["fct_ns"]
+    within(request, 4 * DELAY, 4 * DELAY + 3000, "request")
+    # There and back, and what NIC and ports hold back behind the first packet of it.
+    within(first - request, 4 * DELAY + 2 * 1514 * .8 - 700, 4 * DELAY + 2 * 1514 * .8 + 6000,
+           "4 kB")
+    within(behind, bulk - 2000, bulk + 3000, "a request behind 1 MB")
+    true(bulk >= 800000, f"1 MB: {bulk}")
+    within(second - behind, 4 * DELAY, 4 * DELAY + 8000, "2 kB")
+    true(seen["memory"] > 1 << 20, f"memory: {seen['memory']}")
+
+
 @case("messages: done when all is there, one behind the other, each with its own time")
 def messages():
     # 0 and 1 on one connection at once; 2 is 1 MB on another; 3 alone.
@@ -132,13 +168,7 @@ def messages():
             "connection 0 1 20000 0\nconnection 0 1 30000 1\n"
             "message 1000000 0 4096\nmessage 1000000 0 4096\n"
             "message 2000000 1 1000000\nmessage 20000000 0 2048\n")
-    with tempfile.NamedTemporaryFile("w") as file:
-        file.write(text)
-        file.flush()
-        done = subprocess.run([PLAY, "--schedule", file.name, "--begin", "1500000", "--end",
-                               "30000000"], check=True, text=True,
-                              stdout=subprocess.PIPE, timeout=60).stdout
-    seen = json.loads(done)
+    seen = played(text, 1500000, 30000000)
     equal(seen["bytes"], {"short": 2048, "long": 10**6}, "bytes in the window")
     first, second, bulk, last = seen["fct_ns"]
     # 4 links, and what NIC and ports hold back behind the first packet of it.
