@@ -101,6 +101,13 @@ def _check(name, about):
             wrong("compare: what, of, key and paper")
 
 
+def _option(name, value):
+    """Words of the command line; an option without a value is there or not."""
+    if isinstance(value, bool):
+        return [f"--{name}"] * value
+    return [f"--{name}", str(value)]
+
+
 def _runs(about, scale):
     vary = dict(about.get("vary", {}))
     command, more = about["command"], about.get("paper-scale", "")
@@ -110,7 +117,7 @@ def _runs(about, scale):
             command += f" --cc {','.join(vary.pop('cc'))}"
     for values in itertools.product(*vary.values()):
         varied = tuple(zip(vary, values))
-        options = [word for name, value in varied for word in (f"--{name}", str(value))]
+        options = [word for name, value in varied for word in _option(name, value)]
         yield Run((*shlex.split(command), *options, *shlex.split(more)), varied)
 
 
