@@ -131,9 +131,10 @@ def figures():
 
 @case("CC@PORTS: those ports alone, and --messages says how long")
 def at_ports():
-    options = "--load", "30", "--messages", "1500"
-    seen = rows("--cc", "dctcp,dctcp@pri-q,dctcp@plain", *options)
+    options = "--cc", "dctcp,dctcp@pri-q,dctcp@plain", "--load", "30", "--messages", "1500"
+    seen = rows(*options)
     equal(list(seen), [("dctcp", "plain", 30), ("dctcp", "pri-q", 30)], "rows")
+    equal(len(experiment("deflect", *SMALL, *options)["runs"]), 2, "runs, plain ports once")
     equal("p99_ratio" in seen["dctcp", "pri-q", 30], True, "compared with plain")
     for key, row in seen.items():
         within(row["all_gbit"] / row["offered_gbit"], 0.7, 1.3, f"{key}: throughput")
