@@ -26,10 +26,10 @@ def _values(rows, panel):
             for row in rows]
 
 
-def _bars(axes, rows, panel):
-    """One for each run."""
+def _bars(axes, rows, panel, vary):
+    """One for each run, called what is varied."""
     values = _values(rows, panel)
-    names = [str(row["cc"]).replace(":", "\n") for row in rows]
+    names = ["\n".join(str(row[name]) for name in vary).replace(":", "\n") for row in rows]
     axes.bar(range(len(rows)), values,
              color=[COLOURS[i % len(COLOURS)] for i in range(len(rows))])
     axes.set_xticks(range(len(rows)), names, fontsize=7, rotation=25, ha="right")
@@ -41,7 +41,8 @@ def _bars(axes, rows, panel):
 def _lines(axes, rows, panel, vary):
     """Against what is varied; a line for each combination of the rest."""
     x = panel["x"]
-    others = [name for name in vary if name != x] + panel.get("by", [])
+    others = [name for name, values in vary.items() if name != x and len(values) > 1]
+    others += panel.get("by", [])
     series = dict.fromkeys(tuple(row[name] for name in others) for row in rows)
     for number, key in enumerate(series):
         mine = [row for row in rows if tuple(row[name] for name in others) == key]
@@ -64,7 +65,7 @@ def draw(figure, rows, prefix):
         if "x" in panel:
             _lines(one, rows, panel, vary)
         else:
-            _bars(one, rows, panel)
+            _bars(one, rows, panel, vary)
         if panel.get("log"):
             one.set_yscale("log")
         else:

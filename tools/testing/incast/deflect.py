@@ -16,7 +16,8 @@ carry.  All congestion controls play the same schedule, that of --seed.
 
 --deflect runs everything once more with iofd at the switches' ports, --escape with a
 band for what it deflects no more, --pri-q with short messages before long ones.  ACKs are
-always first.  What is compared with is the first of dcqcn and --cc's first with plain
+always first.  CC@PORTS is a congestion control with one kind of port: dcqcn@pri-q, or
+dart@escape.  What is compared with is the first of dcqcn and --cc's first with plain
 ports, at the same load.
 
 CC:NAME=VALUE is a congestion control with net.ipv4.NAME set: dart:dart_shares=0 leaves
@@ -28,6 +29,7 @@ import units
 import workload
 
 BASELINE = "dcqcn"
+PORTS = ("plain", "deflect", "escape", "pri-q")
 GBIT = "{:.1f}"
 
 COLUMNS = (
@@ -70,6 +72,8 @@ def add_arguments(add):
     add("--threshold", type=units.size, default="15k", help="of iofd (15k)")
     add("--entries", type=units.count, default=8, help="of iofd's table (8)")
     add("--duration", type=units.time, default="20ms", help="what is measured (20ms)")
+    add("--messages", type=units.count, metavar="N",
+        help="as long as about so many short ones take, at any load; in place of --duration")
     add("--warm-up", type=units.time, default="5ms", help="before it (5ms)")
     add("--drain", type=units.time, default="200ms",
         help="wait so long for the last message (200ms)")
@@ -78,6 +82,11 @@ def add_arguments(add):
         help="of each host, as net/ipv4/NAME=VALUE")
     add("--option", action="append", default=[], metavar="LEVEL:NAME:VALUE",
         help="setsockopt() on the senders' sockets, in numbers")
+
+
+def _at(cc):
+    """CC@PORTS: (CC, PORTS)"""
+    return cc.partition("@")[::2]
 
 
 def wrong(args):
@@ -99,6 +108,11 @@ def wrong(args):
         return "--bytes: more than 0, and less than --long-bytes"
     if not args.duration:
         return "--duration: more than 0"
+    if args.messages and not args.short:
+        return "--messages: --short is 0, so none come"
+    for cc in args.cc.split(","):
+        if "@" in cc and not (_at(cc)[0] and _at(cc)[1] in PORTS):
+            return f"--cc: CC@PORTS, of {', '.join(PORTS)}: {cc}"
     if not all(setting.count("=") == 1 for setting in args.sysctl):
         return "--sysctl: NAME=VALUE"
     return None
@@ -107,14 +121,16 @@ def wrong(args):
 def configure(args):
     """(configuration, jobs): what a run costs goes with its messages."""
     keys = ("hosts leaves spines short degree bytes long_bytes ecn threshold entries"
-            " duration warm_up drain seed sysctl option port").split()
+            " duration messages warm_up drain seed sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(guest="run_deflect.py", topology="leaf-spine", symmetric=False, rate=args.rate)
     ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
         + ["pri-q"] * args.pri_q
-    jobs = [{"cc": cc, "flows": len(workload.Schedule(config, load).messages),
-             "load": load, "ports": port}
-            for cc in args.cc.split(",") for port in ports for load in args.load]
+    pairs = [(name, port) for name, its in map(_at, args.cc.split(","))
+             for port in ([its] if its else ports)]
+    flows = {load: len(workload.Schedule(config, load).messages) for load in args.load}
+    jobs = [{"cc": cc, "flows": flows[load], "load": load, "ports": port}
+            for cc, port in dict.fromkeys(pairs) for load in args.load]
     return config, jobs
 
 
@@ -156,7 +172,7 @@ def summary(config, result):
             row[f"p{percent}_{size}"] = report.percentile(times, percent)
     row["p50_long"] = row.get(f"p50_{config['long_bytes']}")
     for kind in workload.CLASSES:
-        row[f"{kind}_gbit"] = 8 * result["bytes"][kind] / config["duration"]
+        row[f"{kind}_gbit"] = 8 * result["bytes"][kind] / schedule.duration
     row["all_gbit"] = row["short_gbit"] + row["long_gbit"]
     row["offered_gbit"] = workload.offered(config, result["load"]) / 1e9
     tcp = result["counters"]["tcp"]
@@ -181,8 +197,8 @@ def summaries(config, results):
     base = {row["load"]: row for row in rows if (row["cc"], row["ports"]) == (name, "plain")}
     largest = f"p99_{max(config['bytes'])}"
     for row in rows:
-        other = base[row["load"]]
-        if row is other:
+        other = base.get(row["load"])
+        if other is None or row is other:
             continue
         row.update(all_gain=_gain(row, other, "all_gbit"),
                    links_gain=_gain(row, other, "links"),

@@ -11,6 +11,7 @@ at line rate, and the last one's way: half an RTT.
 
 import statistics
 
+import ports
 import report
 import units
 
@@ -43,6 +44,9 @@ def add_arguments(add):
     add("--red", type=units.several(units.size), default="6k", metavar="N,...",
         help="of the credit transports' port: threshold of the queue for what is"
         " unscheduled, several runs (6k)")
+    add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
+        help="what that port does to it: drop it above --red, or have it behind all else,"
+        " in the same memory (drop)")
     add("--classify", choices=("dscp", "ecn"), default="dscp",
         help="by what that port knows it (dscp)")
 
@@ -53,6 +57,8 @@ def wrong(args):
         return "--senders: at most 64, what the load generator can have"
     if not all(args.bytes + args.red):
         return "--bytes and --red: more than 0"
+    if args.unscheduled == "behind" and args.classify != "dscp":
+        return "--unscheduled: what is behind is known by its DSCP"
     if max(args.red) > args.limit:
         return "--red: a threshold above --limit never acts"
     if args.gap <= args.rto_min:
@@ -67,6 +73,8 @@ def configure(args):
     def port(cc, red):
         if args.port:
             return args.port
+        if units.has_credits(cc) and args.unscheduled == "behind":
+            return f"{line} {ports.behind(0)}"
         if units.has_credits(cc):
             return f"{line} classify {args.classify} red {red} count queue"
         return f"{line} preset tlt"

@@ -22,6 +22,7 @@ import functools
 import statistics
 
 import fabric
+import ports
 import report
 import sizes
 import topologies
@@ -66,6 +67,9 @@ def add_arguments(add):
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
     add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
+    add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
+        help="what credits' transports send before credits: dropped above --red, or behind"
+        " all else (drop)")
     add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
@@ -100,6 +104,8 @@ def _port(args, cc):
         line += f" pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
+    if units.has_credits(cc) and args.unscheduled == "behind":
+        return f"{line} preset xpass {ports.behind(1)}"
     if units.has_credits(cc):
         return f"{line} preset aeolus red {args.red or 6 * 1024}"
     return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"

@@ -66,6 +66,15 @@ def offered(config, load):
     return load / 100 * core_rate(config) / crossing(config)
 
 
+def duration(config, load):
+    """ns that are measured: --duration, or as long as so many short --messages take."""
+    if not config.get("messages"):
+        return config["duration"]
+    sizes = config["bytes"]
+    short = offered(config, load) * config["short"] / 100       # bit/s
+    return round(config["messages"] * sum(sizes) / len(sizes) * 8e9 / short)
+
+
 class Plan:
     """Connections and the messages on them; how they come about is the subclass's."""
 
@@ -129,7 +138,8 @@ class Schedule(Plan):
         super().__init__(f"{config['seed']} {load}")
         self.config = config
         self._short = {}
-        self.end = config["warm_up"] + config["duration"]
+        self.duration = duration(config, load)
+        self.end = config["warm_up"] + self.duration
         total = offered(config, load) / 8e9 * self.end      # bytes
         self._incasts(total * config["short"] / 100)
         self._long_flows(total * (100 - config["short"]) / 100)

@@ -60,6 +60,19 @@ def load():
         within(sent[workload.SHORT] / sum(sent), short / 100 - 0.02, short / 100 + 0.02, "short")
 
 
+@case("--messages: so many short ones at any load, in any mix, and the load is that asked for")
+def messages():
+    for percent, short in ((20, 40), (60, 40), (40, 20)):
+        config = dict(CONFIG, messages=3000, short=short, warm_up=0)
+        plan = workload.Schedule(config, percent)
+        within(sum(plan.counts(m) and plan.kind(m) == workload.SHORT for m in plan.messages),
+               2950, 3050, f"load {percent}, {short} % short: messages")
+        within(8 * sum(m.bytes for m in plan.messages) / plan.end * 1e9
+               / workload.offered(config, percent), 0.97, 1.03, "load")
+        later = workload.Schedule(dict(config, warm_up=10**6), percent)
+        equal((later.duration, later.end), (plan.duration, plan.end + 10**6), "with a warm-up")
+
+
 @case("incasts: other senders, sizes alike; arrivals as a Poisson process has them")
 def incasts():
     plan = workload.Schedule(CONFIG, 40)
@@ -116,6 +129,17 @@ def figures():
     within(seen["dctcp", "pri-q", 30]["p99_ratio"], 0.95, 10, "short first: tail")
 
 
+@case("CC@PORTS: those ports alone, and --messages says how long")
+def at_ports():
+    options = "--cc", "dctcp,dctcp@pri-q,dctcp@plain", "--load", "30", "--messages", "1500"
+    seen = rows(*options)
+    equal(list(seen), [("dctcp", "plain", 30), ("dctcp", "pri-q", 30)], "rows")
+    equal(len(experiment("deflect", *SMALL, *options)["runs"]), 2, "runs, plain ports once")
+    equal("p99_ratio" in seen["dctcp", "pri-q", 30], True, "compared with plain")
+    for key, row in seen.items():
+        within(row["all_gbit"] / row["offered_gbit"], 0.7, 1.3, f"{key}: throughput")
+
+
 @case("a run, twice: the same load, and about the same figures")
 def repeated():
     first, again = (experiment("deflect", *SMALL, "--cc", "dctcp", "--load", "30", "--duration", "10ms",
@@ -169,6 +193,13 @@ def by_hand():
     equal((plain["short_gbit"], plain["all_gbit"]), (1, 3), "Gbit/s")
     equal((moved["p99_ratio"], moved["links"], round(moved["links_gain"], 6),
            round(moved["load_gain"], 6)), (4, 3.5, 16.666667, 16.666667), "deflected")
+    alone, = deflect.summaries(config, [result("deflect", 250, (100, 75, 75), (1000, 800, 700))])
+    equal((alone["links"], "p99_ratio" in alone), (3.5, False), "deflected, and no baseline")
+    # The same bytes in what twice as many messages take.
+    longer = [deflect.summaries(dict(config, messages=n), [
+        dict(result("plain", 1, (1, 1, 1), (1, 1, 1)), fct_ns=[1] * 10**6)])[0]["all_gbit"]
+        for n in (1000, 2000)]
+    within(longer[0] / longer[1], 1.99, 2.01, "Gbit/s, of twice the time")
 
 
 @case("a command line that cannot be: one line, and status 2")
@@ -176,7 +207,8 @@ def command_line():
     for options in (["--load", "0"], ["--load", "x"], ["--hosts", "63"], ["--leaves", "1"],
                     ["--degree", "64"], ["--bytes", "2g"], ["--fresh"], ["--spines", "17"],
                     ["--short", "101"], ["--duration", "0ms"], ["--sysctl", "x"],
-                    ["--hosts", "8", "--degree", "4"], ["--bogus"]):
+                    ["--hosts", "8", "--degree", "4"], ["--messages", "9", "--short", "0"],
+                    ["--cc", "dart@x"], ["--cc", "@plain"], ["--bogus"]):
         refused("deflect", *options)
 
 

@@ -65,6 +65,18 @@ def by_ecn():
     equal(row["drops_yellow"], 0, "nothing that is neither")
 
 
+@case("unscheduled data behind all else in the same memory: what is scheduled is dropped")
+def behind():
+    options = ("--cc", "aeolus_xpass", "--senders", "20", "--bytes", "400k", "--rate", "100gbit",
+               "--rounds", "2")
+    row, other = (first_rtt(*options, "--unscheduled", how)["aeolus_xpass"]
+                  for how in ("drop", "behind"))
+    lossless([row])
+    true(other["drops_green"] > 100, f"scheduled packets dropped: {other['drops_green']}")
+    within(other["peak"], 190_000, 205_000, "the memory is full, bytes")
+    true(row["peak"] < 100_000, f"with a threshold: {row['peak']}")
+
+
 @case("12 kB alone: at once, and xpass takes more than a round trip longer")
 def alone():
     rows = first_rtt("--cc", BOTH + ",dctcp", "--senders", "1", "--bytes", "12000",
@@ -138,7 +150,8 @@ def by_hand():
 @case("a command line that cannot be: one line, and status 2")
 def command_line():
     for options in (["--bytes", "30x"], ["--bytes", "0"], ["--red", "300k"], ["--bogus"],
-                    ["--senders", "65"], ["--classify", "colour"], ["--senders", "0"], ["--rto-min", "50ms"]):
+                    ["--senders", "65"], ["--classify", "colour"], ["--senders", "0"], ["--rto-min", "50ms"],
+                    ["--unscheduled", "first"], ["--unscheduled", "behind", "--classify", "ecn"]):
         refused("first-rtt", *options)
 
 

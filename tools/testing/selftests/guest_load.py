@@ -241,6 +241,21 @@ def credits():
     true(row["drops_red"] > 0, "some of what is unscheduled is dropped")
 
 
+@case("unscheduled data behind all else: it waits, and is not dropped")
+def behind():
+    options = ("--topology", "star", "--cc", "aeolus_xpass", "--background", "0", "--incasts", "1",
+               "--flows", "1", "--bytes", "16k", "--rate", "10gbit", "--limit", "200k",
+               "--pool", "0")
+    (row, _), (other, port) = (
+        (whole["summary"][0], whole["runs"][0]["switches"]["p"]["color"]) for whole in (
+            experiment("load", *options, "--unscheduled", how) for how in ("drop", "behind")))
+    equal([row["drops_red"] > 0, other["drops_red"]], [True, 0], "unscheduled drops")
+    equal(other["drops_green"], 0, "scheduled drops")
+    true(other["peak"] > 2 * row["peak"], f"the queue: {other['peak']} and {row['peak']}")
+    first, last = (port[f"bands.{band}.peak_backlog"] for band in (1, 2))
+    true(last > 2 * first, f"bytes that are scheduled and wait: {first}, and that are not: {last}")
+
+
 @case("several seeds: one row of all their flows")
 def pooled():
     one, two, both = (experiment("load", *SMALL, "--cc", "dctcp", "--seed", seed)["summary"]
@@ -271,7 +286,7 @@ def command_line():
                     ["--topology", "ring"], ["--topology", "fat-tree", "--k", "5"],
                     ["--topology", "fat-tree", "--hosts", "9"], ["--topology", "star", "--hosts", "1"],
                     ["--workload", "all"], ["--request", "x"], ["--look", "5"],
-                    ["--background", "0", "--incasts", "0"],
+                    ["--background", "0", "--incasts", "0"], ["--unscheduled", "first"],
                     ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"]):
         refused("load", *options)
 
