@@ -224,6 +224,8 @@ def summary(flows, results):
                retransmitted=tcp["RetransSegs"], **_ports(results),
                rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
+    row["clock_bytes"] = sum(result["counters"]["greenlane"].get("ClockSentBytes", 0)
+                             for result in results)
     for name in ("setup_s", "cpu_s", "real_s"):
         row[name] = sum(result[name] for result in results)
     return row
