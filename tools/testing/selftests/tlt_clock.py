@@ -8,7 +8,7 @@
 which b takes if it is what it waits for.
 """
 from gl import tap
-from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, IMPORTANT, data
+from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT, data
 from gl.tap import case, equal, true
 from gl.wire import Wire, pattern
 
@@ -95,14 +95,16 @@ def last_unacked(wire, count, fin=False, window=60000):
     wire.rule = lambda p: True
     client.send(pattern(10 * (1500 - 40 if wire.version == 4 else 1440)))
     client.send(pattern(count))
-    if fin:
-        client.close()
     wire.run(2e-6)
     sent = wire.seen
     equal([p.dscp for p in sent], [DATA] * 9 + [IMPORTANT], "the first window")
     wire.answer(sent[9], CONTROL)
     behind = sent[10:]
     equal(sum(p.len for p in behind), count, "bytes behind it")
+    if fin:
+        client.close()
+        wire.run(2e-6)
+        equal(sent[-1].flags & FIN, FIN, "FIN")
     before = len(sent)
     wire.answer(behind[0], ECHO, window=window)
     return [p for p in sent[before:] if p.dscp == CLOCK], behind[0].seq
