@@ -278,6 +278,7 @@ enum gl_mib {
 	GL_MIB_ECHORECEIVED,
 	GL_MIB_CLOCKBYTE,
 	GL_MIB_CLOCKMSS,
+	GL_MIB_CLOCKBYTES,
 	GL_MIB_CLOCKRECEIVED,
 	GL_MIB_CLOCKECHOSENT,
 	GL_MIB_CLOCKECHORECEIVED,
@@ -361,7 +362,7 @@ void gl_xmit_one(struct sock *sk);
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
 void gl_lose_settle(struct sock *sk);
 void gl_lose(struct sock *sk, struct sk_buff *skb);
-bool gl_send_clock(struct sock *sk, struct gl_sock *gs);
+u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most);
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 		   const u32 *word, unsigned int words);
 

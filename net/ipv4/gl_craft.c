@@ -2,8 +2,8 @@
 /* Packets of our own making, which tell TCP nothing: not in its queues, its timers
  * or its counters.
  *
- * The clock: the first unacked byte once more, only so that an ACK comes back
- * (TLT §5.1, adaptive important ACK-clocking).
+ * The clock: the first unacked byte once more, or more of them, so that an ACK comes
+ * back (TLT §5.1, adaptive important ACK-clocking).
  * Words: a pure ACK with an option that only a tagging layer reads; or that option in
  * TCP's own.
  */
@@ -15,16 +15,28 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* The byte at snd_una, as it was sent; false if a FIN is all that is left. */
-static bool gl_clock_byte(const struct sock *sk, u8 *byte)
+/* Up to @most bytes from snd_una on, as they were sent: to the end of what was, or to
+ * what the peer has SACKed.  None if a FIN is all that is left.
+ */
+static void gl_clock_fill(const struct sock *sk, struct sk_buff *clock, u32 most)
 {
 	const struct sk_buff *skb = tcp_rtx_queue_head(sk);
-	u32 offset;
+	u32 offset, n;
 
 	if (!skb)
-		return false;
+		return;
 	offset = tcp_sk(sk)->snd_una - TCP_SKB_CB(skb)->seq;
-	return offset < skb->len && !skb_copy_bits(skb, offset, byte, 1);
+	if (offset >= skb->len)
+		return;
+	do {
+		n = min(skb->len - offset, most);
+		if (skb_copy_bits(skb, offset, skb_tail_pointer(clock), n))
+			return;
+		skb_put(clock, n);
+		most -= n;
+		offset = 0;
+		skb = skb_rb_next(skb);
+	} while (most && skb && !(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED));
 }
 
 static unsigned int gl_craft_tstamp(const struct tcp_sock *tp, __be32 *opt)
@@ -61,9 +73,8 @@ static void gl_craft_header(const struct sock *sk, struct tcphdr *th, u32 seq,
 		th->ece = 1;
 }
 
-/* An skb with room for headers; @payload is all that is in it. */
-static struct sk_buff *gl_craft_alloc(const struct sock *sk, const u8 *payload,
-				      unsigned int len)
+/* An empty skb with room for headers, and for @len bytes behind them. */
+static struct sk_buff *gl_craft_alloc(const struct sock *sk, unsigned int len)
 {
 	struct sk_buff *skb;
 
@@ -73,7 +84,6 @@ static struct sk_buff *gl_craft_alloc(const struct sock *sk, const u8 *payload,
 		return NULL;
 	}
 	skb_reserve(skb, MAX_TCP_HEADER);
-	skb_put_data(skb, payload, len);
 	return skb;
 }
 
@@ -99,26 +109,35 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind
 }
 
 /**
- * gl_send_clock() - send the first unacked byte as a clock
+ * gl_send_clock() - send the first unacked bytes as a clock
  * @sk: the connection, locked and at rest, BH off
  * @gs: its state
+ * @most: so many at most, an MSS at most
  *
- * Return: false if there is nothing unacked but a FIN, the receiver's window
- * forbids even that byte, or memory is short.
+ * Return: how many; 0 if there is nothing unacked but a FIN, the receiver's window
+ * forbids even a byte, or memory is short.
  */
-bool gl_send_clock(struct sock *sk, struct gl_sock *gs)
+u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct sk_buff *skb;
 	__be32 options[3];
-	u8 byte;
+	u32 sent;
 
-	if (!before(tp->snd_una, tcp_wnd_end(tp)) || gl_tcp_signed(sk) ||
-	    !gl_clock_byte(sk, &byte))
-		return false;
-	skb = gl_craft_alloc(sk, &byte, 1);
-	return skb && gl_craft_send(sk, gs, GL_CLOCK, skb, tp->snd_una, options,
-				    gl_craft_tstamp(tp, options));
+	if (!before(tp->snd_una, tcp_wnd_end(tp)) || gl_tcp_signed(sk))
+		return 0;
+	most = min(most, tcp_wnd_end(tp) - tp->snd_una);
+	skb = gl_craft_alloc(sk, most);
+	if (!skb)
+		return 0;
+	gl_clock_fill(sk, skb, most);
+	sent = skb->len;
+	if (!sent) {
+		kfree_skb(skb);
+		return 0;
+	}
+	return gl_craft_send(sk, gs, GL_CLOCK, skb, tp->snd_una, options,
+			     gl_craft_tstamp(tp, options)) ? sent : 0;
 }
 EXPORT_SYMBOL_GPL(gl_send_clock);
 
@@ -143,7 +162,7 @@ bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 
 	if (gl_tcp_signed(sk))
 		return false;
-	skb = gl_craft_alloc(sk, NULL, 0);
+	skb = gl_craft_alloc(sk, 0);
 	if (!skb)
 		return false;
 	options[0] = htonl((TCPOPT_EXP << 24) | (GL_OPT_LEN(words) << 16) | GL_OPT_EXID);

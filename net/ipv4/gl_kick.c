@@ -102,7 +102,7 @@ void gl_kicked(struct sock *sk, struct gl_sock *gs)
 	/* The ACK left on data, or TCP saw no need for one.  If TCP refused the
 	 * packet the ACK does not cover it, and is no echo.
 	 */
-	if (gs->owed_echo)
+	if (gs->owed_echo || gs->owed_clock)
 		gl_send_ack(sk);
 	gl_transport(sk)->on_kick(sk, gs);
 }

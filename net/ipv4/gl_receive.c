@@ -83,17 +83,30 @@ void gl_receive_unscheduled(struct sock *sk)
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
+/* More than a byte, and what TCP waits for: such a clock may repair a loss.  If it is
+ * @late, because a process owned the socket, it is gone.
+ */
+static bool gl_clock_repairs(const struct sock *sk, const struct gl_seg *seg, bool late)
+{
+	return !late && seg->end_seq - seg->seq > 1 && seg->seq == tcp_sk(sk)->rcv_nxt;
+}
+
 /* A clock asks only for an answer: it repeats a byte that was sent before, and
  * ends here.  TCP would answer a repeated byte too, but with a D-SACK, which
  * the sender takes for a sign that its retransmissions were spurious.
  */
 static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
-				       const struct gl_seg *seg)
+				       const struct gl_seg *seg, bool late)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
 	if (seg->words)
 		gl_transport(sk)->on_packet(sk, gs, GL_CLOCK, seg);
 	gs->owed_clock = 1;
+	if (gl_clock_repairs(sk, seg, late)) {
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+		gl_kick(sk, gs);
+		return GL_PASS;
+	}
 	gl_send_ack(sk);
 	return GL_CONSUME;
 }
@@ -147,7 +160,7 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 			gl_owe_echo(sk, gs, seg, late);
 		return GL_PASS;
 	case GL_CLOCK:
-		return gl_answer_clock(sk, gs, seg);
+		return gl_answer_clock(sk, gs, seg, late);
 	case GL_CLOCK_ECHO:
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
 		fallthrough;

@@ -15,6 +15,7 @@ static const char * const gl_mib_name[GL_MIBS] = {
 	[GL_MIB_ECHORECEIVED]		= "EchoReceived",
 	[GL_MIB_CLOCKBYTE]		= "ClockByteSent",
 	[GL_MIB_CLOCKMSS]		= "ClockMssSent",
+	[GL_MIB_CLOCKBYTES]		= "ClockSentBytes",
 	[GL_MIB_CLOCKRECEIVED]		= "ClockReceived",
 	[GL_MIB_CLOCKECHOSENT]		= "ClockEchoSent",
 	[GL_MIB_CLOCKECHORECEIVED]	= "ClockEchoReceived",

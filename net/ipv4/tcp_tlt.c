@@ -43,7 +43,9 @@
  * Documentation/tlt.rst, rule by rule.
  */
 #include <linux/module.h>
+#include <linux/sysctl.h>
 #include <net/greenlane.h>
+#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
@@ -99,6 +101,27 @@ static struct tlt *tlt_of(struct gl_sock *gs)
 {
 	return container_of(gs, struct tlt, gs);
 }
+
+/* What a clock carries.  The first is the paper's, the others are what it is compared
+ * with (Appendix B, Figure 17).
+ */
+enum tlt_clock {
+	TLT_CLOCK_ADAPTIVE,	/* an MSS of lost data, or else a byte */
+	TLT_CLOCK_BYTE,
+	TLT_CLOCK_MSS,
+};
+
+/**
+ * struct tlt_net - a network namespace's part
+ * @clock: enum tlt_clock (net.ipv4.tlt_clock)
+ * @sysctl: registered for the namespace's life
+ */
+struct tlt_net {
+	unsigned int		clock;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int tlt_net_id __read_mostly;
 
 /* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
 
@@ -241,12 +264,24 @@ static void tlt_on_important(struct sock *sk, struct gl_sock *gs, u32 end_seq)
 
 /* --- important ACK-clocking (§5.1) --------------------------------------- */
 
+static void tlt_count_clock(struct sock *sk, struct tlt *tlt, u32 bytes, bool mss)
+{
+	if (mss)
+		tlt->n.clocks_mss++;
+	else
+		tlt->n.clocks_byte++;
+	gl_inc_stats(sock_net(sk), mss ? GL_MIB_CLOCKMSS : GL_MIB_CLOCKBYTE);
+	gl_add_stats(sock_net(sk), GL_MIB_CLOCKBYTES, bytes);
+	trace_greenlane_clock(sk, tcp_sk(sk)->snd_una, bytes);
+}
+
 /* Lost data first, an MSS of it: recovery then goes on at one packet a round
  * trip at least, whatever the window.
  */
-static bool tlt_clock_mss(struct sock *sk, struct tlt *tlt)
+static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 before = tp->bytes_retrans;
 
 	if (tp->lost_out <= tp->retrans_out)
 		return false;
@@ -254,9 +289,7 @@ static bool tlt_clock_mss(struct sock *sk, struct tlt *tlt)
 	gl_xmit_one(sk);
 	if (tlt->state != GREENLANE_WAITING)
 		return false;
-	tlt->n.clocks_mss++;
-	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKMSS);
-	trace_greenlane_clock(sk, tp->snd_una, tp->mss_cache);
+	tlt_count_clock(sk, tlt, tp->bytes_retrans - before, true);
 	return true;
 }
 
@@ -278,18 +311,19 @@ static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 /* Nothing to repair: a byte is enough for an ACK.  All that TCP has sent until
  * now left before it.
  */
-static bool tlt_clock_byte(struct sock *sk, struct tlt *tlt)
+static void tlt_clock_unacked(struct sock *sk, struct tlt *tlt, bool mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 bytes;
 
-	if (tlt_clock_is_idle(tp, tlt) || !gl_send_clock(sk, &tlt->gs))
-		return false;
+	if (tlt_clock_is_idle(tp, tlt))
+		return;
+	bytes = gl_send_clock(sk, &tlt->gs, mss ? tp->mss_cache : 1);
+	if (!bytes)
+		return;
 	tlt->idle++;
 	tlt_wait(tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
-	tlt->n.clocks_byte++;
-	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKBYTE);
-	trace_greenlane_clock(sk, tp->snd_una, 1);
-	return true;
+	tlt_count_clock(sk, tlt, bytes, mss);
 }
 
 /* TCP is done with what came, and has sent what it may.  If data is unacked
@@ -299,6 +333,8 @@ static bool tlt_clock_byte(struct sock *sk, struct tlt *tlt)
 static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct tlt_net *tn = net_generic(sock_net(sk), tlt_net_id);
+	unsigned int clock = READ_ONCE(tn->clock);
 	struct tlt *tlt = tlt_of(gs);
 
 	tlt_settle(sk, tlt);
@@ -307,8 +343,8 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	/* A rate needs no clock, while there is something to send. */
 	if (tlt_is_rated(sk) && (tcp_send_head(sk) || tp->lost_out > tp->retrans_out))
 		return;
-	if (!tlt_clock_mss(sk, tlt))
-		tlt_clock_byte(sk, tlt);
+	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
+		tlt_clock_unacked(sk, tlt, clock == TLT_CLOCK_MSS);
 }
 
 /* --- marking begins and ends ---------------------------------------------- */
@@ -594,6 +630,33 @@ static void tlt_unregister(void)
 	}
 }
 
+static const struct ctl_table tlt_sysctl_template[] = {
+	GL_SYSCTL_UINT("tlt_clock", struct tlt_net, clock, SYSCTL_ZERO, SYSCTL_TWO),
+};
+
+static int __net_init tlt_net_init(struct net *net)
+{
+	struct tlt_net *tn = net_generic(net, tlt_net_id);
+
+	tn->sysctl = gl_sysctl_add(net, tlt_sysctl_template,
+				   ARRAY_SIZE(tlt_sysctl_template), tn);
+	return tn->sysctl ? 0 : -ENOMEM;
+}
+
+static void __net_exit tlt_net_exit(struct net *net)
+{
+	struct tlt_net *tn = net_generic(net, tlt_net_id);
+
+	gl_sysctl_remove(tn->sysctl);
+}
+
+static struct pernet_operations tlt_net_ops = {
+	.init	= tlt_net_init,
+	.exit	= tlt_net_exit,
+	.id	= &tlt_net_id,
+	.size	= sizeof(struct tlt_net),
+};
+
 static int __init tlt_module_init(void)
 {
 	int i, err;
@@ -604,11 +667,16 @@ static int __init tlt_module_init(void)
 	BUILD_BUG_ON(GL_CA_PRIV_FREE < 80);
 	BUILD_BUG_ON(sizeof(struct tlt) > 128);
 
+	err = register_pernet_subsys(&tlt_net_ops);
+	if (err)
+		return err;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
 		err = tlt_register_one(&tlt_transports[i]);
 		/* Without reno there would be nothing to fall back to. */
-		if (err && !i)
+		if (err && !i) {
+			unregister_pernet_subsys(&tlt_net_ops);
 			break;
+		}
 		if (err)
 			pr_info("tcp_tlt: no %s without its base (%d)\n",
 				tlt_transports[i].ops.name, err);
@@ -620,6 +688,7 @@ static int __init tlt_module_init(void)
 static void __exit tlt_module_exit(void)
 {
 	tlt_unregister();
+	unregister_pernet_subsys(&tlt_net_ops);
 }
 
 module_init(tlt_module_init);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What passes the switch port, packet by packet: the first RTT, and who has how much.
+"""What passes the switch port, packet by packet: the first RTT, who has how much, and how
+long segments take.
 
 One packet socket sees both ends of the port: a packet that comes in from a sender,
 and the same packet when the port puts it on the line.  What comes in and never goes
@@ -17,6 +18,7 @@ import socket
 import struct
 
 import joins
+import report
 from topology import RECEIVER, SWITCH, enter
 
 _SOL_PACKET = 263
@@ -29,7 +31,8 @@ _FRAME, _BLOCK, _FRAMES = 256, 1 << 20, 1 << 20
 _HEADER = struct.Struct("=IIIHHIIHH4x 4xiHB5x")
 _SYN = 2
 
-Packet = collections.namedtuple("Packet", "port syn length data arrived sent")
+Packet = collections.namedtuple("Packet", "port syn length data arrived sent seq",
+                                defaults=(0,))
 
 
 def _tcp(frame):
@@ -66,9 +69,10 @@ class Capture:
         port = int.from_bytes(frame[tcp:tcp + 2])
         syn = bool(frame[tcp + 13] & _SYN)
         data = length - tcp - 4 * (frame[tcp + 12] >> 4)
+        seq = int.from_bytes(frame[tcp + 4:tcp + 8])
         if not leaves:
             self.waiting[key] = len(self.packets)
-            self.packets.append(Packet(port, syn, length, data, time, None))
+            self.packets.append(Packet(port, syn, length, data, time, None, seq))
         elif key in self.waiting:
             i = self.waiting.pop(key)
             self.packets[i] = self.packets[i]._replace(sent=time)
@@ -149,10 +153,47 @@ def shares(packets, rtt):
     return {port: [seen[i] for i in range(rounds)] for port, seen in flows.items()}
 
 
+def deliveries(packets, config):
+    """ns from when each segment left its sender first, to when it is acknowledged; None of
+    one that never was.
+
+    It is seen at the port: when it comes first, and when a packet that has all of it goes
+    (a clock's byte has not).  The ways there and back take a round trip of the empty network.
+    """
+    flows, times = collections.defaultdict(list), []
+    for packet in packets:
+        if packet.data and not packet.syn:
+            flows[packet.port].append(packet)
+    for flow in flows.values():
+        # Bytes are counted from the flow's first.
+        places = [(packet.seq - flow[0].seq) & 0xffffffff for packet in flow]
+        came, gone = {}, {}     # by the segment's first byte: (end, when); when
+        for begin, packet in zip(places, flow):
+            came.setdefault(begin, (begin + packet.data, packet.arrived))
+        begins = sorted(came)
+        for begin, packet in zip(places, flow):
+            end = begin + packet.data
+            for i in range(bisect.bisect_left(begins, begin), bisect.bisect_left(begins, end)):
+                if packet.sent and came[begins[i]][0] <= end:
+                    gone[begins[i]] = min(gone.get(begins[i], packet.sent), packet.sent)
+        times += [gone[begin] - first + 4 * config["delay"] if begin in gone else None
+                  for begin, (_, first) in came.items()]
+    return times
+
+
+def _spread(times):
+    """Percentiles of them."""
+    arrived = sorted(time for time in times if time is not None)
+    return {"count": len(times), "lost": len(times) - len(arrived), "max": arrived[-1]} | {
+        f"p{percent:g}": report.percentile(arrived, percent) for percent in (50, 99, 99.9)}
+
+
 def look(packets, config):
     """What the configuration wants to know of them."""
     if config["capture"] == "first_rtt":
         return {"first_rtt": first_rtt(packets, config)}
+    if config["capture"] == "segments":
+        return {"segments": _spread(deliveries(packets, config))}
     if config["capture"] == "joins":
         return {"converged": joins.converged(packets, config),
                 "rates": joins.rates(packets, config)}

@@ -4,7 +4,8 @@
 	scripts/experiment incast --cc dctcp,tlt_dctcp --fan-in 80,320
 
 Every flow is one block of bytes on a connection that lasts.  The ideal is all
-bytes, headers included, at line rate, and one base round trip.
+bytes, headers included, at line rate, and one base round trip.  --segments looks at
+every packet besides: how long is each segment on its way, retransmissions included?
 """
 
 import report
@@ -29,6 +30,8 @@ def add_arguments(add):
     add("--duration", type=units.time, default="0ms",
         help="measure for this long at least")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
+    add("--segments", action="store_true",
+        help="percentiles of the time from a segment's first transmission to its ACK")
 
 
 def wrong(_args):
@@ -41,7 +44,10 @@ def configure(args):
     keys = "senders bytes red ecn bulk lead duration port".split()
     fan_in = args.fan_in or [args.senders * args.flows]
     args.cdf = args.cdf or max(fan_in)
-    return ({key: getattr(args, key) for key in keys},
+    config = {key: getattr(args, key) for key in keys}
+    if args.segments:
+        config["capture"] = "segments"
+    return (config,
             [{"cc": cc, "flows": n} for cc in args.cc.split(",") for n in fan_in])
 
 

@@ -266,6 +266,8 @@ def summary(flows, results):
     row["memory"] = max(result["memory"] for result in results)
     if "queues" in results[0]:
         row.update(_queues(results))
+    row["clock_bytes"] = sum(result["counters"]["greenlane"].get("ClockSentBytes", 0)
+                             for result in results)
     for name in ("setup_s", "cpu_s", "real_s"):
         row[name] = sum(result[name] for result in results)
     return row

@@ -71,6 +71,8 @@ def summary(config, result):
         row[name] = percentile(times, percent) if times else math.nan
     row["mean"] = sum(times) / len(times) if times else math.nan
     row["ratio"] = row["p99.9"] / ideal
+    for name, value in result.get("segments", {}).items():
+        row[f"segment_{name}"] = value
     if result["bulk_flows"]:
         row["bulk_gbit"] = 8 * result["bulk_bytes"] / result["elapsed_ns"]
     return row
@@ -108,6 +110,9 @@ def table(rows, columns=COLUMNS):
     """The rows as text, columns aligned, a blank line between CCs."""
     if any("bulk_gbit" in row for row in rows):
         columns += (("bulk Gbit/s", "bulk_gbit", "{:.1f}"),)
+    if any("segment_p99" in row for row in rows):
+        columns += (("segment p50 ms", "segment_p50", "ms"), ("p99", "segment_p99", "ms"),
+                    ("p99.9", "segment_p99.9", "ms"), ("max", "segment_max", "ms"))
     cells = [[title for title, _, _ in columns]]
     for row in rows:
         cells.append([_cell(row, key, form) for _, key, form in columns])

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.greenlane_*, dart_*, dcqcn_*: whatever is written, codepoints stay distinct.
+"""net.ipv4.greenlane_*, tlt_*, dart_*, dcqcn_*: whatever is written, codepoints stay distinct.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
 After each write, in the namespace that was written to: the codepoints are
-distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of dart's and
+distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of tlt's, dart's and
 dcqcn's is in its range, and a write that failed has changed nothing.  The other
 namespaces never change.
 
@@ -34,7 +34,7 @@ EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 3
 # (least, default, most)
 RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
-    "dart_lookahead": (0, 1000, 1_000_000),
+    "dart_lookahead": (0, 1000, 1_000_000), "tlt_clock": (0, 0, 2),
     "dcqcn_rate": (1, 10_000, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
     "dcqcn_hai": (0, 0, 1_600_000_000), "dcqcn_counter": (65536, 10_000_000, 1 << 30),
     "dcqcn_timer": (1, 55, 1_000_000), "dcqcn_alpha_timer": (1, 55, 1_000_000),
@@ -139,7 +139,7 @@ def writes():
         host.close()
 
 
-@case("dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
+@case("tlt_*, dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
 def rates():
     load(*NEEDS["dart"])
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]

@@ -14,6 +14,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tools/testing/incast"))
+import capture  # noqa: E402
 import report  # noqa: E402
 import units  # noqa: E402
 from gl import tap  # noqa: E402
@@ -125,6 +126,35 @@ def rto_min():
     rows, _ = incast(("dctcp", "tlt_dctcp"), (1000,), "--rto-min", "200ms")
     within(rows["tlt_dctcp", 1000]["p99.9"] / rows["dctcp", 1000]["p99.9"], 0, 0.05,
            "tlt_dctcp / dctcp")
+
+
+@case("how long segments take, of packets worked by hand")
+def segments_by_hand():
+    def packet(port, seq, data, arrived, sent):
+        return capture.Packet(port, False, data + 66, data, arrived, sent, seq & 0xffffffff)
+
+    packets = [
+        packet(1, -500, 1000, 0, None),             # is dropped, is lost again,
+        packet(1, 500, 1000, 10, None),             # so is the next,
+        packet(1, -500, 1, 600, 700),               # a clock
+        packet(1, -500, 1000, 800, None),
+        packet(1, -500, 2000, 900, 1000),           # and both come as one
+        packet(1, 1500, 100, 1000, None),           # never comes
+        packet(2, -500, 1000, 20, 40), packet(2, -500, 1000, 30, 50),       # comes twice
+        packet(2, 500, 0, 60, 70),                  # an ACK
+    ]
+    equal(capture.deliveries(packets, {"delay": 1000}), [5000, 4990, None, 4020], "ns")
+
+
+@case("how long segments take: each is there, none is quicker than light or slower than its flow")
+def segments():
+    rows, _ = incast(("tlt_dctcp",), (160,), "--segments", "--rounds", "2")
+    row = rows["tlt_dctcp", 160]
+    equal((row["segment_count"], row["segment_lost"]), (2 * 160 * 23, 0), "segments, lost")
+    true(row["drops"] > 0, "packets were dropped")
+    # The receiver has all a way before the last ACK is there.
+    true(20_000 <= row["segment_p50"] <= row["segment_p99"] <= row["segment_p99.9"]
+         <= row["segment_max"] <= row["max"] + 10_000, "percentiles")
 
 
 @case("a small one, on the debug kernel too: no report, no timer")
