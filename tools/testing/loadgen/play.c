@@ -553,20 +553,20 @@ static void play(void)
 	play_until(start + end_ns + limit_ns, expected(i));
 }
 
-/* Bytes of the machine's memory that are taken; all connections are still there. */
-static uint64_t memory(void)
+/* Of /proc/meminfo, in bytes. */
+static uint64_t meminfo(const char *name)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
-	uint64_t total = 0, available = 0;
+	size_t len = strlen(name);
+	uint64_t kb = 0;
 	char line[128];
 
-	while (file && fgets(line, sizeof(line), file)) {
-		sscanf(line, "MemTotal: %" SCNu64, &total);
-		sscanf(line, "MemAvailable: %" SCNu64, &available);
-	}
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, len))
+			kb = strtoull(line + len, NULL, 10);
 	if (file)
 		fclose(file);
-	return (total - available) << 10;
+	return kb << 10;
 }
 
 static void print_report(void)
@@ -589,7 +589,9 @@ static void print_report(void)
 	       n_timed ? late / n_timed : 0, latest);
 	for (i = 0; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
-	printf("}, \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections, memory());
+	printf("}, \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
+	       /* All connections are still there. */
+	       meminfo("MemTotal:") - meminfo("MemAvailable:"));
 	if (look_ns)
 		queues_print();
 	puts("}");

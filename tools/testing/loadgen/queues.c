@@ -18,7 +18,7 @@
 #include "loadgen.h"
 
 #define STEP 1000		/* bytes that make a difference */
-#define STEPS (1 << 16)		/* the last one has all that is longer */
+#define STEPS 65536		/* the last one has all that is longer */
 #define ROOM (32 << 10)		/* what the kernel puts in a part of a dump at most */
 
 static struct mnl_socket **switches;
