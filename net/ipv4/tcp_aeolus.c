@@ -74,10 +74,12 @@ static struct aeolus *aeolus_of(struct gl_sock *gs)
 /**
  * struct aeolus_net - a network namespace's part
  * @idle: a new first RTT after so many ms; 0: an RTO (net.ipv4.aeolus_idle)
+ * @probe: 0: a burst ends with a mere request (net.ipv4.aeolus_probe; §V-E, Figure 22)
  * @sysctl: registered for the namespace's life
  */
 struct aeolus_net {
 	unsigned int		idle;
+	unsigned int		probe;
 	struct ctl_table_header	*sysctl;
 };
 
@@ -146,21 +148,24 @@ static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
 }
 
-/* If the burst is over the probe follows: a request that says where it ended. */
+/* If the burst is over the probe follows: a request that says where it ended.  Without
+ * probes it is a request as any other, and losses are found by what is SACKed, or when
+ * credits find nothing else to do.
+ */
 static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
 	if (!ae->unprobed || aeolus_goes_on(sk, ae))
 		return false;
-	if (word) {
-		ae->allow = 0;
-		ae->unprobed = 0;
-		ae->probing = 1;
-		ae->probe_us = tcp_clock_us();
-		*word = ae->end;
-	}
-	return true;
+	if (!word)
+		return true;
+	ae->allow = 0;
+	ae->unprobed = 0;
+	ae->probing = 1;
+	ae->probe_us = tcp_clock_us();
+	*word = ae->end;
+	return READ_ONCE(aeolus_net(sk)->probe);
 }
 
 static u32 aeolus_allow(struct sock *sk, struct gl_sock *gs)
@@ -349,12 +354,14 @@ static unsigned int aeolus_idle_max = 3600 * MSEC_PER_SEC;
 
 static const struct ctl_table aeolus_sysctl_template[] = {
 	GL_SYSCTL_UINT("aeolus_idle", struct aeolus_net, idle, SYSCTL_ZERO, &aeolus_idle_max),
+	GL_SYSCTL_UINT("aeolus_probe", struct aeolus_net, probe, SYSCTL_ZERO, SYSCTL_ONE),
 };
 
 static int __net_init aeolus_net_init(struct net *net)
 {
 	struct aeolus_net *an = net_generic(net, aeolus_net_id);
 
+	an->probe = 1;
 	an->sysctl = gl_sysctl_add(net, aeolus_sysctl_template,
 				   ARRAY_SIZE(aeolus_sysctl_template), an);
 	return an->sysctl ? 0 : -ENOMEM;

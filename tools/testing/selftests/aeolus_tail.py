@@ -5,7 +5,7 @@
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 
 A message of 100 kB, of which a burst is the first part.  Its last packet is lost, and
-the wire passes the probe, or makes an ordinary request of it.  The first bytes of a message are
+the probe follows, or with net.ipv4.aeolus_probe=0 a request as any other.  The first bytes of a message are
 often the first operations of a transaction, which can begin when they are here.
 The paper's sender finds the loss without the probe only when nothing else is left to
 send; TCP's finds it when what left behind it is SACKed, so the probe is worth less here.
@@ -29,6 +29,7 @@ def tail_lost(version, tso, probe):
     with aeolus(version=version, tso=tso) as wire:
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.xpass_rate", RATE)
+        wire.a.sysctl("net.ipv4.aeolus_probe", int(probe))
         client, server = wire.connect()
         wire.mark()
         burst = info(client)["bdp"] // MSS[version]
@@ -39,8 +40,6 @@ def tail_lost(version, tso, probe):
             if p.dscp == DATA and p.len:
                 first.append(p)
                 return len(first) == burst
-            if p.dscp == CLOCK and not probe:
-                p.set_dscp(REQUEST)     # which it is as well, but nobody answers it
             return False
         wire.rule = rule
         payload, got, reached = pattern(MESSAGE), bytearray(), []
@@ -57,6 +56,10 @@ def tail_lost(version, tso, probe):
         equal([len(first), first[-1].dropped], [burst, True], "the last of the burst is lost")
         again = [p.dscp for p in data(wire.from_a()) if p.seq == first[-1].seq]
         equal(again, [DATA, SCHEDULED], "it is sent again, with a credit, once")
+        probes = [p for p in wire.from_a() if p.dscp == CLOCK]
+        equal(len(probes), int(probe), "probes")
+        behind = next(p for p in wire.from_a() if p.time >= first[-1].time and not p.len)
+        equal(behind.dscp, CLOCK if probe else REQUEST, "what follows the burst")
         for name in ("TCPTimeouts", "TCPLossProbes"):
             equal(wire.a.netstat(name), 0, name)
         end = sum(p.len for p in first)
