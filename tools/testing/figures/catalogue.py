@@ -72,8 +72,13 @@ class Figure:
 
     def rows(self, results):
         """The table's rows of all of them, with what is varied in them."""
-        return [row | dict(run.varied) for run, result in zip(self.runs, results)
+        return [self._named(row) | dict(run.varied) for run, result in zip(self.runs, results)
                 for row in result["summary"]]
+
+    def _named(self, row):
+        """With its congestion control as the figure calls it: CC@PORTS, if it does."""
+        name = f"{row.get('cc')}@{row.get('ports')}"
+        return row | {"cc": name} if name in self.about.get("vary", {}).get("cc", ()) else row
 
 
 def _check(name, about):
@@ -99,6 +104,9 @@ def _check(name, about):
             wrong(f"compare: what is {min(unknown)}?")
         if not {"what", "of", "key", "paper"} <= set(number):
             wrong("compare: what, of, key and paper")
+        for key, value in [*number["of"].items(), *number.get("to", {}).items()]:
+            if value not in about.get("vary", {}).get(key, [value]):
+                wrong(f"compare: {key} is never {value}")
 
 
 def _option(name, value):
@@ -108,7 +116,8 @@ def _option(name, value):
     return [f"--{name}", str(value)]
 
 
-def _runs(about, scale):
+def runs(about, scale):
+    """Those of a description."""
     vary = dict(about.get("vary", {}))
     command, more = about["command"], about.get("paper-scale", "")
     if scale == "small":
@@ -133,7 +142,7 @@ def load(scale="small", only=(), directory=HERE):
             raise Wrong(f"{path.name}: {why}") from why
         for name, about in described.items():
             _check(name, about)
-            figures.append(Figure(name, about, tuple(_runs(about, scale))))
+            figures.append(Figure(name, about, tuple(runs(about, scale))))
     chosen = [f for f in figures if not only or any(word in f.name for word in only)]
     if not chosen:
         raise Wrong(f"no figure of that name; there are {', '.join(f.name for f in figures)}")

@@ -35,7 +35,7 @@ vary = {{ cc = ["reno", "dctcp"], load = [20, 40] }}
 plot = [{{ x = "load", y = "fg_p99", unit = "ms" }}, {{ y = "bg_mean", unit = "us", log = true }}]
 compare = [
   {{ what = "p99 > 1", key = "fg_p99", unit = "ms", paper = 1, of = {{ cc = "reno", load = 20 }}, differs = "small" }},
-  {{ what = "none", key = "fg_p99", paper = 1, of = {{ cc = "cubic" }} }},
+  {{ what = "none", key = "fg_p99", paper = 1, of = {{ seed = 5 }} }},
 ]
 """
 
@@ -159,6 +159,21 @@ def by_hand():
            ("d", None, 5, "", ""), ("e", None, 0, "%", "")], "numbers")
 
 
+@case("options without a value, and CC@PORTS, which one guest runs, under its name")
+def varied():
+    about = {"command": "deflect", "small": "--seed 2",
+             "vary": {"cc": ["dcqcn", "dart@escape"], "ipv6": [False, True]}}
+    runs = tuple(catalogue.runs(about, "small"))
+    equal([run.command for run in runs],
+          [("deflect", "--cc", "dcqcn,dart@escape", "--seed", "2"),
+           ("deflect", "--cc", "dcqcn,dart@escape", "--ipv6", "--seed", "2")], "commands")
+    rows = [{"cc": "dcqcn", "ports": "plain"}, {"cc": "dart", "ports": "escape"},
+            {"cc": "dart", "ports": "plain"}]
+    equal([(row["cc"], row["ipv6"])
+           for row in catalogue.Figure("f", about, runs[1:]).rows([{"summary": rows}])],
+          [("dcqcn", True), ("dart@escape", True), ("dart", True)], "rows")
+
+
 @case("a description that cannot be: one line that names it, and nothing is made")
 def descriptions():
     for wrong, why in (("title = 1", "title: not a figure"), ("[own", "own.toml"),
@@ -167,6 +182,8 @@ def descriptions():
                        (OWN.replace('y = "fg_p99"', 'z = "fg_p99"'), "own: plot: what is z?"),
                        (OWN.replace('x = "load"', 'x = "rate"'), "own: plot: x is rate"),
                        (OWN.replace("paper = 1,", "", 1), "own: compare: "),
+                       (OWN.replace('cc = "reno", load = 20', 'cc = "cubic"'),
+                        "own: compare: cc is never cubic"),
                        (OWN.replace('command =', 'text ='), "own: no command")):
         done = figures(text=wrong, out="none")
         equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
