@@ -50,7 +50,7 @@ installed = $(wildcard $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane)
 depmod = depmod $(addprefix -b ,$(INSTALL_MOD_PATH))
 
 .PHONY: modules tc bpf install install-modules install-tools uninstall dkms-install dkms-remove deb \
-	demo figures check check-all check-debug check-smp-debug lint coverage bench clean help
+	demo figures gallery check check-all check-debug check-smp-debug lint coverage bench clean help
 
 modules:
 	$(call require,build,$(KDIR))
@@ -107,6 +107,12 @@ demo:
 figures:
 	scripts/setup --figures
 	scripts/figures $(addprefix --scale ,$(SCALE)) $(ONLY)
+
+# README's.
+GALLERY := tlt-fig5 tlt-fig12 aeolus-fig11 dart-fig11
+gallery:
+	$(MAKE) figures ONLY="$(GALLERY)" SCALE=small
+	cp $(GALLERY:%=build/figures/small/%.svg) Documentation/gallery
 
 # Programs in Python, which is one of the things that the setup brings.
 check check-debug check-smp-debug coverage bench:

@@ -12,8 +12,8 @@
  *
  * Numbers of hosts, connections and messages are in the order of their lines; a reverse is
  * a connection, an answer is a message.  An answer's time is counted from when its request
- * began.  All connections
- * are made first, one by one; time 0 is when the last one is there, and a rest.
+ * began.  All connections are made first, one by one; time 0 is when the last one is there,
+ * and a rest.
  *
  * One process and one thread plays all hosts (see incast.c), with one clock.  A message
  * begins when it is written, and is done when the receiver can read all of it; messages
