@@ -155,14 +155,15 @@ def _find(rows, wanted):
 
 
 def compared(figure, rows):
-    """[(what, ours, the paper's, unit, why it differs)]; ours is None if there is no such run."""
+    """[(what, ours, the paper's, unit, why it differs)]; ours is None if there is no such run,
+    and the unit is +% if it is a change."""
     numbers = []
     for number in figure.about.get("compare", []):
         ours = _find(rows, number["of"]).get(number["key"])
         unit = number.get("unit", "")
         if "to" in number:
             other = _find(rows, number["to"]).get(number["key"])
-            unit = "×" if number.get("as") == "ratio" else "%"
+            unit = "×" if number.get("as") == "ratio" else "+%"
             if not ours or not other:
                 ours = None
             else:

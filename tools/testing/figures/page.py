@@ -30,8 +30,8 @@ def _number(value, unit=""):
     if value is None:
         return "-"
     if isinstance(value, (int, float)):
-        sign = "+" if unit == "%" else ""
-        return f"{value:{sign}.3g} {unit}".strip()
+        sign = "+" if unit == "+%" else ""
+        return f"{value:{sign}.3g} {unit.lstrip('+')}".strip()
     return str(value)
 
 

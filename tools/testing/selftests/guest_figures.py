@@ -155,8 +155,8 @@ def by_hand():
         {"what": "e", "key": "n", "paper": 0, "of": {"cc": "x"}, "to": {"cc": "z"}}]}
     rows = [{"cc": "x", "n": 1e6}, {"cc": "y", "n": 4e6}]
     equal(catalogue.compared(catalogue.Figure("f", about, ()), rows),
-          [("a", -75, -50, "%", ""), ("b", 4, 3, "×", ""), ("c", 1, 5, "ms", "why"),
-           ("d", None, 5, "", ""), ("e", None, 0, "%", "")], "numbers")
+          [("a", -75, -50, "+%", ""), ("b", 4, 3, "×", ""), ("c", 1, 5, "ms", "why"),
+           ("d", None, 5, "", ""), ("e", None, 0, "+%", "")], "numbers")
 
 
 @case("options without a value, and CC@PORTS, which one guest runs, under its name")
