@@ -41,13 +41,33 @@ def _ratio(ours, paper):
     return "-"
 
 
+def _table(head, lines):
+    cells = [[f"<th>{html.escape(text)}</th>" for text in head]]
+    cells += [[f"<td>{html.escape(text)}</td>" for text in line] for line in lines]
+    return "<table>" + "".join(f"<tr>{''.join(line)}</tr>" for line in cells) + "</table>"
+
+
 def _numbers(figure, rows):
-    lines = ["<table><tr><th></th><th>ours</th><th>paper</th><th>ours / paper</th>"
-             "<th>where it differs</th></tr>"]
-    for what, ours, paper, unit, differs in catalogue.compared(figure, rows):
-        cells = (what, _number(ours, unit), _number(paper, unit), _ratio(ours, paper), differs)
-        lines.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    return "".join(lines) + "</table>" if len(lines) > 1 else ""
+    lines = [(what, _number(ours, unit), _number(paper, unit), _ratio(ours, paper), differs)
+             for what, ours, paper, unit, differs in catalogue.compared(figure, rows)]
+    return _table(("", "ours", "paper", "ours / paper", "where it differs"), lines) if lines else ""
+
+
+def _drawn(figure, rows):
+    """What is drawn, as a table."""
+    about = figure.about
+    keys = [*about.get("vary", {}), *dict.fromkeys(key for panel in about["plot"]
+                                                   for key in panel.get("by", []))]
+    head = keys + [f"{panel['y']} ({panel['unit']})" if "unit" in panel else panel["y"]
+                   for panel in about["plot"]]
+
+    def number(row, panel):
+        value = row.get(panel["y"])
+        return _number(value and value / catalogue.UNITS.get(panel.get("unit"), 1))
+
+    lines = [[str(row.get(key, "-")) for key in keys]
+             + [number(row, panel) for panel in about["plot"]] for row in rows]
+    return f"<details><summary>the numbers</summary>{_table(head, lines)}</details>"
 
 
 def _made_with(figure, results):
@@ -63,12 +83,12 @@ def _made_with(figure, results):
 
 def _section(figure, directory):
     results = figure.results(directory / "runs")
+    rows = figure.rows(results)
     about = figure.about
     return (f'<section id="{figure.name}"><h2>{html.escape(about["title"])}</h2>'
             f'<p>{html.escape(about["paper"])}. {html.escape(about.get("text", ""))}</p>'
             f'<img src="{figure.name}.svg" alt="{html.escape(about["title"])}">'
-            + _numbers(figure, figure.rows(results))
-            + _made_with(figure, results) + "</section>")
+            + _numbers(figure, rows) + _drawn(figure, rows) + _made_with(figure, results) + "</section>")
 
 
 def page(scale, figures, directory):
