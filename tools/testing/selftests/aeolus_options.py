@@ -13,8 +13,7 @@ from gl.aeolus import RTT, aeolus
 from gl.packet import CREDIT, DATA, ECE, SCHEDULED, data, kinds
 from gl.sockopt import F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, info, option, refused
 from gl.tap import case, equal, main, true, within
-from gl.wire import Wire, pattern
-from gl.xpass import MSS
+from gl.wire import MSS, Wire, pattern
 
 ECT0, CE = 2, 3
 

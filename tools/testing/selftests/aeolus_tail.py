@@ -17,8 +17,7 @@ from gl.aeolus import RTT, aeolus
 from gl.packet import CLOCK, DATA, REQUEST, SCHEDULED, data
 from gl.sockopt import info
 from gl.tap import case, equal, main, true, within
-from gl.wire import pattern
-from gl.xpass import MSS
+from gl.wire import MSS, pattern
 
 RATE = 2400             # Mbit/s: 60 kB in that time, less than the window; a credit in 80 us
 MESSAGE = 100_000

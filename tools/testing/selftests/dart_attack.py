@@ -24,8 +24,8 @@ from gl.packet import EXID, EXPERIMENT, MESSAGE_END, SHARE, SPENT_END, data
 from gl.sockopt import GREENLANE_MESSAGE, info, pacing
 from gl.sockopt import option as set_option
 from gl.tap import case, equal, main, true, within
+from gl.wire import MSS
 
-MSS = {4: 1448, 6: 1428}
 HEADERS = {4: 90, 6: 110}       # on the line, beside the payload
 LEAST = 4096                    # a share is no less than this part: DART_SHARES
 NAMINGS = 16                    # at once: DART_NAMINGS

@@ -14,9 +14,8 @@ from gl.peer import fast_open, mptcp, unmarked
 from gl.sockopt import (F_UNSUPPORTED, GREENLANE_MESSAGE, GREENLANE_TLT, NO, TCP_CONGESTION, YES,
                         cc_of, info, option, pacing)
 from gl.tap import case, equal, true, within
-from gl.wire import NEEDS, Wire, load
+from gl.wire import MSS, NEEDS, Wire, load
 
-MSS = {4: 1448, 6: 1428}
 HEADERS = {4: 90, 6: 110}       # on the line, beside the payload
 CE = 3
 

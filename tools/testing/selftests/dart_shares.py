@@ -12,9 +12,9 @@ from gl.packet import ACK, ECE, MESSAGE, MESSAGE_END, SHARE, SYN, data
 from gl.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
                         GREENLANE_WEIGHT, info, ip_level, option, pacing, refused)
 from gl.tap import case, equal, main, true, within
+from gl.wire import MSS
 
 CE = 3
-MSS = {4: 1448, 6: 1428}
 HEADERS = {4: 90, 6: 110}       # on the line, beside the payload
 EINVAL, EOPNOTSUPP = 22, 95
 

@@ -12,8 +12,8 @@ from gl.dart import RTT, SHORT, dart
 from gl.packet import MESSAGE, MESSAGE_END, SHARE, SPENT, SPENT_END, data
 from gl.sockopt import GREENLANE_MESSAGE, info, option
 from gl.tap import case, equal, main, true
+from gl.wire import MSS
 
-MSS = {4: 1448, 6: 1428}
 
 
 def short(tokens, start=False, end=False):

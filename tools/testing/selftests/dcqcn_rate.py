@@ -14,12 +14,11 @@ import time
 from gl.packet import CWR, ECE, SYN, data
 from gl.sockopt import cc_of, pacing, refused
 from gl.tap import case, equal, true, within, main
-from gl.wire import Wire
+from gl.wire import MSS, Wire
 
 RATE = 1000             # Mbit/s
 RTT = 100e-6            # eight packets
 CE = 3
-MSS = {4: 1448, 6: 1428}
 # Of a packet with time stamps, what is not payload: TCP, IP, Ethernet with all its gaps.
 HEADERS = {4: 90, 6: 110}
 

@@ -10,10 +10,10 @@ which b takes if it is what it waits for.
 from gl import tap
 from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT, data
 from gl.tap import case, equal, true
+from gl.wire import MSS as PACKET
 from gl.wire import Wire, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
-PACKET = 1448           # MTU 1500, IPv4, time stamps
 
 
 def everywhere(check, modes=(ADAPTIVE, BYTE, MSS), **options):
@@ -149,7 +149,7 @@ def several():
 def repairs():
     def check(wire, mode):
         client, server = wire.connect()
-        mss = PACKET if wire.version == 4 else PACKET - 20
+        mss = PACKET[wire.version]
         wire.mark()
         sent = []
 
@@ -174,7 +174,7 @@ def repairs():
 def of_no_use():
     def check(wire, mode):
         client, server = wire.connect()
-        mss = PACKET if wire.version == 4 else PACKET - 20
+        mss = PACKET[wire.version]
         wire.mark()
         true(wire.transfer(client, server, 13 * mss), "arrives")
         wire.run(1e-3)

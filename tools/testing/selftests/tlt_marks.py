@@ -10,9 +10,9 @@ from gl import tap
 from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT,
                        RST, SYN, data, kinds)
 from gl.tap import case, equal, true
-from gl.wire import Wire, pattern
+from gl.wire import MSS, Wire, pattern
 
-MSS4 = 1448     # MTU 1500, IPv4, time stamps
+MSS4 = MSS[4]
 
 
 def both(check):
@@ -61,7 +61,7 @@ def initial_window():
 def short_data():
     def check(wire):
         client, server = wire.connect()
-        mss = MSS4 if wire.version == 4 else MSS4 - 20
+        mss = MSS[wire.version]
         wire.mark()
         true(wire.transfer(client, server, 3 * mss + 100), "arrives")
         equal(kinds(data(wire.from_a())), [DATA, DATA, DATA, IMPORTANT], "four packets")

@@ -10,12 +10,11 @@ retransmissions; no clocks.
 from gl.packet import CLOCK, DATA, ECHO, IMPORTANT, data
 from gl.sockopt import cc_of, info
 from gl.tap import case, equal, main, true
-from gl.wire import Wire
+from gl.wire import MSS, Wire
 
 RATE = 1000             # Mbit/s
 RTT = 100e-6
 PERIOD = 96
-MSS = {4: 1448, 6: 1428}
 
 
 def everywhere(check):

@@ -16,8 +16,7 @@ import time
 
 from gl.net import network
 from gl.tap import case, equal, main, true, within
-from gl.wire import pattern
-from gl.xpass import MSS
+from gl.wire import MSS, pattern
 
 LINK = 5_000_000_000            # bit/s
 COUNT = 12_000_000              # bytes a flow

@@ -2,10 +2,9 @@
 """What a wire tells of an xpass connection: its credits, requests and data."""
 from gl.packet import ACK, CREDIT, FIN, REQUEST, SCHEDULED, SYN
 from gl.tap import Failed, equal, true
-
+from gl.wire import MSS
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
-MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
 
 # What TCP counts when it sees a duplicate ACK, a loss or a byte twice.
 TROUBLE = ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSackRecovery", "TCPDSACKRecv",
