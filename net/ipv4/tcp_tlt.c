@@ -123,6 +123,13 @@ struct tlt_net {
 
 static unsigned int tlt_net_id __read_mostly;
 
+static enum tlt_clock tlt_clock(const struct sock *sk)
+{
+	const struct tlt_net *tn = net_generic(sock_net(sk), tlt_net_id);
+
+	return READ_ONCE(tn->clock);
+}
+
 /* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
 
 /* What left before the echoed packet is lost, retransmissions included. */
@@ -333,9 +340,8 @@ static void tlt_clock_unacked(struct sock *sk, struct tlt *tlt, bool mss)
 static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct tlt_net *tn = net_generic(sock_net(sk), tlt_net_id);
-	unsigned int clock = READ_ONCE(tn->clock);
 	struct tlt *tlt = tlt_of(gs);
+	enum tlt_clock clock;
 
 	tlt_settle(sk, tlt);
 	if (!gl_marking(gs) || !tp->packets_out || tlt->state == GREENLANE_WAITING)
@@ -343,6 +349,7 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	/* A rate needs no clock, while there is something to send. */
 	if (tlt_is_rated(sk) && (tcp_send_head(sk) || tp->lost_out > tp->retrans_out))
 		return;
+	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
 		tlt_clock_unacked(sk, tlt, clock == TLT_CLOCK_MSS);
 }
