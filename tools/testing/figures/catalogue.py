@@ -176,3 +176,14 @@ def compared(figure, rows):
 
 # What a row's number is divided by; times are in ns there, sizes in bytes.
 UNITS = {"ms": 1e6, "us": 1e3, "kB": 1e3, "MB": 1e6, "%": 0.01}
+
+
+def value(row, panel):
+    """What a panel shows of a row, in its unit; None if the row has none."""
+    number = row.get(panel["y"])
+    return None if number is None else number / UNITS.get(panel.get("unit"), 1)
+
+
+def label(panel):
+    """Of a panel's values."""
+    return f"{panel['y']} ({panel['unit']})" if "unit" in panel else panel["y"]

@@ -21,9 +21,8 @@ MARKERS = "osv^D*x"
 
 
 def _values(rows, panel):
-    unit = catalogue.UNITS.get(panel.get("unit"), 1)
-    return [row[panel["y"]] / unit if row.get(panel["y"]) is not None else float("nan")
-            for row in rows]
+    values = (catalogue.value(row, panel) for row in rows)
+    return [float("nan") if value is None else value for value in values]
 
 
 def _bars(axes, rows, panel, vary):
@@ -70,7 +69,7 @@ def draw(figure, rows, prefix):
             one.set_yscale("log")
         else:
             one.set_ylim(0, None)
-        one.set_ylabel(panel["y"] + (f" ({panel['unit']})" if "unit" in panel else ""))
+        one.set_ylabel(catalogue.label(panel))
         one.set_title(panel.get("title", ""), fontsize=10)
         one.grid(True, axis="y", color="0.9")
         one.set_axisbelow(True)

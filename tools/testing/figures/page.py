@@ -58,15 +58,9 @@ def _drawn(figure, rows):
     about = figure.about
     keys = [*about.get("vary", {}), *dict.fromkeys(key for panel in about["plot"]
                                                    for key in panel.get("by", []))]
-    head = keys + [f"{panel['y']} ({panel['unit']})" if "unit" in panel else panel["y"]
-                   for panel in about["plot"]]
-
-    def number(row, panel):
-        value = row.get(panel["y"])
-        return _number(value and value / catalogue.UNITS.get(panel.get("unit"), 1))
-
+    head = keys + [catalogue.label(panel) for panel in about["plot"]]
     lines = [[str(row.get(key, "-")) for key in keys]
-             + [number(row, panel) for panel in about["plot"]] for row in rows]
+             + [_number(catalogue.value(row, panel)) for panel in about["plot"]] for row in rows]
     return f"<details><summary>the numbers</summary>{_table(head, lines)}</details>"
 
 
