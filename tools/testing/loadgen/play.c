@@ -63,13 +63,12 @@ enum { KIND_TIMER, KIND_TX, KIND_RX, KIND_LOOK };
  * @connection: on which
  * @next: the one behind it on its connection, NONE
  * @answer: begins when this one is done, NONE
- * @request: the one that this answers, NONE
- * @began: when it was handed to the kernel, 0 before
+ * @began: when it was handed to the kernel, of an answer its request; 0 before
  * @done: when the receiver had all of it, 0 before
  */
 struct message {
 	uint64_t at, bytes, began, done;
-	uint32_t connection, next, answer, request;
+	uint32_t connection, next, answer;
 };
 
 /**
@@ -156,11 +155,11 @@ static void add_message(const struct message *m)
 }
 
 /* Does it come from where its request went, which has no answer yet? */
-static bool answers(const struct message *m)
+static bool answers(const struct message *m, uint32_t number)
 {
-	const struct message *request = &messages[m->request];
+	const struct message *request = &messages[number];
 
-	return m->request < n_timed && m->connection < n_connections && m->bytes &&
+	return number < n_timed && m->connection < n_connections && m->bytes &&
 	       request->answer == NONE &&
 	       connections[m->connection].src == connections[request->connection].dst;
 }
@@ -169,8 +168,9 @@ static bool parse_line(const char *line)
 {
 	struct class c = {};
 	struct connection k = { .first = NONE, .reversed = NONE };
-	struct message m = { .next = NONE, .answer = NONE, .request = NONE };
+	struct message m = { .next = NONE, .answer = NONE };
 	char name[64], address[64];
+	uint32_t request;
 
 	if (sscanf(line, "class %31s %i", c.name, &c.tos) == 2) {
 		if (n_classes == MAX_CLASSES)
@@ -200,11 +200,11 @@ static bool parse_line(const char *line)
 		m.bytes = m.bytes ?: ENDLESS;
 		add_message(&m);
 		n_timed++;
-	} else if (sscanf(line, "answer %" SCNu32 " %" SCNu32 " %" SCNu64, &m.request,
+	} else if (sscanf(line, "answer %" SCNu32 " %" SCNu32 " %" SCNu64, &request,
 			  &m.connection, &m.bytes) == 3) {
-		if (!answers(&m))
+		if (!answers(&m, request))
 			return false;
-		messages[m.request].answer = n_messages;
+		messages[request].answer = n_messages;
 		add_message(&m);
 	} else if (sscanf(line, "switch %63s", name) == 1) {
 		queues_add(name);
@@ -377,6 +377,7 @@ static void start_message(uint32_t i)
 static void look(uint32_t i, uint64_t when)
 {
 	struct connection *c = &connections[i];
+	struct message *m;
 	int unread;
 	uint64_t n;
 
@@ -388,11 +389,14 @@ static void look(uint32_t i, uint64_t when)
 		classes[c->class].bytes += n;
 	while (c->first != NONE && n >= c->to_read) {
 		n -= c->to_read;
-		messages[c->first].done = when;
+		m = &messages[c->first];
+		m->done = when;
 		n_done++;
-		if (messages[c->first].answer != NONE)
-			ready[n_ready++] = messages[c->first].answer;
-		c->first = messages[c->first].next;
+		if (m->answer != NONE) {
+			messages[m->answer].began = m->began;
+			ready[n_ready++] = m->answer;
+		}
+		c->first = m->next;
 		c->to_read = c->first == NONE ? 0 : messages[c->first].bytes;
 	}
 	errno = 0;
@@ -417,13 +421,8 @@ static void start_answers(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < n_ready; i++) {
-		struct message *m = &messages[ready[i]];
-
-		m->began = messages[m->request].began;
-		m->at = m->began;
+	for (i = 0; i < n_ready; i++)
 		start_message(ready[i]);
-	}
 	n_ready = 0;
 }
 
@@ -467,7 +466,7 @@ static void handle_events(void)
 			break;
 		case KIND_LOOK:
 			/* More than one, if time passed while messages were begun. */
-			if (read(look_fd, &expired, sizeof(expired)) > 0 && measuring)
+			if (read(look_fd, &expired, sizeof(expired)) > 0)
 				queues_look(expired);
 			break;
 		}
@@ -510,8 +509,8 @@ static uint32_t expected(uint32_t begun)
 {
 	uint32_t i, n = begun - n_endless;
 
-	for (i = n_timed; i < n_messages; i++)
-		n += messages[i].request < begun;
+	for (i = 0; i < begun; i++)
+		n += messages[i].answer != NONE;
 	return n;
 }
 
@@ -578,7 +577,7 @@ static void print_report(void)
 	printf("{\"fct_ns\": [");
 	for (i = 0; i < n_messages; i++) {
 		struct message *m = &messages[i];
-		uint64_t lag = m->began ? m->began - m->at : 0;
+		uint64_t lag = i < n_timed && m->began ? m->began - m->at : 0;
 
 		printf("%s%" PRIu64, i ? ", " : "", m->done ? m->done - m->began : 0);
 		late += lag;
