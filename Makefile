@@ -25,7 +25,9 @@ define tools
 	$(call $(1),644,$(TCDIR),tools/tc/q_color.so tools/tc/q_iofd.so)
 	$(call $(1),644,$(PREFIX)/share/man/man8,$(wildcard tools/*/*.8))
 	$(call $(1),644,$(PREFIX)/include/linux,$(wildcard include/uapi/linux/*.h))
-	$(call $(1),644,$(DOCDIR),README.md $(wildcard Documentation/*))
+	$(call $(1),644,$(DOCDIR),README.md)
+	$(call $(1),644,$(DOCDIR)/Documentation,$(wildcard Documentation/*.*))
+	$(call $(1),644,$(DOCDIR)/Documentation/gallery,$(wildcard Documentation/gallery/*))
 	$(call $(1),644,$(DOCDIR)/examples,packaging/90-greenlane.conf)
 endef
 DOCDIR ?= $(PREFIX)/share/doc/greenlane
@@ -84,8 +86,9 @@ uninstall:
 		$(depmod) "$$(basename "$${dir%/updates/*}")" || exit; \
 	done
 	$(call tools,drop)
-	for dir in $(DOCDIR)/examples $(DOCDIR) $(addprefix $(PREFIX)/,share/doc share/man/man8 \
-			include/linux lib/greenlane/greenlane lib/greenlane/bpf lib/greenlane); do \
+	for dir in $(addprefix $(DOCDIR)/,examples Documentation/gallery Documentation) $(DOCDIR) \
+			$(addprefix $(PREFIX)/,share/doc share/man/man8 include/linux \
+			lib/greenlane/greenlane lib/greenlane/bpf lib/greenlane); do \
 		[ ! -d "$(DESTDIR)$$dir" ] || \
 			rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$dir" || exit; \
 	done

@@ -234,6 +234,10 @@ def make_install():
                      "include/linux/greenlane.h", "share/doc/greenlane/README.md",
                      "share/doc/greenlane/examples/90-greenlane.conf"):
             true(host.path(f"/usr/local/{name}").is_file(), f"{name} is there")
+        doc = host.path("/usr/local/share/doc/greenlane")
+        links = re.findall(r"\]\((\w[^):]*)\)", (doc / "README.md").read_text(encoding="utf-8"))
+        true(links, "README links to its pages")
+        equal([link for link in links if not (doc / link).is_file()], [], "README's dead links")
         host.tools_work()
         ok(host.run("sh", "-ec", SIGN), "signing")
         equal(host.modinfo("signer"), {"greenlane modules"}, "signer")
