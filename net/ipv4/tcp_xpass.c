@@ -291,6 +291,18 @@ static u32 xpass_min_tso_segs(struct sock *sk)
 	return 1;
 }
 
+/* What a packet with so many bytes of TCP and above takes of the line, bytes. */
+static u32 xpass_wire(const struct sock *sk, u32 len)
+{
+	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + XPASS_WIRE,
+		     XPASS_WIRE_MIN);
+}
+
+static u64 xpass_line_ns(const struct xpass_line *line, u32 bytes)
+{
+	return div_u64(bytes * 8000ULL, READ_ONCE(line->mbit));
+}
+
 /* Data leaves.  Without a credit it is TCP's last resort: an RTO, a loss probe or
  * a window probe.
  */
@@ -308,9 +320,10 @@ static enum gl_kind xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
 }
 
 /* Spend a credit: what is lost first, then what is new. */
-static void xpass_spend(struct sock *sk, struct xpass *xp)
+static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 {
 	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	struct xpass_line *line = xpass_line(sk);
 
 	if (pre)
 		pre->credited(sk, &xp->gs);
@@ -323,6 +336,9 @@ static void xpass_spend(struct sock *sk, struct xpass *xp)
 	}
 	if (xp->tokens)
 		gl_inc_stats(sock_net(sk), GL_MIB_CREDITWASTED);
+	else	/* for its ACK, which has the same headers */
+		xpass_line_yields(line, now, xpass_line_ns(line,
+				  xpass_wire(sk, tcp_sk(sk)->tcp_header_len)));
 	xp->tokens = 0;
 	xpass_set_window(sk, 0);
 }
@@ -365,7 +381,7 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	xp->alive = 0;
 	gl_inc_stats(sock_net(sk), GL_MIB_CREDITRECEIVED);
 
-	xpass_spend(sk, xp);
+	xpass_spend(sk, xp, now);
 	waiting = xpass_waiting(sk, xp);
 	if ((!waiting && xp->asking) || (u32)now - xp->told >= xpass_rtt_ns(sk)) {
 		xpass_tell(sk, xp, waiting, 0);
@@ -421,11 +437,10 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 net = inet_csk(sk)->icsk_af_ops->net_header_len;
-	u32 credit = max_t(u32, net + XPASS_CREDIT_HLEN + XPASS_WIRE, XPASS_WIRE_MIN);
-	u32 data = net + tp->tcp_header_len + tp->mss_cache + XPASS_WIRE;
+	u32 bytes = xpass_wire(sk, XPASS_CREDIT_HLEN) +
+		    xpass_wire(sk, tp->tcp_header_len + tp->mss_cache);
 
-	return max_t(u64, div_u64((u64)(credit + data) * 8000, READ_ONCE(line->mbit)), 1);
+	return max_t(u64, xpass_line_ns(line, bytes), 1);
 }
 
 /* The gap to the next credit, ±10 %: or flows would lose in lockstep. */
@@ -444,7 +459,6 @@ static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 n
 	return now - xp->asked_ns > max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
 }
 
-/* BH off: the line's lock is taken in softirqs. */
 static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 {
 	struct xpass_line *line = xpass_line(sk);

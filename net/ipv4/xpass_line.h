@@ -5,11 +5,14 @@
  * ExpressPass has a NIC that holds credits to their share of the line and drops what
  * more there is.  Here that queue is a clock: when will all credits that have left be
  * through, with the data that they call for?  So a host needs no qdisc.
+ *
+ * What the host itself sends is acknowledged by TCP, on the line that the data comes in
+ * on: the clock goes on by that too.
  */
 #ifndef _XPASS_LINE_H
 #define _XPASS_LINE_H
 
-#include <linux/spinlock.h>
+#include <linux/atomic.h>
 #include <linux/sysctl.h>
 #include <net/greenlane.h>
 #include <net/net_namespace.h>
@@ -20,17 +23,19 @@
  */
 #define XPASS_QUEUE		8
 
+/* ACKs that the line's clock may be ahead for: more than those credits take. */
+#define XPASS_YIELDED		256
+
 /**
  * struct xpass_line - the line that a namespace's credits leave on
- * @lock: of @free
- * @free: when all credits that have left are through, ns
+ * @free: when all credits that have left are through, ns; many sockets move it, each
+ *	with its own lock only
  * @mbit: what it carries, Mbit/s (net.ipv4.xpass_rate)
  * @initial: a flow begins with 1/@initial of it (net.ipv4.xpass_initial)
  * @sysctl: registered for the namespace's life
  */
 struct xpass_line {
-	spinlock_t		lock;	/* of free; BH off */
-	u64			free;
+	atomic64_t		free;
 	unsigned int		mbit;
 	unsigned int		initial;
 	struct ctl_table_header	*sysctl;
@@ -53,14 +58,22 @@ static u32 xpass_line_mbit(const struct sock *sk)
  */
 static bool xpass_line_takes(struct xpass_line *line, u64 now, u64 cost)
 {
-	bool takes;
+	s64 free = atomic64_read(&line->free);
 
-	spin_lock(&line->lock);
-	takes = line->free <= now + (XPASS_QUEUE - 1) * cost;
-	if (takes)
-		line->free = max(line->free, now) + cost;
-	spin_unlock(&line->lock);
-	return takes;
+	do {
+		if (free > now + (XPASS_QUEUE - 1) * cost)
+			return false;
+	} while (!atomic64_try_cmpxchg(&line->free, &free, max_t(u64, free, now) + cost));
+	return true;
+}
+
+/* Something else will come on it.  While it is idle there is room for that anyway.  The
+ * clock stays near: it may have been that of a line far slower than what is sent.
+ */
+static void xpass_line_yields(struct xpass_line *line, u64 now, u64 cost)
+{
+	if (atomic64_read(&line->free) < now + XPASS_YIELDED * cost)
+		atomic64_add(cost, &line->free);
 }
 
 static unsigned int xpass_mbit_max = 1600000;
@@ -75,7 +88,6 @@ static int __net_init xpass_net_init(struct net *net)
 {
 	struct xpass_line *line = net_generic(net, xpass_net_id);
 
-	spin_lock_init(&line->lock);
 	line->mbit = 10000;
 	line->initial = 16;
 	line->sysctl = gl_sysctl_add(net, xpass_sysctl_template,

@@ -22,6 +22,10 @@
  * A band's clock may count packets in place of bytes.  What a credit calls for is a
  * packet, whatever the credit's own length, which differs between IPv4 and IPv6.
  *
+ * A band may yield: while others have the line, its clock goes on by a part of that
+ * time.  Data that leaves here is acknowledged on the way back, where the data that
+ * credits call for will be: so many credits fewer, and there is room for both.
+ *
  * Locking is that of the port: see sch_color.c.
  */
 #ifndef _COLOR_BAND_H
@@ -43,12 +47,14 @@
  * @limit: packets allowed to each, 0 for no limit but the port's
  * @rate: of each, bytes/s, or packets/s and TC_COLOR_BAND_RATE_PPS; 0 for no
  *	shaping
+ * @yield: part of the time that others have the line which each loses, Q16
  * @prio: band of each DSCP
  */
 struct color_band_config {
 	u32	n;
 	u32	limit[TC_COLOR_BANDS_MAX];
 	u64	rate[TC_COLOR_BANDS_MAX];
+	u32	yield[TC_COLOR_BANDS_MAX];
 	u8	prio[TC_COLOR_DSCPS];
 };
 
@@ -223,6 +229,32 @@ static inline void color_band_advance(struct color_band *band,
 }
 
 /**
+ * color_bands_yield() - a packet starts, and others make room for what it brings
+ * @bands: the bands
+ * @band: whose packet it is
+ * @line: clock of the port
+ * @start: when it starts
+ * @len: bytes of the packet on the line
+ */
+static inline void color_bands_yield(struct color_bands *bands,
+				     const struct color_band *band,
+				     const struct color_clock *line, u64 start,
+				     u64 len)
+{
+	struct color_band *other;
+
+	for (other = bands->band; other < bands->band + bands->cfg.n; other++) {
+		u32 part = bands->cfg.yield[other - bands->band];
+
+		if (!part || other == band || !other->clock.mult)
+			continue;
+		if (!other->q.head)
+			color_clock_arrive(&other->clock, start);
+		color_clock_yield(&other->clock, line, len, part);
+	}
+}
+
+/**
  * color_bands_reset() - drop what is queued, keep counters and configuration
  * @bands: the bands
  */
@@ -270,48 +302,57 @@ static inline void color_bands_set(struct color_bands *bands,
 static inline int color_band_parse_each(struct color_band_config *cfg,
 					const struct nlattr *rates,
 					const struct nlattr *limits,
+					const struct nlattr *yields,
 					struct netlink_ext_ack *extack)
 {
 	u64 rate[TC_COLOR_BANDS_MAX];
 	u32 limit[TC_COLOR_BANDS_MAX];
+	u32 yield[TC_COLOR_BANDS_MAX];
 	int i;
 
 	memset(rate, 0xff, sizeof(rate));	/* TC_COLOR_BAND_RATE_KEEP */
 	memset(limit, 0xff, sizeof(limit));	/* TC_COLOR_BAND_LIMIT_KEEP */
+	memset(yield, 0xff, sizeof(yield));	/* TC_COLOR_BAND_YIELD_KEEP */
 	if (rates)
 		nla_memcpy(rate, rates, sizeof(rate));
 	if (limits)
 		nla_memcpy(limit, limits, sizeof(limit));
+	if (yields)
+		nla_memcpy(yield, yields, sizeof(yield));
 
 	for (i = 0; i < TC_COLOR_BANDS_MAX; i++) {
 		bool new_rate = rate[i] != TC_COLOR_BAND_RATE_KEEP;
 		bool new_limit = limit[i] != TC_COLOR_BAND_LIMIT_KEEP;
+		bool new_yield = yield[i] != TC_COLOR_BAND_YIELD_KEEP;
 
-		if (!new_rate && !new_limit)
+		if (!new_rate && !new_limit && !new_yield)
 			continue;
 		if (i >= cfg->n) {
 			NL_SET_ERR_MSG(extack,
-				       "A rate or a limit of a band that does not exist");
+				       "A rate, a limit or a yield of a band that does not exist");
 			return -EINVAL;
 		}
 		if (cfg->n == 1) {
 			NL_SET_ERR_MSG(extack,
-				       "A single band has the rate and the limit of its port");
+				       "A single band has the rate and the limit of its port, and yields to none");
 			return -EINVAL;
 		}
 		if (rate[i] == TC_COLOR_BAND_RATE_PPS)
 			rate[i] = 0;
 		if ((new_rate &&
 		     (rate[i] & ~TC_COLOR_BAND_RATE_PPS) > TC_COLOR_RATE_MAX) ||
-		    (new_limit && limit[i] > TC_COLOR_BAND_LIMIT_MAX)) {
+		    (new_limit && limit[i] > TC_COLOR_BAND_LIMIT_MAX) ||
+		    (new_yield && yield[i] > TC_COLOR_BAND_YIELD_ONE)) {
 			NL_SET_ERR_MSG(extack,
-				       "A rate or a limit of a band is out of range");
+				       "A rate, a limit or a yield of a band is out of range");
 			return -ERANGE;
 		}
 		if (new_rate)
 			cfg->rate[i] = rate[i];
 		if (new_limit)
 			cfg->limit[i] = limit[i];
+		if (new_yield)
+			cfg->yield[i] = yield[i];
 	}
 	return 0;
 }
@@ -341,7 +382,8 @@ static inline int color_band_parse(struct color_band_config *cfg, u64 line,
 		return -EINVAL;
 	}
 	err = color_band_parse_each(cfg, tb[TCA_COLOR_BAND_RATE64],
-				    tb[TCA_COLOR_BAND_LIMIT], extack);
+				    tb[TCA_COLOR_BAND_LIMIT],
+				    tb[TCA_COLOR_BAND_YIELD], extack);
 	if (err)
 		return err;
 
@@ -375,7 +417,8 @@ static inline int color_bands_dump(const struct color_bands *bands,
 	if (nla_put_u32(skb, TCA_COLOR_BANDS, cfg->n) ||
 	    nla_put(skb, TCA_COLOR_PRIO, sizeof(cfg->prio), cfg->prio) ||
 	    nla_put(skb, TCA_COLOR_BAND_RATE64, sizeof(cfg->rate), cfg->rate) ||
-	    nla_put(skb, TCA_COLOR_BAND_LIMIT, sizeof(cfg->limit), cfg->limit))
+	    nla_put(skb, TCA_COLOR_BAND_LIMIT, sizeof(cfg->limit), cfg->limit) ||
+	    nla_put(skb, TCA_COLOR_BAND_YIELD, sizeof(cfg->yield), cfg->yield))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -129,4 +129,27 @@ static inline void color_clock_advance(struct color_clock *c, u64 len)
 	c->frac = t & (BIT_ULL(c->shift) - 1);
 }
 
+/**
+ * color_clock_yield() - leave a part of the time that others have on a line
+ * @c: the clock
+ * @line: the line's
+ * @len: bytes of another's packet on it
+ * @part: of that packet's time, in units of 2^-16, at most all of it
+ */
+static inline void color_clock_yield(struct color_clock *c,
+				     const struct color_clock *line, u64 len,
+				     u32 part)
+{
+	u64 t = ((min_t(u64, len, COLOR_CLOCK_LEN_MAX) * line->mult) >> 16) * part;
+	u64 frac = t & (BIT_ULL(line->shift) - 1);
+
+	if (c->shift >= line->shift)
+		frac <<= c->shift - line->shift;
+	else
+		frac >>= line->shift - c->shift;
+	frac += c->frac;
+	c->next += (t >> line->shift) + (frac >> c->shift);
+	c->frac = frac & (BIT_ULL(c->shift) - 1);
+}
+
 #endif /* _COLOR_CLOCK_H */

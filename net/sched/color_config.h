@@ -96,6 +96,7 @@ static const struct nla_policy color_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_PRIO]	= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
 	[TCA_COLOR_BAND_RATE64]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u64)),
 	[TCA_COLOR_BAND_LIMIT]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u32)),
+	[TCA_COLOR_BAND_YIELD]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u32)),
 };
 
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,

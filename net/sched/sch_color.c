@@ -435,8 +435,8 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct color_band *band;
 	struct sk_buff *skb;
+	u64 start, on_line;
 	u32 len, segs;
-	u64 start;
 
 	band = color_band_ready(sch, &start);
 	if (!band)
@@ -451,8 +451,9 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 	qdisc_bstats_update(sch, skb);
 	band->stats.qlen -= segs;
 	band->stats.backlog -= len;
-	color_band_advance(band, &q->clock, start,
-			   len + (u64)q->cfg.overhead * segs, segs);
+	on_line = len + (u64)q->cfg.overhead * segs;
+	color_band_advance(band, &q->clock, start, on_line, segs);
+	color_bands_yield(q->bands, band, &q->clock, start, on_line);
 	color_left(q, skb, len);
 	return skb;
 }

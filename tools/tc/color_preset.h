@@ -25,8 +25,12 @@ static const char * const preset_names[] = {
  * qdisc counts them, without FCS, preamble and gap: of a credit with IPv6, TCP and
  * 8 bytes of option (IPv4's are shorter by 20, which leaves 1 % of the line), and of
  * full data.
+ *
+ * TCP's ACKs, which the paper has none of, come on top: one at most, with a time
+ * stamp, for each packet of data that goes the other way.
  */
 #define PRESET_CREDIT		(14 + 40 + 20 + 8)
+#define PRESET_ACK		(14 + 40 + 20 + 12)
 #define PRESET_DATA		(14 + 1500)
 #define PRESET_OVERHEAD		24	/* FCS 4, preamble 8, gap 12 */
 #define PRESET_CREDIT_DSCP	33
@@ -51,11 +55,12 @@ static void preset_u32(struct request *r, int attr, __u32 val)
 
 static int preset_xpass(struct request *r)
 {
-	__u64 credit, data, rate;
+	__u64 credit, data, ack, rate;
 
 	preset_u32(r, TCA_COLOR_OVERHEAD, PRESET_OVERHEAD);
 	credit = PRESET_CREDIT + r->u32[TCA_COLOR_OVERHEAD];
 	data = PRESET_DATA + r->u32[TCA_COLOR_OVERHEAD];
+	ack = PRESET_ACK + r->u32[TCA_COLOR_OVERHEAD];
 	rate = r->rate / (credit + data);
 	preset_u32(r, TCA_COLOR_BANDS, 2);
 	if (r->prio[PRESET_CREDIT_DSCP] == TC_COLOR_MAP_KEEP)
@@ -67,9 +72,12 @@ static int preset_xpass(struct request *r)
 	}
 	if (r->band_limit[0] == TC_COLOR_BAND_LIMIT_KEEP)
 		r->band_limit[0] = PRESET_CREDITS;
+	if (r->band_yield[0] == TC_COLOR_BAND_YIELD_KEEP)
+		r->band_yield[0] = ack * TC_COLOR_BAND_YIELD_ONE / data;
 	r->given[TCA_COLOR_PRIO] = true;
 	r->given[TCA_COLOR_BAND_RATE64] = true;
 	r->given[TCA_COLOR_BAND_LIMIT] = true;
+	r->given[TCA_COLOR_BAND_YIELD] = true;
 	return 0;
 }
 

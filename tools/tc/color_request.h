@@ -23,6 +23,7 @@ struct request {
 	__u8	prio[TC_COLOR_DSCPS];
 	__u64	band_rate[TC_COLOR_BANDS_MAX];
 	__u32	band_limit[TC_COLOR_BANDS_MAX];
+	__u32	band_yield[TC_COLOR_BANDS_MAX];
 };
 
 #define REQUEST_INIT {							      \
@@ -32,6 +33,8 @@ struct request {
 		       TC_COLOR_BAND_RATE_KEEP },			      \
 	.band_limit = { [0 ... TC_COLOR_BANDS_MAX - 1] =		      \
 			TC_COLOR_BAND_LIMIT_KEEP },			      \
+	.band_yield = { [0 ... TC_COLOR_BANDS_MAX - 1] =		      \
+			TC_COLOR_BAND_YIELD_KEEP },			      \
 }
 
 #endif /* _COLOR_REQUEST_H */

@@ -52,7 +52,8 @@ static void explain(void)
 		"		 [ ecn BYTES | ecn MIN MAX PROBABILITY | ecn none ]\n"
 		"		 [ pool NAME [ size BYTES ] [ alpha ALPHA ] | pool none ]\n"
 		"		 [ bands N ] [ prio DSCP BAND ]... [ band-rate BAND RATE|PPS ]...\n"
-		"		 [ band-limit BAND PACKETS ]... [ band-... BAND none ]...\n"
+		"		 [ band-limit BAND PACKETS ]... [ band-yield BAND PART ]...\n"
+		"		 [ band-... BAND none ]...\n"
 		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
 		"where	COLOR := { red | yellow | green }\n"
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
@@ -179,6 +180,24 @@ static int parse_band_limit(struct request *r, char **argv)
 	return 0;
 }
 
+static int parse_band_yield(struct request *r, char **argv)
+{
+	double part = 0;
+	__u32 band;
+
+	if (get_integer("band-yield", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
+			&band) ||
+	    (strcmp(argv[1], "none") &&
+	     get_number("band-yield", argv[1], 1. / TC_COLOR_BAND_YIELD_ONE, 1,
+			&part)))
+		return -1;
+	if (r->band_yield[band] != TC_COLOR_BAND_YIELD_KEEP)
+		return bad("band %u yields twice", band);
+	r->band_yield[band] = round(part * TC_COLOR_BAND_YIELD_ONE);
+	r->given[TCA_COLOR_BAND_YIELD] = true;
+	return 0;
+}
+
 static int parse_pool(struct request *r, const char *arg)
 {
 	if (!strcmp(arg, "none"))
@@ -226,6 +245,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "prio",	TCA_COLOR_PRIO,		2 },
 		{ "band-rate",	TCA_COLOR_BAND_RATE64,	2 },
 		{ "band-limit",	TCA_COLOR_BAND_LIMIT,	2 },
+		{ "band-yield",	TCA_COLOR_BAND_YIELD,	2 },
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
@@ -287,6 +307,9 @@ static int parse_option(struct request *r, int argc, char **argv)
 	case TCA_COLOR_BAND_LIMIT:
 		err = parse_band_limit(r, argv + 1);
 		break;
+	case TCA_COLOR_BAND_YIELD:
+		err = parse_band_yield(r, argv + 1);
+		break;
 	case REQUEST_PRESET:
 		err = get_name(name, argv[1], preset_names, N(preset_names),
 			       val);
@@ -331,6 +354,10 @@ static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
 	case TCA_COLOR_BAND_LIMIT:
 		addattr_l(n, COLOR_OPT_LEN, attr, r->band_limit,
 			  sizeof(r->band_limit));
+		break;
+	case TCA_COLOR_BAND_YIELD:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->band_yield,
+			  sizeof(r->band_yield));
 		break;
 	default:
 		addattr32(n, COLOR_OPT_LEN, attr, r->u32[attr]);
@@ -459,6 +486,7 @@ static void print_bands(struct rtattr *tb[])
 {
 	__u64 rate[TC_COLOR_BANDS_MAX] = {};
 	__u32 limit[TC_COLOR_BANDS_MAX] = {};
+	__u32 yield[TC_COLOR_BANDS_MAX] = {};
 	__u32 i, bands = attr_u32(tb[TCA_COLOR_BANDS]);
 	char key[4];
 
@@ -466,6 +494,7 @@ static void print_bands(struct rtattr *tb[])
 		return;
 	attr_copy(rate, sizeof(rate), tb[TCA_COLOR_BAND_RATE64]);
 	attr_copy(limit, sizeof(limit), tb[TCA_COLOR_BAND_LIMIT]);
+	attr_copy(yield, sizeof(yield), tb[TCA_COLOR_BAND_YIELD]);
 	print_color_uint(PRINT_ANY, COLOR_NONE, "bands", "bands %u ", bands);
 	print_prio(tb[TCA_COLOR_PRIO], bands);
 	open_json_object("band_rate");
@@ -495,6 +524,17 @@ static void print_bands(struct rtattr *tb[])
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-limit %s ",
 				   key);
 		print_color_uint(PRINT_ANY, COLOR_NONE, key, "%u ", limit[i]);
+	}
+	close_json_object();
+	open_json_object("band_yield");
+	for (i = 0; i < bands; i++) {
+		if (!yield[i])
+			continue;
+		snprintf(key, sizeof(key), "%u", i);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-yield %s ",
+				   key);
+		print_color_float(PRINT_ANY, COLOR_NONE, key, "%.6g ",
+				  (double)yield[i] / TC_COLOR_BAND_YIELD_ONE);
 	}
 	close_json_object();
 }

@@ -72,6 +72,8 @@ enum tc_color_classify {
 #define TC_COLOR_BAND_RATE_PPS	(1ull << 63)	/* flag in one: packets/s, not bytes/s */
 #define TC_COLOR_BAND_LIMIT_KEEP 0xffffffffu	/* entry of TCA_COLOR_BAND_LIMIT */
 #define TC_COLOR_BAND_LIMIT_MAX	0x7fffffffu	/* packets */
+#define TC_COLOR_BAND_YIELD_KEEP 0xffffffffu	/* entry of TCA_COLOR_BAND_YIELD */
+#define TC_COLOR_BAND_YIELD_ONE	0x10000u	/* all of it, and the most there is */
 #define TC_COLOR_POOL_NAMSIZ	16		/* with the terminating NUL */
 #define TC_COLOR_ALPHA_ONE	0x10000u	/* TCA_COLOR_POOL_ALPHA of 1 */
 #define TC_COLOR_ALPHA_MAX	(1024 * TC_COLOR_ALPHA_ONE)
@@ -103,7 +105,7 @@ enum tc_color_classify {
  *	in units of 2^-16
  * @TCA_COLOR_SPLIT_GSO: u32, 1 to queue the segments of a GSO packet one by one
  * @TCA_COLOR_BANDS: u32, queues of the port, 1 to %TC_COLOR_BANDS_MAX; another
- *	number than before takes the three below back to their defaults
+ *	number than before takes the four below back to their defaults
  * @TCA_COLOR_PRIO: 64 bytes, band of each DSCP or %TC_COLOR_MAP_KEEP; band 0 is
  *	served first, the last band is the default
  * @TCA_COLOR_BAND_RATE64: %TC_COLOR_BANDS_MAX u64, bytes/s of each band, or
@@ -111,6 +113,9 @@ enum tc_color_classify {
  *	%TC_COLOR_BAND_RATE_KEEP
  * @TCA_COLOR_BAND_LIMIT: %TC_COLOR_BANDS_MAX u32, packets that each band can
  *	queue, 0 for no limit but the port's, or %TC_COLOR_BAND_LIMIT_KEEP
+ * @TCA_COLOR_BAND_YIELD: %TC_COLOR_BANDS_MAX u32, what each band's rate loses while
+ *	others have the line: of their time on it this part, in units of 2^-16, or
+ *	%TC_COLOR_BAND_YIELD_KEEP; nothing without a rate of the band and of the port
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -135,6 +140,7 @@ enum tca_color {
 	TCA_COLOR_PRIO,
 	TCA_COLOR_BAND_RATE64,
 	TCA_COLOR_BAND_LIMIT,
+	TCA_COLOR_BAND_YIELD,
 	/* private: */
 	__TCA_COLOR_MAX,
 };

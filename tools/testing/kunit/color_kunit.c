@@ -561,6 +561,70 @@ static void color_band_advance__by_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band->clock.next, 11000);
 }
 
+/* A part of the line's time, to what is left of a nanosecond. */
+static void color_bands_yield__part_of_others_time(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	struct color_band_config cfg = port->bands->cfg;
+	int i;
+
+	cfg.rate[0] = 1000000 | TC_COLOR_BAND_RATE_PPS;
+	cfg.yield[0] = TC_COLOR_BAND_YIELD_ONE / 4;
+	cfg.yield[1] = TC_COLOR_BAND_YIELD_ONE;
+	color_bands_set(port->bands, &cfg, 0);
+	band[0].clock.next = 5000;
+	for (i = 0; i < 10000; i++)
+		color_bands_yield(port->bands, &band[2], &port->line, 0, 1);
+	/* 0.8 ns a byte; rounding may leave it just below */
+	KUNIT_EXPECT_GE(test, band[0].clock.next, 5000 + 1999);
+	KUNIT_EXPECT_LE(test, band[0].clock.next, 5000 + 2000);
+	/* its own packet, and a band without a rate */
+	color_bands_yield(port->bands, &band[0], &port->line, 0, 1000);
+	KUNIT_EXPECT_LE(test, band[0].clock.next, 5000 + 2000);
+	KUNIT_EXPECT_EQ(test, band[1].clock.next, 0);
+}
+
+/* An empty band owes nothing for what has been, but for the packet that starts. */
+static void color_bands_yield__idle(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	struct color_band_config cfg = port->bands->cfg;
+
+	cfg.rate[0] = GBIT(1);
+	cfg.yield[0] = TC_COLOR_BAND_YIELD_ONE;
+	color_bands_set(port->bands, &cfg, 0);
+	band[0].q.head = NULL;
+	color_bands_yield(port->bands, &band[2], &port->line, 7000, 1000);
+	KUNIT_EXPECT_EQ(test, band[0].clock.next, 7800);
+	color_bands_yield(port->bands, &band[2], &port->line, 9000, 1000);
+	KUNIT_EXPECT_EQ(test, band[0].clock.next, 9800);
+}
+
+/* The longest packet on the slowest and the fastest line, any two clocks. */
+static void color_clock_yield__extremes(struct kunit *test)
+{
+	static const u64 rates[] = { 1, GBIT(10), TC_COLOR_RATE_MAX };
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		for (j = 0; j < ARRAY_SIZE(rates); j++) {
+			struct color_clock line = {}, own = {}, whole = {};
+
+			color_clock_set_mult(&line, rates[i]);
+			color_clock_set_mult(&own, rates[j]);
+			color_clock_set_mult(&whole, rates[i]);
+			color_clock_yield(&own, &line, U64_MAX, TC_COLOR_BAND_YIELD_ONE);
+			color_clock_advance(&whole, U64_MAX);
+			/* 16 bits of the line's fraction are left out, and one of its own */
+			KUNIT_EXPECT_LE(test, own.next, whole.next);
+			KUNIT_EXPECT_GE(test, own.next + 1 + (BIT_ULL(16) >> line.shift),
+					whole.next);
+		}
+	}
+}
+
 static void color_band_fits__packets(struct kunit *test)
 {
 	struct band_port *port = band_port(test, 0);
@@ -622,6 +686,9 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_band_advance__delay_is_made_up_for),
 	KUNIT_CASE(color_band_advance__starved_band_does_not_burst),
 	KUNIT_CASE(color_band_advance__by_packet),
+	KUNIT_CASE(color_bands_yield__part_of_others_time),
+	KUNIT_CASE(color_bands_yield__idle),
+	KUNIT_CASE(color_clock_yield__extremes),
 	KUNIT_CASE(color_band_fits__packets),
 	KUNIT_CASE(color_bands_of__every_tos),
 	{}

@@ -145,7 +145,7 @@ def counted():
 def share():
     credits_, data = 1500, 1600
     rate = 1250000000 // 1644
-    got = out("rate 10gbit preset xpass band-limit 0 none",
+    got = out("rate 10gbit preset xpass band-limit 0 none band-yield 0 none",
               [[p.numbered(i, LOW, DATA_LEN) for i in range(1, data)],
                [p.numbered(i, CREDIT, CREDIT_LEN) for i in range(credits_)]], credits_ + data,
               p.numbered(0, LOW, DATA_LEN))
@@ -160,6 +160,42 @@ def share():
             within(when, due, due + 1231 + LATE, f"ns at which credit {seen} came")
             seen += 1
     equal(seen, credits_, "credits")
+
+
+@case("a band that yields: while others have the line its rate loses a part of that time")
+def yields():
+    # 4 ms for each of its frames, and a quarter of the 1 ms of each other one
+    for words, each in (("band-rate 0 250pps", 4 * MS), ("band-rate 0 2mbit", 4 * MS)):
+        got = out(f"rate 8mbit {TWO} {words} band-yield 0 0.25",
+                  [[p.numbered(i, CREDIT) for i in range(1, 10)], [p.numbered(i) for i in range(60)]],
+                  70, p.numbered(0, CREDIT))
+        came = [when for when, dsfield, _ in got if dsfield == CREDIT]
+        for i, when in enumerate(came):
+            # A part of each n ms is the others' but for the one that is its own.
+            due = i * (each - MS // 4) * 4 // 3
+            within(when, due, due + MS + LATE, f"ns at which frame {i} of the band came: {came}")
+
+
+@case("a part that is no whole nanosecond is not lost; a band that idles owes nothing")
+def yields_exactly():
+    got = out(f"rate 10gbit overhead 24 {TWO} band-rate 0 100000pps band-yield 0 0.01",
+              [[p.numbered(i, CREDIT, CREDIT_LEN) for i in range(1, 100)],
+               [p.numbered(i, LOW, 100) for i in range(10500)]], 10600,
+              p.numbered(0, CREDIT, CREDIT_LEN))
+    came = [when for when, dsfield, _ in got if dsfield == CREDIT]
+    # 100 + 24 bytes take 99.2 ns, and all of the line's time but the credits' 68.8 ns is theirs
+    part = 655 / 65536
+    each = (10_000 - part * 68.8) / (1 - part)
+    within(came[-1], 99 * each, 99 * each + 200 + LATE, "ns at which the last credit came")
+    p.port(f"rate 8mbit limit 1m {TWO} band-rate 0 250pps band-yield 0 1")
+    sender, receiver = p.Sender(), p.Receiver()
+    sender.send(p.numbered(0), 20)
+    p.settle(0.1)
+    sender.send(p.numbered(0, CREDIT), 2)
+    got = receiver.frames(22)
+    within(got[21][0] - got[20][0], 4 * MS - LATE, 4 * MS + LATE, "ns between two of the band")
+    sender.close()
+    receiver.close()
 
 
 @case("while a band waits for its clock the others have the whole line")
@@ -415,10 +451,17 @@ def stacked():
 
 def dumped(**what):
     """The options that bands bring; the rest as it was without."""
-    return {"prio": {}, "band_rate": {}, "band_pps": {}, "band_limit": {}, **what}
+    return {"prio": {}, "band_rate": {}, "band_pps": {}, "band_limit": {}, "band_yield": {},
+            **what}
 
 
-XPASS_BARE = dumped(bands=2, prio={"33": 0}, band_limit={"0": 8})
+def part(of):
+    """As the kernel keeps it, and tc prints it."""
+    return {"0": float(f"{int(of * 65536) / 65536:g}")}
+
+
+# an ACK for each packet of data: of (14 + 40 + 20 + 12 + 24) bytes, by (1514 + 24)
+XPASS_BARE = dumped(bands=2, prio={"33": 0}, band_limit={"0": 8}, band_yield=part(110 / 1538))
 XPASS = {**XPASS_BARE, "overhead": 24}
 AEOLUS = {**XPASS, "red": 6144, "count": "queue"}
 STEP = {"probability": 1}
@@ -439,18 +482,20 @@ SET = [
      dumped(rate=125000000, bands=2, band_rate={"1": 125000000})),
     ("bands 8 band-limit 0 1 band-limit 7 2147483647",
      dumped(bands=8, band_limit={"0": 1, "7": 2147483647})),
-    ("bands 2 band-rate 0 none band-limit 0 none", dumped(bands=2)),
+    ("bands 3 band-yield 0 0.5 band-yield 2 1", dumped(bands=3, band_yield={"0": 0.5, "2": 1})),
+    ("bands 2 band-rate 0 none band-limit 0 none band-yield 0 none", dumped(bands=2)),
     ("count port", {"count": "port"}),
     # 10 Gbit/s by (82 + 24 + 1514 + 24) bytes
     ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_pps": {"0": 760340}}),
     ("preset xpass rate 40gbit overhead 0",
-     {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1596}}),
+     {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1596},
+      "band_yield": part(86 / 1514)}),
     ("rate 100gbit limit 200k preset aeolus",
      {**AEOLUS, "rate": 12500000000, "limit": 204800,
       "band_pps": {"0": 12500000000 // 1644}}),
     ("rate 10gbit preset aeolus red 12k count port classify ecn bands 4 prio 33 1 prio 0 2 "
-     "band-rate 0 none band-limit 0 10 band-limit 1 3 overhead 20",
-     {**AEOLUS, "rate": 1250000000, "red": 12288, "count": "port", "classify": "ecn", "bands": 4,
+     "band-rate 0 none band-limit 0 10 band-limit 1 3 band-yield 0 none overhead 20",
+     {**AEOLUS, "band_yield": {}, "rate": 1250000000, "red": 12288, "count": "port", "classify": "ecn", "bands": 4,
       "prio": {"33": 1, "0": 2}, "band_limit": {"0": 10, "1": 3}, "overhead": 20}),
     ("rate 40gbit preset tlt",
      {"rate": 5000000000, "limit": 1800 << 10, "red": 270 << 10,
@@ -486,6 +531,10 @@ BAD = [
     ("band-limit 0 8k", "number"), ("band-limit 0 2147483648", "band-limit"),
     ("band-limit 8 1", "0 ... 7"), ("band-limit 0 1 band-limit 0 2", "two limits"),
     ("bands 2 band-limit 2 1", "does not exist"), ("bands 1 band-limit 0 1", "single band"),
+    ("band-yield 0", "argument"), ("band-yield 0 0", "band-yield"), ("band-yield 0 1.1", "band-yield"),
+    ("band-yield 0 -1", "band-yield"), ("band-yield 0 half", "number"),
+    ("band-yield 8 1", "0 ... 7"), ("band-yield 0 1 band-yield 0 0.5", "yields twice"),
+    ("bands 2 band-yield 2 1", "does not exist"), ("bands 1 band-yield 0 1", "single band"),
     ("count bands", "none of color queue port"),
     ("preset", "argument"), ("preset homa rate 1gbit", "none of xpass aeolus tlt"),
     ("preset xpass", "needs a rate"), ("preset tlt rate none", "needs a rate"),
@@ -517,6 +566,8 @@ def keeps():
             ("band-rate 0 100pps", {"band_rate": {}, "band_pps": {"0": 100}}),
             ("band-limit 1 100", {"band_limit": {"0": 8, "1": 100}}),
             ("band-limit 0 none", {"band_limit": {"1": 100}}),
+            ("band-yield 1 0.25", {"band_yield": {**part(110 / 1538), "1": 0.25}}),
+            ("band-yield 0 none", {"band_yield": {"1": 0.25}}),
             ("limit 1m", {"limit": 1 << 20}),
             ("bands 3", dumped(bands=3))]:
         p.tc(f"qdisc change dev p0 root color {words}")
@@ -547,7 +598,7 @@ def bad():
 @case("what tc prints, tc takes; statistics: the text has what the JSON has")
 def text():
     words = ("bands 3 prio 10 0 prio 33 1 band-rate 0 66194584bit band-rate 1 1500Mbit "
-             "band-limit 0 8 band-limit 2 100 split-gso")
+             "band-limit 0 8 band-limit 2 100 band-yield 0 0.25 split-gso")
     p.port(words)
     said = p.tc("-d qdisc show dev p0").stdout.strip()
     true(said.endswith(words), said)

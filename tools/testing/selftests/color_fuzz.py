@@ -22,7 +22,7 @@ from gl.tap import case, equal, main, true
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 21                               # TCA_COLOR_MAX
+LAST = 22                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
 GOOD = {
@@ -34,6 +34,7 @@ GOOD = {
     17: struct.pack("I", 1), 18: struct.pack("I", 4), 19: bytes([0, 1, 255, 255] * 16),
     20: struct.pack("8Q", 50000000, 0, *[(1 << 64) - 1] * 6),
     21: struct.pack("8I", 8, 0, *[(1 << 32) - 1] * 6),
+    22: struct.pack("8I", 4687, 0, *[(1 << 32) - 1] * 6),
 }
 EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
          (1 << 32) - 1]

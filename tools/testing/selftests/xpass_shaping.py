@@ -21,8 +21,8 @@ from gl.wire import MSS, pattern
 LINK = 5_000_000_000            # bit/s
 COUNT = 12_000_000              # bytes a flow
 # Of Ethernet, per packet of 1500 bytes, with preamble, FCS and gap; and the credit that
-# calls for it, which the preset takes for IPv6's.
-DATA, CREDIT = 1538, 106
+# calls for it, and the ACK that it brings, which the preset takes for IPv6's.
+DATA, CREDIT, ACK = 1538, 106, 110
 
 
 def transfer(flows, count, limit=5.0):
@@ -91,6 +91,26 @@ def shaped():
             within(data["queue"]["peak_backlog"], DATA, 16 * DATA, "bytes of data that queued")
             for name in ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans"):
                 equal(net.counters(name), 0, name)
+
+
+@case("full both ways: there is room for ACKs too, on the link and on the hosts' own lines")
+def duplex():
+    # Who has too little for two flows: the link, or the hosts of both.
+    for link, host, back in ((LINK, 2 * LINK, 2), (4 * LINK, LINK, 1)):
+        words = f"rate {link}bit limit 10m preset xpass"
+        for version in (4, 6):
+            with network(words, words, version) as net:
+                for name in ("a1", "a2", "b1", "b2"):
+                    net.ns[name].sysctl("net.ipv4.xpass_rate", host // 1_000_000)
+                each = transfer([net.flow(1), net.flow(back)[::-1]], COUNT)
+                ideal = COUNT / MSS[version] * (DATA + CREDIT + ACK) * 8 / LINK
+                peak = max(net.port(name)["queue"]["peak_backlog"] for name in ("sw1", "sw2"))
+                print(f"# IPv{version}, hosts' lines {host} bit/s: {max(each) / ideal:.3f} of the"
+                      f" share's time; {peak} bytes queued", flush=True)
+                # Without room: 0.94, if it is the hosts' ...
+                within(max(each) / ideal, 0.965, 1 / 0.95, "time, of that at the data's share")
+                # ... and 311 to 412 packets, if it is the link.
+                within(peak, DATA, 100 * DATA, "bytes that queued")
 
 
 @case("and without the shaping: data is dropped")

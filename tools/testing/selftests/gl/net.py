@@ -74,10 +74,11 @@ class Net:
 
     @staticmethod
     def port(name):
-        """What a switch's port towards the other says."""
-        shown = subprocess.run(["tc", "-n", name, "-j", "-s", "qdisc", "show", "dev", "core"],
+        """What a host's port says, or a switch's towards the other."""
+        dev = "core" if name.startswith("sw") else "eth0"
+        shown = subprocess.run(["tc", "-n", name, "-j", "-s", "qdisc", "show", "dev", dev],
                                check=True, text=True, capture_output=True).stdout
-        return json.loads(shown)[0]
+        return next(qdisc for qdisc in json.loads(shown) if qdisc["kind"] == "color")
 
     def flow(self, number):
         """A connection from a to b of that number: (sends, reads)."""
