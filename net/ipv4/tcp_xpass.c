@@ -324,6 +324,7 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 {
 	const struct gl_precredit *pre = gl_transport(sk)->precredit;
 	struct xpass_line *line = xpass_line(sk);
+	u32 ack = xpass_wire(sk, tcp_sk(sk)->tcp_header_len);
 
 	if (pre)
 		pre->credited(sk, &xp->gs);
@@ -336,9 +337,8 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 	}
 	if (xp->tokens)
 		gl_inc_stats(sock_net(sk), GL_MIB_CREDITWASTED);
-	else	/* for its ACK, which has the same headers */
-		xpass_line_yields(line, now, xpass_line_ns(line,
-				  xpass_wire(sk, tcp_sk(sk)->tcp_header_len)));
+	else
+		xpass_line_yields(line, now, xpass_line_ns(line, ack));
 	xp->tokens = 0;
 	xpass_set_window(sk, 0);
 }
