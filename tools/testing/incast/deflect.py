@@ -38,7 +38,7 @@ COLUMNS = (
     ("8k p50 ms", "p50_8192", "ms"), ("p99 ms", "p99_8192", "ms"),
     ("p99 /", "p99_ratio", "{:.2f}"), ("short Gbit/s", "short_gbit", GBIT),
     ("long", "long_gbit", GBIT), ("long p50 ms", "p50_long", "ms"), ("all %", "all_gain", "{:+.1f}"),
-    ("marked short", "marked", "{:.1%}"), ("drops", "drops", "{}"),
+    ("marked short", "marked", "{:.1%}"), ("in core", "marked_core", "{:.1%}"), ("drops", "drops", "{}"),
     ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"),
     ("out of order", "out_of_order", "{}"), ("links", "links", "{:.2f}"),
     ("deflected", "deflected", "{}"), ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
@@ -147,6 +147,8 @@ def _switches(result):
     return {
         # A packet is marked once: a mark that it bears already is not counted.
         "marked": total["colors.green.marks"] / total["p", short],
+        "marked_core": sum(total[role, "colors.green.marks"] for role in ("up", "d"))
+                       / total["p", short],
         "drops": total["drops"],
         "deflected": sum(kinds["iofd"]["deflected.messages"]
                          for kinds in result["switches"].values() if "iofd" in kinds) or None,

@@ -22,8 +22,8 @@ SHORTS = [SHORT, *SPENT, *range(3, 64, 4)]
 
 
 def port_qdisc(config, ports):
-    """A switch port's queue, in tc's words: ACKs first, short packets counted green."""
-    colour = " ".join(f"map {dscp} green" for dscp in SHORTS)
+    """A switch port's queue, in tc's words: ACKs first, and only short packets counted green."""
+    colour = " ".join([f"map {SHARE} yellow", *(f"map {dscp} green" for dscp in SHORTS)])
     first = {"pri-q": SHORTS, "escape": SPENT}.get(ports, [])
     bands = " ".join([f"bands 3 prio {ACK} 0 prio {SHARE} 0"] + [f"prio {d} 1" for d in first])
     return (f"color rate {config['rate']}bit limit {config['limit']} ecn {config['ecn']}"
