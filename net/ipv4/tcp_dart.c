@@ -289,19 +289,25 @@ static void dart_told(struct sock *sk, struct dart *d, u32 word)
 
 static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word)
 {
-	u64 now = ktime_get_ns();
 	struct dart *d = dart_of(gs);
-	enum dart_state state = dart_state(sk, d, now);
+	enum dart_state state;
 	u32 says;
+	u64 now;
 
+	/* To one who has sent nothing there is nothing to say: no look at the clock for each
+	 * packet of data.
+	 */
+	if (!d->begun) {
+		dart_in_settle(sk, d);
+		return false;
+	}
+	now = ktime_get_ns();
+	state = dart_state(sk, d, now);
 	if (state == DART_RECEIVER_CONGESTION)
 		dart_suppress(sk, th);
 	else if (th->ece)
 		gl_inc_stats(sock_net(sk), GL_MIB_MARKPASSED);
 	dart_in_settle(sk, d);
-	/* To one who has sent nothing there is nothing to say. */
-	if (!d->begun)
-		return false;
 	says = dart_word(sk, d, state, now);
 	if (!word) {
 		/* Data both ways, or no room: the peer would not hear of it. */
