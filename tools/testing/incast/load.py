@@ -9,6 +9,10 @@ Foreground: incasts, --foreground percent of all bytes: --senders random hosts s
 messages of --bytes each to another one.  Both come as Poisson processes.  Load is payload,
 of the links of the core, in percent of what they carry; without a core, of the hosts'.
 
+CC+CC... is a mix: each connection has one of them, each with the same chance, at both ends,
+and all at the same switches.  The row of the mix is of all flows, and has what hosts and
+ports count; those below, CC@mix, are of the flows of each.
+
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
 
@@ -45,6 +49,9 @@ COLUMNS = (
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
+# A congestion control of the command line; here it may be a mix.
+parse_cc = units.ccs
+
 # TLT's fabric (§7.1), but for the number of its hosts.
 DEFAULTS = {"cc": "dctcp,tlt_dctcp", "rate": "40gbit", "delay": "10us", "limit": "4500000",
             "rounds": 1, "gap": "0ms"}
@@ -70,6 +77,8 @@ def add_arguments(add):
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
         help="what credits' transports send before credits: dropped above --red, or behind"
         " all else (drop)")
+    add("--credits", type=units.count, default="100", metavar="PERCENT",
+        help="of each line, that credits may call for (100)")
     add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
@@ -92,8 +101,8 @@ def wrong(args):
         return "--foreground: percent; --background and --incasts: numbers"
     if not args.background and not args.incasts:
         return "--background or --incasts: more than 0"
-    if max(args.load) > 100 or not args.bytes:
-        return "--load: percent; --bytes: more than 0"
+    if max(args.load) > 100 or args.credits > 100 or not args.bytes:
+        return "--load and --credits: percent; --bytes: more than 0"
     return None
 
 
@@ -104,11 +113,21 @@ def _port(args, cc):
         line += f" pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
-    if units.has_credits(cc) and args.unscheduled == "behind":
+    credit = [units.has_credits(name) for name in units.ccs(cc)]
+    behind = args.unscheduled == "behind"
+    if any(credit) and args.credits < 100:
+        line += f" {ports.credits_of(args.rate, args.credits)}"
+    if not any(credit):
+        return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
+    if not all(credit):
+        # TLT's unimportant data and Aeolus's unscheduled data have one codepoint, and so one
+        # threshold.  It is TLT's: above Aeolus's, a few packets of the whole queue, nothing
+        # would be left of TLT's data, which fills the queue up to the marks.
+        bands = ports.behind(1, mix=True) if behind else ""
+        return f"{line} preset xpass {bands} red {args.red or 400 * 1024} ecn {args.ecn}"
+    if behind:
         return f"{line} preset xpass {ports.behind(1)}"
-    if units.has_credits(cc):
-        return f"{line} preset aeolus red {args.red or 6 * 1024}"
-    return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
+    return f"{line} preset aeolus red {args.red or 6 * 1024}"
 
 
 def configure(args):
@@ -116,7 +135,9 @@ def configure(args):
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
             " each bytes request drain look").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(guest="run_load.py", symmetric=True, rate=args.rate)
+    config.update(guest="run_load.py", symmetric=True, rate=args.rate, settings=[])
+    if args.credits < 100:
+        config["settings"] = [f"xpass_rate={args.rate * args.credits // 10**8}"]
     if not args.foreground and args.background:
         config["incasts"] = 0
     jobs = []
@@ -142,9 +163,11 @@ def ideal_ns(config, size, switches):
 
 
 class _Flows:
-    """What runs tell of their flows, those of several seeds together."""
+    """What runs tell of their flows, those of several seeds together; of a mix, of the flows
+    that have this one of its congestion controls."""
 
-    def __init__(self):
+    def __init__(self, ccs=(), one=None):
+        self.ccs, self.one = ccs, one
         self.foreground, self.unfinished = [], 0
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
@@ -153,6 +176,8 @@ class _Flows:
         """All of a run that has played the plan."""
         # Answers come behind all requests.
         for message, ideal, fct in zip(plan.flows, ideals, result["fct_ns"][-len(plan.flows):]):
+            if not self._has(plan.connections[message.connection]):
+                continue
             if not fct:
                 self.unfinished += 1
             elif plan.kind(message) == traffic.FOREGROUND:
@@ -160,8 +185,14 @@ class _Flows:
             else:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
                 self.classes[name].append((fct, fct / ideal))
-        for kind, count in result["bytes"].items():
-            self.gbit[kind].append(8 * count / plan.end)
+        for kind, gbit in self.gbit.items():
+            mine = f"{kind}@{self.one}" if self.one else kind
+            gbit.append(8 / plan.end * sum(
+                count for name, count in result["bytes"].items()
+                if mine in (name, name.partition("@")[0])))
+
+    def _has(self, connection):
+        return self.one in (None, self.ccs[connection.part(len(self.ccs))])
 
     @property
     def background(self):
@@ -188,11 +219,21 @@ def _plan(config, result):
     return traffic.Schedule(dict(config, load=result["load"], seed=result["seed"]))
 
 
+def _names(cc):
+    """{what a row is called: the one of a mix whose flows it is of, or None, of all}"""
+    ccs = units.ccs(cc)
+    mix = ":".join(["mix", *cc.split(":")[1:]])
+    return {cc: None} | {f"{one}@{mix}": one for one in ccs if len(ccs) > 1}
+
+
 def _pooled(config, results):
-    """{(cc, load): the flows of its runs}; a schedule is made once for all that played it."""
+    """{(cc, load): {name of a row: its flows}}; a schedule is made once for all that played
+    it."""
     network = fabric.Fabric(config)
     between = functools.cache(network.switches_between)
-    pooled = {(result["cc"], result["load"]): _Flows() for result in results}
+    pooled = {(result["cc"], result["load"]): {
+        name: _Flows(units.ccs(result["cc"]), one) for name, one in _names(result["cc"]).items()}
+              for result in results}
     for of in dict.fromkeys((result["load"], result["seed"]) for result in results):
         played = [r for r in results if (r["load"], r["seed"]) == of and "fct_ns" in r]
         if not played:
@@ -202,7 +243,8 @@ def _pooled(config, results):
         ideals = [ideal_ns(config, message.bytes, between(wire.src, wire.dst))
                   for message, wire in zip(plan.flows, wires)]
         for result in played:
-            pooled[result["cc"], result["load"]].add(plan, ideals, result)
+            for flows in pooled[result["cc"], result["load"]].values():
+                flows.add(plan, ideals, result)
     return pooled
 
 
@@ -273,10 +315,22 @@ def summary(flows, results):
     return row
 
 
+def _part(name, flows, whole):
+    """The row of one of a mix: what its flows say.  What hosts and ports count is the mix's."""
+    found = flows.row()
+    return {"cc": name, "mix": whole["cc"], "load": whole["load"],
+            "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
+
+
 def summaries(config, results):
-    """A row for each congestion control and load."""
-    return [summary(flows, [r for r in results if (r["cc"], r["load"]) == of])
-            for of, flows in _pooled(config, results).items()]
+    """A row for each congestion control and load; below a mix's, one for each of it."""
+    rows = []
+    for of, by_name in _pooled(config, results).items():
+        whole = summary(by_name.pop(of[0]), [r for r in results if (r["cc"], r["load"]) == of])
+        rows.append(whole)
+        if "error" not in whole:
+            rows += [_part(name, flows, whole) for name, flows in by_name.items()]
+    return rows
 
 
 def notes(config, results):
@@ -294,5 +348,6 @@ def plot(config, results, rows, args):
     """Several loads: tail and slowdown against them.  One: the distributions."""
     from plot import load as draw     # matplotlib takes a second to import
     flows = _pooled(config, [result for result in results if "fct_ns" in result])
-    draw(config, rows, {key: (one.foreground, one.classes) for key, one in flows.items()},
+    draw(config, rows, {(name, at): (one.foreground, one.classes)
+                        for (_, at), by_name in flows.items() for name, one in by_name.items()},
          args.plot)

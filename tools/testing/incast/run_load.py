@@ -7,7 +7,11 @@
 Each run is one line of JSON on stdout, printed as soon as it is done.
 """
 
+import socket
+import sys
+
 import traffic
+import units
 from fabric import Fabric
 from playing import play
 from run import main, set_hosts
@@ -23,10 +27,21 @@ def renew_ports(network, qdisc):
               + [f"qdisc replace dev {dev} root handle 2: {qdisc}" for dev in ports])
 
 
+def _check(names):
+    """The kernel has them all, or one line says which it has not."""
+    for name in names:
+        try:
+            with socket.socket() as one:
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError:
+            sys.exit(f"load: no congestion control {name}")
+
+
 def run(network, config, job):
-    """One congestion control, one load."""
+    """One congestion control or one mix, one load."""
     config = dict(config, **job)
-    set_hosts(network, config, job["cc"])
+    _check(units.ccs(job["cc"]))
+    set_hosts(network, config, job["cc"], *config["settings"])
     renew_ports(network, job["qdisc"])
     schedule = traffic.Schedule(config)
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
