@@ -170,6 +170,7 @@ class _Flows:
         self.ccs, self.one = ccs, one
         self.foreground, self.unfinished = [], 0
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
+        self.retransmitted = 0
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
 
     def add(self, plan, ideals, result):
@@ -186,10 +187,14 @@ class _Flows:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
                 self.classes[name].append((fct, fct / ideal))
         for kind, gbit in self.gbit.items():
-            mine = f"{kind}@{self.one}" if self.one else kind
-            gbit.append(8 / plan.end * sum(
-                count for name, count in result["bytes"].items()
-                if mine in (name, name.partition("@")[0])))
+            gbit.append(8 / plan.end * self._count(result["bytes"], kind))
+            self.retransmitted += self._count(result["retrans"], kind)
+
+    def _count(self, by_class, kind):
+        """Of play's classes, NAME, or of a mix NAME@CC."""
+        mine = f"{kind}@{self.one}" if self.one else kind
+        return sum(count for name, count in by_class.items()
+                   if mine in (name, name.partition("@")[0]))
 
     def _has(self, connection):
         return self.one in (None, self.ccs[connection.part(len(self.ccs))])
@@ -202,7 +207,7 @@ class _Flows:
     def row(self):
         """Of all of them."""
         found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
-                 "bg_flows": len(self.background)}
+                 "bg_flows": len(self.background), "retransmitted": self.retransmitted}
         found["bg_gbit"], found["fg_gbit"] = (statistics.mean(self.gbit[kind])
                                               for kind in traffic.Schedule.classes)
         found["gbit"] = found["bg_gbit"] + found["fg_gbit"]
@@ -302,7 +307,7 @@ def summary(flows, results):
     tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
               collections.Counter())
     row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
-               retransmitted=tcp["RetransSegs"], **_ports(results),
+               **_ports(results),
                rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
     row["memory"] = max(result["memory"] for result in results)

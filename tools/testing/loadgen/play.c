@@ -104,6 +104,7 @@ struct connection {
  * @cc: the congestion control of both ends, "" the namespace's
  * @tos: of what the clients send
  * @server: the first class with that congestion control
+ * @retrans: segments that its senders have sent again
  * @bytes: that were read in the window
  * @ends: of its connections that still have that congestion control when all is done
  */
@@ -111,7 +112,7 @@ struct class {
 	char name[32], cc[CC_NAME];
 	unsigned int server, ends;
 	int tos;
-	uint64_t bytes;
+	uint64_t bytes, retrans;
 };
 
 /**
@@ -624,13 +625,26 @@ static void count_end(struct class *c, int fd)
 	c->ends += !strncmp(name, c->cc, sizeof(name));
 }
 
-static void count_ends(void)
+static void count_retrans(struct class *c, int fd)
+{
+	struct tcp_info info = {};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		die("getsockopt TCP_INFO");
+	c->retrans += info.tcpi_total_retrans;
+}
+
+static void look_at_sockets(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < n_connections; i++) {
-		count_end(&classes[connections[i].class], connections[i].tx);
-		count_end(&classes[connections[i].class], connections[i].rx);
+		struct connection *c = &connections[i];
+
+		count_end(&classes[c->class], c->tx);
+		count_end(&classes[c->class], c->rx);
+		count_retrans(&classes[c->class], c->tx);
 	}
 }
 
@@ -654,6 +668,9 @@ static void print_report(void)
 	       n_timed ? late / n_timed : 0, latest);
 	for (i = 0; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
+	printf("}, \"retrans\": {");
+	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].retrans);
 	printf("}, \"ends\": {");
 	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %u", comma, classes[i].name, classes[i].ends);
@@ -764,7 +781,7 @@ int main(int argc, char **argv)
 		else
 			open_reverse(i);
 	play();
-	count_ends();
+	look_at_sockets();
 	print_report();
 	return 0;
 }
