@@ -28,7 +28,8 @@ def _values(rows, panel):
 def _bars(axes, rows, panel, vary):
     """One for each run, called what is varied."""
     values = _values(rows, panel)
-    names = ["\n".join(str(row[name]) for name in vary).replace(":", "\n") for row in rows]
+    names = ["\n".join(str(row[name]) for name in vary) for row in rows]
+    names = [name.replace(":", "\n").replace("+", "\n+") for name in names]
     axes.bar(range(len(rows)), values,
              color=[COLOURS[i % len(COLOURS)] for i in range(len(rows))])
     axes.set_xticks(range(len(rows)), names, fontsize=7, rotation=25, ha="right")

@@ -8,7 +8,6 @@ Each run is one line of JSON on stdout, printed as soon as it is done.
 """
 
 import socket
-import sys
 
 import traffic
 import units
@@ -27,20 +26,22 @@ def renew_ports(network, qdisc):
               + [f"qdisc replace dev {dev} root handle 2: {qdisc}" for dev in ports])
 
 
-def _check(names):
-    """The kernel has them all, or one line says which it has not."""
-    for name in names:
+def _has(name):
+    """Has the kernel that congestion control?"""
+    with socket.socket() as one:
         try:
-            with socket.socket() as one:
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
         except OSError:
-            sys.exit(f"load: no congestion control {name}")
+            return False
+    return True
 
 
 def run(network, config, job):
     """One congestion control or one mix, one load."""
     config = dict(config, **job)
-    _check(units.ccs(job["cc"]))
+    for name in units.ccs(job["cc"]):
+        if not _has(name):
+            return dict(job, error=f"no congestion control {name}")
     set_hosts(network, config, job["cc"], *config["settings"])
     renew_ports(network, job["qdisc"])
     schedule = traffic.Schedule(config)
