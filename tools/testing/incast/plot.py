@@ -4,7 +4,6 @@
 import matplotlib
 
 import report
-import units
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
