@@ -74,6 +74,8 @@ def add_arguments(add):
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
     add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
+    add("--yellow", type=units.size, default="1m",
+        help="colour threshold, at the ports of a mix (1m)")
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
         help="what credits' transports send before credits: dropped above --red, or behind"
         " all else (drop)")
@@ -106,6 +108,20 @@ def wrong(args):
     return None
 
 
+def _mixed(args, credit, behind):
+    """What a port needs for all of a mix at one time.
+
+    Credits: their band.  TLT: the red threshold, which is Aeolus's as well, because TLT's
+    unimportant data and Aeolus's unscheduled data have one codepoint; Aeolus's own, a few
+    packets of the whole queue, would leave TLT nothing below the marks.  Who begins at line
+    rate and counts on nothing being dropped (dart, dcqcn) fills a port within a round trip;
+    a threshold for their data, yellow, keeps room for what is green.  ECN: for all who ask.
+    """
+    words = ["preset xpass"] * any(credit) + [ports.behind(1, mix=True)] * (any(credit) and behind)
+    words += [f"red {args.red or 400 * 1024} yellow {args.yellow} ecn {args.ecn}"]
+    return " ".join(words)
+
+
 def _port(args, cc):
     """A switch port's queue for that congestion control, in tc's words."""
     line = f"color rate {args.rate}bit limit {args.limit}"
@@ -117,14 +133,10 @@ def _port(args, cc):
     behind = args.unscheduled == "behind"
     if any(credit) and args.credits < 100:
         line += f" {ports.credits_of(args.rate, args.credits)}"
+    if len(credit) > 1 and not all(credit):
+        return f"{line} {_mixed(args, credit, behind)}"
     if not any(credit):
         return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
-    if not all(credit):
-        # TLT's unimportant data and Aeolus's unscheduled data have one codepoint, and so one
-        # threshold.  It is TLT's: above Aeolus's, a few packets of the whole queue, nothing
-        # would be left of TLT's data, which fills the queue up to the marks.
-        bands = ports.behind(1, mix=True) if behind else ""
-        return f"{line} preset xpass {bands} red {args.red or 400 * 1024} ecn {args.ecn}"
     if behind:
         return f"{line} preset xpass {ports.behind(1)}"
     return f"{line} preset aeolus red {args.red or 6 * 1024}"
