@@ -46,8 +46,11 @@ def _lines(axes, rows, panel, vary):
     series = dict.fromkeys(tuple(row[name] for name in others) for row in rows)
     for number, key in enumerate(series):
         mine = [row for row in rows if tuple(row[name] for name in others) == key]
+        values = _values(mine, panel)
+        if all(value != value for value in values):     # nothing but NaN
+            continue
         places = [vary[x].index(row[x]) for row in mine]
-        axes.plot(places, _values(mine, panel), label=" ".join(map(str, key)),
+        axes.plot(places, values, label=" ".join(map(str, key)),
                   marker=MARKERS[number % len(MARKERS)], markersize=5, linewidth=1.8,
                   color=COLOURS[number % len(COLOURS)])
     axes.set_xticks(range(len(vary[x])), map(str, vary[x]))

@@ -11,7 +11,8 @@ of the links of the core, in percent of what they carry; without a core, of the 
 
 CC+CC... is a mix: each connection has one of them, each with the same chance, at both ends,
 and all at the same switches.  The row of the mix is of all flows, and has what hosts and
-ports count; those below, CC@mix, are of the flows of each.
+ports count; those below, CC@mix, are of the flows of each.  If CC runs alone in the same command,
+what follows the table says how the same flows fared there.
 
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
@@ -35,6 +36,10 @@ import units
 
 # bytes; a flow is of the first class that has it.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
+
+# What is said of a mix's flows, and how.
+RATIOS = {"fg_p99.9": "incasts' p99.9", "small_slowdown": "slowdown of small",
+          "medium_slowdown": "medium", "large_slowdown": "large"}
 
 COLUMNS = (
     ("cc", "cc", "{}"), ("load", "load", "{}"),
@@ -176,10 +181,10 @@ def ideal_ns(config, size, switches):
 
 class _Flows:
     """What runs tell of their flows, those of several seeds together; of a mix, of the flows
-    that have this one of its congestion controls."""
+    that have this one of its congestion controls, or had if it was played."""
 
-    def __init__(self, ccs=(), one=None):
-        self.ccs, self.one = ccs, one
+    def __init__(self, ccs=(), one=None, played=True):
+        self.ccs, self.one, self.played = ccs, one, played
         self.foreground, self.unfinished = [], 0
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
         self.retransmitted = 0
@@ -204,12 +209,12 @@ class _Flows:
 
     def _count(self, by_class, kind):
         """Of play's classes, NAME, or of a mix NAME@CC."""
-        mine = f"{kind}@{self.one}" if self.one else kind
+        mine = f"{kind}@{self.one}" if self.one and self.played else kind
         return sum(count for name, count in by_class.items()
                    if mine in (name, name.partition("@")[0]))
 
     def _has(self, connection):
-        return self.one in (None, self.ccs[connection.part(len(self.ccs))])
+        return self.one is None or self.one == self.ccs[connection.part(len(self.ccs))]
 
     @property
     def background(self):
@@ -236,21 +241,26 @@ def _plan(config, result):
     return traffic.Schedule(dict(config, load=result["load"], seed=result["seed"]))
 
 
-def _names(cc):
-    """{what a row is called: the one of a mix whose flows it is of, or None, of all}"""
-    ccs = units.ccs(cc)
-    mix = ":".join(["mix", *cc.split(":")[1:]])
-    return {cc: None} | {f"{one}@{mix}": one for one in ccs if len(ccs) > 1}
+def _one(mix, one):
+    """What it is called on the command line when it runs alone."""
+    return ":".join([one, *mix.split(":")[1:]])
+
+
+def _parts(cc, ccs):
+    """{(mix, one of it): its flows}, and under (cc, None) all of them: of a mix, those of each;
+    of one, those that it has in each mix."""
+    mixes = [mix for mix in ccs if len(units.ccs(mix)) > 1]
+    return {(cc, None): _Flows()} | {
+        (mix, one): _Flows(units.ccs(mix), one, mix == cc) for mix in mixes
+        for one in units.ccs(mix) if cc in (mix, _one(mix, one))}
 
 
 def _pooled(config, results):
-    """{(cc, load): {name of a row: its flows}}; a schedule is made once for all that played
-    it."""
+    """{(cc, load): its _parts()}; a schedule is made once for all that played it."""
     network = fabric.Fabric(config)
     between = functools.cache(network.switches_between)
-    pooled = {(result["cc"], result["load"]): {
-        name: _Flows(units.ccs(result["cc"]), one) for name, one in _names(result["cc"]).items()}
-              for result in results}
+    ccs = dict.fromkeys(result["cc"] for result in results)
+    pooled = {(result["cc"], result["load"]): _parts(result["cc"], ccs) for result in results}
     for of in dict.fromkeys((result["load"], result["seed"]) for result in results):
         played = [r for r in results if (r["load"], r["seed"]) == of and "fct_ns" in r]
         if not played:
@@ -332,22 +342,38 @@ def summary(flows, results):
     return row
 
 
-def _part(name, flows, whole):
+def _part(mix, one, pooled, load):
     """The row of one of a mix: what its flows say.  What hosts and ports count is the mix's."""
-    found = flows.row()
-    return {"cc": name, "mix": whole["cc"], "load": whole["load"],
-            "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
+    found = pooled[mix, load][mix, one].row()
+    row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load,
+           "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
+    # By what the same flows had when all others were its own, if that was played.
+    alone = pooled.get((_one(mix, one), load), {}).get((mix, one))
+    if alone:
+        was = alone.row()
+        row.update({f"{key}_ratio": found[key] / was[key] for key in RATIOS
+                    if key in found and key in was})
+    return row
 
 
 def summaries(config, results):
     """A row for each congestion control and load; below a mix's, one for each of it."""
-    rows = []
-    for of, by_name in _pooled(config, results).items():
-        whole = summary(by_name.pop(of[0]), [r for r in results if (r["cc"], r["load"]) == of])
+    rows, pooled = [], _pooled(config, results)
+    for (cc, load), parts in pooled.items():
+        whole = summary(parts[cc, None], [r for r in results if (r["cc"], r["load"]) == (cc, load)])
         rows.append(whole)
         if "error" not in whole:
-            rows += [_part(name, flows, whole) for name, flows in by_name.items()]
+            rows += [_part(cc, one, pooled, load) for mix, one in parts if one and mix == cc]
     return rows
+
+
+def _ratios(config, results):
+    """Of each mix, how its flows fared beside the same flows alone."""
+    for row in summaries(config, results):
+        if any(f"{key}_ratio" in row for key in RATIOS):
+            yield f"{row['cc']}, load {row['load']}, by the same flows alone: " + ", ".join(
+                f"{words} {row[f'{key}_ratio']:.2f}" for key, words in RATIOS.items()
+                if f"{key}_ratio" in row)
 
 
 def notes(config, results):
@@ -358,13 +384,15 @@ def notes(config, results):
     return (f"{len(fabric.Fabric(config).switches)} switches, {config['hosts']} hosts:"
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
-            f" set up in {setup:.1f} s of real time")
+            f" set up in {setup:.1f} s of real time" + "".join(
+                f"\n{line}" for line in _ratios(config, results)))
 
 
 def plot(config, results, rows, args):
     """Several loads: tail and slowdown against them.  One: the distributions."""
     from plot import load as draw     # matplotlib takes a second to import
     flows = _pooled(config, [result for result in results if "fct_ns" in result])
-    draw(config, rows, {(name, at): (one.foreground, one.classes)
-                        for (_, at), by_name in flows.items() for name, one in by_name.items()},
+    draw(config, rows, {
+        (_one(mix, f"{one}@mix") if one else cc, at): (mine.foreground, mine.classes)
+        for (cc, at), parts in flows.items() for (mix, one), mine in parts.items() if mix == cc},
          args.plot)

@@ -350,6 +350,33 @@ def mixed_requests():
           "unfinished, ends")
 
 
+@case("beside who runs alone: a part of a mix by the same flows there, by hand")
+def mixed_ratio():
+    whole = experiment("load", *SMALL, "--cc", "tlt_dctcp,dart,tlt_dctcp+dart")
+    rows = {row["cc"]: row for row in whole["summary"]}
+    runs = {run["cc"]: run["fct_ns"] for run in whole["runs"]}
+    seen = plan(**dict(whole["config"], load=40, seed=1))
+    for part, cc in enumerate(("tlt_dctcp", "dart")):
+        # With as many flows the 99.9th percentile is the slowest one.
+        slowest = [max(fct for message, fct in zip(seen.messages, runs[name])
+                       if seen.kind(message) == traffic.FOREGROUND
+                       and int(seen.connections[message.connection].share * 2) == part)
+                   for name in ("tlt_dctcp+dart", cc)]
+        equal(rows[f"{cc}@mix"]["fg_p99.9_ratio"], slowest[0] / slowest[1], cc)
+        true("fg_p99.9_ratio" not in rows[cc], "it is of a mix")
+
+
+@case("a mix of TLT and dart: a threshold for dart's data keeps room for what is important")
+def mixed_room():
+    options = ("--topology", "star", "--hosts", "24", "--background", "0", "--incasts", "1",
+               "--bytes", "64k", "--flows", "4", "--cc", "tlt_dctcp+dart", "--yellow")
+    (kept, first), (full, other) = (experiment("load", *options, size)["summary"][:2]
+                                    for size in ("1m", "4m"))
+    equal([kept["drops_green"], full["drops_green"] > 0], [0, True], "important packets dropped")
+    true(2 * first["fg_p99.9"] < other["fg_p99.9"],
+         f"TLT's slowest: {first['fg_p99.9']} and {other['fg_p99.9']}")
+
+
 @case("credits for half of the line: a credit transport takes twice as long")
 def half():
     options = ("--topology", "star", "--cc", "xpass", "--background", "0", "--incasts", "1",
@@ -363,8 +390,10 @@ def half():
 def no_such():
     done = asked("load", *SMALL, "--cc", "tlt_dctcp+nobody",
                  "--kernel", os.environ.get("GL_KERNEL", "7.3"))
-    equal((done.returncode, [line for line in done.stderr.splitlines() if "nobody" in line]),
-          (1, ["experiment: tlt_dctcp+nobody, 660 flows: no congestion control nobody"]), "")
+    # Where it takes long its progress is there as well.
+    equal((done.returncode, [line for line in done.stderr.splitlines() if "runs:" not in line]),
+          (1, ["experiment: tlt_dctcp+nobody, 660 flows: no congestion control nobody"]),
+          "status, lines")
 
 
 @case("a setting that the kernel does not have: one line that names it")
