@@ -11,8 +11,8 @@ of the links of the core, in percent of what they carry; without a core, of the 
 
 CC+CC... is a mix: each connection has one of them, each with the same chance, at both ends,
 and all at the same switches.  The row of the mix is of all flows, and has what hosts and
-ports count; those below, CC@mix, are of the flows of each.  If CC runs alone in the same command,
-what follows the table says how the same flows fared there.
+ports count; those below, CC@mix, are of the flows of each.  If CC runs alone in the same
+command, what follows the table says how the same flows fared there.
 
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
@@ -79,8 +79,8 @@ def add_arguments(add):
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
     add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
-    add("--yellow", type=units.size, default="1m",
-        help="colour threshold, at the ports of a mix (1m)")
+    add("--yellow", type=units.size,
+        help="colour threshold, at the ports of a mix (1m, or --limit if that is less)")
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
         help="what credits' transports send before credits: dropped above --red, or behind"
         " all else (drop)")
@@ -123,8 +123,8 @@ def _mixed(args, credit, behind):
     a threshold for their data, yellow, keeps room for what is green.  ECN: for all who ask.
     """
     words = ["preset xpass"] * any(credit) + [ports.behind(1, mix=True)] * (any(credit) and behind)
-    words += [f"red {args.red or 400 * 1024} yellow {args.yellow} ecn {args.ecn}"]
-    return " ".join(words)
+    yellow = args.yellow or min(1 << 20, args.limit)
+    return " ".join([*words, f"red {args.red or 400 * 1024} yellow {yellow} ecn {args.ecn}"])
 
 
 def _port(args, cc):
@@ -328,8 +328,7 @@ def summary(flows, results):
     row.update(flows.row())
     tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
               collections.Counter())
-    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
-               **_ports(results),
+    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], **_ports(results),
                rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
     row["memory"] = max(result["memory"] for result in results)
@@ -369,7 +368,8 @@ def summaries(config, results):
 
 def _ratios(config, results):
     """Of each mix, how its flows fared beside the same flows alone."""
-    for row in summaries(config, results):
+    mixed = any(len(units.ccs(result["cc"])) > 1 for result in results)
+    for row in summaries(config, results) if mixed else ():
         if any(f"{key}_ratio" in row for key in RATIOS):
             yield f"{row['cc']}, load {row['load']}, by the same flows alone: " + ", ".join(
                 f"{words} {row[f'{key}_ratio']:.2f}" for key, words in RATIOS.items()

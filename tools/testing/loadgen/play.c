@@ -2,7 +2,8 @@
 /*
  * Plays a schedule: messages of given sizes, at given times, between many hosts.
  *
- *	class NAME TOS [CC]		what its senders' packets bear; in place of --cc
+ *	class NAME TOS [CC]		what its senders' packets bear; both ends' in place of
+ *					--cc, and then its peers connect to another port
  *	host NAMESPACE ADDRESS		host 0, then 1, ...
  *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
  *	reverse CONNECTION CLASS	the other direction of an earlier one
@@ -104,9 +105,9 @@ struct connection {
  * @cc: the congestion control of both ends, "" the namespace's
  * @tos: of what the clients send
  * @server: the first class with that congestion control
- * @retrans: segments that its senders have sent again
- * @bytes: that were read in the window
  * @ends: of its connections that still have that congestion control when all is done
+ * @bytes: that were read in the window
+ * @retrans: segments that its senders have sent again
  */
 struct class {
 	char name[32], cc[CC_NAME];
