@@ -71,9 +71,10 @@ class Figure:
                 for run in self.runs]
 
     def rows(self, results):
-        """The table's rows of all of them, with what is varied in them."""
-        return [self._named(row) | dict(run.varied) for run, result in zip(self.runs, results)
-                for row in result["summary"]]
+        """The table's rows of all of them, with what is varied in them; but each has its own
+        congestion control, of which a mix has several."""
+        return [self._named(row) | {name: value for name, value in run.varied if name != "cc"}
+                for run, result in zip(self.runs, results) for row in result["summary"]]
 
     def _named(self, row):
         """With its congestion control as the figure calls it: CC@PORTS, if it does."""

@@ -28,7 +28,8 @@ def _values(rows, panel):
 def _bars(axes, rows, panel, vary):
     """One for each run, called what is varied."""
     values = _values(rows, panel)
-    names = ["\n".join(str(row[name]) for name in vary).replace(":", "\n") for row in rows]
+    names = ["\n".join(str(row[name]) for name in vary) for row in rows]
+    names = [name.replace(":", "\n").replace("+", "\n+") for name in names]
     axes.bar(range(len(rows)), values,
              color=[COLOURS[i % len(COLOURS)] for i in range(len(rows))])
     axes.set_xticks(range(len(rows)), names, fontsize=7, rotation=25, ha="right")
@@ -45,8 +46,11 @@ def _lines(axes, rows, panel, vary):
     series = dict.fromkeys(tuple(row[name] for name in others) for row in rows)
     for number, key in enumerate(series):
         mine = [row for row in rows if tuple(row[name] for name in others) == key]
+        values = _values(mine, panel)
+        if all(value != value for value in values):     # nothing but NaN
+            continue
         places = [vary[x].index(row[x]) for row in mine]
-        axes.plot(places, _values(mine, panel), label=" ".join(map(str, key)),
+        axes.plot(places, values, label=" ".join(map(str, key)),
                   marker=MARKERS[number % len(MARKERS)], markersize=5, linewidth=1.8,
                   color=COLOURS[number % len(COLOURS)])
     axes.set_xticks(range(len(vary[x])), map(str, vary[x]))

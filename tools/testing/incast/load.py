@@ -9,6 +9,11 @@ Foreground: incasts, --foreground percent of all bytes: --senders random hosts s
 messages of --bytes each to another one.  Both come as Poisson processes.  Load is payload,
 of the links of the core, in percent of what they carry; without a core, of the hosts'.
 
+CC+CC... is a mix: each connection has one of them, each with the same chance, at both ends,
+and all at the same switches.  The row of the mix is of all flows, and has what hosts and
+ports count; those below, CC@mix, are of the flows of each.  If CC runs alone in the same
+command, what follows the table says how the same flows fared there.
+
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
 
@@ -32,6 +37,10 @@ import units
 # bytes; a flow is of the first class that has it.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
 
+# What is said of a mix's flows, and how.
+RATIOS = {"fg_p99.9": "incasts' p99.9", "small_slowdown": "slowdown of small",
+          "medium_slowdown": "medium", "large_slowdown": "large"}
+
 COLUMNS = (
     ("cc", "cc", "{}"), ("load", "load", "{}"),
     ("fg p50 ms", "fg_p50", "ms"), ("p99 ms", "fg_p99", "ms"), ("p99.9 ms", "fg_p99.9", "ms"),
@@ -44,6 +53,9 @@ COLUMNS = (
     ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
+
+# A congestion control of the command line; here it may be a mix.
+parse_cc = units.ccs
 
 # TLT's fabric (§7.1), but for the number of its hosts.
 DEFAULTS = {"cc": "dctcp,tlt_dctcp", "rate": "40gbit", "delay": "10us", "limit": "4500000",
@@ -67,9 +79,13 @@ def add_arguments(add):
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
     add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
+    add("--yellow", type=units.size,
+        help="colour threshold, at the ports of a mix (1m, or --limit if that is less)")
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
         help="what credits' transports send before credits: dropped above --red, or behind"
         " all else (drop)")
+    add("--credits", type=units.count, default="100", metavar="PERCENT",
+        help="of each line, that credits may call for (100)")
     add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
@@ -92,9 +108,23 @@ def wrong(args):
         return "--foreground: percent; --background and --incasts: numbers"
     if not args.background and not args.incasts:
         return "--background or --incasts: more than 0"
-    if max(args.load) > 100 or not args.bytes:
-        return "--load: percent; --bytes: more than 0"
+    if max(args.load) > 100 or args.credits > 100 or not args.bytes:
+        return "--load and --credits: percent; --bytes: more than 0"
     return None
+
+
+def _mixed(args, credit, behind):
+    """What a port needs for all of a mix at one time.
+
+    Credits: their band.  TLT: the red threshold, which is Aeolus's as well, because TLT's
+    unimportant data and Aeolus's unscheduled data have one codepoint; Aeolus's own, a few
+    packets of the whole queue, would leave TLT nothing below the marks.  Who begins at line
+    rate and counts on nothing being dropped (dart, dcqcn) fills a port within a round trip;
+    a threshold for their data, yellow, keeps room for what is green.  ECN: for all who ask.
+    """
+    words = ["preset xpass"] * any(credit) + [ports.behind(1, mix=True)] * (any(credit) and behind)
+    yellow = args.yellow or min(1 << 20, args.limit)
+    return " ".join([*words, f"red {args.red or 400 * 1024} yellow {yellow} ecn {args.ecn}"])
 
 
 def _port(args, cc):
@@ -104,11 +134,17 @@ def _port(args, cc):
         line += f" pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
-    if units.has_credits(cc) and args.unscheduled == "behind":
+    credit = [units.has_credits(name) for name in units.ccs(cc)]
+    behind = args.unscheduled == "behind"
+    if any(credit) and args.credits < 100:
+        line += f" {ports.credits_of(args.rate, args.credits)}"
+    if len(credit) > 1 and not all(credit):
+        return f"{line} {_mixed(args, credit, behind)}"
+    if not any(credit):
+        return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
+    if behind:
         return f"{line} preset xpass {ports.behind(1)}"
-    if units.has_credits(cc):
-        return f"{line} preset aeolus red {args.red or 6 * 1024}"
-    return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
+    return f"{line} preset aeolus red {args.red or 6 * 1024}"
 
 
 def configure(args):
@@ -116,7 +152,9 @@ def configure(args):
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
             " each bytes request drain look").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(guest="run_load.py", symmetric=True, rate=args.rate)
+    config.update(guest="run_load.py", symmetric=True, rate=args.rate, settings=[])
+    if args.credits < 100:
+        config["settings"] = [f"xpass_rate={args.rate * args.credits // 10**8}"]
     if not args.foreground and args.background:
         config["incasts"] = 0
     jobs = []
@@ -142,17 +180,22 @@ def ideal_ns(config, size, switches):
 
 
 class _Flows:
-    """What runs tell of their flows, those of several seeds together."""
+    """What runs tell of their flows, those of several seeds together; of a mix, of the flows
+    that have this one of its congestion controls, or had if it was played."""
 
-    def __init__(self):
+    def __init__(self, ccs=(), one=None, played=True):
+        self.ccs, self.one, self.played = ccs, one, played
         self.foreground, self.unfinished = [], 0
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
+        self.retransmitted = 0
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
 
     def add(self, plan, ideals, result):
         """All of a run that has played the plan."""
         # Answers come behind all requests.
         for message, ideal, fct in zip(plan.flows, ideals, result["fct_ns"][-len(plan.flows):]):
+            if not self._has(plan.connections[message.connection]):
+                continue
             if not fct:
                 self.unfinished += 1
             elif plan.kind(message) == traffic.FOREGROUND:
@@ -160,8 +203,18 @@ class _Flows:
             else:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
                 self.classes[name].append((fct, fct / ideal))
-        for kind, count in result["bytes"].items():
-            self.gbit[kind].append(8 * count / plan.end)
+        for kind, gbit in self.gbit.items():
+            gbit.append(8 / plan.end * self._count(result["bytes"], kind))
+            self.retransmitted += self._count(result["retrans"], kind)
+
+    def _count(self, by_class, kind):
+        """Of play's classes, NAME, or of a mix NAME@CC."""
+        mine = f"{kind}@{self.one}" if self.one and self.played else kind
+        return sum(count for name, count in by_class.items()
+                   if mine in (name, name.partition("@")[0]))
+
+    def _has(self, connection):
+        return self.one is None or self.one == self.ccs[connection.part(len(self.ccs))]
 
     @property
     def background(self):
@@ -171,7 +224,7 @@ class _Flows:
     def row(self):
         """Of all of them."""
         found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
-                 "bg_flows": len(self.background)}
+                 "bg_flows": len(self.background), "retransmitted": self.retransmitted}
         found["bg_gbit"], found["fg_gbit"] = (statistics.mean(self.gbit[kind])
                                               for kind in traffic.Schedule.classes)
         found["gbit"] = found["bg_gbit"] + found["fg_gbit"]
@@ -188,11 +241,26 @@ def _plan(config, result):
     return traffic.Schedule(dict(config, load=result["load"], seed=result["seed"]))
 
 
+def _one(mix, one):
+    """What it is called on the command line when it runs alone."""
+    return ":".join([one, *mix.split(":")[1:]])
+
+
+def _parts(cc, ccs):
+    """{(mix, one of it): its flows}, and under (cc, None) all of them: of a mix, those of each;
+    of one, those that it has in each mix."""
+    mixes = [mix for mix in ccs if len(units.ccs(mix)) > 1]
+    return {(cc, None): _Flows()} | {
+        (mix, one): _Flows(units.ccs(mix), one, mix == cc) for mix in mixes
+        for one in units.ccs(mix) if cc in (mix, _one(mix, one))}
+
+
 def _pooled(config, results):
-    """{(cc, load): the flows of its runs}; a schedule is made once for all that played it."""
+    """{(cc, load): its _parts()}; a schedule is made once for all that played it."""
     network = fabric.Fabric(config)
     between = functools.cache(network.switches_between)
-    pooled = {(result["cc"], result["load"]): _Flows() for result in results}
+    ccs = dict.fromkeys(result["cc"] for result in results)
+    pooled = {(result["cc"], result["load"]): _parts(result["cc"], ccs) for result in results}
     for of in dict.fromkeys((result["load"], result["seed"]) for result in results):
         played = [r for r in results if (r["load"], r["seed"]) == of and "fct_ns" in r]
         if not played:
@@ -202,7 +270,8 @@ def _pooled(config, results):
         ideals = [ideal_ns(config, message.bytes, between(wire.src, wire.dst))
                   for message, wire in zip(plan.flows, wires)]
         for result in played:
-            pooled[result["cc"], result["load"]].add(plan, ideals, result)
+            for flows in pooled[result["cc"], result["load"]].values():
+                flows.add(plan, ideals, result)
     return pooled
 
 
@@ -259,8 +328,7 @@ def summary(flows, results):
     row.update(flows.row())
     tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
               collections.Counter())
-    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
-               retransmitted=tcp["RetransSegs"], **_ports(results),
+    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], **_ports(results),
                rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
     row["memory"] = max(result["memory"] for result in results)
@@ -273,10 +341,39 @@ def summary(flows, results):
     return row
 
 
+def _part(mix, one, pooled, load):
+    """The row of one of a mix: what its flows say.  What hosts and ports count is the mix's."""
+    found = pooled[mix, load][mix, one].row()
+    row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load,
+           "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
+    # By what the same flows had when all others were its own, if that was played.
+    alone = pooled.get((_one(mix, one), load), {}).get((mix, one))
+    if alone:
+        was = alone.row()
+        row.update({f"{key}_ratio": found[key] / was[key] for key in RATIOS
+                    if key in found and key in was})
+    return row
+
+
 def summaries(config, results):
-    """A row for each congestion control and load."""
-    return [summary(flows, [r for r in results if (r["cc"], r["load"]) == of])
-            for of, flows in _pooled(config, results).items()]
+    """A row for each congestion control and load; below a mix's, one for each of it."""
+    rows, pooled = [], _pooled(config, results)
+    for (cc, load), parts in pooled.items():
+        whole = summary(parts[cc, None], [r for r in results if (r["cc"], r["load"]) == (cc, load)])
+        rows.append(whole)
+        if "error" not in whole:
+            rows += [_part(cc, one, pooled, load) for mix, one in parts if one and mix == cc]
+    return rows
+
+
+def _ratios(config, results):
+    """Of each mix, how its flows fared beside the same flows alone."""
+    mixed = any(len(units.ccs(result["cc"])) > 1 for result in results)
+    for row in summaries(config, results) if mixed else ():
+        if any(f"{key}_ratio" in row for key in RATIOS):
+            yield f"{row['cc']}, load {row['load']}, by the same flows alone: " + ", ".join(
+                f"{words} {row[f'{key}_ratio']:.2f}" for key, words in RATIOS.items()
+                if f"{key}_ratio" in row)
 
 
 def notes(config, results):
@@ -287,12 +384,15 @@ def notes(config, results):
     return (f"{len(fabric.Fabric(config).switches)} switches, {config['hosts']} hosts:"
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
-            f" set up in {setup:.1f} s of real time")
+            f" set up in {setup:.1f} s of real time" + "".join(
+                f"\n{line}" for line in _ratios(config, results)))
 
 
 def plot(config, results, rows, args):
     """Several loads: tail and slowdown against them.  One: the distributions."""
     from plot import load as draw     # matplotlib takes a second to import
     flows = _pooled(config, [result for result in results if "fct_ns" in result])
-    draw(config, rows, {key: (one.foreground, one.classes) for key, one in flows.items()},
+    draw(config, rows, {
+        (_one(mix, f"{one}@mix") if one else cc, at): (mine.foreground, mine.classes)
+        for (cc, at), parts in flows.items() for (mix, one), mine in parts.items() if mix == cc},
          args.plot)

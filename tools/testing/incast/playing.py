@@ -40,10 +40,10 @@ def port_stats(network):
     return sums
 
 
-def _generate(schedule, network, tos, options):
+def _generate(text, options):
     """Run the load generator once; returns its report."""
     with tempfile.NamedTemporaryFile("w", suffix=".schedule") as file:
-        file.write(schedule.text(network, *tos))
+        file.write(text)
         file.flush()
         command = [PLAY, "--schedule", file.name, *options]
         done = subprocess.run([str(word) for word in command], text=True,
@@ -58,7 +58,8 @@ def play(schedule, network, job, tos, *options):
     classes.  Returns its report, and what hosts and ports have counted meanwhile."""
     before = Counters(network.hosts)
     enter(None)
-    result = _generate(schedule, network, tos, ["--cc", units.cc_name(job["cc"]), *options])
+    text = schedule.text(network, *tos, ccs=units.ccs(job["cc"]))
+    result = _generate(text, options)
     result.update(job)
     result["counters"] = Counters(network.hosts).since(before)
     enter(None)

@@ -4,7 +4,6 @@
 import matplotlib
 
 import report
-import units
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
@@ -19,14 +18,19 @@ _MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "xpass": "v", "dcqcn": "s",
 _PORTS = {"plain": (0, (4, 2)), "deflect": "-", "pri-q": ":"}
 
 
+def _name(cc):
+    """Without settings, and without the mix that it is of."""
+    return cc.partition(":")[0].partition("@")[0]
+
+
 def base(cc):
     """What a combinator is around, without settings."""
-    return units.cc_name(cc).rpartition("_")[2]
+    return _name(cc).rpartition("_")[2]
 
 
 def is_base(cc):
     """Is it none?"""
-    return units.cc_name(cc) == base(cc)
+    return _name(cc) == base(cc)
 
 
 def colour(cc):
@@ -36,8 +40,9 @@ def colour(cc):
 
 def style(cc):
     """Of its line."""
+    alone = (0, (4, 2)) if is_base(cc) else "-"
     return {"color": colour(cc), "label": cc, "linewidth": 1.8,
-            "linestyle": (0, (4, 2)) if is_base(cc) else "-"}
+            "linestyle": ":" if "@" in cc else alone}
 
 
 def two():

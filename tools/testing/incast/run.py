@@ -60,7 +60,8 @@ _found = {}     # net.ipv4's settings that a run has changed: what they were bef
 def set_hosts(network, config, cc, *settings):
     """What each host has to know of its line and of a congestion control, CC[:NAME=VALUE]...;
     what the run before it has set is put back."""
-    values = {"tcp_ecn": int("dctcp" in cc),
+    # In a mix each socket that wants ECN asks for it by itself, and no other has it.
+    values = {"tcp_ecn": int("dctcp" in cc and len(units.ccs(cc)) == 1),
               "greenlane_ecn": int(config.get("greenlane_ecn", False))}
     values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
     for setting in (*cc.split(":")[1:], *settings):

@@ -7,7 +7,10 @@
 Each run is one line of JSON on stdout, printed as soon as it is done.
 """
 
+import socket
+
 import traffic
+import units
 from fabric import Fabric
 from playing import play
 from run import main, set_hosts
@@ -23,10 +26,23 @@ def renew_ports(network, qdisc):
               + [f"qdisc replace dev {dev} root handle 2: {qdisc}" for dev in ports])
 
 
+def _has(name):
+    """Has the kernel that congestion control?"""
+    with socket.socket() as one:
+        try:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError:
+            return False
+    return True
+
+
 def run(network, config, job):
-    """One congestion control, one load."""
+    """One congestion control or one mix, one load."""
     config = dict(config, **job)
-    set_hosts(network, config, job["cc"])
+    for name in units.ccs(job["cc"]):
+        if not _has(name):
+            return dict(job, error=f"no congestion control {name}")
+    set_hosts(network, config, job["cc"], *config["settings"])
     renew_ports(network, job["qdisc"])
     schedule = traffic.Schedule(config)
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,

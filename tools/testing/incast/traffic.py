@@ -14,7 +14,8 @@ many bytes, and it begins when they are there.
 Load is payload: of the links of the core, in percent of what they carry, and where there
 is no core, of the hosts' lines.  All of it comes from the seed and the network's size: every
 congestion control plays the same schedule, and at every load the background has the same
-flows in the same order, closer together or farther apart.
+flows in the same order, closer together or farther apart.  In a mix each connection has one
+of its congestion controls, each with the same chance.
 """
 
 import random
@@ -76,9 +77,9 @@ class Schedule(Plan):
         """What is measured: the messages, or the answers to them."""
         return self.answers if self.config["request"] else self.messages
 
-    def text(self, network, *tos):
+    def text(self, network, *tos, ccs=("",)):
         """With the switches whose queues are looked at."""
-        text = super().text(network, *tos)
+        text = super().text(network, *tos, ccs=ccs)
         return text + "".join(f"switch {name}\n" for name in network.switches
                               if self.config["look"])
 

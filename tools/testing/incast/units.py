@@ -9,6 +9,10 @@ _RATES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
+# Congestion controls: half of the classes that loadgen/play.c has.
+MIX_MAX = 8
+
+
 def _parse(text, units, what):
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([a-z]*)", text.lower())
     if not match or match[2] not in units:
@@ -31,12 +35,25 @@ def time(text):
     return _parse(text, _TIMES, "time")
 
 
-def cc_name(text):
-    """The congestion control of CC[:NAME=VALUE]...; a net.ipv4.NAME is VALUE for its runs."""
-    name, *settings = text.split(":")
-    if not name or not all(re.fullmatch(r"[a-z0-9_]+=[^= ]+", setting) for setting in settings):
+def ccs(text):
+    """The congestion controls of CC[+CC]...[:NAME=VALUE]..., several of which are a mix; a
+    net.ipv4.NAME is VALUE for its runs."""
+    mix, *settings = text.split(":")
+    names = mix.split("+")
+    if not all(re.fullmatch(r"[^\s=]+", name) for name in names) or not all(
+            re.fullmatch(r"[a-z0-9_]+=[^= +]+", setting) for setting in settings):
         raise ValueError(f"not CC[:NAME=VALUE]...: {text}")
-    return name
+    if len(set(names)) < len(names) or len(names) > MIX_MAX:
+        raise ValueError(f"a mix is of up to {MIX_MAX}, each of them once: {text}")
+    return names
+
+
+def cc_name(text):
+    """The congestion control of what must not be a mix."""
+    names = ccs(text)
+    if len(names) > 1:
+        raise ValueError(f"no mixes here: {text}")
+    return names[0]
 
 
 def has_credits(text):

@@ -34,19 +34,25 @@ class Message:
 
 @dataclasses.dataclass
 class Connection:
-    """A direction of one; `reversed` is the number of the other direction, which came first."""
+    """A direction of one; `reversed` is the number of the other direction, which came first.
+    Of all connections, `share` is from 0 to 1: so a mix is divided among them."""
     src: int
     dst: int
     port: int
     kind: int
+    share: float
     reversed: int = None
 
-    @property
-    def line(self):
-        """Of the schedule."""
+    def part(self, parts):
+        """In which of so many it is."""
+        return int(self.share * parts)
+
+    def line(self, parts):
+        """Of the schedule; each kind has so many classes."""
+        number = self.kind * parts + self.part(parts)
         if self.reversed is None:
-            return f"connection {self.src} {self.dst} {self.port} {self.kind}"
-        return f"reverse {self.reversed} {self.kind}"
+            return f"connection {self.src} {self.dst} {self.port} {number}"
+        return f"reverse {self.reversed} {number}"
 
 
 
@@ -83,6 +89,8 @@ class Plan:
     def __init__(self, seed):
         self.connections, self.messages = [], []
         self.random = self.port_random = random.Random(seed)
+        # Of its own, so that a mix has the flows of those who run alone.
+        self.share_random = random.Random(f"{seed} shares")
         self._ports, self._reverses = {}, {}
 
     def times(self, n, end):
@@ -99,14 +107,16 @@ class Plan:
 
     def connect(self, src, dst, kind):
         """A new connection; returns its number."""
-        self.connections.append(Connection(src, dst, self._port(src), kind))
+        self.connections.append(Connection(src, dst, self._port(src), kind,
+                                           self.share_random.random()))
         return len(self.connections) - 1
 
     def reverse(self, number):
         """The other direction of a connection; returns its number."""
         if number not in self._reverses:
             there = self.connections[number]
-            self.connections.append(Connection(there.dst, there.src, None, there.kind, number))
+            self.connections.append(Connection(there.dst, there.src, None, there.kind,
+                                               there.share, number))
             self._reverses[number] = len(self.connections) - 1
         return self._reverses[number]
 
@@ -119,12 +129,14 @@ class Plan:
         """Its class, by number."""
         return self.connections[message.connection].kind
 
-    def text(self, network, *tos):
-        """The schedule as loadgen/play reads it; `tos` of each class's packets."""
-        lines = [f"class {name} {value}" for name, value in zip(self.classes, tos)]
+    def text(self, network, *tos, ccs=("",)):
+        """The schedule as loadgen/play reads it; `tos` of the packets of each kind, which are
+        a class for each congestion control: NAME, or of a mix NAME@CC."""
+        lines = [f"class {name}{'@' * (len(ccs) > 1)}{cc * (len(ccs) > 1)} {value} {cc}".rstrip()
+                 for name, value in zip(self.classes, tos) for cc in ccs]
         lines += [f"host {name} {network.host_link(number)[1]}"
                   for number, name in enumerate(network.hosts)]
-        lines += [connection.line for connection in self.connections]
+        lines += [connection.line(len(ccs)) for connection in self.connections]
         lines += [f"message {m.at} {m.connection} {m.bytes}" for m in self.messages]
         lines += [f"answer {number} {m.answer.connection} {m.answer.bytes}"
                   for number, m in enumerate(self.messages) if m.answer]

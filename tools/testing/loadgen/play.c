@@ -2,7 +2,8 @@
 /*
  * Plays a schedule: messages of given sizes, at given times, between many hosts.
  *
- *	class NAME TOS			what its senders' packets bear
+ *	class NAME TOS [CC]		what its senders' packets bear; both ends' in place of
+ *					--cc, and then its peers connect to another port
  *	host NAMESPACE ADDRESS		host 0, then 1, ...
  *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
  *	reverse CONNECTION CLASS	the other direction of an earlier one
@@ -44,13 +45,14 @@
 
 #include "loadgen.h"
 
-#define SERVER_PORT 5001
+#define SERVER_PORT 5001		/* and those behind it, one a congestion control */
 #define REST (50 * 1000 * 1000ull)	/* ns, after connecting */
 #define CHUNK (1 << 20)
 #define LOWAT (64 << 10)		/* of messages that are longer */
 #define EVENTS 256
-#define MAX_CLASSES 8
+#define MAX_CLASSES 16
 #define MAX_OPTIONS 8
+#define CC_NAME 16			/* TCP_CA_NAME_MAX, which is the kernel's own */
 #define ENDLESS (UINT64_MAX / 4)		/* what a message of 0 bytes has */
 #define NONE UINT32_MAX
 
@@ -97,15 +99,32 @@ struct connection {
 	bool blocked;
 };
 
-struct host {
-	char address[64];
-	int ns, listener;
+/**
+ * struct class - connections that have something in common
+ * @name: what the report calls it
+ * @cc: the congestion control of both ends, "" the namespace's
+ * @tos: of what the clients send
+ * @server: the first class with that congestion control
+ * @ends: of its connections that still have that congestion control when all is done
+ * @bytes: that were read in the window
+ * @retrans: segments that its senders have sent again
+ */
+struct class {
+	char name[32], cc[CC_NAME];
+	unsigned int server, ends;
+	int tos;
+	uint64_t bytes, retrans;
 };
 
-struct class {
-	char name[32];
-	int tos;
-	uint64_t bytes;		/* read in the window */
+/**
+ * struct host - a namespace
+ * @address: where its peers connect to
+ * @ns: open
+ * @listeners: by class::server, because who is accepted has his listener's
+ */
+struct host {
+	char address[64];
+	int ns, listeners[MAX_CLASSES];
 };
 
 struct option_value {
@@ -154,6 +173,11 @@ static void add_message(const struct message *m)
 	messages[n_messages++] = *m;
 }
 
+static unsigned int server_of(const struct connection *c)
+{
+	return classes[c->class].server;
+}
+
 /* Does it come from where its request went, which has no answer yet? */
 static bool answers(const struct message *m, uint32_t number)
 {
@@ -172,9 +196,13 @@ static bool parse_line(const char *line)
 	char name[64], address[64];
 	uint32_t request;
 
-	if (sscanf(line, "class %31s %i", c.name, &c.tos) == 2) {
+	snprintf(c.cc, sizeof(c.cc), "%s", cc ?: "");
+	if (sscanf(line, "class %31s %i %15s", c.name, &c.tos, c.cc) >= 2) {
 		if (n_classes == MAX_CLASSES)
 			return false;
+		for (c.server = 0; c.server < n_classes; c.server++)
+			if (!strcmp(classes[c.server].cc, c.cc))
+				break;
 		classes[n_classes++] = c;
 	} else if (sscanf(line, "host %63s %63s", name, address) == 2) {
 		hosts = grow(hosts, n_hosts, sizeof(*hosts));
@@ -186,7 +214,8 @@ static bool parse_line(const char *line)
 			return false;
 		add_connection(&k);
 	} else if (sscanf(line, "reverse %" SCNu32 " %u", &k.reversed, &k.class) == 2) {
-		if (k.reversed >= n_connections || k.class >= n_classes)
+		if (k.reversed >= n_connections || k.class >= n_classes ||
+		    classes[k.class].server != server_of(&connections[k.reversed]))
 			return false;
 		k.src = connections[k.reversed].dst;
 		k.dst = connections[k.reversed].src;
@@ -258,18 +287,36 @@ static void set_tos(int fd, int family, int tos)
 		set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
-static void start_listening(struct host *h)
+static int new_cc_socket(const struct host *h, int family, unsigned int class)
+{
+	const char *name = classes[class].cc;
+
+	return new_socket(h->ns, family, *name ? name : NULL);
+}
+
+static void start_listening(struct host *h, unsigned int server)
 {
 	struct timeval limit = { .tv_sec = 10 };
 	struct sockaddr_storage to;
-	socklen_t len = parse_address(&to, h->address, SERVER_PORT);
+	socklen_t len = parse_address(&to, h->address, SERVER_PORT + server);
+	int fd = new_cc_socket(h, to.ss_family, server);
 
-	h->listener = new_socket(h->ns, to.ss_family, cc);
-	set_tos(h->listener, to.ss_family, ack_tos);
-	if (fcntl(h->listener, F_SETFL, 0) ||
-	    setsockopt(h->listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
-	    bind(h->listener, (void *)&to, len) || listen(h->listener, 64))
+	set_tos(fd, to.ss_family, ack_tos);
+	if (fcntl(fd, F_SETFL, 0) ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
+	    bind(fd, (void *)&to, len) || listen(fd, 64))
 		die("listen on %s", h->address);
+	h->listeners[server] = fd;
+}
+
+static void listen_everywhere(void)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < n_hosts; i++)
+		for (k = 0; k < n_classes; k++)
+			if (classes[k].server == k)
+				start_listening(&hosts[i], k);
 }
 
 static void watch_both(uint32_t i)
@@ -297,11 +344,11 @@ static void open_connection(uint32_t i)
 	struct connection *c = &connections[i];
 	struct host *dst = &hosts[c->dst];
 	struct sockaddr_storage to, from;
-	socklen_t len = parse_address(&to, dst->address, SERVER_PORT);
-	unsigned int o;
+	unsigned int o, server = server_of(c);
+	socklen_t len = parse_address(&to, dst->address, SERVER_PORT + server);
 
 	parse_address(&from, hosts[c->src].address, c->port);
-	c->tx = new_socket(hosts[c->src].ns, to.ss_family, cc);
+	c->tx = new_cc_socket(&hosts[c->src], to.ss_family, c->class);
 	set_tos(c->tx, to.ss_family, classes[c->class].tos);
 	/* A message must not wait for the one before it to be acknowledged. */
 	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -311,7 +358,7 @@ static void open_connection(uint32_t i)
 		die("bind to %s port %u", hosts[c->src].address, c->port);
 	if (connect(c->tx, (void *)&to, len) && errno != EINPROGRESS)
 		die("connect to %s", dst->address);
-	c->rx = accept4(dst->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	c->rx = accept4(dst->listeners[server], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c->rx < 0)
 		die("accept from %s at %s", hosts[c->src].address, dst->address);
 	set_tos(c->rx, to.ss_family, ack_tos);
@@ -568,6 +615,40 @@ static uint64_t meminfo(const char *name)
 	return kb << 10;
 }
 
+/* A transport whose peer has not got it falls back, and has another name then. */
+static void count_end(struct class *c, int fd)
+{
+	char name[CC_NAME] = "";
+	socklen_t len = sizeof(name);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len))
+		die("getsockopt TCP_CONGESTION");
+	c->ends += !strncmp(name, c->cc, sizeof(name));
+}
+
+static void count_retrans(struct class *c, int fd)
+{
+	struct tcp_info info = {};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		die("getsockopt TCP_INFO");
+	c->retrans += info.tcpi_total_retrans;
+}
+
+static void look_at_sockets(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_connections; i++) {
+		struct connection *c = &connections[i];
+
+		count_end(&classes[c->class], c->tx);
+		count_end(&classes[c->class], c->rx);
+		count_retrans(&classes[c->class], c->tx);
+	}
+}
+
 static void print_report(void)
 {
 	uint64_t late = 0, latest = 0;
@@ -588,6 +669,12 @@ static void print_report(void)
 	       n_timed ? late / n_timed : 0, latest);
 	for (i = 0; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
+	printf("}, \"retrans\": {");
+	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].retrans);
+	printf("}, \"ends\": {");
+	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %u", comma, classes[i].name, classes[i].ends);
 	printf("}, \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
 	       /* All connections are still there. */
 	       meminfo("MemTotal:") - meminfo("MemAvailable:"));
@@ -688,14 +775,14 @@ int main(int argc, char **argv)
 		die("epoll");
 	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
 	read_schedule();
-	for (i = 0; i < n_hosts; i++)
-		start_listening(&hosts[i]);
+	listen_everywhere();
 	for (i = 0; i < n_connections; i++)
 		if (connections[i].reversed == NONE)
 			open_connection(i);
 		else
 			open_reverse(i);
 	play();
+	look_at_sockets();
 	print_report();
 	return 0;
 }

@@ -172,6 +172,12 @@ def varied():
     equal([(row["cc"], row["ipv6"])
            for row in catalogue.Figure("f", about, runs[1:]).rows([{"summary": rows}])],
           [("dcqcn", True), ("dart@escape", True), ("dart", True)], "rows")
+    # At the other scale the mix is a run, whose rows are of each of it as well.
+    about = {"command": "load", "vary": {"cc": ["dctcp+dart"]}}
+    rows = [{"cc": "dctcp+dart"}, {"cc": "dctcp@mix"}, {"cc": "dart@mix"}]
+    mix = catalogue.Figure("f", about, tuple(catalogue.runs(about, "paper")))
+    equal([row["cc"] for row in mix.rows([{"summary": rows}])],
+          ["dctcp+dart", "dctcp@mix", "dart@mix"], "a mix")
 
 
 @case("a description that cannot be: one line that names it, and nothing is made")

@@ -25,6 +25,8 @@ from gl.experiment import asked, experiment, refused  # noqa: E402
 from gl.tap import case, equal, true, within  # noqa: E402
 
 SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]
+MIXED = ["tlt_dctcp", "aeolus_xpass", "dart"]
+MIX = "+".join(MIXED)
 CONFIG = {"topology": "leaf-spine", "symmetric": True, "hosts": 24, "leaves": 4, "spines": 3,
           "k": 4, "rate": 10**10, "delay": 5000, "ipv6": False, "workload": "web-search",
           "background": 4000, "foreground": 10, "incasts": 1, "senders": 23, "each": 2,
@@ -287,8 +289,114 @@ def command_line():
                     ["--topology", "fat-tree", "--hosts", "9"], ["--topology", "star", "--hosts", "1"],
                     ["--workload", "all"], ["--request", "x"], ["--look", "5"],
                     ["--background", "0", "--incasts", "0"], ["--unscheduled", "first"],
-                    ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"]):
+                    ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"],
+                    ["--cc", "dctcp+dart+dctcp"], ["--cc", "dctcp+"], ["--cc", "+".join("abcdefghi")],
+                    ["--cc", "dctcp:a=1+dart"], ["--credits", "0"], ["--credits", "101"]):
         refused("load", *options)
+    # Only here.
+    refused("incast", "--cc", "dctcp+dart")
+
+
+@case("a mix: each connection has one of them, each with the same chance, at both ends")
+def mixed():
+    whole = experiment("load", *SMALL, "--cc", MIX)
+    run, (row, *parts) = whole["runs"][0], whole["summary"]
+    seen = plan(**dict(whole["config"], load=40, seed=1))
+    ends = collections.Counter()
+    for wire in seen.connections:
+        ends[f"{seen.classes[wire.kind]}@{MIXED[wire.part(3)]}"] += 2
+    equal(run["ends"], dict(ends), "ends that have it")
+    for cc in MIXED:
+        share = sum(count for name, count in ends.items() if name.endswith(f"@{cc}"))
+        # 540 connections: 3.5 standard deviations.
+        within(share / sum(ends.values()), 1 / 3 - .07, 1 / 3 + .07, f"{cc}: of all ends")
+    equal([r["cc"] for r in whole["summary"]], [MIX, *(f"{cc}@mix" for cc in MIXED)], "rows")
+    for name in ("bg_flows", "fg_flows", "unfinished", "retransmitted", "flows"):
+        equal(sum(part[name] for part in parts), row[name], f"{name} of all")
+    within(sum(part["gbit"] for part in parts) / row["gbit"], 0.9999, 1.0001, "Gbit/s of all")
+    equal([name for part in parts for name in ("timeouts", "drops", "marks") if name in part], [],
+          "what cannot be told apart")
+    equal([part["unfinished"] for part in parts], [0, 0, 0], "unfinished")
+    # Each does what it is for: marks, echoes, credits, shares.
+    true(row["marks"] > 0, "marks")
+    port, counters = run["switches"]["p"]["color"], run["counters"]["greenlane"]
+    true(port["bands.0.packets"] > 1000, f"credits at the ports: {port['bands.0.packets']}")
+    for name in ("EchoReceived", "CreditReceived", "ShareReceived"):
+        true(counters[name] > 100, f"{name}: {counters[name]}")
+
+
+@case("a mix and a seed: the same report twice; and the flows of those who run alone")
+def mixed_again():
+    # The time and the memory are the machine's; credits' jitter is of the kernel's random
+    # numbers, no seed's.
+    first, again = (experiment("load", *SMALL, "--cc", "tlt_dctcp+dart", *options)["runs"][0]
+                    for options in ((), ("--seed", "1")))
+    equal([key for key in first if first[key] != again[key]
+           and key not in ("setup_s", "cpu_s", "real_s", "memory")], [], "what differs")
+    net, seen = fabric.Fabric(CONFIG), plan()
+    alone, mix = (seen.text(net, 0, 0, ccs=ccs).splitlines() for ccs in (["dart"], MIXED))
+    for what in ("host", "message"):
+        equal([line for line in mix if line.startswith(what)],
+              [line for line in alone if line.startswith(what)], what)
+    equal([line.rpartition(" ")[0] for line in mix if line.startswith("connection")],
+          [line.rpartition(" ")[0] for line in alone if line.startswith("connection")], "wires")
+
+
+@case("a mix with requests: both directions of a connection have the same")
+def mixed_requests():
+    whole = experiment("load", *SMALL, "--cc", MIX, "--request", "200")
+    run, row = whole["runs"][0], whole["summary"][0]
+    equal([row["unfinished"], sum(run["ends"].values())], [0, 2 * run["connections"]],
+          "unfinished, ends")
+
+
+@case("beside who runs alone: a part of a mix by the same flows there, by hand")
+def mixed_ratio():
+    whole = experiment("load", *SMALL, "--cc", "tlt_dctcp,dart,tlt_dctcp+dart")
+    rows = {row["cc"]: row for row in whole["summary"]}
+    runs = {run["cc"]: run["fct_ns"] for run in whole["runs"]}
+    seen = plan(**dict(whole["config"], load=40, seed=1))
+    for part, cc in enumerate(("tlt_dctcp", "dart")):
+        # With as many flows the 99.9th percentile is the slowest one.
+        slowest = [max(fct for message, fct in zip(seen.messages, runs[name])
+                       if seen.kind(message) == traffic.FOREGROUND
+                       and int(seen.connections[message.connection].share * 2) == part)
+                   for name in ("tlt_dctcp+dart", cc)]
+        equal(rows[f"{cc}@mix"]["fg_p99.9_ratio"], slowest[0] / slowest[1], cc)
+        true("fg_p99.9_ratio" not in rows[cc], "it is of a mix")
+
+
+@case("a mix of TLT and dart: a threshold for dart's data keeps room for what is important")
+def mixed_room():
+    options = ("--topology", "star", "--hosts", "24", "--background", "0", "--incasts", "1",
+               "--bytes", "64k", "--flows", "4", "--cc", "tlt_dctcp+dart", "--yellow")
+    (kept, first), (full, other) = (experiment("load", *options, size)["summary"][:2]
+                                    for size in ("1m", "4m"))
+    equal([kept["drops_green"], full["drops_green"] > 0], [0, True], "important packets dropped")
+    true(2 * first["fg_p99.9"] < other["fg_p99.9"],
+         f"TLT's slowest: {first['fg_p99.9']} and {other['fg_p99.9']}")
+
+
+@case("credits for half of the line: a credit transport takes twice as long")
+def half():
+    options = ("--topology", "star", "--hosts", "2", "--cc", "xpass", "--background", "0",
+               "--incasts", "1", "--flows", "1", "--bytes", "4m", "--rate", "10gbit")
+    whole, part = (experiment("load", *options, "--credits", percent) for percent in ("100", "50"))
+    within(part["summary"][0]["fg_p99.9"] / whole["summary"][0]["fg_p99.9"], 1.8, 2.2,
+           "the flow's time")
+    # At 10 Gbit/s tc-color(8)'s preset lets 760340 of them pass in a second.
+    first, second = (run["runs"][0]["qdisc"] for run in (whole, part))
+    equal(["band-rate" in first, "band-rate 0 380170pps" in second], [False, True], "their band")
+
+
+@case("a mix with one that the kernel does not have: one line that names it")
+def no_such():
+    done = asked("load", *SMALL, "--cc", "tlt_dctcp+nobody",
+                 "--kernel", os.environ.get("GL_KERNEL", "7.3"))
+    # Where it takes long its progress is there as well.
+    equal((done.returncode, [line for line in done.stderr.splitlines() if "runs:" not in line]),
+          (1, ["experiment: tlt_dctcp+nobody, 660 flows: no congestion control nobody"]),
+          "status, lines")
 
 
 @case("a setting that the kernel does not have: one line that names it")
