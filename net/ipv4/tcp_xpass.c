@@ -28,8 +28,8 @@
  * What differs from the paper, and why: Documentation/xpass.rst.
  */
 #include <linux/hrtimer.h>
+#include <linux/jhash.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <net/greenlane.h>
 #include <net/tcp.h>
 
@@ -443,12 +443,15 @@ static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
 	return max_t(u64, xpass_line_ns(line, bytes), 1);
 }
 
-/* The gap to the next credit, ±10 %: or flows would lose in lockstep. */
-static u64 xpass_gap_ns(const struct xpass_rate *rate)
+/* The gap to the next credit, ±10 %: or flows would lose in lockstep.  To be different is
+ * all that is asked of them, and the same experiment in virtual time comes out the same.
+ */
+static u64 xpass_gap_ns(const struct sock *sk, const struct xpass *xp, u64 now)
 {
-	u32 gap = max_t(u32, NSEC_PER_SEC / rate->cur, 10);
+	u32 gap = max_t(u32, NSEC_PER_SEC / xp->rate.cur, 10);
+	u32 any = jhash_3words(now, sk->sk_daddr, sk->sk_portpair, xp->credit + xp->throttled);
 
-	return gap - gap / 10 + get_random_u32() % (gap / 5 + 1);
+	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
 
 /* Has nothing been heard of the sender for so long that it must be gone? */
@@ -477,7 +480,7 @@ static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 			xp->next = XPASS_NEVER;
 			return;
 		}
-		xp->next += xpass_gap_ns(&xp->rate);
+		xp->next += xpass_gap_ns(sk, xp, now);
 		if (!xpass_line_takes(line, now, cost)) {
 			xp->throttled++;
 			gl_inc_stats(sock_net(sk), GL_MIB_CREDITTHROTTLED);
