@@ -68,9 +68,11 @@ def commands():
             for run in figure.runs:
                 sys.argv = ["experiment", *run.command]
                 try:
-                    experiment.parse_args()
+                    args = experiment.parse_args()
                 except SystemExit:
                     raise tap.Failed(f"{figure.name}: {' '.join(run.command)}") from None
+                true(scale == "small" or args.rate < 100e9 or args.fine,
+                     f"{figure.name}: 100 Gbit/s and more want --fine")
     sys.argv = before
 
 
@@ -111,6 +113,17 @@ def resumed():
     equal((done.returncode, "1 of 2 runs to do" in done.stderr), (0, True), done.stderr)
     equal([name for name, time in made().items() if time != before[name] and "load-" in name
            and name.endswith(".json")], [path.name], "runs that are new")
+
+
+@case("a cluster's submit command gets the runs and what they need; no privilege is needed")
+def cluster():
+    asked = pathlib.Path(OUT.name, "asked")
+    done = figures("--", "--jobs", "1", "--cluster-sync",
+                   f"echo {{rule}} {{resources.mem_mb}} {{resources.runtime}} >>{asked};"
+                   " setpriv --bounding-set=-all --inh-caps=-all --no-new-privs sh", out="cluster")
+    equal(done.returncode, 0, f"status: {done.stderr}")
+    equal(asked.read_text(encoding="utf-8"), "run 2560 30\n" * 2, "what was asked for")
+    equal(sorted(made("cluster")), sorted(made()), "files")
 
 
 @case("the page in a browser: every image is there and has a size")

@@ -11,7 +11,8 @@ top=$(cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 which=(--kernel "${GL_KERNEL:-7.3}")
-[ -z "${GL_DEBUG:-}" ] || which+=(--debug)
+debug=${GL_DEBUG:-}
+[ -z "$debug" ] || which+=(--debug)
 kdir=$("$top/scripts/kernel" "${which[@]}") || exit 1
 cp "$top"/tools/testing/guest/trouble/* "$tmp" || exit 1
 make -C "$kdir" ARCH=um M="$tmp" modules >"$tmp/build.log" 2>&1 ||
@@ -50,7 +51,9 @@ notices() {
 }
 
 echo "TAP version 13"
-[ -z "${GL_DEBUG:-}" ] && echo "1..20" || echo "1..24"
+# The kernel with the finer clock is built of the newest source only.
+[ "${GL_KERNEL:-7.3}$debug" = 7.3 ] && fine=1 || fine=
+echo "1..$((21 + ${fine:-0} + (${#debug} ? 4 : 0)))"
 
 guest -- true
 is "a command that succeeds" $? 0
@@ -76,6 +79,15 @@ check "time is virtual: three hours of sleep are over at once" $?
 began=$(date +%s%N)
 guest --real-time -- sleep 1 && [ $(($(date +%s%N) - began)) -ge 1000000000 ]
 check "--real-time: a second is a second" $?
+
+look="import time; t = [time.monotonic_ns() for _ in range(9)]
+print({b - a for a, b in zip(t, t[1:])})"
+guest -- python3 -c "$look"
+is "a look at the clock takes 256 ns" "$(cat "$tmp/out")" "{256}"
+if [ "$fine" ]; then
+	"$top/scripts/guest" --fine --no-modules -- python3 -c "$look" >"$tmp/out" 2>"$tmp/err"
+	is "--fine: a look at the clock takes 8 ns" "$(cat "$tmp/out")" "{8}"
+fi
 
 touch "$tmp/there"
 guest -- sh -c "echo x >$tmp/new; rm $tmp/there; echo x >/etc/greenlane-test && cat $tmp/new"
@@ -107,7 +119,7 @@ wait $pid 2>/dev/null
 [ -n "$uml" ] && [ ! -e "/proc/${uml%% *}" ]
 check "who stops the runner stops the guest" $?
 
-[ -n "${GL_DEBUG:-}" ] || exit 0
+[ -n "$debug" ] || exit 0
 notices leak "kmemleak: unreferenced object"
 notices lock "possible circular locking"
 notices atomic "scheduling while atomic|sleeping function"
