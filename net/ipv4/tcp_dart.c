@@ -238,13 +238,12 @@ static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64
 	return word | min(divisor, DART_DIVISOR);
 }
 
-/* A packet with data has come; TCP has taken what it brought in order. */
-static void dart_received(struct sock *sk, struct dart *d, bool ce)
+/* A packet with data has come, @now; TCP has taken what it brought in order. */
+static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 {
 	struct dart_senders *s = &dart_net(sk)->senders;
 	u32 next = tcp_sk(sk)->rcv_nxt;
 	u32 bytes = next - d->in_next;
-	u64 now = ktime_get_ns();
 	u32 dead = dart_senders_look(s);
 
 	if (dead)
@@ -551,12 +550,14 @@ static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 	struct gl_sock *gs = gl_sock(sk);
 
 	if ((ev == CA_EVENT_ECN_IS_CE || ev == CA_EVENT_ECN_NO_CE) && gs && gl_marking(gs)) {
+		/* TCP has just looked at the clock, for this packet. */
+		u64 now = tcp_sk(sk)->tcp_clock_cache;
 		struct dart *d = dart_of(gs);
 
-		dart_received(sk, d, ev == CA_EVENT_ECN_IS_CE);
+		dart_received(sk, d, ev == CA_EVENT_ECN_IS_CE, now);
 		/* Nobody is in a hurry to tell what is not told. */
 		if (ev == CA_EVENT_ECN_IS_CE &&
-		    dart_state(sk, d, ktime_get_ns()) == DART_RECEIVER_CONGESTION)
+		    dart_state(sk, d, now) == DART_RECEIVER_CONGESTION)
 			return;
 	}
 	dart_base->cwnd_event(sk, ev);
