@@ -55,7 +55,8 @@ def _lines(axes, rows, panel, vary):
                   color=COLOURS[number % len(COLOURS)])
     axes.set_xticks(range(len(vary[x])), map(str, vary[x]))
     axes.set_xlabel(x)
-    axes.legend(fontsize=8, frameon=False)
+    if others:
+        axes.legend(fontsize=8, frameon=False)
 
 
 def draw(figure, rows, prefix):
