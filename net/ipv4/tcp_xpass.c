@@ -449,7 +449,8 @@ static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
 static u64 xpass_gap_ns(const struct sock *sk, const struct xpass *xp, u64 now)
 {
 	u32 gap = max_t(u32, NSEC_PER_SEC / xp->rate.cur, 10);
-	u32 any = jhash_3words(now, sk->sk_daddr, sk->sk_portpair, xp->credit + xp->throttled);
+	u32 any = jhash_3words(now, (__force u32)sk->sk_daddr, (__force u32)sk->sk_portpair,
+			       xp->credit + xp->throttled);
 
 	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
