@@ -40,7 +40,7 @@ COLUMNS = (
     ("long", "long_gbit", GBIT), ("long p50 ms", "p50_long", "ms"), ("all %", "all_gain", "{:+.1f}"),
     ("marked short", "marked", "{:.1%}"), ("in core", "marked_core", "{:.1%}"), ("drops", "drops", "{}"),
     ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"),
-    ("out of order", "out_of_order", "{}"), ("links", "links", "{:.2f}"),
+    ("out of order", "out_of_order", "{}"), ("behind", "behind", "{}"), ("links", "links", "{:.2f}"),
     ("deflected", "deflected", "{}"), ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
     ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
@@ -158,6 +158,17 @@ def _switches(result):
     }
 
 
+def _behind(schedule, times):
+    """Short messages that were written before the one ahead of them on their connection was
+    done: each goes its own way, so they may overtake one another."""
+    done, found = {}, 0
+    for message, fct in zip(schedule.messages, times):
+        if schedule.kind(message) == workload.SHORT:
+            found += done.get(message.connection, 0) > message.at
+            done[message.connection] = message.at + fct
+    return found
+
+
 def summary(config, result):
     """A run's row."""
     row = {key: result[key] for key in ("cc", "ports", "load", "flows")}
@@ -180,6 +191,7 @@ def summary(config, result):
     tcp = result["counters"]["tcp"]
     row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
                retransmitted=tcp["RetransSegs"], out_of_order=tcp["TCPOFOQueue"],
+               behind=_behind(schedule, result["fct_ns"]),
                late=result["late_ns"]["mean"], setup_s=result["setup_s"],
                cpu_s=result["cpu_s"], real_s=result["real_s"], **_switches(result))
     return row
