@@ -195,8 +195,9 @@ def differing(one, two):
 
 @case("a run, twice: to the bit the same")
 def repeated():
-    first, again = (experiment("load", *SMALL, "--cc", "tlt_dctcp,aeolus_xpass", "--guests", str(n))
-                    for n in (1, 2))
+    # A guest each: what runs behind another in a guest meets other phases of its timers.
+    first, again = (experiment("load", *SMALL, "--cc", "tlt_dctcp,aeolus_xpass", "--guests", "2")
+                    for _ in range(2))
     for one, two in zip(*(sorted(whole["runs"], key=lambda run: run["cc"])
                           for whole in (first, again))):
         equal(differing(one, two), [], f"what differs for {one['cc']}")
@@ -381,13 +382,13 @@ def mixed_room():
 @case("credits for half of the line: a credit transport takes twice as long")
 def half():
     options = ("--topology", "star", "--hosts", "2", "--cc", "xpass", "--background", "0",
-               "--incasts", "1", "--flows", "1", "--bytes", "4m", "--rate", "10gbit")
+               "--incasts", "1", "--flows", "1", "--bytes", "4m", "--rate", "2gbit")
     whole, part = (experiment("load", *options, "--credits", percent) for percent in ("100", "50"))
     within(part["summary"][0]["fg_p99.9"] / whole["summary"][0]["fg_p99.9"], 1.8, 2.2,
            "the flow's time")
-    # At 10 Gbit/s tc-color(8)'s preset lets 760340 of them pass in a second.
+    # At 2 Gbit/s tc-color(8)'s preset lets 152068 of them pass in a second.
     first, second = (run["runs"][0]["qdisc"] for run in (whole, part))
-    equal(["band-rate" in first, "band-rate 0 380170pps" in second], [False, True], "their band")
+    equal(["band-rate" in first, "band-rate 0 76034pps" in second], [False, True], "their band")
 
 
 @case("a mix with one that the kernel does not have: one line that names it")
