@@ -303,6 +303,12 @@ static u64 xpass_line_ns(const struct xpass_line *line, u32 bytes)
 	return div_u64(bytes * 8000ULL, READ_ONCE(line->mbit));
 }
 
+/* What a packet's ACK takes of the line, which has the same headers, ns. */
+static u64 xpass_ack_ns(const struct sock *sk, const struct xpass_line *line)
+{
+	return xpass_line_ns(line, xpass_wire(sk, tcp_sk(sk)->tcp_header_len));
+}
+
 /* Data leaves.  Without a credit it is TCP's last resort: an RTO, a loss probe or
  * a window probe.
  */
@@ -324,7 +330,6 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 {
 	const struct gl_precredit *pre = gl_transport(sk)->precredit;
 	struct xpass_line *line = xpass_line(sk);
-	u32 ack = xpass_wire(sk, tcp_sk(sk)->tcp_header_len);
 
 	if (pre)
 		pre->credited(sk, &xp->gs);
@@ -338,7 +343,7 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 	if (xp->tokens)
 		gl_inc_stats(sock_net(sk), GL_MIB_CREDITWASTED);
 	else
-		xpass_line_yields(line, now, xpass_line_ns(line, ack));
+		xpass_line_yields(line, now, xpass_ack_ns(sk, line));
 	xp->tokens = 0;
 	xpass_set_window(sk, 0);
 }
