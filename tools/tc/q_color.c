@@ -118,12 +118,17 @@ static int parse_map(struct request *r, char **argv)
 	return 0;
 }
 
+static int get_band(const char *what, const char *arg, __u32 *band)
+{
+	return get_integer(what, arg, 0, TC_COLOR_BANDS_MAX - 1, band);
+}
+
 static int parse_prio(struct request *r, char **argv)
 {
 	__u32 dscp, band;
 
 	if (get_dscp("prio", argv[0], &dscp) ||
-	    get_integer("prio", argv[1], 0, TC_COLOR_BANDS_MAX - 1, &band))
+	    get_band("prio", argv[1], &band))
 		return -1;
 	if (r->prio[dscp] != TC_COLOR_MAP_KEEP)
 		return bad("DSCP %u has two bands", dscp);
@@ -151,8 +156,7 @@ static int parse_band_rate(struct request *r, char **argv)
 	__u32 band;
 	__u64 rate;
 
-	if (get_integer("band-rate", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
-			&band) ||
+	if (get_band("band-rate", argv[0], &band) ||
 	    (!parse_pps(argv[1], &rate) &&
 	     parse_rate("band-rate", argv[1], &rate)))
 		return -1;
@@ -167,8 +171,7 @@ static int parse_band_limit(struct request *r, char **argv)
 {
 	__u32 band, limit = 0;
 
-	if (get_integer("band-limit", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
-			&band) ||
+	if (get_band("band-limit", argv[0], &band) ||
 	    (strcmp(argv[1], "none") &&
 	     get_integer("band-limit", argv[1], 1, TC_COLOR_BAND_LIMIT_MAX,
 			 &limit)))
@@ -185,8 +188,7 @@ static int parse_band_yield(struct request *r, char **argv)
 	double part = 0;
 	__u32 band;
 
-	if (get_integer("band-yield", argv[0], 0, TC_COLOR_BANDS_MAX - 1,
-			&band) ||
+	if (get_band("band-yield", argv[0], &band) ||
 	    (strcmp(argv[1], "none") &&
 	     get_number("band-yield", argv[1], 1. / TC_COLOR_BAND_YIELD_ONE, 1,
 			&part)))
@@ -482,6 +484,13 @@ static void print_band_rate(const char *key, __u64 rate)
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", units[i]);
 }
 
+/* The option and its band, whose number is the key of what follows. */
+static void print_band(const char *fmt, __u32 band, char key[4])
+{
+	snprintf(key, 4, "%u", band);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, fmt, key);
+}
+
 static void print_bands(struct rtattr *tb[])
 {
 	__u64 rate[TC_COLOR_BANDS_MAX] = {};
@@ -501,9 +510,7 @@ static void print_bands(struct rtattr *tb[])
 	for (i = 0; i < bands; i++) {
 		if (!rate[i])
 			continue;
-		snprintf(key, sizeof(key), "%u", i);
-		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-rate %s ",
-				   key);
+		print_band("band-rate %s ", i, key);
 		print_band_rate(key, rate[i]);
 	}
 	close_json_object();
@@ -520,9 +527,7 @@ static void print_bands(struct rtattr *tb[])
 	for (i = 0; i < bands; i++) {
 		if (!limit[i])
 			continue;
-		snprintf(key, sizeof(key), "%u", i);
-		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-limit %s ",
-				   key);
+		print_band("band-limit %s ", i, key);
 		print_color_uint(PRINT_ANY, COLOR_NONE, key, "%u ", limit[i]);
 	}
 	close_json_object();
@@ -530,9 +535,7 @@ static void print_bands(struct rtattr *tb[])
 	for (i = 0; i < bands; i++) {
 		if (!yield[i])
 			continue;
-		snprintf(key, sizeof(key), "%u", i);
-		print_color_string(PRINT_FP, COLOR_NONE, NULL, "band-yield %s ",
-				   key);
+		print_band("band-yield %s ", i, key);
 		print_color_float(PRINT_ANY, COLOR_NONE, key, "%.6g ",
 				  (double)yield[i] / TC_COLOR_BAND_YIELD_ONE);
 	}
