@@ -222,7 +222,7 @@ def summaries(config, results):
     return rows
 
 
-def notes(config, results):
+def notes(config, results, _rows):
     """What is said below the table."""
     setup = max((r["setup_s"] for r in results), default=0)
     return (f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines:"

@@ -366,17 +366,16 @@ def summaries(config, results):
     return rows
 
 
-def _ratios(config, results):
+def _ratios(rows):
     """Of each mix, how its flows fared beside the same flows alone."""
-    mixed = any(len(units.ccs(result["cc"])) > 1 for result in results)
-    for row in summaries(config, results) if mixed else ():
+    for row in rows:
         if any(f"{key}_ratio" in row for key in RATIOS):
             yield f"{row['cc']}, load {row['load']}, by the same flows alone: " + ", ".join(
                 f"{words} {row[f'{key}_ratio']:.2f}" for key, words in RATIOS.items()
                 if f"{key}_ratio" in row)
 
 
-def notes(config, results):
+def notes(config, results, rows):
     """What is said below the table."""
     setup = max((result["setup_s"] for result in results), default=0)
     plan = _plan(config, results[0])
@@ -385,7 +384,7 @@ def notes(config, results):
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
             f" set up in {setup:.1f} s of real time" + "".join(
-                f"\n{line}" for line in _ratios(config, results)))
+                f"\n{line}" for line in _ratios(rows)))
 
 
 def plot(config, results, rows, args):
