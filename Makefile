@@ -70,10 +70,13 @@ install:
 	$(MAKE) modules tc bpf
 	$(MAKE) install-modules install-tools
 
+# An earlier installation has its modules in net/ipv4 and net/sched: modprobe might take those.
 install-modules:
 	+$(kbuild) INSTALL_MOD_PATH=$(INSTALL_MOD_PATH) INSTALL_MOD_DIR=updates/greenlane $(sign) \
 		modules_install
 	for dir in $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane; do \
+		{ ! ls "$$dir"/net/greenlane.ko* >/dev/null 2>&1 || \
+			rm -rf "$$dir/net/ipv4" "$$dir/net/sched"; } && \
 		$(depmod) "$$(basename "$${dir%/updates/*}")" || exit; \
 	done
 

@@ -27,8 +27,8 @@
  * A message is what the application sends until all of it has been sent, or what it says
  * to be one (GREENLANE_MESSAGE).  Its last packet carries a codepoint of its own.
  *
- * The set of those who send is dart_senders.h; Documentation/dart.rst has what differs
- * from the paper, and why.
+ * The set of senders is in dart_senders.c, their announcement in dart_lookahead.c;
+ * Documentation/dart.rst has what differs from the paper, and why.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>

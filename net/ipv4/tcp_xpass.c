@@ -710,19 +710,19 @@ static int __init xpass_module_init(void)
 	/* 256 bytes a connection, of which a combinator may have 32. */
 	BUILD_BUG_ON(sizeof(struct xpass) > 256 - 32);
 
-	err = register_pernet_subsys(&xpass_net_ops);
+	err = xpass_line_init();
 	if (err)
 		return err;
 	err = gl_register_transport(&xpass_transport);
 	if (err)
-		unregister_pernet_subsys(&xpass_net_ops);
+		xpass_line_exit();
 	return err;
 }
 
 static void __exit xpass_module_exit(void)
 {
 	gl_unregister_transport(&xpass_transport);
-	unregister_pernet_subsys(&xpass_net_ops);
+	xpass_line_exit();
 }
 
 module_init(xpass_module_init);

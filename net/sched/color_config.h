@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the user asked of a port, but for its pool and its bands: netlink
- * attributes in and out.
+ * The configuration of a port, except for its pool and its bands: from netlink
+ * attributes, and back.
  */
 #ifndef _COLOR_CONFIG_H
 #define _COLOR_CONFIG_H
 
-#include <linux/minmax.h>
-#include <linux/netlink.h>
 #include <linux/types.h>
-#include <net/pkt_sched.h>
+#include <net/netlink.h>
 #include <uapi/linux/pkt_color.h>
 
-#include "color_map.h"
 #include "color_thresh.h"
 
+struct net_device;
+struct sk_buff;
+
 /**
- * struct color_config - what the user asked for
- * @rate: of the line, bytes/s; 0 for no shaping
+ * struct color_config - the configuration of a port
+ * @rate: the line rate, bytes/s; 0 for no shaping
  * @thresh: bytes allowed to each colour, or COLOR_NO_THRESH
  * @limit: bytes allowed to the port
- * @overhead: bytes that the line adds to each packet
- * @alpha: share of what is free in the pool, Q16
+ * @overhead: bytes that the link adds to each packet
+ * @alpha: the port's share of what is free in the pool, Q16
  * @ecn: when to set CE
  * @count: what thresholds are compared with
- * @by_ecn: the colour is in the ECN field
+ * @by_ecn: the ECN field is the colour
  * @split_gso: queue the segments of a GSO packet one by one
  * @map: colour of each DSCP
  */
@@ -41,173 +41,13 @@ struct color_config {
 	u8			map[TC_COLOR_DSCPS];
 };
 
-static void color_config_init(struct color_config *cfg,
-			      const struct net_device *dev)
-{
-	int i;
+extern const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1];
 
-	/* what bfifo allows by default */
-	cfg->limit = min_t(u64, TC_COLOR_LIMIT_MAX,
-			   (u64)DEFAULT_TX_QUEUE_LEN * psched_mtu(dev));
-	for (i = 0; i <= TC_COLOR_MAX; i++)
-		cfg->thresh[i] = COLOR_NO_THRESH;
-	cfg->alpha = TC_COLOR_ALPHA_ONE;
-	cfg->split_gso = true;
-	color_map_default(cfg->map);
-}
-
-static struct netlink_range_validation color_rate_range = {
-	.max = TC_COLOR_RATE_MAX,
-};
-
-static struct netlink_range_validation color_bytes_range = {
-	.max = TC_COLOR_LIMIT_MAX,
-};
-
-static struct netlink_range_validation color_size_range = {
-	.min = 1,
-	.max = TC_COLOR_LIMIT_MAX,
-};
-
-static struct netlink_range_validation color_alpha_range = {
-	.min = 1,
-	.max = TC_COLOR_ALPHA_MAX,
-};
-
-static const struct nla_policy color_policy[TCA_COLOR_MAX + 1] = {
-	[TCA_COLOR_RATE64]	= NLA_POLICY_FULL_RANGE(NLA_U64, &color_rate_range),
-	[TCA_COLOR_OVERHEAD]	= NLA_POLICY_MAX(NLA_U32, TC_COLOR_OVERHEAD_MAX),
-	[TCA_COLOR_LIMIT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
-	[TCA_COLOR_RED]		= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_YELLOW]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_GREEN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_COUNT]	= NLA_POLICY_MAX(NLA_U32, __TC_COLOR_COUNT_MAX - 1),
-	[TCA_COLOR_CLASSIFY]	= NLA_POLICY_MAX(NLA_U32, __TC_COLOR_CLASSIFY_MAX - 1),
-	[TCA_COLOR_MAP]		= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
-	[TCA_COLOR_ECN_MIN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_ECN_MAX]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
-	[TCA_COLOR_ECN_PROB]	= { .type = NLA_U32 },
-	[TCA_COLOR_POOL]	= { .type = NLA_NUL_STRING,
-				    .len = TC_COLOR_POOL_NAMSIZ - 1 },
-	[TCA_COLOR_POOL_SIZE]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
-	[TCA_COLOR_POOL_ALPHA]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_alpha_range),
-	[TCA_COLOR_SPLIT_GSO]	= NLA_POLICY_MAX(NLA_U32, 1),
-	[TCA_COLOR_BANDS]	= NLA_POLICY_RANGE(NLA_U32, 1, TC_COLOR_BANDS_MAX),
-	[TCA_COLOR_PRIO]	= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
-	[TCA_COLOR_BAND_RATE64]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u64)),
-	[TCA_COLOR_BAND_LIMIT]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u32)),
-	[TCA_COLOR_BAND_YIELD]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u32)),
-};
-
-static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
-			      struct netlink_ext_ack *extack)
-{
-	int i;
-
-	for (i = 0; i <= TC_COLOR_MAX; i++) {
-		struct nlattr *attr = tb[TCA_COLOR_RED + i];
-
-		if (attr)
-			cfg->thresh[i] = nla_get_u32(attr) ?: COLOR_NO_THRESH;
-		if (cfg->thresh[i] == COLOR_NO_THRESH ||
-		    cfg->thresh[i] <= cfg->limit)
-			continue;
-		NL_SET_ERR_MSG_ATTR(extack, attr ?: tb[TCA_COLOR_LIMIT],
-				    "A colour's threshold above the limit never acts");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int color_parse_ecn(struct color_config *cfg, struct nlattr **tb,
-			   struct netlink_ext_ack *extack)
-{
-	struct color_ecn *e = &cfg->ecn;
-
-	if (tb[TCA_COLOR_ECN_MIN])
-		e->min = nla_get_u32(tb[TCA_COLOR_ECN_MIN]);
-	if (tb[TCA_COLOR_ECN_MAX])
-		e->max = nla_get_u32(tb[TCA_COLOR_ECN_MAX]);
-	if (tb[TCA_COLOR_ECN_PROB])
-		e->prob = nla_get_u32(tb[TCA_COLOR_ECN_PROB]);
-
-	if (!e->prob) {
-		if (!e->min && !e->max)
-			return 0;
-		NL_SET_ERR_MSG(extack, "ECN thresholds need a probability above 0");
-		return -EINVAL;
-	}
-	if (e->min > e->max) {
-		NL_SET_ERR_MSG(extack, "ECN minimum is above the maximum");
-		return -EINVAL;
-	}
-	if (e->max > cfg->limit) {
-		NL_SET_ERR_MSG_ATTR(extack,
-				    tb[TCA_COLOR_ECN_MAX] ?: tb[TCA_COLOR_LIMIT],
-				    "An ECN threshold above the limit is never reached");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int color_parse(struct color_config *cfg, struct nlattr **tb,
-		       struct netlink_ext_ack *extack)
-{
-	int err;
-
-	if (tb[TCA_COLOR_RATE64])
-		cfg->rate = nla_get_u64(tb[TCA_COLOR_RATE64]);
-	if (tb[TCA_COLOR_OVERHEAD])
-		cfg->overhead = nla_get_u32(tb[TCA_COLOR_OVERHEAD]);
-	if (tb[TCA_COLOR_LIMIT])
-		cfg->limit = nla_get_u32(tb[TCA_COLOR_LIMIT]);
-	if (tb[TCA_COLOR_COUNT])
-		cfg->count = nla_get_u32(tb[TCA_COLOR_COUNT]);
-	if (tb[TCA_COLOR_CLASSIFY])
-		cfg->by_ecn = nla_get_u32(tb[TCA_COLOR_CLASSIFY]) ==
-			      TC_COLOR_CLASSIFY_ECN;
-	if (tb[TCA_COLOR_SPLIT_GSO])
-		cfg->split_gso = nla_get_u32(tb[TCA_COLOR_SPLIT_GSO]);
-	if (tb[TCA_COLOR_POOL_ALPHA])
-		cfg->alpha = nla_get_u32(tb[TCA_COLOR_POOL_ALPHA]);
-
-	err = color_parse_thresh(cfg, tb, extack);
-	if (err)
-		return err;
-	err = color_parse_ecn(cfg, tb, extack);
-	if (err)
-		return err;
-
-	if (tb[TCA_COLOR_MAP] &&
-	    !color_map_merge(cfg->map, nla_data(tb[TCA_COLOR_MAP]),
-			     TC_COLOR_MAX)) {
-		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_MAP],
-				    "A DSCP is mapped to a colour that does not exist");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int color_dump_thresh(const struct color_config *cfg,
-			     struct sk_buff *skb)
-{
-	int i;
-
-	for (i = 0; i <= TC_COLOR_MAX; i++)
-		if (cfg->thresh[i] != COLOR_NO_THRESH &&
-		    nla_put_u32(skb, TCA_COLOR_RED + i, cfg->thresh[i]))
-			return -EMSGSIZE;
-	return 0;
-}
-
-static int color_dump_ecn(const struct color_ecn *e, struct sk_buff *skb)
-{
-	if (e->prob &&
-	    (nla_put_u32(skb, TCA_COLOR_ECN_MIN, e->min) ||
-	     nla_put_u32(skb, TCA_COLOR_ECN_MAX, e->max) ||
-	     nla_put_u32(skb, TCA_COLOR_ECN_PROB, e->prob)))
-		return -EMSGSIZE;
-	return 0;
-}
+void color_config_init(struct color_config *cfg, const struct net_device *dev);
+int color_config_parse(struct color_config *cfg, struct nlattr **tb,
+		       struct netlink_ext_ack *extack);
+int color_config_dump_thresh(const struct color_config *cfg,
+			     struct sk_buff *skb);
+int color_config_dump_ecn(const struct color_ecn *e, struct sk_buff *skb);
 
 #endif /* _COLOR_CONFIG_H */

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where messages may be deflected to: devices, and a next hop on each.
+ * The ports that messages may be deflected to: a device, and a next hop on it.
  *
- * The list is replaced as a whole.  A port has a number that is never given again,
- * and what is to go there knows that number: it outlives the port, and a port that
- * replaces another is not mistaken for it.
+ * The list is replaced as a whole.  A port has a number, which is never given
+ * to another port.  A deflected packet and an entry of the table refer to their
+ * port by its number: they may outlive the port, and must not go to the one that
+ * replaces it.
  *
- * The list is written with RTNL held, and read under RCU, by the tasklet without
- * any lock.  A device that goes takes itself out (iofd_ports_gone()); its port
- * stays in the list, dead, until the user changes the list.
+ * The list is written with RTNL held and read under RCU; the tasklet holds no
+ * other lock.  A device that is unregistered is taken out of its port
+ * (iofd_ports_gone()); the port stays in the list, without a device, until the
+ * user changes the list.
  */
 #ifndef _IOFD_PORTS_H
 #define _IOFD_PORTS_H
 
-#include <linux/in.h>
-#include <linux/in6.h>
 #include <linux/netdevice.h>
-#include <linux/netlink.h>
 #include <linux/rcupdate.h>
-#include <linux/rtnetlink.h>
-#include <linux/slab.h>
-#include <net/ipv6.h>
-#include <net/neighbour.h>
-#include <net/netlink.h>
+#include <uapi/linux/in6.h>
 #include <uapi/linux/pkt_iofd.h>
 
+struct netlink_ext_ack;
+struct nlattr;
+struct sk_buff;
+
 /**
- * struct iofd_port - one of them
+ * struct iofd_port - a port
  * @dev: the device, with a reference, or NULL if it is gone; written under RTNL
  * @tracker: of that reference
- * @id: its number
- * @table: which neighbours @via is one of: NEIGH_ARP_TABLE or NEIGH_ND_TABLE
- * @via: the next hop, an IPv4 address in its first word
- * @name: of the device, for when it is gone
- * @stats: what went there; root lock
+ * @id: the port's number
+ * @table: the kind of neighbour that @via is: NEIGH_ARP_TABLE or NEIGH_ND_TABLE
+ * @via: the next hop; an IPv4 address is in its first word
+ * @name: name that the device had when it went
+ * @stats: counters of what was sent to this port; root lock
  */
 struct iofd_port {
 	struct net_device __rcu		*dev;
@@ -46,10 +45,10 @@ struct iofd_port {
 };
 
 /**
- * struct iofd_ports - all of them
+ * struct iofd_ports - the list of ports
  * @rcu: for kfree_rcu()
- * @n: how many
- * @port: they
+ * @n: how many there are
+ * @port: the ports
  */
 struct iofd_ports {
 	struct rcu_head		rcu;
@@ -57,8 +56,25 @@ struct iofd_ports {
 	struct iofd_port	port[];
 };
 
-/* Under RCU: by number, or NULL if it was removed. */
-static struct iofd_port *iofd_port_find(struct iofd_ports *ports, u32 id)
+struct iofd_ports *iofd_ports_parse(const struct nlattr *attr,
+				    const struct iofd_ports *old,
+				    const struct net_device *own, u32 *next_id,
+				    struct netlink_ext_ack *extack);
+void iofd_ports_free(struct iofd_ports *ports);
+void iofd_ports_gone(struct iofd_ports *ports, const struct net_device *dev);
+void iofd_ports_take_over(struct iofd_ports *ports, struct iofd_ports *old);
+int iofd_ports_dump(const struct iofd_ports *ports, struct sk_buff *skb);
+
+/* What runs for each deflected packet. */
+
+/**
+ * iofd_port_find() - find a port by its number
+ * @ports: the list; under RCU
+ * @id: the number
+ *
+ * Return: the port, or NULL if it is not in the list any more.
+ */
+static inline struct iofd_port *iofd_port_find(struct iofd_ports *ports, u32 id)
 {
 	int i;
 
@@ -68,264 +84,21 @@ static struct iofd_port *iofd_port_find(struct iofd_ports *ports, u32 id)
 	return NULL;
 }
 
-/* Under RCU: the device, if packets can go there now.  A carrier that is back is not
- * enough: until the core has seen it too, the device's qdisc drops everything.
+/**
+ * iofd_port_live() - the device that a packet for a port leaves on
+ * @port: the port, or NULL; under RCU
+ *
+ * A device whose carrier has come back is not enough: its qdisc drops every
+ * packet until the core has seen the carrier too.
+ *
+ * Return: the device, or NULL if it cannot send now.
  */
-static struct net_device *iofd_port_live(const struct iofd_port *port)
+static inline struct net_device *iofd_port_live(const struct iofd_port *port)
 {
 	struct net_device *dev = port ? rcu_dereference(port->dev) : NULL;
 
 	return dev && netif_running(dev) && netif_carrier_ok(dev) &&
 	       netif_oper_up(dev) ? dev : NULL;
-}
-
-static void iofd_port_put(struct iofd_port *port)
-{
-	struct net_device *dev = rtnl_dereference(port->dev);
-
-	if (!dev)
-		return;
-	RCU_INIT_POINTER(port->dev, NULL);
-	netdev_put(dev, &port->tracker);
-}
-
-static void iofd_ports_free(struct iofd_ports *ports)
-{
-	int i;
-
-	if (!ports)
-		return;
-	for (i = 0; i < ports->n; i++)
-		iofd_port_put(&ports->port[i]);
-	kfree_rcu(ports, rcu);
-}
-
-/* A device is being unregistered or leaves the namespace. */
-static void iofd_ports_gone(struct iofd_ports *ports,
-			    const struct net_device *dev)
-{
-	int i;
-
-	for (i = 0; i < ports->n; i++) {
-		struct iofd_port *port = &ports->port[i];
-
-		if (rtnl_dereference(port->dev) != dev)
-			continue;
-		strscpy(port->name, dev->name, sizeof(port->name));
-		iofd_port_put(port);
-	}
-}
-
-static bool iofd_port_same(const struct iofd_port *a, const struct iofd_port *b)
-{
-	return rcu_access_pointer(a->dev) == rcu_access_pointer(b->dev) &&
-	       a->table == b->table && ipv6_addr_equal(&a->via, &b->via);
-}
-
-static const struct nla_policy iofd_port_policy[TCA_IOFD_PORT_MAX + 1] = {
-	[TCA_IOFD_PORT_DEV]	= { .type = NLA_NUL_STRING,
-				    .len = ALTIFNAMSIZ - 1 },
-	[TCA_IOFD_PORT_VIA]	= NLA_POLICY_EXACT_LEN(sizeof(struct in_addr)),
-	[TCA_IOFD_PORT_VIA6]	= NLA_POLICY_EXACT_LEN(sizeof(struct in6_addr)),
-	[TCA_IOFD_PORT_GONE]	= { .type = NLA_REJECT },
-};
-
-static int iofd_port_parse_via(struct iofd_port *port, struct nlattr **tb,
-			       const struct nlattr *attr,
-			       struct netlink_ext_ack *extack)
-{
-	bool ok;
-
-	if (!tb[TCA_IOFD_PORT_VIA] == !tb[TCA_IOFD_PORT_VIA6]) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "A deflect port needs one next hop");
-		return -EINVAL;
-	}
-	if (tb[TCA_IOFD_PORT_VIA]) {
-		__be32 via = nla_get_in_addr(tb[TCA_IOFD_PORT_VIA]);
-
-		port->table = NEIGH_ARP_TABLE;
-		port->via.s6_addr32[0] = via;
-		ok = !ipv4_is_zeronet(via) && !ipv4_is_loopback(via) &&
-		     !ipv4_is_multicast(via) && !ipv4_is_lbcast(via);
-	} else {
-		port->table = NEIGH_ND_TABLE;
-		port->via = nla_get_in6_addr(tb[TCA_IOFD_PORT_VIA6]);
-		ok = !ipv6_addr_any(&port->via) &&
-		     !ipv6_addr_loopback(&port->via) &&
-		     !ipv6_addr_is_multicast(&port->via);
-	}
-	if (ok)
-		return 0;
-	NL_SET_ERR_MSG_ATTR(extack, attr, "The next hop of a deflect port is no host's address");
-	return -EINVAL;
-}
-
-static int iofd_port_parse_dev(struct iofd_port *port, struct nlattr **tb,
-			       const struct nlattr *attr,
-			       const struct net_device *own,
-			       struct netlink_ext_ack *extack)
-{
-	struct net_device *dev;
-
-	if (!tb[TCA_IOFD_PORT_DEV]) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "A deflect port needs a device");
-		return -EINVAL;
-	}
-	dev = __dev_get_by_name(dev_net(own), nla_data(tb[TCA_IOFD_PORT_DEV]));
-	if (!dev) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "There is no such deflect device");
-		return -ENODEV;
-	}
-	if (dev == own) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "A port cannot deflect to itself");
-		return -EINVAL;
-	}
-	if (dev->flags & IFF_LOOPBACK) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "The loopback device leads nowhere");
-		return -EINVAL;
-	}
-	/* Nobody fragments what is deflected. */
-	if (READ_ONCE(dev->mtu) < READ_ONCE(own->mtu)) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "The MTU of a deflect device is too small");
-		return -EINVAL;
-	}
-	rcu_assign_pointer(port->dev, dev);
-	return 0;
-}
-
-static int iofd_port_parse(struct iofd_ports *ports, const struct nlattr *attr,
-			   const struct net_device *own,
-			   struct netlink_ext_ack *extack)
-{
-	struct iofd_port *port = &ports->port[ports->n];
-	struct nlattr *tb[TCA_IOFD_PORT_MAX + 1];
-	struct net_device *dev;
-	int i, err;
-
-	if (nla_type(attr) != TCA_IOFD_PORT) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "Not a deflect port");
-		return -EINVAL;
-	}
-	err = nla_parse_nested(tb, TCA_IOFD_PORT_MAX, attr, iofd_port_policy,
-			       extack);
-	if (err < 0)
-		return err;
-	if (ports->n == TC_IOFD_PORTS_MAX) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "More than 16 deflect ports");
-		return -E2BIG;
-	}
-	err = iofd_port_parse_via(port, tb, attr, extack);
-	if (err)
-		return err;
-	err = iofd_port_parse_dev(port, tb, attr, own, extack);
-	if (err)
-		return err;
-
-	for (i = 0; i < ports->n; i++) {
-		if (!iofd_port_same(&ports->port[i], port))
-			continue;
-		NL_SET_ERR_MSG_ATTR(extack, attr, "A deflect port is given twice");
-		RCU_INIT_POINTER(port->dev, NULL);
-		return -EINVAL;
-	}
-	dev = rtnl_dereference(port->dev);
-	netdev_hold(dev, &port->tracker, GFP_KERNEL);
-	ports->n++;
-	return 0;
-}
-
-/**
- * iofd_ports_parse() - a new list
- * @attr: TCA_IOFD_PORTS
- * @old: the list so far, or NULL: a port that is in it keeps its number
- * @own: the device whose packets are deflected
- * @next_id: the next number
- * @extack: what is wrong
- *
- * Return: the list, for iofd_ports_free(), or an error.
- */
-static struct iofd_ports *iofd_ports_parse(const struct nlattr *attr,
-					   const struct iofd_ports *old,
-					   const struct net_device *own,
-					   u32 *next_id,
-					   struct netlink_ext_ack *extack)
-{
-	struct iofd_ports *ports;
-	const struct nlattr *nla;
-	int i, j, rem, err = 0;
-
-	/* one more: where the one too many is parsed */
-	ports = kzalloc(struct_size(ports, port, TC_IOFD_PORTS_MAX + 1),
-			GFP_KERNEL);
-	if (!ports)
-		return ERR_PTR(-ENOMEM);
-	nla_for_each_nested(nla, attr, rem) {
-		err = iofd_port_parse(ports, nla, own, extack);
-		if (err)
-			break;
-	}
-	if (!err && !ports->n) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "A deflect port is needed");
-		err = -EINVAL;
-	}
-	if (err) {
-		iofd_ports_free(ports);
-		return ERR_PTR(err);
-	}
-
-	for (i = 0; i < ports->n; i++) {
-		for (j = 0; old && j < old->n; j++)
-			if (iofd_port_same(&ports->port[i], &old->port[j]))
-				break;
-		ports->port[i].id = old && j < old->n ? old->port[j].id :
-							(*next_id)++;
-	}
-	return ports;
-}
-
-/* Under the root lock: who was in the list before keeps its counters. */
-static void iofd_ports_take_over(struct iofd_ports *ports,
-				 struct iofd_ports *old)
-{
-	int i;
-
-	for (i = 0; i < ports->n; i++) {
-		struct iofd_port *was = iofd_port_find(old, ports->port[i].id);
-
-		if (was)
-			ports->port[i].stats = was->stats;
-	}
-}
-
-/* Under RCU. */
-static int iofd_port_dump(const struct iofd_port *port, struct sk_buff *skb)
-{
-	const struct net_device *dev = rcu_dereference(port->dev);
-	struct nlattr *nest = nla_nest_start(skb, TCA_IOFD_PORT);
-
-	if (!nest ||
-	    nla_put_string(skb, TCA_IOFD_PORT_DEV, dev ? dev->name : port->name) ||
-	    (port->table == NEIGH_ARP_TABLE ?
-	     nla_put_in_addr(skb, TCA_IOFD_PORT_VIA, port->via.s6_addr32[0]) :
-	     nla_put_in6_addr(skb, TCA_IOFD_PORT_VIA6, &port->via)) ||
-	    (!dev && nla_put_flag(skb, TCA_IOFD_PORT_GONE)))
-		return -EMSGSIZE;
-	nla_nest_end(skb, nest);
-	return 0;
-}
-
-static int iofd_ports_dump(const struct iofd_ports *ports, struct sk_buff *skb)
-{
-	struct nlattr *nest = nla_nest_start(skb, TCA_IOFD_PORTS);
-	int i;
-
-	if (!nest)
-		return -EMSGSIZE;
-	for (i = 0; i < ports->n; i++)
-		if (iofd_port_dump(&ports->port[i], skb))
-			return -EMSGSIZE;
-	nla_nest_end(skb, nest);
-	return 0;
 }
 
 #endif /* _IOFD_PORTS_H */

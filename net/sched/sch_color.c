@@ -515,10 +515,11 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	u64 now;
 	int err;
 
-	err = nla_parse_nested(tb, TCA_COLOR_MAX, opt, color_policy, extack);
+	err = nla_parse_nested(tb, TCA_COLOR_MAX, opt, color_config_policy,
+			       extack);
 	if (err < 0)
 		return err;
-	err = color_parse(&cfg, tb, extack);
+	err = color_config_parse(&cfg, tb, extack);
 	if (err)
 		return err;
 	if (bands)
@@ -624,13 +625,13 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 			      TCA_COLOR_PAD) ||
 	    nla_put_u32(skb, TCA_COLOR_OVERHEAD, cfg->overhead) ||
 	    nla_put_u32(skb, TCA_COLOR_LIMIT, cfg->limit) ||
-	    color_dump_thresh(cfg, skb) ||
+	    color_config_dump_thresh(cfg, skb) ||
 	    nla_put_u32(skb, TCA_COLOR_COUNT, cfg->count) ||
 	    nla_put_u32(skb, TCA_COLOR_CLASSIFY,
 			cfg->by_ecn ? TC_COLOR_CLASSIFY_ECN :
 				      TC_COLOR_CLASSIFY_DSCP) ||
 	    nla_put(skb, TCA_COLOR_MAP, sizeof(cfg->map), cfg->map) ||
-	    color_dump_ecn(&cfg->ecn, skb) ||
+	    color_config_dump_ecn(&cfg->ecn, skb) ||
 	    color_dump_pool(q, skb) ||
 	    nla_put_u32(skb, TCA_COLOR_SPLIT_GSO, cfg->split_gso) ||
 	    color_bands_dump(q->bands, skb)) {
@@ -691,19 +692,19 @@ static int __init color_module_init(void)
 	BUILD_BUG_ON(sizeof(struct Qdisc) + sizeof(struct color_sched_data) >
 		     4096);
 
-	err = register_pernet_subsys(&color_net_ops);
+	err = color_pool_init();
 	if (err)
 		return err;
 	err = register_qdisc(&color_qdisc_ops);
 	if (err)
-		unregister_pernet_subsys(&color_net_ops);
+		color_pool_exit();
 	return err;
 }
 
 static void __exit color_module_exit(void)
 {
 	unregister_qdisc(&color_qdisc_ops);
-	unregister_pernet_subsys(&color_net_ops);
+	color_pool_exit();
 }
 
 module_init(color_module_init)
