@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Shared by the scripts: where things are, and how they speak.  Sourced.
 
-GL_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+GL_TOP=$(CDPATH="" cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Kernel builds take minutes and do not depend on the tree: keep them outside.
 GL_CACHE=${GREENLANE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/greenlane}
 GL_JOBS=${GREENLANE_JOBS:-$(nproc)}
@@ -19,8 +19,14 @@ run_logged() {
 	die "failed: $* (whole output: $log)"
 }
 
+# lab MODULE ARGS...: run a module of the package that tests and experiments share
+lab() {
+	export PYTHONPATH=$GL_TOP/tools/testing${PYTHONPATH:+:$PYTHONPATH}
+	exec /usr/bin/python3 -P -m "lab.$@"
+}
+
 # What the modules are built from, relative to the tree.
-GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/bench)
+GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/lab/bench)
 
 # sources_in DIR: its source files that belong to the tree
 sources_in() {

@@ -9,16 +9,19 @@ import sys
 import threading
 import time
 
-from gl.tap import equal, true
-from gl.wire import NEEDS, Namespace, load
+from lab import TOP
+from lab.net import modules
+from lab.net.namespace import Namespace
+from lab.tap import equal, need_tree, true
+from lab.wire.wire import Wire
 
-TOP = os.environ["GL_TOP"]
-TOOL = f"{TOP}/scripts/greenlane"
+TOOL = TOP / "scripts/greenlane"
 STATE = "/run/greenlane/status.json"
 
 
 def tool(*words, command=(sys.executable, TOOL)):
     """(exit status, stdout, stderr) of greenlane."""
+    need_tree("scripts/greenlane")
     done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -61,14 +64,20 @@ def exchange(wire, client, server, count=100_000):
     wire.run(5e-3)
 
 
+@contextlib.contextmanager
+def watched(of=Wire, **options):
+    """A wire (or another context manager's); the next look is the first one."""
+    forget()
+    with of(**options) as wire:
+        yield wire
+
+
 class Cable:
     """Two namespaces, a veth between them, a color port on a's side."""
 
     def __init__(self, options, cc="tlt_reno", delay=None):
-        load(*NEEDS.get(cc, ()))
-        if not os.path.exists("/sys/module/sch_color"):
-            subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/net/sched/sch_color.ko"],
-                           check=True)
+        modules.load("sch_color")
+        modules.load_for(cc)
         self.a, self.b = Namespace("left"), Namespace("right")
         subprocess.run(["ip", "link", "add", "va", "netns", "left", "type", "veth", "peer",
                         "name", "vb", "netns", "right"], check=True)

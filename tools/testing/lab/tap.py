@@ -1,12 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TAP for selftests: functions marked @case are run in the order they stand.
+"""KTAP for selftests: functions marked @case are run in the order they stand.
 
-A case passes if it returns and fails if it raises; Check says what was seen
-and what was expected, so that a failing line can be read alone.
+	@case("what must be so", version=(4, 6))
+	def name_of_the_case(version):
+	        equal(seen, expected, "what was looked at")
+
+A tuple names variants: each combination is a line of its own, "what must be so [IPv6]".
+A case passes if it returns, fails if it raises, and is skipped if it raises Skip.  The
+checks say what was seen and what was expected, so that a failing line can be read alone.
+
+What cases have in common before and after is a context manager, which takes the variants
+and gives the case its arguments:
+
+	@contextlib.contextmanager
+	def connected(version, tso):
+	        with Wire(version=version, tso=tso) as wire:
+	                yield wire, *wire.connect()
+
+	everywhere = using(connected, version=(4, 6), tso=(True, False))
+
+	@everywhere("the last packet of a write is important")
+	def last(wire, client, server):
 """
+import functools
+import itertools
+import os
 import sys
+import time
 import traceback
 
+from lab import TOP
+from lab.net import libc
+
+# Exit statuses as the kernel's selftests have them.
+_PASS, _FAIL, _SKIP = 0, 1, 4
+_LABELS = {"version": "IPv{}".format, "v6": lambda v6: "IPv6" if v6 else "IPv4",
+           "tso": lambda tso: "TSO" if tso else "no TSO",
+           "cc": str, "cc_b": "peer {}".format, "base": str, "topology": str, "mode": "mode {}".format,
+           "from_a": lambda from_a: "a sends" if from_a else "b sends"}
 _cases = []
 
 
@@ -14,12 +45,55 @@ class Failed(Exception):
     """A check that did not hold."""
 
 
-def case(description):
-    """Register a function as a test case."""
+class Skip(Exception):
+    """This kernel or machine lacks what the case needs; the message says what."""
+
+
+def _label(name, value):
+    if callable(value):
+        return value.__name__
+    return _LABELS[name](value) if name in _LABELS else f"{name} {value}"
+
+
+def _run(function, setup, options):
+    if setup is None:
+        function(**options)
+        return
+    with setup(**options) as given:
+        function(*given if isinstance(given, tuple) else (given,))
+
+
+def case(description, setup=None, **options):
+    """Register a function as a test case, once for each combination of the options that are
+    tuples; the function, or setup, is called with one value of each option."""
+    variants = {name: values for name, values in options.items() if isinstance(values, tuple)}
+
     def mark(function):
-        _cases.append((description, function))
+        for values in itertools.product(*variants.values()):
+            chosen = dict(zip(variants, values))
+            labels = ", ".join(_label(*pair) for pair in chosen.items())
+            name = f"{description} [{labels}]" if labels else description
+            _cases.append((name, function.__name__,
+                           functools.partial(_run, function, setup, {**options, **chosen})))
         return function
     return mark
+
+
+def timed(description, **options):
+    """A case that measures time, and is skipped where that is real."""
+    def mark(function):
+        @functools.wraps(function)
+        def measured(**chosen):
+            need_virtual_time()
+            function(**chosen)
+        case(description, **options)(measured)
+        return function
+    return mark
+
+
+def using(setup, **variants):
+    """A case() of functions that are called with what this context manager gives."""
+    return functools.partial(case, setup=setup, **variants)
 
 
 def equal(seen, expected, what):
@@ -40,22 +114,73 @@ def true(value, what):
         raise Failed(what)
 
 
-def main():
-    """Run every case; exit with 0 only if all passed."""
+def need_virtual_time():
+    """Skip where time is real: what is measured in microseconds would be the machine's."""
+    if not is_time_virtual():
+        raise Skip("time is not virtual")
+
+
+@functools.cache
+def is_time_virtual():
+    """Is this a guest whose time only timers and queues take?"""
+    with open("/proc/cmdline", encoding="ascii") as file:
+        return "time-travel" in file.read()
+
+
+def need_tree(path):
+    """A file of greenlane's source tree; skip where there is no such tree."""
+    if not (TOP / "Kbuild").exists():
+        raise Skip(f"no source tree, for {path}: set GL_TOP")
+    return TOP / path
+
+
+def _result(function):
+    """("ok" or "not ok", what follows the description, lines of diagnosis)"""
+    try:
+        function()
+        return "ok", "", []
+    except Skip as why:
+        return "ok", f" # SKIP {why}", []
+    except Failed as why:
+        return "not ok", "", str(why).splitlines()
+    except Exception:  # a broken test is a failed test
+        return "not ok", "", traceback.format_exc().splitlines()
+
+
+def _align():
+    """Sleep until a second of virtual time begins, and GL_PHASE microseconds more.
+
+    A system call that fails takes 1 us of virtual time, and what a program looks for in
+    vain depends on the host's files (byte code, a library's paths).  Without this, the
+    distance of a case from the kernel's ticks would depend on them, and on earlier cases.
+    """
+    if is_time_virtual():
+        # time.sleep() would add the time between its own looks at the clock.
+        libc.sleep_until(int(time.clock_gettime(time.CLOCK_MONOTONIC)) + 1,
+                         1000 * int(os.environ.get("GL_PHASE") or 0))
+
+
+def main(prepare=None):
+    """Run every case, or those with one of the arguments in their names, after prepare();
+    exit with 0 if all passed, 4 if all were skipped."""
     only = sys.argv[1:]
-    chosen = [c for c in _cases if not only or any(o in c[0] or o == c[1].__name__ for o in only)]
-    print("TAP version 13")
-    print(f"1..{len(chosen)}")
-    failed = 0
-    for number, (description, function) in enumerate(chosen, 1):
-        try:
-            function()
-            print(f"ok {number} - {description}", flush=True)
-        except Failed as why:
-            failed += 1
-            print(f"not ok {number} - {description}\n# {why}", flush=True)
-        except Exception:  # a broken test is a failed test
-            failed += 1
-            print(f"not ok {number} - {description}", flush=True)
-            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
-    sys.exit(1 if failed else 0)
+    try:
+        if prepare:
+            prepare()
+    except Skip as why:
+        print(f"KTAP version 1\n1..0 # SKIP {why}", flush=True)
+        sys.exit(_SKIP)
+    chosen = [case for case in _cases
+              if not only or any(o in case[0] or o == case[1] for o in only)]
+    print(f"KTAP version 1\n1..{len(chosen)}", flush=True)
+    failed = skipped = 0
+    for number, (name, _, function) in enumerate(chosen, 1):
+        _align()
+        result, directive, diagnosis = _result(function)
+        failed += result != "ok"
+        skipped += bool(directive)
+        print(f"{result} {number} {name}{directive}", *(f"# {line}" for line in diagnosis),
+              sep="\n", flush=True)
+    if failed:
+        sys.exit(_FAIL)
+    sys.exit(_SKIP if skipped and skipped == len(chosen) else _PASS)

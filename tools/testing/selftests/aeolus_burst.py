@@ -8,22 +8,19 @@ The wire's round trip is 200 us, long beside what the guest's own calls take.
 """
 import time
 
-from gl.aeolus import RTT, aeolus
-from gl.packet import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED, data, kinds
-from gl.sockopt import cc_of
-from gl.tap import case, equal, main, true, within
-from gl.wire import pattern
-from gl.xpass import RETRY
+from lab.codepoints import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED
+from lab.tap import case, equal, main, true, using, within
+from lab.wire.aeolus import RTT, aeolus
+from lab.wire.packet import data, kinds
+from lab.wire.sockopt import cc_of
+from lab.wire.transcript import lose
+from lab.wire.wire import connected, pattern
+from lab.wire.xpass import RETRY
 
 BDP = 250_000           # 10 Gbit/s times RTT
 
 
-def everywhere(check):
-    """IPv4 and IPv6, TSO on and off."""
-    for version in (4, 6):
-        for tso in (True, False):
-            with aeolus(version=version, tso=tso) as wire:
-                check(wire)
+everywhere = using(connected, of=aeolus, version=(4, 6), tso=(True, False))
 
 
 def no_timer(wire):
@@ -34,102 +31,79 @@ def no_timer(wire):
         equal(ns.greenlane()["Uncredited"], 0, f"{ns.name}: Uncredited")
 
 
-@case("a short message: the request, all of it unscheduled, the probe; done in half an RTT")
-def short():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 12_000), "arrives")
-        took = time.monotonic() - wire.seen[0].time
-        wire.run(1e-3)
-        sent = wire.from_a()
-        equal(kinds(sent[:2]), [REQUEST, DATA], "first packets")
-        burst = [p for p in data(sent) if p.dscp == DATA]
-        equal(sum(p.len for p in burst), 12_000, "bytes, each once")
-        probe = sent[sent.index(burst[-1]) + 1]
-        equal(probe.dscp, CLOCK, "behind the last of them")
-        equal(probe.words[3], burst[-1].end, "the probe's word: where the burst ended")
-        # The first credit overtakes the ACKs by a moment, and is not wasted.
-        again = [p for p in data(sent) if p.dscp != DATA]
-        equal([p.end for p in again], [burst[-1].end][:len(again)], "from its end")
-        within(took, 0.5 * RTT, 0.65 * RTT, "until it was read")
-        no_timer(wire)
-    everywhere(check)
+@everywhere("a short message: the request, all of it unscheduled, the probe; done in half an RTT")
+def short(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 12_000), "arrives")
+    took = time.monotonic() - wire.seen[0].time
+    wire.run(1e-3)
+    sent = wire.from_a()
+    equal(kinds(sent[:2]), [REQUEST, DATA], "first packets")
+    burst = [p for p in data(sent) if p.dscp == DATA]
+    equal(sum(p.len for p in burst), 12_000, "bytes, each once")
+    probe = sent[sent.index(burst[-1]) + 1]
+    equal(probe.dscp, CLOCK, "behind the last of them")
+    equal(probe.words[3], burst[-1].end, "the probe's word: where the burst ended")
+    # The first credit overtakes the ACKs by a moment, and is not wasted.
+    again = [p for p in data(sent) if p.dscp != DATA]
+    equal([p.end for p in again], [burst[-1].end][:len(again)], "from its end")
+    within(took, 0.5 * RTT, 0.65 * RTT, "until it was read")
+    no_timer(wire)
 
 
-@case("the probe is answered at once, and by one packet")
-def answered():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 5_000), "arrives")
-        wire.run(1e-3)
-        probe = [p for p in wire.from_a() if p.dscp == CLOCK]
-        answer = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
-        equal((len(probe), len(answer)), (1, 1), "probes, answers")
-        within(answer[0].time - probe[0].time, RTT / 2, 0.55 * RTT, "at once")
-    everywhere(check)
+@everywhere("the probe is answered at once, and by one packet")
+def answered(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 5_000), "arrives")
+    wire.run(1e-3)
+    probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+    answer = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+    equal((len(probe), len(answer)), (1, 1), "probes, answers")
+    within(answer[0].time - probe[0].time, RTT / 2, 0.55 * RTT, "at once")
 
 
-@case("a BDP at most; more waits for credits")
-def bdp():
-    def check(wire):
-        client, server = wire.connect()
-        # A SYN-ACK's window is 64 kB at most; now it opens.
-        true(wire.transfer(client, server, 500_000), "arrives")
-        wire.run(1.0)
-        wire.mark()
-        wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
-        client.send(pattern(1_000_000))
-        wire.run(2 * RTT)
-        sent = data(wire.from_a())
-        equal(set(kinds(sent)), {DATA}, "data")
-        within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes")
-        wire.rule = None
-    everywhere(check)
+@everywhere("a BDP at most; more waits for credits")
+def bdp(wire, client, server):
+    # A SYN-ACK's window is 64 kB at most; now it opens.
+    true(wire.transfer(client, server, 500_000), "arrives")
+    wire.run(1.0)
+    wire.mark()
+    wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
+    client.send(pattern(1_000_000))
+    wire.run(2 * RTT)
+    sent = data(wire.from_a())
+    equal(set(kinds(sent)), {DATA}, "data")
+    within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes")
+    wire.rule = None
 
 
-@case("a burst that the receiver's window ends is probed too")
-def window_full():
-    def check(wire):
-        client, _ = wire.connect()
-        wire.mark()
-        client.send(pattern(1_000_000))
-        wire.run(RTT / 2)
-        burst = data(wire.from_a())
-        within(sum(p.len for p in burst), 60_000, 65_535, "bytes: a SYN-ACK's window")
-        probe = [p for p in wire.from_a() if p.dscp == CLOCK]
-        equal([p.words[3] for p in probe], [burst[-1].end], "the probe, behind the last of them")
-    everywhere(check)
+@everywhere("a burst that the receiver's window ends is probed too")
+def window_full(wire, client, _server):
+    wire.mark()
+    client.send(pattern(1_000_000))
+    wire.run(RTT / 2)
+    burst = data(wire.from_a())
+    within(sum(p.len for p in burst), 60_000, 65_535, "bytes: a SYN-ACK's window")
+    probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+    equal([p.words[3] for p in probe], [burst[-1].end], "the probe, behind the last of them")
 
 
-@case("the first credit ends the burst; from then on all is scheduled")
-def credited():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 1_000_000), "arrives")
-        wire.run(1e-3)
-        came = next(p.time for p in wire.from_b() if p.dscp == CREDIT) + wire.delay
-        for p in data(wire.from_a()):
-            equal(p.dscp, DATA if p.time < came else SCHEDULED, f"{p!r}")
-        no_timer(wire)
-    everywhere(check)
+@everywhere("the first credit ends the burst; from then on all is scheduled")
+def credited(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 1_000_000), "arrives")
+    wire.run(1e-3)
+    came = next(p.time for p in wire.from_b() if p.dscp == CREDIT) + wire.delay
+    for p in data(wire.from_a()):
+        equal(p.dscp, DATA if p.time < came else SCHEDULED, f"{p!r}")
+    no_timer(wire)
 
 
 def lossy(wire, lost):
     """A message of 20 kB whose unscheduled packets of these numbers are lost."""
     client, server = wire.connect()
     wire.mark()
-    count = 0
-
-    def rule(p):
-        nonlocal count
-        if p.dscp != DATA or not p.len:
-            return False
-        count += 1
-        return count - 1 in lost
-    wire.rule = rule
+    wire.rule = lose(*(f"> data {number}" for number in lost))
     true(wire.transfer(client, server, 20_000, 0.1), f"arrives without {lost}")
     took = time.monotonic() - wire.seen[0].time
     wire.run(1e-3)
@@ -142,12 +116,12 @@ def lossy(wire, lost):
     no_timer(wire)
 
 
-@case("lost unscheduled packets are sent once more, with credits: first, middle, last, all")
-def losses():
-    for lost in ({0}, {5, 6, 9}, {13}, {12, 13}, set(range(1, 14)), set(range(14))):
-        for version in (4, 6):
-            with aeolus(version=version) as wire:
-                lossy(wire, lost)
+@case("lost unscheduled packets are sent once more, with credits: first, middle, last, all",
+      version=(4, 6))
+def losses(version):
+    for lost in ([1], [6, 7, 10], [14], [13, 14], range(2, 15), range(1, 15)):
+        with aeolus(version=version) as wire:
+            lossy(wire, lost)
 
 
 def end_lost(also):
@@ -162,106 +136,85 @@ def end_lost(also):
     return rule
 
 
-@case("a probe that is lost, with the request and the burst's end, is asked for again, as a probe")
-def probe_lost():
-    def check(wire):
-        client, server = wire.connect()
+@everywhere("a probe that is lost, with the request and the burst's end, is asked for again, as a probe")
+def probe_lost(wire, client, server):
+    wire.mark()
+    wire.rule = end_lost(lambda p: p.dscp in (REQUEST, CLOCK) and not p.words[2] & RETRY)
+    true(wire.transfer(client, server, 12_000, 0.1), "arrives")
+    took = time.monotonic() - wire.seen[0].time
+    asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
+    equal(kinds(asked[:3]), [REQUEST, CLOCK, CLOCK], "request, probe, and again")
+    equal((asked[2].words[2] & RETRY, asked[2].words[3]), (RETRY, asked[1].words[3]),
+          "the second probe: it is one, and where the burst ended")
+    true(not asked[2].dropped, "which arrives")
+    within(took, 5 * RTT, 8 * RTT, "time: four round trips until it is asked again")
+    no_timer(wire)
+
+
+@everywhere("a path that loses every probe: it is asked without one, every other time")
+def all_probes_lost(wire, client, server):
+    wire.mark()
+    wire.rule = end_lost(lambda p: p.dscp == CLOCK or (p.dscp == REQUEST
+                                                       and not p.words[2] & RETRY))
+    true(wire.transfer(client, server, 12_000, 0.1), "arrives")
+    asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
+    equal(kinds(asked[:4]), [REQUEST, CLOCK, CLOCK, REQUEST], "request, probe, and again")
+    no_timer(wire)
+
+
+@everywhere("the probe is lost, credits come: what was lost is retransmitted, once")
+def only_probe_lost(wire, client, server):
+    wire.mark()
+    wire.rule = lose("> data 5, data 9", "> clock")
+    true(wire.transfer(client, server, 20_000, 0.1), "arrives")
+    wire.run(1e-3)
+    lost = [p.seq for p in wire.rule.dropped if p.dscp == DATA]
+    equal(len(lost), 2, "lost packets")
+    again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
+    equal([again.count(seq) for seq in lost], [1, 1], "they are sent again, once")
+    no_timer(wire)
+
+
+@case("each unscheduled packet is acknowledged at once, delayed ACKs or not", connected,
+      version=(4, 6), of=aeolus, tso=False)
+def acknowledged(wire, client, server):
+    # A server that answers: TCP would like to put ACKs on the answers.
+    for _ in range(4):
+        true(wire.transfer(client, server, 1_000), "request")
+        true(wire.transfer(server, client, 1_000), "response")
+    wire.run(1.0)
+    wire.mark()
+    wire.rule = lambda p: p.dscp in (CREDIT, REQUEST, CLOCK)
+    client.send(pattern(7_000))
+    wire.run(RTT)
+    burst = data(wire.from_a())
+    equal(set(kinds(burst)), {DATA}, "data")
+    acks = [p for p in wire.from_b() if p.dscp != CREDIT]
+    equal([p.ack for p in acks], [p.end for p in burst], "ACKs")
+    for p, ack in zip(burst, acks):
+        within(ack.time - p.time, RTT / 2, 0.55 * RTT, "delay of an ACK")
+
+
+@case("a new burst after idling for an RTO, and not before", connected, version=(4, 6), of=aeolus,
+      rto_min="10ms")
+def idle(wire, client, server):
+    for pause, kind in ((0, DATA), (2e-3, SCHEDULED), (0.5, DATA)):
+        wire.run(pause)
         wire.mark()
-        wire.rule = end_lost(lambda p: p.dscp in (REQUEST, CLOCK) and not p.words[2] & RETRY)
-        true(wire.transfer(client, server, 12_000, 0.1), "arrives")
-        took = time.monotonic() - wire.seen[0].time
-        asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
-        equal(kinds(asked[:3]), [REQUEST, CLOCK, CLOCK], "request, probe, and again")
-        equal((asked[2].words[2] & RETRY, asked[2].words[3]), (RETRY, asked[1].words[3]),
-              "the second probe: it is one, and where the burst ended")
-        true(not asked[2].dropped, "which arrives")
-        within(took, 5 * RTT, 8 * RTT, "time: four round trips until it is asked again")
-        no_timer(wire)
-    everywhere(check)
-
-
-@case("a path that loses every probe: it is asked without one, every other time")
-def all_probes_lost():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        wire.rule = end_lost(lambda p: p.dscp == CLOCK or (p.dscp == REQUEST
-                                                           and not p.words[2] & RETRY))
-        true(wire.transfer(client, server, 12_000, 0.1), "arrives")
-        asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
-        equal(kinds(asked[:4]), [REQUEST, CLOCK, CLOCK, REQUEST], "request, probe, and again")
-        no_timer(wire)
-    everywhere(check)
-
-
-@case("the probe is lost, credits come: what was lost is sent again all the same, once")
-def only_probe_lost():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        lost = []
-
-        def rule(p):
-            if p.dscp == DATA and len(data(wire.from_a())) in (5, 9):
-                lost.append(p.seq)
-                return True
-            return p.dscp == CLOCK
-        wire.rule = rule
-        true(wire.transfer(client, server, 20_000, 0.1), "arrives")
+        true(wire.transfer(client, server, 5_000), "arrives")
         wire.run(1e-3)
-        equal(len(lost), 2, "lost packets")
-        again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
-        equal([again.count(seq) for seq in lost], [1, 1], "they are sent again, once")
-        no_timer(wire)
-    everywhere(check)
+        equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
 
 
-@case("each unscheduled packet is acknowledged at once, whatever delayed ACKs would do")
-def acknowledged():
-    for version in (4, 6):
-        with aeolus(version=version, tso=False) as wire:
-            client, server = wire.connect()
-            # A server that answers: TCP would like to put ACKs on the answers.
-            for _ in range(4):
-                true(wire.transfer(client, server, 1_000), "request")
-                true(wire.transfer(server, client, 1_000), "response")
-            wire.run(1.0)
-            wire.mark()
-            wire.rule = lambda p: p.dscp in (CREDIT, REQUEST, CLOCK)
-            client.send(pattern(7_000))
-            wire.run(RTT)
-            burst = data(wire.from_a())
-            equal(set(kinds(burst)), {DATA}, "data")
-            acks = [p for p in wire.from_b() if p.dscp != CREDIT]
-            equal([p.ack for p in acks], [p.end for p in burst], "ACKs")
-            for p, ack in zip(burst, acks):
-                within(ack.time - p.time, RTT / 2, 0.55 * RTT, "delay of an ACK")
-
-
-@case("a new burst after idling for an RTO, and not before")
-def idle():
-    for version in (4, 6):
-        with aeolus(version=version, rto_min="10ms") as wire:
-            client, server = wire.connect()
-            for pause, kind in ((0, DATA), (2e-3, SCHEDULED), (0.5, DATA)):
-                wire.run(pause)
-                wire.mark()
-                true(wire.transfer(client, server, 5_000), "arrives")
-                wire.run(1e-3)
-                equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
-
-
-@case("a peer without it: reno, DSCP 0, counted")
-def peer():
-    for version in (4, 6):
-        with aeolus(cc_b="cubic", version=version) as wire:
-            before = wire.a.greenlane()["PeerWithout"]
-            client, server = wire.connect()
-            wire.mark()
-            true(wire.transfer(client, server, 100_000), "arrives")
-            equal(set(kinds(wire.seen)), {0}, "DSCP")
-            equal(cc_of(client), "aeolus-reno", "it runs")
-            equal(wire.a.greenlane()["PeerWithout"] - before, 1, "PeerWithout")
+@case("a peer without it: reno, DSCP 0, counted", aeolus, version=(4, 6), cc_b="cubic")
+def peer(wire):
+    before = wire.a.greenlane()["PeerWithout"]
+    client, server = wire.connect()
+    wire.mark()
+    true(wire.transfer(client, server, 100_000), "arrives")
+    equal(set(kinds(wire.seen)), {0}, "DSCP")
+    equal(cc_of(client), "aeolus-reno", "it runs")
+    equal(wire.a.greenlane()["PeerWithout"] - before, 1, "PeerWithout")
 
 
 main()

@@ -9,11 +9,12 @@ The wire's round trip is 200 us.
 import errno
 import statistics
 
-from gl.aeolus import RTT, aeolus
-from gl.packet import CREDIT, DATA, ECE, SCHEDULED, data, kinds
-from gl.sockopt import F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, info, option, refused
-from gl.tap import case, equal, main, true, within
-from gl.wire import MSS, Wire, pattern
+from lab.codepoints import CREDIT, DATA, SCHEDULED
+from lab.tap import case, equal, main, true, within
+from lab.wire.aeolus import RTT, aeolus
+from lab.wire.packet import ECE, data, kinds
+from lab.wire.sockopt import F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, info, option, refused
+from lab.wire.wire import MSS, connected, pattern
 
 ECT0, CE = 2, 3
 
@@ -35,114 +36,106 @@ def burst(wire, client, server):
     return sum(-(-p.len // MSS[wire.version]) for p in sent)
 
 
-@case("the burst is a BDP: the line's rate times the smallest RTT")
-def by_line():
-    for version in (4, 6):
-        for rate, bytes_ in ((1000, 25_000), (4000, 100_000)):
-            with aeolus(version=version) as wire:
-                wire.a.sysctl("net.ipv4.xpass_rate", rate)
-                client, server = wire.connect()
-                packets = bytes_ // MSS[version]
-                within(burst(wire, client, server), packets, 1.3 * packets, f"packets, {rate} Mbit/s")
-
-
-@case("or what the route says: initcwnd")
-def by_route():
-    for version, to in ((4, "10.0.0.2/32"), (6, "fd00::2/128")):
+@case("the burst is a BDP: the line's rate times the smallest RTT", version=(4, 6))
+def by_line(version):
+    for rate, bytes_ in ((1000, 25_000), (4000, 100_000)):
         with aeolus(version=version) as wire:
-            wire.a.ip(f"route change {to} dev tun0 rto_min 200ms initcwnd 7")
+            wire.a.sysctl("net.ipv4.xpass_rate", rate)
             client, server = wire.connect()
-            equal(burst(wire, client, server), 7, "packets")
+            packets = bytes_ // MSS[version]
+            within(burst(wire, client, server), packets, 1.3 * packets, f"packets, {rate} Mbit/s")
 
 
-@case("or what the socket says: GREENLANE_BDP, whatever the route says; 0 takes it back")
-def by_socket():
-    for version, to in ((4, "10.0.0.2/32"), (6, "fd00::2/128")):
-        for value, packets in ((30_000, 30_000 // MSS[version]), (1, 1), (0, 7)):
-            with aeolus(version=version) as wire:
-                wire.a.ip(f"route change {to} dev tun0 rto_min 200ms initcwnd 7")
-                client, server = wire.connect()
-                option(client, GREENLANE_BDP, 50_000)
-                equal(option(client, GREENLANE_BDP), 50_000, "GREENLANE_BDP")
-                option(client, GREENLANE_BDP, value)
-                equal(option(client, GREENLANE_BDP), value, "GREENLANE_BDP")
-                equal(burst(wire, client, server), packets, f"packets, {value} bytes")
-                equal(info(client)["unscheduled"], packets, "unscheduled, in GREENLANE_INFO")
+TO = {4: "10.0.0.2/32", 6: "fd00::2/128"}      # b, as a's route has it
 
 
-@case("GREENLANE_AEOLUS 0: the first RTT is xpass's; 1: the next one is a burst again")
-def off():
-    for version in (4, 6):
-        with aeolus(version=version, rto_min="10ms") as wire:
-            client, server = wire.connect()
-            equal(option(client, GREENLANE_AEOLUS), 1, "to begin with")
-            option(client, GREENLANE_AEOLUS, 0)
-            equal(option(client, GREENLANE_AEOLUS), 0, "then")
-            true(info(client)["flags"] & F_OFF, "it is off, in GREENLANE_INFO")
-            wire.mark()
-            true(wire.transfer(client, server, 50_000), "arrives")
-            equal(set(kinds(data(wire.from_a()))), {SCHEDULED}, "data")
-            option(client, GREENLANE_AEOLUS, 1)
-            wire.run(0.5)
-            wire.mark()
-            true(wire.transfer(client, server, 50_000), "arrives")
-            equal(data(wire.from_a())[0].dscp, DATA, "after a pause")
+@case("or what the route says: initcwnd", aeolus, version=(4, 6))
+def by_route(wire):
+    wire.a.ip(f"route change {TO[wire.version]} dev tun0 rto_min 200ms initcwnd 7")
+    client, server = wire.connect()
+    equal(burst(wire, client, server), 7, "packets")
 
 
-@case("net.ipv4.aeolus_idle: a new first RTT after so many ms, not after an RTO")
-def idle():
-    for version in (4, 6):
+@case("or what the socket says: GREENLANE_BDP, which overrides the route; 0 takes it back",
+      version=(4, 6))
+def by_socket(version):
+    for value, packets in ((30_000, 30_000 // MSS[version]), (1, 1), (0, 7)):
         with aeolus(version=version) as wire:
-            wire.a.sysctl("net.ipv4.aeolus_idle", 10)
+            wire.a.ip(f"route change {TO[version]} dev tun0 rto_min 200ms initcwnd 7")
             client, server = wire.connect()
-            for pause, kind in ((0, DATA), (5e-3, SCHEDULED), (15e-3, DATA), (5e-3, SCHEDULED)):
-                wire.run(pause)
-                wire.mark()
-                true(wire.transfer(client, server, 5_000), "arrives")
-                wire.run(1e-3)
-                equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
+            option(client, GREENLANE_BDP, 50_000)
+            equal(option(client, GREENLANE_BDP), 50_000, "GREENLANE_BDP")
+            option(client, GREENLANE_BDP, value)
+            equal(option(client, GREENLANE_BDP), value, "GREENLANE_BDP")
+            equal(burst(wire, client, server), packets, f"packets, {value} bytes")
+            equal(info(client)["unscheduled"], packets, "unscheduled, in GREENLANE_INFO")
 
 
-@case("net.ipv4.greenlane_ecn: unscheduled is Non-ECT, all else ECT(0), SYN and all")
-def by_ecn():
-    for version in (4, 6):
-        with aeolus(version=version) as wire:
-            for ns in (wire.a, wire.b):
-                ns.sysctl("net.ipv4.greenlane_ecn", 1)
-            client, server = wire.connect()
-            true(wire.transfer(client, server, 400_000), "arrives")
-            true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
-            for p in wire.seen:
-                equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+@case("GREENLANE_AEOLUS 0: the first RTT is xpass's; 1: the next one is a burst again", connected,
+      version=(4, 6), of=aeolus, rto_min="10ms")
+def off(wire, client, server):
+    equal(option(client, GREENLANE_AEOLUS), 1, "to begin with")
+    option(client, GREENLANE_AEOLUS, 0)
+    equal(option(client, GREENLANE_AEOLUS), 0, "then")
+    true(info(client)["flags"] & F_OFF, "it is off, in GREENLANE_INFO")
+    wire.mark()
+    true(wire.transfer(client, server, 50_000), "arrives")
+    equal(set(kinds(data(wire.from_a()))), {SCHEDULED}, "data")
+    option(client, GREENLANE_AEOLUS, 1)
+    wire.run(0.5)
+    wire.mark()
+    true(wire.transfer(client, server, 50_000), "arrives")
+    equal(data(wire.from_a())[0].dscp, DATA, "after a pause")
 
 
-@case("the same on a connection that has negotiated ECN: TCP's own bits are not what leaves")
-def by_ecn_negotiated():
-    for version in (4, 6):
-        with aeolus(version=version) as wire:
-            for ns in (wire.a, wire.b):
-                ns.sysctl("net.ipv4.tcp_ecn", 1)
-            client, server = wire.connect()
-            wire.mark()
-            true(wire.transfer(client, server, 400_000), "arrives")
-            true(ECT0 in {p.ecn for p in data(wire.from_a())}, "TCP's own")
-            for ns in (wire.a, wire.b):
-                ns.sysctl("net.ipv4.greenlane_ecn", 1)
-            wire.run(1.0)
-            wire.mark()
-            true(wire.transfer(client, server, 400_000), "arrives")
-            true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
-            for p in wire.seen:
-                equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+@case("net.ipv4.aeolus_idle: a new first RTT after so many ms, not after an RTO", aeolus,
+      version=(4, 6))
+def idle(wire):
+    wire.a.sysctl("net.ipv4.aeolus_idle", 10)
+    client, server = wire.connect()
+    for pause, kind in ((0, DATA), (5e-3, SCHEDULED), (15e-3, DATA), (5e-3, SCHEDULED)):
+        wire.run(pause)
+        wire.mark()
+        true(wire.transfer(client, server, 5_000), "arrives")
+        wire.run(1e-3)
+        equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
 
 
-@case("without it the ECN field is TCP's own")
-def without_ecn():
-    for version in (4, 6):
-        with aeolus(version=version) as wire:
-            client, server = wire.connect()
-            true(wire.transfer(client, server, 400_000), "arrives")
-            equal({p.ecn for p in wire.seen}, {0}, "ECN fields")
+@case("net.ipv4.greenlane_ecn: unscheduled is Non-ECT, all else ECT(0), SYN and all", aeolus,
+      version=(4, 6))
+def by_ecn(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.greenlane_ecn", 1)
+    client, server = wire.connect()
+    true(wire.transfer(client, server, 400_000), "arrives")
+    true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+    for p in wire.seen:
+        equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+
+
+@case("the same on a connection that has negotiated ECN: TCP's own bits are not what leaves",
+      aeolus, version=(4, 6))
+def by_ecn_negotiated(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    client, server = wire.connect()
+    wire.mark()
+    true(wire.transfer(client, server, 400_000), "arrives")
+    true(ECT0 in {p.ecn for p in data(wire.from_a())}, "TCP's own")
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.greenlane_ecn", 1)
+    wire.run(1.0)
+    wire.mark()
+    true(wire.transfer(client, server, 400_000), "arrives")
+    true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+    for p in wire.seen:
+        equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+
+
+@case("without it the ECN field is TCP's own", connected, version=(4, 6), of=aeolus)
+def without_ecn(wire, client, server):
+    true(wire.transfer(client, server, 400_000), "arrives")
+    equal({p.ecn for p in wire.seen}, {0}, "ECN fields")
 
 
 def marked_once(version, mark):
@@ -161,55 +154,50 @@ def marked_once(version, mark):
         return wire.seen[-1].time - wire.seen[0].time
 
 
-@case("a switch marks all that has a credit: nobody slows down, or says so")
-def marked():
-    for version in (4, 6):
-        # The jitter of the credits is some 12 %.
-        without, marks = (statistics.median(marked_once(version, mark) for _ in range(3))
-                          for mark in (False, True))
-        within(marks / without, 0.8, 1.25, "time, against that without marks")
+@case("a switch marks all scheduled data: no sender slows down, no receiver sends ECE", version=(4, 6))
+def marked(version):
+    # The jitter of the credits is some 12 %.
+    without, marks = (statistics.median(marked_once(version, mark) for _ in range(3))
+                      for mark in (False, True))
+    within(marks / without, 0.8, 1.25, "time, against that without marks")
 
 
-@case("GREENLANE_INFO tells of credits, at both ends")
-def told():
-    for version in (4, 6):
-        with aeolus(version=version) as wire:
-            client, server = wire.connect()
-            true(wire.transfer(client, server, 400_000), "arrives")
-            wire.run(2e-3)
-            ours, theirs = info(client), info(server)
-            came = wire.a.greenlane()["CreditReceived"]
-            equal((ours["credits_received"], theirs["credits_sent"]), (came, came), "credits")
-            equal((ours["credits_sent"], theirs["credits_received"]), (0, 0), "the other way")
-            equal(ours["unscheduled"], sum(p.dscp == DATA for p in data(wire.from_a())),
-                  "unscheduled")
-            equal((theirs["credit_rate"], ours["credits_wanted"]), (0, 0), "when all is done")
-            equal((ours["peer"], theirs["peer"]), (1, 1), "peers")
-            client.send(pattern(4_000_000))
-            wire.run(5 * RTT)
-            true(info(server)["credit_rate"] > 10_000, "credits a second, under way")
-            true(info(client)["credits_wanted"] > 100, "packets that wait")
+@case("GREENLANE_INFO counts credits, at both ends", connected, version=(4, 6), of=aeolus)
+def told(wire, client, server):
+    true(wire.transfer(client, server, 400_000), "arrives")
+    wire.run(2e-3)
+    ours, theirs = info(client), info(server)
+    came = wire.a.greenlane()["CreditReceived"]
+    equal((ours["credits_received"], theirs["credits_sent"]), (came, came), "credits")
+    equal((ours["credits_sent"], theirs["credits_received"]), (0, 0), "the other way")
+    equal(ours["unscheduled"], sum(p.dscp == DATA for p in data(wire.from_a())),
+          "unscheduled")
+    equal((theirs["credit_rate"], ours["credits_wanted"]), (0, 0), "when all is done")
+    equal((ours["peer"], theirs["peer"]), (1, 1), "peers")
+    client.send(pattern(4_000_000))
+    wire.run(5 * RTT)
+    true(info(server)["credit_rate"] > 10_000, "credits a second, under way")
+    true(info(client)["credits_wanted"] > 100, "packets that wait")
 
 
-@case("what is not for this socket, or no value, is refused")
-def bad():
-    for version in (4, 6):
-        with aeolus(version=version) as wire:
-            client, _ = wire.connect()
-            for name, value in ((GREENLANE_AEOLUS, 2), (GREENLANE_AEOLUS, -1),
-                                (GREENLANE_BDP, -1)):
-                refused(f"{name:#x} {value}", errno.EINVAL, option, client, name, value)
-            for s, error in ((wire.socket(wire.a), errno.ENOTCONN),
-                             (wire.socket(wire.a, "cubic"), errno.ENOPROTOOPT)):
-                for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
-                    refused(f"{name:#x}", error, option, s, name)
-                    refused(f"{name:#x} 1", error, option, s, name, 1)
-        for cc in ("xpass", "tlt_reno"):
-            with Wire(cc=cc, version=version) as wire:
-                client, _ = wire.connect()
-                for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
-                    refused(f"{name:#x} of {cc}", errno.EOPNOTSUPP, option, client, name)
-                    refused(f"{name:#x} 1 of {cc}", errno.EOPNOTSUPP, option, client, name, 1)
+@case("what is not for this socket, or no value, is refused", connected, version=(4, 6), of=aeolus)
+def bad(wire, client, _server):
+    for name, value in ((GREENLANE_AEOLUS, 2), (GREENLANE_AEOLUS, -1),
+                        (GREENLANE_BDP, -1)):
+        refused(f"{name:#x} {value}", errno.EINVAL, option, client, name, value)
+    for s, error in ((wire.socket(wire.a), errno.ENOTCONN),
+                     (wire.socket(wire.a, "cubic"), errno.ENOPROTOOPT)):
+        for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
+            refused(f"{name:#x}", error, option, s, name)
+            refused(f"{name:#x} 1", error, option, s, name, 1)
+
+
+@case("options of Aeolus are refused where it is not", connected, version=(4, 6),
+      cc=("xpass", "tlt_reno"))
+def without(wire, client, _server):
+    for name in (GREENLANE_AEOLUS, GREENLANE_BDP):
+        refused(f"{name:#x} of {wire.cc}", errno.EOPNOTSUPP, option, client, name)
+        refused(f"{name:#x} 1 of {wire.cc}", errno.EOPNOTSUPP, option, client, name, 1)
 
 
 main()

@@ -13,11 +13,12 @@ send; TCP's finds it when what left behind it is SACKed, so the probe is worth l
 import contextlib
 import time
 
-from gl.aeolus import RTT, aeolus
-from gl.packet import CLOCK, DATA, REQUEST, SCHEDULED, data
-from gl.sockopt import info
-from gl.tap import case, equal, main, true, within
-from gl.wire import MSS, pattern
+from lab.codepoints import CLOCK, DATA, REQUEST, SCHEDULED
+from lab.tap import case, equal, main, true, within
+from lab.wire.aeolus import RTT, aeolus
+from lab.wire.packet import data
+from lab.wire.sockopt import info
+from lab.wire.wire import MSS, pattern
 
 RATE = 2400             # Mbit/s: 60 kB in that time, less than the window; a credit in 80 us
 MESSAGE = 100_000
@@ -66,19 +67,18 @@ def tail_lost(version, tso, probe):
                 for size in (end, MESSAGE)]
 
 
-@case("the burst's last packet is lost: with the probe its bytes are there sooner")
-def tail():
-    for version in (4, 6):
-        for tso in (True, False):
-            (early, done), (late, all_late) = (tail_lost(version, tso, probe)
-                                               for probe in (True, False))
-            print(f"# IPv{version}, TSO {'on' if tso else 'off'}: the burst's bytes in order after"
-                  f" {early:.2f} RTT with the probe, {late:.2f} without; the message after"
-                  f" {done:.2f} and {all_late:.2f}", flush=True)
-            true(early < late, f"in order: {early:.2f} RTT with, {late:.2f} without")
-            # The first credit is here a little before the probe's answer, the second after
-            # 0.4 of an RTT.
-            within(early, 1.5, 2.1, "RTTs with the probe")
+@case("the burst's last packet is lost: with the probe its bytes are there sooner",
+      version=(4, 6), tso=(True, False))
+def tail(version, tso):
+    (early, done), (late, all_late) = (tail_lost(version, tso, probe)
+                                       for probe in (True, False))
+    print(f"# IPv{version}, TSO {'on' if tso else 'off'}: the burst's bytes in order after"
+          f" {early:.2f} RTT with the probe, {late:.2f} without; the message after"
+          f" {done:.2f} and {all_late:.2f}", flush=True)
+    true(early < late, f"in order: {early:.2f} RTT with, {late:.2f} without")
+    # The first credit is here a little before the probe's answer, the second after
+    # 0.4 of an RTT.
+    within(early, 1.5, 2.1, "RTTs with the probe")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import os
 import struct
 import time
 
-from gl import port as p
-from gl.tap import case, equal, main, true, within
+from lab.net import frames as p
+from lab.tap import case, equal, main, timed, true, within
 
 LATE = 1000                     # ns, see color_rate.py
 MS = 1000000
@@ -68,7 +68,7 @@ def band(number):
 
 # --- order -------------------------------------------------------------------
 
-@case("the lowest band number first, in order within a band, IPv4 and IPv6")
+@timed("the lowest band number first, in order within a band, IPv4 and IPv6")
 def strict():
     for make in (p.ipv4, p.ipv6):
         batches = [[p.numbered(i, ds, make=make) for i in range(5)] for ds in (LOW, MIDDLE, HIGH)]
@@ -79,7 +79,7 @@ def strict():
             within(when, i * MS, i * MS + LATE, f"ns at which frame {i} came")
 
 
-@case("a frame that comes later passes all of the lower bands, but not the one on the line")
+@timed("a frame that comes later passes all of the lower bands, but not the one on the line")
 def overtakes():
     p.port(f"rate 8mbit limit 1m {THREE}")
     sender, receiver = p.Sender(), p.Receiver()
@@ -120,7 +120,7 @@ def one():
 
 # --- shaper ------------------------------------------------------------------
 
-@case("a shaped band is exact to the packet, alone, with and without a line rate")
+@timed("a shaped band is exact to the packet, alone, with and without a line rate")
 def shaped():
     for line in ("rate 10gbit", ""):
         got = out(f"{line} overhead 24 {TWO} band-rate 0 500mbit",
@@ -131,7 +131,7 @@ def shaped():
             within(when, due, due + LATE, f"{line}: ns at which credit {i} came")
 
 
-@case("a band that counts packets: one is as long as another")
+@timed("a band that counts packets: one is as long as another")
 def counted():
     sizes = (62, 82, 1514)
     got = out(f"rate 10gbit overhead 24 {TWO} band-rate 0 100000pps",
@@ -141,7 +141,7 @@ def counted():
         within(when, i * 10_000, i * 10_000 + LATE, f"ns at which packet {i} came")
 
 
-@case("preset xpass: with data for all of the rest, credits have their share and the line is full")
+@timed("preset xpass: with data for all of the rest, credits have their share and the line is full")
 def share():
     credits_, data = 1500, 1600
     rate = 1250000000 // 1644
@@ -162,7 +162,7 @@ def share():
     equal(seen, credits_, "credits")
 
 
-@case("a band that yields: while others have the line its rate loses a part of that time")
+@timed("a band that yields: while others have the line its rate loses a part of that time")
 def yields():
     # 4 ms for each of its frames, and a quarter of the 1 ms of each other one
     for words, each in (("band-rate 0 250pps", 4 * MS), ("band-rate 0 2mbit", 4 * MS)):
@@ -176,7 +176,7 @@ def yields():
             within(when, due, due + MS + LATE, f"ns at which frame {i} of the band came: {came}")
 
 
-@case("a part that is no whole nanosecond is not lost; a band that idles owes nothing")
+@timed("a part that is no whole nanosecond is not lost; a band that idles owes nothing")
 def yields_exactly():
     got = out(f"rate 10gbit overhead 24 {TWO} band-rate 0 100000pps band-yield 0 0.01",
               [[p.numbered(i, CREDIT, CREDIT_LEN) for i in range(1, 100)],
@@ -198,7 +198,7 @@ def yields_exactly():
     receiver.close()
 
 
-@case("while a band waits for its clock the others have the whole line")
+@timed("while a band waits for its clock the others have the whole line")
 def waits():
     got = out(f"rate 8mbit {TWO} band-rate 0 8bit",
               [[p.numbered(i, CREDIT) for i in range(3)], [p.numbered(i) for i in range(50)]], 52)
@@ -207,7 +207,7 @@ def waits():
         within(when, i * MS, i * MS + LATE, f"ns at which frame {i} came")
 
 
-@case("a shaped band below a busy one: what it missed comes back as one packet, not as a burst")
+@timed("a shaped band below a busy one: what it missed comes back as one packet, not as a burst")
 def starved():
     # 2 ms for each of its frames, and 20 ms in which none may go
     got = out("rate 8mbit bands 3 prio 10 0 prio 20 1 band-rate 1 4mbit",
@@ -218,7 +218,7 @@ def starved():
         within(seen, due, due + LATE / MS, f"ms at which frames of the band came: {came}")
 
 
-@case("a shaped band that idles earns nothing")
+@timed("a shaped band that idles earns nothing")
 def idle():
     p.port(f"limit 1m {TWO} band-rate 0 8mbit")
     sender, receiver = p.Sender(), p.Receiver()
@@ -233,7 +233,7 @@ def idle():
     receiver.close()
 
 
-@case("the timer is set for whoever is first: a line that is free later, a band, another band")
+@timed("the timer is set for the first to leave: a line that is free later, a band, another band")
 def timer():
     p.port("rate 8mbit limit 1m bands 3 prio 10 0 prio 20 1 band-rate 0 400kbit band-rate 1 800kbit")
     sender, receiver = p.Sender(), p.Receiver()
@@ -346,7 +346,7 @@ def change():
     receiver.close()
 
 
-@case("another number of bands: refused while frames are queued, changes nothing; then done")
+@timed("another number of bands: refused while frames are queued, changes nothing; then done")
 def another_number():
     for words, new in ((THREE, "bands 2"), (THREE, "bands 1"), ("", "bands 8")):
         p.port(f"rate 8mbit limit 1m {words}")

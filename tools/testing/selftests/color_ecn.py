@@ -7,8 +7,8 @@
 """
 import struct
 
-from gl import port as p
-from gl.tap import case, equal, main, true, within
+from lab.net import frames as p
+from lab.tap import case, equal, main, true, within
 
 HELD = "rate 8bit limit 100000000"
 

@@ -7,17 +7,18 @@
 Whatever comes, the kernel does not complain (the runner looks at its log), and
 what it refuses changes nothing.
 
-A failing round can be run alone: see gl/fuzz.py.
+A failing round can be run alone: see lab/fuzz.py.
 """
 import errno
 import struct
 
-from gl import fuzz
-from gl import port as p
-from gl.rtnl import (HANDLE, NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, RTM_DELTCLASS,
-                     RTM_DELTFILTER, RTM_GETTCLASS, RTM_GETTFILTER, RTM_NEWTCLASS, RTM_NEWTFILTER,
-                     TC_H_ROOT, TCA_KIND, TCA_OPTIONS, Qdisc, attr)
-from gl.tap import case, equal, main, true
+from lab import fuzz
+from lab.net import frames as p
+from lab.net.rtnl import (HANDLE, NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE,
+                          RTM_DELTCLASS, RTM_DELTFILTER, RTM_GETTCLASS, RTM_GETTFILTER,
+                          RTM_NEWTCLASS, RTM_NEWTFILTER, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, Qdisc,
+                          attr)
+from lab.tap import case, equal, main, true
 
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round

@@ -10,8 +10,8 @@ A socket hands the stack one packet of up to 64 kB and lets the device cut it.
 import socket
 import struct
 
-from gl import port as p
-from gl.tap import case, equal, main
+from lab.net import frames as p
+from lab.tap import case, equal, main, timed
 
 HELD = "rate 8bit limit 100000000"
 UDP_SEGMENT, PACKET_VNET_HDR = 103, 15
@@ -146,7 +146,7 @@ def band_limit():
         sock.close()
 
 
-@case("rate: segments take as long together as apart, overhead included")
+@timed("rate: segments take as long together as apart, overhead included")
 def rate():
     ends = []
     for words in ("", "no-split-gso"):

@@ -11,8 +11,8 @@
 import os
 import subprocess
 
-from gl import port as p
-from gl.tap import case, equal, main, true
+from lab.net import frames as p
+from lab.tap import case, equal, main, true
 
 HELD = "rate 8bit"          # the frame on the line is 64 bytes
 

@@ -11,8 +11,8 @@ one is not later for it.
 """
 import time
 
-from gl import port as p
-from gl.tap import case, equal, main, true, within
+from lab.net import frames as p
+from lab.tap import case, equal, main, need_virtual_time, true, within
 
 LATE = 1000         # ns: the clock device's shortest delay, twice
 
@@ -119,4 +119,4 @@ def change_rate():
     receiver.close()
 
 
-main()
+main(need_virtual_time)

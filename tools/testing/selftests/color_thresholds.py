@@ -9,10 +9,10 @@ import collections
 import os
 import re
 
-from gl import port as p
-from gl.tap import case, equal, main, true
+from lab.codepoints import GREEN, RED
+from lab.net import frames as p
+from lab.tap import case, equal, main, true
 
-GREEN = (10, 12, 18, 20, 25, 26, 29, 33, 49)
 STOPPED = "rate 8bit"       # a queue that one can count in
 
 
@@ -112,7 +112,7 @@ def every_tos():
     for make in (p.ipv4, p.ipv6):
         for tos in range(256):
             dscp = tos >> 2
-            color = "red" if dscp == 8 else "green" if dscp in GREEN else "yellow"
+            color = "red" if dscp in RED else "green" if dscp in GREEN else "yellow"
             sender.send(make(100, tos))
             want[color] += 1
             seen = p.colors()[color]["packets"] if tos % 64 == 63 else None

@@ -16,17 +16,16 @@ import socket
 import struct
 import time
 
-from gl import fuzz
-from gl.attack import OFF_PATH, Attacker, option
-from gl.dart import (DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors, host,
-                     name, of, read_all)
-from gl.packet import EXID, EXPERIMENT, MESSAGE_END, SHARE, SPENT_END, data
-from gl.sockopt import GREENLANE_MESSAGE, info, pacing
-from gl.sockopt import option as set_option
-from gl.tap import case, equal, main, true, within
-from gl.wire import MSS
+from lab import fuzz
+from lab.codepoints import MESSAGE_END, SHARE, SPENT_END
+from lab.tap import case, equal, main, true, using, within
+from lab.wire.attack import OFF_PATH, Attacker, option
+from lab.wire.dart import (DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
+                           host, line, name, of, read_all)
+from lab.wire.packet import EXID, EXPERIMENT, data
+from lab.wire.sockopt import GREENLANE_MESSAGE, info, pacing
+from lab.wire.sockopt import option as set_option
 
-HEADERS = {4: 90, 6: 110}       # on the line, beside the payload
 LEAST = 4096                    # a share is no less than this part: DART_SHARES
 NAMINGS = 16                    # at once: DART_NAMINGS
 # Seconds from a packet to the next one at the least share.  One that has left then keeps
@@ -34,11 +33,6 @@ NAMINGS = 16                    # at once: DART_NAMINGS
 SLOWEST = LEAST * 1538 / RATE / 125_000
 LISTS = 400                     # that the flood says
 SHORT_END = 0x20 | 3            # a DSCP of gl_deflect.h: the last packet, one token
-
-
-def line(version, divisor=1.0):
-    """Bytes of payload a second of a share of the line."""
-    return RATE * 125_000 / divisor * MSS[version] / (MSS[version] + HEADERS[version])
 
 
 class Victim:
@@ -78,6 +72,12 @@ class Victim:
         self.attacker.forge(True, dscp, payload=bytes(count),
                             **{"seq": -behind - back, **wrong})
 
+    def complete(self):
+        """Has its receiver all that was carried to it, and acknowledged it?"""
+        self.attacker.watch()
+        answers = [p for p in of(self.wire.seen, self.tx) if not p.from_a]
+        return not answers[-1].sacks and self.attacker.right[True][0] == answers[-1].ack
+
     @property
     def rate(self):
         """Its share, and what TCP makes of it in parts of the line."""
@@ -94,6 +94,19 @@ def now():
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
+def pause(wire, victims, victim):
+    """Drop all data until nothing is in flight and the victim's receiver has no gap."""
+    for _ in range(100):
+        wire.rule = lambda p: p.from_a and p.len
+        run(wire, victims, RTT)
+        wire.rule = None
+        if victim.complete():
+            return
+        victim.feed()
+        run(wire, victims, 1e-3)        # what was dropped comes again
+    raise AssertionError("the receiver always has a gap")
+
+
 def run(wire, victims, seconds, until=None):
     """Carry packets, and read what comes."""
     def step():
@@ -102,20 +115,23 @@ def run(wire, victims, seconds, until=None):
     return wire.run(seconds, step)
 
 
-def both(check, hosts=1):
-    """IPv4 and IPv6, in the middle of a message."""
-    for version in (4, 6):
-        with dart(hosts, version=version) as wire:
-            victim = Victim(wire)
-            set_option(victim.tx, GREENLANE_MESSAGE, 1)
-            victim.feed()
-            run(wire, [victim], 1e-3)
-            equal((victim.rate[0], victim.senders), (ONE, 1), "divisor and senders, before")
-            check(wire, victim)
-            wire.mark()
-            victim.feed()
-            run(wire, [victim], 1.1 * SLOWEST)
-            true(data(wire.from_a()), "it goes on")
+@contextlib.contextmanager
+def in_a_message(version):
+    """A wire, and a victim in the middle of a message, which has to go on afterwards."""
+    with dart(1, version=version) as wire:
+        victim = Victim(wire)
+        set_option(victim.tx, GREENLANE_MESSAGE, 1)
+        victim.feed()
+        run(wire, [victim], 1e-3)
+        equal((victim.rate[0], victim.senders), (ONE, 1), "divisor and senders, before")
+        yield wire, victim
+        wire.mark()
+        victim.feed()
+        run(wire, [victim], 1.1 * SLOWEST)
+        true(data(wire.from_a()), "it goes on")
+
+
+both = using(in_a_message, version=(4, 6))
 
 
 def invalid(ns):
@@ -132,186 +148,164 @@ def at_line_rate(victim, what):
 
 # --- shares
 
-@case("from beside the path: shares, ends and names are counted, and ignored")
-def off_path():
-    def check(wire, victim):
-        for wrong in OFF_PATH:
-            victim.share(7 * ONE, **wrong)
-            at_line_rate(victim, f"share {wrong}")
-        equal(invalid(wire.a), len(OFF_PATH), "Invalid at the sender")
-        for wrong in OFF_PATH:
-            victim.word(END | ONE, **wrong)
-            victim.word(NAMES | 1 << 16 | 2, 1, 2, **wrong)
-            victim.end(MESSAGE_END, **wrong)
-            victim.end(SHORT_END, **wrong)
-            victim.end(SPENT_END, **wrong)
-            equal(victim.senders, 1, f"senders, {wrong}")
-        equal(invalid(wire.b), 5 * len(OFF_PATH), "Invalid at the receiver")
-        counters = wire.b.greenlane()
-        equal([counters[n] for n in ("MessageBegun", "MessageEnded", "SendersNamed")],
-              [1, 0, 0], "messages begun, ended, and namings")
-    both(check)
+@both("from beside the path: shares, ends and names are counted, and ignored")
+def off_path(wire, victim):
+    for wrong in OFF_PATH:
+        victim.share(7 * ONE, **wrong)
+        at_line_rate(victim, f"share {wrong}")
+    equal(invalid(wire.a), len(OFF_PATH), "Invalid at the sender")
+    for wrong in OFF_PATH:
+        victim.word(END | ONE, **wrong)
+        victim.word(NAMES | 1 << 16 | 2, 1, 2, **wrong)
+        victim.end(MESSAGE_END, **wrong)
+        victim.end(SHORT_END, **wrong)
+        victim.end(SPENT_END, **wrong)
+        equal(victim.senders, 1, f"senders, {wrong}")
+    equal(invalid(wire.b), 5 * len(OFF_PATH), "Invalid at the receiver")
+    counters = wire.b.greenlane()
+    equal([counters[n] for n in ("MessageBegun", "MessageEnded", "SendersNamed")],
+          [1, 0, 0], "messages begun, ended, and namings")
 
 
-@case("n = 0, and a divisor below 1: counted, no effect")
-def below_one():
-    def check(wire, victim):
-        for word in (0, 1, 255, KNOWN, KNOWN | 255, 1 << 28, 1 << 24):
-            victim.share(word)
-            at_line_rate(victim, f"{word:#x}")
-        equal(invalid(wire.a), 7, "Invalid")
-    both(check)
+@both("n = 0, and a divisor below 1: counted, no effect")
+def below_one(wire, victim):
+    for word in (0, 1, 255, KNOWN, KNOWN | 255, 1 << 28, 1 << 24):
+        victim.share(word)
+        at_line_rate(victim, f"{word:#x}")
+    equal(invalid(wire.a), 7, "Invalid")
 
 
-@case("an option that is none: no effect")
-def bad_options():
-    def check(wire, victim):
-        for bad in (b"", option(), option(7 * ONE, length=7), option(7 * ONE, length=3),
-                    option(7 * ONE, length=1), option(7 * ONE, length=255),
-                    option(7 * ONE, length=9), b"\0\0\0\0" + option(7 * ONE),
-                    struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, 7 * ONE),
-                    struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, 7 * ONE)):
-            victim.attacker.watch()
-            victim.attacker.forge(False, SHARE, bad)
-            at_line_rate(victim, f"{bad!r}")
-        victim.attacker.forge(False, SHARE, option(7 * ONE), payload=b"x")
-        at_line_rate(victim, "with data")
-        equal(invalid(wire.a), 1, "Invalid: that with data")
-    both(check)
+@both("an option that is none: no effect")
+def bad_options(wire, victim):
+    for bad in (b"", option(), option(7 * ONE, length=7), option(7 * ONE, length=3),
+                option(7 * ONE, length=1), option(7 * ONE, length=255),
+                option(7 * ONE, length=9), b"\0\0\0\0" + option(7 * ONE),
+                struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, 7 * ONE),
+                struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, 7 * ONE)):
+        victim.attacker.watch()
+        victim.attacker.forge(False, SHARE, bad)
+        at_line_rate(victim, f"{bad!r}")
+    victim.attacker.forge(False, SHARE, option(7 * ONE), payload=b"x")
+    at_line_rate(victim, "with data")
+    equal(invalid(wire.a), 1, "Invalid: that with data")
 
 
-@case("n is wild: no less than a 4096th, and the ACK of the next packet puts it right")
-def wild():
-    def check(wire, victim):
-        for word, share in ((DIVISOR, LEAST), (4096 * ONE, LEAST), (5000 * ONE, LEAST),
-                            (1000 * ONE, 1000), (2 * ONE, 2)):
-            victim.feed()
-            run(wire, [victim], RTT)
-            victim.share(word)
-            divisor, rate = victim.rate
-            equal(divisor, word, "divisor that was heard")
-            # A share is so many kB/s, rounded up.
-            within(rate * share, 0.99, 1.05, f"a {share}th of the line")
-            wire.mark()
-            began = now()
-            true(run(wire, [victim], RTT + 30e-6, lambda: victim.rate[0] == ONE), "put right")
-            true(run(wire, [victim], 1.1 * SLOWEST, lambda: data(wire.from_a())), "goes on")
-            within(now() - began, 0, SLOWEST + 100e-6, "seconds to its next packet")
-            run(wire, [victim], 1.1 * SLOWEST)
-            at_line_rate(victim, "afterwards")
-    both(check)
+@both("n is wild: no less than a 4096th, and the ACK of the next packet puts it right")
+def wild(wire, victim):
+    for word, share in ((DIVISOR, LEAST), (4096 * ONE, LEAST), (5000 * ONE, LEAST),
+                        (1000 * ONE, 1000), (2 * ONE, 2)):
+        victim.feed()
+        run(wire, [victim], RTT)
+        victim.share(word)
+        divisor, rate = victim.rate
+        equal(divisor, word, "divisor that was heard")
+        # A share is so many kB/s, rounded up.
+        within(rate * share, 0.99, 1.05, f"a {share}th of the line")
+        wire.mark()
+        began = now()
+        true(run(wire, [victim], RTT + 30e-6, lambda: victim.rate[0] == ONE), "put right")
+        true(run(wire, [victim], 1.1 * SLOWEST, lambda: data(wire.from_a())), "goes on")
+        within(now() - began, 0, SLOWEST + 100e-6, "seconds to its next packet")
+        run(wire, [victim], 1.1 * SLOWEST)
+        at_line_rate(victim, "afterwards")
 
 
-@case("n is wild, nothing else in flight: what is sent next puts it right")
-def wild_at_rest():
-    for version in (4, 6):
-        with dart(version=version) as wire:
-            victim = Victim(wire)
-            victim.tx.send(bytes(100_000))
-            run(wire, [victim], 5e-3)
-            victim.share(DIVISOR)
-            at_line = line(version)
-            within(pacing(victim.tx) / at_line, 0.995, 1.005, "of the line, at rest")
-            wire.mark()
-            victim.tx.send(bytes(100_000))
-            run(wire, [victim], 0.2, lambda: victim.rate[0] == ONE)
-            within(now() - data(wire.seen)[0].time, 0, RTT + 3 * 12.3e-6, "seconds")
-            at_line_rate(victim, "afterwards")
+@case("n is wild, nothing else in flight: what is sent next puts it right", dart, version=(4, 6))
+def wild_at_rest(wire):
+    victim = Victim(wire)
+    victim.tx.send(bytes(100_000))
+    run(wire, [victim], 5e-3)
+    victim.share(DIVISOR)
+    at_line = line(wire.version)
+    within(pacing(victim.tx) / at_line, 0.995, 1.005, "of the line, at rest")
+    wire.mark()
+    victim.tx.send(bytes(100_000))
+    run(wire, [victim], 0.2, lambda: victim.rate[0] == ONE)
+    within(now() - data(wire.seen)[0].time, 0, RTT + 3 * 12.3e-6, "seconds")
+    at_line_rate(victim, "afterwards")
 
 
-@case("n is wild, and data goes both ways: it is put right all the same")
-def wild_duplex():
-    for version in (4, 6):
-        with dart(version=version) as wire:
-            victim = Victim(wire)
+@case("n is wild, and data goes both ways: the next ACK corrects it", dart, version=(4, 6))
+def wild_duplex(wire):
+    victim = Victim(wire)
 
-            def step(victim=victim):
-                for s in (victim.tx, victim.rx):
-                    try:
-                        s.send(bytes(1 << 17))
-                    except BlockingIOError:
-                        pass
-                read_all((victim.tx, victim.rx))
-                return False
-            wire.run(2e-3, step)
-            equal(victim.rate[0], ONE, "divisor before")
-            victim.share(DIVISOR)
-            wire.mark()
-            # A packet each 50 ms; the third one leaves after that.
-            wire.run(0.12, lambda: step() or victim.rate[0] == ONE)
-            sent = [p for p in data(of(wire.seen, victim.tx)) if p.from_a]
-            equal(victim.rate[0], ONE, f"divisor after {len(sent)} packets of it")
+    def step(victim=victim):
+        for s in (victim.tx, victim.rx):
+            try:
+                s.send(bytes(1 << 17))
+            except BlockingIOError:
+                pass
+        read_all((victim.tx, victim.rx))
+        return False
+    wire.run(2e-3, step)
+    equal(victim.rate[0], ONE, "divisor before")
+    victim.share(DIVISOR)
+    wire.mark()
+    # A packet each 50 ms; the third one leaves after that.
+    wire.run(0.12, lambda: step() or victim.rate[0] == ONE)
+    sent = [p for p in data(of(wire.seen, victim.tx)) if p.from_a]
+    equal(victim.rate[0], ONE, f"divisor after {len(sent)} packets of it")
 
 
-@case("n is too small: line rate, until the next ACK")
-def too_small():
-    def check(wire, victim):
-        other = Victim(wire, 1, 1001)
-        other.feed()
-        run(wire, [victim, other], 1e-3)
-        equal(victim.rate[0], 2 * ONE, "divisor of two")
-        victim.share(ONE)
-        at_line_rate(victim, "forged")
-        true(run(wire, [victim, other], RTT + 30e-6, lambda: victim.rate[0] == 2 * ONE),
-             "put right")
-    both(check)
+@both("n is too small: line rate, until the next ACK")
+def too_small(wire, victim):
+    other = Victim(wire, 1, 1001)
+    other.feed()
+    run(wire, [victim, other], 1e-3)
+    equal(victim.rate[0], 2 * ONE, "divisor of two")
+    victim.share(ONE)
+    at_line_rate(victim, "forged")
+    true(run(wire, [victim, other], RTT + 30e-6, lambda: victim.rate[0] == 2 * ONE),
+         "put right")
 
 
 # --- ends
 
-@case("a forged end, said with or without data: it counts again with its next packet")
-def ends():
-    def check(wire, victim):
-        old = Victim(wire, 1, 1001)
-        set_option(old.tx, GREENLANE_MESSAGE, 1)
-        old.feed()
-        run(wire, [victim, old], 1e-3)
-        begun = wire.b.greenlane()["MessageBegun"]
-        ways = [lambda: victim.word(END | ONE)]
-        for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SHORT_END | 0xc, SPENT_END):
-            ways += [lambda d=dscp: victim.end(d, count=700)]     # what comes next
-        for number, way in enumerate(ways, 1):
-            # What was in flight is here; nothing more comes until it is told.
-            wire.rule = lambda p: p.from_a and p.len
-            run(wire, [victim, old], RTT)
-            wire.rule = None
-            equal(victim.senders, 2, f"senders before end {number}")
-            way()
-            run(wire, [victim, old], 1e-6)
-            equal(info(victim.rx)["senders"], 0, f"of no message, end {number}")
-            equal(old.senders, 1, f"senders after end {number}")
-            true(run(wire, [victim, old], 0.5,
-                     lambda: wire.b.greenlane()["MessageBegun"] == begun + number),
-                 f"it begins again after end {number}")
-            true(run(wire, [victim, old], 0.5, lambda: victim.rate[0] == old.rate[0] == 2 * ONE),
-                 f"both are told so after end {number}")
-    both(check)
+@both("a forged end, said with or without data: it counts again with its next packet")
+def ends(wire, victim):
+    old = Victim(wire, 1, 1001)
+    set_option(old.tx, GREENLANE_MESSAGE, 1)
+    old.feed()
+    run(wire, [victim, old], 1e-3)
+    begun = wire.b.greenlane()["MessageBegun"]
+    ways = [lambda: victim.word(END | ONE)]
+    for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SHORT_END | 0xc, SPENT_END):
+        ways += [lambda d=dscp: victim.end(d, count=700)]     # what comes next
+    for number, way in enumerate(ways, 1):
+        # Data behind a gap would belong to a later message, and the end to an old one.
+        pause(wire, [victim, old], victim)
+        equal(victim.senders, 2, f"senders before end {number}")
+        way()
+        run(wire, [victim, old], 1e-6)
+        equal(info(victim.rx)["senders"], 0, f"of no message, end {number}")
+        equal(old.senders, 1, f"senders after end {number}")
+        true(run(wire, [victim, old], 0.5,
+                 lambda: wire.b.greenlane()["MessageBegun"] == begun + number),
+             f"it begins again after end {number}")
+        true(run(wire, [victim, old], 0.5, lambda: victim.rate[0] == old.rate[0] == 2 * ONE),
+             f"both hear of it after end {number}")
 
 
-@case("an end of what has come long ago ends nothing")
-def end_again():
-    def check(wire, victim):
-        for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SPENT_END):
-            for back in (5000, 1000, 2):
-                victim.end(dscp, back=back)
-                run(wire, [victim], 1e-6)
-                equal(victim.senders, 1, f"senders after an end {back} bytes ago")
-    both(check)
+@both("an end of what has come long ago ends nothing")
+def end_again(wire, victim):
+    for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SPENT_END):
+        for back in (5000, 1000, 2):
+            victim.end(dscp, back=back)
+            run(wire, [victim], 1e-6)
+            equal(victim.senders, 1, f"senders after an end {back} bytes ago")
 
 
-@case("an end that is far ahead: the real one ends the message")
-def end_ahead():
-    for version in (4, 6):
-        with dart(version=version) as wire:
-            victim = Victim(wire)
-            victim.tx.send(bytes(30_000))
-            run(wire, [victim], 1e-4)
-            victim.end(MESSAGE_END, seq=20_000)
-            equal(victim.senders, 1, "senders")
-            run(wire, [victim], 20e-3)
-            equal(victim.senders, 0, "senders when all of it is here")
-            counters = wire.b.greenlane()
-            equal(counters["MessageBegun"], counters["MessageEnded"], "messages begun and ended")
+@case("an end that is far ahead: the real one ends the message", dart, version=(4, 6))
+def end_ahead(wire):
+    victim = Victim(wire)
+    victim.tx.send(bytes(30_000))
+    run(wire, [victim], 1e-4)
+    victim.end(MESSAGE_END, seq=20_000)
+    equal(victim.senders, 1, "senders")
+    run(wire, [victim], 20e-3)
+    equal(victim.senders, 0, "senders when all of it is here")
+    counters = wire.b.greenlane()
+    equal(counters["MessageBegun"], counters["MessageEnded"], "messages begun and ended")
 
 
 # --- names
@@ -324,27 +318,25 @@ BAD_NAMES = (
 )
 
 
-@case("names that are none: counted, and nobody counts for them")
-def bad_names():
-    for version in (4, 6):
-        with dart(version=version) as wire:
-            victim = Victim(wire)
-            for bad in BAD_NAMES:
-                victim.word(*(bad if isinstance(bad, tuple) else (bad,)))
-            equal(invalid(wire.b), len(BAD_NAMES), "Invalid")
-            wire.mark()
-            victim.tx.send(bytes(3_000))
-            run(wire, [victim], 1e-3)
-            equal(divisors(of(wire.seen, victim.tx)), [ONE], "divisors")
-            equal(wire.b.greenlane()["SendersNamed"], 0, "namings")
-            # Half of a list, and the other half of another one.
-            victim.word(NAMES | 1 << 16 | 4, 1, 2)
-            victim.word(NAMES | 2 << 16 | 2 << 8 | 4, 3, 4)
-            wire.mark()
-            victim.tx.send(bytes(3_000))
-            run(wire, [victim], 1e-3)
-            equal(divisors(of(wire.seen, victim.tx)), [ONE], "divisors, two halves")
-            equal(wire.b.greenlane()["SendersNamed"], 0, "namings, two halves")
+@case("malformed names: counted, and no sender is added for them", dart, version=(4, 6))
+def bad_names(wire):
+    victim = Victim(wire)
+    for bad in BAD_NAMES:
+        victim.word(*(bad if isinstance(bad, tuple) else (bad,)))
+    equal(invalid(wire.b), len(BAD_NAMES), "Invalid")
+    wire.mark()
+    victim.tx.send(bytes(3_000))
+    run(wire, [victim], 1e-3)
+    equal(divisors(of(wire.seen, victim.tx)), [ONE], "divisors")
+    equal(wire.b.greenlane()["SendersNamed"], 0, "namings")
+    # Half of a list, and the other half of another one.
+    victim.word(NAMES | 1 << 16 | 4, 1, 2)
+    victim.word(NAMES | 2 << 16 | 2 << 8 | 4, 3, 4)
+    wire.mark()
+    victim.tx.send(bytes(3_000))
+    run(wire, [victim], 1e-3)
+    equal(divisors(of(wire.seen, victim.tx)), [ONE], "divisors, two halves")
+    equal(wire.b.greenlane()["SendersNamed"], 0, "namings, two halves")
 
 
 def slab(wire, victims):
@@ -354,43 +346,42 @@ def slab(wire, victims):
         return sum(int(line.split()[1]) * int(line.split()[3]) for line in list(file)[2:])
 
 
-@case("a flood of names: so many a second, memory comes back, no other tenant's rate moves")
-def flood():
-    for version in (4, 6):
-        with dart(version=version) as wire:
-            rng = random.Random(f"{fuzz.SEED} names {version}")
-            wire.b.sysctl("net.ipv4.dart_tenant", 1)
-            victim = Victim(wire, 0, 1000, SO_MARK=1)
-            flooder = Victim(wire, 0, 1001, SO_MARK=2)
-            set_option(victim.tx, GREENLANE_MESSAGE, 1)
+@case("a flood of names: so many a second, memory comes back, no other tenant's rate moves", dart,
+      version=(4, 6))
+def flood(wire):
+    rng = random.Random(f"{fuzz.SEED} names {wire.version}")
+    wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    victim = Victim(wire, 0, 1000, SO_MARK=1)
+    flooder = Victim(wire, 0, 1001, SO_MARK=2)
+    set_option(victim.tx, GREENLANE_MESSAGE, 1)
 
-            def step(flows=(victim, flooder)):
-                flows[0].feed()
-                run(wire, flows, 150e-6)
-                at_line_rate(flows[0], "the other tenant's")
-                equal(flows[0].senders, 1, "the other tenant's senders")
-            victim.feed()
-            run(wire, [victim], 1e-3)
-            # Once, so that what stays allocated is.
-            say_names(flooder, rng)
-            step()
-            before = slab(wire, [victim, flooder])
-            victim.feed()
-            run(wire, [victim], 1e-3)
-            began = now()
-            for _ in range(LISTS):
-                say_names(flooder, rng)
-                step()
-            took = now() - began
-            counters = wire.b.greenlane()
-            within(counters["SendersNamed"], NAMINGS, 2 + NAMINGS + 1000 * took, "namings")
-            # An empty list names nobody.
-            within(counters["SendersNamed"] + counters["NamingLimited"], 2 * LISTS // 5, 2 * LISTS,
-                   "messages that named")
-            true(counters["NamingLimited"] > LISTS // 4, f"limited: {counters['NamingLimited']}")
-            run(wire, [victim, flooder], 0.5)
-            flooder.tx.send(bytes(100))         # somebody comes, and the dead are looked for
-            within(slab(wire, [victim, flooder]) - before, -(1 << 20), 100_000, "bytes that the kernel keeps of it")
+    def step(flows=(victim, flooder)):
+        flows[0].feed()
+        run(wire, flows, 150e-6)
+        at_line_rate(flows[0], "the other tenant's")
+        equal(flows[0].senders, 1, "the other tenant's senders")
+    victim.feed()
+    run(wire, [victim], 1e-3)
+    # Once, so that what stays allocated is.
+    say_names(flooder, rng)
+    step()
+    before = slab(wire, [victim, flooder])
+    victim.feed()
+    run(wire, [victim], 1e-3)
+    began = now()
+    for _ in range(LISTS):
+        say_names(flooder, rng)
+        step()
+    took = now() - began
+    counters = wire.b.greenlane()
+    within(counters["SendersNamed"], NAMINGS, 2 + NAMINGS + 1000 * took, "namings")
+    # An empty list adds no sender.
+    within(counters["SendersNamed"] + counters["NamingLimited"], 2 * LISTS // 5, 2 * LISTS,
+           "messages that named")
+    true(counters["NamingLimited"] > LISTS // 4, f"limited: {counters['NamingLimited']}")
+    run(wire, [victim, flooder], 0.5)
+    flooder.tx.send(bytes(100))         # a packet arrives, so idle senders are reaped
+    within(slab(wire, [victim, flooder]) - before, -(1 << 20), 100_000, "bytes that the kernel keeps of it")
 
 
 def say_names(flooder, rng):
@@ -407,30 +398,29 @@ def say_names(flooder, rng):
     flooder.tx.send(bytes(1000))
 
 
-@case("words of any kind at a tenant's connections: another tenant's rate does not move")
-def another_tenant():
-    for version in (4, 6):
-        with dart(4, version=version) as wire:
-            rng = random.Random(f"{fuzz.SEED} tenants {version}")
-            wire.b.sysctl("net.ipv4.dart_tenant", 1)
-            victim = Victim(wire, 0, 1000, SO_MARK=1)
-            others = [Victim(wire, n, 1000 + n, SO_MARK=2) for n in range(1, 5)]
-            set_option(victim.tx, GREENLANE_MESSAGE, 1)
-            victim.feed()
-            run(wire, [victim], 1e-3)
-            for _ in range(100):
-                victim.feed()
-                for other in others:
-                    with contextlib.suppress(BlockingIOError):
-                        other.tx.send(bytes(rng.choice((100, 3000, 30_000))))
-                    word = rng.choice((rng.randrange(1 << 32), NAMES | rng.randrange(1 << 24),
-                                       END, ONE, 0))
-                    other.word(word, *(rng.randrange(1 << 32) for _ in range(rng.randrange(4))))
-                    if rng.random() < 0.5:
-                        other.end(rng.choice((MESSAGE_END, SHORT_END, SPENT_END)), back=100)
-                run(wire, [victim, *others], 100e-6)
-                at_line_rate(victim, "the other tenant's")
-                equal(victim.senders, 1, "its senders")
+@case("words of any kind at a tenant's connections: another tenant's rate does not move", dart,
+      version=(4, 6), hosts=4)
+def another_tenant(wire):
+    rng = random.Random(f"{fuzz.SEED} tenants {wire.version}")
+    wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    victim = Victim(wire, 0, 1000, SO_MARK=1)
+    others = [Victim(wire, n, 1000 + n, SO_MARK=2) for n in range(1, 5)]
+    set_option(victim.tx, GREENLANE_MESSAGE, 1)
+    victim.feed()
+    run(wire, [victim], 1e-3)
+    for _ in range(100):
+        victim.feed()
+        for other in others:
+            with contextlib.suppress(BlockingIOError):
+                other.tx.send(bytes(rng.choice((100, 3000, 30_000))))
+            word = rng.choice((rng.randrange(1 << 32), NAMES | rng.randrange(1 << 24),
+                               END, ONE, 0))
+            other.word(word, *(rng.randrange(1 << 32) for _ in range(rng.randrange(4))))
+            if rng.random() < 0.5:
+                other.end(rng.choice((MESSAGE_END, SHORT_END, SPENT_END)), back=100)
+        run(wire, [victim, *others], 100e-6)
+        at_line_rate(victim, "the other tenant's")
+        equal(victim.senders, 1, "its senders")
 
 
 if __name__ == "__main__":

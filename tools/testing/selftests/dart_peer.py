@@ -5,48 +5,37 @@ be, or change in the middle.
 
 	a (client) ---- wire (this program) ---- b (server)
 """
+import contextlib
+import errno
 import socket
 
-from gl import tap
-from gl.dart import DATA, ONE, RATE, RTT, connect, dart, of, read_all, shares
-from gl.packet import ACK, MESSAGE, MESSAGE_END, SHARE, SYN, data
-from gl.peer import fast_open, mptcp, unmarked
-from gl.sockopt import (F_UNSUPPORTED, GREENLANE_MESSAGE, GREENLANE_TLT, NO, TCP_CONGESTION, YES,
-                        cc_of, info, option, pacing)
-from gl.tap import case, equal, true, within
-from gl.wire import MSS, NEEDS, Wire, load
+from lab import tap
+from lab.codepoints import MESSAGE, MESSAGE_END, SHARE
+from lab.net import modules
+from lab.tap import case, equal, true, using, within
+from lab.wire.dart import DATA, ONE, RATE, RTT, connect, dart, line, of, read_all, shares
+from lab.wire.packet import SYN, data
+from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mptcp, sends_as,
+                           simultaneous, syn_cookies, unmarked, without_sack)
+from lab.wire.sockopt import (F_UNSUPPORTED, GREENLANE_MESSAGE, GREENLANE_TLT, NO, YES, cc_of,
+                              choose, info, option, pacing, refused)
+from lab.wire.wire import Wire, connected
 
-HEADERS = {4: 90, 6: 110}       # on the line, beside the payload
 CE = 3
 
 
-def line(version, divisor=1.0):
-    """Bytes of payload a second of a share of the line."""
-    return RATE * 125_000 / divisor * MSS[version] / (MSS[version] + HEADERS[version])
+@contextlib.contextmanager
+def marked(ecn=1, **options):
+    """A wire at lab.wire.dart's rate, whose hosts ask for ECN."""
+    modules.load("tcp_tlt", "tcp_dart")
+    with Wire(**options) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.dcqcn_rate", RATE)
+            ns.sysctl("net.ipv4.tcp_ecn", ecn)
+        yield wire
 
 
-def exchange(wire, client, server, count=100_000):
-    """Bytes both ways."""
-    true(wire.transfer(client, server, count), "arrives")
-    true(wire.transfer(server, client, count), "arrives back")
-    wire.run(1e-3)
-
-
-def switch(s, cc):
-    """Another congestion control."""
-    s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
-
-
-def wires(ecn=1, **options):
-    """IPv4 and IPv6, TSO on and off, at the rate of gl.dart; hosts ask for ECN."""
-    for version in (4, 6):
-        for tso in (True, False):
-            with Wire(version=version, tso=tso, **options) as wire:
-                for ns in (wire.a, wire.b):
-                    load(*NEEDS["dart"])
-                    ns.sysctl("net.ipv4.dcqcn_rate", RATE)
-                    ns.sysctl("net.ipv4.tcp_ecn", ecn)
-                yield wire
+everywhere = using(connected, of=marked, version=(4, 6), tso=(True, False))
 
 
 def shared(wire, client, server):
@@ -85,123 +74,106 @@ def is_reno(wire, s):
     equal({p.ecn for p in data(wire.seen)}, {0}, "ECN of data")
 
 
-@case("a server without it: dcqcn, DSCP 0, counted; reno, if it refuses ECN to a SYN with ECT(0)")
-def server_without():
+@everywhere("a server without it: dcqcn, DSCP 0, counted;"
+            " reno, if it refuses ECN to a SYN with ECT(0)",
+            cc="dart", cc_b=("dcqcn", "cubic", "reno"))
+def server_without(wire, client, server):
     # As dctcp's, our SYN is ECN-capable itself; TCP takes that only from its like.
-    for cc in ("dcqcn", "cubic", "reno"):
-        for wire in wires(cc="dart", cc_b=cc):
+    equal([p.dscp for p in wire.seen[:3]], [SHARE, 0, 0], "handshake")
+    wire.mark()
+    exchange(wire, client, server)
+    unmarked(wire.seen)
+    if wire.cc_b == "dcqcn":
+        is_dcqcn(wire, client, wire.a)
+    else:
+        is_reno(wire, client)
+    true(len(data(wire.from_a())) > 50, "data")
+
+
+@everywhere("a client without it: dcqcn, DSCP 0, counted",
+            cc=("dcqcn", "cubic", "reno"), cc_b="dart", by=(Wire.connect, fast_open))
+def client_without(wire, client, server):
+    exchange(wire, client, server)
+    unmarked(wire.seen)
+    is_dcqcn(wire, server, wire.b)
+
+
+@contextlib.contextmanager
+def beside(other, mine, **options):
+    """A wire between dart at the end `mine` and another congestion control."""
+    with marked(**{"cc": other, "cc_b": other, "cc" if mine == "a" else "cc_b": "dart"},
+                **options) as wire:
+        yield wire, other, mine
+
+
+unlike = using(beside, mine=("a", "b"), version=(4, 6), tso=(True, False))
+
+
+@unlike("a peer without ECN: dart-reno, DSCP 0", other=("cubic", "reno"))
+def without_ecn(wire, _other, mine):
+    (wire.b if mine == "a" else wire.a).sysctl("net.ipv4.tcp_ecn", 0)
+    ends = dict(zip("ab", wire.connect()))
+    wire.mark()
+    exchange(wire, ends["a"], ends["b"])
+    unmarked(wire.seen)
+    is_reno(wire, ends[mine])
+
+
+@case("and what that sends is what reno sends, through a loss", version=(4, 6))
+def as_reno(version):
+    sends_as("reno", "dart", version, ecn=False)
+
+
+@case("to a peer without it: what dcqcn sends, when, through marks", version=(4, 6))
+def as_dcqcn(version):
+    runs = []
+    for cc in ("dcqcn", "dart"):
+        with Wire(cc=cc, cc_b="dcqcn", version=version) as wire:
+            wire.a.sysctl("net.ipv4.dcqcn_rate", RATE)
+            wire.align()
             client, server = wire.connect()
-            equal([p.dscp for p in wire.seen[:3]], [SHARE, 0, 0], "handshake")
             wire.mark()
-            exchange(wire, client, server)
-            unmarked(wire.seen)
-            if cc == "dcqcn":
-                is_dcqcn(wire, client, wire.a)
-            else:
-                is_reno(wire, client)
-            true(len(data(wire.from_a())) > 50, "data")
+
+            def rule(p, wire=wire):
+                if p.from_a and p.len and len(data(wire.from_a())) % 8 == 0:
+                    p.set_dsfield(p.dsfield | CE)
+            wire.rule = rule
+            true(wire.transfer(client, server, 300_000), "arrives")
+            sent = data(wire.from_a())
+            runs.append([(p.len, p.seq - sent[0].seq & 0xffffffff) for p in sent])
+            runs.append(sent[-1].time - sent[0].time)
+    equal(runs[2], runs[0], "packets (length, offset)")
+    true(runs[1] > 1.2 * 300_000 / line(version), "the marks were heeded")
+    within(runs[3] / runs[1], 0.98, 1.02, "the time that it takes, of dcqcn's")
 
 
-@case("a client without it: dcqcn, DSCP 0, counted")
-def client_without():
-    for cc in ("dcqcn", "cubic", "reno"):
-        for wire in wires(cc=cc, cc_b="dart"):
-            client, server = wire.connect()
-            exchange(wire, client, server)
-            unmarked(wire.seen)
-            is_dcqcn(wire, server, wire.b)
+@unlike("the other end runs another transport of greenlane: each falls back, and data flows",
+        other=("tlt_dctcp", "tlt_cubic", "xpass", "aeolus_xpass"))
+def others(wire, other, mine):
+    client, server = wire.connect()
+    wire.mark()
+    exchange(wire, client, server)
+    unmarked(data(wire.seen))
+    if mine == "b":
+        is_dcqcn(wire, server, wire.b)
+    elif other == "tlt_dctcp":
+        is_dcqcn(wire, client, wire.a)
+    else:
+        is_reno(wire, client)
 
 
-@case("a peer without ECN: dart-reno, DSCP 0")
-def without_ecn():
-    for cc in ("cubic", "reno"):
-        for mine, other in (("a", "b"), ("b", "a")):
-            ccs = {mine: "dart", other: cc}
-            for wire in wires(cc=ccs["a"], cc_b=ccs["b"]):
-                getattr(wire, other).sysctl("net.ipv4.tcp_ecn", 0)
-                ends = dict(zip("ab", wire.connect()))
-                wire.mark()
-                exchange(wire, ends["a"], ends["b"])
-                unmarked(wire.seen)
-                is_reno(wire, ends[mine])
+@everywhere("codepoints bleached: both do as dcqcn, no share is waited for", cc="dart",
+            by=bleached)
+def always_bleached(wire, client, server):
+    is_dcqcn(wire, client, wire.a)
+    is_dcqcn(wire, server, wire.b)
 
 
-@case("and what that sends is what reno sends, through a loss")
-def as_reno():
-    for version in (4, 6):
-        runs = []
-        for cc in ("reno", "dart"):
-            with Wire(cc=cc, cc_b="reno", version=version) as wire:
-                wire.b.sysctl("net.ipv4.tcp_ecn", 0)
-                client, server = wire.connect()
-                runs.append(wire.third_lost(client, server))
-        equal(runs[1], runs[0], "packets (length, offset)")
-
-
-@case("to a peer without it: what dcqcn sends, when, through marks")
-def as_dcqcn():
-    for version in (4, 6):
-        runs = []
-        for cc in ("dcqcn", "dart"):
-            with Wire(cc=cc, cc_b="dcqcn", version=version) as wire:
-                wire.a.sysctl("net.ipv4.dcqcn_rate", RATE)
-                client, server = wire.connect()
-                wire.mark()
-
-                def rule(p, wire=wire):
-                    if p.from_a and p.len and len(data(wire.from_a())) % 8 == 0:
-                        p.set_dsfield(p.dsfield | CE)
-                wire.rule = rule
-                true(wire.transfer(client, server, 300_000), "arrives")
-                sent = data(wire.from_a())
-                runs.append([(p.len, p.seq - sent[0].seq & 0xffffffff) for p in sent])
-                runs.append(sent[-1].time - sent[0].time)
-        equal(runs[2], runs[0], "packets (length, offset)")
-        true(runs[1] > 1.2 * 300_000 / line(version), "the marks were heeded")
-        within(runs[3] / runs[1], 0.98, 1.02, "the time that it takes, of dcqcn's")
-
-
-@case("the other end runs another of ours: each falls back, and data flows")
-def others():
-    for other in ("tlt_dctcp", "tlt_cubic", "xpass", "aeolus_xpass"):
-        for ccs in (("dart", other), (other, "dart")):
-            for wire in wires(cc=ccs[0], cc_b=ccs[1]):
-                client, server = wire.connect()
-                wire.mark()
-                exchange(wire, client, server)
-                unmarked(data(wire.seen))
-                if ccs[1] == "dart":
-                    is_dcqcn(wire, server, wire.b)
-                elif other == "tlt_dctcp":
-                    is_dcqcn(wire, client, wire.a)
-                else:
-                    is_reno(wire, client)
-
-
-@case("codepoints bleached: both do as dcqcn, no share is waited for")
-def bleached():
-    for wire in wires(cc="dart"):
-        sent = []
-        wire.rule = lambda p, sent=sent: sent.append(p.dscp) or p.set_dscp(0)
-        client, server = wire.connect()
-        sent.clear()
-        exchange(wire, client, server)
-        equal(set(sent), {0}, "DSCP that the hosts send")
-        for s, ns in ((client, wire.a), (server, wire.b)):
-            is_dcqcn(wire, s, ns)
-
-
-@case("without SACK: dcqcn, counted")
-def no_sack():
-    for wire in wires(cc="dart"):
-        wire.b.sysctl("net.ipv4.tcp_sack", 0)
-        client, server = wire.connect()
-        wire.mark()
-        exchange(wire, client, server)
-        unmarked(data(wire.seen))
-        for s, ns in ((client, wire.a), (server, wire.b)):
-            equal((cc_of(s), info(s)["flags"]), ("dart", F_UNSUPPORTED), "dart, and flags")
-            equal(ns.greenlane()["Unsupported"], 1, "Unsupported")
+@everywhere("without SACK: dcqcn, counted", cc="dart", by=without_sack)
+def no_sack(wire, client, server):
+    for s, ns in ((client, wire.a), (server, wire.b)):
+        equal((cc_of(s), info(s)["flags"]), ("dart", F_UNSUPPORTED), "dart, and flags")
+        equal(ns.greenlane()["Unsupported"], 1, "Unsupported")
 
 
 @case("an application that sends our codepoints by itself gets DSCP 0, and no share")
@@ -219,195 +191,118 @@ def pretender():
 
 # --- how it comes to be
 
-@case("a listener's children: each says which message is whose")
-def children():
-    for wire in wires(cc="dart"):
-        listener = wire.listen()
-        for client, server in [wire.connect(listener=listener) for _ in range(3)]:
-            equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
-            wire.mark()
-            exchange(wire, client, server, 20_000)
-            shared(wire, client, server)
+@everywhere("shares both ways, however it comes to be", cc="dart",
+            by=(syn_cookies, by_socket, by_route))
+def comes_to_be(wire, client, server):
+    exchange(wire, client, server)
+    shared(wire, client, server)
 
 
-@case("SYN cookies: shares both ways")
-def cookies():
-    for wire in wires(cc="dart"):
-        wire.b.sysctl("net.ipv4.tcp_syncookies", 2)
-        # SACK and ECN are in a cookie's time stamp, of 64 ms; uptime has to be more.
-        wire.run(1.0)
-        client, server = wire.connect()
-        equal(wire.b.netstat("SyncookiesRecv"), 1, "SyncookiesRecv")
-        exchange(wire, client, server)
-        shared(wire, client, server)
-
-
-@case("SYN cookies, client without")
-def cookies_without():
-    for wire in wires(cc="cubic", cc_b="dart"):
-        wire.b.sysctl("net.ipv4.tcp_syncookies", 2)
-        wire.run(1.0)
-        client, server = wire.connect()
-        wire.mark()
-        exchange(wire, client, server)
-        unmarked(wire.seen)
-        is_dcqcn(wire, server, wire.b)
-
-
-@case("TCP Fast Open: data in the SYN, then shares both ways")
-def tfo():
-    for wire in wires(cc="dart"):
-        client, server = fast_open(wire)
-        equal([p.dscp for p in wire.seen[:2]], [SHARE] * 2, "SYN and SYN-ACK")
-        wire.run(1e-3)
-        equal(info(server)["senders"], 0, "senders, when nothing is on its way")
-        wire.mark()
-        exchange(wire, client, server)
-        equal({p.dscp for p in data(wire.seen)} - set(DATA), set(), "other DSCPs of data")
+@case("a listener's children: each says which message is whose", marked, version=(4, 6),
+      tso=(True, False), cc="dart")
+def children(wire):
+    listener = wire.listen()
+    for client, server in [wire.connect(listener=listener) for _ in range(3)]:
         equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
-        true(shares(wire.from_a()) and shares(wire.from_b()), "shares both ways")
-        server.close()
-
-
-@case("TCP Fast Open, client without")
-def tfo_without():
-    for wire in wires(cc="reno", cc_b="dart"):
-        client, server = fast_open(wire)
-        exchange(wire, client, server)
-        unmarked(wire.seen)
-        is_dcqcn(wire, server, wire.b)
-        server.close()
-
-
-@case("by socket: TCP_CONGESTION before connect() and on the listener")
-def by_socket():
-    for wire in wires(cc="cubic"):
-        client, server = wire.connect(cc="dart", listener=wire.listen(cc="dart"))
-        exchange(wire, client, server)
-        shared(wire, client, server)
-
-
-@case("by route: ip route ... congctl dart, both ends")
-def by_route():
-    for wire in wires(cc="cubic"):
-        host = "10.0.0.{}/32" if wire.version == 4 else "fd00::{}/128"
-        wire.a.ip(f"route replace {host.format(2)} dev tun0 congctl dart")
-        wire.b.ip(f"route replace {host.format(1)} dev tun0 congctl dart")
-        client, server = wire.connect()
-        exchange(wire, client, server)
-        shared(wire, client, server)
-
-
-@case("both ends connect at once")
-def simultaneous():
-    for wire in wires(cc="dart"):
-        ends = []
-        for ns, port in ((wire.a, 2000), (wire.b, 3000)):
-            s = wire.socket(ns, SO_REUSEADDR=1)
-            s.bind((wire.address(ns), port))
-            ends.append(s)
-        for s, to in zip(ends, ((wire.b, 3000), (wire.a, 2000))):
-            try:
-                s.connect((wire.address(to[0]), to[1]))
-            except BlockingIOError:
-                pass
-        wire.run(5e-3)
-        equal([p.flags & (SYN | ACK) for p in wire.seen[:2]], [SYN, SYN], "two SYNs")
         wire.mark()
-        exchange(wire, *ends)
-        # Either both are dart's, or neither marks: never one alone.
-        peers = {info(s)["peer"] for s in ends if cc_of(s) == "dart"}
-        true(len(peers) <= 1, f"what they know of each other: {peers}")
-        if YES not in peers:
-            unmarked(data(wire.seen))
+        exchange(wire, client, server, 20_000)
+        shared(wire, client, server)
 
 
-@case("MPTCP: as the base, with DSCP 0")
-def multipath():
-    for version in (4, 6):
-        with Wire(cc="dart", version=version) as wire:
-            with mptcp(wire) as (client, server):
-                true(wire.transfer(client, server, 50_000), "arrives")
-                equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
+@everywhere("SYN cookies, client without", cc="cubic", cc_b="dart", by=syn_cookies)
+def cookies_without(wire, client, server):
+    wire.mark()         # the cookie is a SYN-ACK of dart
+    exchange(wire, client, server)
+    unmarked(wire.seen)
+    is_dcqcn(wire, server, wire.b)
 
 
-@case("dart-reno is not to be had by name")
-def not_by_name():
-    with Wire(cc="dart") as wire:
-        s = wire.socket(wire.a)
-        try:
-            switch(s, "dart-reno")
-        except FileNotFoundError:
-            pass
-        else:
-            raise tap.Failed("dart-reno can be chosen")
-        equal(cc_of(s), "dart", "congestion control")
+@everywhere("TCP Fast Open: data in the SYN, then shares both ways", cc="dart", by=fast_open)
+def tfo(wire, client, server):
+    equal([p.dscp for p in wire.seen[:2]], [SHARE] * 2, "SYN and SYN-ACK")
+    wire.run(1e-3)
+    equal(info(server)["senders"], 0, "senders, when nothing is on its way")
+    wire.mark()
+    exchange(wire, client, server)
+    shared(wire, client, server)
+
+
+@everywhere("both ends connect at once", cc="dart", by=simultaneous)
+def at_once(wire, *ends):
+    wire.mark()
+    exchange(wire, *ends)
+    # Either both are dart's, or neither marks: never one alone.
+    peers = {info(s)["peer"] for s in ends if cc_of(s) == "dart"}
+    true(len(peers) <= 1, f"what they know of each other: {peers}")
+    if YES not in peers:
+        unmarked(data(wire.seen))
+
+
+@case("MPTCP: as the base, with DSCP 0", connected, by=mptcp, version=(4, 6), cc="dart")
+def multipath(wire, client, server):
+    true(wire.transfer(client, server, 50_000), "arrives")
+    equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
+
+
+@case("dart-reno is not to be had by name", Wire, cc="dart")
+def not_by_name(wire):
+    s = wire.socket(wire.a)
+    refused("dart-reno", errno.ENOENT, choose, s, "dart-reno")
+    equal(cc_of(s), "dart", "congestion control")
 
 
 # --- in mid-connection
 
-@case("chosen in mid-connection by both ends: shares; without ECN: dart-reno")
-def mid_life():
-    for ecn, name in ((1, "dart"), (0, "dart-reno")):
-        for wire in wires(ecn, cc="cubic"):
-            client, server = wire.connect()
-            exchange(wire, client, server, 20_000)
-            for s in (client, server):
-                switch(s, "dart")
-                equal(cc_of(s), name, "congestion control")
-            wire.mark()
-            exchange(wire, client, server)
-            if not ecn:
-                unmarked(wire.seen)
-                continue
-            wire.mark()
-            exchange(wire, client, server)
-            shared(wire, client, server)
+@everywhere("chosen in mid-connection by both ends: shares; without ECN: dart-reno", cc="cubic",
+            ecn=(1, 0))
+def mid_life(wire, client, server):
+    ecn = wire.a.sysctl("net.ipv4.tcp_ecn") == "1"
+    exchange(wire, client, server, 20_000)
+    for s in (client, server):
+        choose(s, "dart")
+        equal(cc_of(s), "dart" if ecn else "dart-reno", "congestion control")
+    wire.mark()
+    exchange(wire, client, server)
+    if not ecn:
+        unmarked(wire.seen)
+        return
+    wire.mark()
+    exchange(wire, client, server)
+    shared(wire, client, server)
 
 
-@case("chosen in mid-connection by one end: data flows, at dcqcn's rate")
-def mid_life_alone():
-    for who in (0, 1):
-        for wire in wires(cc="cubic"):
-            ends = wire.connect()
-            exchange(wire, *ends, 20_000)
-            switch(ends[who], "dart")
-            exchange(wire, *ends)
-            within(pacing(ends[who]), 0.995 * line(wire.version), 1.005 * line(wire.version),
-                   "rate")
-            equal((wire.a if who == 0 else wire.b).greenlane()["ShareReceived"], 0,
-                  "shares that nobody can have told it")
+@unlike("chosen in mid-connection by one end: data flows, at dcqcn's rate", other="cubic")
+def one_end(wire, _other, mine):
+    wire.a.sysctl("net.ipv4.tcp_congestion_control", "cubic")
+    wire.b.sysctl("net.ipv4.tcp_congestion_control", "cubic")
+    ends = dict(zip("ab", wire.connect()))
+    exchange(wire, *ends.values(), 20_000)
+    choose(ends[mine], "dart")
+    exchange(wire, *ends.values())
+    within(pacing(ends[mine]), 0.995 * line(wire.version), 1.005 * line(wire.version), "rate")
+    equal((wire.a if mine == "a" else wire.b).greenlane()["ShareReceived"], 0, "shares received")
 
 
-@case("switched again and again, data both ways: every byte arrives, and dart is dart again")
-def to_and_fro():
-    for wire in wires(cc="dart"):
-        client, server = wire.connect()
-        for ccs in (("dcqcn", "dart"), ("cubic", "dcqcn"), ("dart", "cubic"), ("dart", "dart"),
-                    ("cubic", "cubic"), ("dart", "dcqcn"), ("dcqcn", "dart"), ("dart", "dart")):
-            for s in (client, server):          # in mid-message
-                s.send(b"m" * 50_000)
-            wire.run(150e-6)
-            for s, cc in zip((client, server), ccs):
-                switch(s, cc)
-            got = {client: 0, server: 0}
-
-            def step(got=got):
-                for s in got:
-                    try:
-                        got[s] += len(s.recv(1 << 20))
-                    except BlockingIOError:
-                        pass
-                return min(got.values()) == 50_000
-            true(wire.run(2.0, step), f"{ccs}: all arrives: {list(got.values())}")
-            true(wire.transfer_both(client, server, 30_000), f"{ccs}: and what follows")
-        wire.run(3.0)           # who left in a message is not waited for any more
-        wire.mark()
-        exchange(wire, client, server)
-        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
-        true(shares(wire.from_a()) and shares(wire.from_b()), "shares both ways")
-        equal({p.dscp for p in data(wire.seen)} - set(DATA), set(), "other DSCPs of data")
-        equal([info(s)["senders"] for s in (client, server)], [0, 0], "senders")
+@everywhere("switched again and again, data both ways: every byte arrives, and dart is dart again",
+            cc="dart")
+def to_and_fro(wire, client, server):
+    for ccs in (("dcqcn", "dart"), ("cubic", "dcqcn"), ("dart", "cubic"), ("dart", "dart"),
+                ("cubic", "cubic"), ("dart", "dcqcn"), ("dcqcn", "dart"), ("dart", "dart")):
+        for s in (client, server):          # in mid-message
+            s.send(b"m" * 50_000)
+        wire.run(150e-6)
+        for s, cc in zip((client, server), ccs):
+            choose(s, cc)
+        for s in (client, server):
+            equal(len(wire.receive(s, 50_000, 2.0)), 50_000, f"{ccs}: bytes that arrive")
+        true(wire.transfer_both(client, server, 30_000), f"{ccs}: and what follows")
+    wire.run(3.0)           # who left in a message is not waited for any more
+    wire.mark()
+    exchange(wire, client, server)
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+    true(shares(wire.from_a()) and shares(wire.from_b()), "shares both ways")
+    equal({p.dscp for p in data(wire.seen)} - set(DATA), set(), "other DSCPs of data")
+    equal([info(s)["senders"] for s in (client, server)], [0, 0], "senders")
 
 
 def two(wire):
@@ -441,78 +336,74 @@ def has(wire, s, divisor, what):
            f"rate: {what}")
 
 
-@case("GREENLANE_TLT=0 at the sender: DSCP 0, dcqcn's rate whatever it is told; 1: a share")
-def off_sender():
-    for version in (4, 6):
-        with dart(1, version=version) as wire:
-            flows = two(wire)
-            tx = flows[0][0]
-            has(wire, tx, 2, "before")
-            option(tx, GREENLANE_TLT, 0)
-            has(wire, tx, 1, "at once")
-            feed(wire, flows, 2 * RTT)
-            wire.mark()
-            feed(wire, flows, 1e-3)
-            unmarked([p for p in of(wire.from_a(), tx) if p.len])
-            has(wire, tx, 1, "later, its peer goes on telling shares")
-            has(wire, flows[1][0], 2, "the other one's")
-            option(tx, GREENLANE_TLT, 1)
-            feed(wire, flows, 2 * RTT)
-            wire.mark()
-            feed(wire, flows, 1e-3)
-            equal({p.dscp for p in of(wire.from_a(), tx) if p.len}, {MESSAGE}, "DSCP, on again")
-            has(wire, tx, 2, "on again")
+@case("GREENLANE_TLT=0 at the sender: DSCP 0, dcqcn's rate, shares ignored; 1: a share", dart,
+      version=(4, 6), hosts=1)
+def off_sender(wire):
+    flows = two(wire)
+    tx = flows[0][0]
+    has(wire, tx, 2, "before")
+    option(tx, GREENLANE_TLT, 0)
+    has(wire, tx, 1, "at once")
+    feed(wire, flows, 2 * RTT)
+    wire.mark()
+    feed(wire, flows, 1e-3)
+    unmarked([p for p in of(wire.from_a(), tx) if p.len])
+    has(wire, tx, 1, "later, its peer goes on telling shares")
+    has(wire, flows[1][0], 2, "the other one's")
+    option(tx, GREENLANE_TLT, 1)
+    feed(wire, flows, 2 * RTT)
+    wire.mark()
+    feed(wire, flows, 1e-3)
+    equal({p.dscp for p in of(wire.from_a(), tx) if p.len}, {MESSAGE}, "DSCP, on again")
+    has(wire, tx, 2, "on again")
 
 
 @case("the receiver stops telling shares (GREENLANE_TLT=0, another congestion control): dcqcn's"
-      " rate")
-def off_receiver():
-    for version in (4, 6):
-        for how in (lambda s: option(s, GREENLANE_TLT, 0), lambda s: switch(s, "dcqcn")):
-            with dart(1, version=version) as wire:
-                flows = two(wire)
-                tx, rx = flows[0]
-                how(rx)
-                feed(wire, flows, 2 * RTT)
-                wire.mark()
-                feed(wire, flows, 0.1)
-                equal(shares(of(wire.seen, tx)), [], "shares")
-                has(wire, tx, 1, "a share that nobody stands by")
-                has(wire, flows[1][0], 1, "the other one's, who is alone in the set")
-
-
-@case("left in mid-message, both ends in turn: it goes on, unmarked, and counts no more")
-def leave():
-    for version in (4, 6):
+      " rate", version=(4, 6))
+def off_receiver(version):
+    for how in (lambda s: option(s, GREENLANE_TLT, 0), lambda s: choose(s, "dcqcn")):
         with dart(1, version=version) as wire:
             flows = two(wire)
-            switch(flows[0][0], "cubic")
+            tx, rx = flows[0]
+            how(rx)
             feed(wire, flows, 2 * RTT)
             wire.mark()
-            feed(wire, flows, 1e-3)
-            unmarked([p for p in of(wire.from_a(), flows[0][0]) if p.len])
-            true(data(of(wire.seen, flows[0][0])), "it goes on")
-            switch(flows[0][1], "cubic")
-            true(feed(wire, flows, 5e-3, lambda: info(flows[1][1])["senders"] == 1), "one is left")
-            feed(wire, flows, 2 * RTT)
-            has(wire, flows[1][0], 1, "all of the line")
+            feed(wire, flows, 0.1)
+            equal(shares(of(wire.seen, tx)), [], "shares")
+            has(wire, tx, 1, "a share that has expired")
+            has(wire, flows[1][0], 1, "the other one's, who is alone in the set")
 
 
-@case("a share comes with each pure ACK, but where three SACK blocks leave no room")
-def with_sacks():
-    for version in (4, 6):
-        with dart(1, version=version) as wire:
-            flows = [connect(wire, number, 1000 + number) for number in (0, 1)]
-            wire.rule = lambda p, tx=flows[0][0], w=wire: (
-                p.from_a and p.len and len(data(of(w.from_a(), tx))) % 3 == 0)
-            wire.mark()
-            flows[0][0].send(bytes(60_000))
-            wire.run(0.5e-3)
-            wire.rule = None
-            acks = [p for p in of(wire.from_b(), flows[0][0]) if not p.len and not p.flags & SYN]
-            true(any(len(p.sacks) >= 3 for p in acks), "ACKs with three blocks")
-            equal([p for p in acks if not p.words and len(p.sacks) < 3], [], "ACKs without a share")
-            equal(wire.b.greenlane()["NoMemory"], 0, "NoMemory")
+@case("left in mid-message, both ends in turn: it goes on, unmarked, and counts no more", dart,
+      version=(4, 6), hosts=1)
+def leave(wire):
+    flows = two(wire)
+    choose(flows[0][0], "cubic")
+    feed(wire, flows, 2 * RTT)
+    wire.mark()
+    feed(wire, flows, 1e-3)
+    unmarked([p for p in of(wire.from_a(), flows[0][0]) if p.len])
+    true(data(of(wire.seen, flows[0][0])), "it goes on")
+    choose(flows[0][1], "cubic")
+    true(feed(wire, flows, 5e-3, lambda: info(flows[1][1])["senders"] == 1), "one is left")
+    feed(wire, flows, 2 * RTT)
+    has(wire, flows[1][0], 1, "all of the line")
+
+
+@case("a share comes with each pure ACK, but where three SACK blocks leave no room", dart,
+      version=(4, 6), hosts=1)
+def with_sacks(wire):
+    flows = [connect(wire, number, 1000 + number) for number in (0, 1)]
+    wire.rule = lambda p, tx=flows[0][0], w=wire: (
+        p.from_a and p.len and len(data(of(w.from_a(), tx))) % 3 == 0)
+    wire.mark()
+    flows[0][0].send(bytes(60_000))
+    wire.run(0.5e-3)
+    wire.rule = None
+    acks = [p for p in of(wire.from_b(), flows[0][0]) if not p.len and not p.flags & SYN]
+    true(any(len(p.sacks) >= 3 for p in acks), "ACKs with three blocks")
+    equal([p for p in acks if not p.words and len(p.sacks) < 3], [], "ACKs without a share")
+    equal(wire.b.greenlane()["NoMemory"], 0, "NoMemory")
 
 
 if __name__ == "__main__":

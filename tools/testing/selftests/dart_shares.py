@@ -6,30 +6,19 @@
 """
 import socket
 
-from gl.dart import (ALONE, DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
-                     host, name, of, read_all)
-from gl.packet import ACK, ECE, MESSAGE, MESSAGE_END, SHARE, SYN, data
-from gl.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
-                        GREENLANE_WEIGHT, info, ip_level, option, pacing, refused)
-from gl.tap import case, equal, main, true, within
-from gl.wire import MSS
+from lab.codepoints import MESSAGE, MESSAGE_END, SHARE
+from lab.tap import case, equal, main, true, using, within
+from lab.wire.dart import (ALONE, DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart,
+                           divisors, host, line, name, of, read_all)
+from lab.wire.packet import ACK, ECE, SYN, data
+from lab.wire.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
+                              GREENLANE_WEIGHT, info, ip_level, option, pacing, refused)
 
 CE = 3
-HEADERS = {4: 90, 6: 110}       # on the line, beside the payload
 EINVAL, EOPNOTSUPP = 22, 95
 
 
-def line(version, divisor=1.0):
-    """Bytes of payload a second of a share of the line."""
-    return RATE * 125_000 / divisor * MSS[version] / (MSS[version] + HEADERS[version])
-
-
-def everywhere(check, hosts=0):
-    """IPv4 and IPv6, TSO on and off."""
-    for version in (4, 6):
-        for tso in (True, False):
-            with dart(hosts, version=version, tso=tso) as wire:
-                check(wire)
+everywhere = using(dart, version=(4, 6), tso=(True, False))
 
 
 class Flow:
@@ -67,47 +56,44 @@ def run(wire, flows, seconds, until=None):
     return wire.run(seconds, step)
 
 
-@case("codepoints: handshake, data, its last packet, and ACKs with a word")
-def codepoints():
-    def check(wire):
-        flow = Flow(wire, 0)
-        flow.send(100_000)
-        run(wire, [flow], 5e-3)
-        seen = flow.packets
-        equal([(p.flags & (SYN | ACK), p.dscp) for p in seen[:3]],
-              [(SYN, SHARE), (SYN | ACK, SHARE), (ACK, SHARE)], "handshake")
-        sent = data([p for p in seen if p.from_a])
-        equal([p.dscp for p in sent], [MESSAGE] * (len(sent) - 1) + [MESSAGE_END], "data")
-        acks = [p for p in seen[3:] if not p.from_a]
-        equal({(p.dscp, len(p.words)) for p in acks}, {(SHARE, 1)}, "ACKs: DSCP, words")
-        true(all(p.checksum_ok() for p in seen), "checksums")
-        equal(divisors(acks), [ONE], "what they say")
-        flow.is_at(1, "rate")
-        equal(wire.b.greenlane()["MessageBegun"], 1, "messages begun")
-        equal(wire.b.greenlane()["MessageEnded"], 1, "and ended")
-    everywhere(check)
+@everywhere("codepoints: handshake, data, its last packet, and ACKs with a word")
+def codepoints(wire):
+    flow = Flow(wire, 0)
+    flow.send(100_000)
+    run(wire, [flow], 5e-3)
+    seen = flow.packets
+    equal([(p.flags & (SYN | ACK), p.dscp) for p in seen[:3]],
+          [(SYN, SHARE), (SYN | ACK, SHARE), (ACK, SHARE)], "handshake")
+    sent = data([p for p in seen if p.from_a])
+    equal([p.dscp for p in sent], [MESSAGE] * (len(sent) - 1) + [MESSAGE_END], "data")
+    acks = [p for p in seen[3:] if not p.from_a]
+    equal({(p.dscp, len(p.words)) for p in acks}, {(SHARE, 1)}, "ACKs: DSCP, words")
+    true(all(p.checksum_ok() for p in seen), "checksums")
+    equal(divisors(acks), [ONE], "what they say")
+    flow.is_at(1, "rate")
+    equal(wire.b.greenlane()["MessageBegun"], 1, "messages begun")
+    equal(wire.b.greenlane()["MessageEnded"], 1, "and ended")
 
 
-@case("two senders: each has half within one ACK, and all of it when the other has ended")
-def two_senders():
-    def check(wire):
-        old, new = Flow(wire, 0), Flow(wire, 1, 1001)
-        wire.mark()
-        old.send(250_000)
-        run(wire, [old, new], 1e-3)
-        equal(divisors(old.packets), [ONE], "before")
-        begin = wire.seen[-1].time
-        new.send(40_000)
-        true(run(wire, [old, new], 1e-3, lambda: old.heard == new.heard == 2 * ONE), "both are told")
-        first = next(p for p in data(new.packets))
-        within(wire.seen[-1].time - first.time, 0, RTT + 4 * 12.3e-6, "seconds until then")
-        for flow in (old, new):
-            flow.is_at(2, "half of the line")
-        true(first.time >= begin, "the new one's first packet")
-        true(run(wire, [old, new], 3e-3, lambda: old.heard == ONE), "the new one has ended")
-        old.is_at(1, "all of the line")
-        equal(divisors(old.packets), [ONE, 2 * ONE, ONE], "what the old one was told")
-    everywhere(check, hosts=1)
+@everywhere("two senders: each has half within one ACK, and all of it when the other has ended",
+            hosts=1)
+def two_senders(wire):
+    old, new = Flow(wire, 0), Flow(wire, 1, 1001)
+    wire.mark()
+    old.send(250_000)
+    run(wire, [old, new], 1e-3)
+    equal(divisors(old.packets), [ONE], "before")
+    begin = wire.seen[-1].time
+    new.send(40_000)
+    true(run(wire, [old, new], 1e-3, lambda: old.heard == new.heard == 2 * ONE), "both hear of it")
+    first = next(p for p in data(new.packets))
+    within(wire.seen[-1].time - first.time, 0, RTT + 4 * 12.3e-6, "seconds until then")
+    for flow in (old, new):
+        flow.is_at(2, "half of the line")
+    true(first.time >= begin, "the new one's first packet")
+    true(run(wire, [old, new], 3e-3, lambda: old.heard == ONE), "the new one has ended")
+    old.is_at(1, "all of the line")
+    equal(divisors(old.packets), [ONE, 2 * ONE, ONE], "what the old one heard")
 
 
 @case("a change is told with the next packet's ACK, whatever delayed ACKs would do")
@@ -130,145 +116,135 @@ def at_once():
             within(told - came, -5e-6, 10e-6, "seconds between the next packet and what it is told")
 
 
-@case("what is paced is a share: packets leave at half of the line's distance")
-def paced():
-    with dart(1) as wire:
-        flows = [Flow(wire, 0), Flow(wire, 1, 1001)]
-        wire.mark()
-        for flow in flows:
-            flow.send(200_000)
-        run(wire, flows, 2.5e-3)
-        for flow in flows:
-            sent = [p for p in data(flow.packets) if p.time > flow.packets[0].time + 3 * RTT]
-            rate = sum(p.len for p in sent[:-1]) / (sent[-1].time - sent[0].time)
-            within(rate, 0.96 * line(4, 2), 1.04 * line(4, 2), "bytes a second")
+@case("what is paced is a share: packets leave at half of the line's distance", dart, hosts=1)
+def paced(wire):
+    flows = [Flow(wire, 0), Flow(wire, 1, 1001)]
+    wire.mark()
+    for flow in flows:
+        flow.send(200_000)
+    run(wire, flows, 2.5e-3)
+    for flow in flows:
+        sent = [p for p in data(flow.packets) if p.time > flow.packets[0].time + 3 * RTT]
+        rate = sum(p.len for p in sent[:-1]) / (sent[-1].time - sent[0].time)
+        within(rate, 0.96 * line(4, 2), 1.04 * line(4, 2), "bytes a second")
 
 
-@case("a sender is a host: two connections of one count once, and share its share")
-def by_host():
-    for version in (4, 6):
-        with dart(1, version=version) as wire:
-            flows = [Flow(wire, 0), Flow(wire, 0, 1001), Flow(wire, 1, 1002)]
-            for flow in flows[:2]:
-                flow.send(200_000)
-            run(wire, flows, 0.5e-3)
-            equal([info(flow.rx)["senders"] for flow in flows], [1, 1, 0], "senders")
-            equal([flow.heard for flow in flows[:2]], [2 * ONE] * 2, "two messages of one host")
-            flows[2].send(100_000)
-            run(wire, flows, 0.5e-3)
-            equal([info(flow.rx)["senders"] for flow in flows], [2] * 3, "senders")
-            equal([flow.heard for flow in flows], [4 * ONE, 4 * ONE, 2 * ONE], "their divisors")
+@case("a sender is a host: two connections of one count once, and share its share", dart,
+      version=(4, 6), hosts=1)
+def by_host(wire):
+    flows = [Flow(wire, 0), Flow(wire, 0, 1001), Flow(wire, 1, 1002)]
+    for flow in flows[:2]:
+        flow.send(200_000)
+    run(wire, flows, 0.5e-3)
+    equal([info(flow.rx)["senders"] for flow in flows], [1, 1, 0], "senders")
+    equal([flow.heard for flow in flows[:2]], [2 * ONE] * 2, "two messages of one host")
+    flows[2].send(100_000)
+    run(wire, flows, 0.5e-3)
+    equal([info(flow.rx)["senders"] for flow in flows], [2] * 3, "senders")
+    equal([flow.heard for flow in flows], [4 * ONE, 4 * ONE, 2 * ONE], "their divisors")
 
 
-@case("two incasts that overlap: a sender in both counts once")
-def overlapping():
-    with dart(6) as wire:
-        groups = ((1, 2, 3, 4), (3, 4, 5, 6))
-        flows = [Flow(wire, n, 1000 + i) for i, n in enumerate(groups[0] + groups[1])]
-        for flow in flows:
-            flow.send(60_000)
-        run(wire, flows, 0.6e-3)
-        equal({info(flow.rx)["senders"] for flow in flows}, {6}, "senders")
-        equal([flow.heard for flow in flows], [6 * ONE, 6 * ONE, 12 * ONE, 12 * ONE] + [12 * ONE] * 2
-              + [6 * ONE] * 2, "their divisors")
-        run(wire, flows, 10e-3)
-        equal({info(flow.rx)["senders"] for flow in flows}, {0}, "senders afterwards")
+@case("two incasts that overlap: a sender in both counts once", dart, hosts=6)
+def overlapping(wire):
+    groups = ((1, 2, 3, 4), (3, 4, 5, 6))
+    flows = [Flow(wire, n, 1000 + i) for i, n in enumerate(groups[0] + groups[1])]
+    for flow in flows:
+        flow.send(60_000)
+    run(wire, flows, 0.6e-3)
+    equal({info(flow.rx)["senders"] for flow in flows}, {6}, "senders")
+    equal([flow.heard for flow in flows], [6 * ONE, 6 * ONE, 12 * ONE, 12 * ONE] + [12 * ONE] * 2
+          + [6 * ONE] * 2, "their divisors")
+    run(wire, flows, 10e-3)
+    equal({info(flow.rx)["senders"] for flow in flows}, {0}, "senders afterwards")
 
 
-@case("the last packet is lost: it counts until it has come")
-def end_lost():
-    def check(wire):
-        old, new = Flow(wire, 0), Flow(wire, 1, 1001)
-        lost = []
+@everywhere("the last packet is lost: it counts until it has come", hosts=1)
+def end_lost(wire):
+    old, new = Flow(wire, 0), Flow(wire, 1, 1001)
+    lost = []
 
-        def rule(p):
-            if p.dscp == MESSAGE_END and p.from_a and not lost:
-                lost.append(p)
-                return True
-            return False
-        wire.rule = rule
-        new.send(30_000)
-        run(wire, [old, new], 20e-3, lambda: lost)
-        equal(info(new.rx)["senders"], 1, "senders when the last packet is lost")
-        old.send(10_000)
-        run(wire, [old, new], 2e-3)
-        true(run(wire, [old, new], 1.0, lambda: info(new.rx)["senders"] == 0), "it comes again")
-        equal(wire.b.greenlane()["MessageBegun"], wire.b.greenlane()["MessageEnded"],
-              "messages begun and ended")
-        again = [p for p in data(new.packets) if p.seq == lost[0].seq]
-        equal([p.dscp for p in again], [MESSAGE_END] * 2, "it, and it again")
-    everywhere(check, hosts=1)
+    def rule(p):
+        if p.dscp == MESSAGE_END and p.from_a and not lost:
+            lost.append(p)
+            return True
+        return False
+    wire.rule = rule
+    new.send(30_000)
+    run(wire, [old, new], 20e-3, lambda: lost)
+    equal(info(new.rx)["senders"], 1, "senders when the last packet is lost")
+    old.send(10_000)
+    run(wire, [old, new], 2e-3)
+    true(run(wire, [old, new], 1.0, lambda: info(new.rx)["senders"] == 0), "it comes again")
+    equal(wire.b.greenlane()["MessageBegun"], wire.b.greenlane()["MessageEnded"],
+          "messages begun and ended")
+    again = [p for p in data(new.packets) if p.seq == lost[0].seq]
+    equal([p.dscp for p in again], [MESSAGE_END] * 2, "it, and it again")
 
 
-@case("GREENLANE_MESSAGE: one message of many writes, with pauses between")
-def explicit():
-    def check(wire):
-        flow, other = Flow(wire, 0), Flow(wire, 1, 1001)
-        equal(option(flow.tx, GREENLANE_MESSAGE), 0, "by default")
-        option(flow.tx, GREENLANE_MESSAGE, 1)
-        wire.mark()
-        for _ in range(3):
-            flow.send(10_000)
-            run(wire, [flow, other], 5e-3)
-            equal(info(flow.rx)["senders"], 1, "senders between two writes")
-        equal({p.dscp for p in data(flow.packets)} & {MESSAGE_END}, set(), "ends")
-        option(flow.tx, GREENLANE_MESSAGE, 0)
-        run(wire, [flow, other], 1e-3)
-        equal(info(flow.rx)["senders"], 0, "senders when it has ended")
-        equal([p.words for p in flow.packets if p.from_a and p.words and p.words[0] & END],
-              [(END | ALONE,)], "said without data")
-        equal(wire.b.greenlane()["MessageBegun"], 1, "messages")
-        # Ended before the last of it is sent: the last packet says so.
-        option(flow.tx, GREENLANE_MESSAGE, 1)
-        flow.send(30_000)
-        option(flow.tx, GREENLANE_MESSAGE, 0)
+@everywhere("GREENLANE_MESSAGE: one message of many writes, with pauses between", hosts=1)
+def explicit(wire):
+    flow, other = Flow(wire, 0), Flow(wire, 1, 1001)
+    equal(option(flow.tx, GREENLANE_MESSAGE), 0, "by default")
+    option(flow.tx, GREENLANE_MESSAGE, 1)
+    wire.mark()
+    for _ in range(3):
+        flow.send(10_000)
         run(wire, [flow, other], 5e-3)
-        equal(info(flow.rx)["senders"], 0, "senders when the second has ended")
-        equal(data(flow.packets)[-1].dscp, MESSAGE_END, "the last packet")
-    everywhere(check, hosts=1)
+        equal(info(flow.rx)["senders"], 1, "senders between two writes")
+    equal({p.dscp for p in data(flow.packets)} & {MESSAGE_END}, set(), "ends")
+    option(flow.tx, GREENLANE_MESSAGE, 0)
+    run(wire, [flow, other], 1e-3)
+    equal(info(flow.rx)["senders"], 0, "senders when it has ended")
+    equal([p.words for p in flow.packets if p.from_a and p.words and p.words[0] & END],
+          [(END | ALONE,)], "said without data")
+    equal(wire.b.greenlane()["MessageBegun"], 1, "messages")
+    # Ended before the last of it is sent: the last packet says so.
+    option(flow.tx, GREENLANE_MESSAGE, 1)
+    flow.send(30_000)
+    option(flow.tx, GREENLANE_MESSAGE, 0)
+    run(wire, [flow, other], 5e-3)
+    equal(info(flow.rx)["senders"], 0, "senders when the second has ended")
+    equal(data(flow.packets)[-1].dscp, MESSAGE_END, "the last packet")
 
 
-@case("GREENLANE_WEIGHT: shares by weight")
-def weights():
-    with dart(2) as wire:
-        flows = [Flow(wire, n, 1000 + n) for n in range(3)]
-        for flow, weight in zip(flows, (1, 2, 5)):
-            equal(option(flow.rx, GREENLANE_WEIGHT), 1, "by default")
-            option(flow.rx, GREENLANE_WEIGHT, weight)
-            flow.send(60_000)
-        run(wire, flows, 0.5e-3)
-        equal([flow.heard for flow in flows], [8 * ONE, 4 * ONE, 8 * ONE // 5], "divisors")
-        for bad in (0, -1, 1001):
-            refused(f"weight {bad}", EINVAL, option, flows[0].rx, GREENLANE_WEIGHT, bad)
-        equal(option(flows[2].rx, GREENLANE_WEIGHT), 5, "afterwards")
+@case("GREENLANE_WEIGHT: shares by weight", dart, hosts=2)
+def weights(wire):
+    flows = [Flow(wire, n, 1000 + n) for n in range(3)]
+    for flow, weight in zip(flows, (1, 2, 5)):
+        equal(option(flow.rx, GREENLANE_WEIGHT), 1, "by default")
+        option(flow.rx, GREENLANE_WEIGHT, weight)
+        flow.send(60_000)
+    run(wire, flows, 0.5e-3)
+    equal([flow.heard for flow in flows], [8 * ONE, 4 * ONE, 8 * ONE // 5], "divisors")
+    for bad in (0, -1, 1001):
+        refused(f"weight {bad}", EINVAL, option, flows[0].rx, GREENLANE_WEIGHT, bad)
+    equal(option(flows[2].rx, GREENLANE_WEIGHT), 5, "afterwards")
 
 
-@case("a sender that dies in a message counts for two seconds")
-def dead():
-    for version in (4, 6):
-        with dart(1, version=version) as wire:
-            old, new = Flow(wire, 0), Flow(wire, 1, 1001)
-            new.send(100_000)
-            run(wire, [old, new], 0.5e-3)
-            port = new.tx.getsockname()[1]
-            wire.rule = lambda p: p.sport == port
-            option(old.tx, GREENLANE_MESSAGE, 1)
-            for _ in range(9):
-                old.send(2_000)
-                run(wire, [old, new], 0.2)
-            equal(old.heard, 2 * ONE, "after 1.8 s")
-            for _ in range(4):
-                old.send(2_000)
-                run(wire, [old, new], 0.2)
-            equal(old.heard, ONE, "after 2.6 s")
-            equal(wire.b.greenlane()["SenderDead"], 1, "senders found dead")
-            # It was only the wire: what TCP sends again brings it back.
-            wire.rule = None
-            true(run(wire, [old, new], 10.0, lambda: wire.b.greenlane()["MessageBegun"] == 3),
-                 "it is back")
-            old.send(2_000)
-            run(wire, [old, new], 0.1)
-            equal(info(old.rx)["senders"], 1, "senders: the old one")
+@case("a sender that dies in a message counts for two seconds", dart, version=(4, 6), hosts=1)
+def dead(wire):
+    old, new = Flow(wire, 0), Flow(wire, 1, 1001)
+    new.send(100_000)
+    run(wire, [old, new], 0.5e-3)
+    port = new.tx.getsockname()[1]
+    wire.rule = lambda p: p.sport == port
+    option(old.tx, GREENLANE_MESSAGE, 1)
+    for _ in range(9):
+        old.send(2_000)
+        run(wire, [old, new], 0.2)
+    equal(old.heard, 2 * ONE, "after 1.8 s")
+    for _ in range(4):
+        old.send(2_000)
+        run(wire, [old, new], 0.2)
+    equal(old.heard, ONE, "after 2.6 s")
+    equal(wire.b.greenlane()["SenderDead"], 1, "senders found dead")
+    # It was only the wire: what TCP sends again brings it back.
+    wire.rule = None
+    true(run(wire, [old, new], 10.0, lambda: wire.b.greenlane()["MessageBegun"] == 3),
+         "it is back")
+    old.send(2_000)
+    run(wire, [old, new], 0.1)
+    equal(info(old.rx)["senders"], 1, "senders: the old one")
 
 
 @case("a connection that is closed or reset in a message does not count any more")
@@ -289,153 +265,146 @@ def closed():
             equal(info(old.rx)["senders"], 1, f"senders after a {how}")
 
 
-@case("data both ways: a change of the share is told without data of its own")
-def duplex():
-    for version in (4, 6):
-        with dart(1, version=version) as wire:
-            flow, other = Flow(wire, 0), Flow(wire, 1, 1001)
-            flow.send(200_000)
-            equal(flow.rx.send(bytes(200_000)), 200_000, "back")
-            run(wire, [flow, other], 0.5e-3)
-            other.send(30_000)
+@case("data both ways: a change of the share is advertised without waiting for data", dart,
+      version=(4, 6), hosts=1)
+def duplex(wire):
+    flow, other = Flow(wire, 0), Flow(wire, 1, 1001)
+    flow.send(200_000)
+    equal(flow.rx.send(bytes(200_000)), 200_000, "back")
+    run(wire, [flow, other], 0.5e-3)
+    other.send(30_000)
 
-            def step():
-                read_all((flow.tx, flow.rx, other.rx))
-                return flow.heard == 2 * ONE
-            true(wire.run(0.5e-3, step), "told")
+    def step():
+        read_all((flow.tx, flow.rx, other.rx))
+        return flow.heard == 2 * ONE
+    true(wire.run(0.5e-3, step), "told")
 
 
-@case("tenants: by mark, each has a set of its own")
-def tenants():
-    with dart(3) as wire:
-        wire.b.sysctl("net.ipv4.dart_tenant", 1)
-        flows = []
-        for number, mark in enumerate((1, 1, 1, 2)):
-            listener = wire.listen(1000 + number, SO_MARK=mark)
-            flows.append(Flow(wire, number, 1000 + number, listener))
-        for flow in flows:
-            flow.send(150_000)
-        run(wire, flows, 0.5e-3)
-        equal([info(flow.rx)["senders"] for flow in flows], [3, 3, 3, 1], "senders")
-        equal([flow.heard for flow in flows], [3 * ONE] * 3 + [ONE], "divisors")
-        refused("dart_tenant", EINVAL, wire.b.sysctl, "net.ipv4.dart_tenant", 3)
+@case("tenants: by mark, each has a set of its own", dart, hosts=3)
+def tenants(wire):
+    wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    flows = []
+    for number, mark in enumerate((1, 1, 1, 2)):
+        listener = wire.listen(1000 + number, SO_MARK=mark)
+        flows.append(Flow(wire, number, 1000 + number, listener))
+    for flow in flows:
+        flow.send(150_000)
+    run(wire, flows, 0.5e-3)
+    equal([info(flow.rx)["senders"] for flow in flows], [3, 3, 3, 1], "senders")
+    equal([flow.heard for flow in flows], [3 * ONE] * 3 + [ONE], "divisors")
+    refused("dart_tenant", EINVAL, wire.b.sysctl, "net.ipv4.dart_tenant", 3)
 
 
 # --- look-ahead
 
-@case("look-ahead at the receiver: the first message makes all named senders count")
-def named_by_receiver():
-    for version in (4, 6):
-        with dart(4, version=version) as wire:
-            flows = [Flow(wire, n, 1000 + n) for n in range(3)]
-            everybody = [host(version, n) for n in range(5)]
-            for flow in flows:
-                name(flow.rx, everybody)
-                equal(option(flow.rx, GREENLANE_SENDERS), 5, "named")
-            wire.mark()
-            flows[0].send(150_000)
-            run(wire, flows, 0.4e-3)
-            equal(divisors(flows[0].packets), [5 * ONE], "from the first ACK on")
-            equal(info(flows[0].rx)["senders"], 5, "senders")
-            # Two of them come, and go; two never do.
-            flows[1].send(3_000)
-            flows[2].send(3_000)
-            run(wire, flows, 0.4e-3)
-            equal(info(flows[0].rx)["senders"], 3, "senders when two have been here")
-            run(wire, flows, 0.6e-3)
-            equal(info(flows[0].rx)["senders"], 1, "when nobody else has come for 1 ms")
-            equal(wire.b.greenlane()["SendersNamed"], 3, "namings")
+@case("look-ahead at the receiver: the first message makes all named senders count", dart,
+      version=(4, 6), hosts=4)
+def named_by_receiver(wire):
+    flows = [Flow(wire, n, 1000 + n) for n in range(3)]
+    everybody = [host(wire.version, n) for n in range(5)]
+    for flow in flows:
+        name(flow.rx, everybody)
+        equal(option(flow.rx, GREENLANE_SENDERS), 5, "named")
+    wire.mark()
+    flows[0].send(150_000)
+    run(wire, flows, 0.4e-3)
+    equal(divisors(flows[0].packets), [5 * ONE], "from the first ACK on")
+    equal(info(flows[0].rx)["senders"], 5, "senders")
+    # Two of them come, and go; two never do.
+    flows[1].send(3_000)
+    flows[2].send(3_000)
+    run(wire, flows, 0.4e-3)
+    equal(info(flows[0].rx)["senders"], 3, "senders when two have been here")
+    run(wire, flows, 0.6e-3)
+    equal(info(flows[0].rx)["senders"], 1, "when no other sender has come for 1 ms")
+    equal(wire.b.greenlane()["SendersNamed"], 3, "namings")
 
 
-@case("look-ahead by a sender: names travel in front of the message, until they are known")
-def named_by_sender():
-    for version in (4, 6):
-        with dart(10, version=version) as wire:
-            flow, old = Flow(wire, 0), Flow(wire, 1, 1001)
-            option(old.tx, GREENLANE_MESSAGE, 1)
-            old.send(60_000)
-            run(wire, [flow, old], 0.3e-3)
-            name(flow.tx, [host(version, n) for n in range(10)], co=True)
-            equal(option(flow.tx, GREENLANE_COSENDERS), 10, "named")
-            wire.mark()
-            flow.send(60_000)
-            run(wire, [flow, old], 0.5e-3)
-            seen = [p for p in flow.packets if p.from_a]
-            names = [p for p in seen if p.words and p.words[0] & NAMES]
-            equal([len(p.words) for p in names], [4, 4, 4, 2], "words of names")
-            equal(seen[:4], names, "they are the first")
-            acks = [p.words[0] for p in flow.packets if not p.from_a and p.words]
-            true(all(word & KNOWN for word in acks), "known")
-            true(10 * ONE in divisors(old.packets), f"the old one was told: {divisors(old.packets)}")
-            run(wire, [flow, old], 20e-3)
-            wire.mark()
-            flow.send(3_000)
-            run(wire, [flow, old], 0.5e-3)
-            equal([p for p in flow.packets if p.from_a and p.words], [], "names, once more")
+@case("look-ahead by a sender: names travel in front of the message, until they are known", dart,
+      version=(4, 6), hosts=10)
+def named_by_sender(wire):
+    flow, old = Flow(wire, 0), Flow(wire, 1, 1001)
+    option(old.tx, GREENLANE_MESSAGE, 1)
+    old.send(60_000)
+    run(wire, [flow, old], 0.3e-3)
+    name(flow.tx, [host(wire.version, n) for n in range(10)], co=True)
+    equal(option(flow.tx, GREENLANE_COSENDERS), 10, "named")
+    wire.mark()
+    flow.send(60_000)
+    run(wire, [flow, old], 0.5e-3)
+    seen = [p for p in flow.packets if p.from_a]
+    names = [p for p in seen if p.words and p.words[0] & NAMES]
+    equal([len(p.words) for p in names], [4, 4, 4, 2], "words of names")
+    equal(seen[:4], names, "they are the first")
+    acks = [p.words[0] for p in flow.packets if not p.from_a and p.words]
+    true(all(word & KNOWN for word in acks), "known")
+    true(10 * ONE in divisors(old.packets), f"the old one heard: {divisors(old.packets)}")
+    run(wire, [flow, old], 20e-3)
+    wire.mark()
+    flow.send(3_000)
+    run(wire, [flow, old], 0.5e-3)
+    equal([p for p in flow.packets if p.from_a and p.words], [], "names, once more")
 
 
-@case("look-ahead: a name that is lost is said again with the next message")
-def name_lost():
-    with dart(10) as wire:
-        flow = Flow(wire, 0)
-        name(flow.tx, [host(4, n) for n in range(6)], co=True)
-        lost = []
+@case("look-ahead: a name that is lost is said again with the next message", dart, hosts=10)
+def name_lost(wire):
+    flow = Flow(wire, 0)
+    name(flow.tx, [host(4, n) for n in range(6)], co=True)
+    lost = []
 
-        def rule(p):
-            if p.words and p.words[0] & NAMES and p.from_a and not lost:
-                lost.append(p)
-                return True
-            return False
-        wire.rule = rule
-        wire.mark()
-        flow.send(3_000)
-        run(wire, [flow], 5e-3)
-        equal(divisors(flow.packets), [ONE], "of half a list nobody counts")
-        wire.mark()
-        flow.send(3_000)
-        run(wire, [flow], 5e-3)
-        equal([len(p.words) for p in flow.packets if p.from_a and p.words], [4, 4], "all again")
-        equal(divisors(flow.packets)[0], 6 * ONE, "and now they count")
-
-
-@case("look-ahead: limited by tenant, and can be switched off")
-def naming_limits():
-    with dart(4) as wire:
-        flow = Flow(wire, 0)
-        name(flow.rx, [host(4, n) for n in range(5)])
-        wire.b.sysctl("net.ipv4.dart_lookahead", 0)
-        flow.send(3_000)
-        run(wire, [flow], 1e-3)
-        equal([wire.b.greenlane()[n] for n in ("SendersNamed", "NamingLimited")], [0, 1], "off")
-        wire.b.sysctl("net.ipv4.dart_lookahead", 10)
-        for _ in range(40):
-            flow.send(1_000)
-            run(wire, [flow], 0.5e-3)
-        within(wire.b.greenlane()["SendersNamed"], 16, 17, "namings at once")
-        run(wire, [flow], 1.0)
-        for _ in range(40):
-            flow.send(1_000)
-            run(wire, [flow], 0.5e-3)
-        within(wire.b.greenlane()["SendersNamed"], 26, 28, "and ten a second")
+    def rule(p):
+        if p.words and p.words[0] & NAMES and p.from_a and not lost:
+            lost.append(p)
+            return True
+        return False
+    wire.rule = rule
+    wire.mark()
+    flow.send(3_000)
+    run(wire, [flow], 5e-3)
+    equal(divisors(flow.packets), [ONE], "of half a list nobody counts")
+    wire.mark()
+    flow.send(3_000)
+    run(wire, [flow], 5e-3)
+    equal([len(p.words) for p in flow.packets if p.from_a and p.words], [4, 4], "all again")
+    equal(divisors(flow.packets)[0], 6 * ONE, "and now they count")
 
 
-@case("look-ahead: what cannot be a list is refused, and nothing changes")
-def bad_lists():
-    with dart() as wire:
-        flow = Flow(wire, 0)
-        level = ip_level(flow.tx)
-        name(flow.tx, ["10.0.0.9"], co=True)
-        for size in (1, 15, 17, 65 * 16, 1 << 20):
-            refused(f"{size} bytes", EINVAL, flow.tx.setsockopt, level, GREENLANE_COSENDERS,
-                    bytes(size))
-        equal(option(flow.tx, GREENLANE_COSENDERS), 1, "afterwards")
-        name(flow.tx, [], co=True)
-        equal(option(flow.tx, GREENLANE_COSENDERS), 0, "undone")
-        name(flow.tx, ["10.0.0.9"] * 64, co=True)
-        for other in ("tlt_reno", "dcqcn"):
-            flow.tx.setsockopt(socket.IPPROTO_TCP, 13, other.encode())
-            refused(other, EOPNOTSUPP if other == "tlt_reno" else 92, flow.tx.setsockopt, level,
-                    GREENLANE_SENDERS, bytes(16))
+@case("look-ahead: limited by tenant, and can be switched off", dart, hosts=4)
+def naming_limits(wire):
+    flow = Flow(wire, 0)
+    name(flow.rx, [host(4, n) for n in range(5)])
+    wire.b.sysctl("net.ipv4.dart_lookahead", 0)
+    flow.send(3_000)
+    run(wire, [flow], 1e-3)
+    equal([wire.b.greenlane()[n] for n in ("SendersNamed", "NamingLimited")], [0, 1], "off")
+    wire.b.sysctl("net.ipv4.dart_lookahead", 10)
+    for _ in range(40):
+        flow.send(1_000)
+        run(wire, [flow], 0.5e-3)
+    within(wire.b.greenlane()["SendersNamed"], 16, 17, "namings at once")
+    run(wire, [flow], 1.0)
+    for _ in range(40):
+        flow.send(1_000)
+        run(wire, [flow], 0.5e-3)
+    within(wire.b.greenlane()["SendersNamed"], 26, 28, "and ten a second")
+
+
+@case("look-ahead: what cannot be a list is refused, and nothing changes", dart)
+def bad_lists(wire):
+    flow = Flow(wire, 0)
+    level = ip_level(flow.tx)
+    name(flow.tx, ["10.0.0.9"], co=True)
+    for size in (1, 15, 17, 65 * 16, 1 << 20):
+        refused(f"{size} bytes", EINVAL, flow.tx.setsockopt, level, GREENLANE_COSENDERS,
+                bytes(size))
+    equal(option(flow.tx, GREENLANE_COSENDERS), 1, "afterwards")
+    name(flow.tx, [], co=True)
+    equal(option(flow.tx, GREENLANE_COSENDERS), 0, "undone")
+    name(flow.tx, ["10.0.0.9"] * 64, co=True)
+    for other in ("tlt_reno", "dcqcn"):
+        flow.tx.setsockopt(socket.IPPROTO_TCP, 13, other.encode())
+        refused(other, EOPNOTSUPP if other == "tlt_reno" else 92, flow.tx.setsockopt, level,
+                GREENLANE_SENDERS, bytes(16))
 
 
 # --- marks
@@ -454,60 +423,56 @@ def marking(wire, share):
     wire.rule = rule
 
 
-@case("receiver congestion: marks and a full line: nobody is told of marks")
-def receiver_congestion():
-    def check(wire):
-        flows = [Flow(wire, n, 1000 + n) for n in range(2)]
-        wire.mark()
-        for flow in flows:
-            flow.send(150_000)
-        run(wire, flows, 0.3e-3)        # a queue does not grow in no time
-        marking(wire, 0.5)
-        run(wire, flows, 0.7e-3)
-        said = divisors(flows[0].packets)
-        # and 1/32 is kept back for the queue, more when it stays
-        within(said[-1], 2 * ONE * 32 // 31, 2 * ONE * 32 // 28, f"divisor, the last of {said}")
-        run(wire, flows, 3e-3)
-        equal([p for p in wire.from_b() if p.flags & ECE], [], "ECE")
-        true(wire.b.greenlane()["MarkSuppressed"] > 0, "counted")
-        for flow in flows:
-            true(pacing(flow.tx) >= 0.85 * line(wire.version, 2), "DCQCN has not acted")
-    everywhere(check, hosts=1)
+@everywhere("receiver congestion: marks and a full link: no mark is echoed", hosts=1)
+def receiver_congestion(wire):
+    flows = [Flow(wire, n, 1000 + n) for n in range(2)]
+    wire.mark()
+    for flow in flows:
+        flow.send(150_000)
+    run(wire, flows, 0.3e-3)        # a queue does not grow in no time
+    marking(wire, 0.5)
+    run(wire, flows, 0.7e-3)
+    said = divisors(flows[0].packets)
+    # and 1/32 is kept back for the queue, more when it stays
+    within(said[-1], 2 * ONE * 32 // 31, 2 * ONE * 32 // 28, f"divisor, the last of {said}")
+    run(wire, flows, 3e-3)
+    equal([p for p in wire.from_b() if p.flags & ECE], [], "ECE")
+    true(wire.b.greenlane()["MarkSuppressed"] > 0, "counted")
+    for flow in flows:
+        true(pacing(flow.tx) >= 0.85 * line(wire.version, 2), "DCQCN has not acted")
 
 
-@case("other congestion: marks and a line that is not full: n = 1, and DCQCN acts")
-def other_congestion():
-    def check(wire):
-        wire.b.sysctl("net.ipv4.dcqcn_rate", 10 * RATE)
-        flows = [Flow(wire, n, 1000 + n) for n in range(2)]
-        for flow in flows:
-            flow.send(150_000)
-        run(wire, flows, 0.5e-3)
-        equal(flows[0].heard, 2 * ONE, "before")
-        marking(wire, 0.5)
-        wire.mark()
-        run(wire, flows, 0.5e-3)
-        equal(divisors(flows[0].packets)[-1], ONE, "n")
-        true([p for p in wire.from_b() if p.flags & ECE], "ECE")
-        true(wire.b.greenlane()["MarkPassed"] > 0, "counted")
-        true(min(pacing(flow.tx) for flow in flows) < 0.7 * line(wire.version), "DCQCN has acted")
-        wire.rule = None
-        run(wire, flows, 0.3e-3)
-        equal(flows[0].heard, 2 * ONE, "when there are no marks any more")
-    everywhere(check, hosts=1)
+@everywhere("other congestion: marks and a line that is not full: n = 1, and DCQCN acts", hosts=1)
+def other_congestion(wire):
+    wire.b.sysctl("net.ipv4.dcqcn_rate", 10 * RATE)
+    flows = [Flow(wire, n, 1000 + n) for n in range(2)]
+    for flow in flows:
+        flow.send(150_000)
+    run(wire, flows, 0.5e-3)
+    equal(flows[0].heard, 2 * ONE, "before")
+    marking(wire, 0.5)
+    wire.mark()
+    run(wire, flows, 0.5e-3)
+    equal(divisors(flows[0].packets)[-1], ONE, "n")
+    true([p for p in wire.from_b() if p.flags & ECE], "ECE")
+    true(wire.b.greenlane()["MarkPassed"] > 0, "counted")
+    true(min(pacing(flow.tx) for flow in flows) < 0.7 * line(wire.version), "DCQCN has acted")
+    wire.rule = None
+    run(wire, flows, 0.3e-3)
+    equal(flows[0].heard, 2 * ONE, "when there are no marks any more")
 
 
-@case("two tenants on one line: marks are told, for no share tells them of each other")
-def tenants_marked():
-    with dart(1) as wire:
-        wire.b.sysctl("net.ipv4.dart_tenant", 1)
-        flows = [Flow(wire, n, 1000 + n, wire.listen(1000 + n, SO_MARK=n + 1)) for n in range(2)]
-        marking(wire, 0.5)
-        wire.mark()
-        for flow in flows:
-            flow.send(150_000)
-        run(wire, flows, 1e-3)
-        true([p for p in wire.from_b() if p.flags & ECE], "ECE")
+@case("two tenants on one line: marks are told, for no share tells them of each other", dart,
+      hosts=1)
+def tenants_marked(wire):
+    wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    flows = [Flow(wire, n, 1000 + n, wire.listen(1000 + n, SO_MARK=n + 1)) for n in range(2)]
+    marking(wire, 0.5)
+    wire.mark()
+    for flow in flows:
+        flow.send(150_000)
+    run(wire, flows, 1e-3)
+    true([p for p in wire.from_b() if p.flags & ECE], "ECE")
 
 
 if __name__ == "__main__":

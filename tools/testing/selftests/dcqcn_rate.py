@@ -7,60 +7,34 @@
 The reaction point's arithmetic is the business of dcqcn_kunit.c; here it is that marks
 come through, once, and that nothing else slows a sender down.
 """
-import contextlib
+import functools
 import socket
 import time
 
-from gl.packet import CWR, ECE, SYN, data
-from gl.sockopt import cc_of, pacing, refused
-from gl.tap import case, equal, true, within, main
-from gl.wire import MSS, Wire
+from lab.tap import case, equal, main, true, using, within
+from lab.wire.dart import RATE, RTT, dart, line, read_all
+from lab.wire.packet import CWR, ECE, SYN, data
+from lab.wire.sockopt import cc_of, pacing, refused
+from lab.wire.transcript import lose
+from lab.wire.wire import connected
 
-RATE = 1000             # Mbit/s
-RTT = 100e-6            # eight packets
 CE = 3
-# Of a packet with time stamps, what is not payload: TCP, IP, Ethernet with all its gaps.
-HEADERS = {4: 90, 6: 110}
+
+# At 1 Gbit/s; a round trip is eight packets.
+wire_of = functools.partial(dart, cc="dcqcn")
+everywhere = using(connected, of=wire_of, version=(4, 6), tso=(True, False))
 
 
-def line(version, part=1.0):
-    """Bytes of payload a second that a part of the line carries."""
-    return RATE * 125_000 * part * MSS[version] / (MSS[version] + HEADERS[version])
-
-
-def wire_of(**options):
-    """A wire on which TCP's timers are out of the way."""
-    wire = Wire(**{"cc": "dcqcn", "rto_min": "200ms", **options})
-    for ns in (wire.a, wire.b):
-        ns.sysctl("net.ipv4.dcqcn_rate", RATE)
-    wire.connect(999)           # what the kernel does but once
-    wire.mark()
-    wire.delay = RTT / 2
-    return wire
-
-
-def everywhere(check):
-    """IPv4 and IPv6, TSO on and off."""
-    for version in (4, 6):
-        for tso in (True, False):
-            with wire_of(version=version, tso=tso) as wire:
-                check(wire)
-
-
-def mark(packet):
-    """The switch sets CE; TCP's checksum does not cover it."""
-    packet.set_dsfield(packet.dsfield | CE)
-
-
-def marking(wire, which):
-    """CE on packets with data for which which(number) is true; returns them."""
+def marking(wire, which, from_a=True):
+    """The switch sets CE (TCP's checksum does not cover it) on those packets of an end with
+    data for which which(number) is true; returns them."""
     marked, count = [], 0
 
     def rule(p):
         nonlocal count
-        if p.from_a and p.len:
+        if p.from_a == from_a and p.len:
             if which(count):
-                mark(p)
+                p.set_dsfield(p.dsfield | CE)
                 marked.append(p)
             count += 1
         return False
@@ -76,222 +50,176 @@ def rates(packets, skip=20, over=20):
             for i in range(0, len(packets) - over, over)]
 
 
-@case("a flow begins at line rate, and stays there")
-def line_rate():
-    def check(wire):
+@everywhere("a flow begins at line rate, and stays there")
+def line_rate(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 400_000), "arrives")
+    full = line(wire.version)
+    for rate in rates(data(wire.from_a())):
+        within(rate, 0.97 * full, 1.03 * full, "bytes a second")
+    within(pacing(client), 0.999 * full, 1.001 * full, "the pacing rate")
+    equal({p.ecn for p in data(wire.from_a())}, {2}, "ECT(0) on data")
+    equal([p for p in wire.from_b() if p.flags & ECE], [], "ECE")
+
+
+@everywhere("one mark: it is echoed at once, once, and the rate halves")
+def one_mark(wire, client, _server):
+    wire.mark()
+    marked = marking(wire, lambda n: n == 30)
+    seen = []
+
+    def halved():
+        seen.append(pacing(client))
+        return len(seen) > 1 and seen[-1] < 0.6 * line(wire.version)
+    client.send(bytes(300_000))
+    true(wire.run(3e-3, halved), "the rate falls")
+    # alpha was 1, and has had less than ten periods to decay
+    within(seen[-1], 0.5 * line(wire.version), 0.52 * line(wire.version), "half")
+    told = [p for p in wire.from_b() if p.flags & ECE]
+    equal(len(marked), 1, "packets marked")
+    equal(len(told), 1, "ACKs that tell")
+    within(told[0].time - marked[0].time, RTT / 2, RTT / 2 + 5e-6, "at once")
+
+
+@case("every packet marked: one cut each 50 us, and no more", wire_of)
+def every_mark(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.dcqcn_rate", 10 * RATE)     # or ACKs become rare
+    for cnp in (50, 20, 100):
+        wire.a.sysctl("net.ipv4.dcqcn_cnp", cnp)
         client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 400_000), "arrives")
-        full = line(wire.version)
-        for rate in rates(data(wire.from_a())):
-            within(rate, 0.97 * full, 1.03 * full, "bytes a second")
-        within(pacing(client), 0.999 * full, 1.001 * full, "the pacing rate")
-        equal({p.ecn for p in data(wire.from_a())}, {2}, "ECT(0) on data")
-        equal([p for p in wire.from_b() if p.flags & ECE], [], "ECE")
-    everywhere(check)
-
-
-@case("one mark: the peer is told at once, once, and the rate halves")
-def one_mark():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        marked = marking(wire, lambda n: n == 30)
-        seen = []
-
-        def halved():
-            seen.append(pacing(client))
-            return len(seen) > 1 and seen[-1] < 0.6 * line(wire.version)
-        client.send(bytes(300_000))
-        true(wire.run(3e-3, halved), "the rate falls")
-        # alpha was 1, and has had less than ten periods to decay
-        within(seen[-1], 0.5 * line(wire.version), 0.52 * line(wire.version), "half")
-        del server
-        told = [p for p in wire.from_b() if p.flags & ECE]
-        equal(len(marked), 1, "packets marked")
-        equal(len(told), 1, "ACKs that tell")
-        within(told[0].time - marked[0].time, RTT / 2, RTT / 2 + 5e-6, "at once")
-    everywhere(check)
-
-
-@case("every packet marked: one cut each 50 us, and no more")
-def every_mark():
-    with wire_of() as wire:
-        for ns in (wire.a, wire.b):
-            ns.sysctl("net.ipv4.dcqcn_rate", 10 * RATE)     # or ACKs become rare
-        for cnp in (50, 20, 100):
-            wire.a.sysctl("net.ipv4.dcqcn_cnp", cnp)
-            client, server = wire.connect()
-            marking(wire, lambda n: True)
-            client.send(bytes(1_000_000))
-            last, cuts = pacing(client), []
-
-            def step():
-                nonlocal last
-                last, before = pacing(client), last
-                if last < 0.8 * before:
-                    cuts.append(time.monotonic())
-                return len(cuts) == 4
-            true(wire.run(2e-3, step), "four cuts")
-            gaps = [(after - before) * 1e6 for before, after in zip(cuts, cuts[1:])]
-            within(min(gaps), cnp - 2, cnp + 30, f"us between cuts with dcqcn_cnp = {cnp}")
-            wire.rule = None
-            client.close()
-            server.close()
-            wire.run(0.1)
-
-
-@case("without marks the rate comes back: fast recovery in 55 us each")
-def recovery():
-    with wire_of() as wire:
-        client, server = wire.connect()
-        marking(wire, lambda n: n in (30, 38))
-        client.send(bytes(400_000))
-        true(wire.run(20e-3, lambda: pacing(client) < 0.4 * line(4)), "two cuts")
-        # Half of the way to where it was is gone each time, five times.
-        rates_seen = [pacing(client)]
+        marking(wire, lambda n: True)
+        client.send(bytes(1_000_000))
+        last, cuts = pacing(client), []
 
         def step():
-            with contextlib.suppress(BlockingIOError):
-                server.recv(1 << 20)
-            rate = pacing(client)
-            if rate != rates_seen[-1]:
-                rates_seen.append(rate)
-            return len(rates_seen) == 6
-        true(wire.run(3e-3, step), f"up it goes: {rates_seen}")
-        ways = [after - before for before, after in zip(rates_seen, rates_seen[1:])]
-        for way, shorter in zip(ways, ways[1:4]):
-            within(shorter / way, 0.48, 0.52, f"a step and the one before, of {ways}")
-
-
-@case("a loss does not change the rate")
-def losses():
-    with wire_of() as wire:
-        client, server = wire.connect()
-        wire.mark()
-        count = 0
-
-        def lose(p):
-            nonlocal count
-            count += bool(p.from_a and p.len)
-            return bool(p.from_a and p.len and count % 10 == 0)
-        wire.rule = lose
-        seen = set()
-        got = bytearray()
-        client.send(bytes(400_000))
-
-        def step():
-            seen.add(pacing(client))
-            try:
-                got.extend(server.recv(1 << 20))
-            except BlockingIOError:
-                pass
-            return len(got) == 400_000
-        true(wire.run(50e-3, step), "arrives")
-        within(min(seen), 0.999 * line(4), line(4) * 1.001, "the least pacing rate")
-        equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
-
-
-@case("a peer without it, with RFC 3168: ECE until CWR, and one notification in 50 us")
-def classic_peer():
-    for version in (4, 6):
-        # TCP does not take ECN from a client whose SYN is ECT unless its own congestion
-        # control wants it, so the peer is the client.
-        with wire_of(cc="cubic", cc_b="dcqcn", version=version) as wire:
-            wire.a.sysctl("net.ipv4.tcp_ecn", 1)
-            client, server = wire.connect()
-            equal(cc_of(server), "dcqcn", "congestion control")
-            wire.mark()
-            sent, marked = 0, 0
-
-            def rule(p):
-                nonlocal sent, marked
-                if not p.from_a and p.len:
-                    sent += 1
-                    if sent == 30:
-                        mark(p)
-                        marked += 1
-                return False
-            wire.rule = rule
-            lowest = []
-            server.send(bytes(300_000))
-            wire.run(20e-3, lambda: lowest.append(pacing(server)))
-            equal(marked, 1, "packets marked")
-            told = [p for p in wire.from_a() if p.flags & ECE]
-            true(len(told) > 2, f"told until it is heard: {len(told)} times")
-            true(any(p.flags & CWR for p in data(wire.from_b())), "heard")
-            # Two cuts in that round trip at most.
-            within(min(lowest), 0.25 * line(version), 0.52 * line(version), "the least rate")
-            del client
-
-
-@case("without ECN: reno, and nothing is ECT")
-def no_ecn():
-    for version in (4, 6):
-        with wire_of(cc_b="cubic", version=version) as wire:
-            wire.b.sysctl("net.ipv4.tcp_ecn", 0)
-            client, server = wire.connect()
-            wire.mark()
-            true(wire.transfer(client, server, 100_000), "arrives")
-            equal(cc_of(client), "dcqcn-reno", "congestion control")
-            equal({p.ecn for p in wire.from_a() if not p.flags & SYN}, {0}, "ECN")
-
-
-@case("after a pause a flow is as fast as time has made it, without an ACK to say so")
-def pause():
-    with wire_of() as wire:
-        client, server = wire.connect()
-        marked = marking(wire, lambda n: n % 12 == 11)
-        true(wire.transfer(client, server, 300_000), "arrives")
-        slow = pacing(client)
-        true(marked and slow < 0.5 * line(4), f"slow: {slow}")
+            nonlocal last
+            last, before = pacing(client), last
+            if last < 0.8 * before:
+                cuts.append(time.monotonic())
+            return len(cuts) == 4
+        true(wire.run(2e-3, step), "four cuts")
+        gaps = [(after - before) * 1e6 for before, after in zip(cuts, cuts[1:])]
+        within(min(gaps), cnp - 2, cnp + 30, f"us between cuts with dcqcn_cnp = {cnp}")
         wire.rule = None
-        wire.run(1.0)           # 18,000 periods
+        client.close()
+        server.close()
+        wire.run(0.1)
+
+
+@case("without marks the rate comes back: fast recovery in 55 us each", connected, of=wire_of)
+def recovery(wire, client, server):
+    marking(wire, lambda n: n in (30, 38))
+    client.send(bytes(400_000))
+    true(wire.run(20e-3, lambda: pacing(client) < 0.4 * line(4)), "two cuts")
+    # Half of the way to where it was is gone each time, five times.
+    rates_seen = [pacing(client)]
+
+    def step():
+        read_all([server])
+        rate = pacing(client)
+        if rate != rates_seen[-1]:
+            rates_seen.append(rate)
+        return len(rates_seen) == 6
+    true(wire.run(3e-3, step), f"up it goes: {rates_seen}")
+    ways = [after - before for before, after in zip(rates_seen, rates_seen[1:])]
+    for way, shorter in zip(ways, ways[1:4]):
+        within(shorter / way, 0.48, 0.52, f"a step and the one before, of {ways}")
+
+
+@case("a loss does not change the rate", connected, of=wire_of)
+def losses(wire, client, server):
+    wire.mark()
+    lost, seen = lose("> unmarked", every=10), set()
+    wire.rule = lambda p: seen.add(pacing(client)) or lost(p)
+    true(wire.transfer(client, server, 400_000, 50e-3), "arrives")
+    wire.rule = None
+    true(len(lost.dropped) > 20, "packets are lost")
+    within(min(seen), 0.999 * line(4), line(4) * 1.001, "the least pacing rate")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
+
+
+@case("a peer without it, with RFC 3168: ECE until CWR, and one notification in 50 us",
+      version=(4, 6))
+def classic_peer(version):
+    # TCP does not take ECN from a client whose SYN is ECT unless its own congestion
+    # control wants it, so the peer is the client.
+    with wire_of(cc="cubic", cc_b="dcqcn", version=version) as wire:
+        wire.a.sysctl("net.ipv4.tcp_ecn", 1)
+        client, server = wire.connect()
+        equal(cc_of(server), "dcqcn", "congestion control")
         wire.mark()
-        true(wire.transfer(client, server, 100_000), "arrives")
-        within(pacing(client), 0.999 * line(4), 1.001 * line(4), "the rate")
-        for rate in rates(data(wire.from_a())):
-            within(rate, 0.97 * line(4), 1.03 * line(4), "bytes a second")
+        marked = marking(wire, lambda n: n == 29, from_a=False)
+        lowest = []
+        server.send(bytes(300_000))
+        wire.run(20e-3, lambda: lowest.append(pacing(server)))
+        equal(len(marked), 1, "packets marked")
+        told = [p for p in wire.from_a() if p.flags & ECE]
+        true(len(told) > 2, f"told until it is heard: {len(told)} times")
+        true(any(p.flags & CWR for p in data(wire.from_b())), "heard")
+        # Two cuts in that round trip at most.
+        within(min(lowest), 0.25 * line(version), 0.52 * line(version), "the least rate")
+        del client
 
 
-@case("an idle flow has no timer and sends nothing")
-def idle():
-    with wire_of() as wire:
-        client, server = wire.connect()
-        wire.transfer(client, server, 50_000)
-        wire.run(0.3)
-        wire.mark()
-        wire.run(5.0)
-        equal(wire.seen, [], "packets")
+@case("without ECN: reno, and nothing is ECT", wire_of, version=(4, 6), cc_b="cubic")
+def no_ecn(wire):
+    wire.b.sysctl("net.ipv4.tcp_ecn", 0)
+    client, server = wire.connect()
+    wire.mark()
+    true(wire.transfer(client, server, 100_000), "arrives")
+    equal(cc_of(client), "dcqcn-reno", "congestion control")
+    equal({p.ecn for p in wire.from_a() if not p.flags & SYN}, {0}, "ECN")
 
 
-@case("both ways at once")
-def duplex():
-    def check(wire):
-        client, server = wire.connect()
-        true(wire.transfer_both(client, server, 300_000), "arrives")
-    everywhere(check)
+@case("after a pause a flow is as fast as time has made it, without an ACK to say so", connected,
+      of=wire_of)
+def pause(wire, client, server):
+    marked = marking(wire, lambda n: n % 12 == 11)
+    true(wire.transfer(client, server, 300_000), "arrives")
+    slow = pacing(client)
+    true(marked and slow < 0.5 * line(4), f"slow: {slow}")
+    wire.rule = None
+    wire.run(1.0)           # 18,000 periods
+    wire.mark()
+    true(wire.transfer(client, server, 100_000), "arrives")
+    within(pacing(client), 0.999 * line(4), 1.001 * line(4), "the rate")
+    for rate in rates(data(wire.from_a())):
+        within(rate, 0.97 * line(4), 1.03 * line(4), "bytes a second")
 
 
-@case("sysctls: defaults, limits; the line's rate changes under a flow")
-def sysctls():
-    with wire_of() as wire:
-        for name, default, bad in (("ai", 0, -1), ("hai", 0, 1600000001), ("counter", 10000000, 65535),
-                                   ("timer", 55, 0), ("alpha_timer", 55, 0), ("g", 8, 11),
-                                   ("fast", 5, 0), ("cnp", 50, 1000001), ("burst", 5, 1001),
-                                   ("rate", RATE, 0)):
-            key = f"net.ipv4.dcqcn_{name}"
-            equal(int(wire.a.sysctl(key)), default, key)
-            refused(key, 22, wire.a.sysctl, key, bad)
-            equal(int(wire.a.sysctl(key)), default, f"{key} afterwards")
-        client, server = wire.connect()
-        wire.transfer(client, server, 50_000)
-        wire.a.sysctl("net.ipv4.dcqcn_rate", RATE // 4)
-        wire.transfer(client, server, 50_000)
-        within(pacing(client), 0.249 * line(4), 0.251 * line(4), "a quarter of the line")
-        client.setsockopt(socket.SOL_SOCKET, 47, 5_000_000)     # SO_MAX_PACING_RATE
-        wire.transfer(client, server, 10_000)
-        equal(pacing(client), 5_000_000, "the application's own limit")
+@case("an idle flow has no timer and sends nothing", connected, of=wire_of)
+def idle(wire, client, server):
+    wire.transfer(client, server, 50_000)
+    wire.run(0.3)
+    wire.mark()
+    wire.run(5.0)
+    equal(wire.seen, [], "packets")
+
+
+@everywhere("both ways at once")
+def duplex(wire, client, server):
+    true(wire.transfer_both(client, server, 300_000), "arrives")
+
+
+@case("sysctls: defaults, limits; the line's rate changes under a flow", wire_of)
+def sysctls(wire):
+    for name, default, bad in (("ai", 0, -1), ("hai", 0, 1600000001), ("counter", 10000000, 65535),
+                               ("timer", 55, 0), ("alpha_timer", 55, 0), ("g", 8, 11),
+                               ("fast", 5, 0), ("cnp", 50, 1000001), ("burst", 5, 1001),
+                               ("rate", RATE, 0)):
+        key = f"net.ipv4.dcqcn_{name}"
+        equal(int(wire.a.sysctl(key)), default, key)
+        refused(key, 22, wire.a.sysctl, key, bad)
+        equal(int(wire.a.sysctl(key)), default, f"{key} afterwards")
+    client, server = wire.connect()
+    wire.transfer(client, server, 50_000)
+    wire.a.sysctl("net.ipv4.dcqcn_rate", RATE // 4)
+    wire.transfer(client, server, 50_000)
+    within(pacing(client), 0.249 * line(4), 0.251 * line(4), "a quarter of the line")
+    client.setsockopt(socket.SOL_SOCKET, 47, 5_000_000)     # SO_MAX_PACING_RATE
+    wire.transfer(client, server, 10_000)
+    equal(pacing(client), 5_000_000, "the application's own limit")
 
 
 if __name__ == "__main__":

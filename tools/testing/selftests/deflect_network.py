@@ -7,27 +7,22 @@
 	h0 h1  .. h6 h7       two at each leaf
 """
 import json
-import os
-import pathlib
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/incast"))
-os.environ.setdefault("GL_MODDIR", "")
-import fabric  # noqa: E402
-from run import load_modules  # noqa: E402
-from topology import batch, enter  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.fabrics import connect, handshake, lasts, listen, packets, renew  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import tap
+from lab.net import modules
+from lab.net import network as fabric
+from lab.net.reach import connect, handshake, lasts, listen, packets, renew
+from lab.tap import case, equal, true, within
+from lab.traffic import play
 
-PLAY = TOP / "tools/testing/loadgen/play"
+PLAY = play.PROGRAM
 DELAY = 5000
-NET = fabric.Fabric({"topology": "leaf-spine", "symmetric": False, "hosts": 8,
+NET = fabric.Network({"topology": "leaf-spine", "symmetric": False, "hosts": 8,
                      "leaves": 4, "spines": 4, "ipv6": False,
                            "delay": DELAY, "rate": 10**10, "rto_min": 4 * 10**6})
 
@@ -41,7 +36,7 @@ def port_for(ways):
 @case("base round trips: 4 links there and back at a leaf, 8 over a spine")
 def base_rtt():
     for src, dst, links in ((0, 1, 2), (0, 2, 4), (7, 0, 4)):
-        within(handshake(NET, src, dst, fabric.PORTS.start + 100 * dst),
+        within(handshake(NET, f"h{src}", f"h{dst}", fabric.PORTS.start + 100 * dst),
                *lasts(links, DELAY), f"h{src} to h{dst}")
 
 
@@ -49,14 +44,14 @@ def base_rtt():
 def ecmp():
     ports = fabric.PORTS[::3072]     # one of each slice
     for port in ports:                  # and all neighbours are known
-        handshake(NET, 0, 2, port + 20)
+        handshake(NET, "h0", "h2", port + 20)
     time.sleep(2)
     renew(NET)
     equal(len(ports), fabric.SLICES, "slices")
-    with listen(NET, 2):
-        clients = [connect(NET, 0, 2, port)[0] for port in ports]
+    with listen(NET, "h2"):
+        clients = [connect(NET, "h0", "h2", port)[0] for port in ports]
         for leaf, each in ((0, 2), (1, 1)):     # SYN and ACK; SYN-ACK
-            seen = packets(f"leaf{leaf}")
+            seen = packets(NET, f"leaf{leaf}")
             expected = [fabric.way_of(port, leaf, 4) for port in ports]
             equal({f"up{i}": seen[f"up{i}"] for i in range(4)},
                   {f"up{i}": each * expected.count(i) for i in range(4)}, f"leaf {leaf}")
@@ -81,8 +76,7 @@ def next_hops():
             equal(len(others), 0 if port.startswith("p") else 3, f"{switch} {port}")
             for dev, hop in others:
                 true(dev != port and not dev.startswith("p"), f"{switch} {port} to {dev}")
-                enter(switch)
-                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                with NET.ns[switch], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                     probe.sendto(b"", (hop, 9))
                 time.sleep(0.01)
                 shown = subprocess.run(["ip", "-j", "-n", switch, "neigh", "show", hop],
@@ -90,7 +84,6 @@ def next_hops():
                 equal([(n["dev"], "lladdr" in n) for n in json.loads(shown)], [(dev, True)],
                       f"{switch}: neighbour {hop}")
                 seen += 1
-    enter(None)
     equal(seen, 2 * 4 * 4 * 3, "deflections")
 
 
@@ -98,12 +91,12 @@ def next_hops():
 def detour():
     # spine 0 sends what is for leaf 1 to leaf 2, which sends it up to spine 1.
     port = port_for({0: 0, 2: 1})
-    direct = handshake(NET, 0, 2, port)
+    direct = handshake(NET, "h0", "h2", port)
     hop = dict(NET.deflections("spine0", "d1"))["d2"]
-    batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {hop}"])
+    NET.ns["spine0"].ip(f"route replace 10.2.0.0/16 via {hop}")
     # The server's answers come over the spine of leaf 1's choice, as before.
-    deflected = handshake(NET, 0, 2, port + 10)
-    batch("ip", "spine0", [f"route replace 10.2.0.0/16 via {NET.hop('spine0', 'd1')}"])
+    deflected = handshake(NET, "h0", "h2", port + 10)
+    NET.ns["spine0"].ip(f"route replace 10.2.0.0/16 via {NET.hop('spine0', 'd1')}")
     # Two switches more, each with a timer, whose shortest time is 0.5 us; and the clock
     # goes on by 0.256 us for each that looks at it.
     within(deflected - direct, 2 * DELAY - 256, 2 * DELAY + 2 * 500, "longer by")
@@ -180,9 +173,14 @@ def messages():
     within(bulk, 800000, 1200000, "1 MB")
 
 
-if __name__ == "__main__":
+def prepare():
+    """The load generator, and the network."""
+    tap.need_virtual_time()
     subprocess.run(["make", "-s", "-C", PLAY.parent], check=True, stdout=sys.stderr)
-    load_modules()
+    modules.load_all()
     NET.build()
     renew(NET)
-    tap.main()
+
+
+if __name__ == "__main__":
+    tap.main(prepare)

@@ -4,25 +4,27 @@
 
 	a ---- wire (this program, on the path) ---- b
 
-The forger knows all numbers and may say anything (gl/forge.py), to sockets that
+The forger knows all numbers and may say anything (lab/wire/forge.py), to sockets that
 are established and idle, established with data in flight, owned by a process,
 half closed in each way, in SYN_SENT, listening, gone.  Of what it does to its
 victims nothing is asked but this: the kernel does not complain (the runner
 looks), the wire is quiet when they are gone, and then a new connection gets
 every byte.
 
-A failing round can be run alone: see gl/fuzz.py.
+A failing round can be run alone: see lab/fuzz.py.
 """
 import os
 import socket
 import struct
 
-from gl import dart, fuzz, tap
-from gl.forge import Forger
-from gl.hold import hold
-from gl.sockopt import cc_of
-from gl.tap import case, equal, true
-from gl.wire import NEEDS, Wire, load
+from lab import fuzz, tap
+from lab.net import modules
+from lab.tap import case, equal, true
+from lab.wire import dart
+from lab.wire.forge import Forger
+from lab.wire.hold import hold
+from lab.wire.sockopt import cc_of
+from lab.wire.wire import Wire
 
 PACKETS = 1_000_000
 EACH = 1000             # packets a round
@@ -115,7 +117,7 @@ class Attack:
     """One wire and its forger."""
 
     def __init__(self, version):
-        load(*NEEDS["aeolus_xpass"], *NEEDS["dart"])
+        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
         # pylint: disable-next=consider-using-with
         self.wire = Wire(cc="tlt_reno", version=version)
         for ns in (self.wire.a, self.wire.b):

@@ -9,13 +9,16 @@ distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of tlt's, da
 dcqcn's is in its range, and a write that failed has changed nothing.  The other
 namespaces never change.
 
-A failing round can be run alone: see gl/fuzz.py.
+A failing round can be run alone: see lab/fuzz.py.
 """
 import os
 
-from gl import fuzz, tap
-from gl.tap import case, equal, true
-from gl.wire import NEEDS, Namespace, load
+from lab import fuzz, tap
+from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, MESSAGE,
+                            MESSAGE_END, REQUEST, SCHEDULED, SHARE, SHORT, SPENT, SPENT_END)
+from lab.net import modules
+from lab.net.namespace import Namespace
+from lab.tap import case, equal, true
 
 WRITES = 100_000
 EACH = 500              # writes a round
@@ -25,9 +28,10 @@ DSCPS = tuple(f"greenlane_dscp_{kind}"
                            "scheduled", "request", "credit", "share", "message", "message_end",
                            "spent", "spent_end"))
 NAMES = (*DSCPS, "greenlane_protect")
-DEFAULT = (8, 10, 12, 18, 20, 26, 25, 29, 33, 37, 41, 49, 53, 57, 1)
+DEFAULT = (DATA, IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE,
+           MESSAGE, MESSAGE_END, SPENT, SPENT_END, 1)
 KINDS = len(DEFAULT) - 1
-LOCAL = [value for value in range(64) if value & 3 == 3]     # short messages', not to be had
+LOCAL = list(SHORT)             # not to be had
 FREE = [value for value in range(1, 64) if value not in (*DEFAULT[:KINDS], *LOCAL)]
 EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 31), (1 << 31) - 1,
          1 << 32, (1 << 32) + 10, 1 << 63, -(1 << 63), 1 << 64, (1 << 64) + 10)
@@ -113,7 +117,7 @@ def check(host, before, taken, what):
 
 @case("whatever is written: distinct codepoints; an error changes nothing")
 def writes():
-    load()
+    modules.load("tcp_tlt")
     hosts = [Host(f"sysctl{n}") for n in range(3)]
     taken = changed = refused = 0
     for number, rng in fuzz.rounds("write", WRITES, EACH):
@@ -142,7 +146,7 @@ def writes():
 
 @case("tlt_*, dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
 def rates():
-    load(*NEEDS["dart"], *NEEDS["aeolus_xpass"])
+    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]
     least, default, most = zip(*RATES.values())
     taken = refused = 0
@@ -183,7 +187,7 @@ def rates():
 
 @case("each value, alone: 1 ... 63 but those of the others are taken, nothing else")
 def each_value():
-    load()
+    modules.load("tcp_tlt")
     host = Host("values")
     for which, name in enumerate(DSCPS):
         for value in range(-70, 200):
@@ -200,7 +204,7 @@ def each_value():
 
 @case("a write in pieces: each is a value of its own, and none leaves half of one")
 def pieces():
-    load()
+    modules.load("tcp_tlt")
     host = Host("pieces")
     for data in (b"4", b"46", b"4 6", b"46\n", b"046"):
         for cut in range(len(data) + 1):

@@ -10,16 +10,13 @@
 """
 import pathlib
 import subprocess
-import sys
 import tempfile
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/incast"))
-import capture  # noqa: E402
-import joins  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.experiment import rows  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import TOP, tap
+from lab.experiments.ask import rows
+from lab.experiments.converge import joins
+from lab.measure import capture
+from lab.tap import case, equal, true, within
 
 
 def two_rates(second, change, rate=10 * 10**9, end=1_400_000):

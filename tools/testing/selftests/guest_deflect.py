@@ -8,18 +8,15 @@
 """
 import collections
 import os
-import pathlib
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/incast"))
-import deflect  # noqa: E402
-import fabric  # noqa: E402
-import report  # noqa: E402
-import workload  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.experiment import experiment, refused  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import tap
+from lab.experiments import deflect
+from lab.experiments.ask import experiment, refused
+from lab.experiments.deflect import schedule as workload
+from lab.measure import report
+from lab.net import network as fabric
+from lab.tap import case, equal, true, within
 
 SMALL = ["--hosts", "16", "--spines", "2", "--degree", "8", "--warm-up", "1ms",
          "--long-bytes", "1m"]
@@ -27,7 +24,12 @@ CONFIG = {"topology": "leaf-spine", "symmetric": False, "hosts": 64, "leaves": 4
           "spines": 4, "rate": 10**10, "seed": 1, "short": 40, "degree": 16,
           "bytes": [2048, 4096, 8192], "long_bytes": 1 << 20,
           "warm_up": 5 * 10**6, "duration": 40 * 10**6, "ipv6": False}
-NET = fabric.Fabric(CONFIG)
+NET = fabric.Network(CONFIG)
+
+
+def switch_of(number):
+    """The switch that a host is linked to."""
+    return NET.port_of(NET.hosts[number])[0]
 
 
 def rows(*options):
@@ -52,7 +54,7 @@ def load():
         for message in plan.messages:
             wire = plan.connections[message.connection]
             sent[wire.kind] += message.bytes
-            crossed += message.bytes * (NET.switch_of(wire.src) != NET.switch_of(wire.dst))
+            crossed += message.bytes * (switch_of(wire.src) != switch_of(wire.dst))
         core = 16 * 10**10 / 8 * plan.end / 1e9     # bytes that 16 uplinks carry
         within(crossed / core, 0.92 * percent / 100, 1.08 * percent / 100,
                f"load {percent}, {short} % short: across the core")

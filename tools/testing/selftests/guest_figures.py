@@ -6,8 +6,6 @@
 
 Most of it on a catalogue of its own, with a network of three hosts.
 """
-import importlib.machinery
-import importlib.util
 import json
 import os
 import pathlib
@@ -16,11 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/figures"))
-import catalogue  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import TOP, tap
+from lab.experiments import __main__ as experiment
+from lab.figures import catalogue
+from lab.tap import case, equal, true, within
 
 OUT = tempfile.TemporaryDirectory()
 OWN = f"""
@@ -47,7 +44,7 @@ def figures(*options, text=OWN, out="out"):
     (where / "own.toml").write_text(text, encoding="utf-8")
     return subprocess.run(
         [TOP / "scripts/figures", "--catalogue", where, "--out", pathlib.Path(OUT.name, out), *options],
-        capture_output=True, text=True, check=False, timeout=400)
+        capture_output=True, text=True, check=False, timeout=4000)
 
 
 def made(out="out"):
@@ -58,17 +55,13 @@ def made(out="out"):
 
 @case("each run of the catalogue is a command that scripts/experiment takes, at both scales")
 def commands():
-    loader = importlib.machinery.SourceFileLoader("experiment", str(TOP / "scripts/experiment"))
-    spec = importlib.util.spec_from_loader("experiment", loader)
-    experiment = importlib.util.module_from_spec(spec)
-    loader.exec_module(experiment)
     before = sys.argv
     for scale in catalogue.SCALES:
         for figure in catalogue.load(scale):
             for run in figure.runs:
                 sys.argv = ["experiment", *run.command]
                 try:
-                    args = experiment.parse_args()
+                    _, args = experiment.parse_args()
                 except SystemExit:
                     raise tap.Failed(f"{figure.name}: {' '.join(run.command)}") from None
                 true(scale == "small" or args.rate < 100e9 or args.fine,
@@ -138,7 +131,7 @@ def browser():
         shown = subprocess.run(
             ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={OUT.name}/browser",
              "--virtual-time-budget=5000", "--dump-dom", f"file://{out}/seen.html"],
-            capture_output=True, text=True, check=False, timeout=120)
+            capture_output=True, text=True, check=False, timeout=1200)
         found = re.search(r"<title>images ([0-9 ]*)\.</title>", shown.stdout)
         true(found, f"no page: {shown.stdout[-300:]} {shown.stderr[-300:]}")
         return list(map(int, found[1].split()))

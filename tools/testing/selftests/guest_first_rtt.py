@@ -9,16 +9,15 @@
 Credits are sent with jitter, so two runs of a credit transport differ a little.
 """
 import os
-import pathlib
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/incast"))
-import capture  # noqa: E402
-import fairness as fair  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.experiment import experiment, refused, rows  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import tap
+from lab.experiments import fairness as fair
+from lab.experiments.ask import experiment, refused, rows
+from lab.experiments.fairness.guest import shares
+from lab.experiments.first_rtt import windows
+from lab.measure import capture
+from lab.tap import case, equal, true, within
 
 BOTH = "xpass,aeolus_xpass"
 
@@ -139,11 +138,11 @@ def by_hand():
                packet(1, 200000, 200000), packet(2, 200000, 201000),
                packet(2, 200500, None), packet(1, 203500, 203500),
                packet(2, 204500, 204500)]
-    seen = capture.first_rtt(packets, config)
+    seen = windows.first_rtt(packets, config)
     equal(seen["used"], [2.5 / 4], "the last but one ends half outside")
     equal(seen["queue"], [1250 / 4], "one waited, 1 us of 4")
     equal(seen["peak"], [2500], "the longest queue, with the one that came")
-    equal(capture.shares(packets, 200000), {1: [2500, 1250], 2: [0, 2500]}, "shares")
+    equal(shares(packets, 200000), {1: [2500, 1250], 2: [0, 2500]}, "shares")
     equal([fair.jain([1, 1]), fair.jain([1, 0]), fair.jain([0, 0])], [1, 0.5, 0], "Jain")
 
 

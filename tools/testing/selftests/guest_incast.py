@@ -9,17 +9,13 @@
 The figures are in virtual time: how fast or busy the machine is does not matter.
 """
 import os
-import pathlib
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/incast"))
-import capture  # noqa: E402
-import report  # noqa: E402
-import units  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.experiment import experiment  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import tap, units
+from lab.experiments.ask import experiment
+from lab.experiments.incast.segments import deliveries
+from lab.measure import capture, report
+from lab.tap import case, equal, true, within
 
 TLT = ("tlt_reno", "tlt_cubic", "tlt_dctcp")
 FAN_IN = (80, 320, 640, 1000)
@@ -143,7 +139,7 @@ def segments_by_hand():
         packet(2, -500, 1000, 20, 40), packet(2, -500, 1000, 30, 50),       # comes twice
         packet(2, 500, 0, 60, 70),                  # an ACK
     ]
-    equal(capture.deliveries(packets, {"delay": 1000}), [5000, 4990, None, 4020], "ns")
+    equal(deliveries(packets, {"delay": 1000}), [5000, 4990, None, 4020], "ns")
 
 
 @case("how long segments take: each is there, none is quicker than light or slower than its flow")

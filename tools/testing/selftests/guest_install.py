@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 
-from gl import overlay, tap
-from gl.tap import case, equal, true
+from lab import TOP, tap
+from lab.guest import overlay
+from lab.tap import case, equal, true
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
 MODULES = {"greenlane.ko", "tcp_dcqcn.ko", "tcp_dart.ko", "tcp_tlt.ko", "tcp_xpass.ko",
            "tcp_aeolus.ko", "sch_color.ko", "sch_iofd.ko"}
 OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
@@ -27,7 +27,7 @@ SIGN = r"""
 mkdir -m 700 /tmp/mok
 openssl req -new -x509 -newkey rsa:2048 -nodes -days 3650 -subj "/CN=greenlane modules/" \
 	-outform DER -keyout /tmp/mok/mok.key -out /tmp/mok/mok.der
-for ko in /lib/modules/$(uname -r)/updates/greenlane/net/*/*.ko; do
+for ko in /lib/modules/$(uname -r)/updates/greenlane/net/*.ko; do
 	/lib/modules/$(uname -r)/build/scripts/sign-file sha256 \
 		/tmp/mok/mok.key /tmp/mok/mok.der "$ko"
 done
@@ -179,7 +179,7 @@ def same_bounds():
             equal(done.returncode, 0 if supported else 2, f"install-check, {release}")
             equal("newer than 7.3" in done.stderr, release in ("7.10.1", "10.0.1"),
                   f"{release} is newer")
-            done = host.run("bash", "-c", ". packaging/dkms.conf; "
+            done = host.run("bash", "-c", ". ./dkms.conf; "
                             "[[ $1 =~ $BUILD_EXCLUSIVE_KERNEL ]]", "bash", release, cwd="/tree")
             equal(done.returncode, 0 if supported else 1, f"dkms.conf, {release}")
 
@@ -227,7 +227,11 @@ def make_install():
         with open(host.path(f"{HEADERS}/include/config/auto.conf"), "a", encoding="ascii") as conf:
             conf.write("CONFIG_KUNIT=m\n")
         host.before = host.changes()
+        # What an earlier version has left where modules were then
+        earlier = f"/lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko"
+        host.write(earlier, "")
         said = ok(host.make("install"), "make install")
+        true(not host.path(earlier).exists(), "the earlier module is gone")
         true(not re.search("error|jobserver|bad", said, re.I), said)
         host.installed()
         for name in ("share/man/man8/tc-color.8", "share/man/man8/greenlane-cgroup.8",
@@ -252,7 +256,7 @@ def make_install():
         ok(host.make("install", "DESTDIR=/dest", "PREFIX=/usr"), "make install DESTDIR=")
         equal({path for path in set(host.changes()) - set(host.before)
                if not path.startswith(("/tree/", "/dest"))}, set(), "outside")
-        for name in (f"lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko",
+        for name in (f"lib/modules/{RELEASE}/updates/greenlane/net/greenlane.ko",
                      "usr/share/man/man8/tc-color.8"):
             true(host.path(f"/dest/{name}").is_file(), name)
         equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_*.so"))), 2, "plugins")
@@ -278,6 +282,21 @@ def dkms():
         host.before = present
         equal(ok(host.make("dkms-remove"), "dkms-remove"), "", "stderr")
         host.as_before("dkms-install, dkms-remove")
+
+
+@case("dkms add takes a checkout as it is, and builds it without the tests")
+def dkms_checkout():
+    with Host() as host:
+        # A kernel with KUnit
+        with open(host.path(f"{HEADERS}/include/config/auto.conf"), "a", encoding="ascii") as conf:
+            conf.write("CONFIG_KUNIT=m\n")
+        host.before = host.changes()
+        ok(host.run("dkms", "add", ".", cwd="/tree"), "dkms add")
+        ok(host.run("dkms", "install", "greenlane/0.1.0", "-k", RELEASE), "dkms install")
+        host.installed()
+        equal(list(host.path("/var/lib/dkms/greenlane").rglob("*_kunit.ko*")), [], "tests built")
+        equal(ok(host.make("dkms-remove"), "dkms-remove"), "", "stderr")
+        host.as_before("dkms add, dkms install, dkms-remove")
 
 
 @case("a newer kernel that it does not build for: one line, and what was there stays")

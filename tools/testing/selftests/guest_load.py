@@ -10,19 +10,17 @@ import bisect
 import collections
 import os
 import pathlib
-import random
 import sys
+import random
 import tempfile
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools/testing/incast"))
-import fabric  # noqa: E402
-import load  # noqa: E402
-import sizes  # noqa: E402
-import traffic  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.experiment import asked, experiment, refused  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
+from lab import tap
+from lab.experiments import load
+from lab.experiments.ask import asked, experiment, refused
+from lab.experiments.load import schedule as traffic
+from lab.net import network as fabric
+from lab.tap import case, equal, true, within
+from lab.traffic import sizes
 
 SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]
 MIXED = ["tlt_dctcp", "aeolus_xpass", "dart"]
@@ -125,7 +123,7 @@ def arrivals():
 
 @case("a seed gives the same schedule twice, and another seed another")
 def seeds():
-    net = fabric.Fabric(CONFIG)
+    net = fabric.Network(CONFIG)
     first, again, other = (plan(seed=seed).text(net, 0, 0) for seed in (1, 1, 2))
     true(first == again, "the same")
     true(first != other, "another")
@@ -335,7 +333,7 @@ def mixed_again():
     first, again = (experiment("load", *SMALL, "--cc", MIX, *options)["runs"][0]
                     for options in ((), ("--seed", "1")))
     equal(differing(first, again), [], "what differs")
-    net, seen = fabric.Fabric(CONFIG), plan()
+    net, seen = fabric.Network(CONFIG), plan()
     alone, mix = (seen.text(net, 0, 0, ccs=ccs).splitlines() for ccs in (["dart"], MIXED))
     for what in ("host", "message"):
         equal([line for line in mix if line.startswith(what)],

@@ -7,14 +7,12 @@
 	client ---> 8 NGINX ---> Redis		wrk ---> NGINX ---> 8 memcached
 """
 import os
-import pathlib
 import sys
 
-from gl import tap
-from gl.experiment import asked, experiment, refused, rows
-from gl.tap import case, equal, true, within
+from lab import tap
+from lab.experiments.ask import asked, experiment, refused, rows
+from lab.tap import case, equal, true, within
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
 FEW, MANY = 20, 300     # requests: the port holds the first windows of these, not of those
 ROUNDS = 3
 SETS = "--requests", f"{FEW},{MANY}", "--rounds", str(ROUNDS)

@@ -14,8 +14,8 @@ import shutil
 import socket
 import subprocess
 
-from gl import tap
-from gl.tap import case, equal, true
+from lab import tap
+from lab.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
@@ -62,7 +62,7 @@ def files():
 
 def install():
     """What make install does, but for building."""
-    for ko in pathlib.Path(os.environ["GL_MODDIR"], "net").rglob("*.ko"):
+    for ko in pathlib.Path(os.environ["GL_MODDIR"], "net").glob("*.ko"):
         to = KERNEL / "updates/greenlane" / ko.parent.name
         to.mkdir(parents=True, exist_ok=True)
         shutil.copy(ko, to)

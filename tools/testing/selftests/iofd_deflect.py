@@ -11,9 +11,10 @@ Tables of what goes in and what comes out, at the byte and at the packet.
 import collections
 import time
 
-from gl import iofd as i
-from gl import port as p
-from gl.tap import case, equal, main, true, within
+from lab.codepoints import SPENT, SPENT_END
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.tap import case, equal, main, true, within
 
 ALL = "threshold 15000 entries 8 timeout 100ms"
 
@@ -38,26 +39,25 @@ def expect(before=None, **changed):
     equal(seen, want, "counters")
 
 
-@case("a message is deflected whole, in order, with a token less; IPv4 and IPv6")
-def whole():
-    for version in (4, 6):
-        for tokens, code in ((4, 2), (3, 1), (2, 0)):
-            i.setup(ALL, version=version)
-            sender, (receiver,) = p.Sender(), i.receivers(1)
-            i.congest(sender)
-            send(sender, i.message(5, number=10, tokens=tokens, version=version, ecn=p.ECT0))
-            got = receiver.frames(wait=0.05)
-            equal(p.numbers(got), [10, 11, 12, 13, 14], "numbers")
-            low = code << 2 | 3
-            equal(i.codes(got), [low | 0x10, low, low, low, low | 0x20], "DSCPs")
-            for _, frame in got:
-                equal(i.listen(frame), i.lladdr(1), "whom it is sent to")
-                field = frame[15] if version == 4 else frame[15] >> 4
-                equal(field & 3, p.ECT0, "ECN")
-            expect(messages=1, starts=1, followers=4, bytes=5000, peak=1)
-            equal(i.shown()["ports"], [{"packets": 5, "bytes": 5000}], "ports")
-            sender.close()
-            receiver.close()
+@case("a message is deflected whole, in order, with a token less; IPv4 and IPv6", version=(4, 6))
+def whole(version):
+    for tokens, code in ((4, 2), (3, 1), (2, 0)):
+        i.setup(ALL, version=version)
+        sender, (receiver,) = p.Sender(), i.receivers(1)
+        i.congest(sender)
+        send(sender, i.message(5, number=10, tokens=tokens, version=version, ecn=p.ECT0))
+        got = receiver.frames(wait=0.05)
+        equal(p.numbers(got), [10, 11, 12, 13, 14], "numbers")
+        low = code << 2 | 3
+        equal(i.codes(got), [low | 0x10, low, low, low, low | 0x20], "DSCPs")
+        for _, frame in got:
+            equal(i.listen(frame), i.lladdr(1), "its link-layer destination")
+            field = frame[15] if version == 4 else frame[15] >> 4
+            equal(field & 3, p.ECT0, "ECN")
+        expect(messages=1, starts=1, followers=4, bytes=5000, peak=1)
+        equal(i.shown()["ports"], [{"packets": 5, "bytes": 5000}], "ports")
+        sender.close()
+        receiver.close()
 
 
 @case("the last token: the codepoints of spent packets, which are not deflected but counted")
@@ -67,39 +67,39 @@ def last_token():
     i.congest(sender)
     send(sender, i.message(3, tokens=1))
     send(sender, i.message(1, tokens=1))
-    equal(came(receiver)[1], [i.SPENT, i.SPENT, i.SPENT_END, i.SPENT_END], "DSCPs")
-    send(sender, [i.frame(i.SPENT), i.frame(i.SPENT_END), i.frame(i.SPENT, version=6)])
+    equal(came(receiver)[1], [SPENT, SPENT, SPENT_END, SPENT_END], "DSCPs")
+    send(sender, [i.frame(SPENT), i.frame(SPENT_END), i.frame(SPENT, version=6)])
     # others of that pool, and the likes
     send(sender, [i.frame(code) for code in (1, 5, 49, 61, 52, 54)])
     equal(came(receiver), ([], []), "what came out")
     expect(messages=2, starts=2, followers=2, bytes=4000, peak=1, spent=3)
     p.tc("qdisc change dev p0 parent 1:1 handle 2: color rate 1gbit")
     time.sleep(0.1)
-    send(sender, [i.frame(i.SPENT)])
+    send(sender, [i.frame(SPENT)])
     expect(messages=2, starts=2, followers=2, bytes=4000, peak=1, spent=3)
     sender.close()
     receiver.close()
 
 
-@case("all 64 DSCPs, IPv4, IPv6 and neither: only the sixteen with a start are deflected")
-def every_dscp():
-    for version in (4, 6):
-        i.setup("threshold 15000 entries 64", version=version)
-        sender, (receiver,) = p.Sender(), i.receivers(1)
-        i.congest(sender)
-        send(sender, [i.frame(code, flow=code, number=code, version=version)
-                      for code in range(64)])
-        equal(came(receiver)[0], [code for code in range(64) if code & 0x13 == 0x13], "deflected")
-        sender.send(p.arp())
-        sender.send(p.ether(0x0800, b"\x65\xff" + bytes(40)))
-        sender.send(p.ether(0x86dd, b"\x4f\xff" + bytes(40)))
-        sender.send(p.ether(0x0800, b"\x45"))
-        sender.send(p.ether(0x88b5, b"\xff" * 40))
-        tagged = i.message(1, version=version)[0]
-        sender.send(tagged[:12] + b"\x81\0\0\5" + tagged[12:])
-        equal(came(receiver)[0], [], "of what looks like it")
-        sender.close()
-        receiver.close()
+@case("all 64 DSCPs, IPv4, IPv6 and neither: only the sixteen with a start are deflected",
+      version=(4, 6))
+def every_dscp(version):
+    i.setup("threshold 15000 entries 64", version=version)
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    send(sender, [i.frame(code, flow=code, number=code, version=version)
+                  for code in range(64)])
+    equal(came(receiver)[0], [code for code in range(64) if code & 0x13 == 0x13], "deflected")
+    sender.send(p.arp())
+    sender.send(p.ether(0x0800, b"\x65\xff" + bytes(40)))
+    sender.send(p.ether(0x86dd, b"\x4f\xff" + bytes(40)))
+    sender.send(p.ether(0x0800, b"\x45"))
+    sender.send(p.ether(0x88b5, b"\xff" * 40))
+    tagged = i.message(1, version=version)[0]
+    sender.send(tagged[:12] + b"\x81\0\0\5" + tagged[12:])
+    equal(came(receiver)[0], [], "of what looks like it")
+    sender.close()
+    receiver.close()
 
 
 @case("threshold: the byte decides")

@@ -8,15 +8,15 @@
 Whatever comes, the kernel does not complain (the runner looks at its log), and what
 it refuses changes nothing.
 
-A failing round can be run alone: see gl/fuzz.py.
+A failing round can be run alone: see lab/fuzz.py.
 """
 import struct
 
-from gl import fuzz
-from gl import iofd as i
-from gl import port as p
-from gl.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
-from gl.tap import case, equal, main, true
+from lab import fuzz
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.tap import case, equal, main, true
 
 CHANGES, ADDS, PACKETS = 40_000, 10_000, 100_000
 EACH = 500              # a round

@@ -7,9 +7,10 @@
 """
 import copy
 
-from gl import iofd as i
-from gl import port as p
-from gl.tap import case, equal, main, true
+from lab.codepoints import SPENT
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.tap import case, equal, main, true
 
 VIA = [{"dev": "d1", "via": "10.9.1.2"}]
 DEFAULTS = {"threshold": 15360, "entries": 8, "timeout": 100000000, "deflect": VIA}
@@ -166,7 +167,7 @@ def statistics():
     i.setup("threshold 15000 entries 1")
     sender = p.Sender()
     i.congest(sender)
-    for frame in i.message(3)[:2] + i.message(2, flow=2) + [i.frame(i.SPENT)]:
+    for frame in i.message(3)[:2] + i.message(2, flow=2) + [i.frame(SPENT)]:
         sender.send(frame)
     p.run("ip", "link", "set", "d1", "down")
     for frame in i.message(3)[2:] + i.message(1):

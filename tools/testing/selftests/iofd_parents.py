@@ -9,9 +9,9 @@ What is deflected is not in the queue: neither the parent's nor ours may count i
 """
 import socket
 
-from gl import iofd as i
-from gl import port as p
-from gl.tap import case, equal, main, true
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.tap import case, equal, main, true
 
 UDP_SEGMENT = 103
 SIZE, COUNT = 1000, 20          # of a segment's payload, of segments

@@ -9,13 +9,12 @@
 No packet of a message takes another way than its first, whatever happens to it.
 """
 import os
-import signal
 import subprocess
 import time
 
-from gl import iofd as i
-from gl import port as p
-from gl.tap import case, equal, main, true
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.tap import case, equal, main, true
 
 ALL = "threshold 15000 entries 8 seed 1"
 START, MIDDLE, END = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END))
@@ -236,18 +235,6 @@ def change_live():
     sender.close()
 
 
-def unused():
-    """Wait until no qdisc is left: namespaces are taken down in the background."""
-    seen = ""
-    for _ in range(100):
-        with open("/sys/module/sch_iofd/refcnt", encoding="ascii") as f:
-            seen = f.read().strip()
-        if seen == "0":
-            break
-        p.settle(0.1)
-    equal(seen, "0", "users of the module")
-
-
 def flood():
     """Messages for ever, with ends that get lost."""
     i.setup("threshold 1000 entries 8", ports=2, child="rate 8mbit limit 1m")
@@ -267,35 +254,27 @@ def flood():
 @case("a namespace goes with entries live, ports in each other's lists and a sender at work")
 def namespace():
     for _ in range(10):
-        pid = os.fork()
-        if not pid:
-            try:
-                flood()
-            finally:
-                os._exit(1)
+        pid = p.in_background(flood)
         p.settle(1.4)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        p.kill(pid)
     p.tc("qdisc del dev p0 root", check=False)
     p.fresh_namespace()
-    unused()
+    p.unused("sch_iofd")
 
 
 @case("ports and qdiscs come and go under a sender")
 def churn():
+    def send():
+        sender = p.Sender()
+        while True:
+            i.congest(sender, 2000)
+            for flow in range(50):
+                for frame in i.message(3, flow, size=200):
+                    sender.send(frame)
+            time.sleep(0.0002)
+
     i.setup(ALL, ports=2)
-    pid = os.fork()
-    if not pid:
-        try:
-            sender = p.Sender()
-            while True:
-                i.congest(sender, 2000)
-                for flow in range(50):
-                    for frame in i.message(3, flow, size=200):
-                        sender.send(frame)
-                time.sleep(0.0002)
-        finally:
-            os._exit(1)
+    pid = p.in_background(send)
     for turn in range(40):
         if turn % 4 == 0:
             p.tc("qdisc del dev p0 root")
@@ -312,8 +291,7 @@ def churn():
             p.tc("qdisc del dev p0 parent 1:1")
             p.settle(0.003)
             p.tc(f"qdisc add dev p0 parent 1:1 handle 2: color {i.STILL}")
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    p.kill(pid)
     true(i.counters()["deflected.messages"], "something was deflected")
     p.tc("qdisc del dev p0 root")
 
@@ -329,7 +307,7 @@ def rmmod():
          "refused with a port")
     sender.close()
     p.tc("qdisc del dev p0 root")
-    unused()
+    p.unused("sch_iofd")
     p.run("rmmod", "sch_iofd")
     true(not os.path.exists("/sys/module/sch_iofd"), "gone")
     equal(p.run("ip", "link", "del", "d1").returncode, 0, "and the port may go")

@@ -1,38 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd: switches that deflect to each other, and route (gl/switches.py)."""
+"""iofd: switches that deflect to each other, and route (lab/net/switches.py)."""
 import time
 
-from gl import iofd as i
-from gl import port as p
-from gl.switches import NEXT, switches
-from gl.tap import case, equal, main, true, within
+from lab.codepoints import SPENT, SPENT_END
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.net.namespace import write_sysctl
+from lab.net.switches import NEXT, switches
+from lab.tap import case, equal, main, true, within
 
 
-@case("a loop of three ends when the tokens do; in order; IPv4 and IPv6, neighbours unresolved")
-def loop():
-    for version in (4, 6):
-        with switches("threshold 15000", version=version) as net:
-            net.congest()
-            sender = net.open(p.Sender, 1, "host")
-            for frame in i.message(6, version=version):
-                sender.send(frame)
-            time.sleep(3)           # for ARP
-            want = {1: (2, 12), 2: (1, 6), 3: (1, 6)}
-            for n, (messages, packets) in want.items():
-                seen = net.counters(n)
-                equal(seen["deflected.messages"], messages, f"messages that sw{n} deflects")
-                equal(seen["deflected.starts"] + seen["deflected.followers"], packets,
-                      f"packets that sw{n} deflects")
-                equal(seen["table.entries"], 0, f"entries of sw{n}")
-                equal(seen["passed.spent"], 6 if n == 2 else 0, f"spent at sw{n}")
-            equal([net.backlog(n) for n in (1, 2, 3)], [16, 22, 16], "where they are")
-            got = net.drain(2)
-            equal([number for number, _, _ in got], list(range(6)), "numbers")
-            equal([code for _, code, _ in got], [i.SPENT] * 5 + [i.SPENT_END], "DSCPs")
-            ttl = 22 if version == 4 else 21
-            equal({frame[ttl] for _, _, frame in got}, {64 - 5}, "hops: TTL")
-            sender.close()
+@case("a loop of three ends when the tokens do; in order; IPv4 and IPv6, neighbours unresolved",
+      version=(4, 6))
+def loop(version):
+    with switches("threshold 15000", version=version) as net:
+        net.congest()
+        sender = net.open(p.Sender, 1, "host")
+        for frame in i.message(6, version=version):
+            sender.send(frame)
+        time.sleep(3)           # for ARP
+        want = {1: (2, 12), 2: (1, 6), 3: (1, 6)}
+        for n, (messages, packets) in want.items():
+            seen = net.counters(n)
+            equal(seen["deflected.messages"], messages, f"messages that sw{n} deflects")
+            equal(seen["deflected.starts"] + seen["deflected.followers"], packets,
+                  f"packets that sw{n} deflects")
+            equal(seen["table.entries"], 0, f"entries of sw{n}")
+            equal(seen["passed.spent"], 6 if n == 2 else 0, f"spent at sw{n}")
+        equal([net.backlog(n) for n in (1, 2, 3)], [16, 22, 16], "where they are")
+        got = net.drain(2)
+        equal([number for number, _, _ in got], list(range(6)), "numbers")
+        equal([code for _, code, _ in got], [SPENT] * 5 + [SPENT_END], "DSCPs")
+        ttl = 22 if version == 4 else 21
+        equal({frame[ttl] for _, _, frame in got}, {64 - 5}, "hops: TTL")
+        sender.close()
 
 
 @case("fewer tokens: a shorter way; a message of one packet as well")
@@ -153,7 +155,7 @@ def fifo():
         # All of them in one turn of the softirq, which looks after its tasklets last.
         for name, value in (("dev_weight", 10000), ("netdev_budget", 100000),
                             ("netdev_budget_usecs", 10000000), ("netdev_max_backlog", 100000)):
-            net._sysctl(f"net/core/{name}", value)
+            write_sysctl(f"net.core.{name}", value)
         sender = net.open(p.Sender, 1, "host")
         frames = i.message(3, tokens=1)
         sender.send(frames[0])

@@ -3,34 +3,31 @@
 """The fabrics of scripts/experiment load, in the guest: each host reaches each other, over
 as many links as there are, and what comes back takes the way that it went.
 """
-import os
-import pathlib
 import socket
-import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "incast"))
-os.environ.setdefault("GL_MODDIR", "")
-import fabric  # noqa: E402
-from gl import tap  # noqa: E402
-from gl.fabrics import connect, handshake, lasts, listen, packets, renew  # noqa: E402
-from gl.tap import case, equal, true, within  # noqa: E402
-from run import load_modules  # noqa: E402
-from topology import enter  # noqa: E402
+from lab import tap
+from lab.net import modules
+from lab.net import network as fabric
+from lab.net.reach import connect, handshake, lasts, listen, packets, renew
+from lab.tap import case, equal, true, within
 
 DELAY = 5000
 CONFIG = {"symmetric": True, "ipv6": False, "delay": DELAY, "rate": 10**10,
           "rto_min": 4 * 10**6, "hosts": 8, "leaves": 2, "spines": 3, "k": 4}
 
 
+_built = []
+
+
 def built(topology, **options):
     """It, in place of the one before."""
-    enter(None)
-    subprocess.run(["ip", "-all", "netns", "delete"], check=True)
-    time.sleep(1)
-    net = fabric.Fabric(dict(CONFIG, topology=topology, **options))
+    while _built:
+        _built.pop().remove()
+        time.sleep(1)
+    net = fabric.Network(dict(CONFIG, topology=topology, **options))
     net.build()
+    _built.append(net)
     renew(net)
     return net
 
@@ -38,8 +35,8 @@ def built(topology, **options):
 def reached(net, pairs):
     """Handshakes take as long as the way is."""
     for number, (src, dst, switches) in enumerate(pairs):
-        equal(net.switches_between(src, dst), switches, f"switches from h{src} to h{dst}")
-        within(handshake(net, src, dst, fabric.PORTS.start + 16 * number),
+        equal(net.switches_between(f"h{src}", f"h{dst}"), switches, f"switches from h{src} to h{dst}")
+        within(handshake(net, f"h{src}", f"h{dst}", fabric.PORTS.start + 16 * number),
                *lasts(switches + 1, DELAY), f"h{src} to h{dst}, ns")
 
 
@@ -53,59 +50,59 @@ def dumbbell():
     reached(built("dumbbell", hosts=5), [(0, 2, 1), (3, 4, 1), (0, 3, 2), (4, 2, 2)])
 
 
-@case("fat-tree of 4 ports: 1, 3 or 5 switches, 16 hosts, 20 switches; IPv6 too")
-def fat_tree():
-    for v6 in (False, True):
-        net = built("fat-tree", ipv6=v6)
-        equal((len(net.hosts), len(net.switches)), (16, 20), "hosts, switches")
-        reached(net, [(0, 1, 1), (0, 2, 3), (3, 1, 3), (0, 15, 5), (13, 5, 5)])
+@case("fat-tree of 4 ports: 1, 3 or 5 switches, 16 hosts, 20 switches; IPv6 too", v6=(False, True))
+def fat_tree(v6):
+    net = built("fat-tree", ipv6=v6)
+    equal((len(net.hosts), len(net.switches)), (16, 20), "hosts, switches")
+    reached(net, [(0, 1, 1), (0, 2, 3), (3, 1, 3), (0, 15, 5), (13, 5, 5)])
 
 
 def all_packets(net):
     """{(switch, port): packets that it has sent}"""
-    return {(switch, dev): n for switch in net.switches for dev, n in packets(switch).items()}
+    return {(switch, dev): n for switch in net.switches for dev, n in packets(net, switch).items()}
 
 
-@case("of several ways all are used, and the way back is the way there")
-def symmetric():
-    for topology, pairs in (("leaf-spine", ((0, 7),)), ("fat-tree", ((0, 15), (4, 9)))):
-        net = built(topology)
-        for src, dst in pairs:
-            used = set()
-            with listen(net, dst):
-                ports = [fabric.PORTS[len(fabric.PORTS) // fabric.SLICES * slice_ + src]
-                         for slice_ in range(fabric.SLICES)]
-                for port in ports:
-                    connect(net, src, dst, port)[0].close()     # all neighbours are known
+PAIRS = {"leaf-spine": ((0, 7),), "fat-tree": ((0, 15), (4, 9))}
+
+
+@case("of several ways all are used, and the way back is the way there", topology=tuple(PAIRS))
+def symmetric(topology):
+    net = built(topology)
+    for src, dst in PAIRS[topology]:
+        used = set()
+        src, dst = f"h{src}", f"h{dst}"
+        with listen(net, dst):
+            ports = [fabric.PORTS[len(fabric.PORTS) // fabric.SLICES * slice_ + int(src[1:])]
+                     for slice_ in range(fabric.SLICES)]
+            for port in ports:
+                connect(net, src, dst, port)[0].close()     # all neighbours are known
+            time.sleep(0.1)
+            now, clients = all_packets(net), []
+            for port in ports:
+                clients.append(connect(net, src, dst, port + 1)[0])
                 time.sleep(0.1)
-                now, clients = all_packets(net), []
-                for port in ports:
-                    clients.append(connect(net, src, dst, port + 1)[0])
-                    time.sleep(0.1)
-                    before, now = now, all_packets(net)
-                    sent = {end: n - before[end] for end, n in now.items() if n > before[end]}
-                    # SYN and ACK there, SYN-ACK back: both ends of each link have sent.
-                    up = {net.hop(*end): n for end, n in sent.items()}
-                    equal(sorted(sent.values()), [1] * (len(sent) // 2) + [2] * (len(sent) // 2),
-                          f"packets of each port, {up}")
-                    equal(len(sent), 2 * net.switches_between(src, dst), "ports that have sent")
-                    switches = {switch for switch, _ in sent}
-                    equal(len(switches), net.switches_between(src, dst), "switches passed")
-                    used.add(frozenset(switches))
-                for client in clients:
-                    client.close()
-            ways = {"leaf-spine": 3, "fat-tree": 4}[topology]
-            equal(len(used), ways, f"{topology}: ways from h{src} to h{dst}")
+                before, now = now, all_packets(net)
+                sent = {end: n - before[end] for end, n in now.items() if n > before[end]}
+                # SYN and ACK there, SYN-ACK back: both ends of each link have sent.
+                up = {net.hop(*end): n for end, n in sent.items()}
+                equal(sorted(sent.values()), [1] * (len(sent) // 2) + [2] * (len(sent) // 2),
+                      f"packets of each port, {up}")
+                equal(len(sent), 2 * net.switches_between(src, dst), "ports that have sent")
+                switches = {switch for switch, _ in sent}
+                equal(len(switches), net.switches_between(src, dst), "switches passed")
+                used.add(frozenset(switches))
+            for client in clients:
+                client.close()
+        ways = {"leaf-spine": 3, "fat-tree": 4}[topology]
+        equal(len(used), ways, f"{topology}: ways from {src} to {dst}")
 
 
-@case("who is nobody is not reached, and nothing goes round")
-def nobody():
+@case("an address of no host is not reached, and no packet loops")
+def no_host():
     net = built("fat-tree")
-    enter("h0")
     for address in ("10.99.1.2", "10.1.99.2", "192.0.2.1"):
         before = sum(all_packets(net).values())
-        enter("h0")
-        with socket.socket() as client:
+        with net.ns["h0"], socket.socket() as client:
             client.settimeout(0.5)
             try:
                 client.connect((address, 9))
@@ -113,11 +110,15 @@ def nobody():
             except OSError:
                 reachable = False
         true(not reachable, f"{address} answers")
-        enter(None)
         passed = sum(all_packets(net).values()) - before
         within(passed, 0, 40, f"packets of all ports, to {address}")
 
 
+def prepare():
+    """Handshakes are timed."""
+    tap.need_virtual_time()
+    modules.load_all()
+
+
 if __name__ == "__main__":
-    load_modules()
-    tap.main()
+    tap.main(prepare)

@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 
-from gl.packet import ACK, CONTROL, CWR, ECE, IMPORTANT, SYN
-from gl.sockopt import NO, YES, cc_of, info
-from gl.tap import case, equal, main, true
-from gl.wire import Wire, load
+from lab import TOP
+from lab.codepoints import CONTROL, IMPORTANT
+from lab.net import modules
+from lab.tap import case, equal, main, need_tree, true
+from lab.wire.packet import ACK, CWR, ECE, SYN
+from lab.wire.sockopt import NO, YES, cc_of, info
+from lab.wire.wire import Wire
 
-TOP = os.environ["GL_TOP"]
 TOOL = f"{TOP}/scripts/greenlane-cgroup"
 MOUNT = "/sys/fs/cgroup"
 PINS = "/sys/fs/bpf/greenlane"
@@ -63,7 +65,7 @@ def inside(cgroup):
 @contextlib.contextmanager
 def cgroup_of(name):
     """A fresh cgroup."""
-    load()
+    modules.load("tcp_tlt")
     path = f"{MOUNT}/{name}"
     os.makedirs(path)
     try:
@@ -83,30 +85,29 @@ MARKED = [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)]
 PLAIN = [(SYN, 0), (SYN | ACK, 0), (ACK, 0)]
 
 
-@case("in the cgroup both ends run it, from the SYN on; outside nobody does")
-def inside_and_outside():
-    for version in (4, 6):
-        for cc in ("tlt_reno", "tlt_cubic", "tlt_dctcp"):
-            with cgroup_of("web") as web, Wire(cc="cubic", version=version) as wire:
-                good("attach", web, "--cc", cc)
-                for ns in (wire.a, wire.b):
-                    ns.sysctl("net.ipv4.tcp_ecn", 0)    # dctcp asks for it itself
-                with inside(web):
-                    client, server = wire.connect(cc="reno")    # whatever it asks for
-                equal(handshake(wire), MARKED, f"{cc}: handshake")
-                equal((cc_of(client), cc_of(server)), (cc, cc), "congestion controls")
-                equal(tuple(info(s)["peer"] for s in (client, server)), (YES, YES), "peers")
-                true(wire.transfer(client, server, 50_000), "arrives")
-                true(wire.transfer(server, client, 50_000), "arrives back")
-                for ns in (wire.a, wire.b):
-                    equal(ns.greenlane()["Unsupported"], 0, "Unsupported")
-                    true(ns.greenlane()["EchoReceived"] > 0, "echoes came")
-                equal(bool(wire.seen[0].flags & ECE), cc == "tlt_dctcp", "the SYN asks for ECN")
-                wire.mark()
-                other, accepted = wire.connect(port=1001)
-                equal(handshake(wire, 1001), PLAIN, "outside")
-                equal((cc_of(other), cc_of(accepted)), ("cubic", "cubic"), "outside")
-                good("detach", web)
+@case("in the cgroup both ends run it, from the SYN on; outside no socket does",
+      version=(4, 6), cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
+def inside_and_outside(version, cc):
+    with cgroup_of("web") as web, Wire(cc="cubic", version=version) as wire:
+        good("attach", web, "--cc", cc)
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 0)    # dctcp asks for it itself
+        with inside(web):
+            client, server = wire.connect(cc="reno")    # which the cgroup overrides
+        equal(handshake(wire), MARKED, f"{cc}: handshake")
+        equal((cc_of(client), cc_of(server)), (cc, cc), "congestion controls")
+        equal(tuple(info(s)["peer"] for s in (client, server)), (YES, YES), "peers")
+        true(wire.transfer(client, server, 50_000), "arrives")
+        true(wire.transfer(server, client, 50_000), "arrives back")
+        for ns in (wire.a, wire.b):
+            equal(ns.greenlane()["Unsupported"], 0, "Unsupported")
+            true(ns.greenlane()["EchoReceived"] > 0, "echoes came")
+        equal(bool(wire.seen[0].flags & ECE), cc == "tlt_dctcp", "the SYN asks for ECN")
+        wire.mark()
+        other, accepted = wire.connect(port=1001)
+        equal(handshake(wire, 1001), PLAIN, "outside")
+        equal((cc_of(other), cc_of(accepted)), ("cubic", "cubic"), "outside")
+        good("detach", web)
 
 
 @case("a cgroup below it has it too, one beside it has not")
@@ -272,6 +273,10 @@ def mistakes():
         equal(os.path.exists(PINS), False, "pins are left")
 
 
+def prepare():
+    """Build the program."""
+    subprocess.run(["make", "-s", "-C", need_tree("tools/bpf")], check=True)
+
+
 if __name__ == "__main__":
-    subprocess.run(["make", "-s", "-C", f"{TOP}/tools/bpf"], check=True)
-    main()
+    main(prepare)

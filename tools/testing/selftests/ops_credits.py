@@ -11,10 +11,11 @@ import os
 import subprocess
 import time
 
-from gl.sockopt import COUNTERS, GAUGES, cc_of, info
-from gl.status import Cable, connections, exchange, forget, ids, look, sentence, tool
-from gl.tap import case, equal, main, true, within
-from gl.wire import NEEDS, Wire, load
+from lab.net import modules
+from lab.status import Cable, connections, exchange, forget, ids, look, sentence, tool, watched
+from lab.tap import case, equal, main, true, within
+from lab.wire.sockopt import COUNTERS, GAUGES, cc_of, info
+from lab.wire.wire import connected
 
 CCS = ("xpass", "aeolus_xpass")
 SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
@@ -28,139 +29,124 @@ def credit_port(options="preset aeolus", cc="aeolus_xpass", delay=None, mbit=100
     return cable
 
 
-@case("healthy: every connection's counters and gauges, and no sentence")
-def healthy():
-    for version in (4, 6):
-        for cc in CCS:
-            forget()
-            with Wire(cc=cc, version=version) as wire:
-                pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
-                for client, server in pairs:
-                    exchange(wire, client, server)
-                said = look()
-                equal(ids(said), [], f"{cc}: mistakes")
-                for side, ns in enumerate((wire.a, wire.b)):
-                    here = connections(said, ns)
-                    equal({(c["cc"], c["peer"]) for c in here}, {(cc, "yes")}, "each")
-                    for name in COUNTERS:
-                        kind = "gauges" if name in GAUGES else "counters"
-                        equal(sorted(c[kind][name] for c in here),
-                              sorted(info(pair[side])[name] for pair in pairs), name)
-                    true(all(c["counters"]["credits_received"] for c in here), "credits came")
-                    equal(all(c["counters"]["unscheduled"] and c["gauges"]["bdp"] for c in here),
-                          cc != "xpass", "a first round trip")
-                again = look()
-                equal({n for c in again["connections"].values() for n in c["change"].values()},
-                      {0}, "nothing happened, but")
-                equal({tuple(c["change"]) for c in again["connections"].values()},
-                      {tuple(n for n in COUNTERS if n not in GAUGES)}, "what counts")
-
-
-@case("what waits, and the credits a second that are sent for it, as they are now")
-def gauges():
-    forget()
-    with Wire(cc="xpass") as wire:
-        client, server = wire.connect()
-        # 51 credits a second, or twice as many after a report: little changes while it is
-        # looked at.
-        wire.b.sysctl("net.ipv4.xpass_rate", 10)
-        client.send(bytes(100_000))
-        wire.run(60e-6)
-        mine = look()["connections"].values()
-        equal({c["local"]: c["gauges"]["credits_wanted"] for c in mine},
-              {"10.0.0.1": info(client)["credits_wanted"], "10.0.0.2": 0}, "packets that wait")
-        within(info(client)["credits_wanted"], 1, 70, "of 100 kB")
-        rates = {c["local"]: c["gauges"]["credit_rate"] for c in mine}
-        equal(rates, {"10.0.0.1": 0, "10.0.0.2": info(server)["credit_rate"]}, "credits a second")
-        within(rates["10.0.0.2"], 45, 104, "at 10/16 Mbit/s and twice that")
-
-
-@case("the text: a table of their own, 80 columns, those that fell back among them")
-def text():
-    forget()
-    with Wire(cc="aeolus_xpass", cc_b="cubic") as wire:
-        wire.connect(1000)
-        wire.b.sysctl("net.ipv4.tcp_congestion_control", "aeolus_xpass")
-        pair = wire.connect(1001)
-        exchange(wire, *pair)
-        status, out, err = tool("status")
-        equal((status, err), (1, ""), f"status, which says {' '.join(out.split())}")
-        equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
-        lines = [line.split() for line in out.splitlines()]
-        head = next(line for line in lines if line[:4] == ["NAMESPACE", "CC", "CONN", "CREDIT"])
-        row = dict(zip(head, next(line for line in lines
-                                  if line[:2] == [wire.a.name, "aeolus_xpass"])))
-        mine = info(pair[0])
-        equal((row["CONN"], row["BACK"]), ("2", "1"), "connections")
-        equal([row[name] for name in ("CREDIT", "GIVEN", "WAIT", "UNSCHED")],
-              [str(mine[name]) for name in ("credits_received", "credits_sent",
-                                            "credits_wanted", "unscheduled")], "a's numbers")
-
-
-@case("a peer without it: the connection runs reno, as long as it lives, and when it has ended")
-def peer_without():
-    for cc in CCS:
-        forget()
-        with Wire(cc=cc, cc_b="cubic") as wire:
-            client, server = wire.connect()
-            exchange(wire, client, server)
-            for _ in range(2):
-                said = look()
-                equal(ids(said), ["fell-back"], "mistakes")
-                true(f"1 connection of {cc} run {cc_of(client)}, without credits: 10.0.0.2." in
-                     sentence(said, "fell-back"), f"names it: {sentence(said, 'fell-back')}")
-                advice = said["problems"][0]["advice"]
-                true("PeerWithout" in advice and "Fallback" not in advice, f"why: {advice}")
-            wire.connect(1001)[0].close()
-            for s in (client, server):
-                s.close()
-            wire.run(0.1)
-            equal(ids(look()), ["peer-without"], "mistakes when they have gone")
-            equal(ids(look()), [], "mistakes at the second look")
-
-
-@case("codepoints that get lost on the way: no credits, and then reno")
-def bleached():
-    for cc in CCS:
-        forget()
-        with Wire(cc=cc, rto_min="200ms") as wire:
-            client, server = wire.connect()
-            exchange(wire, client, server)
-            equal(ids(look()), [], "mistakes before")
-            wire.rule = lambda p: p.set_dscp(0)
-            wire.run(1.0)
-            client.send(bytes(2_000_000))
-            # It asks for the fifth time after 3 ms, and gives up some time after the sixth.
-            wire.run(5e-3)
-            said = look()
-            equal(ids(said), ["no-credits"], "mistakes while it asks")
-            true("10.0.0.2" in sentence(said, "no-credits"), "names it")
-            wire.run(3.0, lambda: cc_of(client) != cc)
-            said = look()
-            equal(ids(said), ["fell-back"], "mistakes when it has given up")
-            advice = said["problems"][0]["advice"]
-            true("Fallback" in advice and "PeerWithout" not in advice, f"why: {advice}")
-            del server
-
-
-@case("credits that get lost are named as long as none comes, and no longer")
-def lost_for_a_while():
-    forget()
-    with Wire(cc="xpass") as wire:
-        client, server = wire.connect()
+@case("healthy: every connection's counters and gauges, and no sentence", watched, version=(4, 6),
+      cc=CCS)
+def healthy(wire):
+    pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
+    for client, server in pairs:
         exchange(wire, client, server)
-        equal(ids(look()), [], "mistakes before")
-        # Nothing passes: an outage, in which it does not fall back.
-        wire.rule = lambda p: True
-        client.send(bytes(100_000))
-        wire.run(50e-6)
-        equal(ids(look()), [], "mistakes before it has asked twice")
-        wire.run(2.0)
-        equal(ids(look()), ["no-credits"], "mistakes")
-        wire.rule = None
-        wire.run(2.0)
-        equal(len(server.recv(1 << 20)), 100_000, "bytes that arrive")
-        equal(ids(look()), [], "mistakes afterwards")
+    said = look()
+    equal(ids(said), [], f"{wire.cc}: mistakes")
+    for side, ns in enumerate((wire.a, wire.b)):
+        here = connections(said, ns)
+        equal({(c["cc"], c["peer"]) for c in here}, {(wire.cc, "yes")}, "each")
+        for name in COUNTERS:
+            kind = "gauges" if name in GAUGES else "counters"
+            equal(sorted(c[kind][name] for c in here),
+                  sorted(info(pair[side])[name] for pair in pairs), name)
+        true(all(c["counters"]["credits_received"] for c in here), "credits came")
+        equal(all(c["counters"]["unscheduled"] and c["gauges"]["bdp"] for c in here),
+              wire.cc != "xpass", "a first round trip")
+    again = look()
+    equal({n for c in again["connections"].values() for n in c["change"].values()},
+          {0}, "nothing happened, but")
+    equal({tuple(c["change"]) for c in again["connections"].values()},
+          {tuple(n for n in COUNTERS if n not in GAUGES)}, "what counts")
+
+
+@case("what waits, and the credits a second that are sent for it, as they are now", connected,
+      of=watched, cc="xpass")
+def gauges(wire, client, server):
+    # 51 credits a second, or twice as many after a report: little changes while it is
+    # looked at.
+    wire.b.sysctl("net.ipv4.xpass_rate", 10)
+    client.send(bytes(100_000))
+    wire.run(60e-6)
+    mine = look()["connections"].values()
+    equal({c["local"]: c["gauges"]["credits_wanted"] for c in mine},
+          {"10.0.0.1": info(client)["credits_wanted"], "10.0.0.2": 0}, "packets that wait")
+    within(info(client)["credits_wanted"], 1, 70, "of 100 kB")
+    rates = {c["local"]: c["gauges"]["credit_rate"] for c in mine}
+    equal(rates, {"10.0.0.1": 0, "10.0.0.2": info(server)["credit_rate"]}, "credits a second")
+    within(rates["10.0.0.2"], 45, 104, "at 10/16 Mbit/s and twice that")
+
+
+@case("the text: a table of their own, 80 columns, those that fell back among them", watched,
+      cc="aeolus_xpass", cc_b="cubic")
+def text(wire):
+    wire.connect(1000)
+    wire.b.sysctl("net.ipv4.tcp_congestion_control", "aeolus_xpass")
+    pair = wire.connect(1001)
+    exchange(wire, *pair)
+    status, out, err = tool("status")
+    equal((status, err), (1, ""), f"status, which says {' '.join(out.split())}")
+    equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
+    lines = [line.split() for line in out.splitlines()]
+    head = next(line for line in lines if line[:4] == ["NAMESPACE", "CC", "CONN", "CREDIT"])
+    row = dict(zip(head, next(line for line in lines
+                              if line[:2] == [wire.a.name, "aeolus_xpass"])))
+    mine = info(pair[0])
+    equal((row["CONN"], row["BACK"]), ("2", "1"), "connections")
+    equal([row[name] for name in ("CREDIT", "GIVEN", "WAIT", "UNSCHED")],
+          [str(mine[name]) for name in ("credits_received", "credits_sent",
+                                        "credits_wanted", "unscheduled")], "a's numbers")
+
+
+@case("a peer without it: the connection runs reno, as long as it lives, and when it has ended",
+      connected, cc=CCS, of=watched, cc_b="cubic")
+def peer_without(wire, client, server):
+    exchange(wire, client, server)
+    for _ in range(2):
+        said = look()
+        equal(ids(said), ["fell-back"], "mistakes")
+        true(f"1 connection of {wire.cc} run {cc_of(client)}, without credits: 10.0.0.2." in
+             sentence(said, "fell-back"), f"names it: {sentence(said, 'fell-back')}")
+        advice = said["problems"][0]["advice"]
+        true("PeerWithout" in advice and "Fallback" not in advice, f"why: {advice}")
+    wire.connect(1001)[0].close()
+    for s in (client, server):
+        s.close()
+    wire.run(0.1)
+    equal(ids(look()), ["peer-without"], "mistakes when they have gone")
+    equal(ids(look()), [], "mistakes at the second look")
+
+
+@case("codepoints that get lost on the way: no credits, and then reno", connected, cc=CCS,
+      of=watched, rto_min="200ms")
+def bleached(wire, client, server):
+    exchange(wire, client, server)
+    equal(ids(look()), [], "mistakes before")
+    wire.rule = lambda p: p.set_dscp(0)
+    wire.run(1.0)
+    client.send(bytes(2_000_000))
+    # It asks for the fifth time after 3 ms, and gives up some time after the sixth.
+    wire.run(5e-3)
+    said = look()
+    equal(ids(said), ["no-credits"], "mistakes while it asks")
+    true("10.0.0.2" in sentence(said, "no-credits"), "names it")
+    wire.run(3.0, lambda: cc_of(client) != wire.cc)
+    said = look()
+    equal(ids(said), ["fell-back"], "mistakes when it has given up")
+    advice = said["problems"][0]["advice"]
+    true("Fallback" in advice and "PeerWithout" not in advice, f"why: {advice}")
+
+
+@case("credits that get lost are named as long as none comes, and no longer", connected,
+      of=watched, cc="xpass")
+def lost_for_a_while(wire, client, server):
+    exchange(wire, client, server)
+    equal(ids(look()), [], "mistakes before")
+    # Nothing passes: an outage, in which it does not fall back.
+    wire.rule = lambda p: True
+    client.send(bytes(100_000))
+    wire.run(50e-6)
+    equal(ids(look()), [], "mistakes before it has asked twice")
+    wire.run(2.0)
+    equal(ids(look()), ["no-credits"], "mistakes")
+    wire.rule = None
+    wire.run(2.0)
+    equal(len(server.recv(1 << 20)), 100_000, "bytes that arrive")
+    equal(ids(look()), [], "mistakes afterwards")
 
 
 @case("no sentence at a healthy port: not about 6 kB, below a bandwidth-delay product; bands")
@@ -241,7 +227,7 @@ def green_drops():
 
 @case("loaded and not used; configured and not loaded")
 def loaded():
-    load(*NEEDS["aeolus_xpass"])
+    modules.load("tcp_tlt", "tcp_aeolus")
     subprocess.run(["rmmod", "tcp_tlt"], check=True)
     forget()
     said = look()

@@ -8,12 +8,12 @@ purpose, and no other.
 """
 import socket
 
-from gl.dart import ONE, RATE, connect, dart, read_all
-from gl.packet import SHARE
-from gl.sockopt import COUNTERS, GAUGES, GREENLANE_MESSAGE, cc_of, info, option, pacing
-from gl.status import Cable, connections, exchange, forget, ids, look, sentence, tool
-from gl.tap import case, equal, main, true, within
-from gl.wire import Wire
+from lab.codepoints import SHARE
+from lab.status import Cable, connections, exchange, forget, ids, look, sentence, tool, watched
+from lab.tap import case, equal, main, true, within
+from lab.wire.dart import ONE, RATE, connect, dart, read_all
+from lab.wire.sockopt import COUNTERS, GAUGES, GREENLANE_MESSAGE, cc_of, info, option, pacing
+from lab.wire.wire import Wire
 
 CE = 3
 SO_MAX_PACING_RATE = 47
@@ -26,102 +26,97 @@ def send(wire, flows, count, seconds):
     wire.run(seconds, lambda: read_all(rx for _, rx in flows))
 
 
-@case("healthy: every connection's counters and gauges, its rate, and no sentence")
-def healthy():
-    for version in (4, 6):
-        forget()
-        with dart(1, version=version) as wire:
-            flows = [connect(wire, n, 1000 + n) for n in range(2)]
-            for tx, _ in flows:
-                option(tx, GREENLANE_MESSAGE, 1)
-            send(wire, flows, 100_000, 10e-3)
-            said = look()
-            equal(ids(said), [], "mistakes")
-            for side, ns in enumerate((wire.a, wire.b)):
-                # Not the one that came before, to port 999.
-                here = [c for c in connections(said, ns)
-                        if c["acked"] > 1 or c["counters"]["messages"]]
-                equal({(c["cc"], c["peer"]) for c in here}, {("dart", "yes")}, "each")
-                for name in COUNTERS:
-                    kind = "gauges" if name in GAUGES else "counters"
-                    equal(sorted(c[kind][name] for c in here),
-                          sorted(info(flow[side])[name] for flow in flows), name)
-                equal(sorted(c["pacing_rate"] for c in here),
-                      sorted(pacing(flow[side]) for flow in flows), "rates")
-            equal(sorted(c["gauges"]["divisor"] for c in connections(said, wire.a)),
-                  [0, 2 * ONE, 2 * ONE], "heard")
-            status, out, err = tool("status", "--all")
-            equal((status, err), (0, ""), "status")
-            equal([line for line in out.splitlines() if len(line) > 80], [], "too long")
-            lines = [line.split() for line in out.splitlines()]
-            head = next(line for line in lines if line[4:5] == ["SHARE"])
-            equal(head[2:], ["CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS", "BACK"], "head")
-            rows = [line for line in lines if line[1:2] == ["dart"] and len(line) > 6]
-            equal(rows[0][2:5] + rows[0][6:], ["3", "3/0/0", "1/2", "0", "0", "0"], "a's row")
-            equal(rows[1][-3:], ["2", "2", "0"], "b's row: senders, messages")
+@case("healthy: every connection's counters and gauges, its rate, and no sentence", watched,
+      of=dart, version=(4, 6), hosts=1)
+def healthy(wire):
+    flows = [connect(wire, n, 1000 + n) for n in range(2)]
+    for tx, _ in flows:
+        option(tx, GREENLANE_MESSAGE, 1)
+    send(wire, flows, 100_000, 10e-3)
+    said = look()
+    equal(ids(said), [], "mistakes")
+    for side, ns in enumerate((wire.a, wire.b)):
+        # Not the one that came before, to port 999.
+        here = [c for c in connections(said, ns)
+                if c["acked"] > 1 or c["counters"]["messages"]]
+        equal({(c["cc"], c["peer"]) for c in here}, {("dart", "yes")}, "each")
+        for name in COUNTERS:
+            kind = "gauges" if name in GAUGES else "counters"
+            equal(sorted(c[kind][name] for c in here),
+                  sorted(info(flow[side])[name] for flow in flows), name)
+        equal(sorted(c["pacing_rate"] for c in here),
+              sorted(pacing(flow[side]) for flow in flows), "rates")
+    equal(sorted(c["gauges"]["divisor"] for c in connections(said, wire.a)),
+          [0, 2 * ONE, 2 * ONE], "heard")
+    status, out, err = tool("status", "--all")
+    equal((status, err), (0, ""), "status")
+    equal([line for line in out.splitlines() if len(line) > 80], [], "too long")
+    lines = [line.split() for line in out.splitlines()]
+    head = next(line for line in lines if line[4:5] == ["SHARE"])
+    equal(head[2:], ["CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS", "BACK"], "head")
+    rows = [line for line in lines if line[1:2] == ["dart"] and len(line) > 6]
+    equal(rows[0][2:5] + rows[0][6:], ["3", "3/0/0", "1/2", "0", "0", "0"], "a's row")
+    equal(rows[1][-3:], ["2", "2", "0"], "b's row: senders, messages")
 
 
-@case("a peer without it; a peer without ECN")
-def peer_without():
-    for cc, found in (("dcqcn", "peer-without"), ("cubic", "no-ecn")):
-        forget()
-        with Wire(cc="dart", cc_b=cc) as wire:
-            client, server = wire.connect()
-            exchange(wire, client, server)
-            said = look()
-            equal(ids(said), [found], f"mistakes with {cc}")
-            true("10.0.0.2" in sentence(said, found), f"names it: {sentence(said, found)}")
-            if found == "no-ecn":
-                equal(cc_of(client), "dart-reno", "congestion control")
-                true("1 connection of dart run dart-reno" in sentence(said, found), "says so")
-                rows = [line.split() for line in tool("status")[1].splitlines()]
-                true([wire.a.name, "dart", "1"] in [row[:3] for row in rows], "in the table")
-
-
-@case("ACKs that lose their DSCP on the way: no share is ever heard")
-def no_share():
-    for version in (4, 6):
-        forget()
-        with dart(version=version) as wire:
-            flow = wire.connect()
-            wire.rule = lambda p: not p.from_a and p.dscp == SHARE and p.set_dscp(0)
-            send(wire, [flow], 5_000, 5e-3)
-            equal(ids(look()), [], "mistakes after a few packets")
-            send(wire, [flow], 100_000, 5e-3)
-            said = look()
-            equal(ids(said), ["no-share"], "mistakes")
-            true(wire.address(wire.b) in sentence(said, "no-share"), "names it")
-            wire.rule = None
-            send(wire, [flow], 100_000, 5e-3)
-            equal(ids(look()), [], "mistakes when it is heard")
-
-
-@case("marks from inside the network: all of the line, and not half of it used")
-def inside_network():
+@case("a peer without it; a peer without ECN", cc=("dcqcn", "cubic"))
+def peer_without(cc):
+    found = {"dcqcn": "peer-without", "cubic": "no-ecn"}[cc]
     forget()
-    with dart() as wire:
-        flow = wire.connect()
-        option(flow[0], GREENLANE_MESSAGE, 1)
-
-        def rule(p):
-            if p.from_a and p.len:
-                p.set_dsfield(p.dsfield | CE)
-        # Or b's line is full, and marks mean nothing.
-        flow[0].setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, RATE * 125_000 // 5)
-        send(wire, [flow], 10_000, 5e-3)
-        equal(ids(look()), [], "mistakes of who wants no more")
-        wire.rule = rule
-        send(wire, [flow], 100_000, 5e-3)
-        flow[0].setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, bytes([255] * 8))
-        send(wire, [flow], 100_000, 1e-3)
-        within(pacing(flow[0]), 0, RATE * 125_000 / 5, "rate")
+    with Wire(cc="dart", cc_b=cc) as wire:
+        client, server = wire.connect()
+        exchange(wire, client, server)
         said = look()
-        equal(ids(said), ["inside-network"], "mistakes")
-        true("10.0.0.2" in sentence(said, "inside-network"), "names it")
-        wire.rule = None
-        for _ in range(10):          # 200 kbit/s more each 55 us
-            send(wire, [flow], 500_000, 30e-3)
-        equal(ids(look()), [], "mistakes when they have ended")
+        equal(ids(said), [found], f"mistakes with {cc}")
+        true("10.0.0.2" in sentence(said, found), f"names it: {sentence(said, found)}")
+        if found == "no-ecn":
+            equal(cc_of(client), "dart-reno", "congestion control")
+            true("1 connection of dart run dart-reno" in sentence(said, found), "says so")
+            rows = [line.split() for line in tool("status")[1].splitlines()]
+            true([wire.a.name, "dart", "1"] in [row[:3] for row in rows], "in the table")
+
+
+@case("ACKs that lose their DSCP on the way: no share is ever heard", watched, of=dart,
+      version=(4, 6))
+def no_share(wire):
+    flow = wire.connect()
+    wire.rule = lambda p: not p.from_a and p.dscp == SHARE and p.set_dscp(0)
+    send(wire, [flow], 5_000, 5e-3)
+    equal(ids(look()), [], "mistakes after a few packets")
+    send(wire, [flow], 100_000, 5e-3)
+    said = look()
+    equal(ids(said), ["no-share"], "mistakes")
+    true(wire.address(wire.b) in sentence(said, "no-share"), "names it")
+    wire.rule = None
+    send(wire, [flow], 100_000, 5e-3)
+    equal(ids(look()), [], "mistakes when it is heard")
+
+
+@case("marks from inside the network: all of the line, and not half of it used", watched,
+      of=dart)
+def inside_network(wire):
+    flow = wire.connect()
+    option(flow[0], GREENLANE_MESSAGE, 1)
+
+    def rule(p):
+        if p.from_a and p.len:
+            p.set_dsfield(p.dsfield | CE)
+    # Or b's line is full, and marks mean nothing.
+    flow[0].setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, RATE * 125_000 // 5)
+    send(wire, [flow], 10_000, 5e-3)
+    equal(ids(look()), [], "mistakes of who wants no more")
+    wire.rule = rule
+    send(wire, [flow], 100_000, 5e-3)
+    flow[0].setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, bytes([255] * 8))
+    send(wire, [flow], 100_000, 1e-3)
+    within(pacing(flow[0]), 0, RATE * 125_000 / 5, "rate")
+    said = look()
+    equal(ids(said), ["inside-network"], "mistakes")
+    true("10.0.0.2" in sentence(said, "inside-network"), "names it")
+    wire.rule = None
+    for _ in range(10):          # 200 kbit/s more each 55 us
+        send(wire, [flow], 500_000, 30e-3)
+    equal(ids(look()), [], "mistakes when they have ended")
 
 
 @case("dcqcn_rate of another line than the port's")

@@ -12,33 +12,36 @@ import os
 import socket
 import subprocess
 
-from gl.packet import DATA, IMPORTANT, RST
-from gl.status import Cable, exchange, forget, ids, look, sentence, tool
-from gl.tap import case, equal, main, true
-from gl.wire import Namespace, Wire, load
+from lab.codepoints import DATA, IMPORTANT
+from lab.net import modules
+from lab.net.namespace import Namespace
+from lab.status import Cable, exchange, forget, ids, look, sentence, tool, watched
+from lab.tap import case, equal, main, true
+from lab.wire.packet import RST
+from lab.wire.wire import Wire, connected
 
 SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
 
 
-@case("no sentence at a healthy port; its counters by colour")
-def healthy_port():
-    with Cable("color rate 1gbit limit 1m red 270k ecn 200k") as cable:
-        pair = cable.connect()
-        cable.send([pair])
-        said = look()
-        equal(ids(said), [], "mistakes")
-        port, = said["ports"].values()
-        shown = next(q for q in json.loads(subprocess.run(
-            ["tc", "-n", "left", "-s", "-j", "qdisc", "show", "dev", "va"], check=True,
-            capture_output=True).stdout) if q["kind"] == "color")
-        for color in ("red", "yellow", "green"):
-            for key in ("packets", "bytes", "marks"):
-                equal(port["counters"][f"{color}_{key}"], shown["colors"][color][key], key)
-        true(port["counters"]["red_packets"] > 500, "red packets")
-        cable.send([pair])
-        equal(ids(look()), [], "mistakes at the second look")
-        _, out, _ = tool("status")
-        true("1 port: no change" in out, "an idle port is one line")
+@case("no sentence at a healthy port; its counters by colour", Cable,
+      options="color rate 1gbit limit 1m red 270k ecn 200k")
+def healthy_port(cable):
+    pair = cable.connect()
+    cable.send([pair])
+    said = look()
+    equal(ids(said), [], "mistakes")
+    port, = said["ports"].values()
+    shown = next(q for q in json.loads(subprocess.run(
+        ["tc", "-n", "left", "-s", "-j", "qdisc", "show", "dev", "va"], check=True,
+        capture_output=True).stdout) if q["kind"] == "color")
+    for color in ("red", "yellow", "green"):
+        for key in ("packets", "bytes", "marks"):
+            equal(port["counters"][f"{color}_{key}"], shown["colors"][color][key], key)
+    true(port["counters"]["red_packets"] > 500, "red packets")
+    cable.send([pair])
+    equal(ids(look()), [], "mistakes at the second look")
+    _, out, _ = tool("status")
+    true("1 port: no change" in out, "an idle port is one line")
 
 
 @case("(a) a peer without it")
@@ -56,98 +59,91 @@ def peer_without():
             equal(ids(look()), ["peer-without"], "mistakes at the second look")
 
 
-@case("(b) codepoints that get lost on the way")
-def bleached():
-    forget()
-    with Wire(cc="tlt_reno") as wire:
-        client, server = wire.connect()
-        exchange(wire, client, server)
-        equal(ids(look()), [], "mistakes before")
-        wire.rule = lambda p: p.set_dscp(0)
-        for _ in range(16):
-            wire.transfer(client, server, 20_000)
-            wire.run(1e-3)
-        said = look()
-        equal(ids(said), ["bleached"], "mistakes")
-        true("10.0.0.2" in sentence(said, "bleached"), "names it")
-        client.close()
-        server.close()
-        wire.rule = None
-        wire.run(0.1)
-        equal(ids(look()), [], "mistakes when it has gone")
+@case("(b) codepoints that get lost on the way", connected, of=watched, cc="tlt_reno")
+def bleached(wire, client, server):
+    exchange(wire, client, server)
+    equal(ids(look()), [], "mistakes before")
+    wire.rule = lambda p: p.set_dscp(0)
+    for _ in range(16):
+        wire.transfer(client, server, 20_000)
+        wire.run(1e-3)
+    said = look()
+    equal(ids(said), ["bleached"], "mistakes")
+    true("10.0.0.2" in sentence(said, "bleached"), "names it")
+    client.close()
+    server.close()
+    wire.rule = None
+    wire.run(0.1)
+    equal(ids(look()), [], "mistakes when it has gone")
 
 
-@case("(c) important packets get lost")
-def important_lost():
-    forget()
-    with Wire(cc="tlt_reno") as wire:
-        client, server = wire.connect()
-        exchange(wire, client, server)
-        look()
-        wire.rule = lambda p: p.from_a and p.dscp in (DATA, IMPORTANT)
-        client.send(bytes(20_000))
-        wire.run(30e-3)
-        wire.rule = None
-        wire.run(1)
-        said = look()
-        equal(ids(said), ["important-lost"], "mistakes")
-        true("10.0.0.2" in sentence(said, "important-lost"), "names it")
-        equal(ids(look()), [], "mistakes when nothing more was lost")
+@case("(c) important packets get lost", connected, of=watched, cc="tlt_reno")
+def important_lost(wire, client, server):
+    exchange(wire, client, server)
+    look()
+    wire.rule = lambda p: p.from_a and p.dscp in (DATA, IMPORTANT)
+    client.send(bytes(20_000))
+    wire.run(30e-3)
+    wire.rule = None
+    wire.run(1)
+    said = look()
+    equal(ids(said), ["important-lost"], "mistakes")
+    true("10.0.0.2" in sentence(said, "important-lost"), "names it")
+    equal(ids(look()), [], "mistakes when nothing more was lost")
 
 
-@case("(c) a queue of this host drops and looks at no colour")
-def blind_queue():
-    with Cable("tbf rate 100mbit burst 3k limit 30k") as cable:
-        pairs = [cable.connect() for _ in range(4)]
-        equal(ids(look()), [], "mistakes before")
-        cable.send(pairs)
-        said = look()
-        true("blind-queue" in ids(said), f"mistakes: {ids(said)}")
-        true("va in left Its tbf dropped" in sentence(said, "blind-queue"), "names it")
+@case("(c) a queue of this host drops and looks at no colour", Cable,
+      options="tbf rate 100mbit burst 3k limit 30k")
+def blind_queue(cable):
+    pairs = [cable.connect() for _ in range(4)]
+    equal(ids(look()), [], "mistakes before")
+    cable.send(pairs)
+    said = look()
+    true("blind-queue" in ids(said), f"mistakes: {ids(said)}")
+    true("va in left Its tbf dropped" in sentence(said, "blind-queue"), "names it")
 
 
-@case("(d) packets of 64 kB go through a port in one piece")
-def offload():
-    with Cable("color rate 10gbit limit 4m red 2m no-split-gso") as cable:
-        pair = cable.connect()
-        look()
-        cable.send([pair])
-        said = look()
-        equal(ids(said), ["offload"], "mistakes")
-        cable.tc(cable.a, "qdisc change dev va root color split-gso")
-        look()
-        cable.send([pair])
-        equal(ids(look()), [], "mistakes when repaired as told")
+@case("(d) packets of 64 kB go through a port in one piece", Cable,
+      options="color rate 10gbit limit 4m red 2m no-split-gso")
+def offload(cable):
+    pair = cable.connect()
+    look()
+    cable.send([pair])
+    said = look()
+    equal(ids(said), ["offload"], "mistakes")
+    cable.tc(cable.a, "qdisc change dev va root color split-gso")
+    look()
+    cable.send([pair])
+    equal(ids(look()), [], "mistakes when repaired as told")
 
 
-@case("(d) a port at which nothing ever waits")
-def no_line():
-    with Cable("color limit 1m red 270k") as cable:
-        pair = cable.connect()
-        cable.send([pair])
-        equal(ids(look()), ["no-line"], "mistakes")
-        cable.tc(cable.a, "qdisc change dev va root color rate 1gbit")
-        cable.send([pair])
-        equal(ids(look()), [], "mistakes when repaired as told")
+@case("(d) a port at which nothing ever waits", Cable, options="color limit 1m red 270k")
+def no_line(cable):
+    pair = cable.connect()
+    cable.send([pair])
+    equal(ids(look()), ["no-line"], "mistakes")
+    cable.tc(cable.a, "qdisc change dev va root color rate 1gbit")
+    cable.send([pair])
+    equal(ids(look()), [], "mistakes when repaired as told")
 
 
-@case("(e) a threshold under a bandwidth-delay product")
-def threshold():
-    with Cable("color rate 1gbit limit 1m red 15k", delay="1ms") as cable:
-        pair = cable.connect()
-        cable.send([pair])
-        said = look()
-        equal(ids(said), ["threshold"], "mistakes")
-        true("15.4kB, but 1Gbit/s times the round trip to 10.1.0.2" in
-             sentence(said, "threshold"), f"numbers in {sentence(said, 'threshold')}")
-        cable.tc(cable.a, "qdisc change dev va root color red 400k")
-        cable.send([pair])
-        equal(ids(look()), [], "mistakes when repaired as told")
+@case("(e) a threshold under a bandwidth-delay product", Cable,
+      options="color rate 1gbit limit 1m red 15k", delay="1ms")
+def threshold(cable):
+    pair = cable.connect()
+    cable.send([pair])
+    said = look()
+    equal(ids(said), ["threshold"], "mistakes")
+    true("15.4kB, but 1Gbit/s times the round trip to 10.1.0.2" in
+         sentence(said, "threshold"), f"numbers in {sentence(said, 'threshold')}")
+    cable.tc(cable.a, "qdisc change dev va root color red 400k")
+    cable.send([pair])
+    equal(ids(look()), [], "mistakes when repaired as told")
 
 
 @case("(f) an application sets a protected DSCP")
 def stripped():
-    load()
+    modules.load("tcp_tlt")
     forget()
     with Wire(cc="tlt_reno") as wire:
         exchange(wire, *wire.connect())
@@ -162,20 +158,18 @@ def stripped():
         equal(ids(look()), [], "mistakes when it has stopped")
 
 
-@case("an RST that repeats the DSCP of a SYN is nobody's mistake")
-def reflected():
-    for version in (4, 6):
-        forget()
-        with Wire(cc="tlt_reno", version=version) as wire:
-            exchange(wire, *wire.connect())
-            refused = wire.socket(wire.a)
-            with contextlib.suppress(BlockingIOError):
-                refused.connect((wire.address(wire.b), 9))
-            wire.run(5e-3)
-            equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
-                  "connect()")
-            equal([p.dscp for p in wire.from_b() if p.flags & RST], [0], "DSCP of the RST")
-            equal(ids(look()), [], "mistakes")
+@case("an RST that repeats the DSCP of a SYN is not reported as a mistake", watched,
+      version=(4, 6), cc="tlt_reno")
+def reflected(wire):
+    exchange(wire, *wire.connect())
+    refused = wire.socket(wire.a)
+    with contextlib.suppress(BlockingIOError):
+        refused.connect((wire.address(wire.b), 9))
+    wire.run(5e-3)
+    equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
+          "connect()")
+    equal([p.dscp for p in wire.from_b() if p.flags & RST], [0], "DSCP of the RST")
+    equal(ids(look()), [], "mistakes")
 
 
 @case("(g) dctcp without ECN")
@@ -194,27 +188,24 @@ def without_ecn():
         equal(ids(look()), [], "mistakes when repaired as told")
 
 
-@case("(h) green packets dropped at the limit")
-def green_drops():
-    with Cable("color rate 10mbit limit 6k") as cable:
-        cable.send([cable.connect() for _ in range(12)], 50_000)
-        said = look()
-        true("green-drops" in ids(said), f"mistakes: {ids(said)}")
-        true("its limit is too small" in sentence(said, "green-drops"), "names it")
+@case("(h) green packets dropped at the limit", Cable, options="color rate 10mbit limit 6k")
+def green_drops(cable):
+    cable.send([cable.connect() for _ in range(12)], 50_000)
+    said = look()
+    true("green-drops" in ids(said), f"mistakes: {ids(said)}")
+    true("its limit is too small" in sentence(said, "green-drops"), "names it")
 
 
-@case("connections that cannot use it")
-def unsupported():
-    forget()
-    with Wire(cc="tlt_reno") as wire:
-        wire.b.sysctl("net.ipv4.tcp_sack", 0)
-        exchange(wire, *wire.connect())
-        equal(ids(look()), ["unsupported"], "mistakes")
+@case("connections that cannot use it", watched, cc="tlt_reno")
+def unsupported(wire):
+    wire.b.sysctl("net.ipv4.tcp_sack", 0)
+    exchange(wire, *wire.connect())
+    equal(ids(look()), ["unsupported"], "mistakes")
 
 
 @case("(i) loaded and not used; configured and not loaded; not there at all")
 def loaded():
-    load()
+    modules.load("tcp_tlt")
     forget()
     equal(ids(look()), ["not-used"], "loaded, and nobody selects it")
     with Namespace("routed") as ns:

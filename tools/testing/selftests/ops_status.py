@@ -13,90 +13,85 @@ import subprocess
 import sys
 import time
 
-from gl.sockopt import COUNTERS, GAUGES, TCP_CONGESTION, info
-from gl.status import STATE, TOOL, TOP, Cable, connections, exchange, forget, ids, look, tool
-from gl.tap import case, equal, main, true
-from gl.wire import Wire, load
+from lab import TOP
+from lab.net import modules
+from lab.status import STATE, TOOL, Cable, connections, exchange, forget, ids, look, tool, watched
+from lab.tap import case, equal, main, true
+from lab.wire.sockopt import COUNTERS, GAUGES, TCP_CONGESTION, info
+from lab.wire.wire import Wire, connected
 
 TLT = COUNTERS[:8]
 
 
-@case("healthy: every connection's counters, summed, and no sentence")
-def healthy():
-    for version in (4, 6):
-        for cc in ("tlt_reno", "tlt_cubic", "tlt_dctcp"):
-            forget()
-            with Wire(cc=cc, version=version) as wire:
-                pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
-                for client, server in pairs:
-                    exchange(wire, client, server)
-                said = look()
-                equal(ids(said), [], f"{cc}: mistakes")
-                for side, ns in enumerate((wire.a, wire.b)):
-                    here = connections(said, ns)
-                    equal(len(here), 3, "connections")
-                    equal({(c["cc"], c["peer"]) for c in here}, {(cc, "yes")}, "each")
-                    equal({c["remote"] for c in here},
-                          {wire.address(wire.b if ns is wire.a else wire.a)}, "remote")
-                    for name in TLT:
-                        equal(sum(c["counters"][name] for c in here),
-                              sum(info(pair[side])[name] for pair in pairs), name)
-                    counted = next(n for n in said["namespaces"].values()
-                                   if n["name"] == ns.name)
-                    equal(counted["cc"], cc, "default")
-                    equal(counted["counters"], ns.greenlane(), "/proc/net/greenlane")
-                    true(counted["counters"]["ImportantSent"] > 0, "something was counted")
-
-
-@case("the text: 80 columns, a table by transport, and the verdict")
-def text():
-    forget()
-    with Wire(cc="tlt_dctcp") as wire:
-        pairs = [wire.connect(port) for port in (1000, 1001)]
-        exchange(wire, *pairs[0])
-        status, out, err = tool("status")
-        equal((status, err), (0, ""), f"status, which says {' '.join(out.split())}")
-        equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
-        row = next(line.split() for line in out.splitlines()
-                   if line.split()[:2] == [wire.a.name, "tlt_dctcp"])
-        equal(row[:4], [wire.a.name, "tlt_dctcp", "2", "2/0/0"], "a's connections")
-        equal(row[4], str(info(pairs[0][0])["important_sent"]
-                          + info(pairs[1][0])["important_sent"]), "important")
-        true(out.endswith("No mistake found.\n"), "the verdict")
-
-
-@case("the second look has what changed since; --all has all")
-def changes():
-    forget()
-    with Wire(cc="tlt_reno") as wire:
-        client, server = wire.connect()
+@case("healthy: every connection's counters, summed, and no sentence", watched, version=(4, 6),
+      cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
+def healthy(wire):
+    pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
+    for client, server in pairs:
         exchange(wire, client, server)
-        first = look()
-        equal(first["since"], None, "the first look is since")
-        before = wire.a.greenlane()
-        mine = info(client)
-        exchange(wire, client, server, 50_000)
-        second = look()
-        equal(second["since"], first["time"], "since")
-        ns = next(n for n in second["namespaces"].values() if n["name"] == wire.a.name)
-        equal(ns["change"], {k: v - before[k] for k, v in wire.a.greenlane().items()}, "change")
-        true(ns["change"]["ImportantSent"] > 0, "something changed")
-        one = next(c for c in second["connections"].values() if c["local"] == "10.0.0.1")
-        equal(one["change"], {k: info(client)[k] - mine[k] for k in COUNTERS if k not in GAUGES},
-              "connection")
-        third = look()
-        equal({v for n in third["namespaces"].values() for v in n["change"].values()}, {0},
-              "nothing happened, but")
-        _, out, _ = tool("status")
-        true("ImportantSent" not in out, "what did not change is not shown")
-        _, out, _ = tool("status", "--all")
-        true("ImportantSent" in out and "PeerAppeared" in out, "--all")
-        equal(look("--all")["since"], None, "--all is since")
+    said = look()
+    equal(ids(said), [], f"{wire.cc}: mistakes")
+    for side, ns in enumerate((wire.a, wire.b)):
+        here = connections(said, ns)
+        equal(len(here), 3, "connections")
+        equal({(c["cc"], c["peer"]) for c in here}, {(wire.cc, "yes")}, "each")
+        equal({c["remote"] for c in here},
+              {wire.address(wire.b if ns is wire.a else wire.a)}, "remote")
+        for name in TLT:
+            equal(sum(c["counters"][name] for c in here),
+                  sum(info(pair[side])[name] for pair in pairs), name)
+        counted = next(n for n in said["namespaces"].values()
+                       if n["name"] == ns.name)
+        equal(counted["cc"], wire.cc, "default")
+        equal(counted["counters"], ns.greenlane(), "/proc/net/greenlane")
+        true(counted["counters"]["ImportantSent"] > 0, "something was counted")
+
+
+@case("the text: 80 columns, a table by transport, and the verdict", watched, cc="tlt_dctcp")
+def text(wire):
+    pairs = [wire.connect(port) for port in (1000, 1001)]
+    exchange(wire, *pairs[0])
+    status, out, err = tool("status")
+    equal((status, err), (0, ""), f"status, which says {' '.join(out.split())}")
+    equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
+    row = next(line.split() for line in out.splitlines()
+               if line.split()[:2] == [wire.a.name, "tlt_dctcp"])
+    equal(row[:4], [wire.a.name, "tlt_dctcp", "2", "2/0/0"], "a's connections")
+    equal(row[4], str(info(pairs[0][0])["important_sent"]
+                      + info(pairs[1][0])["important_sent"]), "important")
+    true(out.endswith("No mistake found.\n"), "the verdict")
+
+
+@case("the second look has what changed since; --all has all", connected, of=watched,
+      cc="tlt_reno")
+def changes(wire, client, server):
+    exchange(wire, client, server)
+    first = look()
+    equal(first["since"], None, "the first look is since")
+    before = wire.a.greenlane()
+    mine = info(client)
+    exchange(wire, client, server, 50_000)
+    second = look()
+    equal(second["since"], first["time"], "since")
+    ns = next(n for n in second["namespaces"].values() if n["name"] == wire.a.name)
+    equal(ns["change"], {k: v - before[k] for k, v in wire.a.greenlane().items()}, "change")
+    true(ns["change"]["ImportantSent"] > 0, "something changed")
+    one = next(c for c in second["connections"].values() if c["local"] == "10.0.0.1")
+    equal(one["change"], {k: info(client)[k] - mine[k] for k in COUNTERS if k not in GAUGES},
+          "connection")
+    third = look()
+    equal({v for n in third["namespaces"].values() for v in n["change"].values()}, {0},
+          "nothing happened, but")
+    _, out, _ = tool("status")
+    true("ImportantSent" not in out, "what did not change is not shown")
+    _, out, _ = tool("status", "--all")
+    true("ImportantSent" in out and "PeerAppeared" in out, "--all")
+    equal(look("--all")["since"], None, "--all is since")
 
 
 @case("counters that went backwards count from their beginning")
 def backwards():
-    load()
+    modules.load("tcp_tlt")
     forget()
     for count in (3, 1):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -112,12 +107,12 @@ def backwards():
         equal(host["change"]["HandshakeMarked"], 2 * count, "HandshakeMarked")
         time.sleep(120)         # TIME_WAIT
         subprocess.run(["rmmod", "tcp_tlt", "tcp_dcqcn", "greenlane"], check=True)
-        load()
+        modules.load("tcp_tlt")
 
 
 @case("a process in a namespace without a name; sockets of both families")
 def container():
-    load()
+    modules.load("tcp_tlt")
     forget()
     code = """
 import socket, subprocess, sys
@@ -145,7 +140,7 @@ sys.stdin.read()
 
 @case("a socket that two processes have counts once; what is not greenlane's, by its name")
 def shared():
-    load()
+    modules.load("tcp_tlt")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with socket.create_connection(listener.getsockname()) as client:
             server = listener.accept()[0]
@@ -167,7 +162,7 @@ def shared():
 
 @case("10,000 connections")
 def many():
-    load()
+    modules.load("tcp_tlt")
     forget()
     resource.setrlimit(resource.RLIMIT_NOFILE, (20_000, 20_000))
     # All of them close at once, and what the loopback drops then is a real loss,
@@ -198,7 +193,7 @@ def many():
 
 @case("processes and sockets that come and go meanwhile")
 def vanish():
-    load()
+    modules.load("tcp_tlt")
     code = """
 import os, socket, time
 while True:
@@ -219,7 +214,7 @@ while True:
 
 @case("who is not root sees what he may, and is told")
 def not_root():
-    load()
+    modules.load("tcp_tlt")
     forget()
     with Wire(cc="tlt_reno") as wire:
         exchange(wire, *wire.connect())
@@ -230,25 +225,24 @@ def not_root():
         true("tcp_tlt" in out, "modules")
 
 
-@case("--watch: a look each time, what changed since the one before, no state file")
-def watch():
-    forget()
-    with Wire(cc="tlt_reno") as wire:
-        exchange(wire, *wire.connect())
-        done = subprocess.run(["timeout", "-s", "INT", "3.5", sys.executable, TOOL, "status",
-                               "--json", "--watch", "1"], capture_output=True, text=True,
-                              check=False)
-        equal(done.stderr, "", "stderr")
-        looks = [json.loads(line) for line in done.stdout.splitlines()]
-        true(len(looks) >= 3, f"{len(looks)} looks")
-        equal(looks[0]["since"], None, "the first is since")
-        equal(looks[1]["since"], looks[0]["time"], "the second is since")
-        equal(os.path.exists(STATE), False, "a state file")
+@case("--watch: a look each time, what changed since the one before, no state file", watched,
+      cc="tlt_reno")
+def watch(wire):
+    exchange(wire, *wire.connect())
+    done = subprocess.run(["timeout", "-s", "INT", "3.5", sys.executable, TOOL, "status",
+                           "--json", "--watch", "1"], capture_output=True, text=True,
+                          check=False)
+    equal(done.stderr, "", "stderr")
+    looks = [json.loads(line) for line in done.stdout.splitlines()]
+    true(len(looks) >= 3, f"{len(looks)} looks")
+    equal(looks[0]["since"], None, "the first is since")
+    equal(looks[1]["since"], looks[0]["time"], "the second is since")
+    equal(os.path.exists(STATE), False, "a state file")
 
 
 @case("installed in /usr it finds its parts, through a symbolic link too")
 def installed():
-    load()
+    modules.load("tcp_tlt")
     forget()
     subprocess.run(["install", "-D", TOOL, "/usr/sbin/greenlane"], check=True)
     subprocess.run(["mkdir", "-p", "/usr/lib/greenlane"], check=True)

@@ -12,15 +12,16 @@ The seed is gl.fuzz's; all that is random is ISNs and the attacker's numbers.
 """
 import itertools
 import random
-import socket
 import time
 
-from gl import fuzz, port, tap
-from gl import packet as pkt
-from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, FIN, IMPORTANT, PSH, RST, SYN)
-from gl.sockopt import F_FALLBACK, NO, TCP_CONGESTION, UNKNOWN, YES, info
-from gl.tap import case, equal, true
-from gl.wire import Wire, pattern
+from lab import fuzz, tap
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT
+from lab.net import frames as port
+from lab.tap import case, equal, true
+from lab.wire import packet as pkt
+from lab.wire.packet import ACK, FIN, PSH, RST, SYN
+from lab.wire.sockopt import F_FALLBACK, NO, UNKNOWN, YES, choose, info
+from lab.wire.wire import Wire, connected, pattern
 
 FAR = 1 << 27           # further than any window of these tests
 PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
@@ -89,109 +90,96 @@ def start(wire):
     """A client in SYN_SENT, whose SYN is on its way: (client, listener)."""
     listener = wire.listen()
     client = wire.socket(wire.a)
-    try:
-        client.connect((wire.address(wire.b), 1000))
-    except BlockingIOError:
-        pass
+    wire.begin(client, wire.b)
     wire.run(1e-6)
     return client, listener
 
 
-@case("a forged SYN-ACK does not make a peer of a server that is none")
-def forged_synack():
-    for version in (4, 6):
-        with Wire(cc="tlt_reno", cc_b="reno", version=version) as wire:
-            client, listener = start(wire)
-            syn = wire.seen[-1]
-            for ack in (0, -1, 2, 1000, 1 << 31):
-                for dscp in PROTECTED:
-                    wire.inject(wire.a, pkt.make(
-                        version, wire.address(wire.b), wire.address(wire.a), syn.dport,
-                        syn.sport, 1, syn.seq + ack, flags=SYN | ACK, dscp=dscp))
-            wire.run(3e-3)
-            server = listener.accept()[0]
-            equal(info(client)["peer"], NO, f"IPv{version}: peer")
-            server.close()
+@case("a forged SYN-ACK does not make a peer of a server that is none", Wire, version=(4, 6),
+      cc="tlt_reno", cc_b="reno")
+def forged_synack(wire):
+    client, listener = start(wire)
+    syn = wire.seen[-1]
+    for ack in (0, -1, 2, 1000, 1 << 31):
+        for dscp in PROTECTED:
+            wire.inject(wire.a, pkt.make(
+                wire.version, wire.address(wire.b), wire.address(wire.a), syn.dport,
+                syn.sport, 1, syn.seq + ack, flags=SYN | ACK, dscp=dscp))
+    wire.run(3e-3)
+    wire.accept(listener)
+    equal(info(client)["peer"], NO, f"IPv{wire.version}: peer")
 
 
-@case("a forged SYN-ACK does not make a stranger of a server that is one of us")
-def forged_synack_bleached():
-    for version in (4, 6):
-        with Wire(version=version) as wire:
-            client, listener = start(wire)
-            syn = wire.seen[-1]
-            for dscp in (0, DATA):
-                wire.inject(wire.a, pkt.make(
-                    version, wire.address(wire.b), wire.address(wire.a), syn.dport,
-                    syn.sport, 1, syn.seq, flags=SYN | ACK, dscp=dscp))
-            wire.run(1e-4)
-            server = listener.accept()[0]
-            equal(info(client)["peer"], YES, f"IPv{version}: peer")
-            server.close()
+@case("a forged SYN-ACK does not make a peer without TLT of a server with it", Wire,
+      version=(4, 6))
+def forged_synack_bleached(wire):
+    client, listener = start(wire)
+    syn = wire.seen[-1]
+    for dscp in (0, DATA):
+        wire.inject(wire.a, pkt.make(
+            wire.version, wire.address(wire.b), wire.address(wire.a), syn.dport,
+            syn.sport, 1, syn.seq, flags=SYN | ACK, dscp=dscp))
+    wire.run(1e-4)
+    wire.accept(listener)
+    equal(info(client)["peer"], YES, f"IPv{wire.version}: peer")
 
 
-@case("forged echoes do not make a peer of one that is none, in mid-connection")
-def forged_echo_unknown():
-    for version in (4, 6):
-        with Wire(cc="reno", version=version) as wire:
-            client, server = wire.connect()
+@case("forged echoes do not make a peer of one that is none, in mid-connection", connected,
+      version=(4, 6), cc="reno")
+def forged_echo_unknown(wire, client, server):
+    true(wire.transfer(client, server, 10_000), "arrives")
+    choose(client, "tlt_reno")
+    equal(known(client), (UNKNOWN, 0), "before")
+    attacker = Attacker(wire, client, server)
+
+    def rule(p):
+        if not p.from_a:
+            for dscp in PROTECTED:
+                attacker.send(attacker.forge(False, dscp, which="seq"), False)
+        return False
+    wire.rule = rule
+    true(wire.transfer(client, server, 1000), "arrives")
+    wire.run(1e-3)
+    true(attacker.sent >= len(PROTECTED), "there was an attack")
+    equal(known(client), (NO, 0), f"IPv{wire.version}: after data")
+
+
+@case("forged echoes do not keep a connection from falling back", connected, version=(4, 6))
+def forged_echo_bleached(wire, client, server):
+    true(wire.transfer(client, server, 10_000), "arrives")
+    attacker = Attacker(wire, client, server)
+    equal(known(client), (YES, 0), "before")
+
+    def bleach(p):
+        p.set_dscp(0)
+        if not p.from_a:
+            attacker.watch()
+            attacker.send(attacker.forge(False, ECHO), False)
+        return False
+    wire.rule = bleach
+    for _ in range(20):
+        true(wire.transfer(client, server, 10_000), "arrives")
+        wire.run(1e-3)
+    true(attacker.sent >= 20, "there was an attack")
+    equal(info(client)["flags"], F_FALLBACK, f"IPv{wire.version}: flags")
+
+
+@case("nothing forged makes a connection fall back, or changes its peer",
+      cc_b=("tlt_cubic", "cubic"), version=(4, 6))
+def stays(cc_b, version):
+    expected = (YES, 0) if cc_b == "tlt_cubic" else (NO, 0)
+    with Wire(cc="tlt_cubic", cc_b=cc_b, version=version) as wire:
+        client, server = wire.connect()
+        attacker = Attacker(wire, client, server, f"stays {version} {cc_b}")
+        for _ in range(20):
+            for from_a in (False, True) * 25:
+                attacker.shoot(from_a)
             true(wire.transfer(client, server, 10_000), "arrives")
-            client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
-            equal(known(client), (UNKNOWN, 0), "before")
-            attacker = Attacker(wire, client, server)
-
-            def rule(p):
-                if not p.from_a:
-                    for dscp in PROTECTED:
-                        attacker.send(attacker.forge(False, dscp, which="seq"), False)
-                return False
-            wire.rule = rule
-            true(wire.transfer(client, server, 1000), "arrives")
-            wire.run(1e-3)
-            true(attacker.sent >= len(PROTECTED), "there was an attack")
-            equal(known(client), (NO, 0), f"IPv{version}: after data")
-
-
-@case("forged echoes do not keep a connection from falling back")
-def forged_echo_bleached():
-    for version in (4, 6):
-        with Wire(version=version) as wire:
-            client, server = wire.connect()
-            true(wire.transfer(client, server, 10_000), "arrives")
-            attacker = Attacker(wire, client, server)
-            equal(known(client), (YES, 0), "before")
-
-            def bleach(p):
-                p.set_dscp(0)
-                if not p.from_a:
-                    attacker.watch()
-                    attacker.send(attacker.forge(False, ECHO), False)
-                return False
-            wire.rule = bleach
-            for _ in range(20):
-                true(wire.transfer(client, server, 10_000), "arrives")
-                wire.run(1e-3)
-            true(attacker.sent >= 20, "there was an attack")
-            equal(info(client)["flags"], F_FALLBACK, f"IPv{version}: flags")
-
-
-@case("nothing forged makes a connection fall back, or changes its peer")
-def stays():
-    for version in (4, 6):
-        for cc, cc_b, expected in (("tlt_cubic", "tlt_cubic", (YES, 0)),
-                                   ("tlt_cubic", "cubic", (NO, 0))):
-            with Wire(cc=cc, cc_b=cc_b, version=version) as wire:
-                client, server = wire.connect()
-                attacker = Attacker(wire, client, server, f"stays {version} {cc_b}")
-                for _ in range(20):
-                    for from_a in (False, True) * 25:
-                        attacker.shoot(from_a)
-                    true(wire.transfer(client, server, 10_000), "arrives")
-                    attacker.watch()
-                    wire.mark()
-                equal(known(client), expected, f"IPv{version}, {cc_b}: client")
-                if cc_b.startswith("tlt"):
-                    equal(known(server), expected, f"IPv{version}, {cc_b}: server")
+            attacker.watch()
+            wire.mark()
+        equal(known(client), expected, "client")
+        if cc_b == "tlt_cubic":
+            equal(known(server), expected, "server")
 
 
 # --- amplification
@@ -217,22 +205,21 @@ def answers(wire, attacker, dscp, shape):
     return len(wire.seen) + len(wire.others)
 
 
-@case("a forged packet draws no more packets than it draws out of the base")
-def amplification():
-    for version in (4, 6):
-        base = {}
-        for cc, dscps in (("reno", (0,)), ("tlt_reno", OURS)):
-            with Wire(cc=cc, version=version) as wire:
-                client, server = wire.connect()
-                true(wire.transfer(client, server, 10_000), "arrives")
-                attacker = Attacker(wire, client, server, f"answers {version}")
-                for shape, dscp in itertools.product(SHAPES, dscps):
-                    seen = answers(wire, attacker, dscp, shape)
-                    base.setdefault(shape, seen)
-                    true(seen <= base[shape], f"IPv{version}, DSCP {dscp}, (flags, bytes) {shape}:"
-                         f" {seen} packets, the base sends {base[shape]}")
-                true(wire.transfer(client, server, 10_000), "the connection goes on")
-        print(f"# IPv{version}: packets drawn out of the base by 200: {base}", flush=True)
+@case("a forged packet draws no more packets than it draws out of the base", version=(4, 6))
+def amplification(version):
+    base = {}
+    for cc, dscps in (("reno", (0,)), ("tlt_reno", OURS)):
+        with Wire(cc=cc, version=version) as wire:
+            client, server = wire.connect()
+            true(wire.transfer(client, server, 10_000), "arrives")
+            attacker = Attacker(wire, client, server, f"answers {version}")
+            for shape, dscp in itertools.product(SHAPES, dscps):
+                seen = answers(wire, attacker, dscp, shape)
+                base.setdefault(shape, seen)
+                true(seen <= base[shape], f"IPv{version}, DSCP {dscp}, (flags, bytes) {shape}:"
+                     f" {seen} packets, the base sends {base[shape]}")
+            true(wire.transfer(client, server, 10_000), "the connection goes on")
+    print(f"# IPv{version}: packets drawn out of the base by 200: {base}", flush=True)
 
 
 # --- goodput
@@ -270,47 +257,45 @@ def duration(version, cc, attack):
         return took
 
 
-@case("a victim's goodput is at least 0.9 of that without an attacker")
-def goodput():
-    for version in (4, 6):
-        for cc in ("tlt_reno", "tlt_cubic", "tlt_dctcp"):
-            alone, attacked = (duration(version, cc, attack) for attack in (False, True))
-            print(f"# IPv{version}, {cc}: {COUNT / alone / 1e6:.0f} MB/s alone, "
-                  f"{COUNT / attacked / 1e6:.0f} MB/s attacked", flush=True)
-            true(alone / attacked >= 0.9, f"IPv{version}, {cc}: {alone / attacked:.2f}")
+@case("a victim's goodput is at least 0.9 of that without an attacker",
+      version=(4, 6), cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
+def goodput(version, cc):
+    alone, attacked = (duration(version, cc, attack) for attack in (False, True))
+    print(f"# IPv{version}, {cc}: {COUNT / alone / 1e6:.0f} MB/s alone, "
+          f"{COUNT / attacked / 1e6:.0f} MB/s attacked", flush=True)
+    true(alone / attacked >= 0.9, f"IPv{version}, {cc}: {alone / attacked:.2f}")
 
 
 # --- on the path
 
-@case("a connection that an attacker has desynchronised does not spin")
-def desynchronised():
-    for version in (4, 6):
-        counts = {}
-        for cc in ("reno", "tlt_reno"):
-            with Wire(cc=cc, version=version) as wire:
-                client, server = wire.connect(TCP_NODELAY=1)
-                true(wire.transfer(client, server, 10_000), "arrives")
-                wire.run(1e-2)
-                attacker = Attacker(wire, client, server)
-                wire.mark()
-                # What a sends is lost; somebody tells a that b has half of it,
-                # so that a waits for an ACK that b will never send.
-                wire.rule = lambda p: p.from_a and p.len > 1
-                client.send(pattern(5000))
-                wire.run(2e-6)
-                client.send(pattern(5000))
-                wire.run(2e-6)
-                seq, ack = attacker.right[False]
-                wire.inject(wire.a, pkt.make(version, attacker.b[0], attacker.a[0],
-                                             attacker.b[1], attacker.a[1], seq, ack + 5000,
-                                             dscp=ECHO))
-                wire.run(1e-4)
-                wire.rule = None
-                wire.run(50e-3)
-                counts[cc] = len(wire.seen)
-        print(f"# IPv{version}: packets in 50 ms: {counts}", flush=True)
-        true(counts["tlt_reno"] <= counts["reno"] + 100, f"IPv{version}: packets in 50 ms, "
-             f"a round trip is 20 us: {counts}")
+@case("a connection that an attacker has desynchronised does not spin", version=(4, 6))
+def desynchronised(version):
+    counts = {}
+    for cc in ("reno", "tlt_reno"):
+        with Wire(cc=cc, version=version) as wire:
+            client, server = wire.connect(TCP_NODELAY=1)
+            true(wire.transfer(client, server, 10_000), "arrives")
+            wire.run(1e-2)
+            attacker = Attacker(wire, client, server)
+            wire.mark()
+            # What a sends is lost; a forged ACK says that b has half of it,
+            # so that a waits for an ACK that b will never send.
+            wire.rule = lambda p: p.from_a and p.len > 1
+            client.send(pattern(5000))
+            wire.run(2e-6)
+            client.send(pattern(5000))
+            wire.run(2e-6)
+            seq, ack = attacker.right[False]
+            wire.inject(wire.a, pkt.make(version, attacker.b[0], attacker.a[0],
+                                         attacker.b[1], attacker.a[1], seq, ack + 5000,
+                                         dscp=ECHO))
+            wire.run(1e-4)
+            wire.rule = None
+            wire.run(50e-3)
+            counts[cc] = len(wire.seen)
+    print(f"# IPv{version}: packets in 50 ms: {counts}", flush=True)
+    true(counts["tlt_reno"] <= counts["reno"] + 100, f"IPv{version}: packets in 50 ms, "
+         f"a round trip is 20 us: {counts}")
 
 
 if __name__ == "__main__":

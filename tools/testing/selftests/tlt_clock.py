@@ -7,22 +7,28 @@
 0, an MSS of lost data or else a byte; 1, a byte; 2, an MSS of whatever is unacked,
 which b takes if it is what it waits for.
 """
-from gl import tap
-from gl.packet import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT, data
-from gl.tap import case, equal, true
-from gl.wire import MSS as PACKET
-from gl.wire import Wire, pattern
+import contextlib
+
+from lab import tap
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT
+from lab.tap import case, equal, true, using
+from lab.wire.packet import ECE, FIN, data
+from lab.wire.transcript import lose
+from lab.wire.wire import MSS as PACKET
+from lab.wire.wire import Wire, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
 
 
-def everywhere(check, modes=(ADAPTIVE, BYTE, MSS), **options):
-    """In each of these modes, over IPv4 and IPv6."""
-    for mode in modes:
-        for version in (4, 6):
-            with Wire(version=version, **options) as wire:
-                wire.a.sysctl("net.ipv4.tlt_clock", mode)
-                check(wire, mode)
+@contextlib.contextmanager
+def clocked(mode, **options):
+    """A wire on which a's clocks are of that kind."""
+    with Wire(**options) as wire:
+        wire.a.sysctl("net.ipv4.tlt_clock", mode)
+        yield wire, mode
+
+
+everywhere = using(clocked, mode=(ADAPTIVE, BYTE, MSS), version=(4, 6))
 
 
 def counted(wire, packets, mss):
@@ -33,57 +39,52 @@ def counted(wire, packets, mss):
     equal(counters["ClockSentBytes"], sum(p.len for p in packets), "ClockSentBytes")
 
 
-@case("adaptive by default; 0, 1 and 2 are taken, nothing else; each namespace has its own")
-def setting():
-    with Wire() as wire:
-        equal(wire.a.sysctl("net.ipv4.tlt_clock"), "0", "by default")
-        for value in (1, 2):
-            wire.a.sysctl("net.ipv4.tlt_clock", value)
-            for wrong in (-1, 3, 256, 1 << 32, "byte"):
-                try:
-                    wire.a.sysctl("net.ipv4.tlt_clock", wrong)
-                    raise tap.Failed(f"{wrong} is taken")
-                except OSError:
-                    pass
-            equal(wire.a.sysctl("net.ipv4.tlt_clock"), str(value), "after them")
-        equal(wire.b.sysctl("net.ipv4.tlt_clock"), "0", "the other namespace's")
+@case("adaptive by default; 0, 1 and 2 are taken, nothing else; each namespace has its own", Wire)
+def setting(wire):
+    equal(wire.a.sysctl("net.ipv4.tlt_clock"), "0", "by default")
+    for value in (1, 2):
+        wire.a.sysctl("net.ipv4.tlt_clock", value)
+        for wrong in (-1, 3, 256, 1 << 32, "byte"):
+            try:
+                wire.a.sysctl("net.ipv4.tlt_clock", wrong)
+                raise tap.Failed(f"{wrong} is taken")
+            except OSError:
+                pass
+        equal(wire.a.sysctl("net.ipv4.tlt_clock"), str(value), "after them")
+    equal(wire.b.sysctl("net.ipv4.tlt_clock"), "0", "the other namespace's")
 
 
-@case("nothing to repair: a byte, a byte, an MSS; from the first unacked byte on")
-def nothing_lost():
-    def check(wire, mode):
-        payload = pattern(300_000)
-        _client, sent, x = wire.slow_start(payload)
-        # See tlt_marks, clock_content: the echo lets nothing leave.
-        wire.answer(sent[x - 1], CONTROL)
-        wire.answer(sent[x], CONTROL, ECE)
-        before = len(sent)
-        wire.answer(sent[x + 1], ECHO, ECE)
-        length = sent[x + 1].len if mode == MSS else 1
-        equal([(p.dscp, p.seq, p.len) for p in sent[before:]],
-              [(CLOCK, sent[x + 1].seq, length)], f"mode {mode}, for the echo")
-        clock = sent[-1]
-        offset = clock.seq - sent[0].seq
-        equal(clock.payload, payload[offset:offset + length], "its bytes")
-        equal(clock.checksum_ok(), True, "its checksum")
-        counted(wire, [clock], mode == MSS)
-    everywhere(check, tso=False)
+@everywhere("nothing to repair: a byte, a byte, an MSS; from the first unacked byte on", tso=False)
+def nothing_lost(wire, mode):
+    payload = pattern(300_000)
+    _client, sent, x = wire.slow_start(payload)
+    # See tlt_marks, clock_content: the echo lets nothing leave.
+    wire.answer(sent[x - 1], CONTROL)
+    wire.answer(sent[x], CONTROL, ECE)
+    before = len(sent)
+    wire.answer(sent[x + 1], ECHO, ECE)
+    length = sent[x + 1].len if mode == MSS else 1
+    equal([(p.dscp, p.seq, p.len) for p in sent[before:]],
+          [(CLOCK, sent[x + 1].seq, length)], f"mode {mode}, for the echo")
+    clock = sent[-1]
+    offset = clock.seq - sent[0].seq
+    equal(clock.payload, payload[offset:offset + length], "its bytes")
+    equal(clock.checksum_ok(), True, "its checksum")
+    counted(wire, [clock], mode == MSS)
 
 
-@case("lost data, and TCP may send nothing: an MSS of it, a byte, an MSS of it")
-def lost():
-    def check(wire, mode):
-        _client, sent, x = wire.slow_start(b"m" * 300_000)
-        # See tlt_loss, clock_is_an_mss.
-        wire.answer(sent[x - 1], CONTROL, ECE)
-        before = len(sent)
-        wire.answer(sent[x - 1], ECHO, ECE, sent[x])
-        expected = (sent[x - 1].seq, 1, CLOCK) if mode == BYTE else \
-            (sent[x - 1].seq, sent[x - 1].len, IMPORTANT)
-        equal([(p.seq, p.len, p.dscp) for p in sent[before:before + 1]], [expected],
-              f"mode {mode}, for the echo")
-        counted(wire, sent[before:before + 1], mode != BYTE)
-    everywhere(check, tso=False)
+@everywhere("lost data, and TCP may send nothing: an MSS of it, a byte, an MSS of it", tso=False)
+def lost(wire, mode):
+    _client, sent, x = wire.slow_start(b"m" * 300_000)
+    # See tlt_loss, clock_is_an_mss.
+    wire.answer(sent[x - 1], CONTROL, ECE)
+    before = len(sent)
+    wire.answer(sent[x - 1], ECHO, ECE, sent[x])
+    expected = (sent[x - 1].seq, 1, CLOCK) if mode == BYTE else \
+        (sent[x - 1].seq, sent[x - 1].len, IMPORTANT)
+    equal([(p.seq, p.len, p.dscp) for p in sent[before:before + 1]], [expected],
+          f"mode {mode}, for the echo")
+    counted(wire, sent[before:before + 1], mode != BYTE)
 
 
 def last_unacked(wire, count, fin=False, window=60000):
@@ -110,103 +111,84 @@ def last_unacked(wire, count, fin=False, window=60000):
     return [p for p in sent[before:] if p.dscp == CLOCK], behind[0].seq
 
 
-@case("an MSS: no more than was sent, no FIN, nothing beyond the receiver's window")
-def no_more():
-    for count, fin, window, length in ((100, False, 60000, 100), (100, True, 60000, 100),
-                                       (1000, False, 2, 256), (1000, False, 0, None)):
-        def check(wire, _mode, count=count, fin=fin, window=window, length=length):
-            clocks, una = last_unacked(wire, count, fin, window)
-            equal([(p.seq, p.len) for p in clocks], [(una, length)] if length else [],
-                  f"{count} bytes, FIN {fin}, window {window}: clocks")
-        everywhere(check, (MSS,), tso=False)
+@case("an MSS: no more than was sent, no FIN, nothing beyond the receiver's window",
+      version=(4, 6), end=((100, False, 60000, 100), (100, True, 60000, 100),
+                           (1000, False, 2, 256), (1000, False, 0, None)))
+def no_more(version, end):
+    count, fin, window, length = end
+    with clocked(MSS, version=version, tso=False) as (wire, _):
+        clocks, una = last_unacked(wire, count, fin, window)
+        equal([(p.seq, p.len) for p in clocks], [(una, length)] if length else [],
+              f"{count} bytes, FIN {fin}, window {window}: clocks")
 
 
-@case("an MSS: of several packets, if they are short, up to what has come")
-def several():
-    def check(wire, _mode):
-        wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
-        client, _ = wire.connect(TCP_NODELAY=1)
-        wire.mark()
-        wire.rule = lambda p: True
-        payload = pattern(300)
-        for at in range(0, 300, 100):
-            client.send(payload[at:at + 100])
-            wire.run(2e-6)
-        sent = wire.seen
-        equal([(p.len, p.dscp) for p in sent],
-              [(100, IMPORTANT), (100, DATA), (100, DATA)], "three packets")
-        wire.answer(sent[1], ECHO)
-        equal([(p.dscp, p.payload) for p in sent[3:]], [(CLOCK, payload[100:])], "of two")
-        # The last has come: the second is lost, and sent again.
-        wire.answer(sent[1], CONTROL, sack=sent[2])
-        equal([(p.dscp, p.seq) for p in sent[4:]], [(DATA, sent[1].seq)], "again")
-        wire.answer(sent[1], CLOCK_ECHO, sack=sent[2])
-        equal([(p.dscp, p.payload) for p in sent[5:]], [(CLOCK, payload[100:200])], "of one")
-    everywhere(check, (MSS,))
+@everywhere("an MSS: of several packets, if they are short, up to what has come", mode=(MSS,))
+def several(wire, _mode):
+    wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
+    client, _ = wire.connect(TCP_NODELAY=1)
+    wire.mark()
+    wire.rule = lambda p: True
+    payload = pattern(300)
+    for at in range(0, 300, 100):
+        client.send(payload[at:at + 100])
+        wire.run(2e-6)
+    sent = wire.seen
+    equal([(p.len, p.dscp) for p in sent],
+          [(100, IMPORTANT), (100, DATA), (100, DATA)], "three packets")
+    wire.answer(sent[1], ECHO)
+    equal([(p.dscp, p.payload) for p in sent[3:]], [(CLOCK, payload[100:])], "of two")
+    # The last has come: the second is lost, and sent again.
+    wire.answer(sent[1], CONTROL, sack=sent[2])
+    equal([(p.dscp, p.seq) for p in sent[4:]], [(DATA, sent[1].seq)], "again")
+    wire.answer(sent[1], CLOCK_ECHO, sack=sent[2])
+    equal([(p.dscp, p.payload) for p in sent[5:]], [(CLOCK, payload[100:200])], "of one")
 
 
-@case("an MSS that b waits for it takes, and its ACK is the answer; a byte is dropped")
-def repairs():
-    def check(wire, mode):
-        client, server = wire.connect()
-        mss = PACKET[wire.version]
-        wire.mark()
-        sent = []
-
-        # The first window arrives, of the second only the clock behind it.
-        def drop(p):
-            plain = p.from_a and p.len and p.dscp != CLOCK
-            sent.extend([p] * bool(plain))
-            return plain and 10 < len(sent) <= 13
-        wire.rule = drop
-        true(wire.transfer(client, server, 13 * mss, seconds=3e-3), "arrives")
-        clock = next(p for p in wire.from_a() if p.dscp == CLOCK)
-        answer = next(p for p in wire.from_b() if p.dscp == CLOCK_ECHO)
-        equal((clock.seq, clock.len), (sent[10].seq, mss if mode == MSS else 1), "the clock")
-        equal(answer.ack, clock.end if mode == MSS else clock.seq, "what its echo acknowledges")
-        again = sorted(p.seq for p in sent[13:])
-        equal(again, [p.seq for p in sent[11 if mode == MSS else 10:13]], "what TCP sends again")
-        equal(wire.a.netstat("TCPDSACKRecv"), 0, "D-SACKs")
-    everywhere(check)
+@everywhere("an MSS that b waits for it takes, and its ACK is the answer; a byte is dropped")
+def repairs(wire, mode):
+    client, server = wire.connect()
+    mss = PACKET[wire.version]
+    wire.mark()
+    # The first window arrives, of the second only the clock behind it.
+    wire.rule = lose("> data 11-13")
+    true(wire.transfer(client, server, 13 * mss, seconds=3e-3), "arrives")
+    sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
+    clock = next(p for p in wire.from_a() if p.dscp == CLOCK)
+    answer = next(p for p in wire.from_b() if p.dscp == CLOCK_ECHO)
+    equal((clock.seq, clock.len), (sent[10].seq, mss if mode == MSS else 1), "the clock")
+    equal(answer.ack, clock.end if mode == MSS else clock.seq, "what its echo acknowledges")
+    again = sorted(p.seq for p in sent[13:])
+    equal(again, [p.seq for p in sent[11 if mode == MSS else 10:13]], "what TCP sends again")
+    equal(wire.a.netstat("TCPDSACKRecv"), 0, "D-SACKs")
 
 
-@case("a clock that b has no use for it answers, and no D-SACK comes of it")
-def of_no_use():
-    def check(wire, mode):
-        client, server = wire.connect()
-        mss = PACKET[wire.version]
-        wire.mark()
-        true(wire.transfer(client, server, 13 * mss), "arrives")
-        wire.run(1e-3)
-        clocks = [p for p in data(wire.from_a()) if p.dscp == CLOCK]
-        equal([p.len for p in clocks], [mss if mode == MSS else 1], "the clock")
-        equal([p.dscp for p in wire.from_b()].count(CLOCK_ECHO), 1, "answers")
-        equal(wire.b.netstat("TCPDSACKOldSent"), 0, "D-SACKs")
-        equal(wire.a.netstat("TCPFastRetrans"), 0, "retransmissions")
-        counted(wire, clocks, mode == MSS)
-    everywhere(check)
+@everywhere("a clock that b has no use for it answers, and no D-SACK comes of it")
+def of_no_use(wire, mode):
+    client, server = wire.connect()
+    mss = PACKET[wire.version]
+    wire.mark()
+    true(wire.transfer(client, server, 13 * mss), "arrives")
+    wire.run(1e-3)
+    clocks = [p for p in data(wire.from_a()) if p.dscp == CLOCK]
+    equal([p.len for p in clocks], [mss if mode == MSS else 1], "the clock")
+    equal([p.dscp for p in wire.from_b()].count(CLOCK_ECHO), 1, "answers")
+    equal(wire.b.netstat("TCPDSACKOldSent"), 0, "D-SACKs")
+    equal(wire.a.netstat("TCPFastRetrans"), 0, "retransmissions")
+    counted(wire, clocks, mode == MSS)
 
 
-@case("every second unimportant packet lost, 200 kB: all arrives, without a timer")
-def lossy():
-    def check(wire, mode):
-        client, server = wire.connect()
-        wire.mark()
-        count = 0
-
-        def drop(p):
-            nonlocal count
-            count += bool(p.from_a and p.len and p.dscp == DATA)
-            return p.from_a and p.len and p.dscp == DATA and count % 2
-        wire.rule = drop
-        true(wire.transfer(client, server, 200_000, seconds=20e-3), f"mode {mode}: arrives")
-        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
-        true(any(p.dropped for p in wire.seen), "something was dropped")
-        wire.rule = None
-        wire.run(50e-3)
-        true(wire.a.greenlane()["ClockSentBytes"] >= sum(
-            p.len for p in wire.from_a() if p.dscp == CLOCK), "ClockSentBytes")
-    everywhere(check)
+@everywhere("every second unimportant packet lost, 200 kB: all arrives, without a timer")
+def lossy(wire, mode):
+    client, server = wire.connect()
+    wire.mark()
+    wire.rule = lose("> data", every=2)
+    true(wire.transfer(client, server, 200_000, seconds=20e-3), f"mode {mode}: arrives")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+    true(any(p.dropped for p in wire.seen), "something was dropped")
+    wire.rule = None
+    wire.run(50e-3)
+    true(wire.a.greenlane()["ClockSentBytes"] >= sum(
+        p.len for p in wire.from_a() if p.dscp == CLOCK), "ClockSentBytes")
 
 
 if __name__ == "__main__":

@@ -6,130 +6,108 @@
 """
 import socket
 
-from gl import tap
-from gl.packet import (ACK, CLOCK, CLOCK_ECHO, CONTROL, DATA, ECE, ECHO, FIN, IMPORTANT,
-                       RST, SYN, data, kinds)
-from gl.tap import case, equal, true
-from gl.wire import MSS, Wire, pattern
+from lab import tap
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT
+from lab.tap import case, equal, true, using
+from lab.wire.packet import ACK, ECE, FIN, RST, SYN, data, kinds
+from lab.wire.wire import MSS, Wire, connected, pattern
 
 MSS4 = MSS[4]
 
 
-def both(check):
-    """The same over IPv4 and IPv6."""
-    for version in (4, 6):
-        with Wire(version=version) as wire:
-            check(wire)
+both = using(connected, version=(4, 6))
 
 
-@case("SYN and SYN-ACK are important, the third packet is control")
-def handshake():
-    def check(wire):
-        wire.connect()
-        equal([(p.flags & (SYN | ACK), p.dscp) for p in wire.seen[:3]],
-              [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "handshake")
-    both(check)
+@case("SYN and SYN-ACK are important, the third packet is control", Wire, version=(4, 6))
+def handshake(wire):
+    wire.connect()
+    equal([(p.flags & (SYN | ACK), p.dscp) for p in wire.seen[:3]],
+          [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "handshake")
 
 
-@case("one packet of data is important; its ACK is an echo, at once")
-def single():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 100), "100 bytes arrive")
-        wire.run(1e-3)
-        equal(kinds(wire.seen), [IMPORTANT, ECHO], "data and ACK")
-        true(wire.seen[1].time - wire.seen[0].time < 30e-6, "the echo does not wait")
-    both(check)
+@both("one packet of data is important; its ACK is an echo, at once")
+def single(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 100), "100 bytes arrive")
+    wire.run(1e-3)
+    equal(kinds(wire.seen), [IMPORTANT, ECHO], "data and ACK")
+    true(wire.seen[1].time - wire.seen[0].time < 30e-6, "the echo does not wait")
 
 
-@case("the last packet of the initial window is important, no other")
-def initial_window():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        wire.rule = lambda p: not p.from_a      # no ACK comes back
-        client.send(b"x" * 200000)
-        wire.run(100e-6)
-        equal(kinds(data(wire.from_a())), [DATA] * 9 + [IMPORTANT], "initial window of 10")
-        wire.rule = None
-        del server
-    both(check)
+@both("the last packet of the initial window is important, no other")
+def initial_window(wire, client, _server):
+    wire.mark()
+    wire.rule = lambda p: not p.from_a      # no ACK comes back
+    client.send(b"x" * 200000)
+    wire.run(100e-6)
+    equal(kinds(data(wire.from_a())), [DATA] * 9 + [IMPORTANT], "initial window of 10")
+    wire.rule = None
 
 
-@case("the last packet is important when the application's data ends first")
-def short_data():
-    def check(wire):
-        client, server = wire.connect()
-        mss = MSS[wire.version]
-        wire.mark()
-        true(wire.transfer(client, server, 3 * mss + 100), "arrives")
-        equal(kinds(data(wire.from_a())), [DATA, DATA, DATA, IMPORTANT], "four packets")
-    both(check)
+@both("the last packet is important when the application's data ends first")
+def short_data(wire, client, server):
+    mss = MSS[wire.version]
+    wire.mark()
+    true(wire.transfer(client, server, 3 * mss + 100), "arrives")
+    equal(kinds(data(wire.from_a())), [DATA, DATA, DATA, IMPORTANT], "four packets")
 
 
-@case("the same without TSO, packet by packet, Nagle on and off")
-def short_data_no_tso():
-    for version in (4, 6):
-        for nodelay in (0, 1):
-            with Wire(version=version, tso=False) as wire:
-                client, server = wire.connect(TCP_NODELAY=nodelay)
-                for extra in (0, 1, 100):
-                    wire.run(1.0)
-                    wire.mark()
-                    true(wire.transfer(client, server, 4 * MSS4 + extra), "arrives")
-                    wire.run(1e-3)
-                    sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
-                    equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT],
-                          f"four packets and {extra} bytes, TCP_NODELAY {nodelay}")
-
-
-@case("what is left is held back (TCP_CORK), or beyond the receiver's window: the last before it")
-def held_back():
-    for version in (4, 6):
-        for rmem, options, count in ((None, {"TCP_CORK": 1}, 4 * MSS4 + 10),
-                                     ("4096 8192 8192", {}, 20_000)):
-            with Wire(version=version, tso=bool(options), rmem=rmem) as wire:
-                client, _server = wire.connect(**options)
-                wire.mark()
-                wire.rule = lambda p: not p.from_a
-                client.send(b"h" * count)
-                wire.run(40e-6)     # no clock yet
-                sent = data(wire.from_a())
-                true(2 <= len(sent) <= 4, f"{len(sent)} packets are not all, nor a window")
-                equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT], f"{rmem}, {options}")
-
-
-@case("a burst that ends in the middle of a write: a clock stands in")
-def middle_of_write():
-    for version in (4, 6):
+@case("the same without TSO, packet by packet, Nagle on and off", version=(4, 6))
+def short_data_no_tso(version):
+    for nodelay in (0, 1):
         with Wire(version=version, tso=False) as wire:
-            client, server = wire.connect()
+            client, server = wire.connect(TCP_NODELAY=nodelay)
+            for extra in (0, 1, 100):
+                wire.run(1.0)
+                wire.mark()
+                true(wire.transfer(client, server, 4 * MSS4 + extra), "arrives")
+                wire.run(1e-3)
+                sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
+                equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT],
+                      f"four packets and {extra} bytes, TCP_NODELAY {nodelay}")
+
+
+@case("what is left is held back (TCP_CORK), or beyond the receiver's window: the last before it",
+      version=(4, 6))
+def held_back(version):
+    for rmem, options, count in ((None, {"TCP_CORK": 1}, 4 * MSS4 + 10),
+                                 ("4096 8192 8192", {}, 20_000)):
+        with Wire(version=version, tso=bool(options), rmem=rmem) as wire:
+            client, _server = wire.connect(**options)
             wire.mark()
-            wire.rule = lambda p: not p.from_a      # no ACK arms anything
-            client.send(b"w" * (3 * MSS4 + 10), socket.MSG_MORE)
-            wire.run(500e-6)
-            sent = kinds(data(wire.from_a()))
-            true(DATA in sent and IMPORTANT not in sent, f"only data: {sent}")
-            equal(sent[-1], CLOCK, "behind it")
-            wire.rule = None
-            client.send(b"w")
-            wire.run(50e-3)
-            equal(len(server.recv(1 << 20)), 3 * MSS4 + 11, "all arrives")
+            wire.rule = lambda p: not p.from_a
+            client.send(b"h" * count)
+            wire.run(40e-6)     # no clock yet
+            sent = data(wire.from_a())
+            true(2 <= len(sent) <= 4, f"{len(sent)} packets are not all, nor a window")
+            equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT], f"{rmem}, {options}")
 
 
-@case("after idling, the last packet of the new burst is important")
-def idle_restart():
-    def check(wire):
-        client, server = wire.connect()
-        wire.transfer(client, server, 5000)
-        wire.run(1.0)
-        wire.mark()
-        wire.transfer(client, server, 4 * MSS4)
-        sent = data(wire.from_a())
-        equal(sent[-1].dscp, IMPORTANT, "the last")
-        equal(kinds(sent).count(IMPORTANT), 1, "important packets")
-    both(check)
+@case("a burst that ends in the middle of a write: a clock stands in", connected, version=(4, 6),
+      tso=False)
+def middle_of_write(wire, client, server):
+    wire.mark()
+    wire.rule = lambda p: not p.from_a      # no ACK arms anything
+    client.send(b"w" * (3 * MSS4 + 10), socket.MSG_MORE)
+    wire.run(500e-6)
+    sent = kinds(data(wire.from_a()))
+    true(DATA in sent and IMPORTANT not in sent, f"only data: {sent}")
+    equal(sent[-1], CLOCK, "behind it")
+    wire.rule = None
+    client.send(b"w")
+    wire.run(50e-3)
+    equal(len(server.recv(1 << 20)), 3 * MSS4 + 11, "all arrives")
+
+
+@both("after idling, the last packet of the new burst is important")
+def idle_restart(wire, client, server):
+    wire.transfer(client, server, 5000)
+    wire.run(1.0)
+    wire.mark()
+    wire.transfer(client, server, 4 * MSS4)
+    sent = data(wire.from_a())
+    equal(sent[-1].dscp, IMPORTANT, "the last")
+    equal(kinds(sent).count(IMPORTANT), 1, "important packets")
 
 
 def in_flight(wire):
@@ -144,144 +122,125 @@ def in_flight(wire):
     return most
 
 
-@case("at most one important packet is in flight, through 2 MB")
-def one_in_flight():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 2_000_000), "arrives")
-        equal(in_flight(wire), 1, "important in flight")
-        marks = kinds(wire.from_a())
-        true(marks.count(IMPORTANT) + marks.count(CLOCK) > 3, "the clock went on")
-    both(check)
+@both("at most one important packet is in flight, through 2 MB")
+def one_in_flight(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 2_000_000), "arrives")
+    equal(in_flight(wire), 1, "important in flight")
+    marks = kinds(wire.from_a())
+    true(marks.count(IMPORTANT) + marks.count(CLOCK) > 3, "the clock went on")
 
 
-@case("no data of a marked connection is without a codepoint")
-def all_marked():
-    def check(wire):
-        client, server = wire.connect()
-        wire.transfer(client, server, 300000)
-        wire.transfer(server, client, 300000)
-        client.close()
-        server.close()
-        wire.run(1e-3)
-        equal([p for p in wire.seen if p.dscp == 0], [], "packets with DSCP 0")
-        for p in wire.seen:
-            if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK):
-                raise tap.Failed(f"data marked as {p!r}")
-    both(check)
+@both("no data of a marked connection is without a codepoint")
+def all_marked(wire, client, server):
+    wire.transfer(client, server, 300000)
+    wire.transfer(server, client, 300000)
+    client.close()
+    server.close()
+    wire.run(1e-3)
+    equal([p for p in wire.seen if p.dscp == 0], [], "packets with DSCP 0")
+    for p in wire.seen:
+        if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK):
+            raise tap.Failed(f"data marked as {p!r}")
 
 
-@case("pure ACK, FIN and RST are control")
-def control():
-    def check(wire):
-        client, server = wire.connect()
-        wire.transfer(client, server, 100000)
-        client.close()
-        wire.run(1e-3)
-        for p in wire.from_b():
-            if not p.len and not p.flags & (SYN | FIN) and p.dscp not in (
-                    CONTROL, ECHO, CLOCK_ECHO):
-                raise tap.Failed(f"a pure ACK as {p!r}")
-        fins = [p for p in wire.from_a() if p.flags & FIN and not p.len]
-        equal(kinds(fins), [CONTROL], "FIN")
-        wire.mark()
-        # what comes for a socket that is closed
-        client, server = wire.connect(port=1001)
-        server.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")   # SO_LINGER, 0: RST
-        server.close()
-        wire.run(1e-3)
-        rsts = [p for p in wire.from_b() if p.flags & RST]
-        equal(kinds(rsts), [CONTROL], "RST")
-    both(check)
+@both("pure ACK, FIN and RST are control")
+def control(wire, client, server):
+    wire.transfer(client, server, 100000)
+    client.close()
+    wire.run(1e-3)
+    for p in wire.from_b():
+        if not p.len and not p.flags & (SYN | FIN) and p.dscp not in (
+                CONTROL, ECHO, CLOCK_ECHO):
+            raise tap.Failed(f"a pure ACK as {p!r}")
+    fins = [p for p in wire.from_a() if p.flags & FIN and not p.len]
+    equal(kinds(fins), [CONTROL], "FIN")
+    wire.mark()
+    # what comes for a socket that is closed
+    client, server = wire.connect(port=1001)
+    server.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")   # SO_LINGER, 0: RST
+    server.close()
+    wire.run(1e-3)
+    rsts = [p for p in wire.from_b() if p.flags & RST]
+    equal(kinds(rsts), [CONTROL], "RST")
 
 
-@case("if the echo finds nothing to send, a byte is sent as a clock, and answered")
-def clock_byte():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        # The ACKs of the first window let the last three packets go; the echo
-        # comes behind them, when nothing is left to send.
-        true(wire.transfer(client, server, 13 * MSS4), "arrives")
-        wire.run(1e-3)
-        sent = data(wire.from_a())
-        clocks = [p for p in sent if p.dscp == CLOCK]
-        equal([p.len for p in clocks], [1], "bytes of the clocks")
-        equal(clocks[0].seq, sent[10].seq, "the first byte that is unacked then")
-        equal(kinds(wire.from_b())[-1], CLOCK_ECHO, "the answer")
-    both(check)
+@both("if the echo finds nothing to send, a byte is sent as a clock, and answered")
+def clock_byte(wire, client, server):
+    wire.mark()
+    # The ACKs of the first window let the last three packets go; the echo
+    # comes behind them, when nothing is left to send.
+    true(wire.transfer(client, server, 13 * MSS4), "arrives")
+    wire.run(1e-3)
+    sent = data(wire.from_a())
+    clocks = [p for p in sent if p.dscp == CLOCK]
+    equal([p.len for p in clocks], [1], "bytes of the clocks")
+    equal(clocks[0].seq, sent[10].seq, "the first byte that is unacked then")
+    equal(kinds(wire.from_b())[-1], CLOCK_ECHO, "the answer")
 
 
-@case("the clock is the first unacked byte, beyond a closed window")
-def clock_content():
-    for version in (4, 6):
-        with Wire(version=version, tso=False) as wire:
-            payload = pattern(300_000)
-            _client, sent, x = wire.slow_start(payload)
-            # To halve the window, the first packet that has come lets one leave,
-            # and the second, which is the echo, none (RFC 6937).
-            wire.answer(sent[x - 1], CONTROL)
-            before = len(sent)
-            wire.answer(sent[x], CONTROL, ECE)
-            equal(kinds(sent[before:]), [DATA], "for the first")
-            wire.answer(sent[x + 1], ECHO, ECE)
-            equal([(p.dscp, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
-                  "for the echo")
-            offset = sent[-1].seq - sent[0].seq
-            equal(sent[-1].payload, payload[offset:offset + 1], "its byte")
-            equal(sent[-1].checksum_ok(), True, "its checksum")
+@case("the clock is the first unacked byte, beyond a closed window", Wire, version=(4, 6),
+      tso=False)
+def clock_content(wire):
+    payload = pattern(300_000)
+    _client, sent, x = wire.slow_start(payload)
+    # To halve the window, the first packet that has come lets one leave,
+    # and the second, which is the echo, none (RFC 6937).
+    wire.answer(sent[x - 1], CONTROL)
+    before = len(sent)
+    wire.answer(sent[x], CONTROL, ECE)
+    equal(kinds(sent[before:]), [DATA], "for the first")
+    wire.answer(sent[x + 1], ECHO, ECE)
+    equal([(p.dscp, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
+          "for the echo")
+    offset = sent[-1].seq - sent[0].seq
+    equal(sent[-1].payload, payload[offset:offset + 1], "its byte")
+    equal(sent[-1].checksum_ok(), True, "its checksum")
 
 
-@case("a clock's header is like that of TCP's own: ACK, window, time stamps, ECE")
-def clock_header():
-    def check(wire):
-        for ns in (wire.a, wire.b):
-            ns.sysctl("net.ipv4.tcp_ecn", 1)
-        client, server = wire.connect()
-        # What b sends sees congestion, and a says so until b answers.
-        wire.rule = lambda p: not p.from_a and p.len and p.set_dsfield(p.dsfield | 3)
-        true(wire.transfer(server, client, 1000), "arrives")
-        wire.rule = None
-        wire.run(1e-3)
-        wire.mark()
-        true(wire.transfer(client, server, 13 * MSS4), "arrives")
-        wire.run(1e-3)
-        clock = [p for p in wire.from_a() if p.dscp == CLOCK][0]
-        other = [p for p in data(wire.from_a()) if p.dscp != CLOCK][-1]
-        for name in ("ack", "window", "doff"):
-            equal(getattr(clock, name), getattr(other, name), name)
-        equal(clock.flags, ACK | ECE, "flags")
-        equal(other.flags & ECE, ECE, "ECE of TCP's own")
-        # NOP, NOP, 8, 10, then both stamps: the echoed one is the other's
-        at = clock.ip_len + 20
-        equal(clock.raw[at:at + 4], b"\1\1\10\12", "options")
-        equal(clock.raw[at + 8:at + 12], other.raw[at + 8:at + 12], "the time stamp echoed")
-        sent, before = (int.from_bytes(p.raw[at + 4:at + 8], "big") for p in (clock, other))
-        true(0 <= sent - before <= 1, f"its own time stamp: {before}, {sent}")
-    both(check)
+@case("a clock's header is like that of TCP's own: ACK, window, time stamps, ECE", Wire,
+      version=(4, 6))
+def clock_header(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    client, server = wire.connect()
+    # What b sends sees congestion, and a says so until b answers.
+    wire.rule = lambda p: not p.from_a and p.len and p.set_dsfield(p.dsfield | 3)
+    true(wire.transfer(server, client, 1000), "arrives")
+    wire.rule = None
+    wire.run(1e-3)
+    wire.mark()
+    true(wire.transfer(client, server, 13 * MSS4), "arrives")
+    wire.run(1e-3)
+    clock = [p for p in wire.from_a() if p.dscp == CLOCK][0]
+    other = [p for p in data(wire.from_a()) if p.dscp != CLOCK][-1]
+    for name in ("ack", "window", "doff"):
+        equal(getattr(clock, name), getattr(other, name), name)
+    equal(clock.flags, ACK | ECE, "flags")
+    equal(other.flags & ECE, ECE, "ECE of TCP's own")
+    # NOP, NOP, 8, 10, then both stamps: the echoed one is the other's
+    at = clock.ip_len + 20
+    equal(clock.raw[at:at + 4], b"\1\1\10\12", "options")
+    equal(clock.raw[at + 8:at + 12], other.raw[at + 8:at + 12], "the time stamp echoed")
+    sent, before = (int.from_bytes(p.raw[at + 4:at + 8], "big") for p in (clock, other))
+    true(0 <= sent - before <= 1, f"its own time stamp: {before}, {sent}")
 
 
-@case("nothing outstanding: the clock stops")
-def clock_stops():
-    def check(wire):
-        client, server = wire.connect()
-        wire.transfer(client, server, 100000)
-        wire.run(1e-3)
-        wire.mark()
-        wire.run(5.0)
-        equal(wire.seen, [], "packets on an idle connection")
-    both(check)
+@both("nothing outstanding: the clock stops")
+def clock_stops(wire, client, server):
+    wire.transfer(client, server, 100000)
+    wire.run(1e-3)
+    wire.mark()
+    wire.run(5.0)
+    equal(wire.seen, [], "packets on an idle connection")
 
 
-@case("ECN bits are left to TCP (dctcp: ECT(0) on data)")
-def ecn():
-    with Wire(cc="tlt_dctcp") as wire:
-        client, server = wire.connect()
-        wire.mark()
-        wire.transfer(client, server, 100000)
-        equal({p.ecn for p in data(wire.from_a()) if p.dscp != CLOCK}, {2}, "ECN of data")
-        equal({p.dscp for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
+@case("ECN bits are left to TCP (dctcp: ECT(0) on data)", connected, cc="tlt_dctcp")
+def ecn(wire, client, server):
+    wire.mark()
+    wire.transfer(client, server, 100000)
+    equal({p.ecn for p in data(wire.from_a()) if p.dscp != CLOCK}, {2}, "ECN of data")
+    equal({p.dscp for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
 
 
 if __name__ == "__main__":

@@ -14,15 +14,20 @@ Of a bulk transfer that is not so: GRO makes fewer ACKs, and with them fewer rou
 trips in which a packet is important.  Then every byte arrives, nothing important
 is lost, no timer runs.
 """
+import contextlib
+import functools
 import itertools
 import socket
 import struct
 
-from gl import packet as pkt
-from gl import port, tap
-from gl.packet import CLOCK, DATA, IMPORTANT
-from gl.tap import case, equal, true
-from gl.wire import Namespace, load, pattern
+from lab import tap
+from lab.codepoints import CLOCK, DATA, IMPORTANT
+from lab.net import modules
+from lab.net import frames as port
+from lab.net.namespace import Namespace
+from lab.tap import equal, true, using
+from lab.wire import packet as pkt
+from lab.wire.wire import pattern
 
 # Bytes; none above the initial window of ten segments of the smaller MTU.
 WRITES = (1, 100, 1000, 1428, 1429, 3000, 5000, 10_000, 14_000, 14_280) * 2
@@ -30,8 +35,7 @@ BULK = 2_000_000
 FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 B = {4: "10.2.0.2", 6: "fd02::2"}
 DEVICES = (("a", "left"), ("switch", "p0"), ("switch", "p1"), ("b", "right"))
-COMBINATIONS = [dict(zip(("version", "mtu", "gso", "gro"), c))
-                for c in itertools.product((4, 6), (1500, 9000), ("on", "off"), ("on", "off"))]
+ALL = {"version": (4, 6), "mtu": (1500, 9000), "gso": ("on", "off"), "gro": ("on", "off")}
 
 
 class Net:
@@ -39,7 +43,7 @@ class Net:
     number = 0
 
     def __init__(self):
-        load()
+        modules.load("tcp_tlt")
         port.insmod()
         Net.number += 1
         self.ns = {name: Namespace(f"{name}{Net.number}") for name in ("a", "switch", "b")}
@@ -134,57 +138,58 @@ def writes(net, version):
     return [(p.end - first, p.len) for p in packets if p.dscp == IMPORTANT]
 
 
-@case("the same sequence numbers are important, one a write, at its end")
-def same_marks():
-    net = Net()
-    ends = list(itertools.accumulate(WRITES))
-    lengths = {}
-    for c in COMBINATIONS:
-        net.set(**c)
-        seen = writes(net, c["version"])
-        equal([end for end, _ in seen], ends, f"{c}: ends of important packets")
-        same = lengths.setdefault((c["version"], c["mtu"]), seen)
-        equal(seen, same, f"{c}: (end, length) of important packets")
-        # 20 or 40 bytes of IP, 20 of TCP, 12 of its time stamps
-        mss = c["mtu"] - (52 if c["version"] == 4 else 72)
-        equal([n for _, n in seen], [(count - 1) % mss + 1 for count in WRITES],
-              f"{c}: lengths: what is left over by full segments")
-    net.close()
+@contextlib.contextmanager
+def combination(**c):
+    """One network for all of them, set up for this one."""
+    net = network()
+    net.set(**c)
+    yield net, c
 
 
-@case("a bulk transfer: every byte, no timer, nothing important is lost at the port")
-def bulk():
-    net = Net()
+network = functools.cache(Net)
+everywhere = using(combination, **ALL)
+
+
+@everywhere("the same sequence numbers are important, one a write, at its end")
+def same_marks(net, c):
+    seen = writes(net, c["version"])
+    equal([end for end, _ in seen], list(itertools.accumulate(WRITES)),
+          "ends of important packets")
+    # 20 or 40 bytes of IP, 20 of TCP, 12 of its time stamps
+    mss = c["mtu"] - (52 if c["version"] == 4 else 72)
+    equal([n for _, n in seen], [(count - 1) % mss + 1 for count in WRITES],
+          "lengths: what is left over by full segments")
+
+
+@everywhere("a bulk transfer: every byte, no timer, nothing important is lost at the port")
+def bulk(net, c):
     data = pattern(BULK)
-    for c in COMBINATIONS:
-        net.set(**c)
-        before = [net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in
-                  ("Timeouts", "LossProbes")]
-        client, server, seen = net.connect(c["version"])
-        client.setblocking(False)
-        sent, got = 0, bytearray()
-        while len(got) < BULK:
-            try:
-                sent += client.send(data[sent:])
-            except BlockingIOError:
-                pass
-            got += read(server, 1)
-        equal(bytes(got) == data, True, f"{c}: the bytes are those sent")
-        packets = data_packets(seen)
-        wrong = [p for p in packets if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > c["mtu"]]
-        equal(wrong, [], f"{c}: important packets of more than one segment")
-        true(sum(p.dscp in (IMPORTANT, CLOCK) for p in packets) > 10, f"{c}: the clock goes on")
-        with net.ns["switch"]:
-            colors = port.colors("p1")
-        equal(sum(colors["green"]["drops"].values()), 0, f"{c}: green packets dropped")
-        true(colors["red"]["packets"] > BULK // c["mtu"], f"{c}: red packets, in segments")
-        equal([net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in
-               ("Timeouts", "LossProbes")], before, f"{c}: timers")
-        equal(net.ns["a"].greenlane()["SplitFailed"], 0, f"{c}: SplitFailed")
-        for s in (client, server, seen):
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            s.close()
-    net.close()
+    before = [net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in
+              ("Timeouts", "LossProbes")]
+    client, server, seen = net.connect(c["version"])
+    client.setblocking(False)
+    sent, got = 0, bytearray()
+    while len(got) < BULK:
+        try:
+            sent += client.send(data[sent:])
+        except BlockingIOError:
+            pass
+        got += read(server, 1)
+    equal(bytes(got) == data, True, "the bytes are those sent")
+    packets = data_packets(seen)
+    wrong = [p for p in packets if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > c["mtu"]]
+    equal(wrong, [], "important packets of more than one segment")
+    true(sum(p.dscp in (IMPORTANT, CLOCK) for p in packets) > 10, "the clock goes on")
+    with net.ns["switch"]:
+        colors = port.colors("p1")
+    equal(sum(colors["green"]["drops"].values()), 0, "green packets dropped")
+    true(colors["red"]["packets"] > BULK // c["mtu"], "red packets, in segments")
+    equal([net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in
+           ("Timeouts", "LossProbes")], before, "timers")
+    equal(net.ns["a"].greenlane()["SplitFailed"], 0, "SplitFailed")
+    for s in (client, server, seen):
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
 
 
 if __name__ == "__main__":

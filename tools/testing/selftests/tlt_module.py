@@ -9,12 +9,12 @@ import subprocess
 import threading
 import time
 
-from gl import tap
-from gl.packet import CLOCK, DATA, IMPORTANT, SYN
-from gl.tap import case, equal, true
-from gl.wire import Wire, load
-
-MODDIR = os.environ["GL_MODDIR"] + "/net/ipv4/"
+from lab import tap
+from lab.codepoints import CLOCK, DATA, IMPORTANT
+from lab.net import modules
+from lab.tap import case, equal, true
+from lab.wire.packet import SYN
+from lab.wire.wire import Wire, connected
 
 
 def rmmod(name):
@@ -39,7 +39,7 @@ def rmmod_refused():
     equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
     equal(rmmod("tcp_dcqcn"), True, "rmmod tcp_dcqcn")
     equal(rmmod("greenlane"), True, "rmmod greenlane")
-    load()
+    modules.load("tcp_tlt")
 
 
 def wait_unused():
@@ -53,7 +53,7 @@ def wait_unused():
 
 @case("a namespace's default congestion control keeps the module")
 def default_keeps():
-    load()
+    modules.load("tcp_tlt")
     subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_reno"], check=True)
     equal(rmmod("tcp_tlt"), False, "rmmod with the default set")
     subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"], check=True)
@@ -64,13 +64,13 @@ def default_keeps():
 @case("a base that is not there is left out, the others are there")
 def without_base():
     # As good as not there: one that this insmod may not use.
-    load()
+    modules.load("tcp_tlt")
     rmmod_both()
     subprocess.run(["dmesg", "-C"], check=True)
-    subprocess.run(["insmod", MODDIR + "greenlane.ko"], check=True)
+    subprocess.run(["insmod", modules.path("greenlane")], check=True)
     subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_allowed_congestion_control=reno cubic"],
                    check=True)
-    subprocess.run(["setpriv", "--bounding-set=-net_admin", "insmod", MODDIR + "tcp_tlt.ko"],
+    subprocess.run(["setpriv", "--bounding-set=-net_admin", "insmod", modules.path("tcp_tlt")],
                    check=True)
     ours = {name for name in available() if name.startswith("tlt_")}
     equal(ours, {"tlt_reno", "tlt_cubic"}, "available")
@@ -80,7 +80,7 @@ def without_base():
         client, server = wire.connect()
         true(wire.transfer(client, server, 100_000), "tlt_cubic works")
     rmmod_both()
-    load()
+    modules.load("tcp_tlt")
     ours = {name for name in available() if name.startswith("tlt_")}
     equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn"}, "available again")
 
@@ -99,38 +99,37 @@ def available():
         return f.read().split()
 
 
-@case("loaded and unloaded 20 times under traffic of other congestion controls")
-def churn():
-    with Wire(cc="cubic") as wire:
-        client, server = wire.connect()
-        stop = threading.Event()
-        faults = []
+@case("loaded and unloaded 20 times under traffic of other congestion controls", connected,
+      cc="cubic")
+def churn(wire, client, server):
+    stop = threading.Event()
+    faults = []
 
-        def churn_modules():
-            for _ in range(20):
-                for name in ("tcp_tlt", "tcp_dcqcn", "greenlane"):
-                    if os.path.exists(f"/sys/module/{name}") and not rmmod(name):
-                        faults.append(name)
-                time.sleep(2e-3)        # else no virtual time passes
-                for name in ("greenlane", "tcp_dcqcn", "tcp_tlt"):
-                    subprocess.run(["insmod", f"{MODDIR}{name}.ko"], check=True)
-            stop.set()
-        wait_unused()
-        thread = threading.Thread(target=churn_modules)
-        thread.start()
-        moved = 0
-        while not stop.is_set():
-            true(wire.transfer(client, server, 20_000), "data arrives")
-            moved += 1
-            wire.run(1e-3)
-        thread.join()
-        equal(faults, [], "rmmod failed")
-        true(moved > 10, f"traffic went on ({moved})")
+    def churn_modules():
+        for _ in range(20):
+            for name in ("tcp_tlt", "tcp_dcqcn", "greenlane"):
+                if os.path.exists(f"/sys/module/{name}") and not rmmod(name):
+                    faults.append(name)
+            time.sleep(2e-3)        # else no virtual time passes
+            for name in ("greenlane", "tcp_dcqcn", "tcp_tlt"):
+                subprocess.run(["insmod", modules.path(name)], check=True)
+        stop.set()
+    wait_unused()
+    thread = threading.Thread(target=churn_modules)
+    thread.start()
+    moved = 0
+    while not stop.is_set():
+        true(wire.transfer(client, server, 20_000), "data arrives")
+        moved += 1
+        wire.run(1e-3)
+    thread.join()
+    equal(faults, [], "rmmod failed")
+    true(moved > 10, f"traffic went on ({moved})")
 
 
 @case("namespaces that go with live connections take them along")
 def namespaces_go():
-    load()
+    modules.load("tcp_tlt")
     for round_number in range(5):
         wire = Wire(cc="tlt_dctcp", version=4 if round_number % 2 else 6)
         pairs = [wire.connect(port=1000 + n) for n in range(3)]
@@ -150,18 +149,18 @@ def namespaces_go():
 
 @case("the modules' aliases and licence")
 def modinfo():
-    seen = subprocess.run(["modinfo", "-F", "alias", f"{MODDIR}tcp_tlt.ko"], text=True,
+    seen = subprocess.run(["modinfo", "-F", "alias", modules.path("tcp_tlt")], text=True,
                           capture_output=True, check=True).stdout.split()
     equal(sorted(seen), ["tcp_tlt_cubic", "tcp_tlt_dcqcn", "tcp_tlt_dctcp", "tcp_tlt_reno"], "aliases")
     for name in ("greenlane", "tcp_tlt"):
-        licence = subprocess.run(["modinfo", "-F", "license", f"{MODDIR}{name}.ko"], text=True,
+        licence = subprocess.run(["modinfo", "-F", "license", modules.path(name)], text=True,
                                  capture_output=True, check=True).stdout.strip()
         equal(licence, "GPL", f"licence of {name}")
 
 
 @case("every tracepoint fires, and says what the wire saw")
 def tracepoints():
-    load()
+    modules.load("tcp_tlt")
     tracing = "/sys/kernel/tracing/"
     if not os.path.exists(tracing + "events"):
         tracing = "/sys/kernel/debug/tracing/"
@@ -204,20 +203,18 @@ def tracepoints():
         true(events(name), f"greenlane_{name} fires")
 
 
-@case("the counters of a namespace are its own, and TCP's add up")
-def counters():
-    with Wire() as wire:
-        client, server = wire.connect()
-        wire.transfer(client, server, 200_000)
-        wire.run(1e-3)
-        sent = wire.a.greenlane()
-        data = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
-        equal(sent["ImportantSentBytes"] + sent["DataSentBytes"], 200_000, "bytes")
-        equal(sent["ImportantSent"], sum(p.dscp == IMPORTANT for p in data
-                                         if not p.flags & SYN), "ImportantSent")
-        equal(sent["DataSent"], sum(p.dscp == DATA for p in data), "DataSent")
-        equal(sent["ClockByteSent"], sum(p.dscp == CLOCK for p in wire.from_a()), "clocks")
-        equal(wire.b.greenlane()["DataSent"], 0, "b's DataSent")
+@case("the counters of a namespace are its own, and TCP's add up", connected)
+def counters(wire, client, server):
+    wire.transfer(client, server, 200_000)
+    wire.run(1e-3)
+    sent = wire.a.greenlane()
+    data = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+    equal(sent["ImportantSentBytes"] + sent["DataSentBytes"], 200_000, "bytes")
+    equal(sent["ImportantSent"], sum(p.dscp == IMPORTANT for p in data
+                                     if not p.flags & SYN), "ImportantSent")
+    equal(sent["DataSent"], sum(p.dscp == DATA for p in data), "DataSent")
+    equal(sent["ClockByteSent"], sum(p.dscp == CLOCK for p in wire.from_a()), "clocks")
+    equal(wire.b.greenlane()["DataSent"], 0, "b's DataSent")
 
 
 if __name__ == "__main__":

@@ -13,108 +13,104 @@ import socket
 import subprocess
 import threading
 
-from gl import packet as pkt
-from gl import tap
-from gl.packet import CLOCK, CWR, DATA, IMPORTANT, PSH
-from gl.tap import case, equal, true
-from gl.wire import Namespace, Wire, load, pattern
+from lab import tap
+from lab.codepoints import CLOCK, DATA, IMPORTANT
+from lab.net import modules
+from lab.net.namespace import Namespace
+from lab.tap import case, equal, true
+from lab.wire import packet as pkt
+from lab.wire.packet import CWR, PSH
+from lab.wire.wire import Wire, connected, pattern
 
 COUNT = 3_000_000
 OFF = "off"
 
 
-@case("on the wire, TSO on and off send the same marks for the first windows")
-def same_marks():
-    for version in (4, 6):
-        seen = []
-        for tso in (True, False):
-            with Wire(version=version, tso=tso) as wire:
-                client, server = wire.connect()
-                wire.mark()
-                wire.rule = lambda p: not p.from_a      # the first window only
-                client.send(pattern(100_000))
-                wire.run(100e-6)
-                seen.append([(p.len, p.dscp) for p in wire.from_a()])
-                if tso:
-                    true(wire.a.greenlane()["Split"] >= 1, "a TSO packet was split")
-                else:
-                    equal(wire.a.greenlane()["Split"], 0, "Split")
-                wire.rule = None
-                wire.run(20e-3)
-                del server
-        equal(seen[0], seen[1], f"IPv{version}: packets with TSO on and off")
-        equal([d for _, d in seen[0]], [DATA] * 9 + [IMPORTANT], "marks")
-
-
-@case("each part of a split packet has good checksums, lengths, IP ids and flags")
-def parts():
-    for version in (4, 6):
-        with Wire(version=version) as wire:
+@case("on the wire, TSO on and off send the same marks for the first windows", version=(4, 6))
+def same_marks(version):
+    seen = []
+    for tso in (True, False):
+        with Wire(version=version, tso=tso) as wire:
             client, server = wire.connect()
             wire.mark()
-            true(wire.transfer(client, server, 300_000), "arrives")
-            sent = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
-            for p in sent:
-                equal(p.checksum_ok(), True, f"TCP checksum of {p!r}")
-                if version == 4:
-                    equal(pkt.checksum(bytes(p.raw[:20])), 0, "IP checksum")
-                    equal(int.from_bytes(p.raw[2:4], "big"), len(p.raw), "IP length")
-                else:
-                    equal(int.from_bytes(p.raw[4:6], "big"), len(p.raw) - 40, "IPv6 length")
-            if version == 4:
-                ids = [int.from_bytes(p.raw[4:6], "big") for p in sent]
-                steps = {(b - a) & 0xffff for a, b in zip(ids, ids[1:])}
-                equal(steps <= {1, 2}, True, f"steps between IP ids: {steps}")
-            ends = [p.end for p in sent]
-            equal(len(set(ends)), len(ends), "no segment was sent twice")
-            true(wire.a.greenlane()["Split"] > 0, "packets were split")
-            equal(wire.a.greenlane()["SplitFailed"], 0, "SplitFailed")
-
-
-@case("of a split packet the first part says CWR, the last one PSH")
-def split_flags():
-    for version in (4, 6):
-        with Wire(version=version) as wire:
-            for ns in (wire.a, wire.b):
-                ns.sysctl("net.ipv4.tcp_ecn", 1)
-            client, server = wire.connect()
-            # These have seen congestion; the next one says that it is heard.
-            wire.rule = lambda p: p.len and p.set_dsfield(p.dsfield | 3)
-            true(wire.transfer(client, server, 14_000), "arrives")
-            wire.run(10e-3)
+            wire.rule = lambda p: not p.from_a      # the first window only
+            client.send(pattern(100_000))
+            wire.run(100e-6)
+            seen.append([(p.len, p.dscp) for p in wire.from_a()])
+            if tso:
+                true(wire.a.greenlane()["Split"] >= 1, "a TSO packet was split")
+            else:
+                equal(wire.a.greenlane()["Split"], 0, "Split")
             wire.rule = None
-            wire.mark()
-            split = wire.a.greenlane()["Split"]
-            true(wire.transfer(client, server, 2 * 1400), "arrives")
-            equal(wire.a.greenlane()["Split"], split + 1, "it was one packet, and split")
-            equal([(p.dscp, p.flags & (CWR | PSH)) for p in wire.from_a() if p.len > 1],
-                  [(DATA, CWR), (IMPORTANT, PSH)], "marks and flags")
+            wire.run(20e-3)
+            del server
+    equal(seen[0], seen[1], f"IPv{version}: packets with TSO on and off")
+    equal([d for _, d in seen[0]], [DATA] * 9 + [IMPORTANT], "marks")
 
 
-@case("an IPv6 packet with a hop-by-hop header is not split: all data, and then a clock")
-def split_not():
-    with Wire(version=6) as wire:
-        client, server = wire.connect()
-        # PadN, which nobody has to understand
-        client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, b"\0\0\1\4\0\0\0\0")
-        wire.delay = 200e-6
-        true(wire.transfer(client, server, 4 * 1400), "arrives")
-        # The wire does not look behind such a header.
-        equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [CLOCK], "marks")
-        counters = wire.a.greenlane()
-        equal((counters["Split"], counters["SplitFailed"]), (0, 1), "Split, SplitFailed")
+@case("each part of a split packet has good checksums, lengths, IP ids and flags", connected,
+      version=(4, 6))
+def parts(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 300_000), "arrives")
+    sent = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+    for p in sent:
+        equal(p.checksum_ok(), True, f"TCP checksum of {p!r}")
+        if wire.version == 4:
+            equal(pkt.checksum(bytes(p.raw[:20])), 0, "IP checksum")
+            equal(int.from_bytes(p.raw[2:4], "big"), len(p.raw), "IP length")
+        else:
+            equal(int.from_bytes(p.raw[4:6], "big"), len(p.raw) - 40, "IPv6 length")
+    if wire.version == 4:
+        ids = [int.from_bytes(p.raw[4:6], "big") for p in sent]
+        steps = {(b - a) & 0xffff for a, b in zip(ids, ids[1:])}
+        equal(steps <= {1, 2}, True, f"steps between IP ids: {steps}")
+    ends = [p.end for p in sent]
+    equal(len(set(ends)), len(ends), "no segment was sent twice")
+    true(wire.a.greenlane()["Split"] > 0, "packets were split")
+    equal(wire.a.greenlane()["SplitFailed"], 0, "SplitFailed")
 
 
-@case("IPv6 extension headers in front of TCP hide nothing: the same marks")
-def extension_headers():
-    with Wire(version=6, tso=False) as wire:
-        client, server = wire.connect()
-        client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, b"\0\0\1\4\0\0\0\0")
-        client.send(pattern(5 * 1400))
-        wire.run(1e-3)
-        equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [IMPORTANT], "marks")
-        equal(server.recv(1 << 20), pattern(5 * 1400), "bytes")
-        equal(wire.a.greenlane()["EchoReceived"], 1, "EchoReceived")
+@case("of a split packet the first part says CWR, the last one PSH", Wire, version=(4, 6))
+def split_flags(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    client, server = wire.connect()
+    # These have seen congestion; the next one says that it is heard.
+    wire.rule = lambda p: p.len and p.set_dsfield(p.dsfield | 3)
+    true(wire.transfer(client, server, 14_000), "arrives")
+    wire.run(10e-3)
+    wire.rule = None
+    wire.mark()
+    split = wire.a.greenlane()["Split"]
+    true(wire.transfer(client, server, 2 * 1400), "arrives")
+    equal(wire.a.greenlane()["Split"], split + 1, "it was one packet, and split")
+    equal([(p.dscp, p.flags & (CWR | PSH)) for p in wire.from_a() if p.len > 1],
+          [(DATA, CWR), (IMPORTANT, PSH)], "marks and flags")
+
+
+@case("an IPv6 packet with a hop-by-hop header is not split: all data, and then a clock",
+      connected, version=6)
+def split_not(wire, client, server):
+    # PadN, an option without meaning that every host skips
+    client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, b"\0\0\1\4\0\0\0\0")
+    wire.delay = 200e-6
+    true(wire.transfer(client, server, 4 * 1400), "arrives")
+    # The wire does not look behind such a header.
+    equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [CLOCK], "marks")
+    counters = wire.a.greenlane()
+    equal((counters["Split"], counters["SplitFailed"]), (0, 1), "Split, SplitFailed")
+
+
+@case("IPv6 extension headers in front of TCP hide nothing: the same marks", connected, version=6,
+      tso=False)
+def extension_headers(wire, client, server):
+    client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, b"\0\0\1\4\0\0\0\0")
+    client.send(pattern(5 * 1400))
+    wire.run(1e-3)
+    equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [IMPORTANT], "marks")
+    equal(server.recv(1 << 20), pattern(5 * 1400), "bytes")
+    equal(wire.a.greenlane()["EchoReceived"], 1, "EchoReceived")
 
 
 class Pair:
@@ -167,7 +163,7 @@ class Veth:
 
     def __init__(self, version, mtu, **offloads):
         Veth.number += 1
-        load()
+        modules.load("tcp_tlt")
         self.version = version
         self.a = Namespace(f"va{Veth.number}")
         self.b = Namespace(f"vb{Veth.number}")
@@ -212,80 +208,78 @@ class Veth:
         self.b.remove()
 
 
-@case("TSO, GSO, GRO x MTU x IP version: every byte, and important packets are single")
-def matrix():
-    for version in (4, 6):
-        for mtu in (1500, 9000):
-            for offloads in ({}, {"tso": OFF}, {"tso": OFF, "gso": OFF}, {"gro": "on"},
-                             {"gro": "on", "tso": OFF, "gso": OFF}):
-                veth = Veth(version, mtu, **offloads)
-                packets = veth.transfer()
-                what = f"IPv{version}, MTU {mtu}, {offloads}"
-                # the rest of an MTU is IP and TCP headers
-                for p in packets:
-                    if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > mtu:
-                        raise tap.Failed(f"{what}: important and not split: {p!r}")
-                important = sum(p.dscp == IMPORTANT and p.len > 0 for p in packets)
-                clocks = sum(p.dscp == CLOCK for p in packets)
-                true(important + clocks > 2, f"{what}: the clock goes on")
-                odd = [p for p in packets if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK)]
-                equal(odd[:1], [], f"{what}: data with another mark")
-                counters = veth.a.greenlane()
-                equal(counters["ImportantSentBytes"] + counters["DataSentBytes"] >= COUNT, True,
-                      "bytes counted")
-                equal(counters["SplitFailed"], 0, f"{what}: SplitFailed")
-                veth.close()
-
-
-@case("both ways at once, where ACKs on data overtake the echoes: no connection falls back")
-def overtaken():
-    for version in (4, 6):
-        for _ in range(8):
-            veth = Veth(version, 1500, gro="on", tso=OFF, gso=OFF)
-            veth.transfer()
-            counters = [ns.greenlane() for ns in (veth.a, veth.b)]
-            equal([c["Fallback"] for c in counters], [0, 0], f"IPv{version}: Fallback")
+@case("TSO, GSO, GRO x MTU x IP version: every byte, and important packets are single",
+      version=(4, 6))
+def matrix(version):
+    for mtu in (1500, 9000):
+        for offloads in ({}, {"tso": OFF}, {"tso": OFF, "gso": OFF}, {"gro": "on"},
+                         {"gro": "on", "tso": OFF, "gso": OFF}):
+            veth = Veth(version, mtu, **offloads)
+            packets = veth.transfer()
+            what = f"IPv{version}, MTU {mtu}, {offloads}"
+            # the rest of an MTU is IP and TCP headers
+            for p in packets:
+                if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > mtu:
+                    raise tap.Failed(f"{what}: important and not split: {p!r}")
+            important = sum(p.dscp == IMPORTANT and p.len > 0 for p in packets)
+            clocks = sum(p.dscp == CLOCK for p in packets)
+            true(important + clocks > 2, f"{what}: the clock goes on")
+            odd = [p for p in packets if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK)]
+            equal(odd[:1], [], f"{what}: data with another mark")
+            counters = veth.a.greenlane()
+            equal(counters["ImportantSentBytes"] + counters["DataSentBytes"] >= COUNT, True,
+                  "bytes counted")
+            equal(counters["SplitFailed"], 0, f"{what}: SplitFailed")
             veth.close()
 
 
-@case("loopback: packets of 64 kB whole, or of many segments, split, and every byte")
-def loopback():
-    for version, mtu in ((4, 65536), (6, 65536), (4, 16000), (6, 16000)):
-        load()
-        ns = Namespace(f"lo{version}")
-        ns.ip(f"link set lo mtu {mtu} gso_max_size 65536" if mtu < 65536 else "", "link set lo up")
-        ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
-        pair = Pair(version, ns, ns, "127.0.0.1" if version == 4 else "::1")
-        pair.exchange()
-        pair.close()
-        counters = ns.greenlane()
-        true(counters["ImportantSent"] + counters["ClockByteSent"] > 2, "the clock goes on")
-        # Newer kernels have GSO on the loopback of 64 kB too.
-        if mtu < 65536:
-            true(counters["Split"] > 0, "a packet was split")
-        # Until 7.0, IPv6 packets above 64 kB have a jumbo header, and stay whole.
-        if mtu < 65536 or version == 4 or not os.uname().release.startswith("6.12"):
-            equal(counters["SplitFailed"], 0, f"IPv{version}, MTU {mtu}: SplitFailed")
-        ns.remove()
+@case("both ways at once, where ACKs on data overtake the echoes: no connection falls back",
+      version=(4, 6))
+def overtaken(version):
+    for _ in range(8):
+        veth = Veth(version, 1500, gro="on", tso=OFF, gso=OFF)
+        veth.transfer()
+        counters = [ns.greenlane() for ns in (veth.a, veth.b)]
+        equal([c["Fallback"] for c in counters], [0, 0], f"IPv{version}: Fallback")
+        veth.close()
 
 
-@case("time stamps of a split packet: each byte's, once")
-def timestamps():
-    with Wire() as wire:
-        client, server = wire.connect()
-        # SOF_TIMESTAMPING_TX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
-        client.setsockopt(socket.SOL_SOCKET, 37, 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11)
-        true(wire.transfer(client, server, 14_480), "arrives")
-        wire.run(1e-3)
-        stamps = 0
-        while True:
-            try:
-                client.recvmsg(1000, 1000, 0x2000)      # MSG_ERRQUEUE
-            except BlockingIOError:
-                break
-            stamps += 1
-        true(stamps >= 1, "a time stamp came")
-        true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
+@case("loopback: packets of 64 kB whole, or of many segments, split, and every byte",
+      version=(4, 6), mtu=(65536, 16000))
+def loopback(version, mtu):
+    modules.load("tcp_tlt")
+    ns = Namespace(f"lo{version}{mtu}")
+    ns.ip(f"link set lo mtu {mtu} gso_max_size 65536" if mtu < 65536 else "", "link set lo up")
+    ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
+    pair = Pair(version, ns, ns, "127.0.0.1" if version == 4 else "::1")
+    pair.exchange()
+    pair.close()
+    counters = ns.greenlane()
+    true(counters["ImportantSent"] + counters["ClockByteSent"] > 2, "the clock goes on")
+    # Newer kernels have GSO on the loopback of 64 kB too.
+    if mtu < 65536:
+        true(counters["Split"] > 0, "a packet was split")
+    # Until 7.0, IPv6 packets above 64 kB have a jumbo header, and stay whole.
+    if mtu < 65536 or version == 4 or not os.uname().release.startswith("6.12"):
+        equal(counters["SplitFailed"], 0, f"IPv{version}, MTU {mtu}: SplitFailed")
+    ns.remove()
+
+
+@case("time stamps of a split packet: each byte's, once", connected)
+def timestamps(wire, client, server):
+    # SOF_TIMESTAMPING_TX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
+    client.setsockopt(socket.SOL_SOCKET, 37, 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11)
+    true(wire.transfer(client, server, 14_480), "arrives")
+    wire.run(1e-3)
+    stamps = 0
+    while True:
+        try:
+            client.recvmsg(1000, 1000, 0x2000)      # MSG_ERRQUEUE
+        except BlockingIOError:
+            break
+        stamps += 1
+    true(stamps >= 1, "a time stamp came")
+    true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 
 	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
 """
-from gl import tap
-from gl.packet import CLOCK, DATA, ECHO, IMPORTANT, SYN
-from gl.tap import case, equal, true, within
-from gl.wire import Wire, pattern
+from lab import tap
+from lab.codepoints import CLOCK, DATA, ECHO, IMPORTANT
+from lab.tap import case, equal, true, within
+from lab.wire.packet import SYN
+from lab.wire.wire import Wire, pattern
 
 SMALL = "4096 8192 8192"        # tcp_rmem
 
@@ -42,115 +43,111 @@ def window_edge(wire):
     return checked
 
 
-@case("a reader that is slow: all arrives, nothing passes the window, no storm")
-def slow_reader():
-    for version in (4, 6):
-        with Wire(version=version, rmem=SMALL) as wire:
-            client, server = wire.connect()
-            data, sent, got = pattern(60_000), 0, b""
-            while len(got) < len(data):
-                try:
+@case("a reader that is slow: all arrives, nothing passes the window, no storm", version=(4, 6))
+def slow_reader(version):
+    with Wire(version=version, rmem=SMALL) as wire:
+        client, server = wire.connect()
+        data, sent, got = pattern(60_000), 0, b""
+        while len(got) < len(data):
+            try:
+                sent += client.send(data[sent:])
+            except BlockingIOError:
+                pass
+            wire.run(500e-6)
+            try:
+                got += server.recv(1000)
+            except BlockingIOError:
+                pass
+        equal(got == data, True, "the bytes are the same")
+        true(window_edge(wire) > 10, "packets were checked")
+        # 60 reads; a clock storm would be thousands
+        within(len(clocks(wire)), 0, 200, "clocks")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("a window opens again: the last packet that it lets go is important", version=(4, 6))
+def window_opens(version):
+    with Wire(version=version, rmem=SMALL, tso=False) as wire:
+        client, server = wire.connect()
+        client.send(pattern(40_000))
+        wire.run(20e-3)
+        wire.mark()
+        server.recv(1 << 20)
+        wire.run(15e-6)         # the update is there, no answer yet
+        burst = [p for p in wire.from_a() if p.len]
+        true(len(burst) >= 2, f"a burst: {burst}")
+        equal([p.dscp for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT], "marks")
+
+
+@case("window closed and nothing outstanding: silence but for TCP's own probes", version=(4, 6))
+def zero_window(version):
+    with Wire(version=version, rmem=SMALL) as wire:
+        client, server = wire.connect()
+        data, sent = pattern(100_000), 0
+        for _ in range(100):
+            try:
+                sent += client.send(data[sent:])
+            except BlockingIOError:
+                pass
+            wire.run(200e-6)
+        wire.mark()
+        wire.run(0.2)
+        within(len(wire.from_a()), 0, 12, "packets in 200 ms of closed window")
+        equal(clocks(wire), [], "clocks")
+        # and it opens again
+        got = b""
+
+        def step():
+            nonlocal got, sent
+            try:
+                while sent < len(data):
                     sent += client.send(data[sent:])
-                except BlockingIOError:
-                    pass
-                wire.run(500e-6)
-                try:
-                    got += server.recv(1000)
-                except BlockingIOError:
-                    pass
-            equal(got == data, True, "the bytes are the same")
-            true(window_edge(wire) > 10, "packets were checked")
-            # 60 reads; a clock storm would be thousands
-            within(len(clocks(wire)), 0, 200, "clocks")
-            equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+            except BlockingIOError:
+                pass
+            try:
+                while True:
+                    more = server.recv(1 << 16)
+                    if not more:
+                        break
+                    got += more
+            except BlockingIOError:
+                pass
+            return len(got) == len(data)
+        true(wire.run(5.0, step), f"all arrives after it opens ({len(got)})")
+        equal(got == data, True, "the bytes are the same")
 
 
-@case("a window opens again: the last packet that it lets go is important")
-def window_opens():
-    for version in (4, 6):
-        with Wire(version=version, rmem=SMALL, tso=False) as wire:
+@case("a receiver that takes its window back gets no clock", version=(4, 6))
+def shrunk_window(version):
+    for window in (None, b"\0\0"):
+        with Wire(version=version) as wire:
             client, server = wire.connect()
-            client.send(pattern(40_000))
-            wire.run(20e-3)
             wire.mark()
-            server.recv(1 << 20)
-            wire.run(15e-6)         # the update is there, no answer yet
-            burst = [p for p in wire.from_a() if p.len]
-            true(len(burst) >= 2, f"a burst: {burst}")
-            equal([p.dscp for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT], "marks")
+            echoes = []
 
-
-@case("window closed and nothing outstanding: silence but for TCP's own probes")
-def zero_window():
-    for version in (4, 6):
-        with Wire(version=version, rmem=SMALL) as wire:
-            client, server = wire.connect()
-            data, sent = pattern(100_000), 0
-            for _ in range(100):
-                try:
-                    sent += client.send(data[sent:])
-                except BlockingIOError:
-                    pass
-                wire.run(200e-6)
-            wire.mark()
-            wire.run(0.2)
-            within(len(wire.from_a()), 0, 12, "packets in 200 ms of closed window")
-            equal(clocks(wire), [], "clocks")
-            # and it opens again
-            got = b""
-
-            def step():
-                nonlocal got, sent
-                try:
-                    while sent < len(data):
-                        sent += client.send(data[sent:])
-                except BlockingIOError:
-                    pass
-                try:
-                    while True:
-                        more = server.recv(1 << 16)
-                        if not more:
-                            break
-                        got += more
-                except BlockingIOError:
-                    pass
-                return len(got) == len(data)
-            true(wire.run(5.0, step), f"all arrives after it opens ({len(got)})")
-            equal(got == data, True, "the bytes are the same")
-
-
-@case("a receiver that takes its window back gets no clock")
-def shrunk_window():
-    for version in (4, 6):
-        for window in (None, b"\0\0"):
-            with Wire(version=version) as wire:
-                client, server = wire.connect()
-                wire.mark()
-                echoes = []
-
-                # The echo of the first window finds three packets in flight
-                # and nothing left to send: the place of a clock, unless that
-                # echo closes the window.  Nothing opens it again.
-                def rule(p, window=window, echoes=echoes):
-                    if p.from_a:
-                        return False
-                    if echoes:
-                        return True
-                    if p.dscp == ECHO:
-                        echoes.append(p)
-                        if window is not None:
-                            p.raw[p.ip_len + 14:p.ip_len + 16] = window
-                            p.fix_checksum()
+            # The echo of the first window finds three packets in flight
+            # and nothing left to send: the place of a clock, unless that
+            # echo closes the window.  Nothing opens it again.
+            def rule(p, window=window, echoes=echoes):
+                if p.from_a:
                     return False
-                wire.rule = rule
-                client.send(b"z" * 13 * 1428)
-                wire.run(1e-3)
-                equal(len(echoes), 1, "echoes")
-                equal(len(clocks(wire)), 0 if window else 1,
-                      f"clocks, window {'closed' if window else 'open'}")
-                wire.rule = None
-                wire.run(0.5)
-                equal(len(server.recv(1 << 16)), 13 * 1428, "all arrives")
+                if echoes:
+                    return True
+                if p.dscp == ECHO:
+                    echoes.append(p)
+                    if window is not None:
+                        p.raw[p.ip_len + 14:p.ip_len + 16] = window
+                        p.fix_checksum()
+                return False
+            wire.rule = rule
+            client.send(b"z" * 13 * 1428)
+            wire.run(1e-3)
+            equal(len(echoes), 1, "echoes")
+            equal(len(clocks(wire)), 0 if window else 1,
+                  f"clocks, window {'closed' if window else 'open'}")
+            wire.rule = None
+            wire.run(0.5)
+            equal(len(server.recv(1 << 16)), 13 * 1428, "all arrives")
 
 
 if __name__ == "__main__":

@@ -8,87 +8,69 @@ import math
 import os
 import socket
 
-from gl import tap, xpass
-from gl.packet import CREDIT, FIN, REQUEST, SCHEDULED, data
-from gl.sockopt import cc_of
-from gl.tap import case, equal, true, within
-from gl.wire import Wire, pattern
+from lab import tap
+from lab.codepoints import CREDIT, REQUEST, SCHEDULED
+from lab.tap import case, equal, true, using, within
+from lab.wire import xpass
+from lab.wire.packet import FIN, data
+from lab.wire.sockopt import cc_of
+from lab.wire.transcript import lose
+from lab.wire.wire import Wire, connected, pattern
 
-def everywhere(check):
-    """IPv4 and IPv6, TSO on and off.  TCP's timers wait for its delayed ACKs (40 ms)."""
-    for version in (4, 6):
-        for tso in (True, False):
-            with Wire(cc="xpass", version=version, tso=tso, rto_min="200ms") as wire:
-                check(wire)
-
-
-@case("the handshake is scheduled, and asks for nothing")
-def handshake():
-    def check(wire):
-        client, server = wire.connect()
-        xpass.handshake(wire.seen)
-        xpass.silent(wire)
-        equal(len(wire.seen), 3, "packets")
-        equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control")
-    everywhere(check)
+# TCP's timers wait for its delayed ACKs (40 ms).
+unconnected = using(Wire, cc="xpass", rto_min="200ms", version=(4, 6), tso=(True, False))
+everywhere = using(connected, cc="xpass", rto_min="200ms", version=(4, 6), tso=(True, False))
 
 
-@case("a request before any data; no data before the first credit, which comes at once")
-def request_first():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 100), "arrives")
-        xpass.silent(wire)
-        xpass.well_formed(wire.seen)
-        equal([(p.from_a, p.dscp, p.words, p.len) for p in wire.seen],
-              [(True, REQUEST, (0, 0, 1), 0), (False, CREDIT, (1,), 0),
-               (True, SCHEDULED, (), 100), (True, REQUEST, (1, 1, 0), 0),
-               (False, SCHEDULED, (), 0)], "100 bytes")
-        within(wire.seen[4].time - wire.seen[0].time, 0, 60e-6, "two round trips of 20 us")
-    everywhere(check)
+@everywhere("the handshake is scheduled, and asks for nothing")
+def handshake(wire, client, server):
+    xpass.handshake(wire.seen)
+    xpass.silent(wire)
+    equal(len(wire.seen), 3, "packets")
+    equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control")
 
 
-@case("one packet a credit, one MSS at most: a write of 1 MB, its credits numbered")
-def one_each():
-    def check(wire):
-        client, server = wire.connect()
-        wire.mark()
-        true(wire.transfer(client, server, 1_000_000), "arrives")
-        xpass.silent(wire)
-        xpass.well_formed(wire.seen)
-        xpass.numbered(wire.from_b())
-        came, sent = xpass.paid(wire)
-        within(sent, -(-1_000_000 // xpass.MSS[wire.version]), 1_000_000 // 1400, "packets of data")
-        counters = wire.a.greenlane()
-        equal([counters[name] for name in ("CreditReceived", "ScheduledSent", "Uncredited")],
-              [came, sent, 0], "CreditReceived, ScheduledSent, Uncredited")
-        equal(counters["CreditWasted"], came - sent, "CreditWasted")
-        # the stop is half a round trip on its way
-        within(came - sent, 0, 50, "credits that nothing was sent for")
-        equal(wire.b.greenlane()["CreditSent"], came, "CreditSent")
-        equal(data(wire.from_b()), [], "data from b")
-    everywhere(check)
+@everywhere("a request before any data; no data before the first credit, which comes at once")
+def request_first(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 100), "arrives")
+    xpass.silent(wire)
+    xpass.well_formed(wire.seen)
+    equal([(p.from_a, p.dscp, p.words, p.len) for p in wire.seen],
+          [(True, REQUEST, (0, 0, 1), 0), (False, CREDIT, (1,), 0),
+           (True, SCHEDULED, (), 100), (True, REQUEST, (1, 1, 0), 0),
+           (False, SCHEDULED, (), 0)], "100 bytes")
+    within(wire.seen[4].time - wire.seen[0].time, 0, 60e-6, "two round trips of 20 us")
 
 
-@case("a write of many bytes whose packet the first credit is for: no TSO burst")
-def no_burst():
-    def check(wire):
-        client, _server = wire.connect()
-        wire.mark()
-        credits = []
+@everywhere("one packet a credit, one MSS at most: a write of 1 MB, its credits numbered")
+def one_each(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 1_000_000), "arrives")
+    xpass.silent(wire)
+    xpass.well_formed(wire.seen)
+    xpass.numbered(wire.from_b())
+    came, sent = xpass.paid(wire)
+    within(sent, -(-1_000_000 // xpass.MSS[wire.version]), 1_000_000 // 1400, "packets of data")
+    counters = wire.a.greenlane()
+    equal([counters[name] for name in ("CreditReceived", "ScheduledSent", "Uncredited")],
+          [came, sent, 0], "CreditReceived, ScheduledSent, Uncredited")
+    equal(counters["CreditWasted"], came - sent, "CreditWasted")
+    # the stop is half a round trip on its way
+    within(came - sent, 0, 50, "credits that nothing was sent for")
+    equal(wire.b.greenlane()["CreditSent"], came, "CreditSent")
+    equal(data(wire.from_b()), [], "data from b")
 
-        # One credit passes.
-        def rule(p):
-            credits.extend([p] * (p.dscp == CREDIT))
-            return len(credits) > 1
-        wire.rule = rule
-        client.send(pattern(500_000))
-        wire.run(100e-6)
-        sent = [p.len for p in data(wire.from_a())]
-        equal(sent, [xpass.MSS[wire.version]], "packets with data")
-        wire.rule = None
-    everywhere(check)
+
+@everywhere("a write of many bytes whose packet the first credit is for: no TSO burst")
+def no_burst(wire, client, _server):
+    wire.mark()
+    wire.rule = lose("< credit 2-1000")
+    client.send(pattern(500_000))
+    wire.run(100e-6)
+    sent = [p.len for p in data(wire.from_a())]
+    equal(sent, [xpass.MSS[wire.version]], "packets with data")
+    wire.rule = None
 
 
 def told(wire, from_a=True):
@@ -105,217 +87,185 @@ def told(wire, from_a=True):
         equal(p.words[:2], (last, count), "last credit, credits")
 
 
-@case("a request's words: the last credit, how many came, how many packets wait")
-def words():
-    for version in (4, 6):
-        with Wire(cc="xpass", version=version) as wire:
-            xpass.far(wire)
-            client, server = wire.connect()
-            wire.mark()
-            payload = 40 * xpass.MSS[version]
-            # Known as a whole when it is asked for.
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
-            lost = []
-            wire.rule = lambda p: p.dscp == CREDIT and p.words[0] % 5 == 0 and not lost.append(p)
-            true(wire.transfer(client, server, payload), "arrives")
-            xpass.silent(wire)
-            true(lost, "credits were lost")
-            told(wire)
-            xpass.paid(wire)
-            asked = [p for p in wire.from_a() if p.dscp == REQUEST]
-            for p in asked[1:]:
-                sent = sum(q.len for q in wire.from_a() if q.time <= p.time and q.end <= p.seq)
-                # As the credits are rare at first, one that is lost may be missed.
-                equal(p.words[2] & ~xpass.RETRY, (payload - sent) // xpass.MSS[version], "packets that wait")
-            equal(asked[-1].words[2], 0, "the last one is the stop")
-            equal(wire.b.greenlane()["CreditLost"], len([p for p in lost if p.words[0] <
-                  asked[-1].words[0]]), "CreditLost")
+@case("a request's words: the last credit, how many came, how many packets wait", Wire,
+      version=(4, 6), cc="xpass")
+def words(wire):
+    xpass.far(wire)
+    client, server = wire.connect()
+    wire.mark()
+    payload = 40 * xpass.MSS[wire.version]
+    # Known as a whole when it is asked for.
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    lost = []
+    wire.rule = lambda p: p.dscp == CREDIT and p.words[0] % 5 == 0 and not lost.append(p)
+    true(wire.transfer(client, server, payload), "arrives")
+    xpass.silent(wire)
+    true(lost, "credits were lost")
+    told(wire)
+    xpass.paid(wire)
+    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    for p in asked[1:]:
+        sent = sum(q.len for q in wire.from_a() if q.time <= p.time and q.end <= p.seq)
+        # As the credits are rare at first, one that is lost may be missed.
+        equal(p.words[2] & ~xpass.RETRY, (payload - sent) // xpass.MSS[wire.version],
+              "packets that wait")
+    equal(asked[-1].words[2], 0, "the last one is the stop")
+    equal(wire.b.greenlane()["CreditLost"], len([p for p in lost if p.words[0] <
+          asked[-1].words[0]]), "CreditLost")
 
 
 # TCP's idea of it, at least and at most.
 RTT_MIN, RTT_MAX = 0.95 * xpass.RTT, 1.1 * xpass.RTT
 
 
-@case("a report once a round trip")
-def report():
-    for version in (4, 6):
-        with Wire(cc="xpass", version=version) as wire:
-            xpass.far(wire)
-            client, server = wire.connect()
-            # TCP's idea of the round trip
-            true(wire.transfer(client, server, 200_000), "arrives")
-            xpass.silent(wire)
-            wire.mark()
-            true(wire.transfer(client, server, 2_000_000), "arrives")
-            xpass.silent(wire)
-            asked = [p for p in wire.from_a() if p.dscp == REQUEST]
-            true(len(asked) > 20, f"{len(asked)} requests")
-            # The last one is the stop; the application adds to its write behind the first.
-            came = [p.time + wire.delay for p in wire.seen if p.dscp == CREDIT]
-            for p, q in zip(asked[1:], asked[2:-1]):
-                gap = q.time - p.time
-                true(gap >= RTT_MIN, f"{gap} after the last one")
-                # A credit brings it, and at first they are a round trip apart.
-                due = next((t for t in came if t >= p.time + RTT_MAX), math.inf)
-                true(q.time <= due + 12e-6, f"{gap} after the last one, a credit after {due - p.time}")
-            equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
+@case("a report once a round trip", Wire, version=(4, 6), cc="xpass")
+def report(wire):
+    xpass.far(wire)
+    client, server = wire.connect()
+    # TCP's idea of the round trip
+    true(wire.transfer(client, server, 200_000), "arrives")
+    xpass.silent(wire)
+    wire.mark()
+    true(wire.transfer(client, server, 2_000_000), "arrives")
+    xpass.silent(wire)
+    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    true(len(asked) > 20, f"{len(asked)} requests")
+    # The last one is the stop; the application adds to its write behind the first.
+    came = [p.time + wire.delay for p in wire.seen if p.dscp == CREDIT]
+    for p, q in zip(asked[1:], asked[2:-1]):
+        gap = q.time - p.time
+        true(gap >= RTT_MIN, f"{gap} after the last one")
+        # A credit brings it, and at first they are a round trip apart.
+        due = next((t for t in came if t >= p.time + RTT_MAX), math.inf)
+        true(q.time <= due + 12e-6, f"{gap} after the last one, a credit after {due - p.time}")
+    equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
 
 
-@case("a stop when nothing is left, no credits a round trip later, then silence")
-def stop():
-    def check(wire):
-        xpass.far(wire)
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 300_000), "arrives")
+@unconnected("a stop when nothing is left, no credits a round trip later, then silence")
+def stop(wire):
+    xpass.far(wire)
+    client, server = wire.connect()
+    true(wire.transfer(client, server, 300_000), "arrives")
+    xpass.silent(wire)
+    stops = [p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2]]
+    equal(len(stops), 1, "stops")
+    later = [p for p in wire.from_b() if p.dscp == CREDIT and p.time > stops[0].time
+             + wire.delay + 20e-6]
+    equal(later, [], "credits half a round trip after the stop")
+    equal([p for p in wire.from_a() if p.time > stops[0].time], [], "what a sends after it")
+
+
+@everywhere("requests and responses on one connection: each asks anew, credits are numbered on")
+def persistent(wire, client, server):
+    for size in (100, 5000, 40_000, 1):
+        true(wire.transfer(client, server, 1000), "request")
+        true(wire.transfer(server, client, size), "response")
         xpass.silent(wire)
-        stops = [p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2]]
-        equal(len(stops), 1, "stops")
-        later = [p for p in wire.from_b() if p.dscp == CREDIT and p.time > stops[0].time
-                 + wire.delay + 20e-6]
-        equal(later, [], "credits half a round trip after the stop")
-        equal([p for p in wire.from_a() if p.time > stops[0].time], [], "what a sends after it")
-    everywhere(check)
+    xpass.well_formed(wire.seen)
+    for sender, receiver, from_a in ((wire.from_a(), wire.from_b(), True),
+                                     (wire.from_b(), wire.from_a(), False)):
+        xpass.numbered(receiver)
+        xpass.paid(wire, from_a)
+        told(wire, from_a)
+        equal(sum(p.words[2] == 0 for p in sender if p.dscp == REQUEST), 4, "stops")
+    xpass.unseen_by_tcp(wire)
 
 
-@case("requests and responses on one connection: each asks anew, credits are numbered on")
-def persistent():
-    def check(wire):
-        client, server = wire.connect()
-        for size in (100, 5000, 40_000, 1):
-            true(wire.transfer(client, server, 1000), "request")
-            true(wire.transfer(server, client, size), "response")
-            xpass.silent(wire)
-        xpass.well_formed(wire.seen)
-        for sender, receiver, from_a in ((wire.from_a(), wire.from_b(), True),
-                                         (wire.from_b(), wire.from_a(), False)):
-            xpass.numbered(receiver)
-            xpass.paid(wire, from_a)
-            told(wire, from_a)
-            equal(sum(p.words[2] == 0 for p in sender if p.dscp == REQUEST), 4, "stops")
-        xpass.unseen_by_tcp(wire)
-    everywhere(check)
+@everywhere("both directions at once, independent: their credits, numbers and reports")
+def both_ways(wire, client, server):
+    true(wire.transfer_both(client, server, 400_000), "all arrives")
+    xpass.silent(wire)
+    xpass.well_formed(wire.seen)
+    for receiver, from_a in ((wire.from_b(), True), (wire.from_a(), False)):
+        xpass.numbered(receiver)
+        xpass.paid(wire, from_a)
+        told(wire, from_a)
+    for ns in (wire.a, wire.b):
+        equal(ns.greenlane()["Uncredited"], 0, "Uncredited")
+    xpass.unseen_by_tcp(wire)
 
 
-@case("both directions at once, independent: their credits, numbers and reports")
-def both_ways():
-    def check(wire):
-        client, server = wire.connect()
-        true(wire.transfer_both(client, server, 400_000), "all arrives")
-        xpass.silent(wire)
-        xpass.well_formed(wire.seen)
-        for receiver, from_a in ((wire.from_b(), True), (wire.from_a(), False)):
-            xpass.numbered(receiver)
-            xpass.paid(wire, from_a)
-            told(wire, from_a)
-        for ns in (wire.a, wire.b):
-            equal(ns.greenlane()["Uncredited"], 0, "Uncredited")
-        xpass.unseen_by_tcp(wire)
-    everywhere(check)
+@everywhere("TCP sees neither credits nor requests")
+def unseen(wire, client, server):
+    true(wire.transfer(client, server, 300_000), "arrives")
+    true(wire.transfer(server, client, 300_000), "arrives")
+    xpass.silent(wire)
+    xpass.unseen_by_tcp(wire)
 
 
-@case("TCP sees neither credits nor requests")
-def unseen():
-    def check(wire):
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 300_000), "arrives")
-        true(wire.transfer(server, client, 300_000), "arrives")
-        xpass.silent(wire)
-        xpass.unseen_by_tcp(wire)
-    everywhere(check)
+@case("credits and requests carry the connection's numbers, window and a good checksum", connected,
+      version=(4, 6), cc="xpass")
+def header(wire, client, server):
+    wire.mark()
+    true(wire.transfer(client, server, 20_000), "arrives")
+    end = None
+    for p in wire.seen:
+        if p.dscp in (REQUEST, CREDIT):
+            true(p.checksum_ok(), f"checksum: {p!r}")
+            equal(p.doff, 20 + (16 if p.dscp == REQUEST else 8), "header")
+        if p.from_a and p.dscp == REQUEST and end is not None:
+            equal(p.seq, end, "a request's sequence number")
+        if p.from_a and p.len:
+            end = p.end
+    windows = {p.window for p in wire.from_b()}
+    true(0 not in windows, f"windows of b: {windows}")
 
 
-@case("credits and requests carry the connection's numbers, window and a good checksum")
-def header():
-    for version in (4, 6):
-        with Wire(cc="xpass", version=version) as wire:
-            client, server = wire.connect()
-            wire.mark()
-            true(wire.transfer(client, server, 20_000), "arrives")
-            end = None
-            for p in wire.seen:
-                if p.dscp in (REQUEST, CREDIT):
-                    true(p.checksum_ok(), f"checksum: {p!r}")
-                    equal(p.doff, 20 + (16 if p.dscp == REQUEST else 8), "header")
-                if p.from_a and p.dscp == REQUEST and end is not None:
-                    equal(p.seq, end, "a request's sequence number")
-                if p.from_a and p.len:
-                    end = p.end
-            windows = {p.window for p in wire.from_b()}
-            true(0 not in windows, f"windows of b: {windows}")
+@everywhere("a FIN leaves without a credit: no data at all")
+def lone_fin(wire, client, server):
+    wire.mark()
+    client.close()
+    wire.run(1e-3)
+    equal(server.recv(1), b"", "end of file")
+    server.close()
+    wire.run(1e-3)
+    xpass.silent(wire)
+    # The last ACK comes from no socket any more, but from TIME_WAIT.
+    equal({p.dscp for p in wire.seen[:-1]}, {SCHEDULED}, "DSCP")
+    equal([p.from_a for p in wire.seen if p.flags & FIN], [True, False], "FINs")
+    true(wire.seen[-1].from_a and not wire.seen[-1].flags & ~0x10, "the last ACK")
 
 
-@case("a FIN leaves without a credit: no data at all")
-def lone_fin():
-    def check(wire):
+@unconnected("a FIN behind data: after the data's credits, and none is wasted for it")
+def fin_behind(wire):
+    uncredited = 0
+    for count in (10, 1000, 5000, 50_000):
         client, server = wire.connect()
         wire.mark()
+        client.send(pattern(count))
         client.close()
+        equal(wire.receive(server, count, 0.5), pattern(count), "bytes")
         wire.run(1e-3)
         equal(server.recv(1), b"", "end of file")
         server.close()
         wire.run(1e-3)
         xpass.silent(wire)
-        # The last ACK comes from no socket any more, but from TIME_WAIT.
-        equal({p.dscp for p in wire.seen[:-1]}, {SCHEDULED}, "DSCP")
-        equal([p.from_a for p in wire.seen if p.flags & FIN], [True, False], "FINs")
-        true(wire.seen[-1].from_a and not wire.seen[-1].flags & ~0x10, "the last ACK")
-    everywhere(check)
+        equal(sum(bool(p.flags & FIN) for p in wire.from_a()), 1, "FINs of a")
+        without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
+        # TCP of 6.1 does not ask its window for a last packet with a FIN.
+        free = os.uname().release.startswith("6.1.")
+        equal([p for p in without if not free or not p.flags & FIN], [], "without a credit")
+        uncredited += len(without)
+        equal(wire.a.greenlane()["Uncredited"], uncredited, "Uncredited")
+        if not without:
+            xpass.paid(wire)
 
 
-@case("a FIN behind data: after the data's credits, and none is wasted for it")
-def fin_behind():
-    def check(wire):
-        uncredited = 0
-        for count in (10, 1000, 5000, 50_000):
-            client, server = wire.connect()
-            wire.mark()
-            client.send(pattern(count))
-            client.close()
-            got = bytearray()
-
-            def step(got=got, count=count, server=server):
-                try:
-                    got.extend(server.recv(1 << 20))
-                except BlockingIOError:
-                    pass
-                return len(got) == count
-            true(wire.run(0.5, step), f"{count} bytes arrive")
-            wire.run(1e-3)
-            equal(bytes(got), pattern(count), "bytes")
-            equal(server.recv(1), b"", "end of file")
-            server.close()
-            wire.run(1e-3)
-            xpass.silent(wire)
-            equal(sum(bool(p.flags & FIN) for p in wire.from_a()), 1, "FINs of a")
-            without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
-            # TCP of 6.1 does not ask its window for a last packet with a FIN.
-            free = os.uname().release.startswith("6.1.")
-            equal([p for p in without if not free or not p.flags & FIN], [], "without a credit")
-            uncredited += len(without)
-            equal(wire.a.greenlane()["Uncredited"], uncredited, "Uncredited")
-            if not without:
-                xpass.paid(wire)
-    everywhere(check)
-
-
-@case("a FIN after data: at once")
-def fin_later():
-    def check(wire):
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 10_000), "arrives")
-        xpass.silent(wire)
-        wire.mark()
-        client.shutdown(socket.SHUT_WR)
-        wire.run(100e-6)
-        equal([(p.from_a, p.dscp, bool(p.flags & FIN)) for p in wire.seen[:1]],
-              [(True, SCHEDULED, True)], "the FIN")
-        equal([p for p in wire.seen if p.dscp != SCHEDULED], [], "requests and credits")
-        # and the other half goes on
-        true(wire.transfer(server, client, 20_000), "arrives")
-        server.close()
-        wire.run(1e-3)
-        xpass.silent(wire)
-    everywhere(check)
+@everywhere("a FIN after data: at once")
+def fin_later(wire, client, server):
+    true(wire.transfer(client, server, 10_000), "arrives")
+    xpass.silent(wire)
+    wire.mark()
+    client.shutdown(socket.SHUT_WR)
+    wire.run(100e-6)
+    equal([(p.from_a, p.dscp, bool(p.flags & FIN)) for p in wire.seen[:1]],
+          [(True, SCHEDULED, True)], "the FIN")
+    equal([p for p in wire.seen if p.dscp != SCHEDULED], [], "requests and credits")
+    # and the other half goes on
+    true(wire.transfer(server, client, 20_000), "arrives")
+    server.close()
+    wire.run(1e-3)
+    xpass.silent(wire)
 
 
 if __name__ == "__main__":

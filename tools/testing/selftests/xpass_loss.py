@@ -4,46 +4,35 @@
 
 	a (client, sends) ---- wire (this program, drops) ---- b (server, sends credits)
 """
+import contextlib
 import socket
 import statistics
 import struct
 
-from gl import tap, xpass
-from gl.packet import CREDIT, DATA, REQUEST, RST, SCHEDULED, data
-from gl.tap import case, equal, true, within
-from gl.wire import Wire, pattern
+from lab import tap
+from lab.codepoints import CREDIT, DATA, REQUEST, SCHEDULED
+from lab.tap import case, equal, true, using, within
+from lab.wire import xpass
+from lab.wire.packet import RST, data
+from lab.wire.transcript import exchange, lose
+from lab.wire.wire import Wire, pattern
 
 RTT = xpass.RTT
 
 
-def everywhere(check, **options):
-    """IPv4 and IPv6, TSO on and off.  TCP's timers wait for its delayed ACKs (40 ms)."""
-    for version in (4, 6):
-        for tso in (True, False):
-            with Wire(cc="xpass", version=version, tso=tso, rto_min="200ms", **options) as wire:
-                xpass.far(wire)
-                client, server = wire.connect()
-                # TCP's idea of the round trip
-                true(wire.transfer(client, server, 200_000), "arrives")
-                xpass.silent(wire, 0.1)
-                wire.mark()
-                check(wire, client, server)
+@contextlib.contextmanager
+def connected(**options):
+    """A connection that knows its round trip.  TCP's timers wait for its delayed ACKs (40 ms)."""
+    with Wire(cc="xpass", rto_min="200ms", **options) as wire:
+        xpass.far(wire)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 200_000), "arrives")
+        xpass.silent(wire, 0.1)
+        wire.mark()
+        yield wire, client, server
 
 
-def is_stop(p):
-    """Nothing is left."""
-    return p.dscp == REQUEST and not p.words[2] & ~xpass.RETRY
-
-
-def first(count, which):
-    """A rule that drops the first packets of a kind; rule.dropped are those."""
-    def rule(p):
-        if not which(p) or len(rule.dropped) >= count:
-            return False
-        rule.dropped.append(p)
-        return True
-    rule.dropped = []
-    return rule
+everywhere = using(connected, version=(4, 6), tso=(True, False))
 
 
 def counters(ns, *names):
@@ -54,62 +43,77 @@ def counters(ns, *names):
 
 # --- the request
 
-@case("a request is lost: asked again after four round trips, marked as a retry")
-def request_lost():
-    def check(wire, client, server):
-        before = counters(wire.a, "RequestRetried")[0]
-        wire.rule = first(1, lambda p: p.dscp == REQUEST)
+@everywhere("a request is lost: asked again after four round trips, marked as a retry")
+def request_lost(wire, client, server):
+    before = counters(wire.a, "RequestRetried")[0]
+    with exchange(wire, """
+            > request           lost
+            > retry
+            < credit 1
+            > scheduled 1
+            ...
+            > stop
+            ...
+            """):
         true(wire.transfer(client, server, 1000), "arrives")
         xpass.silent(wire)
-        asked = [p for p in wire.from_a() if p.dscp == REQUEST]
-        equal([p.words[2] for p in asked], [1, xpass.RETRY | 1, 0], "request, retry, stop")
-        within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "the time between them")
-        equal(counters(wire.a, "RequestRetried")[0] - before, 1, "RequestRetried")
-        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
-    everywhere(check)
+    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    equal([p.words[2] for p in asked], [1, xpass.RETRY | 1, 0], "request, retry, stop")
+    within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "the time between them")
+    equal(counters(wire.a, "RequestRetried")[0] - before, 1, "RequestRetried")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("five requests are lost: each waits twice as long as the one before")
-def five_requests_lost():
-    def check(wire, client, server):
-        wire.rule = first(5, lambda p: p.dscp == REQUEST)
+@everywhere("five requests are lost: each waits twice as long as the one before")
+def five_requests_lost(wire, client, server):
+    with exchange(wire, """
+            > request           lost
+            > retry             lost
+            > retry             lost
+            > retry             lost
+            > retry             lost
+            > retry
+            < credit 1
+            > scheduled 1
+            ...
+            > stop
+            ...
+            """):
         true(wire.transfer(client, server, 1000), "arrives")
         xpass.silent(wire)
-        asked = [p for p in wire.from_a() if p.dscp == REQUEST]
-        equal([p.words[2] for p in asked], [1] + [xpass.RETRY | 1] * 5 + [0], "requests")
-        gaps = [q.time - p.time for p, q in zip(asked[:5], asked[1:6])]
-        for shorter, longer in zip(gaps, gaps[1:]):
-            within(longer / shorter, 1.9, 2.1, f"of {gaps}, the next to the one before")
-        # and the back-off is forgotten
-        wire.mark()
-        wire.rule = first(1, lambda p: p.dscp == REQUEST)
-        true(wire.transfer(client, server, 1000), "arrives")
-        asked = [p for p in wire.from_a() if p.dscp == REQUEST]
-        within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "afterwards")
-    everywhere(check)
+    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    equal([p.words[2] for p in asked], [1] + [xpass.RETRY | 1] * 5 + [0], "requests")
+    gaps = [q.time - p.time for p, q in zip(asked[:5], asked[1:6])]
+    for shorter, longer in zip(gaps, gaps[1:]):
+        within(longer / shorter, 1.9, 2.1, f"of {gaps}, the next to the one before")
+    # and the back-off is forgotten
+    wire.mark()
+    wire.rule = lose("> request")
+    true(wire.transfer(client, server, 1000), "arrives")
+    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "afterwards")
 
 
-@case("nobody answers for ten seconds: requests, and TCP's window probes, become rare")
-def nobody():
-    for version in (4, 6):
-        with Wire(cc="xpass", version=version) as wire:
-            xpass.far(wire)
-            client, server = wire.connect()
-            wire.mark()
-            wire.rule = lambda p: True
-            client.send(pattern(10_000))
-            wire.run(10.0)
-            within(len(xpass.requests(wire.seen)), 10, 60, "requests")
-            # TCP takes data that waits with nothing in flight for a closed window.
-            probes = [p for p in wire.seen if p.dscp != REQUEST]
-            equal({p.dscp for p in probes} - {DATA}, set(), "DSCP of the others")
-            equal(counters(wire.a, "Uncredited"), [len(probes)], "Uncredited")
-            within(len(probes), 0, 15, "probes, whose interval doubles")
-            wire.mark()
-            wire.rule = None
-            true(wire.run(5.0, lambda: data(wire.from_a())), "data after it")
-            wire.run(0.5)
-            equal(server.recv(1 << 20), pattern(10_000), "all arrives")
+@case("no answer for ten seconds: requests, and TCP's window probes, become rare", Wire,
+      version=(4, 6), cc="xpass")
+def no_answer(wire):
+    xpass.far(wire)
+    client, server = wire.connect()
+    wire.mark()
+    wire.rule = lambda p: True
+    client.send(pattern(10_000))
+    wire.run(10.0)
+    within(len(xpass.requests(wire.seen)), 10, 60, "requests")
+    # TCP takes data that waits with nothing in flight for a closed window.
+    probes = [p for p in wire.seen if p.dscp != REQUEST]
+    equal({p.dscp for p in probes} - {DATA}, set(), "DSCP of the others")
+    equal(counters(wire.a, "Uncredited"), [len(probes)], "Uncredited")
+    within(len(probes), 0, 15, "probes, whose interval doubles")
+    wire.mark()
+    wire.rule = None
+    true(wire.run(5.0, lambda: data(wire.from_a())), "data after it")
+    wire.run(0.5)
+    equal(server.recv(1 << 20), pattern(10_000), "all arrives")
 
 
 # --- credits
@@ -119,185 +123,145 @@ def gaps_of(credits):
     return [q.time - p.time for p, q in zip(credits, credits[1:])]
 
 
-@case("outages one after the other: each is noticed as soon as the first")
-def outages():
-    def check(wire, client, server):
-        state = {"out": False, "passed": 0}
-        waited = []
+@everywhere("outages one after the other: each is noticed as soon as the first")
+def outages(wire, client, server):
+    state = {"out": False, "passed": 0}
+    waited = []
 
-        # Three credits pass, then none, until the sender asks again.
-        def rule(p):
-            if p.dscp == REQUEST and p.words[2] & xpass.RETRY:
-                waited.append(p.time - state["last"])
-                state.update(out=False, passed=0)
-            if p.dscp != CREDIT:
-                return False
-            if state["out"]:
-                return True
-            state["passed"] += 1
-            state["last"] = p.time + wire.delay
-            state["out"] = state["passed"] == 3 and len(waited) < 12
+    # Three credits pass, then none, until the sender asks again.
+    def rule(p):
+        if p.dscp == REQUEST and p.words[2] & xpass.RETRY:
+            waited.append(p.time - state["last"])
+            state.update(out=False, passed=0)
+        if p.dscp != CREDIT:
             return False
-        wire.rule = rule
-        true(wire.transfer(client, server, 200_000), "arrives")
-        equal(len(waited), 12, "outages")
-        for number, seconds in enumerate(waited):
-            # or four gaps between credits, which are long at a rate that has fallen
-            within(seconds, 4 * RTT, 10 * RTT, f"wait for the credits of outage {number}")
-    everywhere(check)
+        if state["out"]:
+            return True
+        state["passed"] += 1
+        state["last"] = p.time + wire.delay
+        state["out"] = state["passed"] == 3 and len(waited) < 12
+        return False
+    wire.rule = rule
+    true(wire.transfer(client, server, 200_000), "arrives")
+    equal(len(waited), 12, "outages")
+    for number, seconds in enumerate(waited):
+        # or four gaps between credits, which are long at a rate that has fallen
+        within(seconds, 4 * RTT, 10 * RTT, f"wait for the credits of outage {number}")
 
 
-@case("every second credit is lost: told, counted, and the rate falls; then it rises again")
-def credits_lost():
-    def check(wire, client, server):
-        lost = []
+@everywhere("every second credit is lost: told, counted, and the rate falls; then it rises again")
+def credits_lost(wire, client, server):
+    # From a rate that has risen: 400 credits pass, of 120 every second one is lost.
+    base = counters(wire.b, "CreditSent")[0]
+    before = counters(wire.b, "CreditLost")[0]
+    wire.rule = lose("< credit 400-519", every=2)
+    lost = wire.rule.dropped
+    true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
+    xpass.silent(wire)
+    equal(len(lost), 60, "credits lost")
+    equal(counters(wire.b, "CreditLost")[0] - before, 60, "CreditLost")
+    sent = [p for p in wire.from_b() if p.dscp == CREDIT]
+    fast = [p for p in sent if 300 <= p.words[0] - base < 400]
+    slow = [p for p in sent if 500 <= p.words[0] - base < 520]
+    last = sent[-100:]
+    speed = [statistics.median(gaps_of(c)) for c in (fast, slow, last)]
+    print(f"# IPv{wire.version}: gaps, us: {[round(s * 1e6, 1) for s in speed]}", flush=True)
+    within(speed[0], 11e-6, 16e-6, "gaps before the loss: the line is full")
+    true(speed[1] > 1.5 * speed[0], f"gaps in the loss, us, of {speed}")
+    true(speed[2] < 1.5 * speed[0], f"gaps in the end, of {speed}")
+    told = xpass.requests(wire.from_a())
+    equal(told[-1][0] - told[-1][1], 60,
+          "credits that are missing in the last request")
+    equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
 
-        # From a rate that has risen: 400 credits pass, of 120 every second one is lost.
-        def rule(p):
-            if p.dscp == CREDIT and 400 <= p.words[0] - base < 520 and p.words[0] % 2:
-                lost.append(p)
-                return True
-            return False
-        base = counters(wire.b, "CreditSent")[0]
-        before = counters(wire.b, "CreditLost")[0]
-        wire.rule = rule
-        true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
+
+@everywhere("all credits are lost for 20 ms: asked again, counted, and all arrives")
+def credits_outage(wire, client, server):
+    before = counters(wire.b, "CreditLost")[0]
+    client.send(pattern(500_000))
+    wire.run(1e-3)
+    wire.rule = lose("< credit")
+    lost = wire.rule.dropped
+    wire.run(20e-3)
+    wire.rule = None
+    equal(wire.receive(server, 500_000, 3.0), pattern(500_000), "what arrives")
+    xpass.silent(wire)
+    true(len(lost) > 5, f"{len(lost)} credits lost")
+    equal(counters(wire.b, "CreditLost")[0] - before, len(lost), "CreditLost")
+    equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
+    true(counters(wire.a, "RequestRetried")[0] > 0, "RequestRetried")
+    xpass.well_formed(wire.seen)
+    # 500 kB and a window of credits for each time it is asked again
+    asked = sum(bool(p.words[2] & xpass.RETRY) for p in wire.from_a() if p.dscp == REQUEST)
+    within(len(lost), 1, asked * 360, "credits lost, by the requests")
+
+
+@everywhere("a stop is lost: the receiver ends by itself, or the stop is repeated")
+def stop_lost(wire, client, server):
+    for count in (1, 1000):
+        wire.mark()
+        wire.rule = lose("> stop", times=count)
+        true(wire.transfer(client, server, 300_000), "arrives")
+        wire.run(0.1)
         xpass.silent(wire)
-        equal(len(lost), 60, "credits lost")
-        equal(counters(wire.b, "CreditLost")[0] - before, 60, "CreditLost")
-        sent = [p for p in wire.from_b() if p.dscp == CREDIT]
-        fast = [p for p in sent if 300 <= p.words[0] - base < 400]
-        slow = [p for p in sent if 500 <= p.words[0] - base < 520]
-        last = sent[-100:]
-        speed = [statistics.median(gaps_of(c)) for c in (fast, slow, last)]
-        print(f"# IPv{wire.version}: gaps, us: {[round(s * 1e6, 1) for s in speed]}", flush=True)
-        within(speed[0], 11e-6, 16e-6, "gaps before the loss: the line is full")
-        true(speed[1] > 1.5 * speed[0], f"gaps in the loss, us, of {speed}")
-        true(speed[2] < 1.5 * speed[0], f"gaps in the end, of {speed}")
-        told = xpass.requests(wire.from_a())
-        equal(told[-1][0] - told[-1][1], 60,
-              "credits that are missing in the last request")
-        equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
-    everywhere(check)
-
-
-@case("all credits are lost for 20 ms: asked again, counted, and all arrives")
-def credits_outage():
-    def check(wire, client, server):
-        lost = []
-        start = []
-
-        def rule(p):
-            start.extend([p.time] * (p.dscp == CREDIT and not start))
-            if p.dscp == CREDIT and 1e-3 <= p.time - start[0] < 21e-3:
-                lost.append(p)
-                return True
-            return False
-        wire.rule = rule
-        before = counters(wire.b, "CreditLost")[0]
-        true(wire.transfer(client, server, 500_000, seconds=3.0), "arrives")
-        xpass.silent(wire)
-        true(len(lost) > 5, f"{len(lost)} credits lost")
-        equal(counters(wire.b, "CreditLost")[0] - before, len(lost), "CreditLost")
-        equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
-        true(counters(wire.a, "RequestRetried")[0] > 0, "RequestRetried")
-        xpass.well_formed(wire.seen)
-        # 500 kB and a window of credits for each time it is asked again
-        asked = sum(bool(p.words[2] & xpass.RETRY) for p in wire.from_a() if p.dscp == REQUEST)
-        within(len(lost), 1, asked * 360, "credits lost, by the requests")
-    everywhere(check)
-
-
-@case("a stop is lost: the receiver ends by itself, or is told again")
-def stop_lost():
-    def check(wire, client, server):
-        for count in (1, 1000):
-            wire.mark()
-            wire.rule = first(count, is_stop)
-            true(wire.transfer(client, server, 300_000), "arrives")
-            wire.run(0.1)
-            xpass.silent(wire)
-            true(wire.rule.dropped, "stops were lost")
-            want = [p.words for p in wire.from_a() if p.dscp == REQUEST and not p.dropped
-                    and not is_stop(p)]
-            sent = xpass.credits(wire.from_b())
-            within(sent[-1], want[-1][0], want[-1][0] + want[-1][2],
-                   f"the last credit, as asked for by {want[-1]}")
-            after = [p for p in wire.from_a() if p.time > wire.rule.dropped[0].time]
-            equal({p.dscp for p in after} - {REQUEST}, set(), "what a sends after it")
-            wire.rule = None
-            true(wire.transfer(client, server, 30_000), "and it goes on")
-            xpass.silent(wire, 0.1)
-    everywhere(check)
+        true(wire.rule.dropped, "stops were lost")
+        want = [p.words for p in wire.from_a() if p.dscp == REQUEST and not p.dropped
+                and p.words[2] & ~xpass.RETRY]
+        sent = xpass.credits(wire.from_b())
+        within(sent[-1], want[-1][0], want[-1][0] + want[-1][2],
+               f"the last credit, as asked for by {want[-1]}")
+        after = [p for p in wire.from_a() if p.time > wire.rule.dropped[0].time]
+        equal({p.dscp for p in after} - {REQUEST}, set(), "what a sends after it")
+        wire.rule = None
+        true(wire.transfer(client, server, 30_000), "and it goes on")
+        xpass.silent(wire, 0.1)
 
 
 # --- data
 
-@case("data is lost in the middle: it is sent again with credits, in a few round trips")
-def data_lost():
-    def check(wire, client, server):
-        for count in (1, 2, 10):
-            wire.mark()
-            n = [0]
-            lost = []
-
-            def rule(p, n=n, lost=lost, count=count):
-                n[0] += bool(p.len)
-                lost.extend([p] * (50 <= n[0] < 50 + count and bool(p.len)))
-                return p in lost
-            wire.rule = rule
-            true(wire.transfer(client, server, 300_000, seconds=60e-3), f"{count} lost: arrives")
-            xpass.silent(wire)
-            equal(len(lost), count, "packets lost")
-            xpass.paid(wire)
-            xpass.well_formed(wire.seen)
-            seqs = [p.seq for p in data(wire.from_a())]
-            equal({s for s in seqs if seqs.count(s) > 1}, {p.seq for p in lost}, "sent twice")
-            equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
-            for name in ("TCPTimeouts", "TCPLossProbes"):
-                equal(wire.a.netstat(name), 0, name)
-    everywhere(check)
-
-
-@case("the last packets are lost: TCP's probe or timer, uncredited, counted, and data again")
-def tail_lost():
-    def check(wire, client, server):
-        for count in (1, 5):
-            wire.mark()
-            base = counters(wire.a, "Uncredited")[0]
-            timers = [wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")]
-            size = 30 * xpass.MSS[wire.version]
-            n = [0]
-
-            def rule(p, n=n, count=count):
-                n[0] += bool(p.len)
-                return p.len and 30 - count < n[0] <= 30
-            wire.rule = rule
-            true(wire.transfer(client, server, size), f"{count} lost: arrives")
-            xpass.silent(wire)
-            without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
-            equal({p.dscp for p in without}, {DATA}, "DSCP of what was sent without a credit")
-            equal(counters(wire.a, "Uncredited")[0] - base, len(without), "Uncredited")
-            fired = sum(wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")) - sum(timers)
-            within(len(without), 1, fired, "packets without a credit, and TCP's timers")
-    everywhere(check)
-
-
-@case("everything is lost now and then, both ways: every byte arrives")
-def anything_lost():
-    def check(wire, client, server):
-        n = [0]
-
-        def rule(_p):
-            n[0] += 1
-            return n[0] % 23 == 0
-        wire.rule = rule
-        true(wire.transfer(client, server, 200_000, seconds=20.0), "arrives")
-        true(wire.transfer(server, client, 200_000, seconds=20.0), "arrives back")
-        wire.rule = None
-        wire.run(1.0)
+@everywhere("data is lost in the middle: it is sent again with credits, in a few round trips")
+def data_lost(wire, client, server):
+    for count in (1, 2, 10):
+        wire.mark()
+        wire.rule = lose(f"> scheduled 50-{49 + count}")
+        lost = wire.rule.dropped
+        true(wire.transfer(client, server, 300_000, seconds=60e-3), f"{count} lost: arrives")
         xpass.silent(wire)
-    everywhere(check)
+        equal(len(lost), count, "packets lost")
+        xpass.paid(wire)
+        xpass.well_formed(wire.seen)
+        seqs = [p.seq for p in data(wire.from_a())]
+        equal({s for s in seqs if seqs.count(s) > 1}, {p.seq for p in lost}, "sent twice")
+        equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
+        for name in ("TCPTimeouts", "TCPLossProbes"):
+            equal(wire.a.netstat(name), 0, name)
+
+
+@everywhere("the last packets are lost: TCP's probe or timer, uncredited, counted, and data again")
+def tail_lost(wire, client, server):
+    for count in (1, 5):
+        wire.mark()
+        base = counters(wire.a, "Uncredited")[0]
+        timers = [wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")]
+        size = 30 * xpass.MSS[wire.version]
+        wire.rule = lose(f"> scheduled {31 - count}-30")
+        true(wire.transfer(client, server, size), f"{count} lost: arrives")
+        xpass.silent(wire)
+        without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
+        equal({p.dscp for p in without}, {DATA}, "DSCP of what was sent without a credit")
+        equal(counters(wire.a, "Uncredited")[0] - base, len(without), "Uncredited")
+        fired = sum(wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")) - sum(timers)
+        within(len(without), 1, fired, "packets without a credit, and TCP's timers")
+
+
+@everywhere("everything is lost now and then, both ways: every byte arrives")
+def anything_lost(wire, client, server):
+    wire.rule = lose("> *", "< *", every=23)
+    true(wire.transfer(client, server, 200_000, seconds=20.0), "arrives")
+    true(wire.transfer(server, client, 200_000, seconds=20.0), "arrives back")
+    wire.rule = None
+    wire.run(1.0)
+    xpass.silent(wire)
 
 
 # --- who ends it
@@ -315,110 +279,92 @@ def started(wire, client):
     true(len(data(wire.from_a())) > 10, "data")
 
 
-@case("the sender closes with credits on the way: all that was written arrives")
-def sender_closes():
-    def check(wire, client, server):
-        client.send(pattern(100_000))
-        wire.run(1e-3)
-        client.close()
-        got = bytearray()
-
-        def step():
-            try:
-                got.extend(server.recv(1 << 20))
-            except BlockingIOError:
-                pass
-            return len(got) == 100_000
-        true(wire.run(0.5, step), "arrives")
-        equal(bytes(got), pattern(100_000), "bytes")
-        wire.run(1e-3)
-        equal(server.recv(1), b"", "end of file")
-        server.close()
-        wire.run(1e-3)
-        xpass.silent(wire)
-        equal([p for p in wire.seen if p.flags & RST], [], "RSTs")
-    everywhere(check)
+@everywhere("the sender closes with credits on the way: all that was written arrives")
+def sender_closes(wire, client, server):
+    client.send(pattern(100_000))
+    wire.run(1e-3)
+    client.close()
+    equal(wire.receive(server, 100_000, 0.5), pattern(100_000), "bytes")
+    wire.run(1e-3)
+    equal(server.recv(1), b"", "end of file")
+    server.close()
+    wire.run(1e-3)
+    xpass.silent(wire)
+    equal([p for p in wire.seen if p.flags & RST], [], "RSTs")
 
 
-@case("the sender resets with credits on the way: they end, a RST for each at most")
-def sender_resets():
-    def check(wire, client, server):
-        started(wire, client)
-        wire.mark()
-        reset(client)
-        wire.run(10e-3)
-        within(sum(p.dscp == CREDIT for p in wire.from_b()), 0, 40, "credits after the RST")
-        within(sum(bool(p.flags & RST) for p in wire.from_a()), 1, 100, "RSTs")
-        xpass.silent(wire)
-        try:
-            while True:
-                server.recv(1 << 20)
-        except ConnectionResetError:
-            pass
-    everywhere(check)
+@everywhere("the sender resets with credits on the way: they end, a RST for each at most")
+def sender_resets(wire, client, server):
+    started(wire, client)
+    wire.mark()
+    reset(client)
+    wire.run(10e-3)
+    within(sum(p.dscp == CREDIT for p in wire.from_b()), 0, 40, "credits after the RST")
+    within(sum(bool(p.flags & RST) for p in wire.from_a()), 1, 100, "RSTs")
+    xpass.silent(wire)
+    try:
+        while True:
+            server.recv(1 << 20)
+    except ConnectionResetError:
+        pass
 
 
-@case("the receiver resets: the sender sends nothing more")
-def receiver_resets():
-    def check(wire, client, server):
-        started(wire, client)
-        reset(server)
-        wire.run(RTT)
-        wire.mark()
-        wire.run(10e-3)
-        equal([p for p in wire.seen if not p.flags & RST], [], "packets after it")
-        xpass.silent(wire)
-    everywhere(check)
+@everywhere("the receiver resets: the sender sends nothing more")
+def receiver_resets(wire, client, server):
+    started(wire, client)
+    reset(server)
+    wire.run(RTT)
+    wire.mark()
+    wire.run(10e-3)
+    equal([p for p in wire.seen if not p.flags & RST], [], "packets after it")
+    xpass.silent(wire)
 
 
-@case("the receiver closes its half: its credits go on, all arrives")
-def receiver_half_closes():
-    def check(wire, client, server):
-        server.shutdown(socket.SHUT_WR)
-        wire.run(1e-3)
-        equal(client.recv(1), b"", "end of file")
-        true(wire.transfer(client, server, 500_000), "arrives")
-        client.close()
-        wire.run(1e-3)
-        equal(server.recv(1), b"", "end of file")
-        wire.run(1e-3)
-        xpass.silent(wire)
-        xpass.paid(wire)
-        equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
-    everywhere(check)
+@everywhere("the receiver closes its half: its credits go on, all arrives")
+def receiver_half_closes(wire, client, server):
+    server.shutdown(socket.SHUT_WR)
+    wire.run(1e-3)
+    equal(client.recv(1), b"", "end of file")
+    true(wire.transfer(client, server, 500_000), "arrives")
+    client.close()
+    wire.run(1e-3)
+    equal(server.recv(1), b"", "end of file")
+    wire.run(1e-3)
+    xpass.silent(wire)
+    xpass.paid(wire)
+    equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
 
 
 # --- the receiver's window
 
-@case("the receiver does not read: no data but TCP's probes; all arrives when it does")
-def zero_window():
-    def check(wire, client, server):
-        payload = pattern(100_000)
-        sent = client.send(payload)
-        wire.run(50e-3)
-        true(len(data(wire.from_a())) < 60, "the window is closed")
-        wire.mark()
-        wire.run(0.2)
-        within(len(data(wire.from_a())), 0, 10, "packets with data in 200 ms")
-        within(len(wire.seen), 0, 40, "packets in 200 ms")
-        got = bytearray()
+@everywhere("the receiver does not read: no data but TCP's probes; all arrives when it does",
+            rmem="4096 16384 16384")
+def zero_window(wire, client, server):
+    payload = pattern(100_000)
+    sent = client.send(payload)
+    wire.run(50e-3)
+    true(len(data(wire.from_a())) < 60, "the window is closed")
+    wire.mark()
+    wire.run(0.2)
+    within(len(data(wire.from_a())), 0, 10, "packets with data in 200 ms")
+    within(len(wire.seen), 0, 40, "packets in 200 ms")
+    got = bytearray()
 
-        def step():
-            nonlocal sent
-            try:
-                got.extend(server.recv(1 << 20))
-            except BlockingIOError:
-                pass
-            try:
-                while sent < len(payload):
-                    sent += client.send(payload[sent:])
-            except BlockingIOError:
-                pass
-            return len(got) == len(payload)
-        true(wire.run(1.0, step), f"all arrives after it opens ({len(got)})")
-        equal(bytes(got), payload, "bytes")
-        xpass.silent(wire)
-    everywhere(check, rmem="4096 16384 16384")
+    def step():
+        nonlocal sent
+        try:
+            got.extend(server.recv(1 << 20))
+        except BlockingIOError:
+            pass
+        try:
+            while sent < len(payload):
+                sent += client.send(payload[sent:])
+        except BlockingIOError:
+            pass
+        return len(got) == len(payload)
+    true(wire.run(1.0, step), f"all arrives after it opens ({len(got)})")
+    equal(bytes(got), payload, "bytes")
+    xpass.silent(wire)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,15 @@ packets arrive for it.  The wire is long, so that nobody asks twice meanwhile.
 import contextlib
 import socket
 
-from gl import packet as pkt
-from gl import tap, xpass
-from gl.hold import hold, run_owned
-from gl.packet import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED, data
-from gl.tap import case, equal, true, within
-from gl.wire import Wire, pattern
+from lab import tap
+from lab.codepoints import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED
+from lab.tap import case, equal, true, within
+from lab.wire import packet as pkt
+from lab.wire import xpass
+from lab.wire.hold import hold, run_owned
+from lab.wire.packet import data
+from lab.wire.transcript import lose
+from lab.wire.wire import Wire, pattern
 
 RTT = 2e-3              # four of them until a sender asks again
 COUNT = 100_000
@@ -62,130 +65,116 @@ def settled(wire, client, server):
 
 def finish(wire, server, count=COUNT):
     """All of it is read as it comes (or its ACKs would wait for that), and right."""
-    got = bytearray()
-
-    def step():
-        with contextlib.suppress(BlockingIOError):
-            got.extend(server.recv(count + 1))
-        return len(got) >= count
-    true(wire.run(50e-3, step), f"{count} bytes arrive, and not {len(got)}")
+    got = wire.receive(server, count, 50e-3)
+    equal(len(got), count, "bytes that arrive")
     wire.run(10e-3)
-    equal(bytes(got) == pattern(count), True, "the bytes are those sent")
+    equal(got == pattern(count), True, "the bytes are those sent")
 
 
-@case("the sender is owned when credits come: each is spent when it is free")
-def sender_credits():
-    for version in (4, 6):
-        with connected(version=version) as (wire, client, server):
-            before = wire.a.greenlane()["CreditReceived"]
-            client.send(pattern(COUNT))
-            wire.run(RTT * 0.9)
-            equal(data(wire.from_a()), [], "no credit has come yet")
-            holder = hold(client, 3)
-            # They come half a round trip later, and for two milliseconds.
-            wire.run(2.9e-3)
-            came = len(xpass.credits(p for p in wire.from_b() if p.time < wire.seen[0].time
-                                     + RTT / 2 + 1.5e-3))
-            true(came > 10, f"{came} credits have come")
-            equal(data(wire.from_a()), [], "data while it is owned")
-            wire.run(0.5e-3)
-            holder.join()
-            equal(wire.a.greenlane()["KicksOwned"] >= came, True, "it was owned as they came")
-            true(len(data(wire.from_a())) >= came, "a packet for each, as soon as it is free")
-            finish(wire, server)
-            xpass.paid(wire)
-            equal(wire.a.greenlane()["CreditReceived"] - before,
-                  len(xpass.credits(wire.from_b())), "CreditReceived")
-            equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
+@case("the sender is owned when credits come: each is spent when it is free", version=(4, 6))
+def sender_credits(version):
+    with connected(version=version) as (wire, client, server):
+        before = wire.a.greenlane()["CreditReceived"]
+        client.send(pattern(COUNT))
+        wire.run(RTT * 0.9)
+        equal(data(wire.from_a()), [], "no credit has come yet")
+        holder = hold(client, 3)
+        # They come half a round trip later, and for two milliseconds.
+        wire.run(2.9e-3)
+        came = len(xpass.credits(p for p in wire.from_b() if p.time < wire.seen[0].time
+                                 + RTT / 2 + 1.5e-3))
+        true(came > 10, f"{came} credits have come")
+        equal(data(wire.from_a()), [], "data while it is owned")
+        wire.run(0.5e-3)
+        holder.join()
+        equal(wire.a.greenlane()["KicksOwned"] >= came, True, "it was owned as they came")
+        true(len(data(wire.from_a())) >= came, "a packet for each, as soon as it is free")
+        finish(wire, server)
+        xpass.paid(wire)
+        equal(wire.a.greenlane()["CreditReceived"] - before,
+              len(xpass.credits(wire.from_b())), "CreditReceived")
+        equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
 
 
-@case("the receiver is owned when a request comes: credits from when it is free, once")
-def receiver_request():
-    for version in (4, 6):
-        with connected(version=version) as (wire, client, server):
-            client.send(pattern(COUNT))
-            wire.run(RTT / 4)
-            holder = hold(server, 3)
-            wire.run(2.9e-3)
-            equal(wire.from_b(), [], "what b sends while it is owned")
-            wire.run(0.3e-3)
-            holder.join()
-            true(xpass.credits(wire.from_b()), "credits when it is free")
-            true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
-            finish(wire, server)
-            seen = xpass.credits(wire.from_b())
-            equal(seen, list(range(seen[0], seen[0] + len(seen))), "numbers of credits")
-            equal([p for p in wire.from_a() if p.dscp == REQUEST and p.words[2] & xpass.RETRY], [],
-                  "requests that were sent again")
+@case("the receiver is owned when a request comes: credits from when it is free, once",
+      version=(4, 6))
+def receiver_request(version):
+    with connected(version=version) as (wire, client, server):
+        client.send(pattern(COUNT))
+        wire.run(RTT / 4)
+        holder = hold(server, 3)
+        wire.run(2.9e-3)
+        equal(wire.from_b(), [], "what b sends while it is owned")
+        wire.run(0.3e-3)
+        holder.join()
+        true(xpass.credits(wire.from_b()), "credits when it is free")
+        true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
+        finish(wire, server)
+        seen = xpass.credits(wire.from_b())
+        equal(seen, list(range(seen[0], seen[0] + len(seen))), "numbers of credits")
+        equal([p for p in wire.from_a() if p.dscp == REQUEST and p.words[2] & xpass.RETRY], [],
+              "requests that were sent again")
 
 
-@case("the receiver is owned when the stop comes: no credit after it")
-def receiver_stop():
-    for version in (4, 6):
-        with connected(version=version) as (wire, client, server):
-            holder = []
+@case("the receiver is owned when the stop comes: no credit after it", version=(4, 6))
+def receiver_stop(version):
+    with connected(version=version) as (wire, client, server):
+        holder = []
 
-            def rule(p, holder=holder, server=server):
-                if p.from_a and p.dscp == REQUEST and not p.words[2] and not holder:
-                    holder.append(hold(server, 3))
-                return False
-            wire.rule = rule
-            client.send(pattern(COUNT))
-            true(wire.run(20e-3, lambda holder=holder: holder), "a stop is sent")
-            # As long as it is owned, nobody can read.
-            wire.run(2.9e-3)
-            holder[0].join()
-            finish(wire, server)
-            stop = next(p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2])
-            equal([p for p in wire.from_b() if p.dscp == CREDIT and p.time > stop.time + 50e-6], [],
-                  "credits later")
-
-
-@case("the receiver is owned when the probe comes: answered when it is free, once")
-def receiver_probe():
-    for version in (4, 6):
-        with connected("aeolus_xpass", version) as (wire, client, server):
-            # All of it fits into the window: a burst that waits for that has not ended.
-            client.send(pattern(30_000))
-            wire.run(RTT / 4)
-            holder = hold(server, 3)
-            wire.run(2.9e-3)
-            probe = [p for p in wire.from_a() if p.dscp == CLOCK]
-            equal((len(probe), wire.from_b()), (1, []), "probes, and what b sends while it is owned")
-            wire.run(0.3e-3)
-            holder.join()
-            echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
-            equal(len(echoes), 1, "answers when it is free")
-            finish(wire, server, 30_000)
-            equal(len([p for p in wire.from_b() if p.dscp == CLOCK_ECHO]), 1, "answers")
-            true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
+        def rule(p, holder=holder, server=server):
+            if p.from_a and p.dscp == REQUEST and not p.words[2] and not holder:
+                holder.append(hold(server, 3))
+            return False
+        wire.rule = rule
+        client.send(pattern(COUNT))
+        true(wire.run(20e-3, lambda holder=holder: holder), "a stop is sent")
+        # While the socket is owned, no other process can read.
+        wire.run(2.9e-3)
+        holder[0].join()
+        finish(wire, server)
+        stop = next(p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2])
+        equal([p for p in wire.from_b() if p.dscp == CREDIT and p.time > stop.time + 50e-6], [],
+              "credits later")
 
 
-@case("the sender is owned when the probe's answer comes: what was lost is sent with credits")
-def sender_answer():
-    for version in (4, 6):
-        with connected("aeolus_xpass", version) as (wire, client, server):
-            lost = []
+@case("the receiver is owned when the probe comes: answered when it is free, once", version=(4, 6))
+def receiver_probe(version):
+    with connected("aeolus_xpass", version) as (wire, client, server):
+        # All of it fits into the window: a burst that waits for that has not ended.
+        client.send(pattern(30_000))
+        wire.run(RTT / 4)
+        holder = hold(server, 3)
+        wire.run(2.9e-3)
+        probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+        equal((len(probe), wire.from_b()), (1, []), "probes, and what b sends while it is owned")
+        wire.run(0.3e-3)
+        holder.join()
+        echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+        equal(len(echoes), 1, "answers when it is free")
+        finish(wire, server, 30_000)
+        equal(len([p for p in wire.from_b() if p.dscp == CLOCK_ECHO]), 1, "answers")
+        true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
 
-            def rule(p, wire=wire, lost=lost):
-                if p.dscp == DATA and len(data(wire.from_a())) in (3, 4, 20):
-                    lost.append(p.seq)
-                    return True
-                return False
-            wire.rule = rule
-            # Less than a burst: the last packets are among the lost.
-            client.send(pattern(20 * xpass.MSS[version]))
-            wire.run(RTT * 0.9)
-            holder = hold(client, 3)
-            wire.run(2.9e-3)
-            equal(len(lost), 3, "lost packets")
-            equal([p for p in data(wire.from_a()) if p.dscp != DATA], [], "data while it is owned")
-            true([p for p in wire.from_b() if p.dscp == CLOCK_ECHO], "the answer has come")
-            wire.run(0.3e-3)
-            holder.join()
-            finish(wire, server, 20 * xpass.MSS[version])
-            again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
-            true(set(lost) <= set(again), "what was lost is sent again, with credits")
+
+@case("the sender is owned when the probe's answer comes: what was lost is sent with credits",
+      version=(4, 6))
+def sender_answer(version):
+    with connected("aeolus_xpass", version) as (wire, client, server):
+        wire.rule = lose("> data 3-4, data 20")
+        # Less than a burst: the last packets are among the lost.
+        client.send(pattern(20 * xpass.MSS[version]))
+        wire.run(RTT * 0.9)
+        holder = hold(client, 3)
+        wire.run(2.9e-3)
+        lost = {p.seq for p in wire.rule.dropped}
+        equal(len(lost), 3, "lost packets")
+        equal([p for p in data(wire.from_a()) if p.dscp != DATA], [], "data while it is owned")
+        true([p for p in wire.from_b() if p.dscp == CLOCK_ECHO], "the answer has come")
+        wire.run(0.3e-3)
+        holder.join()
+        finish(wire, server, 20 * xpass.MSS[version])
+        again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
+        true(lost <= set(again), "what was lost is sent again, with credits")
 
 
 @case("a process that keeps the socket: 5000 credits, of which 4096 are kept, and each is counted")
@@ -219,36 +208,30 @@ def bounded():
         equal(server.recv(10), b"x", "the byte")
 
 
-@case("both ends are owned again and again, both ways, with credits that get lost")
-def both_under_load():
-    for cc in CCS:
-        with connected(cc) as (wire, client, server):
-            ends = (client, server)
-            for s in ends:
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-            n = [0]
+@case("both ends are owned again and again, both ways, with credits that get lost", cc=CCS)
+def both_under_load(cc):
+    with connected(cc) as (wire, client, server):
+        ends = (client, server)
+        for s in ends:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        wire.rule = lossy = lose("> credit", "< credit", every=4)
+        got = {s: bytearray() for s in ends}
 
-            def drop(p, n=n):
-                n[0] += p.dscp == CREDIT
-                return p.dscp == CREDIT and n[0] % 4 == 0
-            wire.rule = drop
-            got = {s: bytearray() for s in ends}
-
-            def application(stop, s, got=got):
-                payload = pattern(COUNT)
-                for at in range(0, COUNT, 2000):
-                    s.send(payload[at:at + 2000])
-                    stop.wait(0.0003)
-                while not stop.wait(0.001) and len(got[s]) < COUNT:
-                    with contextlib.suppress(BlockingIOError):
-                        got[s].extend(s.recv(COUNT))
-            run_owned(wire, ends, application, *ends)
-            wire.rule = None
-            for s in ends:
-                equal(got[s] == pattern(COUNT), True, "the bytes are those sent")
-            for ns in (wire.a, wire.b):
-                true(ns.greenlane()["KicksOwned"] > 10, f"{ns.name} was owned as packets came")
-            within(n[0], 100, 10_000, "credits")
+        def application(stop, s, got=got):
+            payload = pattern(COUNT)
+            for at in range(0, COUNT, 2000):
+                s.send(payload[at:at + 2000])
+                stop.wait(0.0003)
+            while not stop.wait(0.001) and len(got[s]) < COUNT:
+                with contextlib.suppress(BlockingIOError):
+                    got[s].extend(s.recv(COUNT))
+        run_owned(wire, ends, application, *ends)
+        wire.rule = None
+        for s in ends:
+            equal(got[s] == pattern(COUNT), True, "the bytes are those sent")
+        for ns in (wire.a, wire.b):
+            true(ns.greenlane()["KicksOwned"] > 10, f"{ns.name} was owned as packets came")
+        within(lossy.passed, 100, 10_000, "credits")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ import signal
 import socket
 import time
 
-from topology import enter
-
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
@@ -48,11 +46,10 @@ def _complete(seen):
 class Client:
     """Connection i is to server i, modulo their number."""
 
-    def __init__(self, host, servers, port, connections):
-        enter(host)
-        self.sockets = [socket.create_connection((servers[i % len(servers)], port))
-                        for i in range(connections)]
-        enter(None)
+    def __init__(self, ns, servers, port, connections):
+        with ns:
+            self.sockets = [socket.create_connection((servers[i % len(servers)], port))
+                            for i in range(connections)]
         self.epoll = select.epoll()
         for i, one in enumerate(self.sockets):
             self.epoll.register(one, select.EPOLLIN)

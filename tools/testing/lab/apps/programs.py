@@ -12,9 +12,9 @@ import subprocess
 import tempfile
 import time
 
-import run
-import units
-from topology import Network, enter, read_in, write_sysctl
+from lab import units
+from lab.net.namespace import read_sysctl, write_sysctl
+from lab.traffic import incast
 
 HTTP = 80
 FILES = 1 << 18         # a host of an incast has thousands of connections
@@ -25,21 +25,22 @@ class NotReady(Exception):
 
 
 def set_cc(network, name):
-    """The congestion control of all sockets to come; what there is not, the sysctl skips."""
-    key = "net/ipv4/tcp_congestion_control"
+    """The congestion control of all sockets to come on the network's hosts."""
     # dctcp is restricted: not for other namespaces than the first one.
-    allowed = "net/ipv4/tcp_allowed_congestion_control"
-    write_sysctl(None, allowed, read_in(None, f"/proc/sys/{allowed}").strip() + f" {name}")
-    for host in network.hosts:
-        write_sysctl(host, key, name)
-        if read_in(host, f"/proc/sys/{key}").strip() != name:
-            raise NotReady(f"no congestion control {name}")
+    allowed = "net.ipv4.tcp_allowed_congestion_control"
+    try:
+        write_sysctl(allowed, f"{read_sysctl(allowed)} {name}")
+        for host in network.hosts:
+            network.ns[host].sysctl("net.ipv4.tcp_congestion_control", name)
+    except OSError as why:
+        raise NotReady(f"no congestion control {name}") from why
 
 
 class Programs:
     """Those of one run; all of them end with it."""
 
-    def __init__(self, apps):
+    def __init__(self, network, apps):
+        self.network = network
         self.apps = pathlib.Path(apps)
         self.running = []
         self.where = None
@@ -50,7 +51,6 @@ class Programs:
         return self
 
     def __exit__(self, *_):
-        enter(None)
         for process in self.running:
             process.terminate()
         for process in self.running:
@@ -61,13 +61,10 @@ class Programs:
         """Start one on a host."""
         libraries = ":".join(map(str, self.apps.glob("usr/lib/*-linux-gnu")))
         found = next(self.apps.glob(f"usr/*bin/{program}"))
-        enter(host)
-        try:
+        with self.network.ns[host]:
             process = subprocess.Popen(
                 [str(word) for word in (found, *words)], cwd=self.where.name,
                 env=dict(os.environ, LD_LIBRARY_PATH=libraries), **options)
-        finally:
-            enter(None)
         return process
 
     def serve(self, host, program, *words):
@@ -106,16 +103,16 @@ class Programs:
                 raise NotReady(f"{process.program}: exit status {process.returncode}")
 
 
-def main(what, measure):
-    """All jobs of the configuration: measure(programs, network, config, job) is a run."""
+def run(network, config, job, measure):
+    """A run of the programs: measure(programs, network, config, job) is what is done."""
     def load(network, config, job):
         try:
             set_cc(network, units.cc_name(job["cc"]))
-            with Programs(config["apps"]) as programs:
+            with Programs(network, config["apps"]) as programs:
                 return measure(programs, network, config, job)
         except NotReady as why:
             return {"error": str(why)}
-    run.main(what, Network, lambda *job: run.run(*job, load=load))
+    return incast.run(network, config, job, load=load)
 
 
 def in_url(address):

@@ -4,9 +4,8 @@
 import subprocess
 import sys
 
-import launch
-import report
-import units
+from lab import TOP, units
+from lab.measure import report
 
 # With what they depend on: lua-nginx-redis brings NGINX and its Lua module.
 PACKAGES = ("redis-server", "lua-nginx-redis", "memcached", "wrk")
@@ -40,13 +39,13 @@ def wrong(args):
     return None
 
 
-def configure(args, guest):
+def configure(args):
     """What both have: the servers, and one host more that asks them."""
-    done = subprocess.run([launch.TOP / "scripts/apps", *PACKAGES], text=True, check=False,
+    done = subprocess.run([TOP / "scripts/apps", *PACKAGES], text=True, check=False,
                           stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(1)     # and has said why
-    return {"guest": guest, "apps": done.stdout.strip(), "senders": args.servers + 1,
+    return {"apps": done.stdout.strip(), "senders": args.servers + 1,
             "bytes": args.bytes, "red": args.red, "ecn": args.ecn, "port": args.port}
 
 

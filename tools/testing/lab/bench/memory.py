@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Bytes of kernel memory that an idle connection takes, and timers that run for it,
 by congestion control.
@@ -11,18 +10,14 @@ Prints one line of JSON: {name: [bytes, timers of all connections]}.
 """
 
 import json
-import os
-import pathlib
 import resource
 import socket
-import subprocess
 import time
 
-import slab
+from lab.measure import slab
+from lab.net import modules
 
 CONNECTIONS = 10000
-MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_dart.ko",
-           "net/ipv4/tcp_tlt.ko", "net/ipv4/tcp_xpass.ko", "net/ipv4/tcp_aeolus.ko")
 BASES = ("reno", "cubic", "dctcp")
 OTHERS = ("xpass", "aeolus_xpass", "dcqcn", "dart")
 
@@ -67,8 +62,7 @@ def main():
         file.write("1")
     connections("reno")     # caches come into being
     result = {f"{cc}, no module": connections(cc) for cc in BASES}
-    for module in MODULES:
-        subprocess.run(["insmod", pathlib.Path(os.environ["GL_MODDIR"], module)], check=True)
+    modules.load_all()
     connections("tlt_reno")
     for cc in OTHERS:
         result[cc] = connections(cc)

@@ -1,21 +1,20 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """The guest's half of the port benchmarks: cycles of a packet, bytes of a port.
 
-	ports.py BENCH_MODULE
+	python3 -m lab.bench.qdiscs BENCH_MODULE
 
 Prints one line of JSON: {"cycles": {burst: {qdisc: cycles}}, "short": {the same for
 packets of short messages}, "port_bytes": {...}}.
 """
 
 import json
-import os
-import pathlib
 import re
 import subprocess
 import sys
 
-import slab
+from lab.measure import slab
+from lab.net import modules
+from lab.net.namespace import batch
 
 # By name: the qdisc, in tc's words.  The thresholds are out of the way, so that
 # every packet is queued and none is marked.
@@ -38,12 +37,6 @@ SHORT = 31
 # Queued at a time: a busy link, and the port of an incast.
 BURSTS = (64, 1024)
 PORTS = 100
-
-
-def batch(tool, lines):
-    """Many lines of ip or tc, one process."""
-    subprocess.run([tool, "-batch", "-"], input="\n".join(lines) + "\n", text=True,
-                   check=True)
 
 
 def add(devs, name):
@@ -82,9 +75,7 @@ def port_bytes(name):
 
 def main():
     """All of it."""
-    for name in ("color", "iofd"):
-        path = pathlib.Path(os.environ["GL_MODDIR"], f"net/sched/sch_{name}.ko")
-        subprocess.run(["insmod", path], check=True)
+    modules.load("sch_color", "sch_iofd")
     batch("ip", ["link add lost up type dummy"])
     result = {"cycles": {burst: cycles(sys.argv[1], burst) for burst in BURSTS},
               "short": {burst: cycles(sys.argv[1], burst, SHORT) for burst in BURSTS}}

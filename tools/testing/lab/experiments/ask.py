@@ -3,13 +3,10 @@
 import functools
 import json
 import os
-import pathlib
 import subprocess
 import tempfile
 
-from gl import tap
-
-TOP = pathlib.Path(__file__).resolve().parents[4]
+from lab import TOP, tap
 
 
 @functools.cache

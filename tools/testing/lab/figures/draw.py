@@ -1,8 +1,7 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Draw one figure.
 
-	draw.py SCALE CATALOGUE DIRECTORY NAME
+	python3 -m lab.figures.draw SCALE CATALOGUE DIRECTORY NAME
 """
 
 import pathlib
@@ -10,7 +9,7 @@ import sys
 
 import matplotlib
 
-import catalogue
+from lab.figures import catalogue
 
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  (the backend comes first)

@@ -1,8 +1,7 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Write the report of all figures, as a page and as a PDF of it.
 
-	page.py SCALE CATALOGUE DIRECTORY FIGURE...
+	python3 -m lab.figures.page SCALE CATALOGUE DIRECTORY FIGURE...
 """
 
 import html
@@ -12,7 +11,7 @@ import sys
 
 import weasyprint
 
-import catalogue
+from lab.figures import catalogue
 
 STYLE = """
 body { font: 15px/1.45 sans-serif; max-width: 62em; margin: 2em auto; padding: 0 1em; }

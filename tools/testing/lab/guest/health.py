@@ -40,13 +40,14 @@ def complaint_in(log):
     return None
 
 
-def verdict(run, log, timed_out, timeout):
-    """Exit status and what to say about it (None when all is well)."""
+def verdict(run, log, exceeded):
+    """Exit status and what to say about it (None when all is well).  @exceeded: the limit
+    after which the guest was stopped, or None."""
     status = read_status(run)
-    late = f"no end after {timeout:g} s of real time" if timed_out else ""
+    late = f"no end after {exceeded}" if exceeded else ""
     complaint = complaint_in(log)
     if complaint:
-        return EXIT_KERNEL, f"the kernel complained: {complaint}" + "; and " * timed_out + late
+        return EXIT_KERNEL, f"the kernel complained: {complaint}" + "; and " * bool(late) + late
     if late:
         return EXIT_KERNEL, late
     if "exit" not in status:

@@ -21,6 +21,10 @@ import tempfile
 RECORDS = ("/var/lib/dpkg/", "/var/log/", "/var/cache/", "/var/lib/dkms/mok.", "/tmp/")
 
 
+# Real seconds after which a command hangs; the slowest builds all modules, beside others.
+_HANGS = 3600
+
+
 def isolate():
     """Start this program again, in namespaces of its own."""
     if os.environ.get("GL_ISOLATED") != str(os.getppid()):
@@ -90,7 +94,7 @@ class Overlay:
         """Run a command; returns the finished process with its output."""
         return subprocess.run(
             ["chroot", self.root, "env", "-C", cwd, *command], check=False, text=True,
-            capture_output=True, stdin=subprocess.DEVNULL, timeout=300,
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=_HANGS,
             env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                  "HOME": "/root", "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive",
                  **(env or {})})

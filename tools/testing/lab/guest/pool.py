@@ -10,8 +10,8 @@ import tempfile
 import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-TOP = HERE.parent.parent.parent
+from lab import TOP
+from lab.guest import limit
 
 
 class GuestFailed(Exception):
@@ -28,29 +28,15 @@ def share(jobs, parts):
 
 
 def _cpu_seconds(guest):
-    """User and system time of a running guest: its kernel and its programs.
-
-    The guest is a session of its own, a child of scripts/guest.
-    """
-    tick = os.sysconf("SC_CLK_TCK")
+    """Processor time of a running guest, which is a session of its own, a child of
+    scripts/guest."""
     try:
         path = f"/proc/{guest}/task/{guest}/children"
         with open(path, encoding="ascii") as file:
-            leader = file.read().split()[0]
+            leader = int(file.read().split()[0])
     except (OSError, IndexError):
         return 0.0
-    total = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[3] == leader:
-            # A program that ended is in its parent's account.
-            last = 15 if pid == leader else 13
-            total += sum(map(int, fields[11:last]))
-    return total / tick
+    return limit.processor_seconds(leader)
 
 
 class _Progress:
@@ -101,7 +87,7 @@ class _Guest(threading.Thread):
             path.write_text(json.dumps(self.config), encoding="utf-8")
             self.process = subprocess.Popen(
                 [TOP / "scripts/guest", *self.options, "--",
-                 "/usr/bin/python3", HERE / self.config.get("guest", "run.py"), path],
+                 "/usr/bin/python3", "-P", "-m", "lab.guest.jobs", path],
                 stdout=subprocess.PIPE, text=True, env=dict(os.environ, GL_OUT=out))
             cpu, real = 0.0, time.monotonic()
             setup = 0.0
@@ -133,7 +119,7 @@ def run_jobs(config, jobs, guests, options):
             results.append(result)
             progress.show(results)
 
-    loadgen = TOP / "tools/testing/loadgen"
+    loadgen = TOP / "tools/testing/lab/traffic/loadgen"
     subprocess.run(["flock", loadgen, "make", "-s", "-C", loadgen],
                    check=True, stdout=sys.stderr)
     threads = [_Guest(config, part, options, deliver) for part in share(jobs, guests)]

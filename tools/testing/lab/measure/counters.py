@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's counters of one namespace, read from /proc and subtracted."""
+"""The kernel's counters of some namespaces, read from /proc and subtracted."""
 
 from collections import Counter
 
-from topology import read_in
-
-# Of /proc/net/netstat and /proc/net/snmp: what the report speaks of.
+# Of TCP's, those that the reports have.
 WANTED = (
     "TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPFastRetrans",
     "TCPSlowStartRetrans", "TCPLostRetransmit", "TCPSpuriousRTOs",
@@ -16,43 +14,33 @@ WANTED = (
 )
 
 
-def _tcp(name):
-    seen = {}
-    for path in ("/proc/net/netstat", "/proc/net/snmp"):
-        lines = read_in(name, path).splitlines()
-        for keys, values in zip(lines[::2], lines[1::2]):
-            group, *names = keys.split()
-            if group in ("TcpExt:", "Tcp:"):
-                seen.update(zip(names, values.split()[1:]))
-    return {key: int(seen[key]) for key in WANTED if key in seen}
-
-
-def _greenlane(name):
-    try:
-        text = read_in(name, "/proc/net/greenlane")
-    except FileNotFoundError:
-        return {}
-    pairs = (line.split() for line in text.splitlines())
-    return {p[0]: int(p[-1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
-
-
-def _softnet(name):
-    columns = [line.split() for line in read_in(name, "/proc/net/softnet_stat").splitlines()]
-    return {"softnet_drops": sum(int(c[1], 16) for c in columns)}
+def _softnet_drops(ns):
+    columns = [line.split() for line in ns.read("/proc/thread-self/net/softnet_stat").splitlines()]
+    return sum(int(c[1], 16) for c in columns)
 
 
 class Counters:
-    """Counters of several namespaces, added up; `since` gives differences."""
+    """Counters of several namespaces, added up."""
 
-    def __init__(self, names):
-        self.tcp, self.greenlane = Counter(), Counter()
-        for name in names:
-            self.tcp.update(_tcp(name))
-            self.greenlane.update(_greenlane(name))
-        self.tcp.update(_softnet(names[0]))
+    def __init__(self, namespaces):
+        self._namespaces = list(namespaces)
+        self._before = self._read()
 
-    def since(self, before):
-        """What has been counted since `before`, as plain dicts."""
-        return {kind: {k: v - getattr(before, kind)[k]
-                       for k, v in getattr(self, kind).items()}
-                for kind in ("tcp", "greenlane")}
+    def _read(self):
+        tcp, greenlane = Counter(), Counter()
+        for ns in self._namespaces:
+            seen = ns.tcp()
+            tcp.update({name: seen[name] for name in WANTED if name in seen})
+            try:
+                greenlane.update(ns.greenlane())
+            except FileNotFoundError:       # the module is not loaded
+                pass
+        # The same in every namespace: it counts per processor.
+        tcp["softnet_drops"] = _softnet_drops(self._namespaces[0])
+        return {"tcp": tcp, "greenlane": greenlane}
+
+    def change(self):
+        """What has been counted since it was made, as plain dicts."""
+        now = self._read()
+        return {kind: {name: value - before[name] for name, value in now[kind].items()}
+                for kind, before in self._before.items()}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """greenlane in mininet 2.3: hosts with a congestion control, ports with colours.
 
-	from greenlane import GreenlaneBridge, GreenlaneHost, GreenlaneLink
+	from lab.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink
 
 	net = Mininet(topo, controller=None, switch=GreenlaneBridge,
 	              host=GreenlaneHost.using(cc="tlt_dctcp"),

@@ -16,8 +16,8 @@ import argparse
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from greenlane import GreenlaneHost, GreenlaneLink, GreenlaneRouter
-import load
+from lab.mininet import GreenlaneHost, GreenlaneLink, GreenlaneRouter
+from lab.mininet import load
 
 QUEUE = "limit 2m ecn 22500"
 IOFD = "threshold 15k"

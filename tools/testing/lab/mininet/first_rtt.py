@@ -13,8 +13,8 @@ import argparse
 from mininet.net import Mininet
 from mininet.topo import SingleSwitchTopo
 
-from greenlane import GreenlaneBridge, GreenlaneHost, GreenlaneLink
-import load
+from lab.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink
+from lab.mininet import load
 
 SENDERS = 7
 QUEUE = "limit 200k preset aeolus"

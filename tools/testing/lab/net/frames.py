@@ -5,18 +5,20 @@ Both ends are in the same namespace and have no addresses: packets are written
 to one end as frames, pass its qdisc, and come out of the other as frames, so
 that nothing else is on the wire.
 """
-import ctypes
 import errno
-import json
 import os
+import signal
 import socket
 import struct
 import subprocess
 import time
 
-from gl.packet import checksum
+from lab.net import libc, modules
+from lab.net import port as switch_port
+from lab.net.namespace import write_sysctl
+from lab.tap import equal
+from lab.wire.packet import checksum
 
-MODULE = os.path.join(os.environ["GL_MODDIR"], "net/sched/sch_color.ko")
 COLORS = ("red", "yellow", "green")
 RED, GREEN, YELLOW = 8 << 2, 10 << 2, 0         # TOS bytes of the default map
 ECT0, CE = 2, 3
@@ -24,9 +26,6 @@ ETH_LEN = 14
 
 SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
-CLONE_NEWNET = 0x40000000
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run(*args, check=True, text=None):
@@ -39,20 +38,14 @@ def run(*args, check=True, text=None):
 
 def insmod():
     """Load the module unless it is there."""
-    if not os.path.exists("/sys/module/sch_color"):
-        run("insmod", MODULE)
+    modules.load("sch_color")
 
 
 def fresh_namespace():
-    """Move into a network namespace of our own, without IPv6's chatter."""
-    if _libc.unshare(CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "unshare")
-    with open("/proc/thread-self/net/dev", encoding="ascii"):
-        pass
+    """Move into a network namespace of our own, where IPv6 sends nothing by itself."""
+    libc.unshare_network()
     for which in ("default", "all"):
-        with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w",
-                  encoding="ascii") as f:
-            f.write("1")
+        write_sysctl(f"net.ipv6.conf.{which}.disable_ipv6", 1)
 
 
 def veth(a="p0", b="p1", *more):
@@ -76,7 +69,7 @@ def port(options="", dev="p0"):
 
 def qdiscs(dev="p0"):
     """What tc says about the qdiscs of a device, statistics included."""
-    return json.loads(run("tc", "-j", "-s", "qdisc", "show", "dev", dev).stdout)
+    return switch_port.shown(dev)
 
 
 def shown(dev="p0", kind="color"):
@@ -195,6 +188,40 @@ class Receiver:
     def close(self):
         """So that the namespace can go."""
         self.socket.close()
+
+
+def in_background(function, *args):
+    """Run a function in a process of its own; returns its pid."""
+    pid = os.fork()
+    if not pid:
+        try:
+            function(*args)
+        finally:
+            os._exit(0)
+    return pid
+
+
+def kill(pid):
+    """End such a process."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def unused(module):
+    """Wait until a module has no qdisc: namespaces are taken down in the background.
+
+    A socket keeps its namespace until its last packet is out, so no case that waits for
+    this may leave packets behind that never leave.
+    """
+    modules.load(module)
+    seen = ""
+    for _ in range(100):
+        with open(f"/sys/module/{module}/refcnt", encoding="ascii") as file:
+            seen = file.read().strip()
+        if seen == "0":
+            break
+        settle(0.1)
+    equal(seen, "0", "users of the module")
 
 
 def settle(seconds=0.05):

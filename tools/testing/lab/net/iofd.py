@@ -5,18 +5,17 @@
 	                                d1 ============ e1   the ports of the list
 	                                d2 ============ e2
 
-All in one namespace and without addresses, as in gl/port.py.  The color below
+All in one namespace and without addresses, as in frames.py.  The color below
 sends a byte a second, so what is put into it stays, and is the congestion.
 """
-import os
 import socket
 import struct
 
-from gl import port as p
-from gl.packet import checksum
+from lab.net import frames as p
+from lab.net import modules
+from lab.net.namespace import write_sysctl
+from lab.wire.packet import checksum
 
-MODULE = os.path.join(os.environ["GL_MODDIR"], "net/sched/sch_iofd.ko")
-SPENT, SPENT_END = 53, 57       # include/net/gl_deflect.h
 START, MIDDLE, END, ONLY = 0x10, 0, 0x20, 0x30
 STILL = "rate 8bit limit 1m"
 
@@ -28,9 +27,7 @@ def dscp(part, tokens=4):
 
 def insmod():
     """Load the modules unless they are there."""
-    p.insmod()
-    if not os.path.exists("/sys/module/sch_iofd"):
-        p.run("insmod", MODULE)
+    modules.load("sch_color", "sch_iofd")
 
 
 def _udp(version, size, tos, flow, ends=(b"\1", b"\2")):
@@ -90,8 +87,7 @@ def add_port(number, version=4, mtu=1500):
     p.veth(f"e{number}", f"d{number}", "mtu", str(mtu))
     if version == 6:            # without an address of its own, which would be looked for
         p.run("ip", "link", "set", f"d{number}", "addrgenmode", "none")
-        with open(f"/proc/sys/net/ipv6/conf/d{number}/disable_ipv6", "w", encoding="ascii") as f:
-            f.write("0")
+        write_sysctl(f"net.ipv6.conf.d{number}.disable_ipv6", 0)
     neighbour(number, version)
 
 
@@ -154,11 +150,6 @@ def receivers(ports):
 def listen(dev):
     """The link-layer destination of frames, as text."""
     return ":".join(f"{byte:02x}" for byte in dev[:6])
-
-
-def ints(frames):
-    """The numbers of frames as Receiver.frames() has them."""
-    return p.numbers(frames)
 
 
 def address(text):

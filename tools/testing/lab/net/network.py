@@ -8,33 +8,37 @@
     h16 ------ p0 :leaf1: up0 --/  \-- d0 :spine1:
     ...          :     : up1 --------- d1 :      :
 
-    host egress (eth0)            a NIC: one link's delay, then line rate
-    switch egress (p*, up*, d*)   a switch port: the color qdisc, or iofd over it
+    host egress (eth0)            a NIC: the wire's delay, then line rate
+    switch egress (p*, up*, d*)   a switch port: color, or iofd over it
     switch ingress                the link's delay: netem on the switch's ifb
 
 A port of a switch is p* towards a host, up* towards the core, d* towards a switch below.
-Which are linked is topologies.py's.
+Which nodes are linked is topology.py's part.
 
-A link's delay D has to come after the port's queue, where a packet that has left it
-cannot be deflected any more, and not in front of it, where a deflected one would pay it
-once more.  So it is at the end of the link: each switch redirects what comes in to an
-ifb of its own, whose netem gives it back D later.  Hosts have no ifb; their NIC's D, in
-front, is that of the last link.  The base round-trip time over n switches is 2 (n + 1) D.
+A link's delay D has to come after the port's queue, where a packet that has left it cannot
+be deflected any more, and not in front of it, where a deflected packet would pay it once
+more.  So it is at the end of the link: each switch redirects what comes in to an ifb of
+its own, whose netem returns it D later.  Hosts have no ifb; the D of their NIC, in front,
+is that of the last link.  The base round-trip time over n switches is 2 (n + 1) D.
 
-A switch knows the way down to each host below it.  What is for another goes up, and of
-several ways up it chooses one by the client's port (ECMP): rules send each SLICES-th of
-the range of ports to one.  So a flow's way is known, and the same on every kernel, which
-multipath routes do not give.  `symmetric`: all switches of a tier choose alike, so that
-what comes back takes the way that it went, as ExpressPass wants it (SIGCOMM 2017, §3.1).
-Else each has other slices: what is deflected and goes up again goes up elsewhere.
+Where nothing is deflected, `nic_delay` puts all delay into the hosts' NICs, and the
+switches need no ifb: of one switch, 2 D for both links of a way.
+
+A switch knows the way down to each host below it.  All else goes up, and of several ways
+up it chooses one by the client's port (ECMP): rules send each SLICES-th of the range of
+ports to one.  So a flow's way is known, and the same on every kernel, which multipath
+routes do not give.  `symmetric`: all switches of a tier choose alike, so that what comes
+back takes the way that it went, as ExpressPass requires (SIGCOMM 2017, §3.1).  Otherwise
+each switch has other slices: what is deflected and goes up again goes up elsewhere.
 """
 
 import collections
 import random
+import subprocess
 import time
 
-from topologies import TOPOLOGIES
-from topology import SYSCTLS, batch, enter, make_namespace, nic, write_sysctl
+from lab.net.namespace import Namespace, batch, write_sysctl
+from lab.net.topology import TOPOLOGIES
 
 # Of the clients; a server's is below.
 PORTS = range(10240, 59392)
@@ -43,16 +47,22 @@ _FIRST_TABLE = 100
 # The second byte of a core link's address: above those of the switches with hosts.
 _CORE = 200
 
-# Thousands of flows wait here to be sent.  What a socket has not sent would fill TCP's
-# memory, whose limit is for all namespaces together, and then receivers drop.
-_HOST_SYSCTLS = {"net/ipv4/tcp_notsent_lowat": "1048576"}
-_TCP_MEM = "1000000 1000000 1000000"        # pages
-_SWITCH_SYSCTLS = {
-    "net/ipv4/ip_forward": "1",
-    "net/ipv6/conf/all/forwarding": "1",
-    "net/ipv4/conf/all/rp_filter": "0",
-    "net/ipv4/conf/default/rp_filter": "0",
+# The same for every congestion control.
+_HOST_SYSCTLS = {
+    "net.ipv4.tcp_no_metrics_save": 1,
+    "net.ipv4.tcp_rmem": "4096 4194304 67108864",
+    "net.ipv4.tcp_wmem": "4096 4194304 67108864",
+    "net.ipv4.tcp_max_syn_backlog": 65536,
+    "net.core.somaxconn": 65536,
 }
+_SWITCH_SYSCTLS = {
+    "net.ipv4.ip_forward": 1,
+    "net.ipv6.conf.all.forwarding": 1,
+    "net.ipv4.conf.all.rp_filter": 0,
+    "net.ipv4.conf.default.rp_filter": 0,
+}
+# The queue between a veth and its peer: an incast's burst is longer than the default, 1000.
+_BACKLOG = 1000000
 
 # The ends of a link: a device, an address; below is the host, or nearer to one.
 Link = collections.namedtuple("Link", ["below", "below_dev", "below_address",
@@ -71,14 +81,19 @@ def way_of(port, number, ways):
     return way_of_slices(number, ways)[(port - PORTS.start) * SLICES // len(PORTS)]
 
 
-class Fabric:
-    """The namespaces, their links and queues, for one configuration."""
+class Network:
+    """The namespaces, their links and queues, for one configuration.
+
+    config: topology and what it takes, rate (bit/s), delay (ns, of a link), rto_min (ns),
+    ipv6; and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts).
+    """
 
     def __init__(self, config):
         self.config = config
         self.v6 = config["ipv6"]
         topology = TOPOLOGIES[config["topology"]](config)
         self.hosts, self.switches = topology.hosts, topology.switches
+        self.ns = {}                                    # by name, once it is built
         self._of_host = {}                              # its link
         self._up = {name: [] for name in self.switches}
         self._down = {name: [] for name in self.switches}
@@ -119,14 +134,14 @@ class Fabric:
             else:
                 self._of_host[below] = link
 
-    def host_link(self, host):
-        """(switch's, host's) address on the link of a host, by number."""
-        link = self._of_host[self.hosts[host]]
-        return link.above_address, link.below_address
+    def address(self, host):
+        """A host's."""
+        return self._of_host[host].below_address
 
-    def switch_of(self, host):
-        """The switch that a host is linked to, by number."""
-        return self._of_host[self.hosts[host]].above
+    def port_of(self, host):
+        """(switch, device): the switch port that a host is linked to."""
+        link = self._of_host[host]
+        return link.above, link.above_dev
 
     def ports(self, switch):
         """All ports of a switch."""
@@ -167,8 +182,8 @@ class Fabric:
         return found
 
     def switches_between(self, src, dst):
-        """How many switches are on the way from host to host, by number."""
-        switch, target, passed = self.switch_of(src), self._nets[self.switch_of(dst)], 1
+        """How many switches are on the way from host to host."""
+        switch, target, passed = self._of_host[src].above, self._nets[self._of_host[dst].above], 1
         while self._nets.get(switch) != target:
             below = self._below(switch)
             switch = below[target].below if target in below else self._up[switch][0].above
@@ -180,29 +195,67 @@ class Fabric:
     def build(self):
         """Everything but the switches' ports, which each run makes anew."""
         for name in self.hosts + self.switches:
-            make_namespace(name)
-            for key, value in SYSCTLS.items():
-                write_sysctl(name, key, value)
-            if not self.v6:     # or each device would speak of itself
-                write_sysctl(name, "net/ipv6/conf/default/disable_ipv6", "1")
-            own = _SWITCH_SYSCTLS if name in self._up else _HOST_SYSCTLS
+            self.ns[name] = ns = Namespace(name)
+            if not self.v6:     # or each device would send packets of its own
+                ns.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
+            own = _SWITCH_SYSCTLS if name in self._up else {
+                **_HOST_SYSCTLS, **self.config.get("sysctls", {})}
             for key, value in own.items():
-                write_sysctl(name, key, value)
-        enter(None)
-        write_sysctl(None, "net/core/netdev_max_backlog", "1000000")
-        write_sysctl(None, "net/ipv4/tcp_mem", _TCP_MEM)
-        batch("ip", None, self._links())
+                ns.sysctl(key, value)
+        write_sysctl("net.core.netdev_max_backlog", _BACKLOG)
+        batch("ip", self._links())
         for host in self.hosts:
-            batch("ip", host, self._host_lines(self._of_host[host]))
-            batch("tc", host, nic(self.config["delay"], self.config["rate"]))
+            self.ns[host].ip(*self._host_lines(self._of_host[host]))
+            self.ns[host].tc(*self._nic_lines())
+        family = "-6" if self.v6 else "-4"
         for switch in self.switches:
-            batch("ip", switch, self._switch_lines(switch), "-6" if self.v6 else "-4")
-            batch("tc", switch, self._wire_lines(switch))
+            self.ns[switch].ip(*self._switch_lines(switch), options=[family])
+            if self._has_wires:
+                self.ns[switch].tc(*self._wire_lines(switch))
+        if not self.config.get("tso", True):
+            self._offloads_off()
         # IPv6 is not ready at once, and waiting costs nothing here.
         time.sleep(5)
 
+    def fresh_ports(self, words, ports=None):
+        """New queues, with new counters, at these [(switch, device)], or at all of them.
+
+        words(switch, device): the root qdisc of a port, and optionally the one below its
+        1:1, in tc's words.
+        """
+        by_switch = collections.defaultdict(list)
+        for switch, dev in ports or [(s, dev) for s in self.switches for dev in self.ports(s)]:
+            by_switch[switch].append(dev)
+        for switch, devs in by_switch.items():
+            # A pool lives as long as a port is in it: so all of them leave it first.
+            lines = [f"qdisc replace dev {dev} root handle 9: pfifo" for dev in devs]
+            for dev in devs:
+                root, *below = words(switch, dev)
+                lines.append(f"qdisc replace dev {dev} root handle 1: {root}")
+                lines += [f"qdisc add dev {dev} parent 1:1 handle 2: {one}" for one in below]
+            self.ns[switch].tc(*lines)
+
+    def remove(self):
+        """All namespaces, and with them everything else."""
+        for ns in self.ns.values():
+            ns.remove()
+
+    @property
+    def _has_wires(self):
+        """Is the links' delay at their ends?"""
+        return self.config.get("nic_delay") is None
+
+    def _offloads_off(self):
+        devices = {host: ["eth0"] for host in self.hosts}
+        devices.update((switch, self.ports(switch)) for switch in self.switches)
+        for name, devs in devices.items():
+            with self.ns[name]:
+                for dev in devs:
+                    subprocess.run(["ethtool", "-K", dev, "tso", "off", "gso", "off"], check=True)
+
     def _links(self):
-        return [f"link add wire netns {switch} type ifb" for switch in self.switches] + [
+        wires = self.switches if self._has_wires else []
+        return [f"link add wire netns {switch} type ifb" for switch in wires] + [
             f"link add {link.below_dev} netns {link.below} type veth"
             f" peer name {link.above_dev} netns {link.above}"
             for switch in self.switches for link in self._down[switch]]
@@ -217,11 +270,19 @@ class Fabric:
                 f"route add default via {link.above_address}"
                 f" rto_min {self.config['rto_min'] // 10**6}ms"]
 
+    def _nic_lines(self):
+        """The wire's delay, then a line that sends segments, as a NIC does."""
+        delay = self.config.get("nic_delay")
+        delay = self.config["delay"] if delay is None else delay
+        return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",
+                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit"
+                " limit 1000m"]
+
     def _switch_lines(self, switch):
-        lines = ["link set lo up", "link set wire up"]
+        lines = ["link set lo up"] + ["link set wire up"] * self._has_wires
         for link in self._down[switch]:
             lines += self._dev_up(link.above_dev, link.above_address)
-        if switch in self._nets:    # or what is for none of its hosts goes up, and returns
+        if switch in self._nets:    # or packets for none of its hosts go up, and return
             lines += [f"route add unreachable {self._net(self._nets[switch])}"]
         for net, link in self._below(switch).items():
             lines += [f"route add {self._net(net)} via {link.below_address}"]
@@ -236,7 +297,8 @@ class Fabric:
         lines += ["rule add pref 10 lookup main"]
         if len(ways) == 1:
             return lines + [f"rule add pref 100 lookup {_FIRST_TABLE}"]
-        number = self._tier[switch] if self.config["symmetric"] else self.switches.index(switch)
+        symmetric = self.config.get("symmetric", True)
+        number = self._tier[switch] if symmetric else self.switches.index(switch)
         width = len(PORTS) // SLICES
         for i, way in enumerate(way_of_slices(number, len(ways))):
             first = PORTS.start + i * width

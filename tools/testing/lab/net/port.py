@@ -1,25 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a switch port does to credits, and to what a credit transport sends without, in tc's
-words."""
+"""A switch port: its queue in tc's words, and what tc says of it."""
 
-# drop: above a threshold (Aeolus).  behind: after all else (its V-E's "priority queueing").
+import json
+import subprocess
+
+from lab.codepoints import CREDIT, GREEN, REQUEST, SCHEDULED, SHARE
+
+# What a port does to data that a credit transport sends without credits: drop it above a
+# threshold (Aeolus), or have it behind all other data (its V-E's "priority queueing").
 UNSCHEDULED = ("drop", "behind")
-# All but unscheduled data: include/net/gl_codepoint.h.
-_SCHEDULED = (10, 12, 18, 20, 25, 26, 29)
-# In a mix 10 to 26 are TLT's as well, which must not overtake its own other data; and a
-# probe, 18, is then where the unscheduled data is that it speaks of.
-_ONLY_CREDITS = (25, 29)
-# Bytes on the line, of a credit and of the packet that it calls for: tc-color(8)'s presets.
+# All but unscheduled data and the credits' own.
+_SCHEDULED = tuple(sorted(set(GREEN) - {CREDIT, SHARE}))
+# In a mix the others are TLT's as well, which must not overtake TLT's other data; and a
+# probe (CLOCK) is then in the queue of the unscheduled data before it.
+_ONLY_CREDITS = (SCHEDULED, REQUEST)
+# Bytes on the link, of a credit and of the packet that it calls for: tc-color(8)'s presets.
 _CREDIT_AND_DATA = 1644
 
 
 def behind(band, mix=False):
-    """Bands from that one on: what is scheduled, and unscheduled data, with all that the
-    map does not know."""
+    """Bands from that one on: what is scheduled, then unscheduled data, with everything that
+    the map does not know."""
     first = _ONLY_CREDITS if mix else _SCHEDULED
     return " ".join([f"bands {band + 2}", *(f"prio {dscp} {band}" for dscp in first)])
 
 
 def credits_of(rate, percent):
-    """A band of credits that calls for that much of a line of so many bit/s."""
+    """A band of credits that call for that much of a link of so many bit/s."""
     return f"band-rate 0 {rate * percent // (100 * 8 * _CREDIT_AND_DATA)}pps"
+
+
+def shown(dev=None, ns=None):
+    """What tc says of the qdiscs of a device, or of all: statistics included."""
+    command = ["tc", *(["-n", ns.name] if ns else []), "-j", "-s", "qdisc", "show",
+               *(["dev", dev] if dev else [])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout or "[]")

@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """In the guest: who can reach whom on a fabric, which way, and how soon."""
-import json
-import os
-import pathlib
 import socket
-import subprocess
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "incast"))
-os.environ.setdefault("GL_MODDIR", "")
-from topology import batch, enter  # noqa: E402
+from lab.net.port import shown
 
 SERVER = 5001
 # What a handshake takes besides the way, ns: a process looks at the clock some ten times
@@ -21,29 +14,31 @@ OWN, LINE = 2500, 300
 
 def renew(net):
     """Fresh ports, with fresh counters."""
-    for switch in net.switches:
-        batch("tc", switch, [f"qdisc replace dev {dev} root {kind}" for dev in net.ports(switch)
-                             for kind in ("handle 9: pfifo", "handle 2: color rate 10gbit")])
+    net.fresh_ports(lambda *_: ["color rate 10gbit"])
+
+
+def _socket(net):
+    return socket.socket(socket.AF_INET6 if net.v6 else socket.AF_INET)
 
 
 def listen(net, host):
     """A server on a host."""
-    enter(f"h{host}")
-    server = socket.socket(socket.AF_INET6 if net.v6 else socket.AF_INET)
+    with net.ns[host]:
+        server = _socket(net)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    server.bind((net.host_link(host)[1], SERVER))
+    server.bind((net.address(host), SERVER))
     server.listen(1024)
     return server
 
 
 def connect(net, src, dst, port):
     """(client, nanoseconds that it took)"""
-    enter(f"h{src}")
-    client = socket.socket(socket.AF_INET6 if net.v6 else socket.AF_INET)
+    with net.ns[src]:
+        client = _socket(net)
     client.settimeout(2)
-    client.bind((net.host_link(src)[1], port))
+    client.bind((net.address(src), port))
     before = time.monotonic_ns()
-    client.connect((net.host_link(dst)[1], SERVER))
+    client.connect((net.address(dst), SERVER))
     return client, time.monotonic_ns() - before
 
 
@@ -63,8 +58,6 @@ def lasts(links, delay):
     return 2 * links * delay, 2 * links * (delay + LINE) + OWN
 
 
-def packets(switch):
+def packets(net, switch):
     """Those that each port has sent."""
-    shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
-                           stdout=subprocess.PIPE, text=True).stdout
-    return {q["dev"]: q["packets"] for q in json.loads(shown) if q["kind"] == "color"}
+    return {q["dev"]: q["packets"] for q in shown(ns=net.ns[switch]) if q["kind"] == "color"}

@@ -15,9 +15,9 @@ import contextlib
 import json
 import time
 
-from gl import iofd as i
-from gl import port as p
-from gl.wire import Namespace
+from lab.net import iofd as i
+from lab.net import frames as p
+from lab.net.namespace import Namespace, write_sysctl
 
 NEXT = {1: 2, 2: 3, 3: 1}
 
@@ -33,12 +33,12 @@ class Switches:
         for n, ns in self.ns.items():
             with ns:
                 for name in ("default", "all"):
-                    self._sysctl(f"net/ipv6/conf/{name}/accept_dad", 0)
-                self._sysctl("net/ipv4/ip_forward", 1)
-                self._sysctl("net/ipv6/conf/all/forwarding", 1)
+                    write_sysctl(f"net.ipv6.conf.{name}.accept_dad", 0)
+                write_sysctl("net.ipv4.ip_forward", 1)
+                write_sysctl("net.ipv6.conf.all.forwarding", 1)
                 for dev, peer in (("out", "sink"), ("hs", "host")):
                     p.veth(dev, peer)
-                    self._sysctl(f"net/ipv6/conf/{peer}/disable_ipv6", 1)
+                    write_sysctl(f"net.ipv6.conf.{peer}.disable_ipv6", 1)
                 p.run("ip", "link", "set", "hs", "address", "02:00:00:00:00:02")
                 p.run("ip", "-batch", "-", text="route add 10.0.0.0/24 dev out\n"
                       "neigh add 10.0.0.2 lladdr 02:00:00:00:00:99 dev out nud permanent\n"
@@ -56,11 +56,6 @@ class Switches:
             with ns:
                 p.tc(f"qdisc add dev out root handle 1: iofd {options} {self.deflect(n)}")
                 p.tc(f"qdisc add dev out parent 1:1 handle 2: color {child}")
-
-    @staticmethod
-    def _sysctl(name, value):
-        with open(f"/proc/sys/{name}", "w", encoding="ascii") as f:
-            f.write(str(value))
 
     def deflect(self, own):
         """Words for tc: to the next switch."""

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Who is linked to whom: the networks of datacenters, as lists of links.
 
+    incast      --senders and one receiver at one switch
     star        every host at one switch
     dumbbell    two switches with half of the hosts each, and one link between them
+    pairs       the same of four hosts with names: a1, a2, b1, b2
     leaf-spine  --hosts at --leaves, each leaf linked to each of --spines
     fat-tree    of k-port switches: k pods of k/2 edges and k/2 aggregates, (k/2)^2 cores
 
@@ -20,6 +22,15 @@ def _hosts(number):
     return [f"h{i}" for i in range(number)]
 
 
+RECEIVER = "r"
+
+
+def incast(config):
+    """Senders s0, s1 ... and the receiver r."""
+    hosts = [f"s{i}" for i in range(config["senders"])] + [RECEIVER]
+    return Topology(hosts, ["sw"], [(host, "sw") for host in hosts])
+
+
 def star(config):
     """One switch."""
     hosts = _hosts(config["hosts"])
@@ -32,6 +43,12 @@ def dumbbell(config):
     half = (len(hosts) + 1) // 2
     links = [(host, f"sw{i >= half:d}") for i, host in enumerate(hosts)]
     return Topology(hosts, ["sw0", "sw1"], links + [("sw0", "sw1")])
+
+
+def pairs(_config):
+    """Two switches with two hosts each."""
+    links = [("a1", "sw1"), ("a2", "sw1"), ("b1", "sw2"), ("b2", "sw2"), ("sw1", "sw2")]
+    return Topology(["a1", "a2", "b1", "b2"], ["sw1", "sw2"], links)
 
 
 def leaf_spine(config):
@@ -61,13 +78,17 @@ def fat_tree(config):
     return Topology(hosts, edges + aggregates + cores, links)
 
 
-TOPOLOGIES = {"star": star, "dumbbell": dumbbell, "leaf-spine": leaf_spine,
-              "fat-tree": fat_tree}
+TOPOLOGIES = {"incast": incast, "star": star, "dumbbell": dumbbell, "pairs": pairs,
+              "leaf-spine": leaf_spine, "fat-tree": fat_tree}
+
+
+# What a command line may choose.
+CHOICES = ("star", "dumbbell", "leaf-spine", "fat-tree")
 
 
 def add_arguments(add):
     """What chooses one."""
-    add("--topology", choices=TOPOLOGIES, default="leaf-spine", help="(leaf-spine)")
+    add("--topology", choices=CHOICES, default="leaf-spine", help="(leaf-spine)")
     add("--hosts", type=int, help="of all but the fat-tree (star 9, dumbbell 8, leaf-spine 64)")
     add("--leaves", type=int, default=4, help="of the leaf-spine (4)")
     add("--spines", type=int, default=4, help="of the leaf-spine (4)")

@@ -22,8 +22,8 @@ import socket
 import struct
 import time
 
-from gl.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
-                        GREENLANE_WEIGHT, TCP_CONGESTION, ip_level)
+from lab.wire.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
+                              GREENLANE_WEIGHT, TCP_CONGESTION, ip_level)
 
 PORT = 5000
 HEADER = struct.Struct("!II")
@@ -83,7 +83,7 @@ class End:
 class Peer:
     """What client and server have in common: an event loop, and a parent."""
 
-    STUCK = 120         # real seconds in which a connection has to get on
+    STUCK = 600         # real seconds without progress that count as a hang
 
     def __init__(self, orders):
         self.orders = orders

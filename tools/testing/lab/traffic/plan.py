@@ -1,27 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Incasts of short messages beside long flows: who sends what to whom, and when.
+"""Connections and the messages on them: what every experiment with a schedule has.
 
-Load is what is offered to the core: payload that has to cross it, by what all leaves'
-uplinks carry in a direction.  Senders and receivers are chosen at random, so of
-N hosts, M of them at a leaf, (N - M) / (N - 1) of all bytes cross it.
-
-Both arrive as a Poisson process.  Given its number, its arrivals are independent and
-uniform, so the number is fixed to what the load asks for, and a run has that load, not
-one near it.  All of it comes from the seed, the load and the network's size, and from
-nothing that happens later: every congestion control plays the same schedule.
+A schedule is made from its seed and the network's size, and from nothing that happens
+later: every congestion control plays the same one.
 """
 
 import dataclasses
 import random
 
-from fabric import PORTS
-
-SHORT, LONG = range(2)
-# ns between two short messages of a connection.  Messages are independent, but on a
-# connection the later one's bytes are in order only behind the earlier one's.
-SPACING = 2_000_000
-CLASSES = ("short", "long")
-
+from lab.net.network import PORTS
 
 @dataclasses.dataclass
 class Message:
@@ -55,7 +42,6 @@ class Connection:
         return f"reverse {self.reversed} {number}"
 
 
-
 def crossing(config):
     """Share of the bytes that cross the core."""
     hosts = config["hosts"]
@@ -67,24 +53,10 @@ def core_rate(config):
     return config["leaves"] * config["spines"] * config["rate"]
 
 
-def offered(config, load):
-    """What all hosts send, bit/s, at a load in percent."""
-    return load / 100 * core_rate(config) / crossing(config)
-
-
-def duration(config, load):
-    """ns that are measured: --duration, or as long as so many short --messages take."""
-    if not config.get("messages"):
-        return config["duration"]
-    sizes = config["bytes"]
-    short = offered(config, load) * config["short"] / 100       # bit/s
-    return round(config["messages"] * sum(sizes) / len(sizes) * 8e9 / short)
-
-
 class Plan:
     """Connections and the messages on them; how they come about is the subclass's."""
 
-    classes = CLASSES       # names of the kinds of connections
+    classes = ()            # names of the kinds of connections: the subclass's
 
     def __init__(self, seed):
         self.connections, self.messages = [], []
@@ -134,63 +106,9 @@ class Plan:
         a class for each congestion control: NAME, or of a mix NAME@CC."""
         lines = [f"class {name}{'@' * (len(ccs) > 1)}{cc * (len(ccs) > 1)} {value} {cc}".rstrip()
                  for name, value in zip(self.classes, tos) for cc in ccs]
-        lines += [f"host {name} {network.host_link(number)[1]}"
-                  for number, name in enumerate(network.hosts)]
+        lines += [f"host {name} {network.address(name)}" for name in network.hosts]
         lines += [connection.line(len(ccs)) for connection in self.connections]
         lines += [f"message {m.at} {m.connection} {m.bytes}" for m in self.messages]
         lines += [f"answer {number} {m.answer.connection} {m.answer.bytes}"
                   for number, m in enumerate(self.messages) if m.answer]
         return "\n".join(lines) + "\n"
-
-
-class Schedule(Plan):
-    """Incasts of short messages, and long flows."""
-
-    def __init__(self, config, load):
-        super().__init__(f"{config['seed']} {load}")
-        self.config = config
-        self._short = {}
-        self.duration = duration(config, load)
-        self.end = config["warm_up"] + self.duration
-        total = offered(config, load) / 8e9 * self.end      # bytes
-        self._incasts(total * config["short"] / 100)
-        self._long_flows(total * (100 - config["short"]) / 100)
-        self.messages.sort(key=lambda m: m.at)
-
-    def _incasts(self, total):
-        sizes, degree = self.config["bytes"], self.config["degree"]
-        hosts = range(self.config["hosts"])
-        last = {}
-        for at in self.times(total / (degree * sum(sizes) / len(sizes)), self.end):
-            dst = self.random.choice(hosts)
-            others = [src for src in hosts if src != dst]
-            self.random.shuffle(others)
-            # Those who have had a rest; in a small network that may not be enough of them.
-            others.sort(key=lambda src: at - last.get((src, dst), -SPACING) < SPACING)
-            for src in others[:degree]:
-                last[src, dst] = at
-                # Connections of short messages last, one for each pair.
-                if (src, dst) not in self._short:
-                    self._short[src, dst] = self.connect(src, dst, SHORT)
-                self.messages.append(Message(at, self._short[src, dst],
-                                             self.random.choice(sizes)))
-
-    def _long_flows(self, total):
-        size, rate = self.config["long_bytes"], self.config["rate"]
-        if size * 8e9 / rate > self.end:
-            self._endless_flows(round(total * 8e9 / self.end / rate))
-            return
-        for at in self.times(total / size, self.end):
-            src, dst = self.random.sample(range(self.config["hosts"]), 2)
-            self.messages.append(Message(at, self.connect(src, dst, LONG), size))
-
-    def _endless_flows(self, number):
-        """So many as would have the load if each had a line for itself."""
-        hosts = range(self.config["hosts"])
-        for src in self.random.sample(hosts, number):
-            dst = self.random.choice([host for host in hosts if host != src])
-            self.messages.append(Message(0, self.connect(src, dst, LONG), 0))
-
-    def counts(self, message):
-        """Is it one of those that are measured?"""
-        return message.at >= self.config["warm_up"] and message.bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In the guest: play a schedule on a fabric, and read what its ports have counted."""
+"""In the guest: play a schedule on a network, and read what its ports have counted."""
 
 import collections
 import json
@@ -8,11 +8,28 @@ import pathlib
 import subprocess
 import tempfile
 
-import units
-from counters import Counters
-from topology import enter
+from lab import units
+from lab.measure.counters import Counters
+from lab.net.namespace import write_sysctl
+from lab.net.network import Network
+from lab.net.port import shown
 
-PLAY = pathlib.Path(__file__).resolve().parent.parent / "loadgen/play"
+PROGRAM = pathlib.Path(__file__).resolve().parent / "loadgen/play"
+# Thousands of flows wait at a host to be sent.  What a socket has not sent would fill TCP's
+# memory, whose limit is for all namespaces together, and then receivers drop.
+_SYSCTLS = {"net.ipv4.tcp_notsent_lowat": 1 << 20}
+_TCP_MEM = "1000000 1000000 1000000"        # pages
+
+
+class Fabric(Network):
+    """A network for schedules of many flows."""
+
+    def __init__(self, config):
+        super().__init__(dict(config, sysctls=_SYSCTLS))
+
+    def build(self):
+        super().build()
+        write_sysctl("net.ipv4.tcp_mem", _TCP_MEM)
 
 
 def _numbers(tree, name=""):
@@ -28,9 +45,7 @@ def port_stats(network):
     """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc."""
     sums = {role: {} for role in ("p", "up", "d")}
     for switch in network.switches:
-        shown = subprocess.run(["tc", "-n", switch, "-j", "-s", "qdisc", "show"], check=True,
-                               stdout=subprocess.PIPE, text=True).stdout
-        for qdisc in json.loads(shown):
+        for qdisc in shown(ns=network.ns[switch]):
             role = qdisc["dev"].rstrip("0123456789")
             if role in sums and qdisc["kind"] != "ingress":
                 stats = {k: v for k, v in qdisc.items() if k != "options"}
@@ -45,7 +60,7 @@ def _generate(text, options):
     with tempfile.NamedTemporaryFile("w", suffix=".schedule") as file:
         file.write(text)
         file.flush()
-        command = [PLAY, "--schedule", file.name, *options]
+        command = [PROGRAM, "--schedule", file.name, *options]
         done = subprocess.run([str(word) for word in command], text=True,
                               stdout=subprocess.PIPE, check=False)
     if done.returncode or not done.stdout:
@@ -56,12 +71,10 @@ def _generate(text, options):
 def play(schedule, network, job, tos, *options):
     """Run the load generator once, with `tos` for the packets of each of the schedule's
     classes.  Returns its report, and what hosts and ports have counted meanwhile."""
-    before = Counters(network.hosts)
-    enter(None)
+    counters = Counters(network.ns[name] for name in network.hosts)
     text = schedule.text(network, *tos, ccs=units.ccs(job["cc"]))
     result = _generate(text, options)
     result.update(job)
-    result["counters"] = Counters(network.hosts).since(before)
-    enter(None)
+    result["counters"] = counters.change()
     result["switches"] = port_stats(network)
     return result

@@ -2,7 +2,7 @@
 """A wire on which Aeolus's first round trip is told apart from all else."""
 import contextlib
 
-from gl.wire import Wire
+from lab.wire.wire import Wire
 
 RTT = 200e-6            # long beside what the guest's own calls take
 

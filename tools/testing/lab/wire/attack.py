@@ -2,8 +2,8 @@
 """An attacker who carries a connection's packets, and so knows its numbers."""
 import struct
 
-from gl import packet as pkt
-from gl.packet import ACK, EXID, EXPERIMENT
+from lab.wire import packet as pkt
+from lab.wire.packet import ACK, EXID, EXPERIMENT
 
 FAR = 1 << 29           # further than any window of a test
 # What is wrong of what comes from beside the path: who guesses both right is on it.

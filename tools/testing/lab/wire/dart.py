@@ -7,17 +7,23 @@ A sender is an address, so each of a's addresses is a host to b.
 """
 import socket
 
-from gl.packet import MESSAGE, MESSAGE_END, SHARE
-from gl.sockopt import GREENLANE_COSENDERS, GREENLANE_SENDERS, ip_level
-from gl.wire import Wire
+from lab.codepoints import MESSAGE, MESSAGE_END, SHARE, SHORT
+from lab.wire.sockopt import GREENLANE_COSENDERS, GREENLANE_SENDERS, ip_level
+from lab.wire.wire import MSS, Wire
 
+# Of a packet with time stamps, what is not payload: TCP, IP, Ethernet with all its gaps.
+HEADERS = {4: 90, 6: 110}
 RATE = 1000             # Mbit/s: a full packet in 12.3 us
 RTT = 100e-6
 ONE = 256               # a divisor of 1
 END, NAMES, KNOWN, ALONE = 1 << 31, 1 << 30, 1 << 29, 1 << 28   # flags in the first word
 DIVISOR = 0xffffff
-SHORT = tuple(range(3, 64, 4))
 DATA = (MESSAGE, MESSAGE_END, *SHORT)
+
+
+def line(version, divisor=1.0):
+    """Bytes of payload a second of a share of the line."""
+    return RATE * 125_000 / divisor * MSS[version] / (MSS[version] + HEADERS[version])
 
 
 def host(version, number):
@@ -77,7 +83,7 @@ def name(s, addresses, co=False):
 
 
 def read_all(sockets):
-    """What has come is thrown away: nobody's window closes."""
+    """What has come is thrown away: no window closes."""
     for s in sockets:
         try:
             while s.recv(1 << 20):

@@ -6,11 +6,10 @@ makes is in a window as often as not.
 """
 import struct
 
-from gl import packet as pkt
-from gl.packet import (ACK, CLOCK, CREDIT, EXID, EXPERIMENT, FIN, NAMES, PSH, REQUEST, RST, SHARE,
-                       SYN)
+from lab.codepoints import CLOCK, CREDIT, NAMES, REQUEST, SHARE, SHORT
+from lab.wire import packet as pkt
+from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
 
-SHORT = tuple(range(3, 64, 4))          # gl_deflect.h
 OURS = tuple(dscp for dscp in NAMES if dscp) * 2 + SHORT
 WORDS = {CREDIT: 1, REQUEST: 3, CLOCK: 4, SHARE: 1}     # a clock with words is a probe
 RETRY = 1 << 31

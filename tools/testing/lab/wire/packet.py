@@ -3,16 +3,9 @@
 import socket
 import struct
 
-FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
+from lab.codepoints import NAMES
 
-# The default codepoints (include/net/gl_codepoint.h)
-DATA, IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL = 8, 10, 12, 18, 20, 26
-SCHEDULED, REQUEST, CREDIT = 25, 29, 33
-MESSAGE, MESSAGE_END, SHARE, SPENT, SPENT_END = 37, 41, 49, 53, 57
-NAMES = {0: "-", DATA: "data", IMPORTANT: "important", ECHO: "echo", CLOCK: "clock",
-         CLOCK_ECHO: "clock echo", CONTROL: "control", SCHEDULED: "scheduled",
-         REQUEST: "request", CREDIT: "credit", MESSAGE: "message",
-         MESSAGE_END: "message end", SHARE: "share", SPENT: "spent", SPENT_END: "spent end"}
+FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 
 # Our option: kind (RFC 6994), and the experiment's number (net/ipv4/gl_internal.h)
 EXPERIMENT, EXID = 254, 0x474c

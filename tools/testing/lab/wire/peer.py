@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Ways in which a connection can come to be, and what it looks like where nobody marks."""
-import contextlib
+"""Ways in which a connection can come to be, and what it looks like without marks.
+
+	@case("...", connected, by=(Wire.connect, syn_cookies), version=(4, 6), cc="xpass")
+	def comes_to_be(wire, client, server):
+
+A way takes a wire, uses the congestion control that the wire was made with at both ends,
+and returns (client, server).
+"""
 import socket
 
-from gl.packet import SYN
-from gl.tap import Failed, equal
+from lab.tap import Failed, equal, true
+from lab.wire.packet import ACK, SYN, data
+from lab.wire.wire import Wire
 
 IPPROTO_MPTCP = 262
 
@@ -16,36 +23,111 @@ def unmarked(packets):
         raise Failed(f"{len(bad)} packets are marked, the first: {bad[0]!r}")
 
 
+def exchange(wire, client, server, count=100_000):
+    """Bytes one way, then the other, and time for the last ACKs."""
+    true(wire.transfer(client, server, count), "arrives")
+    true(wire.transfer(server, client, count), "arrives back")
+    wire.run(1e-3)
+
+
+def sends_as(base, cc, version, ecn=True):
+    """To a peer without it, a congestion control sends what its base sends, through a loss."""
+    runs = []
+    for name in (base, cc):
+        with Wire(cc=name, cc_b=base, version=version) as wire:
+            wire.align()
+            if not ecn:
+                wire.b.sysctl("net.ipv4.tcp_ecn", 0)
+            runs.append(wire.third_lost(*wire.connect()))
+    equal(runs[1], runs[0], "packets (length, offset)")
+
+
+# --- ways
+
+def syn_cookies(wire):
+    """The SYN is answered with a cookie."""
+    wire.b.sysctl("net.ipv4.tcp_syncookies", 2)
+    # SACK and ECN are in a cookie's time stamp, of 64 ms; uptime has to be more.
+    wire.run(1.0)
+    ends = wire.connect()
+    equal(wire.b.netstat("SyncookiesRecv"), 1, "SyncookiesRecv")
+    return ends
+
+
 def fast_open(wire):
-    """(client, server): 500 bytes in the SYN."""
+    """500 bytes in the SYN."""
     listener = wire.listen(TCP_FASTOPEN=100)
     client = wire.socket(wire.a)
     client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
     wire.run(5e-3)
-    server = listener.accept()[0]
-    server.setblocking(False)
+    server = wire.accept(listener)
     equal(len(server.recv(1000)), 500, "data")
     equal((wire.seen[0].len, wire.seen[0].flags & SYN), (500, SYN), "the SYN has data")
+    equal(wire.seen[1].flags & (SYN | ACK), SYN | ACK, "the SYN-ACK")
     return client, server
 
 
-@contextlib.contextmanager
+def _by_default(wire, cc):
+    """What a socket has that does not ask for another one."""
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_congestion_control", cc)
+
+
+def by_socket(wire):
+    """TCP_CONGESTION before connect(), and on the listener."""
+    _by_default(wire, "cubic")
+    return wire.connect(cc=wire.cc, listener=wire.listen(cc=wire.cc))
+
+
+def by_route(wire):
+    """ip route ... congctl."""
+    _by_default(wire, "cubic")
+    for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
+        ns.ip(f"route replace {wire.address(peer)} dev tun0 congctl {wire.cc}")
+    return wire.connect()
+
+
+def simultaneous(wire):
+    """Both ends connect at once."""
+    ends = []
+    for ns, port in ((wire.a, 2000), (wire.b, 3000)):
+        ends.append(wire.socket(ns, SO_REUSEADDR=1))
+        ends[-1].bind((wire.address(ns), port))
+    wire.begin(ends[0], wire.b, 3000)
+    wire.begin(ends[1], wire.a, 2000)
+    wire.run(5e-3)
+    equal([p.flags & (SYN | ACK) for p in wire.seen[:2]], [SYN, SYN], "two SYNs")
+    return ends
+
+
 def mptcp(wire):
-    """(client, server) that speak MPTCP."""
-    family = socket.AF_INET if wire.version == 4 else socket.AF_INET6
-    with wire.b:
-        listener = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP)
-    listener.setblocking(False)
+    """Both ends speak MPTCP."""
+    listener = wire.socket(wire.b, proto=IPPROTO_MPTCP)
     listener.bind((wire.address(wire.b), 1000))
     listener.listen(5)
-    with wire.a:
-        client = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP)
-    client.setblocking(False)
-    with contextlib.suppress(BlockingIOError):
-        client.connect((wire.address(wire.b), 1000))
+    client = wire.socket(wire.a, proto=IPPROTO_MPTCP)
+    wire.begin(client, wire.b)
     wire.run(5e-3)
-    server = listener.accept()[0]
-    server.setblocking(False)
-    yield client, server
-    for s in (client, server, listener):
-        s.close()
+    equal(wire.a.netstat("MPCapableSYNACKRX"), 1, "MPCapableSYNACKRX")
+    return client, wire.accept(listener)
+
+
+def bleached(wire):
+    """On the way each DSCP becomes 0; once they know, the hosts send no other."""
+    sent = []
+    wire.rule = lambda p: sent.append(p.dscp) or p.set_dscp(0)
+    ends = wire.connect()
+    sent.clear()
+    exchange(wire, *ends)
+    equal(set(sent), {0}, "DSCP that the hosts send")
+    return ends
+
+
+def without_sack(wire):
+    """The server does not permit SACK, so no data is marked."""
+    wire.b.sysctl("net.ipv4.tcp_sack", 0)
+    ends = wire.connect()
+    wire.mark()
+    exchange(wire, *ends)
+    unmarked(data(wire.seen))
+    return ends

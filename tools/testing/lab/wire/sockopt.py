@@ -4,7 +4,7 @@ import errno
 import socket
 import struct
 
-from gl.tap import Failed, equal
+from lab.tap import Failed, equal
 
 GREENLANE_INFO, GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP = range(0x4c470, 0x4c474)
 GREENLANE_MESSAGE, GREENLANE_WEIGHT, GREENLANE_SENDERS, GREENLANE_COSENDERS = \
@@ -48,6 +48,11 @@ def pacing(s):
 def cc_of(s):
     """The name of its congestion control."""
     return s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).partition(b"\0")[0].decode()
+
+
+def choose(s, cc):
+    """Another congestion control."""
+    s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
 
 
 def refused(what, code, function, *args):

@@ -11,7 +11,7 @@ what a test sees, it sees again in the next run.
 Nothing happens outside of Wire.run(): all sockets are non-blocking and one
 thread does everything.
 """
-import ctypes
+import contextlib
 import fcntl
 import heapq
 import os
@@ -22,88 +22,18 @@ import struct
 import subprocess
 import time
 
-from gl import packet as pkt
-from gl.sockopt import TCP_CONGESTION
+from lab import tap
+from lab.codepoints import CONTROL, ECHO
+from lab.net import libc, modules
+from lab.net.namespace import Namespace
+from lab.wire import packet as pkt
+from lab.wire.sockopt import TCP_CONGESTION
 
-MODULES = ("net/ipv4/greenlane.ko", "net/ipv4/tcp_dcqcn.ko", "net/ipv4/tcp_tlt.ko")
-XPASS = "net/ipv4/tcp_xpass.ko"
-NEEDS = {"xpass": (XPASS,), "aeolus_xpass": (XPASS, "net/ipv4/tcp_aeolus.ko"),
-         "dart": ("net/ipv4/tcp_dart.ko",)}
 DELAY = 10e-6           # one way
 MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.prctl(29, 1)      # PR_SET_TIMERSLACK: poll wakes to the nanosecond
+libc.exact_timers()
 _count = 0
-
-
-def load(*more):
-    """insmod greenlane.ko, tcp_tlt.ko and what it needs (and more), unless they are there."""
-    with open("/proc/modules", encoding="ascii") as modules:
-        there = {line.split()[0] for line in modules}
-    for module in MODULES + more:
-        if os.path.basename(module)[:-3] not in there:
-            subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/{module}"], check=True)
-
-
-def _setns(fd):
-    if _libc.setns(fd, 0x40000000):
-        raise OSError(ctypes.get_errno(), "setns")
-
-
-class Namespace:
-    """A network namespace; `with` enters it."""
-
-    def __init__(self, name):
-        self.name = name
-        subprocess.run(["ip", "netns", "add", name], check=True)
-        self._fd = os.open(f"/run/netns/{name}", os.O_RDONLY)
-        self._outer = []
-
-    def __enter__(self):
-        self._outer.append(os.open("/proc/self/ns/net", os.O_RDONLY))
-        _setns(self._fd)
-        return self
-
-    def __exit__(self, *exc):
-        outer = self._outer.pop()
-        _setns(outer)
-        os.close(outer)
-
-    def ip(self, *lines):
-        """Commands for ip -batch."""
-        subprocess.run(["ip", "-n", self.name, "-batch", "-"], check=True, text=True,
-                       input="\n".join(lines) + "\n")
-
-    def sysctl(self, name, value=None):
-        """Read or write one, by its name with dots."""
-        with self:
-            path = "/proc/sys/" + name.replace(".", "/")
-            if value is None:
-                with open(path, encoding="ascii") as f:
-                    return f.read().strip()
-            with open(path, "w", encoding="ascii") as f:
-                f.write(str(value))
-            return None
-
-    def greenlane(self):
-        """/proc/net/greenlane as a dict."""
-        with self, open("/proc/thread-self/net/greenlane", encoding="ascii") as f:
-            return {line.split()[0]: int(line.split()[1]) for line in f}
-
-    def netstat(self, name):
-        """One of TcpExt's counters."""
-        with self, open("/proc/thread-self/net/netstat", encoding="ascii") as f:
-            lines = f.read().splitlines()
-        for names, values in zip(lines[::2], lines[1::2]):
-            if names.startswith("TcpExt:"):
-                return int(dict(zip(names.split(), values.split()))[name])
-        raise KeyError(name)
-
-    def remove(self):
-        """It and its devices go when nobody uses them any more."""
-        os.close(self._fd)
-        subprocess.run(["ip", "netns", "del", self.name], check=True)
 
 
 class Wire:
@@ -112,10 +42,12 @@ class Wire:
     def __init__(self, cc="tlt_reno", cc_b=None, version=4, mtu=1500, rto_min="4ms",
                  tso=True, rmem=None):
         global _count
+        tap.need_virtual_time()
         _count += 1
-        load(*NEEDS.get(cc, ()), *NEEDS.get(cc_b, ()))
+        modules.load_for(cc, cc_b)
         self.version = version
         self.tso = tso
+        self.cc, self.cc_b = cc, cc_b or cc
         self.delay = DELAY
         self.rule = None        # packet -> True to drop it; may change it
         self.seen = []          # every TCP packet, in the order it left
@@ -130,8 +62,9 @@ class Wire:
             with ns:
                 self._tun[ns] = self._make_tun()
             if not tso:
-                subprocess.run(["ip", "netns", "exec", ns.name, "ethtool", "-K", "tun0",
-                                "tso", "off", "gso", "off"], check=True)
+                with ns:
+                    subprocess.run(["ethtool", "-K", "tun0", "tso", "off", "gso", "off"],
+                                   check=True)
                 # TCP makes GSO packets even so, unless one segment is the most
                 ns.ip("link set tun0 gso_max_segs 1")
             ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
@@ -165,11 +98,11 @@ class Wire:
         host = 1 if ns is self.a else 2
         return f"10.0.0.{host}" if self.version == 4 else f"fd00::{host}"
 
-    def socket(self, ns, cc=None, **options):
+    def socket(self, ns, cc=None, proto=0, **options):
         """A non-blocking TCP socket in ns; options: IP_TOS=…, TCP_NODELAY=…"""
         with ns:
             s = socket.socket(socket.AF_INET if self.version == 4 else socket.AF_INET6,
-                              socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+                              socket.SOCK_STREAM | socket.SOCK_NONBLOCK, proto)
         if cc:
             s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
         for name, value in options.items():
@@ -186,6 +119,18 @@ class Wire:
         s.listen(100)
         return s
 
+    def begin(self, client, to, port=1000):
+        """connect() to a host: the SYN leaves, no packet is carried yet."""
+        with contextlib.suppress(BlockingIOError):
+            client.connect((self.address(to), port))
+
+    def accept(self, listener):
+        """A connection that a listener has."""
+        server = listener.accept()[0]
+        server.setblocking(False)
+        self._open.append(server)
+        return server
+
     def connect(self, port=1000, cc=None, listener=None, source=None, **options):
         """A connection from a (one of its addresses) to b: (socket in a, socket in b)."""
         own = listener is None
@@ -193,22 +138,17 @@ class Wire:
         client = self.socket(self.a, cc, **options)
         if source:
             client.bind((source, 0))
-        try:
-            client.connect((self.address(self.b), port))
-        except BlockingIOError:
-            pass
+        self.begin(client, self.b, port)
         server = None
         for _ in range(2000):
             self.run(50e-6)
             try:
-                server = listener.accept()[0]
+                server = self.accept(listener)
                 break
             except BlockingIOError:
                 continue
         if server is None:
             raise TimeoutError("no connection")
-        server.setblocking(False)
-        self._open.append(server)
         if own:
             listener.close()
         self.run(100e-6)
@@ -242,11 +182,11 @@ class Wire:
         client.send(payload)
         self.run(2e-6)
         for n in range(1, 10):
-            self.answer(self.seen[n], pkt.CONTROL)
+            self.answer(self.seen[n], CONTROL)
         x = len(self.seen)
-        self.answer(self.seen[10], pkt.ECHO)
+        self.answer(self.seen[10], ECHO)
         for n in range(11, x - 1):
-            self.answer(self.seen[n], pkt.CONTROL)
+            self.answer(self.seen[n], CONTROL)
         return client, self.seen, x
 
     def _take(self, ns):
@@ -285,14 +225,11 @@ class Wire:
                 return False
             wait = min([end] + [f[0] for f in self._flying[:1]]) - now
             if wait > 0:
-                self._sleep(wait)
+                libc.ppoll(self._tun.values(), select.POLLIN, wait)
 
-    def _sleep(self, seconds):
-        """Until a packet comes, or that long: poll() only knows milliseconds."""
-        timeout = struct.pack("qq", int(seconds), int(seconds % 1 * 1e9) + 1)
-        fds = b"".join(struct.pack("ihh", fd, select.POLLIN, 0) for fd in self._tun.values())
-        _libc.ppoll(ctypes.create_string_buffer(fds), ctypes.c_ulong(len(self._tun)),
-                    ctypes.create_string_buffer(timeout), None, ctypes.c_size_t(8))
+    def align(self):
+        """Wait for a full second, so that runs begin at the same phase of every timer."""
+        self.run(1.0 - time.clock_gettime(time.CLOCK_MONOTONIC) % 1.0)
 
     def transfer(self, source, sink, count, seconds=1.0):
         """Send count bytes and read them at the other end; they must be the same."""
@@ -320,6 +257,20 @@ class Wire:
         if bytes(got) != data[:len(got)]:
             raise AssertionError("the bytes received are not those sent")
         return done
+
+    def receive(self, sink, count, seconds=1.0):
+        """What has been read of so many bytes, in that time."""
+        got = bytearray()
+
+        def step():
+            try:
+                while more := sink.recv(1 << 20):
+                    got.extend(more)
+            except BlockingIOError:
+                pass
+            return len(got) >= count
+        self.run(seconds, step)
+        return bytes(got)
 
     def transfer_both(self, client, server, count, seconds=1.0):
         """The same both ways at once; true if all arrived."""
@@ -400,6 +351,14 @@ class Wire:
 
     def __exit__(self, *exc):
         self.close()
+
+
+@contextlib.contextmanager
+def connected(of=Wire, by=Wire.connect, **options):
+    """A wire (or another context manager's), and a connection over it, which comes to be
+    by connect() or by another way (lab.wire.peer has some): (wire, client, server)."""
+    with of(**options) as wire:
+        yield wire, *by(wire)
 
 
 def pattern(count):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a wire tells of an xpass connection: its credits, requests and data."""
-from gl.packet import ACK, CREDIT, FIN, REQUEST, SCHEDULED, SYN
-from gl.tap import Failed, equal, true
-from gl.wire import MSS
+from lab.codepoints import CREDIT, REQUEST, SCHEDULED
+from lab.tap import Failed, equal, true
+from lab.wire.packet import ACK, FIN, SYN
+from lab.wire.wire import MSS
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
 

@@ -13,8 +13,8 @@ trips of the idle network.
 
 import math
 
-import report
-import units
+from lab import units
+from lab.measure import report
 
 RUN = 32                # joins of a run: what the capture has room for at 40 Gbit/s
 PER_GBIT = 2250         # bytes of the threshold: Dart's 22.5 kB at 10 Gbit/s (§VI-A)
@@ -55,7 +55,7 @@ def configure(args):
     port = args.port or f"color rate {args.rate}bit overhead 24 limit {args.limit} ecn {ecn}"
     runs = [RUN] * (args.rounds // RUN) + [args.rounds % RUN] * bool(args.rounds % RUN)
     return ({"senders": 2, "bytes": size, "port": port, "lead": args.lead, "bulk": 1,
-             "duration": 0, "red": 0, "ecn": ecn, "capture": "joins"},
+             "duration": 0, "red": 0, "ecn": ecn},
             [{"cc": cc, "flows": 1, "rounds": rounds}
              for cc in args.cc.split(",") for rounds in runs])
 
@@ -87,5 +87,5 @@ def summaries(config, results):
 
 def plot(config, _results, rows, args):
     """Both flows' rates around a join, and the distribution of the times."""
-    from plot import converge as draw     # matplotlib takes a second to import
+    from lab.experiments.converge.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -24,9 +24,9 @@ CC:NAME=VALUE is a congestion control with net.ipv4.NAME set: dart:dart_shares=0
 the rates to DCQCN.
 """
 
-import report
-import units
-import workload
+from lab import units
+from lab.experiments.deflect import schedule as workload
+from lab.measure import report
 
 BASELINE = "dcqcn"
 PORTS = ("plain", "deflect", "escape", "pri-q")
@@ -123,7 +123,7 @@ def configure(args):
     keys = ("hosts leaves spines short degree bytes long_bytes ecn threshold entries"
             " duration messages warm_up drain seed sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(guest="run_deflect.py", topology="leaf-spine", symmetric=False, rate=args.rate)
+    config.update(topology="leaf-spine", symmetric=False, rate=args.rate)
     ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
         + ["pri-q"] * args.pri_q
     pairs = [(name, port) for name, its in map(_at, args.cc.split(","))
@@ -231,5 +231,5 @@ def notes(config, results, _rows):
 
 def plot(config, _results, rows, args):
     """The tail and the throughput against load."""
-    from plot import deflect as draw     # matplotlib takes a second to import
+    from lab.experiments.deflect.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -1,63 +1,48 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half of the deflect experiment: build the leaf-spine, do the runs.
+"""The guest's half: build the leaf-spine, play a schedule on it."""
 
-	run_deflect.py CONFIG.json
+from lab.codepoints import SHARE, SHORT, SPENT, SPENT_END
+from lab.experiments.deflect.schedule import Schedule
+from lab.net import hosts
+from lab.traffic.play import Fabric, play
 
-Each run is one line of JSON on stdout, printed as soon as it is done.
-"""
+network = Fabric
 
-import workload
-from fabric import Fabric
-from playing import play
-from run import main, set_hosts
-from topology import batch
-
-# What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), as
-# long as nobody deflects them; and what ACKs bear: expedited forwarding, dart's its own.
-SHORT, ACK, SHARE = 1, 46, 49
-# What short messages may bear: the above, and all of include/net/gl_deflect.h.
-SPENT = [53, 57]
-SHORTS = [SHORT, *SPENT, *range(3, 64, 4)]
+# What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), until a
+# switch deflects them; and what ACKs bear: expedited forwarding, dart's its own.
+PLAIN, ACK = 1, 46
+# What short messages may bear: the above, and what iofd makes of it.
+SPENT_ONES = [SPENT, SPENT_END]
+SHORTS = [PLAIN, *SPENT_ONES, *SHORT]
 
 
 def port_qdisc(config, ports):
     """A switch port's queue, in tc's words: ACKs first, and only short packets counted green."""
     colour = " ".join([f"map {SHARE} yellow", *(f"map {dscp} green" for dscp in SHORTS)])
-    first = {"pri-q": SHORTS, "escape": SPENT}.get(ports, [])
+    first = {"pri-q": SHORTS, "escape": SPENT_ONES}.get(ports, [])
     bands = " ".join([f"bands 3 prio {ACK} 0 prio {SHARE} 0"] + [f"prio {d} 1" for d in first])
     return (f"color rate {config['rate']}bit limit {config['limit']} ecn {config['ecn']}"
             f" {bands} {colour}")
 
 
-def renew_ports(network, config, ports):
-    """Fresh queues, with fresh counters, at all switches."""
+def _words(network, config, ports):
+    """A function for fresh_ports(): the queue of a port, and iofd over it if it deflects."""
     qdisc = config["port"] or port_qdisc(config, ports)
-    for switch in network.switches:
-        lines = []
-        for dev in network.ports(switch):
-            others = network.deflections(switch, dev) if ports in ("deflect", "escape") else []
-            lines.append(f"qdisc replace dev {dev} root handle 9: pfifo")
-            if others:
-                ways = " ".join(f"deflect dev {other} via {hop}" for other, hop in others)
-                lines += [f"qdisc replace dev {dev} root handle 1: iofd threshold"
-                          f" {config['threshold']} entries {config['entries']} seed"
-                          f" {config['seed']} {ways}",
-                          f"qdisc add dev {dev} parent 1:1 handle 2: {qdisc}"]
-            else:
-                lines.append(f"qdisc replace dev {dev} root handle 2: {qdisc}")
-        batch("tc", switch, lines)
+
+    def words(switch, dev):
+        others = network.deflections(switch, dev) if ports in ("deflect", "escape") else []
+        ways = " ".join(f"deflect dev {other} via {hop}" for other, hop in others)
+        iofd = (f"iofd threshold {config['threshold']} entries {config['entries']} seed"
+                f" {config['seed']} {ways}")
+        return [iofd, qdisc] if others else [qdisc]
+    return words
 
 
 def run(network, config, job):
     """One congestion control, one load, one kind of switch port."""
-    set_hosts(network, config, job["cc"], *config["sysctl"])
-    renew_ports(network, config, job["ports"])
-    schedule = workload.Schedule(config, job["load"])
+    hosts.settle(network, config, job["cc"], *config["sysctl"])
+    network.fresh_ports(_words(network, config, job["ports"]))
+    schedule = Schedule(config, job["load"])
     options = [word for option in config["option"] for word in ("--option", option)]
-    return play(schedule, network, job, [SHORT << 2, 0], "--begin", config["warm_up"], "--end",
+    return play(schedule, network, job, [PLAIN << 2, 0], "--begin", config["warm_up"], "--end",
                 schedule.end, "--ack-tos", ACK << 2, "--limit", config["drain"], *options)
-
-
-if __name__ == "__main__":
-    main("deflect", Fabric, run)

@@ -9,8 +9,8 @@ ten RTTs, which are some 115 packets at 10 Gbit/s; the line's share for data is 
 credits leave of it, 1538 bytes of 1622 (ExpressPass, 3.1).
 """
 
-import report
-import units
+from lab import units
+from lab.measure import report
 
 OLD, NEW = "10001", "10000"     # ports: the load generator's bulk flow comes last
 WINDOW = 10                     # RTTs
@@ -54,8 +54,7 @@ def configure(args):
     """(configuration, jobs)."""
     port = args.port or f"color rate {args.rate}bit limit {args.limit} preset aeolus"
     config = {"senders": 2, "bytes": args.bytes, "port": port, "lead": args.lead,
-              "bulk": int(not args.together), "duration": 0, "red": 0, "ecn": 0,
-              "capture": "shares"}
+              "bulk": int(not args.together), "duration": 0, "red": 0, "ecn": 0}
     return config, [{"cc": cc, "flows": 1 + args.together} for cc in args.cc.split(",")]
 
 

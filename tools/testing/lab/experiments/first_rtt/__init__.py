@@ -11,9 +11,9 @@ at line rate, and the last one's way: half an RTT.
 
 import statistics
 
-import ports
-import report
-import units
+from lab import units
+from lab.measure import report
+from lab.net import port as ports
 
 BASELINE = "xpass"
 
@@ -85,7 +85,7 @@ def configure(args):
             for n in args.senders for size in args.bytes]
     return {"senders": max(args.senders), "port": args.port or line,
             "bytes": 0, "ecn": 0, "bulk": 0, "lead": 0, "duration": 0,
-            "capture": "first_rtt", "greenlane_ecn": args.classify == "ecn"}, jobs
+            "greenlane_ecn": args.classify == "ecn"}, jobs
 
 
 def summary(config, result):
@@ -131,5 +131,5 @@ def summaries(config, results):
 
 def plot(config, results, rows, args):
     """Completion times; or, of several thresholds, the queue and the utilisation."""
-    from plot import first_rtt as draw      # matplotlib takes a second to import
+    from lab.experiments.first_rtt.plot import plot as draw   # matplotlib takes a second to import
     draw(config, results, rows, args.plot)

@@ -8,8 +8,8 @@ bytes, headers included, at line rate, and one base round trip.  --segments look
 every packet besides: how long is each segment on its way, retransmissions included?
 """
 
-import report
-import units
+from lab import units
+from lab.measure import report
 
 COLUMNS = report.COLUMNS
 DEFAULTS = {"cc": "reno,cubic,dctcp,tlt_reno,tlt_cubic,tlt_dctcp", "rate": "40gbit",
@@ -41,12 +41,10 @@ def wrong(_args):
 
 def configure(args):
     """(configuration, jobs)."""
-    keys = "senders bytes red ecn bulk lead duration port".split()
+    keys = "senders bytes red ecn bulk lead duration port segments".split()
     fan_in = args.fan_in or [args.senders * args.flows]
     args.cdf = args.cdf or max(fan_in)
     config = {key: getattr(args, key) for key in keys}
-    if args.segments:
-        config["capture"] = "segments"
     return (config,
             [{"cc": cc, "flows": n} for cc in args.cc.split(",") for n in fan_in])
 
@@ -58,5 +56,5 @@ def summaries(config, results):
 
 def plot(config, results, rows, args):
     """Two pictures: the tail against fan-in, and one CDF."""
-    from plot import plot as draw   # matplotlib takes a second to import
+    from lab.experiments.incast.plot import plot as draw   # matplotlib takes a second to import
     draw(config, results, rows, args.plot, args.cdf)

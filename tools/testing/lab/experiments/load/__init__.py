@@ -26,13 +26,13 @@ import collections
 import functools
 import statistics
 
-import fabric
-import ports
-import report
-import sizes
-import topologies
-import traffic
-import units
+from lab import units
+from lab.experiments.load import schedule as traffic
+from lab.measure import report
+from lab.net import port as ports
+from lab.net import topology as topologies
+from lab.net.network import Network
+from lab.traffic import sizes
 
 # bytes; a flow is of the first class that has it.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
@@ -152,7 +152,7 @@ def configure(args):
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
             " each bytes request drain look").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(guest="run_load.py", symmetric=True, rate=args.rate, settings=[])
+    config.update(symmetric=True, rate=args.rate, settings=[])
     if args.credits < 100:
         config["settings"] = [f"xpass_rate={args.rate * args.credits // 10**8}"]
     if not args.foreground and args.background:
@@ -257,7 +257,7 @@ def _parts(cc, ccs):
 
 def _pooled(config, results):
     """{(cc, load): its _parts()}; a schedule is made once for all that played it."""
-    network = fabric.Fabric(config)
+    network = Network(config)
     between = functools.cache(network.switches_between)
     ccs = dict.fromkeys(result["cc"] for result in results)
     pooled = {(result["cc"], result["load"]): _parts(result["cc"], ccs) for result in results}
@@ -267,7 +267,8 @@ def _pooled(config, results):
             continue
         plan = _plan(config, played[0])
         wires = [plan.connections[message.connection] for message in plan.flows]
-        ideals = [ideal_ns(config, message.bytes, between(wire.src, wire.dst))
+        ideals = [ideal_ns(config, message.bytes,
+                           between(network.hosts[wire.src], network.hosts[wire.dst]))
                   for message, wire in zip(plan.flows, wires)]
         for result in played:
             for flows in pooled[result["cc"], result["load"]].values():
@@ -380,7 +381,7 @@ def notes(config, results, rows):
     setup = max((result["setup_s"] for result in results), default=0)
     plan = _plan(config, results[0])
     kinds = collections.Counter(map(plan.kind, plan.messages))
-    return (f"{len(fabric.Fabric(config).switches)} switches, {config['hosts']} hosts:"
+    return (f"{len(Network(config).switches)} switches, {config['hosts']} hosts:"
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
             f" set up in {setup:.1f} s of real time" + "".join(
@@ -389,7 +390,7 @@ def notes(config, results, rows):
 
 def plot(config, results, rows, args):
     """Several loads: tail and slowdown against them.  One: the distributions."""
-    from plot import load as draw     # matplotlib takes a second to import
+    from lab.experiments.load.plot import plot as draw   # matplotlib takes a second to import
     flows = _pooled(config, [result for result in results if "fct_ns" in result])
     draw(config, rows, {
         (_one(mix, f"{one}@mix") if one else cc, at): (mine.foreground, mine.classes)

@@ -1,29 +1,14 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half of the load experiment: build the fabric, play the schedule.
-
-	run_load.py CONFIG.json
-
-Each run is one line of JSON on stdout, printed as soon as it is done.
-"""
+"""The guest's half: play a schedule on a network of switches."""
 
 import socket
 
-import traffic
-import units
-from fabric import Fabric
-from playing import play
-from run import main, set_hosts
-from topology import batch
+from lab import units
+from lab.experiments.load.schedule import Schedule
+from lab.net import hosts
+from lab.traffic.play import Fabric, play
 
-
-def renew_ports(network, qdisc):
-    """Fresh queues, with fresh counters, at all switches.  All of a switch have gone
-    before one comes again, or their shared memory would be the old one."""
-    for switch in network.switches:
-        ports = network.ports(switch)
-        batch("tc", switch, [f"qdisc replace dev {dev} root handle 9: pfifo" for dev in ports]
-              + [f"qdisc replace dev {dev} root handle 2: {qdisc}" for dev in ports])
+network = Fabric
 
 
 def _has(name):
@@ -42,12 +27,8 @@ def run(network, config, job):
     for name in units.ccs(job["cc"]):
         if not _has(name):
             return dict(job, error=f"no congestion control {name}")
-    set_hosts(network, config, job["cc"], *config["settings"])
-    renew_ports(network, job["qdisc"])
-    schedule = traffic.Schedule(config)
+    hosts.settle(network, config, job["cc"], *config["settings"])
+    network.fresh_ports(lambda *_: [job["qdisc"]])
+    schedule = Schedule(config)
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
                 "--limit", config["drain"], "--look", config["look"])
-
-
-if __name__ == "__main__":
-    main("load", Fabric, run)

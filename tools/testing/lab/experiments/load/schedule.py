@@ -20,9 +20,8 @@ of its congestion controls, each with the same chance.
 
 import random
 
-import sizes
-import workload
-from workload import Message, Plan
+from lab.traffic import sizes
+from lab.traffic.plan import Message, Plan, core_rate, crossing
 
 BACKGROUND, FOREGROUND = range(2)
 
@@ -31,11 +30,11 @@ def capacity(config):
     """What the hosts may send in all, bit/s, before the core is full."""
     hosts, rate = config["hosts"], config["rate"]
     if config["topology"] == "leaf-spine":
-        return workload.core_rate(config) / workload.crossing(config)
+        return core_rate(config) / crossing(config)
     if config["topology"] == "dumbbell":
         # Of random pairs so many have their ends on either side.
-        crossing = 2 * (hosts // 2) * (hosts - hosts // 2) / (hosts * (hosts - 1))
-        return 2 * rate / crossing
+        across = 2 * (hosts // 2) * (hosts - hosts // 2) / (hosts * (hosts - 1))
+        return 2 * rate / across
     return hosts * rate
 
 

@@ -11,8 +11,8 @@ waits for its page, thinks for --think, and asks again, on connections that last
 begin at once.  The time is wrk's, of a page.
 """
 
-import app_rows
-import units
+from lab import units
+from lab.apps import rows as app_rows
 
 COLUMNS = (
     ("cc", "cc", "{}"), ("users", "users", "{}"), ("fan-in", "flows", "{}"),
@@ -50,7 +50,7 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs)."""
-    config = app_rows.configure(args, "run_memcached.py")
+    config = app_rows.configure(args)
     config.update(think=args.think, duration=args.duration)
     return config, [{"cc": cc, "flows": users * args.servers, "users": users}
                     for cc in args.cc.split(",") for users in args.users]
@@ -68,5 +68,5 @@ def summaries(config, results):
 
 def plot(config, _results, rows, args):
     """The tail and the longest against the fan-in."""
-    from plot_apps import memcached as draw     # matplotlib takes a second to import
+    from lab.experiments.memcached.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -1,18 +1,16 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half of the memcached experiment: memcached on s0 ..., wrk on the last one,
-NGINX on r.
-
-	run_memcached.py CONFIG.json
-"""
+"""The guest's half: memcached on s0 ..., wrk on the last sender, NGINX on r."""
 
 import json
 import pathlib
 import socket
 import subprocess
 
-from apps import HTTP, REPEATED, NotReady, in_url, main, repeated
-from topology import RECEIVER, enter
+from lab.apps import programs as apps
+from lab.apps.programs import HTTP, REPEATED, NotReady, in_url, repeated
+from lab.traffic.incast import Incast
+
+network = Incast
 
 PORT = 11211
 KEYS = 16               # of each memcached
@@ -54,16 +52,16 @@ FRONT_END = """
 """
 
 
-def fill(host, address, number, size):
+def fill(ns, address, number, size):
     """Store a memcached's values, from its own host."""
-    enter(host)
-    with socket.create_connection((address, PORT)) as one, one.makefile("rb") as file:
-        enter(None)
+    with ns:
+        one = socket.create_connection((address, PORT))
+    with one, one.makefile("rb") as file:
         for key in range(KEYS):
             name = f"{number}/{key}"
             one.sendall(f"set {name} 0 0 {size}\r\n{repeated(name + '.', size)}\r\n".encode())
             if file.readline() != b"STORED\r\n":
-                raise NotReady(f"memcached on {host} does not store")
+                raise NotReady(f"memcached on {ns.name} does not store")
 
 
 def measure(programs, network, config, job):
@@ -77,13 +75,13 @@ def measure(programs, network, config, job):
                          f"{PORT}; keepalive {job['users']}; }}")
         parts.append(f"location ~ ^/part/({i}/[0-9]+)$ {{ internal;"
                      f" set $memcached_key $1; memcached_pass cache{i}; }}")
-    front = in_url(network.receiver_address())
-    programs.nginx(RECEIVER, front, FRONT_END % {
+    front = in_url(network.address(network.receiver))
+    programs.nginx(network.receiver, front, FRONT_END % {
         "servers": len(servers), "keys": KEYS, "bytes": config["bytes"],
         "upstreams": "\n".join(upstreams), "parts": "\n".join(parts), "repeated": REPEATED})
     programs.ready()
     for i, server in enumerate(servers):
-        fill(server, network.address(server), i, config["bytes"])
+        fill(network.ns[server], network.address(server), i, config["bytes"])
     wrk = programs.start(asks, "wrk", "-t", 1, "-c", job["users"], "-d",
                          f"{config['duration'] // 10**9}s", "-s", REPORT,
                          f"http://{front}:{HTTP}/page", "--", config["think"] // 10**6,
@@ -96,5 +94,6 @@ def measure(programs, network, config, job):
     return {"fct_ns": [times], "unfinished": told["failed"], "bulk_flows": 0}
 
 
-if __name__ == "__main__":
-    main("memcached", measure)
+def run(network, config, job):
+    """One congestion control, one number of users."""
+    return apps.run(network, config, job, measure)

@@ -15,9 +15,9 @@ of so many bytes, that began --lead earlier.
 
 import statistics
 
-import app_rows
-import report
-import units
+from lab import units
+from lab.apps import rows as app_rows
+from lab.measure import report
 
 COLUMNS = (
     ("cc", "cc", "{}"), ("requests", "flows", "{}"),
@@ -54,7 +54,7 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs)."""
-    config = app_rows.configure(args, "run_redis.py")
+    config = app_rows.configure(args)
     config.update(background=args.background, lead=args.lead)
     return config, [{"cc": cc, "flows": n} for cc in args.cc.split(",")
                     for n in args.requests]
@@ -88,5 +88,5 @@ def summaries(config, results):
 
 def plot(config, _results, rows, args):
     """The tail, and the longest or the background, against the requests."""
-    from plot_apps import redis as draw     # matplotlib takes a second to import
+    from lab.experiments.redis.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -1,9 +1,5 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half of the redis experiment: NGINX on s0 ..., a client on the last one,
-Redis on r.
-
-	run_redis.py CONFIG.json
+"""The guest's half: NGINX on s0 ..., a client on the last sender, Redis on r.
 
 A request counts if it was answered with OK, and Redis has its value.
 """
@@ -11,9 +7,12 @@ A request counts if it was answered with OK, and Redis has its value.
 import socket
 import time
 
-from apps import HTTP, REPEATED, NotReady, in_url, main, repeated
-from http_client import Client
-from topology import RECEIVER, enter
+from lab.apps import programs as apps
+from lab.apps.http_client import Client
+from lab.apps.programs import HTTP, REPEATED, NotReady, in_url, repeated
+from lab.traffic.incast import Incast
+
+network = Incast
 
 PORT = 6379
 LIMIT = 60              # virtual seconds that a round may take
@@ -51,10 +50,9 @@ WEB_SERVER = """
 class Stored:
     """What Redis has, asked on its own host: not through the switch."""
 
-    def __init__(self, address):
-        enter(RECEIVER)
-        self.socket = socket.create_connection((address, PORT))
-        enter(None)
+    def __init__(self, ns, address):
+        with ns:
+            self.socket = socket.create_connection((address, PORT))
         self.file = self.socket.makefile("rb")
 
     def get(self, key):
@@ -97,18 +95,18 @@ def one_round(client, stored, config, job, number):
 def measure(programs, network, config, job):
     """Start all, warm up, play the rounds."""
     *servers, asks = network.senders
-    redis = network.receiver_address()
+    redis = network.address(network.receiver)
     connections = job["flows"] + bool(config["background"])
     pool = -(-connections // len(servers))
-    programs.serve(RECEIVER, "redis-server", "--bind", redis, "--port", PORT, "--save", "",
+    programs.serve(network.receiver, "redis-server", "--bind", redis, "--port", PORT, "--save", "",
                    "--protected-mode", "no", "--tcp-backlog", 65535)
     text = WEB_SERVER % {"redis": in_url(redis), "port": PORT, "pool": pool,
                          "repeated": REPEATED}
     for server in servers:
         programs.nginx(server, in_url(network.address(server)), text)
     programs.ready()
-    client = Client(asks, [network.address(s) for s in servers], HTTP, connections)
-    stored = Stored(redis)
+    client = Client(network.ns[asks], [network.address(s) for s in servers], HTTP, connections)
+    stored = Stored(network.ns[network.receiver], redis)
     try:
         client.ask(0, ["/warm"] * connections)
         warm = client.answers(LIMIT)
@@ -127,5 +125,6 @@ def measure(programs, network, config, job):
             "unfinished": sum(not t for r in [*times, background] for t in r)}
 
 
-if __name__ == "__main__":
-    main("redis", measure)
+def run(network, config, job):
+    """One congestion control, one number of requests."""
+    return apps.run(network, config, job, measure)

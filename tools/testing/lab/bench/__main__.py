@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the transports and the switch port cost, as ratios measured in one run.
+
+	scripts/bench [--kernel V] [--repeat N] [PART...]
+
+Parts: bulk (goodput and processor time of one flow), connections (processor
+time of a packet, many connections against few), port (a packet through the
+qdisc, memory of a port), memory (of an idle connection, and its timers).  Runs
+that are compared take turns; of processor times the least counts, since whatever
+else the machine does only adds to them.  It is no test: nothing fails because
+something is slow.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from lab import TOP
+from lab.guest import pool
+
+BASES = ("reno", "cubic", "dctcp")
+CREDITS = ("xpass", "aeolus_xpass")
+RATES = ("dcqcn", "dart")
+PARTS = ("port", "memory", "bulk", "connections")
+NETWORK = {
+    "experiment": "incast", "segments": False,
+    "senders": 8, "bytes": 32768, "rate": 40 * 10**9, "delay": 5000,
+    "limit": 1800 << 10, "red": 270 << 10, "ecn": 200 << 10, "rto_min": 4 * 10**6,
+    "rounds": 0, "gap": 10**7, "fresh": False, "bulk": 0, "lead": 10**7,
+    "duration": 0, "ipv6": False, "tso": True, "port": "",
+}
+FEW, MANY = 16, 10000
+
+
+def parse_args():
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="bench", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", default="7.3")
+    parser.add_argument("--repeat", type=int, default=5, help="turns (5)")
+    parser.add_argument("part", nargs="*", choices=[[], *PARTS], default=[])
+    return parser.parse_args()
+
+
+class Bench:
+    """The parts, and the table they fill."""
+
+    def __init__(self, kernel, repeat):
+        self.kernel, self.repeat = kernel, repeat
+        self.kdir = self._script("kernel")
+        self.modules = self._script("modules")
+        self.built = ["--kernel", kernel, "--built", self.kdir, self.modules]
+        self.rows = []
+
+    def _script(self, name):
+        done = subprocess.run([TOP / "scripts" / name, "--kernel", self.kernel],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        return done.stdout.strip().rpartition("\n")[2]
+
+    def row(self, what, ratio, goal, detail):
+        """One line of the table."""
+        self.rows.append((what, ratio, goal, detail))
+        print(f"bench: {what}: {ratio} ({detail})", file=sys.stderr)
+
+    def runs(self, jobs, **network):
+        """Results of incast jobs, all in one guest, `repeat` turns of each."""
+        results = pool.run_jobs(dict(NETWORK, **network), jobs * self.repeat, 1,
+                                  [*self.built, "--timeout", "1800"])
+        for result in results:
+            if "error" in result or result["unfinished"]:
+                raise SystemExit(f"bench: {result['cc']}: {result.get('error')}")
+        return results
+
+    def bulk(self):
+        """One flow at line rate: is it as fast, and as cheap?"""
+        ccs = [cc for base in BASES for cc in (base, f"tlt_{base}")]
+        for gbit, duration in ((40, 100), (100, 50)):
+            runs = self.runs([{"cc": cc, "flows": 0} for cc in ccs], bulk=1,
+                             rate=gbit * 10**9, duration=duration * 10**6)
+            for base in BASES:
+                mine, its = ([r for r in runs if r["cc"] == cc]
+                             for cc in (f"tlt_{base}", base))
+                fast = [statistics.median(8 * r["bulk_bytes"] / r["elapsed_ns"]
+                                          for r in group) for group in (mine, its)]
+                self.row(f"goodput, {gbit} Gbit/s, tlt_{base} / {base}",
+                         f"{fast[0] / fast[1]:.3f}", ">= 0.98",
+                         f"{fast[0]:.1f} / {fast[1]:.1f} Gbit/s")
+                cost = [min(r["cpu_s"] * 1e9 / r["read_bytes"] for r in group)
+                        for group in (mine, its)]
+                self.row(f"CPU, {gbit} Gbit/s, tlt_{base} / {base}",
+                         f"{cost[0] / cost[1]:.3f}", "<= 1.05",
+                         f"{cost[0]:.2f} / {cost[1]:.2f} s/GB")
+
+    def connections(self):
+        """The same bytes over many connections and over few."""
+        whole, short, long = MANY * 16384, 1, 3
+        ccs = ("dctcp", "tlt_dctcp")
+        jobs = [{"cc": cc, "flows": flows, "bytes": whole // flows, "rounds": rounds}
+                for flows in (FEW, MANY) for cc in ccs for rounds in (short, long)]
+        # Room for everything: it is about the processor, not about losses.
+        room = {key: 1 << 30 for key in ("limit", "red", "ecn")}
+        runs = self.runs(jobs, **room)
+        cost = {}
+        for cc in ccs:
+            for flows in (FEW, MANY):
+                group = [r for r in runs if (r["cc"], r["flows"]) == (cc, flows)]
+                totals = {n: (min(r["cpu_s"] for r in part),
+                              statistics.median(r["tcp_info"]["data_segs_out"] for r in part))
+                          for n in (short, long)
+                          for part in [[r for r in group if r["rounds"] == n]]}
+                # The difference leaves connecting and closing out.
+                cost[cc, flows] = 1e9 * (totals[long][0] - totals[short][0]) / (
+                    totals[long][1] - totals[short][1])
+            self.row(f"CPU of a packet, {MANY} connections / {FEW}, {cc}",
+                     f"{cost[cc, MANY] / cost[cc, FEW]:.2f}",
+                     "<= 1.1" if cc == ccs[1] else "",
+                     f"{cost[cc, MANY]:.0f} / {cost[cc, FEW]:.0f} ns")
+        for flows in (FEW, MANY):
+            self.row(f"CPU of a packet, {flows} connections, tlt_dctcp / dctcp",
+                     f"{cost[ccs[1], flows] / cost[ccs[0], flows]:.2f}", "",
+                     f"{cost[ccs[1], flows]:.0f} / {cost[ccs[0], flows]:.0f} ns")
+
+    def _guest(self, *command):
+        done = subprocess.run([TOP / "scripts/guest", *self.built, "--", *command],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(done.stdout)
+
+    def port(self):
+        """A packet through the qdisc, and what a port takes of the memory."""
+        with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
+            shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
+            subprocess.run(["make", "-s", "-C", self.kdir, "ARCH=um", f"M={copy}",
+                            "modules"], check=True, stdout=sys.stderr)
+            seen = self._guest("/usr/bin/python3", "-P", "-m", "lab.bench.qdiscs",
+                               f"{copy}/qdisc_bench.ko")
+        with open("/proc/cpuinfo", encoding="ascii") as file:
+            ghz = float(re.search(r"cpu MHz\s*: ([\d.]+)", file.read())[1]) / 1000
+        for burst, cycles in seen["cycles"].items():
+            for other, goal in (("red", "<= 1.0"), ("bfifo", "<= 1.3")):
+                self.row(f"enqueue + dequeue, {burst} queued, color / {other}",
+                         f"{cycles['color'] / cycles[other]:.2f}", goal,
+                         f"{cycles['color'] / ghz:.1f} / {cycles[other] / ghz:.1f} ns")
+            self.row(f"enqueue + dequeue, {burst} queued, 2 bands / color",
+                     f"{cycles['color bands'] / cycles['color']:.2f}", "",
+                     f"{cycles['color bands'] / ghz:.1f} / {cycles['color'] / ghz:.1f} ns")
+        for which, packets in (("cycles", "long flows"), ("short", "short messages")):
+            for burst, cycles in seen[which].items():
+                self.row(f"enqueue + dequeue, {burst} queued, {packets}, iofd over color / color",
+                         f"{cycles['iofd'] / cycles['color']:.2f}", "<= 1.1",
+                         f"{cycles['iofd'] / ghz:.1f} / {cycles['color'] / ghz:.1f} ns")
+                self.row("the same, iofd over color / prio over color",
+                         f"{cycles['iofd'] / cycles['prio']:.2f}", "",
+                         f"{cycles['iofd'] / ghz:.1f} / {cycles['prio'] / ghz:.1f} ns")
+        size = seen["port_bytes"]
+        self.row("memory of a port, color / red", f"{size['color'] / size['red']:.2f}",
+                 "<= 4096 B", f"{size['color']:.0f} / {size['red']:.0f} B")
+        self.row("the same, iofd over color / color", f"{size['iofd'] / size['color']:.2f}", "",
+                 f"{size['iofd']:.0f} / {size['color']:.0f} B")
+        self.row("the same, 2 bands / color", f"{size['color bands'] / size['color']:.2f}",
+                 "<= 4096 B", f"{size['color bands']:.0f} / {size['color']:.0f} B")
+
+    def memory(self):
+        """An idle connection with and without TLT or credits, and one that uses neither."""
+        said = self._guest("/usr/bin/python3", "-P", "-m", "lab.bench.memory")
+        seen = {name: size for name, (size, _) in said.items()}
+        for base in BASES:
+            mine, its = seen[f"tlt_{base}"], seen[base]
+            self.row(f"memory of a connection, tlt_{base} / {base}", f"{mine / its:.3f}",
+                     "<= +128 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
+        for cc in (*CREDITS, *RATES):
+            mine, its = seen[cc], seen["reno"]
+            self.row(f"memory of a connection, {cc} / reno", f"{mine / its:.3f}",
+                     "<= +256 B" if cc in CREDITS else "", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
+        for cc in (*CREDITS, *RATES, "tlt_dctcp"):
+            self.row(f"timers of {MANY} idle connections, {cc}", str(said[cc][1]), "0", "")
+        loaded, bare = seen["cubic"], seen["cubic, no module"]
+        self.row("the same, cubic, modules loaded / not", f"{loaded / bare:.3f}",
+                 "+0 B", f"{loaded:.0f} / {bare:.0f} B: {loaded - bare:+.0f} B")
+
+    def table(self):
+        """All rows, aligned."""
+        rows = [("what", "ratio", "goal", "measured"), *self.rows]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width
+                                   in zip(row, widths)).rstrip() for row in rows)
+
+
+def main():
+    """The parts that are asked for, or all."""
+    args = parse_args()
+    subprocess.run([TOP / "scripts/setup"], check=True)
+    subprocess.run(["make", "-s", "-C", TOP / "tools/tc"], check=True)
+    bench = Bench(args.kernel, args.repeat)
+    for part in args.part or PARTS:
+        getattr(bench, part)()
+    print(bench.table())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run the tests; the last line is "N passed, N failed".
+
+	scripts/check [--kernel V]... [--debug | --smp-debug | --all] [NAME...]
+
+Without options: everything on User-Mode Linux 6.1, and on the distribution's own
+kernel, two processors, what needs them (smp_*) or tests an installation
+(install_*).  --all adds User-Mode Linux 7.3, 6.12 and 7.3 with KASAN, lockdep and
+kmemleak, and two kernels with processors: the same watchdogs, and KCSAN.
+
+On each kernel: the modules build without a warning, KUnit, then each file of
+tools/testing/selftests in a guest of its own.  guest_* files start guests, so
+they run on the host.  The tree also has to build on the distribution's headers, and
+scripts/lint, but for its slow parts, must have nothing to say.
+A NAME chooses the tests whose name contains it.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from lab import TOP
+from lab.check import tap
+
+SELFTESTS = TOP / "tools/testing/selftests"
+
+_print_lock = threading.Lock()
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A kernel to test on."""
+
+    machine: str
+    kernel: str
+    variant: str = ""
+
+    @property
+    def label(self):
+        """How the output calls it."""
+        smp = "-smp" if self.machine == "qemu" and self.variant else ""
+        return self.kernel + smp + f"-{self.variant}" * bool(self.variant)
+
+    @property
+    def which(self):
+        """The options of scripts/kernel, scripts/modules and scripts/guest."""
+        return (["--machine", self.machine, "--kernel", self.kernel]
+                + [f"--{self.variant}"] * bool(self.variant))
+
+    def limit(self, full):
+        """Options of scripts/guest: how long a test may take."""
+        if self.machine == "qemu":
+            return ["--timeout", "7200" if self.variant else "3600"]
+        return ["--timeout", "3600" if self.variant else "900"] * full
+
+    def wants(self, name):
+        """Is this file of selftests for this kernel?"""
+        if self.machine == "qemu":
+            return name.startswith(("smp_",) if self.variant else ("smp_", "install_"))
+        return not name.startswith("smp_")
+
+
+STOCK = Config("qemu", "stock")
+UML_DEBUG = Config("uml", "7.3", "debug")
+SMP_DEBUG = [Config("qemu", "7.3", "debug"), Config("qemu", "7.3", "kcsan")]
+DEFAULT = [Config("uml", "6.1"), STOCK]
+ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, UML_DEBUG, *SMP_DEBUG]
+
+# In the guest: load the KUnit modules, print what the log has of them (what
+# debugfs has is cut short on 6.1).
+KUNIT = r"""
+dmesg -C
+for module in $GL_MODDIR/tools/testing/kunit/*.ko; do
+	insmod "$module" || echo "    not ok 1 - insmod ${module##*/}"
+done
+dmesg -t
+"""
+
+
+def parse_args():
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="check", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", action="append", metavar="V",
+                        help="only on this one: 6.1, 6.12, 7.3 or stock")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--debug", action="store_true",
+                       help="KASAN, lockdep, kmemleak; 7.3 if no --kernel is given")
+    group.add_argument("--smp-debug", action="store_true",
+                       help="the same with two processors, and KCSAN")
+    group.add_argument("--all", action="store_true", help="every kernel there is; --full")
+    parser.add_argument("--full", action="store_true",
+                        help="churn and fuzz as long as there is to find something")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="guests at a time (one a processor)")
+    parser.add_argument("--phase", type=int, default=0, metavar="US",
+                        help="begin each case so many us after a second of virtual time (0)")
+    parser.add_argument("name", nargs="*", help="only tests with this in their name")
+    return parser.parse_args()
+
+
+def configs(args):
+    """The kernels that the command line asks for."""
+    if args.all:
+        return ALL
+    if args.smp_debug:
+        return SMP_DEBUG
+    if args.debug:
+        return [Config("uml", v, "debug") for v in args.kernel or [UML_DEBUG.kernel]]
+    return [STOCK if v == "stock" else Config("uml", v)
+            for v in args.kernel or []] or DEFAULT
+
+
+def script(name, *args):
+    """Run one of the scripts; returns its stdout's last line, or None."""
+    done = subprocess.run([TOP / "scripts" / name, *args], text=True,
+                          stdout=subprocess.PIPE, check=False)
+    return done.stdout.strip().rpartition("\n")[2] if not done.returncode else None
+
+
+def broken_test(reason):
+    """What stands for all the tests that cannot be run."""
+    outcome = tap.Outcome()
+    outcome.fail(reason)
+    return outcome
+
+
+def run(command, env=None):
+    """A command's (stdout, stderr, exit status)."""
+    done = subprocess.run(command, text=True, capture_output=True, check=False,
+                          errors="replace", env=env)
+    return done.stdout, done.stderr, done.returncode
+
+
+def sources():
+    """What the modules are built from, relative to the tree."""
+    out, _, _ = run(["bash", "-c", f". '{TOP}/scripts/lib.sh'; echo ${{GL_SOURCES[*]}}"])
+    return out.split()
+
+
+def build_test(kdir, *make_args):
+    """The tree builds, in a fresh copy and without a warning."""
+    outcome = tap.Outcome()
+    with tempfile.TemporaryDirectory(prefix="greenlane-build-") as copy:
+        ignore = shutil.ignore_patterns("*.o", "*.ko", "*.mod", "*.mod.c", "*.cmd",
+                                        "Module.symvers", "modules.order")
+        for part in sources():
+            if (TOP / part).is_dir():
+                shutil.copytree(TOP / part, pathlib.Path(copy, part), ignore=ignore)
+            elif (TOP / part).exists():
+                shutil.copy(TOP / part, pathlib.Path(copy, part))
+        out, err, status = run(["make", "-C", kdir, f"M={copy}", *make_args,
+                                f"-j{os.cpu_count()}", "modules"])
+        said = [line for line in (out + err).splitlines()
+                if re.search(r"warning:|^WARNING|error:|ERROR:", line)
+                # About the distribution's headers, not about the tree.
+                and "BTF" not in line and "compiler differs" not in line]
+        if status or said:
+            outcome.fail(f"make: exit status {status}")
+            outcome.reasons += said or err.splitlines()[-20:]
+        else:
+            outcome.passed = 1
+    return outcome
+
+
+def newest_headers():
+    """The build directory of the distribution's newest installed headers."""
+    out, _, _ = run(["bash", "-c", f". '{TOP}/scripts/lib.sh'; newest_headers"])
+    return out.strip()
+
+
+def lint_test(kernel):
+    """scripts/lint, what of it is quick."""
+    outcome = tap.Outcome()
+    out, err, status = run([TOP / "scripts/lint", "--kernel", kernel,
+                            "tree", "shell", "python", "build"])
+    if status:
+        outcome.fail(f"exit status {status}")
+        outcome.reasons += (out + err).splitlines()
+    else:
+        outcome.passed = 1
+    return outcome
+
+
+def headers_test():
+    """The tree builds on the distribution's headers."""
+    headers = newest_headers()
+    return build_test(headers) if headers else broken_test("no linux-headers-amd64")
+
+
+def kunit_test(guest):
+    """The KUnit modules, all in one guest."""
+    out, err, status = run([*guest, "--", "sh", "-c", KUNIT])
+    outcome = tap.read_kunit(out)
+    if status:
+        outcome.fail(f"exit status {status}")
+    if not outcome.passed + outcome.failed:
+        outcome.fail("no KUnit test reported")
+    if outcome.failed:
+        outcome.reasons += err.splitlines()[-25:]
+    return outcome
+
+
+def file_test(path, guest, config):
+    """One file of selftests; those that start guests are on the host."""
+    if path.name.startswith("guest_"):
+        out, err, status = run([path], dict(
+            os.environ, GL_KERNEL=config.kernel,
+            GL_DEBUG="1" if config.variant == "debug" else ""))
+    else:
+        out, err, status = run([*guest, "--", path])
+    return tap.read(out, status, err)
+
+
+def timed(name, function, *args):
+    """Run one test and print its line; returns the outcome."""
+    began = time.monotonic()
+    outcome = function(*args)
+    seconds = time.monotonic() - began
+    skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
+    with _print_lock:
+        print(f"{'FAIL' if outcome.failed else 'ok  '} {name:<36}"
+              f" {outcome.passed:3} passed, {outcome.failed} failed{skipped}"
+              f" ({seconds:.1f} s)")
+        for reason in outcome.reasons:
+            print(f"       {reason}")
+        sys.stdout.flush()
+    return outcome
+
+
+def tests_for(config, on_host, full, phase):
+    """(name, function, arguments) of every test on one guest kernel."""
+    kdir = script("kernel", *config.which)
+    if kdir is None:
+        yield f"kernel, {config.label}", broken_test, "the guest kernel is not there"
+        return
+    if config is not STOCK:     # the distribution's headers are a test of their own
+        arch = "um" if config.machine == "uml" else "x86_64"
+        yield f"build, {config.label}", build_test, kdir, f"ARCH={arch}"
+    modules = script("modules", *config.which)
+    if modules is None:
+        yield f"modules, {config.label}", broken_test, "without modules no test can run"
+        return
+    guest = [TOP / "scripts/guest", *config.which, "--built", kdir, modules,
+             "--env", f"GL_FULL={'1' if full else ''}", "--env", f"GL_PHASE={phase}",
+             *config.limit(full)]
+    if config.machine == "uml":
+        yield f"kunit, {config.label}", kunit_test, guest
+    for path in sorted(SELFTESTS.iterdir()):
+        if (re.fullmatch(r"[a-z0-9]+_.*\.(py|sh)", path.name) and os.access(path, os.X_OK)
+                and config.wants(path.name)
+                and (on_host or not path.name.startswith("guest_"))):
+            yield f"{path.name}, {config.label}", file_test, path, guest, config
+
+
+def main():
+    """All tests, two at a time; the exit status says whether all passed."""
+    args = parse_args()
+    if (script("setup", "--check") is None
+            or subprocess.run(["make", "-s", "-C", TOP / "tools/tc"], check=False).returncode):
+        print("check: cannot prepare the machine", file=sys.stderr)
+        return 2
+    chosen = configs(args)
+    total = tap.Outcome()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        waiting = []
+
+        def start(name, function, *rest):
+            if (not args.name or function is broken_test
+                    or any(wanted in name for wanted in args.name)):
+                waiting.append(pool.submit(timed, name, function, *rest))
+
+        if not args.debug and not args.smp_debug:
+            start("build, distribution headers", headers_test)
+            for config in [c for c in chosen if c.machine == "uml"][:1]:
+                start("lint", lint_test, config.kernel)
+        had = set()     # the tests on the host once, and once with debugging
+        for config in chosen:
+            for test in tests_for(config, config.variant not in had, args.all or args.full,
+                                  args.phase):
+                start(*test)
+            had.add(config.variant)
+        try:
+            for future in waiting:
+                total.add(future.result())
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            return 130
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"{total.passed} passed, {total.failed} failed{skipped}")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run an experiment in guests, in virtual time, and print one table.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from lab import TOP, experiments, units
+from lab.guest import pool
+from lab.measure import report
+
+
+class OneLine(argparse.ArgumentParser):
+    """What is wrong with the command line, in one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; see --help\n")
+
+
+def add_common(add, defaults):
+    """What all experiments have: the network, and how to run it."""
+    add("--cc", default=defaults["cc"],
+        help=f"congestion controls, with commas between ({defaults['cc']});"
+        " CC:NAME=VALUE is one with net.ipv4.NAME set")
+    add("--rate", type=units.rate, default=defaults["rate"],
+        help=f"of every link ({defaults['rate']})")
+    add("--delay", type=units.time, default=defaults["delay"],
+        help=f"of every link ({defaults['delay']}); the RTT is four")
+    add("--limit", type=units.size, default=defaults["limit"],
+        help=f"of the switch port ({defaults['limit']})")
+    add("--rto-min", type=units.time, default="4ms", help="(4ms; Linux: 200ms)")
+    add("--rounds", type=units.count, default=defaults["rounds"],
+        help=f"({defaults['rounds']})")
+    add("--gap", type=units.time, default=defaults["gap"],
+        help=f"between rounds ({defaults['gap']})")
+    add("--fresh", action="store_true", help="new connections in each round")
+    add("--ipv6", action="store_true")
+    add("--no-tso", dest="tso", action="store_false", help="TSO and GSO off")
+    add("--port", default="", metavar="QDISC",
+        help="another qdisc at the switch ports, in tc's words")
+    add("--kernel", default="7.3")
+    add("--debug", action="store_true", help="on the debug kernel")
+    add("--fine", action="store_true",
+        help="a look at the clock takes 8 ns of virtual time, not 256")
+    add("--guest-options", default="", help="for scripts/guest, with spaces between")
+    add("--timeout", default="600", help="seconds of processor time that a guest may take (600)")
+    add("--guests", type=int, default=len(os.sched_getaffinity(0)),
+        help="how many guests share the runs (one a processor)")
+    add("--json", metavar="FILE", help="every number, flow by flow")
+    add("--plot", metavar="PREFIX", help="write PREFIX.svg and PREFIX.png")
+
+
+def parse_args():
+    """The command line."""
+    form = argparse.RawDescriptionHelpFormatter
+    known = experiments.kinds()
+    examples = "\n".join(experiments.example(kind) for kind in known.values())
+    parser = OneLine(prog="experiment", description=f"{__doc__}\n{examples}",
+                     formatter_class=form)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    for name, kind in known.items():
+        sub = kinds.add_parser(name, description=kind.__doc__, formatter_class=form)
+        kind.add_arguments(sub.add_argument)
+        add_common(sub.add_argument, kind.DEFAULTS)
+    args = parser.parse_args()
+    if args.rto_min % 10**6:
+        parser.error("--rto-min: whole milliseconds, as the kernel's clock")
+    try:
+        for cc in args.cc.split(","):
+            getattr(known[args.kind], "parse_cc", units.cc_name)(cc)
+    except ValueError as why:
+        parser.error(f"--cc: {why}")
+    if message := known[args.kind].wrong(args):
+        parser.error(message)
+    return known[args.kind], args
+
+
+def write_json(path, config, rows, results):
+    """Everything measured, flow by flow."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([TOP / "scripts/version"], stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.strip()
+    path.write_text(json.dumps({
+        "command": ["scripts/experiment", *sys.argv[1:]], "version": version,
+        "config": config, "summary": rows, "runs": results}), encoding="utf-8")
+
+
+def main():
+    """Run, print, write."""
+    kind, args = parse_args()
+    options = ["--kernel", args.kernel, "--timeout", args.timeout]
+    options += ["--debug"] * args.debug + ["--fine"] * args.fine + args.guest_options.split()
+    common = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel".split()
+    config, jobs = kind.configure(args)
+    config.update({key: getattr(args, key) for key in common},
+                  experiment=kind.__name__.rpartition(".")[2])
+    try:
+        results = pool.run_jobs(config, jobs, args.guests, options)
+    except pool.GuestFailed as why:
+        print(f"experiment: a guest failed: {why}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    rows = kind.summaries(config, results)
+    if args.json:
+        write_json(args.json, config, rows, results)
+    print(report.table(rows, kind.COLUMNS))
+    if hasattr(kind, "notes"):
+        print(kind.notes(config, results, rows))
+    if args.plot:
+        pathlib.Path(args.plot).parent.mkdir(parents=True, exist_ok=True)
+        kind.plot(config, results, rows, args)
+    errors = [row for row in rows if "error" in row or row["unfinished"]]
+    said = [f"experiment: {row['cc']}, {row['flows']} flows:"
+            f" {row.get('error') or str(row['unfinished']) + ' unfinished'}"
+            for row in errors]
+    print(*dict.fromkeys(said), sep="\n", end="\n" * bool(said), file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

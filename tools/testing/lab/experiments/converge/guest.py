@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half: joins, and when each has converged."""
+
+from lab.experiments.converge import joins
+from lab.traffic import incast
+
+network = incast.Incast
+
+
+def run(network, config, job):
+    """Some joins of one congestion control."""
+    return incast.run(network, config, job, look=lambda packets, config: {
+        "converged": joins.converged(packets, config), "rates": joins.rates(packets, config)})

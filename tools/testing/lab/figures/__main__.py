@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The papers' figures, from the real kernel, beside the papers' numbers.
+
+	scripts/figures [--scale small|paper] [FIGURE...]
+
+Writes build/figures/SCALE/index.html and figures.pdf.  A run that is finished is not run
+again; remove its file in build/figures/SCALE/runs, or all of it, for another.  FIGURE is
+a part of a figure's name; --list shows them.
+
+The work is Snakemake's: what follows a -- is for it, as in
+
+	scripts/figures --scale paper -- --profile slurm
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+
+from lab import TOP
+from lab.figures import catalogue
+
+FIGURES = catalogue.HERE
+
+
+def _left(figures, out):
+    """(runs that are to do, all of them)"""
+    runs = {run.name for figure in figures for run in figure.runs}
+    return sum(not (out / "runs" / f"{name}.json").exists() for name in runs), len(runs)
+
+
+def parse_args():
+    """The command line, and Snakemake's part of it."""
+    ours, theirs = sys.argv[1:], []
+    if "--" in ours:
+        at = ours.index("--")
+        ours, theirs = ours[:at], ours[at + 1:]
+    parser = argparse.ArgumentParser(
+        prog="figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figures", nargs="*", metavar="FIGURE")
+    parser.add_argument("--scale", choices=catalogue.SCALES, default="small", help="(small)")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="guests at a time (one a processor)")
+    parser.add_argument("--list", action="store_true", help="name the figures")
+    parser.add_argument("--catalogue", type=pathlib.Path, default=FIGURES, metavar="DIR",
+                        help="figures of your own, described in DIR/*.toml")
+    parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
+                        help="in place of build/figures/SCALE")
+    return parser.parse_args(ours), theirs
+
+
+def main():
+    """Say what there is to do, and let Snakemake do it."""
+    args, more = parse_args()
+    try:
+        figures = catalogue.load(args.scale, args.figures, args.catalogue)
+    except catalogue.Wrong as why:
+        sys.exit(f"figures: {why}")
+    if args.list:
+        for figure in figures:
+            print(f"{figure.name:16} {figure.about['paper']}: {figure.about['title']}")
+        return
+    out = (args.out or TOP / "build/figures" / args.scale).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    left, runs = _left(figures, out)
+    print(f"figures: {len(figures)} figures, {left} of {runs} runs to do", file=sys.stderr)
+    config = [f"scale={args.scale}", f"out={out}", f"catalogue={args.catalogue.resolve()}"]
+    if args.figures:
+        config.append(f"only={' '.join(args.figures)}")
+    os.execvp("snakemake", [
+        "snakemake", "--snakefile", str(FIGURES / "Snakefile"), "--directory", str(out),
+        "--cores", str(args.jobs), "--keep-going", "--rerun-triggers", "mtime", "params",
+        "--log-handler-script", str(FIGURES / "progress.py"), *more, "--config", *config])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run one command as root in a guest: User-Mode Linux in virtual time, or, with
+--machine qemu, the distribution's kernel on two processors.
+
+The guest is on the host's file system, sees the host's programs and the tree,
+and cannot change any of it: its writes go to a tmpfs that dies with it.  Only
+the directory $GL_OUT is shared.  The command's stdout and stderr come out
+live and clean; kernel messages go to a log.  The exit status is the command's,
+or 70 when the kernel complained (oops, WARN, lockdep, KASAN, kmemleak), died
+or did not finish in time.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+from lab import TOP
+from lab.guest import health, limit, qemu, uml
+
+CACHE = pathlib.Path(os.environ.get("GREENLANE_CACHE") or pathlib.Path(
+    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
+    "greenlane"))
+
+
+def parse_args():
+    """The command line; everything after the first -- is the command."""
+    parser = argparse.ArgumentParser(
+        prog="guest", usage="guest [options] -- CMD...", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machine", default="uml", choices=["uml", "qemu"],
+                        help="User-Mode Linux (default), or a virtual machine: real time, SMP")
+    parser.add_argument("--kernel",
+                        help="6.1, 6.12, 7.3 (default) or, --machine qemu's, stock")
+    variant = parser.add_mutually_exclusive_group()
+    for name, what in (("debug", "KASAN, lockdep, kmemleak, DEBUG_ATOMIC_SLEEP"),
+                       ("kcsan", "data races (--machine qemu)"),
+                       ("gcov", "counts which lines of the modules run"),
+                       ("fine", "a look at the clock takes 8 ns of virtual time, not 256")):
+        variant.add_argument(f"--{name}", dest="variant", action="store_const",
+                             const=name, help=what)
+    parser.add_argument("--cpus", type=int, default=2,
+                        help="processors of a virtual machine (2)")
+    parser.add_argument("--real-time", action="store_true",
+                        help="the guest's clock is the host's")
+    parser.add_argument("--timeout", type=float, default=None, metavar="S",
+                        help="limit: seconds of processor time in virtual time, else of"
+                        " real time (300; five times that for a variant)")
+    parser.add_argument("--mem", default="2G", help="the guest's memory (2G)")
+    parser.add_argument("--env", action="append", default=[], metavar="K=V",
+                        help="a variable of the command's environment")
+    parser.add_argument("--log", type=pathlib.Path,
+                        help="keep the kernel's log here")
+    parser.add_argument("--no-modules", action="store_true",
+                        help="do not build the tree's modules")
+    parser.add_argument("--built", nargs=2, type=pathlib.Path, metavar=("KERNEL", "MODULES"),
+                        help="build nothing, use these directories")
+    parser.add_argument("--no-seccomp", action="store_true",
+                        help="trap system calls with ptrace: slower")
+    parser.add_argument("command", nargs="+", metavar="CMD")
+    args = parser.parse_args()
+    if args.kernel is None:
+        args.kernel = "stock" if args.machine == "qemu" and not args.variant else "7.3"
+    args.debug = args.variant == "debug"
+    args.cache = CACHE
+    return args
+
+
+def built(script, *args):
+    """What a build script prints: the directory of what it has built."""
+    done = subprocess.run([TOP / "scripts" / script, *args],
+                          stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        sys.exit(2)
+    return pathlib.Path(done.stdout.decode().strip().splitlines()[-1])
+
+
+def build_init():
+    """Compile the guest's init, once per version of its source."""
+    source = TOP / "tools/testing/lab/guest/init.c"
+    version = hashlib.sha256(source.read_bytes()).hexdigest()[:10]
+    binary = CACHE / f"init-{version}"
+    if not binary.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        fresh = CACHE / f"{binary.name}.{os.getpid()}"
+        subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Wno-unused-result",
+                        "-o", fresh, source], check=True)
+        fresh.rename(binary)
+    return binary
+
+
+def build(args):
+    """The kernel and, unless not wanted, the tree's modules and tc plugin."""
+    which = ["--machine", args.machine, "--kernel", args.kernel]
+    if args.variant:
+        which.append(f"--{args.variant}")
+    if args.no_modules:
+        return built("kernel", *which), None
+    moddir = built("modules", *which)
+    subprocess.run(["flock", TOP / "tools/tc", "make", "-s", "-C", TOP / "tools/tc"],
+                   stdout=2, check=False)
+    return built("kernel", *which), moddir
+
+
+class Stream:
+    """A pipe out of the guest, emptied by a thread into a file descriptor.
+
+    The guest's consoles do not wait for a slow reader, so the pipe is large
+    and its reader does nothing else.  It has a name for who cannot inherit it.
+    """
+
+    def __init__(self, to, path):
+        self.path = path
+        os.mkfifo(path)
+        self.out = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self.into = os.open(path, os.O_WRONLY)
+        os.set_blocking(self.out, True)
+        os.set_inheritable(self.into, True)
+        fcntl.fcntl(self.into, fcntl.F_SETPIPE_SZ, 1 << 20)
+        self.to = to
+        self.thread = threading.Thread(target=self._pump, daemon=True)
+        self.thread.start()
+
+    def _pump(self):
+        broken = False
+        while True:
+            data = os.read(self.out, 1 << 16)
+            if not data:
+                return
+            while data and not broken:
+                try:
+                    data = data[os.write(self.to, data):]
+                except OSError:     # our reader has gone: keep emptying
+                    broken = True
+
+    def close(self):
+        """The guest has gone: wait for the last of its output."""
+        os.close(self.into)
+        self.thread.join(10)
+
+
+def write_orders(run, args, kdir, moddir, out):
+    """Leave in the run directory what init is to do."""
+    env = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root", "USER": "root", "LANG": "C.UTF-8", "TERM": "dumb",
+        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(TOP / "tools/testing"),
+        "GL_TOP": str(TOP), "GL_OUT": str(out), "GL_KERNEL": args.kernel,
+        "GL_MACHINE": args.machine, "GL_VARIANT": args.variant or "",
+        "GL_DEBUG": "1" if args.debug else "",
+        "GL_KERNEL_MODULES": str(qemu.own_modules(kdir)),
+        "GL_MODDIR": str(moddir or ""), "TC_LIB_DIR": str(TOP / "tools/tc"),
+    }
+    for pair in args.env:
+        key, _, value = pair.partition("=")
+        env[key] = value
+    for name, strings in (("argv", args.command), ("cwd", [os.getcwd()]),
+                          ("env", [f"{k}={v}" for k, v in env.items()])):
+        (run / name).write_bytes(b"".join(os.fsencode(s) + b"\0" for s in strings))
+
+
+def run_guest(args, kdir, moddir, run):
+    """Boot, wait, clean up; returns (status, message, log)."""
+    log = run / "kernel.log"
+    out = pathlib.Path(os.environ.get("GL_OUT") or run / "out").absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    write_orders(run, args, kdir, moddir, out)
+    timeout = args.timeout or (1500 if args.variant else 300)
+    logfd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    streams = [Stream(to, run / name) for to, name in (
+        (logfd, "console"), (1, "stdout"), (2, "stderr"))]
+    machine = uml if args.machine == "uml" else qemu
+    guest = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL",
+         *machine.command(kdir, build_init(), run, out, args, streams)],
+        stdin=subprocess.DEVNULL, stdout=streams[0].into, stderr=streams[0].into,
+        pass_fds=[s.into for s in streams], start_new_session=True)
+    try:
+        late = limit.wait(guest, timeout, virtual=machine is uml and not args.real_time)
+    finally:
+        try:
+            os.killpg(guest.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        guest.wait()
+        for stream in streams:
+            stream.close()
+        os.close(logfd)
+    return *health.verdict(run, log, late), log
+
+
+def main():
+    """Build what is needed, run the guest, say what went wrong."""
+    args = parse_args()
+    kdir, moddir = args.built or build(args)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    run = pathlib.Path(tempfile.mkdtemp(prefix="greenlane-"))
+    keep = False
+    try:
+        status, message, log = run_guest(args, kdir, moddir, run)
+        if args.log:
+            shutil.copyfile(log, args.log)
+            log = args.log
+        if message:
+            keep = not args.log
+            print(f"guest: {message} (log: {log})", file=sys.stderr)
+        return status
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if not keep:
+            shutil.rmtree(run, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

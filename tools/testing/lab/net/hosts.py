@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What each host of a network has to know of its link and of a congestion control."""
+
+import os
+import sys
+
+from lab import units
+
+_before = {}    # net.ipv4's settings that a run has changed: their values before
+
+
+def _exists(name):
+    return os.path.exists("/proc/sys/" + name.replace(".", "/"))
+
+
+def settle(network, config, cc, *settings):
+    """Set the hosts up for CC[:NAME=VALUE]...; what the run before has set is put back."""
+    # In a mix each socket that wants ECN asks for it by itself, and no other has it.
+    values = {"tcp_ecn": int("dctcp" in cc and len(units.ccs(cc)) == 1),
+              "greenlane_ecn": int(config.get("greenlane_ecn", False))}
+    values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
+    for setting in (*cc.split(":")[1:], *settings):
+        name, value = setting.split("=")
+        values[name] = value
+        if not _exists(f"net.ipv4.{name}"):
+            sys.exit(f"no setting net.ipv4.{name}")
+    # A transport's settings are there if its module is.
+    values = {name: value for name, value in values.items() if _exists(f"net.ipv4.{name}")}
+    first = network.ns[network.hosts[0]]
+    for name in values.keys() - _before.keys():
+        _before[name] = first.sysctl(f"net.ipv4.{name}")
+    for host in network.hosts:
+        for name, value in {**_before, **values}.items():
+            network.ns[host].sysctl(f"net.ipv4.{name}", value)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""System calls that Python 3.11 has no function for."""
+
+import ctypes
+import os
+import struct
+import time
+
+_CLONE_NEWNET = 0x40000000
+_MS_BIND = 4096
+_PR_SET_TIMERSLACK = 29
+_TIMER_ABSTIME = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result, what):
+    if result:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def unshare_network():
+    """Move this thread into a new network namespace."""
+    _check(_LIBC.unshare(_CLONE_NEWNET), "unshare")
+
+
+def enter_network(fd):
+    """Move this thread into the network namespace of an open file."""
+    _check(_LIBC.setns(fd, _CLONE_NEWNET), "setns")
+
+
+def bind_mount(source, target):
+    """mount --bind"""
+    _check(_LIBC.mount(source.encode(), target.encode(), b"none", _MS_BIND, None), "mount")
+
+
+def exact_timers():
+    """Sleeps and polls of this thread end to the nanosecond, not some 50 us later."""
+    _check(_LIBC.prctl(_PR_SET_TIMERSLACK, 1), "prctl")
+
+
+def sleep_until(seconds, nanoseconds):
+    """Sleep until that time of CLOCK_MONOTONIC."""
+    until = ctypes.create_string_buffer(struct.pack("qq", seconds, nanoseconds))
+    _LIBC.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, until, None)
+
+
+def ppoll(fds, events, seconds):
+    """Wait for one of the events on any fd, or so long; poll() only knows milliseconds."""
+    timeout = struct.pack("qq", int(seconds), int(seconds % 1 * 1e9) + 1)
+    entries = b"".join(struct.pack("ihh", fd, events, 0) for fd in fds)
+    _LIBC.ppoll(ctypes.create_string_buffer(entries), ctypes.c_ulong(len(fds)),
+                ctypes.create_string_buffer(timeout), None, ctypes.c_size_t(8))

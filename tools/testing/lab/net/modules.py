@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Loading the kernel modules that are tested: those of $GL_MODDIR, or the installed ones."""
+
+import os
+import pathlib
+import subprocess
+
+from lab.tap import Skip
+
+# Each after those that it needs.
+_SCHED = ("sch_color", "sch_iofd")
+_IPV4 = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus")
+# What else a transport's module needs.
+_NEEDS = {"tcp_dcqcn": ("greenlane",), "tcp_dart": ("tcp_dcqcn",), "tcp_tlt": ("tcp_dcqcn",),
+          "tcp_xpass": ("greenlane",), "tcp_aeolus": ("tcp_xpass",)}
+# The module of a congestion control whose name does not begin with its module's.
+_MODULE_OF = {"xpass": "tcp_xpass", "aeolus_xpass": "tcp_aeolus", "dart": "tcp_dart",
+              "dcqcn": "tcp_dcqcn"}
+
+
+def path(name):
+    """The file of a module that was built for this kernel."""
+    if os.environ.get("GL_MODDIR"):
+        return pathlib.Path(os.environ["GL_MODDIR"], "net", f"{name}.ko")
+    found = subprocess.run(["modinfo", "-n", name], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise Skip(f"no module {name}: install it, or set GL_MODDIR")
+    return pathlib.Path(found.stdout.strip())
+
+
+def is_loaded(name):
+    """Is it?"""
+    return os.path.exists(f"/sys/module/{name}")
+
+
+def load(*names):
+    """Load modules and what they need, unless they are there."""
+    for name in names:
+        load(*_NEEDS.get(name, ()))
+        if not is_loaded(name):
+            subprocess.run(["insmod", path(name)], check=True)
+
+
+def load_for(*ccs):
+    """Load what these congestion controls need, and TLT."""
+    load("tcp_tlt", *(_MODULE_OF[cc] for cc in ccs if cc in _MODULE_OF))
+
+
+def load_all():
+    """Load all of them."""
+    load(*_SCHED, *_IPV4)

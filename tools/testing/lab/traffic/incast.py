@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""N senders to one receiver, through one port of a switch.
+
+    s0: eth0 ---- p0 :sw: p8 ---- eth0 :r
+    s1: eth0 ---- p1 :  :
+    ...              :  :
+    s7: eth0 ---- p7 :  :
+
+A host's NIC carries the delay of both links on the way, so that the switch port is the
+port and nothing else, and the base round-trip time is 4 D.
+"""
+
+import json
+import pathlib
+import subprocess
+
+from lab import units
+from lab.measure.capture import Capture
+from lab.measure.counters import Counters
+from lab.net import hosts
+from lab.net.network import Network
+from lab.net.port import shown
+from lab.net.topology import RECEIVER
+
+_LOADGEN = pathlib.Path(__file__).resolve().parent / "loadgen/incast"
+
+
+def _port_words(config):
+    """A switch port's queue, in tc's words."""
+    return config["port"] or (f"color rate {config['rate']}bit limit {config['limit']}"
+                              f" red {config['red']} ecn {config['ecn']}")
+
+
+class Incast(Network):
+    """The network, whose every switch port has the configuration's queue."""
+
+    def __init__(self, config):
+        super().__init__(dict(config, topology="incast", nic_delay=2 * config["delay"]))
+        self.senders = self.hosts[:-1]
+        self.receiver = RECEIVER
+
+    def build(self):
+        super().build()
+        self.fresh_ports(lambda *_: [_port_words(self.config)])
+
+    def fresh_port(self, words=None):
+        """A fresh queue, with fresh counters, on the port to the receiver."""
+        self.fresh_ports(lambda *_: [words or _port_words(self.config)],
+                         [self.port_of(self.receiver)])
+
+    def port_stats(self):
+        """The receiver's switch port, as tc tells it."""
+        switch, dev = self.port_of(self.receiver)
+        return [qdisc for qdisc in shown(dev, self.ns[switch]) if qdisc.get("root")]
+
+
+def generate(network, config, job):
+    """Run the load generator once; returns its report."""
+    command = [_LOADGEN, "--receiver", network.receiver, "--address",
+               network.address(network.receiver), "--cc", units.cc_name(job["cc"]),
+               "--flows", job["flows"], "--bytes", config["bytes"],
+               "--rounds", config["rounds"], "--gap", config["gap"] // 1000,
+               "--bulk", config["bulk"], "--lead", config["lead"] // 1000,
+               "--duration", config["duration"] // 1000]
+    command += ["--fresh"] * config["fresh"]
+    for sender in network.senders:
+        command += ["--sender", sender]
+    done = subprocess.run([str(word) for word in command], text=True,
+                          stdout=subprocess.PIPE, check=False)
+    if not done.stdout:
+        return {"error": f"the load generator failed ({done.returncode})"}
+    return json.loads(done.stdout)
+
+
+def run(network, config, job, load=generate, look=None):
+    """One congestion control, one number of flows.
+
+    A job may have its own idea of some of the configuration.  look(packets, config) turns
+    what a capture at the receiver's port has seen into more of the result.
+    """
+    config = dict(config, **job)
+    hosts.settle(network, config, job["cc"])
+    network.fresh_port(job.get("qdisc"))
+    senders = Counters(network.ns[name] for name in network.senders)
+    receiver = Counters([network.ns[network.receiver]])
+    capture = Capture(network, network.receiver) if look else None
+    result = load(network, config, job)
+    result.update(job)
+    if look:
+        packets = capture.stop()
+        if "error" not in result:
+            result.update(look(packets, config))
+    result["senders"] = senders.change()
+    result["receiver"] = receiver.change()
+    result["port"] = network.port_stats()
+    return result

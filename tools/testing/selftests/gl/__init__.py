@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0
-"""What greenlane's selftests share: TAP output, namespaces, a programmable wire."""

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# The selftests in the form of the kernel's own: installed from a kernel's tree, and run
+# by run_kselftest.sh in a guest.
+#
+#	this script (host) --> scripts/kselftest --> a guest
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+number=0
+
+# check DESCRIPTION LAST PATTERN OPTIONS...: one TAP line; the last line of the output is
+# LAST, and another one matches
+check() {
+	local what=$1 last=$2 pattern=$3
+
+	shift 3
+	number=$((number + 1))
+	"$top/scripts/kselftest" "$@" >"$tmp/out" 2>&1
+	if [ "$(tail -n 1 "$tmp/out")" = "$last" ] && grep -qE "$pattern" "$tmp/out"; then
+		echo "ok $number $what"
+	else
+		echo "not ok $number $what"
+		tail -n 20 "$tmp/out" | sed 's/^/# /'
+	fi
+}
+
+echo "KTAP version 1"
+echo "1..3"
+check "virtual time: a port's options, and losses on a wire" "2 passed, 0 failed, 0 skipped" \
+	'^# ok [0-9]+ one packet lost in the middle \[tlt_reno, IPv4\]' \
+	--kernel "${GL_KERNEL:-7.3}" color_options tlt_loss
+check "real time: what measures time is skipped, and says why" "1 passed, 0 failed, 1 skipped" \
+	'SKIP time is not virtual' --machine qemu color_options tlt_loss
+said=$("$top/scripts/kselftest" no_such_test 2>&1)
+[ "$?$said" = "2kselftest: no test no_such_test.py" ] && echo "ok 3 a name of no test: one line" ||
+	echo "not ok 3 a name of no test: $said"

@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The test programs themselves: what they make of results, of names, and of where they are
+called from.
+"""
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from lab import TOP
+from lab.check import tap
+from lab.tap import Failed, case, equal, main, true
+from lab.wire.transcript import lose
+
+# A file's output and exit status; what is counted: passed, failed, skipped.
+READ = {
+    "all pass": ("1..2\nok 1 a\nok 2 b", 0, (2, 0, 0)),
+    "one fails": ("1..2\nok 1 a\nnot ok 2 b\n# why", 1, (1, 1, 0)),
+    "a name with ok and skip in it": ("1..1\nok 1 not ok to skip", 0, (1, 0, 0)),
+    "one is skipped": ("1..2\nok 1 a\nok 2 b # SKIP no such", 0, (1, 0, 1)),
+    "all are skipped": ("1..2\nok 1 a # SKIP x\nok 2 b # SKIP x", 4, (0, 0, 2)),
+    "the file is skipped": ("1..0 # SKIP no tree", 4, (0, 0, 1)),
+    "a failure is not skipped": ("1..1\nnot ok 1 a # SKIP x", 1, (0, 1, 0)),
+    "one does not report": ("1..2\nok 1 a", 0, (1, 1, 0)),
+    "no plan": ("Traceback", 1, (0, 1, 0)),
+    "an empty plan is no skip": ("1..0\nTraceback", 4, (0, 1, 0)),
+    "status 4, and not all are skipped": ("1..1\nok 1 a", 4, (1, 1, 0)),
+    "the kernel complained": ("1..1\nok 1 a", 70, (1, 1, 0)),
+}
+
+
+@case("a file's output and exit status: passed, failed, skipped", result=tuple(READ))
+def read(result):
+    text, status, expected = READ[result]
+    seen = tap.read(f"KTAP version 1\n{text}\n", status)
+    equal((seen.passed, seen.failed, seen.skipped), expected, "counted")
+
+
+@case("a name that no packet can have is refused",
+      line=("> datta", "> dscp 3", "> data 5-3", "data 1", "> data 1 gone"))
+def names(line):
+    try:
+        lose(line)
+    except ValueError:
+        return
+    raise Failed("accepted")
+
+
+def run(*command, cwd, **environment):
+    """A program's last line on stdout."""
+    done = subprocess.run(command, cwd=cwd, env=dict(os.environ, **environment), text=True,
+                          capture_output=True, check=False)
+    equal(done.returncode, 0, f"status: {done.stderr[-300:]}")
+    return done.stdout.strip().rpartition("\n")[2]
+
+
+@case("scripts: through a link, with CDPATH, beside other files of the same names")
+def called_from():
+    with tempfile.TemporaryDirectory() as there:
+        for name in ("lab", "json"):
+            pathlib.Path(there, name).mkdir()
+            pathlib.Path(there, name, "__init__.py").write_text("raise SystemExit('wrong')\n",
+                                                                encoding="ascii")
+        link = pathlib.Path(there, "experiment")
+        link.symlink_to(TOP / "scripts/experiment")
+        for program in (link, TOP / "scripts/experiment"):
+            true(run(program, "--help", cwd=there, CDPATH=str(TOP)), "a usage")
+        said = run(link, "incast", "--kernel", os.environ.get("GL_KERNEL", "7.3"), "--cc", "reno",
+                   "--senders", "2", "--fan-in", "2", "--rounds", "1", cwd=there)
+        equal(said.split()[:2], ["reno", "2"], "the table's last row")
+
+
+if __name__ == "__main__":
+    main()
