@@ -166,6 +166,23 @@ def write_orders(run, args, kdir, moddir, out):
         (run / name).write_bytes(b"".join(os.fsencode(s) + b"\0" for s in strings))
 
 
+def hold_signals():
+    """Keep the signals that end this program until the returned function is called.
+
+    It raises what they would have raised.
+    """
+    came = []
+    before = {number: signal.signal(number, lambda number, _: came.append(number))
+              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def release():
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
+    return release
+
+
 def run_guest(args, kdir, moddir, run):
     """Boot, wait, clean up; returns (status, message, log)."""
     log = run / "kernel.log"
@@ -177,12 +194,15 @@ def run_guest(args, kdir, moddir, run):
     streams = [Stream(to, run / name) for to, name in (
         (logfd, "console"), (1, "stdout"), (2, "stderr"))]
     machine = uml if args.machine == "uml" else qemu
+    command = machine.command(kdir, build_init(), run, out, args, streams)
+    # A signal inside of Popen() would leave a guest running that this program knows nothing of.
+    release_signals = hold_signals()
     guest = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL",
-         *machine.command(kdir, build_init(), run, out, args, streams)],
+        ["setpriv", "--pdeathsig", "KILL", *command],
         stdin=subprocess.DEVNULL, stdout=streams[0].into, stderr=streams[0].into,
         pass_fds=[s.into for s in streams], start_new_session=True)
     try:
+        release_signals()
         late = limit.wait(guest, timeout, virtual=machine is uml and not args.real_time)
     finally:
         try:
