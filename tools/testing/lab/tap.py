@@ -36,7 +36,8 @@ from lab.net import libc
 _PASS, _FAIL, _SKIP = 0, 1, 4
 _LABELS = {"version": "IPv{}".format, "v6": lambda v6: "IPv6" if v6 else "IPv4",
            "tso": lambda tso: "TSO" if tso else "no TSO",
-           "cc": str, "cc_b": "peer {}".format, "base": str, "topology": str, "mode": "mode {}".format,
+           "cc": str, "cc_b": "peer {}".format, "base": str, "topology": str, "offloads": str,
+           "mode": "mode {}".format,
            "from_a": lambda from_a: "a sends" if from_a else "b sends"}
 _cases = []
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """iofd: switches that deflect to each other, and route (lab/net/switches.py)."""
 import time

@@ -3,8 +3,8 @@
 """greenlane status of the credit transports: what it counts, and a sentence for each
 mistake, made on purpose, and no other.
 
-	ns a ---- wire ---- ns b        gl.wire, or
-	ns a -- color, veth -- ns b     gl.status.Cable
+	ns a ---- wire ---- ns b        lab.wire, or
+	ns a -- color, veth -- ns b     lab.status.Cable
 """
 import contextlib
 import os

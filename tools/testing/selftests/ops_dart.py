@@ -3,8 +3,8 @@
 """greenlane status of dart: what it shows, and a sentence for each mistake, made on
 purpose, and no other.
 
-	ns a (hosts, send) ---- wire ---- ns b          gl.dart, or
-	ns a -- color, veth -- ns b                     gl.status.Cable
+	ns a (hosts, send) ---- wire ---- ns b          lab.wire.dart, or
+	ns a -- color, veth -- ns b                     lab.status.Cable
 """
 import socket
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """greenlane status: a sentence for each mistake, made on purpose, and no other.
 
-	ns a ---- wire ---- ns b        gl.wire, or
-	ns a -- color, veth -- ns b     gl.status.Cable
+	ns a ---- wire ---- ns b        lab.wire, or
+	ns a -- color, veth -- ns b     lab.status.Cable
 """
 import contextlib
 import errno

@@ -115,6 +115,9 @@ def ipv6(size=1500, tos=0, vlans=()):
     return ether(0x86dd, head, size, vlans)
 
 
+IP = {4: ipv4, 6: ipv6}
+
+
 def numbered(number, tos=0, size=1000, make=ipv4):
     """A frame with a number at its end."""
     return make(size, tos)[:-4] + struct.pack("!I", number)
