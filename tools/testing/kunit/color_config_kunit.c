@@ -6,6 +6,7 @@
 #include <linux/skbuff.h>
 
 #include "net/sched/color_config.c"
+#include "nlattr.h"
 
 #define LIMIT	1000000
 
@@ -27,20 +28,9 @@ static int color_config_test_init(struct kunit *test)
 	return 0;
 }
 
-static void set_attr(struct kunit *test, int type, const void *data, int len)
-{
-	struct nlattr *attr = kunit_kzalloc(test, nla_total_size(len), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, attr);
-	attr->nla_type = type;
-	attr->nla_len = nla_attr_size(len);
-	memcpy(nla_data(attr), data, len);
-	tb[type] = attr;
-}
-
 static void set_u32(struct kunit *test, int type, u32 value)
 {
-	set_attr(test, type, &value, sizeof(value));
+	kunit_set_attr(test, tb, type, &value, sizeof(value));
 }
 
 /* Parse what has been set, and forget it. */
@@ -91,8 +81,8 @@ static void color_config_parse__every_attribute(struct kunit *test)
 
 	memset(map, TC_COLOR_MAP_KEEP, sizeof(map));
 	map[46] = TC_COLOR_GREEN;
-	set_attr(test, TCA_COLOR_RATE64, &rate, sizeof(rate));
-	set_attr(test, TCA_COLOR_MAP, map, sizeof(map));
+	kunit_set_attr(test, tb, TCA_COLOR_RATE64, &rate, sizeof(rate));
+	kunit_set_attr(test, tb, TCA_COLOR_MAP, map, sizeof(map));
 	set_u32(test, TCA_COLOR_OVERHEAD, 24);
 	set_u32(test, TCA_COLOR_LIMIT, LIMIT);
 	set_u32(test, TCA_COLOR_RED, 1);
@@ -188,7 +178,7 @@ static void color_config_parse__colour_that_does_not_exist(struct kunit *test)
 
 	memset(map, TC_COLOR_MAP_KEEP, sizeof(map));
 	map[63] = __TC_COLOR_MAX;
-	set_attr(test, TCA_COLOR_MAP, map, sizeof(map));
+	kunit_set_attr(test, tb, TCA_COLOR_MAP, map, sizeof(map));
 	attr = tb[TCA_COLOR_MAP];
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
 	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);

@@ -4,6 +4,7 @@
 #include <linux/module.h>
 
 #include "net/sched/color_pool.c"
+#include "nlattr.h"
 
 /* alpha = 1 */
 #define ALPHA	TC_COLOR_ALPHA_ONE
@@ -24,27 +25,16 @@ static void color_pool_test_exit(struct kunit *test)
 	unregister_pernet_subsys(&color_pool_net_ops);
 }
 
-static void set_attr(struct kunit *test, int type, const void *data, int len)
-{
-	struct nlattr *attr = kunit_kzalloc(test, nla_total_size(len), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, attr);
-	attr->nla_type = type;
-	attr->nla_len = nla_attr_size(len);
-	memcpy(nla_data(attr), data, len);
-	tb[type] = attr;
-}
-
 /* The attributes that the next color_pool_get() sees; NULL and 0 for none. */
 static void ask(struct kunit *test, const char *name, u32 size, u32 alpha)
 {
 	memset(tb, 0, sizeof(tb));
 	if (name)
-		set_attr(test, TCA_COLOR_POOL, name, strlen(name) + 1);
+		kunit_set_attr(test, tb, TCA_COLOR_POOL, name, strlen(name) + 1);
 	if (size)
-		set_attr(test, TCA_COLOR_POOL_SIZE, &size, sizeof(size));
+		kunit_set_attr(test, tb, TCA_COLOR_POOL_SIZE, &size, sizeof(size));
 	if (alpha)
-		set_attr(test, TCA_COLOR_POOL_ALPHA, &alpha, sizeof(alpha));
+		kunit_set_attr(test, tb, TCA_COLOR_POOL_ALPHA, &alpha, sizeof(alpha));
 }
 
 static struct color_pool *get(struct color_pool *pool)

@@ -18,6 +18,8 @@ import contextlib
 import os
 import random
 
+from lab.tap import equal, true
+
 SEED = 20210426         # EuroSys 2021 began on that day
 
 
@@ -40,6 +42,30 @@ def rounds(what, full, each=1):
         if only in (None, name):
             _log(f"fuzz {name}")
             yield number, random.Random(f"{SEED} {name}")
+
+
+def damaged(rng, data):
+    """Bytes, of which now and then the end is missing or a bit is wrong."""
+    if rng.random() < 0.15:
+        data = data[:rng.randrange(len(data) + 1)]
+    if rng.random() < 0.1 and data:
+        at = rng.randrange(len(data))
+        data = data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:]
+    return data
+
+
+def change(link, attrs, before, at):
+    """Change a qdisc, which may refuse it, but then without a change.
+
+    Returns its options afterwards, and whether it took these.
+    """
+    error = link.change(attrs)
+    after = link.config()
+    true(after is not None, f"change {at}: the qdisc is there")
+    if error:
+        equal(after.hex(), before.hex(),
+              f"change {at}: options after error {error} for {attrs.hex()}")
+    return after, not error
 
 
 @contextlib.contextmanager

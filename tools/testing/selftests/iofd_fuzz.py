@@ -71,11 +71,7 @@ def forged(rng):
         data = value(rng, kind)
         flag = NLA_F_NESTED if kind == 6 else 0
         inner += attr(kind | flag, data, rng.choice((None,) * 12 + (0, 3, 4, len(data), 65535)))
-    if rng.random() < 0.1:
-        inner = inner[:rng.randrange(len(inner) + 1)]
-    if rng.random() < 0.1 and inner:
-        at = rng.randrange(len(inner))
-        inner = inner[:at] + bytes([inner[at] ^ 1 << rng.randrange(8)]) + inner[at + 1:]
+    inner = fuzz.damaged(rng, inner)
     nested = rng.choice((TCA_OPTIONS | NLA_F_NESTED,) * 12 + (TCA_OPTIONS, 0x4002))
     return attr(nested, inner, rng.choice((None,) * 12 + (4, len(inner), len(inner) + 8)))
 
@@ -90,16 +86,8 @@ def change():
             i.congest(sender)
             before = link.config()
             for at in range(EACH):
-                attrs = forged(rng)
-                error = link.change(attrs)
-                after = link.config()
-                true(after is not None, f"change {at}: the qdisc is there")
-                if error:
-                    equal(after.hex(), before.hex(), f"change {at}: options after error {error} "
-                          f"for {attrs.hex()}")
-                else:
-                    taken += 1
-                before = after
+                before, took = fuzz.change(link, forged(rng), before, at)
+                taken += took
                 if at % 5 == 0:
                     sender.send(i.frame(rng.choice((19, 3, 35, 51, 31)), rng.randrange(20)))
             total += EACH
