@@ -27,10 +27,10 @@ CCS = ("xpass", "aeolus_xpass")
 
 def command(net, host, program, *words):
     """A program of theirs, in a host."""
-    libraries = ":".join(map(str, APPS.glob("usr/lib/*-linux-gnu")))
     found = next(path for path in (APPS / "usr/bin" / program, APPS / "usr/sbin" / program)
                  if path.exists())
-    return ["ip", "netns", "exec", net.ns[host].name, "env", f"LD_LIBRARY_PATH={libraries}",
+    return ["ip", "netns", "exec", net.ns[host].name, "env",
+            f"LD_LIBRARY_PATH={unpacked.libraries(APPS)}",
             str(found), *map(str, words)]
 
 

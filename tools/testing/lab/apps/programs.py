@@ -5,7 +5,6 @@ They know of no congestion control: it is their namespace's sysctl.  Computing c
 virtual time, but each look at the clock 0.256 us: what is measured is the network.
 """
 
-import os
 import pathlib
 import resource
 import subprocess
@@ -13,6 +12,7 @@ import tempfile
 import time
 
 from lab import units
+from lab.apps import unpacked
 from lab.net.namespace import read_sysctl, write_sysctl
 from lab.traffic import incast
 
@@ -59,12 +59,11 @@ class Programs:
 
     def start(self, host, program, *words, **options):
         """Start one on a host."""
-        libraries = ":".join(map(str, self.apps.glob("usr/lib/*-linux-gnu")))
         found = next(self.apps.glob(f"usr/*bin/{program}"))
         with self.network.ns[host]:
             process = subprocess.Popen(
                 [str(word) for word in (found, *words)], cwd=self.where.name,
-                env=dict(os.environ, LD_LIBRARY_PATH=libraries), **options)
+                env=unpacked.environment(self.apps), **options)
         return process
 
     def serve(self, host, program, *words):

@@ -28,7 +28,11 @@ def in_guest(*packages, slow=False):
         str(pathlib.Path(sys.argv[0]).resolve()), *sys.argv[1:]])
 
 
+def libraries(apps):
+    """The LD_LIBRARY_PATH of programs among them."""
+    return ":".join(map(str, apps.glob("usr/lib/*-linux-gnu")))
+
+
 def environment(apps):
     """What programs among them need, to find their libraries."""
-    libraries = ":".join(map(str, apps.glob("usr/lib/*-linux-gnu")))
-    return dict(os.environ, LD_LIBRARY_PATH=libraries)
+    return dict(os.environ, LD_LIBRARY_PATH=libraries(apps))
