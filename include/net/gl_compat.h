@@ -177,6 +177,25 @@ static inline bool gl_tcp_ecn_rfc3168(const struct tcp_sock *tp)
 #define WQ_PERCPU	0
 #endif
 
+/* 6.17: a socket's owner may change while somebody reads it */
+static inline kuid_t gl_sk_uid(const struct sock *sk)
+{
+#ifdef GL_HAVE_SK_UID
+	return sk_uid(sk);
+#else
+	return sk->sk_uid;
+#endif
+}
+
+/* Where no task is preempted in the kernel, RCU's grace period is also that of RCU tasks. */
+#include <linux/rcupdate.h>
+static inline void gl_rcu_barrier_tasks(void)
+{
+#ifdef CONFIG_TASKS_RCU
+	rcu_barrier_tasks();
+#endif
+}
+
 /* Segments signed with a key (TCP-MD5, and since 6.7 TCP-AO) */
 static inline bool gl_tcp_signed(const struct sock *sk)
 {

@@ -14,6 +14,7 @@ ccflags-y += $(call gl_have,CONST_CTL,linux/sysctl.h,proc_handler.const struct)
 ccflags-y += $(call gl_have,GSO_ACCECN,linux/skbuff.h,SKB_GSO_TCP_ACCECN)
 ccflags-y += $(call gl_have,HRTIMER_SETUP,linux/hrtimer.h,void hrtimer_setup)
 ccflags-y += $(call gl_have,PKT_SEGS,net/sch_generic.h,qdisc_pkt_segs)
+ccflags-y += $(call gl_have,SK_UID,net/sock.h,kuid_t sk_uid.const)
 ccflags-y += $(call gl_have,TX_START,net/tcp.h,cwnd_event_tx_start)
 ccflags-y += $(call gl_have,WQ_PERCPU,linux/workqueue.h,WQ_PERCPU)
 # The argument is on the line after.

@@ -79,8 +79,8 @@ struct gl_precredit {
 
 /**
  * struct gl_transport - a congestion control that marks packets
- * @ops: what TCP calls; @ops.release must be gl_release(), by which a socket
- *	of ours is recognised
+ * @ops: what TCP calls; @ops.release must be gl_release(), by which a transport of ours
+ *	is recognised
  * @base: the congestion control that @ops is a clone of, or NULL
  * @fallback: what a credit transport's connection runs without a peer: GL_RENO()
  * @precredit: a combinator's part, or NULL
@@ -138,12 +138,15 @@ struct gl_transport {
 
 /**
  * struct gl_sock - what greenlane keeps for a connection
+ * @af_ops: TCP's icsk_af_ops, but for queue_xmit(), which is gl_queue_xmit()
+ * @tcp_ops: TCP's, which the connection has before and after
+ * @transport: what it runs
+ * @node: in gl_sock.c's table, if IPV6_ADDRFORM could take @af_ops away
  * @sk: the connection; each list that @now and @soon are in holds a reference
  * @now: in gl_kick.c's list for this instant
  * @soon: in gl_kick.c's list for a little later
- * @rcu: freed after a grace period, when it is in no list any more
- * @flags: atomic bits: which of the two lists it is in (GL_QUEUED_*); the
- *	connection has left us (GL_GONE)
+ * @rcu: freed after grace periods, when it is in no list any more
+ * @flags: atomic bits: which of the two lists it is in (GL_QUEUED_*)
  * @refs: the connection's, and one a list
  * @owed_end: end of the peer's important packet that is to be echoed
  * @echoes_sent: counter, as struct greenlane_info has it
@@ -152,12 +155,15 @@ struct gl_transport {
  * @owed_clock: the peer's clock has come and was not echoed yet
  * @owed_echo: an important packet has come and was not echoed yet
  * @peer: enum greenlane_peer
- * @preset: enum gl_kind of the packet that we ourselves are sending, or 0
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  * A connection pays for this only while it runs one of our transports.
  */
 struct gl_sock {
+	struct inet_connection_sock_af_ops af_ops;
+	const struct inet_connection_sock_af_ops *tcp_ops;
+	const struct gl_transport *transport;
+	struct hlist_node node;
 	struct sock	*sk;
 	union {
 		struct {
@@ -169,7 +175,6 @@ struct gl_sock {
 	unsigned long	flags;
 #define GL_QUEUED_NOW	0
 #define GL_QUEUED_SOON	1
-#define GL_GONE		2
 	refcount_t	refs;
 	u32		owed_end;
 	u32		echoes_sent;
@@ -178,7 +183,6 @@ struct gl_sock {
 			owed_clock:1,
 			owed_echo:1;
 	u8		peer;
-	u8		preset;
 };
 
 /* What a credit transport's connection runs without a peer: not registered, but of
@@ -192,22 +196,25 @@ struct gl_sock {
 	.undo_cwnd	= tcp_reno_undo_cwnd,		\
 }
 
-/* The pointer to it is the last word of the congestion control's private
- * area: the bases of today's transports use only the front.
+int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl);
+
+/* The state of a connection of ours; NULL of any other TCP socket, of a listener, and of
+ * one that can only behave as its base.  Socket locked, or under RCU if only @af_ops,
+ * @tcp_ops, @transport and @sk are read.
+ *
+ * No pointer into a congestion control is followed: a socket that has been destroyed keeps
+ * one, and its module may be gone.
  */
-#define GL_CA_PRIV_FREE	(ICSK_CA_PRIV_SIZE - sizeof(void *))
-
-static inline struct gl_sock **gl_sock_slot(const struct sock *sk)
-{
-	return (struct gl_sock **)((char *)inet_csk_ca(sk) + GL_CA_PRIV_FREE);
-}
-
-/* Of a socket that runs one of our transports; NULL where it cannot be used. */
 static inline struct gl_sock *gl_sock(const struct sock *sk)
 {
-	return *gl_sock_slot(sk);
+	const struct inet_connection_sock_af_ops *ops = READ_ONCE(inet_csk(sk)->icsk_af_ops);
+
+	if (ops->queue_xmit != gl_queue_xmit)
+		return NULL;
+	return container_of((struct inet_connection_sock_af_ops *)ops, struct gl_sock, af_ops);
 }
 
+/* Of a socket whose congestion control is one of ours: in its callbacks. */
 static inline struct gl_transport *gl_transport(const struct sock *sk)
 {
 	return container_of(inet_csk(sk)->icsk_ca_ops, struct gl_transport, ops);
@@ -215,7 +222,9 @@ static inline struct gl_transport *gl_transport(const struct sock *sk)
 
 void gl_release(struct sock *sk);
 
-/* Socket locked: may be asked of any TCP socket. */
+/* Has it chosen one of our congestion controls?  Of any TCP socket that is not closed;
+ * socket locked, or under RCU.
+ */
 static inline bool gl_is_ours(const struct sock *sk)
 {
 	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;

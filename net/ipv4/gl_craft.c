@@ -91,21 +91,15 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind
 			  struct sk_buff *skb, u32 seq, const __be32 *options,
 			  unsigned int optlen)
 {
-	int err;
-
 	memcpy(skb_push(skb, optlen), options, optlen);
 	skb_push(skb, sizeof(struct tcphdr));
 	skb_reset_transport_header(skb);
 	gl_craft_header(sk, tcp_hdr(skb), seq, sizeof(struct tcphdr) + optlen);
 
 	skb_set_owner_w(skb, sk);
-	gl_tcp_check(sk, skb, skb->len);
+	gl_tcp_check(sk, skb);
 	skb_set_hash_from_sk(skb, sk);
-
-	gs->preset = kind;
-	err = inet_csk(sk)->icsk_af_ops->queue_xmit(sk, skb, &inet_sk(sk)->cork.fl);
-	gs->preset = GL_NONE;
-	return err >= 0;
+	return gl_send(sk, gs, skb, &inet_sk(sk)->cork.fl, kind) >= 0;
 }
 
 /**
@@ -176,40 +170,29 @@ EXPORT_SYMBOL_GPL(gl_send_words);
 /**
  * gl_add_word() - put our option, of one word, into TCP's own ACK
  * @sk: its socket
- * @skb: the ACK at LOCAL_OUT, without data
- * @family: NFPROTO_IPV4 or NFPROTO_IPV6
+ * @skb: the ACK, without data, with the TCP header in front
  * @word: what the option says
  *
  * Return: false if there is no room in front of it.
  */
-bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word)
+bool gl_add_word(struct sock *sk, struct sk_buff *skb, u32 word)
 {
 	const unsigned int len = GL_OPT_LEN(1);
-	unsigned int thoff = skb_transport_offset(skb);
-	unsigned int hlen = thoff + tcp_hdrlen(skb);
+	unsigned int hlen = tcp_hdrlen(skb);
 	const void *old = skb->data;
-	struct tcphdr *th;
 	__be32 *option;
 
+	/* TCP reserves MAX_TCP_HEADER, which allows for as many options as fit. */
 	if (!gl_has_room(skb) || skb->len != hlen || skb_cloned(skb) ||
-	    skb_headroom(skb) < len + LL_MAX_HEADER)
+	    skb_headroom(skb) < len)
 		return false;
 	memmove(skb_push(skb, len), old, hlen);
-	skb_reset_network_header(skb);
-	skb_set_transport_header(skb, thoff);
+	skb_reset_transport_header(skb);
 
-	th = tcp_hdr(skb);
-	option = (__be32 *)((u8 *)th + tcp_hdrlen(skb));
+	option = (__be32 *)(skb->data + hlen);
 	option[0] = htonl((TCPOPT_EXP << 24) | (len << 16) | GL_OPT_EXID);
 	option[1] = htonl(word);
-	th->doff += len / 4;
-	gl_tcp_check(sk, skb, skb->len - thoff);
-
-	if (family == NFPROTO_IPV4) {
-		ip_hdr(skb)->tot_len = htons(skb->len);
-		ip_send_check(ip_hdr(skb));
-	} else {
-		ipv6_hdr(skb)->payload_len = htons(skb->len - sizeof(struct ipv6hdr));
-	}
+	tcp_hdr(skb)->doff += len / 4;
+	gl_tcp_check(sk, skb);
 	return true;
 }

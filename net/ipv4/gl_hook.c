@@ -35,23 +35,6 @@ static void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 		ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
 }
 
-/* Of a transport that says @hello, this is a @kind.  The ECN bits stay: they belong
- * to TCP.  But a switch that has RED with ECN and no more can tell what has a
- * credit, which it marks, from what has none, which it drops (Aeolus §IV-A).  What
- * comes is not asked.
- */
-static void gl_mark(const struct gl_net *gn, enum gl_kind hello, enum gl_kind kind,
-		    struct sk_buff *skb, u8 family)
-{
-	u8 dsfield = READ_ONCE(gn->cp.dscp[kind]) << 2, keep = INET_ECN_MASK;
-
-	if (gl_kind_of_credits(hello) && READ_ONCE(gn->ecn)) {
-		keep = 0;
-		dsfield |= kind == GL_DATA ? INET_ECN_NOT_ECT : INET_ECN_ECT_0;
-	}
-	gl_set_dsfield(skb, family, keep, dsfield);
-}
-
 /* TCP that leaves has its transport header set, and IPv6 extension headers
  * only if the application asked for them.
  */
@@ -62,10 +45,11 @@ static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 	if (ipv6_hdr(skb)->nexthdr != IPPROTO_TCP) {
 		u8 next = ipv6_hdr(skb)->nexthdr;
 		__be16 frag;
+		int off;
 
-		if (ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag) < 0)
-			return false;
-		return next == IPPROTO_TCP;
+		/* Behind an authentication header too, which is IPsec's: not TCP's. */
+		off = ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag);
+		return next == IPPROTO_TCP && off == skb_transport_offset(skb);
 	}
 	return true;
 }
@@ -175,175 +159,52 @@ static enum gl_kind gl_synack_kind(struct gl_net *gn, struct net *net,
 	return t ? t->hello : GL_NONE;
 }
 
-/* Nobody's packet: is it the SYN-ACK of a SYN cookie? */
+static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
+{
+	return gl_out_is_tcp(skb, family) && skb_transport_header_was_set(skb) &&
+	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr) &&
+	       tcp_hdr(skb)->syn;
+}
+
+/* A packet without a socket: is it the SYN-ACK of a SYN cookie? */
 static bool gl_is_cookie(const struct sk_buff *skb, u8 family)
 {
-	return !skb->sk && gl_out_is_tcp(skb, family) &&
-	       skb_transport_header_was_set(skb) &&
-	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr) &&
-	       tcp_hdr(skb)->syn && tcp_hdr(skb)->ack;
+	return !skb->sk && gl_out_is_syn(skb, family) && tcp_hdr(skb)->ack;
 }
 
 static unsigned int gl_out_handshake(struct gl_net *gn, struct net *net,
 				     enum gl_kind hello, struct sk_buff *skb,
 				     u8 family)
 {
-	gl_mark(gn, hello, hello, skb, family);
+	gl_set_dsfield(skb, family, 0, gl_marked(gn, hello, hello, gl_dsfield(skb, family)));
 	gl_inc_stats(net, GL_MIB_HANDSHAKE);
 	return NF_ACCEPT;
 }
 
 /* --- sockets of ours ---------------------------------------------------- */
 
-/* Does a pure ACK of this moment cover the peer's important packet?  TCP has
- * it in order, or reports it in a SACK block.
+/* A full socket's packet.  Our SYN leaves with its socket locked; so does the SYN-ACK of a
+ * Fast Open child, which is a connection already.  What else a connection of ours sends
+ * has its mark (gl_out.c), and may come by more than once, or late: behind an ipvlan, a
+ * VRF, IPsec.
  */
-static bool gl_covers_owed(const struct tcp_sock *tp, const struct gl_sock *gs)
+static unsigned int gl_out_full(struct gl_net *gn, struct net *net, struct sock *sk,
+				struct sk_buff *skb, u8 family)
 {
-	int i;
+	const struct gl_sock *gs = gl_sock(sk);
+	int state = READ_ONCE(sk->sk_state);
 
-	if (!after(gs->owed_end, tp->rcv_nxt))
-		return true;
-	for (i = 0; i < tp->rx_opt.num_sacks; i++)
-		if (!before(gs->owed_end, tp->selective_acks[i].start_seq + 1) &&
-		    !after(gs->owed_end, tp->selective_acks[i].end_seq))
-			return true;
-	return false;
-}
-
-/* What a packet without data is.  An echo travels on a pure ACK only: data
- * that carried one would have to be protected for it, and a connection that
- * sends much both ways would soon have little else.
- */
-static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
-				   const struct tcphdr *th)
-{
-	struct net *net = sock_net(sk);
-
-	if (th->ack && !th->fin && !th->rst) {
-		if (gs->owed_clock) {
-			gs->owed_clock = 0;
-			gs->echoes_sent++;
-			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
-			return GL_CLOCK_ECHO;
-		}
-		/* It may be in the backlog still: then a later ACK covers it. */
-		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT)) {
-			gs->owed_echo = 1;
-			gs->owed_end = gl_noted_end(sk);
-		}
-		if (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs)) {
-			gs->owed_echo = 0;
-			gs->echoes_sent++;
-			gl_inc_stats(net, GL_MIB_ECHOSENT);
-			return GL_ECHO;
-		}
-	}
-	if (!gl_marking(gs))
-		return GL_NONE;
-	gl_inc_stats(net, GL_MIB_CONTROL);
-	return gl_transport(sk)->control;
-}
-
-/* What a packet with data is, but for its last segment if that differs. */
-static enum gl_kind gl_out_data(struct sock *sk, struct gl_sock *gs,
-				const struct gl_seg *seg)
-{
-	if (!gl_marking(gs))
-		return GL_NONE;
-	return gl_transport(sk)->on_xmit(sk, gs, seg);
-}
-
-static void gl_count_data(struct net *net, enum gl_kind kind,
-			  const struct gl_seg *seg)
-{
-	u32 bytes = seg->end_seq - seg->seq;
-
-	if (kind == GL_IMPORTANT) {
-		gl_inc_stats(net, GL_MIB_IMPORTANT);
-		gl_add_stats(net, GL_MIB_IMPORTANTBYTES, bytes);
-	} else if (kind == GL_DATA) {
-		gl_add_stats(net, GL_MIB_DATA, seg->segs);
-		gl_add_stats(net, GL_MIB_DATABYTES, bytes);
-	} else if (kind == GL_SCHEDULED && bytes) {
-		gl_add_stats(net, GL_MIB_SCHEDULED, seg->segs);
-	} else if (kind == GL_MESSAGE || kind == GL_MESSAGE_END) {
-		gl_add_stats(net, GL_MIB_MESSAGE, seg->segs);
-	} else if (kind >= GL_SHORT) {
-		gl_add_stats(net, GL_MIB_SHORT, seg->segs);
-	}
-}
-
-/* A packet that acknowledges: what the transport has to say with it. */
-static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, u8 family,
-		       bool pure)
-{
-	const struct gl_transport *t = gl_transport(sk);
-	struct tcphdr *th = tcp_hdr(skb);
-	u32 word;
-
-	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst)
-		return;
-	if (t->on_ack(sk, gs, th, pure && gl_has_room(skb) ? &word : NULL) &&
-	    !gl_add_word(sk, skb, family, word))
-		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-}
-
-static unsigned int gl_out_ours(struct gl_net *gn, struct net *net,
-				struct sock *sk, struct sk_buff *skb, u8 family)
-{
-	const struct tcphdr *th = tcp_hdr(skb);
-	unsigned int thoff = skb_transport_offset(skb);
-	struct gl_sock *gs = gl_sock(sk);
-	struct gl_seg seg = {};
-	enum gl_kind kind;
-
-	if (sk->sk_state == TCP_SYN_SENT) {
-		if (!th->syn || sk_is_mptcp(sk) || gl_tcp_signed(sk))
-			return gl_out_foreign(gn, net, sk, skb, family);
-		WRITE_ONCE(inet_sk(sk)->rcv_tos, GL_TOS_ASKED);
-		return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
-	}
-	if (!gs)
+	if (gs && !(state == TCP_SYN_RECV && gl_out_is_syn(skb, family) && gl_marking(gs)))
+		return NF_ACCEPT;
+	if (gs)
+		return gl_out_handshake(gn, net, gs->transport->hello, skb, family);
+	if (state != TCP_SYN_SENT || !gl_is_ours(sk) || sk_is_mptcp(sk) || gl_tcp_signed(sk))
 		return gl_out_foreign(gn, net, sk, skb, family);
-	/* The SYN-ACK of a Fast Open child, which is a connection already. */
-	if (th->syn && gl_marking(gs))
-		return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
-	if (th->syn)
-		return gl_out_foreign(gn, net, sk, skb, family);
-
-	seg.seq = ntohl(th->seq);
-	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
-	seg.ack = ntohl(th->ack_seq);
-	seg.segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
-	/* TCP sets PSH where a write ends, and on each GSO packet. */
-	seg.more = !th->psh && !th->fin;
-
-	gl_out_ack(sk, gs, skb, family, !gs->preset && seg.end_seq == seg.seq);
-	if (gs->preset) {
-		kind = gs->preset;
-	} else if (seg.end_seq == seg.seq) {
-		kind = gl_out_control(sk, gs, th);
-	} else {
-		kind = gl_out_data(sk, gs, &seg);
-		if (gl_is_last(kind) && seg.segs > 1) {
-			if (gl_split_send(net, sk, gs, skb, thoff, kind))
-				return NF_STOLEN;
-			/* If no other follows soon, something else stands in. */
-			gl_kick_soon(sk, gs);
-			kind = gl_before_last(kind);
-		}
-	}
-	if (kind == GL_NONE)
-		return gl_out_foreign(gn, net, sk, skb, family);
-	gl_mark(gn, gl_transport(sk)->hello, kind, skb, family);
-	if (kind == GL_IMPORTANT)
-		trace_greenlane_important(sk, seg.end_seq,
-					  tcp_packets_in_flight(tcp_sk(sk)));
-	if (gl_is_last(kind))
-		gl_transport(sk)->on_important(sk, gs, seg.end_seq);
-	gl_count_data(net, kind, &seg);
-	return NF_ACCEPT;
+	/* A tunnel around it, or IPsec. */
+	if (!gl_out_is_syn(skb, family))
+		return NF_ACCEPT;
+	WRITE_ONCE(inet_sk(sk)->rcv_tos, GL_TOS_ASKED);
+	return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
 }
 
 static unsigned int gl_out(void *priv, struct sk_buff *skb,
@@ -353,16 +214,15 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 	struct sock *sk = skb->sk;
 
 	if (sk && sk_fullsock(sk)) {
-		if (sk_is_tcp(sk) && gl_is_ours(sk)) {
-			/* Somebody's tunnel around our packet: not ours. */
-			if (!gl_out_is_tcp(skb, state->pf))
-				return NF_ACCEPT;
-			return gl_out_ours(gn, state->net, sk, skb, state->pf);
-		}
+		if (sk_is_tcp(sk))
+			return gl_out_full(gn, state->net, sk, skb, state->pf);
 	} else if ((sk && sk->sk_state == TCP_NEW_SYN_RECV) ||
 		   gl_is_cookie(skb, state->pf)) {
-		enum gl_kind hello = gl_synack_kind(gn, state->net, skb, state->pf);
+		enum gl_kind hello;
 
+		if (!gl_out_is_syn(skb, state->pf))
+			return NF_ACCEPT;
+		hello = gl_synack_kind(gn, state->net, skb, state->pf);
 		if (hello != GL_NONE)
 			return gl_out_handshake(gn, state->net, hello, skb, state->pf);
 	}
@@ -495,7 +355,7 @@ static void gl_in_synack(struct sock *sk, const struct sk_buff *skb,
 /* Without the lock: is it for one of us, and could the peer have sent it? */
 static bool gl_in_heeded(const struct sock *sk, const struct gl_seg *seg)
 {
-	if (!gl_is_ours(sk))
+	if (!gl_sock(sk))
 		return false;
 	if (gl_plausible(sk, seg))
 		return true;
@@ -542,9 +402,12 @@ static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
 static bool gl_in_is_unscheduled(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
+	const struct gl_sock *gs;
 
-	return sk && sk_fullsock(sk) && sk_is_tcp(sk) && gl_is_ours(sk) &&
-	       gl_kind_of_credits(gl_transport(sk)->hello);
+	if (!sk || !sk_fullsock(sk) || !sk_is_tcp(sk))
+		return false;
+	gs = gl_sock(sk);
+	return gs && gl_kind_of_credits(gs->transport->hello);
 }
 
 /* If a process owns the socket TCP's own ACKs will do, and the probe's. */

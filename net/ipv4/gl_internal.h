@@ -5,6 +5,7 @@
 
 #include <linux/percpu.h>
 #include <net/greenlane.h>
+#include <net/inet_ecn.h>
 #include <net/netns/generic.h>
 
 /* Our TCP option: kind, length, and the number of the experiment, "GL" (RFC 6994,
@@ -63,12 +64,33 @@ static inline struct gl_net *gl_net(const struct net *net)
 	return net_generic(net, gl_net_id);
 }
 
+/* The DS field of a packet that a transport with this @hello sends as a @kind.
+ *
+ * The ECN bits stay: they belong to TCP.  But a switch that has RED with ECN and no more
+ * can tell what has a credit, which it marks, from what has none, which it drops (Aeolus
+ * §IV-A).  What comes is not asked.
+ */
+static inline u8 gl_marked(const struct gl_net *gn, enum gl_kind hello, enum gl_kind kind,
+			   u8 dsfield)
+{
+	u8 ecn = dsfield & INET_ECN_MASK;
+
+	if (gl_kind_of_credits(hello) && READ_ONCE(gn->ecn))
+		ecn = kind == GL_DATA ? INET_ECN_NOT_ECT : INET_ECN_ECT_0;
+	return READ_ONCE(gn->cp.dscp[kind]) << 2 | ecn;
+}
+
 /* gl_main.c */
 const struct gl_transport *gl_transport_of_key(u32 key);
 
 /* gl_hook.c */
 int gl_hook_net_init(struct net *net);
 void gl_hook_net_exit(struct net *net);
+
+/* gl_out.c */
+bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
+int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
+	    enum gl_kind kind);
 
 /* gl_receive.c */
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
@@ -82,11 +104,12 @@ u32 gl_noted_end(struct sock *sk);
 
 /* gl_sock.c */
 void gl_sock_put(struct gl_sock *gs);
+void gl_sock_exit(void);
 
 /* gl_split.c */
-void gl_tcp_check(const struct sock *sk, struct sk_buff *skb, unsigned int len);
-bool gl_split_send(struct net *net, struct sock *sk, struct gl_sock *gs,
-		   struct sk_buff *skb, unsigned int thoff, enum gl_kind last);
+void gl_tcp_check(const struct sock *sk, struct sk_buff *skb);
+bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
+	      struct sk_buff **tail);
 
 /* gl_craft.c */
 /* TCP's length has four bits, of words: three SACK blocks and a time stamp leave none. */
@@ -95,7 +118,7 @@ static inline bool gl_has_room(const struct sk_buff *skb)
 	return tcp_hdrlen(skb) + GL_OPT_LEN(1) <= 15 * 4;
 }
 
-bool gl_add_word(const struct sock *sk, struct sk_buff *skb, u8 family, u32 word);
+bool gl_add_word(struct sock *sk, struct sk_buff *skb, u32 word);
 
 /* gl_kick.c */
 void gl_kick_init(void);

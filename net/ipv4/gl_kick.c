@@ -104,7 +104,7 @@ void gl_kicked(struct sock *sk, struct gl_sock *gs)
 	 */
 	if (gs->owed_echo || gs->owed_clock)
 		gl_send_ack(sk);
-	gl_transport(sk)->on_kick(sk, gs);
+	gs->transport->on_kick(sk, gs);
 }
 
 static void gl_kick_one(struct gl_sock *gs)
@@ -112,7 +112,8 @@ static void gl_kick_one(struct gl_sock *gs)
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	if (!test_bit(GL_GONE, &gs->flags)) {
+	/* Not if it has left us, or IPV6_ADDRFORM took it. */
+	if (gl_sock(sk) == gs) {
 		if (sock_owned_by_user(sk))
 			gl_kick_soon(sk, gs);
 		else if (sk->sk_state != TCP_CLOSE)
@@ -213,8 +214,8 @@ void gl_kick_init(void)
 	}
 }
 
-/* Nothing is queued any more, but what was may still wait.  All of it is
- * GL_GONE, or its transport would be there and keep us: so it is not queued
+/* Nothing is queued any more, but what was may still wait.  All of these connections
+ * have left us, or their transports would be there and keep us: they are not queued
  * again, not even if a process owns the socket, and each list empties in one go.
  */
 void gl_kick_exit(void)

@@ -9,18 +9,17 @@
  *	     |
  *	    TCP ---- congestion control = transport (tcp_tlt.c)
  *	     |            ^  on_xmit          ^ on_packet     ^ on_kick
- *	 LOCAL_OUT  ------+               LOCAL_IN            |
- *	 gl_hook.c                        gl_receive.c    gl_kick.c
- *	 marks; splits a TSO packet       echo duty,      lets TCP send beyond
- *	 where the mark changes           clock echo      its window
- *	 (gl_split.c)                                     (gl_craft.c)
+ *	 queue_xmit() ----+               LOCAL_IN            |
+ *	 gl_out.c                         gl_hook.c       gl_kick.c
+ *	 marks; splits a TSO packet       gl_receive.c    lets TCP send beyond
+ *	 where the mark changes           echo duty,      its window
+ *	 (gl_split.c)                     clock echo      (gl_craft.c)
  *
- * How a socket of ours is known: its congestion control's release() is
- * gl_release().  Where its state is: the last word of the congestion control's
- * private area points to it (gl_sock.c).  Both only mean something under the
- * socket lock; code that runs without it, because a process owns the socket,
- * sets a bit beside TCP's own or leaves a note (gl_receive.c), and never looks
- * inside.
+ * How a connection of ours is known, and where its state is: TCP sends through
+ * icsk_af_ops, of which it has a copy of its own, with our queue_xmit(), in its struct
+ * gl_sock (gl_out.c, gl_sock.c).  The state only means something under the socket lock;
+ * code that runs without it, because a process owns the socket, sets a bit beside TCP's
+ * own or leaves a note (gl_receive.c), and never looks inside.
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>
@@ -188,7 +187,7 @@ static void __exit gl_exit(void)
 	unregister_pernet_subsys(&gl_net_ops);
 	gl_note_exit();
 	gl_kick_exit();
-	rcu_barrier();
+	gl_sock_exit();
 }
 
 module_init(gl_init);

@@ -79,7 +79,7 @@ static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
  */
 void gl_receive_unscheduled(struct sock *sk)
 {
-	if (((1 << sk->sk_state) & GL_STATES) && gl_is_ours(sk) && gl_sock(sk))
+	if (((1 << sk->sk_state) & GL_STATES) && gl_sock(sk))
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
@@ -100,7 +100,7 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
 	if (seg->words)
-		gl_transport(sk)->on_packet(sk, gs, GL_CLOCK, seg);
+		gs->transport->on_packet(sk, gs, GL_CLOCK, seg);
 	gs->owed_clock = 1;
 	if (gl_clock_repairs(sk, seg, late)) {
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
@@ -139,19 +139,16 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 			   const struct gl_seg *seg, bool late)
 {
 	bool data = seg->end_seq != seg->seq;
-	struct gl_sock *gs;
+	struct gl_sock *gs = gl_sock(sk);
 
-	if (!((1 << sk->sk_state) & GL_STATES) || !gl_is_ours(sk))
-		return GL_PASS;
-	gs = gl_sock(sk);
-	if (!gs)
+	if (!gs || !((1 << sk->sk_state) & GL_STATES))
 		return GL_PASS;
 	if (!gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt) ||
 	    !gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
-	if (gl_speaks(gl_transport(sk), kind))
+	if (gl_speaks(gs->transport, kind))
 		gl_set_peer(sk, gs, GREENLANE_PEER_YES);
 
 	switch (kind) {
@@ -165,7 +162,7 @@ enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
 		fallthrough;
 	default:
-		return gl_transport(sk)->on_packet(sk, gs, kind, seg);
+		return gs->transport->on_packet(sk, gs, kind, seg);
 	}
 }
 
@@ -215,7 +212,7 @@ static void gl_note_work(struct work_struct *work)
 	hash_del(&note->node);
 	spin_unlock(&gl_noted_lock);
 	gl_receive(sk, note->kind, &note->seg, true);
-	if (((1 << sk->sk_state) & GL_STATES) && gl_is_ours(sk) && gl_sock(sk))
+	if (((1 << sk->sk_state) & GL_STATES) && gl_sock(sk))
 		gl_kicked(sk, gl_sock(sk));
 	spin_unlock_bh(&sk->sk_lock.slock);
 	sock_put(sk);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A connection comes and goes; who is at its other end. */
+#include <linux/hash.h>
+#include <linux/hashtable.h>
 #include <linux/ipv6.h>
 #include <net/dsfield.h>
 #include <net/mptcp.h>
@@ -47,51 +49,131 @@ static enum greenlane_peer gl_first_peer(struct sock *sk)
 	return GREENLANE_PEER_NO;
 }
 
+/* --- icsk_af_ops ---------------------------------------------------------- */
+
+/* IPV6_ADDRFORM makes an IPv6 socket that speaks IPv4 an IPv4 socket, and writes TCP's own
+ * icsk_af_ops over ours: the connection is its base's from there on.  Its state is found
+ * here when it leaves.  Seldom used: one lock will do.
+ */
+static DEFINE_HASHTABLE(gl_mapped, 8);
+static DEFINE_SPINLOCK(gl_mapped_lock);
+
+static void gl_mapped_add(struct sock *sk, struct gl_sock *gs)
+{
+	if (sk->sk_family != AF_INET6 || !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
+		return;
+	spin_lock_bh(&gl_mapped_lock);
+	hash_add(gl_mapped, &gs->node, (unsigned long)sk);
+	spin_unlock_bh(&gl_mapped_lock);
+}
+
+static void gl_mapped_del(struct gl_sock *gs)
+{
+	if (hlist_unhashed(&gs->node))
+		return;
+	spin_lock_bh(&gl_mapped_lock);
+	hash_del(&gs->node);
+	spin_unlock_bh(&gl_mapped_lock);
+}
+
+/* The state of a socket that IPV6_ADDRFORM may have changed. */
+static struct gl_sock *gl_mapped_find(const struct sock *sk)
+{
+	struct gl_sock *gs, *found = NULL;
+
+	spin_lock_bh(&gl_mapped_lock);
+	hash_for_each_possible(gl_mapped, gs, node, (unsigned long)sk)
+		if (gs->sk == sk)
+			found = gs;
+	spin_unlock_bh(&gl_mapped_lock);
+	return found;
+}
+
+static void gl_take(struct sock *sk, struct gl_sock *gs)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	gs->tcp_ops = icsk->icsk_af_ops;
+	gs->af_ops = *gs->tcp_ops;
+	gs->af_ops.queue_xmit = gl_queue_xmit;
+	gl_mapped_add(sk, gs);
+	/* setsockopt() reads it without the lock, and calls through it. */
+	smp_store_release(&icsk->icsk_af_ops, &gs->af_ops);
+}
+
+static void gl_give_back(struct sock *sk, struct gl_sock *gs)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (icsk->icsk_af_ops == &gs->af_ops)
+		WRITE_ONCE(icsk->icsk_af_ops, gs->tcp_ops);
+	gl_mapped_del(gs);
+}
+
 /**
  * gl_attach() - a transport's init() takes up a connection
- * @sk: the connection, locked; its congestion control's private area is the
- *	base's already
+ * @sk: the connection, locked
  *
  * Return: the state; NULL where the connection can only behave as its base:
  * without SACK an echo does not say what it covers, MPTCP schedules packets
- * by rules of its own, signed segments cannot be split or crafted.
+ * by rules of its own, signed segments cannot be split or crafted, and where another
+ * protocol sends the packets they cannot be marked.
  */
 struct gl_sock *gl_attach(struct sock *sk)
 {
-	struct gl_sock *gs = NULL;
+	struct gl_sock *gs;
 
 	/* No connection yet, and whether it will have SACK is not known.  TCP
 	 * calls init() when it stands; but not if an application has chosen us
 	 * between connect() and then, which makes a connection like its base.
 	 */
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
-		goto out;
-	if (!tcp_is_sack(tcp_sk(sk)) || sk_is_mptcp(sk) || gl_tcp_signed(sk)) {
+		return NULL;
+	if (!tcp_is_sack(tcp_sk(sk)) || sk_is_mptcp(sk) || gl_tcp_signed(sk) ||
+	    !gl_can_take(inet_csk(sk)->icsk_af_ops)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
-		goto out;
+		return NULL;
 	}
 	gs = kzalloc(gl_transport(sk)->sock_size, GFP_ATOMIC | __GFP_NOWARN);
 	if (!gs) {
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-		goto out;
+		return NULL;
 	}
 	gl_tsq_take(sk, GL_TSQ_IMPORTANT);
 	gl_tsq_take(sk, GL_TSQ_ECHO);
 	gs->sk = sk;
+	gs->transport = gl_transport(sk);
 	refcount_set(&gs->refs, 1);
 	gs->peer = gl_first_peer(sk);
 	if (gs->peer == GREENLANE_PEER_NO)
 		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
-out:
-	*gl_sock_slot(sk) = gs;
+	gl_take(sk, gs);
 	return gs;
 }
 EXPORT_SYMBOL_GPL(gl_attach);
 
+static void gl_sock_free(struct rcu_head *rcu)
+{
+	struct gl_sock *gs = container_of(rcu, struct gl_sock, rcu);
+
+	kfree_rcu(gs, rcu);
+}
+
+/* Its icsk_af_ops may still be in use: by packets that see the socket under RCU, and by
+ * setsockopt(), which has no lock and can be preempted between reading the pointer and
+ * what is behind it.  That is over when each task has slept or run in user space.
+ */
 void gl_sock_put(struct gl_sock *gs)
 {
 	if (refcount_dec_and_test(&gs->refs))
-		kfree_rcu(gs, rcu);
+		call_rcu_tasks(&gs->rcu, gl_sock_free);
+}
+
+void gl_sock_exit(void)
+{
+	/* gl_queue_xmit() is in what setsockopt() may have read. */
+	gl_rcu_barrier_tasks();
+	rcu_barrier();
 }
 
 /**
@@ -100,16 +182,19 @@ void gl_sock_put(struct gl_sock *gs)
  */
 void gl_detach(struct sock *sk)
 {
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs;
 
+	/* An MPTCP socket has a congestion control only to hand it to its subflows. */
+	if (!inet_csk(sk)->icsk_af_ops)
+		return;
+	gs = gl_sock(sk) ?: gl_mapped_find(sk);
 	if (!gs)
 		return;
 	if (gl_marking(gs))
-		gl_transport(sk)->on_switch(sk, gs, false);
-	if (gl_transport(sk)->on_free)
-		gl_transport(sk)->on_free(gs);
-	set_bit(GL_GONE, &gs->flags);
-	*gl_sock_slot(sk) = NULL;
+		gs->transport->on_switch(sk, gs, false);
+	if (gs->transport->on_free)
+		gs->transport->on_free(gs);
+	gl_give_back(sk, gs);
 	gl_sock_put(gs);
 }
 EXPORT_SYMBOL_GPL(gl_detach);
@@ -149,6 +234,6 @@ void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer)
 		gl_inc_stats(sock_net(sk), GL_MIB_PEERAPPEARED);
 	}
 	if (gl_marking(gs) != was)
-		gl_transport(sk)->on_switch(sk, gs, !was);
+		gs->transport->on_switch(sk, gs, !was);
 }
 EXPORT_SYMBOL_GPL(gl_set_peer);

@@ -438,7 +438,7 @@ static int __init dcqcn_module_init(void)
 	int err;
 
 	/* The end of the private area is a combinator's. */
-	BUILD_BUG_ON(sizeof(struct dcqcn) > GL_CA_PRIV_FREE);
+	BUILD_BUG_ON(sizeof(struct dcqcn) > ICSK_CA_PRIV_SIZE);
 
 	err = register_pernet_subsys(&dcqcn_net_ops);
 	if (err)

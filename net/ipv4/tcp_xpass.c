@@ -707,8 +707,8 @@ static int __init xpass_module_init(void)
 {
 	int err;
 
-	/* 256 bytes a connection, of which a combinator may have 32. */
-	BUILD_BUG_ON(sizeof(struct xpass) > 256 - 32);
+	/* 384 bytes a connection, of which a combinator may have 32. */
+	BUILD_BUG_ON(sizeof(struct xpass) > 384 - 32);
 
 	err = xpass_line_init();
 	if (err)

@@ -36,9 +36,9 @@ from lab.net import libc
 _PASS, _FAIL, _SKIP = 0, 1, 4
 _LABELS = {"version": "IPv{}".format, "v6": lambda v6: "IPv6" if v6 else "IPv4",
            "tso": lambda tso: "TSO" if tso else "no TSO",
-           "cc": str, "cc_b": "peer {}".format, "base": str, "topology": str, "offloads": str,
-           "mode": "mode {}".format,
-           "from_a": lambda from_a: "a sends" if from_a else "b sends"}
+           "cc_b": "peer {}".format, "mode": "mode {}".format,
+           "from_a": lambda from_a: "a sends" if from_a else "b sends",
+           **dict.fromkeys(("cc", "base", "topology", "offloads", "header"), str)}
 _cases = []
 
 

@@ -19,6 +19,7 @@ import struct
 
 from lab import fuzz, tap
 from lab.net import modules
+from lab.net.namespace import FAMILY
 from lab.tap import case, equal, true
 from lab.wire import dart
 from lab.wire.forge import Forger
@@ -123,7 +124,7 @@ class Attack:
         for ns in (self.wire.a, self.wire.b):
             ns.sysctl("net.ipv4.tcp_fin_timeout", 1)
         self.forger = Forger(version)
-        family = socket.AF_INET if version == 4 else socket.AF_INET6
+        family = FAMILY[version]
         self.address = {ns: socket.inet_pton(family, self.wire.address(ns))
                         for ns in (self.wire.a, self.wire.b)}
 

@@ -23,7 +23,7 @@ import traceback
 
 from lab import tap
 from lab.net import modules
-from lab.net.namespace import Namespace
+from lab.net.namespace import FAMILY, Namespace
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from lab.tap import case, equal, main, true
 from lab.traffic.churn import PORT, Traffic
@@ -220,7 +220,7 @@ def turn_half_open(rng):
     syn = packet.make(version, source, target, rng.randrange(1024, 65535), PORT,
                       rng.randrange(1 << 32), 0, packet.SYN, dscp=rng.choice((0, 10)),
                       options=bytes((2, 4, 5, 180, 4, 2, 1, 1)))
-    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    family = FAMILY[version]
     with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
         raw.sendto(bytes(syn.raw), (target, 0))
 

@@ -11,6 +11,7 @@ import struct
 
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, REQUEST, MESSAGE, MESSAGE_END, SCHEDULED, SHARE, SPENT, SPENT_END, SHORT
+from lab.net.namespace import FAMILY
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, RST, SYN
@@ -31,8 +32,7 @@ def spoofed_tos(wire):
     for dscp in range(64):
         before = wire.a.greenlane()["Stripped"]
         with wire.a:
-            s = socket.socket(socket.AF_INET if wire.version == 4 else socket.AF_INET6,
-                              socket.SOCK_DGRAM)
+            s = socket.socket(FAMILY[wire.version], socket.SOCK_DGRAM)
         if wire.version == 4:
             s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2 | 2)
         else:

@@ -24,7 +24,7 @@ from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.net import modules
 from lab.net import frames as port
-from lab.net.namespace import Namespace
+from lab.net.namespace import FAMILY, Namespace
 from lab.tap import equal, true, using
 from lab.wire import packet as pkt
 from lab.wire.wire import pattern
@@ -32,7 +32,6 @@ from lab.wire.wire import pattern
 # Bytes; none above the initial window of ten segments of the smaller MTU.
 WRITES = (1, 100, 1000, 1428, 1429, 3000, 5000, 10_000, 14_000, 14_280) * 2
 BULK = 2_000_000
-FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 B = {4: "10.2.0.2", 6: "fd02::2"}
 DEVICES = (("a", "left"), ("switch", "p0"), ("switch", "p1"), ("b", "right"))
 ALL = {"version": (4, 6), "mtu": (1500, 9000), "gso": ("on", "off"), "gro": ("on", "off")}

@@ -16,7 +16,7 @@ import threading
 from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.net import modules
-from lab.net.namespace import Namespace
+from lab.net.namespace import FAMILY, Namespace
 from lab.tap import case, equal, true
 from lab.wire import packet as pkt
 from lab.wire.packet import CWR, PSH
@@ -89,35 +89,30 @@ def split_flags(wire):
           [(DATA, CWR), (IMPORTANT, PSH)], "marks and flags")
 
 
-@case("an IPv6 packet with a hop-by-hop header is not split: all data, and then a clock",
-      connected, version=6)
-def split_not(wire, client, server):
-    # PadN, an option without meaning that every host skips
-    client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, b"\0\0\1\4\0\0\0\0")
-    wire.delay = 200e-6
-    true(wire.transfer(client, server, 4 * 1400), "arrives")
-    # The wire does not look behind such a header.
-    equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [CLOCK], "marks")
-    counters = wire.a.greenlane()
-    equal((counters["Split"], counters["SplitFailed"]), (0, 1), "Split, SplitFailed")
+HEADERS = {"hop-by-hop": socket.IPV6_HOPOPTS, "destination": socket.IPV6_DSTOPTS}
 
 
-@case("IPv6 extension headers in front of TCP hide nothing: the same marks", connected, version=6,
-      tso=False)
-def extension_headers(wire, client, server):
-    client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, b"\0\0\1\4\0\0\0\0")
-    client.send(pattern(5 * 1400))
-    wire.run(1e-3)
-    equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [IMPORTANT], "marks")
-    equal(server.recv(1 << 20), pattern(5 * 1400), "bytes")
-    equal(wire.a.greenlane()["EchoReceived"], 1, "EchoReceived")
+@case("IPv6 extension headers in front of TCP change nothing: the same marks", tso=(True, False),
+      header=tuple(HEADERS))
+def extension_headers(tso, header):
+    with Wire(version=6, tso=tso) as wire:
+        client, server = wire.connect()
+        # PadN, an option without meaning that every host skips
+        client.setsockopt(socket.IPPROTO_IPV6, HEADERS[header], b"\0\0\1\4\0\0\0\0")
+        client.send(pattern(5 * 1400))
+        wire.run(1e-3)
+        equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [IMPORTANT], "marks")
+        equal(server.recv(1 << 20), pattern(5 * 1400), "bytes")
+        counters = wire.a.greenlane()
+        equal((counters["EchoReceived"], counters["SplitFailed"]), (1, 0),
+              "EchoReceived, SplitFailed")
 
 
 class Pair:
     """A blocking connection between two namespaces."""
 
     def __init__(self, version, a, b, host):
-        family = socket.AF_INET if version == 4 else socket.AF_INET6
+        family = FAMILY[version]
         with b:
             self._listener = socket.socket(family)
         self._listener.bind((host, 7))

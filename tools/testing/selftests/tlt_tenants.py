@@ -19,7 +19,7 @@ from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT
 from lab.net import modules
 from lab.net import frames as port
-from lab.net.namespace import Namespace
+from lab.net.namespace import FAMILY, Namespace
 from lab.tap import case, equal, true
 from lab.wire import packet as pkt
 from lab.wire.packet import SYN
@@ -28,7 +28,6 @@ from lab.wire.wire import pattern
 PROTECTED = (IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL)
 PORT = 1000
 IPV6_HDRINCL, UDP_SEGMENT, ECT0 = 36, 103, 2
-FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 ADDRESS = {"inner": {4: "10.2.0.2", 6: "fd02::2"}, "tenant": {4: "10.1.0.2", 6: "fd01::2"},
            "host": {4: "10.0.0.1", 6: "fd00::1"}, "out": {4: "10.0.0.2", 6: "fd00::2"}}
 OPERATIONS = "Documentation/operations.rst"

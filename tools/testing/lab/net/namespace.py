@@ -2,10 +2,12 @@
 """A network namespace, as ip(8) names them: commands, sysctls and counters in it."""
 
 import os
+import socket
 import subprocess
 
 from lab.net import libc
 
+FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}        # by IP version
 _DIRECTORY = "/run/netns"
 
 

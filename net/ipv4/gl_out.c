@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What TCP sends on a connection of ours: each packet gets its codepoint here.
+ *
+ * TCP hands every packet of an established connection to icsk_af_ops->queue_xmit(),
+ * once, with the socket locked, before there is an IP header.  A connection of ours has
+ * a copy of TCP's icsk_af_ops in its struct gl_sock, in which queue_xmit() is
+ * gl_queue_xmit() (as SMC and MPTCP have copies of their own).  That is also how such a
+ * connection is recognised, and where its state is found: see gl_sock().
+ *
+ * Whatever routes, tunnels, queues or devices do to the packet afterwards, the decision
+ * is made.  SYN and SYN-ACK do not come this way: gl_hook.c.
+ */
+#include <linux/ipv6.h>
+#include <net/inet_ecn.h>
+#include <net/inet6_connection_sock.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include <net/gl_compat.h>
+#include <trace/events/greenlane.h>
+#include "gl_internal.h"
+
+/* --- what a packet is ----------------------------------------------------- */
+
+/* Does a pure ACK of this moment cover the peer's important packet?  TCP has
+ * it in order, or reports it in a SACK block.
+ */
+static bool gl_covers_owed(const struct tcp_sock *tp, const struct gl_sock *gs)
+{
+	int i;
+
+	if (!after(gs->owed_end, tp->rcv_nxt))
+		return true;
+	for (i = 0; i < tp->rx_opt.num_sacks; i++)
+		if (!before(gs->owed_end, tp->selective_acks[i].start_seq + 1) &&
+		    !after(gs->owed_end, tp->selective_acks[i].end_seq))
+			return true;
+	return false;
+}
+
+/* What a packet without data is.  An echo travels on a pure ACK only: data
+ * that carried one would have to be protected for it, and a connection that
+ * sends much both ways would soon have little else.
+ */
+static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
+				   const struct tcphdr *th)
+{
+	struct net *net = sock_net(sk);
+
+	if (th->ack && !th->fin && !th->rst) {
+		if (gs->owed_clock) {
+			gs->owed_clock = 0;
+			gs->echoes_sent++;
+			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
+			return GL_CLOCK_ECHO;
+		}
+		/* It may be in the backlog still: then a later ACK covers it. */
+		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT)) {
+			gs->owed_echo = 1;
+			gs->owed_end = gl_noted_end(sk);
+		}
+		if (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs)) {
+			gs->owed_echo = 0;
+			gs->echoes_sent++;
+			gl_inc_stats(net, GL_MIB_ECHOSENT);
+			return GL_ECHO;
+		}
+	}
+	if (!gl_marking(gs))
+		return GL_NONE;
+	gl_inc_stats(net, GL_MIB_CONTROL);
+	return gs->transport->control;
+}
+
+/* What a packet with data is, but for its last segment if that differs. */
+static enum gl_kind gl_out_data(struct sock *sk, struct gl_sock *gs,
+				const struct gl_seg *seg)
+{
+	if (!gl_marking(gs))
+		return GL_NONE;
+	return gs->transport->on_xmit(sk, gs, seg);
+}
+
+static void gl_count_data(struct net *net, enum gl_kind kind,
+			  const struct gl_seg *seg)
+{
+	u32 bytes = seg->end_seq - seg->seq;
+
+	if (kind == GL_IMPORTANT) {
+		gl_inc_stats(net, GL_MIB_IMPORTANT);
+		gl_add_stats(net, GL_MIB_IMPORTANTBYTES, bytes);
+	} else if (kind == GL_DATA) {
+		gl_add_stats(net, GL_MIB_DATA, seg->segs);
+		gl_add_stats(net, GL_MIB_DATABYTES, bytes);
+	} else if (kind == GL_SCHEDULED && bytes) {
+		gl_add_stats(net, GL_MIB_SCHEDULED, seg->segs);
+	} else if (kind == GL_MESSAGE || kind == GL_MESSAGE_END) {
+		gl_add_stats(net, GL_MIB_MESSAGE, seg->segs);
+	} else if (kind >= GL_SHORT) {
+		gl_add_stats(net, GL_MIB_SHORT, seg->segs);
+	}
+}
+
+/* A packet that acknowledges: what the transport has to say with it. */
+static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, bool pure)
+{
+	const struct gl_transport *t = gs->transport;
+	struct tcphdr *th = tcp_hdr(skb);
+	u32 word;
+
+	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst)
+		return;
+	if (t->on_ack(sk, gs, th, pure && gl_has_room(skb) ? &word : NULL) &&
+	    !gl_add_word(sk, skb, word))
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+}
+
+/* --- from TCP to IP -------------------------------------------------------- */
+
+/**
+ * gl_can_take() - are this connection's packets sent as we expect?
+ * @ops: its icsk_af_ops
+ *
+ * Return: false if some other protocol has put a function of its own in our place.
+ */
+bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
+{
+	if (ops->queue_xmit == ip_queue_xmit)
+		return true;
+	return IS_ENABLED(CONFIG_IPV6) && ops->queue_xmit == inet6_csk_xmit;
+}
+
+/* As ip_queue_xmit(), with a DS field of our own. */
+static int gl_ipv4_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl, u8 dsfield)
+{
+	return __ip_queue_xmit(sk, skb, fl, dsfield);
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+/* As inet6_csk_xmit(), which does not take one. */
+static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+	const struct ipv6_pinfo *np = inet6_sk(sk);
+	struct flowi6 fl6 = {
+		.flowi6_proto	= IPPROTO_TCP,
+		.flowi6_oif	= sk->sk_bound_dev_if,
+		.flowi6_mark	= sk->sk_mark,
+		.daddr		= sk->sk_v6_daddr,
+		.saddr		= np->saddr,
+		.flowlabel	= np->flow_label,
+		.fl6_sport	= inet->inet_sport,
+		.fl6_dport	= inet->inet_dport,
+		.flowi6_uid	= gl_sk_uid(sk),
+	};
+	int err;
+
+	rcu_read_lock();
+	skb_dst_set_noref(skb, __sk_dst_get(sk));
+	err = ip6_xmit(sk, skb, &fl6, sk->sk_mark, rcu_dereference(np->opt), dsfield,
+		       READ_ONCE(sk->sk_priority));
+	rcu_read_unlock();
+	return err;
+}
+#else
+static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
+{
+	return -EAFNOSUPPORT;
+}
+#endif
+
+/* Is there a route?  Without one IP would look for it with the DS field that the packet
+ * shall get; policy routing is to see the application's.
+ */
+static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
+{
+	u32 cookie = 0;
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (ipv6)
+		cookie = inet6_sk(sk)->dst_cookie;
+#endif
+	return __sk_dst_check(sk, cookie) ||
+	       (!gs->tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
+}
+
+/**
+ * gl_send() - hand a packet to IP
+ * @sk: its connection, locked
+ * @gs: the connection's state
+ * @skb: the packet, with the TCP header in front
+ * @fl: the connection's flow, as queue_xmit() has it
+ * @kind: what the packet is; GL_NONE for one that keeps the application's DS field
+ *
+ * Return: what queue_xmit() returns.
+ */
+int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
+	    enum gl_kind kind)
+{
+	const struct gl_net *gn = gl_net(sock_net(sk));
+	bool ipv6 = gs->tcp_ops->queue_xmit != ip_queue_xmit;
+	enum gl_kind hello = gs->transport->hello;
+
+	if (kind == GL_NONE || !gl_has_route(sk, gs, ipv6))
+		return gs->tcp_ops->queue_xmit(sk, skb, fl);
+	if (ipv6)
+		return gl_ipv6_xmit(sk, skb, gl_marked(gn, hello, kind, inet6_sk(sk)->tclass));
+	return gl_ipv4_xmit(sk, skb, fl, gl_marked(gn, hello, kind, inet_sk(sk)->tos));
+}
+
+/* A packet that stays whole. */
+static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+			struct flowi *fl, enum gl_kind kind, const struct gl_seg *seg)
+{
+	if (kind == GL_IMPORTANT)
+		trace_greenlane_important(sk, seg->end_seq, tcp_packets_in_flight(tcp_sk(sk)));
+	if (gl_is_last(kind))
+		gs->transport->on_important(sk, gs, seg->end_seq);
+	gl_count_data(sock_net(sk), kind, seg);
+	return gl_send(sk, gs, skb, fl, kind);
+}
+
+static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+
+	seg->seq = ntohl(th->seq);
+	seg->end_seq = seg->seq + skb->len - tcp_hdrlen(skb);
+	seg->ack = ntohl(th->ack_seq);
+	seg->segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
+	/* TCP sets PSH where a write ends, and on each GSO packet. */
+	seg->more = !th->psh && !th->fin;
+}
+
+/* The last segment of a GSO packet is of another kind than the rest. */
+static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+			struct flowi *fl, enum gl_kind last)
+{
+	struct sk_buff *head, *tail;
+	struct gl_seg seg = {};
+	int err, tail_err;
+
+	if (!gl_split(sk, skb, &head, &tail)) {
+		/* If no other follows soon, something else stands in. */
+		gl_kick_soon(sk, gs);
+		gl_seg_of(skb, &seg);
+		return gl_out_whole(sk, gs, skb, fl, gl_before_last(last), &seg);
+	}
+	gl_seg_of(head, &seg);
+	err = gl_out_whole(sk, gs, head, fl, gl_before_last(last), &seg);
+	gl_seg_of(tail, &seg);
+	tail_err = gl_out_whole(sk, gs, tail, fl, last, &seg);
+	/* TCP has one packet: if a part of it has left, it has left. */
+	return err < 0 ? tail_err : tail_err < 0 ? err : max(err, tail_err);
+}
+
+/**
+ * gl_queue_xmit() - icsk_af_ops->queue_xmit() of a connection of ours
+ * @sk: the connection, locked
+ * @skb: what TCP sends, with the TCP header in front; a clone, unless a pure ACK
+ * @fl: the connection's flow
+ *
+ * Return: as TCP wants it: 0, NET_XMIT_CN, or an error if nothing has left.
+ */
+int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
+{
+	struct gl_sock *gs = gl_sock(sk);
+	struct gl_seg seg = {};
+	enum gl_kind kind;
+
+	gl_seg_of(skb, &seg);
+	gl_out_ack(sk, gs, skb, seg.end_seq == seg.seq);
+	if (seg.end_seq == seg.seq) {
+		kind = gl_out_control(sk, gs, tcp_hdr(skb));
+	} else {
+		kind = gl_out_data(sk, gs, &seg);
+		if (gl_is_last(kind) && seg.segs > 1)
+			return gl_out_split(sk, gs, skb, fl, kind);
+	}
+	return gl_out_whole(sk, gs, skb, fl, kind, &seg);
+}
+EXPORT_SYMBOL_GPL(gl_queue_xmit);

@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Whatever is between TCP and the wire, a packet keeps the mark that it got from TCP.
+
+	ns a [ ns c ] -- DEVICE -- wire ======== wire -- DEVICE -- ns b
+	  client                                                   server
+
+Behind an ipvlan or a VRF a packet passes LOCAL_OUT twice, the second time without the
+socket's lock if a qdisc has held it in between; IPsec sends it later; a tunnel wraps it
+in a packet of its own.
+"""
+import contextlib
+import socket
+import struct
+import subprocess
+import time
+
+from lab import tap
+from lab.codepoints import ECHO
+from lab.net import modules
+from lab.net.namespace import FAMILY, Namespace
+from lab.net.queue import Queue
+from lab.tap import case, equal, true, using
+from lab.wire.sockopt import info
+from lab.wire.wire import pattern
+
+IPV6_ADDRFORM = 1
+WRITES, WRITE = 12, 60_000      # several TSO packets each, and then idle
+PORT = 7
+HOST = {4: "10.0.0.{}", 6: "fd00::{}"}          # on the wire
+INNER = {4: "10.1.0.{}", 6: "fd01::{}"}         # in a tunnel
+LENGTH = {4: 24, 6: 64}
+MAC = "02:00:00:00:00:01"       # of a's end
+KEY = "0x" + "42" * 32
+
+
+class Hosts:
+    """Two namespaces, and a veth pair between them."""
+    number = 0
+
+    def __init__(self):
+        modules.load("tcp_tlt")
+        Hosts.number += 1
+        self.names = []
+        self.a, self.b = self.namespace("a"), self.namespace("b")
+        subprocess.run(["ip", "link", "add", "wire", "netns", self.a.name, "type", "veth",
+                        "peer", "name", "wire", "netns", self.b.name], check=True)
+        self.client, self.device = self.a, None
+        self.address = HOST
+        self.a.ip(f"link set wire address {MAC}")
+        for ns, number in ((self.a, 1), (self.b, 2)):
+            ns.ip("link set lo up", "link set wire up")
+            self.addresses(ns, "wire", HOST, number)
+
+    def namespace(self, name):
+        """One that marks, and whose addresses are there at once."""
+        ns = Namespace(f"{name}{Hosts.number}")
+        self.names.append(ns)
+        ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
+        ns.sysctl("net.ipv6.conf.default.accept_dad", 0)
+        ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
+        return ns
+
+    @staticmethod
+    def addresses(ns, device, address, number):
+        """Both, on a device."""
+        ns.ip(*(f"addr add {address[v].format(number)}/{LENGTH[v]} dev {device}"
+                f"{' nodad' if v == 6 else ''}" for v in (4, 6)))
+
+    def tunnel(self, ns, device, number):
+        """A device that is there, at the inner address, used by client and server."""
+        ns.ip(f"link set {device} up")
+        self.addresses(ns, device, INNER, number)
+        self.address = INNER
+
+    def connect(self, version):
+        """(client, server)"""
+        to = (self.address[version].format(2), PORT)
+        with self.b:
+            listener = socket.socket(FAMILY[version])
+        with self.client:
+            client = socket.socket(FAMILY[version])
+        listener.bind(to)
+        listener.listen(1)
+        if self.device:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.device.encode())
+        client.settimeout(5)
+        client.connect(to)
+        server = listener.accept()[0]
+        server.settimeout(5)
+        listener.close()
+        return client, server
+
+    def close(self):
+        """Gone."""
+        for ns in self.names:
+            ns.remove()
+
+
+
+# --- devices: each changes the hosts, and may say what to close ----------------
+
+def veth(_):
+    """As they are."""
+
+
+def _ipvlan(hosts, mode):
+    hosts.client = hosts.namespace("c")
+    hosts.a.ip(f"link add link wire name ipv netns {hosts.client.name} type ipvlan mode {mode}")
+    hosts.client.ip("link set lo up", "link set ipv up")
+    hosts.addresses(hosts.client, "ipv", HOST, 3)
+    # In L3 mode the ipvlan does not answer for its addresses.
+    hosts.b.ip(*(f"neigh replace {HOST[v].format(3)} lladdr {MAC} dev wire nud permanent"
+                 for v in (4, 6)))
+
+
+def ipvlan_l2(hosts):
+    """A container behind an ipvlan that is a switch."""
+    _ipvlan(hosts, "l2")
+
+
+def ipvlan_l3(hosts):
+    """A container behind an ipvlan that routes: LOCAL_OUT again, in the host."""
+    _ipvlan(hosts, "l3")
+
+
+def vrf(hosts):
+    """A client in a VRF."""
+    hosts.a.ip("link add vrf0 type vrf table 10", "link set vrf0 up",
+               "link set wire master vrf0")
+    # IPv6 forgets its address when the device moves.
+    hosts.a.ip(f"addr replace {HOST[6].format(1)}/64 dev wire nodad")
+    hosts.device = "vrf0"
+
+
+def vrf_with_qdisc(hosts):
+    """The VRF's device has a queue, out of which packets come without the socket's lock."""
+    vrf(hosts)
+    hosts.a.tc("qdisc add dev vrf0 root netem delay 20us")
+
+
+def vxlan(hosts):
+    """A tunnel, whose outer packets are UDP."""
+    for ns, own, other in ((hosts.a, 1, 2), (hosts.b, 2, 1)):
+        ns.ip(f"link add tunnel type vxlan id 1 local {HOST[4].format(own)}"
+              f" remote {HOST[4].format(other)} dstport 4789 dev wire")
+        hosts.tunnel(ns, "tunnel", own)
+
+
+def wireguard(hosts):
+    """A tunnel that encrypts on another processor."""
+    keys = []
+    for _ in range(2):
+        secret = subprocess.run(["wg", "genkey"], capture_output=True, text=True,
+                                check=True).stdout
+        public = subprocess.run(["wg", "pubkey"], input=secret, capture_output=True, text=True,
+                                check=True).stdout.strip()
+        keys.append((secret, public))
+    for ns, own, other in ((hosts.a, 1, 2), (hosts.b, 2, 1)):
+        ns.ip("link add tunnel type wireguard")
+        with ns:
+            subprocess.run(["wg", "set", "tunnel", "listen-port", "51820", "private-key",
+                            "/dev/stdin", "peer", keys[other - 1][1], "endpoint",
+                            f"{HOST[4].format(other)}:51820", "allowed-ips",
+                            "0.0.0.0/0,::/0"], input=keys[own - 1][0], text=True, check=True)
+        hosts.tunnel(ns, "tunnel", own)
+
+
+def _ipsec(hosts, transform):
+    proto = transform.split()[0]
+    for v in (4, 6):
+        ends = [HOST[v].format(n) for n in (1, 2)]
+        for ns in (hosts.a, hosts.b):
+            for src, dst in (ends, ends[::-1]):
+                ns.ip(f"xfrm state add src {src} dst {dst} proto {proto} spi 0x10 mode transport"
+                      f" {transform.partition(' ')[2]}")
+                out = (ns is hosts.a) == (src == ends[0])
+                ns.ip(f"xfrm policy add src {src} dst {dst} proto tcp"
+                      f" dir {'out' if out else 'in'} tmpl src {src} dst {dst} proto {proto}"
+                      " mode transport")
+
+
+def esp(hosts):
+    """IPsec that encrypts."""
+    _ipsec(hosts, f"esp aead rfc4106(gcm(aes)) {KEY[:42]} 128")
+
+
+def ah(hosts):
+    """IPsec that signs: a header between IP and TCP."""
+    _ipsec(hosts, f"ah auth hmac(sha256) {KEY}")
+
+
+DEVICES = (veth, ipvlan_l2, ipvlan_l3, vrf, vrf_with_qdisc, vxlan, wireguard, esp, ah)
+
+
+def abort(*sockets):
+    """Close them with an RST: nothing is left that waits."""
+    for s in sockets:
+        if s.fileno() >= 0:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+
+
+@contextlib.contextmanager
+def connected(version, device):
+    """(the hosts, a client and its server across this device)"""
+    hosts, ends = Hosts(), ()
+    try:
+        device(hosts)
+        ends = hosts.connect(version)
+        yield hosts, *ends
+    finally:
+        abort(*ends)
+        hosts.close()
+
+
+def deliver(sender, receiver):
+    """One write, and every byte of it."""
+    data = pattern(WRITE)
+    sender.sendall(data)
+    got = bytearray()
+    while len(got) < WRITE:
+        more = receiver.recv(1 << 20)
+        true(more, "no end before all bytes have come")
+        got += more
+    equal(bytes(got) == data, True, "the bytes are those sent")
+    time.sleep(0.01)
+
+
+@using(connected, version=(4, 6), device=DEVICES)(
+    "every byte, every important packet has its echo, and nobody falls back")
+def marks(hosts, client, server):
+    for _ in range(WRITES):
+        deliver(client, server)
+        deliver(server, client)
+    for s, ns in ((client, hosts.client), (server, hosts.b)):
+        seen = info(s)
+        true(seen["important_sent"] >= WRITES, f"important packets: {seen['important_sent']}")
+        equal(seen["echoes"],
+              seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"], "echoes")
+        equal((seen["unechoed"], seen["flags"]), (0, 0), "unechoed, flags")
+        counters = ns.greenlane()
+        equal((counters["Fallback"], counters["SplitFailed"]), (0, 0), "Fallback, SplitFailed")
+        equal((ns.netstat("TCPTimeouts"), ns.netstat("TCPLossProbes")), (0, 0), "timers")
+
+
+@case("ADDRFORM: the connection goes on as its base, and leaves nothing behind")
+def addrform():
+    with connected(4, veth) as (hosts, _, _):
+        with hosts.b:
+            listener = socket.socket(socket.AF_INET6)
+        with hosts.a:
+            client = socket.socket(socket.AF_INET6)
+        listener.bind(("::", PORT + 1))
+        listener.listen(1)
+        client.connect((f"::ffff:{HOST[4].format(2)}", PORT + 1))
+        server = listener.accept()[0]
+        deliver(client, server)
+        true(info(client)["important_sent"], "it was one of ours")
+        client.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
+        important = hosts.a.greenlane()["ImportantSent"]
+        for _ in range(3):
+            deliver(client, server)
+            deliver(server, client)
+        equal(hosts.a.greenlane()["ImportantSent"], important, "important packets since then")
+        abort(client, server)
+        listener.close()
+
+
+# --- held on the way -------------------------------------------------------------
+
+@case("packets that wait in an NFQUEUE of LOCAL_OUT and LOCAL_IN keep their marks",
+      version=(4, 6), hook=("output", "input"))
+def queued(version, hook):
+    with connected(version, veth) as (hosts, client, server):
+        queues = [Queue(ns, f"type filter hook {hook} priority 0; tcp dport {PORT} queue num 0;"
+                        f" tcp sport {PORT} queue num 0") for ns in (hosts.a, hosts.b)]
+        with contextlib.ExitStack() as stack:
+            for queue in queues:
+                stack.enter_context(queue.passing())
+            for _ in range(WRITES):
+                deliver(client, server)
+                deliver(server, client)
+        for s, ns in ((client, hosts.a), (server, hosts.b)):
+            seen = info(s)
+            true(seen["important_sent"] >= WRITES, f"important: {seen['important_sent']}")
+            equal((seen["unechoed"], seen["flags"]), (0, 0), "unechoed, flags")
+            equal(ns.greenlane()["Fallback"], 0, "Fallback")
+
+
+@case("an echo waits in an NFQUEUE while its socket goes, and tcp_tlt with it", version=(4, 6))
+def dangling(version):
+    with connected(version, veth) as (hosts, client, server):
+        ip = {4: "ip", 6: "ip6"}[version]
+        queue = Queue(hosts.a, f"type filter hook input priority 0; {ip} dscp {ECHO} queue num 0")
+        client.sendall(pattern(5000))
+        equal(len(server.recv(1 << 20)), 5000, "bytes")
+        time.sleep(0.01)
+        held = queue.packets()
+        true(held, "an echo waits")
+        abort(client, server)
+        time.sleep(0.1)
+        for ns in (hosts.a, hosts.b):
+            ns.sysctl("net.ipv4.tcp_congestion_control", "reno")
+        subprocess.run(["rmmod", "tcp_tlt"], check=True)
+        for number in held:
+            queue.accept(number)
+        time.sleep(0.1)
+        equal(queue.packets(), [], "packets that wait")
+
+
+if __name__ == "__main__":
+    tap.main()
