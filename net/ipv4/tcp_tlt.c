@@ -55,8 +55,8 @@
  * struct tlt - a TLT connection; its sender's state (§5.1, Algorithm 1)
  * @gs: greenlane's part
  * @n: counters, as struct greenlane_info has them
- * @imp_end: the end of the important packet in flight; of a clock, what TCP had
- *	sent then
+ * @imp_end: the end of the important packet in flight; of a clock, that of the first
+ *	byte that TCP sends after it
  * @imp_us: when it left, in TCP's microseconds
  * @lost: TCP's count of lost packets when the echo came
  * @state: enum greenlane_state
@@ -411,8 +411,8 @@ static void tlt_fall_back(struct sock *sk, struct tlt *tlt)
 
 /* The important packet was acked, but not as such: by an ACK that overtook the
  * echo, by a peer that is not one of us, or something on the way clears the
- * codepoints.  Go on, and remember until an echo comes: if a timeout comes
- * before it, it was the latter.
+ * codepoints.  Or a clock was lost, or its echo.  Go on, and remember until an echo
+ * comes: if a timeout comes before it, the codepoints are cleared.
  */
 static void tlt_unechoed(struct sock *sk, struct tlt *tlt)
 {
@@ -467,7 +467,13 @@ static void tlt_acked(struct sock *sk, struct tlt *tlt)
 	 */
 	if (tlt->counting && tlt->state == GREENLANE_ARMED_NEXT)
 		tlt_mark_lost_by_echo(sk, tlt);
-	if (tlt->state == GREENLANE_WAITING && !tlt->clock) {
+	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
+		/* The network keeps the order: what left after the clock has come
+		 * through, so the clock or its echo is lost.
+		 */
+		if (tlt_is_delivered(sk, tlt))
+			tlt_unechoed(sk, tlt);
+	} else if (tlt->state == GREENLANE_WAITING) {
 		if (tlt->echoed && tlt_is_delivered(sk, tlt))
 			tlt_echoed(sk, tlt);
 		else if (!after(tlt->imp_end, tcp_sk(sk)->snd_una))
@@ -490,6 +496,8 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 
 	if (kind != GL_CLOCK_ECHO || !gl_marking(gs))
 		return GL_PASS;
+	tlt->heard = 1;
+	tlt->unechoed = 0;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		tlt_echoed(sk, tlt);
 		gl_kick(sk, gs);

@@ -191,5 +191,36 @@ def lossy(wire, mode):
         p.len for p in wire.from_a() if p.dscp == CLOCK), "ClockSentBytes")
 
 
+@case("a clock is lost, or its echo, and no other: the bursts that follow have important packets",
+      version=(4, 6), lost=("clock", "its echo"))
+def lost_clock(version, lost):
+    with Wire(version=version) as wire:
+        client, server = wire.connect()
+        gone = []
+
+        def lose_first(p):
+            if gone or p.dscp != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
+                return False
+            gone.append(p)
+            return True
+        wire.rule = lose_first
+        client.send(pattern(60_000))
+        wire.run(1e-3, lambda: gone)
+        true(gone, f"{lost} is lost")
+        # At once, or nothing would be in flight any more, and a burst begin.
+        wire.mark()
+        left, got = 2_000_000, 0
+        while left or got < 2_060_000:
+            with contextlib.suppress(BlockingIOError):
+                left -= client.send(bytes(min(left, 1 << 20))) if left else 0
+            wire.run(5e-6)
+            with contextlib.suppress(BlockingIOError):
+                got += len(server.recv(1 << 20))
+        important = [p for p in wire.from_a() if p.dscp == IMPORTANT]
+        true(len(important) > 10, f"important packets among {len(wire.from_a())}:"
+             f" {len(important)}")
+        equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
+
+
 if __name__ == "__main__":
     tap.main()
