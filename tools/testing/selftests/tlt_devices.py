@@ -284,8 +284,9 @@ def queued(version, hook):
         for s, ns in ((client, hosts.a), (server, hosts.b)):
             seen = info(s)
             true(seen["important_sent"] >= WRITES, f"important: {seen['important_sent']}")
-            equal((seen["unechoed"], seen["flags"]), (0, 0), "unechoed, flags")
-            equal(ns.greenlane()["Fallback"], 0, "Fallback")
+            # A reader who has the socket may acknowledge an important packet first.
+            true(seen["echoes"] >= WRITES, f"echoes: {seen['echoes']}")
+            equal((seen["flags"], ns.greenlane()["Fallback"]), (0, 0), "flags, Fallback")
 
 
 @case("an echo waits in an NFQUEUE while its socket goes, and tcp_tlt with it", version=(4, 6))
