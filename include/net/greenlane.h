@@ -82,6 +82,7 @@ struct gl_precredit {
  * @ops: what TCP calls; @ops.release must be gl_release(), by which a transport of ours
  *	is recognised
  * @base: the congestion control that @ops is a clone of, or NULL
+ * @rated: a rate says when its packets leave, and no window
  * @fallback: what a credit transport's connection runs without a peer: GL_RENO()
  * @precredit: a combinator's part, or NULL
  * @sock_size: bytes of its connection's state, which begins with a struct
@@ -113,6 +114,7 @@ struct gl_precredit {
 struct gl_transport {
 	struct tcp_congestion_ops ops;
 	const struct tcp_congestion_ops *base;
+	bool rated;
 	const struct tcp_congestion_ops *fallback;
 	const struct gl_precredit *precredit;
 	size_t sock_size;

@@ -36,8 +36,8 @@
  * first and the last of each round of retransmissions, and one in 96 besides.
  *
  * TLT changes no congestion control, it is built around one: tlt_reno,
- * tlt_cubic, tlt_dctcp, tlt_dcqcn are clones of their bases with three callbacks
- * more.
+ * tlt_cubic, tlt_dctcp, tlt_dcqcn and tlt_bbr are clones of their bases with three
+ * callbacks more.
  *
  * What differs from the paper and the authors' code, and why, is in
  * Documentation/tlt.rst, rule by rule.
@@ -217,10 +217,12 @@ static bool tlt_is_important(struct sock *sk, struct tlt *tlt,
 /* "N should be larger than the fan out degree"; the paper's simulations have 96. */
 #define TLT_PERIOD	96
 
-/* A base that takes the window for itself, and paces. */
+/* A base whose rate alone says when a packet leaves.  bbr paces too, but has a window, by
+ * which an ACK calls for the next packet: it is as the others.
+ */
 static bool tlt_is_rated(const struct sock *sk)
 {
-	return gl_transport(sk)->base->cong_control;
+	return gl_transport(sk)->rated;
 }
 
 /* TCP sends again what is lost: is this the first packet of a round, or its last? */
@@ -564,8 +566,9 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->rearmed = tlt->n.rearmed;
 }
 
-#define TLT(base_name) {					\
+#define TLT(base_name, has_rate) {				\
 	.ops = { .name = "tlt_" base_name },			\
+	.rated		= has_rate,				\
 	.sock_size	= sizeof(struct tlt),			\
 	.hello		= GL_IMPORTANT,				\
 	.control	= GL_CONTROL,				\
@@ -578,10 +581,11 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 }
 
 static struct gl_transport tlt_transports[] __read_mostly = {
-	TLT("reno"),		/* first: where the others fall back to */
-	TLT("cubic"),
-	TLT("dctcp"),
-	TLT("dcqcn"),
+	TLT("reno", false),	/* first: where the others fall back to */
+	TLT("cubic", false),
+	TLT("dctcp", false),
+	TLT("dcqcn", true),
+	TLT("bbr", false),
 };
 
 static void tlt_init(struct sock *sk)
@@ -710,6 +714,7 @@ MODULE_ALIAS("tcp_tlt_reno");
 MODULE_ALIAS("tcp_tlt_cubic");
 MODULE_ALIAS("tcp_tlt_dctcp");
 MODULE_ALIAS("tcp_tlt_dcqcn");
-MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp and dcqcn");
+MODULE_ALIAS("tcp_tlt_bbr");
+MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp, dcqcn and bbr");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

@@ -109,7 +109,7 @@ def absent():
 def by_sysctl():
     install()
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
-                          ("tlt_dcqcn", TLT), ("xpass", {"tcp_xpass"}),
+                          ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("xpass", {"tcp_xpass"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
@@ -142,8 +142,7 @@ def without_base():
     forbidden.write_text("install tcp_dctcp /bin/false\n", encoding="ascii")
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
     there = must("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
-    equal({name for name in there if name.startswith("tlt_")}, {"tlt_reno", "tlt_cubic", "tlt_dcqcn"},
-          "there")
+    equal({name for name in there if name.startswith("tlt_")}, {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr"}, "there")
     done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
     true("No such file" in done.stderr, done.stderr)
     forbidden.unlink()
@@ -197,7 +196,8 @@ def at_boot():
 def names():
     for name in OURS:
         equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
-    for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn"):
+    for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn",
+                  "tcp_tlt_bbr"):
         equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),

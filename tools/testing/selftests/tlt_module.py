@@ -82,7 +82,8 @@ def without_base():
     rmmod_both()
     modules.load("tcp_tlt")
     ours = {name for name in available() if name.startswith("tlt_")}
-    equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn"}, "available again")
+    equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn", "tlt_bbr"},
+          "available again")
 
 
 def rmmod_both():
@@ -151,7 +152,8 @@ def namespaces_go(version):
 def modinfo():
     seen = subprocess.run(["modinfo", "-F", "alias", modules.path("tcp_tlt")], text=True,
                           capture_output=True, check=True).stdout.split()
-    equal(sorted(seen), ["tcp_tlt_cubic", "tcp_tlt_dcqcn", "tcp_tlt_dctcp", "tcp_tlt_reno"], "aliases")
+    equal(sorted(seen), ["tcp_tlt_bbr", "tcp_tlt_cubic", "tcp_tlt_dcqcn", "tcp_tlt_dctcp",
+                         "tcp_tlt_reno"], "aliases")
     for name in ("greenlane", "tcp_tlt"):
         licence = subprocess.run(["modinfo", "-F", "license", modules.path(name)], text=True,
                                  capture_output=True, check=True).stdout.strip()

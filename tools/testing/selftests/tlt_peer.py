@@ -71,7 +71,7 @@ def pretender(wire):
 
 
 @case("without a peer a combinator sends what its base sends, through a loss", version=(4, 6),
-      base=("reno", "cubic"))
+      base=("reno", "cubic", "bbr"))
 def same_as_base(version, base):
     sends_as(base, f"tlt_{base}", version)
 
