@@ -49,6 +49,9 @@ EXPORT_SYMBOL_GPL(gl_base_put);
  * @ops: the clone; keeps its name
  * @base: the base
  * @owner: the clone's module
+ *
+ * The clone has the base's flags: an application that may not have the base
+ * (tcp_allowed_congestion_control) may not have the clone.
  */
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner)

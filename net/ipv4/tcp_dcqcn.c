@@ -358,7 +358,7 @@ static void dcqcn_release(struct sock *sk)
 static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
 	.name		= "dcqcn",
 	.owner		= THIS_MODULE,
-	.flags		= TCP_CONG_NEEDS_ECN | TCP_CONG_NON_RESTRICTED,
+	.flags		= TCP_CONG_NEEDS_ECN,
 	.init		= dcqcn_init,
 	.release	= dcqcn_release,
 	.ssthresh	= dcqcn_ssthresh,

@@ -609,7 +609,6 @@ static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops 
 	struct tcp_congestion_ops *ops = &t->ops;
 
 	gl_base_clone(ops, base, THIS_MODULE);
-	ops->flags |= TCP_CONG_NON_RESTRICTED;
 	ops->init = tlt_init;
 	ops->release = gl_release;
 	ops->in_ack_event = tlt_in_ack_event;

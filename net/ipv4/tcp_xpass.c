@@ -663,7 +663,6 @@ static struct gl_transport xpass_transport __read_mostly = {
 	.ops = {
 		.name		= "xpass",
 		.owner		= THIS_MODULE,
-		.flags		= TCP_CONG_NON_RESTRICTED,
 		.init		= xpass_init,
 		.release	= gl_release,
 		.ssthresh	= tcp_reno_ssthresh,

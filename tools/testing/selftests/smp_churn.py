@@ -59,6 +59,7 @@ def insmod_all():
         if not modules.is_loaded(name):
             with open(modules.path(name), "rb") as f:
                 equal(_libc.syscall(FINIT_MODULE, f.fileno(), b"", 0), 0, f"insmod {name}")
+    modules.allow()
 
 
 def rmmod(name):

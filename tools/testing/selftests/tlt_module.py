@@ -5,15 +5,17 @@
 	a (client) ---- wire (this program) ---- b (server)
 """
 import os
+import socket
 import subprocess
 import threading
 import time
 
 from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
-from lab.net import modules
+from lab.net import libc, modules
 from lab.tap import case, equal, true
 from lab.wire.packet import SYN
+from lab.wire.sockopt import TCP_CONGESTION
 from lab.wire.wire import Wire, connected
 
 
@@ -146,6 +148,35 @@ def namespaces_go(version):
     # What is left goes when TCP gives up, after some minutes of RTOs.
     subprocess.run(["sleep", "600"], check=True)
     equal(references("tcp_tlt"), 0, "sockets that are left")
+
+
+def may_have(cc):
+    """May an application without privileges?"""
+    with libc.without_net_admin(), socket.socket() as s:
+        try:
+            s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
+        except PermissionError:
+            return False
+    return True
+
+
+@case("an application that may not have a base may not have its TLT, nor a control that is"
+      " blind to losses; the administrator may allow it")
+def restricted():
+    modules.load("tcp_tlt")
+    rmmod_both()
+    modules.allow("reno", "cubic")
+    for name in ("greenlane", "tcp_dcqcn", "tcp_tlt", "tcp_dart", "tcp_xpass", "tcp_aeolus"):
+        if not modules.is_loaded(name):
+            subprocess.run(["insmod", modules.path(name)], check=True)
+    for base in ("reno", "cubic", "dctcp", "dcqcn", "bbr"):
+        expected = base in ("reno", "cubic")
+        equal((may_have(base), may_have(f"tlt_{base}")), (expected, expected), f"{base}, tlt_{base}")
+    equal([cc for cc in ("dart", "xpass", "aeolus_xpass") if may_have(cc)], [], "may be had")
+    modules.allow("reno", "cubic", "tlt_dctcp", "xpass")
+    equal([cc for cc in ("dctcp", "tlt_dctcp", "dart", "xpass") if may_have(cc)],
+          ["tlt_dctcp", "xpass"], "may be had when allowed")
+    modules.allow()
 
 
 @case("the modules' aliases and licence")

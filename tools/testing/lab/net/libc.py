@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """System calls that Python 3.11 has no function for."""
 
+import contextlib
 import ctypes
 import os
 import struct
 import time
 
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAP_NET_ADMIN = 12
 _CLONE_NEWNET = 0x40000000
 _MS_BIND = 4096
 _PR_SET_TIMERSLACK = 29
@@ -32,6 +35,21 @@ def enter_network(fd):
 def bind_mount(source, target):
     """mount --bind"""
     _check(_LIBC.mount(source.encode(), target.encode(), b"none", _MS_BIND, None), "mount")
+
+
+@contextlib.contextmanager
+def without_net_admin():
+    """This thread lacks CAP_NET_ADMIN meanwhile."""
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
+    before = ctypes.create_string_buffer(24)
+    _check(_LIBC.capget(header, before), "capget")
+    effective, *others = struct.unpack("6I", before.raw)
+    _check(_LIBC.capset(header, struct.pack("6I", effective & ~(1 << _CAP_NET_ADMIN), *others)),
+           "capset")
+    try:
+        yield
+    finally:
+        _check(_LIBC.capset(header, before.raw), "capset")
 
 
 def exact_timers():

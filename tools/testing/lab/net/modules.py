@@ -5,7 +5,10 @@ import os
 import pathlib
 import subprocess
 
+from lab.net import libc
 from lab.tap import Skip
+
+_SYSCTL = "/proc/sys/net/ipv4/tcp"
 
 # Each after those that it needs.
 _SCHED = ("sch_color", "sch_iofd")
@@ -33,12 +36,30 @@ def is_loaded(name):
     return os.path.exists(f"/sys/module/{name}")
 
 
+def allow(*ccs):
+    """Let applications, and other namespaces than the first one, have these congestion
+    controls: most of ours are restricted, as dctcp is.  None for all that there are."""
+    outer, first = (os.open(f"/proc/{task}/ns/net", os.O_RDONLY) for task in ("thread-self", 1))
+    libc.enter_network(first)       # which has the only list
+    try:
+        if not ccs:
+            with open(f"{_SYSCTL}_available_congestion_control", encoding="ascii") as file:
+                ccs = file.read().split()
+        with open(f"{_SYSCTL}_allowed_congestion_control", "w", encoding="ascii") as file:
+            file.write(" ".join(ccs))
+    finally:
+        libc.enter_network(outer)
+        os.close(outer)
+        os.close(first)
+
+
 def load(*names):
-    """Load modules and what they need, unless they are there."""
+    """Load modules and what they need, unless they are there, and allow() theirs."""
     for name in names:
         load(*_NEEDS.get(name, ()))
         if not is_loaded(name):
             subprocess.run(["insmod", path(name)], check=True)
+    allow()
 
 
 def load_for(*ccs):
