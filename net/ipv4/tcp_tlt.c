@@ -67,6 +67,8 @@
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @idle: clocks in a row that went out for nothing
  * @since: data packets since the last important one, of a base that has a rate
+ * @ended: @end is set
+ * @end: where the message ends whose last packet was important last, of such a base
  * @delivered: TCP's count of delivered packets when the last clock left
  *
  * All fields: socket lock.
@@ -91,10 +93,12 @@ struct tlt {
 	u8	clock:1,
 		echoed:1,
 		heard:1,
-		counting:1;
+		counting:1,
+		ended:1;
 	u8	idle;
 	u8	since;
 	u32	delivered;
+	u32	end;
 };
 
 static struct tlt *tlt_of(struct gl_sock *gs)
@@ -231,16 +235,28 @@ static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg 
 	return !tp->retrans_out || tp->lost_out <= tp->retrans_out + seg->segs;
 }
 
+/* A message ends.  But of a stream of short ones the last would be each packet: so one
+ * until it is acked, and then a clock for those that are not (tlt_on_kick()).
+ */
+static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const struct gl_seg *seg)
+{
+	if (tlt->ended && after(tlt->end, tp->snd_una))
+		return false;
+	tlt->ended = 1;
+	tlt->end = seg->end_seq;
+	return true;
+}
+
 static bool tlt_is_important_rated(struct sock *sk, struct tlt *tlt, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (before(seg->seq, tp->snd_nxt))
 		return tlt_is_edge_of_round(tp, seg);
-	if (seg->end_seq == tp->write_seq && !seg->more)
-		return true;
 	tlt->since = min(tlt->since + seg->segs, TLT_PERIOD);
-	return tlt->since == TLT_PERIOD;
+	if (tlt->since == TLT_PERIOD)
+		return true;
+	return seg->end_seq == tp->write_seq && !seg->more && tlt_ends_message(tp, tlt, seg);
 }
 
 static enum gl_kind tlt_on_xmit(struct sock *sk, struct gl_sock *gs,

@@ -7,6 +7,8 @@
 The last of a message, every 96th, the first and the last of each round of
 retransmissions; no clocks.
 """
+import contextlib
+
 from lab.codepoints import CLOCK, DATA, ECHO, IMPORTANT
 from lab.tap import case, equal, main, true, using
 from lab.wire.dart import dart
@@ -50,6 +52,38 @@ def marks(wire, client, server):
         echoes = [p for p in wire.from_b() if p.dscp == ECHO]
         equal(len(echoes), sent.count(IMPORTANT), "echoes")
     no_timer(wire)
+
+
+@everywhere("messages of a packet each, faster than they are acked: one is important until it"
+            " is, and one in 96")
+def short_messages(wire, client, server):
+    wire.delay = 100e-6
+    size = MSS[wire.version]
+    sent = got = 0
+    while got < 500 * size:
+        if sent < 500 * size:
+            with contextlib.suppress(BlockingIOError):
+                sent += client.send(bytes(size))
+        wire.run(2e-6)
+        with contextlib.suppress(BlockingIOError):
+            got += len(server.recv(1 << 20))
+    wire.run(1e-3)
+    unacked, most = [], 0
+    for p in wire.seen:
+        if p.from_a and p.len and p.dscp == IMPORTANT:
+            unacked.append(p.end)
+        elif not p.from_a:
+            unacked = [end for end in unacked if (end - p.ack) & 0xffffffff < 1 << 31 and
+                       end != p.ack]
+        most = max(most, len(unacked))
+    packets = len(data(wire.from_a()))
+    true(packets >= 400, f"packets: {packets}")
+    # TSO may make one of several messages.
+    true(most <= 1 + -(-packets // PERIOD), f"important and unacked at once: {most}")
+    important = sum(p.dscp == IMPORTANT for p in data(wire.from_a()))
+    true(important < packets // 10, f"important: {important} of {packets}")
+    for name in ("TCPTimeouts", "TCPLossProbes"):
+        equal(wire.a.netstat(name), 0, name)
 
 
 def losing(wire, lost):
