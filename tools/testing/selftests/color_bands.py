@@ -409,7 +409,7 @@ def down():
     receiver.close()
 
 
-@case("below prio, and tbf, which peeks: parent and child agree, priority holds")
+@timed("below prio, and tbf, which peeks: parent and child agree, priority holds")
 def stacked():
     for parent in ("prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
                    "tbf rate 50mbit burst 2k limit 1m"):
