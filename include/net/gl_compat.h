@@ -177,7 +177,7 @@ static inline bool gl_tcp_ecn_rfc3168(const struct tcp_sock *tp)
 #define WQ_PERCPU	0
 #endif
 
-/* 6.17: a socket's owner may change while somebody reads it */
+/* 6.17: a socket's owner may change while it is read */
 static inline kuid_t gl_sk_uid(const struct sock *sk)
 {
 #ifdef GL_HAVE_SK_UID

@@ -121,7 +121,7 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
  * gl_can_take() - are this connection's packets sent as we expect?
  * @ops: its icsk_af_ops
  *
- * Return: false if some other protocol has put a function of its own in our place.
+ * Return: false if another protocol (SMC, MPTCP) has put a function of its own there.
  */
 bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
 {
@@ -130,14 +130,8 @@ bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
 	return IS_ENABLED(CONFIG_IPV6) && ops->queue_xmit == inet6_csk_xmit;
 }
 
-/* As ip_queue_xmit(), with a DS field of our own. */
-static int gl_ipv4_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl, u8 dsfield)
-{
-	return __ip_queue_xmit(sk, skb, fl, dsfield);
-}
-
 #if IS_ENABLED(CONFIG_IPV6)
-/* As inet6_csk_xmit(), which does not take one. */
+/* As inet6_csk_xmit(), but with a DS field of the caller's.  The route is there. */
 static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 {
 	const struct inet_sock *inet = inet_sk(sk);
@@ -145,7 +139,7 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 	struct flowi6 fl6 = {
 		.flowi6_proto	= IPPROTO_TCP,
 		.flowi6_oif	= sk->sk_bound_dev_if,
-		.flowi6_mark	= sk->sk_mark,
+		.flowi6_mark	= READ_ONCE(sk->sk_mark),
 		.daddr		= sk->sk_v6_daddr,
 		.saddr		= np->saddr,
 		.flowlabel	= np->flow_label,
@@ -157,7 +151,7 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 
 	rcu_read_lock();
 	skb_dst_set_noref(skb, __sk_dst_get(sk));
-	err = ip6_xmit(sk, skb, &fl6, sk->sk_mark, rcu_dereference(np->opt), dsfield,
+	err = ip6_xmit(sk, skb, &fl6, fl6.flowi6_mark, rcu_dereference(np->opt), dsfield,
 		       READ_ONCE(sk->sk_priority));
 	rcu_read_unlock();
 	return err;
@@ -169,8 +163,8 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 }
 #endif
 
-/* Is there a route?  Without one IP would look for it with the DS field that the packet
- * shall get; policy routing is to see the application's.
+/* Look for a route if there is none.  IP would do that too, but with the DS field that the
+ * packet gets, and policy routing must see the application's.
  */
 static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
 {
@@ -205,7 +199,7 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 		return gs->tcp_ops->queue_xmit(sk, skb, fl);
 	if (ipv6)
 		return gl_ipv6_xmit(sk, skb, gl_marked(gn, hello, kind, inet6_sk(sk)->tclass));
-	return gl_ipv4_xmit(sk, skb, fl, gl_marked(gn, hello, kind, inet_sk(sk)->tos));
+	return __ip_queue_xmit(sk, skb, fl, gl_marked(gn, hello, kind, inet_sk(sk)->tos));
 }
 
 /* A packet that stays whole. */

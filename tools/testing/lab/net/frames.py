@@ -211,14 +211,15 @@ def kill(pid):
 
 
 def unused(module):
-    """Wait until a module has no qdisc: namespaces are taken down in the background.
+    """Wait until a module has no qdisc: namespaces are taken down in the background, one
+    after the other, which takes a minute on an emulated machine.
 
     A socket keeps its namespace until its last packet is out, so no case that waits for
     this may leave packets behind that never leave.
     """
     modules.load(module)
     seen = ""
-    for _ in range(100):
+    for _ in range(1000):
         with open(f"/sys/module/{module}/refcnt", encoding="ascii") as file:
             seen = file.read().strip()
         if seen == "0":
