@@ -143,7 +143,7 @@ struct gl_transport {
  * @af_ops: TCP's icsk_af_ops, but for queue_xmit(), which is gl_queue_xmit()
  * @tcp_ops: TCP's, which the connection has before and after
  * @transport: what it runs
- * @node: in gl_sock.c's table, if IPV6_ADDRFORM could take @af_ops away
+ * @node: in gl_sock.c's table, if IPV6_ADDRFORM can write over @af_ops
  * @sk: the connection; each list that @now and @soon are in holds a reference
  * @now: in gl_kick.c's list for this instant
  * @soon: in gl_kick.c's list for a little later
@@ -214,6 +214,22 @@ static inline struct gl_sock *gl_sock(const struct sock *sk)
 	if (ops->queue_xmit != gl_queue_xmit)
 		return NULL;
 	return container_of((struct inet_connection_sock_af_ops *)ops, struct gl_sock, af_ops);
+}
+
+struct gl_sock *gl_sock_again(struct sock *sk);
+
+/* The same in a transport's callbacks, with the socket locked: finds it again after
+ * IPV6_ADDRFORM, which leaves an IPv4 socket with the memory of an IPv6 one.
+ */
+static inline struct gl_sock *gl_sock_locked(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (unlikely(!gs && sk->sk_family == AF_INET && inet_sk(sk)->pinet6))
+		gs = gl_sock_again(sk);
+#endif
+	return gs;
 }
 
 /* Of a socket whose congestion control is one of ours: in its callbacks. */

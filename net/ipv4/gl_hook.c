@@ -194,10 +194,12 @@ static unsigned int gl_out_full(struct gl_net *gn, struct net *net, struct sock 
 	const struct gl_sock *gs = gl_sock(sk);
 	int state = READ_ONCE(sk->sk_state);
 
-	if (gs && !(state == TCP_SYN_RECV && gl_out_is_syn(skb, family) && gl_marking(gs)))
+	if (gs && !(state == TCP_SYN_RECV && gl_out_is_syn(skb, family)))
 		return NF_ACCEPT;
-	if (gs)
+	if (gs && gl_marking(gs))
 		return gl_out_handshake(gn, net, gs->transport->hello, skb, family);
+	if (gs)
+		return gl_out_foreign(gn, net, sk, skb, family);
 	if (state != TCP_SYN_SENT || !gl_is_ours(sk) || sk_is_mptcp(sk) || gl_tcp_signed(sk))
 		return gl_out_foreign(gn, net, sk, skb, family);
 	/* A tunnel around it, or IPsec. */

@@ -112,8 +112,8 @@ static void gl_kick_one(struct gl_sock *gs)
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	/* Not if it has left us, or IPV6_ADDRFORM took it. */
-	if (gl_sock(sk) == gs) {
+	/* Unless it has left us.  What its owner does meanwhile, we do not see. */
+	if (sock_owned_by_user(sk) ? gl_sock(sk) == gs : gl_sock_locked(sk) == gs) {
 		if (sock_owned_by_user(sk))
 			gl_kick_soon(sk, gs);
 		else if (sk->sk_state != TCP_CLOSE)

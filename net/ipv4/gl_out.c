@@ -108,7 +108,8 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 	struct tcphdr *th = tcp_hdr(skb);
 	u32 word;
 
-	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst)
+	/* Signed since the connection began: nothing in it may change. */
+	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
 	if (t->on_ack(sk, gs, th, pure && gl_has_room(skb) ? &word : NULL) &&
 	    !gl_add_word(sk, skb, word))
@@ -178,6 +179,27 @@ static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
 	       (!gs->tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
 }
 
+/* What the application asked for, and TCP's ECN bits. */
+static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (ipv6)
+		return inet6_sk(sk)->tclass;
+#endif
+	return inet_sk(sk)->tos;
+}
+
+/* The DS field of a packet that is none of ours: the application's, which may not give
+ * itself what a switch protects.  LOCAL_OUT cannot tell it from a mark of ours.
+ */
+static u8 gl_unmarked(struct net *net, const struct gl_net *gn, u8 dsfield)
+{
+	if (likely(!gl_kind_protected(gl_kind_of(&gn->cp, dsfield))) || !READ_ONCE(gn->protect))
+		return dsfield;
+	gl_inc_stats(net, GL_MIB_STRIPPED);
+	return dsfield & INET_ECN_MASK;
+}
+
 /**
  * gl_send() - hand a packet to IP
  * @sk: its connection, locked
@@ -193,13 +215,16 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 {
 	const struct gl_net *gn = gl_net(sock_net(sk));
 	bool ipv6 = gs->tcp_ops->queue_xmit != ip_queue_xmit;
-	enum gl_kind hello = gs->transport->hello;
+	u8 dsfield;
 
-	if (kind == GL_NONE || !gl_has_route(sk, gs, ipv6))
+	if (!gl_has_route(sk, gs, ipv6))
 		return gs->tcp_ops->queue_xmit(sk, skb, fl);
-	if (ipv6)
-		return gl_ipv6_xmit(sk, skb, gl_marked(gn, hello, kind, inet6_sk(sk)->tclass));
-	return __ip_queue_xmit(sk, skb, fl, gl_marked(gn, hello, kind, inet_sk(sk)->tos));
+	dsfield = gl_app_dsfield(sk, ipv6);
+	if (kind == GL_NONE)
+		dsfield = gl_unmarked(sock_net(sk), gn, dsfield);
+	else
+		dsfield = gl_marked(gn, gs->transport->hello, kind, dsfield);
+	return ipv6 ? gl_ipv6_xmit(sk, skb, dsfield) : __ip_queue_xmit(sk, skb, fl, dsfield);
 }
 
 /* A packet that stays whole. */

@@ -52,8 +52,8 @@ static enum greenlane_peer gl_first_peer(struct sock *sk)
 /* --- icsk_af_ops ---------------------------------------------------------- */
 
 /* IPV6_ADDRFORM makes an IPv6 socket that speaks IPv4 an IPv4 socket, and writes TCP's own
- * icsk_af_ops over ours: the connection is its base's from there on.  Its state is found
- * here when it leaves.  Seldom used: one lock will do.
+ * icsk_af_ops over ours.  The state is found here then, and ours written again, when TCP
+ * next calls the transport, or when the connection leaves.  Seldom used: one lock will do.
  */
 static DEFINE_HASHTABLE(gl_mapped, 8);
 static DEFINE_SPINLOCK(gl_mapped_lock);
@@ -100,6 +100,24 @@ static void gl_take(struct sock *sk, struct gl_sock *gs)
 	/* setsockopt() reads it without the lock, and calls through it. */
 	smp_store_release(&icsk->icsk_af_ops, &gs->af_ops);
 }
+
+/**
+ * gl_sock_again() - the same as gl_sock(), of a socket that IPV6_ADDRFORM may have changed
+ * @sk: the socket, locked
+ *
+ * Return: its state, back where gl_sock() finds it; NULL if it has none.
+ */
+struct gl_sock *gl_sock_again(struct sock *sk)
+{
+	struct gl_sock *gs = gl_mapped_find(sk);
+
+	if (gs && gl_can_take(inet_csk(sk)->icsk_af_ops)) {
+		gl_mapped_del(gs);
+		gl_take(sk, gs);
+	}
+	return gl_sock(sk);
+}
+EXPORT_SYMBOL_GPL(gl_sock_again);
 
 static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 {

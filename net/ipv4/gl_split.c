@@ -111,7 +111,7 @@ bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
 	struct tcphdr *th;
 	u32 tail_seq;
 
-	if (!mss || payload <= mss || skb_headlen(skb) < hlen ||
+	if (!mss || payload <= mss || skb_headlen(skb) < hlen || gl_tcp_signed(sk) ||
 	    skb->ip_summed != CHECKSUM_PARTIAL)
 		goto whole;
 	segs = DIV_ROUND_UP(payload, mss);

@@ -354,7 +354,7 @@ static void dart_acked(struct sock *sk, struct dart *d)
 
 static void dart_in_ack_event(struct sock *sk, u32 flags)
 {
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
 
 	dart_base->in_ack_event(sk, flags);
 	if (gs)
@@ -444,7 +444,7 @@ static void dart_on_last(struct sock *sk, struct gl_sock *gs, u32 end_seq)
 /* TCP is about to send.  Each packet of a short message is one of its own. */
 static u32 dart_min_tso_segs(struct sock *sk)
 {
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
 	u32 segs = dart_base->min_tso_segs(sk);
 
 	if (gs && gl_marking(gs)) {
@@ -547,7 +547,7 @@ static void dart_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 
 static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 {
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
 
 	if ((ev == CA_EVENT_ECN_IS_CE || ev == CA_EVENT_ECN_NO_CE) && gs && gl_marking(gs)) {
 		/* TCP has just looked at the clock, for this packet. */

@@ -429,8 +429,8 @@ static void tlt_fall_back(struct sock *sk, struct tlt *tlt)
 
 /* The important packet was acked, but not as such: by an ACK that overtook the
  * echo, by a peer that is not one of us, or something on the way clears the
- * codepoints.  Or a clock was lost, or its echo.  Go on, and remember until an echo
- * comes: if a timeout comes before it, the codepoints are cleared.
+ * codepoints.  Go on, and remember until an echo comes: if a timeout comes before
+ * it, the codepoints are cleared.
  */
 static void tlt_unechoed(struct sock *sk, struct tlt *tlt)
 {
@@ -487,10 +487,11 @@ static void tlt_acked(struct sock *sk, struct tlt *tlt)
 		tlt_mark_lost_by_echo(sk, tlt);
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		/* The network keeps the order: what left after the clock has come
-		 * through, so the clock or its echo is lost.
+		 * through, so the clock or its echo is lost.  That says nothing about
+		 * codepoints, as an important packet does that has come without one.
 		 */
 		if (tlt_is_delivered(sk, tlt))
-			tlt_unechoed(sk, tlt);
+			tlt->state = GREENLANE_ARMED_NEXT;
 	} else if (tlt->state == GREENLANE_WAITING) {
 		if (tlt->echoed && tlt_is_delivered(sk, tlt))
 			tlt_echoed(sk, tlt);
@@ -532,7 +533,7 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 static void tlt_in_ack_event(struct sock *sk, u32 flags)
 {
 	const struct gl_transport *t = gl_transport(sk);
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
 
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
@@ -560,7 +561,7 @@ static void tlt_rto(struct sock *sk, struct tlt *tlt)
 static void tlt_set_state(struct sock *sk, u8 new_state)
 {
 	const struct gl_transport *t = gl_transport(sk);
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
 
 	if (t->base->set_state)
 		t->base->set_state(sk, new_state);

@@ -281,7 +281,7 @@ static void xpass_gate(struct sock *sk, struct xpass *xp)
 
 static u32 xpass_min_tso_segs(struct sock *sk)
 {
-	struct gl_sock *gs = gl_sock(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
 
 	if (gs) {
 		xpass_gate(sk, xpass_of(gs));

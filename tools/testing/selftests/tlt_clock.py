@@ -13,6 +13,7 @@ from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT
 from lab.tap import case, equal, true, using
 from lab.wire.packet import ECE, FIN, data
+from lab.wire.sockopt import YES, info
 from lab.wire.transcript import lose
 from lab.wire.wire import MSS as PACKET
 from lab.wire.wire import Wire, pattern
@@ -220,6 +221,36 @@ def lost_clock(version, lost):
         true(len(protected) >= 3, f"important packets and clocks among {len(wire.from_a())}:"
              f" {len(protected)}")
         equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
+
+
+@case("a lost clock, and then an outage, are no sign that codepoints get lost", version=(4, 6),
+      lost=("clock", "its echo"))
+def lost_clock_outage(version, lost):
+    with Wire(version=version) as wire:
+        client, server = wire.connect()
+        gone = []
+
+        def rule(p):
+            if gone or p.dscp != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
+                return False
+            gone.append(p)
+            return True
+        wire.rule = rule
+        client.send(pattern(60_000))
+        wire.run(1e-3, lambda: gone)
+        true(gone, f"{lost} is lost")
+        client.send(pattern(90_000))
+        wire.run(40e-6)
+        wire.rule = lambda p: True
+        wire.run(20e-3)
+        wire.rule = None
+        equal(len(wire.receive(server, 150_000, 3)), 150_000, "bytes")
+        wire.run(1e-3)
+        true(wire.a.netstat("TCPTimeouts"), "an RTO")
+        equal((info(client)["flags"], info(client)["peer"]), (0, YES), "flags, peer")
+        wire.mark()
+        true(wire.transfer(client, server, 100_000), "arrives")
+        true(any(p.dscp == IMPORTANT for p in wire.from_a()), "and marks")
 
 
 if __name__ == "__main__":

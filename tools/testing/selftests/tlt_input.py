@@ -59,6 +59,24 @@ def spoofed_tcp(wire):
     equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
 
 
+@case("IP_TOS with a protected codepoint, on a connection of ours that does not mark: stripped",
+      version=(4, 6), why=("without a peer", "switched off"))
+def spoofed_unmarked(version, why):
+    with Wire(version=version, cc_b="reno" if why == "without a peer" else None) as wire:
+        client, server = wire.connect()
+        if version == 4:
+            client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, IMPORTANT << 2)
+        else:
+            client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, IMPORTANT << 2)
+        if why == "switched off":
+            option(client, GREENLANE_TLT, 0)
+        wire.run(1e-3)
+        wire.mark()
+        true(wire.transfer(client, server, 20_000), "arrives")
+        equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
+        true(wire.a.greenlane()["Stripped"] > 0, "Stripped")
+
+
 @case("greenlane_protect 0: not stripped; per namespace", Wire, cc="cubic")
 def protect_off(wire):
     wire.a.sysctl("net.ipv4.greenlane_protect", 0)

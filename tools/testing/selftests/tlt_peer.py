@@ -6,6 +6,8 @@ lost, and every way in which a connection can come to be.
 	a (client) ---- wire (this program) ---- b (server)
 """
 import errno
+import socket
+import struct
 
 from lab import tap
 from lab.codepoints import CLOCK, CONTROL, DATA, ECHO, IMPORTANT
@@ -16,6 +18,8 @@ from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, m
 from lab.wire.sockopt import (F_FALLBACK, F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, UNKNOWN, YES,
                               cc_of, choose, info, option, refused)
 from lab.wire.wire import Wire, connected
+
+TCP_MD5SIG = 14
 
 
 def is_marked(packets):
@@ -253,6 +257,25 @@ def dctcp_without_ecn(wire):
     is_marked(wire.from_a())
     choose(client, "cubic")
     wire.transfer(client, server, 50_000)
+
+
+def sign(s, peer):
+    """TCP-MD5 from now on, with this peer (IPv4)."""
+    address = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(peer))
+    s.setsockopt(socket.IPPROTO_TCP, TCP_MD5SIG,
+                 address + struct.pack("=BBHi80s", 0, 0, 8, 0, b"password"))
+
+
+@case("signed from some moment on: what TCP has signed is not changed", connected, tso=False,
+      cc=("tlt_reno", "dart", "xpass"))
+def signed_later(wire, client, server):
+    for _ in range(2):
+        true(wire.transfer(client, server, 60_000), "arrives")
+        true(wire.transfer(server, client, 60_000), "arrives")
+        wire.run(5e-3)
+        sign(client, wire.address(wire.b))
+        sign(server, wire.address(wire.a))
+    equal([ns.netstat("TCPMD5Failure") for ns in (wire.a, wire.b)], [0, 0], "TCPMD5Failure")
 
 
 @case("MPTCP: subflows behave as the base", connected, by=mptcp)
