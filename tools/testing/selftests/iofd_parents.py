@@ -11,7 +11,7 @@ import socket
 
 from lab.net import iofd as i
 from lab.net import frames as p
-from lab.tap import case, equal, main, true
+from lab.tap import case, equal, main, timed, true
 
 UDP_SEGMENT = 103
 SIZE, COUNT = 1000, 20          # of a segment's payload, of segments
@@ -136,7 +136,7 @@ def parents():
             each.close()
 
 
-@case("tbf peeks: what it sees is what it gets, and its rate holds")
+@timed("tbf peeks: what it sees is what it gets, and its rate holds")
 def peeked():
     for child in ("rate 10gbit limit 10m", "rate 4mbit limit 10m"):
         sock = setup("tbf rate 8mbit burst 2000 limit 1m", child)

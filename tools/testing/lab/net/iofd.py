@@ -114,6 +114,10 @@ def setup(options="", ports=1, child=STILL, version=4):
     for number in range(1, ports + 1):
         add_port(number, version)
     p.settle(1.1)       # the kernel looks at carriers once a second, and calls them up then
+    for _ in range(60):     # or later, where time is real and the processors are busy
+        if p.run("ip", "link").stdout.count("state UP") >= 2 + 2 * ports:
+            break
+        p.settle(0.5)
     p.tc(f"qdisc add dev p0 root handle 1: iofd {options} "
          f"{deflect(*range(1, ports + 1), version=version)}")
     if child:
