@@ -4,7 +4,7 @@
 	scripts/coverage [--kernel V] [--least PERCENT] [--list FILE] [NAME...]
 
 Runs KUnit and the selftests in guests that count lines; each leaves its counts
-behind (tools/testing/coverage/collect.sh).  Adds them up and prints a table;
+behind (collect.sh).  Adds them up and prints a table;
 --list writes every line that never ran.  The exit status is 1 if fewer than
 PERCENT (85) of the lines ran, or a test failed.
 """
