@@ -39,6 +39,8 @@ class Hosts:
     number = 0
 
     def __init__(self):
+        # What is said of timers and of when a write has ended needs it.
+        tap.need_virtual_time()
         modules.load("tcp_tlt")
         Hosts.number += 1
         self.names = []
