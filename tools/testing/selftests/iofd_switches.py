@@ -8,7 +8,7 @@ from lab.net import iofd as i
 from lab.net import frames as p
 from lab.net.namespace import write_sysctl
 from lab.net.switches import NEXT, switches
-from lab.tap import case, equal, main, true, within
+from lab.tap import case, equal, main, timed, true, within
 
 
 @case("a loop of three ends when the tokens do; in order; IPv4 and IPv6, neighbours unresolved",
@@ -94,7 +94,7 @@ def mutual():
             sender.close()
 
 
-@case("under load, where the queue comes and goes: each message by one way, in order")
+@timed("under load, where the queue comes and goes: each message by one way, in order")
 def load():
     with switches("threshold 15000 entries 8", child="rate 1gbit limit 200k") as net:
         sender = net.open(p.Sender, 1, "host")
@@ -147,7 +147,7 @@ def load():
             receiver.close()
 
 
-@case("too many at once: what does not fit into the FIFO is dropped and counted")
+@timed("too many at once: what does not fit into the FIFO is dropped and counted")
 def fifo():
     count = 3000
     with switches("threshold 15000 entries 8", child="rate 8bit limit 100m") as net:
