@@ -79,7 +79,7 @@ struct gl_precredit {
 
 /**
  * struct gl_transport - a congestion control that marks packets
- * @ops: what TCP calls; @ops.release must be gl_release(), by which a transport of ours
+ * @ops: what TCP calls; @ops.release must be gl_release(), by which a transport
  *	is recognised
  * @base: the congestion control that @ops is a clone of, or NULL
  * @rated: a rate says when its packets leave, and no window

@@ -189,8 +189,8 @@ static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
 	return inet_sk(sk)->tos;
 }
 
-/* The DS field of a packet that is none of ours: the application's, which may not give
- * itself what a switch protects.  LOCAL_OUT cannot tell it from a mark of ours.
+/* The DS field of a packet that no transport marks: the application's, unless it is one
+ * that a switch protects.  Clear it here: LOCAL_OUT cannot tell it from a transport's mark.
  */
 static u8 gl_unmarked(struct net *net, const struct gl_net *gn, u8 dsfield)
 {

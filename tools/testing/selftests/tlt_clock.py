@@ -192,22 +192,27 @@ def lossy(wire, mode):
         p.len for p in wire.from_a() if p.dscp == CLOCK), "ClockSentBytes")
 
 
+def lose_first(wire, client, lost):
+    """Send until the first clock, or its echo, is lost; no other is."""
+    gone = []
+
+    def rule(p):
+        if gone or p.dscp != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
+            return False
+        gone.append(p)
+        return True
+    wire.rule = rule
+    client.send(pattern(60_000))
+    wire.run(1e-3, lambda: gone)
+    true(gone, f"{lost} is lost")
+
+
 @case("a clock is lost, or its echo, and no other: the bursts that follow have others",
       version=(4, 6), lost=("clock", "its echo"))
 def lost_clock(version, lost):
     with Wire(version=version) as wire:
         client, server = wire.connect()
-        gone = []
-
-        def lose_first(p):
-            if gone or p.dscp != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
-                return False
-            gone.append(p)
-            return True
-        wire.rule = lose_first
-        client.send(pattern(60_000))
-        wire.run(1e-3, lambda: gone)
-        true(gone, f"{lost} is lost")
+        lose_first(wire, client, lost)
         # At once, or nothing would be in flight any more, and a burst begin.
         wire.mark()
         left, got = 2_000_000, 0
@@ -228,17 +233,7 @@ def lost_clock(version, lost):
 def lost_clock_outage(version, lost):
     with Wire(version=version) as wire:
         client, server = wire.connect()
-        gone = []
-
-        def rule(p):
-            if gone or p.dscp != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
-                return False
-            gone.append(p)
-            return True
-        wire.rule = rule
-        client.send(pattern(60_000))
-        wire.run(1e-3, lambda: gone)
-        true(gone, f"{lost} is lost")
+        lose_first(wire, client, lost)
         client.send(pattern(90_000))
         wire.run(40e-6)
         wire.rule = lambda p: True

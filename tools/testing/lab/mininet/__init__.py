@@ -205,7 +205,7 @@ class GreenlaneHost(Host):
         setting = functools.partial(write, self, "net/ipv4/tcp_congestion_control", cc)
         failed = setting()
         if "not permitted" in failed:
-            # The kernel's own dctcp: namespaces may have it when the machine allows it.
+            # As dctcp: namespaces may have it by default when the machine allows it.
             with open(_ALLOWED, "r+", encoding="ascii") as file:
                 allowed = file.read().split()
                 file.seek(0)

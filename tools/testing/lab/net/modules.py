@@ -53,12 +53,16 @@ def allow(*ccs):
         os.close(first)
 
 
-def load(*names):
-    """Load modules and what they need, unless they are there, and allow() theirs."""
+def _load(*names):
     for name in names:
-        load(*_NEEDS.get(name, ()))
+        _load(*_NEEDS.get(name, ()))
         if not is_loaded(name):
             subprocess.run(["insmod", path(name)], check=True)
+
+
+def load(*names):
+    """Load modules and what they need, unless they are there, and allow() theirs."""
+    _load(*names)
     allow()
 
 
