@@ -3,27 +3,10 @@
 """tcp_dart.ko and tcp_dcqcn.ko go when nobody uses them, and not before; a namespace
 goes with messages on their way and senders that were named.
 """
-import subprocess
-import time
-
 from lab.net import modules
 from lab.tap import case, equal, main, true
 from lab.wire.dart import connect, dart, host, name
 from lab.wire.sockopt import GREENLANE_MESSAGE, info, option
-
-
-def rmmod(module):
-    """True if it went."""
-    return subprocess.run(["rmmod", module], capture_output=True, check=False).returncode == 0
-
-
-def goes(module):
-    """Namespaces take a moment."""
-    for _ in range(100):
-        if rmmod(module):
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @case("in the middle of messages: no module goes; the namespaces go, and then the modules",
@@ -39,9 +22,8 @@ def in_messages(version):
         wire.run(0.3e-3)
         true(info(flows[0][1])["senders"] >= 3, "senders")
         for module in ("tcp_dart", "tcp_dcqcn", "greenlane"):
-            equal(rmmod(module), False, f"rmmod {module} with connections")
-    for module in ("tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane"):
-        true(goes(module), f"rmmod {module} afterwards")
+            equal(modules.rmmod(module), False, f"rmmod {module} with connections")
+    modules.unload("greenlane")
     modules.load("tcp_tlt", "tcp_dart")
 
 

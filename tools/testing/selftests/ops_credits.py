@@ -8,7 +8,6 @@ mistake, made on purpose, and no other.
 """
 import contextlib
 import os
-import subprocess
 import time
 
 from lab.net import modules
@@ -227,13 +226,13 @@ def green_drops():
 
 @case("loaded and not used; configured and not loaded")
 def loaded():
-    modules.load("tcp_tlt", "tcp_aeolus")
-    subprocess.run(["rmmod", "tcp_tlt"], check=True)
+    modules.unload("tcp_dcqcn")
+    modules.load("tcp_aeolus")
     forget()
     said = look()
     equal(ids(said), ["not-used"], "loaded, and nobody selects it")
     true("tcp_xpass, tcp_aeolus are loaded" in sentence(said, "not-used"), "names them")
-    subprocess.run(["rmmod", "tcp_aeolus"], check=True)
+    modules.unload("tcp_aeolus")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     for cc, module in (("aeolus_xpass", "tcp_aeolus"), ("xpass", "tcp_xpass")):
         with open(SYSCTL, "w", encoding="ascii") as f:

@@ -205,6 +205,7 @@ def unsupported(wire):
 
 @case("(i) loaded and not used; configured and not loaded; not there at all")
 def loaded():
+    modules.unload("greenlane")
     modules.load("tcp_tlt")
     forget()
     equal(ids(look()), ["not-used"], "loaded, and nobody selects it")
@@ -212,7 +213,7 @@ def loaded():
         ns.ip("link set lo up", "route add 10.9.0.0/24 dev lo congctl tlt_cubic")
         equal(ids(look()), [], "a route selects it")
     ns.remove()
-    subprocess.run(["rmmod", "tcp_tlt", "tcp_dcqcn"], check=True)
+    modules.unload("tcp_tlt", "tcp_dcqcn")
     equal(ids(look()), [], "the tagging layer alone")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     with open(SYSCTL, "w", encoding="ascii") as f:
@@ -222,9 +223,7 @@ def loaded():
     equal(ids(said), ["not-loaded"], "configured")
     true(f"{SYSCTL} selects tlt_dctcp" in sentence(said, "not-loaded"), "names the file")
     os.unlink(SYSCTL)
-    subprocess.run(["rmmod", "greenlane"], check=True)
-    with contextlib.suppress(FileNotFoundError):
-        subprocess.run(["rmmod", "sch_color"], check=False, capture_output=True)
+    modules.unload("greenlane", "sch_color")
     equal(ids(look()), ["not-loaded"], "nothing is loaded")
 
 

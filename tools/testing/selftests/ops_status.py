@@ -105,8 +105,7 @@ def backwards():
         host = next(n for n in said["namespaces"].values() if n["name"] == "host")
         # SYN, SYN-ACK
         equal(host["change"]["HandshakeMarked"], 2 * count, "HandshakeMarked")
-        time.sleep(120)         # TIME_WAIT
-        subprocess.run(["rmmod", "tcp_tlt", "tcp_dcqcn", "greenlane"], check=True)
+        modules.unload("greenlane")
         modules.load("tcp_tlt")
 
 

@@ -320,7 +320,7 @@ def dangling(version):
         time.sleep(0.1)
         for ns in (hosts.a, hosts.b):
             ns.sysctl("net.ipv4.tcp_congestion_control", "reno")
-        subprocess.run(["rmmod", "tcp_tlt"], check=True)
+        modules.unload("tcp_tlt")
         for number in held:
             queue.accept(number)
         time.sleep(0.1)

@@ -19,11 +19,6 @@ from lab.wire.sockopt import TCP_CONGESTION
 from lab.wire.wire import Wire, connected
 
 
-def rmmod(name):
-    """True if it went."""
-    return subprocess.run(["rmmod", name], capture_output=True, check=False).returncode == 0
-
-
 def references(name):
     """A module's use count."""
     with open(f"/sys/module/{name}/refcnt", encoding="ascii") as f:
@@ -34,13 +29,10 @@ def references(name):
 def rmmod_refused():
     with Wire() as wire:
         client, server = wire.connect()
-        equal(rmmod("tcp_tlt"), False, "rmmod tcp_tlt with connections")
-        equal(rmmod("greenlane"), False, "rmmod greenlane below tcp_tlt")
+        equal(modules.rmmod("tcp_tlt"), False, "rmmod tcp_tlt with connections")
+        equal(modules.rmmod("greenlane"), False, "rmmod greenlane below tcp_tlt")
         true(wire.transfer(client, server, 100_000), "and they go on")
-    wait_unused()
-    equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
-    equal(rmmod("tcp_dcqcn"), True, "rmmod tcp_dcqcn")
-    equal(rmmod("greenlane"), True, "rmmod greenlane")
+    modules.unload("greenlane")
     modules.load("tcp_tlt")
 
 
@@ -49,7 +41,7 @@ def wait_unused():
     for _ in range(200):
         if references("tcp_tlt") == 0:
             return
-        subprocess.run(["sleep", "0.05"], check=True)
+        time.sleep(0.05)
     raise tap.Failed(f"tcp_tlt is still used: {references('tcp_tlt')}")
 
 
@@ -57,17 +49,16 @@ def wait_unused():
 def default_keeps():
     modules.load("tcp_tlt")
     subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_reno"], check=True)
-    equal(rmmod("tcp_tlt"), False, "rmmod with the default set")
+    equal(modules.rmmod("tcp_tlt"), False, "rmmod with the default set")
     subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"], check=True)
-    wait_unused()
-    equal(rmmod("tcp_tlt"), True, "rmmod afterwards")
+    modules.unload("tcp_tlt")
 
 
 @case("a base that is not there is left out, the others are there")
 def without_base():
     # As good as not there: one that this insmod may not use.
     modules.load("tcp_tlt")
-    rmmod_both()
+    modules.unload("greenlane")
     subprocess.run(["dmesg", "-C"], check=True)
     subprocess.run(["insmod", modules.path("greenlane")], check=True)
     subprocess.run(["sysctl", "-qw", "net.ipv4.tcp_allowed_congestion_control=reno cubic"],
@@ -81,19 +72,11 @@ def without_base():
     with Wire(cc="tlt_cubic") as wire:
         client, server = wire.connect()
         true(wire.transfer(client, server, 100_000), "tlt_cubic works")
-    rmmod_both()
+    modules.unload("greenlane")
     modules.load("tcp_tlt")
     ours = {name for name in available() if name.startswith("tlt_")}
     equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn", "tlt_bbr"},
           "available again")
-
-
-def rmmod_both():
-    """Both modules go."""
-    wait_unused()
-    equal(rmmod("tcp_tlt"), True, "rmmod tcp_tlt")
-    equal(rmmod("tcp_dcqcn"), True, "rmmod tcp_dcqcn")
-    equal(rmmod("greenlane"), True, "rmmod greenlane")
 
 
 def available():
@@ -111,7 +94,7 @@ def churn(wire, client, server):
     def churn_modules():
         for _ in range(20):
             for name in ("tcp_tlt", "tcp_dcqcn", "greenlane"):
-                if os.path.exists(f"/sys/module/{name}") and not rmmod(name):
+                if os.path.exists(f"/sys/module/{name}") and not modules.rmmod(name):
                     faults.append(name)
             time.sleep(2e-3)        # else no virtual time passes
             for name in ("greenlane", "tcp_dcqcn", "tcp_tlt"):
@@ -164,7 +147,7 @@ def may_have(cc):
       " blind to losses; the administrator may allow it")
 def restricted():
     modules.load("tcp_tlt")
-    rmmod_both()
+    modules.unload("greenlane")
     modules.allow("reno", "cubic")
     for name in ("greenlane", "tcp_dcqcn", "tcp_tlt", "tcp_dart", "tcp_xpass", "tcp_aeolus"):
         if not modules.is_loaded(name):

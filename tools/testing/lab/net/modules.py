@@ -4,9 +4,10 @@
 import os
 import pathlib
 import subprocess
+import time
 
 from lab.net import libc
-from lab.tap import Skip
+from lab.tap import Failed, Skip
 
 _SYSCTL = "/proc/sys/net/ipv4/tcp"
 
@@ -64,6 +65,29 @@ def load(*names):
     """Load modules and what they need, unless they are there, and allow() theirs."""
     _load(*names)
     allow()
+
+
+def rmmod(name):
+    """True if it went; while anything uses it, it stays."""
+    return subprocess.run(["rmmod", name], capture_output=True, check=False).returncode == 0
+
+
+def unload(*names):
+    """Take modules out that are there, each after those that need it, as soon as their
+    last users are gone: closed connections and namespaces take a moment.
+
+    In a machine that all files share, an earlier one may have left it a user for longer.
+    """
+    for name in names:
+        if not is_loaded(name):
+            continue
+        unload(*(other for other, needed in _NEEDS.items() if name in needed))
+        limit = time.monotonic() + 130      # TIME_WAIT, and retries of a lost last packet
+        while not rmmod(name):
+            if time.monotonic() > limit:
+                why = f"{name} is still in use"
+                raise Failed(why) if os.environ.get("GL_MODDIR") else Skip(why)
+            time.sleep(0.1)
 
 
 def load_for(*ccs):
