@@ -19,7 +19,6 @@ static inline void color_map_default(u8 *map)
 	memset(map, TC_COLOR_YELLOW, TC_COLOR_DSCPS);
 	map[8] = TC_COLOR_RED;		/* CS1:  unimportant data */
 	map[10] = TC_COLOR_GREEN;	/* AF11: important data */
-	map[12] = TC_COLOR_GREEN;	/* AF12: important echo */
 	map[18] = TC_COLOR_GREEN;	/* AF21: clock data */
 	map[20] = TC_COLOR_GREEN;	/* AF22: clock echo */
 	map[25] = TC_COLOR_GREEN;	/* scheduled data */

@@ -23,13 +23,13 @@ static const char * const preset_names[] = {
 /* ExpressPass (SIGCOMM '17): so many credits pass that the line holds them and the
  * data that they call for, and 8 queue.  Lengths are those of Ethernet frames as a
  * qdisc counts them, without FCS, preamble and gap: of a credit with IPv6, TCP and
- * 8 bytes of option (IPv4's are shorter by 20, which leaves 1 % of the line), and of
+ * 12 bytes of option (IPv4's are shorter by 20, which leaves 1 % of the line), and of
  * full data.
  *
  * TCP's ACKs, which the paper has none of, come on top: one at most, with a time
  * stamp, for each packet of data that goes the other way.
  */
-#define PRESET_CREDIT		(14 + 40 + 20 + 8)
+#define PRESET_CREDIT		(14 + 40 + 20 + 12)
 #define PRESET_ACK		(14 + 40 + 20 + 12)
 #define PRESET_DATA		(14 + 1500)
 #define PRESET_OVERHEAD		24	/* FCS 4, preamble 8, gap 12 */

@@ -143,7 +143,7 @@ def counted():
 @timed("preset xpass: with data for all of the rest, credits have their share and the line is full")
 def share():
     credits_, data = 1500, 1600
-    rate = 1250000000 // 1644
+    rate = 1250000000 // 1648
     got = out("rate 10gbit preset xpass band-limit 0 none band-yield 0 none",
               [[p.numbered(i, LOW, DATA_LEN) for i in range(1, data)],
                [p.numbered(i, CREDIT, CREDIT_LEN) for i in range(credits_)]], credits_ + data,
@@ -484,14 +484,14 @@ SET = [
     ("bands 3 band-yield 0 0.5 band-yield 2 1", dumped(bands=3, band_yield={"0": 0.5, "2": 1})),
     ("bands 2 band-rate 0 none band-limit 0 none band-yield 0 none", dumped(bands=2)),
     ("count port", {"count": "port"}),
-    # 10 Gbit/s by (82 + 24 + 1514 + 24) bytes
-    ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_pps": {"0": 760340}}),
+    # 10 Gbit/s by (86 + 24 + 1514 + 24) bytes
+    ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_pps": {"0": 758495}}),
     ("preset xpass rate 40gbit overhead 0",
-     {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1596},
+     {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1600},
       "band_yield": part(86 / 1514)}),
     ("rate 100gbit limit 200k preset aeolus",
      {**AEOLUS, "rate": 12500000000, "limit": 204800,
-      "band_pps": {"0": 12500000000 // 1644}}),
+      "band_pps": {"0": 12500000000 // 1648}}),
     ("rate 10gbit preset aeolus red 12k count port classify ecn bands 4 prio 33 1 prio 0 2 "
      "band-rate 0 none band-limit 0 10 band-limit 1 3 band-yield 0 none overhead 20",
      {**AEOLUS, "band_yield": {}, "rate": 1250000000, "red": 12288, "count": "port", "classify": "ecn", "bands": 4,

@@ -15,7 +15,7 @@ _SCHEDULED = tuple(sorted(set(GREEN) - {CREDIT, SHARE}))
 # probe (CLOCK) is then in the queue of the unscheduled data before it.
 _ONLY_CREDITS = (SCHEDULED, REQUEST)
 # Bytes on the link, of a credit and of the packet that it calls for: tc-color(8)'s presets.
-_CREDIT_AND_DATA = 1644
+_CREDIT_AND_DATA = 1648
 
 
 def behind(band, mix=False):
