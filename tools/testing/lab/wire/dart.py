@@ -70,9 +70,10 @@ def divisors(packets):
 
 
 def of(packets, s):
-    """Those of a connection, by a's socket: both ways."""
-    port = s.getsockname()[1]
-    return [p for p in packets if port in (p.sport, p.dport)]
+    """Those of a connection, by a's socket: both ways.  Two of a's hosts may have chosen the
+    same port, for connections to different ones."""
+    ports = {s.getsockname()[1], s.getpeername()[1]}
+    return [p for p in packets if {p.sport, p.dport} == ports]
 
 
 def name(s, addresses, co=False):
