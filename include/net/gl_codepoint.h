@@ -16,10 +16,9 @@
  * @GL_NONE: none of ours; carries whatever the application asked for
  * @GL_DATA: unimportant or unscheduled data, the first to be dropped
  * @GL_IMPORTANT: the important packet; also SYN and SYN-ACK
- * @GL_ECHO: the ACK of an important packet
  * @GL_CLOCK: data sent only to keep the ACK clock alive
  * @GL_CLOCK_ECHO: the answer to GL_CLOCK
- * @GL_CONTROL: pure ACK, FIN, RST
+ * @GL_CONTROL: pure ACK (that of an important packet too), FIN, RST
  * @GL_SCHEDULED: a credit transport's data that had a credit, its handshake
  *	and its packets without data
  * @GL_REQUEST: a sender tells how much it has to send
@@ -36,7 +35,6 @@ enum gl_kind {
 	GL_NONE,
 	GL_DATA,
 	GL_IMPORTANT,
-	GL_ECHO,
 	GL_CLOCK,
 	GL_CLOCK_ECHO,
 	GL_CONTROL,
@@ -70,7 +68,6 @@ struct gl_codepoints {
  */
 #define GL_DSCP_DATA		8	/* CS1 */
 #define GL_DSCP_IMPORTANT	10	/* AF11 */
-#define GL_DSCP_ECHO		12	/* AF12 */
 #define GL_DSCP_CLOCK		18	/* AF21 */
 #define GL_DSCP_CLOCK_ECHO	20	/* AF22 */
 #define GL_DSCP_CONTROL		26	/* AF31 */
@@ -103,7 +100,6 @@ static inline void gl_codepoints_init(struct gl_codepoints *cp)
 	static const u8 dscp[GL_KINDS] = {
 		[GL_DATA]	= GL_DSCP_DATA,
 		[GL_IMPORTANT]	= GL_DSCP_IMPORTANT,
-		[GL_ECHO]	= GL_DSCP_ECHO,
 		[GL_CLOCK]	= GL_DSCP_CLOCK,
 		[GL_CLOCK_ECHO]	= GL_DSCP_CLOCK_ECHO,
 		[GL_CONTROL]	= GL_DSCP_CONTROL,

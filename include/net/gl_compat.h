@@ -196,7 +196,7 @@ static inline void gl_rcu_barrier_tasks(void)
 #endif
 }
 
-/* Segments signed with a key (TCP-MD5, and since 6.7 TCP-AO) */
+/* Segments signed with a key (TCP-MD5, and since 6.7 TCP-AO), or encrypted (6.18, PSP) */
 static inline bool gl_tcp_signed(const struct sock *sk)
 {
 #ifdef CONFIG_TCP_MD5SIG
@@ -205,6 +205,10 @@ static inline bool gl_tcp_signed(const struct sock *sk)
 #endif
 #ifdef CONFIG_TCP_AO
 	if (rcu_access_pointer(tcp_sk(sk)->ao_info))
+		return true;
+#endif
+#if IS_ENABLED(CONFIG_INET_PSP)
+	if (rcu_access_pointer(sk->psp_assoc))
 		return true;
 #endif
 	return false;

@@ -32,8 +32,7 @@ struct gl_transport;
  * @window: the window field, unscaled (inbound only)
  * @sack: it carries SACK blocks (clock echoes only)
  * @more: the application is not done with its write (outbound only)
- * @words: how many of @word our TCP option has (what may end at the tagging
- *	layer only)
+ * @words: how many of @word our TCP option has (inbound only)
  * @word: what it says
  */
 struct gl_seg {
@@ -52,6 +51,7 @@ struct gl_seg {
 enum gl_verdict {
 	GL_PASS,	/* TCP sees it */
 	GL_CONSUME,	/* it ends here */
+	GL_HELD,	/* it is ours now (the tagging layer's own) */
 };
 
 /**
@@ -96,13 +96,12 @@ struct gl_precredit {
  * @on_ack: a packet that acknowledges leaves; may take ECE out of @th.  A packet without
  *	data, and with room (@word is not NULL), may have a word in our option: true if so.  Socket
  *	locked.  NULL if neither is wanted
- * @on_packet: a packet has come that speaks to the transport only; TCP has not
- *	seen it yet, unless a process owned the socket.  Softirq or process
- *	context, socket locked and not owned by another.
+ * @on_packet: a packet has come that speaks to the transport only, or the last one of a
+ *	message; TCP has not seen it yet, unless a process owned the socket.  Softirq or
+ *	process context, socket locked and at rest, BH off.
  * @on_kick: TCP is done with what gl_kick() was called for.  Softirq or
  *	process context, socket locked and not owned by another, BH off.
- * @on_switch: marking begins or ends (peer, GREENLANE_TLT, release).  Socket
- *	locked.
+ * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked.
  * @on_info: fill in the transport's part.  Socket locked.
  * @set_option: GREENLANE_AEOLUS and what follows; an errno.  Socket locked.
  * @get_option: the same; its value, or an error.  Both or neither are there.
@@ -142,21 +141,23 @@ struct gl_transport {
  * struct gl_sock - what greenlane keeps for a connection
  * @af_ops: TCP's icsk_af_ops, but for queue_xmit(), which is gl_queue_xmit()
  * @tcp_ops: TCP's, which the connection has before and after
+ * @backlog_rcv: the same of sk_backlog_rcv, which is gl_backlog_rcv() meanwhile
  * @transport: what it runs
  * @node: in gl_sock.c's table, if IPV6_ADDRFORM can write over @af_ops
  * @sk: the connection; each list that @now and @soon are in holds a reference
  * @now: in gl_kick.c's list for this instant
  * @soon: in gl_kick.c's list for a little later
  * @rcu: freed after grace periods, when it is in no list any more
- * @flags: atomic bits: which of the two lists it is in (GL_QUEUED_*)
+ * @held: packets for us that came while a process owned the socket, newest first;
+ *	under the socket's spinlock
+ * @flags: atomic bits, GL_*: see there
  * @refs: the connection's, and one a list
- * @owed_end: end of the peer's important packet that is to be echoed
+ * @held_end: end of a message that came meanwhile; under the socket's spinlock
  * @echoes_sent: counter, as struct greenlane_info has it
- * @off: switched off with GREENLANE_TLT
- * @fallback: our codepoints get lost on the way; we behave as the base
- * @owed_clock: the peer's clock has come and was not echoed yet
- * @owed_echo: an important packet has come and was not echoed yet
+ * @held_n: packets in @held
  * @peer: enum greenlane_peer
+ * @off: switched off with GREENLANE_TLT
+ * @owed_clock: the peer's clock has come and was not echoed yet
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  * A connection pays for this only while it runs one of our transports.
@@ -164,6 +165,7 @@ struct gl_transport {
 struct gl_sock {
 	struct inet_connection_sock_af_ops af_ops;
 	const struct inet_connection_sock_af_ops *tcp_ops;
+	int (*backlog_rcv)(struct sock *sk, struct sk_buff *skb);
 	const struct gl_transport *transport;
 	struct hlist_node node;
 	struct sock	*sk;
@@ -174,17 +176,21 @@ struct gl_sock {
 		};
 		struct rcu_head	rcu;
 	};
+	struct sk_buff	*held;
 	unsigned long	flags;
-#define GL_QUEUED_NOW	0
-#define GL_QUEUED_SOON	1
+#define GL_QUEUED_NOW	0	/* it is in @now's list */
+#define GL_QUEUED_SOON	1	/* it is in @soon's list */
+#define GL_NUDGED	2	/* a packet in the backlog will tell when the owner is done */
+#define GL_OWED_ACK	3	/* data came that is to be acknowledged at once */
+#define GL_OWED_ECHO	4	/* a clock came that is to be answered */
+#define GL_ENDED	5	/* a message ends at @held_end */
 	refcount_t	refs;
-	u32		owed_end;
+	u32		held_end;
 	u32		echoes_sent;
-	u8		off:1,
-			fallback:1,
-			owed_clock:1,
-			owed_echo:1;
+	u8		held_n;
 	u8		peer;
+	u8		off:1,
+			owed_clock:1;
 };
 
 /* What a credit transport's connection runs without a peer: not registered, but of
@@ -248,26 +254,6 @@ static inline bool gl_is_ours(const struct sock *sk)
 	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;
 }
 
-/* What LOCAL_IN has to tell although a process owns the socket, and TCP will
- * take the packet from the backlog: bits beside TCP's own, which are for just
- * that, atomic, and the socket's.  They may run ahead of their packet, never
- * behind it; their readers see in TCP's state whether it has come.
- */
-#define GL_TSQ_IMPORTANT	29	/* an echo is owed, for what is noted */
-#define GL_TSQ_ECHO		30	/* an echo has come */
-
-static inline bool gl_tsq_take(struct sock *sk, int bit)
-{
-	return test_bit(bit, &sk->sk_tsq_flags) &&
-	       test_and_clear_bit(bit, &sk->sk_tsq_flags);
-}
-
-/* Has an echo come since this was asked last? */
-static inline bool gl_heard_echo(struct sock *sk)
-{
-	return gl_tsq_take(sk, GL_TSQ_ECHO);
-}
-
 /* Would Nagle's algorithm hold back less than an MSS, as TCP does it: while a
  * small packet is unacked?
  */
@@ -292,7 +278,7 @@ static inline void gl_gso_default(struct sock *sk)
 /* Packets of this connection carry our codepoints. */
 static inline bool gl_marking(const struct gl_sock *gs)
 {
-	return gs->peer != GREENLANE_PEER_NO && !gs->off && !gs->fallback;
+	return gs->peer == GREENLANE_PEER_YES && !gs->off;
 }
 
 /* Counters of a network namespace, in /proc/net/greenlane. */
@@ -313,11 +299,10 @@ enum gl_mib {
 	GL_MIB_CONTROL,
 	GL_MIB_HANDSHAKE,
 	GL_MIB_LOSSBYECHO,
-	GL_MIB_UNECHOED,
 	GL_MIB_REARMEDBYRTO,
 	GL_MIB_FALLBACK,
 	GL_MIB_PEERWITHOUT,
-	GL_MIB_PEERAPPEARED,
+	GL_MIB_REMARKED,
 	GL_MIB_UNSUPPORTED,
 	GL_MIB_STRIPPED,
 	GL_MIB_SPLIT,
@@ -380,7 +365,6 @@ int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
 struct gl_sock *gl_attach(struct sock *sk);
 void gl_detach(struct sock *sk);
-void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer);
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
 void gl_xmit_later(struct sock *sk);

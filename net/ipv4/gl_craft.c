@@ -4,8 +4,7 @@
  *
  * The clock: the first unacked byte once more, or more of them, so that an ACK comes
  * back (TLT §5.1, adaptive important ACK-clocking).
- * Words: a pure ACK with an option that only a tagging layer reads; or that option in
- * TCP's own.
+ * Words: a pure ACK that says more in our option.
  */
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
@@ -113,13 +112,16 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind
  */
 u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
 {
+	__be32 options[3 + GL_OPT_LEN(0) / 4];
 	const struct tcp_sock *tp = tcp_sk(sk);
+	unsigned int len;
 	struct sk_buff *skb;
-	__be32 options[3];
 	u32 sent;
 
 	if (!before(tp->snd_una, tcp_wnd_end(tp)) || gl_tcp_signed(sk))
 		return 0;
+	/* Our option takes its share of a full packet. */
+	most = min(most, tp->mss_cache - GL_OPT_LEN(0));
 	most = min(most, tcp_wnd_end(tp) - tp->snd_una);
 	skb = gl_craft_alloc(sk, most);
 	if (!skb)
@@ -130,8 +132,10 @@ u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
 		kfree_skb(skb);
 		return 0;
 	}
+	len = gl_craft_tstamp(tp, options);
+	gl_option_write(options + len / 4, GL_CLOCK, NULL, 0);
 	return gl_craft_send(sk, gs, GL_CLOCK, skb, tp->snd_una, options,
-			     gl_craft_tstamp(tp, options)) ? sent : 0;
+			     len + GL_OPT_LEN(0)) ? sent : 0;
 }
 EXPORT_SYMBOL_GPL(gl_send_clock);
 
@@ -139,7 +143,7 @@ EXPORT_SYMBOL_GPL(gl_send_clock);
  * gl_send_words() - send a pure ACK with our option
  * @sk: the connection, locked
  * @gs: its state
- * @kind: GL_REQUEST or GL_CREDIT
+ * @kind: GL_REQUEST, GL_CREDIT, GL_SHARE; GL_CLOCK of one that has words
  * @word: what the option says
  * @words: how many, GL_WORDS_MAX at most
  *
@@ -150,49 +154,16 @@ EXPORT_SYMBOL_GPL(gl_send_clock);
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 		   const u32 *word, unsigned int words)
 {
-	__be32 options[1 + GL_WORDS_MAX];
+	__be32 options[GL_OPT_LEN(GL_WORDS_MAX) / 4];
 	struct sk_buff *skb;
-	unsigned int i;
 
 	if (gl_tcp_signed(sk))
 		return false;
 	skb = gl_craft_alloc(sk, 0);
 	if (!skb)
 		return false;
-	options[0] = htonl((TCPOPT_EXP << 24) | (GL_OPT_LEN(words) << 16) | GL_OPT_EXID);
-	for (i = 0; i < words; i++)
-		options[1 + i] = htonl(word[i]);
+	gl_option_write(options, kind, word, words);
 	return gl_craft_send(sk, gs, kind, skb, tcp_sk(sk)->snd_nxt, options,
 			     GL_OPT_LEN(words));
 }
 EXPORT_SYMBOL_GPL(gl_send_words);
-
-/**
- * gl_add_word() - put our option, of one word, into TCP's own ACK
- * @sk: its socket
- * @skb: the ACK, without data, with the TCP header in front
- * @word: what the option says
- *
- * Return: false if there is no room in front of it.
- */
-bool gl_add_word(struct sock *sk, struct sk_buff *skb, u32 word)
-{
-	const unsigned int len = GL_OPT_LEN(1);
-	unsigned int hlen = tcp_hdrlen(skb);
-	const void *old = skb->data;
-	__be32 *option;
-
-	/* TCP reserves MAX_TCP_HEADER, which allows for as many options as fit. */
-	if (!gl_has_room(skb) || skb->len != hlen || skb_cloned(skb) ||
-	    skb_headroom(skb) < len)
-		return false;
-	memmove(skb_push(skb, len), old, hlen);
-	skb_reset_transport_header(skb);
-
-	option = (__be32 *)(skb->data + hlen);
-	option[0] = htonl((TCPOPT_EXP << 24) | (len << 16) | GL_OPT_EXID);
-	option[1] = htonl(word);
-	tcp_hdr(skb)->doff += len / 4;
-	gl_tcp_check(sk, skb);
-	return true;
-}

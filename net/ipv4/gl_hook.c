@@ -7,6 +7,7 @@
  * LOCAL_IN runs after every other hook: a packet that the firewall drops is
  * never answered.
  */
+#include <linux/filter.h>
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter_ipv4.h>
@@ -14,25 +15,31 @@
 #include <net/dsfield.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
-#include <net/mptcp.h>
+#include <net/xfrm.h>
 
 #include <net/gl_compat.h>
-#include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
-static u8 gl_dsfield(const struct sk_buff *skb, u8 family)
+u8 gl_dsfield(const struct sk_buff *skb, u8 family)
 {
 	return family == NFPROTO_IPV4 ? ipv4_get_dsfield(ip_hdr(skb)) :
 					ipv6_get_dsfield(ipv6_hdr(skb));
 }
 
-/* @keep: bits of the DS field that stay */
-static void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
+/* @keep: bits of the DS field that stay.  The header is writable. */
+void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 {
-	if (family == NFPROTO_IPV4)
+	__be16 *word = (__be16 *)skb_network_header(skb), old = *word;
+
+	if (family == NFPROTO_IPV4) {
 		ipv4_change_dsfield(ip_hdr(skb), keep, dsfield);
-	else
-		ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
+		return;
+	}
+	ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
+	/* IPv4 has a checksum of its own, which makes up for the change. */
+	if (skb->ip_summed == CHECKSUM_COMPLETE)
+		skb->csum = csum_add(csum_sub(skb->csum, (__force __wsum)old),
+				     (__force __wsum)*word);
 }
 
 /* TCP that leaves has its transport header set, and IPv6 extension headers
@@ -87,77 +94,7 @@ static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 	return NF_ACCEPT;
 }
 
-/* --- the handshake ------------------------------------------------------ */
-
-/* The transport that a listener's child will run; NULL if it is none of ours.
- * Read without the listener's lock: its operations are alive under RCU.
- */
-static const struct gl_transport *gl_child_transport(const struct sock *listener,
-						     const struct sk_buff *skb)
-{
-	const struct dst_entry *dst = skb_dst(skb);
-	u32 key = dst ? dst_metric(dst, RTAX_CC_ALGO) : TCP_CA_UNSPEC;
-	const struct tcp_congestion_ops *ops;
-
-	if (key != TCP_CA_UNSPEC)
-		return gl_transport_of_key(key);
-	ops = READ_ONCE(inet_csk(listener)->icsk_ca_ops);
-	if (ops->release != gl_release)
-		return NULL;
-	return container_of(ops, struct gl_transport, ops);
-}
-
-/* With SYN cookies the SYN-ACK belongs to nobody: find its listener. */
-static struct sock *gl_cookie_listener(struct net *net, struct sk_buff *skb,
-				       const struct tcphdr *th, u8 family)
-{
-	int dif = skb_dst(skb) ? skb_dst(skb)->dev->ifindex : 0;
-
-	if (family == NFPROTO_IPV4)
-		return __inet_lookup_listener(net, GL_HASHINFO(net) NULL, 0,
-					      ip_hdr(skb)->daddr, th->dest,
-					      ip_hdr(skb)->saddr,
-					      ntohs(th->source), dif, 0);
-#if IS_ENABLED(CONFIG_IPV6)
-	return inet6_lookup_listener(net, GL_HASHINFO(net) NULL, 0,
-				     &ipv6_hdr(skb)->daddr, th->dest,
-				     &ipv6_hdr(skb)->saddr,
-				     ntohs(th->source), dif, 0);
-#else
-	return NULL;
-#endif
-}
-
-/* A SYN-ACK is important, never echoed (as the TLT authors' code has it), or
- * scheduled, and tells the client that its peer speaks as it does.  The answer
- * to a SYN that was marked otherwise is not.  A cookie's SYN-ACK has forgotten
- * its SYN: it is marked for everyone, and a client without us does not look.
- *
- * Return: what it is; GL_NONE for one that is nothing to us.
- */
-static enum gl_kind gl_synack_kind(struct gl_net *gn, struct net *net,
-				   struct sk_buff *skb, u8 family)
-{
-	const struct tcphdr *th = tcp_hdr(skb);
-	const struct gl_transport *t = NULL;
-	const struct request_sock *req;
-	const struct sock *listener;
-
-	if (skb->sk) {
-		req = inet_reqsk(skb->sk);
-		if (!inet_rsk(req)->sack_ok || rsk_is_mptcp(req))
-			return GL_NONE;
-		if (req->rsk_listener)
-			t = gl_child_transport(req->rsk_listener, skb);
-		if (!t || !gl_speaks(t, gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos)))
-			return GL_NONE;
-		return t->hello;
-	}
-	listener = gl_cookie_listener(net, skb, th, family);
-	if (listener && sk_is_tcp(listener))
-		t = gl_child_transport(listener, skb);
-	return t ? t->hello : GL_NONE;
-}
+/* --- what leaves ----------------------------------------------------------- */
 
 static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 {
@@ -166,67 +103,30 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	       tcp_hdr(skb)->syn;
 }
 
-/* A packet without a socket: is it the SYN-ACK of a SYN cookie? */
-static bool gl_is_cookie(const struct sk_buff *skb, u8 family)
-{
-	return !skb->sk && gl_out_is_syn(skb, family) && tcp_hdr(skb)->ack;
-}
-
-static unsigned int gl_out_handshake(struct gl_net *gn, struct net *net,
-				     enum gl_kind hello, struct sk_buff *skb,
-				     u8 family)
-{
-	gl_set_dsfield(skb, family, 0, gl_marked(gn, hello, hello, gl_dsfield(skb, family)));
-	gl_inc_stats(net, GL_MIB_HANDSHAKE);
-	return NF_ACCEPT;
-}
-
-/* --- sockets of ours ---------------------------------------------------- */
-
-/* A full socket's packet.  Our SYN leaves with its socket locked; so does the SYN-ACK of a
- * Fast Open child, which is a connection already.  What else a connection of ours sends
- * has its mark (gl_out.c), and may come by more than once, or late: behind an ipvlan, a
- * VRF, IPsec.
+/* A connection of ours has marked what it sends (gl_out.c), and its packet may come by here
+ * more than once, or late: behind an ipvlan, a VRF, IPsec.  But TCP sends a SYN or SYN-ACK
+ * without asking the transport: only here can it be marked, while its socket is locked.
  */
-static unsigned int gl_out_full(struct gl_net *gn, struct net *net, struct sock *sk,
-				struct sk_buff *skb, u8 family)
-{
-	const struct gl_sock *gs = gl_sock(sk);
-	int state = READ_ONCE(sk->sk_state);
-
-	if (gs && !(state == TCP_SYN_RECV && gl_out_is_syn(skb, family)))
-		return NF_ACCEPT;
-	if (gs && gl_marking(gs))
-		return gl_out_handshake(gn, net, gs->transport->hello, skb, family);
-	if (gs)
-		return gl_out_foreign(gn, net, sk, skb, family);
-	if (state != TCP_SYN_SENT || !gl_is_ours(sk) || sk_is_mptcp(sk) || gl_tcp_signed(sk))
-		return gl_out_foreign(gn, net, sk, skb, family);
-	/* A tunnel around it, or IPsec. */
-	if (!gl_out_is_syn(skb, family))
-		return NF_ACCEPT;
-	WRITE_ONCE(inet_sk(sk)->rcv_tos, GL_TOS_ASKED);
-	return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
-}
-
 static unsigned int gl_out(void *priv, struct sk_buff *skb,
 			   const struct nf_hook_state *state)
 {
 	struct gl_net *gn = gl_net(state->net);
 	struct sock *sk = skb->sk;
 
-	if (sk && sk_fullsock(sk)) {
-		if (sk_is_tcp(sk))
-			return gl_out_full(gn, state->net, sk, skb, state->pf);
-	} else if ((sk && sk->sk_state == TCP_NEW_SYN_RECV) ||
-		   gl_is_cookie(skb, state->pf)) {
-		enum gl_kind hello;
+	if (sk && sk_fullsock(sk) && sk_is_tcp(sk)) {
+		int now = READ_ONCE(sk->sk_state);
 
-		if (!gl_out_is_syn(skb, state->pf))
+		if ((now == TCP_SYN_SENT || now == TCP_SYN_RECV) && gl_out_is_syn(skb, state->pf)) {
+			if (gl_out_hello(gn, state->net, skb, state->pf))
+				return NF_ACCEPT;
+		} else if (gl_sock(sk) || (now == TCP_SYN_SENT && gl_is_ours(sk))) {
+			/* Or its SYN, in a tunnel or in IPsec. */
 			return NF_ACCEPT;
-		hello = gl_synack_kind(gn, state->net, skb, state->pf);
-		if (hello != GL_NONE)
-			return gl_out_handshake(gn, state->net, hello, skb, state->pf);
+		}
+	} else if (sk && sk->sk_state == TCP_NEW_SYN_RECV) {
+		if (!gl_out_is_syn(skb, state->pf) ||
+		    gl_out_hello(gn, state->net, skb, state->pf))
+			return NF_ACCEPT;
 	}
 	/* IPv6's replies do not name their socket, but the hook's caller does. */
 	return gl_out_foreign(gn, state->net, state->sk, skb, state->pf);
@@ -246,9 +146,14 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 		thoff = ip_hdrlen(skb);
 	} else {
 		u8 next = ipv6_hdr(skb)->nexthdr;
+		unsigned int auth = 0;
 		__be16 frag;
 		int off;
 
+		/* What IPsec has not verified yet comes by again when it has. */
+		if (next != IPPROTO_TCP &&
+		    ipv6_find_hdr(skb, &auth, NEXTHDR_AUTH, NULL, NULL) >= 0)
+			return -1;
 		off = ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag);
 		if (off < 0 || next != IPPROTO_TCP)
 			return -1;
@@ -263,66 +168,10 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 	return thoff;
 }
 
-/* A TCP option, from its kind on; NULL if there is none. */
-static const u8 *gl_option(const struct tcphdr *th, u8 kind)
-{
-	const u8 *opt = (const u8 *)(th + 1);
-	int left = th->doff * 4 - sizeof(*th);
-
-	while (left > 0) {
-		if (*opt == TCPOPT_EOL)
-			return NULL;
-		if (*opt == TCPOPT_NOP) {
-			opt++;
-			left--;
-			continue;
-		}
-		if (left < 2 || opt[1] < 2 || opt[1] > left)
-			return NULL;
-		if (*opt == kind)
-			return opt;
-		left -= opt[1];
-		opt += opt[1];
-	}
-	return NULL;
-}
-
-/* Our option: words of 32 bits behind an experiment's number (RFC 6994). */
-static void gl_in_words(const struct tcphdr *th, struct gl_seg *seg)
-{
-	const u8 *opt = gl_option(th, TCPOPT_EXP);
-	int i;
-
-	if (!opt || opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID)
-		return;
-	seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);
-	for (i = 0; i < seg->words; i++)
-		seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
-}
-
-/* Does it ask anything of us?  Data that may be lost and pure ACKs do not. */
-static bool gl_in_asks(enum gl_kind kind)
-{
-	if (kind < GL_IMPORTANT || kind == GL_CONTROL)
-		return false;
-	return gl_family(kind) != GL_OF_DART || kind == GL_SHARE || gl_kind_ends(kind);
-}
-
-/* Acts, or ends here, without TCP to check it for us. */
-static bool gl_in_for_us(enum gl_kind kind)
-{
-	return kind == GL_CLOCK || kind == GL_CLOCK_ECHO || kind == GL_REQUEST ||
-	       kind == GL_CREDIT || kind == GL_SHARE;
-}
-
-/* Early demultiplexing has usually found it. */
+/* What early demultiplexing has not found: it is off, or there is no connection. */
 static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
-				 const struct tcphdr *th, u8 family, bool *ref)
+				 const struct tcphdr *th, u8 family)
 {
-	*ref = false;
-	if (skb->sk)
-		return skb->sk;
-	*ref = true;
 	if (family == NFPROTO_IPV4)
 		return __inet_lookup_established(net, GL_HASHINFO(net)
 						 ip_hdr(skb)->saddr, th->source,
@@ -338,169 +187,137 @@ static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
 #endif
 }
 
-/* The answer to our SYN: what it says of the peer is read when TCP has decided
- * that the connection stands, in gl_attach().  Over a short wire connect() may
- * still own the socket: one byte that only we read needs no lock.  What TCP
- * will refuse, because it does not acknowledge the SYN, tells nothing.
- */
-static void gl_in_synack(struct sock *sk, const struct sk_buff *skb,
-			 const struct gl_seg *seg, u8 family)
+static void gl_in_seg(const struct sk_buff *skb, int thoff, struct gl_seg *seg)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
 
-	if (READ_ONCE(sk->sk_state) == TCP_SYN_SENT && gl_is_ours(sk) &&
-	    after(seg->ack, READ_ONCE(tp->snd_una)) &&
-	    !after(seg->ack, READ_ONCE(tp->write_seq)))
-		WRITE_ONCE(inet_sk(sk)->rcv_tos, gl_dsfield(skb, family));
+	seg->seq = ntohl(th->seq);
+	seg->end_seq = seg->seq + skb->len - thoff - th->doff * 4;
+	seg->ack = ntohl(th->ack_seq);
+	seg->segs = 1;
+	seg->window = ntohs(th->window);
+	seg->sack = gl_option_next(th, TCPOPT_SACK, NULL);
 }
 
-/* Without the lock: is it for one of us, and could the peer have sent it? */
-static bool gl_in_heeded(const struct sock *sk, const struct gl_seg *seg)
+/* TCP makes sure of what it gets.  What may end here it does not get. */
+static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
 {
-	if (!gl_sock(sk))
-		return false;
-	if (gl_plausible(sk, seg))
+	unsigned int tcp_hlen = ((const struct tcphdr *)(skb->data + thoff))->doff * 4;
+	bool refused;
+
+	if (gl_tcp_signed(sk))
 		return true;
-	gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
-	return false;
-}
-
-/* An echo is told without the lock: the transport asks when TCP sees the ACK. */
-static void gl_in_echo(struct sock *sk, const struct gl_seg *seg)
-{
-	if (!gl_in_heeded(sk, seg))
-		return;
-	set_bit(GL_TSQ_ECHO, &sk->sk_tsq_flags);
-	gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
-}
-
-/* A process owns the socket.  TCP takes data from the backlog, and its ACK will
- * be the echo, or else the worker's.  What TCP is not to see waits for the worker
- * alone.
- */
-static enum gl_verdict gl_in_owned(struct sock *sk, enum gl_kind kind,
-				   const struct gl_seg *seg)
-{
-	bool noted;
-
-	if (!gl_in_heeded(sk, seg))
-		return GL_PASS;
-	noted = gl_note(sk, kind, seg);
-	if (kind == GL_IMPORTANT) {
-		/* Who sees the bit finds the note. */
-		smp_mb__before_atomic();
-		set_bit(GL_TSQ_IMPORTANT, &sk->sk_tsq_flags);
+	if (family == NFPROTO_IPV4) {
+		if (ip_hdr(skb)->ttl < READ_ONCE(inet_sk(sk)->min_ttl) ||
+		    !xfrm4_policy_check(sk, XFRM_POLICY_IN, skb))
+			return true;
+	} else {
+#if IS_ENABLED(CONFIG_IPV6)
+		if (ipv6_hdr(skb)->hop_limit < READ_ONCE(inet6_sk(sk)->min_hopcount) ||
+		    !xfrm6_policy_check(sk, XFRM_POLICY_IN, skb))
+			return true;
+#endif
 	}
-	/* What TCP is to see as well, it sees.  Of dart's that is what does no harm. */
-	if (!noted || kind == GL_IMPORTANT || kind == GL_CLOCK_ECHO ||
-	    gl_family(kind) == GL_OF_DART)
-		return GL_PASS;
-	return GL_CONSUME;
+	if (nf_checksum(skb, NF_INET_LOCAL_IN, thoff, IPPROTO_TCP, family))
+		return true;
+	/* The filter sees what TCP would show it. */
+	__skb_pull(skb, thoff);
+	refused = sk_filter_trim_cap(sk, skb, tcp_hlen);
+	__skb_push(skb, thoff);
+	return refused;
 }
 
-/* Unscheduled data, for one who gives credits?  TLT's unimportant data is nothing to
- * us, so this may cost no lookup: early demultiplexing has found the socket.
+/* A packet for a connection of ours.  Data tells by its DSCP only that it wants an answer at
+ * once, or that a message ends with it, and TCP gets it in any case; all else that is for us
+ * has our option.
  */
-static bool gl_in_is_unscheduled(const struct sk_buff *skb)
+static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+				  int thoff, u8 family)
 {
-	const struct sock *sk = skb->sk;
-	const struct gl_sock *gs;
+	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
+	enum gl_verdict verdict = GL_PASS;
+	struct gl_seg seg = {};
+	enum gl_kind kind;
+	bool identified;
 
-	if (!sk || !sk_fullsock(sk) || !sk_is_tcp(sk))
-		return false;
-	gs = gl_sock(sk);
-	return gs && gl_kind_of_credits(gs->transport->hello);
-}
+	/* Who the peer is does not change. */
+	if (th->rst || th->syn || gs->peer != GREENLANE_PEER_YES)
+		return GL_PASS;
+	kind = gl_option_read(th, &seg);
+	identified = kind != GL_NONE;
+	gl_in_seg(skb, thoff, &seg);
+	if (!identified && seg.end_seq != seg.seq)
+		kind = gl_kind_of(&gl_net(sock_net(sk))->cp, gl_dsfield(skb, family));
+	if (!identified && !gl_is_prompt(gs, kind))
+		return GL_PASS;
+	if (identified && gl_in_refused(sk, skb, thoff, family)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return GL_PASS;
+	}
 
-/* If a process owns the socket TCP's own ACKs will do, and the probe's. */
-static void gl_in_unscheduled(struct sock *sk)
-{
-	local_bh_disable();
+	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
 	bh_lock_sock_nested(sk);
-	if (!sock_owned_by_user(sk))
-		gl_receive_unscheduled(sk);
+	/* What came before, while a process owned the socket, comes first. */
+	if (gs->held && !sock_owned_by_user(sk) && gl_sock(sk) == gs)
+		gl_release_held(sk, gs);
+	/* It may have left us since. */
+	if (gl_sock(sk) != gs)
+		;
+	else if (!sock_owned_by_user(sk) && identified)
+		verdict = gl_receive(sk, gs, skb, kind, &seg);
+	else if (!sock_owned_by_user(sk))
+		gl_receive_data(sk, gs, kind, &seg);
+	else if (identified)
+		verdict = gl_hold(sk, gs, skb, kind, &seg);
+	else
+		gl_hold_data(sk, gs, kind, &seg);
 	bh_unlock_sock(sk);
 	local_bh_enable();
-}
-
-static enum gl_verdict gl_in_sock(struct sock *sk, struct sk_buff *skb,
-				  enum gl_kind kind, const struct tcphdr *th,
-				  const struct gl_seg *seg, u8 family)
-{
-	enum gl_verdict verdict;
-
-	if (th->syn) {
-		gl_in_synack(sk, skb, seg, family);
-		return GL_PASS;
-	}
-	if (kind == GL_ECHO) {
-		gl_in_echo(sk, seg);
-		return GL_PASS;
-	}
-	bh_lock_sock_nested(sk);
-	if (sock_owned_by_user(sk))
-		verdict = gl_in_owned(sk, kind, seg);
-	else
-		verdict = gl_receive(sk, kind, seg, false);
-	bh_unlock_sock(sk);
 	return verdict;
 }
 
+/* Early demultiplexing has found the socket of nearly every packet of a connection, and its
+ * own operations say whether it is ours.  Else only the packets of handshakes matter, and
+ * they are few.
+ */
 static unsigned int gl_in(void *priv, struct sk_buff *skb,
 			  const struct nf_hook_state *state)
 {
-	struct net *net = state->net;
-	const struct gl_codepoints *cp = &gl_net(net)->cp;
 	enum gl_verdict verdict = GL_PASS;
-	const struct tcphdr *th;
-	struct gl_seg seg = {};
-	enum gl_kind kind;
-	struct sock *sk;
+	struct sock *sk = skb->sk;
+	struct gl_sock *gs = NULL;
+	bool ref = false;
 	int thoff;
-	bool ref;
 
-	kind = gl_kind_of(cp, gl_dsfield(skb, state->pf));
-	if (kind == GL_DATA && gl_in_is_unscheduled(skb))
-		gl_in_unscheduled(skb->sk);
-	if (!gl_in_asks(kind))
+	if (sk && sk_fullsock(sk)) {
+		if (!sk_is_tcp(sk))
+			return NF_ACCEPT;
+		gs = READ_ONCE(sk->sk_state) == TCP_LISTEN ? NULL : gl_sock(sk);
+		if (!gs && (1 << READ_ONCE(sk->sk_state)) & ~(TCPF_LISTEN | TCPF_SYN_SENT))
+			return NF_ACCEPT;
+	} else if (sk && sk->sk_state == TCP_TIME_WAIT) {
 		return NF_ACCEPT;
+	}
 	thoff = gl_in_tcp_offset(skb, state->pf);
 	if (thoff < 0)
 		return NF_ACCEPT;
-	th = (const struct tcphdr *)(skb->data + thoff);
-	if (th->rst || (th->syn && !th->ack) || (kind == GL_SCHEDULED && !th->syn))
-		return NF_ACCEPT;
-
-	/* Only of these does anyone ask. */
-	if (kind == GL_CLOCK_ECHO)
-		seg.sack = gl_option(th, TCPOPT_SACK);
-	else if (gl_in_for_us(kind))
-		gl_in_words(th, &seg);
-	if (kind == GL_SHARE && !th->syn && !seg.words)
-		return NF_ACCEPT;
-	if (gl_in_for_us(kind) &&
-	    nf_checksum(skb, NF_INET_LOCAL_IN, thoff, IPPROTO_TCP, state->pf)) {
-		gl_inc_stats(net, GL_MIB_INVALID);
-		return NF_ACCEPT;
+	if (!sk) {
+		sk = gl_in_lookup(state->net, skb, (struct tcphdr *)(skb->data + thoff), state->pf);
+		ref = sk;
+		if (sk && sk_fullsock(sk))
+			gs = gl_sock(sk);
 	}
-
-	seg.seq = ntohl(th->seq);
-	seg.end_seq = seg.seq + skb->len - thoff - th->doff * 4;
-	seg.ack = ntohl(th->ack_seq);
-	seg.segs = 1;
-	seg.window = ntohs(th->window);
-
-	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
-	sk = gl_in_lookup(net, skb, th, state->pf, &ref);
-	if (sk && sk_fullsock(sk) && sk_is_tcp(sk))
-		verdict = gl_in_sock(sk, skb, kind, th, &seg, state->pf);
-	if (sk && ref)
+	if (gs)
+		verdict = gl_in_ours(sk, gs, skb, thoff, state->pf);
+	else
+		gl_in_handshake(state->net, skb, sk, thoff, state->pf);
+	if (ref)
 		sock_gen_put(sk);
-	local_bh_enable();
 
 	if (verdict == GL_PASS)
 		return NF_ACCEPT;
-	consume_skb(skb);
+	if (verdict == GL_CONSUME)
+		consume_skb(skb);
 	return NF_STOLEN;
 }
 

@@ -8,11 +8,9 @@
 #include <net/inet_ecn.h>
 #include <net/netns/generic.h>
 
-/* Our TCP option: kind, length, and the number of the experiment, "GL" (RFC 6994,
- * not registered), then words.
- */
+/* Our TCP option: see gl_option.c. */
 #define GL_OPT_EXID		0x474c
-#define GL_OPT_LEN(words)	(4 + 4 * (words))
+#define GL_OPT_LEN(words)	(8 + 4 * (words))
 
 /* Is @kind from a peer that runs a transport like @t? */
 static inline bool gl_speaks(const struct gl_transport *t, enum gl_kind kind)
@@ -30,11 +28,6 @@ static inline enum gl_kind gl_before_last(enum gl_kind last)
 {
 	return last == GL_IMPORTANT ? GL_DATA : GL_MESSAGE;
 }
-
-/* In inet->rcv_tos while our marked SYN waits for its SYN-ACK: DSCP 0, so not
- * a codepoint of ours, and no SYN-ACK is ECT(1).
- */
-#define GL_TOS_ASKED	0x01
 
 /* struct gl_counters - one CPU's share of a namespace's counters */
 struct gl_counters {
@@ -84,23 +77,52 @@ static inline u8 gl_marked(const struct gl_net *gn, enum gl_kind hello, enum gl_
 const struct gl_transport *gl_transport_of_key(u32 key);
 
 /* gl_hook.c */
+u8 gl_dsfield(const struct sk_buff *skb, u8 family);
+void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield);
 int gl_hook_net_init(struct net *net);
 void gl_hook_net_exit(struct net *net);
+
+/* gl_handshake.c */
+bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind hello,
+		      struct sk_buff *skb, u8 family);
+bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family);
+void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int thoff,
+		     u8 family);
+enum greenlane_peer gl_first_peer(struct sock *sk);
 
 /* gl_out.c */
 bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
 	    enum gl_kind kind);
 
+/* gl_option.c */
+const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from);
+enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
+void gl_option_write(__be32 *option, enum gl_kind kind, const u32 *word, unsigned int words);
+bool gl_option_fits(const struct sk_buff *skb, unsigned int words);
+bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, const u32 *word,
+		   unsigned int words);
+bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello);
+
 /* gl_receive.c */
+enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+			   enum gl_kind kind, const struct gl_seg *seg);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
-enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
-			   const struct gl_seg *seg, bool late);
-void gl_receive_unscheduled(struct sock *sk);
-int gl_note_init(void);
-void gl_note_exit(void);
-bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg);
-u32 gl_noted_end(struct sock *sk);
+bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg);
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind);
+bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind);
+void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+		     const struct gl_seg *seg);
+
+/* gl_owned.c */
+int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);
+void gl_nudge(struct sock *sk, struct gl_sock *gs);
+enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+			enum gl_kind kind, const struct gl_seg *seg);
+void gl_hold_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+		  const struct gl_seg *seg);
+void gl_release_held(struct sock *sk, struct gl_sock *gs);
+void gl_free_held(struct gl_sock *gs);
 
 /* gl_sock.c */
 void gl_sock_put(struct gl_sock *gs);
@@ -111,19 +133,9 @@ void gl_tcp_check(const struct sock *sk, struct sk_buff *skb);
 bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
 	      struct sk_buff **tail);
 
-/* gl_craft.c */
-/* TCP's length has four bits, of words: three SACK blocks and a time stamp leave none. */
-static inline bool gl_has_room(const struct sk_buff *skb)
-{
-	return tcp_hdrlen(skb) + GL_OPT_LEN(1) <= 15 * 4;
-}
-
-bool gl_add_word(struct sock *sk, struct sk_buff *skb, u32 word);
-
 /* gl_kick.c */
 void gl_kick_init(void);
 void gl_kick_exit(void);
-void gl_kicked(struct sock *sk, struct gl_sock *gs);
 
 /* gl_stats.c */
 int gl_stats_net_init(struct net *net);

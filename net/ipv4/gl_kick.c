@@ -8,8 +8,8 @@
  *	gl_kick()	in a tasklet, which runs when the packets of this softirq
  *			have been processed
  *	gl_kick_soon()	in a timer, GL_SOON_NS later: a look at a burst that may
- *			have ended without an important packet, and another try
- *			at a socket that a process owned
+ *			have ended without an important packet, and at a socket that
+ *			a process has just let go of (gl_owned.c)
  *
  * Both lists are per CPU and lock-free; a socket is in each of them once at
  * most, with a reference on the socket and on its state.
@@ -91,18 +91,15 @@ void gl_kick_soon(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(gl_kick_soon);
 
-/**
- * gl_kicked() - TCP is at rest: what is there to do?
- * @sk: the socket, locked and not owned by another, BH off
- * @gs: its state
- */
-void gl_kicked(struct sock *sk, struct gl_sock *gs)
+/* TCP is at rest: what is there to do?  BH off. */
+static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
-	/* The ACK left on data, or TCP saw no need for one.  If TCP refused the
-	 * packet the ACK does not cover it, and is no echo.
-	 */
-	if (gs->owed_echo || gs->owed_clock)
+	gl_release_held(sk, gs);
+	if (gl_sock(sk) != gs)
+		return;
+	/* TCP saw no need for an ACK, or it left on data. */
+	if (gs->owed_clock)
 		gl_send_ack(sk);
 	gs->transport->on_kick(sk, gs);
 }
@@ -115,7 +112,7 @@ static void gl_kick_one(struct gl_sock *gs)
 	/* Unless it has left us.  What its owner does meanwhile, we do not see. */
 	if (sock_owned_by_user(sk) ? gl_sock(sk) == gs : gl_sock_locked(sk) == gs) {
 		if (sock_owned_by_user(sk))
-			gl_kick_soon(sk, gs);
+			gl_nudge(sk, gs);
 		else if (sk->sk_state != TCP_CLOSE)
 			gl_kicked(sk, gs);
 	}

@@ -12,14 +12,17 @@
  *	 queue_xmit() ----+               LOCAL_IN            |
  *	 gl_out.c                         gl_hook.c       gl_kick.c
  *	 marks; splits a TSO packet       gl_receive.c    lets TCP send beyond
- *	 where the mark changes           echo duty,      its window
- *	 (gl_split.c)                     clock echo      (gl_craft.c)
+ *	 where the mark changes           answers         its window
+ *	 (gl_split.c)                     (gl_owned.c)    (gl_craft.c)
+ *
+ * A DSCP tells a switch what may be dropped, and a receiver that data wants its ACK at once.
+ * It decides nothing else, because networks change it: what the two ends say to each other
+ * is in a TCP option (gl_option.c), and the handshake says whether they do (gl_handshake.c).
  *
  * How a connection of ours is known, and where its state is: TCP sends through
  * icsk_af_ops, of which it has a copy of its own, with our queue_xmit(), in its struct
  * gl_sock (gl_out.c, gl_sock.c).  The state only means something under the socket lock;
- * code that runs without it, because a process owns the socket, sets a bit beside TCP's
- * own or leaves a note (gl_receive.c), and never looks inside.
+ * what comes while a process owns the socket waits there (gl_owned.c).
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>
@@ -145,7 +148,7 @@ static void __net_exit gl_net_exit(struct net *net)
 }
 
 /* A subsystem, not a device: a namespace's sockets are gone before it, and so
- * are the kicks and notes, which hold references on sockets.
+ * are the kicks, which hold references on sockets.
  */
 static struct pernet_operations gl_net_ops = {
 	.init		= gl_net_init,
@@ -160,12 +163,9 @@ static int __init gl_init(void)
 	int err;
 
 	gl_kick_init();
-	err = gl_note_init();
-	if (err)
-		goto kick;
 	err = register_pernet_subsys(&gl_net_ops);
 	if (err)
-		goto note;
+		goto kick;
 	err = gl_sockopt_init();
 	if (err)
 		goto net;
@@ -173,8 +173,6 @@ static int __init gl_init(void)
 
 net:
 	unregister_pernet_subsys(&gl_net_ops);
-note:
-	gl_note_exit();
 kick:
 	gl_kick_exit();
 	return err;
@@ -183,9 +181,8 @@ kick:
 static void __exit gl_exit(void)
 {
 	gl_sockopt_exit();
-	/* No packet reaches us after this: nothing new is noted or kicked. */
+	/* No packet reaches us after this: nothing new is held or kicked. */
 	unregister_pernet_subsys(&gl_net_ops);
-	gl_note_exit();
 	gl_kick_exit();
 	gl_sock_exit();
 }

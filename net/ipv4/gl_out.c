@@ -22,49 +22,18 @@
 
 /* --- what a packet is ----------------------------------------------------- */
 
-/* Does a pure ACK of this moment cover the peer's important packet?  TCP has
- * it in order, or reports it in a SACK block.
- */
-static bool gl_covers_owed(const struct tcp_sock *tp, const struct gl_sock *gs)
+/* What a packet without data is.  The answer to a clock says so. */
+static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb)
 {
-	int i;
-
-	if (!after(gs->owed_end, tp->rcv_nxt))
-		return true;
-	for (i = 0; i < tp->rx_opt.num_sacks; i++)
-		if (!before(gs->owed_end, tp->selective_acks[i].start_seq + 1) &&
-		    !after(gs->owed_end, tp->selective_acks[i].end_seq))
-			return true;
-	return false;
-}
-
-/* What a packet without data is.  An echo travels on a pure ACK only: data
- * that carried one would have to be protected for it, and a connection that
- * sends much both ways would soon have little else.
- */
-static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs,
-				   const struct tcphdr *th)
-{
+	const struct tcphdr *th = tcp_hdr(skb);
 	struct net *net = sock_net(sk);
 
-	if (th->ack && !th->fin && !th->rst) {
-		if (gs->owed_clock) {
-			gs->owed_clock = 0;
-			gs->echoes_sent++;
-			gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
-			return GL_CLOCK_ECHO;
-		}
-		/* It may be in the backlog still: then a later ACK covers it. */
-		if (gl_tsq_take(sk, GL_TSQ_IMPORTANT)) {
-			gs->owed_echo = 1;
-			gs->owed_end = gl_noted_end(sk);
-		}
-		if (gs->owed_echo && gl_covers_owed(tcp_sk(sk), gs)) {
-			gs->owed_echo = 0;
-			gs->echoes_sent++;
-			gl_inc_stats(net, GL_MIB_ECHOSENT);
-			return GL_ECHO;
-		}
+	if (gs->owed_clock && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
+	    gl_option_add(sk, skb, GL_CLOCK_ECHO, NULL, 0)) {
+		gs->owed_clock = 0;
+		gs->echoes_sent++;
+		gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
+		return GL_CLOCK_ECHO;
 	}
 	if (!gl_marking(gs))
 		return GL_NONE;
@@ -111,8 +80,8 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 	/* Signed since the connection began: nothing in it may change. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
-	if (t->on_ack(sk, gs, th, pure && gl_has_room(skb) ? &word : NULL) &&
-	    !gl_add_word(sk, skb, word))
+	if (t->on_ack(sk, gs, th, pure && gl_option_fits(skb, 1) ? &word : NULL) &&
+	    !gl_option_add(sk, skb, GL_SHARE, &word, 1))
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 }
 
@@ -290,7 +259,7 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 	gl_seg_of(skb, &seg);
 	gl_out_ack(sk, gs, skb, seg.end_seq == seg.seq);
 	if (seg.end_seq == seg.seq) {
-		kind = gl_out_control(sk, gs, tcp_hdr(skb));
+		kind = gl_out_control(sk, gs, skb);
 	} else {
 		kind = gl_out_data(sk, gs, &seg);
 		if (gl_is_last(kind) && seg.segs > 1)

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a marked packet asks of us, and what to do if a process owns the socket.
+/* What a packet of the peer asks of a connection: an answer at once, or what its
+ * transport says.
  *
- * A receiver's duty (TLT §5.1): echo important data at once, answer a clock
- * at once.  A sender's: hear the echo (gl_in_echo() in gl_hook.c).
- *
- * LOCAL_IN comes before the socket lock.  If a process owns the socket then,
- * TCP takes the packet from the backlog later, and nothing of ours may be read
- * meanwhile.  A note is left for a worker, which waits for the socket: by then
- * TCP has seen the packet.
+ * LOCAL_IN comes before TCP, which may own the socket in a process: see gl_owned.c.
  */
-#include <linux/hashtable.h>
-#include <linux/slab.h>
-#include <linux/workqueue.h>
-
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
@@ -21,12 +12,10 @@
 			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
 			 TCPF_LAST_ACK)
 
-/* Could the peer have sent this, if @sent is the end of what it may have got?
- * TCP's own check comes later, and not for what ends here.  Who is not on the
- * path has to guess it.
+/* Could the peer have sent this, if @sent is the end of what it may have got?  TCP's own
+ * check comes later, and not for what ends here.  Who is not on the path has to guess it.
  */
-static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg,
-			 u32 sent)
+static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u32 sent)
 {
 	u32 behind = max(tp->rcv_wnd, tp->window_clamp);
 	u32 unacked = min_t(u64, tp->max_window, tp->bytes_acked);
@@ -39,11 +28,11 @@ static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg,
 
 /**
  * gl_plausible() - could the peer have sent this?
- * @sk: for this TCP socket; TCP may be at work on it
+ * @sk: for this socket; its owner may be at work on it
  * @seg: the segment
  *
- * The numbers are those of a moment ago, and windows are wide.  Over a short
- * wire an ACK comes before TCP has noted that it has sent what is acked.
+ * The numbers are those of a moment ago, and windows are wide.  Over a short wire an ACK
+ * comes before TCP has noted that it has sent what is acked.
  */
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 {
@@ -53,42 +42,80 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 
-/* --- the receiver ------------------------------------------------------- */
-
-/* Important data is acknowledged at once, whatever delayed ACKs would do. */
-static void gl_owe_echo(struct sock *sk, struct gl_sock *gs,
-			const struct gl_seg *seg, bool late)
+static bool gl_heeds(struct sock *sk, const struct gl_sock *gs, const struct gl_seg *seg)
 {
-	/* Or has an ACK of TCP's own been the echo, or owed it? */
-	if (late && !gl_tsq_take(sk, GL_TSQ_IMPORTANT))
-		return;
-	gs->owed_echo = 1;
-	gs->owed_end = seg->end_seq;
-	if (!late)
-		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-	/* In case the ACK leaves on a data packet, which is no echo. */
-	gl_kick(sk, gs);
+	if (!((1 << sk->sk_state) & GL_STATES) || gs->peer != GREENLANE_PEER_YES)
+		return false;
+	if (gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt))
+		return true;
+	gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+	return false;
+}
+
+/* --- data -------------------------------------------------------------------- */
+
+/**
+ * gl_is_prompt() - is data of this kind acknowledged at once?
+ * @gs: of this connection
+ * @kind: what its DSCP says
+ *
+ * Important data (TLT §5.1), what had no credit (Aeolus §III-C: the sender then knows what
+ * need not be sent again), and the end of a message.  A DSCP that somebody else has
+ * written costs an ACK.  Needs no lock.
+ */
+bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind)
+{
+	enum gl_kind hello = gs->transport->hello;
+
+	if (kind == GL_DATA)
+		return gl_kind_of_credits(hello);
+	return gl_kind_protected(kind) && gl_family(kind) == gl_family(hello) &&
+	       (kind == GL_IMPORTANT || gl_kind_ends(kind));
 }
 
 /**
- * gl_receive_unscheduled() - data that had no credit has come
- * @sk: for this socket, locked and not owned by another
+ * gl_acknowledge() - data that has come is acknowledged at once
+ * @sk: for this socket, locked
+ * @gs: its state
+ * @kind: what it is
  *
- * It is acknowledged at once, packet by packet, whatever delayed ACKs would do
- * (Aeolus §III-C): the sender then knows which of them it need not send again.
+ * Whatever delayed ACKs would do: TCP will look when it takes the data, which is next.
  */
-void gl_receive_unscheduled(struct sock *sk)
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind)
 {
-	if (((1 << sk->sk_state) & GL_STATES) && gl_sock(sk))
-		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	if (kind != GL_IMPORTANT)
+		return;
+	gs->echoes_sent++;
+	gl_inc_stats(sock_net(sk), GL_MIB_ECHOSENT);
 }
 
-/* More than a byte, and what TCP waits for: such a clock may repair a loss.  If it is
- * @late, because a process owned the socket, it is gone.
+/**
+ * gl_receive_data() - data has come that is to be acknowledged at once
+ * @sk: for this socket; locked and at rest, BH off; TCP has not seen it yet
+ * @gs: its state
+ * @kind: what it is
+ * @seg: the segment
  */
-static bool gl_clock_repairs(const struct sock *sk, const struct gl_seg *seg, bool late)
+void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+		     const struct gl_seg *seg)
 {
-	return !late && seg->end_seq - seg->seq > 1 && seg->seq == tcp_sk(sk)->rcv_nxt;
+	if (!gl_heeds(sk, gs, seg))
+		return;
+	gl_acknowledge(sk, gs, kind);
+	if (gl_kind_ends(kind))
+		gs->transport->on_packet(sk, gs, kind, seg);
+}
+
+/* --- what has our option ------------------------------------------------------- */
+
+/* More than a byte, and what TCP waits for: such a clock may repair a loss.  If a process
+ * owned the socket it is gone (!@skb).
+ */
+static bool gl_clock_repairs(const struct sock *sk, const struct sk_buff *skb,
+			     const struct gl_seg *seg)
+{
+	return skb && seg->end_seq - seg->seq > 1 && seg->seq == tcp_sk(sk)->rcv_nxt;
 }
 
 /* A clock asks only for an answer: it repeats a byte that was sent before, and
@@ -96,193 +123,62 @@ static bool gl_clock_repairs(const struct sock *sk, const struct gl_seg *seg, bo
  * the sender takes for a sign that its retransmissions were spurious.
  */
 static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
-				       const struct gl_seg *seg, bool late)
+				       const struct sk_buff *skb, const struct gl_seg *seg)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
 	if (seg->words)
 		gs->transport->on_packet(sk, gs, GL_CLOCK, seg);
 	gs->owed_clock = 1;
-	if (gl_clock_repairs(sk, seg, late)) {
+	if (gl_clock_repairs(sk, skb, seg)) {
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 		gl_kick(sk, gs);
 		return GL_PASS;
 	}
-	gl_send_ack(sk);
+	/* Of those that were held, one answer will do. */
+	if (skb)
+		gl_send_ack(sk);
 	return GL_CONSUME;
 }
 
-/* A clock has a byte, a probe words, dart's last packet data; what else is not for TCP
- * has no data.
+/**
+ * gl_is_sound() - does a packet with our option make sense?
+ * @kind: what it says that it is
+ * @seg: the segment
+ *
+ * A clock has a byte, or it is a probe and has words; what else is for us has no data.
+ * All else is TCP's.
  */
-static bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
+bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
 {
 	bool data = seg->end_seq != seg->seq;
 
 	if (kind == GL_CLOCK)
 		return data || seg->words;
-	if (kind == GL_IMPORTANT)
-		return true;
-	return data == gl_kind_ends(kind);
+	return !data && (kind != GL_SHARE || seg->words);
 }
 
 /**
- * gl_receive() - a marked packet has come
- * @sk: for this socket; locked and not owned by another, BH off
- * @kind: GL_IMPORTANT, GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST, GL_CREDIT, GL_SHARE, or the
- *	last packet of a message
+ * gl_receive() - a packet with our option has come
+ * @sk: for this socket; locked and at rest, BH off
+ * @gs: its state
+ * @skb: the packet; NULL if it was held because a process owned the socket
+ * @kind: GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST, GL_CREDIT or GL_SHARE
  * @seg: the segment
- * @late: TCP has seen it already
  *
  * Return: whether TCP may see it.
  */
-enum gl_verdict gl_receive(struct sock *sk, enum gl_kind kind,
-			   const struct gl_seg *seg, bool late)
+enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+			   enum gl_kind kind, const struct gl_seg *seg)
 {
-	bool data = seg->end_seq != seg->seq;
-	struct gl_sock *gs = gl_sock(sk);
-
-	if (!gs || !((1 << sk->sk_state) & GL_STATES))
+	if (!gl_heeds(sk, gs, seg))
 		return GL_PASS;
-	if (!gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt) ||
-	    !gl_is_sound(kind, seg)) {
+	if (!gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
-	if (gl_speaks(gs->transport, kind))
-		gl_set_peer(sk, gs, GREENLANE_PEER_YES);
-
-	switch (kind) {
-	case GL_IMPORTANT:
-		if (data)
-			gl_owe_echo(sk, gs, seg, late);
-		return GL_PASS;
-	case GL_CLOCK:
-		return gl_answer_clock(sk, gs, seg, late);
-	case GL_CLOCK_ECHO:
+	if (kind == GL_CLOCK)
+		return gl_answer_clock(sk, gs, skb, seg);
+	if (kind == GL_CLOCK_ECHO)
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
-		fallthrough;
-	default:
-		return gs->transport->on_packet(sk, gs, kind, seg);
-	}
-}
-
-/* --- notes -------------------------------------------------------------- */
-
-/* struct gl_note - what LOCAL_IN saw while a process owned the socket */
-struct gl_note {
-	struct work_struct work;
-	struct hlist_node node;	/* in gl_noted */
-	struct sock *sk;	/* a reference */
-	struct gl_seg seg;
-	enum gl_kind kind;
-};
-
-/* A bound on memory: a process that sleeps with the socket must not let the
- * network fill it.  TCP bounds the backlog in the same way.
- */
-#define GL_NOTES_MAX	4096
-
-/* The notes that wait, by their sockets.  Who owns one looks here, without the spin lock
- * under which they were written; seldom, so that one lock will do.
- */
-static DEFINE_HASHTABLE(gl_noted, 6);
-static DEFINE_SPINLOCK(gl_noted_lock);
-
-static struct workqueue_struct *gl_note_wq;
-static atomic_t gl_notes = ATOMIC_INIT(0);
-
-static void gl_note_work(struct work_struct *work)
-{
-	struct gl_note *note = container_of(work, struct gl_note, work);
-	struct sock *sk = note->sk;
-
-	/* Wait for the owner, who takes the packet from the backlog as he goes.
-	 * Then go on as a softirq would, and not as the next owner: the kick
-	 * calls tcp_release_cb(), which may let go of the ownership (6.1).
-	 */
-	for (;;) {
-		lock_sock(sk);
-		release_sock(sk);
-		spin_lock_bh(&sk->sk_lock.slock);
-		if (!sock_owned_by_user(sk))
-			break;
-		spin_unlock_bh(&sk->sk_lock.slock);
-	}
-	spin_lock(&gl_noted_lock);
-	hash_del(&note->node);
-	spin_unlock(&gl_noted_lock);
-	gl_receive(sk, note->kind, &note->seg, true);
-	if (((1 << sk->sk_state) & GL_STATES) && gl_sock(sk))
-		gl_kicked(sk, gl_sock(sk));
-	spin_unlock_bh(&sk->sk_lock.slock);
-	sock_put(sk);
-	kfree(note);
-	atomic_dec(&gl_notes);
-}
-
-/**
- * gl_note() - leave a note, because a process owns the socket
- * @sk: the socket, one of ours; only its spin lock is held
- * @kind: as for gl_receive()
- * @seg: as for gl_receive()
- *
- * Return: true if it will be read.
- */
-bool gl_note(struct sock *sk, enum gl_kind kind, const struct gl_seg *seg)
-{
-	struct gl_note *note;
-
-	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
-	if (atomic_inc_return(&gl_notes) > GL_NOTES_MAX)
-		goto full;
-	note = kmalloc(sizeof(*note), GFP_ATOMIC | __GFP_NOWARN);
-	if (!note)
-		goto full;
-	sock_hold(sk);
-	note->sk = sk;
-	note->seg = *seg;
-	note->kind = kind;
-	spin_lock(&gl_noted_lock);
-	hash_add(gl_noted, &note->node, (unsigned long)sk);
-	spin_unlock(&gl_noted_lock);
-	INIT_WORK(&note->work, gl_note_work);
-	queue_work(gl_note_wq, &note->work);
-	return true;
-full:
-	atomic_dec(&gl_notes);
-	gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-	return false;
-}
-
-/**
- * gl_noted_end() - where does the important packet end that was noted last for a socket?
- * @sk: the socket, locked, or owned by the caller
- *
- * Return: the end, or that of what TCP has in order if there is no note: memory was short.
- */
-u32 gl_noted_end(struct sock *sk)
-{
-	u32 end = tcp_sk(sk)->rcv_nxt;
-	struct gl_note *note;
-
-	spin_lock_bh(&gl_noted_lock);
-	/* The newest comes first. */
-	hash_for_each_possible(gl_noted, note, node, (unsigned long)sk)
-		if (note->sk == sk && note->kind == GL_IMPORTANT) {
-			end = note->seg.end_seq;
-			break;
-		}
-	spin_unlock_bh(&gl_noted_lock);
-	return end;
-}
-
-int gl_note_init(void)
-{
-	gl_note_wq = alloc_workqueue("greenlane", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
-	return gl_note_wq ? 0 : -ENOMEM;
-}
-
-void gl_note_exit(void)
-{
-	destroy_workqueue(gl_note_wq);
+	return gs->transport->on_packet(sk, gs, kind, seg);
 }

@@ -1,55 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A connection comes and goes; who is at its other end. */
+/* A connection comes and goes. */
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/ipv6.h>
-#include <net/dsfield.h>
 #include <net/mptcp.h>
 
 #include <net/gl_compat.h>
 #include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
-/* The DS field of the packet that told us about the peer.
- *
- * Passive: TCP keeps that of the packet that made the child, the third one of
- * the handshake or a SYN with data (TFO).  It survives SYN cookies, because it
- * is not the SYN's.  Active: gl_hook.c puts GL_TOS_ASKED there as our marked
- * SYN leaves and the SYN-ACK's as it comes.
- */
-static u8 gl_peer_dsfield(const struct sock *sk)
-{
-	u8 tos = READ_ONCE(inet_sk(sk)->rcv_tos);
-
-#if IS_ENABLED(CONFIG_IPV6)
-	if (!tos && sk->sk_family == AF_INET6 &&
-	    inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct ipv6hdr))
-		tos = ip6_tclass(inet6_sk(sk)->rcv_flowinfo);
-#endif
-	return tos;
-}
-
-static enum greenlane_peer gl_first_peer(struct sock *sk)
-{
-	const struct gl_codepoints *cp = &gl_net(sock_net(sk))->cp;
-	u8 dsfield = gl_peer_dsfield(sk);
-	enum gl_kind kind = gl_kind_of(cp, dsfield);
-
-	WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);
-	if (dsfield == GL_TOS_ASKED)
-		return GREENLANE_PEER_NO;
-	if (gl_speaks(gl_transport(sk), kind))
-		return GREENLANE_PEER_YES;
-	/* Unimportant data in place of the third packet, which was lost: an
-	 * ordinary application may send CS1 too.  So believe, and wait for an
-	 * echo.  The same if we are taken up in mid-connection.
-	 */
-	if (kind == GL_DATA || sk->sk_state != TCP_SYN_RECV)
-		return GREENLANE_PEER_UNKNOWN;
-	return GREENLANE_PEER_NO;
-}
-
-/* --- icsk_af_ops ---------------------------------------------------------- */
+/* --- TCP's functions, and ours ------------------------------------------------ */
 
 /* IPV6_ADDRFORM makes an IPv6 socket that speaks IPv4 an IPv4 socket, and writes TCP's own
  * icsk_af_ops over ours.  The state is found here then, and ours written again, when TCP
@@ -96,6 +56,8 @@ static void gl_take(struct sock *sk, struct gl_sock *gs)
 	gs->tcp_ops = icsk->icsk_af_ops;
 	gs->af_ops = *gs->tcp_ops;
 	gs->af_ops.queue_xmit = gl_queue_xmit;
+	gs->backlog_rcv = sk->sk_backlog_rcv;
+	sk->sk_backlog_rcv = gl_backlog_rcv;
 	gl_mapped_add(sk, gs);
 	/* setsockopt() reads it without the lock, and calls through it. */
 	smp_store_release(&icsk->icsk_af_ops, &gs->af_ops);
@@ -113,6 +75,7 @@ struct gl_sock *gl_sock_again(struct sock *sk)
 
 	if (gs && gl_can_take(inet_csk(sk)->icsk_af_ops)) {
 		gl_mapped_del(gs);
+		sk->sk_backlog_rcv = gs->backlog_rcv;
 		gl_take(sk, gs);
 	}
 	return gl_sock(sk);
@@ -125,6 +88,7 @@ static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 
 	if (icsk->icsk_af_ops == &gs->af_ops)
 		WRITE_ONCE(icsk->icsk_af_ops, gs->tcp_ops);
+	sk->sk_backlog_rcv = gs->backlog_rcv;
 	gl_mapped_del(gs);
 }
 
@@ -157,14 +121,14 @@ struct gl_sock *gl_attach(struct sock *sk)
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 		return NULL;
 	}
-	gl_tsq_take(sk, GL_TSQ_IMPORTANT);
-	gl_tsq_take(sk, GL_TSQ_ECHO);
 	gs->sk = sk;
 	gs->transport = gl_transport(sk);
 	refcount_set(&gs->refs, 1);
 	gs->peer = gl_first_peer(sk);
-	if (gs->peer == GREENLANE_PEER_NO)
+	if (gs->peer == GREENLANE_PEER_NO) {
 		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
+		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
+	}
 	gl_take(sk, gs);
 	return gs;
 }
@@ -174,6 +138,7 @@ static void gl_sock_free(struct rcu_head *rcu)
 {
 	struct gl_sock *gs = container_of(rcu, struct gl_sock, rcu);
 
+	gl_free_held(gs);
 	kfree_rcu(gs, rcu);
 }
 
@@ -230,28 +195,3 @@ void gl_release(struct sock *sk)
 		base->release(sk);
 }
 EXPORT_SYMBOL_GPL(gl_release);
-
-/**
- * gl_set_peer() - what is known of the peer has changed
- * @sk: the connection, locked
- * @gs: its state
- * @peer: what is known now
- */
-void gl_set_peer(struct sock *sk, struct gl_sock *gs, enum greenlane_peer peer)
-{
-	enum greenlane_peer old = gs->peer;
-	bool was = gl_marking(gs);
-
-	if (old == peer)
-		return;
-	gs->peer = peer;
-	if (peer == GREENLANE_PEER_NO) {
-		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
-		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
-	} else if (old == GREENLANE_PEER_NO) {
-		gl_inc_stats(sock_net(sk), GL_MIB_PEERAPPEARED);
-	}
-	if (gl_marking(gs) != was)
-		gs->transport->on_switch(sk, gs, !was);
-}
-EXPORT_SYMBOL_GPL(gl_set_peer);

@@ -18,8 +18,6 @@ static void gl_info_fill(const struct sock *sk, const struct gl_sock *gs,
 	info->peer = gs->peer;
 	if (gs->off)
 		info->flags |= GREENLANE_F_OFF;
-	if (gs->fallback)
-		info->flags |= GREENLANE_F_FALLBACK;
 	info->echoes_sent = gs->echoes_sent;
 	gl_transport(sk)->on_info(gs, info);
 }

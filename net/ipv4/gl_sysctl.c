@@ -50,7 +50,6 @@ static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("data", GL_DATA),
 	GL_SYSCTL_DSCP("important", GL_IMPORTANT),
-	GL_SYSCTL_DSCP("echo", GL_ECHO),
 	GL_SYSCTL_DSCP("clock", GL_CLOCK),
 	GL_SYSCTL_DSCP("clock_echo", GL_CLOCK_ECHO),
 	GL_SYSCTL_DSCP("control", GL_CONTROL),

@@ -189,7 +189,8 @@ static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	 */
 	if (sock_owned_by_user(sk))
 		gl_xmit_later(sk);
-	gl_kick(sk, gs);
+	else
+		gl_kick(sk, gs);
 	return GL_DATA;
 }
 

@@ -48,9 +48,6 @@
 #define DART_TELL		(HZ / 40 ?: 1)
 #define DART_HEARD		(HZ / 20 ?: 2)
 
-/* So many ACKs without a share, and a peer of which nothing was known is none of us. */
-#define DART_UNHEARD_MAX	64
-
 /* A sender's share is no less than 1/4096 of its line, whatever it is told: at 10 Gbit/s
  * a packet leaves each 5 ms then, and its ACK puts right what somebody has forged.
  */
@@ -73,7 +70,6 @@
  * @told: what we told the peer last
  * @told_at: when, jiffies
  * @heard_at: when, jiffies
- * @unheard: ACKs without one, until we know what the peer is
  * @begin: where our message begins, if it is short
  * @end: and where it ends, if it is short; else @begin
  * @begun: messages of the peer
@@ -104,7 +100,6 @@ struct dart {
 	struct dart_group	*cosenders;
 	u32			divisor;
 	u32			heard_at;
-	u32			unheard;
 	u32			begin;
 	u32			end;
 };
@@ -340,12 +335,9 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 				      line / DART_SHARES + 1));
 }
 
-/* An ACK has come.  Is anybody telling shares? */
+/* An ACK has come.  Has anybody told a share of late? */
 static void dart_acked(struct sock *sk, struct dart *d)
 {
-	if (d->gs.peer == GREENLANE_PEER_UNKNOWN && tcp_sk(sk)->packets_out &&
-	    ++d->unheard > DART_UNHEARD_MAX)
-		gl_set_peer(sk, &d->gs, GREENLANE_PEER_NO);
 	if (d->divisor && (u32)jiffies - d->heard_at > DART_HEARD) {
 		d->divisor = 0;
 		dcqcn_set_cap(sk, U32_MAX);

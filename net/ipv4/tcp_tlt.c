@@ -60,10 +60,7 @@
  * @imp_us: when it left, in TCP's microseconds
  * @lost: TCP's count of lost packets when the echo came
  * @state: enum greenlane_state
- * @unechoed: important packets that were acked since an echo came last
  * @clock: the important packet in flight is a clock
- * @echoed: its echo has come; TCP has not seen that it is delivered yet
- * @heard: an echo has come, of whatever
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @idle: clocks in a row that went out for nothing
  * @since: data packets since the last important one, of a base that has a rate
@@ -81,7 +78,6 @@ struct tlt {
 		u32	clocks_byte;
 		u32	clocks_mss;
 		u32	marked_lost;
-		u32	unechoed;
 		u32	rearmed;
 	} n;
 	/* from here on: forgotten when marking begins or ends */
@@ -89,10 +85,7 @@ struct tlt {
 	u64	imp_us;
 	u32	lost;
 	u8	state;
-	u8	unechoed;
 	u8	clock:1,
-		echoed:1,
-		heard:1,
 		counting:1,
 		ended:1;
 	u8	idle;
@@ -274,7 +267,6 @@ static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
 	tlt->imp_us = us;
 	tlt->imp_end = end_seq;
 	tlt->clock = clock;
-	tlt->echoed = 0;
 	tlt->since = 0;
 }
 
@@ -397,52 +389,15 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 /* --- echoes --------------------------------------------------------------- */
 
-/* The important packet has arrived. */
+/* The important packet has arrived: an ACK covers it, whichever that is, or a clock's
+ * answer has come.
+ */
 static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
-	gl_set_peer(sk, &tlt->gs, GREENLANE_PEER_YES);
 	tlt->n.echoes++;
-	tlt->echoed = 0;
-	tlt->heard = 1;
-	tlt->unechoed = 0;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
-}
-
-/* Our codepoints do not come back: the connection is its base's from here on. */
-static void tlt_fall_back(struct sock *sk, struct tlt *tlt)
-{
-	tlt->gs.fallback = 1;
-	tlt_disengage(sk, tlt);
-	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
-	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
-}
-
-/* A peer that said it was one of us, and has not echoed one of the first so many,
- * has sent a codepoint of ours for reasons of its own.  Of one that has echoed,
- * a few mean nothing: where both ends send much, ACKs on data overtake the
- * echoes.  So many in a row, and the codepoints get lost now.
- */
-#define TLT_UNECHOED_FIRST	3
-#define TLT_UNECHOED_MAX	12
-
-/* The important packet was acked, but not as such: by an ACK that overtook the
- * echo, by a peer that is not one of us, or something on the way clears the
- * codepoints.  Go on, and remember until an echo comes: if a timeout comes before
- * it, the codepoints are cleared.
- */
-static void tlt_unechoed(struct sock *sk, struct tlt *tlt)
-{
-	tlt->n.unechoed++;
-	tlt->unechoed++;
-	tlt->state = GREENLANE_ARMED_NEXT;
-	gl_inc_stats(sock_net(sk), GL_MIB_UNECHOED);
-	if (tlt->gs.peer == GREENLANE_PEER_UNKNOWN)
-		gl_set_peer(sk, &tlt->gs, GREENLANE_PEER_NO);
-	else if (tlt->unechoed >= (tlt->heard ? TLT_UNECHOED_MAX :
-						TLT_UNECHOED_FIRST))
-		tlt_fall_back(sk, tlt);
 }
 
 /* Has TCP seen the ACK that covers the important packet?  In order, or in a
@@ -472,11 +427,6 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 /* TCP has taken what an ACK says, and has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct tlt *tlt)
 {
-	if (gl_heard_echo(sk)) {
-		tlt->echoed = 1;
-		tlt->heard = 1;
-		tlt->unechoed = 0;
-	}
 	if (!gl_marking(&tlt->gs))
 		return;
 	/* A clock echo was heard before TCP took what it acknowledges, and with
@@ -485,18 +435,16 @@ static void tlt_acked(struct sock *sk, struct tlt *tlt)
 	 */
 	if (tlt->counting && tlt->state == GREENLANE_ARMED_NEXT)
 		tlt_mark_lost_by_echo(sk, tlt);
-	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
+	if (tlt->state == GREENLANE_WAITING && tlt_is_delivered(sk, tlt)) {
 		/* The network keeps the order: what left after the clock has come
-		 * through, so the clock or its echo is lost.  That says nothing about
-		 * codepoints, as an important packet does that has come without one.
+		 * through, so the clock or its echo is lost.
 		 */
-		if (tlt_is_delivered(sk, tlt))
+		if (tlt->clock) {
 			tlt->state = GREENLANE_ARMED_NEXT;
-	} else if (tlt->state == GREENLANE_WAITING) {
-		if (tlt->echoed && tlt_is_delivered(sk, tlt))
+		} else {
+			gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
 			tlt_echoed(sk, tlt);
-		else if (!after(tlt->imp_end, tcp_sk(sk)->snd_una))
-			tlt_unechoed(sk, tlt);
+		}
 	}
 	if (tlt->counting ||
 	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
@@ -515,8 +463,6 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 
 	if (kind != GL_CLOCK_ECHO || !gl_marking(gs))
 		return GL_PASS;
-	tlt->heard = 1;
-	tlt->unechoed = 0;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		tlt_echoed(sk, tlt);
 		gl_kick(sk, gs);
@@ -542,17 +488,12 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 }
 
 /* A timeout: whatever was in flight is gone, and what TCP sends next is
- * important again.  Unless the network has shown that it clears our
- * codepoints: then the connection is its base's from here on.
+ * important again.
  */
 static void tlt_rto(struct sock *sk, struct tlt *tlt)
 {
 	if (!gl_marking(&tlt->gs))
 		return;
-	if (tlt->unechoed) {
-		tlt_fall_back(sk, tlt);
-		return;
-	}
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->n.rearmed++;
 	gl_inc_stats(sock_net(sk), GL_MIB_REARMEDBYRTO);
@@ -579,7 +520,6 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->clocks_byte = tlt->n.clocks_byte;
 	info->clocks_mss = tlt->n.clocks_mss;
 	info->marked_lost = tlt->n.marked_lost;
-	info->unechoed = tlt->n.unechoed;
 	info->rearmed = tlt->n.rearmed;
 }
 

@@ -34,6 +34,7 @@
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
+#include <trace/events/greenlane.h>
 #include "xpass_line.h"
 #include "xpass_rate.h"
 
@@ -41,7 +42,7 @@
 #define XPASS_WIRE		(14 + 4 + 8 + 12)
 #define XPASS_WIRE_MIN		84
 /* A credit's TCP header, with one word of option. */
-#define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + 8)
+#define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + 12)
 
 /* Credits that may be between the receiver and us; more is not credible. */
 #define XPASS_SEQ_AHEAD		65536
@@ -402,6 +403,7 @@ static void xpass_fall_back(struct sock *sk)
 	const struct tcp_congestion_ops *fallback = gl_transport(sk)->fallback;
 
 	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
+	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
 	gl_detach(sk);
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
 	gl_xmit(sk);

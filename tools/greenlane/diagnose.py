@@ -91,31 +91,36 @@ def _living_or_ended(look, problem, test, counter, advice):
 
 @_check
 def peer_without(look):
-    """The peers' answers to the handshake carried no codepoint."""
+    """The peers' answers to the handshake did not say that they run the same."""
     return _living_or_ended(
         look, ("peer-without", "to peers that show no TLT:", "had peers that showed none of it"),
         lambda c: c["peer"] == "no" and not _unsupported(c), "PeerWithout",
         "Load greenlane there and select the same; until then these connections behave as"
-        " their base. If it does run there, something on the way clears the DSCP.")
+        " their base. If it does run there, was it selected before they connected? Or something"
+        " on the way removes TCP options that it does not know (kind 254).")
 
 
 @_check
 def bleached(look):
-    """Important packets were acknowledged, but never as such."""
-    return _living_or_ended(
-        look, ("bleached", "gave TLT up: codepoints got lost on the way to or from",
-               "had given it up: codepoints got lost on the way"),
-        lambda c: "fallback" in c["flags"], "Fallback",
-        "Find what clears or rewrites the DSCP on the way there or back (a router's or"
-        " switch's QoS policy, a tunnel); these connections now behave as their base.")
+    """Handshakes of ours came with another DSCP than they were sent with."""
+    for ns, count in _grown(look, "HandshakeRemarked"):
+        yield Problem(
+            "bleached", ns["name"],
+            f"{plural(count, 'handshake')} came with another DSCP than a transport of ours gives"
+            " them.",
+            "Find what clears or rewrites the DSCP on the way here (a router's or switch's QoS"
+            " policy, a tunnel), or make the codepoints the same at both ends (sysctl"
+            " net.ipv4.greenlane_dscp_*). Data gets through as ever, but switches do not protect"
+            " what they cannot tell apart.")
 
 
 # The counters of the reasons why a credit transport's connection runs reno.
 _WHY_FALLEN = {
     "PeerWithout": "Some peers' answers to the handshake showed none (PeerWithout): select xpass"
-                   " or aeolus_xpass there too, unless something on the way clears the DSCP.",
+                   " or aeolus_xpass there too, unless something on the way removes the TCP option"
+                   " (kind 254).",
     "Fallback": "Some peers sent no more credits (Fallback): they have selected another, or"
-                " something on the way clears or rewrites DSCP 25, 29 or 33.",
+                " something on the way drops or removes the TCP option (kind 254).",
     "Unsupported": "Some have no SACK (sysctl net.ipv4.tcp_sack, at both ends), or are MPTCP's,"
                    " or are signed (Unsupported).",
 }
@@ -170,7 +175,7 @@ def no_share(look):
             "no-share", where,
             f"{plural(len(those), 'connection')} of dart send, and hear nothing of their share:"
             f" {_addresses(those)}.",
-            "ACKs (DSCP 49) lose their DSCP or their TCP option (kind 254) on the way back, or the"
+            "ACKs (DSCP 49) lose their TCP option (kind 254) on the way back, or the"
             " peer has left dart; these connections go by marks alone, as dcqcn.")
 
 
@@ -209,7 +214,7 @@ def no_credits(look):
                 f"{plural(len(those), 'connection')} ask for credits and get none:"
                 f" {_addresses(those)}; requests were sent again {plural(retried, 'time')}.",
                 "Requests (DSCP 29) or credits (DSCP 33) get lost on the way, or something there"
-                " clears or rewrites them; or the peer is gone.")
+                " removes their TCP option (kind 254); or the peer is gone.")
 
 
 @_check

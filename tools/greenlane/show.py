@@ -61,13 +61,13 @@ def _connections(look):
     rows, credits, rates = [], [], []
     for name, cc, one in transports(look):
         if host.module_of(cc) == "tcp_tlt":
-            peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
+            peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no"))
             clocks = one["clocks_byte"] + one["clocks_mss"]
             rows.append((name, cc, amount(one["connections"]), peers, *map(amount, (
                 one["important_sent"], one["echoes"], clocks, one["marked_lost"],
-                one["unechoed"], one["rearmed"], one["fallback"]))))
+                one["rearmed"]))))
         elif host.module_of(cc) in host.RATES:
-            peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no", "unknown"))
+            peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no"))
             rates.append((name, cc, amount(one["connections"]), peers * (cc == "dart"),
                           _share(one["divisor"]), rate(one["least"]) if one["least"] else "",
                           *map(amount, (one["senders"], one["messages"], one["fallback"]))))
@@ -76,9 +76,9 @@ def _connections(look):
                 "connections", "credits_received", "credits_sent", "credit_rate",
                 "credits_wanted", "unscheduled", "bdp", "fallback"))))
         else:
-            rows.append((name, cc, amount(one["connections"]), "", *[""] * 7))
+            rows.append((name, cc, amount(one["connections"]), "", *[""] * 5))
     lines = table(["NAMESPACE", "CC", "CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST",
-                   "UNECH", "RTO", "BACK"], rows)
+                   "RTO"], rows)
     for others in (table(["NAMESPACE", "CC", "CONN", "CREDIT", "GIVEN", "RATE", "WAIT", "UNSCHED",
                           "BDP", "BACK"], credits),
                    table(["NAMESPACE", "CC", "CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS",

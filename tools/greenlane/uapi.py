@@ -15,11 +15,10 @@ TCP_LISTEN = 10             # net/tcp_states.h
 # linux/greenlane.h
 GREENLANE_INFO = 0x4c470
 PEERS = ("unknown", "yes", "no")
-FLAGS = {1: "off", 2: "fallback", 4: "unsupported"}
+FLAGS = {1: "off", 4: "unsupported"}
 _INFO_NUMBERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost",
-                 "unechoed", "rearmed", "echoes_sent", "credits_sent", "credits_received",
-                 "credit_rate", "credits_wanted", "unscheduled", "bdp", "messages", "senders",
-                 "divisor")
+                 "rearmed", "echoes_sent", "credits_sent", "credits_received", "credit_rate",
+                 "credits_wanted", "unscheduled", "bdp", "messages", "senders", "divisor")
 # The others only grow.
 _INFO_GAUGES = ("credit_rate", "credits_wanted", "bdp", "senders", "divisor")
 _INFO = struct.Struct(f"4B{len(_INFO_NUMBERS)}I")

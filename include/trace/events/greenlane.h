@@ -56,7 +56,7 @@ DEFINE_EVENT(greenlane_sock, greenlane_lost,
 	TP_ARGS(sk, seq, value));
 
 /* the connection behaves as its base from here on; seq: snd_una,
- * value: 0 the peer is without us, 1 our codepoints get lost on the way
+ * value: 0 the peer is without us, 1 it has stopped to send credits
  */
 DEFINE_EVENT(greenlane_sock, greenlane_fallback,
 	TP_PROTO(const struct sock *sk, u32 seq, u32 value),

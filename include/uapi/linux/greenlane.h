@@ -46,13 +46,14 @@
 
 /**
  * enum greenlane_peer - what is known of the other end
- * @GREENLANE_PEER_UNKNOWN: taken up in mid-connection, no echo seen yet
- * @GREENLANE_PEER_YES: it has sent codepoints of ours
- * @GREENLANE_PEER_NO: it runs none of this; packets carry no codepoint
+ * @GREENLANE_PEER_YES: the handshake said that it runs a transport like ours
+ * @GREENLANE_PEER_NO: it did not; the connection behaves as its base
+ *
+ * The handshake alone decides.  Nobody asked for it if the transport was chosen when the
+ * connection stood already: no.
  */
 enum greenlane_peer {
-	GREENLANE_PEER_UNKNOWN,
-	GREENLANE_PEER_YES,
+	GREENLANE_PEER_YES = 1,
 	GREENLANE_PEER_NO,
 };
 
@@ -70,7 +71,6 @@ enum greenlane_state {
 
 /* bits of greenlane_info.flags */
 #define GREENLANE_F_OFF		0x01	/* by GREENLANE_TLT or GREENLANE_AEOLUS */
-#define GREENLANE_F_FALLBACK	0x02	/* codepoints get lost on the way */
 #define GREENLANE_F_UNSUPPORTED	0x04	/* no SACK, MPTCP, or keyed segments */
 
 /**
@@ -80,13 +80,13 @@ enum greenlane_state {
  * @flags: GREENLANE_F_*
  * @reserved: 0
  * @important_sent: data packets sent as important
- * @echoes: echoes of important packets received, clock echoes included
+ * @echoes: important packets that the peer has acknowledged, clocks included
  * @clocks_byte: clocks sent that carry the first unacked byte
  * @clocks_mss: clocks sent that carry an MSS of lost data
  * @marked_lost: packets found lost by an echo
- * @unechoed: important packets that were acked without an echo
  * @rearmed: times an RTO armed the sender again
- * @echoes_sent: important packets of the peer echoed, clocks included
+ * @echoes_sent: important packets of the peer that were acknowledged at once, clocks
+ *	included
  * @credits_sent: credits sent, as the receiver
  * @credits_received: credits received, as the sender
  * @credit_rate: credits a second that are being sent; 0 if none are
@@ -111,7 +111,6 @@ struct greenlane_info {
 	__u32	clocks_byte;
 	__u32	clocks_mss;
 	__u32	marked_lost;
-	__u32	unechoed;
 	__u32	rearmed;
 	__u32	echoes_sent;
 	__u32	credits_sent;

@@ -29,7 +29,6 @@ static void gl_codepoints_init_defaults(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_DATA], 8);
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_IMPORTANT], 10);
-	KUNIT_EXPECT_EQ(test, cp.dscp[GL_ECHO], 12);
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CLOCK], 18);
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CLOCK_ECHO], 20);
 	KUNIT_EXPECT_EQ(test, cp.dscp[GL_CONTROL], 26);
@@ -61,12 +60,12 @@ static void gl_kind_of_every_dsfield(struct kunit *test)
 
 static void gl_codepoints_set_moves(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_ECHO, 46));
-	KUNIT_EXPECT_EQ(test, gl_kind_of(&cp, 46 << 2), GL_ECHO);
-	KUNIT_EXPECT_EQ(test, gl_kind_of(&cp, 12 << 2), GL_NONE);
+	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_CONTROL, 46));
+	KUNIT_EXPECT_EQ(test, gl_kind_of(&cp, 46 << 2), GL_CONTROL);
+	KUNIT_EXPECT_EQ(test, gl_kind_of(&cp, 26 << 2), GL_NONE);
 	gl_expect_consistent(test);
 	/* to where it is */
-	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_ECHO, 46));
+	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_CONTROL, 46));
 	gl_expect_consistent(test);
 	/* and the place that it left is free */
 	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cp, GL_CLOCK, 12));

@@ -17,12 +17,12 @@ import struct
 import time
 
 from lab import fuzz
-from lab.codepoints import MESSAGE_END, SHARE, SPENT_END
+from lab.codepoints import CLOCK, CODES, MESSAGE_END, SHARE, SPENT_END
 from lab.tap import case, equal, main, true, using, within
-from lab.wire.attack import OFF_PATH, Attacker, option
+from lab.wire.attack import OFF_PATH, Attacker
 from lab.wire.dart import (DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
                            host, line, name, of, read_all)
-from lab.wire.packet import EXID, EXPERIMENT, data
+from lab.wire.packet import EXID, EXPERIMENT, data, option
 from lab.wire.sockopt import GREENLANE_MESSAGE, info, pacing
 from lab.wire.sockopt import option as set_option
 
@@ -56,12 +56,12 @@ class Victim:
     def share(self, *words, **wrong):
         """To the sender."""
         self.attacker.watch()
-        self.attacker.forge(False, SHARE, option(*words), **wrong)
+        self.attacker.forge(False, SHARE, option(SHARE, *words), **wrong)
 
     def word(self, *words, **wrong):
         """To the receiver."""
         self.attacker.watch()
-        self.attacker.forge(True, SHARE, option(*words), **wrong)
+        self.attacker.forge(True, SHARE, option(SHARE, *words), **wrong)
 
     def end(self, dscp, back=0, count=1, **wrong):
         """To the receiver: bytes that it has or expects, as the last ones of a message.
@@ -177,17 +177,37 @@ def below_one(wire, victim):
 
 @both("an option that is none: no effect")
 def bad_options(wire, victim):
-    for bad in (b"", option(), option(7 * ONE, length=7), option(7 * ONE, length=3),
-                option(7 * ONE, length=1), option(7 * ONE, length=255),
-                option(7 * ONE, length=9), b"\0\0\0\0" + option(7 * ONE),
-                struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, 7 * ONE),
-                struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, 7 * ONE)):
+    word = struct.pack("!I", 7 * ONE)
+    says = CODES[SHARE] << 24
+    for bad, counted in ((b"", 0), (option(SHARE), 1),
+                         *((option(SHARE, 7 * ONE, length=n), 0) for n in (0, 1, 3, 4, 7, 255)),
+                         (option(SHARE, 7 * ONE, length=9), 1),
+                         (b"\0\0\0\0" + option(SHARE, 7 * ONE), 0),
+                         (struct.pack("!BBHI", EXPERIMENT, 12, EXID + 1, says) + word, 0),
+                         (struct.pack("!BBHI", EXPERIMENT - 1, 12, EXID, says) + word, 0),
+                         (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 0) + word, 0),
+                         (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 8 << 24) + word, 0),
+                         *((option(other, 7 * ONE), 0) for other in CODES
+                           if other not in (SHARE, CLOCK))):
+        before = invalid(wire.a)
         victim.attacker.watch()
         victim.attacker.forge(False, SHARE, bad)
         at_line_rate(victim, f"{bad!r}")
-    victim.attacker.forge(False, SHARE, option(7 * ONE), payload=b"x")
+        equal(invalid(wire.a) - before, counted, f"Invalid, {bad!r}")
+    before = invalid(wire.a)
+    victim.attacker.forge(False, SHARE, option(SHARE, 7 * ONE), payload=b"x")
     at_line_rate(victim, "with data")
-    equal(invalid(wire.a), 1, "Invalid: that with data")
+    equal(invalid(wire.a) - before, 1, "Invalid: that with data")
+
+
+@both("data with the DSCP of a share and a share's words, but no option: TCP's, not counted")
+def dscp_alone(wire, victim):
+    victim.attacker.watch()
+    for n in range(3):
+        victim.attacker.forge(False, SHARE, struct.pack("!II", 0x01010101, 0x01010101),
+                              payload=b"d", seq=n)
+    at_line_rate(victim, "with data")
+    equal((victim.tx.recv(10), invalid(wire.a)), (b"ddd", 0), "the data, Invalid")
 
 
 @both("n is wild: no less than a 4096th, and the ACK of the next packet puts it right")

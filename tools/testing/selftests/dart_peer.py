@@ -16,7 +16,8 @@ from lab.tap import case, equal, true, using, within
 from lab.wire.dart import DATA, ONE, RATE, RTT, connect, dart, line, of, read_all, shares
 from lab.wire.packet import SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mptcp, sends_as,
-                           simultaneous, syn_cookies, unmarked, without_sack)
+                           simultaneous, syn_cookies, takes, unmarked, without_option,
+                           without_sack)
 from lab.wire.sockopt import (F_UNSUPPORTED, GREENLANE_MESSAGE, GREENLANE_TLT, NO, YES, cc_of,
                               choose, info, option, pacing, refused)
 from lab.wire.wire import Wire, connected
@@ -33,6 +34,12 @@ def marked(ecn=1, **options):
             ns.sysctl("net.ipv4.dcqcn_rate", RATE)
             ns.sysctl("net.ipv4.tcp_ecn", ecn)
         yield wire
+
+
+def removed(wire):
+    """Something on the way removes our option."""
+    wire.rule = without_option
+    return wire.connect()
 
 
 everywhere = using(connected, of=marked, version=(4, 6), tso=(True, False))
@@ -162,9 +169,40 @@ def others(wire, other, mine):
         is_reno(wire, client)
 
 
-@everywhere("codepoints bleached: both do as dcqcn, no share is waited for", cc="dart",
-            by=bleached)
+@everywhere("codepoints bleached: shares both ways all the same", cc="dart", by=bleached)
 def always_bleached(wire, client, server):
+    for s, ns in ((client, wire.a), (server, wire.b)):
+        equal(cc_of(s), "dart", "congestion control")
+        true(info(s)["divisor"] == ONE, "divisor heard")
+        counters = ns.greenlane()
+        true(counters["ShareReceived"] > 3, "shares")
+        equal([counters[n] for n in ("Invalid", "NoMemory")], [0, 0], "Invalid, NoMemory")
+
+
+def spent(version, to):
+    """Seconds of 100 kB each way, where each DSCP becomes `to` on the way."""
+    with marked(cc="dart", version=version) as wire:
+        wire.align()
+        if to is not None:
+            wire.rule = lambda p: p.set_dscp(to)
+        ends = wire.connect()
+        seconds = takes(wire, *ends)
+        equal([info(s)["peer"] for s in ends], [YES, YES], "peers")
+        return seconds
+
+
+@case("re-marked on the way, whatever to: as soon as else", version=(4, 6),
+      to=(0, SHARE, MESSAGE, MESSAGE_END, 3, 46))
+def remarked(version, to):
+    within(spent(version, to), 0, 1.05 * spent(version, None), "seconds")
+
+
+@everywhere("the option is removed on the way: both do as dcqcn, no share is waited for",
+            cc="dart", by=removed)
+def without(wire, client, server):
+    wire.mark()
+    exchange(wire, client, server)
+    unmarked(wire.seen)
     is_dcqcn(wire, client, wire.a)
     is_dcqcn(wire, server, wire.b)
 
@@ -189,13 +227,62 @@ def pretender():
             del server
 
 
+@case("and where nobody clears them, they mean nothing", version=(4, 6),
+      dscp=(SHARE, MESSAGE, MESSAGE_END, 3))
+def unprotected(version, dscp):
+    with Wire(cc="reno", cc_b="dart", version=version) as wire:
+        for name, value in (("tcp_ecn", 1), ("greenlane_protect", 0)):
+            wire.a.sysctl(f"net.ipv4.{name}", value)
+        client, server = wire.connect(
+            **{"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2})
+        exchange(wire, client, server)
+        equal({p.dscp for p in wire.from_a()}, {dscp}, "DSCP of the application")
+        unmarked(wire.from_b())
+        equal((cc_of(server), info(server)["peer"], info(server)["messages"]), ("dart", NO, 0),
+              "congestion control, peer, messages")
+        equal([wire.b.greenlane()[n] for n in ("PeerWithout", "MessageBegun", "Invalid")],
+              [1, 0, 0], "PeerWithout, MessageBegun, Invalid")
+
+
 # --- how it comes to be
 
 @everywhere("shares both ways, however it comes to be", cc="dart",
-            by=(syn_cookies, by_socket, by_route))
+            by=(Wire.connect, by_socket, by_route))
 def comes_to_be(wire, client, server):
+    equal([(p.dscp, p.says) for p in wire.seen[:3]], [(SHARE, SHARE)] * 2 + [(SHARE, None)],
+          "handshake")
     exchange(wire, client, server)
     shared(wire, client, server)
+
+
+@everywhere("SYN cookies forget what the SYN has said: both do as dcqcn", cc="dart",
+            by=syn_cookies)
+def cookies(wire, client, server):
+    equal([(p.dscp, p.says) for p in wire.seen[:3]], [(SHARE, SHARE), (0, None), (0, None)],
+          "handshake")
+    exchange(wire, client, server)
+    unmarked(wire.seen[1:])
+    is_dcqcn(wire, client, wire.a)
+    is_dcqcn(wire, server, wire.b)
+
+
+@case("a listener's default changes while it waits: what its children run is what it promises",
+      marked, version=(4, 6), cc="dart")
+def default_changes(wire):
+    for port, before, after in ((1001, "dcqcn", "dart"), (1002, "dart", "dcqcn")):
+        wire.b.sysctl("net.ipv4.tcp_congestion_control", before)
+        listener = wire.listen(port)
+        wire.b.sysctl("net.ipv4.tcp_congestion_control", after)
+        wire.mark()
+        client, server = wire.connect(port, listener=listener)
+        equal(wire.from_b()[0].says, SHARE if after == "dart" else None, "the answer says")
+        exchange(wire, client, server)
+        if after == "dart":
+            shared(wire, client, server)
+        else:
+            equal((cc_of(server), info(client)["peer"]), ("dcqcn", NO),
+                  "the server's congestion control, the client's peer")
+            unmarked(wire.seen[1:])
 
 
 @case("a listener's children: each says which message is whose", marked, version=(4, 6),
@@ -211,7 +298,6 @@ def children(wire):
 
 @everywhere("SYN cookies, client without", cc="cubic", cc_b="dart", by=syn_cookies)
 def cookies_without(wire, client, server):
-    wire.mark()         # the cookie is a SYN-ACK of dart
     exchange(wire, client, server)
     unmarked(wire.seen)
     is_dcqcn(wire, server, wire.b)
@@ -219,7 +305,7 @@ def cookies_without(wire, client, server):
 
 @everywhere("TCP Fast Open: data in the SYN, then shares both ways", cc="dart", by=fast_open)
 def tfo(wire, client, server):
-    equal([p.dscp for p in wire.seen[:2]], [SHARE] * 2, "SYN and SYN-ACK")
+    equal([(p.dscp, p.says) for p in wire.seen[:2]], [(SHARE, SHARE)] * 2, "SYN and SYN-ACK")
     wire.run(1e-3)
     equal(info(server)["senders"], 0, "senders, when nothing is on its way")
     wire.mark()
@@ -253,8 +339,8 @@ def not_by_name(wire):
 
 # --- in mid-connection
 
-@everywhere("chosen in mid-connection by both ends: shares; without ECN: dart-reno", cc="cubic",
-            ecn=(1, 0))
+@everywhere("chosen in mid-connection by both ends: nobody has asked the peer, so dcqcn;"
+            " without ECN: dart-reno", cc="cubic", ecn=(1, 0))
 def mid_life(wire, client, server):
     ecn = wire.a.sysctl("net.ipv4.tcp_ecn") == "1"
     exchange(wire, client, server, 20_000)
@@ -263,12 +349,10 @@ def mid_life(wire, client, server):
         equal(cc_of(s), "dart" if ecn else "dart-reno", "congestion control")
     wire.mark()
     exchange(wire, client, server)
-    if not ecn:
-        unmarked(wire.seen)
-        return
-    wire.mark()
-    exchange(wire, client, server)
-    shared(wire, client, server)
+    unmarked(wire.seen)
+    if ecn:
+        is_dcqcn(wire, client, wire.a)
+        is_dcqcn(wire, server, wire.b)
 
 
 @unlike("chosen in mid-connection by one end: data flows, at dcqcn's rate", other="cubic")
@@ -283,8 +367,8 @@ def one_end(wire, _other, mine):
     equal((wire.a if mine == "a" else wire.b).greenlane()["ShareReceived"], 0, "shares received")
 
 
-@everywhere("switched again and again, data both ways: every byte arrives, and dart is dart again",
-            cc="dart")
+@everywhere("switched again and again, data both ways: every byte arrives, and in the end dart is"
+            " as dcqcn", cc="dart")
 def to_and_fro(wire, client, server):
     for ccs in (("dcqcn", "dart"), ("cubic", "dcqcn"), ("dart", "cubic"), ("dart", "dart"),
                 ("cubic", "cubic"), ("dart", "dcqcn"), ("dcqcn", "dart"), ("dart", "dart")):
@@ -299,10 +383,11 @@ def to_and_fro(wire, client, server):
     wire.run(3.0)           # who left in a message is not waited for any more
     wire.mark()
     exchange(wire, client, server)
-    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
-    true(shares(wire.from_a()) and shares(wire.from_b()), "shares both ways")
-    equal({p.dscp for p in data(wire.seen)} - set(DATA), set(), "other DSCPs of data")
-    equal([info(s)["senders"] for s in (client, server)], [0, 0], "senders")
+    unmarked(wire.seen)
+    for s in (client, server):
+        equal((cc_of(s), info(s)["peer"], info(s)["senders"]), ("dart", NO, 0),
+              "congestion control, peer, senders")
+        within(pacing(s), 0.995 * line(wire.version), 1.005 * line(wire.version), "rate")
 
 
 def two(wire):
@@ -390,7 +475,7 @@ def leave(wire):
     has(wire, flows[1][0], 1, "all of the line")
 
 
-@case("a share comes with each pure ACK, but where three SACK blocks leave no room", dart,
+@case("a share comes with each pure ACK, but where two SACK blocks leave no room", dart,
       version=(4, 6), hosts=1)
 def with_sacks(wire):
     flows = [connect(wire, number, 1000 + number) for number in (0, 1)]
@@ -401,8 +486,9 @@ def with_sacks(wire):
     wire.run(0.5e-3)
     wire.rule = None
     acks = [p for p in of(wire.from_b(), flows[0][0]) if not p.len and not p.flags & SYN]
-    true(any(len(p.sacks) >= 3 for p in acks), "ACKs with three blocks")
-    equal([p for p in acks if not p.words and len(p.sacks) < 3], [], "ACKs without a share")
+    true(all(any(len(p.sacks) == n for p in acks) for n in (0, 1, 2, 3)), "ACKs with 0 … 3 blocks")
+    equal([p for p in acks if (p.says == SHARE and len(p.words) == 1) != (len(p.sacks) < 2)], [],
+          "ACKs without a share, or too long")
     equal(wire.b.greenlane()["NoMemory"], 0, "NoMemory")
 
 

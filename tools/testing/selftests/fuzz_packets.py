@@ -196,8 +196,9 @@ def attack(version):
             stand.round(rng, EACH, CCS[number % len(CCS)])
     for ns in (stand.wire.a, stand.wire.b):
         counters = ns.greenlane()
-        for name in ("EchoReceived", "ClockReceived", "ClockEchoReceived", "Invalid", "KicksOwned",
-                     "RequestReceived", "CreditReceived", "ScheduledSent"):
+        for name in ("EchoSent", "EchoReceived", "ClockReceived", "ClockEchoSent",
+                     "ClockEchoReceived", "Invalid", "KicksOwned", "RequestReceived",
+                     "CreditReceived", "ScheduledSent", "ShareReceived", "HandshakeRemarked"):
             true(counters[name] > 0 or os.environ.get("GL_ROUND"), f"{name}: it was reached")
     stand.wire.close()
 

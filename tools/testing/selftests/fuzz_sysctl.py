@@ -14,7 +14,7 @@ A failing round can be run alone: see lab/fuzz.py.
 import os
 
 from lab import fuzz, tap
-from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, ECHO, IMPORTANT, MESSAGE,
+from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, IMPORTANT, MESSAGE,
                             MESSAGE_END, REQUEST, SCHEDULED, SHARE, SHORT, SPENT, SPENT_END)
 from lab.net import modules
 from lab.net.namespace import Namespace
@@ -24,11 +24,11 @@ WRITES = 100_000
 EACH = 500              # writes a round
 
 DSCPS = tuple(f"greenlane_dscp_{kind}"
-              for kind in ("data", "important", "echo", "clock", "clock_echo", "control",
+              for kind in ("data", "important", "clock", "clock_echo", "control",
                            "scheduled", "request", "credit", "share", "message", "message_end",
                            "spent", "spent_end"))
 NAMES = (*DSCPS, "greenlane_protect")
-DEFAULT = (DATA, IMPORTANT, ECHO, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE,
+DEFAULT = (DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE,
            MESSAGE, MESSAGE_END, SPENT, SPENT_END, 1)
 KINDS = len(DEFAULT) - 1
 LOCAL = list(SHORT)             # not to be had

@@ -76,13 +76,14 @@ def cgroup_of(name):
 
 
 def handshake(wire, port=1000):
-    """(flags without ECN's, DSCP) of the first three packets of that port."""
+    """(flags without ECN's, DSCP, what the option says) of the first three packets of that
+    port."""
     seen = [p for p in wire.seen if port in (p.sport, p.dport)]
-    return [(p.flags & (SYN | ACK), p.dscp) for p in seen[:3]]
+    return [(p.flags & (SYN | ACK), p.dscp, p.says) for p in seen[:3]]
 
 
-MARKED = [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)]
-PLAIN = [(SYN, 0), (SYN | ACK, 0), (ACK, 0)]
+MARKED = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, IMPORTANT, IMPORTANT), (ACK, CONTROL, None)]
+PLAIN = [(SYN, 0, None), (SYN | ACK, 0, None), (ACK, 0, None)]
 
 
 @case("in the cgroup both ends run it, from the SYN on; outside no socket does",
@@ -135,6 +136,11 @@ def listeners():
             equal(tuple(info(s)["peer"] for s in (client, server)), (YES, YES), "peers")
             true("2 listening sockets changed" in good("detach", "web"), "says so")
             equal((cc_of(before), cc_of(after)), ("cubic", "cubic"), "let go")
+            for port, listener in ((1000, before), (1001, after)):
+                wire.mark()
+                client = wire.connect(port, cc="tlt_cubic", listener=listener)[0]
+                equal(handshake(wire, port), [MARKED[0], *PLAIN[1:]], "handshake, let go")
+                equal(info(client)["peer"], NO, "peer, let go")
 
 
 @case("after detach: new connections are cubic's, old ones go on")

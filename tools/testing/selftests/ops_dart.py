@@ -12,6 +12,7 @@ from lab.codepoints import SHARE
 from lab.status import Cable, connections, exchange, forget, ids, look, sentence, tool, watched
 from lab.tap import case, equal, main, true, within
 from lab.wire.dart import ONE, RATE, connect, dart, read_all
+from lab.wire.peer import without_option
 from lab.wire.sockopt import COUNTERS, GAUGES, GREENLANE_MESSAGE, cc_of, info, option, pacing
 from lab.wire.wire import Wire
 
@@ -55,7 +56,7 @@ def healthy(wire):
     head = next(line for line in lines if line[4:5] == ["SHARE"])
     equal(head[2:], ["CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS", "BACK"], "head")
     rows = [line for line in lines if line[1:2] == ["dart"] and len(line) > 6]
-    equal(rows[0][2:5] + rows[0][6:], ["3", "3/0/0", "1/2", "0", "0", "0"], "a's row")
+    equal(rows[0][2:5] + rows[0][6:], ["3", "3/0", "1/2", "0", "0", "0"], "a's row")
     equal(rows[1][-3:], ["2", "2", "0"], "b's row: senders, messages")
 
 
@@ -76,11 +77,23 @@ def peer_without(cc):
             true([wire.a.name, "dart", "1"] in [row[:3] for row in rows], "in the table")
 
 
-@case("ACKs that lose their DSCP on the way: no share is ever heard", watched, of=dart,
+@case("ACKs that lose their DSCP on the way are heard", watched, of=dart, version=(4, 6))
+def no_codepoints(wire):
+    flow = wire.connect()
+    wire.rule = lambda p: not p.from_a and p.dscp == SHARE and p.set_dscp(0)
+    send(wire, [flow], 100_000, 5e-3)
+    equal(ids(look()), [], "mistakes")
+    wire.connect(1001)
+    said = look()
+    equal([(p["id"], p["where"]) for p in said["problems"]], [("bleached", wire.a.name)],
+          "mistakes, and where")
+
+
+@case("ACKs that lose their option on the way: no share is ever heard", watched, of=dart,
       version=(4, 6))
 def no_share(wire):
     flow = wire.connect()
-    wire.rule = lambda p: not p.from_a and p.dscp == SHARE and p.set_dscp(0)
+    wire.rule = lambda p: not p.from_a and without_option(p)
     send(wire, [flow], 5_000, 5e-3)
     equal(ids(look()), [], "mistakes after a few packets")
     send(wire, [flow], 100_000, 5e-3)

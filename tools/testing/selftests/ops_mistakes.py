@@ -18,6 +18,7 @@ from lab.net.namespace import Namespace
 from lab.status import Cable, exchange, forget, ids, look, sentence, tool, watched
 from lab.tap import case, equal, main, true
 from lab.wire.packet import RST
+from lab.wire.peer import without_option
 from lab.wire.wire import Wire, connected
 
 SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
@@ -59,22 +60,50 @@ def peer_without():
             equal(ids(look()), ["peer-without"], "mistakes at the second look")
 
 
-@case("(b) codepoints that get lost on the way", connected, of=watched, cc="tlt_reno")
-def bleached(wire, client, server):
+@case("(b) codepoints that get lost on the way, or become others: counted where that shows",
+      to=(0, DATA, 46))
+def bleached(to):
+    with watched(cc="tlt_reno") as wire:
+        remarked(wire, to)
+
+
+def remarked(wire, to):
+    """Each DSCP becomes that, and then no longer."""
+    client, server = wire.connect()
     exchange(wire, client, server)
     equal(ids(look()), [], "mistakes before")
-    wire.rule = lambda p: p.set_dscp(0)
-    for _ in range(16):
-        wire.transfer(client, server, 20_000)
-        wire.run(1e-3)
+    # One way: what a sends, so it shows at b.
+    wire.rule = lambda p: p.from_a and p.set_dscp(to)
+    for port in (1001, 1002):
+        exchange(wire, *wire.connect(port))
     said = look()
     equal(ids(said), ["bleached"], "mistakes")
-    true("10.0.0.2" in sentence(said, "bleached"), "names it")
-    client.close()
-    server.close()
+    true(f"{wire.b.name} 2 handshakes came with another DSCP" in sentence(said, "bleached"),
+         f"names it: {sentence(said, 'bleached')}")
+    # It is no mistake of the connections that live, and of a's.
+    equal(len(said["problems"]), 1, "sentences")
+    equal(ids(look()), [], "mistakes at the second look")
     wire.rule = None
-    wire.run(0.1)
+    exchange(wire, *wire.connect(1003))
     equal(ids(look()), [], "mistakes when it has gone")
+    wire.b.sysctl("net.ipv4.greenlane_dscp_important", 46)
+    exchange(wire, *wire.connect(1004))
+    said = look()
+    equal([p["where"] for p in said["problems"] if p["id"] == "bleached"],
+          [wire.a.name, wire.b.name], "where, with another table at each end")
+
+
+@case("(b) something on the way removes the option", watched, cc="tlt_reno")
+def removed(wire):
+    wire.rule = without_option
+    client, server = wire.connect()
+    exchange(wire, client, server)
+    said = look()
+    equal(ids(said), ["peer-without"], "mistakes")
+    advice = said["problems"][0]["advice"]
+    true("removes TCP options that it does not know" in advice, f"advice: {advice}")
+    # Nobody takes what lives for what has ended.
+    equal(len(said["problems"]), 2, "sentences, one of each end")
 
 
 @case("(c) important packets get lost", connected, of=watched, cc="tlt_reno")

@@ -20,7 +20,7 @@ from lab.tap import case, equal, main, true
 from lab.wire.sockopt import COUNTERS, GAUGES, TCP_CONGESTION, info
 from lab.wire.wire import Wire, connected
 
-TLT = COUNTERS[:8]
+TLT = COUNTERS[:7]
 
 
 @case("healthy: every connection's counters, summed, and no sentence", watched, version=(4, 6),
@@ -54,9 +54,12 @@ def text(wire):
     status, out, err = tool("status")
     equal((status, err), (0, ""), f"status, which says {' '.join(out.split())}")
     equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
-    row = next(line.split() for line in out.splitlines()
-               if line.split()[:2] == [wire.a.name, "tlt_dctcp"])
-    equal(row[:4], [wire.a.name, "tlt_dctcp", "2", "2/0/0"], "a's connections")
+    lines = [line.split() for line in out.splitlines()]
+    head = next(line for line in lines if line[:2] == ["NAMESPACE", "CC"])
+    equal(head[2:], ["CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST", "RTO"], "head")
+    row = next(line for line in lines if line[:2] == [wire.a.name, "tlt_dctcp"])
+    equal(len(row), len(head), "columns")
+    equal(row[:4], [wire.a.name, "tlt_dctcp", "2", "2/0"], "a's connections")
     equal(row[4], str(info(pairs[0][0])["important_sent"]
                       + info(pairs[1][0])["important_sent"]), "important")
     true(out.endswith("No mistake found.\n"), "the verdict")
@@ -85,7 +88,7 @@ def changes(wire, client, server):
     _, out, _ = tool("status")
     true("ImportantSent" not in out, "what did not change is not shown")
     _, out, _ = tool("status", "--all")
-    true("ImportantSent" in out and "PeerAppeared" in out, "--all")
+    true("ImportantSent" in out and "HandshakeRemarked" in out, "--all")
     equal(look("--all")["since"], None, "--all is since")
 
 

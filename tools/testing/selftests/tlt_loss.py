@@ -13,7 +13,7 @@ import socket
 import struct
 
 from lab import tap
-from lab.codepoints import CONTROL, ECHO, IMPORTANT
+from lab.codepoints import CONTROL, IMPORTANT
 from lab.tap import case, equal, true, using
 from lab.wire.packet import ECE
 from lab.wire.sockopt import GREENLANE_TLT, ip_level
@@ -52,7 +52,6 @@ def one_lost(wire, client, server):
             > data 4-9, important 10
             < control           # of 1 and 2
             ...
-            < echo
             > data 11-13
             > data 3
             ...
@@ -65,7 +64,6 @@ def tail_loss(wire, client, server):
     with exchange(wire, """
             > data 1-9, important 10
             ...
-            < echo
             > data 11-13        lost
             > clock 11          # nothing may be sent: the clock asks what has come
             < clock echo
@@ -80,9 +78,9 @@ def whole_window(wire, client, server):
     with exchange(wire, """
             > data 1-9          lost
             > important 10
-            < echo
+            < control
             > important 1
-            < echo
+            < control
             > data 2, important 3
             ...
             """):
@@ -125,12 +123,11 @@ def found_by_echo(wire, client, server):
     with exchange(wire, """
             > data 1-9, important 10
             ...
-            < echo
             > data 11-13    lost
             > clock 11
             < clock echo
             > data 11-12, important 13
-            < control, control, echo
+            < control, control, control
             """):
         arrives(wire, client, server)
     true(wire.a.greenlane()["LossByEcho"] > 0, "the echo found losses")
@@ -178,7 +175,7 @@ def echo_moves_una(wire, client, server):
             > data 1-9, important 10
             < control, control, control, control, control
             < control, control, control, control
-            < echo
+            < control
             > data 11
             > data 12-13    lost
             > clock 11
@@ -200,7 +197,7 @@ def clock_is_an_mss(wire):
     before = len(sent)
     wire.answer(sent[x - 1], CONTROL, ECE)
     equal(len(sent) - before, 1, "packets for the first")
-    wire.answer(sent[x - 1], ECHO, ECE, sent[x])
+    wire.answer(sent[x - 1], CONTROL, ECE, sent[x])
     equal([(p.seq, p.len, p.dscp) for p in sent[before + 1:]],
           [(sent[x - 1].seq, sent[x - 1].len, IMPORTANT)], "for the echo, the lost one")
     counters = wire.a.greenlane()
@@ -250,7 +247,7 @@ def undone(wire):
     with exchange(wire, """
             > data 1-9      lost
             > important 10
-            < echo
+            < control
             > important 1   lost
             ...
             """):

@@ -7,7 +7,7 @@
 import socket
 
 from lab import tap
-from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, ECHO, IMPORTANT
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
 from lab.tap import case, equal, true, using
 from lab.wire.packet import ACK, ECE, FIN, RST, SYN, data, kinds
 from lab.wire.wire import MSS, Wire, connected, pattern
@@ -30,7 +30,7 @@ def single(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 100), "100 bytes arrive")
     wire.run(1e-3)
-    equal(kinds(wire.seen), [IMPORTANT, ECHO], "data and ACK")
+    equal(kinds(wire.seen), [IMPORTANT, CONTROL], "data and ACK")
     true(wire.seen[1].time - wire.seen[0].time < 30e-6, "the echo does not wait")
 
 
@@ -116,7 +116,7 @@ def in_flight(wire):
     for p in wire.seen:
         if p.from_a and p.dscp in (IMPORTANT, CLOCK) and not p.flags & SYN:
             now += 1
-        elif not p.from_a and p.dscp in (ECHO, CLOCK_ECHO):
+        elif not p.from_a and p.dscp in (CONTROL, CLOCK_ECHO):
             now -= 1
         most = max(most, now)
     return most
@@ -151,7 +151,7 @@ def control(wire, client, server):
     wire.run(1e-3)
     for p in wire.from_b():
         if not p.len and not p.flags & (SYN | FIN) and p.dscp not in (
-                CONTROL, ECHO, CLOCK_ECHO):
+                CONTROL, CLOCK_ECHO):
             raise tap.Failed(f"a pure ACK as {p!r}")
     fins = [p for p in wire.from_a() if p.flags & FIN and not p.len]
     equal(kinds(fins), [CONTROL], "FIN")
@@ -190,7 +190,7 @@ def clock_content(wire):
     before = len(sent)
     wire.answer(sent[x], CONTROL, ECE)
     equal(kinds(sent[before:]), [DATA], "for the first")
-    wire.answer(sent[x + 1], ECHO, ECE)
+    wire.answer(sent[x + 1], CONTROL, ECE)
     equal([(p.dscp, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
           "for the echo")
     offset = sent[-1].seq - sent[0].seq
@@ -214,8 +214,9 @@ def clock_header(wire):
     wire.run(1e-3)
     clock = [p for p in wire.from_a() if p.dscp == CLOCK][0]
     other = [p for p in data(wire.from_a()) if p.dscp != CLOCK][-1]
-    for name in ("ack", "window", "doff"):
+    for name in ("ack", "window"):
         equal(getattr(clock, name), getattr(other, name), name)
+    equal((clock.says, clock.doff), (CLOCK, other.doff + 8), "our option, behind the others")
     equal(clock.flags, ACK | ECE, "flags")
     equal(other.flags & ECE, ECE, "ECE of TCP's own")
     # NOP, NOP, 8, 10, then both stamps: the echoed one is the other's

@@ -7,18 +7,19 @@
 gl_hold.ko owns one of the sockets for some milliseconds, in a second thread,
 while packets arrive for it.
 """
+import glob
 import socket
 
 from lab import tap
-from lab.codepoints import CLOCK, CLOCK_ECHO, DATA, ECHO, IMPORTANT
-from lab.tap import case, equal, true
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, IMPORTANT, REQUEST, SHARE
+from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.hold import hold, run_owned
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, connected, pattern
 
 
-@case("the receiver is owned when important data comes: echoed when it is free", connected,
+@case("the receiver is owned when important data comes: acknowledged when it is free", connected,
       version=(4, 6))
 def receiver_important(wire, client, server):
     wire.mark()
@@ -29,12 +30,14 @@ def receiver_important(wire, client, server):
     equal(wire.from_b(), [], "nothing comes while it is owned")
     wire.run(2e-3)
     holder.join()
-    equal([p.dscp for p in wire.from_b()].count(ECHO), 1, "echoes")
+    equal([(p.dscp, p.ack) for p in wire.from_b()], [(CONTROL, wire.from_a()[0].end)], "ACKs")
+    equal(wire.b.greenlane()["EchoSent"], 1, "EchoSent")
+    equal(wire.a.greenlane()["EchoReceived"], 1, "EchoReceived")
     true(wire.from_b()[0].time - wire.from_a()[0].time < 2.2e-3,
          "as soon as it is free")
 
 
-@case("the receiver is owned as a window comes: the ACK of the important packet is the echo",
+@case("the receiver is owned as a window comes: its important packet is acknowledged at once",
       version=(4, 6))
 def receiver_window(version):
     # TCP acknowledges each piece between two that are lost, the first before it has
@@ -53,12 +56,15 @@ def receiver_window(version):
             client.send(pattern(14000))
             wire.run(4e-3)
             holder.join()
+            # Delayed, an ACK would be so late that TCP sends a probe or has a timeout.
             important = next(p for p in wire.from_a() if p.dscp == IMPORTANT)
-            echo = next(p for p in wire.from_b() if p.dscp == ECHO)
-            true(echo.ack >= important.end or any(right >= important.end
-                 for _, right in echo.sacks), f"packets {lost} lost: {echo!r} of {important!r}")
-            equal([p.dscp for p in wire.from_b()].count(ECHO),
-                  sum(p.dscp == IMPORTANT for p in wire.from_a()), "echoes")
+            echo = next(p for p in wire.from_b() if p.ack >= important.end or any(
+                right >= important.end for _, right in p.sacks))
+            true(echo.time - important.time < 2.2e-3, f"packets {lost} lost: {echo!r} of"
+                 f" {important!r}")
+            equal((wire.b.greenlane()["EchoSent"], wire.a.greenlane()["EchoReceived"]),
+                  (sum(p.dscp == IMPORTANT for p in wire.from_a()),) * 2,
+                  f"packets {lost} lost: EchoSent, EchoReceived")
             equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
                   f"packets {lost} lost: RTOs, probes")
             equal(len(wire.rule.dropped), len(lost), "lost packets")
@@ -107,33 +113,209 @@ def receiver_clock(wire, client, server):
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("a process that keeps the socket does not let the network fill the memory")
-def bounded():
-    count, limit = 5000, 4096       # GL_NOTES_MAX
-    with Wire() as wire:
-        client, server = wire.connect()
+class Resting:
+    """A connection that has sent something, and what its ends could send next."""
+
+    def __init__(self, wire, client, server):
+        self.wire, self.client, self.server = wire, client, server
         wire.transfer(client, server, 1000)
         wire.run(1e-3)
-        last = [p for p in wire.from_a() if p.len][-1]
-        clock = pkt.make(4, wire.address(wire.a), wire.address(wire.b), last.sport, last.dport,
-                         last.seq, last.ack, dscp=CLOCK, payload=last.payload[:1])
+        self.data = [p for p in wire.from_a() if p.len][-1]
         wire.mark()
-        holder = hold(server, 5)
+
+    def from_a(self, says=None, payload=b"", seq=0, **fields):
+        """A packet to b, from where a is on."""
+        p, wire = self.data, self.wire
+        return pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b), p.sport,
+                        p.dport, p.end + seq, p.ack, payload=payload,
+                        **{"dscp": says or 0, "options": pkt.option(says) if says else b"",
+                           **fields})
+
+    def clock(self):
+        """The last byte once more."""
+        return self.from_a(CLOCK, self.data.payload[-1:], -1)
+
+    def from_b(self, says, *words):
+        """A pure ACK to a."""
+        p, wire = self.data, self.wire
+        return pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), p.dport,
+                        p.sport, p.ack, p.end, dscp=says, options=pkt.option(says, *words))
+
+
+def kworkers():
+    """How many there are."""
+    found = 0
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        try:
+            with open(path, encoding="ascii") as file:
+                found += file.read().startswith("kworker")
+        except OSError:
+            pass            # it has just ended
+    return found
+
+
+@case("a process that keeps the socket: any number of clocks is answered once", connected,
+      version=(4, 6))
+def many_clocks(wire, client, server):
+    count = 5000
+    rest = Resting(wire, client, server)
+    holder = hold(server, 5)
+    wire.run(100e-6)
+    workers = kworkers()
+    for _ in range(count):
+        wire.inject(wire.b, rest.clock())
+    wire.run(100e-6)
+    within(kworkers(), 0, workers, "kworkers")
+    equal(wire.from_b(), [], "nothing comes while it is owned")
+    wire.run(10e-3)
+    holder.join()
+    equal([(p.dscp, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)], "answers")
+    counters = wire.b.greenlane()
+    equal([counters[n] for n in ("ClockReceived", "ClockEchoSent", "NoMemory", "Invalid")],
+          [count, 1, 0, 0], "ClockReceived, ClockEchoSent, NoMemory, Invalid")
+    # and the next one is answered again
+    wire.inject(wire.b, rest.clock())
+    wire.run(1e-3)
+    equal([p.says for p in wire.from_b()], [CLOCK_ECHO] * 2, "answers, later")
+    true(wire.transfer(client, server, 100_000), "the connection goes on")
+
+
+def echoed_after(wire, client, server):
+    """Seconds until important data of a connection is acknowledged."""
+    before = len(wire.seen)
+    client.send(b"o" * 100)
+    wire.run(1e-3)
+    server.recv(1000)
+    port = client.getsockname()[1]
+    sent, answer = ([p for p in wire.seen[before:] if p.from_a == from_a
+                     and port in (p.sport, p.dport)][0] for from_a in (True, False))
+    return answer.time - sent.time
+
+
+@case("a process that keeps the socket, and a flood of clocks: other connections do not wait")
+def others():
+    count = 2100
+    with Wire() as wire, Wire() as other:
+        # Of the same namespaces, and of others.
+        ends = [(wire, *wire.connect(port)) for port in (1000, 1001)] + [(other, *other.connect())]
+        for end in ends:
+            end[0].transfer(*end[1:], 1000)
+            end[0].run(1e-3)
+        alone = [echoed_after(*end) for end in ends[1:]]
+        rest = Resting(*ends[0])
+        holder = hold(rest.server, 20)
         wire.run(100e-6)
         for _ in range(count):
-            wire.inject(wire.b, clock)
-        equal(wire.b.greenlane()["NoMemory"], count - limit, "clocks that are not kept")
-        wire.run(10e-3)
+            wire.inject(wire.b, rest.clock())
+        during = [echoed_after(*end) for end in ends[1:]]
+        equal([p for p in wire.from_b() if p.says == CLOCK_ECHO], [], "it is owned still")
+        wire.run(30e-3)
         holder.join()
-        equal(wire.b.greenlane()["ClockEchoSent"], limit, "clock echoes")
-        # and the notes are gone: there is room again
-        holder = hold(server, 1)
+        for before, now in zip(alone, during):
+            within(now, 0, before + 5e-6, "seconds until another connection's echo")
+        equal(wire.b.greenlane()["ClockEchoSent"], 1, "ClockEchoSent")
+
+
+def softirqs():
+    """How often a timer of ours or a tasklet has run."""
+    with open("/proc/softirqs", encoding="ascii") as file:
+        return sum(sum(map(int, line.split()[1:])) for line in file
+                   if line.split()[0] in ("HRTIMER:", "TASKLET:", "HI:"))
+
+
+@case("a process keeps the socket for long: nobody polls for it", connected, version=(4, 6))
+def no_polling(wire, client, server):
+    rest = Resting(wire, client, server)
+    # b is alone: a would send what is not acknowledged again and again.
+    wire.rule = lambda p: True
+    holder = hold(server, 900)
+    wire.run(1e-3)
+    before = (softirqs(), wire.b.greenlane()["Kicks"])
+    for p in (rest.from_a(None, b"i" * 100, dscp=IMPORTANT), rest.clock(),
+              rest.from_a(CREDIT), rest.clock(),
+              rest.from_a(None, b"i" * 100, 100, dscp=IMPORTANT)):
+        wire.inject(wire.b, p)
+        wire.run(1e-3)
+    wire.run(0.85)
+    equal(wire.from_b(), [], "nothing comes while it is owned")
+    within(softirqs() - before[0], 0, 10, "softirqs of timers and tasklets")
+    equal(wire.b.greenlane()["Kicks"] - before[1], 0, "Kicks")
+    wire.run(0.1)
+    holder.join()
+    within(wire.b.greenlane()["Kicks"] - before[1], 1, 10, "Kicks, afterwards")
+    equal(len(server.recv(1000)), 200, "bytes")
+    equal(wire.b.greenlane()["EchoSent"], 3, "EchoSent")        # one was before
+    equal(sum(p.says == CLOCK_ECHO for p in wire.from_b()), 1, "answers to the clocks")
+
+
+@case("a process that keeps the socket: 64 packets with our option wait, more are lost",
+      connected, version=(4, 6))
+def bounded(wire, client, server):
+    count, limit = 1000, 64         # GL_HELD_MAX
+    rest = Resting(wire, client, server)
+    for received in (limit, 2 * limit):
+        before = wire.a.greenlane(), wire.a.tcp()["InSegs"]
+        holder = hold(client, 5)
         wire.run(100e-6)
-        wire.inject(wire.b, clock)
+        for _ in range(count):
+            wire.inject(wire.a, rest.from_b(CLOCK_ECHO))
+        equal(wire.a.greenlane()["NoMemory"] - before[0]["NoMemory"], count - limit, "NoMemory")
         wire.run(10e-3)
         holder.join()
-        equal(wire.b.greenlane()["NoMemory"], count - limit, "later")
-        true(wire.transfer(client, server, 100_000), "the connection goes on")
+        # TCP does not lose them, but for its own limit.
+        equal(wire.a.tcp()["InSegs"] - before[1], count, "segments that TCP has seen")
+        equal(wire.a.greenlane()["ClockEchoReceived"], received, "ClockEchoReceived")
+    true(wire.transfer(client, server, 100_000), "the connection goes on")
+
+
+def given(by, packet, owned):
+    """A packet for b, whose socket may be owned as it comes: (bytes read, the answers, what
+    is counted as a clock and as invalid)."""
+    with Wire() as wire:
+        rest = Resting(wire, *wire.connect())
+        wire.rule = lambda p: True      # a would be surprised by an ACK
+        holder = hold(rest.server, 1) if owned else None
+        wire.run(100e-6)
+        wire.inject(wire.b, packet(rest, by))
+        wire.run(5e-3)
+        if holder:
+            holder.join()
+        try:
+            got = rest.server.recv(1000)
+        except BlockingIOError:
+            got = b""
+        counters = wire.b.greenlane()
+        return (got, [p.says for p in wire.seen if p.says],
+                [counters[n] for n in ("ClockReceived", "Invalid")])
+
+
+@case("data with our option, of which we take none: TCP's, whoever owns the socket",
+      by=(CLOCK_ECHO, REQUEST, CREDIT, SHARE, IMPORTANT), owned=(False, True))
+def data_with_option(by, owned):
+    equal(given(by, lambda rest, says: rest.from_a(says, b"w" * 100), owned),
+          (b"w" * 100, [], [0, 1]), "bytes, answers with our option, (ClockReceived, Invalid)")
+
+
+@case("a clock without a byte is not answered, whoever owns the socket", owned=(False, True))
+def bare_clock(owned):
+    equal(given(CLOCK, Resting.from_a, owned), (b"", [], [0, 1]),
+          "bytes, answers with our option, (ClockReceived, Invalid)")
+
+
+@case("a packet with our option that TCP refuses is not held either", connected, version=(4, 6))
+def refused(wire, client, server):
+    rest = Resting(wire, client, server)
+    p = rest.clock()
+    p.raw[-1] ^= 0xff           # the checksum
+    holder = hold(server, 1)
+    wire.run(100e-6)
+    for packet in (p, rest.from_a(CLOCK, b"!", 1 << 29), rest.from_a(CLOCK, b"!", -(1 << 29))):
+        wire.inject(wire.b, packet)
+    wire.run(5e-3)
+    holder.join()
+    equal([p for p in wire.from_b() if p.says == CLOCK_ECHO], [], "answers")
+    counters = wire.b.greenlane()
+    equal([counters[n] for n in ("ClockReceived", "Invalid")], [0, 3], "ClockReceived, Invalid")
 
 
 @case("both ends are owned again and again under load: every byte arrives", connected)
@@ -150,7 +332,7 @@ def both_under_load(wire, client, server):
     run_owned(wire, (client, server), application, client)
     equal(server.recv(1 << 20) == data, True, "the bytes are those sent")
     true(wire.b.greenlane()["KicksOwned"] > 0, "b was owned as something came")
-    equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
 if __name__ == "__main__":

@@ -8,25 +8,51 @@ lost, and every way in which a connection can come to be.
 import errno
 import socket
 import struct
+import time
 
 from lab import tap
-from lab.codepoints import CLOCK, CONTROL, DATA, ECHO, IMPORTANT
-from lab.tap import case, equal, true
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
+from lab.net import modules
+from lab.tap import case, equal, true, within
 from lab.wire.packet import ACK, SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mptcp, sends_as,
-                           syn_cookies, unmarked, without_sack)
-from lab.wire.sockopt import (F_FALLBACK, F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, UNKNOWN, YES,
-                              cc_of, choose, info, option, refused)
+                           syn_cookies, takes, unmarked, without_option, without_sack)
+from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
+                              option, refused)
 from lab.wire.wire import Wire, connected
 
 TCP_MD5SIG = 14
 
 
 def is_marked(packets):
-    """Does data carry codepoints?"""
+    """Does data carry codepoints, and its option what is no data?"""
     true(any(p.len and p.dscp == IMPORTANT for p in packets), "data is important")
     without = [p for p in packets if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK)]
     equal(without, [], "data without a codepoint")
+    equal([p for p in data(packets) if (p.dscp == CLOCK) != (p.says == CLOCK)], [],
+          "clocks without an option, or data with one")
+
+
+def handshake(packets):
+    """(flags, DSCP, what the option says) of SYN, SYN-ACK and the third packet."""
+    return [(p.flags & (SYN | ACK), p.dscp, p.says) for p in packets[:3]]
+
+
+BOTH = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, IMPORTANT, IMPORTANT), (ACK, CONTROL, None)]
+UNANSWERED = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, 0, None), (ACK, 0, None)]
+
+
+def are_base(wire, *ends):
+    """Both ends know of no peer, have counted it, and data flows with DSCP 0."""
+    equal([info(s)["peer"] for s in ends], [NO, NO], "peers")
+    for ns in (wire.a, wire.b):
+        equal(ns.greenlane()["PeerWithout"], 1, f"{ns.name}: PeerWithout")
+    wire.mark()
+    exchange(wire, *ends)
+    unmarked(wire.seen)
+
+
+# --- a peer without
 
 
 @case("a server without TLT: the client behaves as its base, DSCP 0, counted", connected,
@@ -48,30 +74,62 @@ def client_without(wire, client, server):
     equal(wire.b.greenlane()["PeerWithout"], 1, "PeerWithout")
 
 
-@case("an application that sends CS1 by itself is not taken for a peer for long", Wire, cc="reno",
-      cc_b="tlt_reno")
-def scavenger(wire):
-    client, server = wire.connect(IP_TOS=8 << 2)
-    exchange(wire, client, server, 10_000)
-    wire.mark()
-    wire.transfer(server, client, 100_000)
-    unmarked(wire.from_b())
-    equal(info(server)["peer"], NO, "peer")
+def tos(version, dscp):
+    """What an application asks for."""
+    return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2}
 
 
-@case("an application that sends AF11 by itself: the server gives up after three", Wire, cc="reno",
-      cc_b="tlt_reno")
-def pretender(wire):
-    wire.a.sysctl("net.ipv4.greenlane_protect", 0)
-    client, server = wire.connect(IP_TOS=IMPORTANT << 2)
-    for _ in range(4):
-        wire.transfer(server, client, 10_000)
-        wire.run(1e-3)
-    equal(info(server)["flags"], F_FALLBACK, "flags")
-    equal(wire.b.greenlane()["Fallback"], 1, "Fallback")
-    wire.mark()
-    wire.transfer(server, client, 100_000)
-    unmarked(wire.from_b())
+@case("an application that sends our codepoints by itself is taken for no peer, from the"
+      " first packet on", version=(4, 6), dscp=(DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL))
+def pretender(version, dscp):
+    with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
+        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+        client, server = wire.connect(**tos(version, dscp))
+        for _ in range(4):
+            wire.transfer(server, client, 10_000)
+            wire.run(1e-3)
+        exchange(wire, client, server)
+        equal({p.dscp for p in wire.from_a()}, {dscp}, "DSCP of the application")
+        unmarked(wire.from_b())
+        seen = info(server)
+        equal((seen["peer"], seen["flags"], seen["echoes_sent"]), (NO, 0, 0),
+              "peer, flags, echoes sent")
+        counters = wire.b.greenlane()
+        equal([counters[n] for n in ("PeerWithout", "ClockReceived", "EchoSent", "Invalid")],
+              [1, 0, 0, 0], "PeerWithout, ClockReceived, EchoSent, Invalid")
+
+
+def byte_and_more(cc_b, version):
+    """An application's byte with the DSCP of a clock, and 100 kB of which the third packet
+    gets lost: the seconds of each."""
+    modules.load("tcp_tlt")
+    with Wire(cc="cubic", cc_b=cc_b, version=version) as wire:
+        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+        wire.a.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
+        wire.align()
+        client, server = wire.connect(**tos(version, CLOCK))
+        if cc_b == "xpass":
+            equal(cc_of(server), "xpass-reno", "congestion control")
+        elif cc_b != "cubic":
+            equal((cc_of(server), info(server)["peer"]), (cc_b, NO), "congestion control, peer")
+        spent = []
+        for count in (1, 100_000):
+            wire.mark()
+            wire.rule = lambda p: p.from_a and p.len and len(data(wire.from_a())) == 3
+            began = time.clock_gettime(time.CLOCK_MONOTONIC)
+            true(wire.transfer(client, server, count, 10.0), f"{count} bytes arrive")
+            spent.append(time.clock_gettime(time.CLOCK_MONOTONIC) - began)
+        equal({p.dscp for p in data(wire.from_a())}, {CLOCK}, "DSCP of data")
+        equal(sum(p.dropped for p in wire.seen), 1, "packets lost")
+        return spent
+
+
+@case("an application's data with the DSCP of a clock is data: every byte, as soon as at a server"
+      " without it", version=(4, 6), cc_b=("tlt_cubic", "tlt_dctcp", "dart", "xpass"))
+def not_a_clock(version, cc_b):
+    base, spent = [byte_and_more(name, version) for name in ("cubic", cc_b)]
+    within(spent[0], 0, 1.05 * base[0], "seconds of one byte")
+    within(spent[1], 0, 1.05 * base[1], "seconds of 100 kB")
 
 
 @case("without a peer a combinator sends what its base sends, through a loss", version=(4, 6),
@@ -80,50 +138,149 @@ def same_as_base(version, base):
     sends_as(base, f"tlt_{base}", version)
 
 
-@case("all codepoints bleached: both ends behave as their base, no RTO is needed", connected,
+# --- what lies between
+
+def through(to, lost=True):
+    """A wire's rule: each DSCP becomes `to`, and the third packet of each end that has data is
+    lost once; `sent` is [(from_a, DSCP)] of what the hosts have sent."""
+    count, sent = {True: 0, False: 0}, []
+
+    def rule(p):
+        sent.append((p.from_a, p.dscp))
+        if to is not None:
+            p.set_dscp(to)
+        count[p.from_a] += bool(p.len)
+        return lost and p.len and count[p.from_a] == 3
+    return rule, sent
+
+
+def over(cc, version, to, lost):
+    """Seconds of eight transfers each way over such a wire."""
+    with Wire(cc=cc, version=version) as wire:
+        if to == IMPORTANT:
+            # Each packet is to be acknowledged at once then: what that costs has the base too.
+            for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
+                ns.ip(f"route replace {wire.address(peer)} dev tun0 rto_min 4ms quickack 1")
+        wire.align()
+        wire.rule, sent = through(to, lost)
+        client, server = wire.connect()
+        spent = sum(takes(wire, client, server) for _ in range(8))
+        if not cc.startswith("tlt_"):
+            return spent
+        wire.run(1e-3)
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal([dscp for _, dscp in sent if not dscp], [], "packets that the hosts do not mark")
+        for ns in (wire.a, wire.b):
+            counters = ns.greenlane()
+            equal([counters[n] for n in ("HandshakeRemarked", "PeerWithout", "Fallback",
+                                         "RearmedByRto", "Invalid")],
+                  [int(to != IMPORTANT), 0, 0, 0, 0], f"{ns.name}: HandshakeRemarked,"
+                  " PeerWithout, Fallback, RearmedByRto, Invalid")
+            equal(ns.netstat("TCPTimeouts"), 0, "timeouts")
+        return spent
+
+
+@case("all DSCPs cleared or re-marked on the way: peers, every byte in the time of the base,"
+      " counted", version=(4, 6), base=("reno", "cubic", "dctcp"), lost=(False, True),
+      to=(0, DATA, IMPORTANT, CLOCK, CLOCK_ECHO, 46))
+def remarked(version, base, lost, to):
+    expected = over(base, version, to, lost)
+    within(over(f"tlt_{base}", version, to, lost), 0, 1.05 * expected, "seconds")
+
+
+@case("all codepoints bleached: the hosts go on marking, and echoes are heard", connected,
       by=bleached, version=(4, 6))
-def bleached_always(_wire, client, server):
-    equal((info(client)["peer"], info(server)["peer"]), (NO, NO), "peers")
+def bleached_always(wire, client, server):
+    for _ in range(5):
+        exchange(wire, client, server)
+    for s, ns in ((client, wire.a), (server, wire.b)):
+        seen = info(s)
+        true(seen["important_sent"] > 5, "important packets")
+        equal(seen["echoes"], seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"],
+              "echoes")
+        equal(seen["flags"], 0, "flags")
+        counters = ns.greenlane()
+        equal(counters["EchoReceived"] + counters["ClockEchoReceived"], seen["echoes"],
+              "EchoReceived, ClockEchoReceived")
+        # Nobody has told them which data it was.
+        equal(counters["EchoSent"], 0, "EchoSent")
 
 
-@case("bleached one way only: no connection is half marked", version=(4, 6),
+@case("bleached one way only: both mark, and only the end behind it counts it", version=(4, 6),
       from_a=(True, False))
 def bleached_one_way(version, from_a):
     with Wire(version=version) as wire:
-        sent = []       # DSCPs of data, before the wire
-        wire.rule = lambda p: (sent.extend([p.dscp] * bool(p.len)),
-                               p.from_a == from_a and p.set_dscp(0))[1]
+        sent = []       # DSCPs, before the wire
+        wire.rule = lambda p: (sent.append(p.dscp), p.from_a == from_a and p.set_dscp(0))[1]
         client, server = wire.connect()
         exchange(wire, client, server, 50_000)
-        equal(set(sent), {0}, "DSCP of data")
+        equal(sent.count(0), 0, "packets that a host has not marked")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)],
+              [int(not from_a), int(from_a)], "HandshakeRemarked")
 
 
-@case("bleached from some moment on: falls back after the first RTO, counted", connected,
-      version=(4, 6))
+@case("bleached from some moment on: nothing changes", connected, version=(4, 6))
 def bleached_later(wire, client, server):
-    wire.transfer(client, server, 50_000)
+    before = takes(wire, client, server, 50_000)
     wire.run(1e-3)
-    bleach = lambda p: p.set_dscp(0)        # noqa: E731
-    wire.rule = bleach
-    wire.transfer(client, server, 20_000)
+    wire.rule, sent = through(0, lost=False)
+    within(takes(wire, client, server, 50_000), 0, 1.05 * before, "seconds")
     wire.run(1e-3)
-    true(info(client)["unechoed"] >= 1, "an important packet was not echoed")
-    equal(info(client)["flags"] & F_FALLBACK, 0, "not yet: no RTO")
-    client.send(b"v" * 20_000)
-    wire.rule = lambda p: True
-    wire.run(30e-3)
-    equal(info(client)["flags"], F_FALLBACK, "flags after an RTO")
-    wire.rule = bleach
-    wire.run(300e-3)
-    equal(len(server.recv(1 << 20)), 20_000, "all arrives")
-    equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
-    wire.rule = None
-    wire.mark()
-    wire.transfer(client, server, 50_000)
-    unmarked(wire.from_a())
+    equal([dscp for _, dscp in sent if not dscp], [], "packets that the hosts do not mark")
+    for s, ns in ((client, wire.a), (server, wire.b)):
+        equal((info(s)["peer"], info(s)["flags"]), (YES, 0), "peer, flags")
+        equal([ns.greenlane()[n] for n in ("HandshakeRemarked", "Fallback")], [0, 0],
+              "HandshakeRemarked, Fallback")
 
 
-@case("an outage is no bleaching: it marks again afterwards", connected)
+@case("codepoints moved at one end: peers all the same, counted", Wire, version=(4, 6))
+def moved(wire):
+    wire.b.sysctl("net.ipv4.greenlane_dscp_important", 46)
+    client, server = wire.connect()
+    exchange(wire, client, server)
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+    equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)], [1, 1],
+          "HandshakeRemarked")
+
+
+@case("the option is removed on the way: both behave as their base, counted", Wire,
+      version=(4, 6), cc=("tlt_reno", "tlt_dctcp"))
+def removed(wire):
+    wire.rule = without_option
+    client, server = wire.connect()
+    equal(handshake(wire.seen), UNANSWERED, "handshake")
+    are_base(wire, client, server)
+
+
+@case("SYNs with an option that nobody knows are dropped: the third gets through, as the base's",
+      Wire, version=(4, 6), cc=("tlt_reno", "tlt_dctcp"))
+def dropped(wire):
+    wire.rule = lambda p: p.says is not None
+    listener = wire.listen()
+    client = wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(8.0, lambda: any(not p.dropped for p in wire.seen))
+    wire.run(1e-3)
+    equal([(p.flags & (SYN | ACK), p.dscp, p.says) for p in wire.seen],
+          [(SYN, IMPORTANT, IMPORTANT)] * 2 + [(SYN, 0, None), (SYN | ACK, 0, None),
+                                               (ACK, 0, None)], "handshake")
+    are_base(wire, client, wire.accept(listener))
+
+
+@case("a SYN is lost once: the next one says it too", Wire, version=(4, 6))
+def lost_once(wire):
+    wire.rule = lambda p: len(wire.seen) == 1
+    listener = wire.listen()
+    client = wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(2.0)
+    equal(handshake(wire.seen[1:]), BOTH, "handshake")
+    server = wire.accept(listener)
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+
+
+@case("after an outage it marks again", connected)
 def outage(wire, client, server):
     wire.transfer(client, server, 50_000)
     wire.rule = lambda p: True
@@ -138,35 +295,78 @@ def outage(wire, client, server):
     is_marked(wire.from_a())
 
 
-@case("taken up in mid-connection (setsockopt): marks, and stays if echoed", connected,
-      version=(4, 6), cc="cubic")
-def mid_life(wire, client, server):
-    wire.transfer(client, server, 50_000)
-    for s in (client, server):
-        choose(s, "tlt_cubic")
-    equal(info(client)["peer"], UNKNOWN, "peer")
-    wire.run(1e-3)
-    wire.mark()
-    wire.transfer(client, server, 50_000)
-    wire.run(1e-3)
-    is_marked(wire.from_a())
-    equal(info(client)["peer"], YES, "peer")
-    # and given up again
-    choose(client, "reno")
-    wire.mark()
-    wire.transfer(client, server, 50_000)
-    equal({p.dscp for p in wire.from_a()}, {0}, "DSCP after leaving")
+# --- how a connection comes to be, and changes
+
+@case("taken up in mid-connection (setsockopt): nobody has asked the peer, so as the base",
+      version=(4, 6), who=("a", "b", "ab"))
+def mid_life(version, who):
+    modules.load("tcp_tlt")
+    with Wire(cc="cubic", version=version) as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 50_000)
+        for name, s in (("a", client), ("b", server)):
+            if name in who:
+                choose(s, "tlt_cubic")
+                equal((cc_of(s), info(s)["peer"]), ("tlt_cubic", NO), f"{name}: peer")
+        exchange(wire, client, server, 50_000)
+        # and given up again
+        choose(client, "reno")
+        exchange(wire, client, server, 50_000)
+        unmarked(wire.seen)
+        equal([ns.greenlane()["PeerWithout"] for ns in (wire.a, wire.b)],
+              [int("a" in who), int("b" in who)], "PeerWithout")
 
 
-@case("taken up in mid-connection, peer without: stops at the first ACK", connected, cc="cubic")
-def mid_life_without(wire, client, server):
+@case("taken up in mid-connection by a server: no DS field of the third packet makes a peer",
+      version=(4, 6), ecn=(0, 1, 2, 3))
+def mid_life_forged(version, ecn):
+    modules.load("tcp_tlt")
+    with Wire(cc="cubic", version=version) as wire:
+        listener = wire.listen()
+        for dscp in range(64):
+            wire.mark()
+            wire.rule = lambda p, tos=dscp << 2 | ecn: len(wire.seen) == 3 and p.set_dsfield(tos)
+            client, server = wire.connect(listener=listener)
+            equal(wire.seen[2].dsfield, dscp << 2 | ecn, "the third packet's DS field")
+            wire.rule = None
+            choose(server, "tlt_cubic")
+            equal(info(server)["peer"], NO, f"peer, after DSCP {dscp}")
+            client.close()
+            server.close()
+            wire.run(1e-3)
+
+
+@case("left in mid-connection, and taken up again: nobody has asked the peer this time", connected,
+      version=(4, 6), cc="tlt_cubic")
+def left(wire, client, server):
+    exchange(wire, client, server, 50_000)
+    choose(client, "cubic")
+    for cc in ("cubic", "tlt_cubic"):
+        choose(client, cc)
+        wire.mark()
+        exchange(wire, client, server, 50_000)
+        unmarked(wire.from_a())
+        is_marked(wire.from_b())
+    equal([info(s)["peer"] for s in (client, server)], [NO, YES], "peers")
+
+
+def mid_handshake(wire):
+    """Chosen between connect() and the SYN-ACK."""
+    listener = wire.listen()
+    client = wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(1e-6)
     choose(client, "tlt_cubic")
-    wire.transfer(client, server, 5_000)
-    wire.run(1e-3)
-    wire.mark()
-    wire.transfer(client, server, 50_000)
+    wire.run(5e-3)
+    return client, wire.accept(listener)
+
+
+@case("chosen between connect() and the SYN-ACK: as the base", connected, by=mid_handshake,
+      version=(4, 6), cc="cubic", cc_b="tlt_cubic")
+def chosen_in_handshake(wire, client, server):
+    exchange(wire, client, server)
     unmarked(wire.seen)
-    equal(info(client)["peer"], NO, "peer")
+    equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peers")
 
 
 @case("switched off and on in mid-connection (GREENLANE_TLT)", connected, version=(4, 6))
@@ -174,13 +374,33 @@ def switch_off(wire, client, server):
     option(client, GREENLANE_TLT, 0)
     wire.mark()
     exchange(wire, client, server, 50_000)
-    equal({p.dscp for p in wire.from_a() if p.len}, {0}, "DSCP of data")
-    true(any(p.dscp == ECHO for p in wire.from_a()), "it still echoes")
+    # It still answers clocks, and important data at once.
+    equal({(p.dscp, p.says) for p in wire.from_a()} - {(CLOCK_ECHO, CLOCK_ECHO)}, {(0, None)},
+          "(DSCP, option)")
+    is_marked(wire.from_b())
+    important = sum(p.dscp == IMPORTANT for p in data(wire.from_b()))
+    equal(wire.a.greenlane()["EchoSent"], important, "EchoSent")
     equal(info(client)["flags"], F_OFF, "flags")
     option(client, GREENLANE_TLT, 1)
     wire.mark()
     wire.transfer(client, server, 50_000)
     is_marked(wire.from_a())
+
+
+@case("a child does not reflect our SYN's DSCP (tcp_reflect_tos), but what else a client asks for",
+      version=(4, 6), cc=("tlt_reno", "cubic"))
+def reflected(version, cc):
+    for dscp in (IMPORTANT, 46):
+        with Wire(cc=cc, cc_b="tlt_reno", version=version) as wire:
+            wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+            wire.b.sysctl("net.ipv4.tcp_reflect_tos", 1)
+            client, server = wire.connect(**tos(version, dscp))
+            option(server, GREENLANE_TLT, 0)
+            wire.mark()
+            exchange(wire, client, server)
+            # What a client asks for besides nobody sees in a SYN of ours.
+            equal({p.dscp for p in wire.from_b() if p.says is None},
+                  {46 if (cc, dscp) == ("cubic", 46) else 0}, f"{cc} with {dscp}: DSCP of b")
 
 
 @case("children of a listener: every one marks, none shares state", Wire)
@@ -197,19 +417,82 @@ def children(wire):
 
 
 @case("marked both ways, however it comes to be", connected, cc=("tlt_reno", "tlt_cubic"),
-      version=(4, 6), by=(syn_cookies, by_socket, by_route))
+      version=(4, 6), by=(Wire.connect, by_socket, by_route))
 def comes_to_be(wire, client, server):
-    equal([(p.flags & (SYN | ACK), p.dscp) for p in wire.seen[:3]],
-          [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "handshake")
+    equal(handshake(wire.seen), BOTH, "handshake")
     exchange(wire, client, server, 50_000)
     is_marked(wire.from_a())
     is_marked(wire.from_b())
     equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peers")
+    equal([p for p in wire.seen if p.says is not None and not p.flags & SYN
+           and p.dscp not in (CLOCK, CLOCK_ECHO)], [], "options that nobody needs")
+    equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)], [0, 0],
+          "HandshakeRemarked")
+
+
+def rollout(wire):
+    """The default becomes tlt_cubic while a listener waits."""
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_congestion_control", "cubic")
+    listener = wire.listen()
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
+    return wire.connect(listener=listener)
+
+
+def rollback(wire):
+    """The server's default becomes cubic while a listener waits."""
+    listener = wire.listen()
+    wire.b.sysctl("net.ipv4.tcp_congestion_control", "cubic")
+    return wire.connect(listener=listener)
+
+
+@case("rollout: who listens already need not be restarted", connected, cc="tlt_cubic",
+      version=(4, 6), by=rollout)
+def rolled_out(wire, client, server):
+    equal(handshake(wire.seen), BOTH, "handshake")
+    equal([(cc_of(s), info(s)["peer"]) for s in (client, server)], [("tlt_cubic", YES)] * 2,
+          "congestion control, and peer")
+    exchange(wire, client, server, 50_000)
+    is_marked(wire.from_a())
+    is_marked(wire.from_b())
+
+
+@case("rollback: who listens still promises nothing that its children do not do", connected,
+      cc="tlt_cubic", version=(4, 6), by=rollback)
+def rolled_back(wire, client, server):
+    equal(handshake(wire.seen), UNANSWERED, "handshake")
+    equal((cc_of(server), info(client)["peer"]), ("cubic", NO),
+          "the server's congestion control, the client's peer")
+    wire.mark()
+    exchange(wire, client, server, 50_000)
+    unmarked(wire.seen)
+    equal(wire.a.greenlane()["PeerWithout"], 1, "PeerWithout")
+
+
+@case("a listener with a choice of its own (setsockopt) keeps it, whatever the default becomes",
+      Wire, cc="tlt_cubic", version=(4, 6))
+def own_choice(wire):
+    mine, other = wire.listen(1000, cc="tlt_cubic"), wire.listen(1001, cc="cubic")
+    for default, port, listener, peer in (("cubic", 1000, mine, YES),
+                                          ("tlt_cubic", 1001, other, NO)):
+        wire.b.sysctl("net.ipv4.tcp_congestion_control", default)
+        wire.mark()
+        client, server = wire.connect(port, listener=listener)
+        equal(handshake(wire.seen), BOTH if peer == YES else UNANSWERED, "handshake")
+        equal((cc_of(server), info(client)["peer"]), (cc_of(listener), peer),
+              "the server's congestion control, the client's peer")
+
+
+@case("SYN cookies forget what the SYN has said: both behave as their base", connected,
+      by=syn_cookies, version=(4, 6), cc=("tlt_reno", "tlt_cubic"))
+def cookies(wire, client, server):
+    equal(handshake(wire.seen), UNANSWERED, "handshake")
+    are_base(wire, client, server)
 
 
 @case("SYN cookies, client without", connected, by=syn_cookies, cc="cubic", cc_b="tlt_cubic")
 def cookies_without(wire, client, server):
-    wire.mark()         # the cookie is an important SYN-ACK
     wire.transfer(server, client, 50_000)
     unmarked(wire.seen)
 
@@ -217,7 +500,7 @@ def cookies_without(wire, client, server):
 @case("TCP Fast Open: data in the SYN, and the child marks", connected, by=fast_open,
       version=(4, 6))
 def tfo(wire, client, server):
-    equal([p.dscp for p in wire.seen[:2]], [IMPORTANT] * 2, "SYN and SYN-ACK")
+    equal(handshake(wire.seen)[:2], BOTH[:2], "SYN and SYN-ACK")
     equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peers")
     wire.mark()
     wire.transfer(server, client, 50_000)
@@ -240,7 +523,7 @@ def no_sack_client(wire):
     wire.a.sysctl("net.ipv4.tcp_sack", 0)
     client, server = wire.connect()
     wire.transfer(client, server, 50_000)
-    equal(wire.seen[0].dscp, IMPORTANT, "the SYN")
+    equal(handshake(wire.seen), UNANSWERED, "handshake")
     unmarked(wire.seen[1:])
 
 
@@ -281,7 +564,7 @@ def signed_later(wire, client, server):
 @case("MPTCP: subflows behave as the base", connected, by=mptcp)
 def multipath(wire, client, server):
     true(wire.transfer(client, server, 50_000), "arrives")
-    equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
+    unmarked(data(wire.seen))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
 """
 from lab import tap
-from lab.codepoints import CLOCK, DATA, ECHO, IMPORTANT
+from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.tap import case, equal, true, within
 from lab.wire.packet import SYN
 from lab.wire.wire import Wire, pattern
@@ -123,17 +123,18 @@ def shrunk_window(version):
         with Wire(version=version) as wire:
             client, server = wire.connect()
             wire.mark()
-            echoes = []
+            echoes, last = [], []
 
             # The echo of the first window finds three packets in flight
             # and nothing left to send: the place of a clock, unless that
             # echo closes the window.  Nothing opens it again.
-            def rule(p, window=window, echoes=echoes):
+            def rule(p, window=window, echoes=echoes, last=last):
                 if p.from_a:
+                    last += [p] * (p.dscp == IMPORTANT)
                     return False
                 if echoes:
                     return True
-                if p.dscp == ECHO:
+                if last and p.ack == last[0].end:
                     echoes.append(p)
                     if window is not None:
                         p.raw[p.ip_len + 14:p.ip_len + 16] = window

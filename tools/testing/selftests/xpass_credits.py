@@ -202,7 +202,7 @@ def header(wire, client, server):
     for p in wire.seen:
         if p.dscp in (REQUEST, CREDIT):
             true(p.checksum_ok(), f"checksum: {p!r}")
-            equal(p.doff, 20 + (16 if p.dscp == REQUEST else 8), "header")
+            equal(p.doff, 20 + (20 if p.dscp == REQUEST else 12), "header")
         if p.from_a and p.dscp == REQUEST and end is not None:
             equal(p.seq, end, "a request's sequence number")
         if p.from_a and p.len:

@@ -27,7 +27,7 @@ CCS = ("xpass", "aeolus_xpass")
 
 
 @contextlib.contextmanager
-def connected(cc="xpass", version=4):
+def resting(cc="xpass", version=4):
     """A connection over a long wire, at rest; TCP's timers are out of the way."""
     with Wire(cc=cc, version=version, rto_min="200ms") as wire:
         wire.delay = RTT / 2
@@ -36,6 +36,13 @@ def connected(cc="xpass", version=4):
         wire.run(10e-3)
         xpass.silent(wire)
         wire.mark()
+        yield wire, client, server
+
+
+@contextlib.contextmanager
+def connected(cc="xpass", version=4):
+    """The same, and nothing has gone wrong afterwards."""
+    with resting(cc, version) as (wire, client, server):
         yield wire, client, server
         if cc == "xpass":
             equal([ns.netstat("TCPFastRetrans") for ns in (wire.a, wire.b)], [0, 0],
@@ -75,7 +82,8 @@ def finish(wire, server, count=COUNT):
 def sender_credits(version):
     with connected(version=version) as (wire, client, server):
         before = wire.a.greenlane()["CreditReceived"]
-        client.send(pattern(COUNT))
+        count = 80_000          # fewer credits than may wait
+        client.send(pattern(count))
         wire.run(RTT * 0.9)
         equal(data(wire.from_a()), [], "no credit has come yet")
         holder = hold(client, 3)
@@ -89,11 +97,12 @@ def sender_credits(version):
         holder.join()
         equal(wire.a.greenlane()["KicksOwned"] >= came, True, "it was owned as they came")
         true(len(data(wire.from_a())) >= came, "a packet for each, as soon as it is free")
-        finish(wire, server)
+        finish(wire, server, count)
         xpass.paid(wire)
         equal(wire.a.greenlane()["CreditReceived"] - before,
               len(xpass.credits(wire.from_b())), "CreditReceived")
         equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
+        equal(wire.a.greenlane()["NoMemory"], 0, "NoMemory")
 
 
 @case("the receiver is owned when a request comes: credits from when it is free, once",
@@ -177,35 +186,72 @@ def sender_answer(version):
         true(lost <= set(again), "what was lost is sent again, with credits")
 
 
-@case("a process that keeps the socket: 5000 credits, of which 4096 are kept, and each is counted")
-def bounded():
-    count, limit = 5000, 4096       # GL_NOTES_MAX
-    with connected() as (wire, client, server):
-        before = wire.a.greenlane()
-        last = wire.b.greenlane()["CreditSent"]
-        # An ACK of b's, from which credits are made.
+class Forger:
+    """Sends credits for b, whose own all get lost."""
+
+    def __init__(self, wire, client, payload):
+        self.wire = wire
+        self.before = wire.a.greenlane()
         wire.rule = lambda p: p.dscp == CREDIT
-        client.send(b"x")
+        client.send(payload)
         wire.run(1.1 * RTT)
-        wire.rule = None
-        own = next(p for p in wire.from_b() if p.dscp == CREDIT)
-        holder = hold(client, 5)
-        wire.run(100e-6)
-        for n in range(count):
+        self.own = next(p for p in wire.from_b() if p.dscp == CREDIT)
+        self.number = self.own.words[0]
+        self.first = self.number
+
+    def credits(self, count):
+        """So many, as b would number them."""
+        wire, p = self.wire, self.own
+        for _ in range(count):
             wire.inject(wire.a, pkt.make(
-                4, wire.address(wire.b), wire.address(wire.a), own.sport, own.dport, own.seq, own.ack,
-                dscp=CREDIT, window=own.window,
-                options=b"\xfe\x08\x47\x4c" + (last + 1 + n).to_bytes(4, "big")))
-        equal(wire.a.greenlane()["NoMemory"] - before["NoMemory"], count - limit, "not kept")
-        wire.run(20e-3)
+                4, wire.address(wire.b), wire.address(wire.a), p.sport, p.dport, p.seq, p.ack,
+                dscp=CREDIT, window=p.window, options=pkt.option(CREDIT, self.number)))
+            self.number += 1
+
+    def counted(self, *names):
+        """What a has counted since."""
+        now = self.wire.a.greenlane()
+        return [now[name] - self.before[name] for name in names]
+
+
+LIMIT = 64              # packets that wait for a socket: GL_HELD_MAX
+
+
+@case("a process that keeps the socket: 5000 credits, of which 64 wait", connected)
+def bounded(wire, client, server):
+    forger = Forger(wire, client, b"x")
+    wire.rule = None
+    holder = hold(client, 5)
+    wire.run(100e-6)
+    forger.credits(5000)
+    equal(forger.counted("NoMemory"), [5000 - LIMIT], "not kept")
+    wire.run(20e-3)
+    holder.join()
+    equal(forger.counted("CreditReceived", "CreditLost", "Invalid", "ScheduledSent"),
+          [LIMIT, 0, 0, 1], "CreditReceived, CreditLost, Invalid, packets for them")
+    equal(server.recv(10), b"x", "the byte")
+
+
+@case("credits that waited for the socket are heeded before those that come when it is free")
+def in_order():
+    # What is overtaken by more than 64 others is invalid: XPASS_WINDOW.
+    with resting() as (wire, client, server):
+        forger = Forger(wire, client, pattern(250_000))
+        holder = hold(client, 3)
+        wire.run(100e-6)
+        forger.credits(200)
+        equal(forger.counted("NoMemory"), [200 - LIMIT], "not kept")
+        wire.run(2.7e-3)
+        while forger.number < forger.first + 260:
+            forger.credits(1)
+            wire.run(10e-6)
         holder.join()
-        now = wire.a.greenlane()
-        # More than a workqueue has at a time may overtake each other: who is late is invalid.
-        equal(sum(now[name] - before[name] for name in ("CreditReceived", "Invalid")), limit,
-              "credits that are kept, and heeded or not")
-        true(now["CreditReceived"] - before["CreditReceived"] > limit // 2, "most are heeded")
-        equal(now["ScheduledSent"] - before["ScheduledSent"], 1, "packets for them")
-        equal(server.recv(10), b"x", "the byte")
+        lost, received, invalid = forger.counted("NoMemory", "CreditReceived", "Invalid")
+        within(lost, 201 - LIMIT, 250 - LIMIT, "credits that are not kept")
+        equal((received, invalid), (260 - lost, 0), "CreditReceived, Invalid")
+        equal(len(data(wire.from_a())), received, "packets for them")
+        wire.rule = None
+        finish(wire, server, 250_000)
 
 
 @case("both ends are owned again and again, both ways, with credits that get lost", cc=CCS)

@@ -10,11 +10,11 @@ import errno
 from lab import tap
 from lab.codepoints import CREDIT, REQUEST, SCHEDULED
 from lab.net import modules
-from lab.tap import case, equal, true, using
+from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
-from lab.wire.packet import data
+from lab.wire.packet import SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, sends_as,
-                           syn_cookies, unmarked, without_sack)
+                           syn_cookies, takes, unmarked, without_option, without_sack)
 from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused
 from lab.wire.wire import Wire, connected
 
@@ -39,7 +39,8 @@ def is_reno(wire, s, ns):
     counters = ns.greenlane()
     equal([counters[n] for n in ("PeerWithout", "RequestSent", "CreditSent", "ScheduledSent")],
           [1, 0, 0, 0], "PeerWithout, RequestSent, CreditSent, ScheduledSent")
-    equal([p for p in wire.seen if p.dscp in (REQUEST, CREDIT)], [], "requests and credits")
+    equal([p for p in wire.seen if REQUEST in (p.dscp, p.says) or CREDIT in (p.dscp, p.says)], [],
+          "requests and credits")
 
 
 everywhere = using(connected, version=(4, 6), tso=(True, False))
@@ -68,7 +69,6 @@ def client_without(wire, client, server):
 @case("SYN cookies, client without", connected, by=syn_cookies, version=(4, 6), cc="cubic",
       cc_b="xpass")
 def cookies_without(wire, client, server):
-    wire.mark()         # the cookie is a SYN-ACK of xpass
     exchange(wire, client, server)
     unmarked(wire.seen)
     is_reno(wire, server, wire.b)
@@ -94,11 +94,48 @@ def tlt(cc, version):
         equal(ends["tlt_dctcp"][1].greenlane()["PeerWithout"], 1, "its PeerWithout")
 
 
-@case("codepoints bleached: both become reno, no credit is waited for", connected, by=bleached,
+@case("codepoints bleached: credits both ways all the same", connected, by=bleached,
       version=(4, 6), cc="xpass")
 def always_bleached(wire, client, server):
+    for s, ns in ((client, wire.a), (server, wire.b)):
+        equal(cc_of(s), "xpass", "congestion control")
+        counters = ns.greenlane()
+        sent = [p for p in data(wire.seen) if p.from_a == (ns is wire.a)]
+        equal(counters["ScheduledSent"], len(sent), "ScheduledSent")
+        true(counters["CreditReceived"] >= len(sent) > 50, "credits for all of it")
+        equal([counters[n] for n in ("Uncredited", "Invalid", "RequestRetried")], [0, 0, 0],
+              "Uncredited, Invalid, RequestRetried")
+
+
+def spent(version, to):
+    """Seconds of ten transfers each way, where each DSCP becomes `to` on the way: credits leave
+    at random, within a tenth, and one transfer differs from the next."""
+    with Wire(cc="xpass", version=version) as wire:
+        xpass.far(wire)
+        wire.align()
+        if to is not None:
+            wire.rule = lambda p: p.set_dscp(to)
+        ends = wire.connect()
+        seconds = sum(takes(wire, *ends) for _ in range(10))
+        equal([cc_of(s) for s in ends], ["xpass"] * 2, "both ends")
+        return seconds
+
+
+@case("re-marked on the way, whatever to: as soon as else", version=(4, 6),
+      to=(0, SCHEDULED, REQUEST, CREDIT, 46))
+def remarked(version, to):
+    within(spent(version, to), 0, 1.05 * spent(version, None), "seconds")
+
+
+@case("the option is removed on the way: both become reno, no credit is waited for", Wire,
+      version=(4, 6), cc="xpass")
+def removed(wire):
+    wire.rule = without_option
+    client, server = wire.connect()
+    exchange(wire, client, server)
     is_reno(wire, client, wire.a)
     is_reno(wire, server, wire.b)
+    unmarked(wire.seen[1:])
 
 
 @case("without SACK: reno, counted", connected, by=without_sack, version=(4, 6), cc="xpass")
@@ -118,20 +155,70 @@ def pretender():
             true(wire.a.greenlane()["Stripped"] > 0, "Stripped")
 
 
+@case("and where nobody clears them, they mean nothing", version=(4, 6),
+      dscp=(SCHEDULED, REQUEST, CREDIT))
+def unprotected(version, dscp):
+    with Wire(cc="reno", cc_b="xpass", version=version) as wire:
+        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+        client, server = wire.connect(
+            **{"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2})
+        exchange(wire, client, server)
+        equal({p.dscp for p in wire.from_a()}, {dscp}, "DSCP of the application")
+        unmarked(wire.from_b())
+        equal(cc_of(server), "xpass-reno", "congestion control")
+        counters = wire.b.greenlane()
+        equal([counters[n] for n in ("PeerWithout", "CreditSent", "RequestReceived", "Invalid")],
+              [1, 0, 0, 0], "PeerWithout, CreditSent, RequestReceived, Invalid")
+
+
 # --- how it comes to be
 
 @everywhere("credits from the first byte on, both ways, however it comes to be", cc="xpass",
-            by=(syn_cookies, by_socket, by_route))
+            by=(Wire.connect, by_socket, by_route))
 def comes_to_be(wire, client, server):
     xpass.handshake(wire.seen)
+    equal([p.says for p in wire.seen[:3]], [SCHEDULED, SCHEDULED, None], "what they say")
     exchange(wire, client, server)
     credited(wire, client, server)
+    equal([p for p in wire.seen[2:] if p.says != (p.dscp if p.dscp in (REQUEST, CREDIT) else None)],
+          [], "packets that say something else than their DSCP")
+
+
+@everywhere("SYN cookies forget what the SYN has said: reno, counted", cc="xpass", by=syn_cookies)
+def cookies(wire, client, server):
+    equal([(p.dscp, p.says) for p in wire.seen[:3]], [(SCHEDULED, SCHEDULED), (0, None), (0, None)],
+          "handshake")
+    exchange(wire, client, server)
+    unmarked(wire.seen[1:])
+    is_reno(wire, client, wire.a)
+    is_reno(wire, server, wire.b)
+
+
+@case("a listener's default changes while it waits: what its children run is what it promises",
+      version=(4, 6), before=("cubic", "xpass", "tlt_cubic"), after=("cubic", "xpass", "tlt_cubic"))
+def default_changes(version, before, after):
+    modules.load("tcp_tlt")
+    with Wire(cc="xpass", version=version) as wire:
+        wire.b.sysctl("net.ipv4.tcp_congestion_control", before)
+        listener = wire.listen()
+        wire.b.sysctl("net.ipv4.tcp_congestion_control", after)
+        client, server = wire.connect(listener=listener)
+        exchange(wire, client, server)
+        answer, = (p for p in wire.from_b() if p.flags & SYN)
+        if after == "xpass":
+            equal(answer.says, SCHEDULED, "the answer says")
+            credited(wire, client, server)
+        else:
+            equal(cc_of(server), after, "the child's congestion control")
+            is_reno(wire, client, wire.a)
+            unmarked(wire.seen[1:])
 
 
 @case("TCP Fast Open: data in the SYN, then credits both ways", connected, by=fast_open,
       version=(4, 6), cc="xpass")
 def tfo(wire, client, server):
-    equal([p.dscp for p in wire.seen[:2]], [SCHEDULED] * 2, "SYN and SYN-ACK")
+    equal([(p.dscp, p.says) for p in wire.seen[:2]], [(SCHEDULED, SCHEDULED)] * 2,
+          "SYN and SYN-ACK")
     wire.run(1e-3)
     wire.mark()
     exchange(wire, client, server)
@@ -214,11 +301,11 @@ def changed(_, server):
 
 
 def stripped(wire, _):
-    """DSCP 0"""
-    wire.rule = lambda p: p.set_dscp(0)
+    """no option of ours"""
+    wire.rule = without_option
 
 
-@case("the peer leaves in mid-life, or codepoints get lost on the way: reno, after a while",
+@case("the peer leaves in mid-life, or options get lost on the way: reno, after a while",
       version=(4, 6), event=(changed, stripped))
 def left_alone(version, event):
     with Wire(cc="xpass", version=version, rto_min="200ms") as wire:
@@ -230,6 +317,17 @@ def left_alone(version, event):
         equal(cc_of(client), "xpass-reno", "congestion control")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
         true(wire.transfer(client, server, 200_000, 0.2), "and goes on")
+
+
+@case("codepoints get lost on the way from some moment on: nothing changes", connected,
+      version=(4, 6), cc="xpass")
+def bleached_later(wire, client, server):
+    before = sum(takes(wire, client, server) for _ in range(10))
+    wire.run(5e-3)
+    wire.rule = lambda p: p.set_dscp(0)
+    within(sum(takes(wire, client, server) for _ in range(10)), 0, 1.05 * before, "seconds")
+    equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
+    equal([ns.greenlane()["Fallback"] for ns in (wire.a, wire.b)], [0, 0], "Fallback")
 
 
 if __name__ == "__main__":

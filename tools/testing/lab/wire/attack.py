@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """An attacker who carries a connection's packets, and so knows its numbers."""
-import struct
-
 from lab.wire import packet as pkt
-from lab.wire.packet import ACK, EXID, EXPERIMENT
+from lab.wire.packet import ACK
 
 FAR = 1 << 29           # further than any window of a test
 # What is wrong of what comes from beside the path: who guesses both right is on it.
 OFF_PATH = ({"seq": FAR}, {"seq": -FAR}, {"ack": FAR}, {"ack": -FAR}, {"seq": FAR, "ack": -FAR})
-
-
-def option(*words, length=None):
-    """Ours; its length may be a lie."""
-    return struct.pack(f"!BBH{len(words)}I", EXPERIMENT, 4 + 4 * len(words) if length is None
-                       else length, EXID, *(w & 0xffffffff for w in words))
 
 
 class Attacker:

@@ -6,7 +6,7 @@ makes is in a window as often as not.
 """
 import struct
 
-from lab.codepoints import CLOCK, CREDIT, NAMES, REQUEST, SHARE, SHORT
+from lab.codepoints import CLOCK, CODES, CREDIT, NAMES, REQUEST, SHARE, SHORT
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
 
@@ -50,6 +50,8 @@ def words(rng, dscp, said):
         said = share(rng)
         count = len(said)
     data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
+    code = CODES.get(dscp, 0) if rng.random() < 0.9 else rng.randrange(9)
+    data += code.to_bytes(1, "big") + (bytes(3) if rng.random() < 0.9 else rng.randbytes(3))
     for base in (said + (0,) * count)[:count]:
         if rng.random() < 0.4:
             base += rng.choice(OFFSETS + (RETRY, 64, -64, 65536, 65537))
@@ -176,7 +178,7 @@ class Forger:
         if rng.random() < 0.03:
             seq, ack = rng.randrange(1 << 32), rng.randrange(1 << 32)
         seq, ack = seq & 0xffffffff, ack & 0xffffffff
-        if rng.random() < (0.8 if dscp in WORDS else 0.05):
+        if rng.random() < (0.8 if dscp in CODES else 0.05):
             opts = words(rng, dscp, self.said.get((src, sport, dport, dscp), ()))
             opts = (opts + options(rng, ack) if rng.random() < 0.2 else opts)[:40]
             opts += b"\1" * (-len(opts) % 4)

@@ -3,12 +3,13 @@
 import socket
 import struct
 
-from lab.codepoints import NAMES
+from lab.codepoints import CODES, NAMES
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 
-# Our option: kind (RFC 6994), and the experiment's number (net/ipv4/gl_internal.h)
+# Our option: kind (RFC 6994), and the experiment's number (net/ipv4/gl_option.c)
 EXPERIMENT, EXID = 254, 0x474c
+_SAYS = {code: dscp for dscp, code in CODES.items()}
 
 
 def checksum(data):
@@ -19,6 +20,13 @@ def checksum(data):
     while total >> 16:
         total = (total & 0xffff) + (total >> 16)
     return ~total & 0xffff
+
+
+def option(says, *words, length=None):
+    """Our option, in a packet with this DSCP; its length may be a lie."""
+    return struct.pack(f"!BBHI{len(words)}I", EXPERIMENT, 8 + 4 * len(words) if length is None
+                       else length, EXID, CODES.get(says, 0) << 24,
+                       *(w & 0xffffffff for w in words))
 
 
 class Packet:
@@ -45,12 +53,12 @@ class Packet:
         self.flags = raw[t + 13]
         self.window = struct.unpack_from("!H", raw, t + 14)[0]
         self.payload = bytes(raw[t + self.doff:])
-        self.sacks, self.words = self._options(raw[t + 20:t + self.doff])
+        self.sacks, self.says, self.words = self._options(raw[t + 20:t + self.doff])
 
     @staticmethod
     def _options(options):
-        """SACK blocks, and the words of our own option."""
-        found, words, i = [], (), 0
+        """SACK blocks; what our own option says that it is, as a DSCP; its words."""
+        found, says, words, i = [], None, (), 0
         while i < len(options):
             kind = options[i]
             if kind == 0:
@@ -65,10 +73,11 @@ class Packet:
                     found.append(struct.unpack_from("!II", options, at))
             if kind == EXPERIMENT and options[i + 2:i + 4] == EXID.to_bytes(2, "big"):
                 end = min(i + options[i + 1], len(options))
+                says = _SAYS.get(options[i + 4]) if end >= i + 8 else None
                 words = tuple(int.from_bytes(options[at:at + 4], "big")
-                              for at in range(i + 4, end - 3, 4))
+                              for at in range(i + 8, end - 3, 4))
             i += options[i + 1]
-        return found, words
+        return found, says, words
 
     @property
     def len(self):
@@ -141,6 +150,7 @@ class Packet:
                 f" seq {self.seq}+{self.len} ack {self.ack}"
                 f" {NAMES.get(self.dscp, self.dscp)}"
                 f"{' sack ' + str(self.sacks) if self.sacks else ''}"
+                f"{' says ' + NAMES[self.says] if self.says else ''}"
                 f"{' ' + str(self.words) if self.words else ''}"
                 f"{' DROPPED' if self.dropped else ''}")
 

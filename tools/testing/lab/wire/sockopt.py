@@ -10,10 +10,10 @@ GREENLANE_INFO, GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP = range(0x4c470, 
 GREENLANE_MESSAGE, GREENLANE_WEIGHT, GREENLANE_SENDERS, GREENLANE_COSENDERS = \
     range(0x4c474, 0x4c478)
 TCP_CONGESTION, TCP_INFO = 13, 11
-UNKNOWN, YES, NO = 0, 1, 2                      # of the peer
-F_OFF, F_FALLBACK, F_UNSUPPORTED = 1, 2, 4      # flags
+YES, NO = 1, 2                      # of the peer
+F_OFF, F_UNSUPPORTED = 1, 4         # flags
 
-COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost unechoed rearmed"
+COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost rearmed"
             " echoes_sent credits_sent credits_received credit_rate credits_wanted"
             " unscheduled bdp messages senders divisor").split()
 GAUGES = ("credit_rate", "credits_wanted", "bdp", "senders", "divisor")

@@ -23,7 +23,7 @@ import subprocess
 import time
 
 from lab import tap
-from lab.codepoints import CONTROL, ECHO
+from lab.codepoints import CLOCK_ECHO, CONTROL
 from lab.net import libc, modules
 from lab.net.namespace import Namespace
 from lab.wire import packet as pkt
@@ -164,6 +164,8 @@ class Wire:
         """An ACK to a, as b would send it: all before the packet `to` has come, and
         the packet `sack`."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
+        if dscp == CLOCK_ECHO:
+            options += pkt.option(CLOCK_ECHO)
         self.inject(self.a, pkt.make(
             self.version, self.address(self.b), self.address(self.a), to.dport, to.sport,
             to.ack, to.seq, pkt.ACK | flags, dscp=dscp, window=window, options=options))
@@ -184,7 +186,7 @@ class Wire:
         for n in range(1, 10):
             self.answer(self.seen[n], CONTROL)
         x = len(self.seen)
-        self.answer(self.seen[10], ECHO)
+        self.answer(self.seen[10], CONTROL)
         for n in range(11, x - 1):
             self.answer(self.seen[n], CONTROL)
         return client, self.seen, x
