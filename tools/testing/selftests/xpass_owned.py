@@ -249,7 +249,9 @@ def in_order():
         lost, received, invalid = forger.counted("NoMemory", "CreditReceived", "Invalid")
         within(lost, 201 - LIMIT, 250 - LIMIT, "credits that are not kept")
         equal((received, invalid), (260 - lost, 0), "CreditReceived, Invalid")
-        equal(len(data(wire.from_a())), received, "packets for them")
+        # TCP small queues let only so many out at once: credits beyond that are wasted.
+        equal(len(data(wire.from_a())) + forger.counted("CreditWasted")[0], received,
+              "packets for them, or counted as wasted")
         wire.rule = None
         finish(wire, server, 250_000)
 

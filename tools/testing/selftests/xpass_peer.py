@@ -6,6 +6,7 @@ come to be.
 	a (client) ---- wire (this program) ---- b (server)
 """
 import errno
+import functools
 
 from lab import tap
 from lab.codepoints import CREDIT, REQUEST, SCHEDULED
@@ -107,8 +108,9 @@ def always_bleached(wire, client, server):
               "Uncredited, Invalid, RequestRetried")
 
 
+@functools.cache
 def spent(version, to):
-    """Seconds of ten transfers each way, where each DSCP becomes `to` on the way: credits leave
+    """Seconds of 40 transfers each way, where each DSCP becomes `to` on the way: credits leave
     at random, within a tenth, and one transfer differs from the next."""
     with Wire(cc="xpass", version=version) as wire:
         xpass.far(wire)
@@ -116,7 +118,7 @@ def spent(version, to):
         if to is not None:
             wire.rule = lambda p: p.set_dscp(to)
         ends = wire.connect()
-        seconds = sum(takes(wire, *ends) for _ in range(10))
+        seconds = sum(takes(wire, *ends) for _ in range(40))
         equal([cc_of(s) for s in ends], ["xpass"] * 2, "both ends")
         return seconds
 
@@ -322,10 +324,10 @@ def left_alone(version, event):
 @case("codepoints get lost on the way from some moment on: nothing changes", connected,
       version=(4, 6), cc="xpass")
 def bleached_later(wire, client, server):
-    before = sum(takes(wire, client, server) for _ in range(10))
+    before = sum(takes(wire, client, server) for _ in range(40))
     wire.run(5e-3)
     wire.rule = lambda p: p.set_dscp(0)
-    within(sum(takes(wire, client, server) for _ in range(10)), 0, 1.05 * before, "seconds")
+    within(sum(takes(wire, client, server) for _ in range(40)), 0, 1.05 * before, "seconds")
     equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
     equal([ns.greenlane()["Fallback"] for ns in (wire.a, wire.b)], [0, 0], "Fallback")
 
