@@ -52,6 +52,14 @@ static bool gl_is_hello(enum gl_kind kind)
 	return false;
 }
 
+/* What a request's SYN asked for, or GL_NONE. */
+static enum gl_kind gl_asked(const struct gl_net *gn, const struct request_sock *req)
+{
+	enum gl_kind kind = gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos);
+
+	return gl_is_hello(kind) ? kind : GL_NONE;
+}
+
 static bool gl_tos_is_answer(u8 tos)
 {
 	return (tos & INET_ECN_MASK) == INET_ECN_MASK && gl_is_hello(tos >> 2);
@@ -59,19 +67,11 @@ static bool gl_tos_is_answer(u8 tos)
 
 /* --- out ------------------------------------------------------------------- */
 
-/**
- * gl_out_handshake() - a SYN or SYN-ACK says which transport sends it
- * @gn: the namespace's part
- * @net: the namespace
- * @hello: what the transport's are
- * @skb: the packet, with its IP header
- * @family: NFPROTO_IPV4 or NFPROTO_IPV6
- *
- * Return: false, and nothing has changed, if the option does not fit: so the connection
- * will be its base's.
+/* A SYN or SYN-ACK names the transport that sends it.  False, and nothing has changed, if the
+ * option does not fit: the connection will be its base's.
  */
-bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind hello,
-		      struct sk_buff *skb, u8 family)
+static bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind hello,
+			     struct sk_buff *skb, u8 family)
 {
 	/* An ipvlan or a VRF has it pass by twice. */
 	if (gl_option_read(tcp_hdr(skb), NULL) == hello)
@@ -105,32 +105,31 @@ static const struct gl_transport *gl_child_transport(const struct sock *listener
 	return container_of(ops, struct gl_transport, ops);
 }
 
-/* What a request's SYN-ACK is: GL_NONE unless its SYN asked, and the child will speak the
- * same.  It is important (as in the TLT authors' code), or scheduled.
- */
-static enum gl_kind gl_synack_kind(struct gl_net *gn, const struct request_sock *req,
-				   const struct sk_buff *skb)
+/* Will a request's child run what its SYN asked for? */
+static bool gl_synack_answers(const struct request_sock *req, const struct sk_buff *skb,
+			      enum gl_kind asked)
 {
-	enum gl_kind asked = gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos);
 	const struct gl_transport *t;
 
-	if (!gl_is_hello(asked) || !inet_rsk(req)->sack_ok || rsk_is_mptcp(req) ||
-	    !req->rsk_listener || req->num_retrans >= GL_SYN_TRIES - 1)
-		return GL_NONE;
+	if (!inet_rsk(req)->sack_ok || rsk_is_mptcp(req) || !req->rsk_listener ||
+	    req->num_retrans >= GL_SYN_TRIES - 1)
+		return false;
 	t = gl_child_transport(req->rsk_listener, skb);
-	return t && t->hello == asked ? asked : GL_NONE;
+	return t && t->hello == asked;
 }
 
 static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
 {
 	struct request_sock *req = inet_reqsk(skb->sk);
-	enum gl_kind hello = gl_synack_kind(gn, req, skb);
+	enum gl_kind asked = gl_asked(gn, req);
 
-	if (hello != GL_NONE && gl_out_handshake(gn, net, hello, skb, family))
+	if (asked == GL_NONE)
+		return false;
+	/* It is important (as in the TLT authors' code), or scheduled. */
+	if (gl_synack_answers(req, skb, asked) && gl_out_handshake(gn, net, asked, skb, family))
 		return true;
 	/* The child shall not think that we have answered. */
-	if (gl_is_hello(gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos)))
-		tcp_rsk(req)->syn_tos &= INET_ECN_MASK;
+	tcp_rsk(req)->syn_tos &= INET_ECN_MASK;
 	return false;
 }
 
@@ -168,19 +167,13 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family,
 		       enum gl_kind hello)
 {
-	u8 dsfield = gl_dsfield(skb, family), ecn = dsfield & INET_ECN_MASK;
+	u8 dsfield = gl_dsfield(skb, family);
 	enum gl_kind kind = gl_kind_of(&gn->cp, dsfield);
-	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
-						     sizeof(struct ipv6hdr);
 
 	if (hello == GL_NONE ? !gl_is_hello(kind) && !gl_tos_is_answer(dsfield) : kind == hello)
 		return;
-	if (skb_ensure_writable(skb, hlen)) {
-		gl_inc_stats(net, GL_MIB_NOMEMORY);
-		return;
-	}
-	gl_set_dsfield(skb, family, 0, hello == GL_NONE ? ecn :
-						READ_ONCE(gn->cp.dscp[hello]) << 2 | ecn);
+	gl_change_dsfield(net, skb, family, INET_ECN_MASK,
+			  hello == GL_NONE ? 0 : READ_ONCE(gn->cp.dscp[hello]) << 2);
 }
 
 /* What a SYN or SYN-ACK says; counted if the DSCP that it left with has got lost. */
@@ -235,8 +228,8 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 	}
 	/* What a SYN asked for stands in its request, if we have answered. */
 	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV)
-		hello = gl_kind_of(&gn->cp, tcp_rsk(inet_reqsk(sk))->syn_tos);
-	gl_in_tell(gn, net, skb, family, gl_is_hello(hello) ? hello : GL_NONE);
+		hello = gl_asked(gn, inet_reqsk(sk));
+	gl_in_tell(gn, net, skb, family, hello);
 }
 
 /* --- a connection begins --------------------------------------------------- */

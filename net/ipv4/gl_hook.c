@@ -42,6 +42,30 @@ void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 				     (__force __wsum)*word);
 }
 
+/**
+ * gl_change_dsfield() - the same of a packet whose header may be shared
+ * @net: the namespace
+ * @skb: the packet, with its IP header in front
+ * @family: NFPROTO_IPV4 or NFPROTO_IPV6
+ * @keep: bits of the DS field that stay
+ * @dsfield: the others
+ *
+ * Return: false, and nothing has changed, if memory is short.
+ */
+bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
+		       u8 dsfield)
+{
+	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
+						     sizeof(struct ipv6hdr);
+
+	if (skb_ensure_writable(skb, hlen)) {
+		gl_inc_stats(net, GL_MIB_NOMEMORY);
+		return false;
+	}
+	gl_set_dsfield(skb, family, keep, dsfield);
+	return true;
+}
+
 /* TCP that leaves has its transport header set, and IPv6 extension headers
  * only if the application asked for them.
  */
@@ -78,17 +102,11 @@ static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 				   const struct sock *sk, struct sk_buff *skb,
 				   u8 family)
 {
-	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
-						     sizeof(struct ipv6hdr);
-
 	if (likely(!gl_kind_protected(gl_kind_of(&gn->cp, gl_dsfield(skb, family)))) ||
 	    !READ_ONCE(gn->protect))
 		return NF_ACCEPT;
-	if (skb_ensure_writable(skb, hlen)) {
-		gl_inc_stats(net, GL_MIB_NOMEMORY);
+	if (!gl_change_dsfield(net, skb, family, INET_ECN_MASK, 0))
 		return NF_DROP;
-	}
-	gl_set_dsfield(skb, family, INET_ECN_MASK, 0);
 	if (!gl_out_is_reply(sk))
 		gl_inc_stats(net, GL_MIB_STRIPPED);
 	return NF_ACCEPT;
@@ -196,7 +214,6 @@ static void gl_in_seg(const struct sk_buff *skb, int thoff, struct gl_seg *seg)
 	seg->ack = ntohl(th->ack_seq);
 	seg->segs = 1;
 	seg->window = ntohs(th->window);
-	seg->sack = gl_option_next(th, TCPOPT_SACK, NULL);
 }
 
 /* TCP makes sure of what it gets.  What may end here it does not get. */
@@ -227,6 +244,29 @@ static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 fa
 	return refused;
 }
 
+/* @identified: it has our option.  Under the socket's spinlock, BH off. */
+static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+				    enum gl_kind kind, bool identified,
+				    const struct gl_seg *seg)
+{
+	bool owned = sock_owned_by_user(sk);
+
+	/* What came before, while a process owned the socket, comes first. */
+	if (!owned && gs->held && gl_sock(sk) == gs)
+		gl_release_held(sk, gs);
+	/* The connection may have chosen another congestion control since. */
+	if (gl_sock(sk) != gs)
+		return GL_PASS;
+	if (identified)
+		return owned ? gl_hold(sk, gs, skb, kind, seg) :
+			       gl_receive(sk, gs, skb, kind, seg);
+	if (owned)
+		gl_hold_data(sk, gs, kind, seg);
+	else
+		gl_receive_data(sk, gs, kind, seg);
+	return GL_PASS;
+}
+
 /* A packet for a connection of ours.  Data tells by its DSCP only that it wants an answer at
  * once, or that a message ends with it, and TCP gets it in any case; all else that is for us
  * has our option.
@@ -235,7 +275,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 				  int thoff, u8 family)
 {
 	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
-	enum gl_verdict verdict = GL_PASS;
+	enum gl_verdict verdict;
 	struct gl_seg seg = {};
 	enum gl_kind kind;
 	bool identified;
@@ -246,6 +286,8 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	kind = gl_option_read(th, &seg);
 	identified = kind != GL_NONE;
 	gl_in_seg(skb, thoff, &seg);
+	if (kind == GL_CLOCK_ECHO)	/* only there does a transport ask */
+		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);
 	if (!identified && seg.end_seq != seg.seq)
 		kind = gl_kind_of(&gl_net(sock_net(sk))->cp, gl_dsfield(skb, family));
 	if (!identified && !gl_is_prompt(gs, kind))
@@ -257,20 +299,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 
 	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
 	bh_lock_sock_nested(sk);
-	/* What came before, while a process owned the socket, comes first. */
-	if (gs->held && !sock_owned_by_user(sk) && gl_sock(sk) == gs)
-		gl_release_held(sk, gs);
-	/* It may have left us since. */
-	if (gl_sock(sk) != gs)
-		;
-	else if (!sock_owned_by_user(sk) && identified)
-		verdict = gl_receive(sk, gs, skb, kind, &seg);
-	else if (!sock_owned_by_user(sk))
-		gl_receive_data(sk, gs, kind, &seg);
-	else if (identified)
-		verdict = gl_hold(sk, gs, skb, kind, &seg);
-	else
-		gl_hold_data(sk, gs, kind, &seg);
+	verdict = gl_in_locked(sk, gs, skb, kind, identified, &seg);
 	bh_unlock_sock(sk);
 	local_bh_enable();
 	return verdict;
@@ -292,7 +321,7 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	if (sk && sk_fullsock(sk)) {
 		if (!sk_is_tcp(sk))
 			return NF_ACCEPT;
-		gs = READ_ONCE(sk->sk_state) == TCP_LISTEN ? NULL : gl_sock(sk);
+		gs = gl_sock(sk);
 		if (!gs && (1 << READ_ONCE(sk->sk_state)) & ~(TCPF_LISTEN | TCPF_SYN_SENT))
 			return NF_ACCEPT;
 	} else if (sk && sk->sk_state == TCP_TIME_WAIT) {

@@ -79,12 +79,12 @@ const struct gl_transport *gl_transport_of_key(u32 key);
 /* gl_hook.c */
 u8 gl_dsfield(const struct sk_buff *skb, u8 family);
 void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield);
+bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
+		       u8 dsfield);
 int gl_hook_net_init(struct net *net);
 void gl_hook_net_exit(struct net *net);
 
 /* gl_handshake.c */
-bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind hello,
-		      struct sk_buff *skb, u8 family);
 bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family);
 void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int thoff,
 		     u8 family);

@@ -109,12 +109,12 @@ static void gl_kick_one(struct gl_sock *gs)
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	/* Unless it has left us.  What its owner does meanwhile, we do not see. */
-	if (sock_owned_by_user(sk) ? gl_sock(sk) == gs : gl_sock_locked(sk) == gs) {
-		if (sock_owned_by_user(sk))
+	/* Unless the connection has chosen another congestion control. */
+	if (sock_owned_by_user(sk)) {
+		if (gl_sock(sk) == gs)
 			gl_nudge(sk, gs);
-		else if (sk->sk_state != TCP_CLOSE)
-			gl_kicked(sk, gs);
+	} else if (gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE) {
+		gl_kicked(sk, gs);
 	}
 	bh_unlock_sock(sk);
 	sock_put(sk);

@@ -146,6 +146,21 @@ bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 	return tcp_hdrlen(skb) + GL_OPT_LEN(words) <= GL_HEADER_MAX;
 }
 
+/* Move all headers, @hlen bytes of them, and write our option behind TCP's, which begins at
+ * @thoff.  There is headroom.
+ */
+static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned int hlen,
+			     enum gl_kind kind, const u32 *word, unsigned int words)
+{
+	const unsigned int len = GL_OPT_LEN(words);
+	const void *old = skb->data;
+
+	memmove(skb_push(skb, len), old, hlen);
+	skb_set_transport_header(skb, thoff);
+	gl_option_write((__be32 *)(skb->data + hlen), kind, word, words);
+	tcp_hdr(skb)->doff += len / 4;
+}
+
 /**
  * gl_option_add() - put our option into TCP's own ACK
  * @sk: its socket
@@ -159,23 +174,15 @@ bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, const u32 *word,
 		   unsigned int words)
 {
-	const unsigned int len = GL_OPT_LEN(words);
-	unsigned int hlen;
-	const void *old;
-
-	if (skb->len != tcp_hdrlen(skb) || skb_cloned(skb) || skb_headroom(skb) < len)
+	if (skb->len != tcp_hdrlen(skb) || skb_cloned(skb) ||
+	    skb_headroom(skb) < GL_OPT_LEN(words))
 		return false;
 	if (!gl_option_fits(skb, words) && !gl_option_drop_sack(skb))
 		return false;
 	if (!gl_option_fits(skb, words))
 		return false;
 	/* TCP reserves MAX_TCP_HEADER, which allows for as many options as fit. */
-	hlen = tcp_hdrlen(skb);
-	old = skb->data;
-	memmove(skb_push(skb, len), old, hlen);
-	skb_reset_transport_header(skb);
-	gl_option_write((__be32 *)(skb->data + hlen), kind, word, words);
-	tcp_hdr(skb)->doff += len / 4;
+	gl_option_insert(skb, 0, tcp_hdrlen(skb), kind, word, words);
 	gl_tcp_check(sk, skb);
 	return true;
 }
@@ -191,28 +198,21 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, cons
  */
 bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello)
 {
-	unsigned int ihl = skb_transport_offset(skb), hlen = tcp_hdrlen(skb);
-	const unsigned int len = GL_OPT_LEN(0);
 	const struct dst_entry *dst = skb_dst(skb);
+	unsigned int ihl = skb_transport_offset(skb);
+	const unsigned int len = GL_OPT_LEN(0);
 	unsigned int old = skb->len - ihl;
-	const void *header;
-	struct tcphdr *th;
 
 	if (!gl_option_fits(skb, 0) || skb->ip_summed != CHECKSUM_PARTIAL || skb_is_gso(skb) ||
 	    !dst || skb->len + len > dst_mtu(dst) ||
 	    skb_cow_head(skb, LL_RESERVED_SPACE(dst->dev) + len))
 		return false;
 
-	header = skb->data;
-	memmove(skb_push(skb, len), header, ihl + hlen);
+	gl_option_insert(skb, ihl, ihl + tcp_hdrlen(skb), hello, NULL, 0);
 	skb_reset_network_header(skb);
-	skb_set_transport_header(skb, ihl);
 	skb->csum_start -= len;
-	th = tcp_hdr(skb);
-	gl_option_write((__be32 *)((u8 *)th + hlen), hello, NULL, 0);
-	th->doff += len / 4;
 	/* Of the checksum there is only what the device does not add: the length is in it. */
-	inet_proto_csum_replace2(&th->check, skb, htons(old), htons(old + len), true);
+	inet_proto_csum_replace2(&tcp_hdr(skb)->check, skb, htons(old), htons(old + len), true);
 	if (family == NFPROTO_IPV4) {
 		ip_hdr(skb)->tot_len = htons(skb->len);
 		ip_send_check(ip_hdr(skb));

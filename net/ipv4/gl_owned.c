@@ -125,7 +125,7 @@ static bool gl_is_nudge(const struct sk_buff *skb)
 	       skb->len == sizeof(struct tcphdr) && !tcp_hdr(skb)->syn;
 }
 
-static struct sk_buff *gl_nudge_alloc(const struct sock *sk)
+static struct sk_buff *gl_nudge_alloc(void)
 {
 	struct sk_buff *skb = alloc_skb(sizeof(struct tcphdr), GFP_ATOMIC | __GFP_NOWARN);
 	struct tcphdr *th;
@@ -154,7 +154,7 @@ void gl_nudge(struct sock *sk, struct gl_sock *gs)
 
 	if (test_and_set_bit(GL_NUDGED, &gs->flags))
 		return;
-	skb = gl_nudge_alloc(sk);
+	skb = gl_nudge_alloc();
 	if (!skb) {
 		clear_bit(GL_NUDGED, &gs->flags);
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);

@@ -42,9 +42,9 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 
-static bool gl_heeds(struct sock *sk, const struct gl_sock *gs, const struct gl_seg *seg)
+static bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
 {
-	if (!((1 << sk->sk_state) & GL_STATES) || gs->peer != GREENLANE_PEER_YES)
+	if (!((1 << sk->sk_state) & GL_STATES))
 		return false;
 	if (gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt))
 		return true;
@@ -100,7 +100,7 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind)
 void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 		     const struct gl_seg *seg)
 {
-	if (!gl_heeds(sk, gs, seg))
+	if (!gl_heeds(sk, seg))
 		return;
 	gl_acknowledge(sk, gs, kind);
 	if (gl_kind_ends(kind))
@@ -170,7 +170,7 @@ bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   enum gl_kind kind, const struct gl_seg *seg)
 {
-	if (!gl_heeds(sk, gs, seg))
+	if (!gl_heeds(sk, seg))
 		return GL_PASS;
 	if (!gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);

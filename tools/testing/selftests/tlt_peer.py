@@ -15,8 +15,8 @@ from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
 from lab.net import modules
 from lab.tap import case, equal, true, within
 from lab.wire.packet import ACK, SYN, data
-from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mptcp, sends_as,
-                           syn_cookies, takes, unmarked, without_option, without_sack)
+from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
+                           mptcp, sends_as, syn_cookies, takes, unmarked, without_option, without_sack)
 from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
                               option, refused)
 from lab.wire.wire import Wire, connected
@@ -348,17 +348,6 @@ def left(wire, client, server):
         unmarked(wire.from_a())
         is_marked(wire.from_b())
     equal([info(s)["peer"] for s in (client, server)], [NO, YES], "peers")
-
-
-def mid_handshake(wire):
-    """Chosen between connect() and the SYN-ACK."""
-    listener = wire.listen()
-    client = wire.socket(wire.a)
-    wire.begin(client, wire.b)
-    wire.run(1e-6)
-    choose(client, "tlt_cubic")
-    wire.run(5e-3)
-    return client, wire.accept(listener)
 
 
 @case("chosen between connect() and the SYN-ACK: as the base", connected, by=mid_handshake,

@@ -14,8 +14,8 @@ from lab.net import modules
 from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
 from lab.wire.packet import SYN, data
-from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, sends_as,
-                           syn_cookies, takes, unmarked, without_option, without_sack)
+from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
+                           sends_as, syn_cookies, takes, unmarked, without_option, without_sack)
 from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused
 from lab.wire.wire import Wire, connected
 
@@ -256,17 +256,6 @@ def mid_life(version):
             choose(client, "reno")
             equal(cc_of(client), "reno", "congestion control")
             exchange(wire, client, server)
-
-
-def mid_handshake(wire):
-    """Chosen between connect() and the SYN-ACK."""
-    listener = wire.listen()
-    client = wire.socket(wire.a)
-    wire.begin(client, wire.b)
-    wire.run(1e-6)
-    choose(client, "xpass")
-    wire.run(5e-3)
-    return client, wire.accept(listener)
 
 
 @case("chosen between connect() and the SYN-ACK: data flows", connected, by=mid_handshake,

@@ -12,7 +12,7 @@ import time
 
 from lab.tap import Failed, equal, true
 from lab.wire.packet import ACK, EXID, SYN, data
-from lab.wire.sockopt import YES, info
+from lab.wire.sockopt import YES, choose, info
 from lab.wire.wire import Wire
 
 IPPROTO_MPTCP = 262
@@ -116,6 +116,17 @@ def simultaneous(wire):
     wire.run(5e-3)
     equal([p.flags & (SYN | ACK) for p in wire.seen[:2]], [SYN, SYN], "two SYNs")
     return ends
+
+
+def mid_handshake(wire):
+    """The client chooses what b runs between connect() and the SYN-ACK."""
+    listener = wire.listen()
+    client = wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(1e-6)
+    choose(client, wire.cc_b)
+    wire.run(5e-3)
+    return client, wire.accept(listener)
 
 
 def mptcp(wire):
