@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The handshake: who speaks our language.
+/* The handshake: both ends say which transport they run.
  *
  *	client                                       server
  *	SYN,     our option: "I run TLT"   ----->    would its child run TLT?
  *	                                   <-----    SYN-ACK, our option: "so shall I"
  *	ACK                                ----->    the child begins
  *
- * This alone decides, for as long as the connection lasts.  The option is added and read
- * in netfilter's hooks, because TCP has no place for it; TCP is then told by what it keeps
- * of a packet anyway:
+ * Only this decides, and for as long as the connection lasts.  The option is added and read
+ * in netfilter hooks, because TCP offers no other place.  The result then has to reach the
+ * transport's init() in a field that TCP itself fills from the packet:
  *
- *	of a SYN		its DS field, in the request socket (syn_tos)
- *	of the third packet	its DS field, in the child (rcv_tos), which is all that the
- *				transport's init() sees: the request is gone by then
+ *	SYN			its DS field, stored in the request socket (syn_tos)
+ *	third packet		its DS field, stored in the child (rcv_tos); this is all that
+ *				init() can see, as the request has been freed by then
  *
- * So where a host takes these two packets in, it writes into their DS field what the
- * option said, and clears it of a codepoint that means this by chance.  A client's socket
- * has no use for rcv_tos before it is connected: what the SYN-ACK said waits there.
+ * So LOCAL_IN writes the meaning of the option into the DS field of these two packets, and
+ * clears a codepoint that would mean the same by accident.  On the client, rcv_tos is unused
+ * until the connection is established; it stores the SYN-ACK's answer until init().
  *
- * A server that answers with SYN cookies forgets its SYNs: those connections are their
- * base's.
+ * A server that answers with SYN cookies keeps no request, so those connections run their
+ * base congestion control.
  */
 #include <linux/ipv6.h>
 #include <net/dsfield.h>
@@ -28,18 +28,18 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* A SYN or SYN-ACK with our option is tried so often.  If something on the way drops what it
- * does not know, the next one gets through (as MPTCP has it:
+/* Send at most this many SYNs or SYN-ACKs with the option.  A middlebox may drop packets with
+ * an unknown option; the next retransmission, without it, gets through (as MPTCP does:
  * syn_retrans_before_tcp_fallback).
  */
 #define GL_SYN_TRIES	2
 
-/* rcv_tos of a client, from its SYN-ACK to init(): which transport the server runs, and
- * both ECN bits, which no SYN-ACK has.  TCP has 0 there.
+/* A client's rcv_tos from the SYN-ACK to init(): the server's transport, and both ECN bits to
+ * tell it from a DS field.  TCP itself leaves 0 there.
  */
 #define GL_TOS_ANSWERED(kind)	((kind) << 2 | INET_ECN_MASK)
 
-/* What a SYN or SYN-ACK can be. */
+/* The kinds that a SYN or SYN-ACK can have: one for each family of transports. */
 static const enum gl_kind gl_hellos[] = { GL_IMPORTANT, GL_SCHEDULED, GL_SHARE };
 
 static bool gl_is_hello(enum gl_kind kind)
@@ -52,7 +52,7 @@ static bool gl_is_hello(enum gl_kind kind)
 	return false;
 }
 
-/* What a request's SYN asked for, or GL_NONE. */
+/* The transport that the SYN of @req asked for, or GL_NONE. */
 static enum gl_kind gl_asked(const struct gl_net *gn, const struct request_sock *req)
 {
 	enum gl_kind kind = gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos);
@@ -67,13 +67,13 @@ static bool gl_tos_is_answer(u8 tos)
 
 /* --- out ------------------------------------------------------------------- */
 
-/* A SYN or SYN-ACK names the transport that sends it.  False, and nothing has changed, if the
- * option does not fit: the connection will be its base's.
+/* Add the option to a SYN or SYN-ACK and mark it.  Return: false, with nothing changed, if the
+ * option does not fit; the connection will then run its base.
  */
 static bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind hello,
 			     struct sk_buff *skb, u8 family)
 {
-	/* An ipvlan or a VRF has it pass by twice. */
+	/* Behind an ipvlan or a VRF a packet passes LOCAL_OUT twice. */
 	if (gl_option_read(tcp_hdr(skb), NULL) == hello)
 		return true;
 	if (!gl_option_add_hello(skb, family, hello))
@@ -83,9 +83,9 @@ static bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind he
 	return true;
 }
 
-/* The transport that a listener's child will run, as tcp_ca_openreq_child() has it; NULL
- * if it is none of ours.  Read without the listener's lock: under RCU what it points to is
- * alive.
+/* The transport that a child of @listener will run, chosen as tcp_ca_openreq_child() does, or
+ * NULL if it is not a greenlane transport.  The listener is not locked; RCU keeps the
+ * congestion control alive.
  */
 static const struct gl_transport *gl_child_transport(const struct sock *listener,
 						     const struct sk_buff *skb)
@@ -96,7 +96,7 @@ static const struct gl_transport *gl_child_transport(const struct sock *listener
 
 	if (key != TCP_CA_UNSPEC)
 		return gl_transport_of_key(key);
-	/* A listener has the default of when it was made, its child that of now. */
+	/* Without TCP_CONGESTION, the child gets the namespace's current default. */
 	ops = inet_csk(listener)->icsk_ca_setsockopt ?
 		READ_ONCE(inet_csk(listener)->icsk_ca_ops) :
 		rcu_dereference(sock_net(listener)->ipv4.tcp_congestion_control);
@@ -105,7 +105,7 @@ static const struct gl_transport *gl_child_transport(const struct sock *listener
 	return container_of(ops, struct gl_transport, ops);
 }
 
-/* Will a request's child run what its SYN asked for? */
+/* Will the child of @req run the transport that its SYN asked for? */
 static bool gl_synack_answers(const struct request_sock *req, const struct sk_buff *skb,
 			      enum gl_kind asked)
 {
@@ -125,22 +125,22 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
 
 	if (asked == GL_NONE)
 		return false;
-	/* It is important (as in the TLT authors' code), or scheduled. */
+	/* The SYN-ACK is sent as important (as the TLT authors' code does) or as scheduled. */
 	if (gl_synack_answers(req, skb, asked) && gl_out_handshake(gn, net, asked, skb, family))
 		return true;
-	/* The child shall not think that we have answered. */
+	/* No answer was sent, so the child must not believe that one was. */
 	tcp_rsk(req)->syn_tos &= INET_ECN_MASK;
 	return false;
 }
 
 /**
- * gl_out_hello() - a SYN or SYN-ACK leaves: is it one of ours?
- * @gn: the namespace's part
+ * gl_out_hello() - mark a SYN or SYN-ACK and add the option, if its socket runs a transport
+ * @gn: the namespace's state
  * @net: the namespace
- * @skb: the packet; its socket is that of a client, a request or a Fast Open child
+ * @skb: the packet; its socket is a client's, a request or a Fast Open child
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
  *
- * Return: true if so, and it has been marked.
+ * Return: true if the packet was marked.
  */
 bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
 {
@@ -161,8 +161,8 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 
 /* --- in -------------------------------------------------------------------- */
 
-/* Let the DS field of a packet that TCP will look at be that of a @hello, or of none; nor
- * may a server's rcv_tos look like a client's.
+/* Write @hello into the DS field of a packet on its way to TCP, or clear the field of anything
+ * that could be taken for a hello: a hello's codepoint, or the form that a client's rcv_tos has.
  */
 static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family,
 		       enum gl_kind hello)
@@ -176,7 +176,7 @@ static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, 
 			  hello == GL_NONE ? 0 : READ_ONCE(gn->cp.dscp[hello]) << 2);
 }
 
-/* What a SYN or SYN-ACK says; counted if the DSCP that it left with has got lost. */
+/* The hello in a SYN or SYN-ACK.  Count it if the DSCP was changed on the path. */
 static enum gl_kind gl_in_hello(struct gl_net *gn, struct net *net, const struct sk_buff *skb,
 				int thoff, u8 family)
 {
@@ -189,9 +189,9 @@ static enum gl_kind gl_in_hello(struct gl_net *gn, struct net *net, const struct
 	return kind;
 }
 
-/* The answer to our SYN.  What TCP will refuse, because it does not acknowledge the SYN,
- * tells nothing.  Over a short wire connect() may still own the socket: one byte that only
- * we read needs no lock.
+/* Store the answer in the SYN-ACK.  A SYN-ACK that does not acknowledge our SYN is ignored, as
+ * TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
+ * that only greenlane reads needs no lock.
  */
 static void gl_in_synack(struct sock *sk, u32 ack, enum gl_kind hello)
 {
@@ -203,11 +203,11 @@ static void gl_in_synack(struct sock *sk, u32 ack, enum gl_kind hello)
 }
 
 /**
- * gl_in_handshake() - a packet has come that may belong to a handshake
+ * gl_in_handshake() - process a received packet that may belong to a handshake
  * @net: the namespace
  * @skb: the packet, at LOCAL_IN; its DS field may change
- * @sk: what it is for: a socket, a request, or NULL if that is not known
- * @thoff: where its TCP header is, which is complete
+ * @sk: its socket or request, or NULL if the lookup found neither
+ * @thoff: offset of the TCP header, which is complete and linear
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
  */
 void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int thoff,
@@ -226,7 +226,7 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 			gl_in_synack(sk, ntohl(th->ack_seq), hello);
 		return;
 	}
-	/* What a SYN asked for stands in its request, if we have answered. */
+	/* The request still has the SYN's hello if the SYN-ACK answered it. */
 	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV)
 		hello = gl_asked(gn, inet_reqsk(sk));
 	gl_in_tell(gn, net, skb, family, hello);
@@ -234,7 +234,7 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 
 /* --- a connection begins --------------------------------------------------- */
 
-/* The DS field of the packet that made a child, a third one or a SYN with data. */
+/* The DS field of the packet that created a child: the third packet, or a SYN with data. */
 static u8 gl_child_dsfield(const struct sock *sk)
 {
 #if IS_ENABLED(CONFIG_IPV6)
@@ -245,8 +245,8 @@ static u8 gl_child_dsfield(const struct sock *sk)
 	return inet_sk(sk)->rcv_tos;
 }
 
-/* With net.ipv4.tcp_reflect_tos a child's packets have its SYN's DSCP: ours, not one that
- * the client's application has asked for.
+/* With net.ipv4.tcp_reflect_tos a child sends with the DSCP of the SYN.  That is the hello, not
+ * a DSCP that the client's application asked for, so clear it.
  */
 static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_kind hello)
 {
@@ -261,11 +261,12 @@ static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_kind 
 }
 
 /**
- * gl_first_peer() - what did the handshake say of the peer?
- * @sk: a connection that begins, with one of our transports; locked
+ * gl_first_peer() - read the result of the handshake
+ * @sk: a connection whose greenlane transport is in init(); locked
  *
- * Return: GREENLANE_PEER_YES if it runs a transport like ours; also NO of one that has
- * begun long ago, because nobody asked then.
+ * Return: GREENLANE_PEER_YES if the peer runs a transport of the same family, else
+ * GREENLANE_PEER_NO.  A connection that was established before it chose the transport never
+ * asked its peer, so it gets NO.
  */
 enum greenlane_peer gl_first_peer(struct sock *sk)
 {
@@ -279,7 +280,7 @@ enum greenlane_peer gl_first_peer(struct sock *sk)
 		gl_unreflect(sk, gn, hello);
 		return GREENLANE_PEER_YES;
 	}
-	/* A server's socket cannot have this: see gl_in_tell(). */
+	/* A server's rcv_tos never has this form: see gl_in_tell(). */
 	if (!gl_tos_is_answer(tos))
 		return GREENLANE_PEER_NO;
 	WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a packet is becomes bits, and bits what a packet is: LOCAL_OUT and
- * LOCAL_IN, IPv4 and IPv6.
+/* The netfilter hooks, LOCAL_OUT and LOCAL_IN, for IPv4 and IPv6.
  *
- * LOCAL_OUT runs before every other hook, while the TCP code that sends still
- * holds the socket: after an NFQUEUE the packet would come back without it.
- * LOCAL_IN runs after every other hook: a packet that the firewall drops is
- * never answered.
+ * LOCAL_OUT marks SYNs and SYN-ACKs; other packets are marked in gl_out.c.  It runs before
+ * every other hook, while the caller in TCP still holds the socket; a packet that returns from
+ * NFQUEUE does not.  LOCAL_IN finds the packets that a transport processes.  It runs after every
+ * other hook, so a packet that the firewall drops is never answered.
  */
 #include <linux/filter.h>
 #include <linux/ipv6.h>
@@ -43,14 +42,14 @@ void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 }
 
 /**
- * gl_change_dsfield() - the same of a packet whose header may be shared
+ * gl_change_dsfield() - as gl_set_dsfield(), for a packet whose header may be shared
  * @net: the namespace
- * @skb: the packet, with its IP header in front
+ * @skb: the packet; its data begins with the IP header
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
- * @keep: bits of the DS field that stay
- * @dsfield: the others
+ * @keep: bits of the DS field to keep
+ * @dsfield: bits to set
  *
- * Return: false, and nothing has changed, if memory is short.
+ * Return: false, with nothing changed, if memory is short.
  */
 bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
 		       u8 dsfield)
@@ -66,8 +65,8 @@ bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8
 	return true;
 }
 
-/* TCP that leaves has its transport header set, and IPv6 extension headers
- * only if the application asked for them.
+/* Is this a TCP packet from a local socket?  Those have their transport header set, and IPv6
+ * extension headers only if the application asked for them.
  */
 static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 {
@@ -78,25 +77,26 @@ static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 		__be16 frag;
 		int off;
 
-		/* Behind an authentication header too, which is IPsec's: not TCP's. */
+		/* IPsec adds its authentication header later, and the packet passes here again. */
 		off = ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag);
 		return next == IPPROTO_TCP && off == skb_transport_offset(skb);
 	}
 	return true;
 }
 
-/* --- sockets that are not ours ------------------------------------------ */
+/* --- packets of other sockets -------------------------------------------- */
 
-/* The kernel's own packet, which repeats what the remote sent?  That is
- * nobody's attempt, and a healthy network is full of RSTs.
+/* Is this a reply of the kernel's own, such as an RST, that reflects the DSCP it answers?  It
+ * is no misuse, and a healthy network has many RSTs, so these are not counted.
  */
 static bool gl_out_is_reply(const struct sock *sk)
 {
 	return sk && sk_fullsock(sk) && sk->sk_kern_sock;
 }
 
-/* An application may not give itself what a switch protects (IP_TOS), nor may
- * a remote make the kernel do it (RST and ICMP replies reflect the TOS).
+/* Clear a DSCP that switches protect from a packet that no transport marked: an application
+ * may not claim it (IP_TOS), nor a remote host have the kernel send it (RST and ICMP replies
+ * reflect the DSCP).
  */
 static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 				   const struct sock *sk, struct sk_buff *skb,
@@ -112,7 +112,7 @@ static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
 	return NF_ACCEPT;
 }
 
-/* --- what leaves ----------------------------------------------------------- */
+/* --- output ---------------------------------------------------------------- */
 
 static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 {
@@ -121,9 +121,9 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	       tcp_hdr(skb)->syn;
 }
 
-/* A connection of ours has marked what it sends (gl_out.c), and its packet may come by here
- * more than once, or late: behind an ipvlan, a VRF, IPsec.  But TCP sends a SYN or SYN-ACK
- * without asking the transport: only here can it be marked, while its socket is locked.
+/* Packets of an established connection were marked in gl_out.c already, and may pass this hook
+ * twice or late (ipvlan, VRF, IPsec), so accept them as they are.  TCP does not send SYNs and
+ * SYN-ACKs through gl_out.c: they are marked here, while their socket is locked.
  */
 static unsigned int gl_out(void *priv, struct sk_buff *skb,
 			   const struct nf_hook_state *state)
@@ -138,7 +138,7 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 			if (gl_out_hello(gn, state->net, skb, state->pf))
 				return NF_ACCEPT;
 		} else if (gl_sock(sk) || (now == TCP_SYN_SENT && gl_is_ours(sk))) {
-			/* Or its SYN, in a tunnel or in IPsec. */
+			/* Its SYN in a tunnel or in IPsec is left alone too. */
 			return NF_ACCEPT;
 		}
 	} else if (sk && sk->sk_state == TCP_NEW_SYN_RECV) {
@@ -146,13 +146,13 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 		    gl_out_hello(gn, state->net, skb, state->pf))
 			return NF_ACCEPT;
 	}
-	/* IPv6's replies do not name their socket, but the hook's caller does. */
+	/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk. */
 	return gl_out_foreign(gn, state->net, state->sk, skb, state->pf);
 }
 
-/* --- what comes --------------------------------------------------------- */
+/* --- input ----------------------------------------------------------------- */
 
-/* The offset of a complete TCP header, or -1.  May move the header. */
+/* Return: the offset of a complete, linear TCP header, or -1.  May reallocate the headers. */
 static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 {
 	unsigned int thoff, hlen;
@@ -168,7 +168,7 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 		__be16 frag;
 		int off;
 
-		/* What IPsec has not verified yet comes by again when it has. */
+		/* Not verified by IPsec yet; it passes here again when it is. */
 		if (next != IPPROTO_TCP &&
 		    ipv6_find_hdr(skb, &auth, NEXTHDR_AUTH, NULL, NULL) >= 0)
 			return -1;
@@ -186,7 +186,7 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 	return thoff;
 }
 
-/* What early demultiplexing has not found: it is off, or there is no connection. */
+/* Look up the connection if early demux did not: it may be off, or there is none. */
 static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
 				 const struct tcphdr *th, u8 family)
 {
@@ -216,7 +216,9 @@ static void gl_in_seg(const struct sk_buff *skb, int thoff, struct gl_seg *seg)
 	seg->window = ntohs(th->window);
 }
 
-/* TCP makes sure of what it gets.  What may end here it does not get. */
+/* A packet that ends here misses TCP's own checks (signature, TTL, policy, checksum, socket
+ * filter), so do them first.
+ */
 static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
 {
 	unsigned int tcp_hlen = ((const struct tcphdr *)(skb->data + thoff))->doff * 4;
@@ -244,17 +246,17 @@ static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 fa
 	return refused;
 }
 
-/* @identified: it has our option.  Under the socket's spinlock, BH off. */
+/* @identified: the packet has our option.  Called under the socket's spinlock, BH off. */
 static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 				    enum gl_kind kind, bool identified,
 				    const struct gl_seg *seg)
 {
 	bool owned = sock_owned_by_user(sk);
 
-	/* What came before, while a process owned the socket, comes first. */
+	/* Packets held since a process owned the socket are older: process them first. */
 	if (!owned && gs->held && gl_sock(sk) == gs)
 		gl_release_held(sk, gs);
-	/* The connection may have chosen another congestion control since. */
+	/* The connection may have changed its congestion control meanwhile. */
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
 	if (identified)
@@ -267,9 +269,9 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	return GL_PASS;
 }
 
-/* A packet for a connection of ours.  Data tells by its DSCP only that it wants an answer at
- * once, or that a message ends with it, and TCP gets it in any case; all else that is for us
- * has our option.
+/* A packet for a connection that runs a greenlane transport.  Only a packet with our option may
+ * be consumed.  The DSCP of data can only ask for an immediate ACK or say that a message ends,
+ * and the data always goes to TCP.
  */
 static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 				  int thoff, u8 family)
@@ -280,13 +282,13 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	enum gl_kind kind;
 	bool identified;
 
-	/* Who the peer is does not change. */
+	/* A peer without greenlane stays one. */
 	if (th->rst || th->syn || gs->peer != GREENLANE_PEER_YES)
 		return GL_PASS;
 	kind = gl_option_read(th, &seg);
 	identified = kind != GL_NONE;
 	gl_in_seg(skb, thoff, &seg);
-	if (kind == GL_CLOCK_ECHO)	/* only there does a transport ask */
+	if (kind == GL_CLOCK_ECHO)	/* no transport reads the SACK of other kinds */
 		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);
 	if (!identified && seg.end_seq != seg.seq)
 		kind = gl_kind_of(&gl_net(sock_net(sk))->cp, gl_dsfield(skb, family));
@@ -305,9 +307,8 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	return verdict;
 }
 
-/* Early demultiplexing has found the socket of nearly every packet of a connection, and its
- * own operations say whether it is ours.  Else only the packets of handshakes matter, and
- * they are few.
+/* Early demux has found the socket of nearly every packet of a connection, and gl_sock() tells
+ * whether it runs a greenlane transport.  Of other packets only those of a handshake matter.
  */
 static unsigned int gl_in(void *priv, struct sk_buff *skb,
 			  const struct nf_hook_state *state)

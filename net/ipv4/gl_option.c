@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Our TCP option: what a packet is, said where nobody but the other end changes it.
+/* The greenlane TCP option, which identifies a packet to the other end.
  *
- * Networks re-mark DSCPs, and applications use them too.  So a DSCP only tells a switch
- * what may be dropped, and the option tells the other end what it may answer or take:
+ * Networks re-mark DSCPs, and applications set them too.  So the DSCP only tells switches
+ * which packets to drop first, and this option tells the other end which packets to answer
+ * or to consume:
  *
  *	 0        8        16                32       40                64
  *	|  254   | length | 0x474c, "GL"    |  code  |  0                | words ...
  *
- * Kind 254 is for experiments, of which each has a number (RFC 6994; ours is not
- * registered); who does not know it skips the option.  In a SYN or SYN-ACK the code says
- * which transport its sender runs, else what the packet is.
+ * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
+ * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
+ * code is the sender's transport, in other packets it is the kind of the packet.
  */
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
@@ -19,14 +20,14 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* TCP's header has 60 bytes at most. */
+/* The largest TCP header, in bytes. */
 #define GL_HEADER_MAX	60
 
-/* Codes are for the wire: they do not change. */
+/* The codes on the wire.  They are ABI between hosts and must not change. */
 static const u8 gl_codes[GL_KINDS] = {
-	[GL_IMPORTANT]	= 1,	/* TLT's hello */
-	[GL_SCHEDULED]	= 2,	/* the credit transports' */
-	[GL_SHARE]	= 3,	/* dart's; and a share of the line */
+	[GL_IMPORTANT]	= 1,	/* hello of TLT */
+	[GL_SCHEDULED]	= 2,	/* hello of the credit transports */
+	[GL_SHARE]	= 3,	/* hello of dart; in an ACK, a share of the link */
 	[GL_CLOCK]	= 4,
 	[GL_CLOCK_ECHO]	= 5,
 	[GL_REQUEST]	= 6,
@@ -46,10 +47,10 @@ static enum gl_kind gl_kind_of_code(u8 code)
 /**
  * gl_option_next() - find a TCP option
  * @th: a complete TCP header
- * @kind: the option's
- * @from: where to look: NULL for the first of them, or what this returned
+ * @kind: the option's kind
+ * @from: NULL to begin with the first option, or the last return value to continue behind it
  *
- * Return: the option, from its kind on; NULL if there is none.
+ * Return: the option's first byte, its kind; NULL if there is none.
  */
 const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from)
 {
@@ -73,18 +74,18 @@ const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from)
 }
 
 /**
- * gl_option_read() - what is this packet, by our option?
+ * gl_option_read() - read the greenlane option
  * @th: a complete TCP header
- * @seg: its words go there; or NULL
+ * @seg: where to store the option's words, or NULL
  *
- * Return: GL_NONE if it has none, or one of a kind that we do not know.
+ * Return: the kind of the packet; GL_NONE without the option, or if its code is unknown.
  */
 enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 {
 	const u8 *opt = NULL;
 	int i;
 
-	/* Other experiments (Fast Open's first, SMC) have options of the same kind. */
+	/* Other experiments (early Fast Open, SMC) share the option kind. */
 	do {
 		opt = gl_option_next(th, TCPOPT_EXP, opt);
 		if (!opt)
@@ -100,11 +101,11 @@ enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 }
 
 /**
- * gl_option_write() - write our option
- * @option: there; GL_OPT_LEN(@words) bytes
- * @kind: what the packet is
- * @word: what it says besides
- * @words: how many, GL_WORDS_MAX at most
+ * gl_option_write() - write the greenlane option
+ * @option: where to write; GL_OPT_LEN(@words) bytes
+ * @kind: the packet's kind
+ * @word: the option's words, in host byte order
+ * @words: number of them, at most GL_WORDS_MAX
  */
 void gl_option_write(__be32 *option, enum gl_kind kind, const u32 *word, unsigned int words)
 {
@@ -116,8 +117,8 @@ void gl_option_write(__be32 *option, enum gl_kind kind, const u32 *word, unsigne
 		option[2 + i] = htonl(word[i]);
 }
 
-/* The oldest of the SACK blocks makes room, and is reported again by the next ACK (RFC
- * 2018 has the newest first).
+/* Remove the last SACK block to make room.  It is the oldest one (RFC 2018: newest first), and
+ * the next ACK will report it again.
  */
 static bool gl_option_drop_sack(struct sk_buff *skb)
 {
@@ -137,17 +138,17 @@ static bool gl_option_drop_sack(struct sk_buff *skb)
 }
 
 /**
- * gl_option_fits() - is there room for our option?
- * @skb: TCP's own packet, with the TCP header in front
- * @words: with so many words
+ * gl_option_fits() - is there room for the option in the TCP header?
+ * @skb: a packet from TCP; its data begins with the TCP header
+ * @words: number of words in the option
  */
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 {
 	return tcp_hdrlen(skb) + GL_OPT_LEN(words) <= GL_HEADER_MAX;
 }
 
-/* Move all headers, @hlen bytes of them, and write our option behind TCP's, which begins at
- * @thoff.  There is headroom.
+/* Move the headers, @hlen bytes with the TCP header at @thoff, towards the headroom and write
+ * the option behind them.  The caller made sure of the headroom.
  */
 static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned int hlen,
 			     enum gl_kind kind, const u32 *word, unsigned int words)
@@ -162,14 +163,16 @@ static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned i
 }
 
 /**
- * gl_option_add() - put our option into TCP's own ACK
+ * gl_option_add() - add the option to a pure ACK from TCP
  * @sk: its socket
- * @skb: the ACK, without data, with the TCP header in front
- * @kind: what it is
- * @word: what the option says besides
- * @words: how many
+ * @skb: the ACK; its data begins with the TCP header
+ * @kind: the packet's kind
+ * @word: the option's words
+ * @words: number of them
  *
- * Return: false if there is no room for it.
+ * The oldest of several SACK blocks is dropped if the option needs its room.
+ *
+ * Return: false if there is no room even so.
  */
 bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, const u32 *word,
 		   unsigned int words)
@@ -181,20 +184,19 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, cons
 		return false;
 	if (!gl_option_fits(skb, words))
 		return false;
-	/* TCP reserves MAX_TCP_HEADER, which allows for as many options as fit. */
 	gl_option_insert(skb, 0, tcp_hdrlen(skb), kind, word, words);
 	gl_tcp_check(sk, skb);
 	return true;
 }
 
 /**
- * gl_option_add_hello() - put our option into a SYN or SYN-ACK that has its IP header
+ * gl_option_add_hello() - add the option to a SYN or SYN-ACK that has its IP header
  * @skb: the packet, at LOCAL_OUT
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
- * @hello: which transport
+ * @hello: the sender's transport
  *
- * Return: false, and nothing has changed, if there is no room: a Fast Open cookie and what
- * all have may fill the header, and its data the packet.
+ * Return: false, with nothing changed, if there is no room: the usual options and a Fast Open
+ * cookie may fill the TCP header, and Fast Open's data the MTU.
  */
 bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello)
 {
@@ -211,7 +213,7 @@ bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello)
 	gl_option_insert(skb, ihl, ihl + tcp_hdrlen(skb), hello, NULL, 0);
 	skb_reset_network_header(skb);
 	skb->csum_start -= len;
-	/* Of the checksum there is only what the device does not add: the length is in it. */
+	/* With CHECKSUM_PARTIAL, check holds the pseudo-header's sum, which includes the length. */
 	inet_proto_csum_replace2(&tcp_hdr(skb)->check, skb, htons(old), htons(old + len), true);
 	if (family == NFPROTO_IPV4) {
 		ip_hdr(skb)->tot_len = htons(skb->len);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What TCP sends on a connection of ours: each packet gets its codepoint here.
+/* Output: every packet of an established connection gets its codepoint here.
  *
- * TCP hands every packet of an established connection to icsk_af_ops->queue_xmit(),
- * once, with the socket locked, before there is an IP header.  A connection of ours has
- * a copy of TCP's icsk_af_ops in its struct gl_sock, in which queue_xmit() is
- * gl_queue_xmit() (as SMC and MPTCP have copies of their own).  That is also how such a
- * connection is recognised, and where its state is found: see gl_sock().
+ * TCP passes each packet to icsk_af_ops->queue_xmit() exactly once, with the socket locked and
+ * before there is an IP header.  A connection that runs a greenlane transport has a copy of
+ * TCP's icsk_af_ops in its struct gl_sock, with queue_xmit() replaced by gl_queue_xmit() (SMC
+ * and MPTCP use copies of their own too).  The copy also identifies such a connection and leads
+ * to its state: see gl_sock().
  *
- * Whatever routes, tunnels, queues or devices do to the packet afterwards, the decision
- * is made.  SYN and SYN-ACK do not come this way: gl_hook.c.
+ * So routes, tunnels, queues and devices cannot change the decision.  SYNs and SYN-ACKs are
+ * sent by another path: gl_hook.c.
  */
 #include <linux/ipv6.h>
 #include <net/inet_ecn.h>
@@ -20,9 +20,9 @@
 #include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
-/* --- what a packet is ----------------------------------------------------- */
+/* --- the kind of a packet -------------------------------------------------- */
 
-/* What a packet without data is.  The answer to a clock says so. */
+/* The kind of a packet without data.  It becomes the clock echo if one is owed. */
 static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb)
 {
 	const struct tcphdr *th = tcp_hdr(skb);
@@ -41,7 +41,7 @@ static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs, struct s
 	return gs->transport->control;
 }
 
-/* What a packet with data is, but for its last segment if that differs. */
+/* The kind of a packet with data; for a GSO packet, the kind of its last segment. */
 static enum gl_kind gl_out_data(struct sock *sk, struct gl_sock *gs,
 				const struct gl_seg *seg)
 {
@@ -70,14 +70,14 @@ static void gl_count_data(struct net *net, enum gl_kind kind,
 	}
 }
 
-/* A packet that acknowledges: what the transport has to say with it. */
+/* Let the transport add a word to an ACK. */
 static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, bool pure)
 {
 	const struct gl_transport *t = gs->transport;
 	struct tcphdr *th = tcp_hdr(skb);
 	u32 word;
 
-	/* Signed since the connection began: nothing in it may change. */
+	/* A signature (TCP MD5 or AO, perhaps set since) covers the header: leave it alone. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
 	if (t->on_ack(sk, gs, th, pure && gl_option_fits(skb, 1) ? &word : NULL) &&
@@ -88,10 +88,10 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 /* --- from TCP to IP -------------------------------------------------------- */
 
 /**
- * gl_can_take() - are this connection's packets sent as we expect?
+ * gl_can_take() - does this connection send by TCP's own queue_xmit()?
  * @ops: its icsk_af_ops
  *
- * Return: false if another protocol (SMC, MPTCP) has put a function of its own there.
+ * Return: false if another protocol (SMC, MPTCP) has replaced it.
  */
 bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
 {
@@ -101,7 +101,7 @@ bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-/* As inet6_csk_xmit(), but with a DS field of the caller's.  The route is there. */
+/* As inet6_csk_xmit(), with the DS field as an argument.  The socket has a route. */
 static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 {
 	const struct inet_sock *inet = inet_sk(sk);
@@ -133,8 +133,8 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 }
 #endif
 
-/* Look for a route if there is none.  IP would do that too, but with the DS field that the
- * packet gets, and policy routing must see the application's.
+/* Find a route if the socket has none.  IP would do so too, but by the DS field of the packet;
+ * policy routing must use the application's.
  */
 static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
 {
@@ -148,7 +148,7 @@ static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
 	       (!gs->tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
 }
 
-/* What the application asked for, and TCP's ECN bits. */
+/* The DS field that the application set, with TCP's ECN bits. */
 static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
 {
 #if IS_ENABLED(CONFIG_IPV6)
@@ -175,7 +175,7 @@ static u8 gl_unmarked(struct net *net, const struct gl_net *gn, u8 dsfield)
  * @gs: the connection's state
  * @skb: the packet, with the TCP header in front
  * @fl: the connection's flow, as queue_xmit() has it
- * @kind: what the packet is; GL_NONE for one that keeps the application's DS field
+ * @kind: the packet's kind; GL_NONE to keep the application's DS field
  *
  * Return: what queue_xmit() returns.
  */
@@ -196,7 +196,7 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 	return ipv6 ? gl_ipv6_xmit(sk, skb, dsfield) : __ip_queue_xmit(sk, skb, fl, dsfield);
 }
 
-/* A packet that stays whole. */
+/* Send a packet as it is. */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, enum gl_kind kind, const struct gl_seg *seg)
 {
@@ -220,7 +220,7 @@ static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
 	seg->more = !th->psh && !th->fin;
 }
 
-/* The last segment of a GSO packet is of another kind than the rest. */
+/* Split a GSO packet whose last segment has another kind than the rest, and send both. */
 static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, enum gl_kind last)
 {
@@ -229,7 +229,9 @@ static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	int err, tail_err;
 
 	if (!gl_split(sk, skb, &head, &tail)) {
-		/* If no other follows soon, something else stands in. */
+		/* The packet leaves without its last mark.  If no other follows soon, the kick
+		 * sends a clock instead.
+		 */
 		gl_kick_soon(sk, gs);
 		gl_seg_of(skb, &seg);
 		return gl_out_whole(sk, gs, skb, fl, gl_before_last(last), &seg);
@@ -238,17 +240,17 @@ static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	err = gl_out_whole(sk, gs, head, fl, gl_before_last(last), &seg);
 	gl_seg_of(tail, &seg);
 	tail_err = gl_out_whole(sk, gs, tail, fl, last, &seg);
-	/* TCP has one packet: if a part of it has left, it has left. */
+	/* To TCP this is one packet, which counts as sent if either part was. */
 	return err < 0 ? tail_err : tail_err < 0 ? err : max(err, tail_err);
 }
 
 /**
- * gl_queue_xmit() - icsk_af_ops->queue_xmit() of a connection of ours
+ * gl_queue_xmit() - icsk_af_ops->queue_xmit() of a connection with a greenlane transport
  * @sk: the connection, locked
- * @skb: what TCP sends, with the TCP header in front; a clone, unless a pure ACK
+ * @skb: a packet from TCP that begins with the TCP header; a clone, unless a pure ACK
  * @fl: the connection's flow
  *
- * Return: as TCP wants it: 0, NET_XMIT_CN, or an error if nothing has left.
+ * Return: 0, NET_XMIT_CN, or an error if nothing was sent.
  */
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 {

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A packet for us, and a process owns the socket.
+/* Packets that arrive while a process owns the socket.
  *
- * TCP puts what comes meanwhile into the socket's backlog, and the process takes it from
- * there when it lets go.  What is for us waits with the connection:
+ * TCP queues such packets on the socket's backlog, and the process handles them when it
+ * releases the socket.  Greenlane's packets wait with their connection:
  *
- *	a packet with our option	in gs->held, for the next kick
- *	data				in the backlog, as ever; gl_backlog_rcv() looks at
- *					its DS field before TCP does
+ *	a packet with our option	in gs->held, until the next kick
+ *	data				in the backlog as usual; gl_backlog_rcv() reads its
+ *					DS field before TCP processes it
  *
- * A kick that finds the socket owned puts a packet of ours into the backlog, the nudge, by
- * which the process tells us when it is done: it asks for a kick a little later.  So nobody
- * polls, and nobody sleeps on the socket's lock.
+ * A kick that finds the socket owned queues a dummy packet on the backlog, the nudge.  When
+ * the process reaches the nudge it is about to release the socket, so the nudge schedules a
+ * kick.  This needs no polling, and no worker that sleeps on the socket's lock.
  */
 #include <linux/skbuff.h>
 
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* A process may sleep with the socket, and the network must not fill it meanwhile.  More
- * credits than a receiver has on their way to one sender (a BDP of 100 Gbit/s and 8 µs), and
- * than a round trip has of what else there is.  What is beyond is lost, as on the way.
+/* The most packets held per socket: a process may sleep while it owns the socket, and the
+ * network must not fill the memory meanwhile.  64 is more credits than a receiver has in
+ * flight to one sender (the BDP of 100 Gbit/s and 8 µs).  Packets beyond it are dropped; the
+ * protocols recover from that as from a loss in the network.
  */
 #define GL_HELD_MAX	64
 
-/* struct gl_held - in the control block of a packet that is held */
+/* struct gl_held - the control block of a held packet */
 struct gl_held {
 	struct gl_seg seg;
 	enum gl_kind kind;
@@ -37,21 +38,22 @@ static struct gl_held *gl_held(struct sk_buff *skb)
 
 /* --- LOCAL_IN ---------------------------------------------------------------- */
 
-/* What TCP is to see as well it takes from the backlog. */
+/* These are ACKs as well, which TCP takes from the backlog: hold a copy. */
 static bool gl_is_also_tcps(enum gl_kind kind)
 {
 	return kind == GL_CLOCK_ECHO || kind == GL_SHARE;
 }
 
 /**
- * gl_hold() - a packet with our option has come, and a process owns the socket
+ * gl_hold() - keep a packet with our option until the process releases the socket
  * @sk: the socket; under its spinlock, BH off
  * @gs: its state
  * @skb: the packet
- * @kind: what it is
+ * @kind: the packet's kind
  * @seg: the segment
  *
- * Return: GL_PASS if TCP may see it; GL_HELD if it is ours now; GL_CONSUME if it is lost.
+ * Return: GL_PASS if the packet goes to TCP too; GL_HELD if @gs has it now; GL_CONSUME if it is
+ * dropped or needs no more work.
  */
 enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			enum gl_kind kind, const struct gl_seg *seg)
@@ -64,7 +66,7 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 		return GL_PASS;
 	}
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
-	/* One answer will do for all clocks of that time. */
+	/* One answer serves all clocks that arrive meanwhile. */
 	if (kind == GL_CLOCK && !seg->words) {
 		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
 		set_bit(GL_OWED_ECHO, &gs->flags);
@@ -90,14 +92,15 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 }
 
 /**
- * gl_hold_data() - the same of data that is to be acknowledged at once
- * @sk: the socket; under its spinlock, BH off
+ * gl_hold_data() - note that data was received that wants an immediate ACK
+ * @sk: the socket, owned by a process; under its spinlock, BH off
  * @gs: its state
- * @kind: what it is
+ * @kind: the packet's kind
  * @seg: the segment
  *
- * TCP gets it.  If that is from the backlog, gl_backlog_rcv() sees it; if the process has
- * let go by then, the kick does.
+ * The packet itself goes to TCP.  Usually it passes through the backlog, where gl_backlog_rcv()
+ * sees it.  If the process releases the socket before the packet gets there, the kick sends
+ * the ACK.
  */
 void gl_hold_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 		  const struct gl_seg *seg)
@@ -113,9 +116,9 @@ void gl_hold_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 
 /* --- the nudge ----------------------------------------------------------------- */
 
-/* A TCP header without a flag, which TCP drops, if the connection has left us when it is
- * its turn; and flags in the control block that no packet has together and that let TCP put
- * no other packet behind it.
+/* The nudge is a TCP header without any flag, which TCP drops if the connection no longer runs
+ * a greenlane transport when the backlog is processed.  The flags in its control block never
+ * occur together in a real packet, and they keep TCP from coalescing a packet with it.
  */
 #define GL_NUDGE_FLAGS	(TCPHDR_SYN | TCPHDR_RST)
 
@@ -144,7 +147,7 @@ static struct sk_buff *gl_nudge_alloc(void)
 }
 
 /**
- * gl_nudge() - have a kick when the process lets go of the socket
+ * gl_nudge() - request a kick for when the process releases the socket
  * @sk: the socket, owned by a process; under its spinlock, BH off
  * @gs: its state
  */
@@ -165,11 +168,11 @@ void gl_nudge(struct sock *sk, struct gl_sock *gs)
 }
 
 /**
- * gl_backlog_rcv() - sk_backlog_rcv() of a connection of ours
+ * gl_backlog_rcv() - sk_backlog_rcv() of a connection that runs a greenlane transport
  * @sk: the connection; the caller owns it
  * @skb: a packet from its backlog
  *
- * Return: what TCP's own returns.
+ * Return: as tcp_v4_do_rcv().
  */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
@@ -195,11 +198,11 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	return gs->backlog_rcv(sk, skb);
 }
 
-/* --- when it is free -------------------------------------------------------------- */
+/* --- the socket is free ----------------------------------------------------------- */
 
 /**
- * gl_release_held() - now look at what has come meanwhile
- * @sk: the socket, locked and at rest, BH off
+ * gl_release_held() - process what arrived while a process owned the socket
+ * @sk: the socket, locked and not owned by a process, BH off
  * @gs: its state
  */
 void gl_release_held(struct sock *sk, struct gl_sock *gs)
@@ -215,7 +218,7 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 
 		gs->transport->on_packet(sk, gs, GL_MESSAGE_END, &seg);
 	}
-	/* The oldest first. */
+	/* The list has the newest packet first; process the oldest first. */
 	for (skb = gs->held; skb; skb = next) {
 		next = skb->next;
 		skb->next = first;
@@ -232,8 +235,8 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 }
 
 /**
- * gl_free_held() - the connection has left us
- * @gs: its state, which nobody else sees any more
+ * gl_free_held() - drop the held packets of a connection that ends or leaves greenlane
+ * @gs: its state; the caller has the only reference
  */
 void gl_free_held(struct gl_sock *gs)
 {

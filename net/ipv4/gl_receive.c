@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a packet of the peer asks of a connection: an answer at once, or what its
- * transport says.
+/* Received packets: answer clocks and important data at once, and pass the other kinds to the
+ * transport.
  *
- * LOCAL_IN comes before TCP, which may own the socket in a process: see gl_owned.c.
+ * This runs at LOCAL_IN, before TCP, and only while no process owns the socket; gl_owned.c has
+ * the other case.
  */
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* A connection in which data may flow. */
+/* States in which data can be sent or received. */
 #define GL_STATES	(TCPF_ESTABLISHED | TCPF_SYN_RECV | TCPF_FIN_WAIT1 |	\
 			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
 			 TCPF_LAST_ACK)
 
-/* Could the peer have sent this, if @sent is the end of what it may have got?  TCP's own
- * check comes later, and not for what ends here.  Who is not on the path has to guess it.
+/* Could the peer have sent this segment, if it has received at most up to @sent?  TCP's own
+ * check comes later, and never for packets that are consumed here.  An attacker who is not on
+ * the path has to guess both numbers.
  */
 static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u32 sent)
 {
@@ -27,18 +29,18 @@ static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u3
 }
 
 /**
- * gl_plausible() - could the peer have sent this?
- * @sk: for this socket; its owner may be at work on it
+ * gl_plausible() - could the peer have sent this segment?
+ * @sk: the socket; a process may own it
  * @seg: the segment
  *
- * The numbers are those of a moment ago, and windows are wide.  Over a short wire an ACK
- * comes before TCP has noted that it has sent what is acked.
+ * The sequence numbers are read without the lock and may be slightly old; windows are wide
+ * enough for that.  Over a short path an ACK can arrive before TCP has advanced snd_nxt, so
+ * compare with write_seq.
  */
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	/* What was true a moment ago will do. */
 	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 
@@ -55,13 +57,13 @@ static bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
 /* --- data -------------------------------------------------------------------- */
 
 /**
- * gl_is_prompt() - is data of this kind acknowledged at once?
- * @gs: of this connection
- * @kind: what its DSCP says
+ * gl_is_prompt() - does data of this kind want an immediate ACK?
+ * @gs: state of the connection
+ * @kind: the data's kind, by its DSCP
  *
- * Important data (TLT §5.1), what had no credit (Aeolus §III-C: the sender then knows what
- * need not be sent again), and the end of a message.  A DSCP that somebody else has
- * written costs an ACK.  Needs no lock.
+ * These are important data (TLT §5.1), unscheduled data (Aeolus §III-C: the ACK tells the
+ * sender what not to retransmit) and the end of a message.  The worst that a wrong DSCP does
+ * is an extra ACK.  Needs no lock.
  */
 bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind)
 {
@@ -74,12 +76,12 @@ bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind)
 }
 
 /**
- * gl_acknowledge() - data that has come is acknowledged at once
- * @sk: for this socket, locked
+ * gl_acknowledge() - have TCP acknowledge the next data at once
+ * @sk: the socket, locked
  * @gs: its state
- * @kind: what it is
+ * @kind: the data's kind
  *
- * Whatever delayed ACKs would do: TCP will look when it takes the data, which is next.
+ * TCP has not processed the data yet.  It does so next, and then checks ICSK_ACK_NOW.
  */
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind)
 {
@@ -91,10 +93,10 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind)
 }
 
 /**
- * gl_receive_data() - data has come that is to be acknowledged at once
- * @sk: for this socket; locked and at rest, BH off; TCP has not seen it yet
+ * gl_receive_data() - process data that wants an immediate ACK
+ * @sk: the socket, locked and not owned by a process, BH off; TCP gets the data afterwards
  * @gs: its state
- * @kind: what it is
+ * @kind: the data's kind
  * @seg: the segment
  */
 void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
@@ -107,10 +109,10 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 		gs->transport->on_packet(sk, gs, kind, seg);
 }
 
-/* --- what has our option ------------------------------------------------------- */
+/* --- packets with our option ---------------------------------------------------- */
 
-/* More than a byte, and what TCP waits for: such a clock may repair a loss.  If a process
- * owned the socket it is gone (!@skb).
+/* A clock with more than one byte that TCP is waiting for repairs a loss.  One that was held
+ * (!@skb) cannot: its data is gone.
  */
 static bool gl_clock_repairs(const struct sock *sk, const struct sk_buff *skb,
 			     const struct gl_seg *seg)
@@ -118,9 +120,9 @@ static bool gl_clock_repairs(const struct sock *sk, const struct sk_buff *skb,
 	return skb && seg->end_seq - seg->seq > 1 && seg->seq == tcp_sk(sk)->rcv_nxt;
 }
 
-/* A clock asks only for an answer: it repeats a byte that was sent before, and
- * ends here.  TCP would answer a repeated byte too, but with a D-SACK, which
- * the sender takes for a sign that its retransmissions were spurious.
+/* Answer a clock, which retransmits a byte only to get an ACK, and consume it.  TCP would
+ * answer too, but with a D-SACK, and the sender would conclude that its retransmissions had
+ * been spurious.
  */
 static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
 				       const struct sk_buff *skb, const struct gl_seg *seg)
@@ -134,19 +136,19 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
 		gl_kick(sk, gs);
 		return GL_PASS;
 	}
-	/* Of those that were held, one answer will do. */
+	/* Clocks that were held share one answer: gl_release_held(). */
 	if (skb)
 		gl_send_ack(sk);
 	return GL_CONSUME;
 }
 
 /**
- * gl_is_sound() - does a packet with our option make sense?
- * @kind: what it says that it is
+ * gl_is_sound() - does a packet with our option have the form of its kind?
+ * @kind: the kind that the option says
  * @seg: the segment
  *
- * A clock has a byte, or it is a probe and has words; what else is for us has no data.
- * All else is TCP's.
+ * A clock has data, or is a probe that has words instead.  All other kinds have no data, and
+ * a share has a word.  Any other packet goes to TCP as if it had no option.
  */
 bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
 {
@@ -158,14 +160,14 @@ bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
 }
 
 /**
- * gl_receive() - a packet with our option has come
- * @sk: for this socket; locked and at rest, BH off
+ * gl_receive() - process a packet with our option
+ * @sk: the socket, locked and not owned by a process, BH off
  * @gs: its state
- * @skb: the packet; NULL if it was held because a process owned the socket
+ * @skb: the packet; NULL if it was held while a process owned the socket
  * @kind: GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST, GL_CREDIT or GL_SHARE
  * @seg: the segment
  *
- * Return: whether TCP may see it.
+ * Return: GL_PASS if the packet goes to TCP too, GL_CONSUME if not.
  */
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   enum gl_kind kind, const struct gl_seg *seg)

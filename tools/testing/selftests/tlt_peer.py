@@ -16,7 +16,8 @@ from lab.net import modules
 from lab.tap import case, equal, true, within
 from lab.wire.packet import ACK, SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
-                           mptcp, sends_as, syn_cookies, takes, unmarked, without_option, without_sack)
+                           mptcp, sends_as, syn_cookies, takes, unmarked, without_option,
+                           without_sack)
 from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
                               option, refused)
 from lab.wire.wire import Wire, connected
