@@ -160,13 +160,13 @@ static inline enum gl_kind gl_kind_of(const struct gl_codepoints *cp, u8 dsfield
 	return READ_ONCE(cp->kind[gl_dscp_of(dsfield)]);
 }
 
-/* Kinds that a switch protects; an application may not send them itself. */
+/* Kinds that a switch protects: those whose codepoint color's default map has as green. */
 static inline bool gl_kind_protected(enum gl_kind kind)
 {
-	return kind >= GL_IMPORTANT;
+	return kind >= GL_IMPORTANT && kind <= GL_SHARE;
 }
 
-/* Whose kind is it?  Of the protected ones. */
+/* The transports that send a kind.  Of all kinds but GL_NONE and GL_DATA. */
 enum gl_family {
 	GL_OF_TLT,
 	GL_OF_CREDITS,

@@ -84,34 +84,6 @@ static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 	return true;
 }
 
-/* --- packets of other sockets -------------------------------------------- */
-
-/* Is this a reply of the kernel's own, such as an RST, that reflects the DSCP it answers?  It
- * is no misuse, and a healthy network has many RSTs, so these are not counted.
- */
-static bool gl_out_is_reply(const struct sock *sk)
-{
-	return sk && sk_fullsock(sk) && sk->sk_kern_sock;
-}
-
-/* Clear a DSCP that switches protect from a packet that no transport marked: an application
- * may not claim it (IP_TOS), nor a remote host have the kernel send it (RST and ICMP replies
- * reflect the DSCP).
- */
-static unsigned int gl_out_foreign(struct gl_net *gn, struct net *net,
-				   const struct sock *sk, struct sk_buff *skb,
-				   u8 family)
-{
-	if (likely(!gl_kind_protected(gl_kind_of(&gn->cp, gl_dsfield(skb, family)))) ||
-	    !READ_ONCE(gn->protect))
-		return NF_ACCEPT;
-	if (!gl_change_dsfield(net, skb, family, INET_ECN_MASK, 0))
-		return NF_DROP;
-	if (!gl_out_is_reply(sk))
-		gl_inc_stats(net, GL_MIB_STRIPPED);
-	return NF_ACCEPT;
-}
-
 /* --- output ---------------------------------------------------------------- */
 
 static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
@@ -119,6 +91,14 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	return gl_out_is_tcp(skb, family) && skb_transport_header_was_set(skb) &&
 	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr) &&
 	       tcp_hdr(skb)->syn;
+}
+
+/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk. */
+static bool gl_out_stripped(const struct nf_hook_state *state, struct sk_buff *skb)
+{
+	u8 old = gl_dsfield(skb, state->pf), new = gl_strip(state->net, state->sk, old);
+
+	return new == old || gl_change_dsfield(state->net, skb, state->pf, 0, new);
 }
 
 /* Packets of an established connection were marked in gl_out.c already, and may pass this hook
@@ -146,8 +126,9 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 		    gl_out_hello(gn, state->net, skb, state->pf))
 			return NF_ACCEPT;
 	}
-	/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk. */
-	return gl_out_foreign(gn, state->net, state->sk, skb, state->pf);
+	if (unlikely(READ_ONCE(gn->protect)) && !gl_out_stripped(state, skb))
+		return NF_DROP;
+	return NF_ACCEPT;
 }
 
 /* --- input ----------------------------------------------------------------- */

@@ -12,12 +12,6 @@
 #define GL_OPT_EXID		0x474c
 #define GL_OPT_LEN(words)	(8 + 4 * (words))
 
-/* Is @kind from a peer that runs a transport like @t? */
-static inline bool gl_speaks(const struct gl_transport *t, enum gl_kind kind)
-{
-	return gl_kind_protected(kind) && gl_family(kind) == gl_family(t->hello);
-}
-
 /* Kinds that are the last packet's only, and what the others of a GSO packet are then. */
 static inline bool gl_is_last(enum gl_kind kind)
 {
@@ -37,7 +31,7 @@ struct gl_counters {
 /**
  * struct gl_net - a network namespace's part
  * @cp: codepoint table; see there
- * @protect: strip protected codepoints from sockets that are not ours
+ * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c
  * @ecn: tell what has a credit by the ECN field too
  * @counters: each CPU's own, BH off
  * @sysctl: registered for the namespace's life
@@ -94,6 +88,9 @@ enum greenlane_peer gl_first_peer(struct sock *sk);
 bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
 	    enum gl_kind kind);
+
+/* gl_protect.c */
+u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield);
 
 /* gl_option.c */
 const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from);

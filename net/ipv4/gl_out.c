@@ -158,17 +158,6 @@ static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
 	return inet_sk(sk)->tos;
 }
 
-/* The DS field of a packet that no transport marks: the application's, unless it is one
- * that a switch protects.  Clear it here: LOCAL_OUT cannot tell it from a transport's mark.
- */
-static u8 gl_unmarked(struct net *net, const struct gl_net *gn, u8 dsfield)
-{
-	if (likely(!gl_kind_protected(gl_kind_of(&gn->cp, dsfield))) || !READ_ONCE(gn->protect))
-		return dsfield;
-	gl_inc_stats(net, GL_MIB_STRIPPED);
-	return dsfield & INET_ECN_MASK;
-}
-
 /**
  * gl_send() - hand a packet to IP
  * @sk: its connection, locked
@@ -189,10 +178,10 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 	if (!gl_has_route(sk, gs, ipv6))
 		return gs->tcp_ops->queue_xmit(sk, skb, fl);
 	dsfield = gl_app_dsfield(sk, ipv6);
-	if (kind == GL_NONE)
-		dsfield = gl_unmarked(sock_net(sk), gn, dsfield);
-	else
+	if (kind != GL_NONE)
 		dsfield = gl_marked(gn, gs->transport->hello, kind, dsfield);
+	else if (READ_ONCE(gn->protect))	/* LOCAL_OUT takes this packet for a marked one */
+		dsfield = gl_strip(sock_net(sk), sk, dsfield);
 	return ipv6 ? gl_ipv6_xmit(sk, skb, dsfield) : __ip_queue_xmit(sk, skb, fl, dsfield);
 }
 

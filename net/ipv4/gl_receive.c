@@ -71,8 +71,8 @@ bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind)
 
 	if (kind == GL_DATA)
 		return gl_kind_of_credits(hello);
-	return gl_kind_protected(kind) && gl_family(kind) == gl_family(hello) &&
-	       (kind == GL_IMPORTANT || gl_kind_ends(kind));
+	return (kind == GL_IMPORTANT || gl_kind_ends(kind)) &&
+	       gl_family(kind) == gl_family(hello);
 }
 
 /**

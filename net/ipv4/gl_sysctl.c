@@ -115,7 +115,6 @@ int gl_sysctl_net_init(struct net *net)
 	struct gl_net *gn = gl_net(net);
 
 	gl_codepoints_init(&gn->cp);
-	gn->protect = 1;
 	gn->sysctl = gl_sysctl_add(net, gl_sysctl_template,
 				   ARRAY_SIZE(gl_sysctl_template), gn);
 	return gn->sysctl ? 0 : -ENOMEM;

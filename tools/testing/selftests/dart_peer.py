@@ -214,25 +214,11 @@ def no_sack(wire, client, server):
         equal(ns.greenlane()["Unsupported"], 1, "Unsupported")
 
 
-@case("an application that sends our codepoints by itself gets DSCP 0, and no share")
-def pretender():
-    for dscp in (SHARE, MESSAGE, MESSAGE_END):
-        with Wire(cc="reno", cc_b="dart") as wire:
-            wire.a.sysctl("net.ipv4.tcp_ecn", 1)
-            client, server = wire.connect(IP_TOS=dscp << 2)
-            exchange(wire, client, server)
-            equal({p.dscp for p in wire.from_b()}, {0}, "DSCP of the other end")
-            equal(shares(wire.seen), [], "shares")
-            equal(wire.b.greenlane()["PeerWithout"], 1, "PeerWithout")
-            del server
-
-
-@case("and where nobody clears them, they mean nothing", version=(4, 6),
+@case("an application that sends our codepoints by itself is taken for no peer", version=(4, 6),
       dscp=(SHARE, MESSAGE, MESSAGE_END, 3))
-def unprotected(version, dscp):
+def pretender(version, dscp):
     with Wire(cc="reno", cc_b="dart", version=version) as wire:
-        for name, value in (("tcp_ecn", 1), ("greenlane_protect", 0)):
-            wire.a.sysctl(f"net.ipv4.{name}", value)
+        wire.a.sysctl("net.ipv4.tcp_ecn", 1)
         client, server = wire.connect(
             **{"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2})
         exchange(wire, client, server)

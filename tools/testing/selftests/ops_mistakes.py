@@ -13,7 +13,7 @@ import socket
 import subprocess
 
 from lab.codepoints import DATA, IMPORTANT
-from lab.net import modules
+from lab.net import libc, modules
 from lab.net.namespace import Namespace
 from lab.status import Cable, exchange, forget, ids, look, sentence, tool, watched
 from lab.tap import case, equal, main, true
@@ -175,8 +175,9 @@ def stripped():
     modules.load("tcp_tlt")
     forget()
     with Wire(cc="tlt_reno") as wire:
+        wire.a.sysctl("net.ipv4.greenlane_protect", 1)
         exchange(wire, *wire.connect())
-        with wire.a:
+        with wire.a, libc.without_net_admin():
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
                 udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, IMPORTANT << 2)
                 for _ in range(3):
@@ -191,13 +192,14 @@ def stripped():
       version=(4, 6), cc="tlt_reno")
 def reflected(wire):
     exchange(wire, *wire.connect())
+    wire.b.sysctl("net.ipv4.greenlane_protect", 1)
     refused = wire.socket(wire.a)
     with contextlib.suppress(BlockingIOError):
         refused.connect((wire.address(wire.b), 9))
     wire.run(5e-3)
     equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
           "connect()")
-    equal([p.dscp for p in wire.from_b() if p.flags & RST], [0], "DSCP of the RST")
+    equal([p.dscp for p in wire.from_b() if p.flags & RST], [IMPORTANT], "DSCP of the RST")
     equal(ids(look()), [], "mistakes")
 
 

@@ -4,6 +4,7 @@
 
 	a (client) ---- wire (this program, injects) ---- b (server)
 """
+import contextlib
 import ctypes
 import errno
 import random
@@ -14,63 +15,101 @@ import time
 from lab import tap
 from lab.codepoints import (CLOCK, CLOCK_ECHO, CODES, CONTROL, CREDIT, DATA, IMPORTANT, MESSAGE,
                             MESSAGE_END, REQUEST, SCHEDULED, SHARE, SHORT, SPENT, SPENT_END)
+from lab.net import libc
 from lab.net.namespace import FAMILY
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
-from lab.wire.packet import ACK, EXID, EXPERIMENT, RST, SYN
+from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, RST, SYN
 from lab.wire.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_COSENDERS, GREENLANE_INFO,
                               GREENLANE_TLT, INFO_SIZE, NO, info, ip_level, option, refused)
 from lab.wire.wire import Wire, connected
 
-PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE, MESSAGE,
-             MESSAGE_END, SPENT, SPENT_END)
+# Green in the default map of a color port; all that an application may not send.
+PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE)
 SEED = 20260110
 
 
 # --- applications
 
-@case("IP_TOS with a protected codepoint: stripped, counted; others are left", Wire,
-      version=(4, 6), cc="cubic")
+class Application(Wire):
+    """A wire on which a's greenlane_protect is on, and whose sockets lack CAP_NET_ADMIN."""
+
+    def __init__(self, **how):
+        super().__init__(**how)
+        self.a.sysctl("net.ipv4.greenlane_protect", 1)
+
+    def connect(self, **how):
+        with libc.without_net_admin():
+            return super().connect(**how)
+
+    def datagram(self, dscp, privileged=False):
+        """What becomes of a UDP packet with this DSCP, and is it counted?"""
+        before = self.a.greenlane()["Stripped"]
+        with contextlib.nullcontext() if privileged else libc.without_net_admin(), self.a:
+            s = socket.socket(FAMILY[self.version], socket.SOCK_DGRAM)
+        set_tos(s, self.version, dscp << 2 | 2)
+        self.others.clear()
+        s.sendto(b"u" * 10, (self.address(self.b), 9))
+        self.run(5e-6)
+        s.close()
+        true(self.others, "a packet left")
+        sent = self.others[0]
+        if self.version == 4:
+            equal(pkt.checksum(bytes(sent.raw[:20])), 0, "IPv4 header checksum")
+        equal(sent.ecn, 2, "ECN bits")
+        return sent.dscp, self.a.greenlane()["Stripped"] - before
+
+
+def set_tos(s, version, tos):
+    """IP_TOS or IPV6_TCLASS."""
+    if version == 4:
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+    else:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, tos)
+
+
+@case("greenlane_protect: an application's green codepoints are stripped and counted, all others"
+      " are left", Application, version=(4, 6), cc="cubic")
 def spoofed_tos(wire):
     for dscp in range(64):
-        before = wire.a.greenlane()["Stripped"]
-        with wire.a:
-            s = socket.socket(FAMILY[wire.version], socket.SOCK_DGRAM)
-        if wire.version == 4:
-            s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2 | 2)
-        else:
-            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, dscp << 2 | 2)
-        wire.others.clear()
-        s.sendto(b"u" * 10, (wire.address(wire.b), 9))
-        wire.run(5e-6)
-        s.close()
-        equal(len(wire.others) >= 1, True, "a packet left")
-        sent = wire.others[0]
-        ours = dscp in PROTECTED + SHORT
-        expected = 0 if ours else dscp
-        equal((sent.dscp, sent.ecn), (expected, 2), f"DSCP {dscp} and its ECN bits")
-        equal(wire.a.greenlane()["Stripped"] - before, int(ours),
-              "Stripped")
-        if wire.version == 4:
-            equal(pkt.checksum(bytes(sent.raw[:20])), 0, "IPv4 header checksum")
+        equal(wire.datagram(dscp), (0, 1) if dscp in PROTECTED else (dscp, 0), f"DSCP {dscp}")
 
 
-@case("TCP of another congestion control with IP_TOS: stripped", Wire, cc="cubic")
+@case("greenlane_protect: an application with CAP_NET_ADMIN keeps its codepoint", Application,
+      version=(4, 6), cc="cubic")
+def privileged_tos(wire):
+    for dscp in PROTECTED:
+        equal(wire.datagram(dscp, privileged=True), (dscp, 0), f"DSCP {dscp}")
+
+
+@case("greenlane_protect: off by default, and per namespace", Application, version=(4, 6),
+      cc="cubic")
+def protect_off(wire):
+    equal(wire.b.sysctl("net.ipv4.greenlane_protect"), "0", "the other namespace's")
+    wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+    for dscp in range(64):
+        equal(wire.datagram(dscp), (dscp, 0), f"DSCP {dscp}")
+
+
+@case("greenlane_protect: TCP of another congestion control is stripped, and still so when the"
+      " socket is closed with data left to send", Application, version=(4, 6), cc="cubic")
 def spoofed_tcp(wire):
-    client, server = wire.connect(IP_TOS=IMPORTANT << 2)
+    client, server = wire.connect()
+    set_tos(client, wire.version, IMPORTANT << 2)
     wire.transfer(client, server, 20_000)
+    client.sendall(bytes(200_000))
+    client.close()
+    wire.run(0.1)
+    true([p for p in wire.from_a() if p.flags & FIN], "closed")
     equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
 
 
-@case("IP_TOS with a protected codepoint, on a connection of ours that does not mark: stripped",
+@case("greenlane_protect: a connection of ours that does not mark is stripped as well",
       version=(4, 6), why=("without a peer", "switched off"))
 def spoofed_unmarked(version, why):
-    with Wire(version=version, cc_b="reno" if why == "without a peer" else None) as wire:
+    with Application(version=version, cc_b="reno" if why == "without a peer" else None) as wire:
         client, server = wire.connect()
-        if version == 4:
-            client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, IMPORTANT << 2)
-        else:
-            client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, IMPORTANT << 2)
+        set_tos(client, version, IMPORTANT << 2)
         if why == "switched off":
             option(client, GREENLANE_TLT, 0)
         wire.run(1e-3)
@@ -78,14 +117,6 @@ def spoofed_unmarked(version, why):
         true(wire.transfer(client, server, 20_000), "arrives")
         equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
         true(wire.a.greenlane()["Stripped"] > 0, "Stripped")
-
-
-@case("greenlane_protect 0: not stripped; per namespace", Wire, cc="cubic")
-def protect_off(wire):
-    wire.a.sysctl("net.ipv4.greenlane_protect", 0)
-    equal(wire.b.sysctl("net.ipv4.greenlane_protect"), "1", "the other namespace's")
-    client, server = wire.connect(IP_TOS=IMPORTANT << 2)
-    equal({p.dscp for p in wire.from_a()}, {IMPORTANT}, "DSCP")
 
 
 @case("a connection of ours ignores IP_TOS", Wire)
@@ -96,8 +127,9 @@ def own_tos(wire):
           "other DSCPs of data")
 
 
-@case("a ping with a protected TOS gets no protected answer", Wire)
+@case("greenlane_protect: the kernel's own replies are left alone", Application)
 def reflected(wire):
+    wire.b.sysctl("net.ipv4.greenlane_protect", 1)
     icmp = struct.pack("!BBHHH", 8, 0, 0, 1, 1)
     icmp = icmp[:2] + struct.pack("!H", pkt.checksum(icmp)) + icmp[4:]
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, IMPORTANT << 2, 20 + len(icmp), 1, 0, 64, 1, 0,
@@ -106,7 +138,8 @@ def reflected(wire):
     wire.inject(wire.b, ip + icmp)
     wire.run(1e-3)
     answers = [p for p in wire.others if p.raw[9] == 1]
-    equal([p.dscp for p in answers], [0], "DSCP of the answer")
+    equal([p.dscp for p in answers], [IMPORTANT], "DSCP of the answer")
+    equal(wire.b.greenlane()["Stripped"], 0, "Stripped")
 
 
 # --- socket options and sysctls
@@ -286,7 +319,8 @@ def taken(version, cc, dscps, options=(b"",)):
       version=(4, 6))
 def dscp_alone(version):
     # Important data is acknowledged at once, and that is all that a DSCP can ask for.
-    dscps = [dscp for dscp in (0, DATA, *PROTECTED, *SHORT) if dscp != IMPORTANT]
+    dscps = [dscp for dscp in (0, DATA, *PROTECTED, MESSAGE, MESSAGE_END, SPENT, SPENT_END, *SHORT)
+             if dscp != IMPORTANT]
     base, ours = (taken(version, cc, dscps) for cc in ("reno", "tlt_reno"))
     for dscp, plain, seen in zip(dscps, base[0], ours[0]):
         equal(seen, plain, f"DSCP {dscp}: bytes, answers")

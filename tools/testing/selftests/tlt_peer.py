@@ -84,7 +84,6 @@ def tos(version, dscp):
       " first packet on", version=(4, 6), dscp=(DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
-        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
         client, server = wire.connect(**tos(version, dscp))
         for _ in range(4):
             wire.transfer(server, client, 10_000)
@@ -105,7 +104,6 @@ def byte_and_more(cc_b, version):
     gets lost: the seconds of each."""
     modules.load("tcp_tlt")
     with Wire(cc="cubic", cc_b=cc_b, version=version) as wire:
-        wire.a.sysctl("net.ipv4.greenlane_protect", 0)
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
         wire.align()
         client, server = wire.connect(**tos(version, CLOCK))
@@ -382,7 +380,6 @@ def switch_off(wire, client, server):
 def reflected(version, cc):
     for dscp in (IMPORTANT, 46):
         with Wire(cc=cc, cc_b="tlt_reno", version=version) as wire:
-            wire.a.sysctl("net.ipv4.greenlane_protect", 0)
             wire.b.sysctl("net.ipv4.tcp_reflect_tos", 1)
             client, server = wire.connect(**tos(version, dscp))
             option(server, GREENLANE_TLT, 0)
