@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The codepoint table: what a packet is, in six bits of the IP header. */
+/* The codepoint table: the kind of a packet in the six bits of its DSCP. */
 #ifndef _GL_CODEPOINT_H
 #define _GL_CODEPOINT_H
 
@@ -12,24 +12,24 @@
 #define GL_DSCPS	(GL_DSCP_MAX + 1)
 
 /**
- * enum gl_kind - what a packet is (TLT §5.1, Appendix A; Aeolus §III; Dart §III, §IV)
- * @GL_NONE: none of ours; carries whatever the application asked for
- * @GL_DATA: unimportant or unscheduled data, the first to be dropped
- * @GL_IMPORTANT: the important packet; also SYN and SYN-ACK
+ * enum gl_kind - the kind of a packet (TLT §5.1, Appendix A; Aeolus §III; Dart §III, §IV)
+ * @GL_NONE: not marked; keeps the application's DSCP
+ * @GL_DATA: unimportant or unscheduled data, which is dropped first
+ * @GL_IMPORTANT: TLT's important packet, SYN and SYN-ACK
  * @GL_CLOCK: data sent only to keep the ACK clock alive
  * @GL_CLOCK_ECHO: the answer to GL_CLOCK
- * @GL_CONTROL: pure ACK (that of an important packet too), FIN, RST
- * @GL_SCHEDULED: a credit transport's data that had a credit, its handshake
- *	and its packets without data
- * @GL_REQUEST: a sender tells how much it has to send
- * @GL_CREDIT: a receiver lets a sender send one packet
- * @GL_SHARE: a receiver tells a sender its share of the line: dart's packets without
- *	data, and its handshake
+ * @GL_CONTROL: TLT's pure ACK, FIN, RST
+ * @GL_SCHEDULED: a credit transport's data that had a credit, its SYN and SYN-ACK and its
+ *	packets without data
+ * @GL_REQUEST: a sender announces how much it has to send
+ * @GL_CREDIT: a receiver permits one packet
+ * @GL_SHARE: a receiver advertises a share of its link: dart's packets without data, its SYN
+ *	and SYN-ACK
  * @GL_MESSAGE: dart's data
  * @GL_MESSAGE_END: the last packet of a message
- * @GL_SPENT: of a short message that was deflected as often as it may be
- * @GL_SPENT_END: the last packet of such a one
- * @GL_SHORT: and those after it: of a short message, see gl_deflect.h
+ * @GL_SPENT: a packet of a short message that may not be deflected again
+ * @GL_SPENT_END: the last packet of such a message
+ * @GL_SHORT: the first of the kinds of a short message's packets, see gl_deflect.h
  */
 enum gl_kind {
 	GL_NONE,
@@ -52,7 +52,7 @@ enum gl_kind {
 
 /**
  * struct gl_codepoints - the table of a network namespace, both ways
- * @dscp: the DSCP of each enum gl_kind; that of GL_NONE is not used
+ * @dscp: the DSCP of each enum gl_kind; GL_NONE's is not used
  * @kind: the enum gl_kind of each DSCP
  *
  * Written under gl_sysctl's mutex, one byte at a time; read without a lock:
@@ -63,19 +63,16 @@ struct gl_codepoints {
 	u8 kind[GL_DSCPS];
 };
 
-/* What the TLT authors' user-space stack sends: CS1 for unimportant data,
- * classes AF1x to AF3x for the rest.
- */
+/* As the TLT authors' user-space stack: CS1 for unimportant data, AF1x to AF3x for the rest. */
 #define GL_DSCP_DATA		8	/* CS1 */
 #define GL_DSCP_IMPORTANT	10	/* AF11 */
 #define GL_DSCP_CLOCK		18	/* AF21 */
 #define GL_DSCP_CLOCK_ECHO	20	/* AF22 */
 #define GL_DSCP_CONTROL		26	/* AF31 */
 
-/* Ours: of the pool that is for local use until it is needed (pool 3 of RFC 2474,
- * xxxx01), because applications use what is left of the classes (AF41 is video
- * conferences').  Of that pool 1 and 45 have been needed (LE and NQB).  Pool 2 is
- * gl_deflect.h's.
+/* The others are from the pool for local use until it is needed (pool 3 of RFC 2474, xxxx01),
+ * because applications use the remaining AF classes (AF41 for video conferences).  1 and 45 of
+ * that pool have been assigned since (LE, NQB).  Pool 2 is used in gl_deflect.h.
  */
 #define GL_DSCP_SCHEDULED	25
 #define GL_DSCP_REQUEST		29
@@ -84,7 +81,7 @@ struct gl_codepoints {
 #define GL_DSCP_MESSAGE_END	41
 #define GL_DSCP_SHARE		49
 
-/* A packet of a short message is what its DSCP says. */
+/* The kind of a short message's packet has all the bits of its DSCP. */
 static inline u8 gl_short_dscp(enum gl_kind kind)
 {
 	return (kind - GL_SHORT) << GL_DEFLECT_SHIFT | GL_DEFLECT_POOL;
@@ -124,10 +121,10 @@ static inline void gl_codepoints_init(struct gl_codepoints *cp)
 }
 
 /**
- * gl_codepoints_set() - give one kind another codepoint
+ * gl_codepoints_set() - change the codepoint of a kind
  * @cp: the table
  * @kind: GL_DATA … GL_SPENT_END
- * @dscp: 1 … 63; 0 is what a host without greenlane sends
+ * @dscp: 1 … 63; hosts without greenlane send 0
  *
  * Return: false, and nothing changed, if @dscp is out of range or belongs to
  * another kind.

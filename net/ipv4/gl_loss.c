@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What an answer says about losses: a packet has arrived, and the network keeps the
- * order of a flow, so what left before it has arrived too, or is lost.
+/* Loss detection by an answer.  The network keeps the order of a flow, so when a packet has
+ * arrived, each packet sent before it has arrived too or is lost.
  *
- * TLT §5.1 "Loss detection" (an important packet and its echo), Aeolus §III-C (a
- * probe and its ACK).
+ * TLT §5.1 "Loss detection" (an important packet and its echo), Aeolus §III-C (a probe and its
+ * ACK).
  */
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* In the Open state nothing is lost, for TCP: an ACK that moves snd_una is above
- * suspicion then, and what is sent again is a reason to warn.
+/* In the Open state TCP assumes that nothing is lost: it does not look for losses on an ACK that
+ * advances snd_una, and warns about retransmissions.
  */
 static void gl_leave_open(struct sock *sk)
 {
@@ -25,9 +25,10 @@ static bool gl_is_forgotten(const struct sk_buff *skb)
 	       list_empty(&skb->tcp_tsorted_anchor);
 }
 
-/* RACK takes what is lost out of its list, and a retransmission puts it there again.
- * But where TCP undoes a recovery (tcp_undo_cwnd_reduction()) it is not lost any more,
- * was not sent again, and RACK never looks at it: only a timer would.  It is the oldest.
+/* RACK removes lost packets from its list, and a retransmission adds them again.  But when TCP
+ * undoes a recovery (tcp_undo_cwnd_reduction()), packets are no longer lost, were not
+ * retransmitted, and are not on the list, so only a timer would find them.  Put them back, in
+ * front, as they are the oldest.
  */
 static void gl_remember(struct sock *sk)
 {
@@ -42,8 +43,8 @@ static void gl_remember(struct sock *sk)
 	list_splice(&forgotten, &tcp_sk(sk)->tsorted_sent_queue);
 }
 
-/* Of what was sent and is neither acked nor SACKed, has anything left before?
- * Retransmissions included.
+/* Was any packet that is neither acked nor SACKed sent before that time?  Also as a
+ * retransmission.
  */
 static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
 {
@@ -56,18 +57,17 @@ static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
 }
 
 /**
- * gl_lose_before() - TCP shall take for lost what left before a packet
- * @sk: the connection, locked; TCP has not looked for losses yet
- * @us: when that packet left, in TCP's microseconds
+ * gl_lose_before() - have TCP mark as lost what was sent before a packet
+ * @sk: the connection, locked; TCP has not looked for losses of this ACK yet
+ * @us: when that packet was sent, in TCP's microseconds
  * @end_seq: its end
  *
- * TCP marks it, with the rules of RACK, which are just these: what was sent before
- * the packet that was delivered last is lost, after a while that allows for
- * reordering: a round trip, and a part of one for each D-SACK of late, which with
- * Aeolus is none of reordering but of a credit that had nothing better to send.
- * There is no such while with 0 of both; gl_lose_settle() undoes it.
+ * RACK has this rule: what was sent before the last delivered packet is lost, once a reordering
+ * window has passed.  The window depends on the round trip and on recent D-SACKs; with Aeolus
+ * those do not indicate reordering, as it retransmits unacknowledged data when a credit would
+ * be wasted.  Setting both to 0 makes the window 0; gl_lose_settle() restores them.
  *
- * Return: false if there is no such thing.
+ * Return: false if nothing was sent before it.
  */
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 {
@@ -90,8 +90,8 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 EXPORT_SYMBOL_GPL(gl_lose_before);
 
 /**
- * gl_lose_settle() - TCP has looked: give RACK back what it begins with
- * @sk: the connection, locked and at rest
+ * gl_lose_settle() - restore RACK's reordering window after TCP has looked for losses
+ * @sk: the connection, locked and not owned by a process
  */
 void gl_lose_settle(struct sock *sk)
 {
@@ -105,10 +105,10 @@ void gl_lose_settle(struct sock *sk)
 EXPORT_SYMBOL_GPL(gl_lose_settle);
 
 /**
- * gl_lose() - TCP shall send a packet again, as its next
- * @sk: the connection, locked and at rest
- * @skb: in its retransmit queue, neither acked, SACKed nor lost; nothing that is
- *	lost comes before it
+ * gl_lose() - mark a packet as lost, so that TCP retransmits it next
+ * @sk: the connection, locked and not owned by a process
+ * @skb: a packet in the retransmit queue that is neither SACKed nor lost, with no lost packet
+ *	in front of it
  */
 void gl_lose(struct sock *sk, struct sk_buff *skb)
 {

@@ -22,8 +22,8 @@ static void gl_info_fill(const struct sock *sk, const struct gl_sock *gs,
 	gl_transport(sk)->on_info(gs, info);
 }
 
-/* -ENOPROTOOPT unless it is a connection of ours; listeners and sockets that
- * are not connected have no state yet.
+/* Return: -ENOPROTOOPT if the socket does not run a transport; -ENOTCONN for a listener or a socket
+ * that is not connected, which has no state yet; else 0.
  */
 static int gl_sockopt_check(const struct sock *sk)
 {
@@ -34,7 +34,7 @@ static int gl_sockopt_check(const struct sock *sk)
 	return 0;
 }
 
-/* The value of an option that is a number. */
+/* Read an option whose value is a number. */
 static int gl_get_int(const struct sock *sk, struct gl_sock *gs, int option, int *value)
 {
 	const struct gl_transport *t = gl_transport(sk);
@@ -68,7 +68,7 @@ static int gl_getsockopt(struct sock *sk, int option, void __user *user, int *le
 	release_sock(sk);
 	if (err)
 		return err;
-	/* A struct may grow: an older program gets as much as it knows. */
+	/* The struct may grow; an older program gets the part that it knows. */
 	if (*len < 0 || (option != GREENLANE_INFO && *len < sizeof(value)))
 		return -EINVAL;
 	size = min_t(size_t, size, *len);
@@ -82,7 +82,7 @@ static int gl_set_marking(struct sock *sk, struct gl_sock *gs, bool on)
 {
 	bool was;
 
-	/* Without its codepoints a credit transport would never send. */
+	/* A credit transport cannot send without its codepoints. */
 	if (!gs || gl_kind_of_credits(gl_transport(sk)->hello))
 		return on == !!gs ? 0 : -EOPNOTSUPP;
 	was = gl_marking(gs);

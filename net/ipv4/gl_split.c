@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Split a TSO packet in two where the mark changes: all but the last segment,
- * and the last.
+/* Split a TSO packet where the mark changes: all segments but the last, and the last.
  *
  *	[h|1 2 3 4 5 6 7 8]  ->  [h|1 2 3 4 5 6 7]  [h|8]
  *	     GSO, data                GSO, data    important
  *
- * Once a round trip, and not with skb_gso_segment(), which would make eight.
+ * This happens once a round trip.  skb_gso_segment() would make eight packets instead of two.
  */
 #include <linux/skbuff.h>
 #include <net/ip6_checksum.h>
@@ -23,7 +22,7 @@ void gl_tcp_check(const struct sock *sk, struct sk_buff *skb)
 	struct tcphdr *th = tcp_hdr(skb);
 
 #if IS_ENABLED(CONFIG_IPV6)
-	/* not an IPv6 socket that speaks IPv4 */
+	/* An IPv6 socket that speaks IPv4 has the other length. */
 	if (inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct ipv6hdr))
 		th->check = ~tcp_v6_check(skb->len, &sk->sk_v6_rcv_saddr,
 					  &sk->sk_v6_daddr, 0);
@@ -46,7 +45,7 @@ static void gl_split_gso(struct sk_buff *skb, const struct sk_buff *whole,
 	shinfo->gso_size = segs > 1 ? skb_shinfo(whole)->gso_size : 0;
 }
 
-/* A time stamp belongs to the part that has the byte it was asked for. */
+/* A requested time stamp goes with the part that has the requested byte. */
 static void gl_split_tstamp(struct sk_buff *head, struct sk_buff *tail,
 			    const struct sk_buff *whole, u32 tail_seq)
 {
@@ -59,8 +58,8 @@ static void gl_split_tstamp(struct sk_buff *head, struct sk_buff *tail,
 	skb_shinfo(skb)->tskey = from->tskey;
 }
 
-/* Each part holds the socket's send memory that it uses, as tcp_gso_segment()
- * has it, so that TCP small queues see the packet until both are gone.
+/* Charge each part to the socket's send memory, as tcp_gso_segment() does, so that TCP small
+ * queues count the packet until both parts are freed.
  */
 static void gl_split_own(struct sk_buff *skb, const struct sk_buff *whole)
 {
@@ -69,14 +68,14 @@ static void gl_split_own(struct sk_buff *skb, const struct sk_buff *whole)
 	refcount_add(skb->truesize, &skb->sk->sk_wmem_alloc);
 }
 
-/* The last segment, cut off @head, which keeps @len bytes: both with headers. */
+/* Cut the last segment off @head, which keeps @len bytes of data.  Both get headers. */
 static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
 				     unsigned int len)
 {
 	unsigned int headroom = skb_headroom(head);
 	struct sk_buff *tail;
 
-	/* Room for what lies in the linear part beyond the headers, if any. */
+	/* The linear part may have data behind the headers. */
 	tail = alloc_skb(headroom + skb_headlen(head), GFP_ATOMIC | __GFP_NOWARN);
 	if (!tail)
 		return NULL;
@@ -84,7 +83,7 @@ static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
 	skb_copy_header(tail, head);
 	skb_split(head, tail, hlen + len);
 
-	/* skb_copy_header() took the offsets for a head of the same layout. */
+	/* skb_copy_header() copied the header offsets, so lay out the head in the same way. */
 	__skb_push(tail, hlen);
 	memcpy(tail->data, head->data, hlen);
 	tail->truesize += tail->data_len;
@@ -95,11 +94,11 @@ static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
 /**
  * gl_split() - split a TSO packet before its last segment
  * @sk: its socket, locked
- * @skb: a packet of TCP's that has no IP header yet, a clone that TCP has just made
+ * @skb: a packet from TCP without an IP header yet; a clone that TCP has just made
  * @head: all but the last segment
  * @tail: the last segment
  *
- * Return: true, and @skb is gone; false if it could not be split.
+ * Return: true if @skb was split and freed; false, with nothing changed, if it cannot be.
  */
 bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
 	      struct sk_buff **tail)
@@ -131,7 +130,7 @@ bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
 	th->psh = 0;
 	th = tcp_hdr(*tail);
 	th->seq = htonl(tail_seq);
-	/* Classic ECN says CWR once; AccECN's three bits are a counter. */
+	/* RFC 3168 sends CWR once; with AccECN the three bits are a counter. */
 	if (!(skb_shinfo(skb)->gso_type & GL_GSO_TCP_ACCECN))
 		th->cwr = 0;
 

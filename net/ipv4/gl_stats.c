@@ -59,18 +59,16 @@ static const char * const gl_mib_name[GL_MIBS] = {
 };
 
 /**
- * gl_add_stats() - count
- * @net: namespace
- * @mib: what
- * @n: how many
+ * gl_add_stats() - add to a counter of a namespace
+ * @net: the namespace
+ * @mib: the counter
+ * @n: what to add
  *
- * Any context but a hard interrupt.
+ * In any context but a hard interrupt.
  */
 void gl_add_stats(const struct net *net, enum gl_mib mib, u64 n)
 {
-	/* A counter of 64 bits is two words on some machines; nothing reads
-	 * it often enough to notice half of one.
-	 */
+	/* On 32-bit machines a reader may see half of an update, which is harmless here. */
 	this_cpu_add(gl_net(net)->counters->n[mib], n);
 }
 EXPORT_SYMBOL_GPL(gl_add_stats);
