@@ -74,17 +74,21 @@ def watched(of=Wire, **options):
 
 class Cable:
     """Two namespaces, a veth between them, a color port on a's side."""
+    MAC = "02:00:00:00:00:0{}"
 
     def __init__(self, options, cc="tlt_reno", delay=None):
         modules.load("sch_color")
         modules.load_for(cc)
         self.a, self.b = Namespace("left"), Namespace("right")
-        subprocess.run(["ip", "link", "add", "va", "netns", "left", "type", "veth", "peer",
-                        "name", "vb", "netns", "right"], check=True)
+        subprocess.run(["ip", "link", "add", "va", "address", self.MAC.format(1), "netns", "left",
+                        "type", "veth", "peer", "name", "vb", "address", self.MAC.format(2),
+                        "netns", "right"], check=True)
         for ns, dev, own in ((self.a, "va", 1), (self.b, "vb", 2)):
             ns.sysctl("net.ipv4.tcp_congestion_control", cc)
             ns.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
-            ns.ip(f"addr add 10.1.0.{own}/24 dev {dev}", f"link set {dev} up")
+            # In real time ARP would ask again when a test does not expect a packet.
+            ns.ip(f"addr add 10.1.0.{own}/24 dev {dev}", f"link set {dev} up",
+                  f"neigh replace 10.1.0.{3 - own} dev {dev} lladdr {self.MAC.format(3 - own)}")
         self.tc(self.a, f"qdisc add dev va root handle 1: {options}")
         if delay:
             self.tc(self.b, f"qdisc add dev vb root netem delay {delay}")
