@@ -162,6 +162,41 @@ static inline bool gl_tcp_ecn_rfc3168(const struct tcp_sock *tp)
 #endif
 }
 
+/* With AccECN the three bits count CE marks, so they must be right in each packet. */
+static inline void gl_tcp_accecn(const struct tcp_sock *tp, struct tcphdr *th)
+{
+#ifdef TCP_ACCECN_CEP_INIT_OFFSET
+	u32 ace = tp->received_ce + TCP_ACCECN_CEP_INIT_OFFSET;
+
+	if (!tcp_ecn_mode_accecn(tp))
+		return;
+	th->ece = ace;
+	th->cwr = ace >> 1;
+	th->ae = ace >> 2;
+#endif
+}
+
+/* 6.16: RACK cannot be switched off any more (net.ipv4.tcp_recovery) */
+static inline bool gl_tcp_rack(const struct sock *sk)
+{
+#ifdef GL_HAVE_LOST_SKB_HINT
+	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_recovery) & TCP_RACK_LOSS_DETECTION;
+#else
+	return true;
+#endif
+}
+
+/* Is this the owner of a congestion control that is written in BPF? */
+#include <linux/bpf.h>
+static inline bool gl_is_bpf(const struct module *owner)
+{
+#ifdef BPF_MODULE_OWNER
+	return owner == BPF_MODULE_OWNER;
+#else
+	return false;
+#endif
+}
+
 /* 6.10: cong_control() is told more, which we do not need */
 #ifdef GL_HAVE_CONG_CONTROL_ACK
 #define GL_CONG_CONTROL(name, sk, rs) \

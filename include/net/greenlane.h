@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The tagging layer, as its transports see it.
+/* The interface between the tagging layer (greenlane.ko) and its transports.
  *
- * A transport decides what a packet is; the tagging layer (greenlane.ko)
- * turns that into codepoints on the wire and back, lets TCP send beyond its
- * window (the kick) and crafts packets.  A transport is a TCP congestion
- * control, a clone of its base, with the callbacks below.
+ * A transport is a TCP congestion control, usually an extended copy of a base, with the
+ * callbacks below.  It decides the kind of each packet.  The tagging layer turns that into
+ * codepoints and options on the wire and back, has TCP send beyond its window (the kick), and
+ * builds packets.
  */
 #ifndef _NET_GREENLANE_H
 #define _NET_GREENLANE_H
@@ -20,20 +20,20 @@ struct ctl_table_header;
 struct gl_sock;
 struct gl_transport;
 
-/* 32-bit words in our TCP option */
+/* The most 32-bit words in the greenlane TCP option. */
 #define GL_WORDS_MAX	4
 
 /**
- * struct gl_seg - a TCP segment, on its way out or in
+ * struct gl_seg - a TCP segment that is sent or was received
  * @seq: first sequence number
  * @end_seq: @seq plus payload bytes (SYN and FIN not counted)
  * @ack: acknowledgment number
- * @segs: packets it is on the wire; 1 unless GSO
+ * @segs: packets on the wire; 1 unless GSO
  * @window: the window field, unscaled (inbound only)
- * @sack: it carries SACK blocks (clock echoes only)
- * @more: the application is not done with its write (outbound only)
- * @words: how many of @word our TCP option has (inbound only)
- * @word: what it says
+ * @sack: the segment has SACK blocks (clock echoes only)
+ * @more: more data of the same write follows (outbound only)
+ * @words: number of words in the option (inbound only)
+ * @word: the option's words, in host byte order
  */
 struct gl_seg {
 	u32 seq;
@@ -47,25 +47,25 @@ struct gl_seg {
 	u32 word[GL_WORDS_MAX];
 };
 
-/* What becomes of a received packet. */
+/* What to do with a received packet. */
 enum gl_verdict {
-	GL_PASS,	/* TCP sees it */
-	GL_CONSUME,	/* it ends here */
-	GL_HELD,	/* it is ours now (the tagging layer's own) */
+	GL_PASS,	/* give it to TCP */
+	GL_CONSUME,	/* free it */
+	GL_HELD,	/* nothing: it is held (used by the tagging layer only) */
 };
 
 /**
- * struct gl_precredit - what a combinator adds to a credit transport
- * @begin: data waits, and the first credit is asked for: may a burst begin?
- * @allow: packets that may leave without a credit, now
- * @waiting: packets that have left and may need a credit all the same
- * @credited: a credit has come, and will be spent
- * @probe: the burst has ended: the word that the request that follows carries
- *	beside its own, if true; it will be answered
- * @lost: no credit has come for too long: the probe may be lost too
- * @spend: TCP has no use for a credit; true if there was one after all
+ * struct gl_precredit - what sends before the first credit, on top of a credit transport
+ * @begin: data waits, and the first credit is about to be requested: a burst may begin
+ * @allow: Return: packets that may be sent without a credit now
+ * @waiting: Return: packets that were sent so and may still need a credit
+ * @credited: a credit arrived and will be used
+ * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
+ *	the peer answers.  Return: false if no probe is needed
+ * @lost: no credit has arrived for too long, so the probe may be lost
+ * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
  *
- * All: socket locked.  @credited and @spend: and at rest, BH off.
+ * All with the socket locked; @credited and @spend also with no process owning it, BH off.
  */
 struct gl_precredit {
 	void (*begin)(struct sock *sk, struct gl_sock *gs);
@@ -79,36 +79,35 @@ struct gl_precredit {
 
 /**
  * struct gl_transport - a congestion control that marks packets
- * @ops: what TCP calls; @ops.release must be gl_release(), by which a transport
- *	is recognised
- * @base: the congestion control that @ops is a clone of, or NULL
- * @rated: a rate says when its packets leave, and no window
- * @fallback: what a credit transport's connection runs without a peer: GL_RENO()
- * @precredit: a combinator's part, or NULL
- * @sock_size: bytes of its connection's state, which begins with a struct
- *	gl_sock
- * @hello: what its SYN and SYN-ACK are
- * @control: what its packets without data are
- * @line: what a credit transport's line carries, Mbit/s
- * @on_xmit: data leaves: what is it?  If GL_IMPORTANT or GL_MESSAGE_END, then its last
- *	packet only, and the others are GL_DATA or GL_MESSAGE.  Socket locked.
- * @on_important: it has been marked; @end_seq is its end.  Socket locked.
- * @on_ack: a packet that acknowledges leaves; may take ECE out of @th.  A packet without
- *	data, and with room (@word is not NULL), may have a word in our option: true if so.  Socket
- *	locked.  NULL if neither is wanted
- * @on_packet: a packet has come that speaks to the transport only, or the last one of a
- *	message; TCP has not seen it yet, unless a process owned the socket.  Softirq or
- *	process context, socket locked and at rest, BH off.
- * @on_kick: TCP is done with what gl_kick() was called for.  Softirq or
- *	process context, socket locked and not owned by another, BH off.
- * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked.
- * @on_info: fill in the transport's part.  Socket locked.
- * @set_option: GREENLANE_AEOLUS and what follows; an errno.  Socket locked.
- * @get_option: the same; its value, or an error.  Both or neither are there.
- * @set_senders: GREENLANE_SENDERS and GREENLANE_COSENDERS; an errno.  Socket locked, may
- *	sleep.  Or NULL
- * @on_free: the connection leaves us: free what it has.  Socket locked, or out of
- *	everybody's reach.  Or NULL
+ * @ops: the congestion control; @ops.release must be gl_release(), which identifies a
+ *	transport
+ * @base: the congestion control that @ops is a copy of, or NULL
+ * @rated: it sends at a rate, not by a window
+ * @fallback: a credit transport's congestion control without a peer: GL_RENO()
+ * @precredit: what sends before the first credit, or NULL
+ * @sock_size: size of a connection's state, which begins with a struct gl_sock; bytes
+ * @hello: the kind of its SYN and SYN-ACK
+ * @control: the kind of its packets without data
+ * @line: a credit transport's link speed, Mbit/s
+ * @on_xmit: data is sent.  Return: its kind.  GL_IMPORTANT and GL_MESSAGE_END are the kind of
+ *	the last packet only; the others are then GL_DATA or GL_MESSAGE.  Socket locked
+ * @on_important: such a last packet, which ends at @end_seq, is sent now.  Socket locked
+ * @on_ack: a packet with an ACK is sent; may clear ECE in @th.  If @word is not NULL, the packet
+ *	has room for a word in the option.  Return: true if @word was set and has to be sent.
+ *	Socket locked.  May be NULL
+ * @on_packet: a packet for the transport, or the last one of a message, was received; TCP has
+ *	not processed it yet, unless a process owned the socket when it arrived.  Softirq or
+ *	process context, socket locked and not owned by a process, BH off
+ * @on_kick: TCP has finished with what gl_kick() was called for.  Softirq or process context,
+ *	socket locked and not owned by a process, BH off
+ * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked
+ * @on_info: fill in the transport's part.  Socket locked
+ * @set_option: set GREENLANE_AEOLUS or a later option.  Return: an errno.  Socket locked
+ * @get_option: Return: the value of such an option, or an errno.  Both or neither are there
+ * @set_senders: set GREENLANE_SENDERS or GREENLANE_COSENDERS.  Return: an errno.  Socket
+ *	locked, may sleep.  May be NULL
+ * @on_free: free what the connection has allocated.  Socket locked or about to be freed.  May be
+ *	NULL
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
@@ -138,29 +137,29 @@ struct gl_transport {
 };
 
 /**
- * struct gl_sock - what greenlane keeps for a connection
- * @af_ops: TCP's icsk_af_ops, but for queue_xmit(), which is gl_queue_xmit()
- * @tcp_ops: TCP's, which the connection has before and after
- * @backlog_rcv: the same of sk_backlog_rcv, which is gl_backlog_rcv() meanwhile
- * @transport: what it runs
- * @node: in gl_sock.c's table, if IPV6_ADDRFORM can write over @af_ops
- * @sk: the connection; each list that @now and @soon are in holds a reference
- * @now: in gl_kick.c's list for this instant
- * @soon: in gl_kick.c's list for a little later
- * @rcu: freed after grace periods, when it is in no list any more
- * @held: packets for us that came while a process owned the socket, newest first;
+ * struct gl_sock - the state of a connection that runs a transport
+ * @af_ops: a copy of TCP's icsk_af_ops in which queue_xmit() is gl_queue_xmit()
+ * @tcp_ops: TCP's icsk_af_ops, to restore
+ * @backlog_rcv: TCP's sk_backlog_rcv, to restore; it is gl_backlog_rcv() meanwhile
+ * @transport: the transport
+ * @node: in gl_sock.c's table, if IPV6_ADDRFORM can overwrite @af_ops
+ * @sk: the connection; each list with @now or @soon holds a reference on it
+ * @now: on gl_kick.c's list for the end of this softirq
+ * @soon: on gl_kick.c's list for GL_SOON_NS later
+ * @rcu: to free it after grace periods; it is on no list any more
+ * @held: packets with our option that arrived while a process owned the socket, newest first;
  *	under the socket's spinlock
- * @flags: atomic bits, GL_*: see there
- * @refs: the connection's, and one a list
- * @held_end: end of a message that came meanwhile; under the socket's spinlock
+ * @flags: atomic bits, GL_* below
+ * @refs: one for the connection, and one for each list
+ * @held_end: end of a message that arrived meanwhile; under the socket's spinlock
  * @echoes_sent: counter, as struct greenlane_info has it
- * @held_n: packets in @held
- * @peer: enum greenlane_peer
+ * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
+ * @held_n: packets in @held; under the socket's spinlock
+ * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
- * @owed_clock: the peer's clock has come and was not echoed yet
+ * @owed_clock: a clock of the peer has not been answered yet
  *
  * All fields without a note: socket lock.  The transport's own state follows.
- * A connection pays for this only while it runs one of our transports.
  */
 struct gl_sock {
 	struct inet_connection_sock_af_ops af_ops;
@@ -178,23 +177,24 @@ struct gl_sock {
 	};
 	struct sk_buff	*held;
 	unsigned long	flags;
-#define GL_QUEUED_NOW	0	/* it is in @now's list */
-#define GL_QUEUED_SOON	1	/* it is in @soon's list */
-#define GL_NUDGED	2	/* a packet in the backlog will tell when the owner is done */
-#define GL_OWED_ACK	3	/* data came that is to be acknowledged at once */
-#define GL_OWED_ECHO	4	/* a clock came that is to be answered */
+#define GL_QUEUED_NOW	0	/* @now is on its list */
+#define GL_QUEUED_SOON	1	/* @soon is on its list */
+#define GL_NUDGED	2	/* a nudge is on the backlog: gl_owned.c */
+#define GL_OWED_ACK	3	/* data arrived that wants an immediate ACK */
+#define GL_OWED_ECHO	4	/* a clock arrived that wants an answer */
 #define GL_ENDED	5	/* a message ends at @held_end */
 	refcount_t	refs;
 	u32		held_end;
 	u32		echoes_sent;
+	u16		reordering;
 	u8		held_n;
 	u8		peer;
 	u8		off:1,
 			owed_clock:1;
 };
 
-/* What a credit transport's connection runs without a peer: not registered, but of
- * the same module, as dctcp has it, because that is what the socket holds.
+/* reno, for a credit transport's connection without a peer.  It is not registered and belongs to
+ * the transport's module, on which the socket holds a reference (as dctcp_reno).
  */
 #define GL_RENO(_name) {				\
 	.name		= _name,			\
@@ -206,12 +206,12 @@ struct gl_sock {
 
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl);
 
-/* The state of a connection of ours; NULL of any other TCP socket, of a listener, and of
- * one that can only behave as its base.  Socket locked, or under RCU if only @af_ops,
- * @tcp_ops, @transport and @sk are read.
+/* The state of a connection that runs a transport.  NULL for any other TCP socket, for a
+ * listener, and for a connection that can only run its base.  Socket locked, or under RCU if
+ * only @af_ops, @tcp_ops, @transport and @sk are read.
  *
- * No pointer into a congestion control is followed: a socket that has been destroyed keeps
- * one, and its module may be gone.
+ * It follows no pointer into a congestion control: a destroyed socket keeps that pointer, and
+ * the module may have been unloaded.
  */
 static inline struct gl_sock *gl_sock(const struct sock *sk)
 {
@@ -224,8 +224,8 @@ static inline struct gl_sock *gl_sock(const struct sock *sk)
 
 struct gl_sock *gl_sock_again(struct sock *sk);
 
-/* The same in a transport's callbacks, with the socket locked: finds it again after
- * IPV6_ADDRFORM, which leaves an IPv4 socket with the memory of an IPv6 one.
+/* As gl_sock(), in callbacks that have the socket locked.  Also finds the state after
+ * IPV6_ADDRFORM, which leaves an IPv4 socket that still has a pinet6.
  */
 static inline struct gl_sock *gl_sock_locked(struct sock *sk)
 {
@@ -238,7 +238,7 @@ static inline struct gl_sock *gl_sock_locked(struct sock *sk)
 	return gs;
 }
 
-/* Of a socket whose congestion control is one of ours: in its callbacks. */
+/* The transport of a socket, in callbacks of its congestion control. */
 static inline struct gl_transport *gl_transport(const struct sock *sk)
 {
 	return container_of(inet_csk(sk)->icsk_ca_ops, struct gl_transport, ops);
@@ -246,17 +246,24 @@ static inline struct gl_transport *gl_transport(const struct sock *sk)
 
 void gl_release(struct sock *sk);
 
-/* Has it chosen one of our congestion controls?  Of any TCP socket that is not closed;
- * socket locked, or under RCU.
+/* Is the congestion control a transport?  For any TCP socket that is not closed; socket locked
+ * or under RCU.
  */
 static inline bool gl_is_ours(const struct sock *sk)
 {
 	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;
 }
 
-/* Would Nagle's algorithm hold back less than an MSS, as TCP does it: while a
- * small packet is unacked?
+/* Will the socket's namespace be there as long as the socket?  When the kernel closes a socket of
+ * its own that holds no reference on its namespace, TCP stops TCP's timers, but neither ours nor
+ * that of its own pacing.  Such sockets run a base that has no timer.  init_net stays.
  */
+static inline bool gl_net_stays(const struct sock *sk)
+{
+	return sk->sk_net_refcnt || net_eq(sock_net(sk), &init_net);
+}
+
+/* Would TCP hold back less than an MSS now, by Nagle's algorithm (Minshall's variant) or CORK? */
 static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 {
 	return (tp->nonagle & TCP_NAGLE_CORK) ||
@@ -264,7 +271,7 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
-/* As long bursts as the device takes, again.  Socket locked. */
+/* Restore the device's limit of GSO segments.  Socket locked. */
 static inline void gl_gso_default(struct sock *sk)
 {
 	const struct dst_entry *dst;
@@ -275,7 +282,39 @@ static inline void gl_gso_default(struct sock *sk)
 	rcu_read_unlock();
 }
 
-/* Packets of this connection carry our codepoints. */
+/* A duplicate threshold of one, as the papers have it, while data is in flight.  Call it for
+ * data that leaves.  Once TCP has seen packets out of order, TCP's own threshold stays.
+ * Socket locked.
+ */
+static inline void gl_dupthresh_one(struct sock *sk, struct gl_sock *gs)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tp->reordering == 1 || tp->reord_seen)
+		return;
+	gs->reordering = tp->reordering;
+	tp->reordering = 1;
+}
+
+/* TCP's own threshold again, before TCP can save ours in the metrics of the destination, which
+ * it does when a connection closes with nothing in flight.  Socket locked.
+ */
+static inline void gl_dupthresh_restore(struct sock *sk, struct gl_sock *gs)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->reordering = max_t(u32, tp->reordering, gs->reordering);
+	gs->reordering = 0;
+}
+
+/* The same in in_ack_event(), where an ACK may have emptied the network. */
+static inline void gl_dupthresh_acked(struct sock *sk, struct gl_sock *gs)
+{
+	if (gs->reordering && tcp_sk(sk)->snd_una == tcp_sk(sk)->snd_nxt)
+		gl_dupthresh_restore(sk, gs);
+}
+
+/* Does this connection mark its packets? */
 static inline bool gl_marking(const struct gl_sock *gs)
 {
 	return gs->peer == GREENLANE_PEER_YES && !gs->off;
@@ -344,9 +383,10 @@ static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
 
 const struct tcp_congestion_ops *gl_base_get(const char *name);
 void gl_base_put(const struct tcp_congestion_ops *base);
+void gl_pace_as_tcp(struct sock *sk);
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner);
-/* An entry of gl_sysctl_add()'s template: an unsigned int, from *@least to *@most. */
+/* An entry of the template for gl_sysctl_add(): an unsigned int between *@least and *@most. */
 #define GL_SYSCTL_UINT(name, type, field, least, most) {	\
 	.procname	= name,					\
 	.data		= (void *)offsetof(type, field),	\

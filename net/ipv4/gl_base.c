@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The congestion controls that ours are built around. */
+/* The base congestion controls that transports extend. */
 #include <linux/module.h>
 #include <linux/net.h>
 
@@ -7,13 +7,15 @@
 #include "gl_internal.h"
 
 /**
- * gl_base_get() - find a congestion control, and keep its module
- * @name: its name; its module is loaded if it is not there
+ * gl_base_get() - find a congestion control and take a reference on its module
+ * @name: its name; the module is loaded if necessary
  *
- * tcp_ca_find() is not exported, but a socket can be asked for a congestion
- * control: borrow its.
+ * tcp_ca_find() is not exported, so set the congestion control of a temporary socket and read
+ * the pointer from there.
  *
- * Return: what gl_base_put() takes; what setsockopt(TCP_CONGESTION) says.
+ * Return: the congestion control; release it with gl_base_put().  On error an ERR_PTR():
+ * -EOPNOTSUPP for one written in BPF, as its lifetime is not a module's, or the error of
+ * setsockopt(TCP_CONGESTION).
  */
 const struct tcp_congestion_ops *gl_base_get(const char *name)
 {
@@ -27,7 +29,9 @@ const struct tcp_congestion_ops *gl_base_get(const char *name)
 	err = sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
 				    KERNEL_SOCKPTR((void *)name), strlen(name));
 	base = inet_csk(sock->sk)->icsk_ca_ops;
-	if (!err && !try_module_get(base->owner))
+	if (!err && gl_is_bpf(base->owner))
+		err = -EOPNOTSUPP;
+	else if (!err && !try_module_get(base->owner))
 		err = -ENOENT;
 	sock_release(sock);
 	return err ? ERR_PTR(err) : base;
@@ -35,7 +39,7 @@ const struct tcp_congestion_ops *gl_base_get(const char *name)
 EXPORT_SYMBOL_GPL(gl_base_get);
 
 /**
- * gl_base_put() - let a base go
+ * gl_base_put() - release a base
  * @base: from gl_base_get()
  */
 void gl_base_put(const struct tcp_congestion_ops *base)
@@ -45,13 +49,38 @@ void gl_base_put(const struct tcp_congestion_ops *base)
 EXPORT_SYMBOL_GPL(gl_base_put);
 
 /**
- * gl_base_clone() - make a clone of a base, all but what registering has written
- * @ops: the clone; keeps its name
- * @base: the base
- * @owner: the clone's module
+ * gl_pace_as_tcp() - set the pacing rate as TCP does without cong_control()
+ * @sk: the connection, locked
  *
- * The clone has the base's flags: an application that may not have the base
- * (tcp_allowed_congestion_control) may not have the clone.
+ * TCP leaves the pacing rate to a congestion control with cong_control().  A client's SYN-ACK
+ * is acknowledged before init(), which may find that the connection runs reno: call this while
+ * the state is TCP_SYN_SENT.  It is tcp_update_pacing_rate(), which is not exported.
+ */
+void gl_pace_as_tcp(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct net *net = sock_net(sk);
+	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
+
+	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
+		rate *= READ_ONCE(net->ipv4.sysctl_tcp_pacing_ss_ratio);
+	else
+		rate *= READ_ONCE(net->ipv4.sysctl_tcp_pacing_ca_ratio);
+	rate *= max(tcp_snd_cwnd(tp), tp->packets_out);
+	if (tp->srtt_us)
+		rate = div_u64(rate, tp->srtt_us);
+	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+EXPORT_SYMBOL_GPL(gl_pace_as_tcp);
+
+/**
+ * gl_base_clone() - copy a base, without its registration
+ * @ops: the copy; keeps its name
+ * @base: the base
+ * @owner: the copy's module
+ *
+ * The copy has the base's flags too, so an application that may not select the base
+ * (tcp_allowed_congestion_control) may not select the copy.
  */
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner)

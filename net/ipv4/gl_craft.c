@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packets of our own making, which tell TCP nothing: not in its queues, its timers
- * or its counters.
+/* Packets that greenlane builds itself.  TCP does not know of them: they are in none of its
+ * queues, timers or counters.
  *
- * The clock: the first unacked byte once more, or more of them, so that an ACK comes
- * back (TLT §5.1, adaptive important ACK-clocking).
- * Words: a pure ACK that says more in our option.
+ * A clock repeats one or more unacked bytes, so that the peer sends an ACK (TLT §5.1, adaptive
+ * important ACK-clocking).
+ * Words are sent in the option of a pure ACK.
  */
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
@@ -14,8 +14,8 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Up to @most bytes from snd_una on, as they were sent: to the end of what was, or to
- * what the peer has SACKed.  None if a FIN is all that is left.
+/* Copy up to @most bytes from snd_una on, but only to the end of what was sent, or to where the
+ * peer has SACKed.  Copies nothing if only a FIN is unacked.
  */
 static void gl_clock_fill(const struct sock *sk, struct sk_buff *clock, u32 most)
 {
@@ -54,8 +54,8 @@ static void gl_craft_header(const struct sock *sk, struct tcphdr *th, u32 seq,
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	const struct inet_sock *inet = inet_sk(sk);
-	/* What was promised last, less what came since: TCP's own next
-	 * packet may promise more, but no less.
+	/* The last advertised window less what arrived since.  TCP's own next packet may
+	 * advertise more, but the window must not shrink.
 	 */
 	u32 window = tcp_receive_window(tp) >> tp->rx_opt.rcv_wscale;
 
@@ -67,9 +67,10 @@ static void gl_craft_header(const struct sock *sk, struct tcphdr *th, u32 seq,
 	th->doff = len / 4;
 	th->ack = 1;
 	th->window = htons(min_t(u32, window, U16_MAX));
-	/* The peer's mark is repeated until it says that it has slowed down. */
+	/* RFC 3168: repeat ECE until the peer sends CWR. */
 	if (tp->ecn_flags & TCP_ECN_DEMAND_CWR)
 		th->ece = 1;
+	gl_tcp_accecn(tp, th);
 }
 
 /* An empty skb with room for headers, and for @len bytes behind them. */
@@ -103,12 +104,12 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind
 
 /**
  * gl_send_clock() - send the first unacked bytes as a clock
- * @sk: the connection, locked and at rest, BH off
+ * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
- * @most: so many at most, an MSS at most
+ * @most: the most bytes to send, up to an MSS
  *
- * Return: how many; 0 if there is nothing unacked but a FIN, the receiver's window
- * forbids even a byte, or memory is short.
+ * Return: the number of bytes sent; 0 if only a FIN is unacked, if the receiver's window does
+ * not allow a byte, or if memory is short.
  */
 u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
 {
@@ -120,7 +121,7 @@ u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
 
 	if (!before(tp->snd_una, tcp_wnd_end(tp)) || gl_tcp_signed(sk))
 		return 0;
-	/* Our option takes its share of a full packet. */
+	/* Leave room for the option in a full packet. */
 	most = min(most, tp->mss_cache - GL_OPT_LEN(0));
 	most = min(most, tcp_wnd_end(tp) - tp->snd_una);
 	skb = gl_craft_alloc(sk, most);
@@ -143,11 +144,11 @@ EXPORT_SYMBOL_GPL(gl_send_clock);
  * gl_send_words() - send a pure ACK with our option
  * @sk: the connection, locked
  * @gs: its state
- * @kind: GL_REQUEST, GL_CREDIT, GL_SHARE; GL_CLOCK of one that has words
- * @word: what the option says
- * @words: how many, GL_WORDS_MAX at most
+ * @kind: GL_REQUEST, GL_CREDIT, GL_SHARE, or GL_CLOCK for a probe
+ * @word: the option's words
+ * @words: number of them, at most GL_WORDS_MAX
  *
- * It has no time stamp: it is as small as it can be, and TCP does not see it.
+ * It has no time stamp option, to be small; the peer's TCP never sees the packet.
  *
  * Return: false if memory is short or the packet did not leave.
  */

@@ -217,7 +217,8 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 	struct gl_net *gn = gl_net(net);
 	enum gl_kind hello = GL_NONE;
 
-	if (th->rst)
+	/* A new SYN may find the last connection's TIME_WAIT. */
+	if (th->rst || (!th->syn && sk && sk->sk_state == TCP_TIME_WAIT))
 		return;
 	if (th->syn)
 		hello = gl_in_hello(gn, net, skb, thoff, family);

@@ -303,11 +303,9 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	if (sk && sk_fullsock(sk)) {
 		if (!sk_is_tcp(sk))
 			return NF_ACCEPT;
-		gs = gl_sock(sk);
+		gs = gl_sock_received(sk);
 		if (!gs && (1 << READ_ONCE(sk->sk_state)) & ~(TCPF_LISTEN | TCPF_SYN_SENT))
 			return NF_ACCEPT;
-	} else if (sk && sk->sk_state == TCP_TIME_WAIT) {
-		return NF_ACCEPT;
 	}
 	thoff = gl_in_tcp_offset(skb, state->pf);
 	if (thoff < 0)
@@ -316,7 +314,7 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 		sk = gl_in_lookup(state->net, skb, (struct tcphdr *)(skb->data + thoff), state->pf);
 		ref = sk;
 		if (sk && sk_fullsock(sk))
-			gs = gl_sock(sk);
+			gs = gl_sock_received(sk);
 	}
 	if (gs)
 		verdict = gl_in_ours(sk, gs, skb, thoff, state->pf);
@@ -348,12 +346,12 @@ static const struct nf_hook_ops gl_hooks[] = {
 #endif
 };
 
-int gl_hook_net_init(struct net *net)
+int gl_hook_register(struct net *net)
 {
 	return nf_register_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
 }
 
-void gl_hook_net_exit(struct net *net)
+void gl_hook_unregister(struct net *net)
 {
 	nf_unregister_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
 }

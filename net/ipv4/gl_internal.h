@@ -4,6 +4,7 @@
 #define _GL_INTERNAL_H
 
 #include <linux/percpu.h>
+#include <linux/workqueue.h>
 #include <net/greenlane.h>
 #include <net/inet_ecn.h>
 #include <net/netns/generic.h>
@@ -33,6 +34,10 @@ struct gl_counters {
  * @cp: codepoint table; see there
  * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c
  * @ecn: tell what has a credit by the ECN field too
+ * @active: the hooks are registered; gl_active_mutex, read without it
+ * @leaving: the namespace is being removed; gl_active_mutex
+ * @net: the namespace, for @activate
+ * @activate: registers the hooks
  * @counters: each CPU's own, BH off
  * @sysctl: registered for the namespace's life
  */
@@ -40,6 +45,10 @@ struct gl_net {
 	struct gl_codepoints cp;
 	u8 protect;
 	u8 ecn;
+	bool active;
+	bool leaving;
+	struct net *net;
+	struct work_struct activate;
 	struct gl_counters __percpu *counters;
 	struct ctl_table_header *sysctl;
 };
@@ -75,8 +84,14 @@ u8 gl_dsfield(const struct sk_buff *skb, u8 family);
 void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield);
 bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
 		       u8 dsfield);
-int gl_hook_net_init(struct net *net);
-void gl_hook_net_exit(struct net *net);
+int gl_hook_register(struct net *net);
+void gl_hook_unregister(struct net *net);
+
+/* gl_active.c */
+int gl_activate(struct net *net);
+void gl_activate_soon(struct net *net);
+int gl_active_net_init(struct net *net);
+void gl_active_net_exit(struct net *net);
 
 /* gl_handshake.c */
 bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family);
@@ -122,6 +137,8 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs);
 void gl_free_held(struct gl_sock *gs);
 
 /* gl_sock.c */
+struct gl_sock *gl_sock_received(struct sock *sk);
+bool gl_sock_has(const struct sock *sk, const struct gl_sock *gs);
 void gl_sock_put(struct gl_sock *gs);
 void gl_sock_exit(void);
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The kick: once TCP is done with a packet, its transport may send more.
+/* The kick: call a transport when TCP has finished with a packet, so that it can send more.
  *
- * A congestion control is called in the middle of TCP's work and may not send
- * there.  So it queues the socket, and is called back (on_kick) with the
- * socket locked and at rest:
+ * TCP calls a congestion control in the middle of its work, where sending is not possible.  So
+ * the transport queues the socket, and its on_kick() is called later with the socket locked and
+ * not owned by a process:
  *
- *	gl_kick()	in a tasklet, which runs when the packets of this softirq
- *			have been processed
- *	gl_kick_soon()	in a timer, GL_SOON_NS later: a look at a burst that may
- *			have ended without an important packet, and at a socket that
- *			a process has just let go of (gl_owned.c)
+ *	gl_kick()	in a tasklet, after the packets of this softirq
+ *	gl_kick_soon()	in a timer, after GL_SOON_NS: checks a burst that may have ended
+ *			without an important packet, and a socket that its process has just
+ *			released (gl_owned.c)
  *
- * Both lists are per CPU and lock-free; a socket is in each of them once at
- * most, with a reference on the socket and on its state.
+ * Both lists are per CPU and lock-free.  A socket is on each list at most once, and the list
+ * holds a reference on the socket and on its state.
  */
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -21,15 +20,15 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* A few round trips of a datacenter network (20 µs), and far less than any
- * timer of TCP's (RTO_min 4 ms).
+/* Longer than a round trip in a datacenter (20 µs), far shorter than TCP's timers (RTO_min of
+ * 4 ms).
  */
 #define GL_SOON_NS	(50 * NSEC_PER_USEC)
 
 /**
  * struct gl_kicks - a CPU's lists
- * @now: by struct gl_sock.now
- * @soon: by struct gl_sock.soon
+ * @now: linked by struct gl_sock.now; lock-free
+ * @soon: linked by struct gl_sock.soon; lock-free
  * @tasklet: empties @now
  * @timer: empties @soon
  */
@@ -42,18 +41,21 @@ struct gl_kicks {
 
 static DEFINE_PER_CPU(struct gl_kicks, gl_kicks);
 
-/* true: @gs goes on that list now, and holds what it needs there */
+/* Return: true if the caller has to put @gs on the list of @bit; the references are taken.
+ *
+ * The caller may hold the spinlock of a socket that a process owns, and the process may be in
+ * gl_detach() at the same time and have dropped the last reference.
+ */
 static bool gl_kick_hold(struct sock *sk, struct gl_sock *gs, int bit)
 {
-	if (test_and_set_bit(bit, &gs->flags))
+	if (test_and_set_bit(bit, &gs->flags) || !refcount_inc_not_zero(&gs->refs))
 		return false;
 	sock_hold(sk);
-	refcount_inc(&gs->refs);
 	return true;
 }
 
 /**
- * gl_kick() - call the transport back when TCP is done with this packet
+ * gl_kick() - have on_kick() called when TCP has finished with the current packet
  * @sk: the socket, locked
  * @gs: its state
  */
@@ -72,7 +74,7 @@ void gl_kick(struct sock *sk, struct gl_sock *gs)
 EXPORT_SYMBOL_GPL(gl_kick);
 
 /**
- * gl_kick_soon() - the same, a little later
+ * gl_kick_soon() - have on_kick() called after GL_SOON_NS
  * @sk: the socket, locked
  * @gs: its state
  */
@@ -91,14 +93,17 @@ void gl_kick_soon(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(gl_kick_soon);
 
-/* TCP is at rest: what is there to do?  BH off. */
+/* A kick, with the socket locked and not owned by a process, BH off. */
 static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
 	gl_release_held(sk, gs);
 	if (gl_sock(sk) != gs)
 		return;
-	/* TCP saw no need for an ACK, or it left on data. */
+	/* TCP has stopped the timers of such a socket when it was closed. */
+	if (sock_flag(sk, SOCK_DEAD) && !sk->sk_net_refcnt)
+		return;
+	/* A clock is still unanswered: TCP sent no pure ACK. */
 	if (gs->owed_clock)
 		gl_send_ack(sk);
 	gs->transport->on_kick(sk, gs);
@@ -109,10 +114,12 @@ static void gl_kick_one(struct gl_sock *gs)
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	/* Unless the connection has chosen another congestion control. */
+	/* Not if the connection has changed its congestion control since. */
 	if (sock_owned_by_user(sk)) {
 		if (gl_sock(sk) == gs)
 			gl_nudge(sk, gs);
+		else if (gl_sock_has(sk, gs))	/* TCP would drop a nudge */
+			gl_kick_soon(sk, gs);
 	} else if (gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE) {
 		gl_kicked(sk, gs);
 	}
@@ -145,16 +152,16 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 		clear_bit_unlock(GL_QUEUED_SOON, &gs->flags);
 		gl_kick_one(gs);
 	}
-	/* gl_kick_soon() starts it again when the list is not empty any more. */
+	/* gl_kick_soon() starts it again for the next socket on the list. */
 	return HRTIMER_NORESTART;
 }
 
 /**
- * gl_xmit_later() - let TCP send when the process lets go of the socket
+ * gl_xmit_later() - have TCP send when the process releases the socket
  * @sk: the socket, locked
  *
- * TCP's own handler for a socket that was throttled drops a reference, and TCP
- * asks for it with a flag that may be set already, with a reference of its own.
+ * Uses TCP's handler for sockets that TCP small queues throttled.  The handler drops a socket
+ * reference, so take one, unless the flag is set and TCP has done so.
  */
 void gl_xmit_later(struct sock *sk)
 {
@@ -164,11 +171,10 @@ void gl_xmit_later(struct sock *sk)
 EXPORT_SYMBOL_GPL(gl_xmit_later);
 
 /**
- * gl_xmit() - let TCP send what its window allows
- * @sk: the socket, locked and at rest, BH off
+ * gl_xmit() - have TCP send what its window allows, now
+ * @sk: the socket, locked and not owned by a process, BH off
  *
- * The same handler, now: retransmits what is marked lost, then sends new data,
- * within snd_cwnd.
+ * The same handler retransmits what is marked lost and then sends new data, within snd_cwnd.
  */
 void gl_xmit(struct sock *sk)
 {
@@ -178,8 +184,8 @@ void gl_xmit(struct sock *sk)
 EXPORT_SYMBOL_GPL(gl_xmit);
 
 /**
- * gl_xmit_one() - let TCP send one packet beyond its window
- * @sk: the socket, locked and at rest, BH off
+ * gl_xmit_one() - have TCP send one packet beyond its window
+ * @sk: the socket, locked and not owned by a process, BH off
  */
 void gl_xmit_one(struct sock *sk)
 {
@@ -190,7 +196,7 @@ void gl_xmit_one(struct sock *sk)
 	if (beyond > cwnd)
 		tcp_snd_cwnd_set(tp, beyond);
 	gl_xmit(sk);
-	/* If TCP has set it since, TCP knows better. */
+	/* Keep a window that TCP has set meanwhile. */
 	if (beyond > cwnd && tcp_snd_cwnd(tp) == beyond)
 		tcp_snd_cwnd_set(tp, cwnd);
 }
@@ -211,9 +217,9 @@ void gl_kick_init(void)
 	}
 }
 
-/* Nothing is queued any more, but what was may still wait.  All of these connections
- * have left us, or their transports would be there and keep us: they are not queued
- * again, not even if a process owns the socket, and each list empties in one go.
+/* Called when nothing new is queued.  Sockets may still be on the lists, but none of them runs
+ * a transport any more, or that transport's module would hold a reference on this one.  So no
+ * socket is queued again, not even if a process owns it, and each list empties in one pass.
  */
 void gl_kick_exit(void)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* greenlane: the tagging layer
  *
- * Decides nothing, marks everything: a transport (tcp_tlt.c) says what a
- * packet is, this module writes it into the DS field of the IP header and
- * reads it back, so that a switch (sch_color.c) sees only bits.
+ * A transport (tcp_tlt.c) decides the kind of each packet.  This module writes it into the DS
+ * field of the IP header, where a switch (sch_color.c) reads it, and into a TCP option for the
+ * other end.
  *
  *	 application
  *	     |
@@ -15,14 +15,14 @@
  *	 where the mark changes           answers         its window
  *	 (gl_split.c)                     (gl_owned.c)    (gl_craft.c)
  *
- * A DSCP tells a switch what may be dropped, and a receiver that data wants its ACK at once.
- * It decides nothing else, because networks change it: what the two ends say to each other
- * is in a TCP option (gl_option.c), and the handshake says whether they do (gl_handshake.c).
+ * The DSCP tells a switch what to drop first, and a receiver that data wants an immediate ACK.
+ * It decides nothing else, because networks change it.  The two ends talk to each other by a
+ * TCP option (gl_option.c), after they have agreed on it in the handshake (gl_handshake.c).
  *
- * How a connection of ours is known, and where its state is: TCP sends through
- * icsk_af_ops, of which it has a copy of its own, with our queue_xmit(), in its struct
- * gl_sock (gl_out.c, gl_sock.c).  The state only means something under the socket lock;
- * what comes while a process owns the socket waits there (gl_owned.c).
+ * A connection that runs a transport has a struct gl_sock with a copy of TCP's icsk_af_ops, in
+ * which queue_xmit() is replaced.  That copy identifies the connection and leads to its state
+ * (gl_out.c, gl_sock.c).  The state is protected by the socket lock; packets that arrive while a
+ * process owns the socket wait in it (gl_owned.c).
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>
@@ -42,15 +42,14 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_fallback);
 
 unsigned int gl_net_id __read_mostly;
 
-/* The transports, for routes that name a congestion control.  Written under the
- * mutex, read under RCU; a transport outlives its readers because
- * tcp_unregister_congestion_control() waits for them.
+/* All transports, to find one by its key.  Written under gl_transport_mutex, read under RCU.
+ * tcp_unregister_congestion_control() waits for the readers.
  */
 #define GL_TRANSPORTS	16
 static DEFINE_MUTEX(gl_transport_mutex);
 static struct gl_transport *gl_transports[GL_TRANSPORTS];
 
-/* ip route ... congctl NAME stores the key of NAME.  NULL: not one of ours. */
+/* A route with "congctl NAME" stores the key of NAME.  NULL if that is not a transport. */
 const struct gl_transport *gl_transport_of_key(u32 key)
 {
 	int i;
@@ -65,11 +64,11 @@ const struct gl_transport *gl_transport_of_key(u32 key)
 }
 
 /**
- * gl_register_transport() - register a transport with TCP and with us
+ * gl_register_transport() - register a transport with TCP and with the tagging layer
  * @t: the transport; its ops are complete and ops.release is gl_release()
  *
- * Return: 0; -EINVAL if @t is incomplete; -ENOSPC if there are too many; what
- * tcp_register_congestion_control() says.
+ * Return: 0; -EINVAL if @t is incomplete; -ENOSPC if there are too many; or the error of
+ * tcp_register_congestion_control().
  */
 int gl_register_transport(struct gl_transport *t)
 {
@@ -96,7 +95,7 @@ EXPORT_SYMBOL_GPL(gl_register_transport);
 
 /**
  * gl_unregister_transport() - undo gl_register_transport()
- * @t: the transport; no socket uses it, or its module could not go
+ * @t: the transport; no socket uses it, as those hold a reference on its module
  */
 void gl_unregister_transport(struct gl_transport *t)
 {
@@ -121,7 +120,7 @@ static int __net_init gl_net_init(struct net *net)
 	err = gl_sysctl_net_init(net);
 	if (err)
 		goto stats;
-	err = gl_hook_net_init(net);
+	err = gl_active_net_init(net);
 	if (err)
 		goto sysctl;
 	return 0;
@@ -133,12 +132,12 @@ stats:
 	return err;
 }
 
-/* Packets pass our hooks until a grace period after this, and read what
- * gl_net_exit() frees: there is one between the two.
+/* A packet may be in our hooks until a grace period after this.  There is one before
+ * gl_net_exit(), which frees what they read.
  */
 static void __net_exit gl_net_pre_exit(struct net *net)
 {
-	gl_hook_net_exit(net);
+	gl_active_net_exit(net);
 }
 
 static void __net_exit gl_net_exit(struct net *net)
@@ -147,8 +146,8 @@ static void __net_exit gl_net_exit(struct net *net)
 	gl_stats_net_exit(net);
 }
 
-/* A subsystem, not a device: a namespace's sockets are gone before it, and so
- * are the kicks, which hold references on sockets.
+/* A subsystem, not a device: the sockets that hold a reference on a namespace are gone before
+ * exit() is called.  Others never run a transport there: see gl_attach().
  */
 static struct pernet_operations gl_net_ops = {
 	.init		= gl_net_init,
@@ -181,7 +180,7 @@ kick:
 static void __exit gl_exit(void)
 {
 	gl_sockopt_exit();
-	/* No packet reaches us after this: nothing new is held or kicked. */
+	/* The hooks are gone after this, so nothing new is held or kicked. */
 	unregister_pernet_subsys(&gl_net_ops);
 	gl_kick_exit();
 	gl_sock_exit();

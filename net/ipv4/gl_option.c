@@ -5,12 +5,13 @@
  * which packets to drop first, and this option tells the other end which packets to answer
  * or to consume:
  *
- *	 0        8        16                32       40                64
- *	|  254   | length | 0x474c, "GL"    |  code  |  0                | words ...
+ *	 0        8        16                32       40       48       64
+ *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0       | words ...
  *
  * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
  * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
- * code is the sender's transport, in other packets it is the kind of the packet.
+ * code is the sender's transport, in other packets it is the kind of the packet.  The answer
+ * byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not know.
  */
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
@@ -92,6 +93,8 @@ enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 			return GL_NONE;
 	} while (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID);
 
+	if (th->syn && opt[5] != th->ack)
+		return GL_NONE;
 	if (seg) {
 		seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);
 		for (i = 0; i < seg->words; i++)
@@ -211,6 +214,7 @@ bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello)
 		return false;
 
 	gl_option_insert(skb, ihl, ihl + tcp_hdrlen(skb), hello, NULL, 0);
+	skb->data[ihl + tcp_hdrlen(skb) - len + 5] = tcp_hdr(skb)->ack;
 	skb_reset_network_header(skb);
 	skb->csum_start -= len;
 	/* With CHECKSUM_PARTIAL, check holds the pseudo-header's sum, which includes the length. */

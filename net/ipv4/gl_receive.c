@@ -41,6 +41,7 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
+	/* Without the lock the numbers may be slightly old: see above. */
 	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 

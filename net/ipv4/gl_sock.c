@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A connection comes and goes. */
+/* The state of a connection: how it is allocated, found and freed. */
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/ipv6.h>
@@ -9,14 +9,17 @@
 #include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
-/* --- TCP's functions, and ours ------------------------------------------------ */
+/* --- icsk_af_ops ---------------------------------------------------------------- */
 
-/* IPV6_ADDRFORM makes an IPv6 socket that speaks IPv4 an IPv4 socket, and writes TCP's own
- * icsk_af_ops over ours.  The state is found here then, and ours written again, when TCP
- * next calls the transport, or when the connection leaves.  Seldom used: one lock will do.
+/* IPV6_ADDRFORM turns an IPv6 socket that speaks IPv4 into an IPv4 socket, and overwrites our
+ * icsk_af_ops with TCP's.  This table finds the state again: when TCP next calls the
+ * transport, when a packet arrives, or when the connection ends.  Such sockets are few, so
+ * one lock is enough.
  */
 static DEFINE_HASHTABLE(gl_mapped, 8);
 static DEFINE_SPINLOCK(gl_mapped_lock);
+/* Entries of the table: under gl_mapped_lock, read without. */
+static unsigned int gl_mapped_n;
 
 static void gl_mapped_add(struct sock *sk, struct gl_sock *gs)
 {
@@ -24,6 +27,7 @@ static void gl_mapped_add(struct sock *sk, struct gl_sock *gs)
 		return;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_add(gl_mapped, &gs->node, (unsigned long)sk);
+	WRITE_ONCE(gl_mapped_n, gl_mapped_n + 1);
 	spin_unlock_bh(&gl_mapped_lock);
 }
 
@@ -33,10 +37,11 @@ static void gl_mapped_del(struct gl_sock *gs)
 		return;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_del(&gs->node);
+	WRITE_ONCE(gl_mapped_n, gl_mapped_n - 1);
 	spin_unlock_bh(&gl_mapped_lock);
 }
 
-/* The state of a socket that IPV6_ADDRFORM may have changed. */
+/* The state of a socket after IPV6_ADDRFORM, or NULL. */
 static struct gl_sock *gl_mapped_find(const struct sock *sk)
 {
 	struct gl_sock *gs, *found = NULL;
@@ -59,15 +64,17 @@ static void gl_take(struct sock *sk, struct gl_sock *gs)
 	gs->backlog_rcv = sk->sk_backlog_rcv;
 	sk->sk_backlog_rcv = gl_backlog_rcv;
 	gl_mapped_add(sk, gs);
-	/* setsockopt() reads it without the lock, and calls through it. */
+	/* setsockopt() reads the pointer without the lock and calls through it. */
 	smp_store_release(&icsk->icsk_af_ops, &gs->af_ops);
 }
 
 /**
- * gl_sock_again() - the same as gl_sock(), of a socket that IPV6_ADDRFORM may have changed
+ * gl_sock_again() - as gl_sock(), for a socket that IPV6_ADDRFORM may have changed
  * @sk: the socket, locked
  *
- * Return: its state, back where gl_sock() finds it; NULL if it has none.
+ * Installs our icsk_af_ops again, so that gl_sock() finds the state from now on.
+ *
+ * Return: the state, or NULL.
  */
 struct gl_sock *gl_sock_again(struct sock *sk)
 {
@@ -82,6 +89,40 @@ struct gl_sock *gl_sock_again(struct sock *sk)
 }
 EXPORT_SYMBOL_GPL(gl_sock_again);
 
+/**
+ * gl_sock_received() - as gl_sock(), for a packet that was received
+ * @sk: the socket, under RCU
+ *
+ * A connection that only receives may not call its transport for long after IPV6_ADDRFORM.
+ *
+ * Return: its state, or NULL.
+ */
+struct gl_sock *gl_sock_received(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (likely(gs || !READ_ONCE(gl_mapped_n)) || sk->sk_family != AF_INET ||
+	    !inet_sk(sk)->pinet6)
+		return gs;
+	local_bh_disable();
+	bh_lock_sock_nested(sk);
+	if (!sock_owned_by_user(sk))
+		gs = gl_sock_again(sk);
+	bh_unlock_sock(sk);
+	local_bh_enable();
+#endif
+	return gs;
+}
+
+/* Does a connection that a process owns still have this state?  IPV6_ADDRFORM may have hidden
+ * it from gl_sock().
+ */
+bool gl_sock_has(const struct sock *sk, const struct gl_sock *gs)
+{
+	return gl_sock(sk) == gs || (READ_ONCE(gl_mapped_n) && gl_mapped_find(sk) == gs);
+}
+
 static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
@@ -93,29 +134,31 @@ static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 }
 
 /**
- * gl_attach() - a transport's init() takes up a connection
+ * gl_attach() - allocate the state of a connection, in the init() of its transport
  * @sk: the connection, locked
  *
- * Return: the state; NULL where the connection can only behave as its base:
- * without SACK an echo does not say what it covers, MPTCP schedules packets
- * by rules of its own, signed segments cannot be split or crafted, and where another
- * protocol sends the packets they cannot be marked.
+ * Return: the state; NULL where the connection can only behave as its base: without SACK an
+ * echo does not say what it covers, without RACK TCP does not mark what an echo shows to be
+ * lost, MPTCP schedules packets by its own rules, signed segments cannot be split or crafted,
+ * packets that another protocol sends cannot be marked, and a kernel socket that holds no
+ * reference on its namespace can outlive it.
  */
 struct gl_sock *gl_attach(struct sock *sk)
 {
 	struct gl_sock *gs;
 
-	/* No connection yet, and whether it will have SACK is not known.  TCP
-	 * calls init() when it stands; but not if an application has chosen us
-	 * between connect() and then, which makes a connection like its base.
+	/* Not connected yet: whether SACK will be negotiated is not known.  TCP calls
+	 * init() again when the connection is established, but not if an application
+	 * selects the transport between connect() and then.  That connection runs its base.
 	 */
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
 		return NULL;
-	if (!tcp_is_sack(tcp_sk(sk)) || sk_is_mptcp(sk) || gl_tcp_signed(sk) ||
-	    !gl_can_take(inet_csk(sk)->icsk_af_ops)) {
+	if (!tcp_is_sack(tcp_sk(sk)) || !gl_tcp_rack(sk) || sk_is_mptcp(sk) || gl_tcp_signed(sk) ||
+	    !gl_can_take(inet_csk(sk)->icsk_af_ops) || !gl_net_stays(sk)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
 		return NULL;
 	}
+	gl_activate_soon(sock_net(sk));
 	gs = kzalloc(gl_transport(sk)->sock_size, GFP_ATOMIC | __GFP_NOWARN);
 	if (!gs) {
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
@@ -142,9 +185,10 @@ static void gl_sock_free(struct rcu_head *rcu)
 	kfree_rcu(gs, rcu);
 }
 
-/* Its icsk_af_ops may still be in use: by packets that see the socket under RCU, and by
- * setsockopt(), which has no lock and can be preempted between reading the pointer and
- * what is behind it.  That is over when each task has slept or run in user space.
+/* Drop a reference; the last one frees the state.  Its icsk_af_ops may still be in use: by packets
+ * that see the socket under RCU, and by setsockopt(), which takes no lock and can be preempted
+ * between reading the pointer and calling through it.  The latter is over after a grace period
+ * of RCU tasks, when each task has slept voluntarily or run in user space.
  */
 void gl_sock_put(struct gl_sock *gs)
 {
@@ -154,20 +198,20 @@ void gl_sock_put(struct gl_sock *gs)
 
 void gl_sock_exit(void)
 {
-	/* gl_queue_xmit() is in what setsockopt() may have read. */
+	/* setsockopt() may be about to call a function of this module: see gl_sock_put(). */
 	gl_rcu_barrier_tasks();
 	rcu_barrier();
 }
 
 /**
  * gl_detach() - undo gl_attach()
- * @sk: the connection, locked, or already out of everybody's reach
+ * @sk: the connection, locked or about to be freed
  */
 void gl_detach(struct sock *sk)
 {
 	struct gl_sock *gs;
 
-	/* An MPTCP socket has a congestion control only to hand it to its subflows. */
+	/* An MPTCP socket only passes its congestion control on to its subflows. */
 	if (!inet_csk(sk)->icsk_af_ops)
 		return;
 	gs = gl_sock(sk) ?: gl_mapped_find(sk);
@@ -175,6 +219,7 @@ void gl_detach(struct sock *sk)
 		return;
 	if (gl_marking(gs))
 		gs->transport->on_switch(sk, gs, false);
+	gl_dupthresh_restore(sk, gs);
 	if (gs->transport->on_free)
 		gs->transport->on_free(gs);
 	gl_give_back(sk, gs);
@@ -184,7 +229,7 @@ EXPORT_SYMBOL_GPL(gl_detach);
 
 /**
  * gl_release() - the release() of every transport
- * @sk: the connection, locked, or already out of everybody's reach
+ * @sk: the connection, locked or about to be freed
  */
 void gl_release(struct sock *sk)
 {

@@ -1,37 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0
-/* net.ipv4.greenlane_*: the codepoints, and how they are used. */
+/* net.ipv4.greenlane_*: codepoints and their use. */
 #include <linux/mutex.h>
 #include <linux/sysctl.h>
 
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Two codepoints that change at once could end up the same. */
+/* Without it, two concurrent changes could leave two kinds with the same codepoint. */
 static DEFINE_MUTEX(gl_sysctl_mutex);
 
-/* ctl->data: the namespace's table; ctl->extra1: which kind */
+/* ctl->data: the namespace's part; ctl->extra1: which kind */
 static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 			  size_t *lenp, loff_t *ppos)
 {
-	struct gl_codepoints *cp = ctl->data;
+	struct gl_net *gn = ctl->data;
+	struct gl_codepoints *cp = &gn->cp;
 	enum gl_kind kind = (unsigned long)ctl->extra1;
 	struct ctl_table tmp = { .maxlen = sizeof(int) };
 	int dscp, err;
 
 	mutex_lock(&gl_sysctl_mutex);
-	/* An empty write leaves what is there, so it has to be there still. */
+	/* An empty write does not change tmp: it must have the old value. */
 	dscp = cp->dscp[kind];
 	tmp.data = &dscp;
 	err = proc_dointvec(&tmp, write, buffer, lenp, ppos);
 	if (!err && write && !gl_codepoints_set(cp, kind, dscp))
 		err = -EINVAL;
 	mutex_unlock(&gl_sysctl_mutex);
-	return err;
+	return err ?: write ? gl_activate(gn->net) : 0;
+}
+
+/* ctl->data: the namespace's part; ctl->extra1: the offset of a u8, 0 or 1 */
+static int gl_sysctl_bool(gl_ctl_table *ctl, int write, void *buffer,
+			  size_t *lenp, loff_t *ppos)
+{
+	struct gl_net *gn = ctl->data;
+	struct ctl_table tmp = {
+		.data	= (void *)gn + (uintptr_t)ctl->extra1,
+		.maxlen	= sizeof(u8),
+		.extra1	= SYSCTL_ZERO,
+		.extra2	= SYSCTL_ONE,
+	};
+	int err = proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
+
+	return err ?: write ? gl_activate(gn->net) : 0;
+}
+
+/* ctl->data: the namespace's part.  What connections use cannot be taken away again. */
+static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
+			    size_t *lenp, loff_t *ppos)
+{
+	struct gl_net *gn = ctl->data;
+	u8 active = READ_ONCE(gn->active);
+	struct ctl_table tmp = {
+		.data	= &active,
+		.maxlen	= sizeof(active),
+		.extra1	= SYSCTL_ZERO,
+		.extra2	= SYSCTL_ONE,
+	};
+	int err = proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
+
+	if (err || !write)
+		return err;
+	if (active)
+		return gl_activate(gn->net);
+	return READ_ONCE(gn->active) ? -EBUSY : 0;
 }
 
 #define GL_SYSCTL_DSCP(name, kind) {				\
 	.procname	= "greenlane_dscp_" name,		\
-	.data		= (void *)offsetof(struct gl_net, cp),	\
 	.mode		= 0644,					\
 	.proc_handler	= gl_sysctl_dscp,			\
 	.extra1		= (void *)(unsigned long)(kind),	\
@@ -39,12 +76,9 @@ static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 
 #define GL_SYSCTL_BOOL(name, field) {				\
 	.procname	= "greenlane_" name,			\
-	.data		= (void *)offsetof(struct gl_net, field),	\
-	.maxlen		= sizeof(u8),				\
 	.mode		= 0644,					\
-	.proc_handler	= proc_dou8vec_minmax,			\
-	.extra1		= SYSCTL_ZERO,				\
-	.extra2		= SYSCTL_ONE,				\
+	.proc_handler	= gl_sysctl_bool,			\
+	.extra1		= (void *)offsetof(struct gl_net, field),	\
 }
 
 static const struct ctl_table gl_sysctl_template[] = {
@@ -63,16 +97,21 @@ static const struct ctl_table gl_sysctl_template[] = {
 	GL_SYSCTL_DSCP("spent_end", GL_SPENT_END),
 	GL_SYSCTL_BOOL("protect", protect),
 	GL_SYSCTL_BOOL("ecn", ecn),
+	{
+		.procname	= "greenlane_active",
+		.mode		= 0644,
+		.proc_handler	= gl_sysctl_active,
+	},
 };
 
 /**
- * gl_sysctl_add() - net.ipv4.* of a namespace
- * @net: namespace
- * @template: for all namespaces; .data is an offset in what is at @base
- * @n: entries of it
- * @base: the namespace's own
+ * gl_sysctl_add() - register sysctls below net.ipv4 in a namespace
+ * @net: the namespace
+ * @template: the entries, with the offset of each variable from @base in .data
+ * @n: number of entries
+ * @base: the namespace's variables
  *
- * Return: what gl_sysctl_remove() takes, or NULL.
+ * Return: what gl_sysctl_remove() takes, or NULL if memory is short.
  */
 struct ctl_table_header *gl_sysctl_add(struct net *net,
 				       const struct ctl_table *template,
@@ -99,7 +138,7 @@ EXPORT_SYMBOL_GPL(gl_sysctl_add);
 
 /**
  * gl_sysctl_remove() - undo gl_sysctl_add()
- * @header: from there
+ * @header: returned by gl_sysctl_add()
  */
 void gl_sysctl_remove(struct ctl_table_header *header)
 {

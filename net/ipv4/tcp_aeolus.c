@@ -133,7 +133,6 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 	ae->allow = aeolus_bdp(sk, ae) / tp->mss_cache;
 	ae->begin = tp->snd_nxt;
 	ae->end = tp->snd_nxt;
-	tp->reordering = 1;
 }
 
 /* May TCP send more of it?  Else it ends early: nothing is left, or the receiver's
@@ -178,6 +177,8 @@ static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 {
 	struct aeolus *ae = aeolus_of(gs);
 
+	if (ae->burst)
+		gl_dupthresh_one(sk, gs);
 	if (!ae->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
 		return aeolus_inner->on_xmit(sk, gs, seg);
 	ae->allow -= min(ae->allow, seg->segs);
@@ -334,6 +335,14 @@ static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info
 		info->flags |= GREENLANE_F_OFF;
 }
 
+static void aeolus_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct gl_sock *gs = gl_sock_locked(sk);
+
+	if (gs)
+		gl_dupthresh_acked(sk, gs);
+}
+
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
 /* The rest is the inner transport's. */
@@ -394,6 +403,7 @@ static int __init aeolus_module_init(void)
 		return PTR_ERR(base);
 	aeolus_inner = container_of(base, struct gl_transport, ops);
 	gl_base_clone(&t->ops, base, THIS_MODULE);
+	t->ops.in_ack_event = aeolus_in_ack_event;
 	t->sock_size = ALIGN(aeolus_inner->sock_size, 8) + sizeof(struct aeolus);
 	t->hello = aeolus_inner->hello;
 	t->control = aeolus_inner->control;

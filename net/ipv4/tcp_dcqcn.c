@@ -202,6 +202,9 @@ static void dcqcn_look(struct sock *sk, bool notified)
 
 static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 {
+	/* The ACK of the SYN comes before init(). */
+	if (sk->sk_state == TCP_SYN_SENT)
+		return;
 	dcqcn_look(sk, flags & CA_ACK_ECE);
 	/* Bursts are cut when they leave; what is written meanwhile may be long. */
 	gl_gso_default(sk);
@@ -287,7 +290,10 @@ static void dcqcn_set_window(struct sock *sk)
 
 static GL_CONG_CONTROL(dcqcn_cong_control, sk, rs)
 {
-	dcqcn_set_window(sk);
+	if (sk->sk_state == TCP_SYN_SENT)
+		gl_pace_as_tcp(sk);
+	else
+		dcqcn_set_window(sk);
 }
 
 /* "Loss does not change the rate." */
@@ -323,8 +329,9 @@ static void dcqcn_init(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct dcqcn_params p;
 
-	/* As dctcp does it: what a SYN will be answered is not known yet. */
-	if (!gl_tcp_ecn(tp) && !((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))) {
+	/* As dctcp: before the connection is established ECN has not been negotiated. */
+	if ((!gl_tcp_ecn(tp) || !gl_net_stays(sk)) &&
+	    !((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))) {
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dcqcn_reno);
 		INET_ECN_dontxmit(sk);
 		return;

@@ -258,6 +258,7 @@ static enum gl_kind tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, tlt_of(gs), seg) :
 					    tlt_is_important(sk, tlt_of(gs), seg);
 
+	gl_dupthresh_one(sk, gs);
 	return important ? GL_IMPORTANT : GL_DATA;
 }
 
@@ -366,25 +367,11 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 
 /* --- marking begins and ends ---------------------------------------------- */
 
-/* The papers' duplicate threshold is one. */
-static void tlt_engage(struct sock *sk, struct tlt *tlt)
-{
-	memset_startat(tlt, 0, imp_end);
-	tcp_sk(sk)->reordering = 1;
-}
-
-static void tlt_disengage(struct sock *sk, struct tlt *tlt)
-{
-	memset_startat(tlt, 0, imp_end);
-	tcp_sk(sk)->reordering = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
-}
-
 static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
-	if (on)
-		tlt_engage(sk, tlt_of(gs));
-	else
-		tlt_disengage(sk, tlt_of(gs));
+	memset_startat(tlt_of(gs), 0, imp_end);
+	if (!on)
+		gl_dupthresh_restore(sk, gs);
 }
 
 /* --- echoes --------------------------------------------------------------- */
@@ -483,8 +470,10 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
-	if (gs)
+	if (gs) {
 		tlt_acked(sk, tlt_of(gs));
+		gl_dupthresh_acked(sk, gs);
+	}
 }
 
 /* A timeout: whatever was in flight is gone, and what TCP sends next is
@@ -548,7 +537,6 @@ static struct gl_transport tlt_transports[] __read_mostly = {
 static void tlt_init(struct sock *sk)
 {
 	struct gl_transport *t = gl_transport(sk);
-	struct gl_sock *gs;
 
 	if (t->base->init)
 		t->base->init(sk);
@@ -556,9 +544,7 @@ static void tlt_init(struct sock *sk)
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
 
-	gs = gl_attach(sk);
-	if (gs && gl_marking(gs))
-		tlt_engage(sk, tlt_of(gs));
+	gl_attach(sk);		/* in all zeroes: the end of the first burst is important */
 }
 
 static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops *base)

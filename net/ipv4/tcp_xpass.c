@@ -623,11 +623,17 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	xpass_arm(xp);
 }
 
-/* The window was ours; TCP's own begins anew. */
+/* The window was the transport's.  Start TCP's own anew, also what it would reduce: TCP may
+ * have entered CWR while the window was 0, and warns of a reduction that begins there.
+ */
 static void xpass_leave(struct sock *sk, struct xpass *xp)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+
 	hrtimer_cancel(&xp->timer);
-	tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
+	tcp_snd_cwnd_set(tp, TCP_INIT_CWND);
+	if (!tp->prior_cwnd)
+		tp->prior_cwnd = TCP_INIT_CWND;
 	gl_gso_default(sk);
 }
 
@@ -647,9 +653,11 @@ static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->credits_wanted = xp->asking ? max_t(s32, xp->told_end - xp->seq, 0) : 0;
 }
 
-/* Credits decide, not ACKs. */
+/* Credits decide, not ACKs.  Before init() that is not known. */
 static GL_CONG_CONTROL(xpass_cong_control, sk, rs)
 {
+	if (sk->sk_state == TCP_SYN_SENT)
+		gl_pace_as_tcp(sk);
 }
 
 static u32 xpass_undo_cwnd(struct sock *sk)

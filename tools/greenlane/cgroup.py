@@ -185,6 +185,22 @@ def _listeners(cgroup, change):
     return count
 
 
+# --- namespaces ------------------------------------------------------------------------
+
+
+def _activate(cgroup):
+    """Have the first connection of its processes' namespaces greeted with our option too."""
+    inodes = {os.stat(netns.OWN).st_ino}
+    for pid in _pids(cgroup):
+        with contextlib.suppress(OSError):
+            inodes.add(os.stat(f"/proc/{pid}/ns/net").st_ino)
+    for ns in netns.find().values():
+        if ns.inode in inodes:
+            with contextlib.suppress(OSError), ns.entered(), \
+                    open("/proc/sys/net/ipv4/greenlane_active", "w", encoding="ascii") as file:
+                file.write("1")
+
+
 # --- commands --------------------------------------------------------------------------
 
 
@@ -206,6 +222,7 @@ def attach(name, cc):
     except Refused:
         _tidy()
         raise
+    _activate(cgroup)
     count = _listeners(cgroup, lambda now, _: cc if now != cc else None)
     print(f"{cgroup}: {cc}{' already' if there else ''}{_listening(count)}")
 

@@ -96,8 +96,9 @@ def peer_without(look):
         look, ("peer-without", "to peers that show no TLT:", "had peers that showed none of it"),
         lambda c: c["peer"] == "no" and not _unsupported(c), "PeerWithout",
         "Load greenlane there and select the same; until then these connections behave as"
-        " their base. If it does run there, was it selected before they connected? Or something"
-        " on the way removes TCP options that it does not know (kind 254).")
+        " their base. If it does run there, they may have connected before it was selected, or as"
+        " the first ones of a network namespace (sysctl net.ipv4.greenlane_active=1 includes"
+        " those). Or something on the way removes TCP options that it does not know (kind 254).")
 
 
 @_check
@@ -436,8 +437,9 @@ def unsupported(look):
         yield Problem(
             "unsupported", where,
             f"{plural(len(those), 'connection')} cannot use TLT: {_addresses(those)}.",
-            "They have no SACK (sysctl net.ipv4.tcp_sack, at both ends), or are MPTCP's, or"
-            " their segments are signed (MD5, AO).")
+            "They have no SACK (sysctl net.ipv4.tcp_sack, at both ends) or no RACK (before Linux"
+            " 6.16: sysctl net.ipv4.tcp_recovery), or are MPTCP's, or their segments are signed"
+            " (MD5, AO).")
 
 
 @_check

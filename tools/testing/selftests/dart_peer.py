@@ -19,7 +19,7 @@ from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, m
                            simultaneous, syn_cookies, takes, unmarked, without_option,
                            without_sack)
 from lab.wire.sockopt import (F_UNSUPPORTED, GREENLANE_MESSAGE, GREENLANE_TLT, NO, YES, cc_of,
-                              choose, info, option, pacing, refused)
+                              choose, info, option, pacing, refused, tos)
 from lab.wire.wire import Wire, connected
 
 CE = 3
@@ -219,8 +219,7 @@ def no_sack(wire, client, server):
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="dart", version=version) as wire:
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)
-        client, server = wire.connect(
-            **{"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2})
+        client, server = wire.connect(**tos(version, dscp))
         exchange(wire, client, server)
         equal({p.dscp for p in wire.from_a()}, {dscp}, "DSCP of the application")
         unmarked(wire.from_b())

@@ -29,7 +29,7 @@ DSCPS = tuple(f"greenlane_dscp_{kind}"
                            "spent", "spent_end"))
 NAMES = (*DSCPS, "greenlane_protect")
 DEFAULT = (DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE,
-           MESSAGE, MESSAGE_END, SPENT, SPENT_END, 1)
+           MESSAGE, MESSAGE_END, SPENT, SPENT_END, 0)
 KINDS = len(DEFAULT) - 1
 LOCAL = list(SHORT)             # not to be had
 FREE = [value for value in range(1, 64) if value not in (*DEFAULT[:KINDS], *LOCAL)]

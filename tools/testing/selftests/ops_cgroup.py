@@ -14,6 +14,7 @@ import sys
 from lab import TOP
 from lab.codepoints import CONTROL, IMPORTANT
 from lab.net import modules
+from lab.net.namespace import ACTIVE
 from lab.tap import case, equal, main, need_tree, true
 from lab.wire.packet import ACK, CWR, ECE, SYN
 from lab.wire.sockopt import NO, YES, cc_of, info
@@ -75,6 +76,15 @@ def cgroup_of(name):
             os.rmdir(path)
 
 
+@contextlib.contextmanager
+def active_wire(**options):
+    """A wire between namespaces that no process of the cgroup is in."""
+    with Wire(cc="cubic", **options) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl(ACTIVE, 1)
+        yield wire
+
+
 def handshake(wire, port=1000):
     """(flags without ECN's, DSCP, what the option says) of the first three packets of that
     port."""
@@ -89,7 +99,7 @@ PLAIN = [(SYN, 0, None), (SYN | ACK, 0, None), (ACK, 0, None)]
 @case("in the cgroup both ends run it, from the SYN on; outside no socket does",
       version=(4, 6), cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
 def inside_and_outside(version, cc):
-    with cgroup_of("web") as web, Wire(cc="cubic", version=version) as wire:
+    with cgroup_of("web") as web, active_wire(version=version) as wire:
         good("attach", web, "--cc", cc)
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.tcp_ecn", 0)    # dctcp asks for it itself
@@ -111,10 +121,26 @@ def inside_and_outside(version, cc):
         good("detach", web)
 
 
+@case("attach has the namespaces of the cgroup's processes use greenlane from the first"
+      " connection on")
+def activates():
+    with cgroup_of("web") as web:
+        code = f"open('{web}/cgroup.procs', 'w').write('0'); print(flush=True); input()"
+        with subprocess.Popen(["unshare", "-n", sys.executable, "-c", code], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            seen = ["nsenter", "-t", str(process.pid), "-n", "sysctl", "-n", ACTIVE]
+            equal(subprocess.check_output(seen, text=True), "0\n", "active before")
+            good("attach", web)
+            equal(subprocess.check_output(seen, text=True), "1\n", "active")
+            process.communicate("\n")
+        good("detach", web)
+
+
 @case("a cgroup below it has it too, one beside it has not")
 def below():
     with cgroup_of("web") as web, cgroup_of("web/child") as child, \
-         cgroup_of("mail") as mail, Wire(cc="cubic") as wire:
+         cgroup_of("mail") as mail, active_wire() as wire:
         good("attach", web)
         with inside(child):
             equal(cc_of(wire.connect()[0]), "tlt_dctcp", "below")
@@ -125,7 +151,7 @@ def below():
 
 @case("who listens already is taken up, and let go")
 def listeners():
-    with cgroup_of("web") as web, Wire(cc="cubic") as wire:
+    with cgroup_of("web") as web, active_wire() as wire:
         with inside(web):
             before = wire.listen(1000)
             true("1 listening socket changed" in good("attach", "web"), "says so")
@@ -145,7 +171,7 @@ def listeners():
 
 @case("after detach: new connections are cubic's, old ones go on")
 def after_detach():
-    with cgroup_of("web") as web, Wire(cc="cubic") as wire:
+    with cgroup_of("web") as web, active_wire() as wire:
         with inside(web):
             good("attach", web)
             client, server = wire.connect()
@@ -164,7 +190,7 @@ def after_detach():
 
 @case("a connection without the other end's cgroup is its base's")
 def one_end():
-    with cgroup_of("web") as web, Wire(cc="cubic") as wire:
+    with cgroup_of("web") as web, active_wire() as wire:
         good("attach", web, "--cc", "tlt_cubic")
         listener = wire.listen()
         with inside(web):
@@ -222,7 +248,7 @@ def attach_other(cgroup, pin="/sys/fs/bpf/other"):
 @case("another program of the same kind goes on working, whoever came first")
 def others():
     for first in (True, False):
-        with cgroup_of("web") as web, Wire(cc="cubic") as wire:
+        with cgroup_of("web") as web, active_wire() as wire:
             if first:
                 good("attach", web, "--cc", "tlt_cubic")
             pin = attach_other(web)

@@ -15,12 +15,19 @@ import time
 
 from lab import TOP
 from lab.net import modules
+from lab.net.namespace import ACTIVE, write_sysctl
 from lab.status import STATE, TOOL, Cable, connections, exchange, forget, ids, look, tool, watched
 from lab.tap import case, equal, main, true
 from lab.wire.sockopt import COUNTERS, GAUGES, TCP_CONGESTION, info
 from lab.wire.wire import Wire, connected
 
 TLT = COUNTERS[:7]
+
+
+def load():
+    """TLT's modules, and the host uses it from its first connection on."""
+    modules.load("tcp_tlt")
+    write_sysctl(ACTIVE, 1)
 
 
 @case("healthy: every connection's counters, summed, and no sentence", watched, version=(4, 6),
@@ -94,7 +101,7 @@ def changes(wire, client, server):
 
 @case("counters that went backwards count from their beginning")
 def backwards():
-    modules.load("tcp_tlt")
+    load()
     forget()
     for count in (3, 1):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -109,17 +116,18 @@ def backwards():
         # SYN, SYN-ACK
         equal(host["change"]["HandshakeMarked"], 2 * count, "HandshakeMarked")
         modules.unload("greenlane")
-        modules.load("tcp_tlt")
+        load()
 
 
 @case("a process in a namespace without a name; sockets of both families")
 def container():
-    modules.load("tcp_tlt")
+    load()
     forget()
     code = """
 import socket, subprocess, sys
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-open("/proc/sys/net/ipv4/tcp_congestion_control", "w").write("tlt_cubic")
+for name, value in (("tcp_congestion_control", "tlt_cubic"), ("greenlane_active", "1")):
+    open(f"/proc/sys/net/ipv4/{name}", "w").write(value)
 keep = []
 for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
     listener = socket.create_server((host, 0), family=family)
@@ -142,7 +150,7 @@ sys.stdin.read()
 
 @case("a socket that two processes have counts once; what is not greenlane's, by its name")
 def shared():
-    modules.load("tcp_tlt")
+    load()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with socket.create_connection(listener.getsockname()) as client:
             server = listener.accept()[0]
@@ -164,7 +172,7 @@ def shared():
 
 @case("10,000 connections")
 def many():
-    modules.load("tcp_tlt")
+    load()
     forget()
     resource.setrlimit(resource.RLIMIT_NOFILE, (20_000, 20_000))
     # All of them close at once, and what the loopback drops then is a real loss,
@@ -195,7 +203,7 @@ def many():
 
 @case("processes and sockets that come and go meanwhile")
 def vanish():
-    modules.load("tcp_tlt")
+    load()
     code = """
 import os, socket, time
 while True:
@@ -216,7 +224,7 @@ while True:
 
 @case("who is not root sees what he may, and is told")
 def not_root():
-    modules.load("tcp_tlt")
+    load()
     forget()
     with Wire(cc="tlt_reno") as wire:
         exchange(wire, *wire.connect())
@@ -244,7 +252,7 @@ def watch(wire):
 
 @case("installed in /usr it finds its parts, through a symbolic link too")
 def installed():
-    modules.load("tcp_tlt")
+    load()
     forget()
     subprocess.run(["install", "-D", TOOL, "/usr/sbin/greenlane"], check=True)
     subprocess.run(["mkdir", "-p", "/usr/lib/greenlane"], check=True)

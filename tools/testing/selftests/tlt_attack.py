@@ -119,7 +119,7 @@ def forge_synacks(wire, options, dscps):
 @case("a forged SYN-ACK does not make a peer of a server that is none", Wire, version=(4, 6),
       cc="tlt_reno", cc_b="reno")
 def forged_synack(wire):
-    client, listener = forge_synacks(wire, pkt.option(IMPORTANT), PROTECTED)
+    client, listener = forge_synacks(wire, pkt.option(IMPORTANT, answer=True), PROTECTED)
     wire.run(3e-3)
     wire.accept(listener)
     equal(known(client), (NO, 0), f"IPv{wire.version}: peer, flags")
@@ -128,7 +128,7 @@ def forged_synack(wire):
 @case("a forged SYN-ACK does not make a peer without TLT of a server with it", Wire,
       version=(4, 6))
 def forged_synack_bleached(wire):
-    for options in (b"", pkt.option(SCHEDULED), pkt.option(SHARE)):
+    for options in (b"", *(pkt.option(says, answer=True) for says in (SCHEDULED, SHARE))):
         client, listener = forge_synacks(wire, options, (0, DATA, IMPORTANT))
         wire.run(1e-4)
         wire.accept(listener)

@@ -11,15 +11,15 @@ import struct
 import time
 
 from lab import tap
-from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT, SCHEDULED, SHARE
 from lab.net import modules
 from lab.tap import case, equal, true, within
 from lab.wire.packet import ACK, SYN, data
-from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
+from lab.wire.peer import (bleached, by_route, by_socket, echoes, exchange, fast_open, mid_handshake,
                            mptcp, sends_as, syn_cookies, takes, unmarked, without_option,
                            without_sack)
 from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
-                              option, refused)
+                              option, refused, tos)
 from lab.wire.wire import Wire, connected
 
 TCP_MD5SIG = 14
@@ -73,11 +73,6 @@ def client_without(wire, client, server):
     unmarked(wire.seen)
     equal(info(server)["peer"], NO, "peer")
     equal(wire.b.greenlane()["PeerWithout"], 1, "PeerWithout")
-
-
-def tos(version, dscp):
-    """What an application asks for."""
-    return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2}
 
 
 @case("an application that sends our codepoints by itself is taken for no peer, from the"
@@ -265,6 +260,52 @@ def dropped(wire):
           [(SYN, IMPORTANT, IMPORTANT)] * 2 + [(SYN, 0, None), (SYN | ACK, 0, None),
                                                (ACK, 0, None)], "handshake")
     are_base(wire, client, wire.accept(listener))
+
+
+@case("a server that echoes options it does not know is no peer", version=(4, 6),
+      cc=("tlt_reno", "xpass", "dart"))
+def echoed(version, cc):
+    with Wire(version=version, cc=cc, cc_b="dcqcn" if cc == "dart" else "reno") as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+        wire.rule = echoes()
+        client, server = wire.connect()
+        equal([p.says for p in wire.seen[:3]], [HELLO[cc], HELLO[cc], None], "what they say")
+        wire.mark()
+        exchange(wire, client, server)
+        unmarked(wire.seen)
+        if cc == "xpass":
+            equal(cc_of(client), "xpass-reno", "congestion control")
+        else:
+            equal(info(client)["peer"], NO, "peer")
+
+
+HELLO = {"tlt_reno": IMPORTANT, "xpass": SCHEDULED, "dart": SHARE}
+
+
+@case("SYN-ACKs with an option that nobody knows are dropped: a later one gets through, as the"
+      " base's", version=(4, 6), cc=("tlt_reno", "xpass", "dart"))
+def answers_dropped(version, cc):
+    with Wire(version=version, cc=cc) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
+        wire.rule = lambda p: not p.from_a and p.flags & SYN and p.says is not None
+        listener = wire.listen()
+        client = wire.socket(wire.a)
+        wire.begin(client, wire.b)
+        wire.run(10.0, lambda: any(not p.from_a and not p.dropped for p in wire.seen))
+        wire.run(1e-3)
+        equal({p.says for p in wire.from_b() if p.dropped}, {HELLO[cc]}, "the dropped SYN-ACKs")
+        # GL_SYN_TRIES from the timer, and one for each SYN that is sent again meanwhile
+        within(len([p for p in wire.from_b() if p.dropped]), 2, 4, "dropped SYN-ACKs")
+        server = wire.accept(listener)
+        wire.mark()
+        exchange(wire, client, server)
+        unmarked(wire.seen)
+        if cc == "xpass":
+            equal([cc_of(s) for s in (client, server)], ["xpass-reno"] * 2, "congestion controls")
+        else:
+            equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peers")
 
 
 @case("a SYN is lost once: the next one says it too", Wire, version=(4, 6))

@@ -16,7 +16,7 @@ from lab.wire import xpass
 from lab.wire.packet import SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
                            sends_as, syn_cookies, takes, unmarked, without_option, without_sack)
-from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused
+from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused, tos
 from lab.wire.wire import Wire, connected
 
 
@@ -150,8 +150,7 @@ def no_sack(wire, client, server):
       dscp=(SCHEDULED, REQUEST, CREDIT))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="xpass", version=version) as wire:
-        client, server = wire.connect(
-            **{"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2})
+        client, server = wire.connect(**tos(version, dscp))
         exchange(wire, client, server)
         equal({p.dscp for p in wire.from_a()}, {dscp}, "DSCP of the application")
         unmarked(wire.from_b())

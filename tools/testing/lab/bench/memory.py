@@ -16,6 +16,7 @@ import time
 
 from lab.measure import slab
 from lab.net import modules
+from lab.net.namespace import set_cc
 
 CONNECTIONS = 10000
 BASES = ("reno", "cubic", "dctcp")
@@ -33,8 +34,7 @@ def timers():
 
 def connections(cc):
     """[live slab bytes of one end of one connection, timers of all]"""
-    with open("/proc/sys/net/ipv4/tcp_congestion_control", "w", encoding="ascii") as file:
-        file.write(cc)
+    set_cc(cc)
     listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS)
     before = slab.used()
     pairs = []

@@ -31,6 +31,8 @@ from mininet.link import Intf, Link
 from mininet.node import Host, Switch
 from mininet.util import natural
 
+from lab.net.namespace import ACTIVE, is_transport
+
 # Those that want ECN of a connection's both ends.
 ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
 # A line without thresholds, whose queue the sockets' own limits keep short.
@@ -213,6 +215,8 @@ class GreenlaneHost(Host):
             failed = setting()
         if failed:
             stop(f"{self}: no congestion control '{cc}' (is its module there?): {failed}")
+        if is_transport(cc):
+            write(self, ACTIVE.replace(".", "/"), 1)
         write(self, "net/ipv4/tcp_ecn", 1 if cc in ECN else 2)
 
     def counters(self):

@@ -52,6 +52,11 @@ def without_net_admin():
         _check(_LIBC.capset(header, before.raw), "capset")
 
 
+def disconnect(s):
+    """connect() to AF_UNSPEC, which socket.connect() cannot."""
+    _check(_LIBC.connect(s.fileno(), bytes(16), 16), "connect")
+
+
 def exact_timers():
     """Sleeps and polls of this thread end to the nanosecond, not some 50 us later."""
     _check(_LIBC.prctl(_PR_SET_TIMERSLACK, 1), "prctl")

@@ -29,6 +29,22 @@ def write_sysctl(name, value):
         file.write(str(value))
 
 
+CC = "net.ipv4.tcp_congestion_control"
+ACTIVE = "net.ipv4.greenlane_active"
+
+
+def is_transport(cc):
+    """Does this congestion control mark packets?"""
+    return cc.startswith(("tlt_", "xpass", "aeolus_", "dart"))
+
+
+def set_cc(cc):
+    """The default of the current namespace, for its first connection too."""
+    write_sysctl(CC, cc)
+    if is_transport(cc):
+        write_sysctl(ACTIVE, 1)
+
+
 class Namespace:
     """A network namespace that `ip -n NAME` knows; `with` enters it."""
 
@@ -74,7 +90,9 @@ class Namespace:
     def sysctl(self, name, value=None):
         """Read or write one, by its name with dots."""
         with self:
-            return read_sysctl(name) if value is None else write_sysctl(name, value)
+            if value is None:
+                return read_sysctl(name)
+            return set_cc(value) if name == CC else write_sysctl(name, value)
 
     def greenlane(self):
         """/proc/net/greenlane as a dict."""

@@ -22,10 +22,10 @@ def checksum(data):
     return ~total & 0xffff
 
 
-def option(says, *words, length=None):
-    """Our option, in a packet with this DSCP; its length may be a lie."""
+def option(says, *words, length=None, answer=False):
+    """Our option, in a packet with this DSCP, or in a SYN-ACK; its length may be a lie."""
     return struct.pack(f"!BBHI{len(words)}I", EXPERIMENT, 8 + 4 * len(words) if length is None
-                       else length, EXID, CODES.get(says, 0) << 24,
+                       else length, EXID, CODES.get(says, 0) << 24 | answer << 16,
                        *(w & 0xffffffff for w in words))
 
 
@@ -130,6 +130,19 @@ class Packet:
         else:
             pseudo = bytes(self.raw[8:40]) + struct.pack("!II", len(segment), 6)
         self.raw[t + 16:t + 18] = struct.pack("!H", checksum(pseudo + segment))
+
+    def add_options(self, options):
+        """Add TCP options, of a multiple of 4 bytes, to a packet without data."""
+        t = self.ip_len
+        self.raw += options
+        self.doff += len(options)
+        self.raw[t + 12] = self.doff << 2 | self.raw[t + 12] & 15
+        at = 2 if self.version == 4 else 4
+        length = struct.unpack_from("!H", self.raw, at)[0] + len(options)
+        self.raw[at:at + 2] = struct.pack("!H", length)
+        self.set_dsfield(self.dsfield)          # and IPv4's checksum
+        self.fix_checksum()
+        self.sacks, self.says, self.words = self._options(self.raw[t + 20:t + self.doff])
 
     def checksum_ok(self):
         """TCP's."""

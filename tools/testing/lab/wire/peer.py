@@ -33,6 +33,21 @@ def without_option(p):
         p.fix_checksum()
 
 
+def echoes():
+    """A wire's rule: b sends back the options that it does not know, as some hosts do (Honda et
+    al., "Is it still possible to extend TCP?", IMC 2011)."""
+    unknown = b""
+
+    def rule(p):
+        nonlocal unknown
+        if p.from_a and p.flags & SYN and p.says is not None:
+            at = p.raw.index(EXID.to_bytes(2, "big"), p.ip_len + 20) - 2
+            unknown = bytes(p.raw[at:at + p.raw[at + 1]])
+        elif p.flags & SYN and p.says is None:
+            p.add_options(unknown)
+    return rule
+
+
 def exchange(wire, client, server, count=100_000):
     """Bytes one way, then the other, and time for the last ACKs."""
     true(wire.transfer(client, server, count), "arrives")

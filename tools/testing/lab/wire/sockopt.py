@@ -40,6 +40,11 @@ def option(s, name, value=None):
     return value
 
 
+def tos(version, dscp):
+    """The option, for Wire.connect(), of an application that asks for a DSCP."""
+    return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2}
+
+
 def pacing(s):
     """What TCP sends at now, bytes of payload a second."""
     return struct.unpack_from("Q", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 104)[0]

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Netfilter hooks only in the namespaces that use greenlane.
+ *
+ * Even an empty hook costs each packet of a namespace some cycles.  So a namespace becomes
+ * active, and gets the hooks of gl_hook.c, when it first uses a transport:
+ *
+ *	it is created and inherits one as its default congestion control
+ *	net.ipv4.greenlane_* is written
+ *	a connection in it runs the init() of one
+ *
+ * In the last case the hooks are registered by a work item, because init() may not sleep.  The
+ * handshakes until then have passed without the hooks, so those connections run their base.  An
+ * active namespace stays active until it is removed.
+ */
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
+
+#include "gl_internal.h"
+
+/* Protects gl_net.active and gl_net.leaving of all namespaces. */
+static DEFINE_MUTEX(gl_active_mutex);
+
+/**
+ * gl_activate() - register the hooks of a namespace, unless they are
+ * @net: the namespace
+ *
+ * May sleep.  Return: 0, or the error of nf_register_net_hooks().
+ */
+int gl_activate(struct net *net)
+{
+	struct gl_net *gn = gl_net(net);
+	int err = 0;
+
+	if (READ_ONCE(gn->active))
+		return 0;
+	mutex_lock(&gl_active_mutex);
+	if (!gn->active && !gn->leaving) {
+		err = gl_hook_register(net);
+		if (!err)
+			WRITE_ONCE(gn->active, true);
+	}
+	mutex_unlock(&gl_active_mutex);
+	return err;
+}
+
+static void gl_active_work(struct work_struct *work)
+{
+	gl_activate(container_of(work, struct gl_net, activate)->net);
+}
+
+/**
+ * gl_activate_soon() - as gl_activate(), from any context
+ * @net: a namespace that holds a connection, so it stays
+ *
+ * If memory is short, the next connection tries again.
+ */
+void gl_activate_soon(struct net *net)
+{
+	struct gl_net *gn = gl_net(net);
+
+	if (unlikely(!READ_ONCE(gn->active)))
+		schedule_work(&gn->activate);
+}
+
+static bool gl_is_default(struct net *net)
+{
+	const struct tcp_congestion_ops *ops;
+	bool is;
+
+	rcu_read_lock();
+	ops = rcu_dereference(net->ipv4.tcp_congestion_control);
+	is = ops && ops->release == gl_release;
+	rcu_read_unlock();
+	return is;
+}
+
+int gl_active_net_init(struct net *net)
+{
+	struct gl_net *gn = gl_net(net);
+
+	gn->net = net;
+	INIT_WORK(&gn->activate, gl_active_work);
+	return gl_is_default(net) ? gl_activate(net) : 0;
+}
+
+/* No connection is left that could call gl_activate_soon(), but a sysctl may still be written. */
+void gl_active_net_exit(struct net *net)
+{
+	struct gl_net *gn = gl_net(net);
+
+	mutex_lock(&gl_active_mutex);
+	gn->leaving = true;
+	mutex_unlock(&gl_active_mutex);
+	cancel_work_sync(&gn->activate);
+	if (gn->active)
+		gl_hook_unregister(net);
+}

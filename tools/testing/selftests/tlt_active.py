@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""net.ipv4.greenlane_active: a namespace has greenlane's hooks when it uses greenlane.
+
+	a (client) ---- wire (this program) ---- b (server)
+"""
+import errno
+import socket
+import time
+
+from lab import tap
+from lab.codepoints import IMPORTANT, MESSAGE, SHARE
+from lab.net import modules
+from lab.net.namespace import ACTIVE, CC, Namespace, write_sysctl
+from lab.tap import case, equal
+from lab.wire.peer import exchange, unmarked
+from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused, tos
+from lab.wire.wire import Wire
+
+TCP_SAVE_SYN, TCP_SAVED_SYN = 27, 28
+
+
+def active(*namespaces):
+    """The sysctl of each."""
+    return [ns.sysctl(ACTIVE) for ns in namespaces]
+
+
+def inactive_wire(cc, version=4):
+    """Nobody has told the namespaces that cc will be used."""
+    modules.load_for(cc)
+    wire = Wire(cc="cubic", version=version)
+    equal(active(wire.a, wire.b), ["0", "0"], "active")
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
+    return wire
+
+
+def by_default(wire, cc):
+    """sysctl -w net.ipv4.tcp_congestion_control."""
+    for ns in (wire.a, wire.b):
+        with ns:
+            write_sysctl(CC, cc)
+    return wire.connect()
+
+
+def by_socket(wire, cc):
+    """TCP_CONGESTION, at both ends."""
+    listener = wire.listen(cc=cc)
+    try:
+        return wire.connect(cc=cc, listener=listener)
+    finally:
+        listener.close()
+
+
+def by_route(wire, cc):
+    """ip route ... congctl."""
+    for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
+        ns.ip(f"route replace {wire.address(peer)} dev tun0 congctl {cc}")
+    return wire.connect()
+
+
+@case("the first connection of a namespace runs its base, the next one its transport",
+      version=(4, 6), cc=("tlt_reno", "dart", "xpass"), how=(by_default, by_socket, by_route))
+def first(version, cc, how):
+    with inactive_wire(cc, version) as wire:
+        ends = how(wire, cc)
+        exchange(wire, *ends)
+        unmarked(wire.seen)
+        if cc == "xpass":
+            equal([cc_of(s) for s in ends], ["xpass-reno"] * 2, "congestion controls")
+        else:
+            equal([info(s)["peer"] for s in ends], [NO, NO], "peers")
+        equal(active(wire.a, wire.b), ["1", "1"], "active")
+        wire.mark()
+        ends = how(wire, cc)
+        exchange(wire, *ends)
+        if cc == "xpass":
+            equal([cc_of(s) for s in ends], ["xpass"] * 2, "congestion controls")
+        else:
+            equal([info(s)["peer"] for s in ends], [YES, YES], "peers")
+
+
+@case("TCP_CONGESTION in the middle of a connection: the same", cc=("tlt_reno", "dart", "xpass"))
+def mid_life(cc):
+    with inactive_wire(cc) as wire:
+        client, _ = wire.connect()
+        choose(client, cc)
+        wire.run(1e-3)
+        equal(active(wire.a, wire.b), ["1", "0"], "active")
+
+
+@case("each net.ipv4.greenlane_* makes its namespace active, if the value is good",
+      name=("active", "protect", "ecn", "dscp_important"))
+def by_sysctl(name):
+    with inactive_wire("tlt_reno") as wire:
+        value = IMPORTANT if name == "dscp_important" else 1
+        wire.a.sysctl(f"net.ipv4.greenlane_{name}")
+        refused("64", errno.EINVAL, wire.a.sysctl, f"net.ipv4.greenlane_{name}", 64)
+        equal(active(wire.a), ["0"], "active")
+        wire.a.sysctl(f"net.ipv4.greenlane_{name}", value)
+        equal(active(wire.a, wire.b), ["1", "0"], "active")
+        refused("0", errno.EBUSY, wire.a.sysctl, ACTIVE, 0)
+        wire.a.sysctl(ACTIVE, 1)
+        equal(active(wire.a, wire.b), ["1", "0"], "active")
+
+
+@case("0 where it is 0 already: taken")
+def zero():
+    with inactive_wire("tlt_reno") as wire:
+        wire.a.sysctl(ACTIVE, 0)
+        equal(active(wire.a), ["0"], "active")
+
+
+@case("a namespace that inherits a transport is active from the beginning")
+def inherited():
+    modules.load("tcp_tlt")
+    for cc, expected in (("tlt_reno", "1"), ("cubic", "0")):
+        write_sysctl(CC, cc)
+        ns = Namespace(f"child{expected}")
+        equal((ns.sysctl(CC), ns.sysctl(ACTIVE)), (cc, expected), "default, active")
+        ns.remove()
+
+
+@case("where nobody uses greenlane a SYN keeps its DSCP: reflected, saved",
+      version=(4, 6), dscp=(IMPORTANT, SHARE, MESSAGE, 46))
+def foreign(version, dscp):
+    with inactive_wire("dart", version) as wire:
+        wire.b.sysctl("net.ipv4.tcp_reflect_tos", 1)
+        listener = wire.listen(1000)
+        listener.setsockopt(socket.IPPROTO_TCP, TCP_SAVE_SYN, 1)
+        client, server = wire.connect(listener=listener, **tos(version, dscp))
+        exchange(wire, client, server)
+        equal({p.dscp for p in wire.from_b()}, {dscp}, "DSCP of b")
+        syn = server.getsockopt(socket.IPPROTO_TCP, TCP_SAVED_SYN, 200)
+        seen = syn[1] if version == 4 else (syn[0] & 15) << 4 | syn[1] >> 4
+        equal(seen >> 2, dscp, "DSCP of the saved SYN")
+        equal(active(wire.a, wire.b), ["0", "0"], "active")
+
+
+@case("a namespace that goes while it becomes active")
+def short_lived():
+    for number in range(50):
+        with inactive_wire("tlt_reno") as wire:
+            client, _ = wire.connect()
+            choose(client, "tlt_reno")
+            if number % 2:
+                wire.run(number * 1e-6)
+    time.sleep(1)
+    modules.unload("greenlane")
+
+
+if __name__ == "__main__":
+    tap.main()

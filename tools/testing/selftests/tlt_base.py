@@ -1,0 +1,284 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What other connections, and this one later, must not notice of a transport.
+
+	a (client) ---- wire (this program) ---- b (server)
+
+A connection without a peer, one that leaves its transport, and the next one to the same host
+are as if greenlane were not there.
+"""
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+import time
+
+from lab import tap
+from lab.codepoints import CREDIT, IMPORTANT, SCHEDULED
+from lab.net import libc, modules
+from lab.tap import case, equal, true, within
+from lab.wire.packet import SYN
+from lab.wire.peer import exchange
+from lab.wire.sockopt import (F_UNSUPPORTED, NO, TCP_INFO, YES, cc_of, choose, info, pacing,
+                              tos)
+from lab.wire.transcript import lose
+from lab.wire.wire import Wire, pattern
+
+IPV6_ADDRFORM = 1
+CA_CWR = 2
+ACCECN = 3                      # net.ipv4.tcp_ecn
+
+
+def tcp_info(s):
+    """struct tcp_info, what is of interest here."""
+    raw = s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256)
+    return {"ca_state": raw[1], "cwnd": struct.unpack_from("I", raw, 80)[0],
+            "reordering": struct.unpack_from("I", raw, 88)[0]}
+
+
+# --- a SYN that meets the TIME_WAIT of the last connection
+
+
+def again(wire, listener, **how):
+    """A connection, closed by the server; then another from the same port."""
+    client, server = wire.connect(listener=listener, **how)
+    port = client.getsockname()[1]
+    server.close()
+    wire.run(1e-3)
+    client.close()
+    wire.run(1.5)
+    client = wire.socket(wire.a, SO_REUSEADDR=1, **how)
+    client.bind((wire.address(wire.a), port))
+    wire.mark()
+    wire.begin(client, wire.b)
+    wire.run(3e-3)
+    return client, wire.accept(listener)
+
+
+@case("a SYN to TIME_WAIT with a codepoint and without the option is no peer's", version=(4, 6),
+      demux=(1, 0))
+def pretender_to_time_wait(version, demux):
+    with Wire(cc="cubic", cc_b="tlt_reno", version=version) as wire:
+        wire.b.sysctl("net.ipv4.tcp_early_demux", demux)
+        _, server = again(wire, wire.listen(1000), **tos(version, IMPORTANT))
+        equal([p.says for p in wire.from_b() if p.flags & SYN], [None], "option of the SYN-ACK")
+        equal(info(server)["peer"], NO, "peer")
+
+
+@case("and its server does not wait for credits", demux=(1, 0))
+def credits_to_time_wait(demux):
+    with Wire(cc="cubic", cc_b="xpass") as wire:
+        wire.b.sysctl("net.ipv4.tcp_early_demux", demux)
+        client, server = again(wire, wire.listen(1000), **tos(4, SCHEDULED))
+        equal(cc_of(server), "xpass-reno", "congestion control")
+        true(wire.transfer(server, client, 100_000, 0.05), "arrives at once")
+
+
+@case("a SYN to TIME_WAIT with the option is a peer's, whatever its DSCP", version=(4, 6),
+      demux=(1, 0))
+def peer_to_time_wait(version, demux):
+    with Wire(version=version) as wire:
+        wire.b.sysctl("net.ipv4.tcp_early_demux", demux)
+        wire.rule = lambda p: p.flags & SYN and p.set_dscp(0)
+        client, server = again(wire, wire.listen(1000))
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+
+
+# --- IPV6_ADDRFORM
+
+def mapped(wire):
+    """A connection between IPv6 sockets that speak IPv4."""
+    with wire.b:
+        listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    with wire.a:
+        client = socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    listener.bind(("::", 1000))
+    listener.listen(1)
+    with contextlib.suppress(BlockingIOError):
+        client.connect(("::ffff:10.0.0.2", 1000))
+    wire.run(2e-3)
+    return client, listener.accept()[0]
+
+
+@case("ADDRFORM on a socket that only receives: data goes on coming",
+      cc=("tlt_reno", "xpass", "aeolus_xpass", "dart"))
+def addrform(cc):
+    with Wire(cc=cc) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+        client, server = mapped(wire)
+        server.setblocking(False)
+        server.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
+        wire.run(1e-3)
+        true(wire.transfer(client, server, 100_000, 0.05), "arrives at once")
+        equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
+
+
+# --- what a transport has changed
+
+@case("the duplicate threshold of one ends with the transport, and when all is acked",
+      cc=("tlt_reno", "aeolus_xpass"), how=("leaves", "idle"))
+def duplicate_threshold(cc, how):
+    with Wire(cc=cc) as wire:
+        client, server = wire.connect()
+        before = tcp_info(client)["reordering"]
+        client.send(pattern(30_000))
+        wire.run(12e-6)
+        equal(tcp_info(client)["reordering"], 1, "reordering meanwhile")
+        if how == "leaves":
+            choose(client, "cubic")
+        else:
+            wire.run(1e-3)
+            equal(len(server.recv(1 << 20)), 30_000, "bytes")
+        equal(tcp_info(client)["reordering"], before, "reordering")
+
+
+@case("TCP saves no duplicate threshold of ours for the next connection to that host",
+      cc=("reno", "tlt_reno"))
+def metrics(cc):
+    with Wire(cc=cc) as wire:
+        wire.a.sysctl("net.ipv4.tcp_no_metrics_save", 0)
+        client, server = wire.connect()
+        wire.rule = lose("> data 200")
+        wire.transfer(client, server, 600_000)
+        wire.rule = None
+        wire.run(1.5)                   # slow start after idle
+        wire.transfer(client, server, 3000)
+        server.close()
+        wire.run(1e-3)
+        client.close()
+        wire.run(10e-3)
+        shown = subprocess.run(["ip", "-n", wire.a.name, "tcp_metrics", "show"], check=True,
+                               capture_output=True, text=True).stdout
+        true("10.0.0.2" in shown, "TCP saves something")
+        true("reordering" not in shown, shown)
+        client, _ = wire.connect(port=2000, cc="cubic")
+        equal(tcp_info(client)["reordering"], 3, "reordering of the next connection")
+
+
+@case("xpass left in CWR with a window of zero: TCP's own reduction goes on from one", Wire,
+      cc="xpass")
+def reduction(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    client, server = wire.connect()
+
+    def rule(p):
+        if p.from_a and p.len:
+            p.set_dsfield(p.dsfield | 3)
+        return p.says is not None       # no request, no credit
+    wire.rule = rule
+    client.send(pattern(1000))
+    wire.run(0.5, lambda: tcp_info(client)["ca_state"] == CA_CWR)
+    equal(tcp_info(client)["ca_state"], CA_CWR, "state")
+    wire.rule = None
+    choose(client, "reno")
+    equal(len(server.recv(10_000)), 1000, "bytes")
+    wire.mark()
+    wire.rule = lose("> * 1")
+    true(wire.transfer(client, server, 14_480), "arrives")      # and the kernel does not warn
+
+
+# --- without a peer
+
+@case("without a peer the pacing rate is the base's, from the handshake on", version=(4, 6),
+      cc=("tlt_reno", "xpass", "aeolus_xpass", "dcqcn", "tlt_dcqcn", "dart"))
+def pacing_rate(version, cc):
+    seen = {}
+    for cc_a in ("reno", cc):
+        with Wire(cc=cc_a, cc_b="reno", version=version) as wire:
+            modules.load_for(cc)
+            for ns in (wire.a, wire.b):
+                ns.sysctl("net.ipv4.tcp_ecn", 0)
+            wire.align()
+            client, _ = wire.connect()
+            seen[cc_a] = pacing(client)
+    within(seen["reno"], 1_000_000, 10_000_000_000, "reno's pacing rate, bytes a second")
+    # The round trip is measured in microseconds of a handshake that is some ns longer.
+    within(seen[cc] / seen["reno"], 0.9, 1.1, "pacing rate over reno's")
+
+
+@case("without RACK (tcp_recovery 0, before Linux 6.16): as the base, counted", Wire,
+      cc=("tlt_reno", "aeolus_xpass"))
+def without_rack(wire):
+    release = tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2])
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_recovery", 0)
+    client, server = wire.connect()
+    exchange(wire, client, server)
+    if release >= (6, 16):
+        equal(wire.a.greenlane()["Unsupported"], 0, "Unsupported")
+        return
+    equal([ns.greenlane()["Unsupported"] for ns in (wire.a, wire.b)], [1, 1], "Unsupported")
+    if cc_of(client) == "tlt_reno":
+        equal(info(client)["flags"], F_UNSUPPORTED, "flags")
+    else:
+        equal(cc_of(client), "aeolus-reno", "congestion control")
+
+
+def ace(p):
+    """AccECN's counter in a packet: AE, CWR, ECE."""
+    return (p.raw[p.ip_len + 12] & 1) << 2 | (p.flags >> 6) & 3
+
+
+@case("AccECN: a packet that greenlane crafts has the same counter as TCP's", version=(4, 6))
+def accecn(version):
+    with Wire(cc="xpass", version=version) as wire:
+        for ns in (wire.a, wire.b):
+            with contextlib.suppress(OSError):
+                ns.sysctl("net.ipv4.tcp_ecn", ACCECN)
+        if wire.a.sysctl("net.ipv4.tcp_ecn") != str(ACCECN):
+            raise tap.Skip("this kernel has no AccECN")
+        client, server = wire.connect()
+        marked = []
+
+        def rule(p):
+            if not p.from_a and p.len and not marked:
+                p.set_dsfield(p.dsfield | 3)
+                marked.append(p)
+        wire.rule = rule
+        exchange(wire, client, server)
+        equal(len(marked), 1, "marks")
+        wire.mark()
+        exchange(wire, client, server)
+        true([p for p in wire.from_a() if p.dscp == CREDIT], "credits")
+        # It begins with 5 (RFC 9768).
+        equal({ace(p) for p in wire.from_a()}, {5 + 1}, "counters of a")
+
+
+# --- a kernel socket that holds no reference on its namespace
+
+def kernel_socket(ns, text):
+    """See tools/testing/modules/gl_ksock.c."""
+    if not os.path.exists("/proc/gl_ksock"):
+        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/tools/testing/modules/gl_ksock.ko"],
+                       check=True)
+    with ns, open("/proc/gl_ksock", "w", encoding="ascii") as file:
+        file.write(text)
+
+
+@case("a kernel socket that outlives its namespace: runs the base, and nothing of it is left",
+      cc=("reno", "tlt_reno", "dart", "xpass"))
+def kernel(cc):
+    with Wire(cc=cc) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+        listener = wire.listen(1000)
+        kernel_socket(wire.a, "connect 10.0.0.2 1000")
+        wire.run(1e-3)
+        server = wire.accept(listener)
+        kernel_socket(wire.a, "send 10000")
+        wire.run(1e-3)
+        equal(len(server.recv(20_000)), 10_000, "bytes")
+        # dart has become reno before it could be counted.
+        equal(wire.a.greenlane()["Unsupported"], int(cc in ("tlt_reno", "xpass")), "Unsupported")
+        wire.rule = lambda p: True
+        kernel_socket(wire.a, "send 60000")
+        kernel_socket(wire.a, "release")
+        wire.run(1e-3)
+    libc.sleep_until(int(time.clock_gettime(time.CLOCK_MONOTONIC)) + 3, 0)
+
+
+if __name__ == "__main__":
+    tap.main()
