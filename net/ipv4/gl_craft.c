@@ -84,6 +84,8 @@ static struct sk_buff *gl_craft_alloc(const struct sock *sk, unsigned int len)
 		return NULL;
 	}
 	skb_reserve(skb, MAX_TCP_HEADER);
+	/* As TCP's own packets: the emergency reserve is for receiving. */
+	skb->pfmemalloc = 0;
 	return skb;
 }
 

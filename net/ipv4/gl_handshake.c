@@ -227,8 +227,10 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 			gl_in_synack(sk, ntohl(th->ack_seq), hello);
 		return;
 	}
-	/* The request still has the SYN's hello if the SYN-ACK answered it. */
-	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV)
+	/* The request still has the SYN's hello if the SYN-ACK answered it.  One that BPF has made
+	 * of a SYN cookie has seen no SYN.
+	 */
+	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV && !inet_reqsk(sk)->syncookie)
 		hello = gl_asked(gn, inet_reqsk(sk));
 	gl_in_tell(gn, net, skb, family, hello);
 }

@@ -93,12 +93,15 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	       tcp_hdr(skb)->syn;
 }
 
-/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk. */
-static bool gl_out_stripped(const struct nf_hook_state *state, struct sk_buff *skb)
+/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk.  If memory is
+ * short the packet leaves as it is, rather than not at all.
+ */
+static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
 {
 	u8 old = gl_dsfield(skb, state->pf), new = gl_strip(state->net, state->sk, old);
 
-	return new == old || gl_change_dsfield(state->net, skb, state->pf, 0, new);
+	if (new != old)
+		gl_change_dsfield(state->net, skb, state->pf, 0, new);
 }
 
 /* Packets of an established connection were marked in gl_out.c already, and may pass this hook
@@ -126,8 +129,8 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 		    gl_out_hello(gn, state->net, skb, state->pf))
 			return NF_ACCEPT;
 	}
-	if (unlikely(READ_ONCE(gn->protect)) && !gl_out_stripped(state, skb))
-		return NF_DROP;
+	if (unlikely(READ_ONCE(gn->protect)))
+		gl_out_strip(state, skb);
 	return NF_ACCEPT;
 }
 

@@ -65,6 +65,9 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
+	/* A kind of other transports; ours would leave it to TCP. */
+	if (!pass && kind != GL_CLOCK && gl_family(kind) != gl_family(gs->transport->hello))
+		return GL_PASS;
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
 	/* One answer serves all clocks that arrive meanwhile. */
 	if (kind == GL_CLOCK && !seg->words) {

@@ -149,7 +149,8 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
  * @seg: the segment
  *
  * A clock has data, or is a probe that has words instead.  All other kinds have no data, and
- * a share has a word.  Any other packet goes to TCP as if it had no option.
+ * a share has a word.  A hello belongs in a SYN.  Any other packet goes to TCP as if it had no
+ * option.
  */
 bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
 {
@@ -157,6 +158,8 @@ bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
 
 	if (kind == GL_CLOCK)
 		return data || seg->words;
+	if (kind == GL_IMPORTANT || kind == GL_SCHEDULED)
+		return false;
 	return !data && (kind != GL_SHARE || seg->words);
 }
 

@@ -615,6 +615,11 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	struct xpass *xp = xpass_of(gs);
 	u64 now = ktime_get_ns();
 
+	/* Signed since it began: no request can be sent, and no credit. */
+	if (gl_tcp_signed(sk)) {
+		xpass_fall_back(sk);
+		return;
+	}
 	xpass_send_credits(sk, xp, now);
 	if (xp->retry <= now && !xpass_ask_again(sk, xp)) {
 		xpass_fall_back(sk);

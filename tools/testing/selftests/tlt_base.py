@@ -21,7 +21,7 @@ from lab.tap import case, equal, true, within
 from lab.wire.packet import SYN
 from lab.wire.peer import exchange
 from lab.wire.sockopt import (F_UNSUPPORTED, NO, TCP_INFO, YES, cc_of, choose, info, pacing,
-                              tos)
+                              sign, tos)
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, pattern
 
@@ -178,6 +178,18 @@ def reduction(wire):
     wire.mark()
     wire.rule = lose("> * 1")
     true(wire.transfer(client, server, 14_480), "arrives")      # and the kernel does not warn
+
+
+@case("signed in mid-connection: xpass gives up at once, it cannot ask for credits", Wire,
+      cc=("xpass", "aeolus_xpass"), tso=False)
+def signed(wire):
+    client, server = wire.connect()
+    exchange(wire, client, server)
+    sign(client, wire.address(wire.b))
+    sign(server, wire.address(wire.a))
+    true(wire.transfer(client, server, 100_000, 0.1), "arrives at once")
+    true(wire.transfer(server, client, 100_000, 0.1), "arrives back")
+    equal({cc_of(s)[-5:] for s in (client, server)}, {"-reno"}, "congestion controls")
 
 
 # --- without a peer

@@ -6,8 +6,6 @@ lost, and every way in which a connection can come to be.
 	a (client) ---- wire (this program) ---- b (server)
 """
 import errno
-import socket
-import struct
 import time
 
 from lab import tap
@@ -19,10 +17,9 @@ from lab.wire.peer import (bleached, by_route, by_socket, echoes, exchange, fast
                            mptcp, sends_as, syn_cookies, takes, unmarked, without_option,
                            without_sack)
 from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
-                              option, refused, tos)
+                              option, refused, sign, tos)
 from lab.wire.wire import Wire, connected
 
-TCP_MD5SIG = 14
 
 
 def is_marked(packets):
@@ -302,10 +299,12 @@ def answers_dropped(version, cc):
         wire.mark()
         exchange(wire, client, server)
         unmarked(wire.seen)
-        if cc == "xpass":
-            equal([cc_of(s) for s in (client, server)], ["xpass-reno"] * 2, "congestion controls")
-        else:
-            equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peers")
+        for s in (client, server):
+            # Of so late a SYN-ACK newer kernels do not ask for ECN, without which dart is reno.
+            if cc == "xpass" or cc_of(s) == "dart-reno":
+                equal(cc_of(s), f"{cc}-reno", "congestion control")
+            else:
+                equal(info(s)["peer"], NO, "peer")
 
 
 @case("a SYN is lost once: the next one says it too", Wire, version=(4, 6))
@@ -568,13 +567,6 @@ def dctcp_without_ecn(wire):
     is_marked(wire.from_a())
     choose(client, "cubic")
     wire.transfer(client, server, 50_000)
-
-
-def sign(s, peer):
-    """TCP-MD5 from now on, with this peer (IPv4)."""
-    address = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(peer))
-    s.setsockopt(socket.IPPROTO_TCP, TCP_MD5SIG,
-                 address + struct.pack("=BBHi80s", 0, 0, 8, 0, b"password"))
 
 
 @case("signed from some moment on: what TCP has signed is not changed", connected, tso=False,

@@ -9,7 +9,7 @@ from lab.tap import Failed, equal
 GREENLANE_INFO, GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP = range(0x4c470, 0x4c474)
 GREENLANE_MESSAGE, GREENLANE_WEIGHT, GREENLANE_SENDERS, GREENLANE_COSENDERS = \
     range(0x4c474, 0x4c478)
-TCP_CONGESTION, TCP_INFO = 13, 11
+TCP_CONGESTION, TCP_INFO, TCP_MD5SIG = 13, 11, 14
 YES, NO = 1, 2                      # of the peer
 F_OFF, F_UNSUPPORTED = 1, 4         # flags
 
@@ -43,6 +43,13 @@ def option(s, name, value=None):
 def tos(version, dscp):
     """The option, for Wire.connect(), of an application that asks for a DSCP."""
     return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2}
+
+
+def sign(s, peer):
+    """TCP-MD5 from now on, with this peer (IPv4)."""
+    address = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(peer))
+    s.setsockopt(socket.IPPROTO_TCP, TCP_MD5SIG,
+                 address + struct.pack("=BBHi80s", 0, 0, 8, 0, b"password"))
 
 
 def pacing(s):
