@@ -209,6 +209,22 @@ static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
 	seg->more = !th->psh && !th->fin;
 }
 
+static bool gl_was_sent(int err)
+{
+	return err == NET_XMIT_SUCCESS || err == NET_XMIT_CN;
+}
+
+/* The result for TCP, to which both parts are one packet.  It must not be an error if one of them
+ * was sent: TCP would not advance snd_nxt and ignore the peer's ACKs for what it received, for
+ * ever.  The other part is lost then, which TCP finds out as usual.
+ */
+static int gl_out_result(int head, int tail)
+{
+	if (!gl_was_sent(head) && !gl_was_sent(tail))
+		return head;
+	return head == tail ? head : NET_XMIT_CN;
+}
+
 /* Split a GSO packet whose last segment has another kind than the rest, and send both. */
 static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, enum gl_kind last)
@@ -229,8 +245,7 @@ static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	err = gl_out_whole(sk, gs, head, fl, gl_before_last(last), &seg);
 	gl_seg_of(tail, &seg);
 	tail_err = gl_out_whole(sk, gs, tail, fl, last, &seg);
-	/* To TCP this is one packet, which counts as sent if either part was. */
-	return err < 0 ? tail_err : tail_err < 0 ? err : max(err, tail_err);
+	return gl_out_result(err, tail_err);
 }
 
 /**
@@ -239,7 +254,7 @@ static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
  * @skb: a packet from TCP that begins with the TCP header; a clone, unless a pure ACK
  * @fl: the connection's flow
  *
- * Return: 0, NET_XMIT_CN, or an error if nothing was sent.
+ * Return: 0 or NET_XMIT_CN if any of it was sent; else NET_XMIT_DROP or an errno.
  */
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 {

@@ -9,21 +9,25 @@
 and the wire of lab.wire, which sees segments, with TSO and GSO on and off.
 """
 import os
+import random
 import socket
 import subprocess
 import threading
+import time
 
 from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.net import modules
 from lab.net.namespace import FAMILY, Namespace
-from lab.tap import case, equal, true
+from lab.status import Cable
+from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.packet import CWR, PSH
 from lab.wire.wire import Wire, connected, pattern
 
 COUNT = 3_000_000
 OFF = "off"
+ROUNDS = 30
 
 
 @case("on the wire, TSO on and off send the same marks for the first windows", version=(4, 6))
@@ -279,6 +283,23 @@ def timestamps(wire, client, server):
         stamps += 1
     true(stamps >= 1, "a time stamp came")
     true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
+
+
+@case("a small port on this host drops one part of a split packet: TCP goes on",
+      cc=("tlt_reno", "dart"))
+def local_drops(cc):
+    tap.need_virtual_time()
+    # What is dropped differs from round to round with the moment at which the writes begin.
+    rng = random.Random(cc)
+    for number in range(ROUNDS):
+        with Cable("color rate 10mbit limit 6k", cc=cc) as cable:
+            for ns in (cable.a, cable.b):
+                ns.sysctl("net.ipv4.tcp_ecn", 1)
+            time.sleep(rng.random() / 1000)
+            pairs = [cable.connect() for _ in range(12)]
+            began = time.monotonic()
+            cable.send(pairs, 50_000)
+            within(time.monotonic() - began, 0, 10, f"round {number}: seconds")
 
 
 if __name__ == "__main__":
