@@ -17,7 +17,7 @@ import struct
 import time
 
 from lab import fuzz
-from lab.codepoints import CLOCK, CODES, MESSAGE_END, SHARE, SPENT_END
+from lab.codepoints import CLOCK, CODES, IMPORTANT, MESSAGE_END, SCHEDULED, SHARE, SPENT_END
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.attack import OFF_PATH, Attacker
 from lab.wire.dart import (DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
@@ -187,8 +187,9 @@ def bad_options(wire, victim):
                          (struct.pack("!BBHI", EXPERIMENT - 1, 12, EXID, says) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 0) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 8 << 24) + word, 0),
-                         *((option(other, 7 * ONE), 0) for other in CODES
-                           if other not in (SHARE, CLOCK))):
+                         # A hello is only for SYNs; the others are of other transports.
+                         *((option(other, 7 * ONE), int(other in (IMPORTANT, SCHEDULED)))
+                           for other in CODES if other not in (SHARE, CLOCK))):
         before = invalid(wire.a)
         victim.attacker.watch()
         victim.attacker.forge(False, SHARE, bad)
