@@ -138,7 +138,7 @@ void gl_free_held(struct gl_sock *gs);
 
 /* gl_sock.c */
 struct gl_sock *gl_sock_received(struct sock *sk);
-bool gl_sock_has(const struct sock *sk, const struct gl_sock *gs);
+struct gl_sock *gl_mapped_find(const struct sock *sk);
 void gl_sock_put(struct gl_sock *gs);
 void gl_sock_exit(void);
 

@@ -118,7 +118,7 @@ static void gl_kick_one(struct gl_sock *gs)
 	if (sock_owned_by_user(sk)) {
 		if (gl_sock(sk) == gs)
 			gl_nudge(sk, gs);
-		else if (gl_sock_has(sk, gs))	/* TCP would drop a nudge */
+		else if (gl_mapped_find(sk) == gs)	/* TCP would drop a nudge */
 			gl_kick_soon(sk, gs);
 	} else if (gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE) {
 		gl_kicked(sk, gs);

@@ -41,11 +41,13 @@ static void gl_mapped_del(struct gl_sock *gs)
 	spin_unlock_bh(&gl_mapped_lock);
 }
 
-/* The state of a socket after IPV6_ADDRFORM, or NULL. */
-static struct gl_sock *gl_mapped_find(const struct sock *sk)
+/* The state of a socket that IPV6_ADDRFORM has hidden from gl_sock(), or NULL. */
+struct gl_sock *gl_mapped_find(const struct sock *sk)
 {
 	struct gl_sock *gs, *found = NULL;
 
+	if (!READ_ONCE(gl_mapped_n))
+		return NULL;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_for_each_possible(gl_mapped, gs, node, (unsigned long)sk)
 		if (gs->sk == sk)
@@ -113,14 +115,6 @@ struct gl_sock *gl_sock_received(struct sock *sk)
 	local_bh_enable();
 #endif
 	return gs;
-}
-
-/* Does a connection that a process owns still have this state?  IPV6_ADDRFORM may have hidden
- * it from gl_sock().
- */
-bool gl_sock_has(const struct sock *sk, const struct gl_sock *gs)
-{
-	return gl_sock(sk) == gs || (READ_ONCE(gl_mapped_n) && gl_mapped_find(sk) == gs);
 }
 
 static void gl_give_back(struct sock *sk, struct gl_sock *gs)

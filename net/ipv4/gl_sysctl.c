@@ -30,18 +30,25 @@ static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 	return err ?: write ? gl_activate(gn->net) : 0;
 }
 
+static int gl_proc_bool(u8 *value, int write, void *buffer, size_t *lenp, loff_t *ppos)
+{
+	struct ctl_table tmp = {
+		.data	= value,
+		.maxlen	= sizeof(*value),
+		.extra1	= SYSCTL_ZERO,
+		.extra2	= SYSCTL_ONE,
+	};
+
+	return proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
+}
+
 /* ctl->data: the namespace's part; ctl->extra1: the offset of a u8, 0 or 1 */
 static int gl_sysctl_bool(gl_ctl_table *ctl, int write, void *buffer,
 			  size_t *lenp, loff_t *ppos)
 {
 	struct gl_net *gn = ctl->data;
-	struct ctl_table tmp = {
-		.data	= (void *)gn + (uintptr_t)ctl->extra1,
-		.maxlen	= sizeof(u8),
-		.extra1	= SYSCTL_ZERO,
-		.extra2	= SYSCTL_ONE,
-	};
-	int err = proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
+	u8 *value = (void *)gn + (uintptr_t)ctl->extra1;
+	int err = gl_proc_bool(value, write, buffer, lenp, ppos);
 
 	return err ?: write ? gl_activate(gn->net) : 0;
 }
@@ -52,13 +59,7 @@ static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 {
 	struct gl_net *gn = ctl->data;
 	u8 active = READ_ONCE(gn->active);
-	struct ctl_table tmp = {
-		.data	= &active,
-		.maxlen	= sizeof(active),
-		.extra1	= SYSCTL_ZERO,
-		.extra2	= SYSCTL_ONE,
-	};
-	int err = proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
+	int err = gl_proc_bool(&active, write, buffer, lenp, ppos);
 
 	if (err || !write)
 		return err;

@@ -335,7 +335,7 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 				      line / DART_SHARES + 1));
 }
 
-/* An ACK has come.  Has anybody told a share of late? */
+/* An ACK arrived.  A share that was not refreshed for DART_HEARD has expired. */
 static void dart_acked(struct sock *sk, struct dart *d)
 {
 	if (d->divisor && (u32)jiffies - d->heard_at > DART_HEARD) {

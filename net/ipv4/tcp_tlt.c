@@ -376,9 +376,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 /* --- echoes --------------------------------------------------------------- */
 
-/* The important packet has arrived: an ACK covers it, whichever that is, or a clock's
- * answer has come.
- */
+/* The important packet has arrived: an ACK or SACK covers it, or the clock was answered. */
 static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);

@@ -49,8 +49,8 @@
  * @GREENLANE_PEER_YES: the handshake said that it runs a transport like ours
  * @GREENLANE_PEER_NO: it did not; the connection behaves as its base
  *
- * The handshake alone decides.  Nobody asked for it if the transport was chosen when the
- * connection stood already: no.
+ * Only the handshake decides.  If the transport was selected when the connection was already
+ * established, the peer was not asked, and the value is NO.
  */
 enum greenlane_peer {
 	GREENLANE_PEER_YES = 1,

@@ -15,6 +15,7 @@ import time
 
 from lab.net import libc, modules
 from lab.tap import case, equal, main, true
+from lab.wire.sockopt import set_tos
 
 TIMES = 60 if os.environ.get("GL_FULL") else 15
 
@@ -24,10 +25,7 @@ def flood(family, address, stop, sent):
     with libc.without_net_admin():
         s = socket.socket(family, socket.SOCK_DGRAM)
     with s:
-        if family == socket.AF_INET:
-            s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
-        else:
-            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, 10 << 2)
+        set_tos(s, 10 << 2)
         with socket.socket(family, socket.SOCK_DGRAM) as sink:
             sink.bind((address, 0))
             while not stop.is_set():

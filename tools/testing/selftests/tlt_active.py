@@ -13,7 +13,7 @@ from lab.codepoints import IMPORTANT, MESSAGE, SHARE
 from lab.net import modules
 from lab.net.namespace import ACTIVE, CC, Namespace, write_sysctl
 from lab.tap import case, equal
-from lab.wire.peer import exchange, unmarked
+from lab.wire.peer import by_route, by_socket, exchange, unmarked
 from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused, tos
 from lab.wire.wire import Wire
 
@@ -26,36 +26,21 @@ def active(*namespaces):
 
 
 def inactive_wire(cc, version=4):
-    """Nobody has told the namespaces that cc will be used."""
+    """A wire for cc, between namespaces that are not active."""
     modules.load_for(cc)
     wire = Wire(cc="cubic", version=version)
+    wire.cc = cc
     equal(active(wire.a, wire.b), ["0", "0"], "active")
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
     return wire
 
 
-def by_default(wire, cc):
-    """sysctl -w net.ipv4.tcp_congestion_control."""
+def by_default(wire):
+    """sysctl -w net.ipv4.tcp_congestion_control, and no other."""
     for ns in (wire.a, wire.b):
         with ns:
-            write_sysctl(CC, cc)
-    return wire.connect()
-
-
-def by_socket(wire, cc):
-    """TCP_CONGESTION, at both ends."""
-    listener = wire.listen(cc=cc)
-    try:
-        return wire.connect(cc=cc, listener=listener)
-    finally:
-        listener.close()
-
-
-def by_route(wire, cc):
-    """ip route ... congctl."""
-    for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
-        ns.ip(f"route replace {wire.address(peer)} dev tun0 congctl {cc}")
+            write_sysctl(CC, wire.cc)
     return wire.connect()
 
 
@@ -63,7 +48,7 @@ def by_route(wire, cc):
       version=(4, 6), cc=("tlt_reno", "dart", "xpass"), how=(by_default, by_socket, by_route))
 def first(version, cc, how):
     with inactive_wire(cc, version) as wire:
-        ends = how(wire, cc)
+        ends = how(wire)
         exchange(wire, *ends)
         unmarked(wire.seen)
         if cc == "xpass":
@@ -72,7 +57,7 @@ def first(version, cc, how):
             equal([info(s)["peer"] for s in ends], [NO, NO], "peers")
         equal(active(wire.a, wire.b), ["1", "1"], "active")
         wire.mark()
-        ends = how(wire, cc)
+        ends = how(wire)
         exchange(wire, *ends)
         if cc == "xpass":
             equal([cc_of(s) for s in ends], ["xpass"] * 2, "congestion controls")

@@ -263,9 +263,7 @@ def accecn(version):
 
 def kernel_socket(ns, text):
     """See tools/testing/modules/gl_ksock.c."""
-    if not os.path.exists("/proc/gl_ksock"):
-        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/tools/testing/modules/gl_ksock.ko"],
-                       check=True)
+    modules.load_helper("gl_ksock")
     with ns, open("/proc/gl_ksock", "w", encoding="ascii") as file:
         file.write(text)
 

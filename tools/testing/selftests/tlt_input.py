@@ -21,7 +21,8 @@ from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, RST, SYN
 from lab.wire.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_COSENDERS, GREENLANE_INFO,
-                              GREENLANE_TLT, INFO_SIZE, NO, info, ip_level, option, refused)
+                              GREENLANE_TLT, INFO_SIZE, NO, info, ip_level, option, refused,
+                              set_tos)
 from lab.wire.wire import Wire, connected
 
 # Green in the default map of a color port; all that an application may not send.
@@ -47,7 +48,7 @@ class Application(Wire):
         before = self.a.greenlane()["Stripped"]
         with contextlib.nullcontext() if privileged else libc.without_net_admin(), self.a:
             s = socket.socket(FAMILY[self.version], socket.SOCK_DGRAM)
-        set_tos(s, self.version, dscp << 2 | 2)
+        set_tos(s, dscp << 2 | 2)
         self.others.clear()
         s.sendto(b"u" * 10, (self.address(self.b), 9))
         self.run(5e-6)
@@ -58,14 +59,6 @@ class Application(Wire):
             equal(pkt.checksum(bytes(sent.raw[:20])), 0, "IPv4 header checksum")
         equal(sent.ecn, 2, "ECN bits")
         return sent.dscp, self.a.greenlane()["Stripped"] - before
-
-
-def set_tos(s, version, tos):
-    """IP_TOS or IPV6_TCLASS."""
-    if version == 4:
-        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
-    else:
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, tos)
 
 
 @case("greenlane_protect: an application's green codepoints are stripped and counted, all others"
@@ -95,7 +88,7 @@ def protect_off(wire):
       " socket is closed with data left to send", Application, version=(4, 6), cc="cubic")
 def spoofed_tcp(wire):
     client, server = wire.connect()
-    set_tos(client, wire.version, IMPORTANT << 2)
+    set_tos(client, IMPORTANT << 2)
     wire.transfer(client, server, 20_000)
     client.sendall(bytes(200_000))
     client.close()
@@ -109,7 +102,7 @@ def spoofed_tcp(wire):
 def spoofed_unmarked(version, why):
     with Application(version=version, cc_b="reno" if why == "without a peer" else None) as wire:
         client, server = wire.connect()
-        set_tos(client, version, IMPORTANT << 2)
+        set_tos(client, IMPORTANT << 2)
         if why == "switched off":
             option(client, GREENLANE_TLT, 0)
         wire.run(1e-3)

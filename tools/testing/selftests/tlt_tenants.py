@@ -23,6 +23,7 @@ from lab.net.namespace import FAMILY, Namespace
 from lab.tap import case, equal, true
 from lab.wire import packet as pkt
 from lab.wire.packet import SYN
+from lab.wire.sockopt import set_tos
 from lab.wire.wire import pattern
 
 PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL)
@@ -107,7 +108,7 @@ class Net:
         if cc:
             client.setsockopt(socket.IPPROTO_TCP, 13, cc.encode())
         if tos:
-            set_tos(client, version, tos)
+            set_tos(client, tos)
         client.connect((ADDRESS["out"][version], PORT))
         server = listener.accept()[0]
         server.settimeout(2)
@@ -127,20 +128,12 @@ class Net:
             ns.remove()
 
 
-def set_tos(s, version, tos):
-    """IP_TOS, IPV6_TCLASS."""
-    if version == 4:
-        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
-    else:
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, tos)
-
-
 # --- ways for an application to mark a packet
 
 def by_option(net, name, version, tos):
     """IP_TOS, UDP."""
     s = net.socket(name, version)
-    set_tos(s, version, tos)
+    set_tos(s, tos)
     s.sendto(b"u" * 100, (ADDRESS["out"][version], 9))
     s.close()
 
@@ -157,7 +150,7 @@ def by_message(net, name, version, tos):
 def by_priority(net, name, version, tos):
     """SO_PRIORITY, beside the TOS."""
     s = net.socket(name, version)
-    set_tos(s, version, tos)
+    set_tos(s, tos)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 6)
     s.sendto(b"p" * 100, (ADDRESS["out"][version], 9))
     s.close()
@@ -166,7 +159,7 @@ def by_priority(net, name, version, tos):
 def by_segments(net, name, version, tos):
     """One datagram that becomes many."""
     s = net.socket(name, version)
-    set_tos(s, version, tos)
+    set_tos(s, tos)
     s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 500)
     s.sendto(b"g" * 5000, (ADDRESS["out"][version], 9))
     s.close()
@@ -175,7 +168,7 @@ def by_segments(net, name, version, tos):
 def by_fragments(net, name, version, tos):
     """A datagram in fragments."""
     s = net.socket(name, version)
-    set_tos(s, version, tos)
+    set_tos(s, tos)
     s.sendto(b"f" * 5000, (ADDRESS["out"][version], 9))
     s.close()
 
@@ -219,7 +212,7 @@ def by_raw_synack(net, name, version, tos):
 def by_raw_option(net, name, version, tos):
     """A raw socket with IP_TOS."""
     s = net.socket(name, version, socket.SOCK_RAW, 253)
-    set_tos(s, version, tos)
+    set_tos(s, tos)
     s.sendto(b"r" * 100, (ADDRESS["out"][version], 0))
     s.close()
 

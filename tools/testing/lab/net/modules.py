@@ -37,6 +37,13 @@ def is_loaded(name):
     return os.path.exists(f"/sys/module/{name}")
 
 
+def load_helper(name):
+    """Load one of tools/testing/modules, which are built for guests only."""
+    if not is_loaded(name):
+        subprocess.run(["insmod", f"{os.environ['GL_MODDIR']}/tools/testing/modules/{name}.ko"],
+                       check=True)
+
+
 def allow(*ccs):
     """Let applications, and other namespaces than the first one, have these congestion
     controls: most of ours are restricted, as dctcp is.  None for all that there are."""

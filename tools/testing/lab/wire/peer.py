@@ -25,11 +25,17 @@ def unmarked(packets):
         raise Failed(f"{len(bad)} packets are marked, the first: {bad[0]!r}")
 
 
+def _our_option(p):
+    """Where our option is in a packet that has it."""
+    at = p.raw.index(EXID.to_bytes(2, "big"), p.ip_len + 20) - 2
+    return slice(at, at + p.raw[at + 1])
+
+
 def without_option(p):
     """A wire's rule: a middlebox that removes our option."""
     if p.says is not None:
-        at = p.raw.index(EXID.to_bytes(2, "big"), p.ip_len + 20) - 2
-        p.raw[at:at + p.raw[at + 1]] = b"\1" * p.raw[at + 1]       # no-operations
+        at = _our_option(p)
+        p.raw[at] = b"\1" * (at.stop - at.start)        # no-operations
         p.fix_checksum()
 
 
@@ -41,8 +47,7 @@ def echoes():
     def rule(p):
         nonlocal unknown
         if p.from_a and p.flags & SYN and p.says is not None:
-            at = p.raw.index(EXID.to_bytes(2, "big"), p.ip_len + 20) - 2
-            unknown = bytes(p.raw[at:at + p.raw[at + 1]])
+            unknown = bytes(p.raw[_our_option(p)])
         elif p.flags & SYN and p.says is None:
             p.add_options(unknown)
     return rule
@@ -109,7 +114,10 @@ def _by_default(wire, cc):
 def by_socket(wire):
     """TCP_CONGESTION before connect(), and on the listener."""
     _by_default(wire, "cubic")
-    return wire.connect(cc=wire.cc, listener=wire.listen(cc=wire.cc))
+    listener = wire.listen(cc=wire.cc)
+    ends = wire.connect(cc=wire.cc, listener=listener)
+    listener.close()
+    return ends
 
 
 def by_route(wire):

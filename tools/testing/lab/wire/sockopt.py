@@ -45,6 +45,14 @@ def tos(version, dscp):
     return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2}
 
 
+def set_tos(s, value):
+    """IP_TOS or IPV6_TCLASS."""
+    if s.family == socket.AF_INET:
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, value)
+    else:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, value)
+
+
 def sign(s, peer):
     """TCP-MD5 from now on, with this peer (IPv4)."""
     address = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(peer))
