@@ -11,7 +11,6 @@ in a packet of its own.
 """
 import contextlib
 import socket
-import struct
 import subprocess
 import time
 
@@ -21,7 +20,7 @@ from lab.net import modules
 from lab.net.namespace import FAMILY, Namespace
 from lab.net.queue import Queue
 from lab.tap import case, equal, true, using
-from lab.wire.sockopt import YES, info
+from lab.wire.sockopt import YES, abort, info
 from lab.wire.wire import pattern
 
 IPV6_ADDRFORM = 1
@@ -193,14 +192,6 @@ def ah(hosts):
 
 
 DEVICES = (veth, ipvlan_l2, ipvlan_l3, vrf, vrf_with_qdisc, vxlan, wireguard, esp, ah)
-
-
-def abort(*sockets):
-    """Close them with an RST: nothing is left that waits."""
-    for s in sockets:
-        if s.fileno() >= 0:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            s.close()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A network namespace, as ip(8) names them: commands, sysctls and counters in it."""
 
+import atexit
 import os
 import socket
 import subprocess
@@ -45,6 +46,19 @@ def set_cc(cc):
         write_sysctl(ACTIVE, 1)
 
 
+# Names of those that are there, and the process that has made each.
+_made = {}
+
+
+@atexit.register
+def _leave_nothing():
+    """Another program may follow in the same machine."""
+    ours = [name for name, pid in _made.items() if pid == os.getpid()]
+    if ours:
+        subprocess.run(["ip", "-force", "-batch", "-"], text=True, check=False,
+                       input="".join(f"netns del {name}\n" for name in ours))
+
+
 class Namespace:
     """A network namespace that `ip -n NAME` knows; `with` enters it."""
 
@@ -63,6 +77,7 @@ class Namespace:
             os.close(outer)
         self._fd = os.open(path, os.O_RDONLY)
         self._outer = []
+        _made[name] = os.getpid()
 
     def __enter__(self):
         self._outer.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
@@ -115,5 +130,6 @@ class Namespace:
 
     def remove(self):
         """Forget it: it and its devices go with its last process and socket."""
+        del _made[self.name]
         os.close(self._fd)
         subprocess.run(["ip", "netns", "del", self.name], check=True)
