@@ -20,6 +20,7 @@
 #define _GL_DEFLECT_H
 
 #include <linux/types.h>
+#include <uapi/linux/greenlane_dscp.h>
 
 #define GL_DEFLECT_END		0x20
 #define GL_DEFLECT_START	0x10
@@ -29,10 +30,6 @@
 
 /* "IOFD's benefits diminish after four misroutes" (§VI-A), and that is what fits. */
 #define GL_DEFLECT_TOKENS_MAX	4
-
-/* Of pool 3 (RFC 2474, xxxx01). */
-#define GL_DSCP_SPENT		53
-#define GL_DSCP_SPENT_END	57
 
 /* May it be deflected, or has it been? */
 static inline bool gl_deflectable(u8 dscp)
@@ -81,7 +78,7 @@ static inline u8 gl_deflect_spend(u8 dscp)
 {
 	if (dscp & GL_DEFLECT_TOKENS)
 		return dscp - (1 << GL_DEFLECT_SHIFT);
-	return gl_deflect_end(dscp) ? GL_DSCP_SPENT_END : GL_DSCP_SPENT;
+	return gl_deflect_end(dscp) ? GREENLANE_DSCP_SPENT_END : GREENLANE_DSCP_SPENT;
 }
 
 #endif /* _GL_DEFLECT_H */

@@ -5,23 +5,119 @@
  * callbacks below.  It decides the kind of each packet.  The tagging layer turns that into
  * codepoints and options on the wire and back, has TCP send beyond its window (the kick), and
  * builds packets.
+ *
+ * The kinds belong to the transport.  They are rows of a table (struct gl_kind) in its protocol
+ * (struct gl_protocol), and the tagging layer knows them by their flags only.  So a new transport
+ * needs a file, a line in Kbuild and codes (enum gl_code); and a codepoint, if switches have to
+ * tell its packets from all others (greenlane_dscp.h).
  */
 #ifndef _NET_GREENLANE_H
 #define _NET_GREENLANE_H
 
 #include <linux/llist.h>
 #include <linux/refcount.h>
+#include <linux/sockptr.h>
 #include <net/gl_codepoint.h>
+#include <net/gl_cong.h>
 #include <net/tcp.h>
 #include <uapi/linux/greenlane.h>
 
-struct ctl_table;
-struct ctl_table_header;
 struct gl_sock;
 struct gl_transport;
 
 /* The most 32-bit words in the greenlane TCP option. */
 #define GL_WORDS_MAX	4
+
+/* What our TCP option can say.  ABI between hosts.  48 to 63 are free for tests. */
+enum gl_code {
+	GL_CODE_NONE,
+	GL_CODE_TLT		= 1,	/* in a SYN or SYN-ACK: "I run TLT" */
+	GL_CODE_CREDITS		= 2,	/* "I send by credits" */
+	GL_CODE_SHARE		= 3,	/* "I run dart"; in an ACK, a share of the link */
+	GL_CODE_CLOCK		= 4,	/* tcp_tlt.c */
+	GL_CODE_CLOCK_ECHO	= 5,
+	GL_CODE_REQUEST		= 6,	/* tcp_xpass.c */
+	GL_CODE_CREDIT		= 7,
+	GL_CODE_PROBE		= 8,
+	GL_CODE_PROBE_ACK	= 9,
+	GL_CODE_MAX		= 63,
+};
+
+/* Data of this kind wants an immediate ACK (TLT §5.1: important data; Aeolus §III-C: unscheduled
+ * data, so that the sender knows what not to retransmit; the end of a message).
+ */
+#define GL_KIND_PROMPT		BIT(0)
+/* It ends a message; on_packet() is called.  Also GL_KIND_PROMPT. */
+#define GL_KIND_ENDS		BIT(1)
+/* It has our option and data.  Others with our option have no data. */
+#define GL_KIND_DATA		BIT(2)
+/* It has our option and wants the protocol's answer.  TCP does not get it, unless it has data
+ * that TCP waits for.
+ */
+#define GL_KIND_ANSWERED	BIT(3)
+/* It has our option and is an ACK that TCP gets too. */
+#define GL_KIND_TCPS		BIT(4)
+/* on_packet() wants to know whether it has SACK blocks. */
+#define GL_KIND_SACK		BIT(5)
+/* With net.ipv4.greenlane_ecn its ECN field says that it had a credit, or that it had none
+ * (Aeolus §IV-A).
+ */
+#define GL_KIND_ECT		BIT(6)
+#define GL_KIND_NOT_ECT		BIT(7)
+
+/**
+ * struct gl_kind - a kind of packet
+ * @codepoint: enum gl_codepoint, what switches take it for
+ * @code: enum gl_code, what its option says; 0 for a kind without our option
+ * @words: the least number of words in its option
+ * @flags: GL_KIND_*
+ * @sent: counter of packets sent
+ * @bytes: counter of bytes of data sent
+ * @received: counter of packets received, of GL_KIND_PROMPT and of kinds with our option
+ * @before: it is the kind of a GSO packet's last segment, and the others have this one; or NULL
+ *
+ * Counters are numbers of the protocol's, and 0 is none.  The tagging layer counts.
+ */
+struct gl_kind {
+	u8 codepoint;
+	u8 code;
+	u8 words;
+	u8 flags;
+	u8 sent;
+	u8 bytes;
+	u8 received;
+	const struct gl_kind *before;
+};
+
+/* The most counters of a protocol. */
+#define GL_COUNTERS_MAX		24
+
+/**
+ * struct gl_protocol - what transports that understand each other have in common
+ * @hello: enum gl_code, what the option in their SYNs and SYN-ACKs says
+ * @told_as: enum gl_codepoint, by which LOCAL_IN tells TCP of this hello (gl_handshake.c).  No two
+ *	protocols have the same
+ * @kind: the rows of its table
+ * @kinds: number of them
+ * @control: the row of its packets without data, also of SYN and SYN-ACK
+ * @answer: the row of the answer to GL_KIND_ANSWERED, or NULL
+ * @counter: names of its counters, from 1 on, in /proc/net/greenlane
+ * @counters: number of them + 1, at most GL_COUNTERS_MAX
+ * @slot: where the counters are; set by gl_register_protocol()
+ * @prompt: the row with GL_KIND_PROMPT of each codepoint, or NULL; set by gl_register_protocol()
+ */
+struct gl_protocol {
+	u8 hello;
+	u8 told_as;
+	const struct gl_kind *kind;
+	unsigned int kinds;
+	const struct gl_kind *control;
+	const struct gl_kind *answer;
+	const char * const *counter;
+	unsigned int counters;
+	unsigned int slot;
+	const struct gl_kind *prompt[GL_CPS];
+};
 
 /**
  * struct gl_seg - a TCP segment that is sent or was received
@@ -30,7 +126,7 @@ struct gl_transport;
  * @ack: acknowledgment number
  * @segs: packets on the wire; 1 unless GSO
  * @window: the window field, unscaled (inbound only)
- * @sack: the segment has SACK blocks (clock echoes only)
+ * @sack: the segment has SACK blocks (GL_KIND_SACK only)
  * @more: more data of the same write follows (outbound only)
  * @words: number of words in the option (inbound only)
  * @word: the option's words, in host byte order
@@ -55,26 +151,23 @@ enum gl_verdict {
 };
 
 /**
- * struct gl_precredit - what sends before the first credit, on top of a credit transport
- * @begin: data waits, and the first credit is about to be requested: a burst may begin
- * @allow: Return: packets that may be sent without a credit now
- * @waiting: Return: packets that were sent so and may still need a credit
- * @credited: a credit arrived and will be used
- * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
- *	the peer answers.  Return: false if no probe is needed
- * @lost: no credit has arrived for too long, so the probe may be lost
- * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
+ * struct gl_sockopt - a socket option of a transport
+ * @option: GREENLANE_*
+ * @max: the largest value
+ * @set: set it to 0 … @max.  Return: an errno
+ * @unit: size of an element, if the option is a list; bytes
+ * @set_list: set the list to @n elements, 0 … @max.  Return: an errno
+ * @get: Return: the value, or an errno
  *
- * All with the socket locked; @credited and @spend also with no process owning it, BH off.
+ * All with the socket locked; they may sleep.  The last of an array is empty.
  */
-struct gl_precredit {
-	void (*begin)(struct sock *sk, struct gl_sock *gs);
-	u32 (*allow)(struct sock *sk, struct gl_sock *gs);
-	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs);
-	void (*credited)(struct sock *sk, struct gl_sock *gs);
-	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
-	void (*lost)(struct sock *sk, struct gl_sock *gs);
-	bool (*spend)(struct sock *sk, struct gl_sock *gs);
+struct gl_sockopt {
+	int option;
+	int max;
+	int (*set)(struct sock *sk, struct gl_sock *gs, int value);
+	size_t unit;
+	int (*set_list)(struct sock *sk, struct gl_sock *gs, const void *list, unsigned int n);
+	int (*get)(const struct sock *sk, struct gl_sock *gs);
 };
 
 /**
@@ -82,19 +175,17 @@ struct gl_precredit {
  * @ops: the congestion control; @ops.release must be gl_release(), which identifies a
  *	transport
  * @base: the congestion control that @ops is a copy of, or NULL
+ * @protocol: what it has in common with the transports at the other end that understand it
  * @rated: it sends at a rate, not by a window
- * @fallback: a credit transport's congestion control without a peer: GL_RENO()
- * @precredit: what sends before the first credit, or NULL
+ * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
  * @sock_size: size of a connection's state, which begins with a struct gl_sock; bytes
- * @hello: the kind of its SYN and SYN-ACK
- * @control: the kind of its packets without data
- * @line: a credit transport's link speed, Mbit/s
- * @on_xmit: data is sent.  Return: its kind.  GL_IMPORTANT and GL_MESSAGE_END are the kind of
- *	the last packet only; the others are then GL_DATA or GL_MESSAGE.  Socket locked
- * @on_important: such a last packet, which ends at @end_seq, is sent now.  Socket locked
+ * @sockopt: its socket options, or NULL
+ * @on_xmit: data is sent.  Return: its kind.  Socket locked
+ * @on_last: a packet of a kind that has a @before, which ends at @end_seq, is sent now.  Socket
+ *	locked.  May be NULL
  * @on_ack: a packet with an ACK is sent; may clear ECE in @th.  If @word is not NULL, the packet
- *	has room for a word in the option.  Return: true if @word was set and has to be sent.
- *	Socket locked.  May be NULL
+ *	has room for a word in the option.  Return: the kind to send if @word was set and has to
+ *	be sent, else NULL.  Socket locked.  May be NULL
  * @on_packet: a packet for the transport, or the last one of a message, was received; TCP has
  *	not processed it yet, unless a process owned the socket when it arrived.  Softirq or
  *	process context, socket locked and not owned by a process, BH off
@@ -102,37 +193,28 @@ struct gl_precredit {
  *	socket locked and not owned by a process, BH off
  * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked
  * @on_info: fill in the transport's part.  Socket locked
- * @set_option: set GREENLANE_AEOLUS or a later option.  Return: an errno.  Socket locked
- * @get_option: Return: the value of such an option, or an errno.  Both or neither are there
- * @set_senders: set GREENLANE_SENDERS or GREENLANE_COSENDERS.  Return: an errno.  Socket
- *	locked, may sleep.  May be NULL
  * @on_free: free what the connection has allocated.  Socket locked or about to be freed.  May be
  *	NULL
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
 	const struct tcp_congestion_ops *base;
+	const struct gl_protocol *protocol;
 	bool rated;
-	const struct tcp_congestion_ops *fallback;
-	const struct gl_precredit *precredit;
+	bool always;
 	size_t sock_size;
-	enum gl_kind hello;
-	enum gl_kind control;
-	u32 (*line)(const struct sock *sk);
-	enum gl_kind (*on_xmit)(struct sock *sk, struct gl_sock *gs,
-				const struct gl_seg *seg);
-	void (*on_important)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
-	bool (*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word);
+	const struct gl_sockopt *sockopt;
+	const struct gl_kind *(*on_xmit)(struct sock *sk, struct gl_sock *gs,
+					 const struct gl_seg *seg);
+	void (*on_last)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
+	const struct gl_kind *(*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
+					u32 *word);
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
-				     enum gl_kind kind,
+				     const struct gl_kind *kind,
 				     const struct gl_seg *seg);
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
 	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
 	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
-	int (*set_option)(struct sock *sk, struct gl_sock *gs, int option, int value);
-	int (*get_option)(const struct sock *sk, struct gl_sock *gs, int option);
-	int (*set_senders)(struct sock *sk, struct gl_sock *gs, int option,
-			   const struct in6_addr *senders, unsigned int n);
 	void (*on_free)(struct gl_sock *gs);
 };
 
@@ -155,9 +237,10 @@ struct gl_transport {
  * @echoes_sent: counter, as struct greenlane_info has it
  * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
  * @held_n: packets in @held; under the socket's spinlock
+ * @held_last: 1 + the row of the kind that ended a message at @held_end, or 0; likewise
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
- * @owed_clock: a clock of the peer has not been answered yet
+ * @owed: the protocol's answer is owed to the peer
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -181,28 +264,17 @@ struct gl_sock {
 #define GL_QUEUED_SOON	1	/* @soon is on its list */
 #define GL_NUDGED	2	/* a nudge is on the backlog: gl_owned.c */
 #define GL_OWED_ACK	3	/* data arrived that wants an immediate ACK */
-#define GL_OWED_ECHO	4	/* a clock arrived that wants an answer */
-#define GL_ENDED	5	/* a message ends at @held_end */
+#define GL_OWED_ANSWER	4	/* a packet arrived that wants an answer */
 	refcount_t	refs;
 	u32		held_end;
 	u32		echoes_sent;
 	u16		reordering;
 	u8		held_n;
+	u8		held_last;
 	u8		peer;
 	u8		off:1,
-			owed_clock:1;
+			owed:1;
 };
-
-/* reno, for a credit transport's connection without a peer.  It is not registered and belongs to
- * the transport's module, on which the socket holds a reference (as dctcp_reno).
- */
-#define GL_RENO(_name) {				\
-	.name		= _name,			\
-	.owner		= THIS_MODULE,			\
-	.ssthresh	= tcp_reno_ssthresh,		\
-	.cong_avoid	= tcp_reno_cong_avoid,		\
-	.undo_cwnd	= tcp_reno_undo_cwnd,		\
-}
 
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl);
 
@@ -254,32 +326,12 @@ static inline bool gl_is_ours(const struct sock *sk)
 	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;
 }
 
-/* Will the socket's namespace be there as long as the socket?  When the kernel closes a socket of
- * its own that holds no reference on its namespace, TCP stops TCP's timers, but neither ours nor
- * that of its own pacing.  Such sockets run a base that has no timer.  init_net stays.
- */
-static inline bool gl_net_stays(const struct sock *sk)
-{
-	return sk->sk_net_refcnt || net_eq(sock_net(sk), &init_net);
-}
-
 /* Would TCP hold back less than an MSS now, by Nagle's algorithm (Minshall's variant) or CORK? */
 static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 {
 	return (tp->nonagle & TCP_NAGLE_CORK) ||
 	       (!tp->nonagle && after(tp->snd_sml, tp->snd_una) &&
 		!after(tp->snd_sml, tp->snd_nxt));
-}
-
-/* Restore the device's limit of GSO segments.  Socket locked. */
-static inline void gl_gso_default(struct sock *sk)
-{
-	const struct dst_entry *dst;
-
-	rcu_read_lock();
-	dst = rcu_dereference(sk->sk_dst_cache);
-	sk->sk_gso_max_segs = dst ? max_t(u32, READ_ONCE(dst->dev->gso_max_segs), 1) : 1;
-	rcu_read_unlock();
 }
 
 /* A duplicate threshold of one, as the papers have it, while data is in flight.  Call it for
@@ -320,25 +372,10 @@ static inline bool gl_marking(const struct gl_sock *gs)
 	return gs->peer == GREENLANE_PEER_YES && !gs->off;
 }
 
-/* Counters of a network namespace, in /proc/net/greenlane. */
+/* The tagging layer's own counters of a network namespace, in /proc/net/greenlane. */
 enum gl_mib {
-	GL_MIB_DATA,
-	GL_MIB_DATABYTES,
-	GL_MIB_IMPORTANT,
-	GL_MIB_IMPORTANTBYTES,
-	GL_MIB_ECHOSENT,
-	GL_MIB_ECHORECEIVED,
-	GL_MIB_CLOCKBYTE,
-	GL_MIB_CLOCKMSS,
-	GL_MIB_CLOCKBYTES,
-	GL_MIB_CLOCKRECEIVED,
-	GL_MIB_CLOCKECHOSENT,
-	GL_MIB_CLOCKECHORECEIVED,
-	GL_MIB_CLOCKECHOCONSUMED,
 	GL_MIB_CONTROL,
 	GL_MIB_HANDSHAKE,
-	GL_MIB_LOSSBYECHO,
-	GL_MIB_REARMEDBYRTO,
 	GL_MIB_FALLBACK,
 	GL_MIB_PEERWITHOUT,
 	GL_MIB_REMARKED,
@@ -350,27 +387,6 @@ enum gl_mib {
 	GL_MIB_KICKSOWNED,
 	GL_MIB_NOMEMORY,
 	GL_MIB_INVALID,
-	GL_MIB_SCHEDULED,
-	GL_MIB_UNCREDITED,
-	GL_MIB_REQUESTSENT,
-	GL_MIB_REQUESTRETRIED,
-	GL_MIB_REQUESTRECEIVED,
-	GL_MIB_CREDITSENT,
-	GL_MIB_CREDITTHROTTLED,
-	GL_MIB_CREDITRECEIVED,
-	GL_MIB_CREDITWASTED,
-	GL_MIB_CREDITLOST,
-	GL_MIB_MESSAGE,
-	GL_MIB_SHORT,
-	GL_MIB_MESSAGEBEGUN,
-	GL_MIB_MESSAGEENDED,
-	GL_MIB_SENDERDEAD,
-	GL_MIB_SENDERSNAMED,
-	GL_MIB_NAMINGLIMITED,
-	GL_MIB_SHARESENT,
-	GL_MIB_SHARERECEIVED,
-	GL_MIB_MARKSUPPRESSED,
-	GL_MIB_MARKPASSED,
 	GL_MIBS,
 };
 
@@ -381,26 +397,15 @@ static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
 	gl_add_stats(net, mib, 1);
 }
 
+void gl_count(const struct net *net, const struct gl_protocol *protocol, unsigned int counter,
+	      u64 n);
+
 const struct tcp_congestion_ops *gl_base_get(const char *name);
 void gl_base_put(const struct tcp_congestion_ops *base);
-void gl_pace_as_tcp(struct sock *sk);
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner);
-/* An entry of the template for gl_sysctl_add(): an unsigned int between *@least and *@most. */
-#define GL_SYSCTL_UINT(name, type, field, least, most) {	\
-	.procname	= name,					\
-	.data		= (void *)offsetof(type, field),	\
-	.maxlen		= sizeof(unsigned int),			\
-	.mode		= 0644,					\
-	.proc_handler	= proc_douintvec_minmax,		\
-	.extra1		= least,				\
-	.extra2		= most,					\
-}
-
-struct ctl_table_header *gl_sysctl_add(struct net *net,
-				       const struct ctl_table *template,
-				       size_t n, void *base);
-void gl_sysctl_remove(struct ctl_table_header *header);
+int gl_register_protocol(struct gl_protocol *protocol);
+void gl_unregister_protocol(struct gl_protocol *protocol);
 int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
 struct gl_sock *gl_attach(struct sock *sk);
@@ -413,8 +418,8 @@ void gl_xmit_one(struct sock *sk);
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
 void gl_lose_settle(struct sock *sk);
 void gl_lose(struct sock *sk, struct sk_buff *skb);
-u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most);
-bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most);
+bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		   const u32 *word, unsigned int words);
 
 #endif /* _NET_GREENLANE_H */

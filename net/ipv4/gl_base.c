@@ -49,31 +49,6 @@ void gl_base_put(const struct tcp_congestion_ops *base)
 EXPORT_SYMBOL_GPL(gl_base_put);
 
 /**
- * gl_pace_as_tcp() - set the pacing rate as TCP does without cong_control()
- * @sk: the connection, locked
- *
- * TCP leaves the pacing rate to a congestion control with cong_control().  A client's SYN-ACK
- * is acknowledged before init(), which may find that the connection runs reno: call this while
- * the state is TCP_SYN_SENT.  It is tcp_update_pacing_rate(), which is not exported.
- */
-void gl_pace_as_tcp(struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct net *net = sock_net(sk);
-	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
-
-	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
-		rate *= READ_ONCE(net->ipv4.sysctl_tcp_pacing_ss_ratio);
-	else
-		rate *= READ_ONCE(net->ipv4.sysctl_tcp_pacing_ca_ratio);
-	rate *= max(tcp_snd_cwnd(tp), tp->packets_out);
-	if (tp->srtt_us)
-		rate = div_u64(rate, tp->srtt_us);
-	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
-}
-EXPORT_SYMBOL_GPL(gl_pace_as_tcp);
-
-/**
  * gl_base_clone() - copy a base, without its registration
  * @ops: the copy; keeps its name
  * @base: the base

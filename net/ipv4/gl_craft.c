@@ -89,7 +89,7 @@ static struct sk_buff *gl_craft_alloc(const struct sock *sk, unsigned int len)
 	return skb;
 }
 
-static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			  struct sk_buff *skb, u32 seq, const __be32 *options,
 			  unsigned int optlen)
 {
@@ -105,15 +105,16 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, enum gl_kind kind
 }
 
 /**
- * gl_send_clock() - send the first unacked bytes as a clock
+ * gl_send_repeat() - send the first unacked bytes again, beside TCP
  * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
+ * @kind: a kind with GL_KIND_DATA
  * @most: the most bytes to send, up to an MSS
  *
  * Return: the number of bytes sent; 0 if only a FIN is unacked, if the receiver's window does
  * not allow a byte, or if memory is short.
  */
-u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
+u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most)
 {
 	__be32 options[3 + GL_OPT_LEN(0) / 4];
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -136,17 +137,17 @@ u32 gl_send_clock(struct sock *sk, struct gl_sock *gs, u32 most)
 		return 0;
 	}
 	len = gl_craft_tstamp(tp, options);
-	gl_option_write(options + len / 4, GL_CLOCK, NULL, 0);
-	return gl_craft_send(sk, gs, GL_CLOCK, skb, tp->snd_una, options,
+	gl_option_write(options + len / 4, kind->code, NULL, 0);
+	return gl_craft_send(sk, gs, kind, skb, tp->snd_una, options,
 			     len + GL_OPT_LEN(0)) ? sent : 0;
 }
-EXPORT_SYMBOL_GPL(gl_send_clock);
+EXPORT_SYMBOL_GPL(gl_send_repeat);
 
 /**
  * gl_send_words() - send a pure ACK with our option
  * @sk: the connection, locked
  * @gs: its state
- * @kind: GL_REQUEST, GL_CREDIT, GL_SHARE, or GL_CLOCK for a probe
+ * @kind: a kind with a code
  * @word: the option's words
  * @words: number of them, at most GL_WORDS_MAX
  *
@@ -154,7 +155,7 @@ EXPORT_SYMBOL_GPL(gl_send_clock);
  *
  * Return: false if memory is short or the packet did not leave.
  */
-bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		   const u32 *word, unsigned int words)
 {
 	__be32 options[GL_OPT_LEN(GL_WORDS_MAX) / 4];
@@ -165,7 +166,7 @@ bool gl_send_words(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
 	skb = gl_craft_alloc(sk, 0);
 	if (!skb)
 		return false;
-	gl_option_write(options, kind, word, words);
+	gl_option_write(options, kind->code, word, words);
 	return gl_craft_send(sk, gs, kind, skb, tcp_sk(sk)->snd_nxt, options,
 			     GL_OPT_LEN(words));
 }

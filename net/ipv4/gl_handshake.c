@@ -34,35 +34,21 @@
  */
 #define GL_SYN_TRIES	2
 
-/* A client's rcv_tos from the SYN-ACK to init(): the server's transport, and both ECN bits to
+/* A client's rcv_tos from the SYN-ACK to init(): the server's hello, and both ECN bits to
  * tell it from a DS field.  TCP itself leaves 0 there.
  */
-#define GL_TOS_ANSWERED(kind)	((kind) << 2 | INET_ECN_MASK)
+#define GL_TOS_ANSWERED(hello)	((hello) << 2 | INET_ECN_MASK)
 
-/* The kinds that a SYN or SYN-ACK can have: one for each family of transports. */
-static const enum gl_kind gl_hellos[] = { GL_IMPORTANT, GL_SCHEDULED, GL_SHARE };
-
-static bool gl_is_hello(enum gl_kind kind)
+/* The protocol that the SYN of @req asked for, or NULL. */
+static const struct gl_protocol *gl_asked(const struct gl_net *gn,
+					  const struct request_sock *req)
 {
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(gl_hellos); i++)
-		if (gl_hellos[i] == kind)
-			return true;
-	return false;
-}
-
-/* The transport that the SYN of @req asked for, or GL_NONE. */
-static enum gl_kind gl_asked(const struct gl_net *gn, const struct request_sock *req)
-{
-	enum gl_kind kind = gl_kind_of(&gn->cp, tcp_rsk(req)->syn_tos);
-
-	return gl_is_hello(kind) ? kind : GL_NONE;
+	return gl_protocol_told_as(gl_codepoint_of(&gn->cp, tcp_rsk(req)->syn_tos));
 }
 
 static bool gl_tos_is_answer(u8 tos)
 {
-	return (tos & INET_ECN_MASK) == INET_ECN_MASK && gl_is_hello(tos >> 2);
+	return (tos & INET_ECN_MASK) == INET_ECN_MASK && gl_protocol_of_hello(tos >> 2);
 }
 
 /* --- out ------------------------------------------------------------------- */
@@ -70,15 +56,15 @@ static bool gl_tos_is_answer(u8 tos)
 /* Add the option to a SYN or SYN-ACK and mark it.  Return: false, with nothing changed, if the
  * option does not fit; the connection will then run its base.
  */
-static bool gl_out_handshake(struct gl_net *gn, struct net *net, enum gl_kind hello,
-			     struct sk_buff *skb, u8 family)
+static bool gl_out_handshake(struct gl_net *gn, struct net *net,
+			     const struct gl_protocol *protocol, struct sk_buff *skb, u8 family)
 {
 	/* Behind an ipvlan or a VRF a packet passes LOCAL_OUT twice. */
-	if (gl_option_read(tcp_hdr(skb), NULL) == hello)
+	if (gl_option_read(tcp_hdr(skb), NULL) == protocol->hello)
 		return true;
-	if (!gl_option_add_hello(skb, family, hello))
+	if (!gl_option_add_hello(skb, family, protocol->hello))
 		return false;
-	gl_set_dsfield(skb, family, 0, gl_marked(gn, hello, hello, gl_dsfield(skb, family)));
+	gl_set_dsfield(skb, family, 0, gl_marked(gn, protocol->control, gl_dsfield(skb, family)));
 	gl_inc_stats(net, GL_MIB_HANDSHAKE);
 	return true;
 }
@@ -105,9 +91,9 @@ static const struct gl_transport *gl_child_transport(const struct sock *listener
 	return container_of(ops, struct gl_transport, ops);
 }
 
-/* Will the child of @req run the transport that its SYN asked for? */
+/* Will the child of @req run a transport with the protocol that its SYN asked for? */
 static bool gl_synack_answers(const struct request_sock *req, const struct sk_buff *skb,
-			      enum gl_kind asked)
+			      const struct gl_protocol *asked)
 {
 	const struct gl_transport *t;
 
@@ -115,17 +101,16 @@ static bool gl_synack_answers(const struct request_sock *req, const struct sk_bu
 	    req->num_retrans >= GL_SYN_TRIES - 1)
 		return false;
 	t = gl_child_transport(req->rsk_listener, skb);
-	return t && t->hello == asked;
+	return t && t->protocol == asked;
 }
 
 static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
 {
 	struct request_sock *req = inet_reqsk(skb->sk);
-	enum gl_kind asked = gl_asked(gn, req);
+	const struct gl_protocol *asked = gl_asked(gn, req);
 
-	if (asked == GL_NONE)
+	if (!asked)
 		return false;
-	/* The SYN-ACK is sent as important (as the TLT authors' code does) or as scheduled. */
 	if (gl_synack_answers(req, skb, asked) && gl_out_handshake(gn, net, asked, skb, family))
 		return true;
 	/* No answer was sent, so the child must not believe that one was. */
@@ -152,54 +137,56 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 	gs = gl_sock(sk);
 	if (gs)
 		return gl_marking(gs) &&
-		       gl_out_handshake(gn, net, gs->transport->hello, skb, family);
+		       gl_out_handshake(gn, net, gs->transport->protocol, skb, family);
 	if (READ_ONCE(sk->sk_state) != TCP_SYN_SENT || !gl_is_ours(sk) || sk_is_mptcp(sk) ||
 	    gl_tcp_signed(sk) || READ_ONCE(inet_csk(sk)->icsk_retransmits) >= GL_SYN_TRIES)
 		return false;
-	return gl_out_handshake(gn, net, gl_transport(sk)->hello, skb, family);
+	return gl_out_handshake(gn, net, gl_transport(sk)->protocol, skb, family);
 }
 
 /* --- in -------------------------------------------------------------------- */
 
-/* Write @hello into the DS field of a packet on its way to TCP, or clear the field of anything
- * that could be taken for a hello: a hello's codepoint, or the form that a client's rcv_tos has.
+/* Write the hello of @protocol into the DS field of a packet on its way to TCP.  If it is NULL,
+ * clear the field of anything that could be taken for a hello: the codepoint of one, or the form
+ * that a client's rcv_tos has.
  */
 static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family,
-		       enum gl_kind hello)
+		       const struct gl_protocol *protocol)
 {
 	u8 dsfield = gl_dsfield(skb, family);
-	enum gl_kind kind = gl_kind_of(&gn->cp, dsfield);
+	enum gl_codepoint cp = gl_codepoint_of(&gn->cp, dsfield);
 
-	if (hello == GL_NONE ? !gl_is_hello(kind) && !gl_tos_is_answer(dsfield) : kind == hello)
+	if (protocol ? cp == protocol->told_as :
+		       !gl_protocol_told_as(cp) && !gl_tos_is_answer(dsfield))
 		return;
 	gl_change_dsfield(net, skb, family, INET_ECN_MASK,
-			  hello == GL_NONE ? 0 : READ_ONCE(gn->cp.dscp[hello]) << 2);
+			  protocol ? READ_ONCE(gn->cp.dscp[protocol->told_as]) << 2 : 0);
 }
 
-/* The hello in a SYN or SYN-ACK.  Count it if the DSCP was changed on the path. */
-static enum gl_kind gl_in_hello(struct gl_net *gn, struct net *net, const struct sk_buff *skb,
-				int thoff, u8 family)
+/* The hello in a SYN or SYN-ACK, or NULL.  Count it if the DSCP was changed on the path. */
+static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
+					     const struct sk_buff *skb, int thoff, u8 family)
 {
-	enum gl_kind kind = gl_option_read((struct tcphdr *)(skb->data + thoff), NULL);
+	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
+	const struct gl_protocol *protocol = gl_protocol_of_hello(gl_option_read(th, NULL));
 
-	if (!gl_is_hello(kind))
-		return GL_NONE;
-	if (gl_kind_of(&gn->cp, gl_dsfield(skb, family)) != kind)
+	if (protocol && gl_codepoint_of(&gn->cp, gl_dsfield(skb, family)) !=
+			protocol->control->codepoint)
 		gl_inc_stats(net, GL_MIB_REMARKED);
-	return kind;
+	return protocol;
 }
 
 /* Store the answer in the SYN-ACK.  A SYN-ACK that does not acknowledge our SYN is ignored, as
  * TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
  * that only greenlane reads needs no lock.
  */
-static void gl_in_synack(struct sock *sk, u32 ack, enum gl_kind hello)
+static void gl_in_synack(struct sock *sk, u32 ack, const struct gl_protocol *protocol)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (gl_is_ours(sk) && after(ack, READ_ONCE(tp->snd_una)) &&
 	    !after(ack, READ_ONCE(tp->write_seq)))
-		WRITE_ONCE(inet_sk(sk)->rcv_tos, hello == GL_NONE ? 0 : GL_TOS_ANSWERED(hello));
+		WRITE_ONCE(inet_sk(sk)->rcv_tos, protocol ? GL_TOS_ANSWERED(protocol->hello) : 0);
 }
 
 /**
@@ -215,24 +202,24 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 {
 	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
 	struct gl_net *gn = gl_net(net);
-	enum gl_kind hello = GL_NONE;
+	const struct gl_protocol *protocol = NULL;
 
 	/* A new SYN may find the last connection's TIME_WAIT. */
 	if (th->rst || (!th->syn && sk && sk->sk_state == TCP_TIME_WAIT))
 		return;
 	if (th->syn)
-		hello = gl_in_hello(gn, net, skb, thoff, family);
+		protocol = gl_in_hello(gn, net, skb, thoff, family);
 	if (th->syn && th->ack) {
 		if (sk && READ_ONCE(sk->sk_state) == TCP_SYN_SENT && sk_is_tcp(sk))
-			gl_in_synack(sk, ntohl(th->ack_seq), hello);
+			gl_in_synack(sk, ntohl(th->ack_seq), protocol);
 		return;
 	}
 	/* The request still has the SYN's hello if the SYN-ACK answered it.  One that BPF has made
 	 * of a SYN cookie has seen no SYN.
 	 */
 	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV && !inet_reqsk(sk)->syncookie)
-		hello = gl_asked(gn, inet_reqsk(sk));
-	gl_in_tell(gn, net, skb, family, hello);
+		protocol = gl_asked(gn, inet_reqsk(sk));
+	gl_in_tell(gn, net, skb, family, protocol);
 }
 
 /* --- a connection begins --------------------------------------------------- */
@@ -251,14 +238,14 @@ static u8 gl_child_dsfield(const struct sock *sk)
 /* With net.ipv4.tcp_reflect_tos a child sends with the DSCP of the SYN.  That is the hello, not
  * a DSCP that the client's application asked for, so clear it.
  */
-static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_kind hello)
+static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_codepoint hello)
 {
 	if (!READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reflect_tos))
 		return;
-	if (gl_kind_of(&gn->cp, inet_sk(sk)->tos) == hello)
+	if (gl_codepoint_of(&gn->cp, inet_sk(sk)->tos) == hello)
 		inet_sk(sk)->tos &= INET_ECN_MASK;
 #if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6 && gl_kind_of(&gn->cp, inet6_sk(sk)->tclass) == hello)
+	if (sk->sk_family == AF_INET6 && gl_codepoint_of(&gn->cp, inet6_sk(sk)->tclass) == hello)
 		inet6_sk(sk)->tclass &= INET_ECN_MASK;
 #endif
 }
@@ -267,25 +254,25 @@ static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_kind 
  * gl_first_peer() - read the result of the handshake
  * @sk: a connection whose greenlane transport is in init(); locked
  *
- * Return: GREENLANE_PEER_YES if the peer runs a transport of the same family, else
+ * Return: GREENLANE_PEER_YES if the peer runs a transport with the same protocol, else
  * GREENLANE_PEER_NO.  A connection that was established before it chose the transport never
  * asked its peer, so it gets NO.
  */
 enum greenlane_peer gl_first_peer(struct sock *sk)
 {
 	const struct gl_net *gn = gl_net(sock_net(sk));
-	enum gl_kind hello = gl_transport(sk)->hello;
+	const struct gl_protocol *protocol = gl_transport(sk)->protocol;
 	u8 tos = READ_ONCE(inet_sk(sk)->rcv_tos);
 
 	if (sk->sk_state == TCP_SYN_RECV) {
-		if (gl_kind_of(&gn->cp, gl_child_dsfield(sk)) != hello)
+		if (gl_codepoint_of(&gn->cp, gl_child_dsfield(sk)) != protocol->told_as)
 			return GREENLANE_PEER_NO;
-		gl_unreflect(sk, gn, hello);
+		gl_unreflect(sk, gn, protocol->told_as);
 		return GREENLANE_PEER_YES;
 	}
 	/* A server's rcv_tos never has this form: see gl_in_tell(). */
 	if (!gl_tos_is_answer(tos))
 		return GREENLANE_PEER_NO;
 	WRITE_ONCE(inet_sk(sk)->rcv_tos, 0);
-	return tos == GL_TOS_ANSWERED(hello) ? GREENLANE_PEER_YES : GREENLANE_PEER_NO;
+	return tos == GL_TOS_ANSWERED(protocol->hello) ? GREENLANE_PEER_YES : GREENLANE_PEER_NO;
 }

@@ -232,7 +232,7 @@ static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 fa
 
 /* @identified: the packet has our option.  Called under the socket's spinlock, BH off. */
 static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-				    enum gl_kind kind, bool identified,
+				    const struct gl_kind *kind, bool identified,
 				    const struct gl_seg *seg)
 {
 	bool owned = sock_owned_by_user(sk);
@@ -263,21 +263,21 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
 	enum gl_verdict verdict;
 	struct gl_seg seg = {};
-	enum gl_kind kind;
+	const struct gl_kind *kind;
 	bool identified;
 
 	/* A peer without greenlane stays one. */
 	if (th->rst || th->syn || gs->peer != GREENLANE_PEER_YES)
 		return GL_PASS;
-	kind = gl_option_read(th, &seg);
-	identified = kind != GL_NONE;
+	kind = gl_kind_of_code(gs, gl_option_read(th, &seg));
+	identified = kind;
 	gl_in_seg(skb, thoff, &seg);
-	if (kind == GL_CLOCK_ECHO)	/* no transport reads the SACK of other kinds */
-		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);
 	if (!identified && seg.end_seq != seg.seq)
-		kind = gl_kind_of(&gl_net(sock_net(sk))->cp, gl_dsfield(skb, family));
-	if (!identified && !gl_is_prompt(gs, kind))
+		kind = gl_kind_of_data(gs, gl_dsfield(skb, family));
+	if (!kind)
 		return GL_PASS;
+	if (kind->flags & GL_KIND_SACK)
+		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);
 	if (identified && gl_in_refused(sk, skb, thoff, family)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;

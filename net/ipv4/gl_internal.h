@@ -13,20 +13,13 @@
 #define GL_OPT_EXID		0x474c
 #define GL_OPT_LEN(words)	(8 + 4 * (words))
 
-/* Kinds that are the last packet's only, and what the others of a GSO packet are then. */
-static inline bool gl_is_last(enum gl_kind kind)
-{
-	return kind == GL_IMPORTANT || kind == GL_MESSAGE_END;
-}
+/* Protocols that can be registered at a time. */
+#define GL_PROTOCOLS		8
 
-static inline enum gl_kind gl_before_last(enum gl_kind last)
-{
-	return last == GL_IMPORTANT ? GL_DATA : GL_MESSAGE;
-}
-
-/* struct gl_counters - one CPU's share of a namespace's counters */
+/* struct gl_counters - one CPU's share of a namespace's counters, the layer's and the protocols' */
 struct gl_counters {
 	u64 n[GL_MIBS];
+	u64 protocol[GL_PROTOCOLS][GL_COUNTERS_MAX];
 };
 
 /**
@@ -60,21 +53,31 @@ static inline struct gl_net *gl_net(const struct net *net)
 	return net_generic(net, gl_net_id);
 }
 
-/* The DS field of a packet that a transport with this @hello sends as a @kind.
+/* The DS field of a packet of a @kind.
  *
  * The ECN bits stay: they belong to TCP.  But a switch that has RED with ECN and no more
  * can tell what has a credit, which it marks, from what has none, which it drops (Aeolus
  * §IV-A).  What comes is not asked.
  */
-static inline u8 gl_marked(const struct gl_net *gn, enum gl_kind hello, enum gl_kind kind,
-			   u8 dsfield)
+static inline u8 gl_marked(const struct gl_net *gn, const struct gl_kind *kind, u8 dsfield)
 {
 	u8 ecn = dsfield & INET_ECN_MASK;
 
-	if (gl_kind_of_credits(hello) && READ_ONCE(gn->ecn))
-		ecn = kind == GL_DATA ? INET_ECN_NOT_ECT : INET_ECN_ECT_0;
-	return READ_ONCE(gn->cp.dscp[kind]) << 2 | ecn;
+	if (kind->flags & (GL_KIND_ECT | GL_KIND_NOT_ECT) && READ_ONCE(gn->ecn))
+		ecn = kind->flags & GL_KIND_ECT ? INET_ECN_ECT_0 : INET_ECN_NOT_ECT;
+	return READ_ONCE(gn->cp.dscp[kind->codepoint]) << 2 | ecn;
 }
+
+/* The codepoint that a packet's DS field says, in this namespace. */
+static inline enum gl_codepoint gl_codepoint(const struct net *net, u8 dsfield)
+{
+	return gl_codepoint_of(&gl_net(net)->cp, dsfield);
+}
+
+/* gl_protocol.c */
+const struct gl_protocol *gl_protocol_of_hello(u8 code);
+const struct gl_protocol *gl_protocol_told_as(enum gl_codepoint cp);
+const struct gl_protocol *gl_protocol_at(unsigned int slot);
 
 /* gl_main.c */
 const struct gl_transport *gl_transport_of_key(u32 key);
@@ -102,36 +105,38 @@ enum greenlane_peer gl_first_peer(struct sock *sk);
 /* gl_out.c */
 bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
-	    enum gl_kind kind);
+	    const struct gl_kind *kind);
 
 /* gl_protect.c */
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield);
 
 /* gl_option.c */
 const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from);
-enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
-void gl_option_write(__be32 *option, enum gl_kind kind, const u32 *word, unsigned int words);
+u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
+void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int words);
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words);
-bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, const u32 *word,
+bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
 		   unsigned int words);
-bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello);
+bool gl_option_add_hello(struct sk_buff *skb, u8 family, u8 hello);
 
 /* gl_receive.c */
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			   enum gl_kind kind, const struct gl_seg *seg);
+			   const struct gl_kind *kind, const struct gl_seg *seg);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
-bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg);
-void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind);
-bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind);
-void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg);
+void gl_count_received(struct sock *sk, const struct gl_sock *gs, const struct gl_kind *kind);
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind);
+const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield);
+const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code);
+void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		     const struct gl_seg *seg);
 
 /* gl_owned.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);
 void gl_nudge(struct sock *sk, struct gl_sock *gs);
 enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			enum gl_kind kind, const struct gl_seg *seg);
-void gl_hold_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+			const struct gl_kind *kind, const struct gl_seg *seg);
+void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		  const struct gl_seg *seg);
 void gl_release_held(struct sock *sk, struct gl_sock *gs);
 void gl_free_held(struct gl_sock *gs);
@@ -153,6 +158,7 @@ void gl_kick_exit(void);
 
 /* gl_stats.c */
 int gl_stats_net_init(struct net *net);
+void gl_stats_forget(unsigned int slot);
 void gl_stats_net_exit(struct net *net);
 
 /* gl_sysctl.c */

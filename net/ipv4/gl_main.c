@@ -75,7 +75,7 @@ int gl_register_transport(struct gl_transport *t)
 	int i, err;
 
 	if (t->ops.release != gl_release || t->sock_size < sizeof(struct gl_sock) ||
-	    !t->on_xmit || !t->on_packet || !t->on_kick || !t->on_switch ||
+	    !t->protocol || !t->on_xmit || !t->on_packet || !t->on_kick || !t->on_switch ||
 	    !t->on_info)
 		return -EINVAL;
 

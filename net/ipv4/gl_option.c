@@ -10,8 +10,9 @@
  *
  * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
  * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
- * code is the sender's transport, in other packets it is the kind of the packet.  The answer
- * byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not know.
+ * code (enum gl_code) is the sender's protocol, in other packets it is the packet's kind.  The
+ * answer byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not
+ * know.
  */
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
@@ -23,27 +24,6 @@
 
 /* The largest TCP header, in bytes. */
 #define GL_HEADER_MAX	60
-
-/* The codes on the wire.  They are ABI between hosts and must not change. */
-static const u8 gl_codes[GL_KINDS] = {
-	[GL_IMPORTANT]	= 1,	/* hello of TLT */
-	[GL_SCHEDULED]	= 2,	/* hello of the credit transports */
-	[GL_SHARE]	= 3,	/* hello of dart; in an ACK, a share of the link */
-	[GL_CLOCK]	= 4,
-	[GL_CLOCK_ECHO]	= 5,
-	[GL_REQUEST]	= 6,
-	[GL_CREDIT]	= 7,
-};
-
-static enum gl_kind gl_kind_of_code(u8 code)
-{
-	enum gl_kind kind;
-
-	for (kind = GL_DATA; code && kind < GL_SHORT; kind++)
-		if (gl_codes[kind] == code)
-			return kind;
-	return GL_NONE;
-}
 
 /**
  * gl_option_next() - find a TCP option
@@ -79,9 +59,9 @@ const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from)
  * @th: a complete TCP header
  * @seg: where to store the option's words, or NULL
  *
- * Return: the kind of the packet; GL_NONE without the option, or if its code is unknown.
+ * Return: its code; 0 without the option.
  */
-enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
+u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 {
 	const u8 *opt = NULL;
 	int i;
@@ -90,32 +70,32 @@ enum gl_kind gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 	do {
 		opt = gl_option_next(th, TCPOPT_EXP, opt);
 		if (!opt)
-			return GL_NONE;
+			return 0;
 	} while (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID);
 
 	if (th->syn && opt[5] != th->ack)
-		return GL_NONE;
+		return 0;
 	if (seg) {
 		seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);
 		for (i = 0; i < seg->words; i++)
 			seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
 	}
-	return gl_kind_of_code(opt[4]);
+	return opt[4];
 }
 
 /**
  * gl_option_write() - write the greenlane option
  * @option: where to write; GL_OPT_LEN(@words) bytes
- * @kind: the packet's kind
+ * @code: its code
  * @word: the option's words, in host byte order
  * @words: number of them, at most GL_WORDS_MAX
  */
-void gl_option_write(__be32 *option, enum gl_kind kind, const u32 *word, unsigned int words)
+void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int words)
 {
 	unsigned int i;
 
 	option[0] = htonl(TCPOPT_EXP << 24 | GL_OPT_LEN(words) << 16 | GL_OPT_EXID);
-	option[1] = htonl(gl_codes[kind] << 24);
+	option[1] = htonl(code << 24);
 	for (i = 0; i < words; i++)
 		option[2 + i] = htonl(word[i]);
 }
@@ -154,14 +134,14 @@ bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
  * the option behind them.  The caller made sure of the headroom.
  */
 static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned int hlen,
-			     enum gl_kind kind, const u32 *word, unsigned int words)
+			     u8 code, const u32 *word, unsigned int words)
 {
 	const unsigned int len = GL_OPT_LEN(words);
 	const void *old = skb->data;
 
 	memmove(skb_push(skb, len), old, hlen);
 	skb_set_transport_header(skb, thoff);
-	gl_option_write((__be32 *)(skb->data + hlen), kind, word, words);
+	gl_option_write((__be32 *)(skb->data + hlen), code, word, words);
 	tcp_hdr(skb)->doff += len / 4;
 }
 
@@ -169,15 +149,15 @@ static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned i
  * gl_option_add() - add the option to a pure ACK from TCP
  * @sk: its socket
  * @skb: the ACK; its data begins with the TCP header
- * @kind: the packet's kind
- * @word: the option's words
+ * @code: the option's code
+ * @word: its words
  * @words: number of them
  *
  * The oldest of several SACK blocks is dropped if the option needs its room.
  *
  * Return: false if there is no room even so.
  */
-bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, const u32 *word,
+bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
 		   unsigned int words)
 {
 	if (skb->len != tcp_hdrlen(skb) || skb_cloned(skb) ||
@@ -187,7 +167,7 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, cons
 		return false;
 	if (!gl_option_fits(skb, words))
 		return false;
-	gl_option_insert(skb, 0, tcp_hdrlen(skb), kind, word, words);
+	gl_option_insert(skb, 0, tcp_hdrlen(skb), code, word, words);
 	gl_tcp_check(sk, skb);
 	return true;
 }
@@ -196,12 +176,12 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, enum gl_kind kind, cons
  * gl_option_add_hello() - add the option to a SYN or SYN-ACK that has its IP header
  * @skb: the packet, at LOCAL_OUT
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
- * @hello: the sender's transport
+ * @hello: its code
  *
  * Return: false, with nothing changed, if there is no room: the usual options and a Fast Open
  * cookie may fill the TCP header, and Fast Open's data the MTU.
  */
-bool gl_option_add_hello(struct sk_buff *skb, u8 family, enum gl_kind hello)
+bool gl_option_add_hello(struct sk_buff *skb, u8 family, u8 hello)
 {
 	const struct dst_entry *dst = skb_dst(skb);
 	unsigned int ihl = skb_transport_offset(skb);

@@ -17,57 +17,45 @@
 #include <net/ipv6.h>
 
 #include <net/gl_compat.h>
-#include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
 /* --- the kind of a packet -------------------------------------------------- */
 
-/* The kind of a packet without data.  It becomes the clock echo if one is owed. */
-static enum gl_kind gl_out_control(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb)
+/* The kind of a packet without data, or NULL.  It becomes the answer if one is owed. */
+static const struct gl_kind *gl_out_control(struct sock *sk, struct gl_sock *gs,
+					    struct sk_buff *skb)
 {
+	const struct gl_protocol *protocol = gs->transport->protocol;
 	const struct tcphdr *th = tcp_hdr(skb);
-	struct net *net = sock_net(sk);
 
-	if (gs->owed_clock && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
-	    gl_option_add(sk, skb, GL_CLOCK_ECHO, NULL, 0)) {
-		gs->owed_clock = 0;
+	if (gs->owed && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
+	    gl_option_add(sk, skb, protocol->answer->code, NULL, 0)) {
+		gs->owed = 0;
 		gs->echoes_sent++;
-		gl_inc_stats(net, GL_MIB_CLOCKECHOSENT);
-		return GL_CLOCK_ECHO;
+		return protocol->answer;
 	}
 	if (!gl_marking(gs))
-		return GL_NONE;
-	gl_inc_stats(net, GL_MIB_CONTROL);
-	return gs->transport->control;
+		return NULL;
+	gl_inc_stats(sock_net(sk), GL_MIB_CONTROL);
+	return protocol->control;
 }
 
-/* The kind of a packet with data; for a GSO packet, the kind of its last segment. */
-static enum gl_kind gl_out_data(struct sock *sk, struct gl_sock *gs,
-				const struct gl_seg *seg)
+/* The kind of a packet with data, or NULL; for a GSO packet, the kind of its last segment. */
+static const struct gl_kind *gl_out_data(struct sock *sk, struct gl_sock *gs,
+					 const struct gl_seg *seg)
 {
 	if (!gl_marking(gs))
-		return GL_NONE;
+		return NULL;
 	return gs->transport->on_xmit(sk, gs, seg);
 }
 
-static void gl_count_data(struct net *net, enum gl_kind kind,
+static void gl_count_sent(struct sock *sk, const struct gl_sock *gs, const struct gl_kind *kind,
 			  const struct gl_seg *seg)
 {
-	u32 bytes = seg->end_seq - seg->seq;
+	const struct gl_protocol *protocol = gs->transport->protocol;
 
-	if (kind == GL_IMPORTANT) {
-		gl_inc_stats(net, GL_MIB_IMPORTANT);
-		gl_add_stats(net, GL_MIB_IMPORTANTBYTES, bytes);
-	} else if (kind == GL_DATA) {
-		gl_add_stats(net, GL_MIB_DATA, seg->segs);
-		gl_add_stats(net, GL_MIB_DATABYTES, bytes);
-	} else if (kind == GL_SCHEDULED && bytes) {
-		gl_add_stats(net, GL_MIB_SCHEDULED, seg->segs);
-	} else if (kind == GL_MESSAGE || kind == GL_MESSAGE_END) {
-		gl_add_stats(net, GL_MIB_MESSAGE, seg->segs);
-	} else if (kind >= GL_SHORT) {
-		gl_add_stats(net, GL_MIB_SHORT, seg->segs);
-	}
+	gl_count(sock_net(sk), protocol, kind->sent, seg->segs);
+	gl_count(sock_net(sk), protocol, kind->bytes, seg->end_seq - seg->seq);
 }
 
 /* Let the transport add a word to an ACK. */
@@ -75,13 +63,14 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 {
 	const struct gl_transport *t = gs->transport;
 	struct tcphdr *th = tcp_hdr(skb);
+	const struct gl_kind *kind;
 	u32 word;
 
 	/* A signature (TCP MD5 or AO, perhaps set since) covers the header: leave it alone. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
-	if (t->on_ack(sk, gs, th, pure && gl_option_fits(skb, 1) ? &word : NULL) &&
-	    !gl_option_add(sk, skb, GL_SHARE, &word, 1))
+	kind = t->on_ack(sk, gs, th, pure && gl_option_fits(skb, 1) ? &word : NULL);
+	if (kind && !gl_option_add(sk, skb, kind->code, &word, 1))
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 }
 
@@ -164,12 +153,12 @@ static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
  * @gs: the connection's state
  * @skb: the packet, with the TCP header in front
  * @fl: the connection's flow, as queue_xmit() has it
- * @kind: the packet's kind; GL_NONE to keep the application's DS field
+ * @kind: the packet's kind; NULL to keep the application's DS field
  *
  * Return: what queue_xmit() returns.
  */
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
-	    enum gl_kind kind)
+	    const struct gl_kind *kind)
 {
 	const struct gl_net *gn = gl_net(sock_net(sk));
 	bool ipv6 = gs->tcp_ops->queue_xmit != ip_queue_xmit;
@@ -178,8 +167,8 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 	if (!gl_has_route(sk, gs, ipv6))
 		return gs->tcp_ops->queue_xmit(sk, skb, fl);
 	dsfield = gl_app_dsfield(sk, ipv6);
-	if (kind != GL_NONE)
-		dsfield = gl_marked(gn, gs->transport->hello, kind, dsfield);
+	if (kind)
+		dsfield = gl_marked(gn, kind, dsfield);
 	else if (READ_ONCE(gn->protect))	/* LOCAL_OUT takes this packet for a marked one */
 		dsfield = gl_strip(sock_net(sk), sk, dsfield);
 	return ipv6 ? gl_ipv6_xmit(sk, skb, dsfield) : __ip_queue_xmit(sk, skb, fl, dsfield);
@@ -187,13 +176,13 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 
 /* Send a packet as it is. */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			struct flowi *fl, enum gl_kind kind, const struct gl_seg *seg)
+			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	if (kind == GL_IMPORTANT)
-		trace_greenlane_important(sk, seg->end_seq, tcp_packets_in_flight(tcp_sk(sk)));
-	if (gl_is_last(kind))
-		gs->transport->on_important(sk, gs, seg->end_seq);
-	gl_count_data(sock_net(sk), kind, seg);
+	if (kind) {
+		if (kind->before && gs->transport->on_last)
+			gs->transport->on_last(sk, gs, seg->end_seq);
+		gl_count_sent(sk, gs, kind, seg);
+	}
 	return gl_send(sk, gs, skb, fl, kind);
 }
 
@@ -227,22 +216,22 @@ static int gl_out_result(int head, int tail)
 
 /* Split a GSO packet whose last segment has another kind than the rest, and send both. */
 static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			struct flowi *fl, enum gl_kind last)
+			struct flowi *fl, const struct gl_kind *last)
 {
 	struct sk_buff *head, *tail;
 	struct gl_seg seg = {};
 	int err, tail_err;
 
 	if (!gl_split(sk, skb, &head, &tail)) {
-		/* The packet leaves without its last mark.  If no other follows soon, the kick
-		 * sends a clock instead.
+		/* The packet leaves without its last mark; the transport sees in the kick that
+		 * on_last() was not called.
 		 */
 		gl_kick_soon(sk, gs);
 		gl_seg_of(skb, &seg);
-		return gl_out_whole(sk, gs, skb, fl, gl_before_last(last), &seg);
+		return gl_out_whole(sk, gs, skb, fl, last->before, &seg);
 	}
 	gl_seg_of(head, &seg);
-	err = gl_out_whole(sk, gs, head, fl, gl_before_last(last), &seg);
+	err = gl_out_whole(sk, gs, head, fl, last->before, &seg);
 	gl_seg_of(tail, &seg);
 	tail_err = gl_out_whole(sk, gs, tail, fl, last, &seg);
 	return gl_out_result(err, tail_err);
@@ -260,7 +249,7 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 {
 	struct gl_sock *gs = gl_sock(sk);
 	struct gl_seg seg = {};
-	enum gl_kind kind;
+	const struct gl_kind *kind;
 
 	gl_seg_of(skb, &seg);
 	gl_out_ack(sk, gs, skb, seg.end_seq == seg.seq);
@@ -268,7 +257,7 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 		kind = gl_out_control(sk, gs, skb);
 	} else {
 		kind = gl_out_data(sk, gs, &seg);
-		if (gl_is_last(kind) && seg.segs > 1)
+		if (kind && kind->before && seg.segs > 1)
 			return gl_out_split(sk, gs, skb, fl, kind);
 	}
 	return gl_out_whole(sk, gs, skb, fl, kind, &seg);

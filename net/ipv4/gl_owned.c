@@ -27,7 +27,7 @@
 /* struct gl_held - the control block of a held packet */
 struct gl_held {
 	struct gl_seg seg;
-	enum gl_kind kind;
+	const struct gl_kind *kind;
 };
 
 static struct gl_held *gl_held(struct sk_buff *skb)
@@ -37,12 +37,6 @@ static struct gl_held *gl_held(struct sk_buff *skb)
 }
 
 /* --- LOCAL_IN ---------------------------------------------------------------- */
-
-/* These are ACKs as well, which TCP takes from the backlog: hold a copy. */
-static bool gl_is_also_tcps(enum gl_kind kind)
-{
-	return kind == GL_CLOCK_ECHO || kind == GL_SHARE;
-}
 
 /**
  * gl_hold() - keep a packet with our option until the process releases the socket
@@ -56,23 +50,21 @@ static bool gl_is_also_tcps(enum gl_kind kind)
  * dropped or needs no more work.
  */
 enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			enum gl_kind kind, const struct gl_seg *seg)
+			const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	bool pass = gl_is_also_tcps(kind);
+	/* TCP takes these from the backlog: hold a copy. */
+	bool pass = kind->flags & GL_KIND_TCPS;
 	struct sk_buff *ours = skb;
 
 	if (!gl_plausible(sk, seg) || !gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
-	/* A kind of other transports; ours would leave it to TCP. */
-	if (!pass && kind != GL_CLOCK && gl_family(kind) != gl_family(gs->transport->hello))
-		return GL_PASS;
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
-	/* One answer serves all clocks that arrive meanwhile. */
-	if (kind == GL_CLOCK && !seg->words) {
-		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
-		set_bit(GL_OWED_ECHO, &gs->flags);
+	/* One answer serves all that arrive meanwhile and say nothing else. */
+	if (kind->flags & GL_KIND_ANSWERED && !kind->words) {
+		gl_count_received(sk, gs, kind);
+		set_bit(GL_OWED_ANSWER, &gs->flags);
 		gl_nudge(sk, gs);
 		return GL_CONSUME;
 	}
@@ -105,13 +97,13 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
  * sees it.  If the process releases the socket before the packet gets there, the kick sends
  * the ACK.
  */
-void gl_hold_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		  const struct gl_seg *seg)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
-	if (gl_kind_ends(kind)) {
+	if (kind->flags & GL_KIND_ENDS) {
 		gs->held_end = seg->end_seq;
-		set_bit(GL_ENDED, &gs->flags);
+		gs->held_last = kind - gs->transport->protocol->kind + 1;
 	}
 	set_bit(GL_OWED_ACK, &gs->flags);
 	gl_kick(sk, gs);
@@ -180,7 +172,7 @@ void gl_nudge(struct sock *sk, struct gl_sock *gs)
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct gl_sock *gs = gl_sock_locked(sk);
-	enum gl_kind kind;
+	const struct gl_kind *kind;
 
 	if (gl_is_nudge(skb)) {
 		consume_skb(skb);
@@ -192,9 +184,8 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	if (!gs)
 		return sk->sk_prot->backlog_rcv(sk, skb);
-	kind = gl_kind_of(&gl_net(sock_net(sk))->cp, TCP_SKB_CB(skb)->ip_dsfield);
-	if (gs->peer == GREENLANE_PEER_YES && gl_is_prompt(gs, kind) &&
-	    skb->len > tcp_hdrlen(skb)) {
+	kind = gl_kind_of_data(gs, TCP_SKB_CB(skb)->ip_dsfield);
+	if (kind && gs->peer == GREENLANE_PEER_YES && skb->len > tcp_hdrlen(skb)) {
 		clear_bit(GL_OWED_ACK, &gs->flags);
 		gl_acknowledge(sk, gs, kind);
 	}
@@ -214,12 +205,14 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 
 	if (test_and_clear_bit(GL_OWED_ACK, &gs->flags) && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
-	if (test_and_clear_bit(GL_OWED_ECHO, &gs->flags))
-		gs->owed_clock = 1;
-	if (test_and_clear_bit(GL_ENDED, &gs->flags)) {
+	if (test_and_clear_bit(GL_OWED_ANSWER, &gs->flags))
+		gs->owed = 1;
+	if (gs->held_last) {
 		struct gl_seg seg = { .seq = gs->held_end - 1, .end_seq = gs->held_end };
 
-		gs->transport->on_packet(sk, gs, GL_MESSAGE_END, &seg);
+		gs->transport->on_packet(sk, gs,
+					 &gs->transport->protocol->kind[gs->held_last - 1], &seg);
+		gs->held_last = 0;
 	}
 	/* The list has the newest packet first; process the oldest first. */
 	for (skb = gs->held; skb; skb = next) {

@@ -43,7 +43,7 @@ static bool gl_may_mark(struct sock *sk)
  */
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield)
 {
-	if (!gl_kind_protected(gl_kind_of(&gl_net(net)->cp, dsfield)) ||
+	if (!gl_codepoint_protected(gl_codepoint(net, dsfield)) ||
 	    !sk || !sk_fullsock(sk) || gl_may_mark(sk))
 		return dsfield;
 	gl_inc_stats(net, GL_MIB_STRIPPED);

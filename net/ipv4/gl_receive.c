@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Received packets: answer clocks and important data at once, and pass the other kinds to the
- * transport.
+/* Received packets: acknowledge at once, answer, or pass to the transport, as the flags of their
+ * kind say.
  *
  * This runs at LOCAL_IN, before TCP, and only while no process owns the socket; gl_owned.c has
  * the other case.
@@ -58,22 +58,46 @@ static bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
 /* --- data -------------------------------------------------------------------- */
 
 /**
- * gl_is_prompt() - does data of this kind want an immediate ACK?
+ * gl_kind_of_data() - the kind of data without our option
  * @gs: state of the connection
- * @kind: the data's kind, by its DSCP
+ * @dsfield: the packet's DS field
  *
- * These are important data (TLT §5.1), unscheduled data (Aeolus §III-C: the ACK tells the
- * sender what not to retransmit) and the end of a message.  The worst that a wrong DSCP does
- * is an extra ACK.  Needs no lock.
+ * The worst that a wrong DSCP does is an extra ACK.  Needs no lock.
+ *
+ * Return: the kind, if it wants an immediate ACK, else NULL.
  */
-bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind)
+const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield)
 {
-	enum gl_kind hello = gs->transport->hello;
+	return gs->transport->protocol->prompt[gl_codepoint(sock_net(gs->sk), dsfield)];
+}
 
-	if (kind == GL_DATA)
-		return gl_kind_of_credits(hello);
-	return (kind == GL_IMPORTANT || gl_kind_ends(kind)) &&
-	       gl_family(kind) == gl_family(hello);
+/**
+ * gl_kind_of_code() - the kind of a packet with our option
+ * @gs: state of the connection
+ * @code: what the option says
+ *
+ * Return: the kind, or NULL if the connection's protocol has no such one.
+ */
+const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code)
+{
+	const struct gl_protocol *protocol = gs->transport->protocol;
+	unsigned int i;
+
+	for (i = 0; code && i < protocol->kinds; i++)
+		if (protocol->kind[i].code == code)
+			return &protocol->kind[i];
+	return NULL;
+}
+
+/**
+ * gl_count_received() - count a packet
+ * @sk: the socket
+ * @gs: its state
+ * @kind: the packet's kind
+ */
+void gl_count_received(struct sock *sk, const struct gl_sock *gs, const struct gl_kind *kind)
+{
+	gl_count(sock_net(sk), gs->transport->protocol, kind->received, 1);
 }
 
 /**
@@ -84,13 +108,11 @@ bool gl_is_prompt(const struct gl_sock *gs, enum gl_kind kind)
  *
  * TCP has not processed the data yet.  It does so next, and then checks ICSK_ACK_NOW.
  */
-void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind)
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind)
 {
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-	if (kind != GL_IMPORTANT)
-		return;
 	gs->echoes_sent++;
-	gl_inc_stats(sock_net(sk), GL_MIB_ECHOSENT);
+	gl_count_received(sk, gs, kind);
 }
 
 /**
@@ -100,44 +122,42 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, enum gl_kind kind)
  * @kind: the data's kind
  * @seg: the segment
  */
-void gl_receive_data(struct sock *sk, struct gl_sock *gs, enum gl_kind kind,
+void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		     const struct gl_seg *seg)
 {
 	if (!gl_heeds(sk, seg))
 		return;
 	gl_acknowledge(sk, gs, kind);
-	if (gl_kind_ends(kind))
+	if (kind->flags & GL_KIND_ENDS)
 		gs->transport->on_packet(sk, gs, kind, seg);
 }
 
 /* --- packets with our option ---------------------------------------------------- */
 
-/* A clock with more than one byte that TCP is waiting for repairs a loss.  One that was held
+/* TLT's clock with more than one byte that TCP is waiting for repairs a loss.  One that was held
  * (!@skb) cannot: its data is gone.
  */
-static bool gl_clock_repairs(const struct sock *sk, const struct sk_buff *skb,
-			     const struct gl_seg *seg)
+static bool gl_repairs(const struct sock *sk, const struct sk_buff *skb,
+		       const struct gl_seg *seg)
 {
 	return skb && seg->end_seq - seg->seq > 1 && seg->seq == tcp_sk(sk)->rcv_nxt;
 }
 
-/* Answer a clock, which retransmits a byte only to get an ACK, and consume it.  TCP would
- * answer too, but with a D-SACK, and the sender would conclude that its retransmissions had
- * been spurious.
+/* Answer a packet and consume it.  If it retransmits a byte only to get an ACK, TCP would answer
+ * too, but with a D-SACK, and the sender would conclude that its retransmissions had been spurious.
  */
-static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
-				       const struct sk_buff *skb, const struct gl_seg *seg)
+static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const struct sk_buff *skb,
+				 const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKRECEIVED);
-	if (seg->words)
-		gs->transport->on_packet(sk, gs, GL_CLOCK, seg);
-	gs->owed_clock = 1;
-	if (gl_clock_repairs(sk, skb, seg)) {
+	if (kind->words)
+		gs->transport->on_packet(sk, gs, kind, seg);
+	gs->owed = 1;
+	if (gl_repairs(sk, skb, seg)) {
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 		gl_kick(sk, gs);
 		return GL_PASS;
 	}
-	/* Clocks that were held share one answer: gl_release_held(). */
+	/* Packets that were held share one answer: gl_release_held(). */
 	if (skb)
 		gl_send_ack(sk);
 	return GL_CONSUME;
@@ -148,19 +168,13 @@ static enum gl_verdict gl_answer_clock(struct sock *sk, struct gl_sock *gs,
  * @kind: the kind that the option says
  * @seg: the segment
  *
- * A clock has data, or is a probe that has words instead.  All other kinds have no data, and
- * a share has a word.  A hello belongs in a SYN.  Any other packet goes to TCP as if it had no
- * option.
+ * If not, it goes to TCP as if it had no option.
  */
-bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
+bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg)
 {
 	bool data = seg->end_seq != seg->seq;
 
-	if (kind == GL_CLOCK)
-		return data || seg->words;
-	if (kind == GL_IMPORTANT || kind == GL_SCHEDULED)
-		return false;
-	return !data && (kind != GL_SHARE || seg->words);
+	return data == !!(kind->flags & GL_KIND_DATA) && seg->words >= kind->words;
 }
 
 /**
@@ -168,13 +182,13 @@ bool gl_is_sound(enum gl_kind kind, const struct gl_seg *seg)
  * @sk: the socket, locked and not owned by a process, BH off
  * @gs: its state
  * @skb: the packet; NULL if it was held while a process owned the socket
- * @kind: GL_CLOCK, GL_CLOCK_ECHO, GL_REQUEST, GL_CREDIT or GL_SHARE
+ * @kind: a kind with a code
  * @seg: the segment
  *
  * Return: GL_PASS if the packet goes to TCP too, GL_CONSUME if not.
  */
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			   enum gl_kind kind, const struct gl_seg *seg)
+			   const struct gl_kind *kind, const struct gl_seg *seg)
 {
 	if (!gl_heeds(sk, seg))
 		return GL_PASS;
@@ -182,9 +196,8 @@ enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
-	if (kind == GL_CLOCK)
-		return gl_answer_clock(sk, gs, skb, seg);
-	if (kind == GL_CLOCK_ECHO)
-		gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHORECEIVED);
+	gl_count_received(sk, gs, kind);
+	if (kind->flags & GL_KIND_ANSWERED)
+		return gl_answer(sk, gs, skb, kind, seg);
 	return gs->transport->on_packet(sk, gs, kind, seg);
 }

@@ -34,18 +34,56 @@ static int gl_sockopt_check(const struct sock *sk)
 	return 0;
 }
 
-/* Read an option whose value is a number. */
+/* --- GREENLANE_TLT ----------------------------------------------------------- */
+
+static int gl_get_marking(const struct sock *sk, struct gl_sock *gs)
+{
+	return gs && !gs->off;
+}
+
+static int gl_set_marking(struct sock *sk, struct gl_sock *gs, int on)
+{
+	bool was;
+
+	if (!gs || gl_transport(sk)->always)
+		return on == !!gs ? 0 : -EOPNOTSUPP;
+	was = gl_marking(gs);
+	gs->off = !on;
+	if (gl_marking(gs) != was)
+		gl_transport(sk)->on_switch(sk, gs, !was);
+	return 0;
+}
+
+static const struct gl_sockopt gl_marking_sockopt = {
+	.option	= GREENLANE_TLT,
+	.max	= 1,
+	.set	= gl_set_marking,
+	.get	= gl_get_marking,
+};
+
+/* The option as the layer or the socket's transport has it, or NULL. */
+static const struct gl_sockopt *gl_sockopt_find(const struct sock *sk, const struct gl_sock *gs,
+						int option)
+{
+	const struct gl_sockopt *so;
+
+	if (option == gl_marking_sockopt.option)
+		return &gl_marking_sockopt;
+	for (so = gs ? gl_transport(sk)->sockopt : NULL; so && so->option; so++)
+		if (so->option == option)
+			return so;
+	return NULL;
+}
+
+/* --- get ----------------------------------------------------------------------- */
+
 static int gl_get_int(const struct sock *sk, struct gl_sock *gs, int option, int *value)
 {
-	const struct gl_transport *t = gl_transport(sk);
+	const struct gl_sockopt *so = gl_sockopt_find(sk, gs, option);
 
-	if (option == GREENLANE_TLT) {
-		*value = gs && !gs->off;
-		return 0;
-	}
-	if (!gs || !t->get_option)
+	if (!so)
 		return -EOPNOTSUPP;
-	*value = t->get_option(sk, gs, option);
+	*value = so->get(sk, gs);
 	return min(*value, 0);
 }
 
@@ -78,78 +116,59 @@ static int gl_getsockopt(struct sock *sk, int option, void __user *user, int *le
 	return 0;
 }
 
-static int gl_set_marking(struct sock *sk, struct gl_sock *gs, bool on)
-{
-	bool was;
+/* --- set ----------------------------------------------------------------------- */
 
-	/* A credit transport cannot send without its codepoints. */
-	if (!gs || gl_kind_of_credits(gl_transport(sk)->hello))
-		return on == !!gs ? 0 : -EOPNOTSUPP;
-	was = gl_marking(gs);
-	gs->off = !on;
-	if (gl_marking(gs) != was)
-		gl_transport(sk)->on_switch(sk, gs, !was);
-	return 0;
+static int gl_set_int(struct sock *sk, struct gl_sock *gs, const struct gl_sockopt *so,
+		      sockptr_t arg, unsigned int len)
+{
+	int value;
+
+	if (len < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, arg, sizeof(value)))
+		return -EFAULT;
+	if (value < 0 || value > so->max)
+		return -EINVAL;
+	return so->set(sk, gs, value);
 }
 
-static int gl_set_int(struct sock *sk, struct gl_sock *gs, int option, int value)
+static int gl_set_list(struct sock *sk, struct gl_sock *gs, const struct gl_sockopt *so,
+		       sockptr_t arg, unsigned int len)
 {
-	const struct gl_transport *t = gl_transport(sk);
-
-	if (option == GREENLANE_TLT)
-		return gl_set_marking(sk, gs, value);
-	if (!gs || !t->set_option)
-		return -EOPNOTSUPP;
-	return t->set_option(sk, gs, option, value);
-}
-
-static int gl_set_senders(struct sock *sk, int option, sockptr_t arg, unsigned int len)
-{
-	struct in6_addr *senders = NULL;
-	struct gl_sock *gs;
+	void *list = NULL;
 	int err;
 
-	if (len % sizeof(*senders) || len > GREENLANE_SENDERS_MAX * sizeof(*senders))
+	if (len % so->unit || len > so->max * so->unit)
 		return -EINVAL;
 	if (len) {
-		senders = memdup_sockptr(arg, len);
-		if (IS_ERR(senders))
-			return PTR_ERR(senders);
+		list = memdup_sockptr(arg, len);
+		if (IS_ERR(list))
+			return PTR_ERR(list);
 	}
-	lock_sock(sk);
-	err = gl_sockopt_check(sk);
-	if (!err) {
-		gs = gl_sock(sk);
-		err = gs && gl_transport(sk)->set_senders ?
-			gl_transport(sk)->set_senders(sk, gs, option, senders,
-						      len / sizeof(*senders)) :
-			-EOPNOTSUPP;
-	}
-	release_sock(sk);
-	kfree(senders);
+	err = so->set_list(sk, gs, list, len / so->unit);
+	kfree(list);
 	return err;
 }
 
 static int gl_setsockopt(struct sock *sk, int option, sockptr_t arg,
 			 unsigned int len)
 {
-	int err, value;
-
-	if (option == GREENLANE_SENDERS || option == GREENLANE_COSENDERS)
-		return gl_set_senders(sk, option, arg, len);
-
-	if (len < sizeof(value))
-		return -EINVAL;
-	if (copy_from_sockptr(&value, arg, sizeof(value)))
-		return -EFAULT;
-	if (value < 0 ||
-	    (option != GREENLANE_BDP && option != GREENLANE_WEIGHT && value > 1))
-		return -EINVAL;
+	const struct gl_sockopt *so;
+	struct gl_sock *gs;
+	int err;
 
 	lock_sock(sk);
 	err = gl_sockopt_check(sk);
-	if (!err)
-		err = gl_set_int(sk, gl_sock(sk), option, value);
+	if (!err) {
+		gs = gl_sock(sk);
+		so = gl_sockopt_find(sk, gs, option);
+		if (!so)
+			err = -EOPNOTSUPP;
+		else if (so->unit)
+			err = gl_set_list(sk, gs, so, arg, len);
+		else
+			err = gl_set_int(sk, gs, so, arg, len);
+	}
 	release_sock(sk);
 	return err;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Counters: /proc/net/greenlane, a line each, per network namespace. */
+/* Counters: /proc/net/greenlane, a line each, per network namespace: first those of the tagging
+ * layer, then those of each protocol.
+ */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
@@ -7,23 +9,8 @@
 #include "gl_internal.h"
 
 static const char * const gl_mib_name[GL_MIBS] = {
-	[GL_MIB_DATA]			= "DataSent",
-	[GL_MIB_DATABYTES]		= "DataSentBytes",
-	[GL_MIB_IMPORTANT]		= "ImportantSent",
-	[GL_MIB_IMPORTANTBYTES]		= "ImportantSentBytes",
-	[GL_MIB_ECHOSENT]		= "EchoSent",
-	[GL_MIB_ECHORECEIVED]		= "EchoReceived",
-	[GL_MIB_CLOCKBYTE]		= "ClockByteSent",
-	[GL_MIB_CLOCKMSS]		= "ClockMssSent",
-	[GL_MIB_CLOCKBYTES]		= "ClockSentBytes",
-	[GL_MIB_CLOCKRECEIVED]		= "ClockReceived",
-	[GL_MIB_CLOCKECHOSENT]		= "ClockEchoSent",
-	[GL_MIB_CLOCKECHORECEIVED]	= "ClockEchoReceived",
-	[GL_MIB_CLOCKECHOCONSUMED]	= "ClockEchoConsumed",
 	[GL_MIB_CONTROL]		= "ControlSent",
 	[GL_MIB_HANDSHAKE]		= "HandshakeMarked",
-	[GL_MIB_LOSSBYECHO]		= "LossByEcho",
-	[GL_MIB_REARMEDBYRTO]		= "RearmedByRto",
 	[GL_MIB_FALLBACK]		= "Fallback",
 	[GL_MIB_PEERWITHOUT]		= "PeerWithout",
 	[GL_MIB_REMARKED]		= "HandshakeRemarked",
@@ -35,31 +22,10 @@ static const char * const gl_mib_name[GL_MIBS] = {
 	[GL_MIB_KICKSOWNED]		= "KicksOwned",
 	[GL_MIB_NOMEMORY]		= "NoMemory",
 	[GL_MIB_INVALID]		= "Invalid",
-	[GL_MIB_SCHEDULED]		= "ScheduledSent",
-	[GL_MIB_UNCREDITED]		= "Uncredited",
-	[GL_MIB_REQUESTSENT]		= "RequestSent",
-	[GL_MIB_REQUESTRETRIED]		= "RequestRetried",
-	[GL_MIB_REQUESTRECEIVED]	= "RequestReceived",
-	[GL_MIB_CREDITSENT]		= "CreditSent",
-	[GL_MIB_CREDITTHROTTLED]	= "CreditThrottled",
-	[GL_MIB_CREDITRECEIVED]		= "CreditReceived",
-	[GL_MIB_CREDITWASTED]		= "CreditWasted",
-	[GL_MIB_CREDITLOST]		= "CreditLost",
-	[GL_MIB_MESSAGE]		= "MessageSent",
-	[GL_MIB_SHORT]			= "ShortSent",
-	[GL_MIB_MESSAGEBEGUN]		= "MessageBegun",
-	[GL_MIB_MESSAGEENDED]		= "MessageEnded",
-	[GL_MIB_SENDERDEAD]		= "SenderDead",
-	[GL_MIB_SENDERSNAMED]		= "SendersNamed",
-	[GL_MIB_NAMINGLIMITED]		= "NamingLimited",
-	[GL_MIB_SHARESENT]		= "ShareSent",
-	[GL_MIB_SHARERECEIVED]		= "ShareReceived",
-	[GL_MIB_MARKSUPPRESSED]		= "MarkSuppressed",
-	[GL_MIB_MARKPASSED]		= "MarkPassed",
 };
 
 /**
- * gl_add_stats() - add to a counter of a namespace
+ * gl_add_stats() - add to a counter of the tagging layer, in a namespace
  * @net: the namespace
  * @mib: the counter
  * @n: what to add
@@ -73,19 +39,70 @@ void gl_add_stats(const struct net *net, enum gl_mib mib, u64 n)
 }
 EXPORT_SYMBOL_GPL(gl_add_stats);
 
-static int gl_stats_show(struct seq_file *seq, void *v)
+/**
+ * gl_count() - add to a counter of a protocol, in a namespace
+ * @net: the namespace
+ * @protocol: the protocol, registered
+ * @counter: its counter; 0 for none
+ * @n: what to add
+ *
+ * In any context but a hard interrupt.
+ */
+void gl_count(const struct net *net, const struct gl_protocol *protocol, unsigned int counter,
+	      u64 n)
+{
+	if (counter)
+		this_cpu_add(gl_net(net)->counters->protocol[protocol->slot][counter], n);
+}
+EXPORT_SYMBOL_GPL(gl_count);
+
+/* @counter: the counter's offset in struct gl_counters */
+static void gl_stats_print(struct seq_file *seq, const char *name, size_t counter)
 {
 	const struct gl_net *gn = gl_net(seq_file_single_net(seq));
-	int mib, cpu;
+	u64 sum = 0;
+	int cpu;
 
-	for (mib = 0; mib < GL_MIBS; mib++) {
-		u64 sum = 0;
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*(u64 *)((void *)per_cpu_ptr(gn->counters, cpu) + counter));
+	seq_printf(seq, "%-20s %llu\n", name, sum);
+}
 
-		for_each_possible_cpu(cpu)
-			sum += READ_ONCE(per_cpu_ptr(gn->counters, cpu)->n[mib]);
-		seq_printf(seq, "%-20s %llu\n", gl_mib_name[mib], sum);
+/* The layer's counters, and those of each protocol whose module is loaded. */
+static int gl_stats_show(struct seq_file *seq, void *v)
+{
+	unsigned int slot, i;
+
+	for (i = 0; i < GL_MIBS; i++)
+		gl_stats_print(seq, gl_mib_name[i], offsetof(struct gl_counters, n[i]));
+	rcu_read_lock();
+	for (slot = 0; slot < GL_PROTOCOLS; slot++) {
+		const struct gl_protocol *protocol = gl_protocol_at(slot);
+
+		for (i = 1; protocol && i < protocol->counters; i++)
+			gl_stats_print(seq, protocol->counter[i],
+				       offsetof(struct gl_counters, protocol[slot][i]));
 	}
+	rcu_read_unlock();
 	return 0;
+}
+
+/**
+ * gl_stats_forget() - set the counters of a protocol to 0, in all namespaces
+ * @slot: the protocol's, which nobody uses
+ */
+void gl_stats_forget(unsigned int slot)
+{
+	struct net *net;
+	int cpu;
+
+	/* A namespace on the list stays there meanwhile, and has its counters. */
+	down_read(&net_rwsem);
+	for_each_net(net)
+		for_each_possible_cpu(cpu)
+			memset(per_cpu_ptr(gl_net(net)->counters, cpu)->protocol[slot], 0,
+			       sizeof(gl_net(net)->counters->protocol[slot]));
+	up_read(&net_rwsem);
 }
 
 int gl_stats_net_init(struct net *net)

@@ -6,25 +6,24 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Without it, two concurrent changes could leave two kinds with the same codepoint. */
+/* Without it, two concurrent changes could leave two codepoints with the same DSCP. */
 static DEFINE_MUTEX(gl_sysctl_mutex);
 
-/* ctl->data: the namespace's part; ctl->extra1: which kind */
+/* ctl->data: the namespace's part; ctl->extra1: which codepoint */
 static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 			  size_t *lenp, loff_t *ppos)
 {
 	struct gl_net *gn = ctl->data;
-	struct gl_codepoints *cp = &gn->cp;
-	enum gl_kind kind = (unsigned long)ctl->extra1;
+	enum gl_codepoint cp = (unsigned long)ctl->extra1;
 	struct ctl_table tmp = { .maxlen = sizeof(int) };
 	int dscp, err;
 
 	mutex_lock(&gl_sysctl_mutex);
 	/* An empty write does not change tmp: it must have the old value. */
-	dscp = cp->dscp[kind];
+	dscp = gn->cp.dscp[cp];
 	tmp.data = &dscp;
 	err = proc_dointvec(&tmp, write, buffer, lenp, ppos);
-	if (!err && write && !gl_codepoints_set(cp, kind, dscp))
+	if (!err && write && !gl_codepoints_set(&gn->cp, cp, dscp))
 		err = -EINVAL;
 	mutex_unlock(&gl_sysctl_mutex);
 	return err ?: write ? gl_activate(gn->net) : 0;
@@ -68,12 +67,12 @@ static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 	return READ_ONCE(gn->active) ? -EBUSY : 0;
 }
 
-#define GL_SYSCTL_DSCP(name, kind) {				\
-	.procname	= "greenlane_dscp_" name,		\
-	.mode		= 0644,					\
-	.proc_handler	= gl_sysctl_dscp,			\
-	.extra1		= (void *)(unsigned long)(kind),	\
-}
+#define GREENLANE_CODEPOINT(symbol, name, dscp, colour) {		\
+	.procname	= "greenlane_dscp_" name,			\
+	.mode		= 0644,						\
+	.proc_handler	= gl_sysctl_dscp,				\
+	.extra1		= (void *)(unsigned long)GL_CP_##symbol,	\
+},
 
 #define GL_SYSCTL_BOOL(name, field) {				\
 	.procname	= "greenlane_" name,			\
@@ -83,19 +82,7 @@ static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 }
 
 static const struct ctl_table gl_sysctl_template[] = {
-	GL_SYSCTL_DSCP("data", GL_DATA),
-	GL_SYSCTL_DSCP("important", GL_IMPORTANT),
-	GL_SYSCTL_DSCP("clock", GL_CLOCK),
-	GL_SYSCTL_DSCP("clock_echo", GL_CLOCK_ECHO),
-	GL_SYSCTL_DSCP("control", GL_CONTROL),
-	GL_SYSCTL_DSCP("scheduled", GL_SCHEDULED),
-	GL_SYSCTL_DSCP("request", GL_REQUEST),
-	GL_SYSCTL_DSCP("credit", GL_CREDIT),
-	GL_SYSCTL_DSCP("share", GL_SHARE),
-	GL_SYSCTL_DSCP("message", GL_MESSAGE),
-	GL_SYSCTL_DSCP("message_end", GL_MESSAGE_END),
-	GL_SYSCTL_DSCP("spent", GL_SPENT),
-	GL_SYSCTL_DSCP("spent_end", GL_SPENT_END),
+	GREENLANE_CODEPOINTS
 	GL_SYSCTL_BOOL("protect", protect),
 	GL_SYSCTL_BOOL("ecn", ecn),
 	{
@@ -104,51 +91,7 @@ static const struct ctl_table gl_sysctl_template[] = {
 		.proc_handler	= gl_sysctl_active,
 	},
 };
-
-/**
- * gl_sysctl_add() - register sysctls below net.ipv4 in a namespace
- * @net: the namespace
- * @template: the entries, with the offset of each variable from @base in .data
- * @n: number of entries
- * @base: the namespace's variables
- *
- * Return: what gl_sysctl_remove() takes, or NULL if memory is short.
- */
-struct ctl_table_header *gl_sysctl_add(struct net *net,
-				       const struct ctl_table *template,
-				       size_t n, void *base)
-{
-	struct ctl_table_header *header;
-	struct ctl_table *table;
-	size_t i;
-
-	/* Before 6.6 a table ends with an empty entry. */
-	table = kcalloc(n + 1, sizeof(*table), GFP_KERNEL);
-	if (!table)
-		return NULL;
-	for (i = 0; i < n; i++) {
-		table[i] = template[i];
-		table[i].data = base + (uintptr_t)template[i].data;
-	}
-	header = gl_register_net_sysctl(net, "net/ipv4", table, n);
-	if (!header)
-		kfree(table);
-	return header;
-}
-EXPORT_SYMBOL_GPL(gl_sysctl_add);
-
-/**
- * gl_sysctl_remove() - undo gl_sysctl_add()
- * @header: returned by gl_sysctl_add()
- */
-void gl_sysctl_remove(struct ctl_table_header *header)
-{
-	const struct ctl_table *table = header->ctl_table_arg;
-
-	unregister_net_sysctl_table(header);
-	kfree(table);
-}
-EXPORT_SYMBOL_GPL(gl_sysctl_remove);
+#undef GREENLANE_CODEPOINT
 
 int gl_sysctl_net_init(struct net *net)
 {

@@ -22,7 +22,7 @@
  * So a loss is known in one round trip, and repaired with credits, once.
  *
  * Aeolus is built around a credit transport (aeolus_xpass around xpass), which it
- * leaves as it is: see struct gl_precredit.
+ * leaves as it is: see struct xpass_precredit.
  *
  * What differs from the paper, and why: Documentation/aeolus.rst.
  */
@@ -35,6 +35,7 @@
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
+#include "tcp_xpass.h"
 
 /**
  * struct aeolus - the part of a connection that comes behind the transport's
@@ -108,7 +109,7 @@ static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 	if (!bytes)
 		bytes = (u64)packets * tp->mss_cache;
 	if (!bytes)
-		bytes = (u64)aeolus_inner->line(sk) / BITS_PER_BYTE *
+		bytes = (u64)xpass_line_mbit(sk) / BITS_PER_BYTE *
 			clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
 	return clamp_t(u64, bytes, tp->mss_cache, (u64)AEOLUS_BURST_MAX * tp->mss_cache);
 }
@@ -172,8 +173,8 @@ static u32 aeolus_allow(struct sock *sk, struct gl_sock *gs)
 	return aeolus_of(gs)->allow;
 }
 
-static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
-				   const struct gl_seg *seg)
+static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
+					    const struct gl_seg *seg)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
@@ -192,7 +193,7 @@ static enum gl_kind aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 		gl_xmit_later(sk);
 	else
 		gl_kick(sk, gs);
-	return GL_DATA;
+	return &xpass_kind[XPASS_UNSCHEDULED];
 }
 
 /* --- repair (§III-C) -------------------------------------------------------- */
@@ -260,11 +261,12 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
  * see the SACK blocks of its ACK, and look for losses then.
  */
 static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
-					enum gl_kind kind, const struct gl_seg *seg)
+					const struct gl_kind *kind,
+					const struct gl_seg *seg)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (kind != GL_CLOCK_ECHO)
+	if (kind != &xpass_kind[XPASS_PROBE_ACK])
 		return aeolus_inner->on_packet(sk, gs, kind, seg);
 	if (ae->probing) {
 		ae->probing = 0;
@@ -282,7 +284,7 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	aeolus_inner->on_kick(sk, gs);
 }
 
-static const struct gl_precredit aeolus_precredit = {
+static const struct xpass_precredit aeolus_precredit = {
 	.begin		= aeolus_begin,
 	.allow		= aeolus_allow,
 	.waiting	= aeolus_waiting,
@@ -294,35 +296,33 @@ static const struct gl_precredit aeolus_precredit = {
 
 /* --- options ----------------------------------------------------------------- */
 
-static int aeolus_set_option(struct sock *sk, struct gl_sock *gs, int option, int value)
+static int aeolus_set_on(struct sock *sk, struct gl_sock *gs, int on)
 {
-	struct aeolus *ae = aeolus_of(gs);
-
-	switch (option) {
-	case GREENLANE_AEOLUS:
-		ae->off = !value;
-		return 0;
-	case GREENLANE_BDP:
-		ae->bdp = value;
-		return 0;
-	default:
-		return -EOPNOTSUPP;
-	}
+	aeolus_of(gs)->off = !on;
+	return 0;
 }
 
-static int aeolus_get_option(const struct sock *sk, struct gl_sock *gs, int option)
+static int aeolus_get_on(const struct sock *sk, struct gl_sock *gs)
 {
-	const struct aeolus *ae = aeolus_of(gs);
-
-	switch (option) {
-	case GREENLANE_AEOLUS:
-		return !ae->off;
-	case GREENLANE_BDP:
-		return ae->bdp;
-	default:
-		return -EOPNOTSUPP;
-	}
+	return !aeolus_of(gs)->off;
 }
+
+static int aeolus_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
+{
+	aeolus_of(gs)->bdp = bytes;
+	return 0;
+}
+
+static int aeolus_get_bdp(const struct sock *sk, struct gl_sock *gs)
+{
+	return aeolus_of(gs)->bdp;
+}
+
+static const struct gl_sockopt aeolus_sockopt[] = {
+	{ GREENLANE_AEOLUS, 1, .set = aeolus_set_on, .get = aeolus_get_on },
+	{ GREENLANE_BDP, INT_MAX, .set = aeolus_set_bdp, .get = aeolus_get_bdp },
+	{}
+};
 
 static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
@@ -346,16 +346,18 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
 /* The rest is the inner transport's. */
-static struct gl_transport aeolus_xpass __read_mostly = {
-	.ops = { .name = "aeolus_xpass" },
+static struct xpass_transport aeolus_xpass __read_mostly = {
+	.t = {
+		.ops = { .name = "aeolus_xpass" },
+		.always		= true,
+		.on_xmit	= aeolus_on_xmit,
+		.on_packet	= aeolus_on_packet,
+		.on_kick	= aeolus_on_kick,
+		.on_info	= aeolus_on_info,
+		.sockopt	= aeolus_sockopt,
+	},
 	.fallback	= &aeolus_reno,
 	.precredit	= &aeolus_precredit,
-	.on_xmit	= aeolus_on_xmit,
-	.on_packet	= aeolus_on_packet,
-	.on_kick	= aeolus_on_kick,
-	.on_info	= aeolus_on_info,
-	.set_option	= aeolus_set_option,
-	.get_option	= aeolus_get_option,
 };
 
 /* --- a module ------------------------------------------------------------------ */
@@ -394,7 +396,7 @@ static struct pernet_operations aeolus_net_ops = {
 static int __init aeolus_module_init(void)
 {
 	const struct tcp_congestion_ops *base = gl_base_get("xpass");
-	struct gl_transport *t = &aeolus_xpass;
+	struct gl_transport *t = &aeolus_xpass.t;
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct aeolus) > 32);	/* of 256: see tcp_xpass.c */
@@ -405,9 +407,7 @@ static int __init aeolus_module_init(void)
 	gl_base_clone(&t->ops, base, THIS_MODULE);
 	t->ops.in_ack_event = aeolus_in_ack_event;
 	t->sock_size = ALIGN(aeolus_inner->sock_size, 8) + sizeof(struct aeolus);
-	t->hello = aeolus_inner->hello;
-	t->control = aeolus_inner->control;
-	t->line = aeolus_inner->line;
+	t->protocol = aeolus_inner->protocol;
 	t->on_switch = aeolus_inner->on_switch;
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
@@ -425,7 +425,7 @@ put:
 
 static void __exit aeolus_module_exit(void)
 {
-	gl_unregister_transport(&aeolus_xpass);
+	gl_unregister_transport(&aeolus_xpass.t);
 	unregister_pernet_subsys(&aeolus_net_ops);
 	gl_base_put(&aeolus_inner->ops);
 }

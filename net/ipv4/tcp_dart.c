@@ -124,6 +124,100 @@ struct dart_net {
 	struct ctl_table_header	*sysctl;
 };
 
+enum dart_counter {
+	DART_MESSAGESENT = 1,
+	DART_SHORTSENT,
+	DART_MESSAGEBEGUN,
+	DART_MESSAGEENDED,
+	DART_SENDERDEAD,
+	DART_SENDERSNAMED,
+	DART_NAMINGLIMITED,
+	DART_SHARESENT,
+	DART_SHARERECEIVED,
+	DART_MARKSUPPRESSED,
+	DART_MARKPASSED,
+	DART_COUNTERS,
+};
+
+static const char * const dart_counter_name[DART_COUNTERS] = {
+	[DART_MESSAGESENT]	= "MessageSent",
+	[DART_SHORTSENT]	= "ShortSent",
+	[DART_MESSAGEBEGUN]	= "MessageBegun",
+	[DART_MESSAGEENDED]	= "MessageEnded",
+	[DART_SENDERDEAD]	= "SenderDead",
+	[DART_SENDERSNAMED]	= "SendersNamed",
+	[DART_NAMINGLIMITED]	= "NamingLimited",
+	[DART_SHARESENT]	= "ShareSent",
+	[DART_SHARERECEIVED]	= "ShareReceived",
+	[DART_MARKSUPPRESSED]	= "MarkSuppressed",
+	[DART_MARKPASSED]	= "MarkPassed",
+};
+
+/* The kinds of packets (§III, §IV). */
+enum dart_kind {
+	DART_CONTROL,		/* packets without data, also SYN and SYN-ACK */
+	DART_SHARE,		/* the same, with words for the peer */
+	DART_MESSAGE,		/* data */
+	DART_MESSAGE_END,	/* the last packet of a message */
+	DART_SPENT_END,		/* of a short one, after its deflections: switches send it */
+	DART_SHORT,		/* 16 rows: data of a short message, see gl_deflect.h */
+	DART_KINDS = DART_SHORT + 16,
+};
+
+/* By the bits of its codepoint that differ: 8 says that a message ends. */
+#define DART_SHORT_ROW(bits)							\
+	[DART_SHORT + (bits)] = {						\
+		.codepoint	= GL_CP_SHORT + (bits),				\
+		.flags		= (bits) & (GL_DEFLECT_END >> GL_DEFLECT_SHIFT) ?	\
+				  GL_KIND_PROMPT | GL_KIND_ENDS : 0,		\
+		.sent		= DART_SHORTSENT,				\
+	}
+
+static const struct gl_kind dart_kinds[DART_KINDS] = {
+	[DART_CONTROL] = {
+		.codepoint	= GL_CP_PROTECTED,
+	},
+	[DART_SHARE] = {
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_SHARE,
+		.words		= 1,
+		.flags		= GL_KIND_TCPS,
+	},
+	[DART_MESSAGE] = {
+		.codepoint	= GL_CP_MESSAGE,
+		.sent		= DART_MESSAGESENT,
+	},
+	[DART_MESSAGE_END] = {
+		.codepoint	= GL_CP_MESSAGE_END,
+		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
+		.before		= &dart_kinds[DART_MESSAGE],
+		.sent		= DART_MESSAGESENT,
+	},
+	[DART_SPENT_END] = {
+		.codepoint	= GL_CP_SPENT_END,
+		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
+	},
+	DART_SHORT_ROW(0), DART_SHORT_ROW(1), DART_SHORT_ROW(2), DART_SHORT_ROW(3),
+	DART_SHORT_ROW(4), DART_SHORT_ROW(5), DART_SHORT_ROW(6), DART_SHORT_ROW(7),
+	DART_SHORT_ROW(8), DART_SHORT_ROW(9), DART_SHORT_ROW(10), DART_SHORT_ROW(11),
+	DART_SHORT_ROW(12), DART_SHORT_ROW(13), DART_SHORT_ROW(14), DART_SHORT_ROW(15),
+};
+
+static struct gl_protocol dart_protocol __read_mostly = {
+	.hello		= GL_CODE_SHARE,
+	.told_as	= GL_CP_MESSAGE,
+	.kind		= dart_kinds,
+	.kinds		= DART_KINDS,
+	.control	= &dart_kinds[DART_CONTROL],
+	.counter	= dart_counter_name,
+	.counters	= DART_COUNTERS,
+};
+
+static void dart_count(const struct sock *sk, enum dart_counter counter, u64 n)
+{
+	gl_count(sock_net(sk), &dart_protocol, counter, n);
+}
+
 static unsigned int dart_net_id __read_mostly;
 static const struct tcp_congestion_ops *dart_base __read_mostly;
 
@@ -144,7 +238,7 @@ static void dart_in_ends(struct sock *sk, struct dart *d)
 	if (!d->in.host)
 		return;
 	dart_message_ends(&dart_net(sk)->senders, &d->in);
-	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEENDED);
+	dart_count(sk, DART_MESSAGEENDED, 1);
 }
 
 /* "Treats any flow as if it begins when the look-ahead notification first arrives." */
@@ -156,9 +250,9 @@ static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_grou
 		return;
 	if (dart_senders_name(&dn->senders, d->in.host->tenant, group, ktime_get_ns(),
 			      READ_ONCE(dn->lookahead)))
-		gl_inc_stats(sock_net(sk), GL_MIB_SENDERSNAMED);
+		dart_count(sk, DART_SENDERSNAMED, 1);
 	else
-		gl_inc_stats(sock_net(sk), GL_MIB_NAMINGLIMITED);
+		dart_count(sk, DART_NAMINGLIMITED, 1);
 }
 
 static void dart_in_begins(struct sock *sk, struct dart *d)
@@ -167,7 +261,7 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 
 	dart_message_begins(&dn->senders, &d->in, sk, READ_ONCE(dn->tenancy), d->weight);
 	d->begun++;
-	gl_inc_stats(sock_net(sk), GL_MIB_MESSAGEBEGUN);
+	dart_count(sk, DART_MESSAGEBEGUN, 1);
 	dart_in_name(sk, d, d->senders);
 	dart_in_name(sk, d, d->heard);
 }
@@ -242,7 +336,7 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 	u32 dead = dart_senders_look(s);
 
 	if (dead)
-		gl_add_stats(sock_net(sk), GL_MIB_SENDERDEAD, dead);
+		dart_count(sk, DART_SENDERDEAD, dead);
 	d->in_next = next;
 	if (d->in.host && !dart_message_seen(&d->in))
 		dart_message_ends(s, &d->in);
@@ -266,7 +360,7 @@ static void dart_suppress(struct sock *sk, struct tcphdr *th)
 		return;
 	th->ece = 0;
 	tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
-	gl_inc_stats(sock_net(sk), GL_MIB_MARKSUPPRESSED);
+	dart_count(sk, DART_MARKSUPPRESSED, 1);
 }
 
 static bool dart_is_news(const struct dart *d, u32 word)
@@ -278,10 +372,11 @@ static void dart_told(struct sock *sk, struct dart *d, u32 word)
 {
 	d->told = word;
 	d->told_at = jiffies;
-	gl_inc_stats(sock_net(sk), GL_MIB_SHARESENT);
+	dart_count(sk, DART_SHARESENT, 1);
 }
 
-static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, u32 *word)
+static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
+					 u32 *word)
 {
 	struct dart *d = dart_of(gs);
 	enum dart_state state;
@@ -293,25 +388,25 @@ static bool dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th, 
 	 */
 	if (!d->begun) {
 		dart_in_settle(sk, d);
-		return false;
+		return NULL;
 	}
 	now = ktime_get_ns();
 	state = dart_state(sk, d, now);
 	if (state == DART_RECEIVER_CONGESTION)
 		dart_suppress(sk, th);
 	else if (th->ece)
-		gl_inc_stats(sock_net(sk), GL_MIB_MARKPASSED);
+		dart_count(sk, DART_MARKPASSED, 1);
 	dart_in_settle(sk, d);
 	says = dart_word(sk, d, state, now);
 	if (!word) {
 		/* Data both ways, or no room: the peer would not hear of it. */
 		if (dart_is_news(d, says))
 			gl_kick(sk, gs);
-		return false;
+		return NULL;
 	}
 	*word = says;
 	dart_told(sk, d, says);
-	return true;
+	return &dart_kinds[DART_SHARE];
 }
 
 /* --- the sender: its share (§III-A) --------------------------------------------- */
@@ -325,7 +420,7 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
-	gl_inc_stats(sock_net(sk), GL_MIB_SHARERECEIVED);
+	dart_count(sk, DART_SHARERECEIVED, 1);
 	if (d->cosenders && (word & DART_WORD_KNOWN))
 		d->cosenders->known = true;
 	d->divisor = divisor;
@@ -363,7 +458,7 @@ static void dart_say_names(struct sock *sk, struct dart *d)
 	/* That there are none any more is a name list too. */
 	first = 0;
 	do {
-		gl_send_words(sk, &d->gs, GL_SHARE, word,
+		gl_send_words(sk, &d->gs, &dart_kinds[DART_SHARE], word,
 			      dart_names_pack(d->cosenders, first, word));
 		first += DART_NAMES;
 	} while (first < d->cosenders->n);
@@ -394,8 +489,14 @@ static bool dart_is_short(const struct dart *d, u32 seq)
 	return !before(seq, d->begin) && before(seq, d->end);
 }
 
+static const struct gl_kind *dart_short_kind(u8 dscp)
+{
+	return &dart_kinds[DART_SHORT + gl_short_codepoint(dscp) - GL_CP_SHORT];
+}
+
 /* Packets of a short message are told apart (§IV-A); of others, the last one is. */
-static enum gl_kind dart_kind(struct sock *sk, const struct dart *d, const struct gl_seg *seg)
+static const struct gl_kind *dart_kind(struct sock *sk, const struct dart *d,
+				       const struct gl_seg *seg)
 {
 	bool again = before(seg->seq, tcp_sk(sk)->snd_nxt);
 	bool last;
@@ -405,18 +506,18 @@ static enum gl_kind dart_kind(struct sock *sk, const struct dart *d, const struc
 		bool first = seg->seq == d->begin && !again;
 
 		last = !d->open && !before(seg->end_seq, d->end);
-		return gl_short_kind(gl_deflect_dscp(READ_ONCE(dart_net(sk)->tokens) ?: 1,
-						     first, last));
+		return dart_short_kind(gl_deflect_dscp(READ_ONCE(dart_net(sk)->tokens) ?: 1,
+						       first, last));
 	}
 	last = !d->open && !seg->more && seg->end_seq == tcp_sk(sk)->write_seq;
-	return last ? GL_MESSAGE_END : GL_MESSAGE;
+	return &dart_kinds[last ? DART_MESSAGE_END : DART_MESSAGE];
 }
 
-static enum gl_kind dart_on_xmit(struct sock *sk, struct gl_sock *gs,
-				 const struct gl_seg *seg)
+static const struct gl_kind *dart_on_xmit(struct sock *sk, struct gl_sock *gs,
+					  const struct gl_seg *seg)
 {
 	struct dart *d = dart_of(gs);
-	enum gl_kind kind;
+	const struct gl_kind *kind;
 
 	/* TCP has made up its mind about this packet; what the application writes next
 	 * goes into long ones again.
@@ -424,7 +525,7 @@ static enum gl_kind dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	gl_gso_default(sk);
 	d->began = 0;
 	kind = dart_kind(sk, d, seg);
-	d->unended = kind == GL_MESSAGE_END && seg->segs > 1;
+	d->unended = kind->before && seg->segs > 1;
 	return kind;
 }
 
@@ -455,7 +556,7 @@ static void dart_say_end(struct sock *sk, struct dart *d)
 	u32 word = DART_WORD_END | DART_WORD_ALONE;
 
 	d->unended = 0;
-	gl_send_words(sk, &d->gs, GL_SHARE, &word, 1);
+	gl_send_words(sk, &d->gs, &dart_kinds[DART_SHARE], &word, 1);
 }
 
 /* The peer names its fellow senders, in a packet of ours. */
@@ -472,16 +573,16 @@ static void dart_hear_names(struct sock *sk, struct dart *d, const struct gl_seg
 /* --- a transport ------------------------------------------------------------------ */
 
 static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
-				      enum gl_kind kind, const struct gl_seg *seg)
+				      const struct gl_kind *kind, const struct gl_seg *seg)
 {
 	struct dart *d = dart_of(gs);
 
 	if (!gl_marking(gs))
 		return GL_PASS;
-	if (gl_kind_ends(kind)) {
+	if (kind->flags & GL_KIND_ENDS) {
 		dart_in_ending(sk, d, seg->end_seq);
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-	} else if (kind == GL_SHARE && seg->words) {
+	} else if (kind == &dart_kinds[DART_SHARE]) {
 		if (seg->word[0] & DART_WORD_NAMES)
 			dart_hear_names(sk, d, seg);
 		else if (seg->word[0] & DART_WORD_END)
@@ -511,7 +612,7 @@ static void dart_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (dart_is_news(d, word)) {
 		dart_told(sk, d, word);
 		word |= DART_WORD_ALONE;
-		gl_send_words(sk, gs, GL_SHARE, &word, 1);
+		gl_send_words(sk, gs, &dart_kinds[DART_SHARE], &word, 1);
 	}
 }
 
@@ -557,32 +658,38 @@ static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 /* --- options ---------------------------------------------------------------------- */
 
-static int dart_set_option(struct sock *sk, struct gl_sock *gs, int option, int value)
+static int dart_set_message(struct sock *sk, struct gl_sock *gs, int open)
 {
 	struct dart *d = dart_of(gs);
 
-	switch (option) {
-	case GREENLANE_MESSAGE:
-		if (d->open && !value && gl_marking(gs) && !tcp_send_head(sk))
-			dart_say_end(sk, d);
-		d->open = value;
-		return 0;
-	case GREENLANE_WEIGHT:
-		if (!value || value > DART_WEIGHT_MAX)
-			return -EINVAL;
-		d->weight = value;
-		return 0;
-	default:
-		return -EOPNOTSUPP;
-	}
+	if (d->open && !open && gl_marking(gs) && !tcp_send_head(sk))
+		dart_say_end(sk, d);
+	d->open = open;
+	return 0;
 }
 
-/* Names are another list than the one before, which the peer may still be hearing. */
-static int dart_set_senders(struct sock *sk, struct gl_sock *gs, int option,
-			    const struct in6_addr *senders, unsigned int n)
+static int dart_get_message(const struct sock *sk, struct gl_sock *gs)
 {
-	struct dart *d = dart_of(gs);
-	struct dart_group **at = option == GREENLANE_SENDERS ? &d->senders : &d->cosenders;
+	return dart_of(gs)->open;
+}
+
+static int dart_set_weight(struct sock *sk, struct gl_sock *gs, int weight)
+{
+	if (!weight)
+		return -EINVAL;
+	dart_of(gs)->weight = weight;
+	return 0;
+}
+
+static int dart_get_weight(const struct sock *sk, struct gl_sock *gs)
+{
+	return dart_of(gs)->weight;
+}
+
+/* Replace a list.  It gets another number, as the peer may still be hearing the old one. */
+static int dart_name(struct dart_group **at, const struct in6_addr *senders, unsigned int n,
+		     bool known)
+{
 	struct dart_group *group = *at ?: kzalloc(sizeof(*group), GFP_KERNEL);
 	unsigned int i;
 
@@ -592,10 +699,46 @@ static int dart_set_senders(struct sock *sk, struct gl_sock *gs, int option,
 		group->id[i] = dart_address_id(&senders[i]);
 	group->n = n;
 	group->list++;
-	group->known = option == GREENLANE_SENDERS;
+	group->known = known;
 	*at = group;
 	return 0;
 }
+
+static int dart_set_senders(struct sock *sk, struct gl_sock *gs, const void *senders,
+			    unsigned int n)
+{
+	return dart_name(&dart_of(gs)->senders, senders, n, true);
+}
+
+static int dart_get_senders(const struct sock *sk, struct gl_sock *gs)
+{
+	const struct dart_group *senders = dart_of(gs)->senders;
+
+	return senders ? senders->n : 0;
+}
+
+static int dart_set_cosenders(struct sock *sk, struct gl_sock *gs, const void *senders,
+			      unsigned int n)
+{
+	return dart_name(&dart_of(gs)->cosenders, senders, n, false);
+}
+
+static int dart_get_cosenders(const struct sock *sk, struct gl_sock *gs)
+{
+	const struct dart_group *cosenders = dart_of(gs)->cosenders;
+
+	return cosenders ? cosenders->n : 0;
+}
+
+static const struct gl_sockopt dart_sockopt[] = {
+	{ GREENLANE_MESSAGE, 1, .set = dart_set_message, .get = dart_get_message },
+	{ GREENLANE_WEIGHT, DART_WEIGHT_MAX, .set = dart_set_weight, .get = dart_get_weight },
+	{ GREENLANE_SENDERS, GREENLANE_SENDERS_MAX, .unit = sizeof(struct in6_addr),
+	  .set_list = dart_set_senders, .get = dart_get_senders },
+	{ GREENLANE_COSENDERS, GREENLANE_SENDERS_MAX, .unit = sizeof(struct in6_addr),
+	  .set_list = dart_set_cosenders, .get = dart_get_cosenders },
+	{}
+};
 
 static void dart_on_free(struct gl_sock *gs)
 {
@@ -606,43 +749,22 @@ static void dart_on_free(struct gl_sock *gs)
 	kfree(d->cosenders);
 }
 
-static int dart_get_option(const struct sock *sk, struct gl_sock *gs, int option)
-{
-	const struct dart *d = dart_of(gs);
-
-	switch (option) {
-	case GREENLANE_MESSAGE:
-		return d->open;
-	case GREENLANE_WEIGHT:
-		return d->weight;
-	case GREENLANE_SENDERS:
-		return d->senders ? d->senders->n : 0;
-	case GREENLANE_COSENDERS:
-		return d->cosenders ? d->cosenders->n : 0;
-	default:
-		return -EOPNOTSUPP;
-	}
-}
-
 static struct tcp_congestion_ops dart_reno __read_mostly = GL_RENO("dart-reno");
 
 /* The rest is dcqcn's. */
 static struct gl_transport dart_transport __read_mostly = {
 	.ops = { .name = "dart" },
 	.sock_size	= sizeof(struct dart),
-	.hello		= GL_SHARE,
-	.control	= GL_SHARE,
+	.protocol	= &dart_protocol,
 	.on_xmit	= dart_on_xmit,
-	.on_important	= dart_on_last,
+	.on_last	= dart_on_last,
 	.on_ack		= dart_on_ack,
 	.on_packet	= dart_on_packet,
 	.on_kick	= dart_on_kick,
 	.on_switch	= dart_on_switch,
 	.on_info	= dart_on_info,
 	.on_free	= dart_on_free,
-	.set_option	= dart_set_option,
-	.get_option	= dart_get_option,
-	.set_senders	= dart_set_senders,
+	.sockopt	= dart_sockopt,
 };
 
 static void dart_init(struct sock *sk)
@@ -730,11 +852,17 @@ static int __init dart_module_init(void)
 	err = register_pernet_subsys(&dart_net_ops);
 	if (err)
 		goto put;
+	err = gl_register_protocol(&dart_protocol);
+	if (err)
+		goto net;
 	err = gl_register_transport(t);
 	if (err)
-		goto unregister;
+		goto protocol;
 	return 0;
-unregister:
+
+protocol:
+	gl_unregister_protocol(&dart_protocol);
+net:
 	unregister_pernet_subsys(&dart_net_ops);
 put:
 	gl_base_put(dart_base);
@@ -744,6 +872,7 @@ put:
 static void __exit dart_module_exit(void)
 {
 	gl_unregister_transport(&dart_transport);
+	gl_unregister_protocol(&dart_protocol);
 	unregister_pernet_subsys(&dart_net_ops);
 	gl_base_put(dart_base);
 }

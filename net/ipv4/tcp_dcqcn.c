@@ -30,7 +30,7 @@
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
-#include <net/greenlane.h>
+#include <net/gl_cong.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include <net/tcp.h>

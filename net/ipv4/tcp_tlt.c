@@ -99,6 +99,101 @@ static struct tlt *tlt_of(struct gl_sock *gs)
 	return container_of(gs, struct tlt, gs);
 }
 
+enum tlt_counter {
+	TLT_DATASENT = 1,
+	TLT_DATABYTES,
+	TLT_IMPORTANTSENT,
+	TLT_IMPORTANTBYTES,
+	TLT_ECHOSENT,
+	TLT_ECHORECEIVED,
+	TLT_CLOCKBYTESENT,
+	TLT_CLOCKMSSSENT,
+	TLT_CLOCKBYTES,
+	TLT_CLOCKRECEIVED,
+	TLT_CLOCKECHOSENT,
+	TLT_CLOCKECHORECEIVED,
+	TLT_CLOCKECHOCONSUMED,
+	TLT_LOSSBYECHO,
+	TLT_REARMEDBYRTO,
+	TLT_COUNTERS,
+};
+
+static const char * const tlt_counter_name[TLT_COUNTERS] = {
+	[TLT_DATASENT]		= "DataSent",
+	[TLT_DATABYTES]		= "DataSentBytes",
+	[TLT_IMPORTANTSENT]	= "ImportantSent",
+	[TLT_IMPORTANTBYTES]	= "ImportantSentBytes",
+	[TLT_ECHOSENT]		= "EchoSent",
+	[TLT_ECHORECEIVED]	= "EchoReceived",
+	[TLT_CLOCKBYTESENT]	= "ClockByteSent",
+	[TLT_CLOCKMSSSENT]	= "ClockMssSent",
+	[TLT_CLOCKBYTES]	= "ClockSentBytes",
+	[TLT_CLOCKRECEIVED]	= "ClockReceived",
+	[TLT_CLOCKECHOSENT]	= "ClockEchoSent",
+	[TLT_CLOCKECHORECEIVED]	= "ClockEchoReceived",
+	[TLT_CLOCKECHOCONSUMED]	= "ClockEchoConsumed",
+	[TLT_LOSSBYECHO]	= "LossByEcho",
+	[TLT_REARMEDBYRTO]	= "RearmedByRto",
+};
+
+/* The kinds of packets (§5.1, Appendix A).  A switch drops the first, and protects the others. */
+enum tlt_kind {
+	TLT_DATA,		/* unimportant data */
+	TLT_IMPORTANT,		/* important data */
+	TLT_CLOCK,		/* data sent only to keep the ACK clock alive */
+	TLT_CLOCK_ECHO,		/* the answer to it */
+	TLT_CONTROL,		/* pure ACK, FIN, RST; also SYN and SYN-ACK */
+	TLT_KINDS,
+};
+
+static const struct gl_kind tlt_kind[TLT_KINDS] = {
+	[TLT_DATA] = {
+		.codepoint	= GL_CP_DROPPABLE,
+		.sent		= TLT_DATASENT,
+		.bytes		= TLT_DATABYTES,
+	},
+	[TLT_IMPORTANT] = {
+		.codepoint	= GL_CP_PROTECTED,
+		.flags		= GL_KIND_PROMPT,
+		.before		= &tlt_kind[TLT_DATA],
+		.sent		= TLT_IMPORTANTSENT,
+		.bytes		= TLT_IMPORTANTBYTES,
+		.received	= TLT_ECHOSENT,
+	},
+	[TLT_CLOCK] = {
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_CLOCK,
+		.flags		= GL_KIND_DATA | GL_KIND_ANSWERED,
+		.received	= TLT_CLOCKRECEIVED,
+	},
+	[TLT_CLOCK_ECHO] = {
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_CLOCK_ECHO,
+		.flags		= GL_KIND_TCPS | GL_KIND_SACK,
+		.sent		= TLT_CLOCKECHOSENT,
+		.received	= TLT_CLOCKECHORECEIVED,
+	},
+	[TLT_CONTROL] = {
+		.codepoint	= GL_CP_PROTECTED,
+	},
+};
+
+static struct gl_protocol tlt_protocol __read_mostly = {
+	.hello		= GL_CODE_TLT,
+	.told_as	= GL_CP_PROTECTED,
+	.kind		= tlt_kind,
+	.kinds		= TLT_KINDS,
+	.control	= &tlt_kind[TLT_CONTROL],
+	.answer		= &tlt_kind[TLT_CLOCK_ECHO],
+	.counter	= tlt_counter_name,
+	.counters	= TLT_COUNTERS,
+};
+
+static void tlt_count(const struct sock *sk, enum tlt_counter counter, u64 n)
+{
+	gl_count(sock_net(sk), &tlt_protocol, counter, n);
+}
+
 /* What a clock carries.  The first is the paper's, the others are what it is compared
  * with (Appendix B, Figure 17).
  */
@@ -152,7 +247,7 @@ static void tlt_settle(struct sock *sk, struct tlt *tlt)
 	if (!lost)
 		return;
 	tlt->n.marked_lost += lost;
-	gl_add_stats(sock_net(sk), GL_MIB_LOSSBYECHO, lost);
+	tlt_count(sk, TLT_LOSSBYECHO, lost);
 	trace_greenlane_lost(sk, tp->snd_una, lost);
 }
 
@@ -252,14 +347,14 @@ static bool tlt_is_important_rated(struct sock *sk, struct tlt *tlt, const struc
 	return seg->end_seq == tp->write_seq && !seg->more && tlt_ends_message(tp, tlt, seg);
 }
 
-static enum gl_kind tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
-				const struct gl_seg *seg)
+static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
+					 const struct gl_seg *seg)
 {
 	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, tlt_of(gs), seg) :
 					    tlt_is_important(sk, tlt_of(gs), seg);
 
 	gl_dupthresh_one(sk, gs);
-	return important ? GL_IMPORTANT : GL_DATA;
+	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
 static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
@@ -271,10 +366,12 @@ static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
 	tlt->since = 0;
 }
 
-static void tlt_on_important(struct sock *sk, struct gl_sock *gs, u32 end_seq)
+/* An important packet is sent now. */
+static void tlt_on_last(struct sock *sk, struct gl_sock *gs, u32 end_seq)
 {
 	struct tlt *tlt = tlt_of(gs);
 
+	trace_greenlane_important(sk, end_seq, tcp_packets_in_flight(tcp_sk(sk)));
 	tlt->n.important++;
 	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
 		 false);
@@ -288,8 +385,8 @@ static void tlt_count_clock(struct sock *sk, struct tlt *tlt, u32 bytes, bool ms
 		tlt->n.clocks_mss++;
 	else
 		tlt->n.clocks_byte++;
-	gl_inc_stats(sock_net(sk), mss ? GL_MIB_CLOCKMSS : GL_MIB_CLOCKBYTE);
-	gl_add_stats(sock_net(sk), GL_MIB_CLOCKBYTES, bytes);
+	tlt_count(sk, mss ? TLT_CLOCKMSSSENT : TLT_CLOCKBYTESENT, 1);
+	tlt_count(sk, TLT_CLOCKBYTES, bytes);
 	trace_greenlane_clock(sk, tcp_sk(sk)->snd_una, bytes);
 }
 
@@ -336,7 +433,7 @@ static void tlt_clock_unacked(struct sock *sk, struct tlt *tlt, bool mss)
 
 	if (tlt_clock_is_idle(tp, tlt))
 		return;
-	bytes = gl_send_clock(sk, &tlt->gs, mss ? tp->mss_cache : 1);
+	bytes = gl_send_repeat(sk, &tlt->gs, &tlt_kind[TLT_CLOCK], mss ? tp->mss_cache : 1);
 	if (!bytes)
 		return;
 	tlt->idle++;
@@ -427,7 +524,7 @@ static void tlt_acked(struct sock *sk, struct tlt *tlt)
 		if (tlt->clock) {
 			tlt->state = GREENLANE_ARMED_NEXT;
 		} else {
-			gl_inc_stats(sock_net(sk), GL_MIB_ECHORECEIVED);
+			tlt_count(sk, TLT_ECHORECEIVED, 1);
 			tlt_echoed(sk, tlt);
 		}
 	}
@@ -441,12 +538,12 @@ static void tlt_acked(struct sock *sk, struct tlt *tlt)
  * unless it tells TCP something, or an echo's losses wait to be found.
  */
 static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
-				     enum gl_kind kind, const struct gl_seg *seg)
+				     const struct gl_kind *kind, const struct gl_seg *seg)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 
-	if (kind != GL_CLOCK_ECHO || !gl_marking(gs))
+	if (kind != &tlt_kind[TLT_CLOCK_ECHO] || !gl_marking(gs))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		tlt_echoed(sk, tlt);
@@ -455,7 +552,7 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 	if (tlt->counting || after(seg->ack, tp->snd_una) || seg->sack ||
 	    (u32)seg->window << tp->rx_opt.snd_wscale != tp->snd_wnd)
 		return GL_PASS;
-	gl_inc_stats(sock_net(sk), GL_MIB_CLOCKECHOCONSUMED);
+	tlt_count(sk, TLT_CLOCKECHOCONSUMED, 1);
 	return GL_CONSUME;
 }
 
@@ -483,7 +580,7 @@ static void tlt_rto(struct sock *sk, struct tlt *tlt)
 		return;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->n.rearmed++;
-	gl_inc_stats(sock_net(sk), GL_MIB_REARMEDBYRTO);
+	tlt_count(sk, TLT_REARMEDBYRTO, 1);
 }
 
 static void tlt_set_state(struct sock *sk, u8 new_state)
@@ -514,10 +611,9 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	.ops = { .name = "tlt_" base_name },			\
 	.rated		= has_rate,				\
 	.sock_size	= sizeof(struct tlt),			\
-	.hello		= GL_IMPORTANT,				\
-	.control	= GL_CONTROL,				\
+	.protocol	= &tlt_protocol,			\
 	.on_xmit	= tlt_on_xmit,				\
-	.on_important	= tlt_on_important,			\
+	.on_last	= tlt_on_last,				\
 	.on_packet	= tlt_on_packet,			\
 	.on_kick	= tlt_on_kick,				\
 	.on_switch	= tlt_on_switch,			\
@@ -626,24 +722,31 @@ static int __init tlt_module_init(void)
 	err = register_pernet_subsys(&tlt_net_ops);
 	if (err)
 		return err;
+	err = gl_register_protocol(&tlt_protocol);
+	if (err)
+		goto net;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
 		err = tlt_register_one(&tlt_transports[i]);
 		/* Without reno there would be nothing to fall back to. */
-		if (err && !i) {
-			unregister_pernet_subsys(&tlt_net_ops);
-			break;
-		}
+		if (err && !i)
+			goto protocol;
 		if (err)
 			pr_info("tcp_tlt: no %s without its base (%d)\n",
 				tlt_transports[i].ops.name, err);
-		err = 0;
 	}
+	return 0;
+
+protocol:
+	gl_unregister_protocol(&tlt_protocol);
+net:
+	unregister_pernet_subsys(&tlt_net_ops);
 	return err;
 }
 
 static void __exit tlt_module_exit(void)
 {
 	tlt_unregister();
+	gl_unregister_protocol(&tlt_protocol);
 	unregister_pernet_subsys(&tlt_net_ops);
 }
 

@@ -35,6 +35,7 @@
 
 #include <net/gl_compat.h>
 #include <trace/events/greenlane.h>
+#include "tcp_xpass.h"
 #include "xpass_line.h"
 #include "xpass_rate.h"
 
@@ -131,6 +132,114 @@ struct xpass {
 	u8			tokens;
 };
 
+enum xpass_counter {
+	XPASS_SCHEDULEDSENT = 1,
+	XPASS_UNSCHEDULEDSENT,
+	XPASS_UNCREDITED,
+	XPASS_REQUESTSENT,
+	XPASS_REQUESTRETRIED,
+	XPASS_REQUESTRECEIVED,
+	XPASS_CREDITSENT,
+	XPASS_CREDITTHROTTLED,
+	XPASS_CREDITRECEIVED,
+	XPASS_CREDITWASTED,
+	XPASS_CREDITLOST,
+	XPASS_PROBESENT,
+	XPASS_PROBERECEIVED,
+	XPASS_PROBEACKSENT,
+	XPASS_PROBEACKRECEIVED,
+	XPASS_COUNTERS,
+};
+
+static const char * const xpass_counter_name[XPASS_COUNTERS] = {
+	[XPASS_SCHEDULEDSENT]		= "ScheduledSent",
+	[XPASS_UNSCHEDULEDSENT]		= "UnscheduledSent",
+	[XPASS_UNCREDITED]		= "Uncredited",
+	[XPASS_REQUESTSENT]		= "RequestSent",
+	[XPASS_REQUESTRETRIED]		= "RequestRetried",
+	[XPASS_REQUESTRECEIVED]		= "RequestReceived",
+	[XPASS_CREDITSENT]		= "CreditSent",
+	[XPASS_CREDITTHROTTLED]		= "CreditThrottled",
+	[XPASS_CREDITRECEIVED]		= "CreditReceived",
+	[XPASS_CREDITWASTED]		= "CreditWasted",
+	[XPASS_CREDITLOST]		= "CreditLost",
+	[XPASS_PROBESENT]		= "ProbeSent",
+	[XPASS_PROBERECEIVED]		= "ProbeReceived",
+	[XPASS_PROBEACKSENT]		= "ProbeAckSent",
+	[XPASS_PROBEACKRECEIVED]	= "ProbeAckReceived",
+};
+
+const struct gl_kind xpass_kind[XPASS_KINDS] = {
+	[XPASS_SCHEDULED] = {
+		.codepoint	= GL_CP_SCHEDULED,
+		.flags		= GL_KIND_ECT,
+		.sent		= XPASS_SCHEDULEDSENT,
+	},
+	[XPASS_UNSCHEDULED] = {
+		.codepoint	= GL_CP_UNSCHEDULED,
+		.flags		= GL_KIND_NOT_ECT | GL_KIND_PROMPT,
+		.sent		= XPASS_UNSCHEDULEDSENT,
+	},
+	[XPASS_CONTROL] = {
+		.codepoint	= GL_CP_SCHEDULED,
+		.flags		= GL_KIND_ECT,
+	},
+	[XPASS_REQUEST] = {
+		.codepoint	= GL_CP_SCHEDULED,
+		.code		= GL_CODE_REQUEST,
+		.flags		= GL_KIND_ECT,
+	},
+	[XPASS_CREDIT] = {
+		.codepoint	= GL_CP_CREDIT,
+		.code		= GL_CODE_CREDIT,
+		.flags		= GL_KIND_ECT,
+	},
+	/* These are in the queue of what they are about: a probe that a switch sends ahead of
+	 * unscheduled data would say that the data is lost.
+	 */
+	[XPASS_PROBE] = {
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_PROBE,
+		.words		= 1,
+		.flags		= GL_KIND_ECT | GL_KIND_ANSWERED,
+		.received	= XPASS_PROBERECEIVED,
+	},
+	[XPASS_PROBE_ACK] = {
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_PROBE_ACK,
+		.flags		= GL_KIND_ECT | GL_KIND_TCPS,
+		.sent		= XPASS_PROBEACKSENT,
+		.received	= XPASS_PROBEACKRECEIVED,
+	},
+};
+EXPORT_SYMBOL_GPL(xpass_kind);
+
+static struct gl_protocol xpass_protocol __read_mostly = {
+	.hello		= GL_CODE_CREDITS,
+	.told_as	= GL_CP_SCHEDULED,
+	.kind		= xpass_kind,
+	.kinds		= XPASS_KINDS,
+	.control	= &xpass_kind[XPASS_CONTROL],
+	.answer		= &xpass_kind[XPASS_PROBE_ACK],
+	.counter	= xpass_counter_name,
+	.counters	= XPASS_COUNTERS,
+};
+
+static void xpass_count(const struct sock *sk, enum xpass_counter counter, u64 n)
+{
+	gl_count(sock_net(sk), &xpass_protocol, counter, n);
+}
+
+static const struct xpass_transport *xpass_transport_of(const struct sock *sk)
+{
+	return container_of(gl_transport(sk), struct xpass_transport, t);
+}
+
+static const struct xpass_precredit *xpass_precredit(const struct sock *sk)
+{
+	return xpass_transport_of(sk)->precredit;
+}
+
 static struct xpass *xpass_of(struct gl_sock *gs)
 {
 	return container_of(gs, struct xpass, gs);
@@ -191,7 +300,7 @@ static u32 xpass_new(const struct sock *sk)
 /* Packets that wait for a credit: lost ones and new ones. */
 static u32 xpass_waiting(const struct sock *sk, struct xpass *xp)
 {
-	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct xpass_precredit *pre = xpass_precredit(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 waiting = tp->lost_out - min(tp->lost_out, tp->retrans_out);
 
@@ -208,16 +317,17 @@ static u64 xpass_patience_ns(const struct sock *sk, const struct xpass *xp)
 /* Request, report and stop: how much waits, and which credits have come. */
 static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags)
 {
-	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct xpass_precredit *pre = xpass_precredit(sk);
 	u32 word[GL_WORDS_MAX] = { xp->seq, xp->received,
 				   min_t(u32, waiting, XPASS_WANT_MAX) | flags };
-	enum gl_kind kind = GL_REQUEST;
+	enum xpass_kind kind = XPASS_REQUEST;
 	u64 now = ktime_get_ns();
 	unsigned int words = 3;
 
 	if (pre && pre->probe(sk, &xp->gs, &word[3])) {
-		kind = GL_CLOCK;
+		kind = XPASS_PROBE;
 		words = 4;
+		xpass_count(sk, XPASS_PROBESENT, 1);
 	}
 	/* A pause, or an outage, is no gap between two credits. */
 	if (!xp->asking || (flags & XPASS_RETRY))
@@ -230,8 +340,8 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
 	if (waiting)
 		xp->retry = now + xpass_patience_ns(sk, xp);
 	xpass_arm(xp);
-	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTSENT);
-	gl_send_words(sk, &xp->gs, kind, word, words);
+	xpass_count(sk, XPASS_REQUESTSENT, 1);
+	gl_send_words(sk, &xp->gs, &xpass_kind[kind], word, words);
 }
 
 /* Does so much more wait than the receiver knows of that it would pause?  While a
@@ -239,7 +349,7 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
  */
 static bool xpass_is_news(struct sock *sk, struct xpass *xp, u32 waiting)
 {
-	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct xpass_precredit *pre = xpass_precredit(sk);
 	u32 left = xp->told_end - xp->seq;
 
 	if (!xp->asking)
@@ -261,7 +371,7 @@ static void xpass_set_window(struct sock *sk, u32 more)
 /* TCP is about to look at its window. */
 static void xpass_gate(struct sock *sk, struct xpass *xp)
 {
-	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct xpass_precredit *pre = xpass_precredit(sk);
 	const struct sk_buff *head = tcp_send_head(sk);
 	u32 more = xp->tokens;
 
@@ -313,23 +423,23 @@ static u64 xpass_ack_ns(const struct sock *sk, const struct xpass_line *line)
 /* Data leaves.  Without a credit it is TCP's last resort: an RTO, a loss probe or
  * a window probe.
  */
-static enum gl_kind xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
-				  const struct gl_seg *seg)
+static const struct gl_kind *xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
+					   const struct gl_seg *seg)
 {
 	struct xpass *xp = xpass_of(gs);
 
 	if (xp->tokens < seg->segs) {
-		gl_add_stats(sock_net(sk), GL_MIB_UNCREDITED, seg->segs);
-		return GL_DATA;
+		xpass_count(sk, XPASS_UNCREDITED, seg->segs);
+		return &xpass_kind[XPASS_UNSCHEDULED];
 	}
 	xp->tokens -= seg->segs;
-	return GL_SCHEDULED;
+	return &xpass_kind[XPASS_SCHEDULED];
 }
 
 /* Spend a credit: what is lost first, then what is new. */
 static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 {
-	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct xpass_precredit *pre = xpass_precredit(sk);
 	struct xpass_line *line = xpass_line(sk);
 
 	if (pre)
@@ -342,7 +452,7 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 		gl_xmit(sk);
 	}
 	if (xp->tokens)
-		gl_inc_stats(sock_net(sk), GL_MIB_CREDITWASTED);
+		xpass_count(sk, XPASS_CREDITWASTED, 1);
 	else
 		xpass_line_yields(line, now, xpass_ack_ns(sk, line));
 	xp->tokens = 0;
@@ -385,7 +495,7 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	xp->received++;
 	xp->retries = 0;
 	xp->alive = 0;
-	gl_inc_stats(sock_net(sk), GL_MIB_CREDITRECEIVED);
+	xpass_count(sk, XPASS_CREDITRECEIVED, 1);
 
 	xpass_spend(sk, xp, now);
 	waiting = xpass_waiting(sk, xp);
@@ -400,7 +510,7 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 /* The peer has left us, or the codepoints get lost on the way. */
 static void xpass_fall_back(struct sock *sk)
 {
-	const struct tcp_congestion_ops *fallback = gl_transport(sk)->fallback;
+	const struct tcp_congestion_ops *fallback = xpass_transport_of(sk)->fallback;
 
 	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
 	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
@@ -415,7 +525,7 @@ static void xpass_fall_back(struct sock *sk)
  */
 static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 {
-	const struct gl_precredit *pre = gl_transport(sk)->precredit;
+	const struct xpass_precredit *pre = xpass_precredit(sk);
 	u32 waiting = xpass_waiting(sk, xp);
 	u32 una = tcp_sk(sk)->snd_una;
 
@@ -432,7 +542,7 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 	/* Not always as a probe, and in the end never: what loses one may lose all. */
 	if (pre && !(xp->retries & 1) && xp->retries < XPASS_RETRIES_MAX)
 		pre->lost(sk, &xp->gs);
-	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRETRIED);
+	xpass_count(sk, XPASS_REQUESTRETRIED, 1);
 	xp->retries = min(xp->retries + 1, XPASS_RETRIES_MAX);
 	xpass_tell(sk, xp, waiting, XPASS_RETRY);
 	return true;
@@ -491,12 +601,12 @@ static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 		xp->next += xpass_gap_ns(sk, xp, now);
 		if (!xpass_line_takes(line, now, cost)) {
 			xp->throttled++;
-			gl_inc_stats(sock_net(sk), GL_MIB_CREDITTHROTTLED);
+			xpass_count(sk, XPASS_CREDITTHROTTLED, 1);
 			continue;
 		}
 		xp->credit++;
-		gl_inc_stats(sock_net(sk), GL_MIB_CREDITSENT);
-		gl_send_words(sk, &xp->gs, GL_CREDIT, &xp->credit, 1);
+		xpass_count(sk, XPASS_CREDITSENT, 1);
+		gl_send_words(sk, &xp->gs, &xpass_kind[XPASS_CREDIT], &xp->credit, 1);
 	}
 	xp->next = max(xp->next, now);
 }
@@ -524,7 +634,7 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 
 	if (seq == xp->seen)
 		return;
-	gl_add_stats(sock_net(sk), GL_MIB_CREDITLOST, seq - xp->seen - came);
+	xpass_count(sk, XPASS_CREDITLOST, seq - xp->seen - came);
 	if (after(seq, old)) {
 		u32 sent = seq - old, rate = xp->rate.cur;
 
@@ -577,7 +687,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
-	gl_inc_stats(sock_net(sk), GL_MIB_REQUESTRECEIVED);
+	xpass_count(sk, XPASS_REQUESTRECEIVED, 1);
 	xp->asked_ns = now;
 	xpass_set_max(sk, xp);
 	xpass_feedback(sk, xp, seq, received);
@@ -597,17 +707,21 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 /* --- a transport ----------------------------------------------------------- */
 
 static enum gl_verdict xpass_on_packet(struct sock *sk, struct gl_sock *gs,
-				       enum gl_kind kind, const struct gl_seg *seg)
+				       const struct gl_kind *kind, const struct gl_seg *seg)
 {
 	struct xpass *xp = xpass_of(gs);
 
-	if (kind == GL_CREDIT)
+	switch (kind - xpass_kind) {
+	case XPASS_CREDIT:
 		xpass_credited(sk, xp, seg);
-	else if (kind == GL_REQUEST || kind == GL_CLOCK)
+		return GL_CONSUME;
+	case XPASS_REQUEST:
+	case XPASS_PROBE:
 		xpass_requested(sk, xp, seg);
-	else
+		return GL_CONSUME;
+	default:
 		return GL_PASS;
-	return GL_CONSUME;
+	}
 }
 
 static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
@@ -674,32 +788,33 @@ static void xpass_init(struct sock *sk);
 
 static struct tcp_congestion_ops xpass_reno __read_mostly = GL_RENO("xpass-reno");
 
-static struct gl_transport xpass_transport __read_mostly = {
-	.ops = {
-		.name		= "xpass",
-		.owner		= THIS_MODULE,
-		.init		= xpass_init,
-		.release	= gl_release,
-		.ssthresh	= tcp_reno_ssthresh,
-		.undo_cwnd	= xpass_undo_cwnd,
-		.cong_control	= xpass_cong_control,
-		.min_tso_segs	= xpass_min_tso_segs,
+static struct xpass_transport xpass __read_mostly = {
+	.t = {
+		.ops = {
+			.name		= "xpass",
+			.owner		= THIS_MODULE,
+			.init		= xpass_init,
+			.release	= gl_release,
+			.ssthresh	= tcp_reno_ssthresh,
+			.undo_cwnd	= xpass_undo_cwnd,
+			.cong_control	= xpass_cong_control,
+			.min_tso_segs	= xpass_min_tso_segs,
+		},
+		.protocol	= &xpass_protocol,
+		.always		= true,
+		.sock_size	= sizeof(struct xpass),
+		.on_xmit	= xpass_on_xmit,
+		.on_packet	= xpass_on_packet,
+		.on_kick	= xpass_on_kick,
+		.on_switch	= xpass_on_switch,
+		.on_info	= xpass_on_info,
 	},
-	.fallback	= &xpass_reno,
-	.sock_size	= sizeof(struct xpass),
-	.hello		= GL_SCHEDULED,
-	.control	= GL_SCHEDULED,
-	.line		= xpass_line_mbit,
-	.on_xmit	= xpass_on_xmit,
-	.on_packet	= xpass_on_packet,
-	.on_kick	= xpass_on_kick,
-	.on_switch	= xpass_on_switch,
-	.on_info	= xpass_on_info,
+	.fallback = &xpass_reno,
 };
 
 static void xpass_init(struct sock *sk)
 {
-	const struct tcp_congestion_ops *fallback = gl_transport(sk)->fallback;
+	const struct tcp_congestion_ops *fallback = xpass_transport_of(sk)->fallback;
 	struct gl_sock *gs = gl_attach(sk);
 
 	if (gs) {
@@ -727,15 +842,25 @@ static int __init xpass_module_init(void)
 	err = xpass_line_init();
 	if (err)
 		return err;
-	err = gl_register_transport(&xpass_transport);
+	err = gl_register_protocol(&xpass_protocol);
 	if (err)
-		xpass_line_exit();
+		goto line;
+	err = gl_register_transport(&xpass.t);
+	if (err)
+		goto protocol;
+	return 0;
+
+protocol:
+	gl_unregister_protocol(&xpass_protocol);
+line:
+	xpass_line_exit();
 	return err;
 }
 
 static void __exit xpass_module_exit(void)
 {
-	gl_unregister_transport(&xpass_transport);
+	gl_unregister_transport(&xpass.t);
+	gl_unregister_protocol(&xpass_protocol);
 	xpass_line_exit();
 }
 

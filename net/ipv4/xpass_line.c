@@ -4,6 +4,7 @@
 #include <net/greenlane.h>
 #include <net/net_namespace.h>
 
+#include "tcp_xpass.h"
 #include "xpass_line.h"
 
 unsigned int xpass_line_net_id __read_mostly;
@@ -18,6 +19,7 @@ u32 xpass_line_mbit(const struct sock *sk)
 {
 	return READ_ONCE(xpass_line(sk)->mbit);
 }
+EXPORT_SYMBOL_GPL(xpass_line_mbit);
 
 static unsigned int xpass_line_mbit_max = 1600000;
 

@@ -45,7 +45,6 @@ struct xpass_line {
 
 extern unsigned int xpass_line_net_id;
 
-u32 xpass_line_mbit(const struct sock *sk);
 int xpass_line_init(void);
 void xpass_line_exit(void);
 

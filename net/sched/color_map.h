@@ -5,27 +5,21 @@
 #ifndef _COLOR_MAP_H
 #define _COLOR_MAP_H
 
+#include <uapi/linux/greenlane_dscp.h>
 #include <uapi/linux/pkt_color.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <net/inet_ecn.h>
 
-/* The codepoints that the TLT authors' user-space stack sends, those of the credit
- * transports, and the ACKs of dart (include/net/gl_codepoint.h).  A codepoint that nobody told us
- * about is neither sacrificed nor protected.
+/* greenlane's codepoints have the colours of its table.  All others are neither sacrificed nor
+ * protected.
  */
 static inline void color_map_default(u8 *map)
 {
 	memset(map, TC_COLOR_YELLOW, TC_COLOR_DSCPS);
-	map[8] = TC_COLOR_RED;		/* CS1:  unimportant data */
-	map[10] = TC_COLOR_GREEN;	/* AF11: important data */
-	map[18] = TC_COLOR_GREEN;	/* AF21: clock data */
-	map[20] = TC_COLOR_GREEN;	/* AF22: clock echo */
-	map[25] = TC_COLOR_GREEN;	/* scheduled data */
-	map[26] = TC_COLOR_GREEN;	/* AF31: control */
-	map[29] = TC_COLOR_GREEN;	/* credit request */
-	map[33] = TC_COLOR_GREEN;	/* credit */
-	map[49] = TC_COLOR_GREEN;	/* ACK with a share */
+#define GREENLANE_CODEPOINT(symbol, name, dscp, colour)	map[dscp] = TC_COLOR_##colour;
+	GREENLANE_CODEPOINTS
+#undef GREENLANE_CODEPOINT
 }
 
 /**

@@ -338,7 +338,7 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 	int ret;
 
 	if (!gl_deflectable(dscp)) {
-		if ((dscp == GL_DSCP_SPENT || dscp == GL_DSCP_SPENT_END) &&
+		if ((dscp == GREENLANE_DSCP_SPENT || dscp == GREENLANE_DSCP_SPENT_END) &&
 		    iofd_congested(sch))
 			q->stats.spent += qdisc_pkt_segs(skb);
 		return iofd_enqueue_child(skb, sch, to_free);

@@ -176,7 +176,7 @@ def no_share(look):
             "no-share", where,
             f"{plural(len(those), 'connection')} of dart send, and hear nothing of their share:"
             f" {_addresses(those)}.",
-            "ACKs (DSCP 49) lose their TCP option (kind 254) on the way back, or the"
+            "ACKs lose their TCP option (kind 254) on the way back, or the"
             " peer has left dart; these connections go by marks alone, as dcqcn.")
 
 
@@ -214,7 +214,7 @@ def no_credits(look):
                 "no-credits", where,
                 f"{plural(len(those), 'connection')} ask for credits and get none:"
                 f" {_addresses(those)}; requests were sent again {plural(retried, 'time')}.",
-                "Requests (DSCP 29) or credits (DSCP 33) get lost on the way, or something there"
+                "Requests or credits get lost on the way, or something there"
                 " removes their TCP option (kind 254); or the peer is gone.")
 
 

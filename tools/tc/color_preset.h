@@ -6,6 +6,7 @@
 #ifndef _COLOR_PRESET_H
 #define _COLOR_PRESET_H
 
+#include <linux/greenlane_dscp.h>
 #include "color_request.h"
 
 enum preset {
@@ -33,7 +34,6 @@ static const char * const preset_names[] = {
 #define PRESET_ACK		(14 + 40 + 20 + 12)
 #define PRESET_DATA		(14 + 1500)
 #define PRESET_OVERHEAD		24	/* FCS 4, preamble 8, gap 12 */
-#define PRESET_CREDIT_DSCP	33
 #define PRESET_CREDITS		8
 
 /* Aeolus (ToN '21, section V): four packets. */
@@ -63,8 +63,8 @@ static int preset_xpass(struct request *r)
 	ack = PRESET_ACK + r->u32[TCA_COLOR_OVERHEAD];
 	rate = r->rate / (credit + data);
 	preset_u32(r, TCA_COLOR_BANDS, 2);
-	if (r->prio[PRESET_CREDIT_DSCP] == TC_COLOR_MAP_KEEP)
-		r->prio[PRESET_CREDIT_DSCP] = 0;
+	if (r->prio[GREENLANE_DSCP_CREDIT] == TC_COLOR_MAP_KEEP)
+		r->prio[GREENLANE_DSCP_CREDIT] = 0;
 	if (r->band_rate[0] == TC_COLOR_BAND_RATE_KEEP) {
 		if (!rate)
 			return bad("preset: no credits fit this rate");

@@ -85,8 +85,7 @@ enum greenlane_state {
  * @clocks_mss: clocks sent that carry an MSS of lost data
  * @marked_lost: packets found lost by an echo
  * @rearmed: times an RTO armed the sender again
- * @echoes_sent: important packets of the peer that were acknowledged at once, clocks
- *	included
+ * @echoes_sent: packets of the peer that wanted an immediate ACK or an answer, and got one
  * @credits_sent: credits sent, as the receiver
  * @credits_received: credits received, as the sender
  * @credit_rate: credits a second that are being sent; 0 if none are

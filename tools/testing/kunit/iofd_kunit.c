@@ -378,7 +378,7 @@ static void gl_deflect_spend__ends(struct kunit *test)
 			d = gl_deflect_spend(d);
 		KUNIT_EXPECT_EQ(test, n, (int)gl_deflect_tokens(dscp));
 		KUNIT_EXPECT_LE(test, n, GL_DEFLECT_TOKENS_MAX);
-		KUNIT_EXPECT_EQ(test, d == GL_DSCP_SPENT_END, gl_deflect_end(dscp));
+		KUNIT_EXPECT_EQ(test, d == GREENLANE_DSCP_SPENT_END, gl_deflect_end(dscp));
 	}
 }
 

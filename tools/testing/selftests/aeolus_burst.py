@@ -8,7 +8,7 @@ The wire's round trip is 200 us, long beside what the guest's own calls take.
 """
 import time
 
-from lab.codepoints import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED
+from lab.codepoints import PROBE, PROBE_ACK, CREDIT, UNSCHEDULED, REQUEST, SCHEDULED
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.aeolus import RTT, aeolus
 from lab.wire.packet import data, kinds
@@ -38,14 +38,14 @@ def short(wire, client, server):
     took = time.monotonic() - wire.seen[0].time
     wire.run(1e-3)
     sent = wire.from_a()
-    equal(kinds(sent[:2]), [REQUEST, DATA], "first packets")
-    burst = [p for p in data(sent) if p.dscp == DATA]
+    equal(kinds(sent[:2]), [REQUEST, UNSCHEDULED], "first packets")
+    burst = [p for p in data(sent) if p.kind == UNSCHEDULED]
     equal(sum(p.len for p in burst), 12_000, "bytes, each once")
     probe = sent[sent.index(burst[-1]) + 1]
-    equal(probe.dscp, CLOCK, "behind the last of them")
+    equal(probe.kind, PROBE, "behind the last of them")
     equal(probe.words[3], burst[-1].end, "the probe's word: where the burst ended")
     # The first credit overtakes the ACKs by a moment, and is not wasted.
-    again = [p for p in data(sent) if p.dscp != DATA]
+    again = [p for p in data(sent) if p.kind != UNSCHEDULED]
     equal([p.end for p in again], [burst[-1].end][:len(again)], "from its end")
     within(took, 0.5 * RTT, 0.65 * RTT, "until it was read")
     no_timer(wire)
@@ -56,8 +56,8 @@ def answered(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 5_000), "arrives")
     wire.run(1e-3)
-    probe = [p for p in wire.from_a() if p.dscp == CLOCK]
-    answer = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+    probe = [p for p in wire.from_a() if p.kind == PROBE]
+    answer = [p for p in wire.from_b() if p.kind == PROBE_ACK]
     equal((len(probe), len(answer)), (1, 1), "probes, answers")
     within(answer[0].time - probe[0].time, RTT / 2, 0.55 * RTT, "at once")
 
@@ -68,11 +68,11 @@ def bdp(wire, client, server):
     true(wire.transfer(client, server, 500_000), "arrives")
     wire.run(1.0)
     wire.mark()
-    wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
+    wire.rule = lambda p: not p.from_a and p.kind == CREDIT
     client.send(pattern(1_000_000))
     wire.run(2 * RTT)
     sent = data(wire.from_a())
-    equal(set(kinds(sent)), {DATA}, "data")
+    equal(set(kinds(sent)), {UNSCHEDULED}, "data")
     within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes")
     wire.rule = None
 
@@ -84,7 +84,7 @@ def window_full(wire, client, _server):
     wire.run(RTT / 2)
     burst = data(wire.from_a())
     within(sum(p.len for p in burst), 60_000, 65_535, "bytes: a SYN-ACK's window")
-    probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+    probe = [p for p in wire.from_a() if p.kind == PROBE]
     equal([p.words[3] for p in probe], [burst[-1].end], "the probe, behind the last of them")
 
 
@@ -93,9 +93,9 @@ def credited(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 1_000_000), "arrives")
     wire.run(1e-3)
-    came = next(p.time for p in wire.from_b() if p.dscp == CREDIT) + wire.delay
+    came = next(p.time for p in wire.from_b() if p.kind == CREDIT) + wire.delay
     for p in data(wire.from_a()):
-        equal(p.dscp, DATA if p.time < came else SCHEDULED, f"{p!r}")
+        equal(p.kind, UNSCHEDULED if p.time < came else SCHEDULED, f"{p!r}")
     no_timer(wire)
 
 
@@ -103,11 +103,11 @@ def lossy(wire, lost):
     """A message of 20 kB whose unscheduled packets of these numbers are lost."""
     client, server = wire.connect()
     wire.mark()
-    wire.rule = lose(*(f"> data {number}" for number in lost))
+    wire.rule = lose(*(f"> unscheduled {number}" for number in lost))
     true(wire.transfer(client, server, 20_000, 0.1), f"arrives without {lost}")
     took = time.monotonic() - wire.seen[0].time
     wire.run(1e-3)
-    again = [p for p in data(wire.from_a()) if p.dscp != DATA]
+    again = [p for p in data(wire.from_a()) if p.kind != UNSCHEDULED]
     gone = {p.seq for p in wire.seen if p.dropped}
     true(gone <= {p.seq for p in again}, "each is sent again")
     equal(len({p.seq for p in again}), len(again), "once")
@@ -129,7 +129,7 @@ def end_lost(also):
     first = []
 
     def rule(p):
-        if p.from_a and p.dscp == DATA:
+        if p.from_a and p.kind == UNSCHEDULED:
             first.append(p.seq)
             return (p.end - first[0]) & 0xffffffff == 12_000
         return also(p)
@@ -139,11 +139,11 @@ def end_lost(also):
 @everywhere("a probe that is lost, with the request and the burst's end, is asked for again, as a probe")
 def probe_lost(wire, client, server):
     wire.mark()
-    wire.rule = end_lost(lambda p: p.dscp in (REQUEST, CLOCK) and not p.words[2] & RETRY)
+    wire.rule = end_lost(lambda p: p.kind in (REQUEST, PROBE) and not p.words[2] & RETRY)
     true(wire.transfer(client, server, 12_000, 0.1), "arrives")
     took = time.monotonic() - wire.seen[0].time
-    asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
-    equal(kinds(asked[:3]), [REQUEST, CLOCK, CLOCK], "request, probe, and again")
+    asked = [p for p in wire.from_a() if p.kind in (REQUEST, PROBE)]
+    equal(kinds(asked[:3]), [REQUEST, PROBE, PROBE], "request, probe, and again")
     equal((asked[2].words[2] & RETRY, asked[2].words[3]), (RETRY, asked[1].words[3]),
           "the second probe: it is one, and where the burst ended")
     true(not asked[2].dropped, "which arrives")
@@ -154,23 +154,23 @@ def probe_lost(wire, client, server):
 @everywhere("a path that loses every probe: it is asked without one, every other time")
 def all_probes_lost(wire, client, server):
     wire.mark()
-    wire.rule = end_lost(lambda p: p.dscp == CLOCK or (p.dscp == REQUEST
+    wire.rule = end_lost(lambda p: p.kind == PROBE or (p.kind == REQUEST
                                                        and not p.words[2] & RETRY))
     true(wire.transfer(client, server, 12_000, 0.1), "arrives")
-    asked = [p for p in wire.from_a() if p.dscp in (REQUEST, CLOCK)]
-    equal(kinds(asked[:4]), [REQUEST, CLOCK, CLOCK, REQUEST], "request, probe, and again")
+    asked = [p for p in wire.from_a() if p.kind in (REQUEST, PROBE)]
+    equal(kinds(asked[:4]), [REQUEST, PROBE, PROBE, REQUEST], "request, probe, and again")
     no_timer(wire)
 
 
 @everywhere("the probe is lost, credits come: what was lost is retransmitted, once")
 def only_probe_lost(wire, client, server):
     wire.mark()
-    wire.rule = lose("> data 5, data 9", "> clock")
+    wire.rule = lose("> unscheduled 5, unscheduled 9", "> probe")
     true(wire.transfer(client, server, 20_000, 0.1), "arrives")
     wire.run(1e-3)
-    lost = [p.seq for p in wire.rule.dropped if p.dscp == DATA]
+    lost = [p.seq for p in wire.rule.dropped if p.kind == UNSCHEDULED]
     equal(len(lost), 2, "lost packets")
-    again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
+    again = [p.seq for p in data(wire.from_a()) if p.kind == SCHEDULED]
     equal([again.count(seq) for seq in lost], [1, 1], "they are sent again, once")
     no_timer(wire)
 
@@ -184,12 +184,12 @@ def acknowledged(wire, client, server):
         true(wire.transfer(server, client, 1_000), "response")
     wire.run(1.0)
     wire.mark()
-    wire.rule = lambda p: p.dscp in (CREDIT, REQUEST, CLOCK)
+    wire.rule = lambda p: p.kind in (CREDIT, REQUEST, PROBE)
     client.send(pattern(7_000))
     wire.run(RTT)
     burst = data(wire.from_a())
-    equal(set(kinds(burst)), {DATA}, "data")
-    acks = [p for p in wire.from_b() if p.dscp != CREDIT]
+    equal(set(kinds(burst)), {UNSCHEDULED}, "data")
+    acks = [p for p in wire.from_b() if p.kind != CREDIT]
     equal([p.ack for p in acks], [p.end for p in burst], "ACKs")
     for p, ack in zip(burst, acks):
         within(ack.time - p.time, RTT / 2, 0.55 * RTT, "delay of an ACK")
@@ -198,12 +198,12 @@ def acknowledged(wire, client, server):
 @case("a new burst after idling for an RTO, and not before", connected, version=(4, 6), of=aeolus,
       rto_min="10ms")
 def idle(wire, client, server):
-    for pause, kind in ((0, DATA), (2e-3, SCHEDULED), (0.5, DATA)):
+    for pause, kind in ((0, UNSCHEDULED), (2e-3, SCHEDULED), (0.5, UNSCHEDULED)):
         wire.run(pause)
         wire.mark()
         true(wire.transfer(client, server, 5_000), "arrives")
         wire.run(1e-3)
-        equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
+        equal(data(wire.from_a())[0].kind, kind, f"after {pause} s")
 
 
 @case("a peer without it: reno, DSCP 0, counted", aeolus, version=(4, 6), cc_b="cubic")

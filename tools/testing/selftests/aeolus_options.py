@@ -9,7 +9,7 @@ The wire's round trip is 200 us.
 import errno
 import statistics
 
-from lab.codepoints import CREDIT, DATA, SCHEDULED
+from lab.codepoints import CREDIT, UNSCHEDULED, SCHEDULED
 from lab.tap import case, equal, main, true, within
 from lab.wire.aeolus import RTT, aeolus
 from lab.wire.packet import ECE, data, kinds
@@ -27,12 +27,12 @@ def burst(wire, client, server):
     true(wire.transfer(client, server, 200_000), "arrives")
     option(client, GREENLANE_AEOLUS, 1)
     wire.run(1.0)
-    wire.rule = lambda p: not p.from_a and p.dscp == CREDIT
+    wire.rule = lambda p: not p.from_a and p.kind == CREDIT
     wire.mark()
     client.send(pattern(1_000_000))
     wire.run(2 * RTT)
     sent = data(wire.from_a())
-    true(set(kinds(sent)) <= {DATA}, "all of them are unscheduled")
+    true(set(kinds(sent)) <= {UNSCHEDULED}, "all of them are unscheduled")
     return sum(-(-p.len // MSS[wire.version]) for p in sent)
 
 
@@ -85,7 +85,7 @@ def off(wire, client, server):
     wire.run(0.5)
     wire.mark()
     true(wire.transfer(client, server, 50_000), "arrives")
-    equal(data(wire.from_a())[0].dscp, DATA, "after a pause")
+    equal(data(wire.from_a())[0].kind, UNSCHEDULED, "after a pause")
 
 
 @case("net.ipv4.aeolus_idle: a new first RTT after so many ms, not after an RTO", aeolus,
@@ -93,12 +93,12 @@ def off(wire, client, server):
 def idle(wire):
     wire.a.sysctl("net.ipv4.aeolus_idle", 10)
     client, server = wire.connect()
-    for pause, kind in ((0, DATA), (5e-3, SCHEDULED), (15e-3, DATA), (5e-3, SCHEDULED)):
+    for pause, kind in ((0, UNSCHEDULED), (5e-3, SCHEDULED), (15e-3, UNSCHEDULED), (5e-3, SCHEDULED)):
         wire.run(pause)
         wire.mark()
         true(wire.transfer(client, server, 5_000), "arrives")
         wire.run(1e-3)
-        equal(data(wire.from_a())[0].dscp, kind, f"after {pause} s")
+        equal(data(wire.from_a())[0].kind, kind, f"after {pause} s")
 
 
 @case("net.ipv4.greenlane_ecn: unscheduled is Non-ECT, all else ECT(0), SYN and all", aeolus,
@@ -108,9 +108,9 @@ def by_ecn(wire):
         ns.sysctl("net.ipv4.greenlane_ecn", 1)
     client, server = wire.connect()
     true(wire.transfer(client, server, 400_000), "arrives")
-    true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+    true({UNSCHEDULED, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
     for p in wire.seen:
-        equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+        equal(p.ecn, 0 if p.kind == UNSCHEDULED else ECT0, f"ECN field of {p!r}")
 
 
 @case("the same on a connection that has negotiated ECN: TCP's own bits are not what leaves",
@@ -127,9 +127,9 @@ def by_ecn_negotiated(wire):
     wire.run(1.0)
     wire.mark()
     true(wire.transfer(client, server, 400_000), "arrives")
-    true({DATA, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
+    true({UNSCHEDULED, SCHEDULED, CREDIT} <= set(kinds(wire.seen)), "kinds seen")
     for p in wire.seen:
-        equal(p.ecn, 0 if p.dscp == DATA else ECT0, f"ECN field of {p!r}")
+        equal(p.ecn, 0 if p.kind == UNSCHEDULED else ECT0, f"ECN field of {p!r}")
 
 
 @case("without it the ECN field is TCP's own", connected, version=(4, 6), of=aeolus)
@@ -170,7 +170,7 @@ def told(wire, client, server):
     came = wire.a.greenlane()["CreditReceived"]
     equal((ours["credits_received"], theirs["credits_sent"]), (came, came), "credits")
     equal((ours["credits_sent"], theirs["credits_received"]), (0, 0), "the other way")
-    equal(ours["unscheduled"], sum(p.dscp == DATA for p in data(wire.from_a())),
+    equal(ours["unscheduled"], sum(p.kind == UNSCHEDULED for p in data(wire.from_a())),
           "unscheduled")
     equal((theirs["credit_rate"], ours["credits_wanted"]), (0, 0), "when all is done")
     equal((ours["peer"], theirs["peer"]), (1, 1), "peers")

@@ -13,7 +13,7 @@ send; TCP's finds it when what left behind it is SACKed, so the probe is worth l
 import contextlib
 import time
 
-from lab.codepoints import CLOCK, DATA, REQUEST, SCHEDULED
+from lab.codepoints import PROBE, UNSCHEDULED, REQUEST, SCHEDULED
 from lab.tap import case, equal, main, true, within
 from lab.wire.aeolus import RTT, aeolus
 from lab.wire.packet import data
@@ -37,7 +37,7 @@ def tail_lost(version, tso, probe):
         first = []
 
         def rule(p):
-            if p.dscp == DATA and p.len:
+            if p.kind == UNSCHEDULED and p.len:
                 first.append(p)
                 return len(first) == burst
             return False
@@ -54,12 +54,12 @@ def tail_lost(version, tso, probe):
         equal(bytes(got) == payload, True, "the bytes are those sent")
         wire.run(1e-3)
         equal([len(first), first[-1].dropped], [burst, True], "the last of the burst is lost")
-        again = [p.dscp for p in data(wire.from_a()) if p.seq == first[-1].seq]
-        equal(again, [DATA, SCHEDULED], "it is sent again, with a credit, once")
-        probes = [p for p in wire.from_a() if p.dscp == CLOCK]
+        again = [p.kind for p in data(wire.from_a()) if p.seq == first[-1].seq]
+        equal(again, [UNSCHEDULED, SCHEDULED], "it is sent again, with a credit, once")
+        probes = [p for p in wire.from_a() if p.kind == PROBE]
         equal(len(probes), int(probe), "probes")
         behind = next(p for p in wire.from_a() if p.time >= first[-1].time and not p.len)
-        equal(behind.dscp, CLOCK if probe else REQUEST, "what follows the burst")
+        equal(behind.kind, PROBE if probe else REQUEST, "what follows the burst")
         for name in ("TCPTimeouts", "TCPLossProbes"):
             equal(wire.a.netstat(name), 0, name)
         end = sum(p.len for p in first)

@@ -5,15 +5,13 @@
 	 tc ---> [ color ] p0 ============ p1
 """
 import copy
-
 import re
 
+from lab.codepoints import GREEN, RED
 from lab.net import frames as p
 from lab.tap import case, equal, main, true
 
-DEFAULT_MAP = {"8": "red", "10": "green", "18": "green", "20": "green",
-               "25": "green", "26": "green", "29": "green", "33": "green",
-               "49": "green"}
+DEFAULT_MAP = {**dict.fromkeys(map(str, RED), "red"), **dict.fromkeys(map(str, GREEN), "green")}
 DEFAULTS = {"limit": 1514000, "count": "color", "classify": "dscp", "map": DEFAULT_MAP,
             "split_gso": True}
 
@@ -45,9 +43,7 @@ SET = [
     ("classify ecn", {"classify": "ecn"}),
     ("classify dscp", {}),
     ("map 0 red map 63 green map cs1 yellow map ef red map AF43 green map 0x05 red",
-     {"map": {"0": "red", "5": "red", "10": "green", "18": "green",
-              "20": "green", "25": "green", "26": "green", "29": "green", "33": "green",
-              "49": "green",
+     {"map": {"0": "red", "5": "red", "10": "green", "25": "green", "29": "red", "33": "green",
               "38": "green", "46": "red", "63": "green"}}),
     ("ecn 200k", {"ecn": step(204800)}),
     ("ecn 0", {"ecn": step(0)}),
@@ -176,8 +172,7 @@ def bad_add():
 def round_trip():
     words = ("rate 40Gbit overhead 24 limit 1800Kb red 270Kb yellow 1Mb green 1200Kb "
              "count queue classify ecn map 1 green map 8 red map 10 green "
-             "map 18 green map 20 green map 25 green map 26 green map 29 green map 33 green "
-             "map 49 green "
+             "map 25 green map 29 red map 33 green "
              "ecn 100Kb 200Kb 0.25 "
              "pool sw size 9Mb alpha 0.5 no-split-gso")
     p.port(words)

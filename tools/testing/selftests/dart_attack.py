@@ -17,7 +17,7 @@ import struct
 import time
 
 from lab import fuzz
-from lab.codepoints import CLOCK, CODES, IMPORTANT, MESSAGE_END, SCHEDULED, SHARE, SPENT_END
+from lab.codepoints import CODED, MESSAGE_END, SHARE, SPENT_END
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.attack import OFF_PATH, Attacker
 from lab.wire.dart import (DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
@@ -178,7 +178,7 @@ def below_one(wire, victim):
 @both("an option that is none: no effect")
 def bad_options(wire, victim):
     word = struct.pack("!I", 7 * ONE)
-    says = CODES[SHARE] << 24
+    says = SHARE.code << 24
     for bad, counted in ((b"", 0), (option(SHARE), 1),
                          *((option(SHARE, 7 * ONE, length=n), 0) for n in (0, 1, 3, 4, 7, 255)),
                          (option(SHARE, 7 * ONE, length=9), 1),
@@ -186,10 +186,9 @@ def bad_options(wire, victim):
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID + 1, says) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT - 1, 12, EXID, says) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 0) + word, 0),
-                         (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 8 << 24) + word, 0),
+                         (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 47 << 24) + word, 0),
                          # A hello is only for SYNs; the others are of other transports.
-                         *((option(other, 7 * ONE), int(other in (IMPORTANT, SCHEDULED)))
-                           for other in CODES if other not in (SHARE, CLOCK))):
+                         *((option(other, 7 * ONE), 0) for other in CODED if other != SHARE)):
         before = invalid(wire.a)
         victim.attacker.watch()
         victim.attacker.forge(False, SHARE, bad)

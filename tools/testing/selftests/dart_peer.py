@@ -10,7 +10,7 @@ import errno
 import socket
 
 from lab import tap
-from lab.codepoints import MESSAGE, MESSAGE_END, SHARE
+from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE
 from lab.net import modules
 from lab.tap import case, equal, true, using, within
 from lab.wire.dart import DATA, ONE, RATE, RTT, connect, dart, line, of, read_all, shares
@@ -49,8 +49,8 @@ def shared(wire, client, server):
     """Marks, messages and shares, both ways; nothing unusual counted."""
     for from_a in (True, False):
         sent = [p for p in data(wire.seen) if p.from_a == from_a and not p.flags & SYN]
-        equal({p.dscp for p in sent} - set(DATA), set(), f"other DSCPs of data, from a: {from_a}")
-        equal(sent[-1].dscp in (MESSAGE, 0), False, "the last packet says so")
+        equal({p.kind for p in sent} - set(DATA), set(), f"other DSCPs of data, from a: {from_a}")
+        equal(sent[-1].kind in (MESSAGE, 0), False, "the last packet says so")
     true(shares(wire.from_a()) and shares(wire.from_b()), "shares both ways")
     equal({divisor for _, divisor in shares(wire.seen)}, {ONE}, "divisors")
     equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
@@ -86,7 +86,7 @@ def is_reno(wire, s):
             cc="dart", cc_b=("dcqcn", "cubic", "reno"))
 def server_without(wire, client, server):
     # As dctcp's, our SYN is ECN-capable itself; TCP takes that only from its like.
-    equal([p.dscp for p in wire.seen[:3]], [SHARE, 0, 0], "handshake")
+    equal([p.kind for p in wire.seen[:3]], [SHARE, 0, 0], "handshake")
     wire.mark()
     exchange(wire, client, server)
     unmarked(wire.seen)
@@ -192,7 +192,7 @@ def spent(version, to):
 
 
 @case("re-marked on the way, whatever to: as soon as else", version=(4, 6),
-      to=(0, SHARE, MESSAGE, MESSAGE_END, 3, 46))
+      to=(0, SHARE.dscp, MESSAGE.dscp, MESSAGE_END.dscp, 3, 46))
 def remarked(version, to):
     within(spent(version, to), 0, 1.05 * spent(version, None), "seconds")
 
@@ -215,7 +215,7 @@ def no_sack(wire, client, server):
 
 
 @case("an application that sends our codepoints by itself is taken for no peer", version=(4, 6),
-      dscp=(SHARE, MESSAGE, MESSAGE_END, 3))
+      dscp=(SHARE.dscp, MESSAGE.dscp, MESSAGE_END.dscp, 3))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="dart", version=version) as wire:
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)
@@ -234,7 +234,7 @@ def pretender(version, dscp):
 @everywhere("shares both ways, however it comes to be", cc="dart",
             by=(Wire.connect, by_socket, by_route))
 def comes_to_be(wire, client, server):
-    equal([(p.dscp, p.says) for p in wire.seen[:3]], [(SHARE, SHARE)] * 2 + [(SHARE, None)],
+    equal([(p.kind, p.says) for p in wire.seen[:3]], [(SHARE, SHARE)] * 2 + [(CONTROL, None)],
           "handshake")
     exchange(wire, client, server)
     shared(wire, client, server)
@@ -243,7 +243,7 @@ def comes_to_be(wire, client, server):
 @everywhere("SYN cookies forget what the SYN has said: both do as dcqcn", cc="dart",
             by=syn_cookies)
 def cookies(wire, client, server):
-    equal([(p.dscp, p.says) for p in wire.seen[:3]], [(SHARE, SHARE), (0, None), (0, None)],
+    equal([(p.kind, p.says) for p in wire.seen[:3]], [(SHARE, SHARE), (0, None), (0, None)],
           "handshake")
     exchange(wire, client, server)
     unmarked(wire.seen[1:])
@@ -290,7 +290,7 @@ def cookies_without(wire, client, server):
 
 @everywhere("TCP Fast Open: data in the SYN, then shares both ways", cc="dart", by=fast_open)
 def tfo(wire, client, server):
-    equal([(p.dscp, p.says) for p in wire.seen[:2]], [(SHARE, SHARE)] * 2, "SYN and SYN-ACK")
+    equal([(p.kind, p.says) for p in wire.seen[:2]], [(SHARE, SHARE)] * 2, "SYN and SYN-ACK")
     wire.run(1e-3)
     equal(info(server)["senders"], 0, "senders, when nothing is on its way")
     wire.mark()
@@ -312,7 +312,7 @@ def at_once(wire, *ends):
 @case("MPTCP: as the base, with DSCP 0", connected, by=mptcp, version=(4, 6), cc="dart")
 def multipath(wire, client, server):
     true(wire.transfer(client, server, 50_000), "arrives")
-    equal({p.dscp for p in wire.seen if p.len}, {0}, "DSCP of data")
+    equal({p.kind for p in wire.seen if p.len}, {0}, "DSCP of data")
 
 
 @case("dart-reno is not to be had by name", Wire, cc="dart")
@@ -424,7 +424,7 @@ def off_sender(wire):
     feed(wire, flows, 2 * RTT)
     wire.mark()
     feed(wire, flows, 1e-3)
-    equal({p.dscp for p in of(wire.from_a(), tx) if p.len}, {MESSAGE}, "DSCP, on again")
+    equal({p.kind for p in of(wire.from_a(), tx) if p.len}, {MESSAGE}, "DSCP, on again")
     has(wire, tx, 2, "on again")
 
 

@@ -6,7 +6,7 @@
 """
 import socket
 
-from lab.codepoints import MESSAGE, MESSAGE_END, SHARE
+from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import (ALONE, DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart,
                            divisors, host, line, name, of, read_all)
@@ -62,12 +62,12 @@ def codepoints(wire):
     flow.send(100_000)
     run(wire, [flow], 5e-3)
     seen = flow.packets
-    equal([(p.flags & (SYN | ACK), p.dscp) for p in seen[:3]],
-          [(SYN, SHARE), (SYN | ACK, SHARE), (ACK, SHARE)], "handshake")
+    equal([(p.flags & (SYN | ACK), p.kind) for p in seen[:3]],
+          [(SYN, SHARE), (SYN | ACK, SHARE), (ACK, CONTROL)], "handshake")
     sent = data([p for p in seen if p.from_a])
-    equal([p.dscp for p in sent], [MESSAGE] * (len(sent) - 1) + [MESSAGE_END], "data")
+    equal([p.kind for p in sent], [MESSAGE] * (len(sent) - 1) + [MESSAGE_END], "data")
     acks = [p for p in seen[3:] if not p.from_a]
-    equal({(p.dscp, len(p.words)) for p in acks}, {(SHARE, 1)}, "ACKs: DSCP, words")
+    equal({(p.kind, len(p.words)) for p in acks}, {(SHARE, 1)}, "ACKs: DSCP, words")
     true(all(p.checksum_ok() for p in seen), "checksums")
     equal(divisors(acks), [ONE], "what they say")
     flow.is_at(1, "rate")
@@ -164,7 +164,7 @@ def end_lost(wire):
     lost = []
 
     def rule(p):
-        if p.dscp == MESSAGE_END and p.from_a and not lost:
+        if p.kind == MESSAGE_END and p.from_a and not lost:
             lost.append(p)
             return True
         return False
@@ -178,7 +178,7 @@ def end_lost(wire):
     equal(wire.b.greenlane()["MessageBegun"], wire.b.greenlane()["MessageEnded"],
           "messages begun and ended")
     again = [p for p in data(new.packets) if p.seq == lost[0].seq]
-    equal([p.dscp for p in again], [MESSAGE_END] * 2, "it, and it again")
+    equal([p.kind for p in again], [MESSAGE_END] * 2, "it, and it again")
 
 
 @everywhere("GREENLANE_MESSAGE: one message of many writes, with pauses between", hosts=1)
@@ -191,7 +191,7 @@ def explicit(wire):
         flow.send(10_000)
         run(wire, [flow, other], 5e-3)
         equal(info(flow.rx)["senders"], 1, "senders between two writes")
-    equal({p.dscp for p in data(flow.packets)} & {MESSAGE_END}, set(), "ends")
+    equal({p.kind for p in data(flow.packets)} & {MESSAGE_END}, set(), "ends")
     option(flow.tx, GREENLANE_MESSAGE, 0)
     run(wire, [flow, other], 1e-3)
     equal(info(flow.rx)["senders"], 0, "senders when it has ended")
@@ -204,7 +204,7 @@ def explicit(wire):
     option(flow.tx, GREENLANE_MESSAGE, 0)
     run(wire, [flow, other], 5e-3)
     equal(info(flow.rx)["senders"], 0, "senders when the second has ended")
-    equal(data(flow.packets)[-1].dscp, MESSAGE_END, "the last packet")
+    equal(data(flow.packets)[-1].kind, MESSAGE_END, "the last packet")
 
 
 @case("GREENLANE_WEIGHT: shares by weight", dart, hosts=2)

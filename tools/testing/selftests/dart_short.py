@@ -30,7 +30,7 @@ def sent(wire, client, server, count):
     wire.mark()
     true(wire.transfer(client, server, count), f"{count} bytes arrive")
     wire.run(1e-3)
-    return [p.dscp for p in data(wire.from_a())]
+    return [p.kind for p in data(wire.from_a())]
 
 
 @case("a short message: its first packet, those between, its last; each one alone", dart,
@@ -51,7 +51,7 @@ def marks(wire):
     equal(long[-1], MESSAGE_END, "the last")
     equal(wire.b.greenlane()["MessageBegun"], wire.b.greenlane()["MessageEnded"],
           "messages begun and ended")
-    equal({p.dscp for p in wire.from_b()}, {SHARE}, "ACKs")
+    equal({p.kind for p in wire.from_b()}, {SHARE}, "ACKs")
 
 
 @everywhere("dart_tokens and dart_short: how often, and how long")
@@ -80,8 +80,8 @@ def deflected(wire, client, server):
 
     def spend(p):
         """Four switches on the way."""
-        if p.from_a and p.dscp in SHORT:
-            p.set_dscp(SPENT_END if p.dscp & 0x20 else SPENT)
+        if p.from_a and p.kind in SHORT:
+            p.set_dscp(SPENT_END if p.kind & 0x20 else SPENT)
         return False
     wire.rule = spend
     for number in range(1, 4):
@@ -109,7 +109,7 @@ def again(wire, client, server):
         true(wire.transfer(client, server, 3 * MSS[wire.version] + 10, 2.0), "arrives")
         wire.run(1e-3)
         packets = data(wire.from_a())
-        copies = [p.dscp for p in packets if p.seq == packets[lost].seq]
+        copies = [p.kind for p in packets if p.seq == packets[lost].seq]
         equal(copies[0], short(4, lost == 0, lost == 3), f"packet {lost}")
         equal(set(copies[1:]), {short(4, False, lost == 3)}, f"packet {lost}, again")
 
@@ -131,7 +131,7 @@ def corked(wire, client, server):
     wire.run(RTT)
     client.send(bytes(100))
     wire.run(1e-3)
-    seen = [p.dscp for p in data(wire.from_a())]
+    seen = [p.kind for p in data(wire.from_a())]
     equal(set(seen[:-1]) <= {MESSAGE}, True, f"{seen}: those before the last")
     equal(seen[-1] in (MESSAGE_END, short(4, True, True)), True, f"{seen}: the last")
     equal(len(server.recv(1 << 16)), 2 * MSS[wire.version] + 100, "bytes")

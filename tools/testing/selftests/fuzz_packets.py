@@ -197,7 +197,7 @@ def attack(version):
     for ns in (stand.wire.a, stand.wire.b):
         counters = ns.greenlane()
         for name in ("EchoSent", "EchoReceived", "ClockReceived", "ClockEchoSent",
-                     "ClockEchoReceived", "Invalid", "KicksOwned", "RequestReceived",
+                     "ClockEchoReceived", "ProbeReceived", "ProbeAckSent", "ProbeAckReceived", "Invalid", "KicksOwned", "RequestReceived",
                      "CreditReceived", "ScheduledSent", "ShareReceived", "HandshakeRemarked"):
             # A debug kernel has time for a few rounds only.
             few = os.environ.get("GL_ROUND") or os.environ.get("GL_DEBUG")

@@ -14,8 +14,7 @@ A failing round can be run alone: see lab/fuzz.py.
 import os
 
 from lab import fuzz, tap
-from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, IMPORTANT, MESSAGE,
-                            MESSAGE_END, REQUEST, SCHEDULED, SHARE, SHORT, SPENT, SPENT_END)
+from lab.codepoints import DSCP, SHORT
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.tap import case, equal, true
@@ -23,13 +22,9 @@ from lab.tap import case, equal, true
 WRITES = 100_000
 EACH = 500              # writes a round
 
-DSCPS = tuple(f"greenlane_dscp_{kind}"
-              for kind in ("data", "important", "clock", "clock_echo", "control",
-                           "scheduled", "request", "credit", "share", "message", "message_end",
-                           "spent", "spent_end"))
+DSCPS = tuple(f"greenlane_dscp_{name}" for name in DSCP)
 NAMES = (*DSCPS, "greenlane_protect")
-DEFAULT = (DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE,
-           MESSAGE, MESSAGE_END, SPENT, SPENT_END, 0)
+DEFAULT = (*DSCP.values(), 0)
 KINDS = len(DEFAULT) - 1
 LOCAL = list(SHORT)             # not to be had
 FREE = [value for value in range(1, 64) if value not in (*DEFAULT[:KINDS], *LOCAL)]

@@ -62,7 +62,7 @@ def by_credits(net, cc):
         equal(net.counters(name), 0, f"{cc}: {name}")
     true(net.counters("ScheduledSent") > 100, f"{cc}: packets with a credit")
     # Not what left with a FIN, which 6.1 lets go without a look at the window.
-    unscheduled = net.counters("DataSent") - net.counters("Uncredited")
+    unscheduled = net.counters("UnscheduledSent") - net.counters("Uncredited")
     equal(unscheduled > 0, cc.startswith("aeolus"), f"{cc}: unscheduled packets")
     for switch in ("sw1", "sw2"):
         drops = net.port(switch)["colors"]["green"]["drops"]

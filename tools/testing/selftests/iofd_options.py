@@ -168,7 +168,7 @@ def statistics():
     i.setup("threshold 15000 entries 1")
     sender = p.Sender()
     i.congest(sender)
-    for frame in i.message(3)[:2] + i.message(2, flow=2) + [i.frame(SPENT)]:
+    for frame in i.message(3)[:2] + i.message(2, flow=2) + [i.frame(SPENT.dscp)]:
         sender.send(frame)
     p.run("ip", "link", "set", "d1", "down")
     for frame in i.message(3)[2:] + i.message(1):

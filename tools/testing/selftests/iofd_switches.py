@@ -31,7 +31,7 @@ def loop(version):
         equal([net.backlog(n) for n in (1, 2, 3)], [16, 22, 16], "where they are")
         got = net.drain(2)
         equal([number for number, _, _ in got], list(range(6)), "numbers")
-        equal([code for _, code, _ in got], [SPENT] * 5 + [SPENT_END], "DSCPs")
+        equal([code for _, code, _ in got], [SPENT.dscp] * 5 + [SPENT_END.dscp], "DSCPs")
         ttl = 22 if version == 4 else 21
         equal({frame[ttl] for _, _, frame in got}, {64 - 5}, "hops: TTL")
         sender.close()

@@ -89,7 +89,7 @@ def handshake(wire, port=1000):
     """(flags without ECN's, DSCP, what the option says) of the first three packets of that
     port."""
     seen = [p for p in wire.seen if port in (p.sport, p.dport)]
-    return [(p.flags & (SYN | ACK), p.dscp, p.says) for p in seen[:3]]
+    return [(p.flags & (SYN | ACK), p.kind, p.says) for p in seen[:3]]
 
 
 MARKED = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, IMPORTANT, IMPORTANT), (ACK, CONTROL, None)]
@@ -183,7 +183,7 @@ def after_detach():
         wire.mark()
         true(wire.transfer(client, server, 50_000), "arrives")
         equal(cc_of(client), "tlt_dctcp", "the old one")
-        true(any(p.dscp == IMPORTANT for p in wire.from_a()), "the old one marks")
+        true(any(p.kind == IMPORTANT for p in wire.from_a()), "the old one marks")
         equal(os.path.exists(PINS), False, "pins are left")
         equal(good("status"), "no cgroup has anything of ours\n", "status")
 
@@ -197,7 +197,7 @@ def one_end():
             client, server = wire.connect(listener=listener)
         true(wire.transfer(client, server, 20_000), "arrives")
         equal(info(client)["peer"], NO, "peer")
-        equal({p.dscp for p in wire.from_a() if p.len}, {0}, "DSCP of data")
+        equal({p.kind for p in wire.from_a() if p.len}, {0}, "DSCP of data")
         good("detach", web)
 
 

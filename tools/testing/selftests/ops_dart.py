@@ -80,7 +80,7 @@ def peer_without(cc):
 @case("ACKs that lose their DSCP on the way are heard", watched, of=dart, version=(4, 6))
 def no_codepoints(wire):
     flow = wire.connect()
-    wire.rule = lambda p: not p.from_a and p.dscp == SHARE and p.set_dscp(0)
+    wire.rule = lambda p: not p.from_a and p.kind == SHARE and p.set_dscp(0)
     send(wire, [flow], 100_000, 5e-3)
     equal(ids(look()), [], "mistakes")
     wire.connect(1001)

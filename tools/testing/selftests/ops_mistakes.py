@@ -86,7 +86,7 @@ def remarked(wire, to):
     wire.rule = None
     exchange(wire, *wire.connect(1003))
     equal(ids(look()), [], "mistakes when it has gone")
-    wire.b.sysctl("net.ipv4.greenlane_dscp_important", 46)
+    wire.b.sysctl("net.ipv4.greenlane_dscp_protected", 46)
     exchange(wire, *wire.connect(1004))
     said = look()
     equal([p["where"] for p in said["problems"] if p["id"] == "bleached"],
@@ -110,7 +110,7 @@ def removed(wire):
 def important_lost(wire, client, server):
     exchange(wire, client, server)
     look()
-    wire.rule = lambda p: p.from_a and p.dscp in (DATA, IMPORTANT)
+    wire.rule = lambda p: p.from_a and p.kind in (DATA, IMPORTANT)
     client.send(bytes(20_000))
     wire.run(30e-3)
     wire.rule = None
@@ -179,7 +179,7 @@ def stripped():
         exchange(wire, *wire.connect())
         with wire.a, libc.without_net_admin():
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
-                udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, IMPORTANT << 2)
+                udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, IMPORTANT.dscp << 2)
                 for _ in range(3):
                     udp.sendto(b"x", ("10.0.0.2", 9))
         said = look()
@@ -199,7 +199,7 @@ def reflected(wire):
     wire.run(5e-3)
     equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
           "connect()")
-    equal([p.dscp for p in wire.from_b() if p.flags & RST], [IMPORTANT], "DSCP of the RST")
+    equal([p.dscp for p in wire.from_b() if p.flags & RST], [IMPORTANT.dscp], "DSCP of the RST")
     equal(ids(look()), [], "mistakes")
 
 

@@ -188,8 +188,7 @@ def write(path, text):
 def turn_sysctl(rng):
     """Another codepoint, or a forbidden one, for a moment; then its own again.  And who
     are a tenant's, and who may be named."""
-    name = rng.choice(("data", "important", "clock", "clock_echo", "control", "share",
-                       "message", "message_end"))
+    name = rng.choice(("droppable", "protected", "message", "message_end"))
     path = f"/proc/sys/net/ipv4/greenlane_dscp_{name}"
     for name, most in (("tenant", 2), ("tokens", 4), ("short", 65535), ("lookahead", 1000)):
         write(f"/proc/sys/net/ipv4/dart_{name}", str(rng.randint(0, most)))

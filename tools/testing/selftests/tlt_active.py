@@ -9,7 +9,7 @@ import socket
 import time
 
 from lab import tap
-from lab.codepoints import IMPORTANT, MESSAGE, SHARE
+from lab.codepoints import DSCP
 from lab.net import modules
 from lab.net.namespace import ACTIVE, CC, Namespace, write_sysctl
 from lab.tap import case, equal
@@ -75,10 +75,10 @@ def mid_life(cc):
 
 
 @case("each net.ipv4.greenlane_* makes its namespace active, if the value is good",
-      name=("active", "protect", "ecn", "dscp_important"))
+      name=("active", "protect", "ecn", "dscp_protected"))
 def by_sysctl(name):
     with inactive_wire("tlt_reno") as wire:
-        value = IMPORTANT if name == "dscp_important" else 1
+        value = DSCP["protected"] if name == "dscp_protected" else 1
         wire.a.sysctl(f"net.ipv4.greenlane_{name}")
         refused("64", errno.EINVAL, wire.a.sysctl, f"net.ipv4.greenlane_{name}", 64)
         equal(active(wire.a), ["0"], "active")
@@ -107,7 +107,7 @@ def inherited():
 
 
 @case("where nobody uses greenlane a SYN keeps its DSCP: reflected, saved",
-      version=(4, 6), dscp=(IMPORTANT, SHARE, MESSAGE, 46))
+      version=(4, 6), dscp=(DSCP["protected"], DSCP["message"], 46))
 def foreign(version, dscp):
     with inactive_wire("dart", version) as wire:
         wire.b.sysctl("net.ipv4.tcp_reflect_tos", 1)

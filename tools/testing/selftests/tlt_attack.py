@@ -15,7 +15,8 @@ import random
 import time
 
 from lab import fuzz, tap
-from lab.codepoints import CLOCK, CLOCK_ECHO, CODES, CONTROL, DATA, IMPORTANT, SCHEDULED, SHARE
+from lab.codepoints import (CLOCK, CLOCK_ECHO, CODED, CONTROL, DATA, IMPORTANT, SCHEDULED, SHARE,
+                            dscp_of)
 from lab.net import frames as port
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
@@ -27,7 +28,7 @@ FAR = 1 << 27           # further than any window of these tests
 PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL)
 OURS = (DATA, *PROTECTED)
 # What our option may say: also what TLT has no use for.
-SAYS = (None, *CODES)
+SAYS = (None, *CODED)
 
 
 def option(says):
@@ -72,7 +73,7 @@ class Attacker:
         p = pkt.make(self.wire.version, src[0], dst[0], src[1], dst[1], seq, ack, flags=flags,
                      payload=payload, dscp=dscp, options=options)
         if ecn:
-            p.set_dsfield(dscp << 2 | ecn)
+            p.set_dsfield(dscp_of(dscp) << 2 | ecn)
         return p
 
     def send(self, packet, from_a):
@@ -88,7 +89,7 @@ class Attacker:
         payload = b"f" * rng.choice((0, 0, 1, 1, 100, 1448))
         # A RST or SYN is judged by its sequence number alone.
         which = "seq" if flags & (RST | SYN) else None
-        says = dscp if dscp in CODES and rng.random() < 0.7 else rng.choice(SAYS)
+        says = dscp if dscp in CODED and rng.random() < 0.7 else rng.choice(SAYS)
         self.send(self.forge(from_a, dscp, flags, payload, rng.randrange(4), which, option(says)),
                   from_a)
 
@@ -159,7 +160,7 @@ def chosen_later(wire, client, server):
     true(attacker.sent >= len(PROTECTED), "there was an attack")
     equal(known(client), (NO, 0), f"IPv{wire.version}: after data")
     true(wire.transfer(client, server, 10_000), "arrives")
-    equal({(p.dscp, p.says) for p in wire.from_a()}, {(0, None)}, "DSCP, option")
+    equal({(p.kind, p.says) for p in wire.from_a()}, {(0, None)}, "DSCP, option")
 
 
 def cleared(version, cc):
@@ -245,7 +246,7 @@ def answers(wire, attacker, dscp, shape, options=b""):
 @case("a forged packet draws no more packets than it draws out of the base", version=(4, 6))
 def amplification(version):
     base = {}
-    ours = [(dscp, b"") for dscp in OURS] + [(dscp, pkt.option(dscp)) for dscp in CODES]
+    ours = [(dscp, b"") for dscp in OURS] + [(dscp, pkt.option(dscp)) for dscp in CODED]
     for cc, kinds in (("reno", [(0, b"")]), ("tlt_reno", ours)):
         with Wire(cc=cc, version=version) as wire:
             client, server = wire.connect()

@@ -254,7 +254,7 @@ def accecn(version):
         equal(len(marked), 1, "marks")
         wire.mark()
         exchange(wire, client, server)
-        true([p for p in wire.from_a() if p.dscp == CREDIT], "credits")
+        true([p for p in wire.from_a() if p.kind == CREDIT], "credits")
         # It begins with 5 (RFC 9768).
         equal({ace(p) for p in wire.from_a()}, {5 + 1}, "counters of a")
 

@@ -66,7 +66,7 @@ def nothing_lost(wire, mode):
     before = len(sent)
     wire.answer(sent[x + 1], CONTROL, ECE)
     length = sent[x + 1].len - OPTION if mode == MSS else 1
-    equal([(p.dscp, p.seq, p.len) for p in sent[before:]],
+    equal([(p.kind, p.seq, p.len) for p in sent[before:]],
           [(CLOCK, sent[x + 1].seq, length)], f"mode {mode}, for the echo")
     clock = sent[-1]
     offset = clock.seq - sent[0].seq
@@ -84,7 +84,7 @@ def lost(wire, mode):
     wire.answer(sent[x - 1], CONTROL, ECE, sent[x])
     expected = (sent[x - 1].seq, 1, CLOCK) if mode == BYTE else \
         (sent[x - 1].seq, sent[x - 1].len, IMPORTANT)
-    equal([(p.seq, p.len, p.dscp) for p in sent[before:before + 1]], [expected],
+    equal([(p.seq, p.len, p.kind) for p in sent[before:before + 1]], [expected],
           f"mode {mode}, for the echo")
     counted(wire, sent[before:before + 1], mode != BYTE)
 
@@ -100,7 +100,7 @@ def last_unacked(wire, count, fin=False, window=60000):
     client.send(pattern(count))
     wire.run(2e-6)
     sent = wire.seen
-    equal([p.dscp for p in sent], [DATA] * 9 + [IMPORTANT], "the first window")
+    equal([p.kind for p in sent], [DATA] * 9 + [IMPORTANT], "the first window")
     wire.answer(sent[9], CONTROL)
     behind = sent[10:]
     equal(sum(p.len for p in behind), count, "bytes behind it")
@@ -110,7 +110,7 @@ def last_unacked(wire, count, fin=False, window=60000):
         equal(sent[-1].flags & FIN, FIN, "FIN")
     before = len(sent)
     wire.answer(behind[0], CONTROL, window=window)
-    return [p for p in sent[before:] if p.dscp == CLOCK], behind[0].seq
+    return [p for p in sent[before:] if p.kind == CLOCK], behind[0].seq
 
 
 @case("an MSS: no more than was sent, no FIN, nothing beyond the receiver's window",
@@ -135,15 +135,15 @@ def several(wire, _mode):
         client.send(payload[at:at + 100])
         wire.run(2e-6)
     sent = wire.seen
-    equal([(p.len, p.dscp) for p in sent],
+    equal([(p.len, p.kind) for p in sent],
           [(100, IMPORTANT), (100, DATA), (100, DATA)], "three packets")
     wire.answer(sent[1], CONTROL)
-    equal([(p.dscp, p.payload) for p in sent[3:]], [(CLOCK, payload[100:])], "of two")
+    equal([(p.kind, p.payload) for p in sent[3:]], [(CLOCK, payload[100:])], "of two")
     # The last has come: the second is lost, and sent again.
     wire.answer(sent[1], CONTROL, sack=sent[2])
-    equal([(p.dscp, p.seq) for p in sent[4:]], [(DATA, sent[1].seq)], "again")
+    equal([(p.kind, p.seq) for p in sent[4:]], [(DATA, sent[1].seq)], "again")
     wire.answer(sent[1], CLOCK_ECHO, sack=sent[2])
-    equal([(p.dscp, p.payload) for p in sent[5:]], [(CLOCK, payload[100:200])], "of one")
+    equal([(p.kind, p.payload) for p in sent[5:]], [(CLOCK, payload[100:200])], "of one")
 
 
 @everywhere("an MSS that b waits for it takes, and its ACK is the answer; a byte is dropped")
@@ -154,9 +154,9 @@ def repairs(wire, mode):
     # The first window arrives, of the second only the clock behind it.
     wire.rule = lose("> data 11-13")
     true(wire.transfer(client, server, 13 * mss, seconds=3e-3), "arrives")
-    sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
-    clock = next(p for p in wire.from_a() if p.dscp == CLOCK)
-    answer = next(p for p in wire.from_b() if p.dscp == CLOCK_ECHO)
+    sent = [p for p in data(wire.from_a()) if p.kind != CLOCK]
+    clock = next(p for p in wire.from_a() if p.kind == CLOCK)
+    answer = next(p for p in wire.from_b() if p.kind == CLOCK_ECHO)
     equal((clock.seq, clock.len), (sent[10].seq, mss - OPTION if mode == MSS else 1), "the clock")
     equal(answer.ack, clock.end if mode == MSS else clock.seq, "what its echo acknowledges")
     # All but what the clock has brought, and nothing twice.
@@ -173,9 +173,9 @@ def of_no_use(wire, mode):
     wire.mark()
     true(wire.transfer(client, server, 13 * mss), "arrives")
     wire.run(1e-3)
-    clocks = [p for p in data(wire.from_a()) if p.dscp == CLOCK]
+    clocks = [p for p in data(wire.from_a()) if p.kind == CLOCK]
     equal([p.len for p in clocks], [mss - OPTION if mode == MSS else 1], "the clock")
-    equal([p.dscp for p in wire.from_b()].count(CLOCK_ECHO), 1, "answers")
+    equal([p.kind for p in wire.from_b()].count(CLOCK_ECHO), 1, "answers")
     equal(wire.b.netstat("TCPDSACKOldSent"), 0, "D-SACKs")
     equal(wire.a.netstat("TCPFastRetrans"), 0, "retransmissions")
     counted(wire, clocks, mode == MSS)
@@ -192,7 +192,7 @@ def lossy(wire, mode):
     wire.rule = None
     wire.run(50e-3)
     true(wire.a.greenlane()["ClockSentBytes"] >= sum(
-        p.len for p in wire.from_a() if p.dscp == CLOCK), "ClockSentBytes")
+        p.len for p in wire.from_a() if p.kind == CLOCK), "ClockSentBytes")
 
 
 def lose_first(wire, client, lost):
@@ -200,7 +200,7 @@ def lose_first(wire, client, lost):
     gone = []
 
     def rule(p):
-        if gone or p.dscp != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
+        if gone or p.kind != {"clock": CLOCK, "its echo": CLOCK_ECHO}[lost]:
             return False
         gone.append(p)
         return True
@@ -225,7 +225,7 @@ def lost_clock(version, lost):
             wire.run(5e-6)
             with contextlib.suppress(BlockingIOError):
                 got += len(server.recv(1 << 20))
-        protected = [p for p in wire.from_a() if p.dscp in (IMPORTANT, CLOCK)]
+        protected = [p for p in wire.from_a() if p.kind in (IMPORTANT, CLOCK)]
         true(len(protected) >= 3, f"important packets and clocks among {len(wire.from_a())}:"
              f" {len(protected)}")
         equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
@@ -248,7 +248,7 @@ def lost_clock_outage(version, lost):
         equal((info(client)["flags"], info(client)["peer"]), (0, YES), "flags, peer")
         wire.mark()
         true(wire.transfer(client, server, 100_000), "arrives")
-        true(any(p.dscp == IMPORTANT for p in wire.from_a()), "and marks")
+        true(any(p.kind == IMPORTANT for p in wire.from_a()), "and marks")
 
 
 if __name__ == "__main__":

@@ -309,7 +309,7 @@ def dangling(version):
     with connected(version, veth) as (hosts, client, server):
         ip = {4: "ip", 6: "ip6"}[version]
         queue = Queue(hosts.a, "type filter hook input priority 0;"
-                      f" {ip} dscp {CONTROL} queue num 0")
+                      f" {ip} dscp {CONTROL.dscp} queue num 0")
         client.sendall(pattern(5000))
         equal(len(server.recv(1 << 20)), 5000, "bytes")
         time.sleep(0.01)

@@ -16,7 +16,7 @@ COUNT = 400_000
 
 def marked(packets, *kinds):
     """How many of these kinds, the handshake not counted."""
-    return sum(p.dscp in kinds and not p.flags & SYN for p in packets)
+    return sum(p.kind in kinds and not p.flags & SYN for p in packets)
 
 
 def at_once(wire, ours, theirs):
@@ -26,7 +26,7 @@ def at_once(wire, ours, theirs):
     answers = (p for p in theirs if not p.flags & SYN)
     answer = next(answers)
     for p in ours:
-        if p.dscp != IMPORTANT or p.flags & SYN:
+        if p.kind != IMPORTANT or p.flags & SYN:
             continue
         while (answer.ack - p.end) & 1 << 31:
             answer = next(answers)
@@ -53,7 +53,7 @@ def all_echoed(wire, client, server):
 @case("an answer to a clock is a pure ACK: data is never protected for an ACK's sake", connected)
 def echoes_are_pure(wire, client, server):
     wire.transfer_both(client, server, COUNT)
-    equal([p for p in wire.seen if p.len and (p.dscp in (CONTROL, CLOCK_ECHO)
+    equal([p for p in wire.seen if p.len and (p.kind in (CONTROL, CLOCK_ECHO)
                                               or p.says not in (None, CLOCK))], [],
           "data that is marked as an ACK, or has our option")
 

@@ -13,9 +13,9 @@ import struct
 import time
 
 from lab import tap
-from lab.codepoints import (CLOCK, CLOCK_ECHO, CODES, CONTROL, CREDIT, DATA, IMPORTANT, MESSAGE,
-                            MESSAGE_END, REQUEST, SCHEDULED, SHARE, SHORT, SPENT, SPENT_END)
-from lab.net import libc
+from lab.codepoints import (CLOCK, CLOCK_ECHO, CODED, CONTROL, CREDIT, DATA, DSCP, GREEN, IMPORTANT,
+                            REQUEST, SCHEDULED, SHARE, SHORT)
+from lab.net import libc, modules
 from lab.net.namespace import FAMILY
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
@@ -65,13 +65,13 @@ class Application(Wire):
       " are left", Application, version=(4, 6), cc="cubic")
 def spoofed_tos(wire):
     for dscp in range(64):
-        equal(wire.datagram(dscp), (0, 1) if dscp in PROTECTED else (dscp, 0), f"DSCP {dscp}")
+        equal(wire.datagram(dscp), (0, 1) if dscp in GREEN else (dscp, 0), f"DSCP {dscp}")
 
 
 @case("greenlane_protect: an application with CAP_NET_ADMIN keeps its codepoint", Application,
       version=(4, 6), cc="cubic")
 def privileged_tos(wire):
-    for dscp in PROTECTED:
+    for dscp in GREEN:
         equal(wire.datagram(dscp, privileged=True), (dscp, 0), f"DSCP {dscp}")
 
 
@@ -88,13 +88,13 @@ def protect_off(wire):
       " socket is closed with data left to send", Application, version=(4, 6), cc="cubic")
 def spoofed_tcp(wire):
     client, server = wire.connect()
-    set_tos(client, IMPORTANT << 2)
+    set_tos(client, IMPORTANT.dscp << 2)
     wire.transfer(client, server, 20_000)
     client.sendall(bytes(200_000))
     client.close()
     wire.run(0.1)
     true([p for p in wire.from_a() if p.flags & FIN], "closed")
-    equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
+    equal({p.kind for p in wire.from_a()}, {0}, "DSCP")
 
 
 @case("greenlane_protect: a connection of ours that does not mark is stripped as well",
@@ -102,13 +102,13 @@ def spoofed_tcp(wire):
 def spoofed_unmarked(version, why):
     with Application(version=version, cc_b="reno" if why == "without a peer" else None) as wire:
         client, server = wire.connect()
-        set_tos(client, IMPORTANT << 2)
+        set_tos(client, IMPORTANT.dscp << 2)
         if why == "switched off":
             option(client, GREENLANE_TLT, 0)
         wire.run(1e-3)
         wire.mark()
         true(wire.transfer(client, server, 20_000), "arrives")
-        equal({p.dscp for p in wire.from_a()}, {0}, "DSCP")
+        equal({p.kind for p in wire.from_a()}, {0}, "DSCP")
         true(wire.a.greenlane()["Stripped"] > 0, "Stripped")
 
 
@@ -116,7 +116,7 @@ def spoofed_unmarked(version, why):
 def own_tos(wire):
     client, server = wire.connect(IP_TOS=46 << 2)
     wire.transfer(client, server, 50_000)
-    equal({p.dscp for p in wire.from_a() if p.len} - {DATA, IMPORTANT, CLOCK}, set(),
+    equal({p.kind for p in wire.from_a() if p.len} - {DATA, IMPORTANT, CLOCK}, set(),
           "other DSCPs of data")
 
 
@@ -125,13 +125,13 @@ def reflected(wire):
     wire.b.sysctl("net.ipv4.greenlane_protect", 1)
     icmp = struct.pack("!BBHHH", 8, 0, 0, 1, 1)
     icmp = icmp[:2] + struct.pack("!H", pkt.checksum(icmp)) + icmp[4:]
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, IMPORTANT << 2, 20 + len(icmp), 1, 0, 64, 1, 0,
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, IMPORTANT.dscp << 2, 20 + len(icmp), 1, 0, 64, 1, 0,
                      socket.inet_aton("10.0.0.1"), socket.inet_aton("10.0.0.2"))
     ip = ip[:10] + struct.pack("!H", pkt.checksum(ip)) + ip[12:]
     wire.inject(wire.b, ip + icmp)
     wire.run(1e-3)
     answers = [p for p in wire.others if p.raw[9] == 1]
-    equal([p.dscp for p in answers], [IMPORTANT], "DSCP of the answer")
+    equal([p.dscp for p in answers], [IMPORTANT.dscp], "DSCP of the answer")
     equal(wire.b.greenlane()["Stripped"], 0, "Stripped")
 
 
@@ -173,13 +173,12 @@ def sockopts(wire, client, server):
 
 @case("sysctls: every codepoint can be changed; out of range and taken ones cannot", Wire)
 def sysctls(wire):
-    names = ("data", "important", "clock", "clock_echo", "control", "scheduled",
-             "request", "credit", "share", "message", "message_end", "spent", "spent_end")
-    for name, default in zip(names, (DATA, *PROTECTED)):
+    droppable, protected = DSCP["droppable"], DSCP["protected"]
+    for name, default in DSCP.items():
         key = f"net.ipv4.greenlane_dscp_{name}"
         equal(wire.a.sysctl(key), str(default), key)
-        for bad in ("0", "64", "-1", "4294967306", "x", "", str(DATA + IMPORTANT - default)
-                    if default in (DATA, IMPORTANT) else str(DATA)):
+        for bad in ("0", "64", "-1", "4294967306", "x", "", str(protected)
+                    if default == droppable else str(droppable), "63"):
             try:
                 wire.a.sysctl(key, bad)
                 accepted = bad != ""
@@ -195,11 +194,11 @@ def sysctls(wire):
         except OSError as err:
             equal(err.errno, errno.EINVAL, "greenlane_protect")
     for ns in (wire.a, wire.b):
-        ns.sysctl("net.ipv4.greenlane_dscp_important", 46)
+        ns.sysctl("net.ipv4.greenlane_dscp_protected", 46)
     client, server = wire.connect()
     wire.transfer(client, server, 50_000)
     true(any(p.dscp == 46 and p.len for p in wire.from_a()), "data with the new codepoint")
-    equal([p for p in wire.from_a() if p.dscp == IMPORTANT], [], "with the old one")
+    equal([p for p in wire.from_a() if p.dscp == protected], [], "with the old one")
 
 
 # --- the network
@@ -212,7 +211,7 @@ class Flow:
         self.client, self.server = wire.connect()
         wire.transfer(self.client, self.server, 10_000)
         wire.run(1e-3)
-        newest = [p for p in wire.from_a() if p.dscp != CLOCK][-1]
+        newest = [p for p in wire.from_a() if p.kind != CLOCK][-1]
         self.seq, self.ack = newest.end, newest.ack     # a's next, b's next
         self._a = (wire.address(wire.a), newest.sport)
         self._b = (wire.address(wire.b), newest.dport)
@@ -245,7 +244,7 @@ def forged_clocks(wire):
     for offset in (-1, -5000, 0, 10000):
         wire.inject(wire.b, flow.clock(offset))
     wire.run(1e-3)
-    equal([(p.dscp, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)] * 4,
+    equal([(p.kind, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)] * 4,
           "answers in the window")
     equal({p.ack for p in wire.from_b()}, {flow.seq}, "what they acknowledge")
     wire.mark()
@@ -255,7 +254,7 @@ def forged_clocks(wire):
         wire.inject(wire.b, flow.clock(0, offset))
     wire.inject(wire.b, flow.clock(0, payload=b""))
     wire.run(1e-3)
-    equal([p for p in wire.from_b() if CLOCK_ECHO in (p.dscp, p.says)], [], "answers outside")
+    equal([p for p in wire.from_b() if CLOCK_ECHO in (p.kind, p.says)], [], "answers outside")
     equal(wire.b.greenlane()["Invalid"] - before, 7, "Invalid")
 
 
@@ -275,7 +274,7 @@ def remarked_clock(wire):
     for dscp in range(64):
         wire.inject(wire.b, flow.clock(dscp=dscp))
     wire.run(1e-3)
-    equal([(p.dscp, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)] * 64, "answers")
+    equal([(p.kind, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)] * 64, "answers")
     flow.goes_on()
 
 
@@ -283,6 +282,7 @@ def taken(version, cc, dscps, options=(b"",)):
     """What becomes of bytes with these DSCPs and options, each the next one that TCP waits
     for: for each the bytes read and the answers (milliseconds later, flags, bytes); and what
     is counted of them."""
+    modules.load("tcp_xpass", "tcp_dart")           # with their counters
     with Wire(cc=cc, version=version) as wire:
         flow = Flow(wire)
         wire.run(0.3)
@@ -312,8 +312,7 @@ def taken(version, cc, dscps, options=(b"",)):
       version=(4, 6))
 def dscp_alone(version):
     # Important data is acknowledged at once, and that is all that a DSCP can ask for.
-    dscps = [dscp for dscp in (0, DATA, *PROTECTED, MESSAGE, MESSAGE_END, SPENT, SPENT_END, *SHORT)
-             if dscp != IMPORTANT]
+    dscps = [dscp for dscp in (0, *DSCP.values(), *SHORT) if dscp != DSCP["protected"]]
     base, ours = (taken(version, cc, dscps) for cc in ("reno", "tlt_reno"))
     for dscp, plain, seen in zip(dscps, base[0], ours[0]):
         equal(seen, plain, f"DSCP {dscp}: bytes, answers")
@@ -332,22 +331,22 @@ def important_alone(version):
 
 
 # Nobody's, or of a packet that we do not know.
-NOT_OURS = (struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, CODES[CLOCK] << 24),
-            struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, CODES[CLOCK] << 24),
+NOT_OURS = (struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, CLOCK.code << 24),
+            struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, CLOCK.code << 24),
             struct.pack("!BBHI", EXPERIMENT, 8, EXID, 0),
             struct.pack("!BBHI", EXPERIMENT, 8, EXID, 8 << 24),
             struct.pack("!BBHI", EXPERIMENT, 8, EXID, 255 << 24),
-            struct.pack("!BBHI", EXPERIMENT, 7, EXID, CODES[CLOCK] << 24),
-            struct.pack("!BBHI", EXPERIMENT, 4, EXID, CODES[CLOCK] << 24),
-            struct.pack("!BBHI", EXPERIMENT, 9, EXID, CODES[CLOCK] << 24),
-            struct.pack("!BBHI", EXPERIMENT, 1, EXID, CODES[CLOCK] << 24),
-            struct.pack("!BBHI", EXPERIMENT, 0, EXID, CODES[CLOCK] << 24),
+            struct.pack("!BBHI", EXPERIMENT, 7, EXID, CLOCK.code << 24),
+            struct.pack("!BBHI", EXPERIMENT, 4, EXID, CLOCK.code << 24),
+            struct.pack("!BBHI", EXPERIMENT, 9, EXID, CLOCK.code << 24),
+            struct.pack("!BBHI", EXPERIMENT, 1, EXID, CLOCK.code << 24),
+            struct.pack("!BBHI", EXPERIMENT, 0, EXID, CLOCK.code << 24),
             b"\0\0\0\0" + pkt.option(CLOCK))
 
 
 @case("an option that is none of ours decides nothing either", version=(4, 6))
 def other_options(version):
-    base, ours = (taken(version, cc, [CLOCK], NOT_OURS) for cc in ("reno", "tlt_reno"))
+    base, ours = (taken(version, cc, [DATA], NOT_OURS) for cc in ("reno", "tlt_reno"))
     for options, plain, seen in zip(NOT_OURS, base[0], ours[0]):
         equal(seen, plain, f"{options.hex()}: bytes, answers")
     equal(ours[1], [0] * 7, "Invalid, ClockReceived and so on")
@@ -465,7 +464,7 @@ def refused_by_tcp(wire, client, server):
     wire.run(0.3)
     equal(wire.seen, [], "packets")
     true(wire.transfer(client, server, 1000), "the next one arrives")
-    equal([(p.dscp, p.ack) for p in wire.from_b()], [(CONTROL, (last.end + 1000) & 0xffffffff)],
+    equal([(p.kind, p.ack) for p in wire.from_b()], [(CONTROL, (last.end + 1000) & 0xffffffff)],
           "ACKs of that")
 
 
@@ -506,9 +505,9 @@ def forged_echoes(wire):
                 wire.inject(wire.a, flow.from_b(seq, ack, options=options,
                                                 dscp=CLOCK_ECHO if options else CONTROL))
     wire.run(3e-3)
-    data = [p.seq for p in wire.from_a() if p.len and p.dscp != CLOCK]
+    data = [p.seq for p in wire.from_a() if p.len and p.kind != CLOCK]
     equal(len(data), len(set(data)), "no packet was sent twice")
-    within(len([p for p in wire.from_a() if p.dscp == CLOCK]), 0, 12, "clocks")
+    within(len([p for p in wire.from_a() if p.kind == CLOCK]), 0, 12, "clocks")
     equal(len(flow.server.recv(10_000)), 5000, "all arrives")
 
 
@@ -532,7 +531,7 @@ def forged_peer(version):
         wire.mark()
         flow.goes_on()
         equal(info(flow.client)["peer"], NO, "peer")
-        equal({(p.dscp, p.says) for p in wire.from_a()}, {(0, None)}, "DSCP, option")
+        equal({(p.kind, p.says) for p in wire.from_a()}, {(0, None)}, "DSCP, option")
         equal(wire.a.greenlane()["Invalid"], 0, "Invalid: it is not looked at")
 
 
@@ -556,7 +555,7 @@ def malformed_options(rng):
     """Any bytes, or an option of ours, which may lie about its length."""
     if rng.random() < 0.5:
         return rng.randbytes(4 * rng.randrange(11))
-    return pkt.option(rng.choice((DATA, *CODES)), *(rng.randrange(1 << 32)
+    return pkt.option(rng.choice((DATA, *CODED)), *(rng.randrange(1 << 32)
                                                     for _ in range(rng.randrange(8))),
                       length=rng.choice((None, rng.randrange(256))))
 

@@ -191,14 +191,14 @@ def echo_moves_una(wire, client, server):
       version=(4, 6), tso=False)
 def clock_is_an_mss(wire):
     client, sent, x = wire.slow_start(b"m" * 300_000)
-    equal(sent[x].dscp, IMPORTANT, "the second one")
+    equal(sent[x].kind, IMPORTANT, "the second one")
     # To halve the window, every second packet that has come lets one
     # leave (RFC 6937), the first does: the second is the echo.
     before = len(sent)
     wire.answer(sent[x - 1], CONTROL, ECE)
     equal(len(sent) - before, 1, "packets for the first")
     wire.answer(sent[x - 1], CONTROL, ECE, sent[x])
-    equal([(p.seq, p.len, p.dscp) for p in sent[before + 1:]],
+    equal([(p.seq, p.len, p.kind) for p in sent[before + 1:]],
           [(sent[x - 1].seq, sent[x - 1].len, IMPORTANT)], "for the echo, the lost one")
     counters = wire.a.greenlane()
     equal((counters["ClockMssSent"], counters["ClockByteSent"]), (1, 0), "clocks")
@@ -222,7 +222,7 @@ def rto_rearms(wire, client, server):
     wire.rule = None
     wire.mark()
     wire.run(100e-3)
-    equal([p.dscp for p in wire.from_a() if p.len][0], IMPORTANT,
+    equal([p.kind for p in wire.from_a() if p.len][0], IMPORTANT,
           "the next RTO's retransmission")
     equal(len(server.recv(1 << 20)), SEGMENTS * MSS[wire.version], "all arrived")
 

@@ -21,7 +21,7 @@ both = using(connected, version=(4, 6))
 @case("SYN and SYN-ACK are important, the third packet is control", Wire, version=(4, 6))
 def handshake(wire):
     wire.connect()
-    equal([(p.flags & (SYN | ACK), p.dscp) for p in wire.seen[:3]],
+    equal([(p.flags & (SYN | ACK), p.kind) for p in wire.seen[:3]],
           [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "handshake")
 
 
@@ -62,7 +62,7 @@ def short_data_no_tso(version):
                 wire.mark()
                 true(wire.transfer(client, server, 4 * MSS4 + extra), "arrives")
                 wire.run(1e-3)
-                sent = [p for p in data(wire.from_a()) if p.dscp != CLOCK]
+                sent = [p for p in data(wire.from_a()) if p.kind != CLOCK]
                 equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT],
                       f"four packets and {extra} bytes, TCP_NODELAY {nodelay}")
 
@@ -106,7 +106,7 @@ def idle_restart(wire, client, server):
     wire.mark()
     wire.transfer(client, server, 4 * MSS4)
     sent = data(wire.from_a())
-    equal(sent[-1].dscp, IMPORTANT, "the last")
+    equal(sent[-1].kind, IMPORTANT, "the last")
     equal(kinds(sent).count(IMPORTANT), 1, "important packets")
 
 
@@ -114,9 +114,9 @@ def in_flight(wire):
     """The most important packets and clocks that were ever in flight at once."""
     most = now = 0
     for p in wire.seen:
-        if p.from_a and p.dscp in (IMPORTANT, CLOCK) and not p.flags & SYN:
+        if p.from_a and p.kind in (IMPORTANT, CLOCK) and not p.flags & SYN:
             now += 1
-        elif not p.from_a and p.dscp in (CONTROL, CLOCK_ECHO):
+        elif not p.from_a and p.kind in (CONTROL, CLOCK_ECHO):
             now -= 1
         most = max(most, now)
     return most
@@ -138,9 +138,9 @@ def all_marked(wire, client, server):
     client.close()
     server.close()
     wire.run(1e-3)
-    equal([p for p in wire.seen if p.dscp == 0], [], "packets with DSCP 0")
+    equal([p for p in wire.seen if p.kind == 0], [], "packets with DSCP 0")
     for p in wire.seen:
-        if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK):
+        if p.len and p.kind not in (DATA, IMPORTANT, CLOCK):
             raise tap.Failed(f"data marked as {p!r}")
 
 
@@ -150,7 +150,7 @@ def control(wire, client, server):
     client.close()
     wire.run(1e-3)
     for p in wire.from_b():
-        if not p.len and not p.flags & (SYN | FIN) and p.dscp not in (
+        if not p.len and not p.flags & (SYN | FIN) and p.kind not in (
                 CONTROL, CLOCK_ECHO):
             raise tap.Failed(f"a pure ACK as {p!r}")
     fins = [p for p in wire.from_a() if p.flags & FIN and not p.len]
@@ -173,7 +173,7 @@ def clock_byte(wire, client, server):
     true(wire.transfer(client, server, 13 * MSS4), "arrives")
     wire.run(1e-3)
     sent = data(wire.from_a())
-    clocks = [p for p in sent if p.dscp == CLOCK]
+    clocks = [p for p in sent if p.kind == CLOCK]
     equal([p.len for p in clocks], [1], "bytes of the clocks")
     equal(clocks[0].seq, sent[10].seq, "the first byte that is unacked then")
     equal(kinds(wire.from_b())[-1], CLOCK_ECHO, "the answer")
@@ -191,7 +191,7 @@ def clock_content(wire):
     wire.answer(sent[x], CONTROL, ECE)
     equal(kinds(sent[before:]), [DATA], "for the first")
     wire.answer(sent[x + 1], CONTROL, ECE)
-    equal([(p.dscp, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
+    equal([(p.kind, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
           "for the echo")
     offset = sent[-1].seq - sent[0].seq
     equal(sent[-1].payload, payload[offset:offset + 1], "its byte")
@@ -212,8 +212,8 @@ def clock_header(wire):
     wire.mark()
     true(wire.transfer(client, server, 13 * MSS4), "arrives")
     wire.run(1e-3)
-    clock = [p for p in wire.from_a() if p.dscp == CLOCK][0]
-    other = [p for p in data(wire.from_a()) if p.dscp != CLOCK][-1]
+    clock = [p for p in wire.from_a() if p.kind == CLOCK][0]
+    other = [p for p in data(wire.from_a()) if p.kind != CLOCK][-1]
     for name in ("ack", "window"):
         equal(getattr(clock, name), getattr(other, name), name)
     equal((clock.says, clock.doff), (CLOCK, other.doff + 8), "our option, behind the others")
@@ -240,8 +240,8 @@ def clock_stops(wire, client, server):
 def ecn(wire, client, server):
     wire.mark()
     wire.transfer(client, server, 100000)
-    equal({p.ecn for p in data(wire.from_a()) if p.dscp != CLOCK}, {2}, "ECN of data")
-    equal({p.dscp for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
+    equal({p.ecn for p in data(wire.from_a()) if p.kind != CLOCK}, {2}, "ECN of data")
+    equal({p.kind for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
 
 
 if __name__ == "__main__":

@@ -129,12 +129,12 @@ def writes(net, version):
         port.settle(0.01)
     packets = data_packets(seen)
     first = min(p.seq for p in packets)
-    odd = [p for p in packets if p.dscp not in (DATA, IMPORTANT, CLOCK)]
+    odd = [p for p in packets if p.kind not in (DATA, IMPORTANT, CLOCK)]
     equal(odd, [], "data with another mark")
-    equal(sum(p.len for p in packets if p.dscp != CLOCK), sum(WRITES), "bytes, each once")
+    equal(sum(p.len for p in packets if p.kind != CLOCK), sum(WRITES), "bytes, each once")
     for s in (client, server, seen):
         s.close()
-    return [(p.end - first, p.len) for p in packets if p.dscp == IMPORTANT]
+    return [(p.end - first, p.len) for p in packets if p.kind == IMPORTANT]
 
 
 @contextlib.contextmanager
@@ -176,9 +176,9 @@ def bulk(net, c):
         got += read(server, 1)
     equal(bytes(got) == data, True, "the bytes are those sent")
     packets = data_packets(seen)
-    wrong = [p for p in packets if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > c["mtu"]]
+    wrong = [p for p in packets if p.kind in (IMPORTANT, CLOCK) and len(p.raw) > c["mtu"]]
     equal(wrong, [], "important packets of more than one segment")
-    true(sum(p.dscp in (IMPORTANT, CLOCK) for p in packets) > 10, "the clock goes on")
+    true(sum(p.kind in (IMPORTANT, CLOCK) for p in packets) > 10, "the clock goes on")
     with net.ns["switch"]:
         colors = port.colors("p1")
     equal(sum(colors["green"]["drops"].values()), 0, "green packets dropped")

@@ -189,13 +189,13 @@ def tracepoints():
         n = [0]
 
         def drop(p):
-            n[0] += bool(p.from_a and p.len and p.dscp == DATA)
-            return p.from_a and p.len and p.dscp == DATA and 9 < n[0] < 14
+            n[0] += bool(p.from_a and p.len and p.kind == DATA)
+            return p.from_a and p.len and p.kind == DATA and 9 < n[0] < 14
         wire.rule = drop
         wire.transfer(client, server, 13 * 1448)
         wire.run(1e-3)
-        important = [p for p in wire.seen if p.len and p.dscp == IMPORTANT]
-        clocks = [p for p in wire.seen if p.dscp == CLOCK]
+        important = [p for p in wire.seen if p.len and p.kind == IMPORTANT]
+        clocks = [p for p in wire.seen if p.kind == CLOCK]
         echoes = [info(s)["echoes"] for s in (client, server)]
         # And a server that runs none of it.
         wire.connect(2000, listener=wire.listen(2000, cc="reno"))
@@ -223,12 +223,12 @@ def counters(wire, client, server):
     wire.transfer(client, server, 200_000)
     wire.run(1e-3)
     sent = wire.a.greenlane()
-    data = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+    data = [p for p in wire.from_a() if p.len and p.kind != CLOCK]
     equal(sent["ImportantSentBytes"] + sent["DataSentBytes"], 200_000, "bytes")
-    equal(sent["ImportantSent"], sum(p.dscp == IMPORTANT for p in data
+    equal(sent["ImportantSent"], sum(p.kind == IMPORTANT for p in data
                                      if not p.flags & SYN), "ImportantSent")
-    equal(sent["DataSent"], sum(p.dscp == DATA for p in data), "DataSent")
-    equal(sent["ClockByteSent"], sum(p.dscp == CLOCK for p in wire.from_a()), "clocks")
+    equal(sent["DataSent"], sum(p.kind == DATA for p in data), "DataSent")
+    equal(sent["ClockByteSent"], sum(p.kind == CLOCK for p in wire.from_a()), "clocks")
     equal(wire.b.greenlane()["DataSent"], 0, "b's DataSent")
 
 

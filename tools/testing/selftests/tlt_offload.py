@@ -40,7 +40,7 @@ def same_marks(version):
             wire.rule = lambda p: not p.from_a      # the first window only
             client.send(pattern(100_000))
             wire.run(100e-6)
-            seen.append([(p.len, p.dscp) for p in wire.from_a()])
+            seen.append([(p.len, p.kind) for p in wire.from_a()])
             if tso:
                 true(wire.a.greenlane()["Split"] >= 1, "a TSO packet was split")
             else:
@@ -57,7 +57,7 @@ def same_marks(version):
 def parts(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 300_000), "arrives")
-    sent = [p for p in wire.from_a() if p.len and p.dscp != CLOCK]
+    sent = [p for p in wire.from_a() if p.len and p.kind != CLOCK]
     for p in sent:
         equal(p.checksum_ok(), True, f"TCP checksum of {p!r}")
         if wire.version == 4:
@@ -89,7 +89,7 @@ def split_flags(wire):
     split = wire.a.greenlane()["Split"]
     true(wire.transfer(client, server, 2 * 1400), "arrives")
     equal(wire.a.greenlane()["Split"], split + 1, "it was one packet, and split")
-    equal([(p.dscp, p.flags & (CWR | PSH)) for p in wire.from_a() if p.len > 1],
+    equal([(p.kind, p.flags & (CWR | PSH)) for p in wire.from_a() if p.len > 1],
           [(DATA, CWR), (IMPORTANT, PSH)], "marks and flags")
 
 
@@ -105,7 +105,8 @@ def extension_headers(tso, header):
         client.setsockopt(socket.IPPROTO_IPV6, HEADERS[header], b"\0\0\1\4\0\0\0\0")
         client.send(pattern(5 * 1400))
         wire.run(1e-3)
-        equal([p.dscp for p in wire.others if p.from_a], [DATA] * 4 + [IMPORTANT], "marks")
+        equal([p.dscp for p in wire.others if p.from_a], [DATA.dscp] * 4 + [IMPORTANT.dscp],
+              "marks")
         equal(server.recv(1 << 20), pattern(5 * 1400), "bytes")
         counters = wire.a.greenlane()
         equal((counters["EchoReceived"], counters["SplitFailed"]), (1, 0),
@@ -223,12 +224,12 @@ def matrix(version, mtu, offloads):
     packets = veth.transfer()
     # the rest of an MTU is IP and TCP headers
     for p in packets:
-        if p.dscp in (IMPORTANT, CLOCK) and len(p.raw) > mtu:
+        if p.kind in (IMPORTANT, CLOCK) and len(p.raw) > mtu:
             raise tap.Failed(f"important and not split: {p!r}")
-    important = sum(p.dscp == IMPORTANT and p.len > 0 for p in packets)
-    clocks = sum(p.dscp == CLOCK for p in packets)
+    important = sum(p.kind == IMPORTANT and p.len > 0 for p in packets)
+    clocks = sum(p.kind == CLOCK for p in packets)
     true(important + clocks > 2, "the clock goes on")
-    odd = [p for p in packets if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK)]
+    odd = [p for p in packets if p.len and p.kind not in (DATA, IMPORTANT, CLOCK)]
     equal(odd[:1], [], "data with another mark")
     counters = veth.a.greenlane()
     true(counters["ImportantSentBytes"] + counters["DataSentBytes"] >= COUNT, "bytes counted")

@@ -24,16 +24,16 @@ from lab.wire.wire import Wire, connected
 
 def is_marked(packets):
     """Does data carry codepoints, and its option what is no data?"""
-    true(any(p.len and p.dscp == IMPORTANT for p in packets), "data is important")
-    without = [p for p in packets if p.len and p.dscp not in (DATA, IMPORTANT, CLOCK)]
+    true(any(p.len and p.kind == IMPORTANT for p in packets), "data is important")
+    without = [p for p in packets if p.len and p.kind not in (DATA, IMPORTANT, CLOCK)]
     equal(without, [], "data without a codepoint")
-    equal([p for p in data(packets) if (p.dscp == CLOCK) != (p.says == CLOCK)], [],
+    equal([p for p in data(packets) if (p.kind == CLOCK) != (p.says == CLOCK)], [],
           "clocks without an option, or data with one")
 
 
 def handshake(packets):
     """(flags, DSCP, what the option says) of SYN, SYN-ACK and the third packet."""
-    return [(p.flags & (SYN | ACK), p.dscp, p.says) for p in packets[:3]]
+    return [(p.flags & (SYN | ACK), p.kind, p.says) for p in packets[:3]]
 
 
 BOTH = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, IMPORTANT, IMPORTANT), (ACK, CONTROL, None)]
@@ -73,7 +73,7 @@ def client_without(wire, client, server):
 
 
 @case("an application that sends our codepoints by itself is taken for no peer, from the"
-      " first packet on", version=(4, 6), dscp=(DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL))
+      " first packet on", version=(4, 6), dscp=(DATA.dscp, IMPORTANT.dscp))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
         client, server = wire.connect(**tos(version, dscp))
@@ -110,7 +110,7 @@ def byte_and_more(cc_b, version):
             began = time.clock_gettime(time.CLOCK_MONOTONIC)
             true(wire.transfer(client, server, count, 10.0), f"{count} bytes arrive")
             spent.append(time.clock_gettime(time.CLOCK_MONOTONIC) - began)
-        equal({p.dscp for p in data(wire.from_a())}, {CLOCK}, "DSCP of data")
+        equal({p.dscp for p in data(wire.from_a())}, {CLOCK.dscp}, "DSCP of data")
         equal(sum(p.dropped for p in wire.seen), 1, "packets lost")
         return spent
 
@@ -148,7 +148,7 @@ def through(to, lost=True):
 def over(cc, version, to, lost):
     """Seconds of eight transfers each way over such a wire."""
     with Wire(cc=cc, version=version) as wire:
-        if to == IMPORTANT:
+        if to == IMPORTANT.dscp:
             # Each packet is to be acknowledged at once then: what that costs has the base too.
             for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
                 ns.ip(f"route replace {wire.address(peer)} dev tun0 rto_min 4ms quickack 1")
@@ -165,7 +165,7 @@ def over(cc, version, to, lost):
             counters = ns.greenlane()
             equal([counters[n] for n in ("HandshakeRemarked", "PeerWithout", "Fallback",
                                          "RearmedByRto", "Invalid")],
-                  [int(to != IMPORTANT), 0, 0, 0, 0], f"{ns.name}: HandshakeRemarked,"
+                  [int(to != IMPORTANT.dscp), 0, 0, 0, 0], f"{ns.name}: HandshakeRemarked,"
                   " PeerWithout, Fallback, RearmedByRto, Invalid")
             equal(ns.netstat("TCPTimeouts"), 0, "timeouts")
         return spent
@@ -173,7 +173,7 @@ def over(cc, version, to, lost):
 
 @case("all DSCPs cleared or re-marked on the way: peers, every byte in the time of the base,"
       " counted", version=(4, 6), base=("reno", "cubic", "dctcp"), lost=(False, True),
-      to=(0, DATA, IMPORTANT, CLOCK, CLOCK_ECHO, 46))
+      to=(0, DATA.dscp, IMPORTANT.dscp, 46))
 def remarked(version, base, lost, to):
     expected = over(base, version, to, lost)
     within(over(f"tlt_{base}", version, to, lost), 0, 1.05 * expected, "seconds")
@@ -227,7 +227,7 @@ def bleached_later(wire, client, server):
 
 @case("codepoints moved at one end: peers all the same, counted", Wire, version=(4, 6))
 def moved(wire):
-    wire.b.sysctl("net.ipv4.greenlane_dscp_important", 46)
+    wire.b.sysctl("net.ipv4.greenlane_dscp_protected", 46)
     client, server = wire.connect()
     exchange(wire, client, server)
     equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
@@ -253,7 +253,7 @@ def dropped(wire):
     wire.begin(client, wire.b)
     wire.run(8.0, lambda: any(not p.dropped for p in wire.seen))
     wire.run(1e-3)
-    equal([(p.flags & (SYN | ACK), p.dscp, p.says) for p in wire.seen],
+    equal([(p.flags & (SYN | ACK), p.kind, p.says) for p in wire.seen],
           [(SYN, IMPORTANT, IMPORTANT)] * 2 + [(SYN, 0, None), (SYN | ACK, 0, None),
                                                (ACK, 0, None)], "handshake")
     are_base(wire, client, wire.accept(listener))
@@ -403,10 +403,10 @@ def switch_off(wire, client, server):
     wire.mark()
     exchange(wire, client, server, 50_000)
     # It still answers clocks, and important data at once.
-    equal({(p.dscp, p.says) for p in wire.from_a()} - {(CLOCK_ECHO, CLOCK_ECHO)}, {(0, None)},
+    equal({(p.kind, p.says) for p in wire.from_a()} - {(CLOCK_ECHO, CLOCK_ECHO)}, {(0, None)},
           "(DSCP, option)")
     is_marked(wire.from_b())
-    important = sum(p.dscp == IMPORTANT for p in data(wire.from_b()))
+    important = sum(p.kind == IMPORTANT for p in data(wire.from_b()))
     equal(wire.a.greenlane()["EchoSent"], important, "EchoSent")
     equal(info(client)["flags"], F_OFF, "flags")
     option(client, GREENLANE_TLT, 1)
@@ -418,7 +418,7 @@ def switch_off(wire, client, server):
 @case("a child does not reflect our SYN's DSCP (tcp_reflect_tos), but what else a client asks for",
       version=(4, 6), cc=("tlt_reno", "cubic"))
 def reflected(version, cc):
-    for dscp in (IMPORTANT, 46):
+    for dscp in (IMPORTANT.dscp, 46):
         with Wire(cc=cc, cc_b="tlt_reno", version=version) as wire:
             wire.b.sysctl("net.ipv4.tcp_reflect_tos", 1)
             client, server = wire.connect(**tos(version, dscp))
@@ -452,7 +452,7 @@ def comes_to_be(wire, client, server):
     is_marked(wire.from_b())
     equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peers")
     equal([p for p in wire.seen if p.says is not None and not p.flags & SYN
-           and p.dscp not in (CLOCK, CLOCK_ECHO)], [], "options that nobody needs")
+           and p.kind not in (CLOCK, CLOCK_ECHO)], [], "options that nobody needs")
     equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)], [0, 0],
           "HandshakeRemarked")
 

@@ -26,7 +26,7 @@ def no_timer(wire):
     """Nothing has waited for one, and no clock was sent."""
     for name in ("TCPTimeouts", "TCPLossProbes"):
         equal(wire.a.netstat(name), 0, name)
-    equal([p for p in wire.seen if p.dscp == CLOCK], [], "clocks")
+    equal([p for p in wire.seen if p.kind == CLOCK], [], "clocks")
 
 
 @everywhere("the last packet of a message is important, and one in 96 before it")
@@ -37,7 +37,7 @@ def marks(wire, client, server):
         echoed = wire.b.greenlane()["EchoSent"]
         true(wire.transfer(client, server, packets * mss), "arrives")
         wire.run(1e-3)
-        sent = [p.dscp for p in data(wire.from_a())]
+        sent = [p.kind for p in data(wire.from_a())]
         equal(len(sent), packets, "packets")
         expected = [IMPORTANT if n % PERIOD == 0 or n == packets else DATA
                     for n in range(1, packets + 1)]
@@ -70,7 +70,7 @@ def short_messages(wire, client, server):
     wire.run(1e-3)
     unacked, most = [], 0
     for p in wire.seen:
-        if p.from_a and p.len and p.dscp == IMPORTANT:
+        if p.from_a and p.len and p.kind == IMPORTANT:
             unacked.append(p.end)
         elif not p.from_a:
             unacked = [end for end in unacked if (end - p.ack) & 0xffffffff < 1 << 31 and
@@ -80,7 +80,7 @@ def short_messages(wire, client, server):
     true(packets >= 400, f"packets: {packets}")
     # TSO may make one of several messages.
     true(most <= 1 + -(-packets // PERIOD), f"important and unacked at once: {most}")
-    important = sum(p.dscp == IMPORTANT for p in data(wire.from_a()))
+    important = sum(p.kind == IMPORTANT for p in data(wire.from_a()))
     true(important < packets // 10, f"important: {important} of {packets}")
     for name in ("TCPTimeouts", "TCPLossProbes"):
         equal(wire.a.netstat(name), 0, name)
@@ -117,8 +117,8 @@ def rounds(wire, client, server):
     # Each loss is found as what follows it is SACKed, so a round may be short; the
     # first packet that is sent again, lost again, is the first of one more round.
     true(len(again) >= 6, f"six times at least: {again}")
-    equal(again[0].dscp, IMPORTANT, "the first of the first round")
-    equal(again[-1].dscp, IMPORTANT, "the last of the last round")
+    equal(again[0].kind, IMPORTANT, "the first of the first round")
+    equal(again[-1].kind, IMPORTANT, "the last of the last round")
     no_timer(wire)
 
 

@@ -16,7 +16,7 @@ import socket
 import struct
 
 from lab import tap
-from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
+from lab.codepoints import DATA, GREEN, IMPORTANT
 from lab.net import frames as port
 from lab.net import libc, modules
 from lab.net.namespace import FAMILY, Namespace
@@ -26,7 +26,6 @@ from lab.wire.packet import SYN
 from lab.wire.sockopt import set_tos
 from lab.wire.wire import pattern
 
-PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL)
 PORT = 1000
 IPV6_HDRINCL, UDP_SEGMENT, ECT0 = 36, 103, 2
 ADDRESS = {"inner": {4: "10.2.0.2", 6: "fd02::2"}, "tenant": {4: "10.1.0.2", 6: "fd01::2"},
@@ -231,7 +230,7 @@ def applications(version):
     net = Net()
     net.transfer("host", version, "reno", 0, 10_000)        # neighbours are known
     for way in WAYS:
-        for dscp in PROTECTED if way is by_option else PROTECTED[:1]:
+        for dscp in GREEN if way is by_option else GREEN[:1]:
             before = net.counts()
             way(net, "host", version, dscp << 2 | ECT0)
             seen = {color: n - before[color] for color, n in net.counts().items()}
@@ -246,7 +245,7 @@ def modest_tenant(version):
     net = Net()
     for way in WAYS:
         before = net.counts()["green"]
-        way(net, "tenant", version, IMPORTANT << 2)
+        way(net, "tenant", version, IMPORTANT.dscp << 2)
         equal(net.counts()["green"], before, f"IPv{version}, {way.__doc__} green packets")
     net.close()
 
@@ -257,15 +256,15 @@ def without_protection(net, version):
     """greenlane_protect off, and IP_TOS."""
     net.ns["tenant"].sysctl("net.ipv4.greenlane_protect", 0)
     for way in WAYS:
-        way(net, "tenant", version, IMPORTANT << 2 | ECT0)
+        way(net, "tenant", version, IMPORTANT.dscp << 2 | ECT0)
 
 
 def another_table(net, version):
     """Codepoints moved: its unimportant data is the host's important data."""
     tenant = net.ns["tenant"]
-    tenant.sysctl("net.ipv4.greenlane_dscp_important", 46)
-    tenant.sysctl("net.ipv4.greenlane_dscp_data", IMPORTANT)
-    by_option(net, "tenant", version, IMPORTANT << 2 | ECT0)
+    tenant.sysctl("net.ipv4.greenlane_dscp_protected", 46)
+    tenant.sysctl("net.ipv4.greenlane_dscp_droppable", IMPORTANT.dscp)
+    by_option(net, "tenant", version, IMPORTANT.dscp << 2 | ECT0)
 
 
 def frames(net, version):
@@ -277,7 +276,7 @@ def frames(net, version):
         gateway = "10.2.0.1" if version == 4 else "fd02::1"
         mac = re.search(rf"^{gateway} lladdr (\S+)", shown, re.MULTILINE)[1]
         s.bind(("eth0", 0))
-        s.sendto(header("inner", version, IMPORTANT << 2 | ECT0),
+        s.sendto(header("inner", version, IMPORTANT.dscp << 2 | ECT0),
                  ("eth0", 0x0800 if version == 4 else 0x86dd, 0, 0,
                   bytes.fromhex(mac.replace(":", ""))))
     s.close()
@@ -316,7 +315,7 @@ def remedy_is_harmless(version):
     option = (socket.IPPROTO_IP, socket.IP_RECVTOS) if version == 4 else \
         (socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS)
     receiver.setsockopt(*option, 1)
-    for tos in (0, 1, 2, 3, IMPORTANT << 2 | 1, DATA << 2 | 2, 0xff, 46 << 2):
+    for tos in (0, 1, 2, 3, IMPORTANT.dscp << 2 | 1, DATA.dscp << 2 | 2, 0xff, 46 << 2):
         by_option(net, "tenant", version, tos)
         data, messages, _, _ = receiver.recvmsg(1000, 1000)
         equal((data, messages[0][2][0]), (b"u" * 100, tos & 3), f"IPv{version}, TOS {tos:#x}")
@@ -348,7 +347,7 @@ def tenants_tlt(version):
 @case("one namespace's sysctls are not another's")
 def separate_tables():
     net = Net()
-    for name, value in (("dscp_important", 46), ("protect", 0)):
+    for name, value in (("dscp_protected", 46), ("protect", 0)):
         before = [net.ns[n].sysctl(f"net.ipv4.greenlane_{name}") for n in ("host", "out")]
         net.ns["tenant"].sysctl(f"net.ipv4.greenlane_{name}", value)
         equal([net.ns[n].sysctl(f"net.ipv4.greenlane_{name}") for n in ("host", "out")], before,

@@ -15,7 +15,7 @@ SMALL = "4096 8192 8192"        # tcp_rmem
 
 def clocks(wire):
     """Every clock that a has sent."""
-    return [p for p in wire.from_a() if p.dscp == CLOCK]
+    return [p for p in wire.from_a() if p.kind == CLOCK]
 
 
 def window_edge(wire):
@@ -36,9 +36,9 @@ def window_edge(wire):
         elif p.len and edge is not None:
             checked += 1
             # a zero-window probe of TCP's own has one byte beyond it
-            if p.end > edge and p.dscp in (IMPORTANT, CLOCK) and p.len > 1:
+            if p.end > edge and p.kind in (IMPORTANT, CLOCK) and p.len > 1:
                 raise tap.Failed(f"beyond the window at {edge}: {p!r}")
-            if p.dscp == CLOCK and p.end > edge:
+            if p.kind == CLOCK and p.end > edge:
                 raise tap.Failed(f"clock beyond the window at {edge}: {p!r}")
     return checked
 
@@ -76,7 +76,7 @@ def window_opens(version):
         wire.run(15e-6)         # the update is there, no answer yet
         burst = [p for p in wire.from_a() if p.len]
         true(len(burst) >= 2, f"a burst: {burst}")
-        equal([p.dscp for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT], "marks")
+        equal([p.kind for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT], "marks")
 
 
 @case("window closed and nothing outstanding: silence but for TCP's own probes", version=(4, 6))
@@ -130,7 +130,7 @@ def shrunk_window(version):
             # echo closes the window.  Nothing opens it again.
             def rule(p, window=window, echoes=echoes, last=last):
                 if p.from_a:
-                    last += [p] * (p.dscp == IMPORTANT)
+                    last += [p] * (p.kind == IMPORTANT)
                     return False
                 if echoes:
                     return True

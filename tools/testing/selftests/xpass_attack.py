@@ -15,7 +15,7 @@ import struct
 import time
 
 from lab import tap
-from lab.codepoints import CODES, CREDIT, REQUEST, SCHEDULED
+from lab.codepoints import CREDIT, REQUEST, SCHEDULED
 from lab.tap import case, equal, true, using, within
 from lab.wire import attack, xpass
 from lab.wire.attack import OFF_PATH
@@ -94,14 +94,14 @@ def not_ours(says, *words):
     """Options that tell nothing: none, cut short, nobody's, or of no packet that we know."""
     rest = struct.pack(f"!{len(words)}I", *words)
     size = 8 + len(rest)
-    code = CODES[says] << 24
+    code = says.code << 24
     # TCP looks for a signature where there is room for one, and then drops what is malformed.
     lengths = (7, 4, 3, 1, 0, 255) if size < 18 else (7, 4, 3)
     return (b"", *(option(says, *words, length=n) for n in lengths),
             struct.pack("!BBHI", EXPERIMENT, size, EXID + 1, code) + rest,
             struct.pack("!BBHI", EXPERIMENT - 1, size, EXID, code) + rest,
             struct.pack("!BBHI", EXPERIMENT, size, EXID, 0) + rest,
-            struct.pack("!BBHI", EXPERIMENT, size, EXID, 8 << 24) + rest,
+            struct.pack("!BBHI", EXPERIMENT, size, EXID, 47 << 24) + rest,
             struct.pack("!BBHI", EXPERIMENT, size, EXID, 255 << 24) + rest,
             b"\0\0\0\0" + option(says, *words))
 
@@ -145,7 +145,7 @@ def off_path(wire, client, server, attacker):
     wire.run(10e-3)
     equal((invalid(wire.a), invalid(wire.b)), (5, 5), "Invalid")
     # TCP says once where it is.
-    equal([p for p in wire.seen if p.len or p.dscp != SCHEDULED or p.flags != ACK], [],
+    equal([p for p in wire.seen if p.len or p.kind != SCHEDULED or p.flags != ACK], [],
           "what is sent but ACKs")
     within(len(wire.seen), 0, attacker.sent, "ACKs")
     equal([[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)], before, f"{names}")
@@ -230,7 +230,7 @@ def flood_at_rest(wire, client, server, attacker):
 def flood_of_stale(wire, client, server, attacker):
     def flood(p):
         attacker.learn(p)
-        if p.dscp == CREDIT:
+        if p.kind == CREDIT:
             for _ in range(20):
                 attacker.credit(p.words[0] - OLD)
         return False
@@ -245,7 +245,7 @@ def flood_of_stale(wire, client, server, attacker):
 
 @both("10,000 good credits for a flow that waits: one packet each, none beyond its window")
 def flood(wire, client, server, attacker):
-    wire.rule = lambda p: p.dscp == CREDIT          # only the attacker's come
+    wire.rule = lambda p: p.kind == CREDIT          # only the attacker's come
     payload = pattern(1_000_000)
     sent = client.send(payload)
     wire.run(1e-4)
@@ -277,13 +277,13 @@ def duration(version, attack):
             attacker.learn(p)
             n[0] += 1
             wrong = OFF_PATH[n[0] % len(OFF_PATH)]
-            if attack and p.dscp == CREDIT:
+            if attack and p.kind == CREDIT:
                 attacker.credit(p.words[0] + n[0] % 100, **wrong)
                 attacker.credit(p.words[0] - OLD - n[0] % 50)
                 attacker.credit(p.words[0] + AHEAD * (1 + n[0] % 1000) + 1000)
                 attacker.forge(False, CREDIT)
                 bare[0] += 1
-            elif attack and p.dscp == REQUEST:
+            elif attack and p.kind == REQUEST:
                 attacker.request(p.words[0], p.words[1], n[0] % 2 and 0x7fffffff, **wrong)
                 attacker.request(p.words[0] + (1 << 20), p.words[1], 0)
                 attacker.request(p.words[0], p.words[1] + AHEAD, 0)
@@ -316,7 +316,7 @@ def future(wire, client, server, attacker):
     done = []
 
     def rule(p):
-        if p.dscp == CREDIT and p.words[0] >= 100 and not done:
+        if p.kind == CREDIT and p.words[0] >= 100 and not done:
             done.append(True)
             attacker.credit(p.words[0] + 1000)
         return False

@@ -36,7 +36,7 @@ def request_first(wire, client, server):
     true(wire.transfer(client, server, 100), "arrives")
     xpass.silent(wire)
     xpass.well_formed(wire.seen)
-    equal([(p.from_a, p.dscp, p.words, p.len) for p in wire.seen],
+    equal([(p.from_a, p.kind, p.words, p.len) for p in wire.seen],
           [(True, REQUEST, (0, 0, 1), 0), (False, CREDIT, (1,), 0),
            (True, SCHEDULED, (), 100), (True, REQUEST, (1, 1, 0), 0),
            (False, SCHEDULED, (), 0)], "100 bytes")
@@ -78,9 +78,9 @@ def told(wire, from_a=True):
     have, and how many packets wait (of a write that is known when the first one leaves)."""
     last = count = 0
     arrivals = [(p.time + wire.delay, p.words[0]) for p in wire.seen
-                if p.dscp == CREDIT and p.from_a != from_a and not p.dropped]
+                if p.kind == CREDIT and p.from_a != from_a and not p.dropped]
     for p in wire.seen:
-        if p.dscp != REQUEST or p.from_a != from_a:
+        if p.kind != REQUEST or p.from_a != from_a:
             continue
         while arrivals and arrivals[0][0] <= p.time and count < p.words[1]:
             last, count = arrivals.pop(0)[1], count + 1
@@ -97,13 +97,13 @@ def words(wire):
     # Known as a whole when it is asked for.
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     lost = []
-    wire.rule = lambda p: p.dscp == CREDIT and p.words[0] % 5 == 0 and not lost.append(p)
+    wire.rule = lambda p: p.kind == CREDIT and p.words[0] % 5 == 0 and not lost.append(p)
     true(wire.transfer(client, server, payload), "arrives")
     xpass.silent(wire)
     true(lost, "credits were lost")
     told(wire)
     xpass.paid(wire)
-    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    asked = [p for p in wire.from_a() if p.kind == REQUEST]
     for p in asked[1:]:
         sent = sum(q.len for q in wire.from_a() if q.time <= p.time and q.end <= p.seq)
         # As the credits are rare at first, one that is lost may be missed.
@@ -128,10 +128,10 @@ def report(wire):
     wire.mark()
     true(wire.transfer(client, server, 2_000_000), "arrives")
     xpass.silent(wire)
-    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    asked = [p for p in wire.from_a() if p.kind == REQUEST]
     true(len(asked) > 20, f"{len(asked)} requests")
     # The last one is the stop; the application adds to its write behind the first.
-    came = [p.time + wire.delay for p in wire.seen if p.dscp == CREDIT]
+    came = [p.time + wire.delay for p in wire.seen if p.kind == CREDIT]
     for p, q in zip(asked[1:], asked[2:-1]):
         gap = q.time - p.time
         true(gap >= RTT_MIN, f"{gap} after the last one")
@@ -147,9 +147,9 @@ def stop(wire):
     client, server = wire.connect()
     true(wire.transfer(client, server, 300_000), "arrives")
     xpass.silent(wire)
-    stops = [p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2]]
+    stops = [p for p in wire.from_a() if p.kind == REQUEST and not p.words[2]]
     equal(len(stops), 1, "stops")
-    later = [p for p in wire.from_b() if p.dscp == CREDIT and p.time > stops[0].time
+    later = [p for p in wire.from_b() if p.kind == CREDIT and p.time > stops[0].time
              + wire.delay + 20e-6]
     equal(later, [], "credits half a round trip after the stop")
     equal([p for p in wire.from_a() if p.time > stops[0].time], [], "what a sends after it")
@@ -167,7 +167,7 @@ def persistent(wire, client, server):
         xpass.numbered(receiver)
         xpass.paid(wire, from_a)
         told(wire, from_a)
-        equal(sum(p.words[2] == 0 for p in sender if p.dscp == REQUEST), 4, "stops")
+        equal(sum(p.words[2] == 0 for p in sender if p.kind == REQUEST), 4, "stops")
     xpass.unseen_by_tcp(wire)
 
 
@@ -200,10 +200,10 @@ def header(wire, client, server):
     true(wire.transfer(client, server, 20_000), "arrives")
     end = None
     for p in wire.seen:
-        if p.dscp in (REQUEST, CREDIT):
+        if p.kind in (REQUEST, CREDIT):
             true(p.checksum_ok(), f"checksum: {p!r}")
-            equal(p.doff, 20 + (20 if p.dscp == REQUEST else 12), "header")
-        if p.from_a and p.dscp == REQUEST and end is not None:
+            equal(p.doff, 20 + (20 if p.kind == REQUEST else 12), "header")
+        if p.from_a and p.kind == REQUEST and end is not None:
             equal(p.seq, end, "a request's sequence number")
         if p.from_a and p.len:
             end = p.end
@@ -221,7 +221,7 @@ def lone_fin(wire, client, server):
     wire.run(1e-3)
     xpass.silent(wire)
     # The last ACK comes from no socket any more, but from TIME_WAIT.
-    equal({p.dscp for p in wire.seen[:-1]}, {SCHEDULED}, "DSCP")
+    equal({p.kind for p in wire.seen[:-1]}, {SCHEDULED}, "DSCP")
     equal([p.from_a for p in wire.seen if p.flags & FIN], [True, False], "FINs")
     true(wire.seen[-1].from_a and not wire.seen[-1].flags & ~0x10, "the last ACK")
 
@@ -241,7 +241,7 @@ def fin_behind(wire):
         wire.run(1e-3)
         xpass.silent(wire)
         equal(sum(bool(p.flags & FIN) for p in wire.from_a()), 1, "FINs of a")
-        without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
+        without = [p for p in data(wire.from_a()) if p.kind != SCHEDULED]
         # TCP of 6.1 does not ask its window for a last packet with a FIN.
         free = os.uname().release.startswith("6.1.")
         equal([p for p in without if not free or not p.flags & FIN], [], "without a credit")
@@ -258,9 +258,9 @@ def fin_later(wire, client, server):
     wire.mark()
     client.shutdown(socket.SHUT_WR)
     wire.run(100e-6)
-    equal([(p.from_a, p.dscp, bool(p.flags & FIN)) for p in wire.seen[:1]],
+    equal([(p.from_a, p.kind, bool(p.flags & FIN)) for p in wire.seen[:1]],
           [(True, SCHEDULED, True)], "the FIN")
-    equal([p for p in wire.seen if p.dscp != SCHEDULED], [], "requests and credits")
+    equal([p for p in wire.seen if p.kind != SCHEDULED], [], "requests and credits")
     # and the other half goes on
     true(wire.transfer(server, client, 20_000), "arrives")
     server.close()

@@ -10,7 +10,7 @@ import statistics
 import struct
 
 from lab import tap
-from lab.codepoints import CREDIT, DATA, REQUEST, SCHEDULED
+from lab.codepoints import CREDIT, UNSCHEDULED, REQUEST, SCHEDULED
 from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
 from lab.wire.packet import RST, data
@@ -57,7 +57,7 @@ def request_lost(wire, client, server):
             """):
         true(wire.transfer(client, server, 1000), "arrives")
         xpass.silent(wire)
-    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    asked = [p for p in wire.from_a() if p.kind == REQUEST]
     equal([p.words[2] for p in asked], [1, xpass.RETRY | 1, 0], "request, retry, stop")
     within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "the time between them")
     equal(counters(wire.a, "RequestRetried")[0] - before, 1, "RequestRetried")
@@ -81,7 +81,7 @@ def five_requests_lost(wire, client, server):
             """):
         true(wire.transfer(client, server, 1000), "arrives")
         xpass.silent(wire)
-    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    asked = [p for p in wire.from_a() if p.kind == REQUEST]
     equal([p.words[2] for p in asked], [1] + [xpass.RETRY | 1] * 5 + [0], "requests")
     gaps = [q.time - p.time for p, q in zip(asked[:5], asked[1:6])]
     for shorter, longer in zip(gaps, gaps[1:]):
@@ -90,7 +90,7 @@ def five_requests_lost(wire, client, server):
     wire.mark()
     wire.rule = lose("> request")
     true(wire.transfer(client, server, 1000), "arrives")
-    asked = [p for p in wire.from_a() if p.dscp == REQUEST]
+    asked = [p for p in wire.from_a() if p.kind == REQUEST]
     within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "afterwards")
 
 
@@ -105,8 +105,8 @@ def no_answer(wire):
     wire.run(10.0)
     within(len(xpass.requests(wire.seen)), 10, 60, "requests")
     # TCP takes data that waits with nothing in flight for a closed window.
-    probes = [p for p in wire.seen if p.dscp != REQUEST]
-    equal({p.dscp for p in probes} - {DATA}, set(), "DSCP of the others")
+    probes = [p for p in wire.seen if p.kind != REQUEST]
+    equal({p.kind for p in probes} - {UNSCHEDULED}, set(), "DSCP of the others")
     equal(counters(wire.a, "Uncredited"), [len(probes)], "Uncredited")
     within(len(probes), 0, 15, "probes, whose interval doubles")
     wire.mark()
@@ -130,10 +130,10 @@ def outages(wire, client, server):
 
     # Three credits pass, then none, until the sender asks again.
     def rule(p):
-        if p.dscp == REQUEST and p.words[2] & xpass.RETRY:
+        if p.kind == REQUEST and p.words[2] & xpass.RETRY:
             waited.append(p.time - state["last"])
             state.update(out=False, passed=0)
-        if p.dscp != CREDIT:
+        if p.kind != CREDIT:
             return False
         if state["out"]:
             return True
@@ -160,7 +160,7 @@ def credits_lost(wire, client, server):
     xpass.silent(wire)
     equal(len(lost), 60, "credits lost")
     equal(counters(wire.b, "CreditLost")[0] - before, 60, "CreditLost")
-    sent = [p for p in wire.from_b() if p.dscp == CREDIT]
+    sent = [p for p in wire.from_b() if p.kind == CREDIT]
     fast = [p for p in sent if 300 <= p.words[0] - base < 400]
     slow = [p for p in sent if 500 <= p.words[0] - base < 520]
     last = sent[-100:]
@@ -192,7 +192,7 @@ def credits_outage(wire, client, server):
     true(counters(wire.a, "RequestRetried")[0] > 0, "RequestRetried")
     xpass.well_formed(wire.seen)
     # 500 kB and a window of credits for each time it is asked again
-    asked = sum(bool(p.words[2] & xpass.RETRY) for p in wire.from_a() if p.dscp == REQUEST)
+    asked = sum(bool(p.words[2] & xpass.RETRY) for p in wire.from_a() if p.kind == REQUEST)
     within(len(lost), 1, asked * 360, "credits lost, by the requests")
 
 
@@ -205,13 +205,13 @@ def stop_lost(wire, client, server):
         wire.run(0.1)
         xpass.silent(wire)
         true(wire.rule.dropped, "stops were lost")
-        want = [p.words for p in wire.from_a() if p.dscp == REQUEST and not p.dropped
+        want = [p.words for p in wire.from_a() if p.kind == REQUEST and not p.dropped
                 and p.words[2] & ~xpass.RETRY]
         sent = xpass.credits(wire.from_b())
         within(sent[-1], want[-1][0], want[-1][0] + want[-1][2],
                f"the last credit, as asked for by {want[-1]}")
         after = [p for p in wire.from_a() if p.time > wire.rule.dropped[0].time]
-        equal({p.dscp for p in after} - {REQUEST}, set(), "what a sends after it")
+        equal({p.kind for p in after} - {REQUEST}, set(), "what a sends after it")
         wire.rule = None
         true(wire.transfer(client, server, 30_000), "and it goes on")
         xpass.silent(wire, 0.1)
@@ -247,8 +247,8 @@ def tail_lost(wire, client, server):
         wire.rule = lose(f"> scheduled {31 - count}-30")
         true(wire.transfer(client, server, size), f"{count} lost: arrives")
         xpass.silent(wire)
-        without = [p for p in data(wire.from_a()) if p.dscp != SCHEDULED]
-        equal({p.dscp for p in without}, {DATA}, "DSCP of what was sent without a credit")
+        without = [p for p in data(wire.from_a()) if p.kind != SCHEDULED]
+        equal({p.kind for p in without}, {UNSCHEDULED}, "DSCP of what was sent without a credit")
         equal(counters(wire.a, "Uncredited")[0] - base, len(without), "Uncredited")
         fired = sum(wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")) - sum(timers)
         within(len(without), 1, fired, "packets without a credit, and TCP's timers")
@@ -299,7 +299,7 @@ def sender_resets(wire, client, server):
     wire.mark()
     reset(client)
     wire.run(10e-3)
-    within(sum(p.dscp == CREDIT for p in wire.from_b()), 0, 40, "credits after the RST")
+    within(sum(p.kind == CREDIT for p in wire.from_b()), 0, 40, "credits after the RST")
     within(sum(bool(p.flags & RST) for p in wire.from_a()), 1, 100, "RSTs")
     xpass.silent(wire)
     try:

@@ -12,7 +12,7 @@ import contextlib
 import socket
 
 from lab import tap
-from lab.codepoints import CLOCK, CLOCK_ECHO, CREDIT, DATA, REQUEST, SCHEDULED
+from lab.codepoints import PROBE, PROBE_ACK, CREDIT, UNSCHEDULED, REQUEST, SCHEDULED
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire import xpass
@@ -63,7 +63,7 @@ def settled(wire, client, server):
         equal(counters["Fallback"], 0, f"{ns.name}: Fallback")
         peer = (wire.b if ns is wire.a else wire.a).greenlane()
         for got, sent in (("RequestReceived", "RequestSent"),
-                          ("ClockEchoReceived", "ClockEchoSent")):
+                          ("ProbeAckReceived", "ProbeAckSent")):
             equal(counters[got], peer[sent], f"{ns.name}: {got}, of {sent}")
     for sender, receiver in ((server, client), (client, server)):
         true(wire.transfer(sender, receiver, 10_000), "and the connection goes on")
@@ -121,7 +121,7 @@ def receiver_request(version):
         finish(wire, server)
         seen = xpass.credits(wire.from_b())
         equal(seen, list(range(seen[0], seen[0] + len(seen))), "numbers of credits")
-        equal([p for p in wire.from_a() if p.dscp == REQUEST and p.words[2] & xpass.RETRY], [],
+        equal([p for p in wire.from_a() if p.kind == REQUEST and p.words[2] & xpass.RETRY], [],
               "requests that were sent again")
 
 
@@ -131,7 +131,7 @@ def receiver_stop(version):
         holder = []
 
         def rule(p, holder=holder, server=server):
-            if p.from_a and p.dscp == REQUEST and not p.words[2] and not holder:
+            if p.from_a and p.kind == REQUEST and not p.words[2] and not holder:
                 holder.append(hold(server, 3))
             return False
         wire.rule = rule
@@ -141,8 +141,8 @@ def receiver_stop(version):
         wire.run(2.9e-3)
         holder[0].join()
         finish(wire, server)
-        stop = next(p for p in wire.from_a() if p.dscp == REQUEST and not p.words[2])
-        equal([p for p in wire.from_b() if p.dscp == CREDIT and p.time > stop.time + 50e-6], [],
+        stop = next(p for p in wire.from_a() if p.kind == REQUEST and not p.words[2])
+        equal([p for p in wire.from_b() if p.kind == CREDIT and p.time > stop.time + 50e-6], [],
               "credits later")
 
 
@@ -154,14 +154,14 @@ def receiver_probe(version):
         wire.run(RTT / 4)
         holder = hold(server, 3)
         wire.run(2.9e-3)
-        probe = [p for p in wire.from_a() if p.dscp == CLOCK]
+        probe = [p for p in wire.from_a() if p.kind == PROBE]
         equal((len(probe), wire.from_b()), (1, []), "probes, and what b sends while it is owned")
         wire.run(0.3e-3)
         holder.join()
-        echoes = [p for p in wire.from_b() if p.dscp == CLOCK_ECHO]
+        echoes = [p for p in wire.from_b() if p.kind == PROBE_ACK]
         equal(len(echoes), 1, "answers when it is free")
         finish(wire, server, 30_000)
-        equal(len([p for p in wire.from_b() if p.dscp == CLOCK_ECHO]), 1, "answers")
+        equal(len([p for p in wire.from_b() if p.kind == PROBE_ACK]), 1, "answers")
         true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
 
 
@@ -169,7 +169,7 @@ def receiver_probe(version):
       version=(4, 6))
 def sender_answer(version):
     with connected("aeolus_xpass", version) as (wire, client, server):
-        wire.rule = lose("> data 3-4, data 20")
+        wire.rule = lose("> unscheduled 3-4, unscheduled 20")
         # Less than a burst: the last packets are among the lost.
         client.send(pattern(20 * xpass.MSS[version]))
         wire.run(RTT * 0.9)
@@ -177,12 +177,12 @@ def sender_answer(version):
         wire.run(2.9e-3)
         lost = {p.seq for p in wire.rule.dropped}
         equal(len(lost), 3, "lost packets")
-        equal([p for p in data(wire.from_a()) if p.dscp != DATA], [], "data while it is owned")
-        true([p for p in wire.from_b() if p.dscp == CLOCK_ECHO], "the answer has come")
+        equal([p for p in data(wire.from_a()) if p.kind != UNSCHEDULED], [], "data while it is owned")
+        true([p for p in wire.from_b() if p.kind == PROBE_ACK], "the answer has come")
         wire.run(0.3e-3)
         holder.join()
         finish(wire, server, 20 * xpass.MSS[version])
-        again = [p.seq for p in data(wire.from_a()) if p.dscp == SCHEDULED]
+        again = [p.seq for p in data(wire.from_a()) if p.kind == SCHEDULED]
         true(lost <= set(again), "what was lost is sent again, with credits")
 
 
@@ -192,10 +192,10 @@ class Forger:
     def __init__(self, wire, client, payload):
         self.wire = wire
         self.before = wire.a.greenlane()
-        wire.rule = lambda p: p.dscp == CREDIT
+        wire.rule = lambda p: p.kind == CREDIT
         client.send(payload)
         wire.run(1.1 * RTT)
-        self.own = next(p for p in wire.from_b() if p.dscp == CREDIT)
+        self.own = next(p for p in wire.from_b() if p.kind == CREDIT)
         self.number = self.own.words[0]
         self.first = self.number
 

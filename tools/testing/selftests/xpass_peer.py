@@ -40,7 +40,7 @@ def is_reno(wire, s, ns):
     counters = ns.greenlane()
     equal([counters[n] for n in ("PeerWithout", "RequestSent", "CreditSent", "ScheduledSent")],
           [1, 0, 0, 0], "PeerWithout, RequestSent, CreditSent, ScheduledSent")
-    equal([p for p in wire.seen if REQUEST in (p.dscp, p.says) or CREDIT in (p.dscp, p.says)], [],
+    equal([p for p in wire.seen if REQUEST in (p.kind, p.says) or CREDIT in (p.kind, p.says)], [],
           "requests and credits")
 
 
@@ -124,7 +124,7 @@ def spent(version, to):
 
 
 @case("re-marked on the way, whatever to: as soon as else", version=(4, 6),
-      to=(0, SCHEDULED, REQUEST, CREDIT, 46))
+      to=(0, SCHEDULED.dscp, CREDIT.dscp, 46))
 def remarked(version, to):
     within(spent(version, to), 0, 1.05 * spent(version, None), "seconds")
 
@@ -147,7 +147,7 @@ def no_sack(wire, client, server):
 
 
 @case("an application that sends our codepoints by itself is taken for no peer", version=(4, 6),
-      dscp=(SCHEDULED, REQUEST, CREDIT))
+      dscp=(SCHEDULED.dscp, CREDIT.dscp))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="xpass", version=version) as wire:
         client, server = wire.connect(**tos(version, dscp))
@@ -169,13 +169,13 @@ def comes_to_be(wire, client, server):
     equal([p.says for p in wire.seen[:3]], [SCHEDULED, SCHEDULED, None], "what they say")
     exchange(wire, client, server)
     credited(wire, client, server)
-    equal([p for p in wire.seen[2:] if p.says != (p.dscp if p.dscp in (REQUEST, CREDIT) else None)],
+    equal([p for p in wire.seen[2:] if p.says != (p.kind if p.kind in (REQUEST, CREDIT) else None)],
           [], "packets that say something else than their DSCP")
 
 
 @everywhere("SYN cookies forget what the SYN has said: reno, counted", cc="xpass", by=syn_cookies)
 def cookies(wire, client, server):
-    equal([(p.dscp, p.says) for p in wire.seen[:3]], [(SCHEDULED, SCHEDULED), (0, None), (0, None)],
+    equal([(p.kind, p.says) for p in wire.seen[:3]], [(SCHEDULED, SCHEDULED), (0, None), (0, None)],
           "handshake")
     exchange(wire, client, server)
     unmarked(wire.seen[1:])
@@ -206,7 +206,7 @@ def default_changes(version, before, after):
 @case("TCP Fast Open: data in the SYN, then credits both ways", connected, by=fast_open,
       version=(4, 6), cc="xpass")
 def tfo(wire, client, server):
-    equal([(p.dscp, p.says) for p in wire.seen[:2]], [(SCHEDULED, SCHEDULED)] * 2,
+    equal([(p.kind, p.says) for p in wire.seen[:2]], [(SCHEDULED, SCHEDULED)] * 2,
           "SYN and SYN-ACK")
     wire.run(1e-3)
     wire.mark()
@@ -249,7 +249,7 @@ def mid_life(version):
       version=(4, 6), cc="cubic", cc_b="xpass")
 def chosen_in_handshake(wire, client, server):
     exchange(wire, client, server)
-    equal([p for p in wire.seen if p.dscp in (REQUEST, CREDIT)], [], "requests and credits")
+    equal([p for p in wire.seen if p.kind in (REQUEST, CREDIT)], [], "requests and credits")
 
 
 @case("left in mid-connection, with data under way: it goes on, unmarked", connected,

@@ -4,16 +4,16 @@
 import json
 import subprocess
 
-from lab.codepoints import CREDIT, GREEN, REQUEST, SCHEDULED, SHARE
+from lab.codepoints import CREDIT, GREEN, SCHEDULED
 
 # What a port does to data that a credit transport sends without credits: drop it above a
 # threshold (Aeolus), or have it behind all other data (its V-E's "priority queueing").
 UNSCHEDULED = ("drop", "behind")
 # All but unscheduled data and the credits' own.
-_SCHEDULED = tuple(sorted(set(GREEN) - {CREDIT, SHARE}))
+_SCHEDULED = tuple(sorted(set(GREEN) - {CREDIT.dscp}))
 # In a mix the others are TLT's as well, which must not overtake TLT's other data; and a
-# probe (CLOCK) is then in the queue of the unscheduled data before it.
-_ONLY_CREDITS = (SCHEDULED, REQUEST)
+# probe is then in the queue of the unscheduled data before it.
+_ONLY_CREDITS = (SCHEDULED.dscp,)
 # Bytes on the link, of a credit and of the packet that it calls for: tc-color(8)'s presets.
 _CREDIT_AND_DATA = 1648
 

@@ -57,7 +57,7 @@ def connect(wire, number, port=1000, listener=None):
 def shares(packets):
     """(time, divisor) as each ACK says it, with words."""
     return [(p.time, p.words[0] & DIVISOR) for p in packets
-            if p.dscp == SHARE and len(p.words) == 1]
+            if p.kind == SHARE and len(p.words) == 1]
 
 
 def divisors(packets):

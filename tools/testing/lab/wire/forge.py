@@ -6,12 +6,12 @@ makes is in a window as often as not.
 """
 import struct
 
-from lab.codepoints import CLOCK, CODES, CREDIT, NAMES, REQUEST, SHARE, SHORT
+from lab.codepoints import CREDIT, KINDS, PROBE, REQUEST, SAYS, SHARE, SHORT, dscp_of
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
 
-OURS = tuple(dscp for dscp in NAMES if dscp) * 2 + SHORT
-WORDS = {CREDIT: 1, REQUEST: 3, CLOCK: 4, SHARE: 1}     # a clock with words is a probe
+OURS = KINDS * 2 + SHORT
+WORDS = {CREDIT: 1, REQUEST: 3, PROBE: 4, SHARE: 1}
 RETRY = 1 << 31
 URG = 0x20
 OFFSETS = (0, 0, 0, 1, -1, 2, -2, 100, -100, 1448, -1448, 5000, -5000, 65535, 1 << 20, -(1 << 20),
@@ -43,14 +43,14 @@ def share(rng):
             *(rng.randrange(1 << 32) for _ in range(rng.randrange(5))))
 
 
-def words(rng, dscp, said):
+def words(rng, kind, said):
     """Our option: some words, like those that were said or not; cut, or of a wrong length."""
-    count = WORDS.get(dscp, 0) if rng.random() < 0.8 else rng.randrange(6)
-    if dscp == SHARE and rng.random() < 0.7:
+    count = WORDS.get(kind, 0) if rng.random() < 0.8 else rng.randrange(6)
+    if kind == SHARE and rng.random() < 0.7:
         said = share(rng)
         count = len(said)
     data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
-    code = CODES.get(dscp, 0) if rng.random() < 0.9 else rng.randrange(9)
+    code = getattr(kind, "code", 0) if rng.random() < 0.9 else rng.randrange(11)
     data += code.to_bytes(1, "big") + (bytes(3) if rng.random() < 0.9 else rng.randbytes(3))
     for base in (said + (0,) * count)[:count]:
         if rng.random() < 0.4:
@@ -147,7 +147,7 @@ class Forger:
     def __init__(self, version):
         self.version = version
         self.right = {}         # (source, its port, port): (next sequence number, ack)
-        self.said = {}          # the same, and a DSCP: the words of our option
+        self.said = {}          # the same, and a kind: the words of our option
 
     def learn(self, p):
         """A packet has passed."""
@@ -157,14 +157,14 @@ class Forger:
         self.right[src, p.sport, p.dport] = (p.end + bool(p.flags & (SYN | FIN)) & 0xffffffff,
                                              p.ack)
         if p.words:
-            self.said[src, p.sport, p.dport, p.dscp] = p.words
+            self.said[src, p.sport, p.dport, p.kind] = p.words
 
     def forget(self):
         """They all have gone."""
         self.right.clear()
         self.said.clear()
 
-    def segment(self, rng, src, dst, sport, dport, dscp):
+    def segment(self, rng, src, dst, sport, dport, kind):
         """A TCP segment with a checksum that is good, mostly."""
         seq, ack = self.right.get((src, sport, dport), (0, 0))
         theirs = self.right.get((dst, dport, sport))
@@ -178,8 +178,8 @@ class Forger:
         if rng.random() < 0.03:
             seq, ack = rng.randrange(1 << 32), rng.randrange(1 << 32)
         seq, ack = seq & 0xffffffff, ack & 0xffffffff
-        if rng.random() < (0.8 if dscp in CODES else 0.05):
-            opts = words(rng, dscp, self.said.get((src, sport, dport, dscp), ()))
+        if rng.random() < (0.8 if kind in SAYS.values() else 0.05):
+            opts = words(rng, kind, self.said.get((src, sport, dport, kind), ()))
             opts = (opts + options(rng, ack) if rng.random() < 0.2 else opts)[:40]
             opts += b"\1" * (-len(opts) % 4)
         else:
@@ -191,7 +191,7 @@ class Forger:
         doff = 5 + len(opts) // 4
         doff = rng.choice((doff,) * 15 + (rng.randrange(16),))
         window = rng.choice((0, 1, 500, 500, 500, 65535))
-        payload = b"f" * rng.choice(LENGTHS if rng.random() < 0.5 or dscp not in WORDS else (0,))
+        payload = b"f" * rng.choice(LENGTHS if rng.random() < 0.5 or kind not in WORDS else (0,))
         tcp = struct.pack("!HHIIBBHHH", sport, dport, seq, ack, doff << 4 | rng.choice((0, 0, 15)),
                           flags, window, 0, rng.choice((0, 1, 65535))) + opts + payload
         if self.version == 4:
@@ -203,9 +203,11 @@ class Forger:
 
     def packets(self, rng, src, dst, sport, dport):
         """One forged packet, or its fragments."""
-        dsfield = rng.choice(OURS) << 2 | rng.randrange(4) if rng.random() < 0.8 \
-            else rng.randrange(256)
-        segment = self.segment(rng, src, dst, sport, dport, dsfield >> 2)
+        kind = rng.choice(OURS) if rng.random() < 0.8 else rng.randrange(64)
+        dsfield = dscp_of(kind) << 2 | rng.randrange(4)
+        if rng.random() < 0.05:
+            dsfield = rng.randrange(256)
+        segment = self.segment(rng, src, dst, sport, dport, kind)
         proto = 6 if rng.random() < 0.99 else rng.choice((1, 17, 58, 59, 41, 47))
         make = ipv4 if self.version == 4 else ipv6
         made = make(rng, src, dst, dsfield, proto, segment)

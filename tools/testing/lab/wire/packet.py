@@ -3,13 +3,12 @@
 import socket
 import struct
 
-from lab.codepoints import CODES, NAMES
+from lab.codepoints import SAYS, dscp_of, kind_of
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 
 # Our option: kind (RFC 6994), and the experiment's number (net/ipv4/gl_option.c)
 EXPERIMENT, EXID = 254, 0x474c
-_SAYS = {code: dscp for dscp, code in CODES.items()}
 
 
 def checksum(data):
@@ -23,9 +22,9 @@ def checksum(data):
 
 
 def option(says, *words, length=None, answer=False):
-    """Our option, in a packet with this DSCP, or in a SYN-ACK; its length may be a lie."""
+    """Our option, of a kind or with a code, or in a SYN-ACK; its length may be a lie."""
     return struct.pack(f"!BBHI{len(words)}I", EXPERIMENT, 8 + 4 * len(words) if length is None
-                       else length, EXID, CODES.get(says, 0) << 24 | answer << 16,
+                       else length, EXID, getattr(says, "code", says or 0) << 24 | answer << 16,
                        *(w & 0xffffffff for w in words))
 
 
@@ -57,7 +56,7 @@ class Packet:
 
     @staticmethod
     def _options(options):
-        """SACK blocks; what our own option says that it is, as a DSCP; its words."""
+        """SACK blocks; the kind that our own option says; its words."""
         found, says, words, i = [], None, (), 0
         while i < len(options):
             kind = options[i]
@@ -73,7 +72,7 @@ class Packet:
                     found.append(struct.unpack_from("!II", options, at))
             if kind == EXPERIMENT and options[i + 2:i + 4] == EXID.to_bytes(2, "big"):
                 end = min(i + options[i + 1], len(options))
-                says = _SAYS.get(options[i + 4]) if end >= i + 8 else None
+                says = SAYS.get(options[i + 4]) if end >= i + 8 else None
                 words = tuple(int.from_bytes(options[at:at + 4], "big")
                               for at in range(i + 8, end - 3, 4))
             i += options[i + 1]
@@ -102,6 +101,11 @@ class Packet:
         return self.dsfield >> 2
 
     @property
+    def kind(self):
+        """What it is: a kind, or its DSCP if that is nobody's."""
+        return kind_of(self.dscp, self.says, self.len or self.flags & SYN)
+
+    @property
     def ecn(self):
         """Two bits."""
         return self.dsfield & 3
@@ -117,8 +121,8 @@ class Packet:
             self.raw[1] = self.raw[1] & 0x0f | (value & 15) << 4
 
     def set_dscp(self, dscp):
-        """Change the DSCP, leave the ECN bits."""
-        self.set_dsfield(dscp << 2 | self.ecn)
+        """Change the DSCP, or take that of a kind; leave the ECN bits."""
+        self.set_dsfield(dscp_of(dscp) << 2 | self.ecn)
 
     def fix_checksum(self):
         """TCP's, after the packet was changed."""
@@ -161,16 +165,16 @@ class Packet:
                                        (ACK, "."), (ECE, "E"), (CWR, "W")) if self.flags & b)
         return (f"{self.time * 1e6:9.1f} {'a>b' if self.from_a else 'b>a'} {flags:4}"
                 f" seq {self.seq}+{self.len} ack {self.ack}"
-                f" {NAMES.get(self.dscp, self.dscp)}"
+                f" {self.kind}"
                 f"{' sack ' + str(self.sacks) if self.sacks else ''}"
-                f"{' says ' + NAMES[self.says] if self.says else ''}"
+                f"{' says ' + self.says.name if self.says else ''}"
                 f"{' ' + str(self.words) if self.words else ''}"
                 f"{' DROPPED' if self.dropped else ''}")
 
 
 def kinds(packets):
-    """The DSCP of each."""
-    return [p.dscp for p in packets]
+    """The kind of each."""
+    return [p.kind for p in packets]
 
 
 def data(packets):
@@ -180,7 +184,8 @@ def data(packets):
 
 def make(version, src, dst, sport, dport, seq, ack, flags=ACK, payload=b"", dscp=0,
          window=1000, options=b"", doff=None):
-    """A packet from its parts, with good checksums."""
+    """A packet from its parts, with good checksums; `dscp` may be a kind."""
+    dscp = dscp_of(dscp)
     if doff is None:
         doff = 5 + len(options) // 4
     tcp = struct.pack("!HHIIBBHHH", sport, dport, seq & 0xffffffff, ack & 0xffffffff,

@@ -4,6 +4,7 @@ import errno
 import socket
 import struct
 
+from lab.codepoints import dscp_of
 from lab.tap import Failed, equal
 
 GREENLANE_INFO, GREENLANE_TLT, GREENLANE_AEOLUS, GREENLANE_BDP = range(0x4c470, 0x4c474)
@@ -50,7 +51,7 @@ def abort(*sockets):
 
 def tos(version, dscp):
     """The option, for Wire.connect(), of an application that asks for a DSCP."""
-    return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp << 2}
+    return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp_of(dscp) << 2}
 
 
 def set_tos(s, value):

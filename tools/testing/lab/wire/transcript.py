@@ -24,7 +24,7 @@ import contextlib
 import math
 import re
 
-from lab.codepoints import CREDIT, NAMES, REQUEST
+from lab.codepoints import CREDIT, KINDS, REQUEST
 from lab.tap import Failed
 from lab.wire.packet import ACK, FIN, RST, SYN
 
@@ -52,10 +52,10 @@ class Names:
             return "rst"
         if p.flags & FIN and not p.len:
             return "fin"
-        if p.dscp == REQUEST and len(p.words) == 3:
+        if p.kind == REQUEST and len(p.words) == 3:
             return "retry" if p.words[2] & RETRY and p.words[2] & ~RETRY else \
                 "request" if p.words[2] & ~RETRY else "stop"
-        return NAMES.get(p.dscp, f"dscp {p.dscp}") if p.dscp else "unmarked"
+        return str(p.kind) if p.kind else "unmarked"
 
     def name(self, p):
         """Of the next packet."""
@@ -63,7 +63,7 @@ class Names:
         if p.len:
             seen = self._numbers[p.from_a]
             number = seen.setdefault(p.seq, len(seen) + 1)
-        elif p.dscp == CREDIT and p.words:
+        elif p.kind == CREDIT and p.words:
             number = p.words[0] - self._credits.setdefault(p.from_a, p.words[0] - 1)
         return ">" if p.from_a else "<", self.kind(p), number
 
@@ -83,7 +83,7 @@ def _parse(line):
         if not name:
             raise ValueError(f"not a packet: {text}")
         kind, first, last, lost = name.groups()
-        if kind not in _KINDS | set(NAMES.values()):
+        if kind not in _KINDS | {kind.name for kind in KINDS}:
             raise ValueError(f"not a kind of packet: {kind}")
         numbers = range(int(first), int(last or first) + 1) if first else [None]
         if not numbers:

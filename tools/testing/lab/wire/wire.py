@@ -160,15 +160,15 @@ class Wire:
         """Give a packet to ns, as if it had come over the wire."""
         os.write(self._tun[ns], bytes(packet.raw if hasattr(packet, "raw") else packet))
 
-    def answer(self, to, dscp, flags=0, sack=None, window=60000):
+    def answer(self, to, kind, flags=0, sack=None, window=60000):
         """An ACK to a, as b would send it: all before the packet `to` has come, and
         the packet `sack`."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
-        if dscp == CLOCK_ECHO:
+        if kind == CLOCK_ECHO:
             options += pkt.option(CLOCK_ECHO)
         self.inject(self.a, pkt.make(
             self.version, self.address(self.b), self.address(self.a), to.dport, to.sport,
-            to.ack, to.seq, pkt.ACK | flags, dscp=dscp, window=window, options=options))
+            to.ack, to.seq, pkt.ACK | flags, dscp=kind, window=window, options=options))
         self.run(2e-6)
 
     def slow_start(self, payload):

@@ -26,19 +26,19 @@ def far(wire):
 
 def credits(packets):
     """The numbers of the credits among them."""
-    return [p.words[0] for p in packets if p.dscp == CREDIT]
+    return [p.words[0] for p in packets if p.kind == CREDIT]
 
 
 def requests(packets):
     """The words of the requests among them: (last credit, credits, wanted)."""
-    return [p.words for p in packets if p.dscp == REQUEST]
+    return [p.words for p in packets if p.kind == REQUEST]
 
 
 def well_formed(packets):
     """Credits and requests are pure ACKs with their words, all else is scheduled."""
     for p in packets:
-        words = {CREDIT: 1, REQUEST: 3}.get(p.dscp, 0)
-        if p.dscp not in (SCHEDULED, CREDIT, REQUEST) or len(p.words) != words or (
+        words = {CREDIT: 1, REQUEST: 3}.get(p.kind, 0)
+        if p.kind not in (SCHEDULED, CREDIT, REQUEST) or len(p.words) != words or (
                 words and (p.len or p.flags != ACK)):
             raise Failed(f"not a packet of xpass: {p!r}")
 
@@ -49,7 +49,7 @@ def paid(wire, from_a=True):
     and wire.delay the same for all of it."""
     size = MSS[wire.version]
     came = [p.time + wire.delay for p in wire.seen
-            if p.dscp == CREDIT and p.from_a != from_a and not p.dropped]
+            if p.kind == CREDIT and p.from_a != from_a and not p.dropped]
     sent = [p for p in wire.seen if p.len and p.from_a == from_a]
     for number, p in enumerate(sent):
         true(p.len <= size, f"more than an MSS: {p!r}")
@@ -68,7 +68,7 @@ def silent(wire, seconds=1.0):
     before = len(wire.seen)
     wire.run(0.3)
     for p in wire.seen[before:]:
-        true(not p.len and p.flags == ACK and p.dscp == SCHEDULED, f"a delayed ACK: {p!r}")
+        true(not p.len and p.flags == ACK and p.kind == SCHEDULED, f"a delayed ACK: {p!r}")
     true(len(wire.seen) - before <= 2, "one from each end")
     before = len(wire.seen)
     wire.run(seconds)
@@ -87,7 +87,7 @@ def unseen_by_tcp(wire):
     """TCP has seen no credit and no request, and nothing has worried it."""
     for ns, own, theirs in ((wire.a, wire.from_a(), wire.from_b()),
                             (wire.b, wire.from_b(), wire.from_a())):
-        equal(segments(ns), tuple(sum(p.dscp not in (CREDIT, REQUEST) for p in packets)
+        equal(segments(ns), tuple(sum(p.kind not in (CREDIT, REQUEST) for p in packets)
                                   for packets in (theirs, own)),
               f"{ns.name}: segments in and out, without credits and requests")
         for name in TROUBLE:
@@ -96,5 +96,5 @@ def unseen_by_tcp(wire):
 
 def handshake(packets):
     """SYN, SYN-ACK and the third packet."""
-    equal([(p.flags & (SYN | ACK | FIN), p.dscp) for p in packets[:3]],
+    equal([(p.flags & (SYN | ACK | FIN), p.kind) for p in packets[:3]],
           [(SYN, SCHEDULED), (SYN | ACK, SCHEDULED), (ACK, SCHEDULED)], "handshake")

@@ -12,15 +12,15 @@ network = Fabric
 # switch deflects them; and what ACKs bear: expedited forwarding, dart's its own.
 PLAIN, ACK = 1, 46
 # What short messages may bear: the above, and what iofd makes of it.
-SPENT_ONES = [SPENT, SPENT_END]
+SPENT_ONES = [SPENT.dscp, SPENT_END.dscp]
 SHORTS = [PLAIN, *SPENT_ONES, *SHORT]
 
 
 def port_qdisc(config, ports):
     """A switch port's queue, in tc's words: ACKs first, and only short packets counted green."""
-    colour = " ".join([f"map {SHARE} yellow", *(f"map {dscp} green" for dscp in SHORTS)])
+    colour = " ".join([f"map {SHARE.dscp} yellow", *(f"map {dscp} green" for dscp in SHORTS)])
     first = {"pri-q": SHORTS, "escape": SPENT_ONES}.get(ports, [])
-    bands = " ".join([f"bands 3 prio {ACK} 0 prio {SHARE} 0"] + [f"prio {d} 1" for d in first])
+    bands = " ".join([f"bands 3 prio {ACK} 0 prio {SHARE.dscp} 0"] + [f"prio {d} 1" for d in first])
     return (f"color rate {config['rate']}bit limit {config['limit']} ecn {config['ecn']}"
             f" {bands} {colour}")
 

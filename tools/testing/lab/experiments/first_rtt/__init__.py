@@ -102,7 +102,7 @@ def summary(config, result):
         row["red"] = None
     ours = result["senders"]["greenlane"]
     if units.has_credits(row["cc"]):
-        row.update(unscheduled=ours["DataSent"], scheduled=ours["ScheduledSent"],
+        row.update(unscheduled=ours["UnscheduledSent"], scheduled=ours["ScheduledSent"],
                    credits=result["receiver"]["greenlane"]["CreditSent"],
                    wasted=ours["CreditWasted"])
     seen = result["first_rtt"]

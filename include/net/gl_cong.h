@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a congestion control needs, whether or not it marks packets.  One that does not
+ * (tcp_dcqcn.c) includes only this, so that loading it does not load the tagging layer.
+ */
+#ifndef _NET_GL_CONG_H
+#define _NET_GL_CONG_H
+
+#include <linux/slab.h>
+#include <linux/sysctl.h>
+#include <net/dst.h>
+#include <net/net_namespace.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+
+/* reno, for a connection that cannot run as what was asked for.  It is not registered and belongs
+ * to the module of what was asked for, on which the socket holds a reference (as dctcp_reno).
+ */
+#define GL_RENO(_name) {				\
+	.name		= _name,			\
+	.owner		= THIS_MODULE,			\
+	.ssthresh	= tcp_reno_ssthresh,		\
+	.cong_avoid	= tcp_reno_cong_avoid,		\
+	.undo_cwnd	= tcp_reno_undo_cwnd,		\
+}
+
+/* Will the socket's namespace be there as long as the socket?  When the kernel closes a socket of
+ * its own that holds no reference on its namespace, TCP stops TCP's timers, but neither ours nor
+ * that of its own pacing.  Such sockets run a base that has no timer.  init_net stays.
+ */
+static inline bool gl_net_stays(const struct sock *sk)
+{
+	return sk->sk_net_refcnt || net_eq(sock_net(sk), &init_net);
+}
+
+/* Restore the device's limit of GSO segments.  Socket locked. */
+static inline void gl_gso_default(struct sock *sk)
+{
+	const struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = rcu_dereference(sk->sk_dst_cache);
+	sk->sk_gso_max_segs = dst ? max_t(u32, READ_ONCE(dst->dev->gso_max_segs), 1) : 1;
+	rcu_read_unlock();
+}
+
+/**
+ * gl_pace_as_tcp() - set the pacing rate as TCP does without cong_control()
+ * @sk: the connection, locked
+ *
+ * TCP leaves the pacing rate to a congestion control with cong_control().  A client's SYN-ACK
+ * is acknowledged before init(), which may find that the connection runs reno: call this while
+ * the state is TCP_SYN_SENT.  It is tcp_update_pacing_rate(), which is not exported.
+ */
+static inline void gl_pace_as_tcp(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct net *net = sock_net(sk);
+	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
+
+	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
+		rate *= READ_ONCE(net->ipv4.sysctl_tcp_pacing_ss_ratio);
+	else
+		rate *= READ_ONCE(net->ipv4.sysctl_tcp_pacing_ca_ratio);
+	rate *= max(tcp_snd_cwnd(tp), tp->packets_out);
+	if (tp->srtt_us)
+		rate = div_u64(rate, tp->srtt_us);
+	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+
+/* An entry of the template for gl_sysctl_add(): an unsigned int between *@least and *@most. */
+#define GL_SYSCTL_UINT(name, type, field, least, most) {	\
+	.procname	= name,					\
+	.data		= (void *)offsetof(type, field),	\
+	.maxlen		= sizeof(unsigned int),			\
+	.mode		= 0644,					\
+	.proc_handler	= proc_douintvec_minmax,		\
+	.extra1		= least,				\
+	.extra2		= most,					\
+}
+
+/**
+ * gl_sysctl_add() - register sysctls below net.ipv4 in a namespace
+ * @net: the namespace
+ * @template: the entries, with the offset of each variable from @base in .data
+ * @n: number of entries
+ * @base: the namespace's variables
+ *
+ * Return: what gl_sysctl_remove() takes, or NULL if memory is short.
+ */
+static inline struct ctl_table_header *gl_sysctl_add(struct net *net,
+						     const struct ctl_table *template,
+						     size_t n, void *base)
+{
+	struct ctl_table_header *header;
+	struct ctl_table *table;
+	size_t i;
+
+	/* Before 6.6 a table ends with an empty entry. */
+	table = kcalloc(n + 1, sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		table[i] = template[i];
+		table[i].data = base + (uintptr_t)template[i].data;
+	}
+	header = gl_register_net_sysctl(net, "net/ipv4", table, n);
+	if (!header)
+		kfree(table);
+	return header;
+}
+
+/**
+ * gl_sysctl_remove() - undo gl_sysctl_add()
+ * @header: returned by gl_sysctl_add()
+ */
+static inline void gl_sysctl_remove(struct ctl_table_header *header)
+{
+	const struct ctl_table *table = header->ctl_table_arg;
+
+	unregister_net_sysctl_table(header);
+	kfree(table);
+}
+
+#endif /* _NET_GL_CONG_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* The codepoint table: what switches can tell apart, and by which DSCP.
+ *
+ * Everything that needs a codepoint takes it from here: the tagging layer (gl_codepoint.h), the
+ * switch port's default map (color_map.h), tc's presets, and the tests.  It has one line for each
+ * class of packets that a switch treats differently, and no more.  What a packet means to the
+ * other end is in its TCP option.
+ *
+ *	GREENLANE_CODEPOINT(SYMBOL, name, DSCP, COLOUR)
+ *
+ * @name is the one of net.ipv4.greenlane_dscp_*, @COLOUR that of sch_color's default map.
+ *
+ * CS1 and AF11 are those of the TLT authors' user-space stack.  The others are from the pool for
+ * local use until it is needed (pool 3 of RFC 2474, xxxx01), because applications use the remaining
+ * AF classes (AF41 for video conferences).  1 and 45 of that pool have been assigned since (LE,
+ * NQB).  The sixteen DSCPs of pool 2 (xxxx11) are those of packets that may be deflected: see
+ * gl_deflect.h.
+ */
+#ifndef _UAPI_LINUX_GREENLANE_DSCP_H
+#define _UAPI_LINUX_GREENLANE_DSCP_H
+
+#define GREENLANE_CODEPOINTS							\
+	/* data that is dropped first (TLT) */					\
+	GREENLANE_CODEPOINT(DROPPABLE, "droppable", 8, RED)			\
+	/* what keeps the ACK clock alive: important data, packets without data */	\
+	GREENLANE_CODEPOINT(PROTECTED, "protected", 10, GREEN)			\
+	/* a credit transport's data that had a credit, and its packets without data */	\
+	GREENLANE_CODEPOINT(SCHEDULED, "scheduled", 25, GREEN)			\
+	/* its data that had none (Aeolus) */					\
+	GREENLANE_CODEPOINT(UNSCHEDULED, "unscheduled", 29, RED)		\
+	/* a credit, which switches limit to a rate (ExpressPass) */		\
+	GREENLANE_CODEPOINT(CREDIT, "credit", 33, GREEN)			\
+	/* data of a message, and its last packet (Dart) */			\
+	GREENLANE_CODEPOINT(MESSAGE, "message", 37, YELLOW)			\
+	GREENLANE_CODEPOINT(MESSAGE_END, "message_end", 41, YELLOW)		\
+	/* the same of a short message, once it may not be deflected any more */	\
+	GREENLANE_CODEPOINT(SPENT, "spent", 53, YELLOW)				\
+	GREENLANE_CODEPOINT(SPENT_END, "spent_end", 57, YELLOW)
+
+/* GREENLANE_DSCP_DROPPABLE ... */
+enum {
+#define GREENLANE_CODEPOINT(symbol, name, dscp, colour)	GREENLANE_DSCP_##symbol = dscp,
+	GREENLANE_CODEPOINTS
+#undef GREENLANE_CODEPOINT
+};
+
+#endif /* _UAPI_LINUX_GREENLANE_DSCP_H */

@@ -1,0 +1,1 @@
+../../../include/uapi/linux/greenlane_dscp.h
