@@ -40,6 +40,7 @@ enum gl_code {
 	GL_CODE_CREDIT		= 7,
 	GL_CODE_PROBE		= 8,
 	GL_CODE_PROBE_ACK	= 9,
+	GL_CODE_TLT_DART	= 10,	/* in a SYN or SYN-ACK: "TLT around dart" */
 	GL_CODE_MAX		= 63,
 };
 
@@ -67,6 +68,7 @@ enum gl_code {
 
 /**
  * struct gl_kind - a kind of packet
+ * @protocol: the protocol whose row it is
  * @codepoint: enum gl_codepoint, what switches take it for
  * @code: enum gl_code, what its option says; 0 for a kind without our option
  * @words: the least number of words in its option
@@ -76,9 +78,10 @@ enum gl_code {
  * @received: counter of packets received, of GL_KIND_PROMPT and of kinds with our option
  * @before: it is the kind of a GSO packet's last segment, and the others have this one; or NULL
  *
- * Counters are numbers of the protocol's, and 0 is none.  The tagging layer counts.
+ * Counters are numbers of @protocol's, and 0 is none.  The tagging layer counts.
  */
 struct gl_kind {
+	const struct gl_protocol *protocol;
 	u8 codepoint;
 	u8 code;
 	u8 words;
@@ -89,8 +92,9 @@ struct gl_kind {
 	const struct gl_kind *before;
 };
 
-/* The most counters of a protocol. */
+/* The most counters of a protocol, and the most protocols that another one has as its parts. */
 #define GL_COUNTERS_MAX		24
+#define GL_PARTS		2
 
 /**
  * struct gl_protocol - what transports that understand each other have in common
@@ -103,6 +107,7 @@ struct gl_kind {
  * @answer: the row of the answer to GL_KIND_ANSWERED, or NULL
  * @counter: names of its counters, from 1 on, in /proc/net/greenlane
  * @counters: number of them + 1, at most GL_COUNTERS_MAX
+ * @part: protocols whose kinds belong to this one too, or NULL; registered before it
  * @slot: where the counters are; set by gl_register_protocol()
  * @prompt: the row with GL_KIND_PROMPT of each codepoint, or NULL; set by gl_register_protocol()
  */
@@ -115,6 +120,7 @@ struct gl_protocol {
 	const struct gl_kind *answer;
 	const char * const *counter;
 	unsigned int counters;
+	const struct gl_protocol *part[GL_PARTS];
 	unsigned int slot;
 	const struct gl_kind *prompt[GL_CPS];
 };
@@ -175,13 +181,16 @@ struct gl_sockopt {
  * @ops: the congestion control; @ops.release must be gl_release(), which identifies a
  *	transport
  * @base: the congestion control that @ops is a copy of, or NULL
+ * @inner: the transport that this one is built around, whose congestion control is @base, or NULL
  * @protocol: what it has in common with the transports at the other end that understand it
  * @rated: it sends at a rate, not by a window
  * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
+ * @part: where its own part of a connection's state is, if it can be built around others; bytes.
+ *	gl_nest() sets it
  * @sock_size: size of a connection's state, which begins with a struct gl_sock; bytes
  * @sockopt: its socket options, or NULL
  * @on_xmit: data is sent.  Return: its kind.  Socket locked
- * @on_last: a packet of a kind that has a @before, which ends at @end_seq, is sent now.  Socket
+ * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, is sent now.  Socket
  *	locked.  May be NULL
  * @on_ack: a packet with an ACK is sent; may clear ECE in @th.  If @word is not NULL, the packet
  *	has room for a word in the option.  Return: the kind to send if @word was set and has to
@@ -199,14 +208,17 @@ struct gl_sockopt {
 struct gl_transport {
 	struct tcp_congestion_ops ops;
 	const struct tcp_congestion_ops *base;
+	const struct gl_transport *inner;
 	const struct gl_protocol *protocol;
 	bool rated;
 	bool always;
+	size_t part;
 	size_t sock_size;
 	const struct gl_sockopt *sockopt;
 	const struct gl_kind *(*on_xmit)(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg);
-	void (*on_last)(struct sock *sk, struct gl_sock *gs, u32 end_seq);
+	void (*on_last)(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			u32 end_seq);
 	const struct gl_kind *(*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
 					u32 *word);
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
@@ -237,7 +249,7 @@ struct gl_transport {
  * @echoes_sent: counter, as struct greenlane_info has it
  * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
  * @held_n: packets in @held; under the socket's spinlock
- * @held_last: 1 + the row of the kind that ended a message at @held_end, or 0; likewise
+ * @held_last: the codepoint of the packet that ended a message at @held_end, or 0; likewise
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
  * @owed: the protocol's answer is owed to the peer
@@ -316,6 +328,7 @@ static inline struct gl_transport *gl_transport(const struct sock *sk)
 	return container_of(inet_csk(sk)->icsk_ca_ops, struct gl_transport, ops);
 }
 
+void gl_nest(struct gl_transport *t, const struct gl_transport *inner, size_t size);
 void gl_release(struct sock *sk);
 
 /* Is the congestion control a transport?  For any TCP socket that is not closed; socket locked

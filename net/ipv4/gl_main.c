@@ -64,6 +64,24 @@ const struct gl_transport *gl_transport_of_key(u32 key)
 }
 
 /**
+ * gl_nest() - lay out the state of a transport that can be built around others
+ * @t: the transport; @t->part and @t->sock_size are set
+ * @inner: what it is built around, or NULL
+ * @size: size of its own part of the state, bytes
+ *
+ * The state has the part of the innermost transport in front, with the struct gl_sock, and then
+ * one part after the other, the outermost last.  TCP and the tagging layer call the outermost
+ * transport, and each calls its inner one where it does not decide alone.
+ */
+void gl_nest(struct gl_transport *t, const struct gl_transport *inner, size_t size)
+{
+	t->inner = inner;
+	t->part = ALIGN(inner ? inner->sock_size : sizeof(struct gl_sock), 8);
+	t->sock_size = t->part + size;
+}
+EXPORT_SYMBOL_GPL(gl_nest);
+
+/**
  * gl_register_transport() - register a transport with TCP and with the tagging layer
  * @t: the transport; its ops are complete and ops.release is gl_release()
  *

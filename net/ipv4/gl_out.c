@@ -49,13 +49,10 @@ static const struct gl_kind *gl_out_data(struct sock *sk, struct gl_sock *gs,
 	return gs->transport->on_xmit(sk, gs, seg);
 }
 
-static void gl_count_sent(struct sock *sk, const struct gl_sock *gs, const struct gl_kind *kind,
-			  const struct gl_seg *seg)
+static void gl_count_sent(struct sock *sk, const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	const struct gl_protocol *protocol = gs->transport->protocol;
-
-	gl_count(sock_net(sk), protocol, kind->sent, seg->segs);
-	gl_count(sock_net(sk), protocol, kind->bytes, seg->end_seq - seg->seq);
+	gl_count(sock_net(sk), kind->protocol, kind->sent, seg->segs);
+	gl_count(sock_net(sk), kind->protocol, kind->bytes, seg->end_seq - seg->seq);
 }
 
 /* Let the transport add a word to an ACK. */
@@ -180,8 +177,8 @@ static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 {
 	if (kind) {
 		if (kind->before && gs->transport->on_last)
-			gs->transport->on_last(sk, gs, seg->end_seq);
-		gl_count_sent(sk, gs, kind, seg);
+			gs->transport->on_last(sk, gs, kind, seg->end_seq);
+		gl_count_sent(sk, kind, seg);
 	}
 	return gl_send(sk, gs, skb, fl, kind);
 }

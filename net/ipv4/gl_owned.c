@@ -63,7 +63,7 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
 	/* One answer serves all that arrive meanwhile and say nothing else. */
 	if (kind->flags & GL_KIND_ANSWERED && !kind->words) {
-		gl_count_received(sk, gs, kind);
+		gl_count_received(sk, kind);
 		set_bit(GL_OWED_ANSWER, &gs->flags);
 		gl_nudge(sk, gs);
 		return GL_CONSUME;
@@ -103,7 +103,7 @@ void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kin
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
 	if (kind->flags & GL_KIND_ENDS) {
 		gs->held_end = seg->end_seq;
-		gs->held_last = kind - gs->transport->protocol->kind + 1;
+		gs->held_last = kind->codepoint;
 	}
 	set_bit(GL_OWED_ACK, &gs->flags);
 	gl_kick(sk, gs);
@@ -210,8 +210,8 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 	if (gs->held_last) {
 		struct gl_seg seg = { .seq = gs->held_end - 1, .end_seq = gs->held_end };
 
-		gs->transport->on_packet(sk, gs,
-					 &gs->transport->protocol->kind[gs->held_last - 1], &seg);
+		gs->transport->on_packet(sk, gs, gs->transport->protocol->prompt[gs->held_last],
+					 &seg);
 		gs->held_last = 0;
 	}
 	/* The list has the newest packet first; process the oldest first. */

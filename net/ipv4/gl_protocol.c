@@ -65,8 +65,20 @@ static bool gl_kind_is_sound(const struct gl_protocol *protocol, const struct gl
 	if ((kind->flags & GL_KIND_ENDS && !(kind->flags & GL_KIND_PROMPT)) ||
 	    (kind->flags & GL_KIND_ANSWERED && !protocol->answer))
 		return false;
-	return kind->sent < protocol->counters && kind->bytes < protocol->counters &&
+	return kind->protocol == protocol && kind->sent < protocol->counters && kind->bytes < protocol->counters &&
 	       kind->received < protocol->counters;
+}
+
+static void gl_protocol_add_prompt(struct gl_protocol *protocol, const struct gl_protocol *from)
+{
+	unsigned int i;
+
+	for (i = 0; i < from->kinds; i++) {
+		const struct gl_kind *kind = &from->kind[i];
+
+		if (kind->flags & GL_KIND_PROMPT && !protocol->prompt[kind->codepoint])
+			protocol->prompt[kind->codepoint] = kind;
+	}
 }
 
 /* Fill in what gl_register_protocol() sets.  Return: false if @protocol is not sound. */
@@ -76,18 +88,15 @@ static bool gl_protocol_complete(struct gl_protocol *protocol)
 
 	if (!protocol->hello || protocol->hello > GL_CODE_MAX || !protocol->control ||
 	    protocol->told_as == GL_CP_NONE || protocol->told_as >= GL_CP_SHORT ||
-	    !protocol->counters || protocol->counters > GL_COUNTERS_MAX ||
-	    protocol->kinds >= U8_MAX)
+	    !protocol->counters || protocol->counters > GL_COUNTERS_MAX)
 		return false;
-	memset(protocol->prompt, 0, sizeof(protocol->prompt));
-	for (i = 0; i < protocol->kinds; i++) {
-		const struct gl_kind *kind = &protocol->kind[i];
-
-		if (!gl_kind_is_sound(protocol, kind))
+	for (i = 0; i < protocol->kinds; i++)
+		if (!gl_kind_is_sound(protocol, &protocol->kind[i]))
 			return false;
-		if (kind->flags & GL_KIND_PROMPT)
-			protocol->prompt[kind->codepoint] = kind;
-	}
+	memset(protocol->prompt, 0, sizeof(protocol->prompt));
+	gl_protocol_add_prompt(protocol, protocol);
+	for (i = 0; i < GL_PARTS && protocol->part[i]; i++)
+		gl_protocol_add_prompt(protocol, protocol->part[i]);
 	return true;
 }
 

@@ -71,6 +71,16 @@ const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield)
 	return gs->transport->protocol->prompt[gl_codepoint(sock_net(gs->sk), dsfield)];
 }
 
+static const struct gl_kind *gl_kind_in(const struct gl_protocol *protocol, u8 code)
+{
+	unsigned int i;
+
+	for (i = 0; code && i < protocol->kinds; i++)
+		if (protocol->kind[i].code == code)
+			return &protocol->kind[i];
+	return NULL;
+}
+
 /**
  * gl_kind_of_code() - the kind of a packet with our option
  * @gs: state of the connection
@@ -81,23 +91,22 @@ const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield)
 const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code)
 {
 	const struct gl_protocol *protocol = gs->transport->protocol;
+	const struct gl_kind *kind = gl_kind_in(protocol, code);
 	unsigned int i;
 
-	for (i = 0; code && i < protocol->kinds; i++)
-		if (protocol->kind[i].code == code)
-			return &protocol->kind[i];
-	return NULL;
+	for (i = 0; !kind && i < GL_PARTS && protocol->part[i]; i++)
+		kind = gl_kind_in(protocol->part[i], code);
+	return kind;
 }
 
 /**
  * gl_count_received() - count a packet
  * @sk: the socket
- * @gs: its state
  * @kind: the packet's kind
  */
-void gl_count_received(struct sock *sk, const struct gl_sock *gs, const struct gl_kind *kind)
+void gl_count_received(struct sock *sk, const struct gl_kind *kind)
 {
-	gl_count(sock_net(sk), gs->transport->protocol, kind->received, 1);
+	gl_count(sock_net(sk), kind->protocol, kind->received, 1);
 }
 
 /**
@@ -112,7 +121,7 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *k
 {
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 	gs->echoes_sent++;
-	gl_count_received(sk, gs, kind);
+	gl_count_received(sk, kind);
 }
 
 /**
@@ -196,7 +205,7 @@ enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
-	gl_count_received(sk, gs, kind);
+	gl_count_received(sk, kind);
 	if (kind->flags & GL_KIND_ANSWERED)
 		return gl_answer(sk, gs, skb, kind, seg);
 	return gs->transport->on_packet(sk, gs, kind, seg);

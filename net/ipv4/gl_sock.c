@@ -224,13 +224,18 @@ EXPORT_SYMBOL_GPL(gl_detach);
 /**
  * gl_release() - the release() of every transport
  * @sk: the connection, locked or about to be freed
+ *
+ * If transports are built around each other, the connection has one state, and the innermost
+ * base is released.
  */
 void gl_release(struct sock *sk)
 {
-	const struct tcp_congestion_ops *base = gl_transport(sk)->base;
+	const struct gl_transport *t = gl_transport(sk);
 
+	while (t->inner)
+		t = t->inner;
 	gl_detach(sk);
-	if (base && base->release)
-		base->release(sk);
+	if (t->base && t->base->release)
+		t->base->release(sk);
 }
 EXPORT_SYMBOL_GPL(gl_release);

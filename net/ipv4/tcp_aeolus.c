@@ -69,7 +69,7 @@ static const struct gl_transport *aeolus_inner __read_mostly;
 
 static struct aeolus *aeolus_of(struct gl_sock *gs)
 {
-	return (void *)gs + ALIGN(aeolus_inner->sock_size, 8);
+	return (void *)gs + gs->transport->part;
 }
 
 /**
@@ -406,7 +406,7 @@ static int __init aeolus_module_init(void)
 	aeolus_inner = container_of(base, struct gl_transport, ops);
 	gl_base_clone(&t->ops, base, THIS_MODULE);
 	t->ops.in_ack_event = aeolus_in_ack_event;
-	t->sock_size = ALIGN(aeolus_inner->sock_size, 8) + sizeof(struct aeolus);
+	gl_nest(t, aeolus_inner, sizeof(struct aeolus));
 	t->protocol = aeolus_inner->protocol;
 	t->on_switch = aeolus_inner->on_switch;
 	err = register_pernet_subsys(&aeolus_net_ops);

@@ -167,33 +167,41 @@ enum dart_kind {
 /* By the bits of its codepoint that differ: 8 says that a message ends. */
 #define DART_SHORT_ROW(bits)							\
 	[DART_SHORT + (bits)] = {						\
+		.protocol	= &dart_protocol,				\
 		.codepoint	= GL_CP_SHORT + (bits),				\
 		.flags		= (bits) & (GL_DEFLECT_END >> GL_DEFLECT_SHIFT) ?	\
 				  GL_KIND_PROMPT | GL_KIND_ENDS : 0,		\
 		.sent		= DART_SHORTSENT,				\
 	}
 
+static struct gl_protocol dart_protocol;
+
 static const struct gl_kind dart_kinds[DART_KINDS] = {
 	[DART_CONTROL] = {
+		.protocol	= &dart_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 	},
 	[DART_SHARE] = {
+		.protocol	= &dart_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 		.code		= GL_CODE_SHARE,
 		.words		= 1,
 		.flags		= GL_KIND_TCPS,
 	},
 	[DART_MESSAGE] = {
+		.protocol	= &dart_protocol,
 		.codepoint	= GL_CP_MESSAGE,
 		.sent		= DART_MESSAGESENT,
 	},
 	[DART_MESSAGE_END] = {
+		.protocol	= &dart_protocol,
 		.codepoint	= GL_CP_MESSAGE_END,
 		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
 		.before		= &dart_kinds[DART_MESSAGE],
 		.sent		= DART_MESSAGESENT,
 	},
 	[DART_SPENT_END] = {
+		.protocol	= &dart_protocol,
 		.codepoint	= GL_CP_SPENT_END,
 		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
 	},
@@ -475,7 +483,9 @@ static void dart_begins(struct sock *sk, struct dart *d)
 
 	d->begin = tp->snd_nxt;
 	d->end = tp->snd_nxt;
-	if (whole && READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size))
+	/* What is built around this may need the network to keep the order: no deflections. */
+	if (whole && READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size) &&
+	    !d->gs.transport->inner)
 		d->end += size;
 	dcqcn_set_cap(sk, U32_MAX);
 	/* TCP may ask more often than it sends. */
@@ -525,11 +535,12 @@ static const struct gl_kind *dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	gl_gso_default(sk);
 	d->began = 0;
 	kind = dart_kind(sk, d, seg);
-	d->unended = kind->before && seg->segs > 1;
+	d->unended = !!kind->before;
 	return kind;
 }
 
-static void dart_on_last(struct sock *sk, struct gl_sock *gs, u32 end_seq)
+static void dart_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			 u32 end_seq)
 {
 	dart_of(gs)->unended = 0;
 }
@@ -769,11 +780,12 @@ static struct gl_transport dart_transport __read_mostly = {
 
 static void dart_init(struct sock *sk)
 {
+	const struct tcp_congestion_ops *ours = inet_csk(sk)->icsk_ca_ops;
 	struct gl_sock *gs;
 
 	dart_base->init(sk);
 	/* Without ECN it has made the socket reno's.  Not without us. */
-	if (inet_csk(sk)->icsk_ca_ops != &dart_transport.ops) {
+	if (inet_csk(sk)->icsk_ca_ops != ours) {
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dart_reno);
 		return;
 	}

@@ -37,7 +37,8 @@
  *
  * TLT changes no congestion control, it is built around one: tlt_reno,
  * tlt_cubic, tlt_dctcp, tlt_dcqcn and tlt_bbr are clones of their bases with three
- * callbacks more.
+ * callbacks more.  tlt_dart is built around a transport: dart decides the rate, TLT which
+ * packets are important.
  *
  * What differs from the paper and the authors' code, and why, is in
  * Documentation/tlt.rst, rule by rule.
@@ -52,8 +53,7 @@
 #include <trace/events/greenlane.h>
 
 /**
- * struct tlt - a TLT connection; its sender's state (§5.1, Algorithm 1)
- * @gs: greenlane's part
+ * struct tlt - TLT's part of a connection: the sender's state (§5.1, Algorithm 1)
  * @n: counters, as struct greenlane_info has them
  * @imp_end: the end of the important packet in flight; of a clock, that of the first
  *	byte that TCP sends after it
@@ -71,7 +71,6 @@
  * All fields: socket lock.
  */
 struct tlt {
-	struct gl_sock	gs;
 	struct {
 		u32	important;
 		u32	echoes;
@@ -94,9 +93,9 @@ struct tlt {
 	u32	end;
 };
 
-static struct tlt *tlt_of(struct gl_sock *gs)
+static struct tlt *tlt_of(const struct gl_sock *gs)
 {
-	return container_of(gs, struct tlt, gs);
+	return (void *)gs + gs->transport->part;
 }
 
 enum tlt_counter {
@@ -146,13 +145,17 @@ enum tlt_kind {
 	TLT_KINDS,
 };
 
+static struct gl_protocol tlt_protocol;
+
 static const struct gl_kind tlt_kind[TLT_KINDS] = {
 	[TLT_DATA] = {
+		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_DROPPABLE,
 		.sent		= TLT_DATASENT,
 		.bytes		= TLT_DATABYTES,
 	},
 	[TLT_IMPORTANT] = {
+		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 		.flags		= GL_KIND_PROMPT,
 		.before		= &tlt_kind[TLT_DATA],
@@ -161,12 +164,14 @@ static const struct gl_kind tlt_kind[TLT_KINDS] = {
 		.received	= TLT_ECHOSENT,
 	},
 	[TLT_CLOCK] = {
+		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 		.code		= GL_CODE_CLOCK,
 		.flags		= GL_KIND_DATA | GL_KIND_ANSWERED,
 		.received	= TLT_CLOCKRECEIVED,
 	},
 	[TLT_CLOCK_ECHO] = {
+		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 		.code		= GL_CODE_CLOCK_ECHO,
 		.flags		= GL_KIND_TCPS | GL_KIND_SACK,
@@ -174,6 +179,7 @@ static const struct gl_kind tlt_kind[TLT_KINDS] = {
 		.received	= TLT_CLOCKECHORECEIVED,
 	},
 	[TLT_CONTROL] = {
+		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 	},
 };
@@ -187,6 +193,36 @@ static struct gl_protocol tlt_protocol __read_mostly = {
 	.answer		= &tlt_kind[TLT_CLOCK_ECHO],
 	.counter	= tlt_counter_name,
 	.counters	= TLT_COUNTERS,
+};
+
+/* TLT around dart.  Each kind of either is one of theirs; what is sent is droppable or important as
+ * always, but for the end of a message that is not important.
+ */
+enum tlt_dart_kind {
+	TLT_DART_END,
+	TLT_DART_KINDS,
+};
+
+static struct gl_protocol tlt_dart_protocol;
+
+static const struct gl_kind tlt_dart_kind[TLT_DART_KINDS] = {
+	[TLT_DART_END] = {
+		.protocol	= &tlt_dart_protocol,
+		.codepoint	= GL_CP_MESSAGE_END,
+		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
+		.before		= &tlt_kind[TLT_DATA],
+	},
+};
+
+static struct gl_protocol tlt_dart_protocol __read_mostly = {
+	.hello		= GL_CODE_TLT_DART,
+	.told_as	= GL_CP_MESSAGE_END,
+	.kind		= tlt_dart_kind,
+	.kinds		= TLT_DART_KINDS,
+	.control	= &tlt_kind[TLT_CONTROL],
+	.answer		= &tlt_kind[TLT_CLOCK_ECHO],
+	.counters	= 1,
+	.part		= { &tlt_protocol },
 };
 
 static void tlt_count(const struct sock *sk, enum tlt_counter counter, u64 n)
@@ -273,10 +309,10 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 }
 
 /* Data leaves.  Is its last packet important? */
-static bool tlt_is_important(struct sock *sk, struct tlt *tlt,
-			     const struct gl_seg *seg)
+static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tlt *tlt = tlt_of(gs);
 
 	/* Nothing is in flight: a burst begins, the first or one after idling.
 	 * An echo that we may still wait for cannot tell us anything.
@@ -291,7 +327,7 @@ static bool tlt_is_important(struct sock *sk, struct tlt *tlt,
 		if (before(seg->seq, tp->snd_nxt) || tlt_is_last_of_burst(sk, seg))
 			return true;
 		/* TCP may stop short of it (TSO deferral, a cork). */
-		gl_kick_soon(sk, &tlt->gs);
+		gl_kick_soon(sk, gs);
 		return false;
 	case GREENLANE_ARMED_NEXT:
 		return true;
@@ -347,13 +383,29 @@ static bool tlt_is_important_rated(struct sock *sk, struct tlt *tlt, const struc
 	return seg->end_seq == tp->write_seq && !seg->more && tlt_ends_message(tp, tlt, seg);
 }
 
+/* The kind of data whose @inner kind is a transport's that TLT is built around.  If its last packet
+ * is important, it no longer says that it ends a message: the kick has the inner transport say so.
+ */
+static const struct gl_kind *tlt_kind_around(struct sock *sk, struct gl_sock *gs,
+					     const struct gl_kind *inner, bool important)
+{
+	if (!important)
+		return inner->before ? &tlt_dart_kind[TLT_DART_END] : &tlt_kind[TLT_DATA];
+	if (inner->before)
+		gl_kick_soon(sk, gs);
+	return &tlt_kind[TLT_IMPORTANT];
+}
+
 static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg)
 {
+	const struct gl_transport *inner = gs->transport->inner;
 	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, tlt_of(gs), seg) :
-					    tlt_is_important(sk, tlt_of(gs), seg);
+					    tlt_is_important(sk, gs, seg);
 
 	gl_dupthresh_one(sk, gs);
+	if (inner)
+		return tlt_kind_around(sk, gs, inner->on_xmit(sk, gs, seg), important);
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
@@ -366,11 +418,16 @@ static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
 	tlt->since = 0;
 }
 
-/* An important packet is sent now. */
-static void tlt_on_last(struct sock *sk, struct gl_sock *gs, u32 end_seq)
+/* An important packet is sent now, or an unimportant one that ends a message. */
+static void tlt_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			u32 end_seq)
 {
 	struct tlt *tlt = tlt_of(gs);
 
+	if (kind != &tlt_kind[TLT_IMPORTANT]) {
+		gs->transport->inner->on_last(sk, gs, kind, end_seq);
+		return;
+	}
 	trace_greenlane_important(sk, end_seq, tcp_packets_in_flight(tcp_sk(sk)));
 	tlt->n.important++;
 	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
@@ -426,14 +483,15 @@ static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 /* Nothing to repair: a byte is enough for an ACK.  All that TCP has sent until
  * now left before it.
  */
-static void tlt_clock_unacked(struct sock *sk, struct tlt *tlt, bool mss)
+static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tlt *tlt = tlt_of(gs);
 	u32 bytes;
 
 	if (tlt_clock_is_idle(tp, tlt))
 		return;
-	bytes = gl_send_repeat(sk, &tlt->gs, &tlt_kind[TLT_CLOCK], mss ? tp->mss_cache : 1);
+	bytes = gl_send_repeat(sk, gs, &tlt_kind[TLT_CLOCK], mss ? tp->mss_cache : 1);
 	if (!bytes)
 		return;
 	tlt->idle++;
@@ -451,6 +509,8 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	struct tlt *tlt = tlt_of(gs);
 	enum tlt_clock clock;
 
+	if (gs->transport->inner)
+		gs->transport->inner->on_kick(sk, gs);
 	tlt_settle(sk, tlt);
 	if (!gl_marking(gs) || !tp->packets_out || tlt->state == GREENLANE_WAITING)
 		return;
@@ -459,13 +519,15 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 		return;
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
-		tlt_clock_unacked(sk, tlt, clock == TLT_CLOCK_MSS);
+		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS);
 }
 
 /* --- marking begins and ends ---------------------------------------------- */
 
 static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
+	if (gs->transport->inner)
+		gs->transport->inner->on_switch(sk, gs, on);
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -507,9 +569,11 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 }
 
 /* TCP has taken what an ACK says, and has not looked for losses yet. */
-static void tlt_acked(struct sock *sk, struct tlt *tlt)
+static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
-	if (!gl_marking(&tlt->gs))
+	struct tlt *tlt = tlt_of(gs);
+
+	if (!gl_marking(gs))
 		return;
 	/* A clock echo was heard before TCP took what it acknowledges, and with
 	 * that a new round trip for RACK.  Not if the next important packet
@@ -530,7 +594,7 @@ static void tlt_acked(struct sock *sk, struct tlt *tlt)
 	}
 	if (tlt->counting ||
 	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
-		gl_kick(sk, &tlt->gs);
+		gl_kick(sk, gs);
 }
 
 /* A clock echo is an ACK, and often a duplicate that TCP has not asked for:
@@ -543,6 +607,8 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 
+	if (kind->protocol != &tlt_protocol && gs->transport->inner)
+		return gs->transport->inner->on_packet(sk, gs, kind, seg);
 	if (kind != &tlt_kind[TLT_CLOCK_ECHO] || !gl_marking(gs))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
@@ -566,7 +632,7 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
 	if (gs) {
-		tlt_acked(sk, tlt_of(gs));
+		tlt_acked(sk, gs);
 		gl_dupthresh_acked(sk, gs);
 	}
 }
@@ -574,9 +640,11 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 /* A timeout: whatever was in flight is gone, and what TCP sends next is
  * important again.
  */
-static void tlt_rto(struct sock *sk, struct tlt *tlt)
+static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 {
-	if (!gl_marking(&tlt->gs))
+	struct tlt *tlt = tlt_of(gs);
+
+	if (!gl_marking(gs))
 		return;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->n.rearmed++;
@@ -591,12 +659,15 @@ static void tlt_set_state(struct sock *sk, u8 new_state)
 	if (t->base->set_state)
 		t->base->set_state(sk, new_state);
 	if (gs && new_state == TCP_CA_Loss)
-		tlt_rto(sk, tlt_of(gs));
+		tlt_rto(sk, gs);
 }
 
 static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
-	const struct tlt *tlt = container_of(gs, struct tlt, gs);
+	const struct tlt *tlt = tlt_of(gs);
+
+	if (gs->transport->inner)
+		gs->transport->inner->on_info(gs, info);
 
 	info->state = tlt->state;
 	info->important_sent = tlt->n.important;
@@ -607,11 +678,10 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->rearmed = tlt->n.rearmed;
 }
 
-#define TLT(base_name, has_rate) {				\
+#define TLT(base_name, has_rate, its_protocol) {		\
 	.ops = { .name = "tlt_" base_name },			\
 	.rated		= has_rate,				\
-	.sock_size	= sizeof(struct tlt),			\
-	.protocol	= &tlt_protocol,			\
+	.protocol	= &its_protocol,			\
 	.on_xmit	= tlt_on_xmit,				\
 	.on_last	= tlt_on_last,				\
 	.on_packet	= tlt_on_packet,			\
@@ -621,11 +691,12 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 }
 
 static struct gl_transport tlt_transports[] __read_mostly = {
-	TLT("reno", false),	/* first: where the others fall back to */
-	TLT("cubic", false),
-	TLT("dctcp", false),
-	TLT("dcqcn", true),
-	TLT("bbr", false),
+	TLT("reno", false, tlt_protocol),	/* first: where the others fall back to */
+	TLT("cubic", false, tlt_protocol),
+	TLT("dctcp", false, tlt_protocol),
+	TLT("dcqcn", true, tlt_protocol),
+	TLT("bbr", false, tlt_protocol),
+	TLT("dart", true, tlt_dart_protocol),
 };
 
 static void tlt_init(struct sock *sk)
@@ -638,13 +709,32 @@ static void tlt_init(struct sock *sk)
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
 
-	gl_attach(sk);		/* in all zeroes: the end of the first burst is important */
+	/* A transport as the base has attached the state already.  In all zeroes: the end of the
+	 * first burst is important.
+	 */
+	if (!gl_sock(sk))
+		gl_attach(sk);
+}
+
+/* The base is a transport: what it has besides its congestion control is the connection's too. */
+static void tlt_nest(struct gl_transport *t, const struct gl_transport *inner)
+{
+	t->on_ack = inner->on_ack;
+	t->on_free = inner->on_free;
+	t->sockopt = inner->sockopt;
+	tlt_dart_protocol.part[1] = inner->protocol;
 }
 
 static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops *base)
 {
+	const struct gl_transport *inner = NULL;
 	struct tcp_congestion_ops *ops = &t->ops;
 
+	if (base->release == gl_release)
+		inner = container_of(base, struct gl_transport, ops);
+	gl_nest(t, inner, sizeof(struct tlt));
+	if (inner)
+		tlt_nest(t, inner);
 	gl_base_clone(ops, base, THIS_MODULE);
 	ops->init = tlt_init;
 	ops->release = gl_release;
@@ -657,13 +747,16 @@ static int tlt_register_one(struct gl_transport *t)
 {
 	const char *base_name = t->ops.name + strlen("tlt_");
 	const struct tcp_congestion_ops *base;
-	int err;
+	int err = 0;
 
 	base = gl_base_get(base_name);
 	if (IS_ERR(base))
 		return PTR_ERR(base);
 	tlt_combine(t, base);
-	err = gl_register_transport(t);
+	if (t->inner)
+		err = gl_register_protocol(&tlt_dart_protocol);
+	if (!err)
+		err = gl_register_transport(t);
 	if (err) {
 		gl_base_put(base);
 		t->base = NULL;
@@ -681,6 +774,8 @@ static void tlt_unregister(void)
 		if (!t->base)
 			continue;
 		gl_unregister_transport(t);
+		if (t->inner)
+			gl_unregister_protocol(&tlt_dart_protocol);
 		gl_base_put(t->base);
 	}
 }
@@ -717,7 +812,7 @@ static int __init tlt_module_init(void)
 	int i, err;
 
 	/* What a connection may cost; 10,000 of them are usual. */
-	BUILD_BUG_ON(sizeof(struct tlt) > 256);
+	BUILD_BUG_ON(sizeof(struct gl_sock) + sizeof(struct tlt) > 256);
 
 	err = register_pernet_subsys(&tlt_net_ops);
 	if (err)
@@ -758,6 +853,7 @@ MODULE_ALIAS("tcp_tlt_cubic");
 MODULE_ALIAS("tcp_tlt_dctcp");
 MODULE_ALIAS("tcp_tlt_dcqcn");
 MODULE_ALIAS("tcp_tlt_bbr");
-MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp, dcqcn and bbr");
+MODULE_ALIAS("tcp_tlt_dart");
+MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp, dcqcn, bbr and dart");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

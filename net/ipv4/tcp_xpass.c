@@ -169,27 +169,34 @@ static const char * const xpass_counter_name[XPASS_COUNTERS] = {
 	[XPASS_PROBEACKRECEIVED]	= "ProbeAckReceived",
 };
 
+static struct gl_protocol xpass_protocol;
+
 const struct gl_kind xpass_kind[XPASS_KINDS] = {
 	[XPASS_SCHEDULED] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_SCHEDULED,
 		.flags		= GL_KIND_ECT,
 		.sent		= XPASS_SCHEDULEDSENT,
 	},
 	[XPASS_UNSCHEDULED] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_UNSCHEDULED,
 		.flags		= GL_KIND_NOT_ECT | GL_KIND_PROMPT,
 		.sent		= XPASS_UNSCHEDULEDSENT,
 	},
 	[XPASS_CONTROL] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_SCHEDULED,
 		.flags		= GL_KIND_ECT,
 	},
 	[XPASS_REQUEST] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_SCHEDULED,
 		.code		= GL_CODE_REQUEST,
 		.flags		= GL_KIND_ECT,
 	},
 	[XPASS_CREDIT] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_CREDIT,
 		.code		= GL_CODE_CREDIT,
 		.flags		= GL_KIND_ECT,
@@ -198,6 +205,7 @@ const struct gl_kind xpass_kind[XPASS_KINDS] = {
 	 * unscheduled data would say that the data is lost.
 	 */
 	[XPASS_PROBE] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 		.code		= GL_CODE_PROBE,
 		.words		= 1,
@@ -205,6 +213,7 @@ const struct gl_kind xpass_kind[XPASS_KINDS] = {
 		.received	= XPASS_PROBERECEIVED,
 	},
 	[XPASS_PROBE_ACK] = {
+		.protocol	= &xpass_protocol,
 		.codepoint	= GL_CP_PROTECTED,
 		.code		= GL_CODE_PROBE_ACK,
 		.flags		= GL_KIND_ECT | GL_KIND_TCPS,

@@ -460,12 +460,17 @@ def without_ecn(look):
             " -w net.ipv4.tcp_ecn=1.")
 
 
+# The modules that a module loads, for their congestion controls.
+_BRINGS = {"tcp_tlt": ("tcp_dart", "tcp_dcqcn"), "tcp_dart": ("tcp_dcqcn",),
+           "tcp_aeolus": ("tcp_xpass",)}
+
+
 @_check
 def not_used(look):
     """Loaded, and nobody selects it."""
     loaded = host.transports(look["modules"])
-    if {"tcp_dart", "tcp_tlt"} & set(loaded):
-        loaded = [name for name in loaded if name != "tcp_dcqcn"]      # they have brought it
+    brought = set().union(*(_BRINGS.get(name, ()) for name in loaded))
+    loaded = [name for name in loaded if name not in brought]
     if loaded and not look["used"] and look["root"]:
         yield Problem(
             "not-used", "this kernel",

@@ -51,12 +51,16 @@ enum toy_kind {
 	TOY_KINDS,
 };
 
+static struct gl_protocol toy_protocol;
+
 static const struct gl_kind toy_kind[TOY_KINDS] = {
 	[TOY_DATA] = {
+		.protocol	= &toy_protocol,
 		.codepoint	= GL_CP_MESSAGE,
 		.sent		= TOY_DATASENT,
 	},
 	[TOY_LAST] = {
+		.protocol	= &toy_protocol,
 		.codepoint	= GL_CP_SPENT,
 		.flags		= GL_KIND_PROMPT,
 		.before		= &toy_kind[TOY_DATA],
@@ -64,6 +68,7 @@ static const struct gl_kind toy_kind[TOY_KINDS] = {
 		.received	= TOY_LASTRECEIVED,
 	},
 	[TOY_WORD] = {
+		.protocol	= &toy_protocol,
 		.codepoint	= GL_CP_CREDIT,
 		.code		= TOY_CODE_WORD,
 		.words		= 1,
@@ -71,6 +76,7 @@ static const struct gl_kind toy_kind[TOY_KINDS] = {
 		.received	= TOY_WORDRECEIVED,
 	},
 	[TOY_ANSWER] = {
+		.protocol	= &toy_protocol,
 		.codepoint	= GL_CP_SCHEDULED,
 		.code		= TOY_CODE_ANSWER,
 		.flags		= GL_KIND_TCPS,
@@ -78,6 +84,7 @@ static const struct gl_kind toy_kind[TOY_KINDS] = {
 		.received	= TOY_ANSWERRECEIVED,
 	},
 	[TOY_CONTROL] = {
+		.protocol	= &toy_protocol,
 		.codepoint	= GL_CP_UNSCHEDULED,
 	},
 };
@@ -126,7 +133,8 @@ static const struct gl_kind *toy_on_xmit(struct sock *sk, struct gl_sock *gs,
 	return &toy_kind[seg->end_seq == tcp_sk(sk)->write_seq ? TOY_LAST : TOY_DATA];
 }
 
-static void toy_on_last(struct sock *sk, struct gl_sock *gs, u32 end_seq)
+static void toy_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			u32 end_seq)
 {
 	toy_of(gs)->lasts++;
 	gl_kick_soon(sk, gs);

@@ -21,7 +21,7 @@ from lab.wire.wire import Wire
 COUNT = fuzz.share(10_000_000)
 LARGEST = 200_000       # of a write
 BASE = {"tlt_reno": "reno", "tlt_cubic": "cubic", "tlt_dctcp": "dctcp", "tlt_bbr": "bbr",
-        "tlt_dcqcn": "dcqcn", "dart": "dcqcn", "xpass": "reno", "aeolus_xpass": "reno"}
+        "tlt_dcqcn": "dcqcn", "tlt_dart": "dcqcn", "dart": "dcqcn", "xpass": "reno", "aeolus_xpass": "reno"}
 
 
 def remarks(cc, cc_b, random_dscps=True):

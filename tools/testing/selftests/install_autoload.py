@@ -19,7 +19,7 @@ from lab.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-TLT = {"tcp_tlt", "tcp_dcqcn"}    # it asks for its bases
+TLT = {"tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it asks for its bases
 OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
         "greenlane")
 # tc finds its plugin where it is installed.
@@ -109,7 +109,8 @@ def absent():
 def by_sysctl():
     install()
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
-                          ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("xpass", {"tcp_xpass"}),
+                          ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT),
+                          ("xpass", {"tcp_xpass"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
@@ -143,7 +144,8 @@ def without_base():
     forbidden.write_text("install tcp_dctcp /bin/false\n", encoding="ascii")
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
     there = must("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
-    equal({name for name in there if name.startswith("tlt_")}, {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr"}, "there")
+    equal({name for name in there if name.startswith("tlt_")},
+          {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr", "tlt_dart"}, "there")
     done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
     true("No such file" in done.stderr, done.stderr)
     forbidden.unlink()
@@ -198,7 +200,7 @@ def names():
     for name in OURS:
         equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
     for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn",
-                  "tcp_tlt_bbr"):
+                  "tcp_tlt_bbr", "tcp_tlt_dart"):
         equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),

@@ -15,7 +15,7 @@ _SYSCTL = "/proc/sys/net/ipv4/tcp"
 _SCHED = ("sch_color", "sch_iofd")
 _IPV4 = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus")
 # What else a transport's module needs.
-_NEEDS = {"tcp_dart": ("greenlane", "tcp_dcqcn"), "tcp_tlt": ("greenlane", "tcp_dcqcn"),
+_NEEDS = {"tcp_dart": ("greenlane", "tcp_dcqcn"), "tcp_tlt": ("greenlane", "tcp_dcqcn", "tcp_dart"),
           "tcp_xpass": ("greenlane",), "tcp_aeolus": ("tcp_xpass",), "tcp_toy": ("greenlane",)}
 # The module of a congestion control whose name does not begin with its module's.
 _MODULE_OF = {"xpass": "tcp_xpass", "aeolus_xpass": "tcp_aeolus", "dart": "tcp_dart",

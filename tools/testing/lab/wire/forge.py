@@ -6,12 +6,14 @@ makes is in a window as often as not.
 """
 import struct
 
-from lab.codepoints import CREDIT, KINDS, PROBE, REQUEST, SAYS, SHARE, SHORT, dscp_of
+from lab.codepoints import (CREDIT, IMPORTANT, KINDS, PROBE, REQUEST, SAYS, SCHEDULED, SHARE,
+                            SHORT, dscp_of)
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
 
 OURS = KINDS * 2 + SHORT
 WORDS = {CREDIT: 1, REQUEST: 3, PROBE: 4, SHARE: 1}
+HELLOS = (IMPORTANT, SCHEDULED, SHARE)
 RETRY = 1 << 31
 URG = 0x20
 OFFSETS = (0, 0, 0, 1, -1, 2, -2, 100, -100, 1448, -1448, 5000, -5000, 65535, 1 << 20, -(1 << 20),
@@ -188,6 +190,8 @@ class Forger:
                                           rng.randrange(256) & ~RST))
         if rng.random() < 0.01:
             flags |= RST
+        if kind in HELLOS and rng.random() < 0.3:
+            flags = SYN
         doff = 5 + len(opts) // 4
         doff = rng.choice((doff,) * 15 + (rng.randrange(16),))
         window = rng.choice((0, 1, 500, 500, 500, 65535))
@@ -205,7 +209,7 @@ class Forger:
         """One forged packet, or its fragments."""
         kind = rng.choice(OURS) if rng.random() < 0.8 else rng.randrange(64)
         dsfield = dscp_of(kind) << 2 | rng.randrange(4)
-        if rng.random() < 0.05:
+        if rng.random() < 0.2:
             dsfield = rng.randrange(256)
         segment = self.segment(rng, src, dst, sport, dport, kind)
         proto = 6 if rng.random() < 0.99 else rng.choice((1, 17, 58, 59, 41, 47))

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""A transport around another one: TLT around dart (tlt_dart).
+
+	a (client) ---- wire (this program) ---- b (server)
+
+The receiver divides its line as with dart, and of what a share lets leave some packets are
+important, as with TLT over dcqcn.
+"""
+import errno
+
+from lab import tap
+from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, DATA, DSCP, IMPORTANT, MESSAGE, MESSAGE_END,
+                            SHARE)
+from lab.tap import case, equal, true, within
+from lab.wire.dart import END, connect, dart, divisors, line
+from lab.wire.packet import SYN, data, kinds
+from lab.wire.peer import exchange, unmarked
+from lab.wire.sockopt import (GREENLANE_BDP, GREENLANE_MESSAGE, GREENLANE_TLT, GREENLANE_WEIGHT, NO,
+                              YES, cc_of, choose, info, option, refused)
+from lab.wire.wire import MSS, pattern
+
+
+def nested(**options):
+    """dart()'s wire."""
+    wire = dart(**{"cc": "tlt_dart", **options})
+    wire.mark()
+    return wire
+
+
+def everywhere(name, **options):
+    """A case with both IP versions."""
+    return case(name, version=(4, 6), **options)
+
+
+@everywhere("peers by a hello of their own; data is TLT's, ACKs have dart's share")
+def speaks(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        equal([p.raw[p.raw.index(b"GL", p.ip_len + 20) + 2] for p in wire.seen if p.flags & SYN],
+              [10, 10], "codes of the handshake")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        wire.mark()
+        client.send(pattern(100_000))
+        wire.run(20e-3)
+        equal(len(server.recv(1 << 20)), 100_000, "bytes")
+        equal({p.kind for p in data(wire.from_a())} - {DATA, IMPORTANT, CLOCK}, set(), "data")
+        equal(data(wire.from_a())[-1].kind, IMPORTANT, "the last packet")
+        true(divisors(wire.from_b()), "shares")
+        equal(set(kinds(wire.from_b())) - {SHARE, CONTROL, CLOCK_ECHO}, set(), "ACKs")
+        both = info(client)
+        true(both["important_sent"] > 0 and both["divisor"] > 0, f"{both}")
+
+
+@everywhere("a message that ends with an important packet has ended at the receiver as well")
+def ends(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        for count in (100, 20_000):
+            client.send(pattern(count))
+            wire.run(20e-3)
+            equal(len(server.recv(1 << 20)), count, "bytes")
+            equal(info(server)["senders"], 0, "senders, when all is here")
+        equal(info(server)["messages"], 2, "messages")
+        said = [p for p in wire.from_a() if p.says == SHARE and p.words and p.words[0] & END]
+        equal(len(said), 2, "ends that were said in words")
+
+
+@everywhere("one-MSS messages in flight: one of them is important, the others say their end")
+def stream(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        for _ in range(10):
+            client.send(bytes(MSS[version]))
+        wire.run(50e-6)
+        sent = kinds(data(wire.from_a()))
+        equal(sent.count(IMPORTANT), 1, f"important packets of {[str(kind) for kind in sent]}")
+        equal(set(sent) - {IMPORTANT, MESSAGE_END, DATA}, set(), "the others")
+        wire.run(20e-3)
+        equal(len(server.recv(1 << 20)), 10 * MSS[version], "bytes")
+
+
+@everywhere("two senders: each has half of the line")
+def shares(version):
+    count = 200_000
+    with nested(version=version, hosts=1) as wire:
+        pairs = [connect(wire, number) for number in (0, 1)]
+        wire.mark()
+        for client, _ in pairs:
+            client.send(pattern(count))
+        wire.run(8e-3)
+        equal([len(server.recv(1 << 20)) for _, server in pairs], [count] * 2, "bytes")
+        ideal = count / line(version, 2)
+        within(max(p.time for p in data(wire.from_a())) - wire.seen[0].time, 0.8 * ideal,
+               1.3 * ideal, "seconds")
+
+
+@everywhere("the tail is lost, and what was sent before it: no RTO")
+def tail(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        lost = []
+        wire.rule = lambda p: p.from_a and p.kind in (DATA, MESSAGE_END) and len(lost) < 20 and \
+            not lost.append(p)
+        client.send(pattern(30_000))
+        wire.run(20e-3)
+        equal(len(lost), 20, "packets lost")
+        equal(len(server.recv(1 << 20)), 30_000, "bytes")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "TCPTimeouts, TCPLossProbes")
+
+
+@everywhere("dart's options are its own; switched off and on")
+def options(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        option(client, GREENLANE_MESSAGE, 1)
+        equal(option(client, GREENLANE_MESSAGE), 1, "GREENLANE_MESSAGE")
+        option(client, GREENLANE_MESSAGE, 0)
+        option(server, GREENLANE_WEIGHT, 3)
+        equal(option(server, GREENLANE_WEIGHT), 3, "GREENLANE_WEIGHT")
+        refused("another's", errno.EOPNOTSUPP, option, client, GREENLANE_BDP, 1)
+        wire.run(1e-3)                      # the end that this has said
+        option(client, GREENLANE_TLT, 0)
+        wire.mark()
+        exchange(wire, client, server)
+        unmarked(wire.from_a())
+        option(client, GREENLANE_TLT, 1)
+        exchange(wire, client, server)
+        choose(client, "reno")
+        exchange(wire, client, server)
+
+
+@everywhere("an end with only one of the two is no peer", cc_b=("dart", "tlt_dcqcn"))
+def strangers(version, cc_b):
+    with nested(version=version, cc_b=cc_b) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        exchange(wire, client, server)
+        unmarked(wire.seen)
+        equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peers")
+
+
+@everywhere("a client without ECN, which has no peer either: TLT over reno, unmarked")
+def without_ecn(version):
+    with nested(version=version, cc="tlt_cubic", cc_b="tlt_dart") as wire:
+        wire.a.sysctl("net.ipv4.tcp_ecn", 0)
+        client, server = wire.connect()
+        equal(cc_of(server), "tlt_reno", "congestion control")
+        wire.mark()
+        exchange(wire, client, server)
+        unmarked(wire.seen)
+
+
+@case("no deflection is asked for: it would let a clock overtake")
+def no_short():
+    with nested() as wire:
+        client, server = wire.connect()
+        wire.mark()
+        client.send(b"x" * 3000)
+        wire.run(5e-3)
+        equal({p.dscp for p in data(wire.from_a())} - {DSCP["droppable"], DSCP["protected"]}, set(),
+              "DSCPs of data")
+        equal({p.kind for p in wire.seen} & {MESSAGE}, set(), "dart's data")
+        equal(len(server.recv(1 << 20)), 3000, "bytes")
+
+
+if __name__ == "__main__":
+    tap.main()
