@@ -65,8 +65,8 @@ static bool gl_kind_is_sound(const struct gl_protocol *protocol, const struct gl
 	if ((kind->flags & GL_KIND_ENDS && !(kind->flags & GL_KIND_PROMPT)) ||
 	    (kind->flags & GL_KIND_ANSWERED && !protocol->answer))
 		return false;
-	return kind->protocol == protocol && kind->sent < protocol->counters && kind->bytes < protocol->counters &&
-	       kind->received < protocol->counters;
+	return kind->protocol == protocol && kind->sent < protocol->counters &&
+	       kind->bytes < protocol->counters && kind->received < protocol->counters;
 }
 
 static void gl_protocol_add_prompt(struct gl_protocol *protocol, const struct gl_protocol *from)

@@ -681,7 +681,7 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 #define TLT(base_name, has_rate, its_protocol) {		\
 	.ops = { .name = "tlt_" base_name },			\
 	.rated		= has_rate,				\
-	.protocol	= &its_protocol,			\
+	.protocol	= its_protocol,				\
 	.on_xmit	= tlt_on_xmit,				\
 	.on_last	= tlt_on_last,				\
 	.on_packet	= tlt_on_packet,			\
@@ -691,12 +691,12 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 }
 
 static struct gl_transport tlt_transports[] __read_mostly = {
-	TLT("reno", false, tlt_protocol),	/* first: where the others fall back to */
-	TLT("cubic", false, tlt_protocol),
-	TLT("dctcp", false, tlt_protocol),
-	TLT("dcqcn", true, tlt_protocol),
-	TLT("bbr", false, tlt_protocol),
-	TLT("dart", true, tlt_dart_protocol),
+	TLT("reno", false, &tlt_protocol),	/* first: where the others fall back to */
+	TLT("cubic", false, &tlt_protocol),
+	TLT("dctcp", false, &tlt_protocol),
+	TLT("dcqcn", true, &tlt_protocol),
+	TLT("bbr", false, &tlt_protocol),
+	TLT("dart", true, &tlt_dart_protocol),
 };
 
 static void tlt_init(struct sock *sk)
