@@ -25,6 +25,9 @@
 struct gl_sock;
 struct gl_transport;
 
+/* The most that a connection's state may take, bytes; 10,000 connections are usual. */
+#define GL_SOCK_SIZE_MAX	384
+
 /* The most 32-bit words in the greenlane TCP option. */
 #define GL_WORDS_MAX	4
 

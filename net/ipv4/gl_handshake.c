@@ -46,9 +46,16 @@ static const struct gl_protocol *gl_asked(const struct gl_net *gn,
 	return gl_protocol_told_as(gl_codepoint_of(&gn->cp, tcp_rsk(req)->syn_tos));
 }
 
+/* By its form alone: which protocols are registered may change meanwhile. */
 static bool gl_tos_is_answer(u8 tos)
 {
-	return (tos & INET_ECN_MASK) == INET_ECN_MASK && gl_protocol_of_hello(tos >> 2);
+	return (tos & INET_ECN_MASK) == INET_ECN_MASK && tos != INET_ECN_MASK;
+}
+
+/* Could some protocol, now or later, tell TCP of its hello by this codepoint? */
+static bool gl_codepoint_may_tell(enum gl_codepoint cp)
+{
+	return cp != GL_CP_NONE && cp < GL_CP_SHORT;
 }
 
 /* --- out ------------------------------------------------------------------- */
@@ -147,8 +154,8 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 /* --- in -------------------------------------------------------------------- */
 
 /* Write the hello of @protocol into the DS field of a packet on its way to TCP.  If it is NULL,
- * clear the field of anything that could be taken for a hello: the codepoint of one, or the form
- * that a client's rcv_tos has.
+ * clear the field of anything that could be taken for a hello, also of a protocol that is
+ * registered later: one of our codepoints, or the form that a client's rcv_tos has.
  */
 static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family,
 		       const struct gl_protocol *protocol)
@@ -157,7 +164,7 @@ static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, 
 	enum gl_codepoint cp = gl_codepoint_of(&gn->cp, dsfield);
 
 	if (protocol ? cp == protocol->told_as :
-		       !gl_protocol_told_as(cp) && !gl_tos_is_answer(dsfield))
+		       !gl_codepoint_may_tell(cp) && !gl_tos_is_answer(dsfield))
 		return;
 	gl_change_dsfield(net, skb, family, INET_ECN_MASK,
 			  protocol ? READ_ONCE(gn->cp.dscp[protocol->told_as]) << 2 : 0);

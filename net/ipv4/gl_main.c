@@ -85,7 +85,7 @@ EXPORT_SYMBOL_GPL(gl_nest);
  * gl_register_transport() - register a transport with TCP and with the tagging layer
  * @t: the transport; its ops are complete and ops.release is gl_release()
  *
- * Return: 0; -EINVAL if @t is incomplete; -ENOSPC if there are too many; or the error of
+ * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if there are too many; or the error of
  * tcp_register_congestion_control().
  */
 int gl_register_transport(struct gl_transport *t)
@@ -93,8 +93,8 @@ int gl_register_transport(struct gl_transport *t)
 	int i, err;
 
 	if (t->ops.release != gl_release || t->sock_size < sizeof(struct gl_sock) ||
-	    !t->protocol || !t->on_xmit || !t->on_packet || !t->on_kick || !t->on_switch ||
-	    !t->on_info)
+	    t->sock_size > GL_SOCK_SIZE_MAX || !t->protocol || !t->on_xmit ||
+	    !t->on_packet || !t->on_kick || !t->on_switch || !t->on_info)
 		return -EINVAL;
 
 	mutex_lock(&gl_transport_mutex);

@@ -709,10 +709,10 @@ static void tlt_init(struct sock *sk)
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
 
-	/* A transport as the base has attached the state already.  In all zeroes: the end of the
-	 * first burst is important.
+	/* A base that is a transport has attached the state.  In all zeroes: the end of the first
+	 * burst is important.
 	 */
-	if (!gl_sock(sk))
+	if (!gl_transport(sk)->inner)
 		gl_attach(sk);
 }
 
@@ -755,12 +755,19 @@ static int tlt_register_one(struct gl_transport *t)
 	tlt_combine(t, base);
 	if (t->inner)
 		err = gl_register_protocol(&tlt_dart_protocol);
-	if (!err)
-		err = gl_register_transport(t);
-	if (err) {
-		gl_base_put(base);
-		t->base = NULL;
-	}
+	if (err)
+		goto put;
+	err = gl_register_transport(t);
+	if (err)
+		goto protocol;
+	return 0;
+
+protocol:
+	if (t->inner)
+		gl_unregister_protocol(&tlt_dart_protocol);
+put:
+	gl_base_put(base);
+	t->base = NULL;
 	return err;
 }
 

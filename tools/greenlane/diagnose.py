@@ -460,9 +460,8 @@ def without_ecn(look):
             " -w net.ipv4.tcp_ecn=1.")
 
 
-# The modules that a module loads, for their congestion controls.
-_BRINGS = {"tcp_tlt": ("tcp_dart", "tcp_dcqcn"), "tcp_dart": ("tcp_dcqcn",),
-           "tcp_aeolus": ("tcp_xpass",)}
+# The modules that a module loads, to build something around their congestion controls.
+_BRINGS = {"tcp_tlt": ("tcp_dart", "tcp_dcqcn"), "tcp_dart": ("tcp_dcqcn",)}
 
 
 @_check

@@ -32,7 +32,7 @@ EACH = 1000             # packets a round
 BURST = 20              # packets without time to answer
 RESET = struct.pack("ii", 1, 0)
 # Which speak to each other; a round's are of one family.
-CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn"))
+CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn", "tlt_dart"))
 
 
 class Victims:

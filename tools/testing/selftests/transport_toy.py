@@ -19,8 +19,8 @@ from lab.net.namespace import ACTIVE, CC, Namespace
 from lab.tap import case, equal, true
 from lab.wire.packet import ACK, SYN
 from lab.wire.peer import exchange, unmarked
-from lab.wire.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_TLT, NO, YES, choose,
-                              info, ip_level, option, refused)
+from lab.wire.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_TLT, NO, YES, cc_of,
+                              choose, info, ip_level, option, refused, tos)
 from lab.wire.wire import MSS, Wire
 
 DATA, LAST, WORD, ANSWER, CONTROL = (DSCP[name] for name in (
@@ -143,6 +143,30 @@ def sysctls():
         client.send(b"x")
         wire.run(1e-3)
         equal(wire.b.greenlane()["ToyWordReceived"], 0, "words")
+
+
+@case("a SYN of before it was loaded, with the DSCP of its hello and no option: no peer",
+      version=(4, 6))
+def before_it_was_loaded(version):
+    modules.unload("tcp_toy")
+    modules.load("greenlane")
+    with Wire(cc="reno", cc_b="reno", version=version) as wire:
+        wire.b.sysctl(ACTIVE, 1)
+        listener = wire.listen(1000)
+        client = wire.socket(wire.a, **tos(version, LAST))
+        held = []
+        wire.rule = lambda p: p.from_a and not p.flags & SYN and not held.append(p)
+        wire.begin(client, wire.b)
+        wire.run(1e-3)
+        load()
+        wire.b.sysctl(CC, "toy")
+        wire.rule = None
+        wire.inject(wire.b, held[0])
+        wire.run(1e-3)
+        server = wire.accept(listener)
+        equal((cc_of(server), info(server)["peer"]), ("toy", NO), "congestion control, peer")
+        exchange(wire, server, client)
+        unmarked(wire.from_b())
 
 
 @case("two protocols with the same hello: the second is refused")

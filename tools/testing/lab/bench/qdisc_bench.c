@@ -44,7 +44,7 @@ module_param(dscp, int, 0444);
 MODULE_PARM_DESC(dscp, "of all packets; -1 for a mix");
 
 /* TLT's codepoints, as often as an incast has them. */
-static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 26 };
+static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 10 };
 
 static struct sk_buff *packets[MAX_BURST];
 static u64 cycles[MAX_DEVS][TURNS];

@@ -31,8 +31,8 @@ def first_rtt(cc, args):
     port = receiver.intf().peer().stats()["color"]
     seen = [host.counters() for host in senders]
     row = {"cc": cc, **load.times_of(times),
-           "unscheduled": sum(host["UnscheduledSent"] for host in seen),
-           "scheduled": sum(host["ScheduledSent"] for host in seen),
+           "unscheduled": sum(host.get("UnscheduledSent", 0) for host in seen),
+           "scheduled": sum(host.get("ScheduledSent", 0) for host in seen),
            "RTOs": sum(host["TCPTimeouts"] for host in seen),
            **load.drops(port)}
     net.stop()
