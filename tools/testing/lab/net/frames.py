@@ -5,7 +5,9 @@ Both ends are in the same namespace and have no addresses: packets are written
 to one end as frames, pass its qdisc, and come out of the other as frames, so
 that nothing else is on the wire.
 """
+import atexit
 import errno
+import json
 import os
 import signal
 import socket
@@ -41,8 +43,25 @@ def insmod():
     modules.load("sch_color")
 
 
+# The process that is in a namespace of its own.
+_alone = []
+
+
+@atexit.register
+def _clear():
+    """Take the devices of our namespace away.  Packets that still wait in a queue keep the socket
+    that has sent them, and this the namespace, with the queue: until a slow line has sent them."""
+    if _alone != [os.getpid()]:
+        return
+    names = [link["ifname"] for link in json.loads(run("ip", "-j", "link", "show").stdout or "[]")]
+    run("ip", "-force", "-batch", "-", check=False,
+        text="".join(f"link del {name}\n" for name in names if name != "lo"))
+
+
 def fresh_namespace():
-    """Move into a network namespace of our own, where IPv6 sends nothing by itself."""
+    """Move into another network namespace of our own, where IPv6 sends nothing by itself."""
+    _clear()
+    _alone[:] = [os.getpid()]
     libc.unshare_network()
     for which in ("default", "all"):
         write_sysctl(f"net.ipv6.conf.{which}.disable_ipv6", 1)
