@@ -254,7 +254,7 @@ def loaded():
     equal(ids(said), ["not-loaded"], "configured")
     true(f"{SYSCTL} selects tlt_dctcp" in sentence(said, "not-loaded"), "names the file")
     os.unlink(SYSCTL)
-    modules.unload("greenlane", "sch_color")
+    modules.unload("greenlane", "sch_color", "sch_iofd")
     equal(ids(look()), ["not-loaded"], "nothing is loaded")
 
 
