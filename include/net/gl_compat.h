@@ -113,13 +113,22 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
-/* 6.12: an ACK may be sent with more flags */
+/* Send an ACK outside of TCP's own handlers.  They begin with tcp_mstamp_refresh(), which is not
+ * exported: without it the ACK's TSval is that of TCP's last event.  TCP at the other end discards
+ * such an ACK if a packet that greenlane built, with the TSval of now, was faster (RFC 7323, PAWS).
+ *
+ * 6.12: an ACK may be sent with more flags
+ */
 static inline void gl_send_ack(struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->tcp_clock_cache = tcp_clock_ns();
+	tp->tcp_mstamp = div_u64(tp->tcp_clock_cache, NSEC_PER_USEC);
 #ifdef GL_HAVE_ACK_FLAGS
-	__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0);
+	__tcp_send_ack(sk, tp->rcv_nxt, 0);
 #else
-	__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt);
+	__tcp_send_ack(sk, tp->rcv_nxt);
 #endif
 }
 

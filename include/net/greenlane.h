@@ -53,13 +53,15 @@ enum gl_code {
 #define GL_KIND_PROMPT		BIT(0)
 /* It ends a message; on_packet() is called.  Also GL_KIND_PROMPT. */
 #define GL_KIND_ENDS		BIT(1)
-/* It has our option and data.  Others with our option have no data. */
+/* It has our option and data.  Others with our option have no data.  Also GL_KIND_ANSWERED or
+ * GL_KIND_TCPS.
+ */
 #define GL_KIND_DATA		BIT(2)
-/* It has our option and wants the protocol's answer.  TCP does not get it, unless it has data
- * that TCP waits for.
+/* It has our option, and the tagging layer sends the protocol's answer.  on_packet() is called
+ * only if the row has words.  TCP gets the packet only if it has data that TCP waits for.
  */
 #define GL_KIND_ANSWERED	BIT(3)
-/* It has our option and is an ACK that TCP gets too. */
+/* It has our option, and TCP gets it too: on_packet() returns GL_PASS. */
 #define GL_KIND_TCPS		BIT(4)
 /* on_packet() wants to know whether it has SACK blocks. */
 #define GL_KIND_SACK		BIT(5)
@@ -76,12 +78,15 @@ enum gl_code {
  * @code: enum gl_code, what its option says; 0 for a kind without our option
  * @words: the least number of words in its option
  * @flags: GL_KIND_*
- * @sent: counter of packets sent
- * @bytes: counter of bytes of data sent
+ * @sent: counter of TCP's packets that were sent as this kind
+ * @bytes: counter of bytes of data in them
  * @received: counter of packets received, of GL_KIND_PROMPT and of kinds with our option
  * @before: it is the kind of a GSO packet's last segment, and the others have this one; or NULL
  *
- * Counters are numbers of @protocol's, and 0 is none.  The tagging layer counts.
+ * Counters are numbers of @protocol's, and 0 is none.  The tagging layer counts; a transport counts
+ * what it sends itself, by gl_send_words() and gl_send_repeat().
+ *
+ * gl_register_protocol() refuses a row that does not make sense.
  */
 struct gl_kind {
 	const struct gl_protocol *protocol;
@@ -196,11 +201,13 @@ struct gl_sockopt {
  * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, is sent now.  Socket
  *	locked.  May be NULL
  * @on_ack: a packet with an ACK is sent; may clear ECE in @th.  If @word is not NULL, the packet
- *	has room for a word in the option.  Return: the kind to send if @word was set and has to
- *	be sent, else NULL.  Socket locked.  May be NULL
- * @on_packet: a packet for the transport, or the last one of a message, was received; TCP has
- *	not processed it yet, unless a process owned the socket when it arrived.  Softirq or
- *	process context, socket locked and not owned by a process, BH off
+ *	has room for a word in the option.  Return: the kind whose code goes with @word if it
+ *	has to be sent, else NULL.  The packet stays one of @protocol's control kind.  Socket
+ *	locked.  May be NULL
+ * @on_packet: a packet with our option (of GL_KIND_ANSWERED only if the row has words), or one of
+ *	GL_KIND_ENDS, was received; TCP has not processed it yet, unless a process owned the
+ *	socket when it arrived.  Softirq or process context, socket locked and not owned by a
+ *	process, BH off
  * @on_kick: TCP has finished with what gl_kick() was called for.  Softirq or process context,
  *	socket locked and not owned by a process, BH off
  * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked

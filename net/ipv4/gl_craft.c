@@ -2,9 +2,8 @@
 /* Packets that greenlane builds itself.  TCP does not know of them: they are in none of its
  * queues, timers or counters.
  *
- * A clock repeats one or more unacked bytes, so that the peer sends an ACK (TLT §5.1, adaptive
- * important ACK-clocking).
- * Words are sent in the option of a pure ACK.
+ * gl_send_repeat() sends one or more unacked bytes again, so that the peer answers (TLT §5.1,
+ * adaptive important ACK-clocking).  gl_send_words() sends words in the option of a pure ACK.
  */
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
@@ -17,7 +16,7 @@
 /* Copy up to @most bytes from snd_una on, but only to the end of what was sent, or to where the
  * peer has SACKed.  Copies nothing if only a FIN is unacked.
  */
-static void gl_clock_fill(const struct sock *sk, struct sk_buff *clock, u32 most)
+static void gl_repeat_fill(const struct sock *sk, struct sk_buff *repeat, u32 most)
 {
 	const struct sk_buff *skb = tcp_rtx_queue_head(sk);
 	u32 offset, n;
@@ -29,9 +28,9 @@ static void gl_clock_fill(const struct sock *sk, struct sk_buff *clock, u32 most
 		return;
 	do {
 		n = min(skb->len - offset, most);
-		if (skb_copy_bits(skb, offset, skb_tail_pointer(clock), n))
+		if (skb_copy_bits(skb, offset, skb_tail_pointer(repeat), n))
 			return;
-		skb_put(clock, n);
+		skb_put(repeat, n);
 		most -= n;
 		offset = 0;
 		skb = skb_rb_next(skb);
@@ -130,7 +129,7 @@ u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	skb = gl_craft_alloc(sk, most);
 	if (!skb)
 		return 0;
-	gl_clock_fill(sk, skb, most);
+	gl_repeat_fill(sk, skb, most);
 	sent = skb->len;
 	if (!sent) {
 		kfree_skb(skb);

@@ -25,6 +25,10 @@
 /* The largest TCP header, in bytes. */
 #define GL_HEADER_MAX	60
 
+/* The AccECN options (RFC 9768, 3.2.3); <net/tcp.h> has them since 6.18. */
+#define GL_TCPOPT_ACCECN0	172
+#define GL_TCPOPT_ACCECN1	174
+
 /**
  * gl_option_next() - find a TCP option
  * @th: a complete TCP header
@@ -103,7 +107,7 @@ void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int word
 /* Remove the last SACK block to make room.  It is the oldest one (RFC 2018: newest first), and
  * the next ACK will report it again.
  */
-static bool gl_option_drop_sack(struct sk_buff *skb)
+static void gl_option_drop_sack(struct sk_buff *skb)
 {
 	struct tcphdr *th = tcp_hdr(skb);
 	u8 *sack = (u8 *)gl_option_next(th, TCPOPT_SACK, NULL);
@@ -111,13 +115,35 @@ static bool gl_option_drop_sack(struct sk_buff *skb)
 	u8 *block;
 
 	if (!sack || sack[1] < TCPOLEN_SACK_BASE + 2 * TCPOLEN_SACK_PERBLOCK)
-		return false;
+		return;
 	block = sack + sack[1] - TCPOLEN_SACK_PERBLOCK;
 	memmove(block, block + TCPOLEN_SACK_PERBLOCK, end - block - TCPOLEN_SACK_PERBLOCK);
 	sack[1] -= TCPOLEN_SACK_PERBLOCK;
 	th->doff -= TCPOLEN_SACK_PERBLOCK / 4;
 	skb_trim(skb, skb->len - TCPOLEN_SACK_PERBLOCK);
-	return true;
+}
+
+/* Remove the AccECN option to make room.  The counters in it go on, and the next one has them
+ * (RFC 9768, 3.2.3: any segment may be without it).
+ */
+static void gl_option_drop_accecn(struct sk_buff *skb)
+{
+	struct tcphdr *th = tcp_hdr(skb);
+	u8 *end = (u8 *)th + th->doff * 4;
+	unsigned int len, cut;
+	u8 *opt;
+
+	opt = (u8 *)gl_option_next(th, GL_TCPOPT_ACCECN0, NULL);
+	if (!opt)
+		opt = (u8 *)gl_option_next(th, GL_TCPOPT_ACCECN1, NULL);
+	if (!opt)
+		return;
+	len = opt[1];
+	cut = round_down(len, 4);
+	memmove(opt, opt + len, end - opt - len);
+	memset(end - len, TCPOPT_NOP, len - cut);
+	th->doff -= cut / 4;
+	skb_trim(skb, skb->len - cut);
 }
 
 /**
@@ -153,7 +179,8 @@ static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned i
  * @word: its words
  * @words: number of them
  *
- * The oldest of several SACK blocks is dropped if the option needs its room.
+ * The oldest of several SACK blocks is dropped if the option needs its room, and if that is not
+ * enough, the AccECN option.
  *
  * Return: false if there is no room even so.
  */
@@ -163,8 +190,10 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *wor
 	if (skb->len != tcp_hdrlen(skb) || skb_cloned(skb) ||
 	    skb_headroom(skb) < GL_OPT_LEN(words))
 		return false;
-	if (!gl_option_fits(skb, words) && !gl_option_drop_sack(skb))
-		return false;
+	if (!gl_option_fits(skb, words))
+		gl_option_drop_sack(skb);
+	if (!gl_option_fits(skb, words))
+		gl_option_drop_accecn(skb);
 	if (!gl_option_fits(skb, words))
 		return false;
 	gl_option_insert(skb, 0, tcp_hdrlen(skb), code, word, words);

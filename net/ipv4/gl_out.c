@@ -66,7 +66,9 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 	/* A signature (TCP MD5 or AO, perhaps set since) covers the header: leave it alone. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
-	kind = t->on_ack(sk, gs, th, pure && gl_option_fits(skb, 1) ? &word : NULL);
+	/* A packet has one option of ours, and an answer that is owed comes first. */
+	pure = pure && !gs->owed && gl_option_fits(skb, 1);
+	kind = t->on_ack(sk, gs, th, pure ? &word : NULL);
 	if (kind && !gl_option_add(sk, skb, kind->code, &word, 1))
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 }

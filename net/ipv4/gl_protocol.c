@@ -5,19 +5,19 @@
 
 #include "gl_internal.h"
 
-/* Written under gl_protocol_mutex, read under RCU. */
 static DEFINE_MUTEX(gl_protocol_mutex);
-static struct gl_protocol *gl_protocols[GL_PROTOCOLS];
+/* Written under gl_protocol_mutex. */
+static const struct gl_protocol __rcu *gl_protocols[GL_PROTOCOLS];
 
 /**
  * gl_protocol_at() - the protocol in a slot
  * @slot: 0 … GL_PROTOCOLS - 1
  *
- * Return: the protocol, or NULL.  Under RCU.
+ * Return: the protocol, or NULL.  Under RCU, or gl_protocol_mutex.
  */
 const struct gl_protocol *gl_protocol_at(unsigned int slot)
 {
-	return READ_ONCE(gl_protocols[slot]);
+	return rcu_dereference_check(gl_protocols[slot], lockdep_is_held(&gl_protocol_mutex));
 }
 
 /**
@@ -58,16 +58,111 @@ const struct gl_protocol *gl_protocol_told_as(enum gl_codepoint cp)
 	return NULL;
 }
 
+/* --- what gl_register_protocol() refuses -------------------------------------- */
+
+static bool gl_protocol_has_row(const struct gl_protocol *protocol, const struct gl_kind *kind)
+{
+	unsigned int i;
+
+	for (i = 0; i < protocol->kinds; i++)
+		if (kind == &protocol->kind[i])
+			return true;
+	return false;
+}
+
+/* Is @kind a row of @protocol's table, or of one of its parts'? */
+static bool gl_protocol_has(const struct gl_protocol *protocol, const struct gl_kind *kind)
+{
+	unsigned int i;
+
+	if (gl_protocol_has_row(protocol, kind))
+		return true;
+	for (i = 0; i < GL_PARTS && protocol->part[i]; i++)
+		if (gl_protocol_has_row(protocol->part[i], kind))
+			return true;
+	return false;
+}
+
+/* Would a packet of one kind be taken for the other? */
+static bool gl_kinds_clash(const struct gl_kind *a, const struct gl_kind *b)
+{
+	if (a->code || b->code)
+		return a->code == b->code;
+	return a->flags & b->flags & GL_KIND_PROMPT && a->codepoint == b->codepoint;
+}
+
+static bool gl_kind_is_unique(const struct gl_protocol *protocol, const struct gl_kind *kind)
+{
+	unsigned int i, part;
+
+	for (i = 0; i < protocol->kinds; i++)
+		if (kind != &protocol->kind[i] && gl_kinds_clash(kind, &protocol->kind[i]))
+			return false;
+	/* Without a code, its own row goes before a part's: gl_protocol_find_prompt(). */
+	for (part = 0; kind->code && part < GL_PARTS && protocol->part[part]; part++)
+		for (i = 0; i < protocol->part[part]->kinds; i++)
+			if (gl_kinds_clash(kind, &protocol->part[part]->kind[i]))
+				return false;
+	return true;
+}
+
+/* Do the flags go together?  Data that TCP does not get is only right if it repeats what TCP has,
+ * which is what an answer is for.
+ */
+static bool gl_flags_are_sound(const struct gl_protocol *protocol, const struct gl_kind *kind)
+{
+	const u8 of_code = GL_KIND_DATA | GL_KIND_ANSWERED | GL_KIND_TCPS | GL_KIND_SACK;
+	const u8 of_data = GL_KIND_PROMPT | GL_KIND_ENDS;
+	u8 flags = kind->flags;
+
+	if (flags & (kind->code ? of_data : of_code))
+		return false;
+	if (flags & GL_KIND_ENDS && !(flags & GL_KIND_PROMPT))
+		return false;
+	if (flags & GL_KIND_DATA && !(flags & (GL_KIND_ANSWERED | GL_KIND_TCPS)))
+		return false;
+	if (flags & GL_KIND_ANSWERED && (flags & GL_KIND_TCPS || !protocol->answer))
+		return false;
+	return !(flags & GL_KIND_ECT && flags & GL_KIND_NOT_ECT);
+}
+
 static bool gl_kind_is_sound(const struct gl_protocol *protocol, const struct gl_kind *kind)
 {
-	if (kind->codepoint >= GL_CPS || kind->code > GL_CODE_MAX || kind->words > GL_WORDS_MAX)
+	if (kind->protocol != protocol || kind->codepoint == GL_CP_NONE ||
+	    kind->codepoint >= GL_CPS || kind->code > GL_CODE_MAX ||
+	    kind->words > (kind->code ? GL_WORDS_MAX : 0))
 		return false;
-	if ((kind->flags & GL_KIND_ENDS && !(kind->flags & GL_KIND_PROMPT)) ||
-	    (kind->flags & GL_KIND_ANSWERED && !protocol->answer))
+	if (kind->sent >= protocol->counters || kind->bytes >= protocol->counters ||
+	    kind->received >= protocol->counters)
 		return false;
-	return kind->protocol == protocol && kind->sent < protocol->counters &&
-	       kind->bytes < protocol->counters && kind->received < protocol->counters;
+	if (kind->before && (kind->code || kind->before->before ||
+			     !gl_protocol_has(protocol, kind->before)))
+		return false;
+	return gl_flags_are_sound(protocol, kind) && gl_kind_is_unique(protocol, kind);
 }
+
+static bool gl_protocol_is_sound(const struct gl_protocol *protocol)
+{
+	const struct gl_kind *answer = protocol->answer;
+	unsigned int i;
+
+	if (!protocol->hello || protocol->hello > GL_CODE_MAX ||
+	    protocol->told_as == GL_CP_NONE || protocol->told_as >= GL_CP_SHORT ||
+	    !protocol->counters || protocol->counters > GL_COUNTERS_MAX)
+		return false;
+	if (!protocol->control || protocol->control->code ||
+	    !gl_protocol_has(protocol, protocol->control))
+		return false;
+	if (answer && (!answer->code || answer->words || answer->flags & GL_KIND_DATA ||
+		       !gl_protocol_has(protocol, answer)))
+		return false;
+	for (i = 0; i < protocol->kinds; i++)
+		if (!gl_kind_is_sound(protocol, &protocol->kind[i]))
+			return false;
+	return true;
+}
+
+/* --- registration ---------------------------------------------------------------- */
 
 static void gl_protocol_add_prompt(struct gl_protocol *protocol, const struct gl_protocol *from)
 {
@@ -81,23 +176,14 @@ static void gl_protocol_add_prompt(struct gl_protocol *protocol, const struct gl
 	}
 }
 
-/* Fill in what gl_register_protocol() sets.  Return: false if @protocol is not sound. */
-static bool gl_protocol_complete(struct gl_protocol *protocol)
+static void gl_protocol_find_prompt(struct gl_protocol *protocol)
 {
 	unsigned int i;
 
-	if (!protocol->hello || protocol->hello > GL_CODE_MAX || !protocol->control ||
-	    protocol->told_as == GL_CP_NONE || protocol->told_as >= GL_CP_SHORT ||
-	    !protocol->counters || protocol->counters > GL_COUNTERS_MAX)
-		return false;
-	for (i = 0; i < protocol->kinds; i++)
-		if (!gl_kind_is_sound(protocol, &protocol->kind[i]))
-			return false;
 	memset(protocol->prompt, 0, sizeof(protocol->prompt));
 	gl_protocol_add_prompt(protocol, protocol);
 	for (i = 0; i < GL_PARTS && protocol->part[i]; i++)
 		gl_protocol_add_prompt(protocol, protocol->part[i]);
-	return true;
 }
 
 /**
@@ -109,23 +195,23 @@ static bool gl_protocol_complete(struct gl_protocol *protocol)
  */
 int gl_register_protocol(struct gl_protocol *protocol)
 {
-	unsigned int i;
+	unsigned int slot;
 	int err = 0;
 
-	if (!gl_protocol_complete(protocol))
+	if (!gl_protocol_is_sound(protocol))
 		return -EINVAL;
 	mutex_lock(&gl_protocol_mutex);
-	for (i = 0; i < GL_PROTOCOLS; i++)
-		if (!gl_protocols[i])
+	for (slot = 0; slot < GL_PROTOCOLS; slot++)
+		if (!gl_protocol_at(slot))
 			break;
 	if (gl_protocol_of_hello(protocol->hello) || gl_protocol_told_as(protocol->told_as)) {
 		err = -EEXIST;
-	} else if (i == GL_PROTOCOLS) {
+	} else if (slot == GL_PROTOCOLS) {
 		err = -ENOSPC;
 	} else {
-		protocol->slot = i;
-		/* Pairs with the address dependency of its readers. */
-		smp_store_release(&gl_protocols[i], protocol);
+		protocol->slot = slot;
+		gl_protocol_find_prompt(protocol);
+		rcu_assign_pointer(gl_protocols[slot], protocol);
 	}
 	mutex_unlock(&gl_protocol_mutex);
 	return err;
@@ -139,7 +225,7 @@ EXPORT_SYMBOL_GPL(gl_register_protocol);
 void gl_unregister_protocol(struct gl_protocol *protocol)
 {
 	mutex_lock(&gl_protocol_mutex);
-	WRITE_ONCE(gl_protocols[protocol->slot], NULL);
+	RCU_INIT_POINTER(gl_protocols[protocol->slot], NULL);
 	/* A packet of a handshake, or a reader of /proc/net/greenlane, may be using it. */
 	synchronize_rcu();
 	gl_stats_forget(protocol->slot);

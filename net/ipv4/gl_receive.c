@@ -143,8 +143,8 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *
 
 /* --- packets with our option ---------------------------------------------------- */
 
-/* TLT's clock with more than one byte that TCP is waiting for repairs a loss.  One that was held
- * (!@skb) cannot: its data is gone.
+/* Does a packet that is answered have data that TCP waits for?  More than one byte repairs a loss;
+ * one byte was only sent to get an answer.  The data of a packet that was held (!@skb) is gone.
  */
 static bool gl_repairs(const struct sock *sk, const struct sk_buff *skb,
 		       const struct gl_seg *seg)

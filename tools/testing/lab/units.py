@@ -61,6 +61,11 @@ def has_credits(text):
     return cc_name(text) in ("xpass", "aeolus_xpass")
 
 
+def is_coloured(text):
+    """Is all of its data red or green?  (The last packet of tlt_dart's messages may be yellow.)"""
+    return cc_name(text).startswith("tlt_") and cc_name(text) != "tlt_dart"
+
+
 def several(parse):
     """A parser of such values with commas between."""
     def parse_list(text):

@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from lab import tap
-from lab.codepoints import CREDIT, IMPORTANT, SCHEDULED
+from lab.codepoints import CLOCK, CLOCK_ECHO, CREDIT, DATA, IMPORTANT, SCHEDULED
 from lab.net import libc, modules
 from lab.tap import case, equal, true, within
 from lab.wire.packet import SYN
@@ -234,14 +234,19 @@ def ace(p):
     return (p.raw[p.ip_len + 12] & 1) << 2 | (p.flags >> 6) & 3
 
 
+def ask_accecn(wire):
+    """Both ends have AccECN, or skip."""
+    for ns in (wire.a, wire.b):
+        with contextlib.suppress(OSError):
+            ns.sysctl("net.ipv4.tcp_ecn", ACCECN)
+    if wire.a.sysctl("net.ipv4.tcp_ecn") != str(ACCECN):
+        raise tap.Skip("this kernel has no AccECN")
+
+
 @case("AccECN: a packet that greenlane crafts has the same counter as TCP's", version=(4, 6))
 def accecn(version):
     with Wire(cc="xpass", version=version) as wire:
-        for ns in (wire.a, wire.b):
-            with contextlib.suppress(OSError):
-                ns.sysctl("net.ipv4.tcp_ecn", ACCECN)
-        if wire.a.sysctl("net.ipv4.tcp_ecn") != str(ACCECN):
-            raise tap.Skip("this kernel has no AccECN")
+        ask_accecn(wire)
         client, server = wire.connect()
         marked = []
 
@@ -257,6 +262,34 @@ def accecn(version):
         true([p for p in wire.from_a() if p.kind == CREDIT], "credits")
         # It begins with 5 (RFC 9768).
         equal({ace(p) for p in wire.from_a()}, {5 + 1}, "counters of a")
+
+
+@case("AccECN: a clock is answered, although the ACK has time stamps, SACK and AccECN's option",
+      version=(4, 6))
+def accecn_full(version):
+    with Wire(cc="tlt_cubic", version=version) as wire:
+        ask_accecn(wire)
+        client, server = wire.connect()
+        exchange(wire, client, server)
+        wire.mark()
+        lost, clocks = [], []
+
+        def rule(p):
+            if p.kind == DATA and not lost:
+                lost.append(p)
+            if p.kind == CLOCK:
+                clocks.append(p)
+            return clocks or (lost and p.from_a and p.seq == lost[0].seq)
+        wire.rule = rule
+        client.send(pattern(60_000))
+        wire.run(1e-3, lambda: clocks)
+        wire.run(50e-3)                 # so that it is time for AccECN's option
+        wire.mark()
+        wire.inject(wire.b, clocks[0])
+        wire.run(1e-3)
+        answer = wire.from_b()[0]
+        equal(answer.kind, CLOCK_ECHO, "the answer")
+        true(answer.sacks, "SACK in it")
 
 
 # --- a kernel socket that holds no reference on its namespace

@@ -8,10 +8,11 @@
 which b takes if it is what it waits for.
 """
 import contextlib
+import struct
 
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
-from lab.tap import case, equal, true, using
+from lab.tap import case, equal, true, using, within
 from lab.wire.packet import ECE, FIN, data
 from lab.wire.sockopt import YES, info
 from lab.wire.transcript import lose
@@ -20,6 +21,7 @@ from lab.wire.wire import Wire, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
 OPTION = 8              # bytes of ours, in a packet that shall not be longer than others
+TIMESTAMPS = b"\x01\x01\x08\x0a"
 
 
 @contextlib.contextmanager
@@ -229,6 +231,34 @@ def lost_clock(version, lost):
         true(len(protected) >= 3, f"important packets and clocks among {len(wire.from_a())}:"
              f" {len(protected)}")
         equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
+
+
+def tsval(p):
+    """The time stamp of a packet, ms."""
+    return struct.unpack_from("!I", p.raw, p.raw.index(TIMESTAMPS, p.ip_len + 20) + 4)[0]
+
+
+@case("the answer to a clock that arrives late has the time stamp of now", version=(4, 6))
+def late_answer(version):
+    with Wire(version=version) as wire:
+        client, server = wire.connect()
+        clocks = []
+
+        def rule(p):
+            if p.kind == CLOCK:
+                clocks.append(p)
+            return clocks
+        wire.rule = rule
+        client.send(pattern(60_000))
+        wire.run(1e-3, lambda: clocks)
+        wire.run(50e-3)
+        before = wire.from_b()[-1]
+        wire.mark()
+        wire.inject(wire.b, clocks[0])
+        wire.run(1e-3)
+        answer = wire.from_b()[0]
+        equal(answer.kind, CLOCK_ECHO, "the answer")
+        within(tsval(answer) - tsval(before), 50, 53, "ms between the time stamps")
 
 
 @case("a lost clock, and then an outage, are no sign that codepoints get lost", version=(4, 6),

@@ -8,6 +8,7 @@ The receiver divides its line as with dart, and of what a share lets leave some 
 important, as with TLT over dcqcn.
 """
 import errno
+import socket
 
 from lab import tap
 from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, DATA, DSCP, IMPORTANT, MESSAGE, MESSAGE_END,
@@ -107,6 +108,29 @@ def tail(version):
         wire.run(20e-3)
         equal(len(lost), 20, "packets lost")
         equal(len(server.recv(1 << 20)), 30_000, "bytes")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "TCPTimeouts, TCPLossProbes")
+
+
+@everywhere("an ACK has one option: a clock is answered, whatever share there is to tell")
+def clocked(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        mss = MSS[version]
+        wire.rule = lambda p: p.from_a and p.kind == DATA
+        # Nothing but the first packet is important, and no more comes.
+        client.send(bytes(mss))
+        client.send(bytes(4 * mss), socket.MSG_MORE)
+        wire.run(1e-3)
+        wire.rule = None
+        wire.run(20e-3)
+        equal(len(server.recv(1 << 20)), 5 * mss, "bytes")
+        clocks = [p for p in wire.from_a() if p.kind == CLOCK]
+        true(clocks, "clocks")
+        equal(len([p for p in wire.from_b() if p.kind == CLOCK_ECHO]), len(clocks), "answers")
+        equal(wire.a.greenlane()["ClockEchoReceived"], len(clocks), "answers that were read")
+        equal({p.raw.count(b"GL") for p in wire.from_b() if not p.flags & SYN}, {1},
+              "options in an ACK")
         equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
               "TCPTimeouts, TCPLossProbes")
 

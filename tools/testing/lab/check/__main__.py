@@ -79,6 +79,7 @@ ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, UML_DEBUG, *SMP_DE
 # debugfs has is cut short on 6.1).
 KUNIT = r"""
 dmesg -C
+insmod $GL_MODDIR/net/greenlane.ko
 for module in $GL_MODDIR/tools/testing/kunit/*.ko; do
 	insmod "$module" || echo "    not ok 1 - insmod ${module##*/}"
 done

@@ -27,6 +27,7 @@ import functools
 import statistics
 
 from lab import units
+from lab.codepoints import UNSCHEDULED
 from lab.experiments.load import schedule as traffic
 from lab.measure import report
 from lab.net import port as ports
@@ -113,17 +114,22 @@ def wrong(args):
     return None
 
 
-def _mixed(args, credit, behind):
+def _mixed(args, names, credit, behind):
     """What a port needs for all of a mix at one time.
 
-    Credits: their band.  TLT: the red threshold, which is Aeolus's as well, because TLT's
-    unimportant data and Aeolus's unscheduled data have one codepoint; Aeolus's own, a few
-    packets of the whole queue, would leave TLT nothing below the marks.  Who begins at line
-    rate and counts on nothing being dropped (dart, dcqcn) fills a port within a round trip;
-    a threshold for their data, yellow, keeps room for what is green.  ECN: for all who ask.
+    Credits: their band.  TLT: the red threshold.  ECN: for all who ask.  Yellow is for one more
+    threshold.  Who begins at line rate and counts on nothing being dropped (dart, dcqcn) fills a
+    port within a round trip, so yellow, as their data is by default, has a threshold that keeps
+    room for what is green.  Without them, it is unscheduled data that is yellow, and has
+    Aeolus's threshold; beside them it is red, as TLT's.
     """
     words = ["preset xpass"] * any(credit) + [ports.behind(1, mix=True)] * (any(credit) and behind)
-    yellow = args.yellow or min(1 << 20, args.limit)
+    yellow = 1 << 20
+    plain = [name for name in names if not units.has_credits(name) and not units.is_coloured(name)]
+    if any(credit) and not behind and not plain:
+        words.append(f"map {UNSCHEDULED.dscp} yellow")
+        yellow = 6 << 10
+    yellow = args.yellow or min(yellow, args.limit)
     return " ".join([*words, f"red {args.red or 400 * 1024} yellow {yellow} ecn {args.ecn}"])
 
 
@@ -134,12 +140,13 @@ def _port(args, cc):
         line += f" pool sw size {args.pool} alpha 1"
     if args.port:
         return args.port
-    credit = [units.has_credits(name) for name in units.ccs(cc)]
+    names = units.ccs(cc)
+    credit = [units.has_credits(name) for name in names]
     behind = args.unscheduled == "behind"
     if any(credit) and args.credits < 100:
         line += f" {ports.credits_of(args.rate, args.credits)}"
     if len(credit) > 1 and not all(credit):
-        return f"{line} {_mixed(args, credit, behind)}"
+        return f"{line} {_mixed(args, names, credit, behind)}"
     if not any(credit):
         return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
     if behind:

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit: which protocols can be registered (net/ipv4/gl_protocol.c).  Needs greenlane.ko. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <net/greenlane.h>
+
+/* Of those that are free for tests. */
+#define CODE_HELLO	60
+#define CODE_ASK	61
+#define CODE_ANSWER	62
+
+enum { DATA, LAST, ASK, ANSWER, CONTROL, KINDS };
+enum { SENT = 1, COUNTERS };
+
+static struct gl_protocol protocol, other;
+
+static const struct gl_kind sound[KINDS] = {
+	[DATA]		= { .codepoint = GL_CP_MESSAGE, .sent = SENT },
+	[LAST]		= { .codepoint = GL_CP_SPENT, .flags = GL_KIND_PROMPT | GL_KIND_ENDS },
+	[ASK]		= { .codepoint = GL_CP_CREDIT, .code = CODE_ASK, .words = 1,
+			    .flags = GL_KIND_DATA | GL_KIND_ANSWERED },
+	[ANSWER]	= { .codepoint = GL_CP_PROTECTED, .code = CODE_ANSWER,
+			    .flags = GL_KIND_TCPS | GL_KIND_SACK },
+	[CONTROL]	= { .codepoint = GL_CP_PROTECTED },
+};
+
+static struct gl_kind row[KINDS], others[1];
+
+static const char * const name[COUNTERS] = { [SENT] = "KunitSent" };
+
+static void begin(void)
+{
+	int i;
+
+	memcpy(row, sound, sizeof(row));
+	for (i = 0; i < KINDS; i++)
+		row[i].protocol = &protocol;
+	row[LAST].before = &row[DATA];
+	protocol = (struct gl_protocol){
+		.hello		= CODE_HELLO,
+		.told_as	= GL_CP_SPENT,
+		.kind		= row,
+		.kinds		= KINDS,
+		.control	= &row[CONTROL],
+		.answer		= &row[ANSWER],
+		.counter	= name,
+		.counters	= COUNTERS,
+	};
+	others[0] = (struct gl_kind){ .protocol = &other, .codepoint = GL_CP_SPENT,
+				      .flags = GL_KIND_PROMPT };
+	other = (struct gl_protocol){
+		.hello		= CODE_HELLO + 3,
+		.told_as	= GL_CP_SPENT_END,
+		.kind		= others,
+		.kinds		= 1,
+		.control	= &others[0],
+		.counters	= COUNTERS,
+	};
+}
+
+static int protocol_test_init(struct kunit *test)
+{
+	begin();
+	return 0;
+}
+
+/* What was changed is refused; undo it. */
+static void refused(struct kunit *test, const char *what)
+{
+	int err = gl_register_protocol(&protocol);
+
+	KUNIT_EXPECT_EQ_MSG(test, err, -EINVAL, "%s", what);
+	if (!err)
+		gl_unregister_protocol(&protocol);
+	begin();
+}
+
+static void gl_register_protocol__sound(struct kunit *test)
+{
+	int i;
+
+	KUNIT_ASSERT_EQ(test, gl_register_protocol(&protocol), 0);
+	for (i = 0; i < GL_CPS; i++)
+		KUNIT_EXPECT_PTR_EQ(test, protocol.prompt[i],
+				    (const struct gl_kind *)(i == GL_CP_SPENT ? &row[LAST] : NULL));
+	gl_unregister_protocol(&protocol);
+}
+
+/* A second one with the same hello, or told by the same codepoint; it is not changed. */
+static void gl_register_protocol__exists(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, gl_register_protocol(&protocol), 0);
+	other.hello = protocol.hello;
+	KUNIT_EXPECT_EQ(test, gl_register_protocol(&other), -EEXIST);
+	other.hello = CODE_HELLO + 3;
+	other.told_as = protocol.told_as;
+	KUNIT_EXPECT_EQ(test, gl_register_protocol(&other), -EEXIST);
+	KUNIT_EXPECT_PTR_EQ(test, other.prompt[GL_CP_SPENT], (const struct gl_kind *)NULL);
+	KUNIT_EXPECT_EQ(test, gl_register_protocol(&protocol), -EEXIST);
+	KUNIT_EXPECT_PTR_EQ(test, protocol.prompt[GL_CP_SPENT],
+			    (const struct gl_kind *)&row[LAST]);
+	gl_unregister_protocol(&protocol);
+}
+
+static void gl_register_protocol__numbers(struct kunit *test)
+{
+	protocol.hello = GL_CODE_NONE;
+	refused(test, "no hello");
+	protocol.hello = GL_CODE_MAX + 1;
+	refused(test, "a hello beyond the last code");
+	protocol.told_as = GL_CP_NONE;
+	refused(test, "told by no codepoint");
+	protocol.told_as = GL_CP_SHORT;
+	refused(test, "told by a codepoint that has no sysctl");
+	protocol.counters = 0;
+	refused(test, "not even counter 0");
+	protocol.counters = GL_COUNTERS_MAX + 1;
+	refused(test, "too many counters");
+	row[DATA].sent = COUNTERS;
+	refused(test, "sent: no counter");
+	row[DATA].bytes = COUNTERS;
+	refused(test, "bytes: no counter");
+	row[ANSWER].received = COUNTERS;
+	refused(test, "received: no counter");
+	row[DATA].codepoint = GL_CP_NONE;
+	refused(test, "a row without a codepoint");
+	row[DATA].codepoint = GL_CPS;
+	refused(test, "a row beyond the last codepoint");
+	row[ASK].code = GL_CODE_MAX + 1;
+	refused(test, "a row beyond the last code");
+	row[ASK].words = GL_WORDS_MAX + 1;
+	refused(test, "too many words");
+	row[DATA].words = 1;
+	refused(test, "words without a code");
+}
+
+static void gl_register_protocol__flags(struct kunit *test)
+{
+	static const u8 of_code[] = { GL_KIND_DATA, GL_KIND_ANSWERED, GL_KIND_TCPS, GL_KIND_SACK };
+	static const u8 of_data[] = { GL_KIND_PROMPT, GL_KIND_PROMPT | GL_KIND_ENDS };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(of_code); i++) {
+		row[DATA].flags = of_code[i];
+		refused(test, "a flag of packets with the option, without a code");
+	}
+	for (i = 0; i < ARRAY_SIZE(of_data); i++) {
+		row[ANSWER].flags |= of_data[i];
+		refused(test, "a flag of data without the option, with a code");
+	}
+	row[LAST].flags = GL_KIND_ENDS;
+	refused(test, "the end of a message that is not acknowledged at once");
+	row[ASK].flags = GL_KIND_DATA;
+	refused(test, "data that TCP does not get");
+	row[ASK].flags |= GL_KIND_TCPS;
+	refused(test, "answered, and TCP's");
+	row[DATA].flags = GL_KIND_ECT | GL_KIND_NOT_ECT;
+	refused(test, "ECT, and not ECT");
+}
+
+static void gl_register_protocol__rows(struct kunit *test)
+{
+	row[DATA].protocol = &other;
+	refused(test, "another protocol's row");
+	protocol.control = NULL;
+	refused(test, "no row for packets without data");
+	protocol.control = &others[0];
+	refused(test, "control: another protocol's row");
+	protocol.control = &row[ANSWER];
+	refused(test, "control: a row with a code");
+	protocol.answer = NULL;
+	refused(test, "no answer to what is answered");
+	protocol.answer = &others[0];
+	refused(test, "answer: another protocol's row");
+	protocol.answer = &row[CONTROL];
+	refused(test, "answer: a row without a code");
+	row[ANSWER].words = 1;
+	refused(test, "answer: a row with words");
+	row[LAST].before = &others[0];
+	refused(test, "before: another protocol's row");
+	row[LAST].before = &row[LAST];
+	refused(test, "before: itself");
+	row[ANSWER].before = &row[DATA];
+	refused(test, "before: of a row with a code");
+	row[ANSWER].code = CODE_ASK;
+	refused(test, "two rows with one code");
+	row[DATA].codepoint = GL_CP_SPENT;
+	row[DATA].flags = GL_KIND_PROMPT;
+	row[LAST].before = NULL;
+	refused(test, "two rows that are known by one codepoint");
+}
+
+/* Rows of a part belong to the protocol; for a codepoint, its own row goes before a part's. */
+static void gl_register_protocol__parts(struct kunit *test)
+{
+	protocol.part[0] = &other;
+	KUNIT_EXPECT_EQ(test, gl_register_protocol(&protocol), 0);
+	KUNIT_EXPECT_PTR_EQ(test, protocol.prompt[GL_CP_SPENT],
+			    (const struct gl_kind *)&row[LAST]);
+	gl_unregister_protocol(&protocol);
+
+	row[LAST].flags = 0;
+	protocol.control = &others[0];
+	KUNIT_EXPECT_EQ(test, gl_register_protocol(&protocol), 0);
+	KUNIT_EXPECT_PTR_EQ(test, protocol.prompt[GL_CP_SPENT],
+			    (const struct gl_kind *)&others[0]);
+	gl_unregister_protocol(&protocol);
+
+	begin();
+	protocol.part[0] = &other;
+	others[0].code = CODE_ASK;
+	others[0].flags = 0;
+	refused(test, "a part's row with the same code");
+}
+
+static struct kunit_case protocol_cases[] = {
+	KUNIT_CASE(gl_register_protocol__sound),
+	KUNIT_CASE(gl_register_protocol__exists),
+	KUNIT_CASE(gl_register_protocol__numbers),
+	KUNIT_CASE(gl_register_protocol__flags),
+	KUNIT_CASE(gl_register_protocol__rows),
+	KUNIT_CASE(gl_register_protocol__parts),
+	{}
+};
+
+static struct kunit_suite protocol_suite = {
+	.name = "gl_protocol",
+	.init = protocol_test_init,
+	.test_cases = protocol_cases,
+};
+
+kunit_test_suite(protocol_suite);
+
+MODULE_DESCRIPTION("KUnit: registration of greenlane's protocols");
+MODULE_LICENSE("GPL");
