@@ -14,11 +14,11 @@ from lab import tap
 from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, DATA, DSCP, IMPORTANT, MESSAGE, MESSAGE_END,
                             SHARE)
 from lab.tap import case, equal, true, within
-from lab.wire.dart import END, connect, dart, divisors, line
+from lab.wire.dart import END, NAMES, connect, dart, divisors, host, line, name
 from lab.wire.packet import SYN, data, kinds
 from lab.wire.peer import exchange, unmarked
-from lab.wire.sockopt import (GREENLANE_BDP, GREENLANE_MESSAGE, GREENLANE_TLT, GREENLANE_WEIGHT, NO,
-                              YES, cc_of, choose, info, option, refused)
+from lab.wire.sockopt import (GREENLANE_BDP, GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_TLT,
+                              GREENLANE_WEIGHT, NO, YES, cc_of, choose, info, option, refused)
 from lab.wire.wire import MSS, pattern
 
 
@@ -29,9 +29,14 @@ def nested(**options):
     return wire
 
 
-def everywhere(name, **options):
+def ends_in_words(wire):
+    """Packets of a's that say in words that a message has ended."""
+    return [p for p in wire.from_a() if p.says == SHARE and p.words and p.words[0] & END]
+
+
+def everywhere(description, **options):
     """A case with both IP versions."""
-    return case(name, version=(4, 6), **options)
+    return case(description, version=(4, 6), **options)
 
 
 @everywhere("peers by a hello of their own; data is TLT's, ACKs have dart's share")
@@ -63,8 +68,7 @@ def ends(version):
             equal(len(server.recv(1 << 20)), count, "bytes")
             equal(info(server)["senders"], 0, "senders, when all is here")
         equal(info(server)["messages"], 2, "messages")
-        said = [p for p in wire.from_a() if p.says == SHARE and p.words and p.words[0] & END]
-        equal(len(said), 2, "ends that were said in words")
+        equal(len(ends_in_words(wire)), 2, "ends that were said in words")
 
 
 @everywhere("one-MSS messages in flight: one of them is important, the others say their end")
@@ -78,7 +82,10 @@ def stream(version):
         sent = kinds(data(wire.from_a()))
         equal(sent.count(IMPORTANT), 1, f"important packets of {[str(kind) for kind in sent]}")
         equal(set(sent) - {IMPORTANT, MESSAGE_END, DATA}, set(), "the others")
+        true(MESSAGE_END in sent, "an end")
+        equal(sent[-1], MESSAGE_END, "the last packet")
         wire.run(20e-3)
+        equal(ends_in_words(wire), [], "what it says is not said again in words")
         equal(len(server.recv(1 << 20)), 10 * MSS[version], "bytes")
 
 
@@ -154,6 +161,33 @@ def options(version):
         exchange(wire, client, server)
         choose(client, "reno")
         exchange(wire, client, server)
+
+
+@everywhere("switched off in the middle of a message: the receiver shares its line with nobody")
+def off(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        client.send(pattern(100_000))
+        wire.run(0.2e-3)
+        equal(info(server)["senders"], 1, "senders")
+        option(server, GREENLANE_TLT, 0)
+        equal(info(server)["senders"], 0, "senders, when it is off")
+        wire.run(50e-3)
+        equal(len(server.recv(1 << 20)), 100_000, "bytes")
+
+
+@everywhere("co-senders are named before the message, with its end as ever")
+def lookahead(version):
+    with nested(version=version) as wire:
+        client, server = wire.connect()
+        name(client, [host(version, number) for number in range(10)], co=True)
+        equal(option(client, GREENLANE_COSENDERS), 10, "named")
+        wire.mark()
+        client.send(pattern(3_000))
+        wire.run(20e-3)
+        equal(len([p for p in wire.from_a() if p.words and p.words[0] & NAMES]), 4, "names")
+        equal(len(server.recv(1 << 20)), 3_000, "bytes")
+        equal(info(server)["senders"], 0, "senders")
 
 
 @everywhere("an end with only one of the two is no peer", cc_b=("dart", "tlt_dcqcn"))
