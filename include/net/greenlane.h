@@ -73,7 +73,7 @@ enum gl_code {
 
 /**
  * struct gl_kind - a kind of packet
- * @protocol: the protocol whose row it is
+ * @protocol: the protocol that counts it: the one whose row it is, or one of its parts
  * @codepoint: enum gl_codepoint, what switches take it for
  * @code: enum gl_code, what its option says; 0 for a kind without our option
  * @words: the least number of words in its option
@@ -330,6 +330,16 @@ static inline struct gl_sock *gl_sock_locked(struct sock *sk)
 		gs = gl_sock_again(sk);
 #endif
 	return gs;
+}
+
+/* The sequence number behind the last byte that the application has written: TCP's write_seq also
+ * counts a FIN.  Socket locked.
+ */
+static inline u32 gl_data_end(const struct sock *sk)
+{
+	const int fin = TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK;
+
+	return tcp_sk(sk)->write_seq - !!((1 << sk->sk_state) & fin);
 }
 
 /* The transport of a socket, in callbacks of its congestion control. */

@@ -60,6 +60,18 @@ const struct gl_protocol *gl_protocol_told_as(enum gl_codepoint cp)
 
 /* --- what gl_register_protocol() refuses -------------------------------------- */
 
+/* Is @other @protocol itself, or one of its parts? */
+static bool gl_protocol_contains(const struct gl_protocol *protocol,
+				 const struct gl_protocol *other)
+{
+	unsigned int i;
+
+	for (i = 0; i < GL_PARTS && protocol->part[i]; i++)
+		if (other == protocol->part[i])
+			return true;
+	return other == protocol;
+}
+
 static bool gl_protocol_has_row(const struct gl_protocol *protocol, const struct gl_kind *kind)
 {
 	unsigned int i;
@@ -128,12 +140,13 @@ static bool gl_flags_are_sound(const struct gl_protocol *protocol, const struct 
 
 static bool gl_kind_is_sound(const struct gl_protocol *protocol, const struct gl_kind *kind)
 {
-	if (kind->protocol != protocol || kind->codepoint == GL_CP_NONE ||
-	    kind->codepoint >= GL_CPS || kind->code > GL_CODE_MAX ||
-	    kind->words > (kind->code ? GL_WORDS_MAX : 0))
+	const struct gl_protocol *counts = kind->protocol;
+
+	if (kind->codepoint == GL_CP_NONE || kind->codepoint >= GL_CPS ||
+	    kind->code > GL_CODE_MAX || kind->words > (kind->code ? GL_WORDS_MAX : 0))
 		return false;
-	if (kind->sent >= protocol->counters || kind->bytes >= protocol->counters ||
-	    kind->received >= protocol->counters)
+	if (!gl_protocol_contains(protocol, counts) || kind->sent >= counts->counters ||
+	    kind->bytes >= counts->counters || kind->received >= counts->counters)
 		return false;
 	if (kind->before && (kind->code || kind->before->before ||
 			     !gl_protocol_has(protocol, kind->before)))

@@ -477,7 +477,7 @@ static void dart_begins(struct sock *sk, struct dart *d)
 {
 	const struct dart_net *dn = dart_net(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 size = tp->write_seq - tp->snd_nxt;
+	u32 size = gl_data_end(sk) - tp->snd_nxt;
 	/* TCP sets PSH where a write ends; before that nobody knows how long it will be. */
 	bool whole = TCP_SKB_CB(tcp_write_queue_tail(sk))->tcp_flags & TCPHDR_PSH;
 
@@ -519,7 +519,7 @@ static const struct gl_kind *dart_kind(struct sock *sk, const struct dart *d,
 		return dart_short_kind(gl_deflect_dscp(READ_ONCE(dart_net(sk)->tokens) ?: 1,
 						       first, last));
 	}
-	last = !d->open && !seg->more && seg->end_seq == tcp_sk(sk)->write_seq;
+	last = !d->open && !seg->more && seg->end_seq == gl_data_end(sk);
 	return &dart_kinds[last ? DART_MESSAGE_END : DART_MESSAGE];
 }
 
@@ -535,7 +535,8 @@ static const struct gl_kind *dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	gl_gso_default(sk);
 	d->began = 0;
 	kind = dart_kind(sk, d, seg);
-	d->unended = !!kind->before;
+	if (kind->before)
+		d->unended = 1;
 	return kind;
 }
 
@@ -636,6 +637,7 @@ static void dart_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 		return;
 	}
 	d->ending = 0;
+	d->unended = 0;
 	dart_in_ends(sk, d);
 	dcqcn_set_cap(sk, U32_MAX);
 }

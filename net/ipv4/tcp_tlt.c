@@ -195,11 +195,13 @@ static struct gl_protocol tlt_protocol __read_mostly = {
 	.counters	= TLT_COUNTERS,
 };
 
-/* TLT around dart.  Each kind of either is one of theirs; what is sent is droppable or important as
- * always, but for the end of a message that is not important.
+/* TLT around dart.  Each kind of either is one of theirs, and there are two more: data that ends a
+ * message, important or not.  Dart's receiver has to be told of the end by the data itself, which is
+ * sent again when it is lost.  They are TLT's data, so they are counted as such.
  */
 enum tlt_dart_kind {
 	TLT_DART_END,
+	TLT_DART_IMPORTANT_END,
 	TLT_DART_KINDS,
 };
 
@@ -207,10 +209,21 @@ static struct gl_protocol tlt_dart_protocol;
 
 static const struct gl_kind tlt_dart_kind[TLT_DART_KINDS] = {
 	[TLT_DART_END] = {
-		.protocol	= &tlt_dart_protocol,
+		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_MESSAGE_END,
 		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
 		.before		= &tlt_kind[TLT_DATA],
+		.sent		= TLT_DATASENT,
+		.bytes		= TLT_DATABYTES,
+	},
+	[TLT_DART_IMPORTANT_END] = {
+		.protocol	= &tlt_protocol,
+		.codepoint	= GL_CP_PROTECTED_END,
+		.flags		= GL_KIND_PROMPT | GL_KIND_ENDS,
+		.before		= &tlt_kind[TLT_DATA],
+		.sent		= TLT_IMPORTANTSENT,
+		.bytes		= TLT_IMPORTANTBYTES,
+		.received	= TLT_ECHOSENT,
 	},
 };
 
@@ -289,6 +302,14 @@ static void tlt_settle(struct sock *sk, struct tlt *tlt)
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
 
+/* Does the receiver's window keep from leaving what is behind @end_seq? */
+static bool tlt_window_ends(const struct sock *sk, u32 end_seq)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return after(end_seq + min(gl_data_end(sk) - end_seq, tp->mss_cache), tcp_wnd_end(tp));
+}
+
 /* "The last packet of the initial window": the one after which the congestion
  * window is full, or nothing is left to send, or what is left is held back, or
  * the receiver's window takes no more.
@@ -296,7 +317,7 @@ static void tlt_settle(struct sock *sk, struct tlt *tlt)
 static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 left = tp->write_seq - seg->end_seq;
+	u32 left = gl_data_end(sk) - seg->end_seq;
 
 	if (tcp_packets_in_flight(tp) + seg->segs >= tcp_snd_cwnd(tp))
 		return true;
@@ -305,7 +326,7 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 		return !seg->more;
 	if (left < tp->mss_cache && gl_nagle_holds(tp))
 		return true;
-	return after(seg->end_seq + min(left, tp->mss_cache), tcp_wnd_end(tp));
+	return tlt_window_ends(sk, seg->end_seq);
 }
 
 /* Data leaves.  Is its last packet important? */
@@ -359,7 +380,7 @@ static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg 
 	return !tp->retrans_out || tp->lost_out <= tp->retrans_out + seg->segs;
 }
 
-/* A message ends.  But of a stream of short ones the last would be each packet: so one
+/* A message ends, or the receiver's window.  But of a stream of short ones the last would be each packet: so one
  * until it is acked, and then a clock for those that are not (tlt_on_kick()).
  */
 static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const struct gl_seg *seg)
@@ -380,20 +401,17 @@ static bool tlt_is_important_rated(struct sock *sk, struct tlt *tlt, const struc
 	tlt->since = min(tlt->since + seg->segs, TLT_PERIOD);
 	if (tlt->since == TLT_PERIOD)
 		return true;
-	return seg->end_seq == tp->write_seq && !seg->more && tlt_ends_message(tp, tlt, seg);
+	if ((seg->end_seq == gl_data_end(sk) && !seg->more) || tlt_window_ends(sk, seg->end_seq))
+		return tlt_ends_message(tp, tlt, seg);
+	return false;
 }
 
-/* The kind of data whose @inner kind is a transport's that TLT is built around.  If its last packet
- * is important, it no longer says that it ends a message: the kick has the inner transport say so.
- */
-static const struct gl_kind *tlt_kind_around(struct sock *sk, struct gl_sock *gs,
-					     const struct gl_kind *inner, bool important)
+/* The kind of data whose @inner kind is a transport's that TLT is built around. */
+static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool important)
 {
-	if (!important)
-		return inner->before ? &tlt_dart_kind[TLT_DART_END] : &tlt_kind[TLT_DATA];
-	if (inner->before)
-		gl_kick_soon(sk, gs);
-	return &tlt_kind[TLT_IMPORTANT];
+	if (inner->flags & GL_KIND_ENDS)
+		return &tlt_dart_kind[important ? TLT_DART_IMPORTANT_END : TLT_DART_END];
+	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
 static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
@@ -405,7 +423,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 
 	gl_dupthresh_one(sk, gs);
 	if (inner)
-		return tlt_kind_around(sk, gs, inner->on_xmit(sk, gs, seg), important);
+		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
@@ -424,10 +442,10 @@ static void tlt_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 {
 	struct tlt *tlt = tlt_of(gs);
 
-	if (kind != &tlt_kind[TLT_IMPORTANT]) {
+	if (kind->flags & GL_KIND_ENDS)
 		gs->transport->inner->on_last(sk, gs, kind, end_seq);
+	if (kind == &tlt_dart_kind[TLT_DART_END])
 		return;
-	}
 	trace_greenlane_important(sk, end_seq, tcp_packets_in_flight(tcp_sk(sk)));
 	tlt->n.important++;
 	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
@@ -515,11 +533,13 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs) || !tp->packets_out || tlt->state == GREENLANE_WAITING)
 		return;
 	/* A rate needs no clock, while there is something to send. */
-	if (tlt_is_rated(sk) && (tcp_send_head(sk) || tp->lost_out > tp->retrans_out))
+	if (tlt_is_rated(sk) && ((tcp_send_head(sk) && !tlt_window_ends(sk, tp->snd_nxt)) ||
+				 tp->lost_out > tp->retrans_out))
 		return;
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
-		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS);
+		/* What a clock repairs does not say that it ends a message. */
+		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS && !gs->transport->inner);
 }
 
 /* --- marking begins and ends ---------------------------------------------- */
@@ -607,9 +627,9 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 
-	if (kind->protocol != &tlt_protocol && gs->transport->inner)
+	if (kind != &tlt_kind[TLT_CLOCK_ECHO])
 		return gs->transport->inner->on_packet(sk, gs, kind, seg);
-	if (kind != &tlt_kind[TLT_CLOCK_ECHO] || !gl_marking(gs))
+	if (!gl_marking(gs))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
 		tlt_echoed(sk, tlt);

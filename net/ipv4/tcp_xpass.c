@@ -297,7 +297,7 @@ static u32 xpass_new(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	const struct sk_buff *head = tcp_send_head(sk);
-	u32 left = tp->write_seq - tp->snd_nxt;
+	u32 left = gl_data_end(sk) - tp->snd_nxt;
 	s32 room = tcp_wnd_end(tp) - tp->snd_nxt;
 
 	if (!head || !head->len || room < (s32)min(left, tp->mss_cache))

@@ -24,6 +24,8 @@
 	GREENLANE_CODEPOINT(DROPPABLE, "droppable", 8, RED)			\
 	/* what keeps the ACK clock alive: important data, packets without data */	\
 	GREENLANE_CODEPOINT(PROTECTED, "protected", 10, GREEN)			\
+	/* important data that ends a message (TLT around Dart) */		\
+	GREENLANE_CODEPOINT(PROTECTED_END, "protected_end", 49, GREEN)		\
 	/* a credit transport's data that had a credit, and its packets without data */	\
 	GREENLANE_CODEPOINT(SCHEDULED, "scheduled", 25, GREEN)			\
 	/* its data that had none (Aeolus) */					\

@@ -30,6 +30,7 @@ static void gl_codepoints_init_defaults(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, cps.dscp[GL_CP_DROPPABLE], 8);
 	KUNIT_EXPECT_EQ(test, cps.dscp[GL_CP_PROTECTED], 10);
+	KUNIT_EXPECT_EQ(test, cps.dscp[GL_CP_PROTECTED_END], 49);
 	KUNIT_EXPECT_EQ(test, cps.dscp[GL_CP_SCHEDULED], 25);
 	KUNIT_EXPECT_EQ(test, cps.dscp[GL_CP_UNSCHEDULED], 29);
 	KUNIT_EXPECT_EQ(test, cps.dscp[GL_CP_CREDIT], 33);
@@ -110,8 +111,9 @@ static void gl_codepoint_protected_ones(struct kunit *test)
 
 	for (i = 0; i < GL_CPS; i++)
 		n += gl_codepoint_protected(i);
-	KUNIT_EXPECT_EQ(test, n, 3);
+	KUNIT_EXPECT_EQ(test, n, 4);
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_PROTECTED));
+	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_PROTECTED_END));
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_SCHEDULED));
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_CREDIT));
 }

@@ -33,6 +33,7 @@ class Kind(NamedTuple):
 
 DATA = Kind("data", DSCP["droppable"])
 IMPORTANT = Kind("important", DSCP["protected"], 1)         # the code is that of a SYN
+IMPORTANT_END = Kind("important end", DSCP["protected_end"])
 CLOCK = Kind("clock", DSCP["protected"], 4)
 CLOCK_ECHO = Kind("clock echo", DSCP["protected"], 5)
 CONTROL = Kind("control", DSCP["protected"])
@@ -48,8 +49,8 @@ MESSAGE_END = Kind("message end", DSCP["message_end"])
 SPENT = Kind("spent", DSCP["spent"])
 SPENT_END = Kind("spent end", DSCP["spent_end"])
 
-KINDS = (DATA, IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, UNSCHEDULED, REQUEST, CREDIT,
-         PROBE, PROBE_ACK, SHARE, MESSAGE, MESSAGE_END, SPENT, SPENT_END)
+KINDS = (DATA, IMPORTANT, IMPORTANT_END, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, UNSCHEDULED,
+         REQUEST, CREDIT, PROBE, PROBE_ACK, SHARE, MESSAGE, MESSAGE_END, SPENT, SPENT_END)
 # What our option says, by its code (enum gl_code): this is ABI between hosts.
 SAYS = {kind.code: kind for kind in KINDS if kind.code}
 CODED = tuple(SAYS.values())

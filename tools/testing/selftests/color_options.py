@@ -44,7 +44,7 @@ SET = [
     ("classify dscp", {}),
     ("map 0 red map 63 green map cs1 yellow map ef red map AF43 green map 0x05 red",
      {"map": {"0": "red", "5": "red", "10": "green", "25": "green", "29": "red", "33": "green",
-              "38": "green", "46": "red", "63": "green"}}),
+              "38": "green", "46": "red", "49": "green", "63": "green"}}),
     ("ecn 200k", {"ecn": step(204800)}),
     ("ecn 0", {"ecn": step(0)}),
     ("ecn 100k 400k 0.2", {"ecn": {"min": 102400, "max": 409600, "probability": 0.2}}),
@@ -172,7 +172,7 @@ def bad_add():
 def round_trip():
     words = ("rate 40Gbit overhead 24 limit 1800Kb red 270Kb yellow 1Mb green 1200Kb "
              "count queue classify ecn map 1 green map 8 red map 10 green "
-             "map 25 green map 29 red map 33 green "
+             "map 25 green map 29 red map 33 green map 49 green "
              "ecn 100Kb 200Kb 0.25 "
              "pool sw size 9Mb alpha 0.5 no-split-gso")
     p.port(words)

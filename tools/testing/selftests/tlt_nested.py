@@ -11,8 +11,8 @@ import errno
 import socket
 
 from lab import tap
-from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, DATA, DSCP, IMPORTANT, MESSAGE, MESSAGE_END,
-                            SHARE)
+from lab.codepoints import (CLOCK, CLOCK_ECHO, CONTROL, DATA, DSCP, IMPORTANT, IMPORTANT_END,
+                            MESSAGE, MESSAGE_END, SHARE)
 from lab.tap import case, equal, true, within
 from lab.wire.dart import END, NAMES, connect, dart, divisors, host, line, name
 from lab.wire.packet import SYN, data, kinds
@@ -50,8 +50,9 @@ def speaks(version):
         client.send(pattern(100_000))
         wire.run(20e-3)
         equal(len(server.recv(1 << 20)), 100_000, "bytes")
-        equal({p.kind for p in data(wire.from_a())} - {DATA, IMPORTANT, CLOCK}, set(), "data")
-        equal(data(wire.from_a())[-1].kind, IMPORTANT, "the last packet")
+        equal({p.kind for p in data(wire.from_a())} - {DATA, IMPORTANT, IMPORTANT_END, CLOCK}, set(),
+              "data")
+        equal(data(wire.from_a())[-1].kind, IMPORTANT_END, "the last packet")
         true(divisors(wire.from_b()), "shares")
         equal(set(kinds(wire.from_b())) - {SHARE, CONTROL, CLOCK_ECHO}, set(), "ACKs")
         both = info(client)
@@ -68,7 +69,87 @@ def ends(version):
             equal(len(server.recv(1 << 20)), count, "bytes")
             equal(info(server)["senders"], 0, "senders, when all is here")
         equal(info(server)["messages"], 2, "messages")
-        equal(len(ends_in_words(wire)), 2, "ends that were said in words")
+        equal(kinds(data(wire.from_a())).count(IMPORTANT_END), 2, "ends")
+        equal(ends_in_words(wire), [], "ends in words")
+        counters = wire.a.greenlane()
+        equal(counters["DataSent"] + counters["ImportantSent"], len(data(wire.from_a())),
+              "packets that TLT has counted")
+
+
+def lose_nth(wire, *numbers):
+    """Lose these packets of data, which count from 1."""
+    count = 0
+
+    def rule(p):
+        nonlocal count
+        count += p.from_a and p.len > 0 and p.kind != CLOCK
+        return p.from_a and p.len and p.kind != CLOCK and count in numbers
+    wire.rule = rule
+
+
+@everywhere("an end is sent again with its data, and what is repaired before it erases nothing",
+            lost=((13,), (14,), (13, 14)))
+def lost_ends(version, lost):
+    with nested(version=version) as wire:
+        wire.delay = 10e-6
+        client, server = wire.connect()
+        lose_nth(wire, *lost)
+        client.send(pattern(14 * MSS[version]))
+        wire.run(0.5)
+        equal(len(server.recv(1 << 20)), 14 * MSS[version], "bytes")
+        equal(info(server)["senders"], 0, "senders")
+
+
+@everywhere("the second of two messages is lost, whatever a clock may carry: it ends", clock=(0, 1, 2))
+def clock_repairs(version, clock):
+    with nested(version=version) as wire:
+        wire.a.sysctl("net.ipv4.tlt_clock", clock)
+        client, server = wire.connect(TCP_NODELAY=1)
+        lose_nth(wire, 2)
+        for _ in range(2):
+            client.send(bytes(1000))
+        wire.run(20e-3)
+        equal(len(server.recv(1 << 20)), 2000, "bytes")
+        equal(info(server)["senders"], 0, "senders")
+        equal(wire.a.netstat("TCPLossProbes"), 0, "TCPLossProbes")
+
+
+@everywhere("the FIN is on the last packet: it ends the message, and is important",
+            cc=("tlt_dart", "dart", "tlt_dcqcn"))
+def fin(version, cc):
+    with nested(version=version, cc=cc, rto_min="4ms") as wire:
+        client, server = wire.connect()
+        if cc != "dart":
+            lose_nth(wire, 7, 8)
+        client.send(pattern(9 * MSS[version]))
+        client.shutdown(socket.SHUT_WR)
+        wire.run(0.1)
+        equal(len(server.recv(1 << 20)), 9 * MSS[version], "bytes")
+        if cc != "tlt_dcqcn":
+            equal(info(server)["senders"], 0, "senders")
+        if cc != "dart":
+            equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+                  "TCPTimeouts, TCPLossProbes")
+
+
+@everywhere("the tail of the receiver's window is lost: no timer", cc=("tlt_dart", "tlt_dcqcn"))
+def window(version, cc):
+    with nested(version=version, cc=cc, rmem="4096 65536 65536", rto_min="4ms") as wire:
+        client, server = wire.connect()
+        wire.mark()
+        seen = set()
+
+        def rule(p):
+            new = p.from_a and p.len and p.seq not in seen
+            seen.add(p.seq)
+            at = p.seq - min(q.seq for q in data(wire.from_a()) or [p])
+            return new and 15_000 <= at < 70_000 and p.kind in (DATA, MESSAGE_END)
+        wire.rule = rule
+        client.send(pattern(200_000))
+        equal(len(wire.receive(server, 200_000)), 200_000, "bytes")
+        true([p for p in wire.seen if p.dropped], "losses")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "TCPTimeouts, TCPLossProbes")
 
 
 @everywhere("one-MSS messages in flight: one of them is important, the others say their end")
@@ -80,8 +161,8 @@ def stream(version):
             client.send(bytes(MSS[version]))
         wire.run(50e-6)
         sent = kinds(data(wire.from_a()))
-        equal(sent.count(IMPORTANT), 1, f"important packets of {[str(kind) for kind in sent]}")
-        equal(set(sent) - {IMPORTANT, MESSAGE_END, DATA}, set(), "the others")
+        equal(sent.count(IMPORTANT) + sent.count(IMPORTANT_END), 1, f"important packets of {[str(kind) for kind in sent]}")
+        equal(set(sent) - {IMPORTANT, IMPORTANT_END, MESSAGE_END, DATA}, set(), "the others")
         true(MESSAGE_END in sent, "an end")
         equal(sent[-1], MESSAGE_END, "the last packet")
         wire.run(20e-3)
@@ -218,8 +299,8 @@ def no_short():
         wire.mark()
         client.send(b"x" * 3000)
         wire.run(5e-3)
-        equal({p.dscp for p in data(wire.from_a())} - {DSCP["droppable"], DSCP["protected"]}, set(),
-              "DSCPs of data")
+        equal({p.dscp for p in data(wire.from_a())} - {DSCP["droppable"], DSCP["protected"],
+                                                      DSCP["protected_end"]}, set(), "DSCPs of data")
         equal({p.kind for p in wire.seen} & {MESSAGE}, set(), "dart's data")
         equal(len(server.recv(1 << 20)), 3000, "bytes")
 
