@@ -85,8 +85,8 @@ EXPORT_SYMBOL_GPL(gl_nest);
  * gl_register_transport() - register a transport with TCP and with the tagging layer
  * @t: the transport; its ops are complete and ops.release is gl_release()
  *
- * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if there are too many; or the error of
- * tcp_register_congestion_control().
+ * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if there are too many; or
+ * the error of tcp_register_congestion_control().
  */
 int gl_register_transport(struct gl_transport *t)
 {

@@ -196,8 +196,8 @@ static struct gl_protocol tlt_protocol __read_mostly = {
 };
 
 /* TLT around dart.  Each kind of either is one of theirs, and there are two more: data that ends a
- * message, important or not.  Dart's receiver has to be told of the end by the data itself, which is
- * sent again when it is lost.  They are TLT's data, so they are counted as such.
+ * message, important or not.  The data itself has to tell dart's receiver of the end, because it is
+ * sent again when it is lost.  Both are TLT's data, and counted as such.
  */
 enum tlt_dart_kind {
 	TLT_DART_END,
@@ -380,8 +380,8 @@ static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg 
 	return !tp->retrans_out || tp->lost_out <= tp->retrans_out + seg->segs;
 }
 
-/* A message ends, or the receiver's window.  But of a stream of short ones the last would be each packet: so one
- * until it is acked, and then a clock for those that are not (tlt_on_kick()).
+/* A message ends, or the receiver's window.  In a stream of short messages each packet ends one:
+ * so only one is important until it is acked, and a clock follows for the others (tlt_on_kick()).
  */
 static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const struct gl_seg *seg)
 {
