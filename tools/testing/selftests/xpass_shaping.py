@@ -15,7 +15,7 @@ import statistics
 import time
 
 from lab.net.pairs import network
-from lab.tap import case, equal, main, true, within
+from lab.tap import equal, main, timed, true, within
 from lab.wire.wire import MSS, pattern
 
 LINK = 5_000_000_000            # bit/s
@@ -62,7 +62,7 @@ PRESET = f"rate {LINK}bit limit 200k preset xpass"
 PLAIN = f"rate {LINK}bit limit 200k overhead 24"
 
 
-def timed(net):
+def compared(net):
     """Two flows at once: (time, of that at the data's share; the first one's, of the
     second's).
     """
@@ -74,13 +74,13 @@ def timed(net):
     return max(each) / ideal, min(each) / max(each)
 
 
-@case("two flows fill the link's share for data; none of it is dropped, credits are",
-      version=(4, 6))
+@timed("two flows fill the link's share for data; none of it is dropped, credits are",
+       version=(4, 6))
 def shaped(version):
     with network(PRESET, PRESET, version) as net:
         # Credits have jitter: one run in thirty is some percent slower, and less fair.
         # Shorter flows would be over before they have settled more often than that.
-        times, ratios = zip(*(timed(net) for _ in range(3)))
+        times, ratios = zip(*(compared(net) for _ in range(3)))
         within(statistics.mean(times), 0.99, 1 / 0.95, "time, of that at the data's share")
         # 0.5 would be one after the other; each had 0.91 ± 0.07
         within(statistics.mean(ratios), 0.75, 1, "the first one's time, of the second's")
@@ -102,8 +102,8 @@ FULL = {"the link": (LINK, 2 * LINK, 2), "the NICs": (4 * LINK, LINK, 1)}
 FULL_COUNT = 3 * COUNT
 
 
-@case("full both ways: there is room for ACKs too, on the link and on the hosts' NICs",
-      slow=tuple(FULL), version=(4, 6))
+@timed("full both ways: there is room for ACKs too, on the link and on the hosts' NICs",
+       slow=tuple(FULL), version=(4, 6))
 def duplex(slow, version):
     link, host, back = FULL[slow]
     words = f"rate {link}bit limit 10m preset xpass"
@@ -120,7 +120,7 @@ def duplex(slow, version):
         within(peak, DATA, 100 * DATA, "bytes that queued")
 
 
-@case("and without the shaping: data is dropped", version=(4, 6))
+@timed("and without the shaping: data is dropped", version=(4, 6))
 def unshaped(version):
     with network(PLAIN, PLAIN, version) as net:
         transfer([net.flow(1), net.flow(2)], COUNT)
