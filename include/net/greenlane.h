@@ -61,7 +61,9 @@ enum gl_code {
  * only if the row has words.  TCP gets the packet only if it has data that TCP waits for.
  */
 #define GL_KIND_ANSWERED	BIT(3)
-/* It has our option, and TCP gets it too: on_packet() returns GL_PASS. */
+/* It has our option, and TCP gets it too, unless on_packet() says that it need not.  TCP does not
+ * wait for that while a process owns the socket.
+ */
 #define GL_KIND_TCPS		BIT(4)
 /* on_packet() wants to know whether it has SACK blocks. */
 #define GL_KIND_SACK		BIT(5)
