@@ -84,9 +84,9 @@ def timed(description, **options):
     """A case that measures time, and is skipped where that is real."""
     def mark(function):
         @functools.wraps(function)
-        def measured(**chosen):
+        def measured(*given, **chosen):
             need_virtual_time()
-            function(**chosen)
+            function(*given, **chosen)
         case(description, **options)(measured)
         return function
     return mark
