@@ -233,6 +233,9 @@ static inline kuid_t gl_sk_uid(const struct sock *sk)
 
 /* Where no task is preempted in the kernel, RCU's grace period is also that of RCU tasks. */
 #include <linux/rcupdate.h>
+#if defined(CONFIG_PREEMPTION) && !defined(CONFIG_TASKS_RCU)
+#error greenlane needs CONFIG_TASKS_RCU, which BPF_SYSCALL, FUNCTION_TRACER or KPROBES select
+#endif
 static inline void gl_rcu_barrier_tasks(void)
 {
 #ifdef CONFIG_TASKS_RCU
