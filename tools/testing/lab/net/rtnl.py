@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Qdiscs by netlink, byte by byte: tc would not send what a test wants to."""
+"""Netlink byte by byte: qdiscs, because tc would not send what a test wants to, and what a
+device may send, which ip has to be newer for than the kernel."""
 import socket
 import struct
 
+RTM_NEWLINK, RTM_GETLINK = 16, 18
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS = 40, 41, 42
 RTM_NEWTFILTER, RTM_DELTFILTER, RTM_GETTFILTER = 44, 45, 46
@@ -19,6 +21,34 @@ def attr(kind, data, length=None):
     """An attribute; its length may be a lie."""
     head = struct.pack("HH", len(data) + 4 if length is None else length, kind)
     return head + data + bytes(-len(data) % 4)
+
+
+def _attrs(data):
+    """{kind: bytes} of a series of attributes."""
+    found = {}
+    while data:
+        length, kind = struct.unpack_from("HH", data)
+        found[kind & 0x3fff] = data[4:length]
+        data = data[length + 3 & ~3:]
+    return found
+
+
+def set_link(dev, values):
+    """Set these attributes of a device, {IFLA_*: 32 bits}; does the kernel have all of them?"""
+    asked = struct.pack("BxHiII", 0, 0, socket.if_nametoindex(dev), 0, 0)
+    new = b"".join(attr(kind, struct.pack("I", value)) for kind, value in values.items())
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
+        s.settimeout(5)
+        for kind, body in ((RTM_NEWLINK, asked + new), (RTM_GETLINK, asked)):
+            flags = NLM_F_REQUEST | (NLM_F_ACK if kind == RTM_NEWLINK else 0)
+            s.send(struct.pack("IHHII", len(body) + 16, kind, flags, 1, 0) + body)
+            reply = s.recv(65536)
+            if struct.unpack_from("IH", reply)[1] == NLMSG_ERROR:
+                error = -struct.unpack_from("i", reply, 16)[0]
+                if error:
+                    raise OSError(error, f"set_link({dev}, {values})")
+    seen = _attrs(reply[32:])
+    return all(seen.get(kind) == struct.pack("I", value) for kind, value in values.items())
 
 
 class Qdisc:
@@ -81,12 +111,5 @@ class Qdisc:
         return found
 
     def _options(self, attrs):
-        kind = options = None
-        while attrs:
-            length, what = struct.unpack_from("HH", attrs)
-            if what & 0x3fff == TCA_KIND:
-                kind = attrs[4:length]
-            if what & 0x3fff == TCA_OPTIONS:
-                options = attrs[4:length]
-            attrs = attrs[length + 3 & ~3:]
-        return options if kind == self.kind else None
+        found = _attrs(attrs)
+        return found.get(TCA_OPTIONS) if found.get(TCA_KIND) == self.kind else None
