@@ -292,6 +292,36 @@ def accecn_full(version):
         true(answer.sacks, "SACK in it")
 
 
+@case("a clock is answered, although the ACK has time stamps and three SACK blocks: the oldest "
+      "goes", version=(4, 6))
+def sack_full(version):
+    with Wire(cc="tlt_cubic", version=version) as wire:
+        client, server = wire.connect()
+        exchange(wire, client, server)
+        wire.mark()
+        data, lost, clocks = [], set(), []
+
+        def rule(p):
+            if p.kind == DATA and p.seq not in data:
+                data.append(p.seq)
+                if len(data) in (1, 3, 5):
+                    lost.add(p.seq)
+            if p.kind == CLOCK:
+                clocks.append(p)
+            return clocks or p.from_a and p.seq in lost
+        wire.rule = rule
+        client.send(pattern(60_000))
+        wire.run(1e-3, lambda: clocks)
+        before = max((p.sacks for p in wire.from_b()), key=len)
+        equal(len(before), 3, "SACK blocks of an ACK by TCP alone")
+        wire.mark()
+        wire.inject(wire.b, clocks[0])
+        wire.run(1e-3)
+        answer = wire.from_b()[0]
+        equal(answer.kind, CLOCK_ECHO, "the answer")
+        equal(len(answer.sacks), 2, "SACK blocks in it")
+
+
 # --- a kernel socket that holds no reference on its namespace
 
 def kernel_socket(ns, text):
