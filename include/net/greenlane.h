@@ -265,6 +265,7 @@ struct gl_transport {
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
  * @owed: the protocol's answer is owed to the peer
+ * @prompt: the data before @prompt_end needs an immediate ACK, which has not left yet
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -291,13 +292,15 @@ struct gl_sock {
 #define GL_OWED_ANSWER	4	/* a packet arrived that wants an answer */
 	refcount_t	refs;
 	u32		held_end;
+	u32		prompt_end;
 	u32		echoes_sent;
 	u16		reordering;
 	u8		held_n;
 	u8		held_last;
 	u8		peer;
 	u8		off:1,
-			owed:1;
+			owed:1,
+			prompt:1;
 };
 
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl);

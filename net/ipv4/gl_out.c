@@ -55,6 +55,33 @@ static void gl_count_sent(struct sock *sk, const struct gl_kind *kind, const str
 	gl_count(sock_net(sk), kind->protocol, kind->bytes, seg->end_seq - seg->seq);
 }
 
+/* Does a packet with this acknowledgment number, and TCP's SACK blocks, cover @end? */
+static bool gl_out_covers(const struct tcp_sock *tp, u32 ack, u32 end)
+{
+	const struct tcp_sack_block *block = tp->selective_acks;
+	int i;
+
+	if (!before(ack, end))
+		return true;
+	for (i = 0; i < tp->rx_opt.num_sacks; i++, block++)
+		if (before(block->start_seq, end) && !after(end, block->end_seq))
+			return true;
+	return false;
+}
+
+/* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
+ * retransmits what the packet reports lost (tcp_xmit_recovery()), and sends an ACK that it had
+ * delayed to compress it (tcp_sack_compress_send_ack()).  Either clears the request for an ACK.
+ * Repeat the request until a packet leaves that covers the data.
+ */
+static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, u32 ack)
+{
+	if (gl_out_covers(tcp_sk(sk), ack, gs->prompt_end))
+		gs->prompt = 0;
+	else
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_NOW;
+}
+
 /* Let the transport add a word to an ACK. */
 static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, bool pure)
 {
@@ -251,6 +278,8 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 	const struct gl_kind *kind;
 
 	gl_seg_of(skb, &seg);
+	if (unlikely(gs->prompt))
+		gl_out_prompt(sk, gs, seg.ack);
 	gl_out_ack(sk, gs, skb, seg.end_seq == seg.seq);
 	if (seg.end_seq == seg.seq) {
 		kind = gl_out_control(sk, gs, skb);

@@ -187,7 +187,7 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	kind = gl_kind_of_data(gs, TCP_SKB_CB(skb)->ip_dsfield);
 	if (kind && gs->peer == GREENLANE_PEER_YES && skb->len > tcp_hdrlen(skb)) {
 		clear_bit(GL_OWED_ACK, &gs->flags);
-		gl_acknowledge(sk, gs, kind);
+		gl_acknowledge(sk, gs, kind, TCP_SKB_CB(skb)->end_seq);
 	}
 	return gs->backlog_rcv(sk, skb);
 }
@@ -203,7 +203,9 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 {
 	struct sk_buff *skb, *next, *first = NULL;
 
-	if (test_and_clear_bit(GL_OWED_ACK, &gs->flags) && inet_csk_ack_scheduled(sk))
+	/* For data out of order TCP may have forgotten the ACK: see gl_out_prompt(). */
+	if (test_and_clear_bit(GL_OWED_ACK, &gs->flags) &&
+	    (inet_csk_ack_scheduled(sk) || !RB_EMPTY_ROOT(&tcp_sk(sk)->out_of_order_queue)))
 		gl_send_ack(sk);
 	if (test_and_clear_bit(GL_OWED_ANSWER, &gs->flags))
 		gs->owed = 1;

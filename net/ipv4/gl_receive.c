@@ -114,12 +114,16 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind)
  * @sk: the socket, locked
  * @gs: its state
  * @kind: the data's kind
+ * @end_seq: sequence number behind its last byte
  *
- * TCP has not processed the data yet.  It does so next, and then checks ICSK_ACK_NOW.
+ * TCP has not processed the data yet.  It does so next, and then checks ICSK_ACK_NOW; see
+ * gl_out_prompt() if it sends something in between.
  */
-void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind)
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 end_seq)
 {
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	gs->prompt = 1;
+	gs->prompt_end = end_seq;
 	gs->echoes_sent++;
 	gl_count_received(sk, kind);
 }
@@ -136,7 +140,7 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *
 {
 	if (!gl_heeds(sk, seg))
 		return;
-	gl_acknowledge(sk, gs, kind);
+	gl_acknowledge(sk, gs, kind, seg->end_seq);
 	if (kind->flags & GL_KIND_ENDS)
 		gs->transport->on_packet(sk, gs, kind, seg);
 }

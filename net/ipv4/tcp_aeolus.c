@@ -5,26 +5,26 @@
  *	Kun Tan, Yi Wang: "Aeolus: A Building Block for Proactive Transport in
  *	Datacenter Networks", SIGCOMM 2020; IEEE/ACM ToN 2021
  *
- * A credit transport waits a round trip for its first credit.  Aeolus does not: it
- * sends a bandwidth-delay product at once, *unscheduled*, and the switch drops
- * just those packets where there is no room (sch_color, a threshold of a few
- * packets).  What has a credit is never in their way.
+ * A credit transport waits a round trip for its first credit.  Aeolus uses that time:
+ * it sends a bandwidth-delay product at once, as *unscheduled* packets, and a switch
+ * whose queue is longer than a few packets drops them (sch_color).  Packets sent by
+ * credit are *scheduled*; unscheduled packets do not delay them or push them out.
  *
  *	sender                        switch                  receiver
  *	request, u u u u u u   ----->  . . x x . x   ----->  request, u u u
- *	probe (no data)        ----------------------------->  at once
+ *	probe (no data)        ----------------------------->  answers at once
  *	                       <----- credits --------------
- *	all before the probe   <----- probe's ACK, SACK -----
- *	that is not SACKed: lost
- *	each credit: what is lost, what is new, or what is not acked yet, from its
- *	end backwards
+ *	                       <----- probe ACK, SACK -------
+ *	unscheduled packets not SACKed by now are lost
+ *	each credit: retransmit a lost packet, else send new data, else retransmit
+ *	an unscheduled packet not acknowledged yet, the last one first
  *
- * So a loss is known in one round trip, and repaired with credits, once.
+ * A loss is thus known after one round trip, and repaired once, by a credit.
  *
- * Aeolus is built around a credit transport (aeolus_xpass around xpass), which it
- * leaves as it is: see struct xpass_precredit.
+ * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass,
+ * through struct xpass_precredit.
  *
- * What differs from the paper, and why: Documentation/aeolus.rst.
+ * Documentation/aeolus.rst lists the differences from the paper and their reasons.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
@@ -38,19 +38,19 @@
 #include "tcp_xpass.h"
 
 /**
- * struct aeolus - the part of a connection that comes behind the transport's
- * @probe_us: when the probe left, in TCP's microseconds
- * @begin: the burst's first byte
- * @end: its end
- * @bdp: GREENLANE_BDP, bytes; 0: not set
- * @unscheduled: counter, as struct greenlane_info has it
- * @allow: packets that may still leave
- * @off: by GREENLANE_AEOLUS
- * @burst: there was one, or there is
- * @unprobed: unscheduled packets have left since the last probe
- * @probing: the probe's answer is not here yet
+ * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
+ * @probe_us: when the probe left, by tcp_clock_us()
+ * @begin: first sequence number of the burst
+ * @end: sequence number behind the last byte of the burst
+ * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
+ * @unscheduled: unscheduled packets sent, for struct greenlane_info
+ * @allow: packets that the burst may still send
+ * @off: switched off by the socket option GREENLANE_AEOLUS
+ * @burst: the connection has sent a burst, or is sending one
+ * @unprobed: unscheduled packets were sent since the last probe
+ * @probing: a probe was sent and its answer has not arrived
  *
- * All fields: socket lock.
+ * The socket lock protects all fields.
  */
 struct aeolus {
 	u64	probe_us;
@@ -73,10 +73,12 @@ static struct aeolus *aeolus_of(struct gl_sock *gs)
 }
 
 /**
- * struct aeolus_net - a network namespace's part
- * @idle: a new first RTT after so many ms; 0: an RTO (net.ipv4.aeolus_idle)
- * @probe: 0: a burst ends with a mere request (net.ipv4.aeolus_probe; §V-E, Figure 22)
- * @sysctl: registered for the namespace's life
+ * struct aeolus_net - the settings of a network namespace
+ * @idle: net.ipv4.aeolus_idle: a connection may burst again after this idle time, ms;
+ *	0: after the current RTO
+ * @probe: net.ipv4.aeolus_probe: 0 sends a plain request in place of the probe
+ *	(§V-E, Figure 22)
+ * @sysctl: the registered table
  */
 struct aeolus_net {
 	unsigned int		idle;
@@ -93,11 +95,11 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 
 /* --- the burst (§III-A) ---------------------------------------------------- */
 
-/* Packets that a burst has at most, whatever it is told: 50 us at 1 Tbit/s. */
+/* Largest burst in packets, whatever the settings say: 50 us at 1 Tbit/s. */
 #define AEOLUS_BURST_MAX	4096
 
-/* A burst's bytes: the socket's, the route's, or what the line carries in the
- * smallest RTT seen.
+/* Size of a burst in bytes: from the socket option, from the route's initcwnd, or what
+ * the link carries in the minimum RTT.
  */
 static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 {
@@ -114,7 +116,7 @@ static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 	return clamp_t(u64, bytes, tp->mss_cache, (u64)AEOLUS_BURST_MAX * tp->mss_cache);
 }
 
-/* Nothing has been sent for so long that this is a first RTT again? */
+/* The connection was idle for so long that the next RTT counts as a first one. */
 static bool aeolus_is_idle(const struct sock *sk)
 {
 	unsigned int ms = READ_ONCE(aeolus_net(sk)->idle);
@@ -136,8 +138,8 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 	ae->end = tp->snd_nxt;
 }
 
-/* May TCP send more of it?  Else it ends early: nothing is left, or the receiver's
- * window is full.
+/* Can TCP send more of the burst?  If not, the burst ends early: there is no more data,
+ * or the peer's receive window is full.
  */
 static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 {
@@ -148,9 +150,9 @@ static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
 }
 
-/* If the burst is over the probe follows: a request that says where it ended.  Without
- * probes it is a request as any other, and losses are found by what is SACKed, or when
- * credits find nothing else to do.
+/* At the end of a burst the next request is a probe, which carries the end's sequence
+ * number.  With net.ipv4.aeolus_probe=0 it is a plain request; SACK then finds the
+ * losses, or aeolus_spend() retransmits the packets when credits are left over.
  */
 static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
@@ -186,8 +188,8 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	ae->unscheduled += seg->segs;
 	ae->end = seg->end_seq;
 	ae->unprobed = 1;
-	/* The probe leaves when TCP looks once more, because this write is done with
-	 * (the process lets go of the socket), or this packet.
+	/* xpass_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
+	 * do so after this packet, or when the process releases the socket.
 	 */
 	if (sock_owned_by_user(sk))
 		gl_xmit_later(sk);
@@ -198,7 +200,7 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 
 /* --- repair (§III-C) -------------------------------------------------------- */
 
-/* Unscheduled, not acked, and not sent again. */
+/* An unscheduled packet that is neither acknowledged, nor lost, nor retransmitted. */
 static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
 {
 	const struct tcp_skb_cb *scb = TCP_SKB_CB(skb);
@@ -224,13 +226,13 @@ static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
 	return n;
 }
 
-/* The first credit ends the burst, at once. */
+/* The first credit ends the burst (§III-A). */
 static void aeolus_credited(struct sock *sk, struct gl_sock *gs)
 {
 	aeolus_of(gs)->allow = 0;
 }
 
-/* It is asked again, so is the probe. */
+/* The request is repeated, so send the probe again too. */
 static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
@@ -238,7 +240,9 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 	ae->unprobed |= ae->probing;
 }
 
-/* Nothing lost, nothing new: what may be lost, from its end backwards. */
+/* A credit is left over.  Declare the last open unscheduled packet lost, so that TCP
+ * retransmits it: later packets are more likely to have been dropped.
+ */
 static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 {
 	const struct aeolus *ae = aeolus_of(gs);
@@ -257,8 +261,8 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 	return false;
 }
 
-/* The probe has arrived, and what left before it has too, or is lost.  TCP will
- * see the SACK blocks of its ACK, and look for losses then.
+/* The answer to the probe: each packet sent before the probe has arrived by now, or is
+ * lost.  TCP processes the SACK blocks of this ACK first, and then marks the losses.
  */
 static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 					const struct gl_kind *kind,
@@ -345,7 +349,7 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
-/* The rest is the inner transport's. */
+/* The module's init copies all other operations from the inner transport. */
 static struct xpass_transport aeolus_xpass __read_mostly = {
 	.t = {
 		.ops = { .name = "aeolus_xpass" },
@@ -399,7 +403,8 @@ static int __init aeolus_module_init(void)
 	struct gl_transport *t = &aeolus_xpass.t;
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct aeolus) > 32);	/* of 256: see tcp_xpass.c */
+	/* xpass_module_init() leaves this much of a connection's memory to us. */
+	BUILD_BUG_ON(sizeof(struct aeolus) > 32);
 
 	if (IS_ERR(base))
 		return PTR_ERR(base);

@@ -5,27 +5,28 @@
  *	"Credit-Scheduled Delay-Bounded Congestion Control for Datacenters",
  *	SIGCOMM 2017
  *
- * The receiver decides who sends: nothing leaves without a *credit*, and a credit
- * is one packet's worth.
+ * The receiver decides who sends: each data packet needs a *credit*, a small packet
+ * that the receiver sends at a paced rate.
  *
  *	sender                          switch                 receiver
- *	data waits  --- request (n packets) ------------------>
- *	            <-- c . c . c . c . c . c .  x  c . c .  --  paced, by feedback
+ *	has data  --- request (n packets) -------------------->
+ *	          <-- c . c . c . c . c . c .  x  c . c .  ----  credits, paced
  *	one packet a credit  --- d . d . d . d ----->
- *	            --- report, once a round trip ------------>  how many were lost?
- *	nothing is left  --- stop (0 packets) ---------------->
+ *	          --- report, once a round trip -------------->  counts lost credits
+ *	has no data left  --- stop (0 packets) --------------->
  *
- * Each switch port, and the receiver's own line (struct xpass_line), lets so many
- * credits pass that the data which they call for just fills the line the other
- * way, and drops the others: a credit is small, and its loss is the signal that
- * the feedback control (xpass_rate.h) works with.  So data is not lost, and
- * queues stay short.
+ * Each switch port limits the rate of credits, so that the data they trigger just
+ * fills the link in the other direction; it drops the excess.  The receiver limits
+ * its own link in the same way (struct xpass_line).  Losing a credit costs little,
+ * and the feedback control (xpass_rate.h) adjusts the credit rate to a target loss.
+ * Data is not lost, and queues stay short.
  *
- * How TCP is made to wait: its congestion window is what is in flight and not a
- * packet more.  tcp_write_xmit() and tcp_xmit_retransmit_queue() both ask for
- * min_tso_segs() before they look at the window, which is where it is set.
+ * To make TCP wait for credits, its congestion window is kept equal to the packets
+ * in flight.  tcp_write_xmit() and tcp_xmit_retransmit_queue() both call
+ * min_tso_segs() before they read the window, and that callback opens it by the
+ * number of credits at hand.
  *
- * What differs from the paper, and why: Documentation/xpass.rst.
+ * Documentation/xpass.rst lists the differences from the paper and their reasons.
  */
 #include <linux/hrtimer.h>
 #include <linux/jhash.h>
@@ -39,70 +40,82 @@
 #include "xpass_line.h"
 #include "xpass_rate.h"
 
-/* Ethernet: header and FCS, preamble and gap; the smallest frame. */
+/* Bytes that Ethernet adds: header, FCS, preamble, gap; its smallest frame with them. */
 #define XPASS_WIRE		(14 + 4 + 8 + 12)
 #define XPASS_WIRE_MIN		84
-/* A credit's TCP header, with one word of option. */
+/* The TCP header of a credit, with an option of one word. */
 #define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + 12)
 
-/* Credits that may be between the receiver and us; more is not credible. */
+/* A credit number further ahead than this is taken for a forged one. */
 #define XPASS_SEQ_AHEAD		65536
-#define XPASS_WINDOW		32	/* and so many may have been overtaken */
+/* Credits may arrive late by this many numbers. */
+#define XPASS_WINDOW		32
 
-/* A sender asks again if no credit comes for this time, or four round trips, or
- * four times what lies between two credits.
+/* A sender repeats its request if no credit arrives for the longest of this time,
+ * four round trips and four gaps between credits.
  */
 #define XPASS_RETRY_NS		(50 * NSEC_PER_USEC)
-#define XPASS_RETRIES_MAX	10	/* doublings of it */
-#define XPASS_RETRIES_MIN	5	/* before a peer is thought to have no credits */
-#define XPASS_ALIVE		3	/* and so often it has acked what TCP sent even so */
+/* The time doubles with each repetition, at most this often. */
+#define XPASS_RETRIES_MAX	10
+/* The sender falls back to TCP if at least this many requests in a row brought no
+ * credit, while this many of its uncredited packets were acknowledged: the path or
+ * the peer drops credits, but not data.
+ */
+#define XPASS_RETRIES_MIN	5
+#define XPASS_ALIVE		3
 
-/* A receiver gives up if no report comes for this time, or eight round trips, or
- * as many credits' gaps: the stop was lost, or the sender is.
+/* A receiver stops sending credits if no report arrives for the longest of this
+ * time, eight round trips and eight gaps between credits: the stop was lost, or
+ * the sender is gone.
  */
 #define XPASS_SILENCE_NS	(1 * NSEC_PER_MSEC)
 #define XPASS_SILENCE		8
 
-/* The third word of a request: packets; and all credits sent are lost. */
+/* The third word of a request: the number of packets, and a flag that says that the
+ * sender has given up on all credits sent so far.
+ */
 #define XPASS_WANT_MAX		0x7fffffff
 #define XPASS_RETRY		0x80000000
 
-/* Round trips without a request after which a flow begins anew. */
+/* After this many round trips without a request, the credit rate starts anew. */
 #define XPASS_PAUSE		4
 
 #define XPASS_NEVER		U64_MAX
 
 /**
- * struct xpass - a connection, as a sender and as a receiver
+ * struct xpass - the state of a connection, both as a sender and as a receiver
  * @gs: greenlane's part
- * @timer: kicks when the earlier of @retry and @next has come
- * @retry: sender: when to ask again, ns
- * @told: sender: when the receiver was told last, ns, the low half
- * @told_end: sender: the credit that the receiver will send last, for all it knows
- * @came: sender: when the last credit came, the same; 0 after a pause
- * @gap: sender: time between two, ns, smoothed
- * @una: sender: TCP's snd_una when it asked again last
- * @seq: sender: the newest credit
- * @seen_seq: sender: which of the 32 up to it have come, the newest first
- * @received: sender: credits, since ever
+ * @timer: kicks the socket at @retry or @next, whichever is earlier
+ * @retry: sender: when to repeat the request, ns
+ * @told: sender: when the last request or report left, ns, low half
+ * @told_end: sender: the last credit that the receiver will send, as far as we know
+ * @came: sender: when the last credit arrived, ns, low half; 0 after a pause
+ * @gap: sender: smoothed time between two credits, ns
+ * @una: sender: TCP's snd_una at the last repeated request
+ * @seq: sender: the highest credit number received
+ * @seen_seq: sender: bitmap of the 32 credits up to @seq that have arrived; bit 0
+ *	is @seq itself
+ * @received: sender: credits received on this connection
  * @next: receiver: when the next credit leaves, ns
+ * @asked_ns: receiver: when the last request arrived, ns
  * @credit: receiver: the last credit sent
- * @asked_ns: receiver: when the last request came
  * @end: receiver: the last credit to send
- * @throttled: receiver: how many the line did not take, in this round
- * @seen: receiver: the last credit that the sender has told of
- * @heard: receiver: how many it had got then
- * @slowed: receiver: the last credit that left at a rate that was too high, if
- *	that is after @seen
- * @rate: receiver
- * @asking: sender: the receiver was told that there is something to send
- * @asked: sender: it was told so once
- * @alive: sender: how often data was acked since, by a peer that sends no credits
- * @retries: sender: requests in a row that brought nothing
- * @tokens: sender: credits not yet used; 0 at rest
+ * @throttled: receiver: credits that the own link refused, since the last report
+ * @seen: receiver: the highest credit that the sender has reported
+ * @heard: receiver: how many credits the sender had received by then
+ * @slowed: receiver: the last credit sent before the rate was reduced; losses up to
+ *	it belong to the old rate
+ * @rate: receiver: the feedback control
+ * @asking: sender: the receiver knows that we have data to send
+ * @asked: sender: a request was sent on this connection
+ * @alive: sender: how often uncredited data was acknowledged while requests brought
+ *	no credit
+ * @retries: sender: requests in a row that brought no credit
+ * @tokens: sender: credits received and not used yet; 0 outside of xpass_spend()
  *
- * Times are ktime_get_ns(), XPASS_NEVER is never; of those that are never old the low
- * half is enough.  Of a connection's 256 bytes each counts.  All fields: socket lock.
+ * Times are ktime_get_ns(); XPASS_NEVER stands for no time.  A field that is only
+ * compared with recent times keeps the low 32 bits: the size of a connection is
+ * limited (see xpass_module_init()).  The socket lock protects all fields.
  */
 struct xpass {
 	struct gl_sock		gs;
@@ -201,8 +214,8 @@ const struct gl_kind xpass_kind[XPASS_KINDS] = {
 		.code		= GL_CODE_CREDIT,
 		.flags		= GL_KIND_ECT,
 	},
-	/* These are in the queue of what they are about: a probe that a switch sends ahead of
-	 * unscheduled data would say that the data is lost.
+	/* A probe must share the queue of the unscheduled data that it asks about: if it
+	 * overtook the data, its answer would report that data as lost.
 	 */
 	[XPASS_PROBE] = {
 		.protocol	= &xpass_protocol,
@@ -261,13 +274,15 @@ static u64 xpass_srtt_ns(const struct sock *sk)
 	return us ? us * NSEC_PER_USEC : NSEC_PER_MSEC;
 }
 
-/* Of an idle network, not of its queues: a report an RTT. */
+/* The round trip without queueing, which is how often a sender reports. */
 static u64 xpass_rtt_ns(const struct sock *sk)
 {
 	return (u64)clamp(tcp_min_rtt(tcp_sk(sk)), 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
-/* The timer is set for whatever comes first.  It may come for nothing. */
+/* Arm the timer for the earlier of the two events.  If it expires without need, the
+ * kick does nothing.
+ */
 static void xpass_arm(struct xpass *xp)
 {
 	u64 at = min(xp->retry, xp->next);
@@ -283,15 +298,15 @@ static enum hrtimer_restart xpass_timer(struct hrtimer *timer)
 {
 	struct xpass *xp = container_of(timer, struct xpass, timer);
 
-	/* Its socket is alive: xpass_leave() waits for us. */
+	/* The socket still exists: xpass_leave() waits until this has returned. */
 	gl_kick(xp->gs.sk, &xp->gs);
 	return HRTIMER_NORESTART;
 }
 
 /* --- the sender ---------------------------------------------------------- */
 
-/* Packets that are new and may leave: a lone FIN needs no credit, and what TCP
- * would not send anyway is not asked for.
+/* Number of new packets that need a credit.  A lone FIN needs none; data outside of
+ * the peer's window, or held by Nagle's algorithm, cannot be sent yet.
  */
 static u32 xpass_new(const struct sock *sk)
 {
@@ -306,7 +321,7 @@ static u32 xpass_new(const struct sock *sk)
 	return left / tp->mss_cache + (left % tp->mss_cache && !gl_nagle_holds(tp));
 }
 
-/* Packets that wait for a credit: lost ones and new ones. */
+/* Number of packets that wait for a credit, retransmissions included. */
 static u32 xpass_waiting(const struct sock *sk, struct xpass *xp)
 {
 	const struct xpass_precredit *pre = xpass_precredit(sk);
@@ -318,12 +333,15 @@ static u32 xpass_waiting(const struct sock *sk, struct xpass *xp)
 	return waiting + xpass_new(sk);
 }
 
+/* How long to wait for a credit before the request is repeated. */
 static u64 xpass_patience_ns(const struct sock *sk, const struct xpass *xp)
 {
 	return max3(XPASS_RETRY_NS, 4 * xpass_rtt_ns(sk), 4ULL * xp->gap) << xp->retries;
 }
 
-/* Request, report and stop: how much waits, and which credits have come. */
+/* Send a request, report or stop.  All three have the same format: the credits that
+ * have arrived, and the number of packets that wait.
+ */
 static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags)
 {
 	const struct xpass_precredit *pre = xpass_precredit(sk);
@@ -338,7 +356,7 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
 		words = 4;
 		xpass_count(sk, XPASS_PROBESENT, 1);
 	}
-	/* A pause, or an outage, is no gap between two credits. */
+	/* Do not count a pause or an outage as a gap between credits. */
 	if (!xp->asking || (flags & XPASS_RETRY))
 		xp->came = 0;
 	xp->told = now;
@@ -353,8 +371,9 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
 	gl_send_words(sk, &xp->gs, &xpass_kind[kind], word, words);
 }
 
-/* Does so much more wait than the receiver knows of that it would pause?  While a
- * burst lasts that can wait: its end is told.
+/* Must the receiver hear of more data now?  True if it would otherwise run out of
+ * credits to send before the next report.  An unscheduled burst in progress can
+ * wait: its last packet is followed by a request.
  */
 static bool xpass_is_news(struct sock *sk, struct xpass *xp, u32 waiting)
 {
@@ -367,8 +386,8 @@ static bool xpass_is_news(struct sock *sk, struct xpass *xp, u32 waiting)
 	       !(pre && pre->allow(sk, &xp->gs));
 }
 
-/* TCP's window: what is in flight, and so many packets more.  With neither it is 0,
- * which tcp_snd_cwnd_set() does not allow, and which is just what is meant.
+/* Let TCP send @more packets.  The window may become 0, which tcp_snd_cwnd_set() does
+ * not allow; 0 is correct here, as nothing may leave.
  */
 static void xpass_set_window(struct sock *sk, u32 more)
 {
@@ -377,7 +396,7 @@ static void xpass_set_window(struct sock *sk, u32 more)
 	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + more);
 }
 
-/* TCP is about to look at its window. */
+/* Set the window just before TCP reads it. */
 static void xpass_gate(struct sock *sk, struct xpass *xp)
 {
 	const struct xpass_precredit *pre = xpass_precredit(sk);
@@ -405,13 +424,13 @@ static u32 xpass_min_tso_segs(struct sock *sk)
 
 	if (gs) {
 		xpass_gate(sk, xpass_of(gs));
-		/* A credit is one packet's, and no reason to wait for another. */
+		/* A credit permits one packet; TCP must not wait to fill a larger skb. */
 		sk->sk_gso_max_segs = 1;
 	}
 	return 1;
 }
 
-/* What a packet with so many bytes of TCP and above takes of the line, bytes. */
+/* Bytes on the link of a packet with @len bytes of TCP header and data. */
 static u32 xpass_wire(const struct sock *sk, u32 len)
 {
 	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + XPASS_WIRE,
@@ -423,14 +442,14 @@ static u64 xpass_line_ns(const struct xpass_line *line, u32 bytes)
 	return div_u64(bytes * 8000ULL, READ_ONCE(line->mbit));
 }
 
-/* What a packet's ACK takes of the line, which has the same headers, ns. */
+/* Time that an ACK occupies the link, ns. */
 static u64 xpass_ack_ns(const struct sock *sk, const struct xpass_line *line)
 {
 	return xpass_line_ns(line, xpass_wire(sk, tcp_sk(sk)->tcp_header_len));
 }
 
-/* Data leaves.  Without a credit it is TCP's last resort: an RTO, a loss probe or
- * a window probe.
+/* Data leaves.  If there is no credit, this is an RTO, a loss probe or a window probe:
+ * TCP sends those without reading its window.
  */
 static const struct gl_kind *xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
 					   const struct gl_seg *seg)
@@ -445,7 +464,7 @@ static const struct gl_kind *xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
 	return &xpass_kind[XPASS_SCHEDULED];
 }
 
-/* Spend a credit: what is lost first, then what is new. */
+/* Spend a credit: on a retransmission if one waits, otherwise on new data. */
 static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 {
 	const struct xpass_precredit *pre = xpass_precredit(sk);
@@ -468,8 +487,9 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 	xpass_set_window(sk, 0);
 }
 
-/* A credit counts once, and may be overtaken by a few: on the way, or because a
- * process owned the socket when it came (RFC 4303's window against replay).
+/* Accept each credit once, and in any order within XPASS_WINDOW: credits are
+ * reordered on the path, or when a process owns the socket.  The bitmap is the
+ * anti-replay window of RFC 4303.
  */
 static bool xpass_is_fresh(struct xpass *xp, u32 seq)
 {
@@ -497,7 +517,7 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
-	/* The gain of RFC 6298, for a similar use. */
+	/* The gain is that of RFC 6298 for the smoothed RTT. */
 	if (xp->came)
 		xp->gap += (max((s32)((u32)now - xp->came), 0) - (s32)xp->gap) / 8;
 	xp->came = (u32)now ?: 1;
@@ -516,7 +536,9 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	}
 }
 
-/* The peer has left us, or the codepoints get lost on the way. */
+/* Continue as plain TCP: the peer has stopped sending credits, or the path drops or
+ * re-marks them.
+ */
 static void xpass_fall_back(struct sock *sk)
 {
 	const struct tcp_congestion_ops *fallback = xpass_transport_of(sk)->fallback;
@@ -528,9 +550,12 @@ static void xpass_fall_back(struct sock *sk)
 	gl_xmit(sk);
 }
 
-/* No credit has come for too long: the request, or all credits, are lost.  False if
- * it is no use: time and again data was acked meanwhile, what TCP sends as its last
- * resort, and no request was answered.  In an outage nothing is acked.
+/* No credit has arrived for too long: the request or all credits were lost.  Repeat
+ * the request.
+ *
+ * Return: false if the connection should fall back.  That is when several requests
+ * in a row brought no credit although the peer acknowledged data that TCP's timers
+ * sent.  In an outage nothing is acknowledged, and the sender keeps trying.
  */
 static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 {
@@ -548,7 +573,9 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 		xp->alive += una != xp->una;
 	}
 	xp->una = una;
-	/* Not always as a probe, and in the end never: what loses one may lose all. */
+	/* Alternate between probe and plain request, and finally send requests only:
+	 * whatever dropped this probe may drop every probe.
+	 */
 	if (pre && !(xp->retries & 1) && xp->retries < XPASS_RETRIES_MAX)
 		pre->lost(sk, &xp->gs);
 	xpass_count(sk, XPASS_REQUESTRETRIED, 1);
@@ -559,7 +586,7 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 
 /* --- the receiver --------------------------------------------------------- */
 
-/* What a credit and the packet that it calls for take of the line, ns. */
+/* Time that a credit and the data packet it triggers occupy the link, ns. */
 static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -569,8 +596,9 @@ static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
 	return max_t(u64, xpass_line_ns(line, bytes), 1);
 }
 
-/* The gap to the next credit, ±10 %: or flows would lose in lockstep.  To be different is
- * all that is asked of them, and the same experiment in virtual time comes out the same.
+/* The gap to the next credit, with a jitter of ±10 % so that flows do not lose credits
+ * in lockstep.  A hash suffices, as the flows only have to differ; unlike random
+ * numbers it keeps experiments in virtual time reproducible.
  */
 static u64 xpass_gap_ns(const struct sock *sk, const struct xpass *xp, u64 now)
 {
@@ -581,7 +609,7 @@ static u64 xpass_gap_ns(const struct sock *sk, const struct xpass *xp, u64 now)
 	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
 
-/* Has nothing been heard of the sender for so long that it must be gone? */
+/* No report has arrived for so long that the sender must be gone. */
 static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 now)
 {
 	u64 round = max_t(u64, xpass_srtt_ns(sk), NSEC_PER_SEC / xp->rate.cur);
@@ -620,21 +648,24 @@ static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 	xp->next = max(xp->next, now);
 }
 
-/* The line may have been given another rate. */
+/* Recompute the highest credit rate: the administrator may have changed the link's. */
 static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 {
 	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, xpass_line(sk))), 1);
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 
-/* The last credit that has nothing to say of the rate that there is now. */
+/* The last credit whose fate says nothing about the current rate: it was reported
+ * already, or sent before the rate was reduced.
+ */
 static u32 xpass_old(const struct xpass *xp)
 {
 	return after(xp->slowed, xp->seen) ? xp->slowed : xp->seen;
 }
 
-/* A round trip has ended.  Where credits queue it is longer than the least one: what
- * they tell of a rate that is not the rate any more is not heeded.
+/* Update the rate at the end of a round trip.  Reports come once per minimum RTT; with
+ * queues the actual RTT is longer, so a report may still describe credits sent before
+ * the last reduction.  Those are ignored.
  */
 static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 received)
 {
@@ -649,7 +680,9 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 
 		xpass_rate_update(&xp->rate, sent + xp->throttled,
 				  sent - min(came, sent) + xp->throttled);
-		/* It must not be left behind: numbers wrap around. */
+		/* Without a reduction, move @slowed along: credit numbers wrap, and an
+		 * old value would seem to lie ahead.
+		 */
 		xp->slowed = xp->rate.cur < rate ? xp->credit : seq;
 	}
 	xp->seen = seq;
@@ -657,7 +690,7 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 	xp->throttled = 0;
 }
 
-/* The sender asks again: none will come of those that it has not told of. */
+/* A repeated request: the sender has given up on all credits it has not reported. */
 static void xpass_all_lost(struct xpass *xp)
 {
 	u32 sent = xp->credit - xpass_old(xp);
@@ -668,8 +701,8 @@ static void xpass_all_lost(struct xpass *xp)
 	xp->slowed = xp->credit;
 }
 
-/* The sender asks for the second time, and tells of a credit that was never sent:
- * somebody has forged it.  Ours would be stale: go on behind it.
+/* A repeated request reports a credit that we never sent: the sender accepted a forged
+ * one, and would ignore ours as old.  Continue with numbers above it.
  */
 static void xpass_resync(struct xpass *xp, u32 seq, u32 received)
 {
@@ -690,7 +723,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 
 	if (seg->words == 3 && again)
 		xpass_resync(xp, seq, received);
-	/* It tells of credits that it cannot have. */
+	/* Ignore a request that reports credits the sender cannot have. */
 	if (seg->words < 3 || after(seq, xp->credit) || before(seq, xp->seen) ||
 	    received - xp->heard > seq - xp->seen + XPASS_WINDOW) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
@@ -705,7 +738,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	xp->end = (again ? xp->credit : seq) + want;
 	if (xp->next == XPASS_NEVER && before(xp->credit, xp->end)) {
 		xp->next = now;
-		/* After a pause what was learned is old. */
+		/* After a pause the old rate says nothing about the network. */
 		if (!xp->rate.cur || idle > XPASS_PAUSE * xpass_srtt_ns(sk))
 			xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
 	}
@@ -738,7 +771,9 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	struct xpass *xp = xpass_of(gs);
 	u64 now = ktime_get_ns();
 
-	/* Signed since it began: no request can be sent, and no credit. */
+	/* MD5 or TCP-AO was enabled in mid-connection: requests and credits are not
+	 * signed, so none may be sent any more.
+	 */
 	if (gl_tcp_signed(sk)) {
 		xpass_fall_back(sk);
 		return;
@@ -751,8 +786,8 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	xpass_arm(xp);
 }
 
-/* The window was the transport's.  Start TCP's own anew, also what it would reduce: TCP may
- * have entered CWR while the window was 0, and warns of a reduction that begins there.
+/* Restore TCP's own window, which held this transport's values until now.  TCP may have
+ * entered CWR while the window was 0; it would warn about a reduction from prior_cwnd 0.
  */
 static void xpass_leave(struct sock *sk, struct xpass *xp)
 {
@@ -781,7 +816,9 @@ static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->credits_wanted = xp->asking ? max_t(s32, xp->told_end - xp->seq, 0) : 0;
 }
 
-/* Credits decide, not ACKs.  Before init() that is not known. */
+/* Credits set the window, not ACKs.  An active open calls this once before init(), when
+ * the peer is not known yet: set the pacing rate as TCP would.
+ */
 static GL_CONG_CONTROL(xpass_cong_control, sk, rs)
 {
 	if (sk->sk_state == TCP_SYN_SENT)
@@ -845,7 +882,7 @@ static int __init xpass_module_init(void)
 {
 	int err;
 
-	/* 384 bytes a connection, of which a combinator may have 32. */
+	/* A connection may take 384 bytes, of which 32 are left to a combinator. */
 	BUILD_BUG_ON(sizeof(struct xpass) > 384 - 32);
 
 	err = xpass_line_init();

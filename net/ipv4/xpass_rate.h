@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* How fast a receiver sends credits: the feedback control of ExpressPass
- * (SIGCOMM 2017, Algorithm 1; constants as the authors' code has them).
+ * (SIGCOMM 2017, Algorithm 1; the constants are those of the authors' code).
  *
- * Credits that the network had no room for are dropped, so a little loss of them
- * is a sign of a link that is used in full, and the aim.
+ * The network drops excess credits, so a small loss shows that the link is fully used.
+ * The control aims at such a loss.
  *
- * Unlike there, a round halves the rate at most: where a flow gets less than a credit
- * a round trip, one that is lost is all, and would stop it.
+ * Unlike in the paper, one round at most halves the rate.  A flow with less than one
+ * credit per round trip would otherwise stop when that credit is lost.
  */
 #ifndef _XPASS_RATE_H
 #define _XPASS_RATE_H
@@ -15,26 +15,26 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
-/* Parts of one are in 1/1024. */
+/* Fractions are in units of 1/1024. */
 #define XPASS_ONE	1024
-#define XPASS_W		64	/* 1/16, as in Aeolus's runs */
+#define XPASS_W		64	/* 1/16, as Aeolus's authors ran it */
 #define XPASS_W_MIN	10	/* 0.01 */
 #define XPASS_W_MAX	512	/* 0.5 */
 #define XPASS_W_STEP	51	/* 0.05 */
-#define XPASS_LOSS	128	/* 0.125: the loss that is aimed at, at rate 0 */
+#define XPASS_LOSS	128	/* 0.125: target loss at rate 0; it falls to 0 at the full rate */
 
-/* Where many flows meet that none of their receivers can see, each loses most of its
- * credits, whatever its rate.  The least share of the line is so much that a flow
- * does not have to wait for TCP's timers all the same: 1.3 ms at 10 Gbit/s.
+/* The lowest rate is 1/1024 of the link's.  If many flows of different receivers share a
+ * congested link, each loses most of its credits whatever its rate is; at this rate a
+ * flow still sends a credit each 1.3 ms (10 Gbit/s), before TCP's timers expire.
  */
 #define XPASS_SHARES	1024
 
 /**
  * struct xpass_rate - the rate of one flow's credits
- * @cur: credits a second, now
- * @max: credits a second that fill the line
- * @w: how eager it is to go up, in 1/1024
- * @clean: the last round had no more loss than is aimed at
+ * @cur: current rate, credits per second
+ * @max: the rate that fills the link, credits per second
+ * @w: weight of @max in an increase, in 1/1024 (the paper's w)
+ * @clean: the last round's loss was at most the target
  */
 struct xpass_rate {
 	u32 cur;
@@ -44,9 +44,9 @@ struct xpass_rate {
 };
 
 /**
- * xpass_rate_init() - a flow begins
+ * xpass_rate_init() - start a flow's rate
  * @r: the rate; @r->max is set, and not 0
- * @initial: 1/@initial of that is where it begins
+ * @initial: the flow starts at @r->max / @initial
  */
 static inline void xpass_rate_init(struct xpass_rate *r, u32 initial)
 {
@@ -56,10 +56,10 @@ static inline void xpass_rate_init(struct xpass_rate *r, u32 initial)
 }
 
 /**
- * xpass_rate_update() - a round has ended
+ * xpass_rate_update() - adjust the rate at the end of a round
  * @r: the rate
- * @sent: credits sent in it; not 0
- * @lost: how many of them the sender has not got
+ * @sent: credits sent in the round; not 0
+ * @lost: how many of them did not reach the sender
  */
 static inline void xpass_rate_update(struct xpass_rate *r, u32 sent, u32 lost)
 {
@@ -67,7 +67,7 @@ static inline void xpass_rate_update(struct xpass_rate *r, u32 sent, u32 lost)
 	u64 cur = r->cur;
 
 	if ((u64)lost * XPASS_ONE > (u64)aim * sent) {
-		/* What arrives, and what is aimed to be lost; half at least. */
+		/* The rate that got through, plus the target loss; at least half. */
 		cur = div_u64(cur * (sent - lost), sent);
 		cur = max_t(u64, cur * (XPASS_ONE + aim) / XPASS_ONE, r->cur / 2);
 		r->w = max(r->w / 2, XPASS_W_MIN);

@@ -14,7 +14,7 @@ import struct
 
 from lab import tap
 from lab.codepoints import CONTROL, IMPORTANT
-from lab.tap import case, equal, true, using
+from lab.tap import case, equal, true, using, within
 from lab.wire.packet import ECE
 from lab.wire.sockopt import GREENLANE_TLT, ip_level
 from lab.wire.transcript import exchange, lose
@@ -185,6 +185,61 @@ def echo_moves_una(wire, client, server):
             ...
             """):
         arrives(wire, client, server)
+
+
+def echoed_at_once(wire, important):
+    """By an ACK that leaves as the packet arrives."""
+    def covers(p):
+        return not (p.ack - important.end) & 1 << 31 or \
+            any(start < important.end <= end for start, end in p.sacks)
+    echo = next((p for p in wire.from_b() if p.time >= important.time and covers(p)), None)
+    true(echo, f"{important!r} is acknowledged; saw\n{wire.dump()}")
+    within(echo.time - important.time - wire.delay, 0, 5e-6, f"seconds until {echo!r}")
+
+
+@case("TCP sends a compressed ACK while it queues an important packet: that gets its own",
+      connected, cc=("tlt_reno", "tlt_dctcp"), version=(4, 6))
+def ack_was_compressed(wire, client, server):
+    # From the fourth packet out of order on, TCP delays ACKs to compress them.  The third block
+    # makes it send what it has delayed first, and it forgets that more was to be acknowledged.
+    wire.delay = 100e-6     # b delays an ACK by 5 % of its RTT
+    wire.transfer(client, server, 100_000)
+    wire.transfer(server, client, 100_000)
+    wire.run(1e-3)
+    with exchange(wire, """
+            > data 1        lost
+            > data 2-3
+            > data 4        lost
+            > data 5-6
+            > data 7-9      lost
+            > important 10
+            ...
+            """):
+        client.send(b"c" * 10 * MSS[wire.version])
+        wire.run(10e-3)
+    echoed_at_once(wire, next(p for p in wire.from_a() if p.kind == IMPORTANT))
+    equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
+@case("TCP repairs its own direction before it queues an important packet: that gets an ACK",
+      connected, cc=("tlt_reno", "tlt_dctcp"), version=(4, 6))
+def ack_was_spent(wire, client, server):
+    # All that a says of b's loss, it says in the important packet.
+    wire.transfer(client, server, 100_000)
+    wire.transfer(server, client, 100_000)
+    wire.run(1e-3)
+    wire.mark()
+    drop = lose("< data 1")
+    wire.rule = lambda p: drop(p) or p.from_a and not p.len
+    server.send(b"l" * 5 * MSS[wire.version])
+    wire.run(wire.delay * 1.5)
+    wire.rule = None
+    client.send(b"d" * 1000)
+    wire.run(10e-3)
+    important = next(p for p in wire.from_a() if p.len)
+    equal(important.kind, IMPORTANT, "what a sends")
+    true(important.sacks, "it has SACK blocks")
+    echoed_at_once(wire, important)
 
 
 @case("an echo finds a loss, and TCP may send nothing: the clock is an MSS of it", Wire,
