@@ -145,6 +145,7 @@ void gl_free_held(struct gl_sock *gs);
 struct gl_sock *gl_sock_received(struct sock *sk);
 struct gl_sock *gl_mapped_find(const struct sock *sk);
 void gl_sock_put(struct gl_sock *gs);
+int gl_sock_init(void);
 void gl_sock_exit(void);
 
 /* gl_split.c */

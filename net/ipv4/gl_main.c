@@ -180,9 +180,12 @@ static int __init gl_init(void)
 	int err;
 
 	gl_kick_init();
-	err = register_pernet_subsys(&gl_net_ops);
+	err = gl_sock_init();
 	if (err)
 		goto kick;
+	err = register_pernet_subsys(&gl_net_ops);
+	if (err)
+		goto sock;
 	err = gl_sockopt_init();
 	if (err)
 		goto net;
@@ -190,6 +193,8 @@ static int __init gl_init(void)
 
 net:
 	unregister_pernet_subsys(&gl_net_ops);
+sock:
+	gl_sock_exit();
 kick:
 	gl_kick_exit();
 	return err;

@@ -127,6 +127,62 @@ static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 	gl_mapped_del(gs);
 }
 
+/* --- memory ------------------------------------------------------------------------ */
+
+/* kmalloc() has slabs of 256 and 512 bytes.  Larger states than the first are at most
+ * GL_SOCK_SIZE_MAX, three quarters of the second, and get slabs of their own.
+ */
+#define GL_SOCK_KMALLOC		256
+
+static struct kmem_cache *gl_sock_cache;
+
+static struct gl_sock *gl_sock_alloc(size_t size)
+{
+	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+
+	return size > GL_SOCK_KMALLOC ? kmem_cache_zalloc(gl_sock_cache, gfp) : kzalloc(size, gfp);
+}
+
+static void gl_sock_free(struct rcu_head *rcu)
+{
+	kfree(container_of(rcu, struct gl_sock, rcu));
+}
+
+static void gl_sock_unused(struct rcu_head *rcu)
+{
+	struct gl_sock *gs = container_of(rcu, struct gl_sock, rcu);
+
+	gl_free_held(gs);
+	call_rcu(&gs->rcu, gl_sock_free);
+}
+
+/* Drop a reference; the last one frees the state.  Its icsk_af_ops may still be in use: by packets
+ * that see the socket under RCU, and by setsockopt(), which takes no lock and can be preempted
+ * between reading the pointer and calling through it.  The latter is over after a grace period
+ * of RCU tasks, when each task has slept voluntarily or run in user space.
+ */
+void gl_sock_put(struct gl_sock *gs)
+{
+	if (refcount_dec_and_test(&gs->refs))
+		call_rcu_tasks(&gs->rcu, gl_sock_unused);
+}
+
+int __init gl_sock_init(void)
+{
+	gl_sock_cache = kmem_cache_create("greenlane_sock", GL_SOCK_SIZE_MAX, 0, 0, NULL);
+	return gl_sock_cache ? 0 : -ENOMEM;
+}
+
+void gl_sock_exit(void)
+{
+	/* setsockopt() may be about to call a function of this module: see gl_sock_put(). */
+	gl_rcu_barrier_tasks();
+	rcu_barrier();
+	kmem_cache_destroy(gl_sock_cache);
+}
+
+/* --- attach and detach ---------------------------------------------------------------- */
+
 /**
  * gl_attach() - allocate the state of a connection, in the init() of its transport
  * @sk: the connection, locked
@@ -153,7 +209,7 @@ struct gl_sock *gl_attach(struct sock *sk)
 		return NULL;
 	}
 	gl_activate_soon(sock_net(sk));
-	gs = kzalloc(gl_transport(sk)->sock_size, GFP_ATOMIC | __GFP_NOWARN);
+	gs = gl_sock_alloc(gl_transport(sk)->sock_size);
 	if (!gs) {
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
 		return NULL;
@@ -170,32 +226,6 @@ struct gl_sock *gl_attach(struct sock *sk)
 	return gs;
 }
 EXPORT_SYMBOL_GPL(gl_attach);
-
-static void gl_sock_free(struct rcu_head *rcu)
-{
-	struct gl_sock *gs = container_of(rcu, struct gl_sock, rcu);
-
-	gl_free_held(gs);
-	kfree_rcu(gs, rcu);
-}
-
-/* Drop a reference; the last one frees the state.  Its icsk_af_ops may still be in use: by packets
- * that see the socket under RCU, and by setsockopt(), which takes no lock and can be preempted
- * between reading the pointer and calling through it.  The latter is over after a grace period
- * of RCU tasks, when each task has slept voluntarily or run in user space.
- */
-void gl_sock_put(struct gl_sock *gs)
-{
-	if (refcount_dec_and_test(&gs->refs))
-		call_rcu_tasks(&gs->rcu, gl_sock_free);
-}
-
-void gl_sock_exit(void)
-{
-	/* setsockopt() may be about to call a function of this module: see gl_sock_put(). */
-	gl_rcu_barrier_tasks();
-	rcu_barrier();
-}
 
 /**
  * gl_detach() - undo gl_attach()
