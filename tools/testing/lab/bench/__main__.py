@@ -5,7 +5,8 @@
 
 Parts: bulk (goodput and processor time of one flow), connections (processor
 time of a packet, many connections against few), port (a packet through the
-qdisc, memory of a port), memory (of an idle connection, and its timers).  Runs
+qdisc, memory of a port), hooks (a packet of a connection that does not use
+greenlane), memory (of an idle connection, and its timers).  Runs
 that are compared take turns; of processor times the least counts, since whatever
 else the machine does only adds to them.  It is no test: nothing fails because
 something is slow.
@@ -26,7 +27,7 @@ from lab.guest import pool
 BASES = ("reno", "cubic", "dctcp")
 CREDITS = ("xpass", "aeolus_xpass")
 RATES = ("dcqcn", "dart")
-PARTS = ("port", "memory", "bulk", "connections")
+PARTS = ("port", "hooks", "memory", "bulk", "connections")
 NETWORK = {
     "experiment": "incast", "segments": False,
     "senders": 8, "bytes": 32768, "rate": 40 * 10**9, "delay": 5000,
@@ -131,14 +132,28 @@ class Bench:
                               stdout=subprocess.PIPE, text=True, check=True)
         return json.loads(done.stdout)
 
-    def port(self):
-        """A packet through the qdisc, and what a port takes of the memory."""
+    def _guest_with(self, module, program):
+        """What a program in the guest says that uses one of the modules beside this file."""
         with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
             shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
             subprocess.run(["make", "-s", "-C", self.kdir, "ARCH=um", f"M={copy}",
                             "modules"], check=True, stdout=sys.stderr)
-            seen = self._guest("/usr/bin/python3", "-P", "-m", "lab.bench.qdiscs",
-                               f"{copy}/qdisc_bench.ko")
+            return self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko")
+
+    def hooks(self):
+        """A packet of another congestion control's connection, through the netfilter hooks."""
+        seen = self._guest_with("hook_bench", "lab.bench.hooks")
+        for dscp, ways in seen.items():
+            for way, cost in ways.items():
+                extra = {name: cost[name] - cost["none"] for name in ("greenlane", "empty")}
+                self.row(f"hooks, another's packet, DSCP {dscp}, {way}, greenlane / empty hook",
+                         f"{cost['greenlane'] / cost['empty']:.2f}", "1.0",
+                         f"{extra['greenlane']:+.0f} / {extra['empty']:+.0f} cycles over none"
+                         f" ({cost['none']:.0f})")
+
+    def port(self):
+        """A packet through the qdisc, and what a port takes of the memory."""
+        seen = self._guest_with("qdisc_bench", "lab.bench.qdiscs")
         with open("/proc/cpuinfo", encoding="ascii") as file:
             ghz = float(re.search(r"cpu MHz\s*: ([\d.]+)", file.read())[1]) / 1000
         for burst, cycles in seen["cycles"].items():
@@ -172,11 +187,11 @@ class Bench:
         for base in BASES:
             mine, its = seen[f"tlt_{base}"], seen[base]
             self.row(f"memory of a connection, tlt_{base} / {base}", f"{mine / its:.3f}",
-                     "<= +128 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
+                     "<= +384 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
         for cc in (*CREDITS, *RATES):
             mine, its = seen[cc], seen["reno"]
             self.row(f"memory of a connection, {cc} / reno", f"{mine / its:.3f}",
-                     "<= +256 B" if cc in CREDITS else "", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
+                     "<= +384 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
         for cc in (*CREDITS, *RATES, "tlt_dctcp"):
             self.row(f"timers of {MANY} idle connections, {cc}", str(said[cc][1]), "0", "")
         loaded, bare = seen["cubic"], seen["cubic, no module"]
