@@ -5,8 +5,9 @@
  *	Mithuna Thottethodi: "Dart: Divide and Specialize for Fast Response to
  *	Congestion in RDMA-Based Datacenter Networks", IEEE/ACM ToN 2020
  *
- * Most congestion is at the receiver, and there the fair share is known: the line, by the
- * number of those who send.  So the receiver counts them, and says so with each ACK:
+ * Most congestion is at the receiver's own port, where the fair share is known: the line
+ * rate divided by the number of senders.  So the receiver counts its senders, and advertises
+ * the number with each ACK:
  *
  *	sender 1                   receiver's port           receiver
  *	line rate    d d d d d ---------->                   messages of 1 and 2:
@@ -14,21 +15,22 @@
  *	                                                         |
  *	both: line / 2  <---------------------------------- ACK, n = 2
  *
- * That is DASR, direct apportioning of sending rates: one round trip, where iterations
- * need fifty.  What it cannot see, congestion before the receiver's own port, is left to
- * DCQCN, which this is built on; and short messages can be deflected around it by
- * switches (sch_iofd).  Who answers is decided by the receiver (Figure 5):
+ * That is DASR, direct apportioning of sending rates.  It takes one round trip, where
+ * iterative control takes fifty.  Congestion elsewhere in the network is left to DCQCN,
+ * the congestion control underneath; and switches can deflect short messages around it
+ * (sch_iofd).  The receiver decides which of the two responds (Figure 5):
  *
- *	marks (CE)   line       state                  ACKs say
- *	no           -          no congestion          n
- *	yes          full       receiver congestion    n and a little, nothing of the marks
- *	yes          not full   other congestion       n = 1, and the marks: DCQCN
+ *	CE marks   receiver's link   state                  ACKs carry
+ *	no         -                 no congestion          n
+ *	yes        busy              receiver congestion    slightly more than n, no ECE
+ *	yes        not busy          other congestion       n = 1 and ECE, for DCQCN
  *
- * A message is what the application sends until all of it has been sent, or what it says
- * to be one (GREENLANE_MESSAGE).  Its last packet carries a codepoint of its own.
+ * A message begins when data is sent with nothing in flight, and ends with the last byte
+ * that the application has written; with GREENLANE_MESSAGE the application sets the end.
+ * The last packet of a message has a codepoint of its own.
  *
- * The set of senders is in dart_senders.c, their announcement in dart_lookahead.c;
- * Documentation/dart.rst has what differs from the paper, and why.
+ * dart_senders.c has the set of senders, dart_lookahead.c their advance notice.
+ * Documentation/dart.rst lists the differences from the paper and their reasons.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
@@ -42,43 +44,44 @@
 #include "dart_senders.h"
 #include "tcp_dcqcn.h"
 
-/* A share is told so often at least, with no change and no ACK without data to tell it;
- * one that has not been heard for so long nobody stands by.
+/* Advertise the share at least this often, even if it is unchanged and there is no pure
+ * ACK to carry it.  A share that was not refreshed for DART_HEARD has expired.
  */
 #define DART_TELL		(HZ / 40 ?: 1)
 #define DART_HEARD		(HZ / 20 ?: 2)
 
-/* A sender's share is no less than 1/4096 of its line, whatever it is told: at 10 Gbit/s
- * a packet leaves each 5 ms then, and its ACK puts right what somebody has forged.
+/* A sender's share is at least 1/4096 of its line rate, whatever the peer advertises.  At
+ * 10 Gbit/s it then still sends a packet each 5 ms, whose ACK corrects a forged share.
  */
 #define DART_SHARES		4096
 
-/* An iSCSI host or a disk array may weigh more than others, but not without end. */
+/* An iSCSI host or a disk array may have a larger weight than others, within a limit. */
 #define DART_WEIGHT_MAX		1000
 
 /**
- * struct dart - a connection
+ * struct dart - the state of a connection, both as a receiver and as a sender
  * @gs: greenlane's part
- * @in: the peer's message that comes in
- * @in_next: what of it has come: TCP's rcv_nxt when we saw it last
- * @in_end: where it ends, if @ending
- * @weight: of the peer's share
- * @senders: whom the application has named, the peer among them; or NULL
- * @heard: whom the peer has named; or NULL
- * @cosenders: whom the application has named, us among them; or NULL
- * @divisor: of the line that is our share, as the peer told us last, in 1/256; 0: not told
- * @told: what we told the peer last
- * @told_at: when, jiffies
- * @heard_at: when, jiffies
- * @begin: where our message begins, if it is short
- * @end: and where it ends, if it is short; else @begin
- * @begun: messages of the peer
- * @ending: its last packet has come
- * @open: the application has begun a message, and not ended it
- * @began: nothing of our message has left yet, but TCP is about to send
- * @unended: the last packet of our message has left, and did not say so
+ * @in: receiver: the message that the peer is sending
+ * @in_next: receiver: TCP's rcv_nxt when it was last read; the bytes up to it are counted
+ * @in_end: receiver: sequence number behind the message's last byte, if @ending
+ * @told: receiver: the word that was advertised last
+ * @told_at: receiver: when, jiffies
+ * @begun: receiver: messages that the peer has begun
+ * @senders: receiver: senders that the application has named, the peer among them; or NULL
+ * @heard: receiver: senders that the peer has named; or NULL
+ * @weight: receiver: weight of the peer's share
+ * @ending: receiver: the last packet of the message has arrived
+ * @open: sender: the application has begun a message and not ended it (GREENLANE_MESSAGE)
+ * @began: sender: a message has begun, and TCP has not sent any of it yet
+ * @unended: sender: the last packet was sent without the codepoint of an end
+ * @cosenders: sender: senders that the application has named, itself among them; or NULL
+ * @divisor: sender: our share is the line rate divided by this, in 1/256; 0 if the peer
+ *	has not advertised one, or it has expired
+ * @heard_at: sender: when the share arrived, jiffies
+ * @begin: sender: first sequence number of a short message
+ * @end: sender: sequence number behind its last byte; @begin if the message is not short
  *
- * All fields: socket lock.
+ * The socket lock protects all fields.
  */
 struct dart {
 	struct gl_sock		gs;
@@ -105,14 +108,16 @@ struct dart {
 };
 
 /**
- * struct dart_net - net.ipv4.dart_* of a namespace
- * @senders: who is sending to it
- * @tenancy: enum dart_tenancy
- * @shares: senders are told their shares; else all is left to DCQCN
- * @tokens: how often a packet of a short message may be deflected; 0 for never
- * @size: bytes of the longest short message
- * @lookahead: how often in a second a tenant's senders may be named; 0 for never
- * @sysctl: registered for the namespace's life
+ * struct dart_net - a network namespace's senders, and its settings
+ * @senders: the connections that are sending to this namespace
+ * @tenancy: net.ipv4.dart_tenant: what shares are divided among, enum dart_tenancy
+ * @shares: net.ipv4.dart_shares: advertise shares; 0 leaves everything to DCQCN
+ * @tokens: net.ipv4.dart_tokens: how often switches may deflect a packet of a short
+ *	message; 0 for never
+ * @size: net.ipv4.dart_short: size of the longest short message, bytes
+ * @lookahead: net.ipv4.dart_lookahead: how often per second a tenant's senders may be
+ *	named; 0 for never
+ * @sysctl: the registered table
  */
 struct dart_net {
 	struct dart_senders	senders;
@@ -156,15 +161,16 @@ static const char * const dart_counter_name[DART_COUNTERS] = {
 /* The kinds of packets (§III, §IV). */
 enum dart_kind {
 	DART_CONTROL,		/* packets without data, also SYN and SYN-ACK */
-	DART_SHARE,		/* the same, with words for the peer */
+	DART_SHARE,		/* the same, with a share or names for the peer */
 	DART_MESSAGE,		/* data */
 	DART_MESSAGE_END,	/* the last packet of a message */
-	DART_SPENT_END,		/* of a short one, after its deflections: switches send it */
+	DART_SPENT_END,		/* the last one of a short message that has used up its
+				 * deflections; switches set this codepoint */
 	DART_SHORT,		/* 16 rows: data of a short message, see gl_deflect.h */
 	DART_KINDS = DART_SHORT + 16,
 };
 
-/* By the bits of its codepoint that differ: 8 says that a message ends. */
+/* One row for each value of the codepoint's low bits; bit 3 marks the end of a message. */
 #define DART_SHORT_ROW(bits)							\
 	[DART_SHORT + (bits)] = {						\
 		.protocol	= &dart_protocol,				\
@@ -249,7 +255,9 @@ static void dart_in_ends(struct sock *sk, struct dart *d)
 	dart_count(sk, DART_MESSAGEENDED, 1);
 }
 
-/* "Treats any flow as if it begins when the look-ahead notification first arrives." */
+/* Count the named senders from now on: the receiver "treats any flow as if it begins when the
+ * look-ahead notification first arrives" (§III-B).
+ */
 static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_group *group)
 {
 	struct dart_net *dn = dart_net(sk);
@@ -274,7 +282,7 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 	dart_in_name(sk, d, d->heard);
 }
 
-/* It ends at @end: as soon as all before that is here. */
+/* The peer's message ends at @end.  Settle it when all data before @end has arrived. */
 static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
 {
 	d->ending = 1;
@@ -282,8 +290,8 @@ static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
 	gl_kick(sk, &d->gs);
 }
 
-/* All of it is here?  With more behind it than a FIN, which is the next one's, it was the
- * end of one long ago that somebody has sent again.
+/* End the message if all of it has arrived.  Data beyond the end (a FIN aside) belongs to a
+ * later message, so this end was an old retransmission.
  */
 static void dart_in_settle(struct sock *sk, struct dart *d)
 {
@@ -296,7 +304,7 @@ static void dart_in_settle(struct sock *sk, struct dart *d)
 	d->ending = 0;
 }
 
-/* Bytes on the line of @payload that came in order. */
+/* Bytes on the link of @payload bytes of data that arrived in order. */
 static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 {
 	u32 mss = max_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, 1);
@@ -320,7 +328,7 @@ static enum dart_state dart_state(struct sock *sk, const struct dart *d, u64 now
 	return dart_tenant_state(s, d->in.host->tenant, now, dcqcn_line(sk));
 }
 
-/* What an ACK of this moment says. */
+/* The word that an ACK sent now advertises. */
 static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64 now)
 {
 	u32 word = d->heard && d->heard->known ? DART_WORD_KNOWN : 0;
@@ -335,7 +343,7 @@ static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64
 	return word | min(divisor, DART_DIVISOR);
 }
 
-/* A packet with data has come, @now; TCP has taken what it brought in order. */
+/* A packet with data arrived; TCP has already advanced rcv_nxt. */
 static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 {
 	struct dart_senders *s = &dart_net(sk)->senders;
@@ -354,12 +362,12 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 		dart_meter_add(s, now, dart_wire_bytes(sk, bytes), dcqcn_line(sk));
 	if (ce && d->in.host)
 		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
-	/* Its share has changed: it hears so with this packet's ACK, not the next one's. */
+	/* If the share has changed, advertise it with the ACK of this packet, not a later one. */
 	if (dart_word(sk, d, dart_state(sk, d, now), now) != d->told)
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
-/* In receiver congestion the marks are not told. */
+/* In receiver congestion, do not report marks: the share already limits the sender. */
 static void dart_suppress(struct sock *sk, struct tcphdr *th)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -391,8 +399,8 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	u32 says;
 	u64 now;
 
-	/* To one who has sent nothing there is nothing to say: no look at the clock for each
-	 * packet of data.
+	/* A peer that has sent nothing needs no share.  Do not even read the clock, as this
+	 * runs for each packet of data.
 	 */
 	if (!d->begun) {
 		dart_in_settle(sk, d);
@@ -407,7 +415,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	dart_in_settle(sk, d);
 	says = dart_word(sk, d, state, now);
 	if (!word) {
-		/* Data both ways, or no room: the peer would not hear of it. */
+		/* This packet cannot carry the word: it has data, or no room.  Send another. */
 		if (dart_is_news(d, says))
 			gl_kick(sk, gs);
 		return NULL;
@@ -458,12 +466,12 @@ static void dart_in_ack_event(struct sock *sk, u32 flags)
 
 /* --- the sender: messages -------------------------------------------------------- */
 
-/* In front of a message, because then its receiver has to know. */
+/* Announce the other senders before the message, when the receiver needs to know. */
 static void dart_say_names(struct sock *sk, struct dart *d)
 {
 	u32 word[GL_WORDS_MAX], first;
 
-	/* That there are none any more is a name list too. */
+	/* Send an empty list too: it revokes the previous one. */
 	first = 0;
 	do {
 		gl_send_words(sk, &d->gs, &dart_kinds[DART_SHARE], word,
@@ -472,23 +480,23 @@ static void dart_say_names(struct sock *sk, struct dart *d)
 	} while (first < d->cosenders->n);
 }
 
-/* Nothing is in flight: with what leaves now a message begins, at line rate. */
+/* Nothing is in flight, so the next packet begins a message, which starts at line rate. */
 static void dart_begins(struct sock *sk, struct dart *d)
 {
 	const struct dart_net *dn = dart_net(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 size = gl_data_end(sk) - tp->snd_nxt;
-	/* TCP sets PSH where a write ends; before that nobody knows how long it will be. */
+	/* TCP sets PSH at the end of a write.  Until then the message's length is unknown. */
 	bool whole = TCP_SKB_CB(tcp_write_queue_tail(sk))->tcp_flags & TCPHDR_PSH;
 
 	d->begin = tp->snd_nxt;
 	d->end = tp->snd_nxt;
-	/* What is built around this may need the network to keep the order: no deflections. */
+	/* A transport built around this one may need packets in order: do not deflect them. */
 	if (whole && READ_ONCE(dn->tokens) && size <= READ_ONCE(dn->size) &&
 	    !d->gs.transport->inner)
 		d->end += size;
 	dcqcn_set_cap(sk, U32_MAX);
-	/* TCP may ask more often than it sends. */
+	/* TCP calls this more often than it sends: announce once per message. */
 	if (!d->began && d->cosenders && !d->cosenders->known)
 		dart_say_names(sk, d);
 	d->began = 1;
@@ -504,7 +512,9 @@ static const struct gl_kind *dart_short_kind(u8 dscp)
 	return &dart_kinds[DART_SHORT + gl_short_codepoint(dscp) - GL_CP_SHORT];
 }
 
-/* Packets of a short message are told apart (§IV-A); of others, the last one is. */
+/* The kind of a data packet.  In a short message each packet says whether it is the first
+ * or the last (§IV-A); in a long one only the last packet is distinguished.
+ */
 static const struct gl_kind *dart_kind(struct sock *sk, const struct dart *d,
 				       const struct gl_seg *seg)
 {
@@ -512,7 +522,7 @@ static const struct gl_kind *dart_kind(struct sock *sk, const struct dart *d,
 	bool last;
 
 	if (dart_is_short(d, seg->seq)) {
-		/* What is sent again is too late to begin with. */
+		/* A retransmission is never the first packet that a switch sees. */
 		bool first = seg->seq == d->begin && !again;
 
 		last = !d->open && !before(seg->end_seq, d->end);
@@ -529,8 +539,8 @@ static const struct gl_kind *dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	struct dart *d = dart_of(gs);
 	const struct gl_kind *kind;
 
-	/* TCP has made up its mind about this packet; what the application writes next
-	 * goes into long ones again.
+	/* TCP has chosen the size of this packet.  Undo the limit of dart_min_tso_segs(), so
+	 * that later writes use large GSO packets again.
 	 */
 	gl_gso_default(sk);
 	d->began = 0;
@@ -546,7 +556,9 @@ static void dart_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_ki
 	dart_of(gs)->unended = 0;
 }
 
-/* TCP is about to send.  Each packet of a short message is one of its own. */
+/* TCP is about to send.  Send a short message as single packets rather than GSO: each may
+ * take another path.
+ */
 static u32 dart_min_tso_segs(struct sock *sk)
 {
 	struct gl_sock *gs = gl_sock_locked(sk);
@@ -571,7 +583,7 @@ static void dart_say_end(struct sock *sk, struct dart *d)
 	gl_send_words(sk, &d->gs, &dart_kinds[DART_SHARE], &word, 1);
 }
 
-/* The peer names its fellow senders, in a packet of ours. */
+/* The peer announces the other senders. */
 static void dart_hear_names(struct sock *sk, struct dart *d, const struct gl_seg *seg)
 {
 	if (!d->heard)
@@ -656,12 +668,12 @@ static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 	struct gl_sock *gs = gl_sock_locked(sk);
 
 	if ((ev == CA_EVENT_ECN_IS_CE || ev == CA_EVENT_ECN_NO_CE) && gs && gl_marking(gs)) {
-		/* TCP has just looked at the clock, for this packet. */
+		/* TCP has read the clock for this packet already. */
 		u64 now = tcp_sk(sk)->tcp_clock_cache;
 		struct dart *d = dart_of(gs);
 
 		dart_received(sk, d, ev == CA_EVENT_ECN_IS_CE, now);
-		/* Nobody is in a hurry to tell what is not told. */
+		/* A suppressed mark needs no immediate ACK. */
 		if (ev == CA_EVENT_ECN_IS_CE &&
 		    dart_state(sk, d, now) == DART_RECEIVER_CONGESTION)
 			return;
@@ -699,7 +711,9 @@ static int dart_get_weight(const struct sock *sk, struct gl_sock *gs)
 	return dart_of(gs)->weight;
 }
 
-/* Replace a list.  It gets another number, as the peer may still be hearing the old one. */
+/* Replace a list of senders.  The new one gets another number, as parts of the old one may
+ * still be on their way to the peer.
+ */
 static int dart_name(struct dart_group **at, const struct in6_addr *senders, unsigned int n,
 		     bool known)
 {
@@ -764,7 +778,7 @@ static void dart_on_free(struct gl_sock *gs)
 
 static struct tcp_congestion_ops dart_reno __read_mostly = GL_RENO("dart-reno");
 
-/* The rest is dcqcn's. */
+/* The module's init copies all other operations from dcqcn. */
 static struct gl_transport dart_transport __read_mostly = {
 	.ops = { .name = "dart" },
 	.sock_size	= sizeof(struct dart),
@@ -786,7 +800,9 @@ static void dart_init(struct sock *sk)
 	struct gl_sock *gs;
 
 	dart_base->init(sk);
-	/* Without ECN it has made the socket reno's.  Not without us. */
+	/* Without ECN, dcqcn has changed this connection to its own reno, which belongs to
+	 * dcqcn's module.  TCP will release a reference on this one: use our reno.
+	 */
 	if (inet_csk(sk)->icsk_ca_ops != ours) {
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dart_reno);
 		return;
@@ -832,7 +848,7 @@ static int __net_init dart_net_init(struct net *net)
 	return dn->sysctl ? 0 : -ENOMEM;
 }
 
-/* A namespace's sockets are gone before it, and with them all that is in the set. */
+/* The sockets of a namespace are freed before it, so the set of senders is empty. */
 static void __net_exit dart_net_exit(struct net *net)
 {
 	struct dart_net *dn = net_generic(net, dart_net_id);
