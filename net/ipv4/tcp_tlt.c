@@ -62,7 +62,7 @@
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
  * @counting: @lost is set; the next kick counts what the echo found lost
- * @idle: clocks in a row that went out for nothing
+ * @idle: clocks in a row that found nothing new
  * @since: data packets since the last important one, of a base that has a rate
  * @ended: @end is set
  * @end: where the message ends whose last packet was important last, of such a base
@@ -414,6 +414,16 @@ static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool i
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
+/* Data leaves while a clock is in flight, and is not important.  If it is lost, only another clock
+ * can find that out, so one must be allowed even if many have found nothing: pacing may have
+ * held a retransmission back for longer than those took.
+ */
+static void tlt_clock_is_followed(struct tlt *tlt)
+{
+	if (tlt->state == GREENLANE_WAITING && tlt->clock)
+		tlt->idle = 0;
+}
+
 static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg)
 {
@@ -422,6 +432,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 					    tlt_is_important(sk, gs, seg);
 
 	gl_dupthresh_one(sk, gs);
+	tlt_clock_is_followed(tlt_of(gs));
 	if (inner)
 		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
@@ -483,9 +494,9 @@ static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
 	return true;
 }
 
-/* What left before a clock has arrived or is lost when the echo is there.  If
- * neither is true so often in a row, the two ends do not agree about what they
- * have, because somebody has forged an ACK; then it is for TCP's timers.
+/* When the echo of a clock arrives, each packet sent before the clock has arrived or is
+ * lost.  If this many clocks in a row find neither, pacing holds back what TCP wants to
+ * send, or a forged ACK has made the ends disagree: leave it to TCP's timers.
  */
 #define TLT_IDLE_CLOCKS_MAX	16
 

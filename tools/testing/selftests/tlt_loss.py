@@ -13,13 +13,14 @@ import socket
 import struct
 
 from lab import tap
-from lab.codepoints import CONTROL, IMPORTANT
+from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
 from lab.tap import case, equal, true, using, within
 from lab.wire.packet import ECE
 from lab.wire.sockopt import GREENLANE_TLT, ip_level
 from lab.wire.transcript import exchange, lose
 from lab.wire.wire import MSS, Wire, connected, pattern
 
+SO_MAX_PACING_RATE = 47
 SEGMENTS = 13           # of a transfer: an initial window of ten, and three more
 
 
@@ -261,6 +262,30 @@ def clock_is_an_mss(wire):
     info = struct.unpack_from("8x24I", client.getsockopt(socket.IPPROTO_TCP, 11, 104))
     flight = info[4] - info[5] - info[6] + info[7]
     equal(info[18], flight - 1, "the window, which the clock has passed")
+
+
+@case("a retransmission that pacing has delayed leaves behind the last of many clocks: another "
+      "clock follows", cc=("tlt_cubic", "tlt_bbr"), gap=(420, 430, 440, 450))
+def paced_behind_clock(cc, gap):
+    with connected(cc=cc) as (wire, client, server):
+        wire.transfer(client, server, 100_000)
+        wire.run(1e-3)
+        wire.mark()
+        first = lose("> data", times=3)
+        clocks = []
+
+        # The first three, and later whatever is not important.
+        def rule(p):
+            if p.kind == CLOCK:
+                clocks.append(p)
+            return first(p) or p.kind == DATA and len(clocks) > 8
+        wire.rule = rule
+        client.send(b"p" * 10 * MSS[wire.version])
+        # From here on a packet each @gap microseconds; a clock takes 25.
+        client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, int(1500 / gap * 1e6))
+        wire.run(100e-3)
+        equal(len(server.recv(1 << 20)), 10 * MSS[wire.version], "all arrives")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
 @case("an RTO arms the sender again: its retransmission is important", connected, version=(4, 6))
