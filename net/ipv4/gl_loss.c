@@ -5,6 +5,8 @@
  * TLT §5.1 "Loss detection" (an important packet and its echo), Aeolus §III-C (a probe and its
  * ACK).
  */
+#include <linux/list_sort.h>
+
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
@@ -19,28 +21,49 @@ static void gl_leave_open(struct sock *sk)
 		icsk->icsk_ca_state = TCP_CA_Disorder;
 }
 
-static bool gl_is_forgotten(const struct sk_buff *skb)
+/* Is a packet that may be lost missing on RACK's list?  RACK removes lost packets from the list,
+ * and a retransmission adds them again.  But when TCP undoes a recovery
+ * (tcp_undo_cwnd_reduction()), packets are no longer lost, were not retransmitted, and are not on
+ * the list, so only a timer would find them.
+ *
+ * Such a packet is a list of its own, until a SACK block splits it: then its parts are linked
+ * to each other (tcp_fragment()).  So follow the links; they are few unless the packet is on RACK's
+ * list, and there the oldest packet usually comes first.
+ */
+static bool gl_is_forgotten(const struct tcp_sock *tp, const struct sk_buff *skb)
 {
-	return !(TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST)) &&
-	       list_empty(&skb->tcp_tsorted_anchor);
+	const struct list_head *list = &tp->tsorted_sent_queue, *link = &skb->tcp_tsorted_anchor, *at;
+
+	if (TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST) || link->prev == list)
+		return false;
+	for (at = link->next; at != link; at = at->next)
+		if (at == list)
+			return false;
+	return true;
 }
 
-/* RACK removes lost packets from its list, and a retransmission adds them again.  But when TCP
- * undoes a recovery (tcp_undo_cwnd_reduction()), packets are no longer lost, were not
- * retransmitted, and are not on the list, so only a timer would find them.  Put them back, in
- * front, as they are the oldest.
- */
+static int gl_by_time(void *unused, const struct list_head *a, const struct list_head *b)
+{
+	const struct sk_buff *x = list_entry(a, struct sk_buff, tcp_tsorted_anchor);
+	const struct sk_buff *y = list_entry(b, struct sk_buff, tcp_tsorted_anchor);
+
+	return tcp_skb_sent_after(tcp_skb_timestamp_us(x), tcp_skb_timestamp_us(y),
+				  TCP_SKB_CB(x)->end_seq, TCP_SKB_CB(y)->end_seq);
+}
+
+/* If the oldest packet is missing on RACK's list, put all packets on it that may be lost. */
 static void gl_remember(struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct sk_buff *skb = tcp_rtx_queue_head(sk);
-	LIST_HEAD(forgotten);
 
-	if (!skb || !gl_is_forgotten(skb))
+	if (!skb || !gl_is_forgotten(tp, skb))
 		return;
 	for (; skb; skb = skb_rb_next(skb))
-		if (gl_is_forgotten(skb))
-			list_add_tail(&skb->tcp_tsorted_anchor, &forgotten);
-	list_splice(&forgotten, &tcp_sk(sk)->tsorted_sent_queue);
+		if (!(TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST)))
+			list_move_tail(&skb->tcp_tsorted_anchor, &tp->tsorted_sent_queue);
+	/* RACK stops at the first packet that was sent too late. */
+	list_sort(NULL, &tp->tsorted_sent_queue, gl_by_time);
 }
 
 /* Was any packet that is neither acked nor SACKed sent before that time?  Also as a

@@ -317,13 +317,12 @@ def reordered(wire, client, server):
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("TCP undoes a recovery: what is lost and was not sent again is not forgotten", Wire,
-      version=(4, 6), rto_min="200ms")
-def undone(wire):
+def undone(wire, *late):
+    """Of a first window only the important packet arrives, and then late ones, whose number is
+    given, the first among them: TCP undoes its recovery."""
     # A round trip of some milliseconds, TCP's timestamps', which tell late from lost.
     wire.delay = 2e-3
     client, server = wire.connect()
-    # Of the first window only the important packet arrives.
     with exchange(wire, """
             > data 1-9      lost
             > important 10
@@ -333,13 +332,25 @@ def undone(wire):
             """):
         client.send(pattern(14000))
         true(wire.run(20e-3, lambda: len(wire.from_a()) > 10), "one is sent again")
-    # But the first was only late.
-    wire.inject(wire.b, wire.from_a()[0].raw)
+    for number in late:
+        wire.inject(wire.b, wire.from_a()[number - 1].raw)
     wire.run(60e-3)
     equal(wire.a.netstat("TCPPartialUndo"), 1, "TCPPartialUndo")
     equal(len(server.recv(20_000)), 14000, "all arrives")
     equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
           "RTOs, probes")
+
+
+@case("TCP undoes a recovery: what is lost and was not sent again is not forgotten", Wire,
+      version=(4, 6), rto_min="200ms")
+def forgotten(wire):
+    undone(wire, 1)
+
+
+@case("TCP undoes a recovery, and a SACK block splits what it has forgotten", Wire,
+      version=(4, 6), rto_min="200ms")
+def forgotten_and_split(wire):
+    undone(wire, 1, 3)
 
 
 if __name__ == "__main__":
