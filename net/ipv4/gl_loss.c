@@ -32,7 +32,8 @@ static void gl_leave_open(struct sock *sk)
  */
 static bool gl_is_forgotten(const struct tcp_sock *tp, const struct sk_buff *skb)
 {
-	const struct list_head *list = &tp->tsorted_sent_queue, *link = &skb->tcp_tsorted_anchor, *at;
+	const struct list_head *list = &tp->tsorted_sent_queue;
+	const struct list_head *link = &skb->tcp_tsorted_anchor, *at;
 
 	if (TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST) || link->prev == list)
 		return false;

@@ -164,8 +164,8 @@ enum dart_kind {
 	DART_SHARE,		/* the same, with a share or names for the peer */
 	DART_MESSAGE,		/* data */
 	DART_MESSAGE_END,	/* the last packet of a message */
-	DART_SPENT_END,		/* the last one of a short message that has used up its
-				 * deflections; switches set this codepoint */
+	/* the last packet of a short message, with no deflections left; set by switches */
+	DART_SPENT_END,
 	DART_SHORT,		/* 16 rows: data of a short message, see gl_deflect.h */
 	DART_KINDS = DART_SHORT + 16,
 };
