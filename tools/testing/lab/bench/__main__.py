@@ -184,13 +184,10 @@ class Bench:
         """An idle connection with and without TLT or credits, and one that uses neither."""
         said = self._guest("/usr/bin/python3", "-P", "-m", "lab.bench.memory")
         seen = {name: size for name, (size, _) in said.items()}
-        for base in BASES:
-            mine, its = seen[f"tlt_{base}"], seen[base]
-            self.row(f"memory of a connection, tlt_{base} / {base}", f"{mine / its:.3f}",
-                     "<= +384 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
-        for cc in (*CREDITS, *RATES):
-            mine, its = seen[cc], seen["reno"]
-            self.row(f"memory of a connection, {cc} / reno", f"{mine / its:.3f}",
+        pairs = [(f"tlt_{base}", base) for base in BASES]
+        for cc, base in pairs + [(cc, "reno") for cc in (*CREDITS, *RATES)]:
+            mine, its = seen[cc], seen[base]
+            self.row(f"memory of a connection, {cc} / {base}", f"{mine / its:.3f}",
                      "<= +384 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
         for cc in (*CREDITS, *RATES, "tlt_dctcp"):
             self.row(f"timers of {MANY} idle connections, {cc}", str(said[cc][1]), "0", "")

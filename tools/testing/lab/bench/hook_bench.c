@@ -2,7 +2,7 @@
 /*
  * What do the netfilter hooks cost a connection that does not use greenlane?  Passes
  * packets of some sockets to the hooks of their namespaces, by turns, so that
- * whatever else the machine does affects all of them alike:
+ * other load on the machine affects all of them alike:
  *
  *	insmod hook_bench.ko fds=3,4,5 empty=4
  *
@@ -10,8 +10,6 @@
  * @empty gets a hook that only accepts, for comparison.  The kernel's log gets, for
  * each socket and direction, the processor cycles of one packet in the fastest
  * and in the median turn.
- *
- * Cycles, not nanoseconds: the guest's time may be virtual, rdtsc never is.
  */
 #include <linux/file.h>
 #include <linux/ip.h>
@@ -21,13 +19,13 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/skbuff.h>
-#include <linux/sort.h>
 #include <linux/tcp.h>
 #include <net/inet_sock.h>
 #include <net/sock.h>
 
+#include "turns.h"
+
 #define MAX_FDS		8
-#define TURNS		41
 #define PACKETS		20000	/* of a turn */
 #define PACKET		1500	/* bytes */
 
@@ -49,14 +47,6 @@ static const char * const direction[] = { "out", "in" };
 
 static struct socket *socks[MAX_FDS];
 static u64 cycles[ARRAY_SIZE(points)][MAX_FDS][TURNS];
-
-static u64 tsc(void)
-{
-	u32 low, high;
-
-	asm volatile("lfence; rdtsc" : "=a"(low), "=d"(high) : : "memory");
-	return (u64)high << 32 | low;
-}
 
 static unsigned int accept_all(void *priv, struct sk_buff *skb,
 			       const struct nf_hook_state *state)
@@ -119,13 +109,6 @@ static int turn(struct sock *sk, enum nf_inet_hooks point, struct sk_buff *skb, 
 	return passed == PACKETS ? 0 : -EIO;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static int measure(struct sk_buff *skb[])
 {
 	int i, p, t, err = 0;
@@ -136,12 +119,10 @@ static int measure(struct sk_buff *skb[])
 				err = turn(socks[i]->sk, points[p], skb[i], &cycles[p][i][t]);
 	for (p = 0; p < ARRAY_SIZE(points) && !err; p++)
 		for (i = 0; i < n_fds; i++) {
-			u64 *c = cycles[p][i];
+			char what[16];
 
-			sort(c, TURNS, sizeof(u64), by_size, NULL);
-			pr_info("hook_bench: %s %d best %llu median %llu millicycles\n",
-				direction[p], i, c[0] * 1000 / PACKETS,
-				c[TURNS / 2] * 1000 / PACKETS);
+			snprintf(what, sizeof(what), "%s-%d", direction[p], i);
+			report("hook_bench", what, cycles[p][i], PACKETS);
 		}
 	return err;
 }

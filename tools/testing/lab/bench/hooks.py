@@ -9,13 +9,13 @@ hook that does nothing, one that uses greenlane.  Prints one line of JSON:
 """
 
 import json
-import re
 import socket
-import subprocess
 import sys
 
+from lab.bench import turns
 from lab.net import modules
 from lab.net.namespace import CC, Namespace
+from lab.wire.sockopt import choose
 
 NAMESPACES = ("none", "empty", "greenlane")
 # Best effort, and what stock OpenSSH used for its terminals: a codepoint that drop
@@ -26,23 +26,19 @@ DSCPS = (0, 18)
 def connection(ns):
     """Both ends of a connection in a namespace."""
     with ns, socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        choose(listener, "cubic")
         client = socket.socket()
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        choose(client, "cubic")
         client.connect(listener.getsockname())
         return client, listener.accept()[0]
 
 
 def cycles(module, fds, dscp):
     """{direction: {namespace: cycles}}"""
-    subprocess.run(["insmod", module, "fds=" + ",".join(map(str, fds.values())),
-                    f"empty={fds['empty']}", f"dscp={dscp}"],
-                   pass_fds=fds.values(), check=True)
-    subprocess.run(["rmmod", "hook_bench"], check=True)
-    log = subprocess.run(["dmesg", "-c"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    found = {(way, int(i)): int(best) / 1000 for way, i, best in re.findall(
-        r"hook_bench: (\w+) (\d+) best (\d+) median \d+ millicycles", log)}
-    return {way: {name: found[way, i] for i, name in enumerate(fds)} for way in ("out", "in")}
+    found = turns.cycles(module, "fds=" + ",".join(map(str, fds.values())),
+                         f"empty={fds['empty']}", f"dscp={dscp}", pass_fds=fds.values())
+    return {way: {name: found[f"{way}-{i}"][0] for i, name in enumerate(fds)}
+            for way in ("out", "in")}
 
 
 def main():

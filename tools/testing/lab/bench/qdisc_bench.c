@@ -9,8 +9,6 @@
  * lock held as the stack would.  Nothing is transmitted and nothing allocated.
  * The kernel's log gets, for each device, the processor cycles of one packet's
  * enqueue and dequeue in the fastest and in the median turn.
- *
- * Cycles, not nanoseconds: the guest's time may be virtual, rdtsc never is.
  */
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -19,13 +17,13 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
-#include <linux/sort.h>
 #include <linux/string.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
 
+#include "turns.h"
+
 #define MAX_DEVS	8
-#define TURNS		41
 #define PACKETS		25600	/* of a turn */
 #define MAX_BURST	1024
 #define PACKET		1514	/* bytes */
@@ -48,14 +46,6 @@ static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 10 };
 
 static struct sk_buff *packets[MAX_BURST];
 static u64 cycles[MAX_DEVS][TURNS];
-
-static u64 tsc(void)
-{
-	u32 low, high;
-
-	asm volatile("lfence; rdtsc" : "=a"(low), "=d"(high) : : "memory");
-	return (u64)high << 32 | low;
-}
 
 static struct sk_buff *make_packet(struct net_device *dev, u8 dscp)
 {
@@ -116,23 +106,6 @@ static int turn(struct Qdisc *q, u64 *spent)
 	return err;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void report(int i)
-{
-	u64 n = PACKETS / burst * burst;
-
-	sort(cycles[i], TURNS, sizeof(u64), by_size, NULL);
-	pr_info("qdisc_bench: %s best %llu median %llu millicycles\n", devs[i],
-		div64_u64(cycles[i][0] * 1000, n),
-		div64_u64(cycles[i][TURNS / 2] * 1000, n));
-}
-
 static int measure(struct net_device *dev[])
 {
 	int i, t, err = 0;
@@ -149,7 +122,7 @@ static int measure(struct net_device *dev[])
 			err = turn(rtnl_dereference(dev[i]->qdisc), &cycles[i][t]);
 	rtnl_unlock();
 	for (i = 0; i < n_devs && !err; i++)
-		report(i);
+		report("qdisc_bench", devs[i], cycles[i], PACKETS / burst * burst);
 	return err;
 }
 

@@ -8,10 +8,9 @@ packets of short messages}, "port_bytes": {...}}.
 """
 
 import json
-import re
-import subprocess
 import sys
 
+from lab.bench import turns
 from lab.measure import slab
 from lab.net import modules
 from lab.net.namespace import batch
@@ -53,13 +52,9 @@ def cycles(module, burst, dscp=-1):
     batch("ip", [f"link add {dev} up type dummy" for dev in devs])
     for dev, name in zip(devs, QDISCS):
         add([dev], name)
-    subprocess.run(["insmod", module, "devs=" + ",".join(devs), f"burst={burst}",
-                    f"dscp={dscp}"], check=True)
-    subprocess.run(["rmmod", "qdisc_bench"], check=True)
-    log = subprocess.run(["dmesg", "-c"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    found = dict(re.findall(r"qdisc_bench: (\w+) best \d+ median (\d+) millicycles", log))
+    found = turns.cycles(module, "devs=" + ",".join(devs), f"burst={burst}", f"dscp={dscp}")
     batch("ip", [f"link delete {dev}" for dev in devs])
-    return {name: int(found[dev]) / 1000 for name, dev in zip(QDISCS, devs)}
+    return {name: found[dev][1] for name, dev in zip(QDISCS, devs)}
 
 
 def port_bytes(name):
