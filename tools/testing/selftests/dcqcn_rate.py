@@ -14,7 +14,7 @@ import time
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import RATE, RTT, dart, line, read_all
 from lab.wire.packet import CWR, ECE, SYN, data
-from lab.wire.sockopt import cc_of, pacing, refused
+from lab.wire.sockopt import SO_MAX_PACING_RATE, cc_of, pacing, refused
 from lab.wire.transcript import lose
 from lab.wire.wire import connected
 
@@ -217,7 +217,7 @@ def sysctls(wire):
     wire.a.sysctl("net.ipv4.dcqcn_rate", RATE // 4)
     wire.transfer(client, server, 50_000)
     within(pacing(client), 0.249 * line(4), 0.251 * line(4), "a quarter of the line")
-    client.setsockopt(socket.SOL_SOCKET, 47, 5_000_000)     # SO_MAX_PACING_RATE
+    client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 5_000_000)
     wire.transfer(client, server, 10_000)
     equal(pacing(client), 5_000_000, "the application's own limit")
 

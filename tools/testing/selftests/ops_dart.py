@@ -13,11 +13,11 @@ from lab.status import Cable, connections, exchange, forget, ids, look, sentence
 from lab.tap import case, equal, main, true, within
 from lab.wire.dart import ONE, RATE, connect, dart, read_all
 from lab.wire.peer import without_option
-from lab.wire.sockopt import COUNTERS, GAUGES, GREENLANE_MESSAGE, cc_of, info, option, pacing
+from lab.wire.sockopt import (COUNTERS, GAUGES, GREENLANE_MESSAGE, SO_MAX_PACING_RATE, cc_of,
+                              info, option, pacing)
 from lab.wire.wire import Wire
 
 CE = 3
-SO_MAX_PACING_RATE = 47
 
 
 def send(wire, flows, count, seconds):

@@ -15,12 +15,12 @@ import struct
 from lab import tap
 from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
 from lab.tap import case, equal, true, using, within
+from lab.wire import peer
 from lab.wire.packet import ECE
-from lab.wire.sockopt import GREENLANE_TLT, ip_level
+from lab.wire.sockopt import GREENLANE_TLT, SO_MAX_PACING_RATE, ip_level
 from lab.wire.transcript import exchange, lose
 from lab.wire.wire import MSS, Wire, connected, pattern
 
-SO_MAX_PACING_RATE = 47
 SEGMENTS = 13           # of a transfer: an initial window of ten, and three more
 
 
@@ -204,9 +204,7 @@ def ack_was_compressed(wire, client, server):
     # From the fourth packet out of order on, TCP delays ACKs to compress them.  The third block
     # makes it send what it has delayed first, and it forgets that more was to be acknowledged.
     wire.delay = 100e-6     # b delays an ACK by 5 % of its RTT
-    wire.transfer(client, server, 100_000)
-    wire.transfer(server, client, 100_000)
-    wire.run(1e-3)
+    peer.exchange(wire, client, server)
     with exchange(wire, """
             > data 1        lost
             > data 2-3
@@ -226,9 +224,7 @@ def ack_was_compressed(wire, client, server):
       connected, cc=("tlt_reno", "tlt_dctcp"), version=(4, 6))
 def ack_was_spent(wire, client, server):
     # All that a says of b's loss, it says in the important packet.
-    wire.transfer(client, server, 100_000)
-    wire.transfer(server, client, 100_000)
-    wire.run(1e-3)
+    peer.exchange(wire, client, server)
     wire.mark()
     drop = lose("< data 1")
     wire.rule = lambda p: drop(p) or p.from_a and not p.len
@@ -274,7 +270,7 @@ def paced_behind_clock(cc, gap):
         first = lose("> data", times=3)
         clocks = []
 
-        # The first three, and later whatever is not important.
+        # The first three, and later all data that is not important.
         def rule(p):
             if p.kind == CLOCK:
                 clocks.append(p)
