@@ -21,6 +21,11 @@ static void gl_leave_open(struct sock *sk)
 		icsk->icsk_ca_state = TCP_CA_Disorder;
 }
 
+static bool gl_may_be_lost(const struct sk_buff *skb)
+{
+	return !(TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST));
+}
+
 /* Is a packet that may be lost missing on RACK's list?  RACK removes lost packets from the list,
  * and a retransmission adds them again.  But when TCP undoes a recovery
  * (tcp_undo_cwnd_reduction()), packets are no longer lost, were not retransmitted, and are not on
@@ -35,7 +40,7 @@ static bool gl_is_forgotten(const struct tcp_sock *tp, const struct sk_buff *skb
 	const struct list_head *list = &tp->tsorted_sent_queue;
 	const struct list_head *link = &skb->tcp_tsorted_anchor, *at;
 
-	if (TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST) || link->prev == list)
+	if (!gl_may_be_lost(skb) || link->prev == list)
 		return false;
 	for (at = link->next; at != link; at = at->next)
 		if (at == list)
@@ -61,7 +66,7 @@ static void gl_remember(struct sock *sk)
 	if (!skb || !gl_is_forgotten(tp, skb))
 		return;
 	for (; skb; skb = skb_rb_next(skb))
-		if (!(TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST)))
+		if (gl_may_be_lost(skb))
 			list_move_tail(&skb->tcp_tsorted_anchor, &tp->tsorted_sent_queue);
 	/* RACK stops at the first packet that was sent too late. */
 	list_sort(NULL, &tp->tsorted_sent_queue, gl_by_time);

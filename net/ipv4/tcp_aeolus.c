@@ -95,7 +95,7 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 
 /* --- the burst (§III-A) ---------------------------------------------------- */
 
-/* Largest burst in packets, whatever the settings say: 50 us at 1 Tbit/s. */
+/* Largest burst in packets, even if the settings ask for more: 50 us at 1 Tbit/s. */
 #define AEOLUS_BURST_MAX	4096
 
 /* Size of a burst in bytes: from the socket option, from the route's initcwnd, or what

@@ -50,7 +50,7 @@
 #define DART_TELL		(HZ / 40 ?: 1)
 #define DART_HEARD		(HZ / 20 ?: 2)
 
-/* A sender's share is at least 1/4096 of its line rate, whatever the peer advertises.  At
+/* A sender's share is at least 1/4096 of its line rate, even if the peer advertises less.  At
  * 10 Gbit/s it then still sends a packet each 5 ms, whose ACK corrects a forged share.
  */
 #define DART_SHARES		4096

@@ -85,7 +85,7 @@
 /**
  * struct xpass - the state of a connection, both as a sender and as a receiver
  * @gs: greenlane's part
- * @timer: kicks the socket at @retry or @next, whichever is earlier
+ * @timer: kicks the socket at the earlier of @retry and @next
  * @retry: sender: when to repeat the request, ns
  * @told: sender: when the last request or report left, ns, low half
  * @told_end: sender: the last credit that the receiver will send, as far as we know
@@ -574,7 +574,7 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 	}
 	xp->una = una;
 	/* Alternate between probe and plain request, and finally send requests only:
-	 * whatever dropped this probe may drop every probe.
+	 * a device that drops this probe may drop every probe.
 	 */
 	if (pre && !(xp->retries & 1) && xp->retries < XPASS_RETRIES_MAX)
 		pre->lost(sk, &xp->gs);

@@ -24,7 +24,7 @@
 #define XPASS_LOSS	128	/* 0.125: target loss at rate 0; it falls to 0 at the full rate */
 
 /* The lowest rate is 1/1024 of the link's.  If many flows of different receivers share a
- * congested link, each loses most of its credits whatever its rate is; at this rate a
+ * congested link, each loses most of its credits, at any rate; at the lowest rate a
  * flow still sends a credit each 1.3 ms (10 Gbit/s), before TCP's timers expire.
  */
 #define XPASS_SHARES	1024
