@@ -93,13 +93,16 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	       tcp_hdr(skb)->syn;
 }
 
-/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk.  If memory is
- * short the packet leaves as it is, rather than not at all.
+/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk.  IPv4 sends SYN
+ * cookies without any.  If memory is short the packet leaves as it is, rather than not at all.
  */
 static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
 {
-	u8 old = gl_dsfield(skb, state->pf), new = gl_strip(state->net, state->sk, old);
+	u8 old = gl_dsfield(skb, state->pf), new;
 
+	if (!state->sk && !gl_out_is_syn(skb, state->pf))
+		return;
+	new = gl_strip(state->net, state->sk, old);
 	if (new != old)
 		gl_change_dsfield(state->net, skb, state->pf, 0, new);
 }
@@ -108,8 +111,7 @@ static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
  * twice or late (ipvlan, VRF, IPsec), so accept them as they are.  TCP does not send SYNs and
  * SYN-ACKs through gl_out.c: they are marked here, while their socket is locked.
  */
-static unsigned int gl_out(void *priv, struct sk_buff *skb,
-			   const struct nf_hook_state *state)
+static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, struct sk_buff *skb)
 {
 	struct gl_net *gn = gl_net(state->net);
 	struct sock *sk = skb->sk;
@@ -129,9 +131,23 @@ static unsigned int gl_out(void *priv, struct sk_buff *skb,
 		    gl_out_hello(gn, state->net, skb, state->pf))
 			return NF_ACCEPT;
 	}
-	if (unlikely(READ_ONCE(gn->protect)))
+	if (READ_ONCE(gn->protect))
 		gl_out_strip(state, skb);
 	return NF_ACCEPT;
+}
+
+#define GL_HANDSHAKE	(TCPF_SYN_SENT | TCPF_SYN_RECV | TCPF_NEW_SYN_RECV)
+
+/* Every packet of an active namespace comes here, and most need nothing: decide that without a
+ * stack frame, and jump to the rest.
+ */
+static unsigned int gl_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	const struct sock *sk = skb->sk;
+
+	if (likely(!gl_protecting()) && !(sk && (1 << READ_ONCE(sk->sk_state)) & GL_HANDSHAKE))
+		return NF_ACCEPT;
+	return gl_out_slow(state, skb);
 }
 
 /* --- input ----------------------------------------------------------------- */
@@ -294,8 +310,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 /* Early demux has found the socket of nearly every packet of a connection, and gl_sock() tells
  * whether it runs a greenlane transport.  Of other packets only those of a handshake matter.
  */
-static unsigned int gl_in(void *priv, struct sk_buff *skb,
-			  const struct nf_hook_state *state)
+static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struct sk_buff *skb)
 {
 	enum gl_verdict verdict = GL_PASS;
 	struct sock *sk = skb->sk;
@@ -304,8 +319,6 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	int thoff;
 
 	if (sk && sk_fullsock(sk)) {
-		if (!sk_is_tcp(sk))
-			return NF_ACCEPT;
 		gs = gl_sock_received(sk);
 		if (!gs && (1 << READ_ONCE(sk->sk_state)) & ~(TCPF_LISTEN | TCPF_SYN_SENT))
 			return NF_ACCEPT;
@@ -331,6 +344,25 @@ static unsigned int gl_in(void *priv, struct sk_buff *skb,
 	if (verdict == GL_CONSUME)
 		consume_skb(skb);
 	return NF_STOLEN;
+}
+
+/* Does TCP process the packets of this socket without us?  A listener and a client that waits for
+ * a SYN-ACK are part of a handshake.
+ */
+static bool gl_in_is_foreign(const struct sock *sk)
+{
+	return !gl_sock(sk) && !gl_any_mapped() &&
+	       !((1 << READ_ONCE(sk->sk_state)) & (TCPF_LISTEN | TCPF_SYN_SENT));
+}
+
+/* As gl_out(): no stack frame for packets that need nothing. */
+static unsigned int gl_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	const struct sock *sk = skb->sk;
+
+	if (sk && sk_fullsock(sk) && (!sk_is_tcp(sk) || gl_in_is_foreign(sk)))
+		return NF_ACCEPT;
+	return gl_in_slow(state, skb);
 }
 
 #define GL_HOOK(function, family, point, order) {	\

@@ -25,7 +25,8 @@ struct gl_counters {
 /**
  * struct gl_net - a network namespace's part
  * @cp: codepoint table; see there
- * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c
+ * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c; written
+ *	under gl_sysctl_mutex
  * @ecn: tell what has a credit by the ECN field too
  * @active: the hooks are registered; gl_active_mutex, read without it
  * @leaving: the namespace is being removed; gl_active_mutex
@@ -108,6 +109,15 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 	    const struct gl_kind *kind);
 
 /* gl_protect.c */
+extern atomic_t gl_protect_n;
+
+/* Does a namespace have greenlane_protect? */
+static inline bool gl_protecting(void)
+{
+	return atomic_read(&gl_protect_n);
+}
+
+void gl_protect_set(struct gl_net *gn, u8 protect);
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield);
 
 /* gl_option.c */
@@ -142,6 +152,14 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs);
 void gl_free_held(struct gl_sock *gs);
 
 /* gl_sock.c */
+extern unsigned int gl_mapped_n;
+
+/* Could IPV6_ADDRFORM have hidden the state of a socket from gl_sock()? */
+static inline bool gl_any_mapped(void)
+{
+	return READ_ONCE(gl_mapped_n);
+}
+
 struct gl_sock *gl_sock_received(struct sock *sk);
 struct gl_sock *gl_mapped_find(const struct sock *sk);
 void gl_sock_put(struct gl_sock *gs);

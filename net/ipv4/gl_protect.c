@@ -15,6 +15,23 @@
 
 #include "gl_internal.h"
 
+/* Namespaces with greenlane_protect, so that the hook looks for a namespace's only if there is
+ * one.  No static key: any user may write the sysctl in a user namespace, and patching the kernel's
+ * code would interrupt all processors each time.
+ */
+atomic_t gl_protect_n = ATOMIC_INIT(0);
+
+/**
+ * gl_protect_set() - switch greenlane_protect on or off
+ * @gn: the namespace's state; the caller is its only writer
+ * @protect: 0 or 1
+ */
+void gl_protect_set(struct gl_net *gn, u8 protect)
+{
+	atomic_add(protect - gn->protect, &gl_protect_n);
+	WRITE_ONCE(gn->protect, protect);
+}
+
 /* The file is the one that opened or accepted the socket.  Without one it is an application's
  * socket that was closed, with data left to send: whose it was is not known any more.
  */
@@ -36,15 +53,20 @@ static bool gl_may_mark(struct sock *sk)
 /**
  * gl_strip() - clear a protected DSCP that the application may not send
  * @net: the namespace
- * @sk: the socket that sends a packet no transport has marked; NULL if none does
+ * @sk: the socket or request that sends a packet no transport has marked; NULL if it is an
+ *	application's that is not known
  * @dsfield: the packet's DS field
  *
  * Return: the DS field to send.  Its ECN bits are @dsfield's.
  */
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield)
 {
-	if (!gl_codepoint_protected(gl_codepoint(net, dsfield)) ||
-	    !sk || !sk_fullsock(sk) || gl_may_mark(sk))
+	if (!gl_codepoint_protected(gl_codepoint(net, dsfield)))
+		return dsfield;
+	/* A SYN-ACK has the DSCP that its listener's owner chose. */
+	if (sk && sk->sk_state == TCP_NEW_SYN_RECV)
+		sk = inet_reqsk(sk)->rsk_listener;
+	if (sk && (!sk_fullsock(sk) || gl_may_mark(sk)))
 		return dsfield;
 	gl_inc_stats(net, GL_MIB_STRIPPED);
 	return dsfield & INET_ECN_MASK;

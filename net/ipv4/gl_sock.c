@@ -19,7 +19,7 @@
 static DEFINE_HASHTABLE(gl_mapped, 8);
 static DEFINE_SPINLOCK(gl_mapped_lock);
 /* Entries of the table: under gl_mapped_lock, read without. */
-static unsigned int gl_mapped_n;
+unsigned int gl_mapped_n;
 
 static void gl_mapped_add(struct sock *sk, struct gl_sock *gs)
 {
@@ -46,7 +46,7 @@ struct gl_sock *gl_mapped_find(const struct sock *sk)
 {
 	struct gl_sock *gs, *found = NULL;
 
-	if (!READ_ONCE(gl_mapped_n))
+	if (!gl_any_mapped())
 		return NULL;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_for_each_possible(gl_mapped, gs, node, (unsigned long)sk)
@@ -104,7 +104,7 @@ struct gl_sock *gl_sock_received(struct sock *sk)
 	struct gl_sock *gs = gl_sock(sk);
 
 #if IS_ENABLED(CONFIG_IPV6)
-	if (likely(gs || !READ_ONCE(gl_mapped_n)) || sk->sk_family != AF_INET ||
+	if (likely(gs || !gl_any_mapped()) || sk->sk_family != AF_INET ||
 	    !inet_sk(sk)->pinet6)
 		return gs;
 	local_bh_disable();

@@ -6,7 +6,9 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Without it, two concurrent changes could leave two codepoints with the same DSCP. */
+/* Without it, two concurrent changes could leave two codepoints with the same DSCP, or count a
+ * namespace twice in gl_protect_n.
+ */
 static DEFINE_MUTEX(gl_sysctl_mutex);
 
 /* ctl->data: the namespace's part; ctl->extra1: which codepoint */
@@ -41,14 +43,29 @@ static int gl_proc_bool(u8 *value, int write, void *buffer, size_t *lenp, loff_t
 	return proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
 }
 
-/* ctl->data: the namespace's part; ctl->extra1: the offset of a u8, 0 or 1 */
-static int gl_sysctl_bool(gl_ctl_table *ctl, int write, void *buffer,
-			  size_t *lenp, loff_t *ppos)
+/* ctl->data: the namespace's part */
+static int gl_sysctl_ecn(gl_ctl_table *ctl, int write, void *buffer, size_t *lenp, loff_t *ppos)
 {
 	struct gl_net *gn = ctl->data;
-	u8 *value = (void *)gn + (uintptr_t)ctl->extra1;
-	int err = gl_proc_bool(value, write, buffer, lenp, ppos);
+	int err = gl_proc_bool(&gn->ecn, write, buffer, lenp, ppos);
 
+	return err ?: write ? gl_activate(gn->net) : 0;
+}
+
+/* ctl->data: the namespace's part */
+static int gl_sysctl_protect(gl_ctl_table *ctl, int write, void *buffer,
+			     size_t *lenp, loff_t *ppos)
+{
+	struct gl_net *gn = ctl->data;
+	u8 protect;
+	int err;
+
+	mutex_lock(&gl_sysctl_mutex);
+	protect = gn->protect;
+	err = gl_proc_bool(&protect, write, buffer, lenp, ppos);
+	if (!err && write)
+		gl_protect_set(gn, protect);
+	mutex_unlock(&gl_sysctl_mutex);
 	return err ?: write ? gl_activate(gn->net) : 0;
 }
 
@@ -74,17 +91,18 @@ static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 	.extra1		= (void *)(unsigned long)GL_CP_##symbol,	\
 },
 
-#define GL_SYSCTL_BOOL(name, field) {				\
-	.procname	= "greenlane_" name,			\
-	.mode		= 0644,					\
-	.proc_handler	= gl_sysctl_bool,			\
-	.extra1		= (void *)offsetof(struct gl_net, field),	\
-}
-
 static const struct ctl_table gl_sysctl_template[] = {
 	GREENLANE_CODEPOINTS
-	GL_SYSCTL_BOOL("protect", protect),
-	GL_SYSCTL_BOOL("ecn", ecn),
+	{
+		.procname	= "greenlane_protect",
+		.mode		= 0644,
+		.proc_handler	= gl_sysctl_protect,
+	},
+	{
+		.procname	= "greenlane_ecn",
+		.mode		= 0644,
+		.proc_handler	= gl_sysctl_ecn,
+	},
 	{
 		.procname	= "greenlane_active",
 		.mode		= 0644,
@@ -105,5 +123,9 @@ int gl_sysctl_net_init(struct net *net)
 
 void gl_sysctl_net_exit(struct net *net)
 {
-	gl_sysctl_remove(gl_net(net)->sysctl);
+	struct gl_net *gn = gl_net(net);
+
+	gl_sysctl_remove(gn->sysctl);
+	/* Nothing can write the sysctl any more. */
+	gl_protect_set(gn, 0);
 }

@@ -84,6 +84,42 @@ def protect_off(wire):
         equal(wire.datagram(dscp), (dscp, 0), f"DSCP {dscp}")
 
 
+@case("greenlane_protect: of two namespaces that have it, one switches it off: the other keeps it",
+      Application, version=(4, 6), cc="cubic")
+def protect_elsewhere(wire):
+    wire.b.sysctl("net.ipv4.greenlane_protect", 1)
+    wire.a.sysctl("net.ipv4.greenlane_protect", 1)      # again, which changes nothing
+    wire.b.sysctl("net.ipv4.greenlane_protect", 0)
+    equal(wire.datagram(IMPORTANT.dscp), (0, 1), "of the one")
+    wire.b.sysctl("net.ipv4.greenlane_protect", 1)
+    wire.a.sysctl("net.ipv4.greenlane_protect", 0)
+    equal(wire.datagram(IMPORTANT.dscp), (IMPORTANT.dscp, 0), "of the other, later")
+
+
+@case("greenlane_protect: the SYN-ACK has the DSCP of the listener, whose owner may not send it",
+      version=(4, 6), how=("request", "cookie", "fast open"), privileged=(False, True))
+def protect_synack(version, how, privileged):
+    with Wire(cc="cubic", version=version) as wire:
+        wire.b.sysctl("net.ipv4.greenlane_protect", 1)
+        wire.b.sysctl("net.ipv4.tcp_syncookies", 2 if how == "cookie" else 0)
+        wire.run(1.0)           # a cookie's time stamp needs uptime
+        with contextlib.nullcontext() if privileged else libc.without_net_admin():
+            listener = wire.listen(TCP_FASTOPEN=100)
+            set_tos(listener, IMPORTANT.dscp << 2)
+            client = wire.socket(wire.a)
+            if how == "fast open":
+                client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
+            else:
+                wire.begin(client, wire.b)
+            wire.run(1e-3)
+        synack = [p for p in wire.from_b() if p.flags & SYN]
+        # A child that was not accepted belongs to no process, a cookie of IPv4 to no socket.
+        known = how == "request" or (how == "cookie" and version == 6)
+        equal([p.dscp for p in synack], [IMPORTANT.dscp if privileged and known else 0],
+              "DSCP of the SYN-ACK")
+        equal(synack[0].ack - wire.from_a()[0].seq, 501 if how == "fast open" else 1, "acked")
+
+
 @case("greenlane_protect: TCP of another congestion control is stripped, and still so when the"
       " socket is closed with data left to send", Application, version=(4, 6), cc="cubic")
 def spoofed_tcp(wire):
