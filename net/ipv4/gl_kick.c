@@ -103,6 +103,8 @@ static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 	/* TCP has stopped the timers of such a socket when it was closed. */
 	if (sock_flag(sk, SOCK_DEAD) && !sk->sk_net_refcnt)
 		return;
+	/* See gl_out_prompt(). */
+	gs->prompt = 0;
 	/* An answer is still owed: TCP sent no pure ACK. */
 	if (gs->owed)
 		gl_send_ack(sk);

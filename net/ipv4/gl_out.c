@@ -72,14 +72,17 @@ static bool gl_out_covers(const struct tcp_sock *tp, u32 ack, u32 end)
 /* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
  * retransmits what the packet reports lost (tcp_xmit_recovery()), and sends an ACK that it had
  * delayed to compress it (tcp_sack_compress_send_ack()).  Either clears the request for an ACK.
- * Repeat the request until a packet leaves that covers the data.
+ * Repeat the request until a packet leaves that covers the data.  TCP may drop the data instead, and
+ * then none ever does: the kick comes when TCP has finished with the data, and ends the request.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, u32 ack)
 {
-	if (gl_out_covers(tcp_sk(sk), ack, gs->prompt_end))
+	if (gl_out_covers(tcp_sk(sk), ack, gs->prompt_end)) {
 		gs->prompt = 0;
-	else
-		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_NOW;
+		return;
+	}
+	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_NOW;
+	gl_kick(sk, gs);
 }
 
 /* Let the transport add a word to an ACK. */

@@ -100,6 +100,10 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		  const struct gl_seg *seg)
 {
+	if (!gl_plausible(sk, seg)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return;
+	}
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
 	if (kind->flags & GL_KIND_ENDS) {
 		gs->held_end = seg->end_seq;
@@ -162,6 +166,36 @@ void gl_nudge(struct sock *sk, struct gl_sock *gs)
 	__sk_add_backlog(sk, skb);
 }
 
+/* The kind of data from the backlog, if it wants an immediate ACK, else NULL. */
+static const struct gl_kind *gl_backlog_kind(const struct sock *sk, const struct gl_sock *gs,
+					     const struct sk_buff *skb)
+{
+	const struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
+	const struct gl_seg seg = {
+		.seq	 = cb->seq,
+		.end_seq = cb->end_seq - !!(cb->tcp_flags & TCPHDR_FIN),
+		.ack	 = cb->ack_seq,
+	};
+
+	if (gs->peer != GREENLANE_PEER_YES || seg.seq == seg.end_seq || !gl_plausible(sk, &seg))
+		return NULL;
+	return gl_kind_of_data(gs, cb->ip_dsfield);
+}
+
+/* TCP has finished with data from the backlog that wants an immediate ACK.  Since 6.7 it sends one
+ * ACK for the whole backlog, at its end (net.ipv4.tcp_backlog_ack_defer).  That ACK has room for
+ * three SACK blocks only, and the peer must hear of this packet.
+ */
+static void gl_backlog_acked(struct sock *sk, struct gl_sock *gs)
+{
+	/* TCP may have ended the connection, and @gs with it. */
+	if (gl_sock_locked(sk) != gs || !gs->prompt)
+		return;
+	gs->prompt = 0;
+	if (!RB_EMPTY_ROOT(&tcp_sk(sk)->out_of_order_queue))
+		gl_send_ack(sk);
+}
+
 /**
  * gl_backlog_rcv() - sk_backlog_rcv() of a connection that runs a greenlane transport
  * @sk: the connection; the caller owns it
@@ -173,6 +207,7 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct gl_sock *gs = gl_sock_locked(sk);
 	const struct gl_kind *kind;
+	int err;
 
 	if (gl_is_nudge(skb)) {
 		consume_skb(skb);
@@ -184,12 +219,14 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	if (!gs)
 		return sk->sk_prot->backlog_rcv(sk, skb);
-	kind = gl_kind_of_data(gs, TCP_SKB_CB(skb)->ip_dsfield);
-	if (kind && gs->peer == GREENLANE_PEER_YES && skb->len > tcp_hdrlen(skb)) {
-		clear_bit(GL_OWED_ACK, &gs->flags);
-		gl_acknowledge(sk, gs, kind, TCP_SKB_CB(skb)->end_seq);
-	}
-	return gs->backlog_rcv(sk, skb);
+	kind = gl_backlog_kind(sk, gs, skb);
+	if (!kind)
+		return gs->backlog_rcv(sk, skb);
+	clear_bit(GL_OWED_ACK, &gs->flags);
+	gl_acknowledge(sk, gs, kind, TCP_SKB_CB(skb)->end_seq);
+	err = gs->backlog_rcv(sk, skb);
+	gl_backlog_acked(sk, gs);
+	return err;
 }
 
 /* --- the socket is free ----------------------------------------------------------- */

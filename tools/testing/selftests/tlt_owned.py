@@ -44,10 +44,6 @@ def receiver_window(version):
     # seen the important one.
     for lost in ((), (5,), (1, 3), (2, 4, 6), (1, 3, 5, 7, 9)):
         with Wire(version=version) as wire:
-            try:
-                wire.b.sysctl("net.ipv4.tcp_backlog_ack_defer", 0)
-            except FileNotFoundError:
-                pass        # 6.1 does not wait for the end of the backlog
             client, server = wire.connect()
             wire.mark()
             wire.rule = lose(*(f"> * {number}" for number in lost))
@@ -68,6 +64,22 @@ def receiver_window(version):
             equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
                   f"packets {lost} lost: RTOs, probes")
             equal(len(wire.rule.dropped), len(lost), "lost packets")
+
+
+@case("from the backlog: important data in the first of four holes is reported, though an ACK has"
+      " room for three", connected, version=(4, 6))
+def four_holes(wire, client, server):
+    rest = Resting(wire, client, server)
+    wire.rule = lambda p: True      # a would be surprised by an ACK
+    holder = hold(server, 2)
+    wire.run(100e-6)
+    for hole, dscp in enumerate((IMPORTANT, DATA, DATA, DATA)):
+        wire.inject(wire.b, rest.from_a(None, b"h" * 100, 1000 * (hole + 1), dscp=dscp))
+    wire.run(5e-3)
+    holder.join()
+    end = rest.data.end + 1100
+    true([p for p in wire.from_b() if any(right == end for _, right in p.sacks)],
+         f"an ACK with the important packet; saw\n{wire.dump()}")
 
 
 @case("the sender is owned when the echo comes: the clock goes on", connected, version=(4, 6))
