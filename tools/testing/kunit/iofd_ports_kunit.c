@@ -98,6 +98,7 @@ static int iofd_ports_test_init(struct kunit *test)
 	rtnl_lock();
 	for (i = 0; i < DEVS; i++)
 		devs[i] = iofd_test_dev(test, names[i]);
+	rtnl_unlock();
 	return 0;
 }
 
@@ -106,6 +107,7 @@ static void iofd_ports_test_exit(struct kunit *test)
 {
 	int i;
 
+	rtnl_lock();
 	for (i = 0; i < DEVS; i++)
 		unregister_netdevice(devs[i]);
 	rtnl_unlock();
@@ -114,7 +116,7 @@ static void iofd_ports_test_exit(struct kunit *test)
 	kfree_skb(msg);
 }
 
-static void iofd_ports_parse__a_list(struct kunit *test)
+static void do_iofd_ports_parse__a_list(struct kunit *test)
 {
 	static const struct in6_addr via6 = { .s6_addr = { 0xfe, 0x80, [15] = 9 } };
 	struct iofd_ports *ports;
@@ -141,7 +143,7 @@ static void iofd_ports_parse__a_list(struct kunit *test)
 	iofd_ports_free(ports);
 }
 
-static void iofd_ports_parse__next_hops(struct kunit *test)
+static void do_iofd_ports_parse__next_hops(struct kunit *test)
 {
 	static const u32 bad[] = { 0x7f000001, 0xe0000001, 0xffffffff };
 	static const struct in6_addr bad6[] = {
@@ -167,7 +169,7 @@ static void iofd_ports_parse__next_hops(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, error_of(parse_one("gl-a", 0, &good6)), 0);
 }
 
-static void iofd_ports_parse__devices(struct kunit *test)
+static void do_iofd_ports_parse__devices(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, error_of(parse_one(NULL, addr(1), NULL)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, error_of(parse_one("gl-none", addr(1), NULL)), -ENODEV);
@@ -179,7 +181,7 @@ static void iofd_ports_parse__devices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, error_of(parse_one("gl-a", addr(1), NULL)), 0);
 }
 
-static void iofd_ports_parse__the_list_itself(struct kunit *test)
+static void do_iofd_ports_parse__the_list_itself(struct kunit *test)
 {
 	struct iofd_ports *ports;
 	int i;
@@ -225,7 +227,7 @@ static void iofd_ports_parse__the_list_itself(struct kunit *test)
 /* A port that is in both lists keeps its number and its counters; a number is not given
  * twice.
  */
-static void iofd_ports_take_over__numbers_and_counters(struct kunit *test)
+static void do_iofd_ports_take_over__numbers_and_counters(struct kunit *test)
 {
 	struct iofd_ports *old, *new, *newest;
 
@@ -261,7 +263,7 @@ static void iofd_ports_take_over__numbers_and_counters(struct kunit *test)
 	iofd_ports_free(NULL);
 }
 
-static void iofd_port_live__up_and_with_a_carrier(struct kunit *test)
+static void do_iofd_port_live__up_and_with_a_carrier(struct kunit *test)
 {
 	struct iofd_ports *ports = parse_one("gl-a", addr(1), NULL);
 	struct iofd_port *port;
@@ -286,7 +288,7 @@ static void iofd_port_live__up_and_with_a_carrier(struct kunit *test)
 }
 
 /* The dump of a list can be parsed again. */
-static void iofd_ports_dump__round_trip(struct kunit *test)
+static void do_iofd_ports_dump__round_trip(struct kunit *test)
 {
 	static const struct in6_addr via6 = { .s6_addr = { 0xfe, 0x80, [15] = 9 } };
 	struct iofd_ports *ports, *again;
@@ -315,7 +317,7 @@ static void iofd_ports_dump__round_trip(struct kunit *test)
 }
 
 /* A device that goes leaves its name in the list, and the others alone. */
-static void iofd_ports_gone__leaves_its_name(struct kunit *test)
+static void do_iofd_ports_gone__leaves_its_name(struct kunit *test)
 {
 	struct nlattr *attr, *tb[TCA_IOFD_PORT_MAX + 1];
 	struct iofd_ports *ports;
@@ -352,6 +354,24 @@ static void iofd_ports_gone__leaves_its_name(struct kunit *test)
 							&next_id, &extack)), -EINVAL);
 	iofd_ports_free(ports);
 }
+
+/* All of them need rtnl.  Not from init() to exit(): since 6.6 KUnit runs those in two threads. */
+#define IOFD_CASE(name)				\
+static void name(struct kunit *test)		\
+{						\
+	rtnl_lock();				\
+	do_##name(test);			\
+	rtnl_unlock();				\
+}
+
+IOFD_CASE(iofd_ports_parse__a_list)
+IOFD_CASE(iofd_ports_parse__next_hops)
+IOFD_CASE(iofd_ports_parse__devices)
+IOFD_CASE(iofd_ports_parse__the_list_itself)
+IOFD_CASE(iofd_ports_take_over__numbers_and_counters)
+IOFD_CASE(iofd_port_live__up_and_with_a_carrier)
+IOFD_CASE(iofd_ports_dump__round_trip)
+IOFD_CASE(iofd_ports_gone__leaves_its_name)
 
 static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_ports_parse__a_list),
