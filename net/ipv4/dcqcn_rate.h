@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How fast a sender sends: the reaction point of DCQCN (Zhu et al., "Congestion Control
+/* The reaction point of DCQCN, which computes a sender's rate (Zhu et al., "Congestion Control
  * for Large-Scale RDMA Deployments", SIGCOMM 2015, §3.3, Figure 7).
  *
  *	notification:	target = rate, rate *= 1 - alpha / 2, alpha += g (1 - alpha)
- *	without one for @alpha_us: alpha *= 1 - g
- *	an event, each @timer_us and each @counter bytes:
- *	  fewer than F of either	fast recovery	(target stays)
- *	  F or more of one		additive	target += ai
- *	  more than F of both		hyper		target += i hai, i = those beyond F
- *	  and then			rate = (target + rate) / 2
+ *	no notification for @alpha_us: alpha *= 1 - g
+ *	increase event, every @timer_us and every @counter bytes:
+ *	  fewer than F events of each kind	fast recovery	target unchanged
+ *	  F or more events of one kind		additive	target += ai
+ *	  more than F events of both kinds	hyper		target += i hai, i = events beyond F
+ *	  in each case				rate = (target + rate) / 2
  *
- * A NIC has two timers for each flow.  Here they are looked at when there is a reason
- * to, an ACK or the first packet after a pause, and then all that would have happened
- * since then happens: ten thousand idle flows cost nothing.
+ * A NIC runs two timers for each flow.  Here the state is brought up to date only when it is
+ * needed, for an ACK or for the first packet after a pause, by applying all events since the last
+ * time.  So an idle flow costs nothing.
  */
 #ifndef _DCQCN_RATE_H
 #define _DCQCN_RATE_H
@@ -22,27 +22,28 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
-/* alpha of 1 */
+/* The fixed-point value of alpha = 1. */
 #define DCQCN_ONE	((u32)BIT(30))
 
-/* The paper has no least rate; cards have.  So much that a packet of 1500 bytes waits
- * 1.2 ms at 10 Gbit/s, which is below the least RTO in use (4 ms).
+/* The minimum rate is the maximum divided by this.  The paper has no minimum, but NICs do.  At
+ * 10 Gbit/s a packet of 1500 bytes is then sent every 1.2 ms, well within the shortest RTO in use
+ * (4 ms).
  */
 #define DCQCN_SHARES	1024
 
-/* Periods that are gone through one by one: the rate has come within 2^-64 of its
- * target then, and only the target still moves.
+/* The most timer periods to apply one by one.  After that many the rate is within 2^-64 of its
+ * target, and only the target still changes.
  */
 #define DCQCN_PERIODS	64
 
 /**
  * struct dcqcn_params - what is the same for all flows of a namespace
- * @max: what the line carries, kB/s (of 1000 bytes)
+ * @max: rate of the link, kB/s (of 1000 bytes)
  * @ai: additive increase, kB/s
  * @hai: hyper increase, kB/s
- * @counter: bytes of an event
- * @timer_us: time of an event
- * @alpha_us: time without a notification that lets alpha decay
+ * @counter: bytes between two increase events
+ * @timer_us: time between two increase events
+ * @alpha_us: time without a notification after which alpha decays
  * @g: alpha's gain is 2^-@g
  * @fast: events of fast recovery, F
  */
@@ -59,16 +60,16 @@ struct dcqcn_params {
 
 /**
  * struct dcqcn_rate - a flow's reaction point
- * @cur: the rate, kB/s
- * @target: where it goes back to, kB/s
- * @alpha: how congested it is, DCQCN_ONE is 1
- * @timer_at: when the last event by time was, µs
- * @alpha_at: when alpha changed last, µs
- * @bytes: sent since the last event by bytes
- * @timers: events by time since the last notification
- * @counters: events by bytes since then
+ * @cur: the current rate, kB/s
+ * @target: the rate that @cur recovers to, kB/s
+ * @alpha: estimate of the congestion, from 0 to DCQCN_ONE
+ * @timer_at: time of the last timer event, µs
+ * @alpha_at: time of alpha's last change, µs
+ * @bytes: sent since the last byte-counter event
+ * @timers: timer events since the last notification
+ * @counters: byte-counter events since the last notification
  *
- * Times wrap around; a pause of more than an hour is taken for a shorter one.
+ * Times wrap around after 71 minutes, so a longer pause counts as a shorter one.
  */
 struct dcqcn_rate {
 	u32 cur;
@@ -82,7 +83,7 @@ struct dcqcn_rate {
 };
 
 /**
- * dcqcn_rate_init() - a flow begins, at line rate
+ * dcqcn_rate_init() - start a flow, at the rate of the link
  * @r: the flow
  * @p: parameters
  * @now: µs
@@ -101,7 +102,7 @@ static inline u32 dcqcn_rate_least(const struct dcqcn_params *p)
 	return p->max / DCQCN_SHARES + 1;
 }
 
-/* An event has been counted: go up. */
+/* Increase the rate after an event, which has been counted already. */
 static inline void dcqcn_rate_increase(struct dcqcn_rate *r, const struct dcqcn_params *p)
 {
 	u64 target = r->target;
@@ -119,7 +120,7 @@ static inline bool dcqcn_rate_is_max(const struct dcqcn_rate *r, const struct dc
 	return r->cur == p->max && r->target == p->max;
 }
 
-/* @n periods have passed without a notification. */
+/* Apply @n timer events. */
 static inline void dcqcn_rate_timers(struct dcqcn_rate *r, const struct dcqcn_params *p, u32 n)
 {
 	u32 one_by_one = min(n, DCQCN_PERIODS);
@@ -131,18 +132,20 @@ static inline void dcqcn_rate_timers(struct dcqcn_rate *r, const struct dcqcn_pa
 	}
 	if (!n || dcqcn_rate_is_max(r, p))
 		return;
-	/* What is left is additive: nothing has been sent, or there were more looks. */
+	/* The rest are additive: a hyper increase also needs byte-counter events, and those
+	 * are applied after this.
+	 */
 	r->timers = min_t(u64, (u64)r->timers + n, U16_MAX);
 	r->target = min_t(u64, r->target + (u64)n * p->ai, p->max);
 	r->cur = r->target == p->max ? p->max : r->target - p->ai;
 }
 
 /**
- * dcqcn_rate_advance() - do what the timers and the byte counter would have done
+ * dcqcn_rate_advance() - apply the events of the timers and the byte counter up to now
  * @r: the flow
  * @p: parameters
  * @now: µs
- * @bytes: sent since this was called last
+ * @bytes: sent since the last call
  */
 static inline void dcqcn_rate_advance(struct dcqcn_rate *r, const struct dcqcn_params *p,
 				      u32 now, u32 bytes)
@@ -151,7 +154,7 @@ static inline void dcqcn_rate_advance(struct dcqcn_rate *r, const struct dcqcn_p
 	u64 sum = (u64)r->bytes + bytes;
 
 	r->alpha_at += n * p->alpha_us;
-	/* It decays to nothing, and stops where its gain of it is less than one. */
+	/* Stop where the decrease would round to 0. */
 	for (; n && r->alpha >> p->g; n--)
 		r->alpha -= r->alpha >> p->g;
 
@@ -167,8 +170,8 @@ static inline void dcqcn_rate_advance(struct dcqcn_rate *r, const struct dcqcn_p
 }
 
 /**
- * dcqcn_rate_cut() - a notification has come
- * @r: the flow, which has been advanced
+ * dcqcn_rate_cut() - reduce the rate after a notification
+ * @r: the flow; dcqcn_rate_advance() has brought it up to date
  * @p: parameters
  * @now: µs
  */
@@ -187,7 +190,7 @@ static inline void dcqcn_rate_cut(struct dcqcn_rate *r, const struct dcqcn_param
 }
 
 /**
- * dcqcn_rate_fit() - the line has another rate
+ * dcqcn_rate_fit() - adapt to parameters that may have changed
  * @r: the flow
  * @p: parameters
  */

@@ -5,9 +5,9 @@
  *	Yehonatan Liron, Jitendra Padhye, Shachar Raindel, Mohamad Haj Yahia, Ming Zhang:
  *	"Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015
  *
- * A flow begins at line rate.  It has a rate, not a window: TCP's own pacing sends a
- * packet when its time has come.  Marks of the network (ECN) slow it down, time and
- * bytes without marks speed it up again; losses do not matter.
+ * A flow starts at line rate.  It is controlled by a rate instead of a window, and TCP's pacing
+ * enforces the rate.  ECN marks reduce the rate; time and bytes without a mark increase it again.
+ * Losses do not change it.
  *
  *	reaction point             congestion point           notification point
  *	(sender)                   (switch)                   (receiver)
@@ -16,17 +16,17 @@
  *	rate *= 1 - alpha / 2  <-----------------------------  ECE, at once,
  *	at most each 50 us                                     at most each 50 us
  *
- * The congestion point is sch_color's `ecn MIN MAX PROB`; the reaction point's arithmetic
- * is dcqcn_rate.h; this file is the rest.
+ * The congestion point is sch_color with `ecn MIN MAX PROB`.  The arithmetic of the reaction point
+ * is in dcqcn_rate.h.  The rest is in this file.
  *
- * A card sends a packet to say that congestion is there (CNP).  TCP has ACKs and a bit in
- * them, ECE.  Set by a receiver of ours it means just that; a receiver without us sets
- * it until it sees that we have slowed down (RFC 3168), so the least distance of 50 us is
- * kept by the sender, whoever has sent it.
+ * A NIC reports congestion with a packet of its own, the CNP.  TCP has the ECE bit of its ACKs.  A
+ * receiver that runs dcqcn sets ECE once per CNP; any other receiver sets it until the sender
+ * reports a reduction (RFC 3168).  So the sender enforces the minimum of 50 us between two
+ * reductions itself, whatever the receiver runs.
  *
- * Without ECN there would be nothing to react to, and the connection is reno's.
+ * If ECN was not negotiated there is no signal to react to, and the connection runs reno.
  *
- * Documentation/dcqcn.rst has what differs from the paper, and why.
+ * Documentation/dcqcn.rst explains the differences from the paper.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
@@ -39,24 +39,23 @@
 #include "dcqcn_rate.h"
 #include "tcp_dcqcn.h"
 
-/* The window is for TCP's sake: it stops a sender whose ACKs have stopped, and otherwise
- * never acts.  So many times what the line carries in a (smoothed) round trip.  With
- * twice as much a queue of 300 kB at 40 Gbit/s, which grows faster than TCP's average
- * does, made senders pause.
+/* The window in BDPs: the link's rate times the smoothed RTT.  It is only meant to stop a sender
+ * that no longer gets ACKs, and must not limit the others.  With two BDPs it did: a queue of 300 kB
+ * at 40 Gbit/s grows faster than the smoothed RTT.
  */
 #define DCQCN_WINDOWS		8
-/* In packets: TCP's first round trip may have been that of an idle network. */
+/* The minimum window in packets, because the first RTT may be that of an idle network. */
 #define DCQCN_WINDOW_MIN	64
 
 /**
- * struct dcqcn - a flow
+ * struct dcqcn - the state of a flow
  * @rate: the reaction point
- * @cap: the most that it may send at, kB/s; U32_MAX for no such thing
- * @sent: TCP's count of bytes sent, when the reaction point saw it last
- * @cut_at: when the rate was cut last, µs
- * @echo_at: when the peer was told of marks last, µs
- * @was_cut: @cut_at means something
- * @echoed: so does @echo_at
+ * @cap: upper limit of the rate, kB/s; U32_MAX for none
+ * @sent: tp->bytes_sent at the last update of @rate
+ * @cut_at: time of the last reduction, µs; valid if @was_cut
+ * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
+ * @was_cut: the rate has been reduced
+ * @echoed: an ECE has been sent
  *
  * All fields: socket lock.
  */
@@ -72,16 +71,16 @@ struct dcqcn {
 
 /**
  * struct dcqcn_net - net.ipv4.dcqcn_* of a namespace
- * @mbit: what the line carries, Mbit/s
- * @ai_kbit: additive increase, kbit/s; 0 for 5/25 Mbit/s for each Gbit/s of the line
- * @hai_kbit: hyper increase; 0 for ten times that
- * @counter: bytes of an event
- * @timer_us: time of an event
- * @alpha_us: time without a notification that lets alpha decay
+ * @mbit: rate of the link, Mbit/s
+ * @ai_kbit: additive increase, kbit/s; 0 for 1/5000 of @mbit
+ * @hai_kbit: hyper increase, kbit/s; 0 for ten times the default of @ai_kbit
+ * @counter: bytes between two increase events
+ * @timer_us: time between two increase events
+ * @alpha_us: time without a notification after which alpha decays
  * @g: alpha's gain is 2^-@g
  * @fast: events of fast recovery
- * @cnp_us: the least time between two notifications
- * @burst_us: what TCP may send at a time
+ * @cnp_us: the minimum time between two notifications
+ * @burst_us: the longest burst that TCP may hand down, as time at the flow's rate
  * @sysctl: registered for the namespace's life
  */
 struct dcqcn_net {
@@ -111,8 +110,8 @@ static struct dcqcn *dcqcn_of(const struct sock *sk)
 }
 
 /**
- * dcqcn_line() - what the line carries
- * @sk: of this socket
+ * dcqcn_line() - the rate of the link
+ * @sk: a socket in the namespace
  *
  * Return: kB/s (of 1000 bytes).
  */
@@ -128,7 +127,7 @@ static void dcqcn_params(const struct sock *sk, struct dcqcn_params *p)
 	u32 mbit = READ_ONCE(dn->mbit);
 
 	p->max = mbit * 125;
-	/* 5 Mbit/s at 25 Gbit/s, as the cards have it; kbit/s are 8 to the kB/s. */
+	/* 5 Mbit/s at 25 Gbit/s, the default of NICs.  8 kbit/s are 1 kB/s. */
 	p->ai = max((READ_ONCE(dn->ai_kbit) ?: mbit / 5) / 8, 1U);
 	p->hai = max((READ_ONCE(dn->hai_kbit) ?: mbit * 2) / 8, 1U);
 	p->counter = READ_ONCE(dn->counter);
@@ -145,7 +144,7 @@ static u32 dcqcn_now(const struct sock *sk)
 	return tcp_sk(sk)->tcp_mstamp;
 }
 
-/* TCP counts what it puts into packets, the line what a packet is. */
+/* TCP paces by payload, the link's rate includes all headers: convert. */
 static u64 dcqcn_payload(const struct sock *sk, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -164,7 +163,7 @@ static void dcqcn_set_pacing(struct sock *sk)
 					     READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
-/* What has happened since the last look. */
+/* Bring the reaction point up to date. */
 static void dcqcn_advance(struct sock *sk, const struct dcqcn_params *p)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -176,7 +175,9 @@ static void dcqcn_advance(struct sock *sk, const struct dcqcn_params *p)
 	dcqcn_rate_advance(&ca->rate, p, dcqcn_now(sk), sent);
 }
 
-/* "At most one CNP every N microseconds" (§3.2), and then it is one. */
+/* Reduce the rate, but ignore a notification that follows the last one too closely: "at most one
+ * CNP every N microseconds" (§3.2).
+ */
 static void dcqcn_notified(struct sock *sk, const struct dcqcn_params *p)
 {
 	struct dcqcn *ca = dcqcn_of(sk);
@@ -206,18 +207,20 @@ static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
 	dcqcn_look(sk, flags & CA_ACK_ECE);
-	/* Bursts are cut when they leave; what is written meanwhile may be long. */
+	/* dcqcn_min_tso_segs() limits bursts as they are sent.  The limit must not apply to what
+	 * the application writes until then.
+	 */
 	gl_gso_default(sk);
 }
 
-/* The first packet after a pause: time has gone by, and no ACK has told us. */
+/* The first packet after a pause.  No ACK has brought the rate up to date meanwhile. */
 static void dcqcn_tx_start(struct sock *sk)
 {
 	dcqcn_look(sk, false);
 }
 
 /**
- * dcqcn_set_cap() - send no faster than this, whatever the reaction point says
+ * dcqcn_set_cap() - limit the rate, whatever the reaction point computes
  * @sk: a socket whose congestion control is built on dcqcn, locked
  * @cap: kB/s
  */
@@ -234,7 +237,7 @@ EXPORT_SYMBOL_GPL(dcqcn_set_cap);
 
 /* --- the notification point ------------------------------------------------- */
 
-/* TCP is about to note that the peer is to be told.  See to it that it is told soon. */
+/* A packet with CE was received.  TCP sets ECE in its next ACK; send that ACK at once. */
 static void dcqcn_marked(struct sock *sk)
 {
 	struct dcqcn *ca = dcqcn_of(sk);
@@ -247,9 +250,7 @@ static void dcqcn_marked(struct sock *sk)
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
-/* TCP tells the peer of a mark until the peer says that it has heard (RFC 3168).  Here a
- * mark is told once.
- */
+/* RFC 3168 repeats ECE until the peer sends CWR.  DCQCN reports a mark once. */
 static void dcqcn_unmarked(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -275,9 +276,9 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 	}
 }
 
-/* --- what TCP wants of a congestion control --------------------------------- */
+/* --- struct tcp_congestion_ops ------------------------------------------------ */
 
-/* The window, which is to be none. */
+/* A window so large that the rate is what limits the flow: see DCQCN_WINDOWS. */
 static void dcqcn_set_window(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -296,7 +297,7 @@ static GL_CONG_CONTROL(dcqcn_cong_control, sk, rs)
 		dcqcn_set_window(sk);
 }
 
-/* "Loss does not change the rate." */
+/* A loss does not change the rate. */
 static u32 dcqcn_ssthresh(struct sock *sk)
 {
 	return TCP_INFINITE_SSTHRESH;
@@ -307,9 +308,9 @@ static u32 dcqcn_undo_cwnd(struct sock *sk)
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
 
-/* A burst is one to the pacing, and goes out at line rate.  TCP asks this when it is
- * about to send; it only asks for the least, but takes care not to exceed what a device
- * can take.
+/* Pacing handles a GSO packet as one unit, which leaves the host at line rate: limit its size.  TCP
+ * calls this when it is about to send.  It asks for a minimum, but also respects the device's
+ * maximum, which is set here.
  */
 static u32 dcqcn_min_tso_segs(struct sock *sk)
 {
@@ -344,20 +345,20 @@ static void dcqcn_init(struct sock *sk)
 	ca->echoed = 0;
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))
 		return;
-	/* TCP's own pacing, if no qdisc does it (fq). */
+	/* TCP's internal pacing, unless fq does it. */
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 	dcqcn_set_pacing(sk);
 	dcqcn_set_window(sk);
 }
 
-/* The window was none; who comes next has to find one. */
+/* Leave a window that the next congestion control can start from. */
 static void dcqcn_release(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 enough = max_t(u32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
 
 	gl_gso_default(sk);
-	/* A socket that goes may have no window at all. */
+	/* The window of a socket that is being destroyed may be 0 already. */
 	if (tcp_snd_cwnd(tp) > enough)
 		tcp_snd_cwnd_set(tp, enough);
 }
@@ -381,13 +382,13 @@ static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
 
 /* --- net.ipv4.dcqcn_* -------------------------------------------------------- */
 
-/* What a u32 of kB/s can hold, and its sums; as xpass_rate's. */
+/* Rates and the sum of two fit into a u32 of kB/s, as in xpass_rate.h. */
 static unsigned int dcqcn_mbit_max = 1600000;
 static unsigned int dcqcn_kbit_max = 1600000000;
 static unsigned int dcqcn_counter_min = 65536;
 static unsigned int dcqcn_counter_max = 1 << 30;
 static unsigned int dcqcn_us_max = USEC_PER_SEC;
-/* At 2^-10 alpha needs 15,000 steps to decay, which may all be made up for at once. */
+/* With a gain of 2^-10 alpha decays in 15,000 steps, which may have to be applied at once. */
 static unsigned int dcqcn_g_max = 10;
 
 #define DCQCN_SYSCTL(name, field, least, most)	\
@@ -410,8 +411,8 @@ static int __net_init dcqcn_net_init(struct net *net)
 {
 	struct dcqcn_net *dn = net_generic(net, dcqcn_net_id);
 
-	/* §6.2 of the paper, Dart §VI-A; but for the rate, which is 10 Gbit/s, and the burst:
-	 * four packets there, a quarter of the round trip.
+	/* From §6.2 of the paper and Dart §VI-A, except for the link's rate, and for the burst:
+	 * that is four packets in Dart, and a quarter of a datacenter's RTT here.
 	 */
 	dn->mbit = 10000;
 	dn->counter = 10 * 1000 * 1000;
@@ -444,7 +445,6 @@ static int __init dcqcn_module_init(void)
 {
 	int err;
 
-	/* The end of the private area is a combinator's. */
 	BUILD_BUG_ON(sizeof(struct dcqcn) > ICSK_CA_PRIV_SIZE);
 
 	err = register_pernet_subsys(&dcqcn_net_ops);
