@@ -206,7 +206,7 @@ static inline bool gl_is_bpf(const struct module *owner)
 #endif
 }
 
-/* 6.10: cong_control() is told more, which we do not need */
+/* 6.10: cong_control() has two more arguments, which are not needed here */
 #ifdef GL_HAVE_CONG_CONTROL_ACK
 #define GL_CONG_CONTROL(name, sk, rs) \
 	void name(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)

@@ -186,7 +186,7 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 	return thoff;
 }
 
-/* Look up the connection if early demux did not: it may be off, or there is none. */
+/* Look up the connection, for a packet without one: early demux may be off. */
 static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
 				 const struct tcphdr *th, u8 family)
 {

@@ -27,7 +27,7 @@ struct gl_counters {
  * @cp: codepoint table; see there
  * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c; written
  *	under gl_sysctl_mutex
- * @ecn: tell what has a credit by the ECN field too
+ * @ecn: the ECN field says which packets had a credit; see gl_marked()
  * @active: the hooks are registered; gl_active_mutex, read without it
  * @leaving: the namespace is being removed; gl_active_mutex
  * @net: the namespace, for @activate
@@ -56,9 +56,9 @@ static inline struct gl_net *gl_net(const struct net *net)
 
 /* The DS field of a packet of a @kind.
  *
- * The ECN bits stay: they belong to TCP.  But a switch that has RED with ECN and no more
- * can tell what has a credit, which it marks, from what has none, which it drops (Aeolus
- * §IV-A).  What comes is not asked.
+ * The ECN bits belong to TCP and stay.  With greenlane_ecn they say instead whether the packet had
+ * a credit, for switches that only have RED with ECN: those mark ECT packets and drop the others
+ * (Aeolus §IV-A).  The receiver ignores them.
  */
 static inline u8 gl_marked(const struct gl_net *gn, const struct gl_kind *kind, u8 dsfield)
 {
@@ -69,7 +69,7 @@ static inline u8 gl_marked(const struct gl_net *gn, const struct gl_kind *kind, 
 	return READ_ONCE(gn->cp.dscp[kind->codepoint]) << 2 | ecn;
 }
 
-/* The codepoint that a packet's DS field says, in this namespace. */
+/* The codepoint of a DS field, in this namespace. */
 static inline enum gl_codepoint gl_codepoint(const struct net *net, u8 dsfield)
 {
 	return gl_codepoint_of(&gl_net(net)->cp, dsfield);

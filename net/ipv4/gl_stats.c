@@ -89,7 +89,7 @@ static int gl_stats_show(struct seq_file *seq, void *v)
 
 /**
  * gl_stats_forget() - set the counters of a protocol to 0, in all namespaces
- * @slot: the protocol's, which nobody uses
+ * @slot: the protocol's, which is not in use
  */
 void gl_stats_forget(unsigned int slot)
 {

@@ -12,7 +12,7 @@
 /**
  * enum tc_color - what a packet is worth to the network
  * @TC_COLOR_RED: may be lost; dropped first
- * @TC_COLOR_YELLOW: nobody said; neither sacrificed nor protected
+ * @TC_COLOR_YELLOW: not classified; neither sacrificed nor protected
  * @TC_COLOR_GREEN: must not be lost; dropped last
  */
 enum tc_color {
