@@ -4,6 +4,12 @@
 One program a congestion control, pinned under its name (cgroup_tlt.bpf.c), and
 attached to any number of cgroups: a cgroup that goes takes its attachment with
 it, and nothing of ours is left of it.
+
+Root runs this, and other users may have made cgroups, units and, where bpffs has
+mode 1777, directories and pins with the names that it looks for.  So pins are used
+only in a directory of root's own, a program only if its name and its tag (a hash of
+its instructions) are ours, and the name of a unit never means a cgroup that another
+user owns.
 """
 import argparse
 import contextlib
@@ -16,9 +22,11 @@ import subprocess
 import sys
 
 from . import ROOT, Refused, host, netns, sockets, uapi
+from .units import visible
 
 OBJECT = ROOT / "bpf/cgroup_tlt.bpf.o"
 BPFFS = "/sys/fs/bpf"
+PROGRAM = "greenlane"       # its function in cgroup_tlt.bpf.c
 AVAILABLE = "net.ipv4.tcp_available_congestion_control"
 EXIT_REFUSED = 2
 
@@ -27,18 +35,20 @@ def _run(*command):
     """A program's stdout; Refused with the first thing that it says if it fails."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                              check=False)
+                              errors="surrogateescape", check=False)
     except FileNotFoundError:
         raise Refused(f"no {command[0]}: install it (package {command[0]})") from None
     if done.returncode:
         said = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
-        raise Refused(f"{command[0]}: {(said or ['it failed'])[0].removeprefix('Error: ')}")
+        said = (said or ["it failed"])[0].removeprefix("Error: ")
+        raise Refused(f"{command[0]}: {visible(said)}")
     return done.stdout
 
 
 def _bpftool_json(*words):
     """What it says of something, [] if nothing."""
-    return json.loads(_run("bpftool", "-j", *words).strip() or "[]")
+    # It writes control characters of names as they are.
+    return json.loads(_run("bpftool", "-j", *words).strip() or "[]", strict=False)
 
 
 # --- cgroups -----------------------------------------------------------------------
@@ -57,10 +67,23 @@ def mount_point():
 def _of_unit(name):
     """The cgroup that systemd has made for a unit, or None."""
     with contextlib.suppress(FileNotFoundError):
-        done = subprocess.run(["systemctl", "show", "--property=ControlGroup", "--value", name],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(["systemctl", "show", "--property=ControlGroup", "--value", "--",
+                               name], capture_output=True, text=True, check=False)
         return done.stdout.strip() or None
     return None
+
+
+def _is_roots(path, mount):
+    """Does root own this cgroup and all above it?  systemd gives a user's to that user."""
+    return not any(one.lstat().st_uid for one in (path, *path.parents)
+                   if one == mount or mount in one.parents)
+
+
+def _named(mount, name):
+    """The cgroups of root's with this name."""
+    found = [pathlib.Path(where) for where, _, _ in os.walk(mount)
+             if os.path.basename(where) == name]
+    return [path for path in found if _is_roots(path, mount)]
 
 
 def find_cgroup(name):
@@ -70,15 +93,14 @@ def find_cgroup(name):
         choices = [pathlib.Path(name), mount / name[1:]]
     else:
         unit = _of_unit(name)
-        choices = [mount / unit[1:]] if unit else [
-            pathlib.Path(where) for where, _, _ in os.walk(mount)
-            if os.path.basename(where) == name]
+        choices = [mount / unit[1:]] if unit else _named(mount, name)
         if len(choices) > 1:
-            raise Refused(f"{name} is not one cgroup but {len(choices)}: name its path")
+            raise Refused(f"{visible(name)} is not one cgroup but {len(choices)}: name its path")
     for path in choices:
         if (path / "cgroup.procs").exists() and path.stat().st_dev == mount.stat().st_dev:
             return path.resolve()
-    raise Refused(f"{name} is no cgroup, and no unit that runs")
+    raise Refused(f"{visible(name)} is no cgroup, and no unit that runs; another user's needs its"
+                  " path")
 
 
 def _pids(cgroup):
@@ -97,9 +119,25 @@ def _pin(cc):
     return f"{host.PINS}/{cc}"
 
 
+def _check_pins():
+    """Refused if others could have put something in the place of our pins."""
+    with contextlib.suppress(FileNotFoundError):
+        if not host.pins_are_roots():
+            raise Refused(f"{host.PINS} is not root's own directory: remove it")
+
+
+def _program(pin):
+    """What bpftool says of a pinned program of ours; Refused if it is another one."""
+    said = _bpftool_json("prog", "show", "pinned", pin)
+    if said.get("type") != "sock_ops" or said.get("name") != PROGRAM:
+        raise Refused(f"{pin} is not a program of ours: remove it")
+    return said
+
+
 def _programs():
     """{id: congestion control} of the programs that are loaded."""
-    return {_bpftool_json("prog", "show", "pinned", _pin(cc))["id"]: cc for cc in host.pinned()}
+    _check_pins()
+    return {_program(_pin(cc))["id"]: cc for cc in host.pinned()}
 
 
 def attachments():
@@ -114,26 +152,42 @@ def attachments():
 
 def _mount_bpffs():
     if not os.path.ismount(BPFFS):
-        _run("mount", "-t", "bpf", "bpf", BPFFS)
-    os.makedirs(host.PINS, exist_ok=True)
+        _run("mount", "-t", "bpf", "-o", "mode=0700", "bpf", BPFFS)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(host.PINS, 0o700)
+    _check_pins()
+
+
+def _tell(program, cc):
+    """Tell a new program its congestion control."""
+    # struct wanted
+    wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(), cc.endswith("dctcp"))
+    _run("bpftool", "map", "update", "id", program["map_ids"][0], "key", *("0",) * 4,
+         "value", *(str(byte) for byte in wanted))
 
 
 def _load(cc):
-    """Load the program unless it is there, and tell it its congestion control."""
+    """Load the program; keep the one that is pinned if it is the same."""
     if not OBJECT.exists():
         raise Refused(f"no {OBJECT}: make -C tools/bpf, or install greenlane-tools")
     _mount_bpffs()
-    if cc not in host.pinned():
-        _run("bpftool", "prog", "load", OBJECT, _pin(cc))
-    data = _bpftool_json("prog", "show", "pinned", _pin(cc))["map_ids"][0]
-    # struct wanted
-    wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(), cc.endswith("dctcp"))
-    _run("bpftool", "map", "update", "id", data, "key", *("0",) * 4,
-         "value", *(str(byte) for byte in wanted))
+    fresh = f"{host.PINS}/new_{os.getpid()}"
+    _run("bpftool", "prog", "load", OBJECT, fresh)
+    try:
+        new = _program(fresh)
+        if cc not in host.pinned():
+            _tell(new, cc)
+            os.rename(fresh, _pin(cc))
+        elif _program(_pin(cc))["tag"] != new["tag"]:
+            raise Refused(f"{_pin(cc)} is another version's program: detach its cgroups first")
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
 
 
 def _tidy():
     """Unload what is attached nowhere."""
+    _check_pins()
     used = {cc for _, cc in attachments()}
     for cc in host.pinned():
         if cc not in used:
@@ -214,7 +268,7 @@ def attach(name, cc):
     _have_congestion_control(cc)
     there = [one for where, one in attachments() if where == cgroup]
     if there and there != [cc]:
-        raise Refused(f"{cgroup} has {there[0]}: detach it first")
+        raise Refused(f"{visible(str(cgroup))} has {there[0]}: detach it first")
     try:
         _load(cc)
         if not there:
@@ -224,7 +278,7 @@ def attach(name, cc):
         raise
     _activate(cgroup)
     count = _listeners(cgroup, lambda now, _: cc if now != cc else None)
-    print(f"{cgroup}: {cc}{' already' if there else ''}{_listening(count)}")
+    print(f"{visible(str(cgroup))}: {cc}{' already' if there else ''}{_listening(count)}")
 
 
 def detach(name):
@@ -234,7 +288,7 @@ def detach(name):
         all_of_them = attachments()
         there = [cc for where, cc in all_of_them if where == cgroup]
         if not there:
-            raise Refused(f"{cgroup} has nothing of ours")
+            raise Refused(f"{visible(str(cgroup))} has nothing of ours")
         for cc in there:
             _run("bpftool", "cgroup", "detach", cgroup, "sock_ops", "pinned", _pin(cc))
     finally:
@@ -244,7 +298,7 @@ def detach(name):
     above = {cc for where, cc in all_of_them if where in cgroup.parents}
     count = _listeners(cgroup, lambda now, default:
                        default if now in there and now not in above else None)
-    print(f"{cgroup}: nothing any more{_listening(count)}")
+    print(f"{visible(str(cgroup))}: nothing any more{_listening(count)}")
 
 
 def status():
@@ -252,7 +306,7 @@ def status():
     found = attachments()
     for cgroup, cc in found:
         number = len(_pids(cgroup))
-        print(f"{cgroup}: {cc}, {number} process{'' if number == 1 else 'es'}")
+        print(f"{visible(str(cgroup))}: {cc}, {number} process{'' if number == 1 else 'es'}")
     for cc in host.pinned():
         if cc not in {used for _, used in found}:
             print(f"{cc}: loaded, but its cgroups are gone; the next attach or detach"

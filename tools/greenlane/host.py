@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import re
+import stat
 
 MODULES = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
            "sch_color", "sch_iofd")
@@ -67,8 +68,16 @@ def configured_cc(directories=SYSCTL_D, last="/etc/sysctl.conf"):
     return found
 
 
+def pins_are_roots():
+    """Could only root have made what is in the directory of the pins?  bpffs may be mounted with
+    mode 1777, where every user may make a directory."""
+    status = os.lstat(PINS)
+    return stat.S_ISDIR(status.st_mode) and not status.st_uid and not status.st_mode & 0o022
+
+
 def pinned():
     """Congestion controls that greenlane-cgroup has loaded its program for."""
     with contextlib.suppress(OSError):
-        return sorted(os.listdir(PINS))
+        if pins_are_roots():
+            return sorted(name for name in os.listdir(PINS) if name.startswith("tlt_"))
     return []

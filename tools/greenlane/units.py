@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
+
+
+def visible(name):
+    """A name that others have chosen, so that a terminal acts on nothing in it: whatever cannot be
+    printed, a backslash and a byte that is no UTF-8 become \\xNN or \\uNNNN."""
+    return "".join(c if c.isprintable() and c != "\\" else
+                   f"\\x{ord(c) & 0xff:02x}" if ord(c) < 0x100 or 0xdc80 <= ord(c) <= 0xdcff else
+                   f"\\u{ord(c):04x}" for c in name)
 
 
 def amount(number):

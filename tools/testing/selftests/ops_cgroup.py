@@ -22,7 +22,8 @@ from lab.wire.wire import Wire
 
 TOOL = f"{TOP}/scripts/greenlane-cgroup"
 MOUNT = "/sys/fs/cgroup"
-PINS = "/sys/fs/bpf/greenlane"
+BPFFS = "/sys/fs/bpf"
+PINS = f"{BPFFS}/greenlane"
 
 
 def tool(*words, env=None):
@@ -220,9 +221,9 @@ def twice():
 
 
 # A program of somebody else's, that asks for ECN.
-OTHER = """
+OTHER = r"""
 #include <linux/bpf.h>
-__attribute__((section("sockops"), used)) int other(struct bpf_sock_ops *ops)
+__attribute__((section("sockops"), used)) int NAME(struct bpf_sock_ops *ops)
 {
 	if (ops->op == BPF_SOCK_OPS_NEEDS_ECN)
 		ops->reply = ops->is_fullsock;	/* the SYN's, not the SYN-ACK's */
@@ -232,10 +233,10 @@ char _license[] __attribute__((section("license"), used)) = "GPL";
 """
 
 
-def attach_other(cgroup, pin="/sys/fs/bpf/other"):
+def attach_other(cgroup, pin="/sys/fs/bpf/other", name="other"):
     """Attach it; returns its pin."""
     with open("/run/other.bpf.c", "w", encoding="ascii") as f:
-        f.write(OTHER)
+        f.write(OTHER.replace("NAME", name))
     subprocess.run(["make", "-s", "-C", "/run", "-f", f"{TOP}/tools/bpf/Makefile",
                     "other.bpf.o"], check=True)
     subprocess.run(["bpftool", "prog", "load", "/run/other.bpf.o", pin], check=True,
@@ -284,9 +285,125 @@ def goes():
         equal(os.path.exists(PINS), False, "pins are left")
 
 
+# --- what other users can make beforehand
+
+USER = 1000
+
+
+def as_user(function, *words):
+    """Call it as another user."""
+    pid = os.fork()
+    if not pid:
+        os.setresgid(USER, USER, USER)
+        os.setresuid(USER, USER, USER)
+        function(*words)
+        os._exit(0)
+    equal(os.waitpid(pid, 0)[1], 0, f"{function.__name__}{words} as another user")
+
+
+@contextlib.contextmanager
+def fresh_bpffs(options="mode=1777"):
+    """A bpffs of its own, by default one in which every user may write; or none at all."""
+    while os.path.ismount(BPFFS):
+        subprocess.run(["umount", BPFFS], check=True)
+    if options:
+        subprocess.run(["mount", "-t", "bpf", "-o", options, "bpf", BPFFS], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", BPFFS], check=False)
+
+
+def refused_all(web, why):
+    """No command takes it, and each says why."""
+    for words in (("attach", web), ("detach", web), ("status",)):
+        true(why in refused(*words), f"{words}: says {why}")
+
+
+@case("bpffs is mounted so that only root may write there, and so are the pins")
+def own_bpffs():
+    with fresh_bpffs(options=None), cgroup_of("web") as web:
+        old = os.umask(0)
+        try:
+            good("attach", web)
+        finally:
+            os.umask(old)
+        for path in (BPFFS, PINS):
+            equal(os.lstat(path).st_mode & 0o777, 0o700, f"mode of {path}")
+        good("detach", web)
+
+
+@case("a directory of another user's where the pins go: refused, nothing in it is used")
+def users_directory():
+    with fresh_bpffs(), cgroup_of("web") as web:
+        as_user(os.mkdir, PINS)
+        refused_all(web, "not root's own directory")
+        os.chown(PINS, 0, 0)
+        os.chmod(PINS, 0o777)
+        refused_all(web, "not root's own directory")
+        equal(os.listdir(PINS), [], "pins")
+
+
+@case("a symbolic link of another user's where the pins go: refused")
+def users_link():
+    with fresh_bpffs(), cgroup_of("web") as web:
+        os.mkdir(f"{BPFFS}/elsewhere")
+        as_user(os.symlink, f"{BPFFS}/elsewhere", PINS)
+        refused_all(web, "not root's own directory")
+        equal(os.listdir(f"{BPFFS}/elsewhere"), [], "pins behind the link")
+
+
+@case("a pin that is another program: refused, and that program stays as it was")
+def foreign_pin():
+    with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("mail") as mail:
+        os.mkdir(PINS)
+        pin = attach_other(mail, pin=f"{PINS}/tlt_cubic")
+        true("not a program of ours" in refused("attach", web, "--cc", "tlt_cubic"), "says so")
+        equal(os.path.exists(pin), True, "the pin")
+        os.unlink(pin)
+
+
+@case("a program of ours of another version: not used for another cgroup, and its map is left")
+def other_version():
+    with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("mail") as mail:
+        os.mkdir(PINS)
+        attach_other(mail, pin=f"{PINS}/tlt_cubic", name="greenlane")
+        true("another version" in refused("attach", web, "--cc", "tlt_cubic"), "says so")
+        equal(good("status"), f"{mail}: tlt_cubic, 0 processes\n", "status")
+        good("detach", mail)
+        equal(os.path.exists(PINS), False, "pins are left")
+
+
+@case("a unit's name never means a cgroup of another user's; its path does")
+def users_unit():
+    with fresh_bpffs("mode=0700"), cgroup_of("user.slice"), \
+         cgroup_of("user.slice/redis.service") as users, cgroup_of("system.slice"), \
+         cgroup_of("user.slice/below"), cgroup_of("user.slice/below/mail.service"):
+        os.chown(users, USER, USER)
+        os.chown(f"{MOUNT}/user.slice/below", USER, USER)
+        for name in ("redis.service", "mail.service"):
+            true("another user's needs its path" in refused("attach", name), name)
+        with cgroup_of("system.slice/redis.service") as systems:
+            good("attach", "redis.service")
+            equal(good("status"), f"{systems}: tlt_dctcp, 0 processes\n", "status")
+            good("detach", "redis.service")
+        good("attach", users)
+        good("detach", users)
+
+
+@case("a cgroup's name with an escape sequence: shown, not sent to the terminal")
+def escapes():
+    with fresh_bpffs("mode=0700"), cgroup_of("w\x1b[2Jb") as web:
+        for said in (good("attach", web), good("status"), good("detach", web),
+                     refused("detach", web), refused("attach", "\x1b[2J")):
+            equal("\x1b" in said, False, f"an escape in {said!r}")
+            equal(said.count("\n"), 1, f"lines of {said!r}")
+
+
 @case("mistakes: one line, status 2, nothing changed")
 def mistakes():
-    with cgroup_of("web") as web, cgroup_of("a") as a, cgroup_of("a/web"):
+    with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("a") as a, \
+         cgroup_of("a/web"):
         for words in ((), ("attach",), ("attach", "/etc"), ("attach", "/sys/fs/cgroup/none"),
                       ("attach", "none.service"), ("attach", web, "--cc", "tlt_none"),
                       ("attach", web, "--cc", "tlt_/../x"),
