@@ -8,13 +8,17 @@ import json
 import os
 import platform
 import re
+import stat
 import subprocess
+import sys
+import tempfile
 import time
 
 from . import Refused, host, netns, ports, sockets
 
 STATE = "/run/greenlane/status.json"
-VERSION = 2     # of the state file's layout
+PROGRAM = "greenlane status"
+VERSION = 3     # of the state file's layout
 _CONGCTL = re.compile(r"\bcongctl (?:lock )?(\S+)")
 _CHANGING = ("namespaces", "connections", "ports", "queues", "devices")
 
@@ -33,7 +37,8 @@ def _routes_ask():
     for family in ("-4", "-6"):
         with contextlib.suppress(OSError):
             done = subprocess.run(["ip", family, "route", "show", "table", "all"],
-                                  capture_output=True, text=True, check=False)
+                                  capture_output=True, text=True, check=False,
+                                  errors="surrogateescape")
             if any(map(host.module_of, _CONGCTL.findall(done.stdout))):
                 return True
     return False
@@ -140,27 +145,119 @@ def compare(now, before):
     return now
 
 
-def load(path=STATE):
-    """The look before, or None: none, of another boot, or not ours to read."""
+# --- the state file --------------------------------------------------------------------
+
+
+def _is_counted(things):
+    """Does this have the form of one of _CHANGING, as compare() reads it?"""
+    return isinstance(things, dict) and all(
+        isinstance(thing, dict) and isinstance(thing["counters"], dict)
+        and all(isinstance(count, int) for count in thing["counters"].values())
+        for thing in things.values())
+
+
+def _checked(text):
+    """The look in a state file's text, None if it is of another boot or version; ValueError if it
+    is none."""
     try:
-        with open(path, encoding="utf-8") as f:
-            before = json.load(f)
-        if before["version"] == VERSION and before["boot"] == host.boot_id():
-            return before
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+        before = json.loads(text)
+        if before["program"] != PROGRAM:
+            raise ValueError
+        if (before["version"], before["boot"]) != (VERSION, host.boot_id()):
+            return None
+        if not isinstance(before["time"], (int, float)) or not all(
+                _is_counted(before[kind]) for kind in _CHANGING):
+            raise ValueError
+    except (KeyError, TypeError, RecursionError):
+        raise ValueError from None
+    return before
 
 
-def save(now, path=STATE):
-    """Remember this look; whoever may not write there always has a first one."""
-    fresh = f"{path}.{os.getpid()}"
-    with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w",
-                  encoding="utf-8") as f:
-            json.dump(now, f)
-        os.replace(fresh, path)
+def _read_own(path):
+    """A file's text; Refused if it is not an ordinary file of ours."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, encoding="utf-8") as f:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise Refused(f"{path} is not a file of ours")
+        return f.read()
+
+
+def _directory_is_ours(path):
+    """Has nobody else written there, and can nobody?  It is made if it is not there."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    status = os.lstat(path)
+    return (stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            and not status.st_mode & 0o022)
+
+
+def _warn(text):
+    print(f"greenlane: {text}", file=sys.stderr)
+
+
+class State:
+    """Where a look is remembered for the next one.
+
+    path: a reader's own file, or None for the common one.  The common one is only a convenience: if
+    it cannot be trusted there is no look before.  A reader's own has to be as it was left, so
+    anything else at its path is refused, and stays.
+    """
+
+    def __init__(self, path=None):
+        self.own = path is not None
+        self.path = path or STATE
+        # /run is root's: others have no common file.
+        self.usable = self.own or not os.geteuid()
+
+    def load(self):
+        """The look before, or None."""
+        if not self.usable:
+            return None
+        try:
+            if not self.own and not _directory_is_ours(os.path.dirname(self.path)):
+                raise Refused(f"{os.path.dirname(self.path)} is not ours alone")
+            text = _read_own(self.path)
+            return _checked(text) if text else None
+        except FileNotFoundError:
+            return None
+        except (OSError, Refused) as why:
+            self.usable = False
+            why = why if isinstance(why, Refused) else f"{self.path}: {why.strerror}"
+            if self.own:
+                raise Refused(str(why)) from None
+            _warn(f"{why}, so nothing is remembered")
+        except ValueError:
+            if self.own:
+                raise Refused(f"{self.path} is no state file of greenlane status") from None
+            _warn(f"{self.path} was damaged, and is discarded")
+        return None
+
+    def save(self, now):
+        """Remember this look, with nothing but what the next one is compared to."""
+        if not self.usable:
+            return
+        kept = {"program": PROGRAM, **{key: now[key] for key in ("version", "boot", "time")},
+                **{kind: {key: {"counters": thing["counters"]} for key, thing in now[kind].items()}
+                   for kind in _CHANGING}}
+        directory = os.path.dirname(os.path.abspath(self.path))
+        try:
+            # O_EXCL, a name that cannot be guessed, mode 0600
+            fd, fresh = tempfile.mkstemp(prefix=".status.", dir=directory)
+        except OSError as why:
+            if self.own:
+                raise Refused(f"{self.path}: {why.strerror}") from None
+            return
+        try:
+            with open(fd, "w", encoding="utf-8") as f:
+                json.dump(kept, f, separators=(",", ":"))
+            os.replace(fresh, self.path)
+        except OSError as why:
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            if self.own:
+                raise Refused(f"{self.path}: {why.strerror}") from None
+            _warn(f"{self.path}: {why.strerror}")
 
 
 def take():

@@ -5,6 +5,7 @@ import dataclasses
 import os
 
 from . import uapi
+from .units import visible
 
 OWN = "/proc/thread-self/ns/net"
 # iproute2's and Docker's
@@ -13,7 +14,7 @@ NAMED = ("/run/netns", "/run/docker/netns")
 
 @dataclasses.dataclass
 class Namespace:
-    """One of them; path leads to it as long as it lives."""
+    """One of them, by a visible name; path leads to it as long as it lives."""
     inode: int
     name: str
     path: str
@@ -48,10 +49,10 @@ def pids():
 
 
 def comm(pid):
-    """The name of a process."""
+    """The name of a process, visible."""
     try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
-            return f.read().strip()
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="surrogateescape") as f:
+            return visible(f.read().removesuffix("\n"))
     except OSError:
         return "?"
 
@@ -72,7 +73,7 @@ def find():
                 # An ordinary file once was a namespace's name.
                 if stat.st_dev == nsfs:
                     found.setdefault(stat.st_ino,
-                                     Namespace(stat.st_ino, entry.name, entry.path))
+                                     Namespace(stat.st_ino, visible(entry.name), entry.path))
     for pid in pids():
         path = f"/proc/{pid}/ns/net"
         with contextlib.suppress(OSError):

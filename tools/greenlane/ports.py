@@ -6,6 +6,7 @@ import os
 import subprocess
 
 from . import ROOT, Refused
+from .units import visible
 
 COLORS = ("red", "yellow", "green")
 # What queues and drops by itself; the others hold nothing or hand it on.
@@ -25,11 +26,13 @@ def plugin():
 def _json(command, directory):
     env = dict(os.environ, LC_ALL="C", TC_LIB_DIR=directory) if directory else None
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+        done = subprocess.run(command, capture_output=True, check=False, env=env, text=True,
+                              errors="surrogateescape")
     except FileNotFoundError:
         raise Refused(f"no {command[0]}: install iproute2") from None
     try:
-        return json.loads(done.stdout or "[]")
+        # iproute2 writes control characters of names as they are.
+        return json.loads(done.stdout or "[]", strict=False)
     except json.JSONDecodeError:        # tc without the plugin
         return None
 
@@ -63,7 +66,7 @@ def queues_here(directory):
         return None
     ports, others = {}, {}
     for qdisc in shown:
-        key = (qdisc["dev"], qdisc["handle"])
+        key = (visible(qdisc["dev"]), qdisc["handle"])
         if qdisc["kind"] == "color":
             if "colors" in qdisc:
                 ports[key] = _port(qdisc)
@@ -82,7 +85,7 @@ def devices_here():
     for link in _json(["ip", "-s", "-j", "-d", "link", "show"], None) or []:
         dev = link.get("ifname")
         if dev:
-            found[dev] = {
+            found[visible(dev)] = {
                 "kind": link.get("linkinfo", {}).get("info_kind"),
                 "mtu": link["mtu"], "addresses": addresses.get(dev, []),
                 "counters": {"packets": link.get("stats64", {}).get("tx", {}).get("packets", 0)},

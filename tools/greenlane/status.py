@@ -35,9 +35,14 @@ def _parse(words):
     status.add_argument("--json", action="store_true", help="for programs")
     status.add_argument("--all", action="store_true",
                         help="everything since the beginning, also what did not change")
+    status.add_argument("--state", metavar="FILE",
+                        help="remember the look there, not in the common file: one for each"
+                        " program that looks")
     args = parser.parse_args(words)
     if not args.command:
         parser.error("say status, or --help")
+    if args.state is not None and args.watch:
+        parser.error("--watch compares a look with its own last one: no --state")
     return args
 
 
@@ -57,10 +62,11 @@ def _show(now, args):
 
 def _status(args):
     if not args.watch:
-        before = None if args.all else look.load()
-        now = look.compare(look.take(), before)
+        state = look.State(args.state)
+        before = state.load()
+        now = look.compare(look.take(), None if args.all else before)
         found = _show(now, args)
-        look.save(now)
+        state.save(now)
         return EXIT_MISTAKE if found else EXIT_HEALTHY
     before = None
     while True:

@@ -220,24 +220,20 @@ static void print_port(struct rtattr *attr)
 {
 	struct rtattr *tb[TCA_IOFD_PORT_MAX + 1];
 	char text[INET6_ADDRSTRLEN] = "";
-	char name[NAME_LEN] = "";
 	struct rtattr *via;
 	__u8 addr[16] = {};
 	bool four;
 
 	parse_rtattr_flags(tb, TCA_IOFD_PORT_MAX, RTA_DATA(attr),
 			   RTA_PAYLOAD(attr), NLA_F_NESTED);
-	if (tb[TCA_IOFD_PORT_DEV])
-		snprintf(name, sizeof(name), "%.*s",
-			 (int)RTA_PAYLOAD(tb[TCA_IOFD_PORT_DEV]),
-			 (char *)RTA_DATA(tb[TCA_IOFD_PORT_DEV]));
 	four = tb[TCA_IOFD_PORT_VIA];
 	via = four ? tb[TCA_IOFD_PORT_VIA] : tb[TCA_IOFD_PORT_VIA6];
 	attr_copy(addr, four ? 4 : 16, via);
 	inet_ntop(four ? AF_INET : AF_INET6, addr, text, sizeof(text));
 
 	open_json_object(NULL);
-	print_color_string(PRINT_ANY, COLOR_NONE, "dev", "deflect dev %s ", name);
+	print_color_string(PRINT_ANY, COLOR_NONE, "dev", "deflect dev %s ",
+			   attr_name(tb[TCA_IOFD_PORT_DEV], NAME_LEN));
 	print_color_string(PRINT_ANY, COLOR_NONE, "via", "via %s ", text);
 	if (tb[TCA_IOFD_PORT_GONE]) {
 		print_color_bool(PRINT_JSON, COLOR_NONE, "gone", NULL, true);

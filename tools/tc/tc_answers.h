@@ -5,6 +5,7 @@
 #ifndef _TC_ANSWERS_H
 #define _TC_ANSWERS_H
 
+#include <stdio.h>
 #include <string.h>
 #include <linux/types.h>
 
@@ -23,6 +24,27 @@ static inline __u32 attr_u32(const struct rtattr *attr)
 
 	attr_copy(&val, sizeof(val), attr);
 	return val;
+}
+
+/* A name of at most @max bytes, or "".  Users of other namespaces choose names too, so whatever a
+ * terminal might act on becomes \xNN, and so does a backslash.  Valid until the next call.
+ */
+static inline const char *attr_name(const struct rtattr *attr, size_t max)
+{
+	static char text[4 * 256 + 1];
+	const unsigned char *raw;
+	size_t i, n = 0;
+
+	text[0] = '\0';
+	if (!attr)
+		return text;
+	raw = RTA_DATA(attr);
+	if (max > RTA_PAYLOAD(attr))
+		max = RTA_PAYLOAD(attr);
+	for (i = 0; i < max && raw[i] && n + 4 < sizeof(text); i++)
+		n += sprintf(text + n, raw[i] >= ' ' && raw[i] < 0x7f && raw[i] != '\\' ?
+			     "%c" : "\\x%02x", raw[i]);
+	return text;
 }
 
 /* Statistics: an older kernel gives less, a newer one more. */

@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane status as root, among users who would like to harm it.
+
+Names of processes, namespaces and devices that a terminal would act on; and what others have put
+where the state file goes.
+"""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from lab.net import modules
+from lab.net.namespace import Namespace
+from lab.status import STATE, forget, look, tool
+from lab.tap import case, equal, main, true
+from lab.wire.wire import Wire
+
+USER = 1000
+DIRECTORY = os.path.dirname(STATE)
+# A line that a script may look for, cursor movement, and a byte that is no UTF-8.
+NAME = b"x\x1b[1A\nNo m\xff"
+VISIBLE = "x\\x1b[1A\\x0aNo m\\xff"
+
+
+def harmless(text):
+    """Nothing in it but printable characters and the ends of its own lines."""
+    equal([c for c in text if not c.isprintable() and c != "\n"], [],
+          f"control characters in {text!r}")
+    equal([line for line in text.splitlines() if line.startswith("No m")],
+          [line for line in text.splitlines() if line == "No mistake found."], "forged lines")
+
+
+# --- names
+
+@contextlib.contextmanager
+def process_named(name):
+    """A process with that name, in a network namespace of its own, which has it too."""
+    code = ("import os, sys; sys.stdin.buffer.readline(); "
+            f"open('/proc/self/comm', 'wb').write({name!r}); print(flush=True); input()")
+    with subprocess.Popen(["unshare", "-n", sys.executable, "-c", code], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.communicate(b"\n")
+
+
+@case("a process's name, which its namespace gets, is shown harmlessly")
+def process_name():
+    modules.load("tcp_tlt")
+    with process_named(NAME):
+        forget()
+        names = [ns["name"] for ns in look()["namespaces"].values()]
+        true(any(name.startswith(VISIBLE + "[") for name in names), f"its name in {names}")
+        _, out, err = tool("status", "--all")
+        harmless(out + err)
+        true(VISIBLE in out, f"its name in the text: {out}")
+
+
+@case("a namespace's name is shown harmlessly")
+def namespace_name():
+    modules.load("tcp_tlt")
+    subprocess.run([b"ip", b"netns", b"add", NAME], check=True)
+    try:
+        forget()
+        names = [ns["name"] for ns in look()["namespaces"].values()]
+        true(VISIBLE in names, f"its name in {names}")
+        _, out, err = tool("status", "--all")
+        harmless(out + err)
+        true(VISIBLE in out, f"its name in the text: {out}")
+    finally:
+        subprocess.run([b"ip", b"netns", b"del", NAME], check=True)
+
+
+@case("a device's name is shown harmlessly, by tc too")
+def device_name():
+    modules.load("sch_color")
+    modules.load("sch_iofd")
+    dev = b"x\x1b[1A\xff\\"
+    shown = "x\\x1b[1A\\xff\\x5c"
+    ns = Namespace("devices")
+    try:
+        with ns:
+            for words in ([b"link", b"add", dev, b"type", b"dummy"], [b"link", b"set", dev, b"up"],
+                          [b"link", b"add", b"plain", b"type", b"dummy"],
+                          [b"link", b"set", b"plain", b"up"]):
+                subprocess.run([b"ip", *words], check=True)
+            for words in ([b"dev", dev, b"root", b"color", b"limit", b"1m", b"red", b"100k"],
+                          [b"dev", b"plain", b"root", b"iofd", b"threshold", b"100k", b"deflect",
+                           b"dev", dev, b"via", b"10.0.0.1"]):
+                subprocess.run([b"tc", b"qdisc", b"add", *words], check=True)
+        forget()
+        said = look()
+        true(shown in [port["dev"] for port in said["ports"].values()], f"{said['ports']}")
+        _, out, err = tool("status", "--all")
+        harmless(out + err)
+        true(shown in out, f"its name in the text: {out}")
+        for options in ([], ["-j"]):
+            with ns:
+                text = subprocess.run(["tc", *options, "qdisc", "show", "dev", "plain"], check=True,
+                                      capture_output=True).stdout
+            equal(b"\x1b" in text, False, f"an escape in {text}")
+            true(shown.replace("\\", "\\\\" if options else "\\").encode() in text, f"{text}")
+    finally:
+        ns.remove()
+
+
+# --- the state file
+
+def clear():
+    """Nothing is there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        if os.path.islink(DIRECTORY) or not os.path.isdir(DIRECTORY):
+            os.unlink(DIRECTORY)
+        else:
+            shutil.rmtree(DIRECTORY)
+
+
+def status(*words, warning=None):
+    """A look as JSON; it succeeds, and says this one thing on stderr."""
+    code, out, err = tool("status", "--json", *words)
+    said = json.loads(out)
+    equal(code, 1 if said["problems"] else 0, f"exit status; it says {err}")
+    equal(err.count("\n"), int(warning is not None), f"lines of {err!r}")
+    true((warning or "") in err, f"{warning!r} in {err!r}")
+    return said
+
+
+@case("the state file is root's own, whatever the umask")
+def modes():
+    clear()
+    old = os.umask(0)
+    try:
+        status()
+    finally:
+        os.umask(old)
+    equal([os.lstat(path).st_mode & 0o7777 for path in (DIRECTORY, STATE)], [0o700, 0o600], "modes")
+    equal(os.listdir(DIRECTORY), ["status.json"], "files")
+    true(status()["since"], "the second look has one before")
+
+
+def users_directory():
+    """A directory that another user may write in."""
+    os.mkdir(DIRECTORY, 0o755)
+    os.chown(DIRECTORY, USER, USER)
+
+
+def open_directory():
+    """One that everyone may write in, as a umask of 0 once left it."""
+    os.mkdir(DIRECTORY)
+    os.chmod(DIRECTORY, 0o777)
+
+
+def linked_directory():
+    """A link to one that is root's own."""
+    os.makedirs("/run/elsewhere", 0o700, exist_ok=True)
+    os.symlink("/run/elsewhere", DIRECTORY)
+
+
+def linked_file():
+    """A link to a file of root's."""
+    os.mkdir(DIRECTORY, 0o700)
+    os.symlink("/run/victim", STATE)
+
+
+def users_file():
+    """Another user's file."""
+    os.mkdir(DIRECTORY, 0o700)
+    with open(STATE, "w", encoding="ascii") as file:
+        file.write("{}")
+    os.chown(STATE, USER, USER)
+
+
+def fifo():
+    """A pipe, which nobody writes to."""
+    os.mkdir(DIRECTORY, 0o700)
+    os.mkfifo(STATE)
+
+
+@case("what others have put there is not used and not written through, and is said in one line",
+      what=(users_directory, open_directory, linked_directory, linked_file, users_file, fifo))
+def planted(what):
+    clear()
+    with open("/run/victim", "w", encoding="ascii") as file:
+        file.write("victim")
+    what()
+    for _ in range(2):
+        said = status(warning="so nothing is remembered")
+        equal(said["since"], None, "since")
+    with open("/run/victim", encoding="ascii") as file:
+        equal(file.read(), "victim", "the file behind the link")
+    for path in ("/run/elsewhere", DIRECTORY):
+        if os.path.isdir(path):
+            equal([name for name in os.listdir(path) if name != "status.json"], [],
+                  f"files in {path}")
+    clear()
+
+
+def damages(good):
+    """Texts that a state file should not have."""
+    whole = json.loads(good)
+    yield good[:len(good) // 2]
+    yield "\0" * 100
+    yield "[" * 100_000
+    yield json.dumps([whole])
+    for key in whole:
+        if key not in ("version", "boot"):
+            yield json.dumps({k: v for k, v in whole.items() if k != key})
+            yield json.dumps({**whole, key: "x"})
+    yield json.dumps({**whole, "namespaces": {"1": {"counters": {"Kicks": "x"}}}})
+    yield json.dumps({**whole, "ports": {"1": {}}})
+
+
+@case("a damaged state file is discarded with one line, and the next look has one before again")
+def damaged():
+    clear()
+    status()
+    with open(STATE, encoding="utf-8") as file:
+        good = file.read()
+    for text in damages(good):
+        with open(STATE, "w", encoding="utf-8") as file:
+            file.write(text)
+        equal(status(warning="was damaged, and is discarded")["since"], None, f"since, {text[:60]}")
+        true(status()["since"], "since, the next look")
+    # Another boot's or version's is no damage.
+    for key in ("boot", "version"):
+        with open(STATE, "w", encoding="utf-8") as file:
+            json.dump({**json.loads(good), key: 0}, file)
+        equal(status()["since"], None, f"since, of another {key}")
+
+
+@case("--state: readers with files of their own do not consume each other's changes")
+def readers():
+    modules.load("tcp_tlt")
+    clear()
+    with Wire(cc="tlt_reno") as wire:
+        files = ["/run/alert.json", "/run/human.json"]
+        for path in files:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            equal(status("--state", path)["since"], None, "the first look's since")
+        client, server = wire.connect()
+        wire.transfer(client, server, 100_000)
+        grown = []
+        for path in files:
+            ns, = [ns for ns in status("--state", path)["namespaces"].values()
+                   if ns["name"] == wire.a.name]
+            grown.append(ns["change"]["ImportantSent"])
+        true(grown[0] > 0 and grown[0] == grown[1], f"ImportantSent grew by {grown}")
+        equal(os.path.exists(STATE), False, "the common file")
+        equal([os.lstat(path).st_mode & 0o777 for path in files], [0o600] * 2, "modes")
+        # An empty file, as of mktemp, is a first look.
+        with open(files[0], "w", encoding="ascii"):
+            pass
+        equal(status("--state", files[0])["since"], None, "since, of an empty file")
+
+
+@case("--state: a file that it did not write is refused, and stays")
+def others_file():
+    os.makedirs("/run/dir", exist_ok=True)
+    with open("/run/text", "w", encoding="ascii") as file:
+        file.write("important")
+    with open("/run/theirs", "w", encoding="ascii") as file:
+        file.write("")
+    os.chown("/run/theirs", USER, USER)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink("/run/link")
+    os.symlink("/run/text", "/run/link")
+    before = {name: os.lstat(f"/run/{name}") for name in ("dir", "text", "theirs", "link")}
+    for path in ("/run/dir", "/run/text", "/run/theirs", "/run/link", "/dev/null", "/none/there",
+                 "/run/text/below", ""):
+        code, out, err = tool("status", "--state", path)
+        equal((code, err.count("\n")), (2, 1), f"--state {path}: {err!r}")
+    for name, was in before.items():
+        now = os.lstat(f"/run/{name}")
+        equal((now.st_ino, now.st_mtime_ns), (was.st_ino, was.st_mtime_ns), f"/run/{name}")
+    code, out, err = tool("status", "--state", "/run/x", "--watch")
+    equal((code, out, err.count("\n")), (2, "", 1), f"with --watch: {err!r}")
+
+
+if __name__ == "__main__":
+    main()
