@@ -361,6 +361,54 @@ def packages():
         host.as_before("installing the packages and purging them")
 
 
+def dkms_package(host, version, broken=False):
+    """Build the package of a small tree of that version; returns its path."""
+    tree = f"/tree-{version}"
+    host.add_tree(tree, version)
+    if broken:
+        host.write(f"{tree}/net/ipv4/gl_main.c", "#error broken\n")
+    ok(host.make("deb", tree=tree), f"make deb of {version}")
+    return f"{tree}/out/greenlane-dkms_{version}_all.deb"
+
+
+def dpkg_install(host, package):
+    """Install or upgrade it."""
+    return host.run("dpkg", "-i", "--force-depends", package)
+
+
+@case("an upgrade of the package that does not build: the version before stays, until one builds")
+def broken_upgrade():
+    with Host() as host:
+        first, second, third = (dkms_package(host, f"0.0.{n}", broken=n == 8) for n in (7, 8, 9))
+        host.before = host.changes()
+        ok(dpkg_install(host, first), "the first version")
+        host.installed("0.0.7")
+        for _ in range(2):
+            done = dpkg_install(host, second)
+            true(done.returncode and "0.0.8 does not build for kernel" in done.stderr
+                 and "0.0.7 stays installed" in done.stderr and "#error broken" in done.stderr,
+                 f"dpkg -i of the broken version: {done.returncode}, {done.stderr}")
+            host.installed("0.0.7")
+            status = host.run("dkms", "status").stdout.splitlines()
+            equal([(line.split(",")[0], line.split(": ")[1]) for line in status],
+                  [("greenlane/0.0.7", "installed")], "dkms status")
+        # It is whole: DKMS builds it again, as for a new kernel.
+        for words in (("remove", "--all"), ("add",), ("install", "-k", RELEASE)):
+            ok(host.run("dkms", words[0], "greenlane/0.0.7", *words[1:]), f"dkms {words[0]}")
+        host.installed("0.0.7")
+        done = dpkg_install(host, third)
+        ok(done, f"dpkg -i of a version that builds: {done.stdout[-500:]}")
+        host.installed("0.0.9")
+        equal([p.name for p in host.path("/usr/src").glob("greenlane-*")], ["greenlane-0.0.9"],
+              "sources")
+        # And it leaves as a whole from the broken state too.
+        done = dpkg_install(host, second)
+        true(done.returncode, "the broken version again")
+        host.installed("0.0.9")
+        ok(host.run("dpkg", "-P", "greenlane-dkms"), "dpkg -P")
+        host.as_before("the upgrades, and purging")
+
+
 @case("the package is not unpacked over modules that make has installed")
 def package_conflict():
     with Host() as host:
