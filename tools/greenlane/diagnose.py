@@ -419,6 +419,21 @@ def credit_rate(look):
 
 
 @_check
+def other_version(look):
+    """Upgraded, and the old modules are still loaded: those that are not will not fit."""
+    old = {name: version for name, version in look["modules"].items()
+           if look["installed"].get(name, version) != version}
+    if old:
+        name, version = next(iter(old.items()))
+        yield Problem(
+            "other-version", ", ".join(old),
+            f"Loaded is {version or 'a version without a number'}, installed is"
+            f" {look['installed'][name]}. The old one goes on working, but a module of ours that is"
+            ' not loaded yet cannot be: modprobe says "Invalid argument".',
+            "To change over, boot; or stop what uses it, greenlane leave, modprobe again.")
+
+
+@_check
 def stripped(look):
     """Somebody who is not TLT sends a protected codepoint."""
     for ns, count in _grown(look, "Stripped"):

@@ -5,6 +5,9 @@ import glob
 import os
 import re
 import stat
+import subprocess
+
+from .units import visible
 
 MODULES = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
            "sch_color", "sch_iofd")
@@ -46,6 +49,24 @@ def modules():
     """{name: version, "" if it has none} of those that are loaded."""
     return {name: _read(f"/sys/module/{name}/version") or "" for name in MODULES
             if os.path.isdir(f"/sys/module/{name}")}
+
+
+def installed(names):
+    """{name: version} of those of these modules that modprobe would load for this kernel."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            done = subprocess.run(["modinfo", "-F", "version", name], capture_output=True, text=True,
+                                  errors="surrogateescape", check=False)
+            if not done.returncode and done.stdout.strip():
+                found[name] = visible(done.stdout.strip())
+    return found
+
+
+def references(name):
+    """How many use a loaded module, None if it is not loaded."""
+    count = _read(f"/sys/module/{name}/refcnt")
+    return None if count is None else int(count)
 
 
 def boot_id():

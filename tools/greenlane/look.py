@@ -51,10 +51,11 @@ class Looker:
         self.plugin = ports.plugin()
         self.seen = {"version": VERSION, "time": time.time(), "boot": host.boot_id(),
                      "kernel": platform.release(), "modules": host.modules(),
+                     "installed": host.installed(host.modules()),
                      "plugin": self.plugin, "pinned": host.pinned(),
                      "root": os.geteuid() == 0, "unseen": 0,
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
-                     "used": False,
+                     "listening": [], "iofd": {}, "routes": [], "used": False,
                      **{kind: {} for kind in _CHANGING}}
 
     def look(self):
@@ -68,19 +69,21 @@ class Looker:
         self._sockets(inodes)
         busy = {c["ns"] for c in self.seen["connections"].values()}
         for ns in spaces.values():
-            if "sch_color" in self.seen["modules"] or str(ns.inode) in busy:
+            if {"sch_color", "sch_iofd"} & set(self.seen["modules"]) or str(ns.inode) in busy:
                 with contextlib.suppress(OSError), ns.entered():
                     self._queues(str(ns.inode), str(ns.inode) in busy)
-        self.seen["used"] = self._used()
         if host.transports(self.seen["modules"]):
             for ns in spaces.values():
                 with contextlib.suppress(OSError), ns.entered():
-                    self.seen["used"] = self.seen["used"] or _routes_ask()
+                    if _routes_ask():
+                        self.seen["routes"].append(ns.name)
+        self.seen["used"] = self._used()
         return self.seen
 
     def _used(self):
         return bool(
             self.seen["connections"] or self.seen["fallen"] or self.seen["pinned"]
+            or self.seen["routes"]
             or any(map(host.module_of, self.seen["listeners"]))
             or any(host.module_of(ns["cc"]) for ns in self.seen["namespaces"].values()))
 
@@ -102,6 +105,8 @@ class Looker:
             if said.pop("listens", False):
                 cc = said["cc"]
                 self.seen["listeners"][cc] = self.seen["listeners"].get(cc, 0) + 1
+                if host.module_of(cc):
+                    self.seen["listening"].append({"ns": str(inodes[inode]), "pid": pid, "cc": cc})
             elif "counters" in said:
                 self.seen["connections"][cookie] = {"ns": str(inodes[inode]), "pid": pid, **said}
             elif said["cc"] in host.FALLEN:
@@ -116,7 +121,9 @@ class Looker:
         if queues is None:
             self.seen["tc_failed"] = True
             return
-        here, others = queues
+        here, others, iofd = queues
+        for (dev, handle), queue in iofd.items():
+            self.seen["iofd"][f"{ns} {dev} {handle}"] = {"ns": ns, "dev": dev, "handle": handle}
         for kind, found in (("ports", here), ("queues", others)):
             for (dev, handle), queue in found.items():
                 self.seen[kind][f"{ns} {dev} {handle}"] = {
@@ -183,7 +190,7 @@ def _read_own(path):
         return f.read()
 
 
-def _directory_is_ours(path):
+def directory_is_ours(path):
     """Has nobody else written there, and can nobody?  It is made if it is not there."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
@@ -215,7 +222,7 @@ class State:
         if not self.usable:
             return None
         try:
-            if not self.own and not _directory_is_ours(os.path.dirname(self.path)):
+            if not self.own and not directory_is_ours(os.path.dirname(self.path)):
                 raise Refused(f"{os.path.dirname(self.path)} is not ours alone")
             text = _read_own(self.path)
             return _checked(text) if text else None

@@ -60,19 +60,21 @@ def _port(qdisc):
 
 
 def queues_here(directory):
-    """({(dev, handle): port}, {(dev, handle): other queue}); None if tc cannot say."""
+    """({(dev, handle): port}, the same of other queues, and of iofd); None if tc cannot say."""
     shown = _json(["tc", "-s", "-j", "-d", "qdisc", "show"], directory)
     if shown is None:
         return None
-    ports, others = {}, {}
+    ports, others, iofd = {}, {}, {}
     for qdisc in shown:
         key = (visible(qdisc["dev"]), qdisc["handle"])
         if qdisc["kind"] == "color":
             if "colors" in qdisc:
                 ports[key] = _port(qdisc)
+        elif qdisc["kind"] == "iofd":
+            iofd[key] = {}
         elif qdisc["kind"] not in NOT_QUEUES:
             others[key] = {"kind": qdisc["kind"], "counters": {"drops": qdisc["drops"]}}
-    return ports, others
+    return ports, others, iofd
 
 
 def devices_here():

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status: the command line."""
+"""greenlane status and greenlane leave: the command line."""
 import argparse
 import dataclasses
 import json
 import sys
 import time
 
-from . import Refused, diagnose, look, show
+from . import Refused, diagnose, leave, look, show
 
 EXIT_HEALTHY, EXIT_MISTAKE, EXIT_USAGE = 0, 1, 2
 _CLEAR = "\033[H\033[2J"
@@ -28,7 +28,8 @@ class _Parser(argparse.ArgumentParser):
 
 def _parse(words):
     parser = _Parser(prog="greenlane", description="Is it working?")
-    commands = parser.add_subparsers(dest="command", metavar="status")
+    commands = parser.add_subparsers(dest="command", metavar="status|leave")
+    commands.add_parser("leave", help="what still uses greenlane; unload the rest")
     status = commands.add_parser("status", help="modules, connections, ports, and mistakes")
     status.add_argument("--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
                         help="look again, every 2 seconds if not said otherwise")
@@ -40,8 +41,8 @@ def _parse(words):
                         " program that looks")
     args = parser.parse_args(words)
     if not args.command:
-        parser.error("say status, or --help")
-    if args.state is not None and args.watch:
+        parser.error("say status, leave, or --help")
+    if args.command == "status" and args.state is not None and args.watch:
         parser.error("--watch compares a look with its own last one: no --state")
     return args
 
@@ -79,6 +80,8 @@ def main(words=None):
     """Returns the exit status."""
     args = _parse(sys.argv[1:] if words is None else words)
     try:
+        if args.command == "leave":
+            return EXIT_HEALTHY if leave.leave() else EXIT_MISTAKE
         return _status(args)
     except Refused as why:
         print(f"greenlane: {why}", file=sys.stderr)

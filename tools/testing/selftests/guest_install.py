@@ -253,6 +253,16 @@ def make_install():
         equal(ok(host.make("uninstall"), "make uninstall"), "", "stderr")
         host.as_before("make install, make uninstall")
 
+        # Installed twice, in two places, and removed without naming either
+        for prefix in ("/opt/a", "/opt/b"):
+            ok(host.make("install-tools", f"PREFIX={prefix}"), f"make install-tools {prefix}")
+            true(host.path(f"{prefix}/sbin/greenlane").is_file(), f"{prefix}/sbin/greenlane")
+        host.write("/opt/a/sbin/mine", "")
+        ok(host.make("uninstall"), "make uninstall")
+        true(host.path("/opt/a/sbin/mine").is_file(), "another's file stays")
+        shutil.rmtree(host.path("/opt/a"))
+        host.as_before("make install PREFIX=, make uninstall")
+
         ok(host.make("install", "DESTDIR=/dest", "PREFIX=/usr"), "make install DESTDIR=")
         equal({path for path in set(host.changes()) - set(host.before)
                if not path.startswith(("/tree/", "/dest"))}, set(), "outside")
@@ -260,6 +270,37 @@ def make_install():
                      "usr/share/man/man8/tc-color.8"):
             true(host.path(f"/dest/{name}").is_file(), name)
         equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_*.so"))), 2, "plugins")
+
+
+@case("without a tc that says where its plugins are: refused before anything changes")
+def no_tc():
+    with Host() as host:
+        for path in ("/usr/sbin/tc", "/sbin/tc", "/usr/bin/tc"):
+            host.path(path).unlink(missing_ok=True)
+        host.before = host.changes()
+        for target in ("install", "install-tools"):
+            host.refuses("no tc: apt-get install iproute2, or name .* in TCDIR=", "make", target)
+        host.write("/usr/local/bin/tc", "#!/bin/sh\nexec /opt/tc \"$@\"\n")
+        host.path("/usr/local/bin/tc").chmod(0o755)
+        host.before = host.changes()
+        for target in ("install", "install-tools"):
+            host.refuses("/tc does not say where its plugins are", "make", target)
+        for words in (("PREFIX=usr",), ("PREFIX=/a b",), ("TCDIR=lib", "PREFIX=/usr")):
+            host.refuses("a directory to install in", "make", "install-tools", "TCDIR=/opt/tc", *words)
+        host.refuses("dkms-install builds for the kernel in KVER=", "make", "dkms-install",
+                     "KDIR=/lib/modules/x/build")
+        ok(host.make("uninstall"), "make uninstall of nothing")
+        host.as_before("make uninstall of nothing")
+        host.write("/var/lib/greenlane/manifest", "/usr/local/sbin/x\n../../etc/passwd\n")
+        done = host.make("uninstall")
+        true(done.returncode and "is damaged" in done.stderr, f"a damaged manifest: {done.stderr}")
+        host.path("/var/lib/greenlane/manifest").unlink()
+        host.path("/var/lib/greenlane").rmdir()
+        ok(host.make("tc"), "make tc")
+        ok(host.make("install-tools", "TCDIR=/opt/tc/lib"), "make install-tools TCDIR=")
+        true(host.path("/opt/tc/lib/q_color.so").is_file(), "the plugin")
+        ok(host.make("uninstall"), "make uninstall")
+        host.as_before("make install-tools TCDIR=, make uninstall")
 
 
 @case("DKMS, on a kernel newer than tested: a warning, an upgrade, and nothing left")

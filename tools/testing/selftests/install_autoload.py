@@ -195,6 +195,27 @@ def at_boot():
         unload()
 
 
+@case("an upgrade while the old modules are loaded: status tells the versions apart")
+def other_version():
+    must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
+    status = [str(TOP / "scripts/greenlane"), "status"]
+    true("Loaded is" not in run(*status).stdout, "before the upgrade")
+    file = pathlib.Path(must("modinfo", "-n", "tcp_tlt").strip())
+    new = file.read_bytes().replace(b"\0version=0.1.0\0", b"\0version=0.2.0\0")
+    # Another file: what is loaded has been read already.
+    file.with_suffix(".new").write_bytes(new)
+    file.with_suffix(".new").rename(file)
+    done = run(*status)
+    said = " ".join(done.stdout.split())
+    true("! tcp_tlt: Loaded is 0.1.0, installed is 0.2.0." in said and "greenlane leave" in said
+         and done.returncode == 1, f"status: {done.stdout}")
+    unload()
+    must("modprobe", "tcp_tlt")
+    true("Loaded is" not in run(*status).stdout, "after the new one is loaded")
+    unload()
+    install()
+
+
 @case("each module says which version it is, and modprobe knows its other names")
 def names():
     for name in OURS:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""greenlane leave: what still uses greenlane, anywhere, and the removal of what nothing uses.
+
+It changes no setting, cuts no connection and deletes no qdisc: it says what holds each module, and
+unloads those that nothing holds.  The kernel counts who holds a module, so nothing in use can go.
+"""
+import collections
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+from . import Refused, diagnose, host, look, netns
+from .units import plural
+
+
+def _processes(connections, most=4):
+    """Those that have them: NAME[PID]."""
+    pids = sorted({connection["pid"] for connection in connections})
+    names = [f"{netns.comm(pid)}[{pid}]" for pid in pids[:most]]
+    return ", ".join(names) + (f" and {len(pids) - most} more" if len(pids) > most else "")
+
+
+def _defaults(seen):
+    for ns in seen["namespaces"].values():
+        if host.module_of(ns["cc"]):
+            yield (f"{ns['name']}: new connections get {ns['cc']}",
+                   "sysctl -w net.ipv4.tcp_congestion_control=cubic, in that namespace")
+
+
+def _sockets(seen):
+    kinds = (("connection", [*seen["connections"].values(), *seen["fallen"].values()]),
+             ("listening socket", seen["listening"]))
+    for noun, things in kinds:
+        found = collections.defaultdict(list)
+        for thing in things:
+            found[thing["ns"], thing["cc"]].append(thing)
+        for (_, cc), those in sorted(found.items()):
+            yield (f"{diagnose.name_of(seen, those[0])}: {plural(len(those), noun)} of {cc}:"
+                   f" {_processes(those)}",
+                   "wait until they end" if noun == "connection" else "restart the service")
+
+
+def _queues(seen):
+    for port in seen["ports"].values():
+        yield (f"{diagnose.name_of(seen, port)}: {port['dev']} has the qdisc color",
+               f"tc qdisc del dev {port['dev']} "
+               + ("root" if port["root"] else f"handle {port['handle']}"))
+    for queue in seen["iofd"].values():
+        yield (f"{diagnose.name_of(seen, queue)}: {queue['dev']} has the qdisc iofd",
+               f"tc qdisc del dev {queue['dev']} root")
+
+
+def _others(seen):
+    for name in seen["routes"]:
+        yield f"{name}: a route has one of greenlane's as its congctl", "ip route change ... without it"
+    for cc in seen["pinned"]:
+        yield f"a cgroup has {cc}", "greenlane-cgroup status, greenlane-cgroup detach CGROUP"
+    configured = host.configured_cc()
+    if configured and host.module_of(configured[1]):
+        yield (f"{configured[0]}: the default is {configured[1]} again after the next boot",
+               "remove that line")
+
+
+def _unload(name):
+    """Try to; the kernel refuses if something uses it."""
+    try:
+        done = subprocess.run(["rmmod", name], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise Refused("no rmmod: install kmod") from None
+    return not done.returncode
+
+
+def _forget():
+    """The remembered look, if it is root's own."""
+    with contextlib.suppress(OSError):
+        if look.directory_is_ours(os.path.dirname(look.STATE)):
+            shutil.rmtree(pathlib.Path(look.STATE).parent)
+
+
+def leave():
+    """Returns whether nothing of greenlane is loaded any more, or asked for at the next boot."""
+    if os.geteuid():
+        raise Refused("only root can unload modules")
+    seen = look.take()
+    users = [user for find in (_defaults, _sockets, _queues, _others) for user in find(seen)]
+    gone = [name for name in reversed(host.MODULES)
+            if host.references(name) == 0 and _unload(name)]
+    left = [name for name in host.MODULES if host.references(name) is not None]
+    for what, how in users:
+        print(f"{what}\n  {how}")
+    if gone:
+        print("unloaded: " + ", ".join(gone))
+    if left:
+        print("still loaded: " + ", ".join(left))
+        if not users:
+            print("  by something that no process shows: a closed socket that waits for its end, or"
+                  " on Linux 6.1 a reference that the kernel forgot (install.rst)")
+    elif not users:
+        _forget()
+        print("nothing of greenlane is in use; its files go with the way they came:"
+              " make uninstall, make dkms-remove or apt-get purge")
+    return not (users or left)
