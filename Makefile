@@ -10,35 +10,16 @@ KVER ?= $(shell uname -r)
 # Where things go; DESTDIR is put before all of it.
 PREFIX ?= /usr/local
 INSTALL_MOD_PATH ?= $(DESTDIR)
-# The stock tc has the directory of its plugins compiled in.
-TCDIR ?= $(shell grep -aoE '/usr/lib[a-zA-Z0-9_/.-]*/tc\b' "$$(command -v tc)" | head -n 1)
-
-export DESTDIR
+export DESTDIR PREFIX DOCDIR TCDIR
 export PATH := $(PATH):/usr/sbin:/sbin
-
-# $(call tools,DO): DO(mode, directory, files) for all that is not a module.  The
-# programs look for lib/greenlane beside the directory that they are in.
-define tools
-	$(call $(1),755,$(PREFIX)/sbin,$(wildcard scripts/greenlane scripts/greenlane-cgroup))
-	$(call $(1),644,$(PREFIX)/lib/greenlane/greenlane,$(wildcard tools/greenlane/*.py))
-	$(call $(1),644,$(PREFIX)/lib/greenlane/bpf,tools/bpf/cgroup_tlt.bpf.o)
-	$(call $(1),644,$(TCDIR),tools/tc/q_color.so tools/tc/q_iofd.so)
-	$(call $(1),644,$(PREFIX)/share/man/man8,$(wildcard tools/*/*.8))
-	$(call $(1),644,$(PREFIX)/include/linux,$(wildcard include/uapi/linux/*.h))
-	$(call $(1),644,$(DOCDIR),README.md)
-	$(call $(1),644,$(DOCDIR)/Documentation,$(wildcard Documentation/*.*))
-	$(call $(1),644,$(DOCDIR)/Documentation/gallery,$(wildcard Documentation/gallery/*))
-	$(call $(1),644,$(DOCDIR)/examples,packaging/90-greenlane.conf)
-endef
-DOCDIR ?= $(PREFIX)/share/doc/greenlane
-# Without a compiler for it, there is no BPF program.
-put = $(if $(wildcard $(3)),install -d $(DESTDIR)$(2) && \
-	install -m $(1) $(wildcard $(3)) $(DESTDIR)$(2))
-drop = rm -f $(addprefix $(DESTDIR)$(2)/,$(notdir $(3)))
 
 # $(call require,WHAT,KDIR): go on, or stop with one line and change nothing
 require = $(eval said := $(shell scripts/install-check $(1) $(2) 2>&1))$(if \
 	$(filter-out 0,$(.SHELLSTATUS)),$(error $(said)),$(if $(said),$(warning $(said))))
+
+# Before 4.4, make does not export variables to what $(shell) runs.
+require_files = $(eval said := $(shell PREFIX='$(PREFIX)' DOCDIR='$(DOCDIR)' TCDIR='$(TCDIR)' \
+	scripts/install-files check 2>&1))$(if $(filter-out 0,$(.SHELLSTATUS)),$(error $(said)))
 
 # Without what only tests load.
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) GL_VERSION=$(shell scripts/version) GL_TESTS=n
@@ -67,13 +48,14 @@ bpf:
 
 install:
 	$(call require,install,$(KDIR))
+	$(call require_files)
 	$(MAKE) modules tc bpf
 	$(MAKE) install-modules install-tools
 
 # An earlier installation has its modules in net/ipv4 and net/sched: modprobe might take those.
 install-modules:
-	+$(kbuild) INSTALL_MOD_PATH=$(INSTALL_MOD_PATH) INSTALL_MOD_DIR=updates/greenlane $(sign) \
-		modules_install
+	+$(kbuild) INSTALL_MOD_PATH=$(INSTALL_MOD_PATH) INSTALL_MOD_DIR=updates/greenlane \
+		INSTALL_MOD_STRIP=1 $(sign) modules_install
 	for dir in $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane; do \
 		{ ! ls "$$dir"/net/greenlane.ko* >/dev/null 2>&1 || \
 			rm -rf "$$dir/net/ipv4" "$$dir/net/sched"; } && \
@@ -81,22 +63,19 @@ install-modules:
 	done
 
 install-tools:
-	$(call tools,put)
+	$(call require_files)
+	scripts/install-files put
 
 uninstall:
 	for dir in $(installed); do \
 		rm -r "$$dir" && rmdir --ignore-fail-on-non-empty "$${dir%/*}" && \
 		$(depmod) "$$(basename "$${dir%/updates/*}")" || exit; \
 	done
-	$(call tools,drop)
-	for dir in $(addprefix $(DOCDIR)/,examples Documentation/gallery Documentation) $(DOCDIR) \
-			$(addprefix $(PREFIX)/,share/doc share/man/man8 include/linux \
-			lib/greenlane/greenlane lib/greenlane/bpf lib/greenlane); do \
-		[ ! -d "$(DESTDIR)$$dir" ] || \
-			rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$dir" || exit; \
-	done
+	scripts/install-files drop
 
 dkms-install:
+	$(if $(filter command line environment,$(origin KDIR)),$(error \
+		dkms-install builds for the kernel in KVER=; it takes no KDIR=))
 	$(call require,dkms,/lib/modules/$(KVER)/build)
 	scripts/install-dkms install $(KVER)
 
