@@ -267,6 +267,78 @@ def _leaves_through(look, queue):
 
 # --- switch ports of this machine ------------------------------------------------
 
+# Tunnels that write a DS field of their own unless they are told to copy the packet's.
+_TUNNELS = ("vxlan", "geneve", "gre", "gretap", "ipip", "sit", "ip6gre", "ip6gretap", "ip6tnl")
+# Packets of which some would have a colour if TLT's were among them.
+_SOME = 20
+
+
+def _sends_tlt(connection):
+    return (host.module_of(connection["cc"]) == "tcp_tlt" and connection["peer"] == "yes"
+            and connection["change"]["important_sent"])
+
+
+def _why_yellow(look, port):
+    """The cause and the cure, as far as they show on this machine."""
+    colours = port["options"].get("map", {})
+    for ns in look["namespaces"].values():
+        moved = [f"{name} {dscp}" for name, dscp in ns["dscp"].items()
+                 if dscp and dscp not in colours]
+        if moved:
+            words = " ".join(f"map {ns['dscp'][name]} {colour}" for name, colour in
+                             (("droppable", "red"), ("protected", "green")))
+            return (f"{ns['name']} sends with other codepoints ({', '.join(moved)}) than the port's"
+                    " map has.", f"tc qdisc change dev {port['dev']} root color {words}, at each"
+                    " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")
+    for device in look["devices"].values():
+        if device["kind"] in _TUNNELS and device["tos"] != "inherit":
+            return (f"{device['dev']} is a tunnel ({device['kind']}) that does not copy the DSCP to"
+                    " its outer header.", "Have it do so at both ends: ip link set"
+                    f" {device['dev']} type {device['kind']} tos inherit.")
+    return ("Something between the connections and the port clears the DSCP.",
+            "Look for a tunnel that does not copy it (tos inherit), a firewall rule or an address"
+            " translator that sets it, or another codepoint at the hosts than in the port's map.")
+
+
+@_check
+def only_yellow(look):
+    """TLT runs on this machine, and a port sees none of its colours."""
+    sending = [c for c in look["connections"].values() if _sends_tlt(c)]
+    ports = [port for port in look["ports"].values() if port["options"]["classify"] == "dscp"]
+    if not sending or any(port["change"][f"{colour}_packets"] for port in ports
+                          for colour in ("red", "green")):
+        return
+    for port in ports:
+        count = port["change"]["yellow_packets"]
+        if count >= _SOME and not _is_bridge(look, port):
+            cause, cure = _why_yellow(look, port)
+            yield Problem(
+                "only-yellow", _port_name(look, port),
+                f"TLT runs here, but this port sees only yellow: {plural(count, 'packet')}. {cause}",
+                cure)
+
+
+def _is_bridge(look, port):
+    device = look["devices"].get(f"{port['ns']} {port['dev']}")
+    return device and device["kind"] == "bridge"
+
+
+@_check
+def on_the_bridge(look):
+    """What a bridge forwards leaves through its ports, and never passes its own qdisc."""
+    for port in look["ports"].values():
+        if not _is_bridge(look, port):
+            continue
+        members = [device["dev"] for device in look["devices"].values()
+                   if (device["ns"], device["master"]) == (port["ns"], port["dev"])]
+        yield Problem(
+            "on-bridge", _port_name(look, port),
+            "The qdisc is on the bridge itself, which only this host's own packets pass. What the"
+            " bridge forwards leaves through its ports.",
+            f"tc qdisc del dev {port['dev']} root, and the same color at each port of the bridge"
+            + (f": {', '.join(members)}." if members else "."))
+
+
 
 @_check
 def offload_hides(look):
@@ -292,7 +364,7 @@ def never_queues(look):
     """A port without a line on a device without one: the queue is somewhere else."""
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
-        if not device or device["kind"] not in ("veth", "bridge", "dummy", "vlan"):
+        if not device or device["kind"] not in ("veth", "dummy", "vlan"):
             continue
         counted = port["counters"]
         if (port["root"] and "rate" not in port["options"] and counted["packets"]
@@ -416,6 +488,15 @@ def credit_rate(look):
 
 
 # --- this host's settings --------------------------------------------------------
+
+
+@_check
+def misspelt(look):
+    """A configuration file has a name that does not exist, and nearly one that does."""
+    for path, wrong, right in look["misspelt"]:
+        yield Problem(
+            "misspelt", path, f"There is no {wrong}; {right} there is.",
+            "Correct it, and sysctl --system. What stands there now sets nothing.")
 
 
 @_check

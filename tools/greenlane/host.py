@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The machine: modules, and what its configuration files ask for."""
 import contextlib
+import difflib
 import glob
 import os
 import re
@@ -20,7 +21,9 @@ RATES = ("tcp_dcqcn", "tcp_dart")       # the modules of those that have a rate,
 # sysctl.d(5): a file's name decides, and the first directory that has it.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")
-_CC = re.compile(r"^\s*-?\s*net[./]ipv4[./]tcp_congestion_control\s*=\s*(\S+)")
+_SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S+)")
+# What the names of our sysctls begin with.
+_SYSCTLS = ("greenlane_", "dcqcn_", "dart_", "xpass_", "aeolus_")
 PINS = "/sys/fs/bpf/greenlane"
 
 
@@ -74,18 +77,42 @@ def boot_id():
     return _read("/proc/sys/kernel/random/boot_id")
 
 
-def configured_cc(directories=SYSCTL_D, last="/etc/sysctl.conf"):
-    """(file, congestion control) that sysctl --system would leave, or None."""
+def _configured():
+    """(file, sysctl below net.ipv4, value) of all that sysctl --system would set, in its order."""
     files = {}
-    for directory in directories:
+    for directory in SYSCTL_D:
         for path in glob.glob(f"{glob.escape(directory)}/*.conf"):
             files.setdefault(os.path.basename(path), path)
-    found = None
-    for path in [files[name] for name in sorted(files)] + [last]:
+    for path in [files[name] for name in sorted(files)] + ["/etc/sysctl.conf"]:
         for line in (_read(path) or "").splitlines():
-            match = _CC.match(line)
+            match = _SETTING.match(line)
             if match:
-                found = (path, match[1])
+                yield path, match[1], match[2]
+
+
+def configured_cc():
+    """(file, congestion control) that sysctl --system would leave, or None."""
+    found = None
+    for path, name, value in _configured():
+        if name == "tcp_congestion_control":
+            found = (path, value)
+    return found
+
+
+def misspelt(ccs):
+    """[(file, what it says, what it may mean)] of sysctls and congestion controls that look like
+    ours and do not exist; ccs: those that there are, as one string."""
+    ours = [name for name in os.listdir("/proc/sys/net/ipv4") if name.startswith(_SYSCTLS)]
+    ccs = [cc for cc in (ccs or "").split() if module_of(cc)]
+    found = []
+    for path, name, value in _configured():
+        wrong, known = ((value, ccs) if name == "tcp_congestion_control" else (name, ours))
+        if wrong in known or os.path.exists(f"/proc/sys/net/ipv4/{name}") and known is ours:
+            continue
+        # Of a module that is not loaded there is nothing to be like.
+        near = difflib.get_close_matches(wrong, known, 1, 0.8)
+        if near:
+            found.append((visible(path), visible(wrong), near[0]))
     return found
 
 

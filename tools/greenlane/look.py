@@ -20,6 +20,8 @@ STATE = "/run/greenlane/status.json"
 PROGRAM = "greenlane status"
 VERSION = 3     # of the state file's layout
 _CONGCTL = re.compile(r"\bcongctl (?:lock )?(\S+)")
+# The codepoints that TLT's data has, by the names of their sysctls.
+_COLOURED = ("droppable", "protected")
 _CHANGING = ("namespaces", "connections", "ports", "queues", "devices")
 
 
@@ -52,6 +54,8 @@ class Looker:
         self.seen = {"version": VERSION, "time": time.time(), "boot": host.boot_id(),
                      "kernel": platform.release(), "modules": host.modules(),
                      "installed": host.installed(host.modules()),
+                     "misspelt": host.misspelt(
+                         netns.sysctl("net.ipv4.tcp_available_congestion_control")),
                      "plugin": self.plugin, "pinned": host.pinned(),
                      "root": os.geteuid() == 0, "unseen": 0,
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
@@ -92,6 +96,7 @@ class Looker:
         self.seen["namespaces"][str(ns.inode)] = {
             "name": ns.name, "cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
             **{name: int(mbit) if mbit else None for name, mbit in rates.items()},
+            "dscp": {name: netns.sysctl(f"net.ipv4.greenlane_dscp_{name}") for name in _COLOURED},
             "counters": _greenlane_counters() or {}}
 
     def _sockets(self, inodes):

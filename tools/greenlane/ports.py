@@ -89,6 +89,8 @@ def devices_here():
         if dev:
             found[visible(dev)] = {
                 "kind": link.get("linkinfo", {}).get("info_kind"),
+                "tos": link.get("linkinfo", {}).get("info_data", {}).get("tos"),
+                "master": visible(link.get("master", "")),
                 "mtu": link["mtu"], "addresses": addresses.get(dev, []),
                 "counters": {"packets": link.get("stats64", {}).get("tx", {}).get("packets", 0)},
             }

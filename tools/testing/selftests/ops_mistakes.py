@@ -19,6 +19,7 @@ from lab.status import Cable, exchange, forget, ids, look, sentence, tool, watch
 from lab.tap import case, equal, main, true
 from lab.wire.packet import RST
 from lab.wire.peer import without_option
+from lab.wire.sockopt import abort
 from lab.wire.wire import Wire, connected
 
 SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
@@ -256,6 +257,111 @@ def loaded():
     os.unlink(SYSCTL)
     modules.unload("greenlane", "sch_color", "sch_iofd")
     equal(ids(look()), ["not-loaded"], "nothing is loaded")
+
+
+def busy(cable, pair):
+    """A look before, one megabyte, and what a look says then."""
+    look()
+    cable.send([pair])
+    return look()
+
+
+def over(cable, client, server, port=1000):
+    """A connection between these addresses."""
+    with cable.b:
+        listener = socket.create_server((server, port))
+    with cable.a:
+        pair = socket.create_connection((server, port), timeout=60, source_address=(client, 0))
+    accepted = listener.accept()[0]
+    accepted.settimeout(60)
+    listener.close()
+    return pair, accepted
+
+
+@case("TLT in a tunnel: the port sees only yellow until the tunnel copies the DSCP", Cable,
+      options="color rate 10gbit limit 1m red 270k")
+def tunnel(cable):
+    for ns, dev, own in ((cable.a, "va", 1), (cable.b, "vb", 2)):
+        ns.ip(f"link add vx type vxlan id 1 remote 10.1.0.{3 - own} local 10.1.0.{own} dstport 4789"
+              f" dev {dev}", f"addr add 10.2.0.{own}/24 dev vx", "link set vx up")
+    pair = over(cable, "10.2.0.1", "10.2.0.2")
+    said = busy(cable, pair)
+    equal(ids(said), ["only-yellow"], "mistakes")
+    advice, = [p["advice"] for p in said["problems"]]
+    true("vx is a tunnel (vxlan)" in sentence(said, "only-yellow"), sentence(said, "only-yellow"))
+    command = advice.partition(": ")[2].removesuffix(".")
+    equal(command, "ip link set vx type vxlan tos inherit", "the cure")
+    for ns in (cable.a, cable.b):
+        ns.ip(command.removeprefix("ip "))
+    said = busy(cable, pair)
+    equal(ids(said), [], "mistakes when it is healed")
+    port, = said["ports"].values()
+    true(port["change"]["red_packets"] > 500, "red packets")
+    abort(*pair)
+
+
+@case("codepoints moved at the hosts but not in the port's map: only yellow, healed as told", Cable,
+      options="color rate 10gbit limit 1m red 270k")
+def moved(cable):
+    for ns in (cable.a, cable.b):
+        for name, dscp in (("droppable", 2), ("protected", 46)):
+            ns.sysctl(f"net.ipv4.greenlane_dscp_{name}", dscp)
+    pair = cable.connect()
+    said = busy(cable, pair)
+    equal(ids(said), ["only-yellow"], "mistakes")
+    true("sends with other codepoints (droppable 2, protected 46)" in sentence(said, "only-yellow"),
+         sentence(said, "only-yellow"))
+    advice, = [p["advice"] for p in said["problems"]]
+    command = advice.partition(",")[0]
+    equal(command, "tc qdisc change dev va root color map 2 red map 46 green", "the cure")
+    cable.tc(cable.a, command.removeprefix("tc "))
+    equal(ids(busy(cable, pair)), [], "mistakes when it is healed")
+
+
+@case("color on a bridge instead of its ports: named, healed as told")
+def on_bridge():
+    modules.load("sch_color", "tcp_tlt")
+    forget()
+    ns = Namespace("switch")
+    try:
+        ns.ip("link add br0 type bridge", "link set br0 up",
+              *(line for port in ("p1", "p2") for line in (
+                  f"link add {port} type dummy", f"link set {port} master br0 up")))
+        ns.tc("qdisc add dev br0 root color rate 10gbit limit 1m red 270k")
+        said = look()
+        true("on-bridge" in ids(said), f"mistakes: {ids(said)}")
+        advice, = [p["advice"] for p in said["problems"] if p["id"] == "on-bridge"]
+        equal(advice, "tc qdisc del dev br0 root, and the same color at each port of the bridge: p1,"
+              " p2.", "the cure")
+        ns.tc("qdisc del dev br0 root", *(f"qdisc add dev {port} root color rate 10gbit limit 1m"
+                                         " red 270k" for port in ("p1", "p2")))
+        true("on-bridge" not in ids(look()), "healed")
+    finally:
+        ns.remove()
+
+
+@case("a misspelt name in sysctl.d: named with what it may mean, healed as told")
+def misspelt():
+    modules.load("tcp_tlt")
+    path = "/etc/sysctl.d/91-greenlane-test.conf"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        for wrong, right in (("net.ipv4.greenlane_protekt = 1", "greenlane_protect"),
+                             ("net/ipv4/greenlane_dscp_protectd = 46", "greenlane_dscp_protected"),
+                             ("net.ipv4.grenlane_active = 1", "greenlane_active"),
+                             ("net.ipv4.tcp_congestion_control = tlt_dctpc", "tlt_dctcp")):
+            forget()
+            with open(path, "w", encoding="ascii") as file:
+                file.write(f"# a comment\n-net.ipv4.conf.*.rp_filter = 1\n{wrong}\n")
+            said = look()
+            true("misspelt" in ids(said), f"{wrong}: mistakes: {ids(said)}")
+            true(f"{path} There is no" in sentence(said, "misspelt")
+                 and f"{right} there is" in sentence(said, "misspelt"), sentence(said, "misspelt"))
+            with open(path, "w", encoding="ascii") as file:
+                file.write(f"net.ipv4.{right} = 1\n".replace("tlt_dctcp = 1", "tcp_ecn = 1"))
+            true("misspelt" not in ids(look()), f"{wrong}: healed")
+    finally:
+        os.unlink(path)
 
 
 if __name__ == "__main__":
