@@ -200,6 +200,9 @@ def connected(version, device):
     hosts, ends = Hosts(), ()
     try:
         device(hosts)
+        # IPv6 takes a device up in a worker.  A neighbour solicitation before that is lost, and the
+        # SYN that waits for its answer is sent again as the next solicitation is, after a second.
+        time.sleep(0.1)
         ends = hosts.connect(version)
         yield hosts, *ends
     finally:
