@@ -9,6 +9,9 @@ _RATES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
+# The congestion controls that a guest has: the kernel's (tools/testing/kernel/guest.config), and ours.
+CCS = ("reno", "cubic", "dctcp", "bbr", "dcqcn", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr",
+       "tlt_dcqcn", "tlt_dart", "xpass", "aeolus_xpass", "dart")
 # Congestion controls: half of the classes that loadgen/play.c has.
 MIX_MAX = 8
 
@@ -43,6 +46,9 @@ def ccs(text):
     if not all(re.fullmatch(r"[^\s=]+", name) for name in names) or not all(
             re.fullmatch(r"[a-z0-9_]+=[^= +]+", setting) for setting in settings):
         raise ValueError(f"not CC[:NAME=VALUE]...: {text}")
+    for name in names:
+        if name not in CCS:
+            raise ValueError(f"no congestion control {name}; there are {', '.join(CCS)}")
     if len(set(names)) < len(names) or len(names) > MIX_MAX:
         raise ValueError(f"a mix is of up to {MIX_MAX}, each of them once: {text}")
     return names

@@ -53,11 +53,11 @@ def made(out="out"):
             if ".snakemake" not in path.parts}
 
 
-@case("each run of the catalogue is a command that scripts/experiment takes, at both scales")
-def commands():
+def are_commands(**where):
+    """Are the runs of a catalogue commands that scripts/experiment takes?"""
     before = sys.argv
     for scale in catalogue.SCALES:
-        for figure in catalogue.load(scale):
+        for figure in catalogue.load(scale, **where):
             for run in figure.runs:
                 sys.argv = ["experiment", *run.command]
                 try:
@@ -67,6 +67,25 @@ def commands():
                 true(scale == "small" or args.rate < 100e9 or args.fine,
                      f"{figure.name}: 100 Gbit/s and more want --fine")
     sys.argv = before
+
+
+@case("each run of the catalogue is a command that scripts/experiment takes, at both scales")
+def commands():
+    are_commands()
+
+
+@case("the figure of one's own that experiments.rst has is a catalogue, as it stands there")
+def own_figure():
+    lines = (TOP / "Documentation/experiments.rst").read_text(encoding="utf-8").splitlines()
+    begin = lines.index("\t[fan]")
+    end = next(i for i, line in enumerate(lines) if i > begin and line and line[0] != "\t")
+    with tempfile.TemporaryDirectory() as directory:
+        pathlib.Path(directory, "fan.toml").write_text(
+            "\n".join(line.removeprefix("\t") for line in lines[begin:end]), encoding="utf-8")
+        are_commands(directory=directory)
+        figure, = catalogue.load("small", directory=directory)
+        # Three loads; a run at the small scale has all congestion controls.
+        equal((figure.name, len(figure.runs)), ("fan", 3), "name, runs")
 
 
 @case("a report: every run once, the plots, our numbers beside the paper's")

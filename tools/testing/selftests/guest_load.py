@@ -21,6 +21,7 @@ from lab.experiments.load import schedule as traffic
 from lab.net import network as fabric
 from lab.tap import case, equal, true, within
 from lab.traffic import sizes
+from lab.units import CCS
 
 SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]
 MIXED = ["tlt_dctcp", "aeolus_xpass", "dart"]
@@ -295,11 +296,16 @@ def command_line():
                     ["--workload", "all"], ["--request", "x"], ["--look", "5"],
                     ["--background", "0", "--incasts", "0"], ["--unscheduled", "first"],
                     ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"],
-                    ["--cc", "dctcp+dart+dctcp"], ["--cc", "dctcp+"], ["--cc", "+".join("abcdefghi")],
-                    ["--cc", "dctcp:a=1+dart"], ["--credits", "0"], ["--credits", "101"]):
+                    ["--cc", "dctcp+dart+dctcp"], ["--cc", "dctcp+"], ["--cc", "+".join(CCS[:9])],
+                    ["--cc", "dctcp:a=1+dart"],
+                    ["--cc", "tlt_dctcp+nobody"], ["--credits", "0"], ["--credits", "101"]):
         refused("load", *options)
     # Only here.
     refused("incast", "--cc", "dctcp+dart")
+    for kind in ("incast", "load", "deflect", "first-rtt"):
+        done = asked(kind, "--cc", "tlt_dctpc")
+        true(done.returncode == 2 and "there are reno, cubic, dctcp" in done.stderr,
+             f"{kind}: {done.stderr}")
 
 
 @case("a mix: each connection has one of them, each with the same chance, at both ends")
@@ -389,16 +395,6 @@ def half():
     # At 2 Gbit/s tc-color(8)'s preset lets 152068 of them pass in a second.
     first, second = (run["runs"][0]["qdisc"] for run in (whole, part))
     equal(["band-rate" in first, "band-rate 0 75849pps" in second], [False, True], "their band")
-
-
-@case("a mix with one that the kernel does not have: one line that names it")
-def no_such():
-    done = asked("load", *SMALL, "--cc", "tlt_dctcp+nobody",
-                 "--kernel", os.environ.get("GL_KERNEL", "7.3"))
-    # Where it takes long its progress is there as well.
-    equal((done.returncode, [line for line in done.stderr.splitlines() if "runs:" not in line]),
-          (1, ["experiment: tlt_dctcp+nobody, 660 flows: no congestion control nobody"]),
-          "status, lines")
 
 
 @case("a setting that the kernel does not have: one line that names it")

@@ -10,7 +10,7 @@ import os
 import sys
 
 from lab import tap
-from lab.experiments.ask import asked, experiment, refused, rows
+from lab.experiments.ask import experiment, refused, rows
 from lab.tap import case, equal, true, within
 
 FEW, MANY = 20, 300     # requests: the port holds the first windows of these, not of those
@@ -86,16 +86,8 @@ def command_line():
                     ("redis", "--background", "1m"), ("redis", "--fresh"),
                     ("redis", "--servers", "201"), ("memcached", "--rounds", "2"),
                     ("memcached", "--duration", "1500ms"), ("memcached", "--think", "0ms"),
-                    ("memcached", "--bytes", "1m"), ("memcached", "--users", "x")):
+                    ("redis", "--cc", "nagle"), ("memcached", "--bytes", "1m"), ("memcached", "--users", "x")):
         refused(*options)
-
-
-@case("a congestion control that is not there: one line, and status 1")
-def no_such_cc():
-    done = asked("redis", "--cc", "nagle", "--requests", "8")
-    equal(done.returncode, 1, "status")
-    said = [line for line in done.stderr.splitlines() if line.startswith("experiment")]
-    equal(said, ["experiment: nagle, 8 flows: no congestion control nagle"], done.stderr)
 
 
 @case("a small one, on the debug kernel too: no report, no timer")

@@ -89,6 +89,11 @@ def _at(cc):
     return cc.partition("@")[::2]
 
 
+def parse_cc(text):
+    """A congestion control, maybe with a kind of port, which wrong() checks."""
+    return units.cc_name(_at(text)[0])
+
+
 def wrong(args):
     """What the command line cannot mean, or nothing."""
     if args.fresh or not args.tso or args.rounds != 1 or args.gap:
