@@ -291,6 +291,9 @@ def _why_yellow(look, port):
                     " map has.", f"tc qdisc change dev {port['dev']} root color {words}, at each"
                     " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")
     for device in look["devices"].values():
+        if device["kind"] == "wireguard":
+            return (f"{device['dev']} is WireGuard, which copies the ECN bits and not the DSCP.",
+                    "Switches cannot tell its packets apart: let the bottleneck be outside it.")
         if device["kind"] in _TUNNELS and device["tos"] != "inherit":
             return (f"{device['dev']} is a tunnel ({device['kind']}) that does not copy the DSCP to"
                     " its outer header.", "Have it do so at both ends: ip link set"
