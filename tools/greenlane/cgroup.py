@@ -211,13 +211,12 @@ def _have_congestion_control(cc):
 # --- listeners -------------------------------------------------------------------------
 
 
-def _inodes():
-    """{inode of a TCP socket: (its namespace's default)} everywhere."""
+def _defaults():
+    """{cookie of a namespace: its default}"""
     found = {}
     for ns in netns.find().values():
         with contextlib.suppress(OSError), ns.entered():
-            default = netns.sysctl("net.ipv4.tcp_congestion_control")
-            found.update(dict.fromkeys(sockets.inodes_here(), default))
+            found[netns.cookie()] = netns.sysctl("net.ipv4.tcp_congestion_control")
     return found
 
 
@@ -227,12 +226,12 @@ def _listeners(cgroup, change):
     The program is asked as a socket begins to listen; these have begun before,
     and go on after it.  Returns how many were changed.
     """
-    inodes, count = _inodes(), 0
-    for inode, _, sock in sockets.Walk(inodes, _pids(cgroup)):
+    defaults, count = _defaults(), 0
+    for cookie, _, sock in sockets.Walk(_pids(cgroup)):
         with contextlib.suppress(OSError):
             if uapi.tcp_state(sock) != uapi.TCP_LISTEN:
                 continue
-            wanted = change(uapi.congestion_control(sock), inodes[inode])
+            wanted = change(uapi.congestion_control(sock), defaults.get(cookie))
             if wanted:
                 sock.setsockopt(socket.IPPROTO_TCP, uapi.TCP_CONGESTION, wanted.encode())
                 count += 1

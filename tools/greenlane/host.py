@@ -56,14 +56,15 @@ def modules():
 
 def installed(names):
     """{name: version} of those of these modules that modprobe would load for this kernel."""
-    found = {}
-    for name in names:
-        with contextlib.suppress(FileNotFoundError):
-            done = subprocess.run(["modinfo", "-F", "version", name], capture_output=True, text=True,
-                                  errors="surrogateescape", check=False)
-            if not done.returncode and done.stdout.strip():
-                found[name] = visible(done.stdout.strip())
-    return found
+    names = list(names)
+    try:
+        done = subprocess.run(["modinfo", "-F", "version", *names], capture_output=True, text=True,
+                              errors="surrogateescape", check=False)
+    except FileNotFoundError:
+        return {}
+    versions = done.stdout.splitlines()
+    # A line for each that there is; which one is missing it does not say.
+    return dict(zip(names, map(visible, versions))) if len(versions) == len(names) else {}
 
 
 def references(name):

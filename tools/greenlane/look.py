@@ -4,22 +4,20 @@
 Whatever counts has "counters" here, and gets "change" when it is compared.
 """
 import contextlib
+import itertools
 import json
 import os
 import platform
-import re
 import stat
-import subprocess
 import sys
 import tempfile
 import time
 
-from . import Refused, host, netns, ports, sockets
+from . import Refused, host, netns, ports, rtnl, sockets
 
 STATE = "/run/greenlane/status.json"
 PROGRAM = "greenlane status"
 VERSION = 3     # of the state file's layout
-_CONGCTL = re.compile(r"\bcongctl (?:lock )?(\S+)")
 # The codepoints that TLT's data has, by the names of their sysctls.
 _COLOURED = ("droppable", "protected")
 _CHANGING = ("namespaces", "connections", "ports", "queues", "devices")
@@ -36,13 +34,8 @@ def _greenlane_counters():
 
 def _routes_ask():
     """Does a route of the namespace that we are in name a transport of ours?"""
-    for family in ("-4", "-6"):
-        with contextlib.suppress(OSError):
-            done = subprocess.run(["ip", family, "route", "show", "table", "all"],
-                                  capture_output=True, text=True, check=False,
-                                  errors="surrogateescape")
-            if any(map(host.module_of, _CONGCTL.findall(done.stdout))):
-                return True
+    with contextlib.suppress(OSError):
+        return any(map(host.module_of, rtnl.congctls()))
     return False
 
 
@@ -65,11 +58,11 @@ class Looker:
     def look(self):
         """Everything."""
         spaces = netns.find()
-        inodes = {}
+        inodes = {}         # by the namespace's cookie, which its sockets have
         for ns in spaces.values():
             with contextlib.suppress(OSError), ns.entered():
                 self._namespace(ns)
-                inodes.update(dict.fromkeys(sockets.inodes_here(), ns.inode))
+                inodes[netns.cookie()] = ns.inode
         self._sockets(inodes)
         busy = {c["ns"] for c in self.seen["connections"].values()}
         for ns in spaces.values():
@@ -101,8 +94,11 @@ class Looker:
 
     def _sockets(self, inodes):
         """Of connections that are not ours only the number, by "NS CC"."""
-        walk = sockets.Walk(inodes)
-        for inode, pid, sock in walk:
+        walk = sockets.Walk()
+        for netns_cookie, pid, sock in walk:
+            if netns_cookie not in inodes:
+                continue        # it was made since, or may not be entered
+            ns = str(inodes[netns_cookie])
             try:
                 cookie, said = sockets.describe(sock)
             except OSError:
@@ -111,17 +107,21 @@ class Looker:
                 cc = said["cc"]
                 self.seen["listeners"][cc] = self.seen["listeners"].get(cc, 0) + 1
                 if host.module_of(cc):
-                    self.seen["listening"].append({"ns": str(inodes[inode]), "pid": pid, "cc": cc})
+                    self.seen["listening"].append({"ns": ns, "pid": pid, "cc": cc})
             elif "counters" in said:
-                self.seen["connections"][cookie] = {"ns": str(inodes[inode]), "pid": pid, **said}
+                self.seen["connections"][cookie] = {"ns": ns, "pid": pid, **said}
             elif said["cc"] in host.FALLEN:
-                self.seen["fallen"][cookie] = {"ns": str(inodes[inode]), "pid": pid, **said}
+                self.seen["fallen"][cookie] = {"ns": ns, "pid": pid, **said}
             else:
-                key = f"{inodes[inode]} {said['cc']}"
+                key = f"{ns} {said['cc']}"
                 self.seen["plain"][key] = self.seen["plain"].get(key, 0) + 1
         self.seen["unseen"] = walk.unseen
 
     def _queues(self, ns, busy):
+        kinds = rtnl.qdiscs()
+        # Or nothing can be dropped there, as in most containers.
+        if not {"color", "iofd"} & kinds and not (busy and kinds - set(ports.NOT_QUEUES)):
+            return
         queues = ports.queues_here(self.plugin)
         if queues is None:
             self.seen["tc_failed"] = True
@@ -149,11 +149,11 @@ def compare(now, before):
     for kind in _CHANGING:
         old_ones = before[kind] if before else {}
         for key, thing in now[kind].items():
-            old = old_ones.get(key, {}).get("counters", {})
-            counters = thing["counters"]
-            thing["known"] = bool(old) and all(counters.get(k, 0) >= v for k, v in old.items())
-            thing["change"] = {k: v - old.get(k, 0) if thing["known"] else v
-                               for k, v in counters.items()}
+            old, counters = old_ones.get(key), thing["counters"]
+            thing["known"] = old is not None and all(
+                counters.get(k, 0) >= v for k, v in old["counters"].items())
+            old = old["counters"] if thing["known"] else {}
+            thing["change"] = {k: v - old.get(k, 0) for k, v in counters.items()}
     return now
 
 
@@ -208,6 +208,17 @@ def _warn(text):
     print(f"greenlane: {text}", file=sys.stderr)
 
 
+# Things of a kind that are remembered; any more count from their beginning at each look.  It bounds
+# the file to some megabytes, a hundred bytes or so a thing.
+_MOST = 20_000
+
+
+def _kept(things):
+    """What the next look is compared to: counters, without those that are 0."""
+    return {key: {"counters": {name: count for name, count in thing["counters"].items() if count}}
+            for key, thing in itertools.islice(things.items(), _MOST)}
+
+
 class State:
     """Where a look is remembered for the next one.
 
@@ -250,8 +261,7 @@ class State:
         if not self.usable:
             return
         kept = {"program": PROGRAM, **{key: now[key] for key in ("version", "boot", "time")},
-                **{kind: {key: {"counters": thing["counters"]} for key, thing in now[kind].items()}
-                   for kind in _CHANGING}}
+                **{kind: _kept(now[kind]) for kind in _CHANGING}}
         directory = os.path.dirname(os.path.abspath(self.path))
         try:
             # O_EXCL, a name that cannot be guessed, mode 0600

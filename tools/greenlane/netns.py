@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import socket
 
 from . import uapi
 from .units import visible
@@ -41,6 +42,12 @@ class Namespace:
                 uapi.setns_net(own)
         finally:
             os.close(own)
+
+
+def cookie():
+    """The cookie of the namespace that we are in."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        return uapi.netns_cookie(sock)
 
 
 def pids():

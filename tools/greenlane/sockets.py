@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """TCP sockets of all processes, asked directly.
 
-What a connection counts is told to whoever has its socket.  So each is
-duplicated out of its process (pidfd_getfd), asked, and closed again: that works
-in every namespace and container, and changes nothing.
+What a connection counts is told to whoever has its socket.  So each socket of a
+process is duplicated (pidfd_getfd), asked, and closed again: that works in every
+namespace and container, and changes nothing.  /proc/net/tcp is not read: for each
+namespace the kernel goes through the connections of all of them.
 """
 import contextlib
 import os
@@ -11,20 +12,6 @@ import socket
 import struct
 
 from . import host, netns, uapi
-
-TABLES = ("tcp", "tcp6")
-_INODE = 9      # the column in /proc/net/tcp
-
-
-def inodes_here():
-    """The inodes of the TCP sockets of the namespace that we are in."""
-    found = []
-    for table in TABLES:
-        with contextlib.suppress(OSError):
-            with open(f"/proc/thread-self/net/{table}", encoding="ascii") as f:
-                next(f, None)
-                found += [int(line.split()[_INODE]) for line in f]
-    return [inode for inode in found if inode]
 
 
 def _socket_inode(path):
@@ -36,23 +23,25 @@ def _socket_inode(path):
     return int(link[8:-1]) if link.startswith("socket:[") else None
 
 
+def _is_tcp(sock):
+    return sock.family in (socket.AF_INET, socket.AF_INET6) and sock.proto == socket.IPPROTO_TCP
+
+
 class Walk:
-    """Iterate over (inode, pid, socket) of the sockets wanted; each once.
+    """Iterate over (the cookie of the network namespace, pid, socket) of TCP sockets; each once.
 
     The socket is closed as the next one is asked for.  Processes and sockets
     that vanish meanwhile are passed over; `unseen` counts processes that may
     not be looked into.
     """
 
-    def __init__(self, wanted, pids=None):
-        self.left = set(wanted)
+    def __init__(self, pids=None):
         self.pids = pids
         self.unseen = 0
+        self._seen = set()
 
     def __iter__(self):
         for pid in netns.pids() if self.pids is None else self.pids:
-            if not self.left:
-                return
             try:
                 fds = os.listdir(f"/proc/{pid}/fd")
             except PermissionError:
@@ -67,7 +56,7 @@ class Walk:
         try:
             for fd in fds:
                 inode = _socket_inode(f"/proc/{pid}/fd/{fd}")
-                if inode not in self.left:
+                if inode is None or inode in self._seen:
                     continue
                 if pidfd < 0:
                     pidfd = os.pidfd_open(pid)
@@ -78,11 +67,15 @@ class Walk:
                     return
                 except OSError:
                     continue
-                with socket.socket(fileno=copy) as sock:
-                    # The number may be another file's by now.
-                    if os.fstat(copy).st_ino == inode:
-                        self.left.discard(inode)
-                        yield inode, pid, sock
+                try:
+                    sock = socket.socket(fileno=copy)
+                except OSError:         # the number is another file's by now
+                    os.close(copy)
+                    continue
+                with sock:
+                    self._seen.add(os.fstat(copy).st_ino)
+                    if _is_tcp(sock):
+                        yield uapi.netns_cookie(sock), pid, sock
         except ProcessLookupError:
             return
         finally:

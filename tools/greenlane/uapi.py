@@ -7,6 +7,7 @@ import struct
 
 TCP_CONGESTION = 13         # linux/tcp.h
 SO_COOKIE = 57              # asm-generic/socket.h
+SO_NETNS_COOKIE = 71        # since Linux 5.14
 CA_NAME_MAX = 16            # net/tcp.h: TCP_CA_NAME_MAX
 SYS_PIDFD_GETFD = 438       # the same on all architectures
 CLONE_NEWNET = 0x40000000   # linux/sched.h
@@ -48,6 +49,11 @@ def pidfd_getfd(pidfd, fd):
 def setns_net(fd):
     """Move this thread into a network namespace."""
     _check(_libc.setns(fd, CLONE_NEWNET), "setns")
+
+
+def netns_cookie(sock):
+    """The number of a socket's network namespace, which no other one gets."""
+    return struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))[0]
 
 
 def congestion_control(sock):

@@ -17,7 +17,7 @@ from lab import TOP
 from lab.net import modules
 from lab.net.namespace import ACTIVE, write_sysctl
 from lab.status import STATE, TOOL, Cable, connections, exchange, forget, ids, look, tool, watched
-from lab.tap import case, equal, main, true
+from lab.tap import case, equal, main, true, within
 from lab.wire.sockopt import COUNTERS, GAUGES, TCP_CONGESTION, info
 from lab.wire.wire import Wire, connected
 
@@ -196,6 +196,7 @@ def many():
           "important")
     equal(sum(c["change"]["important_sent"] for c in again["connections"].values()), 0,
           "important since")
+    within(os.path.getsize(STATE), 1, 10_000 * 100, "bytes of the state file")
     for s in keep:
         s.close()
     time.sleep(120)
