@@ -121,7 +121,7 @@ class Host(overlay.Overlay):
     def as_before(self, what):
         """Fail unless all is as it was."""
         now = self.changes()
-        equal({path for path in {*now, *self.before} if not path.startswith("/tree/")
+        equal({path for path in {*now, *self.before} if not path.startswith("/tree")
                and now.get(path) != self.before.get(path)}, set(), f"changed by {what}")
 
     def refuses(self, pattern, *command):
@@ -427,7 +427,7 @@ def broken_upgrade():
         for _ in range(2):
             done = dpkg_install(host, second)
             true(done.returncode and "0.0.8 does not build for kernel" in done.stderr
-                 and "0.0.7 stays installed" in done.stderr and "#error broken" in done.stderr,
+                 and "what is installed stays" in done.stderr and "#error broken" in done.stderr,
                  f"dpkg -i of the broken version: {done.returncode}, {done.stderr}")
             host.installed("0.0.7")
             status = host.run("dkms", "status").stdout.splitlines()
@@ -448,6 +448,93 @@ def broken_upgrade():
         host.installed("0.0.9")
         ok(host.run("dpkg", "-P", "greenlane-dkms"), "dpkg -P")
         host.as_before("the upgrades, and purging")
+
+
+def add_kernel(host, release):
+    """Another kernel, with its headers."""
+    host.path(f"/lib/modules/{release}").mkdir()
+    host.add_headers(release)
+    for name in ("order", "builtin", "builtin.modinfo"):
+        host.write(f"/lib/modules/{release}/modules.{name}", "")
+    host.run("depmod", release)
+
+
+def dkms_says(host):
+    """{(version, kernel): state}"""
+    lines = host.run("dkms", "status").stdout.splitlines()
+    return {(line.split(",")[0].partition("/")[2], line.split(", ")[1]): line.split(": ")[1]
+            for line in lines}
+
+
+@case("the package with two kernels: an upgrade replaces both or none; reinstalling loses nothing; one"
+      " without headers keeps what it has; purging what was only unpacked leaves nothing")
+def two_kernels():
+    with Host() as host:
+        add_kernel(host, NEWER)
+        first, broken, third, fourth = (dkms_package(host, f"0.0.{n}", broken=n == 8)
+                                        for n in (7, 8, 9, 10))
+        host.before = host.changes()
+
+        def both(version):
+            equal(dkms_says(host), {(version, kernel): "installed" for kernel in (RELEASE, NEWER)},
+                  "dkms status")
+            equal(len(list(host.path("/lib/modules").rglob("greenlane.ko*"))), 2, "greenlane.ko")
+        ok(dpkg_install(host, first), "the first version")
+        ok(host.run("dkms", "install", "greenlane/0.0.7", "-k", NEWER), "for the other kernel")
+        both("0.0.7")
+        ok(dpkg_install(host, first), "the same once more")
+        both("0.0.7")
+        true(dpkg_install(host, broken).returncode, "a version that does not build")
+        both("0.0.7")
+        done = dpkg_install(host, third)
+        ok(done, f"an upgrade: {done.stdout[-300:]}")
+        both("0.0.9")
+
+        # The same version from other sources: replaced, or left if it does not build.
+        for bad in (True, False):
+            host.write("/tree-0.0.9/net/ipv4/gl_base.c",
+                       "#error broken\n" if bad else "typedef int something;\n")
+            ok(host.make("deb", tree="/tree-0.0.9"), "make deb once more")
+            equal(bool(dpkg_install(host, third).returncode), bad, "status")
+            both("0.0.9")
+            ok(host.run("dkms", "build", "greenlane/0.0.9", "-k", NEWER, "--force"), "dkms build")
+            ok(host.run("dkms", "install", "greenlane/0.0.9", "-k", NEWER, "--force"), "dkms install")
+
+        build = host.path(f"/lib/modules/{NEWER}/build")
+        target = build.readlink()
+        build.unlink()
+        done = dpkg_install(host, fourth)
+        true(not done.returncode and f"kernel {NEWER} has no headers" in done.stderr, done.stderr)
+        equal(dkms_says(host), {("0.0.10", RELEASE): "installed", ("0.0.9", NEWER): "installed"},
+              "dkms status")
+        build.symlink_to(target)
+        ok(host.run("dpkg", "--unpack", "--force-depends", first), "dpkg --unpack")
+        done = host.make("dkms-remove")
+        true(done.returncode and "apt-get purge greenlane-dkms" in done.stderr, done.stderr)
+        ok(host.run("dpkg", "-P", "greenlane-dkms"), "dpkg -P")
+        host.as_before("the packages, and purging")
+
+
+@case("make dkms-install with two kernels: an upgrade builds for both, a broken one loses nothing")
+def dkms_two_kernels():
+    with Host() as host:
+        add_kernel(host, NEWER)
+        for version in ("0.0.7", "0.0.9"):
+            host.add_tree(f"/tree-{version}", version)
+        host.before = host.changes()
+        ok(host.make("dkms-install", tree="/tree-0.0.7"), "dkms-install")
+        ok(host.run("dkms", "install", "greenlane/0.0.7", "-k", NEWER), "for the other kernel")
+        host.write("/tree-0.0.7/net/ipv4/gl_base.c", "#error broken\n")
+        done = host.make("dkms-install", tree="/tree-0.0.7")
+        true(done.returncode and "what was before is still there" in done.stderr, done.stderr)
+        equal(dkms_says(host), {("0.0.7", kernel): "installed" for kernel in (RELEASE, NEWER)},
+              "dkms status")
+        equal(len(list(host.path("/lib/modules").rglob("greenlane.ko*"))), 2, "greenlane.ko")
+        ok(host.make("dkms-install", tree="/tree-0.0.9"), "dkms-install of the next")
+        equal(dkms_says(host), {("0.0.9", kernel): "installed" for kernel in (RELEASE, NEWER)},
+              "dkms status")
+        ok(host.make("dkms-remove"), "dkms-remove")
+        host.as_before("dkms-install, dkms-remove")
 
 
 @case("the package is not unpacked over modules that make has installed")
