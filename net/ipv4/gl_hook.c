@@ -93,6 +93,12 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	       tcp_hdr(skb)->syn;
 }
 
+/* Is this a SYN-ACK that this host made?  IPVS sends what it forwards through LOCAL_OUT too. */
+static bool gl_out_is_synack(const struct sk_buff *skb, u8 family)
+{
+	return !skb->skb_iif && gl_out_is_syn(skb, family) && tcp_hdr(skb)->ack;
+}
+
 /* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk.  IPv4 sends SYN
  * cookies without any.  If memory is short the packet leaves as it is, rather than not at all.
  */
@@ -100,7 +106,7 @@ static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
 {
 	u8 old = gl_dsfield(skb, state->pf), new;
 
-	if (!state->sk && !gl_out_is_syn(skb, state->pf))
+	if (!state->sk && !gl_out_is_synack(skb, state->pf))
 		return;
 	new = gl_strip(state->net, state->sk, old);
 	if (new != old)

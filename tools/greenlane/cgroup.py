@@ -36,7 +36,7 @@ def _run(*command):
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               errors="surrogateescape", check=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise Refused(f"no {command[0]}: install it (package {command[0]})") from None
     if done.returncode:
         said = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
@@ -48,7 +48,10 @@ def _run(*command):
 def _bpftool_json(*words):
     """What it says of something, [] if nothing."""
     # It writes control characters of names as they are.
-    return json.loads(_run("bpftool", "-j", *words).strip() or "[]", strict=False)
+    try:
+        return json.loads(_run("bpftool", "-j", *words).strip() or "[]", strict=False)
+    except ValueError:
+        raise Refused("bpftool's answer is not JSON") from None
 
 
 # --- cgroups -----------------------------------------------------------------------
@@ -56,10 +59,12 @@ def _bpftool_json(*words):
 
 def mount_point():
     """Where the unified hierarchy is."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+    # Other users may mount (FUSE) where they like.
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape",
+              newline="\n") as f:
         for line in f:
             words, _, kind = line.partition(" - ")
-            if kind.split()[0] == "cgroup2":
+            if kind.split()[:1] == ["cgroup2"]:
                 return pathlib.Path(words.split()[4])
     raise Refused("no cgroup2 is mounted (usually at /sys/fs/cgroup)")
 
@@ -273,7 +278,8 @@ def attach(name, cc):
         if not there:
             _run("bpftool", "cgroup", "attach", cgroup, "sock_ops", "pinned", _pin(cc), "multi")
     except Refused:
-        _tidy()
+        with contextlib.suppress(Refused):
+            _tidy()
         raise
     _activate(cgroup)
     count = _listeners(cgroup, lambda now, _: cc if now != cc else None)
@@ -332,6 +338,8 @@ def main(words=None):
     commands.add_parser("detach", help=detach.__doc__).add_argument("cgroup")
     commands.add_parser("status", help=status.__doc__)
     args = parser.parse_args(sys.argv[1:] if words is None else words)
+    host.find_programs()
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if os.geteuid():
             raise Refused("only root may")

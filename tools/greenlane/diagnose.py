@@ -7,6 +7,7 @@ what is so right now.  Documentation/operations.rst has the same list.
 """
 import collections
 import dataclasses
+from shlex import quote
 
 from . import host
 from .units import amount, duration, plural, rate
@@ -267,8 +268,8 @@ def _leaves_through(look, queue):
 
 # --- switch ports of this machine ------------------------------------------------
 
-# Tunnels that write a DS field of their own unless they are told to copy the packet's.
-_TUNNELS = ("vxlan", "geneve", "gre", "gretap", "ipip", "sit", "ip6gre", "ip6gretap", "ip6tnl")
+# Tunnels that write a DS field of their own unless they are told to copy the packet's (tos).
+_TUNNELS = ("vxlan", "geneve", "gre", "gretap", "ipip", "sit")
 # Packets of which some would have a colour if TLT's were among them.
 _SOME = 20
 
@@ -278,26 +279,30 @@ def _sends_tlt(connection):
             and connection["change"]["important_sent"])
 
 
-def _why_yellow(look, port):
-    """The cause and the cure, as far as they show on this machine."""
-    colours = port["options"].get("map", {})
-    for ns in look["namespaces"].values():
-        moved = [f"{name} {dscp}" for name, dscp in ns["dscp"].items()
-                 if dscp and dscp not in colours]
-        if moved:
-            words = " ".join(f"map {ns['dscp'][name]} {colour}" for name, colour in
-                             (("droppable", "red"), ("protected", "green")))
-            return (f"{ns['name']} sends with other codepoints ({', '.join(moved)}) than the port's"
-                    " map has.", f"tc qdisc change dev {port['dev']} root color {words}, at each"
-                    " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")
-    for device in look["devices"].values():
+def _device_of(look, connection):
+    """The device that has the address from which it sends, or None."""
+    return next((device for device in look["devices"].values() if device["ns"] == connection["ns"]
+                 and connection["local"] in device["addresses"]), None)
+
+
+def _why_yellow(look, port, devices):
+    """The cause and the cure, as far as they show; devices: what the connections send from."""
+    colours, ns = port["options"].get("map", {}), look["namespaces"][port["ns"]]
+    moved = [f"{name} {dscp}" for name, dscp in ns["dscp"].items() if dscp and dscp not in colours]
+    if moved:
+        words = " ".join(f"map {ns['dscp'][name]} {colour}" for name, colour in
+                         (("droppable", "red"), ("protected", "green")))
+        return (f"{ns['name']} sends with other codepoints ({', '.join(moved)}) than the port's map"
+                f" has.", f"tc qdisc change dev {quote(port['dev'])} root color {words}, at each"
+                " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")
+    for device in devices:
         if device["kind"] == "wireguard":
             return (f"{device['dev']} is WireGuard, which copies the ECN bits and not the DSCP.",
                     "Switches cannot tell its packets apart: let the bottleneck be outside it.")
         if device["kind"] in _TUNNELS and device["tos"] != "inherit":
             return (f"{device['dev']} is a tunnel ({device['kind']}) that does not copy the DSCP to"
                     " its outer header.", "Have it do so at both ends: ip link set"
-                    f" {device['dev']} type {device['kind']} tos inherit.")
+                    f" {quote(device['dev'])} type {device['kind']} tos inherit.")
     return ("Something between the connections and the port clears the DSCP.",
             "Look for a tunnel that does not copy it (tos inherit), a firewall rule or an address"
             " translator that sets it, or another codepoint at the hosts than in the port's map.")
@@ -305,20 +310,26 @@ def _why_yellow(look, port):
 
 @_check
 def only_yellow(look):
-    """TLT runs on this machine, and a port sees none of its colours."""
+    """TLT's packets leave through a port, by its device or a tunnel, and none has its colour."""
     sending = [c for c in look["connections"].values() if _sends_tlt(c)]
     ports = [port for port in look["ports"].values() if port["options"]["classify"] == "dscp"]
-    if not sending or any(port["change"][f"{colour}_packets"] for port in ports
-                          for colour in ("red", "green")):
-        return
     for port in ports:
+        devices = [device for device in (_device_of(look, c) for c in sending
+                                         if c["ns"] == port["ns"])
+                   if device and (device["dev"] == port["dev"] or device["kind"] in _TUNNELS
+                                  or device["kind"] == "wireguard")]
+        others = [other for other in ports if other["ns"] == port["ns"]]
+        # A tunnel's packets may leave through any of them.
+        if not devices or any(other["change"][f"{colour}_packets"] for other in others
+                              for colour in ("red", "green")):
+            continue
         count = port["change"]["yellow_packets"]
         if count >= _SOME and not _is_bridge(look, port):
-            cause, cure = _why_yellow(look, port)
+            cause, cure = _why_yellow(look, port, devices)
             yield Problem(
                 "only-yellow", _port_name(look, port),
-                f"TLT runs here, but this port sees only yellow: {plural(count, 'packet')}. {cause}",
-                cure)
+                f"TLT runs here, but this port sees only yellow: {plural(count, 'packet')}."
+                f" {cause}", cure)
 
 
 def _is_bridge(look, port):
@@ -334,12 +345,14 @@ def on_the_bridge(look):
             continue
         members = [device["dev"] for device in look["devices"].values()
                    if (device["ns"], device["master"]) == (port["ns"], port["dev"])]
+        if not members:
+            continue
         yield Problem(
             "on-bridge", _port_name(look, port),
             "The qdisc is on the bridge itself, which only this host's own packets pass. What the"
             " bridge forwards leaves through its ports.",
-            f"tc qdisc del dev {port['dev']} root, and the same color at each port of the bridge"
-            + (f": {', '.join(members)}." if members else "."))
+            f"tc qdisc del dev {quote(port['dev'])} root, and the same color at each port of the"
+            f" bridge: {', '.join(members)}.")
 
 
 
@@ -358,7 +371,7 @@ def offload_hides(look):
                 f"{amount(hidden)} of {plural(port['change']['packets'], 'packet')} passed in"
                 " one piece with others (TSO, GSO): thresholds and drops act on up to 64 kB at"
                 " a time.",
-                f"Queue them one by one: tc qdisc change dev {port['dev']} root color"
+                f"Queue them one by one: tc qdisc change dev {quote(port['dev'])} root color"
                 " split-gso.")
 
 
@@ -376,7 +389,7 @@ def never_queues(look):
                 "no-line", _port_name(look, port),
                 f"A {device['kind']} has no line rate and the port none either: nothing waits"
                 " here, so nothing is decided here.",
-                f"Name the line's rate: tc qdisc change dev {port['dev']} root color rate"
+                f"Name the line's rate: tc qdisc change dev {quote(port['dev'])} root color rate"
                 " RATE.")
 
 
@@ -433,7 +446,7 @@ def _shape(port):
     if shaped or not line:
         return ""
     return (" Credits call for more than the line carries: give them their share of it, tc qdisc"
-            f" change dev {port['dev']} root color rate {8 * line}bit preset xpass.")
+            f" change dev {quote(port['dev'])} root color rate {8 * line}bit preset xpass.")
 
 
 @_check
@@ -448,7 +461,7 @@ def no_threshold(look):
                 f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} went through"
                 " a port without a threshold for them.",
                 "Aeolus relies on their being dropped first, before a queue is there: tc qdisc"
-                f" change dev {port['dev']} root color red 6k count queue.")
+                f" change dev {quote(port['dev'])} root color red 6k count queue.")
 
 
 @_check

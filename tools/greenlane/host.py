@@ -35,6 +35,11 @@ def _read(path):
         return None
 
 
+def find_programs():
+    """Find ip, tc, modinfo and rmmod also for who became root with another user's PATH."""
+    os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+
+
 def module_of(cc):
     """The module that a congestion control of ours comes from, None for others."""
     for prefix, module in _TRANSPORTS.items():
@@ -68,7 +73,7 @@ def installed(names):
 
 
 def references(name):
-    """How many use a loaded module, None if it is not loaded."""
+    """How many use a loaded module; None if the kernel does not count, and cannot unload."""
     count = _read(f"/sys/module/{name}/refcnt")
     return None if count is None else int(count)
 
@@ -103,7 +108,10 @@ def configured_cc():
 def misspelt(ccs):
     """[(file, what it says, what it may mean)] of sysctls and congestion controls that look like
     ours and do not exist; ccs: those that there are, as one string."""
-    ours = [name for name in os.listdir("/proc/sys/net/ipv4") if name.startswith(_SYSCTLS)]
+    try:
+        ours = [name for name in os.listdir("/proc/sys/net/ipv4") if name.startswith(_SYSCTLS)]
+    except OSError:
+        return []
     ccs = [cc for cc in (ccs or "").split() if module_of(cc)]
     found = []
     for path, name, value in _configured():

@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+from shlex import quote
 
 from . import Refused, diagnose, host, look, netns
 from .units import plural
@@ -20,6 +21,12 @@ def _processes(connections, most=4):
     pids = sorted({connection["pid"] for connection in connections})
     names = [f"{netns.comm(pid)}[{pid}]" for pid in pids[:most]]
     return ", ".join(names) + (f" and {len(pids) - most} more" if len(pids) > most else "")
+
+
+def _there(seen, thing):
+    """Where a command belongs."""
+    here = str(os.stat(netns.OWN).st_ino)
+    return "" if thing["ns"] == here else f", in the namespace {diagnose.name_of(seen, thing)}"
 
 
 def _defaults(seen):
@@ -45,16 +52,17 @@ def _sockets(seen):
 def _queues(seen):
     for port in seen["ports"].values():
         yield (f"{diagnose.name_of(seen, port)}: {port['dev']} has the qdisc color",
-               f"tc qdisc del dev {port['dev']} "
-               + ("root" if port["root"] else f"handle {port['handle']}"))
+               f"tc qdisc del dev {quote(port['dev'])} "
+               + ("root" if port["root"] else f"handle {port['handle']}") + _there(seen, port))
     for queue in seen["iofd"].values():
         yield (f"{diagnose.name_of(seen, queue)}: {queue['dev']} has the qdisc iofd",
-               f"tc qdisc del dev {queue['dev']} root")
+               f"tc qdisc del dev {quote(queue['dev'])} root" + _there(seen, queue))
 
 
 def _others(seen):
     for name in seen["routes"]:
-        yield f"{name}: a route has one of greenlane's as its congctl", "ip route change ... without it"
+        yield (f"{name}: a route has one of greenlane's as its congctl",
+               "ip route change ... without it")
     for cc in seen["pinned"]:
         yield f"a cgroup has {cc}", "greenlane-cgroup status, greenlane-cgroup detach CGROUP"
     configured = host.configured_cc()
@@ -86,8 +94,8 @@ def leave():
     seen = look.take()
     users = [user for find in (_defaults, _sockets, _queues, _others) for user in find(seen)]
     gone = [name for name in reversed(host.MODULES)
-            if host.references(name) == 0 and _unload(name)]
-    left = [name for name in host.MODULES if host.references(name) is not None]
+            if name in host.modules() and not host.references(name) and _unload(name)]
+    left = list(host.modules())
     for what, how in users:
         print(f"{what}\n  {how}")
     if gone:

@@ -76,7 +76,10 @@ def find():
     for directory in NAMED:
         with contextlib.suppress(OSError):
             for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
-                stat = entry.stat()
+                try:
+                    stat = entry.stat()
+                except OSError:         # it has just gone
+                    continue
                 # An ordinary file once was a namespace's name.
                 if stat.st_dev == nsfs:
                     found.setdefault(stat.st_ino,

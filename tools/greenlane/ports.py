@@ -73,7 +73,7 @@ def queues_here(directory):
         elif qdisc["kind"] == "iofd":
             iofd[key] = {}
         elif qdisc["kind"] not in NOT_QUEUES:
-            others[key] = {"kind": qdisc["kind"], "counters": {"drops": qdisc["drops"]}}
+            others[key] = {"kind": qdisc["kind"], "counters": {"drops": qdisc.get("drops", 0)}}
     return ports, others, iofd
 
 
@@ -91,7 +91,7 @@ def devices_here():
                 "kind": link.get("linkinfo", {}).get("info_kind"),
                 "tos": link.get("linkinfo", {}).get("info_data", {}).get("tos"),
                 "master": visible(link.get("master", "")),
-                "mtu": link["mtu"], "addresses": addresses.get(dev, []),
+                "mtu": link.get("mtu"), "addresses": addresses.get(dev, []),
                 "counters": {"packets": link.get("stats64", {}).get("tx", {}).get("packets", 0)},
             }
     return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Two questions to rtnetlink, of the namespace that we are in.
 
-A look asks them of every namespace, and ip and tc take milliseconds to start.  They are started only
-where these say that there is something to see.
+A look asks them of every namespace, and ip and tc take milliseconds to start.  They are started
+only where these say that there is something to see.
 """
 import socket
 import struct

@@ -6,10 +6,10 @@ process is duplicated (pidfd_getfd), asked, and closed again: that works in ever
 namespace and container, and changes nothing.  /proc/net/tcp is not read: for each
 namespace the kernel goes through the connections of all of them.
 """
-import contextlib
 import os
 import socket
 import struct
+import threading
 
 from . import host, netns, uapi
 
@@ -25,6 +25,17 @@ def _socket_inode(path):
 
 def _is_tcp(sock):
     return sock.family in (socket.AF_INET, socket.AF_INET6) and sock.proto == socket.IPPROTO_TCP
+
+
+def _close(sock):
+    """Close our duplicate.  If its owner has closed his meanwhile, ours is the last one, and with
+    SO_LINGER the call may take as long as the owner likes: let a thread wait, which ends with us.
+    """
+    lingers, _ = struct.unpack("ii", sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
+    if lingers:
+        threading.Thread(target=sock.close, daemon=True).start()
+    else:
+        sock.close()
 
 
 class Walk:
@@ -58,8 +69,13 @@ class Walk:
                 inode = _socket_inode(f"/proc/{pid}/fd/{fd}")
                 if inode is None or inode in self._seen:
                     continue
-                if pidfd < 0:
-                    pidfd = os.pidfd_open(pid)
+                try:
+                    pidfd = os.pidfd_open(pid) if pidfd < 0 else pidfd
+                except ProcessLookupError:
+                    return
+                except OSError:         # forbidden, or no more of them
+                    self.unseen += 1
+                    return
                 try:
                     copy = uapi.pidfd_getfd(pidfd, int(fd))
                 except PermissionError:
@@ -72,12 +88,12 @@ class Walk:
                 except OSError:         # the number is another file's by now
                     os.close(copy)
                     continue
-                with sock:
+                try:
                     self._seen.add(os.fstat(copy).st_ino)
                     if _is_tcp(sock):
                         yield uapi.netns_cookie(sock), pid, sock
-        except ProcessLookupError:
-            return
+                finally:
+                    _close(sock)
         finally:
             if pidfd >= 0:
                 os.close(pidfd)

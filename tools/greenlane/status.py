@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from . import Refused, diagnose, leave, look, show
+from . import Refused, diagnose, host, leave, look, show
 
 EXIT_HEALTHY, EXIT_MISTAKE, EXIT_USAGE = 0, 1, 2
 _CLEAR = "\033[H\033[2J"
@@ -79,15 +79,17 @@ def _status(args):
 def main(words=None):
     """Returns the exit status."""
     args = _parse(sys.argv[1:] if words is None else words)
+    host.find_programs()
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if args.command == "leave":
             return EXIT_HEALTHY if leave.leave() else EXIT_MISTAKE
         return _status(args)
-    except Refused as why:
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_HEALTHY
+    except (Refused, OSError) as why:
         print(f"greenlane: {why}", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
-        return EXIT_HEALTHY
-    except BrokenPipeError:
-        sys.stderr.close()
         return EXIT_HEALTHY

@@ -9,13 +9,17 @@ import contextlib
 import json
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import time
 
+from lab import TOP
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.status import STATE, forget, look, tool
-from lab.tap import case, equal, main, true
+from lab.tap import case, equal, main, true, within
 from lab.wire.wire import Wire
 
 USER = 1000
@@ -109,6 +113,24 @@ def device_name():
             true(shown.replace("\\", "\\\\" if options else "\\").encode() in text, f"{text}")
     finally:
         ns.remove()
+
+
+@case("a socket that lingers, whose owner has gone meanwhile: the look does not wait for it")
+def lingers():
+    sys.path.insert(0, str(TOP / "tools"))
+    from greenlane import sockets
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        server = listener.accept()[0]
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 30))
+    client.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:             # what is not read is what close() waits for
+            client.send(bytes(1 << 16))
+    began = time.clock_gettime(time.CLOCK_MONOTONIC)
+    sockets._close(client)      # pylint: disable=protected-access
+    within(time.clock_gettime(time.CLOCK_MONOTONIC) - began, 0, 1, "seconds")
+    server.close()
 
 
 # --- the state file

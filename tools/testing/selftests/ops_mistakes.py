@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 
 from lab.codepoints import DATA, IMPORTANT
 from lab.net import libc, modules
@@ -316,6 +317,31 @@ def moved(cable):
     equal(command, "tc qdisc change dev va root color map 2 red map 46 green", "the cure")
     cable.tc(cable.a, command.removeprefix("tc "))
     equal(ids(busy(cable, pair)), [], "mistakes when it is healed")
+
+
+@case("TLT that does not leave through a port is no reason to wonder about its colours", Cable,
+      options="color rate 10gbit limit 1m red 270k")
+def elsewhere(cable):
+    for ns in (cable.a, cable.b):
+        ns.ip("link set lo up")
+    with cable.a:
+        listener = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(listener.getsockname())
+        server = listener.accept()[0]
+        other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listener.close()
+    look()
+    client.sendall(bytes(100_000))
+    server.recv(1 << 20)
+    for _ in range(50):
+        other.sendto(b"yellow", ("10.1.0.2", 9))
+    time.sleep(0.1)
+    said = look()
+    port, = said["ports"].values()
+    true(port["change"]["yellow_packets"] >= 50, "yellow packets")
+    equal("only-yellow" in ids(said), False, f"mistakes: {ids(said)}")
+    abort(client, server)
+    other.close()
 
 
 @case("color on a bridge instead of its ports: named, healed as told")
