@@ -72,8 +72,9 @@ static bool gl_out_covers(const struct tcp_sock *tp, u32 ack, u32 end)
 /* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
  * retransmits what the packet reports lost (tcp_xmit_recovery()), and sends an ACK that it had
  * delayed to compress it (tcp_sack_compress_send_ack()).  Either clears the request for an ACK.
- * Repeat the request until a packet leaves that covers the data.  TCP may drop the data instead, and
- * then none ever does: the kick comes when TCP has finished with the data, and ends the request.
+ * Repeat the request until a packet leaves that covers the data.  TCP may drop the data instead,
+ * and then none ever does: the kick comes when TCP has finished with the data, and ends the
+ * request.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, u32 ack)
 {
