@@ -15,11 +15,10 @@ import subprocess
 import sys
 import time
 
-from lab import TOP
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.status import STATE, forget, look, tool
-from lab.tap import case, equal, main, true, within
+from lab.tap import case, equal, main, need_tree, true, within
 from lab.wire.wire import Wire
 
 USER = 1000
@@ -117,7 +116,7 @@ def device_name():
 
 @case("a socket that lingers, whose owner has gone meanwhile: the look does not wait for it")
 def lingers():
-    sys.path.insert(0, str(TOP / "tools"))
+    sys.path.insert(0, os.path.dirname(need_tree("tools/greenlane")))
     from greenlane import sockets
     with socket.create_server(("127.0.0.1", 0)) as listener:
         client = socket.create_connection(listener.getsockname())
