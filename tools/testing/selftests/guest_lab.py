@@ -29,6 +29,22 @@ READ = {
     "the kernel complained": ("1..1\nok 1 a", 70, (1, 1, 0)),
 }
 
+# A mininet script that says what it saw, and ends with its argument as exit status.
+MINE = """\
+import sys
+from mininet.net import Mininet
+from mininet.topo import SingleSwitchTopo
+from lab.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink
+net = Mininet(SingleSwitchTopo(2), controller=None, switch=GreenlaneBridge,
+              host=GreenlaneHost.using(cc='tlt_cubic'), link=GreenlaneLink.using(bw=100))
+net.start()
+lost, host = net.pingAll(), net.hosts[0]
+print(*net.hosts, end=f": {lost} % lost, ")
+print(host.cmd('sysctl -n net.ipv4.tcp_congestion_control').strip())
+net.stop()
+sys.exit(int(sys.argv[1]))
+"""
+
 
 @case("a file's output and exit status: passed, failed, skipped", result=tuple(READ))
 def read(result):
@@ -69,6 +85,22 @@ def called_from():
         said = run(link, "incast", "--kernel", os.environ.get("GL_KERNEL", "7.3"), "--cc", "reno",
                    "--senders", "2", "--fan-in", "2", "--rounds", "1", cwd=there)
         equal(said.split()[:2], ["reno", "2"], "the table's last row")
+
+
+@case("scripts/mininet: a script of one's own, with its arguments and its exit status; mistakes")
+def mininet():
+    kernel = ("--kernel", os.environ.get("GL_KERNEL", "7.3"))
+    with tempfile.TemporaryDirectory() as there:
+        pathlib.Path(there, "mine.py").write_text(MINE, encoding="ascii")
+        for words, status, expected in (
+                ((*kernel, "mine.py", "7"), 7, "h1 h2: 0.0 % lost, tlt_cubic"),
+                (("none.py",), 1, "mininet: there is no script none.py, nor an example of that"
+                                  " name (incast, first_rtt, deflect)"),
+                ((), 1, "usage: scripts/mininet [--kernel V] SCRIPT [ARG...]")):
+            done = subprocess.run([TOP / "scripts/mininet", *words], cwd=there, text=True,
+                                  capture_output=True, check=False)
+            said = (done.stdout if status == 7 else done.stderr).strip()
+            equal((done.returncode, said), (status, expected), f"{words}: status, output")
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ import sys
 
 from lab import TOP
 from lab.apps import unpacked
+from lab.apps.mininet import PACKAGES, environment
 from lab.net.modules import load_all
 from lab.tap import case, equal, main, true, within
 
-APPS = unpacked.in_guest("mininet", "iputils-ping", slow=True)
+APPS = unpacked.in_guest(*PACKAGES, slow=True)
 modules = functools.cache(load_all)
-ENV = dict(unpacked.environment(APPS),
-           PYTHONPATH=f"{APPS}/usr/lib/python3/dist-packages:{TOP}/tools/testing",
-           PATH=f"{APPS}/usr/bin:{APPS}/bin:{os.environ['PATH']}")
+ENV = environment(APPS)
 # A script as many have one, and what has to change in it.
 THEIRS = """\
 from mininet.net import Mininet
