@@ -51,6 +51,16 @@ def two():
     return pyplot.subplots(1, 2, figsize=(11, 4.4))
 
 
+def log_ticks(axis):
+    """1, 2, 5, 10 ... of a logarithmic axis, as plain numbers; finer where it spans less."""
+    low, high = axis.get_view_interval()
+    subs = (1, 2, 5) if high / low > 4 else range(1, 10) if high / low > 1.6 else (
+        tenth / 10 for tenth in range(10, 100))
+    axis.set_major_locator(ticker.LogLocator(subs=tuple(subs), numticks=20))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+
+
 def cdf(axes, results, rows, ccs, flows):
     """The distribution of each congestion control's FCTs at one fan-in."""
     for cc in ccs:
@@ -65,9 +75,7 @@ def cdf(axes, results, rows, ccs, flows):
         axes.axvline(value / 1e6, color="black", linewidth=1, linestyle=":")
     axes.set(xscale="log", ylim=(0, 1.01), xlabel="FCT (ms)",
              ylabel="share of flows", title=f"FCT of {flows} flows")
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    log_ticks(axes.xaxis)
 
 
 def write(figure, both, prefix, title):

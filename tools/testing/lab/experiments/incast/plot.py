@@ -3,7 +3,20 @@
 
 from matplotlib import ticker
 
-from lab.plot.style import cdf, is_base, marker, style, two, write
+from lab.plot.style import cdf, colour, is_base, log_ticks, marker, style, two, write
+
+
+def _bars(axes, rows, ccs):
+    """One fan-in has no curve: a bar for each congestion control, from 0."""
+    tails = {row["cc"]: row["p99.9"] / 1e6 for row in rows}
+    for cc in ccs:
+        axes.bar(cc, tails[cc], color="white" if is_base(cc) else colour(cc),
+                 edgecolor=colour(cc), linewidth=1.8)
+    axes.axhline(rows[0]["ideal"] / 1e6, color="black", linewidth=1, linestyle=":",
+                 label="ideal: line rate + the way")
+    axes.set(ylabel="99.9th percentile FCT (ms)", title=f"tail, {rows[0]['flows']} flows")
+    axes.tick_params(axis="x", labelrotation=30)
+    axes.legend(fontsize=8, frameon=False)
 
 
 def _tail(axes, rows, ccs):
@@ -13,14 +26,19 @@ def _tail(axes, rows, ccs):
                   markerfacecolor="white" if is_base(cc) else None, **style(cc))
     ideal = sorted({(r["flows"], r["ideal"] / 1e6) for r in rows})
     axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
-              label="ideal: line rate + RTT")
+              label="ideal: line rate + the way")
     axes.set(xscale="log", yscale="log", xlabel="flows in the incast",
              ylabel="99.9th percentile FCT (ms)", title="tail against fan-in")
     axes.set_xticks([flows for flows, _ in ideal])
     axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%d"))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    log_ticks(axes.yaxis)
     axes.legend(fontsize=8, frameon=False)
+
+
+def tails(axes, rows, ccs):
+    """The tail: against the fan-in, or of the only one."""
+    (_tail if len({row["flows"] for row in rows}) > 1 else _bars)(axes, rows, ccs)
 
 
 def plot(config, results, rows, prefix, flows):
@@ -30,8 +48,9 @@ def plot(config, results, rows, prefix, flows):
         return
     ccs = list(dict.fromkeys(row["cc"] for row in rows))
     figure, (left, right) = two()
-    _tail(left, rows, ccs)
+    tails(left, rows, ccs)
     cdf(right, results, rows, ccs, flows)
+    right.legend(fontsize=8, frameon=False)
     write(figure, (left, right), prefix,
            f"{config['senders']} senders to 1, {config['bytes'] // 1024} kB a flow,"
            f" {config['rate'] / 1e9:g} Gbit/s, RTT {4 * config['delay'] / 1000:g} µs,"
