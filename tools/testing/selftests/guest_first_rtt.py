@@ -50,7 +50,7 @@ def messages():
     equal(aeolus["unscheduled"] + aeolus["scheduled"] - aeolus["drops_red"] - 20 * 7 * 21
           in range(0, 20 * 7 // 4), True, "packets sent beyond those of the messages")
     for cc in ("dctcp", "tlt_dctcp"):
-        within(rows[cc]["ratio"], 0.7, 1.2, f"{cc}, median / ideal")
+        within(rows[cc]["ratio"], 1, 1.1, f"{cc}, slowest / ideal")
 
 
 @case("a switch that knows what is unscheduled by the ECN field alone does the same")
@@ -81,8 +81,8 @@ def alone():
     rows = first_rtt("--cc", BOTH + ",dctcp", "--senders", "1", "--bytes", "12000",
                      "--rounds", "5")
     lossless(rows.values())
-    # The guest's process takes about 1 us to send; see first-rtt.rst.
-    within(rows["aeolus_xpass"]["ratio"], 1, 1.15, "aeolus_xpass / ideal")
+    # The guest's process takes about 1 us to send; see first-rtt.rst.  At most 19.7 us.
+    within(rows["aeolus_xpass"]["ratio"], 1, 1.24, "aeolus_xpass / ideal")
     within(rows["aeolus_xpass"]["p50"] / rows["dctcp"]["p50"], 0.9, 1.1, "aeolus_xpass / dctcp")
     true(rows["xpass"]["p50"] > rows["aeolus_xpass"]["p50"] + 14000, "xpass is later")
     within(rows["aeolus_xpass"]["used"], 0.68, 0.78, "12 kB of the 17.5 kB of a BDP")

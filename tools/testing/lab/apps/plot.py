@@ -31,7 +31,7 @@ def ideal(axes, rows):
     """The line below which nothing can be."""
     points = sorted({(row["flows"], row["ideal"] / 1e6) for row in rows})
     axes.plot(*zip(*points), color="black", linewidth=1, linestyle=":",
-              label="ideal: line rate + RTTs")
+              label="ideal: line rate + the ways")
 
 
 def write(figure, both, prefix, title):

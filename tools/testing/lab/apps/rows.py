@@ -52,11 +52,11 @@ def configure(args):
 def summary(config, result):
     """A run's row: the incast's, where the flows are the fan-in.
 
-    The ideal is that of the values alone, and the round trip to ask for them.
+    The ideal is that of the values alone, and three more ways: to ask for them, and back.
     """
     row = report.summary(config, result)
     if "fct_ns" in result:
-        row["ideal"] += 4 * config["delay"]
+        row["ideal"] += 6 * config["delay"]
         row["ratio"] = row["p99.9"] / row["ideal"]
         row["timeouts"] += result["receiver"]["tcp"].get("TCPTimeouts", 0)
     return row

@@ -3,8 +3,8 @@
 
 	scripts/experiment incast --cc dctcp,tlt_dctcp --fan-in 80,320
 
-Every flow is one block of bytes on a connection that lasts.  The ideal is all
-bytes, headers included, at line rate, and one base round trip.  --segments looks at
+Every flow is one block of bytes on a connection that lasts.  The ideal is all bytes, headers
+included, at line rate, and the way to the receiver: nothing can be faster.  --segments looks at
 every packet besides: how long is each segment on its way, retransmissions included?
 """
 

@@ -174,10 +174,8 @@ def configure(args):
 
 
 def _alone(config, size, switches):
-    """All its bytes at line rate, and of its last packet the way."""
-    last = report.line_ns(dict(config, bytes=min(size, 1448)), 1)
-    return report.line_ns(dict(config, bytes=size), 1) + switches * last \
-        + (switches + 1) * config["delay"]
+    """All its bytes at line rate, and the way of its last packet."""
+    return report.line_ns(dict(config, bytes=size), 1) + (switches + 1) * config["delay"]
 
 
 def ideal_ns(config, size, switches):
