@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -53,25 +54,48 @@ def made(out="out"):
             if ".snakemake" not in path.parts}
 
 
+def parsed(where, words):
+    """What scripts/experiment makes of a command line, which stands there."""
+    before, sys.argv = sys.argv, ["experiment", *words]
+    try:
+        return experiment.parse_args()[1]
+    except SystemExit as end:
+        if not end.code:    # --help
+            return None
+        raise tap.Failed(f"{where}: {' '.join(words)}") from None
+    finally:
+        sys.argv = before
+
+
 def are_commands(**where):
     """Are the runs of a catalogue commands that scripts/experiment takes?"""
-    before = sys.argv
     for scale in catalogue.SCALES:
         for figure in catalogue.load(scale, **where):
             for run in figure.runs:
-                sys.argv = ["experiment", *run.command]
-                try:
-                    _, args = experiment.parse_args()
-                except SystemExit:
-                    raise tap.Failed(f"{figure.name}: {' '.join(run.command)}") from None
+                args = parsed(figure.name, run.command)
                 true(scale == "small" or args.rate < 100e9 or args.fine,
                      f"{figure.name}: 100 Gbit/s and more want --fine")
-    sys.argv = before
 
 
 @case("each run of the catalogue is a command that scripts/experiment takes, at both scales")
 def commands():
     are_commands()
+
+
+@case("each scripts/experiment command of README and the pages is one that it takes")
+def page_commands():
+    count = 0
+    for page in (TOP / "README.md", *sorted((TOP / "Documentation").glob("*.rst"))):
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        # A block's line, or a sentence's words between quotes; options in brackets are optional.
+        for line, quoted in re.findall(r"^\t?scripts/experiment (.*)|``scripts/experiment ([^`]*)``",
+                                       text, re.M):
+            words = shlex.split(re.sub(r"\$A\b|[][]", " ", line or quoted), comments=True)
+            if words[0] in ("KIND", "...") or "--help" in words:
+                continue
+            parsed(page.name, words)
+            count += 1
+    true(count > 30, f"{count} commands")
 
 
 @case("the figure of one's own that experiments.rst has is a catalogue, as it stands there")
