@@ -6,7 +6,6 @@ What a sentence claims is in the counters: what grew since the look before, or
 what is so right now.  Documentation/operations.rst has the same list.
 """
 import collections
-import dataclasses
 from shlex import quote
 
 from . import host
@@ -15,13 +14,8 @@ from .units import amount, duration, plural, rate
 _checks = []
 
 
-@dataclasses.dataclass
-class Problem:
+class Problem(collections.namedtuple("Problem", "id where text advice")):
     """What is wrong, where, and what to do about it."""
-    id: str
-    where: str
-    text: str
-    advice: str
 
 
 def _check(function):

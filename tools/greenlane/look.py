@@ -272,7 +272,8 @@ class State:
             return
         try:
             with open(fd, "w", encoding="utf-8") as f:
-                json.dump(kept, f, separators=(",", ":"))
+                # json.dump() would use the encoder that is written in Python.
+                f.write(json.dumps(kept, separators=(",", ":")))
             os.replace(fresh, self.path)
         except OSError as why:
             with contextlib.suppress(OSError):

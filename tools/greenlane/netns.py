@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Network namespaces: which there are, what they are called, going in."""
+import collections
 import contextlib
-import dataclasses
 import os
 import socket
 
@@ -13,12 +13,8 @@ OWN = "/proc/thread-self/ns/net"
 NAMED = ("/run/netns", "/run/docker/netns")
 
 
-@dataclasses.dataclass
-class Namespace:
+class Namespace(collections.namedtuple("Namespace", "inode name path")):
     """One of them, by a visible name; path leads to it as long as it lives."""
-    inode: int
-    name: str
-    path: str
 
     @contextlib.contextmanager
     def entered(self):

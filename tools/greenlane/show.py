@@ -35,13 +35,19 @@ def transports(look):
         one = sums[name_of(look, connection), connection["cc"]]
         one["connections"] += 1
         one["peer_" + connection["peer"]] += 1
-        one.update({flag: 1 for flag in connection["flags"]})
-        one.update(connection["change"])
-        one.update({name: connection["gauges"][name] for name in ("credit_rate",
-                                                                  "credits_wanted")})
+        for flag in connection["flags"]:
+            one[flag] += 1
+        for name, count in connection["change"].items():
+            if count:
+                one[name] += count
+        gauges = connection["gauges"]
+        for name in ("credit_rate", "credits_wanted"):
+            one[name] += gauges[name]
         for name in ("bdp", "senders", "divisor"):
-            one[name] = max(one[name], connection["gauges"][name])
-        one["least"] = min(one["least"] or connection["pacing_rate"], connection["pacing_rate"])
+            if gauges[name] > one[name]:
+                one[name] = gauges[name]
+        if not 0 < one["least"] <= connection["pacing_rate"]:
+            one["least"] = connection["pacing_rate"]
     for connection in look["fallen"].values():
         sums[name_of(look, connection), host.FALLEN[connection["cc"]]].update(
             {"connections": 1, "fallback": 1})

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """greenlane status and greenlane leave: the command line."""
 import argparse
-import dataclasses
 import json
 import sys
 import time
 
-from . import Refused, diagnose, host, leave, look, show
+from . import Refused, diagnose, host, look, show
 
 EXIT_HEALTHY, EXIT_MISTAKE, EXIT_USAGE = 0, 1, 2
 _CLEAR = "\033[H\033[2J"
@@ -52,7 +51,7 @@ def _show(now, args):
     found = diagnose.problems(now)
     if args.json:
         # A line for each look, so that a reader of --watch knows where one ends.
-        print(json.dumps({**now, "problems": [dataclasses.asdict(p) for p in found]}))
+        print(json.dumps({**now, "problems": [p._asdict() for p in found]}))
     else:
         if args.watch and sys.stdout.isatty():
             print(_CLEAR, end="")
@@ -83,6 +82,7 @@ def main(words=None):
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if args.command == "leave":
+            from . import leave     # with what only it needs
             return EXIT_HEALTHY if leave.leave() else EXIT_MISTAKE
         return _status(args)
     except BrokenPipeError:

@@ -6,7 +6,8 @@
 Parts: bulk (goodput and processor time of one flow), connections (processor
 time of a packet, many connections against few), port (a packet through the
 qdisc, memory of a port), hooks (a packet of a connection that does not use
-greenlane), memory (of an idle connection, and its timers).  Runs
+greenlane), memory (of an idle connection, and its timers), status (processor time of
+`greenlane status` on the distribution's kernel, in an emulated machine).  Runs
 that are compared take turns; of processor times the least counts, since whatever
 else the machine does only adds to them.  It is no test: nothing fails because
 something is slow.
@@ -27,7 +28,7 @@ from lab.guest import pool
 BASES = ("reno", "cubic", "dctcp")
 CREDITS = ("xpass", "aeolus_xpass")
 RATES = ("dcqcn", "dart")
-PARTS = ("port", "hooks", "memory", "bulk", "connections")
+PARTS = ("port", "hooks", "memory", "bulk", "connections", "status")
 NETWORK = {
     "experiment": "incast", "segments": False,
     "senders": 8, "bytes": 32768, "rate": 40 * 10**9, "delay": 5000,
@@ -127,8 +128,8 @@ class Bench:
                      f"{cost[ccs[1], flows] / cost[ccs[0], flows]:.2f}", "",
                      f"{cost[ccs[1], flows]:.0f} / {cost[ccs[0], flows]:.0f} ns")
 
-    def _guest(self, *command):
-        done = subprocess.run([TOP / "scripts/guest", *self.built, "--", *command],
+    def _guest(self, *command, options=()):
+        done = subprocess.run([TOP / "scripts/guest", *(options or self.built), "--", *command],
                               stdout=subprocess.PIPE, text=True, check=True)
         return json.loads(done.stdout)
 
@@ -194,6 +195,14 @@ class Bench:
         loaded, bare = seen["cubic"], seen["cubic, no module"]
         self.row("the same, cubic, modules loaded / not", f"{loaded / bare:.3f}",
                  "+0 B", f"{loaded:.0f} / {bare:.0f} B: {loaded - bare:+.0f} B")
+
+    def status(self):
+        """A look at 4000 sockets in 100 namespaces, and `ss` in each of those."""
+        seen = self._guest("/usr/bin/python3", "-P", "-m", "lab.bench.status",
+                           options=("--machine", "qemu", "--timeout", "1800"))
+        self.row("CPU, 4000 sockets, 100 namespaces, greenlane status / ss in each",
+                 f"{seen['status'] / seen['ss']:.2f}", "<= 2 s",
+                 f"{seen['status']:.1f} / {seen['ss']:.1f} s; state {seen['state'] / 1000:.0f} kB")
 
     def table(self):
         """All rows, aligned."""
