@@ -93,13 +93,17 @@ def base_breaks():
 
 @case("bbr, 160 flows: waits for timers; tlt_bbr for none, half as long at most; 8: as long")
 def bbr():
-    rows, _ = incast(("bbr", "tlt_bbr"), (8, 160))
+    rows, _ = incast(("bbr", "tlt_bbr"), (160,))
     base, row = rows["bbr", 160], rows["tlt_bbr", 160]
     true(base["timeouts"] + base["probes"] > 0, f"timers of bbr: {base}")
     equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0),
           "RTOs, probes, green drops of tlt_bbr")
     true(row["ratio"] <= base["ratio"] / 2, f"99.9th percentile: {row}, {base}")
-    within(rows["tlt_bbr", 8]["ratio"] / rows["bbr", 8]["ratio"], 0.98, 1.02, "with 8 flows")
+    # bbr alone differs by 3 % from one run of 5 rounds to the next.
+    rows, _ = incast(("bbr", "tlt_bbr"), (8,), "--rounds", "200")
+    base, row = rows["bbr", 8], rows["tlt_bbr", 8]
+    within(row["p50"] / base["p50"], 0.98, 1.02, "median, with 8 flows")
+    within(row["p99.9"] / base["p99.9"], 0.9, 1.02, "99.9th percentile, with 8 flows")
 
 
 @case("TLT, 80 to 1000 flows: no RTO, no loss probe, no important packet dropped")
