@@ -13,7 +13,8 @@
  *
  * While the line is busy a start is computed from the start before it, never
  * from the time at which a timer happened to fire, so a late timer costs
- * nothing in the long run.  Time spent idle is lost and earns no burst.
+ * nothing in the long run, if it is no later than the port's catch-up time.  Time
+ * spent idle is lost and earns no burst.
  *
  * At 100 Gbit/s a byte lasts 0.08 ns: @frac keeps the part of a nanosecond
  * that @next cannot.  The time of a byte is rounded up at 42 significant bits,
@@ -79,6 +80,18 @@ static inline void color_clock_set_mult(struct color_clock *c, u64 rate)
 }
 
 /**
+ * color_clock_ns() - how long a packet is on the line
+ * @c: the clock
+ * @len: bytes of the packet on the line
+ *
+ * Return: ns, rounded down.
+ */
+static inline u64 color_clock_ns(const struct color_clock *c, u64 len)
+{
+	return (min_t(u64, len, COLOR_CLOCK_LEN_MAX) * c->mult) >> c->shift;
+}
+
+/**
  * color_clock_set_rate() - give the line another rate
  * @c: the clock
  * @old: its rate until now, bytes/s
@@ -97,10 +110,7 @@ static inline void color_clock_set_rate(struct color_clock *c, u64 old,
 		left = div_u64((c->next - now) * old, NSEC_PER_SEC);
 
 	color_clock_set_mult(c, rate);
-	c->next = now;
-	if (c->mult)
-		c->next += (min_t(u64, left, COLOR_CLOCK_LEN_MAX) * c->mult) >>
-			   c->shift;
+	c->next = now + color_clock_ns(c, left);
 }
 
 /**
@@ -114,6 +124,21 @@ static inline void color_clock_arrive(struct color_clock *c, u64 now)
 		c->next = now;
 		c->frac = 0;
 	}
+}
+
+/**
+ * color_clock_catch_up() - the line was free for longer than it makes up for
+ * @c: the clock
+ * @now: the time, ns
+ * @most: ns that it makes up for
+ *
+ * A port that is served late sends what it has missed back to back.  That is right
+ * for a late timer, and a burst if the device was stopped for long.
+ */
+static inline void color_clock_catch_up(struct color_clock *c, u64 now, u64 most)
+{
+	if (now > most)
+		color_clock_arrive(c, now - most);
 }
 
 /**

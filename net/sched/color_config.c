@@ -13,8 +13,9 @@
  * color_config_init() - the defaults
  * @cfg: zeroed memory
  * @dev: the port's device
+ * @slack: ns by which the line's timer may be late
  */
-void color_config_init(struct color_config *cfg, const struct net_device *dev)
+void color_config_init(struct color_config *cfg, const struct net_device *dev, u32 slack)
 {
 	int i;
 
@@ -24,7 +25,8 @@ void color_config_init(struct color_config *cfg, const struct net_device *dev)
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		cfg->thresh[i] = COLOR_NO_THRESH;
 	cfg->alpha = TC_COLOR_ALPHA_ONE;
-	cfg->split_gso = true;
+	cfg->slack = slack;
+	cfg->split_gso = COLOR_SPLIT_AUTO;
 	color_map_default(cfg->map);
 }
 
@@ -41,12 +43,20 @@ static struct netlink_range_validation color_size_range = {
 	.max = TC_COLOR_LIMIT_MAX,
 };
 
+static struct netlink_range_validation color_slack_range = {
+	.max = TC_COLOR_SLACK_MAX,
+};
+
+static struct netlink_range_validation color_catch_up_range = {
+	.max = TC_COLOR_CATCH_UP_MAX,
+};
+
 static struct netlink_range_validation color_alpha_range = {
 	.min = 1,
 	.max = TC_COLOR_ALPHA_MAX,
 };
 
-/* All attributes of the qdisc: color_pool.c and color_band.h parse some of them. */
+/* All attributes of the qdisc: color_pool.c and color_band.c parse some of them. */
 const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_RATE64]	= NLA_POLICY_FULL_RANGE(NLA_U64, &color_rate_range),
 	[TCA_COLOR_OVERHEAD]	= NLA_POLICY_MAX(NLA_U32, TC_COLOR_OVERHEAD_MAX),
@@ -67,9 +77,15 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_SPLIT_GSO]	= NLA_POLICY_MAX(NLA_U32, 1),
 	[TCA_COLOR_BANDS]	= NLA_POLICY_RANGE(NLA_U32, 1, TC_COLOR_BANDS_MAX),
 	[TCA_COLOR_PRIO]	= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
-	[TCA_COLOR_BAND_RATE64]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u64)),
-	[TCA_COLOR_BAND_LIMIT]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u32)),
-	[TCA_COLOR_BAND_YIELD]	= NLA_POLICY_EXACT_LEN(TC_COLOR_BANDS_MAX * sizeof(u32)),
+	/* of the first bands only, from a program that knows no more */
+	[TCA_COLOR_BAND_RATE64]	= { .type = NLA_BINARY,
+				    .len = TC_COLOR_BANDS_MAX * sizeof(u64) },
+	[TCA_COLOR_BAND_LIMIT]	= { .type = NLA_BINARY,
+				    .len = TC_COLOR_BANDS_MAX * sizeof(u32) },
+	[TCA_COLOR_BAND_YIELD]	= { .type = NLA_BINARY,
+				    .len = TC_COLOR_BANDS_MAX * sizeof(u32) },
+	[TCA_COLOR_SLACK]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_slack_range),
+	[TCA_COLOR_CATCH_UP]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_catch_up_range),
 };
 
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
@@ -150,6 +166,10 @@ int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 			      TC_COLOR_CLASSIFY_ECN;
 	if (tb[TCA_COLOR_SPLIT_GSO])
 		cfg->split_gso = nla_get_u32(tb[TCA_COLOR_SPLIT_GSO]);
+	if (tb[TCA_COLOR_SLACK])
+		cfg->slack = nla_get_u32(tb[TCA_COLOR_SLACK]);
+	if (tb[TCA_COLOR_CATCH_UP])
+		cfg->catch_up = nla_get_u32(tb[TCA_COLOR_CATCH_UP]);
 	if (tb[TCA_COLOR_POOL_ALPHA])
 		cfg->alpha = nla_get_u32(tb[TCA_COLOR_POOL_ALPHA]);
 

@@ -16,6 +16,19 @@ struct net_device;
 struct sk_buff;
 
 /**
+ * enum color_split - when a GSO packet is split into its segments
+ * @COLOR_SPLIT_NO: never
+ * @COLOR_SPLIT_YES: always
+ * @COLOR_SPLIT_AUTO: if the port has a rate, as the user said nothing.  A line sends
+ *	segments; without one, splitting would only cost time
+ */
+enum color_split {
+	COLOR_SPLIT_NO,
+	COLOR_SPLIT_YES,
+	COLOR_SPLIT_AUTO,
+};
+
+/**
  * struct color_config - the configuration of a port
  * @rate: the line rate, bytes/s; 0 for no shaping
  * @thresh: bytes allowed to each colour, or COLOR_NO_THRESH
@@ -25,7 +38,9 @@ struct sk_buff;
  * @ecn: when to set CE
  * @count: what thresholds are compared with
  * @by_ecn: the ECN field is the colour
- * @split_gso: queue the segments of a GSO packet one by one
+ * @slack: ns by which the line's timer may be late
+ * @catch_up: ns of the line's time that are made up for, 0 for the default
+ * @split_gso: queue the segments of a GSO packet one by one: &enum color_split
  * @map: colour of each DSCP
  */
 struct color_config {
@@ -34,20 +49,33 @@ struct color_config {
 	u32			limit;
 	u32			overhead;
 	u32			alpha;
+	u32			slack;
+	u32			catch_up;
 	struct color_ecn	ecn;
 	enum tc_color_count	count;
 	bool			by_ecn;
-	bool			split_gso;
+	u8			split_gso;
 	u8			map[TC_COLOR_DSCPS];
 };
 
 extern const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1];
 
-void color_config_init(struct color_config *cfg, const struct net_device *dev);
+void color_config_init(struct color_config *cfg, const struct net_device *dev, u32 slack);
 int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 		       struct netlink_ext_ack *extack);
 int color_config_dump_thresh(const struct color_config *cfg,
 			     struct sk_buff *skb);
 int color_config_dump_ecn(const struct color_ecn *e, struct sk_buff *skb);
+
+/**
+ * color_config_splits() - does the port split GSO packets?
+ * @cfg: its configuration
+ *
+ * Return: true if it does.
+ */
+static inline bool color_config_splits(const struct color_config *cfg)
+{
+	return cfg->split_gso == COLOR_SPLIT_AUTO ? cfg->rate : cfg->split_gso;
+}
 
 #endif /* _COLOR_CONFIG_H */

@@ -11,8 +11,7 @@
 #include <linux/types.h>
 #include <net/inet_ecn.h>
 
-/* greenlane's codepoints have the colours of its table.  All others are neither sacrificed nor
- * protected.
+/* greenlane's codepoints have the colours of its table, all others are yellow.
  */
 static inline void color_map_default(u8 *map)
 {
@@ -45,20 +44,21 @@ static inline bool color_map_merge(u8 *map, const u8 *change, u8 max)
 }
 
 /**
- * color_of_dsfield() - the colour of an IP packet
+ * color_map_spread() - the colour of each DS field, so that a packet needs one look
+ * @of: colour by TOS byte or traffic class
  * @map: colour of each DSCP
- * @by_ecn: look at the ECN field and not at the DSCP
- * @dsfield: TOS byte or traffic class
- *
- * Return: the colour.
+ * @by_ecn: the ECN field is the colour, not the DSCP
  */
-static inline enum tc_color color_of_dsfield(const u8 *map, bool by_ecn,
-					     u8 dsfield)
+static inline void color_map_spread(u8 of[256], const u8 *map, bool by_ecn)
 {
-	if (by_ecn)
-		return INET_ECN_is_not_ect(dsfield) ? TC_COLOR_RED :
-						      TC_COLOR_GREEN;
-	return map[dsfield >> 2];
+	int ds;
+
+	for (ds = 0; ds < 256; ds++) {
+		if (!by_ecn)
+			of[ds] = map[ds >> 2];
+		else
+			of[ds] = INET_ECN_is_not_ect(ds) ? TC_COLOR_RED : TC_COLOR_GREEN;
+	}
 }
 
 #endif /* _COLOR_MAP_H */

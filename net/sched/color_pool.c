@@ -2,6 +2,7 @@
 /* The shared buffer of a switch; see color_pool.h. */
 
 #include <linux/ctype.h>
+#include <linux/minmax.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
@@ -30,48 +31,128 @@ static void color_pool_set_peak(struct color_pool *pool, s64 used)
 		;
 }
 
+/* Bytes that a port charges at a time, if there is room; 0 for those of a packet only. */
+static u32 color_pool_chunk(u32 size)
+{
+	return size < COLOR_POOL_CHUNKS_FROM ? 0 : min(COLOR_POOL_CHUNK, size >> 8);
+}
+
+/* With so little left every byte goes to packets. */
+static bool color_pool_tight(u32 size, u64 used)
+{
+	return used + (size >> 3) > size;
+}
+
 /**
- * color_pool_charge() - let a packet into the pool, if it has room
- * @pool: the pool
+ * color_share_fits() - is there room for a packet of the port, by the dynamic threshold?
+ * @share: the port's part of the pool
  * @alpha: the port's share of what is free, Q16
- * @occ: bytes that the port has in the pool
+ * @queued: bytes of the port's packets
  * @len: bytes of the packet
  *
- * The test is exact even while other ports charge the pool.
- *
- * Return: true if the packet is in.
+ * Return: true if there is.
  */
-bool color_pool_charge(struct color_pool *pool, u32 alpha, u64 occ, u32 len)
+bool color_share_fits(const struct color_share *share, u32 alpha, u64 queued, u32 len)
 {
+	u64 used = atomic64_read(&share->pool->used);
+
+	return color_pool_fits(READ_ONCE(share->pool->size), used - (share->held - queued),
+			       alpha, queued, len);
+}
+
+/**
+ * color_share_charge() - charge a packet that the reserve has no room for
+ * @share: the port's part of the pool
+ * @alpha: the port's share of what is free, Q16
+ * @queued: bytes of the port's packets
+ * @len: bytes of the packet; @queued + @len is more than the port holds
+ *
+ * The test is exact even while other ports charge the pool; their reserves count as
+ * used, the port's own does not.
+ *
+ * Return: true if the port holds enough for the packet now.
+ */
+bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 len)
+{
+	struct color_pool *pool = share->pool;
+	u32 size = READ_ONCE(pool->size), chunk = color_pool_chunk(size);
+	u64 reserve = share->held - queued;
 	s64 used = atomic64_read(&pool->used);
+	u64 more;
 
 	do {
-		if (!color_pool_fits(pool->size, used, alpha, occ, len))
+		u64 others = used - reserve;
+
+		if (!color_pool_fits(size, others, alpha, queued, len))
 			return false;
-	} while (!atomic64_try_cmpxchg(&pool->used, &used, used + len));
-	color_pool_set_peak(pool, used + len);
+		more = len - reserve;
+		/* The last packet that the chunk is for has to pass as well. */
+		if (chunk && !color_pool_tight(size, others + len + chunk) &&
+		    color_pool_fits(size, others + chunk, alpha, queued + chunk, len))
+			more += chunk;
+	} while (!atomic64_try_cmpxchg(&pool->used, &used, used + more));
+	share->held += more;
+	color_pool_set_peak(pool, used + more);
 	return true;
 }
 
 /**
- * color_pool_swap() - a port goes from one pool to another
- * @from: the port's pool; afterwards the new one
- * @to: the new pool; afterwards the port's earlier one
- * @occ: bytes in the port's queues
+ * color_share_low() - when to call color_share_release()
+ * @share: the port's part of a pool
  *
- * Either pool may be NULL, and both may be the same.  The new one takes the
- * port's bytes even if it has no room for them.
+ * Return: call it when the port's packets are fewer bytes than that.
  */
-void color_pool_swap(struct color_pool **from, struct color_pool **to, u64 occ)
+u64 color_share_low(const struct color_share *share)
 {
-	swap(*from, *to);
-	if (*from == *to)
+	u32 chunk = color_pool_chunk(READ_ONCE(share->pool->size));
+
+	/* 1: when the queue is empty */
+	return share->held > 2 * chunk ? share->held - 2 * chunk : !!share->held;
+}
+
+/**
+ * color_share_release() - give back what is not needed
+ * @share: the port's part of a pool
+ * @queued: bytes of the port's packets
+ */
+void color_share_release(struct color_share *share, u64 queued)
+{
+	struct color_pool *pool = share->pool;
+	u32 size = READ_ONCE(pool->size), keep = color_pool_chunk(size);
+	u64 reserve = share->held - queued;
+
+	if (!queued || color_pool_tight(size, atomic64_read(&pool->used)))
+		keep = 0;
+	if (reserve <= keep)
 		return;
-	if (*from)
-		color_pool_set_peak(*from,
-				    atomic64_add_return(occ, &(*from)->used));
-	if (*to)
-		color_pool_uncharge(*to, occ);
+	share->held -= reserve - keep;
+	atomic64_sub(reserve - keep, &pool->used);
+}
+
+/**
+ * color_share_move() - a port goes from one pool to another
+ * @share: the port's part of its pool; afterwards of the new one
+ * @pool: the new pool, the same one, or NULL
+ * @queued: bytes of the port's packets
+ *
+ * The new pool takes the port's bytes even if it has no room for them.
+ *
+ * Return: the pool before, for color_pool_put().
+ */
+struct color_pool *color_share_move(struct color_share *share, struct color_pool *pool,
+				    u64 queued)
+{
+	struct color_pool *before = share->pool;
+
+	if (pool == before)
+		return before;
+	if (pool)
+		color_pool_set_peak(pool, atomic64_add_return(queued, &pool->used));
+	if (before)
+		atomic64_sub(share->held, &before->used);
+	share->pool = pool;
+	share->held = pool ? queued : 0;
+	return before;
 }
 
 static struct color_pool *color_pool_find(struct net *net, const char *name)
@@ -115,6 +196,8 @@ static bool color_pool_valid_name(const char *name)
  * @extack: says what is wrong
  *
  * Without %TCA_COLOR_POOL the port keeps its pool; an empty name takes it away.
+ * %TCA_COLOR_POOL_SIZE of the pool that the port is in resizes it, for all its ports; a
+ * port that joins a pool of another size is refused, as it may mean another one.
  *
  * Return: the pool, for color_pool_put(); or NULL for none; or an error.
  */
@@ -123,6 +206,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 				  struct netlink_ext_ack *extack)
 {
 	struct color_pool_net *cn = net_generic(net, color_pool_net_id);
+	struct color_pool *own = pool;
 	const char *name = NULL;
 	u32 size = 0;
 
@@ -135,9 +219,9 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 		size = nla_get_u32(tb[TCA_COLOR_POOL_SIZE]);
 
 	if (pool) {
-		if (size && size != pool->size) {
+		if (size && size != pool->size && pool != own) {
 			NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL_SIZE],
-					    "The pool exists with another size");
+					    "The pool exists with another size; a port that is in it can change that");
 			return ERR_PTR(-EEXIST);
 		}
 		pool->ports++;
@@ -169,6 +253,20 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	pool->ports = 1;
 	list_add(&pool->list, &cn->pools);
 	return pool;
+}
+
+/**
+ * color_pool_resize() - give the pool of a port another size, if the user says so
+ * @pool: what color_pool_get() has returned, or NULL
+ * @tb: the same attributes
+ *
+ * A pool that holds more than its new size admits nothing until it has drained.
+ */
+void color_pool_resize(struct color_pool *pool, struct nlattr **tb)
+{
+	ASSERT_RTNL();
+	if (pool && tb[TCA_COLOR_POOL_SIZE])
+		WRITE_ONCE(pool->size, nla_get_u32(tb[TCA_COLOR_POOL_SIZE]));
 }
 
 static int __net_init color_pool_net_init(struct net *net)

@@ -3,14 +3,28 @@
  * The shared buffer of a switch: which ports use it, how much, and how long it
  * lives.  A network namespace is a switch, and a pool has a name in it.
  *
- * Ports charge a pool under the root locks of different qdisc trees, so the
- * number of bytes in use is atomic.  Pools come and go under RTNL.
+ *	                 pool: size, used
+ *	 +--------------------------------------------------+
+ *	 | port a: held           | port b: held  |  free   |
+ *	 | [ queued    ][reserve] | [ queued ][r] |         |
+ *	 +--------------------------------------------------+
+ *
+ * Ports charge a pool under the root locks of different qdisc trees, so the number
+ * of bytes in use is atomic.  An atomic operation for each packet would cost more
+ * than the rest of the port does, and two processors would take the cache line from
+ * each other, so a port charges a chunk at a time and keeps what it does not use yet
+ * as a reserve.  A reserve has passed the same test as the packets that it is for.
+ *
+ * Reserves are small: a chunk is at most COLOR_POOL_CHUNK, and 1/256 of the pool.  A
+ * port gives its reserve back when its queue is empty, and keeps none while less than
+ * 1/8 of the pool is free.  A pool of less than COLOR_POOL_CHUNKS_FROM has none, and
+ * is exact to the byte.
  */
 #ifndef _COLOR_POOL_H
 #define _COLOR_POOL_H
 
-#include <linux/cache.h>
 #include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/list.h>
 #include <uapi/linux/pkt_color.h>
 
@@ -18,43 +32,53 @@ struct net;
 struct netlink_ext_ack;
 struct nlattr;
 
+/* Eleven packets of 1500 bytes: a tenth of an atomic operation for each. */
+#define COLOR_POOL_CHUNK	16384u
+/* Below that 1/256 of the pool is less than three packets, and would save little. */
+#define COLOR_POOL_CHUNKS_FROM	(1u << 20)
+
 /**
  * struct color_pool - a buffer that ports of one network namespace share
  * @list: entry in the namespace's pools; RTNL
  * @ports: ports that use it; RTNL
  * @name: the user's name for it
- * @size: bytes
- * @used: bytes in the ports' queues
+ * @size: bytes; written under RTNL, read by every port
+ * @used: bytes that ports hold
  * @peak: maximum of @used
  */
 struct color_pool {
 	struct list_head	list;
 	unsigned int		ports;
 	char			name[TC_COLOR_POOL_NAMSIZ];
-	u64			size;
+	u32			size;
 
-	/* dirtied by every packet of every port */
+	/* dirtied by every chunk of every port */
 	atomic64_t		used ____cacheline_aligned_in_smp;
 	atomic64_t		peak;
 };
 
-bool color_pool_charge(struct color_pool *pool, u32 alpha, u64 occ, u32 len);
-void color_pool_swap(struct color_pool **from, struct color_pool **to, u64 occ);
+/**
+ * struct color_share - a port's part of a pool; root lock of the port
+ * @pool: the pool, or NULL
+ * @held: bytes of it that the port has charged: those of its packets, and a reserve
+ */
+struct color_share {
+	struct color_pool	*pool;
+	u64			held;
+};
+
+bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 len);
+bool color_share_fits(const struct color_share *share, u32 alpha, u64 queued, u32 len);
+void color_share_release(struct color_share *share, u64 queued);
+u64 color_share_low(const struct color_share *share);
+struct color_pool *color_share_move(struct color_share *share, struct color_pool *pool,
+				    u64 queued);
 struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 				  struct nlattr **tb,
 				  struct netlink_ext_ack *extack);
+void color_pool_resize(struct color_pool *pool, struct nlattr **tb);
 void color_pool_put(struct color_pool *pool);
 int color_pool_init(void);
 void color_pool_exit(void);
-
-/**
- * color_pool_uncharge() - packets leave a port that uses the pool
- * @pool: the pool
- * @len: bytes that leave
- */
-static inline void color_pool_uncharge(struct color_pool *pool, u64 len)
-{
-	atomic64_sub(len, &pool->used);
-}
 
 #endif /* _COLOR_POOL_H */

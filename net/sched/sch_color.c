@@ -27,12 +27,20 @@
  *   with the ECN field as the colour (`classify ecn`).
  * - Dynamic threshold: Choudhury and Hahne (ToN '98).  Ports of one switch share
  *   its memory; each may hold alpha times what is free.  See color_thresh.h.
- * - Bands: a port may have several FIFOs instead of one, served in strict
- *   priority, each with a shaper and a limit of packets if it likes: ExpressPass
- *   (SIGCOMM '17) wants its credits treated so.  See color_band.h.
- * - The line is a virtual clock (color_clock.h): exact at any rate, however late
- *   the timers.  A packet leaves the queue when its serialisation *starts*, so
- *   the packet on the line is not part of the occupancy.
+ * - Bands: a port may have several FIFOs instead of one, served in strict priority,
+ *   and each band may have a shaper and a limit of packets: ExpressPass (SIGCOMM '17)
+ *   needs both for its credits.  See color_band.h.
+ * - The line is a virtual clock (color_clock.h): exact at any rate, although timers are
+ *   late.  A packet leaves the queue when its serialisation *starts*, so the packet on
+ *   the line is not part of the occupancy.
+ *
+ * The straight path.  Most packets meet nothing unusual: the port is below all of its
+ * thresholds and its peaks.  For them two comparisons decide (color_straight()): the
+ * bytes of the colour against @own_max, and those of the port against @port_max, which
+ * are the least of all that could be in the way: thresholds, limit, the ECN minimum, the
+ * peaks, and what the port holds of the shared buffer.  Any other packet takes
+ * color_enqueue_slow(), which knows which of them it was, and color_refresh() computes
+ * both anew when one of them changes.  So what a port does not use costs it nothing.
  *
  * Locking.  Everything in struct color_sched_data is protected by the root lock
  * of the qdisc tree, but for the configuration, which is only written with RTNL
@@ -48,6 +56,7 @@
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/moduleparam.h>
 #include <linux/random.h>
 #include <net/inet_ecn.h>
 #include <net/pkt_sched.h>
@@ -59,35 +68,59 @@
 #include "color_config.h"
 #include "color_map.h"
 #include "color_pool.h"
+#include "color_stats.h"
 #include "color_thresh.h"
 
 #define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
 
+/* The default of ports' slack.  20 us are sixteen packets of 1514 bytes at 10 Gbit/s, hence one
+ * timer for each sixteen; a network card waits about as long before it interrupts.
+ */
+static unsigned int slack = 20 * NSEC_PER_USEC;
+module_param(slack, uint, 0644);
+MODULE_PARM_DESC(slack, "ns by which a port's timer may be late, if the port is not told (20000)");
+
+/* What a port makes up for at least, if it is not told: longer than a timer is late on a host that
+ * is not overloaded, and at low rates some packets.
+ */
+#define COLOR_CATCH_UP		(50 * NSEC_PER_USEC)
+#define COLOR_CATCH_UP_PACKETS	4
+
 /**
- * struct color_sched_data - a port
- * @cfg: what the user asked for
- * @mark_above: bytes in the port above which CE marks begin, if they do
- * @pool: the shared buffer that it charges, or NULL
- * @bands: its queues, or NULL if it is one FIFO, that of the qdisc
- * @peak: the most bytes that the port has had
+ * struct color_sched_data - a port; root lock, if a line does not say otherwise
+ * @unusual: the port has bands, a rate or a pool
+ * @low: bytes in the port below which it gives back what it holds of the pool
+ * @seen: the time when the port read the clock last, ns
  * @clock: when the line is free
+ * @share: the shared buffer that it charges, and what it holds of it
+ * @bands: its queues, or NULL if it is one FIFO, that of the qdisc
+ * @of: colour by DS field
+ * @peak: the most bytes that the port has had
+ * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
+ * @catch_up: ns of the line's time that are made up for
  * @gso_drops: packets that could not be split
- * @stats: counters by colour, a cache line each
+ * @stats: by colour: up to where the straight path goes, and counters
+ * @drops: by colour
+ * @cfg: what the user asked for
  * @watchdog: fires when the line is free for a packet that may go
  */
 struct color_sched_data {
-	/* read by every packet, written by `tc qdisc change` */
-	u64			mark_above;
-	struct color_pool	*pool;
-	struct color_bands	*bands;
-	struct color_config	cfg;
-
-	/* dirtied by every packet */
-	u64			peak ____cacheline_aligned_in_smp;
+	bool			unusual;
+	u64			low;
+	u64			seen;
 	struct color_clock	clock;
-	u64			gso_drops;
-	struct tc_color_stats	stats[__TC_COLOR_MAX] ____cacheline_aligned_in_smp;
+	struct color_share	share;
+	struct color_bands	*bands;
+	u8			of[256];
 
+	struct color_stats	stats[__TC_COLOR_MAX];
+	struct color_drops	drops[__TC_COLOR_MAX];
+
+	u64			peak;
+	u64			mark_above;
+	u64			catch_up;
+	u64			gso_drops;
+	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
 };
 
@@ -99,10 +132,21 @@ struct color_skb_cb {
 	u8	color;
 };
 
-/* Bytes in all bands: the core counts them anyway. */
+/* The occupancy of the port.  The core counts it, and packets that the device gave back too. */
 static u64 color_backlog(const struct Qdisc *sch)
 {
 	return sch->qstats.backlog;
+}
+
+/* Bytes in the port's queues.  A packet that the device gave back has left them. */
+static u64 color_queued(const struct color_sched_data *q)
+{
+	u64 queued = 0;
+	int i;
+
+	for (i = 0; i <= TC_COLOR_MAX; i++)
+		queued += q->stats[i].backlog;
+	return queued;
 }
 
 static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
@@ -152,24 +196,37 @@ static noinline void *color_ip_hdr(struct sk_buff *skb)
 	return NULL;
 }
 
-/* TOS byte or traffic class of a packet; -1 if it has none.  The common case
- * needs no more of the skb than the cache line that knows the headers.  A
- * header is believed to be IP if it and the protocol agree.
+/* TOS byte or traffic class of a packet whose IP header is where it should be, else -1.  The common
+ * case needs no more of the skb than the cache line that knows the headers.  A header is taken for
+ * IP if its version and the protocol agree.
  */
-static __always_inline int color_dsfield(struct sk_buff *skb)
+static __always_inline int color_dsfield_straight(const struct sk_buff *skb)
 {
 	void *h = skb_network_header(skb);
 	u8 *end = skb_tail_pointer(skb);
 
 	if (likely(skb->protocol == htons(ETH_P_IP) &&
-		   h + sizeof(struct iphdr) <= (void *)end &&
-		   ((struct iphdr *)h)->version == 4))
-		return ipv4_get_dsfield(h);
+		   h + sizeof(struct iphdr) <= (void *)end)) {
+		/* version and header length, TOS */
+		unsigned int word = be16_to_cpup(h);
+
+		return likely(word >> 12 == 4) ? word & 0xff : -1;
+	}
 	if (skb->protocol == htons(ETH_P_IPV6) &&
 	    h + sizeof(struct ipv6hdr) <= (void *)end &&
 	    ((struct ipv6hdr *)h)->version == 6)
 		return ipv6_get_dsfield(h);
+	return -1;
+}
 
+/* The same of any packet: behind VLAN tags, or not in the linear part yet. */
+static int color_dsfield(struct sk_buff *skb)
+{
+	int ds = color_dsfield_straight(skb);
+	void *h;
+
+	if (ds >= 0)
+		return ds;
 	h = color_ip_hdr(skb);
 	if (!h)
 		return -1;
@@ -177,7 +234,7 @@ static __always_inline int color_dsfield(struct sk_buff *skb)
 						   ipv6_get_dsfield(h);
 }
 
-/* Set CE, if it was not there already and the packet can bear it. */
+/* Set CE, if the packet is ECN-capable and has no CE yet. */
 static bool color_set_ce(struct sk_buff *skb)
 {
 	void *h = color_ip_hdr(skb);
@@ -189,14 +246,13 @@ static bool color_set_ce(struct sk_buff *skb)
 	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
 }
 
-/* The port is full; was it the pool that stood in the way first? */
+/* The port is full; would the pool have refused the packet before that? */
 static enum tc_color_drop color_full(struct Qdisc *sch, u32 len)
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
 
-	if (q->pool && !color_pool_fits(q->pool->size,
-					atomic64_read(&q->pool->used),
-					q->cfg.alpha, color_backlog(sch), len))
+	if (q->share.pool &&
+	    !color_share_fits(&q->share, q->cfg.alpha, color_queued(q), len))
 		return TC_COLOR_DROP_POOL;
 	return TC_COLOR_DROP_LIMIT;
 }
@@ -214,16 +270,18 @@ static enum qdisc_drop_reason color_drop_reason(enum tc_color_drop why)
 }
 
 static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch,
-			       struct tc_color_stats *st,
+			       enum tc_color color,
 			       enum tc_color_drop why, struct sk_buff **to_free)
 {
-	st->drops[why] += qdisc_pkt_segs(skb);
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	q->drops[color].by[why] += qdisc_pkt_segs(skb);
 	return qdisc_drop_reason(skb, sch, to_free, color_drop_reason(why));
 }
 
 /* The port is above the ECN minimum, this packet included. */
 static noinline void color_mark(struct color_sched_data *q, u64 occ,
-				struct tc_color_stats *st, struct sk_buff *skb)
+				struct color_stats *st, struct sk_buff *skb)
 {
 	u32 prob = color_ecn_prob(&q->cfg.ecn, occ);
 
@@ -242,17 +300,72 @@ static noinline int color_drop_band(struct sk_buff *skb, struct Qdisc *sch,
 	return qdisc_drop_reason(skb, sch, to_free, QDISC_DROP_BAND_LIMIT);
 }
 
+/* Compute anew up to where the straight path goes. */
+static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
+{
+	const struct color_config *cfg = &q->cfg;
+	u64 port = min3((u64)cfg->limit, q->mark_above, q->peak);
+	int i;
+
+	q->unusual = q->bands || q->clock.mult || q->share.pool;
+	q->low = 0;
+	if (q->share.pool) {
+		port = min(port, q->share.held);
+		/* The core counts packets that the device gave back, too. */
+		q->low = color_share_low(&q->share) +
+			 color_backlog(sch) - color_queued(q);
+	}
+	for (i = 0; i <= TC_COLOR_MAX; i++) {
+		u64 own = q->stats[i].peak_backlog, all = port;
+
+		if (cfg->count == TC_COLOR_COUNT_COLOR)
+			own = min(own, cfg->thresh[i]);
+		else if (cfg->count == TC_COLOR_COUNT_PORT || !q->bands)
+			all = min(all, cfg->thresh[i]);
+		else if (cfg->thresh[i] != COLOR_NO_THRESH)
+			own = 0;	/* compare with the band's bytes */
+		q->stats[i].own_max = own;
+		q->stats[i].port_max = all;
+	}
+}
+
+/* Is nothing in the way of one more packet?  See the top of the file. */
+static __always_inline bool color_straight(const struct Qdisc *sch,
+					   const struct color_stats *st, u64 len)
+{
+	return likely(st->backlog + len <= st->own_max &&
+		      sch->qstats.backlog + len <= st->port_max);
+}
+
+/* Queue a packet that may come. */
+static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
+				       struct color_stats *st, enum tc_color color,
+				       struct color_bands *bands, struct color_band *band,
+				       u32 len, u32 segs)
+{
+	st->packets += segs;
+	st->bytes += len;
+	st->backlog += len;
+	color_skb_cb(skb)->color = color;
+	if (!band) {
+		qdisc_enqueue_tail(skb, sch);
+		return;
+	}
+	color_band_push(bands, band, skb, len, segs);
+	qdisc_qstats_backlog_inc(sch, skb);
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
+}
+
 /* @band is NULL if the port is one FIFO. */
-static __always_inline int color_enqueue_one(struct sk_buff *skb,
-					     struct Qdisc *sch,
-					     enum tc_color color,
-					     struct color_band *band,
-					     struct sk_buff **to_free)
+static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
+			     enum tc_color color, struct color_band *band,
+			     struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
-	struct tc_color_stats *st = &q->stats[color];
+	struct color_stats *st = &q->stats[color];
 	const struct color_config *cfg = &q->cfg;
-	u32 len = qdisc_pkt_len(skb);
+	u32 len = qdisc_pkt_len(skb), segs = qdisc_pkt_segs(skb);
+	bool refresh = false;
 	u64 occ;
 
 	if (cfg->count == TC_COLOR_COUNT_COLOR)
@@ -262,36 +375,41 @@ static __always_inline int color_enqueue_one(struct sk_buff *skb,
 	else
 		occ = color_backlog(sch);
 	if (unlikely(!color_fits(occ, len, cfg->thresh[color])))
-		return color_drop(skb, sch, st, TC_COLOR_DROP_COLOR, to_free);
-	if (band && !color_band_fits(q->bands, band, qdisc_pkt_segs(skb)))
+		return color_drop(skb, sch, color, TC_COLOR_DROP_COLOR, to_free);
+	if (band && !color_band_fits(band, segs))
 		return color_drop_band(skb, sch, band, to_free);
 
 	occ = color_backlog(sch);
 	if (unlikely(!color_fits(occ, len, cfg->limit)))
-		return color_drop(skb, sch, st, color_full(sch, len), to_free);
-	if (q->pool && !color_pool_charge(q->pool, cfg->alpha, occ, len))
-		return color_drop(skb, sch, st, TC_COLOR_DROP_POOL, to_free);
+		return color_drop(skb, sch, color, color_full(sch, len), to_free);
+	if (q->share.pool) {
+		u64 queued = color_queued(q);
 
-	if (!band && !sch->q.qlen && q->clock.mult)
-		color_clock_arrive(&q->clock, ktime_get_ns());
+		if (queued + len > q->share.held) {
+			if (!color_share_charge(&q->share, cfg->alpha, queued, len))
+				return color_drop(skb, sch, color, TC_COLOR_DROP_POOL, to_free);
+			refresh = true;
+		}
+	}
 
+	if (!band && !sch->q.qlen && q->clock.mult) {
+		q->seen = ktime_get_ns();
+		color_clock_arrive(&q->clock, q->seen);
+	}
 	occ += len;
-	if (unlikely(occ > q->peak))
-		q->peak = occ;
-	st->packets += qdisc_pkt_segs(skb);
-	st->bytes += len;
-	st->backlog += len;
-	if (unlikely(st->backlog > st->peak_backlog))
-		st->peak_backlog = st->backlog;
 	if (unlikely(occ > q->mark_above))
 		color_mark(q, occ, st, skb);
-
-	color_skb_cb(skb)->color = color;
-	if (!band)
-		return qdisc_enqueue_tail(skb, sch);
-	color_band_push(band, skb, len, qdisc_pkt_segs(skb));
-	qdisc_qstats_backlog_inc(sch, skb);
-	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
+	color_push(skb, sch, st, color, q->bands, band, len, segs);
+	if (occ > q->peak) {
+		q->peak = occ;
+		refresh = true;
+	}
+	if (st->backlog > st->peak_backlog) {
+		st->peak_backlog = st->backlog;
+		refresh = true;
+	}
+	if (refresh)
+		color_refresh(sch, q);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -333,11 +451,11 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	return n ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
-/* @bands is NULL if the port is one FIFO, and known to be: the test costs. */
-static __always_inline int color_enqueue_any(struct sk_buff *skb,
-					     struct Qdisc *sch,
-					     struct color_bands *bands,
-					     struct sk_buff **to_free)
+/* What is not straight: a packet that is more than one, or not plainly IP; or one that a threshold,
+ * the limit, the pool, a mark, a peak or the clock has to do with.
+ */
+static noinline int color_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
+				       struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	enum tc_color color = TC_COLOR_YELLOW;
@@ -345,13 +463,37 @@ static __always_inline int color_enqueue_any(struct sk_buff *skb,
 	int ds = color_dsfield(skb);
 
 	if (likely(ds >= 0))
-		color = color_of_dsfield(q->cfg.map, q->cfg.by_ecn, ds);
-	if (bands)
-		band = color_bands_of(bands, ds);
+		color = q->of[ds];
+	if (q->bands)
+		band = color_bands_of(q->bands, ds);
 
-	if (qdisc_pkt_segs(skb) > 1 && q->cfg.split_gso)
+	if (qdisc_pkt_segs(skb) > 1 && color_config_splits(&q->cfg))
 		return color_enqueue_split(skb, sch, color, band, to_free);
 	return color_enqueue_one(skb, sch, color, band, to_free);
+}
+
+/* The straight path.  @bands is NULL if the port is one FIFO. */
+static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qdisc *sch,
+						  struct color_bands *bands,
+						  struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	int ds = color_dsfield_straight(skb);
+	u32 len = qdisc_pkt_len(skb);
+	struct color_stats *st;
+	struct color_band *band;
+	enum tc_color color;
+
+	if (unlikely(ds < 0 || qdisc_pkt_segs(skb) > 1))
+		return color_enqueue_slow(skb, sch, to_free);
+	color = q->of[ds];
+	band = bands ? color_bands_of(bands, ds) : NULL;
+	st = &q->stats[color];
+	if (!color_straight(sch, st, len) ||
+	    (band && !color_band_fits(band, 1)))
+		return color_enqueue_slow(skb, sch, to_free);
+	color_push(skb, sch, st, color, bands, band, len, 1);
+	return NET_XMIT_SUCCESS;
 }
 
 static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
@@ -359,7 +501,18 @@ static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	return color_enqueue_any(skb, sch, q->bands, to_free);
+	return color_enqueue_straight(skb, sch, q->bands, to_free);
+}
+
+static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch,
+					  struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	/* The line may have been idle: read the clock. */
+	if (q->clock.mult && !sch->q.qlen)
+		return color_enqueue_slow(skb, sch, to_free);
+	return color_enqueue_straight(skb, sch, NULL, to_free);
 }
 
 static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
@@ -367,22 +520,35 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (unlikely(q->bands))
-		return color_enqueue_bands(skb, sch, to_free);
-	return color_enqueue_any(skb, sch, NULL, to_free);
+	if (unlikely(q->unusual))
+		return q->bands ? color_enqueue_bands(skb, sch, to_free) :
+				  color_enqueue_unusual(skb, sch, to_free);
+	return color_enqueue_straight(skb, sch, NULL, to_free);
 }
 
-/* Is the line free for the packet at the head?  If not, be called when it is. */
-static bool color_line_free(struct Qdisc *sch)
+/* Be called when the line, or a band, is free. */
+static void color_wait(struct Qdisc *sch, u64 until)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (q->clock.next <= ktime_get_ns())
-		return true;
-
 	qdisc_qstats_overlimit(sch);
-	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
-	return false;
+	qdisc_watchdog_schedule_range_ns(&q->watchdog, until, q->cfg.slack);
+}
+
+/* Is the line free for the packet at the head?  As far as the port knew when it read the clock last
+ * it was not, if it has a rate.
+ */
+static noinline bool color_line_free(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	q->seen = ktime_get_ns();
+	if (q->clock.next > q->seen) {
+		color_wait(sch, q->clock.next);
+		return false;
+	}
+	color_clock_catch_up(&q->clock, q->seen, q->catch_up);
+	return true;
 }
 
 /* The band that has the line now; @start is for color_band_advance().  If there
@@ -393,13 +559,20 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct color_band *band;
 
-	if (!sch->q.qlen)
-		return NULL;
-	band = color_bands_next(q->bands, &q->clock, ktime_get_ns(), start);
-	if (!band) {
-		qdisc_qstats_overlimit(sch);
-		qdisc_watchdog_schedule_ns(&q->watchdog, *start);
-	}
+	band = color_bands_head(q->bands);
+	if (!band->timed)
+		return band;
+	/* A later time would not make it another one. */
+	band = color_bands_next(q->bands, &q->clock, q->seen, start);
+	if (band && band == color_bands_head(q->bands))
+		return band;
+
+	q->seen = ktime_get_ns();
+	band = color_bands_next(q->bands, &q->clock, q->seen, start);
+	if (!band)
+		color_wait(sch, *start);
+	else if (q->seen > q->catch_up)
+		*start = max(*start, q->seen - q->catch_up);
 	return band;
 }
 
@@ -408,6 +581,8 @@ static noinline struct sk_buff *color_peek_bands(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 	u64 start;
 
+	if (!q->bands->busy)
+		return NULL;
 	q->bands->peeked = color_band_ready(sch, &start);
 	return q->bands->peeked ? q->bands->peeked->q.head : NULL;
 }
@@ -419,15 +594,25 @@ static struct sk_buff *color_peek(struct Qdisc *sch)
 
 	if (!skb)
 		return q->bands ? color_peek_bands(sch) : NULL;
-	return !q->clock.mult || color_line_free(sch) ? skb : NULL;
+	return q->clock.next <= q->seen || color_line_free(sch) ? skb : NULL;
 }
 
-static void color_left(struct color_sched_data *q, const struct sk_buff *skb,
-		       u32 len)
+/* The queue is short, or empty: give the pool back what is not needed. */
+static noinline void color_release(struct Qdisc *sch)
 {
-	q->stats[color_skb_cb(skb)->color].backlog -= len;
-	if (q->pool)
-		color_pool_uncharge(q->pool, len);
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	color_share_release(&q->share, color_queued(q));
+	color_refresh(sch, q);
+}
+
+/* Packets that the device had given back made the queue look longer until now. */
+static void color_empty(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	if (q->share.held)
+		color_release(sch);
 }
 
 static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
@@ -438,6 +623,10 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 	u64 start, on_line;
 	u32 len, segs;
 
+	if (unlikely(!q->bands->busy)) {
+		color_empty(sch);
+		return NULL;
+	}
 	band = color_band_ready(sch, &start);
 	if (!band)
 		return NULL;
@@ -451,32 +640,53 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 	qdisc_bstats_update(sch, skb);
 	band->stats.qlen -= segs;
 	band->stats.backlog -= len;
-	on_line = len + (u64)q->cfg.overhead * segs;
-	color_band_advance(band, &q->clock, start, on_line, segs);
-	color_bands_yield(q->bands, band, &q->clock, start, on_line);
-	color_left(q, skb, len);
+	color_bands_popped(q->bands, band);
+	if (band->timed) {
+		on_line = len + (u64)q->cfg.overhead * segs;
+		color_band_advance(band, &q->clock, start, on_line, segs);
+		color_bands_yield(q->bands, band, &q->clock, start, on_line);
+	}
+	q->stats[color_skb_cb(skb)->color].backlog -= len;
+	if (unlikely(color_backlog(sch) < q->low))
+		color_release(sch);
+	return skb;
+}
+
+static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *skb;
+	u32 len;
+
+	if (unlikely(!qdisc_peek_head(sch))) {
+		color_empty(sch);
+		return NULL;
+	}
+	/* never without a rate */
+	if (q->clock.next > q->seen && !color_line_free(sch))
+		return NULL;
+
+	skb = qdisc_dequeue_head(sch);
+	len = qdisc_pkt_len(skb);
+	if (q->clock.mult)
+		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
+						     qdisc_pkt_segs(skb));
+	q->stats[color_skb_cb(skb)->color].backlog -= len;
+	if (unlikely(color_backlog(sch) < q->low))
+		color_release(sch);
 	return skb;
 }
 
 static struct sk_buff *color_dequeue(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
-	bool shaped = q->clock.mult;
 	struct sk_buff *skb;
-	u32 len;
 
-	/* a port with bands never has a packet in the qdisc's own FIFO */
-	if (!qdisc_peek_head(sch))
-		return q->bands ? color_dequeue_bands(sch) : NULL;
-	if (shaped && !color_line_free(sch))
-		return NULL;
-
+	if (unlikely(q->unusual))
+		return q->bands ? color_dequeue_bands(sch) : color_dequeue_unusual(sch);
 	skb = qdisc_dequeue_head(sch);
-	len = qdisc_pkt_len(skb);
-	if (shaped)
-		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
-						     qdisc_pkt_segs(skb));
-	color_left(q, skb, len);
+	if (likely(skb))
+		q->stats[color_skb_cb(skb)->color].backlog -= qdisc_pkt_len(skb);
 	return skb;
 }
 
@@ -485,8 +695,6 @@ static void color_reset(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 	int i;
 
-	if (q->pool)
-		color_pool_uncharge(q->pool, color_backlog(sch));
 	qdisc_reset_queue(sch);
 	if (q->bands) {
 		color_bands_reset(q->bands);
@@ -494,14 +702,30 @@ static void color_reset(struct Qdisc *sch)
 	}
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		q->stats[i].backlog = 0;
+	if (q->share.pool)
+		color_share_release(&q->share, 0);
 	q->clock.next = 0;
 	q->clock.frac = 0;
+	color_refresh(sch, q);
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
+/* What the port makes up for when it is served late, ns. */
+static u64 color_catch_up(const struct Qdisc *sch)
+{
+	const struct color_sched_data *q = qdisc_priv(sch);
+	u64 packet = color_clock_ns(&q->clock, psched_mtu(qdisc_dev(sch)) +
+					       (u64)q->cfg.overhead);
+
+	if (q->cfg.catch_up)
+		return q->cfg.catch_up;
+	return max3((u64)COLOR_CATCH_UP, 2 * (u64)q->cfg.slack,
+		    COLOR_CATCH_UP_PACKETS * packet);
+}
+
 /* Nothing is touched before everything is known to be right, and no packet is
- * dropped: a queue above its new limit drains.  The number of bands is another
- * thing: packets would have to go where others of their flow are not.
+ * dropped: a queue above its new limit drains.  The number of bands cannot change while
+ * packets are queued: they would have to be moved, and a flow would be reordered.
  */
 static int color_change(struct Qdisc *sch, struct nlattr *opt,
 			struct netlink_ext_ack *extack)
@@ -511,7 +735,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_config cfg = q->cfg;
 	struct color_bands *bands = q->bands;
 	struct color_band_config band_cfg;
-	struct color_pool *pool;
+	struct color_pool *pool;	/* the new one, then the one before */
 	u64 now;
 	int err;
 
@@ -537,7 +761,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 				return -ENOMEM;
 		}
 	}
-	pool = color_pool_get(dev_net(qdisc_dev(sch)), q->pool, tb, extack);
+	pool = color_pool_get(dev_net(qdisc_dev(sch)), q->share.pool, tb, extack);
 	if (IS_ERR(pool)) {
 		err = PTR_ERR(pool);
 		goto out_bands;
@@ -560,15 +784,19 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	}
 	q->cfg = cfg;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
+	q->catch_up = color_catch_up(sch);
+	color_map_spread(q->of, cfg.map, cfg.by_ecn);
 	swap(q->bands, bands);
 	if (q->bands) {
-		color_bands_set(q->bands, &band_cfg, now);
-		/* whoever may go earlier than before */
+		color_bands_set(q->bands, &band_cfg, q->clock.mult, now);
+		/* a band may be allowed to send earlier than before */
 		if (sch->q.qlen)
 			qdisc_watchdog_schedule_ns(&q->watchdog,
 						   q->clock.next);
 	}
-	color_pool_swap(&q->pool, &pool, color_backlog(sch));
+	color_pool_resize(pool, tb);
+	pool = color_share_move(&q->share, pool, color_queued(q));
+	color_refresh(sch, q);
 	sch_tree_unlock(sch);
 
 out_pool:
@@ -585,8 +813,12 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	qdisc_watchdog_init(&q->watchdog, sch);
-	color_config_init(&q->cfg, qdisc_dev(sch));
+	color_config_init(&q->cfg, qdisc_dev(sch),
+			  min(READ_ONCE(slack), TC_COLOR_SLACK_MAX));
 	q->mark_above = U64_MAX;
+	q->catch_up = color_catch_up(sch);
+	color_map_spread(q->of, q->cfg.map, q->cfg.by_ecn);
+	color_refresh(sch, q);
 
 	return opt ? color_change(sch, opt, extack) : 0;
 }
@@ -596,16 +828,18 @@ static void color_destroy(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	qdisc_watchdog_cancel(&q->watchdog);
-	color_pool_put(q->pool);
+	color_pool_put(color_share_move(&q->share, NULL, 0));
 	kfree(q->bands);
 }
 
 static int color_dump_pool(const struct color_sched_data *q,
 			   struct sk_buff *skb)
 {
-	if (q->pool &&
-	    (nla_put_string(skb, TCA_COLOR_POOL, q->pool->name) ||
-	     nla_put_u32(skb, TCA_COLOR_POOL_SIZE, q->pool->size) ||
+	const struct color_pool *pool = q->share.pool;
+
+	if (pool &&
+	    (nla_put_string(skb, TCA_COLOR_POOL, pool->name) ||
+	     nla_put_u32(skb, TCA_COLOR_POOL_SIZE, pool->size) ||
 	     nla_put_u32(skb, TCA_COLOR_POOL_ALPHA, q->cfg.alpha)))
 		return -EMSGSIZE;
 	return 0;
@@ -633,7 +867,10 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put(skb, TCA_COLOR_MAP, sizeof(cfg->map), cfg->map) ||
 	    color_config_dump_ecn(&cfg->ecn, skb) ||
 	    color_dump_pool(q, skb) ||
-	    nla_put_u32(skb, TCA_COLOR_SPLIT_GSO, cfg->split_gso) ||
+	    (cfg->split_gso != COLOR_SPLIT_AUTO &&
+	     nla_put_u32(skb, TCA_COLOR_SPLIT_GSO, cfg->split_gso)) ||
+	    nla_put_u32(skb, TCA_COLOR_SLACK, cfg->slack) ||
+	    nla_put_u32(skb, TCA_COLOR_CATCH_UP, cfg->catch_up) ||
 	    color_bands_dump(q->bands, skb)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
@@ -641,30 +878,72 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	return nla_nest_end(skb, opts);
 }
 
+static int color_dump_pool_stats(const struct color_share *share, struct sk_buff *skb)
+{
+	const struct color_pool *pool = share->pool;
+
+	if (!pool)
+		return 0;
+	return color_stats_put(skb, TCA_COLOR_STATS_POOL_SIZE, pool->size) ?:
+	       color_stats_put(skb, TCA_COLOR_STATS_POOL_USED, atomic64_read(&pool->used)) ?:
+	       color_stats_put(skb, TCA_COLOR_STATS_POOL_PEAK, atomic64_read(&pool->peak)) ?:
+	       color_stats_put(skb, TCA_COLOR_STATS_POOL_PORTS, pool->ports) ?:
+	       color_stats_put(skb, TCA_COLOR_STATS_POOL_HELD, share->held);
+}
+
+static int color_dump_colors(const struct color_sched_data *q, struct sk_buff *skb)
+{
+	struct nlattr *nest = nla_nest_start(skb, TCA_COLOR_STATS_COLORS);
+	int i;
+
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i <= TC_COLOR_MAX; i++)
+		if (color_stats_dump_color(skb, &q->stats[i], &q->drops[i]))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int color_dump_bands(const struct color_bands *bands, struct sk_buff *skb)
+{
+	struct nlattr *nest;
+	int i;
+
+	if (!bands)
+		return 0;
+	nest = nla_nest_start(skb, TCA_COLOR_STATS_BANDS);
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i < bands->cfg.n; i++)
+		if (color_stats_dump_band(skb, &bands->band[i].stats))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
-	struct tc_color_xstats st = {};
-	int i;
+	struct nlattr *nest = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
+	int err;
 
+	if (!nest)
+		return -1;
 	sch_tree_lock(sch);
-	memcpy(st.color, q->stats, sizeof(st.color));
-	st.backlog = color_backlog(sch);
-	st.peak_backlog = q->peak;
-	st.gso_drops = q->gso_drops;
-	st.bands = q->bands ? q->bands->cfg.n : 0;
-	for (i = 0; i < st.bands; i++)
-		st.band[i] = q->bands->band[i].stats;
+	err = color_stats_put(d->skb, TCA_COLOR_STATS_BACKLOG, color_backlog(sch)) ?:
+	      color_stats_put(d->skb, TCA_COLOR_STATS_PEAK_BACKLOG, q->peak) ?:
+	      color_stats_put(d->skb, TCA_COLOR_STATS_GSO_DROPS, q->gso_drops) ?:
+	      color_dump_pool_stats(&q->share, d->skb) ?:
+	      color_dump_colors(q, d->skb) ?:
+	      color_dump_bands(q->bands, d->skb);
 	sch_tree_unlock(sch);
-
-	if (q->pool) {
-		st.pool_size = q->pool->size;
-		st.pool_used = atomic64_read(&q->pool->used);
-		st.pool_peak = atomic64_read(&q->pool->peak);
-		st.pool_ports = q->pool->ports;
+	if (err) {
+		nla_nest_cancel(d->skb, nest);
+		return -1;
 	}
-	return gnet_stats_copy_app(d, &st,
-				   offsetof(typeof(st), band[st.bands]));
+	nla_nest_end(d->skb, nest);
+	return 0;
 }
 
 static struct Qdisc_ops color_qdisc_ops __read_mostly = {
@@ -687,7 +966,6 @@ static int __init color_module_init(void)
 {
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct tc_color_stats) != 64);
 	/* a port costs a page at most */
 	BUILD_BUG_ON(sizeof(struct Qdisc) + sizeof(struct color_sched_data) >
 		     4096);

@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/greenlane_dscp.h>
 #include <linux/pkt_color.h>
 
 #include "color_preset.h"
 #include "color_request.h"
 #include "color_words.h"
 #include "tc_answers.h"
+#include "tc_exact.h"
 #include "tc_plugin.h"
 
 #define COLOR_OPT_LEN	1024	/* room for our attributes in tc's request */
@@ -55,9 +57,10 @@ static void explain(void)
 		"		 [ band-limit BAND PACKETS ]... [ band-yield BAND PART ]...\n"
 		"		 [ band-... BAND none ]...\n"
 		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
+		"		 [ slack TIME ] [ catch-up TIME | catch-up auto ]\n"
 		"where	COLOR := { red | yellow | green }\n"
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
-		"	BAND := { 0...7 }, 0 is served first\n"
+		"	BAND := { 0...15 }, 0 is served first\n"
 		"	PRESET := { xpass | aeolus | tlt }\n");
 }
 
@@ -211,6 +214,16 @@ static int parse_pool(struct request *r, const char *arg)
 	return 0;
 }
 
+static int parse_time(const char *what, const char *arg, __u32 min, __u32 max, __u32 *val)
+{
+	__u64 ns;
+
+	if (get_exact_time(what, arg, min, max, &ns))
+		return -1;
+	*val = ns;
+	return 0;
+}
+
 static int parse_alpha(struct request *r, const char *arg)
 {
 	double alpha;
@@ -248,6 +261,8 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "band-rate",	TCA_COLOR_BAND_RATE64,	2 },
 		{ "band-limit",	TCA_COLOR_BAND_LIMIT,	2 },
 		{ "band-yield",	TCA_COLOR_BAND_YIELD,	2 },
+		{ "slack",	TCA_COLOR_SLACK,	1 },
+		{ "catch-up",	TCA_COLOR_CATCH_UP,	1 },
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
@@ -324,6 +339,13 @@ static int parse_option(struct request *r, int argc, char **argv)
 	case TCA_COLOR_POOL:
 		err = parse_pool(r, argv[1]);
 		break;
+	case TCA_COLOR_SLACK:
+		err = parse_time(name, argv[1], 0, TC_COLOR_SLACK_MAX, val);
+		break;
+	case TCA_COLOR_CATCH_UP:
+		err = strcmp(argv[1], "auto") ?
+		      parse_time(name, argv[1], 1, TC_COLOR_CATCH_UP_MAX, val) : 0;
+		break;
 	case TCA_COLOR_POOL_ALPHA:
 		err = parse_alpha(r, argv[1]);
 		break;
@@ -395,22 +417,9 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	return 0;
 }
 
-static __u64 attr_u64(const struct rtattr *attr)
-{
-	__u64 val = 0;
-
-	attr_copy(&val, sizeof(val), attr);
-	return val;
-}
-
 static const char *name_of(const char * const *names, size_t n, __u32 i)
 {
 	return i < n ? names[i] : "unknown";
-}
-
-static void print_bytes(const char *key, const char *fmt, __u32 bytes)
-{
-	print_color_size(PRINT_ANY, COLOR_NONE, key, fmt, bytes);
 }
 
 static void print_name(const char *key, const char *fmt, const char *name)
@@ -418,20 +427,32 @@ static void print_name(const char *key, const char *fmt, const char *name)
 	print_color_string(PRINT_ANY, COLOR_NONE, key, fmt, name);
 }
 
-/* What is not mapped is yellow, so yellow entries are not worth a line. */
+/* The colour of a DSCP in a port that has not been told otherwise. */
+static __u32 default_color(int dscp)
+{
+#define GREENLANE_CODEPOINT(symbol, name, dscp_, colour) \
+	if (dscp == (dscp_))				 \
+		return TC_COLOR_##colour;
+	GREENLANE_CODEPOINTS
+#undef GREENLANE_CODEPOINT
+	return TC_COLOR_YELLOW;
+}
+
+/* What differs from the default.  JSON has all that are not yellow; -d has both. */
 static void print_map(const struct rtattr *attr)
 {
+	bool all = show_details || is_json_context();
 	const __u8 *map;
 	char key[4];
 	int i;
 
-	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS ||
-	    !(show_details || is_json_context()))
+	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS)
 		return;
 	map = RTA_DATA(attr);
 	open_json_object("map");
 	for (i = 0; i < TC_COLOR_DSCPS; i++) {
-		if (map[i] == TC_COLOR_YELLOW)
+		if (map[i] == default_color(i) ? !all || map[i] == TC_COLOR_YELLOW :
+		    is_json_context() && map[i] == TC_COLOR_YELLOW)
 			continue;
 		snprintf(key, sizeof(key), "%d", i);
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, "map %s ", key);
@@ -448,8 +469,7 @@ static void print_prio(const struct rtattr *attr, __u32 bands)
 	char key[4];
 	int i;
 
-	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS ||
-	    !(show_details || is_json_context()))
+	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS)
 		return;
 	prio = RTA_DATA(attr);
 	open_json_object("prio");
@@ -463,25 +483,16 @@ static void print_prio(const struct rtattr *attr, __u32 bands)
 	close_json_object();
 }
 
-/* To the bit, as a preset computes it: tc's own helper rounds. */
-static void print_band_rate(const char *key, __u64 rate)
+/* @word and the band are printed, @key is the band's number. */
+static void print_band_rate(const char *key, const char *word, __u64 rate)
 {
-	static const char * const units[] = {
-		"bit ", "Kbit ", "Mbit ", "Gbit ", "Tbit ",
-	};
-	__u64 bits = rate * 8;
-	size_t i = 0;
-
-	if (rate & TC_COLOR_BAND_RATE_PPS) {
-		print_color_u64(PRINT_FP, COLOR_NONE, NULL, "%llupps ",
-				rate & ~TC_COLOR_BAND_RATE_PPS);
+	if (!(rate & TC_COLOR_BAND_RATE_PPS)) {
+		print_exact_rate(key, word, rate);
 		return;
 	}
-	print_color_u64(PRINT_JSON, COLOR_NONE, key, NULL, rate);
-	for (; bits % 1000 == 0 && i < N(units) - 1; i++)
-		bits /= 1000;
-	print_color_u64(PRINT_FP, COLOR_NONE, NULL, "%llu", bits);
-	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", units[i]);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", word);
+	print_color_u64(PRINT_FP, COLOR_NONE, NULL, "%llupps ",
+			rate & ~TC_COLOR_BAND_RATE_PPS);
 }
 
 /* The option and its band, whose number is the key of what follows. */
@@ -497,21 +508,22 @@ static void print_bands(struct rtattr *tb[])
 	__u32 limit[TC_COLOR_BANDS_MAX] = {};
 	__u32 yield[TC_COLOR_BANDS_MAX] = {};
 	__u32 i, bands = attr_u32(tb[TCA_COLOR_BANDS]);
-	char key[4];
+	char key[4], word[16];
 
 	if (bands < 2 || bands > TC_COLOR_BANDS_MAX)
 		return;
-	attr_copy(rate, sizeof(rate), tb[TCA_COLOR_BAND_RATE64]);
-	attr_copy(limit, sizeof(limit), tb[TCA_COLOR_BAND_LIMIT]);
-	attr_copy(yield, sizeof(yield), tb[TCA_COLOR_BAND_YIELD]);
+	attr_copy(rate, bands * sizeof(*rate), tb[TCA_COLOR_BAND_RATE64]);
+	attr_copy(limit, bands * sizeof(*limit), tb[TCA_COLOR_BAND_LIMIT]);
+	attr_copy(yield, bands * sizeof(*yield), tb[TCA_COLOR_BAND_YIELD]);
 	print_color_uint(PRINT_ANY, COLOR_NONE, "bands", "bands %u ", bands);
 	print_prio(tb[TCA_COLOR_PRIO], bands);
 	open_json_object("band_rate");
 	for (i = 0; i < bands; i++) {
 		if (!rate[i])
 			continue;
-		print_band("band-rate %s ", i, key);
-		print_band_rate(key, rate[i]);
+		snprintf(key, sizeof(key), "%u", i);
+		snprintf(word, sizeof(word), "band-rate %u", i);
+		print_band_rate(key, word, rate[i]);
 	}
 	close_json_object();
 	open_json_object("band_pps");
@@ -536,8 +548,7 @@ static void print_bands(struct rtattr *tb[])
 		if (!yield[i])
 			continue;
 		print_band("band-yield %s ", i, key);
-		print_color_float(PRINT_ANY, COLOR_NONE, key, "%.6g ",
-				  (double)yield[i] / TC_COLOR_BAND_YIELD_ONE);
+		print_exact_fraction(key, "%s ", yield[i], TC_COLOR_BAND_YIELD_ONE);
 	}
 	close_json_object();
 }
@@ -552,12 +563,14 @@ static void print_ecn(struct rtattr *tb[])
 	if (!prob)
 		return;
 	open_json_object("ecn");
-	print_bytes("min", "ecn %s ", min);
-	print_color_size(step ? PRINT_JSON : PRINT_ANY, COLOR_NONE, "max",
-			 "%s ", max);
-	print_color_float(step ? PRINT_JSON : PRINT_ANY, COLOR_NONE,
-			  "probability", "%g ",
-			  (double)prob / TC_COLOR_PROB_ONE);
+	print_exact_bytes("min", "ecn", min);
+	if (step && prob == TC_COLOR_PROB_ONE) {
+		print_color_u64(PRINT_JSON, COLOR_NONE, "max", NULL, max);
+		print_color_float(PRINT_JSON, COLOR_NONE, "probability", NULL, 1);
+	} else {
+		print_exact_bytes("max", "", max);
+		print_exact_fraction("probability", "%s ", prob, TC_COLOR_PROB_ONE);
+	}
 	close_json_object();
 }
 
@@ -573,16 +586,16 @@ static void print_pool(struct rtattr *tb[])
 	       len < sizeof(name) ? len : sizeof(name) - 1);
 	open_json_object("pool");
 	print_name("name", "pool %s ", name);
-	print_bytes("size", "size %s ", attr_u32(tb[TCA_COLOR_POOL_SIZE]));
-	print_color_float(PRINT_ANY, COLOR_NONE, "alpha", "alpha %g ",
-			  (double)attr_u32(tb[TCA_COLOR_POOL_ALPHA]) /
-			  TC_COLOR_ALPHA_ONE);
+	print_exact_bytes("size", "size", attr_u32(tb[TCA_COLOR_POOL_SIZE]));
+	print_exact_fraction("alpha", "alpha %s ", attr_u32(tb[TCA_COLOR_POOL_ALPHA]),
+			     TC_COLOR_ALPHA_ONE);
 	close_json_object();
 }
 
 static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 {
 	struct rtattr *tb[TCA_COLOR_MAX + 1];
+	__u32 catch_up;
 	bool split;
 	__u64 rate;
 	int i;
@@ -596,19 +609,17 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 
 	rate = attr_u64(tb[TCA_COLOR_RATE64]);
 	if (rate)
-		tc_print_rate(PRINT_ANY, "rate", "rate %s ", rate);
+		print_exact_rate("rate", "rate", rate);
 	if (attr_u32(tb[TCA_COLOR_OVERHEAD]))
 		print_color_uint(PRINT_ANY, COLOR_NONE, "overhead",
 				 "overhead %u ",
 				 attr_u32(tb[TCA_COLOR_OVERHEAD]));
-	print_bytes("limit", "limit %s ", attr_u32(tb[TCA_COLOR_LIMIT]));
+	print_exact_bytes("limit", "limit", attr_u32(tb[TCA_COLOR_LIMIT]));
 	for (i = 0; i <= TC_COLOR_MAX; i++) {
 		if (!tb[TCA_COLOR_RED + i])
 			continue;
-		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ",
-				   color_names[i]);
-		print_bytes(color_names[i], "%s ",
-			    attr_u32(tb[TCA_COLOR_RED + i]));
+		print_exact_bytes(color_names[i], color_names[i],
+				  attr_u32(tb[TCA_COLOR_RED + i]));
 	}
 	print_name("count", "count %s ",
 		   name_of(count_names, N(count_names),
@@ -620,89 +631,113 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	print_ecn(tb);
 	print_pool(tb);
 	print_bands(tb);
-	split = attr_u32(tb[TCA_COLOR_SPLIT_GSO]);
+	print_exact_time("slack", "slack", attr_u32(tb[TCA_COLOR_SLACK]));
+	catch_up = attr_u32(tb[TCA_COLOR_CATCH_UP]);
+	if (catch_up)
+		print_exact_time("catch_up", "catch-up", catch_up);
+	split = tb[TCA_COLOR_SPLIT_GSO] ? attr_u32(tb[TCA_COLOR_SPLIT_GSO]) : rate;
 	print_color_bool(PRINT_JSON, COLOR_NONE, "split_gso", NULL, split);
-	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
-			   split ? "split-gso" : "no-split-gso");
+	if (tb[TCA_COLOR_SPLIT_GSO])
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
+				   split ? "split-gso" : "no-split-gso");
 	return 0;
 }
 
-static void print_color_stats(const char *name, const struct tc_color_stats *st)
+static void print_stat(const char *key, const char *fmt, const struct rtattr *attr)
 {
+	print_count(key, fmt, attr_u64(attr));
+}
+
+static void print_color_stats(const char *name, const struct rtattr *nest)
+{
+	struct rtattr *st[TCA_COLOR_STATS_COLOR_MAX + 1];
 	size_t i;
 
+	parse_nest(st, TCA_COLOR_STATS_COLOR_MAX, nest);
 	print_nl();
 	open_json_object(name);
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  %-7s", name);
-	print_count("packets", "queued %llu pkt ", st->packets);
-	print_count("bytes", "%llu bytes", st->bytes);
-	print_count("marks", ", marked %llu", st->marks);
-	print_count("backlog", ", backlog %llu", st->backlog);
-	print_count("peak_backlog", " peak %llu bytes", st->peak_backlog);
+	print_stat("packets", "queued %llu pkt ", st[TCA_COLOR_STATS_COLOR_PACKETS]);
+	print_stat("bytes", "%llu bytes", st[TCA_COLOR_STATS_COLOR_BYTES]);
+	print_stat("marks", ", marked %llu", st[TCA_COLOR_STATS_COLOR_MARKS]);
+	print_stat("backlog", ", backlog %llu", st[TCA_COLOR_STATS_COLOR_BACKLOG]);
+	print_stat("peak_backlog", " peak %llu bytes", st[TCA_COLOR_STATS_COLOR_PEAK_BACKLOG]);
 	print_nl();
 	open_json_object("drops");
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  %-7sdropped", "");
 	for (i = 0; i < N(drop_names); i++) {
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, " %s ",
 				   drop_names[i]);
-		print_count(drop_names[i], "%llu", st->drops[i]);
+		print_stat(drop_names[i], "%llu", st[TCA_COLOR_STATS_COLOR_DROPS_COLOR + i]);
 	}
 	close_json_object();
 	close_json_object();
 }
 
-static void print_band_stats(int band, const struct tc_color_band_stats *st)
+static void print_band_stats(int band, const struct rtattr *nest)
 {
+	struct rtattr *st[TCA_COLOR_STATS_BAND_MAX + 1];
 	char key[4];
 
+	parse_nest(st, TCA_COLOR_STATS_BAND_MAX, nest);
 	print_nl();
 	snprintf(key, sizeof(key), "%d", band);
 	open_json_object(key);
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  band %s ", key);
-	print_count("packets", "queued %llu pkt ", st->packets);
-	print_count("bytes", "%llu bytes", st->bytes);
-	print_count("drops", ", dropped %llu", st->drops);
-	print_count("backlog", ", backlog %llu", st->backlog);
-	print_count("peak_backlog", " peak %llu bytes", st->peak_backlog);
-	print_count("qlen", " %llu pkt", st->qlen);
+	print_stat("packets", "queued %llu pkt ", st[TCA_COLOR_STATS_BAND_PACKETS]);
+	print_stat("bytes", "%llu bytes", st[TCA_COLOR_STATS_BAND_BYTES]);
+	print_stat("drops", ", dropped %llu", st[TCA_COLOR_STATS_BAND_DROPS]);
+	print_stat("backlog", ", backlog %llu", st[TCA_COLOR_STATS_BAND_BACKLOG]);
+	print_stat("peak_backlog", " peak %llu bytes", st[TCA_COLOR_STATS_BAND_PEAK_BACKLOG]);
+	print_stat("qlen", " %llu pkt", st[TCA_COLOR_STATS_BAND_QLEN]);
+	close_json_object();
+}
+
+static void print_pool_stats(struct rtattr *tb[])
+{
+	if (!tb[TCA_COLOR_STATS_POOL_SIZE])
+		return;
+	print_nl();
+	open_json_object("pool");
+	print_stat("used", "  pool   used %llu", tb[TCA_COLOR_STATS_POOL_USED]);
+	print_stat("peak", " peak %llu", tb[TCA_COLOR_STATS_POOL_PEAK]);
+	print_stat("size", " of %llu bytes", tb[TCA_COLOR_STATS_POOL_SIZE]);
+	print_stat("ports", ", %llu ports", tb[TCA_COLOR_STATS_POOL_PORTS]);
+	print_stat("held", ", %llu held here", tb[TCA_COLOR_STATS_POOL_HELD]);
 	close_json_object();
 }
 
 static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 			      struct rtattr *xstats)
 {
-	struct tc_color_xstats st = {};
+	struct rtattr *tb[TCA_COLOR_STATS_MAX + 1], *nest;
 	size_t i;
+	int left;
 
 	(void)qu;
 	(void)f;
 	if (!xstats)
 		return 0;
-	stats_copy(&st, sizeof(st), xstats);
+	parse_nest(tb, TCA_COLOR_STATS_MAX, xstats);
 
 	open_json_object("queue");
-	print_count("backlog", "  queue  backlog %llu", st.backlog);
-	print_count("peak_backlog", " peak %llu bytes", st.peak_backlog);
-	print_count("gso_drops", ", unsplittable %llu", st.gso_drops);
+	print_stat("backlog", "  queue  backlog %llu", tb[TCA_COLOR_STATS_BACKLOG]);
+	print_stat("peak_backlog", " peak %llu bytes", tb[TCA_COLOR_STATS_PEAK_BACKLOG]);
+	print_stat("gso_drops", ", unsplittable %llu", tb[TCA_COLOR_STATS_GSO_DROPS]);
 	close_json_object();
-	if (st.pool_size) {
-		print_nl();
-		open_json_object("pool");
-		print_count("used", "  pool   used %llu", st.pool_used);
-		print_count("peak", " peak %llu", st.pool_peak);
-		print_count("size", " of %llu bytes", st.pool_size);
-		print_count("ports", ", %llu ports", st.pool_ports);
-		close_json_object();
-	}
+	print_pool_stats(tb);
 	open_json_object("colors");
-	for (i = 0; i <= TC_COLOR_MAX; i++)
-		print_color_stats(color_names[i], &st.color[i]);
+	i = 0;
+	for_each_in_nest(nest, left, tb[TCA_COLOR_STATS_COLORS])
+		if (i < N(color_names))
+			print_color_stats(color_names[i++], nest);
 	close_json_object();
-	if (!st.bands)
+	if (!tb[TCA_COLOR_STATS_BANDS])
 		return 0;
 	open_json_object("bands");
-	for (i = 0; i < st.bands && i < TC_COLOR_BANDS_MAX; i++)
-		print_band_stats(i, &st.band[i]);
+	i = 0;
+	for_each_in_nest(nest, left, tb[TCA_COLOR_STATS_BANDS])
+		print_band_stats(i++, nest);
 	close_json_object();
 	return 0;
 }

@@ -26,6 +26,25 @@ static inline __u32 attr_u32(const struct rtattr *attr)
 	return val;
 }
 
+static inline __u64 attr_u64(const struct rtattr *attr)
+{
+	__u64 val = 0;
+
+	attr_copy(&val, sizeof(val), attr);
+	return val;
+}
+
+/* The attributes in a nest, by type.  An older kernel gives less, a newer one more. */
+static inline void parse_nest(struct rtattr *tb[], int max, const struct rtattr *nest)
+{
+	parse_rtattr_flags(tb, max, RTA_DATA(nest), RTA_PAYLOAD(nest), NLA_F_NESTED);
+}
+
+#define for_each_in_nest(attr, left, nest)					\
+	for ((left) = (nest) ? (int)RTA_PAYLOAD(nest) : 0,			\
+	     (attr) = (nest) ? (struct rtattr *)RTA_DATA(nest) : NULL;		\
+	     RTA_OK(attr, left); (attr) = RTA_NEXT(attr, left))
+
 /* A name of at most @max bytes, or "".  Users of other namespaces choose names too, so whatever a
  * terminal might act on becomes \xNN, and so does a backslash.  Valid until the next call.
  */

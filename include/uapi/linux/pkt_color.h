@@ -67,7 +67,7 @@ enum tc_color_classify {
 
 #define TC_COLOR_DSCPS		64		/* entries of TCA_COLOR_MAP */
 #define TC_COLOR_MAP_KEEP	0xff		/* entry of _MAP or _PRIO: leave */
-#define TC_COLOR_BANDS_MAX	8
+#define TC_COLOR_BANDS_MAX	16
 #define TC_COLOR_BAND_RATE_KEEP	(~0ull)		/* entry of TCA_COLOR_BAND_RATE64 */
 #define TC_COLOR_BAND_RATE_PPS	(1ull << 63)	/* flag in one: packets/s, not bytes/s */
 #define TC_COLOR_BAND_LIMIT_KEEP 0xffffffffu	/* entry of TCA_COLOR_BAND_LIMIT */
@@ -81,6 +81,8 @@ enum tc_color_classify {
 #define TC_COLOR_LIMIT_MAX	0x7fffffffu	/* bytes, of a port or a pool */
 #define TC_COLOR_RATE_MAX	12500000000000ull /* bytes/s: 100 Tbit/s */
 #define TC_COLOR_OVERHEAD_MAX	1024		/* bytes */
+#define TC_COLOR_SLACK_MAX	1000000u	/* ns */
+#define TC_COLOR_CATCH_UP_MAX	1000000000u	/* ns */
 
 /**
  * enum tca_color - attributes in TCA_OPTIONS
@@ -100,22 +102,28 @@ enum tc_color_classify {
  * @TCA_COLOR_ECN_PROB: u32, probability at ECN_MAX in units of 2^-32
  *	(%TC_COLOR_PROB_ONE is always); 0 for no marks
  * @TCA_COLOR_POOL: string, the shared buffer to charge; "" for none
- * @TCA_COLOR_POOL_SIZE: u32, bytes; when the pool is new, or to insist
+ * @TCA_COLOR_POOL_SIZE: u32, bytes; when the pool is new, or to resize it by a port that is in
+ *	it already
  * @TCA_COLOR_POOL_ALPHA: u32, this port's share of what is free in the pool,
  *	in units of 2^-16
- * @TCA_COLOR_SPLIT_GSO: u32, 1 to queue the segments of a GSO packet one by one
+ * @TCA_COLOR_SPLIT_GSO: u32, 1 to queue the segments of a GSO packet one by one, 0 not to;
+ *	without it a port splits if it has a rate
  * @TCA_COLOR_BANDS: u32, queues of the port, 1 to %TC_COLOR_BANDS_MAX; another
  *	number than before takes the four below back to their defaults
  * @TCA_COLOR_PRIO: 64 bytes, band of each DSCP or %TC_COLOR_MAP_KEEP; band 0 is
  *	served first, the last band is the default
- * @TCA_COLOR_BAND_RATE64: %TC_COLOR_BANDS_MAX u64, bytes/s of each band, or
+ * @TCA_COLOR_BAND_RATE64: u64 for each of the first bands, up to %TC_COLOR_BANDS_MAX: bytes/s, or
  *	packets/s with %TC_COLOR_BAND_RATE_PPS, 0 for no shaping, or
  *	%TC_COLOR_BAND_RATE_KEEP
- * @TCA_COLOR_BAND_LIMIT: %TC_COLOR_BANDS_MAX u32, packets that each band can
+ * @TCA_COLOR_BAND_LIMIT: u32 for each of the first bands: packets that it can
  *	queue, 0 for no limit but the port's, or %TC_COLOR_BAND_LIMIT_KEEP
- * @TCA_COLOR_BAND_YIELD: %TC_COLOR_BANDS_MAX u32, what each band's rate loses while
+ * @TCA_COLOR_BAND_YIELD: u32 for each of the first bands: what its rate loses while
  *	others have the line: of their time on it this part, in units of 2^-16, or
  *	%TC_COLOR_BAND_YIELD_KEEP; nothing without a rate of the band and of the port
+ * @TCA_COLOR_SLACK: u32, ns by which the timer that ends a packet's time on the line may be late,
+ *	so that one timer serves several packets
+ * @TCA_COLOR_CATCH_UP: u32, ns of the line's time that are made up for when the port is served
+ *	late; 0 for the longest of 50 us, twice the slack, and four packets of the device's MTU
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -141,6 +149,8 @@ enum tca_color {
 	TCA_COLOR_BAND_RATE64,
 	TCA_COLOR_BAND_LIMIT,
 	TCA_COLOR_BAND_YIELD,
+	TCA_COLOR_SLACK,
+	TCA_COLOR_CATCH_UP,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -148,71 +158,102 @@ enum tca_color {
 #define TCA_COLOR_MAX (__TCA_COLOR_MAX - 1)
 
 /**
- * struct tc_color_stats - counters of one colour
- * @packets: packets admitted to the queue
- * @bytes: bytes admitted to the queue
- * @drops: packets refused, by &enum tc_color_drop
- * @marks: packets of @packets in which the port set CE
- * @backlog: bytes in the queue
- * @peak_backlog: the most that @backlog has been
- *
- * A GSO packet counts as the segments that it is.  64 bytes: a cache line.
+ * enum tca_color_stats - attributes in TCA_STATS_APP, u64 but for the nests
+ * @TCA_COLOR_STATS_UNSPEC: not used
+ * @TCA_COLOR_STATS_PAD: alignment
+ * @TCA_COLOR_STATS_BACKLOG: bytes in the port
+ * @TCA_COLOR_STATS_PEAK_BACKLOG: the most that this has been
+ * @TCA_COLOR_STATS_GSO_DROPS: packets dropped because they could not be split
+ * @TCA_COLOR_STATS_POOL_SIZE: bytes of the shared buffer; none of these four without one
+ * @TCA_COLOR_STATS_POOL_USED: bytes of it that its ports hold
+ * @TCA_COLOR_STATS_POOL_PEAK: the most that this has been
+ * @TCA_COLOR_STATS_POOL_PORTS: ports that share it
+ * @TCA_COLOR_STATS_POOL_HELD: bytes of it that this port holds: its packets, and a reserve
+ * @TCA_COLOR_STATS_COLORS: nest of %TCA_COLOR_STATS_COLOR, one for each &enum tc_color, in order
+ * @TCA_COLOR_STATS_COLOR: nest of &enum tca_color_stats_color
+ * @TCA_COLOR_STATS_BANDS: nest of %TCA_COLOR_STATS_BAND, one for each band, in the order in which
+ *	they are served; not there if the port has one queue
+ * @TCA_COLOR_STATS_BAND: nest of &enum tca_color_stats_band
  */
-struct tc_color_stats {
-	__u64	packets;
-	__u64	bytes;
-	__u64	drops[__TC_COLOR_DROP_MAX];
-	__u64	marks;
-	__u64	backlog;
-	__u64	peak_backlog;
+enum tca_color_stats {
+	TCA_COLOR_STATS_UNSPEC,
+	TCA_COLOR_STATS_PAD,
+	TCA_COLOR_STATS_BACKLOG,
+	TCA_COLOR_STATS_PEAK_BACKLOG,
+	TCA_COLOR_STATS_GSO_DROPS,
+	TCA_COLOR_STATS_POOL_SIZE,
+	TCA_COLOR_STATS_POOL_USED,
+	TCA_COLOR_STATS_POOL_PEAK,
+	TCA_COLOR_STATS_POOL_PORTS,
+	TCA_COLOR_STATS_POOL_HELD,
+	TCA_COLOR_STATS_COLORS,
+	TCA_COLOR_STATS_COLOR,
+	TCA_COLOR_STATS_BANDS,
+	TCA_COLOR_STATS_BAND,
+	/* private: */
+	__TCA_COLOR_STATS_MAX,
 };
 
+#define TCA_COLOR_STATS_MAX (__TCA_COLOR_STATS_MAX - 1)
+
 /**
- * struct tc_color_band_stats - counters of one band
- * @packets: packets admitted to the band
- * @bytes: bytes admitted to the band
- * @drops: packets refused because the band had its limit of packets
- * @backlog: bytes in the band
- * @peak_backlog: the most that @backlog has been
- * @qlen: packets in the band
+ * enum tca_color_stats_color - counters of one colour, u64
+ * @TCA_COLOR_STATS_COLOR_UNSPEC: not used
+ * @TCA_COLOR_STATS_COLOR_PAD: alignment
+ * @TCA_COLOR_STATS_COLOR_PACKETS: packets admitted to the queue
+ * @TCA_COLOR_STATS_COLOR_BYTES: bytes admitted to the queue
+ * @TCA_COLOR_STATS_COLOR_DROPS_COLOR: packets refused: %TC_COLOR_DROP_COLOR
+ * @TCA_COLOR_STATS_COLOR_DROPS_POOL: packets refused: %TC_COLOR_DROP_POOL
+ * @TCA_COLOR_STATS_COLOR_DROPS_LIMIT: packets refused: %TC_COLOR_DROP_LIMIT
+ * @TCA_COLOR_STATS_COLOR_MARKS: packets admitted in which the port set CE
+ * @TCA_COLOR_STATS_COLOR_BACKLOG: bytes in the queue
+ * @TCA_COLOR_STATS_COLOR_PEAK_BACKLOG: the most that this has been
  *
  * A GSO packet counts as the segments that it is.
  */
-struct tc_color_band_stats {
-	__u64	packets;
-	__u64	bytes;
-	__u64	drops;
-	__u64	backlog;
-	__u64	peak_backlog;
-	__u64	qlen;
+enum tca_color_stats_color {
+	TCA_COLOR_STATS_COLOR_UNSPEC,
+	TCA_COLOR_STATS_COLOR_PAD,
+	TCA_COLOR_STATS_COLOR_PACKETS,
+	TCA_COLOR_STATS_COLOR_BYTES,
+	TCA_COLOR_STATS_COLOR_DROPS_COLOR,
+	TCA_COLOR_STATS_COLOR_DROPS_POOL,
+	TCA_COLOR_STATS_COLOR_DROPS_LIMIT,
+	TCA_COLOR_STATS_COLOR_MARKS,
+	TCA_COLOR_STATS_COLOR_BACKLOG,
+	TCA_COLOR_STATS_COLOR_PEAK_BACKLOG,
+	/* private: */
+	__TCA_COLOR_STATS_COLOR_MAX,
 };
 
+#define TCA_COLOR_STATS_COLOR_MAX (__TCA_COLOR_STATS_COLOR_MAX - 1)
+
 /**
- * struct tc_color_xstats - application statistics of a `color` qdisc
- * @color: counters by &enum tc_color
- * @backlog: bytes in the port
- * @peak_backlog: the most that @backlog has been
- * @gso_drops: packets dropped because they could not be split
- * @pool_size: bytes of the shared buffer; 0 if the port has none
- * @pool_used: bytes of it in use, by all its ports
- * @pool_peak: the most that @pool_used has been
- * @pool_ports: ports that share it
- * @bands: how many of @band there are; 0 for a port with one queue
- * @band: counters by band, served in this order
+ * enum tca_color_stats_band - counters of one band, u64
+ * @TCA_COLOR_STATS_BAND_UNSPEC: not used
+ * @TCA_COLOR_STATS_BAND_PAD: alignment
+ * @TCA_COLOR_STATS_BAND_PACKETS: packets admitted to the band
+ * @TCA_COLOR_STATS_BAND_BYTES: bytes admitted to the band
+ * @TCA_COLOR_STATS_BAND_DROPS: packets refused because the band had its limit of packets
+ * @TCA_COLOR_STATS_BAND_BACKLOG: bytes in the band
+ * @TCA_COLOR_STATS_BAND_PEAK_BACKLOG: the most that this has been
+ * @TCA_COLOR_STATS_BAND_QLEN: packets in the band
  *
- * Grows at the end; a reader takes what it knows and is given.
+ * A GSO packet counts as the segments that it is.
  */
-struct tc_color_xstats {
-	struct tc_color_stats	color[__TC_COLOR_MAX];
-	__u64			backlog;
-	__u64			peak_backlog;
-	__u64			gso_drops;
-	__u64			pool_size;
-	__u64			pool_used;
-	__u64			pool_peak;
-	__u64			pool_ports;
-	__u64			bands;
-	struct tc_color_band_stats	band[TC_COLOR_BANDS_MAX];
+enum tca_color_stats_band {
+	TCA_COLOR_STATS_BAND_UNSPEC,
+	TCA_COLOR_STATS_BAND_PAD,
+	TCA_COLOR_STATS_BAND_PACKETS,
+	TCA_COLOR_STATS_BAND_BYTES,
+	TCA_COLOR_STATS_BAND_DROPS,
+	TCA_COLOR_STATS_BAND_BACKLOG,
+	TCA_COLOR_STATS_BAND_PEAK_BACKLOG,
+	TCA_COLOR_STATS_BAND_QLEN,
+	/* private: */
+	__TCA_COLOR_STATS_BAND_MAX,
 };
+
+#define TCA_COLOR_STATS_BAND_MAX (__TCA_COLOR_STATS_BAND_MAX - 1)
 
 #endif /* _UAPI_LINUX_PKT_COLOR_H */

@@ -24,7 +24,7 @@ static int color_config_test_init(struct kunit *test)
 	memset(&cfg, 0, sizeof(cfg));
 	memset(tb, 0, sizeof(tb));
 	memset(&extack, 0, sizeof(extack));
-	color_config_init(&cfg, dev);
+	color_config_init(&cfg, dev, 1000);
 	return 0;
 }
 
@@ -56,7 +56,12 @@ static void color_config_init__defaults(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cfg.ecn.prob, 0);
 	KUNIT_EXPECT_EQ(test, cfg.count, TC_COLOR_COUNT_COLOR);
 	KUNIT_EXPECT_FALSE(test, cfg.by_ecn);
-	KUNIT_EXPECT_TRUE(test, cfg.split_gso);
+	KUNIT_EXPECT_EQ(test, cfg.slack, 1000);
+	KUNIT_EXPECT_EQ(test, cfg.catch_up, 0);
+	/* only a line splits, if nothing is said */
+	KUNIT_EXPECT_FALSE(test, color_config_splits(&cfg));
+	cfg.rate = 1;
+	KUNIT_EXPECT_TRUE(test, color_config_splits(&cfg));
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		KUNIT_EXPECT_EQ(test, cfg.thresh[i], COLOR_NO_THRESH);
 	KUNIT_EXPECT_EQ(test, memcmp(cfg.map, map, sizeof(map)), 0);
@@ -69,7 +74,7 @@ static void color_config_init__largest(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->mtu = 0x10000000;
-	color_config_init(&cfg, dev);
+	color_config_init(&cfg, dev, 1000);
 	KUNIT_EXPECT_EQ(test, cfg.limit, TC_COLOR_LIMIT_MAX);
 }
 
@@ -91,6 +96,8 @@ static void color_config_parse__every_attribute(struct kunit *test)
 	set_u32(test, TCA_COLOR_COUNT, TC_COLOR_COUNT_QUEUE);
 	set_u32(test, TCA_COLOR_CLASSIFY, TC_COLOR_CLASSIFY_ECN);
 	set_u32(test, TCA_COLOR_SPLIT_GSO, 0);
+	set_u32(test, TCA_COLOR_SLACK, 5);
+	set_u32(test, TCA_COLOR_CATCH_UP, 6);
 	set_u32(test, TCA_COLOR_POOL_ALPHA, 7);
 	set_u32(test, TCA_COLOR_ECN_MIN, 10);
 	set_u32(test, TCA_COLOR_ECN_MAX, LIMIT);
@@ -104,7 +111,9 @@ static void color_config_parse__every_attribute(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cfg.thresh[TC_COLOR_GREEN], 3);
 	KUNIT_EXPECT_EQ(test, cfg.count, TC_COLOR_COUNT_QUEUE);
 	KUNIT_EXPECT_TRUE(test, cfg.by_ecn);
-	KUNIT_EXPECT_FALSE(test, cfg.split_gso);
+	KUNIT_EXPECT_FALSE(test, color_config_splits(&cfg));
+	KUNIT_EXPECT_EQ(test, cfg.slack, 5);
+	KUNIT_EXPECT_EQ(test, cfg.catch_up, 6);
 	KUNIT_EXPECT_EQ(test, cfg.alpha, 7);
 	KUNIT_EXPECT_EQ(test, cfg.ecn.min, 10);
 	KUNIT_EXPECT_EQ(test, cfg.ecn.max, LIMIT);
@@ -216,8 +225,13 @@ static const struct policy_case policy_cases[] = {
 	{ TCA_COLOR_POOL_ALPHA, (1024 << 16) + 1, 4, false },
 	{ TCA_COLOR_SPLIT_GSO, 2, 4, false },
 	{ TCA_COLOR_BANDS, 0, 4, false },
-	{ TCA_COLOR_BANDS, 8, 4, true },
-	{ TCA_COLOR_BANDS, 9, 4, false },
+	{ TCA_COLOR_BANDS, 16, 4, true },
+	{ TCA_COLOR_BANDS, 17, 4, false },
+	{ TCA_COLOR_SLACK, 0, 4, true },
+	{ TCA_COLOR_SLACK, 1000000, 4, true },
+	{ TCA_COLOR_SLACK, 1000001, 4, false },
+	{ TCA_COLOR_CATCH_UP, 1000000000, 4, true },
+	{ TCA_COLOR_CATCH_UP, 1000000001, 4, false },
 	{ TCA_COLOR_POOL, 0x61, 15, true },
 	{ TCA_COLOR_POOL, 0x61, 16, true },
 	{ TCA_COLOR_POOL, 0x61, 17, false },

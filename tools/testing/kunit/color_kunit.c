@@ -6,7 +6,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "net/sched/color_band.h"
+#include "net/sched/color_band.c"
 #include "net/sched/color_clock.h"
 #include "net/sched/color_map.h"
 #include "net/sched/color_thresh.h"
@@ -168,6 +168,27 @@ static void color_clock_arrive__busy_line_makes_wait(struct kunit *test)
 	color_clock_arrive(&c, 1100);
 	KUNIT_EXPECT_EQ(test, c.next, 1121);
 	KUNIT_EXPECT_EQ(test, c.frac, frac);
+}
+
+/* What was missed comes back up to a bound, and idle time does not. */
+static void color_clock_catch_up__bound(struct kunit *test)
+{
+	struct color_clock c = {};
+
+	color_clock_set_mult(&c, GBIT(10));
+	c.next = 1000000;
+	c.frac = 5;
+	color_clock_catch_up(&c, 1050000, 50000);
+	KUNIT_EXPECT_EQ(test, c.next, 1000000);
+	KUNIT_EXPECT_EQ(test, c.frac, 5);
+	color_clock_catch_up(&c, 1050001, 50000);
+	KUNIT_EXPECT_EQ(test, c.next, 1000001);
+	KUNIT_EXPECT_EQ(test, c.frac, 0);
+	color_clock_catch_up(&c, 1000000000, 50000);
+	KUNIT_EXPECT_EQ(test, c.next, 999950000);
+	/* the clock began a moment ago */
+	color_clock_catch_up(&c, 10, 50000);
+	KUNIT_EXPECT_EQ(test, c.next, 999950000);
 }
 
 static void color_clock_set_rate__packet_on_the_line(struct kunit *test)
@@ -386,18 +407,19 @@ static void color_map_merge__bad_entry_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(map, before, sizeof(map)), 0);
 }
 
-static void color_of_dsfield__every_tos(struct kunit *test)
+static void color_map_spread__every_tos(struct kunit *test)
 {
-	u8 map[TC_COLOR_DSCPS];
+	u8 map[TC_COLOR_DSCPS], of[256];
 	int tos;
 
-	color_map_default(map);
-	for (tos = 0; tos < 256; tos++) {
-		KUNIT_EXPECT_EQ(test, color_of_dsfield(map, false, tos),
-				map[tos / 4]);
-		KUNIT_EXPECT_EQ(test, color_of_dsfield(map, true, tos),
-				tos % 4 ? TC_COLOR_GREEN : TC_COLOR_RED);
-	}
+	for (tos = 0; tos < TC_COLOR_DSCPS; tos++)
+		map[tos] = tos % 3;
+	color_map_spread(of, map, false);
+	for (tos = 0; tos < 256; tos++)
+		KUNIT_EXPECT_EQ(test, of[tos], map[tos / 4]);
+	color_map_spread(of, map, true);
+	for (tos = 0; tos < 256; tos++)
+		KUNIT_EXPECT_EQ(test, of[tos], tos % 4 ? TC_COLOR_GREEN : TC_COLOR_RED);
 }
 
 /* --- color_band.h --- */
@@ -419,8 +441,11 @@ static struct band_port *band_port(struct kunit *test, u64 line)
 				    GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, port->bands);
 	color_band_config_init(&port->bands->cfg, 3);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++) {
 		port->bands->band[i].q.head = &port->skb;
+		port->bands->band[i].bit = BIT(i);
+	}
+	port->bands->busy = 7;
 	color_clock_set_mult(&port->line, line);
 	return port;
 }
@@ -444,6 +469,7 @@ static void color_bands_next__first_that_may(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, next_band(port, 1000, &start), 1);
 	KUNIT_EXPECT_EQ(test, next_band(port, 1001, &start), 0);
 	band[1].q.head = NULL;
+	color_bands_popped(port->bands, &band[1]);
 	KUNIT_EXPECT_EQ(test, next_band(port, 1000, &start), 2);
 }
 
@@ -466,6 +492,7 @@ static void color_bands_next__when_nobody_may(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, next_band(port, 2100, &start), 1);
 	/* an empty one waits for nothing */
 	band[1].q.head = NULL;
+	color_bands_popped(port->bands, &band[1]);
 	KUNIT_EXPECT_EQ(test, next_band(port, 2100, &start), -1);
 	KUNIT_EXPECT_EQ(test, start, 2200);
 }
@@ -485,6 +512,7 @@ static void color_bands_next__late_timer(struct kunit *test)
 	/* the line has really been idle until a packet came */
 	band[1].clock.next = 1400;
 	band[2].q.head = NULL;
+	color_bands_popped(port->bands, &band[2]);
 	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
 	KUNIT_EXPECT_EQ(test, start, 1400);
 }
@@ -547,7 +575,7 @@ static void color_band_advance__by_packet(struct kunit *test)
 	struct color_band_config cfg = port->bands->cfg;
 
 	cfg.rate[0] = 1000000 | TC_COLOR_BAND_RATE_PPS;
-	color_bands_set(port->bands, &cfg, 0);
+	color_bands_set(port->bands, &cfg, true, 0);
 	color_band_advance(band, &port->line, 0, 62, 1);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 1000);
 	color_band_advance(band, &port->line, 1000, 1500, 1);
@@ -556,7 +584,7 @@ static void color_band_advance__by_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band->clock.next, 4000);
 	/* and by weight again: the packet on the line is through */
 	cfg.rate[0] = GBIT(1);
-	color_bands_set(port->bands, &cfg, 3000);
+	color_bands_set(port->bands, &cfg, true, 3000);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 3000);
 	color_band_advance(band, &port->line, 3000, 1000, 1);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 11000);
@@ -573,7 +601,7 @@ static void color_bands_yield__part_of_others_time(struct kunit *test)
 	cfg.rate[0] = 1000000 | TC_COLOR_BAND_RATE_PPS;
 	cfg.yield[0] = TC_COLOR_BAND_YIELD_ONE / 4;
 	cfg.yield[1] = TC_COLOR_BAND_YIELD_ONE;
-	color_bands_set(port->bands, &cfg, 0);
+	color_bands_set(port->bands, &cfg, true, 0);
 	band[0].clock.next = 5000;
 	for (i = 0; i < 10000; i++)
 		color_bands_yield(port->bands, &band[2], &port->line, 0, 1);
@@ -595,8 +623,9 @@ static void color_bands_yield__idle(struct kunit *test)
 
 	cfg.rate[0] = GBIT(1);
 	cfg.yield[0] = TC_COLOR_BAND_YIELD_ONE;
-	color_bands_set(port->bands, &cfg, 0);
+	color_bands_set(port->bands, &cfg, true, 0);
 	band[0].q.head = NULL;
+	color_bands_popped(port->bands, &band[0]);
 	color_bands_yield(port->bands, &band[2], &port->line, 7000, 1000);
 	KUNIT_EXPECT_EQ(test, band[0].clock.next, 7800);
 	color_bands_yield(port->bands, &band[2], &port->line, 9000, 1000);
@@ -629,14 +658,17 @@ static void color_clock_yield__extremes(struct kunit *test)
 static void color_band_fits__packets(struct kunit *test)
 {
 	struct band_port *port = band_port(test, 0);
+	struct color_band_config cfg = port->bands->cfg;
 	struct color_band *band = port->bands->band;
 
+	color_bands_set(port->bands, &cfg, false, 0);
 	band[1].stats.qlen = 7;
-	KUNIT_EXPECT_TRUE(test, color_band_fits(port->bands, &band[1], 1000));
-	port->bands->cfg.limit[1] = 8;
-	KUNIT_EXPECT_TRUE(test, color_band_fits(port->bands, &band[1], 1));
-	KUNIT_EXPECT_FALSE(test, color_band_fits(port->bands, &band[1], 2));
-	KUNIT_EXPECT_TRUE(test, color_band_fits(port->bands, &band[0], 1000));
+	KUNIT_EXPECT_TRUE(test, color_band_fits(&band[1], 1000));
+	cfg.limit[1] = 8;
+	color_bands_set(port->bands, &cfg, false, 0);
+	KUNIT_EXPECT_TRUE(test, color_band_fits(&band[1], 1));
+	KUNIT_EXPECT_FALSE(test, color_band_fits(&band[1], 2));
+	KUNIT_EXPECT_TRUE(test, color_band_fits(&band[0], 1000));
 }
 
 static void color_bands_of__every_tos(struct kunit *test)
@@ -662,6 +694,7 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_clock_advance__longest_packet_fits),
 	KUNIT_CASE(color_clock_arrive__idle_time_earns_nothing),
 	KUNIT_CASE(color_clock_arrive__busy_line_makes_wait),
+	KUNIT_CASE(color_clock_catch_up__bound),
 	KUNIT_CASE(color_clock_set_rate__packet_on_the_line),
 	KUNIT_CASE(color_fits__boundary),
 	KUNIT_CASE(color_fits__beyond_32_bits),
@@ -678,7 +711,7 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_map_default__codepoints),
 	KUNIT_CASE(color_map_merge__only_what_is_given),
 	KUNIT_CASE(color_map_merge__bad_entry_changes_nothing),
-	KUNIT_CASE(color_of_dsfield__every_tos),
+	KUNIT_CASE(color_map_spread__every_tos),
 	KUNIT_CASE(color_bands_next__first_that_may),
 	KUNIT_CASE(color_bands_next__when_nobody_may),
 	KUNIT_CASE(color_bands_next__late_timer),

@@ -2,6 +2,7 @@
 /* KUnit: the shared buffer of a switch (net/sched/color_pool.c). */
 #include <kunit/test.h>
 #include <linux/module.h>
+#include <linux/prandom.h>
 
 #include "net/sched/color_pool.c"
 #include "nlattr.h"
@@ -74,57 +75,169 @@ static u64 peak(struct color_pool *pool)
 	return atomic64_read(&pool->peak);
 }
 
-static void color_pool_charge__two_ports(struct kunit *test)
+/* A port as the qdisc has one: packets, and a share of a pool. */
+struct test_port {
+	struct color_share	share;
+	u64			queued;
+};
+
+static bool enqueue(struct test_port *port, u32 alpha, u32 len)
+{
+	if (port->queued + len > port->share.held &&
+	    !color_share_charge(&port->share, alpha, port->queued, len))
+		return false;
+	port->queued += len;
+	return true;
+}
+
+static void dequeue(struct test_port *port, u32 len)
+{
+	port->queued -= len;
+	if (port->queued < color_share_low(&port->share))
+		color_share_release(&port->share, port->queued);
+}
+
+static void color_share_charge__two_ports(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 1000);
+	struct test_port a = { .share.pool = pool }, b = { .share.pool = pool };
 
-	KUNIT_EXPECT_TRUE(test, color_pool_charge(pool, ALPHA, 0, 500));
+	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 500));
 	KUNIT_EXPECT_EQ(test, used(pool), 500);
 	/* The port may hold as much as is free, and holds that. */
-	KUNIT_EXPECT_FALSE(test, color_pool_charge(pool, ALPHA, 500, 1));
+	KUNIT_EXPECT_FALSE(test, enqueue(&a, ALPHA, 1));
 	KUNIT_EXPECT_EQ(test, used(pool), 500);
 	/* Another port has the rest, and then the pool is full. */
-	KUNIT_EXPECT_TRUE(test, color_pool_charge(pool, ALPHA, 0, 500));
-	KUNIT_EXPECT_FALSE(test, color_pool_charge(pool, TC_COLOR_ALPHA_MAX, 0, 1));
+	KUNIT_EXPECT_TRUE(test, enqueue(&b, ALPHA, 500));
+	KUNIT_EXPECT_FALSE(test, enqueue(&b, TC_COLOR_ALPHA_MAX, 1));
 	KUNIT_EXPECT_EQ(test, used(pool), 1000);
-	color_pool_uncharge(pool, 300);
+	/* Without reserves every byte goes back. */
+	dequeue(&a, 300);
 	KUNIT_EXPECT_EQ(test, used(pool), 700);
-	KUNIT_EXPECT_TRUE(test, color_pool_charge(pool, ALPHA, 0, 10));
+	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 10));
 	KUNIT_EXPECT_EQ(test, used(pool), 710);
 	KUNIT_EXPECT_EQ(test, peak(pool), 1000);
 	put(pool);
 }
 
+/* A chunk at a time, back when the queue is short or empty, and never at the cost of a packet. */
+static void color_share_charge__reserve(struct kunit *test)
+{
+	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
+	struct test_port a = { .share.pool = pool };
+	u64 most = 0;
+
+	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 1500));
+	KUNIT_EXPECT_EQ(test, used(pool), 1500 + COLOR_POOL_CHUNK);
+	while (a.queued + 1500 <= a.share.held)
+		enqueue(&a, ALPHA, 1500);
+	KUNIT_EXPECT_EQ(test, used(pool), 1500 + COLOR_POOL_CHUNK);
+	while (enqueue(&a, ALPHA, 1500))
+		most = max(most, a.share.held - a.queued);
+	/* Half of the pool, as if there were no reserve. */
+	KUNIT_EXPECT_EQ(test, a.queued, (2 << 20) / 1500 * 1500);
+	KUNIT_EXPECT_LE(test, most, COLOR_POOL_CHUNK);
+	while (a.queued) {
+		dequeue(&a, 1500);
+		KUNIT_ASSERT_LE(test, a.share.held - a.queued, 2 * COLOR_POOL_CHUNK);
+	}
+	KUNIT_EXPECT_EQ(test, used(pool), 0);
+	put(pool);
+}
+
+/* While less than an eighth is free, ports keep nothing that they do not use. */
+static void color_share_release__tight(struct kunit *test)
+{
+	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
+	struct test_port a = { .share.pool = pool }, b = { .share.pool = pool };
+
+	KUNIT_EXPECT_TRUE(test, enqueue(&b, ALPHA, 1500));
+	while (enqueue(&a, TC_COLOR_ALPHA_MAX, 1500))
+		;
+	KUNIT_EXPECT_LT(test, a.share.held - a.queued, 1500);
+	dequeue(&b, 0);
+	KUNIT_EXPECT_EQ(test, b.share.held, 1500 + COLOR_POOL_CHUNK);
+	color_share_release(&b.share, b.queued);
+	KUNIT_EXPECT_EQ(test, b.share.held, 1500);
+	color_share_release(&a.share, 0);
+	color_share_release(&b.share, 0);
+	KUNIT_EXPECT_EQ(test, used(pool), 0);
+	put(pool);
+}
+
 /* A port's bytes go with it, whether the new pool has room for them or not. */
-static void color_pool_swap__from_and_to(struct kunit *test)
+static void color_share_move__from_and_to(struct kunit *test)
 {
 	struct color_pool *a = new_pool(test, "a", 1000), *b = new_pool(test, "b", 100);
-	struct color_pool *mine = NULL, *other = a;
+	struct color_share mine = {};
 
-	color_pool_swap(&mine, &other, 300);
-	KUNIT_EXPECT_PTR_EQ(test, mine, a);
-	KUNIT_EXPECT_NULL(test, other);
+	KUNIT_EXPECT_NULL(test, color_share_move(&mine, a, 300));
 	KUNIT_EXPECT_EQ(test, used(a), 300);
 	KUNIT_EXPECT_EQ(test, peak(a), 300);
-	other = a;
-	color_pool_swap(&mine, &other, 300);
+	KUNIT_EXPECT_PTR_EQ(test, color_share_move(&mine, a, 300), a);
 	KUNIT_EXPECT_EQ(test, used(a), 300);
-	KUNIT_EXPECT_EQ(test, peak(a), 300);
-	other = b;
-	color_pool_swap(&mine, &other, 250);
-	KUNIT_EXPECT_PTR_EQ(test, mine, b);
-	KUNIT_EXPECT_PTR_EQ(test, other, a);
-	KUNIT_EXPECT_EQ(test, used(a), 50);
+	/* 50 bytes of what it holds are a reserve, which stays behind. */
+	KUNIT_EXPECT_PTR_EQ(test, color_share_move(&mine, b, 250), a);
+	KUNIT_EXPECT_EQ(test, used(a), 0);
 	KUNIT_EXPECT_EQ(test, used(b), 250);
 	KUNIT_EXPECT_EQ(test, peak(b), 250);
-	KUNIT_EXPECT_FALSE(test, color_pool_charge(b, ALPHA, 0, 1));
-	other = NULL;
-	color_pool_swap(&mine, &other, 250);
-	KUNIT_EXPECT_NULL(test, mine);
+	KUNIT_EXPECT_FALSE(test, color_share_charge(&mine, ALPHA, 250, 1));
+	KUNIT_EXPECT_PTR_EQ(test, color_share_move(&mine, NULL, 250), b);
+	KUNIT_EXPECT_EQ(test, mine.held, 0);
 	KUNIT_EXPECT_EQ(test, used(b), 0);
 	KUNIT_EXPECT_EQ(test, peak(b), 250);
 	put(a);
 	put(b);
+}
+
+/* After each of a million operations the pool has what its ports hold, and each port its packets. */
+static void color_share__million_operations(struct kunit *test)
+{
+	struct color_pool *pools[] = {
+		new_pool(test, "a", 4 << 20), new_pool(test, "b", 64 << 10), NULL,
+	};
+	struct test_port ports[8] = {};
+	struct rnd_state rnd;
+	int i, j, n;
+
+	prandom_seed_state(&rnd, 17);
+	for (i = 0; i < 1000000; i++) {
+		struct test_port *port = &ports[prandom_u32_state(&rnd) % ARRAY_SIZE(ports)];
+		u32 what = prandom_u32_state(&rnd) % 1000, len = prandom_u32_state(&rnd) % 9000 + 1;
+		u64 held[3] = {}, reserves[3] = {};
+
+		if (what < 1) {
+			color_share_move(&port->share, pools[prandom_u32_state(&rnd) % 3],
+					 port->queued);
+		} else if (!port->share.pool) {
+			continue;
+		} else if (what < 2) {
+			port->queued = 0;
+			color_share_release(&port->share, 0);
+		} else if (what < 3) {
+			WRITE_ONCE(port->share.pool->size, prandom_u32_state(&rnd) % (8 << 20) + 1);
+		} else if (what < 500 + (i >> 13) % 2 * 400) {
+			enqueue(port, 1 << prandom_u32_state(&rnd) % 20, len);
+		} else {
+			dequeue(port, min_t(u64, len, port->queued));
+		}
+		for (j = 0; j < ARRAY_SIZE(ports); j++) {
+			n = ports[j].share.pool == pools[0] ? 0 : ports[j].share.pool ? 1 : 2;
+			held[n] += ports[j].share.held;
+			if (ports[j].share.pool)
+				KUNIT_ASSERT_GE(test, ports[j].share.held, ports[j].queued);
+			reserves[n] += ports[j].share.held - ports[j].queued;
+		}
+		KUNIT_ASSERT_EQ(test, used(pools[0]), held[0]);
+		KUNIT_ASSERT_EQ(test, used(pools[1]), held[1]);
+		KUNIT_ASSERT_EQ(test, held[2], 0);
+	}
+	for (j = 0; j < ARRAY_SIZE(ports); j++)
+		color_share_move(&ports[j].share, NULL, ports[j].queued);
+	for (n = 0; n < 2; n++) {
+		KUNIT_EXPECT_EQ(test, used(pools[n]), 0);
+		put(pools[n]);
+	}
 }
 
 /* The first port makes the pool, and the last one takes it away. */
@@ -164,6 +277,26 @@ static void color_pool_get__as_long_as_it_has_ports(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, get(NULL), ERR_PTR(-ENOENT));
 }
 
+/* The port that is in it resizes it, with its name or without. */
+static void color_pool_resize__own(struct kunit *test)
+{
+	struct color_pool *pool = new_pool(test, "sw", 1000);
+
+	ask(test, NULL, 1001, 0);
+	KUNIT_EXPECT_PTR_EQ(test, get(pool), pool);
+	KUNIT_EXPECT_EQ(test, pool->size, 1000);
+	rtnl_lock();
+	color_pool_resize(pool, tb);
+	KUNIT_EXPECT_EQ(test, pool->size, 1001);
+	ask(test, "sw", 0, ALPHA);
+	color_pool_resize(pool, tb);
+	color_pool_resize(NULL, tb);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, pool->size, 1001);
+	put(pool);
+	put(pool);
+}
+
 static void color_pool_get__mistakes(struct kunit *test)
 {
 	static const char * const bad[] = { "a b", "tab\t", "\x7f", "caf\xc3\xa9" };
@@ -173,8 +306,6 @@ static void color_pool_get__mistakes(struct kunit *test)
 	ask(test, "sw", 1001, 0);
 	KUNIT_EXPECT_PTR_EQ(test, get(NULL), ERR_PTR(-EEXIST));
 	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, tb[TCA_COLOR_POOL_SIZE]);
-	ask(test, NULL, 1001, 0);
-	KUNIT_EXPECT_PTR_EQ(test, get(pool), ERR_PTR(-EEXIST));
 	KUNIT_EXPECT_EQ(test, pool->ports, 1);
 	ask(test, NULL, 1000, 0);
 	KUNIT_EXPECT_PTR_EQ(test, get(NULL), ERR_PTR(-EINVAL));
@@ -193,9 +324,13 @@ static void color_pool_get__mistakes(struct kunit *test)
 }
 
 static struct kunit_case color_pool_cases[] = {
-	KUNIT_CASE(color_pool_charge__two_ports),
-	KUNIT_CASE(color_pool_swap__from_and_to),
+	KUNIT_CASE(color_share_charge__two_ports),
+	KUNIT_CASE(color_share_charge__reserve),
+	KUNIT_CASE(color_share_release__tight),
+	KUNIT_CASE(color_share_move__from_and_to),
+	KUNIT_CASE(color_share__million_operations),
 	KUNIT_CASE(color_pool_get__as_long_as_it_has_ports),
+	KUNIT_CASE(color_pool_resize__own),
 	KUNIT_CASE(color_pool_get__mistakes),
 	{}
 };

@@ -23,7 +23,7 @@ from lab.tap import case, equal, main, true
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 22                               # TCA_COLOR_MAX
+LAST = 24                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
 GOOD = {
@@ -35,8 +35,11 @@ GOOD = {
     17: struct.pack("I", 1), 18: struct.pack("I", 4), 19: bytes([0, 1, 255, 255] * 16),
     20: struct.pack("8Q", 50000000, 0, *[(1 << 64) - 1] * 6),
     21: struct.pack("8I", 8, 0, *[(1 << 32) - 1] * 6),
-    22: struct.pack("8I", 4687, 0, *[(1 << 32) - 1] * 6),
+    22: struct.pack("16I", 4687, 0, *[(1 << 32) - 1] * 14),
+    23: struct.pack("I", 20000), 24: struct.pack("I", 50000),
 }
+# Those that have a number for each of the first bands, and its size.
+EACH_BAND = {20: 8, 21: 4, 22: 4}
 EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
          (1 << 32) - 1]
 
@@ -159,8 +162,17 @@ def lengths():
             error = link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(kind, bytes(length))))
             if error:
                 equal(link.config(), before, f"attribute {kind}, {length} bytes")
+            elif kind in EACH_BAND:
+                # None of what the only band cannot have.
+                equal(length, 0, f"length that attribute {kind} took")
             elif kind in GOOD and kind != 14:
                 equal(length, len(GOOD[kind]), f"length that attribute {kind} took")
+    p.tc("qdisc change dev p0 root color bands 16")
+    for kind, size in EACH_BAND.items():
+        for length in range(20 * size):
+            good = length % size == 0 and length <= 16 * size
+            error = link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(kind, bytes(length))))
+            equal(not error, good, f"attribute {kind}, {length} bytes: taken")
 
 
 @case("an attribute twice, unknown, or without the flag of a nest")

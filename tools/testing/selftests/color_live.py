@@ -170,7 +170,10 @@ def multiqueue():
     true(busy > 1, f"{busy} of 4 queues are in use")
     equal(above["qlen"], sum(q["qlen"] for q in ports), "packets")
     equal(above["backlog"], sum(q["queue"]["backlog"] for q in ports), "bytes")
-    equal(ports[0]["pool"]["used"], above["backlog"], "bytes in the pool")
+    equal(ports[0]["pool"]["used"], sum(q["pool"]["held"] for q in ports), "bytes in the pool")
+    for q in ports:
+        # 1/256 of the pool
+        within(q["pool"]["held"] - q["backlog"], 0, (1 << 20) // 256, "a port's reserve")
     sender.close()
     p.tc("qdisc del dev p0 root")
 

@@ -13,7 +13,7 @@ from lab.tap import case, equal, main, true
 
 DEFAULT_MAP = {**dict.fromkeys(map(str, RED), "red"), **dict.fromkeys(map(str, GREEN), "green")}
 DEFAULTS = {"limit": 1514000, "count": "color", "classify": "dscp", "map": DEFAULT_MAP,
-            "split_gso": True}
+            "slack": 0, "split_gso": False}
 
 
 def step(bytes_):
@@ -24,10 +24,10 @@ def step(bytes_):
 # words of tc -> what they change in the options that tc shows
 SET = [
     ("", {}),
-    ("rate 40gbit", {"rate": 5000000000}),
-    ("rate 100gbit", {"rate": 12500000000}),
-    ("rate 8bit", {"rate": 1}),
-    ("rate 100tbit", {"rate": 12500000000000}),
+    ("rate 40gbit", {"rate": 5000000000, "split_gso": True}),
+    ("rate 100gbit", {"rate": 12500000000, "split_gso": True}),
+    ("rate 8bit", {"rate": 1, "split_gso": True}),
+    ("rate 100tbit", {"rate": 12500000000000, "split_gso": True}),
     ("overhead 24", {"overhead": 24}),
     ("overhead 1024", {"overhead": 1024}),
     ("limit 1800k", {"limit": 1843200}),
@@ -55,10 +55,17 @@ SET = [
      {"pool": {"name": "fifteen-letters", "size": 1, "alpha": 0.0625}}),
     ("pool sw size 2147483647 alpha 1024",
      {"pool": {"name": "sw", "size": 2147483647, "alpha": 1024}}),
-    ("no-split-gso", {"split_gso": False}),
-    ("split-gso", {}),
+    ("no-split-gso", {}),
+    ("split-gso", {"split_gso": True}),
+    ("rate 1gbit no-split-gso", {"rate": 125000000}),
+    ("slack 20us", {"slack": 20000}),
+    ("slack 1ms", {"slack": 1000000}),
+    ("catch-up 1ns", {"catch_up": 1}),
+    ("catch-up 1s", {"catch_up": 1000000000}),
+    ("catch-up auto", {}),
     ("rate 40gbit limit 1800k red 270k ecn 200k",
-     {"rate": 5000000000, "limit": 1843200, "red": 276480, "ecn": step(204800)}),
+     {"rate": 5000000000, "limit": 1843200, "red": 276480, "ecn": step(204800),
+      "split_gso": True}),
 ]
 
 # words of tc -> a word of the message
@@ -91,6 +98,9 @@ BAD = [
     ("pool new size 1m alpha 1025", "alpha"), ("pool new size 1m alpha x", "alpha"),
     ("pool new size 1m red 2m", "never acts"),
     ("split-gso no-split-gso", "twice"), ("help", "Usage"),
+    ("slack", "argument"), ("slack -1us", "slack"), ("slack 1001us", "slack"),
+    ("slack 1h", "slack"), ("catch-up 0", "catch-up"), ("catch-up 1001ms", "catch-up"),
+    ("catch-up 1us catch-up 2us", "twice"), ("catch-up", "argument"),
 ]
 
 
@@ -105,7 +115,7 @@ def add():
 def change_keeps():
     p.port("rate 40gbit limit 1800k red 270k ecn 200k")
     want = {**DEFAULTS, "rate": 5000000000, "limit": 1843200, "red": 276480,
-            "ecn": step(204800)}
+            "ecn": step(204800), "split_gso": True}
     for words, change in [
             ("", {}),
             ("rate 100gbit", {"rate": 12500000000}),
@@ -125,6 +135,10 @@ def change_keeps():
              {"pool": {"name": "sw", "size": 9437184, "alpha": 0.5}}),
             ("alpha 2", {"pool": {"name": "sw", "size": 9437184, "alpha": 2}}),
             ("size 9m", {}),
+            ("size 8m", {"pool": {"name": "sw", "size": 8388608, "alpha": 2}}),
+            ("pool sw size 9m", {"pool": {"name": "sw", "size": 9437184, "alpha": 2}}),
+            ("slack 3us", {"slack": 3000}),
+            ("catch-up 7us", {"catch_up": 7000}),
             ("pool other size 1m", {"pool": {"name": "other", "size": 1048576, "alpha": 2}}),
             ("no-split-gso", {"split_gso": False}),
             ("split-gso", {"split_gso": True})]:
@@ -174,10 +188,35 @@ def round_trip():
              "count queue classify ecn map 1 green map 8 red map 10 green "
              "map 25 green map 29 red map 33 green map 49 green "
              "ecn 100Kb 200Kb 0.25 "
-             "pool sw size 9Mb alpha 0.5 no-split-gso")
+             "pool sw size 9Mb alpha 0.5 slack 20us catch-up 7ns no-split-gso")
     p.port(words)
     shown = p.tc("-d qdisc show dev p0").stdout
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
+
+
+# Numbers that a unit of tc's does not divide, and what nobody would write by hand.
+ODD = [
+    "rate 1234567888bit limit 1843201 red 1048577 yellow 1843199",
+    "ecn 1023 1025 0.123456789", "ecn 7 7 0.5", "ecn 0 1 0.0000000003",
+    "pool sw size 1234567 alpha 0.3333", "pool sw size 5g alpha 1000.00002",
+    "map 8 yellow map 5 red map 63 green", "slack 12345ns catch-up 54321us",
+    "rate 10gbit preset aeolus", "rate 40gbit preset tlt", "rate 1gbit no-split-gso",
+    "rate 99999992bit bands 16 prio 5 0 prio 6 14 band-rate 0 12345672bit band-rate 3 77pps"
+    " band-limit 15 7 band-yield 3 0.0715179",
+]
+
+
+@case("the line that tc shows makes the same port again")
+def rebuilt():
+    for words in [words for words, _ in SET] + ODD:
+        words = words.replace("5g", "2147483647")
+        p.port(words)
+        p.veth("q0", "q1")
+        for options in ("", "-d "):
+            shown = re.split(r"refcnt \d+ ", p.tc(f"{options}qdisc show dev p0").stdout)[1]
+            p.tc(f"qdisc replace dev q0 root color {shown}")
+            equal(p.options("q0"), p.options("p0"), f"options of \"{words}\", shown as {shown}")
+            p.tc("qdisc del dev q0 root")
 
 
 @case("statistics: the text has what the JSON has")
@@ -186,7 +225,7 @@ def statistics():
     sender = p.Sender()
     sender.send(p.ipv4(500, p.RED), 5)
     text = p.tc("-s qdisc show dev p0").stdout
-    for words in ("backlog 1000 peak 1000 bytes", "used 1000 peak 1000 of 10240 bytes, 1 ports",
+    for words in ("backlog 1000 peak 1000 bytes", "used 1000 peak 1000 of 10240 bytes, 1 ports, 1000 held here",
                   "red    queued 3 pkt 1500 bytes", "dropped color 2 pool 0 limit 0"):
         true(words in text, f"{words!r} in {text!r}")
     sender.close()

@@ -9,10 +9,12 @@ A frame leaves when its serialisation starts.  The guest's clock comes no closer
 than 500 ns, so a frame may come out that much late, and never early; the next
 one is not later for it.
 """
+import contextlib
+import pathlib
 import time
 
 from lab.net import frames as p
-from lab.tap import case, equal, main, need_virtual_time, true, within
+from lab.tap import Skip, case, equal, main, need_virtual_time, true, within
 
 LATE = 1000         # ns: the clock device's shortest delay, twice
 
@@ -117,6 +119,69 @@ def change_rate():
     within(got[1] - got[0], 1e9 - LATE, 1e9 + LATE, "ns from the second to the third")
     sender.close()
     receiver.close()
+
+
+TRACING = pathlib.Path("/sys/kernel/tracing")
+
+
+@contextlib.contextmanager
+def timers():
+    """Counts how often a qdisc arms its timer; the count is there afterwards."""
+    event = TRACING / "events/timer/hrtimer_start/enable"
+    if not event.exists():
+        raise Skip("no tracefs")
+    (TRACING / "buffer_size_kb").write_text("8192", encoding="ascii")
+    (TRACING / "trace").write_text("", encoding="ascii")
+    event.write_text("1", encoding="ascii")
+    counted = []
+    yield counted
+    event.write_text("0", encoding="ascii")
+    counted.append((TRACING / "trace").read_text(encoding="ascii").count("=qdisc_watchdog"))
+
+
+@case("slack: one timer for several frames; each is late by that at most, and the last no later",
+      gbit=(1, 10))
+def slack(gbit):
+    count, size = 2000, 1514
+    seen = {}
+    for ns in (0, 20000):
+        p.port(f"limit 500m rate {gbit}gbit slack {ns}ns")
+        sender, receiver = p.Sender(), p.Receiver()
+        sender.send(p.ipv4(size))
+        receiver.frames(1)
+        p.settle(0.1)
+        with timers() as counted:
+            sender.send(p.ipv4(size), count)
+            p.settle(0.05)
+        seen[ns], = counted
+        got = [when for when, _ in receiver.frames(count)]
+        equal(len(got), count, "frames")
+        for i, when in enumerate(got):
+            due = i * size * 8 // gbit
+            within(when - got[0], due, due + ns + LATE, f"slack {ns}: ns at which frame {i} came")
+        sender.close()
+        receiver.close()
+    print(f"# {gbit} Gbit/s: timers for {count} frames: {seen}", flush=True)
+    # Frames that start within the slack share a timer.
+    within(seen[20000], 10, count / (1 + 20000 // (size * 8 // gbit)) + 10, "slack 20 us: timers")
+    within(seen[0], count / 2, count + 10, "slack 0: timers")
+
+
+@case("a port that is not told has the module's slack, and says so")
+def default_slack():
+    with open("/sys/module/sch_color/parameters/slack", "r+", encoding="ascii") as file:
+        before = file.read()
+        file.write("12345")
+        file.flush()
+        p.port("rate 1gbit")
+        equal(p.options()["slack"], 12345, "slack")
+        file.write("4000000000")
+        file.flush()
+        p.port("rate 1gbit")
+        equal(p.options()["slack"], 1000000, "slack: no more than a port takes")
+        file.write(before)
+    p.port("rate 1gbit")
+    equal(p.options()["slack"], 0, "slack in the lab")
 
 
 main(need_virtual_time)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A tap device that stops its queue when its reader is slow, as a network card does.
+
+What it has no room for it gives back to the qdisc layer: such a packet has left the qdisc, and
+waits in front of it (requeued).
+"""
+
+import errno
+import fcntl
+import os
+import select
+import struct
+import time
+
+from lab.net import frames
+from lab.tap import Skip
+
+_TUNSETIFF = 0x400454ca
+_IFF_TAP, _IFF_NO_PI, _IFF_BACKPRESSURE = 2, 0x1000, 0x80
+# With several queues the core sees only after dequeue() that the device has stopped.
+_IFF_MULTI_QUEUE = 0x100
+
+
+class Tap:
+    """A device, up, with room for `room` packets beside its qdisc."""
+
+    def __init__(self, name, room=4):
+        if not os.path.exists("/dev/net/tun"):
+            os.makedirs("/dev/net", exist_ok=True)
+            os.mknod("/dev/net/tun", 0o600 | 0o020000, os.makedev(10, 200))
+        self._fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+        try:
+            fcntl.ioctl(self._fd, _TUNSETIFF, struct.pack(
+                "16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_BACKPRESSURE
+                | _IFF_MULTI_QUEUE))
+        except OSError as why:
+            os.close(self._fd)
+            if why.errno != errno.EINVAL:
+                raise
+            raise Skip("this kernel's tap devices drop when they are full") from None
+        frames.run("ip", "link", "set", name, "txqueuelen", str(room), "up")
+
+    def read(self, wait=0.3):
+        """Frames until none has come for so long: when each came, ns after the first."""
+        came = []
+        while select.select([self._fd], [], [], wait)[0]:
+            os.read(self._fd, 1 << 16)
+            came.append(time.monotonic_ns())
+        return [when - came[0] for when in came]
+
+    def close(self):
+        """The device goes."""
+        os.close(self._fd)

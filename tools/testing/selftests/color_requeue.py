@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: a device that stops, and packets that it gives back.
+
+	 frames ---> [ color pool sw ] t0: a tap, room for 4 ===> this script, when it likes
+	                   |
+	                 buffer
+	                   |
+	 frames ---> [ color pool sw ] a0 ============ a1
+
+A packet that a device gives back waits in front of the qdisc.  The core counts it in the
+qdisc's length, but it is in none of the port's queues, and holds nothing of the pool.
+"""
+from lab.net import frames as p
+from lab.net.tapdev import Tap
+from lab.tap import case, equal, main, need_virtual_time, true, within
+
+SIZE = 90000
+
+
+def pair(first="pool sw size 90000", second="pool sw"):
+    """(tap, its sender, the sender of a0): both ports in a fresh namespace."""
+    p.insmod()
+    p.fresh_namespace()
+    tap = Tap("t0")
+    p.veth("a0", "a1")
+    p.tc(f"qdisc add dev t0 root handle 1: color {first}")
+    p.tc(f"qdisc add dev a0 root color {second}")
+    return tap, p.Sender("t0"), p.Sender("a0")
+
+
+def queued(dev="t0"):
+    """Bytes in the queues of a port, by its colours."""
+    return sum(colour["backlog"] for colour in p.colors(dev).values())
+
+
+def used():
+    """Bytes in the pool; the ports' packets have to be all of it."""
+    seen = p.shown("a0")["pool"]["used"]
+    other = p.shown("t0").get("pool") and queued()
+    equal(seen, (other or 0) + queued("a0"), "bytes in the pool, and those of its ports' packets")
+    return seen
+
+
+def stopped(sender, count=10):
+    """Send, so that the device stops and gives one back."""
+    sender.send(p.ipv4(1000), count)
+    seen = p.shown("t0")
+    true(seen["requeues"] > 0, "the device gave a packet back")
+    equal(seen["backlog"] - queued(), 1000, "bytes that the core counts and no queue has")
+
+
+def goes_on(sender, name):
+    """The other port has the pool for itself."""
+    equal(used(), 0, f"bytes in the pool, {name}")
+    equal(sender.send(p.ipv4(1000), 5), 5, "frames that the other port takes")
+
+
+@case("the device gives a packet back, then the port leaves the pool",
+      how=("down", "none", "del"))
+def leaves(how):
+    tap, sender, other = pair()
+    stopped(sender)
+    true(used() > 0, "the pool is in use")
+    if how == "down":
+        p.run("ip", "link", "set", "t0", "down")
+    elif how == "none":
+        p.tc("qdisc change dev t0 root color pool none")
+    else:
+        p.tc("qdisc del dev t0 root")
+    seen = p.shown("a0")["pool"]["used"]
+    equal(seen, 0, f"bytes in the pool after {how}")
+    equal(other.send(p.ipv4(1000), 5), 5, "frames that the other port takes")
+    sender.close()
+    other.close()
+    tap.close()
+
+
+@case("a port joins while the device has given a packet back, and drains")
+def joins():
+    tap, sender, other = pair("", "pool sw size 90000")
+    stopped(sender)
+    p.tc("qdisc change dev t0 root color pool sw")
+    equal(used(), queued(), "bytes in the pool after joining")
+    tap.read()
+    equal(p.shown("t0")["qlen"], 0, "packets left")
+    goes_on(other, "drained")
+    sender.close()
+    other.close()
+    tap.close()
+
+
+@case("a larger pool, of which the port holds a reserve: all of it goes back",
+      how=("drain", "down"))
+def reserve(how):
+    tap, sender, other = pair("pool sw size 4m", "pool sw size 4m")
+    stopped(sender)
+    seen = p.shown("t0")["pool"]
+    equal(seen["used"], seen["held"], "the port holds all that is used")
+    within(seen["held"] - queued(), 1000, 16384, "its reserve")
+    if how == "drain":
+        tap.read()
+    else:
+        p.run("ip", "link", "set", "t0", "down")
+    equal(p.shown("a0")["pool"]["used"], 0, "bytes in the pool")
+    sender.close()
+    other.close()
+    tap.close()
+
+
+def burst(options):
+    """Frames within a millisecond after a stall of a second, and how long all sixty take, ms."""
+    p.insmod()
+    p.fresh_namespace()
+    tap = Tap("t0")
+    # 1000 bytes take a millisecond
+    p.tc(f"qdisc add dev t0 root handle 1: color rate 8mbit limit 1m {options}")
+    sender = p.Sender("t0")
+    sender.send(p.ipv4(1000), 60)
+    p.settle(1)
+    came = tap.read()
+    sender.close()
+    tap.close()
+    equal(len(came), 60, "frames")
+    return sum(when < 10**6 for when in came), came[-1] / 1e6
+
+
+@case("after the device was stopped for a second: a few frames at once, then the line's rate",
+      options=("", "bands 2", "bands 2 band-rate 1 8mbit"))
+def stall(options):
+    # The device's own 4 and the one given back; the 7 that start within four packets' time (6056
+    # bytes, 6.06 ms) before now; and the next one.
+    first, lasts = burst(options)
+    within(first, 5, 4 + 1 + 7 + 1, "frames within the first millisecond")
+    within(lasts, 60 - 5 - 8, 60, "ms for all")
+
+
+@case("catch-up: as much as is asked for", options=("", "bands 2"))
+def asked(options):
+    for ms in (1, 20):
+        first, lasts = burst(f"{options} catch-up {ms}ms")
+        within(first, 5 + ms, 5 + ms + 2, f"catch-up {ms}ms: frames within the first millisecond")
+        within(lasts, 60 - 5 - ms - 3, 60 - 5 - ms + 1, f"catch-up {ms}ms: ms for all")
+
+
+main(need_virtual_time)
