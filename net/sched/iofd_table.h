@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The deflected-flow table (Dart, section IV-A): which messages go where.
+ * The deflected-flow table (Dart, section IV-A): the messages that are deflected,
+ * and the port of each.
  *
- * The paper's is a content-addressable memory of eight entries.  Here it is a
- * hash table with a chain in each bucket and as many buckets as entries:
+ * The paper has a content-addressable memory of eight entries.  Here it is a hash
+ * table with a chain in each bucket and as many buckets as entries:
  *
  *	 hash --> head --> entry --> entry	the bucket's chain
  *	 oldest <--> ... <--> newest		all in use, by their last packet
  *	 free --> entry --> ...			the others
  *
- * A miss, which is what most packets meet, costs the hash and one cache line
- * whether there are eight entries or 4096; to compare eight hashes in a row would
- * be no cheaper, as they have to be computed too.  The bucket's head lives in the
- * entry of the same number, so that the table is one array, a cache line each.
+ * Most packets miss.  A miss costs the hash and one cache line, with eight entries
+ * or with 4096.  Comparing eight hashes in a row would be no cheaper, as the hash of
+ * the packet is needed there too.  The head of a bucket is in the entry of the same
+ * number, so the table is one array of one cache line for each entry.
  *
- * An entry is not overwritten while its message may go on ("no DFT entry may be
- * overwritten except by natural deallocation"), with one exception: the paper's
- * fabric loses no packet, ours may lose the one that frees the entry.  So an entry
- * that has been quiet for longer than a packet can be under way may be reused, when
- * one is needed and none is free.  The list by age says which, in O(1).
+ * An entry is not overwritten while its message may continue ("no DFT entry may be
+ * overwritten except by natural deallocation"), with one exception.  The paper's
+ * fabric loses no packets, ours may lose the one that frees the entry.  So an entry
+ * is stale when its last packet is longer ago than a packet can stay in the network
+ * (the timeout).  A stale entry is a miss for a packet of its flow, and a new message
+ * may have it if no entry is free.  The list by age finds it in O(1).
  *
- * Pure logic; locking is that of the caller.
+ * Pure logic; the caller does the locking.
  */
 #ifndef _IOFD_TABLE_H
 #define _IOFD_TABLE_H
@@ -34,21 +36,21 @@
 #include <uapi/linux/in6.h>
 #include <uapi/linux/pkt_iofd.h>
 
-#define IOFD_NONE	0xffff	/* no entry of that number */
+#define IOFD_NONE	0xffff	/* no entry has this number */
 
 /**
- * struct iofd_key - whose packet it is, and how often it has been deflected
- * @src: source address; an IPv4 address in its first word
+ * struct iofd_key - the flow of a packet, and the tokens that it has left
+ * @src: source address; an IPv4 address is in its first word
  * @dst: destination address, likewise
  * @ports: source and destination port, as in the packet; 0 if it has none
- * @proto: of the transport
- * @version: of IP
- * @tokens: with which the packet arrives
- * @zero: 0, for the hash
+ * @proto: transport protocol
+ * @version: version of IP
+ * @tokens: tokens of the packet when it arrives
+ * @zero: padding for the hash, 0
  *
- * All packets of a message arrive with the same number of tokens, unless it
- * comes to the same switch twice: then it is another entry, with its own port.
- * With the first one, the message would go round for ever.
+ * All packets of a message arrive with the same number of tokens.  A message that
+ * comes to the same switch twice arrives with fewer tokens the second time, and gets
+ * a second entry with a port of its own.  With the first entry it would circulate.
  */
 struct iofd_key {
 	struct in6_addr	src;
@@ -64,14 +66,15 @@ struct iofd_key {
 
 /**
  * struct iofd_entry - a message that is deflected
- * @key: whose packets
- * @seen: when the last of them came, ns
- * @port: where they go: the caller's name for it
- * @hash: of @key
- * @next: in the bucket's chain, or in the list of those that are free
- * @older: in the list by age
- * @newer: likewise
- * @head: not of this entry: first of the chain of the bucket of this number
+ * @key: the key of its packets
+ * @seen: when the last packet was sent to the port, ns
+ * @port: the caller's number for the port
+ * @hash: hash of @key
+ * @next: next entry in the bucket's chain, or in the list of free entries
+ * @older: next older entry in the list by age
+ * @newer: next newer entry in the list by age
+ * @head: first entry in the chain of the bucket with this entry's number; does not
+ *	belong to the message
  */
 struct iofd_entry {
 	struct iofd_key	key;
@@ -86,16 +89,16 @@ struct iofd_entry {
 
 /**
  * struct iofd_table - the table
- * @expired: entries that were reused before their message ended
- * @full: how often there was none to be had
- * @seed: of the hash: who sends the packets must not choose the bucket
- * @size: entries
- * @used: of those, in use
- * @peak: the most that @used has been
- * @free: one that is not
- * @oldest: the one whose last packet is longest ago
- * @newest: the one whose last packet is most recent
- * @entry: all of them
+ * @expired: entries that were freed because they were stale
+ * @full: attempts to take an entry when all were in use
+ * @seed: seed of the hash, so that a sender cannot choose the bucket
+ * @size: number of entries
+ * @used: entries in use, stale ones too
+ * @peak: the highest value of @used so far
+ * @free: first free entry
+ * @oldest: the entry whose last packet is the longest ago
+ * @newest: the entry whose last packet is the most recent
+ * @entry: the entries
  */
 struct iofd_table {
 	u64			expired;
@@ -125,9 +128,9 @@ static inline void iofd_table_init(struct iofd_table *t, u16 size, u32 seed)
 }
 
 /**
- * iofd_table_alloc() - a new table
- * @size: entries, 1 to %TC_IOFD_ENTRIES_MAX
- * @seed: of the hash
+ * iofd_table_alloc() - allocate an empty table
+ * @size: number of entries, 1 to %TC_IOFD_ENTRIES_MAX
+ * @seed: seed of the hash
  *
  * Return: the table, for kvfree(), or NULL.
  */
@@ -157,11 +160,11 @@ static inline u16 *iofd_table_head(struct iofd_table *t, u32 hash)
 }
 
 /**
- * iofd_table_find() - the entry of a packet
+ * iofd_table_find() - find the entry of a packet
  * @t: the table
- * @key: the packet's
+ * @key: the key of the packet
  *
- * Return: the entry, or NULL.
+ * Return: the entry, which may be stale (see iofd_table_expire()), or NULL.
  */
 static inline struct iofd_entry *iofd_table_find(struct iofd_table *t,
 						 const struct iofd_key *key)
@@ -176,7 +179,7 @@ static inline struct iofd_entry *iofd_table_find(struct iofd_table *t,
 	return NULL;
 }
 
-/* Out of the list by age. */
+/* Remove an entry from the list by age. */
 static inline void iofd_table_unlink(struct iofd_table *t,
 				     const struct iofd_entry *e)
 {
@@ -190,7 +193,7 @@ static inline void iofd_table_unlink(struct iofd_table *t,
 		t->entry[e->newer].older = e->older;
 }
 
-/* To its young end. */
+/* Add an entry to the list by age, as the newest. */
 static inline void iofd_table_link(struct iofd_table *t, struct iofd_entry *e)
 {
 	u16 i = e - t->entry;
@@ -205,9 +208,9 @@ static inline void iofd_table_link(struct iofd_table *t, struct iofd_entry *e)
 }
 
 /**
- * iofd_table_seen() - a packet of an entry
+ * iofd_table_seen() - refresh an entry
  * @t: the table
- * @e: the entry
+ * @e: the entry, of which a packet was sent
  * @now: ns, never less than before
  */
 static inline void iofd_table_seen(struct iofd_table *t, struct iofd_entry *e,
@@ -219,9 +222,9 @@ static inline void iofd_table_seen(struct iofd_table *t, struct iofd_entry *e,
 }
 
 /**
- * iofd_table_free() - a message has ended
+ * iofd_table_free() - free an entry
  * @t: the table
- * @e: its entry
+ * @e: the entry, whose message has ended
  */
 static inline void iofd_table_free(struct iofd_table *t, struct iofd_entry *e)
 {
@@ -237,14 +240,47 @@ static inline void iofd_table_free(struct iofd_table *t, struct iofd_entry *e)
 }
 
 /**
- * iofd_table_take() - a message is going to be deflected
+ * iofd_table_expire() - free an entry if it is stale
  * @t: the table
- * @key: its packets', of which there is no entry
- * @port: where it goes
+ * @e: the entry
  * @now: ns, never less than before
- * @timeout: ns after which an entry may be reused
+ * @timeout: ns without a packet after which an entry is stale
  *
- * Return: its entry; or NULL, if all are in use.
+ * Return: true if the entry was stale and is free now.
+ */
+static inline bool iofd_table_expire(struct iofd_table *t, struct iofd_entry *e,
+				     u64 now, u64 timeout)
+{
+	if (now - e->seen < timeout)
+		return false;
+	t->expired++;
+	iofd_table_free(t, e);
+	return true;
+}
+
+/**
+ * iofd_table_expire_all() - free all stale entries
+ * @t: the table
+ * @now: ns, never less than before
+ * @timeout: ns without a packet after which an entry is stale
+ */
+static inline void iofd_table_expire_all(struct iofd_table *t, u64 now,
+					 u64 timeout)
+{
+	while (t->oldest != IOFD_NONE &&
+	       iofd_table_expire(t, &t->entry[t->oldest], now, timeout))
+		;
+}
+
+/**
+ * iofd_table_take() - take an entry for a message
+ * @t: the table
+ * @key: the key of its packets, which no entry has
+ * @port: the caller's number for the port
+ * @now: ns, never less than before
+ * @timeout: ns without a packet after which an entry is stale
+ *
+ * Return: the entry, or NULL if all are in use and none is stale.
  */
 static inline struct iofd_entry *
 iofd_table_take(struct iofd_table *t, const struct iofd_key *key, u32 port,
@@ -253,14 +289,10 @@ iofd_table_take(struct iofd_table *t, const struct iofd_key *key, u32 port,
 	struct iofd_entry *e;
 	u16 *head;
 
-	if (t->free == IOFD_NONE) {
-		e = &t->entry[t->oldest];
-		if (now - e->seen < timeout) {
-			t->full++;
-			return NULL;
-		}
-		t->expired++;
-		iofd_table_free(t, e);
+	if (t->free == IOFD_NONE &&
+	    !iofd_table_expire(t, &t->entry[t->oldest], now, timeout)) {
+		t->full++;
+		return NULL;
 	}
 
 	e = &t->entry[t->free];
@@ -279,9 +311,9 @@ iofd_table_take(struct iofd_table *t, const struct iofd_key *key, u32 port,
 }
 
 /**
- * iofd_table_move() - from one table to another
- * @to: a new one, with room for all that is in use
- * @from: the old one, which is left as it is
+ * iofd_table_move() - copy all entries in use to another table
+ * @to: an empty table, with room for all of them
+ * @from: the table so far, which does not change
  */
 static inline void iofd_table_move(struct iofd_table *to,
 				   const struct iofd_table *from)

@@ -325,6 +325,22 @@ static struct iofd_port *iofd_start(struct iofd_sched_data *q,
 	return port;
 }
 
+/* The entry of a packet, or NULL; a stale one is freed and is a miss.  Sets @now if
+ * there is an entry.
+ */
+static struct iofd_entry *iofd_lookup(struct iofd_sched_data *q,
+				      const struct iofd_key *key, u64 *now)
+{
+	struct iofd_entry *entry = iofd_table_find(q->table, key);
+
+	if (!entry)
+		return NULL;
+	*now = ktime_get_ns();
+	if (iofd_table_expire(q->table, entry, *now, q->timeout))
+		return NULL;
+	return entry;
+}
+
 /* A packet with one of gl_deflect.h's codepoints, or one that looks like it. */
 static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 					u8 dscp, struct sk_buff **to_free)
@@ -335,6 +351,7 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 	struct iofd_port *port;
 	struct iofd_key key;
 	bool start;
+	u64 now;
 	int ret;
 
 	if (!gl_deflectable(dscp)) {
@@ -352,14 +369,17 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 
 	rcu_read_lock();
 	ports = rcu_dereference(q->ports);
-	entry = iofd_table_find(q->table, &key);
+	entry = iofd_lookup(q, &key, &now);
 	if (entry) {
 		port = iofd_port_find(ports, entry->port);
-		/* gone or not, its message ends */
+		/* The last packet ends the message, even if it is dropped.  A packet that
+		 * is dropped because its port is down does not refresh the entry: so the
+		 * entries of a port that stays down become stale.
+		 */
 		if (gl_deflect_end(dscp))
 			iofd_table_free(q->table, entry);
-		else
-			iofd_table_seen(q->table, entry, ktime_get_ns());
+		else if (iofd_port_live(port))
+			iofd_table_seen(q->table, entry, now);
 		ret = iofd_deflect(skb, sch, port, dscp, &q->stats.followers,
 				   to_free);
 	} else {
@@ -510,6 +530,8 @@ static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
 	}
 
 	sch_tree_lock(sch);
+	if (table)
+		iofd_table_expire_all(q->table, ktime_get_ns(), q->timeout);
 	if (table && q->table->used > table->size) {
 		sch_tree_unlock(sch);
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_IOFD_ENTRIES],

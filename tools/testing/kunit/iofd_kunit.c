@@ -48,7 +48,7 @@ static struct iofd_entry *take(struct iofd_table *t, u32 flow, u64 now)
 	return iofd_table_take(t, &key, flow * 10, now, TIMEOUT);
 }
 
-/* All that has to hold between two calls. */
+/* The invariants of a table. */
 static void check(struct kunit *test, struct iofd_table *t)
 {
 	unsigned int n = 0, chained = 0, unused = 0;
@@ -91,7 +91,7 @@ static void iofd_table_find__only_its_own(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_EXPECT_EQ(test, e->port, 70);
 	KUNIT_EXPECT_PTR_EQ(test, iofd_table_find(t, &key), e);
-	/* each byte of the key matters */
+	/* Each byte of the key matters. */
 	for (byte = 0; byte < (int)sizeof(key); byte++) {
 		other = key;
 		((u8 *)&other)[byte] ^= 1;
@@ -100,7 +100,7 @@ static void iofd_table_find__only_its_own(struct kunit *test)
 	kvfree(t);
 }
 
-/* Even if all have the same hash, as somebody might contrive. */
+/* Entries with the same hash are in one chain. */
 static void iofd_table_find__same_hash(struct kunit *test)
 {
 	struct iofd_table *t = new_table(test, 8);
@@ -111,7 +111,7 @@ static void iofd_table_find__same_hash(struct kunit *test)
 		e[i] = take(t, i, i);
 		iofd_table_free(t, e[i]);
 	}
-	/* as if they had met: one chain of three */
+	/* Move them into one chain of three. */
 	for (i = 0; i < 3; i++) {
 		e[i] = take(t, i, i);
 		*iofd_table_head(t, e[i]->hash) = e[i]->next;
@@ -131,7 +131,7 @@ static void iofd_table_find__same_hash(struct kunit *test)
 	kvfree(t);
 }
 
-/* The same message once more, with fewer tokens. */
+/* A message that comes back with fewer tokens has an entry for each number of them. */
 static void iofd_table_find__tokens_are_part_of_it(struct kunit *test)
 {
 	struct iofd_table *t = new_table(test, 8);
@@ -164,7 +164,7 @@ static void iofd_table_take__full(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, take(t, 3, 0));
 	KUNIT_EXPECT_NULL(test, take(t, 3, 0));
 	KUNIT_EXPECT_EQ(test, t->full, 2);
-	/* nobody was harmed */
+	/* The entries in use are still there. */
 	KUNIT_EXPECT_PTR_EQ(test, find(t, 1), a);
 	KUNIT_EXPECT_PTR_EQ(test, find(t, 2), b);
 	iofd_table_free(t, a);
@@ -202,7 +202,7 @@ static void iofd_table_take__the_quiet_one_after_its_timeout(struct kunit *test)
 	take(t, 1, 1000);
 	take(t, 2, 1010);
 	take(t, 3, 1020);
-	/* 1 was the first, but goes on */
+	/* 1 is the first, but is refreshed */
 	iofd_table_seen(t, find(t, 1), 1050);
 	KUNIT_EXPECT_NULL(test, take(t, 4, 1109));
 	KUNIT_EXPECT_EQ(test, t->full, 1);
@@ -212,7 +212,7 @@ static void iofd_table_take__the_quiet_one_after_its_timeout(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, find(t, 2));
 	KUNIT_EXPECT_NOT_NULL(test, find(t, 1));
 	KUNIT_EXPECT_NOT_NULL(test, find(t, 3));
-	/* then 3, then 1, and none before */
+	/* 3 is next, then 1, each after its own 100 */
 	KUNIT_EXPECT_NULL(test, take(t, 5, 1119));
 	KUNIT_EXPECT_NOT_NULL(test, take(t, 5, 1120));
 	KUNIT_EXPECT_NULL(test, find(t, 3));
@@ -226,7 +226,7 @@ static void iofd_table_take__the_quiet_one_after_its_timeout(struct kunit *test)
 	kvfree(t);
 }
 
-/* One that is quiet keeps its entry as long as nobody needs it. */
+/* iofd_table_take() frees a stale entry only if it needs one. */
 static void iofd_table_take__lazily(struct kunit *test)
 {
 	struct iofd_table *t = new_table(test, 2);
@@ -235,6 +235,49 @@ static void iofd_table_take__lazily(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, take(t, 2, 1000000));
 	KUNIT_EXPECT_PTR_EQ(test, find(t, 1), e);
 	KUNIT_EXPECT_EQ(test, t->expired, 0);
+	kvfree(t);
+}
+
+/* An entry is stale at the timeout, not a nanosecond before. */
+static void iofd_table_expire__at_the_timeout(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 3);
+
+	take(t, 1, 1000);
+	take(t, 2, 1000);
+	iofd_table_seen(t, find(t, 1), 1050);
+	KUNIT_EXPECT_FALSE(test, iofd_table_expire(t, find(t, 2), 1099, TIMEOUT));
+	KUNIT_EXPECT_TRUE(test, iofd_table_expire(t, find(t, 2), 1100, TIMEOUT));
+	KUNIT_EXPECT_NULL(test, find(t, 2));
+	KUNIT_EXPECT_FALSE(test, iofd_table_expire(t, find(t, 1), 1149, TIMEOUT));
+	KUNIT_EXPECT_EQ(test, t->used, 1);
+	KUNIT_EXPECT_EQ(test, t->expired, 1);
+	KUNIT_EXPECT_EQ(test, t->full, 0);
+	check(test, t);
+	kvfree(t);
+}
+
+static void iofd_table_expire_all__the_stale_ones(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 8);
+	u32 flow;
+
+	iofd_table_expire_all(t, 1000, TIMEOUT);
+	KUNIT_EXPECT_EQ(test, t->expired, 0);
+	for (flow = 1; flow <= 5; flow++)
+		take(t, flow, 1000 + flow);
+	iofd_table_seen(t, find(t, 1), 1010);
+	iofd_table_expire_all(t, 1103, TIMEOUT);
+	KUNIT_EXPECT_NOT_NULL(test, find(t, 1));
+	KUNIT_EXPECT_NULL(test, find(t, 2));
+	KUNIT_EXPECT_NULL(test, find(t, 3));
+	KUNIT_EXPECT_NOT_NULL(test, find(t, 4));
+	KUNIT_EXPECT_EQ(test, t->expired, 2);
+	check(test, t);
+	iofd_table_expire_all(t, U64_MAX, TIMEOUT);
+	KUNIT_EXPECT_EQ(test, t->used, 0);
+	KUNIT_EXPECT_EQ(test, t->expired, 5);
+	check(test, t);
 	kvfree(t);
 }
 
@@ -269,7 +312,7 @@ static void iofd_table_move__all_and_their_age(struct kunit *test)
 struct wrap_case {
 	const char	*name;
 	u16		size;
-	u32		lost;	/* of so many ends, one */
+	u32		lost;	/* one end of so many is lost */
 };
 
 static const struct wrap_case wrap_cases[] = {
@@ -286,7 +329,7 @@ static void wrap_case_name(const struct wrap_case *c, char *desc)
 
 KUNIT_ARRAY_PARAM(wrap, wrap_cases, wrap_case_name);
 
-/* A million messages come and go, a table full at a time, in any order. */
+/* A million messages begin and end in random order, a table full at a time. */
 static void iofd_table__wrap(struct kunit *test)
 {
 	const struct wrap_case *p = test->param_value;
@@ -302,13 +345,13 @@ static void iofd_table__wrap(struct kunit *test)
 		struct iofd_entry *e;
 		u32 at;
 
-		/* so that all of a table's messages fit into the timeout once */
+		/* A table full of messages takes less than the timeout. */
 		now += flow % p->size == 0;
 		if (head == p->size) {
 			at = reciprocal_scale(prandom_u32_state(&rnd), head);
 			e = find(t, live[at]);
 			if (e && p->lost && live[at] % p->lost == 0)
-				lost++;		/* nobody frees it */
+				lost++;		/* the entry stays */
 			else if (e)
 				iofd_table_free(t, e);
 			live[at] = live[--head];
@@ -330,7 +373,7 @@ static void iofd_table__wrap(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, refused, 0);
 		KUNIT_EXPECT_EQ(test, t->expired, 0);
 	} else {
-		/* what is lost comes back, but for what is waiting for it */
+		/* Lost entries expire, but for at most a table full. */
 		KUNIT_EXPECT_GT(test, t->expired, 0);
 		KUNIT_EXPECT_LE(test, lost - min_t(u32, lost, t->expired),
 				p->size);
@@ -340,7 +383,7 @@ static void iofd_table__wrap(struct kunit *test)
 
 /* --- gl_deflect.h --- */
 
-/* From the drawing in gl_deflect.h, for each of the 64. */
+/* Each of the 64 DSCPs, as the diagram in gl_deflect.h says. */
 static void gl_deflect__every_dscp(struct kunit *test)
 {
 	int dscp;
@@ -367,7 +410,7 @@ static void gl_deflect__every_dscp(struct kunit *test)
 	}
 }
 
-/* However it starts, it ends, after as many steps as it has tokens. */
+/* Each DSCP has as many steps as it has tokens, and keeps its end bit. */
 static void gl_deflect_spend__ends(struct kunit *test)
 {
 	int dscp, n;
@@ -390,6 +433,8 @@ static struct kunit_case iofd_test_cases[] = {
 	KUNIT_CASE(iofd_table_take__one_entry),
 	KUNIT_CASE(iofd_table_take__the_quiet_one_after_its_timeout),
 	KUNIT_CASE(iofd_table_take__lazily),
+	KUNIT_CASE(iofd_table_expire__at_the_timeout),
+	KUNIT_CASE(iofd_table_expire_all__the_stale_ones),
 	KUNIT_CASE(iofd_table_move__all_and_their_age),
 	KUNIT_CASE_PARAM(iofd_table__wrap, wrap_gen_params),
 	KUNIT_CASE(gl_deflect__every_dscp),

@@ -16,7 +16,8 @@ from lab.net import iofd as i
 from lab.net import frames as p
 from lab.tap import case, equal, main, true, within
 
-ALL = "threshold 15000 entries 8 timeout 100ms"
+# The timeout is longer than any case takes, but for those about the timeout.
+ALL = "threshold 15000 entries 8 timeout 100s"
 
 
 def send(sender, frames):
@@ -247,7 +248,7 @@ def only():
 @case("a full table: counted, not deflected, and nobody is thrown out")
 def full():
     for entries in (1, 8, 64):
-        i.setup(f"threshold 15000 entries {entries}")
+        i.setup(f"threshold 15000 entries {entries} timeout 100s")
         sender, (receiver,) = p.Sender(), i.receivers(1)
         i.congest(sender)
         flows = range(1, entries + 4)
@@ -267,7 +268,7 @@ def full():
         receiver.close()
 
 
-@case("timeout: an entry without packets is reused when it is needed, and not before")
+@case("timeout: an entry is reused when it is stale and a message needs one, not before")
 def timeout():
     i.setup("threshold 15000 entries 1 timeout 50ms")
     sender, (receiver,) = p.Sender(), i.receivers(1)
@@ -275,20 +276,62 @@ def timeout():
     start, middle = i.dscp(i.START), i.dscp(i.MIDDLE)
     sender.send(i.frame(start, 1, 1))
     time.sleep(0.04)
-    sender.send(i.frame(middle, 1, 2))          # lives on
+    sender.send(i.frame(middle, 1, 2))          # refreshes the entry
     time.sleep(0.04)
-    sender.send(i.frame(start, 2, 3))           # too early
-    equal(came(receiver)[0], [1, 2], "deflected")       # waits 0.05 s
-    sender.send(i.frame(middle, 1, 4))          # quiet for longer, but nobody needed it
+    sender.send(i.frame(start, 2, 3))           # the entry is not stale yet
     equal(i.counters()["table.expired"], 0, "expired")
-    time.sleep(0.06)
-    sender.send(i.frame(start, 2, 5))
-    sender.send(i.frame(middle, 1, 6))          # has none any more
-    sender.send(i.frame(middle, 2, 7))
-    equal(came(receiver)[0], [4, 5, 7], "deflected")
-    expect(messages=2, starts=2, followers=3, bytes=5000, entries=1, peak=1, expired=1, full=1)
+    time.sleep(0.02)
+    sender.send(i.frame(start, 2, 4))
+    sender.send(i.frame(middle, 1, 5))          # its entry was reused
+    sender.send(i.frame(middle, 2, 6))
+    equal(came(receiver)[0], [1, 2, 4, 6], "deflected")
+    expect(messages=2, starts=2, followers=2, bytes=4000, entries=1, peak=1, expired=1, full=1)
     sender.close()
     receiver.close()
+
+
+@case("timeout: a stale entry is a miss: its packets pass, and a start takes a new entry")
+def stale():
+    i.setup("threshold 15000 entries 8 timeout 50ms")
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    start, middle, end = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END))
+    for part in (middle, end):                  # what a sender retransmits
+        sender.send(i.frame(start, 1, 1))
+        time.sleep(0.049)
+        sender.send(i.frame(middle, 1, 2))
+        equal(came(receiver)[0], [1, 2], "deflected, since the entry is fresh")   # waits 50 ms
+        before, held = i.counters(), i.shown()["qlen"]
+        equal(sender.send(i.frame(part, 1, 3)), 1, "sent")
+        equal(came(receiver)[0], [], "deflected with a stale entry")
+        equal(i.shown()["qlen"], held + 1, "packets in the queue")
+        changed = {name for name, value in i.counters().items() if value != before[name]}
+        equal(changed, {"table.entries", "table.expired"}, "counters that have changed")
+    equal([i.counters()[f"table.{name}"] for name in ("entries", "expired")], [0, 2], "table")
+    # A start that finds a stale entry is a new message, with an entry that is as good as any.
+    sender.send(i.frame(start, 2, 4))
+    time.sleep(0.06)
+    send(sender, [i.frame(start, 2, 5), i.frame(middle, 2, 6), i.frame(end, 2, 7)])
+    equal(came(receiver)[0], [4, 5, 6, 7], "deflected")
+    seen = i.counters()
+    equal([seen[name] for name in ("deflected.messages", "table.entries", "table.expired")],
+          [4, 0, 3], "messages, entries, expired")
+    sender.close()
+    receiver.close()
+
+
+@case("timeout: a smaller table is refused for fresh entries, and not for stale ones")
+def stale_resize():
+    i.setup("threshold 15000 entries 8 timeout 50ms")
+    sender = p.Sender()
+    i.congest(sender)
+    send(sender, [i.frame(i.dscp(i.START), flow) for flow in range(3)])
+    time.sleep(0.04)
+    send(sender, [i.frame(i.dscp(i.START), 9)])
+    time.sleep(0.02)
+    i.change("entries 1")
+    equal([i.counters()[f"table.{name}"] for name in ("entries", "expired")], [1, 3], "table")
+    sender.close()
 
 
 @case("ports: chosen at random, evenly; the same seed, the same choice")

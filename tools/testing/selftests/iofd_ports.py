@@ -16,7 +16,7 @@ from lab.net import iofd as i
 from lab.net import frames as p
 from lab.tap import case, equal, main, true
 
-ALL = "threshold 15000 entries 8 seed 1"
+ALL = "threshold 15000 entries 8 seed 1 timeout 100s"
 START, MIDDLE, END = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END))
 
 
@@ -95,6 +95,28 @@ def down_end():
     equal(sender.send(i.frame(START)), 1, "no port is up: straight on")
     equal(i.counters()["passed.no_port"], 1, "no port")
     equal(i.counters()["table.entries"], 0, "entries")
+    sender.close()
+
+
+@case("down: packets that are dropped do not refresh the entry, which goes after the timeout")
+def down_timeout():
+    sender, port = begun(options="threshold 15000 entries 8 seed 1 timeout 200ms")
+    ip(f"link set d{port} down")
+    sender.send(i.frame(MIDDLE, number=2))
+    time.sleep(0.1)
+    sender.send(i.frame(MIDDLE, number=3))      # less than the timeout after the last sent one
+    seen = i.counters()
+    equal((seen["dropped.port"], seen["table.entries"], seen["table.expired"]), (2, 1, 0),
+          "dropped, entries, expired")
+    time.sleep(0.15)
+    equal(sender.send(i.frame(MIDDLE, number=4)), 1, "straight on")
+    after = i.counters()
+    equal((after["dropped.port"], after["table.entries"], after["table.expired"]), (2, 0, 1),
+          "dropped, entries, expired")
+    there = at(3 - port)
+    sender.send(i.frame(START, number=5))
+    sender.send(i.frame(END, number=6))
+    equal(there(), [5, 6], "the next message of that flow, at the other port")
     sender.close()
 
 

@@ -95,6 +95,13 @@ def mutual():
             sender.close()
 
 
+def strict_drops():
+    """What nstat says of packets that the current namespace's rp_filter has dropped."""
+    name = "TcpExtIPReversePathFilter"
+    lines = [line.split() for line in p.run("nstat", "-asz", name).stdout.splitlines()]
+    return next(int(line[1]) for line in lines if line[0] == name)
+
+
 @timed("under load, where the queue comes and goes: each message by one way, in order")
 def load():
     with switches("threshold 15000 entries 8", child="rate 1gbit limit 200k") as net:
@@ -151,7 +158,7 @@ def load():
 @timed("too many at once: what does not fit into the FIFO is dropped and counted")
 def fifo():
     count = 3000
-    with switches("threshold 15000 entries 8", child="rate 8bit limit 100m") as net:
+    with switches("threshold 15000 entries 8 timeout 100s", child="rate 8bit limit 100m") as net:
         net.congest()
         # All of them in one turn of the softirq, which looks after its tasklets last.
         for name, value in (("dev_weight", 10000), ("netdev_budget", 100000),
