@@ -39,6 +39,9 @@
  * with RTNL *and* that lock held, and so can be read under either.
  */
 
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/in.h>
 #include <linux/interrupt.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -52,6 +55,7 @@
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
+#include <net/ipv6.h>
 #include <net/pkt_sched.h>
 #include <net/gl_compat.h>
 #include <net/gl_deflect.h>
@@ -164,21 +168,46 @@ static __always_inline u8 iofd_dsfield(struct sk_buff *skb)
 	return 0;
 }
 
-/* Of a packet with a whole IP header. */
+/* Is the packet a link-layer multicast or broadcast?  In a qdisc its data begins with
+ * the link-layer header.
+ */
+static bool iofd_link_multicast(const struct sk_buff *skb)
+{
+	return skb->dev->type == ARPHRD_ETHER &&
+	       skb_network_offset(skb) >= ETH_HLEN &&
+	       is_multicast_ether_addr(skb->data);
+}
+
+/* A router does not forward packets for a link-local address. */
+static bool iofd_dst4_ok(__be32 dst)
+{
+	return !ipv4_is_multicast(dst) && !ipv4_is_lbcast(dst) &&
+	       !ipv4_is_linklocal_169(dst);
+}
+
+static bool iofd_dst6_ok(const struct in6_addr *dst)
+{
+	return !(ipv6_addr_type(dst) & (IPV6_ADDR_MULTICAST | IPV6_ADDR_LINKLOCAL));
+}
+
+/* Fill in the key of a packet with a complete IP header.
+ *
+ * Return: false if the packet must not be deflected, whatever its DSCP is.
+ */
 static bool iofd_key(struct iofd_key *key, const struct sk_buff *skb, u8 dscp)
 {
 	int off = skb_network_offset(skb), ports;
 	const __be32 *p;
 	__be32 _p;
 
-	if (off < 0 || skb_vlan_tag_present(skb))
+	if (off < 0 || skb_vlan_tag_present(skb) || iofd_link_multicast(skb))
 		return false;
 	memset(key, 0, sizeof(*key));
 	key->tokens = gl_deflect_tokens(dscp);
 	if (skb->protocol == htons(ETH_P_IP)) {
 		const struct iphdr *iph = ip_hdr(skb);
 
-		if (iph->version != 4 || iph->ihl < 5)
+		if (iph->version != 4 || iph->ihl < 5 || !iofd_dst4_ok(iph->daddr))
 			return false;
 		key->version = 4;
 		key->src.s6_addr32[0] = iph->saddr;
@@ -190,7 +219,7 @@ static bool iofd_key(struct iofd_key *key, const struct sk_buff *skb, u8 dscp)
 	} else {
 		const struct ipv6hdr *ip6h = ipv6_hdr(skb);
 
-		if (ip6h->version != 6)
+		if (ip6h->version != 6 || !iofd_dst6_ok(&ip6h->daddr))
 			return false;
 		key->version = 6;
 		key->src = ip6h->saddr;

@@ -334,6 +334,39 @@ def stale_resize():
     sender.close()
 
 
+@case("multicast, broadcast and link-local destinations pass, IP's and the link layer's")
+def multicast():
+    i.setup("threshold 15000 entries 64")
+    sender, (receiver,) = p.Sender(), i.receivers(1)
+    i.congest(sender)
+    passed = [(4, {"address": to}) for to in ("224.0.0.0", "224.0.0.1", "239.255.255.255",
+                                              "255.255.255.255", "169.254.0.1")]
+    passed += [(6, {"address": to}) for to in ("ff02::1", "ff0e::5", "ffff::1", "fe80::2",
+                                               "febf::1")]
+    passed += [(version, {"link": to}) for version in (4, 6)
+               for to in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "33:33:00:00:00:01",
+                          "01:80:c2:00:00:00", "03:00:00:00:00:01")]
+    for version, to in passed:
+        held = i.shown()["qlen"]
+        for count in (1, 3):
+            send(sender, [i.readdressed(frame, **to)
+                          for frame in i.message(count, version=version)])
+        equal(came(receiver)[0], [], f"deflected to {to}")
+        equal(i.shown()["qlen"], held + 4, f"in the queue, to {to}")
+    equal((i.counters()["deflected.messages"], i.counters()["table.entries"]), (0, 0), "messages")
+    # the next ones to those
+    deflected = [(4, {"address": to}) for to in ("223.255.255.255", "240.0.0.0", "169.253.255.255",
+                                                 "169.255.0.1", "255.255.255.254")]
+    deflected += [(6, {"address": to}) for to in ("fdff::1", "fec0::1", "2001:db8::1")]
+    deflected += [(version, {"link": to}) for version in (4, 6)
+                  for to in ("02:00:00:00:00:ff", "fe:ff:ff:ff:ff:ff")]
+    for version, to in deflected:
+        send(sender, [i.readdressed(frame, **to) for frame in i.message(3, version=version)])
+        equal(came(receiver)[0], [0, 1, 2], f"deflected to {to}")
+    sender.close()
+    receiver.close()
+
+
 @case("ports: chosen at random, evenly; the same seed, the same choice")
 def choice():
     ways = []

@@ -58,6 +58,20 @@ def message(count, flow=1, number=0, tokens=4, **how):
     return [frame(dscp(part, tokens), flow, number + at, **how) for at, part in enumerate(parts)]
 
 
+def readdressed(ethernet, address=None, link=None):
+    """The frame with another IP destination, or another link-layer destination (both as text)."""
+    changed = bytearray(ethernet)
+    if link:
+        changed[:6] = bytes.fromhex(link.replace(":", ""))
+    if address and ":" in address:
+        changed[38:54] = socket.inet_pton(socket.AF_INET6, address)
+    elif address:
+        changed[30:34] = socket.inet_aton(address)
+        changed[24:26] = b"\0\0"
+        changed[24:26] = struct.pack("!H", checksum(bytes(changed[14:34])))
+    return bytes(changed)
+
+
 def codes(frames):
     """The DSCP of frames as Receiver.frames() has them; IPv4's checksum is good."""
     found = []
