@@ -12,7 +12,7 @@
 
 #include "iofd_ports.h"
 
-/* Give back the reference to the device, if there is one. */
+/* Release the reference to the device, if there is one. */
 static void iofd_port_put(struct iofd_port *port)
 {
 	struct net_device *dev = rtnl_dereference(port->dev);
@@ -25,7 +25,7 @@ static void iofd_port_put(struct iofd_port *port)
 
 /**
  * iofd_ports_free() - free a list
- * @ports: the list, which new readers do not find any more; or NULL
+ * @ports: the list, which is not reachable for new readers; or NULL
  */
 void iofd_ports_free(struct iofd_ports *ports)
 {
@@ -41,7 +41,7 @@ void iofd_ports_free(struct iofd_ports *ports)
 /**
  * iofd_ports_gone() - a device is being unregistered or leaves the namespace
  * @ports: a list
- * @dev: the device; its ports lose it, and keep its name
+ * @dev: the device; ports with it release it, and keep its name
  */
 void iofd_ports_gone(struct iofd_ports *ports, const struct net_device *dev)
 {
@@ -151,10 +151,6 @@ static int iofd_port_parse(struct iofd_ports *ports, const struct nlattr *attr,
 			       extack);
 	if (err < 0)
 		return err;
-	if (ports->n == TC_IOFD_PORTS_MAX) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "More than 16 deflect ports");
-		return -E2BIG;
-	}
 	err = iofd_port_parse_via(port, tb, attr, extack);
 	if (err)
 		return err;
@@ -180,8 +176,8 @@ static int iofd_port_parse(struct iofd_ports *ports, const struct nlattr *attr,
  * @attr: TCA_IOFD_PORTS
  * @old: the list so far, or NULL; a port that is in both keeps its number
  * @own: the device whose packets are deflected
- * @next_id: the number of the next port that is new
- * @extack: says what is wrong
+ * @next_id: the number for the next new port
+ * @extack: for the reason of an error
  *
  * Return: the list, for iofd_ports_free(), or an error.
  */
@@ -192,11 +188,15 @@ struct iofd_ports *iofd_ports_parse(const struct nlattr *attr,
 {
 	struct iofd_ports *ports;
 	const struct nlattr *nla;
-	int i, j, rem, err = 0;
+	int i, j, rem, n = 0, err = 0;
 
-	/* One more than the maximum, so that one port too many can be parsed. */
-	ports = kzalloc(struct_size(ports, port, TC_IOFD_PORTS_MAX + 1),
-			GFP_KERNEL);
+	nla_for_each_nested(nla, attr, rem)
+		n++;
+	if (n > TC_IOFD_PORTS_MAX) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "More than 16 deflect ports");
+		return ERR_PTR(-E2BIG);
+	}
+	ports = kzalloc(struct_size(ports, port, n), GFP_KERNEL);
 	if (!ports)
 		return ERR_PTR(-ENOMEM);
 	nla_for_each_nested(nla, attr, rem) {
@@ -224,7 +224,7 @@ struct iofd_ports *iofd_ports_parse(const struct nlattr *attr,
 }
 
 /**
- * iofd_ports_take_over() - ports that were in the list before keep their counters
+ * iofd_ports_take_over() - keep the counters of ports that are in both lists
  * @ports: the new list
  * @old: the list so far; root lock
  */
@@ -258,7 +258,7 @@ static int iofd_port_dump(const struct iofd_port *port, struct sk_buff *skb)
 }
 
 /**
- * iofd_ports_dump() - write a list
+ * iofd_ports_dump() - write a list to a netlink message
  * @ports: the list; under RCU
  * @skb: the message
  *

@@ -25,14 +25,14 @@ static const struct net_device_ops iofd_test_ops = {
 	.ndo_start_xmit = iofd_test_xmit,
 };
 
-/* A new message, with an empty list. */
+/* Begin a new message with an empty list. */
 static void list_begins(void)
 {
 	skb_trim(msg, 0);
 	list = nla_nest_start(msg, TCA_IOFD_PORTS);
 }
 
-/* A port of the list; NULL or 0 for an attribute that it does not have. */
+/* Add a port to the list; NULL or 0 leaves an attribute out. */
 static void list_port(const char *dev, __be32 via, const struct in6_addr *via6)
 {
 	struct nlattr *port = nla_nest_start(msg, TCA_IOFD_PORT);
@@ -52,7 +52,7 @@ static struct iofd_ports *parse(const struct iofd_ports *old)
 	return iofd_ports_parse(list, old, devs[0], &next_id, &extack);
 }
 
-/* The list of one port. */
+/* Parse a list of one port. */
 static struct iofd_ports *parse_one(const char *dev, __be32 via, const struct in6_addr *via6)
 {
 	list_begins();
@@ -60,7 +60,7 @@ static struct iofd_ports *parse_one(const char *dev, __be32 via, const struct in
 	return parse(NULL);
 }
 
-/* The error, or 0 for a list that is right. */
+/* The error of iofd_ports_parse(), or 0; frees the list. */
 static int error_of(struct iofd_ports *ports)
 {
 	if (IS_ERR(ports))
@@ -102,7 +102,7 @@ static int iofd_ports_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Waits for ever if a reference to a device is left. */
+/* unregister_netdevice() waits for ever if a reference to the device is left. */
 static void iofd_ports_test_exit(struct kunit *test)
 {
 	int i;
@@ -163,7 +163,7 @@ static void do_iofd_ports_parse__next_hops(struct kunit *test)
 	nla_put_in_addr(msg, TCA_IOFD_PORT_VIA, 0);
 	nla_nest_end(msg, port);
 	KUNIT_EXPECT_EQ(test, error_of(parse(NULL)), -EINVAL);
-	/* one of the two, and not both */
+	/* neither of the two, both, one */
 	KUNIT_EXPECT_EQ(test, error_of(parse_one("gl-a", 0, NULL)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, error_of(parse_one("gl-a", addr(1), &good6)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, error_of(parse_one("gl-a", 0, &good6)), 0);
@@ -188,12 +188,12 @@ static void do_iofd_ports_parse__the_list_itself(struct kunit *test)
 
 	list_begins();
 	KUNIT_EXPECT_EQ(test, error_of(parse(NULL)), -EINVAL);
-	/* something else in it */
+	/* an attribute that is no port */
 	list_begins();
 	list_port("gl-a", addr(1), NULL);
 	nla_put_u32(msg, TCA_IOFD_SEED, 1);
 	KUNIT_EXPECT_EQ(test, error_of(parse(NULL)), -EINVAL);
-	/* what only a dump has */
+	/* a port without attributes */
 	list_begins();
 	nla_nest_end(msg, nla_nest_start(msg, TCA_IOFD_PORT));
 	list_port("gl-a", addr(1), NULL);
@@ -210,7 +210,7 @@ static void do_iofd_ports_parse__the_list_itself(struct kunit *test)
 	list_port("gl-b", addr(1), NULL);
 	list_port("gl-a", addr(1), NULL);
 	KUNIT_EXPECT_EQ(test, error_of(parse(NULL)), -EINVAL);
-	/* 16 of them, and one too many */
+	/* 16 ports, and one too many */
 	list_begins();
 	for (i = 1; i <= 16; i++)
 		list_port("gl-a", addr(i), NULL);
@@ -224,7 +224,7 @@ static void do_iofd_ports_parse__the_list_itself(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, error_of(parse(NULL)), -E2BIG);
 }
 
-/* A port that is in both lists keeps its number and its counters; a number is not given
+/* A port that is in both lists keeps its number and its counters; no number is given
  * twice.
  */
 static void do_iofd_ports_take_over__numbers_and_counters(struct kunit *test)
@@ -249,7 +249,7 @@ static void do_iofd_ports_take_over__numbers_and_counters(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, new->port[1].id, 2);
 	KUNIT_EXPECT_EQ(test, new->port[1].stats.packets, 20);
 	KUNIT_EXPECT_NULL(test, iofd_port_find(new, 1));
-	/* The first one comes back, as another. */
+	/* The first port comes back with a new number. */
 	list_begins();
 	list_port("gl-a", addr(1), NULL);
 	newest = parse(new);
@@ -316,7 +316,17 @@ static void do_iofd_ports_dump__round_trip(struct kunit *test)
 	iofd_ports_free(ports);
 }
 
-/* A device that goes leaves its name in the list, and the others alone. */
+/* The list has room for the ports that it has, and no more. */
+static void do_iofd_ports_parse__room_for_its_ports(struct kunit *test)
+{
+	struct iofd_ports *ports = parse_one("gl-a", addr(1), NULL);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ports));
+	KUNIT_EXPECT_LE(test, ksize(ports), roundup_pow_of_two(struct_size(ports, port, 1)));
+	iofd_ports_free(ports);
+}
+
+/* A device that is unregistered leaves its name in the list; other ports do not change. */
 static void do_iofd_ports_gone__leaves_its_name(struct kunit *test)
 {
 	struct nlattr *attr, *tb[TCA_IOFD_PORT_MAX + 1];
@@ -355,7 +365,9 @@ static void do_iofd_ports_gone__leaves_its_name(struct kunit *test)
 	iofd_ports_free(ports);
 }
 
-/* All of them need rtnl.  Not from init() to exit(): since 6.6 KUnit runs those in two threads. */
+/* All cases need RTNL.  It cannot be held from init() to exit(), which KUnit runs in two threads
+ * since 6.6.
+ */
 #define IOFD_CASE(name)				\
 static void name(struct kunit *test)		\
 {						\
@@ -372,6 +384,7 @@ IOFD_CASE(iofd_ports_take_over__numbers_and_counters)
 IOFD_CASE(iofd_port_live__up_and_with_a_carrier)
 IOFD_CASE(iofd_ports_dump__round_trip)
 IOFD_CASE(iofd_ports_gone__leaves_its_name)
+IOFD_CASE(iofd_ports_parse__room_for_its_ports)
 
 static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_ports_parse__a_list),
@@ -382,6 +395,7 @@ static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_port_live__up_and_with_a_carrier),
 	KUNIT_CASE(iofd_ports_dump__round_trip),
 	KUNIT_CASE(iofd_ports_gone__leaves_its_name),
+	KUNIT_CASE(iofd_ports_parse__room_for_its_ports),
 	{}
 };
 
