@@ -277,3 +277,39 @@ int iofd_ports_dump(const struct iofd_ports *ports, struct sk_buff *skb)
 	nla_nest_end(skb, nest);
 	return 0;
 }
+
+static int iofd_port_dump_stats(const struct iofd_port *port,
+				struct sk_buff *skb)
+{
+	struct nlattr *nest = nla_nest_start(skb, TCA_IOFD_STATS_PORT);
+
+	if (!nest ||
+	    nla_put_u64_64bit(skb, TCA_IOFD_PORT_STATS_PACKETS,
+			      port->stats.packets, TCA_IOFD_PORT_STATS_PAD) ||
+	    nla_put_u64_64bit(skb, TCA_IOFD_PORT_STATS_BYTES,
+			      port->stats.bytes, TCA_IOFD_PORT_STATS_PAD))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/**
+ * iofd_ports_dump_stats() - write the counters of a list to a netlink message
+ * @ports: the list; under RCU and the root lock
+ * @skb: the message
+ *
+ * Return: 0, or -EMSGSIZE.
+ */
+int iofd_ports_dump_stats(const struct iofd_ports *ports, struct sk_buff *skb)
+{
+	struct nlattr *nest = nla_nest_start(skb, TCA_IOFD_STATS_PORTS);
+	int i;
+
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i < ports->n; i++)
+		if (iofd_port_dump_stats(&ports->port[i], skb))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}

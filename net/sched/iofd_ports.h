@@ -7,9 +7,9 @@
  * port by its number: they may outlive the port, and must not go to the one that
  * replaces it.
  *
- * The list is written with RTNL held and read under RCU; the tasklet holds no
- * other lock.  A device that is unregistered is taken out of its port
- * (iofd_ports_gone()); the port stays in the list, without a device, until the
+ * The list is written with RTNL held and read under RCU; the tasklet that sends
+ * packets holds no other lock.  A device that is unregistered is taken out of its
+ * port (iofd_ports_gone()); the port stays in the list, without a device, until the
  * user changes the list.
  */
 #ifndef _IOFD_PORTS_H
@@ -25,14 +25,24 @@ struct nlattr;
 struct sk_buff;
 
 /**
+ * struct iofd_port_stats - counters of what was sent to a port
+ * @packets: packets, a GSO packet as its segments
+ * @bytes: bytes, as the qdisc layer counts them
+ */
+struct iofd_port_stats {
+	u64	packets;
+	u64	bytes;
+};
+
+/**
  * struct iofd_port - a port
  * @dev: the device, with a reference, or NULL if it is gone; written under RTNL
- * @tracker: of that reference
+ * @tracker: tracker of that reference
  * @id: the port's number
- * @table: the kind of neighbour that @via is: NEIGH_ARP_TABLE or NEIGH_ND_TABLE
+ * @table: the neighbour table for @via: NEIGH_ARP_TABLE or NEIGH_ND_TABLE
  * @via: the next hop; an IPv4 address is in its first word
- * @name: name that the device had when it went
- * @stats: counters of what was sent to this port; root lock
+ * @name: the device's name when it was unregistered
+ * @stats: counters; root lock
  */
 struct iofd_port {
 	struct net_device __rcu		*dev;
@@ -41,13 +51,13 @@ struct iofd_port {
 	int				table;
 	struct in6_addr			via;
 	char				name[IFNAMSIZ];
-	struct tc_iofd_port_stats	stats;
+	struct iofd_port_stats		stats;
 };
 
 /**
  * struct iofd_ports - the list of ports
  * @rcu: for kfree_rcu()
- * @n: how many there are
+ * @n: number of ports
  * @port: the ports
  */
 struct iofd_ports {
@@ -64,8 +74,7 @@ void iofd_ports_free(struct iofd_ports *ports);
 void iofd_ports_gone(struct iofd_ports *ports, const struct net_device *dev);
 void iofd_ports_take_over(struct iofd_ports *ports, struct iofd_ports *old);
 int iofd_ports_dump(const struct iofd_ports *ports, struct sk_buff *skb);
-
-/* What runs for each deflected packet. */
+int iofd_ports_dump_stats(const struct iofd_ports *ports, struct sk_buff *skb);
 
 /**
  * iofd_port_find() - find a port by its number

@@ -85,6 +85,28 @@
 static LIST_HEAD(iofd_all);
 
 /**
+ * struct iofd_stats - counters under the root lock; see &enum tca_iofd_stats
+ * @messages: messages that were deflected
+ * @starts: packets deflected as the first of their message
+ * @followers: packets deflected because their message has an entry
+ * @bytes: bytes of @starts and @followers
+ * @no_port: messages not deflected because no port was up
+ * @spent: packets above the threshold with no tokens left
+ * @drops_port: packets dropped because their port was down or gone
+ * @drops_fifo: packets dropped because the FIFO was full
+ */
+struct iofd_stats {
+	u64	messages;
+	u64	starts;
+	u64	followers;
+	u64	bytes;
+	u64	no_port;
+	u64	spent;
+	u64	drops_port;
+	u64	drops_fifo;
+};
+
+/**
  * struct iofd_sched_data - a port that deflects
  * @child: the port's own qdisc
  * @threshold: bytes in it above which messages are deflected
@@ -113,7 +135,7 @@ struct iofd_sched_data {
 
 	/* dirtied by those that are */
 	struct rnd_state	rnd;
-	struct tc_iofd_xstats	stats;
+	struct iofd_stats	stats;
 	struct sk_buff_head	fifo;
 	struct tasklet_struct	tasklet;
 	atomic64_t		late;
@@ -681,30 +703,54 @@ static int iofd_dump(struct Qdisc *sch, struct sk_buff *skb)
 	return nla_nest_end(skb, opts);
 }
 
+/* The counters, under the root lock. */
+static int iofd_put_stats(struct iofd_sched_data *q, struct sk_buff *skb)
+{
+	const struct iofd_table *t = q->table;
+	const struct iofd_stats *st = &q->stats;
+	const u64 stats[] = {
+		[TCA_IOFD_STATS_MESSAGES]	= st->messages,
+		[TCA_IOFD_STATS_STARTS]		= st->starts,
+		[TCA_IOFD_STATS_FOLLOWERS]	= st->followers,
+		[TCA_IOFD_STATS_BYTES]		= st->bytes,
+		[TCA_IOFD_STATS_ENTRIES]	= t->used,
+		[TCA_IOFD_STATS_PEAK]		= t->peak,
+		[TCA_IOFD_STATS_EXPIRED]	= t->expired,
+		[TCA_IOFD_STATS_FULL]		= t->full,
+		[TCA_IOFD_STATS_NO_PORT]	= st->no_port,
+		[TCA_IOFD_STATS_SPENT]		= st->spent,
+		[TCA_IOFD_STATS_DROPS_PORT]	= st->drops_port +
+						  atomic64_read(&q->late),
+		[TCA_IOFD_STATS_DROPS_FIFO]	= st->drops_fifo,
+	};
+	int i, err;
+
+	for (i = TCA_IOFD_STATS_MESSAGES; i < ARRAY_SIZE(stats); i++)
+		if (nla_put_u64_64bit(skb, i, stats[i], TCA_IOFD_STATS_PAD))
+			return -EMSGSIZE;
+
+	rcu_read_lock();
+	err = iofd_ports_dump_stats(rcu_dereference(q->ports), skb);
+	rcu_read_unlock();
+	return err;
+}
+
 static int iofd_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
-	struct iofd_sched_data *q = qdisc_priv(sch);
-	struct tc_iofd_xstats st;
-	struct iofd_ports *ports;
-	int i;
+	struct nlattr *nest = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
+	int err;
 
+	if (!nest)
+		return -EMSGSIZE;
 	sch_tree_lock(sch);
-	st = q->stats;
-	st.entries = q->table->used;
-	st.peak = q->table->peak;
-	st.expired = q->table->expired;
-	st.full = q->table->full;
-	rcu_read_lock();
-	ports = rcu_dereference(q->ports);
-	st.ports = ports->n;
-	for (i = 0; i < ports->n; i++)
-		st.port[i] = ports->port[i].stats;
-	rcu_read_unlock();
+	err = iofd_put_stats(qdisc_priv(sch), d->skb);
 	sch_tree_unlock(sch);
-
-	st.drops_port += atomic64_read(&q->late);
-	return gnet_stats_copy_app(d, &st,
-				   offsetof(typeof(st), port[st.ports]));
+	if (err) {
+		nla_nest_cancel(d->skb, nest);
+		return err;
+	}
+	nla_nest_end(d->skb, nest);
+	return 0;
 }
 
 /* One class, 1:1, which is the child. */

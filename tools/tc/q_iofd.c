@@ -19,10 +19,10 @@
 #include "tc_plugin.h"
 #include "tc_words.h"
 
-/* Room for our attributes in tc's request: 16 ports with names as long as they get. */
+/* Room for the options in tc's request: 16 ports with names of the maximum length. */
 #define IOFD_OPT_LEN	4096
 
-#define NAME_LEN	128	/* of a device's longest name, ALTIFNAMSIZ */
+#define NAME_LEN	128	/* ALTIFNAMSIZ: the longest name of a device, and its 0 byte */
 
 struct port {
 	char	dev[NAME_LEN];
@@ -30,7 +30,7 @@ struct port {
 	__u8	via[16];
 };
 
-/* By attribute; what is a number is in @u32. */
+/* The options of a command line; @given and @u32 by attribute. */
 struct request {
 	bool		given[TCA_IOFD_MAX + 1];
 	__u32		u32[TCA_IOFD_MAX + 1];
@@ -74,7 +74,7 @@ static int get_time(const char *what, const char *arg, __u64 *val)
 	return 0;
 }
 
-/* dev DEV via ADDRESS; returns words used or -1. */
+/* Parse dev DEV via ADDRESS.  Return: the number of words used, or -1. */
 static int parse_deflect(struct request *r, int argc, char **argv)
 {
 	struct port *port = &r->port[r->n];
@@ -94,7 +94,7 @@ static int parse_deflect(struct request *r, int argc, char **argv)
 	return 4;
 }
 
-/* An option and its arguments; returns words used or -1. */
+/* Parse an option and its arguments.  Return: the number of words used, or -1. */
 static int parse_option(struct request *r, int argc, char **argv)
 {
 	static const struct {
@@ -281,52 +281,94 @@ static int iofd_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	return 0;
 }
 
+static __u64 attr_u64(const struct rtattr *attr)
+{
+	__u64 val = 0;
+
+	attr_copy(&val, sizeof(val), attr);
+	return val;
+}
+
+static void print_port_stats(struct rtattr *attr, unsigned int number)
+{
+	struct rtattr *tb[TCA_IOFD_PORT_STATS_MAX + 1];
+
+	parse_rtattr_flags(tb, TCA_IOFD_PORT_STATS_MAX, RTA_DATA(attr),
+			   RTA_PAYLOAD(attr), NLA_F_NESTED);
+	print_nl();
+	open_json_object(NULL);
+	print_color_uint(PRINT_FP, COLOR_NONE, NULL, "  port %-4u ", number);
+	print_count("packets", "%llu pkt",
+		    attr_u64(tb[TCA_IOFD_PORT_STATS_PACKETS]));
+	print_count("bytes", " %llu bytes",
+		    attr_u64(tb[TCA_IOFD_PORT_STATS_BYTES]));
+	close_json_object();
+}
+
+static void print_ports_stats(const struct rtattr *list)
+{
+	unsigned int number = 0;
+	struct rtattr *attr;
+	int len;
+
+	open_json_array(PRINT_JSON, "ports");
+	if (list) {
+		attr = RTA_DATA(list);
+		len = RTA_PAYLOAD(list);
+		for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+			if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_STATS_PORT)
+				print_port_stats(attr, ++number);
+	}
+	close_json_array(PRINT_JSON, NULL);
+}
+
+/* A line of the statistics is an object of the JSON.  A counter that the kernel does
+ * not send is printed as 0.
+ */
 static int iofd_print_xstats(struct qdisc_util *qu, FILE *f,
 			     struct rtattr *xstats)
 {
-	struct tc_iofd_xstats st = {};
+	static const struct {
+		const char	*object;	/* begins a line, or NULL */
+		const char	*key;
+		const char	*fmt;
+		int		attr;
+	} counts[] = {
+		{ "deflected", "messages", "  deflected %llu messages", TCA_IOFD_STATS_MESSAGES },
+		{ NULL, "starts", ", %llu starts", TCA_IOFD_STATS_STARTS },
+		{ NULL, "followers", " %llu followers", TCA_IOFD_STATS_FOLLOWERS },
+		{ NULL, "bytes", " %llu bytes", TCA_IOFD_STATS_BYTES },
+		{ "table", "entries", "  table     in use %llu", TCA_IOFD_STATS_ENTRIES },
+		{ NULL, "peak", " peak %llu", TCA_IOFD_STATS_PEAK },
+		{ NULL, "expired", ", expired %llu", TCA_IOFD_STATS_EXPIRED },
+		{ "passed", "full", "  passed    table full %llu", TCA_IOFD_STATS_FULL },
+		{ NULL, "no_port", ", no port up %llu", TCA_IOFD_STATS_NO_PORT },
+		{ NULL, "spent", ", tokens spent %llu", TCA_IOFD_STATS_SPENT },
+		{ "dropped", "port", "  dropped   port down or gone %llu",
+		  TCA_IOFD_STATS_DROPS_PORT },
+		{ NULL, "fifo", ", too many waiting %llu", TCA_IOFD_STATS_DROPS_FIFO },
+	};
+	struct rtattr *tb[TCA_IOFD_STATS_MAX + 1];
 	size_t i;
 
 	(void)qu;
 	(void)f;
 	if (!xstats)
 		return 0;
-	stats_copy(&st, sizeof(st), xstats);
+	parse_rtattr_flags(tb, TCA_IOFD_STATS_MAX, RTA_DATA(xstats),
+			   RTA_PAYLOAD(xstats), NLA_F_NESTED);
 
-	open_json_object("deflected");
-	print_count("messages", "  deflected %llu messages", st.messages);
-	print_count("starts", ", %llu starts", st.starts);
-	print_count("followers", " %llu followers", st.followers);
-	print_count("bytes", " %llu bytes", st.bytes);
-	close_json_object();
-	print_nl();
-	open_json_object("table");
-	print_count("entries", "  table     in use %llu", st.entries);
-	print_count("peak", " peak %llu", st.peak);
-	print_count("expired", ", expired %llu", st.expired);
-	close_json_object();
-	print_nl();
-	open_json_object("passed");
-	print_count("full", "  passed    table full %llu", st.full);
-	print_count("no_port", ", no port up %llu", st.no_port);
-	print_count("spent", ", tokens spent %llu", st.spent);
-	close_json_object();
-	print_nl();
-	open_json_object("dropped");
-	print_count("port", "  dropped   port down or gone %llu", st.drops_port);
-	print_count("fifo", ", too many waiting %llu", st.drops_fifo);
-	close_json_object();
-	open_json_array(PRINT_JSON, "ports");
-	for (i = 0; i < st.ports && i < TC_IOFD_PORTS_MAX; i++) {
-		print_nl();
-		open_json_object(NULL);
-		print_color_u64(PRINT_FP, COLOR_NONE, NULL, "  port %-4llu ",
-				i + 1);
-		print_count("packets", "%llu pkt", st.port[i].packets);
-		print_count("bytes", " %llu bytes", st.port[i].bytes);
-		close_json_object();
+	for (i = 0; i < N(counts); i++) {
+		if (counts[i].object && i) {
+			close_json_object();
+			print_nl();
+		}
+		if (counts[i].object)
+			open_json_object(counts[i].object);
+		print_count(counts[i].key, counts[i].fmt, attr_u64(tb[counts[i].attr]));
 	}
-	close_json_array(PRINT_JSON, NULL);
+	close_json_object();
+	print_ports_stats(tb[TCA_IOFD_STATS_PORTS]);
 	return 0;
 }
 

@@ -19,9 +19,9 @@
  * enum tca_iofd_port - attributes in TCA_IOFD_PORT
  * @TCA_IOFD_PORT_UNSPEC: not used
  * @TCA_IOFD_PORT_DEV: string, the device
- * @TCA_IOFD_PORT_VIA: 4 bytes, the next hop there; this or VIA6
- * @TCA_IOFD_PORT_VIA6: 16 bytes, likewise
- * @TCA_IOFD_PORT_GONE: flag, in a dump: the device is no more
+ * @TCA_IOFD_PORT_VIA: 4 bytes, the IPv4 next hop on the device; this or VIA6
+ * @TCA_IOFD_PORT_VIA6: 16 bytes, the IPv6 next hop on the device
+ * @TCA_IOFD_PORT_GONE: flag, in a dump: the device was unregistered
  */
 enum tca_iofd_port {
 	TCA_IOFD_PORT_UNSPEC,
@@ -40,12 +40,12 @@ enum tca_iofd_port {
  * @TCA_IOFD_UNSPEC: not used
  * @TCA_IOFD_PAD: alignment
  * @TCA_IOFD_THRESHOLD: u32, bytes in the queue above which messages are deflected
- * @TCA_IOFD_ENTRIES: u32, messages that can be under way elsewhere, 1 to
+ * @TCA_IOFD_ENTRIES: u32, messages that can be deflected at a time, 1 to
  *	%TC_IOFD_ENTRIES_MAX
- * @TCA_IOFD_TIMEOUT: u64, ns without a packet after which an entry may be reused
- * @TCA_IOFD_SEED: u32, of the choice of ports; none for a random one
- * @TCA_IOFD_PORTS: nest of 1 to %TC_IOFD_PORTS_MAX TCA_IOFD_PORT; all of them, a
- *	port that is not there any more is removed
+ * @TCA_IOFD_TIMEOUT: u64, ns without a packet after which an entry is stale
+ * @TCA_IOFD_SEED: u32, seed of the choice of ports; random without it
+ * @TCA_IOFD_PORTS: nest of 1 to %TC_IOFD_PORTS_MAX TCA_IOFD_PORT, the whole list;
+ *	a port that is not in it is removed
  * @TCA_IOFD_PORT: nest of &enum tca_iofd_port, in TCA_IOFD_PORTS
  */
 enum tca_iofd {
@@ -64,50 +64,69 @@ enum tca_iofd {
 #define TCA_IOFD_MAX (__TCA_IOFD_MAX - 1)
 
 /**
- * struct tc_iofd_port_stats - counters of a port of the list
- * @packets: packets deflected to it
- * @bytes: bytes deflected to it
+ * enum tca_iofd_port_stats - attributes in TCA_IOFD_STATS_PORT
+ * @TCA_IOFD_PORT_STATS_UNSPEC: not used
+ * @TCA_IOFD_PORT_STATS_PAD: alignment
+ * @TCA_IOFD_PORT_STATS_PACKETS: u64, packets deflected to the port
+ * @TCA_IOFD_PORT_STATS_BYTES: u64, bytes of these
  */
-struct tc_iofd_port_stats {
-	__u64	packets;
-	__u64	bytes;
+enum tca_iofd_port_stats {
+	TCA_IOFD_PORT_STATS_UNSPEC,
+	TCA_IOFD_PORT_STATS_PAD,
+	TCA_IOFD_PORT_STATS_PACKETS,
+	TCA_IOFD_PORT_STATS_BYTES,
+	/* private: */
+	__TCA_IOFD_PORT_STATS_MAX,
 };
 
+#define TCA_IOFD_PORT_STATS_MAX (__TCA_IOFD_PORT_STATS_MAX - 1)
+
 /**
- * struct tc_iofd_xstats - application statistics of an `iofd` qdisc
- * @messages: messages that were given another way
- * @starts: packets deflected that were the first of those, or all there was
- * @followers: packets deflected because another of their message was
- * @bytes: bytes of @starts and @followers
- * @entries: entries in use
- * @peak: the most that @entries has been
- * @expired: entries that were reused because their message had gone quiet
- * @full: messages not deflected for want of an entry
- * @no_port: messages not deflected because no port was up
- * @spent: packets not deflected because they had no token left
- * @drops_port: packets dropped because their message's port is down or gone
- * @drops_fifo: packets dropped because too many waited to be sent on
- * @ports: how many of @port there are
- * @port: counters by port, in the order of the list
+ * enum tca_iofd_stats - attributes in TCA_STATS_APP of an `iofd` qdisc
+ * @TCA_IOFD_STATS_UNSPEC: not used
+ * @TCA_IOFD_STATS_PAD: alignment
+ * @TCA_IOFD_STATS_MESSAGES: u64, messages that were deflected
+ * @TCA_IOFD_STATS_STARTS: u64, packets deflected as the first of their message
+ * @TCA_IOFD_STATS_FOLLOWERS: u64, packets deflected because their message has an
+ *	entry
+ * @TCA_IOFD_STATS_BYTES: u64, bytes of STARTS and FOLLOWERS
+ * @TCA_IOFD_STATS_ENTRIES: u64, entries in use, stale ones too
+ * @TCA_IOFD_STATS_PEAK: u64, the highest value of ENTRIES so far
+ * @TCA_IOFD_STATS_EXPIRED: u64, entries that were freed because they were stale
+ * @TCA_IOFD_STATS_FULL: u64, messages not deflected because all entries were in use
+ * @TCA_IOFD_STATS_NO_PORT: u64, messages not deflected because no port was up
+ * @TCA_IOFD_STATS_SPENT: u64, packets above the threshold with no tokens left
+ * @TCA_IOFD_STATS_DROPS_PORT: u64, packets dropped because the port of their message
+ *	was down or gone
+ * @TCA_IOFD_STATS_DROPS_FIFO: u64, packets dropped because the FIFO was full
+ * @TCA_IOFD_STATS_PORTS: nest of a TCA_IOFD_STATS_PORT for each port, in the order of
+ *	the list
+ * @TCA_IOFD_STATS_PORT: nest of &enum tca_iofd_port_stats, in TCA_IOFD_STATS_PORTS
  *
- * A GSO packet counts as the segments that it is.  Grows at the end; a reader
- * takes what it knows and is given.
+ * A GSO packet counts as its segments.  New attributes come at the end; a reader skips
+ * the types that it does not know.
  */
-struct tc_iofd_xstats {
-	__u64	messages;
-	__u64	starts;
-	__u64	followers;
-	__u64	bytes;
-	__u64	entries;
-	__u64	peak;
-	__u64	expired;
-	__u64	full;
-	__u64	no_port;
-	__u64	spent;
-	__u64	drops_port;
-	__u64	drops_fifo;
-	__u64	ports;
-	struct tc_iofd_port_stats	port[TC_IOFD_PORTS_MAX];
+enum tca_iofd_stats {
+	TCA_IOFD_STATS_UNSPEC,
+	TCA_IOFD_STATS_PAD,
+	TCA_IOFD_STATS_MESSAGES,
+	TCA_IOFD_STATS_STARTS,
+	TCA_IOFD_STATS_FOLLOWERS,
+	TCA_IOFD_STATS_BYTES,
+	TCA_IOFD_STATS_ENTRIES,
+	TCA_IOFD_STATS_PEAK,
+	TCA_IOFD_STATS_EXPIRED,
+	TCA_IOFD_STATS_FULL,
+	TCA_IOFD_STATS_NO_PORT,
+	TCA_IOFD_STATS_SPENT,
+	TCA_IOFD_STATS_DROPS_PORT,
+	TCA_IOFD_STATS_DROPS_FIFO,
+	TCA_IOFD_STATS_PORTS,
+	TCA_IOFD_STATS_PORT,
+	/* private: */
+	__TCA_IOFD_STATS_MAX,
 };
+
+#define TCA_IOFD_STATS_MAX (__TCA_IOFD_STATS_MAX - 1)
 
 #endif /* _UAPI_LINUX_PKT_IOFD_H */

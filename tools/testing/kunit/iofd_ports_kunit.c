@@ -326,6 +326,38 @@ static void do_iofd_ports_parse__room_for_its_ports(struct kunit *test)
 	iofd_ports_free(ports);
 }
 
+static void do_iofd_ports_dump_stats__by_port(struct kunit *test)
+{
+	struct nlattr *attr, *tb[TCA_IOFD_PORT_STATS_MAX + 1];
+	struct iofd_ports *ports;
+	int rem, n = 0;
+
+	list_begins();
+	list_port("gl-a", addr(1), NULL);
+	list_port("gl-b", addr(2), NULL);
+	ports = parse(NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ports));
+	ports->port[0].stats.packets = 1;
+	ports->port[0].stats.bytes = U64_MAX;
+	ports->port[1].stats.packets = 2;
+	ports->port[1].stats.bytes = U64_MAX - 1;
+	skb_trim(msg, 0);
+	KUNIT_EXPECT_EQ(test, iofd_ports_dump_stats(ports, msg), 0);
+	nla_for_each_nested(attr, (struct nlattr *)msg->data, rem) {
+		KUNIT_EXPECT_EQ(test, nla_type(attr), TCA_IOFD_STATS_PORT);
+		KUNIT_ASSERT_EQ(test, nla_parse_nested(tb, TCA_IOFD_PORT_STATS_MAX, attr, NULL,
+						       NULL), 0);
+		KUNIT_EXPECT_EQ(test, nla_get_u64(tb[TCA_IOFD_PORT_STATS_PACKETS]), n + 1);
+		KUNIT_EXPECT_EQ(test, nla_get_u64(tb[TCA_IOFD_PORT_STATS_BYTES]), U64_MAX - n);
+		n++;
+	}
+	KUNIT_EXPECT_EQ(test, n, 2);
+	/* no room left */
+	skb_put(msg, skb_tailroom(msg));
+	KUNIT_EXPECT_EQ(test, iofd_ports_dump_stats(ports, msg), -EMSGSIZE);
+	iofd_ports_free(ports);
+}
+
 /* A device that is unregistered leaves its name in the list; other ports do not change. */
 static void do_iofd_ports_gone__leaves_its_name(struct kunit *test)
 {
@@ -385,6 +417,7 @@ IOFD_CASE(iofd_port_live__up_and_with_a_carrier)
 IOFD_CASE(iofd_ports_dump__round_trip)
 IOFD_CASE(iofd_ports_gone__leaves_its_name)
 IOFD_CASE(iofd_ports_parse__room_for_its_ports)
+IOFD_CASE(iofd_ports_dump_stats__by_port)
 
 static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_ports_parse__a_list),
@@ -396,6 +429,7 @@ static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_ports_dump__round_trip),
 	KUNIT_CASE(iofd_ports_gone__leaves_its_name),
 	KUNIT_CASE(iofd_ports_parse__room_for_its_ports),
+	KUNIT_CASE(iofd_ports_dump_stats__by_port),
 	{}
 };
 

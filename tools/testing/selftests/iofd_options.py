@@ -7,6 +7,7 @@
 """
 import copy
 import re
+import struct
 
 from lab.codepoints import SPENT
 from lab.net import iofd as i
@@ -178,6 +179,39 @@ def statistics():
                   "in use 0 peak 1, expired 0", "table full 1, no port up 1, tokens spent 1",
                   "port down or gone 1, too many waiting 0", "port 1    2 pkt 2000 bytes"):
         true(words in text, f"{words!r} in {text!r}")
+    sender.close()
+
+
+# enum tca_iofd_stats, after UNSPEC and PAD; where tc's JSON has it
+STATS = ["deflected.messages", "deflected.starts", "deflected.followers", "deflected.bytes",
+         "table.entries", "table.peak", "table.expired", "passed.full", "passed.no_port",
+         "passed.spent", "dropped.port", "dropped.fifo"]
+PAD, PORTS = 1, 2 + len(STATS)
+
+
+@case("statistics are attributes: u64s, and a nest for each port")
+def attributes():
+    i.setup("threshold 15000 entries 8", ports=3)
+    sender = p.Sender()
+    i.congest(sender)
+    for flow in range(20):
+        for frame in i.message(3, flow)[:3 - flow % 2]:
+            sender.send(frame)
+    raw = [(kind, data) for kind, data in i.attributes(i.stats_app()) if kind != PAD]
+    equal([kind for kind, _ in raw], list(range(2, PORTS + 1)), "types")
+    text = i.shown()
+    for name, (_, data) in zip(STATS, raw):
+        group, key = name.split(".")
+        equal(struct.unpack("Q", data)[0], text[group][key], name)
+    ports = []
+    for kind, nest in i.attributes(raw[-1][1]):
+        equal(kind, PORTS + 1, "type of a port")
+        inner = [(kind, data) for kind, data in i.attributes(nest) if kind != PAD]
+        equal([kind for kind, _ in inner], [2, 3], "types in a port")
+        ports.append(dict(zip(("packets", "bytes"),
+                              (struct.unpack("Q", data)[0] for _, data in inner))))
+    equal(ports, text["ports"], "ports")
+    equal(len(ports), 3, "ports")
     sender.close()
 
 

@@ -12,12 +12,14 @@ import socket
 import struct
 
 from lab.net import frames as p
+from lab.net import rtnl
 from lab.net import modules
 from lab.net.namespace import write_sysctl
 from lab.wire.packet import checksum
 
 START, MIDDLE, END, ONLY = 0x10, 0, 0x20, 0x30
 STILL = "rate 8bit limit 1m"
+TCA_STATS2, TCA_STATS_APP = 7, 4
 
 
 def dscp(part, tokens=4):
@@ -158,6 +160,38 @@ def counters(dev="p0"):
     seen = shown(dev)
     return {f"{group}.{name}": value for group in ("deflected", "table", "passed", "dropped")
             for name, value in seen[group].items()}
+
+
+def attributes(data):
+    """[(type, payload)] of netlink attributes; an error if the bytes are something else."""
+    found = []
+    while data:
+        length, kind = struct.unpack_from("HH", data)
+        if not 4 <= length <= len(data):
+            raise ValueError(f"an attribute of {length} bytes in {len(data)}")
+        found.append((kind & 0x3fff, data[4:length]))
+        data = data[length + 3 & ~3:]
+    return found
+
+
+def stats_app(dev="p0"):
+    """The bytes of TCA_STATS_APP, which the kernel sends for the iofd of a device."""
+    index = socket.if_nametoindex(dev)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as link:
+        link.settimeout(5)
+        link.send(struct.pack("IHHII", 36, rtnl.RTM_GETQDISC, rtnl.NLM_F_REQUEST | rtnl.NLM_F_DUMP,
+                              1, 0) + bytes(20))
+        while True:
+            data = link.recv(65536)
+            while data:
+                length, what = struct.unpack_from("IH", data)
+                if what != rtnl.RTM_NEWQDISC:
+                    raise RuntimeError(f"no iofd on {dev}")
+                found = dict(attributes(data[36:length]))
+                if (struct.unpack_from("i", data, 20)[0] == index and
+                        found[rtnl.TCA_KIND] == b"iofd\0"):
+                    return dict(attributes(found[TCA_STATS2]))[TCA_STATS_APP]
+                data = data[length + 3 & ~3:]
 
 
 def receivers(ports):
