@@ -261,4 +261,32 @@ static inline bool gl_tcp_signed(const struct sock *sk)
 	return false;
 }
 
+/* 6.9: work items in softirq context, in the place of tasklets.  Neither runs on two CPUs at a
+ * time, and both may be queued again by their own function.
+ */
+#ifdef GL_HAVE_WQ_BH
+#define gl_bh_work			work_struct
+#define gl_bh_init(work, function)	INIT_WORK(work, function)
+#define gl_bh_queue(work)		queue_work(system_bh_wq, work)
+#define gl_bh_cancel_sync(work)		cancel_work_sync(work)
+#else
+#include <linux/interrupt.h>
+#define gl_bh_work			tasklet_struct
+#define gl_bh_init(work, function)	tasklet_setup(work, function)
+#define gl_bh_queue(work)		tasklet_schedule(work)
+#define gl_bh_cancel_sync(work)		tasklet_kill(work)
+#endif
+
+/* 6.8: a packet that a qdisc drops carries the reason to where the root lock is released and the
+ * packet is freed.
+ */
+static inline int gl_qdisc_drop(struct sk_buff *skb, struct Qdisc *sch,
+				struct sk_buff **to_free, enum skb_drop_reason reason)
+{
+#ifdef GL_HAVE_TCF_DROP_REASON
+	tcf_set_drop_reason(skb, reason);
+#endif
+	return qdisc_drop(skb, sch, to_free);
+}
+
 #endif /* _NET_GL_COMPAT_H */

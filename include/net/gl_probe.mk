@@ -16,7 +16,9 @@ ccflags-y += $(call gl_have,HRTIMER_SETUP,linux/hrtimer.h,void hrtimer_setup)
 ccflags-y += $(call gl_have,LOST_SKB_HINT,linux/tcp.h,lost_skb_hint)
 ccflags-y += $(call gl_have,PKT_SEGS,net/sch_generic.h,qdisc_pkt_segs)
 ccflags-y += $(call gl_have,SK_UID,net/sock.h,kuid_t sk_uid.const)
+ccflags-y += $(call gl_have,TCF_DROP_REASON,net/sch_generic.h,void tcf_set_drop_reason.const)
 ccflags-y += $(call gl_have,TX_START,net/tcp.h,cwnd_event_tx_start)
+ccflags-y += $(call gl_have,WQ_BH,linux/workqueue.h,system_bh_wq)
 ccflags-y += $(call gl_have,WQ_PERCPU,linux/workqueue.h,WQ_PERCPU)
 # The argument is on the line after.
 ccflags-y += $(shell grep -A1 '^struct sock \*__inet_lookup_established' \

@@ -313,3 +313,33 @@ int iofd_ports_dump_stats(const struct iofd_ports *ports, struct sk_buff *skb)
 	nla_nest_end(skb, nest);
 	return 0;
 }
+
+/**
+ * iofd_port_xmit() - send a packet to the next hop of a port
+ * @port: the port, or NULL if it is not in the list any more; under RCU
+ * @skb: the packet, which is sent or freed
+ *
+ * The route of the packet leads to another device.  With that route the neighbour
+ * layer would resolve the route's next hop instead of the port's, so it is dropped.
+ *
+ * Return: what became of the packet.
+ */
+enum iofd_sent iofd_port_xmit(const struct iofd_port *port, struct sk_buff *skb)
+{
+	struct net_device *dev = iofd_port_live(port);
+	int err;
+
+	if (!dev) {
+		kfree_skb_reason(skb, SKB_DROP_REASON_DEV_READY);
+		return IOFD_PORT_DOWN;
+	}
+	skb->dev = dev;
+	skb_dst_drop(skb);
+	skb_pull(skb, skb_network_offset(skb));
+	if (skb_cow_head(skb, LL_RESERVED_SPACE(dev))) {
+		kfree_skb_reason(skb, SKB_DROP_REASON_NOMEM);
+		return IOFD_NO_MEMORY;
+	}
+	err = neigh_xmit(port->table, dev, &port->via, skb);
+	return net_xmit_eval(err) ? IOFD_REFUSED : IOFD_SENT;
+}

@@ -7,7 +7,7 @@
  * port by its number: they may outlive the port, and must not go to the one that
  * replaces it.
  *
- * The list is written with RTNL held and read under RCU; the tasklet that sends
+ * The list is written with RTNL held and read under RCU; the work item that sends
  * packets holds no other lock.  A device that is unregistered is taken out of its
  * port (iofd_ports_gone()); the port stays in the list, without a device, until the
  * user changes the list.
@@ -66,6 +66,23 @@ struct iofd_ports {
 	struct iofd_port	port[];
 };
 
+/**
+ * enum iofd_sent - what became of a packet that iofd_port_xmit() got
+ * @IOFD_SENT: it was sent
+ * @IOFD_PORT_DOWN: it was dropped, as its port is down or gone
+ * @IOFD_NO_MEMORY: it was dropped, as there was no memory for its header
+ * @IOFD_REFUSED: it was dropped by the neighbour layer, or by the queue or the driver
+ *	of the port's device
+ */
+enum iofd_sent {
+	IOFD_SENT,
+	IOFD_PORT_DOWN,
+	IOFD_NO_MEMORY,
+	IOFD_REFUSED,
+	/* private: */
+	IOFD_SENT_MAX,
+};
+
 struct iofd_ports *iofd_ports_parse(const struct nlattr *attr,
 				    const struct iofd_ports *old,
 				    const struct net_device *own, u32 *next_id,
@@ -75,6 +92,7 @@ void iofd_ports_gone(struct iofd_ports *ports, const struct net_device *dev);
 void iofd_ports_take_over(struct iofd_ports *ports, struct iofd_ports *old);
 int iofd_ports_dump(const struct iofd_ports *ports, struct sk_buff *skb);
 int iofd_ports_dump_stats(const struct iofd_ports *ports, struct sk_buff *skb);
+enum iofd_sent iofd_port_xmit(const struct iofd_port *port, struct sk_buff *skb);
 
 /**
  * iofd_port_find() - find a port by its number

@@ -2,47 +2,50 @@
 /*
  * In-order flow deflection: the `iofd` qdisc.
  *
- * A short message that meets a long queue is better off on a detour: a hop or two
- * cost microseconds, the queue costs tens of them.  But its packets must not
- * overtake each other, so they all take the same detour:
+ * A short message that meets a long queue is faster on a detour: a hop or two cost
+ * microseconds, the queue costs tens of them.  Its packets must not overtake each
+ * other, so all of them take the same detour:
  *
  *	                              table
  *	            +------+  hit  +-----------+        +------+
- *	 DSCP   +-->| key? |------>| msg: port |------->| FIFO |--> tasklet --> port's
- *	xxxx11  |   +------+       +-----------+        +------+                neighbour
+ *	 DSCP   +-->| key? |------>| msg: port |------->| FIFO |--> work --> port's
+ *	xxxx11  |   +------+       +-----------+        +------+             neighbour
  *	--------+      | miss            ^                 ^
  *	 others |      |   start, queue  |                 |
  *	        |      +-- > threshold --+-- a live port --+
  *	        |      |
  *	        |      v else
- *	        +--> child: the port's own qdisc (color) --> line
+ *	        +--> child: the port's own qdisc (color) --> link
  *
  * - "Dart: Divide and Specialize for Fast Response to Congestion in RDMA-based
- *   Datacenter Networks" (ToN 2020), section IV.  A message's first packet, when it
- *   finds more than `threshold` bytes here and an entry of the table free, takes
- *   the entry and a random port; later packets follow, whatever the queue says; the
- *   last one frees the entry.  See iofd_table.h.
- * - A packet tells the switch with its DSCP where its message begins and ends, and
- *   how often it may still be deflected: see net/gl_deflect.h.  Long flows do not
- *   say so, and pass with one test of one byte.
- * - A port is a device and a next hop there: see iofd_ports.h.  One that is down
- *   or gone takes its messages' packets with it: they are dropped, "not allowed to
- *   locally reroute around the failed" (section IV-C), which would reorder them.
+ *   Datacenter Networks" (ToN 2020), section IV.  The first packet of a message, if
+ *   it finds more than `threshold` bytes in the queue and a free entry in the table,
+ *   takes the entry and a random port; later packets follow it, however long the
+ *   queue is; the last one frees the entry.  See iofd_table.h.
+ * - The DSCP of a packet says whether it is the first or the last of its message, and
+ *   how often it may still be deflected: see net/gl_deflect.h.  Packets of long flows
+ *   have other DSCPs, and pass after a test of one byte.
+ * - A port is a device and a next hop on it: see iofd_ports.h.  Packets whose port is
+ *   down or gone are dropped ("not allowed to locally reroute around the failed",
+ *   section IV-C), since another path would reorder them.  They do not refresh their
+ *   entry, so the flow of a dead port is blocked for `timeout` at most.
+ * - Multicast, broadcast and link-local packets pass: a next hop would not forward
+ *   them to their receivers.
  *
- * Another device's qdisc must not be entered from here: its root lock within ours,
- * and ours within its if it deflects too, is a deadlock.  So deflected packets
- * wait in a FIFO for a tasklet, which runs when this softirq's packets have been
- * processed, holds no lock, and is never on two CPUs at a time: order is kept.
+ * The qdisc must not enqueue to another device.  It would take the root lock of that
+ * device inside its own, and a qdisc there that deflects as well would take them the
+ * other way round: a deadlock.  So deflected packets wait in a FIFO for a work item in
+ * softirq context, which holds no root lock.  A work item never runs on two CPUs at a
+ * time, so packets stay in order.  See iofd_fifo.h.
  *
- * Locking.  The root lock of the qdisc tree protects everything in struct
- * iofd_sched_data that does not say otherwise.  The configuration is only written
- * with RTNL *and* that lock held, and so can be read under either.
+ * Locking.  The root lock of the qdisc tree protects all fields of struct
+ * iofd_sched_data whose comment does not name another lock.  The configuration is
+ * written with RTNL *and* the root lock held, so either is enough to read it.
  */
 
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/in.h>
-#include <linux/interrupt.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/if_vlan.h>
@@ -61,27 +64,23 @@
 #include <net/gl_deflect.h>
 #include <uapi/linux/pkt_iofd.h>
 
+#include "iofd_fifo.h"
 #include "iofd_ports.h"
 #include "iofd_table.h"
 
-/* Defaults: section VI-A; the timeout is ours, and longer than a packet can stay
- * under way.
+/* Defaults: section VI-A.  The paper has no timeout; this one is longer than a packet
+ * can stay in the network.
  */
 #define IOFD_THRESHOLD	(15 << 10)
 #define IOFD_ENTRIES	8
 #define IOFD_TIMEOUT	(100 * NSEC_PER_MSEC)
 
-/* What the kernel itself lets wait until a CPU gets to its next softirq, which is
- * how long packets wait here: the default of net.core.netdev_max_backlog.
- */
-#define IOFD_FIFO	1000
-
-/* The bit of the DS field that all of gl_deflect.h's codepoints have: those that
- * may be deflected (xxxx11) and those that may not any more (xxxx01).
+/* A bit of the DS field that all codepoints of gl_deflect.h have: packets that may be
+ * deflected (xxxx11), and packets with no tokens left (xxxx01).
  */
 #define IOFD_DS_BIT	0x04
 
-/* All qdiscs, for the notifier; RTNL. */
+/* All iofd qdiscs, for the notifier; protected by RTNL. */
 static LIST_HEAD(iofd_all);
 
 /**
@@ -94,6 +93,8 @@ static LIST_HEAD(iofd_all);
  * @spent: packets above the threshold with no tokens left
  * @drops_port: packets dropped because their port was down or gone
  * @drops_fifo: packets dropped because the FIFO was full
+ * @drops_memory: packets dropped because their header could not be written
+ * @drops_reset: packets that waited in the FIFO when the qdisc was reset
  */
 struct iofd_stats {
 	u64	messages;
@@ -104,41 +105,43 @@ struct iofd_stats {
 	u64	spent;
 	u64	drops_port;
 	u64	drops_fifo;
+	u64	drops_memory;
+	u64	drops_reset;
 };
 
 /**
  * struct iofd_sched_data - a port that deflects
  * @child: the port's own qdisc
- * @threshold: bytes in it above which messages are deflected
- * @timeout: ns without a packet after which an entry may be reused
- * @ports: where to; RCU
- * @table: what is deflected
- * @rnd: state of the choice of ports
- * @stats: counters, those that are not elsewhere
- * @fifo: deflected packets; its own lock, within the root lock
- * @tasklet: sends them on; reads @fifo and @ports only
- * @late: of them, dropped because the port went while they waited
- * @all: in iofd_all
- * @seed: what @rnd began with, if the user said so
- * @seeded: the user did; RTNL, as @seed and @next_id
- * @next_id: number of the next new port
+ * @threshold: bytes in @child above which messages are deflected
+ * @timeout: ns without a packet after which an entry is stale
+ * @ports: the ports to deflect to; RCU
+ * @table: the messages that are deflected
+ * @rnd: state of the random choice of ports
+ * @stats: counters that have no other place
+ * @fifo: deflected packets that wait for @work; has a lock of its own
+ * @work: sends them; uses @fifo, @ports and @late only
+ * @late: packets that @work could not send, by &enum iofd_sent
+ * @all: entry of the list iofd_all
+ * @seed: the user's seed for @rnd; RTNL
+ * @seeded: the user gave a seed; RTNL
+ * @next_id: number for the next new port; RTNL
  */
 struct iofd_sched_data {
 	/* read by every packet */
 	struct Qdisc		*child;
 
-	/* read by those that may be deflected */
+	/* read by packets that may be deflected */
 	u32			threshold;
 	u64			timeout;
 	struct iofd_ports __rcu	*ports;
 	struct iofd_table	*table;
 
-	/* dirtied by those that are */
+	/* written by packets that are deflected */
 	struct rnd_state	rnd;
 	struct iofd_stats	stats;
-	struct sk_buff_head	fifo;
-	struct tasklet_struct	tasklet;
-	atomic64_t		late;
+	struct iofd_fifo	fifo;
+	struct gl_bh_work	work;
+	atomic64_t		late[IOFD_SENT_MAX];
 
 	struct list_head	all;
 	u32			seed;
@@ -146,21 +149,7 @@ struct iofd_sched_data {
 	u32			next_id;
 };
 
-/**
- * struct iofd_skb_cb - what is remembered of a packet in the FIFO
- * @port: number of the port that it is for
- */
-struct iofd_skb_cb {
-	u32	port;
-};
-
-static struct iofd_skb_cb *iofd_skb_cb(const struct sk_buff *skb)
-{
-	qdisc_cb_private_validate(skb, sizeof(struct iofd_skb_cb));
-	return (struct iofd_skb_cb *)qdisc_skb_cb(skb)->data;
-}
-
-/* Of a packet of that length of header: pulled, or there is none. */
+/* Pull a network header of this length.  Return: false if the packet is too short. */
 static noinline bool iofd_pull(struct sk_buff *skb, unsigned int len)
 {
 	int off = skb_network_offset(skb);
@@ -168,8 +157,8 @@ static noinline bool iofd_pull(struct sk_buff *skb, unsigned int len)
 	return off >= 0 && pskb_may_pull(skb, off + len);
 }
 
-/* The DS field of a packet, 0 if it has none.  A packet with a VLAN tag is of
- * another network than the ports' neighbours are, and passes as if it had none.
+/* The DS field of a packet, 0 if it has none.  A packet with a VLAN tag belongs to
+ * another network than the next hops of the ports, and passes.
  */
 static __always_inline u8 iofd_dsfield(struct sk_buff *skb)
 {
@@ -258,7 +247,7 @@ static bool iofd_key(struct iofd_key *key, const struct sk_buff *skb, u8 dscp)
 	return true;
 }
 
-/* A token less; ECN is left as it is. */
+/* Take a token from the packet; ECN does not change. */
 static bool iofd_spend(struct sk_buff *skb, u8 dscp)
 {
 	u8 ds = gl_deflect_spend(dscp) << 2;
@@ -276,7 +265,7 @@ static bool iofd_spend(struct sk_buff *skb, u8 dscp)
 	return true;
 }
 
-/* A port for a new message, or NULL if none is up; under RCU. */
+/* Choose a port for a new message.  Return: NULL if none is up; under RCU. */
 static struct iofd_port *iofd_choose(struct iofd_sched_data *q,
 				     struct iofd_ports *ports)
 {
@@ -291,8 +280,8 @@ static struct iofd_port *iofd_choose(struct iofd_sched_data *q,
 	return live[reciprocal_scale(prandom_u32_state(&q->rnd), n)];
 }
 
-/* To the FIFO; @port is NULL if it was removed.  A parent must not count what is
- * not in the queue.
+/* Add a packet to the FIFO; @port is NULL if it was removed.  The packet is not in the
+ * queue of this qdisc, so NET_XMIT_STOLEN keeps parents from counting it.
  */
 static int iofd_deflect(struct sk_buff *skb, struct Qdisc *sch,
 			struct iofd_port *port, u8 dscp, u64 *count,
@@ -303,25 +292,24 @@ static int iofd_deflect(struct sk_buff *skb, struct Qdisc *sch,
 
 	if (unlikely(!iofd_port_live(port))) {
 		q->stats.drops_port += segs;
-		return qdisc_drop(skb, sch, to_free);
+		return gl_qdisc_drop(skb, sch, to_free, SKB_DROP_REASON_DEV_READY);
 	}
-	if (unlikely(skb_queue_len_lockless(&q->fifo) >= IOFD_FIFO)) {
+	if (unlikely(iofd_fifo_full(&q->fifo))) {
 		q->stats.drops_fifo += segs;
 		return qdisc_drop_reason(skb, sch, to_free,
 					 QDISC_DROP_OVERLIMIT);
 	}
-	if (unlikely(!iofd_spend(skb, dscp)))
-		return qdisc_drop(skb, sch, to_free);
+	if (unlikely(!iofd_spend(skb, dscp))) {
+		q->stats.drops_memory += segs;
+		return gl_qdisc_drop(skb, sch, to_free, SKB_DROP_REASON_NOMEM);
+	}
 
 	*count += segs;
 	q->stats.bytes += len;
 	port->stats.packets += segs;
 	port->stats.bytes += len;
-	iofd_skb_cb(skb)->port = port->id;
-	spin_lock(&q->fifo.lock);
-	__skb_queue_tail(&q->fifo, skb);
-	spin_unlock(&q->fifo.lock);
-	tasklet_schedule(&q->tasklet);
+	iofd_fifo_add(&q->fifo, skb, port->id, segs);
+	gl_bh_queue(&q->work);
 	return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 }
 
@@ -343,8 +331,8 @@ static __always_inline int iofd_enqueue_child(struct sk_buff *skb,
 	return ret;
 }
 
-/* The queue that a packet would meet: the child's, as the core counts it for us
- * whatever the child is, and what the device has given back.
+/* Is the queue above the threshold?  The backlog is that of the child and of what the
+ * device has given back, as the core counts it for every kind of child.
  */
 static bool iofd_congested(struct Qdisc *sch)
 {
@@ -353,8 +341,10 @@ static bool iofd_congested(struct Qdisc *sch)
 	return sch->qstats.backlog > q->threshold;
 }
 
-/* A start packet of which the table knows nothing, and congestion: can its message
- * take a detour?  Return: the port, or NULL; under RCU.
+/* Deflect a new message, if a port is up and an entry is free.  The packet is a start,
+ * the queue is above the threshold, and the table has no entry for it.
+ *
+ * Return: the port, or NULL; under RCU.
  */
 static struct iofd_port *iofd_start(struct iofd_sched_data *q,
 				    const struct iofd_key *key, u8 dscp,
@@ -367,7 +357,7 @@ static struct iofd_port *iofd_start(struct iofd_sched_data *q,
 		q->stats.no_port++;
 		return NULL;
 	}
-	/* nobody will follow the only packet of a message */
+	/* The only packet of a message needs no entry: no other packet follows. */
 	if (!gl_deflect_end(dscp) &&
 	    !iofd_table_take(q->table, key, port->id, ktime_get_ns(),
 			     q->timeout))
@@ -392,7 +382,7 @@ static struct iofd_entry *iofd_lookup(struct iofd_sched_data *q,
 	return entry;
 }
 
-/* A packet with one of gl_deflect.h's codepoints, or one that looks like it. */
+/* A packet with IOFD_DS_BIT. */
 static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 					u8 dscp, struct sk_buff **to_free)
 {
@@ -412,7 +402,7 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 		return iofd_enqueue_child(skb, sch, to_free);
 	}
 	start = gl_deflect_start(dscp) && iofd_congested(sch);
-	/* nothing is deflected, and this is not going to be */
+	/* No message is deflected, and this packet does not start one. */
 	if (!q->table->used && !start)
 		return iofd_enqueue_child(skb, sch, to_free);
 	if (!iofd_key(&key, skb, dscp))
@@ -473,58 +463,42 @@ static struct sk_buff *iofd_peek(struct Qdisc *sch)
 	return q->child->ops->peek(q->child);
 }
 
-/* On its way to the neighbour.  The route that it may still have is another device's:
- * with it, a neighbour that is being resolved would be looked up anew, and be another.
+/* Send what waits in the FIFO, a budget at a time, so that the CPU gets to its other
+ * softirqs between two runs.
  */
-static void iofd_xmit(struct iofd_sched_data *q, struct sk_buff *skb,
-		      const struct iofd_port *port)
+static void iofd_work(struct gl_bh_work *work)
 {
-	struct net_device *dev = iofd_port_live(port);
-
-	if (!dev) {
-		atomic64_add(qdisc_pkt_segs(skb), &q->late);
-		kfree_skb(skb);
-		return;
-	}
-	skb->dev = dev;
-	skb_dst_drop(skb);
-	skb_pull(skb, skb_network_offset(skb));
-	if (skb_cow_head(skb, LL_RESERVED_SPACE(dev))) {
-		kfree_skb(skb);
-		return;
-	}
-	neigh_xmit(port->table, dev, &port->via, skb);
-}
-
-static void iofd_tasklet(struct tasklet_struct *tasklet)
-{
-	struct iofd_sched_data *q = from_tasklet(q, tasklet, tasklet);
+	struct iofd_sched_data *q = container_of(work, struct iofd_sched_data, work);
 	struct iofd_ports *ports;
 	struct sk_buff_head list;
 	struct sk_buff *skb;
+	bool more;
 
 	__skb_queue_head_init(&list);
-	spin_lock(&q->fifo.lock);
-	skb_queue_splice_init(&q->fifo, &list);
-	spin_unlock(&q->fifo.lock);
+	more = iofd_fifo_take(&q->fifo, &list, IOFD_BUDGET);
 
 	rcu_read_lock();
 	ports = rcu_dereference(q->ports);
-	while ((skb = __skb_dequeue(&list)))
-		iofd_xmit(q, skb,
-			  iofd_port_find(ports, iofd_skb_cb(skb)->port));
+	while ((skb = __skb_dequeue(&list))) {
+		struct iofd_port *port = iofd_port_find(ports, iofd_skb_cb(skb)->port);
+		u32 segs = iofd_skb_cb(skb)->segs;
+		enum iofd_sent sent = iofd_port_xmit(port, skb);
+
+		if (unlikely(sent != IOFD_SENT))
+			atomic64_add(segs, &q->late[sent]);
+	}
 	rcu_read_unlock();
+	if (more)
+		gl_bh_queue(&q->work);
 }
 
-/* The table stays: a message that goes on after the device was down goes on where
- * it went before.
- */
+/* The table stays: a message that continues after the device was down keeps its port. */
 static void iofd_reset(struct Qdisc *sch)
 {
 	struct iofd_sched_data *q = qdisc_priv(sch);
 
 	qdisc_reset(q->child);
-	skb_queue_purge(&q->fifo);
+	q->stats.drops_reset += iofd_fifo_purge(&q->fifo);
 }
 
 static struct netlink_range_validation iofd_threshold_range = {
@@ -545,9 +519,7 @@ static const struct nla_policy iofd_policy[TCA_IOFD_MAX + 1] = {
 	[TCA_IOFD_PORTS]	= { .type = NLA_NESTED },
 };
 
-/* Nothing is touched before everything is known to be right.  Entries live on,
- * with the ports that they have.
- */
+/* Nothing changes before all options are checked.  Entries stay, with their ports. */
 static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
 		       struct netlink_ext_ack *extack)
 {
@@ -617,7 +589,7 @@ static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
 	return 0;
 }
 
-/* What a port that was not told otherwise has. */
+/* The child of a port whose user has not added one. */
 static struct Qdisc *iofd_default_child(struct Qdisc *sch,
 					struct netlink_ext_ack *extack)
 {
@@ -638,10 +610,10 @@ static int iofd_init(struct Qdisc *sch, struct nlattr *opt,
 	struct Qdisc *child;
 	int err;
 
-	/* what iofd_destroy() needs, which is called after an error too */
+	/* iofd_destroy() needs these, and is called after an error as well. */
 	q->child = &noop_qdisc;
-	skb_queue_head_init(&q->fifo);
-	tasklet_setup(&q->tasklet, iofd_tasklet);
+	iofd_fifo_init(&q->fifo);
+	gl_bh_init(&q->work, iofd_work);
 	INIT_LIST_HEAD(&q->all);
 
 	q->threshold = IOFD_THRESHOLD;
@@ -666,14 +638,14 @@ static int iofd_init(struct Qdisc *sch, struct nlattr *opt,
 	return 0;
 }
 
-/* Nobody enqueues any more. */
+/* No packet is enqueued any more, so the work item is not queued again. */
 static void iofd_destroy(struct Qdisc *sch)
 {
 	struct iofd_sched_data *q = qdisc_priv(sch);
 
 	list_del(&q->all);
-	tasklet_kill(&q->tasklet);
-	skb_queue_purge(&q->fifo);
+	gl_bh_cancel_sync(&q->work);
+	iofd_fifo_purge(&q->fifo);
 	iofd_ports_free(rtnl_dereference(q->ports));
 	kvfree(q->table);
 	qdisc_put(q->child);
@@ -720,8 +692,15 @@ static int iofd_put_stats(struct iofd_sched_data *q, struct sk_buff *skb)
 		[TCA_IOFD_STATS_NO_PORT]	= st->no_port,
 		[TCA_IOFD_STATS_SPENT]		= st->spent,
 		[TCA_IOFD_STATS_DROPS_PORT]	= st->drops_port +
-						  atomic64_read(&q->late),
+						  atomic64_read(&q->late[IOFD_PORT_DOWN]),
 		[TCA_IOFD_STATS_DROPS_FIFO]	= st->drops_fifo,
+		[TCA_IOFD_STATS_DROPS_MEMORY]	= st->drops_memory +
+						  atomic64_read(&q->late[IOFD_NO_MEMORY]),
+		[TCA_IOFD_STATS_DROPS_RESET]	= st->drops_reset,
+		[TCA_IOFD_STATS_DROPS_REFUSED]	= atomic64_read(&q->late[IOFD_REFUSED]),
+		[TCA_IOFD_STATS_WAIT_PACKETS]	= READ_ONCE(q->fifo.segs),
+		[TCA_IOFD_STATS_WAIT_BYTES]	= READ_ONCE(q->fifo.bytes),
+		[TCA_IOFD_STATS_WAIT_PEAK]	= READ_ONCE(q->fifo.peak),
 	};
 	int i, err;
 
@@ -753,7 +732,7 @@ static int iofd_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	return 0;
 }
 
-/* One class, 1:1, which is the child. */
+/* One class, 1:1: the child. */
 
 static int iofd_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
 		      struct Qdisc **old, struct netlink_ext_ack *extack)
@@ -822,8 +801,8 @@ static struct Qdisc_ops iofd_qdisc_ops __read_mostly = {
 };
 MODULE_ALIAS_NET_SCH("iofd");
 
-/* A device that goes takes its references with it, or it could not go.  One that is
- * only down needs no notice: every packet looks.
+/* Release the references to a device that is unregistered.  A device that is down needs
+ * no event: the state of the device is checked for each packet.
  */
 static int iofd_netdev_event(struct notifier_block *nb, unsigned long event,
 			     void *ptr)

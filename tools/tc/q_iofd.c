@@ -346,7 +346,13 @@ static int iofd_print_xstats(struct qdisc_util *qu, FILE *f,
 		{ NULL, "spent", ", tokens spent %llu", TCA_IOFD_STATS_SPENT },
 		{ "dropped", "port", "  dropped   port down or gone %llu",
 		  TCA_IOFD_STATS_DROPS_PORT },
-		{ NULL, "fifo", ", too many waiting %llu", TCA_IOFD_STATS_DROPS_FIFO },
+		{ NULL, "fifo", ", FIFO full %llu", TCA_IOFD_STATS_DROPS_FIFO },
+		{ NULL, "memory", ", no memory %llu", TCA_IOFD_STATS_DROPS_MEMORY },
+		{ NULL, "reset", ", reset %llu", TCA_IOFD_STATS_DROPS_RESET },
+		{ NULL, "refused", ", refused %llu", TCA_IOFD_STATS_DROPS_REFUSED },
+		{ "waiting", "packets", "  waiting   %llu pkt", TCA_IOFD_STATS_WAIT_PACKETS },
+		{ NULL, "bytes", " %llu bytes", TCA_IOFD_STATS_WAIT_BYTES },
+		{ NULL, "peak", ", peak %llu", TCA_IOFD_STATS_WAIT_PEAK },
 	};
 	struct rtattr *tb[TCA_IOFD_STATS_MAX + 1];
 	size_t i;

@@ -99,6 +99,15 @@ enum tca_iofd_port_stats {
  * @TCA_IOFD_STATS_DROPS_PORT: u64, packets dropped because the port of their message
  *	was down or gone
  * @TCA_IOFD_STATS_DROPS_FIFO: u64, packets dropped because the FIFO was full
+ * @TCA_IOFD_STATS_DROPS_MEMORY: u64, packets dropped because memory for their header
+ *	was short
+ * @TCA_IOFD_STATS_DROPS_RESET: u64, packets that waited in the FIFO when the qdisc
+ *	was reset, as it is when its device goes down
+ * @TCA_IOFD_STATS_DROPS_REFUSED: u64, packets dropped by the neighbour layer, or by
+ *	the queue or driver of their port
+ * @TCA_IOFD_STATS_WAIT_PACKETS: u64, packets that wait in the FIFO
+ * @TCA_IOFD_STATS_WAIT_BYTES: u64, bytes of these
+ * @TCA_IOFD_STATS_WAIT_PEAK: u64, the highest value of WAIT_PACKETS so far
  * @TCA_IOFD_STATS_PORTS: nest of a TCA_IOFD_STATS_PORT for each port, in the order of
  *	the list
  * @TCA_IOFD_STATS_PORT: nest of &enum tca_iofd_port_stats, in TCA_IOFD_STATS_PORTS
@@ -121,6 +130,12 @@ enum tca_iofd_stats {
 	TCA_IOFD_STATS_SPENT,
 	TCA_IOFD_STATS_DROPS_PORT,
 	TCA_IOFD_STATS_DROPS_FIFO,
+	TCA_IOFD_STATS_DROPS_MEMORY,
+	TCA_IOFD_STATS_DROPS_RESET,
+	TCA_IOFD_STATS_DROPS_REFUSED,
+	TCA_IOFD_STATS_WAIT_PACKETS,
+	TCA_IOFD_STATS_WAIT_BYTES,
+	TCA_IOFD_STATS_WAIT_PEAK,
 	TCA_IOFD_STATS_PORTS,
 	TCA_IOFD_STATS_PORT,
 	/* private: */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pure logic of the `iofd` qdisc: the deflected-flow table, and the tokens in
- * a packet's DSCP.
+ * The pure logic of the `iofd` qdisc: the deflected-flow table, the FIFO, and the
+ * tokens in a packet's DSCP.
  */
 #include <kunit/test.h>
 #include <linux/bits.h>
@@ -9,6 +9,7 @@
 #include <linux/prandom.h>
 #include <net/gl_deflect.h>
 
+#include "net/sched/iofd_fifo.h"
 #include "net/sched/iofd_table.h"
 
 #define MESSAGES	1000000
@@ -381,6 +382,86 @@ static void iofd_table__wrap(struct kunit *test)
 	kvfree(t);
 }
 
+/* --- iofd_fifo.h --- */
+
+/* A packet of @len bytes, as the qdisc layer counts them. */
+static struct sk_buff *packet(struct kunit *test, u32 len)
+{
+	struct sk_buff *skb = alloc_skb(64, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	qdisc_skb_cb(skb)->pkt_len = len;
+	return skb;
+}
+
+/* Packets come out in order, at most the budget at a time, and the sums are theirs. */
+static void iofd_fifo__counts_and_budget(struct kunit *test)
+{
+	struct sk_buff_head list;
+	struct iofd_fifo fifo;
+	struct sk_buff *skb;
+	u32 i, n = 0;
+
+	iofd_fifo_init(&fifo);
+	__skb_queue_head_init(&list);
+	local_bh_disable();
+	KUNIT_EXPECT_FALSE(test, iofd_fifo_take(&fifo, &list, IOFD_BUDGET));
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&list), 0);
+	local_bh_enable();
+	/* 150 packets of 1, 2 and 3 segments */
+	for (i = 0; i < 150; i++) {
+		skb = packet(test, 1000 * (i % 3 + 1));
+		local_bh_disable();
+		iofd_fifo_add(&fifo, skb, i, i % 3 + 1);
+		local_bh_enable();
+	}
+	KUNIT_EXPECT_EQ(test, fifo.segs, 300);
+	KUNIT_EXPECT_EQ(test, fifo.bytes, 300000);
+	for (i = 0; i < 3; i++) {
+		bool more;
+
+		local_bh_disable();
+		more = iofd_fifo_take(&fifo, &list, IOFD_BUDGET);
+		local_bh_enable();
+		KUNIT_EXPECT_EQ(test, more, i < 2);
+		KUNIT_EXPECT_EQ(test, skb_queue_len(&list), i < 2 ? 64 : 22);
+		while ((skb = __skb_dequeue(&list))) {
+			KUNIT_EXPECT_EQ(test, iofd_skb_cb(skb)->port, n);
+			KUNIT_EXPECT_EQ(test, iofd_skb_cb(skb)->segs, n % 3 + 1);
+			kfree_skb(skb);
+			n++;
+		}
+		/* 64 packets are 21 times 6 segments, and those of the 64th */
+		KUNIT_EXPECT_EQ(test, fifo.segs, i == 0 ? 173 : i == 1 ? 45 : 0);
+		KUNIT_EXPECT_EQ(test, fifo.bytes, 1000 * fifo.segs);
+	}
+	KUNIT_EXPECT_EQ(test, n, 150);
+	KUNIT_EXPECT_EQ(test, fifo.peak, 300);
+}
+
+static void iofd_fifo_full__at_its_limit(struct kunit *test)
+{
+	struct iofd_fifo fifo;
+	struct sk_buff *skb;
+	int i;
+
+	iofd_fifo_init(&fifo);
+	for (i = 0; i < IOFD_FIFO_LIMIT; i++) {
+		KUNIT_ASSERT_FALSE(test, iofd_fifo_full(&fifo));
+		skb = packet(test, 100);
+		local_bh_disable();
+		iofd_fifo_add(&fifo, skb, 1, 2);
+		local_bh_enable();
+	}
+	KUNIT_EXPECT_TRUE(test, iofd_fifo_full(&fifo));
+	KUNIT_EXPECT_EQ(test, iofd_fifo_purge(&fifo), 2 * IOFD_FIFO_LIMIT);
+	KUNIT_EXPECT_FALSE(test, iofd_fifo_full(&fifo));
+	KUNIT_EXPECT_EQ(test, fifo.segs, 0);
+	KUNIT_EXPECT_EQ(test, fifo.bytes, 0);
+	KUNIT_EXPECT_EQ(test, fifo.peak, 2 * IOFD_FIFO_LIMIT);
+	KUNIT_EXPECT_EQ(test, iofd_fifo_purge(&fifo), 0);
+}
+
 /* --- gl_deflect.h --- */
 
 /* Each of the 64 DSCPs, as the diagram in gl_deflect.h says. */
@@ -435,6 +516,8 @@ static struct kunit_case iofd_test_cases[] = {
 	KUNIT_CASE(iofd_table_take__lazily),
 	KUNIT_CASE(iofd_table_expire__at_the_timeout),
 	KUNIT_CASE(iofd_table_expire_all__the_stale_ones),
+	KUNIT_CASE(iofd_fifo__counts_and_budget),
+	KUNIT_CASE(iofd_fifo_full__at_its_limit),
 	KUNIT_CASE(iofd_table_move__all_and_their_age),
 	KUNIT_CASE_PARAM(iofd_table__wrap, wrap_gen_params),
 	KUNIT_CASE(gl_deflect__every_dscp),

@@ -2,6 +2,7 @@
 /* KUnit: the ports that messages may be deflected to (net/sched/iofd_ports.c). */
 #include <kunit/test.h>
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
 #include <linux/module.h>
 
 #include "net/sched/iofd_ports.c"
@@ -358,6 +359,58 @@ static void do_iofd_ports_dump_stats__by_port(struct kunit *test)
 	iofd_ports_free(ports);
 }
 
+static int freed;
+
+static void count_freed(struct sk_buff *skb)
+{
+	freed++;
+}
+
+/* A packet of @size bytes, headroom included; count_freed() counts when it is freed. */
+static struct sk_buff *packet(struct kunit *test, unsigned int size)
+{
+	struct sk_buff *skb = alloc_skb(size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->protocol = htons(ETH_P_IP);
+	skb->destructor = count_freed;
+	skb_reset_network_header(skb);
+	skb_put_zero(skb, sizeof(struct iphdr));
+	freed = 0;
+	return skb;
+}
+
+static void do_iofd_port_xmit__drops(struct kunit *test)
+{
+	struct iofd_ports *ports = parse_one("gl-a", addr(1), NULL);
+	struct iofd_port *port;
+	struct sk_buff *skb;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ports));
+	port = &ports->port[0];
+	/* the port is not in the list any more, or down */
+	skb = packet(test, 256);
+	rcu_read_lock();
+	KUNIT_EXPECT_EQ(test, iofd_port_xmit(NULL, skb), IOFD_PORT_DOWN);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, freed, 1);
+	skb = packet(test, 256);
+	rcu_read_lock();
+	KUNIT_EXPECT_EQ(test, iofd_port_xmit(port, skb), IOFD_PORT_DOWN);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, freed, 1);
+	/* The buffer is as large as a buffer can be, so it cannot get headroom. */
+	set_bit(__LINK_STATE_START, &devs[1]->state);
+	devs[1]->operstate = IF_OPER_UP;
+	skb = packet(test, SKB_WITH_OVERHEAD(KMALLOC_MAX_SIZE));
+	rcu_read_lock();
+	KUNIT_EXPECT_EQ(test, iofd_port_xmit(port, skb), IOFD_NO_MEMORY);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, freed, 1);
+	clear_bit(__LINK_STATE_START, &devs[1]->state);
+	iofd_ports_free(ports);
+}
+
 /* A device that is unregistered leaves its name in the list; other ports do not change. */
 static void do_iofd_ports_gone__leaves_its_name(struct kunit *test)
 {
@@ -418,6 +471,7 @@ IOFD_CASE(iofd_ports_dump__round_trip)
 IOFD_CASE(iofd_ports_gone__leaves_its_name)
 IOFD_CASE(iofd_ports_parse__room_for_its_ports)
 IOFD_CASE(iofd_ports_dump_stats__by_port)
+IOFD_CASE(iofd_port_xmit__drops)
 
 static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_ports_parse__a_list),
@@ -430,6 +484,7 @@ static struct kunit_case iofd_ports_cases[] = {
 	KUNIT_CASE(iofd_ports_gone__leaves_its_name),
 	KUNIT_CASE(iofd_ports_parse__room_for_its_ports),
 	KUNIT_CASE(iofd_ports_dump_stats__by_port),
+	KUNIT_CASE(iofd_port_xmit__drops),
 	{}
 };
 

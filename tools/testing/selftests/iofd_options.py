@@ -177,7 +177,9 @@ def statistics():
     text = p.tc("-s qdisc show dev p0").stdout
     for words in ("deflected 1 messages, 1 starts 1 followers 2000 bytes",
                   "in use 0 peak 1, expired 0", "table full 1, no port up 1, tokens spent 1",
-                  "port down or gone 1, too many waiting 0", "port 1    2 pkt 2000 bytes"):
+                  "waiting   0 pkt 0 bytes, peak 1",
+                  "port down or gone 1, FIFO full 0, no memory 0, reset 0, refused 0",
+                  "port 1    2 pkt 2000 bytes"):
         true(words in text, f"{words!r} in {text!r}")
     sender.close()
 
@@ -185,7 +187,8 @@ def statistics():
 # enum tca_iofd_stats, after UNSPEC and PAD; where tc's JSON has it
 STATS = ["deflected.messages", "deflected.starts", "deflected.followers", "deflected.bytes",
          "table.entries", "table.peak", "table.expired", "passed.full", "passed.no_port",
-         "passed.spent", "dropped.port", "dropped.fifo"]
+         "passed.spent", "dropped.port", "dropped.fifo", "dropped.memory", "dropped.reset",
+         "dropped.refused", "waiting.packets", "waiting.bytes", "waiting.peak"]
 PAD, PORTS = 1, 2 + len(STATS)
 
 

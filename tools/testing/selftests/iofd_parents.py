@@ -7,6 +7,7 @@
 
 What is deflected is not in the queue: neither the parent's nor ours may count it.
 """
+import contextlib
 import socket
 
 from lab.net import iofd as i
@@ -91,6 +92,14 @@ def gso():
     send(sock, MIDDLE, COUNT)
     equal(i.counters()["dropped.port"], COUNT, "segments dropped")
     agree("at last", 17 + COUNT)
+    p.run("ip", "link", "set", "d1", "up")
+    p.settle(2)
+    i.neighbour(1)
+    p.tc("qdisc add dev d1 root netem delay 100s limit 1")
+    send(sock, START, COUNT)
+    send(sock, MIDDLE, COUNT)
+    equal(i.counters()["dropped.refused"], COUNT, "segments that the queue of d1 refused")
+    p.tc("qdisc del dev d1 root")
     sock.close()
     receiver.close()
 
@@ -134,6 +143,43 @@ def parents():
         equal(payload(straight.frames(wait=0.05)), 23 * SIZE, "bytes straight on")
         for each in (sock, straight, away):
             each.close()
+
+
+@contextlib.contextmanager
+def backlog_of(packets):
+    """net.core.netdev_max_backlog, which is a setting of the first namespace."""
+    def write(value):
+        return p.run("nsenter", "-t", "1", "-n", "sysctl", "-n", "-w",
+                     f"net.core.netdev_max_backlog={value}")
+    before = p.run("nsenter", "-t", "1", "-n", "sysctl", "-n", "net.core.netdev_max_backlog")
+    write(packets)
+    try:
+        yield
+    finally:
+        write(before.stdout.strip())
+
+
+@timed("1100 packets at once: 1000 fit into the FIFO, and are sent on in several runs")
+def budget():
+    # All packets of a slot are handed down in one softirq, and then wait for the next one.
+    sock = setup("netem delay 1ms slot 50ms 50ms limit 10000")
+    sender, away = p.Sender(), p.Receiver("e1")
+    i.congest(sender)
+    p.settle(0.2)
+    equal(i.waiting(), {"packets": 0, "bytes": 0, "peak": 0}, "waiting before")
+    # The far end of a veth drops what is more than this for one softirq, which is as long as a
+    # work item may be run again and again: ten times.
+    with backlog_of(700):
+        for number in range(1100):
+            sender.send(i.frame(MIDDLE if number else START, number=number))
+        p.settle(0.2)
+    equal(p.numbers(away.frames(wait=0.05)), list(range(1000)), "numbers that came out")
+    seen = i.counters()
+    equal([seen[name] for name in ("deflected.starts", "deflected.followers", "deflected.bytes",
+                                   "dropped.fifo")], [1, 999, 1000000, 100], "counters")
+    equal(i.waiting(), {"packets": 0, "bytes": 0, "peak": 1000}, "waiting after")
+    for each in (sock, sender, away):
+        each.close()
 
 
 @timed("tbf peeks: what it sees is what it gets, and its rate holds")

@@ -8,13 +8,14 @@
 
 No packet of a message takes another way than its first, whatever happens to it.
 """
+import contextlib
 import os
 import subprocess
 import time
 
 from lab.net import iofd as i
 from lab.net import frames as p
-from lab.tap import case, equal, main, true
+from lab.tap import Skip, case, equal, main, true
 
 ALL = "threshold 15000 entries 8 seed 1 timeout 100s"
 START, MIDDLE, END = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END))
@@ -118,6 +119,57 @@ def down_timeout():
     sender.send(i.frame(END, number=6))
     equal(there(), [5, 6], "the next message of that flow, at the other port")
     sender.close()
+
+
+@case("refused: what the queue of a port drops is counted")
+def refused():
+    sender, port = begun(ports=1)
+    p.tc(f"qdisc add dev d{port} root color rate 8bit limit 1500")
+    for number in range(5):                     # the link has one, the queue another one
+        equal(sender.send(i.frame(MIDDLE, number=number)), 1, "sent")
+    seen = i.counters()
+    equal((seen["dropped.refused"], seen["dropped.port"]), (3, 0), "refused")
+    equal(p.shown(f"d{port}")["drops"], 3, "what the port's own queue counts")
+    sender.close()
+    p.tc(f"qdisc del dev d{port} root")
+
+
+@contextlib.contextmanager
+def traced(event):
+    """The lines of a trace event, of what happens meanwhile; skips where there is no such event."""
+    top = "/sys/kernel/tracing"
+    subprocess.run(["mount", "-t", "tracefs", "none", top], check=False, capture_output=True)
+    if not os.path.exists(f"{top}/events/{event}/enable"):
+        raise Skip(f"no trace event {event}")
+
+    def write(name, text):
+        with open(f"{top}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+    lines = []
+    write("trace", "")
+    write(f"events/{event}/enable", "1")
+    try:
+        yield lines
+    finally:
+        write(f"events/{event}/enable", "0")
+        with open(f"{top}/trace", encoding="ascii") as file:
+            lines += [line for line in file if f"{event.split('/')[1]}:" in line]
+
+
+@case("a packet whose port is down is dropped with a reason")
+def reasons():
+    sender, port = begun(ports=1)
+    ip(f"link set d{port} down")
+    with traced("skb/kfree_skb") as lines:
+        sender.send(i.frame(MIDDLE, number=2))
+        equal(i.counters()["dropped.port"], 1, "dropped")
+    found = [line.split("reason: ")[1].split()[0] for line in lines if "reason: " in line]
+    sender.close()
+    if "QDISC_DROP" in found:
+        if not os.path.exists("/sys/kernel/tracing/events/qdisc/qdisc_drop"):
+            raise Skip("this kernel's qdiscs have no reasons")
+    equal("DEV_READY" in found, True, f"DEV_READY in the reasons {found}")
 
 
 @case("gone: unregistered with entries live; dropped and counted, and said so")

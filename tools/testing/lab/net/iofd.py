@@ -162,6 +162,11 @@ def counters(dev="p0"):
             for name, value in seen[group].items()}
 
 
+def waiting(dev="p0"):
+    """Packets and bytes that wait in the FIFO, and the most packets that have waited."""
+    return shown(dev)["waiting"]
+
+
 def attributes(data):
     """[(type, payload)] of netlink attributes; an error if the bytes are something else."""
     found = []
