@@ -39,11 +39,18 @@ struct request {
 	struct port	port[TC_IOFD_PORTS_MAX];
 };
 
-static const struct {
+/* Largest first; the last one divides every value. */
+struct unit {
 	const char	*name;
-	__u64		ns;
-} units[] = {
+	__u64		size;
+};
+
+static const struct unit times[] = {
 	{ "s", 1000000000 }, { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 },
+};
+
+static const struct unit sizes[] = {
+	{ "Gb", 1 << 30 }, { "Mb", 1 << 20 }, { "Kb", 1 << 10 }, { "b", 1 },
 };
 
 static void explain(void)
@@ -62,12 +69,12 @@ static int get_time(const char *what, const char *arg, __u64 *val)
 	size_t i;
 
 	time = strtod(arg, &end);
-	for (i = 0; i < N(units); i++)
-		if (!strcmp(end, units[i].name))
+	for (i = 0; i < N(times); i++)
+		if (!strcmp(end, times[i].name))
 			break;
-	if (end == arg || i == N(units) || !isfinite(time))
+	if (end == arg || i == N(times) || !isfinite(time))
 		return bad("%s: \"%s\" is not a time", what, arg);
-	time = round(time * units[i].ns);
+	time = round(time * times[i].size);
 	if (time < TC_IOFD_TIMEOUT_MIN || time > TC_IOFD_TIMEOUT_MAX)
 		return bad("%s: %s is not within 1us ... 3600s", what, arg);
 	*val = time;
@@ -201,19 +208,25 @@ static int iofd_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	return 0;
 }
 
-/* To the nanosecond: tc's own helper rounds. */
+/* tc's own helpers for times and sizes round.  These print the largest unit that
+ * divides the value, so that the printed line gives the same value again.
+ */
+static void print_exact(const char *key, const char *fmt, __u64 val,
+			const struct unit *units)
+{
+	while (val % units->size)
+		units++;
+	print_color_u64(PRINT_JSON, COLOR_NONE, key, NULL, val);
+	print_color_u64(PRINT_FP, COLOR_NONE, NULL, fmt, val / units->size);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", units->name);
+}
+
 static void print_timeout(const struct rtattr *attr)
 {
 	__u64 ns = 0;
-	size_t i = 0;
 
 	attr_copy(&ns, sizeof(ns), attr);
-	while (ns % units[i].ns)
-		i++;
-	print_color_u64(PRINT_JSON, COLOR_NONE, "timeout", NULL, ns);
-	print_color_u64(PRINT_FP, COLOR_NONE, NULL, "timeout %llu",
-			ns / units[i].ns);
-	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", units[i].name);
+	print_exact("timeout", "timeout %llu", ns, times);
 }
 
 static void print_port(struct rtattr *attr)
@@ -269,8 +282,8 @@ static int iofd_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	parse_rtattr_flags(tb, TCA_IOFD_MAX, RTA_DATA(opt), RTA_PAYLOAD(opt),
 			   NLA_F_NESTED);
 
-	print_color_size(PRINT_ANY, COLOR_NONE, "threshold", "threshold %s ",
-			 attr_u32(tb[TCA_IOFD_THRESHOLD]));
+	print_exact("threshold", "threshold %llu",
+		    attr_u32(tb[TCA_IOFD_THRESHOLD]), sizes);
 	print_color_uint(PRINT_ANY, COLOR_NONE, "entries", "entries %u ",
 			 attr_u32(tb[TCA_IOFD_ENTRIES]));
 	print_timeout(tb[TCA_IOFD_TIMEOUT]);

@@ -152,6 +152,33 @@ def round_trip():
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
 
 
+# Options that tc's own functions would round.
+ODD = [
+    "threshold 1 timeout 1us", "threshold 1023 timeout 1001ns", "threshold 1025 timeout 999999ns",
+    "threshold 15361 entries 7 timeout 1234567ns seed 0", "threshold 1536 timeout 1000001us",
+    "threshold 1048575 timeout 90s", "threshold 1048576 timeout 1500ms",
+    "threshold 1048577 timeout 3599999999999ns", "threshold 1100000 seed 4294967295 entries 4095",
+    "threshold 1073741824 timeout 60000000001ns", "threshold 2147483647 timeout 3600s",
+    "threshold 2147482624", "threshold 5mb timeout 0.0000017s",
+]
+
+
+@case("what tc prints rebuilds the port: odd values, on another device")
+def rebuilt():
+    fresh()
+    for number in (3, 4):
+        i.add_port(number)
+    for number, words in enumerate(ODD):
+        ports = i.deflect(*range(1, 2 + number % 4)) + f" deflect dev d2 via fd00::{number:x}"
+        p.tc(f"qdisc replace dev p0 root handle 1: iofd {words} {ports}")
+        want = options()
+        shown = re.split(r"refcnt \d+ ", p.tc("qdisc show dev p0").stdout.splitlines()[0])[1]
+        p.tc(f"qdisc replace dev p1 root handle 1: iofd {shown}")
+        equal(i.shown("p1")["options"], want, f"options of \"{shown}\", from \"{words}\"")
+        for dev in ("p0", "p1"):
+            p.tc(f"qdisc del dev {dev} root")
+
+
 @case("a device under another name: the name that it has now")
 def renamed():
     fresh()
