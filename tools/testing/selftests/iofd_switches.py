@@ -102,6 +102,26 @@ def strict_drops():
     return next(int(line[1]) for line in lines if line[0] == name)
 
 
+@case("rp_filter at the next hop: strict drops what is deflected, and loose delivers it")
+def reverse_path():
+    for mode, passed in ((1, 0), (2, 1), (0, 1)):
+        with switches("threshold 15000") as net:
+            net.congest()
+            with net.ns[2]:             # whose route to the source is not the one it came by
+                write_sysctl("net.ipv4.conf.to1.rp_filter", mode)
+                before = strict_drops()
+            sender = net.open(p.Sender, 1, "host")
+            for frame in i.message(3, tokens=1):
+                sender.send(frame)
+            time.sleep(3)               # for ARP
+            seen = net.counters(1)
+            equal(seen["deflected.starts"] + seen["deflected.followers"], 3, "deflected by sw1")
+            equal(net.backlog(2) - 16, 3 * passed, f"in the queue of sw2, rp_filter {mode}")
+            with net.ns[2]:
+                equal(strict_drops() - before, 3 * (1 - passed), f"dropped, rp_filter {mode}")
+            sender.close()
+
+
 @timed("under load, where the queue comes and goes: each message by one way, in order")
 def load():
     with switches("threshold 15000 entries 8", child="rate 1gbit limit 200k") as net:
