@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd: which packets are deflected, where to, and what becomes of them.
+"""iofd: which packets are deflected, to which port, and how they arrive.
 
 	 frames ---> [ iofd [ color ] ] p0 ============ p1
 	                                d1 ============ e1
 	                                d2 ============ e2
 
-Tables of what goes in and what comes out, at the byte and at the packet.
+Each case sends packets and compares what arrives, to the byte and to the packet.
 """
 import collections
 import time
@@ -21,26 +21,26 @@ ALL = "threshold 15000 entries 8 timeout 100s"
 
 
 def send(sender, frames):
-    """All of them."""
+    """Send all frames."""
     for frame in frames:
         sender.send(frame)
 
 
 def came(receiver):
-    """(numbers, DSCPs) of what has come out."""
+    """(numbers, DSCPs) of the frames that have arrived."""
     got = receiver.frames(wait=0.05)
     return p.numbers(got), i.codes(got)
 
 
 def expect(before=None, **changed):
-    """The counters, by their last word; all others are as before, or 0."""
+    """Compare the counters, by their last word; those not named are as before, or 0."""
     seen = {name.split(".")[1]: value for name, value in i.counters().items()}
     want = dict.fromkeys(seen, 0) if before is None else dict(before)
     want.update(changed)
     equal(seen, want, "counters")
 
 
-@case("a message is deflected whole, in order, with a token less; IPv4 and IPv6", version=(4, 6))
+@case("a message is deflected whole, in order, with one token less", version=(4, 6))
 def whole(version):
     for tokens, code in ((4, 2), (3, 1), (2, 0)):
         i.setup(ALL, version=version)
@@ -70,7 +70,7 @@ def last_token():
     send(sender, i.message(1, tokens=1))
     equal(came(receiver)[1], [SPENT.dscp] * 2 + [SPENT_END.dscp] * 2, "DSCPs")
     send(sender, [i.frame(SPENT.dscp), i.frame(SPENT_END.dscp), i.frame(SPENT.dscp, version=6)])
-    # others of that pool, and the likes
+    # DSCPs that look similar
     send(sender, [i.frame(code) for code in (1, 5, 49, 61, 52, 54)])
     equal(came(receiver), ([], []), "what came out")
     expect(messages=2, starts=2, followers=2, bytes=4000, peak=1, spent=3)
@@ -119,7 +119,7 @@ def threshold():
         receiver.close()
 
 
-@case("an empty queue: all go to the child, which sends them in order")
+@case("an empty queue: all packets go to the child, which sends them in order")
 def not_congested():
     i.setup(ALL, child="rate 1gbit")
     sender, (receiver,), straight = p.Sender(), i.receivers(1), p.Receiver("p1")
@@ -131,7 +131,7 @@ def not_congested():
         each.close()
 
 
-@case("who began straight on goes straight on, however long the queue gets")
+@case("a message that began at the child stays there, however long the queue gets")
 def straight_on():
     i.setup(ALL)
     sender, (receiver,) = p.Sender(), i.receivers(1)
@@ -145,7 +145,7 @@ def straight_on():
     receiver.close()
 
 
-@case("who began elsewhere goes elsewhere, however short the queue gets")
+@case("a message that was deflected keeps its port, however short the queue gets")
 def elsewhere():
     i.setup(ALL)
     sender, (receiver,), straight = p.Sender(), i.receivers(1), p.Receiver("p1")
@@ -199,7 +199,7 @@ def fragments():
     for frame, offset in zip(i.message(3), (0x2000, 0x2064, 0x00c8)):
         frame = bytearray(frame)
         frame[20:22] = offset.to_bytes(2, "big")
-        frame[34:38] = offset.to_bytes(4, "big")        # where the first has its ports
+        frame[34:38] = offset.to_bytes(4, "big")        # where the first fragment has ports
         frame[24:26] = b"\0\0"
         frame[24:26] = p.checksum(bytes(frame[14:34])).to_bytes(2, "big")
         frames.append(bytes(frame))
@@ -210,7 +210,7 @@ def fragments():
     receiver.close()
 
 
-@case("a start whose message is deflected already follows it")
+@case("a second start of a message that is deflected follows the first")
 def restart():
     i.setup(ALL, ports=2)
     sender, receivers = p.Sender(), i.receivers(2)
@@ -225,7 +225,7 @@ def restart():
         each.close()
 
 
-@case("a message of one packet: no entry; but it follows one that is there, and frees it")
+@case("a message of one packet takes no entry, but follows one of its flow, and frees it")
 def only():
     i.setup(ALL, ports=1)
     sender, (receiver,) = p.Sender(), i.receivers(1)
@@ -245,7 +245,7 @@ def only():
     receiver.close()
 
 
-@case("a full table: counted, not deflected, and nobody is thrown out")
+@case("a full table: the message passes and is counted, and no entry is lost")
 def full():
     for entries in (1, 8, 64):
         i.setup(f"threshold 15000 entries {entries} timeout 100s")
@@ -255,8 +255,8 @@ def full():
         send(sender, [i.frame(i.dscp(i.START), flow, flow) for flow in flows])
         equal(came(receiver)[0], list(flows)[:entries], "starts that are deflected")
         send(sender, [i.frame(i.dscp(i.MIDDLE), flow, flow) for flow in flows])
-        equal(came(receiver)[0], list(flows)[:entries], "those that follow them")
-        # no entry is needed for one packet
+        equal(came(receiver)[0], list(flows)[:entries], "their followers")
+        # a message of one packet needs no entry
         sender.send(i.message(1, flow=1000)[0])
         equal(len(came(receiver)[0]), 1, "a message of one packet")
         expect(messages=entries + 1, starts=entries + 1, followers=entries,
@@ -354,7 +354,7 @@ def multicast():
         equal(came(receiver)[0], [], f"deflected to {to}")
         equal(i.shown()["qlen"], held + 4, f"in the queue, to {to}")
     equal((i.counters()["deflected.messages"], i.counters()["table.entries"]), (0, 0), "messages")
-    # the next ones to those
+    # the neighbours of those addresses
     deflected = [(4, {"address": to}) for to in ("223.255.255.255", "240.0.0.0", "169.253.255.255",
                                                  "169.255.0.1", "255.255.255.254")]
     deflected += [(6, {"address": to}) for to in ("fdff::1", "fec0::1", "2001:db8::1")]
@@ -389,7 +389,7 @@ def choice():
     true(ways[0] != ways[2] and ways[0] != ways[3], "another seed")
 
 
-@case("each message has its port, all of its packets are there, in order")
+@case("each message has one port, and all of its packets arrive there, in order")
 def interleaved():
     i.setup("threshold 15000 entries 64", ports=4)
     sender, receivers = p.Sender(), i.receivers(4)
@@ -431,7 +431,7 @@ def wrap():
     sender.close()
 
 
-@case("below the port: any qdisc, by default a bfifo; classes")
+@case("the child: any qdisc, by default a bfifo; classes")
 def children():
     for child in ("", "pfifo limit 1000", "bfifo limit 100k", "netem delay 1s", "fq_codel",
                   "tbf rate 8kbit burst 1600 limit 1m"):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd: what is set is what is shown, and nonsense is refused.
+"""iofd: tc shows the options that were set, and bad options are refused.
 
 	 tc ---> [ iofd ] p0 ============ p1
 	                  d1 ============ e1, and so on
@@ -18,7 +18,7 @@ VIA = [{"dev": "d1", "via": "10.9.1.2"}]
 DEFAULTS = {"threshold": 15360, "entries": 8, "timeout": 100000000, "deflect": VIA}
 DEFLECT = i.deflect(1)
 
-# words of tc -> what they change in the options that tc shows
+# words of tc -> the options that tc shows then, where they differ from the defaults
 SET = [
     (DEFLECT, {}),
     (f"threshold 15k {DEFLECT}", {}),
@@ -39,7 +39,7 @@ SET = [
      {"deflect": [{"dev": "d1", "via": f"10.0.0.{n}"} for n in range(1, 17)]}),
 ]
 
-# words of tc -> a word of the message
+# words of tc -> a word of the error message
 BAD = [
     ("foo", "foo"), ("help", "Usage"),
     ("threshold", "argument"), ("threshold 0", "threshold"), ("threshold x", "threshold"),
@@ -72,7 +72,7 @@ BAD = [
 
 
 def fresh():
-    """Devices, and no qdisc."""
+    """A fresh namespace with devices and no qdisc."""
     i.insmod()
     p.fresh_namespace()
     p.veth()
@@ -82,7 +82,7 @@ def fresh():
 
 
 def options():
-    """As tc dumps them."""
+    """The options, as tc dumps them."""
     return i.shown()["options"]
 
 
@@ -94,7 +94,7 @@ def add():
         equal(options(), {**DEFAULTS, **change}, f"options of \"{words}\"")
 
 
-@case("change: what is not named stays; the list of ports is replaced")
+@case("change: other options stay; the list of ports is replaced")
 def change_keeps():
     fresh()
     p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
@@ -123,7 +123,7 @@ def bad_change():
         done = i.change(words, check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
         true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
-        # tc itself adds what it had been told to do
+        # tc itself adds a line
         lines = [line for line in done.stderr.strip().splitlines()
                  if not line.startswith("We have an error talking to the kernel")]
         if words != "help":
@@ -142,7 +142,7 @@ def bad_add():
     true("iofd" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
 
 
-@case("what tc prints, tc takes")
+@case("tc prints what it was given")
 def round_trip():
     fresh()
     words = ("threshold 15Kb entries 9 timeout 2500us seed 7 deflect dev d1 via 10.9.1.2 "
@@ -163,7 +163,7 @@ ODD = [
 ]
 
 
-@case("what tc prints rebuilds the port: odd values, on another device")
+@case("the line that tc prints rebuilds the port: odd values, on another device")
 def rebuilt():
     fresh()
     for number in (3, 4):
@@ -179,7 +179,7 @@ def rebuilt():
             p.tc(f"qdisc del dev {dev} root")
 
 
-@case("a device under another name: the name that it has now")
+@case("a device with another name: tc shows its current name")
 def renamed():
     fresh()
     p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
@@ -191,7 +191,7 @@ def renamed():
     equal(options()["deflect"], [{"dev": "d7", "via": "10.9.1.2"}], "renamed")
 
 
-@case("statistics: the text has what the JSON has")
+@case("statistics: the text and the JSON are the same")
 def statistics():
     i.setup("threshold 15000 entries 1")
     sender = p.Sender()
@@ -211,7 +211,7 @@ def statistics():
     sender.close()
 
 
-# enum tca_iofd_stats, after UNSPEC and PAD; where tc's JSON has it
+# enum tca_iofd_stats, after UNSPEC and PAD, as the names in tc's JSON
 STATS = ["deflected.messages", "deflected.starts", "deflected.followers", "deflected.bytes",
          "table.entries", "table.peak", "table.expired", "passed.full", "passed.no_port",
          "passed.spent", "dropped.port", "dropped.fifo", "dropped.memory", "dropped.reset",

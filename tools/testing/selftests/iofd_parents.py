@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd: below other qdiscs, and packets that are many.
+"""iofd: below other qdiscs, GSO packets, and bursts.
 
 	 UDP, with UDP_SEGMENT ---> [ parent [ iofd [ color ] ] ] p0 ============ p1
 	                                                          d1 ============ e1
 
-What is deflected is not in the queue: neither the parent's nor ours may count it.
+A deflected packet is not in the queue: neither the parent nor iofd may count it.
 """
 import contextlib
 import socket
@@ -24,7 +24,7 @@ START, MIDDLE, END, ONLY = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END, 
 
 
 def setup(parent="", child="rate 8bit limit 10m"):
-    """A port below a parent, and a UDP socket whose way is through it."""
+    """A port below a parent, and a UDP socket whose packets go through it."""
     i.setup("", child=None)
     p.tc("qdisc del dev p0 root")
     if parent:
@@ -44,7 +44,7 @@ def setup(parent="", child="rate 8bit limit 10m"):
 
 
 def send(sock, code, segments=1):
-    """One datagram for the kernel, many for the wire."""
+    """Send one GSO packet of so many segments."""
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, code << 2)
     try:
         sock.sendto(bytes(SIZE * segments), ("10.0.0.2", 9))
@@ -54,12 +54,12 @@ def send(sock, code, segments=1):
 
 
 def payload(frames):
-    """Bytes of UDP in frames, which may be whole GSO packets."""
+    """Bytes of UDP payload in frames, which may be GSO packets."""
     return sum(len(frame) - 42 for _, frame in frames)
 
 
 def agree(what, held):
-    """All qdiscs hold the same, which is so many packets."""
+    """All qdiscs have the same number of packets in their queue, and it is this number."""
     p.settle(0.005)                     # netem's delay
     seen = {q["kind"]: (q["qlen"], q["backlog"]) for q in p.qdiscs()}
     equal(set(seen.values()), {(held, held * WIRE)}, f"queues {what}: {seen}")
@@ -83,7 +83,7 @@ def gso():
     equal(i.shown()["ports"], [{"packets": 3 * COUNT, "bytes": 3 * COUNT * WIRE}], "ports")
     p.run("ip", "link", "set", "d1", "down")
     send(sock, START, COUNT)
-    agree("after", 17 + COUNT)          # straight on, split by color
+    agree("after", 17 + COUNT)          # at the child, where color splits it
     p.run("ip", "link", "set", "d1", "up")
     p.settle(2)
     i.neighbour(1)
@@ -104,7 +104,7 @@ def gso():
     receiver.close()
 
 
-@case("a checksum that the card was to compute, of a packet that is deflected")
+@case("a deflected packet whose checksum is left to the device")
 def offload():
     sock = setup()
     receiver = p.Receiver("e1")
@@ -117,7 +117,7 @@ def offload():
     receiver.close()
 
 
-@case("below prio, htb, tbf, netem, red: all count the same, to the end")
+@case("below prio, htb, tbf, netem, red: all of them count the same")
 def parents():
     for words in PARENTS:
         sock = setup(words)
@@ -147,7 +147,7 @@ def parents():
 
 @contextlib.contextmanager
 def backlog_of(packets):
-    """net.core.netdev_max_backlog, which is a setting of the first namespace."""
+    """Set net.core.netdev_max_backlog, a sysctl of the first namespace, for a while."""
     def write(value):
         return p.run("nsenter", "-t", "1", "-n", "sysctl", "-n", "-w",
                      f"net.core.netdev_max_backlog={value}")
@@ -159,16 +159,16 @@ def backlog_of(packets):
         write(before.stdout.strip())
 
 
-@timed("1100 packets at once: 1000 fit into the FIFO, and are sent on in several runs")
+@timed("1100 packets at once: 1000 fit into the FIFO, and several runs send them")
 def budget():
-    # All packets of a slot are handed down in one softirq, and then wait for the next one.
+    # netem enqueues all packets of a slot to iofd in one softirq; the work item runs after it.
     sock = setup("netem delay 1ms slot 50ms 50ms limit 10000")
     sender, away = p.Sender(), p.Receiver("e1")
     i.congest(sender)
     p.settle(0.2)
     equal(i.waiting(), {"packets": 0, "bytes": 0, "peak": 0}, "waiting before")
-    # The far end of a veth drops what is more than this for one softirq, which is as long as a
-    # work item may be run again and again: ten times.
+    # The far end of a veth drops packets above this backlog.  A softirq runs a work item that is
+    # queued again up to ten times, so up to 640 packets arrive before the backlog is processed.
     with backlog_of(700):
         for number in range(1100):
             sender.send(i.frame(MIDDLE if number else START, number=number))
@@ -182,7 +182,7 @@ def budget():
         each.close()
 
 
-@timed("tbf peeks: what it sees is what it gets, and its rate holds")
+@timed("tbf peeks: it gets the packet that it has seen, and its rate holds")
 def peeked():
     for child in ("rate 10gbit limit 10m", "rate 4mbit limit 10m"):
         sock = setup("tbf rate 8mbit burst 2000 limit 1m", child)
@@ -199,7 +199,7 @@ def peeked():
         straight.close()
 
 
-@case("deleted with packets in the queue, and on their way to the ports")
+@case("deleted with packets in the queue, and after packets were deflected")
 def deleted():
     for _ in range(20):
         sock = setup(PRIO)

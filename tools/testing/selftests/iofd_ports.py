@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd: ports go down, away and come back; the list changes; everything is torn down.
+"""iofd: ports go down, vanish and come back; the list changes; everything is torn down.
 
 	 frames ---> [ iofd [ color ] ] p0 ============ p1
 	                                d1 ============ e1
 	                                d2 ============ e2
 
-No packet of a message takes another way than its first, whatever happens to it.
+No packet of a message takes another path than the first, whatever happens to its port.
 """
 import contextlib
 import os
@@ -22,12 +22,12 @@ START, MIDDLE, END = (i.dscp(part) for part in (i.START, i.MIDDLE, i.END))
 
 
 def ip(words):
-    """ip with the words of a string."""
+    """Run ip with the words of a string."""
     p.run("ip", *words.split())
 
 
 def begun(ports=2, options=ALL):
-    """A congested port and one message that has begun: (sender, its port)."""
+    """A congested port and one deflected message: (the sender, the message's port)."""
     i.setup(options, ports=ports)
     sender, receivers = p.Sender(), i.receivers(ports)
     i.congest(sender)
@@ -40,7 +40,7 @@ def begun(ports=2, options=ALL):
 
 
 def at(port):
-    """Numbers of what comes out of a port from now on: a function that says."""
+    """A function that returns the numbers of the frames that arrive at a port from now on."""
     receiver = p.Receiver(f"e{port}")
 
     def numbers():
@@ -51,7 +51,7 @@ def at(port):
 
 
 def expect_drops(sender, numbers, others=()):
-    """The message's next packets are dropped, counted, and at no other port."""
+    """The next packets of the message are dropped and counted, and arrive at no other port."""
     before, there = i.counters(), [at(port) for port in others]
     for number in numbers:
         equal(sender.send(i.frame(MIDDLE, number=number)), 0, "sent")
@@ -64,9 +64,9 @@ def expect_drops(sender, numbers, others=()):
     equal(after["table.entries"], 1, "entries")
 
 
-@case("down: its messages' packets are dropped, new messages go elsewhere; up: they go on")
+@case("down: packets of its messages are dropped, new messages use another port; up: continued")
 def down():
-    for how in ("d", "e"):          # without a device, without a carrier
+    for how in ("d", "e"):          # the device is down, the carrier is off
         sender, port = begun()
         other = 3 - port
         ip(f"link set {how}{port} down")
@@ -77,16 +77,16 @@ def down():
             sender.send(i.frame(END, flow, flow))
         equal(there(), [2, 2, 3, 3, 4, 4, 5, 5, 6, 6], "new messages")
         ip(f"link set {how}{port} up")
-        if how == "d":              # what a device forgets when it is down
+        if how == "d":              # a device that goes down loses its neighbours
             ip(f"neigh replace {i.via(port)} lladdr {i.lladdr(port)} dev d{port} nud permanent")
-        p.settle(2)                 # the kernel looks at carriers once a second
+        p.settle(2)                 # the kernel checks carriers once a second
         there = at(port)
         sender.send(i.frame(MIDDLE, number=4))
         equal(there(), [4], "the old message, after it is up")
         sender.close()
 
 
-@case("down: the end of a message frees its entry all the same")
+@case("down: the end of a message still frees its entry")
 def down_end():
     sender, port = begun(ports=1)
     ip(f"link set d{port} down")
@@ -136,7 +136,7 @@ def refused():
 
 @contextlib.contextmanager
 def traced(event):
-    """The lines of a trace event, of what happens meanwhile; skips where there is no such event."""
+    """The lines of a trace event while the block runs; skips if the kernel has no such event."""
     top = "/sys/kernel/tracing"
     subprocess.run(["mount", "-t", "tracefs", "none", top], check=False, capture_output=True)
     if not os.path.exists(f"{top}/events/{event}/enable"):
@@ -172,7 +172,7 @@ def reasons():
     equal("DEV_READY" in found, True, f"DEV_READY in the reasons {found}")
 
 
-@case("gone: unregistered with entries live; dropped and counted, and said so")
+@case("gone: unregistered with entries in use; packets are dropped and counted; tc shows it")
 def gone():
     sender, port = begun()
     ip(f"link del d{port}")
@@ -181,7 +181,7 @@ def gone():
     equal(options[port - 1], {"dev": f"d{port}", "via": i.via(port), "gone": True}, "options")
     true(f"deflect dev d{port} via {i.via(port)} (gone)" in p.tc("qdisc show dev p0").stdout,
          "text")
-    # another one with that name is another one
+    # a new device with the same name is another port
     i.add_port(port)
     expect_drops(sender, [4], [1, 2])
     i.change(i.deflect(1, 2))
@@ -192,7 +192,7 @@ def gone():
     sender.close()
 
 
-@case("gone: all of them; messages go straight on")
+@case("gone: all ports; messages go to the child")
 def all_gone():
     sender, _ = begun()
     for port in (1, 2):
@@ -222,7 +222,7 @@ def change_list():
     sender, port = begun()
     other = 3 - port
     there = at(port)
-    i.change(f"{i.deflect(other, port)} threshold 14000")       # the other way round
+    i.change(f"{i.deflect(other, port)} threshold 14000")       # in reverse order
     sender.send(i.frame(MIDDLE, number=2))
     i.change(i.deflect(port))
     sender.send(i.frame(MIDDLE, number=3))
@@ -232,7 +232,7 @@ def change_list():
     equal(i.shown()["ports"], [{"packets": 4, "bytes": 4000}], "counters")
     i.change(i.deflect(other))
     expect_drops(sender, [5], [1, 2])
-    i.change(i.deflect(port))                       # not the port that it had
+    i.change(i.deflect(port))                       # a new port with the old words
     expect_drops(sender, [6], [1, 2])
     equal(i.shown()["ports"], [{"packets": 0, "bytes": 0}], "counters")
     sender.close()
@@ -246,7 +246,7 @@ def change_via():
     expect_drops(sender, [2], [port])
     receiver = p.Receiver(f"e{port}")
     sender.send(i.frame(START, 2))
-    equal(i.listen(receiver.frames(1)[0][1]), "02:00:00:00:09:33", "whom it is sent to")
+    equal(i.listen(receiver.frames(1)[0][1]), "02:00:00:00:09:33", "link-layer destination")
     sender.close()
     receiver.close()
 
@@ -272,7 +272,7 @@ def change_entries():
     sender.close()
 
 
-@case("the port itself goes down and up: messages go on where they went")
+@case("the deflecting device goes down and up: messages keep their ports")
 def own_down():
     sender, port = begun()
     ip("link set p0 down")
@@ -310,10 +310,10 @@ def change_live():
 
 
 def flood():
-    """Messages for ever, with ends that get lost."""
+    """Send messages for ever; every second one loses its end."""
     i.setup("threshold 1000 entries 8", ports=2, child="rate 8mbit limit 1m")
     sender = p.Sender()
-    # two that list each other
+    # two devices that deflect to each other
     p.tc(f"qdisc add dev d1 root iofd threshold 1 deflect dev p0 via {i.via(1)} {i.deflect(2)}")
     flow = 0
     while True:
@@ -325,7 +325,7 @@ def flood():
             time.sleep(0.001)
 
 
-@case("a namespace goes with entries live, ports in each other's lists and a sender at work")
+@case("a namespace is removed with entries in use, ports in each other's lists, and traffic")
 def namespace():
     for _ in range(10):
         pid = p.in_background(flood)
@@ -336,7 +336,7 @@ def namespace():
     p.unused("sch_iofd")
 
 
-@case("ports and qdiscs come and go under a sender")
+@case("ports and qdiscs are added and deleted under traffic")
 def churn():
     def send():
         sender = p.Sender()
@@ -370,7 +370,7 @@ def churn():
     p.tc("qdisc del dev p0 root")
 
 
-@case("rmmod is refused while there is a port, and then not; with messages under way")
+@case("rmmod is refused while there is a qdisc, and then not; with entries in use")
 def rmmod():
     i.setup(ALL)
     sender = p.Sender()

@@ -38,7 +38,7 @@ def loop(version):
         sender.close()
 
 
-@case("fewer tokens: a shorter way; a message of one packet as well")
+@case("fewer tokens: a shorter path; a message of one packet as well")
 def tokens():
     for count in (6, 1):
         for number, (at, ends) in enumerate(((2, 4), (1, 3), (3, 2), (2, 1))):
@@ -57,14 +57,14 @@ def tokens():
                 sender.close()
 
 
-@case("two that deflect at each other, flooded from both sides: nothing is lost, all in order")
+@case("two that deflect to each other, flooded from both sides: no loss, all in order")
 def mutual():
     flows, length = 100, 6
     with switches("threshold 15000 entries 1000", ring={1: 2, 2: 1, 3: 1},
                   child="rate 8bit limit 100m") as net:
         net.congest()
         senders = {n: net.open(p.Sender, n, "host") for n in (1, 2)}
-        for n, sender in senders.items():       # until neighbours are resolved
+        for n, sender in senders.items():       # so that neighbours are resolved
             sender.send(i.message(1, flow=60000 + n, number=9999)[0])
         time.sleep(3)
         base = {n: net.backlog(n) for n in NEXT}
@@ -74,12 +74,12 @@ def mutual():
                     number = (n * 1000 + flow) * 10 + part
                     sender.send(i.message(length, n * 1000 + flow)[part][:-4]
                                 + number.to_bytes(4, "big"))
-                if flow % 20 == 19:     # a thousand wait for a softirq's thread at most
+                if flow % 20 == 19:     # the FIFO has room for 1000 packets
                     time.sleep(0.00001)
         time.sleep(0.1)
         for n in (1, 2):
             seen = net.counters(n)
-            # each of its own twice, each of the other's twice
+            # its own messages twice, and those of the other switch twice
             equal(seen["deflected.messages"] - 4, 4 * flows, f"messages of sw{n}")
             equal(seen["deflected.followers"], 4 * flows * (length - 1), f"followers of sw{n}")
             equal((seen["table.entries"], seen["dropped.port"], seen["dropped.fifo"]), (0, 0, 0),
@@ -96,7 +96,7 @@ def mutual():
 
 
 def strict_drops():
-    """What nstat says of packets that the current namespace's rp_filter has dropped."""
+    """The number of packets that rp_filter has dropped in this namespace, from nstat."""
     name = "TcpExtIPReversePathFilter"
     lines = [line.split() for line in p.run("nstat", "-asz", name).stdout.splitlines()]
     return next(int(line[1]) for line in lines if line[0] == name)
@@ -107,7 +107,7 @@ def reverse_path():
     for mode, passed in ((1, 0), (2, 1), (0, 1)):
         with switches("threshold 15000") as net:
             net.congest()
-            with net.ns[2]:             # whose route to the source is not the one it came by
+            with net.ns[2]:             # its route to the source is another device, out
                 write_sysctl("net.ipv4.conf.to1.rp_filter", mode)
                 before = strict_drops()
             sender = net.open(p.Sender, 1, "host")
@@ -122,12 +122,12 @@ def reverse_path():
             sender.close()
 
 
-@timed("under load, where the queue comes and goes: each message by one way, in order")
+@timed("under load, with a queue that fills and drains: each message on one path, in order")
 def load():
     with switches("threshold 15000 entries 8", child="rate 1gbit limit 200k") as net:
         sender = net.open(p.Sender, 1, "host")
         ends = {n: net.open(p.Receiver, n, "sink") for n in NEXT}
-        for n, ns in net.ns.items():            # who is next
+        for n, ns in net.ns.items():            # neighbours that need no ARP
             with ns:
                 other = NEXT[n]
                 address = net.deflect(n).split()[-1]
@@ -157,7 +157,7 @@ def load():
         for number, packets in way.items():
             packets.sort()
             got += len(packets)
-            equal(len({n for _, n, _ in packets}), 1, f"ways of message {number}")
+            equal(len({n for _, n, _ in packets}), 1, f"paths of message {number}")
             order = [part for _, _, part in packets]
             equal(order, sorted(order), f"order of message {number}")
         elsewhere = sum(packets[0][1] != 1 for packets in way.values())
@@ -169,18 +169,18 @@ def load():
         for n in NEXT:
             with net.ns[n]:
                 drops += i.shown("out")["drops"]
-        equal(got + drops, sent, "all came out or were dropped by a full queue")
+        equal(got + drops, sent, "all arrived or were dropped by a full queue")
         sender.close()
         for receiver in ends.values():
             receiver.close()
 
 
-@timed("too many at once: what does not fit into the FIFO is dropped and counted")
+@timed("too many at once: packets that do not fit into the FIFO are dropped and counted")
 def fifo():
     count = 3000
     with switches("threshold 15000 entries 8 timeout 100s", child="rate 8bit limit 100m") as net:
         net.congest()
-        # All of them in one turn of the softirq, which looks after its tasklets last.
+        # One run of the softirq forwards all of them, and runs the work item after that.
         for name, value in (("dev_weight", 10000), ("netdev_budget", 100000),
                             ("netdev_budget_usecs", 10000000), ("netdev_max_backlog", 100000)):
             write_sysctl(f"net.core.{name}", value)
@@ -197,16 +197,16 @@ def fifo():
         time.sleep(0.1)
         seen = net.counters(1)
         got = [number for number in p.numbers(arrivals.frames(wait=0.1)) if number < count]
-        true(seen["dropped.fifo"] > 0, f"some were too many: {seen}")
+        true(seen["dropped.fifo"] > 0, f"some did not fit: {seen}")
         equal(seen["deflected.followers"] + seen["dropped.fifo"], count + 1, "all of them")
         equal(got, list(range(len(got))), "the first ones, in order")
         equal(seen["deflected.followers"], 1000, "of them waited")
-        equal(seen["table.entries"], 0, "its end freed the entry all the same")
+        equal(seen["table.entries"], 0, "the dropped end freed the entry")
         for each in (sender, arrivals):
             each.close()
 
 
-# veth has a backlog for each processor: what a sender sends after it has moved to another one
-# may overtake.
+# veth has a backlog for each CPU: packets of a sender that moves to another CPU may overtake
+# each other.
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 main()

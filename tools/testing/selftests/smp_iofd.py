@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd on processors that really run at once (lab/net/switches.py).
+"""iofd on CPUs that run in parallel (lab/net/switches.py).
 
-	2 processes ---- messages, whole and broken ----> hosts of sw1 and sw2
-	this one    ---- tc, devices down and up, a switch that goes, rmmod
+	2 processes ---- messages, complete and not ----> hosts of sw1 and sw2
+	this one    ---- tc, devices down and up, a switch that is removed, rmmod
 
-Three switches that deflect at each other, full all the time.  What arrives is the other
-tests' business: here nothing may be heard of lockdep, KASAN and the rest, and all goes
-when it is told to.
+Three switches that deflect to each other, with queues that are always full.  Other tests
+check what arrives.  This one checks that lockdep, KASAN and the other checkers have
+nothing to report, and that devices, qdiscs and the module can be removed.
 """
 import multiprocessing
 import os
@@ -20,14 +20,14 @@ from lab.net import frames as p
 from lab.net.switches import NEXT, switches
 from lab.tap import case, equal, main, true
 
-PATIENCE = 600          # real seconds, which only end what hangs: the host may be busy
+PATIENCE = 600          # real seconds; ends a test that hangs, as the host may be busy
 SLOW = bool(os.environ.get("GL_VARIANT"))
-CHANGES = 12 if SLOW else 30     # of 6 s on such a machine
-CHILD = "rate 2mbit limit 60k"  # full at once, and for ever
+CHANGES = 12 if SLOW else 30     # a change takes 6 s on a slow kernel
+CHILD = "rate 2mbit limit 60k"  # full at once, and always
 
 
 def flood(sender, seed, stop, sent):
-    """Messages of many flows; some have lost their end."""
+    """Send messages of many flows; some lose their end."""
     rng = random.Random(seed)
     flow = seed << 8
     while not stop.is_set():
@@ -38,11 +38,11 @@ def flood(sender, seed, stop, sent):
         for frame in frames:
             sender.send(frame)
         sent.value += len(frames)
-        time.sleep(2e-3)        # the others want to run as well
+        time.sleep(2e-3)        # so that other processes run
 
 
 def change(net, rng):
-    """One of the things that an operator does."""
+    """Make a random change, as an operator would."""
     n = rng.choice(list(NEXT))
     with net.ns[n]:
         choice = rng.randrange(5)
@@ -65,7 +65,7 @@ def change(net, rng):
             true(i.counters("out")["table.entries"] >= 0, "counters")
 
 
-@case(f"{CHANGES} changes under messages, then a switch goes, then the module")
+@case(f"{CHANGES} changes under traffic, then a switch is removed, then the module")
 def churn():
     with switches("threshold 15000 timeout 10ms", child=CHILD) as net:
         stop, sent = multiprocessing.Event(), multiprocessing.Value("I", 0)
@@ -85,7 +85,7 @@ def churn():
             if number % 10 == 9:
                 print(f"# {number + 1}: {sent.value} packets, {deflected} messages", flush=True)
         true(deflected > 20, f"messages that a switch has deflected: {deflected}")
-        # A switch that the others deflect to, with packets on their way to it.
+        # Remove a switch that the others deflect to, while packets are sent to it.
         with net.ns[3]:
             p.tc("qdisc del dev out root")
             for other in (1, 2):

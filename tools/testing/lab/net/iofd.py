@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A port that deflects, with devices to deflect to; messages as frames.
+"""A port that deflects, devices to deflect to, and messages as frames.
 
 	 frames ---> [ iofd [ color ] ] p0 ============ p1
 	                                d1 ============ e1   the ports of the list
 	                                d2 ============ e2
 
-All in one namespace and without addresses, as in frames.py.  The color below
-sends a byte a second, so what is put into it stays, and is the congestion.
+All devices are in one namespace and have no addresses, as in frames.py.  The color
+below sends one byte a second, so packets stay in it and are the congestion.
 """
 import socket
 import struct
@@ -23,12 +23,12 @@ TCA_STATS2, TCA_STATS_APP = 7, 4
 
 
 def dscp(part, tokens=4):
-    """Of a packet of a message."""
+    """The DSCP of a packet of a message."""
     return part | (tokens - 1) << 2 | 3
 
 
 def insmod():
-    """Load the modules unless they are there."""
+    """Load the modules unless they are loaded."""
     modules.load("sch_color", "sch_iofd")
 
 
@@ -53,7 +53,7 @@ def frame(code, flow=1, number=0, size=1000, version=4, ecn=0, ends=(b"\1", b"\2
 
 
 def message(count, flow=1, number=0, tokens=4, **how):
-    """The frames of a message: start, middle, end; or its only one."""
+    """The frames of a message: start, middle, end; or the only frame."""
     if count == 1:
         return [frame(dscp(ONLY, tokens), flow, number, **how)]
     parts = [START] + [MIDDLE] * (count - 2) + [END]
@@ -75,7 +75,7 @@ def readdressed(ethernet, address=None, link=None):
 
 
 def codes(frames):
-    """The DSCP of frames as Receiver.frames() has them; IPv4's checksum is good."""
+    """The DSCPs of what Receiver.frames() returns; an error if an IPv4 checksum is wrong."""
     found = []
     for _, got in frames:
         if got[12:14] == b"\x08\x00":
@@ -88,40 +88,41 @@ def codes(frames):
 
 
 def via(number, version=4):
-    """Address of the neighbour at the port of this number."""
+    """The address of the next hop at the port with this number."""
     return f"10.9.{number}.2" if version == 4 else f"fd00:9:{number}::2"
 
 
 def lladdr(number):
-    """Its link-layer address."""
+    """The link-layer address of that next hop."""
     return f"02:00:00:00:09:{number:02x}"
 
 
 def add_port(number, version=4, mtu=1500):
-    """A device to deflect to, and its neighbour."""
-    # Its far end is up first: then it has a carrier from the start.
+    """Add a device to deflect to, and its next hop."""
+    # The far end is set up first, so the device has a carrier from the start.
     p.veth(f"e{number}", f"d{number}", "mtu", str(mtu))
-    if version == 6:            # without an address of its own, which would be looked for
+    if version == 6:            # no address of its own, which would need DAD
         p.run("ip", "link", "set", f"d{number}", "addrgenmode", "none")
         write_sysctl(f"net.ipv6.conf.d{number}.disable_ipv6", 0)
     neighbour(number, version)
 
 
 def neighbour(number, version=4):
-    """Who is at a device to deflect to."""
+    """Add the next hop of a device to deflect to."""
     p.run("ip", "neigh", "add", via(number, version), "lladdr", lladdr(number), "dev",
           f"d{number}", "nud", "permanent")
 
 
 def deflect(*numbers, version=4):
-    """Words for tc: the list of ports."""
+    """The list of ports, as words for tc."""
     return " ".join(f"deflect dev d{n} via {via(n, version)}" for n in numbers)
 
 
 def setup(options="", ports=1, child=STILL, version=4):
     """A fresh namespace with a port that deflects to this many others.
 
-    A packet that stays keeps its socket, and that its namespace: so the last one's go.
+    A packet in a queue holds its socket, which holds its namespace: so the qdisc of the
+    last namespace is deleted first.
     """
     p.tc("qdisc del dev p0 root", check=False)
     insmod()
@@ -129,8 +130,8 @@ def setup(options="", ports=1, child=STILL, version=4):
     p.veth()
     for number in range(1, ports + 1):
         add_port(number, version)
-    p.settle(1.1)       # the kernel looks at carriers once a second, and calls them up then
-    for _ in range(60):     # or later, where time is real and the processors are busy
+    p.settle(1.1)       # the kernel checks carriers once a second
+    for _ in range(60):     # and later than that where time is real and the CPUs are busy
         if p.run("ip", "link").stdout.count("state UP") >= 2 + 2 * ports:
             break
         p.settle(0.5)
@@ -146,17 +147,17 @@ def change(words, check=True):
 
 
 def congest(sender, size=16000):
-    """That many bytes in the queue, or a frame's more; one more is on the line."""
+    """Put this many bytes into the queue, rounded up to frames; one more frame is sent."""
     sender.send(frame(0, size=1000), 1 + -(-size // 1000))
 
 
 def shown(dev="p0"):
-    """What tc says about the qdisc."""
+    """The qdisc, as tc shows it."""
     return p.shown(dev, "iofd")
 
 
 def counters(dev="p0"):
-    """All its counters, by "object.name"."""
+    """The counters of the qdisc, by "object.name"."""
     seen = shown(dev)
     return {f"{group}.{name}": value for group in ("deflected", "table", "passed", "dropped")
             for name, value in seen[group].items()}
@@ -200,12 +201,12 @@ def stats_app(dev="p0"):
 
 
 def receivers(ports):
-    """One at each port's far end."""
+    """A Receiver at the far end of each port."""
     return [p.Receiver(f"e{number}") for number in range(1, ports + 1)]
 
 
 def listen(dev):
-    """The link-layer destination of frames, as text."""
+    """The link-layer destination of a frame, as text."""
     return ":".join(f"{byte:02x}" for byte in dev[:6])
 
 
