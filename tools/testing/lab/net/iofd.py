@@ -168,14 +168,14 @@ def waiting(dev="p0"):
     return shown(dev)["waiting"]
 
 
-def attributes(data):
+def attributes(data, mask=0x3fff):
     """[(type, payload)] of netlink attributes; an error if the bytes are something else."""
     found = []
     while data:
         length, kind = struct.unpack_from("HH", data)
         if not 4 <= length <= len(data):
             raise ValueError(f"an attribute of {length} bytes in {len(data)}")
-        found.append((kind & 0x3fff, data[4:length]))
+        found.append((kind & mask, data[4:length]))
         data = data[length + 3 & ~3:]
     return found
 
@@ -196,7 +196,8 @@ def stats_app(dev="p0"):
                 found = dict(attributes(data[36:length]))
                 if (struct.unpack_from("i", data, 20)[0] == index and
                         found[rtnl.TCA_KIND] == b"iofd\0"):
-                    return dict(attributes(found[TCA_STATS2]))[TCA_STATS_APP]
+                    # without flags, as tc's older parsers need it
+                    return dict(attributes(found[TCA_STATS2], 0xffff))[TCA_STATS_APP]
                 data = data[length + 3 & ~3:]
 
 
