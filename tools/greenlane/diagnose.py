@@ -350,12 +350,20 @@ def on_the_bridge(look):
 
 
 
+def _has_no_line(look, port):
+    """Neither the device nor the port has a rate: a port with one splits, too."""
+    device = look["devices"].get(f"{port['ns']} {port['dev']}")
+    return (device and device["kind"] in ("veth", "dummy", "vlan") and port["root"]
+            and "rate" not in port["options"])
+
+
 @_check
 def offload_hides(look):
     """More segments through the port than packets through its device."""
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
-        if port["options"].get("split_gso", True) or not device or not port["root"]:
+        if (port["options"].get("split_gso", True) or not device or not port["root"]
+                or _has_no_line(look, port)):
             continue
         hidden = port["change"]["packets"] - device["change"]["packets"]
         # Without a look before, the device has counted for longer than the port.
@@ -374,10 +382,8 @@ def never_queues(look):
     """A port without a line on a device without one: the queue is somewhere else."""
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
-        if not device or device["kind"] not in ("veth", "dummy", "vlan"):
-            continue
         counted = port["counters"]
-        if (port["root"] and "rate" not in port["options"] and counted["packets"]
+        if (_has_no_line(look, port) and counted["packets"]
                 and not counted["red_drops_color"]):
             yield Problem(
                 "no-line", _port_name(look, port),

@@ -16,6 +16,7 @@
 #define TC_KIND "iofd"
 
 #include "tc_answers.h"
+#include "tc_exact.h"
 #include "tc_plugin.h"
 #include "tc_words.h"
 
@@ -39,20 +40,6 @@ struct request {
 	struct port	port[TC_IOFD_PORTS_MAX];
 };
 
-/* Largest first; the last one divides every value. */
-struct unit {
-	const char	*name;
-	__u64		size;
-};
-
-static const struct unit times[] = {
-	{ "s", 1000000000 }, { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 },
-};
-
-static const struct unit sizes[] = {
-	{ "Gb", 1 << 30 }, { "Mb", 1 << 20 }, { "Kb", 1 << 10 }, { "b", 1 },
-};
-
 static void explain(void)
 {
 	fprintf(stderr,
@@ -62,26 +49,6 @@ static void explain(void)
 		"	ADDRESS := { IPv4 | IPv6 } of the next hop on DEV\n");
 }
 
-static int get_time(const char *what, const char *arg, __u64 *val)
-{
-	double time;
-	char *end;
-	size_t i;
-
-	time = strtod(arg, &end);
-	for (i = 0; i < N(times); i++)
-		if (!strcmp(end, times[i].name))
-			break;
-	if (end == arg || i == N(times) || !isfinite(time))
-		return bad("%s: \"%s\" is not a time", what, arg);
-	time = round(time * times[i].size);
-	if (time < TC_IOFD_TIMEOUT_MIN || time > TC_IOFD_TIMEOUT_MAX)
-		return bad("%s: %s is not within 1us ... 3600s", what, arg);
-	*val = time;
-	return 0;
-}
-
-/* Parse dev DEV via ADDRESS.  Return: the number of words used, or -1. */
 static int parse_deflect(struct request *r, int argc, char **argv)
 {
 	struct port *port = &r->port[r->n];
@@ -140,7 +107,8 @@ static int parse_option(struct request *r, int argc, char **argv)
 		err = get_integer(name, argv[1], 1, TC_IOFD_ENTRIES_MAX, val);
 		break;
 	case TCA_IOFD_TIMEOUT:
-		err = get_time(name, argv[1], &r->timeout);
+		err = get_exact_time(name, argv[1], TC_IOFD_TIMEOUT_MIN,
+				     TC_IOFD_TIMEOUT_MAX, &r->timeout);
 		break;
 	case TCA_IOFD_SEED:
 		err = get_integer(name, argv[1], 0, UINT32_MAX, val);
@@ -208,27 +176,6 @@ static int iofd_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	return 0;
 }
 
-/* tc's own helpers for times and sizes round.  These print the largest unit that
- * divides the value, so that the printed line gives the same value again.
- */
-static void print_exact(const char *key, const char *fmt, __u64 val,
-			const struct unit *units)
-{
-	while (val % units->size)
-		units++;
-	print_color_u64(PRINT_JSON, COLOR_NONE, key, NULL, val);
-	print_color_u64(PRINT_FP, COLOR_NONE, NULL, fmt, val / units->size);
-	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", units->name);
-}
-
-static void print_timeout(const struct rtattr *attr)
-{
-	__u64 ns = 0;
-
-	attr_copy(&ns, sizeof(ns), attr);
-	print_exact("timeout", "timeout %llu", ns, times);
-}
-
 static void print_port(struct rtattr *attr)
 {
 	struct rtattr *tb[TCA_IOFD_PORT_MAX + 1];
@@ -237,8 +184,7 @@ static void print_port(struct rtattr *attr)
 	__u8 addr[16] = {};
 	bool four;
 
-	parse_rtattr_flags(tb, TCA_IOFD_PORT_MAX, RTA_DATA(attr),
-			   RTA_PAYLOAD(attr), NLA_F_NESTED);
+	parse_nest(tb, TCA_IOFD_PORT_MAX, attr);
 	four = tb[TCA_IOFD_PORT_VIA];
 	via = four ? tb[TCA_IOFD_PORT_VIA] : tb[TCA_IOFD_PORT_VIA6];
 	attr_copy(addr, four ? 4 : 16, via);
@@ -263,9 +209,7 @@ static void print_ports(const struct rtattr *list)
 	if (!list)
 		return;
 	open_json_array(PRINT_JSON, "deflect");
-	attr = RTA_DATA(list);
-	len = RTA_PAYLOAD(list);
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+	for_each_in_nest(attr, len, list)
 		if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_PORT)
 			print_port(attr);
 	close_json_array(PRINT_JSON, NULL);
@@ -279,14 +223,12 @@ static int iofd_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	(void)f;
 	if (!opt)
 		return 0;
-	parse_rtattr_flags(tb, TCA_IOFD_MAX, RTA_DATA(opt), RTA_PAYLOAD(opt),
-			   NLA_F_NESTED);
+	parse_nest(tb, TCA_IOFD_MAX, opt);
 
-	print_exact("threshold", "threshold %llu",
-		    attr_u32(tb[TCA_IOFD_THRESHOLD]), sizes);
+	print_exact_bytes("threshold", "threshold", attr_u32(tb[TCA_IOFD_THRESHOLD]));
 	print_color_uint(PRINT_ANY, COLOR_NONE, "entries", "entries %u ",
 			 attr_u32(tb[TCA_IOFD_ENTRIES]));
-	print_timeout(tb[TCA_IOFD_TIMEOUT]);
+	print_exact_time("timeout", "timeout", attr_u64(tb[TCA_IOFD_TIMEOUT]));
 	if (tb[TCA_IOFD_SEED])
 		print_color_uint(PRINT_ANY, COLOR_NONE, "seed", "seed %u ",
 				 attr_u32(tb[TCA_IOFD_SEED]));
@@ -294,20 +236,11 @@ static int iofd_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	return 0;
 }
 
-static __u64 attr_u64(const struct rtattr *attr)
-{
-	__u64 val = 0;
-
-	attr_copy(&val, sizeof(val), attr);
-	return val;
-}
-
 static void print_port_stats(struct rtattr *attr, unsigned int number)
 {
 	struct rtattr *tb[TCA_IOFD_PORT_STATS_MAX + 1];
 
-	parse_rtattr_flags(tb, TCA_IOFD_PORT_STATS_MAX, RTA_DATA(attr),
-			   RTA_PAYLOAD(attr), NLA_F_NESTED);
+	parse_nest(tb, TCA_IOFD_PORT_STATS_MAX, attr);
 	print_nl();
 	open_json_object(NULL);
 	print_color_uint(PRINT_FP, COLOR_NONE, NULL, "  port %-4u ", number);
@@ -325,13 +258,9 @@ static void print_ports_stats(const struct rtattr *list)
 	int len;
 
 	open_json_array(PRINT_JSON, "ports");
-	if (list) {
-		attr = RTA_DATA(list);
-		len = RTA_PAYLOAD(list);
-		for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
-			if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_STATS_PORT)
-				print_port_stats(attr, ++number);
-	}
+	for_each_in_nest(attr, len, list)
+		if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_STATS_PORT)
+			print_port_stats(attr, ++number);
 	close_json_array(PRINT_JSON, NULL);
 }
 
@@ -374,8 +303,7 @@ static int iofd_print_xstats(struct qdisc_util *qu, FILE *f,
 	(void)f;
 	if (!xstats)
 		return 0;
-	parse_rtattr_flags(tb, TCA_IOFD_STATS_MAX, RTA_DATA(xstats),
-			   RTA_PAYLOAD(xstats), NLA_F_NESTED);
+	parse_nest(tb, TCA_IOFD_STATS_MAX, xstats);
 
 	for (i = 0; i < N(counts); i++) {
 		if (counts[i].object && i) {

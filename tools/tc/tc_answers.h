@@ -66,14 +66,6 @@ static inline const char *attr_name(const struct rtattr *attr, size_t max)
 	return text;
 }
 
-/* Statistics: an older kernel gives less, a newer one more. */
-static inline void stats_copy(void *st, size_t size, const struct rtattr *xstats)
-{
-	size_t len = RTA_PAYLOAD(xstats);
-
-	memcpy(st, RTA_DATA(xstats), len < size ? len : size);
-}
-
 static inline void print_count(const char *key, const char *fmt, __u64 count)
 {
 	print_color_u64(PRINT_ANY, COLOR_NONE, key, fmt, count);

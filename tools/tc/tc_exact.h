@@ -66,7 +66,7 @@ static inline void print_exact_fraction(const char *key, const char *fmt, __u32 
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, fmt, text);
 }
 
-/* A time as a word: a number, and ns, us, ms or s; microseconds without one, as tc has it. */
+/* A time as a word: a number, and ns, us, ms or s. */
 static inline int get_exact_time(const char *what, const char *arg, __u64 min, __u64 max,
 				 __u64 *val)
 {
@@ -74,7 +74,7 @@ static inline int get_exact_time(const char *what, const char *arg, __u64 min, _
 		const char	*suffix;
 		double		ns;
 	} units[] = {
-		{ "", 1e3 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
+		{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
 	};
 	double time;
 	char *end;
@@ -88,7 +88,8 @@ static inline int get_exact_time(const char *what, const char *arg, __u64 min, _
 		return bad("%s: \"%s\" is not a time", what, arg);
 	time = round(time * units[i].ns);
 	if (time < min || time > max)
-		return bad("%s: %s is not within %gus ... %gs", what, arg, min / 1e3, max / 1e9);
+		return bad("%s: %s is not within %gus ... %gs", what, arg, min / 1e3,
+			   max / 1e9);
 	*val = time;
 	return 0;
 }

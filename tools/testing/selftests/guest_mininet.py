@@ -3,13 +3,11 @@
 """lab.mininet under the distribution's mininet, and its examples, in a guest."""
 import functools
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
-from lab import TOP
 from lab.apps import unpacked
 from lab.apps.mininet import PACKAGES, environment
 from lab.net.modules import load_all
