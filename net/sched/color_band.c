@@ -33,7 +33,7 @@ struct color_bands *color_bands_alloc(u32 n)
 
 	u32 i;
 
-	BUILD_BUG_ON(TC_COLOR_BANDS_MAX > BITS_PER_TYPE(bands->band->bit));
+	BUILD_BUG_ON(BITS_PER_TYPE(bands->band->bit) < TC_COLOR_BANDS_MAX);
 
 	bands = kzalloc(struct_size(bands, band, n), GFP_KERNEL);
 	if (!bands)

@@ -26,6 +26,7 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/list.h>
+#include <linux/sizes.h>
 #include <uapi/linux/pkt_color.h>
 
 struct net;
@@ -35,7 +36,7 @@ struct nlattr;
 /* Eleven packets of 1500 bytes: a tenth of an atomic operation for each. */
 #define COLOR_POOL_CHUNK	16384u
 /* Below that 1/256 of the pool is less than three packets, and would save little. */
-#define COLOR_POOL_CHUNKS_FROM	(1u << 20)
+#define COLOR_POOL_CHUNKS_FROM	SZ_1M
 
 /**
  * struct color_pool - a buffer that ports of one network namespace share

@@ -427,21 +427,20 @@ static void print_name(const char *key, const char *fmt, const char *name)
 	print_color_string(PRINT_ANY, COLOR_NONE, key, fmt, name);
 }
 
-/* The colour of a DSCP in a port that has not been told otherwise. */
-static __u32 default_color(int dscp)
+/* The colours of a port whose map has not been changed. */
+static void default_map(__u8 *map)
 {
-#define GREENLANE_CODEPOINT(symbol, name, dscp_, colour) \
-	if (dscp == (dscp_))				 \
-		return TC_COLOR_##colour;
+	memset(map, TC_COLOR_YELLOW, TC_COLOR_DSCPS);
+#define GREENLANE_CODEPOINT(symbol, name, dscp, colour)	map[dscp] = TC_COLOR_##colour;
 	GREENLANE_CODEPOINTS
 #undef GREENLANE_CODEPOINT
-	return TC_COLOR_YELLOW;
 }
 
 /* What differs from the default.  JSON has all that are not yellow; -d has both. */
 static void print_map(const struct rtattr *attr)
 {
 	bool all = show_details || is_json_context();
+	__u8 normal[TC_COLOR_DSCPS];
 	const __u8 *map;
 	char key[4];
 	int i;
@@ -449,9 +448,10 @@ static void print_map(const struct rtattr *attr)
 	if (!attr || RTA_PAYLOAD(attr) < TC_COLOR_DSCPS)
 		return;
 	map = RTA_DATA(attr);
+	default_map(normal);
 	open_json_object("map");
 	for (i = 0; i < TC_COLOR_DSCPS; i++) {
-		if (map[i] == default_color(i) ? !all || map[i] == TC_COLOR_YELLOW :
+		if (map[i] == normal[i] ? !all || map[i] == TC_COLOR_YELLOW :
 		    is_json_context() && map[i] == TC_COLOR_YELLOW)
 			continue;
 		snprintf(key, sizeof(key), "%d", i);
@@ -728,7 +728,8 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	print_pool_stats(tb);
 	open_json_object("colors");
 	i = 0;
-	for_each_in_nest(nest, left, tb[TCA_COLOR_STATS_COLORS])
+	for (nest = nest_first(tb[TCA_COLOR_STATS_COLORS], &left); nest;
+	     nest = nest_next(nest, &left))
 		if (i < N(color_names))
 			print_color_stats(color_names[i++], nest);
 	close_json_object();
@@ -736,7 +737,8 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 		return 0;
 	open_json_object("bands");
 	i = 0;
-	for_each_in_nest(nest, left, tb[TCA_COLOR_STATS_BANDS])
+	for (nest = nest_first(tb[TCA_COLOR_STATS_BANDS], &left); nest;
+	     nest = nest_next(nest, &left))
 		print_band_stats(i++, nest);
 	close_json_object();
 	return 0;

@@ -209,7 +209,7 @@ static void print_ports(const struct rtattr *list)
 	if (!list)
 		return;
 	open_json_array(PRINT_JSON, "deflect");
-	for_each_in_nest(attr, len, list)
+	for (attr = nest_first(list, &len); attr; attr = nest_next(attr, &len))
 		if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_PORT)
 			print_port(attr);
 	close_json_array(PRINT_JSON, NULL);
@@ -258,7 +258,7 @@ static void print_ports_stats(const struct rtattr *list)
 	int len;
 
 	open_json_array(PRINT_JSON, "ports");
-	for_each_in_nest(attr, len, list)
+	for (attr = nest_first(list, &len); attr; attr = nest_next(attr, &len))
 		if ((attr->rta_type & ~NLA_F_NESTED) == TCA_IOFD_STATS_PORT)
 			print_port_stats(attr, ++number);
 	close_json_array(PRINT_JSON, NULL);

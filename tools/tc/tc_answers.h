@@ -40,10 +40,23 @@ static inline void parse_nest(struct rtattr *tb[], int max, const struct rtattr 
 	parse_rtattr_flags(tb, max, RTA_DATA(nest), RTA_PAYLOAD(nest), NLA_F_NESTED);
 }
 
-#define for_each_in_nest(attr, left, nest)					\
-	for ((left) = (nest) ? (int)RTA_PAYLOAD(nest) : 0,			\
-	     (attr) = (nest) ? (struct rtattr *)RTA_DATA(nest) : NULL;		\
-	     RTA_OK(attr, left); (attr) = RTA_NEXT(attr, left))
+/* The attributes in a nest, one after the other, and NULL; @left is for the next one. */
+static inline struct rtattr *nest_next(struct rtattr *attr, int *left)
+{
+	attr = RTA_NEXT(attr, *left);
+	return RTA_OK(attr, *left) ? attr : NULL;
+}
+
+static inline struct rtattr *nest_first(const struct rtattr *nest, int *left)
+{
+	struct rtattr *attr;
+
+	if (!nest)
+		return NULL;
+	*left = RTA_PAYLOAD(nest);
+	attr = RTA_DATA(nest);
+	return RTA_OK(attr, *left) ? attr : NULL;
+}
 
 /* A name of at most @max bytes, or "".  Users of other namespaces choose names too, so whatever a
  * terminal might act on becomes \xNN, and so does a backslash.  Valid until the next call.

@@ -190,7 +190,7 @@ static void color_share_move__from_and_to(struct kunit *test)
 	put(b);
 }
 
-/* After each of a million operations the pool has what its ports hold, and each port its packets. */
+/* After each of a million operations a pool has what its ports hold, each at least its packets. */
 static void color_share__million_operations(struct kunit *test)
 {
 	struct color_pool *pools[] = {
