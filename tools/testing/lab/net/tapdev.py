@@ -5,7 +5,6 @@ What it has no room for it gives back to the qdisc layer: such a packet has left
 waits in front of it (requeued).
 """
 
-import errno
 import fcntl
 import os
 import select
@@ -15,7 +14,7 @@ import time
 from lab.net import frames
 from lab.tap import Skip
 
-_TUNSETIFF = 0x400454ca
+_TUNSETIFF, _TUNGETFEATURES = 0x400454ca, 0x800454cf
 _IFF_TAP, _IFF_NO_PI, _IFF_BACKPRESSURE = 2, 0x1000, 0x80
 # With several queues the core sees only after dequeue() that the device has stopped.
 _IFF_MULTI_QUEUE = 0x100
@@ -29,15 +28,14 @@ class Tap:
             os.makedirs("/dev/net", exist_ok=True)
             os.mknod("/dev/net/tun", 0o600 | 0o020000, os.makedev(10, 200))
         self._fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        try:
-            fcntl.ioctl(self._fd, _TUNSETIFF, struct.pack(
-                "16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_BACKPRESSURE
-                | _IFF_MULTI_QUEUE))
-        except OSError as why:
+        # Other kernels ignore flags that they do not know.
+        known, = struct.unpack("I", fcntl.ioctl(self._fd, _TUNGETFEATURES, bytes(4)))
+        if not known & _IFF_BACKPRESSURE:
             os.close(self._fd)
-            if why.errno != errno.EINVAL:
-                raise
-            raise Skip("this kernel's tap devices drop when they are full") from None
+            raise Skip("this kernel's tap devices drop when they are full")
+        fcntl.ioctl(self._fd, _TUNSETIFF, struct.pack(
+            "16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_BACKPRESSURE
+            | _IFF_MULTI_QUEUE))
         frames.run("ip", "link", "set", name, "txqueuelen", str(room), "up")
 
     def read(self, wait=0.3):
