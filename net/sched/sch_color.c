@@ -711,7 +711,7 @@ static void color_reset(struct Qdisc *sch)
 }
 
 /* What the port makes up for when it is served late, ns. */
-static u64 color_catch_up(const struct Qdisc *sch)
+static u64 color_catch_up(struct Qdisc *sch)
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
 	u64 packet = color_clock_ns(&q->clock, psched_mtu(qdisc_dev(sch)) +
