@@ -34,13 +34,13 @@
  *   late.  A packet leaves the queue when its serialisation *starts*, so the packet on
  *   the line is not part of the occupancy.
  *
- * The straight path.  Most packets meet nothing unusual: the port is below all of its
- * thresholds and its peaks.  For them two comparisons decide (color_straight()): the
- * bytes of the colour against @own_max, and those of the port against @port_max, which
- * are the least of all that could be in the way: thresholds, limit, the ECN minimum, the
- * peaks, and what the port holds of the shared buffer.  Any other packet takes
- * color_enqueue_slow(), which knows which of them it was, and color_refresh() computes
- * both anew when one of them changes.  So what a port does not use costs it nothing.
+ * The straight path.  Most packets arrive at a port that is below all of its thresholds
+ * and its peaks.  Two comparisons decide that (color_straight()): the bytes of the colour
+ * with @own_max, and the bytes of the port with @port_max.  These two are the minimum of
+ * everything that could stop a packet or needs work for it: thresholds, limit, the ECN
+ * minimum, the peaks, and what the port holds of the shared buffer.  Other packets take
+ * color_enqueue_slow(), which tests each of these alone.  color_refresh() computes the two
+ * again when one of them changes.  So an ability that a port does not use costs nothing.
  *
  * Locking.  Everything in struct color_sched_data is protected by the root lock
  * of the qdisc tree, but for the configuration, which is only written with RTNL
@@ -73,22 +73,22 @@
 
 #define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
 
-/* The default of ports' slack.  20 us are sixteen packets of 1514 bytes at 10 Gbit/s, hence one
- * timer for each sixteen; a network card waits about as long before it interrupts.
+/* The default slack of new ports.  20 us are 16 packets of 1514 bytes at 10 Gbit/s, so one timer
+ * serves 16 packets; a network card delays its interrupts for about as long.
  */
 static unsigned int slack = 20 * NSEC_PER_USEC;
 module_param(slack, uint, 0644);
-MODULE_PARM_DESC(slack, "ns by which a port's timer may be late, if the port is not told (20000)");
+MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
 
-/* What a port makes up for at least, if it is not told: longer than a timer is late on a host that
- * is not overloaded, and at low rates some packets.
+/* The default of the option catch-up is at least this: timers are not later than 50 us on a host
+ * that is not overloaded, and at low rates four packets take longer than that.
  */
 #define COLOR_CATCH_UP		(50 * NSEC_PER_USEC)
 #define COLOR_CATCH_UP_PACKETS	4
 
 /**
  * struct color_sched_data - a port; root lock, if a line does not say otherwise
- * @unusual: the port has bands, a rate or a pool
+ * @unusual: the port has bands, a rate or a pool, so each packet has more to do
  * @low: bytes in the port below which it gives back what it holds of the pool
  * @seen: the time when the port read the clock last, ns
  * @clock: when the line is free
@@ -125,7 +125,7 @@ struct color_sched_data {
 };
 
 /**
- * struct color_skb_cb - what the port remembers of a packet in its queue
+ * struct color_skb_cb - private area of a packet in the queue
  * @color: &enum tc_color
  */
 struct color_skb_cb {
@@ -413,8 +413,8 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_SUCCESS;
 }
 
-/* What a network card would put on the line, a segment at a time.  The parent
- * will count one packet for us and has to hear of the others.
+/* Queue the segments that a network card would send.  The parent counts one packet, so correct its
+ * count for the others.
  */
 static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 					enum tc_color color,
@@ -451,8 +451,9 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	return n ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
-/* What is not straight: a packet that is more than one, or not plainly IP; or one that a threshold,
- * the limit, the pool, a mark, a peak or the clock has to do with.
+/* Packets that the straight path leaves: GSO packets, packets whose IP header is not where it
+ * should be, and packets that reach a threshold, the limit, the ECN minimum, a peak, the end of
+ * what the port holds of the pool, or an idle line.
  */
 static noinline int color_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 				       struct sk_buff **to_free)
@@ -526,7 +527,7 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	return color_enqueue_straight(skb, sch, NULL, to_free);
 }
 
-/* Be called when the line, or a band, is free. */
+/* Arm the timer for when the line or a band is free. */
 static void color_wait(struct Qdisc *sch, u64 until)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -535,8 +536,8 @@ static void color_wait(struct Qdisc *sch, u64 until)
 	qdisc_watchdog_schedule_range_ns(&q->watchdog, until, q->cfg.slack);
 }
 
-/* Is the line free for the packet at the head?  As far as the port knew when it read the clock last
- * it was not, if it has a rate.
+/* Is the line free for the packet at the head?  It was not when the port read the clock last, so
+ * read it again; arm the timer if the line is still busy.
  */
 static noinline bool color_line_free(struct Qdisc *sch)
 {
@@ -551,8 +552,8 @@ static noinline bool color_line_free(struct Qdisc *sch)
 	return true;
 }
 
-/* The band that has the line now; @start is for color_band_advance().  If there
- * is none, be called when there is.
+/* The band that has the line now, or NULL and the timer is armed; @start is for
+ * color_band_advance().  Not all bands are empty.
  */
 static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 {
@@ -562,7 +563,7 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 	band = color_bands_head(q->bands);
 	if (!band->timed)
 		return band;
-	/* A later time would not make it another one. */
+	/* If the first band with a packet may send, a later time changes nothing. */
 	band = color_bands_next(q->bands, &q->clock, q->seen, start);
 	if (band && band == color_bands_head(q->bands))
 		return band;
@@ -606,7 +607,9 @@ static noinline void color_release(struct Qdisc *sch)
 	color_refresh(sch, q);
 }
 
-/* Packets that the device had given back made the queue look longer until now. */
+/* The queue is empty.  Packets that the device gave back counted in the backlog until now, so that
+ * color_dequeue() did not see it.
+ */
 static void color_empty(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
