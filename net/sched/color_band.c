@@ -86,8 +86,10 @@ void color_bands_set(struct color_bands *bands, const struct color_band_config *
 		band->limit = cfg->limit[i] ?: U32_MAX;
 		if (rate == old)
 			continue;
-		/* The unit changed: start with an empty clock. */
-		if ((rate ^ old) & TC_COLOR_BAND_RATE_PPS)
+		/* The unit changed, or the wait is not that of a packet of the band only: begin
+		 * anew.
+		 */
+		if ((rate ^ old) & TC_COLOR_BAND_RATE_PPS || bands->cfg.yield[i])
 			old = 0;
 		band->by_packet = rate & TC_COLOR_BAND_RATE_PPS;
 		color_clock_set_rate(&band->clock, old & ~TC_COLOR_BAND_RATE_PPS,

@@ -173,6 +173,11 @@ int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 	if (tb[TCA_COLOR_POOL_ALPHA])
 		cfg->alpha = nla_get_u32(tb[TCA_COLOR_POOL_ALPHA]);
 
+	if (cfg->catch_up && cfg->catch_up < cfg->slack) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_CATCH_UP] ?: tb[TCA_COLOR_SLACK],
+				    "With a catch-up time below the slack the line would lose rate");
+		return -EINVAL;
+	}
 	err = color_parse_thresh(cfg, tb, extack);
 	if (err)
 		return err;

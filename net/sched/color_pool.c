@@ -31,7 +31,7 @@ static void color_pool_set_peak(struct color_pool *pool, s64 used)
 		;
 }
 
-/* Bytes that a port charges at a time, if there is room; 0 for those of a packet only. */
+/* The maximum that a port takes beyond a packet. */
 static u32 color_pool_chunk(u32 size)
 {
 	return size < COLOR_POOL_CHUNKS_FROM ? 0 : min(COLOR_POOL_CHUNK, size >> 8);
@@ -75,7 +75,8 @@ bool color_share_fits(const struct color_share *share, u32 alpha, u64 queued, u3
 bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 len)
 {
 	struct color_pool *pool = share->pool;
-	u32 size = READ_ONCE(pool->size), chunk = color_pool_chunk(size);
+	u32 size = READ_ONCE(pool->size);
+	u32 chunk = min_t(u64, color_pool_chunk(size), queued);
 	u64 reserve = share->held - queued;
 	s64 used = atomic64_read(&pool->used);
 	u64 more;
@@ -105,9 +106,12 @@ bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 le
 u64 color_share_low(const struct color_share *share)
 {
 	u32 chunk = color_pool_chunk(READ_ONCE(share->pool->size));
+	u64 held = share->held;
 
-	/* 1: when the queue is empty */
-	return share->held > 2 * chunk ? share->held - 2 * chunk : !!share->held;
+	if (!chunk || !held)
+		return held;
+	/* The reserve is more than two chunks, or more than twice the queue; 1 is empty. */
+	return max3((u64)1, held / 3, held - min_t(u64, held, 2 * chunk));
 }
 
 /**
@@ -118,10 +122,11 @@ u64 color_share_low(const struct color_share *share)
 void color_share_release(struct color_share *share, u64 queued)
 {
 	struct color_pool *pool = share->pool;
-	u32 size = READ_ONCE(pool->size), keep = color_pool_chunk(size);
+	u32 size = READ_ONCE(pool->size);
+	u64 keep = min_t(u64, color_pool_chunk(size), queued);
 	u64 reserve = share->held - queued;
 
-	if (!queued || color_pool_tight(size, atomic64_read(&pool->used)))
+	if (color_pool_tight(size, atomic64_read(&pool->used)))
 		keep = 0;
 	if (reserve <= keep)
 		return;
@@ -130,12 +135,24 @@ void color_share_release(struct color_share *share, u64 queued)
 }
 
 /**
+ * color_share_give_back() - give back the reserve: what it was tested for has changed
+ * @share: the port's part of a pool
+ * @queued: bytes of the port's packets
+ */
+void color_share_give_back(struct color_share *share, u64 queued)
+{
+	atomic64_sub(share->held - queued, &share->pool->used);
+	share->held = queued;
+}
+
+/**
  * color_share_move() - a port goes from one pool to another
  * @share: the port's part of its pool; afterwards of the new one
  * @pool: the new pool, the same one, or NULL
  * @queued: bytes of the port's packets
  *
- * The new pool takes the port's bytes even if it has no room for them.
+ * The new pool takes the port's bytes even if it has no room for them.  The caller has
+ * RTNL and the port's root lock.
  *
  * Return: the pool before, for color_pool_put().
  */
@@ -146,10 +163,14 @@ struct color_pool *color_share_move(struct color_share *share, struct color_pool
 
 	if (pool == before)
 		return before;
-	if (pool)
-		color_pool_set_peak(pool, atomic64_add_return(queued, &pool->used));
-	if (before)
+	if (before) {
 		atomic64_sub(share->held, &before->used);
+		list_del(&share->entry);
+	}
+	if (pool) {
+		color_pool_set_peak(pool, atomic64_add_return(queued, &pool->used));
+		list_add(&share->entry, &pool->shares);
+	}
 	share->pool = pool;
 	share->held = pool ? queued : 0;
 	return before;
@@ -181,6 +202,9 @@ void color_pool_put(struct color_pool *pool)
 
 static bool color_pool_valid_name(const char *name)
 {
+	/* tc's word for no pool */
+	if (!strcmp(name, "none"))
+		return false;
 	for (; *name; name++)
 		if (!isascii(*name) || !isgraph(*name))
 			return false;
@@ -236,7 +260,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	}
 	if (!color_pool_valid_name(name)) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL],
-				    "A pool's name is made of printable ASCII characters");
+				    "A pool's name is made of printable ASCII characters, and is not \"none\"");
 		return ERR_PTR(-EINVAL);
 	}
 	if (!size) {
@@ -251,6 +275,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	strscpy(pool->name, name, sizeof(pool->name));
 	pool->size = size;
 	pool->ports = 1;
+	INIT_LIST_HEAD(&pool->shares);
 	list_add(&pool->list, &cn->pools);
 	return pool;
 }
@@ -261,12 +286,21 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
  * @tb: the same attributes
  *
  * A pool that holds more than its new size admits nothing until it has drained.
+ *
+ * Return: true if the size has changed: all ports have to give their reserves back.
  */
-void color_pool_resize(struct color_pool *pool, struct nlattr **tb)
+bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
 {
+	u32 size;
+
 	ASSERT_RTNL();
-	if (pool && tb[TCA_COLOR_POOL_SIZE])
-		WRITE_ONCE(pool->size, nla_get_u32(tb[TCA_COLOR_POOL_SIZE]));
+	if (!pool || !tb[TCA_COLOR_POOL_SIZE])
+		return false;
+	size = nla_get_u32(tb[TCA_COLOR_POOL_SIZE]);
+	if (size == pool->size)
+		return false;
+	WRITE_ONCE(pool->size, size);
+	return true;
 }
 
 static int __net_init color_pool_net_init(struct net *net)

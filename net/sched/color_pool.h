@@ -15,10 +15,11 @@
  * each other, so a port charges a chunk at a time and keeps what it does not use yet
  * as a reserve.  A reserve has passed the same test as the packets that it is for.
  *
- * Reserves are small: a chunk is at most COLOR_POOL_CHUNK, and 1/256 of the pool.  A
- * port gives its reserve back when its queue is empty, and keeps none while less than
- * 1/8 of the pool is free.  A pool of less than COLOR_POOL_CHUNKS_FROM has none, and
- * is exact to the byte.
+ * Reserves are small.  What a port takes beyond a packet is at most what it has queued
+ * already, COLOR_POOL_CHUNK, and 1/256 of the pool; it is nothing while less than 1/8 of
+ * the pool is free.  As the queue gets shorter, so does the reserve.  A pool of less than
+ * COLOR_POOL_CHUNKS_FROM has no reserves, and is exact to the byte.  When a pool is
+ * resized all its ports give their reserves back.
  */
 #ifndef _COLOR_POOL_H
 #define _COLOR_POOL_H
@@ -41,6 +42,7 @@ struct nlattr;
 /**
  * struct color_pool - a buffer that ports of one network namespace share
  * @list: entry in the namespace's pools; RTNL
+ * @shares: &struct color_share of each port; RTNL
  * @ports: ports that use it; RTNL
  * @name: the user's name for it
  * @size: bytes; written under RTNL, read by every port
@@ -49,6 +51,7 @@ struct nlattr;
  */
 struct color_pool {
 	struct list_head	list;
+	struct list_head	shares;
 	unsigned int		ports;
 	char			name[TC_COLOR_POOL_NAMSIZ];
 	u32			size;
@@ -62,22 +65,25 @@ struct color_pool {
  * struct color_share - a port's part of a pool; root lock of the port
  * @pool: the pool, or NULL
  * @held: bytes of it that the port has charged: those of its packets, and a reserve
+ * @entry: in @shares of the pool; RTNL
  */
 struct color_share {
 	struct color_pool	*pool;
 	u64			held;
+	struct list_head	entry;
 };
 
 bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 len);
 bool color_share_fits(const struct color_share *share, u32 alpha, u64 queued, u32 len);
 void color_share_release(struct color_share *share, u64 queued);
+void color_share_give_back(struct color_share *share, u64 queued);
 u64 color_share_low(const struct color_share *share);
 struct color_pool *color_share_move(struct color_share *share, struct color_pool *pool,
 				    u64 queued);
 struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 				  struct nlattr **tb,
 				  struct netlink_ext_ack *extack);
-void color_pool_resize(struct color_pool *pool, struct nlattr **tb);
+bool color_pool_resize(struct color_pool *pool, struct nlattr **tb);
 void color_pool_put(struct color_pool *pool);
 int color_pool_init(void);
 void color_pool_exit(void);

@@ -18,22 +18,6 @@ int color_stats_put(struct sk_buff *skb, int attr, u64 value)
 	return nla_put_u64_64bit(skb, attr, value, TCA_COLOR_STATS_PAD);
 }
 
-static int color_stats_nest(struct sk_buff *skb, int nest_attr, int pad,
-			    const u64 *values, int n)
-{
-	struct nlattr *nest = nla_nest_start(skb, nest_attr);
-	int i;
-
-	if (!nest)
-		return -EMSGSIZE;
-	/* The attributes of a nest are numbered from @pad + 1 on, in the order of @values. */
-	for (i = 0; i < n; i++)
-		if (nla_put_u64_64bit(skb, pad + 1 + i, values[i], pad))
-			return -EMSGSIZE;
-	nla_nest_end(skb, nest);
-	return 0;
-}
-
 /**
  * color_stats_dump_color() - write the counters of one colour
  * @skb: the message
@@ -45,15 +29,18 @@ static int color_stats_nest(struct sk_buff *skb, int nest_attr, int pad,
 int color_stats_dump_color(struct sk_buff *skb, const struct color_stats *st,
 			   const struct color_drops *drops)
 {
-	const u64 values[] = {
-		st->packets, st->bytes, drops->by[TC_COLOR_DROP_COLOR],
-		drops->by[TC_COLOR_DROP_POOL], drops->by[TC_COLOR_DROP_LIMIT],
-		st->marks, st->backlog, st->peak_backlog,
+	const u64 values[__TC_COLOR_STAT_MAX] = {
+		[TC_COLOR_STAT_PACKETS]		= st->packets,
+		[TC_COLOR_STAT_BYTES]		= st->bytes,
+		[TC_COLOR_STAT_DROPS_COLOR]	= drops->by[TC_COLOR_DROP_COLOR],
+		[TC_COLOR_STAT_DROPS_POOL]	= drops->by[TC_COLOR_DROP_POOL],
+		[TC_COLOR_STAT_DROPS_LIMIT]	= drops->by[TC_COLOR_DROP_LIMIT],
+		[TC_COLOR_STAT_MARKS]		= st->marks,
+		[TC_COLOR_STAT_BACKLOG]		= st->backlog,
+		[TC_COLOR_STAT_PEAK_BACKLOG]	= st->peak_backlog,
 	};
 
-	BUILD_BUG_ON(ARRAY_SIZE(values) + TCA_COLOR_STATS_COLOR_PAD != TCA_COLOR_STATS_COLOR_MAX);
-	return color_stats_nest(skb, TCA_COLOR_STATS_COLOR, TCA_COLOR_STATS_COLOR_PAD,
-				values, ARRAY_SIZE(values));
+	return nla_put(skb, TCA_COLOR_STATS_COLOR, sizeof(values), values);
 }
 
 /**
@@ -65,12 +52,14 @@ int color_stats_dump_color(struct sk_buff *skb, const struct color_stats *st,
  */
 int color_stats_dump_band(struct sk_buff *skb, const struct color_band_stats *st)
 {
-	const u64 values[] = {
-		st->packets, st->bytes, st->drops, st->backlog, st->peak_backlog,
-		st->qlen,
+	const u64 values[__TC_COLOR_BAND_STAT_MAX] = {
+		[TC_COLOR_BAND_STAT_PACKETS]	  = st->packets,
+		[TC_COLOR_BAND_STAT_BYTES]	  = st->bytes,
+		[TC_COLOR_BAND_STAT_DROPS]	  = st->drops,
+		[TC_COLOR_BAND_STAT_BACKLOG]	  = st->backlog,
+		[TC_COLOR_BAND_STAT_PEAK_BACKLOG] = st->peak_backlog,
+		[TC_COLOR_BAND_STAT_QLEN]	  = st->qlen,
 	};
 
-	BUILD_BUG_ON(ARRAY_SIZE(values) + TCA_COLOR_STATS_BAND_PAD != TCA_COLOR_STATS_BAND_MAX);
-	return color_stats_nest(skb, TCA_COLOR_STATS_BAND, TCA_COLOR_STATS_BAND_PAD,
-				values, ARRAY_SIZE(values));
+	return nla_put(skb, TCA_COLOR_STATS_BAND, sizeof(values), values);
 }

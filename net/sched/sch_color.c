@@ -97,7 +97,6 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @of: colour by DS field
  * @peak: the most bytes that the port has had
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
- * @catch_up: ns of the line's time that are made up for
  * @gso_drops: packets that could not be split
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
@@ -118,7 +117,6 @@ struct color_sched_data {
 
 	u64			peak;
 	u64			mark_above;
-	u64			catch_up;
 	u64			gso_drops;
 	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
@@ -392,7 +390,7 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 		}
 	}
 
-	if (!band && !sch->q.qlen && q->clock.mult) {
+	if (!band && !qdisc_peek_head(sch) && q->clock.mult) {
 		q->seen = ktime_get_ns();
 		color_clock_arrive(&q->clock, q->seen);
 	}
@@ -511,7 +509,7 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	/* The line may have been idle: read the clock. */
-	if (q->clock.mult && !sch->q.qlen)
+	if (q->clock.mult && !qdisc_peek_head(sch))
 		return color_enqueue_slow(skb, sch, to_free);
 	return color_enqueue_straight(skb, sch, NULL, to_free);
 }
@@ -536,6 +534,23 @@ static void color_wait(struct Qdisc *sch, u64 until)
 	qdisc_watchdog_schedule_range_ns(&q->watchdog, until, q->cfg.slack);
 }
 
+/* ns that the port makes up for when it is served late; @clock is the line's, or if that has no rate,
+ * the clock of the band, which counts @len for a packet.
+ */
+static u64 color_catch_up(const struct color_config *cfg, const struct color_clock *clock, u64 len)
+{
+	if (cfg->catch_up)
+		return cfg->catch_up;
+	return max3((u64)COLOR_CATCH_UP, 2 * (u64)cfg->slack,
+		    COLOR_CATCH_UP_PACKETS * color_clock_ns(clock, len));
+}
+
+/* Bytes of the device's longest packet on the line.  The MTU may change at any time. */
+static u64 color_packet(const struct Qdisc *sch, const struct color_config *cfg)
+{
+	return psched_mtu(qdisc_dev(sch)) + (u64)cfg->overhead;
+}
+
 /* Is the line free for the packet at the head?  It was not when the port read the clock last, so
  * read it again; arm the timer if the line is still busy.
  */
@@ -548,7 +563,8 @@ static noinline bool color_line_free(struct Qdisc *sch)
 		color_wait(sch, q->clock.next);
 		return false;
 	}
-	color_clock_catch_up(&q->clock, q->seen, q->catch_up);
+	color_clock_catch_up(&q->clock, q->seen,
+			     color_catch_up(&q->cfg, &q->clock, color_packet(sch, &q->cfg)));
 	return true;
 }
 
@@ -558,7 +574,9 @@ static noinline bool color_line_free(struct Qdisc *sch)
 static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
+	const struct color_clock *clock = &q->clock;
 	struct color_band *band;
+	u64 catch_up, packet;
 
 	band = color_bands_head(q->bands);
 	if (!band->timed)
@@ -570,10 +588,18 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 
 	q->seen = ktime_get_ns();
 	band = color_bands_next(q->bands, &q->clock, q->seen, start);
-	if (!band)
+	if (!band) {
 		color_wait(sch, *start);
-	else if (q->seen > q->catch_up)
-		*start = max(*start, q->seen - q->catch_up);
+		return NULL;
+	}
+	packet = color_packet(sch, &q->cfg);
+	if (!clock->mult) {
+		clock = &band->clock;
+		packet = band->by_packet ? 1 : packet;
+	}
+	catch_up = color_catch_up(&q->cfg, clock, packet);
+	if (q->seen > catch_up)
+		*start = max(*start, q->seen - catch_up);
 	return band;
 }
 
@@ -713,17 +739,20 @@ static void color_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
-/* What the port makes up for when it is served late, ns. */
-static u64 color_catch_up(struct Qdisc *sch)
+/* The pool has another size: each of its ports gives back its reserve. */
+static void color_resized(struct color_pool *pool)
 {
-	const struct color_sched_data *q = qdisc_priv(sch);
-	u64 packet = color_clock_ns(&q->clock, psched_mtu(qdisc_dev(sch)) +
-					       (u64)q->cfg.overhead);
+	struct color_sched_data *q;
 
-	if (q->cfg.catch_up)
-		return q->cfg.catch_up;
-	return max3((u64)COLOR_CATCH_UP, 2 * (u64)q->cfg.slack,
-		    COLOR_CATCH_UP_PACKETS * packet);
+	ASSERT_RTNL();
+	list_for_each_entry(q, &pool->shares, share.entry) {
+		struct Qdisc *sch = q->watchdog.qdisc;
+
+		sch_tree_lock(sch);
+		color_share_give_back(&q->share, color_queued(q));
+		color_refresh(sch, q);
+		sch_tree_unlock(sch);
+	}
 }
 
 /* Nothing is touched before everything is known to be right, and no packet is
@@ -739,6 +768,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_bands *bands = q->bands;
 	struct color_band_config band_cfg;
 	struct color_pool *pool;	/* the new one, then the one before */
+	bool resized;
 	u64 now;
 	int err;
 
@@ -787,7 +817,6 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	}
 	q->cfg = cfg;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
-	q->catch_up = color_catch_up(sch);
 	color_map_spread(q->of, cfg.map, cfg.by_ecn);
 	swap(q->bands, bands);
 	if (q->bands) {
@@ -797,10 +826,15 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 			qdisc_watchdog_schedule_ns(&q->watchdog,
 						   q->clock.next);
 	}
-	color_pool_resize(pool, tb);
+	resized = color_pool_resize(pool, tb);
 	pool = color_share_move(&q->share, pool, color_queued(q));
+	/* for another alpha */
+	if (q->share.pool)
+		color_share_give_back(&q->share, color_queued(q));
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
+	if (resized)
+		color_resized(q->share.pool);
 
 out_pool:
 	color_pool_put(pool);
@@ -819,7 +853,6 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 	color_config_init(&q->cfg, qdisc_dev(sch),
 			  min(READ_ONCE(slack), TC_COLOR_SLACK_MAX));
 	q->mark_above = U64_MAX;
-	q->catch_up = color_catch_up(sch);
 	color_map_spread(q->of, q->cfg.map, q->cfg.by_ecn);
 	color_refresh(sch, q);
 

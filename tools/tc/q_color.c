@@ -648,48 +648,54 @@ static void print_stat(const char *key, const char *fmt, const struct rtattr *at
 	print_count(key, fmt, attr_u64(attr));
 }
 
-static void print_color_stats(const char *name, const struct rtattr *nest)
+/* A counter of an array; 0 if the kernel is older than it. */
+static void print_element(const char *key, const char *fmt, const struct rtattr *array, size_t i)
 {
-	struct rtattr *st[TCA_COLOR_STATS_COLOR_MAX + 1];
+	__u64 val = 0;
+
+	if (RTA_PAYLOAD(array) >= (i + 1) * sizeof(val))
+		memcpy(&val, (const char *)RTA_DATA(array) + i * sizeof(val), sizeof(val));
+	print_count(key, fmt, val);
+}
+
+static void print_color_stats(const char *name, const struct rtattr *st)
+{
 	size_t i;
 
-	parse_nest(st, TCA_COLOR_STATS_COLOR_MAX, nest);
 	print_nl();
 	open_json_object(name);
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  %-7s", name);
-	print_stat("packets", "queued %llu pkt ", st[TCA_COLOR_STATS_COLOR_PACKETS]);
-	print_stat("bytes", "%llu bytes", st[TCA_COLOR_STATS_COLOR_BYTES]);
-	print_stat("marks", ", marked %llu", st[TCA_COLOR_STATS_COLOR_MARKS]);
-	print_stat("backlog", ", backlog %llu", st[TCA_COLOR_STATS_COLOR_BACKLOG]);
-	print_stat("peak_backlog", " peak %llu bytes", st[TCA_COLOR_STATS_COLOR_PEAK_BACKLOG]);
+	print_element("packets", "queued %llu pkt ", st, TC_COLOR_STAT_PACKETS);
+	print_element("bytes", "%llu bytes", st, TC_COLOR_STAT_BYTES);
+	print_element("marks", ", marked %llu", st, TC_COLOR_STAT_MARKS);
+	print_element("backlog", ", backlog %llu", st, TC_COLOR_STAT_BACKLOG);
+	print_element("peak_backlog", " peak %llu bytes", st, TC_COLOR_STAT_PEAK_BACKLOG);
 	print_nl();
 	open_json_object("drops");
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  %-7sdropped", "");
 	for (i = 0; i < N(drop_names); i++) {
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, " %s ",
 				   drop_names[i]);
-		print_stat(drop_names[i], "%llu", st[TCA_COLOR_STATS_COLOR_DROPS_COLOR + i]);
+		print_element(drop_names[i], "%llu", st, TC_COLOR_STAT_DROPS_COLOR + i);
 	}
 	close_json_object();
 	close_json_object();
 }
 
-static void print_band_stats(int band, const struct rtattr *nest)
+static void print_band_stats(int band, const struct rtattr *st)
 {
-	struct rtattr *st[TCA_COLOR_STATS_BAND_MAX + 1];
 	char key[4];
 
-	parse_nest(st, TCA_COLOR_STATS_BAND_MAX, nest);
 	print_nl();
 	snprintf(key, sizeof(key), "%d", band);
 	open_json_object(key);
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, "  band %s ", key);
-	print_stat("packets", "queued %llu pkt ", st[TCA_COLOR_STATS_BAND_PACKETS]);
-	print_stat("bytes", "%llu bytes", st[TCA_COLOR_STATS_BAND_BYTES]);
-	print_stat("drops", ", dropped %llu", st[TCA_COLOR_STATS_BAND_DROPS]);
-	print_stat("backlog", ", backlog %llu", st[TCA_COLOR_STATS_BAND_BACKLOG]);
-	print_stat("peak_backlog", " peak %llu bytes", st[TCA_COLOR_STATS_BAND_PEAK_BACKLOG]);
-	print_stat("qlen", " %llu pkt", st[TCA_COLOR_STATS_BAND_QLEN]);
+	print_element("packets", "queued %llu pkt ", st, TC_COLOR_BAND_STAT_PACKETS);
+	print_element("bytes", "%llu bytes", st, TC_COLOR_BAND_STAT_BYTES);
+	print_element("drops", ", dropped %llu", st, TC_COLOR_BAND_STAT_DROPS);
+	print_element("backlog", ", backlog %llu", st, TC_COLOR_BAND_STAT_BACKLOG);
+	print_element("peak_backlog", " peak %llu bytes", st, TC_COLOR_BAND_STAT_PEAK_BACKLOG);
+	print_element("qlen", " %llu pkt", st, TC_COLOR_BAND_STAT_QLEN);
 	close_json_object();
 }
 

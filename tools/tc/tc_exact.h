@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Numbers with units, to the bit: tc's own helpers round, and what `tc qdisc show` prints has to
- * make the same qdisc again.  JSON has the plain number.
+ * make the same qdisc again.  JSON has the plain number; of a fraction, the six digits of tc's own
+ * JSON writer.
  */
 #ifndef _TC_EXACT_H
 #define _TC_EXACT_H

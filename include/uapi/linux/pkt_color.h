@@ -158,7 +158,7 @@ enum tca_color {
 #define TCA_COLOR_MAX (__TCA_COLOR_MAX - 1)
 
 /**
- * enum tca_color_stats - attributes in TCA_STATS_APP, u64 but for the nests
+ * enum tca_color_stats - attributes in TCA_STATS_APP, u64 but for the last four
  * @TCA_COLOR_STATS_UNSPEC: not used
  * @TCA_COLOR_STATS_PAD: alignment
  * @TCA_COLOR_STATS_BACKLOG: bytes in the port
@@ -170,10 +170,13 @@ enum tca_color {
  * @TCA_COLOR_STATS_POOL_PORTS: ports that share it
  * @TCA_COLOR_STATS_POOL_HELD: bytes of it that this port holds: its packets, and a reserve
  * @TCA_COLOR_STATS_COLORS: nest of %TCA_COLOR_STATS_COLOR, one for each &enum tc_color, in order
- * @TCA_COLOR_STATS_COLOR: nest of &enum tca_color_stats_color
+ * @TCA_COLOR_STATS_COLOR: u64 by &enum tc_color_stat
  * @TCA_COLOR_STATS_BANDS: nest of %TCA_COLOR_STATS_BAND, one for each band, in the order in which
  *	they are served; not there if the port has one queue
- * @TCA_COLOR_STATS_BAND: nest of &enum tca_color_stats_band
+ * @TCA_COLOR_STATS_BAND: u64 by &enum tc_color_band_stat
+ *
+ * The kernel notifies of a port that replaces another one in one message of less than a page, which
+ * has room for the arrays of two ports with 16 bands, and not for an attribute for each counter.
  */
 enum tca_color_stats {
 	TCA_COLOR_STATS_UNSPEC,
@@ -197,63 +200,51 @@ enum tca_color_stats {
 #define TCA_COLOR_STATS_MAX (__TCA_COLOR_STATS_MAX - 1)
 
 /**
- * enum tca_color_stats_color - counters of one colour, u64
- * @TCA_COLOR_STATS_COLOR_UNSPEC: not used
- * @TCA_COLOR_STATS_COLOR_PAD: alignment
- * @TCA_COLOR_STATS_COLOR_PACKETS: packets admitted to the queue
- * @TCA_COLOR_STATS_COLOR_BYTES: bytes admitted to the queue
- * @TCA_COLOR_STATS_COLOR_DROPS_COLOR: packets refused: %TC_COLOR_DROP_COLOR
- * @TCA_COLOR_STATS_COLOR_DROPS_POOL: packets refused: %TC_COLOR_DROP_POOL
- * @TCA_COLOR_STATS_COLOR_DROPS_LIMIT: packets refused: %TC_COLOR_DROP_LIMIT
- * @TCA_COLOR_STATS_COLOR_MARKS: packets admitted in which the port set CE
- * @TCA_COLOR_STATS_COLOR_BACKLOG: bytes in the queue
- * @TCA_COLOR_STATS_COLOR_PEAK_BACKLOG: the most that this has been
+ * enum tc_color_stat - what TCA_COLOR_STATS_COLOR has: an array of u64, longer in later kernels
+ * @TC_COLOR_STAT_PACKETS: packets admitted to the queue
+ * @TC_COLOR_STAT_BYTES: bytes admitted to the queue
+ * @TC_COLOR_STAT_DROPS_COLOR: packets refused: %TC_COLOR_DROP_COLOR
+ * @TC_COLOR_STAT_DROPS_POOL: packets refused: %TC_COLOR_DROP_POOL
+ * @TC_COLOR_STAT_DROPS_LIMIT: packets refused: %TC_COLOR_DROP_LIMIT
+ * @TC_COLOR_STAT_MARKS: packets admitted in which the port set CE
+ * @TC_COLOR_STAT_BACKLOG: bytes in the queue
+ * @TC_COLOR_STAT_PEAK_BACKLOG: the most that this has been
  *
  * A GSO packet counts as the segments that it is.
  */
-enum tca_color_stats_color {
-	TCA_COLOR_STATS_COLOR_UNSPEC,
-	TCA_COLOR_STATS_COLOR_PAD,
-	TCA_COLOR_STATS_COLOR_PACKETS,
-	TCA_COLOR_STATS_COLOR_BYTES,
-	TCA_COLOR_STATS_COLOR_DROPS_COLOR,
-	TCA_COLOR_STATS_COLOR_DROPS_POOL,
-	TCA_COLOR_STATS_COLOR_DROPS_LIMIT,
-	TCA_COLOR_STATS_COLOR_MARKS,
-	TCA_COLOR_STATS_COLOR_BACKLOG,
-	TCA_COLOR_STATS_COLOR_PEAK_BACKLOG,
+enum tc_color_stat {
+	TC_COLOR_STAT_PACKETS,
+	TC_COLOR_STAT_BYTES,
+	TC_COLOR_STAT_DROPS_COLOR,
+	TC_COLOR_STAT_DROPS_POOL,
+	TC_COLOR_STAT_DROPS_LIMIT,
+	TC_COLOR_STAT_MARKS,
+	TC_COLOR_STAT_BACKLOG,
+	TC_COLOR_STAT_PEAK_BACKLOG,
 	/* private: */
-	__TCA_COLOR_STATS_COLOR_MAX,
+	__TC_COLOR_STAT_MAX,
 };
-
-#define TCA_COLOR_STATS_COLOR_MAX (__TCA_COLOR_STATS_COLOR_MAX - 1)
 
 /**
- * enum tca_color_stats_band - counters of one band, u64
- * @TCA_COLOR_STATS_BAND_UNSPEC: not used
- * @TCA_COLOR_STATS_BAND_PAD: alignment
- * @TCA_COLOR_STATS_BAND_PACKETS: packets admitted to the band
- * @TCA_COLOR_STATS_BAND_BYTES: bytes admitted to the band
- * @TCA_COLOR_STATS_BAND_DROPS: packets refused because the band had its limit of packets
- * @TCA_COLOR_STATS_BAND_BACKLOG: bytes in the band
- * @TCA_COLOR_STATS_BAND_PEAK_BACKLOG: the most that this has been
- * @TCA_COLOR_STATS_BAND_QLEN: packets in the band
+ * enum tc_color_band_stat - what TCA_COLOR_STATS_BAND has: an array of u64, longer in later kernels
+ * @TC_COLOR_BAND_STAT_PACKETS: packets admitted to the band
+ * @TC_COLOR_BAND_STAT_BYTES: bytes admitted to the band
+ * @TC_COLOR_BAND_STAT_DROPS: packets refused because the band had its limit of packets
+ * @TC_COLOR_BAND_STAT_BACKLOG: bytes in the band
+ * @TC_COLOR_BAND_STAT_PEAK_BACKLOG: the most that this has been
+ * @TC_COLOR_BAND_STAT_QLEN: packets in the band
  *
  * A GSO packet counts as the segments that it is.
  */
-enum tca_color_stats_band {
-	TCA_COLOR_STATS_BAND_UNSPEC,
-	TCA_COLOR_STATS_BAND_PAD,
-	TCA_COLOR_STATS_BAND_PACKETS,
-	TCA_COLOR_STATS_BAND_BYTES,
-	TCA_COLOR_STATS_BAND_DROPS,
-	TCA_COLOR_STATS_BAND_BACKLOG,
-	TCA_COLOR_STATS_BAND_PEAK_BACKLOG,
-	TCA_COLOR_STATS_BAND_QLEN,
+enum tc_color_band_stat {
+	TC_COLOR_BAND_STAT_PACKETS,
+	TC_COLOR_BAND_STAT_BYTES,
+	TC_COLOR_BAND_STAT_DROPS,
+	TC_COLOR_BAND_STAT_BACKLOG,
+	TC_COLOR_BAND_STAT_PEAK_BACKLOG,
+	TC_COLOR_BAND_STAT_QLEN,
 	/* private: */
-	__TCA_COLOR_STATS_BAND_MAX,
+	__TC_COLOR_BAND_STAT_MAX,
 };
-
-#define TCA_COLOR_STATS_BAND_MAX (__TCA_COLOR_STATS_BAND_MAX - 1)
 
 #endif /* _UAPI_LINUX_PKT_COLOR_H */

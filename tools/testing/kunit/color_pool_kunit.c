@@ -120,47 +120,64 @@ static void color_share_charge__two_ports(struct kunit *test)
 	put(pool);
 }
 
-/* A chunk at a time, back when the queue is short or empty, and never at the cost of a packet. */
+/* The reserve grows and shrinks with the queue, and never costs a packet its place. */
 static void color_share_charge__reserve(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
 	struct test_port a = { .share.pool = pool };
-	u64 most = 0;
 
 	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 1500));
-	KUNIT_EXPECT_EQ(test, used(pool), 1500 + COLOR_POOL_CHUNK);
-	while (a.queued + 1500 <= a.share.held)
-		enqueue(&a, ALPHA, 1500);
-	KUNIT_EXPECT_EQ(test, used(pool), 1500 + COLOR_POOL_CHUNK);
-	while (enqueue(&a, ALPHA, 1500))
-		most = max(most, a.share.held - a.queued);
+	KUNIT_EXPECT_EQ(test, used(pool), 1500);
+	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 1500));
+	KUNIT_EXPECT_EQ(test, used(pool), 3000 + 1500);
+	while (enqueue(&a, ALPHA, 1500)) {
+		KUNIT_ASSERT_LE(test, a.share.held - a.queued, a.queued);
+		KUNIT_ASSERT_LE(test, a.share.held - a.queued, COLOR_POOL_CHUNK);
+	}
 	/* Half of the pool, as if there were no reserve. */
 	KUNIT_EXPECT_EQ(test, a.queued, (2 << 20) / 1500 * 1500);
-	KUNIT_EXPECT_LE(test, most, COLOR_POOL_CHUNK);
 	while (a.queued) {
 		dequeue(&a, 1500);
 		KUNIT_ASSERT_LE(test, a.share.held - a.queued, 2 * COLOR_POOL_CHUNK);
+		KUNIT_ASSERT_LE(test, a.share.held - a.queued, 2 * a.queued);
 	}
 	KUNIT_EXPECT_EQ(test, used(pool), 0);
 	put(pool);
 }
 
-/* While less than an eighth is free, ports keep nothing that they do not use. */
-static void color_share_release__tight(struct kunit *test)
+/* While less than an eighth is free, ports take nothing beyond a packet. */
+static void color_share_charge__tight(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
 	struct test_port a = { .share.pool = pool }, b = { .share.pool = pool };
 
 	KUNIT_EXPECT_TRUE(test, enqueue(&b, ALPHA, 1500));
+	KUNIT_EXPECT_TRUE(test, enqueue(&b, ALPHA, 1500));
 	while (enqueue(&a, TC_COLOR_ALPHA_MAX, 1500))
 		;
-	KUNIT_EXPECT_LT(test, a.share.held - a.queued, 1500);
-	dequeue(&b, 0);
-	KUNIT_EXPECT_EQ(test, b.share.held, 1500 + COLOR_POOL_CHUNK);
+	KUNIT_EXPECT_EQ(test, a.share.held, a.queued);
+	KUNIT_EXPECT_EQ(test, b.share.held, 3000 + 1500);
 	color_share_release(&b.share, b.queued);
-	KUNIT_EXPECT_EQ(test, b.share.held, 1500);
+	KUNIT_EXPECT_EQ(test, b.share.held, 3000);
 	color_share_release(&a.share, 0);
 	color_share_release(&b.share, 0);
+	KUNIT_EXPECT_EQ(test, used(pool), 0);
+	put(pool);
+}
+
+/* Another size or alpha: what a reserve was tested for does not hold any more. */
+static void color_share_give_back__all(struct kunit *test)
+{
+	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
+	struct test_port a = { .share.pool = pool };
+
+	enqueue(&a, ALPHA, 1500);
+	enqueue(&a, ALPHA, 1500);
+	color_share_give_back(&a.share, a.queued);
+	KUNIT_EXPECT_EQ(test, a.share.held, 3000);
+	KUNIT_EXPECT_EQ(test, used(pool), 3000);
+	KUNIT_EXPECT_FALSE(test, enqueue(&a, 1, 1500));
+	color_share_give_back(&a.share, 0);
 	KUNIT_EXPECT_EQ(test, used(pool), 0);
 	put(pool);
 }
@@ -286,11 +303,12 @@ static void color_pool_resize__own(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, get(pool), pool);
 	KUNIT_EXPECT_EQ(test, pool->size, 1000);
 	rtnl_lock();
-	color_pool_resize(pool, tb);
+	KUNIT_EXPECT_TRUE(test, color_pool_resize(pool, tb));
+	KUNIT_EXPECT_FALSE(test, color_pool_resize(pool, tb));
 	KUNIT_EXPECT_EQ(test, pool->size, 1001);
 	ask(test, "sw", 0, ALPHA);
-	color_pool_resize(pool, tb);
-	color_pool_resize(NULL, tb);
+	KUNIT_EXPECT_FALSE(test, color_pool_resize(pool, tb));
+	KUNIT_EXPECT_FALSE(test, color_pool_resize(NULL, tb));
 	rtnl_unlock();
 	KUNIT_EXPECT_EQ(test, pool->size, 1001);
 	put(pool);
@@ -299,7 +317,7 @@ static void color_pool_resize__own(struct kunit *test)
 
 static void color_pool_get__mistakes(struct kunit *test)
 {
-	static const char * const bad[] = { "a b", "tab\t", "\x7f", "caf\xc3\xa9" };
+	static const char * const bad[] = { "none", "a b", "tab\t", "\x7f", "caf\xc3\xa9" };
 	struct color_pool *pool = new_pool(test, "sw", 1000);
 	int i;
 
@@ -326,7 +344,8 @@ static void color_pool_get__mistakes(struct kunit *test)
 static struct kunit_case color_pool_cases[] = {
 	KUNIT_CASE(color_share_charge__two_ports),
 	KUNIT_CASE(color_share_charge__reserve),
-	KUNIT_CASE(color_share_release__tight),
+	KUNIT_CASE(color_share_charge__tight),
+	KUNIT_CASE(color_share_give_back__all),
 	KUNIT_CASE(color_share_move__from_and_to),
 	KUNIT_CASE(color_share__million_operations),
 	KUNIT_CASE(color_pool_get__as_long_as_it_has_ports),

@@ -12,6 +12,7 @@ starts; the guest's clock comes no closer than 500 ns.
 import copy
 import os
 import struct
+import subprocess
 import time
 
 from lab.net import frames as p
@@ -542,6 +543,38 @@ BAD = [
     ("rate 10gbit preset aeolus limit 1k", "never acts"),
     ("rate 10gbit preset xpass bands 1", "single band"),
 ]
+
+
+@case("another rate of a band that yields: no wait of the line's becomes a wait of its own")
+def rate_after_yield():
+    # 1 ms a frame of 1000 bytes; band 0 yields all of that.
+    p.port("rate 8mbit bands 2 prio 33 0 band-rate 0 1000000pps band-yield 0 1 limit 10m")
+    sender, receiver = p.Sender(), p.Receiver()
+    sender.send(p.ipv4(1000, LOW), 20)
+    p.settle(0.005)
+    sender.send(p.ipv4(100, CREDIT))
+    p.tc("qdisc change dev p0 root color band-rate 0 10pps")
+    got = [when for when, frame in receiver.frames(21, wait=2) if len(frame) == 100]
+    equal(len(got), 1, "frames of the band within 2 s")
+    sender.close()
+    receiver.close()
+
+
+@case("a port with all bands that replaces another one: both are in the notification")
+def notified():
+    p.port("bands 16 pool sw size 1m rate 1gbit")
+    with subprocess.Popen(["tc", "monitor"], stdout=subprocess.PIPE, text=True) as monitor:
+        p.settle(0.1)
+        words = " ".join(f"band-rate {n} {n + 1}mbit band-limit {n} 9 band-yield {n} 0.5"
+                         for n in range(16))
+        for handle in (6, 7):
+            p.tc(f"qdisc replace dev p0 root handle {handle}: color rate 1gbit bands 16"
+                 f" pool sw size 1m ecn 1k red 1k {words}")
+        p.settle(0.1)
+        monitor.terminate()
+        said = monitor.stdout.read()
+    for line in ("qdisc color 6:", "deleted qdisc color 6:", "qdisc color 7:"):
+        true(line in said, f"{line!r} in {said[:600]!r}")
 
 
 @case("every option and preset is shown as what it sets")

@@ -92,7 +92,7 @@ BAD = [
     ("pool", "argument"), ("pool new", "no such pool"), ("pool sixteen-letters-", "15"),
     ("pool a/b\u00e9 size 1m", "printable"), ("size 1m", "need a pool"),
     ("alpha 1", "need a pool"), ("pool none size 1m", "need a pool"),
-    ("pool none alpha 2", "need a pool"),
+    ("pool none alpha 2", "need a pool"), ("pool NONE", "no such pool"),
     ("pool new size 0", "size"), ("pool new size 2g", "size"),
     ("pool new size 1m alpha 0", "alpha"), ("pool new size 1m alpha -1", "alpha"),
     ("pool new size 1m alpha 1025", "alpha"), ("pool new size 1m alpha x", "alpha"),
@@ -101,6 +101,7 @@ BAD = [
     ("slack", "argument"), ("slack -1us", "slack"), ("slack 1001us", "slack"),
     ("slack 1h", "slack"), ("catch-up 0", "catch-up"), ("catch-up 1001ms", "catch-up"),
     ("catch-up 1us catch-up 2us", "twice"), ("catch-up", "argument"),
+    ("slack 20us catch-up 19us", "below the slack"),
 ]
 
 
@@ -188,7 +189,7 @@ def round_trip():
              "count queue classify ecn map 1 green map 8 red map 10 green "
              "map 25 green map 29 red map 33 green map 49 green "
              "ecn 100Kb 200Kb 0.25 "
-             "pool sw size 9Mb alpha 0.5 slack 20us catch-up 7ns no-split-gso")
+             "pool sw size 9Mb alpha 0.5 slack 20us catch-up 70us no-split-gso")
     p.port(words)
     shown = p.tc("-d qdisc show dev p0").stdout
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")

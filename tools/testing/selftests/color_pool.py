@@ -151,6 +151,48 @@ def two_sizes():
     close(senders)
 
 
+def held(dev="a0"):
+    """Bytes of the pool that a port holds."""
+    return p.shown(dev)["pool"]["held"]
+
+
+@case("resize and alpha: the ports' reserves were tested for what was before, and go back")
+def resize():
+    senders = ports("pool sw size 4m", "pool sw")
+    equal([sender.send(p.ipv4(1000), 4) for sender in senders], [4, 4], "frames of each port")
+    true(held("a0") > 4000 and held("b0") > 4000, "both have a reserve")
+    p.tc("qdisc change dev a0 root color pool sw size 500")
+    equal((held("a0"), held("b0")), (4000, 4000), "held, after the resize by one of them")
+    equal([sender.send(p.ipv4(1000), 4) for sender in senders], [0, 0], "frames: over-full")
+    p.tc("qdisc change dev b0 root color pool sw size 18000")
+    # q + 1000 <= 18000 - used
+    equal([sender.send(p.ipv4(1000), 20) for sender in senders], [3, 2], "frames that fit now")
+    p.tc("qdisc change dev b0 root color size 4m")
+    equal(senders[0].send(p.ipv4(1000), 10), 10, "frames")
+    true(held() > p.shown("a0")["backlog"], "a reserve")
+    p.tc("qdisc change dev a0 root color alpha 0.0001")
+    equal(held(), p.shown("a0")["backlog"], "held, after another alpha")
+    equal(senders[0].send(p.ipv4(1000), 4), 0, "frames above the new threshold")
+    close(senders)
+
+
+@case("ports with a short queue hold no more than that: a busy one has what they leave")
+def short_queues():
+    count = 16
+    p.insmod()
+    p.fresh_namespace()
+    senders = []
+    for number in range(count + 1):
+        p.veth(f"s{number}", f"r{number}")
+        p.tc(f"qdisc add dev s{number} root color {HELD} pool sw size 1m")
+        senders.append(p.Sender(f"s{number}"))
+        senders[-1].send(p.ipv4(64), 2)
+    equal(p.shown("s0")["pool"]["used"], 64 * (count + 1), "bytes of a frame for each port")
+    # The last one finds n = 523: 64 + 1000 n + 1000 <= 1048576 - 64 * 17 - 1000 n
+    equal(senders[0].send(p.ipv4(1000), 600), 524, "frames of the busy port")
+    close(senders)
+
+
 @case("a pool goes with its last port")
 def freed():
     senders = ports("pool sw size 90000", "pool sw")

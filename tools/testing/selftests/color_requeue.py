@@ -135,6 +135,23 @@ def stall(options):
     within(lasts, 60 - 5 - 8, 60, "ms for all")
 
 
+@case("catch-up follows the device's MTU")
+def mtu():
+    p.insmod()
+    p.fresh_namespace()
+    tap = Tap("t0")
+    p.tc("qdisc add dev t0 root handle 1: color rate 8mbit limit 1m")
+    p.run("ip", "link", "set", "t0", "mtu", "9000")
+    sender = p.Sender("t0")
+    sender.send(p.ipv4(1000), 60)
+    p.settle(1)
+    came = tap.read()
+    # 4 * 9014 bytes are 36 ms.
+    within(sum(when < 10**6 for when in came), 5 + 36, 5 + 38, "frames within the first millisecond")
+    sender.close()
+    tap.close()
+
+
 @case("catch-up: as much as is asked for", options=("", "bands 2"))
 def asked(options):
     for ms in (1, 20):
