@@ -534,8 +534,8 @@ static void color_wait(struct Qdisc *sch, u64 until)
 	qdisc_watchdog_schedule_range_ns(&q->watchdog, until, q->cfg.slack);
 }
 
-/* ns that the port makes up for when it is served late; @clock is the line's, or if that has no rate,
- * the clock of the band, which counts @len for a packet.
+/* ns that the port makes up for when it is served late; @clock is the line's, or if that has no
+ * rate, the clock of the band, which counts @len for a packet.
  */
 static u64 color_catch_up(const struct color_config *cfg, const struct color_clock *clock, u64 len)
 {

@@ -215,4 +215,29 @@ def reasons():
     sender.close()
 
 
+@case("a queue that has been longer before: threshold, mark, limit and pool are as exact as then",
+      bands=("", "bands 2"))
+def below_the_peak(bands):
+    sender = start(f"limit 1000000 {bands}")
+    for tos in (p.RED, 0, p.GREEN):
+        sender.send(p.ipv4(1000, tos), 100)
+    p.tc("qdisc change dev p0 root color limit 20000 red 5000 ecn 10000")
+    for _ in range(3):
+        p.tc("qdisc change dev p0 root color rate none")
+        p.settle()
+        p.tc(f"qdisc change dev p0 root color {STOPPED}")
+        sender.send(p.ipv4(64))
+        marks = p.colors()["yellow"]["marks"]
+        equal(sender.send(p.ipv4(1000, p.RED), 8), 5, "red frames, up to the threshold")
+        equal(sender.send(p.ipv4(1000, p.ECT0), 20), 15, "frames, up to the limit")
+        equal(p.colors()["yellow"]["marks"] - marks, 10, "marks, above 10000 bytes")
+    for options, most in (("ecn none red none", 20), ("pool sw size 30000", 15)):
+        p.tc(f"qdisc change dev p0 root color rate none {options}")
+        p.settle()
+        p.tc(f"qdisc change dev p0 root color {STOPPED}")
+        sender.send(p.ipv4(64))
+        equal(sender.send(p.ipv4(1000), 25), most, f"frames with {options}")
+    sender.close()
+
+
 main()
