@@ -61,7 +61,8 @@ def percentiles():
 def line_rate():
     rows, whole = incast(("reno",), (16,))
     row = rows["reno", 16]
-    within(row["ratio"], 1, 1.2, "99.9th percentile / ideal")
+    # The ideal has no time for the first round trip, 20 us of 120.
+    within(row["ratio"], 1, 1.25, "99.9th percentile / ideal")
     equal((row["timeouts"], row["probes"], row["drops"], row["host_drops"]),
           (0, 0, 0, 0), "RTOs, probes, drops")
     config, run = whole["config"], whole["runs"][0]
