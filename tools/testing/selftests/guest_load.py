@@ -225,20 +225,6 @@ def figures():
     equal(base["important"], 0, "dctcp: important bytes")
 
 
-@case("cache-follower, of which cubic loses little: red with room for important packets costs nothing")
-def no_cost():
-    # The threshold of when-not.rst.  With the default one incasts' p99.9 is 1.7 times cubic's.
-    whole = experiment("load", "--topology", "star", "--hosts", "16", "--workload",
-                       "cache-follower", "--senders", "15", "--red", "1500k",
-                       "--cc", "cubic,tlt_cubic")
-    base, tlt = whole["summary"]
-    equal((tlt["drops_green"], tlt["timeouts"], tlt["probes"]), (0, 0, 0),
-          "green drops, RTOs, probes")
-    true(tlt["drops"] <= base["drops"] + 20, f"drops: {tlt['drops']}, cubic's {base['drops']}")
-    for key in ("fg_p50", "fg_p99", "fg_p99.9", "bg_mean", "large_slowdown"):
-        true(tlt[key] <= 1.03 * base[key], f"{key}: {tlt[key]:.4g}, cubic's {base[key]:.4g}")
-
-
 @case("a congestion control's own setting lasts for its runs")
 def setting():
     whole = experiment("load", "--topology", "star", "--hosts", "40", "--background", "0",
