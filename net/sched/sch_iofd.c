@@ -203,7 +203,7 @@ static bool iofd_dst6_ok(const struct in6_addr *dst)
 
 /* Fill in the key of a packet with a complete IP header.
  *
- * Return: false if the packet must not be deflected, whatever its DSCP is.
+ * Return: false if the packet must not be deflected with any DSCP.
  */
 static bool iofd_key(struct iofd_key *key, const struct sk_buff *skb, u8 dscp)
 {

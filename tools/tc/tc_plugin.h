@@ -46,8 +46,6 @@ enum color_attr {
 	COLOR_NONE = 6,
 };
 
-void tc_print_rate(enum output_type t, const char *key, const char *fmt,
-		   unsigned long long rate);
 int print_color_u64(enum output_type t, enum color_attr color, const char *key,
 		    const char *fmt, uint64_t value);
 int print_color_uint(enum output_type t, enum color_attr color,
@@ -58,8 +56,6 @@ int print_color_float(enum output_type t, enum color_attr color,
 		      const char *key, const char *fmt, double value);
 int print_color_bool(enum output_type t, enum color_attr color,
 		     const char *key, const char *fmt, bool value);
-int print_color_size(enum output_type t, enum color_attr color,
-		     const char *key, const char *fmt, __u32 size);
 void print_nl(void);
 void open_json_object(const char *str);
 void close_json_object(void);

@@ -196,7 +196,7 @@ def round_trip():
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
 
 
-# Numbers that a unit of tc's does not divide, and what nobody would write by hand.
+# Numbers that no unit of tc divides, and combinations that need every digit.
 ODD = [
     "rate 1234567888bit limit 1843201 red 1048577 yellow 1843199",
     "ecn 1023 1025 0.123456789", "ecn 7 7 0.5", "ecn 0 1 0.0000000003",
