@@ -84,6 +84,11 @@ def churn():
             deflected = max(deflected, *(net.counters(n)["deflected.messages"] for n in NEXT))
             if number % 10 == 9:
                 print(f"# {number + 1}: {sent.value} packets, {deflected} messages", flush=True)
+        # The last changes may have made new qdiscs, whose counters begin at 0.
+        deadline = time.monotonic() + PATIENCE
+        while deflected <= 20 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            deflected = max(deflected, *(net.counters(n)["deflected.messages"] for n in NEXT))
         true(deflected > 20, f"messages that a switch has deflected: {deflected}")
         # Remove a switch that the others deflect to, while packets are sent to it.
         with net.ns[3]:
