@@ -19,6 +19,7 @@
 #include <linux/sockptr.h>
 #include <net/gl_codepoint.h>
 #include <net/gl_cong.h>
+#include <net/gl_option.h>
 #include <net/tcp.h>
 #include <uapi/linux/greenlane.h>
 
@@ -27,25 +28,6 @@ struct gl_transport;
 
 /* The most that a connection's state may take, bytes; 10,000 connections are usual. */
 #define GL_SOCK_SIZE_MAX	384
-
-/* The most 32-bit words in the greenlane TCP option. */
-#define GL_WORDS_MAX	4
-
-/* What our TCP option can say.  ABI between hosts.  48 to 63 are free for tests. */
-enum gl_code {
-	GL_CODE_NONE,
-	GL_CODE_TLT		= 1,	/* in a SYN or SYN-ACK: "I run TLT" */
-	GL_CODE_CREDITS		= 2,	/* "I send by credits" */
-	GL_CODE_SHARE		= 3,	/* "I run dart"; in an ACK, a share of the link */
-	GL_CODE_CLOCK		= 4,	/* tcp_tlt.c */
-	GL_CODE_CLOCK_ECHO	= 5,
-	GL_CODE_REQUEST		= 6,	/* tcp_xpass.c */
-	GL_CODE_CREDIT		= 7,
-	GL_CODE_PROBE		= 8,
-	GL_CODE_PROBE_ACK	= 9,
-	GL_CODE_TLT_DART	= 10,	/* in a SYN or SYN-ACK: "TLT around dart" */
-	GL_CODE_MAX		= 63,
-};
 
 /* Data of this kind wants an immediate ACK (TLT §5.1: important data; Aeolus §III-C: unscheduled
  * data, so that the sender knows what not to retransmit; the end of a message).

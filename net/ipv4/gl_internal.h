@@ -9,10 +9,6 @@
 #include <net/inet_ecn.h>
 #include <net/netns/generic.h>
 
-/* Our TCP option: see gl_option.c. */
-#define GL_OPT_EXID		0x474c
-#define GL_OPT_LEN(words)	(8 + 4 * (words))
-
 /* Protocols that can be registered at a time. */
 #define GL_PROTOCOLS		8
 
@@ -121,9 +117,7 @@ void gl_protect_set(struct gl_net *gn, u8 protect);
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield);
 
 /* gl_option.c */
-const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from);
 u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
-void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int words);
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words);
 bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
 		   unsigned int words);

@@ -1,19 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The greenlane TCP option, which identifies a packet to the other end.
- *
- * Networks re-mark DSCPs, and applications set them too.  So the DSCP only tells switches
- * which packets to drop first, and this option tells the other end which packets to answer
- * or to consume:
- *
- *	 0        8        16                32       40       48       64
- *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0       | words ...
- *
- * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
- * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
- * code (enum gl_code) is the sender's protocol, in other packets it is the packet's kind.  The
- * answer byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not
- * know.
- */
+/* Read the greenlane TCP option, and add it to TCP's packets; its form is in <net/gl_option.h>. */
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
 #include <net/ip.h>
@@ -22,41 +8,9 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* The largest TCP header, in bytes. */
-#define GL_HEADER_MAX	60
-
 /* The AccECN options (RFC 9768, 3.2.3); <net/tcp.h> has them since 6.18. */
 #define GL_TCPOPT_ACCECN0	172
 #define GL_TCPOPT_ACCECN1	174
-
-/**
- * gl_option_next() - find a TCP option
- * @th: a complete TCP header
- * @kind: the option's kind
- * @from: NULL to begin with the first option, or the last return value to continue behind it
- *
- * Return: the option's first byte, its kind; NULL if there is none.
- */
-const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from)
-{
-	const u8 *end = (const u8 *)th + th->doff * 4;
-	const u8 *opt = from ? from + from[1] : (const u8 *)(th + 1);
-
-	while (opt < end) {
-		if (*opt == TCPOPT_EOL)
-			return NULL;
-		if (*opt == TCPOPT_NOP) {
-			opt++;
-			continue;
-		}
-		if (end - opt < 2 || opt[1] < 2 || opt[1] > end - opt)
-			return NULL;
-		if (*opt == kind)
-			return opt;
-		opt += opt[1];
-	}
-	return NULL;
-}
 
 /**
  * gl_option_read() - read the greenlane option
@@ -85,23 +39,6 @@ u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 			seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
 	}
 	return opt[4];
-}
-
-/**
- * gl_option_write() - write the greenlane option
- * @option: where to write; GL_OPT_LEN(@words) bytes
- * @code: its code
- * @word: the option's words, in host byte order
- * @words: number of them, at most GL_WORDS_MAX
- */
-void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int words)
-{
-	unsigned int i;
-
-	option[0] = htonl(TCPOPT_EXP << 24 | GL_OPT_LEN(words) << 16 | GL_OPT_EXID);
-	option[1] = htonl(code << 24);
-	for (i = 0; i < words; i++)
-		option[2 + i] = htonl(word[i]);
 }
 
 /* Remove the last SACK block to make room.  It is the oldest one (RFC 2018: newest first), and

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The greenlane TCP option, which identifies a packet to the other end.
+ *
+ * Networks re-mark DSCPs, and applications set them too.  So the DSCP only tells switches
+ * which packets to drop first, and this option tells the other end which packets to answer
+ * or to consume:
+ *
+ *	 0        8        16                32       40       48       64
+ *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0       | words ...
+ *
+ * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
+ * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
+ * code (enum gl_code) is the sender's protocol, in other packets it is the packet's kind.  The
+ * answer byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not
+ * know.
+ */
+#ifndef _NET_GL_OPTION_H
+#define _NET_GL_OPTION_H
+
+#include <linux/tcp.h>
+#include <net/tcp.h>
+
+/* In bytes, the largest TCP header, and our option with so many words. */
+#define GL_HEADER_MAX		60
+#define GL_OPT_LEN(words)	(8 + 4 * (words))
+
+#define GL_OPT_EXID		0x474c
+
+/* The most 32-bit words in the greenlane TCP option. */
+#define GL_WORDS_MAX	4
+
+/* What our TCP option can say.  ABI between hosts.  48 to 63 are free for tests. */
+enum gl_code {
+	GL_CODE_NONE,
+	GL_CODE_TLT		= 1,	/* in a SYN or SYN-ACK: "I run TLT" */
+	GL_CODE_CREDITS		= 2,	/* "I send by credits" */
+	GL_CODE_SHARE		= 3,	/* "I run dart"; in an ACK, a share of the link */
+	GL_CODE_CLOCK		= 4,	/* tcp_tlt.c */
+	GL_CODE_CLOCK_ECHO	= 5,
+	GL_CODE_REQUEST		= 6,	/* tcp_xpass.c */
+	GL_CODE_CREDIT		= 7,
+	GL_CODE_PROBE		= 8,
+	GL_CODE_PROBE_ACK	= 9,
+	GL_CODE_TLT_DART	= 10,	/* in a SYN or SYN-ACK: "TLT around dart" */
+	GL_CODE_TRIMMED		= 11,	/* a switch port cut the data: sched/color_trim.c */
+	GL_CODE_MAX		= 63,
+};
+
+/**
+ * gl_option_next() - find a TCP option
+ * @th: a complete TCP header
+ * @kind: the option's kind
+ * @from: NULL to begin with the first option, or the last return value to continue behind it
+ *
+ * Return: the option's first byte, its kind; NULL if there is none.
+ */
+static inline const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from)
+{
+	const u8 *end = (const u8 *)th + th->doff * 4;
+	const u8 *opt = from ? from + from[1] : (const u8 *)(th + 1);
+
+	while (opt < end) {
+		if (*opt == TCPOPT_EOL)
+			return NULL;
+		if (*opt == TCPOPT_NOP) {
+			opt++;
+			continue;
+		}
+		if (end - opt < 2 || opt[1] < 2 || opt[1] > end - opt)
+			return NULL;
+		if (*opt == kind)
+			return opt;
+		opt += opt[1];
+	}
+	return NULL;
+}
+
+/**
+ * gl_option_write() - write the greenlane option
+ * @option: where to write; GL_OPT_LEN(@words) bytes
+ * @code: its code
+ * @word: the option's words, in host byte order
+ * @words: number of them, at most GL_WORDS_MAX
+ */
+static inline void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int words)
+{
+	unsigned int i;
+
+	option[0] = htonl(TCPOPT_EXP << 24 | GL_OPT_LEN(words) << 16 | GL_OPT_EXID);
+	option[1] = htonl(code << 24);
+	for (i = 0; i < words; i++)
+		option[2 + i] = htonl(word[i]);
+}
+
+#endif /* _NET_GL_OPTION_H */
