@@ -51,12 +51,21 @@ static struct netlink_range_validation color_catch_up_range = {
 	.max = TC_COLOR_CATCH_UP_MAX,
 };
 
+static struct netlink_range_validation color_trim_colors_range = {
+	.min = 1,
+	.max = TC_COLOR_TRIM_COLORS_ALL,
+};
+
+static struct netlink_range_validation color_trim_size_range = {
+	.max = TC_COLOR_TRIM_SIZE_MAX,
+};
+
 static struct netlink_range_validation color_alpha_range = {
 	.min = 1,
 	.max = TC_COLOR_ALPHA_MAX,
 };
 
-/* All attributes of the qdisc: color_pool.c and color_band.c parse some of them. */
+/* All attributes of the qdisc: color_pool.c, color_band.c and color_trim.c parse some of them. */
 const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_RATE64]	= NLA_POLICY_FULL_RANGE(NLA_U64, &color_rate_range),
 	[TCA_COLOR_OVERHEAD]	= NLA_POLICY_MAX(NLA_U32, TC_COLOR_OVERHEAD_MAX),
@@ -86,6 +95,10 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 				    .len = TC_COLOR_BANDS_MAX * sizeof(u32) },
 	[TCA_COLOR_SLACK]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_slack_range),
 	[TCA_COLOR_CATCH_UP]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_catch_up_range),
+	[TCA_COLOR_TRIM_DSCP]	= NLA_POLICY_MAX(NLA_U32, TC_COLOR_DSCPS),
+	[TCA_COLOR_TRIM_COLORS]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_trim_colors_range),
+	[TCA_COLOR_TRIM_LIMIT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
+	[TCA_COLOR_TRIM_SIZE]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_trim_size_range),
 };
 
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,

@@ -38,6 +38,7 @@ int color_stats_dump_color(struct sk_buff *skb, const struct color_stats *st,
 		[TC_COLOR_STAT_MARKS]		= st->marks,
 		[TC_COLOR_STAT_BACKLOG]		= st->backlog,
 		[TC_COLOR_STAT_PEAK_BACKLOG]	= st->peak_backlog,
+		[TC_COLOR_STAT_TRIMS]		= drops->trims,
 	};
 
 	return nla_put(skb, TCA_COLOR_STATS_COLOR, sizeof(values), values);

@@ -31,9 +31,11 @@ struct color_stats {
 /**
  * struct color_drops - packets of one colour refused; root lock
  * @by: by &enum tc_color_drop
+ * @trims: packets trimmed instead
  */
 struct color_drops {
 	u64	by[__TC_COLOR_DROP_MAX];
+	u64	trims;
 };
 
 /**

@@ -30,6 +30,8 @@
  * - Bands: a port may have several FIFOs instead of one, served in strict priority,
  *   and each band may have a shaper and a limit of packets: ExpressPass (SIGCOMM '17)
  *   needs both for its credits.  See color_band.h.
+ * - Trimming: a packet that would be dropped loses its data only (NDP, SIGCOMM '17).  See
+ *   color_trim.h.
  * - The line is a virtual clock (color_clock.h): exact at any rate, although timers are
  *   late.  A packet leaves the queue when its serialisation *starts*, so the packet on
  *   the line is not part of the occupancy.
@@ -53,12 +55,8 @@
 #include <linux/types.h>
 #include <linux/kernel.h>
 #include <linux/skbuff.h>
-#include <linux/if_vlan.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/moduleparam.h>
 #include <linux/random.h>
-#include <net/inet_ecn.h>
 #include <net/pkt_sched.h>
 #include <net/gl_compat.h>
 #include <uapi/linux/pkt_color.h>
@@ -66,12 +64,12 @@
 #include "color_band.h"
 #include "color_clock.h"
 #include "color_config.h"
+#include "color_ip.h"
 #include "color_map.h"
 #include "color_pool.h"
 #include "color_stats.h"
 #include "color_thresh.h"
-
-#define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
+#include "color_trim.h"
 
 /* The default slack of new ports.  20 us are 16 packets of 1514 bytes at 10 Gbit/s, so one timer
  * serves 16 packets; a network card delays its interrupts for about as long.
@@ -88,7 +86,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
 
 /**
  * struct color_sched_data - a port; root lock, if a line does not say otherwise
- * @unusual: the port has bands, a rate or a pool, so each packet has more to do
+ * @unusual: the port has bands, a rate, a pool or trimmed packets, so each packet has more to do
  * @low: bytes in the port below which it gives back what it holds of the pool
  * @seen: the time when the port read the clock last, ns
  * @clock: when the line is free
@@ -100,6 +98,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @gso_drops: packets that could not be split
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
+ * @trim: what it does instead of dropping
  * @cfg: what the user asked for
  * @watchdog: fires when the line is free for a packet that may go
  */
@@ -118,6 +117,7 @@ struct color_sched_data {
 	u64			peak;
 	u64			mark_above;
 	u64			gso_drops;
+	struct color_trim	trim;
 	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
 };
@@ -125,9 +125,11 @@ struct color_sched_data {
 /**
  * struct color_skb_cb - private area of a packet in the queue
  * @color: &enum tc_color
+ * @trimmed: it counts in @qlen of struct color_trim
  */
 struct color_skb_cb {
 	u8	color;
+	bool	trimmed;
 };
 
 /* The occupancy of the port.  The core counts it, and packets that the device gave back too. */
@@ -153,127 +155,56 @@ static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
 	return (struct color_skb_cb *)qdisc_skb_cb(skb)->data;
 }
 
-/* The IP header of a packet, pulled, or NULL if there is none.  The network
- * header of a packet with VLAN tags in its payload is where the first tag is,
- * or behind the last, depending on how it came here: walk.
+/**
+ * enum color_verdict - may a packet come?
+ * @COLOR_REFUSED_COLOR: no, %TC_COLOR_DROP_COLOR
+ * @COLOR_REFUSED_POOL: no, %TC_COLOR_DROP_POOL
+ * @COLOR_REFUSED_LIMIT: no, %TC_COLOR_DROP_LIMIT
+ * @COLOR_REFUSED_BAND: no, its band has its limit of packets
+ * @COLOR_ADMITTED: it may
  */
-static noinline void *color_ip_hdr(struct sk_buff *skb)
-{
-	int depth, off = skb_network_offset(skb);
-	__be16 proto = skb->protocol;
-	struct ipv6hdr *ip6h;
-	struct iphdr *iph;
-
-	if (eth_type_vlan(proto))
-		off = ETH_HLEN;
-	for (depth = 0; eth_type_vlan(proto); depth++) {
-		const struct vlan_hdr *vh;
-		struct vlan_hdr _vh;
-
-		vh = skb_header_pointer(skb, off, sizeof(_vh), &_vh);
-		if (!vh || depth == COLOR_MAX_VLANS)
-			return NULL;
-		proto = vh->h_vlan_encapsulated_proto;
-		off += VLAN_HLEN;
-	}
-	if (off < 0)
-		return NULL;
-
-	switch (proto) {
-	case htons(ETH_P_IP):
-		if (!pskb_may_pull(skb, off + sizeof(*iph)))
-			return NULL;
-		iph = (struct iphdr *)(skb->data + off);
-		return iph->version == 4 ? iph : NULL;
-	case htons(ETH_P_IPV6):
-		if (!pskb_may_pull(skb, off + sizeof(*ip6h)))
-			return NULL;
-		ip6h = (struct ipv6hdr *)(skb->data + off);
-		return ip6h->version == 6 ? ip6h : NULL;
-	}
-	return NULL;
-}
-
-/* TOS byte or traffic class of a packet whose IP header is where it should be, else -1.  The common
- * case needs no more of the skb than the cache line that knows the headers.  A header is taken for
- * IP if its version and the protocol agree.
- */
-static __always_inline int color_dsfield_straight(const struct sk_buff *skb)
-{
-	void *h = skb_network_header(skb);
-	u8 *end = skb_tail_pointer(skb);
-
-	if (likely(skb->protocol == htons(ETH_P_IP) &&
-		   h + sizeof(struct iphdr) <= (void *)end)) {
-		/* version and header length, TOS */
-		unsigned int word = be16_to_cpup(h);
-
-		return likely(word >> 12 == 4) ? word & 0xff : -1;
-	}
-	if (skb->protocol == htons(ETH_P_IPV6) &&
-	    h + sizeof(struct ipv6hdr) <= (void *)end &&
-	    ((struct ipv6hdr *)h)->version == 6)
-		return ipv6_get_dsfield(h);
-	return -1;
-}
-
-/* The same of any packet: behind VLAN tags, or not in the linear part yet. */
-static int color_dsfield(struct sk_buff *skb)
-{
-	int ds = color_dsfield_straight(skb);
-	void *h;
-
-	if (ds >= 0)
-		return ds;
-	h = color_ip_hdr(skb);
-	if (!h)
-		return -1;
-	return ((struct iphdr *)h)->version == 4 ? ipv4_get_dsfield(h) :
-						   ipv6_get_dsfield(h);
-}
-
-/* Set CE, if the packet is ECN-capable and has no CE yet. */
-static bool color_set_ce(struct sk_buff *skb)
-{
-	void *h = color_ip_hdr(skb);
-
-	if (!h)
-		return false;
-	if (((struct iphdr *)h)->version == 4)
-		return !INET_ECN_is_ce(ipv4_get_dsfield(h)) && IP_ECN_set_ce(h);
-	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
-}
+enum color_verdict {
+	COLOR_REFUSED_COLOR	= TC_COLOR_DROP_COLOR,
+	COLOR_REFUSED_POOL	= TC_COLOR_DROP_POOL,
+	COLOR_REFUSED_LIMIT	= TC_COLOR_DROP_LIMIT,
+	COLOR_REFUSED_BAND,
+	COLOR_ADMITTED,
+};
 
 /* The port is full; would the pool have refused the packet before that? */
-static enum tc_color_drop color_full(struct Qdisc *sch, u32 len)
+static enum color_verdict color_full(struct Qdisc *sch, u32 len)
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
 
 	if (q->share.pool &&
 	    !color_share_fits(&q->share, q->cfg.alpha, color_queued(q), len))
-		return TC_COLOR_DROP_POOL;
-	return TC_COLOR_DROP_LIMIT;
+		return COLOR_REFUSED_POOL;
+	return COLOR_REFUSED_LIMIT;
 }
 
-static enum qdisc_drop_reason color_drop_reason(enum tc_color_drop why)
+static enum qdisc_drop_reason color_drop_reason(enum color_verdict why)
 {
 	switch (why) {
-	case TC_COLOR_DROP_COLOR:
-		return QDISC_DROP_BAND_LIMIT;
-	case TC_COLOR_DROP_POOL:
+	case COLOR_REFUSED_POOL:
 		return QDISC_DROP_CONGESTED;
-	default:
+	case COLOR_REFUSED_LIMIT:
 		return QDISC_DROP_OVERLIMIT;
+	default:
+		return QDISC_DROP_BAND_LIMIT;
 	}
 }
 
-static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch,
-			       enum tc_color color,
-			       enum tc_color_drop why, struct sk_buff **to_free)
+/* @band is that of the packet, or NULL. */
+static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch, enum tc_color color,
+			       struct color_band *band, enum color_verdict why,
+			       struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	q->drops[color].by[why] += qdisc_pkt_segs(skb);
+	if (why == COLOR_REFUSED_BAND)
+		band->stats.drops += qdisc_pkt_segs(skb);
+	else
+		q->drops[color].by[why] += qdisc_pkt_segs(skb);
 	return qdisc_drop_reason(skb, sch, to_free, color_drop_reason(why));
 }
 
@@ -290,14 +221,6 @@ static noinline void color_mark(struct color_sched_data *q, u64 occ,
 		st->marks += qdisc_pkt_segs(skb);
 }
 
-static noinline int color_drop_band(struct sk_buff *skb, struct Qdisc *sch,
-				    struct color_band *band,
-				    struct sk_buff **to_free)
-{
-	band->stats.drops += qdisc_pkt_segs(skb);
-	return qdisc_drop_reason(skb, sch, to_free, QDISC_DROP_BAND_LIMIT);
-}
-
 /* Compute anew up to where the straight path goes. */
 static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 {
@@ -305,7 +228,8 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 	u64 port = min3((u64)cfg->limit, q->mark_above, q->peak);
 	int i;
 
-	q->unusual = q->bands || q->clock.mult || q->share.pool;
+	q->unusual = q->bands || q->clock.mult || q->share.pool || color_trims(&q->trim) ||
+		     q->trim.qlen;
 	q->low = 0;
 	if (q->share.pool) {
 		port = min(port, q->share.held);
@@ -337,14 +261,14 @@ static __always_inline bool color_straight(const struct Qdisc *sch,
 
 /* Queue a packet that may come. */
 static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
-				       struct color_stats *st, enum tc_color color,
+				       struct color_stats *st, struct color_skb_cb cb,
 				       struct color_bands *bands, struct color_band *band,
 				       u32 len, u32 segs)
 {
 	st->packets += segs;
 	st->bytes += len;
 	st->backlog += len;
-	color_skb_cb(skb)->color = color;
+	*color_skb_cb(skb) = cb;
 	if (!band) {
 		qdisc_enqueue_tail(skb, sch);
 		return;
@@ -354,17 +278,14 @@ static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 }
 
-/* @band is NULL if the port is one FIFO. */
-static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
-			     enum tc_color color, struct color_band *band,
-			     struct sk_buff **to_free)
+/* May a packet come?  If so, the pool is charged for it.  @band is NULL if the port is one FIFO. */
+static enum color_verdict color_admit(struct Qdisc *sch, const struct color_stats *st, u64 thresh,
+				      const struct color_band *band, u32 len, u32 segs,
+				      bool *refresh)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
-	struct color_stats *st = &q->stats[color];
 	const struct color_config *cfg = &q->cfg;
-	u32 len = qdisc_pkt_len(skb), segs = qdisc_pkt_segs(skb);
-	bool refresh = false;
-	u64 occ;
+	u64 occ, queued;
 
 	if (cfg->count == TC_COLOR_COUNT_COLOR)
 		occ = st->backlog;
@@ -372,32 +293,53 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 		occ = band->stats.backlog;
 	else
 		occ = color_backlog(sch);
-	if (unlikely(!color_fits(occ, len, cfg->thresh[color])))
-		return color_drop(skb, sch, color, TC_COLOR_DROP_COLOR, to_free);
+	if (unlikely(!color_fits(occ, len, thresh)))
+		return COLOR_REFUSED_COLOR;
 	if (band && !color_band_fits(band, segs))
-		return color_drop_band(skb, sch, band, to_free);
+		return COLOR_REFUSED_BAND;
+	if (unlikely(!color_fits(color_backlog(sch), len, cfg->limit)))
+		return color_full(sch, len);
+	if (!q->share.pool)
+		return COLOR_ADMITTED;
 
-	occ = color_backlog(sch);
-	if (unlikely(!color_fits(occ, len, cfg->limit)))
-		return color_drop(skb, sch, color, color_full(sch, len), to_free);
-	if (q->share.pool) {
-		u64 queued = color_queued(q);
+	queued = color_queued(q);
+	if (queued + len <= q->share.held)
+		return COLOR_ADMITTED;
+	if (!color_share_charge(&q->share, cfg->alpha, queued, len))
+		return COLOR_REFUSED_POOL;
+	*refresh = true;
+	return COLOR_ADMITTED;
+}
 
-		if (queued + len > q->share.held) {
-			if (!color_share_charge(&q->share, cfg->alpha, queued, len))
-				return color_drop(skb, sch, color, TC_COLOR_DROP_POOL, to_free);
-			refresh = true;
-		}
-	}
+static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb_cb cb,
+			struct color_band *band, enum color_verdict why,
+			struct sk_buff **to_free);
+
+/* @band is NULL if the port is one FIFO. */
+static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
+			     struct color_skb_cb cb, struct color_band *band,
+			     struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	struct color_stats *st = &q->stats[cb.color];
+	u32 len = qdisc_pkt_len(skb), segs = qdisc_pkt_segs(skb);
+	enum color_verdict verdict;
+	bool refresh = false;
+	u64 occ;
+
+	verdict = color_admit(sch, st, q->cfg.thresh[cb.color], band, len, segs, &refresh);
+	if (unlikely(verdict != COLOR_ADMITTED))
+		return color_refuse(skb, sch, cb, band, verdict, to_free);
 
 	if (!band && !qdisc_peek_head(sch) && q->clock.mult) {
 		q->seen = ktime_get_ns();
 		color_clock_arrive(&q->clock, q->seen);
 	}
-	occ += len;
+	occ = color_backlog(sch) + len;
 	if (unlikely(occ > q->mark_above))
 		color_mark(q, occ, st, skb);
-	color_push(skb, sch, st, color, q->bands, band, len, segs);
+	color_push(skb, sch, st, cb, q->bands, band, len, segs);
+	q->trim.qlen += cb.trimmed;
 	if (occ > q->peak) {
 		q->peak = occ;
 		refresh = true;
@@ -415,7 +357,7 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
  * count for the others.
  */
 static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
-					enum tc_color color,
+					struct color_skb_cb cb,
 					struct color_band *band,
 					struct sk_buff **to_free)
 {
@@ -436,7 +378,7 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 
 		skb_mark_not_on_list(segs);
 		qdisc_skb_set_pkt(segs, seg_len, 1);
-		if (color_enqueue_one(segs, sch, color, band, to_free) ==
+		if (color_enqueue_one(segs, sch, cb, band, to_free) ==
 		    NET_XMIT_SUCCESS) {
 			n++;
 			queued += seg_len;
@@ -449,6 +391,54 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	return n ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
+/* Queue what is left of a packet without its data. */
+static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch,
+					  struct color_skb_cb cb, struct color_band *band,
+					  enum color_verdict why, struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	u32 len = qdisc_pkt_len(skb);
+	int ds, ret;
+
+	/* Each segment comes here by itself, unless it fits. */
+	if (skb_is_gso(skb))
+		return color_enqueue_split(skb, sch, cb, band, to_free);
+	if (q->trim.qlen >= q->trim.limit) {
+		q->trim.limited++;
+		return color_drop(skb, sch, cb.color, band, why, to_free);
+	}
+	if (!color_trim_skb(&q->trim, skb)) {
+		q->trim.unfit++;
+		return color_drop(skb, sch, cb.color, band, why, to_free);
+	}
+
+	q->drops[cb.color].trims++;
+	qdisc_skb_set_pkt(skb, skb->len, 1);
+	ds = q->trim.dscp << 2 | (color_dsfield(skb) & INET_ECN_MASK);
+	cb.color = q->of[ds];
+	cb.trimmed = true;
+	if (band)
+		band = color_bands_of(q->bands, ds);
+	len -= qdisc_pkt_len(skb);
+	ret = color_enqueue_one(skb, sch, cb, band, to_free);
+	/* The parent counts the bytes that came. */
+	if (ret == NET_XMIT_SUCCESS)
+		qdisc_tree_reduce_backlog(sch, 0, len);
+	return ret;
+}
+
+/* There is no room for a packet. */
+static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb_cb cb,
+			struct color_band *band, enum color_verdict why,
+			struct sk_buff **to_free)
+{
+	const struct color_sched_data *q = qdisc_priv(sch);
+
+	if (color_trims_color(&q->trim, cb.color) && !cb.trimmed)
+		return color_enqueue_trimmed(skb, sch, cb, band, why, to_free);
+	return color_drop(skb, sch, cb.color, band, why, to_free);
+}
+
 /* Packets that the straight path leaves: GSO packets, packets whose IP header is not where it
  * should be, and packets that reach a threshold, the limit, the ECN minimum, a peak, the end of
  * what the port holds of the pool, or an idle line.
@@ -457,18 +447,18 @@ static noinline int color_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 				       struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
-	enum tc_color color = TC_COLOR_YELLOW;
+	struct color_skb_cb cb = { .color = TC_COLOR_YELLOW };
 	struct color_band *band = NULL;
 	int ds = color_dsfield(skb);
 
 	if (likely(ds >= 0))
-		color = q->of[ds];
+		cb.color = q->of[ds];
 	if (q->bands)
 		band = color_bands_of(q->bands, ds);
 
 	if (qdisc_pkt_segs(skb) > 1 && color_config_splits(&q->cfg))
-		return color_enqueue_split(skb, sch, color, band, to_free);
-	return color_enqueue_one(skb, sch, color, band, to_free);
+		return color_enqueue_split(skb, sch, cb, band, to_free);
+	return color_enqueue_one(skb, sch, cb, band, to_free);
 }
 
 /* The straight path.  @bands is NULL if the port is one FIFO. */
@@ -481,17 +471,17 @@ static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qd
 	u32 len = qdisc_pkt_len(skb);
 	struct color_stats *st;
 	struct color_band *band;
-	enum tc_color color;
+	struct color_skb_cb cb;
 
 	if (unlikely(ds < 0 || qdisc_pkt_segs(skb) > 1))
 		return color_enqueue_slow(skb, sch, to_free);
-	color = q->of[ds];
+	cb = (struct color_skb_cb){ .color = q->of[ds] };
 	band = bands ? color_bands_of(bands, ds) : NULL;
-	st = &q->stats[color];
+	st = &q->stats[cb.color];
 	if (!color_straight(sch, st, len) ||
 	    (band && !color_band_fits(band, 1)))
 		return color_enqueue_slow(skb, sch, to_free);
-	color_push(skb, sch, st, color, bands, band, len, 1);
+	color_push(skb, sch, st, cb, bands, band, len, 1);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -644,6 +634,15 @@ static void color_empty(struct Qdisc *sch)
 		color_release(sch);
 }
 
+/* A packet has left an unusual port. */
+static void color_left(struct color_sched_data *q, const struct sk_buff *skb, u32 len)
+{
+	const struct color_skb_cb *cb = color_skb_cb(skb);
+
+	q->stats[cb->color].backlog -= len;
+	q->trim.qlen -= cb->trimmed;
+}
+
 static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -675,7 +674,7 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 		color_band_advance(band, &q->clock, start, on_line, segs);
 		color_bands_yield(q->bands, band, &q->clock, start, on_line);
 	}
-	q->stats[color_skb_cb(skb)->color].backlog -= len;
+	color_left(q, skb, len);
 	if (unlikely(color_backlog(sch) < q->low))
 		color_release(sch);
 	return skb;
@@ -700,7 +699,7 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 	if (q->clock.mult)
 		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
 						     qdisc_pkt_segs(skb));
-	q->stats[color_skb_cb(skb)->color].backlog -= len;
+	color_left(q, skb, len);
 	if (unlikely(color_backlog(sch) < q->low))
 		color_release(sch);
 	return skb;
@@ -731,6 +730,7 @@ static void color_reset(struct Qdisc *sch)
 	}
 	for (i = 0; i <= TC_COLOR_MAX; i++)
 		q->stats[i].backlog = 0;
+	q->trim.qlen = 0;
 	if (q->share.pool)
 		color_share_release(&q->share, 0);
 	q->clock.next = 0;
@@ -765,6 +765,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct nlattr *tb[TCA_COLOR_MAX + 1];
 	struct color_config cfg = q->cfg;
+	struct color_trim trim = q->trim;
 	struct color_bands *bands = q->bands;
 	struct color_band_config band_cfg;
 	struct color_pool *pool;	/* the new one, then the one before */
@@ -777,6 +778,9 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	if (err < 0)
 		return err;
 	err = color_config_parse(&cfg, tb, extack);
+	if (err)
+		return err;
+	err = color_trim_parse(&trim, tb, extack);
 	if (err)
 		return err;
 	if (bands)
@@ -816,6 +820,10 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 						   q->clock.next);
 	}
 	q->cfg = cfg;
+	trim.qlen = q->trim.qlen;	/* and counters, which the snapshot had without the lock */
+	trim.limited = q->trim.limited;
+	trim.unfit = q->trim.unfit;
+	q->trim = trim;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
 	color_map_spread(q->of, cfg.map, cfg.by_ecn);
 	swap(q->bands, bands);
@@ -852,6 +860,7 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 	qdisc_watchdog_init(&q->watchdog, sch);
 	color_config_init(&q->cfg, qdisc_dev(sch),
 			  min(READ_ONCE(slack), TC_COLOR_SLACK_MAX));
+	color_trim_init(&q->trim);
 	q->mark_above = U64_MAX;
 	color_map_spread(q->of, q->cfg.map, q->cfg.by_ecn);
 	color_refresh(sch, q);
@@ -907,7 +916,8 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	     nla_put_u32(skb, TCA_COLOR_SPLIT_GSO, cfg->split_gso)) ||
 	    nla_put_u32(skb, TCA_COLOR_SLACK, cfg->slack) ||
 	    nla_put_u32(skb, TCA_COLOR_CATCH_UP, cfg->catch_up) ||
-	    color_bands_dump(q->bands, skb)) {
+	    color_bands_dump(q->bands, skb) ||
+	    color_trim_dump(&q->trim, skb)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}
@@ -972,7 +982,8 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      color_stats_put(d->skb, TCA_COLOR_STATS_GSO_DROPS, q->gso_drops) ?:
 	      color_dump_pool_stats(&q->share, d->skb) ?:
 	      color_dump_colors(q, d->skb) ?:
-	      color_dump_bands(q->bands, d->skb);
+	      color_dump_bands(q->bands, d->skb) ?:
+	      color_trim_dump_stats(&q->trim, d->skb);
 	sch_tree_unlock(sch);
 	if (err) {
 		nla_nest_cancel(d->skb, nest);

@@ -58,6 +58,8 @@ static void explain(void)
 		"		 [ band-... BAND none ]...\n"
 		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
 		"		 [ slack TIME ] [ catch-up TIME | catch-up auto ]\n"
+		"		 [ trim DSCP [ trim-colors COLOR[,COLOR]... ]\n"
+		"		   [ trim-limit PACKETS ] [ trim-size BYTES ] | trim none ]\n"
 		"where	COLOR := { red | yellow | green }\n"
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
 		"	BAND := { 0...15 }, 0 is served first\n"
@@ -235,6 +237,32 @@ static int parse_alpha(struct request *r, const char *arg)
 	return 0;
 }
 
+static int parse_trim(const char *arg, __u32 *dscp)
+{
+	*dscp = TC_COLOR_DSCPS;
+	return strcmp(arg, "none") ? get_dscp("trim", arg, dscp) : 0;
+}
+
+/* COLOR[,COLOR]... */
+static int parse_trim_colors(const char *arg, __u32 *colors)
+{
+	char name[8];
+	__u32 color;
+	size_t len;
+
+	do {
+		len = strcspn(arg, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)len, arg);
+		if (get_name("trim-colors", name, color_names, N(color_names), &color))
+			return -1;
+		if (*colors & 1u << color)
+			return bad("trim-colors: %s is given twice", name);
+		*colors |= 1u << color;
+		arg += len;
+	} while (*arg++);
+	return 0;
+}
+
 /* An option and its arguments; returns words used or -1. */
 static int parse_option(struct request *r, int argc, char **argv)
 {
@@ -263,6 +291,10 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "band-yield",	TCA_COLOR_BAND_YIELD,	2 },
 		{ "slack",	TCA_COLOR_SLACK,	1 },
 		{ "catch-up",	TCA_COLOR_CATCH_UP,	1 },
+		{ "trim",	TCA_COLOR_TRIM_DSCP,	1 },
+		{ "trim-colors", TCA_COLOR_TRIM_COLORS,	1 },
+		{ "trim-limit",	TCA_COLOR_TRIM_LIMIT,	1 },
+		{ "trim-size",	TCA_COLOR_TRIM_SIZE,	1 },
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
@@ -348,6 +380,18 @@ static int parse_option(struct request *r, int argc, char **argv)
 		break;
 	case TCA_COLOR_POOL_ALPHA:
 		err = parse_alpha(r, argv[1]);
+		break;
+	case TCA_COLOR_TRIM_DSCP:
+		err = parse_trim(argv[1], val);
+		break;
+	case TCA_COLOR_TRIM_COLORS:
+		err = parse_trim_colors(argv[1], val);
+		break;
+	case TCA_COLOR_TRIM_LIMIT:
+		err = get_integer(name, argv[1], 1, TC_COLOR_LIMIT_MAX, val);
+		break;
+	case TCA_COLOR_TRIM_SIZE:
+		err = get_bytes(name, argv[1], 0, TC_COLOR_TRIM_SIZE_MAX, val);
 		break;
 	default:
 		*val = name[0] == 's';
@@ -592,6 +636,40 @@ static void print_pool(struct rtattr *tb[])
 	close_json_object();
 }
 
+static void print_trim(struct rtattr *tb[])
+{
+	__u32 colors = attr_u32(tb[TCA_COLOR_TRIM_COLORS]), size;
+	const char *sep = "trim-colors ";
+	size_t i;
+
+	if (!tb[TCA_COLOR_TRIM_DSCP])
+		return;
+	size = attr_u32(tb[TCA_COLOR_TRIM_SIZE]);
+	open_json_object("trim");
+	print_color_uint(PRINT_ANY, COLOR_NONE, "dscp", "trim %u ",
+			 attr_u32(tb[TCA_COLOR_TRIM_DSCP]));
+	open_json_array(PRINT_JSON, "colors");
+	for (i = 0; i < N(color_names); i++) {
+		if (!(colors & 1u << i))
+			continue;
+		if (is_json_context()) {
+			print_color_string(PRINT_JSON, COLOR_NONE, NULL, NULL, color_names[i]);
+		} else if (colors != TC_COLOR_TRIM_COLORS_ALL) {
+			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", sep);
+			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", color_names[i]);
+			sep = ",";
+		}
+	}
+	close_json_array(PRINT_JSON, NULL);
+	if (sep[0] == ',')
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", " ");
+	print_color_uint(PRINT_ANY, COLOR_NONE, "limit", "trim-limit %u ",
+			 attr_u32(tb[TCA_COLOR_TRIM_LIMIT]));
+	if (size)
+		print_exact_bytes("size", "trim-size", size);
+	close_json_object();
+}
+
 static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 {
 	struct rtattr *tb[TCA_COLOR_MAX + 1];
@@ -631,6 +709,7 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	print_ecn(tb);
 	print_pool(tb);
 	print_bands(tb);
+	print_trim(tb);
 	print_exact_time("slack", "slack", attr_u32(tb[TCA_COLOR_SLACK]));
 	catch_up = attr_u32(tb[TCA_COLOR_CATCH_UP]);
 	if (catch_up)
@@ -679,6 +758,7 @@ static void print_color_stats(const char *name, const struct rtattr *st)
 		print_element(drop_names[i], "%llu", st, TC_COLOR_STAT_DROPS_COLOR + i);
 	}
 	close_json_object();
+	print_element("trims", ", trimmed %llu", st, TC_COLOR_STAT_TRIMS);
 	close_json_object();
 }
 
@@ -696,6 +776,18 @@ static void print_band_stats(int band, const struct rtattr *st)
 	print_element("backlog", ", backlog %llu", st, TC_COLOR_BAND_STAT_BACKLOG);
 	print_element("peak_backlog", " peak %llu bytes", st, TC_COLOR_BAND_STAT_PEAK_BACKLOG);
 	print_element("qlen", " %llu pkt", st, TC_COLOR_BAND_STAT_QLEN);
+	close_json_object();
+}
+
+static void print_trim_stats(const struct rtattr *st)
+{
+	if (!st)
+		return;
+	print_nl();
+	open_json_object("trim");
+	print_element("qlen", "  trimmed %llu pkt queued", st, TC_COLOR_TRIM_STAT_QLEN);
+	print_element("limit_drops", ", dropped limit %llu", st, TC_COLOR_TRIM_STAT_LIMITED);
+	print_element("unfit_drops", " unfit %llu", st, TC_COLOR_TRIM_STAT_UNFIT);
 	close_json_object();
 }
 
@@ -732,6 +824,7 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	print_stat("gso_drops", ", unsplittable %llu", tb[TCA_COLOR_STATS_GSO_DROPS]);
 	close_json_object();
 	print_pool_stats(tb);
+	print_trim_stats(tb[TCA_COLOR_STATS_TRIM]);
 	open_json_object("colors");
 	i = 0;
 	for (nest = nest_first(tb[TCA_COLOR_STATS_COLORS], &left); nest;

@@ -32,6 +32,8 @@
 	GREENLANE_CODEPOINT(UNSCHEDULED, "unscheduled", 29, RED)		\
 	/* a credit, which switches limit to a rate (ExpressPass) */		\
 	GREENLANE_CODEPOINT(CREDIT, "credit", 33, GREEN)			\
+	/* what a switch left of a packet when it cut off the data (NDP) */	\
+	GREENLANE_CODEPOINT(TRIMMED, "trimmed", 61, GREEN)			\
 	/* data of a message, and its last packet (Dart) */			\
 	GREENLANE_CODEPOINT(MESSAGE, "message", 37, YELLOW)			\
 	GREENLANE_CODEPOINT(MESSAGE_END, "message_end", 41, YELLOW)		\

@@ -83,6 +83,8 @@ enum tc_color_classify {
 #define TC_COLOR_OVERHEAD_MAX	1024		/* bytes */
 #define TC_COLOR_SLACK_MAX	1000000u	/* ns */
 #define TC_COLOR_CATCH_UP_MAX	1000000000u	/* ns */
+#define TC_COLOR_TRIM_COLORS_ALL ((1u << __TC_COLOR_MAX) - 1)
+#define TC_COLOR_TRIM_SIZE_MAX	9216u		/* bytes: more than a packet usually has */
 
 /**
  * enum tca_color - attributes in TCA_OPTIONS
@@ -124,6 +126,12 @@ enum tc_color_classify {
  *	so that one timer serves several packets
  * @TCA_COLOR_CATCH_UP: u32, ns of the line's time that are made up for when the port is served
  *	late; 0 for the longest of 50 us, twice the slack, and four packets of the device's MTU
+ * @TCA_COLOR_TRIM_DSCP: u32, the data of packets that would be dropped is cut off, and they get
+ *	this DSCP; %TC_COLOR_DSCPS to drop them
+ * @TCA_COLOR_TRIM_COLORS: u32, a bit for each &enum tc_color: those that are trimmed
+ * @TCA_COLOR_TRIM_LIMIT: u32, trimmed packets that can be queued
+ * @TCA_COLOR_TRIM_SIZE: u32, bytes that a trimmed packet has at least, if it had so many: what the
+ *	headers do not fill is padding
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -151,6 +159,10 @@ enum tca_color {
 	TCA_COLOR_BAND_YIELD,
 	TCA_COLOR_SLACK,
 	TCA_COLOR_CATCH_UP,
+	TCA_COLOR_TRIM_DSCP,
+	TCA_COLOR_TRIM_COLORS,
+	TCA_COLOR_TRIM_LIMIT,
+	TCA_COLOR_TRIM_SIZE,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -158,7 +170,7 @@ enum tca_color {
 #define TCA_COLOR_MAX (__TCA_COLOR_MAX - 1)
 
 /**
- * enum tca_color_stats - attributes in TCA_STATS_APP, u64 but for the last four
+ * enum tca_color_stats - attributes in TCA_STATS_APP, u64 but for the nests and arrays
  * @TCA_COLOR_STATS_UNSPEC: not used
  * @TCA_COLOR_STATS_PAD: alignment
  * @TCA_COLOR_STATS_BACKLOG: bytes in the port
@@ -174,6 +186,8 @@ enum tca_color {
  * @TCA_COLOR_STATS_BANDS: nest of %TCA_COLOR_STATS_BAND, one for each band, in the order in which
  *	they are served; not there if the port has one queue
  * @TCA_COLOR_STATS_BAND: u64 by &enum tc_color_band_stat
+ * @TCA_COLOR_STATS_TRIM: u64 by &enum tc_color_trim_stat; not there if the port does not trim and
+ *	has nothing to tell
  *
  * The kernel notifies of a port that replaces another one in one message of less than a page, which
  * has room for the arrays of two ports with 16 bands, and not for an attribute for each counter.
@@ -193,6 +207,7 @@ enum tca_color_stats {
 	TCA_COLOR_STATS_COLOR,
 	TCA_COLOR_STATS_BANDS,
 	TCA_COLOR_STATS_BAND,
+	TCA_COLOR_STATS_TRIM,
 	/* private: */
 	__TCA_COLOR_STATS_MAX,
 };
@@ -209,6 +224,8 @@ enum tca_color_stats {
  * @TC_COLOR_STAT_MARKS: packets admitted in which the port set CE
  * @TC_COLOR_STAT_BACKLOG: bytes in the queue
  * @TC_COLOR_STAT_PEAK_BACKLOG: the most that this has been
+ * @TC_COLOR_STAT_TRIMS: packets that were trimmed instead of dropped; without its data such a
+ *	packet counts for the colour of its new DSCP
  *
  * A GSO packet counts as the segments that it is.
  */
@@ -221,6 +238,7 @@ enum tc_color_stat {
 	TC_COLOR_STAT_MARKS,
 	TC_COLOR_STAT_BACKLOG,
 	TC_COLOR_STAT_PEAK_BACKLOG,
+	TC_COLOR_STAT_TRIMS,
 	/* private: */
 	__TC_COLOR_STAT_MAX,
 };
@@ -245,6 +263,22 @@ enum tc_color_band_stat {
 	TC_COLOR_BAND_STAT_QLEN,
 	/* private: */
 	__TC_COLOR_BAND_STAT_MAX,
+};
+
+/**
+ * enum tc_color_trim_stat - what TCA_COLOR_STATS_TRIM has: an array of u64, longer in later kernels
+ * @TC_COLOR_TRIM_STAT_QLEN: trimmed packets in the queues
+ * @TC_COLOR_TRIM_STAT_LIMITED: packets dropped since %TCA_COLOR_TRIM_LIMIT trimmed ones were queued
+ * @TC_COLOR_TRIM_STAT_UNFIT: packets dropped since they cannot be trimmed
+ *
+ * Both count among the drops of their colour, too.
+ */
+enum tc_color_trim_stat {
+	TC_COLOR_TRIM_STAT_QLEN,
+	TC_COLOR_TRIM_STAT_LIMITED,
+	TC_COLOR_TRIM_STAT_UNFIT,
+	/* private: */
+	__TC_COLOR_TRIM_STAT_MAX,
 };
 
 #endif /* _UAPI_LINUX_PKT_COLOR_H */

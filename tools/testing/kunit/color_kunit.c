@@ -361,7 +361,7 @@ static void color_ecn_hit__bounds(struct kunit *test)
 
 static void color_map_default__codepoints(struct kunit *test)
 {
-	static const u8 green[] = { 10, 25, 33, 49 };
+	static const u8 green[] = { 10, 25, 33, 49, 61 };
 	u8 map[TC_COLOR_DSCPS];
 	int i, yellow = 0;
 

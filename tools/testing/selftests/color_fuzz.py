@@ -23,7 +23,7 @@ from lab.tap import case, equal, main, true
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 24                               # TCA_COLOR_MAX
+LAST = 28                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
 GOOD = {
@@ -36,7 +36,8 @@ GOOD = {
     20: struct.pack("8Q", 50000000, 0, *[(1 << 64) - 1] * 6),
     21: struct.pack("8I", 8, 0, *[(1 << 32) - 1] * 6),
     22: struct.pack("16I", 4687, 0, *[(1 << 32) - 1] * 14),
-    23: struct.pack("I", 20000), 24: struct.pack("I", 50000),
+    23: struct.pack("I", 20000), 24: struct.pack("I", 50000), 25: struct.pack("I", 61),
+    26: struct.pack("I", 3), 27: struct.pack("I", 100), 28: struct.pack("I", 256),
 }
 # Those that have a number for each of the first bands, and its size.
 EACH_BAND = {20: 8, 21: 4, 22: 4}

@@ -40,7 +40,8 @@ def through(changes, count=2000):
 
 CHANGES = ["rate 50mbit", "red 100k ecn 50k", "pool a size 1m", "count queue classify ecn",
            "pool b size 2m alpha 0.5", "rate none", "rate 100mbit overhead 24",
-           "no-split-gso map 0 green", "pool none", "limit 500k", "rate 200mbit"]
+           "no-split-gso map 0 green", "pool none", "trim 61 trim-limit 10", "limit 500k",
+           "rate 200mbit trim none"]
 
 
 @case("change under traffic: every frame comes out, in order")

@@ -17,6 +17,9 @@ DEFAULTS = {"limit": 1514000, "count": "color", "classify": "dscp", "map": DEFAU
             "slack": 0 if is_time_virtual() else 20000, "split_gso": False}
 
 
+TRIM = {"dscp": 61, "colors": ["red", "yellow", "green"], "limit": 1000}
+
+
 def step(bytes_):
     """The ecn object of a step."""
     return {"min": bytes_, "max": bytes_, "probability": 1}
@@ -45,7 +48,7 @@ SET = [
     ("classify dscp", {}),
     ("map 0 red map 63 green map cs1 yellow map ef red map AF43 green map 0x05 red",
      {"map": {"0": "red", "5": "red", "10": "green", "25": "green", "29": "red", "33": "green",
-              "38": "green", "46": "red", "49": "green", "63": "green"}}),
+              "38": "green", "46": "red", "49": "green", "61": "green", "63": "green"}}),
     ("ecn 200k", {"ecn": step(204800)}),
     ("ecn 0", {"ecn": step(0)}),
     ("ecn 100k 400k 0.2", {"ecn": {"min": 102400, "max": 409600, "probability": 0.2}}),
@@ -64,6 +67,12 @@ SET = [
     ("slack 0us catch-up 1ns", {"slack": 0, "catch_up": 1}),
     ("catch-up 1s", {"catch_up": 1000000000}),
     ("catch-up auto", {}),
+    ("trim 61", {"trim": TRIM}),
+    ("trim cs6 trim-limit 1 trim-size 256b", {"trim": {**TRIM, "dscp": 48, "limit": 1, "size": 256}}),
+    ("trim-size 9216 trim-limit 2147483647 trim-colors green,red trim 0",
+     {"trim": {"dscp": 0, "colors": ["red", "green"], "limit": 2147483647, "size": 9216}}),
+    ("trim 61 trim-colors yellow,green,red trim-size 0", {"trim": TRIM}),
+    ("trim none", {}),
     ("rate 40gbit limit 1800k red 270k ecn 200k",
      {"rate": 5000000000, "limit": 1843200, "red": 276480, "ecn": step(204800),
       "split_gso": True}),
@@ -103,6 +112,13 @@ BAD = [
     ("slack 1h", "slack"), ("catch-up 0", "catch-up"), ("catch-up 1001ms", "catch-up"),
     ("catch-up 1us catch-up 2us", "twice"), ("catch-up", "argument"),
     ("slack 20us catch-up 19us", "below the slack"),
+    ("trim", "argument"), ("trim 64", "63"), ("trim x", "DSCP"), ("trim 61 trim none", "twice"),
+    ("trim 61 trim-limit 0", "trim-limit"), ("trim 61 trim-size 9217", "trim-size"),
+    ("trim 61 trim-size -1", "trim-size"), ("trim 61 trim-colors blue", "blue"),
+    ("trim 61 trim-colors red,", "trim-colors"), ("trim 61 trim-colors red,red", "twice"),
+    ("trim 61 trim-colors redredred", "redredr"),
+    ("trim-limit 5", "needs the DSCP"), ("trim none trim-size 100", "needs the DSCP"),
+    ("trim-colors red", "needs the DSCP"),
 ]
 
 
@@ -142,6 +158,10 @@ def change_keeps():
             ("slack 3us", {"slack": 3000}),
             ("catch-up 7us", {"catch_up": 7000}),
             ("pool other size 1m", {"pool": {"name": "other", "size": 1048576, "alpha": 2}}),
+            ("trim 61", {"trim": TRIM}),
+            ("trim-limit 9", {"trim": {**TRIM, "limit": 9}}),
+            ("trim-size 99", {"trim": {**TRIM, "limit": 9, "size": 99}}),
+            ("trim 60", {"trim": {**TRIM, "dscp": 60, "limit": 9, "size": 99}}),
             ("no-split-gso", {"split_gso": False}),
             ("split-gso", {"split_gso": True})]:
         p.tc(f"qdisc change dev p0 root color {words}")
@@ -151,9 +171,9 @@ def change_keeps():
 
 @case("change: none takes an option away")
 def change_none():
-    p.port("rate 40gbit red 1k yellow 1k green 1k ecn 1k pool sw size 1m overhead 24")
+    p.port("rate 40gbit red 1k yellow 1k green 1k ecn 1k pool sw size 1m overhead 24 trim 61")
     p.tc("qdisc change dev p0 root color rate none red none yellow none green none ecn none "
-         "pool none overhead 0")
+         "pool none overhead 0 trim none")
     equal(p.options(), DEFAULTS, "options")
 
 
@@ -188,9 +208,10 @@ def bad_add():
 def round_trip():
     words = ("rate 40Gbit overhead 24 limit 1800Kb red 270Kb yellow 1Mb green 1200Kb "
              "count queue classify ecn map 1 green map 8 red map 10 green "
-             "map 25 green map 29 red map 33 green map 49 green "
+             "map 25 green map 29 red map 33 green map 49 green map 61 green "
              "ecn 100Kb 200Kb 0.25 "
-             "pool sw size 9Mb alpha 0.5 slack 20us catch-up 70us no-split-gso")
+             "pool sw size 9Mb alpha 0.5 trim 61 trim-colors red,yellow trim-limit 99 "
+             "trim-size 1Kb slack 20us catch-up 70us no-split-gso")
     p.port(words)
     shown = p.tc("-d qdisc show dev p0").stdout
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
@@ -205,6 +226,7 @@ ODD = [
     "rate 10gbit preset aeolus", "rate 40gbit preset tlt", "rate 1gbit no-split-gso",
     "rate 99999992bit bands 16 prio 5 0 prio 6 14 band-rate 0 12345672bit band-rate 3 77pps"
     " band-limit 15 7 band-yield 3 0.0715179",
+    "trim 61 trim-colors red", "trim ef trim-size 1025 trim-limit 7",
 ]
 
 
@@ -224,12 +246,13 @@ def rebuilt():
 
 @case("statistics: the text has what the JSON has")
 def statistics():
-    p.port("rate 8bit red 1000 pool sw size 10k")
+    p.port("rate 8bit red 1000 pool sw size 10k trim 61")
     sender = p.Sender()
     sender.send(p.ipv4(500, p.RED), 5)
     text = p.tc("-s qdisc show dev p0").stdout
     for words in ("backlog 1000 peak 1000 bytes", "used 1000 peak 1000 of 10240 bytes, 1 ports, 1000 held here",
-                  "red    queued 3 pkt 1500 bytes", "dropped color 2 pool 0 limit 0"):
+                  "red    queued 3 pkt 1500 bytes", "dropped color 2 pool 0 limit 0, trimmed 0",
+                  "trimmed 0 pkt queued, dropped limit 0 unfit 2"):
         true(words in text, f"{words!r} in {text!r}")
     sender.close()
 

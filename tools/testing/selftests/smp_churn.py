@@ -78,10 +78,11 @@ def up(dev):
 
 
 def color_on(dev):
-    """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k"""
+    """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k, and p1 trim 61"""
     values = ((2, struct.pack("Q", 6_250_000)), (4, struct.pack("I", 400_000)),
               (5, struct.pack("I", 60_000)), (11, struct.pack("I", 40_000)),
-              (12, struct.pack("I", 40_000)), (13, struct.pack("I", 0xffffffff)))
+              (12, struct.pack("I", 40_000)), (13, struct.pack("I", 0xffffffff)),
+              *([(25, struct.pack("I", 61))] if dev == "p1" else []))
     return Qdisc(dev).add(attr(TCA_OPTIONS | NLA_F_NESTED,
                                b"".join(attr(*value) for value in values)))
 

@@ -28,6 +28,7 @@ QDISCS = {
     "color pool": "color limit 3600k red 3600k pool p size 36m alpha 1",
     "color rate": "color limit 3600k red 3600k rate 100tbit no-split-gso",
     "color bands": "color limit 3600k red 3600k bands 2 prio 10 0",
+    "color trim": "color limit 3600k red 3600k trim 61",
     "prio": "handle 1: prio bands 2 priomap" + 16 * " 0",
     "iofd": "handle 1: iofd threshold 2000m deflect dev lost via 10.0.0.1",
 }

@@ -52,7 +52,7 @@ def words(rng, kind, said):
         said = share(rng)
         count = len(said)
     data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
-    code = getattr(kind, "code", 0) if rng.random() < 0.9 else rng.randrange(11)
+    code = getattr(kind, "code", 0) if rng.random() < 0.9 else rng.randrange(12)
     data += code.to_bytes(1, "big") + (bytes(3) if rng.random() < 0.9 else rng.randbytes(3))
     for base in (said + (0,) * count)[:count]:
         if rng.random() < 0.4:

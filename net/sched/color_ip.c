@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The IP header of packets in any form; see color_ip.h. */
+
+#include <linux/if_vlan.h>
+#include <net/inet_ecn.h>
+
+#include "color_ip.h"
+
+#define COLOR_MAX_VLANS	8	/* tags in a payload, VLAN_MAX_DEPTH */
+
+/**
+ * color_ip_hdr() - the IP header of a packet, pulled
+ * @skb: the packet
+ *
+ * The network header of a packet with VLAN tags in its payload is where the first tag is, or
+ * behind the last, depending on how it came here, so walk.
+ *
+ * Return: the header, whose version agrees with the protocol; NULL if there is none.
+ */
+void *color_ip_hdr(struct sk_buff *skb)
+{
+	int depth, off = skb_network_offset(skb);
+	__be16 proto = skb->protocol;
+	struct ipv6hdr *ip6h;
+	struct iphdr *iph;
+
+	if (eth_type_vlan(proto))
+		off = ETH_HLEN;
+	for (depth = 0; eth_type_vlan(proto); depth++) {
+		const struct vlan_hdr *vh;
+		struct vlan_hdr _vh;
+
+		vh = skb_header_pointer(skb, off, sizeof(_vh), &_vh);
+		if (!vh || depth == COLOR_MAX_VLANS)
+			return NULL;
+		proto = vh->h_vlan_encapsulated_proto;
+		off += VLAN_HLEN;
+	}
+	if (off < 0)
+		return NULL;
+
+	switch (proto) {
+	case htons(ETH_P_IP):
+		if (!pskb_may_pull(skb, off + sizeof(*iph)))
+			return NULL;
+		iph = (struct iphdr *)(skb->data + off);
+		return iph->version == 4 ? iph : NULL;
+	case htons(ETH_P_IPV6):
+		if (!pskb_may_pull(skb, off + sizeof(*ip6h)))
+			return NULL;
+		ip6h = (struct ipv6hdr *)(skb->data + off);
+		return ip6h->version == 6 ? ip6h : NULL;
+	}
+	return NULL;
+}
+
+/**
+ * color_dsfield() - TOS byte or traffic class of any packet
+ * @skb: the packet; the header may be behind VLAN tags, or not in the linear part yet
+ *
+ * Return: the byte, or -1 if there is none.
+ */
+int color_dsfield(struct sk_buff *skb)
+{
+	int ds = color_dsfield_straight(skb);
+	void *h;
+
+	if (ds >= 0)
+		return ds;
+	h = color_ip_hdr(skb);
+	if (!h)
+		return -1;
+	return ((struct iphdr *)h)->version == 4 ? ipv4_get_dsfield(h) :
+						   ipv6_get_dsfield(h);
+}
+
+/**
+ * color_set_ce() - mark a packet
+ * @skb: the packet
+ *
+ * Return: true if it is ECN-capable and had no CE yet.
+ */
+bool color_set_ce(struct sk_buff *skb)
+{
+	void *h = color_ip_hdr(skb);
+
+	if (!h)
+		return false;
+	if (((struct iphdr *)h)->version == 4)
+		return !INET_ECN_is_ce(ipv4_get_dsfield(h)) && IP_ECN_set_ce(h);
+	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
+}

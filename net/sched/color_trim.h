@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Trimming: instead of dropping a packet, a port cuts off its data and forwards the rest.
+ *
+ *	 +----+-----+---------+-------------------------+
+ *	 | IP | TCP | options | data, 1448 bytes        |
+ *	 +----+-----+---------+-------------------------+
+ *	 +----+-----+---------+---------------+
+ *	 | IP | TCP | options | TRIMMED, 1448 |	in the band of its new DSCP
+ *	 +----+-----+---------+---------------+
+ *
+ * The receiver learns at once what was lost, instead of after a timeout, and how congested the
+ * way is: "Re-architecting datacenter networks and stacks for low latency and high performance"
+ * (NDP, SIGCOMM '17), section 3.1.  The words are those of the switches that can do this (SAI,
+ * SONiC, Cumulus Linux): the DSCP of trimmed packets, which leads to their queue, and the size
+ * that is left of one.
+ *
+ * A trimmed packet is a valid one: its lengths and checksums are right, and the length of the
+ * data that was cut is in our TCP option (<net/gl_option.h>).  A TCP that does not know the option
+ * takes the packet for an ACK without data.  That is why FIN, PSH and URG are cleared: a FIN is at
+ * the end of the data, so without the data it would end the connection early.  Nothing else about
+ * the packet is changed, and no packet is trimmed for which this does not hold:
+ *
+ * - Data that belongs together with a signature or with other options (MD5, TCP-AO, MPTCP).
+ * - IP fragments, other protocols than TCP, IPv6 with extension headers.
+ * - A wrong checksum.  The checksum of what is left is calculated anew, which would turn a
+ *   damaged header into a valid one.
+ * - No room for the option, or so little data that nothing would be saved.
+ *
+ * Those are dropped, as on a port that does not trim.  So is a packet that finds the limit of
+ * trimmed packets queued: without one, headers could take as much of the line as the data did.
+ *
+ * Locking is that of the port: see sch_color.c.
+ */
+#ifndef _COLOR_TRIM_H
+#define _COLOR_TRIM_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+#include <uapi/linux/pkt_color.h>
+
+struct netlink_ext_ack;
+struct nlattr;
+struct sk_buff;
+
+/**
+ * struct color_trim - trimming on a port; the configuration like that of the port, the rest under
+ *	the root lock
+ * @dscp: of trimmed packets; TC_COLOR_DSCPS if the port does not trim
+ * @colors: bit N is set if packets of colour N are trimmed
+ * @limit: trimmed packets that may be queued
+ * @size: bytes that a trimmed packet has at least
+ * @qlen: trimmed packets in the queues
+ * @limited: packets dropped since @limit trimmed ones were queued
+ * @unfit: packets dropped since they cannot be trimmed
+ */
+struct color_trim {
+	u8	dscp;
+	u8	colors;
+	u32	limit;
+	u32	size;
+	u32	qlen;
+	u64	limited;
+	u64	unfit;
+};
+
+void color_trim_init(struct color_trim *trim);
+int color_trim_parse(struct color_trim *trim, struct nlattr **tb,
+		     struct netlink_ext_ack *extack);
+int color_trim_dump(const struct color_trim *trim, struct sk_buff *skb);
+int color_trim_dump_stats(const struct color_trim *trim, struct sk_buff *skb);
+bool color_trim_skb(const struct color_trim *trim, struct sk_buff *skb);
+
+/* Does the port trim at all? */
+static inline bool color_trims(const struct color_trim *trim)
+{
+	return trim->dscp < TC_COLOR_DSCPS;
+}
+
+/* Does it trim packets of this colour? */
+static inline bool color_trims_color(const struct color_trim *trim, enum tc_color color)
+{
+	return color_trims(trim) && trim->colors & BIT(color);
+}
+
+#endif /* _COLOR_TRIM_H */
