@@ -84,12 +84,14 @@ class Walk:
                 except OSError:
                     continue
                 try:
-                    sock = socket.socket(fileno=copy)
+                    # Without the wrapper in Python, which makes enums of the numbers: there may be
+                    # thousands of sockets.
+                    sock = socket.SocketType(fileno=copy)
                 except OSError:         # the number is another file's by now
                     os.close(copy)
                     continue
                 try:
-                    self._seen.add(os.fstat(copy).st_ino)
+                    self._seen.add(inode)
                     if _is_tcp(sock):
                         yield uapi.netns_cookie(sock), pid, sock
                 finally:
@@ -109,11 +111,12 @@ def describe(sock):
     # Not a signed number: a key.
     cookie = str(struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, uapi.SO_COOKIE, 8))[0])
     said = {"cc": uapi.congestion_control(sock)}
-    if uapi.tcp_state(sock) == uapi.TCP_LISTEN:
+    tcp = uapi.tcp_info(sock)
+    if tcp.pop("state") == uapi.TCP_LISTEN:
         said["listens"] = True
         return cookie, said
     info = uapi.greenlane_info(sock)
     if info or said["cc"] in host.FALLEN:
         said.update(info or {}, local=_address(sock.getsockname()),
-                    remote=_address(sock.getpeername()), **uapi.tcp_info(sock))
+                    remote=_address(sock.getpeername()), **tcp)
     return cookie, said

@@ -68,12 +68,12 @@ def tcp_state(sock):
 
 
 def tcp_info(sock):
-    """ECN agreed, the least round trip in microseconds or None, bytes a second that it sends
-    at, and at most may (SO_MAX_PACING_RATE), and bytes that have been acknowledged."""
+    """Its state, ECN agreed, the least round trip in microseconds or None, bytes a second that it
+    sends at, and at most may (SO_MAX_PACING_RATE), and bytes that have been acknowledged."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LEN)
     pacing, most, acked = struct.unpack_from("QQQ", raw.ljust(_TCP_INFO_LEN, b"\0"), _TCP_PACING)
     rtt = struct.unpack_from("I", raw, _TCP_MIN_RTT)[0] if len(raw) >= _TCP_INFO_LEN else _NO_RTT
-    return {"ecn": bool(raw[_TCP_OPTIONS] & _TCPI_OPT_ECN),
+    return {"state": raw[_TCP_STATE], "ecn": bool(raw[_TCP_OPTIONS] & _TCPI_OPT_ECN),
             "min_rtt_us": None if rtt == _NO_RTT else rtt,
             "pacing_rate": pacing, "max_pacing_rate": most, "acked": acked}
 
