@@ -19,6 +19,24 @@ int color_stats_put(struct sk_buff *skb, int attr, u64 value)
 }
 
 /**
+ * color_stats_put_array() - write counters as an array, without the zeros at its end
+ * @skb: the message
+ * @attr: &enum tca_color_stats
+ * @values: the counters
+ * @n: how many
+ *
+ * A reader takes what is missing for 0, as from an older kernel.
+ *
+ * Return: 0, or -EMSGSIZE.
+ */
+int color_stats_put_array(struct sk_buff *skb, int attr, const u64 *values, int n)
+{
+	while (n && !values[n - 1])
+		n--;
+	return nla_put(skb, attr, n * sizeof(*values), values);
+}
+
+/**
  * color_stats_dump_color() - write the counters of one colour
  * @skb: the message
  * @st: the counters
@@ -41,7 +59,7 @@ int color_stats_dump_color(struct sk_buff *skb, const struct color_stats *st,
 		[TC_COLOR_STAT_TRIMS]		= drops->trims,
 	};
 
-	return nla_put(skb, TCA_COLOR_STATS_COLOR, sizeof(values), values);
+	return color_stats_put_array(skb, TCA_COLOR_STATS_COLOR, values, ARRAY_SIZE(values));
 }
 
 /**
@@ -62,5 +80,5 @@ int color_stats_dump_band(struct sk_buff *skb, const struct color_band_stats *st
 		[TC_COLOR_BAND_STAT_QLEN]	  = st->qlen,
 	};
 
-	return nla_put(skb, TCA_COLOR_STATS_BAND, sizeof(values), values);
+	return color_stats_put_array(skb, TCA_COLOR_STATS_BAND, values, ARRAY_SIZE(values));
 }

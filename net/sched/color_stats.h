@@ -57,6 +57,7 @@ struct color_band_stats {
 };
 
 int color_stats_put(struct sk_buff *skb, int attr, u64 value);
+int color_stats_put_array(struct sk_buff *skb, int attr, const u64 *values, int n);
 int color_stats_dump_color(struct sk_buff *skb, const struct color_stats *st,
 			   const struct color_drops *drops);
 int color_stats_dump_band(struct sk_buff *skb, const struct color_band_stats *st);
