@@ -72,6 +72,18 @@ static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
 #define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("sch_" id)
 #endif
 
+/* net/sched: 7.1 has the device's own lock, which tc holds already */
+#include <linux/ethtool.h>
+static inline int gl_get_link_ksettings(struct net_device *dev,
+					struct ethtool_link_ksettings *settings)
+{
+#ifdef GL_HAVE_NETIF_KSETTINGS
+	return netif_get_link_ksettings(dev, settings);
+#else
+	return __ethtool_get_link_ksettings(dev, settings);
+#endif
+}
+
 /* net/ipv4 */
 
 #include <linux/hrtimer.h>

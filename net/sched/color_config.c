@@ -60,12 +60,22 @@ static struct netlink_range_validation color_trim_size_range = {
 	.max = TC_COLOR_TRIM_SIZE_MAX,
 };
 
+static struct netlink_range_validation color_storm_range = {
+	.max = TC_COLOR_PAUSE_STORM_MAX,
+};
+
+static struct netlink_range_validation color_delay_range = {
+	.max = TC_COLOR_PAUSE_DELAY_MAX,
+};
+
 static struct netlink_range_validation color_alpha_range = {
 	.min = 1,
 	.max = TC_COLOR_ALPHA_MAX,
 };
 
-/* All attributes of the qdisc: color_pool.c, color_band.c and color_trim.c parse some of them. */
+/* All attributes of the qdisc: color_pool.c, color_band.c, color_trim.c and color_pause.c parse some of
+ * them.
+ */
 const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_RATE64]	= NLA_POLICY_FULL_RANGE(NLA_U64, &color_rate_range),
 	[TCA_COLOR_OVERHEAD]	= NLA_POLICY_MAX(NLA_U32, TC_COLOR_OVERHEAD_MAX),
@@ -99,6 +109,12 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_TRIM_COLORS]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_trim_colors_range),
 	[TCA_COLOR_TRIM_LIMIT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
 	[TCA_COLOR_TRIM_SIZE]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_trim_size_range),
+	[TCA_COLOR_PAUSE]	= NLA_POLICY_MAX(NLA_U32, __TC_COLOR_PAUSE_MAX - 1),
+	[TCA_COLOR_PAUSE_XOFF]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
+	[TCA_COLOR_PAUSE_XON]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
+	[TCA_COLOR_PAUSE_DELAY]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_delay_range),
+	[TCA_COLOR_PAUSE_STORM]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_storm_range),
+	[TCA_COLOR_PAUSE_MAP]	= NLA_POLICY_EXACT_LEN(TC_COLOR_PAUSE_PRIOS),
 };
 
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,

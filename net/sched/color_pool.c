@@ -281,6 +281,20 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 }
 
 /**
+ * color_pool_new_size() - the size that the pool of a port is going to have
+ * @pool: what color_pool_get() has returned, or NULL
+ * @tb: the same attributes
+ *
+ * Return: bytes; U32_MAX without a pool.
+ */
+u32 color_pool_new_size(const struct color_pool *pool, struct nlattr **tb)
+{
+	if (!pool)
+		return U32_MAX;
+	return tb[TCA_COLOR_POOL_SIZE] ? nla_get_u32(tb[TCA_COLOR_POOL_SIZE]) : pool->size;
+}
+
+/**
  * color_pool_resize() - give the pool of a port another size, if the user says so
  * @pool: what color_pool_get() has returned, or NULL
  * @tb: the same attributes

@@ -83,6 +83,7 @@ struct color_pool *color_share_move(struct color_share *share, struct color_pool
 struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 				  struct nlattr **tb,
 				  struct netlink_ext_ack *extack);
+u32 color_pool_new_size(const struct color_pool *pool, struct nlattr **tb);
 bool color_pool_resize(struct color_pool *pool, struct nlattr **tb);
 void color_pool_put(struct color_pool *pool);
 int color_pool_init(void);

@@ -32,6 +32,8 @@
  *   needs both for its credits.  See color_band.h.
  * - Trimming: a packet that would be dropped loses its data only (NDP, SIGCOMM '17).  See
  *   color_trim.h.
+ * - Pause: a port may stop the neighbour that its packets came from before the buffer is
+ *   full, and stops when its own neighbour says so (IEEE 802.1Qbb).  See color_pause.h.
  * - The line is a virtual clock (color_clock.h): exact at any rate, although timers are
  *   late.  A packet leaves the queue when its serialisation *starts*, so the packet on
  *   the line is not part of the occupancy.
@@ -66,6 +68,7 @@
 #include "color_config.h"
 #include "color_ip.h"
 #include "color_map.h"
+#include "color_pause.h"
 #include "color_pool.h"
 #include "color_stats.h"
 #include "color_thresh.h"
@@ -86,12 +89,14 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
 
 /**
  * struct color_sched_data - a port; root lock, if a line does not say otherwise
- * @unusual: the port has bands, a rate, a pool or trimmed packets, so each packet has more to do
+ * @unusual: the port has bands, a rate, a pool, pauses or trimmed packets, so each packet has more
+ *	to do
  * @low: bytes in the port below which it gives back what it holds of the pool
  * @seen: the time when the port read the clock last, ns
  * @clock: when the line is free
  * @share: the shared buffer that it charges, and what it holds of it
  * @bands: its queues, or NULL if it is one FIFO, that of the qdisc
+ * @pause: what it does about pauses, or NULL
  * @of: colour by DS field
  * @peak: the most bytes that the port has had
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
@@ -109,6 +114,7 @@ struct color_sched_data {
 	struct color_clock	clock;
 	struct color_share	share;
 	struct color_bands	*bands;
+	struct color_pause	*pause;
 	u8			of[256];
 
 	struct color_stats	stats[__TC_COLOR_MAX];
@@ -124,12 +130,14 @@ struct color_sched_data {
 
 /**
  * struct color_skb_cb - private area of a packet in the queue
+ * @charged: what color_pause_charge() has returned; 0 if the port did not pause when it came
  * @color: &enum tc_color
  * @trimmed: it counts in @qlen of struct color_trim
  */
 struct color_skb_cb {
-	u8	color;
-	bool	trimmed;
+	unsigned long	charged;
+	u8		color;
+	bool		trimmed;
 };
 
 /* The occupancy of the port.  The core counts it, and packets that the device gave back too. */
@@ -228,8 +236,8 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 	u64 port = min3((u64)cfg->limit, q->mark_above, q->peak);
 	int i;
 
-	q->unusual = q->bands || q->clock.mult || q->share.pool || color_trims(&q->trim) ||
-		     q->trim.qlen;
+	q->unusual = q->bands || q->clock.mult || q->share.pool || q->pause ||
+		     color_trims(&q->trim) || q->trim.qlen;
 	q->low = 0;
 	if (q->share.pool) {
 		port = min(port, q->share.held);
@@ -263,8 +271,11 @@ static __always_inline bool color_straight(const struct Qdisc *sch,
 static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 				       struct color_stats *st, struct color_skb_cb cb,
 				       struct color_bands *bands, struct color_band *band,
-				       u32 len, u32 segs)
+				       const struct color_pause *pause, u32 len, u32 segs)
 {
+	if (pause)
+		cb.charged = color_pause_charge(pause, skb->skb_iif, band ? band - bands->band : 0,
+						cb.color, len);
 	st->packets += segs;
 	st->bytes += len;
 	st->backlog += len;
@@ -338,7 +349,7 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 	occ = color_backlog(sch) + len;
 	if (unlikely(occ > q->mark_above))
 		color_mark(q, occ, st, skb);
-	color_push(skb, sch, st, cb, q->bands, band, len, segs);
+	color_push(skb, sch, st, cb, q->bands, band, q->pause, len, segs);
 	q->trim.qlen += cb.trimmed;
 	if (occ > q->peak) {
 		q->peak = occ;
@@ -461,9 +472,10 @@ static noinline int color_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	return color_enqueue_one(skb, sch, cb, band, to_free);
 }
 
-/* The straight path.  @bands is NULL if the port is one FIFO. */
+/* The straight path.  @bands is NULL if the port is one FIFO, @pause if it does not pause. */
 static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qdisc *sch,
 						  struct color_bands *bands,
+						  const struct color_pause *pause,
 						  struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -481,7 +493,7 @@ static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qd
 	if (!color_straight(sch, st, len) ||
 	    (band && !color_band_fits(band, 1)))
 		return color_enqueue_slow(skb, sch, to_free);
-	color_push(skb, sch, st, cb, bands, band, len, 1);
+	color_push(skb, sch, st, cb, bands, band, pause, len, 1);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -490,7 +502,7 @@ static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	return color_enqueue_straight(skb, sch, q->bands, to_free);
+	return color_enqueue_straight(skb, sch, q->bands, q->pause, to_free);
 }
 
 static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch,
@@ -501,7 +513,7 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 	/* The line may have been idle: read the clock. */
 	if (q->clock.mult && !qdisc_peek_head(sch))
 		return color_enqueue_slow(skb, sch, to_free);
-	return color_enqueue_straight(skb, sch, NULL, to_free);
+	return color_enqueue_straight(skb, sch, NULL, q->pause, to_free);
 }
 
 static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
@@ -512,7 +524,7 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	if (unlikely(q->unusual))
 		return q->bands ? color_enqueue_bands(skb, sch, to_free) :
 				  color_enqueue_unusual(skb, sch, to_free);
-	return color_enqueue_straight(skb, sch, NULL, to_free);
+	return color_enqueue_straight(skb, sch, NULL, NULL, to_free);
 }
 
 /* Arm the timer for when the line or a band is free. */
@@ -593,6 +605,53 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 	return band;
 }
 
+/* The same for a port that pauses: without the bands that the neighbour has paused. */
+static noinline struct color_band *color_band_unpaused(struct Qdisc *sch, u64 *start)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	unsigned long busy = q->bands->busy, paused;
+	struct color_band *band = NULL;
+	u64 end;
+
+	paused = color_pause_bands(q->pause, q->bands, &q->seen, &end);
+	*start = U64_MAX;
+	q->bands->busy = busy & ~paused;
+	if (q->bands->busy)
+		band = color_band_ready(sch, start);
+	q->bands->busy = busy;
+	if (!band && end < *start)
+		color_wait(sch, end);
+	return band;
+}
+
+static struct color_band *color_band_next(struct Qdisc *sch, u64 *start)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	return unlikely(q->pause) ? color_band_unpaused(sch, start) : color_band_ready(sch, start);
+}
+
+/* Has the neighbour paused the FIFO of this port?  Arm the timer for when that is over.  The line
+ * does not catch up on time in which it might not send.
+ */
+static noinline bool color_paused(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	u64 end = color_pause_end(q->pause, 0);
+
+	if (end > q->seen)
+		q->seen = ktime_get_ns();
+	if (end > q->seen) {
+		/* what a parent has seen, it gets */
+		if (q->pause->peeked)
+			return false;
+		color_wait(sch, end);
+		return true;
+	}
+	color_clock_arrive(&q->clock, end);
+	return false;
+}
+
 static noinline struct sk_buff *color_peek_bands(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -600,7 +659,7 @@ static noinline struct sk_buff *color_peek_bands(struct Qdisc *sch)
 
 	if (!q->bands->busy)
 		return NULL;
-	q->bands->peeked = color_band_ready(sch, &start);
+	q->bands->peeked = color_band_next(sch, &start);
 	return q->bands->peeked ? q->bands->peeked->q.head : NULL;
 }
 
@@ -611,7 +670,13 @@ static struct sk_buff *color_peek(struct Qdisc *sch)
 
 	if (!skb)
 		return q->bands ? color_peek_bands(sch) : NULL;
-	return q->clock.next <= q->seen || color_line_free(sch) ? skb : NULL;
+	if (unlikely(q->pause) && color_paused(sch))
+		return NULL;
+	if (q->clock.next > q->seen && !color_line_free(sch))
+		return NULL;
+	if (unlikely(q->pause))
+		q->pause->peeked = true;
+	return skb;
 }
 
 /* The queue is short, or empty: give the pool back what is not needed. */
@@ -641,6 +706,8 @@ static void color_left(struct color_sched_data *q, const struct sk_buff *skb, u3
 
 	q->stats[cb->color].backlog -= len;
 	q->trim.qlen -= cb->trimmed;
+	if (unlikely(q->pause))
+		color_pause_uncharge(cb->charged, len);
 }
 
 static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
@@ -655,7 +722,7 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 		color_empty(sch);
 		return NULL;
 	}
-	band = color_band_ready(sch, &start);
+	band = color_band_next(sch, &start);
 	if (!band)
 		return NULL;
 	band = color_bands_take(q->bands, band);
@@ -690,12 +757,16 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 		color_empty(sch);
 		return NULL;
 	}
+	if (unlikely(q->pause) && color_paused(sch))
+		return NULL;
 	/* never without a rate */
 	if (q->clock.next > q->seen && !color_line_free(sch))
 		return NULL;
 
 	skb = qdisc_dequeue_head(sch);
 	len = qdisc_pkt_len(skb);
+	if (unlikely(q->pause))
+		q->pause->peeked = false;
 	if (q->clock.mult)
 		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
 						     qdisc_pkt_segs(skb));
@@ -718,11 +789,48 @@ static struct sk_buff *color_dequeue(struct Qdisc *sch)
 	return skb;
 }
 
+static void color_uncharge_list(const struct qdisc_skb_head *list)
+{
+	struct sk_buff *skb;
+
+	for (skb = list->head; skb; skb = skb->next) {
+		color_pause_uncharge(color_skb_cb(skb)->charged, qdisc_pkt_len(skb));
+		color_skb_cb(skb)->charged = 0;
+	}
+}
+
+/* No packet in the queues is charged to a link any more. */
+static void color_uncharge_all(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	u32 i;
+
+	color_uncharge_list(&sch->q);
+	for (i = 0; q->bands && i < q->bands->cfg.n; i++)
+		color_uncharge_list(&q->bands->band[i].q);
+}
+
+/* The port has another state of pausing from now on; returns the one before. */
+static struct color_pause *color_move_pause(struct Qdisc *sch, struct color_pause *pause)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	struct color_pause *before = q->pause;
+
+	if (before && !pause)
+		color_uncharge_all(sch);
+	q->pause = pause;
+	return before;
+}
+
 static void color_reset(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	int i;
 
+	if (q->pause) {
+		color_uncharge_all(sch);
+		q->pause->peeked = false;
+	}
 	qdisc_reset_queue(sch);
 	if (q->bands) {
 		color_bands_reset(q->bands);
@@ -752,6 +860,8 @@ static void color_resized(struct color_pool *pool)
 		color_share_give_back(&q->share, color_queued(q));
 		color_refresh(sch, q);
 		sch_tree_unlock(sch);
+		if (q->pause)
+			color_pause_set_buffer(q->pause, min(q->cfg.limit, pool->size));
 	}
 }
 
@@ -769,6 +879,8 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_bands *bands = q->bands;
 	struct color_band_config band_cfg;
 	struct color_pool *pool;	/* the new one, then the one before */
+	struct color_pause *pause;	/* likewise */
+	struct color_pause_port port;
 	bool resized;
 	u64 now;
 	int err;
@@ -803,6 +915,17 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		err = PTR_ERR(pool);
 		goto out_bands;
 	}
+	port = (struct color_pause_port) {
+		.rate		= cfg.rate,
+		.buffer		= min(cfg.limit, color_pool_new_size(pool, tb)),
+		.overhead	= cfg.overhead,
+		.bands		= band_cfg.n,
+	};
+	pause = color_pause_get(sch, q->pause, &port, tb, extack);
+	if (IS_ERR(pause)) {
+		err = PTR_ERR(pause);
+		goto out_pool;
+	}
 
 	sch_tree_lock(sch);
 	if (bands != q->bands && sch->q.qlen) {
@@ -810,7 +933,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_BANDS],
 				    "The number of bands cannot change while packets are queued");
 		err = -EBUSY;
-		goto out_pool;
+		goto out_pause;
 	}
 	now = ktime_get_ns();
 	if (cfg.rate != q->cfg.rate) {
@@ -839,11 +962,18 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	/* for another alpha */
 	if (q->share.pool)
 		color_share_give_back(&q->share, color_queued(q));
+	pause = color_move_pause(sch, pause);
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
+	if (q->pause)
+		color_pause_commit(q->pause);
+	else if (pause && sch->q.qlen)
+		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
 	if (resized)
 		color_resized(q->share.pool);
 
+out_pause:
+	color_pause_put(pause);
 out_pool:
 	color_pool_put(pool);
 out_bands:
@@ -873,6 +1003,7 @@ static void color_destroy(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	qdisc_watchdog_cancel(&q->watchdog);
+	color_pause_put(q->pause);
 	color_pool_put(color_share_move(&q->share, NULL, 0));
 	kfree(q->bands);
 }
@@ -917,6 +1048,7 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_COLOR_SLACK, cfg->slack) ||
 	    nla_put_u32(skb, TCA_COLOR_CATCH_UP, cfg->catch_up) ||
 	    color_bands_dump(q->bands, skb) ||
+	    color_pause_dump(q->pause, skb) ||
 	    color_trim_dump(&q->trim, skb)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
@@ -984,6 +1116,8 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      color_dump_colors(q, d->skb) ?:
 	      color_dump_bands(q->bands, d->skb) ?:
 	      color_trim_dump_stats(&q->trim, d->skb);
+	if (!err)
+		color_pause_dump_stats(q->pause, d->skb);
 	sch_tree_unlock(sch);
 	if (err) {
 		nla_nest_cancel(d->skb, nest);
@@ -1020,15 +1154,22 @@ static int __init color_module_init(void)
 	err = color_pool_init();
 	if (err)
 		return err;
-	err = register_qdisc(&color_qdisc_ops);
+	err = color_pause_init();
 	if (err)
-		color_pool_exit();
+		goto err_pool;
+	err = register_qdisc(&color_qdisc_ops);
+	if (!err)
+		return 0;
+	color_pause_exit();
+err_pool:
+	color_pool_exit();
 	return err;
 }
 
 static void __exit color_module_exit(void)
 {
 	unregister_qdisc(&color_qdisc_ops);
+	color_pause_exit();
 	color_pool_exit();
 }
 

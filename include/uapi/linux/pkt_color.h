@@ -65,6 +65,23 @@ enum tc_color_classify {
 	__TC_COLOR_CLASSIFY_MAX,
 };
 
+/**
+ * enum tc_color_pause - priority flow control (IEEE 802.1Qbb) of the port's link
+ * @TC_COLOR_PAUSE_NONE: none
+ * @TC_COLOR_PAUSE_OBEY: the port stops when the neighbour says so, and never stops the neighbour
+ * @TC_COLOR_PAUSE_ALL: it also pauses the neighbour when what came from it and is queued in the
+ *	network namespace's ports that pause is more than Xoff
+ * @TC_COLOR_PAUSE_GREEN: the same, but only green packets count
+ */
+enum tc_color_pause {
+	TC_COLOR_PAUSE_NONE,
+	TC_COLOR_PAUSE_OBEY,
+	TC_COLOR_PAUSE_ALL,
+	TC_COLOR_PAUSE_GREEN,
+	/* private: */
+	__TC_COLOR_PAUSE_MAX,
+};
+
 #define TC_COLOR_DSCPS		64		/* entries of TCA_COLOR_MAP */
 #define TC_COLOR_MAP_KEEP	0xff		/* entry of _MAP or _PRIO: leave */
 #define TC_COLOR_BANDS_MAX	16
@@ -85,6 +102,10 @@ enum tc_color_classify {
 #define TC_COLOR_CATCH_UP_MAX	1000000000u	/* ns */
 #define TC_COLOR_TRIM_COLORS_ALL ((1u << __TC_COLOR_MAX) - 1)
 #define TC_COLOR_TRIM_SIZE_MAX	9216u		/* bytes: more than a packet usually has */
+#define TC_COLOR_PAUSE_PRIOS	8		/* entries of TCA_COLOR_PAUSE_MAP */
+#define TC_COLOR_PAUSE_NO_BAND	0xfe		/* entry of it: no band has this priority */
+#define TC_COLOR_PAUSE_DELAY_MAX 10000000u	/* ns */
+#define TC_COLOR_PAUSE_STORM_MAX 4000000000u	/* ns */
 
 /**
  * enum tca_color - attributes in TCA_OPTIONS
@@ -132,6 +153,17 @@ enum tc_color_classify {
  * @TCA_COLOR_TRIM_LIMIT: u32, trimmed packets that can be queued
  * @TCA_COLOR_TRIM_SIZE: u32, bytes that a trimmed packet has at least, if it had so many: what the
  *	headers do not fill is padding
+ * @TCA_COLOR_PAUSE: u32, &enum tc_color_pause; the five below need one that is not NONE, and
+ *	belong to the link: if the device has several ports, the last one that was set counts
+ * @TCA_COLOR_PAUSE_XOFF: u32, bytes of a priority above which the neighbour is paused; 0 for the
+ *	link's share of the buffer, less the headroom
+ * @TCA_COLOR_PAUSE_XON: u32, bytes of a priority up to which it may go on; 0 for two packets of the
+ *	device's MTU less than Xoff
+ * @TCA_COLOR_PAUSE_DELAY: u32, ns from one end of the link to the other, for the headroom
+ * @TCA_COLOR_PAUSE_STORM: u32, ns after which a pause without an end is ignored; 0 for never
+ * @TCA_COLOR_PAUSE_MAP: 8 bytes, band of each priority, %TC_COLOR_PAUSE_NO_BAND or
+ *	%TC_COLOR_MAP_KEEP; by default priority 7 is band 0, 6 is 1, and so on; what is left is
+ *	the last band.  Another number of bands takes it back to this
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -163,6 +195,12 @@ enum tca_color {
 	TCA_COLOR_TRIM_COLORS,
 	TCA_COLOR_TRIM_LIMIT,
 	TCA_COLOR_TRIM_SIZE,
+	TCA_COLOR_PAUSE,
+	TCA_COLOR_PAUSE_XOFF,
+	TCA_COLOR_PAUSE_XON,
+	TCA_COLOR_PAUSE_DELAY,
+	TCA_COLOR_PAUSE_STORM,
+	TCA_COLOR_PAUSE_MAP,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -188,9 +226,13 @@ enum tca_color {
  * @TCA_COLOR_STATS_BAND: u64 by &enum tc_color_band_stat
  * @TCA_COLOR_STATS_TRIM: u64 by &enum tc_color_trim_stat; not there if the port does not trim and
  *	has nothing to tell
+ * @TCA_COLOR_STATS_PAUSE: u64 by &enum tc_color_pause_stat, of the link; not there without pause,
+ *	nor, as the next one, in a notification that has no room for it
+ * @TCA_COLOR_STATS_PAUSED: u64 for each priority: ns for which the neighbour has paused it
  *
  * The kernel notifies of a port that replaces another one in one message of less than a page, which
  * has room for the arrays of two ports with 16 bands, and not for an attribute for each counter.
+ * Arrays come without the zeros at their end.
  */
 enum tca_color_stats {
 	TCA_COLOR_STATS_UNSPEC,
@@ -208,6 +250,8 @@ enum tca_color_stats {
 	TCA_COLOR_STATS_BANDS,
 	TCA_COLOR_STATS_BAND,
 	TCA_COLOR_STATS_TRIM,
+	TCA_COLOR_STATS_PAUSE,
+	TCA_COLOR_STATS_PAUSED,
 	/* private: */
 	__TCA_COLOR_STATS_MAX,
 };
@@ -266,6 +310,7 @@ enum tc_color_band_stat {
 };
 
 /**
+/**
  * enum tc_color_trim_stat - what TCA_COLOR_STATS_TRIM has: an array of u64, longer in later kernels
  * @TC_COLOR_TRIM_STAT_QLEN: trimmed packets in the queues
  * @TC_COLOR_TRIM_STAT_LIMITED: packets dropped since %TCA_COLOR_TRIM_LIMIT trimmed ones were queued
@@ -279,6 +324,33 @@ enum tc_color_trim_stat {
 	TC_COLOR_TRIM_STAT_UNFIT,
 	/* private: */
 	__TC_COLOR_TRIM_STAT_MAX,
+};
+
+/**
+ * enum tc_color_pause_stat - what TCA_COLOR_STATS_PAUSE has: an array of u64, longer in later
+ *	kernels
+ * @TC_COLOR_PAUSE_STAT_OFF: frames sent that pause a priority, or go on with that
+ * @TC_COLOR_PAUSE_STAT_ON: frames sent that only let priorities go on
+ * @TC_COLOR_PAUSE_STAT_UNSENT: frames that the device did not take
+ * @TC_COLOR_PAUSE_STAT_HEARD: frames heard
+ * @TC_COLOR_PAUSE_STAT_STORMS: how often a priority was paused for too long
+ * @TC_COLOR_PAUSE_STAT_BACKLOG: bytes that came from the neighbour and are queued, those that count
+ * @TC_COLOR_PAUSE_STAT_PEAK: the most that this has been, of one priority
+ * @TC_COLOR_PAUSE_STAT_XOFF: Xoff as it is now, bytes; 0 if the neighbour is never paused
+ * @TC_COLOR_PAUSE_STAT_XON: Xon as it is now, bytes
+ */
+enum tc_color_pause_stat {
+	TC_COLOR_PAUSE_STAT_OFF,
+	TC_COLOR_PAUSE_STAT_ON,
+	TC_COLOR_PAUSE_STAT_UNSENT,
+	TC_COLOR_PAUSE_STAT_HEARD,
+	TC_COLOR_PAUSE_STAT_STORMS,
+	TC_COLOR_PAUSE_STAT_BACKLOG,
+	TC_COLOR_PAUSE_STAT_PEAK,
+	TC_COLOR_PAUSE_STAT_XOFF,
+	TC_COLOR_PAUSE_STAT_XON,
+	/* private: */
+	__TC_COLOR_PAUSE_STAT_MAX,
 };
 
 #endif /* _UAPI_LINUX_PKT_COLOR_H */

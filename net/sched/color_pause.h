@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pause: a port stops the neighbour before its buffer is full, and stops when it is told to.
+ *
+ *	 neighbour            this switch: a network namespace           neighbour
+ *	 +-------+   data    +--------------------------------+   data   +-------+
+ *	 |       |---------->| p0 ingress ----> p1's queue ---|--------->|       |
+ *	 |       |           |   ^ skb_iif       |            |          |       |
+ *	 | stops |<----------| p0 <-- Xoff <-- link p0:       |<---------| pause |
+ *	 +-------+ 802.1Qbb  |         bytes by priority      | 802.1Qbb +-------+
+ *	                     |                  p1's queue    |
+ *	                     |                  stops         |
+ *	                     +--------------------------------+
+ *
+ * A link (struct color_pause_link) is a device with a port that pauses.  Each packet that comes in
+ * by it and is queued in a port of the namespace that pauses is charged to it, by priority.  Above
+ * Xoff a frame goes out of the device, and again before its time is over; at Xon another one lets
+ * the neighbour go on.  What still comes in between, the headroom, needs room in the buffer.
+ *
+ * Charging.  A packet's skb_iif says by which device it came, so bridges, OVS, routes and tc's
+ * redirection all work; what a host sends itself, or what came by a VLAN's device, is charged to no
+ * link, and there is no neighbour to pause for it.  Ports charge a link under the root locks of
+ * different qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the
+ * device, and its link, may go while it is queued.
+ *
+ * Sending.  The port that reaches Xoff has the root lock of its own tree, and the frame goes out of
+ * another device, whose port may be about to do the same: a deadlock, if it were sent there and then.
+ * So a work item in softirq context sends, past the qdisc.  It looks at the bytes when it runs, so
+ * there is one item for each link, however many packets cross a threshold meanwhile.
+ *
+ * Listening.  Bridges and OVS drop pause frames in their rx_handler.  A packet handler for all
+ * protocols of one device runs ahead of it, and of tc's ingress.  Frames are for the link that they
+ * come by and no bridge forwards them, so only the neighbour itself can pause a port.
+ */
+#ifndef _COLOR_PAUSE_H
+#define _COLOR_PAUSE_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/skbuff.h>
+#include <linux/types.h>
+#include <uapi/linux/pkt_color.h>
+
+#include "color_pfc.h"
+
+struct Qdisc;
+struct color_bands;
+struct color_pause_link;
+struct netlink_ext_ack;
+struct nlattr;
+
+/**
+ * struct color_pause_config - what the user asked for
+ * @mode: &enum tc_color_pause
+ * @xoff: bytes, 0 for the link's share of the buffer
+ * @xon: bytes, 0 for a little less than Xoff
+ * @delay: ns from one end of the link to the other
+ * @storm: ns after which a pause without an end is ignored; 0 for never
+ * @map: band of each priority, or TC_COLOR_PAUSE_NO_BAND
+ */
+struct color_pause_config {
+	u32	mode;
+	u32	xoff;
+	u32	xon;
+	u32	delay;
+	u32	storm;
+	u8	map[TC_COLOR_PAUSE_PRIOS];
+};
+
+/**
+ * struct color_pause_port - what pausing has to know of a port
+ * @rate: of its line, bytes/s; 0 for the device's speed
+ * @buffer: bytes that it can queue: its limit, or its pool if that is less
+ * @overhead: bytes that the line adds to each packet
+ * @bands: queues
+ */
+struct color_pause_port {
+	u64	rate;
+	u64	buffer;
+	u32	overhead;
+	u32	bands;
+};
+
+#define COLOR_PAUSE_NO_PRIO	0xff	/* @prio of a band that is never paused */
+
+/**
+ * struct color_pause - a port that pauses; written under RTNL, and not changed once the port has it
+ * @link: its device's
+ * @sch: the port
+ * @entry: in the link's ports; read under RCU
+ * @listed: @entry is in them
+ * @peeked: a parent has seen a packet, and gets it, paused or not; root lock of the port
+ * @cfg: what the user asked for
+ * @port: what that was checked with
+ * @prio: priority that each band's packets are charged to, or COLOR_PAUSE_NO_PRIO
+ * @mask: priorities that pause each band
+ * @rcu: to free it
+ */
+struct color_pause {
+	struct color_pause_link		*link;
+	struct Qdisc			*sch;
+	struct list_head		entry;
+	bool				listed;
+	bool				peeked;
+	struct color_pause_config	cfg;
+	struct color_pause_port		port;
+	u8				prio[TC_COLOR_BANDS_MAX];
+	u8				mask[TC_COLOR_BANDS_MAX];
+	struct rcu_head			rcu;
+};
+
+struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause *own,
+				    const struct color_pause_port *port, struct nlattr **tb,
+				    struct netlink_ext_ack *extack);
+void color_pause_commit(struct color_pause *pause);
+void color_pause_put(struct color_pause *pause);
+void color_pause_set_buffer(struct color_pause *pause, u64 buffer);
+unsigned long color_pause_charge(const struct color_pause *pause, int iif, unsigned int band,
+				 enum tc_color color, u32 len);
+void color_pause_uncharge(unsigned long charged, u32 len);
+u64 color_pause_end(const struct color_pause *pause, unsigned int band);
+unsigned long color_pause_bands(const struct color_pause *pause, struct color_bands *bands,
+				u64 *seen, u64 *first);
+int color_pause_dump(const struct color_pause *pause, struct sk_buff *skb);
+void color_pause_dump_stats(const struct color_pause *pause, struct sk_buff *skb);
+int color_pause_init(void);
+void color_pause_exit(void);
+
+#endif /* _COLOR_PAUSE_H */
