@@ -24,6 +24,7 @@ struct request {
 	__u64	band_rate[TC_COLOR_BANDS_MAX];
 	__u32	band_limit[TC_COLOR_BANDS_MAX];
 	__u32	band_yield[TC_COLOR_BANDS_MAX];
+	__u8	pause_map[TC_COLOR_PAUSE_PRIOS];
 };
 
 #define REQUEST_INIT {							      \
@@ -35,6 +36,8 @@ struct request {
 			TC_COLOR_BAND_LIMIT_KEEP },			      \
 	.band_yield = { [0 ... TC_COLOR_BANDS_MAX - 1] =		      \
 			TC_COLOR_BAND_YIELD_KEEP },			      \
+	.pause_map = { [0 ... TC_COLOR_PAUSE_PRIOS - 1] =		      \
+		       TC_COLOR_MAP_KEEP },				      \
 }
 
 #endif /* _COLOR_REQUEST_H */

@@ -38,6 +38,13 @@ static const char * const classify_names[] = {
 	[TC_COLOR_CLASSIFY_ECN]	 = "ecn",
 };
 
+static const char * const pause_names[] = {
+	[TC_COLOR_PAUSE_NONE]	= "none",
+	[TC_COLOR_PAUSE_OBEY]	= "obey",
+	[TC_COLOR_PAUSE_ALL]	= "all",
+	[TC_COLOR_PAUSE_GREEN]	= "green",
+};
+
 static const char * const drop_names[] = {
 	[TC_COLOR_DROP_COLOR]	= "color",
 	[TC_COLOR_DROP_POOL]	= "pool",
@@ -60,9 +67,13 @@ static void explain(void)
 		"		 [ slack TIME ] [ catch-up TIME | catch-up auto ]\n"
 		"		 [ trim DSCP [ trim-colors COLOR[,COLOR]... ]\n"
 		"		   [ trim-limit PACKETS ] [ trim-size BYTES ] | trim none ]\n"
+		"		 [ pause { all | green | obey | none } ] [ xoff BYTES | xoff auto ]\n"
+		"		 [ xon BYTES | xon auto ] [ delay TIME ] [ storm TIME | storm never ]\n"
+		"		 [ pause-map PRIORITY BAND ]... [ pause-map PRIORITY none ]...\n"
 		"where	COLOR := { red | yellow | green }\n"
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
 		"	BAND := { 0...15 }, 0 is served first\n"
+		"	PRIORITY := { 0...7 }, of IEEE 802.1Qbb\n"
 		"	PRESET := { xpass | aeolus | tlt }\n");
 }
 
@@ -205,6 +216,20 @@ static int parse_band_yield(struct request *r, char **argv)
 	return 0;
 }
 
+static int parse_pause_map(struct request *r, char **argv)
+{
+	__u32 prio, band = TC_COLOR_PAUSE_NO_BAND;
+
+	if (get_integer("pause-map", argv[0], 0, TC_COLOR_PAUSE_PRIOS - 1, &prio) ||
+	    (strcmp(argv[1], "none") && get_band("pause-map", argv[1], &band)))
+		return -1;
+	if (r->pause_map[prio] != TC_COLOR_MAP_KEEP)
+		return bad("priority %u has two bands", prio);
+	r->pause_map[prio] = band;
+	r->given[TCA_COLOR_PAUSE_MAP] = true;
+	return 0;
+}
+
 static int parse_pool(struct request *r, const char *arg)
 {
 	if (!strcmp(arg, "none"))
@@ -295,6 +320,12 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "trim-colors", TCA_COLOR_TRIM_COLORS,	1 },
 		{ "trim-limit",	TCA_COLOR_TRIM_LIMIT,	1 },
 		{ "trim-size",	TCA_COLOR_TRIM_SIZE,	1 },
+		{ "pause",	TCA_COLOR_PAUSE,	1 },
+		{ "xoff",	TCA_COLOR_PAUSE_XOFF,	1 },
+		{ "xon",	TCA_COLOR_PAUSE_XON,	1 },
+		{ "delay",	TCA_COLOR_PAUSE_DELAY,	1 },
+		{ "storm",	TCA_COLOR_PAUSE_STORM,	1 },
+		{ "pause-map",	TCA_COLOR_PAUSE_MAP,	2 },
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
@@ -393,6 +424,24 @@ static int parse_option(struct request *r, int argc, char **argv)
 	case TCA_COLOR_TRIM_SIZE:
 		err = get_bytes(name, argv[1], 0, TC_COLOR_TRIM_SIZE_MAX, val);
 		break;
+	case TCA_COLOR_PAUSE:
+		err = get_name(name, argv[1], pause_names, N(pause_names), val);
+		break;
+	case TCA_COLOR_PAUSE_XOFF:
+	case TCA_COLOR_PAUSE_XON:
+		err = strcmp(argv[1], "auto") ?
+		      get_bytes(name, argv[1], 1, TC_COLOR_LIMIT_MAX, val) : 0;
+		break;
+	case TCA_COLOR_PAUSE_DELAY:
+		err = parse_time(name, argv[1], 0, TC_COLOR_PAUSE_DELAY_MAX, val);
+		break;
+	case TCA_COLOR_PAUSE_STORM:
+		err = strcmp(argv[1], "never") ?
+		      parse_time(name, argv[1], 1, TC_COLOR_PAUSE_STORM_MAX, val) : 0;
+		break;
+	case TCA_COLOR_PAUSE_MAP:
+		err = parse_pause_map(r, argv + 1);
+		break;
 	default:
 		*val = name[0] == 's';
 		err = 0;
@@ -426,6 +475,9 @@ static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
 	case TCA_COLOR_BAND_YIELD:
 		addattr_l(n, COLOR_OPT_LEN, attr, r->band_yield,
 			  sizeof(r->band_yield));
+		break;
+	case TCA_COLOR_PAUSE_MAP:
+		addattr_l(n, COLOR_OPT_LEN, attr, r->pause_map, sizeof(r->pause_map));
 		break;
 	default:
 		addattr32(n, COLOR_OPT_LEN, attr, r->u32[attr]);
@@ -670,6 +722,52 @@ static void print_trim(struct rtattr *tb[])
 	close_json_object();
 }
 
+/* What differs from the default, which depends on the number of bands. */
+static void print_pause_map(const struct rtattr *attr, __u32 bands)
+{
+	__u8 map[TC_COLOR_PAUSE_PRIOS];
+	__u32 i, normal;
+	char key[4];
+
+	if (!attr || RTA_PAYLOAD(attr) < sizeof(map))
+		return;
+	memcpy(map, RTA_DATA(attr), sizeof(map));
+	open_json_object("map");
+	for (i = 0; i < TC_COLOR_PAUSE_PRIOS; i++) {
+		normal = TC_COLOR_PAUSE_PRIOS - 1 - i;
+		if (map[i] == (normal < bands ? normal : bands - 1))
+			continue;
+		print_band("pause-map %s ", i, key);
+		if (map[i] == TC_COLOR_PAUSE_NO_BAND)
+			print_name(key, "%s ", "none");
+		else
+			print_color_uint(PRINT_ANY, COLOR_NONE, key, "%u ", map[i]);
+	}
+	close_json_object();
+}
+
+static void print_pause(struct rtattr *tb[])
+{
+	__u32 storm = attr_u32(tb[TCA_COLOR_PAUSE_STORM]);
+
+	if (!tb[TCA_COLOR_PAUSE])
+		return;
+	open_json_object("pause");
+	print_name("mode", "pause %s ", name_of(pause_names, N(pause_names),
+						attr_u32(tb[TCA_COLOR_PAUSE])));
+	if (tb[TCA_COLOR_PAUSE_XOFF])
+		print_exact_bytes("xoff", "xoff", attr_u32(tb[TCA_COLOR_PAUSE_XOFF]));
+	if (tb[TCA_COLOR_PAUSE_XON])
+		print_exact_bytes("xon", "xon", attr_u32(tb[TCA_COLOR_PAUSE_XON]));
+	print_exact_time("delay", "delay", attr_u32(tb[TCA_COLOR_PAUSE_DELAY]));
+	if (storm)
+		print_exact_time("storm", "storm", storm);
+	else
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", "storm never ");
+	print_pause_map(tb[TCA_COLOR_PAUSE_MAP], attr_u32(tb[TCA_COLOR_BANDS]));
+	close_json_object();
+}
+
 static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 {
 	struct rtattr *tb[TCA_COLOR_MAX + 1];
@@ -714,6 +812,7 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	catch_up = attr_u32(tb[TCA_COLOR_CATCH_UP]);
 	if (catch_up)
 		print_exact_time("catch_up", "catch-up", catch_up);
+	print_pause(tb);
 	split = tb[TCA_COLOR_SPLIT_GSO] ? attr_u32(tb[TCA_COLOR_SPLIT_GSO]) : rate;
 	print_color_bool(PRINT_JSON, COLOR_NONE, "split_gso", NULL, split);
 	if (tb[TCA_COLOR_SPLIT_GSO])
@@ -727,7 +826,7 @@ static void print_stat(const char *key, const char *fmt, const struct rtattr *at
 	print_count(key, fmt, attr_u64(attr));
 }
 
-/* A counter of an array; 0 if the kernel is older than it. */
+/* A counter of an array; 0 if the array ends before it. */
 static void print_element(const char *key, const char *fmt, const struct rtattr *array, size_t i)
 {
 	__u64 val = 0;
@@ -805,6 +904,43 @@ static void print_pool_stats(struct rtattr *tb[])
 	close_json_object();
 }
 
+static void print_pause_stats(const struct rtattr *st, const struct rtattr *paused)
+{
+	__u64 ns[TC_COLOR_PAUSE_PRIOS] = {};
+	char key[4];
+	int i;
+
+	if (!st)
+		return;
+	if (paused)
+		attr_copy(ns, RTA_PAYLOAD(paused) < sizeof(ns) ? RTA_PAYLOAD(paused) : sizeof(ns),
+			  paused);
+	print_nl();
+	open_json_object("pause");
+	print_element("off", "  pause  sent off %llu", st, TC_COLOR_PAUSE_STAT_OFF);
+	print_element("on", " on %llu", st, TC_COLOR_PAUSE_STAT_ON);
+	print_element("unsent", ", unsent %llu", st, TC_COLOR_PAUSE_STAT_UNSENT);
+	print_element("heard", ", heard %llu", st, TC_COLOR_PAUSE_STAT_HEARD);
+	print_element("storms", ", storms %llu", st, TC_COLOR_PAUSE_STAT_STORMS);
+	print_nl();
+	print_element("backlog", "         backlog %llu", st, TC_COLOR_PAUSE_STAT_BACKLOG);
+	print_element("peak", " peak %llu bytes", st, TC_COLOR_PAUSE_STAT_PEAK);
+	print_element("xoff", ", xoff %llu", st, TC_COLOR_PAUSE_STAT_XOFF);
+	print_element("xon", " xon %llu", st, TC_COLOR_PAUSE_STAT_XON);
+	open_json_object("paused");
+	for (i = 0; i < TC_COLOR_PAUSE_PRIOS; i++) {
+		if (!ns[i])
+			continue;
+		if (!is_json_context())
+			print_nl();
+		snprintf(key, sizeof(key), "%d", i);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "         priority %s ", key);
+		print_count(key, "paused for %llu ns", ns[i]);
+	}
+	close_json_object();
+	close_json_object();
+}
+
 static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 			      struct rtattr *xstats)
 {
@@ -825,6 +961,7 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	close_json_object();
 	print_pool_stats(tb);
 	print_trim_stats(tb[TCA_COLOR_STATS_TRIM]);
+	print_pause_stats(tb[TCA_COLOR_STATS_PAUSE], tb[TCA_COLOR_STATS_PAUSED]);
 	open_json_object("colors");
 	i = 0;
 	for (nest = nest_first(tb[TCA_COLOR_STATS_COLORS], &left); nest;
