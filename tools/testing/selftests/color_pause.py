@@ -1,0 +1,609 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: pause the neighbour before the buffer is full, and stop when it says so.
+
+	 n0 ============ p0 -------> p1 ============ n1
+	              [ color ]   [ color ]
+
+Frames of 1000 bytes take 1 ms at 8 Mbit/s, where a quantum of a pause is 64 us.
+"""
+import shutil
+import struct
+import subprocess
+import tempfile
+
+from lab.net import frames as p
+from lab.net import pfc
+from lab.tap import Skip, case, equal, main, timed, true, within
+
+LATE = 1000                     # ns, see color_rate.py
+MS = 1000000
+QUANTUM = 64000                 # ns at 8 Mbit/s
+STOPPED = "rate 8bit limit 1m pause obey"
+FIRST = "rate 8mbit limit 1m pause all delay 0us"
+EVERY = dict.fromkeys(range(8), 0xffff)
+
+
+def data(count, first=0, tos=0):
+    """Numbered frames."""
+    return [p.numbered(number, tos) for number in range(first, first + count)]
+
+
+def fill(net, count, tos=0):
+    """So many frames in p1's queue: the port is stopped, and its line has one already."""
+    for one in data(count, tos=tos):
+        net.send(one)
+
+
+# --- sending -----------------------------------------------------------------
+
+@case("the frame, byte by byte")
+def frame_bytes():
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
+        fill(net, 11)
+        got = [one for _, one in net.receivers[0].frames(wait=0.01)]
+        equal(len(got), 1, "frames")
+        want = (bytes.fromhex("0180c2000001") + pfc.mac("p0") + bytes.fromhex("8808 0101 00ff")
+                + b"\xff" * 16).ljust(60, b"\0")
+        equal(got[0].hex(), want.hex(), "the frame")
+
+
+@case("the frame as tshark reads it")
+def tshark():
+    if not shutil.which("tshark"):
+        raise Skip("no tshark")
+    one = pfc.frame({7: 0xffff, 3: 0})
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+                   + struct.pack("<IIII", 0, 0, len(one), len(one)) + one)
+        file.flush()
+        said = subprocess.run(["tshark", "-V", "-r", file.name], capture_output=True, text=True,
+                              check=True).stdout
+    for words in ("Class Based Flow Control", "65535"):
+        true(words in said, f"{words!r} in {said!r}")
+
+
+@case("Xoff: not at the threshold, one byte above it", count=(0, 1))
+def xoff(count):
+    with pfc.switch(f"{FIRST} xoff {10000 - count}", STOPPED) as net:
+        fill(net, 10)
+        heard = net.heard()
+        equal([times for _, times in heard], [EVERY] * count, f"frames at {10000} bytes")
+        equal(pfc.stats()["backlog"], 10000, "bytes charged")
+        equal(pfc.stats()["xoff"], 10000 - count, "Xoff")
+
+
+@timed("Xon: at the threshold, when the packet leaves; by default two packets less than Xoff",
+       words=("xon 5000", ""))
+def xon(words):
+    at = 5 if words else 6              # 10000 - 2 * 1514 = 6972
+    with pfc.switch(f"{FIRST} xoff 10000 {words}", "rate 8mbit limit 1m pause obey") as net:
+        for one in data(16):
+            net.send(one)
+        came = net.arrived(wait=0.1)
+        heard = net.heard()
+        equal([times for _, times in heard], [EVERY, dict.fromkeys(range(8), 0)], "frames")
+        # The 16th packet starts when it leaves the queue, and so on: at + 1 are on their way.
+        within(heard[1][0], came[15 - at][0], came[15 - at][0] + LATE, "ns of the second frame")
+        seen = pfc.stats()
+        equal((seen["off"], seen["on"], seen["backlog"]), (1, 1, 0), "frames off, on; bytes")
+        within(seen["peak"], 10001, 15000, "peak")
+
+
+@timed("another frame before the pause is over, while there is too much")
+def again():
+    # 65535 quanta of 512 ns are 33.55 ms
+    with pfc.switch("rate 1gbit limit 1m pause all xoff 10000", STOPPED) as net:
+        fill(net, 11)
+        p.settle(0.09)
+        heard = net.heard(0.001)
+        equal([times for _, times in heard], [EVERY] * 6, "frames in 91 ms")
+        for (one, _), (other, _) in zip(heard, heard[1:]):
+            within(other - one, 32767 * 512, 32767 * 512 + LATE, "ns between two")
+        net.change("p1", "rate 1gbit")
+        p.settle(0.1)
+        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "then")
+        p.settle(0.2)
+        equal(net.heard(), [], "and no more")
+
+
+@case("by priority: each band has its own bytes and its own bits")
+def priorities():
+    bands = "bands 3 prio 10 0 prio 20 1"
+    with pfc.switch(f"{FIRST} xoff 10000 {bands}", f"{STOPPED} {bands}") as net:
+        fill(net, 10)
+        fill(net, 10, 20 << 2)
+        fill(net, 10, 10 << 2)
+        equal(net.heard(), [], "no frame yet")
+        fill(net, 1, 20 << 2)
+        equal([times for _, times in net.heard()], [{6: 0xffff}], "band 1")
+        fill(net, 1, 10 << 2)
+        equal([times for _, times in net.heard()], [{6: 0xffff, 7: 0xffff}], "and band 0")
+        fill(net, 1)
+        equal([times for _, times in net.heard()], [EVERY], "and band 2")
+
+
+@case("pause-map: other priorities; a band without one counts for nothing")
+def mapped():
+    words = "bands 2 prio 10 0 " + " ".join(f"pause-map {i} none" for i in (0, 1, 2, 5, 6, 7)) \
+        + " pause-map 3 1 pause-map 4 1"
+    with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
+        fill(net, 20, 10 << 2)
+        equal(net.heard(), [], "band 0 has no priority")
+        fill(net, 11)
+        equal([times for _, times in net.heard()], [{3: 0xffff, 4: 0xffff}], "band 1")
+
+
+@case("green: only green packets count")
+def green():
+    with pfc.switch("rate 8mbit limit 1m pause green delay 0us xoff 10000", STOPPED) as net:
+        fill(net, 30, p.RED)
+        fill(net, 30)
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "red and yellow")
+        fill(net, 11, p.GREEN)
+        equal(len(net.heard()), 1, "frames for green")
+        equal(pfc.stats()["backlog"], 11000, "bytes")
+
+
+@case("ports that do not pause, what comes by another device or by none: not charged")
+def uncharged():
+    with pfc.switch(f"{FIRST} xoff 10000", "rate 8bit limit 1m") as net:
+        fill(net, 20)
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "p1 does not pause")
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
+        sender = p.Sender("p1")
+        sender.send(p.ipv4(1000), 20)
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "what the switch sends itself")
+        sender.close()
+    with pfc.switch("rate 8mbit pause obey", STOPPED) as net:
+        fill(net, 20)
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "p0 only obeys")
+
+
+@case("Xoff by default: the buffer by the links that pause, less the headroom")
+def shares():
+    # 1 Gbit/s by 2 us, and two packets, both ways; and the frame
+    headroom = 2 * (250 + 1514) + 60
+    with pfc.switch("rate 1gbit limit 100000 pause all delay 2us",
+                    "rate 1gbit limit 1m pause obey") as net:
+        equal(pfc.stats()["xoff"], 100000 - headroom, "Xoff of the only link")
+        net.change("p1", "limit 100000 pause all delay 2us")
+        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], [50000 - headroom] * 2, "of two")
+        equal(pfc.stats()["xon"], 50000 - headroom - 2 * 1514, "Xon")
+        for dev in ("p0", "p1"):
+            net.change(dev, "pool sw size 40000")
+        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], [20000 - headroom] * 2, "in a pool")
+        net.change("p0", "size 80000")
+        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], [40000 - headroom] * 2,
+              "after p0 has resized it")
+        net.change("p1", "pause none")
+        equal(pfc.stats()["xoff"], 80000 - headroom, "alone again")
+
+
+@case("a bridge between the ports: charged to the right one, and frames are heard")
+def bridged():
+    with pfc.switch(f"{FIRST} xoff 10000", "limit 1m pause obey", bridge=True) as net:
+        net.receivers[0].frames(wait=0.1)
+        net.pause(EVERY)                # 65535 quanta at 10 Gbit/s are 3.36 ms
+        net.senders[0].send(p.ipv4(1000), 11)
+        p.settle(0.0001)
+        equal([times for _, times in net.heard(0.0001)], [EVERY], "frames")
+        true(pfc.stats("p1")["heard"] == 1, "p1 has heard")
+        equal(len(net.arrived(wait=0.01)), 11, "frames that went on")
+
+
+# --- listening ---------------------------------------------------------------
+
+@timed("a paused port: nothing for as long as it was told, to the ns; then the line goes on",
+       rate=("8mbit", "8mbit bands 2", "8mbit pool sw size 1m", "8mbit bands 2 band-rate 1 7mbit"))
+def obeys(rate):
+    each = MS if "band-rate" not in rate else 8 * MS // 7
+    with pfc.switch("limit 1m", f"rate {rate} limit 1m pause obey") as net:
+        p.settle(0.01)
+        for one in data(10):
+            net.senders[0].send(one)
+        net.pause(dict.fromkeys(range(8), 100))     # 6.4 ms
+        came = net.arrived(wait=0.1)
+        equal([number for _, number in came], list(range(10)), "numbers")
+        within(came[1][0] - came[0][0], 100 * QUANTUM, 100 * QUANTUM + LATE, "ns of the pause")
+        for i in range(1, 9):
+            within(came[i + 1][0] - came[i][0], each - LATE, each + LATE, f"ns to frame {i + 1}")
+        paused = pfc.stats("p1")["paused"]
+        equal(paused, dict.fromkeys(map(str, range(8)), 100 * QUANTUM), "paused time")
+
+
+@timed("a port without a rate stops as well", words=("", "bands 2"))
+def no_rate(words):
+    with pfc.switch("limit 1m", f"limit 1m pause obey {words}") as net:
+        # 10 Gbit/s, as veth says it: 51.2 ns a quantum
+        net.pause(dict.fromkeys(range(8), 0xffff))
+        for one in data(10):
+            net.senders[0].send(one)
+        came = net.arrived(wait=0.1)
+        equal([number for _, number in came], list(range(10)), "numbers")
+        within(came[9][0] - came[0][0], 0, LATE, "ns for all of them")
+        within(pfc.stats("p1")["paused"]["7"], 3355392, 3355392, "ns paused")
+
+
+@timed("a zero ends the pause at once, and earns no burst", words=("", "bands 2"))
+def zero(words):
+    with pfc.switch("limit 1m", f"rate 8mbit limit 1m pause obey {words}") as net:
+        p.settle(0.01)
+        for one in data(10):
+            net.senders[0].send(one)
+        net.pause(EVERY)                # 4 s
+        p.settle(0.05)
+        net.pause(dict.fromkeys(range(8), 0))
+        came = net.arrived(wait=0.1)
+        equal([number for _, number in came], list(range(10)), "numbers")
+        within(came[1][0] - came[0][0], 50 * MS, 50 * MS + 100000, "ns of the pause")
+        for i in range(1, 9):
+            within(came[i + 1][0] - came[i][0], MS - LATE, MS + LATE, f"ns to frame {i + 1}")
+
+
+@timed("by band: only the band of a priority stops, and the others have the line")
+def bands():
+    words = "bands 3 prio 10 0 prio 20 1"
+    for priority, tos, others in ((7, 10 << 2, (20 << 2, 0)), (6, 20 << 2, (10 << 2, 0)),
+                                  (0, 0, (10 << 2, 20 << 2)), (5, 0, (10 << 2, 20 << 2))):
+        for rate in ("rate 8mbit", ""):
+            with pfc.switch("limit 1m", f"{rate} limit 1m pause obey {words}") as net:
+                net.pause({priority: 5000})     # 320 ms, without a rate 256 us
+                for ds in (tos, *others):
+                    for one in data(3, tos=ds):
+                        net.senders[0].send(one)
+                got = [(when, one[15]) for when, one in net.receivers[1].frames(9, 1)]
+                equal([ds for _, ds in got], [others[0]] * 3 + [others[1]] * 3 + [tos] * 3,
+                      f"bands, priority {priority} paused, {rate}")
+
+
+@timed("a pause is extended by the next one, and told from the last")
+def extended():
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
+        p.settle(0.01)
+        for one in data(2):
+            net.senders[0].send(one)
+        net.pause({0: 1000})            # 64 ms
+        p.settle(0.032)
+        net.pause({0: 1000})
+        came = net.arrived(wait=0.2)
+        within(came[1][0] - came[0][0], 96 * MS, 96 * MS + 100000, "ns of the pause")
+        within(pfc.stats("p1")["paused"]["0"], 96 * MS, 96 * MS + 100000, "as it is counted")
+
+
+@timed("storm: a pause that has no end is ignored, until it is quiet for as long")
+def storm():
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm 100ms") as net:
+        p.settle(0.01)
+        for one in data(300):
+            net.senders[0].send(one)
+        for _ in range(20):
+            net.pause({0: 0xffff})
+            p.settle(0.01)
+        came = net.arrived(wait=0.05)
+        within(came[1][0] - came[0][0], 100 * MS, 100 * MS + LATE, "ns of the pause")
+        equal(len(came), 300, "frames that went on")
+        seen = pfc.stats("p1")
+        equal(seen["storms"], 1, "storms")
+        within(seen["paused"]["0"], 100 * MS, 100 * MS, "ns paused")
+        p.settle(0.2)
+        # It is quiet: the next pause counts.
+        for one in data(2):
+            net.senders[0].send(one)
+        net.pause({0: 500})             # 32 ms
+        came = net.arrived(wait=0.2)
+        within(came[1][0] - came[0][0], 32 * MS, 32 * MS + LATE, "ns of the pause after that")
+
+
+@timed("storm: a pause of one frame that is too long is cut; a zero ends a storm; never is never")
+def cut():
+    for words, ms in (("storm 50ms", 50), ("storm never", 320)):
+        with pfc.switch("limit 1m", f"rate 8mbit limit 1m pause obey {words}") as net:
+            p.settle(0.01)
+            for one in data(2):
+                net.senders[0].send(one)
+            net.pause({0: 5000})
+            came = net.arrived(wait=1)
+            within(came[1][0] - came[0][0], ms * MS, ms * MS + LATE, f"{words}: ns of the pause")
+            equal(pfc.stats("p1")["storms"], 0, "storms")
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm 50ms") as net:
+        for _ in range(10):
+            net.pause({0: 0xffff})
+            p.settle(0.01)
+        equal(pfc.stats("p1")["storms"], 1, "storms")
+        net.pause({0: 0})
+        for one in data(2):
+            net.senders[0].send(one)
+        net.pause({0: 500})
+        came = net.arrived(wait=0.2)
+        within(came[1][0] - came[0][0], 32 * MS, 32 * MS + LATE, "ns of the pause after that")
+
+
+@case("what is no pause frame for us changes nothing")
+def others():
+    good = pfc.frame(EVERY)
+    bad = {
+        "another address": b"\2" + good[1:],
+        "802.3x": good[:14] + struct.pack("!HH", 1, 0xffff) + bytes(42),
+        "short": good[:20],
+        "an opcode that is not ours": good[:14] + b"\1\2" + good[16:],
+        "another type": good[:12] + b"\x88\x09" + good[14:],
+        "in a VLAN": good[:12] + b"\x81\x00\0\7" + good[12:],
+        "no priorities": pfc.frame({}),
+    }
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
+        for words, one in bad.items():
+            net.senders[1].send(one)
+            p.settle(0.001)
+            seen = pfc.stats("p1")
+            equal((seen["paused"], seen["heard"]), ({}, int(words == "no priorities")), words)
+        net.senders[0].send(p.numbered(7), 3)
+        equal(len(net.arrived(wait=0.1)), 3, "frames")
+
+
+@timed("below prio, tbf and mq the port stops too, and a parent gets what it has seen")
+def parents():
+    for parent in ("prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+                   "tbf rate 50mbit burst 2k limit 1m", "mq"):
+        for words in ("", "rate 20mbit", "bands 2", "rate 20mbit bands 2"):
+            with pfc.switch("limit 1m", "") as net:
+                p.tc("qdisc del dev p1 root")
+                if parent == "mq":
+                    p.run("ip", "link", "del", "p1")
+                    p.veth("n1", "p1", "numtxqueues", "2", "numrxqueues", "2")
+                    net.senders[1].close()
+                    net.receivers[1].close()
+                    net.senders[1], net.receivers[1] = p.Sender("n1"), p.Receiver("n1")
+                    p.tc("filter del dev p0 parent ffff:")
+                    p.tc("filter add dev p0 parent ffff: matchall"
+                         " action mirred egress redirect dev p1")
+                p.tc(f"qdisc add dev p1 root handle 9: {parent}")
+                for classid in ("9:1", "9:2")[:1 + (parent == "mq")]:
+                    p.tc(f"qdisc add dev p1 parent {classid} color limit 1m pause obey {words}")
+                p.settle(0.01)
+                rate = 20_000_000 if "rate" in words else 10_000_000_000
+                quanta = 50 * MS * rate // 512 // 10**9
+                if quanta > 0xffff:
+                    quanta = 0xffff
+                ns = quanta * 512 * 10**9 // rate
+                for one in data(5):
+                    net.senders[0].send(one)
+                net.pause(dict.fromkeys(range(8), quanta))
+                for one in data(5, 5):
+                    net.senders[0].send(one)
+                came = net.arrived(wait=0.2)
+                equal([number for _, number in came], list(range(10)), f"{parent}, {words}")
+                gap = max(b - a for (a, _), (b, _) in zip(came, came[1:]))
+                within(gap, ns * 0.8, ns + 2 * MS, f"longest gap below {parent}, {words}")
+
+
+# --- coming and going --------------------------------------------------------
+
+@case("the charge is gone with the packets", how=("down", "none", "del", "drain", "p0", "bands"))
+def uncharges(how):
+    words = "bands 2 prio 10 0" if how == "bands" else ""
+    with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
+        fill(net, 15)
+        fill(net, 15, p.GREEN)
+        equal(pfc.stats()["backlog"], 30000, "bytes")
+        net.heard()
+        if how in ("down", "bands"):
+            p.run("ip", "link", "set", "p1", "down")
+        elif how == "none":
+            net.change("p1", "pause none")
+        elif how == "del":
+            p.tc("qdisc del dev p1 root")
+        elif how == "drain":
+            net.change("p1", "rate 10gbit")
+            p.settle(0.1)
+        else:
+            # The link goes with packets charged to it, and the neighbour may go on.
+            p.tc("qdisc del dev p0 root")
+            equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "frames")
+            p.tc(f"qdisc add dev p0 root color {FIRST} xoff 10000")
+            equal(pfc.stats()["backlog"], 0, "bytes of the new link")
+            net.change("p1", "rate 10gbit")
+            p.settle(0.1)
+        equal(pfc.stats()["backlog"], 0, "bytes left")
+        if how != "p0":
+            equal([times for _, times in net.heard()][-1:],
+                  [dict.fromkeys(range(8), 0)], "the last frame")
+
+
+@case("pause on and off with packets in the queue: none is lost, what was there is not charged")
+def live():
+    with pfc.switch(f"{FIRST} xoff 10000", "rate 8bit limit 1m") as net:
+        fill(net, 20)
+        net.change("p1", "pause obey")
+        equal(pfc.stats()["backlog"], 0, "bytes that were there before")
+        fill(net, 3)
+        equal(pfc.stats()["backlog"], 3000, "bytes")
+        net.change("p1", "pause none")
+        equal(pfc.stats()["backlog"], 0, "bytes")
+        net.change("p1", "pause all")
+        fill(net, 3)
+        net.change("p1", "rate 1gbit")
+        equal(len(net.arrived(wait=0.1)), 26, "frames")
+        equal(pfc.stats()["backlog"], 0, "bytes at the end")
+
+
+@case("another Xoff acts at once: on what is queued")
+def moved():
+    with pfc.switch(f"{FIRST} xoff 100000", STOPPED) as net:
+        fill(net, 30)
+        equal(net.heard(), [], "frames")
+        net.change("p0", "xoff 20000")
+        equal([times for _, times in net.heard()], [EVERY], "below what is queued")
+        net.change("p0", "xoff 100000")
+        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "and above")
+        net.change("p0", "xoff 20000")
+        net.heard()
+        net.change("p0", "pause obey")
+        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "none at all")
+
+
+@case("while it is paused: pause none, reset, another port, another device",
+      how=("none", "down", "replace", "del"))
+def paused(how):
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm never") as net:
+        fill(net, 1)
+        net.pause(EVERY)
+        for one in data(5, 1):
+            net.senders[0].send(one)
+        p.settle(0.05)
+        equal(p.shown("p1")["qlen"], 5, "packets wait")
+        if how == "none":
+            net.change("p1", "pause none")
+            equal([number for _, number in net.arrived(wait=0.1)][-5:], list(range(1, 6)), "numbers")
+        elif how == "down":
+            p.run("ip", "link", "set", "p1", "down")
+            equal(p.shown("p1")["qlen"], 0, "packets")
+        elif how == "replace":
+            p.tc("qdisc replace dev p1 root handle 2: color rate 8mbit pause obey")
+            net.send(p.numbered(9))
+            # The new port has the same link, so it is paused as well.
+            equal(p.shown("p1")["qlen"], 1, "packets")
+        else:
+            p.run("ip", "link", "del", "p1")
+            p.veth("n1", "p1")
+            p.tc("qdisc add dev p1 root color rate 8mbit pause obey")
+            equal(pfc.stats("p1")["paused"], {}, "the new device")
+
+
+@case("a namespace goes while ports are paused and packets are charged")
+def namespace():
+    def run():
+        with pfc.switch(f"{FIRST} xoff 10000", "rate 8mbit limit 1m pause all xoff 10000") as net:
+            net.pause(EVERY)
+            while True:
+                net.send(p.ipv4(1000), 10)
+                net.pause({3: 100})
+    for _ in range(5):
+        pid = p.in_background(run)
+        p.settle(0.3)
+        p.kill(pid)
+    p.fresh_namespace()
+    p.unused("sch_color")
+
+
+@case("refused where no pause frame can be heard", kind=(
+    "lo", "ifb", "dummy", "bridge", "vlan", "macvlan", "bond", "gretap"))
+def refused(kind):
+    p.insmod()
+    p.fresh_namespace()
+    p.veth("n0", "p0")
+    made = {"lo": "link set lo up", "vlan": "link add link p0 name d0 type vlan id 5",
+            "macvlan": "link add link p0 name d0 type macvlan",
+            "gretap": "link add d0 type gretap local 10.0.0.1 remote 10.0.0.2"}
+    if p.run("ip", *made.get(kind, f"link add d0 type {kind}").split(), check=False).returncode:
+        raise Skip(f"no {kind} here")
+    dev = "lo" if kind == "lo" else "d0"
+    done = p.tc(f"qdisc add dev {dev} root color rate 1gbit pause obey", check=False)
+    true(done.returncode and "No pause frames are heard here" in done.stderr,
+         f"{kind}: {done.stderr!r}")
+    p.tc(f"qdisc add dev {dev} root color rate 1gbit")
+    done = p.tc(f"qdisc change dev {dev} root color pause all", check=False)
+    true(done.returncode, f"{kind}: refused by change")
+
+
+# words of tc -> a word of the message
+BAD = [
+    ("pause", "argument"), ("pause on", "none of none obey all green"),
+    ("pause all pause obey", "twice"), ("xoff 10k", "need pause"), ("delay 1us", "need pause"),
+    ("storm never", "need pause"), ("pause none xon 1k", "need pause"),
+    ("pause-map 0 0", "need pause"), ("pause all xoff", "argument"), ("pause all xoff 0", "xoff"),
+    ("pause all xoff -1", "xoff"), ("pause all xoff 2g", "xoff"), ("pause all xon 0", "xon"),
+    ("pause all xoff 10k xon 11k", "Xon above Xoff"), ("pause all delay 11ms", "delay"),
+    ("pause all delay -1us", "delay"), ("pause all storm 5s", "storm"),
+    ("pause all storm 0us", "storm"), ("pause all pause-map 8 0", "0 ... 7"),
+    ("pause all pause-map 0", "argument"), ("pause all pause-map 0 1", "does not exist"),
+    ("pause all bands 2 pause-map 7 2", "does not exist"),
+    ("pause all pause-map 0 0 pause-map 0 none", "two bands"),
+    ("pause all xoff 1513000", "more than the buffer"), ("pause all limit 4k", "no room"),
+    ("pause all xoff 10k pool x size 12k", "more than the buffer"),
+    ("pause green pool x size 3k", "no room"),
+]
+
+SET = [
+    ("rate 1gbit pause obey", {}),
+    ("rate 1gbit pause all", {"mode": "all"}),
+    ("rate 1gbit pause green xoff 10k", {"mode": "green", "xoff": 10240}),
+    ("pause all xoff 10001 xon 9999 delay 1us storm 1s",
+     {"mode": "all", "xoff": 10001, "xon": 9999, "delay": 1000, "storm": 10**9}),
+    ("pause all xoff auto xon auto delay 0us storm never", {"mode": "all", "delay": 0, "storm": None}),
+    ("pause obey bands 2 pause-map 7 1 pause-map 0 none", {"map": {"0": "none", "7": 1}}),
+    ("pause obey bands 16 pause-map 5 15", {"map": {"5": 15}}),
+]
+DEFAULTS = {"mode": "obey", "delay": 5000, "storm": 200 * MS, "map": {}}
+
+
+@case("options: what is set is shown, and makes the same port again")
+def options():
+    for words, change in SET:
+        p.port(words)
+        want = {key: value for key, value in {**DEFAULTS, **change}.items() if value is not None}
+        equal(p.options()["pause"], want, f"options of \"{words}\"")
+        p.veth("q0", "q1")
+        shown = p.tc("qdisc show dev p0").stdout.split("refcnt ")[1].split(maxsplit=1)[1]
+        p.tc(f"qdisc add dev q0 root color {shown}")
+        equal(p.options("q0"), p.options("p0"), f"options of {shown}")
+    p.tc("qdisc change dev p0 root color pause none")
+    true("pause" not in p.options(), "nothing is shown of none")
+
+
+@case("bad input: one line, a status; changes nothing, leaves no qdisc")
+def bad():
+    p.port("rate 1gbit")
+    before = p.options()
+    for words, expect in BAD:
+        done = p.tc(f"qdisc change dev p0 root color {words}", check=False)
+        true(done.returncode != 0, f"\"{words}\" is refused")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        equal(len(done.stderr.strip().splitlines()), 1, f"lines for \"{words}\"")
+        equal(p.options(), before, f"options after \"{words}\"")
+    p.tc("qdisc del dev p0 root")
+    for words, expect in BAD:
+        true(p.tc(f"qdisc add dev p0 root color {words}", check=False).returncode, words)
+    true("color" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
+    # A port that pauses stays so when something else of it is refused.
+    p.tc("qdisc add dev p0 root color rate 1gbit limit 100k pause all xoff 50k")
+    before = p.options()
+    for words in ("limit 51k", "xon 51k", "pause green pool x", "bands 2 pause-map 0 2"):
+        true(p.tc(f"qdisc change dev p0 root color {words}", check=False).returncode, words)
+        equal(p.options(), before, f"options after \"{words}\"")
+
+
+@case("a number of bands: the map is the default's again")
+def renumbered():
+    p.port("pause obey bands 2 pause-map 7 1")
+    p.tc("qdisc change dev p0 root color bands 3")
+    equal(p.options()["pause"]["map"], {}, "map")
+
+
+@case("statistics: the text has what the JSON has; a notification of 16 bands goes out")
+def statistics():
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
+        fill(net, 11)
+        net.pause({7: 1}, 0)            # and it is queued, as all that comes
+        p.settle(0.01)
+        text = p.tc("-s qdisc show dev p0").stdout
+        for words in ("pause  sent off 1 on 0, unsent 0, heard 1, storms 0",
+                      "backlog 11060 peak 11060 bytes, xoff 10000 xon 6972",
+                      "priority 7 paused for 64000 ns"):
+            true(words in text, f"{words!r} in {text!r}")
+    p.port("bands 16 rate 1gbit pause all")
+    with subprocess.Popen(["tc", "monitor"], stdout=subprocess.PIPE, text=True) as monitor:
+        p.settle(0.1)
+        words = " ".join(f"band-rate {n} {n + 1}mbit band-limit {n} 9 band-yield {n} 0.5"
+                         for n in range(16))
+        for handle in (6, 7):
+            p.tc(f"qdisc replace dev p0 root handle {handle}: color rate 1gbit bands 16"
+                 f" pool sw size 1m ecn 1k red 1k {words} pause all xoff 10k xon 1k")
+        p.settle(0.1)
+        monitor.terminate()
+        said = monitor.stdout.read()
+    for line in ("qdisc color 6:", "deleted qdisc color 6:", "qdisc color 7:"):
+        true(line in said, f"{line!r} in {said[:600]!r}")
+
+
+main()
