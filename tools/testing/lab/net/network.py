@@ -24,6 +24,15 @@ is that of the last link.  The base round-trip time over n switches is 2 (n + 1)
 Where nothing is deflected, `nic_delay` puts all delay into the hosts' NICs, and the
 switches need no ifb: of one switch, 2 D for both links of a way.
 
+In a paused fabric (`pause`) each link is a wire of two ends more, in a namespace of their own,
+and has its delay in the middle:
+
+    h0: eth0 ------ w0b :wires: w0a ------ p0 :leaf0
+
+A port hears pause frames ahead of the switch's ifb, and sends them past its queue, so anywhere
+else they would come too early, and a port would seem to need less headroom than it does.  The
+hosts' NICs obey.
+
 A switch knows the way down to each host below it.  All else goes up, and of several ways
 up it chooses one by the client's port (ECMP): rules send each SLICES-th of the range of
 ports to one.  So a flow's way is known, and the same on every kernel, which multipath
@@ -85,7 +94,8 @@ class Network:
     """The namespaces, their links and queues, for one configuration.
 
     config: topology and what it takes, rate (bit/s), delay (ns, of a link), rto_min (ns),
-    ipv6; and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts).
+    ipv6; and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), pause (the
+    switches' ports may pause those that send to them).
     """
 
     def __init__(self, config):
@@ -99,6 +109,7 @@ class Network:
         self._down = {name: [] for name in self.switches}
         self._nets = {}                                 # of the switches with hosts
         self._tier = {}
+        self._wires = None
         self._link(topology.links)
 
     # --- the plan
@@ -202,8 +213,14 @@ class Network:
                 **_HOST_SYSCTLS, **self.config.get("sysctls", {})}
             for key, value in own.items():
                 ns.sysctl(key, value)
+        if self._paused:
+            self._wires = Namespace("wires")
+            self._wires.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
         write_sysctl("net.core.netdev_max_backlog", _BACKLOG)
         batch("ip", self._links())
+        if self._paused:
+            self._wires.ip(*(f"link set {end} up" for ends in self._ends() for end in ends))
+            self._wires.tc(*self._middle_lines())
         for host in self.hosts:
             self.ns[host].ip(*self._host_lines(self._of_host[host]))
             self.ns[host].tc(*self._nic_lines())
@@ -237,13 +254,25 @@ class Network:
 
     def remove(self):
         """All namespaces, and with them everything else."""
-        for ns in self.ns.values():
+        for ns in [*self.ns.values()] + [self._wires] * self._paused:
             ns.remove()
+
+    @property
+    def _paused(self):
+        """Are links wires of their own, with the delay in the middle?"""
+        return bool(self.config.get("pause"))
 
     @property
     def _has_wires(self):
         """Is the links' delay at their ends?"""
-        return self.config.get("nic_delay") is None
+        return self.config.get("nic_delay") is None and not self._paused
+
+    def _all_links(self):
+        return [link for switch in self.switches for link in self._down[switch]]
+
+    def _ends(self):
+        """[(below, above)]: the ends of the links' wires."""
+        return [(f"w{i}b", f"w{i}a") for i in range(len(self._all_links()))]
 
     def _offloads_off(self):
         devices = {host: ["eth0"] for host in self.hosts}
@@ -253,12 +282,29 @@ class Network:
                 for dev in devs:
                     subprocess.run(["ethtool", "-K", dev, "tso", "off", "gso", "off"], check=True)
 
+    def _middle_lines(self):
+        """What comes in at one end of a wire leaves it at the other one, a link's delay later."""
+        lines = []
+        for below, above in self._ends():
+            for end, other in ((below, above), (above, below)):
+                lines += [f"qdisc add dev {end} root netem"
+                          f" delay {self.config['delay'] / 1000:g}us limit 1000000",
+                          f"qdisc add dev {end} ingress",
+                          f"filter add dev {end} parent ffff: matchall"
+                          f" action mirred egress redirect dev {other}"]
+        return lines
+
     def _links(self):
+        if self._paused:
+            return [f"link add {dev} netns {name} type veth peer name {end} netns wires"
+                    for link, (below, above) in zip(self._all_links(), self._ends())
+                    for name, dev, end in ((link.below, link.below_dev, below),
+                                           (link.above, link.above_dev, above))]
         wires = self.switches if self._has_wires else []
         return [f"link add wire netns {switch} type ifb" for switch in wires] + [
             f"link add {link.below_dev} netns {link.below} type veth"
             f" peer name {link.above_dev} netns {link.above}"
-            for switch in self.switches for link in self._down[switch]]
+            for link in self._all_links()]
 
     def _dev_up(self, dev, address):
         bits = "64 nodad" if self.v6 else "24"
@@ -272,6 +318,9 @@ class Network:
 
     def _nic_lines(self):
         """The wire's delay, then a line that sends segments, as a NIC does."""
+        if self._paused:
+            return [f"qdisc add dev eth0 root handle 1: color rate {self.config['rate']}bit"
+                    " limit 1000m pause obey"]
         delay = self.config.get("nic_delay")
         delay = self.config["delay"] if delay is None else delay
         return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",

@@ -30,6 +30,17 @@ def credits_of(rate, percent):
     return f"band-rate 0 {rate * percent // (100 * 8 * _CREDIT_AND_DATA)}pps"
 
 
+# What counts where a port pauses the one that sends to it.
+PAUSES = ("all", "green")
+# Timers of the guest's clock device come no closer than that, ns.
+_CLOCK = 500
+
+
+def pausing(mode, delay):
+    """A port that pauses (all, green) over links of so many ns, or an empty string without."""
+    return f" pause {mode} delay {delay + 2 * _CLOCK}ns" if mode else ""
+
+
 def shown(dev=None, ns=None):
     """What tc says of the qdiscs of a device, or of all: statistics included."""
     command = ["tc", *(["-n", ns.name] if ns else []), "-j", "-s", "qdisc", "show",

@@ -7,7 +7,7 @@
     s7: eth0 ---- p7 :  :
 
 A host's NIC carries the delay of both links on the way, so that the switch port is the
-port and nothing else, and the base round-trip time is 4 D.
+port and nothing else, and the base round-trip time is 4 D.  In a paused fabric links are wires.
 """
 
 import json
@@ -19,7 +19,7 @@ from lab.measure.capture import Capture
 from lab.measure.counters import Counters
 from lab.net import hosts
 from lab.net.network import Network
-from lab.net.port import shown
+from lab.net.port import pausing, shown
 from lab.net.topology import RECEIVER
 
 _LOADGEN = pathlib.Path(__file__).resolve().parent / "loadgen/incast"
@@ -27,8 +27,12 @@ _LOADGEN = pathlib.Path(__file__).resolve().parent / "loadgen/incast"
 
 def _port_words(config):
     """A switch port's queue, in tc's words."""
-    return config["port"] or (f"color rate {config['rate']}bit limit {config['limit']}"
-                              f" red {config['red']} ecn {config['ecn']}")
+    if config["port"]:
+        return config["port"]
+    # Where every packet counts, none is dropped for its colour.
+    red = f" red {config['red']}" if config.get("pause") != "all" else ""
+    return (f"color rate {config['rate']}bit limit {config['limit']}{red} ecn {config['ecn']}"
+            + pausing(config.get("pause"), config["delay"]))
 
 
 class Incast(Network):

@@ -10,6 +10,7 @@ every packet besides: how long is each segment on its way, retransmissions inclu
 
 from lab import units
 from lab.measure import report
+from lab.net.port import PAUSES
 
 COLUMNS = report.COLUMNS
 DEFAULTS = {"cc": "reno,cubic,dctcp,tlt_reno,tlt_cubic,tlt_dctcp", "rate": "40gbit",
@@ -30,6 +31,7 @@ def add_arguments(add):
     add("--duration", type=units.time, default="0ms",
         help="measure for this long at least")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
+    add("--pause", choices=PAUSES, help="a paused fabric, where these packets are not lost")
     add("--segments", action="store_true",
         help="percentiles of the time from a segment's first transmission to its ACK")
 
@@ -41,7 +43,7 @@ def wrong(_args):
 
 def configure(args):
     """(configuration, jobs)."""
-    keys = "senders bytes red ecn bulk lead duration port segments".split()
+    keys = "senders bytes red ecn bulk lead duration port segments pause".split()
     fan_in = args.fan_in or [args.senders * args.flows]
     args.cdf = args.cdf or max(fan_in)
     config = {key: getattr(args, key) for key in keys}

@@ -90,6 +90,8 @@ def add_arguments(add):
     add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
+    add("--pause", choices=ports.PAUSES,
+        help="a paused fabric, where these packets are not lost")
     add("--drain", type=units.time, default="1s", help="wait so long for the last flow (1s)")
     add("--seed", type=units.several(units.count), default="1", metavar="N,...",
         help="of the schedule, several runs (1)")
@@ -135,9 +137,10 @@ def _mixed(args, names, credit, behind):
 
 def _port(args, cc):
     """A switch port's queue for that congestion control, in tc's words."""
-    line = f"color rate {args.rate}bit limit {args.limit}"
+    line = f"color rate {args.rate}bit limit {args.limit}{ports.pausing(args.pause, args.delay)}"
     if args.pool:
-        line += f" pool sw size {args.pool} alpha 1"
+        # What pausing has reserved is for whichever port needs it.
+        line += f" pool sw size {args.pool} alpha {1024 if args.pause else 1}"
     if args.port:
         return args.port
     names = units.ccs(cc)
@@ -148,7 +151,8 @@ def _port(args, cc):
     if len(credit) > 1 and not all(credit):
         return f"{line} {_mixed(args, names, credit, behind)}"
     if not any(credit):
-        return f"{line} red {args.red or 400 * 1024} ecn {args.ecn}"
+        red = f"red {args.red or 400 * 1024} " if args.red or args.pause != "all" else ""
+        return f"{line} {red}ecn {args.ecn}"
     if behind:
         return f"{line} preset xpass {ports.behind(1)}"
     return f"{line} preset aeolus red {args.red or 6 * 1024}"
@@ -157,7 +161,7 @@ def _port(args, cc):
 def configure(args):
     """(configuration, jobs): what a run costs goes with its bytes."""
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
-            " each bytes request drain look").split()
+            " each bytes request drain look pause").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(symmetric=True, rate=args.rate, settings=[])
     if args.credits < 100:

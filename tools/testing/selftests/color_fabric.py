@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: a fabric of paused links loses nothing.
+
+	 s0 ---- p0 :sw0: up0 ---- d0 :sw1: p8 ---- r
+	 ...        :   :             :   :
+	 s7 ---- p7 :   :             :   : p0 ... p7 ---- s8 ... s15
+
+Sixteen hosts send to one at the same time, eight of them through another switch.  Links have
+their delay in the middle, so that pause frames take it as well.
+"""
+import contextlib
+import socket
+import threading
+import time
+
+from lab.net import modules, topology
+from lab.net.network import Network
+from lab.net.port import pausing, shown
+from lab.tap import case, equal, need_virtual_time, true, within
+from lab.tap import main as run
+
+RATE, DELAY, LIMIT = 10**10, 5000, 500_000
+BYTES = 200_000
+SENDERS = [f"s{i}" for i in range(16)]
+
+
+def incast(_config):
+    """The topology above."""
+    links = [(host, f"sw{i >= 8:d}") for i, host in enumerate([*SENDERS, "r"])]
+    return topology.Topology([*SENDERS, "r"], ["sw0", "sw1"], links + [("sw0", "sw1")])
+
+
+topology.TOPOLOGIES["paused"] = incast
+
+
+@contextlib.contextmanager
+def fabric(mode, words=""):
+    """The network, paused or not: without pauses the links are the same wires."""
+    modules.load_all()
+    net = Network({"topology": "paused", "ipv6": False, "rate": RATE, "delay": DELAY,
+                   "rto_min": 10**7, "pause": True})
+    net.build()
+    net.fresh_ports(lambda *_: [f"color rate {RATE}bit limit {LIMIT}{words}"
+                                + pausing(mode, DELAY)])
+    try:
+        yield net
+    finally:
+        net.remove()
+
+
+def _send(net, host):
+    with net.ns[host]:
+        client = socket.socket()
+    with client:
+        client.connect((net.address("r"), 1000))
+        client.sendall(bytes(BYTES))
+
+
+def play(net, cc):
+    """All of them send, and all of it is read."""
+    for host in net.hosts:
+        net.ns[host].sysctl("net.ipv4.tcp_congestion_control", cc)
+    with net.ns["r"]:
+        listener = socket.create_server((net.address("r"), 1000), backlog=64)
+    threads = [threading.Thread(target=_send, args=(net, host)) for host in SENDERS]
+    for thread in threads:
+        thread.start()
+    got = 0
+    for _ in SENDERS:
+        one, _ = listener.accept()
+        with one:
+            while part := one.recv(1 << 20):
+                got += len(part)
+    for thread in threads:
+        thread.join()
+    listener.close()
+    equal(got, len(SENDERS) * BYTES, "bytes")
+
+
+def ports(net):
+    """[(switch or host, qdisc)] of all ports."""
+    return [(name, qdisc) for name in [*net.switches, *net.hosts]
+            for qdisc in shown(ns=net.ns[name]) if qdisc["kind"] == "color"]
+
+
+def retransmitted(net):
+    """Segments, by all senders."""
+    return sum(net.ns[host].netstat("RetransSegs") for host in SENDERS)
+
+
+def blast(net, number, tos=0):
+    """Each sender writes so many UDP datagrams at one time."""
+    for host in SENDERS:
+        with net.ns[host], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)      # SO_SNDBUFFORCE
+            one.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+            for _ in range(number):
+                one.sendto(bytes(1472), (net.address("r"), 2000))
+
+
+def received(net):
+    """A socket at r that has room for all; neighbours know each other."""
+    blast(net, 1)
+    time.sleep(0.1)
+    with net.ns["r"]:
+        one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        one.setsockopt(socket.SOL_SOCKET, 33, 1 << 30)          # SO_RCVBUFFORCE
+        one.bind((net.address("r"), 2000))
+        one.settimeout(0.5)
+    return one
+
+
+def count(one):
+    """Datagrams that have come."""
+    seen = 0
+    with contextlib.suppress(TimeoutError):
+        while one.recv(2000):
+            seen += 1
+    return seen
+
+
+@case("16 to 1 over two switches, datagrams: dropped without pauses, and none with them",
+      mode=("", "all"))
+def datagrams(mode):
+    with fabric(mode) as net, received(net) as one:
+        blast(net, 200)
+        got = count(one)
+        drops = sum(qdisc["drops"] for _, qdisc in ports(net))
+        if not mode:
+            true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} came")
+            return
+        equal((drops, got), (0, 16 * 200), "drops, datagrams")
+        heard = {name: qdisc["pause"]["heard"] for name, qdisc in ports(net) if name[0] == "s"
+                 and name not in net.switches}
+        true(all(heard.values()), f"every sender has been paused: {heard}")
+        for name, qdisc in ports(net):
+            pause = qdisc["pause"]
+            equal((pause["backlog"], pause["storms"], pause["unsent"]), (0, 0, 0),
+                  f"{name}: bytes left, storms, unsent")
+            if name in net.switches and pause["off"]:
+                # The headroom is for what comes after Xoff, and is not a guess.
+                within(pause["peak"], pause["xoff"], pause["xoff"]
+                       + 2 * (RATE // 8 * (DELAY + 1000) // 10**9 + 1514) + 60,
+                       f"{name} {qdisc['dev']}: peak of a link")
+
+
+@case("half of the headroom that rate and delay ask for is not enough")
+def headroom():
+    with fabric("") as net, received(net) as one:
+        net.fresh_ports(lambda *_: [f"color rate {RATE}bit limit {9 * 20_000}"
+                                    " pause all delay 0us xoff 19000"])
+        blast(net, 200)
+        got = count(one)
+        drops = sum(qdisc["drops"] for _, qdisc in ports(net))
+        true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} came")
+
+
+@case("16 to 1 over two switches, TCP: nothing is dropped, nothing sent twice", cc=("cubic", "dctcp"))
+def tcp(cc):
+    with fabric("all") as net:
+        before = retransmitted(net)
+        play(net, cc)
+        equal(sum(qdisc["drops"] for _, qdisc in ports(net)), 0, "drops")
+        equal(retransmitted(net) - before, 0, "retransmissions")
+
+
+@case("green only: red is dropped by its threshold, and green never")
+def green():
+    with fabric("green", " red 50000") as net, received(net) as one:
+        blast(net, 100, 10 << 2)
+        equal(count(one), 1600, "green datagrams")
+        blast(net, 100, 8 << 2)
+        got = count(one)
+        true(got < 1600, f"{got} red datagrams came")
+        drops = [sum(qdisc["colors"][colour]["drops"][why] for name, qdisc in ports(net)
+                     for why in ("color", "pool", "limit")) for colour in ("green", "red")]
+        equal((drops[0], drops[1]), (0, 1600 - got), "drops of green, of red")
+
+
+run(need_virtual_time)
