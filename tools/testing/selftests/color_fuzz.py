@@ -23,7 +23,7 @@ from lab.tap import case, equal, main, true
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 28                               # TCA_COLOR_MAX
+LAST = 34                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
 GOOD = {
@@ -38,6 +38,9 @@ GOOD = {
     22: struct.pack("16I", 4687, 0, *[(1 << 32) - 1] * 14),
     23: struct.pack("I", 20000), 24: struct.pack("I", 50000), 25: struct.pack("I", 61),
     26: struct.pack("I", 3), 27: struct.pack("I", 100), 28: struct.pack("I", 256),
+    29: struct.pack("I", 2), 30: struct.pack("I", 300000), 31: struct.pack("I", 200000),
+    32: struct.pack("I", 5000), 33: struct.pack("I", 100000000),
+    34: bytes([0, 0xfe, 0xff, 0xff, 1, 0xff, 0, 0xff]),
 }
 # Those that have a number for each of the first bands, and its size.
 EACH_BAND = {20: 8, 21: 4, 22: 4}

@@ -40,8 +40,9 @@ def through(changes, count=2000):
 
 CHANGES = ["rate 50mbit", "red 100k ecn 50k", "pool a size 1m", "count queue classify ecn",
            "pool b size 2m alpha 0.5", "rate none", "rate 100mbit overhead 24",
-           "no-split-gso map 0 green", "pool none", "trim 61 trim-limit 10", "limit 500k",
-           "rate 200mbit trim none"]
+           "no-split-gso map 0 green", "pause all", "pool none", "trim 61 trim-limit 10",
+           "pause green xoff 100k delay 1us", "limit 500k", "pause obey", "rate 200mbit trim none",
+           "pause none"]
 
 
 @case("change under traffic: every frame comes out, in order")
@@ -201,7 +202,7 @@ def down_up():
 @case("a namespace goes with full queues, a pool and a sender at work")
 def namespace():
     def flood():
-        p.port("rate 8mbit limit 1m pool sw size 10m")
+        p.port("rate 8mbit limit 1m pool sw size 10m pause all")
         sender = p.Sender()
         while True:
             sender.send(p.ipv4(1500, p.RED), 50)

@@ -73,6 +73,9 @@ SET = [
      {"trim": {"dscp": 0, "colors": ["red", "green"], "limit": 2147483647, "size": 9216}}),
     ("trim 61 trim-colors yellow,green,red trim-size 0", {"trim": TRIM}),
     ("trim none", {}),
+    # more of it in color_pause.py
+    ("pause green xoff 300k",
+     {"pause": {"mode": "green", "xoff": 307200, "delay": 5000, "storm": 200000000, "map": {}}}),
     ("rate 40gbit limit 1800k red 270k ecn 200k",
      {"rate": 5000000000, "limit": 1843200, "red": 276480, "ecn": step(204800),
       "split_gso": True}),
@@ -119,6 +122,8 @@ BAD = [
     ("trim 61 trim-colors redredred", "redredr"),
     ("trim-limit 5", "needs the DSCP"), ("trim none trim-size 100", "needs the DSCP"),
     ("trim-colors red", "needs the DSCP"),
+    ("pause", "argument"), ("pause red", "pause"), ("xoff 1k", "need pause"),
+    ("pause all xoff 1514000", "more than the buffer"),
 ]
 
 
@@ -162,6 +167,11 @@ def change_keeps():
             ("trim-limit 9", {"trim": {**TRIM, "limit": 9}}),
             ("trim-size 99", {"trim": {**TRIM, "limit": 9, "size": 99}}),
             ("trim 60", {"trim": {**TRIM, "dscp": 60, "limit": 9, "size": 99}}),
+            ("pause all xoff 100k",
+             {"pause": {"mode": "all", "xoff": 102400, "delay": 5000, "storm": 200000000,
+                        "map": {}}}),
+            ("pause obey delay 1us storm never xoff auto",
+             {"pause": {"mode": "obey", "delay": 1000, "map": {}}}),
             ("no-split-gso", {"split_gso": False}),
             ("split-gso", {"split_gso": True})]:
         p.tc(f"qdisc change dev p0 root color {words}")
@@ -171,9 +181,10 @@ def change_keeps():
 
 @case("change: none takes an option away")
 def change_none():
-    p.port("rate 40gbit red 1k yellow 1k green 1k ecn 1k pool sw size 1m overhead 24 trim 61")
+    p.port("rate 40gbit red 1k yellow 1k green 1k ecn 1k pool sw size 1m overhead 24 trim 61 "
+           "pause obey")
     p.tc("qdisc change dev p0 root color rate none red none yellow none green none ecn none "
-         "pool none overhead 0 trim none")
+         "pool none overhead 0 trim none pause none")
     equal(p.options(), DEFAULTS, "options")
 
 
@@ -211,7 +222,8 @@ def round_trip():
              "map 25 green map 29 red map 33 green map 49 green map 61 green "
              "ecn 100Kb 200Kb 0.25 "
              "pool sw size 9Mb alpha 0.5 trim 61 trim-colors red,yellow trim-limit 99 "
-             "trim-size 1Kb slack 20us catch-up 70us no-split-gso")
+             "trim-size 1Kb slack 20us catch-up 70us "
+             "pause all xoff 300Kb xon 200Kb delay 2us storm never pause-map 3 none no-split-gso")
     p.port(words)
     shown = p.tc("-d qdisc show dev p0").stdout
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
@@ -222,6 +234,7 @@ ODD = [
     "rate 1234567888bit limit 1843201 red 1048577 yellow 1843199",
     "ecn 1023 1025 0.123456789", "ecn 7 7 0.5", "ecn 0 1 0.0000000003",
     "pool sw size 1234567 alpha 0.3333", "pool sw size 5g alpha 1000.00002",
+    "pause green xoff 123457 xon 123456 delay 1234ns storm 1234567ns bands 3 pause-map 1 0",
     "map 8 yellow map 5 red map 63 green", "slack 12345ns catch-up 54321us",
     "rate 10gbit preset aeolus", "rate 40gbit preset tlt", "rate 1gbit no-split-gso",
     "rate 99999992bit bands 16 prio 5 0 prio 6 14 band-rate 0 12345672bit band-rate 3 77pps"

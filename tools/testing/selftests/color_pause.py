@@ -52,14 +52,18 @@ def frame_bytes():
 def tshark():
     if not shutil.which("tshark"):
         raise Skip("no tshark")
-    one = pfc.frame({7: 0xffff, 3: 0})
+    words = "bands 3 prio 10 0"
+    with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
+        fill(net, 11, 10 << 2)
+        (_, one), = net.receivers[0].frames(wait=0.01)
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
                    + struct.pack("<IIII", 0, 0, len(one), len(one)) + one)
         file.flush()
         said = subprocess.run(["tshark", "-V", "-r", file.name], capture_output=True, text=True,
                               check=True).stdout
-    for words in ("Class Based Flow Control", "65535"):
+    for words in ("Class Based Flow Control", "Class Enable Vector: 0x0080, C7", "C6: 0\n",
+                  "C7: 65535\n"):
         true(words in said, f"{words!r} in {said!r}")
 
 
@@ -269,6 +273,15 @@ def extended():
         came = net.arrived(wait=0.2)
         within(came[1][0] - came[0][0], 96 * MS, 96 * MS + 100000, "ns of the pause")
         within(pfc.stats("p1")["paused"]["0"], 96 * MS, 96 * MS + 100000, "as it is counted")
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
+        p.settle(0.01)
+        for one in data(2):
+            net.senders[0].send(one)
+        net.pause({0: 0xffff})
+        p.settle(0.032)
+        net.pause({0: 1000})
+        came = net.arrived(wait=0.2)
+        within(came[1][0] - came[0][0], 96 * MS, 96 * MS + 100000, "ns of one that was shortened")
 
 
 @timed("storm: a pause that has no end is ignored, until it is quiet for as long")

@@ -22,7 +22,7 @@ import time
 import traceback
 
 from lab import tap
-from lab.net import modules
+from lab.net import modules, pfc
 from lab.net.namespace import FAMILY, Namespace
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from lab.tap import case, equal, main, true
@@ -77,12 +77,14 @@ def up(dev):
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh22x", dev.encode(), 1))
 
 
-def color_on(dev):
-    """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k, and p1 trim 61"""
+def color_on(dev, pause=0):
+    """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k pause PAUSE, and
+    p1 trim 61"""
     values = ((2, struct.pack("Q", 6_250_000)), (4, struct.pack("I", 400_000)),
               (5, struct.pack("I", 60_000)), (11, struct.pack("I", 40_000)),
               (12, struct.pack("I", 40_000)), (13, struct.pack("I", 0xffffffff)),
-              *([(25, struct.pack("I", 61))] if dev == "p1" else []))
+              *([(25, struct.pack("I", 61))] if dev == "p1" else []),
+              (29, struct.pack("I", pause)))
     return Qdisc(dev).add(attr(TCA_OPTIONS | NLA_F_NESTED,
                                b"".join(attr(*value) for value in values)))
 
@@ -113,7 +115,7 @@ class World:
         """color on both ports of the switch."""
         with self.sw:
             for dev in ("p1", "p2"):
-                equal(color_on(dev), 0, f"color on {dev}: error")
+                equal(color_on(dev, pause=2), 0, f"color on {dev}: error")
 
     def ports_off(self):
         """And away with it."""
@@ -204,16 +206,26 @@ def turn_sysctl(rng):
 
 
 def turn_tc(rng):
-    """Another threshold, rate, map or pool, on one of the ports."""
+    """Another threshold, rate, map, pool or way to pause, on one of the ports."""
     changes = ((2, struct.pack("Q", rng.choice((3_000_000, 6_250_000, 12_500_000)))),
                (4, struct.pack("I", rng.choice((100_000, 400_000)))),
                (5, struct.pack("I", rng.choice((20_000, 60_000)))),
                (8, struct.pack("I", rng.randrange(2))),
-               (14, rng.choice((b"one\0", b"two\0"))))
+               (14, rng.choice((b"one\0", b"two\0"))),
+               (25, struct.pack("I", rng.randrange(4))),
+               (26, struct.pack("I", rng.choice((0, 10_000, 50_000)))))
     # A pool that is new wants a size.
     options = attr(TCA_OPTIONS | NLA_F_NESTED,
                    attr(*rng.choice(changes)) + attr(15, struct.pack("I", 1_000_000)))
     Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
+
+
+def turn_pause(rng):
+    """The neighbour of a port pauses it for up to 2 ms (50 Mbit/s), or lets it go on."""
+    times = {priority: rng.choice((0, 20, 200)) for priority in range(8) if rng.randrange(2)}
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
+        raw.bind(("eth0", 0))
+        raw.send(pfc.frame(times))
 
 
 def turn_half_open(rng):
@@ -329,7 +341,8 @@ def churn():
     world = World()
     traffic = Traffic(world.a, world.b, ADDRESSES, CONNECTIONS)
     actors = [Actor(world.a, turn_sysctl), Actor(world.b, turn_sysctl),
-              Actor(world.sw, turn_tc), Actor(world.a, turn_half_open)]
+              Actor(world.sw, turn_tc), Actor(world.a, turn_half_open), Actor(world.a, turn_pause),
+              Actor(world.b, turn_pause)]
     namespaces = [Actor(world.a, turn_namespace, gate=gate)
                   for gate in (LAST_GATE, GATE, GATE, GATE)]
     refused = 0
@@ -347,7 +360,8 @@ def churn():
     turns = [actor.stop() for actor in [*actors, *namespaces]]
     server, client = traffic.end(PATIENCE)
     print(f"# {time.monotonic() - began:.0f} s; server {server}, client {client}")
-    print(f"# rmmod refused {refused} times; turns of sysctl (two), tc, half-open, namespaces:"
+    print(f"# rmmod refused {refused} times; turns of sysctl (two), tc, half-open, pause (two),"
+          f" namespaces:"
           f" {turns}", flush=True)
     for who, count in (("server", server), ("client", client)):
         equal(count.get("error"), None, f"{who}: error")
