@@ -23,7 +23,7 @@
 
 /* 1 km of fibre. */
 #define COLOR_PAUSE_DELAY	(5 * NSEC_PER_USEC)
-/* Switches take 200 ms by default (SONiC's and Cumulus' PFC watchdogs, 100 ... 400 ms). */
+/* PFC watchdogs of switches look for pauses of some hundred milliseconds. */
 #define COLOR_PAUSE_STORM	(200 * NSEC_PER_MSEC)
 /* Frames come no closer than that, even if the device takes none, or at 10 Tbit/s. */
 #define COLOR_PAUSE_PERIOD_MIN	(10 * NSEC_PER_USEC)
@@ -845,19 +845,20 @@ void color_pause_dump_stats(const struct color_pause *pause, struct sk_buff *skb
 {
 	u64 values[__TC_COLOR_PAUSE_STAT_MAX] = {}, paused[TC_COLOR_PAUSE_PRIOS];
 	struct color_pause_link *link;
-	u64 now = ktime_get_ns();
+	u64 now = ktime_get_ns(), xoff;
 	int prio;
 
 	if (!pause)
 		return;
 	link = pause->link;
+	xoff = READ_ONCE(link->xoff);
 	values[TC_COLOR_PAUSE_STAT_OFF] = READ_ONCE(link->sent_off);
 	values[TC_COLOR_PAUSE_STAT_ON] = READ_ONCE(link->sent_on);
 	values[TC_COLOR_PAUSE_STAT_UNSENT] = READ_ONCE(link->unsent);
 	values[TC_COLOR_PAUSE_STAT_PEAK] = atomic64_read(&link->peak);
-	if (link->xoff != COLOR_PAUSE_NEVER) {
-		values[TC_COLOR_PAUSE_STAT_XOFF] = link->xoff;
-		values[TC_COLOR_PAUSE_STAT_XON] = link->xon;
+	if (xoff != COLOR_PAUSE_NEVER) {
+		values[TC_COLOR_PAUSE_STAT_XOFF] = xoff;
+		values[TC_COLOR_PAUSE_STAT_XON] = READ_ONCE(link->xon);
 	}
 	spin_lock_bh(&link->lock);
 	values[TC_COLOR_PAUSE_STAT_HEARD] = link->heard_frames;
