@@ -81,7 +81,7 @@ struct color_pause_link {
 	/* dirtied by every frame of the neighbour */
 	u8			ever ____cacheline_aligned_in_smp;
 	atomic64_t		until[TC_COLOR_PAUSE_PRIOS];
-	spinlock_t		lock;
+	spinlock_t		lock;	/* of what has been heard */
 	struct color_pfc_heard	heard[TC_COLOR_PAUSE_PRIOS];
 	u64			heard_frames;
 	u64			storms;
@@ -307,8 +307,8 @@ static void color_pause_work(struct gl_bh_work *work)
 				      HRTIMER_MODE_REL_SOFT);
 	}
 
-	/* A port that crossed a threshold before it saw @off queues nothing: look again.  The atomics
-	 * that change the bytes are ordered.
+	/* A port that crossed a threshold before it saw @off queues nothing: look again.  The
+	 * atomics that change the bytes are ordered.
 	 */
 	smp_mb();
 	if (color_pause_wanted(link, wanted) != wanted)
@@ -437,8 +437,8 @@ out:
 
 /* --- configuration ---------------------------------------------------------- */
 
-/* Is it one end of a wire?  Others have no neighbour, or their frames pass another device on the way,
- * which would have to be paused in their place.
+/* Is it one end of a wire?  Others have no neighbour, or their frames pass another device on the
+ * way, which would have to be paused in their place.
  */
 static bool color_pause_has_wire(const struct net_device *dev)
 {
@@ -508,12 +508,13 @@ static void color_pause_update(struct color_pause_net *cn)
 		links += color_pause_sends(link->cfg.mode);
 	xa_for_each(&cn->links, index, link) {
 		const struct color_pause_config *cfg = &link->cfg;
-		u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = 2 * link->packet;
+		u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = 2 * link->packet, headroom;
 
 		if (color_pause_sends(cfg->mode)) {
 			/* A buffer that has been made too small since pauses with each packet. */
+			headroom = color_pfc_headroom(link->rate, cfg->delay, link->packet);
 			xoff = cfg->xoff ?: max_t(s64, 0, color_pause_share(link->buffer, links,
-				color_pfc_headroom(link->rate, cfg->delay, link->packet)));
+									     headroom));
 			xon = min(xoff, cfg->xon ?: xoff - min(gap, xoff));
 		}
 		WRITE_ONCE(link->green, cfg->mode == TC_COLOR_PAUSE_GREEN);
@@ -539,9 +540,8 @@ static bool color_pause_fits(struct color_pause_net *cn, const struct color_paus
 	xa_for_each(&cn->links, index, link) {
 		if (link == own || !color_pause_sends(link->cfg.mode) || link->cfg.xoff)
 			continue;
-		if (color_pause_share(link->buffer, links,
-				      color_pfc_headroom(link->rate, link->cfg.delay,
-							   link->packet)) < 2 * link->packet)
+		headroom = color_pfc_headroom(link->rate, link->cfg.delay, link->packet);
+		if (color_pause_share(link->buffer, links, headroom) < 2 * link->packet)
 			return false;
 	}
 	return true;
@@ -708,7 +708,8 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		    !tb[TCA_COLOR_PAUSE_DELAY] && !tb[TCA_COLOR_PAUSE_STORM] &&
 		    !tb[TCA_COLOR_PAUSE_MAP])
 			return NULL;
-		NL_SET_ERR_MSG(extack, "Xoff, Xon, delay, storm and the map of priorities need pause");
+		NL_SET_ERR_MSG(extack,
+			       "Xoff, Xon, delay, storm and the map of priorities need pause");
 		return ERR_PTR(-EINVAL);
 	}
 	err = color_pause_parse(&cfg, port, tb, extack);

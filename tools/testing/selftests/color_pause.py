@@ -350,6 +350,12 @@ def others():
             p.settle(0.001)
             seen = pfc.stats("p1")
             equal((seen["paused"], seen["heard"]), ({}, int(words == "no priorities")), words)
+        # What the switch sends itself, it has not heard.
+        own = p.Sender("p1")
+        own.send(good)
+        own.close()
+        p.settle(0.001)
+        equal(pfc.stats("p1")["heard"], 1, "frames heard")
         net.senders[0].send(p.numbered(7), 3)
         equal(len(net.arrived(wait=0.1)), 3, "frames")
 
