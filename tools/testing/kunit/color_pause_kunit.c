@@ -115,7 +115,9 @@ static void color_pfc_hear__one_that_is_too_long_is_cut(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 500 * MS, now, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
-	/* the neighbour goes on, although the pause seems to be over: it is a storm */
+	/* the neighbour asks for more, also when the pause has been over for it: it is a storm */
+	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 500 * MS, now + 80 * MS, 100 * MS));
+	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	KUNIT_EXPECT_TRUE(test, color_pfc_hear(&h, 500 * MS, now + 150 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	/* a zero ends it */
