@@ -310,7 +310,6 @@ enum tc_color_band_stat {
 };
 
 /**
-/**
  * enum tc_color_trim_stat - what TCA_COLOR_STATS_TRIM has: an array of u64, longer in later kernels
  * @TC_COLOR_TRIM_STAT_QLEN: trimmed packets in the queues
  * @TC_COLOR_TRIM_STAT_LIMITED: packets dropped since %TCA_COLOR_TRIM_LIMIT trimmed ones were queued
