@@ -115,6 +115,8 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_PAUSE_DELAY]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_delay_range),
 	[TCA_COLOR_PAUSE_STORM]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_storm_range),
 	[TCA_COLOR_PAUSE_MAP]	= NLA_POLICY_EXACT_LEN(TC_COLOR_PAUSE_PRIOS),
+	[TCA_COLOR_RED_AUTO]	= NLA_POLICY_MAX(NLA_U32, 1),
+	[TCA_COLOR_RED_MIN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
 };
 
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
@@ -134,6 +136,45 @@ static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
 				    "A colour's threshold above the limit never acts");
 		return -EINVAL;
 	}
+	return 0;
+}
+
+/* Of `red auto` and `red BYTES` the later one counts. */
+static int color_parse_auto(struct color_config *cfg, struct nlattr **tb,
+			    struct netlink_ext_ack *extack)
+{
+	struct nlattr *on = tb[TCA_COLOR_RED_AUTO], *min = tb[TCA_COLOR_RED_MIN];
+
+	if (on)
+		cfg->red_auto = nla_get_u32(on);
+	else if (tb[TCA_COLOR_RED])
+		cfg->red_auto = false;
+	if (min)
+		cfg->red_min = nla_get_u32(min);
+
+	if (!cfg->red_auto) {
+		if (min && cfg->red_min) {
+			NL_SET_ERR_MSG_ATTR(extack, min, "A minimum needs \"red auto\"");
+			return -EINVAL;
+		}
+		cfg->red_min = 0;
+		return 0;
+	}
+	if (tb[TCA_COLOR_RED]) {
+		NL_SET_ERR_MSG_ATTR(extack, on, "Red has a threshold, or sets it itself");
+		return -EINVAL;
+	}
+	if (cfg->count != TC_COLOR_COUNT_COLOR) {
+		NL_SET_ERR_MSG_ATTR(extack, on ?: tb[TCA_COLOR_COUNT],
+				    "\"red auto\" needs \"count color\"");
+		return -EINVAL;
+	}
+	if (cfg->red_min > cfg->limit) {
+		NL_SET_ERR_MSG_ATTR(extack, min ?: tb[TCA_COLOR_LIMIT],
+				    "Red's minimum is above the limit");
+		return -EINVAL;
+	}
+	cfg->thresh[TC_COLOR_RED] = COLOR_NO_THRESH;
 	return 0;
 }
 
@@ -207,6 +248,9 @@ int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 				    "With a catch-up time below the slack the line would lose rate");
 		return -EINVAL;
 	}
+	err = color_parse_auto(cfg, tb, extack);
+	if (err)
+		return err;
 	err = color_parse_thresh(cfg, tb, extack);
 	if (err)
 		return err;
@@ -240,6 +284,22 @@ int color_config_dump_thresh(const struct color_config *cfg,
 		if (cfg->thresh[i] != COLOR_NO_THRESH &&
 		    nla_put_u32(skb, TCA_COLOR_RED + i, cfg->thresh[i]))
 			return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * color_config_dump_auto() - write that the threshold of red sets itself, if it does
+ * @cfg: the configuration
+ * @skb: the message
+ *
+ * Return: 0, or -EMSGSIZE.
+ */
+int color_config_dump_auto(const struct color_config *cfg, struct sk_buff *skb)
+{
+	if (cfg->red_auto &&
+	    (nla_put_u32(skb, TCA_COLOR_RED_AUTO, 1) ||
+	     (cfg->red_min && nla_put_u32(skb, TCA_COLOR_RED_MIN, cfg->red_min))))
+		return -EMSGSIZE;
 	return 0;
 }
 

@@ -40,6 +40,8 @@ enum color_split {
  * @by_ecn: the ECN field is the colour
  * @slack: ns by which the line's timer may be late
  * @catch_up: ns of the line's time that are made up for, 0 for the default
+ * @red_min: bytes that the threshold of red is at least if it sets itself, 0 for the default
+ * @red_auto: the threshold of red sets itself
  * @split_gso: queue the segments of a GSO packet one by one: &enum color_split
  * @map: colour of each DSCP
  */
@@ -51,9 +53,11 @@ struct color_config {
 	u32			alpha;
 	u32			slack;
 	u32			catch_up;
+	u32			red_min;
 	struct color_ecn	ecn;
 	enum tc_color_count	count;
 	bool			by_ecn;
+	bool			red_auto;
 	u8			split_gso;
 	u8			map[TC_COLOR_DSCPS];
 };
@@ -65,6 +69,7 @@ int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 		       struct netlink_ext_ack *extack);
 int color_config_dump_thresh(const struct color_config *cfg,
 			     struct sk_buff *skb);
+int color_config_dump_auto(const struct color_config *cfg, struct sk_buff *skb);
 int color_config_dump_ecn(const struct color_ecn *e, struct sk_buff *skb);
 
 /**

@@ -63,6 +63,7 @@
 #include <net/gl_compat.h>
 #include <uapi/linux/pkt_color.h>
 
+#include "color_auto.h"
 #include "color_band.h"
 #include "color_clock.h"
 #include "color_config.h"
@@ -89,8 +90,8 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
 
 /**
  * struct color_sched_data - a port; root lock, if a line does not say otherwise
- * @unusual: the port has bands, a rate, a pool, pauses or trimmed packets, so each packet has more
- *	to do
+ * @unusual: the port has bands, a rate, a pool, pauses, trimmed packets or `red auto`, so each
+ *	packet has more to do
  * @low: bytes in the port below which it gives back what it holds of the pool
  * @seen: the time when the port read the clock last, ns
  * @clock: when the line is free
@@ -104,6 +105,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
  * @trim: what it does instead of dropping
+ * @tune: the threshold of red that sets itself
  * @cfg: what the user asked for
  * @watchdog: fires when the line is free for a packet that may go
  */
@@ -124,6 +126,7 @@ struct color_sched_data {
 	u64			mark_above;
 	u64			gso_drops;
 	struct color_trim	trim;
+	struct color_auto	tune;
 	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
 };
@@ -229,6 +232,37 @@ static noinline void color_mark(struct color_sched_data *q, u64 occ,
 		st->marks += qdisc_pkt_segs(skb);
 }
 
+/* Bytes at the port that are neither red nor green, with those that the device gave back. */
+static u64 color_auto_others(const struct Qdisc *sch, const struct color_sched_data *q)
+{
+	return color_backlog(sch) - q->stats[TC_COLOR_GREEN].backlog -
+	       q->stats[TC_COLOR_RED].backlog;
+}
+
+/* The threshold of red that sets itself. */
+static noinline u64 color_auto_red(const struct Qdisc *sch, const struct color_sched_data *q)
+{
+	return color_auto_thresh(&q->tune, &q->cfg, &q->share, color_queued(q),
+				 q->stats[TC_COLOR_GREEN].backlog, color_auto_others(sch, q));
+}
+
+/* With `red auto` the straight path has green packets up to the most of this window, and red ones
+ * for which there is room even then.  In a pool that can change at any time.
+ */
+static void color_auto_refresh(struct color_sched_data *q)
+{
+	struct color_stats *red = &q->stats[TC_COLOR_RED], *green = &q->stats[TC_COLOR_GREEN];
+	u64 thresh = q->tune.min;
+
+	if (!q->share.pool)
+		thresh = color_auto_thresh(&q->tune, &q->cfg, &q->share, 0, q->tune.top, 0);
+	if (thresh == q->tune.min)
+		red->own_max = min_t(u64, red->own_max, thresh);
+	else
+		red->port_max = min_t(u64, red->port_max, thresh);
+	green->own_max = min_t(u64, green->own_max, q->tune.top);
+}
+
 /* Compute anew up to where the straight path goes. */
 static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 {
@@ -237,7 +271,7 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 	int i;
 
 	q->unusual = q->bands || q->clock.mult || q->share.pool || q->pause ||
-		     color_trims(&q->trim) || q->trim.qlen;
+		     color_trims(&q->trim) || q->trim.qlen || cfg->red_auto;
 	q->low = 0;
 	if (q->share.pool) {
 		port = min(port, q->share.held);
@@ -257,6 +291,17 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 		q->stats[i].own_max = own;
 		q->stats[i].port_max = all;
 	}
+	if (cfg->red_auto)
+		color_auto_refresh(q);
+}
+
+/* A window of `red auto` is over. */
+static noinline void color_auto_next(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	color_auto_roll(&q->tune, q->stats[TC_COLOR_GREEN].backlog, jiffies);
+	color_refresh(sch, q);
 }
 
 /* Is nothing in the way of one more packet?  See the top of the file. */
@@ -334,11 +379,13 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct color_stats *st = &q->stats[cb.color];
 	u32 len = qdisc_pkt_len(skb), segs = qdisc_pkt_segs(skb);
+	u64 occ, thresh = q->cfg.thresh[cb.color];
 	enum color_verdict verdict;
 	bool refresh = false;
-	u64 occ;
 
-	verdict = color_admit(sch, st, q->cfg.thresh[cb.color], band, len, segs, &refresh);
+	if (q->cfg.red_auto && cb.color == TC_COLOR_RED)
+		thresh = color_auto_red(sch, q);
+	verdict = color_admit(sch, st, thresh, band, len, segs, &refresh);
 	if (unlikely(verdict != COLOR_ADMITTED))
 		return color_refuse(skb, sch, cb, band, verdict, to_free);
 
@@ -359,6 +406,8 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 		st->peak_backlog = st->backlog;
 		refresh = true;
 	}
+	if (q->cfg.red_auto && cb.color == TC_COLOR_GREEN)
+		refresh |= color_auto_saw(&q->tune, st->backlog);
 	if (refresh)
 		color_refresh(sch, q);
 	return NET_XMIT_SUCCESS;
@@ -502,6 +551,8 @@ static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
+	if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
+		color_auto_next(sch);
 	return color_enqueue_straight(skb, sch, q->bands, q->pause, to_free);
 }
 
@@ -510,6 +561,8 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
+	if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
+		color_auto_next(sch);
 	/* The line may have been idle: read the clock. */
 	if (q->clock.mult && !qdisc_peek_head(sch))
 		return color_enqueue_slow(skb, sch, to_free);
@@ -843,6 +896,7 @@ static void color_reset(struct Qdisc *sch)
 		color_share_release(&q->share, 0);
 	q->clock.next = 0;
 	q->clock.frac = 0;
+	color_auto_reset(&q->tune, 0);
 	color_refresh(sch, q);
 	qdisc_watchdog_cancel(&q->watchdog);
 }
@@ -881,7 +935,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_pool *pool;	/* the new one, then the one before */
 	struct color_pause *pause;	/* likewise */
 	struct color_pause_port port;
-	bool resized;
+	bool resized, was_auto = q->cfg.red_auto;
 	u64 now;
 	int err;
 
@@ -949,6 +1003,9 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	q->trim = trim;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
 	color_map_spread(q->of, cfg.map, cfg.by_ecn);
+	color_auto_set(&q->tune, &cfg, psched_mtu(qdisc_dev(sch)));
+	if (!was_auto)
+		color_auto_reset(&q->tune, q->stats[TC_COLOR_GREEN].backlog);
 	swap(q->bands, bands);
 	if (q->bands) {
 		color_bands_set(q->bands, &band_cfg, q->clock.mult, now);
@@ -1036,6 +1093,7 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_COLOR_OVERHEAD, cfg->overhead) ||
 	    nla_put_u32(skb, TCA_COLOR_LIMIT, cfg->limit) ||
 	    color_config_dump_thresh(cfg, skb) ||
+	    color_config_dump_auto(cfg, skb) ||
 	    nla_put_u32(skb, TCA_COLOR_COUNT, cfg->count) ||
 	    nla_put_u32(skb, TCA_COLOR_CLASSIFY,
 			cfg->by_ecn ? TC_COLOR_CLASSIFY_ECN :
@@ -1067,6 +1125,19 @@ static int color_dump_pool_stats(const struct color_share *share, struct sk_buff
 	       color_stats_put(skb, TCA_COLOR_STATS_POOL_PEAK, atomic64_read(&pool->peak)) ?:
 	       color_stats_put(skb, TCA_COLOR_STATS_POOL_PORTS, pool->ports) ?:
 	       color_stats_put(skb, TCA_COLOR_STATS_POOL_HELD, share->held);
+}
+
+static int color_dump_auto(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	if (!q->cfg.red_auto)
+		return 0;
+	color_auto_next(sch);
+	return color_stats_put(skb, TCA_COLOR_STATS_RED_THRESH, color_auto_red(sch, q)) ?:
+	       color_stats_put(skb, TCA_COLOR_STATS_RED_NEED,
+			       color_auto_need(&q->tune, q->stats[TC_COLOR_GREEN].backlog) +
+			       color_auto_others(sch, q));
 }
 
 static int color_dump_colors(const struct color_sched_data *q, struct sk_buff *skb)
@@ -1113,6 +1184,7 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      color_stats_put(d->skb, TCA_COLOR_STATS_PEAK_BACKLOG, q->peak) ?:
 	      color_stats_put(d->skb, TCA_COLOR_STATS_GSO_DROPS, q->gso_drops) ?:
 	      color_dump_pool_stats(&q->share, d->skb) ?:
+	      color_dump_auto(sch, d->skb) ?:
 	      color_dump_colors(q, d->skb) ?:
 	      color_dump_bands(q->bands, d->skb) ?:
 	      color_trim_dump_stats(&q->trim, d->skb);

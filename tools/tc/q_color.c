@@ -56,6 +56,7 @@ static void explain(void)
 	fprintf(stderr,
 		"Usage: ... color [ rate RATE | rate none ] [ overhead BYTES ] [ limit BYTES ]\n"
 		"		 [ red BYTES ] [ yellow BYTES ] [ green BYTES ] [ COLOR none ]\n"
+		"		 [ red auto [ min BYTES ] ]\n"
 		"		 [ count { color | queue | port } ] [ classify { dscp | ecn } ]\n"
 		"		 [ map DSCP COLOR ]...\n"
 		"		 [ ecn BYTES | ecn MIN MAX PROBABILITY | ecn none ]\n"
@@ -118,6 +119,26 @@ static int parse_ecn(struct request *r, int argc, char **argv)
 		return bad("ecn: MIN is above MAX");
 	*prob = fmax(1, round(p * TC_COLOR_PROB_ONE));
 	return 3;
+}
+
+/* red none | red BYTES | red auto [ min BYTES ]; returns words used or -1 */
+static int parse_red(struct request *r, int argc, char **argv)
+{
+	if (!strcmp(argv[0], "none"))
+		return 1;
+	if (strcmp(argv[0], "auto"))
+		return get_bytes("red", argv[0], 1, TC_COLOR_LIMIT_MAX, &r->u32[TCA_COLOR_RED]) ?
+		       -1 : 1;
+
+	r->given[TCA_COLOR_RED_AUTO] = true;
+	r->given[TCA_COLOR_RED_MIN] = true;
+	r->u32[TCA_COLOR_RED_AUTO] = 1;
+	if (argc < 2 || strcmp(argv[1], "min"))
+		return 1;
+	if (argc < 3)
+		return bad("min needs an argument");
+	return get_bytes("min", argv[2], 1, TC_COLOR_LIMIT_MAX, &r->u32[TCA_COLOR_RED_MIN]) ?
+	       -1 : 3;
 }
 
 static int parse_map(struct request *r, char **argv)
@@ -360,6 +381,10 @@ static int parse_option(struct request *r, int argc, char **argv)
 		err = get_bytes(name, argv[1], 1, TC_COLOR_LIMIT_MAX, val);
 		break;
 	case TCA_COLOR_RED:
+		used = parse_red(r, argc - 1, argv + 1);
+		err = used < 0;
+		used++;
+		break;
 	case TCA_COLOR_YELLOW:
 	case TCA_COLOR_GREEN:
 		err = strcmp(argv[1], "none") ?
@@ -504,6 +529,9 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	}
 	if (r.given[REQUEST_PRESET] && preset_apply(&r))
 		return -1;
+	/* It has been for the preset, and for "given twice". */
+	if (r.given[TCA_COLOR_RED_AUTO])
+		r.given[TCA_COLOR_RED] = false;
 
 	nest = addattr_nest(n, COLOR_OPT_LEN, TCA_OPTIONS | NLA_F_NESTED);
 	for (attr = 1; attr <= TCA_COLOR_MAX; attr++)
@@ -797,6 +825,12 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 		print_exact_bytes(color_names[i], color_names[i],
 				  attr_u32(tb[TCA_COLOR_RED + i]));
 	}
+	if (attr_u32(tb[TCA_COLOR_RED_AUTO])) {
+		print_color_bool(PRINT_JSON, COLOR_NONE, "red_auto", NULL, true);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "red %s ", "auto");
+		if (attr_u32(tb[TCA_COLOR_RED_MIN]))
+			print_exact_bytes("red_min", "min", attr_u32(tb[TCA_COLOR_RED_MIN]));
+	}
 	print_name("count", "count %s ",
 		   name_of(count_names, N(count_names),
 			   attr_u32(tb[TCA_COLOR_COUNT])));
@@ -941,6 +975,17 @@ static void print_pause_stats(const struct rtattr *st, const struct rtattr *paus
 	close_json_object();
 }
 
+static void print_auto_stats(struct rtattr *tb[])
+{
+	if (!tb[TCA_COLOR_STATS_RED_THRESH])
+		return;
+	print_nl();
+	open_json_object("red_auto");
+	print_stat("threshold", "  auto   red %llu", tb[TCA_COLOR_STATS_RED_THRESH]);
+	print_stat("kept", " kept %llu bytes", tb[TCA_COLOR_STATS_RED_NEED]);
+	close_json_object();
+}
+
 static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 			      struct rtattr *xstats)
 {
@@ -962,6 +1007,7 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	print_pool_stats(tb);
 	print_trim_stats(tb[TCA_COLOR_STATS_TRIM]);
 	print_pause_stats(tb[TCA_COLOR_STATS_PAUSE], tb[TCA_COLOR_STATS_PAUSED]);
+	print_auto_stats(tb);
 	open_json_object("colors");
 	i = 0;
 	for (nest = nest_first(tb[TCA_COLOR_STATS_COLORS], &left); nest;

@@ -164,6 +164,10 @@ enum tc_color_pause {
  * @TCA_COLOR_PAUSE_MAP: 8 bytes, band of each priority, %TC_COLOR_PAUSE_NO_BAND or
  *	%TC_COLOR_MAP_KEEP; by default priority 7 is band 0, 6 is 1, and so on; what is left is
  *	the last band.  Another number of bands takes it back to this
+ * @TCA_COLOR_RED_AUTO: u32, 1 for a threshold of red packets that sets itself, 0 for none; needs
+ *	%TC_COLOR_COUNT_COLOR.  %TCA_COLOR_RED takes it away
+ * @TCA_COLOR_RED_MIN: u32, bytes that it is at least; 0 for what the line sends in 25 us, or
+ *	without a rate 1/16 of the limit
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -201,6 +205,8 @@ enum tca_color {
 	TCA_COLOR_PAUSE_DELAY,
 	TCA_COLOR_PAUSE_STORM,
 	TCA_COLOR_PAUSE_MAP,
+	TCA_COLOR_RED_AUTO,
+	TCA_COLOR_RED_MIN,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -229,6 +235,10 @@ enum tca_color {
  * @TCA_COLOR_STATS_PAUSE: u64 by &enum tc_color_pause_stat, of the link; not there without pause,
  *	nor, as the next one, in a notification that has no room for it
  * @TCA_COLOR_STATS_PAUSED: u64 for each priority: ns for which the neighbour has paused it
+ * @TCA_COLOR_STATS_RED_THRESH: bytes that red packets may have now; not there without
+ *	%TCA_COLOR_RED_AUTO, as the next one
+ * @TCA_COLOR_STATS_RED_NEED: bytes that are kept for protected packets, with the yellow ones
+ *	that there are
  *
  * The kernel notifies of a port that replaces another one in one message of less than a page, which
  * has room for the arrays of two ports with 16 bands, and not for an attribute for each counter.
@@ -252,6 +262,8 @@ enum tca_color_stats {
 	TCA_COLOR_STATS_TRIM,
 	TCA_COLOR_STATS_PAUSE,
 	TCA_COLOR_STATS_PAUSED,
+	TCA_COLOR_STATS_RED_THRESH,
+	TCA_COLOR_STATS_RED_NEED,
 	/* private: */
 	__TCA_COLOR_STATS_MAX,
 };

@@ -152,6 +152,54 @@ static void color_config_parse__thresholds(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
 }
 
+static void color_config_parse__auto(struct kunit *test)
+{
+	const struct nlattr *attr;
+
+	set_u32(test, TCA_COLOR_LIMIT, LIMIT);
+	set_u32(test, TCA_COLOR_RED, 5000);
+	KUNIT_EXPECT_EQ(test, parse(), 0);
+	set_u32(test, TCA_COLOR_RED_AUTO, 1);
+	set_u32(test, TCA_COLOR_RED_MIN, LIMIT);
+	KUNIT_EXPECT_EQ(test, parse(), 0);
+	KUNIT_EXPECT_TRUE(test, cfg.red_auto);
+	KUNIT_EXPECT_EQ(test, cfg.red_min, LIMIT);
+	KUNIT_EXPECT_EQ(test, cfg.thresh[TC_COLOR_RED], COLOR_NO_THRESH);
+	/* a minimum above the limit, be it new or the limit */
+	set_u32(test, TCA_COLOR_LIMIT, LIMIT - 1);
+	attr = tb[TCA_COLOR_LIMIT];
+	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
+	cfg.limit = LIMIT;
+	set_u32(test, TCA_COLOR_RED_MIN, LIMIT + 1);
+	attr = tb[TCA_COLOR_RED_MIN];
+	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
+	cfg.red_min = 9;
+	/* something else to compare with */
+	set_u32(test, TCA_COLOR_COUNT, TC_COLOR_COUNT_PORT);
+	attr = tb[TCA_COLOR_COUNT];
+	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
+	cfg.count = TC_COLOR_COUNT_COLOR;
+	/* both */
+	set_u32(test, TCA_COLOR_RED, 0);
+	set_u32(test, TCA_COLOR_RED_AUTO, 1);
+	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
+	/* Red's threshold, or none, takes it away, and the minimum. */
+	set_u32(test, TCA_COLOR_RED, 0);
+	KUNIT_EXPECT_EQ(test, parse(), 0);
+	KUNIT_EXPECT_FALSE(test, cfg.red_auto);
+	KUNIT_EXPECT_EQ(test, cfg.red_min, 0);
+	/* a minimum of nothing; 0 is the default */
+	set_u32(test, TCA_COLOR_RED_MIN, 1);
+	attr = tb[TCA_COLOR_RED_MIN];
+	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
+	set_u32(test, TCA_COLOR_RED_MIN, 0);
+	KUNIT_EXPECT_EQ(test, parse(), 0);
+}
+
 static void color_config_parse__ecn(struct kunit *test)
 {
 	const struct nlattr *attr;
@@ -232,6 +280,10 @@ static const struct policy_case policy_cases[] = {
 	{ TCA_COLOR_SLACK, 1000001, 4, false },
 	{ TCA_COLOR_CATCH_UP, 1000000000, 4, true },
 	{ TCA_COLOR_CATCH_UP, 1000000001, 4, false },
+	{ TCA_COLOR_RED_AUTO, 1, 4, true },
+	{ TCA_COLOR_RED_AUTO, 2, 4, false },
+	{ TCA_COLOR_RED_MIN, 0x7fffffff, 4, true },
+	{ TCA_COLOR_RED_MIN, 0x80000000, 4, false },
 	{ TCA_COLOR_POOL, 0x61, 15, true },
 	{ TCA_COLOR_POOL, 0x61, 16, true },
 	{ TCA_COLOR_POOL, 0x61, 17, false },
@@ -295,6 +347,7 @@ static struct kunit_case color_config_cases[] = {
 	KUNIT_CASE(color_config_init__largest),
 	KUNIT_CASE(color_config_parse__every_attribute),
 	KUNIT_CASE(color_config_parse__thresholds),
+	KUNIT_CASE(color_config_parse__auto),
 	KUNIT_CASE(color_config_parse__ecn),
 	KUNIT_CASE(color_config_parse__colour_that_does_not_exist),
 	KUNIT_CASE(color_config_policy__ranges),

@@ -41,8 +41,9 @@ def through(changes, count=2000):
 CHANGES = ["rate 50mbit", "red 100k ecn 50k", "pool a size 1m", "count queue classify ecn",
            "pool b size 2m alpha 0.5", "rate none", "rate 100mbit overhead 24",
            "no-split-gso map 0 green", "pause all", "pool none", "trim 61 trim-limit 10",
-           "pause green xoff 100k delay 1us", "limit 500k", "pause obey", "rate 200mbit trim none",
-           "pause none"]
+           "pause green xoff 100k delay 1us", "limit 500k", "pause obey", "red auto count color",
+           "rate 200mbit trim none pool a size 1m", "pause none", "red auto min 5k pool none",
+           "red 90k", "red auto"]
 
 
 @case("change under traffic: every frame comes out, in order")
@@ -62,7 +63,7 @@ def refused():
     p.port("rate 100mbit limit 1m red 500k")
     receiver = p.Receiver()
     pid = trickle(1000, 0.00008)
-    for words in ("red 2m", "pool x", "ecn 2m", "limit 1k") * 3:
+    for words in ("red 2m", "pool x", "ecn 2m", "limit 1k", "red auto count port") * 3:
         true(p.tc(f"qdisc change dev p0 root color {words}", check=False).returncode, "refused")
         p.settle(0.005)
     os.waitpid(pid, 0)

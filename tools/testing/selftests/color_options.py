@@ -41,6 +41,8 @@ SET = [
     ("yellow 1", {"yellow": 1}),
     ("green 1514000", {"green": 1514000}),
     ("red 1 yellow 2 green 3", {"red": 1, "yellow": 2, "green": 3}),
+    ("red auto", {"red_auto": True}),
+    ("red auto min 100k", {"red_auto": True, "red_min": 102400}),
     ("count queue", {"count": "queue"}),
     ("count port", {"count": "port"}),
     ("count color", {}),
@@ -92,6 +94,10 @@ BAD = [
     ("limit 1x", "limit"), ("limit 4294967297", "limit"), ("limit 1e30", "limit"),
     ("red 0", "red"), ("red -1", "red"), ("red 4g", "red"), ("red", "argument"),
     ("red 1 red 2", "twice"), ("yellow 0", "yellow"), ("green x", "green"),
+    ("red auto red 1", "twice"), ("red auto min", "argument"), ("red auto min 0", "min"),
+    ("red auto min 1514001", "above the limit"), ("red auto min 2k limit 1k", "above the limit"),
+    ("red auto count queue", "count color"), ("min 1k", "min"), ("red 1k min 1k", "min"),
+    ("red auto count port", "count color"),
     ("red 1514001", "never acts"), ("yellow 1m limit 1k", "never acts"),
     ("green 100m", "never acts"),
     ("count", "argument"), ("count bytes", "count"), ("classify tos", "classify"),
@@ -146,6 +152,11 @@ def change_keeps():
             ("limit 1700k", {"limit": 1740800}),
             ("yellow 1m", {"yellow": 1048576}),
             ("green 1600k", {"green": 1638400}),
+            ("red auto min 1k", {"red": None, "red_auto": True, "red_min": 1024}),
+            ("limit 1600k", {"limit": 1638400}),
+            ("red auto", {"red_min": None}),
+            ("red 270k", {"red": 276480, "red_auto": None}),
+            ("limit 1700k", {"limit": 1740800}),
             ("count queue", {"count": "queue"}),
             ("count color", {"count": "color"}),
             ("classify ecn", {"classify": "ecn"}),
@@ -176,6 +187,7 @@ def change_keeps():
             ("split-gso", {"split_gso": True})]:
         p.tc(f"qdisc change dev p0 root color {words}")
         want.update(change)
+        want = {key: value for key, value in want.items() if value is not None}
         equal(p.options(), want, f"options after \"{words}\"")
 
 
@@ -186,6 +198,9 @@ def change_none():
     p.tc("qdisc change dev p0 root color rate none red none yellow none green none ecn none "
          "pool none overhead 0 trim none pause none")
     equal(p.options(), DEFAULTS, "options")
+    p.tc("qdisc change dev p0 root color red auto min 1k")
+    p.tc("qdisc change dev p0 root color red none")
+    equal(p.options(), DEFAULTS, "options after red auto")
 
 
 @case("bad input: one line (or the usage), a status, nothing changed")
@@ -236,6 +251,7 @@ ODD = [
     "pool sw size 1234567 alpha 0.3333", "pool sw size 5g alpha 1000.00002",
     "pause green xoff 123457 xon 123456 delay 1234ns storm 1234567ns bands 3 pause-map 1 0",
     "map 8 yellow map 5 red map 63 green", "slack 12345ns catch-up 54321us",
+    "red auto", "limit 7777777 red auto min 1234567 yellow 5", "rate 40gbit preset tlt red auto",
     "rate 10gbit preset aeolus", "rate 40gbit preset tlt", "rate 1gbit no-split-gso",
     "rate 99999992bit bands 16 prio 5 0 prio 6 14 band-rate 0 12345672bit band-rate 3 77pps"
     " band-limit 15 7 band-yield 3 0.0715179",
@@ -268,6 +284,9 @@ def statistics():
                   "trimmed 0 pkt queued, dropped limit 0 unfit 2"):
         true(words in text, f"{words!r} in {text!r}")
     sender.close()
+    p.port("limit 80000 red auto")
+    text = p.tc("-s qdisc show dev p0").stdout
+    true("auto   red 70000 kept 0 bytes" in text, f"red auto in {text!r}")
 
 
 main()

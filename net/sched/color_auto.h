@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * `red auto`: the threshold of red packets sets itself.
+ *
+ *	 0                                                         what the port may hold
+ *	 |<------------- red's threshold ------------>|<-- need -->|<------ reserve ------>|
+ *	 +--------------------------------------------+-----+------+-----------------------+
+ *	 | min |                                      |     : x 3  |                       |
+ *	 +-----+--------------------------------------+-----+------+-----------------------+
+ *	                                               recent  what is
+ *	                                               peak    above it
+ *
+ * Red packets may use what protected (green) ones do not need.  That is
+ *
+ * - the recent peak of their bytes: of the last window, or of earlier ones, less 1/64 for each
+ *   window since.  A window is the time in which the line sends a full buffer, 1 ms at least;
+ *
+ * - three times what there is above that peak.  Then flows have just come together, and what is
+ *   queued tells little of what follows.  A packet cannot be taken out of the queue again, so red
+ *   has to stop before the green packets of the last of these flows are there.  The worst flows
+ *   are those with windows of three or four packets.  A port of 1.8 MB that they fill at eight
+ *   times the rate of its line loses green packets of 680 of them with a factor of one, of 1000
+ *   with two, and of 1200 with three (color_auto_kunit: first_round_trip).
+ *
+ * Yellow packets, and those that the device has given back, count as what they are.
+ *
+ * The reserve is an eighth of what the port may hold.  In a shared buffer that gets smaller when
+ * other ports get busy, and a port that holds more than that loses green packets.  So there is a
+ * second condition, in which green packets count once: of the a (S - used) that the port may hold,
+ * all that is queued and kept has to fit into 1/b.  If another port then fills up to its own red threshold
+ * at once, what this one holds, and keeps for green packets, is still within its own a (S - used):
+ *
+ *	alone, it holds		x = a/b (S - x)		= a / (a + b) S
+ *	the other gets		y = a/b (S - x - y)	= a b / (a + b)^2 S
+ *	it may hold then	a (S - x - y)		= a b^2 / (a + b)^2 S
+ *
+ * which is x for b^2 = b + a: 1.62 for a = 1.  The port then has 1.7 MB of 4.5 MB, where without
+ * red it may have 2.25 MB (color_auto_kunit: second_port).
+ *
+ * Red has @min in any case: a bandwidth-delay product.
+ *
+ * Windows are counted in jiffies: no packet reads a clock for them.
+ */
+#ifndef _COLOR_AUTO_H
+#define _COLOR_AUTO_H
+
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+struct color_config;
+struct color_share;
+
+/* The peak loses 1/64 of itself in a window: half in 44 windows. */
+#define COLOR_AUTO_WINDOWS	64
+#define COLOR_AUTO_WINDOW_MAX	1000	/* ms */
+#define COLOR_AUTO_GROWTH	3
+#define COLOR_AUTO_RESERVE	8	/* a part in so many of the limit */
+/* @top is a multiple of that, so that not each green packet of a growing queue changes it. */
+#define COLOR_AUTO_STEP		4096u
+
+/* The default of @min: what the line sends in 25 us, which is the base RTT of a datacenter; of a
+ * port without a rate a part of the limit.  Some packets, and never most of a small buffer.
+ */
+#define COLOR_AUTO_MIN_US	25
+#define COLOR_AUTO_MIN_LIMIT	16
+#define COLOR_AUTO_MIN_PACKETS	16
+#define COLOR_AUTO_MIN_MAX	4	/* a part in so many of the limit */
+
+/**
+ * struct color_auto - the state of `red auto`; root lock
+ * @peak: bytes of protected packets, the recent peak, without the window that lasts
+ * @top: the most that there have been in the window that lasts, in steps
+ * @since: when this window began, jiffies
+ * @window: length of a window, jiffies
+ * @min: bytes that red may have in any case
+ * @alpha: red's share of what is free in the pool, Q16
+ */
+struct color_auto {
+	u64		peak;
+	u64		top;
+	unsigned long	since;
+	unsigned long	window;
+	u32		min;
+	u32		alpha;
+};
+
+void color_auto_set(struct color_auto *a, const struct color_config *cfg, u32 mtu);
+void color_auto_reset(struct color_auto *a, u64 protected);
+void color_auto_roll(struct color_auto *a, u64 protected, unsigned long now);
+u64 color_auto_need(const struct color_auto *a, u64 protected);
+u64 color_auto_thresh(const struct color_auto *a, const struct color_config *cfg,
+		      const struct color_share *share, u64 queued, u64 protected, u64 others);
+
+/**
+ * color_auto_due() - is the window over?
+ * @a: the state
+ * @now: jiffies
+ *
+ * Return: true if color_auto_roll() has something to do.
+ */
+static inline bool color_auto_due(const struct color_auto *a, unsigned long now)
+{
+	return now - a->since >= a->window;
+}
+
+/**
+ * color_auto_saw() - there are more protected bytes than before
+ * @a: the state
+ * @protected: bytes of protected packets
+ *
+ * Return: true if there have not been as many in this window.
+ */
+static inline bool color_auto_saw(struct color_auto *a, u64 protected)
+{
+	if (protected <= a->top)
+		return false;
+	a->top = round_up(protected, COLOR_AUTO_STEP);
+	return true;
+}
+
+#endif /* _COLOR_AUTO_H */

@@ -1,0 +1,299 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: `red auto`, the threshold that sets itself, to the packet.
+
+	   frames                   1 byte/s: nothing drains
+	 ----------> [ color ] p0 ============ p1
+"""
+import struct
+import time
+
+from lab.net import frames as p
+from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.tap import case, equal, main, timed, true, within
+
+STOPPED = "rate 8bit"           # a queue that one can count in
+LIMIT = 800_000
+ROOM = LIMIT - LIMIT // 8       # all but the reserve
+MIN = 20_000
+STEP = 4096                     # of the peak
+LEN = 1000
+
+
+def start(options):
+    """A port whose line is busy for good; the frame on it is not queued."""
+    p.port(f"{STOPPED} {options}")
+    sender = p.Sender()
+    sender.send(p.ipv4(64))
+    return sender
+
+
+def auto(options=""):
+    """One with `red auto`."""
+    return start(f"limit {LIMIT} red auto min {MIN} {options}")
+
+
+def red(sender, count=2000):
+    """How many red frames get in."""
+    return sender.send(p.ipv4(LEN, p.RED), count)
+
+
+def threshold(dev="p0"):
+    """That of red, now."""
+    return p.shown(dev)["red_auto"]["threshold"]
+
+
+def drained():
+    """Empty the queue, and have the line busy again."""
+    # With a window of 64 ms, not of 1 ms as without a rate.
+    p.tc("qdisc change dev p0 root color rate 100mbit")
+    p.settle(0.1)
+    p.tc(f"qdisc change dev p0 root color {STOPPED}")
+
+
+def wait(windows):
+    """One lasts as long as the line takes for a full buffer, at most a second."""
+    time.sleep(windows + 0.02)
+
+
+@case("red alone: all but the reserve, to the packet")
+def alone():
+    sender = auto()
+    equal(threshold(), ROOM, "threshold")
+    equal(red(sender), ROOM // LEN, "red frames")
+    equal(p.colors()["red"]["drops"], {"color": 2000 - ROOM // LEN, "pool": 0, "limit": 0},
+          "red drops")
+    equal(sender.send(p.ipv4(LEN, p.GREEN), 200), LIMIT // 8 // LEN,
+          "green frames in the reserve")
+    sender.close()
+
+
+@case("green packets that have just come: three times as much is kept; yellow: as much")
+def growing():
+    sender = auto()
+    sender.send(p.ipv4(LEN, p.GREEN), 100)
+    equal(p.shown()["red_auto"], {"threshold": ROOM - 300_000, "kept": 300_000}, "100 green")
+    sender.send(p.ipv4(LEN), 50)
+    equal(p.shown()["red_auto"], {"threshold": ROOM - 350_000, "kept": 350_000}, "50 yellow")
+    equal(red(sender), (ROOM - 350_000) // LEN, "red frames")
+    sender.send(p.ipv4(LEN, p.GREEN), 1)
+    equal(threshold(), ROOM - 353_000, "one green more")
+    equal(red(sender), 0, "red frames above the threshold, which is lower now")
+    sender.close()
+
+
+@case("green packets that were there before: as much as the peak is kept")
+def peak():
+    sender = auto()
+    sender.send(p.ipv4(LEN, p.GREEN), 100)
+    wait(1)
+    top = -(-100_000 // STEP) * STEP
+    equal(threshold(), ROOM - top, "threshold")
+    sender.send(p.ipv4(LEN, p.GREEN), 10)
+    equal(threshold(), ROOM - top - 3 * (110_000 - top), "10 green more")
+    sender.close()
+
+
+@case("the minimum: red has it, whatever green takes")
+def least():
+    sender = auto()
+    equal(sender.send(p.ipv4(LEN, p.GREEN), 700), 700, "green frames")
+    equal(threshold(), MIN, "threshold")
+    equal(red(sender), MIN // LEN, "red frames")
+    equal(sender.send(p.ipv4(LEN, p.GREEN), 100), 100 - MIN // LEN, "green frames up to the limit")
+    sender.close()
+
+
+@timed("the peak is forgotten: by 1/64 each window, and after 64 windows without a packet")
+def forgotten():
+    # 64 kB at 80 Mbit/s: a window of 6.4 ms.
+    p.port("rate 80mbit limit 64000 red auto min 1000")
+    sender = p.Sender()
+    room = 64000 - 8000
+    sender.send(p.ipv4(LEN, p.GREEN), 41)
+    time.sleep(0.015)
+    within(threshold(), room - 41_000, room - 36_000, "threshold, a window or two later")
+    time.sleep(0.15)            # 23 windows, of which each loses a little less than 1/64
+    within(threshold(), room - 30_000, room - 22_000, "threshold, 150 ms later")
+    time.sleep(0.5)
+    equal(threshold(), room, "threshold, half a second later")
+    equal(p.shown()["qlen"], 0, "packets in the queue")
+    sender.close()
+
+
+@case("each second round of green frames: the first has taught the port")
+def learns():
+    sender = auto()
+    sender.send(p.ipv4(LEN, p.GREEN), 250)
+    equal(threshold(), MIN, "threshold, cold")
+    wait(1)
+    drained()
+    sender.send(p.ipv4(64))
+    sender.send(p.ipv4(LEN, p.GREEN), 240)
+    within(threshold(), ROOM - 260_000, ROOM - 230_000, "threshold, warm")
+    sender.close()
+
+
+@case("bands: the threshold is the port's")
+def bands():
+    sender = auto("bands 2 prio 10 0")
+    sender.send(p.ipv4(LEN, p.GREEN), 100)
+    equal(threshold(), ROOM - 300_000, "threshold")
+    equal(red(sender), (ROOM - 300_000) // LEN, "red frames")
+    sender.close()
+
+
+@case("without a minimum, of a slow line: 16 packets, or a quarter of the limit")
+def default_minimum():
+    for limit, expect in ((160_000, 16 * 1514), (16_000, 4000)):
+        sender = start(f"limit {limit} red auto")
+        sender.send(p.ipv4(LEN, p.GREEN), limit // LEN)
+        equal(threshold(), expect, f"threshold, limit {limit}")
+        sender.close()
+
+
+def ports(count, options):
+    """Ports of one pool, each with a line that is busy for good."""
+    p.insmod()
+    p.fresh_namespace()
+    senders = []
+    for number in range(count):
+        dev = f"a{number}"
+        p.veth(dev, f"b{number}")
+        p.tc(f"qdisc add dev {dev} root handle 1: color {STOPPED} limit 2g1 {options}"
+             .replace("2g1", "2147483647"))
+        senders.append(p.Sender(dev))
+        senders[-1].send(p.ipv4(64))
+    return senders
+
+
+# Without reserves, so that it is exact to the byte.
+SIZE = 900_000
+POOL = f"pool sw size {SIZE} red auto min {MIN}"
+
+
+@case("a pool: 0.62 of what is free at alpha 1, for the next port too")
+def pool():
+    senders = ports(3, POOL)
+    # n = 0.618 (S - n) = 0.382 S
+    free = SIZE
+    for number, sender in enumerate(senders):
+        got = red(sender)
+        within(got, free * 0.382 // LEN - 1, free * 0.382 // LEN + 1, f"red frames of port {number}")
+        free -= got * LEN
+    seen = p.shown("a0")["pool"]
+    equal(seen["used"], sum(p.shown(f"a{n}")["backlog"] for n in range(3)), "used")
+    equal(sum(p.colors(f"a{n}")["red"]["drops"]["pool"] for n in range(3)), 0,
+          "red frames that the pool has dropped")
+
+
+@case("a pool: a second port gets busy, and the first has room for green frames still")
+def second_port():
+    for alpha in (0.25, 0.5, 1, 2, 8):
+        senders = ports(2, f"{POOL} alpha {alpha}")
+        for sender in senders:
+            sender.send(p.ipv4(LEN, p.GREEN), 20)
+        wait(1)                     # that is the peak now
+        for number, sender in enumerate(senders):
+            p.tc(f"qdisc change dev a{number} root color rate 1mbit")   # a window of 1 s, too
+            p.settle(0.3)
+            p.tc(f"qdisc change dev a{number} root color {STOPPED}")
+            sender.send(p.ipv4(64))
+        for sender in senders:
+            red(sender)
+        for number, sender in enumerate(senders):
+            # The peak has lost a part since.
+            equal(sender.send(p.ipv4(LEN, p.GREEN), 18), 18,
+                  f"green frames of port {number}, alpha {alpha}")
+            sender.close()
+
+
+@case("a pool: others that come and go move the threshold, and so does another alpha")
+def moves():
+    senders = ports(2, POOL)
+    equal(threshold("a0") // 100, SIZE * 0.618 // 100, "threshold")
+    senders[1].send(p.ipv4(LEN, p.GREEN), 200)
+    equal(threshold("a0") // 100, (SIZE - 200_000) * 0.618 // 100, "with 200 kB at the other")
+    p.tc("qdisc change dev a0 root color alpha 2")
+    equal(threshold("a0"), SIZE - 200_000, "with an alpha of 2: the share is 1")
+    p.tc("qdisc change dev a0 root color size 400000")
+    equal(threshold("a0"), 200_000, "in a smaller pool")
+    p.tc("qdisc del dev a1 root")
+    equal(threshold("a0"), 400_000, "without the other")
+    p.tc("qdisc change dev a0 root color pool none limit 80000")
+    equal(threshold("a0"), 70_000, "without the pool")
+    for sender in senders:
+        sender.close()
+
+
+@case("change: on, off, and on while packets are queued")
+def change():
+    sender = start(f"limit {LIMIT} red 5000")
+    equal(red(sender, 10), 5, "red frames, by hand")
+    sender.send(p.ipv4(LEN, p.GREEN), 100)
+    p.tc(f"qdisc change dev p0 root color red auto min {MIN}")
+    equal(threshold(), ROOM - 300_000, "threshold: what is queued counts")
+    equal(red(sender), (ROOM - 300_000) // LEN - 5, "red frames")
+    p.tc("qdisc change dev p0 root color limit 600000")
+    equal(threshold(), 525_000 - 300_000, "threshold with another limit")
+    p.tc("qdisc change dev p0 root color red 450k")
+    true("red_auto" not in p.shown(), "no statistics of it")
+    equal(red(sender), 60, "red frames, by hand")
+    p.tc("qdisc change dev p0 root color red none")
+    equal(red(sender), (600_000 - 100_000) // LEN - 460, "red frames up to the limit")
+    sender.close()
+
+
+@case("a device that goes down and up has forgotten what was")
+def down():
+    sender = auto()
+    sender.send(p.ipv4(LEN, p.GREEN), 200)
+    wait(1)
+    p.run("ip", "link", "set", "p0", "down")
+    p.run("ip", "link", "set", "p0", "up")
+    equal(threshold(), ROOM, "threshold")
+    sender.close()
+
+
+@case("the straight path and the slow one agree: one frame of each in turn, at each level")
+def agree():
+    sender = auto()
+    reds = greens = 0
+    for _ in range(3):
+        for _ in range(400):
+            fits = (reds + 1) * LEN <= max(MIN, ROOM - 3 * greens * LEN)
+            equal(sender.send(p.ipv4(LEN, p.RED)), int(fits),
+                  f"a red frame beside {reds} red, {greens} green")
+            reds += fits
+            if greens < 150:
+                greens += sender.send(p.ipv4(LEN, p.GREEN))
+        drained()
+        sender.send(p.ipv4(64))
+        p.run("ip", "link", "set", "p0", "down")
+        p.run("ip", "link", "set", "p0", "up")
+        sender.send(p.ipv4(64))
+        reds = greens = 0
+    sender.close()
+
+
+@case("the attributes, not by tc: red and auto in one message, a minimum without auto")
+def attributes():
+    def u32(kind, value):
+        return attr(kind, struct.pack("I", value))
+
+    p.port("limit 100000 red 5000")
+    link = Qdisc("p0")
+    for words, error in ((u32(5, 1000) + u32(25, 1), True), (u32(26, 1000), True),
+                         (u32(25, 0) + u32(26, 1000), True), (u32(25, 1) + u32(8, 1), True),
+                         (u32(25, 1) + u32(26, 100_001), True), (u32(25, 1), False),
+                         (u32(8, 2), True), (u32(26, 100_000), False), (u32(4, 99_999), True),
+                         (u32(25, 0), False), (u32(26, 0), False)):
+        before = link.config()
+        equal(bool(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, words))), error,
+              f"{words.hex()} is refused")
+        true(not error or link.config() == before, f"{words.hex()} changed nothing")
+    true("red" not in p.options() and "red_auto" not in p.options(), "auto off: no threshold")
+    link.close()
+
+
+main()
