@@ -28,6 +28,11 @@ def size(text):
     return _parse(text, _SIZES, "size")
 
 
+def size_or_auto(text):
+    """Bytes, or the word auto."""
+    return text if text == "auto" else size(text)
+
+
 def rate(text):
     """Bits a second; k is 1000."""
     return _parse(text, _RATES, "rate")

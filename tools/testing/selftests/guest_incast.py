@@ -162,6 +162,30 @@ def no_cost():
     within(rows[1]["p99.9"] / rows[0]["p99.9"], 0.9, 1.02, "99.9th percentile, tlt_cubic / cubic")
 
 
+@case("red auto: where the base loses nothing, TLT is the base; with 1000 flows nothing green is lost")
+def red_auto():
+    rows = [incast((cc,), (40,), "--red", "auto")[0][cc, 40] for cc in ("cubic", "tlt_cubic")]
+    equal([row["drops"] for row in rows], [0, 0], "drops of cubic, of tlt_cubic")
+    within(rows[1]["p99.9"] / rows[0]["p99.9"], 0.9, 1.02, "99.9th percentile, tlt_cubic / cubic")
+    by_hand, _ = incast(("tlt_cubic",), (160, 320, 1000))
+    by_itself, _ = incast(("tlt_cubic",), (160, 320, 1000), "--red", "auto")
+    for key, row in by_itself.items():
+        equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0),
+              f"RTOs, probes, green drops, {key}")
+        within(row["p99.9"] / by_hand[key]["p99.9"], 0.9, 1.02, f"{key}: auto / by hand")
+
+
+@case("red auto, ports of one buffer: no protected packet is lost, as few red ones as by hand")
+def red_auto_pool():
+    star = ("load", "--topology", "star", "--hosts", "16", "--workload", "cache-follower",
+            "--load", "40", "--senders", "15", "--cc", "tlt_cubic")
+    row, = experiment(*star, "--red", "auto")["summary"]
+    equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0),
+          "RTOs, probes, green drops")
+    by_hand, = experiment(*star, "--red", "800k")["summary"]
+    true(row["drops_red"] < by_hand["drops_red"], f"{row['drops_red']} red drops of {by_hand['drops_red']}")
+
+
 @case("a plot's axes have plain numbers, of one fan-in too")
 def plot_axes():
     _, axes = style.two()

@@ -24,7 +24,7 @@ def add_arguments(add):
     add("--fan-in", type=units.several(units.count), metavar="N,...",
         help="flows in all, several runs; instead of --flows")
     add("--bytes", type=units.size, default="32k", help="of each flow (32k)")
-    add("--red", type=units.size, default="270k", help="colour threshold")
+    add("--red", type=units.size_or_auto, default="270k", help="colour threshold, or auto (270k)")
     add("--ecn", type=units.size, default="200k", help="marking threshold")
     add("--bulk", type=int, default=0, help="endless flows beside the incast")
     add("--lead", type=units.time, default="20ms", help="of the bulk flows (20ms)")

@@ -79,7 +79,8 @@ def add_arguments(add):
         help="flows are answers to so much (0: they begin by themselves)")
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
-    add("--red", type=units.size, help="colour threshold (400k; credits' transports: 6k)")
+    add("--red", type=units.size_or_auto,
+        help="colour threshold, or auto (400k; credits' transports: 6k)")
     add("--yellow", type=units.size,
         help="colour threshold, at the ports of a mix (1m, or --limit if that is less)")
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
