@@ -283,11 +283,11 @@ def attributes():
 
     p.port("limit 100000 red 5000")
     link = Qdisc("p0")
-    for words, error in ((u32(5, 1000) + u32(25, 1), True), (u32(26, 1000), True),
-                         (u32(25, 0) + u32(26, 1000), True), (u32(25, 1) + u32(8, 1), True),
-                         (u32(25, 1) + u32(26, 100_001), True), (u32(25, 1), False),
-                         (u32(8, 2), True), (u32(26, 100_000), False), (u32(4, 99_999), True),
-                         (u32(25, 0), False), (u32(26, 0), False)):
+    for words, error in ((u32(5, 1000) + u32(35, 1), True), (u32(36, 1000), True),
+                         (u32(35, 0) + u32(36, 1000), True), (u32(35, 1) + u32(8, 1), True),
+                         (u32(35, 1) + u32(36, 100_001), True), (u32(35, 1), False),
+                         (u32(8, 2), True), (u32(36, 100_000), False), (u32(4, 99_999), True),
+                         (u32(35, 0), False), (u32(36, 0), False)):
         before = link.config()
         equal(bool(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, words))), error,
               f"{words.hex()} is refused")
