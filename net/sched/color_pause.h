@@ -24,8 +24,8 @@
  * device, and its link, may go while it is queued.
  *
  * Sending.  The port that reaches Xoff has the root lock of its own tree, and the frame goes out of
- * another device, whose port may be about to do the same: a deadlock, if it were sent at once.  So a
- * work item in softirq context sends, past the qdisc.  It looks at the bytes when it runs, so
+ * another device, whose port may be about to do the same: a deadlock, if it were sent at once.  So
+ * a work item in softirq context sends, past the qdisc.  It looks at the bytes when it runs, so
  * there is one item for each link, however many packets cross a threshold meanwhile.
  *
  * Listening.  Bridges and OVS drop pause frames in their rx_handler.  A packet handler for all
