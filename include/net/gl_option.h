@@ -6,13 +6,15 @@
  * or to consume:
  *
  *	 0        8        16                32       40       48       64
- *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0       | words ...
+ *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0 (*)   | words ...
  *
  * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
  * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
  * code (enum gl_code) is the sender's protocol, in other packets it is the packet's kind.  The
  * answer byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not
  * know.
+ *
+ * (*) telemetry, for which a sender may ask the switches; see <net/gl_int.h>.
  */
 #ifndef _NET_GL_OPTION_H
 #define _NET_GL_OPTION_H

@@ -68,6 +68,10 @@ static struct netlink_range_validation color_delay_range = {
 	.max = TC_COLOR_PAUSE_DELAY_MAX,
 };
 
+static struct netlink_range_validation color_int_range = {
+	.max = TC_COLOR_INT_RTT_MAX,
+};
+
 static struct netlink_range_validation color_alpha_range = {
 	.min = 1,
 	.max = TC_COLOR_ALPHA_MAX,
@@ -116,8 +120,30 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_PAUSE_STORM]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_storm_range),
 	[TCA_COLOR_PAUSE_MAP]	= NLA_POLICY_EXACT_LEN(TC_COLOR_PAUSE_PRIOS),
 	[TCA_COLOR_RED_AUTO]	= NLA_POLICY_MAX(NLA_U32, 1),
+	[TCA_COLOR_INT_RTT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_int_range),
 	[TCA_COLOR_RED_MIN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),
 };
+
+static int color_parse_int(struct color_config *cfg, struct nlattr **tb,
+			   struct netlink_ext_ack *extack)
+{
+	struct nlattr *attr = tb[TCA_COLOR_INT_RTT];
+
+	if (attr)
+		cfg->int_rtt = nla_get_u32(attr);
+	if (!cfg->int_rtt)
+		return 0;
+	if (attr && cfg->int_rtt < TC_COLOR_INT_RTT_MIN) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "A round-trip time is 1 us at least");
+		return -ERANGE;
+	}
+	if (!cfg->rate) {
+		NL_SET_ERR_MSG_ATTR(extack, attr ?: tb[TCA_COLOR_RATE64],
+				    "Telemetry needs the rate of the line");
+		return -EINVAL;
+	}
+	return 0;
+}
 
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
 			      struct netlink_ext_ack *extack)
@@ -249,6 +275,9 @@ int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 		return -EINVAL;
 	}
 	err = color_parse_auto(cfg, tb, extack);
+	if (err)
+		return err;
+	err = color_parse_int(cfg, tb, extack);
 	if (err)
 		return err;
 	err = color_parse_thresh(cfg, tb, extack);

@@ -41,6 +41,7 @@ enum color_split {
  * @slack: ns by which the line's timer may be late
  * @catch_up: ns of the line's time that are made up for, 0 for the default
  * @red_min: bytes that the threshold of red is at least if it sets itself, 0 for the default
+ * @int_rtt: base round-trip time for the telemetry, ns; 0 for none
  * @red_auto: the threshold of red sets itself
  * @split_gso: queue the segments of a GSO packet one by one: &enum color_split
  * @map: colour of each DSCP
@@ -54,6 +55,7 @@ struct color_config {
 	u32			slack;
 	u32			catch_up;
 	u32			red_min;
+	u32			int_rtt;
 	struct color_ecn	ecn;
 	enum tc_color_count	count;
 	bool			by_ecn;

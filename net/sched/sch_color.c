@@ -67,6 +67,7 @@
 #include "color_band.h"
 #include "color_clock.h"
 #include "color_config.h"
+#include "color_int.h"
 #include "color_ip.h"
 #include "color_map.h"
 #include "color_pause.h"
@@ -105,6 +106,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
  * @trim: what it does instead of dropping
+ * @tel: how much the line is used
  * @tune: the threshold of red that sets itself
  * @cfg: what the user asked for
  * @watchdog: fires when the line is free for a packet that may go
@@ -127,6 +129,7 @@ struct color_sched_data {
 	u64			gso_drops;
 	struct color_trim	trim;
 	struct color_auto	tune;
+	struct color_int	tel;
 	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
 };
@@ -763,6 +766,19 @@ static void color_left(struct color_sched_data *q, const struct sk_buff *skb, u3
 		color_pause_uncharge(cb->charged, len);
 }
 
+/* A packet has left the queue for the line, which it has from @start on. */
+static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 start)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	void *h = color_ip_hdr(skb);
+
+	color_int_sent(&q->tel, start,
+		       qdisc_pkt_len(skb) + (u64)q->cfg.overhead * qdisc_pkt_segs(skb));
+	if (h && color_int_stamp(skb, (u8 *)h - skb->data,
+				 color_int_utilisation(&q->tel, color_queued(q))))
+		q->tel.stamped += qdisc_pkt_segs(skb);
+}
+
 static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -795,6 +811,8 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 		color_bands_yield(q->bands, band, &q->clock, start, on_line);
 	}
 	color_left(q, skb, len);
+	if (q->cfg.int_rtt)
+		color_tell(sch, skb, start);
 	if (unlikely(color_backlog(sch) < q->low))
 		color_release(sch);
 	return skb;
@@ -804,6 +822,7 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb;
+	u64 start;
 	u32 len;
 
 	if (unlikely(!qdisc_peek_head(sch))) {
@@ -820,10 +839,13 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 	len = qdisc_pkt_len(skb);
 	if (unlikely(q->pause))
 		q->pause->peeked = false;
+	start = q->clock.next;
 	if (q->clock.mult)
 		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
 						     qdisc_pkt_segs(skb));
 	color_left(q, skb, len);
+	if (q->cfg.int_rtt)
+		color_tell(sch, skb, start);
 	if (unlikely(color_backlog(sch) < q->low))
 		color_release(sch);
 	return skb;
@@ -1003,6 +1025,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	q->trim = trim;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
 	color_map_spread(q->of, cfg.map, cfg.by_ecn);
+	color_int_set(&q->tel, &cfg);
 	color_auto_set(&q->tune, &cfg, psched_mtu(qdisc_dev(sch)));
 	if (!was_auto)
 		color_auto_reset(&q->tune, q->stats[TC_COLOR_GREEN].backlog);
@@ -1094,6 +1117,7 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_COLOR_LIMIT, cfg->limit) ||
 	    color_config_dump_thresh(cfg, skb) ||
 	    color_config_dump_auto(cfg, skb) ||
+	    (cfg->int_rtt && nla_put_u32(skb, TCA_COLOR_INT_RTT, cfg->int_rtt)) ||
 	    nla_put_u32(skb, TCA_COLOR_COUNT, cfg->count) ||
 	    nla_put_u32(skb, TCA_COLOR_CLASSIFY,
 			cfg->by_ecn ? TC_COLOR_CLASSIFY_ECN :
@@ -1138,6 +1162,15 @@ static int color_dump_auto(struct Qdisc *sch, struct sk_buff *skb)
 	       color_stats_put(skb, TCA_COLOR_STATS_RED_NEED,
 			       color_auto_need(&q->tune, q->stats[TC_COLOR_GREEN].backlog) +
 			       color_auto_others(sch, q));
+}
+
+static int color_dump_int(const struct color_sched_data *q, struct sk_buff *skb)
+{
+	if (!q->cfg.int_rtt)
+		return 0;
+	return color_stats_put(skb, TCA_COLOR_STATS_INT_STAMPED, q->tel.stamped) ?:
+	       color_stats_put(skb, TCA_COLOR_STATS_INT_UTIL,
+			       color_int_utilisation(&q->tel, color_queued(q)));
 }
 
 static int color_dump_colors(const struct color_sched_data *q, struct sk_buff *skb)
@@ -1185,6 +1218,7 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      color_stats_put(d->skb, TCA_COLOR_STATS_GSO_DROPS, q->gso_drops) ?:
 	      color_dump_pool_stats(&q->share, d->skb) ?:
 	      color_dump_auto(sch, d->skb) ?:
+	      color_dump_int(q, d->skb) ?:
 	      color_dump_colors(q, d->skb) ?:
 	      color_dump_bands(q->bands, d->skb) ?:
 	      color_trim_dump_stats(&q->trim, d->skb);

@@ -65,6 +65,7 @@ static void explain(void)
 		"		 [ band-limit BAND PACKETS ]... [ band-yield BAND PART ]...\n"
 		"		 [ band-... BAND none ]...\n"
 		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
+		"		 [ int TIME | int none ]\n"
 		"		 [ slack TIME ] [ catch-up TIME | catch-up auto ]\n"
 		"		 [ trim DSCP [ trim-colors COLOR[,COLOR]... ]\n"
 		"		   [ trim-limit PACKETS ] [ trim-size BYTES ] | trim none ]\n"
@@ -347,6 +348,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "delay",	TCA_COLOR_PAUSE_DELAY,	1 },
 		{ "storm",	TCA_COLOR_PAUSE_STORM,	1 },
 		{ "pause-map",	TCA_COLOR_PAUSE_MAP,	2 },
+		{ "int",	TCA_COLOR_INT_RTT,	1 },
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
@@ -429,6 +431,10 @@ static int parse_option(struct request *r, int argc, char **argv)
 		break;
 	case TCA_COLOR_SLACK:
 		err = parse_time(name, argv[1], 0, TC_COLOR_SLACK_MAX, val);
+		break;
+	case TCA_COLOR_INT_RTT:
+		err = strcmp(argv[1], "none") ?
+		      parse_time(name, argv[1], TC_COLOR_INT_RTT_MIN, TC_COLOR_INT_RTT_MAX, val) : 0;
 		break;
 	case TCA_COLOR_CATCH_UP:
 		err = strcmp(argv[1], "auto") ?
@@ -842,6 +848,8 @@ static int color_print_opt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	print_pool(tb);
 	print_bands(tb);
 	print_trim(tb);
+	if (attr_u32(tb[TCA_COLOR_INT_RTT]))
+		print_exact_time("int", "int", attr_u32(tb[TCA_COLOR_INT_RTT]));
 	print_exact_time("slack", "slack", attr_u32(tb[TCA_COLOR_SLACK]));
 	catch_up = attr_u32(tb[TCA_COLOR_CATCH_UP]);
 	if (catch_up)
@@ -986,6 +994,18 @@ static void print_auto_stats(struct rtattr *tb[])
 	close_json_object();
 }
 
+static void print_int_stats(struct rtattr *tb[])
+{
+	if (!tb[TCA_COLOR_STATS_INT_STAMPED])
+		return;
+	print_nl();
+	open_json_object("int");
+	print_stat("stamped", "  int    told %llu pkt", tb[TCA_COLOR_STATS_INT_STAMPED]);
+	print_color_float(PRINT_ANY, COLOR_NONE, "utilisation", ", utilisation %g",
+			  attr_u64(tb[TCA_COLOR_STATS_INT_UTIL]) / 1024.);
+	close_json_object();
+}
+
 static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 			      struct rtattr *xstats)
 {
@@ -1008,6 +1028,7 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	print_trim_stats(tb[TCA_COLOR_STATS_TRIM]);
 	print_pause_stats(tb[TCA_COLOR_STATS_PAUSE], tb[TCA_COLOR_STATS_PAUSED]);
 	print_auto_stats(tb);
+	print_int_stats(tb);
 	open_json_object("colors");
 	i = 0;
 	for (nest = nest_first(tb[TCA_COLOR_STATS_COLORS], &left); nest;

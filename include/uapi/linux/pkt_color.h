@@ -106,6 +106,8 @@ enum tc_color_pause {
 #define TC_COLOR_PAUSE_NO_BAND	0xfe		/* entry of it: no band has this priority */
 #define TC_COLOR_PAUSE_DELAY_MAX 10000000u	/* ns */
 #define TC_COLOR_PAUSE_STORM_MAX 4000000000u	/* ns */
+#define TC_COLOR_INT_RTT_MIN	1000u		/* ns */
+#define TC_COLOR_INT_RTT_MAX	1000000000u	/* ns */
 
 /**
  * enum tca_color - attributes in TCA_OPTIONS
@@ -168,6 +170,8 @@ enum tc_color_pause {
  *	%TC_COLOR_COUNT_COLOR.  %TCA_COLOR_RED takes it away
  * @TCA_COLOR_RED_MIN: u32, bytes that it is at least; 0 for what the line sends in 25 us, or
  *	without a rate 1/16 of the limit
+ * @TCA_COLOR_INT_RTT: u32, ns, the base round-trip time of the network: tell packets that ask for
+ *	it how much the line is used; 0 not to; needs a rate
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -207,6 +211,7 @@ enum tca_color {
 	TCA_COLOR_PAUSE_MAP,
 	TCA_COLOR_RED_AUTO,
 	TCA_COLOR_RED_MIN,
+	TCA_COLOR_INT_RTT,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -239,6 +244,9 @@ enum tca_color {
  *	%TCA_COLOR_RED_AUTO, as the next one
  * @TCA_COLOR_STATS_RED_NEED: bytes that are kept for protected packets, with the yellow ones
  *	that there are
+ * @TCA_COLOR_STATS_INT_STAMPED: packets that were told how much the line is used; not there
+ *	without %TCA_COLOR_INT_RTT, as the next one
+ * @TCA_COLOR_STATS_INT_UTIL: how much that was when the last packet went, in units of 2^-10
  *
  * The kernel notifies of a port that replaces another one in one message of less than a page, which
  * has room for the arrays of two ports with 16 bands, and not for an attribute for each counter.
@@ -264,6 +272,8 @@ enum tca_color_stats {
 	TCA_COLOR_STATS_PAUSED,
 	TCA_COLOR_STATS_RED_THRESH,
 	TCA_COLOR_STATS_RED_NEED,
+	TCA_COLOR_STATS_INT_STAMPED,
+	TCA_COLOR_STATS_INT_UTIL,
 	/* private: */
 	__TCA_COLOR_STATS_MAX,
 };

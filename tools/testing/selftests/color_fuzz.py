@@ -23,7 +23,7 @@ from lab.tap import case, equal, main, true
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 36                               # TCA_COLOR_MAX
+LAST = 37                               # TCA_COLOR_MAX
 
 # a value that each attribute takes
 GOOD = {
@@ -41,7 +41,7 @@ GOOD = {
     29: struct.pack("I", 2), 30: struct.pack("I", 300000), 31: struct.pack("I", 200000),
     32: struct.pack("I", 5000), 33: struct.pack("I", 100000000),
     34: bytes([0, 0xfe, 0xff, 0xff, 1, 0xff, 0, 0xff]), 35: struct.pack("I", 1),
-    36: struct.pack("I", 3000),
+    36: struct.pack("I", 3000), 37: struct.pack("I", 20000),
 }
 # Those that have a number for each of the first bands, and its size.
 EACH_BAND = {20: 8, 21: 4, 22: 4}

@@ -39,11 +39,11 @@ def through(changes, count=2000):
 
 
 CHANGES = ["rate 50mbit", "red 100k ecn 50k", "pool a size 1m", "count queue classify ecn",
-           "pool b size 2m alpha 0.5", "rate none", "rate 100mbit overhead 24",
+           "pool b size 2m alpha 0.5", "rate none int none", "rate 100mbit overhead 24",
            "no-split-gso map 0 green", "pause all", "pool none", "trim 61 trim-limit 10",
-           "pause green xoff 100k delay 1us", "limit 500k", "pause obey", "red auto count color",
-           "rate 200mbit trim none pool a size 1m", "pause none", "red auto min 5k pool none",
-           "red 90k", "red auto"]
+           "pause green xoff 100k delay 1us", "limit 500k int 20us", "pause obey",
+           "red auto count color", "rate 200mbit trim none pool a size 1m", "pause none",
+           "red auto min 5k pool none int none", "red 90k", "red auto"]
 
 
 @case("change under traffic: every frame comes out, in order")

@@ -214,7 +214,8 @@ def turn_tc(rng):
                (14, rng.choice((b"one\0", b"two\0"))),
                (29, struct.pack("I", rng.randrange(4))),
                (30, struct.pack("I", rng.choice((0, 10_000, 50_000)))),
-               (35, struct.pack("I", 1)), (36, struct.pack("I", 9_000)))
+               (35, struct.pack("I", 1)), (36, struct.pack("I", 9_000)),
+               (37, struct.pack("I", rng.choice((0, 50_000)))))
     # A pool that is new wants a size.
     options = attr(TCA_OPTIONS | NLA_F_NESTED,
                    attr(*rng.choice(changes)) + attr(15, struct.pack("I", 1_000_000)))

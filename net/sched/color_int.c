@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* `int`: the port tells passing packets how much it is used; see color_int.h. */
+
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/skbuff.h>
+#include <linux/swab.h>
+#include <linux/tcp.h>
+#include <linux/time64.h>
+#include <net/checksum.h>
+#include <net/gl_int.h>
+#include <net/gl_option.h>
+#include <net/ip.h>
+#include <net/tcp.h>
+
+#include "color_config.h"
+#include "color_int.h"
+
+/**
+ * color_int_set() - the configuration has changed
+ * @t: the state
+ * @cfg: the configuration
+ */
+void color_int_set(struct color_int *t, const struct color_config *cfg)
+{
+	if (!cfg->int_rtt)
+		return;
+	t->rtt = cfg->int_rtt;
+	t->inv = div_u64(U32_MAX, t->rtt);
+	t->bdp = max_t(u64, 1, mul_u64_u32_div(cfg->rate, t->rtt, NSEC_PER_SEC));
+}
+
+/**
+ * color_int_sent() - a packet goes on the line
+ * @t: the state
+ * @now: when, ns; not earlier than before, or the rate has changed
+ * @len: its bytes on the line
+ */
+void color_int_sent(struct color_int *t, u64 now, u64 len)
+{
+	u64 dt = now > t->last ? now - t->last : 0;
+
+	t->last = now;
+	if (dt >= t->rtt)
+		t->sent = 0;
+	else
+		t->sent -= mul_u64_u32_shr(t->sent, dt * t->inv, 32);
+	t->sent += len;
+}
+
+/**
+ * color_int_utilisation() - how much the port is used
+ * @t: the state
+ * @queued: bytes in its queues
+ *
+ * Return: in units of 2^-GL_INT_SHIFT, at most GL_INT_MAX.
+ */
+u32 color_int_utilisation(const struct color_int *t, u64 queued)
+{
+	return min_t(u64, div64_u64((queued + t->sent) << GL_INT_SHIFT, t->bdp), GL_INT_MAX);
+}
+
+/* The field in a TCP header that is complete, or NULL if no sender has asked. */
+static u8 *color_int_field(struct tcphdr *th)
+{
+	const u8 *opt = NULL;
+
+	do {
+		opt = gl_option_next(th, TCPOPT_EXP, opt);
+		if (!opt)
+			return NULL;
+	} while (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID);
+	return opt[GL_INT_OFFSET] & (GL_INT_COLLECT >> 8) ? (u8 *)opt + GL_INT_OFFSET : NULL;
+}
+
+/* Where the TCP header of an IP packet begins, or 0: fragments and what has extension headers are
+ * left alone.
+ */
+static unsigned int color_int_tcp(const struct sk_buff *skb, unsigned int off)
+{
+	const struct iphdr *iph = (struct iphdr *)(skb->data + off);
+
+	if (iph->version == 6)
+		return ((struct ipv6hdr *)iph)->nexthdr == IPPROTO_TCP ?
+		       off + sizeof(struct ipv6hdr) : 0;
+	if (iph->protocol != IPPROTO_TCP || ip_is_fragment(iph) || iph->ihl < 5)
+		return 0;
+	return off + iph->ihl * 4;
+}
+
+/**
+ * color_int_stamp() - tell a packet the utilisation, if its sender has asked
+ * @skb: the packet
+ * @off: where its IP header is, which is pulled, from skb->data
+ * @u: the utilisation
+ *
+ * It is told if no port before was used more.  TCP's checksum stays right: a partial one does not
+ * have the field yet, and a complete one of the whole packet stays what it is.  The segments of a
+ * GSO packet get copies of the option.
+ *
+ * Return: true if the packet was changed.
+ */
+bool color_int_stamp(struct sk_buff *skb, unsigned int off, u32 u)
+{
+	unsigned int at = color_int_tcp(skb, off), len;
+	__be16 from, to;
+	struct tcphdr *th;
+	u8 *field;
+
+	if (!at || !pskb_may_pull(skb, at + sizeof(*th)))
+		return false;
+	th = (struct tcphdr *)(skb->data + at);
+	len = th->doff * 4;
+	if (len < sizeof(*th) + GL_OPT_LEN(0) || th->syn || !pskb_may_pull(skb, at + len))
+		return false;
+	th = (struct tcphdr *)(skb->data + at);
+	field = color_int_field(th);
+	if (!field || (get_unaligned_be16(field) & GL_INT_MAX) >= u)
+		return false;
+
+	len = field - (u8 *)th;
+	if (skb_ensure_writable(skb, at + len + sizeof(from)))
+		return false;
+	th = (struct tcphdr *)(skb->data + at);
+	field = (u8 *)th + len;
+	from = get_unaligned((__be16 *)field);
+	put_unaligned_be16(GL_INT_COLLECT | u, field);
+	to = get_unaligned((__be16 *)field);
+	/* An option behind one NOP: the field's bytes are in two words of the sum. */
+	if (len & 1) {
+		from = (__force __be16)swab16((__force u16)from);
+		to = (__force __be16)swab16((__force u16)to);
+	}
+	inet_proto_csum_replace2(&th->check, skb, from, to, false);
+	return true;
+}
