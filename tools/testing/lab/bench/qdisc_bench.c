@@ -19,6 +19,7 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
+#include <linux/tcp.h>
 #include <linux/string.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
@@ -49,9 +50,12 @@ static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 10 };
 static struct sk_buff *packets[MAX_BURST];
 static u64 cycles[MAX_DEVS][TURNS];
 
+static const u8 option[] = { 254, 8, 0x47, 0x4c, 0, 0, 0x80, 0 };
+
 static struct sk_buff *make_packet(struct net_device *dev, u8 dscp)
 {
 	struct sk_buff *skb = alloc_skb(PACKET + 64, GFP_KERNEL);
+	struct tcphdr *th;
 	struct iphdr *iph;
 
 	if (!skb)
@@ -67,6 +71,10 @@ static struct sk_buff *make_packet(struct net_device *dev, u8 dscp)
 	iph->ttl = 64;
 	iph->protocol = IPPROTO_TCP;
 	iph->tot_len = htons(PACKET - ETH_HLEN);
+	/* with an option that asks for telemetry (include/net/gl_int.h) */
+	th = (struct tcphdr *)(iph + 1);
+	th->doff = 7;
+	memcpy(th + 1, option, sizeof(option));
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dev;
 	skb->priority = 0;
@@ -82,6 +90,8 @@ static int one_burst(struct Qdisc *q)
 	for (i = 0; i < burst; i++) {
 		qdisc_skb_cb(packets[i])->pkt_len = PACKET;
 		WRITE_ONCE(ip_hdr(packets[i])->ttl, 63 + (i & 1));
+		/* nothing collected yet */
+		memcpy((u8 *)(ip_hdr(packets[i]) + 1) + sizeof(struct tcphdr) + 6, option + 6, 2);
 		if (q->enqueue(packets[i], q, &to_free) != NET_XMIT_SUCCESS)
 			break;
 	}

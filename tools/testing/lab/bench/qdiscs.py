@@ -27,6 +27,8 @@ QDISCS = {
     "color ecn": "color limit 3600k red 3600k ecn 3500k",
     "color pool": "color limit 3600k red 3600k pool p size 36m alpha 1",
     "color rate": "color limit 3600k red 3600k rate 100tbit no-split-gso",
+    "color auto": "color limit 3600k red auto",
+    "color int": "color limit 3600k red 3600k rate 100tbit no-split-gso int 20us",
     "color bands": "color limit 3600k red 3600k bands 2 prio 10 0",
     "color trim": "color limit 3600k red 3600k trim 61",
     "prio": "handle 1: prio bands 2 priomap" + 16 * " 0",
