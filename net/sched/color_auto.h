@@ -27,8 +27,9 @@
  * The reserve is an eighth of what the port may hold.  In a shared buffer that gets smaller when
  * other ports get busy, and a port that holds more than that loses green packets.  So there is a
  * second condition, in which green packets count once: of the a (S - used) that the port may hold,
- * all that is queued and kept has to fit into 1/b.  If another port then fills up to its own red threshold
- * at once, what this one holds, and keeps for green packets, is still within its own a (S - used):
+ * all that is queued and kept has to fit into 1/b.  If another port then fills up to its own red
+ * threshold at once, what this one holds, and keeps for green packets, is still within its own
+ * a (S - used):
  *
  *	alone, it holds		x = a/b (S - x)		= a / (a + b) S
  *	the other gets		y = a/b (S - x - y)	= a b / (a + b)^2 S

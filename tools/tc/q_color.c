@@ -433,8 +433,9 @@ static int parse_option(struct request *r, int argc, char **argv)
 		err = parse_time(name, argv[1], 0, TC_COLOR_SLACK_MAX, val);
 		break;
 	case TCA_COLOR_INT_RTT:
-		err = strcmp(argv[1], "none") ?
-		      parse_time(name, argv[1], TC_COLOR_INT_RTT_MIN, TC_COLOR_INT_RTT_MAX, val) : 0;
+		err = strcmp(argv[1], "none") &&
+		      parse_time(name, argv[1], TC_COLOR_INT_RTT_MIN,
+				 TC_COLOR_INT_RTT_MAX, val);
 		break;
 	case TCA_COLOR_CATCH_UP:
 		err = strcmp(argv[1], "auto") ?
