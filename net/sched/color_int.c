@@ -92,9 +92,10 @@ static unsigned int color_int_tcp(const struct sk_buff *skb, unsigned int off)
 
 /**
  * color_int_stamp() - tell a packet the utilisation, if its sender has asked
+ * @t: the state
  * @skb: the packet
  * @off: where its IP header is, which is pulled, from skb->data
- * @u: the utilisation
+ * @queued: bytes in the port's queues
  *
  * It is told if no port before was used more.  TCP's checksum stays right: a partial one does not
  * have the field yet, and a complete one of the whole packet stays what it is.  The segments of a
@@ -102,10 +103,11 @@ static unsigned int color_int_tcp(const struct sk_buff *skb, unsigned int off)
  *
  * Return: true if the packet was changed.
  */
-bool color_int_stamp(struct sk_buff *skb, unsigned int off, u32 u)
+bool color_int_stamp(const struct color_int *t, struct sk_buff *skb, unsigned int off, u64 queued)
 {
 	unsigned int at = color_int_tcp(skb, off), len;
 	__be16 from, to;
+	u64 told;
 	struct tcphdr *th;
 	u8 *field;
 
@@ -117,7 +119,11 @@ bool color_int_stamp(struct sk_buff *skb, unsigned int off, u32 u)
 		return false;
 	th = (struct tcphdr *)(skb->data + at);
 	field = color_int_field(th);
-	if (!field || (get_unaligned_be16(field) & GL_INT_MAX) >= u)
+	if (!field)
+		return false;
+	/* Most packets do not need the division. */
+	told = get_unaligned_be16(field) & GL_INT_MAX;
+	if (told == GL_INT_MAX || (queued + t->sent) << GL_INT_SHIFT < (told + 1) * t->bdp)
 		return false;
 
 	len = field - (u8 *)th;
@@ -126,7 +132,7 @@ bool color_int_stamp(struct sk_buff *skb, unsigned int off, u32 u)
 	th = (struct tcphdr *)(skb->data + at);
 	field = (u8 *)th + len;
 	from = get_unaligned((__be16 *)field);
-	put_unaligned_be16(GL_INT_COLLECT | u, field);
+	put_unaligned_be16(GL_INT_COLLECT | color_int_utilisation(t, queued), field);
 	to = get_unaligned((__be16 *)field);
 	/* An option behind one NOP: the field's bytes are in two words of the sum. */
 	if (len & 1) {

@@ -774,8 +774,7 @@ static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 star
 
 	color_int_sent(&q->tel, start,
 		       qdisc_pkt_len(skb) + (u64)q->cfg.overhead * qdisc_pkt_segs(skb));
-	if (h && color_int_stamp(skb, (u8 *)h - skb->data,
-				 color_int_utilisation(&q->tel, color_queued(q))))
+	if (h && color_int_stamp(&q->tel, skb, (u8 *)h - skb->data, color_queued(q)))
 		q->tel.stamped += qdisc_pkt_segs(skb);
 }
 
