@@ -28,6 +28,9 @@
 
 #define GL_OPT_EXID		0x474c
 
+/* TCP-AO (RFC 5925); <net/tcp.h> has it since 6.7. */
+#define GL_TCPOPT_AO		29
+
 /* The most 32-bit words in the greenlane TCP option. */
 #define GL_WORDS_MAX	4
 

@@ -6,6 +6,7 @@
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
 
+#include "color_auto.h"
 #include "color_config.h"
 #include "color_map.h"
 
@@ -295,6 +296,36 @@ int color_config_parse(struct color_config *cfg, struct nlattr **tb,
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/**
+ * color_config_others() - what red and yellow packets may have of a port
+ * @cfg: its configuration
+ * @bands: its bands
+ *
+ * Yellow packets without a threshold are not in it: what is not classified is little, or has one.
+ *
+ * Return: bytes; 0 if red packets have no threshold.
+ */
+u64 color_config_others(const struct color_config *cfg, u32 bands)
+{
+	u64 red = cfg->thresh[TC_COLOR_RED], yellow = cfg->thresh[TC_COLOR_YELLOW];
+
+	if (cfg->red_auto)
+		red = cfg->limit - cfg->limit / COLOR_AUTO_RESERVE;
+	if (red == COLOR_NO_THRESH)
+		return 0;
+	if (yellow == COLOR_NO_THRESH)
+		yellow = 0;
+	/* Compared with all bytes of a band, or of the port, it is the same for both colours. */
+	switch (cfg->count) {
+	case TC_COLOR_COUNT_QUEUE:
+		return max(red, yellow) * bands;
+	case TC_COLOR_COUNT_PORT:
+		return max(red, yellow);
+	default:
+		return red + yellow;
+	}
 }
 
 /**

@@ -72,7 +72,10 @@ static u8 *color_int_field(struct tcphdr *th)
 		if (!opt)
 			return NULL;
 	} while (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID);
-	return opt[GL_INT_OFFSET] & (GL_INT_COLLECT >> 8) ? (u8 *)opt + GL_INT_OFFSET : NULL;
+	/* TCP-AO signs the options. */
+	if (!(opt[GL_INT_OFFSET] & (GL_INT_COLLECT >> 8)) || gl_option_next(th, GL_TCPOPT_AO, NULL))
+		return NULL;
+	return (u8 *)opt + GL_INT_OFFSET;
 }
 
 /* Where the TCP header of an IP packet begins, or 0: fragments and what has extension headers are

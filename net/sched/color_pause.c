@@ -49,6 +49,7 @@
  * @storms: how often a pause was too long
  * @groups: priorities that pause together, because they are one band, by priority; RTNL
  * @owed: priorities whose last frame the device did not take; @work
+ * @told: priorities, as the frame had them, that the neighbour has been told to pause; @work
  * @again: the time of the last frame is nearly over; set by @timer, taken by @work
  * @sent_off: frames sent; @work, as the next two
  * @sent_on: frames sent that end pauses only
@@ -57,7 +58,7 @@
  * @storm: ns after which a pause is ignored; likewise
  * @packet: bytes of its longest packet; RTNL, as all below
  * @users: ports of the device, and those that are about to be one
- * @buffer: bytes that the switch has
+ * @buffer: bytes that the switch has for packets that count
  * @cfg: that of the port that was set last
  * @ports: struct color_pause; changed under RTNL, read under RCU
  * @dev: the device; valid until @gone
@@ -88,6 +89,7 @@ struct color_pause_link {
 
 	u8			groups[TC_COLOR_PAUSE_PRIOS] ____cacheline_aligned_in_smp;
 	u8			owed;
+	u8			told;
 	bool			again;
 	u64			sent_off;
 	u64			sent_on;
@@ -243,6 +245,7 @@ static u8 color_pause_grouped(const struct color_pause_link *link, u8 prios)
 /* Send a frame past the qdisc; false if the device has no room for it now. */
 static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gfp_t gfp)
 {
+	u8 pause = color_pause_grouped(link, off);
 	struct net_device *dev = link->dev;
 	struct sk_buff *skb;
 	int ret;
@@ -257,12 +260,13 @@ static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gf
 	skb->protocol = htons(ETH_P_PAUSE);
 	skb->priority = TC_PRIO_CONTROL;
 	skb_reset_mac_header(skb);
-	color_pfc_fill(skb_put(skb, ETH_ZLEN), dev->dev_addr, color_pause_grouped(link, prios),
-		       color_pause_grouped(link, off));
+	color_pfc_fill(skb_put(skb, ETH_ZLEN), dev->dev_addr,
+		       color_pause_grouped(link, prios) | link->told, pause);
 	skb_set_network_header(skb, ETH_HLEN);
 
 	ret = __dev_direct_xmit(skb, 0);
 	if (ret == NETDEV_TX_OK) {
+		link->told = pause;
 		if (prios & off)
 			link->sent_off++;
 		else
@@ -491,9 +495,29 @@ static bool color_pause_sends(u32 mode)
 /* Xoff of a link that has none of its own: so that the sum of all, with their headrooms, is the
  * buffer.  Negative if there is not enough.
  */
-static s64 color_pause_share(u64 buffer, unsigned int links, u64 headroom)
+static s64 color_pause_share(u64 buffer, unsigned int shares, u64 headroom)
 {
-	return (s64)div_u64(buffer, links) - (s64)headroom;
+	return (s64)div_u64(buffer, shares) - (s64)headroom;
+}
+
+/* Bands that pause: each of them may have Xoff, and the headroom. */
+static unsigned int color_pause_lossless(const struct color_pause_config *cfg)
+{
+	u32 bands = 0;
+	int prio;
+
+	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++)
+		if (cfg->map[prio] != TC_COLOR_PAUSE_NO_BAND)
+			bands |= BIT(cfg->map[prio]);
+	return max(hweight32(bands), 1u);
+}
+
+/* Bytes of a port's buffer that packets which count may have. */
+static u64 color_pause_room(const struct color_pause_config *cfg,
+			    const struct color_pause_port *port)
+{
+	return cfg->mode == TC_COLOR_PAUSE_GREEN ? port->buffer - min(port->buffer, port->others) :
+						   port->buffer;
 }
 
 /* Set each link's thresholds anew: links share the buffer. */
@@ -509,12 +533,14 @@ static void color_pause_update(struct color_pause_net *cn)
 	xa_for_each(&cn->links, index, link) {
 		const struct color_pause_config *cfg = &link->cfg;
 		u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = 2 * link->packet, headroom;
+		s64 share;
 
 		if (color_pause_sends(cfg->mode)) {
 			/* A buffer that has been made too small since pauses with each packet. */
 			headroom = color_pfc_headroom(link->rate, cfg->delay, link->packet);
-			xoff = cfg->xoff ?: max_t(s64, 0, color_pause_share(link->buffer, links,
-									     headroom));
+			share = color_pause_share(link->buffer, links * color_pause_lossless(cfg),
+						  headroom);
+			xoff = cfg->xoff ?: max_t(s64, 0, share);
 			xon = min(xoff, cfg->xon ?: xoff - min(gap, xoff));
 		}
 		WRITE_ONCE(link->green, cfg->mode == TC_COLOR_PAUSE_GREEN);
@@ -535,13 +561,15 @@ static bool color_pause_fits(struct color_pause_net *cn, const struct color_paus
 
 	xa_for_each(&cn->links, index, link)
 		links += link != own && color_pause_sends(link->cfg.mode);
-	if (!cfg->xoff && color_pause_share(buffer, links, headroom) < 2 * packet)
+	if (!cfg->xoff &&
+	    color_pause_share(buffer, links * color_pause_lossless(cfg), headroom) < 2 * packet)
 		return false;
 	xa_for_each(&cn->links, index, link) {
 		if (link == own || !color_pause_sends(link->cfg.mode) || link->cfg.xoff)
 			continue;
 		headroom = color_pfc_headroom(link->rate, link->cfg.delay, link->packet);
-		if (color_pause_share(link->buffer, links, headroom) < 2 * link->packet)
+		if (color_pause_share(link->buffer, links * color_pause_lossless(&link->cfg),
+				      headroom) < 2 * link->packet)
 			return false;
 	}
 	return true;
@@ -628,15 +656,21 @@ static int color_pause_check(struct color_pause_net *cn, const struct color_paus
 			     struct netlink_ext_ack *extack)
 {
 	u64 headroom = color_pfc_headroom(port->rate, cfg->delay, packet);
+	u64 buffer = color_pause_room(cfg, port);
 
 	if (!color_pause_sends(cfg->mode))
 		return 0;
-	if (cfg->xoff && cfg->xoff + headroom > port->buffer) {
+	if (cfg->mode == TC_COLOR_PAUSE_GREEN && !port->others) {
 		NL_SET_ERR_MSG(extack,
-			       "Xoff and the headroom (twice rate by delay, and two packets) are more than the buffer");
+			       "Red packets would fill the buffer: pause green needs a threshold of red");
 		return -EINVAL;
 	}
-	if (!color_pause_fits(cn, link, cfg, port->buffer, headroom, packet)) {
+	if (cfg->xoff && (cfg->xoff + headroom) * color_pause_lossless(cfg) > buffer) {
+		NL_SET_ERR_MSG(extack,
+			       "Xoff and headroom (twice rate by delay, and two packets) of each band are more than the buffer");
+		return -EINVAL;
+	}
+	if (!color_pause_fits(cn, link, cfg, buffer, headroom, packet)) {
 		NL_SET_ERR_MSG(extack,
 			       "The buffer has no room for the headroom of so many links that pause");
 		return -ENOSPC;
@@ -746,16 +780,11 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 			color_pause_link_remove(cn, link);
 		return ERR_PTR(-ENOMEM);
 	}
-	if (own)
-		pause->peeked = own->peeked;
 	return pause;
 }
 
-/**
- * color_pause_commit() - the port has its new state; RTNL
- * @pause: what color_pause_get() has returned
- */
-void color_pause_commit(struct color_pause *pause)
+/* The link is that of this port. */
+static void color_pause_adopt(const struct color_pause *pause)
 {
 	struct net_device *dev = qdisc_dev(pause->sch);
 	struct color_pause_link *link = pause->link;
@@ -764,7 +793,7 @@ void color_pause_commit(struct color_pause *pause)
 	link->cfg = pause->cfg;
 	WRITE_ONCE(link->rate, pause->port.rate);
 	WRITE_ONCE(link->storm, pause->cfg.storm);
-	link->buffer = pause->port.buffer;
+	link->buffer = color_pause_room(&pause->cfg, &pause->port);
 	link->packet = psched_mtu(dev) + pause->port.overhead;
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
 		u8 band = pause->cfg.map[prio];
@@ -773,9 +802,18 @@ void color_pause_commit(struct color_pause *pause)
 		WRITE_ONCE(link->groups[prio], band == TC_COLOR_PAUSE_NO_BAND ? BIT(prio) :
 						 pause->mask[band]);
 	}
-	pause->listed = true;
-	list_add_rcu(&pause->entry, &link->ports);
 	color_pause_update(net_generic(dev_net(dev), color_pause_net_id));
+}
+
+/**
+ * color_pause_commit() - the port has its new state; RTNL
+ * @pause: what color_pause_get() has returned
+ */
+void color_pause_commit(struct color_pause *pause)
+{
+	pause->listed = true;
+	list_add_rcu(&pause->entry, &pause->link->ports);
+	color_pause_adopt(pause);
 }
 
 /**
@@ -786,7 +824,7 @@ void color_pause_commit(struct color_pause *pause)
 void color_pause_set_buffer(struct color_pause *pause, u64 buffer)
 {
 	pause->port.buffer = buffer;
-	pause->link->buffer = buffer;
+	pause->link->buffer = color_pause_room(&pause->cfg, &pause->port);
 	color_pause_update(net_generic(dev_net(qdisc_dev(pause->sch)), color_pause_net_id));
 }
 
@@ -797,6 +835,7 @@ void color_pause_set_buffer(struct color_pause *pause, u64 buffer)
 void color_pause_put(struct color_pause *pause)
 {
 	struct color_pause_net *cn;
+	struct color_pause *left;
 
 	ASSERT_RTNL();
 	if (!pause)
@@ -807,6 +846,11 @@ void color_pause_put(struct color_pause *pause)
 	if (!--pause->link->users) {
 		color_pause_link_remove(cn, pause->link);
 		color_pause_update(cn);
+	} else {
+		/* The link is that of the port that was set last of those that are left. */
+		left = list_first_entry_or_null(&pause->link->ports, struct color_pause, entry);
+		if (left)
+			color_pause_adopt(left);
 	}
 	kfree_rcu(pause, rcu);
 }

@@ -71,12 +71,14 @@ struct color_pause_config {
  * struct color_pause_port - what pausing has to know of a port
  * @rate: of its line, bytes/s; 0 for the device's speed
  * @buffer: bytes that it can queue: its limit, or its pool if that is less
+ * @others: bytes of those that red and yellow packets may have, as far as they have thresholds
  * @overhead: bytes that the line adds to each packet
  * @bands: queues
  */
 struct color_pause_port {
 	u64	rate;
 	u64	buffer;
+	u64	others;
 	u32	overhead;
 	u32	bands;
 };

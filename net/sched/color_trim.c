@@ -17,9 +17,6 @@
 #define COLOR_TRIM_WORDS	1
 #define COLOR_TRIM_OPT		GL_OPT_LEN(COLOR_TRIM_WORDS)
 
-/* RFC 5925; <net/tcp.h> has it since 6.7. */
-#define GL_TCPOPT_AO		29
-
 /* The default limit.  NDP has as many bytes of headers as of data, eight packets of 9000 bytes
  * (section 3.1), which are a thousand headers.
  */
@@ -74,10 +71,28 @@ static bool color_segment_find(struct sk_buff *skb, struct color_segment *seg)
 	       pskb_may_pull(skb, seg->data + COLOR_TRIM_OPT);
 }
 
+/* Where the options end: at an EOL or the end of the header; NULL if they are malformed. */
+static u8 *color_options_end(struct tcphdr *th)
+{
+	u8 *opt = (u8 *)(th + 1), *end = (u8 *)th + th->doff * 4;
+
+	while (opt < end && *opt != TCPOPT_EOL) {
+		if (*opt == TCPOPT_NOP) {
+			opt++;
+			continue;
+		}
+		if (end - opt < 2 || opt[1] < 2 || opt[1] > end - opt)
+			return NULL;
+		opt += opt[1];
+	}
+	return opt;
+}
+
 /* Is the segment of use without its data? */
-static bool color_segment_is_fit(const struct tcphdr *th)
+static bool color_segment_is_fit(struct tcphdr *th)
 {
 	return !th->syn && !th->rst && th->ack && th->doff * 4 + COLOR_TRIM_OPT <= GL_HEADER_MAX &&
+	       color_options_end(th) &&
 	       !gl_option_next(th, TCPOPT_MD5SIG, NULL) &&
 	       !gl_option_next(th, GL_TCPOPT_AO, NULL) &&
 	       !gl_option_next(th, TCPOPT_MPTCP, NULL);
@@ -112,9 +127,13 @@ static void color_segment_cut(struct sk_buff *skb, const struct color_segment *s
 {
 	struct tcphdr *th = color_tcp_hdr(skb, seg);
 	u32 word = seg->end - seg->data;
+	u8 *end;
 
 	if (th->fin)
 		word |= COLOR_TRIM_FIN;
+	/* Nobody reads what is behind an EOL. */
+	end = color_options_end(th);
+	memset(end, TCPOPT_NOP, skb->data + seg->data - end);
 	gl_option_write((__be32 *)(skb->data + seg->data), GL_CODE_TRIMMED, &word,
 			COLOR_TRIM_WORDS);
 	th->doff += COLOR_TRIM_OPT / 4;

@@ -25,7 +25,8 @@
  * - IP fragments, other protocols than TCP, IPv6 with extension headers.
  * - A wrong checksum.  The checksum of what is left is calculated anew, which would turn a
  *   damaged header into a valid one.
- * - No room for the option, or so little data that nothing would be saved.
+ * - No room for the option, options that are malformed (a receiver would not find ours), or so
+ *   little data that nothing would be saved.
  *
  * Those are dropped, as on a port that does not trim.  So is a packet that finds the limit of
  * trimmed packets queued: without one, headers could take as much of the line as the data did.

@@ -892,6 +892,8 @@ static struct color_pause *color_move_pause(struct Qdisc *sch, struct color_paus
 
 	if (before && !pause)
 		color_uncharge_all(sch);
+	else if (before)
+		pause->peeked = before->peeked;
 	q->pause = pause;
 	return before;
 }
@@ -993,6 +995,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	port = (struct color_pause_port) {
 		.rate		= cfg.rate,
 		.buffer		= min(cfg.limit, color_pool_new_size(pool, tb)),
+		.others		= color_config_others(&cfg, band_cfg.n),
 		.overhead	= cfg.overhead,
 		.bands		= band_cfg.n,
 	};
@@ -1046,7 +1049,8 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	sch_tree_unlock(sch);
 	if (q->pause)
 		color_pause_commit(q->pause);
-	else if (pause && sch->q.qlen)
+	/* what was paused may not be any more */
+	if (pause && sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
 	if (resized)
 		color_resized(q->share.pool);

@@ -13,8 +13,11 @@ import tempfile
 
 from lab.net import frames as p
 from lab.net import pfc
+from lab.net.rtnl import (NLA_F_NESTED, NLM_F_CREATE, NLM_F_REPLACE, RTM_NEWQDISC, TCA_KIND,
+                          TCA_OPTIONS, Qdisc, attr)
 from lab.tap import case, equal, main, timed, true, within
 
+TCA_RATE = 5                    # linux/rtnetlink.h
 LATE = 1000                     # ns, see color_rate.py
 MS = 1000000
 QUANTUM = 64000                 # ns at 8 Mbit/s
@@ -137,7 +140,7 @@ def mapped():
 
 @case("green: only green packets count")
 def green():
-    with pfc.switch("rate 8mbit limit 1m pause green delay 0us xoff 10000", STOPPED) as net:
+    with pfc.switch("rate 8mbit limit 1m red 100k pause green delay 0us xoff 10000", STOPPED) as net:
         fill(net, 30, p.RED)
         fill(net, 30)
         equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "red and yellow")
@@ -430,6 +433,98 @@ def uncharges(how):
                   [dict.fromkeys(range(8), 0)], "the last frame")
 
 
+def until_paused(net, kinds, most):
+    """A neighbour that obeys sends packets in turn, of each TOS byte and priority, up to so many;
+    how many it has sent."""
+    paused, sent = set(), 0
+    for _ in range(most):
+        for tos, priority in kinds:
+            if priority in paused:
+                continue
+            net.senders[0].send(p.ipv4(1000, tos))
+            sent += 1
+            for _, times in net.heard(0.0002):
+                paused |= {prio for prio, time in times.items() if time}
+    equal(paused >= {priority for _, priority in kinds}, True, "paused")
+    return sent
+
+
+@timed("with several bands, several links and all defaults nothing is lost", links=(1, 2))
+def lossless(links):
+    words = "limit 100000 bands 3 prio 10 0 prio 20 1 pause all delay 2us"
+    with pfc.switch(f"rate 1gbit {words}",
+                    f"rate 8bit {words if links == 2 else words.replace('all', 'obey')}") as net:
+        p.settle(0.01)
+        net.heard()
+        sent = until_paused(net, ((10 << 2, 7), (20 << 2, 6), (0, 0)), 90)
+        seen = p.shown("p1")
+        equal((seen["drops"], seen["qlen"] + 1 >= sent), (0, True), "drops; all are queued")
+
+
+@timed("pause green: green packets have room beside the red ones that a threshold lets in",
+       words=("red 30000", "red auto", "red 20000 yellow 20000 count port"))
+def green_room(words):
+    words = f"limit 100000 {words} pause"
+    with pfc.switch(f"rate 1gbit {words} green delay 2us", f"rate 8bit {words} obey") as net:
+        net.senders[0].send(p.ipv4(1000, p.RED), 100)
+        net.heard()
+        until_paused(net, ((p.GREEN, 0),), 150)
+        drops = p.colors("p1")["green"]["drops"]
+        equal(drops, {"color": 0, "pool": 0, "limit": 0}, "green drops")
+
+
+@case("a replacement that fails leaves the link as it was")
+def failed():
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED):
+        options = (attr(2, struct.pack("Q", 125000)) + attr(4, struct.pack("I", 1000000))
+                   + attr(29, struct.pack("I", 2)) + attr(30, struct.pack("I", 200000)))
+        # An estimator that cannot be: the kernel looks at it when the port is there already.
+        error = Qdisc("p0").request(
+            RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, attr(TCA_KIND, b"color\0")
+            + attr(TCA_OPTIONS | NLA_F_NESTED, options)
+            + attr(TCA_RATE, struct.pack("bB", 9, 1)), 0x20000)
+        true(error, "the replacement is refused")
+        equal(pfc.stats()["xoff"], 10000, "Xoff")
+
+
+@case("of two ports of a device one goes: the link is that of the other")
+def second():
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED):
+        p.tc("qdisc del dev p0 root")
+        p.tc("qdisc add dev p0 root handle 9: prio")
+        p.tc("qdisc add dev p0 parent 9:1 handle 1: color rate 1mbit limit 1m pause obey")
+        p.tc(f"qdisc add dev p0 parent 9:2 handle 2: color {FIRST} xoff 10000")
+        p.tc("qdisc del dev p0 parent 9:2 handle 2:")
+        equal(pfc.stats()["xoff"], 0, "Xoff of a device whose only port obeys")
+
+
+@case("another map while the neighbour is paused: all priorities that were stopped go on")
+def regrouped():
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
+        fill(net, 11)
+        heard = [times for _, times in net.heard()]
+        net.change("p0", "pause-map 3 none")
+        p.tc("qdisc del dev p1 root")
+        p.settle(0.1)
+        state = {}
+        for times in heard + [times for _, times in net.heard()]:
+            state.update(times)
+        equal(sorted(state), list(range(8)), "priorities")
+        equal({prio: time for prio, time in state.items() if time}, {}, "that stay stopped")
+
+
+@case("a map by which the queue is not paused any more: it goes on at once")
+def unmapped():
+    with pfc.switch("rate 1mbit limit 1m pause obey",
+                    "rate 1mbit limit 1m pause obey storm never") as net:
+        net.pause(EVERY)
+        p.settle(0.01)
+        net.senders[0].send(p.ipv4(1000), 3)
+        equal(net.arrived(wait=0.05), [], "while paused")
+        net.change("p1", " ".join(f"pause-map {prio} none" for prio in range(8)))
+        equal(len(net.arrived(wait=0.5)), 3, "frames after the change")
+
+
 @case("pause on and off with packets in the queue: none is lost, what was there is not charged")
 def live():
     with pfc.switch(f"{FIRST} xoff 10000", "rate 8bit limit 1m") as net:
@@ -539,13 +634,13 @@ BAD = [
     ("pause all pause-map 0 0 pause-map 0 none", "two bands"),
     ("pause all xoff 1513000", "more than the buffer"), ("pause all limit 4k", "no room"),
     ("pause all xoff 10k pool x size 12k", "more than the buffer"),
-    ("pause green pool x size 3k", "no room"),
+    ("pause green", "needs a threshold of red"), ("red 1k pause green pool x size 3k", "no room"),
 ]
 
 SET = [
     ("rate 1gbit pause obey", {}),
     ("rate 1gbit pause all", {"mode": "all"}),
-    ("rate 1gbit pause green xoff 10k", {"mode": "green", "xoff": 10240}),
+    ("rate 1gbit red 10k pause green xoff 10k", {"mode": "green", "xoff": 10240}),
     ("pause all xoff 10001 xon 9999 delay 1us storm 1s",
      {"mode": "all", "xoff": 10001, "xon": 9999, "delay": 1000, "storm": 10**9}),
     ("pause all xoff auto xon auto delay 0us storm never", {"mode": "all", "delay": 0, "storm": None}),

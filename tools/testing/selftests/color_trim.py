@@ -116,6 +116,15 @@ def room(version):
         equal(p.shown()["trim"]["unfit_drops"], length > 28, f"unfit with {length} bytes")
 
 
+@case("options that end with EOL: what follows would not be read, so it is NOPs", version=(4, 6))
+def eol(version):
+    for options in (TIMESTAMP + bytes(4), bytes(4), TIMESTAMP + b"\0\x13\x12\x55"):
+        at = options.rindex(b"\0\0\0\0") if options.endswith(bytes(4)) else len(TIMESTAMP)
+        got = through(ONE, [frame(version, options=options)])
+        want = trimmed(version, options=options[:at] + b"\1" * (len(options) - at))
+        equal([one.hex() for one in got], [want.hex()], f"options {options.hex()}")
+
+
 @case("behind VLAN tags, IPv4 options, and before Ethernet's padding")
 def places():
     for vlans in (((0x8100, 5),), ((0x88a8, 5), (0x8100, 6))):
@@ -146,6 +155,8 @@ UNFIT = {
     "12 bytes": {"data": bytes(12)}, "no data": {"data": b""},
     "MD5": {"options": b"\1\1\x13\x12" + bytes(16)}, "TCP-AO": {"options": b"\x1d\x10" + bytes(14)},
     "MPTCP": {"options": b"\x1e\x0c" + bytes(10)},
+    "an option of length 1": {"options": b"\x05\x01\x01\x01"},
+    "an option that is cut": {"options": b"\x01\x01\x05\x0a"},
 }
 
 
