@@ -28,7 +28,8 @@
 /* Frames come no closer than that, even if the device takes none, or at 10 Tbit/s. */
 #define COLOR_PAUSE_PERIOD_MIN	(10 * NSEC_PER_USEC)
 
-#define COLOR_PAUSE_NEVER	U64_MAX		/* Xoff of a link that pauses nobody */
+/* Xoff of a link that does not pause its neighbour. */
+#define COLOR_PAUSE_NEVER	U64_MAX
 
 /**
  * struct color_pause_link - a device with ports that pause
@@ -512,6 +513,26 @@ static unsigned int color_pause_lossless(const struct color_pause_config *cfg)
 	return max(hweight32(bands), 1u);
 }
 
+/* color_pause_share() of a link as it is, if so many pause. */
+static s64 color_pause_link_share(const struct color_pause_link *link, unsigned int links)
+{
+	return color_pause_share(link->buffer, links * color_pause_lossless(&link->cfg),
+				 color_pfc_headroom(link->rate, link->cfg.delay, link->packet));
+}
+
+/* Links that pause, without this one. */
+static unsigned int color_pause_links(struct color_pause_net *cn,
+				      const struct color_pause_link *without)
+{
+	const struct color_pause_link *link;
+	unsigned int links = 0;
+	unsigned long index;
+
+	xa_for_each(&cn->links, index, link)
+		links += link != without && color_pause_sends(link->cfg.mode);
+	return links;
+}
+
 /* Bytes of a port's buffer that packets which count may have. */
 static u64 color_pause_room(const struct color_pause_config *cfg,
 			    const struct color_pause_port *port)
@@ -523,24 +544,18 @@ static u64 color_pause_room(const struct color_pause_config *cfg,
 /* Set each link's thresholds anew: links share the buffer. */
 static void color_pause_update(struct color_pause_net *cn)
 {
+	unsigned int links = color_pause_links(cn, NULL);
 	struct color_pause_link *link;
-	unsigned int links = 0;
 	unsigned long index;
 
 	ASSERT_RTNL();
-	xa_for_each(&cn->links, index, link)
-		links += color_pause_sends(link->cfg.mode);
 	xa_for_each(&cn->links, index, link) {
 		const struct color_pause_config *cfg = &link->cfg;
-		u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = 2 * link->packet, headroom;
-		s64 share;
+		u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = 2 * link->packet;
 
 		if (color_pause_sends(cfg->mode)) {
 			/* A buffer that has been made too small since pauses with each packet. */
-			headroom = color_pfc_headroom(link->rate, cfg->delay, link->packet);
-			share = color_pause_share(link->buffer, links * color_pause_lossless(cfg),
-						  headroom);
-			xoff = cfg->xoff ?: max_t(s64, 0, share);
+			xoff = cfg->xoff ?: max_t(s64, 0, color_pause_link_share(link, links));
 			xon = min(xoff, cfg->xon ?: xoff - min(gap, xoff));
 		}
 		WRITE_ONCE(link->green, cfg->mode == TC_COLOR_PAUSE_GREEN);
@@ -555,21 +570,17 @@ static bool color_pause_fits(struct color_pause_net *cn, const struct color_paus
 			     const struct color_pause_config *cfg, u64 buffer, u64 headroom,
 			     u32 packet)
 {
+	unsigned int links = color_pause_links(cn, own) + 1;
 	const struct color_pause_link *link;
-	unsigned int links = 1;
 	unsigned long index;
 
-	xa_for_each(&cn->links, index, link)
-		links += link != own && color_pause_sends(link->cfg.mode);
 	if (!cfg->xoff &&
 	    color_pause_share(buffer, links * color_pause_lossless(cfg), headroom) < 2 * packet)
 		return false;
 	xa_for_each(&cn->links, index, link) {
 		if (link == own || !color_pause_sends(link->cfg.mode) || link->cfg.xoff)
 			continue;
-		headroom = color_pfc_headroom(link->rate, link->cfg.delay, link->packet);
-		if (color_pause_share(link->buffer, links * color_pause_lossless(&link->cfg),
-				      headroom) < 2 * link->packet)
+		if (color_pause_link_share(link, links) < 2 * link->packet)
 			return false;
 	}
 	return true;

@@ -179,7 +179,7 @@ static void color_pause_wanted__hysteresis(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), BIT(3));
 	atomic64_set(&link->bytes[3], 5000);
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), 0);
-	/* nobody is paused any more */
+	/* no priority is paused any more */
 	atomic64_set(&link->bytes[3], 20000);
 	link->xoff = COLOR_PAUSE_NEVER;
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), 0);
