@@ -81,6 +81,24 @@ static inline const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u
 }
 
 /**
+ * gl_option_find() - find the greenlane option
+ * @th: a complete TCP header
+ *
+ * Other experiments (early Fast Open, SMC) share the option kind.
+ *
+ * Return: its first byte; NULL if there is none.
+ */
+static inline const u8 *gl_option_find(const struct tcphdr *th)
+{
+	const u8 *opt = NULL;
+
+	do {
+		opt = gl_option_next(th, TCPOPT_EXP, opt);
+	} while (opt && (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID));
+	return opt;
+}
+
+/**
  * gl_option_write() - write the greenlane option
  * @option: where to write; GL_OPT_LEN(@words) bytes
  * @code: its code

@@ -21,17 +21,10 @@
  */
 u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 {
-	const u8 *opt = NULL;
+	const u8 *opt = gl_option_find(th);
 	int i;
 
-	/* Other experiments (early Fast Open, SMC) share the option kind. */
-	do {
-		opt = gl_option_next(th, TCPOPT_EXP, opt);
-		if (!opt)
-			return 0;
-	} while (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID);
-
-	if (th->syn && opt[5] != th->ack)
+	if (!opt || (th->syn && opt[5] != th->ack))
 		return 0;
 	if (seg) {
 		seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);

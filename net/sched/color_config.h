@@ -11,6 +11,7 @@
 #include <uapi/linux/pkt_color.h>
 
 #include "color_thresh.h"
+#include "color_trim.h"
 
 struct net_device;
 struct sk_buff;
@@ -44,6 +45,7 @@ enum color_split {
  * @int_rtt: base round-trip time for the telemetry, ns; 0 for none
  * @red_auto: the threshold of red sets itself
  * @split_gso: queue the segments of a GSO packet one by one: &enum color_split
+ * @trim: when to trim packets, and how
  * @map: colour of each DSCP
  */
 struct color_config {
@@ -61,6 +63,7 @@ struct color_config {
 	bool			by_ecn;
 	bool			red_auto;
 	u8			split_gso;
+	struct color_trim_config trim;
 	u8			map[TC_COLOR_DSCPS];
 };
 

@@ -17,6 +17,7 @@
 
 #include "color_config.h"
 #include "color_int.h"
+#include "color_ip.h"
 
 /**
  * color_int_set() - the configuration has changed
@@ -65,56 +66,40 @@ u32 color_int_utilisation(const struct color_int *t, u64 queued)
 /* The field in a TCP header that is complete, or NULL if no sender has asked. */
 static u8 *color_int_field(struct tcphdr *th)
 {
-	const u8 *opt = NULL;
+	const u8 *opt = gl_option_find(th);
 
-	do {
-		opt = gl_option_next(th, TCPOPT_EXP, opt);
-		if (!opt)
-			return NULL;
-	} while (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID);
 	/* TCP-AO signs the options. */
-	if (!(opt[GL_INT_OFFSET] & (GL_INT_COLLECT >> 8)) || gl_option_next(th, GL_TCPOPT_AO, NULL))
+	if (!opt || !(opt[GL_INT_OFFSET] & (GL_INT_COLLECT >> 8)) ||
+	    gl_option_next(th, GL_TCPOPT_AO, NULL))
 		return NULL;
 	return (u8 *)opt + GL_INT_OFFSET;
-}
-
-/* Where the TCP header of an IP packet begins, or 0: fragments and what has extension headers are
- * left alone.
- */
-static unsigned int color_int_tcp(const struct sk_buff *skb, unsigned int off)
-{
-	const struct iphdr *iph = (struct iphdr *)(skb->data + off);
-
-	if (iph->version == 6)
-		return ((struct ipv6hdr *)iph)->nexthdr == IPPROTO_TCP ?
-		       off + sizeof(struct ipv6hdr) : 0;
-	if (iph->protocol != IPPROTO_TCP || ip_is_fragment(iph) || iph->ihl < 5)
-		return 0;
-	return off + iph->ihl * 4;
 }
 
 /**
  * color_int_stamp() - tell a packet the utilisation, if its sender has asked
  * @t: the state
  * @skb: the packet
- * @off: where its IP header is, which is pulled, from skb->data
+ * @h: its IP header, pulled
  * @queued: bytes in the port's queues
  *
- * It is told if no port before was used more.  TCP's checksum stays right: a partial one does not
- * have the field yet, and a complete one of the whole packet stays what it is.  The segments of a
- * GSO packet get copies of the option.
+ * A port that is used less than one before it leaves the packet as it is.  TCP's checksum stays
+ * right: a partial one does not have the field yet, and a complete one of the whole packet stays
+ * what it is.  The segments of a GSO packet get copies of the option.
  *
  * Return: true if the packet was changed.
  */
-bool color_int_stamp(const struct color_int *t, struct sk_buff *skb, unsigned int off, u64 queued)
+bool color_int_stamp(const struct color_int *t, struct sk_buff *skb, const void *h, u64 queued)
 {
-	unsigned int at = color_int_tcp(skb, off), len;
+	unsigned int at = color_ip_tcp(h), len;
 	__be16 from, to;
 	u64 told;
 	struct tcphdr *th;
 	u8 *field;
 
-	if (!at || !pskb_may_pull(skb, at + sizeof(*th)))
+	if (!at)
+		return false;
+	at += (const u8 *)h - skb->data;
+	if (!pskb_may_pull(skb, at + sizeof(*th)))
 		return false;
 	th = (struct tcphdr *)(skb->data + at);
 	len = th->doff * 4;

@@ -37,6 +37,6 @@ struct color_int {
 void color_int_set(struct color_int *t, const struct color_config *cfg);
 void color_int_sent(struct color_int *t, u64 now, u64 len);
 u32 color_int_utilisation(const struct color_int *t, u64 queued);
-bool color_int_stamp(const struct color_int *t, struct sk_buff *skb, unsigned int off, u64 queued);
+bool color_int_stamp(const struct color_int *t, struct sk_buff *skb, const void *h, u64 queued);
 
 #endif /* _COLOR_INT_H */

@@ -3,6 +3,7 @@
 
 #include <linux/if_vlan.h>
 #include <net/inet_ecn.h>
+#include <net/ip.h>
 
 #include "color_ip.h"
 
@@ -52,6 +53,24 @@ void *color_ip_hdr(struct sk_buff *skb)
 		return ip6h->version == 6 ? ip6h : NULL;
 	}
 	return NULL;
+}
+
+/**
+ * color_ip_tcp() - where the TCP header of an IP packet begins
+ * @h: its IP header, pulled
+ *
+ * Return: bytes from @h on; 0 if it is a fragment, has IPv6 extension headers, or is not TCP.
+ */
+unsigned int color_ip_tcp(const void *h)
+{
+	const struct ipv6hdr *ip6h = h;
+	const struct iphdr *iph = h;
+
+	if (iph->version == 6)
+		return ip6h->nexthdr == IPPROTO_TCP ? sizeof(*ip6h) : 0;
+	if (iph->protocol != IPPROTO_TCP || ip_is_fragment(iph) || iph->ihl < 5)
+		return 0;
+	return iph->ihl * 4;
 }
 
 /**

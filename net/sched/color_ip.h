@@ -9,6 +9,7 @@
 #include <net/dsfield.h>
 
 void *color_ip_hdr(struct sk_buff *skb);
+unsigned int color_ip_tcp(const void *h);
 int color_dsfield(struct sk_buff *skb);
 bool color_set_ce(struct sk_buff *skb);
 

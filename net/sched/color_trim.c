@@ -10,6 +10,7 @@
 #include <net/tcp.h>
 
 #include "color_ip.h"
+#include "color_stats.h"
 #include "color_trim.h"
 
 /* The option's word: bytes of data that were cut, and whether there was a FIN behind them. */
@@ -44,24 +45,16 @@ static struct tcphdr *color_tcp_hdr(const struct sk_buff *skb, const struct colo
 /* Find the TCP header of an IP packet that is all there.  Its headers are pulled. */
 static bool color_segment_find(struct sk_buff *skb, struct color_segment *seg)
 {
-	const struct ipv6hdr *ip6h;
 	const struct iphdr *iph = color_ip_hdr(skb);
+	unsigned int len = iph ? color_ip_tcp(iph) : 0;
 
-	if (!iph)
+	if (!len)
 		return false;
 	seg->ip = (u8 *)iph - skb->data;
-	if (iph->version == 4) {
-		if (iph->ihl < 5 || ip_is_fragment(iph) || iph->protocol != IPPROTO_TCP)
-			return false;
-		seg->tcp = seg->ip + iph->ihl * 4;
-		seg->end = seg->ip + ntohs(iph->tot_len);
-	} else {
-		ip6h = (const struct ipv6hdr *)iph;
-		if (ip6h->nexthdr != IPPROTO_TCP)
-			return false;
-		seg->tcp = seg->ip + sizeof(*ip6h);
-		seg->end = seg->tcp + ntohs(ip6h->payload_len);
-	}
+	seg->tcp = seg->ip + len;
+	seg->end = iph->version == 4 ?
+		   seg->ip + ntohs(iph->tot_len) :
+		   seg->tcp + ntohs(((const struct ipv6hdr *)iph)->payload_len);
 	if (seg->end > skb->len || seg->tcp + sizeof(struct tcphdr) > seg->end ||
 	    !pskb_may_pull(skb, seg->tcp + sizeof(struct tcphdr)))
 		return false;
@@ -131,7 +124,7 @@ static void color_segment_cut(struct sk_buff *skb, const struct color_segment *s
 
 	if (th->fin)
 		word |= COLOR_TRIM_FIN;
-	/* Nobody reads what is behind an EOL. */
+	/* A receiver does not read what is behind an EOL. */
 	end = color_options_end(th);
 	memset(end, TCPOPT_NOP, skb->data + seg->data - end);
 	gl_option_write((__be32 *)(skb->data + seg->data), GL_CODE_TRIMMED, &word,
@@ -165,7 +158,7 @@ static void color_segment_set_ip(struct sk_buff *skb, const struct color_segment
 
 /**
  * color_trim_skb() - cut off the data of a packet
- * @trim: how
+ * @cfg: how
  * @skb: the packet, not a GSO packet
  *
  * If the port keeps more bytes than the headers have, what is left of the data is padding, which
@@ -173,7 +166,7 @@ static void color_segment_set_ip(struct sk_buff *skb, const struct color_segment
  *
  * Return: false if it cannot be trimmed; then its bytes are the same as before.
  */
-bool color_trim_skb(const struct color_trim *trim, struct sk_buff *skb)
+bool color_trim_skb(const struct color_trim_config *cfg, struct sk_buff *skb)
 {
 	struct color_segment seg;
 
@@ -182,46 +175,46 @@ bool color_trim_skb(const struct color_trim *trim, struct sk_buff *skb)
 		return false;
 	/* TCP may keep the same bytes for a retransmission. */
 	if (skb_unclone(skb, GFP_ATOMIC) ||
-	    pskb_trim(skb, clamp(trim->size, seg.data + COLOR_TRIM_OPT, skb->len)))
+	    pskb_trim(skb, clamp(cfg->size, seg.data + COLOR_TRIM_OPT, skb->len)))
 		return false;
 	color_segment_cut(skb, &seg);
-	color_segment_set_ip(skb, &seg, trim->dscp);
+	color_segment_set_ip(skb, &seg, cfg->dscp);
 	skb->ip_summed = CHECKSUM_NONE;
 	return true;
 }
 
 /**
- * color_trim_init() - the default: no trimming
- * @trim: zeroed memory
+ * color_trim_config_init() - the default: no trimming
+ * @cfg: zeroed memory
  */
-void color_trim_init(struct color_trim *trim)
+void color_trim_config_init(struct color_trim_config *cfg)
 {
-	trim->dscp = TC_COLOR_DSCPS;
-	trim->colors = TC_COLOR_TRIM_COLORS_ALL;
-	trim->limit = COLOR_TRIM_LIMIT;
+	cfg->dscp = TC_COLOR_DSCPS;
+	cfg->colors = TC_COLOR_TRIM_COLORS_ALL;
+	cfg->limit = COLOR_TRIM_LIMIT;
 }
 
 /**
  * color_trim_parse() - read the attributes of trimming
- * @trim: the configuration so far; undefined after an error
+ * @cfg: the configuration so far; undefined after an error
  * @tb: attributes, valid by color_config_policy
  * @extack: what is wrong with them
  *
  * Return: 0, or an error.
  */
-int color_trim_parse(struct color_trim *trim, struct nlattr **tb,
+int color_trim_parse(struct color_trim_config *cfg, struct nlattr **tb,
 		     struct netlink_ext_ack *extack)
 {
 	if (tb[TCA_COLOR_TRIM_DSCP])
-		trim->dscp = nla_get_u32(tb[TCA_COLOR_TRIM_DSCP]);
+		cfg->dscp = nla_get_u32(tb[TCA_COLOR_TRIM_DSCP]);
 	if (tb[TCA_COLOR_TRIM_COLORS])
-		trim->colors = nla_get_u32(tb[TCA_COLOR_TRIM_COLORS]);
+		cfg->colors = nla_get_u32(tb[TCA_COLOR_TRIM_COLORS]);
 	if (tb[TCA_COLOR_TRIM_LIMIT])
-		trim->limit = nla_get_u32(tb[TCA_COLOR_TRIM_LIMIT]);
+		cfg->limit = nla_get_u32(tb[TCA_COLOR_TRIM_LIMIT]);
 	if (tb[TCA_COLOR_TRIM_SIZE])
-		trim->size = nla_get_u32(tb[TCA_COLOR_TRIM_SIZE]);
+		cfg->size = nla_get_u32(tb[TCA_COLOR_TRIM_SIZE]);
 
-	if (color_trims(trim))
+	if (color_trims(cfg))
 		return 0;
 	if (tb[TCA_COLOR_TRIM_COLORS] || tb[TCA_COLOR_TRIM_LIMIT] || tb[TCA_COLOR_TRIM_SIZE]) {
 		NL_SET_ERR_MSG(extack, "Trimming needs the DSCP of trimmed packets");
@@ -232,18 +225,18 @@ int color_trim_parse(struct color_trim *trim, struct nlattr **tb,
 
 /**
  * color_trim_dump() - write the configuration of trimming
- * @trim: the configuration
+ * @cfg: the configuration
  * @skb: the message
  *
  * Return: 0, or -EMSGSIZE.
  */
-int color_trim_dump(const struct color_trim *trim, struct sk_buff *skb)
+int color_trim_dump(const struct color_trim_config *cfg, struct sk_buff *skb)
 {
-	if (color_trims(trim) &&
-	    (nla_put_u32(skb, TCA_COLOR_TRIM_DSCP, trim->dscp) ||
-	     nla_put_u32(skb, TCA_COLOR_TRIM_COLORS, trim->colors) ||
-	     nla_put_u32(skb, TCA_COLOR_TRIM_LIMIT, trim->limit) ||
-	     nla_put_u32(skb, TCA_COLOR_TRIM_SIZE, trim->size)))
+	if (color_trims(cfg) &&
+	    (nla_put_u32(skb, TCA_COLOR_TRIM_DSCP, cfg->dscp) ||
+	     nla_put_u32(skb, TCA_COLOR_TRIM_COLORS, cfg->colors) ||
+	     nla_put_u32(skb, TCA_COLOR_TRIM_LIMIT, cfg->limit) ||
+	     nla_put_u32(skb, TCA_COLOR_TRIM_SIZE, cfg->size)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -251,11 +244,13 @@ int color_trim_dump(const struct color_trim *trim, struct sk_buff *skb)
 /**
  * color_trim_dump_stats() - write the counters of trimming
  * @trim: the counters
+ * @cfg: the configuration
  * @skb: the message
  *
  * Return: 0, or -EMSGSIZE.
  */
-int color_trim_dump_stats(const struct color_trim *trim, struct sk_buff *skb)
+int color_trim_dump_stats(const struct color_trim *trim, const struct color_trim_config *cfg,
+			  struct sk_buff *skb)
 {
 	const u64 values[__TC_COLOR_TRIM_STAT_MAX] = {
 		[TC_COLOR_TRIM_STAT_QLEN]	= trim->qlen,
@@ -263,7 +258,7 @@ int color_trim_dump_stats(const struct color_trim *trim, struct sk_buff *skb)
 		[TC_COLOR_TRIM_STAT_UNFIT]	= trim->unfit,
 	};
 
-	if (!color_trims(trim) && !trim->qlen && !trim->limited && !trim->unfit)
+	if (!color_trims(cfg) && !trim->qlen && !trim->limited && !trim->unfit)
 		return 0;
-	return nla_put(skb, TCA_COLOR_STATS_TRIM, sizeof(values), values);
+	return color_stats_put_array(skb, TCA_COLOR_STATS_TRIM, values, ARRAY_SIZE(values));
 }

@@ -45,43 +45,49 @@ struct nlattr;
 struct sk_buff;
 
 /**
- * struct color_trim - trimming on a port; the configuration like that of the port, the rest under
- *	the root lock
+ * struct color_trim_config - what the user asked for
  * @dscp: of trimmed packets; TC_COLOR_DSCPS if the port does not trim
  * @colors: bit N is set if packets of colour N are trimmed
  * @limit: trimmed packets that may be queued
  * @size: bytes that a trimmed packet has at least
- * @qlen: trimmed packets in the queues
- * @limited: packets dropped since @limit trimmed ones were queued
- * @unfit: packets dropped since they cannot be trimmed
  */
-struct color_trim {
+struct color_trim_config {
 	u8	dscp;
 	u8	colors;
 	u32	limit;
 	u32	size;
+};
+
+/**
+ * struct color_trim - trimming on a port
+ * @qlen: trimmed packets in the queues
+ * @limited: packets dropped since as many as may be were queued
+ * @unfit: packets dropped since they cannot be trimmed
+ */
+struct color_trim {
 	u32	qlen;
 	u64	limited;
 	u64	unfit;
 };
 
-void color_trim_init(struct color_trim *trim);
-int color_trim_parse(struct color_trim *trim, struct nlattr **tb,
+void color_trim_config_init(struct color_trim_config *cfg);
+int color_trim_parse(struct color_trim_config *cfg, struct nlattr **tb,
 		     struct netlink_ext_ack *extack);
-int color_trim_dump(const struct color_trim *trim, struct sk_buff *skb);
-int color_trim_dump_stats(const struct color_trim *trim, struct sk_buff *skb);
-bool color_trim_skb(const struct color_trim *trim, struct sk_buff *skb);
+int color_trim_dump(const struct color_trim_config *cfg, struct sk_buff *skb);
+int color_trim_dump_stats(const struct color_trim *trim, const struct color_trim_config *cfg,
+			  struct sk_buff *skb);
+bool color_trim_skb(const struct color_trim_config *cfg, struct sk_buff *skb);
 
 /* Does the port trim at all? */
-static inline bool color_trims(const struct color_trim *trim)
+static inline bool color_trims(const struct color_trim_config *cfg)
 {
-	return trim->dscp < TC_COLOR_DSCPS;
+	return cfg->dscp < TC_COLOR_DSCPS;
 }
 
 /* Does it trim packets of this colour? */
-static inline bool color_trims_color(const struct color_trim *trim, enum tc_color color)
+static inline bool color_trims_color(const struct color_trim_config *cfg, enum tc_color color)
 {
-	return color_trims(trim) && trim->colors & BIT(color);
+	return color_trims(cfg) && cfg->colors & BIT(color);
 }
 
 #endif /* _COLOR_TRIM_H */

@@ -274,7 +274,7 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 	int i;
 
 	q->unusual = q->bands || q->clock.mult || q->share.pool || q->pause ||
-		     color_trims(&q->trim) || q->trim.qlen || cfg->red_auto;
+		     color_trims(&cfg->trim) || q->trim.qlen || cfg->red_auto;
 	q->low = 0;
 	if (q->share.pool) {
 		port = min(port, q->share.held);
@@ -466,18 +466,18 @@ static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch
 	/* Each segment comes here by itself, unless it fits. */
 	if (skb_is_gso(skb))
 		return color_enqueue_split(skb, sch, cb, band, to_free);
-	if (q->trim.qlen >= q->trim.limit) {
+	if (q->trim.qlen >= q->cfg.trim.limit) {
 		q->trim.limited++;
 		return color_drop(skb, sch, cb.color, band, why, to_free);
 	}
-	if (!color_trim_skb(&q->trim, skb)) {
+	if (!color_trim_skb(&q->cfg.trim, skb)) {
 		q->trim.unfit++;
 		return color_drop(skb, sch, cb.color, band, why, to_free);
 	}
 
 	q->drops[cb.color].trims++;
 	qdisc_skb_set_pkt(skb, skb->len, 1);
-	ds = q->trim.dscp << 2 | (color_dsfield(skb) & INET_ECN_MASK);
+	ds = color_dsfield(skb);
 	cb.color = q->of[ds];
 	cb.trimmed = true;
 	if (band)
@@ -497,7 +497,7 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
 
-	if (color_trims_color(&q->trim, cb.color) && !cb.trimmed)
+	if (color_trims_color(&q->cfg.trim, cb.color) && !cb.trimmed)
 		return color_enqueue_trimmed(skb, sch, cb, band, why, to_free);
 	return color_drop(skb, sch, cb.color, band, why, to_free);
 }
@@ -554,8 +554,6 @@ static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
-		color_auto_next(sch);
 	return color_enqueue_straight(skb, sch, q->bands, q->pause, to_free);
 }
 
@@ -564,8 +562,6 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
-		color_auto_next(sch);
 	/* The line may have been idle: read the clock. */
 	if (q->clock.mult && !qdisc_peek_head(sch))
 		return color_enqueue_slow(skb, sch, to_free);
@@ -577,9 +573,12 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (unlikely(q->unusual))
+	if (unlikely(q->unusual)) {
+		if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
+			color_auto_next(sch);
 		return q->bands ? color_enqueue_bands(skb, sch, to_free) :
 				  color_enqueue_unusual(skb, sch, to_free);
+	}
 	return color_enqueue_straight(skb, sch, NULL, NULL, to_free);
 }
 
@@ -774,7 +773,7 @@ static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 star
 
 	color_int_sent(&q->tel, start,
 		       qdisc_pkt_len(skb) + (u64)q->cfg.overhead * qdisc_pkt_segs(skb));
-	if (h && color_int_stamp(&q->tel, skb, (u8 *)h - skb->data, color_queued(q)))
+	if (h && color_int_stamp(&q->tel, skb, h, color_queued(q)))
 		q->tel.stamped += qdisc_pkt_segs(skb);
 }
 
@@ -952,7 +951,6 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct nlattr *tb[TCA_COLOR_MAX + 1];
 	struct color_config cfg = q->cfg;
-	struct color_trim trim = q->trim;
 	struct color_bands *bands = q->bands;
 	struct color_band_config band_cfg;
 	struct color_pool *pool;	/* the new one, then the one before */
@@ -969,7 +967,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	err = color_config_parse(&cfg, tb, extack);
 	if (err)
 		return err;
-	err = color_trim_parse(&trim, tb, extack);
+	err = color_trim_parse(&cfg.trim, tb, extack);
 	if (err)
 		return err;
 	if (bands)
@@ -1021,10 +1019,6 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 						   q->clock.next);
 	}
 	q->cfg = cfg;
-	trim.qlen = q->trim.qlen;	/* and counters, which the snapshot had without the lock */
-	trim.limited = q->trim.limited;
-	trim.unfit = q->trim.unfit;
-	q->trim = trim;
 	q->mark_above = cfg.ecn.prob ? cfg.ecn.min : U64_MAX;
 	color_map_spread(q->of, cfg.map, cfg.by_ecn);
 	color_int_set(&q->tel, &cfg);
@@ -1073,7 +1067,7 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 	qdisc_watchdog_init(&q->watchdog, sch);
 	color_config_init(&q->cfg, qdisc_dev(sch),
 			  min(READ_ONCE(slack), TC_COLOR_SLACK_MAX));
-	color_trim_init(&q->trim);
+	color_trim_config_init(&q->cfg.trim);
 	q->mark_above = U64_MAX;
 	color_map_spread(q->of, q->cfg.map, q->cfg.by_ecn);
 	color_refresh(sch, q);
@@ -1134,7 +1128,7 @@ static int color_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_COLOR_CATCH_UP, cfg->catch_up) ||
 	    color_bands_dump(q->bands, skb) ||
 	    color_pause_dump(q->pause, skb) ||
-	    color_trim_dump(&q->trim, skb)) {
+	    color_trim_dump(&cfg->trim, skb)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}
@@ -1224,7 +1218,7 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      color_dump_int(q, d->skb) ?:
 	      color_dump_colors(q, d->skb) ?:
 	      color_dump_bands(q->bands, d->skb) ?:
-	      color_trim_dump_stats(&q->trim, d->skb);
+	      color_trim_dump_stats(&q->trim, &q->cfg.trim, d->skb);
 	if (!err)
 		color_pause_dump_stats(q->pause, d->skb);
 	sch_tree_unlock(sch);

@@ -3,6 +3,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
+#include "net/sched/color_ip.c"
 #include "net/sched/color_int.c"
 
 #define RATE	5000000000ull		/* 40 Gbit/s */
