@@ -78,8 +78,8 @@ static struct netlink_range_validation color_alpha_range = {
 	.max = TC_COLOR_ALPHA_MAX,
 };
 
-/* All attributes of the qdisc; color_pool.c, color_band.c, color_trim.c and color_pause.c parse some
- * of them.
+/* All attributes of the qdisc; color_pool.c, color_band.c, color_trim.c and color_pause.c parse
+ * some of them.
  */
 const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_RATE64]	= NLA_POLICY_FULL_RANGE(NLA_U64, &color_rate_range),

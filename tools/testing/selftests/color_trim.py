@@ -17,13 +17,13 @@ from lab.codepoints import DSCP
 from lab.net import frames as p
 from lab.net.namespace import Namespace, write_sysctl
 from lab.tap import case, equal, main, true
+from lab.wire import packet
 from lab.wire.packet import ACK, CWR, ECE, EXID, EXPERIMENT, FIN, PSH, RST, SYN, checksum
 
 TRIMMED, CODE, HAD_FIN = DSCP["trimmed"], 11, 1 << 31
 URG = 0x20
 HELD = "rate 8bit"              # nothing leaves but the first packet
 ONE = f"yellow 1 trim {TRIMMED}"        # no room for any data
-PORTS = struct.pack("!HH", 1000, 80)
 ADDRESSES = {4: (bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))),
              6: (bytes(15) + b"\1", bytes(15) + b"\2")}
 TIMESTAMP = b"\1\1\10\12" + bytes(8)
@@ -42,12 +42,11 @@ def ip(version, tos, segment, ext=b"", proto=6, frag=0x4000):
 
 def tcp(version, data, flags=ACK | PSH, options=TIMESTAMP, urgent=0):
     """A TCP segment whose checksum is right."""
-    src, dst = ADDRESSES[version]
-    doff = 20 + len(options)
-    segment = PORTS + struct.pack("!IIBBHHH", 0x12345678, 0x9abcdef0, doff << 2, flags, 500, 0,
-                                  urgent) + options + data
-    check = checksum(src + dst + struct.pack("!II", len(segment), 6) + segment)
-    return segment[:16] + struct.pack("!H", check) + segment[18:]
+    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    src, dst = (socket.inet_ntop(family, address) for address in ADDRESSES[version])
+    made = packet.make(version, src, dst, 1000, 80, 0x12345678, 0x9abcdef0, flags, data,
+                       options=options, urgent=urgent)
+    return bytes(made.raw[made.ip_len:])
 
 
 def frame(version=4, tos=0, data=bytes(range(250)) * 4, vlans=(), pad=b"", ext=b"", **more):
@@ -195,8 +194,8 @@ def strange():
         "doff of 4": ip(4, 0, whole[:12] + b"\x40" + whole[13:]),
         "doff beyond the end": ip(4, 0, whole[:12] + b"\xf0" + whole[13:40]),
     }
-    for what, packet in cut.items():
-        got = through(ONE, [p.ether(0x0800 if packet[0] >> 4 == 4 else 0x86dd, packet)])
+    for what, one in cut.items():
+        got = through(ONE, [p.ether(0x0800 if one[0] >> 4 == 4 else 0x86dd, one)])
         equal(got, [], what)
         equal(p.shown()["trim"]["unfit_drops"], 1, f"unfit, {what}")
 

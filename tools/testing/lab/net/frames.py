@@ -6,6 +6,7 @@ to one end as frames, pass its qdisc, and come out of the other as frames, so
 that nothing else is on the wire.
 """
 import atexit
+import contextlib
 import errno
 import json
 import os
@@ -18,7 +19,7 @@ import time
 from lab.net import libc, modules
 from lab.net import port as switch_port
 from lab.net.namespace import write_sysctl
-from lab.tap import Skip, equal
+from lab.tap import Skip, equal, true
 from lab.wire.packet import checksum
 
 COLORS = ("red", "yellow", "green")
@@ -107,6 +108,19 @@ def options(dev="p0"):
 def colors(dev="p0"):
     """The counters by colour."""
     return shown(dev)["colors"]
+
+
+@contextlib.contextmanager
+def notified(*lines):
+    """These lines come from `tc monitor` by the end."""
+    with subprocess.Popen(["tc", "monitor"], stdout=subprocess.PIPE, text=True) as monitor:
+        settle(0.1)
+        yield
+        settle(0.1)
+        monitor.terminate()
+        said = monitor.stdout.read()
+    for line in lines:
+        true(line in said, f"{line!r} in {said[:600]!r}")
 
 
 def ether(proto, payload, size=0, vlans=()):

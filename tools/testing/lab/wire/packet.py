@@ -183,13 +183,13 @@ def data(packets):
 
 
 def make(version, src, dst, sport, dport, seq, ack, flags=ACK, payload=b"", dscp=0,
-         window=1000, options=b"", doff=None):
+         window=1000, options=b"", doff=None, urgent=0):
     """A packet from its parts, with good checksums; `dscp` may be a kind."""
     dscp = dscp_of(dscp)
     if doff is None:
         doff = 5 + len(options) // 4
     tcp = struct.pack("!HHIIBBHHH", sport, dport, seq & 0xffffffff, ack & 0xffffffff,
-                      doff << 4, flags, window, 0, 0) + options + payload
+                      doff << 4, flags, window, 0, urgent) + options + payload
     if version == 4:
         ip = struct.pack("!BBHHHBBH4s4s", 0x45, dscp << 2, 20 + len(tcp), 1, 0x4000, 64, 6,
                          0, socket.inet_pton(socket.AF_INET, src),
