@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pause: a port stops the neighbour before its buffer is full, and stops when it is told to.
+ * Pause: a port stops the neighbour before its buffer is full, and stops when the neighbour asks.
  *
  *	 neighbour            this switch: a network namespace           neighbour
  *	 +-------+   data    +--------------------------------+   data   +-------+

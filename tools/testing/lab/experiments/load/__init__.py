@@ -140,7 +140,7 @@ def _port(args, cc):
     """A switch port's queue for that congestion control, in tc's words."""
     line = f"color rate {args.rate}bit limit {args.limit}{ports.pausing(args.pause, args.delay)}"
     if args.pool:
-        # What pausing has reserved is for whichever port needs it.
+        # Pausing bounds what is queued: one port may have all of the pool.
         line += f" pool sw size {args.pool} alpha {1024 if args.pause else 1}"
     if args.port:
         return args.port
