@@ -33,6 +33,14 @@ from lab.check import tap
 
 SELFTESTS = TOP / "tools/testing/selftests"
 
+# A test that has run so long is named while it runs, in seconds: the longest, on
+# emulated processors, takes 500.
+SLOW = 900
+
+# How long a file of tests that starts guests may take, in seconds: ten times what the
+# longest takes.
+HOST_LIMIT = 1500
+
 _print_lock = threading.Lock()
 
 
@@ -59,7 +67,7 @@ class Config:
     def limit(self, full):
         """Options of scripts/guest: how long a test may take."""
         if self.machine == "qemu":
-            return ["--timeout", "7200" if self.variant else "3600"]
+            return ["--timeout", "7200" if self.variant else "3600" if full else "1200"]
         return ["--timeout", "3600" if self.variant else "900"] * full
 
     def wants(self, name):
@@ -215,7 +223,8 @@ def kunit_test(guest):
 def file_test(path, guest, config):
     """One file of selftests; those that start guests are on the host."""
     if path.name.startswith("guest_"):
-        out, err, status = run([path], dict(
+        limit = 4 * HOST_LIMIT if config.variant else HOST_LIMIT
+        out, err, status = run(["timeout", "--kill-after=30", str(limit), path], dict(
             os.environ, GL_KERNEL=config.kernel,
             GL_DEBUG="1" if config.variant == "debug" else ""))
     else:
@@ -237,6 +246,25 @@ def timed(name, function, *args):
             print(f"       {reason}")
         sys.stdout.flush()
     return outcome
+
+
+def await_all(running):
+    """The outcomes of all the tests; meanwhile, names those that take too long.
+
+    Whoever ends this program at his own limit then knows which test to look at.
+    """
+    total, began, waiting = tap.Outcome(), {}, set(running)
+    while waiting:
+        done, waiting = concurrent.futures.wait(waiting, timeout=5)
+        for future in done:
+            total.add(future.result())
+        now = time.monotonic()
+        for future in waiting:
+            if future.running() and now - began.setdefault(future, now) > SLOW:
+                with _print_lock:
+                    print(f"...  {running[future]} still runs after {SLOW} s", flush=True)
+                began[future] = float("inf")
+    return total
 
 
 def tests_for(config, on_host, full, phase):
@@ -272,14 +300,13 @@ def main():
         print("check: cannot prepare the machine", file=sys.stderr)
         return 2
     chosen = configs(args)
-    total = tap.Outcome()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        waiting = []
+        tests = {}
 
         def start(name, function, *rest):
             if (not args.name or function is broken_test
                     or any(wanted in name for wanted in args.name)):
-                waiting.append(pool.submit(timed, name, function, *rest))
+                tests[pool.submit(timed, name, function, *rest)] = name
 
         if not args.debug and not args.smp_debug:
             start("build, distribution headers", headers_test)
@@ -292,8 +319,7 @@ def main():
                 start(*test)
             had.add(config.variant)
         try:
-            for future in waiting:
-                total.add(future.result())
+            total = await_all(tests)
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             return 130

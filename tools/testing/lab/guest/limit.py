@@ -11,7 +11,7 @@ import os
 import subprocess
 import time
 
-LOAD = 10       # how many times as long as alone a guest may take beside others
+LOAD = 4        # how many times as long as alone a guest may take beside others
 LOOK = 1        # seconds between two looks
 
 

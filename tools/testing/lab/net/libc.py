@@ -11,7 +11,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_NET_ADMIN = 12
 _CLONE_NEWNET = 0x40000000
 _MS_BIND = 4096
-_PR_SET_TIMERSLACK = 29
+_PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
 _TIMER_ABSTIME = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -63,9 +63,16 @@ def exact_timers():
 
 
 def sleep_until(seconds, nanoseconds):
-    """Sleep until that time of CLOCK_MONOTONIC."""
+    """Sleep until that time of CLOCK_MONOTONIC, exactly.
+
+    With slack the kernel may wake the thread up to 50 us later, or on time if it has
+    another timer to serve then; kernel versions differ in that.
+    """
     until = ctypes.create_string_buffer(struct.pack("qq", seconds, nanoseconds))
+    slack = _LIBC.prctl(_PR_GET_TIMERSLACK)
+    exact_timers()
     _LIBC.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, until, None)
+    _check(_LIBC.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(slack)), "prctl")
 
 
 def ppoll(fds, events, seconds):
