@@ -63,6 +63,7 @@
 #include <net/gl_compat.h>
 #include <uapi/linux/pkt_color.h>
 
+#include "color.h"
 #include "color_auto.h"
 #include "color_band.h"
 #include "color_clock.h"
@@ -568,8 +569,7 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 	return color_enqueue_straight(skb, sch, NULL, q->pause, to_free);
 }
 
-static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-			 struct sk_buff **to_free)
+int color_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
@@ -581,6 +581,7 @@ static int color_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	}
 	return color_enqueue_straight(skb, sch, NULL, NULL, to_free);
 }
+EXPORT_SYMBOL_GPL(color_enqueue);
 
 /* Arm the timer for when the line or a band is free. */
 static void color_wait(struct Qdisc *sch, u64 until)
@@ -849,7 +850,7 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 	return skb;
 }
 
-static struct sk_buff *color_dequeue(struct Qdisc *sch)
+struct sk_buff *color_dequeue(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb;
@@ -861,6 +862,7 @@ static struct sk_buff *color_dequeue(struct Qdisc *sch)
 		q->stats[color_skb_cb(skb)->color].backlog -= qdisc_pkt_len(skb);
 	return skb;
 }
+EXPORT_SYMBOL_GPL(color_dequeue);
 
 static void color_uncharge_list(const struct qdisc_skb_head *list)
 {

@@ -64,6 +64,7 @@
 #include <net/gl_deflect.h>
 #include <uapi/linux/pkt_iofd.h>
 
+#include "color.h"
 #include "iofd_fifo.h"
 #include "iofd_ports.h"
 #include "iofd_table.h"
@@ -313,6 +314,24 @@ static int iofd_deflect(struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 }
 
+/* color, the usual child, is called directly: an indirect call costs as much as the rest of
+ * this qdisc if the kernel uses retpolines.
+ */
+static __always_inline int iofd_child_enqueue(struct sk_buff *skb, struct Qdisc *child,
+					      struct sk_buff **to_free)
+{
+	if (likely(child->enqueue == color_enqueue))
+		return color_enqueue(skb, child, to_free);
+	return child->enqueue(skb, child, to_free);
+}
+
+static __always_inline struct sk_buff *iofd_child_dequeue(struct Qdisc *child)
+{
+	if (likely(child->dequeue == color_dequeue && skb_queue_empty(&child->gso_skb)))
+		return color_dequeue(child);
+	return qdisc_dequeue_peeked(child);
+}
+
 static __always_inline int iofd_enqueue_child(struct sk_buff *skb,
 					      struct Qdisc *sch,
 					      struct sk_buff **to_free)
@@ -321,7 +340,7 @@ static __always_inline int iofd_enqueue_child(struct sk_buff *skb,
 	u32 len = qdisc_pkt_len(skb);
 	int ret;
 
-	ret = qdisc_enqueue(skb, q->child, to_free);
+	ret = iofd_child_enqueue(skb, q->child, to_free);
 	if (likely(ret == NET_XMIT_SUCCESS)) {
 		WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog + len);
 		WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
@@ -446,7 +465,7 @@ static int iofd_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 static struct sk_buff *iofd_dequeue(struct Qdisc *sch)
 {
 	struct iofd_sched_data *q = qdisc_priv(sch);
-	struct sk_buff *skb = qdisc_dequeue_peeked(q->child);
+	struct sk_buff *skb = iofd_child_dequeue(q->child);
 
 	if (skb) {
 		qdisc_bstats_update(sch, skb);

@@ -186,12 +186,13 @@ class Bench:
         for burst in boots[0]["cycles"]:
             compare("cycles", burst, "color", "red", "<= 0.75")
             compare("cycles", burst, "color", "bfifo", "<= 1.10")
-            for ability in ("ecn", "pool", "rate", "bands", "auto", "int"):
+            for ability in ("ecn", "pool", "rate", "bands", "trim", "auto", "int"):
                 compare("cycles", burst, f"color {ability}", "color", "<= 1.3")
             compare("cycles", burst, "color int", "color rate", "")
             for packets in ("cycles", "short"):
                 compare(packets, burst, "iofd", "color", "<= 1.1")
                 compare(packets, burst, "iofd", "prio", "")
+            compare("cycles", burst, "prio action", "prio", "")
         seen = boots[0]
         self.row("timers armed for a packet, 10 Gbit/s, real time", f"{seen['arms']:.3f}",
                  "<= 0.1", "")

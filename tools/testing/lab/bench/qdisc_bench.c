@@ -26,7 +26,7 @@
 
 #include "turns.h"
 
-#define MAX_DEVS	12
+#define MAX_DEVS	16
 #define PACKETS		25600	/* of a turn */
 #define MAX_BURST	1024
 #define PACKET		1514	/* bytes */

@@ -32,11 +32,14 @@ QDISCS = {
     "color bands": "color limit 3600k red 3600k bands 2 prio 10 0",
     "color trim": "color limit 3600k red 3600k trim 61",
     "prio": "handle 1: prio bands 2 priomap" + 16 * " 0",
+    "prio action": "handle 1: prio bands 2 priomap" + 16 * " 0",
     "iofd": "handle 1: iofd threshold 2000m deflect dev lost via 10.0.0.1",
 }
 # Below the others.
-CHILDREN = dict.fromkeys(("prio", "iofd"),
+CHILDREN = dict.fromkeys(("prio", "prio action", "iofd"),
                          "parent 1:1 color limit 3600k red 3600k")
+# What an action of clsact does at least: to be found, and to let the packet pass.
+ACTION = "parent 1: matchall action gact ok"
 # Of a short message that goes straight on (include/net/gl_deflect.h): its first packet,
 # which has to be looked for in the table.
 SHORT = 31
@@ -50,6 +53,8 @@ def add(devs, name):
     lines = [f"qdisc add dev {dev} root {QDISCS[name]}" for dev in devs]
     if name in CHILDREN:
         lines += [f"qdisc add dev {dev} {CHILDREN[name]}" for dev in devs]
+    if name == "prio action":
+        lines += [f"filter add dev {dev} {ACTION}" for dev in devs]
     batch("tc", lines)
 
 
