@@ -92,6 +92,17 @@ static inline int gl_get_link_ksettings(struct net_device *dev,
 #include <net/inet6_hashtables.h>
 #include <net/tcp.h>
 
+/* 6.18: a route's device changes when it dies */
+#include <net/dst.h>
+static inline struct net_device *gl_dst_dev_rcu(const struct dst_entry *dst)
+{
+#ifdef GL_HAVE_DST_DEV_RCU
+	return dst_dev_rcu(dst);
+#else
+	return READ_ONCE(dst->dev);
+#endif
+}
+
 /* 6.11: a sysctl handler gets a const table */
 #ifdef GL_HAVE_CONST_CTL
 typedef const struct ctl_table gl_ctl_table;

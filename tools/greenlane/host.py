@@ -10,7 +10,7 @@ import subprocess
 
 from .units import visible
 
-MODULES = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
+MODULES = ("greenlane", "rd_link", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
            "sch_color", "sch_iofd")
 _TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus": "tcp_aeolus",
                "dcqcn": "tcp_dcqcn", "dart": "tcp_dart"}

@@ -3,8 +3,8 @@
 """Installed modules are loaded when they are asked for, and go when told.
 
 	sysctl, setsockopt --> tcp_tlt.ko  --> greenlane.ko
-	                       tcp_dart.ko --> tcp_dcqcn.ko --> greenlane.ko
-	tc (q_color.so)    --> sch_color.ko
+	                       tcp_dart.ko --> tcp_dcqcn.ko --> rd_link.ko
+	tc (q_color.so)    --> sch_color.ko --> rd_link.ko
 
 The guest's /lib/modules is its own: nothing is installed on the host.
 """
@@ -19,9 +19,9 @@ from lab.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-TLT = {"tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it asks for its bases
+TLT = {"rd_link", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it asks for its bases
 OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
-        "greenlane")
+        "rd_link", "greenlane")
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
 # Where to look for what is left.
@@ -116,7 +116,7 @@ def by_sysctl():
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")
         layer = set() if name == "dcqcn" else {"greenlane"}     # which marks nothing
-        equal(loaded(), modules | layer, f"loaded by {name}")
+        equal(loaded(), modules | layer | {"rd_link"}, f"loaded by {name}")
         for module in modules:
             version = pathlib.Path(f"/sys/module/{module}/version").read_text(encoding="ascii")
             equal(version, "0.1.0\n", f"version of {module}")
@@ -169,7 +169,7 @@ def by_setsockopt():
 def by_tc():
     must("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "1gbit", "limit", "1m",
          "red", "100k")
-    equal(loaded(), {"sch_color"}, "loaded")
+    equal(loaded(), {"rd_link", "sch_color"}, "loaded")
     shown = must("tc", "-s", "qdisc", "show", "dev", "lo")
     true("rate 1Gbit" in shown and "red 100" in shown, f"tc shows the options: {shown}")
     done = run("rmmod", "sch_color")
@@ -226,6 +226,8 @@ def names():
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),
           {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
+    for name in ("tcp_dcqcn", "sch_color"):
+        equal(must("modinfo", "-F", "depends", name).strip(), "rd_link", f"{name} depends on")
     # Since 6.8, a qdisc is asked for by an alias.
     release = [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]]
     alias = "sch_color" if release < [6, 8] else "net-sch-color"

@@ -16,8 +16,8 @@ from lab.status import STATE, TOOL, look, tool
 from lab.tap import case, equal, main, true
 from lab.wire.wire import Wire
 
-OURS = ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color",
-        "sch_iofd")
+OURS = ("greenlane", "rd_link", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
+        "sch_color", "sch_iofd")
 CONF = "/etc/sysctl.d/90-greenlane-test.conf"
 
 
@@ -72,14 +72,14 @@ def sockets():
         has(out, f"{wire.a.name}: 1 connection of tlt_reno: {me}\n  wait until they end",
             f"{wire.b.name}: 1 listening socket of tlt_cubic: {me}\n  restart the service",
             "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass",
-            "still loaded: greenlane, tcp_dcqcn, tcp_dart, tcp_tlt")
+            "still loaded: greenlane, rd_link, tcp_dcqcn, tcp_dart, tcp_tlt")
         true("new connections get" not in out, f"no default is left: {out}")
         listener.close()
         wire.a.sysctl("net.ipv4.tcp_congestion_control", "tlt_reno")
         out = leave(1)
         has(out, f"{wire.a.name}: new connections get tlt_reno")
         true("listening" not in out, f"no listener is left: {out}")
-    has(leave(0), "unloaded: tcp_tlt, tcp_dart, tcp_dcqcn, greenlane")
+    has(leave(0), "unloaded: tcp_tlt, tcp_dart, tcp_dcqcn, rd_link, greenlane")
 
 
 @case("qdiscs of both kinds, routes, cgroups and configuration files: named, with what ends each")

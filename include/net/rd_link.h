@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Receiver-driven transports: the link that a socket's packets leave on.  See rd_link.c. */
+#ifndef _NET_RD_LINK_H
+#define _NET_RD_LINK_H
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/if_ether.h>
+#include <linux/if_vlan.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/netdevice.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <net/sock.h>
+
+struct Qdisc;
+
+/* Mbit/s assumed for a device that does not say its speed, and for loopback. */
+#define RD_LINK_MBIT		10000
+/* Rates in kB/s, and the sum of two, fit into a u32. */
+#define RD_LINK_MBIT_MAX	1600000
+/* The most that tunnel headers may add, in bytes.  A tunnel that has not found its route yet asks
+ * for the room that any device might need.
+ */
+#define RD_LINK_EXTRA_MAX	128
+
+/**
+ * struct rd_link - a network device of a namespace, as transports that divide a link see it
+ * @mbit: speed, Mbit/s; 0 if it is not known.  Written with RTNL, read by READ_ONCE()
+ * @mtu: the device's MTU, bytes.  Written with RTNL, read by READ_ONCE()
+ * @extra: bytes that the device adds to an IP packet, beyond Ethernet's: VLAN tags, tunnel headers.
+ *	Written with RTNL, read by READ_ONCE()
+ * @local: packets do not leave the host: loopback, VRF.  Written before the link is published
+ * @by_port: @mbit is that of a port's qdisc.  Written with RTNL, read by READ_ONCE()
+ * @wire: the link that this one's packets occupy, if that is another one of the namespace: the
+ *	device below a VLAN's.  Holds a reference.  Written with RTNL, read with RCU
+ * @guesses: how often a transport needed the speed, and it was not known
+ * @free: the time when all credits sent on this link, and the data that they trigger, will have
+ *	been through, ns.  Many sockets advance it, each with its own lock held
+ * @dev: the device, NULL once it has left the namespace.  Written with RTNL, read with RCU
+ * @speed: Mbit/s that ethtool reported last while the link was up; RTNL
+ * @ports: qdiscs of the device that have a rate, struct rd_link_port; RTNL
+ * @refs: the namespace's reference, and rd_link_get()'s
+ * @changed: on the list of links to be read again; rd_link_lock
+ * @rcu: readers may still be there when the last reference is put
+ *
+ * The link outlives its device for as long as a reference is held.  A timer or a queue that a
+ * transport adds here must end before the last rd_link_put() returns: nothing else waits for it.
+ */
+struct rd_link {
+	u32			mbit;
+	u32			mtu;
+	u16			extra;
+	bool			local;
+	bool			by_port;
+	struct rd_link __rcu	*wire;
+	atomic_t		guesses;
+
+	atomic64_t		free ____cacheline_aligned_in_smp;
+
+	struct net_device __rcu	*dev;
+	u32			speed;
+	struct list_head	ports;
+	refcount_t		refs;
+	struct list_head	changed;
+	struct rcu_head		rcu;
+};
+
+/**
+ * struct rd_link_port - a qdisc's rate, which its device's link may have
+ * @entry: in the list of the link; RTNL
+ * @link: the link, NULL while there is no rate; RTNL
+ * @sch: the qdisc
+ * @rate: bytes/s; RTNL
+ */
+struct rd_link_port {
+	struct list_head	entry;
+	struct rd_link		*link;
+	const struct Qdisc	*sch;
+	u64			rate;
+};
+
+struct rd_link *rd_link_rcu(const struct sock *sk);
+struct rd_link *rd_link_get(const struct sock *sk);
+void rd_link_put(struct rd_link *link);
+void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate);
+void rd_link_port_clear(struct rd_link_port *port);
+
+/**
+ * rd_link_wire() - the link whose time a link's packets take
+ * @link: the link; RCU
+ *
+ * Return: the link of the device below, or @link.
+ */
+static inline struct rd_link *rd_link_wire(struct rd_link *link)
+{
+	return rcu_dereference(link->wire) ?: link;
+}
+
+/**
+ * rd_link_mbit() - the speed of a link
+ * @link: the link
+ *
+ * Return: Mbit/s; an assumption if it is not known, which is counted.
+ */
+static inline u32 rd_link_mbit(struct rd_link *link)
+{
+	u32 mbit = READ_ONCE(link->mbit);
+
+	if (likely(mbit))
+		return mbit;
+	if (!link->local)
+		atomic_inc(&link->guesses);
+	return RD_LINK_MBIT;
+}
+
+/**
+ * rd_link_ns() - time on a link
+ * @mbit: the link's speed, Mbit/s, not 0
+ * @bytes: of a packet, with all that the link adds
+ *
+ * Return: ns, rounded down.
+ */
+static inline u64 rd_link_ns(u32 mbit, u32 bytes)
+{
+	return div_u64(bytes * 8000ULL, mbit);
+}
+
+/**
+ * rd_link_mbit_of() - the speed of a link with a certain rate
+ * @rate: bytes/s; 0 for none
+ *
+ * Return: Mbit/s, between 1 and RD_LINK_MBIT_MAX; 0 for none.
+ */
+static inline u32 rd_link_mbit_of(u64 rate)
+{
+	return rate ? clamp_t(u64, div_u64(rate, 125000), 1, RD_LINK_MBIT_MAX) : 0;
+}
+
+/**
+ * rd_link_headers() - bytes that a tunnel adds to a packet
+ * @headroom: what its device needs in front of the packets it gets
+ * @below: bytes of that which are the link-layer header of the device below
+ *
+ * Return: bytes, at most RD_LINK_EXTRA_MAX.
+ */
+static inline u32 rd_link_headers(u32 headroom, u32 below)
+{
+	return min_t(u32, headroom - min(headroom, below), RD_LINK_EXTRA_MAX);
+}
+
+#endif /* _NET_RD_LINK_H */

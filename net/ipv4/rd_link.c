@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receiver-driven transports: the link that a socket's packets leave on
+ *
+ * A receiver that hands out credits or shares divides the time of a link: it must know how fast
+ * the link is, how many bytes a packet takes on it, and who else uses it.
+ *
+ *	socket --- cached route ---> net_device        struct rd_link
+ *	                             eth0.10 (VLAN) -> extra 4, speed -+
+ *	                               |                               | wire
+ *	                             eth0 -----------> speed 25000 <---+  its time is shared
+ *	                               ^
+ *	                             root qdisc `color rate 10gbit`: overrides the speed of both
+ *
+ * A link is found by the device of the socket's cached route.  That is the device which the packets
+ * leave by, also for a socket that is bound to a VRF.  The VRF's own device has only what stays in
+ * the VRF.
+ *
+ * Speed.  What ethtool says about the device: VLANs, bonds, bridges, macvlan and ipvlan devices ask
+ * those below.  If a device does not know, a device below it may, where it has only one.  A qdisc
+ * that gives the device a rate (sch_color) knows better: a veth says 10 Gbit/s, whatever it is part
+ * of.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate override both; that is up to the
+ * transports.  Some devices know no speed, and RD_LINK_MBIT is assumed, as before; `greenlane
+ * status` says so.  Loopback and a VRF's own device are no wire, and have no speed to know.
+ *
+ * Wire.  Two VLANs of a device share its time, so they share the clock of the lowest device of the
+ * same namespace.  One that is in another namespace has a clock of its own: otherwise a container
+ * on a macvlan device could stop the credits of its host.
+ *
+ * Bytes.  Transports count Ethernet's own bytes.  @extra is what the device adds: 4 for each VLAN
+ * tag, in hardware or not; and for a tunnel the headroom that its device asks for, without the
+ * link-layer header of the device below.  Where that is more than the headers (wireguard rounds up)
+ * the link is a few percent slower than it could be, and never too fast.  needed_headroom of other
+ * devices is for their drivers, and does not reach the wire.
+ *
+ * When.  Drivers sleep when they are asked for the speed, and notifiers are called with locks that
+ * depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
+ * __ethtool_get_link_ksettings() takes that lock, for the device and for those below it.  So a
+ * notifier only puts the links that may have changed on a list, and a work item with nothing but
+ * RTNL reads them.  Packets read what it has left (READ_ONCE()).  A driver whose speed changes
+ * without an event is noticed at the next one.
+ *
+ * Qdiscs.  sch_color depends on this module, and tells its rate.  The other way round, a host that
+ * has no port at all would load the port; asking the qdisc by its dump would make its netlink
+ * attributes an interface inside the kernel.  The qdisc cannot know whether it will be the root, as
+ * it is grafted after it was created: that too is seen by the work item, which waits for RTNL.
+ *
+ * Lifetime.  The namespace's array has a reference on each of its links; NETDEV_UNREGISTER, which
+ * also comes if a device leaves for another namespace, puts it.  Readers need RCU, or a reference
+ * of their own.
+ */
+#include <linux/if_arp.h>
+#include <linux/ethtool.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/proc_fs.h>
+#include <linux/rtnetlink.h>
+#include <linux/seq_file.h>
+#include <linux/seq_file_net.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <net/geneve.h>
+#include <net/gre.h>
+#include <net/l3mdev.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/vxlan.h>
+
+#include <net/gl_compat.h>
+#include <net/rd_link.h>
+
+/* Devices on top of each other; the kernel allows 8. */
+#define RD_LINK_DEPTH		8
+
+/**
+ * struct rd_link_net - a network namespace
+ * @links: by the device's ifindex.  Written with RTNL, read with RCU
+ * @none: for sockets whose device is not known; as long as the namespace
+ */
+struct rd_link_net {
+	struct xarray		links;
+	struct rd_link		*none;
+};
+
+static unsigned int rd_link_net_id __read_mostly;
+
+static LIST_HEAD(rd_link_changed);
+static DEFINE_SPINLOCK(rd_link_lock);
+
+static void rd_link_work(struct work_struct *work);
+static DECLARE_WORK(rd_link_reader, rd_link_work);
+
+static struct rd_link_net *rd_link_net(const struct net *net)
+{
+	return net_generic(net, rd_link_net_id);
+}
+
+static struct rd_link *rd_link_of_dev(const struct net_device *dev)
+{
+	return xa_load(&rd_link_net(dev_net(dev))->links, dev->ifindex);
+}
+
+/* --- sockets ------------------------------------------------------------------ */
+
+/**
+ * rd_link_rcu() - the link that a socket's packets leave on
+ * @sk: the socket
+ *
+ * The socket may have no route at the moment, because the last one has become invalid.  Then it is
+ * the device that it is bound to, or the one that its last packet came in on.
+ *
+ * Return: the link, never NULL.  Valid until rcu_read_unlock().
+ */
+struct rd_link *rd_link_rcu(const struct sock *sk)
+{
+	const struct dst_entry *dst = rcu_dereference(sk->sk_dst_cache);
+	struct rd_link_net *rn = rd_link_net(sock_net(sk));
+	struct rd_link *link = NULL;
+	int ifindex;
+
+	/* The device of a dead route is blackhole_netdev, which has no index. */
+	if (dst)
+		link = xa_load(&rn->links, gl_dst_dev_rcu(dst)->ifindex);
+	if (likely(link))
+		return link;
+	ifindex = READ_ONCE(sk->sk_bound_dev_if) ?: READ_ONCE(sk->sk_rx_dst_ifindex);
+	if (ifindex > 0)
+		link = xa_load(&rn->links, ifindex);
+	return link ?: rn->none;
+}
+EXPORT_SYMBOL_GPL(rd_link_rcu);
+
+/**
+ * rd_link_get() - the link that a socket's packets leave on, for longer
+ * @sk: the socket
+ *
+ * Return: the link, for rd_link_put(); never NULL.  Its device may go meanwhile.
+ */
+struct rd_link *rd_link_get(const struct sock *sk)
+{
+	struct rd_link *link;
+
+	rcu_read_lock();
+	link = rd_link_rcu(sk);
+	if (!refcount_inc_not_zero(&link->refs)) {
+		/* Its device has just gone.  The socket's namespace stays, and @none with it. */
+		link = rd_link_net(sock_net(sk))->none;
+		refcount_inc(&link->refs);
+	}
+	rcu_read_unlock();
+	return link;
+}
+EXPORT_SYMBOL_GPL(rd_link_get);
+
+/**
+ * rd_link_put() - undo rd_link_get()
+ * @link: the link
+ *
+ * In any context.
+ */
+void rd_link_put(struct rd_link *link)
+{
+	if (refcount_dec_and_test(&link->refs))
+		kfree_rcu(link, rcu);
+}
+EXPORT_SYMBOL_GPL(rd_link_put);
+
+static struct rd_link *rd_link_new(struct net_device *dev)
+{
+	struct rd_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+
+	if (!link)
+		return NULL;
+	INIT_LIST_HEAD(&link->ports);
+	INIT_LIST_HEAD(&link->changed);
+	refcount_set(&link->refs, 1);
+	RCU_INIT_POINTER(link->dev, dev);
+	link->mtu = dev ? dev->mtu : ETH_DATA_LEN;
+	link->local = dev && (dev->flags & IFF_LOOPBACK || netif_is_l3_master(dev));
+	return link;
+}
+
+/* --- what is below a device ---------------------------------------------------- */
+
+/* The only device below this one, or NULL. */
+static struct net_device *rd_link_below(struct net_device *dev)
+{
+	struct net_device *lower, *only = NULL;
+	struct list_head *iter;
+
+	/* A VRF's devices are not below it: what leaves by them never passes the VRF's. */
+	if (netif_is_l3_master(dev))
+		return NULL;
+	netdev_for_each_lower_dev(dev, lower, iter) {
+		if (only)
+			return NULL;
+		only = lower;
+	}
+	return only;
+}
+
+static bool rd_link_is_tunnel(const struct net_device *dev)
+{
+	switch (dev->type) {
+	case ARPHRD_TUNNEL:
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IPGRE:
+	case ARPHRD_IP6GRE:
+		return true;
+	}
+	return netif_is_vxlan(dev) || netif_is_geneve(dev) || netif_is_gretap(dev) ||
+	       netif_is_ip6gretap(dev) ||
+	       (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "wireguard"));
+}
+
+/* Bytes that a device adds on its way to @below, which may be NULL. */
+static u32 rd_link_adds(const struct net_device *dev, const struct net_device *below)
+{
+	u32 headroom;
+
+	if (is_vlan_dev(dev))
+		return VLAN_HLEN;
+	if (!rd_link_is_tunnel(dev))
+		return 0;
+	/* A tunnel for Ethernet carries that header too.  vxlan has counted it already. */
+	headroom = dev->needed_headroom + (netif_is_vxlan(dev) ? 0 : dev->hard_header_len);
+	return rd_link_headers(headroom, below ? below->hard_header_len : ETH_HLEN);
+}
+
+/* Mbit/s, 0 if the device does not know. */
+static u32 rd_link_speed(struct net_device *dev)
+{
+	struct ethtool_link_ksettings settings;
+
+	if (__ethtool_get_link_ksettings(dev, &settings) ||
+	    settings.base.speed == (u32)SPEED_UNKNOWN)
+		return 0;
+	return min_t(u32, settings.base.speed, RD_LINK_MBIT_MAX);
+}
+
+/* Do all packets of this qdisc pass its child, or (mq) one of its children? */
+static bool rd_link_passes_on(const struct Qdisc *sch)
+{
+	return !strcmp(sch->ops->id, "netem") || !strcmp(sch->ops->id, "iofd") ||
+	       !strcmp(sch->ops->id, "mq");
+}
+
+/* A qdisc of the device, by its handle. */
+static const struct Qdisc *rd_link_qdisc(const struct net_device *dev, u32 handle)
+{
+	const struct Qdisc *root = rtnl_dereference(dev->qdisc), *sch;
+
+	if (root->handle == handle)
+		return root;
+	hash_for_each_possible(dev->qdisc_hash, sch, hash, handle) {
+		if (sch->handle == handle)
+			return sch;
+	}
+	return NULL;
+}
+
+/* How many qdiscs like this one have all that the device sends together; 0 if it is not known. */
+static unsigned int rd_link_port_of(const struct net_device *dev, const struct Qdisc *sch)
+{
+	unsigned int queues = 1, depth;
+
+	for (depth = 0; sch && depth < RD_LINK_DEPTH; depth++) {
+		if (sch->parent == TC_H_ROOT)
+			return sch == rtnl_dereference(dev->qdisc) ? queues : 0;
+		sch = rd_link_qdisc(dev, TC_H_MAJ(sch->parent));
+		if (!sch || !rd_link_passes_on(sch))
+			return 0;
+		if (!strcmp(sch->ops->id, "mq"))
+			queues = dev->real_num_tx_queues;
+	}
+	return 0;
+}
+
+/* The rate that its qdiscs give the device, Mbit/s, 0 for none.  With mq it is the sum, if each
+ * queue has one.
+ */
+static u32 rd_link_port_mbit(const struct net_device *dev)
+{
+	const struct rd_link *link = rd_link_of_dev(dev);
+	const struct rd_link_port *port;
+	unsigned int n = 0, of = 0;
+	u64 rate = 0;
+
+	if (!link)
+		return 0;
+	list_for_each_entry(port, &link->ports, entry) {
+		unsigned int queues = rd_link_port_of(dev, port->sch);
+
+		if (!queues)
+			continue;
+		of = queues;
+		rate += port->rate;
+		n++;
+	}
+	return n == of ? rd_link_mbit_of(rate) : 0;
+}
+
+/* --- reading ------------------------------------------------------------------- */
+
+static void rd_link_set_wire(struct rd_link *link, struct rd_link *wire)
+{
+	struct rd_link *old = rtnl_dereference(link->wire);
+
+	if (wire == link)
+		wire = NULL;
+	if (wire == old)
+		return;
+	if (wire)
+		refcount_inc(&wire->refs);
+	rcu_assign_pointer(link->wire, wire);
+	if (old)
+		rd_link_put(old);
+}
+
+/* Read anew what the device, and those below it, say. */
+static void rd_link_read(struct rd_link *link)
+{
+	struct net_device *dev = rtnl_dereference(link->dev), *low, *below;
+	u32 rate = 0, speed = 0, extra = 0;
+	struct rd_link *wire = link;
+	bool shares = true;
+	int depth;
+
+	if (!dev)
+		return;
+	WRITE_ONCE(link->mtu, dev->mtu);
+	if (link->local)
+		return;
+	for (low = dev, depth = 0; low && depth < RD_LINK_DEPTH; low = below, depth++) {
+		below = rd_link_below(low);
+		extra += rd_link_adds(low, below);
+		speed = speed ?: rd_link_speed(low);
+		/* One that has a rate of its own takes that part of the time of those below. */
+		shares = shares && !rate && net_eq(dev_net(low), dev_net(dev));
+		if (shares)
+			wire = rd_link_of_dev(low) ?: wire;
+		rate = rate ?: rd_link_port_mbit(low);
+	}
+	/* While the link is down, its speed is unknown.  It is likely to come back as it was. */
+	if (speed || netif_carrier_ok(dev))
+		link->speed = speed;
+	WRITE_ONCE(link->extra, extra);
+	WRITE_ONCE(link->by_port, !!rate);
+	WRITE_ONCE(link->mbit, rate ?: link->speed);
+	rd_link_set_wire(link, wire);
+}
+
+static struct rd_link *rd_link_next(void)
+{
+	struct rd_link *link;
+
+	spin_lock(&rd_link_lock);
+	link = list_first_entry_or_null(&rd_link_changed, struct rd_link, changed);
+	if (link)
+		list_del_init(&link->changed);
+	spin_unlock(&rd_link_lock);
+	return link;
+}
+
+static void rd_link_work(struct work_struct *work)
+{
+	struct rd_link *link;
+
+	while ((link = rd_link_next())) {
+		rtnl_lock();
+		rd_link_read(link);
+		rtnl_unlock();
+		rd_link_put(link);
+	}
+}
+
+/* Have it read soon. */
+static void rd_link_touch(struct rd_link *link)
+{
+	if (!link)
+		return;
+	spin_lock(&rd_link_lock);
+	if (list_empty(&link->changed)) {
+		refcount_inc(&link->refs);
+		list_add_tail(&link->changed, &rd_link_changed);
+	}
+	spin_unlock(&rd_link_lock);
+	schedule_work(&rd_link_reader);
+}
+
+static int rd_link_touch_upper(struct net_device *upper, struct netdev_nested_priv *priv)
+{
+	rd_link_touch(rd_link_of_dev(upper));
+	return 0;
+}
+
+/* The device has changed, and with it those above it. */
+static void rd_link_touch_dev(struct net_device *dev)
+{
+	struct netdev_nested_priv priv = {};
+
+	ASSERT_RTNL();
+	rd_link_touch(rd_link_of_dev(dev));
+	rcu_read_lock();
+	netdev_walk_all_upper_dev_rcu(dev, rd_link_touch_upper, &priv);
+	rcu_read_unlock();
+}
+
+/* --- devices come and go --------------------------------------------------------- */
+
+/* If memory is short, sockets have the namespace's @none instead. */
+static void rd_link_add(struct net_device *dev)
+{
+	struct rd_link *link = rd_link_new(dev);
+
+	if (link && xa_err(xa_store(&rd_link_net(dev_net(dev))->links, dev->ifindex, link,
+				    GFP_KERNEL)))
+		rd_link_put(link);
+}
+
+static void rd_link_remove(struct net_device *dev)
+{
+	struct rd_link *link = xa_erase(&rd_link_net(dev_net(dev))->links, dev->ifindex);
+
+	if (!link)
+		return;
+	RCU_INIT_POINTER(link->dev, NULL);
+	rd_link_set_wire(link, NULL);
+	rd_link_put(link);
+}
+
+static int rd_link_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+
+	switch (event) {
+	case NETDEV_REGISTER:
+		rd_link_add(dev);
+		rd_link_touch_dev(dev);
+		break;
+	case NETDEV_UNREGISTER:
+		rd_link_remove(dev);
+		break;
+	case NETDEV_CHANGEUPPER: {
+		const struct netdev_notifier_changeupper_info *info = ptr;
+
+		/* After it was removed it is not above the device any more. */
+		rd_link_touch_dev(info->upper_dev);
+		rd_link_touch_dev(dev);
+		break;
+	}
+	case NETDEV_UP:
+	case NETDEV_CHANGE:
+	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGELOWERSTATE:
+	case NETDEV_BONDING_FAILOVER:
+		rd_link_touch_dev(dev);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block rd_link_notifier = {
+	.notifier_call	= rd_link_event,
+};
+
+/* --- qdiscs ----------------------------------------------------------------------- */
+
+/**
+ * rd_link_port_set() - a qdisc limits what it sends to a rate
+ * @port: the qdisc's, zeroed before the first call
+ * @sch: the qdisc
+ * @rate: bytes/s; 0 for no limit
+ *
+ * If the qdisc has all that its device sends, this becomes the link's speed.  RTNL.
+ */
+void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate)
+{
+	struct net_device *dev = qdisc_dev(sch);
+
+	ASSERT_RTNL();
+	if (!rate) {
+		rd_link_port_clear(port);
+		return;
+	}
+	if (!port->link) {
+		port->link = rd_link_of_dev(dev);
+		if (!port->link)
+			return;
+		refcount_inc(&port->link->refs);
+		list_add_tail(&port->entry, &port->link->ports);
+	}
+	port->sch = sch;
+	port->rate = rate;
+	rd_link_touch_dev(dev);
+}
+EXPORT_SYMBOL_GPL(rd_link_port_set);
+
+/**
+ * rd_link_port_clear() - undo rd_link_port_set()
+ * @port: the qdisc's
+ *
+ * RTNL.
+ */
+void rd_link_port_clear(struct rd_link_port *port)
+{
+	ASSERT_RTNL();
+	if (!port->link)
+		return;
+	list_del(&port->entry);
+	rd_link_touch_dev(qdisc_dev(port->sch));
+	rd_link_put(port->link);
+	port->link = NULL;
+}
+EXPORT_SYMBOL_GPL(rd_link_port_clear);
+
+/* --- /proc/net/rd_link -------------------------------------------------------------- */
+
+static const char *rd_link_source(const struct rd_link *link)
+{
+	if (link->local)
+		return "local";
+	if (!READ_ONCE(link->mbit))
+		return "unknown";
+	return READ_ONCE(link->by_port) ? "port" : "device";
+}
+
+/* A line for each device: ifindex, speed in Mbit/s, whose that is, bytes that it adds, ifindex of
+ * the device whose time its packets take, how often the speed was needed and not known, name.
+ */
+static int rd_link_show(struct seq_file *seq, void *v)
+{
+	struct rd_link_net *rn = rd_link_net(seq_file_single_net(seq));
+	struct rd_link *link;
+	unsigned long index;
+
+	rcu_read_lock();
+	xa_for_each(&rn->links, index, link) {
+		const struct net_device *dev = rcu_dereference(link->dev);
+		const struct net_device *wire = rcu_dereference(rd_link_wire(link)->dev);
+
+		if (dev)
+			seq_printf(seq, "%lu %u %s %u %d %d %s\n", index,
+				   READ_ONCE(link->mbit) ?: RD_LINK_MBIT, rd_link_source(link),
+				   READ_ONCE(link->extra), wire ? wire->ifindex : 0,
+				   atomic_read(&link->guesses), dev->name);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+
+static int __net_init rd_link_net_init(struct net *net)
+{
+	struct rd_link_net *rn = rd_link_net(net);
+
+	xa_init(&rn->links);
+	rn->none = rd_link_new(NULL);
+	if (!rn->none)
+		return -ENOMEM;
+	if (!proc_create_net_single("rd_link", 0444, net->proc_net, rd_link_show, NULL)) {
+		rd_link_put(rn->none);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* All devices have left. */
+static void __net_exit rd_link_net_exit(struct net *net)
+{
+	struct rd_link_net *rn = rd_link_net(net);
+
+	remove_proc_entry("rd_link", net->proc_net);
+	rd_link_put(rn->none);
+	xa_destroy(&rn->links);
+}
+
+static struct pernet_operations rd_link_net_ops = {
+	.init	= rd_link_net_init,
+	.exit	= rd_link_net_exit,
+	.id	= &rd_link_net_id,
+	.size	= sizeof(struct rd_link_net),
+};
+
+static int __init rd_link_module_init(void)
+{
+	int err;
+
+	err = register_pernet_subsys(&rd_link_net_ops);
+	if (err)
+		return err;
+	/* It is told of the devices that are there. */
+	err = register_netdevice_notifier(&rd_link_notifier);
+	if (err) {
+		unregister_pernet_subsys(&rd_link_net_ops);
+		return err;
+	}
+	/* A transport that loads this module finds the speeds. */
+	flush_work(&rd_link_reader);
+	return 0;
+}
+
+static void __exit rd_link_module_exit(void)
+{
+	struct rd_link *link;
+
+	/* It is told that they all leave. */
+	unregister_netdevice_notifier(&rd_link_notifier);
+	cancel_work_sync(&rd_link_reader);
+	while ((link = rd_link_next()))
+		rd_link_put(link);
+	unregister_pernet_subsys(&rd_link_net_ops);
+}
+
+module_init(rd_link_module_init);
+module_exit(rd_link_module_exit);
+
+MODULE_DESCRIPTION("Receiver-driven transports: speed and time of a socket's link");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
