@@ -61,6 +61,7 @@
 #include <linux/random.h>
 #include <net/pkt_sched.h>
 #include <net/gl_compat.h>
+#include <net/rd_link.h>
 #include <uapi/linux/pkt_color.h>
 
 #include "color.h"
@@ -111,6 +112,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @tune: the threshold of red that sets itself
  * @cfg: what the user asked for
  * @watchdog: fires when the line is free for a packet that may go
+ * @port: tells the transports of this host what the rate is; RTNL
  */
 struct color_sched_data {
 	bool			unusual;
@@ -133,6 +135,7 @@ struct color_sched_data {
 	struct color_int	tel;
 	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
+	struct rd_link_port	port;
 };
 
 /**
@@ -1043,6 +1046,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	pause = color_move_pause(sch, pause);
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
+	rd_link_port_set(&q->port, sch, cfg.rate);
 	if (q->pause)
 		color_pause_commit(q->pause);
 	/* what was paused may not be any more */
@@ -1082,6 +1086,7 @@ static void color_destroy(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	qdisc_watchdog_cancel(&q->watchdog);
+	rd_link_port_clear(&q->port);
 	color_pause_put(q->pause);
 	color_pool_put(color_share_move(&q->share, NULL, 0));
 	kfree(q->bands);
