@@ -33,6 +33,7 @@
 #include <net/gl_cong.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
+#include <net/rd_link.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
@@ -71,8 +72,8 @@ struct dcqcn {
 
 /**
  * struct dcqcn_net - net.ipv4.dcqcn_* of a namespace
- * @mbit: rate of the link, Mbit/s
- * @ai_kbit: additive increase, kbit/s; 0 for 1/5000 of @mbit
+ * @mbit: rate of the links, Mbit/s; 0 for what they say
+ * @ai_kbit: additive increase, kbit/s; 0 for 1/5000 of the link's rate
  * @hai_kbit: hyper increase, kbit/s; 0 for ten times the default of @ai_kbit
  * @counter: bytes between two increase events
  * @timer_us: time between two increase events
@@ -109,22 +110,35 @@ static struct dcqcn *dcqcn_of(const struct sock *sk)
 	return inet_csk_ca(sk);
 }
 
+/* The rate of the socket's link, Mbit/s. */
+static u32 dcqcn_mbit(const struct sock *sk)
+{
+	u32 mbit = READ_ONCE(dcqcn_net(sk)->mbit);
+
+	if (mbit)
+		return mbit;
+	rcu_read_lock();
+	mbit = rd_link_mbit(rd_link_rcu(sk));
+	rcu_read_unlock();
+	return mbit;
+}
+
 /**
- * dcqcn_line() - the rate of the link
- * @sk: a socket in the namespace
+ * dcqcn_line() - the rate of the link that a socket's packets leave on
+ * @sk: the socket
  *
  * Return: kB/s (of 1000 bytes).
  */
 u32 dcqcn_line(const struct sock *sk)
 {
-	return READ_ONCE(dcqcn_net(sk)->mbit) * 125;
+	return dcqcn_mbit(sk) * 125;
 }
 EXPORT_SYMBOL_GPL(dcqcn_line);
 
 static void dcqcn_params(const struct sock *sk, struct dcqcn_params *p)
 {
 	const struct dcqcn_net *dn = dcqcn_net(sk);
-	u32 mbit = READ_ONCE(dn->mbit);
+	u32 mbit = dcqcn_mbit(sk);
 
 	p->max = mbit * 125;
 	/* 5 Mbit/s at 25 Gbit/s, the default of NICs.  8 kbit/s are 1 kB/s. */
@@ -151,6 +165,9 @@ static u64 dcqcn_payload(const struct sock *sk, u64 rate)
 	u32 packet = tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME +
 		     inet_csk(sk)->icsk_af_ops->net_header_len;
 
+	rcu_read_lock();
+	packet += READ_ONCE(rd_link_rcu(sk)->extra);
+	rcu_read_unlock();
 	return div_u64(rate * tp->mss_cache, packet);
 }
 
@@ -382,8 +399,7 @@ static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
 
 /* --- net.ipv4.dcqcn_* -------------------------------------------------------- */
 
-/* Rates and the sum of two fit into a u32 of kB/s, as in xpass_rate.h. */
-static unsigned int dcqcn_mbit_max = 1600000;
+static unsigned int dcqcn_mbit_max = RD_LINK_MBIT_MAX;
 static unsigned int dcqcn_kbit_max = 1600000000;
 static unsigned int dcqcn_counter_min = 65536;
 static unsigned int dcqcn_counter_max = 1 << 30;
@@ -395,7 +411,7 @@ static unsigned int dcqcn_g_max = 10;
 	GL_SYSCTL_UINT("dcqcn_" name, struct dcqcn_net, field, least, most)
 
 static const struct ctl_table dcqcn_sysctl_template[] = {
-	DCQCN_SYSCTL("rate", mbit, SYSCTL_ONE, &dcqcn_mbit_max),
+	DCQCN_SYSCTL("rate", mbit, SYSCTL_ZERO, &dcqcn_mbit_max),
 	DCQCN_SYSCTL("ai", ai_kbit, SYSCTL_ZERO, &dcqcn_kbit_max),
 	DCQCN_SYSCTL("hai", hai_kbit, SYSCTL_ZERO, &dcqcn_kbit_max),
 	DCQCN_SYSCTL("counter", counter, &dcqcn_counter_min, &dcqcn_counter_max),
@@ -411,10 +427,9 @@ static int __net_init dcqcn_net_init(struct net *net)
 {
 	struct dcqcn_net *dn = net_generic(net, dcqcn_net_id);
 
-	/* From §6.2 of the paper and Dart §VI-A, except for the link's rate, and for the burst:
+	/* From §6.2 of the paper and Dart §VI-A, except for the burst:
 	 * that is four packets in Dart, and a quarter of a datacenter's RTT here.
 	 */
-	dn->mbit = 10000;
 	dn->counter = 10 * 1000 * 1000;
 	dn->timer_us = 55;
 	dn->alpha_us = 55;

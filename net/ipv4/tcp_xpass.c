@@ -17,7 +17,7 @@
  *
  * Each switch port limits the rate of credits, so that the data they trigger just
  * fills the link in the other direction; it drops the excess.  The receiver limits
- * its own link in the same way (struct xpass_line).  Losing a credit costs little,
+ * its own link in the same way (xpass_line.h).  Losing a credit costs little,
  * and the feedback control (xpass_rate.h) adjusts the credit rate to a target loss.
  * Data is not lost, and queues stay short.
  *
@@ -431,21 +431,27 @@ static u32 xpass_min_tso_segs(struct sock *sk)
 }
 
 /* Bytes on the link of a packet with @len bytes of TCP header and data. */
-static u32 xpass_wire(const struct sock *sk, u32 len)
+static u32 xpass_wire(const struct sock *sk, const struct xpass_path *path, u32 len)
 {
-	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + XPASS_WIRE,
-		     XPASS_WIRE_MIN);
-}
-
-static u64 xpass_line_ns(const struct xpass_line *line, u32 bytes)
-{
-	return div_u64(bytes * 8000ULL, READ_ONCE(line->mbit));
+	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + XPASS_WIRE +
+			  path->extra, XPASS_WIRE_MIN);
 }
 
 /* Time that an ACK occupies the link, ns. */
-static u64 xpass_ack_ns(const struct sock *sk, const struct xpass_line *line)
+static u64 xpass_ack_ns(const struct sock *sk, const struct xpass_path *path)
 {
-	return xpass_line_ns(line, xpass_wire(sk, tcp_sk(sk)->tcp_header_len));
+	return rd_link_ns(path->mbit, xpass_wire(sk, path, tcp_sk(sk)->tcp_header_len));
+}
+
+/* Data was sent, whose ACK will take some of the link's time. */
+static void xpass_yield(const struct sock *sk, u64 now)
+{
+	struct xpass_path path;
+
+	rcu_read_lock();
+	path = xpass_path_of(sk);
+	xpass_line_yields(&path.wire->free, now, xpass_ack_ns(sk, &path));
+	rcu_read_unlock();
 }
 
 /* Data leaves.  If there is no credit, this is an RTO, a loss probe or a window probe:
@@ -468,7 +474,6 @@ static const struct gl_kind *xpass_on_xmit(struct sock *sk, struct gl_sock *gs,
 static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 {
 	const struct xpass_precredit *pre = xpass_precredit(sk);
-	struct xpass_line *line = xpass_line(sk);
 
 	if (pre)
 		pre->credited(sk, &xp->gs);
@@ -482,7 +487,7 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 	if (xp->tokens)
 		xpass_count(sk, XPASS_CREDITWASTED, 1);
 	else
-		xpass_line_yields(line, now, xpass_ack_ns(sk, line));
+		xpass_yield(sk, now);
 	xp->tokens = 0;
 	xpass_set_window(sk, 0);
 }
@@ -586,14 +591,26 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 
 /* --- the receiver --------------------------------------------------------- */
 
-/* Time that a credit and the data packet it triggers occupy the link, ns. */
-static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_line *line)
+/* Time that a credit and the data packet it triggers occupy the link, ns.  The peer's packets are
+ * at most as large as ours, which its MSS limits, and as the MSS that we have announced.
+ */
+static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_path *path)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 bytes = xpass_wire(sk, XPASS_CREDIT_HLEN) +
-		    xpass_wire(sk, tp->tcp_header_len + tp->mss_cache);
+	u32 len = min_t(u32, tp->tcp_header_len + tp->mss_cache,
+			sizeof(struct tcphdr) + tp->advmss);
+	u32 bytes = xpass_wire(sk, path, XPASS_CREDIT_HLEN) + xpass_wire(sk, path, len);
 
-	return max_t(u64, xpass_line_ns(line, bytes), 1);
+	return max_t(u64, rd_link_ns(path->mbit, bytes), 1);
+}
+
+/* The same of the largest packet that the link carries, whatever the connection's are. */
+static u64 xpass_unit_ns(const struct sock *sk, const struct xpass_path *path)
+{
+	u32 bytes = xpass_wire(sk, path, XPASS_CREDIT_HLEN) +
+		    path->mtu + XPASS_WIRE + path->extra;
+
+	return max_t(u64, rd_link_ns(path->mbit, bytes), 1);
 }
 
 /* The gap to the next credit, with a jitter of ±10 % so that flows do not lose credits
@@ -619,8 +636,8 @@ static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 n
 
 static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 {
-	struct xpass_line *line = xpass_line(sk);
-	u64 cost;
+	struct xpass_path path;
+	u64 cost, unit;
 	int n;
 
 	if (xp->next > now)
@@ -629,14 +646,17 @@ static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 		xp->next = XPASS_NEVER;
 		return;
 	}
-	cost = xpass_cost_ns(sk, line);
+	rcu_read_lock();
+	path = xpass_path_of(sk);
+	cost = xpass_cost_ns(sk, &path);
+	unit = xpass_unit_ns(sk, &path);
 	for (n = 0; n < XPASS_QUEUE && xp->next <= now; n++) {
 		if (!before(xp->credit, xp->end)) {
 			xp->next = XPASS_NEVER;
-			return;
+			break;
 		}
 		xp->next += xpass_gap_ns(sk, xp, now);
-		if (!xpass_line_takes(line, now, cost)) {
+		if (!xpass_line_takes(&path.wire->free, now, cost, unit)) {
 			xp->throttled++;
 			xpass_count(sk, XPASS_CREDITTHROTTLED, 1);
 			continue;
@@ -645,13 +665,19 @@ static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
 		xpass_count(sk, XPASS_CREDITSENT, 1);
 		gl_send_words(sk, &xp->gs, &xpass_kind[XPASS_CREDIT], &xp->credit, 1);
 	}
+	rcu_read_unlock();
 	xp->next = max(xp->next, now);
 }
 
-/* Recompute the highest credit rate: the administrator may have changed the link's. */
+/* Recompute the highest credit rate: the route, or the link's speed, may have changed. */
 static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 {
-	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, xpass_line(sk))), 1);
+	struct xpass_path path;
+
+	rcu_read_lock();
+	path = xpass_path_of(sk);
+	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, &path)), 1);
+	rcu_read_unlock();
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ExpressPass: a network namespace's link, and its sysctls.  See xpass_line.h. */
+/* ExpressPass: the speed of a socket's link, and a namespace's sysctls.  See xpass_line.h. */
 #include <linux/sysctl.h>
 #include <net/greenlane.h>
 #include <net/net_namespace.h>
@@ -10,21 +10,26 @@
 unsigned int xpass_line_net_id __read_mostly;
 
 /**
- * xpass_line_mbit() - the line rate of a socket's namespace
+ * xpass_line_mbit() - the line rate of a socket's link
  * @sk: the socket
  *
  * Return: the rate, in Mbit/s.
  */
 u32 xpass_line_mbit(const struct sock *sk)
 {
-	return READ_ONCE(xpass_line(sk)->mbit);
+	u32 mbit;
+
+	rcu_read_lock();
+	mbit = xpass_path_of(sk).mbit;
+	rcu_read_unlock();
+	return mbit;
 }
 EXPORT_SYMBOL_GPL(xpass_line_mbit);
 
-static unsigned int xpass_line_mbit_max = 1600000;
+static unsigned int xpass_line_mbit_max = RD_LINK_MBIT_MAX;
 
 static const struct ctl_table xpass_line_sysctl_template[] = {
-	GL_SYSCTL_UINT("xpass_rate", struct xpass_line, mbit, SYSCTL_ONE, &xpass_line_mbit_max),
+	GL_SYSCTL_UINT("xpass_rate", struct xpass_line, mbit, SYSCTL_ZERO, &xpass_line_mbit_max),
 	GL_SYSCTL_UINT("xpass_initial", struct xpass_line, initial, SYSCTL_ONE,
 		       SYSCTL_ONE_THOUSAND),
 };
@@ -33,7 +38,6 @@ static int __net_init xpass_line_net_init(struct net *net)
 {
 	struct xpass_line *line = net_generic(net, xpass_line_net_id);
 
-	line->mbit = 10000;
 	line->initial = 16;
 	line->sysctl = gl_sysctl_add(net, xpass_line_sysctl_template,
 				     ARRAY_SIZE(xpass_line_sysctl_template), line);
@@ -55,7 +59,7 @@ static struct pernet_operations xpass_line_net_ops = {
 };
 
 /**
- * xpass_line_init() - give every network namespace a link
+ * xpass_line_init() - give every network namespace its settings
  *
  * Return: 0, or an error.
  */

@@ -207,7 +207,7 @@ def sysctls(wire):
     for name, default, bad in (("ai", 0, -1), ("hai", 0, 1600000001), ("counter", 10000000, 65535),
                                ("timer", 55, 0), ("alpha_timer", 55, 0), ("g", 8, 11),
                                ("fast", 5, 0), ("cnp", 50, 1000001), ("burst", 5, 1001),
-                               ("rate", RATE, 0)):
+                               ("rate", RATE, 1600001)):
         key = f"net.ipv4.dcqcn_{name}"
         equal(int(wire.a.sysctl(key)), default, key)
         refused(key, 22, wire.a.sysctl, key, bad)

@@ -35,7 +35,7 @@ RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "tlt_clock": (0, 0, 2),
     "aeolus_idle": (0, 0, 3_600_000), "aeolus_probe": (0, 1, 1),
-    "dcqcn_rate": (1, 10_000, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
+    "dcqcn_rate": (0, 0, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
     "dcqcn_hai": (0, 0, 1_600_000_000), "dcqcn_counter": (65536, 10_000_000, 1 << 30),
     "dcqcn_timer": (1, 55, 1_000_000), "dcqcn_alpha_timer": (1, 55, 1_000_000),
     "dcqcn_g": (1, 8, 10), "dcqcn_fast": (1, 5, 100), "dcqcn_cnp": (0, 50, 1_000_000),

@@ -12,6 +12,7 @@ Nothing happens outside of Wire.run(): all sockets are non-blocking and one
 thread does everything.
 """
 import contextlib
+import ctypes
 import fcntl
 import heapq
 import os
@@ -36,11 +37,22 @@ libc.exact_timers()
 _count = 0
 
 
+def set_speed(dev, mbit):
+    """What a tun device of the current namespace says that its speed is; None: it does not know.
+    Nobody is told: the device has to go down, or lose its carrier, and come back."""
+    low, high = divmod(0xffffffff if mbit is None else mbit, 1 << 16)[::-1]
+    # struct ethtool_cmd: ETHTOOL_SSET, full duplex
+    command = ctypes.create_string_buffer(struct.pack("=3IH2B4x8xH14x", 2, 0, 0, low, 1, 0, high))
+    request = struct.pack("16sP16x", dev.encode(), ctypes.addressof(command))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, 0x8946, request)         # SIOCETHTOOL
+
+
 class Wire:
     """Two hosts and the wire between them."""
 
     def __init__(self, cc="tlt_reno", cc_b=None, version=4, mtu=1500, rto_min="4ms",
-                 tso=True, rmem=None):
+                 tso=True, rmem=None, speed=10_000):
         global _count
         tap.need_virtual_time()
         _count += 1
@@ -61,6 +73,7 @@ class Wire:
         for ns, own, peer, name in ((self.a, 1, 2, cc), (self.b, 2, 1, cc_b or cc)):
             with ns:
                 self._tun[ns] = self._make_tun()
+                set_speed("tun0", speed)        # before 6.12 it was 10 Mbit/s
             if not tso:
                 with ns:
                     subprocess.run(["ethtool", "-K", "tun0", "tso", "off", "gso", "off"],
