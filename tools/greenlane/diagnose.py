@@ -189,6 +189,10 @@ def inside_network(look):
 
 def _is_slow(look, connection):
     mbit = look["namespaces"].get(connection["ns"], {}).get("dcqcn_rate")
+    if mbit == 0:       # what the device says
+        mbit = next((link["mbit"] for key, link in look["links"].items()
+                     if link["ns"] == connection["ns"] and connection["local"]
+                     in look["devices"].get(key, {}).get("addresses", ())), None)
     return (mbit and connection["gauges"]["divisor"] == 256
             and connection["pacing_rate"] < min(mbit * 125000 / 2,
                                                 connection["max_pacing_rate"]))
@@ -465,6 +469,20 @@ def no_threshold(look):
 
 
 @_check
+def no_speed(look):
+    """A transport that divides a link of unknown speed."""
+    for link in look["links"].values():
+        settings = [f"net.ipv4.{name}" for name in ("xpass_rate", "dcqcn_rate")
+                    if look["namespaces"].get(link["ns"], {}).get(name) == 0]
+        if link["source"] == "unknown" and link["change"]["guesses"] and settings:
+            yield Problem(
+                "no-speed", _port_name(look, link),
+                f"The device does not say its speed: {rate(link['mbit'] * 125000)} is assumed.",
+                f"In Mbit/s: sysctl -w {' or '.join(settings)}; or give the device a port of that"
+                f" rate: tc qdisc add dev {quote(link['dev'])} root color rate RATE.")
+
+
+@_check
 def dcqcn_rate(look):
     """A rate that begins at another line's than the one that a port stands for."""
     for port in look["ports"].values():
@@ -594,7 +612,8 @@ def not_used(look):
 @_check
 def not_loaded(look):
     """The configuration names it, and it is not there."""
-    if not look["modules"]:
+    # rd_link alone is a part that the others have left behind.
+    if not look["modules"].keys() - {"rd_link"}:
         yield Problem("not-loaded", "this kernel", "No module of greenlane is loaded.",
                       "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp loads them, or"
                       " modprobe tcp_tlt.")

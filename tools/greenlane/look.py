@@ -14,13 +14,14 @@ import tempfile
 import time
 
 from . import Refused, host, netns, ports, rtnl, sockets
+from .units import visible
 
 STATE = "/run/greenlane/status.json"
 PROGRAM = "greenlane status"
-VERSION = 3     # of the state file's layout
+VERSION = 4     # of the state file's layout
 # The codepoints that TLT's data has, by the names of their sysctls.
 _COLOURED = ("droppable", "protected")
-_CHANGING = ("namespaces", "connections", "ports", "queues", "devices")
+_CHANGING = ("namespaces", "connections", "ports", "queues", "devices", "links")
 
 
 def _greenlane_counters():
@@ -30,6 +31,18 @@ def _greenlane_counters():
             return {name: int(count) for name, count in map(str.split, f)}
     except OSError:
         return None
+
+
+def _links():
+    """{dev: what /proc/net/rd_link of the namespace that we are in says of its speed}."""
+    found = {}
+    with contextlib.suppress(OSError), open("/proc/thread-self/net/rd_link", encoding="utf-8",
+                                            errors="surrogateescape") as f:
+        for line in f:
+            _, mbit, source, extra, _, guesses, dev = line.rstrip("\n").split(" ", 6)
+            found[visible(dev)] = {"mbit": int(mbit), "source": source, "extra": int(extra),
+                                   "counters": {"guesses": int(guesses)}}
+    return found
 
 
 def _routes_ask():
@@ -91,6 +104,8 @@ class Looker:
             **{name: int(mbit) if mbit else None for name, mbit in rates.items()},
             "dscp": {name: netns.sysctl(f"net.ipv4.greenlane_dscp_{name}") for name in _COLOURED},
             "counters": _greenlane_counters() or {}}
+        for dev, link in _links().items():
+            self.seen["links"][f"{ns.inode} {dev}"] = {"ns": str(ns.inode), "dev": dev, **link}
 
     def _sockets(self, inodes):
         """Of connections that are not ours only the number, by "NS CC"."""
