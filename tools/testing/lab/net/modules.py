@@ -17,7 +17,8 @@ _IPV4 = ("greenlane", "rd_link", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass"
 # What else a transport's module needs.
 _NEEDS = {"tcp_dart": ("greenlane", "tcp_dcqcn"), "tcp_tlt": ("greenlane", "tcp_dcqcn", "tcp_dart"),
           "tcp_xpass": ("greenlane", "rd_link"), "tcp_aeolus": ("tcp_xpass",),
-          "tcp_dcqcn": ("rd_link",), "sch_color": ("rd_link",), "tcp_toy": ("greenlane",)}
+          "tcp_dcqcn": ("rd_link",), "sch_color": ("rd_link",),
+          "sch_iofd": ("sch_color",), "tcp_toy": ("greenlane",)}
 # The module of a congestion control whose name does not begin with its module's.
 _MODULE_OF = {"xpass": "tcp_xpass", "aeolus_xpass": "tcp_aeolus", "dart": "tcp_dart",
               "dcqcn": "tcp_dcqcn"}
