@@ -25,9 +25,10 @@
  *	yes        busy              receiver congestion    slightly more than n, no ECE
  *	yes        not busy          other congestion       n = 1 and ECE, for DCQCN
  *
- * A message begins when data is sent with nothing in flight, and ends with the last byte
- * that the application has written; with GREENLANE_MESSAGE the application sets the end.
- * The last packet of a message has a codepoint of its own.
+ * A message begins when the application writes data while TCP has nothing to send and nothing
+ * in flight, and ends with the last byte that the application has written; with
+ * GREENLANE_MESSAGE the application sets the end.  The last packet of a message has a codepoint
+ * of its own.
  *
  * dart_senders.c has the set of senders, dart_lookahead.c their advance notice.
  * Documentation/dart.rst lists the differences from the paper and their reasons.
@@ -73,11 +74,13 @@
  * @ending: receiver: the last packet of the message has arrived
  * @open: sender: the application has begun a message and not ended it (GREENLANE_MESSAGE)
  * @began: sender: a message has begun, and TCP has not sent any of it yet
+ * @within: sender: TCP has sent some of the message that @open is about
  * @unended: sender: the last packet was sent without the codepoint of an end
  * @cosenders: sender: senders that the application has named, itself among them; or NULL
  * @divisor: sender: our share is the line rate divided by this, in 1/256; 0 if the peer
  *	has not advertised one, or it has expired
  * @heard_at: sender: when the share arrived, jiffies
+ * @until: sender: the data before this sequence number belongs to the current message
  * @begin: sender: first sequence number of a short message
  * @end: sender: sequence number behind its last byte; @begin if the message is not short
  *
@@ -99,10 +102,12 @@ struct dart {
 	/* as the sender */
 				open:1,
 				began:1,
+				within:1,
 				unended:1;
 	struct dart_group	*cosenders;
 	u32			divisor;
 	u32			heard_at;
+	u32			until;
 	u32			begin;
 	u32			end;
 };
@@ -427,6 +432,18 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 
 /* --- the sender: its share (§III-A) --------------------------------------------- */
 
+/* Has the current message data that TCP has not sent, or more to come?  A flight that is empty
+ * does not end a message: with n senders a packet is sent each n packet times, which may be
+ * longer than a round trip.
+ */
+static bool dart_goes_on(const struct sock *sk, const struct dart *d)
+{
+	if (before(tcp_sk(sk)->snd_nxt, d->until))
+		return true;
+	/* The application may pause in a message.  If it pauses for long, its share expires. */
+	return d->open && d->within && (u32)jiffies - d->heard_at <= DART_HEARD;
+}
+
 static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 {
 	u32 divisor = word & DART_DIVISOR;
@@ -441,7 +458,7 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 		d->cosenders->known = true;
 	d->divisor = divisor;
 	d->heard_at = jiffies;
-	if (tcp_sk(sk)->packets_out)
+	if (tcp_sk(sk)->packets_out || dart_goes_on(sk, d))
 		dcqcn_set_cap(sk, max(div_u64((u64)line * DART_ONE, divisor),
 				      line / DART_SHARES + 1));
 }
@@ -480,7 +497,7 @@ static void dart_say_names(struct sock *sk, struct dart *d)
 	} while (first < d->cosenders->n);
 }
 
-/* Nothing is in flight, so the next packet begins a message, which starts at line rate. */
+/* The next packet begins a message, which starts at line rate. */
 static void dart_begins(struct sock *sk, struct dart *d)
 {
 	const struct dart_net *dn = dart_net(sk);
@@ -544,6 +561,7 @@ static const struct gl_kind *dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	 */
 	gl_gso_default(sk);
 	d->began = 0;
+	d->within = d->open;
 	kind = dart_kind(sk, d, seg);
 	if (kind->before)
 		d->unended = 1;
@@ -554,6 +572,16 @@ static void dart_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_ki
 			 u32 end_seq)
 {
 	dart_of(gs)->unended = 0;
+}
+
+/* There is data to send.  TCP gets here for each write, even if pacing delays the data, so that
+ * what the application writes during a message belongs to that message.
+ */
+static void dart_before_xmit(struct sock *sk, struct dart *d)
+{
+	if (d->began || (!tcp_sk(sk)->packets_out && !dart_goes_on(sk, d)))
+		dart_begins(sk, d);
+	d->until = gl_data_end(sk);
 }
 
 /* TCP is about to send.  Send a short message as single packets rather than GSO: each may
@@ -567,8 +595,8 @@ static u32 dart_min_tso_segs(struct sock *sk)
 	if (gs && gl_marking(gs)) {
 		struct dart *d = dart_of(gs);
 
-		if (!tcp_sk(sk)->packets_out && tcp_send_head(sk))
-			dart_begins(sk, d);
+		if (tcp_send_head(sk))
+			dart_before_xmit(sk, d);
 		if (dart_is_short(d, tcp_sk(sk)->snd_nxt))
 			sk->sk_gso_max_segs = 1;
 	}
@@ -646,6 +674,7 @@ static void dart_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 	if (on) {
 		d->in_next = tcp_sk(sk)->rcv_nxt;
+		d->until = tcp_sk(sk)->snd_nxt;
 		return;
 	}
 	d->ending = 0;
@@ -689,6 +718,8 @@ static int dart_set_message(struct sock *sk, struct gl_sock *gs, int open)
 
 	if (d->open && !open && gl_marking(gs) && !tcp_send_head(sk))
 		dart_say_end(sk, d);
+	if (d->open != open)
+		d->within = 0;
 	d->open = open;
 	return 0;
 }
@@ -813,6 +844,7 @@ static void dart_init(struct sock *sk)
 
 		d->weight = 1;
 		d->in_next = tcp_sk(sk)->rcv_nxt;
+		d->until = tcp_sk(sk)->snd_nxt;
 	}
 }
 

@@ -4,15 +4,17 @@
 
 	a (many hosts, send) ---- wire (this program) ---- b (receives)
 """
+import resource
 import socket
 
 from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE
 from lab.tap import case, equal, main, true, using, within
-from lab.wire.dart import (ALONE, DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart,
-                           divisors, host, line, name, of, read_all)
+from lab.wire.dart import (ALONE, DIVISOR, END, HEADERS, KNOWN, NAMES, ONE, RATE, RTT, connect,
+                           dart, divisors, host, line, name, of, read_all)
 from lab.wire.packet import ACK, ECE, SYN, data
 from lab.wire.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
                               GREENLANE_WEIGHT, info, ip_level, option, pacing, refused)
+from lab.wire.wire import MSS
 
 CE = 3
 EINVAL, EOPNOTSUPP = 22, 95
@@ -127,6 +129,59 @@ def paced(wire):
         sent = [p for p in data(flow.packets) if p.time > flow.packets[0].time + 3 * RTT]
         rate = sum(p.len for p in sent[:-1]) / (sent[-1].time - sent[0].time)
         within(rate, 0.96 * line(4, 2), 1.04 * line(4, 2), "bytes a second")
+
+
+@case("packets of a flow more than a round trip apart: the message goes on, and all flows"
+      " together have the link", n=(2, 12, 32, 1000))
+def many_senders(n):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4 * n + 100,) * 2)
+    hosts = min(n, 4)
+    with dart(hosts) as wire:
+        listener = wire.listen()
+        flows = [Flow(wire, 1 + number % hosts, 1000, listener) for number in range(n)]
+        # To look for what has not come takes time.
+        read = flows if n < 100 else []
+        # The first ten packets of a connection are not paced, and a thousand flows that send
+        # at line rate until they are told are too much for this program.
+        for _ in range(12 if n > 100 else 0):
+            for flow in flows:
+                option(flow.tx, GREENLANE_MESSAGE, 1)
+                flow.send(1_000)
+            run(wire, read, 2 * RTT)
+        for flow in flows:
+            flow.send(40 * MSS[4] if n > 100 else 400_000)
+        gap = n * (MSS[4] + HEADERS[4]) * 8e-6 / RATE
+        run(wire, read, 4 * RTT + 2 * gap)
+        wire.mark()
+        window = max(6 * gap, 10 * RTT)
+        run(wire, read, window)
+        sent = sum(p.len + HEADERS[4] for p in wire.seen if p.from_a and p.len)
+        # A flow's packets of such a time are five to seven.
+        within(sent * 8e-6 / window / RATE, 0.8, 1.2, "of the link")
+        equal({flow.heard for flow in flows}, {n * ONE}, "divisors")
+        equal(wire.b.greenlane()["MessageBegun"], n, "messages begun")
+
+
+@everywhere("a message of many writes, with and without pauses for ACKs, has its share all the time",
+            hosts=1)
+def writes_in_flight(wire):
+    flows = [Flow(wire, 0), Flow(wire, 1, 1001)]
+    option(flows[0].tx, GREENLANE_MESSAGE, 1)
+    flows[1].send(300_000)
+    # Twelve packets, which is when TCP begins to pace.
+    for _ in range(12):
+        flows[0].send(1_000)
+        run(wire, flows, RTT + 50e-6)
+    for pause in (0.3 * RTT, 1.5 * RTT):
+        for _ in range(8):
+            flows[0].send(1_000)
+            run(wire, flows, pause)
+            flows[0].is_at(2, f"its rate, {pause * 1e6:.0f} us after a write")
+    equal(wire.b.greenlane()["MessageBegun"], 2, "messages begun")
+    # What was heard long ago is not worth waiting for.
+    run(wire, flows, 0.2)
+    flows[0].send(1_000)
+    flows[0].is_at(1, "after a pause: line rate")
 
 
 @case("a sender is a host: two connections of one count once, and share its share", dart,
