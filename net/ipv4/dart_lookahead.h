@@ -10,11 +10,20 @@
 #include <linux/types.h>
 #include <net/greenlane.h>
 
-/* The word: a divisor of the line rate in its low 24 bits, in 1/256, and these flags. */
+/* The word.  Without END and NAMES it advertises a share:
+ *
+ *	31    30    29    28    27                                    0
+ *	END   NAMES KNOWN ALONE the sender's share, kB/s (of 1000 bytes)
+ *
+ * A share is a rate and not a divisor, because the line that is divided is the receiver's, and
+ * the sender's may have another rate.  28 bits are 2.1 Tbit/s.  Shares are rounded down, so that
+ * their sum is at most the line rate.  0 is not a share.
+ */
 #define DART_WORD_END		BIT(31)	/* the sender's message has ended */
 #define DART_WORD_NAMES		BIT(30)	/* list number, first name, number of names */
 #define DART_WORD_KNOWN		BIT(29)	/* the receiver has the whole list */
 #define DART_WORD_ALONE		BIT(28)	/* the packet is not for TCP */
+#define DART_WORD_SHARE		GENMASK(27, 0)
 
 /* Names in a packet: the words after the first one. */
 #define DART_NAMES		(GL_WORDS_MAX - 1)

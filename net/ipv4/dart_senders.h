@@ -17,7 +17,7 @@ struct in6_addr;
 struct sock;
 
 /* A share is the line rate divided by a divisor, which is in 1/256.  These are the
- * divisor 1, and the largest one that fits into the option's word beside its flags.
+ * divisor 1, and the largest one, for 65536 senders.
  */
 #define DART_ONE		256
 #define DART_DIVISOR		0xffffff

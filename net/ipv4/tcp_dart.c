@@ -7,13 +7,13 @@
  *
  * Most congestion is at the receiver's own port, where the fair share is known: the line
  * rate divided by the number of senders.  So the receiver counts its senders, and advertises
- * the number with each ACK:
+ * the share with each ACK, as a rate, because its line rate is not always the sender's:
  *
  *	sender 1                   receiver's port           receiver
  *	line rate    d d d d d ---------->                   messages of 1 and 2:
  *	line rate    d d d d d ---------->   -------------->      n = 2
  *	                                                         |
- *	both: line / 2  <---------------------------------- ACK, n = 2
+ *	both: line / 2  <---------------------------------- ACK, line / 2
  *
  * That is DASR, direct apportioning of sending rates.  It takes one round trip, where
  * iterative control takes fifty.  Congestion elsewhere in the network is left to DCQCN,
@@ -21,9 +21,9 @@
  * (sch_iofd).  The receiver decides which of the two responds (Figure 5):
  *
  *	CE marks   receiver's link   state                  ACKs carry
- *	no         -                 no congestion          n
- *	yes        busy              receiver congestion    slightly more than n, no ECE
- *	yes        not busy          other congestion       n = 1 and ECE, for DCQCN
+ *	no         -                 no congestion          line / n
+ *	yes        busy              receiver congestion    slightly less than that, no ECE
+ *	yes        not busy          other congestion       line (n = 1) and ECE, for DCQCN
  *
  * A message begins when the application writes data while TCP has nothing to send and nothing
  * in flight, and ends with the last byte that the application has written; with
@@ -51,9 +51,11 @@
 #define DART_TELL		(HZ / 40 ?: 1)
 #define DART_HEARD		(HZ / 20 ?: 2)
 
-/* A sender's share is at least 1/4096 of its line rate, even if the peer advertises less.  At
- * 10 Gbit/s it then still sends a packet each 5 ms, whose ACK corrects a forged share.
+/* A sender's share is at least this, in kB/s, even if the peer advertises less: one full frame
+ * in DART_HEARD, whose ACK corrects a forged share.  Below 1 Gbit/s that would be too much for
+ * the shares of many senders, so there the least share is 1/4096 of the sender's line rate.
  */
+#define DART_LEAST		31
 #define DART_SHARES		4096
 
 /* An iSCSI host or a disk array may have a larger weight than others, within a limit. */
@@ -77,8 +79,8 @@
  * @within: sender: TCP has sent some of the message that @open is about
  * @unended: sender: the last packet was sent without the codepoint of an end
  * @cosenders: sender: senders that the application has named, itself among them; or NULL
- * @divisor: sender: our share is the line rate divided by this, in 1/256; 0 if the peer
- *	has not advertised one, or it has expired
+ * @share: sender: our share of the peer's line rate, kB/s; 0 if the peer has not advertised
+ *	one, or it has expired
  * @heard_at: sender: when the share arrived, jiffies
  * @until: sender: the data before this sequence number belongs to the current message
  * @begin: sender: first sequence number of a short message
@@ -105,7 +107,7 @@ struct dart {
 				within:1,
 				unended:1;
 	struct dart_group	*cosenders;
-	u32			divisor;
+	u32			share;
 	u32			heard_at;
 	u32			until;
 	u32			begin;
@@ -333,6 +335,12 @@ static enum dart_state dart_state(struct sock *sk, const struct dart *d, u64 now
 	return dart_tenant_state(s, d->in.host->tenant, now, dcqcn_line(sk));
 }
 
+/* The share of our line rate that a divisor stands for: never 0, which is no share. */
+static u32 dart_share(const struct sock *sk, u32 divisor)
+{
+	return clamp_t(u64, div_u64((u64)dcqcn_line(sk) * DART_ONE, divisor), 1, DART_WORD_SHARE);
+}
+
 /* The word that an ACK sent now advertises. */
 static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64 now)
 {
@@ -340,12 +348,12 @@ static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64
 	u32 divisor;
 
 	if (!d->in.host || state == DART_OTHER_CONGESTION)
-		return word | DART_ONE;
+		return word | dart_share(sk, DART_ONE);
 	dart_message_expire(&dart_net(sk)->senders, &d->in, now);
 	divisor = dart_message_divisor(&d->in);
 	if (state == DART_RECEIVER_CONGESTION)
 		divisor = dart_tenant_drains(d->in.host->tenant, divisor, now);
-	return word | min(divisor, DART_DIVISOR);
+	return word | dart_share(sk, divisor);
 }
 
 /* A packet with data arrived; TCP has already advanced rcv_nxt. */
@@ -444,30 +452,31 @@ static bool dart_goes_on(const struct sock *sk, const struct dart *d)
 	return d->open && d->within && (u32)jiffies - d->heard_at <= DART_HEARD;
 }
 
+/* The peer advertises our share.  One that is more than our own line rate is no error: DCQCN
+ * never sends faster than that.
+ */
 static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 {
-	u32 divisor = word & DART_DIVISOR;
-	u32 line = dcqcn_line(sk);
+	u32 share = word & DART_WORD_SHARE;
 
-	if (divisor < DART_ONE) {
+	if (!share) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
 	dart_count(sk, DART_SHARERECEIVED, 1);
 	if (d->cosenders && (word & DART_WORD_KNOWN))
 		d->cosenders->known = true;
-	d->divisor = divisor;
+	d->share = share;
 	d->heard_at = jiffies;
 	if (tcp_sk(sk)->packets_out || dart_goes_on(sk, d))
-		dcqcn_set_cap(sk, max(div_u64((u64)line * DART_ONE, divisor),
-				      line / DART_SHARES + 1));
+		dcqcn_set_cap(sk, max(share, min(dcqcn_line(sk) / DART_SHARES + 1, DART_LEAST)));
 }
 
 /* An ACK arrived.  A share that was not refreshed for DART_HEARD has expired. */
 static void dart_acked(struct sock *sk, struct dart *d)
 {
-	if (d->divisor && (u32)jiffies - d->heard_at > DART_HEARD) {
-		d->divisor = 0;
+	if (d->share && (u32)jiffies - d->heard_at > DART_HEARD) {
+		d->share = 0;
 		dcqcn_set_cap(sk, U32_MAX);
 	}
 }
@@ -686,10 +695,13 @@ static void dart_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 static void dart_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
 	const struct dart *d = container_of(gs, struct dart, gs);
+	u64 line = (u64)dcqcn_line(gs->sk) * DART_ONE;
 
 	info->messages = d->begun;
 	info->senders = d->in.host ? READ_ONCE(d->in.host->tenant->n) : 0;
-	info->divisor = d->divisor;
+	if (d->share)
+		info->divisor = clamp_t(u64, DIV_ROUND_CLOSEST_ULL(line, d->share), DART_ONE,
+					U32_MAX);
 }
 
 static void dart_cwnd_event(struct sock *sk, enum tcp_ca_event ev)

@@ -95,8 +95,9 @@ enum greenlane_state {
  * @messages: messages of the peer that have begun to come in
  * @senders: hosts that have a message on its way to this one, the peer among them; 0 if
  *	the peer has none
- * @divisor: 256 times the number by which the line is divided for us, as the peer says;
- *	0 if it has said nothing
+ * @divisor: 256 times the number by which this host's line rate has to be divided to get
+ *	our share of the peer's line rate; 256 if our share is more than our line rate; 0 if
+ *	the peer has not advertised one
  *
  * What belongs to another kind of transport is 0.
  */

@@ -21,8 +21,8 @@ from lab import fuzz
 from lab.codepoints import CODED, MESSAGE_END, SHARE, SPENT_END
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.attack import OFF_PATH, Attacker
-from lab.wire.dart import (DIVISOR, END, KNOWN, NAMES, ONE, RATE, RTT, connect, dart, divisors,
-                           host, line, name, of, read_all)
+from lab.wire.dart import (ALONE, END, KNOWN, LINE, NAMES, ONE, RATE, RTT, SHARE_MASK, connect,
+                           dart, divisors, host, line, name, of, read_all, share)
 from lab.wire.packet import EXID, EXPERIMENT, data, option
 from lab.wire.sockopt import GREENLANE_MESSAGE, info, pacing
 from lab.wire.sockopt import option as set_option
@@ -152,7 +152,7 @@ def at_line_rate(victim, what):
 @both("from beside the path: shares, ends and names are counted, and ignored")
 def off_path(wire, victim):
     for wrong in OFF_PATH:
-        victim.share(7 * ONE, **wrong)
+        victim.share(share(7 * ONE), **wrong)
         at_line_rate(victim, f"share {wrong}")
     equal(invalid(wire.a), len(OFF_PATH), "Invalid at the sender")
     for wrong in OFF_PATH:
@@ -168,35 +168,39 @@ def off_path(wire, victim):
           [1, 0, 0], "messages begun, ended, and namings")
 
 
-@both("n = 0, and a divisor below 1: counted, no effect")
-def below_one(wire, victim):
-    for word in (0, 1, 255, KNOWN, KNOWN | 255, 1 << 28, 1 << 24):
+@both("a share of nothing: counted, no effect; of more than the line: no effect")
+def impossible(wire, victim):
+    for number, word in enumerate((0, KNOWN, ALONE, ALONE | KNOWN), 1):
         victim.share(word)
         at_line_rate(victim, f"{word:#x}")
-    equal(invalid(wire.a), 7, "Invalid")
+        equal(invalid(wire.a), number, "Invalid")
+    for word in (LINE + 1, 2 * LINE, SHARE_MASK, KNOWN | SHARE_MASK):
+        victim.share(word)
+        at_line_rate(victim, f"{word:#x}")
+    equal(invalid(wire.a), 4, "Invalid")
 
 
 @both("an option that is none: no effect")
 def bad_options(wire, victim):
-    word = struct.pack("!I", 7 * ONE)
+    word = struct.pack("!I", share(7 * ONE))
     says = SHARE.code << 24
     for bad, counted in ((b"", 0), (option(SHARE), 1),
-                         *((option(SHARE, 7 * ONE, length=n), 0) for n in (0, 1, 3, 4, 7, 255)),
-                         (option(SHARE, 7 * ONE, length=9), 1),
-                         (b"\0\0\0\0" + option(SHARE, 7 * ONE), 0),
+                         *((option(SHARE, share(7 * ONE), length=n), 0) for n in (0, 1, 3, 4, 7, 255)),
+                         (option(SHARE, share(7 * ONE), length=9), 1),
+                         (b"\0\0\0\0" + option(SHARE, share(7 * ONE)), 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID + 1, says) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT - 1, 12, EXID, says) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 0) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 47 << 24) + word, 0),
                          # A hello is only for SYNs; the others are of other transports.
-                         *((option(other, 7 * ONE), 0) for other in CODED if other != SHARE)):
+                         *((option(other, share(7 * ONE)), 0) for other in CODED if other != SHARE)):
         before = invalid(wire.a)
         victim.attacker.watch()
         victim.attacker.forge(False, SHARE, bad)
         at_line_rate(victim, f"{bad!r}")
         equal(invalid(wire.a) - before, counted, f"Invalid, {bad!r}")
     before = invalid(wire.a)
-    victim.attacker.forge(False, SHARE, option(SHARE, 7 * ONE), payload=b"x")
+    victim.attacker.forge(False, SHARE, option(SHARE, share(7 * ONE)), payload=b"x")
     at_line_rate(victim, "with data")
     equal(invalid(wire.a) - before, 1, "Invalid: that with data")
 
@@ -211,17 +215,17 @@ def dscp_alone(wire, victim):
     equal((victim.tx.recv(10), invalid(wire.a)), (b"ddd", 0), "the data, Invalid")
 
 
-@both("n is wild: no less than a 4096th, and the ACK of the next packet puts it right")
+@both("the share is next to nothing: no less than a 4096th, and the ACK of the next packet puts it right")
 def wild(wire, victim):
-    for word, share in ((DIVISOR, LEAST), (4096 * ONE, LEAST), (5000 * ONE, LEAST),
-                        (1000 * ONE, 1000), (2 * ONE, 2)):
+    for word, part in ((1, LEAST), (share(4096 * ONE), LEAST), (share(5000 * ONE), LEAST),
+                       (share(1000 * ONE), 1000), (share(2 * ONE), 2)):
         victim.feed()
         run(wire, [victim], RTT)
         victim.share(word)
         divisor, rate = victim.rate
-        equal(divisor, word, "divisor that was heard")
+        equal(divisor, round(LINE * ONE / word), "divisor that was heard")
         # A share is so many kB/s, rounded up.
-        within(rate * share, 0.99, 1.05, f"a {share}th of the line")
+        within(rate * part, 0.99, 1.05, f"a {part}th of the line")
         wire.mark()
         began = now()
         true(run(wire, [victim], RTT + 30e-6, lambda: victim.rate[0] == ONE), "put right")
@@ -231,12 +235,12 @@ def wild(wire, victim):
         at_line_rate(victim, "afterwards")
 
 
-@case("n is wild, nothing else in flight: what is sent next puts it right", dart, version=(4, 6))
+@case("the share is next to nothing, nothing else in flight: what is sent next puts it right", dart, version=(4, 6))
 def wild_at_rest(wire):
     victim = Victim(wire)
     victim.tx.send(bytes(100_000))
     run(wire, [victim], 5e-3)
-    victim.share(DIVISOR)
+    victim.share(1)
     at_line = line(wire.version)
     within(pacing(victim.tx) / at_line, 0.995, 1.005, "of the line, at rest")
     wire.mark()
@@ -246,7 +250,7 @@ def wild_at_rest(wire):
     at_line_rate(victim, "afterwards")
 
 
-@case("n is wild, and data goes both ways: the next ACK corrects it", dart, version=(4, 6))
+@case("the share is next to nothing, and data goes both ways: the next ACK corrects it", dart, version=(4, 6))
 def wild_duplex(wire):
     victim = Victim(wire)
 
@@ -260,7 +264,7 @@ def wild_duplex(wire):
         return False
     wire.run(2e-3, step)
     equal(victim.rate[0], ONE, "divisor before")
-    victim.share(DIVISOR)
+    victim.share(1)
     wire.mark()
     # A packet each 50 ms; the third one leaves after that.
     wire.run(0.12, lambda: step() or victim.rate[0] == ONE)
@@ -268,13 +272,13 @@ def wild_duplex(wire):
     equal(victim.rate[0], ONE, f"divisor after {len(sent)} packets of it")
 
 
-@both("n is too small: line rate, until the next ACK")
+@both("the share is too large: line rate, until the next ACK")
 def too_small(wire, victim):
     other = Victim(wire, 1, 1001)
     other.feed()
     run(wire, [victim, other], 1e-3)
     equal(victim.rate[0], 2 * ONE, "divisor of two")
-    victim.share(ONE)
+    victim.share(share(ONE))
     at_line_rate(victim, "forged")
     true(run(wire, [victim, other], RTT + 30e-6, lambda: victim.rate[0] == 2 * ONE),
          "put right")

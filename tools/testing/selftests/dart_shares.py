@@ -4,13 +4,14 @@
 
 	a (many hosts, send) ---- wire (this program) ---- b (receives)
 """
+import contextlib
 import resource
 import socket
 
 from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE
 from lab.tap import case, equal, main, true, using, within
-from lab.wire.dart import (ALONE, DIVISOR, END, HEADERS, KNOWN, NAMES, ONE, RATE, RTT, connect,
-                           dart, divisors, host, line, name, of, read_all)
+from lab.wire.dart import (ALONE, END, HEADERS, KNOWN, LINE, NAMES, ONE, RATE, RTT, SHARE_MASK,
+                           connect, dart, divisor_of, divisors, host, line, name, of, read_all)
 from lab.wire.packet import ACK, ECE, SYN, data
 from lab.wire.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_SENDERS,
                               GREENLANE_WEIGHT, info, ip_level, option, pacing, refused)
@@ -43,6 +44,11 @@ class Flow:
     def heard(self):
         """The divisor that it was told last, and goes by."""
         return info(self.tx)["divisor"]
+
+    @property
+    def share(self):
+        """What the last ACK has told it, in kB/s."""
+        return [p.words[0] for p in self.packets if not p.from_a and p.words][-1] & SHARE_MASK
 
     def is_at(self, divisor, what):
         """Its rate is that share of the line."""
@@ -113,7 +119,7 @@ def at_once():
             came = next(p.time + RTT / 2 for p in data(old.packets)
                         if p.from_a and p.time + RTT / 2 > known)
             told = next(p.time for p in old.packets
-                        if not p.from_a and p.words and p.words[0] & DIVISOR == 2 * ONE)
+                        if not p.from_a and p.words and divisor_of(p.words[0]) == 2 * ONE)
             # The guest takes some time for the new one's first packets, ten at once.
             within(told - came, -5e-6, 10e-6, "seconds between the next packet and what it is told")
 
@@ -158,7 +164,8 @@ def many_senders(n):
         sent = sum(p.len + HEADERS[4] for p in wire.seen if p.from_a and p.len)
         # A flow's packets of such a time are five to seven.
         within(sent * 8e-6 / window / RATE, 0.8, 1.2, "of the link")
-        equal({flow.heard for flow in flows}, {n * ONE}, "divisors")
+        for flow in flows:
+            within(flow.heard, 0.999 * n * ONE, 1.001 * n * ONE, "divisor")
         equal(wire.b.greenlane()["MessageBegun"], n, "messages begun")
 
 
@@ -182,6 +189,32 @@ def writes_in_flight(wire):
     run(wire, flows, 0.2)
     flows[0].send(1_000)
     flows[0].is_at(1, "after a pause: line rate")
+
+
+@contextlib.contextmanager
+def unequal(faster, **options):
+    """A wire, one end of which has a line of four times the other end's rate."""
+    with dart(8, **options) as wire:
+        (wire.b if faster == "receiver" else wire.a).sysctl("net.ipv4.dcqcn_rate", 4 * RATE)
+        yield wire, faster
+
+
+@case("the receiver's line is divided, whatever the sender's line rate is", unequal,
+      version=(4, 6), faster=("sender", "receiver"))
+def unequal_lines(wire, faster):
+    slow = faster == "sender"
+    flows = [Flow(wire, n, 1000 + n) for n in range(8)]
+    for n in (1, 2, 8):
+        for flow in flows[:n]:
+            option(flow.tx, GREENLANE_MESSAGE, 1)
+            flow.send(20_000)
+        run(wire, flows, 0.5e-3)
+        for flow in flows[:n]:
+            equal(flow.share, (1 if slow else 4) * LINE // n, f"kB/s of each of {n}")
+            # A sender is not faster than its own line.
+            flow.is_at(n if slow else max(n / 4, 1), f"rate, one of {n}")
+        equal(info(flows[0].tx)["divisor"], 4 * n * ONE if slow else max(n * ONE // 4, ONE),
+              "what the sender divides its own line by")
 
 
 @case("a sender is a host: two connections of one count once, and share its share", dart,
@@ -504,17 +537,17 @@ def other_congestion(wire):
     for flow in flows:
         flow.send(150_000)
     run(wire, flows, 0.5e-3)
-    equal(flows[0].heard, 2 * ONE, "before")
+    equal(flows[0].share, 10 * LINE // 2, "kB/s before")
     marking(wire, 0.5)
     wire.mark()
     run(wire, flows, 0.5e-3)
-    equal(divisors(flows[0].packets)[-1], ONE, "n")
+    equal(flows[0].share, 10 * LINE, "kB/s: n = 1")
     true([p for p in wire.from_b() if p.flags & ECE], "ECE")
     true(wire.b.greenlane()["MarkPassed"] > 0, "counted")
     true(min(pacing(flow.tx) for flow in flows) < 0.7 * line(wire.version), "DCQCN has acted")
     wire.rule = None
     run(wire, flows, 0.3e-3)
-    equal(flows[0].heard, 2 * ONE, "when there are no marks any more")
+    equal(flows[0].share, 10 * LINE // 2, "kB/s when there are no marks any more")
 
 
 @case("two tenants on one line: marks are told, for no share tells them of each other", dart,

@@ -16,8 +16,9 @@ HEADERS = {4: 90, 6: 110}
 RATE = 1000             # Mbit/s: a full packet in 12.3 us
 RTT = 100e-6
 ONE = 256               # a divisor of 1
+LINE = RATE * 125       # kB/s, as shares are advertised
 END, NAMES, KNOWN, ALONE = 1 << 31, 1 << 30, 1 << 29, 1 << 28   # flags in the first word
-DIVISOR = 0xffffff
+SHARE_MASK = (1 << 28) - 1
 DATA = (MESSAGE, MESSAGE_END, *SHORT)
 
 
@@ -54,10 +55,20 @@ def connect(wire, number, port=1000, listener=None):
     return wire.connect(port, source=host(wire.version, number), listener=listener)
 
 
+def share(divisor):
+    """The word that advertises this share of the line."""
+    return LINE * ONE // divisor
+
+
+def divisor_of(word):
+    """What the line is divided by to get the share that a word advertises."""
+    return round(LINE * ONE / (word & SHARE_MASK))
+
+
 def shares(packets):
     """(time, divisor) as each ACK says it, with words."""
-    return [(p.time, p.words[0] & DIVISOR) for p in packets
-            if p.kind == SHARE and len(p.words) == 1]
+    return [(p.time, divisor_of(p.words[0])) for p in packets
+            if p.kind == SHARE and len(p.words) == 1 and p.words[0] & SHARE_MASK]
 
 
 def divisors(packets):

@@ -36,10 +36,10 @@ def sack(rng, ack):
 
 
 def share(rng):
-    """The words of dart: a divisor, an end, names; some of them impossible."""
+    """The words of dart: a share, an end, names; some of them impossible."""
     if rng.random() < 0.5:
         return (rng.choice((0, 1 << 31, 1 << 29, 7 << 29))
-                | rng.choice((0, 255, 256, 512, 0xffffff, rng.randrange(1 << 24))),)
+                | rng.choice((0, 1, 125, 0xfffffff, rng.randrange(1 << 28))),)
     edges = (0, 1, 2, 3, 4, 61, 63, 64, 65, 255)
     return (1 << 30 | rng.randrange(4) << 16 | rng.choice(edges) << 8 | rng.choice(edges),
             *(rng.randrange(1 << 32) for _ in range(rng.randrange(5))))
