@@ -66,7 +66,9 @@
  * @gs: greenlane's part
  * @in: receiver: the message that the peer is sending
  * @in_next: receiver: TCP's rcv_nxt when it was last read; the bytes up to it are counted
- * @in_end: receiver: sequence number behind the message's last byte, if @ending
+ * @in_end: receiver: sequence number behind the message's last byte, if @ending: the end that
+ *	arrived last
+ * @in_last: receiver: the same, of the latest message whose end has arrived
  * @told: receiver: the word that was advertised last
  * @told_at: receiver: when, jiffies
  * @begun: receiver: messages that the peer has begun
@@ -94,6 +96,7 @@ struct dart {
 	struct dart_message	in;
 	u32			in_next;
 	u32			in_end;
+	u32			in_last;
 	u32			told;
 	u32			told_at;
 	u32			begun;
@@ -289,26 +292,32 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 	dart_in_name(sk, d, d->heard);
 }
 
-/* The peer's message ends at @end.  Settle it when all data before @end has arrived. */
+/* The peer's message ends at @end.  Settle it when all data before @end has arrived.  An end that
+ * was lost and retransmitted may arrive after a later message's end: do not forget that one.
+ */
 static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
 {
+	if (!d->ending || after(end, d->in_last))
+		d->in_last = end;
 	d->ending = 1;
 	d->in_end = end;
 	gl_kick(sk, &d->gs);
 }
 
-/* End the message if all of it has arrived.  Data beyond the end (a FIN aside) belongs to a
- * later message, so this end was an old retransmission.
+/* End the message if all of it has arrived.  Data beyond an end (a FIN aside) belongs to a later
+ * message, so this end was an old retransmission.
  */
 static void dart_in_settle(struct sock *sk, struct dart *d)
 {
-	u32 next = tcp_sk(sk)->rcv_nxt;
+	u32 next = tcp_sk(sk)->rcv_nxt, fin = sock_flag(sk, SOCK_DONE);
 
 	if (!d->ending || after(d->in_end, next))
 		return;
-	if (next - d->in_end <= sock_flag(sk, SOCK_DONE))
+	if (next - d->in_end <= fin || next - d->in_last <= fin)
 		dart_in_ends(sk, d);
-	d->ending = 0;
+	/* Go on to wait for the later end.  If it is forged, the next one replaces it. */
+	d->ending = after(d->in_last, next);
+	d->in_end = d->in_last;
 }
 
 /* Bytes on the link of @payload bytes of data that arrived in order. */

@@ -333,6 +333,17 @@ def end_ahead(wire):
     equal(counters["MessageBegun"], counters["MessageEnded"], "messages begun and ended")
 
 
+@case("a forged end without data, far ahead: the real one ends the message", dart, version=(4, 6))
+def end_word_ahead(wire):
+    victim = Victim(wire)
+    victim.tx.send(bytes(30_000))
+    run(wire, [victim], 1e-4)
+    victim.word(END | ONE, seq=60_000)
+    equal(victim.senders, 1, "senders")
+    run(wire, [victim], 20e-3)
+    equal(victim.senders, 0, "senders when all of it is here")
+
+
 # --- names
 
 BAD_NAMES = (

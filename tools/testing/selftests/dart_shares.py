@@ -8,7 +8,7 @@ import contextlib
 import resource
 import socket
 
-from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE
+from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE, SHORT
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import (ALONE, END, HEADERS, KNOWN, LINE, NAMES, ONE, RATE, RTT, SHARE_MASK,
                            connect, dart, divisor_of, divisors, host, line, name, of, read_all)
@@ -267,6 +267,35 @@ def end_lost(wire):
           "messages begun and ended")
     again = [p for p in data(new.packets) if p.seq == lost[0].seq]
     equal([p.kind for p in again], [MESSAGE_END] * 2, "it, and it again")
+
+
+@everywhere("the end of a message is retransmitted when the next one's has arrived: both have ended",
+            hosts=1)
+def older_end(wire):
+    old, new = Flow(wire, 0), Flow(wire, 1, 1001)
+    lost = []
+
+    def rule(p):
+        if p.from_a and p.len and not lost:
+            lost.append(p)
+            return True
+        return False
+    wire.rule = rule
+    old.tx.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    old.send(1_000)
+    run(wire, [old, new], 30e-6)
+    old.send(7_000)
+    run(wire, [old, new], 20e-3)
+    sent = data(old.packets)
+    equal(sent[-1].seq, lost[0].seq, "the packet that is sent last, and the lost one")
+    equal([p.kind in (MESSAGE_END, *SHORT) for p in sent], [True, *[False] * (len(sent) - 3), True,
+                                                           True], "ends")
+    equal(info(old.rx)["senders"], 0, "senders")
+    new.send(200_000)
+    run(wire, [old, new], 1e-3)
+    equal(new.heard, ONE, "what another sender hears")
+    counters = wire.b.greenlane()
+    equal(counters["MessageEnded"], counters["MessageBegun"] - 1, "messages begun and ended")
 
 
 @everywhere("GREENLANE_MESSAGE: one message of many writes, with pauses between", hosts=1)
