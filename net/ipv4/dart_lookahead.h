@@ -33,6 +33,7 @@
  * @n: how many
  * @list: number of the list; a connection's next list has another number
  * @known: every name has come; of a list that we send: the peer has confirmed it
+ * @may: named with CAP_NET_ADMIN, so they count in the common tenant
  * @have: a bit for each name that has come
  * @id: their dart_address_id()
  */
@@ -40,6 +41,7 @@ struct dart_group {
 	u32	n;
 	u8	list;
 	bool	known;
+	bool	may;
 	u64	have;
 	u32	id[GREENLANE_SENDERS_MAX];
 };

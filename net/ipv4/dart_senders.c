@@ -14,7 +14,8 @@
  *
  * A tenant is a mark or a cgroup of the receiving sockets (net.ipv4.dart_tenant).  Each
  * tenant has its own set, so that one tenant's senders do not change another's rates
- * (§III-E).
+ * (§III-E).  Sockets without a mark, or in the root cgroup, are in the common tenant, which
+ * applications share that need not know of each other.
  */
 #include <linux/cgroup.h>
 #include <linux/slab.h>
@@ -36,6 +37,10 @@
 #define DART_EXPECT_NS		(1 * NSEC_PER_MSEC)
 /* Announcements that a tenant may make in one burst. */
 #define DART_NAMINGS		16
+/* Hosts that a tenant may expect at a time: one list of full length.  Without a limit, lists of
+ * hosts that never send would take all of the line from those that do.
+ */
+#define DART_EXPECTED		GREENLANE_SENDERS_MAX
 
 /* The meter's window: a round trip, or as many full-size frames as tell a full link from
  * one that is not.
@@ -70,16 +75,33 @@ void dart_senders_init(struct dart_senders *s)
 
 static u64 dart_tenant_id(const struct sock *sk, enum dart_tenancy how)
 {
+#ifdef CONFIG_SOCK_CGROUP_DATA
+	struct cgroup *cgroup;
+#endif
+
 	switch (how) {
 	case DART_TENANT_MARK:
 		return READ_ONCE(sk->sk_mark);
 	case DART_TENANT_CGROUP:
 #ifdef CONFIG_SOCK_CGROUP_DATA
-		return cgroup_id(sock_cgroup_ptr((struct sock_cgroup_data *)&sk->sk_cgrp_data));
+		cgroup = sock_cgroup_ptr((struct sock_cgroup_data *)&sk->sk_cgrp_data);
+		return cgroup_parent(cgroup) ? cgroup_id(cgroup) : DART_COMMON;
 #endif
 	default:
-		return 0;
+		return DART_COMMON;
 	}
+}
+
+/**
+ * dart_is_common() - whether a socket is in the common tenant
+ * @sk: the socket
+ * @how: what its tenant is
+ *
+ * Return: true if it is, and what its owner says of senders would concern others.
+ */
+bool dart_is_common(const struct sock *sk, enum dart_tenancy how)
+{
+	return dart_tenant_id(sk, how) == DART_COMMON;
 }
 
 /**
@@ -165,12 +187,18 @@ static void dart_host_put(struct dart_host *host)
 	dart_tenant_put(tenant);
 }
 
+static void dart_host_not_expected(struct dart_host *host)
+{
+	host->tenant->expected -= host->expected;
+	host->expected = false;
+}
+
 /* Put a host into the set, or raise its weight if it is there. */
 static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32 weight)
 {
 	struct dart_tenant *tenant = host->tenant;
 
-	host->expected = false;
+	dart_host_not_expected(host);
 	if (!host->alive) {
 		host->alive = true;
 		host->weight = 0;
@@ -188,7 +216,7 @@ static void dart_host_leaves(struct dart_senders *s, struct dart_host *host)
 	struct dart_tenant *tenant = host->tenant;
 
 	host->alive = false;
-	host->expected = false;
+	dart_host_not_expected(host);
 	WRITE_ONCE(tenant->weight, tenant->weight - host->weight);
 	if (!--tenant->n)
 		WRITE_ONCE(s->active, s->active - 1);
@@ -277,7 +305,7 @@ static bool dart_tenant_may_name(struct dart_tenant *tenant, u64 now, u32 rate)
  * @now: in ns
  * @rate: announcements that a tenant may make in a second; 0 for none
  *
- * A host for which there is no memory does not count.
+ * A host for which there is no memory does not count, nor does one beyond DART_EXPECTED.
  *
  * Return: false if the tenant has made too many announcements; this one has no effect.
  */
@@ -289,7 +317,7 @@ bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
 
 	spin_lock_bh(&s->lock);
 	may = dart_tenant_may_name(tenant, now, rate);
-	for (i = 0; may && i < group->n; i++) {
+	for (i = 0; may && i < group->n && tenant->expected < DART_EXPECTED; i++) {
 		struct dart_host *host = dart_host_get(tenant, group->id[i]);
 
 		/* It was counted for this incast already, and may have sent and left. */
@@ -301,6 +329,7 @@ bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
 		WRITE_ONCE(host->seen, jiffies);
 		dart_host_enters(s, host, 1);
 		host->expected = true;
+		tenant->expected++;
 		WRITE_ONCE(tenant->expires, min_not_zero(tenant->expires, now + DART_EXPECT_NS));
 	}
 	spin_unlock_bh(&s->lock);

@@ -30,6 +30,9 @@ enum dart_tenancy {
 	__DART_TENANT_MAX,
 };
 
+/* The id of the tenant of sockets that are nobody's in particular. */
+#define DART_COMMON		0
+
 /* Where packets are marked (§III-C, Figure 5). */
 enum dart_state {
 	DART_NO_CONGESTION,
@@ -81,11 +84,12 @@ struct dart_message {
 /**
  * struct dart_tenant - receiving sockets that have a set of senders in common
  * @list: entry in the namespace's @tenants
- * @id: 0, a mark or a cgroup's id, as enum dart_tenancy says
+ * @id: a mark or a cgroup's id, as enum dart_tenancy says, or DART_COMMON
  * @hosts: the set, and dead hosts that a connection points to or that were announced
  * @known: hosts in @hosts
  * @n: hosts in the set; read without the lock
  * @weight: sum of the weights in the set; read without the lock
+ * @expected: hosts in the set that were announced and have not sent yet
  * @expires: when the next announced host leaves the set unless it sends, in ns; 0 for
  *	never.  Read without the lock
  * @named: token clock of the announcements, in ns: each advances it by its cost
@@ -101,6 +105,7 @@ struct dart_tenant {
 	u32			known;
 	u32			n;
 	u32			weight;
+	u32			expected;
 	u64			expires;
 	u64			named;
 	u64			forget;
@@ -147,6 +152,7 @@ u32 dart_senders_reap(struct dart_senders *s);
 bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
 		       const struct dart_group *group, u64 now, u32 rate);
 u32 dart_address_id(const struct in6_addr *a);
+bool dart_is_common(const struct sock *sk, enum dart_tenancy how);
 
 void dart_message_begins(struct dart_senders *s, struct dart_message *msg,
 			 const struct sock *sk, enum dart_tenancy how, u32 weight);

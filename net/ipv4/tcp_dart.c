@@ -127,6 +127,7 @@ struct dart {
  * @size: net.ipv4.dart_short: size of the longest short message, bytes
  * @lookahead: net.ipv4.dart_lookahead: how often per second a tenant's senders may be
  *	named; 0 for never
+ * @trust: net.ipv4.dart_trust: count senders that a peer, or any application, has named
  * @sysctl: the registered table
  */
 struct dart_net {
@@ -136,6 +137,7 @@ struct dart_net {
 	unsigned int		tokens;
 	unsigned int		size;
 	unsigned int		lookahead;
+	unsigned int		trust;
 	struct ctl_table_header	*sysctl;
 };
 
@@ -147,6 +149,7 @@ enum dart_counter {
 	DART_SENDERDEAD,
 	DART_SENDERSNAMED,
 	DART_NAMINGLIMITED,
+	DART_NAMINGREFUSED,
 	DART_SHARESENT,
 	DART_SHARERECEIVED,
 	DART_MARKSUPPRESSED,
@@ -162,6 +165,7 @@ static const char * const dart_counter_name[DART_COUNTERS] = {
 	[DART_SENDERDEAD]	= "SenderDead",
 	[DART_SENDERSNAMED]	= "SendersNamed",
 	[DART_NAMINGLIMITED]	= "NamingLimited",
+	[DART_NAMINGREFUSED]	= "NamingRefused",
 	[DART_SHARESENT]	= "ShareSent",
 	[DART_SHARERECEIVED]	= "ShareReceived",
 	[DART_MARKSUPPRESSED]	= "MarkSuppressed",
@@ -265,6 +269,18 @@ static void dart_in_ends(struct sock *sk, struct dart *d)
 	dart_count(sk, DART_MESSAGEENDED, 1);
 }
 
+/* May these senders count?  Each of them takes a share from those that do send, so by default
+ * they have to be named by somebody who may decide that: the application that receives, in a
+ * tenant of its own, or an administrator.  A peer may not: it is a stranger to the tenant.
+ */
+static bool dart_may_name(const struct dart_net *dn, const struct dart *d,
+			  const struct dart_group *group)
+{
+	if (READ_ONCE(dn->trust))
+		return true;
+	return group == d->senders && (group->may || d->in.host->tenant->id != DART_COMMON);
+}
+
 /* Count the named senders from now on: the receiver "treats any flow as if it begins when the
  * look-ahead notification first arrives" (§III-B).
  */
@@ -274,8 +290,10 @@ static void dart_in_name(struct sock *sk, struct dart *d, const struct dart_grou
 
 	if (!group || !group->known || !group->n || !d->in.host)
 		return;
-	if (dart_senders_name(&dn->senders, d->in.host->tenant, group, ktime_get_ns(),
-			      READ_ONCE(dn->lookahead)))
+	if (!dart_may_name(dn, d, group))
+		dart_count(sk, DART_NAMINGREFUSED, 1);
+	else if (dart_senders_name(&dn->senders, d->in.host->tenant, group, ktime_get_ns(),
+				   READ_ONCE(dn->lookahead)))
 		dart_count(sk, DART_SENDERSNAMED, 1);
 	else
 		dart_count(sk, DART_NAMINGLIMITED, 1);
@@ -750,8 +768,16 @@ static int dart_get_message(const struct sock *sk, struct gl_sock *gs)
 	return dart_of(gs)->open;
 }
 
+static bool dart_is_admin(const struct sock *sk)
+{
+	return ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN);
+}
+
+/* A weight takes from the shares of the tenant's other senders. */
 static int dart_set_weight(struct sock *sk, struct gl_sock *gs, int weight)
 {
+	if (!dart_is_admin(sk))
+		return -EPERM;
 	if (!weight)
 		return -EINVAL;
 	dart_of(gs)->weight = weight;
@@ -786,7 +812,19 @@ static int dart_name(struct dart_group **at, const struct in6_addr *senders, uns
 static int dart_set_senders(struct sock *sk, struct gl_sock *gs, const void *senders,
 			    unsigned int n)
 {
-	return dart_name(&dart_of(gs)->senders, senders, n, true);
+	const struct dart_net *dn = dart_net(sk);
+	/* In its own tenant a socket does not use the capability, and it is not audited. */
+	bool common = dart_is_common(sk, READ_ONCE(dn->tenancy));
+	bool may = n && common && dart_is_admin(sk);
+	int err;
+
+	/* The tenant or dart_trust may change, so dart_may_name() decides again when they count. */
+	if (n && common && !may && !READ_ONCE(dn->trust))
+		return -EPERM;
+	err = dart_name(&dart_of(gs)->senders, senders, n, true);
+	if (!err)
+		dart_of(gs)->senders->may = may;
+	return err;
 }
 
 static int dart_get_senders(const struct sock *sk, struct gl_sock *gs)
@@ -885,6 +923,7 @@ static const struct ctl_table dart_sysctl_template[] = {
 	DART_SYSCTL("tokens", tokens, &dart_tokens_max),
 	DART_SYSCTL("short", size, &dart_size_max),
 	DART_SYSCTL("lookahead", lookahead, &dart_lookahead_max),
+	DART_SYSCTL("trust", trust, SYSCTL_ONE),
 };
 
 static int __net_init dart_net_init(struct net *net)

@@ -29,16 +29,21 @@
  * left to send
  */
 #define GREENLANE_MESSAGE	(GREENLANE_SO_BASE + 4)
-/* get, set: int, 1 … 1000, the weight of the peer's share of this host's line; as
- * GREENLANE_MESSAGE
+/* get, set: int, 1 … 1000, the weight of the peer's share of this host's line; set needs
+ * CAP_NET_ADMIN in the user namespace of the socket's network namespace, or fails with EPERM;
+ * as GREENLANE_MESSAGE
  */
 #define GREENLANE_WEIGHT	(GREENLANE_SO_BASE + 5)
 /* set: up to GREENLANE_SENDERS_MAX struct in6_addr (of IPv4 the mapped ones): when a
  * message comes in, these will send too, this connection's peer among them; none (an
- * empty list) undoes it.  get: int, how many.  As GREENLANE_MESSAGE
+ * empty list) undoes it.  Sockets in the tenant that all applications have in common
+ * (net.ipv4.dart_tenant) need CAP_NET_ADMIN to set it, or net.ipv4.dart_trust, or fail with
+ * EPERM.  get: int, how many.  As GREENLANE_MESSAGE
  */
 #define GREENLANE_SENDERS	(GREENLANE_SO_BASE + 6)
-/* the same, at a sender: these will send to this connection's peer when we do */
+/* the same, at a sender: these will send to this connection's peer when we do; the peer counts
+ * them if its net.ipv4.dart_trust is on
+ */
 #define GREENLANE_COSENDERS	(GREENLANE_SO_BASE + 7)
 #define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 7)
 

@@ -142,7 +142,7 @@ static void check(struct kunit *test)
 	int i;
 
 	list_for_each_entry(tenant, &set->tenants, list) {
-		u32 known = 0, n = 0, weight = 0;
+		u32 known = 0, n = 0, weight = 0, expected = 0;
 
 		hash_for_each(tenant->hosts, i, host, node) {
 			known++;
@@ -156,6 +156,7 @@ static void check(struct kunit *test)
 				KUNIT_ASSERT_LE(test, tenant->expires,
 						host->named + DART_EXPECT_NS);
 			}
+			expected += host->expected;
 			if (host->alive) {
 				n++;
 				weight += host->weight;
@@ -164,6 +165,8 @@ static void check(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, tenant->known, known);
 		KUNIT_ASSERT_EQ(test, tenant->n, n);
 		KUNIT_ASSERT_EQ(test, tenant->weight, weight);
+		KUNIT_ASSERT_EQ(test, tenant->expected, expected);
+		KUNIT_ASSERT_LE(test, expected, DART_EXPECTED);
 		active += n > 0;
 	}
 	KUNIT_ASSERT_EQ(test, set->active, active);
@@ -413,9 +416,9 @@ static void dart_message_begins__one_tenant_for_all(struct kunit *test)
 static void dart_message_begins__cgroups(struct kunit *test)
 {
 #ifdef CONFIG_SOCK_CGROUP_DATA
-	struct cgroup *cgroup = kunit_kcalloc(test, 2, sizeof(*cgroup), GFP_KERNEL);
-	struct kernfs_node kn[2] = { { .id = 77 }, { .id = 1ULL << 40 } };
-	struct conn *c[3];
+	struct cgroup *cgroup = kunit_kcalloc(test, 3, sizeof(*cgroup), GFP_KERNEL);
+	struct kernfs_node kn[3] = { { .id = 77 }, { .id = 1ULL << 40 }, { .id = 1 } };
+	struct conn *c[5];
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, cgroup);
@@ -423,6 +426,8 @@ static void dart_message_begins__cgroups(struct kunit *test)
 		c[i] = new_conn(test, HOST(i));
 		c[i]->sk.sk_mark = i;
 		cgroup[i / 2].kn = &kn[i / 2];
+		/* The last one is the root cgroup. */
+		cgroup[i / 2].self.parent = i / 2 < 2 ? &cgroup[2].self : NULL;
 		c[i]->sk.sk_cgrp_data.cgroup = &cgroup[i / 2];
 		begins_weighted(c[i], DART_TENANT_CGROUP, 1);
 	}
@@ -430,6 +435,13 @@ static void dart_message_begins__cgroups(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, tenant_of(c[1]), tenant_of(c[2]));
 	KUNIT_EXPECT_EQ(test, tenant_of(c[0])->id, 77);
 	KUNIT_EXPECT_EQ(test, tenant_of(c[2])->id, 1ULL << 40);
+	KUNIT_EXPECT_FALSE(test, dart_is_common(&c[0]->sk, DART_TENANT_CGROUP));
+	KUNIT_EXPECT_EQ(test, tenant_of(c[4])->id, DART_COMMON);
+	KUNIT_EXPECT_TRUE(test, dart_is_common(&c[4]->sk, DART_TENANT_CGROUP));
+	/* By mark, what has no mark is in common. */
+	KUNIT_EXPECT_TRUE(test, dart_is_common(&c[0]->sk, DART_TENANT_MARK));
+	KUNIT_EXPECT_FALSE(test, dart_is_common(&c[1]->sk, DART_TENANT_MARK));
+	KUNIT_EXPECT_TRUE(test, dart_is_common(&c[1]->sk, DART_TENANT_ALL));
 #else
 	kunit_skip(test, "no cgroups of sockets");
 #endif
@@ -758,7 +770,32 @@ static void dart_tenant_put__not_before_its_tokens_are_back(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, only_tenant());
 }
 
-/* As many as may be announced at once: 16 lists of 64 hosts. */
+/* However many are named, 64 are expected at a time; who sends or leaves makes room. */
+static void dart_senders_name__expected_at_a_time(struct kunit *test)
+{
+	struct conn *a = new_conn(test, HOST(1)), *b = new_conn(test, HOST(70));
+
+	begins(a);
+	KUNIT_EXPECT_TRUE(test, announce(a, 10, 40, 1000));
+	KUNIT_EXPECT_TRUE(test, announce(a, 60, 40, 1000));
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 1 + 64);
+	KUNIT_EXPECT_TRUE(test, announce(a, 200, 1, 1000));
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 1 + 64);
+	check(test);
+	/* Host 70 was expected and sends, so another may be expected. */
+	begins(b);
+	KUNIT_EXPECT_TRUE(test, announce(a, 200, 2, 1000));
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 1 + 1 + 64);
+	check(test);
+	pass_ns(DART_EXPECT_NS);
+	dart_message_expire(set, &a->msg, dart_test_ns);
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 2);
+	KUNIT_EXPECT_TRUE(test, announce(a, 300, 64, 1000));
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 2 + 64);
+	check(test);
+}
+
+/* What may be announced at once, one list of 64 hosts, and lists that find no room. */
 static void dart_senders_name__memory_is_given_back(struct kunit *test)
 {
 	struct conn *a = new_conn(test, HOST(1));
@@ -768,15 +805,15 @@ static void dart_senders_name__memory_is_given_back(struct kunit *test)
 	for (i = 0; i < 16; i++)
 		announce(a, 64 * (i + 1), 64, 1000);
 	announce(a, 64 * 17, 64, 1000);
-	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 1025);
-	KUNIT_EXPECT_EQ(test, dart_test_allocated, 1026);
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 65);
+	KUNIT_EXPECT_EQ(test, dart_test_allocated, 66);
 	check(test);
 	pass_ns(2 * DART_EXPECT_NS - 1);
 	dart_message_expire(set, &a->msg, dart_test_ns);
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 1);
 	/* They are known a little longer, so that they are not counted again. */
 	look_after(0);
-	KUNIT_EXPECT_EQ(test, dart_test_allocated, 1026);
+	KUNIT_EXPECT_EQ(test, dart_test_allocated, 66);
 	pass_ns(1);
 	KUNIT_EXPECT_EQ(test, look_after(0), 0);
 	KUNIT_EXPECT_EQ(test, dart_test_allocated, 2);
@@ -1156,6 +1193,7 @@ static struct kunit_case dart_senders_cases[] = {
 	KUNIT_CASE(dart_senders_name__limited),
 	KUNIT_CASE(dart_senders_name__after_boot),
 	KUNIT_CASE(dart_tenant_put__not_before_its_tokens_are_back),
+	KUNIT_CASE(dart_senders_name__expected_at_a_time),
 	KUNIT_CASE(dart_senders_name__memory_is_given_back),
 	KUNIT_CASE(dart_message_begins__no_memory),
 	KUNIT_CASE(dart_senders_name__no_memory),

@@ -356,6 +356,7 @@ BAD_NAMES = (
 
 @case("malformed names: counted, and no sender is added for them", dart, version=(4, 6))
 def bad_names(wire):
+    wire.b.sysctl("net.ipv4.dart_trust", 1)
     victim = Victim(wire)
     for bad in BAD_NAMES:
         victim.word(*(bad if isinstance(bad, tuple) else (bad,)))
@@ -391,6 +392,7 @@ def slab(wire, victims):
 def flood(wire):
     rng = random.Random(f"{fuzz.SEED} names {wire.version}")
     wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    wire.b.sysctl("net.ipv4.dart_trust", 1)
     victim = Victim(wire, 0, 1000, SO_MARK=1)
     flooder = Victim(wire, 0, 1001, SO_MARK=2)
     set_option(victim.tx, GREENLANE_MESSAGE, 1)
@@ -443,6 +445,7 @@ def say_names(flooder, rng):
 def another_tenant(wire):
     rng = random.Random(f"{fuzz.SEED} tenants {wire.version}")
     wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    wire.b.sysctl("net.ipv4.dart_trust", 1)
     victim = Victim(wire, 0, 1000, SO_MARK=1)
     others = [Victim(wire, n, 1000 + n, SO_MARK=2) for n in range(1, 5)]
     set_option(victim.tx, GREENLANE_MESSAGE, 1)

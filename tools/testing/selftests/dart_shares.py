@@ -9,6 +9,7 @@ import resource
 import socket
 
 from lab.codepoints import CONTROL, MESSAGE, MESSAGE_END, SHARE, SHORT
+from lab.net.libc import without_net_admin
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import (ALONE, END, HEADERS, KNOWN, LINE, NAMES, ONE, RATE, RTT, SHARE_MASK,
                            connect, dart, divisor_of, divisors, host, line, name, of, read_all)
@@ -18,7 +19,7 @@ from lab.wire.sockopt import (GREENLANE_COSENDERS, GREENLANE_MESSAGE, GREENLANE_
 from lab.wire.wire import MSS
 
 CE = 3
-EINVAL, EOPNOTSUPP = 22, 95
+EPERM, EINVAL, EOPNOTSUPP = 1, 22, 95
 
 
 everywhere = using(dart, version=(4, 6), tso=(True, False))
@@ -335,6 +336,9 @@ def weights(wire):
     equal([flow.heard for flow in flows], [8 * ONE, 4 * ONE, 8 * ONE // 5], "divisors")
     for bad in (0, -1, 1001):
         refused(f"weight {bad}", EINVAL, option, flows[0].rx, GREENLANE_WEIGHT, bad)
+    with without_net_admin():
+        for weight in (1, 5, 1000):
+            refused("without CAP_NET_ADMIN", EPERM, option, flows[2].rx, GREENLANE_WEIGHT, weight)
     equal(option(flows[2].rx, GREENLANE_WEIGHT), 5, "afterwards")
 
 
@@ -437,9 +441,87 @@ def named_by_receiver(wire):
     equal(wire.b.greenlane()["SendersNamed"], 3, "namings")
 
 
+ROTATING = 20           # lists of strangers, one after another
+
+
+def names_of_strangers(number):
+    """A list of 64 hosts that have no part in anything."""
+    return [f"10.{number + 1}.0.{n + 1}" for n in range(64)]
+
+
+@case("look-ahead without CAP_NET_ADMIN: only of a tenant of its own, or if dart_trust is on", dart,
+      version=(4, 6), hosts=1)
+def unprivileged_names(wire):
+    wire.b.sysctl("net.ipv4.dart_tenant", 1)
+    flows = [Flow(wire, n, 1000 + n, wire.listen(1000 + n, SO_MARK=n)) for n in range(2)]
+    common, own = (flow.rx for flow in flows)
+    with without_net_admin():
+        for tenant in (0, 1, 2):
+            wire.b.sysctl("net.ipv4.dart_tenant", tenant)
+            refused("the common tenant", EPERM, name, common, names_of_strangers(0))
+            equal(option(common, GREENLANE_SENDERS), 0, "named in the common tenant")
+            if tenant != 1:
+                refused("no mark", EPERM, name, own, names_of_strangers(0))
+        name(common, [])
+        wire.b.sysctl("net.ipv4.dart_tenant", 1)
+        name(own, names_of_strangers(0))
+        wire.b.sysctl("net.ipv4.dart_trust", 1)
+        name(common, names_of_strangers(1))
+    # What was allowed then need not be now.
+    for tenant, trust, n in ((1, 0, 1), (0, 0, 0), (0, 1, 2)):
+        wire.b.sysctl("net.ipv4.dart_tenant", tenant)
+        wire.b.sysctl("net.ipv4.dart_trust", trust)
+        before = wire.b.greenlane()
+        for flow in flows:
+            flow.send(1_000)
+        run(wire, flows, 5e-3)
+        after = wire.b.greenlane()
+        equal([after[c] - before[c] for c in ("SendersNamed", "NamingRefused")], [n, 2 - n],
+              f"named and refused, dart_tenant = {tenant}, dart_trust = {trust}")
+
+
+@case("look-ahead by a stranger: what a peer names does not count, unless dart_trust is on",
+      version=(4, 6), tenant=(0, 1))
+def names_of_a_peer(version, tenant):
+    with dart(1, version=version) as wire:
+        wire.b.sysctl("net.ipv4.dart_tenant", tenant)
+        flow, victim = (Flow(wire, n, 1000 + n, wire.listen(1000 + n, SO_MARK=1))
+                        for n in range(2))
+        option(victim.tx, GREENLANE_MESSAGE, 1)
+        for trust in (0, 1):
+            wire.b.sysctl("net.ipv4.dart_trust", trust)
+            for number in range(ROTATING):
+                name(flow.tx, names_of_strangers(number), co=True)
+                wire.mark()
+                for one in (victim, flow):
+                    one.send(1_000)
+                run(wire, [flow, victim], 1.1e-3)
+                true(max(divisors(victim.packets)) <= (67 if trust else 2) * ONE,
+                     f"list {number}, dart_trust {trust}, the victim: {divisors(victim.packets)}")
+            counters = wire.b.greenlane()
+            equal(counters["NamingRefused"], ROTATING, f"refused, dart_trust {trust}")
+            within(counters["SendersNamed"], ROTATING - 3 if trust else 0,
+                   ROTATING if trust else 0, "named")
+
+
+@case("look-ahead: no more than 64 hosts are expected at a time, however many are named", dart,
+      hosts=1)
+def rotating_names(wire):
+    flow, victim = Flow(wire, 0), Flow(wire, 1, 1001)
+    option(victim.tx, GREENLANE_MESSAGE, 1)
+    for number in range(ROTATING):
+        name(flow.rx, names_of_strangers(number))
+        for one in (victim, flow):
+            one.send(1_000)
+        run(wire, [flow, victim], 0.12e-3)
+        true(victim.heard <= 67 * ONE, f"list {number}, the victim: {victim.heard / ONE}")
+    within(wire.b.greenlane()["SendersNamed"], 16, ROTATING, "named")
+
+
 @case("look-ahead by a sender: names travel in front of the message, until they are known", dart,
       version=(4, 6), hosts=10)
 def named_by_sender(wire):
+    wire.b.sysctl("net.ipv4.dart_trust", 1)
     flow, old = Flow(wire, 0), Flow(wire, 1, 1001)
     option(old.tx, GREENLANE_MESSAGE, 1)
     old.send(60_000)
@@ -465,6 +547,7 @@ def named_by_sender(wire):
 
 @case("look-ahead: a name that is lost is said again with the next message", dart, hosts=10)
 def name_lost(wire):
+    wire.b.sysctl("net.ipv4.dart_trust", 1)
     flow = Flow(wire, 0)
     name(flow.tx, [host(4, n) for n in range(6)], co=True)
     lost = []
