@@ -73,8 +73,8 @@ struct dcqcn {
 /**
  * struct dcqcn_net - net.ipv4.dcqcn_* of a namespace
  * @mbit: rate of the links, Mbit/s; 0 for what they say
- * @ai_kbit: additive increase, kbit/s; 0 for 1/5000 of the link's rate
- * @hai_kbit: hyper increase, kbit/s; 0 for ten times the default of @ai_kbit
+ * @ai_kbit: additive increase, kbit/s; 0 for 1/1000 of the link's rate
+ * @hai_kbit: hyper increase, kbit/s; 0 for 1/200 of the link's rate
  * @counter: bytes between two increase events
  * @timer_us: time between two increase events
  * @alpha_us: time without a notification after which alpha decays
@@ -141,9 +141,9 @@ static void dcqcn_params(const struct sock *sk, struct dcqcn_params *p)
 	u32 mbit = dcqcn_mbit(sk);
 
 	p->max = mbit * 125;
-	/* 5 Mbit/s at 25 Gbit/s, the default of NICs.  8 kbit/s are 1 kB/s. */
-	p->ai = max((READ_ONCE(dn->ai_kbit) ?: mbit / 5) / 8, 1U);
-	p->hai = max((READ_ONCE(dn->hai_kbit) ?: mbit * 2) / 8, 1U);
+	/* The authors' simulator has 40 and 200 Mbit/s at 40 Gbit/s.  8 kbit/s are 1 kB/s. */
+	p->ai = max((READ_ONCE(dn->ai_kbit) ?: mbit) / 8, 1U);
+	p->hai = max((READ_ONCE(dn->hai_kbit) ?: mbit * 5) / 8, 1U);
 	p->counter = READ_ONCE(dn->counter);
 	p->timer_us = READ_ONCE(dn->timer_us);
 	p->alpha_us = READ_ONCE(dn->alpha_us);

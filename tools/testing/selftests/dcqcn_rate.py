@@ -127,6 +127,47 @@ def recovery(wire, client, server):
         within(shorter / way, 0.48, 0.52, f"a step and the one before, of {ways}")
 
 
+def recovered(wire, seconds, **settings):
+    """What parts of the line a flow's rate is at, 1 ms after the last cut and so long after."""
+    for name, value in settings.items():
+        wire.a.sysctl(f"net.ipv4.dcqcn_{name}", value)
+    client, server = wire.connect()
+    marking(wire, lambda n: n >= 30 and n % 5 == 0)
+    client.send(bytes(1_000_000))
+
+    def step(until):
+        read_all([server])
+        return until and pacing(client) < 0.25 * line(4)
+    true(wire.run(20e-3, lambda: step(True)), "it is slow")
+    wire.rule = None
+    rates_seen = []
+    for pause in (1e-3, seconds):
+        wire.run(pause, lambda: step(False))
+        rates_seen.append(pacing(client) / line(4))
+    return rates_seen
+
+
+@case("additive increase: a thousandth of the line each 55 us, unless dcqcn_ai is set",
+      ai=(0, 500, 2 * RATE))
+def additive(ai):
+    with wire_of() as wire:
+        before, after = recovered(wire, 5e-3, ai=ai)
+    step = ai / RATE / 1000 or 1 / 1000
+    within((after - before) / (5e-3 / 55e-6), 0.95 * step, 1.05 * step, "parts of the line a step")
+
+
+@case("hyper increase: 200ths of the line, unless dcqcn_hai is set")
+def hyper():
+    # Events by bytes come each 2 ms at half of the line; after five of them increase is hyper.
+    seen = []
+    for hai in (0, 5 * RATE, 10 * RATE):
+        with wire_of() as wire:
+            seen.append(recovered(wire, 8e-3, hai=hai, counter=65536, ai=1)[1])
+    within(seen[0], 0.5, 0.9, "of the line, with the default")
+    within(seen[1] / seen[0], 0.99, 1.01, "with a 200th of the line, of the default's")
+    true(seen[2] > 1.05 * seen[0], f"with a 100th: {seen}")
+
+
 @case("a loss does not change the rate", connected, of=wire_of)
 def losses(wire, client, server):
     wire.mark()
