@@ -222,6 +222,19 @@ def small():
     equal((row["unfinished"], row["drops"]), (0, 0), "unfinished, drops")
 
 
+@case("--look-ahead: an incast's receiver names its senders; dart_lookahead=0, and dcqcn, do not"
+      " care")
+def look_ahead():
+    options = "--load", "30", "--duration", "5ms", "--degree", "8"
+    ccs = "dcqcn", "dart", "dart:dart_lookahead=0"
+    seen = rows("--cc", ",".join(ccs), "--look-ahead", *options)
+    named = [seen[cc, "plain", 30]["named"] for cc in ccs]
+    equal((named[0], named[2]), (0, 0), "namings: of dcqcn, and without")
+    within(named[1], 50, 10_000, "namings")
+    equal([row["unfinished"] for row in seen.values()], [0] * 3, "unfinished")
+    equal(rows("--cc", "dart", *options)["dart", "plain", 30]["named"], 0, "without the option")
+
+
 @case("dart with iofd: short messages go around long queues, in order, and are done sooner")
 def deflection():
     seen = rows("--cc", "dcqcn,dart", "--load", "40", "--duration", "5ms", "--hosts", "64",

@@ -21,7 +21,8 @@ dart@escape.  What is compared with is the first of dcqcn and --cc's first with 
 ports, at the same load.
 
 CC:NAME=VALUE is a congestion control with net.ipv4.NAME set: dart:dart_shares=0 leaves
-the rates to DCQCN.
+the rates to DCQCN.  With --look-ahead an incast's receiver names its senders before it
+begins (Dart III-D), of which dart:dart_lookahead=0 takes no notice.
 """
 
 from lab import units
@@ -78,6 +79,7 @@ def add_arguments(add):
     add("--drain", type=units.time, default="200ms",
         help="wait so long for the last message (200ms)")
     add("--seed", type=units.count, default=1, help="of the schedule (1)")
+    add("--look-ahead", action="store_true", help="receivers name an incast's senders before")
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
         help="of each host, as net/ipv4/NAME=VALUE")
     add("--option", action="append", default=[], metavar="LEVEL:NAME:VALUE",
@@ -126,7 +128,7 @@ def wrong(args):
 def configure(args):
     """(configuration, jobs): what a run costs goes with its messages."""
     keys = ("hosts leaves spines short degree bytes long_bytes ecn threshold entries"
-            " duration messages warm_up drain seed sysctl option port").split()
+            " duration messages warm_up drain seed look_ahead sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(topology="leaf-spine", symmetric=False, rate=args.rate)
     ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
@@ -194,6 +196,7 @@ def summary(config, result):
     row["all_gbit"] = row["short_gbit"] + row["long_gbit"]
     row["offered_gbit"] = workload.offered(config, result["load"]) / 1e9
     tcp = result["counters"]["tcp"]
+    row["named"] = result["counters"].get("greenlane", {}).get("SendersNamed", 0)
     row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"],
                retransmitted=tcp["RetransSegs"], out_of_order=tcp["TCPOFOQueue"],
                behind=_behind(schedule, result["fct_ns"]),

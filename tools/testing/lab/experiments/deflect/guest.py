@@ -44,5 +44,6 @@ def run(network, config, job):
     network.fresh_ports(_words(network, config, job["ports"]))
     schedule = Schedule(config, job["load"])
     options = [word for option in config["option"] for word in ("--option", option)]
+    options += ["--look-ahead"] * config["look_ahead"]
     return play(schedule, network, job, [PLAIN << 2, 0], "--begin", config["warm_up"], "--end",
                 schedule.end, "--ack-tos", ACK << 2, "--limit", config["drain"], *options)

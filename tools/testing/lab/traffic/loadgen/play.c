@@ -31,6 +31,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <linux/greenlane.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -119,11 +120,13 @@ struct class {
 /**
  * struct host - a namespace
  * @address: where its peers connect to
+ * @name: the same, as GREENLANE_SENDERS has it
  * @ns: open
  * @listeners: by class::server, because who is accepted has his listener's
  */
 struct host {
 	char address[64];
+	struct in6_addr name;
 	int ns, listeners[MAX_CLASSES];
 };
 
@@ -147,7 +150,7 @@ static const char *cc, *schedule;
 static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos, look_ns;
 
 static int epoll_fd, timer_fd, look_fd;
-static bool measuring, timer_fired;
+static bool measuring, timer_fired, look_ahead;
 static char chunk[CHUNK];
 
 /* Room for one more at the end of an array that doubles. */
@@ -188,6 +191,20 @@ static bool answers(const struct message *m, uint32_t number)
 	       connections[m->connection].src == connections[request->connection].dst;
 }
 
+/* An IPv6 address, or the one that an IPv4 address is mapped to. */
+static struct in6_addr name_of(const char *address)
+{
+	struct sockaddr_storage ss;
+	struct in6_addr name = {};
+
+	parse_address(&ss, address, 0);
+	if (ss.ss_family == AF_INET6)
+		return ((struct sockaddr_in6 *)&ss)->sin6_addr;
+	memset(name.s6_addr + 10, 0xff, 2);
+	memcpy(name.s6_addr + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);
+	return name;
+}
+
 static bool parse_line(const char *line)
 {
 	struct class c = {};
@@ -207,6 +224,7 @@ static bool parse_line(const char *line)
 	} else if (sscanf(line, "host %63s %63s", name, address) == 2) {
 		hosts = grow(hosts, n_hosts, sizeof(*hosts));
 		strcpy(hosts[n_hosts].address, address);
+		hosts[n_hosts].name = name_of(address);
 		hosts[n_hosts++].ns = open_ns(name);
 	} else if (sscanf(line, "connection %u %u %u %u", &k.src, &k.dst, &k.port,
 			  &k.class) == 4) {
@@ -535,14 +553,57 @@ static void play_until(uint64_t when, uint32_t enough)
 		handle_events();
 }
 
+static void add_name(struct in6_addr *names, unsigned int *n, const struct in6_addr *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < *n; i++)
+		if (!memcmp(&names[i], name, sizeof(*name)))
+			return;
+	if (*n < GREENLANE_SENDERS_MAX)
+		names[(*n)++] = *name;
+}
+
+/* The receiver of messages that begin together knows who sends them, because it has asked for
+ * them: it names all of them on each of their connections.  A congestion control without
+ * senders goes without.
+ */
+static void name_senders(uint32_t first, uint32_t end)
+{
+	struct in6_addr names[GREENLANE_SENDERS_MAX];
+	uint32_t i, k;
+
+	for (i = first; i < end; i++) {
+		const struct connection *c = &connections[messages[i].connection];
+		bool v4 = IN6_IS_ADDR_V4MAPPED(&hosts[c->dst].name);
+		unsigned int n = 0;
+
+		for (k = first; k < end; k++) {
+			const struct connection *other = &connections[messages[k].connection];
+
+			if (other->dst == c->dst)
+				add_name(names, &n, &hosts[other->src].name);
+		}
+		if (n > 1 && setsockopt(c->rx, v4 ? IPPROTO_IP : IPPROTO_IPV6, GREENLANE_SENDERS,
+					names, n * sizeof(*names)) && errno != ENOPROTOOPT &&
+		    errno != EOPNOTSUPP)
+			die("setsockopt GREENLANE_SENDERS");
+	}
+}
+
 /* All messages that are due at one time; returns the next one. */
 static uint32_t start_messages(uint32_t first, uint64_t start)
 {
-	uint64_t at = messages[first].at, before = now(), after;
+	uint64_t at = messages[first].at, before, after;
 	uint32_t i, end = first;
 
 	while (end < n_timed && messages[end].at == at)
-		start_message(end++);
+		end++;
+	if (look_ahead)
+		name_senders(first, end);
+	before = now();
+	for (i = first; i < end; i++)
+		start_message(i);
 	after = now();
 	for (i = first; i < end; i++) {
 		messages[i].began = before + (after - before) * (i - first) / (end - first);
@@ -686,10 +747,11 @@ static void print_report(void)
 static void usage(void)
 {
 	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
-	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS]\n"
+	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS] [--look-ahead]\n"
 	      "--begin, --end  count the bytes that are read between\n"
 	      "--limit         go on for so long after --end, for what is not done\n"
 	      "--look          at the switches' queues, so often between\n"
+	      "--look-ahead    receivers name who will send to them at a time (GREENLANE_SENDERS)\n"
 	      "--option        setsockopt() on each sender's socket\n"
 	      "--ack-tos N     of what the receivers send\n", stderr);
 	exit(2);
@@ -723,7 +785,7 @@ static void parse_options(int argc, char **argv)
 		{ "end", 1, NULL, 'e' },
 		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
 		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' },
-		{ "look", 1, NULL, 'q' }, {},
+		{ "look", 1, NULL, 'q' }, { "look-ahead", 0, NULL, 'a' }, {},
 	};
 	int c;
 
@@ -752,6 +814,9 @@ static void parse_options(int argc, char **argv)
 			break;
 		case 'q':
 			look_ns = number(optarg);
+			break;
+		case 'a':
+			look_ahead = true;
 			break;
 		default:
 			usage();
