@@ -119,7 +119,8 @@ def begin():
         for seen, expected in zip(times(vain), base):
             within(seen - expected, -STEP, STEP, f"ns, after {vain} calls that failed")
     for seen, expected in zip(times(17, "--env", "GL_PHASE=300"), base):
-        within(seen - expected, 300_000 - STEP, 300_000 + STEP, "ns, GL_PHASE=300")
+        # the sleep may end a look later than the other's
+        within(seen - expected, 300_000 - 2 * STEP, 300_000 + 2 * STEP, "ns, GL_PHASE=300")
 
 
 @case("the limit is processor time: other processes do not use it up")
