@@ -42,12 +42,11 @@ struct Qdisc;
  * @dev: the device, NULL once it has left the namespace.  Written with RTNL, read with RCU
  * @speed: Mbit/s that ethtool reported last while the link was up; RTNL
  * @ports: qdiscs of the device that have a rate, struct rd_link_port; RTNL
- * @refs: the namespace's reference, and rd_link_get()'s
+ * @refs: the namespace's reference, and those of links above, of ports, and of @changed's list
  * @changed: on the list of links to be read again; rd_link_lock
  * @rcu: readers may still be there when the last reference is put
  *
- * The link outlives its device for as long as a reference is held.  A timer or a queue that a
- * transport adds here must end before the last rd_link_put() returns: nothing else waits for it.
+ * The link outlives its device for as long as a reference is held.
  */
 struct rd_link {
 	u32			mbit;
@@ -83,8 +82,6 @@ struct rd_link_port {
 };
 
 struct rd_link *rd_link_rcu(const struct sock *sk);
-struct rd_link *rd_link_get(const struct sock *sk);
-void rd_link_put(struct rd_link *link);
 void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate);
 void rd_link_port_clear(struct rd_link_port *port);
 

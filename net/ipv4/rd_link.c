@@ -45,8 +45,7 @@
  * it is grafted after it was created: that too is seen by the work item, which waits for RTNL.
  *
  * Lifetime.  The namespace's array has a reference on each of its links; NETDEV_UNREGISTER, which
- * also comes if a device leaves for another namespace, puts it.  Readers need RCU, or a reference
- * of their own.
+ * also comes if a device leaves for another namespace, puts it.  Readers need RCU.
  */
 #include <linux/if_arp.h>
 #include <linux/ethtool.h>
@@ -131,40 +130,11 @@ struct rd_link *rd_link_rcu(const struct sock *sk)
 }
 EXPORT_SYMBOL_GPL(rd_link_rcu);
 
-/**
- * rd_link_get() - the link that a socket's packets leave on, for longer
- * @sk: the socket
- *
- * Return: the link, for rd_link_put(); never NULL.  Its device may go meanwhile.
- */
-struct rd_link *rd_link_get(const struct sock *sk)
-{
-	struct rd_link *link;
-
-	rcu_read_lock();
-	link = rd_link_rcu(sk);
-	if (!refcount_inc_not_zero(&link->refs)) {
-		/* Its device has just gone.  The socket's namespace stays, and @none with it. */
-		link = rd_link_net(sock_net(sk))->none;
-		refcount_inc(&link->refs);
-	}
-	rcu_read_unlock();
-	return link;
-}
-EXPORT_SYMBOL_GPL(rd_link_get);
-
-/**
- * rd_link_put() - undo rd_link_get()
- * @link: the link
- *
- * In any context.
- */
-void rd_link_put(struct rd_link *link)
+static void rd_link_put(struct rd_link *link)
 {
 	if (refcount_dec_and_test(&link->refs))
 		kfree_rcu(link, rcu);
 }
-EXPORT_SYMBOL_GPL(rd_link_put);
 
 static struct rd_link *rd_link_new(struct net_device *dev)
 {
