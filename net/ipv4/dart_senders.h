@@ -30,7 +30,7 @@ enum dart_tenancy {
 	__DART_TENANT_MAX,
 };
 
-/* The id of the tenant of sockets that are nobody's in particular. */
+/* The id of the common tenant, of sockets without a mark or in the root cgroup. */
 #define DART_COMMON		0
 
 /* Where packets are marked (§III-C, Figure 5). */

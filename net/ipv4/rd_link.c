@@ -17,9 +17,9 @@
  *
  * Speed.  What ethtool says about the device: VLANs, bonds, bridges, macvlan and ipvlan devices ask
  * those below.  If a device does not know, a device below it may, where it has only one.  A qdisc
- * that gives the device a rate (sch_color) knows better: a veth says 10 Gbit/s, whatever it is part
- * of.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate override both; that is up to the
- * transports.  Some devices know no speed, and RD_LINK_MBIT is assumed, as before; `greenlane
+ * that gives the device a rate (sch_color) overrides that: a veth reports 10 Gbit/s in every
+ * topology.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate override both; that is up to
+ * the transports.  Some devices know no speed, and RD_LINK_MBIT is assumed, as before; `greenlane
  * status` says so.  Loopback and a VRF's own device are no wire, and have no speed to know.
  *
  * Wire.  Two VLANs of a device share its time, so they share the clock of the lowest device of the
@@ -560,7 +560,7 @@ static int __init rd_link_module_init(void)
 	err = register_pernet_subsys(&rd_link_net_ops);
 	if (err)
 		return err;
-	/* It is told of the devices that are there. */
+	/* The notifier is called for each device that is registered. */
 	err = register_netdevice_notifier(&rd_link_notifier);
 	if (err) {
 		unregister_pernet_subsys(&rd_link_net_ops);
@@ -575,7 +575,7 @@ static void __exit rd_link_module_exit(void)
 {
 	struct rd_link *link;
 
-	/* It is told that they all leave. */
+	/* The notifier is called for each device, as if it were unregistered. */
 	unregister_netdevice_notifier(&rd_link_notifier);
 	cancel_work_sync(&rd_link_reader);
 	while ((link = rd_link_next()))

@@ -270,8 +270,8 @@ static void dart_in_ends(struct sock *sk, struct dart *d)
 }
 
 /* May these senders count?  Each of them takes a share from those that do send, so by default
- * they have to be named by somebody who may decide that: the application that receives, in a
- * tenant of its own, or an administrator.  A peer may not: it is a stranger to the tenant.
+ * only two may name them: the application that receives, in a tenant of its own, and an
+ * administrator.  A peer may not, since it is not part of the tenant.
  */
 static bool dart_may_name(const struct dart_net *dn, const struct dart *d,
 			  const struct dart_group *group)

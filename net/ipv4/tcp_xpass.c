@@ -604,7 +604,7 @@ static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_path *path)
 	return max_t(u64, rd_link_ns(path->mbit, bytes), 1);
 }
 
-/* The same of the largest packet that the link carries, whatever the connection's are. */
+/* The same for a packet of the link's MTU, which may be larger than the connection's packets. */
 static u64 xpass_unit_ns(const struct sock *sk, const struct xpass_path *path)
 {
 	u32 bytes = xpass_wire(sk, path, XPASS_CREDIT_HLEN) +

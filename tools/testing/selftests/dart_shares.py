@@ -48,7 +48,7 @@ class Flow:
 
     @property
     def share(self):
-        """What the last ACK has told it, in kB/s."""
+        """The share that the last ACK advertised, in kB/s."""
         return [p.words[0] for p in self.packets if not p.from_a and p.words][-1] & SHARE_MASK
 
     def is_at(self, divisor, what):
@@ -149,7 +149,7 @@ def many_senders(n):
         # To look for what has not come takes time.
         read = flows if n < 100 else []
         # The first ten packets of a connection are not paced, and a thousand flows that send
-        # at line rate until they are told are too much for this program.
+        # at line rate until they have a share are too much for this program.
         for _ in range(12 if n > 100 else 0):
             for flow in flows:
                 option(flow.tx, GREENLANE_MESSAGE, 1)

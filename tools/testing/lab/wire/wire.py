@@ -38,8 +38,8 @@ _count = 0
 
 
 def set_speed(dev, mbit):
-    """What a tun device of the current namespace says that its speed is; None: it does not know.
-    Nobody is told: the device has to go down, or lose its carrier, and come back."""
+    """Set the speed that a tun device of the current namespace reports; None: unknown.  That sends
+    no event: the device has to go down, or lose its carrier, and come back."""
     low, high = divmod(0xffffffff if mbit is None else mbit, 1 << 16)[::-1]
     # struct ethtool_cmd: ETHTOOL_SSET, full duplex
     command = ctypes.create_string_buffer(struct.pack("=3IH2B4x8xH14x", 2, 0, 0, low, 1, 0, high))
