@@ -338,6 +338,7 @@ def bring_back(world, traffic, transport):
 
 @case(f"{CONNECTIONS} connections, {CYCLES} loads and unloads, {SPACES} namespaces,"
       " tc and sysctl all the time")
+@modules.other_hooks()
 def churn():
     insmod_all()
     before = left()

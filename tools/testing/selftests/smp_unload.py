@@ -17,11 +17,6 @@ from lab.net import libc, modules
 from lab.tap import case, equal, main, true
 from lab.wire.sockopt import set_tos
 
-# With hooks that stay, ours come and go without a change of the kernel's code.  Without them
-# each turn patches a jump on the packets' way, and in one of a hundred turns or so an emulated
-# processor never gets past that instruction again (QEMU 7.2, TCG).
-HOOKS = "table inet stay {{ {} }}".format(" ".join(
-    f"chain {hook} {{ type filter hook {hook} priority 0; }};" for hook in ("input", "output")))
 TIMES = 60 if os.environ.get("GL_FULL") else 15
 
 
@@ -41,8 +36,8 @@ def flood(family, address, stop, sent):
 
 
 @case(f"{TIMES} unloads while packets pass its hooks")
+@modules.other_hooks()
 def unload():
-    subprocess.run(["nft", HOOKS], check=True)
     modules.unload("greenlane")         # in a machine of many files, another has loaded it
     stop, sent = multiprocessing.Event(), multiprocessing.Value("I", 0)
     floods = [multiprocessing.Process(target=flood, args=(*where, stop, sent), daemon=True)
@@ -64,7 +59,6 @@ def unload():
               f"rmmod {number}")
         print(f"# {number + 1}: {stripped} packets", flush=True)
     stop.set()
-    subprocess.run(["nft", "delete table inet stay"], check=True)
     for process in floods:
         process.join(600)
         equal(process.exitcode, 0, "a flood's exit status")

@@ -62,7 +62,7 @@ def read(text, status, complaint=""):
     if status and not all_skipped and (not outcome.failed or status == 70):
         outcome.fail(f"exit status {status}")
     if outcome.failed and complaint:
-        outcome.reasons += complaint.splitlines()[-25:]
+        outcome.reasons += complaint.splitlines()[-80:]
     return outcome
 
 

@@ -231,7 +231,7 @@ def main():
             log = args.log
         if message:
             keep = not args.log
-            print(f"guest: {message} (log: {log})", file=sys.stderr)
+            print(f"guest: {message}\n(log: {log})", file=sys.stderr)
         return status
     except KeyboardInterrupt:
         return 130

@@ -20,7 +20,11 @@ COMPLAINTS = re.compile(rb"""
 # modules is at one end of are others' business: the kernel has a good many.
 HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
     Automatic\ memory\ scanning|\d+\ new\ suspected)|
-    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|sch_iofd)\])""", re.VERBOSE)
+    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|rd_link|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|
+                             sch_iofd)\])""", re.VERBOSE)
+# Lines of the log from a complaint on that are shown: where no log is kept, as in CI, they are
+# all that there is.
+SHOWN = 60
 
 
 def read_status(run):
@@ -33,11 +37,12 @@ def read_status(run):
 
 
 def complaint_in(log):
-    """The first line of a kernel log that means trouble, or None."""
-    for line in log.read_bytes().splitlines():
+    """The first line of a kernel log that means trouble and what follows it; or nothing."""
+    lines = log.read_bytes().splitlines()
+    for number, line in enumerate(lines):
         if COMPLAINTS.search(line) and not HARMLESS.search(line):
-            return line.decode(errors="replace").strip()
-    return None
+            return [line.decode(errors="replace").strip() for line in lines[number:][:SHOWN]]
+    return []
 
 
 def verdict(run, log, exceeded):
@@ -47,7 +52,8 @@ def verdict(run, log, exceeded):
     late = f"no end after {exceeded}" if exceeded else ""
     complaint = complaint_in(log)
     if complaint:
-        return EXIT_KERNEL, f"the kernel complained: {complaint}" + "; and " * bool(late) + late
+        return EXIT_KERNEL, (f"the kernel complained: {complaint[0]}" + "; and " * bool(late) + late
+                             + "".join(f"\n  {line}" for line in complaint[1:]))
     if late:
         return EXIT_KERNEL, late
     if "exit" not in status:

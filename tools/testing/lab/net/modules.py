@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loading the kernel modules that are tested: those of $GL_MODDIR, or the installed ones."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -10,6 +11,9 @@ from lab.net import libc
 from lab.tap import Failed, Skip, is_time_virtual
 
 _SYSCTL = "/proc/sys/net/ipv4/tcp"
+
+_HOOKS = "table inet stay {{ {} }}".format(" ".join(
+    f"chain {hook} {{ type filter hook {hook} priority 0; }};" for hook in ("input", "output")))
 
 # Each after those that it needs.
 _SCHED = ("rd_link", "sch_color", "sch_iofd")
@@ -112,3 +116,15 @@ def load_for(*ccs):
 def load_all():
     """Load all of them."""
     load(*_SCHED, *_IPV4)
+
+
+@contextlib.contextmanager
+def other_hooks():
+    """Netfilter hooks that stay while ours come and go, so that the kernel's code does not change.
+
+    Without them each load and unload patches jumps on the packets' way.  In one of a hundred
+    turns or so, an emulated processor never gets past such a jump again (QEMU 7.2, TCG).
+    """
+    subprocess.run(["nft", _HOOKS], check=True)
+    yield
+    subprocess.run(["nft", "delete table inet stay"], check=True)
