@@ -319,14 +319,19 @@ static inline struct gl_sock *gl_sock_locked(struct sock *sk)
 	return gs;
 }
 
+/* Has the application closed its side?  Socket locked. */
+static inline bool gl_fin_written(const struct sock *sk)
+{
+	return (1 << sk->sk_state) &
+	       (TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK);
+}
+
 /* The sequence number behind the last byte that the application has written: TCP's write_seq also
  * counts a FIN.  Socket locked.
  */
 static inline u32 gl_data_end(const struct sock *sk)
 {
-	const int fin = TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK;
-
-	return tcp_sk(sk)->write_seq - !!((1 << sk->sk_state) & fin);
+	return tcp_sk(sk)->write_seq - gl_fin_written(sk);
 }
 
 /* The transport of a socket, in callbacks of its congestion control. */
@@ -430,6 +435,8 @@ int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
 struct gl_sock *gl_attach(struct sock *sk);
 void gl_detach(struct sock *sk);
+void gl_turn_hold(struct gl_sock *gs);
+void gl_turn(struct gl_sock *gs, void (*turn)(struct sock *sk, struct gl_sock *gs, bool may));
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
 void gl_xmit_later(struct sock *sk);

@@ -13,6 +13,7 @@
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <net/rd_queue.h>
 #include <net/sock.h>
 
 struct Qdisc;
@@ -29,7 +30,6 @@ struct Qdisc;
 /**
  * struct rd_link - a network device of a namespace, as transports that divide a link see it
  * @mbit: speed, Mbit/s; 0 if it is not known.  Written with RTNL, read by READ_ONCE()
- * @mtu: the device's MTU, bytes.  Written with RTNL, read by READ_ONCE()
  * @extra: bytes that the device adds to an IP packet, beyond Ethernet's: VLAN tags, tunnel headers.
  *	Written with RTNL, read by READ_ONCE()
  * @local: packets do not leave the host: loopback, VRF.  Written before the link is published
@@ -37,12 +37,12 @@ struct Qdisc;
  * @wire: the link that this one's packets occupy, if that is another one of the namespace: the
  *	device below a VLAN's.  Holds a reference.  Written with RTNL, read with RCU
  * @guesses: how often a transport needed the speed, and it was not known
- * @free: the time when all credits sent on this link, and the data that they trigger, will have
- *	been through, ns.  Many sockets advance it, each with its own lock held
+ * @queue: the receivers that share its time, see rd_queue.h
  * @dev: the device, NULL once it has left the namespace.  Written with RTNL, read with RCU
  * @speed: Mbit/s that ethtool reported last while the link was up; RTNL
  * @ports: qdiscs of the device that have a rate, struct rd_link_port; RTNL
- * @refs: the namespace's reference, and those of links above, of ports, and of @changed's list
+ * @refs: the namespace's reference, those of rd_link_get(), of links above, of ports, and of
+ *	@changed's list
  * @changed: on the list of links to be read again; rd_link_lock
  * @rcu: readers may still be there when the last reference is put
  *
@@ -50,14 +50,13 @@ struct Qdisc;
  */
 struct rd_link {
 	u32			mbit;
-	u32			mtu;
 	u16			extra;
 	bool			local;
 	bool			by_port;
 	struct rd_link __rcu	*wire;
 	atomic_t		guesses;
 
-	atomic64_t		free ____cacheline_aligned_in_smp;
+	struct rd_queue		queue ____cacheline_aligned_in_smp;
 
 	struct net_device __rcu	*dev;
 	u32			speed;
@@ -82,6 +81,8 @@ struct rd_link_port {
 };
 
 struct rd_link *rd_link_rcu(const struct sock *sk);
+struct rd_link *rd_link_get(const struct sock *sk);
+void rd_link_put(struct rd_link *link);
 void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate);
 void rd_link_port_clear(struct rd_link_port *port);
 

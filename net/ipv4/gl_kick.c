@@ -93,15 +93,18 @@ void gl_kick_soon(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(gl_kick_soon);
 
+/* May a transport send?  TCP has stopped the timers of such a socket when it was closed. */
+static bool gl_may_send(const struct sock *sk)
+{
+	return !sock_flag(sk, SOCK_DEAD) || sk->sk_net_refcnt;
+}
+
 /* A kick, with the socket locked and not owned by a process, BH off. */
 static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 {
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
 	gl_release_held(sk, gs);
-	if (gl_sock(sk) != gs)
-		return;
-	/* TCP has stopped the timers of such a socket when it was closed. */
-	if (sock_flag(sk, SOCK_DEAD) && !sk->sk_net_refcnt)
+	if (gl_sock(sk) != gs || !gl_may_send(sk))
 		return;
 	/* See gl_out_prompt(). */
 	gs->prompt = 0;
@@ -111,24 +114,64 @@ static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 	gs->transport->on_kick(sk, gs);
 }
 
-static void gl_kick_one(struct gl_sock *gs)
+/* Under the socket's spinlock.  If a process owns the socket, request a kick for when it releases
+ * it.
+ *
+ * Return: true if the socket runs @gs's transport, and no process owns it.
+ */
+static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 {
-	struct sock *sk = gs->sk;
-
-	bh_lock_sock(sk);
 	/* Not if the connection has changed its congestion control since. */
 	if (sock_owned_by_user(sk)) {
 		if (gl_sock(sk) == gs)
 			gl_nudge(sk, gs);
 		else if (gl_mapped_find(sk) == gs)	/* TCP would drop a nudge */
 			gl_kick_soon(sk, gs);
-	} else if (gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE) {
-		gl_kicked(sk, gs);
+		return false;
 	}
+	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
+}
+
+static void gl_kick_one(struct gl_sock *gs)
+{
+	struct sock *sk = gs->sk;
+
+	bh_lock_sock(sk);
+	if (gl_enter(sk, gs))
+		gl_kicked(sk, gs);
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);
 }
+
+/**
+ * gl_turn_hold() - take the references that gl_turn() drops
+ * @gs: the state of a socket that has not called its transport's on_switch() to leave
+ */
+void gl_turn_hold(struct gl_sock *gs)
+{
+	refcount_inc(&gs->refs);
+	sock_hold(gs->sk);
+}
+EXPORT_SYMBOL_GPL(gl_turn_hold);
+
+/**
+ * gl_turn() - call a function of a transport that may send, from a timer
+ * @gs: the state of the socket, see gl_turn_hold()
+ * @turn: called with the socket's spinlock held, BH off; with @may if the socket still runs the
+ *	transport and no process owns it.  If a process does, on_kick() is called later
+ */
+void gl_turn(struct gl_sock *gs, void (*turn)(struct sock *sk, struct gl_sock *gs, bool may))
+{
+	struct sock *sk = gs->sk;
+
+	bh_lock_sock(sk);
+	turn(sk, gs, gl_enter(sk, gs) && gl_may_send(sk));
+	bh_unlock_sock(sk);
+	sock_put(sk);
+	gl_sock_put(gs);
+}
+EXPORT_SYMBOL_GPL(gl_turn);
 
 static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 {

@@ -45,7 +45,8 @@
  * it is grafted after it was created: that too is seen by the work item, which waits for RTNL.
  *
  * Lifetime.  The namespace's array has a reference on each of its links; NETDEV_UNREGISTER, which
- * also comes if a device leaves for another namespace, puts it.  Readers need RCU.
+ * also comes if a device leaves for another namespace, puts it.  Readers need RCU, or a reference
+ * of their own.
  */
 #include <linux/if_arp.h>
 #include <linux/ethtool.h>
@@ -130,11 +131,49 @@ struct rd_link *rd_link_rcu(const struct sock *sk)
 }
 EXPORT_SYMBOL_GPL(rd_link_rcu);
 
-static void rd_link_put(struct rd_link *link)
+/**
+ * rd_link_get() - the link whose time a socket's packets take, for longer
+ * @sk: the socket
+ *
+ * Return: the link, for rd_link_put(); never NULL.  Its device may go meanwhile.
+ */
+struct rd_link *rd_link_get(const struct sock *sk)
+{
+	struct rd_link *link;
+
+	rcu_read_lock();
+	link = rd_link_wire(rd_link_rcu(sk));
+	if (!refcount_inc_not_zero(&link->refs)) {
+		/* Its device has just gone.  The socket's namespace stays, and @none with it. */
+		link = rd_link_net(sock_net(sk))->none;
+		refcount_inc(&link->refs);
+	}
+	rcu_read_unlock();
+	return link;
+}
+EXPORT_SYMBOL_GPL(rd_link_get);
+
+/* All that were on the queue have left, but its timer may not have noticed. */
+static void rd_link_free(struct rcu_head *rcu)
+{
+	struct rd_link *link = container_of(rcu, struct rd_link, rcu);
+
+	rd_queue_exit(&link->queue);
+	kfree(link);
+}
+
+/**
+ * rd_link_put() - undo rd_link_get()
+ * @link: the link
+ *
+ * In any context.
+ */
+void rd_link_put(struct rd_link *link)
 {
 	if (refcount_dec_and_test(&link->refs))
-		kfree_rcu(link, rcu);
+		call_rcu(&link->rcu, rd_link_free);
 }
+EXPORT_SYMBOL_GPL(rd_link_put);
 
 static struct rd_link *rd_link_new(struct net_device *dev)
 {
@@ -146,7 +185,7 @@ static struct rd_link *rd_link_new(struct net_device *dev)
 	INIT_LIST_HEAD(&link->changed);
 	refcount_set(&link->refs, 1);
 	RCU_INIT_POINTER(link->dev, dev);
-	link->mtu = dev ? dev->mtu : ETH_DATA_LEN;
+	rd_queue_init(&link->queue);
 	link->local = dev && (dev->flags & IFF_LOOPBACK || netif_is_l3_master(dev));
 	return link;
 }
@@ -300,7 +339,6 @@ static void rd_link_read(struct rd_link *link)
 
 	if (!dev)
 		return;
-	WRITE_ONCE(link->mtu, dev->mtu);
 	if (link->local)
 		return;
 	for (low = dev, depth = 0; low && depth < RD_LINK_DEPTH; low = below, depth++) {
@@ -423,7 +461,6 @@ static int rd_link_event(struct notifier_block *nb, unsigned long event, void *p
 	}
 	case NETDEV_UP:
 	case NETDEV_CHANGE:
-	case NETDEV_CHANGEMTU:
 	case NETDEV_CHANGELOWERSTATE:
 	case NETDEV_BONDING_FAILOVER:
 		rd_link_touch_dev(dev);
@@ -564,6 +601,7 @@ static int __init rd_link_module_init(void)
 	err = register_netdevice_notifier(&rd_link_notifier);
 	if (err) {
 		unregister_pernet_subsys(&rd_link_net_ops);
+		rcu_barrier();
 		return err;
 	}
 	/* A transport that loads this module finds the speeds. */
@@ -581,7 +619,19 @@ static void __exit rd_link_module_exit(void)
 	while ((link = rd_link_next()))
 		rd_link_put(link);
 	unregister_pernet_subsys(&rd_link_net_ops);
+	/* rd_link_free() */
+	rcu_barrier();
 }
+
+/* rd_queue.c, which is tested without the module */
+EXPORT_SYMBOL_GPL(rd_ops_set);
+EXPORT_SYMBOL_GPL(rd_want);
+EXPORT_SYMBOL_GPL(rd_served);
+EXPORT_SYMBOL_GPL(rd_leave);
+EXPORT_SYMBOL_GPL(rd_alarm_set);
+EXPORT_SYMBOL_GPL(rd_yield);
+EXPORT_SYMBOL_GPL(rd_burst);
+EXPORT_SYMBOL_GPL(rd_burst_over);
 
 module_init(rd_link_module_init);
 module_exit(rd_link_module_exit);

@@ -44,11 +44,12 @@
  * @end: sequence number behind the last byte of the burst
  * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
  * @unscheduled: unscheduled packets sent, for struct greenlane_info
+ * @granted: bytes of the link's share for bursts that this one has
  * @allow: packets that the burst may still send
  * @off: switched off by the socket option GREENLANE_AEOLUS
  * @burst: the connection has sent a burst, or is sending one
  * @unprobed: unscheduled packets were sent since the last probe
- * @probing: a probe was sent and its answer has not arrived
+ * @probes: probes that were sent and not answered
  *
  * The socket lock protects all fields.
  */
@@ -58,11 +59,12 @@ struct aeolus {
 	u32	end;
 	u32	bdp;
 	u32	unscheduled;
+	u32	granted;
 	u16	allow;
 	u8	off:1,
 		burst:1,
-		unprobed:1,
-		probing:1;
+		unprobed:1;
+	u8	probes;
 };
 
 static const struct gl_transport *aeolus_inner __read_mostly;
@@ -74,8 +76,8 @@ static struct aeolus *aeolus_of(struct gl_sock *gs)
 
 /**
  * struct aeolus_net - the settings of a network namespace
- * @idle: net.ipv4.aeolus_idle: a connection may burst again after this idle time, ms;
- *	0: after the current RTO
+ * @idle: net.ipv4.aeolus_idle: a connection may burst again after this idle time, ms; 0: as
+ *	soon as all that it has sent is acknowledged
  * @probe: net.ipv4.aeolus_probe: 0 sends a plain request in place of the probe
  *	(§V-E, Figure 22)
  * @sysctl: the registered table
@@ -119,10 +121,20 @@ static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 /* The connection was idle for so long that the next RTT counts as a first one. */
 static bool aeolus_is_idle(const struct sock *sk)
 {
-	unsigned int ms = READ_ONCE(aeolus_net(sk)->idle);
-	u32 pause = ms ? msecs_to_jiffies(ms) : inet_csk(sk)->icsk_rto;
+	return tcp_jiffies32 - tcp_sk(sk)->lsndtime >=
+	       msecs_to_jiffies(READ_ONCE(aeolus_net(sk)->idle));
+}
 
-	return tcp_jiffies32 - tcp_sk(sk)->lsndtime >= pause;
+/* The burst is over, and others of this host may begin. */
+static void aeolus_answered(struct gl_sock *gs)
+{
+	struct aeolus *ae = aeolus_of(gs);
+
+	if (!ae->granted)
+		return;
+	xpass_burst_over(gs, ae->granted);
+	ae->granted = 0;
+	ae->allow = 0;
 }
 
 static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
@@ -132,8 +144,13 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 
 	if (ae->off || tp->packets_out || (ae->burst && !aeolus_is_idle(sk)))
 		return;
+	/* The answer to an earlier burst's probe is on its way, or lost. */
+	if (tcp_jiffies32 - tp->lsndtime >= inet_csk(sk)->icsk_rto)
+		ae->probes = 0;
 	ae->burst = 1;
-	ae->allow = aeolus_bdp(sk, ae) / tp->mss_cache;
+	aeolus_answered(gs);
+	ae->granted = xpass_burst(sk, gs, aeolus_bdp(sk, ae));
+	ae->allow = ae->granted / tp->mss_cache;
 	ae->begin = tp->snd_nxt;
 	ae->end = tp->snd_nxt;
 }
@@ -151,20 +168,24 @@ static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 }
 
 /* At the end of a burst the next request is a probe, which carries the end's sequence
- * number.  With net.ipv4.aeolus_probe=0 it is a plain request; SACK then finds the
- * losses, or aeolus_spend() retransmits the packets when credits are left over.
+ * number.  If the application writes more before the first credit comes, the burst goes on, and
+ * ends with another probe; the last one's answer counts.  With net.ipv4.aeolus_probe=0 it is a
+ * plain request; SACK then finds the losses, or aeolus_spend() retransmits the packets when
+ * credits are left over.
  */
 static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (!ae->unprobed || aeolus_goes_on(sk, ae))
+	if (!ae->unprobed || ae->probes == U8_MAX || aeolus_goes_on(sk, ae))
 		return false;
 	if (!word)
 		return true;
-	ae->allow = 0;
+	/* What the peer's window holds back waits for credits. */
+	if (tcp_send_head(sk))
+		ae->allow = 0;
 	ae->unprobed = 0;
-	ae->probing = 1;
+	ae->probes++;
 	ae->probe_us = tcp_clock_us();
 	*word = ae->end;
 	return READ_ONCE(aeolus_net(sk)->probe);
@@ -215,7 +236,7 @@ static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
 	struct rb_node *p;
 	u32 n = 0;
 
-	if (!ae->probing && !ae->unprobed)
+	if ((!ae->probes && !ae->unprobed) || !before(tcp_sk(sk)->snd_una, ae->end))
 		return 0;
 	for (p = rb_first(&sk->tcp_rtx_queue); p; p = rb_next(p)) {
 		const struct sk_buff *skb = rb_to_skb(p);
@@ -229,7 +250,7 @@ static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
 /* The first credit ends the burst (§III-A). */
 static void aeolus_credited(struct sock *sk, struct gl_sock *gs)
 {
-	aeolus_of(gs)->allow = 0;
+	aeolus_answered(gs);
 }
 
 /* The request is repeated, so send the probe again too. */
@@ -237,7 +258,9 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	ae->unprobed |= ae->probing;
+	aeolus_answered(gs);
+	ae->unprobed |= !!ae->probes;
+	ae->probes = 0;
 }
 
 /* A credit is left over.  Declare the last open unscheduled packet lost, so that TCP
@@ -248,7 +271,7 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 	const struct aeolus *ae = aeolus_of(gs);
 	struct rb_node *p;
 
-	if (!ae->probing)
+	if (!ae->probes)
 		return false;
 	for (p = rb_last(&sk->tcp_rtx_queue); p; p = rb_prev(p)) {
 		struct sk_buff *skb = rb_to_skb(p);
@@ -272,8 +295,9 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 
 	if (kind != &xpass_kind[XPASS_PROBE_ACK])
 		return aeolus_inner->on_packet(sk, gs, kind, seg);
-	if (ae->probing) {
-		ae->probing = 0;
+	if (ae->probes == 1)
+		aeolus_answered(gs);
+	if (ae->probes && !--ae->probes) {
 		gl_lose_before(sk, ae->probe_us, ae->end + 1);
 		gl_kick(sk, gs);
 	}
@@ -288,6 +312,18 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	aeolus_inner->on_kick(sk, gs);
 }
 
+static void aeolus_moves(struct sock *sk, struct gl_sock *gs)
+{
+	aeolus_answered(gs);
+}
+
+static void aeolus_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+	if (!on)
+		aeolus_answered(gs);
+	aeolus_inner->on_switch(sk, gs, on);
+}
+
 static const struct xpass_precredit aeolus_precredit = {
 	.begin		= aeolus_begin,
 	.allow		= aeolus_allow,
@@ -295,6 +331,7 @@ static const struct xpass_precredit aeolus_precredit = {
 	.credited	= aeolus_credited,
 	.probe		= aeolus_probe,
 	.lost		= aeolus_lost,
+	.moves		= aeolus_moves,
 	.spend		= aeolus_spend,
 };
 
@@ -357,6 +394,7 @@ static struct xpass_transport aeolus_xpass __read_mostly = {
 		.on_xmit	= aeolus_on_xmit,
 		.on_packet	= aeolus_on_packet,
 		.on_kick	= aeolus_on_kick,
+	.on_switch	= aeolus_on_switch,
 		.on_info	= aeolus_on_info,
 		.sockopt	= aeolus_sockopt,
 	},
@@ -413,7 +451,6 @@ static int __init aeolus_module_init(void)
 	t->ops.in_ack_event = aeolus_in_ack_event;
 	gl_nest(t, aeolus_inner, sizeof(struct aeolus));
 	t->protocol = aeolus_inner->protocol;
-	t->on_switch = aeolus_inner->on_switch;
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
 		goto put;

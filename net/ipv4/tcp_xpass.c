@@ -16,10 +16,10 @@
  *	has no data left  --- stop (0 packets) --------------->
  *
  * Each switch port limits the rate of credits, so that the data they trigger just
- * fills the link in the other direction; it drops the excess.  The receiver limits
- * its own link in the same way (xpass_line.h).  Losing a credit costs little,
- * and the feedback control (xpass_rate.h) adjusts the credit rate to a target loss.
- * Data is not lost, and queues stay short.
+ * fills the link in the other direction; it drops the excess.  Losing a credit costs
+ * little, and the feedback control (xpass_rate.h) adjusts the credit rate to a target
+ * loss.  The receiver's own link needs no such control: its connections take turns
+ * (rd_queue.c).  Data is not lost, and queues stay short.
  *
  * To make TCP wait for credits, its congestion window is kept equal to the packets
  * in flight.  tcp_write_xmit() and tcp_xmit_retransmit_queue() both call
@@ -28,7 +28,6 @@
  *
  * Documentation/xpass.rst lists the differences from the paper and their reasons.
  */
-#include <linux/hrtimer.h>
 #include <linux/jhash.h>
 #include <linux/module.h>
 #include <net/greenlane.h>
@@ -44,7 +43,20 @@
 #define XPASS_WIRE		(14 + 4 + 8 + 12)
 #define XPASS_WIRE_MIN		84
 /* The TCP header of a credit, with an option of one word. */
-#define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + 12)
+#define XPASS_CREDIT_HLEN	(sizeof(struct tcphdr) + GL_OPT_LEN(1))
+
+/* The second word of a credit: ns until the next one, if nothing changes.  It is left out if it
+ * is shorter than a sender waits anyway.
+ */
+#define XPASS_WAIT_MIN		(XPASS_RETRY_NS / 2)
+/* A sender believes no more than this, or a forged word would stop it for long. */
+#define XPASS_WAIT_MAX		(100 * NSEC_PER_MSEC)
+/* It is no credit: the first word is the last credit that was sent.  The receiver has heard the
+ * request, and there are many senders.
+ */
+#define XPASS_HEARD		0x80000000
+/* The link has many receivers, so that a credit is rare; not because credits were lost. */
+#define XPASS_BUSY		0x40000000
 
 /* A credit number further ahead than this is taken for a forged one. */
 #define XPASS_SEQ_AHEAD		65536
@@ -52,9 +64,14 @@
 #define XPASS_WINDOW		32
 
 /* A sender repeats its request if no credit arrives for the longest of this time,
- * four round trips and four gaps between credits.
+ * four round trips, and twice what the receiver has told it to wait.  It is four times that on a
+ * busy link, where others may come meanwhile.
  */
 #define XPASS_RETRY_NS		(50 * NSEC_PER_USEC)
+#define XPASS_PATIENCE		2
+#define XPASS_PATIENCE_BUSY	4
+/* A sender on a busy link reports with every fourth credit. */
+#define XPASS_REPORT		4
 /* The time doubles with each repetition, at most this often. */
 #define XPASS_RETRIES_MAX	10
 /* The sender falls back to TCP if at least this many requests in a row brought no
@@ -80,65 +97,63 @@
 /* After this many round trips without a request, the credit rate starts anew. */
 #define XPASS_PAUSE		4
 
-#define XPASS_NEVER		U64_MAX
-
 /**
  * struct xpass - the state of a connection, both as a sender and as a receiver
  * @gs: greenlane's part
- * @timer: kicks the socket at the earlier of @retry and @next
- * @retry: sender: when to repeat the request, ns
+ * @alarm: sender: kicks the socket at @retry, or too early
  * @told: sender: when the last request or report left, ns, low half
  * @told_end: sender: the last credit that the receiver will send, as far as we know
- * @came: sender: when the last credit arrived, ns, low half; 0 after a pause
- * @gap: sender: smoothed time between two credits, ns
+ * @retry: sender: when to repeat the request, if @asking, ns, low half
+ * @wait: sender: time until the next credit, as the receiver has told it, ns
  * @una: sender: TCP's snd_una at the last repeated request
  * @seq: sender: the highest credit number received
  * @seen_seq: sender: bitmap of the 32 credits up to @seq that have arrived; bit 0
  *	is @seq itself
  * @received: sender: credits received on this connection
- * @next: receiver: when the next credit leaves, ns
- * @asked_ns: receiver: when the last request arrived, ns
+ * @r: receiver: its place among the receivers of the link
+ * @heard_at: receiver: when the last request arrived, ns, low half
+ * @came: receiver: TCP's data_segs_in less @credit when the sender began to ask, or sent a probe
  * @credit: receiver: the last credit sent
  * @end: receiver: the last credit to send
- * @throttled: receiver: credits that the own link refused, since the last report
  * @seen: receiver: the highest credit that the sender has reported
  * @heard: receiver: how many credits the sender had received by then
  * @slowed: receiver: the last credit sent before the rate was reduced; losses up to
  *	it belong to the old rate
  * @rate: receiver: the feedback control
  * @asking: sender: the receiver knows that we have data to send
+ * @busy: sender: @wait is that long because the link has many receivers
  * @asked: sender: a request was sent on this connection
  * @alive: sender: how often uncredited data was acknowledged while requests brought
  *	no credit
  * @retries: sender: requests in a row that brought no credit
  * @tokens: sender: credits received and not used yet; 0 outside of xpass_spend()
  *
- * Times are ktime_get_ns(); XPASS_NEVER stands for no time.  A field that is only
+ * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only
  * compared with recent times keeps the low 32 bits: the size of a connection is
- * limited (see xpass_module_init()).  The socket lock protects all fields.
+ * limited (see xpass_module_init()).  The socket lock protects all fields but @r.
  */
 struct xpass {
 	struct gl_sock		gs;
-	struct hrtimer		timer;
-	u64			retry;
+	struct rd_alarm		alarm;
+	u32			retry;
 	u32			told;
 	u32			told_end;
-	u32			came;
-	u32			gap;
+	u32			wait;
 	u32			una;
 	u32			seq;
 	u32			seen_seq;
 	u32			received;
-	u64			next;
-	u64			asked_ns;
+	struct rd_receiver	r;
+	u32			heard_at;
+	u32			came;
 	u32			credit;
 	u32			end;
-	u32			throttled;
 	u32			seen;
 	u32			heard;
 	u32			slowed;
 	struct xpass_rate	rate;
 	u8			asking:1,
+				busy:1,
 				asked:1,
 				alive:2;
 	u8			retries;
@@ -153,7 +168,7 @@ enum xpass_counter {
 	XPASS_REQUESTRETRIED,
 	XPASS_REQUESTRECEIVED,
 	XPASS_CREDITSENT,
-	XPASS_CREDITTHROTTLED,
+	XPASS_CREDITWAITED,
 	XPASS_CREDITRECEIVED,
 	XPASS_CREDITWASTED,
 	XPASS_CREDITLOST,
@@ -172,7 +187,7 @@ static const char * const xpass_counter_name[XPASS_COUNTERS] = {
 	[XPASS_REQUESTRETRIED]		= "RequestRetried",
 	[XPASS_REQUESTRECEIVED]		= "RequestReceived",
 	[XPASS_CREDITSENT]		= "CreditSent",
-	[XPASS_CREDITTHROTTLED]		= "CreditThrottled",
+	[XPASS_CREDITWAITED]		= "CreditWaited",
 	[XPASS_CREDITRECEIVED]		= "CreditReceived",
 	[XPASS_CREDITWASTED]		= "CreditWasted",
 	[XPASS_CREDITLOST]		= "CreditLost",
@@ -280,27 +295,39 @@ static u64 xpass_rtt_ns(const struct sock *sk)
 	return (u64)clamp(tcp_min_rtt(tcp_sk(sk)), 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
-/* Arm the timer for the earlier of the two events.  If it expires without need, the
- * kick does nothing.
- */
-static void xpass_arm(struct xpass *xp)
+static void xpass_leave_link(struct xpass *xp)
 {
-	u64 at = min(xp->retry, xp->next);
-
-	if (at == XPASS_NEVER)
-		hrtimer_try_to_cancel(&xp->timer);
-	else if (!hrtimer_is_queued(&xp->timer) ||
-		 ktime_to_ns(hrtimer_get_expires(&xp->timer)) != at)
-		hrtimer_start(&xp->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+	if (!xp->r.queue)
+		return;
+	rd_alarm_set(xp->r.queue, &xp->alarm, RD_NEVER);
+	rd_leave(xp->r.queue, &xp->r);
+	rd_link_put(container_of(xp->r.queue, struct rd_link, queue));
+	xp->r.queue = NULL;
 }
 
-static enum hrtimer_restart xpass_timer(struct hrtimer *timer)
+/* Share the link that the connection's packets leave on now. */
+static void xpass_follow(struct sock *sk, struct xpass *xp)
 {
-	struct xpass *xp = container_of(timer, struct xpass, timer);
+	const struct xpass_precredit *pre = xpass_precredit(sk);
+	struct rd_link *link = rd_link_get(sk);
 
-	/* The socket still exists: xpass_leave() waits until this has returned. */
+	if (likely(xp->r.queue == &link->queue)) {
+		rd_link_put(link);
+		return;
+	}
+	if (pre && xp->r.queue)
+		pre->moves(sk, &xp->gs);
+	xpass_leave_link(xp);
+	xp->r.queue = &link->queue;
+	xp->r.had = 0;
+}
+
+static void xpass_alarm(struct rd_alarm *a)
+{
+	struct xpass *xp = container_of(a, struct xpass, alarm);
+
+	/* The socket still exists: xpass_leave() waits for the lock of the link's queue. */
 	gl_kick(xp->gs.sk, &xp->gs);
-	return HRTIMER_NORESTART;
 }
 
 /* --- the sender ---------------------------------------------------------- */
@@ -318,7 +345,41 @@ static u32 xpass_new(const struct sock *sk)
 	if (!head || !head->len || room < (s32)min(left, tp->mss_cache))
 		return 0;
 	left = min_t(u32, left, room);
-	return left / tp->mss_cache + (left % tp->mss_cache && !gl_nagle_holds(tp));
+	/* close() has TCP send all that it held back. */
+	return left / tp->mss_cache + (left % tp->mss_cache &&
+				       (gl_fin_written(sk) || !gl_nagle_holds(tp)));
+}
+
+/* A process waits for room in the send buffer: as its packets are acknowledged, as many will be
+ * written.  Without credits for those, each buffer would take a round trip more.
+ */
+static u32 xpass_to_come(const struct sock *sk, u32 new)
+{
+	const struct socket *sock = sk->sk_socket;
+
+	return sock && test_bit(SOCK_NOSPACE, &sock->flags) ? tcp_sk(sk)->packets_out + new : 0;
+}
+
+/* Enough room for two round trips at the link's rate, which the receiver may grant at any time.  The
+ * size of a packet is that of tcp_sndbuf_expand(), which TCP does not call as its window is always
+ * full.
+ */
+static void xpass_expand_sndbuf(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 size = roundup_pow_of_two(max_t(u32, tp->rx_opt.mss_clamp, tp->mss_cache) +
+				      MAX_TCP_HEADER +
+				      SKB_DATA_ALIGN(sizeof(struct skb_shared_info))) +
+		   SKB_DATA_ALIGN(sizeof(struct sk_buff));
+	u64 bdp = div_u64(xpass_path_of(sk).mbit * xpass_srtt_ns(sk), 8000);
+	u64 room = 2ULL * size * (div_u64(bdp, tp->mss_cache) + TCP_INIT_CWND);
+
+	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK || room <= sk->sk_sndbuf)
+		return;
+	room = min_t(u64, room, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]));
+	/* The next ACK wakes a process that waits for it. */
+	if (room > sk->sk_sndbuf)
+		WRITE_ONCE(sk->sk_sndbuf, room);
 }
 
 /* Number of packets that wait for a credit, retransmissions included. */
@@ -327,16 +388,40 @@ static u32 xpass_waiting(const struct sock *sk, struct xpass *xp)
 	const struct xpass_precredit *pre = xpass_precredit(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 waiting = tp->lost_out - min(tp->lost_out, tp->retrans_out);
+	u32 new = xpass_new(sk);
 
 	if (pre)
 		waiting += pre->waiting(sk, &xp->gs);
-	return waiting + xpass_new(sk);
+	return waiting + new + xpass_to_come(sk, new);
+}
+
+/* How often to report: once a round trip.  On a busy link, where a round trip has no credit, that
+ * would be with each credit; the reports of all would take more of the link than the time of
+ * their credits leaves free.
+ */
+static u64 xpass_round_ns(const struct sock *sk, const struct xpass *xp)
+{
+	u64 rare = xp->busy ? XPASS_REPORT * (u64)xp->wait : 0;
+
+	return max(xpass_rtt_ns(sk), rare);
 }
 
 /* How long to wait for a credit before the request is repeated. */
-static u64 xpass_patience_ns(const struct sock *sk, const struct xpass *xp)
+static u32 xpass_patience_ns(const struct sock *sk, const struct xpass *xp)
 {
-	return max3(XPASS_RETRY_NS, 4 * xpass_rtt_ns(sk), 4ULL * xp->gap) << xp->retries;
+	u64 wait = (u64)xp->wait * (xp->busy ? XPASS_PATIENCE_BUSY : XPASS_PATIENCE);
+	u64 ns = max3(XPASS_RETRY_NS, 4 * xpass_rtt_ns(sk), wait);
+
+	return min(ns << xp->retries, NSEC_PER_SEC);
+}
+
+/* Repeat the request if no credit arrives for long enough. */
+static void xpass_be_patient(struct sock *sk, struct xpass *xp, u64 now)
+{
+	u32 patience = xpass_patience_ns(sk, xp);
+
+	xp->retry = now + patience;
+	rd_alarm_set(xp->r.queue, &xp->alarm, now + patience);
 }
 
 /* Send a request, report or stop.  All three have the same format: the credits that
@@ -356,17 +441,19 @@ static void xpass_tell(struct sock *sk, struct xpass *xp, u32 waiting, u32 flags
 		words = 4;
 		xpass_count(sk, XPASS_PROBESENT, 1);
 	}
-	/* Do not count a pause or an outage as a gap between credits. */
-	if (!xp->asking || (flags & XPASS_RETRY))
-		xp->came = 0;
+	xpass_follow(sk, xp);
+	xpass_expand_sndbuf(sk);
+	/* What the receiver said before a pause is old. */
+	if (!xp->asking)
+		xp->wait = 0;
 	xp->told = now;
 	xp->told_end = xp->seq + waiting;
 	xp->asking = !!waiting;
 	xp->asked |= xp->asking;
-	xp->retry = XPASS_NEVER;
 	if (waiting)
-		xp->retry = now + xpass_patience_ns(sk, xp);
-	xpass_arm(xp);
+		xpass_be_patient(sk, xp, now);
+	else
+		rd_alarm_set(xp->r.queue, &xp->alarm, RD_NEVER);
 	xpass_count(sk, XPASS_REQUESTSENT, 1);
 	gl_send_words(sk, &xp->gs, &xpass_kind[kind], word, words);
 }
@@ -437,21 +524,49 @@ static u32 xpass_wire(const struct sock *sk, const struct xpass_path *path, u32 
 			  path->extra, XPASS_WIRE_MIN);
 }
 
-/* Time that an ACK occupies the link, ns. */
-static u64 xpass_ack_ns(const struct sock *sk, const struct xpass_path *path)
+/* Time that a packet with @len bytes of TCP header and data occupies the link, ns. */
+static u64 xpass_packet_ns(const struct sock *sk, u32 len)
 {
-	return rd_link_ns(path->mbit, xpass_wire(sk, path, tcp_sk(sk)->tcp_header_len));
+	struct xpass_path path = xpass_path_of(sk);
+
+	return rd_link_ns(path.mbit, xpass_wire(sk, &path, len));
 }
 
-/* Data was sent, whose ACK will take some of the link's time. */
-static void xpass_yield(const struct sock *sk, u64 now)
+/**
+ * xpass_burst() - send before any credit has come
+ * @sk: the connection, locked
+ * @gs: its state
+ * @bytes: how much there is
+ *
+ * Return: how many bytes may be sent, see rd_burst().
+ */
+u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 bytes)
 {
-	struct xpass_path path;
+	struct xpass *xp = xpass_of(gs);
+	u64 bdp = div_u64(xpass_path_of(sk).mbit * xpass_rtt_ns(sk), 8000);
 
-	rcu_read_lock();
-	path = xpass_path_of(sk);
-	xpass_line_yields(&path.wire->free, now, xpass_ack_ns(sk, &path));
-	rcu_read_unlock();
+	xpass_follow(sk, xp);
+	return rd_burst(xp->r.queue, bytes, max_t(u64, bdp, tcp_sk(sk)->mss_cache));
+}
+EXPORT_SYMBOL_GPL(xpass_burst);
+
+/**
+ * xpass_burst_over() - see rd_burst_over()
+ * @gs: the state of a connection, locked or about to be freed
+ * @bytes: what xpass_burst() has granted
+ */
+void xpass_burst_over(struct gl_sock *gs, u32 bytes)
+{
+	rd_burst_over(xpass_of(gs)->r.queue, bytes);
+}
+EXPORT_SYMBOL_GPL(xpass_burst_over);
+
+/* Data was sent by a credit, and its ACK will take some of the link's time. */
+static void xpass_yield(const struct sock *sk, struct xpass *xp, u64 now)
+{
+	u64 ack = xpass_packet_ns(sk, tcp_sk(sk)->tcp_header_len);
+
+	rd_yield(xp->r.queue, now, ack, XPASS_YIELDED * ack);
 }
 
 /* Data leaves.  If there is no credit, this is an RTO, a loss probe or a window probe:
@@ -487,7 +602,7 @@ static void xpass_spend(struct sock *sk, struct xpass *xp, u64 now)
 	if (xp->tokens)
 		xpass_count(sk, XPASS_CREDITWASTED, 1);
 	else
-		xpass_yield(sk, now);
+		xpass_yield(sk, xp, now);
 	xp->tokens = 0;
 	xpass_set_window(sk, 0);
 }
@@ -513,31 +628,39 @@ static bool xpass_is_fresh(struct xpass *xp, u32 seq)
 	return true;
 }
 
+static void xpass_told_wait(struct xpass *xp, u32 word)
+{
+	xp->wait = min_t(u32, word & ~(XPASS_HEARD | XPASS_BUSY), XPASS_WAIT_MAX);
+	xp->busy = !!(word & XPASS_BUSY);
+}
+
 static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_seg *seg)
 {
+	bool heard = seg->words > 1 && seg->word[1] & XPASS_HEARD;
 	u64 now = ktime_get_ns();
 	u32 waiting;
 
-	if (!seg->words || !xp->asked || !xpass_is_fresh(xp, seg->word[0])) {
+	if (!seg->words || !xp->asked || (!heard && !xpass_is_fresh(xp, seg->word[0]))) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
-	/* The gain is that of RFC 6298 for the smoothed RTT. */
-	if (xp->came)
-		xp->gap += (max((s32)((u32)now - xp->came), 0) - (s32)xp->gap) / 8;
-	xp->came = (u32)now ?: 1;
-	xp->received++;
+	xpass_told_wait(xp, seg->words > 1 ? seg->word[1] : 0);
 	xp->retries = 0;
 	xp->alive = 0;
+	if (heard) {
+		if (xp->asking)
+			xpass_be_patient(sk, xp, now);
+		return;
+	}
+	xp->received++;
 	xpass_count(sk, XPASS_CREDITRECEIVED, 1);
 
 	xpass_spend(sk, xp, now);
 	waiting = xpass_waiting(sk, xp);
-	if ((!waiting && xp->asking) || (u32)now - xp->told >= xpass_rtt_ns(sk)) {
+	if ((!waiting && xp->asking) || (u32)now - xp->told >= xpass_round_ns(sk, xp)) {
 		xpass_tell(sk, xp, waiting, 0);
 	} else if (waiting) {
-		xp->retry = now + xpass_patience_ns(sk, xp);
-		xpass_arm(xp);
+		xpass_be_patient(sk, xp, now);
 	}
 }
 
@@ -594,90 +717,119 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 /* Time that a credit and the data packet it triggers occupy the link, ns.  The peer's packets are
  * at most as large as ours, which its MSS limits, and as the MSS that we have announced.
  */
-static u64 xpass_cost_ns(const struct sock *sk, const struct xpass_path *path)
+static u64 xpass_cost_ns(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 len = min_t(u32, tp->tcp_header_len + tp->mss_cache,
 			sizeof(struct tcphdr) + tp->advmss);
-	u32 bytes = xpass_wire(sk, path, XPASS_CREDIT_HLEN) + xpass_wire(sk, path, len);
+	struct xpass_path path = xpass_path_of(sk);
+	u32 bytes = xpass_wire(sk, &path, XPASS_CREDIT_HLEN) + xpass_wire(sk, &path, len);
 
-	return max_t(u64, rd_link_ns(path->mbit, bytes), 1);
+	return max_t(u64, rd_link_ns(path.mbit, bytes), 1);
 }
 
-/* The same for a packet of the link's MTU, which may be larger than the connection's packets. */
-static u64 xpass_unit_ns(const struct sock *sk, const struct xpass_path *path)
-{
-	u32 bytes = xpass_wire(sk, path, XPASS_CREDIT_HLEN) +
-		    path->mtu + XPASS_WIRE + path->extra;
-
-	return max_t(u64, rd_link_ns(path->mbit, bytes), 1);
-}
-
-/* The gap to the next credit, with a jitter of ±10 % so that flows do not lose credits
- * in lockstep.  A hash suffices, as the flows only have to differ; unlike random
- * numbers it keeps experiments in virtual time reproducible.
+/* The gap to the next credit at the flow's own rate, with a jitter of ±10 % so that flows do not
+ * lose credits in lockstep.  A hash suffices, as the flows only have to differ; unlike random
+ * numbers it keeps experiments in virtual time reproducible.  At the full rate the link decides.
  */
 static u64 xpass_gap_ns(const struct sock *sk, const struct xpass *xp, u64 now)
 {
 	u32 gap = max_t(u32, NSEC_PER_SEC / xp->rate.cur, 10);
 	u32 any = jhash_3words(now, (__force u32)sk->sk_daddr, (__force u32)sk->sk_portpair,
-			       xp->credit + xp->throttled);
+			       xp->credit);
 
+	if (xp->rate.cur == xp->rate.max)
+		return 0;
 	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
 
+/* Time between two credits as it is now: at the flow's own rate, or until all others of the link
+ * have had theirs.
+ */
+static u64 xpass_wait_ns(const struct sock *sk, const struct xpass *xp, u64 cost)
+{
+	u64 turns = READ_ONCE(xp->r.queue->receivers) * cost;
+
+	return max_t(u64, turns, NSEC_PER_SEC / xp->rate.cur);
+}
+
 /* No report has arrived for so long that the sender must be gone. */
-static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 now)
+static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 now, u64 cost)
 {
-	u64 round = max_t(u64, xpass_srtt_ns(sk), NSEC_PER_SEC / xp->rate.cur);
+	u64 round = max_t(u64, xpass_srtt_ns(sk), xpass_wait_ns(sk, xp, cost));
 
-	return now - xp->asked_ns > max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
+	return (u32)now - xp->heard_at > max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
 }
 
-static void xpass_send_credits(struct sock *sk, struct xpass *xp, u64 now)
+/* Send a credit, or tell the sender that its request was heard. */
+static void xpass_send_credit(struct sock *sk, struct xpass *xp, u64 cost, u32 heard)
 {
-	struct xpass_path path;
-	u64 cost, unit;
-	int n;
+	u32 wait = min_t(u64, xpass_wait_ns(sk, xp, cost), XPASS_WAIT_MAX);
+	u32 busy = wait > 2 * (NSEC_PER_SEC / xp->rate.cur) ? XPASS_BUSY : 0;
+	u32 word[2] = { xp->credit, wait | busy | heard };
 
-	if (xp->next > now)
-		return;
-	if (xpass_is_silent(sk, xp, now)) {
-		xp->next = XPASS_NEVER;
-		return;
-	}
-	rcu_read_lock();
-	path = xpass_path_of(sk);
-	cost = xpass_cost_ns(sk, &path);
-	unit = xpass_unit_ns(sk, &path);
-	for (n = 0; n < XPASS_QUEUE && xp->next <= now; n++) {
-		if (!before(xp->credit, xp->end)) {
-			xp->next = XPASS_NEVER;
-			break;
-		}
-		xp->next += xpass_gap_ns(sk, xp, now);
-		if (!xpass_line_takes(&path.wire->free, now, cost, unit)) {
-			xp->throttled++;
-			xpass_count(sk, XPASS_CREDITTHROTTLED, 1);
-			continue;
-		}
-		xp->credit++;
-		xpass_count(sk, XPASS_CREDITSENT, 1);
-		gl_send_words(sk, &xp->gs, &xpass_kind[XPASS_CREDIT], &xp->credit, 1);
-	}
-	rcu_read_unlock();
-	xp->next = max(xp->next, now);
+	gl_send_words(sk, &xp->gs, &xpass_kind[XPASS_CREDIT], word,
+		      heard || wait > XPASS_WAIT_MIN ? 2 : 1);
 }
 
-/* Recompute the highest credit rate: the route, or the link's speed, may have changed. */
+/* It is our turn on the link. */
+static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
+{
+	u64 cost = xpass_cost_ns(sk);
+	u64 at = RD_NEVER;
+
+	if (!before(xp->credit, xp->end) || xpass_is_silent(sk, xp, now, cost)) {
+		rd_served(xp->r.queue, &xp->r, now, 0, RD_NEVER);
+		return;
+	}
+	xp->credit++;
+	xpass_count(sk, XPASS_CREDITSENT, 1);
+	/* A late timer makes up for as many credits as a port's queue holds. */
+	if (before(xp->credit, xp->end))
+		at = max_t(u64, xp->r.at, now - min(now, RD_CATCH_UP * xpass_gap_ns(sk, xp, now))) +
+		     xpass_gap_ns(sk, xp, now);
+	xpass_send_credit(sk, xp, cost, 0);
+	rd_served(xp->r.queue, &xp->r, now, cost, at);
+}
+
+/* Wait for our turn, or take it at once. */
+static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
+{
+	if (before(xp->credit, xp->end) && rd_want(xp->r.queue, &xp->r, now, now))
+		xpass_issue(sk, xp, now);
+}
+
+static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, bool may)
+{
+	struct xpass *xp = xpass_of(gs);
+	u64 now = ktime_get_ns();
+
+	if (may)
+		xpass_issue(sk, xp, now);
+	else
+		rd_served(xp->r.queue, &xp->r, now, 0, RD_NEVER);
+}
+
+static void xpass_turn_hold(struct rd_receiver *r)
+{
+	gl_turn_hold(&container_of(r, struct xpass, r)->gs);
+}
+
+static void xpass_turn(struct rd_receiver *r)
+{
+	gl_turn(&container_of(r, struct xpass, r)->gs, xpass_turn_locked);
+}
+
+static const struct rd_ops xpass_rd_ops = {
+	.hold	= xpass_turn_hold,
+	.turn	= xpass_turn,
+	.alarm	= xpass_alarm,
+};
+
+/* Recompute the highest credit rate: the administrator may have changed the link's. */
 static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 {
-	struct xpass_path path;
-
-	rcu_read_lock();
-	path = xpass_path_of(sk);
-	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk, &path)), 1);
-	rcu_read_unlock();
+	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk)), 1);
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 
@@ -687,6 +839,18 @@ static void xpass_set_max(const struct sock *sk, struct xpass *xp)
 static u32 xpass_old(const struct xpass *xp)
 {
 	return after(xp->slowed, xp->seen) ? xp->slowed : xp->seen;
+}
+
+/* A round of @sent credits, @lost of them in the network, has ended.  The flow sent them at its
+ * share of the link if that was less than its rate.
+ */
+static void xpass_lost(struct sock *sk, struct xpass *xp, u32 sent, u32 lost)
+{
+	u32 share = xp->rate.max / max(READ_ONCE(xp->r.queue->receivers), 1U) + 1;
+
+	if (lost)
+		xp->rate.cur = min(xp->rate.cur, share);
+	xpass_rate_update(&xp->rate, sent, lost);
 }
 
 /* Update the rate at the end of a round trip.  Reports come once per minimum RTT; with
@@ -704,8 +868,7 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 	if (after(seq, old)) {
 		u32 sent = seq - old, rate = xp->rate.cur;
 
-		xpass_rate_update(&xp->rate, sent + xp->throttled,
-				  sent - min(came, sent) + xp->throttled);
+		xpass_lost(sk, xp, sent, sent - min(came, sent));
 		/* Without a reduction, move @slowed along: credit numbers wrap, and an
 		 * old value would seem to lie ahead.
 		 */
@@ -713,17 +876,16 @@ static void xpass_feedback(struct sock *sk, struct xpass *xp, u32 seq, u32 recei
 	}
 	xp->seen = seq;
 	xp->heard = received;
-	xp->throttled = 0;
 }
 
 /* A repeated request: the sender has given up on all credits it has not reported. */
-static void xpass_all_lost(struct xpass *xp)
+static void xpass_all_lost(struct sock *sk, struct xpass *xp)
 {
 	u32 sent = xp->credit - xpass_old(xp);
 
 	if (!sent)
 		return;
-	xpass_rate_update(&xp->rate, sent, sent);
+	xpass_lost(sk, xp, sent, sent);
 	xp->slowed = xp->credit;
 }
 
@@ -739,13 +901,41 @@ static void xpass_resync(struct xpass *xp, u32 seq, u32 received)
 	xp->heard = received;
 }
 
-static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_seg *seg)
+/* A probe ends a burst.  What came of the burst has occupied the link as well, and needs no credit,
+ * although the sender does not know yet that it came.
+ *
+ * @since is the time since the last request, ns; a burst has not occupied the link for longer.
+ *
+ * Return: packets of data that came, less those that credits let come, from when the sender began
+ * to ask, or from the last probe.  Credits that are on their way make it less.
+ */
+static u32 xpass_burst_came(struct sock *sk, struct xpass *xp, bool begins, bool probe, u64 now,
+			    u32 since)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	s32 n = tp->data_segs_in - xp->credit - xp->came;
+	u64 one;
+
+	if (probe || begins)
+		xp->came = tp->data_segs_in - xp->credit;
+	if (!probe || begins || n <= 0)
+		return 0;
+	one = xpass_packet_ns(sk, tp->tcp_header_len + tp->mss_cache);
+	rd_yield(xp->r.queue, now, min_t(u64, n * one, since), XPASS_YIELDED * one);
+	return n;
+}
+
+static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_seg *seg,
+			    bool probe)
 {
 	u32 seq = seg->word[0], received = seg->word[1];
 	u32 want = seg->word[2] & XPASS_WANT_MAX;
 	bool again = seg->word[2] & XPASS_RETRY;
 	u64 now = ktime_get_ns();
-	u64 idle = now - xp->asked_ns;
+	u32 idle = (u32)now - xp->heard_at;
+	u64 cost;
+	bool joins;
+	u32 last;
 
 	if (seg->words == 3 && again)
 		xpass_resync(xp, seq, received);
@@ -756,20 +946,27 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 		return;
 	}
 	xpass_count(sk, XPASS_REQUESTRECEIVED, 1);
-	xp->asked_ns = now;
+	xpass_follow(sk, xp);
+	xp->heard_at = now;
 	xpass_set_max(sk, xp);
 	xpass_feedback(sk, xp, seq, received);
 	if (again)
-		xpass_all_lost(xp);
+		xpass_all_lost(sk, xp);
+	joins = xp->r.state == RD_OFF;
+	want -= min(want, xpass_burst_came(sk, xp, joins, probe, now, idle));
 	xp->end = (again ? xp->credit : seq) + want;
-	if (xp->next == XPASS_NEVER && before(xp->credit, xp->end)) {
-		xp->next = now;
-		/* After a pause the old rate says nothing about the network. */
-		if (!xp->rate.cur || idle > XPASS_PAUSE * xpass_srtt_ns(sk))
-			xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
+	joins &= before(xp->credit, xp->end);
+	/* After a pause the old rate says nothing about the network. */
+	if (joins && (!xp->rate.cur || idle > XPASS_PAUSE * xpass_srtt_ns(sk)))
+		xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
+	last = xp->credit;
+	xpass_take_turns(sk, xp, now);
+	cost = xpass_cost_ns(sk);
+	if ((joins || again) && want && xp->credit == last &&
+	    xpass_wait_ns(sk, xp, cost) > XPASS_WAIT_MIN) {
+		xpass_count(sk, XPASS_CREDITWAITED, 1);
+		xpass_send_credit(sk, xp, cost, XPASS_HEARD);
 	}
-	xpass_send_credits(sk, xp, now);
-	xpass_arm(xp);
 }
 
 /* --- a transport ----------------------------------------------------------- */
@@ -785,7 +982,7 @@ static enum gl_verdict xpass_on_packet(struct sock *sk, struct gl_sock *gs,
 		return GL_CONSUME;
 	case XPASS_REQUEST:
 	case XPASS_PROBE:
-		xpass_requested(sk, xp, seg);
+		xpass_requested(sk, xp, seg, kind == &xpass_kind[XPASS_PROBE]);
 		return GL_CONSUME;
 	default:
 		return GL_PASS;
@@ -804,12 +1001,14 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 		xpass_fall_back(sk);
 		return;
 	}
-	xpass_send_credits(sk, xp, now);
-	if (xp->retry <= now && !xpass_ask_again(sk, xp)) {
-		xpass_fall_back(sk);
+	/* A process may have owned the socket when it was its turn. */
+	xpass_take_turns(sk, xp, now);
+	if (!xp->asking)
 		return;
-	}
-	xpass_arm(xp);
+	if ((s32)(xp->retry - (u32)now) > 0)
+		rd_alarm_set(xp->r.queue, &xp->alarm, now + (xp->retry - (u32)now));
+	else if (!xpass_ask_again(sk, xp))
+		xpass_fall_back(sk);
 }
 
 /* Restore TCP's own window, which held this transport's values until now.  TCP may have
@@ -819,7 +1018,8 @@ static void xpass_leave(struct sock *sk, struct xpass *xp)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	hrtimer_cancel(&xp->timer);
+	xpass_leave_link(xp);
+	inet_csk(sk)->icsk_mtup.enabled = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing) > 1;
 	tcp_snd_cwnd_set(tp, TCP_INIT_CWND);
 	if (!tp->prior_cwnd)
 		tp->prior_cwnd = TCP_INIT_CWND;
@@ -838,7 +1038,7 @@ static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 
 	info->credits_sent = xp->credit;
 	info->credits_received = xp->received;
-	info->credit_rate = xp->next == XPASS_NEVER ? 0 : xp->rate.cur;
+	info->credit_rate = xp->r.state == RD_OFF ? 0 : xp->rate.cur;
 	info->credits_wanted = xp->asking ? max_t(s32, xp->told_end - xp->seq, 0) : 0;
 }
 
@@ -892,10 +1092,9 @@ static void xpass_init(struct sock *sk)
 	if (gs) {
 		struct xpass *xp = xpass_of(gs);
 
-		hrtimer_setup(&xp->timer, xpass_timer, CLOCK_MONOTONIC,
-			      HRTIMER_MODE_ABS_SOFT);
-		xp->retry = XPASS_NEVER;
-		xp->next = XPASS_NEVER;
+		xp->alarm.at = RD_NEVER;
+		/* To probe for the MTU, TCP would wait for room in its window, which it never has. */
+		inet_csk(sk)->icsk_mtup.enabled = 0;
 		xp->seen_seq = U32_MAX;		/* credits begin with 1 */
 		if (gs->peer == GREENLANE_PEER_YES)
 			return;
@@ -914,6 +1113,7 @@ static int __init xpass_module_init(void)
 	err = xpass_line_init();
 	if (err)
 		return err;
+	rd_ops_set(&xpass_rd_ops);
 	err = gl_register_protocol(&xpass_protocol);
 	if (err)
 		goto line;
@@ -925,6 +1125,7 @@ static int __init xpass_module_init(void)
 protocol:
 	gl_unregister_protocol(&xpass_protocol);
 line:
+	rd_ops_set(NULL);
 	xpass_line_exit();
 	return err;
 }
@@ -933,6 +1134,9 @@ static void __exit xpass_module_exit(void)
 {
 	gl_unregister_transport(&xpass.t);
 	gl_unregister_protocol(&xpass_protocol);
+	rd_ops_set(NULL);
+	/* The timer of a link may still be in xpass_turn(). */
+	synchronize_net();
 	xpass_line_exit();
 }
 

@@ -28,6 +28,7 @@ enum xpass_kind {
  * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
  *	the peer answers.  Return: false if no probe is needed
  * @lost: no credit has arrived for too long, so the probe may be lost
+ * @moves: the connection leaves its link for another: give back what xpass_burst() has granted
  * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
  *
  * All with the socket locked; @credited and @spend also with no process owning it, BH off.
@@ -39,6 +40,7 @@ struct xpass_precredit {
 	void (*credited)(struct sock *sk, struct gl_sock *gs);
 	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
 	void (*lost)(struct sock *sk, struct gl_sock *gs);
+	void (*moves)(struct sock *sk, struct gl_sock *gs);
 	bool (*spend)(struct sock *sk, struct gl_sock *gs);
 };
 
@@ -56,5 +58,7 @@ struct xpass_transport {
 
 extern const struct gl_kind xpass_kind[XPASS_KINDS];
 u32 xpass_line_mbit(const struct sock *sk);
+u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 bytes);
+void xpass_burst_over(struct gl_sock *gs, u32 bytes);
 
 #endif /* _TCP_XPASS_H */

@@ -17,12 +17,7 @@ unsigned int xpass_line_net_id __read_mostly;
  */
 u32 xpass_line_mbit(const struct sock *sk)
 {
-	u32 mbit;
-
-	rcu_read_lock();
-	mbit = xpass_path_of(sk).mbit;
-	rcu_read_unlock();
-	return mbit;
+	return xpass_path_of(sk).mbit;
 }
 EXPORT_SYMBOL_GPL(xpass_line_mbit);
 

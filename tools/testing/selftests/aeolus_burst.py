@@ -6,6 +6,7 @@
 
 The wire's round trip is 200 us, long beside what the guest's own calls take.
 """
+import socket
 import time
 
 from lab.codepoints import PROBE, PROBE_ACK, CREDIT, UNSCHEDULED, REQUEST, SCHEDULED
@@ -195,15 +196,32 @@ def acknowledged(wire, client, server):
         within(ack.time - p.time, RTT / 2, 0.55 * RTT, "delay of an ACK")
 
 
-@case("a new burst after idling for an RTO, and not before", connected, version=(4, 6), of=aeolus,
-      rto_min="10ms")
+@case("each message bursts; with aeolus_idle only those after a pause", connected, version=(4, 6),
+      of=aeolus)
 def idle(wire, client, server):
-    for pause, kind in ((0, UNSCHEDULED), (2e-3, SCHEDULED), (0.5, UNSCHEDULED)):
+    for idle_ms, pause, kind in ((0, 0, UNSCHEDULED), (0, 1e-3, UNSCHEDULED), (0, 0, UNSCHEDULED),
+                                 (100, 2e-3, SCHEDULED), (100, 0.5, UNSCHEDULED)):
+        wire.a.sysctl("net.ipv4.aeolus_idle", idle_ms)
         wire.run(pause)
         wire.mark()
         true(wire.transfer(client, server, 5_000), "arrives")
+        equal(data(wire.from_a())[0].kind, kind, f"after {pause} s, aeolus_idle {idle_ms}")
         wire.run(1e-3)
-        equal(data(wire.from_a())[0].kind, kind, f"after {pause} s")
+
+
+@case("a header, and then its body: both in the first round trip", connected, version=(4, 6),
+      of=aeolus)
+def two_writes(wire, client, server):
+    wire.mark()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.send(pattern(200))
+    client.send(pattern(29_800))
+    equal(wire.receive(server, 30_000, 1.0), pattern(200) + pattern(29_800), "what arrives")
+    first = data(wire.from_a())[0].time
+    burst = [p for p in data(wire.from_a()) if p.time < first + RTT and p.kind == UNSCHEDULED]
+    equal(sum(p.len for p in burst), 30_000, "bytes in the first round trip")
+    wire.run(10e-3)
+    no_timer(wire)
 
 
 @case("a peer without it: reno, DSCP 0, counted", aeolus, version=(4, 6), cc_b="cubic")

@@ -78,7 +78,7 @@ def unasked(wire, _client, _server, attacker):
 @both("credits that are stale, wild or without a number: counted, ignored", before=20_000)
 def bad_credits(wire, _client, _server, attacker):
     before = [wire.a.greenlane()[n] for n in ("CreditReceived", "ScheduledSent")]
-    last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+    last = wire.b.greenlane()["CreditSent"]
     for number in (last, last - 1, 1, 0, last + AHEAD + 1, last + (1 << 31), -1):
         attacker.credit(number)
     for bad in (option(CREDIT), option(CREDIT, last + 1, length=9)):
@@ -112,7 +112,7 @@ def dscp_alone(wire, client, server, attacker):
     names = ("Invalid", "CreditReceived", "RequestReceived", "CreditSent", "ScheduledSent")
     before = [[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)]
     segments = [xpass.segments(ns)[0] for ns in (wire.a, wire.b)]
-    last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+    last = wire.b.greenlane()["CreditSent"]
     credits = not_ours(CREDIT, last + 1)
     requests = not_ours(REQUEST, last, before[0][1], 100)
     for bad in credits:
@@ -138,7 +138,7 @@ def dscp_alone(wire, client, server, attacker):
 def off_path(wire, client, server, attacker):
     names = ("CreditReceived", "RequestReceived", "CreditSent", "RequestSent")
     before = [[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)]
-    last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+    last = wire.b.greenlane()["CreditSent"]
     for wrong in OFF_PATH:
         attacker.credit(last + 1, **wrong)
         attacker.request(last, last, 100, **wrong)
@@ -156,7 +156,7 @@ def off_path(wire, client, server, attacker):
 
 @both("credits and requests with data: counted, TCP judges the data", before=20_000)
 def with_data(wire, client, server, attacker):
-    last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+    last = wire.b.greenlane()["CreditSent"]
     received = wire.a.greenlane()["CreditReceived"]
     attacker.credit(last + 1, payload=b"c" * 100)
     attacker.request(last, received, 100, payload=b"r" * 100)
@@ -170,7 +170,7 @@ def with_data(wire, client, server, attacker):
 @both("requests that tell of what cannot be: counted, no credit is sent", before=20_000)
 def bad_requests(wire, _client, _server, attacker):
     b = wire.b.greenlane()
-    last = b["CreditSent"] + b["CreditThrottled"]
+    last = b["CreditSent"]
     received = wire.a.greenlane()["CreditReceived"]
     for words in ((last + 1, received, 10), (last + (1 << 31), received, 10),
                   (last - 1, received, 10), (0, 0, 10), (last, received + WINDOW + 1, 10),
@@ -187,7 +187,7 @@ def bad_requests(wire, _client, _server, attacker):
 def forged_request(wire, _client, _server, attacker):
     b = wire.b.greenlane()
     received = wire.a.greenlane()["CreditReceived"]
-    attacker.request(b["CreditSent"] + b["CreditThrottled"], received, 0x7fffffff)
+    attacker.request(b["CreditSent"], received, 0x7fffffff)
     wire.run(0.1)
     # Two round trips at line rate.
     within(len(xpass.credits(wire.from_b())), 1, 40, "credits")
@@ -211,7 +211,7 @@ def forged_first_request(wire, _client, _server, attacker):
 
 @both("10,000 good credits at rest: no data, no more answers than one a round trip", before=20_000)
 def flood_at_rest(wire, client, server, attacker):
-    last = wire.b.greenlane()["CreditSent"] + wire.b.greenlane()["CreditThrottled"]
+    last = wire.b.greenlane()["CreditSent"]
     wasted = wire.a.greenlane()["CreditWasted"]
     began = time.clock_gettime(time.CLOCK_MONOTONIC)
     for n in range(10_000):

@@ -6,6 +6,7 @@ from lab.wire.packet import ACK, FIN, SYN
 from lab.wire.wire import MSS
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
+HEARD = 0x80000000      # in the second word of a credit: it is none, the request was heard
 
 # What TCP counts when it sees a duplicate ACK, a loss or a byte twice.
 TROUBLE = ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSackRecovery", "TCPDSACKRecv",
@@ -24,9 +25,14 @@ def far(wire):
         ns.sysctl("net.ipv4.xpass_rate", RATE)
 
 
+def is_credit(packet):
+    """It lets the other end send a packet."""
+    return packet.kind == CREDIT and not (packet.words[1:] or [0])[0] & HEARD
+
+
 def credits(packets):
     """The numbers of the credits among them."""
-    return [p.words[0] for p in packets if p.kind == CREDIT]
+    return [p.words[0] for p in packets if is_credit(p)]
 
 
 def requests(packets):
@@ -37,9 +43,9 @@ def requests(packets):
 def well_formed(packets):
     """Credits and requests are pure ACKs with their words, all else is scheduled."""
     for p in packets:
-        words = {CREDIT: 1, REQUEST: 3}.get(p.kind, 0)
-        if p.kind not in (SCHEDULED, CREDIT, REQUEST) or len(p.words) != words or (
-                words and (p.len or p.flags != ACK)):
+        words = {CREDIT: (1, 2), REQUEST: (3,)}.get(p.kind, (0,))
+        if p.kind not in (SCHEDULED, CREDIT, REQUEST) or len(p.words) not in words or (
+                p.words and (p.len or p.flags != ACK)):
             raise Failed(f"not a packet of xpass: {p!r}")
 
 
@@ -49,7 +55,7 @@ def paid(wire, from_a=True):
     and wire.delay the same for all of it."""
     size = MSS[wire.version]
     came = [p.time + wire.delay for p in wire.seen
-            if p.kind == CREDIT and p.from_a != from_a and not p.dropped]
+            if is_credit(p) and p.from_a != from_a and not p.dropped]
     sent = [p for p in wire.seen if p.len and p.from_a == from_a]
     for number, p in enumerate(sent):
         true(p.len <= size, f"more than an MSS: {p!r}")

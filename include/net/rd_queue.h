@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Receiver-driven transports: the receivers that share a link, and whose turn it is.
+ *
+ * A receiver lets its peer send a packet at a time, by a credit, say.  What it lets come
+ * occupies the host's link, so the link takes turns among its receivers:
+ *
+ *	requests --> receiver, OFF --+--> LATER, by time --> READY, by what each has had
+ *	                             |                         |
+ *	                             +-------------------------+ one at a time, as the link
+ *	                                                       v is free
+ *	                       OFF <-- nothing left -------- TURN: issues a credit
+ *
+ * There is one timer, whatever the number of receivers, and it runs only while one of them has
+ * something to issue.  It serves the senders' alarms as well.  See rd_queue.c.
+ */
+#ifndef _NET_RD_QUEUE_H
+#define _NET_RD_QUEUE_H
+
+#include <linux/hrtimer.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct rd_alarm;
+struct rd_ops;
+struct rd_receiver;
+
+/* No time. */
+#define RD_NEVER	U64_MAX
+
+/* A late timer makes up for this many packets: a switch port queues as many credits
+ * (ExpressPass, §3.2).
+ */
+#define RD_CATCH_UP	8
+
+/**
+ * struct rd_queue - the receivers that share a link
+ * @lock: protects all fields, and those of the receivers on the queue; taken inside of the
+ *	lock of a socket, never around it
+ * @ready: receivers that wait for the link, the one that has had least first
+ * @later: receivers that want no turn before a time of their own, the earliest first
+ * @alarms: of senders, the earliest first
+ * @served: how much the last receiver that had a turn had had before, ns of the link's time
+ * @free: the link will be through with all that was issued, ns
+ * @burst: sent, or about to be, before any answer has come, bytes
+ * @receivers: how many are on the queue, or have their turn
+ * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
+ */
+struct rd_queue {
+	spinlock_t		lock;
+	struct rb_root_cached	ready;
+	struct rb_root_cached	later;
+	struct rb_root_cached	alarms;
+	u64			served;
+	u64			free;
+	u64			burst;
+	unsigned int		receivers;
+	struct hrtimer		timer;
+};
+
+/**
+ * struct rd_ops - what a transport does for its receivers
+ * @hold: take the references that @turn drops; under the queue's lock
+ * @turn: it is the receiver's turn: lock its socket, issue, and call rd_served() with the socket
+ *	still locked.  If a process owns the socket, call rd_served() with RD_NEVER, and
+ *	rd_want() when the process has released it.  Softirq
+ * @alarm: a time that rd_alarm_set() has set has come.  Under the queue's lock, softirq
+ */
+struct rd_ops {
+	void (*hold)(struct rd_receiver *r);
+	void (*turn)(struct rd_receiver *r);
+	void (*alarm)(struct rd_alarm *a);
+};
+
+enum rd_state {
+	RD_OFF,
+	RD_LATER,
+	RD_READY,
+	RD_TURN,
+};
+
+/**
+ * struct rd_receiver - one connection that receives
+ * @node: in @ready or @later of its queue
+ * @at: it wants no turn before, ns
+ * @had: ns of the link's time that it has had, or what it would have had if it had been on the
+ *	queue all the time
+ * @state: enum rd_state
+ * @queue: its link's queue; the socket's lock
+ *
+ * The queue's lock protects all other fields.  With the socket's lock alone, @at can be read, and
+ * whether @state is RD_OFF.
+ */
+struct rd_receiver {
+	struct rb_node		node;
+	u64			at;
+	u64			had:62,
+				state:2;
+	struct rd_queue		*queue;
+};
+
+/**
+ * struct rd_alarm - when a sender wants to be called, if nothing comes
+ * @node: in @alarms of its queue
+ * @at: ns; RD_NEVER if it is not there
+ *
+ * The queue's lock protects the fields.
+ */
+struct rd_alarm {
+	struct rb_node		node;
+	u64			at;
+};
+
+void rd_ops_set(const struct rd_ops *ops);
+void rd_queue_init(struct rd_queue *q);
+void rd_queue_exit(struct rd_queue *q);
+bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at);
+void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at);
+void rd_leave(struct rd_queue *q, struct rd_receiver *r);
+void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
+void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);
+
+u32 rd_burst(struct rd_queue *q, u32 want, u32 most);
+void rd_burst_over(struct rd_queue *q, u32 bytes);
+
+#endif /* _NET_RD_QUEUE_H */

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receiver-driven transports: the queue of a link's receivers.  See rd_queue.h.
+ *
+ * Turns are fair in the link's time: each receiver counts how much of it has been spent on its
+ * packets, and the one with the least is next.  A receiver that joins begins with as much as the
+ * others have had, so that it neither waits for them nor makes them wait.  The queue never
+ * leaves the link idle while a receiver may issue.
+ *
+ * The timer takes a receiver off the queue under the queue's lock, drops that lock, and then takes
+ * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
+ * that leaves meanwhile is OFF, and whoever has its turn learns that from the socket.
+ */
+#include <linux/minmax.h>
+
+#include <net/gl_compat.h>
+#include <net/rd_queue.h>
+
+/* Turns that the timer gives before other softirqs have theirs. */
+#define RD_BUDGET	64
+
+/* Of the transports whose receivers are on the queues: ExpressPass, and what is built around it. */
+static const struct rd_ops *rd_ops __read_mostly;
+
+static struct rd_receiver *rd_first(const struct rb_root_cached *root)
+{
+	return rb_entry_safe(rb_first_cached(root), struct rd_receiver, node);
+}
+
+static bool rd_had_less(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct rd_receiver, node)->had < rb_entry(b, struct rd_receiver, node)->had;
+}
+
+static struct rd_alarm *rd_first_alarm(const struct rd_queue *q)
+{
+	return rb_entry_safe(rb_first_cached(&q->alarms), struct rd_alarm, node);
+}
+
+static bool rd_alarm_is_earlier(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct rd_alarm, node)->at < rb_entry(b, struct rd_alarm, node)->at;
+}
+
+static bool rd_is_earlier(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct rd_receiver, node)->at < rb_entry(b, struct rd_receiver, node)->at;
+}
+
+/* Put a receiver on the queue that is not on it. */
+static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
+{
+	if (r->at > now) {
+		r->state = RD_LATER;
+		rb_add_cached(&r->node, &q->later, rd_is_earlier);
+	} else {
+		r->state = RD_READY;
+		rb_add_cached(&r->node, &q->ready, rd_had_less);
+	}
+}
+
+static void rd_del(struct rd_queue *q, struct rd_receiver *r)
+{
+	if (r->state == RD_LATER)
+		rb_erase_cached(&r->node, &q->later);
+	else if (r->state == RD_READY)
+		rb_erase_cached(&r->node, &q->ready);
+}
+
+/* Those whose time has come wait for the link from now on. */
+static void rd_wake(struct rd_queue *q, u64 now)
+{
+	struct rd_receiver *r;
+
+	while ((r = rd_first(&q->later)) && r->at <= now) {
+		rd_del(q, r);
+		r->had = max_t(u64, r->had, q->served);
+		rd_add(q, r, now);
+	}
+}
+
+static void rd_arm(struct rd_queue *q)
+{
+	const struct rd_receiver *later = rd_first(&q->later);
+	const struct rd_alarm *alarm = rd_first_alarm(q);
+	u64 at = RD_NEVER;
+
+	if (rd_first(&q->ready))
+		at = q->free;
+	else if (later)
+		at = max(q->free, later->at);
+	if (alarm)
+		at = min(at, alarm->at);
+	if (at == RD_NEVER)
+		hrtimer_try_to_cancel(&q->timer);
+	else if (!hrtimer_is_queued(&q->timer) ||
+		 ktime_to_ns(hrtimer_get_expires(&q->timer)) != at)
+		hrtimer_start(&q->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+}
+
+static void rd_alarm_off(struct rd_queue *q, struct rd_alarm *a)
+{
+	rb_erase_cached(&a->node, &q->alarms);
+	a->at = RD_NEVER;
+}
+
+static void rd_ring(struct rd_queue *q, u64 now)
+{
+	struct rd_alarm *a;
+
+	while ((a = rd_first_alarm(q)) && a->at <= now) {
+		rd_alarm_off(q, a);
+		READ_ONCE(rd_ops)->alarm(a);
+	}
+}
+
+/* The receiver has its turn; it is not on the queue. */
+static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
+{
+	r->state = RD_TURN;
+	q->served = max_t(u64, q->served, r->had);
+}
+
+/* Whose turn is it?  NULL while the link is busy, or if nobody wants one yet. */
+static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
+{
+	struct rd_receiver *r;
+
+	rd_wake(q, now);
+	r = rd_first(&q->ready);
+	if (!r || q->free > now)
+		return NULL;
+	rd_del(q, r);
+	rd_begin(q, r);
+	return r;
+}
+
+static enum hrtimer_restart rd_timer(struct hrtimer *timer)
+{
+	struct rd_queue *q = container_of(timer, struct rd_queue, timer);
+	struct rd_receiver *r;
+	int n;
+
+	spin_lock(&q->lock);
+	rd_ring(q, ktime_get_ns());
+	for (n = 0; n < RD_BUDGET && (r = rd_take(q, ktime_get_ns())); n++) {
+		READ_ONCE(rd_ops)->hold(r);
+		spin_unlock(&q->lock);
+		READ_ONCE(rd_ops)->turn(r);
+		spin_lock(&q->lock);
+	}
+	rd_arm(q);
+	spin_unlock(&q->lock);
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * rd_want() - a receiver has something to issue
+ * @q: its link's queue
+ * @r: the receiver, its socket locked
+ * @now: ns
+ * @at: it wants no turn before, ns
+ *
+ * Return: true if it has its turn at once: the caller issues, and calls rd_served().
+ */
+bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at)
+{
+	bool turn = false;
+
+	spin_lock_bh(&q->lock);
+	if (r->state == RD_OFF) {
+		/* An idle link has no time to make up for. */
+		if (!q->receivers)
+			q->free = max(q->free, now);
+		q->receivers++;
+		r->at = at;
+		r->had = max_t(u64, r->had, q->served);
+		rd_wake(q, now);
+		turn = at <= now && q->free <= now && !rd_first(&q->ready);
+		if (turn) {
+			rd_begin(q, r);
+		} else {
+			rd_add(q, r, now);
+			rd_arm(q);
+		}
+	}
+	spin_unlock_bh(&q->lock);
+	return turn;
+}
+
+
+/**
+ * rd_served() - a receiver has had its turn
+ * @q: its link's queue
+ * @r: the receiver, its socket locked
+ * @now: ns
+ * @cost: time on the link of what it has issued, and of what that lets come, ns; 0 if it has
+ *	issued nothing
+ * @at: it wants no other turn before, ns; RD_NEVER if it has nothing left
+ */
+void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at)
+{
+	spin_lock_bh(&q->lock);
+	if (cost) {
+		u64 least = now - min(now, RD_CATCH_UP * cost);
+
+		q->free = max(q->free, least) + cost;
+		r->had += cost;
+	}
+	if (r->state == RD_TURN) {
+		r->at = at;
+		if (at == RD_NEVER) {
+			r->state = RD_OFF;
+			q->receivers--;
+		} else {
+			rd_add(q, r, now);
+		}
+		rd_arm(q);
+	}
+	spin_unlock_bh(&q->lock);
+}
+
+
+/**
+ * rd_leave() - a receiver has nothing to issue any more
+ * @q: its link's queue
+ * @r: the receiver, its socket locked or about to be freed
+ *
+ * It may have its turn at this moment; the socket then says that it has left.
+ */
+void rd_leave(struct rd_queue *q, struct rd_receiver *r)
+{
+	spin_lock_bh(&q->lock);
+	if (r->state != RD_OFF) {
+		rd_del(q, r);
+		r->state = RD_OFF;
+		q->receivers--;
+	}
+	spin_unlock_bh(&q->lock);
+}
+
+
+/**
+ * rd_alarm_set() - have the transport's alarm() called
+ * @q: the link's queue
+ * @a: the alarm, its socket locked or about to be freed; its @at is RD_NEVER at first
+ * @at: ns; RD_NEVER for not at all
+ *
+ * An earlier alarm stays, since most are only put off: who gets it too early sets it again.
+ */
+void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
+{
+	/* Only the timer changes it without the socket's lock, to RD_NEVER. */
+	if (at != RD_NEVER && READ_ONCE(a->at) <= at)
+		return;
+	spin_lock_bh(&q->lock);
+	if (a->at != RD_NEVER)
+		rd_alarm_off(q, a);
+	if (at != RD_NEVER) {
+		a->at = at;
+		rb_add_cached(&a->node, &q->alarms, rd_alarm_is_earlier);
+	}
+	rd_arm(q);
+	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * rd_yield() - leave room on the link for something that nobody has issued
+ * @q: the link's queue
+ * @now: ns
+ * @cost: its time on the link, ns
+ * @most: at most this far ahead, ns
+ *
+ * An idle link has room anyway.
+ */
+void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most)
+{
+	spin_lock_bh(&q->lock);
+	if (q->free < now + most)
+		q->free += cost;
+	spin_unlock_bh(&q->lock);
+}
+
+
+/**
+ * rd_burst() - send before the receiver has let anything come
+ * @q: the link's queue
+ * @want: how much there is to send, bytes
+ * @most: what the link carries in a round trip, bytes
+ *
+ * A burst is to fill the link for the round trip until the receiver's answer.  All connections of
+ * a host share that: what exceeds it would only wait in the host's own queue, what the receivers
+ * let come would wait behind it, and under incast most of it would be dropped.
+ *
+ * Return: how much may be sent, bytes; rd_burst_over() gives it back.
+ */
+u32 rd_burst(struct rd_queue *q, u32 want, u32 most)
+{
+	u32 may;
+
+	spin_lock_bh(&q->lock);
+	may = min_t(u64, want, most - min_t(u64, most, q->burst));
+	q->burst += may;
+	spin_unlock_bh(&q->lock);
+	return may;
+}
+
+/**
+ * rd_burst_over() - a receiver has answered to a burst, or did not for too long
+ * @q: the link's queue
+ * @bytes: what rd_burst() has granted
+ */
+void rd_burst_over(struct rd_queue *q, u32 bytes)
+{
+	spin_lock_bh(&q->lock);
+	q->burst -= bytes;
+	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * rd_ops_set() - whose receivers are on the queues
+ * @ops: the transport's; NULL when none of its receivers is on a queue any more, and then
+ *	synchronize_net() waits for the last turn
+ */
+void rd_ops_set(const struct rd_ops *ops)
+{
+	WRITE_ONCE(rd_ops, ops);
+}
+
+/**
+ * rd_queue_init() - an empty queue
+ * @q: the queue, zeroed
+ */
+void rd_queue_init(struct rd_queue *q)
+{
+	spin_lock_init(&q->lock);
+	q->ready = RB_ROOT_CACHED;
+	q->later = RB_ROOT_CACHED;
+	q->alarms = RB_ROOT_CACHED;
+	hrtimer_setup(&q->timer, rd_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+}
+
+
+/**
+ * rd_queue_exit() - no receiver is or comes on the queue
+ * @q: the queue
+ */
+void rd_queue_exit(struct rd_queue *q)
+{
+	hrtimer_cancel(&q->timer);
+}
+

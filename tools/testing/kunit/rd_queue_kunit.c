@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit: whose turn it is on a link (net/ipv4/rd_queue.c). */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "net/ipv4/rd_queue.c"
+
+#define NOW	1000000ULL
+#define COST	1000ULL
+#define MANY	8
+
+static struct rd_queue queue;
+static struct rd_receiver recv[MANY];
+static unsigned int turns[MANY];
+
+static int rd_queue_test_init(struct kunit *test)
+{
+	memset(&queue, 0, sizeof(queue));
+	rd_queue_init(&queue);
+	memset(recv, 0, sizeof(recv));
+	memset(turns, 0, sizeof(turns));
+	return 0;
+}
+
+static void rd_queue_test_exit(struct kunit *test)
+{
+	rd_queue_exit(&queue);
+}
+
+/* The timer must not fire in the middle: the tests are far in its future. */
+static u64 soon(void)
+{
+	return ktime_get_ns() + NSEC_PER_SEC;
+}
+
+/* Serve whoever has its turn until @end, each with its own cost; returns when it ended. */
+static u64 serve(u64 now, u64 end, const u64 *cost)
+{
+	while (now < end) {
+		struct rd_receiver *r = rd_take(&queue, now);
+
+		if (r) {
+			turns[r - recv]++;
+			rd_served(&queue, r, now, cost[r - recv], now);
+		}
+		now = max(now + 1, queue.free);
+	}
+	return now;
+}
+
+/* Put one on the queue; it may have its first turn at once. */
+static void join(int i, u64 now, u64 cost)
+{
+	if (rd_want(&queue, &recv[i], now, now)) {
+		turns[i]++;
+		rd_served(&queue, &recv[i], now, cost, now);
+	}
+}
+
+static void rd_queue__one_has_the_link(struct kunit *test)
+{
+	const u64 cost[] = { COST };
+	u64 now = soon();
+
+	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], now, now));
+	rd_served(&queue, &recv[0], now, COST, now);
+	KUNIT_EXPECT_EQ(test, queue.free, now + COST);
+	KUNIT_EXPECT_NULL(test, rd_take(&queue, now + COST - 1));
+	serve(now + COST, now + 100 * COST, cost);
+	KUNIT_EXPECT_EQ(test, turns[0], 99);
+	rd_leave(&queue, &recv[0]);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+/* Fair in time, not in turns: MTU 9000 beside 1500. */
+static void rd_queue__fair_in_time(struct kunit *test)
+{
+	const u64 cost[] = { COST, 6 * COST };
+	u64 now = soon();
+
+	join(0, now, cost[0]);
+	join(1, now, cost[1]);
+	serve(now, now + 12000 * COST, cost);
+	KUNIT_EXPECT_LE(test, abs_diff(turns[0], 6000U), 6);
+	KUNIT_EXPECT_LE(test, abs_diff(turns[1], 1000U), 1);
+	rd_leave(&queue, &recv[0]);
+	rd_leave(&queue, &recv[1]);
+}
+
+/* One that comes later gets its share from then on, and no more. */
+static void rd_queue__join(struct kunit *test)
+{
+	const u64 cost[] = { COST, COST, COST };
+	u64 now = soon();
+
+	join(0, now, COST);
+	join(1, now, COST);
+	now = serve(now, now + 10000 * COST, cost);
+	memset(turns, 0, sizeof(turns));
+	join(2, now, COST);
+	now = serve(now, now + 300 * COST, cost);
+	KUNIT_EXPECT_LE(test, abs_diff(turns[2], 100U), 1);
+	/* A pause earns nothing. */
+	rd_leave(&queue, &recv[2]);
+	now = serve(now, now + 300 * COST, cost);
+	memset(turns, 0, sizeof(turns));
+	join(2, now, COST);
+	serve(now, now + 30 * COST, cost);
+	KUNIT_EXPECT_LE(test, abs_diff(turns[2], 10U), 1);
+	/* Nor does leaving for a moment. */
+	rd_leave(&queue, &recv[0]);
+	rd_leave(&queue, &recv[1]);
+	rd_leave(&queue, &recv[2]);
+}
+
+/* The link is not kept for one that wants no turn yet, nor idle for others. */
+static void rd_queue__later(struct kunit *test)
+{
+	const u64 cost[] = { COST, COST };
+	u64 now = soon();
+
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[1], now, now + 10 * COST));
+	KUNIT_EXPECT_NULL(test, rd_take(&queue, now + 10 * COST - 1));
+	join(0, now, COST);
+	serve(now, now + 10 * COST, cost);
+	KUNIT_EXPECT_EQ(test, turns[0], 10);
+	KUNIT_EXPECT_EQ(test, turns[1], 0);
+	serve(now + 10 * COST, now + 12 * COST, cost);
+	KUNIT_EXPECT_EQ(test, turns[1], 1);
+	rd_leave(&queue, &recv[0]);
+	rd_leave(&queue, &recv[1]);
+}
+
+/* A late timer makes up for 8 packets, beside the one that is due; an idle time for none. */
+static void rd_queue__catch_up(struct kunit *test)
+{
+	u64 now = soon(), late = now + 1000 * COST;
+	int n = 0;
+
+	join(0, now, COST);
+	while (rd_take(&queue, late)) {
+		rd_served(&queue, &recv[0], late, COST, late);
+		n++;
+	}
+	KUNIT_EXPECT_EQ(test, n, RD_CATCH_UP + 1);
+	rd_leave(&queue, &recv[0]);
+	late += 1000 * COST;
+	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], late, late));
+	rd_served(&queue, &recv[0], late, COST, RD_NEVER);
+	KUNIT_EXPECT_EQ(test, queue.free, late + COST);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+/* What others take of the link delays turns, within a limit. */
+static void rd_queue__yield(struct kunit *test)
+{
+	u64 now = soon();
+	int i;
+
+	join(0, now, COST);
+	rd_yield(&queue, now, COST / 2, 256 * COST);
+	KUNIT_EXPECT_EQ(test, queue.free, now + COST + COST / 2);
+	for (i = 0; i < 1000; i++)
+		rd_yield(&queue, now, COST, 256 * COST);
+	KUNIT_EXPECT_LE(test, queue.free, now + 257 * COST);
+	KUNIT_EXPECT_GE(test, queue.free, now + 256 * COST);
+	rd_leave(&queue, &recv[0]);
+}
+
+static unsigned int size_of(const struct rb_root_cached *root)
+{
+	struct rb_node *node;
+	unsigned int n = 0;
+
+	for (node = rb_first_cached(root); node; node = rb_next(node))
+		n++;
+	return n;
+}
+
+/* Whatever comes in whatever order, the numbers agree. */
+static void rd_queue__random(struct kunit *test)
+{
+	unsigned int on_turn = 0, bad = 0;
+	struct rnd_state rnd;
+	u64 now = soon();
+	int n;
+
+	prandom_seed_state(&rnd, 1);
+	for (n = 0; n < 1000000; n++) {
+		u32 any = prandom_u32_state(&rnd);
+		struct rd_receiver *r = &recv[any % MANY];
+		struct rd_receiver *next;
+
+		now += any >> 24;
+		switch (any >> 8 & 3) {
+		case 0:
+			rd_want(&queue, r, now, now + (any >> 10 & 255));
+			break;
+		case 1:
+			rd_leave(&queue, r);
+			break;
+		case 2:
+			next = rd_take(&queue, now);
+			bad += next && next->at > now;
+			break;
+		case 3:
+			/* also without a turn, as after rd_leave() in the middle of one */
+			rd_served(&queue, r, now, any >> 10 & 127,
+				  any & BIT(20) ? now + (any >> 21) : RD_NEVER);
+			break;
+		}
+		for (on_turn = 0, r = recv; r < recv + MANY; r++)
+			on_turn += r->state == RD_TURN;
+		if (!(n % 64))
+			bad += queue.receivers !=
+			       size_of(&queue.ready) + size_of(&queue.later) + on_turn;
+	}
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	for (n = 0; n < MANY; n++)
+		rd_leave(&queue, &recv[n]);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+static struct kunit_case rd_queue_cases[] = {
+	KUNIT_CASE(rd_queue__one_has_the_link),
+	KUNIT_CASE(rd_queue__fair_in_time),
+	KUNIT_CASE(rd_queue__join),
+	KUNIT_CASE(rd_queue__later),
+	KUNIT_CASE(rd_queue__catch_up),
+	KUNIT_CASE(rd_queue__yield),
+	KUNIT_CASE(rd_queue__random),
+	{}
+};
+
+static struct kunit_suite rd_queue_suite = {
+	.name		= "rd_queue",
+	.init		= rd_queue_test_init,
+	.exit		= rd_queue_test_exit,
+	.test_cases	= rd_queue_cases,
+};
+
+kunit_test_suite(rd_queue_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the queue of a link's receivers");
+MODULE_LICENSE("GPL");
