@@ -40,14 +40,14 @@ struct rd_receiver;
  * @ready: receivers that wait for the link, the one that has had least first
  * @later: receivers that want no turn before a time of their own, the earliest first
  * @alarms: of senders, the earliest first
- * @served: how much the last receiver that had a turn had had before, ns of the link's time
+ * @served: what the last receiver with a turn was given before, ns of the link's time
  * @free: the link will be through with all that was issued, ns
  * @burst: sent, or about to be, before any answer has come, bytes
  * @receivers: how many are on the queue, or have their turn
  * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
  */
 struct rd_queue {
-	spinlock_t		lock;
+	spinlock_t		lock;	/* see above */
 	struct rb_root_cached	ready;
 	struct rb_root_cached	later;
 	struct rb_root_cached	alarms;

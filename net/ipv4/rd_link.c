@@ -623,16 +623,6 @@ static void __exit rd_link_module_exit(void)
 	rcu_barrier();
 }
 
-/* rd_queue.c, which is tested without the module */
-EXPORT_SYMBOL_GPL(rd_ops_set);
-EXPORT_SYMBOL_GPL(rd_want);
-EXPORT_SYMBOL_GPL(rd_served);
-EXPORT_SYMBOL_GPL(rd_leave);
-EXPORT_SYMBOL_GPL(rd_alarm_set);
-EXPORT_SYMBOL_GPL(rd_yield);
-EXPORT_SYMBOL_GPL(rd_burst);
-EXPORT_SYMBOL_GPL(rd_burst_over);
-
 module_init(rd_link_module_init);
 module_exit(rd_link_module_exit);
 

@@ -26,9 +26,14 @@ static struct rd_receiver *rd_first(const struct rb_root_cached *root)
 	return rb_entry_safe(rb_first_cached(root), struct rd_receiver, node);
 }
 
+static const struct rd_receiver *rd_of(const struct rb_node *node)
+{
+	return rb_entry(node, struct rd_receiver, node);
+}
+
 static bool rd_had_less(struct rb_node *a, const struct rb_node *b)
 {
-	return rb_entry(a, struct rd_receiver, node)->had < rb_entry(b, struct rd_receiver, node)->had;
+	return rd_of(a)->had < rd_of(b)->had;
 }
 
 static struct rd_alarm *rd_first_alarm(const struct rd_queue *q)
@@ -43,7 +48,7 @@ static bool rd_alarm_is_earlier(struct rb_node *a, const struct rb_node *b)
 
 static bool rd_is_earlier(struct rb_node *a, const struct rb_node *b)
 {
-	return rb_entry(a, struct rd_receiver, node)->at < rb_entry(b, struct rd_receiver, node)->at;
+	return rd_of(a)->at < rd_of(b)->at;
 }
 
 /* Put a receiver on the queue that is not on it. */
@@ -186,7 +191,7 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at)
 	spin_unlock_bh(&q->lock);
 	return turn;
 }
-
+EXPORT_SYMBOL_GPL(rd_want);
 
 /**
  * rd_served() - a receiver has had its turn
@@ -218,7 +223,7 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 	}
 	spin_unlock_bh(&q->lock);
 }
-
+EXPORT_SYMBOL_GPL(rd_served);
 
 /**
  * rd_leave() - a receiver has nothing to issue any more
@@ -237,7 +242,7 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 	}
 	spin_unlock_bh(&q->lock);
 }
-
+EXPORT_SYMBOL_GPL(rd_leave);
 
 /**
  * rd_alarm_set() - have the transport's alarm() called
@@ -262,6 +267,7 @@ void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
 	rd_arm(q);
 	spin_unlock_bh(&q->lock);
 }
+EXPORT_SYMBOL_GPL(rd_alarm_set);
 
 /**
  * rd_yield() - leave room on the link for something that nobody has issued
@@ -279,7 +285,7 @@ void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most)
 		q->free += cost;
 	spin_unlock_bh(&q->lock);
 }
-
+EXPORT_SYMBOL_GPL(rd_yield);
 
 /**
  * rd_burst() - send before the receiver has let anything come
@@ -303,6 +309,7 @@ u32 rd_burst(struct rd_queue *q, u32 want, u32 most)
 	spin_unlock_bh(&q->lock);
 	return may;
 }
+EXPORT_SYMBOL_GPL(rd_burst);
 
 /**
  * rd_burst_over() - a receiver has answered to a burst, or did not for too long
@@ -315,6 +322,7 @@ void rd_burst_over(struct rd_queue *q, u32 bytes)
 	q->burst -= bytes;
 	spin_unlock_bh(&q->lock);
 }
+EXPORT_SYMBOL_GPL(rd_burst_over);
 
 /**
  * rd_ops_set() - whose receivers are on the queues
@@ -325,6 +333,7 @@ void rd_ops_set(const struct rd_ops *ops)
 {
 	WRITE_ONCE(rd_ops, ops);
 }
+EXPORT_SYMBOL_GPL(rd_ops_set);
 
 /**
  * rd_queue_init() - an empty queue
@@ -338,7 +347,6 @@ void rd_queue_init(struct rd_queue *q)
 	q->alarms = RB_ROOT_CACHED;
 	hrtimer_setup(&q->timer, rd_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
-
 
 /**
  * rd_queue_exit() - no receiver is or comes on the queue

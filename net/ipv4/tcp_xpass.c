@@ -360,9 +360,9 @@ static u32 xpass_to_come(const struct sock *sk, u32 new)
 	return sock && test_bit(SOCK_NOSPACE, &sock->flags) ? tcp_sk(sk)->packets_out + new : 0;
 }
 
-/* Enough room for two round trips at the link's rate, which the receiver may grant at any time.  The
- * size of a packet is that of tcp_sndbuf_expand(), which TCP does not call as its window is always
- * full.
+/* Enough room for two round trips at the link's rate, which the receiver may grant at any time.
+ * The size of a packet is that of tcp_sndbuf_expand(), which TCP does not call, as its window is
+ * always full.
  */
 static void xpass_expand_sndbuf(struct sock *sk)
 {
@@ -657,11 +657,10 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 
 	xpass_spend(sk, xp, now);
 	waiting = xpass_waiting(sk, xp);
-	if ((!waiting && xp->asking) || (u32)now - xp->told >= xpass_round_ns(sk, xp)) {
+	if ((!waiting && xp->asking) || (u32)now - xp->told >= xpass_round_ns(sk, xp))
 		xpass_tell(sk, xp, waiting, 0);
-	} else if (waiting) {
+	else if (waiting)
 		xpass_be_patient(sk, xp, now);
-	}
 }
 
 /* Continue as plain TCP: the peer has stopped sending credits, or the path drops or
@@ -1093,7 +1092,7 @@ static void xpass_init(struct sock *sk)
 		struct xpass *xp = xpass_of(gs);
 
 		xp->alarm.at = RD_NEVER;
-		/* To probe for the MTU, TCP would wait for room in its window, which it never has. */
+		/* To probe for the MTU, TCP would wait for a window that it never has. */
 		inet_csk(sk)->icsk_mtup.enabled = 0;
 		xp->seen_seq = U32_MAX;		/* credits begin with 1 */
 		if (gs->peer == GREENLANE_PEER_YES)

@@ -4,6 +4,9 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
+/* rd_link.ko exports them. */
+#undef EXPORT_SYMBOL_GPL
+#define EXPORT_SYMBOL_GPL(symbol)
 #include "net/ipv4/rd_queue.c"
 
 #define NOW	1000000ULL
