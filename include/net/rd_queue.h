@@ -111,6 +111,15 @@ struct rd_alarm {
 	u64			at;
 };
 
+/* Is the receiver neither on a queue nor at its turn?  The socket's lock suffices: others change
+ * @state as well, but not from or to RD_OFF.
+ */
+static inline bool rd_is_off(const struct rd_receiver *r)
+{
+	/* It shares a word with @had. */
+	return data_race(r->state == RD_OFF);
+}
+
 void rd_ops_set(const struct rd_ops *ops);
 void rd_queue_init(struct rd_queue *q);
 void rd_queue_exit(struct rd_queue *q);

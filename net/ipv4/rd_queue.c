@@ -142,15 +142,18 @@ static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
 static enum hrtimer_restart rd_timer(struct hrtimer *timer)
 {
 	struct rd_queue *q = container_of(timer, struct rd_queue, timer);
+	const struct rd_ops *ops;
 	struct rd_receiver *r;
 	int n;
 
 	spin_lock(&q->lock);
 	rd_ring(q, ktime_get_ns());
 	for (n = 0; n < RD_BUDGET && (r = rd_take(q, ktime_get_ns())); n++) {
-		READ_ONCE(rd_ops)->hold(r);
+		/* During the turn the last socket may go, and the transport with it. */
+		ops = READ_ONCE(rd_ops);
+		ops->hold(r);
 		spin_unlock(&q->lock);
-		READ_ONCE(rd_ops)->turn(r);
+		ops->turn(r);
 		spin_lock(&q->lock);
 	}
 	rd_arm(q);

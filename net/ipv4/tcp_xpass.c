@@ -302,7 +302,7 @@ static void xpass_leave_link(struct xpass *xp)
 	rd_alarm_set(xp->r.queue, &xp->alarm, RD_NEVER);
 	rd_leave(xp->r.queue, &xp->r);
 	rd_link_put(container_of(xp->r.queue, struct rd_link, queue));
-	xp->r.queue = NULL;
+	WRITE_ONCE(xp->r.queue, NULL);
 }
 
 /* Share the link that the connection's packets leave on now. */
@@ -318,8 +318,8 @@ static void xpass_follow(struct sock *sk, struct xpass *xp)
 	if (pre && xp->r.queue)
 		pre->moves(sk, &xp->gs);
 	xpass_leave_link(xp);
-	xp->r.queue = &link->queue;
 	xp->r.had = 0;
+	WRITE_ONCE(xp->r.queue, &link->queue);
 }
 
 static void xpass_alarm(struct rd_alarm *a)
@@ -801,12 +801,14 @@ static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
 static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, bool may)
 {
 	struct xpass *xp = xpass_of(gs);
+	/* A process that owns the socket may be about to leave the link; RCU keeps it. */
+	struct rd_queue *q = READ_ONCE(xp->r.queue);
 	u64 now = ktime_get_ns();
 
 	if (may)
 		xpass_issue(sk, xp, now);
-	else
-		rd_served(xp->r.queue, &xp->r, now, 0, RD_NEVER);
+	else if (q)
+		rd_served(q, &xp->r, now, 0, RD_NEVER);
 }
 
 static void xpass_turn_hold(struct rd_receiver *r)
@@ -951,7 +953,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	xpass_feedback(sk, xp, seq, received);
 	if (again)
 		xpass_all_lost(sk, xp);
-	joins = xp->r.state == RD_OFF;
+	joins = rd_is_off(&xp->r);
 	want -= min(want, xpass_burst_came(sk, xp, joins, probe, now, idle));
 	xp->end = (again ? xp->credit : seq) + want;
 	joins &= before(xp->credit, xp->end);
@@ -1037,7 +1039,7 @@ static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 
 	info->credits_sent = xp->credit;
 	info->credits_received = xp->received;
-	info->credit_rate = xp->r.state == RD_OFF ? 0 : xp->rate.cur;
+	info->credit_rate = rd_is_off(&xp->r) ? 0 : xp->rate.cur;
 	info->credits_wanted = xp->asking ? max_t(s32, xp->told_end - xp->seq, 0) : 0;
 }
 
@@ -1092,11 +1094,12 @@ static void xpass_init(struct sock *sk)
 		struct xpass *xp = xpass_of(gs);
 
 		xp->alarm.at = RD_NEVER;
-		/* To probe for the MTU, TCP would wait for a window that it never has. */
-		inet_csk(sk)->icsk_mtup.enabled = 0;
 		xp->seen_seq = U32_MAX;		/* credits begin with 1 */
-		if (gs->peer == GREENLANE_PEER_YES)
+		if (gs->peer == GREENLANE_PEER_YES) {
+			/* To probe for the MTU, TCP would wait for a window that it never has. */
+			inet_csk(sk)->icsk_mtup.enabled = 0;
 			return;
+		}
 		gl_detach(sk);
 	}
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
