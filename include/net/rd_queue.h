@@ -62,13 +62,13 @@ struct rd_queue {
  * struct rd_ops - what a transport does for its receivers
  * @hold: take the references that @turn drops; under the queue's lock
  * @turn: it is the receiver's turn: lock its socket, issue, and call rd_served() with the socket
- *	still locked.  If a process owns the socket, call rd_served() with RD_NEVER, and
+ *	still locked.  It is @now, ns.  If a process owns the socket, call rd_served() with RD_NEVER, and
  *	rd_want() when the process has released it.  Softirq
  * @alarm: a time that rd_alarm_set() has set has come.  Under the queue's lock, softirq
  */
 struct rd_ops {
 	void (*hold)(struct rd_receiver *r);
-	void (*turn)(struct rd_receiver *r);
+	void (*turn)(struct rd_receiver *r, u64 now);
 	void (*alarm)(struct rd_alarm *a);
 };
 

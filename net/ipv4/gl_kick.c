@@ -158,15 +158,17 @@ EXPORT_SYMBOL_GPL(gl_turn_hold);
 /**
  * gl_turn() - call a function of a transport that may send, from a timer
  * @gs: the state of the socket, see gl_turn_hold()
+ * @now: what the timer has read, for @turn
  * @turn: called with the socket's spinlock held, BH off; with @may if the socket still runs the
  *	transport and no process owns it.  If a process does, on_kick() is called later
  */
-void gl_turn(struct gl_sock *gs, void (*turn)(struct sock *sk, struct gl_sock *gs, bool may))
+void gl_turn(struct gl_sock *gs, u64 now,
+	     void (*turn)(struct sock *sk, struct gl_sock *gs, u64 now, bool may))
 {
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	turn(sk, gs, gl_enter(sk, gs) && gl_may_send(sk));
+	turn(sk, gs, now, gl_enter(sk, gs) && gl_may_send(sk));
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);

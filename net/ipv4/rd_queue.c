@@ -142,18 +142,19 @@ static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
 static enum hrtimer_restart rd_timer(struct hrtimer *timer)
 {
 	struct rd_queue *q = container_of(timer, struct rd_queue, timer);
+	u64 now = ktime_get_ns();
 	const struct rd_ops *ops;
 	struct rd_receiver *r;
 	int n;
 
 	spin_lock(&q->lock);
-	rd_ring(q, ktime_get_ns());
-	for (n = 0; n < RD_BUDGET && (r = rd_take(q, ktime_get_ns())); n++) {
+	rd_ring(q, now);
+	for (n = 0; n < RD_BUDGET && (r = rd_take(q, now)); n++) {
 		/* During the turn the last socket may go, and the transport with it. */
 		ops = READ_ONCE(rd_ops);
 		ops->hold(r);
 		spin_unlock(&q->lock);
-		ops->turn(r);
+		ops->turn(r, now);
 		spin_lock(&q->lock);
 	}
 	rd_arm(q);
@@ -167,6 +168,8 @@ static enum hrtimer_restart rd_timer(struct hrtimer *timer)
  * @r: the receiver, its socket locked
  * @now: ns
  * @at: it wants no turn before, ns
+ *
+ * If it is on the queue already, this does what a timer that is late has not done yet.
  *
  * Return: true if it has its turn at once: the caller issues, and calls rd_served().
  */
@@ -189,6 +192,14 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at)
 		} else {
 			rd_add(q, r, now);
 			rd_arm(q);
+		}
+	} else if (q->free <= now) {
+		/* The timer is late. */
+		rd_wake(q, now);
+		turn = r->state == RD_READY && rd_first(&q->ready) == r;
+		if (turn) {
+			rd_del(q, r);
+			rd_begin(q, r);
 		}
 	}
 	spin_unlock_bh(&q->lock);
@@ -214,7 +225,8 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 		q->free = max(q->free, least) + cost;
 		r->had += cost;
 	}
-	if (r->state == RD_TURN) {
+	/* Not if a process that owns the socket has moved it to another link meanwhile. */
+	if (r->state == RD_TURN && READ_ONCE(r->queue) == q) {
 		r->at = at;
 		if (at == RD_NEVER) {
 			r->state = RD_OFF;

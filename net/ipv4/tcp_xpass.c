@@ -94,6 +94,13 @@
 #define XPASS_WANT_MAX		0x7fffffff
 #define XPASS_RETRY		0x80000000
 
+/* A process that owns the socket at its turn is likely to be done soon: look again after this
+ * time, and after twice and four times and eight times that.  Then wait for the process; the kick
+ * comes some 50 us after it has released the socket.
+ */
+#define XPASS_OWNED_NS		(2 * NSEC_PER_USEC)
+#define XPASS_OWNED_MAX		4
+
 /* After this many round trips without a request, the credit rate starts anew. */
 #define XPASS_PAUSE		4
 
@@ -126,6 +133,7 @@
  * @alive: sender: how often uncredited data was acknowledged while requests brought
  *	no credit
  * @retries: sender: requests in a row that brought no credit
+ * @skipped: receiver: turns in a row at which a process owned the socket; its spinlock
  * @tokens: sender: credits received and not used yet; 0 outside of xpass_spend()
  *
  * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only
@@ -158,6 +166,7 @@ struct xpass {
 				alive:2;
 	u8			retries;
 	u8			tokens;
+	u8			skipped;
 };
 
 enum xpass_counter {
@@ -782,6 +791,7 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 		return;
 	}
 	xp->credit++;
+	xp->skipped = 0;
 	xpass_count(sk, XPASS_CREDITSENT, 1);
 	/* A late timer makes up for as many credits as a port's queue holds. */
 	if (before(xp->credit, xp->end))
@@ -794,21 +804,28 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 /* Wait for our turn, or take it at once. */
 static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
 {
-	if (before(xp->credit, xp->end) && rd_want(xp->r.queue, &xp->r, now, now))
+	int n;
+
+	for (n = 0; n < RD_CATCH_UP && before(xp->credit, xp->end) &&
+		    rd_want(xp->r.queue, &xp->r, now, now); n++)
 		xpass_issue(sk, xp, now);
 }
 
-static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, bool may)
+static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool may)
 {
 	struct xpass *xp = xpass_of(gs);
 	/* A process that owns the socket may be about to leave the link; RCU keeps it. */
 	struct rd_queue *q = READ_ONCE(xp->r.queue);
-	u64 now = ktime_get_ns();
 
-	if (may)
+	if (may) {
 		xpass_issue(sk, xp, now);
-	else if (q)
-		rd_served(q, &xp->r, now, 0, RD_NEVER);
+	} else if (q) {
+		u64 at = RD_NEVER;
+
+		if (sock_owned_by_user(sk) && xp->skipped < XPASS_OWNED_MAX)
+			at = now + (XPASS_OWNED_NS << xp->skipped++);
+		rd_served(q, &xp->r, now, 0, at);
+	}
 }
 
 static void xpass_turn_hold(struct rd_receiver *r)
@@ -816,9 +833,9 @@ static void xpass_turn_hold(struct rd_receiver *r)
 	gl_turn_hold(&container_of(r, struct xpass, r)->gs);
 }
 
-static void xpass_turn(struct rd_receiver *r)
+static void xpass_turn(struct rd_receiver *r, u64 now)
 {
-	gl_turn(&container_of(r, struct xpass, r)->gs, xpass_turn_locked);
+	gl_turn(&container_of(r, struct xpass, r)->gs, now, xpass_turn_locked);
 }
 
 static const struct rd_ops xpass_rd_ops = {

@@ -19,9 +19,13 @@ static unsigned int turns[MANY];
 
 static int rd_queue_test_init(struct kunit *test)
 {
+	int i;
+
 	memset(&queue, 0, sizeof(queue));
 	rd_queue_init(&queue);
 	memset(recv, 0, sizeof(recv));
+	for (i = 0; i < MANY; i++)
+		recv[i].queue = &queue;
 	memset(turns, 0, sizeof(turns));
 	return 0;
 }
