@@ -62,8 +62,8 @@ struct rd_queue {
  * struct rd_ops - what a transport does for its receivers
  * @hold: take the references that @turn drops; under the queue's lock
  * @turn: it is the receiver's turn: lock its socket, issue, and call rd_served() with the socket
- *	still locked.  It is @now, ns.  If a process owns the socket, call rd_served() with RD_NEVER, and
- *	rd_want() when the process has released it.  Softirq
+ *	still locked.  It is @now, ns.  If a process owns the socket, call rd_served() with RD_NEVER
+ *	or a time soon, and rd_want() when the process has released it.  Softirq
  * @alarm: a time that rd_alarm_set() has set has come.  Under the queue's lock, softirq
  */
 struct rd_ops {

@@ -806,9 +806,11 @@ static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
 {
 	int n;
 
-	for (n = 0; n < RD_CATCH_UP && before(xp->credit, xp->end) &&
-		    rd_want(xp->r.queue, &xp->r, now, now); n++)
+	for (n = 0; n < RD_CATCH_UP && before(xp->credit, xp->end); n++) {
+		if (!rd_want(xp->r.queue, &xp->r, now, now))
+			break;
 		xpass_issue(sk, xp, now);
+	}
 }
 
 static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool may)
