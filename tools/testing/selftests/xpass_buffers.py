@@ -58,7 +58,8 @@ def small_buffer():
 def mtu_probing():
     with_it = took("xpass", 50e-6, [("net.ipv4.tcp_mtu_probing", 2)], wmem=LARGE)
     without = took("xpass", 50e-6, wmem=LARGE)
-    true(with_it < 1.02 * without, f"{with_it * 1e3:.2f} ms, without {without * 1e3:.2f} ms")
+    # two runs differ by some 2 %; waiting for a window took eight times as long
+    true(with_it < 1.05 * without, f"{with_it * 1e3:.2f} ms, without {without * 1e3:.2f} ms")
 
 
 @case("corked, or held by Nagle's algorithm, then closed: all leaves at once",
