@@ -155,6 +155,14 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 	ae->end = tp->snd_nxt;
 }
 
+/* Packets that the burst may still send.  A packet is lost: the peer has answered, and retransmissions
+ * wait for credits.
+ */
+static u32 aeolus_left(const struct sock *sk, const struct aeolus *ae)
+{
+	return tcp_sk(sk)->lost_out ? 0 : ae->allow;
+}
+
 /* Can TCP send more of the burst?  If not, the burst ends early: there is no more data,
  * or the peer's receive window is full.
  */
@@ -163,7 +171,7 @@ static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 	const struct sk_buff *head = tcp_send_head(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return ae->allow && head &&
+	return aeolus_left(sk, ae) && head &&
 	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
 }
 
@@ -193,7 +201,7 @@ static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 
 static u32 aeolus_allow(struct sock *sk, struct gl_sock *gs)
 {
-	return aeolus_of(gs)->allow;
+	return aeolus_left(sk, aeolus_of(gs));
 }
 
 static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
@@ -394,7 +402,7 @@ static struct xpass_transport aeolus_xpass __read_mostly = {
 		.on_xmit	= aeolus_on_xmit,
 		.on_packet	= aeolus_on_packet,
 		.on_kick	= aeolus_on_kick,
-	.on_switch	= aeolus_on_switch,
+		.on_switch	= aeolus_on_switch,
 		.on_info	= aeolus_on_info,
 		.sockopt	= aeolus_sockopt,
 	},
