@@ -972,6 +972,9 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	xpass_feedback(sk, xp, seq, received);
 	if (again)
 		xpass_all_lost(sk, xp);
+	/* No more data will come for which TCP would send a delayed ACK. */
+	if (!want && inet_csk_ack_scheduled(sk))
+		gl_send_ack(sk);
 	joins = rd_is_off(&xp->r);
 	want -= min(want, xpass_burst_came(sk, xp, joins, probe, now, idle));
 	xp->end = (again ? xp->credit : seq) + want;
