@@ -155,8 +155,8 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
 	ae->end = tp->snd_nxt;
 }
 
-/* Packets that the burst may still send.  A packet is lost: the peer has answered, and retransmissions
- * wait for credits.
+/* Packets that the burst may still send.  If one is lost, the peer has answered, and
+ * retransmissions wait for credits.
  */
 static u32 aeolus_left(const struct sock *sk, const struct aeolus *ae)
 {

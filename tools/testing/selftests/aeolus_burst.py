@@ -125,6 +125,20 @@ def losses(version):
             lossy(wire, lost)
 
 
+@everywhere("ACKs tell of losses, credits are late: retransmissions wait for credits all the same")
+def late_credits(wire, client, server):
+    wire.mark()
+    wire.rule = lose(*(f"> unscheduled {number}" for number in (1, 2)),
+                     *(f"< credit {number}" for number in (1, 2)))
+    true(wire.transfer(client, server, 20_000, 0.1), "arrives")
+    wire.run(1e-3)
+    again = [p for p in data(wire.from_a()) if p.kind != UNSCHEDULED]
+    true({p.seq for p in wire.seen if p.dropped and p.len} <= {p.seq for p in again},
+         "what was lost is sent again")
+    equal(set(kinds(again)), {SCHEDULED}, "with credits")
+    no_timer(wire)
+
+
 def end_lost(also):
     """A rule that drops the last packet of a burst of 12 kB, and what also() is true of."""
     first = []

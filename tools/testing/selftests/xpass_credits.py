@@ -171,6 +171,18 @@ def persistent(wire, client, server):
     xpass.unseen_by_tcp(wire)
 
 
+@everywhere("what a sender sends before its stop is acknowledged at once, delayed ACKs or not")
+def prompt(wire, client, server):
+    for _ in range(20):
+        wire.mark()
+        true(wire.transfer(client, server, 100), "request")
+        true(wire.transfer(server, client, 100), "response")
+        wire.run(1e-3)
+        last = data(wire.from_b())[-1]
+        ack = next(p for p in wire.from_a() if p.kind != REQUEST and p.ack == last.end)
+        within(ack.time - last.time, 0, 2 * wire.delay + 10e-6, "until the response's ACK")
+
+
 @everywhere("both directions at once, independent: their credits, numbers and reports")
 def both_ways(wire, client, server):
     true(wire.transfer_both(client, server, 400_000), "all arrives")
