@@ -279,7 +279,7 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 	const struct aeolus *ae = aeolus_of(gs);
 	struct rb_node *p;
 
-	if (!ae->probes)
+	if (!ae->probes || !before(tcp_sk(sk)->snd_una, ae->end))
 		return false;
 	for (p = rb_last(&sk->tcp_rtx_queue); p; p = rb_prev(p)) {
 		struct sk_buff *skb = rb_to_skb(p);

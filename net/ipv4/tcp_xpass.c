@@ -57,6 +57,10 @@
 #define XPASS_HEARD		0x80000000
 /* The link has many receivers, so that a credit is rare; not because credits were lost. */
 #define XPASS_BUSY		0x40000000
+/* With XPASS_HEARD: there will be no more credits, because the application has chosen another
+ * congestion control, or this end has fallen back.
+ */
+#define XPASS_GONE		0x20000000
 
 /* A credit number further ahead than this is taken for a forged one. */
 #define XPASS_SEQ_AHEAD		65536
@@ -130,6 +134,7 @@
  * @asking: sender: the receiver knows that we have data to send
  * @busy: sender: @wait is that long because the link has many receivers
  * @asked: sender: a request was sent on this connection
+ * @gone: sender: the peer sends no more credits
  * @alive: sender: how often uncredited data was acknowledged while requests brought
  *	no credit
  * @retries: sender: requests in a row that brought no credit
@@ -163,6 +168,7 @@ struct xpass {
 	u8			asking:1,
 				busy:1,
 				asked:1,
+				gone:1,
 				alive:2;
 	u8			retries;
 	u8			tokens;
@@ -639,7 +645,8 @@ static bool xpass_is_fresh(struct xpass *xp, u32 seq)
 
 static void xpass_told_wait(struct xpass *xp, u32 word)
 {
-	xp->wait = min_t(u32, word & ~(XPASS_HEARD | XPASS_BUSY), XPASS_WAIT_MAX);
+	xp->wait = min_t(u32, word & ~(XPASS_HEARD | XPASS_BUSY | XPASS_GONE),
+			 XPASS_WAIT_MAX);
 	xp->busy = !!(word & XPASS_BUSY);
 }
 
@@ -649,6 +656,11 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 	u64 now = ktime_get_ns();
 	u32 waiting;
 
+	if (heard && seg->word[1] & XPASS_GONE) {
+		xp->gone = 1;
+		gl_kick(sk, &xp->gs);
+		return;
+	}
 	if (!seg->words || !xp->asked || (!heard && !xpass_is_fresh(xp, seg->word[0]))) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
@@ -1020,7 +1032,7 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	/* MD5 or TCP-AO was enabled in mid-connection: requests and credits are not
 	 * signed, so none may be sent any more.
 	 */
-	if (gl_tcp_signed(sk)) {
+	if (xp->gone || gl_tcp_signed(sk)) {
 		xpass_fall_back(sk);
 		return;
 	}
@@ -1032,6 +1044,19 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 		rd_alarm_set(xp->r.queue, &xp->alarm, now + (xp->retry - (u32)now));
 	else if (!xpass_ask_again(sk, xp))
 		xpass_fall_back(sk);
+}
+
+/* Tell the peer that its requests will bring no credits.  It would find out, but only after half a
+ * second or more.
+ */
+static void xpass_say_gone(struct sock *sk, struct xpass *xp)
+{
+	u32 word[2] = { xp->credit, XPASS_HEARD | XPASS_GONE };
+
+	if (xp->gone || gl_tcp_signed(sk) ||
+	    !(BIT(sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
+		return;
+	gl_send_words(sk, &xp->gs, &xpass_kind[XPASS_CREDIT], word, 2);
 }
 
 /* Restore TCP's own window, which held this transport's values until now.  TCP may have
@@ -1051,8 +1076,10 @@ static void xpass_leave(struct sock *sk, struct xpass *xp)
 
 static void xpass_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
-	if (!on)
-		xpass_leave(sk, xpass_of(gs));
+	if (on)
+		return;
+	xpass_say_gone(sk, xpass_of(gs));
+	xpass_leave(sk, xpass_of(gs));
 }
 
 static void xpass_on_info(const struct gl_sock *gs, struct greenlane_info *info)

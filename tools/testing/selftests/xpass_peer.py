@@ -273,8 +273,9 @@ def not_by_name(wire):
     equal(cc_of(s), "xpass", "congestion control")
 
 
-def changed(_, server):
-    """another congestion control"""
+def changed_silently(wire, server):
+    """another congestion control, and its message is lost"""
+    wire.rule = lambda p: len(p.words) > 1 and p.kind == CREDIT and p.words[1] & xpass.GONE
     choose(server, "cubic")
 
 
@@ -284,7 +285,7 @@ def stripped(wire, _):
 
 
 @case("the peer leaves in mid-life, or options get lost on the way: reno, after a while",
-      version=(4, 6), event=(changed, stripped))
+      version=(4, 6), event=(changed_silently, stripped))
 def left_alone(version, event):
     with Wire(cc="xpass", version=version, rto_min="200ms") as wire:
         client, server = wire.connect()
@@ -295,6 +296,29 @@ def left_alone(version, event):
         equal(cc_of(client), "xpass-reno", "congestion control")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
         true(wire.transfer(client, server, 200_000, 0.2), "and goes on")
+
+
+@case("the peer chooses another congestion control: reno, at once, also for what is under way",
+      version=(4, 6), cc=("xpass", "aeolus_xpass"))
+def told_gone(version, cc):
+    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "arrives before")
+        client.send(b"l" * 100_000)
+        wire.run(wire.delay)
+        wire.mark()
+        choose(server, "cubic")
+        equal(wire.receive(server, 100_000, 5e-3), b"l" * 100_000, "what was under way arrives")
+        equal([cc_of(s) for s in (client, server)], [f"{cc.removesuffix('_xpass')}-reno", "cubic"],
+              "both ends")
+        equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
+        gone = [p for ns in (wire.from_a(), wire.from_b()) for p in ns
+                if p.kind == CREDIT and p.words[1:] and p.words[1] & xpass.GONE]
+        equal([p.from_a for p in gone], [False], "who has said so")
+        wire.mark()
+        true(wire.transfer(client, server, 100_000, 5e-3), "and goes on")
+        true(wire.transfer(server, client, 100_000, 5e-3), "both ways")
+        unmarked(wire.from_a())
 
 
 @case("codepoints get lost on the way from some moment on: nothing changes", connected,

@@ -7,6 +7,7 @@ from lab.wire.wire import MSS
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
 HEARD = 0x80000000      # in the second word of a credit: it is none, the request was heard
+GONE = 0x20000000       # with HEARD: there will be no more credits
 
 # What TCP counts when it sees a duplicate ACK, a loss or a byte twice.
 TROUBLE = ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSackRecovery", "TCPDSACKRecv",
