@@ -120,6 +120,22 @@ def duplex(slow, version):
         within(peak, DATA, 100 * DATA, "bytes that queued")
 
 
+TENTH = f"rate {LINK // 5}bit limit 200k preset xpass"
+
+
+@timed("fifty flows on a tenth of the hosts' lines: most credits are lost, no timer expires",
+       size=(3_000, 30_000), version=(4, 6))
+def fifty(size, version):
+    with network(TENTH, TENTH, version) as net:
+        flows = [net.flow(1 + number % 2) for number in range(50)]
+        for _ in range(300_000 // size):
+            transfer(flows, size)
+        true(net.counters("CreditLost") > 10_000, "credits lost")
+        equal(drops(net.port("sw1")), 0, "packets of data dropped")
+        for name in ("TCPTimeouts", "TCPLossProbes", "Uncredited"):
+            equal(net.counters(name), 0, name)
+
+
 @timed("and without the shaping: data is dropped", version=(4, 6))
 def unshaped(version):
     with network(PLAIN, PLAIN, version) as net:
