@@ -33,6 +33,11 @@ struct rd_receiver;
  */
 #define RD_CATCH_UP	8
 
+/* A burst that nobody has answered is forgotten after one or two times this, longer than any round
+ * trip in a datacenter, and longer than a sender waits before it asks again.
+ */
+#define RD_EPOCH_NS	(100 * NSEC_PER_MSEC)
+
 /**
  * struct rd_queue - the receivers that share a link
  * @lock: protects all fields, and those of the receivers on the queue; taken inside of the
@@ -42,8 +47,10 @@ struct rd_receiver;
  * @alarms: of senders, the earliest first
  * @served: what the last receiver with a turn was given before, ns of the link's time
  * @free: the link will be through with all that was issued, ns
- * @burst: sent, or about to be, before any answer has come, bytes
- * @receivers: how many are on the queue, or have their turn
+ * @burst: what was sent, or is about to be, before any answer came, ns of the link's time: in the
+ *	even and in the odd epoch
+ * @epoch: RD_EPOCH_NS, counted
+ * @receivers: how many are ready, or have their turn
  * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
  */
 struct rd_queue {
@@ -53,7 +60,8 @@ struct rd_queue {
 	struct rb_root_cached	alarms;
 	u64			served;
 	u64			free;
-	u64			burst;
+	u64			burst[2];
+	u64			epoch;
 	unsigned int		receivers;
 	struct hrtimer		timer;
 };
@@ -129,7 +137,7 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);
 
-u32 rd_burst(struct rd_queue *q, u32 want, u32 most);
-void rd_burst_over(struct rd_queue *q, u32 bytes);
+u32 rd_burst(struct rd_queue *q, u64 now, u32 want, u64 cost, u64 most, u8 *epoch);
+void rd_burst_over(struct rd_queue *q, u64 now, u64 cost, u8 epoch);
 
 #endif /* _NET_RD_QUEUE_H */

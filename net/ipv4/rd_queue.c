@@ -10,6 +10,7 @@
  * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
  * that leaves meanwhile is OFF, and whoever has its turn learns that from the socket.
  */
+#include <linux/math64.h>
 #include <linux/minmax.h>
 
 #include <net/gl_compat.h>
@@ -60,15 +61,21 @@ static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
 	} else {
 		r->state = RD_READY;
 		rb_add_cached(&r->node, &q->ready, rd_had_less);
+		q->receivers++;
 	}
 }
 
+/* Take it off the queue, or end its turn.  The caller sets the state: RD_OFF is final, since
+ * rd_is_off() reads it without the lock.
+ */
 static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 {
 	if (r->state == RD_LATER)
 		rb_erase_cached(&r->node, &q->later);
 	else if (r->state == RD_READY)
 		rb_erase_cached(&r->node, &q->ready);
+	if (r->state == RD_READY || r->state == RD_TURN)
+		q->receivers--;
 }
 
 /* Those whose time has come wait for the link from now on. */
@@ -122,6 +129,7 @@ static void rd_ring(struct rd_queue *q, u64 now)
 static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
 {
 	r->state = RD_TURN;
+	q->receivers++;
 	q->served = max_t(u64, q->served, r->had);
 }
 
@@ -182,7 +190,6 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at)
 		/* An idle link has no time to make up for. */
 		if (!q->receivers)
 			q->free = max(q->free, now);
-		q->receivers++;
 		r->at = at;
 		r->had = max_t(u64, r->had, q->served);
 		rd_wake(q, now);
@@ -219,21 +226,17 @@ EXPORT_SYMBOL_GPL(rd_want);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at)
 {
 	spin_lock_bh(&q->lock);
-	if (cost) {
-		u64 least = now - min(now, RD_CATCH_UP * cost);
-
-		q->free = max(q->free, least) + cost;
-		r->had += cost;
-	}
+	if (cost)
+		q->free = max(q->free, now - min(now, RD_CATCH_UP * cost)) + cost;
 	/* Not if a process that owns the socket has moved it to another link meanwhile. */
 	if (r->state == RD_TURN && READ_ONCE(r->queue) == q) {
+		rd_del(q, r);
+		r->had += cost;
 		r->at = at;
-		if (at == RD_NEVER) {
+		if (at == RD_NEVER)
 			r->state = RD_OFF;
-			q->receivers--;
-		} else {
+		else
 			rd_add(q, r, now);
-		}
 		rd_arm(q);
 	}
 	spin_unlock_bh(&q->lock);
@@ -250,11 +253,8 @@ EXPORT_SYMBOL_GPL(rd_served);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 {
 	spin_lock_bh(&q->lock);
-	if (r->state != RD_OFF) {
-		rd_del(q, r);
-		r->state = RD_OFF;
-		q->receivers--;
-	}
+	rd_del(q, r);
+	r->state = RD_OFF;
 	spin_unlock_bh(&q->lock);
 }
 EXPORT_SYMBOL_GPL(rd_leave);
@@ -296,31 +296,51 @@ EXPORT_SYMBOL_GPL(rd_alarm_set);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most)
 {
 	spin_lock_bh(&q->lock);
-	if (q->free < now + most)
-		q->free += cost;
+	q->free = max(q->free, min(q->free + cost, now + most));
 	spin_unlock_bh(&q->lock);
 }
 EXPORT_SYMBOL_GPL(rd_yield);
 
+static u64 rd_burst_age(struct rd_queue *q, u64 now)
+{
+	u64 epoch = div_u64(now, RD_EPOCH_NS);
+
+	if (epoch != q->epoch) {
+		q->burst[epoch & 1] = 0;
+		if (epoch != q->epoch + 1)
+			q->burst[~epoch & 1] = 0;
+		q->epoch = epoch;
+	}
+	return epoch;
+}
+
 /**
  * rd_burst() - send before the receiver has let anything come
  * @q: the link's queue
- * @want: how much there is to send, bytes
- * @most: what the link carries in a round trip, bytes
+ * @now: ns
+ * @want: how much there is to send, packets
+ * @cost: time of a packet on the link, ns
+ * @most: what the link carries in a round trip, ns
+ * @epoch: for rd_burst_over()
  *
  * A burst is to fill the link for the round trip until the receiver's answer.  All connections of
  * a host share that: what exceeds it would only wait in the host's own queue, what the receivers
  * let come would wait behind it, and under incast most of it would be dropped.
  *
- * Return: how much may be sent, bytes; rd_burst_over() gives it back.
+ * Return: how many packets may be sent; rd_burst_over() gives them back, or time does.
  */
-u32 rd_burst(struct rd_queue *q, u32 want, u32 most)
+u32 rd_burst(struct rd_queue *q, u64 now, u32 want, u64 cost, u64 most, u8 *epoch)
 {
-	u32 may;
+	u64 used, at;
+	u32 may = 0;
 
 	spin_lock_bh(&q->lock);
-	may = min_t(u64, want, most - min_t(u64, most, q->burst));
-	q->burst += may;
+	at = rd_burst_age(q, now);
+	used = q->burst[0] + q->burst[1];
+	if (used < most)
+		may = min_t(u64, want, div64_u64(most - used + cost - 1, cost));
+	q->burst[at & 1] += may * cost;
+	*epoch = at;
 	spin_unlock_bh(&q->lock);
 	return may;
 }
@@ -329,12 +349,18 @@ EXPORT_SYMBOL_GPL(rd_burst);
 /**
  * rd_burst_over() - a receiver has answered to a burst, or did not for too long
  * @q: the link's queue
- * @bytes: what rd_burst() has granted
+ * @now: ns
+ * @cost: time on the link of what rd_burst() has granted, ns
+ * @epoch: when that was
  */
-void rd_burst_over(struct rd_queue *q, u32 bytes)
+void rd_burst_over(struct rd_queue *q, u64 now, u64 cost, u8 epoch)
 {
+	u8 ago;
+
 	spin_lock_bh(&q->lock);
-	q->burst -= bytes;
+	ago = rd_burst_age(q, now) - epoch;
+	if (ago < 2)
+		q->burst[epoch & 1] -= min(cost, q->burst[epoch & 1]);
 	spin_unlock_bh(&q->lock);
 }
 EXPORT_SYMBOL_GPL(rd_burst_over);

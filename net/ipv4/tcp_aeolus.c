@@ -44,10 +44,12 @@
  * @end: sequence number behind the last byte of the burst
  * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
  * @unscheduled: unscheduled packets sent, for struct greenlane_info
- * @granted: bytes of the link's share for bursts that this one has
+ * @asked: the burst has its part of the host's bursts for data up to this sequence number, or was
+ *	refused it
  * @allow: packets that the burst may still send
  * @off: switched off by the socket option GREENLANE_AEOLUS
  * @burst: the connection has sent a burst, or is sending one
+ * @grows: what the application writes now belongs to the burst
  * @unprobed: unscheduled packets were sent since the last probe
  * @probes: probes that were sent and not answered
  *
@@ -59,10 +61,11 @@ struct aeolus {
 	u32	end;
 	u32	bdp;
 	u32	unscheduled;
-	u32	granted;
+	u32	asked;
 	u16	allow;
 	u8	off:1,
 		burst:1,
+		grows:1,
 		unprobed:1;
 	u8	probes;
 };
@@ -125,34 +128,58 @@ static bool aeolus_is_idle(const struct sock *sk)
 	       msecs_to_jiffies(READ_ONCE(aeolus_net(sk)->idle));
 }
 
-/* The burst is over, and others of this host may begin. */
+/* An answer has come, or none for too long. */
 static void aeolus_answered(struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (!ae->granted)
-		return;
-	xpass_burst_over(gs, ae->granted);
-	ae->granted = 0;
+	xpass_burst_over(gs);
+	ae->grows = 0;
 	ae->allow = 0;
 }
 
-static void aeolus_begin(struct sock *sk, struct gl_sock *gs)
+/* Have as much of the host's bursts as there is data: others may have data too.  What is refused
+ * waits for credits.
+ */
+static void aeolus_grant(struct sock *sk, struct gl_sock *gs)
+{
+	struct aeolus *ae = aeolus_of(gs);
+	u32 mss = tcp_sk(sk)->mss_cache;
+	u32 most = aeolus_bdp(sk, ae);
+	u32 end = ae->begin + min(gl_data_end(sk) - ae->begin, most);
+	u32 want, may;
+
+	if (!after(end, ae->asked))
+		return;
+	want = DIV_ROUND_UP(end - ae->asked, mss);
+	may = xpass_burst(sk, gs, want, most / mss);
+	ae->asked = end;
+	ae->allow += may;
+	ae->grows = may == want;
+}
+
+static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 {
 	struct aeolus *ae = aeolus_of(gs);
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	if (asked) {
+		/* The application may have written more, before the answer to the burst. */
+		if (ae->grows && !tp->lost_out)
+			aeolus_grant(sk, gs);
+		return;
+	}
 	if (ae->off || tp->packets_out || (ae->burst && !aeolus_is_idle(sk)))
 		return;
 	/* The answer to an earlier burst's probe is on its way, or lost. */
 	if (tcp_jiffies32 - tp->lsndtime >= inet_csk(sk)->icsk_rto)
 		ae->probes = 0;
 	ae->burst = 1;
-	aeolus_answered(gs);
-	ae->granted = xpass_burst(sk, gs, aeolus_bdp(sk, ae));
-	ae->allow = ae->granted / tp->mss_cache;
 	ae->begin = tp->snd_nxt;
 	ae->end = tp->snd_nxt;
+	ae->asked = tp->snd_nxt;
+	aeolus_answered(gs);
+	aeolus_grant(sk, gs);
 }
 
 /* Packets that the burst may still send.  If one is lost, the peer has answered, and
@@ -307,6 +334,7 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 		aeolus_answered(gs);
 	if (ae->probes && !--ae->probes) {
 		gl_lose_before(sk, ae->probe_us, ae->end + 1);
+		xpass_burst_came(gs);
 		gl_kick(sk, gs);
 	}
 	return GL_PASS;
@@ -320,18 +348,6 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	aeolus_inner->on_kick(sk, gs);
 }
 
-static void aeolus_moves(struct sock *sk, struct gl_sock *gs)
-{
-	aeolus_answered(gs);
-}
-
-static void aeolus_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
-{
-	if (!on)
-		aeolus_answered(gs);
-	aeolus_inner->on_switch(sk, gs, on);
-}
-
 static const struct xpass_precredit aeolus_precredit = {
 	.begin		= aeolus_begin,
 	.allow		= aeolus_allow,
@@ -339,7 +355,6 @@ static const struct xpass_precredit aeolus_precredit = {
 	.credited	= aeolus_credited,
 	.probe		= aeolus_probe,
 	.lost		= aeolus_lost,
-	.moves		= aeolus_moves,
 	.spend		= aeolus_spend,
 };
 
@@ -402,7 +417,6 @@ static struct xpass_transport aeolus_xpass __read_mostly = {
 		.on_xmit	= aeolus_on_xmit,
 		.on_packet	= aeolus_on_packet,
 		.on_kick	= aeolus_on_kick,
-		.on_switch	= aeolus_on_switch,
 		.on_info	= aeolus_on_info,
 		.sockopt	= aeolus_sockopt,
 	},
@@ -459,6 +473,7 @@ static int __init aeolus_module_init(void)
 	t->ops.in_ack_event = aeolus_in_ack_event;
 	gl_nest(t, aeolus_inner, sizeof(struct aeolus));
 	t->protocol = aeolus_inner->protocol;
+	t->on_switch = aeolus_inner->on_switch;
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
 		goto put;

@@ -91,6 +91,8 @@
  */
 #define XPASS_SILENCE_NS	(1 * NSEC_PER_MSEC)
 #define XPASS_SILENCE		8
+/* And no longer than this: times are known up to 2^32 ns. */
+#define XPASS_SILENCE_MAX	(4 * (u64)NSEC_PER_SEC)
 
 /* The third word of a request: the number of packets, and a flag that says that the
  * sender has given up on all credits sent so far.
@@ -131,6 +133,7 @@
  * @slowed: receiver: the last credit sent before the rate was reduced; losses up to
  *	it belong to the old rate
  * @rate: receiver: the feedback control
+ * @burst: sender: what its burst has of the host's bursts, ns of the link's time
  * @asking: sender: the receiver knows that we have data to send
  * @busy: sender: @wait is that long because the link has many receivers
  * @asked: sender: a request was sent on this connection
@@ -139,6 +142,7 @@
  *	no credit
  * @retries: sender: requests in a row that brought no credit
  * @skipped: receiver: turns in a row at which a process owned the socket; its spinlock
+ * @epoch: sender: when @burst was granted, see rd_burst()
  * @tokens: sender: credits received and not used yet; 0 outside of xpass_spend()
  *
  * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only
@@ -165,13 +169,15 @@ struct xpass {
 	u32			heard;
 	u32			slowed;
 	struct xpass_rate	rate;
+	u32			burst;
 	u8			asking:1,
 				busy:1,
 				asked:1,
 				gone:1,
-				alive:2;
+				alive:2,
+				tokens:1;
+	u8			epoch;
 	u8			retries;
-	u8			tokens;
 	u8			skipped;
 };
 
@@ -310,10 +316,26 @@ static u64 xpass_rtt_ns(const struct sock *sk)
 	return (u64)clamp(tcp_min_rtt(tcp_sk(sk)), 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
+/**
+ * xpass_burst_over() - give back what xpass_burst() has granted
+ * @gs: the state of a connection, locked or about to be freed
+ */
+void xpass_burst_over(struct gl_sock *gs)
+{
+	struct xpass *xp = xpass_of(gs);
+
+	if (!xp->burst)
+		return;
+	rd_burst_over(xp->r.queue, ktime_get_ns(), xp->burst, xp->epoch);
+	xp->burst = 0;
+}
+EXPORT_SYMBOL_GPL(xpass_burst_over);
+
 static void xpass_leave_link(struct xpass *xp)
 {
 	if (!xp->r.queue)
 		return;
+	xpass_burst_over(&xp->gs);
 	rd_alarm_set(xp->r.queue, &xp->alarm, RD_NEVER);
 	rd_leave(xp->r.queue, &xp->r);
 	rd_link_put(container_of(xp->r.queue, struct rd_link, queue));
@@ -323,15 +345,12 @@ static void xpass_leave_link(struct xpass *xp)
 /* Share the link that the connection's packets leave on now. */
 static void xpass_follow(struct sock *sk, struct xpass *xp)
 {
-	const struct xpass_precredit *pre = xpass_precredit(sk);
 	struct rd_link *link = rd_link_get(sk);
 
 	if (likely(xp->r.queue == &link->queue)) {
 		rd_link_put(link);
 		return;
 	}
-	if (pre && xp->r.queue)
-		pre->moves(sk, &xp->gs);
 	xpass_leave_link(xp);
 	xp->r.had = 0;
 	WRITE_ONCE(xp->r.queue, &link->queue);
@@ -508,8 +527,8 @@ static void xpass_gate(struct sock *sk, struct xpass *xp)
 	if (!more) {
 		u32 waiting = xpass_waiting(sk, xp);
 
-		if (pre && waiting && !xp->asking)
-			pre->begin(sk, &xp->gs);
+		if (pre && waiting)
+			pre->begin(sk, &xp->gs, xp->asking);
 		if (xpass_is_news(sk, xp, waiting) || (pre && pre->probe(sk, &xp->gs, NULL)))
 			xpass_tell(sk, xp, waiting, 0);
 		if (pre)
@@ -551,30 +570,38 @@ static u64 xpass_packet_ns(const struct sock *sk, u32 len)
  * xpass_burst() - send before any credit has come
  * @sk: the connection, locked
  * @gs: its state
- * @bytes: how much there is
+ * @want: how much there is, packets
+ * @most: what the host may send so in a round trip, packets
  *
- * Return: how many bytes may be sent, see rd_burst().
+ * Return: how many packets may be sent, see rd_burst(); until xpass_burst_over().
  */
-u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 bytes)
+u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
 {
 	struct xpass *xp = xpass_of(gs);
-	u64 bdp = div_u64(xpass_path_of(sk).mbit * xpass_rtt_ns(sk), 8000);
+	u64 one = max_t(u64, xpass_packet_ns(sk, tcp_sk(sk)->tcp_header_len +
+						 tcp_sk(sk)->mss_cache), 1);
+
+	u64 now = ktime_get_ns();
+	u32 may;
 
 	xpass_follow(sk, xp);
-	return rd_burst(xp->r.queue, bytes, max_t(u64, bdp, tcp_sk(sk)->mss_cache));
+	may = rd_burst(xp->r.queue, now, want, one, most * one, &xp->epoch);
+	xp->burst = min_t(u64, xp->burst + may * one, U32_MAX);
+	return may;
 }
 EXPORT_SYMBOL_GPL(xpass_burst);
 
 /**
- * xpass_burst_over() - see rd_burst_over()
- * @gs: the state of a connection, locked or about to be freed
- * @bytes: what xpass_burst() has granted
+ * xpass_burst_came() - the receiver has counted what came of a burst, and sends no credits for it
+ * @gs: the state of a connection, locked
  */
-void xpass_burst_over(struct gl_sock *gs, u32 bytes)
+void xpass_burst_came(struct gl_sock *gs)
 {
-	rd_burst_over(xpass_of(gs)->r.queue, bytes);
+	struct xpass *xp = xpass_of(gs);
+
+	xp->told_end = xp->seq;
 }
-EXPORT_SYMBOL_GPL(xpass_burst_over);
+EXPORT_SYMBOL_GPL(xpass_burst_came);
 
 /* Data was sent by a credit, and its ACK will take some of the link's time. */
 static void xpass_yield(const struct sock *sk, struct xpass *xp, u64 now)
@@ -712,6 +739,8 @@ static bool xpass_ask_again(struct sock *sk, struct xpass *xp)
 	u32 una = tcp_sk(sk)->snd_una;
 
 	if (!waiting) {
+		if (pre)
+			pre->credited(sk, &xp->gs);
 		xpass_tell(sk, xp, 0, XPASS_RETRY);
 		return true;
 	}
@@ -773,12 +802,19 @@ static u64 xpass_wait_ns(const struct sock *sk, const struct xpass *xp, u64 cost
 	return max_t(u64, turns, NSEC_PER_SEC / xp->rate.cur);
 }
 
-/* No report has arrived for so long that the sender must be gone. */
+/* No report has arrived for so long that the sender must be gone.  While it has had few credits it
+ * had nothing to report: on a busy link its report may be four credits old, and when others leave
+ * the link the time between credits becomes much shorter than it was then.
+ */
 static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 now, u64 cost)
 {
 	u64 round = max_t(u64, xpass_srtt_ns(sk), xpass_wait_ns(sk, xp, cost));
+	u64 most = max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
+	u32 ago = (u32)now - xp->heard_at;
 
-	return (u32)now - xp->heard_at > max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
+	if (xp->credit - xp->seen < 2 * XPASS_REPORT && ago < NSEC_PER_SEC)
+		return false;
+	return ago > min_t(u64, most, XPASS_SILENCE_MAX);
 }
 
 /* Send a credit, or tell the sender that its request was heard. */
@@ -941,8 +977,8 @@ static void xpass_resync(struct xpass *xp, u32 seq, u32 received)
  * Return: packets of data that came, less those that credits let come, from when the sender began
  * to ask, or from the last probe.  Credits that are on their way make it less.
  */
-static u32 xpass_burst_came(struct sock *sk, struct xpass *xp, bool begins, bool probe, u64 now,
-			    u32 since)
+static u32 xpass_came(struct sock *sk, struct xpass *xp, bool begins, bool probe, u64 now,
+		      u32 since)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	s32 n = tp->data_segs_in - xp->credit - xp->came;
@@ -988,7 +1024,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	joins = rd_is_off(&xp->r);
-	want -= min(want, xpass_burst_came(sk, xp, joins, probe, now, idle));
+	want -= min(want, xpass_came(sk, xp, joins, probe, now, idle));
 	xp->end = (again ? xp->credit : seq) + want;
 	joins &= before(xp->credit, xp->end);
 	/* After a pause the old rate says nothing about the network. */
@@ -1040,7 +1076,10 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 	xpass_take_turns(sk, xp, now);
 	if (!xp->asking)
 		return;
-	if ((s32)(xp->retry - (u32)now) > 0)
+	/* All of a burst has come: there will be no credit that would end the request. */
+	if (xp->told_end == xp->seq && !xpass_waiting(sk, xp))
+		xpass_tell(sk, xp, 0, 0);
+	else if ((s32)(xp->retry - (u32)now) > 0)
 		rd_alarm_set(xp->r.queue, &xp->alarm, now + (xp->retry - (u32)now));
 	else if (!xpass_ask_again(sk, xp))
 		xpass_fall_back(sk);

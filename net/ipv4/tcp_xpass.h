@@ -21,26 +21,24 @@ enum xpass_kind {
 
 /**
  * struct xpass_precredit - what sends before the first credit, on top of a credit transport
- * @begin: data waits, and the first credit is about to be requested: a burst may begin
+ * @begin: data waits: a burst may begin, if credits were not requested yet (@asked), or go on
  * @allow: Return: packets that may be sent without a credit now
  * @waiting: Return: packets that were sent so and may still need a credit
  * @credited: a credit arrived and will be used
  * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
  *	the peer answers.  Return: false if no probe is needed
  * @lost: no credit has arrived for too long, so the probe may be lost
- * @moves: the connection leaves its link for another: give back what xpass_burst() has granted
  * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
  *
  * All with the socket locked; @credited and @spend also with no process owning it, BH off.
  */
 struct xpass_precredit {
-	void (*begin)(struct sock *sk, struct gl_sock *gs);
+	void (*begin)(struct sock *sk, struct gl_sock *gs, bool asked);
 	u32 (*allow)(struct sock *sk, struct gl_sock *gs);
 	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs);
 	void (*credited)(struct sock *sk, struct gl_sock *gs);
 	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
 	void (*lost)(struct sock *sk, struct gl_sock *gs);
-	void (*moves)(struct sock *sk, struct gl_sock *gs);
 	bool (*spend)(struct sock *sk, struct gl_sock *gs);
 };
 
@@ -58,7 +56,8 @@ struct xpass_transport {
 
 extern const struct gl_kind xpass_kind[XPASS_KINDS];
 u32 xpass_line_mbit(const struct sock *sk);
-u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 bytes);
-void xpass_burst_over(struct gl_sock *gs, u32 bytes);
+u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
+void xpass_burst_over(struct gl_sock *gs);
+void xpass_burst_came(struct gl_sock *gs);
 
 #endif /* _TCP_XPASS_H */

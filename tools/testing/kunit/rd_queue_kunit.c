@@ -177,9 +177,46 @@ static void rd_queue__yield(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, queue.free, now + COST + COST / 2);
 	for (i = 0; i < 1000; i++)
 		rd_yield(&queue, now, COST, 256 * COST);
-	KUNIT_EXPECT_LE(test, queue.free, now + 257 * COST);
-	KUNIT_EXPECT_GE(test, queue.free, now + 256 * COST);
+	KUNIT_EXPECT_EQ(test, queue.free, now + 256 * COST);
+	/* All at once as well. */
+	rd_yield(&queue, now, 1000000 * COST, 256 * COST);
+	KUNIT_EXPECT_EQ(test, queue.free, now + 256 * COST);
 	rd_leave(&queue, &recv[0]);
+}
+
+/* Bursts are worth a round trip together; they come back with the answer, or with time. */
+static void rd_queue__burst(struct kunit *test)
+{
+	const u64 rtt = 20 * COST;
+	u64 now = soon() + 3 * RD_EPOCH_NS;
+	u8 epoch, later;
+
+	now -= now % (u32)RD_EPOCH_NS;
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 5, COST, rtt, &epoch), 5);
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 15);
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
+	/* To a peer that is farther away more is under way. */
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, 2 * rtt, &later), 1);
+	rd_burst_over(&queue, now, 5 * COST, epoch);
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 4);
+	/* In the next epoch all of it counts still, and in the one after that none does. */
+	now += RD_EPOCH_NS;
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
+	rd_burst_over(&queue, now, COST, epoch);
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 1);
+	now += RD_EPOCH_NS;
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 19);
+	/* An answer that is as late as that gives back nothing, */
+	rd_burst_over(&queue, now, 100 * COST, epoch);
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
+	/* and none gives back what it never had. */
+	rd_burst_over(&queue, now, 1000 * COST, later);
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 19);
+	now += 7 * RD_EPOCH_NS;
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 20);
+	/* A packet at least, where a round trip is shorter than that. */
+	now += 7 * RD_EPOCH_NS;
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, COST / 10, &later), 1);
 }
 
 static unsigned int size_of(const struct rb_root_cached *root)
@@ -227,8 +264,7 @@ static void rd_queue__random(struct kunit *test)
 		for (on_turn = 0, r = recv; r < recv + MANY; r++)
 			on_turn += r->state == RD_TURN;
 		if (!(n % 64))
-			bad += queue.receivers !=
-			       size_of(&queue.ready) + size_of(&queue.later) + on_turn;
+			bad += queue.receivers != size_of(&queue.ready) + on_turn;
 	}
 	KUNIT_EXPECT_EQ(test, bad, 0);
 	for (n = 0; n < MANY; n++)
@@ -243,6 +279,7 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__later),
 	KUNIT_CASE(rd_queue__catch_up),
 	KUNIT_CASE(rd_queue__yield),
+	KUNIT_CASE(rd_queue__burst),
 	KUNIT_CASE(rd_queue__random),
 	{}
 };
