@@ -17,6 +17,7 @@
 #define _NET_RD_QUEUE_H
 
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -36,7 +37,7 @@ struct rd_receiver;
 /* A burst that nobody has answered is forgotten after one or two times this, longer than any round
  * trip in a datacenter, and longer than a sender waits before it asks again.
  */
-#define RD_EPOCH_NS	(100 * NSEC_PER_MSEC)
+#define RD_EPOCH	(HZ / 10 ?: 1)
 
 /**
  * struct rd_queue - the receivers that share a link
@@ -49,7 +50,7 @@ struct rd_receiver;
  * @free: the link will be through with all that was issued, ns
  * @burst: what was sent, or is about to be, before any answer came, ns of the link's time: in the
  *	even and in the odd epoch
- * @epoch: RD_EPOCH_NS, counted
+ * @epoch: RD_EPOCH, counted
  * @receivers: how many are ready, or have their turn
  * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
  */

@@ -303,7 +303,7 @@ EXPORT_SYMBOL_GPL(rd_yield);
 
 static u64 rd_burst_age(struct rd_queue *q, u64 now)
 {
-	u64 epoch = div_u64(now, RD_EPOCH_NS);
+	u64 epoch = div_u64(now, RD_EPOCH);
 
 	if (epoch != q->epoch) {
 		q->burst[epoch & 1] = 0;
@@ -317,7 +317,7 @@ static u64 rd_burst_age(struct rd_queue *q, u64 now)
 /**
  * rd_burst() - send before the receiver has let anything come
  * @q: the link's queue
- * @now: ns
+ * @now: jiffies
  * @want: how much there is to send, packets
  * @cost: time of a packet on the link, ns
  * @most: what the link carries in a round trip, ns
@@ -349,7 +349,7 @@ EXPORT_SYMBOL_GPL(rd_burst);
 /**
  * rd_burst_over() - a receiver has answered to a burst, or did not for too long
  * @q: the link's queue
- * @now: ns
+ * @now: jiffies
  * @cost: time on the link of what rd_burst() has granted, ns
  * @epoch: when that was
  */

@@ -326,7 +326,7 @@ void xpass_burst_over(struct gl_sock *gs)
 
 	if (!xp->burst)
 		return;
-	rd_burst_over(xp->r.queue, ktime_get_ns(), xp->burst, xp->epoch);
+	rd_burst_over(xp->r.queue, get_jiffies_64(), xp->burst, xp->epoch);
 	xp->burst = 0;
 }
 EXPORT_SYMBOL_GPL(xpass_burst_over);
@@ -580,12 +580,10 @@ u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
 	struct xpass *xp = xpass_of(gs);
 	u64 one = max_t(u64, xpass_packet_ns(sk, tcp_sk(sk)->tcp_header_len +
 						 tcp_sk(sk)->mss_cache), 1);
-
-	u64 now = ktime_get_ns();
 	u32 may;
 
 	xpass_follow(sk, xp);
-	may = rd_burst(xp->r.queue, now, want, one, most * one, &xp->epoch);
+	may = rd_burst(xp->r.queue, get_jiffies_64(), want, one, most * one, &xp->epoch);
 	xp->burst = min_t(u64, xp->burst + may * one, U32_MAX);
 	return may;
 }

@@ -188,10 +188,9 @@ static void rd_queue__yield(struct kunit *test)
 static void rd_queue__burst(struct kunit *test)
 {
 	const u64 rtt = 20 * COST;
-	u64 now = soon() + 3 * RD_EPOCH_NS;
+	u64 now = 1000 * RD_EPOCH;
 	u8 epoch, later;
 
-	now -= now % (u32)RD_EPOCH_NS;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 5, COST, rtt, &epoch), 5);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 15);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
@@ -200,11 +199,11 @@ static void rd_queue__burst(struct kunit *test)
 	rd_burst_over(&queue, now, 5 * COST, epoch);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 4);
 	/* In the next epoch all of it counts still, and in the one after that none does. */
-	now += RD_EPOCH_NS;
+	now += RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
 	rd_burst_over(&queue, now, COST, epoch);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 1);
-	now += RD_EPOCH_NS;
+	now += RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 19);
 	/* An answer that is as late as that gives back nothing, */
 	rd_burst_over(&queue, now, 100 * COST, epoch);
@@ -212,10 +211,10 @@ static void rd_queue__burst(struct kunit *test)
 	/* and none gives back what it never had. */
 	rd_burst_over(&queue, now, 1000 * COST, later);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 19);
-	now += 7 * RD_EPOCH_NS;
+	now += 7 * RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 20);
 	/* A packet at least, where a round trip is shorter than that. */
-	now += 7 * RD_EPOCH_NS;
+	now += 7 * RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, COST / 10, &later), 1);
 }
 
