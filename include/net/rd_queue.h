@@ -10,7 +10,7 @@
  *	                                                       v is free
  *	                       OFF <-- nothing left -------- TURN: issues a credit
  *
- * There is one timer, whatever the number of receivers, and it runs only while one of them has
+ * There is one timer for any number of receivers, and it runs only while one of them has
  * something to issue.  It serves the senders' alarms as well.  See rd_queue.c.
  */
 #ifndef _NET_RD_QUEUE_H
@@ -34,7 +34,7 @@ struct rd_receiver;
  */
 #define RD_CATCH_UP	8
 
-/* A burst that nobody has answered is forgotten after one or two times this, longer than any round
+/* A burst without an answer is forgotten after one or two times this, longer than any round
  * trip in a datacenter, and longer than a sender waits before it asks again.
  */
 #define RD_EPOCH	(HZ / 10 ?: 1)

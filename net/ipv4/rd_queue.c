@@ -8,7 +8,7 @@
  *
  * The timer takes a receiver off the queue under the queue's lock, drops that lock, and then takes
  * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
- * that leaves meanwhile is OFF, and whoever has its turn learns that from the socket.
+ * that leaves meanwhile is OFF, and its turn, which has begun, learns that from the socket.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -133,7 +133,7 @@ static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
 	q->served = max_t(u64, q->served, r->had);
 }
 
-/* Whose turn is it?  NULL while the link is busy, or if nobody wants one yet. */
+/* Whose turn is it?  NULL while the link is busy, or if no receiver wants one yet. */
 static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *r;
@@ -285,7 +285,7 @@ void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
 EXPORT_SYMBOL_GPL(rd_alarm_set);
 
 /**
- * rd_yield() - leave room on the link for something that nobody has issued
+ * rd_yield() - leave room on the link for what comes without a turn
  * @q: the link's queue
  * @now: ns
  * @cost: its time on the link, ns

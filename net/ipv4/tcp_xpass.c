@@ -68,8 +68,8 @@
 #define XPASS_WINDOW		32
 
 /* A sender repeats its request if no credit arrives for the longest of this time,
- * four round trips, and twice what the receiver has told it to wait.  It is four times that on a
- * busy link, where others may come meanwhile.
+ * four round trips, and twice the wait that the receiver has advertised.  It is four times that on
+ * a busy link, where others may come meanwhile.
  */
 #define XPASS_RETRY_NS		(50 * NSEC_PER_USEC)
 #define XPASS_PATIENCE		2
@@ -117,7 +117,7 @@
  * @told: sender: when the last request or report left, ns, low half
  * @told_end: sender: the last credit that the receiver will send, as far as we know
  * @retry: sender: when to repeat the request, if @asking, ns, low half
- * @wait: sender: time until the next credit, as the receiver has told it, ns
+ * @wait: sender: time until the next credit, as the receiver has advertised it, ns
  * @una: sender: TCP's snd_una at the last repeated request
  * @seq: sender: the highest credit number received
  * @seen_seq: sender: bitmap of the 32 credits up to @seq that have arrived; bit 0
@@ -566,6 +566,14 @@ static u64 xpass_packet_ns(const struct sock *sk, u32 len)
 	return rd_link_ns(path.mbit, xpass_wire(sk, &path, len));
 }
 
+/* The same for one that carries an MSS. */
+static u64 xpass_full_ns(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return max_t(u64, xpass_packet_ns(sk, tp->tcp_header_len + tp->mss_cache), 1);
+}
+
 /**
  * xpass_burst() - send before any credit has come
  * @sk: the connection, locked
@@ -578,8 +586,7 @@ static u64 xpass_packet_ns(const struct sock *sk, u32 len)
 u32 xpass_burst(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
 {
 	struct xpass *xp = xpass_of(gs);
-	u64 one = max_t(u64, xpass_packet_ns(sk, tcp_sk(sk)->tcp_header_len +
-						 tcp_sk(sk)->mss_cache), 1);
+	u64 one = xpass_full_ns(sk);
 	u32 may;
 
 	xpass_follow(sk, xp);
@@ -830,7 +837,7 @@ static void xpass_send_credit(struct sock *sk, struct xpass *xp, u64 cost, u32 h
 static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 {
 	u64 cost = xpass_cost_ns(sk);
-	u64 at = RD_NEVER;
+	u64 at = RD_NEVER, gap;
 
 	if (!before(xp->credit, xp->end) || xpass_is_silent(sk, xp, now, cost)) {
 		rd_served(xp->r.queue, &xp->r, now, 0, RD_NEVER);
@@ -840,9 +847,10 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 	xp->skipped = 0;
 	xpass_count(sk, XPASS_CREDITSENT, 1);
 	/* A late timer makes up for as many credits as a port's queue holds. */
-	if (before(xp->credit, xp->end))
-		at = max_t(u64, xp->r.at, now - min(now, RD_CATCH_UP * xpass_gap_ns(sk, xp, now))) +
-		     xpass_gap_ns(sk, xp, now);
+	if (before(xp->credit, xp->end)) {
+		gap = xpass_gap_ns(sk, xp, now);
+		at = max_t(u64, xp->r.at, now - min(now, RD_CATCH_UP * gap)) + gap;
+	}
 	xpass_send_credit(sk, xp, cost, 0);
 	rd_served(xp->r.queue, &xp->r, now, cost, at);
 }
@@ -893,9 +901,9 @@ static const struct rd_ops xpass_rd_ops = {
 };
 
 /* Recompute the highest credit rate: the administrator may have changed the link's. */
-static void xpass_set_max(const struct sock *sk, struct xpass *xp)
+static void xpass_set_max(struct xpass *xp, u64 cost)
 {
-	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, xpass_cost_ns(sk)), 1);
+	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, cost), 1);
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 }
 
@@ -986,7 +994,7 @@ static u32 xpass_came(struct sock *sk, struct xpass *xp, bool begins, bool probe
 		xp->came = tp->data_segs_in - xp->credit;
 	if (!probe || begins || n <= 0)
 		return 0;
-	one = xpass_packet_ns(sk, tp->tcp_header_len + tp->mss_cache);
+	one = xpass_full_ns(sk);
 	rd_yield(xp->r.queue, now, min_t(u64, n * one, since), XPASS_YIELDED * one);
 	return n;
 }
@@ -1014,7 +1022,8 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	xpass_count(sk, XPASS_REQUESTRECEIVED, 1);
 	xpass_follow(sk, xp);
 	xp->heard_at = now;
-	xpass_set_max(sk, xp);
+	cost = xpass_cost_ns(sk);
+	xpass_set_max(xp, cost);
 	xpass_feedback(sk, xp, seq, received);
 	if (again)
 		xpass_all_lost(sk, xp);
@@ -1030,7 +1039,6 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 		xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
 	last = xp->credit;
 	xpass_take_turns(sk, xp, now);
-	cost = xpass_cost_ns(sk);
 	if ((joins || again) && want && xp->credit == last &&
 	    xpass_wait_ns(sk, xp, cost) > XPASS_WAIT_MIN) {
 		xpass_count(sk, XPASS_CREDITWAITED, 1);

@@ -9,7 +9,6 @@
 #define EXPORT_SYMBOL_GPL(symbol)
 #include "net/ipv4/rd_queue.c"
 
-#define NOW	1000000ULL
 #define COST	1000ULL
 #define MANY	8
 
@@ -41,7 +40,7 @@ static u64 soon(void)
 	return ktime_get_ns() + NSEC_PER_SEC;
 }
 
-/* Serve whoever has its turn until @end, each with its own cost; returns when it ended. */
+/* Serve the receivers until @end, each with its own cost; returns when it ended. */
 static u64 serve(u64 now, u64 end, const u64 *cost)
 {
 	while (now < end) {
@@ -228,7 +227,7 @@ static unsigned int size_of(const struct rb_root_cached *root)
 	return n;
 }
 
-/* Whatever comes in whatever order, the numbers agree. */
+/* After any calls, in any order, the numbers agree. */
 static void rd_queue__random(struct kunit *test)
 {
 	unsigned int on_turn = 0, bad = 0;

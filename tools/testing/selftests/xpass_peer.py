@@ -275,7 +275,7 @@ def not_by_name(wire):
 
 def changed_silently(wire, server):
     """another congestion control, and its message is lost"""
-    wire.rule = lambda p: len(p.words) > 1 and p.kind == CREDIT and p.words[1] & xpass.GONE
+    wire.rule = xpass.is_gone
     choose(server, "cubic")
 
 
@@ -312,9 +312,7 @@ def told_gone(version, cc):
         equal([cc_of(s) for s in (client, server)], [f"{cc.removesuffix('_xpass')}-reno", "cubic"],
               "both ends")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
-        gone = [p for ns in (wire.from_a(), wire.from_b()) for p in ns
-                if p.kind == CREDIT and p.words[1:] and p.words[1] & xpass.GONE]
-        equal([p.from_a for p in gone], [False], "who has said so")
+        equal([p.from_a for p in wire.seen if xpass.is_gone(p)], [False], "who has said so")
         wire.mark()
         true(wire.transfer(client, server, 100_000, 5e-3), "and goes on")
         true(wire.transfer(server, client, 100_000, 5e-3), "both ways")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Many connections on a receiver's link: turns that are late, short, or taken by somebody else.
+"""Many connections on a receiver's link: turns that are late, short, or taken by another peer.
 
 	a (clients, send) ---- wire (this program) ---- b (server, sends credits)
 """
@@ -14,7 +14,6 @@ from lab.wire.attack import Attacker
 from lab.wire.packet import option
 from lab.wire.wire import Wire, pattern
 
-RETRY = 1 << 31         # in a request's last word: it is asked again
 PACKETS = 32            # of a flow of the incast
 GBIT = 1000             # net.ipv4.xpass_rate
 PACKET_NS = 12_900      # a credit and a packet, at that rate
@@ -54,7 +53,7 @@ def tail(flows):
         ideal = flows * PACKETS * PACKET_NS / 1e9
         true(took < 1.05 * ideal, f"{took / ideal:.3f} of the link's time")
         # The wire is one process: what is asked again at first, its own delay has caused.
-        late = [p for p in wire.seen if p.kind == REQUEST and p.words[2] & RETRY
+        late = [p for p in wire.seen if p.kind == REQUEST and p.words[2] & xpass.RETRY
                 and p.time > wire.seen[0].time + 0.3 * ideal]
         equal(len(late), 0, "requests that are asked again near the end")
 
@@ -114,7 +113,7 @@ def small_packets(wire):
     ask()
     for _ in range(14):
         wire.run(2e-3)
-        ask(RETRY)
+        ask(xpass.RETRY)
     ask()
     for _ in range(100):
         for _ in range(400):

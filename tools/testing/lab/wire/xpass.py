@@ -31,6 +31,11 @@ def is_credit(packet):
     return packet.kind == CREDIT and not (packet.words[1:] or [0])[0] & HEARD
 
 
+def is_gone(packet):
+    """It says that its sender sends no more credits."""
+    return packet.kind == CREDIT and bool((packet.words[1:] or [0])[0] & GONE)
+
+
 def credits(packets):
     """The numbers of the credits among them."""
     return [p.words[0] for p in packets if is_credit(p)]
