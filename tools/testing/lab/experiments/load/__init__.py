@@ -183,6 +183,11 @@ def _alone(config, size, switches):
     return report.line_ns(dict(config, bytes=size), 1) + (switches + 1) * config["delay"]
 
 
+def first_rtt_ns(config, switches):
+    """What is done by then was done within a round trip of the idle network."""
+    return 2 * (switches + 1) * config["delay"]
+
+
 def ideal_ns(config, size, switches):
     """A flow alone, with its request."""
     asked = _alone(config, config["request"], switches) if config["request"] else 0
@@ -199,11 +204,13 @@ class _Flows:
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
         self.retransmitted = 0
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
+        self.early = collections.Counter()      # by class: done within the first round trip
 
-    def add(self, plan, ideals, result):
-        """All of a run that has played the plan."""
+    def add(self, plan, ideals, trips, result):
+        """All of a run that has played the plan; trips are its flows' round trips."""
         # Answers come behind all requests.
-        for message, ideal, fct in zip(plan.flows, ideals, result["fct_ns"][-len(plan.flows):]):
+        for message, ideal, trip, fct in zip(plan.flows, ideals, trips,
+                                             result["fct_ns"][-len(plan.flows):]):
             if not self._has(plan.connections[message.connection]):
                 continue
             if not fct:
@@ -213,6 +220,7 @@ class _Flows:
             else:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
                 self.classes[name].append((fct, fct / ideal))
+                self.early[name] += fct <= trip
         for kind, gbit in self.gbit.items():
             gbit.append(8 / plan.end * self._count(result["bytes"], kind))
             self.retransmitted += self._count(result["retrans"], kind)
@@ -244,6 +252,7 @@ class _Flows:
             found.update(_figures(name, [fct for fct, _ in flows]))
             if flows:
                 found[f"{name}_slowdown"] = statistics.mean(ratio for _, ratio in flows)
+                found[f"{name}_first_rtt"] = self.early[name] / len(flows)
         return found
 
 
@@ -277,12 +286,13 @@ def _pooled(config, results):
             continue
         plan = _plan(config, played[0])
         wires = [plan.connections[message.connection] for message in plan.flows]
-        ideals = [ideal_ns(config, message.bytes,
-                           between(network.hosts[wire.src], network.hosts[wire.dst]))
-                  for message, wire in zip(plan.flows, wires)]
+        switches = [between(network.hosts[wire.src], network.hosts[wire.dst]) for wire in wires]
+        ideals = [ideal_ns(config, message.bytes, count)
+                  for message, count in zip(plan.flows, switches)]
+        trips = [first_rtt_ns(config, count) for count in switches]
         for result in played:
             for flows in pooled[result["cc"], result["load"]].values():
-                flows.add(plan, ideals, result)
+                flows.add(plan, ideals, trips, result)
     return pooled
 
 
