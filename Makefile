@@ -88,10 +88,11 @@ deb: tc bpf
 demo:
 	scripts/$@
 
-# ONLY= are parts of figures' names, SCALE= is small or paper.
+# ONLY= are parts of figures' names, SCALE= is small or large.  STRICT=1 fails if a verdict is
+# worse than the recorded one, RECORD=1 records them.
 figures:
 	scripts/setup --figures
-	scripts/figures $(addprefix --scale ,$(SCALE)) $(ONLY)
+	scripts/figures $(addprefix --scale ,$(SCALE)) $(if $(STRICT),--strict) $(if $(RECORD),--record) $(ONLY)
 
 # README's.
 GALLERY := tlt-fig5 tlt-fig12 aeolus-fig11 dart-fig11
@@ -126,7 +127,7 @@ help:
 	@echo 'make deb           packages of both, greenlane-dkms and greenlane-tools, in out/'
 	@echo
 	@echo 'make demo          the incast, TLT against its base, in virtual time'
-	@echo 'make figures       the figures of the papers, ours beside them (ONLY=tlt-fig5 SCALE=paper)'
+	@echo 'make figures       the figures of the papers, ours beside them (ONLY=tlt-fig5 SCALE=large STRICT=1)'
 	@echo 'make check         every test; ends with "N passed, N failed" (KERNEL=6.12)'
 	@echo 'make check-all     every test on every kernel'
 	@echo 'make check-debug   only those on the KASAN + lockdep + kmemleak kernel'

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-from lab import TOP, tap
+from lab import TOP, tap, units
 from lab.experiments import __main__ as experiment
-from lab.figures import catalogue
+from lab.figures import catalogue, draw
+from lab.plot import style
 from lab.tap import case, equal, true, within
 
 OUT = tempfile.TemporaryDirectory()
@@ -28,12 +29,12 @@ paper = "nobody, Figure 1"
 command = "load --topology star --hosts 3 --background 5 --incasts 2 --kernel \
 {os.environ.get('GL_KERNEL', '7.3')}"
 small = "--seed 1"
-paper-scale = "--seed 2"
+large = "--seed 2"
 vary = {{ cc = ["reno", "dctcp"], load = [20, 40] }}
 plot = [{{ x = "load", y = "fg_p99", unit = "ms" }}, {{ y = "bg_mean", unit = "us", log = true }}]
 compare = [
-  {{ what = "p99 > 1", key = "fg_p99", unit = "ms", paper = 1, of = {{ cc = "reno", load = 20 }}, differs = "small" }},
-  {{ what = "none", key = "fg_p99", paper = 1, of = {{ seed = 5 }} }},
+  {{ what = "p99 > 1", key = "fg_p99", unit = "ms", paper = 1, read = "text, <1>", of = {{ cc = "reno", load = 20 }}, because = [{{ for = [0, 1e5], why = "small" }}] }},
+  {{ what = "none", key = "fg_p99", paper = 1, read = "table", of = {{ seed = 5 }} }},
 ]
 """
 
@@ -129,11 +130,16 @@ def report():
             for row in result["summary"]]
     ours = next(r["fg_p99"] for r in rows if (r["cc"], r["load"]) == ("reno", 20)) / 1e6
     for text in ("a star &amp; a &lt;test&gt;", "nobody, Figure 1", f"<td>{ours:.3g} ms</td>",
-                 "<td>1 ms</td>", f"<td>{ours:.2f}</td>", "<td>small</td>", "p99 &gt; 1",
+                 "<td>1 ms</td>", "<td>text, &lt;1&gt;</td>", "<td>small</td>", "p99 &gt; 1",
                  "<td>none</td><td>-</td>", f"<td>reno</td><td>20</td><td>{ours:.3g}</td>",
+                 "3 hosts, 1 tier, 40 Gbit/s; 5 flows of web search",
                  "--cc reno,dctcp --load 20 --seed 1",
                  f"Linux {os.environ.get('GL_KERNEL', '7.3')}"):
         true(text in page, f"the page has no {text}")
+    counts = re.search(r"<h1>[^<]*</h1><ul><li><b>nobody,</b>: (.*?)</li>", page)
+    kind = "1 met, 0 missed" if 0.9 <= ours <= 1.1 else "0 met, 1 missed"
+    equal(counts and counts[1], f"{kind}, 1 not run", "the first line")
+    true(f"figures: nobody,: {counts[1]}\n" in done.stderr, done.stderr)
     true(OUT.name not in page, "it names a directory of this machine")
     equal((out / "figures.pdf").read_bytes()[:5], b"%PDF-", "the PDF")
 
@@ -200,13 +206,62 @@ def by_hand():
     about = {"compare": [
         {"what": "a", "key": "n", "paper": -50, "of": {"cc": "x"}, "to": {"cc": "y"}},
         {"what": "b", "key": "n", "paper": 3, "of": {"cc": "x"}, "to": {"cc": "y"}, "as": "ratio"},
-        {"what": "c", "key": "n", "paper": 5, "of": {"cc": "x"}, "unit": "ms", "differs": "why"},
+        {"what": "c", "key": "n", "paper": 5, "of": {"cc": "x"}, "unit": "ms"},
         {"what": "d", "key": "n", "paper": 5, "of": {"cc": "z"}},
-        {"what": "e", "key": "n", "paper": 0, "of": {"cc": "x"}, "to": {"cc": "z"}}]}
-    rows = [{"cc": "x", "n": 1e6}, {"cc": "y", "n": 4e6}]
-    equal(catalogue.compared(catalogue.Figure("f", about, ()), rows),
-          [("a", -75, -50, "+%", ""), ("b", 4, 3, "×", ""), ("c", 1, 5, "ms", "why"),
-           ("d", None, 5, "", ""), ("e", None, 0, "+%", "")], "numbers")
+        {"what": "e", "key": "n", "paper": 0, "of": {"cc": "x"}, "to": {"cc": "z"}},
+        {"what": "f", "key": "m", "paper": 0, "of": {"cc": "x"}, "to": {"cc": "y"}}]}
+    rows = [{"cc": "x", "n": 1e6, "m": 0}, {"cc": "y", "n": 4e6, "m": 7}]
+    equal([(one.what, one.ours, one.unit)
+           for one in catalogue.compared(catalogue.Figure("f", about, ()), rows)],
+          [("a", -75, "+%"), ("b", 4, "×"), ("c", 1, "ms"), ("d", None, ""), ("e", None, "+%"),
+           ("f", -100, "+%")], "numbers")
+
+
+@case("a plot: no keys on its axes, bars where x has no order, one look for each transport")
+def looks():
+    ccs = ["dctcp", "tlt_dctcp"]
+    about = {"title": "t", "paper": "p", "vary": {
+        "cc": ccs, "workload": ["web-search", "web-server"], "load": [20, 40], "seed": [1, 2]},
+        "plot": [{"x": "workload", "y": "small_p99", "unit": "us"},
+                 {"x": "load", "y": "small_mean", "unit": "us"}],
+        "compare": [{"key": "small_mean", "paper": 3e3, "unit": "us",
+                     "of": {"cc": "dctcp", "load": 20, "workload": "web-search"}}]}
+    rows = [{"cc": cc, "workload": workload, "load": load, "seed": seed,
+             "small_p99": 1e6 * seed, "small_mean": 2e6 * seed}
+            for cc in ccs for workload in about["vary"]["workload"]
+            for load in (20, 40) for seed in (1, 2)]
+    drawn = []
+    subplots = draw.pyplot.subplots
+    try:
+        draw.pyplot.subplots = lambda *a, **k: drawn.append(subplots(*a, **k)) or drawn[-1]
+        draw.draw(catalogue.Figure("f", about, ()), rows, f"{OUT.name}/looks")
+    finally:
+        draw.pyplot.subplots = subplots
+    (_, axes), = drawn
+    # A panel for each load above, and for each workload below.
+    equal(axes.shape, (2, 2), "panels")
+    bars, lines = axes[0][0], axes[1][0]
+    equal([axes.get_ylabel() for axes in (bars, lines)],
+          ["FCT, 99th percentile (us)", "mean FCT (us)"], "y")
+    equal([axes.get_xlabel() for axes in (bars, lines)], ["workload", "load (%)"], "x")
+    equal([text.get_text() for text in bars.get_xticklabels()], ["web search", "web server"],
+          "places of bars")
+    equal([patch.get_height() for patch in bars.patches], [1500.0] * 4, "bars: means of seeds")
+    said = {line.get_label(): line for line in lines.lines if line.get_label() in ccs}
+    for cc, line in said.items():
+        equal((line.get_color(), line.get_marker(), list(line.get_ydata())),
+              (style.colour(cc), style.marker(cc), [3000.0, 3000.0]), cc)
+    true(said["dctcp"].get_markerfacecolor() != said["tlt_dctcp"].get_markerfacecolor(), "fills")
+    paper, = (line for line in lines.lines if line.get_label() == "the paper")
+    equal((list(paper.get_xdata()), list(paper.get_ydata()), paper.get_markerfacecolor()),
+          ([0], [3e3], "none"), "the paper's, hollow")
+
+
+@case("each base has a colour and a marker of its own")
+def bases():
+    for of in (style.colour, style.marker):
+        seen = {base: of(base) for base in map(style.base, units.CCS)}
+        equal(len(set(seen.values())), len(seen), f"{seen}")
 
 
 @case("options without a value, and CC@PORTS, which one guest runs, under its name")
@@ -238,6 +293,7 @@ def descriptions():
                        (OWN.replace('y = "fg_p99"', 'z = "fg_p99"'), "own: plot: what is z?"),
                        (OWN.replace('x = "load"', 'x = "rate"'), "own: plot: x is rate"),
                        (OWN.replace("paper = 1,", "", 1), "own: compare: "),
+                       (OWN.replace("because", "differs", 1), "own: compare: what is differs?"),
                        (OWN.replace('cc = "reno", load = 20', 'cc = "cubic"'),
                         "own: compare: cc is never cubic"),
                        (OWN.replace('command =', 'text ='), "own: no command")):

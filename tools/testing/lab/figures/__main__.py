@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
 """The papers' figures, from the real kernel, beside the papers' numbers.
 
-	scripts/figures [--scale small|paper] [FIGURE...]
+	scripts/figures [--scale small|large] [--strict] [FIGURE...]
 
-Writes build/figures/SCALE/index.html and figures.pdf.  A run that is finished is not run
-again; remove its file in build/figures/SCALE/runs, or all of it, for another.  FIGURE is
-a part of a figure's name; --list shows them.
+Writes build/figures/SCALE/index.html and figures.pdf, and says how many of the papers'
+numbers are met.  A run that is finished is not run again; remove its file in
+build/figures/SCALE/runs, or all of it, for another.  FIGURE is a part of a figure's name;
+--list shows them.
+
+--strict fails if a verdict is worse than the recorded one, which is in
+Documentation/gallery/verdicts.toml.  --record makes those of this run the recorded ones, and
+writes Documentation/verdicts.rst and README's counts.
 
 The work is Snakemake's: what follows a -- is for it, as in
 
-	scripts/figures --scale paper -- --profile slurm
+	scripts/figures --scale large -- --profile slurm
 """
 
 import argparse
 import os
 import pathlib
+import subprocess
 import sys
 
 from lab import TOP
-from lab.figures import catalogue
+from lab.figures import catalogue, record, verdict
 
 FIGURES = catalogue.HERE
 
@@ -42,6 +48,9 @@ def parse_args():
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
                         help="guests at a time (one a processor)")
     parser.add_argument("--list", action="store_true", help="name the figures")
+    parser.add_argument("--strict", action="store_true",
+                        help="fail if a verdict is worse than the recorded one")
+    parser.add_argument("--record", action="store_true", help="record the verdicts in the tree")
     parser.add_argument("--catalogue", type=pathlib.Path, default=FIGURES, metavar="DIR",
                         help="figures of your own, described in DIR/*.toml")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
@@ -49,9 +58,31 @@ def parse_args():
     return parser.parse_args(ours), theirs
 
 
+def _verdicts(args, figures, out):
+    """Say what came out, compare it with the record, or record it; the exit status."""
+    now = record.outcome(figures, out)
+    of = {figure.name: figure.of for figure in figures}
+    counts = verdict.counts((of[name], verdict.Verdict(number["verdict"]))
+                            for name, one in now.items() for number in one["numbers"].values())
+    for paper, count in counts.items():
+        print(f"figures: {paper}: {verdict.sentence(count)}", file=sys.stderr)
+    if args.strict:
+        worse = record.strict(record.read(args.scale), figures, now)
+        for line in worse:
+            print(f"figures: worse: {line}", file=sys.stderr)
+        if worse:
+            return 1
+    if args.record:
+        record.write(args.scale, now)
+    return 0
+
+
 def main():
-    """Say what there is to do, and let Snakemake do it."""
+    """Say what there is to do, let Snakemake do it, and judge."""
     args, more = parse_args()
+    own = args.catalogue.resolve() != FIGURES
+    if own and (args.strict or args.record):
+        sys.exit("figures: --strict and --record are for the tree's own figures")
     try:
         figures = catalogue.load(args.scale, args.figures, args.catalogue)
     except catalogue.Wrong as why:
@@ -67,10 +98,15 @@ def main():
     config = [f"scale={args.scale}", f"out={out}", f"catalogue={args.catalogue.resolve()}"]
     if args.figures:
         config.append(f"only={' '.join(args.figures)}")
-    os.execvp("snakemake", [
-        "snakemake", "--snakefile", str(FIGURES / "Snakefile"), "--directory", str(out),
-        "--cores", str(args.jobs), "--keep-going", "--rerun-triggers", "mtime", "params",
-        "--log-handler-script", str(FIGURES / "progress.py"), *more, "--config", *config])
+    try:
+        status = subprocess.run([
+            "snakemake", "--snakefile", str(FIGURES / "Snakefile"), "--directory", str(out),
+            "--cores", str(args.jobs), "--keep-going", "--rerun-triggers", "mtime", "params",
+            "--log-handler-script", str(FIGURES / "progress.py"), *more, "--config", *config],
+            check=False).returncode
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(status or _verdicts(args, figures, out))
 
 
 if __name__ == "__main__":

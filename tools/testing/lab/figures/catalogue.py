@@ -6,24 +6,41 @@ The *.toml files beside this one describe them:
     [tlt-fig5]
     title = "..."
     paper = "TLT (EuroSys 2021), Figure 5"
+    setting = "96 hosts, 2 tiers, ..."      # the paper's; ours is read off the runs
     command = "load --hosts 96 --load 40"   # of scripts/experiment
     vary = { cc = ["dctcp", "tlt_dctcp"] }  # of several, each pair
     small = "--background 300"              # what --scale adds
-    paper-scale = "--background 10000"
+    large = "--background 10000"
     plot = [{ y = "fg_p99.9", unit = "ms", title = "..." }]     # a panel each
 
 Each value that varies is a run; but at the small scale, one run is all congestion controls,
 because its start is half of its time.
 
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
-and each combination of the rest, and of the keys in `by`, is a line.  Without x, each row is
-a bar.
+and each congestion control is a line, or a bar if x has no order.  Without x, each row is a
+bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
+from the lowest to the highest.  An axis has the words that WORDS has for its key, or those of
+the panel's `label`.
 
     compare = [{ what = "...", of = { cc = "tlt_dctcp" }, to = { cc = "dctcp" },
-                 key = "fg_p99.9", paper = -80.9, differs = "..." }]
+                 key = "fg_p99.9", want = "less", paper = -80.9, read = "text, 7.1" }]
 
-is a number beside the paper's: without `to`, the row's own; with it, the change in percent,
-or with as = "ratio", how many times `to` is of `of`.  `differs` says why, where we do.
+is a number beside the paper's, and gets a verdict (verdict.py has the rule).  Without `to` it
+is the row's own; with it, the change in percent, or with as = "ratio", how many times `to` is
+of `of`.  With over = { load = [20, 40] } there is one for each of these, and take says which
+of them counts: mean, best or worst.
+
+- `paper` is a number, [LOW, HIGH], or a word: similar, more, less.
+- `read` begins with text, table, words or curve, and says where that is.  What is read off a
+  curve has an `uncertainty`.
+- `want` is what is good: less, more, or the same, which is also what it is without.
+- `not_comparable` says why there is no verdict.
+- because = [{ for = [-75, -60], why = "..." }] is shown while the number is in that range.
+- `samples` is the key of how many trials a share is of.
+
+    [tlt-absent]
+    paper = "TLT (EuroSys 2021)"
+    absent = { "Figure 1" = "why" }         # what no figure is of
 """
 
 import dataclasses
@@ -34,11 +51,51 @@ import pathlib
 import shlex
 import tomllib
 
+from lab.figures import verdict
+
 HERE = pathlib.Path(__file__).resolve().parent
-SCALES = ("small", "paper")
-_KEYS = {"title", "paper", "command", "vary", "small", "paper-scale", "plot", "compare", "text"}
-_PANEL = {"x", "y", "unit", "title", "log", "by"}
-_COMPARE = {"what", "of", "to", "key", "paper", "as", "unit", "differs"}
+SCALES = ("small", "large")
+_KEYS = {"title", "paper", "setting", "command", "vary", "small", "large", "plot", "compare",
+         "text"}
+_PANEL = {"x", "y", "unit", "title", "log", "by", "label"}
+_COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncertainty", "want",
+            "as", "unit", "because", "not_comparable", "samples"}
+READ = ("text", "table", "words", "curve")
+POOLED = "seed"         # its values are runs of the same thing
+
+# What a key is called on an axis and in a table.
+WORDS = {
+    # x: what is varied
+    "load": "load (%)", "red": "colour threshold", "requests": "requests at a time",
+    "fan-in": "flows at a time", "flows": "flows of each sender", "bytes": "size of a message",
+    "foreground": "share of incasts (%)", "workload": "workload", "senders": "senders",
+    "short": "short messages (% of the load)", "long-bytes": "size of a long flow",
+    "hosts": "hosts", "background": "flows", "rate": "rate of a link", "ipv6": "IPv6",
+    "unscheduled": "unscheduled packets", "cc": "transport", "seed": "seed",
+    # y: what is measured
+    "fg_p99.9": "FCT, 99.9th percentile", "fg_p99": "FCT, 99th percentile",
+    "fg_mean": "mean FCT", "bg_mean": "mean FCT", "rtos": "RTOs of 1000 flows",
+    "important": "share of all bytes", "important_loss": "share of important packets",
+    "peak": "longest queue", "p50": "completion time, median", "mean": "completion time, mean",
+    "p99": "completion time, 99th percentile", "max": "completion time, slowest",
+    "p99_mean": "response time, mean of rounds", "background_gbit": "goodput (Gbit/s)",
+    "timeouts": "RTOs", "segment_p50": "delivery time", "segment_p99": "delivery time",
+    "segment_p99.9": "delivery time", "clock_bytes": "sent by ACK-clocking",
+    "small_mean": "mean FCT", "small_p99": "FCT, 99th percentile",
+    "small_p99.9": "FCT, 99.9th percentile", "small_first_rtt": "share of flows",
+    "drops_green": "packets dropped", "small_slowdown": "mean slowdown",
+    "medium_slowdown": "mean slowdown", "large_slowdown": "mean slowdown",
+    "queue_peak": "queue", "queue": "queue", "used": "share of the link",
+    "gbit": "goodput (Gbit/s)", "retransmitted": "packets", "rtts_p50": "round trips",
+    "rtts_p99": "round trips", "never": "joins", "bulk_gbit": "throughput (Gbit/s)",
+    "p99_8192": "FCT of 8 kB, 99th percentile", "p50_8192": "FCT of 8 kB, median",
+    "all_gbit": "throughput (Gbit/s)", "long_gbit": "throughput (Gbit/s)",
+    "marked": "packets with marks", "marked_core": "packets with marks",
+    "links": "links crossed by a packet", "bytes_a_byte": "bytes on links by byte delivered",
+    "ratio": "99.9th percentile by the ideal", "fg_p99.9_ratio": "FCT by alone",
+    "small_slowdown_ratio": "slowdown by alone", "large_slowdown_ratio": "slowdown by alone",
+    "setup_s": "real time (s)", "cpu_s": "processor time (s)", "memory": "memory",
+}
 
 
 class Wrong(Exception):
@@ -65,21 +122,59 @@ class Figure:
     about: dict
     runs: tuple
 
-    def results(self, directory):
-        """What its runs have written there."""
-        return [json.loads(pathlib.Path(directory, f"{run.name}.json").read_text(encoding="utf-8"))
-                for run in self.runs]
+    def results(self, directory, partly=False):
+        """What its runs have written there; partly: None for those that have not."""
+        paths = [pathlib.Path(directory, f"{run.name}.json") for run in self.runs]
+        return [None if partly and not path.exists()
+                else json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
     def rows(self, results):
         """The table's rows of all of them, with what is varied in them; but each has its own
         congestion control, of which a mix has several."""
         return [self._named(row) | {name: value for name, value in run.varied if name != "cc"}
-                for run, result in zip(self.runs, results) for row in result["summary"]]
+                for run, result in zip(self.runs, results) if result
+                for row in result["summary"]]
 
     def _named(self, row):
         """With its congestion control as the figure calls it: CC@PORTS, if it does."""
         name = f"{row.get('cc')}@{row.get('ports')}"
         return row | {"cc": name} if name in self.about.get("vary", {}).get("cc", ()) else row
+
+    @property
+    def of(self):
+        """The paper, in a word."""
+        return self.about["paper"].split()[0]
+
+
+def _check_number(number, about, wrong):
+    """One of compare's."""
+    if unknown := set(number) - _COMPARE:
+        wrong(f"compare: what is {min(unknown)}?")
+    if not {"what", "of", "key", "paper", "read"} <= set(number):
+        wrong("compare: what, of, key, paper and read")
+    what, paper = number["what"], number["paper"]
+    if number["read"].split(",")[0].split(":")[0] not in READ:
+        wrong(f"{what}: read begins with one of {', '.join(READ)}")
+    if isinstance(paper, str) and (paper not in verdict.WORDS
+                                   or not number["read"].startswith("words")):
+        wrong(f"{what}: paper is a number, or one of {', '.join(verdict.WORDS)} that is read in"
+              " words")
+    if isinstance(paper, list) and (len(paper) != 2 or paper[0] > paper[1]):
+        wrong(f"{what}: paper is [LOW, HIGH]")
+    if number["read"].startswith("curve") != ("uncertainty" in number):
+        wrong(f"{what}: what is read off a curve has an uncertainty, and nothing else")
+    if number.get("want", "same") not in verdict.WANTS:
+        wrong(f"{what}: want is one of {', '.join(verdict.WANTS)}")
+    if number.get("take", "mean") not in verdict.TAKES:
+        wrong(f"{what}: take is one of {', '.join(verdict.TAKES)}")
+    for one in number.get("because", []):
+        if set(one) != {"for", "why"} or len(one["for"]) != 2 or one["for"][0] > one["for"][1]:
+            wrong(f"{what}: because is of for = [LOW, HIGH] and why")
+    named = [*number["of"].items(), *number.get("to", {}).items(),
+             *((key, value) for key, values in number.get("over", {}).items() for value in values)]
+    for key, value in named:
+        if value not in about.get("vary", {}).get(key, [value]):
+            wrong(f"compare: {key} is never {value}")
 
 
 def _check(name, about):
@@ -100,14 +195,12 @@ def _check(name, about):
             wrong("plot: no y")
         if panel.get("x", "cc") not in about.get("vary", {}):
             wrong(f"plot: x is {panel.get('x', 'cc')}, which is not varied")
+    seen = set()
     for number in about.get("compare", []):
-        if unknown := set(number) - _COMPARE:
-            wrong(f"compare: what is {min(unknown)}?")
-        if not {"what", "of", "key", "paper"} <= set(number):
-            wrong("compare: what, of, key and paper")
-        for key, value in [*number["of"].items(), *number.get("to", {}).items()]:
-            if value not in about.get("vary", {}).get(key, [value]):
-                wrong(f"compare: {key} is never {value}")
+        _check_number(number, about, wrong)
+        if number["what"] in seen:
+            wrong(f"compare: two are called {number['what']}")
+        seen.add(number["what"])
 
 
 def _option(name, value):
@@ -120,15 +213,22 @@ def _option(name, value):
 def runs(about, scale):
     """Those of a description."""
     vary = dict(about.get("vary", {}))
-    command, more = about["command"], about.get("paper-scale", "")
-    if scale == "small":
-        more = about.get("small", "")
-        if "cc" in vary:
-            command += f" --cc {','.join(vary.pop('cc'))}"
+    command, more = about["command"], about.get(scale, "")
+    if scale == "small" and "cc" in vary:
+        command += f" --cc {','.join(vary.pop('cc'))}"
     for values in itertools.product(*vary.values()):
         varied = tuple(zip(vary, values))
         options = [word for name, value in varied for word in _option(name, value)]
         yield Run((*shlex.split(command), *options, *shlex.split(more)), varied)
+
+
+def _described(directory):
+    """Everything that the files there say, by name."""
+    for path in sorted(pathlib.Path(directory).glob("*.toml")):
+        try:
+            yield from tomllib.loads(path.read_text(encoding="utf-8")).items()
+        except tomllib.TOMLDecodeError as why:
+            raise Wrong(f"{path.name}: {why}") from why
 
 
 def load(scale="small", only=(), directory=HERE):
@@ -136,18 +236,25 @@ def load(scale="small", only=(), directory=HERE):
     if scale not in SCALES:
         raise Wrong(f"--scale: {' or '.join(SCALES)}")
     figures = []
-    for path in sorted(pathlib.Path(directory).glob("*.toml")):
-        try:
-            described = tomllib.loads(path.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as why:
-            raise Wrong(f"{path.name}: {why}") from why
-        for name, about in described.items():
-            _check(name, about)
-            figures.append(Figure(name, about, tuple(runs(about, scale))))
+    for name, about in _described(directory):
+        if isinstance(about, dict) and "absent" in about:
+            continue
+        _check(name, about)
+        figures.append(Figure(name, about, tuple(runs(about, scale))))
     chosen = [f for f in figures if not only or any(word in f.name for word in only)]
     if not chosen:
         raise Wrong(f"no figure of that name; there are {', '.join(f.name for f in figures)}")
     return chosen
+
+
+def absent(directory=HERE):
+    """{paper: {what no figure is of: why}}."""
+    return {about["paper"]: about["absent"] for _, about in _described(directory)
+            if isinstance(about, dict) and "absent" in about}
+
+
+# What a row's number is divided by; times are in ns there, sizes in bytes.
+UNITS = {"ms": 1e6, "us": 1e3, "kB": 1e3, "MB": 1e6, "%": 0.01}
 
 
 def _find(rows, wanted):
@@ -155,28 +262,58 @@ def _find(rows, wanted):
     return found[0] if found else {}
 
 
+def _measured(number, rows, more):
+    """Ours, of the row that `of` and `more` name; samples."""
+    row = _find(rows, number["of"] | more)
+    ours = row.get(number["key"])
+    if "to" in number:
+        ours = verdict.difference(ours, _find(rows, number["to"] | more).get(number["key"]),
+                                  number)
+    elif ours is not None:
+        ours /= UNITS.get(number.get("unit", ""), 1)
+    return ours, row.get(number.get("samples"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """A number, the paper's, and what comes of it."""
+    number: dict
+    ours: float | None
+    spread: tuple               # of the numbers that it was taken from: lowest, highest
+    verdict: verdict.Verdict
+
+    @property
+    def what(self):
+        """Its name."""
+        return self.number["what"]
+
+    @property
+    def unit(self):
+        """+% of a change, × of a ratio."""
+        if "to" not in self.number:
+            return self.number.get("unit", "")
+        return "×" if self.number.get("as") == "ratio" else "+%"
+
+    @property
+    def explanation(self):
+        """Why, where that was written for a number like this; of a miss without, that."""
+        why = verdict.explanation(self.ours, self.number)
+        return why or ("cause unknown" if self.verdict.kind == verdict.MISSED else "")
+
+
 def compared(figure, rows):
-    """[(what, ours, the paper's, unit, why it differs)]; ours is None if there is no such run,
-    and the unit is +% if it is a change."""
-    numbers = []
+    """Each of the figure's numbers beside the paper's."""
+    found = []
     for number in figure.about.get("compare", []):
-        ours = _find(rows, number["of"]).get(number["key"])
-        unit = number.get("unit", "")
-        if "to" in number:
-            other = _find(rows, number["to"]).get(number["key"])
-            unit = "×" if number.get("as") == "ratio" else "+%"
-            if not ours or not other:
-                ours = None
-            else:
-                ours = other / ours if unit == "×" else 100 * (ours / other - 1)
-        elif ours is not None:
-            ours /= UNITS.get(unit, 1)
-        numbers.append((number["what"], ours, number["paper"], unit, number.get("differs", "")))
-    return numbers
-
-
-# What a row's number is divided by; times are in ns there, sizes in bytes.
-UNITS = {"ms": 1e6, "us": 1e3, "kB": 1e3, "MB": 1e6, "%": 0.01}
+        over = number.get("over", {})
+        each = [_measured(number, rows, dict(zip(over, values)))
+                for values in itertools.product(*over.values())]
+        values = [ours for ours, _ in each if ours is not None]
+        # Of a run that is missing nothing is known, the best of the rest included.
+        ours = verdict.taken(values, number) if len(values) == len(each) else None
+        spread = (min(values), max(values)) if len(values) > 1 else ()
+        found.append(Compared(number, ours, spread, verdict.judge(ours, number, each[0][1])))
+    return found
 
 
 def value(row, panel):
@@ -187,4 +324,5 @@ def value(row, panel):
 
 def label(panel):
     """Of a panel's values."""
-    return f"{panel['y']} ({panel['unit']})" if "unit" in panel else panel["y"]
+    words = panel.get("label") or WORDS.get(panel["y"], panel["y"])
+    return f"{words} ({panel['unit']})" if "unit" in panel else words

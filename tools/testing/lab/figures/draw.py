@@ -5,83 +5,204 @@
 """
 
 import pathlib
+import re
 import sys
 
-import matplotlib
-
 from lab.figures import catalogue
+from lab.plot import style
+from lab.plot.style import pyplot, ticker
 
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (the backend comes first)
-
-# Okabe and Ito's colours, which the colour-blind can tell apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
-MARKERS = "osv^D*x"
+_HATCHES = ("", "///", "...", "xxx", "\\\\\\")
 
 
-def _values(rows, panel):
-    values = (catalogue.value(row, panel) for row in rows)
-    return [float("nan") if value is None else value for value in values]
+def _is_scale(values):
+    """Have they an order, as numbers have, with or without a unit?"""
+    return all(not isinstance(value, bool) and re.match(r"[0-9]", str(value)) for value in values)
 
 
-def _bars(axes, rows, panel, vary):
-    """One for each run, called what is varied."""
-    values = _values(rows, panel)
-    names = ["\n".join(str(row[name]) for name in vary) for row in rows]
-    names = [name.replace(":", "\n").replace("+", "\n+") for name in names]
-    axes.bar(range(len(rows)), values,
-             color=[COLOURS[i % len(COLOURS)] for i in range(len(rows))])
-    axes.set_xticks(range(len(rows)), names, fontsize=7, rotation=25, ha="right")
-    for at, value in enumerate(values):
-        if value == value:
-            axes.annotate(f"{value:.3g}", (at, value), ha="center", va="bottom", fontsize=7)
+def _said(name, value, all_of=()):
+    """What a value of what is varied is called."""
+    if name == "cc":
+        return style.name(value, all_of)
+    if isinstance(value, bool):
+        return {"ipv6": ("IPv4", "IPv6")}.get(name, ("no", "yes"))[value]
+    words = {"unscheduled": {"drop": "dropped early", "behind": "behind the rest"}}
+    text = words.get(name, {}).get(value, str(value))
+    if unit := re.fullmatch(r"([0-9]+)([kmg])b?", text):
+        return f"{unit[1]} {'kMG'['kmg'.index(unit[2])]}B"
+    return text.replace("-", " ").replace("gbit", " Gbit/s")
 
 
-def _lines(axes, rows, panel, vary):
-    """Against what is varied; a line for each combination of the rest."""
-    x = panel["x"]
-    others = [name for name, values in vary.items() if name != x and len(values) > 1]
-    others += panel.get("by", [])
-    series = dict.fromkeys(tuple(row[name] for name in others) for row in rows)
-    for number, key in enumerate(series):
-        mine = [row for row in rows if tuple(row[name] for name in others) == key]
-        values = _values(mine, panel)
-        if all(value != value for value in values):     # nothing but NaN
-            continue
-        places = [vary[x].index(row[x]) for row in mine]
-        axes.plot(places, values, label=" ".join(map(str, key)),
-                  marker=MARKERS[number % len(MARKERS)], markersize=5, linewidth=1.8,
-                  color=COLOURS[number % len(COLOURS)])
-    axes.set_xticks(range(len(vary[x])), map(str, vary[x]))
-    axes.set_xlabel(x)
-    if others:
+def _pooled(rows, panel):
+    """(mean, below it, above it) of the rows that differ in their seeds alone."""
+    values = [value for row in rows if (value := catalogue.value(row, panel)) is not None]
+    values = [value for value in values if value == value]
+    if not values:
+        return float("nan"), 0, 0
+    mean = sum(values) / len(values)
+    return mean, mean - min(values), max(values) - mean
+
+
+def _ccs(rows, vary):
+    """The transports, in the figure's order, and then what mixes are made of."""
+    seen = dict.fromkeys(row["cc"] for row in rows)
+    return sorted(seen, key=lambda cc: (vary["cc"].index(cc) if cc in vary.get("cc", ()) else 99))
+
+
+def _look(ccs):
+    """How each one's bars are filled: variants of one colour by their hatches."""
+    looks, used = {}, {}
+    for cc in ccs:
+        kind = style.base(cc), style.is_base(cc)
+        number = used[kind] = used.get(kind, -1) + 1
+        looks[cc] = {"edgecolor": style.colour(cc), "linewidth": 1.2, "hatch": _HATCHES[number % 5],
+                     "facecolor": "white" if style.is_base(cc) else f"{style.colour(cc)}99"}
+    return looks
+
+
+def _stated(figure, panel, where):
+    """The paper's own values of what a panel shows: [(row's place, value)], of rows there."""
+    for number in figure.about.get("compare", []):
+        if (number["key"] == panel["y"] and not number.keys() & {"to", "over"}
+                and isinstance(number["paper"], (int, float))):
+            place = where(number["of"])
+            if place is not None:
+                yield place, number["paper"]
+
+
+def _hollow(axes, places):
+    """The paper's, hollow and black."""
+    if places:
+        axes.plot(*zip(*places), linestyle="", marker="h", markersize=9, markerfacecolor="none",
+                  markeredgecolor="black", markeredgewidth=1.4, label="the paper", zorder=5)
+
+
+def _bars(axes, rows, panel, figure, fixed):
+    """A bar for each combination of what is varied."""
+    vary = figure.about.get("vary", {})
+    names = [name for name in vary if name not in fixed and name != catalogue.POOLED] or ["cc"]
+    groups = dict.fromkeys(tuple(row[name] for name in names) for row in rows)
+    ccs = _ccs(rows, vary)
+    looks = _look(ccs)
+    for at, key in enumerate(groups):
+        mine = [row for row in rows if tuple(row[name] for name in names) == key]
+        mean, below, above = _pooled(mine, panel)
+        axes.bar(at, mean, 0.7, **looks[mine[0]["cc"]])
+        _spread(axes, at, mean, below, above)
+        if mean == mean:
+            axes.annotate(f"{mean:.3g}", (at, mean + above), ha="center", va="bottom", fontsize=8)
+    said = [name for name in names if len({key[names.index(name)] for key in groups}) > 1] or names
+    texts = ["\n".join(_said(name, key[names.index(name)], ccs) for name in said)
+             for key in groups]
+    axes.set_xticks(range(len(groups)), [text.replace(", ", ",\n") for text in texts], fontsize=8,
+                    **({"rotation": 25, "ha": "right"} if len(groups) > 3 else {}))
+
+    def where(of):
+        wanted = of | fixed
+        return next((at for at, key in enumerate(groups)
+                     if wanted == {name: key[names.index(name)] for name in names} | fixed), None)
+    _hollow(axes, list(_stated(figure, panel, where)))
+    if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False)
+
+
+def _spread(axes, at, mean, below, above):
+    """From the lowest seed to the highest."""
+    if below or above:
+        axes.errorbar(at, mean, [[below], [above]], color="0.25", capsize=3, linewidth=1,
+                      zorder=4)
+
+
+def _against(axes, rows, panel, figure, fixed):
+    """Against what is varied: a line for each transport, or bars where there is no order."""
+    vary, x = figure.about["vary"], panel["x"]
+    ccs = _ccs(rows, vary)
+    shown = [cc for cc in ccs if any(catalogue.value(row, panel) is not None
+                                     for row in rows if row["cc"] == cc)]
+    lines, looks = _is_scale(vary[x]), _look(ccs)
+    wide = 0.8 / max(1, len(shown))
+    for number, cc in enumerate(shown):
+        values = [_pooled([row for row in rows if row["cc"] == cc and row[x] == value], panel)
+                  for value in vary[x]]
+        means, said = [mean for mean, _, _ in values], style.name(cc, ccs)
+        # Seeds' spreads stand beside each other.
+        places = [at + 0.05 * (number - (len(shown) - 1) / 2) for at in range(len(means))]
+        if lines:
+            places = places if any(below or above for _, below, above in values) else range(len(means))
+            axes.plot(places, means, **style.style(cc) | style.point(cc) | {"label": said})
+        else:
+            places = [at + wide * (number - (len(shown) - 1) / 2) for at in range(len(means))]
+            axes.bar(places, means, wide, label=said, **looks[cc])
+        for place, value in zip(places, values):
+            _spread(axes, place, *value)
+    axes.set_xticks(range(len(vary[x])), [_said(x, value) for value in vary[x]],
+                    fontsize=9 if lines else 8)
+    axes.set_xlabel(catalogue.WORDS.get(x, x))
+
+    def where(of):
+        if of.get(x) not in vary[x] or any(of.get(name, value) != value
+                                           for name, value in fixed.items()):
+            return None
+        return vary[x].index(of[x])
+    _hollow(axes, list(dict.fromkeys(_stated(figure, panel, where))))
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(fontsize=8, frameon=False)
+
+
+def _facets(figure, panel):
+    """What a panel of its own is drawn for: [{name: value}] of all else that is varied."""
+    vary = figure.about.get("vary", {})
+    rest = [name for name, values in vary.items()
+            if name not in ("cc", panel.get("x"), catalogue.POOLED)
+            and ("x" in panel) and len(values) > 1]
+    found = [{}]
+    for name in rest:
+        found = [one | {name: value} for one in found for value in vary[name]]
+    return found
+
+
+def _axis(axes, panel):
+    axes.set_ylabel(catalogue.label(panel))
+    if panel.get("log"):
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low / 1.2, high * 1.2)
+        style.log_ticks(axes.yaxis)
+    else:
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.06 or 1)
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
+    axes.grid(True, axis="y", color="0.9")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw(figure, rows, prefix):
     """Write PREFIX.svg and PREFIX.png."""
-    panels = figure.about["plot"]
-    vary = figure.about.get("vary", {})
-    picture, axes = pyplot.subplots(1, len(panels), figsize=(5.5 * len(panels), 4),
-                                    squeeze=False)
-    for panel, one in zip(panels, axes[0]):
-        if "x" in panel:
-            _lines(one, rows, panel, vary)
-        else:
-            _bars(one, rows, panel, vary)
-        if panel.get("log"):
-            one.set_yscale("log")
-        else:
-            one.set_ylim(0, None)
-        one.set_ylabel(catalogue.label(panel))
-        one.set_title(panel.get("title", ""), fontsize=10)
-        one.grid(True, axis="y", color="0.9")
-        one.set_axisbelow(True)
-        one.spines[["top", "right"]].set_visible(False)
+    grid = [[(panel, facet) for facet in _facets(figure, panel)]
+            for panel in figure.about["plot"]]
+    if all(len(line) == 1 for line in grid):    # panels side by side
+        grid = [[line[0] for line in grid]]
+    wide = max(map(len, grid))
+    picture, axes = pyplot.subplots(len(grid), wide, figsize=(min(5.2, 16 / wide) * wide,
+                                                              4 * len(grid)), squeeze=False)
+    for line, places in zip(grid, axes):
+        for one in places[len(line):]:
+            one.remove()
+        for (panel, facet), one in zip(line, places):
+            mine = [row for row in rows
+                    if all(row.get(name) == value for name, value in facet.items())]
+            (_against if "x" in panel else _bars)(one, mine, panel, figure, facet)
+            _axis(one, panel)
+            said = [panel.get("title", "")] + [
+                f"{catalogue.WORDS.get(name, name).partition(' (')[0]}: {_said(name, value)}"
+                for name, value in facet.items()]
+            one.set_title("\n".join(filter(None, said)), fontsize=10)
     picture.suptitle(f"{figure.about['paper']}: {figure.about['title']}", fontsize=10)
     picture.tight_layout()
     for suffix in ("svg", "png"):
-        picture.savefig(f"{prefix}.{suffix}", dpi=130)
+        # A page may be dark: what is drawn has its own white ground.
+        picture.savefig(f"{prefix}.{suffix}", dpi=130, facecolor="white",
+                        **({"metadata": {"Date": None}} if suffix == "svg" else {}))
     pyplot.close(picture)
 
 

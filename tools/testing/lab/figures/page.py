@@ -11,33 +11,41 @@ import sys
 
 import weasyprint
 
-from lab.figures import catalogue
+from lab.figures import catalogue, setting, verdict
 
 STYLE = """
+:root { color-scheme: light dark; }
 body { font: 15px/1.45 sans-serif; max-width: 62em; margin: 2em auto; padding: 0 1em; }
-img { max-width: 100%; }
+img { max-width: 100%; background: white; }
 table { border-collapse: collapse; margin: .6em 0; }
-td, th { padding: .15em .8em; border-bottom: 1px solid #ddd; text-align: right; }
+td, th { padding: .15em .8em; border-bottom: 1px solid #8884; text-align: right; }
 td:first-child, th:first-child, td:last-child, th:last-child { text-align: left; }
-pre { background: #f6f6f6; padding: .6em; white-space: pre-wrap; font-size: 12px; }
+pre { background: #8881; padding: .6em; white-space: pre-wrap; font-size: 12px; }
+.met { color: #00603d; color: light-dark(#00603d, #4fd0a0); }
+.missed { color: #a03a00; color: light-dark(#a03a00, #ff9d5c); font-weight: bold; }
 section { break-inside: avoid; margin-top: 2.5em; }
 @page { size: A4; margin: 15mm; }
 """
 
 
-def _number(value, unit=""):
+def number(value, unit=""):
+    """As it is written, also the paper's words and its [LOW, HIGH]."""
     if value is None:
         return "-"
+    if isinstance(value, list):
+        return f"{number(value[0])} … {number(value[1], unit)}"
     if isinstance(value, (int, float)):
-        sign = "+" if unit == "+%" else ""
+        sign = "+" if unit == "+%" and value else ""
         return f"{value:{sign}.3g} {unit.lstrip('+')}".strip()
     return str(value)
 
 
-def _ratio(ours, paper):
-    if isinstance(ours, (int, float)) and isinstance(paper, (int, float)) and paper:
-        return f"{ours / paper:.2f}"
-    return "-"
+def ours(one):
+    """Our number, and from where to where it goes."""
+    text = number(one.ours, one.unit)
+    if one.spread and one.ours is not None:
+        text += f" ({number(one.spread[0])} … {number(one.spread[1])})"
+    return text
 
 
 def _table(head, lines):
@@ -46,10 +54,20 @@ def _table(head, lines):
     return "<table>" + "".join(f"<tr>{''.join(line)}</tr>" for line in cells) + "</table>"
 
 
-def _numbers(figure, rows):
-    lines = [(what, _number(ours, unit), _number(paper, unit), _ratio(ours, paper), differs)
-             for what, ours, paper, unit, differs in catalogue.compared(figure, rows)]
-    return _table(("", "ours", "paper", "ours / paper", "where it differs"), lines) if lines else ""
+def _verdict(one):
+    return f"<td class=\"{one.verdict.kind}\">{html.escape(str(one.verdict))}</td>"
+
+
+def _numbers(numbers):
+    if not numbers:
+        return "<p>Drawn only: nothing is compared.</p>"
+    head = "".join(f"<th>{text}</th>" for text in
+                   ("", "ours", "the paper's", "read from", "verdict", "why"))
+    lines = [f"<tr><td>{html.escape(one.what)}</td><td>{html.escape(ours(one))}</td>"
+             f"<td>{html.escape(number(one.number['paper'], one.unit))}</td>"
+             f"<td>{html.escape(one.number['read'])}</td>{_verdict(one)}"
+             f"<td>{html.escape(one.explanation)}</td></tr>" for one in numbers]
+    return f"<table><tr>{head}</tr>{''.join(lines)}</table>"
 
 
 def _drawn(figure, rows):
@@ -57,9 +75,11 @@ def _drawn(figure, rows):
     about = figure.about
     keys = [*about.get("vary", {}), *dict.fromkeys(key for panel in about["plot"]
                                                    for key in panel.get("by", []))]
-    head = keys + [catalogue.label(panel) for panel in about["plot"]]
+    head = [catalogue.WORDS.get(key, key) for key in keys]
+    head += [", ".join(filter(None, (panel.get("title"), catalogue.label(panel))))
+             for panel in about["plot"]]
     lines = [[str(row.get(key, "-")) for key in keys]
-             + [_number(catalogue.value(row, panel)) for panel in about["plot"]] for row in rows]
+             + [number(catalogue.value(row, panel)) for panel in about["plot"]] for row in rows]
     return f"<details><summary>the numbers</summary>{_table(head, lines)}</details>"
 
 
@@ -74,32 +94,61 @@ def _made_with(figure, results):
             f"<pre>{html.escape(commands)}</pre></details>")
 
 
+def _settings(figure, results):
+    lines = [("ours", setting.words(results)), ("the paper's", figure.about.get("setting", ""))]
+    return "".join(f"<br>{who}: {html.escape(text)}" for who, text in lines if text)
+
+
 def _section(figure, directory):
     results = figure.results(directory / "runs")
     rows = figure.rows(results)
     about = figure.about
     return (f'<section id="{figure.name}"><h2>{html.escape(about["title"])}</h2>'
-            f'<p>{html.escape(about["paper"])}. {html.escape(about.get("text", ""))}</p>'
+            f'<p>{html.escape(about["paper"])}. {html.escape(about.get("text", ""))}'
+            f'{_settings(figure, results)}</p>'
             f'<img src="{figure.name}.svg" alt="{html.escape(about["title"])}">'
-            + _numbers(figure, rows) + _drawn(figure, rows) + _made_with(figure, results) + "</section>")
+            + _numbers(catalogue.compared(figure, rows)) + _drawn(figure, rows)
+            + _made_with(figure, results) + "</section>")
 
 
-def page(scale, figures, directory):
+def _counts(figures, directory):
+    """The first line of the report: what came out, by paper."""
+    verdicts = [(figure.of, one.verdict) for figure in figures
+                for one in catalogue.compared(figure,
+                                              figure.rows(figure.results(directory / "runs")))]
+    of = verdict.counts(verdicts)
+    drawn = [figure.name for figure in figures if not figure.about.get("compare")]
+    lines = [f"<li><b>{paper}</b>: {verdict.sentence(of[paper])}</li>" for paper in of]
+    if drawn:
+        lines.append(f"<li>nothing is compared in {', '.join(drawn)}</li>")
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+def _absent(directory):
+    lines = [f"<li>{html.escape(paper)}, {html.escape(what)}: {html.escape(why)}</li>"
+             for paper, of in catalogue.absent(directory).items() for what, why in of.items()]
+    return f'<section><h2>What is absent</h2><ul>{"".join(lines)}</ul></section>' if lines else ""
+
+
+def page(scale, figures, directory, where):
     """The report, as HTML."""
     contents = "".join(f'<li><a href="#{f.name}">{f.name}</a>: {html.escape(f.about["title"])}</li>'
                        for f in figures)
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
             f"<title>greenlane: the papers' figures</title><style>{STYLE}</style></head><body>"
-            f"<h1>greenlane: the papers' figures</h1><p>Real Linux TCP in User-Mode Linux, in"
+            f"<h1>greenlane: the papers' figures</h1>{_counts(figures, directory)}"
+            "<p>A number is met if it is at least as good as the paper's, or misses it by no more"
+            " than a tenth. Real Linux TCP in User-Mode Linux, in"
             f" virtual time; scale: {scale}.</p><ul>{contents}</ul>"
-            + "".join(_section(figure, directory) for figure in figures) + "</body></html>\n")
+            + "".join(_section(figure, directory) for figure in figures)
+            + _absent(where) + "</body></html>\n")
 
 
 def main(scale, where, directory, *names):
     """index.html and figures.pdf."""
     directory = pathlib.Path(directory)
     figures = [f for f in catalogue.load(scale, directory=where) if f.name in names]
-    text = page(scale, figures, directory)
+    text = page(scale, figures, directory, where)
     (directory / "index.html").write_text(text, encoding="utf-8")
     # On paper, nothing can be unfolded.
     weasyprint.HTML(string=text.replace("<details>", "<details open>"),

@@ -6,17 +6,38 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; a combinator
-# has its base's colour, and a solid line where the base's is dashed.
-_COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73",
-            "xpass": "#D55E00", "dcqcn": "#56B4E9", "dart": "#D55E00"}
-_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "xpass": "v", "dcqcn": "s",
-            "dart": "v"}
+# One colour and one marker for each base, in every plot: Okabe and Ito's colours, which the
+# colour-blind can tell apart.  A combinator has its base's, solid and filled where the base's
+# is dashed and hollow.
+_COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73", "bbr": "#000000",
+            "xpass": "#D55E00", "dcqcn": "#56B4E9", "dart": "#CC79A7"}
+_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "bbr": "*", "xpass": "v", "dcqcn": "D",
+            "dart": "P"}
+# Those that are built on nothing of ours, and are what the others are compared with.
+_BASES = ("reno", "cubic", "dctcp", "bbr", "xpass", "dcqcn")
+
+# What a congestion control with settings, or ports of its own, is called.
+_NAMES = {
+    "reno:tcp_early_retrans=0": "reno, no probes",
+    "dctcp:tcp_early_retrans=0": "dctcp, no probes",
+    "tlt_dctcp:tlt_clock=0": "adaptive", "tlt_dctcp:tlt_clock=1": "a byte",
+    "tlt_dctcp:tlt_clock=2": "an MSS", "aeolus_xpass:aeolus_probe=0": "aeolus_xpass, no probe",
+    "dcqcn@pri-q": "dcqcn, short first", "dart": "dart (DASR alone)",
+    "dart@escape": "dart with iofd", "dart:dart_shares=0@escape": "iofd alone",
+    "dart:dart_lookahead=0": "dart, no look-ahead",
+}
 
 
 def _name(cc):
     """Without settings, and without the mix that it is of."""
     return cc.partition(":")[0].partition("@")[0]
+
+
+def name(cc, all_of=()):
+    """In words; dart is DASR alone only beside what is not."""
+    if cc == "dart" and "dart@escape" not in all_of:
+        return cc
+    return _NAMES.get(cc, cc)
 
 
 def base(cc):
@@ -26,24 +47,35 @@ def base(cc):
 
 def is_base(cc):
     """Is it none?"""
-    return _name(cc) == base(cc)
+    return _name(cc) in _BASES
+
+
+def is_variant(cc):
+    """Has it settings, or ports, or is it of a mix?"""
+    return ":" in cc or "@" in cc
 
 
 def colour(cc):
     """Its base's."""
-    return _COLOURS.get(base(cc), "#CC79A7")
+    return _COLOURS.get(base(cc), "#000000")
 
 
 def marker(cc):
     """Its base's."""
-    return _MARKERS.get(base(cc), "D")
+    return _MARKERS.get(base(cc), "X")
 
 
 def style(cc):
     """Of its line."""
     alone = (0, (4, 2)) if is_base(cc) else "-"
     return {"color": colour(cc), "label": cc, "linewidth": 1.8,
-            "linestyle": ":" if "@" in cc else alone}
+            "linestyle": ":" if is_variant(cc) else alone}
+
+
+def point(cc):
+    """Of its markers."""
+    return {"marker": marker(cc), "markersize": 6, "markeredgecolor": colour(cc),
+            "markerfacecolor": "white" if is_base(cc) else colour(cc)}
 
 
 def two():

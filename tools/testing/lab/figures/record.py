@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The verdicts that are in the tree: what `scripts/figures --record` writes, and --strict reads.
+
+verdicts.toml has every number as it came out, and of which version.  From it alone come
+Documentation/verdicts.rst and README's counts (guest_verdicts.py checks that they do).
+"""
+
+import json
+import re
+import textwrap
+import tomllib
+
+from lab import TOP
+from lab.figures import catalogue, page, setting, verdict
+
+RECORD = TOP / "Documentation/gallery/verdicts.toml"
+PAGE = TOP / "Documentation/verdicts.rst"
+README = TOP / "README.md"
+_BEGIN, _END = "<!-- scripts/figures --record writes this -->\n", "<!-- to here -->\n"
+_HEAD = """\
+# SPDX-License-Identifier: GPL-2.0
+# What came of each number, and in which version; scripts/figures --record writes it.
+"""
+
+
+def outcome(figures, directory):
+    """{figure: what is recorded of it}, of those that compare something and have run."""
+    found = {}
+    for figure in figures:
+        results = figure.results(directory / "runs", partly=True)
+        numbers = catalogue.compared(figure, figure.rows(results))
+        if not numbers:
+            continue
+        made = sorted({f"{result['version']}, Linux {result['config']['kernel']}"
+                       for result in results if result})
+        found[figure.name] = {
+            "made": "; ".join(made), "setting": setting.words(results),
+            "numbers": {one.what: {
+                "verdict": one.verdict.kind, "by": one.verdict.why, "ours": page.ours(one),
+                "why": one.explanation}
+                for one in numbers}}
+    return found
+
+
+def kinds(recorded):
+    """{figure and number: verdict}."""
+    return {f"{figure}: {what}": number["verdict"]
+            for figure, of in recorded.items() for what, number in of["numbers"].items()}
+
+
+def read(scale, path=RECORD):
+    """What is recorded at a scale."""
+    if not path.exists():
+        return {}
+    return tomllib.loads(path.read_text(encoding="utf-8")).get(scale, {})
+
+
+def strict(recorded, figures, now):
+    """A line for each verdict of these figures that is worse than the recorded one."""
+    names = {figure.name for figure in figures}
+    mine = {name: of for name, of in recorded.items() if name in names}
+    return [f"{name}: {was} before, {kind} now"
+            for name, was, kind in verdict.worse(kinds(mine), kinds(now))]
+
+
+def _text(value):
+    """A string of TOML."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def toml(scales):
+    """The record of all scales, as a file."""
+    lines = [_HEAD]
+    for scale, figures in sorted(scales.items()):
+        for name, of in sorted(figures.items()):
+            lines.append(f"[{scale}.{name}]\nmade = {_text(of['made'])}\n"
+                         f"setting = {_text(of['setting'])}\n\n[{scale}.{name}.numbers]")
+            lines += [f"{_text(what)} = {{ "
+                      + ", ".join(f"{key} = {_text(value)}" for key, value in number.items())
+                      + " }" for what, number in of["numbers"].items()]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def counts(recorded, figures):
+    """{paper: {verdict: how many}}; a figure without a record was not run."""
+    verdicts = []
+    for figure in figures:
+        for number in figure.about.get("compare", []):
+            one = recorded.get(figure.name, {"numbers": {}})["numbers"].get(number["what"])
+            verdicts.append((figure.of, verdict.Verdict(one["verdict"] if one
+                                                        else verdict.NOT_RUN)))
+    return verdict.counts(verdicts)
+
+
+def _list_table(head, lines, widths):
+    out = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", ""]
+    for line in [head, *lines]:
+        out += [f"   {'* ' if not at else '  '}- {cell or '..'}".rstrip()
+                for at, cell in enumerate(line)]
+    return "\n".join(out) + "\n"
+
+
+def _cell(text):
+    """Nothing in it means anything to RST."""
+    return re.sub(r"([*`|_\\])", r"\\\1", text)
+
+
+RULE = """\
+Each compared number has the paper's value, where that stands (text, table, words; curve would
+come with an uncertainty), and a verdict that the run computes (``lab/figures/verdict.py``):
+
+* **met**: at least as good as the paper's, or worse by no more than a tenth.  Of a change in
+  percent a tenth is that of the change, or of what it leaves, whichever is less: from −80 %,
+  which leaves 20 %, it is 2 points.  It is never less than the paper's own rounding (3 stands
+  for 2.5 to 3.5), and a tenth of 0 is 0.  "Similar" is within a tenth, "more" and "less" are
+  taken at their word.
+* **missed**, and by how much.  The cause stands beside it while the number is in the range that
+  the text was written for; otherwise it is unknown.
+* **not comparable**, and why: the paper's number is of something else.  A share of which there
+  were no events among n packets says nothing about less than 3/n.
+* **not run**.
+
+The tenth is the same for all numbers: kernels of different versions, and the order in which hosts
+are set up, move a number by a few percent (testbed.rst).
+"""
+
+
+def rst(scale, recorded, figures, absent):
+    """The page of all verdicts."""
+    title = "What came out: a verdict for each number"
+    out = [".. SPDX-License-Identifier: GPL-2.0\n.. scripts/figures --record writes this page.\n",
+           f"{'=' * len(title)}\n{title}\n{'=' * len(title)}\n",
+           f"At the {scale} scale.\n"]
+    of = counts(recorded, figures)
+    out.append("\n".join(f"* **{paper}**: {verdict.sentence(of[paper])}" for paper in of) + "\n")
+    out.append(RULE)
+    for figure in figures:
+        if not figure.about.get("compare"):
+            continue
+        about, mine = figure.about, recorded.get(figure.name)
+        title = f"{about['paper']}: {about['title']}"
+        out.append(f"{title}\n{'=' * len(title)}\n")
+        out.append(f"| the paper: {_cell(about.get('setting', ''))}")
+        out.append(f"| here: {_cell(mine['setting'])}\n| {_cell(mine['made'])}\n" if mine
+                   else "| here: not run\n")
+        lines = []
+        for number in catalogue.compared(figure, []):
+            paper = f"{page.number(number.number['paper'], number.unit)} ({number.number['read']})"
+            one = mine["numbers"].get(number.what) if mine else None
+            said = str(verdict.Verdict(one["verdict"], one["by"])) if one else verdict.NOT_RUN
+            said += f"; {one['why']}" if one and one["why"] else ""
+            lines.append([_cell(text) for text in
+                          (number.what, paper, one["ours"] if one else "", said)])
+        out.append(_list_table(("what", "the paper", "here", "verdict"), lines, "34 22 18 26"))
+    drawn = [figure.name for figure in figures if not figure.about.get("compare")]
+    out.append("Absent\n======\n")
+    out.append("\n".join(f"* {_cell(paper)}, {_cell(what)}: {_cell(why)}"
+                         for paper, of in absent.items() for what, why in of.items()) + "\n")
+    out.append("\n".join(textwrap.wrap(f"Drawn only, nothing is compared: {', '.join(drawn)}.",
+                                       94, break_on_hyphens=False)) + "\n" if drawn else "")
+    return "\n".join(out)
+
+
+def _missed(recorded, figures, paper):
+    """Figures with misses, and how many of their numbers those are."""
+    found = []
+    for figure in figures:
+        numbers = recorded.get(figure.name, {"numbers": {}})["numbers"].values()
+        count = sum(number["verdict"] == verdict.MISSED for number in numbers)
+        if figure.of == paper and count:
+            name = figure.about["paper"].partition(", ")[2].partition(" (")[0]
+            found.append(f"{name} ({count} of {len(numbers)})")
+    return ", ".join(found)
+
+
+def summary(recorded, figures):
+    """README's part: the counts by paper, and where the misses are."""
+    of = counts(recorded, figures)
+    lines = ["| paper | " + " | ".join(verdict.KINDS) + " | missed in |",
+             "|---|" + "---|" * (len(verdict.KINDS) + 1)]
+    lines += [f"| {paper} | " + " | ".join(str(of[paper][kind]) for kind in verdict.KINDS)
+              + f" | {_missed(recorded, figures, paper)} |" for paper in of]
+    return "\n".join(lines) + "\n"
+
+
+def readme(text, recorded, figures):
+    """README with that part anew."""
+    before, _, rest = text.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return before + _BEGIN + summary(recorded, figures) + _END + after
+
+
+def write(scale, now):
+    """Record these figures, keep the others, and write what follows from it; the pages are of
+    the small scale, which is all that one machine has run."""
+    scales = {one: read(one) for one in catalogue.SCALES}
+    scales[scale].update(now)
+    RECORD.write_text(toml({one: of for one, of in scales.items() if of}), encoding="utf-8")
+    figures = catalogue.load("small")
+    PAGE.write_text(rst("small", scales["small"], figures, catalogue.absent()), encoding="utf-8")
+    README.write_text(readme(README.read_text(encoding="utf-8"), scales["small"], figures),
+                      encoding="utf-8")

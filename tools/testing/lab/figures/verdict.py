@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Is a number what its paper says?  Arithmetic only: nothing is read, run or drawn here.
+
+One rule for all numbers (Documentation/verdicts.rst has it in words):
+
+- A number is *met* if it is at least as good as the paper's, or misses it by no more than a
+  tenth.  What is good is `want`: less, more, or the same.
+- A tenth of a change is a tenth of the smaller of two: of the change, and of what it leaves.
+  A change of -80 % leaves 20 %, so -78 % is met; of -20 % it is -18 %.
+- A tenth is never less than the paper's own rounding: 3 stands for all from 2.5 to 3.5.  But
+  a tenth of 0 is 0.
+- "similar" allows a tenth either way, "more" and "less" are taken at their word.
+- Of [LOW, HIGH] each value is the paper's.
+
+Why a tenth: kernels of different versions, and hosts that are set up in another order, move a
+number by a few percent (testbed.rst), so less than that tells nothing.
+"""
+
+import dataclasses
+import decimal
+import math
+
+ALLOWED = 0.1
+WANTS = ("less", "more", "same")
+WORDS = ("similar", "more", "less")
+TAKES = ("mean", "best", "worst")
+# What can come out.  `not run` is a number whose run is not there, or did not have it.
+MET, MISSED, NOT_COMPARABLE, NOT_RUN = KINDS = ("met", "missed", "not comparable", "not run")
+# In n trials without one event, a rate of more than 3/n is excluded with 95 % confidence.
+RULE_OF_THREE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What came out, and by how much or why."""
+    kind: str
+    why: str = ""
+
+    def __str__(self):
+        return f"{self.kind}{' ' if self.kind == MISSED else ': '}{self.why}" if self.why \
+            else self.kind
+
+
+def rounding(paper):
+    """Half a unit of the last digit that the paper prints."""
+    if not paper:
+        return 0.0
+    exponent = decimal.Decimal(repr(paper)).as_tuple().exponent
+    # 4.0 and 4 are the same float in words; a whole float was written with its digit.
+    return 0.5 * 10.0 ** exponent
+
+
+def slack(paper, change=False):
+    """By how much a number may miss this one and still be met."""
+    size = min(abs(paper), abs(100 + paper)) if change else abs(paper)
+    return max(ALLOWED * size, rounding(paper))
+
+
+def span(number):
+    """(lowest, highest) that is met."""
+    paper, change = number["paper"], is_change(number)
+    want = number.get("want", "same")
+    none = 0.0 if change or "as" not in number else 1.0     # what no difference is
+    if paper == "similar":
+        tenth = 100 * ALLOWED if change else ALLOWED
+        low, high = none - tenth, none + tenth
+    elif paper == "more":
+        return math.nextafter(none, math.inf), math.inf
+    elif paper == "less":
+        return -math.inf, math.nextafter(none, -math.inf)
+    else:
+        ends = paper if isinstance(paper, list) else [paper, paper]
+        read = number.get("uncertainty", 0)
+        low = ends[0] - max(slack(ends[0], change), read)
+        high = ends[1] + max(slack(ends[1], change), read)
+    return (-math.inf if want == "less" else low, math.inf if want == "more" else high)
+
+
+def is_change(number):
+    """In percent of another, rather than a value or a ratio."""
+    return "to" in number and number.get("as") != "ratio"
+
+
+def _by(ours, number):
+    """How far it is from the paper's."""
+    paper = number["paper"]
+    if isinstance(paper, str):
+        low, high = span(number)
+        paper = low if ours < low else high
+        paper = round(paper, 6)
+    elif isinstance(paper, list):
+        paper = min(paper, key=lambda end: abs(end - ours))
+    off = abs(ours - paper)
+    if is_change(number):
+        return f"by {off:.3g} points"
+    if not paper:
+        return f"by {off:.3g}"
+    return f"by {100 * off / abs(paper):.3g} %"
+
+
+def judge(ours, number, samples=None):
+    """The verdict of a number that was measured, or None if it was not; samples is of how many
+    trials it is a share."""
+    if ours is None or math.isnan(ours):
+        return Verdict(NOT_RUN)
+    if "not_comparable" in number:
+        return Verdict(NOT_COMPARABLE, number["not_comparable"])
+    paper = number["paper"]
+    if samples is not None and not ours and not isinstance(paper, str) \
+            and 0 < paper * samples < RULE_OF_THREE:
+        return Verdict(NOT_COMPARABLE, f"none of {samples} is no evidence for {paper:.3g}")
+    low, high = span(number)
+    return Verdict(MET) if low <= ours <= high else Verdict(MISSED, _by(ours, number))
+
+
+def explanation(ours, number):
+    """What was written for numbers like this one; nothing if there is no such text."""
+    if ours is None:
+        return ""
+    return next((one["why"] for one in number.get("because", ())
+                 if one["for"][0] <= ours <= one["for"][1]), "")
+
+
+def difference(ours, other, number):
+    """Of two measured values, as the number wants them; None if one is missing, or if there is
+    nothing to divide by."""
+    if ours is None or other is None:
+        return None
+    if number.get("as") == "ratio":
+        return other / ours if ours else None
+    if not other:
+        return None if ours else 0.0
+    return 100 * (ours / other - 1)
+
+
+def taken(values, number):
+    """One of several: their mean, or the best or worst by what is wanted."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
+    take = number.get("take", "mean")
+    if take == "mean":
+        return sum(values) / len(values)
+    most = number.get("want") == "more" or number.get("paper") == "more"
+    return max(values) if most == (take == "best") else min(values)
+
+
+def counts(verdicts):
+    """{paper: {kind: how many}} of [(paper, verdict)]."""
+    found = {}
+    for paper, verdict in verdicts:
+        of = found.setdefault(paper, dict.fromkeys(KINDS, 0))
+        of[verdict.kind] += 1
+    return found
+
+
+def sentence(of):
+    """Counts in words; met and missed are always said."""
+    return ", ".join(f"{of[kind]} {kind}" for kind in KINDS
+                     if of[kind] or kind in (MET, MISSED))
+
+
+def worse(recorded, now):
+    """[(name, was, is)] of what is worse now; both are {name: kind}.
+
+    Met is better than missed, and both are better than no verdict: a number that is no longer
+    compared is a claim that was dropped.
+    """
+    rank = {MET: 2, MISSED: 1}
+    return [(name, was, now.get(name, "gone")) for name, was in recorded.items()
+            if rank.get(now.get(name), 0) < rank.get(was, 0)]
