@@ -44,38 +44,43 @@ def measure():
         equal(joins.converged(packets, config), [None], f"a flow with {part} of the line")
 
 
-@case("10 Gbit/s: dart in 3 round trips at most, half of them in 1.5; dcqcn later")
+# The paper's 90th, 99th and 99.9th percentile, in its round trips of 15 us (V-A).
+PAPER = {"rtts_p90": 28 / 15, "rtts_p99": 41 / 15, "rtts_p99.9": 44 / 15}
+
+
+def as_in_the_paper(row):
+    """Of 16 or 32 joins the higher percentiles are the slowest one."""
+    for name, most in PAPER.items():
+        within(row[name], 0.5, most, f"round trips, {name}")
+    equal([row["never"], row["timeouts"], row["drops"]], [0, 0, 0], "never, RTOs, drops")
+
+
+@case("10 Gbit/s: dart converges as soon as in the paper, half of its joins in 1.5 round trips")
 def ten():
-    seen = rows("converge", "--rounds", "32")
-    dart, dcqcn = seen["dart"], seen["dcqcn"]
-    equal([dart["joins"], dart["never"]], [32, 0], "joins, of which never")
+    dart = rows("converge", "--rounds", "32", "--cc", "dart")["dart"]
+    equal(dart["joins"], 32, "joins")
+    as_in_the_paper(dart)
     within(dart["rtts_p50"], 0.5, 1.5, "round trips, median")
-    within(dart["rtts_p99.9"], 0.5, 3, "round trips, the worst")
-    equal([dart["timeouts"], dart["drops"]], [0, 0], "RTOs, drops")
-    true(dcqcn["never"] > 2, f"dcqcn: {dcqcn['never']} of 32 joins not within a message")
-    true(dart["bulk_gbit"] > 1.3 * dcqcn["bulk_gbit"], "the old flow has more of the line")
+    # Half of the line during a message, all of it between two.
+    within(dart["bulk_gbit"], 5, 9.8, "the old flow, Gbit/s")
 
 
 @case("40 Gbit/s: the same")
 def forty():
     dart = rows("converge", "--rounds", "16", "--rate", "40gbit", "--cc", "dart")["dart"]
-    equal([dart["joins"], dart["never"], dart["timeouts"]], [16, 0, 0], "joins, never, RTOs")
-    within(dart["rtts_p50"], 0.5, 2, "round trips, median")
-    within(dart["rtts_p99.9"], 0.5, 3, "round trips, the worst")
+    equal(dart["joins"], 16, "joins")
+    as_in_the_paper(dart)
 
 
 @case("16 to 1, 256 kB beside a long flow: near the ideal, and the long flow keeps the rest")
 def incast():
-    seen = rows("incast", "--cc", "dcqcn,dart", "--senders", "17", "--fan-in", "16",
-                      "--bytes", "256k", "--bulk", "1", "--rate", "10gbit", "--rounds", "4",
-                      "--gap", "100ms", "--port", "color rate 10gbit limit 4m ecn 22500")
-    dart, dcqcn = seen["dart"], seen["dcqcn"]
+    # Against the ideal, and not against dcqcn: a weak baseline is no merit.
+    dart = rows("incast", "--cc", "dart", "--senders", "17", "--fan-in", "16",
+                "--bytes", "256k", "--bulk", "1", "--rate", "10gbit", "--rounds", "4",
+                "--gap", "100ms", "--port", "color rate 10gbit limit 4m ecn 22500")["dart"]
     within(dart["ratio"], 1.0, 1.12, "dart: the slowest, by the ideal")
     within(dart["bulk_gbit"], 8, 10, "dart: the long flow, Gbit/s")
-    equal(dart["timeouts"], 0, "RTOs")
-    true(dart["bulk_gbit"] > 1.2 * dcqcn["bulk_gbit"], "more than dcqcn's long flow")
-    true(dart["ratio"] < dcqcn["ratio"], "and the incast is sooner done")
-    true(dart["peak"] < dcqcn["peak"], "and a shorter queue")
+    equal([dart["timeouts"], dart["drops"]], [0, 0], "RTOs, drops")
 
 
 @case("--plot draws it")

@@ -128,7 +128,7 @@ def figures():
     equal((dctcp["drops"], dctcp["timeouts"]), (0, 0), "dctcp: drops, RTOs")
     equal(seen["cubic", "plain", 30]["marked"], 0, "cubic: marked")
     true("p99_ratio" not in dctcp, "the baseline is not compared with itself")
-    within(seen["dctcp", "pri-q", 30]["p99_ratio"], 0.95, 10, "short first: tail")
+    within(seen["dctcp", "pri-q", 30]["p99_ratio"], 1, 2, "short first: tail")
 
 
 @case("CC@PORTS: those ports alone, and --messages says how long")
@@ -248,10 +248,15 @@ def deflection():
         within(row["behind"], 0, row["flows"] / 100, f"{ports}: messages behind another")
         within(row["out_of_order"], 0, 6 * row["behind"], f"{ports}: packets out of order")
         true(row["deflected"] > 500, f"{ports}: {row['deflected']} messages deflected")
-        true(row["p99_ratio"] > 1.3, f"{ports}: p99 of 8 kB {row['p99_ratio']:.2f} times lower")
+        # What is claimed (deflect.rst), within a tenth: the paper's 4.8 for all of Dart, but of
+        # flows of 1 MB; and 1.6 without the band for what was deflected.
+        least = {"deflect": 1.62, "escape": 4.8}[ports] * 0.9
+        true(row["p99_ratio"] > least,
+             f"{ports}: p99 of 8 kB {row['p99_ratio']:.2f} times lower, and not {least:.2f}")
         within(row["load_gain"], 0, 10, f"{ports}: added load, percent")
         within(row["links_gain"], 0, 20, f"{ports}: longer paths, percent")
-        true(row["marked_core"] < base["marked_core"] / 1.3,
+        # 3.3 times fewer (deflect.rst), within a tenth or so.
+        true(row["marked_core"] < base["marked_core"] / 2.9,
              f"{ports}: fewer short packets are marked on the way")
     equal(seen["dcqcn", "deflect", 40]["deflected"], None, "dcqcn's messages deflected")
 

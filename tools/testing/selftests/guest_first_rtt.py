@@ -39,7 +39,8 @@ def messages():
     rows = first_rtt("--bytes", "30000", "--rounds", "20")
     lossless(rows.values())
     xpass, aeolus = rows["xpass"], rows["aeolus_xpass"]
-    within(aeolus["p50"] / xpass["p50"], 0.5, 1, "median, aeolus_xpass / xpass")
+    # Of 210 us it can save the first round trip, 14, which is what first-rtt.rst claims.
+    within(aeolus["p50"] / xpass["p50"], 0.85, 0.94, "median, aeolus_xpass / xpass")
     within(aeolus["used"], 0.9, 1, "of the first RTT, aeolus_xpass")
     # The senders begin one after the other, and the first one's credits come meanwhile.
     within(xpass["used"], 0, 0.4, "of the first RTT, xpass")
