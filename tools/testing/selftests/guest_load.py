@@ -146,6 +146,21 @@ def ideal():
           "a packet that was asked for")
 
 
+@case("done in the first RTT: what takes no longer than its own two hosts' round trip")
+def first_rtt():
+    equal([load.first_rtt_ns(CONFIG, count) for count in (1, 5)], [20_000, 60_000], "round trips")
+    seen = plan(foreground=0, incasts=0)
+    trips = [20_000 + 1000 * (number % 2) for number in range(len(seen.flows))]
+    # Each third one is a nanosecond late.
+    times = [trip + (not number % 3) for number, trip in enumerate(trips)]
+    flows = load._Flows()
+    flows.add(seen, [1] * len(times), trips, {"fct_ns": times, "bytes": {}, "retrans": {}})
+    row = flows.row()
+    for name, of in flows.classes.items():
+        equal(row[f"{name}_first_rtt"], sum(not fct % 1000 for fct, _ in of) / len(of), name)
+        within(row[f"{name}_first_rtt"], 0.5, 0.8, name)
+
+
 @case("with requests the same flows are answers, each to a request from where it goes")
 def requests():
     alone, asked_for = plan(), plan(request=100)
