@@ -252,9 +252,10 @@ def looks():
         equal((line.get_color(), line.get_marker(), list(line.get_ydata())),
               (style.colour(cc), style.marker(cc), [3000.0, 3000.0]), cc)
     true(said["dctcp"].get_markerfacecolor() != said["tlt_dctcp"].get_markerfacecolor(), "fills")
-    paper, = (line for line in lines.lines if line.get_label() == "the paper")
-    equal((list(paper.get_xdata()), list(paper.get_ydata()), paper.get_markerfacecolor()),
-          ([0], [3e3], "none"), "the paper's, hollow")
+    paper, = (line for line in lines.lines if line.get_marker() == "h" and len(line.get_xdata()))
+    equal((list(paper.get_xdata()), list(paper.get_ydata()), paper.get_markerfacecolor(),
+           paper.get_markeredgecolor()), ([0], [3e3], "none", style.colour("dctcp")),
+          "the paper's, hollow")
 
 
 @case("each base has a colour and a marker of its own")

@@ -162,6 +162,18 @@ def in_the_tree():
     equal(set(record.kinds(recorded)) - known, set(), "recorded numbers that no figure has")
 
 
+@case("README's pictures were drawn of the runs whose verdicts are recorded")
+def gallery():
+    recorded = record.read("small")
+    pictures = sorted((TOP / "Documentation/gallery").glob("*.svg"))
+    true(pictures, "no pictures")
+    for picture in pictures:
+        text = picture.read_text(encoding="utf-8")
+        made = re.search(r"<dc:description>(.*?)</dc:description>", text, re.S)
+        equal(made and made[1].strip(), recorded[picture.stem]["made"], picture.name)
+        true(f"gallery/{picture.name}" in record.README.read_text(encoding="utf-8"), "in README")
+
+
 @case("each axis of the tree's figures has words and not a key, and each number has its setting")
 def words():
     figures = catalogue.load()
@@ -208,8 +220,8 @@ def settings():
           "32 hosts, 2 tiers, 4:1, 10 Gbit/s; incasts of 16 messages of 2 kB, 8 kB, 40 % of the"
           " load; long flows of 1 GB; 2 seeds", "deflect")
     equal(of({"bytes": 30000}, {"bytes": 40960}, experiment="first_rtt", senders=7, rate=10**10,
-             bytes=0), "7 hosts to 1 at one switch, 10 Gbit/s; messages of 30 kB or messages of"
-          " 40 kB", "first-rtt, of two sizes")
+             bytes=0), "7 hosts to 1 at one switch, 10 Gbit/s; messages of 30 kB or 40 kB",
+          "first-rtt, of two sizes")
 
 
 @case("a description with a number that cannot be judged is refused")

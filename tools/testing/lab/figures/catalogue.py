@@ -68,8 +68,8 @@ WORDS = {
     # x: what is varied
     "load": "load (%)", "red": "colour threshold", "requests": "requests at a time",
     "fan-in": "flows at a time", "flows": "flows of each sender", "bytes": "size of a message",
-    "foreground": "share of incasts (%)", "workload": "workload", "senders": "senders",
-    "short": "short messages (% of the load)", "long-bytes": "size of a long flow",
+    "foreground": "incasts, % of all bytes", "workload": "workload", "senders": "senders",
+    "short": "short messages, % of the load", "long-bytes": "size of a long flow",
     "hosts": "hosts", "background": "flows", "rate": "rate of a link", "ipv6": "IPv6",
     "unscheduled": "unscheduled packets", "cc": "transport", "seed": "seed",
     # y: what is measured
@@ -255,6 +255,12 @@ def absent(directory=HERE):
 
 # What a row's number is divided by; times are in ns there, sizes in bytes.
 UNITS = {"ms": 1e6, "us": 1e3, "kB": 1e3, "MB": 1e6, "%": 0.01}
+
+
+def made(results):
+    """With which versions."""
+    return "; ".join(sorted({f"{result['version']}, Linux {result['config']['kernel']}"
+                             for result in results if result}))
 
 
 def _find(rows, wanted):

@@ -12,7 +12,10 @@ from lab.figures import catalogue
 from lab.plot import style
 from lab.plot.style import pyplot, ticker
 
+# Variants of one transport, the first of which is plain.
 _HATCHES = ("", "///", "...", "xxx", "\\\\\\")
+_DASHES = (None, ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+_FILLS = ("full", "left", "bottom", "top", "right")
 
 
 def _is_scale(values):
@@ -26,6 +29,8 @@ def _said(name, value, all_of=()):
         return style.name(value, all_of)
     if isinstance(value, bool):
         return {"ipv6": ("IPv4", "IPv6")}.get(name, ("no", "yes"))[value]
+    if name == "bytes" and isinstance(value, int):
+        return f"{value / 1000:g} kB"
     words = {"unscheduled": {"drop": "dropped early", "behind": "behind the rest"}}
     text = words.get(name, {}).get(value, str(value))
     if unit := re.fullmatch(r"([0-9]+)([kmg])b?", text):
@@ -49,32 +54,49 @@ def _ccs(rows, vary):
     return sorted(seen, key=lambda cc: (vary["cc"].index(cc) if cc in vary.get("cc", ()) else 99))
 
 
-def _look(ccs):
-    """How each one's bars are filled: variants of one colour by their hatches."""
-    looks, used = {}, {}
+def _variants(ccs):
+    """{transport: which of its own variants it is}."""
+    found, used = {}, {}
     for cc in ccs:
         kind = style.base(cc), style.is_base(cc)
-        number = used[kind] = used.get(kind, -1) + 1
-        looks[cc] = {"edgecolor": style.colour(cc), "linewidth": 1.2, "hatch": _HATCHES[number % 5],
-                     "facecolor": "white" if style.is_base(cc) else f"{style.colour(cc)}99"}
-    return looks
+        found[cc] = used[kind] = used.get(kind, -1) + 1
+    return found
 
 
-def _stated(figure, panel, where):
-    """The paper's own values of what a panel shows: [(row's place, value)], of rows there."""
+def _look(ccs):
+    """How each one's bars are filled: variants of one colour by their hatches."""
+    return {cc: {"edgecolor": style.colour(cc), "linewidth": 1.2, "hatch": _HATCHES[number % 5],
+                 "facecolor": "white" if style.is_base(cc) else f"{style.colour(cc)}99"}
+            for cc, number in _variants(ccs).items()}
+
+
+def _line(cc, number):
+    """How a line is drawn: variants by their dashes."""
+    look = style.style(cc) | style.point(cc) | {"fillstyle": _FILLS[number % 5]}
+    alone = "-" if not style.is_base(cc) else (0, (4, 2))
+    return look | {"linestyle": _DASHES[number % 5] or alone}
+
+
+def _stated(figure, panel, place):
+    """The paper's own values of what a panel shows: [(x, value, transport)] of those that have
+    a place there."""
     for number in figure.about.get("compare", []):
         if (number["key"] == panel["y"] and not number.keys() & {"to", "over"}
                 and isinstance(number["paper"], (int, float))):
-            place = where(number["of"])
-            if place is not None:
-                yield place, number["paper"]
+            x = place(number["of"])
+            if x is not None:
+                yield x, number["paper"], number["of"].get("cc")
 
 
-def _hollow(axes, places):
-    """The paper's, hollow and black."""
-    if places:
-        axes.plot(*zip(*places), linestyle="", marker="h", markersize=9, markerfacecolor="none",
-                  markeredgecolor="black", markeredgewidth=1.4, label="the paper", zorder=5)
+def _hollow(axes, stated, coloured):
+    """The paper's, hollow; coloured where no bar says of what they are."""
+    look = {"linestyle": "", "marker": "h", "markersize": 9, "markerfacecolor": "none",
+            "markeredgewidth": 1.6, "zorder": 5}
+    for x, value, cc in dict.fromkeys(stated):
+        edge = style.colour(cc) if coloured and cc else "black"
+        axes.plot([x], [value], markeredgecolor=edge, **look)
+    if stated:
+        axes.plot([], [], markeredgecolor="black", label="the paper", **look)
 
 
 def _bars(axes, rows, panel, figure, fixed):
@@ -97,11 +119,11 @@ def _bars(axes, rows, panel, figure, fixed):
     axes.set_xticks(range(len(groups)), [text.replace(", ", ",\n") for text in texts], fontsize=8,
                     **({"rotation": 25, "ha": "right"} if len(groups) > 3 else {}))
 
-    def where(of):
-        wanted = of | fixed
+    def place(of):
         return next((at for at, key in enumerate(groups)
-                     if wanted == {name: key[names.index(name)] for name in names} | fixed), None)
-    _hollow(axes, list(_stated(figure, panel, where)))
+                     if all(key[names.index(name)] == value for name, value in of.items()
+                            if name in names)), None)
+    _hollow(axes, list(_stated(figure, panel, place)), coloured=False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False)
 
@@ -119,7 +141,7 @@ def _against(axes, rows, panel, figure, fixed):
     ccs = _ccs(rows, vary)
     shown = [cc for cc in ccs if any(catalogue.value(row, panel) is not None
                                      for row in rows if row["cc"] == cc)]
-    lines, looks = _is_scale(vary[x]), _look(ccs)
+    lines, looks, numbers = _is_scale(vary[x]), _look(ccs), _variants(ccs)
     wide = 0.8 / max(1, len(shown))
     for number, cc in enumerate(shown):
         values = [_pooled([row for row in rows if row["cc"] == cc and row[x] == value], panel)
@@ -129,7 +151,7 @@ def _against(axes, rows, panel, figure, fixed):
         places = [at + 0.05 * (number - (len(shown) - 1) / 2) for at in range(len(means))]
         if lines:
             places = places if any(below or above for _, below, above in values) else range(len(means))
-            axes.plot(places, means, **style.style(cc) | style.point(cc) | {"label": said})
+            axes.plot(places, means, **_line(cc, numbers[cc]) | {"label": said})
         else:
             places = [at + wide * (number - (len(shown) - 1) / 2) for at in range(len(means))]
             axes.bar(places, means, wide, label=said, **looks[cc])
@@ -139,12 +161,15 @@ def _against(axes, rows, panel, figure, fixed):
                     fontsize=9 if lines else 8)
     axes.set_xlabel(catalogue.WORDS.get(x, x))
 
-    def where(of):
+    def place(of):
         if of.get(x) not in vary[x] or any(of.get(name, value) != value
                                            for name, value in fixed.items()):
             return None
-        return vary[x].index(of[x])
-    _hollow(axes, list(dict.fromkeys(_stated(figure, panel, where))))
+        at = vary[x].index(of[x])
+        if lines or of.get("cc") not in shown:
+            return at
+        return at + wide * (shown.index(of["cc"]) - (len(shown) - 1) / 2)
+    _hollow(axes, list(_stated(figure, panel, place)), coloured=lines)
     if len(axes.get_legend_handles_labels()[0]) > 1:
         axes.legend(fontsize=8, frameon=False)
 
@@ -176,8 +201,8 @@ def _axis(axes, panel):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw(figure, rows, prefix):
-    """Write PREFIX.svg and PREFIX.png."""
+def draw(figure, rows, prefix, made=""):
+    """Write PREFIX.svg and PREFIX.png; the former says what it was made with."""
     grid = [[(panel, facet) for facet in _facets(figure, panel)]
             for panel in figure.about["plot"]]
     if all(len(line) == 1 for line in grid):    # panels side by side
@@ -194,23 +219,30 @@ def draw(figure, rows, prefix):
             (_against if "x" in panel else _bars)(one, mine, panel, figure, facet)
             _axis(one, panel)
             said = [panel.get("title", "")] + [
-                f"{catalogue.WORDS.get(name, name).partition(' (')[0]}: {_said(name, value)}"
+                f"{catalogue.WORDS.get(name, name)}: {_said(name, value)}"
                 for name, value in facet.items()]
             one.set_title("\n".join(filter(None, said)), fontsize=10)
+        # Side by side the same height is the same number.
+        if len({panel["y"] for panel, _ in line}) == 1 and not line[0][0].get("log"):
+            top = max(one.get_ylim()[1] for one in places[:len(line)])
+            for one in places[:len(line)]:
+                one.set_ylim(0, top)
     picture.suptitle(f"{figure.about['paper']}: {figure.about['title']}", fontsize=10)
     picture.tight_layout()
-    for suffix in ("svg", "png"):
-        # A page may be dark: what is drawn has its own white ground.
-        picture.savefig(f"{prefix}.{suffix}", dpi=130, facecolor="white",
-                        **({"metadata": {"Date": None}} if suffix == "svg" else {}))
+    # A page may be dark: what is drawn has its own white ground.
+    picture.savefig(f"{prefix}.png", dpi=130, facecolor="white")
+    # The same numbers are the same file.
+    with pyplot.rc_context({"svg.hashsalt": figure.name}):
+        picture.savefig(f"{prefix}.svg", facecolor="white",
+                        metadata={"Date": None, "Description": made})
     pyplot.close(picture)
 
 
 def main(scale, where, directory, name):
     """One figure of the catalogue."""
     figure = next(f for f in catalogue.load(scale, directory=where) if f.name == name)
-    rows = figure.rows(figure.results(pathlib.Path(directory, "runs")))
-    draw(figure, rows, pathlib.Path(directory, name))
+    results = figure.results(pathlib.Path(directory, "runs"))
+    draw(figure, figure.rows(results), pathlib.Path(directory, name), catalogue.made(results))
 
 
 if __name__ == "__main__":

@@ -87,9 +87,7 @@ def _made_with(figure, results):
     """The commands, and of what versions."""
     commands = "\n".join(shlex.join(["scripts/experiment", *run.command])
                          for run in figure.runs)
-    versions = sorted({f"greenlane {result['version']}, Linux {result['config']['kernel']}"
-                       for result in results})
-    return (f"<p>{html.escape('; '.join(versions))}</p>"
+    return (f"<p>greenlane {html.escape(catalogue.made(results))}</p>"
             f"<details><summary>{len(results)} runs</summary>"
             f"<pre>{html.escape(commands)}</pre></details>")
 

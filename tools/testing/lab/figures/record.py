@@ -31,10 +31,8 @@ def outcome(figures, directory):
         numbers = catalogue.compared(figure, figure.rows(results))
         if not numbers:
             continue
-        made = sorted({f"{result['version']}, Linux {result['config']['kernel']}"
-                       for result in results if result})
         found[figure.name] = {
-            "made": "; ".join(made), "setting": setting.words(results),
+            "made": catalogue.made(results), "setting": setting.words(results),
             "numbers": {one.what: {
                 "verdict": one.verdict.kind, "by": one.verdict.why, "ours": page.ours(one),
                 "why": one.explanation}

@@ -34,24 +34,43 @@ def _network(config):
     return f"{words}, {rate}"
 
 
-def _traffic(config):
-    kind = config["experiment"]
+def _each(configs, key, text=str):
+    """The values of all of them: 20, 40 or 60."""
+    said = list(dict.fromkeys(text(config[key]) for config in configs))
+    if len(said) > 4:
+        said = [said[0], "...", said[-1]]
+        return " ".join(said)
+    return " or ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+
+
+def _sizes(sizes):
+    return ", ".join(map(_size, sizes))
+
+
+def _load(configs):
+    found, config = [], configs[0]
+    if config["background"]:
+        name = _each(configs, "workload", lambda workload: workload.replace("-", " "))
+        found.append(f"{_each(configs, 'background')} flows of {name}")
+    if any(config["foreground"] and config["incasts"] or not config["background"]
+           for config in configs):
+        found.append(f"incasts of {_each(configs, 'senders')} x {_each(configs, 'each')} x"
+                     f" {_each(configs, 'bytes', _size)}")
+    return ", ".join(found)
+
+
+def _traffic(configs):
+    kind = configs[0]["experiment"]
     if kind == "load":
-        found = []
-        if config["background"]:
-            found.append(f"{config['background']} flows of {config['workload'].replace('-', ' ')}")
-        if config["foreground"] and config["incasts"] or not config["background"]:
-            found.append(f"incasts of {config['senders']} x {config['each']} x"
-                         f" {_size(config['bytes'])}")
-        return ", ".join(found)
+        return _load(configs)
     if kind == "deflect":
-        sizes = ", ".join(_size(size) for size in config["bytes"])
-        return (f"incasts of {config['degree']} messages of {sizes}, {config['short']} % of the"
-                f" load; long flows of {_size(config['long_bytes'])}")
-    size = _size(config["bytes"])
+        return (f"incasts of {_each(configs, 'degree')} messages of"
+                f" {_each(configs, 'bytes', _sizes)}, {_each(configs, 'short')} % of the load;"
+                f" long flows of {_each(configs, 'long_bytes', _size)}")
+    size = _each(configs, "bytes", _size)
     if kind == "redis":
-        aside = f" beside one of {_size(config['background'])}" if config["background"] else ""
-        return f"SETs of {size}{aside}"
+        aside = configs[0]["background"]
+        return f"SETs of {size}" + (f" beside one of {_size(aside)}" if aside else "")
     return f"messages of {size}"
 
 
@@ -75,8 +94,5 @@ def words(results):
         return ""
     configs = [config for result in results for config in _configs(result)]
     networks = dict.fromkeys(map(_network, configs))
-    traffic = list(dict.fromkeys(map(_traffic, configs)))
-    if len(traffic) > 4:        # the axis has them
-        traffic = [traffic[0], f"{len(traffic) - 1} others"]
-    parts = [" or ".join(networks), " or ".join(filter(None, traffic)), _seeds(results)]
+    parts = [" or ".join(networks), _traffic(configs), _seeds(results)]
     return "; ".join(filter(None, parts))
