@@ -197,7 +197,7 @@ def browser():
 def scales():
     names = {scale: {run.name for figure in catalogue.load(scale, directory=f"{OUT.name}/catalogue")
                      for run in figure.runs} for scale in catalogue.SCALES}
-    equal([len(names["small"]), len(names["paper"]), names["small"] & names["paper"]],
+    equal([len(names["small"]), len(names["large"]), names["small"] & names["large"]],
           [2, 4, set()], "runs")
 
 

@@ -102,6 +102,28 @@ def several():
     equal((one.ours, one.verdict.kind), (None, "not run"), "with one that is missing")
 
 
+@case("seeds are pooled before anything is taken; the spread is theirs; one that is missing")
+def seeds():
+    rows = [{"cc": cc, "n": n, "seed": seed, "load": load, "k": 10} for seed, load, cc, n in
+            ((1, 1, "a", 2), (1, 1, "b", 8), (2, 1, "a", 6), (2, 1, "b", 8),
+             (1, 2, "a", 7), (1, 2, "b", 8), (2, 2, "a", 1), (2, 2, "b", 8))]
+    number = {"what": "w", "key": "n", "paper": 0, "of": {"cc": "a"}, "to": {"cc": "b"},
+              "want": "less", "take": "best", "over": {"load": [1, 2]}}
+    figure = catalogue.Figure("f", {"compare": [number], "vary": {"seed": [1, 2]}}, ())
+    one, = catalogue.compared(figure, rows)
+    # Both loads have a mean of 4 of 8; the best of single ones is 1 of 8.
+    equal((one.ours, one.spread), (-50, (-87.5, -75)), "ours, of each seed")
+    one, = catalogue.compared(figure, [row for row in rows if row["seed"] == 1])
+    equal((one.ours, one.verdict.kind), (None, "not run"), "one seed of two")
+    one, = catalogue.compared(figure, rows[:-1])
+    equal(one.verdict.kind, "not run", "one row of eight")
+    share = {"what": "w", "key": "z", "paper": 0.1, "of": {"cc": "a", "load": 1}, "samples": "k",
+             "want": "less"}
+    figure = catalogue.Figure("f", {"compare": [share], "vary": {"seed": [1, 2]}}, ())
+    one, = catalogue.compared(figure, [row | {"z": 0} for row in rows])
+    equal(one.verdict.why, "none of 20 is no evidence for 0.1", "samples of all seeds")
+
+
 @case("an explanation is shown in its range only; of a miss without one the cause is unknown")
 def explanations():
     number = {"what": "w", "key": "n", "paper": 1, "of": {},

@@ -23,8 +23,7 @@ def lines(axes, rows, key, scale, spread=None):
         mine = sorted((row for row in rows if row["cc"] == cc), key=lambda r: r["flows"])
         axes.errorbar([r["flows"] for r in mine], [r[key] / scale for r in mine],
                       yerr=[spread(r) / scale for r in mine] if spread else None,
-                      capsize=2, marker="o", markersize=5,
-                      markerfacecolor="white" if style.is_base(cc) else None, **style.style(cc))
+                      capsize=2, **style.style(cc) | style.point(cc))
 
 
 def ideal(axes, rows):

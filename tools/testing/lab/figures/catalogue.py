@@ -19,7 +19,7 @@ because its start is half of its time.
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
 and each congestion control is a line, or a bar if x has no order.  Without x, each row is a
 bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
-from the lowest to the highest.  An axis has the words that WORDS has for its key, or those of
+from the lowest to the highest, as the papers have it.  An axis has the words that WORDS has for its key, or those of
 the panel's `label`.
 
     compare = [{ what = "...", of = { cc = "tlt_dctcp" }, to = { cc = "dctcp" },
@@ -28,7 +28,7 @@ the panel's `label`.
 is a number beside the paper's, and gets a verdict (verdict.py has the rule).  Without `to` it
 is the row's own; with it, the change in percent, or with as = "ratio", how many times `to` is
 of `of`.  With over = { load = [20, 40] } there is one for each of these, and take says which
-of them counts: mean, best or worst.
+of them counts: mean, best or worst.  If the figure varies seeds, it is of their mean.
 
 - `paper` is a number, [LOW, HIGH], or a word: similar, more, less.
 - `read` begins with text, table, words or curve, and says where that is.  What is read off a
@@ -263,21 +263,40 @@ def made(results):
                              for result in results if result}))
 
 
-def _find(rows, wanted):
-    found = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
-    return found[0] if found else {}
+def _of(rows, wanted, key):
+    """What the first row that is wanted says."""
+    return next((row.get(key) for row in rows
+                 if all(row.get(name) == value for name, value in wanted.items())), None)
 
 
-def _measured(number, rows, more):
-    """Ours, of the row that `of` and `more` name; samples."""
-    row = _find(rows, number["of"] | more)
-    ours = row.get(number["key"])
-    if "to" in number:
-        ours = verdict.difference(ours, _find(rows, number["to"] | more).get(number["key"]),
-                                  number)
-    elif ours is not None:
-        ours /= UNITS.get(number.get("unit", ""), 1)
-    return ours, row.get(number.get("samples"))
+def _mean(rows, wanted, key, seeds):
+    """The mean of all seeds; None if one of them does not say it."""
+    values = [_of(rows, wanted | seed, key) for seed in seeds]
+    return None if None in values else sum(values) / len(values)
+
+
+def _measured(number, rows, seeds):
+    """Ours: of one combination of `over`, or of all of them that which is taken; and each."""
+    over, values = number.get("over", {}), []
+    for combination in itertools.product(*over.values()):
+        more = dict(zip(over, combination))
+        ours = _mean(rows, number["of"] | more, number["key"], seeds)
+        if "to" in number:
+            ours = verdict.difference(
+                ours, _mean(rows, number["to"] | more, number["key"], seeds), number)
+        elif ours is not None:
+            ours /= UNITS.get(number.get("unit", ""), 1)
+        values.append(ours)
+    # Of a run that is missing nothing is known, the best of the rest included.
+    return None if None in values else verdict.taken(values, number), values
+
+
+def _samples(number, rows):
+    """Of how many trials a share is, in all seeds together."""
+    counts = [row[number["samples"]] for row in rows if "samples" in number
+              and all(row.get(name) == value for name, value in number["of"].items())
+              and row.get(number["samples"]) is not None]
+    return sum(counts) if counts else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -307,18 +326,22 @@ class Compared:
         return why or ("cause unknown" if self.verdict.kind == verdict.MISSED else "")
 
 
+def _spread(number, rows, seeds, each):
+    """(lowest, highest): of each seed alone, or if there is one, of what was taken from."""
+    if len(seeds) > 1:
+        each = [_measured(number, rows, [seed])[0] for seed in seeds]
+    each = [value for value in each if value is not None]
+    return (min(each), max(each)) if len(each) > 1 else ()
+
+
 def compared(figure, rows):
-    """Each of the figure's numbers beside the paper's."""
+    """Each of the figure's numbers beside the paper's; seeds are pooled."""
     found = []
+    seeds = [{POOLED: seed} for seed in figure.about.get("vary", {}).get(POOLED, [])] or [{}]
     for number in figure.about.get("compare", []):
-        over = number.get("over", {})
-        each = [_measured(number, rows, dict(zip(over, values)))
-                for values in itertools.product(*over.values())]
-        values = [ours for ours, _ in each if ours is not None]
-        # Of a run that is missing nothing is known, the best of the rest included.
-        ours = verdict.taken(values, number) if len(values) == len(each) else None
-        spread = (min(values), max(values)) if len(values) > 1 else ()
-        found.append(Compared(number, ours, spread, verdict.judge(ours, number, each[0][1])))
+        ours, each = _measured(number, rows, seeds)
+        found.append(Compared(number, ours, _spread(number, rows, seeds, each),
+                              verdict.judge(ours, number, _samples(number, rows))))
     return found
 
 

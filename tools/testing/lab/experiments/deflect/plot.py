@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The tail of short messages, and the throughput, against load."""
 
-from lab.plot.style import marker, style, two, write
+from lab.plot.style import point, style, two, write
 
 # Lines, by the kind of the switches' ports.
 _PORTS = {"plain": (0, (4, 2)), "deflect": "-", "pri-q": ":"}
@@ -13,8 +13,7 @@ def _against_load(axes, rows, key, scale):
                   if (r["cc"], r["ports"]) == name and key in r]
         look = style(name[0])
         look.update(linestyle=_PORTS[name[1]], label=" ".join(name).removesuffix(" plain"))
-        axes.plot(*zip(*sorted(points)), marker=marker(name[0]),
-                  markersize=5, **look)
+        axes.plot(*zip(*sorted(points)), **look | point(name[0]))
     axes.set(xlabel="load of the core (%)", ylim=(0, None),
              xticks=sorted({r["load"] for r in rows}))
     axes.legend(fontsize=8, frameon=False)

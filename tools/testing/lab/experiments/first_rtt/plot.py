@@ -2,7 +2,7 @@
 """Messages of one first RTT, as two pictures."""
 
 from lab.measure import report
-from lab.plot.style import cdf, marker, style, two, write
+from lab.plot.style import cdf, point, style, two, write
 
 
 def _by_size(axes, results, rows, ccs):
@@ -14,8 +14,7 @@ def _by_size(axes, results, rows, ccs):
                   [report.percentile(t, 95) - m for m, t in zip(means, times)]]
         # Side by side, or the bars would hide one another.
         sizes = [r["bytes"] / 1000 + 0.6 * (ccs.index(cc) - len(ccs) / 2) for r in mine]
-        axes.errorbar(sizes, means, yerr=spread, marker=marker(cc), markersize=5,
-                      capsize=2, **style(cc))
+        axes.errorbar(sizes, means, yerr=spread, capsize=2, **style(cc) | point(cc))
     ideal = sorted({(r["bytes"] / 1000, r["ideal"] / 1e6) for r in rows})
     axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
               label="ideal: line rate + RTT/2")

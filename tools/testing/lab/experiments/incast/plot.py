@@ -3,7 +3,7 @@
 
 from matplotlib import ticker
 
-from lab.plot.style import cdf, colour, is_base, log_ticks, marker, style, two, write
+from lab.plot.style import cdf, colour, is_base, log_ticks, point, style, two, write
 
 
 def _bars(axes, rows, ccs):
@@ -22,8 +22,7 @@ def _bars(axes, rows, ccs):
 def _tail(axes, rows, ccs):
     for cc in ccs:
         points = sorted((r["flows"], r["p99.9"] / 1e6) for r in rows if r["cc"] == cc)
-        axes.plot(*zip(*points), marker=marker(cc), markersize=5,
-                  markerfacecolor="white" if is_base(cc) else None, **style(cc))
+        axes.plot(*zip(*points), **style(cc) | point(cc))
     ideal = sorted({(r["flows"], r["ideal"] / 1e6) for r in rows})
     axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
               label="ideal: line rate + the way")

@@ -3,7 +3,7 @@
 
 from matplotlib import ticker
 
-from lab.plot.style import marker, style, two, write
+from lab.plot.style import point, style, two, write
 
 
 def _distribution(axes, series):
@@ -20,8 +20,7 @@ def _lines_of(axes, rows, key, scale):
         points = sorted((row["load"], row[key] / scale) for row in rows
                         if row["cc"] == cc and key in row)
         if points:
-            axes.plot(*zip(*points), marker=marker(cc), markersize=5,
-                      **style(cc))
+            axes.plot(*zip(*points), **style(cc) | point(cc))
     axes.set(xlabel="load (%)", ylim=(0, None), xticks=sorted({row["load"] for row in rows}))
 
 
