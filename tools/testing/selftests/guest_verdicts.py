@@ -4,6 +4,7 @@
 
 No guest: everything here is arithmetic, and text that was generated.
 """
+import itertools
 import math
 import pathlib
 import re
@@ -171,14 +172,22 @@ def written():
         equal((record.read("small", path), record.read("large", path)), (figures, {}), "again")
 
 
+def same(seen, expected, what):
+    """Two texts; the first line that differs is said."""
+    for number, (one, other) in enumerate(itertools.zip_longest(
+            seen.splitlines(), expected.splitlines()), 1):
+        equal(one, other, f"{what}:{number}")
+    equal(seen, expected, what)
+
+
 @case("the page of verdicts and README's counts are those of the record")
 def in_the_tree():
     recorded, figures = record.read("small"), catalogue.load("small")
     true(recorded, "nothing is recorded")
-    equal(record.PAGE.read_text(encoding="utf-8"),
-          record.rst("small", recorded, figures, catalogue.absent()), "Documentation/verdicts.rst")
+    same(record.PAGE.read_text(encoding="utf-8"),
+         record.rst("small", recorded, figures, catalogue.absent()), "Documentation/verdicts.rst")
     text = record.README.read_text(encoding="utf-8")
-    equal(text, record.readme(text, recorded, figures), "README.md")
+    same(text, record.readme(text, recorded, figures), "README.md")
     known = {f"{figure.name}: {number['what']}" for figure in figures
              for number in figure.about.get("compare", [])}
     equal(set(record.kinds(recorded)) - known, set(), "recorded numbers that no figure has")
@@ -271,8 +280,10 @@ def refused():
 @case("numbers as they are written: none, zero, a range, a word, a change")
 def as_text():
     equal([page.number(*of) for of in ((None,), (0, "+%"), (0.0,), ([-83, -77], "+%"),
-                                       ("similar",), (-30.0, "+%"), (2.5, "×"))],
-          ["-", "0 %", "0", "-83 … -77 %", "similar", "-30 %", "2.5 ×"], "texts")
+                                       ("similar",), (-30.0, "+%"), (2.5, "×"), (10866.0, "us"),
+                                       (1234, "+%"), (1.33e-7,))],
+          ["-", "0 %", "0", "-83 … -77 %", "similar", "-30 %", "2.5 ×", "10900 us", "+1230 %",
+           "1.33e-07"], "texts")
 
 
 @case("--strict and --record are for the tree's own figures")

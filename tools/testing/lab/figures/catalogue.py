@@ -351,6 +351,12 @@ def value(row, panel):
     return None if number is None else number / UNITS.get(panel.get("unit"), 1)
 
 
+def digits(number, sign=""):
+    """Three of them, and no power of ten where there are more."""
+    text = f"{number:{sign}.3g}"
+    return f"{float(text):{sign}.0f}" if "e+" in text else text
+
+
 def label(panel):
     """Of a panel's values."""
     words = panel.get("label") or WORDS.get(panel["y"], panel["y"])

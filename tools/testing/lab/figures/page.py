@@ -36,14 +36,14 @@ def number(value, unit=""):
         return f"{number(value[0])} … {number(value[1], unit)}"
     if isinstance(value, (int, float)):
         sign = "+" if unit == "+%" and value else ""
-        return f"{value:{sign}.3g} {unit.lstrip('+')}".strip()
+        return f"{catalogue.digits(value, sign)} {unit.lstrip('+')}".strip()
     return str(value)
 
 
 def ours(one):
     """Our number, and from where to where it goes."""
     text = number(one.ours, one.unit)
-    if one.spread and one.ours is not None:
+    if one.spread and one.ours is not None and one.spread[0] != one.spread[1]:
         text += f" ({number(one.spread[0])} … {number(one.spread[1])})"
     return text
 
