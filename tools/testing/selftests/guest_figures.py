@@ -132,7 +132,7 @@ def report():
     for text in ("a star &amp; a &lt;test&gt;", "nobody, Figure 1", f"<td>{ours:.3g} ms</td>",
                  "<td>1 ms</td>", "<td>text, &lt;1&gt;</td>", "<td>small</td>", "p99 &gt; 1",
                  "<td>none</td><td>-</td>", f"<td>reno</td><td>20</td><td>{ours:.3g}</td>",
-                 "3 hosts, 1 tier, 40 Gbit/s; 5 flows of web search",
+                 "3 hosts, 1 tier, 40 Gbit/s; 5 flows of web search, incasts of 2 x",
                  "--cc reno,dctcp --load 20 --seed 1",
                  f"Linux {os.environ.get('GL_KERNEL', '7.3')}"):
         true(text in page, f"the page has no {text}")

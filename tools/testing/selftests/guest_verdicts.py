@@ -45,7 +45,10 @@ RULE = {
     "similar, as a ratio": ({"paper": "similar"} | RATIO, 1.05, "met", ""),
     "better than similar": ({"paper": "similar", "want": "more"} | RATIO, 3, "met", ""),
     "more at its word": ({"paper": "more"} | CHANGE, 0.1, "met", ""),
-    "none is not more": ({"paper": "more"} | CHANGE, 0.0, "missed", "by 0 points"),
+    "none is not more": ({"paper": "more"} | CHANGE, 0.0, "missed",
+                         "by 0: no difference"),
+    "none at all is not more": ({"paper": "more"}, 0, "missed", "by 0: no difference"),
+    "one is more than none": ({"paper": "more"}, 1e-9, "met", ""),
     "less at its word": ({"paper": "less"} | CHANGE, -0.1, "met", ""),
     "more is not less": ({"paper": "less"} | CHANGE, 5, "missed", "by 5 points"),
     "read off a curve": ({"paper": 10.0, "uncertainty": 3, "want": "less"}, 12.9, "met", ""),
@@ -238,18 +241,20 @@ def no_others():
 @case("a setting says what was run: hosts, tiers, oversubscription, sizes, seeds")
 def settings():
     def of(*runs, **config):
-        return setting.words([{"config": config, "runs": runs or [{"seed": 1}, {"seed": 2}]}])
+        both = [{"seed": seed, "load": 40} for seed in (1, 2)]
+        return setting.words([{"config": config, "runs": runs or both}])
     load = {"experiment": "load", "topology": "leaf-spine", "hosts": 96, "leaves": 12,
             "spines": 4, "rate": 40 * 10**9, "background": 300, "workload": "web-search",
             "foreground": 5, "incasts": 1, "senders": 95, "each": 8, "bytes": 8192}
     equal(of(**load), "96 hosts, 2 tiers, 2:1, 40 Gbit/s; 300 flows of web search, incasts of"
-          " 95 x 8 x 8 kB; 2 seeds", "load")
+          " 95 x 8 x 8 kB, load 40 %; 2 seeds", "load")
     equal(of(**load | {"topology": "fat-tree", "foreground": 0, "hosts": 128}),
-          "128 hosts, 3 tiers, 1:1, 40 Gbit/s; 300 flows of web search; 2 seeds", "a fat-tree")
+          "128 hosts, 3 tiers, 1:1, 40 Gbit/s; 300 flows of web search, load 40 %; 2 seeds",
+          "a fat-tree")
     equal(of(experiment="deflect", topology="leaf-spine", hosts=32, leaves=4, spines=2,
              rate=10**10, degree=16, bytes=[2048, 8192], short=40, long_bytes=1 << 30),
           "32 hosts, 2 tiers, 4:1, 10 Gbit/s; incasts of 16 messages of 2 kB, 8 kB, 40 % of the"
-          " load; long flows of 1 GB; 2 seeds", "deflect")
+          " load of 40 %; long flows of 1 GB; 2 seeds", "deflect")
     equal(of({"bytes": 30000}, {"bytes": 40960}, experiment="first_rtt", senders=7, rate=10**10,
              bytes=0), "7 hosts to 1 at one switch, 10 Gbit/s; messages of 30 kB or 40 kB",
           "first-rtt, of two sizes")

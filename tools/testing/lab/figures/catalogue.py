@@ -19,7 +19,7 @@ because its start is half of its time.
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
 and each congestion control is a line, or a bar if x has no order.  Without x, each row is a
 bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
-from the lowest to the highest, as the papers have it.  An axis has the words that WORDS has for its key, or those of
+from the lowest to the highest.  An axis has the words that WORDS has for its key, or those of
 the panel's `label`.
 
     compare = [{ what = "...", of = { cc = "tlt_dctcp" }, to = { cc = "dctcp" },

@@ -112,7 +112,8 @@ def _bars(axes, rows, panel, figure, fixed):
         axes.bar(at, mean, 0.7, **looks[mine[0]["cc"]])
         _spread(axes, at, mean, below, above)
         if mean == mean:
-            axes.annotate(catalogue.digits(mean), (at, mean + above), ha="center", va="bottom", fontsize=8)
+            axes.annotate(catalogue.digits(mean), (at, mean + above), ha="center", va="bottom",
+                          fontsize=8)
     said = [name for name in names if len({key[names.index(name)] for key in groups}) > 1] or names
     texts = ["\n".join(_said(name, key[names.index(name)], ccs) for name in said)
              for key in groups]

@@ -19,21 +19,6 @@ def _rate(bits):
     return f"{bits / 1e9:g} Gbit/s"
 
 
-def _network(config):
-    rate = _rate(config["rate"])
-    if config["experiment"] == "redis":
-        return f"8 web servers and Redis at one switch, {rate}"
-    if "topology" not in config:
-        return f"{config['senders']} hosts to 1 at one switch, {rate}"
-    tiers = _TIERS[config["topology"]]
-    words = f"{config['hosts']} hosts, {tiers} tier{'s' * (tiers > 1)}"
-    if config["topology"] == "leaf-spine":
-        words += f", {config['hosts'] / config['leaves'] / config['spines']:g}:1"
-    elif config["topology"] == "fat-tree":
-        words += ", 1:1"
-    return f"{words}, {rate}"
-
-
 def _each(configs, key, text=str):
     """The values of all of them: 20, 40 or 60."""
     said = list(dict.fromkeys(text(config[key]) for config in configs))
@@ -47,6 +32,21 @@ def _sizes(sizes):
     return ", ".join(map(_size, sizes))
 
 
+def _network(configs):
+    config, rate = configs[0], _each(configs, "rate", _rate)
+    if config["experiment"] == "redis":
+        return f"8 web servers and Redis at one switch, {rate}"
+    if "topology" not in config:
+        return f"{_each(configs, 'senders')} hosts to 1 at one switch, {rate}"
+    tiers = _TIERS[config["topology"]]
+    words = f"{_each(configs, 'hosts')} hosts, {tiers} tier{'s' * (tiers > 1)}"
+    if config["topology"] == "leaf-spine":
+        words += f", {config['hosts'] / config['leaves'] / config['spines']:g}:1"
+    elif config["topology"] == "fat-tree":
+        words += ", 1:1"
+    return f"{words}, {rate}"
+
+
 def _load(configs):
     found, config = [], configs[0]
     if config["background"]:
@@ -56,7 +56,7 @@ def _load(configs):
            for config in configs):
         found.append(f"incasts of {_each(configs, 'senders')} x {_each(configs, 'each')} x"
                      f" {_each(configs, 'bytes', _size)}")
-    return ", ".join(found)
+    return ", ".join(found) + f", load {_each(configs, 'load')} %"
 
 
 def _traffic(configs):
@@ -65,8 +65,8 @@ def _traffic(configs):
         return _load(configs)
     if kind == "deflect":
         return (f"incasts of {_each(configs, 'degree')} messages of"
-                f" {_each(configs, 'bytes', _sizes)}, {_each(configs, 'short')} % of the load;"
-                f" long flows of {_each(configs, 'long_bytes', _size)}")
+                f" {_each(configs, 'bytes', _sizes)}, {_each(configs, 'short')} % of the load"
+                f" of {_each(configs, 'load')} %; long flows of {_each(configs, 'long_bytes', _size)}")
     size = _each(configs, "bytes", _size)
     if kind == "redis":
         aside = configs[0]["background"]
@@ -75,10 +75,9 @@ def _traffic(configs):
 
 
 def _configs(result):
-    """Of a result: an experiment may have several sizes, each run one of them."""
-    sizes = dict.fromkeys(run["bytes"] for run in result["runs"]
-                          if isinstance(run.get("bytes"), int))
-    return [result["config"] | {"bytes": size} for size in sizes] or [result["config"]]
+    """Of a result: an experiment may have several sizes and loads, each run one of them."""
+    return [result["config"] | {name: run[name] for name in ("bytes", "load")
+                                if isinstance(run.get(name), int)} for run in result["runs"]]
 
 
 def _seeds(results):
@@ -93,6 +92,5 @@ def words(results):
     if not results:
         return ""
     configs = [config for result in results for config in _configs(result)]
-    networks = dict.fromkeys(map(_network, configs))
-    parts = [" or ".join(networks), _traffic(configs), _seeds(results)]
+    parts = [_network(configs), _traffic(configs), _seeds(results)]
     return "; ".join(filter(None, parts))

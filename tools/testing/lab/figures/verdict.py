@@ -91,6 +91,8 @@ def _by(ours, number):
     elif isinstance(paper, list):
         paper = min(paper, key=lambda end: abs(end - ours))
     off = abs(ours - paper)
+    if not off:     # "more" is not met by the same
+        return "by 0: no difference"
     if is_change(number):
         return f"by {off:.3g} points"
     if not paper:
