@@ -17,8 +17,8 @@ Each value that varies is a run; but at the small scale, one run is all congesti
 because its start is half of its time.
 
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
-and each congestion control is a line, or a bar if x has no order.  Without x, each row is a
-bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
+and each congestion control is a line, or a bar if x has no order (or bars is true).  Without x,
+each row is a bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
 from the lowest to the highest.  An axis has the words that WORDS has for its key, or those of
 the panel's `label`.
 
@@ -57,7 +57,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCALES = ("small", "large")
 _KEYS = {"title", "paper", "setting", "command", "vary", "small", "large", "plot", "compare",
          "text"}
-_PANEL = {"x", "y", "unit", "title", "log", "by", "label"}
+_PANEL = {"x", "y", "unit", "title", "log", "by", "label", "bars"}
 _COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncertainty", "want",
             "as", "unit", "because", "not_comparable", "samples"}
 READ = ("text", "table", "words", "curve")

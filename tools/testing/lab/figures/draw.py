@@ -142,7 +142,8 @@ def _against(axes, rows, panel, figure, fixed):
     ccs = _ccs(rows, vary)
     shown = [cc for cc in ccs if any(catalogue.value(row, panel) is not None
                                      for row in rows if row["cc"] == cc)]
-    lines, looks, numbers = _is_scale(vary[x]), _look(ccs), _variants(ccs)
+    lines = _is_scale(vary[x]) and not panel.get("bars")
+    looks, numbers = _look(ccs), _variants(ccs)
     wide = 0.8 / max(1, len(shown))
     for number, cc in enumerate(shown):
         values = [_pooled([row for row in rows if row["cc"] == cc and row[x] == value], panel)
@@ -209,8 +210,8 @@ def draw(figure, rows, prefix, made=""):
     if all(len(line) == 1 for line in grid):    # panels side by side
         grid = [[line[0] for line in grid]]
     wide = max(map(len, grid))
-    picture, axes = pyplot.subplots(len(grid), wide, figsize=(min(5.2, 16 / wide) * wide,
-                                                              4 * len(grid)), squeeze=False)
+    picture, axes = pyplot.subplots(len(grid), wide, figsize=(
+        min(5.2 if wide > 1 else 8, 16 / wide) * wide, 4 * len(grid)), squeeze=False)
     for line, places in zip(grid, axes):
         for one in places[len(line):]:
             one.remove()
