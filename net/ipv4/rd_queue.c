@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: the queue of a link's receivers.  See rd_queue.h.
  *
- * Turns are fair in the link's time: each receiver counts how much of it has been spent on its
- * packets, and the one with the least is next.  A receiver that joins begins with as much as the
- * others have had, so that it neither waits for them nor makes them wait.  The queue never
- * leaves the link idle while a receiver may issue.
+ * There are two ways to choose who is next, and each call of a transport says which it wants:
+ *
+ * fair		Each receiver counts how much of the link's time has been spent on its packets,
+ *		and the one with the least is next.  A receiver that joins begins with as much as
+ *		the others have had, so that it neither waits for them nor makes them wait.
+ * shortest	The receiver with the least left of its message is next, since that makes the mean
+ *		completion time the least (SRPT).  One turn in RD_ROUND goes round, so that long
+ *		messages do not starve behind a stream of short ones.
+ *
+ * The queue never leaves the link idle while a receiver may issue.
  *
  * The timer takes a receiver off the queue under the queue's lock, drops that lock, and then takes
  * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
@@ -32,9 +38,25 @@ static const struct rd_receiver *rd_of(const struct rb_node *node)
 	return rb_entry(node, struct rd_receiver, node);
 }
 
-static bool rd_had_less(struct rb_node *a, const struct rb_node *b)
+static bool rd_is_before(struct rb_node *a, const struct rb_node *b)
 {
-	return rd_of(a)->had < rd_of(b)->had;
+	const struct rd_receiver *r = rd_of(a), *other = rd_of(b);
+
+	if (r->shortest != other->shortest)
+		return r->shortest;
+	return r->rank < other->rank;
+}
+
+/* Rank a receiver that is not in @ready.  It has had @cost since it was ranked last.  @left is 0 if
+ * turns are fair.
+ */
+static void rd_rank(const struct rd_queue *q, struct rd_receiver *r, u64 cost, u64 left)
+{
+	u64 had = r->shortest ? 0 : r->rank;
+
+	r->shortest = !!left;
+	/* One that was not ranked by what it has had would make up for that. */
+	r->rank = left ?: max(had + cost, q->served);
 }
 
 static struct rd_alarm *rd_first_alarm(const struct rd_queue *q)
@@ -60,7 +82,7 @@ static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
 		rb_add_cached(&r->node, &q->later, rd_is_earlier);
 	} else {
 		r->state = RD_READY;
-		rb_add_cached(&r->node, &q->ready, rd_had_less);
+		rb_add_cached(&r->node, &q->ready, rd_is_before);
 		q->receivers++;
 	}
 }
@@ -70,10 +92,13 @@ static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
  */
 static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 {
-	if (r->state == RD_LATER)
+	if (r->state == RD_LATER) {
 		rb_erase_cached(&r->node, &q->later);
-	else if (r->state == RD_READY)
+	} else if (r->state == RD_READY) {
+		if (q->round == r)
+			q->round = rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
 		rb_erase_cached(&r->node, &q->ready);
+	}
 	if (r->state == RD_READY || r->state == RD_TURN)
 		q->receivers--;
 }
@@ -85,7 +110,7 @@ static void rd_wake(struct rd_queue *q, u64 now)
 
 	while ((r = rd_first(&q->later)) && r->at <= now) {
 		rd_del(q, r);
-		r->had = max_t(u64, r->had, q->served);
+		rd_rank(q, r, 0, r->shortest ? r->rank : 0);
 		rd_add(q, r, now);
 	}
 }
@@ -125,25 +150,39 @@ static void rd_ring(struct rd_queue *q, u64 now)
 	}
 }
 
-/* The receiver has its turn; it is not on the queue. */
-static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
-{
-	r->state = RD_TURN;
-	q->receivers++;
-	q->served = max_t(u64, q->served, r->had);
-}
-
 /* Whose turn is it?  NULL while the link is busy, or if no receiver wants one yet. */
-static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
+static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 {
-	struct rd_receiver *r;
+	struct rd_receiver *first;
 
 	rd_wake(q, now);
-	r = rd_first(&q->ready);
-	if (!r || q->free > now)
+	first = rd_first(&q->ready);
+	if (!first || q->free > now)
 		return NULL;
+	if (!first->shortest || (q->turns + 1) % RD_ROUND)
+		return first;
+	q->round = q->round ?: first;
+	return q->round;
+}
+
+/* A receiver in @ready has its turn. */
+static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
+{
 	rd_del(q, r);
-	rd_begin(q, r);
+	r->state = RD_TURN;
+	q->receivers++;
+	q->turns++;
+	if (!r->shortest)
+		q->served = max_t(u64, q->served, r->rank);
+}
+
+/* Begin a turn, if it is anyone's. */
+static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
+{
+	struct rd_receiver *r = rd_next(q, now);
+
+	if (r)
+		rd_begin(q, r);
 	return r;
 }
 
@@ -175,15 +214,15 @@ static enum hrtimer_restart rd_timer(struct hrtimer *timer)
  * @q: its link's queue
  * @r: the receiver, its socket locked
  * @now: ns
- * @at: it wants no turn before, ns
- *
- * If it is on the queue already, this does what a timer that is late has not done yet.
+ * @at: it wants no turn before, ns.  If it is on the queue already, that does not change
+ * @left: what is left of its message, ns of the link's time, if the shortest goes first; 0 if turns
+ *	are fair
  *
  * Return: true if it has its turn at once: the caller issues, and calls rd_served().
  */
-bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at)
+bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left)
 {
-	bool turn = false;
+	bool turn;
 
 	spin_lock_bh(&q->lock);
 	if (r->state == RD_OFF) {
@@ -191,24 +230,20 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at)
 		if (!q->receivers)
 			q->free = max(q->free, now);
 		r->at = at;
-		r->had = max_t(u64, r->had, q->served);
-		rd_wake(q, now);
-		turn = at <= now && q->free <= now && !rd_first(&q->ready);
-		if (turn) {
-			rd_begin(q, r);
-		} else {
-			rd_add(q, r, now);
-			rd_arm(q);
-		}
-	} else if (q->free <= now) {
-		/* The timer is late. */
-		rd_wake(q, now);
-		turn = r->state == RD_READY && rd_first(&q->ready) == r;
-		if (turn) {
-			rd_del(q, r);
-			rd_begin(q, r);
-		}
+		rd_rank(q, r, 0, left);
+		rd_add(q, r, now);
+	} else if (r->state != RD_TURN && (left || r->shortest)) {
+		/* The message has grown, or part of it has come. */
+		rd_del(q, r);
+		rd_rank(q, r, 0, left);
+		rd_add(q, r, now);
 	}
+	/* The timer may be late. */
+	turn = rd_next(q, now) == r;
+	if (turn)
+		rd_begin(q, r);
+	else
+		rd_arm(q);
 	spin_unlock_bh(&q->lock);
 	return turn;
 }
@@ -222,8 +257,9 @@ EXPORT_SYMBOL_GPL(rd_want);
  * @cost: time on the link of what it has issued, and of what that lets come, ns; 0 if it has
  *	issued nothing
  * @at: it wants no other turn before, ns; RD_NEVER if it has nothing left
+ * @left: as rd_want() takes it; not looked at if @cost is 0
  */
-void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at)
+void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left)
 {
 	spin_lock_bh(&q->lock);
 	if (cost)
@@ -231,7 +267,8 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 	/* Not if a process that owns the socket has moved it to another link meanwhile. */
 	if (r->state == RD_TURN && READ_ONCE(r->queue) == q) {
 		rd_del(q, r);
-		r->had += cost;
+		if (cost)
+			rd_rank(q, r, cost, left);
 		r->at = at;
 		if (at == RD_NEVER)
 			r->state = RD_OFF;

@@ -352,7 +352,7 @@ static void xpass_follow(struct sock *sk, struct xpass *xp)
 		return;
 	}
 	xpass_leave_link(xp);
-	xp->r.had = 0;
+	xp->r.rank = 0;
 	WRITE_ONCE(xp->r.queue, &link->queue);
 }
 
@@ -840,7 +840,7 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 	u64 at = RD_NEVER, gap;
 
 	if (!before(xp->credit, xp->end) || xpass_is_silent(sk, xp, now, cost)) {
-		rd_served(xp->r.queue, &xp->r, now, 0, RD_NEVER);
+		rd_served(xp->r.queue, &xp->r, now, 0, RD_NEVER, 0);
 		return;
 	}
 	xp->credit++;
@@ -852,7 +852,7 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 		at = max_t(u64, xp->r.at, now - min(now, RD_CATCH_UP * gap)) + gap;
 	}
 	xpass_send_credit(sk, xp, cost, 0);
-	rd_served(xp->r.queue, &xp->r, now, cost, at);
+	rd_served(xp->r.queue, &xp->r, now, cost, at, 0);
 }
 
 /* Wait for our turn, or take it at once. */
@@ -861,7 +861,7 @@ static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
 	int n;
 
 	for (n = 0; n < RD_CATCH_UP && before(xp->credit, xp->end); n++) {
-		if (!rd_want(xp->r.queue, &xp->r, now, now))
+		if (!rd_want(xp->r.queue, &xp->r, now, now, 0))
 			break;
 		xpass_issue(sk, xp, now);
 	}
@@ -880,7 +880,7 @@ static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool
 
 		if (sock_owned_by_user(sk) && xp->skipped < XPASS_OWNED_MAX)
 			at = now + (XPASS_OWNED_NS << xp->skipped++);
-		rd_served(q, &xp->r, now, 0, at);
+		rd_served(q, &xp->r, now, 0, at, 0);
 	}
 }
 

@@ -15,6 +15,7 @@
 static struct rd_queue queue;
 static struct rd_receiver recv[MANY];
 static unsigned int turns[MANY];
+static u64 left[MANY];		/* of a message, where the shortest goes first */
 
 static int rd_queue_test_init(struct kunit *test)
 {
@@ -26,6 +27,7 @@ static int rd_queue_test_init(struct kunit *test)
 	for (i = 0; i < MANY; i++)
 		recv[i].queue = &queue;
 	memset(turns, 0, sizeof(turns));
+	memset(left, 0, sizeof(left));
 	return 0;
 }
 
@@ -40,16 +42,24 @@ static u64 soon(void)
 	return ktime_get_ns() + NSEC_PER_SEC;
 }
 
+/* A turn of one. */
+static void issue(int i, u64 now, u64 cost)
+{
+	bool last = left[i] && left[i] <= cost;
+
+	turns[i]++;
+	left[i] -= min(cost, left[i]);
+	rd_served(&queue, &recv[i], now, cost, last ? RD_NEVER : now, left[i]);
+}
+
 /* Serve the receivers until @end, each with its own cost; returns when it ended. */
 static u64 serve(u64 now, u64 end, const u64 *cost)
 {
 	while (now < end) {
 		struct rd_receiver *r = rd_take(&queue, now);
 
-		if (r) {
-			turns[r - recv]++;
-			rd_served(&queue, r, now, cost[r - recv], now);
-		}
+		if (r)
+			issue(r - recv, now, cost[r - recv]);
 		now = max(now + 1, queue.free);
 	}
 	return now;
@@ -58,10 +68,8 @@ static u64 serve(u64 now, u64 end, const u64 *cost)
 /* Put one on the queue; it may have its first turn at once. */
 static void join(int i, u64 now, u64 cost)
 {
-	if (rd_want(&queue, &recv[i], now, now)) {
-		turns[i]++;
-		rd_served(&queue, &recv[i], now, cost, now);
-	}
+	if (rd_want(&queue, &recv[i], now, now, left[i]))
+		issue(i, now, cost);
 }
 
 static void rd_queue__one_has_the_link(struct kunit *test)
@@ -69,8 +77,8 @@ static void rd_queue__one_has_the_link(struct kunit *test)
 	const u64 cost[] = { COST };
 	u64 now = soon();
 
-	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], now, now));
-	rd_served(&queue, &recv[0], now, COST, now);
+	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], now, now, 0));
+	rd_served(&queue, &recv[0], now, COST, now, 0);
 	KUNIT_EXPECT_EQ(test, queue.free, now + COST);
 	KUNIT_EXPECT_NULL(test, rd_take(&queue, now + COST - 1));
 	serve(now + COST, now + 100 * COST, cost);
@@ -127,13 +135,130 @@ static void rd_queue__join(struct kunit *test)
 	rd_leave(&queue, &recv[2]);
 }
 
+/* Do the receivers end their messages in this order? */
+static void expect_order(struct kunit *test, u64 now, const int *order, int n)
+{
+	int i, j;
+
+	for (i = 0; i < n; i++) {
+		while (left[order[i]]) {
+			struct rd_receiver *r = rd_take(&queue, now);
+
+			if (r)
+				issue(r - recv, now, COST);
+			now = max(now + 1, queue.free);
+		}
+		for (j = i + 1; j < n; j++)
+			KUNIT_EXPECT_GT(test, left[order[j]], 0);
+	}
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+/* The one with the least left has the link until its message is through. */
+static void rd_queue__least_first(struct kunit *test)
+{
+	const int order[] = { 1, 2, 0 };
+	u64 now = soon();
+
+	left[0] = 9 * COST;
+	left[1] = 3 * COST;
+	left[2] = 6 * COST;
+	join(0, now, COST);
+	join(1, now, COST);
+	join(2, now, COST);
+	expect_order(test, now + COST, order, 3);
+}
+
+/* A message that comes later, is shorter than it seemed, or longer: its rank follows. */
+static void rd_queue__rank_follows(struct kunit *test)
+{
+	const int order[] = { 2, 1, 0 };
+	u64 now = soon();
+
+	left[0] = 5 * COST;
+	left[1] = 8 * COST;
+	join(0, now, COST);
+	join(1, now, COST);
+	issue(rd_take(&queue, now + COST) - recv, now + COST, COST);
+	KUNIT_EXPECT_EQ(test, left[0], 3 * COST);
+	left[2] = 2 * COST;
+	join(2, now + COST, COST);
+	left[0] = 10 * COST;
+	join(0, now + COST, COST);
+	left[1] = 4 * COST;
+	join(1, now + COST, COST);
+	expect_order(test, now + 2 * COST, order, 3);
+}
+
+/* Long messages behind a stream of short ones have one turn in RD_ROUND, each of them. */
+static void rd_queue__least_then_round(struct kunit *test)
+{
+	const unsigned int n = 100 * RD_ROUND;
+	u64 now = soon();
+	unsigned int i;
+
+	for (i = 1; i < 5; i++) {
+		left[i] = i * 10000 * COST;
+		join(i, now, COST);
+	}
+	memset(turns, 0, sizeof(turns));
+	for (i = 0; i < n; i++) {
+		struct rd_receiver *r;
+
+		now = queue.free;
+		if (!left[0]) {
+			left[0] = 10 * COST;
+			KUNIT_ASSERT_TRUE(test, rd_is_off(&recv[0]));
+			rd_want(&queue, &recv[0], now - 1, now - 1, left[0]);
+		}
+		r = rd_take(&queue, now);
+		KUNIT_ASSERT_NOT_NULL(test, r);
+		issue(r - recv, now, COST);
+	}
+	for (i = 1; i < 5; i++)
+		expect_about(test, turns[i], n / RD_ROUND / 5, 1);
+	expect_about(test, turns[0], n - 4 * (n / RD_ROUND / 5), 4);
+	for (i = 0; i < 5; i++)
+		rd_leave(&queue, &recv[i]);
+	KUNIT_EXPECT_NULL(test, queue.round);
+}
+
+/* The choice changes while receivers wait: soon all are ranked by the new one, none has to make up
+ * for the time before.
+ */
+static void rd_queue__choice_changes(struct kunit *test)
+{
+	const u64 cost[] = { COST, COST };
+	u64 now = soon();
+
+	join(0, now, COST);
+	join(1, now, COST);
+	now = serve(now, now + 10000 * COST, cost);
+	left[0] = 20000 * COST;
+	left[1] = 10000 * COST;
+	memset(turns, 0, sizeof(turns));
+	now = serve(now, now + 2000 * COST, cost);
+	/* It waits for a turn that goes round, until it is ranked anew. */
+	/* It waits for the first or the second turn that goes round, which ranks it anew. */
+	expect_about(test, turns[1], 2000 - 3 * RD_ROUND / 2 - 1952 / RD_ROUND / 2,
+		     RD_ROUND / 2 + 3);
+	left[0] = 0;
+	left[1] = 0;
+	now = serve(now, now + 10 * COST, cost);
+	memset(turns, 0, sizeof(turns));
+	serve(now, now + 1000 * COST, cost);
+	expect_about(test, turns[0], 500, 2);
+	rd_leave(&queue, &recv[0]);
+	rd_leave(&queue, &recv[1]);
+}
+
 /* The link is not kept for one that wants no turn yet, nor idle for others. */
 static void rd_queue__later(struct kunit *test)
 {
 	const u64 cost[] = { COST, COST };
 	u64 now = soon();
 
-	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[1], now, now + 10 * COST));
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[1], now, now + 10 * COST, 0));
 	KUNIT_EXPECT_NULL(test, rd_take(&queue, now + 10 * COST - 1));
 	join(0, now, COST);
 	serve(now, now + 10 * COST, cost);
@@ -153,14 +278,14 @@ static void rd_queue__catch_up(struct kunit *test)
 
 	join(0, now, COST);
 	while (rd_take(&queue, late)) {
-		rd_served(&queue, &recv[0], late, COST, late);
+		rd_served(&queue, &recv[0], late, COST, late, 0);
 		n++;
 	}
 	KUNIT_EXPECT_EQ(test, n, RD_CATCH_UP + 1);
 	rd_leave(&queue, &recv[0]);
 	late += 1000 * COST;
-	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], late, late));
-	rd_served(&queue, &recv[0], late, COST, RD_NEVER);
+	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], late, late, 0));
+	rd_served(&queue, &recv[0], late, COST, RD_NEVER, 0);
 	KUNIT_EXPECT_EQ(test, queue.free, late + COST);
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
@@ -244,7 +369,8 @@ static void rd_queue__random(struct kunit *test)
 		now += any >> 24;
 		switch (any >> 8 & 3) {
 		case 0:
-			rd_want(&queue, r, now, now + (any >> 10 & 255));
+			rd_want(&queue, r, now, now + (any >> 10 & 255),
+				any & BIT(18) ? any >> 19 : 0);
 			break;
 		case 1:
 			rd_leave(&queue, r);
@@ -256,13 +382,15 @@ static void rd_queue__random(struct kunit *test)
 		case 3:
 			/* also without a turn, as after rd_leave() in the middle of one */
 			rd_served(&queue, r, now, any >> 10 & 127,
-				  any & BIT(20) ? now + (any >> 21) : RD_NEVER);
+				  any & BIT(20) ? now + (any >> 21) : RD_NEVER,
+				  any & BIT(19) ? any >> 20 : 0);
 			break;
 		}
 		for (on_turn = 0, r = recv; r < recv + MANY; r++)
 			on_turn += r->state == RD_TURN;
 		if (!(n % 64))
 			bad += queue.receivers != size_of(&queue.ready) + on_turn;
+		bad += queue.round && queue.round->state != RD_READY;
 	}
 	KUNIT_EXPECT_EQ(test, bad, 0);
 	for (n = 0; n < MANY; n++)
@@ -274,6 +402,10 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__one_has_the_link),
 	KUNIT_CASE(rd_queue__fair_in_time),
 	KUNIT_CASE(rd_queue__join),
+	KUNIT_CASE(rd_queue__least_first),
+	KUNIT_CASE(rd_queue__rank_follows),
+	KUNIT_CASE(rd_queue__least_then_round),
+	KUNIT_CASE(rd_queue__choice_changes),
 	KUNIT_CASE(rd_queue__later),
 	KUNIT_CASE(rd_queue__catch_up),
 	KUNIT_CASE(rd_queue__yield),
