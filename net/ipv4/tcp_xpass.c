@@ -797,13 +797,30 @@ static u64 xpass_gap_ns(const struct sock *sk, const struct xpass *xp, u64 now)
 	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
 
+static bool xpass_is_shortest_first(const struct sock *sk)
+{
+	return READ_ONCE(xpass_line(sk)->pick) == XPASS_PICK_SHORTEST;
+}
+
+/* What is left of the message, as far as the sender has told us, ns of the link's time; 0 if that
+ * does not matter.  There is at least a credit to send.
+ */
+static u64 xpass_left_ns(const struct sock *sk, const struct xpass *xp, u64 cost)
+{
+	return xpass_is_shortest_first(sk) ? (u64)(xp->end - xp->credit) * cost : 0;
+}
+
 /* Time between two credits as it is now: at the flow's own rate, or until all others of the link
- * have had theirs.
+ * have had theirs.  Where the shortest goes first a flow that waits has one of the turns that go
+ * round; the sender is told twice that, since others may come meanwhile.
  */
 static u64 xpass_wait_ns(const struct sock *sk, const struct xpass *xp, u64 cost)
 {
-	u64 turns = READ_ONCE(xp->r.queue->receivers) * cost;
+	u32 receivers = READ_ONCE(xp->r.queue->receivers);
+	u64 turns = receivers * cost;
 
+	if (xpass_is_shortest_first(sk))
+		turns *= 2 * RD_ROUND;
 	return max_t(u64, turns, NSEC_PER_SEC / xp->rate.cur);
 }
 
@@ -826,9 +843,11 @@ static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 n
 static void xpass_send_credit(struct sock *sk, struct xpass *xp, u64 cost, u32 heard)
 {
 	u32 wait = min_t(u64, xpass_wait_ns(sk, xp, cost), XPASS_WAIT_MAX);
-	u32 busy = wait > 2 * (NSEC_PER_SEC / xp->rate.cur) ? XPASS_BUSY : 0;
-	u32 word[2] = { xp->credit, wait | busy | heard };
+	u32 word[2] = { xp->credit, wait | heard };
 
+	/* Where the shortest goes first, it has many credits, and reports once a round trip. */
+	if (wait > 2 * (NSEC_PER_SEC / xp->rate.cur) && !xpass_is_shortest_first(sk))
+		word[1] |= XPASS_BUSY;
 	gl_send_words(sk, &xp->gs, &xpass_kind[XPASS_CREDIT], word,
 		      heard || wait > XPASS_WAIT_MIN ? 2 : 1);
 }
@@ -852,7 +871,7 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 		at = max_t(u64, xp->r.at, now - min(now, RD_CATCH_UP * gap)) + gap;
 	}
 	xpass_send_credit(sk, xp, cost, 0);
-	rd_served(xp->r.queue, &xp->r, now, cost, at, 0);
+	rd_served(xp->r.queue, &xp->r, now, cost, at, xpass_left_ns(sk, xp, cost));
 }
 
 /* Wait for our turn, or take it at once. */
@@ -861,7 +880,8 @@ static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
 	int n;
 
 	for (n = 0; n < RD_CATCH_UP && before(xp->credit, xp->end); n++) {
-		if (!rd_want(xp->r.queue, &xp->r, now, now, 0))
+		if (!rd_want(xp->r.queue, &xp->r, now, now,
+			     xpass_left_ns(sk, xp, xpass_cost_ns(sk))))
 			break;
 		xpass_issue(sk, xp, now);
 	}
@@ -915,14 +935,14 @@ static u32 xpass_old(const struct xpass *xp)
 	return after(xp->slowed, xp->seen) ? xp->slowed : xp->seen;
 }
 
-/* A round of @sent credits, @lost of them in the network, has ended.  The flow sent them at its
- * share of the link if that was less than its rate.
+/* A round of @sent credits, @lost of them in the network, has ended.  Where turns are fair, the
+ * flow sent them at its share of the link if that was less than its rate.
  */
 static void xpass_lost(struct sock *sk, struct xpass *xp, u32 sent, u32 lost)
 {
 	u32 share = xp->rate.max / max(READ_ONCE(xp->r.queue->receivers), 1U) + 1;
 
-	if (lost)
+	if (lost && !xpass_is_shortest_first(sk))
 		xp->rate.cur = min(xp->rate.cur, share);
 	xpass_rate_update(&xp->rate, sent, lost);
 }
@@ -1037,6 +1057,9 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	/* After a pause the old rate says nothing about the network. */
 	if (joins && (!xp->rate.cur || idle > XPASS_PAUSE * xpass_srtt_ns(sk)))
 		xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
+	/* Or it would wait for a turn that it does not need, and others would be told of it. */
+	if (!before(xp->credit, xp->end))
+		rd_leave(xp->r.queue, &xp->r);
 	last = xp->credit;
 	xpass_take_turns(sk, xp, now);
 	if ((joins || again) && want && xp->credit == last &&

@@ -27,6 +27,7 @@ static const struct ctl_table xpass_line_sysctl_template[] = {
 	GL_SYSCTL_UINT("xpass_rate", struct xpass_line, mbit, SYSCTL_ZERO, &xpass_line_mbit_max),
 	GL_SYSCTL_UINT("xpass_initial", struct xpass_line, initial, SYSCTL_ONE,
 		       SYSCTL_ONE_THOUSAND),
+	GL_SYSCTL_UINT("xpass_pick", struct xpass_line, pick, SYSCTL_ZERO, SYSCTL_ONE),
 };
 
 static int __net_init xpass_line_net_init(struct net *net)

@@ -24,15 +24,23 @@ struct ctl_table_header;
 /* They may delay them by this many ACKs. */
 #define XPASS_YIELDED		256
 
+/* Which of the link's receivers has the next turn (net.ipv4.xpass_pick). */
+enum xpass_pick {
+	XPASS_PICK_FAIR,	/* the one that has had least of the link's time */
+	XPASS_PICK_SHORTEST,	/* the one with the least left of its message */
+};
+
 /**
  * struct xpass_line - the settings of a namespace
  * @mbit: the speed of its links, in Mbit/s; 0 for what they say (net.ipv4.xpass_rate)
  * @initial: a flow begins with 1/@initial of it (net.ipv4.xpass_initial)
+ * @pick: enum xpass_pick (net.ipv4.xpass_pick)
  * @sysctl: registered as long as the namespace lives
  */
 struct xpass_line {
 	unsigned int		mbit;
 	unsigned int		initial;
+	unsigned int		pick;
 	struct ctl_table_header	*sysctl;
 };
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.greenlane_*, tlt_*, dart_*, dcqcn_*: whatever is written, codepoints stay distinct.
+"""net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*: codepoints stay distinct, whatever is written.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
 After each write, in the namespace that was written to: the codepoints are
-distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of tlt's, dart's and
-dcqcn's is in its range, and a write that failed has changed nothing.  The other
+distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's
+and dcqcn's is in its range, and a write that failed has changed nothing.  The other
 namespaces never change.
 
 A failing round can be run alone: see lab/fuzz.py.
@@ -35,6 +35,7 @@ RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
     "aeolus_idle": (0, 0, 3_600_000), "aeolus_probe": (0, 1, 1),
+    "xpass_rate": (0, 0, 1_600_000), "xpass_initial": (1, 16, 1000), "xpass_pick": (0, 0, 1),
     "dcqcn_rate": (0, 0, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
     "dcqcn_hai": (0, 0, 1_600_000_000), "dcqcn_counter": (65536, 10_000_000, 1 << 30),
     "dcqcn_timer": (1, 55, 1_000_000), "dcqcn_alpha_timer": (1, 55, 1_000_000),
@@ -139,7 +140,7 @@ def writes():
         host.close()
 
 
-@case("tlt_*, dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
+@case("tlt_*, xpass_*, dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
 def rates():
     modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]

@@ -8,7 +8,7 @@ import time
 
 from lab import tap
 from lab.codepoints import CREDIT, PROBE, REQUEST
-from lab.tap import case, equal, true
+from lab.tap import case, equal, true, within
 from lab.wire import xpass
 from lab.wire.attack import Attacker
 from lab.wire.packet import option
@@ -76,6 +76,177 @@ def gone(wire):
     wire.run(60.0)
     credits = [p.time - wire.seen[0].time for p in wire.seen if p.kind == CREDIT]
     true(credits and credits[-1] < 12, f"credits until {credits[-1:]} s later")
+
+
+# --- the shortest first
+
+SHORTEST = 1            # net.ipv4.xpass_pick
+ROUND = 32              # one turn in so many goes round: RD_ROUND
+
+
+def shortest_first(wire, **options):
+    """b serves the shortest message first, and a message may have the whole link at once."""
+    xpass.far(wire)
+    for name, value in {"xpass_pick": SHORTEST, "xpass_initial": 1, **options}.items():
+        wire.b.sysctl(f"net.ipv4.{name}", value)
+
+
+def messages(wire, *packets):
+    """Messages of so many packets, each on a connection of its own, which begin one after the
+    other; when each has arrived, s after the last one has begun."""
+    listener = wire.listen(1001)
+    pairs = [wire.connect(1001, listener=listener) for _ in packets]
+    for pair in pairs:          # opens the window, or a sender asks for no more than that
+        true(wire.transfer(*pair, 500_000), "arrives")
+    wire.run(0.1)
+    wire.mark()
+    left, done = {}, {}
+    for (client, server), n in zip(pairs, packets):
+        left[server] = n * xpass.MSS[wire.version]
+        equal(client.send(pattern(left[server])), left[server], "sent")
+        wire.run(10e-6)
+    began = time.monotonic()
+
+    def read():
+        for server in list(left):
+            try:
+                left[server] -= len(server.recv(1 << 20))
+            except BlockingIOError:
+                continue
+            if not left[server]:
+                done[server] = time.monotonic() - began
+                del left[server]
+        return not left
+    true(wire.run(2.0, read), "all arrives")
+    return [done[server] for _, server in pairs]
+
+
+@case("xpass_pick 1: the least left goes first, and what waits has a credit now and then",
+      cc=("xpass", "aeolus_xpass"), version=(4, 6))
+def pick(cc, version):
+    packets = (300, 150, 20)
+    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+        shortest_first(wire)
+        times = messages(wire, *packets)
+        # A burst of aeolus_xpass, a round trip long, takes its time of the link at once.
+        extra = (3 if cc == "xpass" else 4) * xpass.RTT
+        link = [sum(n for n in packets if n <= m) * PACKET_NS / 1e9 for m in packets]
+        for took, ideal in zip(times, link):
+            # Those that wait have one turn in ROUND.
+            true(took < 1.05 * ideal + extra,
+                 f"{took * 1e3:.2f} ms, {ideal * 1e3:.2f} of the link")
+        longest = wire.seen[0].sport
+        came = [p.time for p in wire.seen if xpass.is_credit(p) and p.dport == longest
+                and p.time < wire.seen[0].time + times[1]]
+        waits = max(q - p for p, q in zip(came, came[1:]))
+        true(waits < 4 * ROUND * PACKET_NS / 1e9, f"{waits * 1e3:.2f} ms without a credit")
+        equal([ns.greenlane()["Uncredited"] for ns in (wire.a, wire.b)], [0, 0], "Uncredited")
+
+
+@case("xpass_pick 0, and by default: all at a time", Wire, cc="xpass", version=(4, 6))
+def fair(wire):
+    equal(wire.b.sysctl("net.ipv4.xpass_pick"), "0", "by default")
+    shortest_first(wire, xpass_pick=0)
+    long, mid, short = messages(wire, 300, 150, 20)
+    true(short > 55 * PACKET_NS / 1e9, f"the short one has a third of the link: {short * 1e3:.2f} ms")
+    true(long - mid > 100 * PACKET_NS / 1e9, "the long one is last")
+
+
+def nothing(_):
+    """nothing is lost"""
+
+
+def loses(test, times=1):
+    """A rule: so many such packets of each connection are lost."""
+    count = {}
+
+    def rule(p):
+        key = frozenset((p.sport, p.dport))
+        if not test(p) or count.get(key, 0) == times:
+            return False
+        count[key] = count.get(key, 0) + 1
+        return True
+    return rule
+
+
+def first_request(wire):
+    """the first request of each"""
+    wire.rule = loses(lambda p: p.kind in (REQUEST, PROBE) and p.words[2])
+
+
+def answer(wire):
+    """what says that a request was heard"""
+    wire.rule = loses(lambda p: p.kind == CREDIT and not xpass.is_credit(p))
+
+
+def first_credits(wire):
+    """the first five credits of each"""
+    wire.rule = loses(xpass.is_credit, 5)
+
+
+def some_data(wire):
+    """two packets of data of each"""
+    wire.rule = loses(lambda p: p.from_a and p.len, 2)
+
+
+@case("the shortest first, seven senders: those that wait ask once; whatever is lost, all arrives",
+      cc=("xpass", "aeolus_xpass"), version=(4, 6),
+      what=(nothing, first_request, answer, first_credits, some_data))
+def patient(cc, version, what):
+    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+        shortest_first(wire)
+        began = wire.a.greenlane()["RequestRetried"]
+        listener = wire.listen(1001)
+        pairs = [wire.connect(1001, listener=listener) for _ in range(7)]
+        for pair in pairs:
+            true(wire.transfer(*pair, 100), "arrives")
+        wire.run(0.1)
+        what(wire)
+        count = 21 * xpass.MSS[version]
+        for client, _ in pairs:
+            client.send(pattern(count))
+        got = {server: bytearray() for _, server in pairs}
+
+        def read():
+            for server, data in got.items():
+                try:
+                    data.extend(server.recv(1 << 20))
+                except BlockingIOError:
+                    pass
+            return all(len(data) == count for data in got.values())
+        true(wire.run(30e-3, read), "all arrives, in time")
+        true(all(data == pattern(count) for data in got.values()), "the bytes are those sent")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "TCP's timers")
+        if what is nothing:
+            equal(wire.a.greenlane()["RequestRetried"] - began, 0, "requests that were repeated")
+
+
+@case("the shortest first: who waits is told of those that wait too, and not of one that has stopped",
+      Wire, cc="xpass", version=(4, 6))
+def told(wire):
+    shortest_first(wire)
+    pairs = {port: wire.connect(port) for port in (1001, 1002, 1003)}
+    for pair in pairs.values():
+        true(wire.transfer(*pair, 500_000), "arrives")
+    wire.run(0.1)
+    attacker = Attacker(wire, *pairs[1002])
+    wire.mark()
+
+    def waits(port, packets):
+        """Begin a message; how long the sender is told that it may take, in turns."""
+        pairs[port][0].send(pattern(packets * xpass.MSS[wire.version]))
+        wire.run(2 * xpass.RTT)
+        return [(p.words[1] & 0x1fffffff) * 1e-9 / (PACKET_NS / 1e9) for p in wire.from_b()
+                if p.kind == CREDIT and p.sport == port and not xpass.is_credit(p)]
+    waits(1001, 200)
+    within(waits(1002, 300)[-1], 3.9 * ROUND, 4.3 * ROUND, "turns, of two")
+    wire.rule = lambda p: 1002 in (p.sport, p.dport)
+    last, came = [p.words[:2] for p in wire.seen if p.kind == REQUEST and p.dport == 1002][-1]
+    attacker.watch()
+    attacker.forge(True, REQUEST, option(REQUEST, last, came, 0))
+    within(waits(1003, 250)[-1], 3.9 * ROUND, 4.3 * ROUND, "turns, of two again")
+    wire.rule = None
 
 
 def far_away(wire, port, delay):
