@@ -91,8 +91,11 @@
  */
 #define XPASS_SILENCE_NS	(1 * NSEC_PER_MSEC)
 #define XPASS_SILENCE		8
-/* And no longer than this: times are known up to 2^32 ns. */
-#define XPASS_SILENCE_MAX	(4 * (u64)NSEC_PER_SEC)
+/* The time of the last request is kept in units of 1024 ns.  In units of 1 ns it would be known for
+ * 4.3 s only: less than eight gaps between credits on a slow link, and a pause of that length would
+ * look like none.
+ */
+#define XPASS_HEARD_SHIFT	10
 
 /* The third word of a request: the number of packets, and a flag that says that the
  * sender has given up on all credits sent so far.
@@ -124,7 +127,7 @@
  *	is @seq itself
  * @received: sender: credits received on this connection
  * @r: receiver: its place among the receivers of the link
- * @heard_at: receiver: when the last request arrived, ns, low half
+ * @heard_at: receiver: when the last request arrived, in units of 1024 ns, low half
  * @came: receiver: TCP's data_segs_in less @credit when the sender began to ask, or sent a probe
  * @credit: receiver: the last credit sent
  * @end: receiver: the last credit to send
@@ -824,6 +827,16 @@ static u64 xpass_wait_ns(const struct sock *sk, const struct xpass *xp, u64 cost
 	return max_t(u64, turns, NSEC_PER_SEC / xp->rate.cur);
 }
 
+/* Time since the last request, ns.  It is known up to half an hour; after that it may seem short,
+ * or 0.  A request may have arrived after another processor has read @now.
+ */
+static u64 xpass_unheard_ns(const struct xpass *xp, u64 now)
+{
+	s32 ago = (u32)(now >> XPASS_HEARD_SHIFT) - xp->heard_at;
+
+	return (u64)max(ago, 0) << XPASS_HEARD_SHIFT;
+}
+
 /* No report has arrived for so long that the sender must be gone.  While it has had few credits it
  * had nothing to report: on a busy link its report may be four credits old, and when others leave
  * the link the time between credits becomes much shorter than it was then.
@@ -832,11 +845,11 @@ static bool xpass_is_silent(const struct sock *sk, const struct xpass *xp, u64 n
 {
 	u64 round = max_t(u64, xpass_srtt_ns(sk), xpass_wait_ns(sk, xp, cost));
 	u64 most = max_t(u64, XPASS_SILENCE_NS, XPASS_SILENCE * round);
-	u32 ago = (u32)now - xp->heard_at;
+	u64 ago = xpass_unheard_ns(xp, now);
 
 	if (xp->credit - xp->seen < 2 * XPASS_REPORT && ago < NSEC_PER_SEC)
 		return false;
-	return ago > min_t(u64, most, XPASS_SILENCE_MAX);
+	return ago > most;
 }
 
 /* Send a credit, or tell the sender that its request was heard. */
@@ -1004,7 +1017,7 @@ static void xpass_resync(struct xpass *xp, u32 seq, u32 received)
  * to ask, or from the last probe.  Credits that are on their way make it less.
  */
 static u32 xpass_came(struct sock *sk, struct xpass *xp, bool begins, bool probe, u64 now,
-		      u32 since)
+		      u64 since)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	s32 n = tp->data_segs_in - xp->credit - xp->came;
@@ -1026,7 +1039,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	u32 want = seg->word[2] & XPASS_WANT_MAX;
 	bool again = seg->word[2] & XPASS_RETRY;
 	u64 now = ktime_get_ns();
-	u32 idle = (u32)now - xp->heard_at;
+	u64 idle = xpass_unheard_ns(xp, now);
 	u64 cost;
 	bool joins;
 	u32 last;
@@ -1041,7 +1054,7 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	}
 	xpass_count(sk, XPASS_REQUESTRECEIVED, 1);
 	xpass_follow(sk, xp);
-	xp->heard_at = now;
+	xp->heard_at = now >> XPASS_HEARD_SHIFT;
 	cost = xpass_cost_ns(sk);
 	xpass_set_max(xp, cost);
 	xpass_feedback(sk, xp, seq, received);
