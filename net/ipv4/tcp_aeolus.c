@@ -103,8 +103,8 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 /* Largest burst in packets, even if the settings ask for more: 50 us at 1 Tbit/s. */
 #define AEOLUS_BURST_MAX	4096
 
-/* Size of a burst in bytes: from the socket option, from the route's initcwnd, or what
- * the link carries in the minimum RTT.
+/* Size of a burst in bytes: from the socket option, from the route's initcwnd, or what the link
+ * carries in the minimum RTT; TCP's first window if that is not known, as the SYN was sent again.
  */
 static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 {
@@ -113,6 +113,8 @@ static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
 	u32 packets = dst ? dst_metric(dst, RTAX_INITCWND) : 0;
 	u64 bytes = ae->bdp;
 
+	if (!packets && tcp_min_rtt(tp) == U32_MAX)
+		packets = TCP_INIT_CWND;
 	if (!bytes)
 		bytes = (u64)packets * tp->mss_cache;
 	if (!bytes)

@@ -313,10 +313,16 @@ static u64 xpass_srtt_ns(const struct sock *sk)
 	return us ? us * NSEC_PER_USEC : NSEC_PER_MSEC;
 }
 
-/* The round trip without queueing, which is how often a sender reports. */
+/* The round trip without queueing, which is how often a sender reports.  TCP does not know it if
+ * the SYN was sent again, or a SYN cookie; then it is the same guess as above.
+ */
 static u64 xpass_rtt_ns(const struct sock *sk)
 {
-	return (u64)clamp(tcp_min_rtt(tcp_sk(sk)), 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
+	u32 us = tcp_min_rtt(tcp_sk(sk));
+
+	if (us == U32_MAX)
+		return xpass_srtt_ns(sk);
+	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
 /**

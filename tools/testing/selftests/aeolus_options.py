@@ -12,7 +12,7 @@ import statistics
 from lab.codepoints import CREDIT, UNSCHEDULED, SCHEDULED
 from lab.tap import case, equal, main, true, within
 from lab.wire.aeolus import RTT, aeolus
-from lab.wire.packet import ECE, data, kinds
+from lab.wire.packet import ECE, SYN, data, kinds
 from lab.wire.sockopt import F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, info, option, refused
 from lab.wire.wire import MSS, connected, pattern
 
@@ -44,6 +44,26 @@ def by_line(version):
             client, server = wire.connect()
             packets = bytes_ // MSS[version]
             within(burst(wire, client, server), packets, 1.3 * packets, f"packets, {rate} Mbit/s")
+
+
+@case("TCP does not know the round trip, as the SYN was lost: TCP's first window", aeolus,
+      version=(4, 6))
+def no_sample(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_timestamps", 0)
+    lost = []
+    wire.rule = lambda p: p.flags & SYN and not lost and not lost.append(p)
+    listener, client = wire.listen(), wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(1.5)
+    wire.accept(listener)
+    equal(len(lost), 1, "SYNs that are lost")
+    wire.rule = lambda p: not p.from_a and p.kind == CREDIT
+    wire.mark()
+    client.send(pattern(60_000))
+    wire.run(0.9 * RTT)
+    equal((len(data(wire.from_a())), set(kinds(data(wire.from_a())))), (10, {UNSCHEDULED}),
+          "the burst, until its first ACK comes")
 
 
 TO = {4: "10.0.0.2/32", 6: "fd00::2/128"}      # b, as a's route has it

@@ -13,7 +13,7 @@ from lab import tap
 from lab.codepoints import CREDIT, UNSCHEDULED, REQUEST, SCHEDULED
 from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
-from lab.wire.packet import RST, data
+from lab.wire.packet import RST, SYN, data
 from lab.wire.transcript import exchange, lose
 from lab.wire.wire import Wire, pattern
 
@@ -114,6 +114,27 @@ def no_answer(wire):
     true(wire.run(5.0, lambda: data(wire.from_a())), "data after it")
     wire.run(0.5)
     equal(server.recv(1 << 20), pattern(10_000), "all arrives")
+
+
+@case("the SYN is lost, so TCP does not know the round trip: a lost request is asked again soon", Wire,
+      cc="xpass", version=(4, 6))
+def no_sample(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_timestamps", 0)
+    xpass.far(wire)
+    lost = []
+    wire.rule = lambda p: p.flags & SYN and not lost and not lost.append(p)
+    listener, client = wire.listen(), wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(1.5)
+    server = wire.accept(listener)
+    equal(len(lost), 1, "SYNs that are lost")
+    wire.mark()
+    wire.rule = lose("> request")
+    true(wire.transfer(client, server, 1000), "arrives")
+    asked = [p for p in wire.from_a() if p.kind == REQUEST]
+    equal(asked[1].words[2], xpass.RETRY | 1, "the second request")
+    within(asked[1].time - asked[0].time, 4 * RTT, 10e-3, "the time between them")
 
 
 # --- credits
