@@ -684,6 +684,12 @@ static bool xpass_is_fresh(struct xpass *xp, u32 seq)
 	return true;
 }
 
+/* Does it answer a request that counts?  Not if a credit has come that was sent later. */
+static bool xpass_is_current(const struct xpass *xp, u32 seq)
+{
+	return seq - xp->seq <= XPASS_SEQ_AHEAD;
+}
+
 static void xpass_told_wait(struct xpass *xp, u32 word)
 {
 	xp->wait = min_t(u32, word & ~(XPASS_HEARD | XPASS_BUSY | XPASS_GONE),
@@ -702,7 +708,8 @@ static void xpass_credited(struct sock *sk, struct xpass *xp, const struct gl_se
 		gl_kick(sk, &xp->gs);
 		return;
 	}
-	if (!seg->words || !xp->asked || (!heard && !xpass_is_fresh(xp, seg->word[0]))) {
+	if (!seg->words || !xp->asked || !(heard ? xpass_is_current(xp, seg->word[0]) :
+						   xpass_is_fresh(xp, seg->word[0]))) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}

@@ -196,6 +196,23 @@ def forged_request(wire, _client, _server, attacker):
     xpass.silent(wire)
 
 
+@both("what says that a request was heard, of an old credit or a wild one: ignored, asked again soon",
+      before=20_000)
+def forged_heard(wire, client, _server, attacker):
+    last = wire.b.greenlane()["CreditSent"]
+    wire.rule = lambda p: p.from_a and p.kind == REQUEST
+    client.send(b"x" * 1000)
+    wire.run(wire.delay)
+    # None of them means that the request was heard, which waits four round trips.
+    for number in (last - 1, 0, last + AHEAD + 1, -1):
+        attacker.forge(False, CREDIT, option(CREDIT, number, xpass.HEARD | 100_000_000))
+    equal(invalid(wire.a), 4, "Invalid")
+    wire.run(5 * xpass.RTT)
+    equal([w[2] for w in xpass.requests(wire.from_a())], [1, xpass.RETRY | 1], "requests")
+    wire.rule = None
+    wire.run(10e-3)
+
+
 @both("the same, of a sender that has never asked: the receiver gives up, no host answers it")
 def forged_first_request(wire, _client, _server, attacker):
     attacker.request(0, 0, 0x7fffffff)
