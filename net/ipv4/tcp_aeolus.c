@@ -332,6 +332,11 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 
 	if (kind != &xpass_kind[XPASS_PROBE_ACK])
 		return aeolus_inner->on_packet(sk, gs, kind, seg);
+	/* All of the burst has come, so this is the last answer that matters.  One that is still
+	 * missing is lost, and would be missing in the next burst as well.
+	 */
+	if (ae->probes && !before(seg->ack, ae->end))
+		ae->probes = 1;
 	if (ae->probes == 1)
 		aeolus_answered(gs);
 	if (ae->probes && !--ae->probes) {

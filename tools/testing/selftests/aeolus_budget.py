@@ -62,6 +62,24 @@ def comes_back(version, what):
         true(bursts(wire, *other), "and then")
 
 
+@case("the answer to a probe is lost: that to the next burst's is heeded", connected, of=aeolus,
+      version=(4, 6))
+def answer_lost(wire, client, server):
+    other = wire.connect(OTHER)
+    for pair in ((client, server), other):      # opens the window
+        true(wire.transfer(*pair, 500_000), "arrives")
+    wire.run(1.0)
+    wire.rule = lambda p: p.kind in (CREDIT, PROBE_ACK)
+    true(wire.transfer(client, server, 5000), "arrives")
+    wire.run(10e-3)
+    # All of the host's bursts, until the answer; no credit ends it earlier.
+    wire.rule = lambda p: p.kind == CREDIT and OTHER not in (p.sport, p.dport)
+    client.send(pattern(1_000_000))
+    wire.run(1.5 * RTT)
+    true(bursts(wire, *other), "another one may burst when the answer has come")
+    wire.rule = None
+
+
 @case("two short messages at a time: both burst", connected, of=aeolus, version=(4, 6))
 def both(wire, client, _):
     other = wire.connect(OTHER)
