@@ -16,6 +16,7 @@
  * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
  * that leaves meanwhile is OFF, and its turn, which has begun, learns that from the socket.
  */
+#include <linux/kconfig.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 
@@ -137,7 +138,7 @@ static void rd_arm(struct rd_queue *q)
 static void rd_alarm_off(struct rd_queue *q, struct rd_alarm *a)
 {
 	rb_erase_cached(&a->node, &q->alarms);
-	a->at = RD_NEVER;
+	WRITE_ONCE(a->at, RD_NEVER);
 }
 
 static void rd_ring(struct rd_queue *q, u64 now)
@@ -306,17 +307,21 @@ EXPORT_SYMBOL_GPL(rd_leave);
  */
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
 {
-	/* Only the timer changes it without the socket's lock, to RD_NEVER. */
-	if (at != RD_NEVER && READ_ONCE(a->at) <= at)
+	/* Only the timer changes it without the socket's lock, to RD_NEVER.  Where that takes two
+	 * stores, half of it would look like another time.
+	 */
+	if (IS_ENABLED(CONFIG_64BIT) && at != RD_NEVER && READ_ONCE(a->at) <= at)
 		return;
 	spin_lock_bh(&q->lock);
-	if (a->at != RD_NEVER)
-		rd_alarm_off(q, a);
-	if (at != RD_NEVER) {
-		a->at = at;
-		rb_add_cached(&a->node, &q->alarms, rd_alarm_is_earlier);
+	if (at == RD_NEVER || at < a->at) {
+		if (a->at != RD_NEVER)
+			rd_alarm_off(q, a);
+		if (at != RD_NEVER) {
+			WRITE_ONCE(a->at, at);
+			rb_add_cached(&a->node, &q->alarms, rd_alarm_is_earlier);
+		}
+		rd_arm(q);
 	}
-	rd_arm(q);
 	spin_unlock_bh(&q->lock);
 }
 EXPORT_SYMBOL_GPL(rd_alarm_set);

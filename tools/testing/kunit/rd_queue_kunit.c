@@ -342,6 +342,45 @@ static void rd_queue__burst(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, COST / 10, &later), 1);
 }
 
+static struct rd_alarm *rang[3];
+static unsigned int n_rang;
+
+static void ring(struct rd_alarm *a)
+{
+	if (n_rang < ARRAY_SIZE(rang))
+		rang[n_rang] = a;
+	n_rang++;
+}
+
+/* Alarms ring in the order of their times, once; an earlier time stays, RD_NEVER ends it. */
+static void rd_queue__alarm(struct kunit *test)
+{
+	struct rd_alarm alarm[3] = { { .at = RD_NEVER }, { .at = RD_NEVER }, { .at = RD_NEVER } };
+	const struct rd_ops ops = { .alarm = ring };
+	u64 now = soon();
+
+	rd_ops_set(&ops);
+	n_rang = 0;
+	rd_alarm_set(&queue, &alarm[0], now + 3 * COST);
+	rd_alarm_set(&queue, &alarm[1], now + 2 * COST);
+	rd_alarm_set(&queue, &alarm[2], now + COST);
+	rd_alarm_set(&queue, &alarm[0], now + COST / 2);
+	rd_alarm_set(&queue, &alarm[1], now + 9 * COST);
+	rd_alarm_set(&queue, &alarm[2], RD_NEVER);
+	KUNIT_EXPECT_EQ(test, ktime_to_ns(hrtimer_get_expires(&queue.timer)), now + COST / 2);
+	rd_ring(&queue, now + COST / 2 - 1);
+	KUNIT_EXPECT_EQ(test, n_rang, 0);
+	rd_ring(&queue, now + 2 * COST);
+	KUNIT_EXPECT_EQ(test, n_rang, 2);
+	rd_ring(&queue, now + 99 * COST);
+	KUNIT_EXPECT_EQ(test, n_rang, 2);
+	KUNIT_EXPECT_PTR_EQ(test, rang[0], &alarm[0]);
+	KUNIT_EXPECT_PTR_EQ(test, rang[1], &alarm[1]);
+	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&queue.alarms.rb_root));
+	hrtimer_cancel(&queue.timer);
+	rd_ops_set(NULL);
+}
+
 static unsigned int size_of(const struct rb_root_cached *root)
 {
 	struct rb_node *node;
@@ -410,6 +449,7 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__catch_up),
 	KUNIT_CASE(rd_queue__yield),
 	KUNIT_CASE(rd_queue__burst),
+	KUNIT_CASE(rd_queue__alarm),
 	KUNIT_CASE(rd_queue__random),
 	{}
 };
