@@ -177,7 +177,7 @@ static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
 		q->served = max_t(u64, q->served, r->rank);
 }
 
-/* Begin a turn, if it is anyone's. */
+/* Begin the next turn, if the link is free and a receiver wants it. */
 static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *r = rd_next(q, now);

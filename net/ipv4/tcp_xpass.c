@@ -818,8 +818,8 @@ static bool xpass_is_shortest_first(const struct sock *sk)
 	return READ_ONCE(xpass_line(sk)->pick) == XPASS_PICK_SHORTEST;
 }
 
-/* What is left of the message, as far as the sender has told us, ns of the link's time; 0 if that
- * does not matter.  There is at least a credit to send.
+/* What is left of the message, as far as the sender has told us, ns of the link's time.  0 is for
+ * turns that are fair, and for a message that is through.
  */
 static u64 xpass_left_ns(const struct sock *sk, const struct xpass *xp, u64 cost)
 {
