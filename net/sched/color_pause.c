@@ -63,6 +63,9 @@
  * @cfg: that of the port that was set last
  * @ports: struct color_pause; changed under RTNL, read under RCU
  * @dev: the device; valid until @gone
+ * @net: the links of its namespace.  The device may be in another one, with another number, when
+ *	its last port goes: requests for filters hold qdiscs without RTNL
+ * @ifindex: its number there
  * @taps: hears all that comes in
  * @timer: queues @work before a pause is over
  * @work: sends
@@ -103,6 +106,8 @@ struct color_pause_link {
 	struct color_pause_config cfg;
 	struct list_head	ports;
 	struct net_device	*dev;
+	struct color_pause_net	*net;
+	int			ifindex;
 	struct packet_type	taps;
 	struct hrtimer		timer;
 	struct gl_bh_work	work;
@@ -598,13 +603,15 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 	refcount_set(&link->refs, 1);
 	link->xoff = COLOR_PAUSE_NEVER;
 	link->dev = dev;
+	link->net = cn;
+	link->ifindex = dev->ifindex;
 	/* until the port is there */
 	link->rate = TC_COLOR_RATE_MAX;
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->ports);
 	hrtimer_setup(&link->timer, color_pause_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	gl_bh_init(&link->work, color_pause_work);
-	err = xa_err(xa_store(&cn->links, dev->ifindex, link, GFP_KERNEL));
+	err = xa_err(xa_store(&cn->links, link->ifindex, link, GFP_KERNEL));
 	if (err) {
 		kfree(link);
 		return ERR_PTR(err);
@@ -620,9 +627,9 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 }
 
 /* The last port of the device goes.  Packets that are charged may still be queued elsewhere. */
-static void color_pause_link_remove(struct color_pause_net *cn, struct color_pause_link *link)
+static void color_pause_link_remove(struct color_pause_link *link)
 {
-	xa_erase(&cn->links, link->dev->ifindex);
+	xa_erase(&link->net->links, link->ifindex);
 	WRITE_ONCE(link->gone, true);
 	dev_mc_del(link->dev, color_pfc_address);
 	dev_remove_pack(&link->taps);	/* waits until nothing reads @gone as it was */
@@ -788,7 +795,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 	pause = color_pause_new(link, sch, &cfg, &with);
 	if (!pause) {
 		if (!--link->users)
-			color_pause_link_remove(cn, link);
+			color_pause_link_remove(link);
 		return ERR_PTR(-ENOMEM);
 	}
 	return pause;
@@ -797,7 +804,6 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 /* The link is that of this port. */
 static void color_pause_adopt(const struct color_pause *pause)
 {
-	struct net_device *dev = qdisc_dev(pause->sch);
 	struct color_pause_link *link = pause->link;
 	int prio;
 
@@ -805,7 +811,7 @@ static void color_pause_adopt(const struct color_pause *pause)
 	WRITE_ONCE(link->rate, pause->port.rate);
 	WRITE_ONCE(link->storm, pause->cfg.storm);
 	link->buffer = color_pause_room(&pause->cfg, &pause->port);
-	link->packet = psched_mtu(dev) + pause->port.overhead;
+	link->packet = psched_mtu(link->dev) + pause->port.overhead;
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
 		u8 band = pause->cfg.map[prio];
 
@@ -813,7 +819,7 @@ static void color_pause_adopt(const struct color_pause *pause)
 		WRITE_ONCE(link->groups[prio], band == TC_COLOR_PAUSE_NO_BAND ? BIT(prio) :
 						 pause->mask[band]);
 	}
-	color_pause_update(net_generic(dev_net(dev), color_pause_net_id));
+	color_pause_update(link->net);
 }
 
 /**
@@ -836,7 +842,7 @@ void color_pause_set_buffer(struct color_pause *pause, u64 buffer)
 {
 	pause->port.buffer = buffer;
 	pause->link->buffer = color_pause_room(&pause->cfg, &pause->port);
-	color_pause_update(net_generic(dev_net(qdisc_dev(pause->sch)), color_pause_net_id));
+	color_pause_update(pause->link->net);
 }
 
 /**
@@ -851,11 +857,11 @@ void color_pause_put(struct color_pause *pause)
 	ASSERT_RTNL();
 	if (!pause)
 		return;
-	cn = net_generic(dev_net(qdisc_dev(pause->sch)), color_pause_net_id);
+	cn = pause->link->net;
 	if (pause->listed)
 		list_del_rcu(&pause->entry);
 	if (!--pause->link->users) {
-		color_pause_link_remove(cn, pause->link);
+		color_pause_link_remove(pause->link);
 		color_pause_update(cn);
 	} else {
 		/* The link is that of the port that was set last of those that are left. */

@@ -93,9 +93,10 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
 
 /**
  * struct color_sched_data - a port; root lock, if a line does not say otherwise
- * @unusual: the port has bands, a rate, a pool, pauses, trimmed packets or `red auto`, so each
- *	packet has more to do
- * @low: bytes in the port below which it gives back what it holds of the pool
+ * @unusual_in: the port has bands, a rate, pauses or `red auto`, so a packet that comes has more
+ *	to do
+ * @unusual_out: the port has bands, a rate, pauses or trimmed packets, so a packet that leaves has
+ * @low: bytes in the port below which it gives back what it holds of the pool; 0 without one
  * @seen: the time when the port read the clock last, ns
  * @clock: when the line is free
  * @share: the shared buffer that it charges, and what it holds of it
@@ -115,7 +116,8 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @port: tells the transports of this host what the rate is; RTNL
  */
 struct color_sched_data {
-	bool			unusual;
+	bool			unusual_in;
+	bool			unusual_out;
 	u64			low;
 	u64			seen;
 	struct color_clock	clock;
@@ -277,8 +279,8 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 	u64 port = min3((u64)cfg->limit, q->mark_above, q->peak);
 	int i;
 
-	q->unusual = q->bands || q->clock.mult || q->share.pool || q->pause ||
-		     color_trims(&cfg->trim) || q->trim.qlen || cfg->red_auto;
+	q->unusual_in = q->bands || q->clock.mult || q->pause || cfg->red_auto;
+	q->unusual_out = q->bands || q->clock.mult || q->pause || q->trim.qlen;
 	q->low = 0;
 	if (q->share.pool) {
 		port = min(port, q->share.held);
@@ -404,7 +406,8 @@ static int color_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 	if (unlikely(occ > q->mark_above))
 		color_mark(q, occ, st, skb);
 	color_push(skb, sch, st, cb, q->bands, band, q->pause, len, segs);
-	q->trim.qlen += cb.trimmed;
+	if (cb.trimmed && !q->trim.qlen++)
+		refresh = true;
 	if (occ > q->peak) {
 		q->peak = occ;
 		refresh = true;
@@ -576,7 +579,7 @@ int color_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_fr
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	if (unlikely(q->unusual)) {
+	if (unlikely(q->unusual_in)) {
 		if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
 			color_auto_next(sch);
 		return q->bands ? color_enqueue_bands(skb, sch, to_free) :
@@ -759,12 +762,14 @@ static void color_empty(struct Qdisc *sch)
 }
 
 /* A packet has left an unusual port. */
-static void color_left(struct color_sched_data *q, const struct sk_buff *skb, u32 len)
+static void color_left(struct Qdisc *sch, const struct sk_buff *skb, u32 len)
 {
+	struct color_sched_data *q = qdisc_priv(sch);
 	const struct color_skb_cb *cb = color_skb_cb(skb);
 
 	q->stats[cb->color].backlog -= len;
-	q->trim.qlen -= cb->trimmed;
+	if (unlikely(cb->trimmed) && !--q->trim.qlen)
+		color_refresh(sch, q);
 	if (unlikely(q->pause))
 		color_pause_uncharge(cb->charged, len);
 }
@@ -793,9 +798,12 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 		color_empty(sch);
 		return NULL;
 	}
-	band = color_band_next(sch, &start);
-	if (!band)
-		return NULL;
+	band = color_bands_head(q->bands);
+	if (unlikely(band->timed || q->pause)) {
+		band = color_band_next(sch, &start);
+		if (!band)
+			return NULL;
+	}
 	band = color_bands_take(q->bands, band);
 
 	skb = __qdisc_dequeue_head(&band->q);
@@ -807,14 +815,14 @@ static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 	band->stats.qlen -= segs;
 	band->stats.backlog -= len;
 	color_bands_popped(q->bands, band);
-	if (band->timed) {
+	color_left(sch, skb, len);
+	if (unlikely(band->timed)) {
 		on_line = len + (u64)q->cfg.overhead * segs;
 		color_band_advance(band, &q->clock, start, on_line, segs);
 		color_bands_yield(q->bands, band, &q->clock, start, on_line);
+		if (q->cfg.int_rtt)
+			color_tell(sch, skb, start);
 	}
-	color_left(q, skb, len);
-	if (q->cfg.int_rtt)
-		color_tell(sch, skb, start);
 	if (unlikely(color_backlog(sch) < q->low))
 		color_release(sch);
 	return skb;
@@ -845,7 +853,7 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 	if (q->clock.mult)
 		color_clock_advance(&q->clock, len + (u64)q->cfg.overhead *
 						     qdisc_pkt_segs(skb));
-	color_left(q, skb, len);
+	color_left(sch, skb, len);
 	if (q->cfg.int_rtt)
 		color_tell(sch, skb, start);
 	if (unlikely(color_backlog(sch) < q->low))
@@ -858,11 +866,16 @@ struct sk_buff *color_dequeue(struct Qdisc *sch)
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb;
 
-	if (unlikely(q->unusual))
+	if (unlikely(q->unusual_out))
 		return q->bands ? color_dequeue_bands(sch) : color_dequeue_unusual(sch);
 	skb = qdisc_dequeue_head(sch);
-	if (likely(skb))
-		q->stats[color_skb_cb(skb)->color].backlog -= qdisc_pkt_len(skb);
+	if (unlikely(!skb)) {
+		color_empty(sch);
+		return NULL;
+	}
+	q->stats[color_skb_cb(skb)->color].backlog -= qdisc_pkt_len(skb);
+	if (unlikely(sch->qstats.backlog < q->low))
+		color_release(sch);
 	return skb;
 }
 EXPORT_SYMBOL_GPL(color_dequeue);

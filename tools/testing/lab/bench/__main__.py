@@ -5,7 +5,8 @@
 
 Parts: bulk (goodput and processor time of one flow), connections (processor
 time of a packet, many connections against few), port (a packet through the
-qdisc, memory of a port), hooks (a packet of a connection that does not use
+qdisc, memory of a port), queues (two ports with one pool, on two processors of
+Linux 7.3), hooks (a packet of a connection that does not use
 greenlane), memory (of an idle connection, and its timers), status (processor time of
 `greenlane status` on the distribution's kernel, in an emulated machine).  Runs
 that are compared take turns; of processor times the least counts, since whatever
@@ -28,7 +29,7 @@ from lab.guest import pool
 BASES = ("reno", "cubic", "dctcp")
 CREDITS = ("xpass", "aeolus_xpass")
 RATES = ("dcqcn", "dart")
-PARTS = ("port", "hooks", "memory", "bulk", "connections", "status")
+PARTS = ("port", "queues", "hooks", "memory", "bulk", "connections", "status")
 NETWORK = {
     "experiment": "incast", "segments": False,
     "senders": 8, "bytes": 32768, "rate": 40 * 10**9, "delay": 5000,
@@ -58,15 +59,18 @@ class Bench:
 
     def __init__(self, kernel, repeat):
         self.kernel, self.repeat = kernel, repeat
-        self.kdir = self._script("kernel")
-        self.modules = self._script("modules")
-        self.built = ["--kernel", kernel, "--built", self.kdir, self.modules]
+        self.kdir, self.built = self._build(kernel)
         self.rows = []
 
-    def _script(self, name):
-        done = subprocess.run([TOP / "scripts" / name, "--kernel", self.kernel],
-                              stdout=subprocess.PIPE, text=True, check=True)
-        return done.stdout.strip().rpartition("\n")[2]
+    @staticmethod
+    def _build(kernel, *variant):
+        """A kernel's directory, and the options for a guest of it with our modules."""
+        def script(name):
+            done = subprocess.run([TOP / "scripts" / name, "--kernel", kernel, *variant],
+                                  stdout=subprocess.PIPE, text=True, check=True)
+            return done.stdout.strip().rpartition("\n")[2]
+        kdir = script("kernel")
+        return kdir, ["--kernel", kernel, *variant, "--built", kdir, script("modules")]
 
     def row(self, what, ratio, goal, detail):
         """One line of the table."""
@@ -136,26 +140,27 @@ class Bench:
                               stdout=subprocess.PIPE, text=True, check=True)
         return json.loads(done.stdout)
 
-    def _make(self, directory, *words):
-        subprocess.run(["make", "-s", "-C", self.kdir, "ARCH=um", f"M={directory}", *words,
+    @staticmethod
+    def _make(kdir, directory, *words):
+        subprocess.run(["make", "-s", "-C", kdir, "ARCH=um", f"M={directory}", *words,
                         "modules"], check=True, stdout=sys.stderr)
 
     def _guest_with(self, module, program):
         """What a program in the guest says that uses one of the modules beside this file."""
         with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
             shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
-            self._make(copy)
+            self._make(self.kdir, copy)
             return self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko")
 
-    def _boots_with(self, module, program):
+    def _boots_with(self, kdir, options, module, program, *words):
         """The same in real time, of BOOTS guests.  The module calls through pointers as the
         distribution's kernels do, by retpolines.  (Ours do not: in User-Mode Linux every call is
         through a pointer, and would be one.)"""
         with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
             shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
-            self._make(copy, RETPOLINES)
+            self._make(kdir, copy, RETPOLINES)
             return [self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko",
-                                options=(*self.built, "--real-time")) for _ in range(BOOTS)]
+                                *words, options=(*options, "--real-time")) for _ in range(BOOTS)]
 
     def hooks(self):
         """A packet of another congestion control's connection, through the netfilter hooks."""
@@ -170,7 +175,7 @@ class Bench:
 
     def port(self):
         """A packet through the qdisc, and what a port takes of the memory."""
-        boots = self._boots_with("qdisc_bench", "lab.bench.qdiscs")
+        boots = self._boots_with(self.kdir, self.built, "qdisc_bench", "lab.bench.qdiscs")
         with open("/proc/cpuinfo", encoding="ascii") as file:
             ghz = float(re.search(r"cpu MHz\s*: ([\d.]+)", file.read())[1]) / 1000
 
@@ -203,6 +208,23 @@ class Bench:
                  f"{size['iofd']:.0f} / {size['color']:.0f} B")
         self.row("the same, 2 bands / color", f"{size['color bands'] / size['color']:.2f}",
                  "<= 4096 B", f"{size['color bands']:.0f} / {size['color']:.0f} B")
+
+    def queues(self):
+        """Do two ports of one pool hinder each other, each on a processor of its own?"""
+        boots = self._boots_with(*self._build("7.3", "--smp"), "qdisc_bench",
+                                 "lab.bench.qdiscs", "queues")
+        for burst in boots[0]:
+            def scaling(name, seen, burst=burst):
+                alone, together = seen[burst][name]
+                return alone / together
+            for name in ("color", "color pool"):
+                ratios = sorted(scaling(name, seen) / scaling("bfifo", seen) for seen in boots)
+                mine, its = (statistics.median(scaling(which, seen) for seen in boots)
+                             for which in (name, "bfifo"))
+                self.row(f"two processors, {burst} queued, mq with {name} / mq with bfifo",
+                         f"{statistics.median(ratios):.2f}", ">= 0.95",
+                         f"{mine:.2f} / {its:.2f} of twice one; "
+                         f"{ratios[0]:.2f} … {ratios[-1]:.2f}")
 
     def memory(self):
         """An idle connection with and without TLT or credits, and one that uses neither."""

@@ -11,6 +11,10 @@
  * header is in the cache for every qdisc.
  * The kernel's log gets, for each device, the processor cycles of one packet's
  * enqueue and dequeue in the fastest and in the median turn.
+ *
+ * With queues=N it drives instead the qdiscs of the first N transmit queues of each
+ * device, queue I on processor I: first the one of queue 0 alone, then all at one time.
+ * The log gets both, of the slowest queue, as "device/1" and "device/N".
  */
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -21,6 +25,7 @@
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
 
@@ -29,6 +34,7 @@
 #define MAX_DEVS	16
 #define PACKETS		25600	/* of a turn */
 #define MAX_BURST	1024
+#define MAX_QUEUES	4
 #define PACKET		1514	/* bytes */
 
 static char *devs[MAX_DEVS];
@@ -47,8 +53,31 @@ MODULE_PARM_DESC(dscp, "of all packets; -1 for a mix");
 /* TLT's codepoints, as often as an incast has them. */
 static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 10 };
 
-static struct sk_buff *packets[MAX_BURST];
-static u64 cycles[MAX_DEVS][TURNS];
+static unsigned int queues;
+module_param(queues, uint, 0444);
+MODULE_PARM_DESC(queues, "transmit queues that are driven at one time, each by its processor");
+
+/**
+ * struct lane - what one processor does
+ * @work: does it
+ * @q: the qdisc
+ * @packets: pass through it
+ * @start: how many lanes have to be ready before they begin
+ * @spent: cycles
+ * @err: 0, or an error
+ */
+struct lane {
+	struct work_struct	work;
+	struct Qdisc		*q;
+	struct sk_buff		*packets[MAX_BURST];
+	int			start;
+	u64			spent;
+	int			err;
+};
+
+static struct lane lanes[MAX_QUEUES];
+static atomic_t ready;
+static u64 cycles[MAX_DEVS][TURNS], together[MAX_DEVS][TURNS];
 
 static const u8 option[] = { 254, 8, 0x47, 0x4c, 0, 0, 0x80, 0 };
 
@@ -82,7 +111,7 @@ static struct sk_buff *make_packet(struct net_device *dev, u8 dscp)
 }
 
 /* One burst through a qdisc; the packets come back. */
-static int one_burst(struct Qdisc *q)
+static int one_burst(struct Qdisc *q, struct sk_buff **packets)
 {
 	struct sk_buff *to_free = NULL;
 	unsigned int i, back = 0;
@@ -104,58 +133,120 @@ static int one_burst(struct Qdisc *q)
 	return back == burst ? 0 : -EIO;
 }
 
-static int turn(struct Qdisc *q, u64 *spent)
+static void turn(struct lane *lane)
 {
 	unsigned int i;
 	u64 before;
-	int err = 0;
 
-	spin_lock_bh(qdisc_lock(q));
+	spin_lock_bh(qdisc_lock(lane->q));
 	before = tsc();
-	for (i = 0; i < PACKETS / burst && !err; i++)
-		err = one_burst(q);
-	*spent = tsc() - before;
-	spin_unlock_bh(qdisc_lock(q));
+	for (i = 0; i < PACKETS / burst && !lane->err; i++)
+		lane->err = one_burst(lane->q, lane->packets);
+	lane->spent = tsc() - before;
+	spin_unlock_bh(qdisc_lock(lane->q));
+}
+
+static void lane_work(struct work_struct *work)
+{
+	struct lane *lane = container_of(work, struct lane, work);
+
+	/* A processor may be a thread of a machine with other work: begin when all run. */
+	atomic_inc(&ready);
+	while (atomic_read(&ready) < lane->start)
+		cpu_relax();
+	turn(lane);
+}
+
+/* A turn of the first @n queues of a device; the cycles of the slowest. */
+static int turn_together(struct net_device *dev, int n, u64 *spent)
+{
+	int i, err = 0;
+
+	*spent = 0;
+	atomic_set(&ready, 0);
+	for (i = 0; i < n; i++) {
+		lanes[i].q = rtnl_dereference(netdev_get_tx_queue(dev, i)->qdisc);
+		lanes[i].start = n;
+		INIT_WORK(&lanes[i].work, lane_work);
+	}
+	for (i = 0; i < n; i++)
+		queue_work_on(i, system_highpri_wq, &lanes[i].work);
+	for (i = 0; i < n; i++) {
+		flush_work(&lanes[i].work);
+		*spent = max(*spent, lanes[i].spent);
+		err = err ?: lanes[i].err;
+	}
 	return err;
+}
+
+static int turn_alone(struct net_device *dev, u64 *spent)
+{
+	lanes->q = rtnl_dereference(dev->qdisc);
+	turn(lanes);
+	*spent = lanes->spent;
+	return lanes->err;
 }
 
 static int measure(struct net_device *dev[])
 {
-	int i, t, err = 0;
+	unsigned int i, t, lane;
+	char what[IFNAMSIZ + 4];
+	int err = 0;
 
-	for (i = 0; i < (int)burst; i++) {
-		packets[i] = make_packet(dev[0], dscp >= 0 ? dscp :
-					 dscps[i % ARRAY_SIZE(dscps)]);
-		if (!packets[i])
-			return -ENOMEM;
+	for (lane = 0; lane < max(queues, 1u); lane++) {
+		for (i = 0; i < burst; i++) {
+			struct sk_buff *skb = make_packet(dev[0], dscp >= 0 ? dscp :
+							  dscps[i % ARRAY_SIZE(dscps)]);
+
+			if (!skb)
+				return -ENOMEM;
+			lanes[lane].packets[i] = skb;
+		}
 	}
 	rtnl_lock();
-	for (t = 0; t < TURNS && !err; t++)
-		for (i = 0; i < n_devs && !err; i++)
-			err = turn(rtnl_dereference(dev[i]->qdisc), &cycles[i][t]);
+	for (t = 0; t < TURNS; t++) {
+		for (i = 0; i < n_devs && !err; i++) {
+			if (!queues)
+				err = turn_alone(dev[i], &cycles[i][t]);
+			else
+				err = turn_together(dev[i], 1, &cycles[i][t]) ?:
+				      turn_together(dev[i], queues, &together[i][t]);
+		}
+	}
 	rtnl_unlock();
-	for (i = 0; i < n_devs && !err; i++)
-		report("qdisc_bench", devs[i], cycles[i], PACKETS / burst * burst);
+	for (i = 0; i < n_devs && !err; i++) {
+		if (!queues) {
+			report("qdisc_bench", devs[i], cycles[i], PACKETS / burst * burst);
+			continue;
+		}
+		snprintf(what, sizeof(what), "%s/1", devs[i]);
+		report("qdisc_bench", what, cycles[i], PACKETS / burst * burst);
+		snprintf(what, sizeof(what), "%s/%u", devs[i], queues);
+		report("qdisc_bench", what, together[i], PACKETS / burst * burst);
+	}
 	return err;
 }
 
 static int __init qdisc_bench_init(void)
 {
 	struct net_device *dev[MAX_DEVS] = {};
-	int i, err = 0;
+	int i, lane, err = 0;
 
-	if (!burst || burst > MAX_BURST)
+	if (!burst || burst > MAX_BURST || queues > MAX_QUEUES || queues > num_online_cpus())
 		return -EINVAL;
 	for (i = 0; i < n_devs && !err; i++) {
 		dev[i] = dev_get_by_name(&init_net, devs[i]);
 		if (!dev[i])
 			err = -ENODEV;
+		else if (dev[i]->real_num_tx_queues < queues)
+			err = -EINVAL;
 	}
 	if (!err && n_devs)
 		err = measure(dev);
 	/* After an error the qdiscs may still have some: leave them there. */
-	for (i = 0; i < MAX_BURST && !err; i++)
-		kfree_skb(packets[i]);
+	for (lane = 0; lane < MAX_QUEUES && !err; lane++)
+		for (i = 0; i < MAX_BURST; i++)
+			kfree_skb(lanes[lane].packets[i]);
 	for (i = 0; i < n_devs; i++)
 		dev_put(dev[i]);
 	return err;

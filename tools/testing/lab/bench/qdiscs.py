@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest's half of the port benchmarks: cycles of a packet, bytes of a port.
 
-	python3 -m lab.bench.qdiscs BENCH_MODULE
+	python3 -m lab.bench.qdiscs BENCH_MODULE [queues]
 
 Prints one line of JSON: {"cycles": {burst: {qdisc: cycles}}, "short": {the same for
-packets of short messages}, "port_bytes": {...}}.
+packets of short messages}, "port_bytes": {...}}; with `queues`, on two processors:
+{burst: {qdisc: [cycles of one of two ports alone, of both at one time]}}.
 """
 
 import json
@@ -46,6 +47,8 @@ SHORT = 31
 # Queued at a time: a busy link, and the port of an incast.
 BURSTS = (64, 1024)
 PORTS = 100
+# Of mq's children.
+QUEUES = {name: QDISCS[name] for name in ("bfifo", "color", "color pool")}
 
 
 def add(devs, name):
@@ -67,6 +70,19 @@ def cycles(module, burst, dscp=-1):
     found = turns.cycles(module, "devs=" + ",".join(devs), f"burst={burst}", f"dscp={dscp}")
     batch("ip", [f"link delete {dev}" for dev in devs])
     return {name: found[dev][0] for name, dev in zip(QDISCS, devs)}
+
+
+def queues(module, burst, n=2):
+    """Cycles of a packet through one of mq's children alone, and through all at one time."""
+    devs = [f"bench{i}" for i in range(len(QUEUES))]
+    batch("ip", [f"link add {dev} numtxqueues {n} up type dummy" for dev in devs])
+    for dev, qdisc in zip(devs, QUEUES.values()):
+        batch("tc", [f"qdisc add dev {dev} root handle 1: mq",
+                     *(f"qdisc add dev {dev} parent 1:{i + 1} {qdisc}" for i in range(n))])
+    found = turns.cycles(module, "devs=" + ",".join(devs), f"burst={burst}", f"queues={n}")
+    batch("ip", [f"link delete {dev}" for dev in devs])
+    # The median: in the best turn the other processor may not have run.
+    return {name: [found[f"{dev}/{at}"][1] for at in (1, n)] for name, dev in zip(QUEUES, devs)}
 
 
 def port_bytes(name):
@@ -101,6 +117,9 @@ def arms(packets=5000):
 def main():
     """All of it."""
     modules.load("sch_color", "sch_iofd")
+    if sys.argv[2:] == ["queues"]:
+        print(json.dumps({burst: queues(sys.argv[1], burst) for burst in BURSTS}))
+        return
     batch("ip", ["link add lost up type dummy"])
     result = {"cycles": {burst: cycles(sys.argv[1], burst) for burst in BURSTS},
               "short": {burst: cycles(sys.argv[1], burst, SHORT) for burst in BURSTS}}

@@ -43,11 +43,12 @@ def parse_args():
     for name, what in (("debug", "KASAN, lockdep, kmemleak, DEBUG_ATOMIC_SLEEP"),
                        ("kcsan", "data races (--machine qemu)"),
                        ("gcov", "counts which lines of the modules run"),
-                       ("fine", "a look at the clock takes 8 ns of virtual time, not 256")):
+                       ("fine", "a look at the clock takes 8 ns of virtual time, not 256"),
+                       ("smp", "several processors at the host's speed, in real time")):
         variant.add_argument(f"--{name}", dest="variant", action="store_const",
                              const=name, help=what)
     parser.add_argument("--cpus", type=int, default=2,
-                        help="processors of a virtual machine (2)")
+                        help="processors of a virtual machine, or with --smp (2)")
     parser.add_argument("--real-time", action="store_true",
                         help="the guest's clock is the host's")
     parser.add_argument("--timeout", type=float, default=None, metavar="S",
@@ -69,6 +70,7 @@ def parse_args():
     if args.kernel is None:
         args.kernel = "stock" if args.machine == "qemu" and not args.variant else "7.3"
     args.debug = args.variant == "debug"
+    args.real_time |= args.variant == "smp"
     args.cache = CACHE
     return args
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A guest that is a User-Mode Linux kernel: one processor, virtual time."""
+"""A guest that is a User-Mode Linux kernel: one processor and virtual time, or several."""
 
 
 def command(kdir, init, run, out, args, streams):
@@ -15,6 +15,8 @@ def command(kdir, init, run, out, args, streams):
         # Nothing that init or a test writes to the log is held back.
         "printk.devkmsg=on", "panic=-1", "kunit.enable=1", "kunit.autorun=1",
     ]
+    if args.variant == "smp":
+        words.append(f"ncpus={args.cpus}")
     if not args.real_time:
         # 6.12's jitter RNG measures times until they differ, and in virtual time they do not.
         words += ["time-travel=inf-cpu", "initcall_blacklist=jent_mod_init"]
