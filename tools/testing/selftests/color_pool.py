@@ -193,6 +193,25 @@ def short_queues():
     close(senders)
 
 
+@case("a port without a rate gives back as its queue gets shorter")
+def shorter():
+    p.insmod()
+    p.fresh_namespace()
+    p.veth("a0", "a1")
+    p.tc("qdisc add dev a0 root handle 1: tbf rate 8mbit burst 2k limit 1m")
+    p.tc("qdisc add dev a0 parent 1:1 color pool sw size 4m")
+    sender = p.Sender("a0")
+    sender.send(p.ipv4(1000), 200)
+    before = p.shown("a0")
+    p.settle(0.1)
+    seen = p.shown("a0")
+    true(before["backlog"] - seen["backlog"] > 80_000, "it has sent for 100 ms")
+    # color_share_low(): the reserve is two chunks of 16 kB at most
+    true(seen["backlog"] <= held() <= seen["backlog"] + 2 * 16384,
+         f"it holds {held()} for {seen['backlog']}")
+    sender.close()
+
+
 @case("a pool goes with its last port")
 def freed():
     senders = ports("pool sw size 90000", "pool sw")

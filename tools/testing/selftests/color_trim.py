@@ -244,6 +244,26 @@ def limit(limit):
     sender.close()
 
 
+@case("trim-limit on a port without a rate: packets that leave make room")
+def limit_unpaced():
+    p.insmod()
+    p.fresh_namespace()
+    p.veth()
+    p.tc("qdisc add dev p0 root handle 9: tbf rate 80kbit burst 2k limit 1m")
+    p.tc(f"qdisc add dev p0 parent 9:1 handle 1: color {ONE} trim-limit 2")
+    sender = p.Sender()
+    for drops in (1, 2):
+        # more than the burst
+        sender.send(p.ipv4(1500, p.GREEN), 2)
+        for _ in range(3):
+            sender.send(frame())
+        seen = p.shown()["trim"]
+        equal((seen["qlen"], seen["limit_drops"]), (2, drops), "queued and dropped")
+        p.settle(1)
+        equal(p.shown()["trim"]["qlen"], 0, "when all have left")
+    sender.close()
+
+
 @case("trim none while trimmed packets wait, and a reset: the count is right")
 def disarmed():
     sender = start(ONE)
