@@ -10,6 +10,7 @@ import time
 
 from lab.net import frames as p
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, timed, true, within
 
 STOPPED = "rate 8bit"           # a queue that one can count in
@@ -277,16 +278,22 @@ def agree():
 
 @case("the attributes, not by tc: red and auto in one message, a minimum without auto")
 def attributes():
-    def u32(kind, value):
-        return attr(kind, struct.pack("I", value))
+    def u32(name, value):
+        return attr(COLOR[name], struct.pack("I", value))
 
     p.port("limit 100000 red 5000")
     link = Qdisc("p0")
-    for words, error in ((u32(5, 1000) + u32(35, 1), True), (u32(36, 1000), True),
-                         (u32(35, 0) + u32(36, 1000), True), (u32(35, 1) + u32(8, 1), True),
-                         (u32(35, 1) + u32(36, 100_001), True), (u32(35, 1), False),
-                         (u32(8, 2), True), (u32(36, 100_000), False), (u32(4, 99_999), True),
-                         (u32(35, 0), False), (u32(36, 0), False)):
+    for words, error in ((u32("RED", 1000) + u32("RED_AUTO", 1), True),
+                         (u32("RED_MIN", 1000), True),
+                         (u32("RED_AUTO", 0) + u32("RED_MIN", 1000), True),
+                         (u32("RED_AUTO", 1) + u32("COUNT", 1), True),
+                         (u32("RED_AUTO", 1) + u32("RED_MIN", 100_001), True),
+                         (u32("RED_AUTO", 1), False),
+                         (u32("COUNT", 2), True),
+                         (u32("RED_MIN", 100_000), False),
+                         (u32("LIMIT", 99_999), True),
+                         (u32("RED_AUTO", 0), False),
+                         (u32("RED_MIN", 0), False)):
         before = link.config()
         equal(bool(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, words))), error,
               f"{words.hex()} is refused")

@@ -18,33 +18,55 @@ from lab.net.rtnl import (HANDLE, NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL, NLM_F_
                           RTM_DELTCLASS, RTM_DELTFILTER, RTM_GETTCLASS, RTM_GETTFILTER,
                           RTM_NEWTCLASS, RTM_NEWTFILTER, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, Qdisc,
                           attr)
+from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, true
 
 CHANGES, ADDS, CLASSES = 80_000, 20_000, 20_000
 EACH = 500              # a round
 
-LAST = 37                               # TCA_COLOR_MAX
+LAST = max(COLOR)
 
 # a value that each attribute takes
 GOOD = {
-    2: struct.pack("Q", 5000000000), 3: struct.pack("I", 24), 4: struct.pack("I", 1800000),
-    5: struct.pack("I", 270000), 6: struct.pack("I", 400000), 7: struct.pack("I", 500000),
-    8: struct.pack("I", 1), 9: struct.pack("I", 1), 10: bytes([1] * 64),
-    11: struct.pack("I", 100000), 12: struct.pack("I", 200000), 13: struct.pack("I", 1 << 31),
-    14: b"sw\0", 15: struct.pack("I", 9000000), 16: struct.pack("I", 1 << 16),
-    17: struct.pack("I", 1), 18: struct.pack("I", 4), 19: bytes([0, 1, 255, 255] * 16),
-    20: struct.pack("8Q", 50000000, 0, *[(1 << 64) - 1] * 6),
-    21: struct.pack("8I", 8, 0, *[(1 << 32) - 1] * 6),
-    22: struct.pack("16I", 4687, 0, *[(1 << 32) - 1] * 14),
-    23: struct.pack("I", 20000), 24: struct.pack("I", 50000), 25: struct.pack("I", 61),
-    26: struct.pack("I", 3), 27: struct.pack("I", 100), 28: struct.pack("I", 256),
-    29: struct.pack("I", 2), 30: struct.pack("I", 300000), 31: struct.pack("I", 200000),
-    32: struct.pack("I", 5000), 33: struct.pack("I", 100000000),
-    34: bytes([0, 0xfe, 0xff, 0xff, 1, 0xff, 0, 0xff]), 35: struct.pack("I", 1),
-    36: struct.pack("I", 3000), 37: struct.pack("I", 20000),
+    COLOR.RATE64: struct.pack("Q", 5000000000),
+    COLOR.OVERHEAD: struct.pack("I", 24),
+    COLOR.LIMIT: struct.pack("I", 1800000),
+    COLOR.RED: struct.pack("I", 270000),
+    COLOR.YELLOW: struct.pack("I", 400000),
+    COLOR.GREEN: struct.pack("I", 500000),
+    COLOR.COUNT: struct.pack("I", 1),
+    COLOR.CLASSIFY: struct.pack("I", 1),
+    COLOR.MAP: bytes([1] * 64),
+    COLOR.ECN_MIN: struct.pack("I", 100000),
+    COLOR.ECN_MAX: struct.pack("I", 200000),
+    COLOR.ECN_PROB: struct.pack("I", 1 << 31),
+    COLOR.POOL: b"sw\0",
+    COLOR.POOL_SIZE: struct.pack("I", 9000000),
+    COLOR.POOL_ALPHA: struct.pack("I", 1 << 16),
+    COLOR.SPLIT_GSO: struct.pack("I", 1),
+    COLOR.BANDS: struct.pack("I", 4),
+    COLOR.PRIO: bytes([0, 1, 255, 255] * 16),
+    COLOR.BAND_RATE64: struct.pack("8Q", 50000000, 0, *[(1 << 64) - 1] * 6),
+    COLOR.BAND_LIMIT: struct.pack("8I", 8, 0, *[(1 << 32) - 1] * 6),
+    COLOR.BAND_YIELD: struct.pack("16I", 4687, 0, *[(1 << 32) - 1] * 14),
+    COLOR.SLACK: struct.pack("I", 20000),
+    COLOR.CATCH_UP: struct.pack("I", 50000),
+    COLOR.TRIM_DSCP: struct.pack("I", 61),
+    COLOR.TRIM_COLORS: struct.pack("I", 3),
+    COLOR.TRIM_LIMIT: struct.pack("I", 100),
+    COLOR.TRIM_SIZE: struct.pack("I", 256),
+    COLOR.PAUSE: struct.pack("I", 2),
+    COLOR.PAUSE_XOFF: struct.pack("I", 300000),
+    COLOR.PAUSE_XON: struct.pack("I", 200000),
+    COLOR.PAUSE_DELAY: struct.pack("I", 5000),
+    COLOR.PAUSE_STORM: struct.pack("I", 100000000),
+    COLOR.PAUSE_MAP: bytes([0, 0xfe, 0xff, 0xff, 1, 0xff, 0, 0xff]),
+    COLOR.RED_AUTO: struct.pack("I", 1),
+    COLOR.RED_MIN: struct.pack("I", 3000),
+    COLOR.INT_RTT: struct.pack("I", 20000),
 }
 # Those that have a number for each of the first bands, and its size.
-EACH_BAND = {20: 8, 21: 4, 22: 4}
+EACH_BAND = {COLOR.BAND_RATE64: 8, COLOR.BAND_LIMIT: 4, COLOR.BAND_YIELD: 4}
 EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
          (1 << 32) - 1]
 
@@ -170,7 +192,7 @@ def lengths():
             elif kind in EACH_BAND:
                 # None of what the only band cannot have.
                 equal(length, 0, f"length that attribute {kind} took")
-            elif kind in GOOD and kind != 14:
+            elif kind in GOOD and kind != COLOR.POOL:
                 equal(length, len(GOOD[kind]), f"length that attribute {kind} took")
     p.tc("qdisc change dev p0 root color bands 16")
     for kind, size in EACH_BAND.items():
@@ -184,7 +206,7 @@ def lengths():
 def odd():
     p.port("limit 1000")
     link = Qdisc("p0")
-    one, two = attr(4, struct.pack("I", 5000)), attr(4, struct.pack("I", 6000))
+    one, two = (attr(COLOR.LIMIT, struct.pack("I", limit)) for limit in (5000, 6000))
     before = link.config()
     true(link.change(attr(TCA_OPTIONS, one)), "no NLA_F_NESTED: refused")
     true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(LAST + 1, b""))), "unknown: refused")

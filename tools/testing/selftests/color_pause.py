@@ -15,6 +15,7 @@ from lab.net import frames as p
 from lab.net import pfc
 from lab.net.rtnl import (NLA_F_NESTED, NLM_F_CREATE, NLM_F_REPLACE, RTM_NEWQDISC, TCA_KIND,
                           TCA_OPTIONS, Qdisc, attr)
+from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, timed, true, within
 
 TCA_RATE = 5                    # linux/rtnetlink.h
@@ -476,8 +477,10 @@ def green_room(words):
 @case("a replacement that fails leaves the link as it was")
 def failed():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED):
-        options = (attr(2, struct.pack("Q", 125000)) + attr(4, struct.pack("I", 1000000))
-                   + attr(29, struct.pack("I", 2)) + attr(30, struct.pack("I", 200000)))
+        options = (attr(COLOR.RATE64, struct.pack("Q", 125000))
+                   + attr(COLOR.LIMIT, struct.pack("I", 1000000))
+                   + attr(COLOR.PAUSE, struct.pack("I", 2))
+                   + attr(COLOR.PAUSE_XOFF, struct.pack("I", 200000)))
         # An estimator that cannot be: the kernel looks at it when the port is there already.
         error = Qdisc("p0").request(
             RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, attr(TCA_KIND, b"color\0")

@@ -16,29 +16,30 @@ from lab import fuzz
 from lab.net import iofd as i
 from lab.net import frames as p
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.net.uapi import IOFD, IOFD_PORT
 from lab.tap import case, equal, main, true
 
 CHANGES, ADDS, PACKETS = 40_000, 10_000, 100_000
 EACH = 500              # a round
-LAST, LAST_PORT = 7, 4                  # TCA_IOFD_MAX, TCA_IOFD_PORT_MAX
+LAST, LAST_PORT = max(IOFD), max(IOFD_PORT)
 EDGES = [0, 1, 8, 999, 1000, 4096, 4097, 65535, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
 
 
 def good_port(rng):
     """What a port is made of."""
-    via = (attr(2, bytes((10, 9, 1, rng.randrange(256)))) if rng.random() < 0.6 else
-           attr(3, b"\xfd" + rng.randbytes(15)))
-    return attr(1, rng.choice((b"d1\0", b"d2\0"))) + via
+    via = (attr(IOFD_PORT.VIA, bytes((10, 9, 1, rng.randrange(256)))) if rng.random() < 0.6 else
+           attr(IOFD_PORT.VIA6, b"\xfd" + rng.randbytes(15)))
+    return attr(IOFD_PORT.DEV, rng.choice((b"d1\0", b"d2\0"))) + via
 
 
 def good(rng, kind):
     """A value that this attribute takes."""
-    if kind in (2, 3, 5):
+    if kind in (IOFD.THRESHOLD, IOFD.ENTRIES, IOFD.SEED):
         return struct.pack("I", rng.randrange(1, 4097))
-    if kind == 4:
+    if kind == IOFD.TIMEOUT:
         return struct.pack("Q", rng.randrange(1000, 10 ** 12))
-    if kind == 6:
-        return b"".join(attr(7 | NLA_F_NESTED, good_port(rng))
+    if kind == IOFD.PORTS:
+        return b"".join(attr(IOFD.PORT | NLA_F_NESTED, good_port(rng))
                         for _ in range(rng.choice((1, 1, 2, 3, 16, 17))))
     return b""
 
@@ -60,7 +61,7 @@ def value(rng, kind):
         data = rng.choice((b"d1\0", b"p0\0", b"lo\0", b"d1", b"", bytes((10, 9, 1, 2)),
                            rng.randbytes(16), rng.randbytes(rng.randrange(20))))
         inner += attr(which, data, rng.choice((None,) * 6 + (0, 3, 4, 65535)))
-    return attr(rng.choice((7, 7 | NLA_F_NESTED, 6, 0)), inner)
+    return attr(rng.choice((IOFD.PORT, IOFD.PORT | NLA_F_NESTED, IOFD.PORTS, 0)), inner)
 
 
 def forged(rng):
@@ -69,7 +70,7 @@ def forged(rng):
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         kind = rng.choice((rng.randrange(2, LAST), rng.randrange(2, LAST), rng.randrange(LAST + 3)))
         data = value(rng, kind)
-        flag = NLA_F_NESTED if kind == 6 else 0
+        flag = NLA_F_NESTED if kind == IOFD.PORTS else 0
         inner += attr(kind | flag, data, rng.choice((None,) * 12 + (0, 3, 4, len(data), 65535)))
     inner = fuzz.damaged(rng, inner)
     nested = rng.choice((TCA_OPTIONS | NLA_F_NESTED,) * 12 + (TCA_OPTIONS, 0x4002))

@@ -25,6 +25,7 @@ from lab import tap
 from lab.net import modules, pfc
 from lab.net.namespace import FAMILY, Namespace
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, true
 from lab.traffic.churn import PORT, Traffic
 from lab.wire import packet
@@ -81,11 +82,12 @@ def up(dev):
 def color_on(dev, pause=0):
     """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k pause PAUSE, and
     p1 trim 61"""
-    values = ((2, struct.pack("Q", 6_250_000)), (4, struct.pack("I", 400_000)),
-              (5, struct.pack("I", 60_000)), (11, struct.pack("I", 40_000)),
-              (12, struct.pack("I", 40_000)), (13, struct.pack("I", 0xffffffff)),
-              *([(25, struct.pack("I", 61))] if dev == "p1" else []),
-              (29, struct.pack("I", pause)))
+    values = ((COLOR.RATE64, struct.pack("Q", 6_250_000)), (COLOR.LIMIT, struct.pack("I", 400_000)),
+              (COLOR.RED, struct.pack("I", 60_000)), (COLOR.ECN_MIN, struct.pack("I", 40_000)),
+              (COLOR.ECN_MAX, struct.pack("I", 40_000)),
+              (COLOR.ECN_PROB, struct.pack("I", 0xffffffff)),
+              *([(COLOR.TRIM_DSCP, struct.pack("I", 61))] if dev == "p1" else []),
+              (COLOR.PAUSE, struct.pack("I", pause)))
     return Qdisc(dev).add(attr(TCA_OPTIONS | NLA_F_NESTED,
                                b"".join(attr(*value) for value in values)))
 
@@ -208,18 +210,18 @@ def turn_sysctl(rng):
 
 def turn_tc(rng):
     """Another threshold, rate, map, pool or way to pause, on one of the ports."""
-    changes = ((2, struct.pack("Q", rng.choice((3_000_000, 6_250_000, 12_500_000)))),
-               (4, struct.pack("I", rng.choice((100_000, 400_000)))),
-               (5, struct.pack("I", rng.choice((20_000, 60_000)))),
-               (8, struct.pack("I", rng.randrange(2))),
-               (14, rng.choice((b"one\0", b"two\0"))),
-               (29, struct.pack("I", rng.randrange(4))),
-               (30, struct.pack("I", rng.choice((0, 10_000, 50_000)))),
-               (35, struct.pack("I", 1)), (36, struct.pack("I", 9_000)),
-               (37, struct.pack("I", rng.choice((0, 50_000)))))
+    changes = ((COLOR.RATE64, struct.pack("Q", rng.choice((3_000_000, 6_250_000, 12_500_000)))),
+               (COLOR.LIMIT, struct.pack("I", rng.choice((100_000, 400_000)))),
+               (COLOR.RED, struct.pack("I", rng.choice((20_000, 60_000)))),
+               (COLOR.COUNT, struct.pack("I", rng.randrange(2))),
+               (COLOR.POOL, rng.choice((b"one\0", b"two\0"))),
+               (COLOR.PAUSE, struct.pack("I", rng.randrange(4))),
+               (COLOR.PAUSE_XOFF, struct.pack("I", rng.choice((0, 10_000, 50_000)))),
+               (COLOR.RED_AUTO, struct.pack("I", 1)), (COLOR.RED_MIN, struct.pack("I", 9_000)),
+               (COLOR.INT_RTT, struct.pack("I", rng.choice((0, 50_000)))))
     # A pool that is new wants a size.
-    options = attr(TCA_OPTIONS | NLA_F_NESTED,
-                   attr(*rng.choice(changes)) + attr(15, struct.pack("I", 1_000_000)))
+    options = attr(TCA_OPTIONS | NLA_F_NESTED, attr(*rng.choice(changes)) +
+                   attr(COLOR.POOL_SIZE, struct.pack("I", 1_000_000)))
     Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
 
 
