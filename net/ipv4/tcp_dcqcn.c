@@ -110,17 +110,28 @@ static struct dcqcn *dcqcn_of(const struct sock *sk)
 	return inet_csk_ca(sk);
 }
 
-/* The rate of the socket's link, Mbit/s. */
-static u32 dcqcn_mbit(const struct sock *sk)
-{
-	u32 mbit = READ_ONCE(dcqcn_net(sk)->mbit);
+/**
+ * struct dcqcn_path - what is to be known of a socket's link
+ * @mbit: its rate, Mbit/s
+ * @extra: bytes that it adds to a packet, beyond Ethernet's
+ */
+struct dcqcn_path {
+	u32	mbit;
+	u32	extra;
+};
 
-	if (mbit)
-		return mbit;
+static struct dcqcn_path dcqcn_path(const struct sock *sk)
+{
+	struct dcqcn_path path = { .mbit = READ_ONCE(dcqcn_net(sk)->mbit) };
+	struct rd_link *link;
+
 	rcu_read_lock();
-	mbit = rd_link_mbit(rd_link_rcu(sk));
+	link = rd_link_rcu(sk);
+	if (!path.mbit)
+		path.mbit = rd_link_mbit(link);
+	path.extra = READ_ONCE(link->extra);
 	rcu_read_unlock();
-	return mbit;
+	return path;
 }
 
 /**
@@ -131,15 +142,12 @@ static u32 dcqcn_mbit(const struct sock *sk)
  */
 u32 dcqcn_line(const struct sock *sk)
 {
-	return dcqcn_mbit(sk) * 125;
+	return dcqcn_path(sk).mbit * 125;
 }
 EXPORT_SYMBOL_GPL(dcqcn_line);
 
-static void dcqcn_params(const struct sock *sk, struct dcqcn_params *p)
+static void dcqcn_params(const struct dcqcn_net *dn, u32 mbit, struct dcqcn_params *p)
 {
-	const struct dcqcn_net *dn = dcqcn_net(sk);
-	u32 mbit = dcqcn_mbit(sk);
-
 	p->max = mbit * 125;
 	/* The authors' simulator has 40 and 200 Mbit/s at 40 Gbit/s.  8 kbit/s are 1 kB/s. */
 	p->ai = max((READ_ONCE(dn->ai_kbit) ?: mbit) / 8, 1U);
@@ -159,24 +167,21 @@ static u32 dcqcn_now(const struct sock *sk)
 }
 
 /* TCP paces by payload, the link's rate includes all headers: convert. */
-static u64 dcqcn_payload(const struct sock *sk, u64 rate)
+static u64 dcqcn_payload(const struct sock *sk, u64 rate, u32 extra)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 packet = tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME +
+	u32 packet = tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME + extra +
 		     inet_csk(sk)->icsk_af_ops->net_header_len;
 
-	rcu_read_lock();
-	packet += READ_ONCE(rd_link_rcu(sk)->extra);
-	rcu_read_unlock();
 	return div_u64(rate * tp->mss_cache, packet);
 }
 
-static void dcqcn_set_pacing(struct sock *sk)
+static void dcqcn_set_pacing(struct sock *sk, u32 extra)
 {
 	const struct dcqcn *ca = dcqcn_of(sk);
 	u64 rate = min(ca->rate.cur, ca->cap) * 1000ULL;
 
-	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, dcqcn_payload(sk, rate),
+	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, dcqcn_payload(sk, rate, extra),
 					     READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
@@ -209,13 +214,14 @@ static void dcqcn_notified(struct sock *sk, const struct dcqcn_params *p)
 
 static void dcqcn_look(struct sock *sk, bool notified)
 {
+	struct dcqcn_path path = dcqcn_path(sk);
 	struct dcqcn_params p;
 
-	dcqcn_params(sk, &p);
+	dcqcn_params(dcqcn_net(sk), path.mbit, &p);
 	dcqcn_advance(sk, &p);
 	if (notified)
 		dcqcn_notified(sk, &p);
-	dcqcn_set_pacing(sk);
+	dcqcn_set_pacing(sk, path.extra);
 }
 
 static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
@@ -248,7 +254,7 @@ void dcqcn_set_cap(struct sock *sk, u32 cap)
 	if (ca->cap == cap)
 		return;
 	ca->cap = cap;
-	dcqcn_set_pacing(sk);
+	dcqcn_set_pacing(sk, dcqcn_path(sk).extra);
 }
 EXPORT_SYMBOL_GPL(dcqcn_set_cap);
 
@@ -295,11 +301,11 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 /* --- struct tcp_congestion_ops ------------------------------------------------ */
 
-/* A window so large that the rate is what limits the flow: see DCQCN_WINDOWS. */
-static void dcqcn_set_window(struct sock *sk)
+/* A window so large that the rate is what limits the flow: see DCQCN_WINDOWS.  @line is in kB/s. */
+static void dcqcn_set_window(struct sock *sk, u32 line)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 window = (u64)dcqcn_line(sk) * 1000 * (tp->srtt_us >> 3) * DCQCN_WINDOWS;
+	u64 window = (u64)line * 1000 * (tp->srtt_us >> 3) * DCQCN_WINDOWS;
 
 	window = div_u64(window, USEC_PER_SEC);
 	window = max_t(u64, div_u64(window, tp->mss_cache), DCQCN_WINDOW_MIN);
@@ -311,7 +317,7 @@ static GL_CONG_CONTROL(dcqcn_cong_control, sk, rs)
 	if (sk->sk_state == TCP_SYN_SENT)
 		gl_pace_as_tcp(sk);
 	else
-		dcqcn_set_window(sk);
+		dcqcn_set_window(sk, dcqcn_line(sk));
 }
 
 /* A loss does not change the rate. */
@@ -345,6 +351,7 @@ static void dcqcn_init(struct sock *sk)
 {
 	struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct dcqcn_path path;
 	struct dcqcn_params p;
 
 	/* As dctcp: before the connection is established ECN has not been negotiated. */
@@ -354,7 +361,8 @@ static void dcqcn_init(struct sock *sk)
 		INET_ECN_dontxmit(sk);
 		return;
 	}
-	dcqcn_params(sk, &p);
+	path = dcqcn_path(sk);
+	dcqcn_params(dcqcn_net(sk), path.mbit, &p);
 	dcqcn_rate_init(&ca->rate, &p, tcp_clock_us());
 	ca->cap = U32_MAX;
 	ca->sent = tp->bytes_sent;
@@ -364,8 +372,8 @@ static void dcqcn_init(struct sock *sk)
 		return;
 	/* TCP's internal pacing, unless fq does it. */
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
-	dcqcn_set_pacing(sk);
-	dcqcn_set_window(sk);
+	dcqcn_set_pacing(sk, path.extra);
+	dcqcn_set_window(sk, p.max);
 }
 
 /* Leave a window that the next congestion control can start from. */
