@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run the tests; the last line is "N passed, N failed".
 
-	scripts/check [--kernel V]... [--debug | --smp-debug | --all] [NAME...]
+	scripts/check [--kernel V]... [--debug | --smp | --smp-debug | --all] [NAME...]
 
 Without options: everything on User-Mode Linux 6.1, and on the distribution's own
 kernel, two processors, what needs them (smp_*) or tests an installation
@@ -55,14 +55,18 @@ class Config:
     @property
     def label(self):
         """How the output calls it."""
-        smp = "-smp" if self.machine == "qemu" and self.variant else ""
-        return self.kernel + smp + f"-{self.variant}" * bool(self.variant)
+        return self.kernel + f"-{self.variant}" * bool(self.variant)
 
     @property
     def which(self):
         """The options of scripts/kernel, scripts/modules and scripts/guest."""
         return (["--machine", self.machine, "--kernel", self.kernel]
                 + [f"--{self.variant}"] * bool(self.variant))
+
+    @property
+    def smp(self):
+        """Has it processors, and so no virtual time?"""
+        return self.machine == "qemu" or self.variant.startswith("smp")
 
     def limit(self, full):
         """Options of scripts/guest: how long a test may take."""
@@ -72,14 +76,15 @@ class Config:
 
     def wants(self, name):
         """Is this file of selftests for this kernel?"""
-        if self.machine == "qemu":
+        if self.smp:
             return name.startswith(("smp_",) if self.variant else ("smp_", "install_"))
         return not name.startswith("smp_")
 
 
 STOCK = Config("qemu", "stock")
 UML_DEBUG = Config("uml", "7.3", "debug")
-SMP_DEBUG = [Config("qemu", "7.3", "debug"), Config("qemu", "7.3", "kcsan")]
+SMP = Config("uml", "7.3", "smp")
+SMP_DEBUG = [Config("uml", "7.3", "smp-debug"), Config("qemu", "7.3", "kcsan")]
 DEFAULT = [Config("uml", "6.1"), STOCK]
 ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, UML_DEBUG, *SMP_DEBUG]
 
@@ -105,8 +110,10 @@ def parse_args():
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--debug", action="store_true",
                        help="KASAN, lockdep, kmemleak; 7.3 if no --kernel is given")
+    group.add_argument("--smp", action="store_true",
+                       help="with two processors at the host's speed, on 7.3")
     group.add_argument("--smp-debug", action="store_true",
-                       help="the same with two processors, and KCSAN")
+                       help="both, and KCSAN")
     group.add_argument("--all", action="store_true", help="every kernel there is; --full")
     parser.add_argument("--full", action="store_true",
                         help="churn and fuzz as long as there is to find something")
@@ -122,6 +129,8 @@ def configs(args):
     """The kernels that the command line asks for."""
     if args.all:
         return ALL
+    if args.smp:
+        return [SMP]
     if args.smp_debug:
         return SMP_DEBUG
     if args.debug:
@@ -308,7 +317,7 @@ def main():
                     or any(wanted in name for wanted in args.name)):
                 tests[pool.submit(timed, name, function, *rest)] = name
 
-        if not args.debug and not args.smp_debug:
+        if not (args.debug or args.smp or args.smp_debug):
             start("build, distribution headers", headers_test)
             for config in [c for c in chosen if c.machine == "uml"][:1]:
                 start("lint", lint_test, config.kernel)

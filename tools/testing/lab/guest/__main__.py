@@ -44,7 +44,8 @@ def parse_args():
                        ("kcsan", "data races (--machine qemu)"),
                        ("gcov", "counts which lines of the modules run"),
                        ("fine", "a look at the clock takes 8 ns of virtual time, not 256"),
-                       ("smp", "several processors at the host's speed, in real time")):
+                       ("smp", "several processors at the host's speed, in real time"),
+                       ("smp-debug", "both: --smp and --debug")):
         variant.add_argument(f"--{name}", dest="variant", action="store_const",
                              const=name, help=what)
     parser.add_argument("--cpus", type=int, default=2,
@@ -69,8 +70,9 @@ def parse_args():
     args = parser.parse_args()
     if args.kernel is None:
         args.kernel = "stock" if args.machine == "qemu" and not args.variant else "7.3"
-    args.debug = args.variant == "debug"
-    args.real_time |= args.variant == "smp"
+    args.smp = args.variant in ("smp", "smp-debug")
+    args.debug = args.variant in ("debug", "smp-debug")
+    args.real_time |= args.smp
     args.cache = CACHE
     return args
 

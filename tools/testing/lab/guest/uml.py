@@ -15,7 +15,7 @@ def command(kdir, init, run, out, args, streams):
         # Nothing that init or a test writes to the log is held back.
         "printk.devkmsg=on", "panic=-1", "kunit.enable=1", "kunit.autorun=1",
     ]
-    if args.variant == "smp":
+    if args.smp:
         words.append(f"ncpus={args.cpus}")
     if not args.real_time:
         # 6.12's jitter RNG measures times until they differ, and in virtual time they do not.
