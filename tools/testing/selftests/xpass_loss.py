@@ -152,7 +152,7 @@ def outages(wire, client, server):
     # Three credits pass, then none, until the sender asks again.
     def rule(p):
         if p.kind == REQUEST and p.words[2] & xpass.RETRY:
-            waited.append(p.time - state["last"])
+            waited.append((p.time - state["last"], state["patience"]))
             state.update(out=False, passed=0)
         if p.kind != CREDIT:
             return False
@@ -160,14 +160,18 @@ def outages(wire, client, server):
             return True
         state["passed"] += 1
         state["last"] = p.time + wire.delay
+        told = p.words[1] if len(p.words) > 1 else 0
+        # twice what the credit says, or with XPASS_BUSY four times
+        state["patience"] = (told & 0x1fffffff) * (4e-9 if told & 0x40000000 else 2e-9)
         state["out"] = state["passed"] == 3 and len(waited) < 12
         return False
     wire.rule = rule
     true(wire.transfer(client, server, 200_000), "arrives")
     equal(len(waited), 12, "outages")
-    for number, seconds in enumerate(waited):
-        # or four gaps between credits, which are long at a rate that has fallen
-        within(seconds, 4 * RTT, 10 * RTT, f"wait for the credits of outage {number}")
+    for number, (seconds, patience) in enumerate(waited):
+        # a rate that has fallen makes the gaps between credits long, and so the patience
+        within(seconds, 4 * RTT, max(4 * RTT, patience) + 2 * RTT,
+               f"wait for the credits of outage {number}")
 
 
 @everywhere("every second credit is lost: told, counted, and the rate falls; then it rises again")
