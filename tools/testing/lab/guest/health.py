@@ -22,6 +22,9 @@ HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
     Automatic\ memory\ scanning|\d+\ new\ suspected)|
     BUG:\ KCSAN:\ (?!.*\[(?:greenlane|rd_link|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|
                              sch_iofd)\])""", re.VERBOSE)
+# User-Mode Linux 7.3 says this as it brings up a second processor, before there is an init: it
+# frees memory on it too early.
+BOOT = b"kernel/rcu/tree.c:", b"Callback enqueued on offline CPU!!"
 # Lines of the log from a complaint on that are shown: where no log is kept, as in CI, they are
 # all that there is.
 SHOWN = 60
@@ -36,11 +39,16 @@ def read_status(run):
     return dict(line.split(" ", 1) for line in lines)
 
 
+def is_boot(lines):
+    """Is it BOOT that begins here?"""
+    return any(all(part in line for part in BOOT) for line in lines[:4])
+
+
 def complaint_in(log):
     """The first line of a kernel log that means trouble and what follows it; or nothing."""
     lines = log.read_bytes().splitlines()
     for number, line in enumerate(lines):
-        if COMPLAINTS.search(line) and not HARMLESS.search(line):
+        if COMPLAINTS.search(line) and not HARMLESS.search(line) and not is_boot(lines[number:]):
             return [line.decode(errors="replace").strip() for line in lines[number:][:SHOWN]]
     return []
 
