@@ -16,7 +16,6 @@
  * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
  * that leaves meanwhile is OFF, and its turn, which has begun, learns that from the socket.
  */
-#include <linux/kconfig.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 

@@ -818,7 +818,7 @@ static bool xpass_is_shortest_first(const struct sock *sk)
 	return READ_ONCE(xpass_line(sk)->pick) == XPASS_PICK_SHORTEST;
 }
 
-/* What is left of the message, as far as the sender has told us, ns of the link's time.  0 is for
+/* What is left of the message that the sender has asked for, ns of the link's time.  0 is for
  * turns that are fair, and for a message that is through.
  */
 static u64 xpass_left_ns(const struct sock *sk, const struct xpass *xp, u64 cost)
@@ -828,7 +828,7 @@ static u64 xpass_left_ns(const struct sock *sk, const struct xpass *xp, u64 cost
 
 /* Time between two credits as it is now: at the flow's own rate, or until all others of the link
  * have had theirs.  Where the shortest goes first a flow that waits has one of the turns that go
- * round; the sender is told twice that, since others may come meanwhile.
+ * round; the receiver advertises twice that, since others may come meanwhile.
  */
 static u64 xpass_wait_ns(const struct sock *sk, const struct xpass *xp, u64 cost)
 {
@@ -879,9 +879,8 @@ static void xpass_send_credit(struct sock *sk, struct xpass *xp, u64 cost, u32 h
 }
 
 /* It is our turn on the link. */
-static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
+static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now, u64 cost)
 {
-	u64 cost = xpass_cost_ns(sk);
 	u64 at = RD_NEVER, gap;
 
 	if (!before(xp->credit, xp->end) || xpass_is_silent(sk, xp, now, cost)) {
@@ -901,15 +900,14 @@ static void xpass_issue(struct sock *sk, struct xpass *xp, u64 now)
 }
 
 /* Wait for our turn, or take it at once. */
-static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now)
+static void xpass_take_turns(struct sock *sk, struct xpass *xp, u64 now, u64 cost)
 {
 	int n;
 
 	for (n = 0; n < RD_CATCH_UP && before(xp->credit, xp->end); n++) {
-		if (!rd_want(xp->r.queue, &xp->r, now, now,
-			     xpass_left_ns(sk, xp, xpass_cost_ns(sk))))
+		if (!rd_want(xp->r.queue, &xp->r, now, now, xpass_left_ns(sk, xp, cost)))
 			break;
-		xpass_issue(sk, xp, now);
+		xpass_issue(sk, xp, now, cost);
 	}
 }
 
@@ -920,7 +918,7 @@ static void xpass_turn_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool
 	struct rd_queue *q = READ_ONCE(xp->r.queue);
 
 	if (may) {
-		xpass_issue(sk, xp, now);
+		xpass_issue(sk, xp, now, xpass_cost_ns(sk));
 	} else if (q) {
 		u64 at = RD_NEVER;
 
@@ -1083,11 +1081,11 @@ static void xpass_requested(struct sock *sk, struct xpass *xp, const struct gl_s
 	/* After a pause the old rate says nothing about the network. */
 	if (joins && (!xp->rate.cur || idle > XPASS_PAUSE * xpass_srtt_ns(sk)))
 		xpass_rate_init(&xp->rate, READ_ONCE(xpass_line(sk)->initial));
-	/* Or it would wait for a turn that it does not need, and others would be told of it. */
+	/* Or it would wait for a turn that it does not need, and make the others' waits longer. */
 	if (!before(xp->credit, xp->end))
 		rd_leave(xp->r.queue, &xp->r);
 	last = xp->credit;
-	xpass_take_turns(sk, xp, now);
+	xpass_take_turns(sk, xp, now, cost);
 	if ((joins || again) && want && xp->credit == last &&
 	    xpass_wait_ns(sk, xp, cost) > XPASS_WAIT_MIN) {
 		xpass_count(sk, XPASS_CREDITWAITED, 1);
@@ -1128,7 +1126,8 @@ static void xpass_on_kick(struct sock *sk, struct gl_sock *gs)
 		return;
 	}
 	/* A process may have owned the socket when it was its turn. */
-	xpass_take_turns(sk, xp, now);
+	if (before(xp->credit, xp->end))
+		xpass_take_turns(sk, xp, now, xpass_cost_ns(sk));
 	if (!xp->asking)
 		return;
 	/* All of a burst has come: there will be no credit that would end the request. */

@@ -238,7 +238,6 @@ static void rd_queue__choice_changes(struct kunit *test)
 	left[1] = 10000 * COST;
 	memset(turns, 0, sizeof(turns));
 	now = serve(now, now + 2000 * COST, cost);
-	/* It waits for a turn that goes round, until it is ranked anew. */
 	/* It waits for the first or the second turn that goes round, which ranks it anew. */
 	expect_about(test, turns[1], 2000 - 3 * RD_ROUND / 2 - 1952 / RD_ROUND / 2,
 		     RD_ROUND / 2 + 3);

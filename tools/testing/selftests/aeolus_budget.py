@@ -49,6 +49,15 @@ def nothing(wire, client, _):
     wire.run(2 * RTT)
 
 
+def wide(wire, *pair):
+    """Another connection; the windows of both are open by now, and their bursts over."""
+    other = wire.connect(OTHER)
+    for one in (pair, other):
+        true(wire.transfer(*one, 500_000), "arrives")
+    wire.run(1.0)
+    return other
+
+
 @case("whatever becomes of a burst, others may burst a round trip later", version=(4, 6),
       what=(lost_answers, reset, nothing))
 def comes_back(version, what):
@@ -65,10 +74,7 @@ def comes_back(version, what):
 @case("the answer to a probe is lost: that to the next burst's is heeded", connected, of=aeolus,
       version=(4, 6))
 def answer_lost(wire, client, server):
-    other = wire.connect(OTHER)
-    for pair in ((client, server), other):      # opens the window
-        true(wire.transfer(*pair, 500_000), "arrives")
-    wire.run(1.0)
+    other = wide(wire, client, server)
     wire.rule = lambda p: p.kind in (CREDIT, PROBE_ACK)
     true(wire.transfer(client, server, 5000), "arrives")
     wire.run(10e-3)
@@ -97,10 +103,7 @@ def both(wire, client, _):
 @case("two large ones at a time: a round trip of bursts together", connected, of=aeolus,
       version=(4, 6))
 def together(wire, client, server):
-    other = wire.connect(OTHER)
-    for pair in ((client, server), other):      # opens the window
-        true(wire.transfer(*pair, 500_000), "arrives")
-    wire.run(1.0)
+    other = wide(wire, client, server)
     wire.mark()
     wire.rule = lambda p: not p.from_a
     for s in (client, other[0]):

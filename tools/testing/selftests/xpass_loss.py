@@ -160,9 +160,8 @@ def outages(wire, client, server):
             return True
         state["passed"] += 1
         state["last"] = p.time + wire.delay
-        told = p.words[1] if len(p.words) > 1 else 0
-        # twice what the credit says, or with XPASS_BUSY four times
-        state["patience"] = (told & 0x1fffffff) * (4e-9 if told & 0x40000000 else 2e-9)
+        # twice what the credit says, or on a busy link four times
+        state["patience"] = xpass.wait(p) * (4 if p.words[1:] and p.words[1] & xpass.BUSY else 2)
         state["out"] = state["passed"] == 3 and len(waited) < 12
         return False
     wire.rule = rule

@@ -19,6 +19,23 @@ GBIT = 1000             # net.ipv4.xpass_rate
 PACKET_NS = 12_900      # a credit and a packet, at that rate
 
 
+def arrivals(wire, left, seconds):
+    """Wait until each socket has read the bytes that are left for it: {socket: when it had}."""
+    done = {}
+
+    def read():
+        for server in left.keys() - done.keys():
+            try:
+                left[server] -= len(server.recv(1 << 20))
+            except BlockingIOError:
+                continue
+            if not left[server]:
+                done[server] = time.monotonic()
+        return len(done) == len(left)
+    true(wire.run(seconds, read), "all arrives")
+    return done
+
+
 def incast(wire, flows):
     """All send PACKETS at once; how long that took, s."""
     listener = wire.listen(1001)
@@ -30,17 +47,7 @@ def incast(wire, flows):
     began = time.monotonic()
     for client, _ in pairs:
         equal(client.send(message), len(message), "sent")
-
-    def read():
-        for server in list(left):
-            try:
-                left[server] -= len(server.recv(1 << 20))
-            except BlockingIOError:
-                continue
-            if not left[server]:
-                del left[server]
-        return not left
-    true(wire.run(5.0, read), "all arrives")
+    arrivals(wire, left, 5.0)
     return time.monotonic() - began
 
 
@@ -96,25 +103,14 @@ def messages(wire, *packets):
         true(wire.transfer(*pair, 500_000), "arrives")
     wire.run(0.1)
     wire.mark()
-    left, done = {}, {}
+    left = {}
     for (client, server), n in zip(pairs, packets):
         left[server] = n * xpass.MSS[wire.version]
         equal(client.send(pattern(left[server])), left[server], "sent")
         wire.run(10e-6)
     began = time.monotonic()
-
-    def read():
-        for server in list(left):
-            try:
-                left[server] -= len(server.recv(1 << 20))
-            except BlockingIOError:
-                continue
-            if not left[server]:
-                done[server] = time.monotonic() - began
-                del left[server]
-        return not left
-    true(wire.run(2.0, read), "all arrives")
-    return [done[server] for _, server in pairs]
+    done = arrivals(wire, left, 2.0)
+    return [done[server] - began for _, server in pairs]
 
 
 @case("xpass_pick 1: the least left goes first, and what waits has a credit now and then",
@@ -230,10 +226,10 @@ def told(wire):
     wire.mark()
 
     def waits(port, packets):
-        """Begin a message; how long the sender is told that it may take, in turns."""
+        """Begin a message; the wait that the receiver advertises, in turns."""
         pairs[port][0].send(pattern(packets * xpass.MSS[wire.version]))
         wire.run(2 * xpass.RTT)
-        return [(p.words[1] & 0x1fffffff) * 1e-9 / (PACKET_NS / 1e9) for p in wire.from_b()
+        return [xpass.wait(p) / (PACKET_NS / 1e9) for p in wire.from_b()
                 if p.kind == CREDIT and p.sport == port and not xpass.is_credit(p)]
     waits(1001, 200)
     within(waits(1002, 300)[-1], 3.9 * ROUND, 4.3 * ROUND, "turns, of two")

@@ -109,7 +109,7 @@ Each compared number has the paper's value, where that stands (text, table, word
 come with an uncertainty), and a verdict that the run computes (``lab/figures/verdict.py``):
 
 * **met**: at least as good as the paper's, or worse by no more than a tenth.  Of a change in
-  percent a tenth is that of the change, or of what it leaves, whichever is less: from −80 %,
+  percent a tenth is that of the change, or of what it leaves, the smaller of both: from −80 %,
   which leaves 20 %, it is 2 points.  It is never less than the paper's own rounding (3 stands
   for 2.5 to 3.5), and a tenth of 0 is 0.  "Similar" is within a tenth, "more" and "less" are
   taken at their word.

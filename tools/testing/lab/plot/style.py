@@ -13,7 +13,7 @@ _COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73", "bbr": "#
             "xpass": "#D55E00", "dcqcn": "#56B4E9", "dart": "#CC79A7"}
 _MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "bbr": "*", "xpass": "v", "dcqcn": "D",
             "dart": "P"}
-# Those that are built on nothing of ours, and are what the others are compared with.
+# Congestion controls around no other one: the baselines of the comparisons.
 _BASES = ("reno", "cubic", "dctcp", "bbr", "xpass", "dcqcn")
 
 # What a congestion control with settings, or ports of its own, is called.

@@ -7,6 +7,7 @@ from lab.wire.wire import MSS
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
 HEARD = 0x80000000      # in the second word of a credit: it is none, the request was heard
+BUSY = 0x40000000       # there: the link has many receivers
 GONE = 0x20000000       # with HEARD: there will be no more credits
 
 # What TCP counts when it sees a duplicate ACK, a loss or a byte twice.
@@ -34,6 +35,11 @@ def is_credit(packet):
 def is_gone(packet):
     """It says that its sender sends no more credits."""
     return packet.kind == CREDIT and bool((packet.words[1:] or [0])[0] & GONE)
+
+
+def wait(packet):
+    """How long until the next credit, as this one says, s; 0 if it does not."""
+    return ((packet.words[1:] or [0])[0] & ~(HEARD | BUSY | GONE)) * 1e-9
 
 
 def credits(packets):
