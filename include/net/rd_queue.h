@@ -82,7 +82,7 @@ struct rd_queue {
 };
 
 /**
- * struct rd_ops - what a transport does for its receivers
+ * struct rd_ops - what rd_core.ko does for its connections
  * @hold: take the references that @turn drops; under the queue's lock
  * @turn: it is the receiver's turn: lock its socket, issue, and call rd_served() with the socket
  *	still locked.  It is @now, ns.  If a process owns the socket, call rd_served() with RD_NEVER

@@ -22,7 +22,7 @@
  * A loss is thus known after one round trip, and repaired once, by a credit.
  *
  * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass,
- * through struct xpass_precredit.
+ * through struct rd_first_rtt.
  *
  * Documentation/aeolus.rst lists the differences from the paper and their reasons.
  */
@@ -32,10 +32,10 @@
 #include <net/greenlane.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
+#include <net/rd_core.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
-#include "tcp_xpass.h"
 
 /**
  * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
@@ -106,19 +106,19 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 /* Size of a burst in bytes: from the socket option, from the route's initcwnd, or what the link
  * carries in the minimum RTT; TCP's first window if that is not known, as the SYN was sent again.
  */
-static u32 aeolus_bdp(struct sock *sk, const struct aeolus *ae)
+static u32 aeolus_bdp(struct sock *sk, struct gl_sock *gs)
 {
 	const struct dst_entry *dst = __sk_dst_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 packets = dst ? dst_metric(dst, RTAX_INITCWND) : 0;
-	u64 bytes = ae->bdp;
+	u64 bytes = aeolus_of(gs)->bdp;
 
 	if (!packets && tcp_min_rtt(tp) == U32_MAX)
 		packets = TCP_INIT_CWND;
 	if (!bytes)
 		bytes = (u64)packets * tp->mss_cache;
 	if (!bytes)
-		bytes = (u64)xpass_line_mbit(sk) / BITS_PER_BYTE *
+		bytes = (u64)rd_mbit(sk, rd_sock(gs)) / BITS_PER_BYTE *
 			clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
 	return clamp_t(u64, bytes, tp->mss_cache, (u64)AEOLUS_BURST_MAX * tp->mss_cache);
 }
@@ -135,7 +135,7 @@ static void aeolus_answered(struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	xpass_burst_over(gs);
+	rd_first_over(gs);
 	ae->grows = 0;
 	ae->allow = 0;
 }
@@ -147,14 +147,14 @@ static void aeolus_grant(struct sock *sk, struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 	u32 mss = tcp_sk(sk)->mss_cache;
-	u32 most = aeolus_bdp(sk, ae);
+	u32 most = aeolus_bdp(sk, gs);
 	u32 end = ae->begin + min(gl_data_end(sk) - ae->begin, most);
 	u32 want, may;
 
 	if (!after(end, ae->asked))
 		return;
 	want = DIV_ROUND_UP(end - ae->asked, mss);
-	may = xpass_burst(sk, gs, want, most / mss);
+	may = rd_first_want(sk, gs, want, most / mss);
 	ae->asked = end;
 	ae->allow += may;
 	ae->grows = may == want;
@@ -246,14 +246,14 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	ae->unscheduled += seg->segs;
 	ae->end = seg->end_seq;
 	ae->unprobed = 1;
-	/* xpass_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
+	/* rd_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
 	 * do so after this packet, or when the process releases the socket.
 	 */
 	if (sock_owned_by_user(sk))
 		gl_xmit_later(sk);
 	else
 		gl_kick(sk, gs);
-	return &xpass_kind[XPASS_UNSCHEDULED];
+	return rd_kind(gs, RD_UNSCHEDULED);
 }
 
 /* --- repair (§III-C) -------------------------------------------------------- */
@@ -330,7 +330,7 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (kind != &xpass_kind[XPASS_PROBE_ACK])
+	if (kind != rd_kind(gs, RD_PROBE_ACK))
 		return aeolus_inner->on_packet(sk, gs, kind, seg);
 	/* All of the burst has come, so this is the last answer that matters.  One that is still
 	 * missing is lost, and would be missing in the next burst as well.
@@ -341,7 +341,7 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 		aeolus_answered(gs);
 	if (ae->probes && !--ae->probes) {
 		gl_lose_before(sk, ae->probe_us, ae->end + 1);
-		xpass_burst_came(gs);
+		rd_first_came(gs);
 		gl_kick(sk, gs);
 	}
 	return GL_PASS;
@@ -355,7 +355,7 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	aeolus_inner->on_kick(sk, gs);
 }
 
-static const struct xpass_precredit aeolus_precredit = {
+static const struct rd_first_rtt aeolus_first = {
 	.begin		= aeolus_begin,
 	.allow		= aeolus_allow,
 	.waiting	= aeolus_waiting,
@@ -401,7 +401,7 @@ static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info
 
 	aeolus_inner->on_info(gs, info);
 	info->unscheduled = ae->unscheduled;
-	info->bdp = aeolus_bdp(gs->sk, ae);
+	info->bdp = aeolus_bdp(gs->sk, (struct gl_sock *)gs);
 	if (ae->off)
 		info->flags |= GREENLANE_F_OFF;
 }
@@ -417,10 +417,9 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
 /* The module's init copies all other operations from the inner transport. */
-static struct xpass_transport aeolus_xpass __read_mostly = {
+static struct rd_transport aeolus_xpass __read_mostly = {
 	.t = {
 		.ops = { .name = "aeolus_xpass" },
-		.always		= true,
 		.on_xmit	= aeolus_on_xmit,
 		.on_packet	= aeolus_on_packet,
 		.on_kick	= aeolus_on_kick,
@@ -428,7 +427,7 @@ static struct xpass_transport aeolus_xpass __read_mostly = {
 		.sockopt	= aeolus_sockopt,
 	},
 	.fallback	= &aeolus_reno,
-	.precredit	= &aeolus_precredit,
+	.first		= &aeolus_first,
 };
 
 /* --- a module ------------------------------------------------------------------ */
@@ -480,11 +479,11 @@ static int __init aeolus_module_init(void)
 	t->ops.in_ack_event = aeolus_in_ack_event;
 	gl_nest(t, aeolus_inner, sizeof(struct aeolus));
 	t->protocol = aeolus_inner->protocol;
-	t->on_switch = aeolus_inner->on_switch;
+	aeolus_xpass.policy = container_of(aeolus_inner, struct rd_transport, t)->policy;
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
 		goto put;
-	err = gl_register_transport(t);
+	err = rd_register_transport(&aeolus_xpass);
 	if (err)
 		goto unregister;
 	return 0;

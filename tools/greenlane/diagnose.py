@@ -198,7 +198,7 @@ def _is_slow(look, connection):
                                                 connection["max_pacing_rate"]))
 
 
-# Requests in a row without an answer, after which tcp_xpass doubts (XPASS_RETRIES_MIN).
+# Requests in a row without an answer, after which a sender doubts (RD_RETRIES_MIN).
 _RETRIES = 5
 
 

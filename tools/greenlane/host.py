@@ -10,8 +10,8 @@ import subprocess
 
 from .units import visible
 
-MODULES = ("greenlane", "rd_link", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
-           "sch_color", "sch_iofd")
+MODULES = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass",
+           "tcp_aeolus", "sch_color", "sch_iofd")
 _TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus": "tcp_aeolus",
                "dcqcn": "tcp_dcqcn", "dart": "tcp_dart"}
 # What a connection of a transport that needs its like runs when it has fallen back.

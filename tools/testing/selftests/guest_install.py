@@ -17,7 +17,7 @@ from lab import TOP, tap
 from lab.guest import overlay
 from lab.tap import case, equal, true
 
-MODULES = {"greenlane.ko", "rd_link.ko", "tcp_dcqcn.ko", "tcp_dart.ko", "tcp_tlt.ko",
+MODULES = {"greenlane.ko", "rd_link.ko", "rd_core.ko", "tcp_dcqcn.ko", "tcp_dart.ko", "tcp_tlt.ko",
            "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko", "sch_iofd.ko"}
 OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
 
@@ -70,7 +70,7 @@ class Host(overlay.Overlay):
             self.write(f"{name}/VERSION", f"GL_VERSION ?= {version}\n")
             for source in tree.glob("net/*/*.c"):
                 source.write_text("typedef int nothing;\n")
-            for module in ("net/ipv4/gl_main.c", "net/ipv4/rd_link.c", "net/ipv4/tcp_dcqcn.c",
+            for module in ("net/ipv4/gl_main.c", "net/ipv4/rd_link.c", "net/ipv4/rd_core.c", "net/ipv4/tcp_dcqcn.c",
                            "net/ipv4/tcp_dart.c", "net/ipv4/tcp_tlt.c", "net/ipv4/tcp_xpass.c", "net/ipv4/tcp_aeolus.c",
                            "net/sched/sch_color.c", "net/sched/sch_iofd.c"):
                 self.write(f"{name}/{module}", "#include <linux/module.h>\n"

@@ -21,7 +21,7 @@ TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
 TLT = {"rd_link", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it asks for its bases
 OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
-        "rd_link", "greenlane")
+        "rd_core", "rd_link", "greenlane")
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
 # Where to look for what is left.
@@ -110,8 +110,8 @@ def by_sysctl():
     install()
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
                           ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT),
-                          ("xpass", {"tcp_xpass"}),
-                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass"}),
+                          ("xpass", {"tcp_xpass", "rd_core"}),
+                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "rd_core"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")

@@ -22,8 +22,8 @@ from lab.wire.attack import OFF_PATH
 from lab.wire.packet import ACK, EXID, EXPERIMENT, data, option
 from lab.wire.wire import Wire, pattern
 
-AHEAD = 65536           # credits that may be lost in a row: XPASS_SEQ_AHEAD
-WINDOW = 64             # credits that may be overtaken: XPASS_WINDOW
+AHEAD = 65536           # credits that may be lost in a row: RD_SEQ_AHEAD
+WINDOW = 32             # credits that may be overtaken: RD_WINDOW
 OLD = 100               # credits: a few round trips, so a newer one has come
 COUNT = 2_000_000       # bytes: 17 ms at 1 Gbit/s
 

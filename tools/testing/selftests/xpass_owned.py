@@ -234,7 +234,7 @@ def bounded(wire, client, server):
 
 @case("credits that waited for the socket are heeded before those that come when it is free")
 def in_order():
-    # What is overtaken by more than 64 others is invalid: XPASS_WINDOW.
+    # What is overtaken by more than 32 others is invalid: RD_WINDOW.
     with resting() as (wire, client, server):
         forger = Forger(wire, client, pattern(250_000))
         holder = hold(client, 3)

@@ -20,7 +20,7 @@ COMPLAINTS = re.compile(rb"""
 # modules is at one end of are others' business: the kernel has a good many.
 HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
     Automatic\ memory\ scanning|\d+\ new\ suspected)|
-    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|rd_link|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|
+    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|rd_(?:core|link)|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|
                              sch_iofd)\])""", re.VERBOSE)
 # User-Mode Linux 7.3 says this as it brings up a second processor, before there is an init: it
 # frees memory on it too early.

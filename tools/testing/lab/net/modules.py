@@ -17,12 +17,13 @@ _HOOKS = "table inet stay {{ {} }}".format(" ".join(
 
 # Each after those that it needs.
 _SCHED = ("rd_link", "sch_color", "sch_iofd")
-_IPV4 = ("greenlane", "rd_link", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus")
+_IPV4 = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass",
+         "tcp_aeolus")
 # What else a transport's module needs.
 _NEEDS = {"tcp_dart": ("greenlane", "tcp_dcqcn"), "tcp_tlt": ("greenlane", "tcp_dcqcn", "tcp_dart"),
-          "tcp_xpass": ("greenlane", "rd_link"), "tcp_aeolus": ("tcp_xpass",),
+          "rd_core": ("greenlane", "rd_link"), "tcp_xpass": ("rd_core",), "tcp_aeolus": ("tcp_xpass",),
           "tcp_dcqcn": ("rd_link",), "sch_color": ("rd_link",),
-          "sch_iofd": ("sch_color",), "tcp_toy": ("greenlane",)}
+          "sch_iofd": ("sch_color",), "tcp_toy": ("greenlane",), "tcp_turns": ("rd_core",)}
 # The module of a congestion control whose name does not begin with its module's.
 _MODULE_OF = {"xpass": "tcp_xpass", "aeolus_xpass": "tcp_aeolus", "dart": "tcp_dart",
               "dcqcn": "tcp_dcqcn"}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receiver-driven transports: a connection.
+ *
+ * include/net/rd_core.h says what the core is, rd_sender.c and rd_receiver.c are a connection's
+ * two ends, and rd_first.c is what leaves before the first credit.  Here is what both ends need:
+ * the time of a packet on the link, and the callbacks of TCP and of the tagging layer.
+ */
+#include <linux/module.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+#include "rd_internal.h"
+
+/* --- time on the link ------------------------------------------------------ */
+
+/**
+ * rd_path_of() - the link that a connection's packets leave on
+ * @sk: the connection
+ * @rs: its state
+ *
+ * Return: what it is like now.
+ */
+struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs)
+{
+	struct rd_path path;
+	struct rd_link *link;
+
+	rcu_read_lock();
+	link = rd_link_rcu(sk);
+	path.mbit = rd_transport(rs)->policy->mbit(sk) ?: rd_link_mbit(link);
+	path.extra = READ_ONCE(link->extra);
+	rcu_read_unlock();
+	return path;
+}
+
+/**
+ * rd_mbit() - the speed of a connection's link
+ * @sk: the connection
+ * @rs: its state
+ *
+ * Return: Mbit/s.
+ */
+u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_path_of(sk, rs).mbit;
+}
+EXPORT_SYMBOL_GPL(rd_mbit);
+
+/* Bytes on the link of a packet with @len bytes of TCP header and data. */
+static u32 rd_wire(const struct sock *sk, const struct rd_path *path, u32 len)
+{
+	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + RD_WIRE + path->extra,
+		     RD_WIRE_MIN);
+}
+
+/**
+ * rd_packet_ns() - time of a packet on the link
+ * @sk: the connection
+ * @rs: its state
+ * @len: bytes of TCP header and data
+ *
+ * Return: ns.
+ */
+u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len)
+{
+	struct rd_path path = rd_path_of(sk, rs);
+
+	return rd_link_ns(path.mbit, rd_wire(sk, &path, len));
+}
+
+/**
+ * rd_full_ns() - time on the link of a packet that carries an MSS
+ * @sk: the connection
+ * @rs: its state
+ *
+ * Return: ns, not 0.
+ */
+u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return max_t(u64, rd_packet_ns(sk, rs, tp->tcp_header_len + tp->mss_cache), 1);
+}
+
+/**
+ * rd_credit_ns() - time on the link of a credit, and of the data packet that it permits
+ * @sk: the connection
+ * @rs: its state
+ *
+ * The peer's packets are at most as large as ours, which its MSS limits, and as the MSS that we
+ * have announced.
+ *
+ * Return: ns, not 0.
+ */
+u64 rd_credit_ns(const struct sock *sk, const struct rd_sock *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 len = min_t(u32, tp->tcp_header_len + tp->mss_cache,
+			sizeof(struct tcphdr) + tp->advmss);
+	struct rd_path path = rd_path_of(sk, rs);
+	u32 bytes = rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len);
+
+	return max_t(u64, rd_link_ns(path.mbit, bytes), 1);
+}
+EXPORT_SYMBOL_GPL(rd_credit_ns);
+
+/* --- the link -------------------------------------------------------------- */
+
+static void rd_leave_link(struct rd_sock *rs)
+{
+	if (!rs->r.queue)
+		return;
+	rd_first_over(&rs->gs);
+	rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
+	rd_leave(rs->r.queue, &rs->r);
+	rd_link_put(container_of(rs->r.queue, struct rd_link, queue));
+	WRITE_ONCE(rs->r.queue, NULL);
+}
+
+/**
+ * rd_follow() - share the link that a connection's packets leave on now
+ * @sk: the connection, locked
+ * @rs: its state
+ */
+void rd_follow(struct sock *sk, struct rd_sock *rs)
+{
+	struct rd_link *link = rd_link_get(sk);
+
+	if (likely(rs->r.queue == &link->queue)) {
+		rd_link_put(link);
+		return;
+	}
+	rd_leave_link(rs);
+	rs->r.rank = 0;
+	WRITE_ONCE(rs->r.queue, &link->queue);
+}
+
+/* --- callbacks of the tagging layer ---------------------------------------- */
+
+/**
+ * rd_on_packet() - gl_transport's on_packet()
+ * @sk: the connection
+ * @gs: its state
+ * @kind: what kind of packet has come
+ * @seg: the packet
+ *
+ * Return: what to do with it.
+ */
+enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			     const struct gl_seg *seg)
+{
+	struct rd_sock *rs = rd_sock(gs);
+
+	switch (kind - gs->transport->protocol->kind) {
+	case RD_CREDIT:
+		rd_credited(sk, rs, seg);
+		return GL_CONSUME;
+	case RD_REQUEST:
+	case RD_PROBE:
+		rd_requested(sk, rs, seg, kind == rd_kind(gs, RD_PROBE));
+		return GL_CONSUME;
+	default:
+		return GL_PASS;
+	}
+}
+EXPORT_SYMBOL_GPL(rd_on_packet);
+
+/**
+ * rd_on_kick() - gl_transport's on_kick()
+ * @sk: the connection
+ * @gs: its state
+ */
+void rd_on_kick(struct sock *sk, struct gl_sock *gs)
+{
+	struct rd_sock *rs = rd_sock(gs);
+	u64 now = ktime_get_ns();
+
+	/* MD5 or TCP-AO was enabled in mid-connection: requests and credits are not
+	 * signed, so none may be sent any more.
+	 */
+	if (rs->gone || gl_tcp_signed(sk)) {
+		rd_fall_back(sk, rs);
+		return;
+	}
+	rd_receiver_kicked(sk, rs, now);
+	rd_sender_kicked(sk, rs, now);
+}
+EXPORT_SYMBOL_GPL(rd_on_kick);
+
+/* Restore TCP's own window, which held the core's values until now.  TCP may have
+ * entered CWR while the window was 0; it would warn about a reduction from prior_cwnd 0.
+ */
+static void rd_restore(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	inet_csk(sk)->icsk_mtup.enabled = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing) > 1;
+	tcp_snd_cwnd_set(tp, TCP_INIT_CWND);
+	if (!tp->prior_cwnd)
+		tp->prior_cwnd = TCP_INIT_CWND;
+	gl_gso_default(sk);
+}
+
+static void rd_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+	struct rd_sock *rs = rd_sock(gs);
+
+	if (on)
+		return;
+	rd_say_gone(sk, rs);
+	rd_leave_link(rs);
+	rd_restore(sk);
+}
+
+/**
+ * rd_on_info() - gl_transport's on_info()
+ * @gs: the state of a connection
+ * @info: what to fill in
+ */
+void rd_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+	const struct rd_sock *rs = container_of(gs, struct rd_sock, gs);
+
+	info->credits_sent = rs->credit;
+	info->credits_received = rs->received;
+	info->credits_wanted = rs->asking ? max_t(s32, rs->told_end - rs->seq, 0) : 0;
+}
+EXPORT_SYMBOL_GPL(rd_on_info);
+
+/* --- callbacks of TCP ------------------------------------------------------ */
+
+/* Credits set the window, not ACKs.  An active open calls this once before init(), when
+ * the peer is not known yet: set the pacing rate as TCP would.
+ */
+static GL_CONG_CONTROL(rd_cong_control, sk, rs)
+{
+	if (sk->sk_state == TCP_SYN_SENT)
+		gl_pace_as_tcp(sk);
+}
+
+static u32 rd_undo_cwnd(struct sock *sk)
+{
+	return max(tcp_snd_cwnd(tcp_sk(sk)), 1U);
+}
+
+static void rd_init(struct sock *sk)
+{
+	const struct rd_transport *rt = container_of(gl_transport(sk), struct rd_transport, t);
+	struct gl_sock *gs = gl_attach(sk);
+
+	if (gs) {
+		struct rd_sock *rs = rd_sock(gs);
+
+		rs->alarm.at = RD_NEVER;
+		rs->seen_seq = U32_MAX;		/* credits begin with 1 */
+		if (gs->peer == GREENLANE_PEER_YES) {
+			/* To probe for the MTU, TCP would wait for a window that it never has. */
+			inet_csk(sk)->icsk_mtup.enabled = 0;
+			return;
+		}
+		gl_detach(sk);
+	}
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, rt->fallback);
+}
+
+/* --- a transport ----------------------------------------------------------- */
+
+static void rd_fill(struct gl_transport *t)
+{
+	t->always = true;
+	t->ops.init = rd_init;
+	t->ops.release = gl_release;
+	t->ops.ssthresh = tcp_reno_ssthresh;
+	t->ops.undo_cwnd = rd_undo_cwnd;
+	t->ops.cong_control = rd_cong_control;
+	t->ops.min_tso_segs = rd_min_tso_segs;
+	t->on_xmit = t->on_xmit ?: rd_on_xmit;
+	t->on_packet = t->on_packet ?: rd_on_packet;
+	t->on_kick = t->on_kick ?: rd_on_kick;
+	t->on_switch = t->on_switch ?: rd_on_switch;
+	t->on_info = t->on_info ?: rd_on_info;
+}
+
+/**
+ * rd_register_transport() - register a receiver-driven transport
+ * @rt: the transport, whose protocol is registered.  Its callbacks may be NULL, for the core's;
+ *	one that is not calls the core's
+ *
+ * gl_unregister_transport() undoes it.
+ *
+ * Return: 0, or an error: -EINVAL if its tables do not begin with the core's rows.
+ */
+int rd_register_transport(struct rd_transport *rt)
+{
+	const struct gl_protocol *protocol = rt->t.protocol;
+	const struct rd_policy *policy = rt->policy;
+
+	if (protocol->kinds < RD_KINDS || protocol->counters < RD_COUNTERS ||
+	    protocol->answer != &protocol->kind[RD_PROBE_ACK] || !rt->fallback ||
+	    rt->t.sock_size < sizeof(struct rd_sock) || !policy->mbit || !policy->pick ||
+	    !policy->cost || !policy->gap || !policy->issue)
+		return -EINVAL;
+	rd_fill(&rt->t);
+	return gl_register_transport(&rt->t);
+}
+EXPORT_SYMBOL_GPL(rd_register_transport);
+
+static int __init rd_core_init(void)
+{
+	rd_ops_set(&rd_core_ops);
+	return 0;
+}
+
+static void __exit rd_core_exit(void)
+{
+	rd_ops_set(NULL);
+	/* The timer of a link may still be in its last turn. */
+	synchronize_net();
+}
+
+module_init(rd_core_init);
+module_exit(rd_core_exit);
+
+MODULE_DESCRIPTION("Receiver-driven transports: requests, credits and turns");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Receiver-driven transports: what the files of rd_core.ko have for each other. */
+#ifndef _RD_INTERNAL_H
+#define _RD_INTERNAL_H
+
+#include <net/rd_core.h>
+
+/* Bytes that Ethernet adds: header, FCS, preamble, gap; its smallest frame with them. */
+#define RD_WIRE			(14 + 4 + 8 + 12)
+#define RD_WIRE_MIN		84
+
+/* The second word of a credit: ns until the next one, if nothing changes.  It is left out if it
+ * is shorter than a sender waits anyway.
+ */
+#define RD_WAIT_MIN		(RD_RETRY_NS / 2)
+/* A sender believes no more than this, or a forged word would stop it for long. */
+#define RD_WAIT_MAX		(100 * NSEC_PER_MSEC)
+/* It is no credit: the first word is the last credit that was sent.  The receiver has heard the
+ * request, and there are many senders.
+ */
+#define RD_HEARD		0x80000000
+/* The link has many receivers, so that a credit is rare; not because credits were lost. */
+#define RD_BUSY			0x40000000
+/* With RD_HEARD: there will be no more credits, because the application has chosen another
+ * congestion control, or this end has fallen back.
+ */
+#define RD_GONE			0x20000000
+
+/* The third word of a request: the number of packets, and a flag that says that the
+ * sender has given up on all credits sent so far.
+ */
+#define RD_WANT_MAX		0x7fffffff
+#define RD_AGAIN		0x80000000
+
+/* A credit number further ahead than this is taken for a forged one. */
+#define RD_SEQ_AHEAD		65536
+/* Credits may arrive late by this many numbers. */
+#define RD_WINDOW		32
+
+/* A sender repeats its request if no credit arrives for the longest of this time, four round
+ * trips, and twice the wait that the receiver has advertised.  It is four times that on a busy
+ * link, where others may come meanwhile.
+ */
+#define RD_RETRY_NS		(50 * NSEC_PER_USEC)
+#define RD_PATIENCE		2
+#define RD_PATIENCE_BUSY	4
+/* A sender on a busy link reports with every fourth credit. */
+#define RD_REPORT		4
+
+/* What comes of a sender's own packets, or of an end of a burst, may delay its turns by this many
+ * packets at most.
+ */
+#define RD_YIELDED		256
+
+/**
+ * struct rd_path - the link that a connection's packets leave on, as it is now
+ * @mbit: its speed, in Mbit/s
+ * @extra: bytes that the device adds to each packet, beyond Ethernet's
+ */
+struct rd_path {
+	u32	mbit;
+	u32	extra;
+};
+
+static inline void rd_count(const struct rd_sock *rs, enum rd_counter counter, u64 n)
+{
+	gl_count(sock_net(rs->gs.sk), rs->gs.transport->protocol, counter, n);
+}
+
+/* rd_core.c */
+struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs);
+u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len);
+u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs);
+void rd_follow(struct sock *sk, struct rd_sock *rs);
+
+/* rd_sender.c */
+u32 rd_min_tso_segs(struct sock *sk);
+void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg);
+void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
+void rd_fall_back(struct sock *sk, struct rd_sock *rs);
+
+/* rd_receiver.c */
+extern const struct rd_ops rd_core_ops;
+void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe);
+void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
+void rd_say_gone(struct sock *sk, struct rd_sock *rs);
+
+#endif /* _RD_INTERNAL_H */

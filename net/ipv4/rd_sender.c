@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receiver-driven transports: the sender.
+ *
+ * It says how much it has to send (a request), sends one packet a credit, and says once a round
+ * trip which credits have come (a report) and that it has no more to send (a stop).  All three
+ * are one packet, a request.
+ *
+ * To make TCP wait for credits, its congestion window is kept equal to the packets in flight.
+ * tcp_write_xmit() and tcp_xmit_retransmit_queue() both call min_tso_segs() before they read the
+ * window, and that callback opens it by the number of credits at hand.
+ *
+ * See include/net/rd_core.h.
+ */
+#include <net/tcp.h>
+
+#include <trace/events/greenlane.h>
+#include "rd_internal.h"
+
+/* The time that a sender waits doubles with each repeated request, at most this often. */
+#define RD_RETRIES_MAX		10
+/* It falls back to TCP if at least this many requests in a row brought no credit, while this many
+ * of its uncredited packets were acknowledged: the path or the peer drops credits, but not data.
+ */
+#define RD_RETRIES_MIN		5
+#define RD_ALIVE		3
+
+/* The round trip without queueing, which is how often a sender reports.  TCP does not know it if
+ * the SYN was sent again, or a SYN cookie; then it is the same guess as rd_srtt_ns().
+ */
+static u64 rd_rtt_ns(const struct sock *sk)
+{
+	u32 us = tcp_min_rtt(tcp_sk(sk));
+
+	if (us == U32_MAX)
+		return rd_srtt_ns(sk);
+	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
+}
+
+/* Number of new packets that need a credit.  A lone FIN needs none; data outside of
+ * the peer's window, or held by Nagle's algorithm, cannot be sent yet.
+ */
+static u32 rd_new(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct sk_buff *head = tcp_send_head(sk);
+	u32 left = gl_data_end(sk) - tp->snd_nxt;
+	s32 room = tcp_wnd_end(tp) - tp->snd_nxt;
+
+	if (!head || !head->len || room < (s32)min(left, tp->mss_cache))
+		return 0;
+	left = min_t(u32, left, room);
+	/* close() has TCP send all that it held back. */
+	return left / tp->mss_cache + (left % tp->mss_cache &&
+				       (gl_fin_written(sk) || !gl_nagle_holds(tp)));
+}
+
+/* A process waits for room in the send buffer: as its packets are acknowledged, as many will be
+ * written.  Without credits for those, each buffer would take a round trip more.
+ */
+static u32 rd_to_come(const struct sock *sk, u32 new)
+{
+	const struct socket *sock = sk->sk_socket;
+
+	return sock && test_bit(SOCK_NOSPACE, &sock->flags) ? tcp_sk(sk)->packets_out + new : 0;
+}
+
+/* Enough room for two round trips at the link's rate, which the receiver may grant at any time.
+ * The size of a packet is that of tcp_sndbuf_expand(), which TCP does not call, as its window is
+ * always full.
+ */
+static void rd_expand_sndbuf(struct sock *sk, const struct rd_sock *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 size = roundup_pow_of_two(max_t(u32, tp->rx_opt.mss_clamp, tp->mss_cache) +
+				      MAX_TCP_HEADER +
+				      SKB_DATA_ALIGN(sizeof(struct skb_shared_info))) +
+		   SKB_DATA_ALIGN(sizeof(struct sk_buff));
+	u64 bdp = div_u64(rd_mbit(sk, rs) * rd_srtt_ns(sk), 8000);
+	u64 room = 2ULL * size * (div_u64(bdp, tp->mss_cache) + TCP_INIT_CWND);
+
+	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK || room <= sk->sk_sndbuf)
+		return;
+	room = min_t(u64, room, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]));
+	/* The next ACK wakes a process that waits for it. */
+	if (room > sk->sk_sndbuf)
+		WRITE_ONCE(sk->sk_sndbuf, room);
+}
+
+/* Number of packets that wait for a credit, retransmissions included. */
+static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 waiting = tp->lost_out - min(tp->lost_out, tp->retrans_out);
+	u32 new = rd_new(sk);
+
+	if (first)
+		waiting += first->waiting(sk, &rs->gs);
+	return waiting + new + rd_to_come(sk, new);
+}
+
+/* How often to report: once a round trip.  On a busy link, where a round trip has no credit, that
+ * would be with each credit; the reports of all would take more of the link than the time of
+ * their credits leaves free.
+ */
+static u64 rd_round_ns(const struct sock *sk, const struct rd_sock *rs)
+{
+	u64 rare = rs->busy ? RD_REPORT * (u64)rs->wait : 0;
+
+	return max(rd_rtt_ns(sk), rare);
+}
+
+/* How long to wait for a credit before the request is repeated. */
+static u32 rd_patience_ns(const struct sock *sk, const struct rd_sock *rs)
+{
+	u64 wait = (u64)rs->wait * (rs->busy ? RD_PATIENCE_BUSY : RD_PATIENCE);
+	u64 ns = max3(RD_RETRY_NS, 4 * rd_rtt_ns(sk), wait);
+
+	return min(ns << rs->retries, NSEC_PER_SEC);
+}
+
+/* Repeat the request if no credit arrives for long enough. */
+static void rd_be_patient(struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	u32 patience = rd_patience_ns(sk, rs);
+
+	rs->retry = now + patience;
+	rd_alarm_set(rs->r.queue, &rs->alarm, now + patience);
+}
+
+/* Send a request, report or stop.  All three have the same format: the credits that
+ * have arrived, and the number of packets that wait.
+ */
+static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 waiting, u32 flags)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	u32 word[GL_WORDS_MAX] = { rs->seq, rs->received,
+				   min_t(u32, waiting, RD_WANT_MAX) | flags };
+	enum rd_kind kind = RD_REQUEST;
+	u64 now = ktime_get_ns();
+	unsigned int words = 3;
+
+	if (first && first->probe(sk, &rs->gs, &word[3])) {
+		kind = RD_PROBE;
+		words = 4;
+		rd_count(rs, RD_PROBESENT, 1);
+	}
+	rd_follow(sk, rs);
+	rd_expand_sndbuf(sk, rs);
+	/* What the receiver said before a pause is old. */
+	if (!rs->asking)
+		rs->wait = 0;
+	rs->told = now;
+	rs->told_end = rs->seq + waiting;
+	rs->asking = !!waiting;
+	rs->asked |= rs->asking;
+	if (waiting)
+		rd_be_patient(sk, rs, now);
+	else
+		rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
+	rd_count(rs, RD_REQUESTSENT, 1);
+	gl_send_words(sk, &rs->gs, rd_kind(&rs->gs, kind), word, words);
+}
+
+/* Must the receiver hear of more data now?  True if it would otherwise run out of
+ * credits to send before the next report.  An unscheduled burst in progress can
+ * wait: its last packet is followed by a request.
+ */
+static bool rd_is_news(struct sock *sk, struct rd_sock *rs, u32 waiting)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	u32 left = rs->told_end - rs->seq;
+
+	if (!rs->asking)
+		return waiting;
+	return (s32)left < RD_CATCH_UP && (s32)(waiting - left) > 0 &&
+	       !(first && first->allow(sk, &rs->gs));
+}
+
+/* Let TCP send @more packets.  The window may become 0, which tcp_snd_cwnd_set() does
+ * not allow; 0 is correct here, as nothing may leave.
+ */
+static void rd_set_window(struct sock *sk, u32 more)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + more);
+}
+
+/* Set the window just before TCP reads it. */
+static void rd_gate(struct sock *sk, struct rd_sock *rs)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	const struct sk_buff *head = tcp_send_head(sk);
+	u32 more = rs->tokens;
+
+	if (!more) {
+		u32 waiting = rd_waiting(sk, rs);
+
+		if (first && waiting)
+			first->begin(sk, &rs->gs, rs->asking);
+		if (rd_is_news(sk, rs, waiting) || (first && first->probe(sk, &rs->gs, NULL)))
+			rd_tell(sk, rs, waiting, 0);
+		if (first)
+			more = first->allow(sk, &rs->gs);
+	}
+	if (head && !head->len)
+		more++;
+	rd_set_window(sk, more);
+}
+
+/**
+ * rd_min_tso_segs() - tcp_congestion_ops' min_tso_segs()
+ * @sk: the connection
+ *
+ * Return: 1.
+ */
+u32 rd_min_tso_segs(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock_locked(sk);
+
+	if (gs) {
+		rd_gate(sk, rd_sock(gs));
+		/* A credit permits one packet; TCP must not wait to fill a larger skb. */
+		sk->sk_gso_max_segs = 1;
+	}
+	return 1;
+}
+
+/* Data was sent by a credit, and its ACK will take some of the link's time. */
+static void rd_make_room(const struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	u64 ack = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
+
+	rd_yield(rs->r.queue, now, ack, RD_YIELDED * ack);
+}
+
+/**
+ * rd_on_xmit() - gl_transport's on_xmit()
+ * @sk: the connection
+ * @gs: its state
+ * @seg: the packet
+ *
+ * Data leaves.  If there is no credit, this is an RTO, a loss probe or a window probe: TCP sends
+ * those without reading its window.
+ *
+ * Return: its kind.
+ */
+const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
+{
+	struct rd_sock *rs = rd_sock(gs);
+
+	if (rs->tokens < seg->segs) {
+		rd_count(rs, RD_UNCREDITED, seg->segs);
+		return rd_kind(gs, RD_UNSCHEDULED);
+	}
+	rs->tokens -= seg->segs;
+	return rd_kind(gs, RD_SCHEDULED);
+}
+EXPORT_SYMBOL_GPL(rd_on_xmit);
+
+/* Spend a credit: on a retransmission if one waits, otherwise on new data. */
+static void rd_spend(struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+
+	if (first)
+		first->credited(sk, &rs->gs);
+	rs->tokens = 1;
+	rd_set_window(sk, 1);
+	gl_xmit(sk);
+	if (rs->tokens && first && first->spend(sk, &rs->gs)) {
+		rd_set_window(sk, 1);
+		gl_xmit(sk);
+	}
+	if (rs->tokens)
+		rd_count(rs, RD_CREDITWASTED, 1);
+	else
+		rd_make_room(sk, rs, now);
+	rs->tokens = 0;
+	rd_set_window(sk, 0);
+}
+
+/* Accept each credit once, and in any order within RD_WINDOW: credits are
+ * reordered on the path, or when a process owns the socket.  The bitmap is the
+ * anti-replay window of RFC 4303.
+ */
+static bool rd_is_fresh(struct rd_sock *rs, u32 seq)
+{
+	u32 ahead = seq - rs->seq, behind = rs->seq - seq;
+
+	if ((s32)ahead > 0) {
+		if (ahead > RD_SEQ_AHEAD)
+			return false;
+		rs->seen_seq = ahead < RD_WINDOW ? rs->seen_seq << ahead | 1 : 1;
+		rs->seq = seq;
+		return true;
+	}
+	if (behind >= RD_WINDOW || rs->seen_seq & BIT(behind))
+		return false;
+	rs->seen_seq |= BIT(behind);
+	return true;
+}
+
+/* Does it answer a request that counts?  Not if a credit has come that was sent later. */
+static bool rd_is_current(const struct rd_sock *rs, u32 seq)
+{
+	return seq - rs->seq <= RD_SEQ_AHEAD;
+}
+
+static void rd_told_wait(struct rd_sock *rs, u32 word)
+{
+	rs->wait = min_t(u32, word & ~(RD_HEARD | RD_BUSY | RD_GONE), RD_WAIT_MAX);
+	rs->busy = !!(word & RD_BUSY);
+}
+
+/**
+ * rd_credited() - a credit has come, or what a receiver says in place of one
+ * @sk: the connection
+ * @rs: its state
+ * @seg: the packet
+ */
+void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
+{
+	bool heard = seg->words > 1 && seg->word[1] & RD_HEARD;
+	u64 now = ktime_get_ns();
+	u32 waiting;
+
+	if (heard && seg->word[1] & RD_GONE) {
+		rs->gone = 1;
+		gl_kick(sk, &rs->gs);
+		return;
+	}
+	if (!seg->words || !rs->asked || !(heard ? rd_is_current(rs, seg->word[0]) :
+						     rd_is_fresh(rs, seg->word[0]))) {
+		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
+		return;
+	}
+	rd_told_wait(rs, seg->words > 1 ? seg->word[1] : 0);
+	rs->retries = 0;
+	rs->alive = 0;
+	if (heard) {
+		if (rs->asking)
+			rd_be_patient(sk, rs, now);
+		return;
+	}
+	rs->received++;
+	rd_count(rs, RD_CREDITRECEIVED, 1);
+
+	rd_spend(sk, rs, now);
+	waiting = rd_waiting(sk, rs);
+	if ((!waiting && rs->asking) || (u32)now - rs->told >= rd_round_ns(sk, rs))
+		rd_tell(sk, rs, waiting, 0);
+	else if (waiting)
+		rd_be_patient(sk, rs, now);
+}
+
+/**
+ * rd_fall_back() - continue as plain TCP
+ * @sk: the connection, not owned by a process, BH off
+ * @rs: its state, which is gone then
+ *
+ * The peer has stopped sending credits, or the path drops or re-marks them.
+ */
+void rd_fall_back(struct sock *sk, struct rd_sock *rs)
+{
+	const struct tcp_congestion_ops *fallback = rd_transport(rs)->fallback;
+
+	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
+	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
+	gl_detach(sk);
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
+	gl_xmit(sk);
+}
+
+/* No credit has arrived for too long: the request or all credits were lost.  Repeat
+ * the request.
+ *
+ * Return: false if the connection should fall back.  That is when several requests
+ * in a row brought no credit although the peer acknowledged data that TCP's timers
+ * sent.  In an outage nothing is acknowledged, and the sender keeps trying.
+ */
+static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	u32 waiting = rd_waiting(sk, rs);
+	u32 una = tcp_sk(sk)->snd_una;
+
+	if (!waiting) {
+		if (first)
+			first->credited(sk, &rs->gs);
+		rd_tell(sk, rs, 0, RD_AGAIN);
+		return true;
+	}
+	if (rs->retries >= RD_RETRIES_MIN) {
+		if (rs->alive == RD_ALIVE)
+			return false;
+		rs->alive += una != rs->una;
+	}
+	rs->una = una;
+	/* Alternate between probe and plain request, and finally send requests only:
+	 * a device that drops this probe may drop every probe.
+	 */
+	if (first && !(rs->retries & 1) && rs->retries < RD_RETRIES_MAX)
+		first->lost(sk, &rs->gs);
+	rd_count(rs, RD_REQUESTRETRIED, 1);
+	rs->retries = min(rs->retries + 1, RD_RETRIES_MAX);
+	rd_tell(sk, rs, waiting, RD_AGAIN);
+	return true;
+}
+
+/**
+ * rd_sender_kicked() - the alarm has rung, or TCP has finished with something
+ * @sk: the connection, not owned by a process, BH off
+ * @rs: its state, which is gone if the connection falls back
+ * @now: ns
+ */
+void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	if (!rs->asking)
+		return;
+	/* All of a burst has come: there will be no credit that would end the request. */
+	if (rs->told_end == rs->seq && !rd_waiting(sk, rs))
+		rd_tell(sk, rs, 0, 0);
+	else if ((s32)(rs->retry - (u32)now) > 0)
+		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
+	else if (!rd_ask_again(sk, rs))
+		rd_fall_back(sk, rs);
+}
