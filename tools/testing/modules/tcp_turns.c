@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The smallest receiver-driven transport (include/net/rd_core.h), of the tests' own: a table of
+ * packets, and a policy that differs from ExpressPass's in all that it decides.
+ *
+ * The link is 1 Gbit/s whatever it says, a turn costs it twice the time of its packets, the
+ * shortest message goes first, a connection has no rate of its own, and learns nothing from lost
+ * credits.
+ *
+ * For selftests/transport_turns.py.
+ */
+#include <linux/module.h>
+#include <net/rd_core.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+
+#define TURNS_CODE_HELLO	51
+#define TURNS_CODE_REQUEST	52
+#define TURNS_CODE_CREDIT	53
+#define TURNS_CODE_PROBE	54
+#define TURNS_CODE_PROBE_ACK	55
+
+static bool incomplete;
+module_param(incomplete, bool, 0);
+MODULE_PARM_DESC(incomplete, "register without a cost, which is refused");
+
+static const char * const turns_counter_name[RD_COUNTERS] = {
+	[RD_SCHEDULEDSENT]	= "TurnsScheduledSent",
+	[RD_UNSCHEDULEDSENT]	= "TurnsUnscheduledSent",
+	[RD_UNCREDITED]		= "TurnsUncredited",
+	[RD_REQUESTSENT]	= "TurnsRequestSent",
+	[RD_REQUESTRETRIED]	= "TurnsRequestRetried",
+	[RD_REQUESTRECEIVED]	= "TurnsRequestReceived",
+	[RD_CREDITSENT]		= "TurnsCreditSent",
+	[RD_CREDITWAITED]	= "TurnsCreditWaited",
+	[RD_CREDITRECEIVED]	= "TurnsCreditReceived",
+	[RD_CREDITWASTED]	= "TurnsCreditWasted",
+	[RD_CREDITLOST]		= "TurnsCreditLost",
+	[RD_PROBESENT]		= "TurnsProbeSent",
+	[RD_PROBERECEIVED]	= "TurnsProbeReceived",
+	[RD_PROBEACKSENT]	= "TurnsProbeAckSent",
+	[RD_PROBEACKRECEIVED]	= "TurnsProbeAckReceived",
+};
+
+static struct gl_protocol turns_protocol;
+
+static const struct gl_kind turns_kind[RD_KINDS] = {
+	[RD_SCHEDULED] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_MESSAGE,
+		.sent		= RD_SCHEDULEDSENT,
+	},
+	[RD_UNSCHEDULED] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_UNSCHEDULED,
+		.sent		= RD_UNSCHEDULEDSENT,
+	},
+	[RD_CONTROL] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+	},
+	[RD_REQUEST] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= TURNS_CODE_REQUEST,
+	},
+	[RD_CREDIT] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_CREDIT,
+		.code		= TURNS_CODE_CREDIT,
+	},
+	[RD_PROBE] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= TURNS_CODE_PROBE,
+		.words		= 1,
+		.flags		= GL_KIND_ANSWERED,
+		.received	= RD_PROBERECEIVED,
+	},
+	[RD_PROBE_ACK] = {
+		.protocol	= &turns_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= TURNS_CODE_PROBE_ACK,
+		.flags		= GL_KIND_TCPS,
+		.sent		= RD_PROBEACKSENT,
+		.received	= RD_PROBEACKRECEIVED,
+	},
+};
+
+static struct gl_protocol turns_protocol __read_mostly = {
+	.hello		= TURNS_CODE_HELLO,
+	.told_as	= GL_CP_SPENT_END,
+	.kind		= turns_kind,
+	.kinds		= RD_KINDS,
+	.control	= &turns_kind[RD_CONTROL],
+	.answer		= &turns_kind[RD_PROBE_ACK],
+	.counter	= turns_counter_name,
+	.counters	= RD_COUNTERS,
+};
+
+static u32 turns_mbit(const struct sock *sk)
+{
+	return 1000;
+}
+
+static enum rd_pick turns_pick(const struct sock *sk)
+{
+	return RD_PICK_SHORTEST;
+}
+
+static u64 turns_cost(const struct sock *sk, const struct rd_sock *rs)
+{
+	return 2 * rd_credit_ns(sk, rs);
+}
+
+static u64 turns_gap(const struct rd_sock *rs)
+{
+	return 0;
+}
+
+static u64 turns_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
+{
+	rd_send_credit(sk, rs, wait);
+	return 0;
+}
+
+static struct rd_policy turns_policy __read_mostly = {
+	.mbit	= turns_mbit,
+	.pick	= turns_pick,
+	.cost	= turns_cost,
+	.gap	= turns_gap,
+	.issue	= turns_issue,
+};
+
+static struct tcp_congestion_ops turns_reno __read_mostly = GL_RENO("turns-reno");
+
+static struct rd_transport turns __read_mostly = {
+	.t = {
+		.ops = {
+			.name	= "turns",
+			.owner	= THIS_MODULE,
+		},
+		.protocol	= &turns_protocol,
+		.sock_size	= sizeof(struct rd_sock),
+	},
+	.fallback	= &turns_reno,
+	.policy		= &turns_policy,
+};
+
+static int __init turns_module_init(void)
+{
+	int err = gl_register_protocol(&turns_protocol);
+
+	if (err)
+		return err;
+	if (incomplete)
+		turns_policy.cost = NULL;
+	err = rd_register_transport(&turns);
+	if (err)
+		gl_unregister_protocol(&turns_protocol);
+	return err;
+}
+
+static void __exit turns_module_exit(void)
+{
+	gl_unregister_transport(&turns.t);
+	gl_unregister_protocol(&turns_protocol);
+}
+
+module_init(turns_module_init);
+module_exit(turns_module_exit);
+
+MODULE_DESCRIPTION("A receiver-driven transport of greenlane's tests");
+MODULE_LICENSE("GPL");
