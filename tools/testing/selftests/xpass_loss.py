@@ -200,6 +200,32 @@ def credits_lost(wire, client, server):
     equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
 
 
+@everywhere("credits that others overtake: up to 31 of them they count, beyond that they are invalid")
+def credits_late(wire, client, server):
+    base = counters(wire.b, "CreditSent")[0]
+    before = counters(wire.a, "CreditReceived", "Invalid")
+    # From a rate that has risen; some are behind those that are so many numbers later.
+    overtaken = {500: 8, 600: 28, 700: 35}
+    came = []
+
+    def rule(p):
+        if xpass.is_credit(p):
+            p.late = overtaken.get(p.words[0] - base, 0) * xpass.gap(wire)
+            came.append((p.time + p.late, p.words[0] - base))
+        return False
+    wire.rule = rule
+    true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
+    xpass.silent(wire)
+    order = [number for _, number in sorted(came)]
+    passed = [max(order[:order.index(late)]) - late for late in overtaken]
+    within(passed[1], 25, 31, "overtook the second")
+    within(passed[2], 32, 40, "overtook the third")
+    received, invalid = (now - was for now, was in
+                         zip(counters(wire.a, "CreditReceived", "Invalid"), before))
+    equal((len(came) - received, invalid), (1, 1), "not counted; Invalid")
+    equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
+
+
 @everywhere("all credits are lost for 20 ms: asked again, counted, and all arrives")
 def credits_outage(wire, client, server):
     before = counters(wire.b, "CreditLost")[0]

@@ -61,7 +61,8 @@ class Wire:
         self.tso = tso
         self.cc, self.cc_b = cc, cc_b or cc
         self.delay = DELAY
-        self.rule = None        # packet -> True to drop it; may change it
+        # packet -> True to drop it; may change it, also its `late`: seconds more on the way
+        self.rule = None
         self.seen = []          # every TCP packet, in the order it left
         self.others = []        # what is not TCP
         self._flying = []       # (arrival, number, packet)
@@ -213,6 +214,7 @@ class Wire:
             packet = pkt.Packet(raw)
             packet.time = time.clock_gettime(time.CLOCK_MONOTONIC)
             packet.from_a = ns is self.a
+            packet.late = 0.0
             if packet.tcp:
                 self.seen.append(packet)
             else:
@@ -221,7 +223,7 @@ class Wire:
                 packet.dropped = True
                 continue
             self._number += 1
-            heapq.heappush(self._flying, (packet.time + self.delay, self._number, packet))
+            heapq.heappush(self._flying, (packet.time + self.delay + packet.late, self._number, packet))
 
     def run(self, seconds, until=None):
         """Carry packets for that long, or until until() is true."""

@@ -27,6 +27,12 @@ def far(wire):
         ns.sysctl("net.ipv4.xpass_rate", RATE)
 
 
+def gap(wire):
+    """Between two credits at that rate: the time of one and of the packet that it lets come, s."""
+    ip = 20 if wire.version == 4 else 40
+    return (ip + 28 + 38 + ip + 32 + MSS[wire.version] + 38) * 8e-6 / RATE
+
+
 def is_credit(packet):
     """It lets the other end send a packet."""
     return packet.kind == CREDIT and not (packet.words[1:] or [0])[0] & HEARD
