@@ -32,11 +32,10 @@ from mininet.node import Host, Switch
 from mininet.util import natural
 
 from lab.net.namespace import ACTIVE, is_transport
+from lab.net.port import NIC
 
 # Those that want ECN of a connection's both ends.
 ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
-# A line without thresholds, whose queue the sockets' own limits keep short.
-NIC = "limit 1000m"
 FULL_FRAME = 1514
 FAILED = "greenlane-failed"
 # DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: less would idle the line.

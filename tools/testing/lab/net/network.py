@@ -47,6 +47,7 @@ import subprocess
 import time
 
 from lab.net.namespace import Namespace, batch, write_sysctl
+from lab.net.port import NIC
 from lab.net.topology import TOPOLOGIES
 
 # Of the clients; a server's is below.
@@ -324,8 +325,7 @@ class Network:
         delay = self.config.get("nic_delay")
         delay = self.config["delay"] if delay is None else delay
         return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",
-                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit"
-                " limit 1000m"]
+                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit {NIC}"]
 
     def _switch_lines(self, switch):
         lines = ["link set lo up"] + ["link set wire up"] * self._has_wires

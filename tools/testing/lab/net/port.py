@@ -18,6 +18,12 @@ _ONLY_CREDITS = (SCHEDULED.dscp,)
 _CREDIT_AND_DATA = 1648
 
 
+# A host's own queue.  What its peers have called for comes first, or a burst of another connection
+# would hold it up, and what the receivers have spread over time would meet in the network.
+NIC = " ".join(["limit 1000m bands 2",
+                *(f"prio {dscp} 0" for dscp in sorted((SCHEDULED.dscp, CREDIT.dscp)))])
+
+
 def behind(band, mix=False):
     """Bands from that one on: what is scheduled, then unscheduled data, with everything that
     the map does not know."""
