@@ -86,7 +86,7 @@ WORDS = {
     "drops_green": "packets dropped", "small_slowdown": "mean slowdown",
     "medium_slowdown": "mean slowdown", "large_slowdown": "mean slowdown",
     "queue_peak": "queue", "queue": "queue", "used": "share of the link",
-    "gbit": "goodput (Gbit/s)", "retransmitted": "packets", "rtts_p50": "round trips",
+    "gbit": "goodput (Gbit/s)", "retransmitted": "packets", "rtts_p50": "round trips", "small_rtts": "mean FCT, round trips",
     "rtts_p99": "round trips", "never": "joins", "bulk_gbit": "throughput (Gbit/s)",
     "p99_8192": "FCT of 8 kB, 99th percentile", "p50_8192": "FCT of 8 kB, median",
     "all_gbit": "throughput (Gbit/s)", "long_gbit": "throughput (Gbit/s)",

@@ -203,7 +203,7 @@ class _Flows:
         self.foreground, self.unfinished = [], 0
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
         self.retransmitted = 0
-        self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown)
+        self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown, round trips)
         self.early = collections.Counter()      # by class: done within the first round trip
 
     def add(self, plan, ideals, trips, result):
@@ -219,7 +219,7 @@ class _Flows:
                 self.foreground.append(fct)
             else:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
-                self.classes[name].append((fct, fct / ideal))
+                self.classes[name].append((fct, fct / ideal, fct / trip))
                 self.early[name] += fct <= trip
         for kind, gbit in self.gbit.items():
             gbit.append(8 / plan.end * self._count(result["bytes"], kind))
@@ -237,7 +237,7 @@ class _Flows:
     @property
     def background(self):
         """Of all classes."""
-        return [fct for flows in self.classes.values() for fct, _ in flows]
+        return [fct for flows in self.classes.values() for fct, *_ in flows]
 
     def row(self):
         """Of all of them."""
@@ -249,9 +249,10 @@ class _Flows:
         found.update(_figures("fg", self.foreground))
         found.update(_figures("bg", self.background))
         for name, flows in self.classes.items():
-            found.update(_figures(name, [fct for fct, _ in flows]))
+            found.update(_figures(name, [fct for fct, *_ in flows]))
             if flows:
-                found[f"{name}_slowdown"] = statistics.mean(ratio for _, ratio in flows)
+                found[f"{name}_slowdown"] = statistics.mean(ratio for _, ratio, _ in flows)
+                found[f"{name}_rtts"] = statistics.mean(rtts for *_, rtts in flows)
                 found[f"{name}_first_rtt"] = self.early[name] / len(flows)
         return found
 
