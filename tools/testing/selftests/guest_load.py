@@ -323,7 +323,11 @@ def command_line():
                     ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"],
                     ["--cc", "dctcp+dart+dctcp"], ["--cc", "dctcp+"], ["--cc", "+".join(CCS[:9])],
                     ["--cc", "dctcp:a=1+dart"],
-                    ["--cc", "tlt_dctcp+nobody"], ["--credits", "0"], ["--credits", "101"]):
+                    ["--cc", "tlt_dctcp+nobody"], ["--credits", "0"], ["--credits", "101"],
+                    ["--apart", "1,1"], ["--apart", "1,1", "--cc", "dctcp+dart,dctcp+xpass+dart"],
+                    ["--apart", "0,1", "--cc", "dctcp+dart"],
+                    ["--apart", "1,1", "--cc", "dctcp+dart", "--pause", "all"],
+                    ["--apart", "1,1", "--cc", "dctcp+dart", "--port", "pfifo"]):
         refused("load", *options)
     # Only here.
     refused("incast", "--cc", "dctcp+dart")
@@ -408,6 +412,41 @@ def mixed_room():
     equal([kept["drops_green"], full["drops_green"] > 0], [0, True], "important packets dropped")
     true(2 * first["fg_p99.9"] < other["fg_p99.9"],
          f"TLT's slowest: {first['fg_p99.9']} and {other['fg_p99.9']}")
+
+
+@case("a mix apart: each has a queue, with nothing of the others", v6=(False, True))
+def apart(v6):
+    whole = experiment("load", *SMALL, "--cc", MIX, "--apart", "1,5,2", *["--ipv6"] * v6)
+    run, (row, *parts) = whole["runs"][0], whole["summary"]
+    equal([part["unfinished"] for part in parts], [0, 0, 0], "unfinished")
+    tlt, aeolus, dart = parts
+    # ARP and neighbour discovery are in the first queue.
+    within(tlt["packets_yellow"] / tlt["packets_red"], 0, 0.02, "TLT's: yellow packets, by red")
+    equal([aeolus["packets_yellow"], dart["packets_red"]], [0, 0], "others' packets")
+    true(min(tlt["packets_green"], aeolus["packets_red"], dart["packets_yellow"]) > 100, "its own")
+    for name in ("packets_green", "packets_yellow", "packets_red", "drops", "marks"):
+        equal(sum(part[name] for part in parts), row[name], f"{name} of all")
+    equal([aeolus["marks"], tlt["marks"] > 0, dart["marks"] > 0], [0, True, True], "marks")
+    # Five of eight parts: what tc-color(8)'s preset lets pass at 40 Gbit/s, by 62 %.
+    true("band-rate 0 1881067pps" in run["qdisc"], f"credits: {run['qdisc']}")
+    equal(run["settings"], "xpass_rate=24800", "the hosts' part of it")
+    port = run["switches"]["p"]
+    equal([port[f"color 1:1{number}"].get("bands.0.packets", 0) > 1000 for number in range(3)],
+          [False, True, False], "credits are in one of them")
+
+
+@case("a mix apart: each has its part of a busy link, and Dart costs TLT no important packets")
+def apart_shares():
+    options = ("--topology", "star", "--hosts", "24", "--background", "0", "--incasts", "1",
+               "--bytes", "64k", "--flows", "4", "--cc", "tlt_dctcp+dart")
+    (few, tlt, _), (_, other, _), (one, mixed_up, _) = (
+        experiment("load", *options, *how)["summary"]
+        for how in (("--apart", "1,9"), ("--apart", "9,1"), ("--yellow", "4m")))
+    equal([few["drops_green"], one["drops_green"] > 0], [0, True], "important packets dropped")
+    # Both have as much to send.  With a tenth of the link TLT is done when all is sent, with
+    # nine tenths after little more than half of that time.
+    within(tlt["fg_p50"] / other["fg_p50"], 1.3, 2.5, "TLT's median with one part by with nine")
+    true(tlt["fg_p99.9"] < mixed_up["fg_p99.9"], "with one part, by in one queue with Dart")
 
 
 @case("credits for half of the line: a credit transport takes twice as long")

@@ -91,6 +91,14 @@ def way_of(port, number, ways):
     return way_of_slices(number, ways)[(port - PORTS.start) * SLICES // len(PORTS)]
 
 
+def _added(dev, words):
+    """A line for tc: what fresh_ports() has below the root of a port."""
+    what, _, rest = words.partition(" add ")
+    if rest:
+        return f"{what} add dev {dev} {rest}"
+    return f"qdisc add dev {dev} parent 1:1 handle 2: {words}"
+
+
 class Network:
     """The namespaces, their links and queues, for one configuration.
 
@@ -238,8 +246,8 @@ class Network:
     def fresh_ports(self, words, ports=None):
         """New queues, with new counters, at these [(switch, device)], or at all of them.
 
-        words(switch, device): the root qdisc of a port, and optionally the one below its
-        1:1, in tc's words.
+        words(switch, device): the root qdisc of a port, and what is below it, in tc's words: a
+        qdisc below its 1:1, or a line for tc without the device (class add ..., filter add ...).
         """
         by_switch = collections.defaultdict(list)
         for switch, dev in ports or [(s, dev) for s in self.switches for dev in self.ports(s)]:
@@ -250,7 +258,7 @@ class Network:
             for dev in devs:
                 root, *below = words(switch, dev)
                 lines.append(f"qdisc replace dev {dev} root handle 1: {root}")
-                lines += [f"qdisc add dev {dev} parent 1:1 handle 2: {one}" for one in below]
+                lines += [_added(dev, one) for one in below]
             self.ns[switch].tc(*lines)
 
     def remove(self):

@@ -10,6 +10,10 @@ import random
 
 from lab.net.network import PORTS
 
+# loadgen/play listens there, for the first congestion control; for the next ones behind it.
+FIRST_SERVER = 5001
+
+
 @dataclasses.dataclass
 class Message:
     """Begins at a time; or, as the answer of another, when that one is done."""

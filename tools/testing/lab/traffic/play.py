@@ -41,17 +41,25 @@ def _numbers(tree, name=""):
         yield name, tree
 
 
+def _kinds(qdisc):
+    """Under which names a qdisc counts."""
+    parent = qdisc.get("parent", "1:1")
+    return [qdisc["kind"]] + [f"{qdisc['kind']} {parent}"] * (parent != "1:1")
+
+
 def port_stats(network):
-    """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc."""
+    """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc; of those
+    in classes of their own also by class."""
     sums = {role: {} for role in ("p", "up", "d")}
     for switch in network.switches:
         for qdisc in shown(ns=network.ns[switch]):
             role = qdisc["dev"].rstrip("0123456789")
             if role in sums and qdisc["kind"] != "ingress":
                 stats = {k: v for k, v in qdisc.items() if k != "options"}
-                kind = sums[role].setdefault(qdisc["kind"], collections.Counter())
-                for name, value in _numbers(stats):
-                    kind[name] = (max if "peak" in name else operator.add)(kind[name], value)
+                for kind in _kinds(qdisc):
+                    total = sums[role].setdefault(kind, collections.Counter())
+                    for name, value in _numbers(stats):
+                        total[name] = (max if "peak" in name else operator.add)(total[name], value)
     return sums
 
 

@@ -12,7 +12,9 @@ of the links of the core, in percent of what they carry; without a core, of the 
 CC+CC... is a mix: each connection has one of them, each with the same chance, at both ends,
 and all at the same switches.  The row of the mix is of all flows, and has what hosts and
 ports count; those below, CC@mix, are of the flows of each.  If CC runs alone in the same
-command, what follows the table says how the same flows fared there.
+command, what follows the table says how the same flows fared there.  With --apart 1,5,2
+each port has a queue for each of a mix, and the queues share a busy link as 1 : 5 : 2; the rows
+CC@mix then have the drops and marks of their queues.
 
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
@@ -34,6 +36,7 @@ from lab.net import port as ports
 from lab.net import topology as topologies
 from lab.net.network import Network
 from lab.traffic import sizes
+from lab.traffic.plan import FIRST_SERVER
 
 # bytes; a flow is of the first class that has it.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
@@ -54,6 +57,9 @@ COLUMNS = (
     ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
+
+# Of a job's port: the root qdisc, and what is added below it.
+BELOW = " ; "
 
 # A congestion control of the command line; here it may be a mix.
 parse_cc = units.ccs
@@ -88,7 +94,11 @@ def add_arguments(add):
         " all else (drop)")
     add("--credits", type=units.count, default="100", metavar="PERCENT",
         help="of each line, that credits may call for (100)")
-    add("--ecn", type=units.size, default="200k", help="marking threshold (200k)")
+    add("--ecn", type=units.size, default="200k",
+        help="marking threshold (200k; half of it with --apart)")
+    add("--apart", type=units.several(units.count), metavar="N,...",
+        help="a queue for each of a mix, with so many parts of a busy link; credits call for no"
+        " more than their queue's part")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
     add("--pause", choices=ports.PAUSES,
@@ -114,6 +124,11 @@ def wrong(args):
         return "--background or --incasts: more than 0"
     if max(args.load) > 100 or args.credits > 100 or not args.bytes:
         return "--load and --credits: percent; --bytes: more than 0"
+    if args.apart and (args.port or args.pause):
+        return "--apart: not with --port or --pause"
+    mixes = [cc for cc in args.cc.split(",") if len(units.ccs(cc)) > 1]
+    if args.apart and not (mixes and all(_is_apart(args, cc) for cc in mixes)):
+        return "--apart: a mix, and a number for each of it"
     return None
 
 
@@ -136,27 +151,54 @@ def _mixed(args, names, credit, behind):
     return " ".join([*words, f"red {args.red or 400 * 1024} yellow {yellow} ecn {args.ecn}"])
 
 
+def _is_apart(args, cc):
+    """Is it a mix for which --apart makes a queue for each?"""
+    return len(args.apart or []) == len(units.ccs(cc)) > 1
+
+
+def _percent(args, cc):
+    """How much of a link credits may call for: no more than the part of their own queue."""
+    if not _is_apart(args, cc):
+        return args.credits
+    own = [share for name, share in zip(units.ccs(cc), args.apart) if units.has_credits(name)]
+    return min([args.credits, *(100 * share // sum(args.apart) for share in own)])
+
+
+def _own(args, credit, ecn):
+    """The thresholds of a port, or of a queue of it, that only one transport uses."""
+    if not credit:
+        red = f"red {args.red or 400 * 1024} " if args.red or args.pause != "all" else ""
+        return f"{red}ecn {ecn}"
+    if args.unscheduled == "behind":
+        return f"preset xpass {ports.behind(1)}"
+    return f"preset aeolus red {args.red or 6 * 1024}"
+
+
 def _port(args, cc):
-    """A switch port's queue for that congestion control, in tc's words."""
-    line = f"color rate {args.rate}bit limit {args.limit}{ports.pausing(args.pause, args.delay)}"
+    """A switch port for that congestion control or mix, in tc's words: its root qdisc, and the
+    lines that add what is below it."""
+    if args.port:
+        return [args.port]
+    queue = f"limit {args.limit}{ports.pausing(args.pause, args.delay)}"
     if args.pool:
         # Pausing bounds what is queued: one port may have all of the pool.
-        line += f" pool sw size {args.pool} alpha {1024 if args.pause else 1}"
-    if args.port:
-        return args.port
+        queue += f" pool sw size {args.pool} alpha {1024 if args.pause else 1}"
+    line, percent = f"color rate {args.rate}bit {queue}", _percent(args, cc)
+    credits = f"{line} {ports.credits_of(args.rate, percent)}" if percent < 100 else line
     names = units.ccs(cc)
     credit = [units.has_credits(name) for name in names]
-    behind = args.unscheduled == "behind"
-    if any(credit) and args.credits < 100:
-        line += f" {ports.credits_of(args.rate, args.credits)}"
+    if _is_apart(args, cc):
+        # Only the band of credits needs a rate.  Marks count one queue, which drains more slowly
+        # than the port does: half of the threshold.
+        others = f"color split-gso {queue}"
+        queues = [f"{credits if one else others} {_own(args, one, args.ecn // 2)}"
+                  for one in credit]
+        return ports.apart(args.rate, args.apart, queues,
+                           range(FIRST_SERVER, FIRST_SERVER + len(names)), args.ipv6)
     if len(credit) > 1 and not all(credit):
-        return f"{line} {_mixed(args, names, credit, behind)}"
-    if not any(credit):
-        red = f"red {args.red or 400 * 1024} " if args.red or args.pause != "all" else ""
-        return f"{line} {red}ecn {args.ecn}"
-    if behind:
-        return f"{line} preset xpass {ports.behind(1)}"
-    return f"{line} preset aeolus red {args.red or 6 * 1024}"
+        behind = args.unscheduled == "behind"
+        return [f"{credits if any(credit) else line} {_mixed(args, names, credit, behind)}"]
+    return [f"{credits if all(credit) else line} {_own(args, all(credit), args.ecn)}"]
 
 
 def configure(args):
@@ -164,17 +206,20 @@ def configure(args):
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
             " each bytes request drain look pause").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(symmetric=True, rate=args.rate, settings=[])
-    if args.credits < 100:
-        config["settings"] = [f"xpass_rate={args.rate * args.credits // 10**8}"]
+    config.update(symmetric=True, rate=args.rate)
     if not args.foreground and args.background:
         config["incasts"] = 0
+    ports_of = {}
+    for cc in args.cc.split(","):
+        percent = _percent(args, cc)
+        setting = f"xpass_rate={args.rate * percent // 10**8}" * (percent < 100)
+        ports_of[cc] = {"qdisc": BELOW.join(_port(args, cc)), "settings": setting}
     jobs = []
     for load in args.load:
         for seed in args.seed:
             flows = len(traffic.Schedule(dict(config, load=load, seed=seed)).messages)
-            jobs += [{"cc": cc, "load": load, "seed": seed, "qdisc": _port(args, cc),
-                      "flows": flows} for cc in args.cc.split(",")]
+            jobs += [{"cc": cc, "load": load, "seed": seed, "flows": flows, **ports_of[cc]}
+                     for cc in args.cc.split(",")]
     return config, jobs
 
 
@@ -306,12 +351,12 @@ def _figures(name, times):
         for percent in (50, 99, 99.9)}
 
 
-def _ports(results):
+def _ports(results, qdisc="color"):
     """Of all runs, all switches, all ports: what was lost, marked, queued."""
     total = collections.Counter()
     for result in results:
         for kinds in result["switches"].values():
-            for name, value in kinds.get("color", {}).items():
+            for name, value in kinds.get(qdisc, {}).items():
                 total[name] = max(total[name], value) if "peak" in name else total[name] + value
     found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
     colours = ("green", "yellow", "red")
@@ -363,11 +408,15 @@ def summary(flows, results):
     return row
 
 
-def _part(mix, one, pooled, load):
-    """The row of one of a mix: what its flows say.  What hosts and ports count is the mix's."""
+def _part(mix, one, pooled, load, results):
+    """The row of one of a mix: its flows, and what its queues count if it has some of its own.
+    What hosts count, and ports with one queue, is the whole mix's."""
     found = pooled[mix, load][mix, one].row()
     row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load,
            "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
+    queue = f"color 1:1{units.ccs(mix).index(one)}"
+    if any(queue in kinds for result in results for kinds in result["switches"].values()):
+        row.update(_ports(results, queue))
     # By what the same flows had when all others were its own, if that was played.
     alone = pooled.get((_one(mix, one), load), {}).get((mix, one))
     if alone:
@@ -381,10 +430,11 @@ def summaries(config, results):
     """A row for each congestion control and load; below a mix's, one for each of it."""
     rows, pooled = [], _pooled(config, results)
     for (cc, load), parts in pooled.items():
-        whole = summary(parts[cc, None], [r for r in results if (r["cc"], r["load"]) == (cc, load)])
+        mine = [r for r in results if (r["cc"], r["load"]) == (cc, load)]
+        whole = summary(parts[cc, None], mine)
         rows.append(whole)
         if "error" not in whole:
-            rows += [_part(cc, one, pooled, load) for mix, one in parts if one and mix == cc]
+            rows += [_part(cc, one, pooled, load, mine) for mix, one in parts if one and mix == cc]
     return rows
 
 

@@ -4,6 +4,7 @@
 import socket
 
 from lab import units
+from lab.experiments.load import BELOW
 from lab.experiments.load.schedule import Schedule
 from lab.net import hosts
 from lab.traffic.play import Fabric, play
@@ -27,8 +28,8 @@ def run(network, config, job):
     for name in units.ccs(job["cc"]):
         if not _has(name):
             return dict(job, error=f"no congestion control {name}")
-    hosts.settle(network, config, job["cc"], *config["settings"])
-    network.fresh_ports(lambda *_: [job["qdisc"]])
+    hosts.settle(network, config, job["cc"], *job["settings"].split())
+    network.fresh_ports(lambda *_: job["qdisc"].split(BELOW))
     schedule = Schedule(config)
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
                 "--limit", config["drain"], "--look", config["look"])
