@@ -232,6 +232,7 @@ void rd_on_info(const struct gl_sock *gs, struct greenlane_info *info);
 enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			     const struct gl_seg *seg);
 void rd_on_kick(struct sock *sk, struct gl_sock *gs);
+void rd_in_ack_event(struct sock *sk, u32 flags);
 u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs);
 u64 rd_credit_ns(const struct sock *sk, const struct rd_sock *rs);
 

@@ -238,6 +238,22 @@ static GL_CONG_CONTROL(rd_cong_control, sk, rs)
 		gl_pace_as_tcp(sk);
 }
 
+/**
+ * rd_in_ack_event() - tcp_congestion_ops' in_ack_event()
+ * @sk: the connection
+ * @flags: what the ACK says
+ *
+ * When TCP learns that all its retransmissions were superfluous, it undoes the recovery: the window
+ * is as before, and nothing is lost any more.  Here credits set the window, and the rest of what was
+ * lost would wait for an RTO, because RACK has forgotten those packets.  Without a marker there is
+ * nothing to undo.
+ */
+void rd_in_ack_event(struct sock *sk, u32 flags)
+{
+	tcp_sk(sk)->undo_marker = 0;
+}
+EXPORT_SYMBOL_GPL(rd_in_ack_event);
+
 static u32 rd_undo_cwnd(struct sock *sk)
 {
 	return max(tcp_snd_cwnd(tcp_sk(sk)), 1U);
@@ -273,6 +289,7 @@ static void rd_fill(struct gl_transport *t)
 	t->ops.ssthresh = tcp_reno_ssthresh;
 	t->ops.undo_cwnd = rd_undo_cwnd;
 	t->ops.cong_control = rd_cong_control;
+	t->ops.in_ack_event = t->ops.in_ack_event ?: rd_in_ack_event;
 	t->ops.min_tso_segs = rd_min_tso_segs;
 	t->on_xmit = t->on_xmit ?: rd_on_xmit;
 	t->on_packet = t->on_packet ?: rd_on_packet;

@@ -410,6 +410,7 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 {
 	struct gl_sock *gs = gl_sock_locked(sk);
 
+	rd_in_ack_event(sk, flags);
 	if (gs)
 		gl_dupthresh_acked(sk, gs);
 }

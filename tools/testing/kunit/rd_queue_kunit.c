@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: whose turn it is on a link (net/ipv4/rd_queue.c). */
+/* KUnit: whose turn it is on a link, and what it sends before any (net/ipv4/rd_queue.c, rd_burst.c). */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
@@ -7,6 +7,7 @@
 /* rd_link.ko exports them. */
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
+#include "net/ipv4/rd_burst.c"
 #include "net/ipv4/rd_queue.c"
 
 #define COST	1000ULL

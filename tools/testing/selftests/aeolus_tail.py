@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tail loss: what the probe is worth when the burst's last packet is lost (Aeolus ToN §V-E).
+"""Tail loss: what the probe is worth when the burst's last packet is lost (Aeolus ToN §V-E);
+and what it does where the network does not keep the order.
 
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 
@@ -11,6 +12,7 @@ The paper's sender finds the loss without the probe only when nothing else is le
 send; TCP's finds it when what left behind it is SACKed, so the probe is worth less here.
 """
 import contextlib
+import itertools
 import time
 
 from lab.codepoints import PROBE, UNSCHEDULED, REQUEST, SCHEDULED
@@ -65,6 +67,32 @@ def tail_lost(version, tso, probe):
         end = sum(p.len for p in first)
         return [(next(when for when, count in reached if count >= size) - wire.seen[0].time) / RTT
                 for size in (end, MESSAGE)]
+
+
+@case("the probe overtakes the burst, of which a part is lost: it is repaired, without a timer",
+      version=(4, 6), late=(0.5, 0.75, 3), lost=(2, 3))
+def overtaken(version, late, lost):
+    with aeolus(version=version, rto_min="4ms") as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.xpass_rate", 1000)      # a burst is 17 packets
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 300_000), "arrives")
+        burst = itertools.count(1)
+
+        def rule(p):
+            if p.kind != UNSCHEDULED:
+                return False
+            p.late = late * RTT
+            return not next(burst) % lost
+        wire.rule = rule
+        for _ in range(6):
+            began = time.monotonic()
+            true(wire.transfer(client, server, 40 * MSS[version]), "arrives")
+            within((time.monotonic() - began) / RTT, 1, 12, "RTT")
+            wire.run(20e-3)
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "RTOs, TLPs")
+        equal(wire.a.greenlane()["Uncredited"], 0, "Uncredited")
 
 
 @case("the burst's last packet is lost: with the probe its bytes are there sooner",

@@ -316,6 +316,29 @@ def anything_lost(wire, client, server):
     xpass.silent(wire)
 
 
+@case("a packet comes so late that it was sent again, and others are lost: no timer", version=(4, 6),
+      late=(0.5, 1))
+def late_and_lost(version, late):
+    with Wire(cc="xpass", rto_min="4ms", version=version) as wire:
+        xpass.far(wire)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 1_000_000), "arrives")
+        wire.run(0.1)
+        for lost in ((22,), (22, 26), (24, 30, 36)):
+            number = iter(range(1 << 20))
+
+            def rule(p):
+                n = next(number) if p.from_a and p.len else -1
+                p.late = late * RTT * (n == 20)
+                return n in lost
+            wire.rule = rule
+            true(wire.transfer(client, server, 100_000), "arrives")
+            wire.run(20e-3)
+        true(wire.a.netstat("TCPDSACKRecv") > 0, "one was sent again for nothing")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "RTOs, TLPs")
+
+
 # --- who ends it
 
 def reset(s):
