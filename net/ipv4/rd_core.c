@@ -244,7 +244,7 @@ static GL_CONG_CONTROL(rd_cong_control, sk, rs)
  * @flags: what the ACK says
  *
  * When TCP learns that all its retransmissions were superfluous, it undoes the recovery: the window
- * is as before, and nothing is lost any more.  Here credits set the window, and the rest of what was
+ * is as before, and nothing is lost any more.  Here credits set the window, and what was really
  * lost would wait for an RTO, because RACK has forgotten those packets.  Without a marker there is
  * nothing to undo.
  */

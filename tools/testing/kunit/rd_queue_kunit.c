@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: whose turn it is on a link, and what it sends before any (net/ipv4/rd_queue.c, rd_burst.c). */
+/* KUnit: whose turn it is on a link, and what a host may send before any answer
+ * (net/ipv4/rd_queue.c, rd_burst.c).
+ */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
