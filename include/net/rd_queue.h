@@ -63,7 +63,8 @@ struct rd_receiver;
  * @epoch: RD_EPOCH, counted
  * @receivers: how many are ready, or have their turn
  * @turns: how many turns there were
- * @round: the receiver in @ready that has the next turn which goes round; NULL for the first
+ * @round: where in @ready the turns that go round have come to; NULL for its end
+ * @rounds: how often they have gone round, low bits
  * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
  */
 struct rd_queue {
@@ -78,6 +79,7 @@ struct rd_queue {
 	unsigned int		receivers;
 	unsigned int		turns;
 	struct rd_receiver	*round;
+	unsigned int		rounds;
 	struct hrtimer		timer;
 };
 
@@ -111,6 +113,7 @@ enum rd_state {
  *	queue all the time
  * @shortest: what @rank is.  Those with it go before those without
  * @state: enum rd_state
+ * @rounds: the queue's @rounds when it had such a turn last, or joined
  * @queue: its link's queue; the socket's lock
  *
  * The queue's lock protects all other fields.  With the socket's lock alone, @at can be read, and
@@ -119,9 +122,10 @@ enum rd_state {
 struct rd_receiver {
 	struct rb_node		node;
 	u64			at;
-	u64			rank:61,
+	u64			rank:59,
 				shortest:1,
-				state:2;
+				state:2,
+				rounds:2;
 	struct rd_queue		*queue;
 };
 

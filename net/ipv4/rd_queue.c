@@ -22,6 +22,9 @@
 #include <net/gl_compat.h>
 #include <net/rd_queue.h>
 
+/* The bits of a queue's @rounds that a receiver keeps. */
+#define RD_ROUNDS	3
+
 /* Turns that the timer gives before other softirqs have theirs. */
 #define RD_BUDGET	64
 
@@ -150,6 +153,26 @@ static void rd_ring(struct rd_queue *q, u64 now)
 	}
 }
 
+/* The next receiver, by rank, that has had no turn since the turns began to go round.  When each has
+ * had one they begin anew.  A receiver that is ranked anew may come to lie before @round without a
+ * turn; then it has one the next time.
+ */
+static struct rd_receiver *rd_round(struct rd_queue *q)
+{
+	struct rd_receiver *r = q->round;
+
+	while (!r || r->rounds == (q->rounds & RD_ROUNDS)) {
+		if (r) {
+			r = rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
+		} else {
+			q->rounds++;
+			r = rd_first(&q->ready);
+		}
+	}
+	q->round = r;
+	return r;
+}
+
 /* Whose turn is it?  NULL while the link is busy, or if no receiver wants one yet. */
 static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 {
@@ -161,13 +184,14 @@ static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 		return NULL;
 	if (!first->shortest || (q->turns + 1) % RD_ROUND)
 		return first;
-	q->round = q->round ?: first;
-	return q->round;
+	return rd_round(q);
 }
 
 /* A receiver in @ready has its turn. */
 static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
 {
+	if (q->round == r)
+		r->rounds = q->rounds;
 	rd_del(q, r);
 	r->state = RD_TURN;
 	q->receivers++;
@@ -230,6 +254,7 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 lef
 		if (!q->receivers)
 			q->free = max(q->free, now);
 		r->at = at;
+		r->rounds = q->rounds;
 		rd_rank(q, r, 0, left);
 		rd_add(q, r, now);
 	} else if (r->state != RD_TURN && (left || r->shortest)) {

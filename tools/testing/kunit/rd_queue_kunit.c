@@ -226,6 +226,47 @@ static void rd_queue__least_then_round(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, queue.round);
 }
 
+/* So have they behind streams that are never through, whose senders report and ask for more. */
+static void rd_queue__streams_then_round(struct kunit *test)
+{
+	const unsigned int n = 100 * RD_ROUND, streams = 4;
+	unsigned int i, last = 0, longest = 0;
+	u64 now = soon();
+
+	left[streams] = 10000 * COST;
+	join(streams, now, COST);
+	for (i = 0; i < streams; i++) {
+		left[i] = (100 + i) * COST;
+		join(i, now, COST);
+	}
+	memset(turns, 0, sizeof(turns));
+	for (i = 0; i < n; i++) {
+		struct rd_receiver *r;
+		unsigned int who, other = i % (streams + 1);
+
+		now = queue.free;
+		r = rd_take(&queue, now);
+		KUNIT_ASSERT_NOT_NULL(test, r);
+		who = r - recv;
+		if (who < streams)
+			left[who] = 110 * COST;
+		issue(who, now, COST);
+		/* A report, of another one too. */
+		rd_want(&queue, &recv[who], now, now, left[who]);
+		rd_want(&queue, &recv[other], now, now, left[other]);
+		if (who == streams) {
+			longest = max(longest, i - last);
+			last = i;
+		}
+	}
+	KUNIT_EXPECT_GE(test, turns[streams], n / RD_ROUND / (streams + 1) - 2);
+	KUNIT_EXPECT_LE(test, turns[streams], n / RD_ROUND);
+	KUNIT_EXPECT_LE(test, longest, 2 * RD_ROUND * (streams + 1));
+	for (i = 0; i <= streams; i++)
+		rd_leave(&queue, &recv[i]);
+	KUNIT_EXPECT_NULL(test, queue.round);
+}
+
 /* The choice changes while receivers wait: soon all are ranked by the new one, none has to make up
  * for the time before.
  */
@@ -446,6 +487,7 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__least_first),
 	KUNIT_CASE(rd_queue__rank_follows),
 	KUNIT_CASE(rd_queue__least_then_round),
+	KUNIT_CASE(rd_queue__streams_then_round),
 	KUNIT_CASE(rd_queue__choice_changes),
 	KUNIT_CASE(rd_queue__later),
 	KUNIT_CASE(rd_queue__catch_up),
