@@ -73,21 +73,25 @@ enum rd_pick {
 /**
  * struct rd_policy - what a transport decides
  * @mbit: Return: the speed that an administrator has set for the links of the socket's namespace,
- *	Mbit/s; 0 for what they say themselves
- * @pick: receiver: who is next.  Return: enum rd_pick
+ *	Mbit/s; 0 for what they say themselves.  Also RCU
+ * @pick: receiver: who is next.  Return: enum rd_pick.  All transports of a link had better agree:
+ *	the shortest go before those that are fair, which then have one turn in RD_ROUND
  * @cost: receiver: Return: how long a turn occupies the link, ns, not 0: what is sent at it, and
- *	what that lets come.  rd_credit_ns() is a credit and the packet that it permits
- * @gap: receiver: Return: time between two turns if the connection had the link for itself, ns
+ *	what that lets come.  rd_credit_ns() is a credit and the packet that it permits.  0 is taken
+ *	for 1
+ * @gap: receiver: Return: time between two turns if the connection had the link for itself, ns.
+ *	Less than @cost is taken for that
  * @issue: receiver: it is the connection's turn, and the credit has a number: send it, by
- *	rd_send_credit().  It is @now, ns.  Return: time until the connection wants another turn,
- *	ns; 0 if the link alone decides
+ *	rd_send_credit(), with @wait.  It is @now, ns.  Return: time until the connection wants
+ *	another turn, ns, 1 s at most; 0 if the link alone decides
  * @learn: receiver: a request has come.  The fate of all credits up to number @last is known, and
  *	of those beyond rs->seen, which were not reported before, @came have arrived.  @cost is what
- *	a turn costs now.  May be NULL
- * @begins: receiver: the connection is about to take turns.  The last request was @idle ns ago;
- *	at the first one that has no meaning.  May be NULL
+ *	a turn costs now.  The numbers go on from a higher one if the peer has taken a forged
+ *	credit for ours.  May be NULL
+ * @begins: receiver: a request has come, and the connection is about to take turns.  The last
+ *	request was @idle ns ago; at the first one that has no meaning.  May be NULL
  *
- * All with the socket locked.
+ * All with the socket locked; they must not sleep.
  */
 struct rd_policy {
 	u32 (*mbit)(const struct sock *sk);
@@ -106,7 +110,8 @@ struct rd_policy {
  * @waiting: Return: packets that were sent so and may still need a credit
  * @credited: a credit arrived and will be used
  * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
- *	the peer answers.  Return: false if no probe is needed
+ *	the peer answers.  Return: false if no probe is needed.  If the word is NULL, it is a
+ *	question only, and changes nothing
  * @lost: no credit has arrived for too long, so the probe may be lost
  * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
  *

@@ -281,6 +281,33 @@ static void rd_init(struct sock *sk)
 
 /* --- a transport ----------------------------------------------------------- */
 
+static bool rd_has_rows(const struct gl_protocol *protocol)
+{
+	const u8 answers = GL_KIND_DATA | GL_KIND_ANSWERED | GL_KIND_TCPS;
+	const struct gl_kind *kind = protocol->kind;
+
+	if (protocol->kinds < RD_KINDS || protocol->counters < RD_COUNTERS ||
+	    protocol->control != &kind[RD_CONTROL] || protocol->answer != &kind[RD_PROBE_ACK])
+		return false;
+	if (kind[RD_SCHEDULED].code || kind[RD_UNSCHEDULED].code || kind[RD_CONTROL].code ||
+	    !kind[RD_REQUEST].code || !kind[RD_CREDIT].code || !kind[RD_PROBE].code)
+		return false;
+	return !((kind[RD_REQUEST].flags | kind[RD_CREDIT].flags) & answers) &&
+	       kind[RD_PROBE].flags & GL_KIND_ANSWERED && kind[RD_PROBE].words;
+}
+
+static bool rd_has_policy(const struct rd_policy *policy)
+{
+	return policy && policy->mbit && policy->pick && policy->cost && policy->gap &&
+	       policy->issue;
+}
+
+static bool rd_has_first(const struct rd_first_rtt *first)
+{
+	return !first || (first->begin && first->allow && first->waiting && first->credited &&
+			  first->probe && first->lost && first->spend);
+}
+
 static void rd_fill(struct gl_transport *t)
 {
 	t->always = true;
@@ -294,28 +321,27 @@ static void rd_fill(struct gl_transport *t)
 	t->on_xmit = t->on_xmit ?: rd_on_xmit;
 	t->on_packet = t->on_packet ?: rd_on_packet;
 	t->on_kick = t->on_kick ?: rd_on_kick;
-	t->on_switch = t->on_switch ?: rd_on_switch;
+	t->on_switch = rd_on_switch;
 	t->on_info = t->on_info ?: rd_on_info;
 }
 
 /**
  * rd_register_transport() - register a receiver-driven transport
- * @rt: the transport, whose protocol is registered.  Its callbacks may be NULL, for the core's;
- *	one that is not calls the core's
+ * @rt: the transport, whose protocol is registered
+ *
+ * Of its congestion control, name, owner and in_ack_event() count, and all else becomes the core's.
+ * So does on_switch().  on_xmit(), on_packet(), on_kick() and on_info() may be NULL, for the core's;
+ * one that is not calls the core's for what is not its own.  So does in_ack_event().
  *
  * gl_unregister_transport() undoes it.
  *
- * Return: 0, or an error: -EINVAL if its tables do not begin with the core's rows.
+ * Return: 0, or an error: -EINVAL if its tables do not begin with the core's rows, or if something
+ * that may not be NULL is.
  */
 int rd_register_transport(struct rd_transport *rt)
 {
-	const struct gl_protocol *protocol = rt->t.protocol;
-	const struct rd_policy *policy = rt->policy;
-
-	if (protocol->kinds < RD_KINDS || protocol->counters < RD_COUNTERS ||
-	    protocol->answer != &protocol->kind[RD_PROBE_ACK] || !rt->fallback ||
-	    rt->t.sock_size < sizeof(struct rd_sock) || !policy->mbit || !policy->pick ||
-	    !policy->cost || !policy->gap || !policy->issue)
+	if (!rd_has_rows(rt->t.protocol) || !rd_has_policy(rt->policy) || !rd_has_first(rt->first) ||
+	    !rt->fallback || rt->t.sock_size < sizeof(struct rd_sock))
 		return -EINVAL;
 	rd_fill(&rt->t);
 	return gl_register_transport(&rt->t);

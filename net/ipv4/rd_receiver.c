@@ -22,6 +22,9 @@
  */
 #define RD_HEARD_SHIFT	10
 
+/* No policy waits longer between two credits of a connection. */
+#define RD_GAP_MAX	NSEC_PER_SEC
+
 /* A process that owns the socket at its turn is likely to be done soon: look again after this
  * time, and after twice and four times and eight times that.  Then wait for the process; the kick
  * comes some 50 us after it has released the socket.
@@ -43,14 +46,20 @@ struct rd_terms {
 	bool	shortest;
 };
 
-static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *rs, u64 now)
+static u64 rd_cost_ns(const struct sock *sk, const struct rd_sock *rs)
+{
+	return max_t(u64, rd_transport(rs)->policy->cost(sk, rs), 1);
+}
+
+static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *rs, u64 now,
+				   u64 cost)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 
 	return (struct rd_terms) {
 		.now		= now,
-		.cost		= policy->cost(sk, rs),
-		.gap		= policy->gap(rs),
+		.cost		= cost,
+		.gap		= max(policy->gap(rs), cost),
 		.shortest	= policy->pick(sk) == RD_PICK_SHORTEST,
 	};
 }
@@ -91,7 +100,7 @@ static u32 rd_wait_word(const struct rd_sock *rs, const struct rd_terms *t)
  * rd_send_credit() - send a credit
  * @sk: the connection, locked
  * @rs: its state
- * @wait: what it says of the next one, as issue() has it
+ * @wait: what it says of the next one: what the core has given to issue()
  */
 void rd_send_credit(struct sock *sk, struct rd_sock *rs, u32 wait)
 {
@@ -140,6 +149,7 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	rs->skipped = 0;
 	rd_count(rs, RD_CREDITSENT, 1);
 	gap = rd_transport(rs)->policy->issue(sk, rs, t->now, rd_wait_word(rs, t));
+	gap = min_t(u64, gap, RD_GAP_MAX);
 	/* A late timer makes up for as many credits as a port's queue holds. */
 	if (before(rs->credit, rs->end))
 		at = max_t(u64, rs->r.at, t->now - min(t->now, RD_CATCH_UP * gap)) + gap;
@@ -165,7 +175,7 @@ static void rd_turn_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool ma
 	struct rd_queue *q = READ_ONCE(rs->r.queue);
 
 	if (may) {
-		struct rd_terms t = rd_terms_of(sk, rs, now);
+		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ns(sk, rs));
 
 		rd_issue(sk, rs, &t);
 	} else if (q) {
@@ -291,7 +301,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rd_count(rs, RD_REQUESTRECEIVED, 1);
 	rd_follow(sk, rs);
 	rs->heard_at = now >> RD_HEARD_SHIFT;
-	cost = policy->cost(sk, rs);
+	cost = rd_cost_ns(sk, rs);
 	rd_reported(sk, rs, seq, received, cost);
 	/* The sender has given up on all credits that it does not report. */
 	if (again)
@@ -310,7 +320,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	if (joins && policy->begins)
 		policy->begins(sk, rs, idle);
 	last = rs->credit;
-	t = rd_terms_of(sk, rs, now);
+	t = rd_terms_of(sk, rs, now, cost);
 	rd_take_turns(sk, rs, &t);
 	if ((joins || again) && rs->credit == last && rd_wait_ns(rs, &t) > RD_WAIT_MIN) {
 		rd_count(rs, RD_CREDITWAITED, 1);
@@ -329,7 +339,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
 	if (before(rs->credit, rs->end)) {
-		struct rd_terms t = rd_terms_of(sk, rs, now);
+		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ns(sk, rs));
 
 		rd_take_turns(sk, rs, &t);
 	}

@@ -221,9 +221,13 @@ static void xpass_round(struct sock *sk, struct xpass *xp, u32 sent, u32 lost)
 static void xpass_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u64 cost)
 {
 	struct xpass *xp = xpass_of(rs);
-	u32 old = after(xp->slowed, rs->seen) ? xp->slowed : rs->seen;
-	u32 sent = last - old, rate;
+	u32 old, sent, rate;
 
+	/* After a jump of the numbers an old value would seem to lie ahead. */
+	if (after(xp->slowed, rs->credit))
+		xp->slowed = rs->seen;
+	old = after(xp->slowed, rs->seen) ? xp->slowed : rs->seen;
+	sent = last - old;
 	/* The administrator may have changed the link's speed. */
 	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, cost), 1);
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);

@@ -20,9 +20,20 @@
 #define TURNS_CODE_PROBE	54
 #define TURNS_CODE_PROBE_ACK	55
 
-static bool incomplete;
-module_param(incomplete, bool, 0);
-MODULE_PARM_DESC(incomplete, "register without a cost, which is refused");
+/* What is refused. */
+enum turns_without {
+	TURNS_COMPLETE,
+	TURNS_WITHOUT_POLICY,
+	TURNS_WITHOUT_COST,
+	TURNS_WITHOUT_CODE,
+	TURNS_WITHOUT_WORD,
+	TURNS_WITHOUT_FIRST,
+	TURNS_WITHOUT_FALLBACK,
+};
+
+static int without;
+module_param(without, int, 0);
+MODULE_PARM_DESC(without, "register without what is needed, enum turns_without");
 
 static const char * const turns_counter_name[RD_COUNTERS] = {
 	[RD_SCHEDULEDSENT]	= "TurnsScheduledSent",
@@ -44,7 +55,7 @@ static const char * const turns_counter_name[RD_COUNTERS] = {
 
 static struct gl_protocol turns_protocol;
 
-static const struct gl_kind turns_kind[RD_KINDS] = {
+static struct gl_kind turns_kind[RD_KINDS] = {
 	[RD_SCHEDULED] = {
 		.protocol	= &turns_protocol,
 		.codepoint	= GL_CP_MESSAGE,
@@ -147,14 +158,40 @@ static struct rd_transport turns __read_mostly = {
 	.policy		= &turns_policy,
 };
 
+static const struct rd_first_rtt turns_no_first;
+
+static void turns_leave_out(void)
+{
+	switch (without) {
+	case TURNS_WITHOUT_POLICY:
+		turns.policy = NULL;
+		break;
+	case TURNS_WITHOUT_COST:
+		turns_policy.cost = NULL;
+		break;
+	case TURNS_WITHOUT_CODE:
+		turns_kind[RD_CREDIT].code = 0;
+		break;
+	case TURNS_WITHOUT_WORD:
+		turns_kind[RD_PROBE].words = 0;
+		break;
+	case TURNS_WITHOUT_FIRST:
+		turns.first = &turns_no_first;
+		break;
+	case TURNS_WITHOUT_FALLBACK:
+		turns.fallback = NULL;
+		break;
+	}
+}
+
 static int __init turns_module_init(void)
 {
-	int err = gl_register_protocol(&turns_protocol);
+	int err;
 
+	turns_leave_out();
+	err = gl_register_protocol(&turns_protocol);
 	if (err)
 		return err;
-	if (incomplete)
-		turns_policy.cost = NULL;
 	err = rd_register_transport(&turns);
 	if (err)
 		gl_unregister_protocol(&turns_protocol);

@@ -139,19 +139,19 @@ def leaves():
         equal(cc_of(client), "turns-reno", "congestion control")
 
 
-@case("a transport without a cost is refused, and nothing of it stays")
-def incomplete():
+@case("a transport without a policy, a cost, a credit's code, a probe's word, all of what it does"
+      " first, or a fallback is refused", without=(1, 2, 3, 4, 5, 6))
+def incomplete(without):
     load()
     modules.unload("tcp_turns")
     path = f"{os.environ['GL_MODDIR']}/tools/testing/modules/tcp_turns.ko"
-    done = subprocess.run(["insmod", path, "incomplete=1"], capture_output=True, text=True,
+    done = subprocess.run(["insmod", path, f"without={without}"], capture_output=True, text=True,
                           check=False)
     true(done.returncode, "insmod fails")
     true("Invalid" in done.stderr, done.stderr)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as file:
         true("turns" not in file.read().split(), "it is not there")
     equal(modules.is_loaded("tcp_turns"), False, "loaded")
-    load()
 
 
 if __name__ == "__main__":

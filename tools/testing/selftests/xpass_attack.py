@@ -196,6 +196,24 @@ def forged_request(wire, _client, _server, attacker):
     xpass.silent(wire)
 
 
+@both("forged numbers that go on by 2^31 in all: the rate still learns", before=3_000_000)
+def far_ahead(wire, client, server, attacker):
+    last, received = wire.b.greenlane()["CreditSent"], wire.a.greenlane()["CreditReceived"]
+    wire.rule = lambda p: True
+    # 65536 each time would be 2^31 after some time, from where nothing is ahead.
+    for number in range((1 << 31) // 65535 + 40):
+        last, received = last + 65535, received + 1
+        attacker.request(last, received, xpass.RETRY)
+        attacker.credit(last)
+        if number % 64 == 63:
+            wire.run(20e-6)
+    wire.run(1e-3)
+    wire.rule = None
+    began = time.monotonic()
+    true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
+    within(time.monotonic() - began, 0.02, 0.05, "s, at 1 Gbit/s")
+
+
 @both("what says that a request was heard, of an old credit or a wild one: ignored, asked again soon",
       before=20_000)
 def forged_heard(wire, client, _server, attacker):
