@@ -329,9 +329,9 @@ static void rd_fill(struct gl_transport *t)
  * rd_register_transport() - register a receiver-driven transport
  * @rt: the transport, whose protocol is registered
  *
- * Of its congestion control, name, owner and in_ack_event() count, and all else becomes the core's.
- * So does on_switch().  on_xmit(), on_packet(), on_kick() and on_info() may be NULL, for the core's;
- * one that is not calls the core's for what is not its own.  So does in_ack_event().
+ * Of its congestion control, name, owner and in_ack_event() count, and all else becomes the
+ * core's.  So does on_switch().  on_xmit(), on_packet(), on_kick() and on_info() may be NULL, for
+ * the core's; one that is not calls the core's for what is not its own.  So does in_ack_event().
  *
  * gl_unregister_transport() undoes it.
  *
@@ -340,8 +340,8 @@ static void rd_fill(struct gl_transport *t)
  */
 int rd_register_transport(struct rd_transport *rt)
 {
-	if (!rd_has_rows(rt->t.protocol) || !rd_has_policy(rt->policy) || !rd_has_first(rt->first) ||
-	    !rt->fallback || rt->t.sock_size < sizeof(struct rd_sock))
+	if (!rd_has_rows(rt->t.protocol) || !rd_has_policy(rt->policy) ||
+	    !rd_has_first(rt->first) || !rt->fallback || rt->t.sock_size < sizeof(struct rd_sock))
 		return -EINVAL;
 	rd_fill(&rt->t);
 	return gl_register_transport(&rt->t);

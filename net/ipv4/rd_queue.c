@@ -154,8 +154,8 @@ static void rd_ring(struct rd_queue *q, u64 now)
 }
 
 /* The next receiver, by rank, that has had no turn since the turns began to go round.  When each has
- * had one they begin anew.  A receiver that is ranked anew may come to lie before @round without a
- * turn; then it has one the next time.
+ * had one they begin anew.  A receiver that is ranked anew may come to lie before @round without
+ * a turn; then it has one the next time.
  */
 static struct rd_receiver *rd_round(struct rd_queue *q)
 {
