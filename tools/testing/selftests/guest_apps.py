@@ -16,22 +16,24 @@ import tempfile
 import time
 import urllib.request
 
+import lab
 from lab.apps import unpacked
 from lab.net.pairs import network
 from lab.tap import Failed, equal, main, true, using
 
-APPS = unpacked.in_guest("iperf3", "redis-server", "nginx-light")
+APPS = unpacked.in_guest("iperf3", "redis-server", "nginx-light", "python3-grpcio")
 PORT = "rate 10gbit limit 200k preset aeolus"
 CCS = ("xpass", "aeolus_xpass")
+RPC = pathlib.Path(lab.__file__).parent / "apps/rpc.py"
 
 
 def command(net, host, program, *words):
     """A program of theirs, in a host."""
-    found = next(path for path in (APPS / "usr/bin" / program, APPS / "usr/sbin" / program)
-                 if path.exists())
+    found = next(path for path in (APPS / "usr/bin" / program, APPS / "usr/sbin" / program,
+                                   RPC.parent / program) if path.exists())
     return ["ip", "netns", "exec", net.ns[host].name, "env",
             f"LD_LIBRARY_PATH={unpacked.libraries(APPS)}",
-            str(found), *map(str, words)]
+            f"PYTHONPATH={APPS}/usr/lib/python3/dist-packages", str(found), *map(str, words)]
 
 
 def client(net, program, *words):
@@ -102,6 +104,16 @@ def redis(net):
         said = client(net, "redis-benchmark", "-h", net.address("b1"), "-t", "set,get", "-n", "1000",
                       "-c", "50", "-d", "20000", "--csv").splitlines()
         equal([line.split(",")[0] for line in said[-2:]], ['"SET"', '"GET"'], "tests done")
+
+
+@everywhere("gRPC: small calls on one long connection, and many at a time")
+def grpc(net):
+    where = f"{net.address('b1')}:50051"
+    with server(net, RPC.name, "serve", where):
+        took = json.loads(client(net, RPC.name, "call", where, 50))
+        print(f"# us: {took}", flush=True)
+        # 3.5 us a link: what is slow is Python, and no call waits for a timer.
+        true(max(took.values()) < 20_000, f"median of each size, us: {took}")
 
 
 @everywhere("NGINX: files of every size, byte for byte")
