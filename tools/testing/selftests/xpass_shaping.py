@@ -10,11 +10,12 @@ a1 sends to b1, a2 to b2.  Each receiver's own line is twice as fast as the link
 they share, of which neither knows: only the switch's credit queue, towards the senders,
 can tell them.
 """
+import contextlib
 import selectors
 import statistics
 import time
 
-from lab.net.pairs import network
+from lab.net.pairs import DELAY, network
 from lab.tap import equal, main, timed, true, within
 from lab.wire.wire import MSS, pattern
 
@@ -141,6 +142,46 @@ def unshaped(version):
     with network(PLAIN, PLAIN, version) as net:
         transfer([net.flow(1), net.flow(2)], COUNT)
         true(drops(net.port("sw1")) > 100, "packets of data dropped")
+
+
+def shares(net, lead, seconds):
+    """A flow has the link for `lead`, then one to another receiver joins: [(time since then, bytes
+    of the first, bytes of the second)]."""
+    flows, payload = [net.flow(1), net.flow(2)], pattern(4_000_000)
+    room, got, log = bytearray(1 << 20), [0, 0], []
+    joins = time.monotonic() + lead
+    while (now := time.monotonic()) < joins + seconds:
+        for number, (client, server) in enumerate(flows[:1 + (now >= joins)]):
+            with contextlib.suppress(BlockingIOError):
+                client.send(payload)
+            with contextlib.suppress(BlockingIOError):
+                got[number] += server.recv_into(room)
+        log.append((now - joins, *got))
+        time.sleep(5e-6)
+    return log
+
+
+@timed("a flow to another receiver joins: from ten round trips on both have half, and all is used",
+       version=(4, 6), cc=("xpass", "aeolus_xpass"))
+def join(version, cc):
+    port = "rate 10gbit limit 200k preset aeolus"
+    rtt = 8 * DELAY * 1e-9
+    with network(port, port, version, cc) as net:
+        log = shares(net, 10e-3, 6e-3)
+    began = next(when for when, _, second in log if second)
+
+    def had(first, last):
+        """Bytes of both in that time, in round trips after the second's first bytes."""
+        begin, end = (next(row for row in log if row[0] >= began + n * rtt) for n in (first, last))
+        return [b - a for a, b in zip(begin, end)]
+    for first, last, least in ((0, 10, 0.8), (10, 20, 0.95), (10, 110, 0.98)):
+        seconds, one, other = had(first, last)
+        jain = (one + other) ** 2 / (2 * (one ** 2 + other ** 2))
+        rate = (one + other) * 8e-9 / seconds
+        print(f"# {first} ... {last}: Jain's index {jain:.3f}, {rate:.2f} Gbit/s", flush=True)
+        within(jain, least, 1, f"Jain's index in round trips {first} ... {last}")
+        # of what credits leave of the link
+        within(rate / (10 * MSS[version] / (DATA + CREDIT)), 0.97, 1.03, "of the data's share")
 
 
 main()
