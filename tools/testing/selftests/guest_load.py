@@ -157,8 +157,9 @@ def first_rtt():
     flows.add(seen, [1] * len(times), trips, {"fct_ns": times, "bytes": {}, "retrans": {}})
     row = flows.row()
     for name, of in flows.classes.items():
-        equal(row[f"{name}_first_rtt"], sum(not fct % 1000 for fct, _ in of) / len(of), name)
+        equal(row[f"{name}_first_rtt"], sum(not fct % 1000 for fct, *_ in of) / len(of), name)
         within(row[f"{name}_first_rtt"], 0.5, 0.8, name)
+        within(row[f"{name}_rtts"], 1, 1.001, f"{name}: round trips")
 
 
 @case("with requests the same flows are answers, each to a request from where it goes")

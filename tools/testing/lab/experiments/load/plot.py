@@ -40,9 +40,9 @@ def plot(config, rows, flows, prefix):
         _lines_of(right, rows, "small_mean", 1000)
         right.set(ylabel="mean FCT (\u00b5s)")
     else:
-        _distribution(left, [(cc, foreground or [fct for fct, _ in sum(classes.values(), [])])
+        _distribution(left, [(cc, foreground or [fct for fct, *_ in sum(classes.values(), [])])
                              for (cc, _), (foreground, classes) in flows.items()])
-        _distribution(right, [(cc, [fct for fct, _ in classes["small"]])
+        _distribution(right, [(cc, [fct for fct, *_ in classes["small"]])
                               for (cc, _), (_, classes) in flows.items() if classes["small"]])
     left.set(title="flows of incasts" if incasts else "all flows")
     right.set(title="other flows, up to 100 kB")
