@@ -18,7 +18,7 @@ from lab.tap import case, equal, true, within
 from lab.wire import xpass
 from lab.wire.peer import exchange, unmarked
 from lab.wire.sockopt import YES, cc_of, choose, info
-from lab.wire.wire import MSS, Wire, pattern
+from lab.wire.wire import Wire
 
 CREDIT, DATA, RTO = DSCP["credit"], DSCP["message"], DSCP["unscheduled"]
 COST = 2 * 12_900e-9    # a turn, s: twice a credit and a packet at 1 Gbit/s
@@ -43,35 +43,9 @@ def turns(version=4, cc_b="turns"):
         yield wire
 
 
-def send(wire, *packets):
-    """Messages of so many packets, each on a connection of its own, that begin together; when each
-    has arrived, s."""
-    listener = wire.listen(1001)
-    pairs = [wire.connect(1001, listener=listener) for _ in packets]
-    for pair in pairs:          # opens the window, or a sender asks for no more than that
-        true(wire.transfer(*pair, 500_000), "arrives")
-    wire.run(0.1)
-    wire.mark()
-    left, done = {}, {}
-    for (client, server), n in zip(pairs, packets):
-        left[server] = n * MSS[wire.version]
-        equal(client.send(pattern(left[server])), left[server], "sent")
-    began = time.monotonic()
-
-    def read():
-        for server in left.keys() - done.keys():
-            with contextlib.suppress(BlockingIOError):
-                left[server] -= len(server.recv(1 << 20))
-            if not left[server]:
-                done[server] = time.monotonic() - began
-        return len(done) == len(left)
-    true(wire.run(5.0, read), "all arrives")
-    return [done[server] for _, server in pairs]
-
-
 def is_credit(packet):
     """It lets the other end send a packet."""
-    return packet.dscp == CREDIT and not (packet.words[1:] or [0])[0] & xpass.HEARD
+    return packet.dscp == CREDIT and not xpass.second_word(packet) & xpass.HEARD
 
 
 def credits(wire):
@@ -83,7 +57,7 @@ def credits(wire):
 def cost(version):
     with turns(version) as wire:
         n = 200
-        took, = send(wire, n)
+        took, = xpass.messages(wire, n)
         within(took / (n * COST), 1, 1 + HEADROOM / (n * COST), "of the turns' time")
         data = [p.dscp for p in wire.from_a() if p.len]
         equal(set(data), {DATA}, "data with a credit has its own codepoint")
@@ -95,7 +69,7 @@ def cost(version):
 @case("its pick: the shortest goes first, without a sysctl")
 def pick():
     with turns() as wire:
-        long, short = send(wire, 200, 20)
+        long, short = xpass.messages(wire, 200, 20)
         within(short, 0, 20 * COST * 1.1 + HEADROOM, "s, the short message")
         within(long, 0, 220 * COST * 1.05 + HEADROOM, "s, the long one")
 
@@ -105,7 +79,7 @@ def learns_nothing():
     with turns() as wire:
         lost = iter(range(1 << 20))
         wire.rule = lambda p: is_credit(p) and next(lost) % 2
-        send(wire, 200)
+        xpass.messages(wire, 200)
         at = credits(wire)
         gaps = [b - a for a, b in zip(at, at[1:])]
         # A few are longer, where the last credits that were asked for are lost.  xpass's rate

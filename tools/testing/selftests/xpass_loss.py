@@ -161,7 +161,7 @@ def outages(wire, client, server):
         state["passed"] += 1
         state["last"] = p.time + wire.delay
         # twice what the credit says, or on a busy link four times
-        state["patience"] = xpass.wait(p) * (4 if p.words[1:] and p.words[1] & xpass.BUSY else 2)
+        state["patience"] = xpass.wait(p) * (4 if xpass.second_word(p) & xpass.BUSY else 2)
         state["out"] = state["passed"] == 3 and len(waited) < 12
         return False
     wire.rule = rule

@@ -15,6 +15,7 @@ import selectors
 import statistics
 import time
 
+from lab.experiments.fairness import jain
 from lab.net.pairs import DELAY, network
 from lab.tap import equal, main, timed, true, within
 from lab.wire.wire import MSS, pattern
@@ -177,10 +178,10 @@ def join(version, cc):
     # Ten round trips are some 330 packets, and the shares sway: 0.77, 0.93 and 0.992 were seen.
     for first, last, least in ((0, 10, 0.7), (10, 20, 0.9), (10, 110, 0.98)):
         seconds, one, other = had(first, last)
-        jain = (one + other) ** 2 / (2 * (one ** 2 + other ** 2))
+        index = jain([one, other])
         rate = (one + other) * 8e-9 / seconds
-        print(f"# {first} ... {last}: Jain's index {jain:.3f}, {rate:.2f} Gbit/s", flush=True)
-        within(jain, least, 1, f"Jain's index in round trips {first} ... {last}")
+        print(f"# {first} ... {last}: Jain's index {index:.3f}, {rate:.2f} Gbit/s", flush=True)
+        within(index, least, 1, f"Jain's index in round trips {first} ... {last}")
     # of what credits leave of the link
     within(rate / (10 * MSS[version] / (DATA + CREDIT)), 0.98, 1.01, "of the data's share")
 

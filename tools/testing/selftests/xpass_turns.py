@@ -19,23 +19,6 @@ GBIT = 1000             # net.ipv4.xpass_rate
 PACKET_NS = 12_900      # a credit and a packet, at that rate
 
 
-def arrivals(wire, left, seconds):
-    """Wait until each socket has read the bytes that are left for it: {socket: when it had}."""
-    done = {}
-
-    def read():
-        for server in left.keys() - done.keys():
-            try:
-                left[server] -= len(server.recv(1 << 20))
-            except BlockingIOError:
-                continue
-            if not left[server]:
-                done[server] = time.monotonic()
-        return len(done) == len(left)
-    true(wire.run(seconds, read), "all arrives")
-    return done
-
-
 def incast(wire, flows):
     """All send PACKETS at once; how long that took, s."""
     listener = wire.listen(1001)
@@ -47,7 +30,7 @@ def incast(wire, flows):
     began = time.monotonic()
     for client, _ in pairs:
         equal(client.send(message), len(message), "sent")
-    arrivals(wire, left, 5.0)
+    xpass.arrivals(wire, left, 5.0)
     return time.monotonic() - began
 
 
@@ -94,32 +77,13 @@ def shortest_first(wire, **options):
         wire.b.sysctl(f"net.ipv4.{name}", value)
 
 
-def messages(wire, *packets):
-    """Messages of so many packets, each on a connection of its own, which begin one after the
-    other; when each has arrived, s after the last one has begun."""
-    listener = wire.listen(1001)
-    pairs = [wire.connect(1001, listener=listener) for _ in packets]
-    for pair in pairs:          # opens the window, or a sender asks for no more than that
-        true(wire.transfer(*pair, 500_000), "arrives")
-    wire.run(0.1)
-    wire.mark()
-    left = {}
-    for (client, server), n in zip(pairs, packets):
-        left[server] = n * xpass.MSS[wire.version]
-        equal(client.send(pattern(left[server])), left[server], "sent")
-        wire.run(10e-6)
-    began = time.monotonic()
-    done = arrivals(wire, left, 2.0)
-    return [done[server] - began for _, server in pairs]
-
-
 @case("xpass_pick 1: the least left goes first, and what waits has a credit now and then",
       cc=("xpass", "aeolus_xpass"), version=(4, 6))
 def pick(cc, version):
     packets = (300, 150, 20)
     with Wire(cc=cc, version=version, rto_min="200ms") as wire:
         shortest_first(wire)
-        times = messages(wire, *packets)
+        times = xpass.messages(wire, *packets)
         # A burst of aeolus_xpass, a round trip long, takes its time of the link at once.
         extra = (3 if cc == "xpass" else 4) * xpass.RTT
         link = [sum(n for n in packets if n <= m) * PACKET_NS / 1e9 for m in packets]
@@ -139,7 +103,7 @@ def pick(cc, version):
 def fair(wire):
     equal(wire.b.sysctl("net.ipv4.xpass_pick"), "0", "by default")
     shortest_first(wire, xpass_pick=0)
-    long, mid, short = messages(wire, 300, 150, 20)
+    long, mid, short = xpass.messages(wire, 300, 150, 20)
     true(short > 55 * PACKET_NS / 1e9, f"the short one has a third of the link: {short * 1e3:.2f} ms")
     true(long - mid > 100 * PACKET_NS / 1e9, "the long one is last")
 

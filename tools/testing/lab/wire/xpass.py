@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a wire tells of an xpass connection: its credits, requests and data."""
+import time
+
 from lab.codepoints import CREDIT, REQUEST, SCHEDULED
 from lab.tap import Failed, equal, true
 from lab.wire.packet import ACK, FIN, SYN
-from lab.wire.wire import MSS
+from lab.wire.wire import MSS, pattern
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
 HEARD = 0x80000000      # in the second word of a credit: it is none, the request was heard
@@ -33,19 +35,24 @@ def gap(wire):
     return (ip + 28 + 38 + ip + 32 + MSS[wire.version] + 38) * 8e-6 / RATE
 
 
+def second_word(packet):
+    """Of a credit: flags and the time until the next one; 0 if it has none."""
+    return (packet.words[1:] or [0])[0]
+
+
 def is_credit(packet):
     """It lets the other end send a packet."""
-    return packet.kind == CREDIT and not (packet.words[1:] or [0])[0] & HEARD
+    return packet.kind == CREDIT and not second_word(packet) & HEARD
 
 
 def is_gone(packet):
     """It says that its sender sends no more credits."""
-    return packet.kind == CREDIT and bool((packet.words[1:] or [0])[0] & GONE)
+    return packet.kind == CREDIT and bool(second_word(packet) & GONE)
 
 
 def wait(packet):
     """How long until the next credit, as this one says, s; 0 if it does not."""
-    return ((packet.words[1:] or [0])[0] & ~(HEARD | BUSY | GONE)) * 1e-9
+    return (second_word(packet) & ~(HEARD | BUSY | GONE)) * 1e-9
 
 
 def credits(packets):
@@ -122,3 +129,39 @@ def handshake(packets):
     """SYN, SYN-ACK and the third packet."""
     equal([(p.flags & (SYN | ACK | FIN), p.kind) for p in packets[:3]],
           [(SYN, SCHEDULED), (SYN | ACK, SCHEDULED), (ACK, SCHEDULED)], "handshake")
+
+
+def arrivals(wire, left, seconds):
+    """Wait until each socket has read the bytes that are left for it: {socket: when it had}."""
+    done = {}
+
+    def read():
+        for server in left.keys() - done.keys():
+            try:
+                left[server] -= len(server.recv(1 << 20))
+            except BlockingIOError:
+                continue
+            if not left[server]:
+                done[server] = time.monotonic()
+        return len(done) == len(left)
+    true(wire.run(seconds, read), "all arrives")
+    return done
+
+
+def messages(wire, *packets):
+    """Messages of so many packets, each on a connection of its own, which begin one after the
+    other; when each has arrived, s after the last one has begun."""
+    listener = wire.listen(1001)
+    pairs = [wire.connect(1001, listener=listener) for _ in packets]
+    for pair in pairs:          # opens the window, or a sender asks for no more than that
+        true(wire.transfer(*pair, 500_000), "arrives")
+    wire.run(0.1)
+    wire.mark()
+    left = {}
+    for (client, server), n in zip(pairs, packets):
+        left[server] = n * MSS[wire.version]
+        equal(client.send(pattern(left[server])), left[server], "sent")
+        wire.run(10e-6)
+    began = time.monotonic()
+    done = arrivals(wire, left, 2.0)
+    return [done[server] - began for _, server in pairs]
