@@ -64,6 +64,24 @@ enum rd_counter {
 	RD_COUNTERS,
 };
 
+/* Their names in /proc/net/greenlane, each with the transport's prefix. */
+#define RD_COUNTER_NAMES(prefix)					\
+	[RD_SCHEDULEDSENT] = prefix "ScheduledSent",			\
+	[RD_UNSCHEDULEDSENT] = prefix "UnscheduledSent",		\
+	[RD_UNCREDITED] = prefix "Uncredited",				\
+	[RD_REQUESTSENT] = prefix "RequestSent",			\
+	[RD_REQUESTRETRIED] = prefix "RequestRetried",			\
+	[RD_REQUESTRECEIVED] = prefix "RequestReceived",		\
+	[RD_CREDITSENT] = prefix "CreditSent",				\
+	[RD_CREDITWAITED] = prefix "CreditWaited",			\
+	[RD_CREDITRECEIVED] = prefix "CreditReceived",			\
+	[RD_CREDITWASTED] = prefix "CreditWasted",			\
+	[RD_CREDITLOST] = prefix "CreditLost",				\
+	[RD_PROBESENT] = prefix "ProbeSent",				\
+	[RD_PROBERECEIVED] = prefix "ProbeReceived",			\
+	[RD_PROBEACKSENT] = prefix "ProbeAckSent",			\
+	[RD_PROBEACKRECEIVED] = prefix "ProbeAckReceived"
+
 /* Which of the link's receivers has the next turn. */
 enum rd_pick {
 	RD_PICK_FAIR,		/* the one that has had least of the link's time */

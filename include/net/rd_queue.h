@@ -64,7 +64,7 @@ struct rd_receiver;
  * @receivers: how many are ready, or have their turn
  * @turns: how many turns there were
  * @round: where in @ready the turns that go round have come to; NULL for its end
- * @rounds: how often they have gone round, low bits
+ * @rounds: how often they have gone round, the low bits
  * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
  */
 struct rd_queue {
@@ -79,7 +79,7 @@ struct rd_queue {
 	unsigned int		receivers;
 	unsigned int		turns;
 	struct rd_receiver	*round;
-	unsigned int		rounds;
+	unsigned int		rounds:2;
 	struct hrtimer		timer;
 };
 

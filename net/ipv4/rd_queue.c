@@ -22,9 +22,6 @@
 #include <net/gl_compat.h>
 #include <net/rd_queue.h>
 
-/* The bits of a queue's @rounds that a receiver keeps. */
-#define RD_ROUNDS	3
-
 /* Turns that the timer gives before other softirqs have theirs. */
 #define RD_BUDGET	64
 
@@ -153,15 +150,15 @@ static void rd_ring(struct rd_queue *q, u64 now)
 	}
 }
 
-/* The next receiver, by rank, that has had no turn since the turns began to go round.  When each has
- * had one they begin anew.  A receiver that is ranked anew may come to lie before @round without
- * a turn; then it has one the next time.
+/* The next receiver, by rank, that has had no turn since the turns began to go round.  When each
+ * has had one they begin anew.  A receiver that is ranked anew may come to lie before @round
+ * without a turn; then it has one the next time.
  */
 static struct rd_receiver *rd_round(struct rd_queue *q)
 {
 	struct rd_receiver *r = q->round;
 
-	while (!r || r->rounds == (q->rounds & RD_ROUNDS)) {
+	while (!r || r->rounds == q->rounds) {
 		if (r) {
 			r = rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
 		} else {

@@ -127,13 +127,12 @@ static u64 rd_unheard_ns(const struct rd_sock *rs, u64 now)
  */
 static bool rd_is_silent(const struct sock *sk, const struct rd_sock *rs, const struct rd_terms *t)
 {
-	u64 round = max(rd_srtt_ns(sk), rd_wait_ns(rs, t));
-	u64 most = max_t(u64, RD_SILENCE_NS, RD_SILENCE * round);
-	u64 ago = rd_unheard_ns(rs, t->now);
+	u64 ago = rd_unheard_ns(rs, t->now), round;
 
 	if (rs->credit - rs->seen < 2 * RD_REPORT && ago < NSEC_PER_SEC)
 		return false;
-	return ago > most;
+	round = max(rd_srtt_ns(sk), rd_wait_ns(rs, t));
+	return ago > max_t(u64, RD_SILENCE_NS, RD_SILENCE * round);
 }
 
 /* It is our turn on the link. */

@@ -417,10 +417,13 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
-/* The module's init copies all other operations from the inner transport. */
 static struct rd_transport aeolus_xpass __read_mostly = {
 	.t = {
-		.ops = { .name = "aeolus_xpass" },
+		.ops = {
+			.name		= "aeolus_xpass",
+			.owner		= THIS_MODULE,
+			.in_ack_event	= aeolus_in_ack_event,
+		},
 		.on_xmit	= aeolus_on_xmit,
 		.on_packet	= aeolus_on_packet,
 		.on_kick	= aeolus_on_kick,
@@ -476,8 +479,6 @@ static int __init aeolus_module_init(void)
 	if (IS_ERR(base))
 		return PTR_ERR(base);
 	aeolus_inner = container_of(base, struct gl_transport, ops);
-	gl_base_clone(&t->ops, base, THIS_MODULE);
-	t->ops.in_ack_event = aeolus_in_ack_event;
 	gl_nest(t, aeolus_inner, sizeof(struct aeolus));
 	t->protocol = aeolus_inner->protocol;
 	aeolus_xpass.policy = container_of(aeolus_inner, struct rd_transport, t)->policy;

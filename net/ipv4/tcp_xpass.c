@@ -86,21 +86,7 @@ static const struct xpass_rate *xpass_rate_of(const struct rd_sock *rs)
 /* --- its packets ----------------------------------------------------------- */
 
 static const char * const xpass_counter_name[RD_COUNTERS] = {
-	[RD_SCHEDULEDSENT]		= "ScheduledSent",
-	[RD_UNSCHEDULEDSENT]		= "UnscheduledSent",
-	[RD_UNCREDITED]		= "Uncredited",
-	[RD_REQUESTSENT]		= "RequestSent",
-	[RD_REQUESTRETRIED]		= "RequestRetried",
-	[RD_REQUESTRECEIVED]		= "RequestReceived",
-	[RD_CREDITSENT]		= "CreditSent",
-	[RD_CREDITWAITED]		= "CreditWaited",
-	[RD_CREDITRECEIVED]		= "CreditReceived",
-	[RD_CREDITWASTED]		= "CreditWasted",
-	[RD_CREDITLOST]		= "CreditLost",
-	[RD_PROBESENT]		= "ProbeSent",
-	[RD_PROBERECEIVED]		= "ProbeReceived",
-	[RD_PROBEACKSENT]		= "ProbeAckSent",
-	[RD_PROBEACKRECEIVED]	= "ProbeAckReceived",
+	RD_COUNTER_NAMES(""),
 };
 
 static struct gl_protocol xpass_protocol;
@@ -192,13 +178,14 @@ static u64 xpass_gap(const struct rd_sock *rs)
 static u64 xpass_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
 {
 	const struct xpass_rate *rate = xpass_rate_of(rs);
-	u32 gap = max_t(u32, NSEC_PER_SEC / rate->cur, 10);
-	u32 any = jhash_3words(now, (__force u32)sk->sk_daddr, (__force u32)sk->sk_portpair,
-			       rs->credit);
+	u32 gap, any;
 
 	rd_send_credit(sk, rs, wait);
 	if (rate->cur == rate->max)
 		return 0;
+	gap = max_t(u32, xpass_gap(rs), 10);
+	any = jhash_3words(now, (__force u32)sk->sk_daddr, (__force u32)sk->sk_portpair,
+			   rs->credit);
 	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
 

@@ -2,9 +2,8 @@
 /* The smallest receiver-driven transport (include/net/rd_core.h), of the tests' own: a table of
  * packets, and a policy that differs from ExpressPass's in all that it decides.
  *
- * The link is 1 Gbit/s whatever it says, a turn costs it twice the time of its packets, the
- * shortest message goes first, a connection has no rate of its own, and learns nothing from lost
- * credits.
+ * It takes each link for one of 1 Gbit/s.  A turn costs twice the link's time of its packets.  The
+ * shortest message goes first.  A connection has no rate of its own, and ignores lost credits.
  *
  * For selftests/transport_turns.py.
  */
@@ -36,21 +35,7 @@ module_param(without, int, 0);
 MODULE_PARM_DESC(without, "register without what is needed, enum turns_without");
 
 static const char * const turns_counter_name[RD_COUNTERS] = {
-	[RD_SCHEDULEDSENT]	= "TurnsScheduledSent",
-	[RD_UNSCHEDULEDSENT]	= "TurnsUnscheduledSent",
-	[RD_UNCREDITED]		= "TurnsUncredited",
-	[RD_REQUESTSENT]	= "TurnsRequestSent",
-	[RD_REQUESTRETRIED]	= "TurnsRequestRetried",
-	[RD_REQUESTRECEIVED]	= "TurnsRequestReceived",
-	[RD_CREDITSENT]		= "TurnsCreditSent",
-	[RD_CREDITWAITED]	= "TurnsCreditWaited",
-	[RD_CREDITRECEIVED]	= "TurnsCreditReceived",
-	[RD_CREDITWASTED]	= "TurnsCreditWasted",
-	[RD_CREDITLOST]		= "TurnsCreditLost",
-	[RD_PROBESENT]		= "TurnsProbeSent",
-	[RD_PROBERECEIVED]	= "TurnsProbeReceived",
-	[RD_PROBEACKSENT]	= "TurnsProbeAckSent",
-	[RD_PROBEACKRECEIVED]	= "TurnsProbeAckReceived",
+	RD_COUNTER_NAMES("Turns"),
 };
 
 static struct gl_protocol turns_protocol;
