@@ -145,11 +145,14 @@ def unshaped(version):
         true(drops(net.port("sw1")) > 100, "packets of data dropped")
 
 
-def shares(net, lead, seconds):
-    """A flow has the link for `lead`, then one to another receiver joins: [(time since then, bytes
-    of the first, bytes of the second)]."""
-    flows, payload = [net.flow(1), net.flow(2)], pattern(4_000_000)
-    room, got, log = bytearray(1 << 20), [0, 0], []
+JOINS = 8
+WINDOWS = ((0, 10), (10, 20), (10, 110))        # round trips after the second flow's first bytes
+
+
+def shares(flows, lead, seconds):
+    """The first flow has the link for `lead`, then the second joins, to another receiver: [(time
+    since then, bytes of the first, bytes of the second)]."""
+    payload, room, got, log = pattern(4_000_000), bytearray(1 << 20), [0, 0], []
     joins = time.monotonic() + lead
     while (now := time.monotonic()) < joins + seconds:
         for number, (client, server) in enumerate(flows[:1 + (now >= joins)]):
@@ -162,26 +165,36 @@ def shares(net, lead, seconds):
     return log
 
 
-@timed("a flow to another receiver joins: in ten round trips both have about half, and all is used",
-       version=(4, 6), cc=("xpass", "aeolus_xpass"))
+def windows(log, rtt):
+    """What came in each of WINDOWS: (seconds, bytes of the first, bytes of the second)."""
+    began = next(when for when, _, second in log if second)
+    for first, last in WINDOWS:
+        begin, end = (next(row for row in log if row[0] >= began + n * rtt) for n in (first, last))
+        yield [b - a for a, b in zip(begin, end)]
+
+
+# Ten round trips are some 330 packets, in which one flow's share sways: in 100 joins the newcomer
+# had 0.22 ... 0.51 of the first ten and 0.31 ... 0.64 of the next.  So the claim is about the sum
+# over eight joins: 0.38 (in 44 runs; deviation 0.03), 0.49 (0.02) and 0.49 (0.01) of the windows'
+# bytes.  Each bound is four deviations and more from that: 0.27, 0.385 and 0.45.
+@timed("a flow to another receiver joins, eight times: in ten round trips both have half, and all is "
+       "used", version=(4, 6), cc=("xpass", "aeolus_xpass"))
 def join(version, cc):
     port = "rate 10gbit limit 200k preset aeolus"
-    rtt = 8 * DELAY * 1e-9
+    total = [[0, 0, 0] for _ in WINDOWS]
     with network(port, port, version, cc) as net:
-        log = shares(net, 10e-3, 6e-3)
-    began = next(when for when, _, second in log if second)
-
-    def had(first, last):
-        """Bytes of both in that time, in round trips after the second's first bytes."""
-        begin, end = (next(row for row in log if row[0] >= began + n * rtt) for n in (first, last))
-        return [b - a for a, b in zip(begin, end)]
-    # Ten round trips are some 330 packets, and the shares sway: 0.77, 0.93 and 0.992 were seen.
-    for first, last, least in ((0, 10, 0.7), (10, 20, 0.9), (10, 110, 0.98)):
-        seconds, one, other = had(first, last)
-        index = jain([one, other])
-        rate = (one + other) * 8e-9 / seconds
-        print(f"# {first} ... {last}: Jain's index {index:.3f}, {rate:.2f} Gbit/s", flush=True)
-        within(index, least, 1, f"Jain's index in round trips {first} ... {last}")
+        flow = net.flow(1)
+        for _ in range(JOINS):
+            other = net.flow(2)
+            for sums, seen in zip(total, windows(shares([flow, other], 5e-3, 6e-3), 8 * DELAY * 1e-9)):
+                sums[:] = [a + b for a, b in zip(sums, seen)]
+            for s in other:
+                s.close()
+    for (first, last), least, (seconds, *had) in zip(WINDOWS, (0.82, 0.95, 0.99), total):
+        rate = sum(had) * 8e-9 / seconds
+        print(f"# {first} ... {last}: Jain's index {jain(had):.3f}, the newcomer's share "
+              f"{had[1] / sum(had):.3f}, {rate:.2f} Gbit/s", flush=True)
+        within(jain(had), least, 1, f"Jain's index in round trips {first} ... {last}")
     # of what credits leave of the link
     within(rate / (10 * MSS[version] / (DATA + CREDIT)), 0.98, 1.01, "of the data's share")
 
