@@ -85,6 +85,13 @@ def several(parse):
     return parse_list
 
 
+def percent(text):
+    """From 0 to 100."""
+    if not re.fullmatch("[0-9]|[1-9][0-9]|100", text):
+        raise ValueError(f"not 0 to 100 percent: {text}")
+    return int(text)
+
+
 def count(text):
     """A number above 0."""
     if not re.fullmatch("[1-9][0-9]{0,8}", text):

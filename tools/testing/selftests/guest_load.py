@@ -10,8 +10,9 @@ import bisect
 import collections
 import os
 import pathlib
-import sys
 import random
+import statistics
+import sys
 import tempfile
 
 from lab import tap
@@ -319,6 +320,8 @@ def command_line():
                     ["--senders", "64"], ["--foreground", "100"], ["--fresh"], ["--spines", "17"],
                     ["--topology", "ring"], ["--topology", "fat-tree", "--k", "5"],
                     ["--topology", "fat-tree", "--hosts", "9"], ["--topology", "star", "--hosts", "1"],
+                    ["--deployed", "101"], ["--deployed", "50", "--cc", "dart+tlt_dctcp"],
+                    ["--deployed", "50", "--others", "x"],
                     ["--workload", "all"], ["--request", "x"], ["--look", "5"],
                     ["--background", "0", "--incasts", "0"], ["--unscheduled", "first"],
                     ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"],
@@ -386,6 +389,47 @@ def mixed_requests():
     run, row = whole["runs"][0], whole["summary"][0]
     equal([row["unfinished"], sum(run["ends"].values())], [0, 2 * run["connections"]],
           "unfinished, ends")
+
+
+@case("at some of the hosts: what they send each other has it, all and nothing else")
+def deployed():
+    whole = experiment("load", *SMALL, "--cc", "tlt_dctcp", "--deployed", "0,50,100")
+    runs = {run["deployed"]: run for run in whole["runs"]}
+    seen = plan(**dict(whole["config"], load=40, seed=1))
+    have = {percent: seen.deployed(percent) for percent in runs}
+    equal([len(hosts) for hosts in have.values()], [0, 8, 16], "hosts that have it")
+    true(have[50] < have[100], "those of less are among those of more")
+    rows = {(row["cc"], row["deployed"]): row for row in whole["summary"]}
+    ends = {percent: collections.Counter(
+        sum(host in have[percent] for host in (wire.src, wire.dst))
+        for wire in (seen.connections[message.connection] for message in seen.flows))
+            for percent in runs}
+    equal({key: row["flows"] for key, row in rows.items()},
+          {("tlt_dctcp", percent): len(seen.flows) for percent in runs} | {
+              (f"tlt_dctcp@{load.ENDS[number]}", percent): count
+              for percent, counts in ends.items() for number, count in counts.items()}, "flows")
+    for percent, run in runs.items():
+        counted, between = run["counters"]["greenlane"], sum(
+            message.bytes for message in seen.flows
+            if {(wire := seen.connections[message.connection]).src, wire.dst} <= have[percent])
+        sent = counted["DataSentBytes"] + counted["ImportantSentBytes"]
+        # What was lost is sent twice.
+        true(between <= sent <= 1.05 * between, f"{percent}: {between} bytes, {sent} with marks")
+    # All hosts by sysctl is what all sockets by option are.
+    alone, = experiment("load", *SMALL, "--cc", "tlt_dctcp", "--guests", "1")["runs"]
+    within(statistics.median(runs[100]["fct_ns"]) / statistics.median(alone["fct_ns"]), 0.95, 1.05,
+           "median, by that of a socket option each")
+
+
+@case("what a fabric pauses is counted; without PFC there is nothing to count")
+def pauses():
+    options = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m"]
+    paused, = experiment("load", *options, "--cc", "dctcp", "--pause", "all")["summary"]
+    plain, = experiment("load", *options, "--cc", "dctcp")["summary"]
+    true(paused["pauses"] > 0 and paused["paused"] > 0,
+         f"frames: {paused['pauses']}, ns: {paused['paused']}")
+    equal([paused["drops"], plain["drops"] > 0], [0, True], "packets dropped")
+    equal([key for key in ("pauses", "paused") if key in plain], [], "without PFC")
 
 
 @case("beside who runs alone: a part of a mix by the same flows there, by hand")

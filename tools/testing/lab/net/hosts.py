@@ -32,3 +32,11 @@ def settle(network, config, cc, *settings):
     for host in network.hosts:
         for name, value in {**_before, **values}.items():
             network.ns[host].sysctl(f"net.ipv4.{name}", value)
+
+
+def deploy(network, cc, deployed, others):
+    """Hosts of these numbers have that congestion control, and the rest has another."""
+    for number, host in enumerate(network.hosts):
+        mine = cc if number in deployed else others
+        network.ns[host].sysctl("net.ipv4.tcp_congestion_control", mine)
+        network.ns[host].sysctl("net.ipv4.tcp_ecn", int("dctcp" in mine))

@@ -76,11 +76,12 @@ def _generate(text, options):
     return json.loads(done.stdout)
 
 
-def play(schedule, network, job, tos, *options):
+def play(schedule, network, job, tos, *options, ccs=None):
     """Run the load generator once, with `tos` for the packets of each of the schedule's
-    classes.  Returns its report, and what hosts and ports have counted meanwhile."""
+    classes, and these congestion controls (the job's).  Returns its report, and what hosts
+    and ports have counted meanwhile."""
     counters = Counters(network.ns[name] for name in network.hosts)
-    text = schedule.text(network, *tos, ccs=units.ccs(job["cc"]))
+    text = schedule.text(network, *tos, ccs=ccs or units.ccs(job["cc"]))
     result = _generate(text, options)
     result.update(job)
     result["counters"] = counters.change()

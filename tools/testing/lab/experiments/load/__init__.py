@@ -16,6 +16,10 @@ command, what follows the table says how the same flows fared there.  With --apa
 each port has a queue for each of a mix, and the queues share a busy link as 1 : 5 : 2; the rows
 CC@mix then have the drops and marks of their queues.
 
+--deployed 0,50,100 gives CC to that many percent of the hosts, by their
+net.ipv4.tcp_congestion_control, and --others to the rest; then the rows CC@both, CC@one and
+CC@none are of the flows between hosts of which both, one or none have CC.
+
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
 
@@ -46,7 +50,7 @@ RATIOS = {"fg_p99.9": "incasts' p99.9", "small_slowdown": "slowdown of small",
           "medium_slowdown": "medium", "large_slowdown": "large"}
 
 COLUMNS = (
-    ("cc", "cc", "{}"), ("load", "load", "{}"),
+    ("cc", "cc", "{}"), ("load", "load", "{}"), ("deployed", "deployed", "{}"),
     ("fg p50 ms", "fg_p50", "ms"), ("p99 ms", "fg_p99", "ms"), ("p99.9 ms", "fg_p99.9", "ms"),
     ("bg mean ms", "bg_mean", "ms"), ("small mean us", "small_mean", "us"),
     ("p99 us", "small_p99", "us"), ("slowdown", "small_slowdown", "{:.2f}"),
@@ -54,7 +58,7 @@ COLUMNS = (
     ("Gbit/s", "gbit", "{:.1f}"), ("RTOs/1k", "rtos", "{:.2f}"), ("probes", "probes", "{}"),
     ("drop red", "drops_red", "{}"), ("yellow", "drops_yellow", "{}"),
     ("green", "drops_green", "{}"), ("marks", "marks", "{}"), ("peak kB", "peak", "kB"),
-    ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
+    ("pauses", "pauses", "{}"), ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
@@ -99,6 +103,10 @@ def add_arguments(add):
     add("--apart", type=units.several(units.count), metavar="N,...",
         help="a queue for each of a mix, with so many parts of a busy link; credits call for no"
         " more than their queue's part")
+    add("--deployed", type=units.several(units.percent), metavar="PERCENT,...",
+        help="of the hosts have it, several runs (all of them, by socket option)")
+    add("--others", type=units.cc_name, default="dctcp", metavar="CC",
+        help="what the other hosts have, with --deployed (dctcp)")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
     add("--pause", choices=ports.PAUSES,
@@ -127,6 +135,8 @@ def wrong(args):
     if args.apart and (args.port or args.pause):
         return "--apart: not with --port or --pause"
     mixes = [cc for cc in args.cc.split(",") if len(units.ccs(cc)) > 1]
+    if args.deployed and mixes:
+        return "--deployed: not with a mix"
     if args.apart and not (mixes and all(_is_apart(args, cc) for cc in mixes)):
         return "--apart: a mix, and a number for each of it"
     return None
@@ -210,6 +220,8 @@ def configure(args):
     if not args.foreground and args.background:
         config["incasts"] = 0
     ports_of = {}
+    deployed = [{"deployed": percent, "others": args.others} for percent in args.deployed or []]
+    deployed = deployed or [{}]
     for cc in args.cc.split(","):
         percent = _percent(args, cc)
         setting = f"xpass_rate={args.rate * percent // 10**8}" * (percent < 100)
@@ -218,8 +230,8 @@ def configure(args):
     for load in args.load:
         for seed in args.seed:
             flows = len(traffic.Schedule(dict(config, load=load, seed=seed)).messages)
-            jobs += [{"cc": cc, "load": load, "seed": seed, "flows": flows, **ports_of[cc]}
-                     for cc in args.cc.split(",")]
+            jobs += [{"cc": cc, "load": load, "seed": seed, "flows": flows, **ports_of[cc], **have}
+                     for have in deployed for cc in args.cc.split(",")]
     return config, jobs
 
 
@@ -256,7 +268,7 @@ class _Flows:
         # Answers come behind all requests.
         for message, ideal, trip, fct in zip(plan.flows, ideals, trips,
                                              result["fct_ns"][-len(plan.flows):]):
-            if not self._has(plan.connections[message.connection]):
+            if not self._has(plan, plan.connections[message.connection]):
                 continue
             if not fct:
                 self.unfinished += 1
@@ -276,7 +288,7 @@ class _Flows:
         return sum(count for name, count in by_class.items()
                    if mine in (name, name.partition("@")[0]))
 
-    def _has(self, connection):
+    def _has(self, _, connection):
         return self.one is None or self.one == self.ccs[connection.part(len(self.ccs))]
 
     @property
@@ -302,6 +314,32 @@ class _Flows:
         return found
 
 
+# The flows between hosts of which none, one or both have the transport that --deployed is of.
+ENDS = ("none", "one", "both")
+
+
+class _Between(_Flows):
+    """Those flows of runs in which so many percent of the hosts have the transport."""
+
+    def __init__(self, percent, ends):
+        super().__init__()
+        self.percent, self.ends = percent, ends
+
+    def _has(self, plan, connection):
+        have = plan.deployed(self.percent)
+        return (connection.src in have) + (connection.dst in have) == self.ends
+
+    def row(self):
+        """Without what play counts by class, which is all flows'."""
+        return {name: value for name, value in super().row().items()
+                if not name.endswith("gbit") and name != "retransmitted"}
+
+
+def _at(result):
+    """Of one congestion control, what the runs differ in, but for the seed."""
+    return result["load"], result.get("deployed")
+
+
 def _plan(config, result):
     return traffic.Schedule(dict(config, load=result["load"], seed=result["seed"]))
 
@@ -311,9 +349,13 @@ def _one(mix, one):
     return ":".join([one, *mix.split(":")[1:]])
 
 
-def _parts(cc, ccs):
+def _parts(cc, ccs, percent):
     """{(mix, one of it): its flows}, and under (cc, None) all of them: of a mix, those of each;
-    of one, those that it has in each mix."""
+    of one, those that it has in each mix; of one that so many percent of the hosts have, those
+    of each of ENDS."""
+    if percent is not None:
+        return {(cc, None): _Flows()} | {
+            (cc, name): _Between(percent, ends) for ends, name in enumerate(ENDS)}
     mixes = [mix for mix in ccs if len(units.ccs(mix)) > 1]
     return {(cc, None): _Flows()} | {
         (mix, one): _Flows(units.ccs(mix), one, mix == cc) for mix in mixes
@@ -321,11 +363,12 @@ def _parts(cc, ccs):
 
 
 def _pooled(config, results):
-    """{(cc, load): its _parts()}; a schedule is made once for all that played it."""
+    """{(cc, *_at()): its _parts()}; a schedule is made once for all that played it."""
     network = Network(config)
     between = functools.cache(network.switches_between)
     ccs = dict.fromkeys(result["cc"] for result in results)
-    pooled = {(result["cc"], result["load"]): _parts(result["cc"], ccs) for result in results}
+    pooled = {(result["cc"], *_at(result)): _parts(result["cc"], ccs, result.get("deployed"))
+              for result in results}
     for of in dict.fromkeys((result["load"], result["seed"]) for result in results):
         played = [r for r in results if (r["load"], r["seed"]) == of and "fct_ns" in r]
         if not played:
@@ -337,7 +380,7 @@ def _pooled(config, results):
                   for message, count in zip(plan.flows, switches)]
         trips = [first_rtt_ns(config, count) for count in switches]
         for result in played:
-            for flows in pooled[result["cc"], result["load"]].values():
+            for flows in pooled[result["cc"], *_at(result)].values():
                 flows.add(plan, ideals, trips, result)
     return pooled
 
@@ -359,6 +402,9 @@ def _ports(results, qdisc="color"):
             for name, value in kinds.get(qdisc, {}).items():
                 total[name] = max(total[name], value) if "peak" in name else total[name] + value
     found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
+    if "pause.off" in total:
+        # Frames to hosts too; how long hosts were paused their own ports would tell.
+        found.update(pauses=total["pause.off"], paused=total["pause.paused.0"])
     colours = ("green", "yellow", "red")
     found["marks"] = sum(total[f"colors.{colour}.marks"] for colour in colours)
     for colour in colours:
@@ -388,7 +434,8 @@ def _queues(results):
 
 def summary(flows, results):
     """The row of one congestion control at one load: all seeds together."""
-    row = {key: results[0][key] for key in ("cc", "load", "flows")}
+    row = {key: results[0][key] for key in ("cc", "load", "deployed", "flows")
+           if key in results[0]}
     for result in results:
         if "fct_ns" not in result:
             return dict(row, error=result["error"])
@@ -408,17 +455,26 @@ def summary(flows, results):
     return row
 
 
+def _ends(cc, name, flows, results):
+    """The row of flows between hosts that have it or not; None if there are none.  What hosts and
+    ports count is all flows'."""
+    found = flows.row()
+    count = sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))
+    return count and {"cc": f"{cc}@{name}", "load": results[0]["load"],
+                      "deployed": results[0]["deployed"], "flows": count} | found
+
+
 def _part(mix, one, pooled, load, results):
     """The row of one of a mix: its flows, and what its queues count if it has some of its own.
     What hosts count, and ports with one queue, is the whole mix's."""
-    found = pooled[mix, load][mix, one].row()
+    found = pooled[mix, load, None][mix, one].row()
     row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load,
            "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
     queue = f"color 1:1{units.ccs(mix).index(one)}"
     if any(queue in kinds for result in results for kinds in result["switches"].values()):
         row.update(_ports(results, queue))
     # By what the same flows had when all others were its own, if that was played.
-    alone = pooled.get((_one(mix, one), load), {}).get((mix, one))
+    alone = pooled.get((_one(mix, one), load, None), {}).get((mix, one))
     if alone:
         was = alone.row()
         row.update({f"{key}_ratio": found[key] / was[key] for key in RATIOS
@@ -427,13 +483,16 @@ def _part(mix, one, pooled, load, results):
 
 
 def summaries(config, results):
-    """A row for each congestion control and load; below a mix's, one for each of it."""
+    """A row for each congestion control, load and deployment; below a mix's, one for each of it,
+    and below a partial deployment's one for each of ENDS."""
     rows, pooled = [], _pooled(config, results)
-    for (cc, load), parts in pooled.items():
-        mine = [r for r in results if (r["cc"], r["load"]) == (cc, load)]
+    for (cc, load, percent), parts in pooled.items():
+        mine = [r for r in results if (r["cc"], *_at(r)) == (cc, load, percent)]
         whole = summary(parts[cc, None], mine)
         rows.append(whole)
-        if "error" not in whole:
+        if "error" not in whole and percent is not None:
+            rows += filter(None, (_ends(cc, name, parts[cc, name], mine) for name in ENDS))
+        elif "error" not in whole:
             rows += [_part(cc, one, pooled, load, mine) for mix, one in parts if one and mix == cc]
     return rows
 
@@ -460,10 +519,13 @@ def notes(config, results, rows):
 
 
 def plot(config, results, rows, args):
-    """Several loads: tail and slowdown against them.  One: the distributions."""
+    """Several loads or deployments: tail and slowdown against them.  One: the distributions."""
     from lab.experiments.load.plot import plot as draw   # matplotlib takes a second to import
-    flows = _pooled(config, [result for result in results if "fct_ns" in result])
-    draw(config, rows, {
-        (_one(mix, f"{one}@mix") if one else cc, at): (mine.foreground, mine.classes)
-        for (cc, at), parts in flows.items() for (mix, one), mine in parts.items() if mix == cc},
-         args.plot)
+    flows = {}
+    for (cc, *at), parts in _pooled(config, [r for r in results if "fct_ns" in r]).items():
+        for (mix, one), mine in parts.items():
+            if mix != cc:
+                continue
+            name = cc if not one else f"{cc}@{one}" if one in ENDS else _one(mix, f"{one}@mix")
+            flows[name, *at] = mine.foreground, mine.classes
+    draw(config, rows, flows, args.plot)

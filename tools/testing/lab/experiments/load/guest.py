@@ -25,11 +25,14 @@ def _has(name):
 def run(network, config, job):
     """One congestion control or one mix, one load."""
     config = dict(config, **job)
-    for name in units.ccs(job["cc"]):
+    for name in filter(None, [*units.ccs(job["cc"]), job.get("others")]):
         if not _has(name):
             return dict(job, error=f"no congestion control {name}")
     hosts.settle(network, config, job["cc"], *job["settings"].split())
     network.fresh_ports(lambda *_: job["qdisc"].split(BELOW))
-    schedule = Schedule(config)
+    schedule, ccs = Schedule(config), units.ccs(job["cc"])
+    if "deployed" in job:
+        hosts.deploy(network, *ccs, schedule.deployed(job["deployed"]), job["others"])
+        ccs = [""]      # what the host has
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
-                "--limit", config["drain"], "--look", config["look"])
+                "--limit", config["drain"], "--look", config["look"], ccs=ccs)

@@ -15,35 +15,41 @@ def _distribution(axes, series):
     axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
 
-def _lines_of(axes, rows, key, scale):
+# What the runs of a plot may differ in.
+_WORDS = {"load": "load (%)", "deployed": "hosts that have it (%)"}
+
+
+def _lines_of(axes, rows, x, key, scale):
     for cc in dict.fromkeys(row["cc"] for row in rows):
-        points = sorted((row["load"], row[key] / scale) for row in rows
+        points = sorted((row[x], row[key] / scale) for row in rows
                         if row["cc"] == cc and key in row)
         if points:
             axes.plot(*zip(*points), **style(cc) | point(cc))
-    axes.set(xlabel="load (%)", ylim=(0, None), xticks=sorted({row["load"] for row in rows}))
+    axes.set(xlabel=_WORDS[x], ylim=(0, None), xticks=sorted({row[x] for row in rows}))
 
 
 def plot(config, rows, flows, prefix):
-    """Incasts and small flows: against load, or their distributions at one.
+    """Incasts and small flows: against deployment or load, or their distributions at one.
 
-    flows: {(cc, load): (ns of each incast's flow, {class: [(ns, slowdown)]})}
+    flows: {(cc, load, deployed): (ns of each incast's flow, {class: [(ns, slowdown)]})}
     """
     if not flows:
         return
     figure, (left, right) = two()
     incasts = any(foreground for foreground, _ in flows.values())
-    if len({at for _, at in flows}) > 1:
+    x = next((name for name in ("deployed", "load")
+              if len({row.get(name) for row in rows}) > 1), None)
+    if x:
         name = "fg_p99.9" if incasts else "bg_mean"
-        _lines_of(left, rows, name, 1e6)
+        _lines_of(left, rows, x, name, 1e6)
         left.set(ylabel="99.9th percentile FCT (ms)" if incasts else "mean FCT (ms)")
-        _lines_of(right, rows, "small_mean", 1000)
+        _lines_of(right, rows, x, "small_mean", 1000)
         right.set(ylabel="mean FCT (\u00b5s)")
     else:
         _distribution(left, [(cc, foreground or [fct for fct, *_ in sum(classes.values(), [])])
-                             for (cc, _), (foreground, classes) in flows.items()])
+                             for (cc, *_), (foreground, classes) in flows.items()])
         _distribution(right, [(cc, [fct for fct, *_ in classes["small"]])
-                              for (cc, _), (_, classes) in flows.items() if classes["small"]])
+                              for (cc, *_), (_, classes) in flows.items() if classes["small"]])
     left.set(title="flows of incasts" if incasts else "all flows")
     right.set(title="other flows, up to 100 kB")
     for axes in (left, right):
