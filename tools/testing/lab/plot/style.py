@@ -21,11 +21,14 @@ _NAMES = {
     "reno:tcp_early_retrans=0": "reno, no probes",
     "dctcp:tcp_early_retrans=0": "dctcp, no probes",
     "tlt_dctcp:tlt_clock=0": "adaptive", "tlt_dctcp:tlt_clock=1": "a byte",
-    "tlt_dctcp:tlt_clock=2": "an MSS", "aeolus_xpass:aeolus_probe=0": "aeolus_xpass, no probe",
+    "tlt_dctcp:tlt_clock=2": "an MSS", "tlt_dctcp:tcp_early_retrans=0": "tlt_dctcp",
+    "aeolus_xpass:aeolus_probe=0": "aeolus_xpass, no probe",
     "dcqcn@pri-q": "dcqcn, short first", "dart": "dart (DASR alone)",
     "dart@escape": "dart with iofd", "dart:dart_shares=0@escape": "iofd alone",
     "dart:dart_lookahead=0": "dart, no look-ahead",
 }
+# Of flows between hosts that have it or not.
+_ENDS = {"both": "at both ends", "one": "at one end", "none": "at no end"}
 
 
 def _name(cc):
@@ -37,6 +40,9 @@ def name(cc, all_of=()):
     """In words; dart is DASR alone only beside what is not."""
     if cc == "dart" and "dart@escape" not in all_of:
         return cc
+    mine, _, ends = cc.partition("@")
+    if ends in _ENDS:
+        return f"{_NAMES.get(mine, mine.partition(':')[0])}, {_ENDS[ends]}"
     return _NAMES.get(cc, cc)
 
 
