@@ -155,12 +155,16 @@ def first_rtt():
     # Each third one is a nanosecond late.
     times = [trip + (not number % 3) for number, trip in enumerate(trips)]
     flows = load._Flows()
-    flows.add(seen, [1] * len(times), trips, {"fct_ns": times, "bytes": {}, "retrans": {}})
+    flows.add(seen, [1] * len(times), trips,
+              {"fct_ns": times, "bytes": {}, "retrans": {}, "sent": {}, "resent": {}})
     row = flows.row()
     for name, of in flows.classes.items():
         equal(row[f"{name}_first_rtt"], sum(not fct % 1000 for fct, *_ in of) / len(of), name)
         within(row[f"{name}_first_rtt"], 0.5, 0.8, name)
         within(row[f"{name}_rtts"], 1, 1.001, f"{name}: round trips")
+        # An idle network needs a nanosecond.
+        equal(row[f"{name}_rtt_behind"], sum(fct % 1000 > 0 for fct, *_ in of) / len(of),
+              f"{name}: a round trip more")
 
 
 @case("with requests the same flows are answers, each to a request from where it goes")
@@ -423,13 +427,26 @@ def deployed():
 
 @case("what a fabric pauses is counted; without PFC there is nothing to count")
 def pauses():
-    options = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m"]
-    paused, = experiment("load", *options, "--cc", "dctcp", "--pause", "all")["summary"]
-    plain, = experiment("load", *options, "--cc", "dctcp")["summary"]
+    options = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m", "--cc", "dctcp"]
+    paused, = experiment("load", *options, "--pause", "all")["summary"]
+    plain, = experiment("load", *options)["summary"]
     true(paused["pauses"] > 0 and paused["paused"] > 0,
          f"frames: {paused['pauses']}, ns: {paused['paused']}")
     equal([paused["drops"], plain["drops"] > 0], [0, True], "packets dropped")
     equal([key for key in ("pauses", "paused") if key in plain], [], "without PFC")
+
+
+@case("transfer efficiency: what was sent for the first time is the messages' bytes")
+def efficiency():
+    options = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m", "--cc", "dctcp"]
+    for more, lost in ((["--pause", "all"], False), ([], True)):
+        whole = experiment("load", *options, *more)
+        run, row = whole["runs"][0], whole["summary"][0]
+        seen = plan(**dict(whole["config"], load=40, seed=1))
+        sent, resent = (sum(run[key].values()) for key in ("sent", "resent"))
+        equal((sent - resent, resent > 0),
+              (sum(message.bytes for message in seen.messages), lost), "first time, again")
+        equal(row["efficiency"], 1 - resent / sent, "efficiency")
 
 
 @case("beside who runs alone: a part of a mix by the same flows there, by hand")

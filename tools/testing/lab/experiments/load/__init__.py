@@ -259,9 +259,10 @@ class _Flows:
         self.ccs, self.one, self.played = ccs, one, played
         self.foreground, self.unfinished = [], 0
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
-        self.retransmitted = 0
+        self.retransmitted = self.sent = self.resent = 0    # segments, bytes, bytes
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown, round trips)
         self.early = collections.Counter()      # by class: done within the first round trip
+        self.behind = collections.Counter()     # a round trip or more after an idle network's
 
     def add(self, plan, ideals, trips, result):
         """All of a run that has played the plan; trips are its flows' round trips."""
@@ -278,9 +279,12 @@ class _Flows:
                 name = next(name for name, most in CLASSES if message.bytes <= most)
                 self.classes[name].append((fct, fct / ideal, fct / trip))
                 self.early[name] += fct <= trip
+                self.behind[name] += fct >= ideal + trip
         for kind, gbit in self.gbit.items():
             gbit.append(8 / plan.end * self._count(result["bytes"], kind))
             self.retransmitted += self._count(result["retrans"], kind)
+            self.sent += self._count(result["sent"], kind)
+            self.resent += self._count(result["resent"], kind)
 
     def _count(self, by_class, kind):
         """Of play's classes, NAME, or of a mix NAME@CC."""
@@ -303,6 +307,8 @@ class _Flows:
         found["bg_gbit"], found["fg_gbit"] = (statistics.mean(self.gbit[kind])
                                               for kind in traffic.Schedule.classes)
         found["gbit"] = found["bg_gbit"] + found["fg_gbit"]
+        if self.sent:
+            found["efficiency"] = 1 - self.resent / self.sent
         found.update(_figures("fg", self.foreground))
         found.update(_figures("bg", self.background))
         for name, flows in self.classes.items():
@@ -311,6 +317,7 @@ class _Flows:
                 found[f"{name}_slowdown"] = statistics.mean(ratio for _, ratio, _ in flows)
                 found[f"{name}_rtts"] = statistics.mean(rtts for *_, rtts in flows)
                 found[f"{name}_first_rtt"] = self.early[name] / len(flows)
+                found[f"{name}_rtt_behind"] = self.behind[name] / len(flows)
         return found
 
 
@@ -332,7 +339,7 @@ class _Between(_Flows):
     def row(self):
         """Without what play counts by class, which is all flows'."""
         return {name: value for name, value in super().row().items()
-                if not name.endswith("gbit") and name != "retransmitted"}
+                if not name.endswith("gbit") and name not in ("retransmitted", "efficiency")}
 
 
 def _at(result):

@@ -32,8 +32,8 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <linux/greenlane.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,12 +109,14 @@ struct connection {
  * @ends: of its connections that still have that congestion control when all is done
  * @bytes: that were read in the window
  * @retrans: segments that its senders have sent again
+ * @sent: bytes of data that its senders have sent, each as often as it was sent
+ * @resent: of these what had been sent before
  */
 struct class {
 	char name[32], cc[CC_NAME];
 	unsigned int server, ends;
 	int tos;
-	uint64_t bytes, retrans;
+	uint64_t bytes, retrans, sent, resent;
 };
 
 /**
@@ -687,7 +689,7 @@ static void count_end(struct class *c, int fd)
 	c->ends += !strncmp(name, c->cc, sizeof(name));
 }
 
-static void count_retrans(struct class *c, int fd)
+static void count_sent(struct class *c, int fd)
 {
 	struct tcp_info info = {};
 	socklen_t len = sizeof(info);
@@ -695,6 +697,8 @@ static void count_retrans(struct class *c, int fd)
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
 		die("getsockopt TCP_INFO");
 	c->retrans += info.tcpi_total_retrans;
+	c->sent += info.tcpi_bytes_sent;
+	c->resent += info.tcpi_bytes_retrans;
 }
 
 static void look_at_sockets(void)
@@ -706,7 +710,7 @@ static void look_at_sockets(void)
 
 		count_end(&classes[c->class], c->tx);
 		count_end(&classes[c->class], c->rx);
-		count_retrans(&classes[c->class], c->tx);
+		count_sent(&classes[c->class], c->tx);
 	}
 }
 
@@ -733,6 +737,12 @@ static void print_report(void)
 	printf("}, \"retrans\": {");
 	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].retrans);
+	printf("}, \"sent\": {");
+	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].sent);
+	printf("}, \"resent\": {");
+	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
+		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].resent);
 	printf("}, \"ends\": {");
 	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
 		printf("%s\"%s\": %u", comma, classes[i].name, classes[i].ends);
