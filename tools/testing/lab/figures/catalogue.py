@@ -67,6 +67,7 @@ POOLED = "seed"         # its values are runs of the same thing
 WORDS = {
     # x: what is varied
     "load": "load (%)", "red": "colour threshold", "requests": "requests at a time",
+    "threshold": "threshold of iofd", "degree": "senders of an incast",
     "fan-in": "flows at a time", "flows": "flows of each sender", "bytes": "size of a message",
     "foreground": "incasts, % of all bytes", "workload": "workload", "senders": "senders",
     "short": "short messages, % of the load", "long-bytes": "size of a long flow",
@@ -85,6 +86,7 @@ WORDS = {
     "segment_p99.9": "delivery time", "clock_bytes": "sent by ACK-clocking",
     "small_mean": "mean FCT", "small_p99": "FCT, 99th percentile",
     "small_p99.9": "FCT, 99.9th percentile", "small_first_rtt": "share of flows",
+    "small_rtt_behind": "share of flows", "efficiency": "share of bytes",
     "drops_green": "packets dropped", "small_slowdown": "mean slowdown",
     "medium_slowdown": "mean slowdown", "large_slowdown": "mean slowdown",
     "queue_peak": "queue", "queue": "queue", "used": "share of the link",
