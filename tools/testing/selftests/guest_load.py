@@ -11,7 +11,6 @@ import collections
 import os
 import pathlib
 import random
-import statistics
 import sys
 import tempfile
 
@@ -420,10 +419,6 @@ def deployed():
         # What was lost is sent again, by those who do not have it too.
         most = between + sum(run["resent"].values()) * (percent > 0)
         true(between <= sent <= most, f"{percent}: {between} to {most} bytes, {sent} with marks")
-    # All hosts by sysctl is what all sockets by option are.
-    alone, = experiment("load", *SMALL, "--cc", "tlt_dctcp", "--guests", "1")["runs"]
-    within(statistics.median(runs[100]["fct_ns"]) / statistics.median(alone["fct_ns"]), 0.95, 1.05,
-           "median, by that of a socket option each")
 
 
 @case("what a fabric pauses is counted; without PFC there is nothing to count")
