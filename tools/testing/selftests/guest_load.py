@@ -24,6 +24,8 @@ from lab.traffic import sizes
 from lab.units import CCS
 
 SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]
+# Incasts that a port has no memory for.
+PRESSED = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m", "--cc", "dctcp"]
 MIXED = ["tlt_dctcp", "aeolus_xpass", "dart"]
 MIX = "+".join(MIXED)
 CONFIG = {"topology": "leaf-spine", "symmetric": True, "hosts": 24, "leaves": 4, "spines": 3,
@@ -423,9 +425,8 @@ def deployed():
 
 @case("what a fabric pauses is counted; without PFC there is nothing to count")
 def pauses():
-    options = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m", "--cc", "dctcp"]
-    paused, = experiment("load", *options, "--pause", "all")["summary"]
-    plain, = experiment("load", *options)["summary"]
+    paused, = experiment("load", *PRESSED, "--pause", "all")["summary"]
+    plain, = experiment("load", *PRESSED)["summary"]
     true(paused["pauses"] > 0 and paused["paused"] > 0,
          f"frames: {paused['pauses']}, ns: {paused['paused']}")
     equal([paused["drops"], plain["drops"] > 0], [0, True], "packets dropped")
@@ -434,9 +435,8 @@ def pauses():
 
 @case("transfer efficiency: what was sent for the first time is the messages' bytes")
 def efficiency():
-    options = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m", "--cc", "dctcp"]
     for more, lost in ((["--pause", "all"], False), ([], True)):
-        whole = experiment("load", *options, *more)
+        whole = experiment("load", *PRESSED, *more)
         run, row = whole["runs"][0], whole["summary"][0]
         seen = plan(**dict(whole["config"], load=40, seed=1))
         sent, resent = (sum(run[key].values()) for key in ("sent", "resent"))

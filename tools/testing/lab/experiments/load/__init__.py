@@ -266,10 +266,11 @@ class _Flows:
 
     def add(self, plan, ideals, trips, result):
         """All of a run that has played the plan; trips are its flows' round trips."""
+        has = self._chosen(plan)
         # Answers come behind all requests.
         for message, ideal, trip, fct in zip(plan.flows, ideals, trips,
                                              result["fct_ns"][-len(plan.flows):]):
-            if not self._has(plan, plan.connections[message.connection]):
+            if not has(plan.connections[message.connection]):
                 continue
             if not fct:
                 self.unfinished += 1
@@ -292,23 +293,33 @@ class _Flows:
         return sum(count for name, count in by_class.items()
                    if mine in (name, name.partition("@")[0]))
 
-    def _has(self, _, connection):
-        return self.one is None or self.one == self.ccs[connection.part(len(self.ccs))]
+    def _chosen(self, _):
+        """Of a plan's connections those whose flows these are, as a predicate."""
+        return lambda connection: (
+            self.one is None or self.one == self.ccs[connection.part(len(self.ccs))])
 
     @property
     def background(self):
         """Of all classes."""
         return [fct for flows in self.classes.values() for fct, *_ in flows]
 
+    def __len__(self):
+        return len(self.foreground) + len(self.background) + self.unfinished
+
     def row(self):
-        """Of all of them."""
-        found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
-                 "bg_flows": len(self.background), "retransmitted": self.retransmitted}
+        """Of all of them: their times, and what play counts by class."""
+        found = self.times() | {"retransmitted": self.retransmitted}
         found["bg_gbit"], found["fg_gbit"] = (statistics.mean(self.gbit[kind])
                                               for kind in traffic.Schedule.classes)
         found["gbit"] = found["bg_gbit"] + found["fg_gbit"]
         if self.sent:
             found["efficiency"] = 1 - self.resent / self.sent
+        return found
+
+    def times(self):
+        """Of each by itself: how many, and how long they took."""
+        found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
+                 "bg_flows": len(self.background)}
         found.update(_figures("fg", self.foreground))
         found.update(_figures("bg", self.background))
         for name, flows in self.classes.items():
@@ -326,20 +337,17 @@ ENDS = ("none", "one", "both")
 
 
 class _Between(_Flows):
-    """Those flows of runs in which so many percent of the hosts have the transport."""
+    """Those flows of runs in which so many percent of the hosts have the transport.  What play
+    counts by class is all flows', so only times() are theirs."""
 
     def __init__(self, percent, ends):
         super().__init__()
         self.percent, self.ends = percent, ends
 
-    def _has(self, plan, connection):
+    def _chosen(self, plan):
         have = plan.deployed(self.percent)
-        return (connection.src in have) + (connection.dst in have) == self.ends
-
-    def row(self):
-        """Without what play counts by class, which is all flows'."""
-        return {name: value for name, value in super().row().items()
-                if not name.endswith("gbit") and name not in ("retransmitted", "efficiency")}
+        return lambda connection: (
+            (connection.src in have) + (connection.dst in have) == self.ends)
 
 
 def _at(result):
@@ -463,20 +471,18 @@ def summary(flows, results):
 
 
 def _ends(cc, name, flows, results):
-    """The row of flows between hosts that have it or not; None if there are none.  What hosts and
-    ports count is all flows'."""
-    found = flows.row()
-    count = sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))
-    return count and {"cc": f"{cc}@{name}", "load": results[0]["load"],
-                      "deployed": results[0]["deployed"], "flows": count} | found
+    """The row of flows between hosts that have it or not.  What hosts and ports count is all
+    flows'."""
+    return {"cc": f"{cc}@{name}", "load": results[0]["load"],
+            "deployed": results[0]["deployed"], "flows": len(flows)} | flows.times()
 
 
 def _part(mix, one, pooled, load, results):
     """The row of one of a mix: its flows, and what its queues count if it has some of its own.
     What hosts count, and ports with one queue, is the whole mix's."""
-    found = pooled[mix, load, None][mix, one].row()
-    row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load,
-           "flows": sum(found[key] for key in ("fg_flows", "bg_flows", "unfinished"))} | found
+    flows = pooled[mix, load, None][mix, one]
+    found = flows.row()
+    row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load, "flows": len(flows)} | found
     queue = f"color 1:1{units.ccs(mix).index(one)}"
     if any(queue in kinds for result in results for kinds in result["switches"].values()):
         row.update(_ports(results, queue))
@@ -498,7 +504,7 @@ def summaries(config, results):
         whole = summary(parts[cc, None], mine)
         rows.append(whole)
         if "error" not in whole and percent is not None:
-            rows += filter(None, (_ends(cc, name, parts[cc, name], mine) for name in ENDS))
+            rows += [_ends(cc, name, parts[cc, name], mine) for name in ENDS if parts[cc, name]]
         elif "error" not in whole:
             rows += [_part(cc, one, pooled, load, mine) for mix, one in parts if one and mix == cc]
     return rows

@@ -49,8 +49,6 @@ class Schedule(Plan):
         # Of its own, so that who asks changes nobody's flows.
         self.port_random = random.Random(f"{config['seed']} ports")
         self._open = {}
-        self._order = list(range(config["hosts"]))
-        random.Random(f"{config['seed']} deployed").shuffle(self._order)
         share = config["foreground"] / 100
         flows = [sizes.draw(config["workload"], self.random) for _ in range(config["background"])]
         offered = config["load"] / 100 * capacity(config) / 8e9     # bytes a ns
@@ -75,7 +73,9 @@ class Schedule(Plan):
 
     def deployed(self, percent):
         """The numbers of that many percent of the hosts; those of less are among them."""
-        return frozenset(self._order[:round(percent / 100 * len(self._order))])
+        order = list(range(self.config["hosts"]))
+        random.Random(f"{self.config['seed']} deployed").shuffle(order)
+        return frozenset(order[:round(percent / 100 * len(order))])
 
     @property
     def flows(self):

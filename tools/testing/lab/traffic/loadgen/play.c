@@ -35,6 +35,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,9 +115,9 @@ struct connection {
  */
 struct class {
 	char name[32], cc[CC_NAME];
-	unsigned int server, ends;
+	unsigned int server;
 	int tos;
-	uint64_t bytes, retrans, sent, resent;
+	uint64_t ends, bytes, retrans, sent, resent;
 };
 
 /**
@@ -714,10 +715,21 @@ static void look_at_sockets(void)
 	}
 }
 
+/* What was counted at this offset of struct class, by class. */
+static void print_classes(const char *what, size_t offset)
+{
+	uint32_t i;
+
+	printf(", \"%s\": {", what);
+	for (i = 0; i < n_classes; i++)
+		printf("%s\"%s\": %" PRIu64, i ? ", " : "", classes[i].name,
+		       *(uint64_t *)((char *)&classes[i] + offset));
+	printf("}");
+}
+
 static void print_report(void)
 {
 	uint64_t late = 0, latest = 0;
-	const char *comma = "";
 	uint32_t i;
 
 	printf("{\"fct_ns\": [");
@@ -730,23 +742,14 @@ static void print_report(void)
 		if (lag > latest)
 			latest = lag;
 	}
-	printf("], \"late_ns\": {\"mean\": %" PRIu64 ", \"max\": %" PRIu64 "}, \"bytes\": {",
+	printf("], \"late_ns\": {\"mean\": %" PRIu64 ", \"max\": %" PRIu64 "}",
 	       n_timed ? late / n_timed : 0, latest);
-	for (i = 0; i < n_classes; i++, comma = ", ")
-		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].bytes);
-	printf("}, \"retrans\": {");
-	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
-		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].retrans);
-	printf("}, \"sent\": {");
-	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
-		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].sent);
-	printf("}, \"resent\": {");
-	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
-		printf("%s\"%s\": %" PRIu64, comma, classes[i].name, classes[i].resent);
-	printf("}, \"ends\": {");
-	for (i = 0, comma = ""; i < n_classes; i++, comma = ", ")
-		printf("%s\"%s\": %u", comma, classes[i].name, classes[i].ends);
-	printf("}, \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
+	print_classes("bytes", offsetof(struct class, bytes));
+	print_classes("retrans", offsetof(struct class, retrans));
+	print_classes("sent", offsetof(struct class, sent));
+	print_classes("resent", offsetof(struct class, resent));
+	print_classes("ends", offsetof(struct class, ends));
+	printf(", \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
 	       /* All connections are still there. */
 	       meminfo("MemTotal:") - meminfo("MemAvailable:"));
 	if (look_ns)
