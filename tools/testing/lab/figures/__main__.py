@@ -14,7 +14,7 @@ writes Documentation/verdicts.rst and README's counts.
 
 The work is Snakemake's: what follows a -- is for it, as in
 
-	scripts/figures --scale large -- --profile slurm
+	scripts/figures --scale large -- --profile scripts/slurm
 """
 
 import argparse
@@ -33,6 +33,16 @@ def _left(figures, out):
     """(runs that are to do, all of them)"""
     runs = {run.name for figure in figures for run in figure.runs}
     return sum(not (out / "runs" / f"{name}.json").exists() for name in runs), len(runs)
+
+
+def _absolute(theirs):
+    """Snakemake's part, with the directory of its profile where Snakemake will look for it.
+
+    It starts in --directory, and reads the paths of a profile from there.
+    """
+    return [str(pathlib.Path(word).resolve())
+            if before == "--profile" and os.path.isdir(word) else word
+            for before, word in zip(["", *theirs], theirs)]
 
 
 def parse_args():
@@ -55,7 +65,7 @@ def parse_args():
                         help="figures of your own, described in DIR/*.toml")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
                         help="in place of build/figures/SCALE")
-    return parser.parse_args(ours), theirs
+    return parser.parse_args(ours), _absolute(theirs)
 
 
 def _verdicts(args, figures, out):
