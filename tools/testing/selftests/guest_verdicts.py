@@ -128,6 +128,25 @@ def seeds():
     equal(one.verdict.why, "none of 20 is no evidence for 0.1", "samples of all seeds")
 
 
+@case("more and less: each seed has to agree, whatever their mean; a number may have a spread")
+def every_seed():
+    for values, paper, want in (((9, 6), "less", "met"), ((9, 6), "more", "missed"),
+                                ((9, 12), "more", "missed"), ((12, 13), "more", "met"),
+                                ((9, 11), 0, "met")):
+        rows = [{"cc": cc, "n": n, "seed": seed} for seed, ours in enumerate(values)
+                for cc, n in (("a", ours), ("b", 10))]
+        number = {"what": "w", "key": "n", "paper": paper, "of": {"cc": "a"}, "to": {"cc": "b"}}
+        one, = catalogue.compared(catalogue.Figure(
+            "f", {"compare": [number], "vary": {"seed": [0, 1]}}, ()), rows)
+        equal(one.verdict.kind, want, f"{values} against 10, {paper}")
+    # Without seeds a spread is of the loads, say, and their mean is what is compared.
+    rows = [{"cc": cc, "n": n, "load": load} for load, cc, n in
+            ((1, "a", 1), (1, "b", 2), (2, "a", 4), (2, "b", 2))]
+    number |= {"paper": "more", "over": {"load": [1, 2]}}
+    one, = catalogue.compared(catalogue.Figure("f", {"compare": [number]}, ()), rows)
+    equal((one.spread, one.verdict.kind), ((-50, 100), "met"), "over loads")
+
+
 @case("an explanation is shown in its range only; of a miss without one the cause is unknown")
 def explanations():
     number = {"what": "w", "key": "n", "paper": 1, "of": {},

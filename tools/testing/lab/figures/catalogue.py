@@ -346,8 +346,9 @@ def compared(figure, rows):
     seeds = [{POOLED: seed} for seed in figure.about.get("vary", {}).get(POOLED, [])] or [{}]
     for number in figure.about.get("compare", []):
         ours, each = _measured(number, rows, seeds)
-        found.append(Compared(number, ours, _spread(number, rows, seeds, each),
-                              verdict.judge(ours, number, _samples(number, rows))))
+        spread = _spread(number, rows, seeds, each)
+        found.append(Compared(number, ours, spread, verdict.judge(
+            ours, number, _samples(number, rows), spread if len(seeds) > 1 else ())))
     return found
 
 

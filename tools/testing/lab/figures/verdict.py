@@ -9,7 +9,8 @@ One rule for all numbers (Documentation/verdicts.rst has it in words):
   A change of -80 % leaves 20 %, so -78 % is met; of -20 % it is -18 %.
 - A tenth is never less than the paper's own rounding: 3 stands for all from 2.5 to 3.5.  But
   a tenth of 0 is 0.
-- "similar" allows a tenth either way, "more" and "less" are taken at their word.
+- "similar" allows a tenth either way.  "more" and "less" are taken at their word, and each
+  seed has to agree: a mean that is more by less than its spread says nothing.
 - Of [LOW, HIGH] each value is the paper's.
 
 Why a tenth: kernels of different versions, and hosts that are set up in another order, move a
@@ -100,9 +101,9 @@ def _by(ours, number):
     return f"by {100 * off / abs(paper):.3g} %"
 
 
-def judge(ours, number, samples=None):
+def judge(ours, number, samples=None, seeds=()):
     """The verdict of a number that was measured, or None if it was not; samples is of how many
-    trials it is a share."""
+    trials it is a share, seeds are its lowest and its highest by seed."""
     if ours is None or math.isnan(ours):
         return Verdict(NOT_RUN)
     if "not_comparable" in number:
@@ -112,7 +113,11 @@ def judge(ours, number, samples=None):
             and 0 < paper * samples < RULE_OF_THREE:
         return Verdict(NOT_COMPARABLE, f"none of {samples} is no evidence for {paper:.3g}")
     low, high = span(number)
-    return Verdict(MET) if low <= ours <= high else Verdict(MISSED, _by(ours, number))
+    if not low <= ours <= high:
+        return Verdict(MISSED, _by(ours, number))
+    if paper in ("more", "less") and not all(low <= seed <= high for seed in seeds):
+        return Verdict(MISSED, "by some of the seeds")
+    return Verdict(MET)
 
 
 def explanation(ours, number):
