@@ -445,6 +445,43 @@ def efficiency():
         equal(row["efficiency"], 1 - resent / sent, "efficiency")
 
 
+@case("senders' estimates: RTTs of the way, an RTO of those and of how much they vary, by hand")
+def estimates():
+    equal([load.rto_ns(*of) for of in ((80, 30), (80, 29), (400, 200))],
+          [200_000, 200_000, 1_200_000], "RTOs")
+    seen = plan(background=20)
+    of = [(100, 10), (400, 200), (300, 200)]    # RTOs of 0.2, 1.2 and 1.1 ms
+    rtts, rttvars = zip(*(of[number % 3] for number in range(len(seen.flows))))
+    flows, none = load._Flows(), {"bytes": {}, "retrans": {}, "sent": {}, "resent": {}}
+    times = [1] * len(seen.flows)
+    flows.add(seen, times, times,
+              none | {"fct_ns": times, "rtt_us": list(rtts), "rttvar_us": list(rttvars)})
+    mine = sorted(1000 * rtt for rtt, flow in zip(rtts, seen.flows)
+                  if seen.kind(flow) == traffic.FOREGROUND)
+    row = flows.row()
+    equal([row[f"fg_{name}"] for name in ("rtt_mean", "rtt_p50", "rto_p90")],
+          [sum(mine) / len(mine), 300_000, 1_200_000], "of incasts")
+    equal(row["fg_rto_long"], mine.count(400_000) / len(mine), "longer than 1.1 ms")
+    # Over one switch or three: two links or four.  A first SYN waits for its neighbour's address,
+    # which takes as long again, and the first sample R makes an RTO of 3 R.
+    alone = [*SMALL, "--background", "0", "--incasts", "8", "--senders", "1", "--flows", "1",
+             "--load", "1", "--cc", "dctcp"]
+    run, = experiment("load", *alone, "--tcp-info")["runs"]
+    for rtt, rttvar in zip(run["rtt_us"], run["rttvar_us"]):
+        within(rtt, 40, 160, "RTT of a way without a queue, us")
+        within(load.rto_ns(rtt, rttvar) / 1000, 200, 3 * 160, "its RTO, us")
+
+
+@case("what --tcp-info asks for takes no time, and is there for each message")
+def estimates_cost():
+    runs = [experiment("load", *PRESSED, *more)["runs"][0] for more in ([], ["--tcp-info"])]
+    equal(sorted(set(runs[1]) - set(runs[0])), ["rtt_us", "rttvar_us"], "what is added")
+    equal(differing(*runs), [], "what differs")
+    for key, least in (("rtt_us", 40), ("rttvar_us", 0)):
+        equal((len(runs[1][key]), min(runs[1][key]) >= least, max(runs[1][key]) > 80),
+              (len(runs[1]["fct_ns"]), True, True), f"{key}: how many, at least {least}, queues")
+
+
 @case("beside who runs alone: a part of a mix by the same flows there, by hand")
 def mixed_ratio():
     whole = experiment("load", *SMALL, "--cc", "tlt_dctcp,dart,tlt_dctcp+dart")

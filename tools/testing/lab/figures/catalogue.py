@@ -77,6 +77,8 @@ WORDS = {
     # y: what is measured
     "fg_p99.9": "FCT, 99.9th percentile", "fg_p99": "FCT, 99th percentile",
     "fg_mean": "mean FCT", "fg_p50": "FCT, median", "bg_mean": "mean FCT",
+    "fg_rtt_p90": "smoothed RTT, 90th percentile", "fg_rto_p90": "RTO, 90th percentile",
+    "fg_rto_long": "share of flows",
     "rtos": "RTOs of 1000 flows",
     "important": "share of all bytes", "important_loss": "share of important packets",
     "peak": "longest queue", "p50": "completion time, median", "mean": "completion time, mean",

@@ -45,6 +45,9 @@ from lab.traffic.plan import FIRST_SERVER
 # bytes; a flow is of the first class that has it.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
 
+# ns, what TLT's paper has in 2.2: the smallest RTO, and one that is long.
+RTO_MIN, RTO_LONG = 200_000, 1_100_000
+
 # What is said of a mix's flows, and how.
 RATIOS = {"fg_p99.9": "incasts' p99.9", "small_slowdown": "slowdown of small",
           "medium_slowdown": "medium", "large_slowdown": "large"}
@@ -89,6 +92,8 @@ def add_arguments(add):
         help="flows are answers to so much (0: they begin by themselves)")
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
+    add("--tcp-info", action="store_true",
+        help="after each flow, its sender's estimates: RTT, and the RTO that they make")
     add("--red", type=units.size_or_auto,
         help="colour threshold, or auto (400k; credits' transports: 6k)")
     add("--yellow", type=units.size,
@@ -214,7 +219,7 @@ def _port(args, cc):
 def configure(args):
     """(configuration, jobs): what a run costs goes with its bytes."""
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
-            " each bytes request drain look pause").split()
+            " each bytes request drain look tcp_info pause").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(symmetric=True, rate=args.rate)
     if not args.foreground and args.background:
@@ -245,6 +250,12 @@ def first_rtt_ns(config, switches):
     return 2 * (switches + 1) * config["delay"]
 
 
+def rto_ns(srtt, rttvar):
+    """The RTO of RFC 6298, of two numbers of TCP_INFO in us, with a minimum as TLT's (2.2).
+    Linux's own puts its minimum on the variation."""
+    return max(RTO_MIN, 1000 * (srtt + 4 * rttvar))
+
+
 def ideal_ns(config, size, switches):
     """A flow alone, with its request."""
     asked = _alone(config, config["request"], switches) if config["request"] else 0
@@ -263,6 +274,7 @@ class _Flows:
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown, round trips)
         self.early = collections.Counter()      # by class: done within the first round trip
         self.behind = collections.Counter()     # a round trip or more after an idle network's
+        self.estimates = []     # (RTT, RTO), ns, of the senders of the foreground
 
     def add(self, plan, ideals, trips, result):
         """All of a run that has played the plan; trips are its flows' round trips."""
@@ -281,6 +293,11 @@ class _Flows:
                 self.classes[name].append((fct, fct / ideal, fct / trip))
                 self.early[name] += fct <= trip
                 self.behind[name] += fct >= ideal + trip
+        for message, *of in zip(plan.flows, *(result.get(key, [])[-len(plan.flows):]
+                                              for key in ("rtt_us", "rttvar_us"))):
+            if has(plan.connections[message.connection]) and plan.kind(
+                    message) == traffic.FOREGROUND:
+                self.estimates.append((1000 * of[0], rto_ns(*of)))
         for kind, gbit in self.gbit.items():
             gbit.append(8 / plan.end * self._count(result["bytes"], kind))
             self.retransmitted += self._count(result["retrans"], kind)
@@ -322,6 +339,10 @@ class _Flows:
                  "bg_flows": len(self.background)}
         found.update(_figures("fg", self.foreground))
         found.update(_figures("bg", self.background))
+        if self.estimates:
+            for name, values in zip(("fg_rtt", "fg_rto"), zip(*self.estimates)):
+                found.update(_figures(name, list(values)))
+            found["fg_rto_long"] = statistics.mean(rto > RTO_LONG for _, rto in self.estimates)
         for name, flows in self.classes.items():
             found.update(_figures(name, [fct for fct, *_ in flows]))
             if flows:
@@ -406,7 +427,7 @@ def _figures(name, times):
     times.sort()
     return {f"{name}_mean": statistics.mean(times)} | {
         f"{name}_p{percent:g}": report.percentile(times, percent)
-        for percent in (50, 99, 99.9)}
+        for percent in (50, 90, 99, 99.9)}
 
 
 def _ports(results, qdisc="color"):
@@ -519,6 +540,16 @@ def _ratios(rows):
                 if f"{key}_ratio" in row)
 
 
+def _estimates(rows):
+    """What the senders of incasts think of their paths."""
+    for row in rows:
+        if "fg_rto_long" in row:
+            yield (f"{row['cc']}, load {row['load']}, incasts: 90 % of the senders have an RTT of"
+                   f" up to {row['fg_rtt_p90'] / 1e3:.0f} us and an RTO of up to"
+                   f" {row['fg_rto_p90'] / 1e3:.0f} us, if {RTO_MIN // 1000} us is the least;"
+                   f" {row['fg_rto_long']:.1%} have one above {RTO_LONG / 1e6:g} ms")
+
+
 def notes(config, results, rows):
     """What is said below the table."""
     setup = max((result["setup_s"] for result in results), default=0)
@@ -528,7 +559,7 @@ def notes(config, results, rows):
             f" {kinds[traffic.BACKGROUND]} flows of {config['workload']},"
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
             f" set up in {setup:.1f} s of real time" + "".join(
-                f"\n{line}" for line in _ratios(rows)))
+                f"\n{line}" for line in [*_ratios(rows), *_estimates(rows)]))
 
 
 def plot(config, results, rows, args):

@@ -35,4 +35,5 @@ def run(network, config, job):
         hosts.deploy(network, *ccs, schedule.deployed(job["deployed"]), job["others"])
         ccs = [""]      # what the host has
     return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
-                "--limit", config["drain"], "--look", config["look"], ccs=ccs)
+                "--limit", config["drain"], "--look", config["look"],
+                *["--tcp-info"] * config["tcp_info"], ccs=ccs)

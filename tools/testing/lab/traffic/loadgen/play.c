@@ -69,10 +69,13 @@ enum { KIND_TIMER, KIND_TX, KIND_RX, KIND_LOOK };
  * @answer: begins when this one is done, NONE
  * @began: when it was handed to the kernel, of an answer its request; 0 before
  * @done: when the receiver had all of it, 0 before
+ * @rtt: its sender's smoothed round trip, us, once the next one begins or the play is over
+ * @rttvar: and how much that varies
  */
 struct message {
 	uint64_t at, bytes, began, done;
 	uint32_t connection, next, answer;
+	uint32_t rtt, rttvar;
 };
 
 /**
@@ -85,7 +88,7 @@ struct message {
  * @class: index
  * @reversed: the connection whose other direction this is, NONE
  * @first: its oldest message that is not done, NONE
- * @last: its newest one
+ * @last: its newest one, NONE
  * @to_send: bytes not handed to the kernel yet
  * @to_read: bytes of @first that have not been seen
  * @unread: bytes that have been seen and not read
@@ -153,7 +156,7 @@ static const char *cc, *schedule;
 static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos, look_ns;
 
 static int epoll_fd, timer_fd, look_fd;
-static bool measuring, timer_fired, look_ahead;
+static bool measuring, timer_fired, look_ahead, tcp_info;
 static char chunk[CHUNK];
 
 /* Room for one more at the end of an array that doubles. */
@@ -211,7 +214,7 @@ static struct in6_addr name_of(const char *address)
 static bool parse_line(const char *line)
 {
 	struct class c = {};
-	struct connection k = { .first = NONE, .reversed = NONE };
+	struct connection k = { .first = NONE, .last = NONE, .reversed = NONE };
 	struct message m = { .next = NONE, .answer = NONE };
 	char name[64], address[64];
 	uint32_t request;
@@ -424,11 +427,36 @@ static void expect(struct connection *c)
 	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, least(missing, LOWAT));
 }
 
+static struct tcp_info info_of(int fd)
+{
+	struct tcp_info info = {};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		die("getsockopt TCP_INFO");
+	return info;
+}
+
+/* Of its newest message, all of whose ACKs have come by now, unless the next one is early: what
+ * its sender thinks of the path.  Takes no time.
+ */
+static void note_estimates(const struct connection *c)
+{
+	struct tcp_info info;
+
+	if (!tcp_info || c->last == NONE)
+		return;
+	info = info_of(c->tx);
+	messages[c->last].rtt = info.tcpi_rtt;
+	messages[c->last].rttvar = info.tcpi_rttvar;
+}
+
 static void start_message(uint32_t i)
 {
 	struct message *m = &messages[i];
 	struct connection *c = &connections[m->connection];
 
+	note_estimates(c);
 	if (c->first == NONE) {
 		c->first = i;
 		c->to_read = m->bytes;
@@ -692,11 +720,8 @@ static void count_end(struct class *c, int fd)
 
 static void count_sent(struct class *c, int fd)
 {
-	struct tcp_info info = {};
-	socklen_t len = sizeof(info);
+	struct tcp_info info = info_of(fd);
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
-		die("getsockopt TCP_INFO");
 	c->retrans += info.tcpi_total_retrans;
 	c->sent += info.tcpi_bytes_sent;
 	c->resent += info.tcpi_bytes_retrans;
@@ -712,6 +737,7 @@ static void look_at_sockets(void)
 		count_end(&classes[c->class], c->tx);
 		count_end(&classes[c->class], c->rx);
 		count_sent(&classes[c->class], c->tx);
+		note_estimates(c);
 	}
 }
 
@@ -725,6 +751,18 @@ static void print_classes(const char *what, size_t offset)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", classes[i].name,
 		       *(uint64_t *)((char *)&classes[i] + offset));
 	printf("}");
+}
+
+/* What is at this offset of struct message, of each. */
+static void print_messages(const char *what, size_t offset)
+{
+	uint32_t i;
+
+	printf(", \"%s\": [", what);
+	for (i = 0; i < n_messages; i++)
+		printf("%s%" PRIu32, i ? ", " : "",
+		       *(uint32_t *)((char *)&messages[i] + offset));
+	printf("]");
 }
 
 static void print_report(void)
@@ -752,6 +790,10 @@ static void print_report(void)
 	printf(", \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
 	       /* All connections are still there. */
 	       meminfo("MemTotal:") - meminfo("MemAvailable:"));
+	if (tcp_info) {
+		print_messages("rtt_us", offsetof(struct message, rtt));
+		print_messages("rttvar_us", offsetof(struct message, rttvar));
+	}
 	if (look_ns)
 		queues_print();
 	puts("}");
@@ -761,10 +803,12 @@ static void usage(void)
 {
 	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
 	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS] [--look-ahead]\n"
+	      "	[--tcp-info]\n"
 	      "--begin, --end  count the bytes that are read between\n"
 	      "--limit         go on for so long after --end, for what is not done\n"
 	      "--look          at the switches' queues, so often between\n"
 	      "--look-ahead    receivers name who will send to them at a time (GREENLANE_SENDERS)\n"
+	      "--tcp-info      report what senders think of their round trip, after each message\n"
 	      "--option        setsockopt() on each sender's socket\n"
 	      "--ack-tos N     of what the receivers send\n", stderr);
 	exit(2);
@@ -798,7 +842,8 @@ static void parse_options(int argc, char **argv)
 		{ "end", 1, NULL, 'e' },
 		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
 		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' },
-		{ "look", 1, NULL, 'q' }, { "look-ahead", 0, NULL, 'a' }, {},
+		{ "look", 1, NULL, 'q' }, { "look-ahead", 0, NULL, 'a' },
+		{ "tcp-info", 0, NULL, 'i' }, {},
 	};
 	int c;
 
@@ -830,6 +875,9 @@ static void parse_options(int argc, char **argv)
 			break;
 		case 'a':
 			look_ahead = true;
+			break;
+		case 'i':
+			tcp_info = true;
 			break;
 		default:
 			usage();
