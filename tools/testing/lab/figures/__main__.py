@@ -68,6 +68,22 @@ def parse_args():
     return parser.parse_args(ours), _absolute(theirs)
 
 
+def _wait_for(command):
+    """Run it; its exit status, or 130 after a Ctrl-C.
+
+    The terminal sends that to Snakemake as well, which then ends its guests or cancels its jobs.
+    subprocess.run() would kill it a quarter of a second later.
+    """
+    with subprocess.Popen(command) as child:
+        interrupted = False
+        while child.poll() is None:
+            try:
+                child.wait()
+            except KeyboardInterrupt:
+                interrupted = True
+    return 130 if interrupted else child.returncode
+
+
 def _verdicts(args, figures, out):
     """Say what came out, compare it with the record, or record it; the exit status."""
     now = record.outcome(figures, out)
@@ -108,14 +124,10 @@ def main():
     config = [f"scale={args.scale}", f"out={out}", f"catalogue={args.catalogue.resolve()}"]
     if args.figures:
         config.append(f"only={' '.join(args.figures)}")
-    try:
-        status = subprocess.run([
-            "snakemake", "--snakefile", str(FIGURES / "Snakefile"), "--directory", str(out),
-            "--cores", str(args.jobs), "--keep-going", "--rerun-triggers", "mtime", "params",
-            "--log-handler-script", str(FIGURES / "progress.py"), *more, "--config", *config],
-            check=False).returncode
-    except KeyboardInterrupt:
-        sys.exit(130)
+    status = _wait_for([
+        "snakemake", "--snakefile", str(FIGURES / "Snakefile"), "--directory", str(out),
+        "--cores", str(args.jobs), "--keep-going", "--rerun-triggers", "mtime", "params",
+        "--log-handler-script", str(FIGURES / "progress.py"), *more, "--config", *config])
     sys.exit(status or _verdicts(args, figures, out))
 
 
