@@ -85,9 +85,11 @@ def write_json(path, config, rows, results):
     path.parent.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TOP / "scripts/version"], stdout=subprocess.PIPE, text=True,
                              check=True).stdout.strip()
-    path.write_text(json.dumps({
+    part = path.with_name(f"{path.name}.part")     # a run that is killed leaves no half a file
+    part.write_text(json.dumps({
         "command": ["scripts/experiment", *sys.argv[1:]], "version": version,
         "config": config, "summary": rows, "runs": results}), encoding="utf-8")
+    part.replace(path)
 
 
 def main():
