@@ -52,8 +52,10 @@ def no_timers():
     equal([timers(seen["tlt_dctcp", n]) for n in (FEW, MANY)], [(0, 0, 0)] * 2,
           "tlt_dctcp: (RTOs, probes, important drops)")
     true(tlt["drops_red"] > 0, "tlt_dctcp: unimportant packets were dropped")
-    within(tlt["max"] / base["max"], 0, 0.5, "slowest, tlt_dctcp / dctcp")
-    within(tlt["ratio"], 0.9, 1.5, "tlt_dctcp: 99.9th percentile / ideal")
+    # The base's slowest may have met an RTO of 4 ms, or a loss probe only, which comes after 2 ms
+    # and two round trips: by how many times TLT is faster depends on that.
+    true(base["max"] > tlt["max"] + 2_000_000, f"slowest, dctcp, tlt_dctcp: {base}, {tlt}")
+    within(tlt["ratio"], 0.9, 1.4, "tlt_dctcp: 99.9th percentile / ideal")
 
 
 @case("Redis: a value of 8 MB in the background arrives too")
