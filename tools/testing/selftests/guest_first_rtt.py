@@ -120,6 +120,27 @@ def fairness():
         within(row["used"], 0.95, 1.01, f"{row['cc']}: of the data share")
 
 
+@case("ten flows that begin at once are fair within ten round trips; ExpressPass's took 20")
+def ten():
+    # A long round trip, because the load generator begins one flow after the other.
+    for row in experiment("fairness", "--cc", BOTH, "--senders", "10", "--together", "--delay",
+                          "25us")["summary"]:
+        equal((row["timeouts"], row["drops_green"]), (0, 0), f"{row['cc']}: RTOs, drops")
+        within(row["fair"], 0, 10, f"{row['cc']}: round trips until Jain's index is 0.98")
+        within(row["jain_least"], 0.99, 1, f"{row['cc']}: the least of it after ten")
+
+
+@case("fairness by hand: from the first flow that joins, those that are not there yet included")
+def joined():
+    full = [1000] * 60
+    flows = [[0] * 25 + full[25:], full, [0] * 5 + full[5:]]
+    for bulk, first, fair_at in ((1, [10, 10, 0], 18), (0, [10, 5, 0], 23)):
+        row = fair.fairness(flows, {"delay": 1000, "rate": 10**10, "bulk": bulk})
+        equal(row["jain"][0], fair.jain(first), f"bulk {bulk}: of the first ten")
+        # 10, 10 and 7 have 0.976, with 8 it is 0.990.
+        equal(row["fair"], fair_at, f"bulk {bulk}: fair after")
+
+
 @case("IPv6, new connections, TSO off: nothing scheduled lost")
 def others():
     lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", "--rounds", "3",

@@ -100,6 +100,7 @@ WORDS = {
     "all_gbit": "throughput (Gbit/s)", "long_gbit": "throughput (Gbit/s)",
     "marked": "packets with marks", "marked_core": "packets with marks",
     "links": "links crossed by a packet", "bytes_a_byte": "bytes on links by byte delivered",
+    "fair": "round trips", "jain_10": "Jain's index",
     "ratio": "99.9th percentile by the ideal", "fg_p99.9_ratio": "FCT by alone",
     "small_slowdown_ratio": "slowdown by alone", "large_slowdown_ratio": "slowdown by alone",
     "setup_s": "real time (s)", "cpu_s": "processor time (s)", "memory": "memory",

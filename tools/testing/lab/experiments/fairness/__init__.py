@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two long flows over one link, one of them old: who has how much, RTT by RTT?
+"""Long flows over one link, one of them old: who has how much, RTT by RTT?
 
 	scripts/experiment fairness --cc xpass
+	scripts/experiment fairness --cc xpass --senders 10 --together
 
-A flow that has had the line for some time is joined by another of --bytes
-(--together: both begin at once).  Jain's index is that of the bytes that each had in
-ten RTTs, which are some 115 packets at 10 Gbit/s; the line's share for data is what
+A flow that has had the line for some time is joined by another of --bytes, or with more
+--senders by one of each (--together: all begin at once).  Jain's index is that of the bytes that
+each had in ten RTTs, which are some 115 packets at 10 Gbit/s; the line's share for data is what
 credits leave of it, 1538 bytes of 1622 (ExpressPass, 3.1).
 """
 
 from lab import units
 from lab.measure import report
 
-OLD, NEW = "10001", "10000"     # ports: the load generator's bulk flow comes last
 WINDOW = 10                     # RTTs
 LEAST = 50                      # RTTs that the new flow has to last
 GAPS = 24                       # FCS, preamble and gap, which a qdisc does not count
@@ -34,15 +34,18 @@ DEFAULTS = {"cc": "xpass,aeolus_xpass", "rate": "10gbit", "delay": "3.5us",
 
 def add_arguments(add):
     """Those that only this experiment has."""
-    add("--bytes", type=units.size, default="8m", help="of the flow that joins (8m)")
+    add("--senders", type=units.count, default="2", help="with a flow each (2)")
+    add("--bytes", type=units.size, default="8m", help="of each flow that joins (8m)")
     add("--lead", type=units.time, default="20ms", help="of the old flow (20ms)")
-    add("--together", action="store_true", help="both begin at once")
+    add("--together", action="store_true", help="all begin at once")
 
 
 def wrong(args):
     """What the command line cannot mean, or nothing."""
     if args.fresh or args.rounds != 1:
         return "fairness: one round, on connections that last"
+    if args.senders < 2:
+        return "--senders: 2 or more"
     if args.bytes * 8e9 < LEAST * 4 * args.delay * args.rate:
         return f"--bytes: so much as the line carries in {LEAST} round trips"
     if args.plot:
@@ -53,9 +56,10 @@ def wrong(args):
 def configure(args):
     """(configuration, jobs)."""
     port = args.port or f"color rate {args.rate}bit limit {args.limit} preset aeolus"
-    config = {"senders": 2, "bytes": args.bytes, "port": port, "lead": args.lead,
+    config = {"senders": args.senders, "bytes": args.bytes, "port": port, "lead": args.lead,
               "bulk": int(not args.together), "duration": 0, "red": 0, "ecn": 0}
-    return config, [{"cc": cc, "flows": 1 + args.together} for cc in args.cc.split(",")]
+    flows = args.senders - (not args.together)
+    return config, [{"cc": cc, "flows": flows} for cc in args.cc.split(",")]
 
 
 def jain(shares):
@@ -63,31 +67,32 @@ def jain(shares):
     return sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)) if any(shares) else 0
 
 
-def summary(config, result):
-    """A run's row: fairness from the RTT in which both flows are there."""
-    row = report.summary(config, result)
-    if "shares" not in result:
-        return row
-    old, new = (result["shares"][port] for port in (OLD, NEW))
-    begin = max(next(i for i, n in enumerate(seen) if n) for seen in (old, new))
-    # The last window of the two that is whole.
-    end = min(max(i for i, n in enumerate(seen) if n) for seen in (old, new))
-    pairs = list(zip(old[begin:end], new[begin:end]))
+def fairness(shares, config):
+    """Of the bytes that each flow had, RTT by RTT: from the RTT in which the first flow joins, or
+    begins if there is no old one, until the first one ends."""
+    begin = sorted(next(i for i, n in enumerate(seen) if n) for seen in shares)[config["bulk"]]
+    # The last window of all that is whole.
+    end = min(max(i for i, n in enumerate(seen) if n) for seen in shares)
+    rounds = list(zip(*(seen[begin:end] for seen in shares)))
 
     def index(first, last):
-        return jain([sum(pair[k] for pair in pairs[first:last]) for k in (0, 1)])
+        return jain([sum(seen) for seen in zip(*rounds[first:last])])
 
-    series = [index(i, i + WINDOW) for i in range(0, len(pairs) - WINDOW + 1)]
-    row.update(jain_10=index(10, 20), jain_20=index(20, 50), jain_all=index(10, None),
-               jain_least=min(series[WINDOW:]),
-               fair=next((i for i, seen in enumerate(series) if seen >= FAIR), None))
+    series = [index(i, i + WINDOW) for i in range(0, len(rounds) - WINDOW + 1)]
     # Full packets: what the line carries of them, gaps included.
     full = report.MTU + 14
-    sent = sum(map(sum, pairs[WINDOW:])) * (full + GAPS) / full
-    time = (len(pairs) - WINDOW) * 4 * config["delay"]
-    row["used"] = sent * 8e9 / time / (config["rate"] * DATA / (DATA + CREDIT))
-    row["jain"] = series
-    return row
+    sent = sum(map(sum, rounds[WINDOW:])) * (full + GAPS) / full
+    time = (len(rounds) - WINDOW) * 4 * config["delay"]
+    return {"jain_10": index(10, 20), "jain_20": index(20, 50), "jain_all": index(10, None),
+            "jain_least": min(series[WINDOW:]), "jain": series,
+            "fair": next((i for i, seen in enumerate(series) if seen >= FAIR), None),
+            "used": sent * 8e9 / time / (config["rate"] * DATA / (DATA + CREDIT))}
+
+
+def summary(config, result):
+    """A run's row."""
+    row = report.summary(config, result)
+    return row | fairness(list(result["shares"].values()), config) if "shares" in result else row
 
 
 def summaries(config, results):
