@@ -37,6 +37,7 @@ of them counts: mean, best or worst.  If the figure varies seeds, it is of their
 - `not_comparable` says why there is no verdict.
 - because = [{ for = [-75, -60], why = "..." }] is shown while the number is in that range.
 - `samples` is the key of how many trials a share is of.
+- `headline` is true for what the paper puts first: README has it, met or missed.
 
     [tlt-absent]
     paper = "TLT (EuroSys 2021)"
@@ -59,7 +60,7 @@ _KEYS = {"title", "paper", "setting", "command", "vary", "small", "large", "plot
          "text"}
 _PANEL = {"x", "y", "unit", "title", "log", "by", "label", "bars"}
 _COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncertainty", "want",
-            "as", "unit", "because", "not_comparable", "samples"}
+            "as", "unit", "because", "not_comparable", "samples", "headline"}
 READ = ("text", "table", "words", "curve")
 POOLED = "seed"         # its values are runs of the same thing
 

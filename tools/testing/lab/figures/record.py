@@ -160,6 +160,11 @@ def rst(scale, recorded, figures, absent):
     return "\n".join(out)
 
 
+def _short(figure):
+    """Which of its paper's figures it is."""
+    return figure.about["paper"].partition(", ")[2].partition(" (")[0]
+
+
 def _missed(recorded, figures, paper):
     """Figures with misses, and how many of their numbers those are."""
     found = []
@@ -167,18 +172,32 @@ def _missed(recorded, figures, paper):
         numbers = recorded.get(figure.name, {"numbers": {}})["numbers"].values()
         count = sum(number["verdict"] == verdict.MISSED for number in numbers)
         if figure.of == paper and count:
-            name = figure.about["paper"].partition(", ")[2].partition(" (")[0]
-            found.append(f"{name} ({count} of {len(numbers)})")
+            found.append(f"{_short(figure)} ({count} of {len(numbers)})")
     return ", ".join(found)
 
 
+def _headlines(recorded, figures):
+    """What the papers put first, a line each."""
+    for figure in figures:
+        for one in catalogue.compared(figure, []):
+            if one.number.get("headline"):
+                mine = recorded.get(figure.name, {"numbers": {}})["numbers"].get(
+                    one.what, {"ours": "-", "verdict": verdict.NOT_RUN, "by": ""})
+                what = f"{figure.of}, {_short(figure)}: {one.what}"
+                came = " ".join(filter(None, [f"**{mine['verdict']}**", mine["by"]]))
+                yield (f"| {what} | {page.number(one.number['paper'], one.unit)} "
+                       f"| {mine['ours']} | {came} |")
+
+
 def summary(recorded, figures):
-    """README's part: the counts by paper, and where the misses are."""
+    """README's part: the counts by paper, where the misses are, and what papers put first."""
     of = counts(recorded, figures)
     lines = ["| paper | " + " | ".join(verdict.KINDS) + " | missed in |",
              "|---|" + "---|" * (len(verdict.KINDS) + 1)]
     lines += [f"| {paper} | " + " | ".join(str(of[paper][kind]) for kind in verdict.KINDS)
               + f" | {_missed(recorded, figures, paper)} |" for paper in of]
+    lines += ["", "| what the papers put first | the paper | here | |", "|---|---|---|---|",
+              *_headlines(recorded, figures)]
     return "\n".join(lines) + "\n"
 
 
