@@ -201,6 +201,14 @@ def scales():
           [2, 4, set()], "runs")
 
 
+@case("FIGURE is a name, and only if there is none like it a part of some")
+def chosen():
+    for words, names in ((["tlt-fig5"], {"tlt-fig5"}), (["fig5-pfc"], {"tlt-fig5-pfc"}),
+                         (["tlt-fig6", "aeolus-table"], {"tlt-fig6", "aeolus-table6",
+                                                         "aeolus-table7"})):
+        equal({figure.name for figure in catalogue.load(only=words)}, names, " ".join(words))
+
+
 @case("numbers beside the paper's, worked by hand")
 def by_hand():
     about = {"compare": [

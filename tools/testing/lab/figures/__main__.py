@@ -5,8 +5,8 @@
 
 Writes build/figures/SCALE/index.html and figures.pdf, and says how many of the papers'
 numbers are met.  A run that is finished is not run again; remove its file in
-build/figures/SCALE/runs, or all of it, for another.  FIGURE is a part of a figure's name;
---list shows them.
+build/figures/SCALE/runs, or all of it, for another.  FIGURE is a figure's name, or a part of
+some; --list shows them.
 
 --strict fails if a verdict is worse than the recorded one, which is in
 Documentation/gallery/verdicts.toml.  --record makes those of this run the recorded ones, and

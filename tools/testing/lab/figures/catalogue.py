@@ -242,7 +242,7 @@ def _described(directory):
 
 
 def load(scale="small", only=(), directory=HERE):
-    """All figures, or those whose name has one of `only` in it."""
+    """All figures, or those of `only`: each word is a figure's name, or else a part of some."""
     if scale not in SCALES:
         raise Wrong(f"--scale: {' or '.join(SCALES)}")
     figures = []
@@ -251,7 +251,9 @@ def load(scale="small", only=(), directory=HERE):
             continue
         _check(name, about)
         figures.append(Figure(name, about, tuple(runs(about, scale))))
-    chosen = [f for f in figures if not only or any(word in f.name for word in only)]
+    names = {figure.name for figure in figures}
+    chosen = [f for f in figures if not only or any(
+        word == f.name or word in f.name and word not in names for word in only)]
     if not chosen:
         raise Wrong(f"no figure of that name; there are {', '.join(f.name for f in figures)}")
     return chosen
