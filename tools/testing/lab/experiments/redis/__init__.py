@@ -9,8 +9,9 @@
 The client issues all --requests at once, spread evenly, on connections that last; each
 makes its web server SET --bytes in Redis, on a connection of its own that lasts too.  The
 time is the client's, from the first request to the answer: percentiles of all rounds, and
-the mean over the rounds of each one's p99, which is what the paper shows.  --background is one more SET,
-of so many bytes, that began --lead earlier.
+the mean over the rounds of each one's p99, which is what the paper shows.  --background is one
+more SET, of so many bytes, that began --lead earlier.  Rounds are --gap apart and up to a tenth
+more: the kernel's clock ticks each millisecond, and --seed says where between two a round begins.
 """
 
 import statistics
@@ -39,6 +40,7 @@ def add_arguments(add):
         help="of one more value, stored meanwhile (none)")
     add("--lead", type=units.time, default="500us",
         help="how much earlier the background begins (500us)")
+    add("--seed", type=units.count, default="1", help="of the gaps (1)")
 
 
 def wrong(args):
@@ -55,7 +57,7 @@ def wrong(args):
 def configure(args):
     """(configuration, jobs)."""
     config = app_rows.configure(args)
-    config.update(background=args.background, lead=args.lead)
+    config.update(background=args.background, lead=args.lead, seed=args.seed)
     return config, [{"cc": cc, "flows": n} for cc in args.cc.split(",")
                     for n in args.requests]
 

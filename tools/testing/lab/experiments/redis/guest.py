@@ -4,6 +4,7 @@
 A request counts if it was answered with OK, and Redis has its value.
 """
 
+import random
 import socket
 import time
 
@@ -112,9 +113,9 @@ def measure(programs, network, config, job):
         warm = client.answers(LIMIT)
         if [body for _, body in warm.values()] != [b"OK"] * connections:
             raise NotReady("the web servers do not reach Redis")
-        times, background = [], []
+        times, background, gaps = [], [], random.Random(config["seed"])
         for number in range(config["rounds"]):
-            time.sleep(config["gap"] / 1e9)
+            time.sleep(config["gap"] * gaps.uniform(1, 1.1) / 1e9)
             foreground, others = one_round(client, stored, config, job, number)
             times.append(foreground)
             background += others
