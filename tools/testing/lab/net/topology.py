@@ -4,7 +4,8 @@
     incast      --senders and one receiver at one switch
     star        every host at one switch
     dumbbell    two switches with half of the hosts each, and one link between them
-    pairs       the same of four hosts with names: a1, a2, b1, b2
+    trunk       --senders and one more at a switch, and two receivers at another
+    pairs       a dumbbell of four hosts with names: a1, a2, b1, b2
     leaf-spine  --hosts at --leaves, each leaf linked to each of --spines
     fat-tree    of k-port switches: k pods of k/2 edges and k/2 aggregates, (k/2)^2 cores
 
@@ -45,6 +46,13 @@ def dumbbell(config):
     return Topology(hosts, ["sw0", "sw1"], links + [("sw0", "sw1")])
 
 
+def trunk(config):
+    """Senders s0, s1 ... at one end of a link, r0 and r1 at the other."""
+    senders = [f"s{i}" for i in range(config["senders"] + 1)]
+    links = [(host, "sw0") for host in senders] + [("r0", "sw1"), ("r1", "sw1"), ("sw0", "sw1")]
+    return Topology([*senders, "r0", "r1"], ["sw0", "sw1"], links)
+
+
 def pairs(_config):
     """Two switches with two hosts each."""
     links = [("a1", "sw1"), ("a2", "sw1"), ("b1", "sw2"), ("b2", "sw2"), ("sw1", "sw2")]
@@ -78,8 +86,8 @@ def fat_tree(config):
     return Topology(hosts, edges + aggregates + cores, links)
 
 
-TOPOLOGIES = {"incast": incast, "star": star, "dumbbell": dumbbell, "pairs": pairs,
-              "leaf-spine": leaf_spine, "fat-tree": fat_tree}
+TOPOLOGIES = {"incast": incast, "star": star, "dumbbell": dumbbell, "trunk": trunk,
+              "pairs": pairs, "leaf-spine": leaf_spine, "fat-tree": fat_tree}
 
 
 # What a command line may choose.

@@ -35,7 +35,7 @@ import statistics
 from lab import units
 from lab.codepoints import UNSCHEDULED
 from lab.experiments.load import schedule as traffic
-from lab.measure import report
+from lab.measure import fabric, report
 from lab.net import port as ports
 from lab.net import topology as topologies
 from lab.net.network import Network
@@ -430,31 +430,6 @@ def _figures(name, times):
         for percent in (50, 90, 99, 99.9)}
 
 
-def _ports(results, qdisc="color"):
-    """Of all runs, all switches, all ports: what was lost, marked, queued."""
-    total = collections.Counter()
-    for result in results:
-        for kinds in result["switches"].values():
-            for name, value in kinds.get(qdisc, {}).items():
-                total[name] = max(total[name], value) if "peak" in name else total[name] + value
-    found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
-    if "pause.off" in total:
-        # Frames to hosts too; how long hosts were paused their own ports would tell.
-        found.update(pauses=total["pause.off"], paused=total["pause.paused.0"])
-    colours = ("green", "yellow", "red")
-    found["marks"] = sum(total[f"colors.{colour}.marks"] for colour in colours)
-    for colour in colours:
-        found[f"drops_{colour}"] = sum(value for name, value in total.items()
-                                       if name.startswith(f"colors.{colour}.drops"))
-        found[f"bytes_{colour}"] = total[f"colors.{colour}.bytes"]
-        found[f"packets_{colour}"] = total[f"colors.{colour}.packets"]
-    everything = sum(found[f"bytes_{colour}"] for colour in colours)
-    if everything:
-        found["important"] = found["bytes_green"] / everything
-        found["important_loss"] = found["drops_green"] / max(1, found["packets_green"])
-    return found
-
-
 def _queues(results):
     """Percentiles over all ports and all looks at them: backlogs in bytes, by thousands."""
     seen = sum((collections.Counter(result["queues"]) for result in results),
@@ -478,7 +453,7 @@ def summary(flows, results):
     row.update(flows.row())
     tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
               collections.Counter())
-    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], **_ports(results),
+    row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], **fabric.ports(results),
                rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
     row["memory"] = max(result["memory"] for result in results)
@@ -506,7 +481,7 @@ def _part(mix, one, pooled, load, results):
     row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load, "flows": len(flows)} | found
     queue = f"color 1:1{units.ccs(mix).index(one)}"
     if any(queue in kinds for result in results for kinds in result["switches"].values()):
-        row.update(_ports(results, queue))
+        row.update(fabric.ports(results, queue))
     # By what the same flows had when all others were its own, if that was played.
     alone = pooled.get((_one(mix, one), load, None), {}).get((mix, one))
     if alone:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half: two switches with a trunk between them."""
+
+from lab.experiments.victim.schedule import Schedule
+from lab.net import hosts
+from lab.net.port import pausing
+from lab.traffic.play import Fabric, play
+
+network = Fabric
+
+
+def _words(config):
+    """A function for fresh_ports(): ports to hosts have their rate, those of the trunk its own,
+    and with it the thresholds."""
+    def words(_switch, dev):
+        rate = config["rate"] if dev.startswith("p") else config["trunk"]
+        more = rate // config["rate"]
+        return [f"color rate {rate}bit limit {config['limit']} red {more * config['red']}"
+                f" ecn {more * config['ecn']}{pausing(config['pause'], config['delay'])}"]
+    return words
+
+
+def run(network, config, job):
+    """One congestion control."""
+    hosts.settle(network, config, job["cc"])
+    network.fresh_ports(_words(config))
+    schedule = Schedule(config)
+    return play(schedule, network, job, [0, 0], "--begin", config["lead"], "--end", schedule.end)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the switches of some runs have counted (lab.traffic.play), as numbers of a row."""
+
+import collections
+
+
+def ports(results, qdisc="color"):
+    """Of all runs, all switches, all ports: what was lost, marked, queued."""
+    total = collections.Counter()
+    for result in results:
+        for kinds in result["switches"].values():
+            for name, value in kinds.get(qdisc, {}).items():
+                total[name] = max(total[name], value) if "peak" in name else total[name] + value
+    found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
+    if "pause.off" in total:
+        # Frames to hosts too; how long hosts were paused their own ports would tell.
+        found.update(pauses=total["pause.off"], paused=total["pause.paused.0"])
+    colours = ("green", "yellow", "red")
+    found["marks"] = sum(total[f"colors.{colour}.marks"] for colour in colours)
+    for colour in colours:
+        found[f"drops_{colour}"] = sum(value for name, value in total.items()
+                                       if name.startswith(f"colors.{colour}.drops"))
+        found[f"bytes_{colour}"] = total[f"colors.{colour}.bytes"]
+        found[f"packets_{colour}"] = total[f"colors.{colour}.packets"]
+    everything = sum(found[f"bytes_{colour}"] for colour in colours)
+    if everything:
+        found["important"] = found["bytes_green"] / everything
+        found["important_loss"] = found["drops_green"] / max(1, found["packets_green"])
+    return found
