@@ -13,10 +13,15 @@ def _exists(name):
     return os.path.exists("/proc/sys/" + name.replace(".", "/"))
 
 
+def _ecn(cc):
+    """net.ipv4.tcp_ecn for it: in a mix each socket that wants ECN asks for it by itself, and no
+    other has it."""
+    return int("dctcp" in cc and len(units.ccs(cc)) == 1)
+
+
 def settle(network, config, cc, *settings):
     """Set the hosts up for CC[:NAME=VALUE]...; what the run before has set is put back."""
-    # In a mix each socket that wants ECN asks for it by itself, and no other has it.
-    values = {"tcp_ecn": int("dctcp" in cc and len(units.ccs(cc)) == 1),
+    values = {"tcp_ecn": _ecn(cc),
               "greenlane_ecn": int(config.get("greenlane_ecn", False))}
     values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
     for setting in (*cc.split(":")[1:], *settings):
@@ -39,4 +44,4 @@ def deploy(network, cc, deployed, others):
     for number, host in enumerate(network.hosts):
         mine = cc if number in deployed else others
         network.ns[host].sysctl("net.ipv4.tcp_congestion_control", mine)
-        network.ns[host].sysctl("net.ipv4.tcp_ecn", int("dctcp" in mine))
+        network.ns[host].sysctl("net.ipv4.tcp_ecn", _ecn(mine))
