@@ -105,8 +105,9 @@ def _cell(text):
 
 
 RULE = """\
-Each compared number has the paper's value, where that stands (text, table, words; curve would
-come with an uncertainty), and a verdict that the run computes (``lab/figures/verdict.py``):
+Each compared number has the paper's value, where that stands (text, table, words), and a verdict
+that the run computes (``lab/figures/verdict.py``).  None is read off a curve: the copies of the
+papers that were used are text without the plots.
 
 * **met**: at least as good as the paper's, or worse by no more than a tenth.  Of a change in
   percent a tenth is that of the change, or of what it leaves, the smaller of both: from −80 %,
