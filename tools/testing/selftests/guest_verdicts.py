@@ -277,6 +277,15 @@ def settings():
     equal(of({"bytes": 30000}, {"bytes": 40960}, experiment="first_rtt", senders=7, rate=10**10,
              bytes=0), "7 hosts to 1 at one switch, 10 Gbit/s; messages of 30 kB or 40 kB",
           "first-rtt, of two sizes")
+    equal(of({"cc": "reno"}, experiment="victim", topology="trunk", senders=6, flows=600,
+             bytes=32768, rate=10**10, trunk=40 * 10**9),
+          "6 hosts to 1 and 1 to 1 over a trunk of 40 Gbit/s, 10 Gbit/s; 600 flows of 32 kB beside"
+          " one without an end", "victim")
+    # Each kind that the tree's figures have is one that the report has words for.
+    kinds = {run.command[0].replace("-", "_") for figure in catalogue.load() for run in figure.runs}
+    for kind in kinds - {"load", "deflect", "victim"}:
+        true(of({"cc": "reno"}, experiment=kind, senders=6, flows=6, bytes=32768, rate=10**10,
+                background=0), kind)
 
 
 @case("a description with a number that cannot be judged is refused")

@@ -38,6 +38,9 @@ def _network(configs):
         return f"8 web servers and Redis at one switch, {rate}"
     if "topology" not in config:
         return f"{_each(configs, 'senders')} hosts to 1 at one switch, {rate}"
+    if config["topology"] == "trunk":
+        return (f"{_each(configs, 'senders')} hosts to 1 and 1 to 1 over a trunk of"
+                f" {_each(configs, 'trunk', _rate)}, {rate}")
     tiers = _TIERS[config["topology"]]
     words = f"{_each(configs, 'hosts')} hosts, {tiers} tier{'s' * (tiers > 1)}"
     if config["topology"] == "leaf-spine":
@@ -68,6 +71,8 @@ def _traffic(configs):
                 f" {_each(configs, 'bytes', _sizes)}, {_each(configs, 'short')} % of the load"
                 f" of {_each(configs, 'load')} %; long flows of {_each(configs, 'long_bytes', _size)}")
     size = _each(configs, "bytes", _size)
+    if kind == "victim":
+        return f"{_each(configs, 'flows')} flows of {size} beside one without an end"
     if kind == "redis":
         aside = configs[0]["background"]
         return f"SETs of {size}" + (f" beside one of {_size(aside)}" if aside else "")
