@@ -174,6 +174,8 @@ def command_line():
                     ["--senders", "65"], ["--classify", "colour"], ["--senders", "0"], ["--rto-min", "50ms"],
                     ["--unscheduled", "first"], ["--unscheduled", "behind", "--classify", "ecn"]):
         refused("first-rtt", *options)
+    for options in (["--senders", "1"], ["--senders", "65"], ["--bytes", "1k"]):
+        refused("fairness", *options)
 
 
 @case("a small one, on the debug kernel too")

@@ -92,17 +92,22 @@ class Slurm:
         return [line for path in sorted(self.bin.glob(pattern))
                 for line in path.read_text(encoding="utf-8").splitlines()]
 
-    def begin(self):
+    def heard(self):
+        """Of how many jobs Snakemake has a note."""
+        return sum("external_jobid" in path.read_text(encoding="utf-8")
+                   for path in self.top.glob("out/.snakemake/incomplete/*"))
+
+    def begin(self, *profile):
         """The process, which a Ctrl-C reaches although this one may ignore it."""
         return subprocess.Popen(
             ["scripts/figures", "--catalogue", self.top / "own", "--out", self.top / "out", "--",
-             "--profile", "scripts/slurm", "--jobs", "2"], cwd=TOP, env=self.env, text=True,
+             *(profile or ["--profile", "scripts/slurm"]), "--jobs", "2"], cwd=TOP, env=self.env, text=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
-    def run(self):
+    def run(self, *profile):
         """To its end: (status, what it said)."""
-        with self.begin() as process:
+        with self.begin(*profile) as process:
             said = process.communicate(timeout=1200)[1]
             return process.returncode, said
 
@@ -120,7 +125,8 @@ def states():
                 ("SUSPENDED", "running"), ("COMPLETING", "running"), ("REQUEUED", "running"),
                 ("COMPLETED", "success"), ("FAILED", "failed"), ("TIMEOUT", "failed"),
                 ("OUT_OF_MEMORY", "failed"), ("NODE_FAIL", "failed"), ("CANCELLED", "failed"),
-                ("BOOT_FAIL", "failed"), ("DEADLINE", "failed")):
+                ("BOOT_FAIL", "failed"), ("DEADLINE", "failed"), ("PREEMPTED", "failed"),
+                ("LAUNCH_FAILED", "failed"), ("WHATEVER_IS_NEW", "failed")):
             slurm.say("1.state", state)
             equal(slurm.status("1"), told, state)
 
@@ -145,7 +151,7 @@ def jobs():
         status, said = slurm.run()
         equal((status, said.count(" failed; see ")), (1, 1), said)
         equal(len(list((slurm.top / "out/runs").glob("*.json"))), 1, "runs that are done")
-        status, said = slurm.run()
+        status, said = slurm.run("--profile=scripts/slurm")
         equal((status, "1 of 2 runs to do" in said), (0, True), said)
         asked = slurm.said("*.asked")
         equal(len(asked), 3, "jobs")
@@ -159,9 +165,10 @@ def jobs():
 def interrupted():
     with Slurm() as slurm, slurm.begin() as process:
         end = time.monotonic() + 120
-        while len(slurm.said("*.pid")) < 2 and time.monotonic() < end:
+        while slurm.heard() < 2 and time.monotonic() < end:
             time.sleep(0.1)
-        equal(len(slurm.said("*.pid")), 2, "jobs that run")
+        equal((slurm.heard(), len(slurm.said("*.pid"))), (2, 2), "jobs: that Snakemake knows, that run")
+        time.sleep(0.5)     # between its note of them and its list of what to cancel
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=120)[1]
         equal((process.returncode, sorted(slurm.said("cancelled"))), (130, ["1", "2"]), said)

@@ -139,6 +139,13 @@ def every_seed():
         one, = catalogue.compared(catalogue.Figure(
             "f", {"compare": [number], "vary": {"seed": [0, 1]}}, ()), rows)
         equal(one.verdict.kind, want, f"{values} against 10, {paper}")
+    # A seed in which there is nothing to divide by does not agree.
+    rows = [{"cc": cc, "n": n, "seed": seed} for seed, cc, n in
+            ((0, "a", 5), (0, "b", 20), (1, "a", 5), (1, "b", 0))]
+    number |= {"paper": "less"}
+    one, = catalogue.compared(catalogue.Figure(
+        "f", {"compare": [number], "vary": {"seed": [0, 1]}}, ()), rows)
+    equal((one.ours, one.verdict.kind), (-50, "missed"), "a seed of nothing")
     # Without seeds a spread is of the loads, say, and their mean is what is compared.
     rows = [{"cc": cc, "n": n, "load": load} for load, cc, n in
             ((1, "a", 1), (1, "b", 2), (2, "a", 4), (2, "b", 2))]

@@ -53,7 +53,9 @@ def free():
 @case("a command line that cannot be: one line, and status 2")
 def wrong():
     for words in (["--flows", "7"], ["--gap", "1ms"], ["--port", "pfifo"], ["--fresh"],
-                  ["--pause", "some"], ["--trunk", "1gbit"]):
+                  ["--pause", "some"], ["--trunk", "1gbit"],
+                  ["--bytes", "0"], ["--red", "0"], ["--red", "7m"], ["--limit", "100k"],
+                  ["--flows", "600000", "--gap", "100s"]):
         refused("victim", *words)
 
 

@@ -40,9 +40,13 @@ def _absolute(theirs):
 
     It starts in --directory, and reads the paths of a profile from there.
     """
-    return [str(pathlib.Path(word).resolve())
-            if before == "--profile" and os.path.isdir(word) else word
-            for before, word in zip(["", *theirs], theirs)]
+    def found(text):
+        return str(pathlib.Path(text).resolve()) if os.path.isdir(text) else text
+
+    words = [f"--profile={found(word[10:])}" if word.startswith("--profile=") else word
+             for word in theirs]
+    return [found(word) if before == "--profile" else word
+            for before, word in zip(["", *words], words)]
 
 
 def parse_args():

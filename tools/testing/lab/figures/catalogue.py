@@ -339,10 +339,8 @@ class Compared:
         return why or ("cause unknown" if self.verdict.kind == verdict.MISSED else "")
 
 
-def _spread(number, rows, seeds, each):
-    """(lowest, highest): of each seed alone, or if there is one, of what was taken from."""
-    if len(seeds) > 1:
-        each = [_measured(number, rows, [seed])[0] for seed in seeds]
+def _spread(each):
+    """(lowest, highest) of what is known."""
     each = [value for value in each if value is not None]
     return (min(each), max(each)) if len(each) > 1 else ()
 
@@ -353,9 +351,9 @@ def compared(figure, rows):
     seeds = [{POOLED: seed} for seed in figure.about.get("vary", {}).get(POOLED, [])] or [{}]
     for number in figure.about.get("compare", []):
         ours, each = _measured(number, rows, seeds)
-        spread = _spread(number, rows, seeds, each)
-        found.append(Compared(number, ours, spread, verdict.judge(
-            ours, number, _samples(number, rows), spread if len(seeds) > 1 else ())))
+        alone = [_measured(number, rows, [seed])[0] for seed in seeds] if len(seeds) > 1 else []
+        found.append(Compared(number, ours, _spread(alone or each), verdict.judge(
+            ours, number, _samples(number, rows), alone)))
     return found
 
 

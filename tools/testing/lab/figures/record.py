@@ -113,7 +113,8 @@ papers that were used are text without the plots.
   percent a tenth is that of the change, or of what it leaves, the smaller of both: from −80 %,
   which leaves 20 %, it is 2 points.  It is never less than the paper's own rounding (3 stands
   for 2.5 to 3.5), and a tenth of 0 is 0.  "Similar" is within a tenth; "more" and "less" are
-  taken at their word, and each seed has to agree.
+  taken at their word, and each seed has to agree.  In brackets is from where to where the seeds
+  go; of a best or a worst each has its own, so the mean can be outside.
 * **missed**, and by how much.  The cause stands beside it while the number is in the range that
   the text was written for; otherwise it is unknown.
 * **not comparable**, and why: the paper's number is of something else.  A share of which there

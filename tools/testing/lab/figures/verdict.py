@@ -103,7 +103,7 @@ def _by(ours, number):
 
 def judge(ours, number, samples=None, seeds=()):
     """The verdict of a number that was measured, or None if it was not; samples is of how many
-    trials it is a share, seeds are its lowest and its highest by seed."""
+    trials it is a share, seeds has it by seed, None where nothing can be said."""
     if ours is None or math.isnan(ours):
         return Verdict(NOT_RUN)
     if "not_comparable" in number:
@@ -115,7 +115,8 @@ def judge(ours, number, samples=None, seeds=()):
     low, high = span(number)
     if not low <= ours <= high:
         return Verdict(MISSED, _by(ours, number))
-    if paper in ("more", "less") and not all(low <= seed <= high for seed in seeds):
+    if paper in ("more", "less") and not all(
+            seed is not None and low <= seed <= high for seed in seeds):
         return Verdict(MISSED, "by some of the seeds")
     return Verdict(MET)
 

@@ -44,8 +44,8 @@ def wrong(args):
     """What the command line cannot mean, or nothing."""
     if args.fresh or args.rounds != 1:
         return "fairness: one round, on connections that last"
-    if args.senders < 2:
-        return "--senders: 2 or more"
+    if not 2 <= args.senders <= 64:     # loadgen/incast
+        return "--senders: from 2 to 64"
     if args.bytes * 8e9 < LEAST * 4 * args.delay * args.rate:
         return f"--bytes: so much as the line carries in {LEAST} round trips"
     if args.plot:
@@ -92,7 +92,11 @@ def fairness(shares, config):
 def summary(config, result):
     """A run's row."""
     row = report.summary(config, result)
-    return row | fairness(list(result["shares"].values()), config) if "shares" in result else row
+    if "shares" not in result:
+        return row
+    if len(result["shares"]) < config["senders"]:
+        return row | {"error": "a flow never had the line"}
+    return row | fairness(list(result["shares"].values()), config)
 
 
 def summaries(config, results):

@@ -293,9 +293,9 @@ class _Flows:
                 self.classes[name].append((fct, fct / ideal, fct / trip))
                 self.early[name] += fct <= trip
                 self.behind[name] += fct >= ideal + trip
-        for message, *of in zip(plan.flows, *(result.get(key, [])[-len(plan.flows):]
-                                              for key in ("rtt_us", "rttvar_us"))):
-            if has(plan.connections[message.connection]) and plan.kind(
+        for message, fct, *of in zip(plan.flows, *(result.get(key, [])[-len(plan.flows):]
+                                                   for key in ("fct_ns", "rtt_us", "rttvar_us"))):
+            if fct and has(plan.connections[message.connection]) and plan.kind(
                     message) == traffic.FOREGROUND:
                 self.estimates.append((1000 * of[0], rto_ns(*of)))
         for kind, gbit in self.gbit.items():

@@ -47,10 +47,14 @@ def wrong(args):
     """What the command line cannot mean, or nothing."""
     if args.fresh or args.plot or args.port:
         return "victim: --fresh, --plot and --port are not of this experiment"
-    if args.flows % args.senders:
-        return "--flows: as many of each of the --senders"
+    if args.flows % args.senders or args.flows > 10_000 * args.senders:
+        return "--flows: as many of each of the --senders, and at most 10000"
+    if not (args.bytes and args.red and args.ecn):
+        return "--bytes, --red, --ecn: more than 0"
     if args.trunk < args.rate:
         return "--trunk: as fast as a host's link at least"
+    if args.red * args.trunk > args.limit * args.rate:
+        return "--red: at the trunk, by its rate, no more than --limit"
     if args.gap * args.rate < 8e9 * args.flows * args.bytes:
         return "--gap: as long as the line takes for a round at least"
     return None
@@ -73,8 +77,9 @@ def summary(config, result):
     times = sorted(fct for message, fct in zip(plan.messages, result["fct_ns"])
                    if plan.kind(message) == schedule.INCAST and fct)
     tcp = result["counters"]["tcp"]
-    row.update({name: report.percentile(times, percent) for name, percent in
-                (("p50", 50), ("p99", 99), ("max", 100))})
+    if times:
+        row.update({name: report.percentile(times, percent) for name, percent in
+                    (("p50", 50), ("p99", 99), ("max", 100))})
     row.update(
         fabric.ports([result]), unfinished=len(plan.messages) - 1 - len(times),
         timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], late=result["late_ns"]["mean"],

@@ -14,9 +14,9 @@ def _words(config):
     and with it the thresholds."""
     def words(_switch, dev):
         rate = config["rate"] if dev.startswith("p") else config["trunk"]
-        more = rate // config["rate"]
-        return [f"color rate {rate}bit limit {config['limit']} red {more * config['red']}"
-                f" ecn {more * config['ecn']}{pausing(config['pause'], config['delay'])}"]
+        red, ecn = (config[key] * rate // config["rate"] for key in ("red", "ecn"))
+        return [f"color rate {rate}bit limit {config['limit']} red {red} ecn {ecn}"
+                + pausing(config["pause"], config["delay"])]
     return words
 
 
