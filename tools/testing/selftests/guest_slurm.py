@@ -112,7 +112,7 @@ class Slurm:
             return process.returncode, said
 
     def status(self, job):
-        """What Snakemake is told of it."""
+        """What the script prints for a job."""
         return subprocess.run(["scripts/slurm/status", job], cwd=TOP, env=self.env, text=True,
                               stdout=subprocess.PIPE, check=True).stdout.strip()
 

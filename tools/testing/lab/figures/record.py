@@ -80,12 +80,17 @@ def toml(scales):
     return "\n".join(lines)
 
 
+def _numbers(recorded, figure):
+    """{what: its record} of a figure; nothing of one that was not run."""
+    return recorded.get(figure.name, {}).get("numbers", {})
+
+
 def counts(recorded, figures):
     """{paper: {verdict: how many}}; a figure without a record was not run."""
     verdicts = []
     for figure in figures:
         for number in figure.about.get("compare", []):
-            one = recorded.get(figure.name, {"numbers": {}})["numbers"].get(number["what"])
+            one = _numbers(recorded, figure).get(number["what"])
             verdicts.append((figure.of, verdict.Verdict(one["verdict"] if one
                                                         else verdict.NOT_RUN)))
     return verdict.counts(verdicts)
@@ -147,7 +152,7 @@ def rst(scale, recorded, figures, absent):
         lines = []
         for number in catalogue.compared(figure, []):
             paper = f"{page.number(number.number['paper'], number.unit)} ({number.number['read']})"
-            one = mine["numbers"].get(number.what) if mine else None
+            one = _numbers(recorded, figure).get(number.what)
             said = str(verdict.Verdict(one["verdict"], one["by"])) if one else verdict.NOT_RUN
             said += f"; {one['why']}" if one and one["why"] else ""
             lines.append([_cell(text) for text in
@@ -171,7 +176,7 @@ def _missed(recorded, figures, paper):
     """Figures with misses, and how many of their numbers those are."""
     found = []
     for figure in figures:
-        numbers = recorded.get(figure.name, {"numbers": {}})["numbers"].values()
+        numbers = _numbers(recorded, figure).values()
         count = sum(number["verdict"] == verdict.MISSED for number in numbers)
         if figure.of == paper and count:
             found.append(f"{_short(figure)} ({count} of {len(numbers)})")
@@ -183,7 +188,7 @@ def _headlines(recorded, figures):
     for figure in figures:
         for one in catalogue.compared(figure, []):
             if one.number.get("headline"):
-                mine = recorded.get(figure.name, {"numbers": {}})["numbers"].get(
+                mine = _numbers(recorded, figure).get(
                     one.what, {"ours": "-", "verdict": verdict.NOT_RUN, "by": ""})
                 what = f"{figure.of}, {_short(figure)}: {one.what}"
                 came = " ".join(filter(None, [f"**{mine['verdict']}**", mine["by"]]))

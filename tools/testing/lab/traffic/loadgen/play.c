@@ -427,6 +427,7 @@ static void expect(struct connection *c)
 	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, least(missing, LOWAT));
 }
 
+/* Takes no virtual time. */
 static struct tcp_info info_of(int fd)
 {
 	struct tcp_info info = {};
@@ -438,17 +439,14 @@ static struct tcp_info info_of(int fd)
 }
 
 /* Of its newest message, all of whose ACKs have come by now, unless the next one is early: what
- * its sender thinks of the path.  Takes no time.
+ * its sender thinks of the path.
  */
-static void note_estimates(const struct connection *c)
+static void note_estimates(const struct connection *c, const struct tcp_info *info)
 {
-	struct tcp_info info;
-
-	if (!tcp_info || c->last == NONE)
+	if (c->last == NONE)
 		return;
-	info = info_of(c->tx);
-	messages[c->last].rtt = info.tcpi_rtt;
-	messages[c->last].rttvar = info.tcpi_rttvar;
+	messages[c->last].rtt = info->tcpi_rtt;
+	messages[c->last].rttvar = info->tcpi_rttvar;
 }
 
 static void start_message(uint32_t i)
@@ -456,7 +454,11 @@ static void start_message(uint32_t i)
 	struct message *m = &messages[i];
 	struct connection *c = &connections[m->connection];
 
-	note_estimates(c);
+	if (tcp_info) {
+		struct tcp_info info = info_of(c->tx);
+
+		note_estimates(c, &info);
+	}
 	if (c->first == NONE) {
 		c->first = i;
 		c->to_read = m->bytes;
@@ -718,13 +720,11 @@ static void count_end(struct class *c, int fd)
 	c->ends += !strncmp(name, c->cc, sizeof(name));
 }
 
-static void count_sent(struct class *c, int fd)
+static void count_sent(struct class *c, const struct tcp_info *info)
 {
-	struct tcp_info info = info_of(fd);
-
-	c->retrans += info.tcpi_total_retrans;
-	c->sent += info.tcpi_bytes_sent;
-	c->resent += info.tcpi_bytes_retrans;
+	c->retrans += info->tcpi_total_retrans;
+	c->sent += info->tcpi_bytes_sent;
+	c->resent += info->tcpi_bytes_retrans;
 }
 
 static void look_at_sockets(void)
@@ -733,11 +733,12 @@ static void look_at_sockets(void)
 
 	for (i = 0; i < n_connections; i++) {
 		struct connection *c = &connections[i];
+		struct tcp_info info = info_of(c->tx);
 
 		count_end(&classes[c->class], c->tx);
 		count_end(&classes[c->class], c->rx);
-		count_sent(&classes[c->class], c->tx);
-		note_estimates(c);
+		count_sent(&classes[c->class], &info);
+		note_estimates(c, &info);
 	}
 }
 
