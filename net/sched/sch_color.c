@@ -214,6 +214,15 @@ static enum qdisc_drop_reason color_drop_reason(enum color_verdict why)
 	}
 }
 
+/* The result for the sender.  A port that drops early has room: as from red and gred, TCP learns of
+ * congestion and goes on.  NET_XMIT_DROP would tell it that the packet was never sent, and it would
+ * wait for its window-probe timer, 200 ms, if nothing is in flight.
+ */
+static int color_drop_result(enum color_verdict why)
+{
+	return why == COLOR_REFUSED_LIMIT ? NET_XMIT_DROP : NET_XMIT_CN;
+}
+
 /* @band is that of the packet, or NULL. */
 static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch, enum tc_color color,
 			       struct color_band *band, enum color_verdict why,
@@ -225,7 +234,8 @@ static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch, enum tc_c
 		band->stats.drops += qdisc_pkt_segs(skb);
 	else
 		q->drops[color].by[why] += qdisc_pkt_segs(skb);
-	return qdisc_drop_reason(skb, sch, to_free, color_drop_reason(why));
+	qdisc_drop_reason(skb, sch, to_free, color_drop_reason(why));
+	return color_drop_result(why);
 }
 
 /* The port is above the ECN minimum, this packet included. */
@@ -435,7 +445,7 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	struct color_sched_data *q = qdisc_priv(sch);
 	u32 len = qdisc_pkt_len(skb), queued = 0;
 	struct sk_buff *segs, *next;
-	int n = 0;
+	int n = 0, ret, result = NET_XMIT_DROP;
 
 	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segs)) {
@@ -448,17 +458,19 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 
 		skb_mark_not_on_list(segs);
 		qdisc_skb_set_pkt(segs, seg_len, 1);
-		if (color_enqueue_one(segs, sch, cb, band, to_free) ==
-		    NET_XMIT_SUCCESS) {
+		ret = color_enqueue_one(segs, sch, cb, band, to_free);
+		if (ret == NET_XMIT_SUCCESS) {
 			n++;
 			queued += seg_len;
+		} else if (ret == NET_XMIT_CN) {
+			result = ret;
 		}
 	}
 
 	if (n)
 		qdisc_tree_reduce_backlog(sch, 1 - n, len - queued);
 	consume_skb(skb);
-	return n ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+	return n ? NET_XMIT_SUCCESS : result;
 }
 
 /* Queue what is left of a packet without its data. */

@@ -282,7 +282,9 @@ static struct iofd_port *iofd_choose(struct iofd_sched_data *q,
 }
 
 /* Add a packet to the FIFO; @port is NULL if it was removed.  The packet is not in the
- * queue of this qdisc, so NET_XMIT_STOLEN keeps parents from counting it.
+ * queue of this qdisc, so NET_XMIT_STOLEN keeps parents from counting it.  A packet that is dropped
+ * here is lost on the other path: the sender's own port has room, so the result is NET_XMIT_CN
+ * (see color_drop_result() in sch_color.c).
  */
 static int iofd_deflect(struct sk_buff *skb, struct Qdisc *sch,
 			struct iofd_port *port, u8 dscp, u64 *count,
@@ -293,16 +295,18 @@ static int iofd_deflect(struct sk_buff *skb, struct Qdisc *sch,
 
 	if (unlikely(!iofd_port_live(port))) {
 		q->stats.drops_port += segs;
-		return gl_qdisc_drop(skb, sch, to_free, SKB_DROP_REASON_DEV_READY);
+		gl_qdisc_drop(skb, sch, to_free, SKB_DROP_REASON_DEV_READY);
+		return NET_XMIT_CN;
 	}
 	if (unlikely(iofd_fifo_full(&q->fifo))) {
 		q->stats.drops_fifo += segs;
-		return qdisc_drop_reason(skb, sch, to_free,
-					 QDISC_DROP_OVERLIMIT);
+		qdisc_drop_reason(skb, sch, to_free, QDISC_DROP_OVERLIMIT);
+		return NET_XMIT_CN;
 	}
 	if (unlikely(!iofd_spend(skb, dscp))) {
 		q->stats.drops_memory += segs;
-		return gl_qdisc_drop(skb, sch, to_free, SKB_DROP_REASON_NOMEM);
+		gl_qdisc_drop(skb, sch, to_free, SKB_DROP_REASON_NOMEM);
+		return NET_XMIT_CN;
 	}
 
 	*count += segs;

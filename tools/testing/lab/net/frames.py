@@ -19,6 +19,7 @@ import time
 from lab.net import libc, modules
 from lab.net import port as switch_port
 from lab.net.namespace import write_sysctl
+from lab.net.rtnl import Drops
 from lab.tap import Skip, equal, true
 from lab.wire.packet import checksum
 
@@ -167,30 +168,33 @@ def arp(size=60):
 
 
 class Sender:
-    """Writes frames to a device; knows how many the port refused."""
+    """Writes frames to a device; knows how many its qdisc dropped."""
 
     def __init__(self, dev="p0"):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 30)
         self.socket.bind((dev, 0))      # the kernel reads the frame's own type
+        self.drops = Drops(dev)
         self.refused = 0
 
     def send(self, frame, count=1):
-        """Send; returns how many were not refused."""
-        good = 0
+        """Send; returns how many were not dropped at once.  An early drop is no error."""
+        before, errors = self.drops(), 0
         for _ in range(count):
             try:
                 self.socket.send(frame)
-                good += 1
             except OSError as why:
                 if why.errno != errno.ENOBUFS:
                     raise
-                self.refused += 1
-        return good
+                errors += 1
+        lost = max(errors, self.drops() - before)
+        self.refused += lost
+        return count - lost
 
     def close(self):
         """So that the namespace can go."""
         self.socket.close()
+        self.drops.close()
 
 
 class Receiver:

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The host's own device drops: an early drop is congestion, not a refusal.
+
+	a (clients) [color] ------ [color] b (servers)
+
+TCP takes NET_XMIT_DROP for a packet that was never sent, and if nothing is in flight it waits for its
+window-probe timer, 200 ms.  An early drop is NET_XMIT_CN.
+"""
+import threading
+import time
+
+from lab import tap
+from lab.net.port import shown
+from lab.status import Cable
+from lab.tap import case, equal, true
+
+BURST = 14480
+
+
+def bursts(port, cc, count=60):
+    """(seconds that the slowest of `count` bursts at once takes, RTOs and probes, red drops)."""
+    with Cable(port, cc=cc) as cable:
+        for ns in (cable.a, cable.b):
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+        pairs = [cable.connect() for _ in range(count)]
+        time.sleep(10e-3)
+        done, start = [], time.monotonic()
+        for client, _ in pairs:
+            client.setblocking(False)
+            client.send(bytes(BURST))
+
+        def read(server):
+            left = BURST
+            while left:
+                left -= len(server.recv(left))
+            done.append(time.monotonic() - start)
+        threads = [threading.Thread(target=read, args=[server]) for _, server in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        red = shown("va", cable.a)[0]["colors"]["red"]["drops"]
+        return max(done), [cable.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], red
+
+
+@case("60 bursts of 10 packets through the host's own port: no timer", cc=("tlt_cubic", "tlt_dctcp"),
+      red=("270k", "30k"), also=("", "bands 2", "pool p size 900k"))
+def own_port(cc, red, also):
+    slowest, timers, drops = bursts(f"color rate 10gbit limit 1800k red {red} ecn 20k {also}", cc)
+    true(drops["color"] > 0, "red data is dropped")
+    true(slowest < 2e-3, f"the slowest: {slowest * 1e3:.2f} ms, all at line rate 0.7")
+    equal(timers, [0, 0], "RTOs, probes")
+
+
+@case("the device refuses the important packet (limit): a clock follows, no RTO", cc="tlt_cubic")
+def refused(cc):
+    _, timers, _ = bursts("color rate 1gbit limit 60k red 30k", cc, count=20)
+    equal(timers[0], 0, "RTOs")
+
+
+if __name__ == "__main__":
+    tap.main()
