@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""color: a colour says which packet is cheap to lose, not whose flow is worth less.
+
+	a1 --+                        +-- b1   cubic (yellow)
+	     +-- sw1 [color] -- sw2 --+
+	a2 --+                        +-- b2   tlt_cubic (red and green)
+
+While red packets compete for the buffer, yellow ones have the same threshold.
+"""
+import contextlib
+import time
+
+from lab import tap
+from lab.net import frames as p
+from lab.net.pairs import Pairs
+from lab.tap import case, equal, true
+
+PORT = "rate 10gbit limit 1800000 red "
+STOPPED = "rate 8bit limit 2000000 "
+
+
+class Load:
+    """Connections that send as much as they can."""
+
+    def __init__(self, flows):
+        self.flows, self.got, self.data = flows, [0] * len(flows), bytes(1 << 18)
+
+    def run(self, seconds):
+        """Send and read for that long; bit/s of each."""
+        self.got = [0] * len(self.flows)
+        end = time.clock_gettime(time.CLOCK_MONOTONIC) + seconds
+        while time.clock_gettime(time.CLOCK_MONOTONIC) < end:
+            for i, (client, server) in enumerate(self.flows):
+                with contextlib.suppress(BlockingIOError):
+                    while client.send(self.data):
+                        pass
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        self.got[i] += len(server.recv(1 << 20))
+            time.sleep(20e-6)
+        return [8 * n / seconds for n in self.got]
+
+
+def shares(setting, ccs):
+    """bit/s of a long flow of each of two congestion controls, and green drops of the port."""
+    net, flows = Pairs(PORT + setting, PORT + setting, cc="cubic"), []
+    try:
+        for n, cc in enumerate(ccs, 1):
+            for host in (f"a{n}", f"b{n}"):
+                net.ns[host].sysctl("net.ipv4.greenlane_active", 1)
+                net.ns[host].sysctl("net.ipv4.tcp_congestion_control", cc)
+            flows.append(net.flow(n))
+        load = Load(flows)
+        load.run(0.03)
+        return load.run(0.06), sum(net.port("sw1")["colors"]["green"]["drops"].values())
+    finally:
+        for flow in flows:
+            for s in flow:
+                s.close()
+        net.remove()
+
+
+@case("a long flow of tlt_cubic has its share beside one of cubic",
+      setting=("270000", "270000 yellow 1000000", "270000 count queue", "270000 count port", "auto"))
+def share(setting):
+    (own, _), _ = shares(setting, ("cubic", "cubic"))
+    (other, seen), green = shares(setting, ("cubic", "tlt_cubic"))
+    print(f"# Gbit/s: cubic {other / 1e9:.2f}, tlt_cubic {seen / 1e9:.2f}; two of cubic: {own / 1e9:.2f}")
+    true(min(seen, other) > 0.35 * (seen + other), "neither starves")
+    true(seen + other > 9e9, "the link is busy")
+    equal(green, 0, "green drops")
+
+
+def send(sender, *frames):
+    """How many of each (count, TOS) of 1000 bytes a port admits."""
+    return [sender.send(p.ipv4(1000, tos), count) for count, tos in frames]
+
+
+@case("yellow above red's threshold: admitted while no red packet competes")
+def alone():
+    p.port(STOPPED + "red 100000")
+    sender = p.Sender()
+    sender.send(p.ipv4(64))
+    equal(send(sender, (500, p.YELLOW)), [500], "yellow frames")
+    sender.close()
+
+
+@case("yellow beside red: has red's threshold", words=("", "yellow 500000", "count queue"))
+def beside(words):
+    p.port(STOPPED + f"red 100000 {words}")
+    sender = p.Sender()
+    sender.send(p.ipv4(64))
+    equal(send(sender, (10, p.RED), (500, p.YELLOW)), [10, 90 if "count" in words else 100],
+          "red, yellow frames")
+    equal(p.colors()["yellow"]["drops"]["color"], 410 if "count" in words else 400, "yellow drops")
+    sender.close()
+
+
+@case("yellow has a bandwidth-delay product, 16 packets at least, however low red's threshold is")
+def floor():
+    p.port(STOPPED + "red 6000 count queue")
+    sender = p.Sender()
+    sender.send(p.ipv4(64))
+    equal(send(sender, (10, p.RED), (100, p.YELLOW)), [6, 16 * 1514 // 1000 - 6],
+          "red, yellow frames")
+    sender.close()
+
+
+@case("red that was refused competes for a time in which the buffer drains")
+def refused():
+    p.port(STOPPED + "red 100000 count queue")
+    sender = p.Sender()
+    sender.send(p.ipv4(64))
+    equal(send(sender, (200, p.YELLOW), (1, p.RED), (10, p.YELLOW)), [200, 0, 0],
+          "yellow, red, yellow frames")
+    sender.close()
+
+
+if __name__ == "__main__":
+    tap.main()
