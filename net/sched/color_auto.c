@@ -95,9 +95,7 @@ void color_auto_roll(struct color_auto *a, u64 protected, unsigned long now)
  */
 u64 color_auto_need(const struct color_auto *a, u64 protected)
 {
-	if (protected <= a->peak)
-		return a->peak;
-	return a->peak + COLOR_AUTO_GROWTH * (protected - a->peak);
+	return max(a->peak, COLOR_AUTO_GROWTH * protected);
 }
 
 /**

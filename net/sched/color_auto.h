@@ -4,25 +4,24 @@
  *
  *	 0                                                         what the port may hold
  *	 |<------------- red's threshold ------------>|<-- need -->|<------ reserve ------>|
- *	 +--------------------------------------------+-----+------+-----------------------+
- *	 | min |                                      |     : x 3  |                       |
- *	 +-----+--------------------------------------+-----+------+-----------------------+
- *	                                               recent  what is
- *	                                               peak    above it
+ *	 +--------------------------------------------+------------+-----------------------+
+ *	 | min |                                      |            |                       |
+ *	 +-----+--------------------------------------+------------+-----------------------+
  *
- * Red packets may use what protected (green) ones do not need.  That is
+ * Red packets may use the room that protected (green) ones do not need.  These need the greater of
  *
  * - the recent peak of their bytes: of the last window, or of earlier ones, less 1/64 for each
- *   window since.  A window is the time in which the line sends a full buffer, 1 ms at least;
+ *   window since.  A window is the time in which the link sends a full buffer, 1 ms at least;
  *
- * - three times what there is above that peak.  Then flows have just come together, and what is
- *   queued tells little of what follows.  A packet cannot be taken out of the queue again, so red
- *   has to stop before the green packets of the last of these flows are there.  The worst flows
- *   are those with windows of three or four packets.  A port of 1.8 MB that they fill at eight
- *   times the rate of its line loses green packets of 680 of them with a factor of one, of 1000
- *   with two, and of 1200 with three (color_auto_kunit: first_round_trip).
+ * - three times the bytes that are queued.  More flows may follow those whose packets arrive now, and
+ *   a packet cannot be removed from the queue again, so red has to stop before the green packets
+ *   of the last flow arrive.  The worst flows have windows of three or four packets.  A port
+ *   of 1.8 MB that they fill at eight times the rate of its link loses green packets of 680 of them
+ *   with a factor of one, of 1000 with two, and of 1200 with three (color_auto_kunit:
+ *   first_round_trip).  A recent peak is no reason for a smaller factor: 360 flows that were there
+ *   before say nothing of the 1000 that arrive now (color_auto_kunit: larger_crowd).
  *
- * Yellow packets, and those that the device has given back, count as what they are.
+ * Yellow packets, and those that the device has requeued, count at their size.
  *
  * The reserve is an eighth of what the port may hold.  In a shared buffer that gets smaller when
  * other ports get busy, and a port that holds more than that loses green packets.  So there is a

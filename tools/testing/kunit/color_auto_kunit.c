@@ -92,8 +92,9 @@ static void color_auto_need__peak_and_growth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 1000), 3000);
 	a.peak = 5000;
 	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 0), 5000);
-	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 5000), 5000);
-	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 5001), 5003);
+	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 1666), 5000);
+	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 1667), 5001);
+	KUNIT_EXPECT_EQ(test, color_auto_need(&a, 5000), 15000);
 }
 
 static void color_auto_saw__in_steps(struct kunit *test)
@@ -282,6 +283,17 @@ static void color_auto_need__first_round_trip(struct kunit *test)
 	KUNIT_EXPECT_GT(test, first_round_trip(1600, 1), 0);
 }
 
+/* After a crowd of any size, a larger one. */
+static void color_auto_need__larger_crowd(struct kunit *test)
+{
+	int window;
+
+	for (a.peak = 0; a.peak < LIMIT; a.peak += 40000)
+		for (window = 1; window <= 16; window++)
+			KUNIT_EXPECT_EQ_MSG(test, first_round_trip(1000, window), 0,
+					    "peak %llu, window %d", a.peak, window);
+}
+
 static struct kunit_case color_auto_cases[] = {
 	KUNIT_CASE(color_auto_set__minimum),
 	KUNIT_CASE(color_auto_set__window),
@@ -293,6 +305,7 @@ static struct kunit_case color_auto_cases[] = {
 	KUNIT_CASE(color_auto_thresh__pool),
 	KUNIT_CASE(color_auto_thresh__second_port),
 	KUNIT_CASE(color_auto_need__first_round_trip),
+	KUNIT_CASE(color_auto_need__larger_crowd),
 	{}
 };
 
