@@ -98,17 +98,35 @@ static const struct gl_transport *gl_child_transport(const struct sock *listener
 	return container_of(ops, struct gl_transport, ops);
 }
 
+/* Does this SYN-ACK begin a subflow?  Each request of an MPTCP listener is marked so, but a client
+ * without MPTCP gets a SYN-ACK without its option, and a child that runs plain TCP.
+ */
+static bool gl_synack_is_mptcp(const struct request_sock *req, const struct sk_buff *skb)
+{
+	return rsk_is_mptcp(req) && gl_option_next(tcp_hdr(skb), TCPOPT_MPTCP, NULL);
+}
+
 /* Will the child of @req run a transport with the protocol that its SYN asked for? */
 static bool gl_synack_answers(const struct request_sock *req, const struct sk_buff *skb,
 			      const struct gl_protocol *asked)
 {
 	const struct gl_transport *t;
 
-	if (!inet_rsk(req)->sack_ok || rsk_is_mptcp(req) || !req->rsk_listener ||
+	if (!inet_rsk(req)->sack_ok || gl_synack_is_mptcp(req, skb) || !req->rsk_listener ||
 	    req->num_retrans >= GL_SYN_TRIES - 1)
 		return false;
 	t = gl_child_transport(req->rsk_listener, skb);
 	return t && t->protocol == asked;
+}
+
+/* Have TCP call init() when the connection is established, as it does unless the congestion control
+ * was chosen in SYN_SENT: by setsockopt(), or by BPF at BPF_SOCK_OPS_TCP_CONNECT_CB.  It has called
+ * init() then, which cannot attach yet (gl_attach()), and would not again: the peer would take this
+ * end for one that runs the transport.  Socket locked.
+ */
+static void gl_init_again(struct sock *sk)
+{
+	inet_csk(sk)->icsk_ca_initialized = 0;
 }
 
 static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
@@ -148,6 +166,9 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 	if (READ_ONCE(sk->sk_state) != TCP_SYN_SENT || !gl_is_ours(sk) || sk_is_mptcp(sk) ||
 	    gl_tcp_signed(sk) || READ_ONCE(inet_csk(sk)->icsk_retransmits) >= GL_SYN_TRIES)
 		return false;
+	/* Only the first pass through LOCAL_OUT is under the socket lock. */
+	if (gl_option_read(tcp_hdr(skb), NULL) != gl_transport(sk)->protocol->hello)
+		gl_init_again(sk);
 	return gl_out_handshake(gn, net, gl_transport(sk)->protocol, skb, family);
 }
 
@@ -183,6 +204,19 @@ static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 	return protocol;
 }
 
+/* The transport may have been chosen after the SYN that this answers, in the place of another one with
+ * the same hello.
+ */
+static void gl_in_init_again(struct sock *sk)
+{
+	local_bh_disable();
+	bh_lock_sock_nested(sk);
+	if (!sock_owned_by_user(sk) && sk->sk_state == TCP_SYN_SENT)
+		gl_init_again(sk);
+	bh_unlock_sock(sk);
+	local_bh_enable();
+}
+
 /* Store the answer in the SYN-ACK.  A SYN-ACK that does not acknowledge our SYN is ignored, as
  * TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
  * that only greenlane reads needs no lock.
@@ -191,9 +225,12 @@ static void gl_in_synack(struct sock *sk, u32 ack, const struct gl_protocol *pro
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (gl_is_ours(sk) && after(ack, READ_ONCE(tp->snd_una)) &&
-	    !after(ack, READ_ONCE(tp->write_seq)))
-		WRITE_ONCE(inet_sk(sk)->rcv_tos, protocol ? GL_TOS_ANSWERED(protocol->hello) : 0);
+	if (!gl_is_ours(sk) || !after(ack, READ_ONCE(tp->snd_una)) ||
+	    after(ack, READ_ONCE(tp->write_seq)))
+		return;
+	WRITE_ONCE(inet_sk(sk)->rcv_tos, protocol ? GL_TOS_ANSWERED(protocol->hello) : 0);
+	if (protocol)
+		gl_in_init_again(sk);
 }
 
 /**

@@ -97,9 +97,9 @@ static int gl_getsockopt(struct sock *sk, int option, void __user *user, int *le
 	lock_sock(sk);
 	err = gl_sockopt_check(sk);
 	if (!err && option == GREENLANE_INFO) {
-		gl_info_fill(sk, gl_sock(sk), &info);
+		gl_info_fill(sk, gl_sock_locked(sk), &info);
 	} else if (!err) {
-		err = gl_get_int(sk, gl_sock(sk), option, &value);
+		err = gl_get_int(sk, gl_sock_locked(sk), option, &value);
 		from = &value;
 		size = sizeof(value);
 	}
@@ -160,7 +160,7 @@ static int gl_setsockopt(struct sock *sk, int option, sockptr_t arg,
 	lock_sock(sk);
 	err = gl_sockopt_check(sk);
 	if (!err) {
-		gs = gl_sock(sk);
+		gs = gl_sock_locked(sk);
 		so = gl_sockopt_find(sk, gs, option);
 		if (!so)
 			err = -EOPNOTSUPP;

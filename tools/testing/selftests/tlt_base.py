@@ -20,7 +20,7 @@ from lab.net import libc, modules
 from lab.tap import case, equal, true, within
 from lab.wire.packet import SYN
 from lab.wire.peer import exchange
-from lab.wire.sockopt import (F_UNSUPPORTED, NO, TCP_INFO, YES, cc_of, choose, info, pacing,
+from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_INFO, GREENLANE_TLT, NO, TCP_INFO, YES, cc_of, choose, info, pacing,
                               sign, tos)
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, pattern
@@ -99,6 +99,22 @@ def mapped(wire):
         client.connect(("::ffff:10.0.0.2", 1000))
     wire.run(2e-3)
     return client, listener.accept()[0]
+
+
+def marking(s, level):
+    """(peer, flags) of a socket, asked at a level."""
+    return tuple(s.getsockopt(level, GREENLANE_INFO, 64)[1:3])
+
+
+@case("after ADDRFORM the socket options see the connection's state")
+def addrform_options():
+    with Wire(cc="tlt_reno") as wire:
+        server = mapped(wire)[1]
+        equal(marking(server, socket.IPPROTO_IPV6), (YES, 0), "peer, flags")
+        server.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
+        equal(marking(server, socket.IPPROTO_IP), (YES, 0), "peer, flags after ADDRFORM")
+        server.setsockopt(socket.IPPROTO_IP, GREENLANE_TLT, 0)
+        equal(marking(server, socket.IPPROTO_IP), (YES, F_OFF), "peer, flags when switched off")
 
 
 @case("ADDRFORM on a socket that only receives: data goes on coming",

@@ -6,6 +6,7 @@ lost, and every way in which a connection can come to be.
 	a (client) ---- wire (this program) ---- b (server)
 """
 import errno
+import socket
 import time
 
 from lab import tap
@@ -13,12 +14,14 @@ from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT, SCHEDULE
 from lab.net import modules
 from lab.tap import case, equal, true, within
 from lab.wire.packet import ACK, SYN, data
-from lab.wire.peer import (bleached, by_route, by_socket, echoes, exchange, fast_open, mid_handshake,
+from lab.wire.peer import (IPPROTO_MPTCP, bleached, by_route, by_socket, echoes, exchange, fast_open, mid_handshake,
                            mptcp, sends_as, syn_cookies, takes, unmarked, without_option,
                            without_sack)
-from lab.wire.sockopt import (F_OFF, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
+from lab.wire.sockopt import (F_OFF, TCP_CONGESTION, F_UNSUPPORTED, GREENLANE_TLT, NO, YES, cc_of, choose, info,
                               option, refused, sign, tos)
 from lab.wire.wire import Wire, connected
+
+SO_PROTOCOL = 38
 
 
 
@@ -590,6 +593,63 @@ def signed_later(wire, client, server):
 def multipath(wire, client, server):
     true(wire.transfer(client, server, 50_000), "arrives")
     unmarked(data(wire.seen))
+
+
+@case("chosen between connect() and a SYN that is sent again: the ends agree, and no timer expires",
+      first=("reno", "tlt_reno", "tlt_cubic"), version=(4, 6))
+def while_it_connects(first, version):
+    with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
+        modules.load_for("tlt_cubic")
+        wire.a.sysctl("net.ipv4.greenlane_active", 1)
+        listener = wire.listen()
+        client = wire.socket(wire.a, first)
+        wire.rule = lambda p: bool(p.flags & SYN) and p is wire.seen[0]
+        wire.begin(client, wire.b)
+        wire.run(1e-6)
+        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
+        wire.run(1.2)
+        server = wire.accept(listener)
+        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peers")
+        for _ in range(5):
+            seen = set()
+            wire.rule = lambda p, seen=seen: bool(
+                not p.from_a and p.len > 1 and p.kind == DATA and p.seq not in seen
+                and not seen.add(p.seq))
+            true(wire.transfer(server, client, 15 * 1448 + 100), "all arrives")
+            wire.rule = None
+            wire.run(20e-3)
+        equal([wire.b.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes", "TCPDSACKRecv")], [0, 0, 0],
+              "RTOs, probes, D-SACKs")
+
+
+@case("chosen after the SYN, in the place of another of TLT: the ends agree", version=(4, 6))
+def after_the_syn(version):
+    with Wire(cc="tlt_cubic", cc_b="tlt_reno", version=version) as wire:
+        wire.a.sysctl("net.ipv4.greenlane_active", 1)
+        listener = wire.listen()
+        client = wire.socket(wire.a)
+        wire.begin(client, wire.b)
+        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
+        wire.run(5e-3)
+        server = wire.accept(listener)
+        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peers")
+        true(wire.transfer(client, server, 50_000), "all arrives")
+
+
+@case("a client of plain TCP, and a listener of MPTCP", protocol=(0, IPPROTO_MPTCP), version=(4, 6))
+def of_mptcp(protocol, version):
+    with Wire(cc="tlt_reno", version=version) as wire:
+        listener = wire.socket(wire.b, proto=protocol)
+        listener.bind((wire.address(wire.b), 1000))
+        listener.listen(5)
+        client = wire.socket(wire.a)
+        wire.begin(client, wire.b)
+        wire.run(5e-3)
+        server = wire.accept(listener)
+        equal(server.getsockopt(socket.SOL_SOCKET, SO_PROTOCOL), socket.IPPROTO_TCP,
+              "the protocol of the server's socket")
+        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peers")
+        true(wire.transfer(server, client, 100_000), "all arrives")
 
 
 if __name__ == "__main__":
