@@ -218,6 +218,20 @@ static inline bool gl_tcp_rack(const struct sock *sk)
 #endif
 }
 
+/* When TCP's retransmission timer expires, in jiffies.  6.19: the timer's own field says it; 7.1:
+ * the timer is the socket's
+ */
+static inline unsigned long gl_tcp_timeout(const struct sock *sk)
+{
+#if defined(GL_HAVE_TIMEOUT)
+	return inet_csk(sk)->icsk_timeout;
+#elif defined(GL_HAVE_TIMEOUT_EXPIRES)
+	return tcp_timeout_expires(sk);
+#else
+	return icsk_timeout(inet_csk(sk));
+#endif
+}
+
 /* Is this the owner of a congestion control that is written in BPF? */
 #include <linux/bpf.h>
 static inline bool gl_is_bpf(const struct module *owner)

@@ -195,6 +195,8 @@ struct gl_sockopt {
  * @on_kick: TCP has finished with what gl_kick() was called for.  Softirq or process context,
  *	socket locked and not owned by a process, BH off
  * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked
+ * @is_alive: is something in flight that no switch drops first, or is a timer armed?  See
+ *	gl_assert_alive().  Socket locked.  May be NULL
  * @on_info: fill in the transport's part.  Socket locked
  * @on_free: free what the connection has allocated.  Socket locked or about to be freed.  May be
  *	NULL
@@ -220,6 +222,7 @@ struct gl_transport {
 				     const struct gl_seg *seg);
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
 	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
+	bool (*is_alive)(const struct sock *sk, const struct gl_sock *gs);
 	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
 	void (*on_free)(struct gl_sock *gs);
 };
@@ -247,7 +250,9 @@ struct gl_transport {
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
  * @owed: the protocol's answer is owed to the peer
- * @prompt: the data before @prompt_end needs an immediate ACK, which has not left yet
+ * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
+ * @kicked: a kick has begun, and on_kick() has not been called yet
+ * @patient: that ACK may wait for data of the application, until the next kick after GL_SOON_NS
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -282,7 +287,9 @@ struct gl_sock {
 	u8		peer;
 	u8		off:1,
 			owed:1,
-			prompt:1;
+			prompt:1,
+			patient:1,
+			kicked:1;
 };
 
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl);
@@ -397,6 +404,21 @@ static inline bool gl_marking(const struct gl_sock *gs)
 	return gs->peer == GREENLANE_PEER_YES && !gs->off;
 }
 
+/* Will on_kick() be called?  Socket locked. */
+static inline bool gl_kick_is_queued(const struct gl_sock *gs)
+{
+	return gs->kicked || test_bit(GL_QUEUED_NOW, &gs->flags) || test_bit(GL_QUEUED_SOON, &gs->flags) ||
+	       test_bit(GL_NUDGED, &gs->flags);
+}
+
+#ifdef GL_DEBUG
+void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs);
+#else
+static inline void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
+{
+}
+#endif
+
 /* The tagging layer's own counters of a network namespace, in /proc/net/greenlane. */
 enum gl_mib {
 	GL_MIB_CONTROL,
@@ -444,9 +466,11 @@ void gl_xmit_later(struct sock *sk);
 void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
+bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq);
+void gl_reorder_seen(struct sock *sk, struct gl_sock *gs);
 void gl_lose_settle(struct sock *sk);
 void gl_lose(struct sock *sk, struct sk_buff *skb);
-u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most);
+int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most);
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		   const u32 *word, unsigned int words);
 

@@ -88,9 +88,10 @@ static struct sk_buff *gl_craft_alloc(const struct sock *sk, unsigned int len)
 	return skb;
 }
 
-static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
-			  struct sk_buff *skb, u32 seq, const __be32 *options,
-			  unsigned int optlen)
+/* Return: as gl_send(). */
+static int gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			 struct sk_buff *skb, u32 seq, const __be32 *options,
+			 unsigned int optlen)
 {
 	memcpy(skb_push(skb, optlen), options, optlen);
 	skb_push(skb, sizeof(struct tcphdr));
@@ -100,7 +101,7 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_k
 	skb_set_owner_w(skb, sk);
 	gl_tcp_check(sk, skb);
 	skb_set_hash_from_sk(skb, sk);
-	return gl_send(sk, gs, skb, &inet_sk(sk)->cork.fl, kind) >= 0;
+	return gl_send(sk, gs, skb, &inet_sk(sk)->cork.fl, kind);
 }
 
 /**
@@ -110,10 +111,10 @@ static bool gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_k
  * @kind: a kind with GL_KIND_DATA
  * @most: the most bytes to send, up to an MSS
  *
- * Return: the number of bytes sent; 0 if only a FIN is unacked, if the receiver's window does
- * not allow a byte, or if memory is short.
+ * Return: the number of bytes sent; 0 if only a FIN is unacked or the receiver's window does not
+ * allow a byte; -ENOBUFS if memory is short, or if the device has refused or dropped the packet.
  */
-u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most)
+int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most)
 {
 	__be32 options[3 + GL_OPT_LEN(0) / 4];
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -128,7 +129,7 @@ u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	most = min(most, tcp_wnd_end(tp) - tp->snd_una);
 	skb = gl_craft_alloc(sk, most);
 	if (!skb)
-		return 0;
+		return -ENOBUFS;
 	gl_repeat_fill(sk, skb, most);
 	sent = skb->len;
 	if (!sent) {
@@ -137,8 +138,10 @@ u32 gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	}
 	len = gl_craft_tstamp(tp, options);
 	gl_option_write(options + len / 4, kind->code, NULL, 0);
-	return gl_craft_send(sk, gs, kind, skb, tp->snd_una, options,
-			     len + GL_OPT_LEN(0)) ? sent : 0;
+	if (gl_craft_send(sk, gs, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
+	    NET_XMIT_SUCCESS)
+		return -ENOBUFS;
+	return sent;
 }
 EXPORT_SYMBOL_GPL(gl_send_repeat);
 
@@ -167,6 +170,6 @@ bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 		return false;
 	gl_option_write(options, kind->code, word, words);
 	return gl_craft_send(sk, gs, kind, skb, tcp_sk(sk)->snd_nxt, options,
-			     GL_OPT_LEN(words));
+			     GL_OPT_LEN(words)) >= 0;
 }
 EXPORT_SYMBOL_GPL(gl_send_words);

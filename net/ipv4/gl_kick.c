@@ -99,19 +99,61 @@ static bool gl_may_send(const struct sock *sk)
 	return !sock_flag(sk, SOCK_DEAD) || sk->sk_net_refcnt;
 }
 
-/* A kick, with the socket locked and not owned by a process, BH off. */
-static void gl_kicked(struct sock *sk, struct gl_sock *gs)
+#ifdef GL_DEBUG
+/**
+ * gl_assert_alive() - warn if only TCP's timers can make a connection go on
+ * @sk: the connection, locked
+ * @gs: its state
+ *
+ * The invariant: while data is in flight, something is in flight that no switch drops first, or the
+ * answer to it is, or a kick is queued.  Called after each packet that is sent, each ACK and each
+ * kick, in debug builds: nothing that a peer sends must be able to print a warning elsewhere.
+ */
+void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 {
-	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
-	gl_release_held(sk, gs);
-	if (gl_sock(sk) != gs || !gl_may_send(sk))
+	const struct gl_transport *t = gs->transport;
+
+	WARN_ONCE(gl_marking(gs) && t->is_alive && !gl_kick_is_queued(gs) && !t->is_alive(sk, gs),
+		  "greenlane: %s waits for TCP's timers, %u packets are in flight\n",
+		  t->ops.name, tcp_sk(sk)->packets_out);
+}
+EXPORT_SYMBOL_GPL(gl_assert_alive);
+#endif
+
+/* TCP has finished with the data that wanted an ACK: see gl_out_prompt().  If the ACK waited for data
+ * of the application, and none left in time, send it now.
+ */
+static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
+{
+	bool late = gs->prompt && gs->patient;
+
+	if (late && !soon)
 		return;
-	/* See gl_out_prompt(). */
 	gs->prompt = 0;
-	/* An answer is still owed: TCP sent no pure ACK. */
-	if (gs->owed)
+	gs->patient = 0;
+	if (late)
 		gl_send_ack(sk);
+}
+
+/* A kick, with the socket locked and not owned by a process, BH off.  @soon: from the timer. */
+static void gl_kicked(struct sock *sk, struct gl_sock *gs, bool soon)
+{
+	bool may;
+
+	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
+	gs->kicked = 1;
+	gl_release_held(sk, gs);
+	may = gl_sock(sk) == gs && gl_may_send(sk);
+	if (may)
+		gl_end_prompt(sk, gs, soon);
+	/* An answer is still owed: TCP sent no pure ACK. */
+	if (may && gs->owed)
+		gl_send_ack(sk);
+	gs->kicked = 0;
+	if (!may)
+		return;
 	gs->transport->on_kick(sk, gs);
+	gl_assert_alive(sk, gs);
 }
 
 /* Under the socket's spinlock.  If a process owns the socket, request a kick for when it releases
@@ -132,13 +174,13 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
 }
 
-static void gl_kick_one(struct gl_sock *gs)
+static void gl_kick_one(struct gl_sock *gs, bool soon)
 {
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
 	if (gl_enter(sk, gs))
-		gl_kicked(sk, gs);
+		gl_kicked(sk, gs, soon);
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);
@@ -184,7 +226,7 @@ static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 	list = llist_reverse_order(llist_del_all(&kicks->now));
 	llist_for_each_entry_safe(gs, next, list, now) {
 		clear_bit_unlock(GL_QUEUED_NOW, &gs->flags);
-		gl_kick_one(gs);
+		gl_kick_one(gs, false);
 	}
 }
 
@@ -197,7 +239,7 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 	list = llist_reverse_order(llist_del_all(&kicks->soon));
 	llist_for_each_entry_safe(gs, next, list, soon) {
 		clear_bit_unlock(GL_QUEUED_SOON, &gs->flags);
-		gl_kick_one(gs);
+		gl_kick_one(gs, true);
 	}
 	/* gl_kick_soon() starts it again for the next socket on the list. */
 	return HRTIMER_NORESTART;

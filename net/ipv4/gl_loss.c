@@ -85,6 +85,29 @@ static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
 					 TCP_SKB_CB(skb)->end_seq);
 }
 
+/* Make RACK's reordering window a round trip of @rtt_us; RFC 8985 (§6.2) has no more.  RACK itself
+ * begins with a quarter of the minimum, and adds as much in each round trip with a D-SACK.  Behind a
+ * queue an RTT is many of these, and each time all that is in flight may be sent again: RACK takes
+ * the ACK of a late packet for that of its retransmission, and finds lost what left before.
+ */
+static void gl_rack_widen(struct tcp_sock *tp, u32 rtt_us)
+{
+	u32 step = max(tcp_min_rtt(tp) >> 2, 1U);
+
+	tp->rack.reo_wnd_steps = min(DIV_ROUND_UP(rtt_us, step), (u32)U8_MAX);
+	tp->rack.reo_wnd_persist = TCP_RACK_RECOVERY_THRESH;
+}
+
+/* Have RACK learn that a packet which left at @us has arrived. */
+static void gl_rack_advance(struct tcp_sock *tp, u64 us, u32 end_seq)
+{
+	if (tcp_skb_sent_after(us, tp->rack.mstamp, end_seq, tp->rack.end_seq)) {
+		tp->rack.mstamp = us;
+		tp->rack.end_seq = end_seq;
+	}
+	tp->rack.advanced = 1;
+}
+
 /**
  * gl_lose_before() - have TCP mark as lost what was sent before a packet
  * @sk: the connection, locked; TCP has not looked for losses of this ACK yet
@@ -105,29 +128,71 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 	gl_remember(sk);
 	if (!gl_left_before(tp, us, end_seq))
 		return false;
-	if (tcp_skb_sent_after(us, tp->rack.mstamp, end_seq, tp->rack.end_seq)) {
-		tp->rack.mstamp = us;
-		tp->rack.end_seq = end_seq;
-	}
+	gl_rack_advance(tp, us, end_seq);
 	tp->rack.rtt_us = 0;
 	tp->rack.reo_wnd_steps = 0;
 	tp->rack.dsack_seen = 0;
-	tp->rack.advanced = 1;
 	gl_leave_open(sk);
 	return true;
 }
 EXPORT_SYMBOL_GPL(gl_lose_before);
 
 /**
+ * gl_suspect_before() - have TCP examine what was sent before a packet
+ * @sk: the connection, locked; TCP has not looked for losses of this ACK yet
+ * @us: when that packet was sent, in TCP's microseconds
+ * @end_seq: its end
+ *
+ * As gl_lose_before(), for a path on which packets overtake each other: RACK keeps its reordering
+ * window, so a packet that is only late is not retransmitted.
+ *
+ * Return: false if nothing was sent before it.
+ */
+bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	gl_remember(sk);
+	if (!gl_left_before(tp, us, end_seq))
+		return false;
+	gl_rack_advance(tp, us, end_seq);
+	tp->rack.rtt_us = max_t(u64, tcp_clock_us() - us, 1);
+	gl_rack_widen(tp, tp->rack.rtt_us);
+	gl_leave_open(sk);
+	return true;
+}
+EXPORT_SYMBOL_GPL(gl_suspect_before);
+
+/**
+ * gl_reorder_seen() - have TCP know that packets overtake each other on the path
+ * @sk: the connection, locked
+ * @gs: its state
+ *
+ * RACK's reordering window, and TCP's own duplicate threshold, apply from now on.
+ */
+void gl_reorder_seen(struct sock *sk, struct gl_sock *gs)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	WRITE_ONCE(tp->reord_seen, tp->reord_seen + 1);
+	gl_rack_widen(tp, tp->srtt_us >> 3);
+	gl_dupthresh_restore(sk, gs);
+}
+EXPORT_SYMBOL_GPL(gl_reorder_seen);
+
+/**
  * gl_lose_settle() - restore RACK's reordering window after TCP has looked for losses
  * @sk: the connection, locked and not owned by a process
+ *
+ * The round trip is that of the packet that has just arrived.  The smoothed one is shorter while a
+ * queue grows, and RACK would find lost what is only as late as that packet.
  */
 void gl_lose_settle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!tp->rack.rtt_us)
-		tp->rack.rtt_us = tp->srtt_us >> 3;
+		tp->rack.rtt_us = max_t(u64, tcp_clock_us() - tp->rack.mstamp, 1);
 	if (!tp->rack.reo_wnd_steps)
 		tp->rack.reo_wnd_steps = 1;
 }

@@ -69,19 +69,32 @@ static bool gl_out_covers(const struct tcp_sock *tp, u32 ack, u32 end)
 	return false;
 }
 
-/* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
- * retransmits what the packet reports lost (tcp_xmit_recovery()), and sends an ACK that it had
- * delayed to compress it (tcp_sack_compress_send_ack()).  Either clears the request for an ACK.
- * Repeat the request until a packet leaves that covers the data.  TCP may drop the data instead,
- * and then none ever does: the kick comes when TCP has finished with the data, and ends the
- * request.
- */
-static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, u32 ack)
+/* Does no switch drop this packet first?  @kind: that of its last segment, or NULL. */
+static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *kind)
 {
-	if (gl_out_covers(tcp_sk(sk), ack, gs->prompt_end)) {
+	return seg->end_seq == seg->seq || (kind && gl_codepoint_protected(kind->codepoint));
+}
+
+/* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
+ * retransmits what the packet reports lost (tcp_xmit_recovery()), sends new data (tcp_data_snd_check()
+ * comes before tcp_ack_snd_check()), and sends an ACK that it had delayed to compress it
+ * (tcp_sack_compress_send_ack()).  Each clears the request for an ACK.  Repeat the request until a
+ * packet leaves that covers the data and that no switch drops first: an ACK on droppable data is
+ * lost with it, and the sender of the important data would wait for a timer.  TCP may drop the
+ * data instead, and then none ever does: the kick comes when TCP has finished with the data, and
+ * ends the request.
+ */
+static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg,
+			  const struct gl_kind *kind)
+{
+	if (gl_out_is_protected(seg, kind) &&
+	    gl_out_covers(tcp_sk(sk), seg->ack, gs->prompt_end)) {
 		gs->prompt = 0;
 		return;
 	}
+	/* The rest of the answer may follow. */
+	if (gs->patient)
+		return;
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_NOW;
 	gl_kick(sk, gs);
 }
@@ -204,16 +217,31 @@ int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flo
 	return ipv6 ? gl_ipv6_xmit(sk, skb, dsfield) : __ip_queue_xmit(sk, skb, fl, dsfield);
 }
 
-/* Send a packet as it is. */
+static bool gl_was_sent(int err)
+{
+	return err == NET_XMIT_SUCCESS || err == NET_XMIT_CN;
+}
+
+/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  If the
+ * device refuses it, or accepts it and drops one (NET_XMIT_CN), the kick sees that on_last() was
+ * not called.
+ */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	if (kind) {
-		if (kind->before && gs->transport->on_last)
-			gs->transport->on_last(sk, gs, kind, seg->end_seq);
+	int err = gl_send(sk, gs, skb, fl, kind);
+
+	if (!kind)
+		return err;
+	if (gl_was_sent(err))
 		gl_count_sent(sk, kind, seg);
-	}
-	return gl_send(sk, gs, skb, fl, kind);
+	if (!kind->before || !gs->transport->on_last)
+		return err;
+	if (err == NET_XMIT_SUCCESS)
+		gs->transport->on_last(sk, gs, kind, seg->end_seq);
+	else
+		gl_kick_soon(sk, gs);
+	return err;
 }
 
 static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
@@ -226,11 +254,6 @@ static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
 	seg->segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
 	/* TCP sets PSH where a write ends, and on each GSO packet. */
 	seg->more = !th->psh && !th->fin;
-}
-
-static bool gl_was_sent(int err)
-{
-	return err == NET_XMIT_SUCCESS || err == NET_XMIT_CN;
 }
 
 /* The result for TCP, to which both parts are one packet.  It must not be an error if one of them
@@ -280,18 +303,21 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 	struct gl_sock *gs = gl_sock(sk);
 	struct gl_seg seg = {};
 	const struct gl_kind *kind;
+	int err;
 
 	gl_seg_of(skb, &seg);
-	if (unlikely(gs->prompt))
-		gl_out_prompt(sk, gs, seg.ack);
 	gl_out_ack(sk, gs, skb, seg.end_seq == seg.seq);
-	if (seg.end_seq == seg.seq) {
+	if (seg.end_seq == seg.seq)
 		kind = gl_out_control(sk, gs, skb);
-	} else {
+	else
 		kind = gl_out_data(sk, gs, &seg);
-		if (kind && kind->before && seg.segs > 1)
-			return gl_out_split(sk, gs, skb, fl, kind);
-	}
-	return gl_out_whole(sk, gs, skb, fl, kind, &seg);
+	if (unlikely(gs->prompt))
+		gl_out_prompt(sk, gs, &seg, kind);
+	if (kind && kind->before && seg.segs > 1)
+		err = gl_out_split(sk, gs, skb, fl, kind);
+	else
+		err = gl_out_whole(sk, gs, skb, fl, kind, &seg);
+	gl_assert_alive(sk, gs);
+	return err;
 }
 EXPORT_SYMBOL_GPL(gl_queue_xmit);

@@ -55,18 +55,23 @@
 /**
  * struct tlt - TLT's part of a connection: the sender's state (§5.1, Algorithm 1)
  * @n: counters, as struct greenlane_info has them
+ * @dups: TCP's count of segments that were D-SACKed, at the last timeout
+ * @retrans: TCP's count of segments that were retransmitted, at the last timeout
  * @imp_end: the end of the important packet in flight; of a clock, that of the first
  *	byte that TCP sends after it
- * @imp_us: when it left, in TCP's microseconds
- * @lost: TCP's count of lost packets when the echo came
+ * @echo_us: when the last echo arrived, in TCP's microseconds, low bits
+ * @imp_us: when the important packet left, in TCP's microseconds
+ * @lost: TCP's count of lost packets when the echo arrived
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
  * @counting: @lost is set; the next kick counts what the echo found lost
+ * @accused: TCP has retransmitted what an echo, or the duplicate threshold of one, found lost
+ * @reordered: packets overtake each other on the path: TCP or TLT has found out, and it is counted
+ * @ended: @end is set
  * @idle: clocks in a row that found nothing new
  * @since: data packets since the last important one, of a base that has a rate
- * @ended: @end is set
- * @end: where the message ends whose last packet was important last, of such a base
  * @delivered: TCP's count of delivered packets when the last clock left
+ * @end: end of the message whose last packet was the last important one, of such a base
  *
  * All fields: socket lock.
  */
@@ -79,13 +84,18 @@ struct tlt {
 		u32	marked_lost;
 		u32	rearmed;
 	} n;
+	u32	dups;
+	u32	retrans;
 	/* from here on: forgotten when marking begins or ends */
 	u32	imp_end;
+	u32	echo_us;
 	u64	imp_us;
 	u32	lost;
 	u8	state;
 	u8	clock:1,
 		counting:1,
+		accused:1,
+		reordered:1,
 		ended:1;
 	u8	idle;
 	u8	since;
@@ -114,6 +124,7 @@ enum tlt_counter {
 	TLT_CLOCKECHOCONSUMED,
 	TLT_LOSSBYECHO,
 	TLT_REARMEDBYRTO,
+	TLT_REORDERED,
 	TLT_COUNTERS,
 };
 
@@ -133,6 +144,7 @@ static const char * const tlt_counter_name[TLT_COUNTERS] = {
 	[TLT_CLOCKECHOCONSUMED]	= "ClockEchoConsumed",
 	[TLT_LOSSBYECHO]	= "LossByEcho",
 	[TLT_REARMEDBYRTO]	= "RearmedByRto",
+	[TLT_REORDERED]		= "Reordered",
 };
 
 /* The kinds of packets (§5.1, Appendix A).  A switch drops the first, and protects the others. */
@@ -273,10 +285,16 @@ static enum tlt_clock tlt_clock(const struct sock *sk)
 
 /* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
 
-/* What left before the echoed packet is lost, retransmissions included. */
+/* What left before the echoed packet is lost, retransmissions included; if packets overtake each
+ * other on the path, once RACK's reordering window has passed.
+ */
 static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
 {
-	if (!gl_lose_before(sk, tlt->imp_us, tlt->imp_end))
+	bool any = tcp_sk(sk)->reord_seen ?
+		   gl_suspect_before(sk, tlt->imp_us, tlt->imp_end) :
+		   gl_lose_before(sk, tlt->imp_us, tlt->imp_end);
+
+	if (!any)
 		return;
 	tlt->lost = tcp_sk(sk)->lost;
 	tlt->counting = 1;
@@ -298,6 +316,48 @@ static void tlt_settle(struct sock *sk, struct tlt *tlt)
 	tlt->n.marked_lost += lost;
 	tlt_count(sk, TLT_LOSSBYECHO, lost);
 	trace_greenlane_lost(sk, tp->snd_una, lost);
+}
+
+/* Is an ACK with a D-SACK the answer to a tail loss probe?  The probe's timer was too short then;
+ * that says nothing about the path.
+ */
+static bool tlt_is_probe_answered(const struct tcp_sock *tp)
+{
+	return tp->tlp_high_seq && tp->tlp_retrans;
+}
+
+/* Packets that an echo, or the duplicate threshold of one, has found lost arrived twice: they had been
+ * overtaken.  The paper assumes one path for a flow; TCP itself sees no reordering here, because it
+ * has retransmitted a late packet before its ACK arrives (tcp_check_sack_reordering() ignores
+ * retransmissions).
+ *
+ * One D-SACK proves nothing: on a single path too an echo finds a packet lost that has arrived, if the
+ * receiver has more blocks than fit into the SACK option and the ACKs that reported this one were
+ * lost with the data that they rode on (1 % of the retransmissions of 40 connections that send
+ * both ways).  So half of the retransmissions have to be needless, and two at least.
+ */
+static bool tlt_is_reordered(const struct tcp_sock *tp, const struct tlt *tlt)
+{
+	u32 needless = tp->dsack_dups - tlt->dups;
+
+	/* TCP ignores D-SACKs of more than it has retransmitted, too. */
+	return tlt->accused && needless >= 2 && tp->dsack_dups <= tp->total_retrans &&
+	       needless >= (tp->total_retrans - tlt->retrans + 1) / 2 &&
+	       !tlt_is_probe_answered(tp);
+}
+
+static void tlt_learn_reordering(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tlt->reordered)
+		return;
+	if (!tp->reord_seen && tlt_is_reordered(tp, tlt))
+		gl_reorder_seen(sk, gs);
+	if (!tp->reord_seen)
+		return;
+	tlt->reordered = 1;
+	tlt_count(sk, TLT_REORDERED, 1);
 }
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
@@ -353,9 +413,7 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 	case GREENLANE_ARMED_NEXT:
 		return true;
 	default:
-		/* The important packet itself once more: the device refused
-		 * it, or TCP found it lost.
-		 */
+		/* The important packet itself once more: TCP found it lost. */
 		return !tlt->clock && before(seg->seq, tlt->imp_end) &&
 		       !before(seg->end_seq, tlt->imp_end);
 	}
@@ -392,18 +450,36 @@ static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const s
 	return true;
 }
 
-static bool tlt_is_important_rated(struct sock *sk, struct tlt *tlt, const struct gl_seg *seg)
+static bool tlt_is_important_rated(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tlt *tlt = tlt_of(gs);
 
 	if (before(seg->seq, tp->snd_nxt))
 		return tlt_is_edge_of_round(tp, seg);
 	tlt->since = min(tlt->since + seg->segs, TLT_PERIOD);
 	if (tlt->since == TLT_PERIOD)
 		return true;
-	if ((seg->end_seq == gl_data_end(sk) && !seg->more) || tlt_window_ends(sk, seg->end_seq))
+	if (tlt_is_last_of_burst(sk, seg))
 		return tlt_ends_message(tp, tlt, seg);
+	/* TCP may hold back the rest of a write, and then no timer sends it. */
+	if (gl_data_end(sk) - seg->end_seq < tp->mss_cache)
+		gl_kick_soon(sk, gs);
 	return false;
+}
+
+/* Will the rate send a packet, without an ACK? */
+static bool tlt_rate_sends(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 left = gl_data_end(sk) - tp->snd_nxt;
+
+	if (tcp_packets_in_flight(tp) >= tcp_snd_cwnd(tp))
+		return false;
+	if (tp->lost_out > tp->retrans_out)
+		return true;
+	return left && (left >= tp->mss_cache || !gl_nagle_holds(tp)) &&
+	       !tlt_window_ends(sk, tp->snd_nxt);
 }
 
 /* The kind of data whose @inner kind is a transport's that TLT is built around. */
@@ -424,15 +500,31 @@ static void tlt_clock_is_followed(struct tlt *tlt)
 		tlt->idle = 0;
 }
 
+/* Does TCP send a tail loss probe?  Nothing has been heard for two round trips, so what was in
+ * flight is lost, its important packet included.
+ */
+static bool tlt_is_loss_probe(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_pending == ICSK_TIME_LOSS_PROBE &&
+	       !time_after(gl_tcp_timeout(sk), jiffies);
+}
+
 static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg)
 {
 	const struct gl_transport *inner = gs->transport->inner;
-	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, tlt_of(gs), seg) :
+	struct tlt *tlt = tlt_of(gs);
+	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, gs, seg) :
 					    tlt_is_important(sk, gs, seg);
 
+	important |= tlt_is_loss_probe(sk);
+	tlt->accused |= before(seg->seq, tcp_sk(sk)->snd_nxt) &&
+			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
-	tlt_clock_is_followed(tlt_of(gs));
+	tlt_clock_is_followed(tlt);
+	/* Until the packet has left: tlt_on_last(). */
+	if (important)
+		tlt->state = GREENLANE_ARMED_NEXT;
 	if (inner)
 		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
@@ -516,7 +608,7 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
-	u32 bytes;
+	int bytes;
 
 	if (tlt_clock_is_idle(tp, tlt))
 		return;
@@ -524,8 +616,23 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	if (!bytes)
 		return;
 	tlt->idle++;
+	if (bytes < 0) {
+		gl_kick_soon(sk, gs);
+		return;
+	}
 	tlt_wait(tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
 	tlt_count_clock(sk, tlt, bytes, mss);
+}
+
+/* How long a clock waits for the application's next data, which is as good, if nothing is lost; us.
+ * Request and response, or small messages, have twice the packets without it.
+ */
+#define TLT_QUIET_US		50
+
+static bool tlt_may_be_quiet(const struct tcp_sock *tp, const struct tlt *tlt)
+{
+	return inet_csk((struct sock *)tp)->icsk_ca_state == TCP_CA_Open && !tp->sacked_out &&
+	       (u32)tcp_clock_us() - tlt->echo_us < TLT_QUIET_US;
 }
 
 /* TCP is done with what came, and has sent what it may.  If data is unacked
@@ -544,13 +651,36 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs) || !tp->packets_out || tlt->state == GREENLANE_WAITING)
 		return;
 	/* A rate needs no clock, while there is something to send. */
-	if (tlt_is_rated(sk) && ((tcp_send_head(sk) && !tlt_window_ends(sk, tp->snd_nxt)) ||
-				 tp->lost_out > tp->retrans_out))
+	if (tlt_is_rated(sk) && tlt_rate_sends(sk))
 		return;
+	if (tlt_may_be_quiet(tp, tlt)) {
+		gl_kick_soon(sk, gs);
+		return;
+	}
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
 		/* What a clock repairs does not say that it ends a message. */
 		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS && !gs->transport->inner);
+}
+
+/* Can a clock leave now?  Not if only a FIN is unacked, nor while the receiver's window is closed,
+ * which its update opens; and clocks that find nothing are left to TCP's timers.
+ */
+static bool tlt_can_clock(const struct sock *sk, const struct tlt *tlt)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return before(tp->snd_una, tcp_wnd_end(tp)) && before(tp->snd_una, gl_data_end(sk)) &&
+	       tlt->idle != TLT_IDLE_CLOCKS_MAX && !gl_tcp_signed(sk);
+}
+
+/* See gl_assert_alive(). */
+static bool tlt_is_alive(const struct sock *sk, const struct gl_sock *gs)
+{
+	const struct tlt *tlt = tlt_of(gs);
+
+	return !tcp_sk(sk)->packets_out || tlt->state == GREENLANE_WAITING ||
+	       (tlt_is_rated(sk) && tlt_rate_sends(sk)) || !tlt_can_clock(sk, tlt);
 }
 
 /* --- marking begins and ends ---------------------------------------------- */
@@ -571,6 +701,7 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
 	tlt->n.echoes++;
+	tlt->echo_us = tcp_clock_us();
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
 }
@@ -599,6 +730,15 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 	return false;
 }
 
+/* May a clock still arrive, although what left after it has?  On a path that keeps the order, no:
+ * the clock or its echo is lost.  On one that does not, yes, for a round trip more: a second clock
+ * would take the first one's echo for its own, and find all that is in flight lost.
+ */
+static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *tlt)
+{
+	return tp->reord_seen && tcp_clock_us() - tlt->imp_us < 2 * (tp->srtt_us >> 3);
+}
+
 /* TCP has taken what an ACK says, and has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
@@ -606,6 +746,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 
 	if (!gl_marking(gs))
 		return;
+	tlt_learn_reordering(sk, gs, tlt);
 	/* A clock echo was heard before TCP took what it acknowledges, and with
 	 * that a new round trip for RACK.  Not if the next important packet
 	 * has left since: of that one nothing is known.
@@ -613,11 +754,9 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	if (tlt->counting && tlt->state == GREENLANE_ARMED_NEXT)
 		tlt_mark_lost_by_echo(sk, tlt);
 	if (tlt->state == GREENLANE_WAITING && tlt_is_delivered(sk, tlt)) {
-		/* The network keeps the order: what left after the clock has come
-		 * through, so the clock or its echo is lost.
-		 */
 		if (tlt->clock) {
-			tlt->state = GREENLANE_ARMED_NEXT;
+			if (!tlt_clock_may_be_late(tcp_sk(sk), tlt))
+				tlt->state = GREENLANE_ARMED_NEXT;
 		} else {
 			tlt_count(sk, TLT_ECHORECEIVED, 1);
 			tlt_echoed(sk, tlt);
@@ -665,11 +804,30 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	if (gs) {
 		tlt_acked(sk, gs);
 		gl_dupthresh_acked(sk, gs);
+		gl_assert_alive(sk, gs);
 	}
 }
 
-/* A timeout: whatever was in flight is gone, and what TCP sends next is
- * important again.
+/* TCP has removed what an ACK covers.  If a packet was only late, and TCP has retransmitted it, then
+ * the ACK of the late one is too early for the retransmission.  RACK believes that if the time is
+ * above the minimum RTT, which behind a queue is a small part of the RTT, and finds all lost that left
+ * before.  So it draws no conclusion from such an ACK: the next echo finds what is lost.
+ */
+static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	const struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (t->base->pkts_acked)
+		t->base->pkts_acked(sk, sample);
+	if (gs && tlt_of(gs)->accused && !tlt_of(gs)->counting &&
+	    tp->rack.rtt_us < tp->srtt_us >> 4)
+		tp->rack.advanced = 0;
+}
+
+/* A timeout: whatever was in flight is gone, and what TCP sends next is important again.  If the
+ * device still has the packet that TCP would retransmit, TCP sends nothing now, and the kick does.
  */
 static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 {
@@ -678,6 +836,10 @@ static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	tlt->state = GREENLANE_ARMED_NEXT;
+	tlt->accused = 0;
+	tlt->dups = tcp_sk(sk)->dsack_dups;
+	tlt->retrans = tcp_sk(sk)->total_retrans;
+	gl_kick_soon(sk, gs);
 	tlt->n.rearmed++;
 	tlt_count(sk, TLT_REARMEDBYRTO, 1);
 }
@@ -701,6 +863,8 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 		gs->transport->inner->on_info(gs, info);
 
 	info->state = tlt->state;
+	if (tlt->reordered)
+		info->flags |= GREENLANE_F_REORDERED;
 	info->important_sent = tlt->n.important;
 	info->echoes = tlt->n.echoes;
 	info->clocks_byte = tlt->n.clocks_byte;
@@ -718,6 +882,7 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	.on_packet	= tlt_on_packet,			\
 	.on_kick	= tlt_on_kick,				\
 	.on_switch	= tlt_on_switch,			\
+	.is_alive	= tlt_is_alive,				\
 	.on_info	= tlt_on_info,				\
 }
 
@@ -770,6 +935,7 @@ static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops 
 	ops->init = tlt_init;
 	ops->release = gl_release;
 	ops->in_ack_event = tlt_in_ack_event;
+	ops->pkts_acked = tlt_pkts_acked;
 	ops->set_state = tlt_set_state;
 	t->base = base;
 }

@@ -77,6 +77,7 @@ enum greenlane_state {
 /* bits of greenlane_info.flags */
 #define GREENLANE_F_OFF		0x01	/* by GREENLANE_TLT or GREENLANE_AEOLUS */
 #define GREENLANE_F_UNSUPPORTED	0x04	/* no SACK or RACK, MPTCP, or keyed segments */
+#define GREENLANE_F_REORDERED	0x08	/* packets overtake each other on the path */
 
 /**
  * struct greenlane_info - one connection's state and counters

@@ -8,6 +8,7 @@ The last of a message, every 96th, the first and the last of each round of
 retransmissions; no clocks.
 """
 import contextlib
+import socket
 
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.tap import case, equal, main, true, using
@@ -15,7 +16,7 @@ from lab.wire.dart import dart
 from lab.wire.packet import data
 from lab.wire.sockopt import cc_of, info
 from lab.wire.transcript import lose
-from lab.wire.wire import MSS, connected
+from lab.wire.wire import MSS, connected, pattern
 
 PERIOD = 96
 
@@ -144,6 +145,55 @@ def no_ecn(wire, client, server):
 def duplex(wire, client, server):
     true(wire.transfer_both(client, server, 300_000), "arrives")
     no_timer(wire)
+
+
+def more(client):
+    """A write of which the rest follows later: TCP sends all but the end."""
+    return client.send(pattern(10 * 1448 + 700), socket.MSG_MORE) - 700
+
+
+def cork(client):
+    """The same, by TCP_CORK."""
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    return sum(client.send(pattern(1000)) for _ in range(20)) // 1448 * 1448
+
+
+def bulk(client):
+    """More than the window, which is below one period of 96."""
+    return client.send(pattern(200 * 1448))
+
+
+class RedOnce:
+    """For 1 ms each red packet is lost when it is sent first."""
+
+    def __init__(self):
+        self.begun, self.seen, self.dropped = None, set(), 0
+
+    def __call__(self, p):
+        if not p.from_a or not p.len or p.kind != DATA:
+            return False
+        self.begun = self.begun or p.time
+        first = p.seq not in self.seen and p.time < self.begun + 1e-3
+        self.seen.add(p.seq)
+        self.dropped += first
+        return first
+
+
+@case("a burst that a cork or the window ends: no timer", cc=("tlt_cubic", "tlt_dcqcn", "tlt_dart"),
+      write=(more, cork, bulk))
+def ends_without_a_message(cc, write):
+    with dart(cc=cc) as wire:
+        wire.align()
+        client, server = wire.connect()
+        for _ in range(2):
+            wire.transfer(client, server, 30_000)
+            wire.run(20e-3)
+        wire.mark()
+        wire.rule = red = RedOnce()
+        wanted = write(client)
+        equal(len(wire.receive(server, wanted, 0.1)) >= wanted, True, "all arrives in 100 ms")
+        true(red.dropped > 0, "data is lost")
+        equal([wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, probes")
 
 
 if __name__ == "__main__":
