@@ -22,7 +22,14 @@ require_files = $(eval said := $(shell PREFIX='$(PREFIX)' DOCDIR='$(DOCDIR)' TCD
 	scripts/install-files check 2>&1))$(if $(filter-out 0,$(.SHELLSTATUS)),$(error $(said)))
 
 # Without what only tests load.
-kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) GL_VERSION=$(shell scripts/version) GL_TESTS=n
+kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) GL_VERSION=$(shell scripts/version) GL_TESTS=n $(llvm)
+
+# A kernel that clang has built needs modules of clang's.  Debian's headers name a gcc.
+llvm = $(if $(shell grep -s '^CONFIG_CC_IS_CLANG=y' $(KDIR)/.config),LLVM=1 CC=clang)
+
+# Installed as they are, also where the kernel compresses its own: a signature goes to the end
+# of a module that is not compressed (install.rst, Secure Boot).
+plain = $(addprefix CONFIG_MODULE_COMPRESS,= _GZIP= _XZ= _ZSTD= _ALL=)
 
 # modules_install signs with the kernel's key, which a distribution keeps to itself.
 sign = $(if $(shell cd $(KDIR) && \
@@ -55,7 +62,7 @@ install:
 # An earlier installation has its modules in net/ipv4 and net/sched: modprobe might take those.
 install-modules:
 	+$(kbuild) INSTALL_MOD_PATH=$(INSTALL_MOD_PATH) INSTALL_MOD_DIR=updates/greenlane \
-		INSTALL_MOD_STRIP=1 $(sign) modules_install
+		INSTALL_MOD_STRIP=1 $(sign) $(plain) modules_install
 	for dir in $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane; do \
 		{ ! ls "$$dir"/net/greenlane.ko* >/dev/null 2>&1 || \
 			rm -rf "$$dir/net/ipv4" "$$dir/net/sched"; } && \

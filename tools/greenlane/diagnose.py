@@ -13,6 +13,9 @@ from .units import amount, duration, plural, rate
 
 _checks = []
 
+# The name of what keeps a look from seeing mistakes.
+BLIND = "blind"
+
 
 class Problem(collections.namedtuple("Problem", "id where text advice")):
     """What is wrong, where, and what to do about it."""
@@ -233,6 +236,19 @@ def important_lost(look):
 
 
 @_check
+def reordered(look):
+    """Packets overtake each other: an echo proves no loss there."""
+    for where, those in _by_namespace(look, lambda c: "reordered" in c["flags"]):
+        yield Problem(
+            "reordered", where,
+            f"On the path of {plural(len(those), 'connection')} packets overtake each other:"
+            f" {_addresses(those)}.",
+            "TLT assumes one path and one queue for a flow; these connections detect a loss one"
+            " round trip later. Look for a bond in round-robin mode, for ECMP by packet, and for"
+            " queues that separate the DSCPs of important and other data.")
+
+
+@_check
 def blind_queue(look):
     """A queue of this machine that drops, where our packets pass, and is not color."""
     colored = {(p["ns"], p["dev"]) for p in look["ports"].values()}
@@ -300,10 +316,85 @@ def _why_yellow(look, port, devices):
         if device["kind"] in _TUNNELS and device["tos"] != "inherit":
             return (f"{device['dev']} is a tunnel ({device['kind']}) that does not copy the DSCP to"
                     " its outer header.", "Have it do so at both ends: ip link set"
-                    f" {quote(device['dev'])} type {device['kind']} tos inherit.")
+                    f" {quote(device['dev'])} type {device['kind']}{_identity(device)} tos inherit.")
     return ("Something between the connections and the port clears the DSCP.",
             "Look for a tunnel that does not copy it (tos inherit), a firewall rule or an address"
             " translator that sets it, or another codepoint at the hosts than in the port's map.")
+
+
+def _identity(device):
+    """Of a Geneve tunnel, ip has to repeat what it is."""
+    if device["kind"] != "geneve":
+        return ""
+    return f" id {device['id']}" + (f" remote {device['remote']}" if device["remote"] else "")
+
+
+# What TLT's packets have to be at a port, by the names of their codepoints.
+_MEANT = (("droppable", "red"), ("protected", "green"))
+
+
+def _swapped(look, port):
+    """The codepoints that a port's map has as the opposite: [(DSCP, name, colour there, right)]."""
+    colours, ns = port["options"].get("map", {}), look["namespaces"].get(port["ns"], {})
+    wrong = {"red": "green", "green": "red"}
+    return [(dscp, name, colours[dscp], right) for name, right in _MEANT
+            if (dscp := ns.get("dscp", {}).get(name)) and colours.get(dscp) == wrong[right]]
+
+
+@_check
+def swapped_map(look):
+    """A port protects what may be lost, and drops the rest."""
+    for port in look["ports"].values():
+        swapped = _swapped(look, port) if port["options"]["classify"] == "dscp" else []
+        if swapped:
+            seen = ", ".join(f"{name} {dscp} is {colour}" for dscp, name, colour, _ in swapped)
+            words = " ".join(f"map {dscp} {right}" for dscp, _, _, right in swapped)
+            yield Problem(
+                "swapped-map", _port_name(look, port),
+                f"The port's map has the colours of this host's codepoints the wrong way round:"
+                f" {seen}.", f"tc qdisc change dev {quote(port['dev'])} root color {words}.")
+
+
+@_check
+def others_are_red(look):
+    """A host's port drops red packets, and none of the host's connections is one of ours."""
+    sent = sum(ns["change"].get("DataSent", 0) for ns in look["namespaces"].values())
+    if look["connections"] or sent:
+        return
+    plain = {key.split()[0] for key in look["plain"]}
+    for port in look["ports"].values():
+        drops = port["change"]["red_drops_color"]
+        if drops and port["ns"] in plain:
+            yield Problem(
+                "others-red", _port_name(look, port),
+                f"{plural(drops, 'red packet')} dropped, but no connection here runs TLT: other"
+                " applications mark their packets with the same DSCP.",
+                "OpenSSH before 10 marks bulk transfers with CS1 (ssh_config: IPQoS). Have the"
+                " application send another DSCP, or move TLT's at all hosts and ports: sysctl"
+                " net.ipv4.greenlane_dscp_droppable, tc ... color map.")
+
+
+# Congestion controls that slow down by marks.
+_BY_MARKS = ("dctcp", "dcqcn", "dart")
+
+
+@_check
+def no_marks(look):
+    """The port drops red packets and marks none of them, and senders wait for marks."""
+    senders = [c for c in look["connections"].values()
+               if c["cc"].endswith(_BY_MARKS) and c["peer"] == "yes"
+               and c["change"]["important_sent"]]
+    for port in look["ports"].values():
+        change = port["change"]
+        here = [c for c in senders if c["ns"] == port["ns"]] or senders
+        if not here or not change["red_drops_color"] or change["red_marks"]:
+            continue
+        yield Problem(
+            "no-marks", _port_name(look, port),
+            f"{plural(len(here), 'connection')} of {here[0]['cc']} slow down by ECN marks; this port"
+            f" dropped {plural(change['red_drops_color'], 'red packet')} and marked none: "
+            + ("its ecn is not below red." if port["options"].get("ecn") else "it has no ecn."),
+            f"tc qdisc change dev {quote(port['dev'])} root color ecn BYTES, below red.")
 
 
 @_check
@@ -435,7 +526,7 @@ def green_drops(look):
     for port in look["ports"].values():
         for why, (what, advice) in does.items():
             count = port["change"][f"green_drops_{why}"]
-            if count:
+            if count and not _swapped(look, port):
                 yield Problem(
                     "green-drops", _port_name(look, port),
                     f"{plural(count, 'protected (green) packet')} dropped: {what} is too small"
@@ -609,14 +700,74 @@ def not_used(look):
             " greenlane-cgroup attach.")
 
 
+def _nothing_loaded(look):
+    if host.installed(["tcp_tlt"]):
+        return Problem("not-loaded", "this kernel", "No module of greenlane is loaded.",
+                       "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp loads them, or"
+                       " modprobe tcp_tlt.")
+    return Problem(
+        "not-installed", "this kernel",
+        f"No module of greenlane is loaded, and none is installed for Linux {look['kernel']}.",
+        "make install or make dkms-install, with the headers of this kernel (install.rst). After an"
+        " upgrade of the kernel: dkms status.")
+
+
+def _is_meant(value):
+    """Does a value select one of ours, or try to?"""
+    return bool(host.module_of(value)) or value.startswith("tlt")
+
+
+@_check
+def not_in_effect(look):
+    """sysctl.d selects one of ours, and new connections get another."""
+    meant = [(path, value) for path, value in look["configured"] if _is_meant(value)]
+    if not meant or not look["modules"].keys() - {"rd_link"}:
+        return
+    path, value = meant[-1]
+    last = look["configured"][-1]
+    if value == look["default_cc"]:
+        return
+    if len(value.split()) > 1:
+        why = (f"its value is {value!r}: sysctl takes a comment behind it as a part",
+               f"Leave only {value.split()[0]} there, and sysctl --system.")
+    elif tuple(last) != (path, value):
+        why = (f"{last[0]} sets {last[1]} after it",
+               f"Remove the setting in one of them (sysctl.d(5) has their order), and sysctl"
+               " --system.")
+    elif value not in look["available"]:
+        why = (f"there is no {value}", "Correct it: tlt_dctcp, tlt_cubic, dart ...; and sysctl"
+               " --system.")
+    else:
+        why = ("it was set to another since", "sysctl --system sets it again.")
+    yield Problem("not-in-effect", path,
+                  f"It selects {value.split()[0]}, but new connections get {look['default_cc']}:"
+                  f" {why[0]}.", why[1])
+
+
+# --- what cannot be seen ------------------------------------------------------------
+
+
+@_check
+def blind(look):
+    """No mistake that was found is not the same as none."""
+    if look["tc_failed"]:
+        yield Problem(
+            BLIND, "this look", "tc cannot show the ports: there is no plugin for color."
+            if not look["plugin"] else f"tc cannot show the ports with the plugin in"
+            f" {look['plugin']}.",
+            "Install greenlane-tools, or make tc and set TC_LIB_DIR.")
+    if not look["root"]:
+        yield Problem(
+            BLIND, "this look", "It is not root's: other users' connections and other namespaces"
+            " are not seen.", "Run it as root.")
+
+
 @_check
 def not_loaded(look):
     """The configuration names it, and it is not there."""
     # rd_link alone is a part that the others have left behind.
     if not look["modules"].keys() - {"rd_link"}:
-        yield Problem("not-loaded", "this kernel", "No module of greenlane is loaded.",
-                      "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp loads them, or"
-                      " modprobe tcp_tlt.")
+        yield _nothing_loaded(look)
         return
     wanted = host.configured_cc()
     module = host.module_of(wanted[1]) if wanted else None

@@ -21,7 +21,8 @@ RATES = ("tcp_dcqcn", "tcp_dart")       # the modules of those that have a rate,
 # sysctl.d(5): a file's name decides, and the first directory that has it.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")
-_SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S+)")
+# sysctl(8) takes all that follows "=" as the value, a comment as well.
+_SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S.*?)\s*$")
 # What the names of our sysctls begin with.
 _SYSCTLS = ("greenlane_", "dcqcn_", "dart_", "xpass_", "aeolus_")
 PINS = "/sys/fs/bpf/greenlane"
@@ -62,6 +63,8 @@ def modules():
 def installed(names):
     """{name: version} of those of these modules that modprobe would load for this kernel."""
     names = list(names)
+    if not names:
+        return {}
     try:
         done = subprocess.run(["modinfo", "-F", "version", *names], capture_output=True, text=True,
                               errors="surrogateescape", check=False)
@@ -96,13 +99,20 @@ def _configured():
                 yield path, match[1], match[2]
 
 
+def configured_ccs():
+    """[(file, value)] of the default congestion control, in the order of sysctl --system."""
+    return [(path, value) for path, name, value in _configured()
+            if name == "tcp_congestion_control"]
+
+
 def configured_cc():
     """(file, congestion control) that sysctl --system would leave, or None."""
-    found = None
-    for path, name, value in _configured():
-        if name == "tcp_congestion_control":
-            found = (path, value)
-    return found
+    return (configured_ccs() or [None])[-1]
+
+
+def default_qdisc():
+    """The qdisc that new devices get."""
+    return _read("/proc/sys/net/core/default_qdisc")
 
 
 def misspelt(ccs):

@@ -65,6 +65,9 @@ def _others(seen):
                "ip route change ... without it")
     for cc in seen["pinned"]:
         yield f"a cgroup has {cc}", "greenlane-cgroup status, greenlane-cgroup detach CGROUP"
+    if host.default_qdisc() in ("color", "iofd"):
+        yield (f"the default qdisc is {host.default_qdisc()}",
+               "sysctl -w net.core.default_qdisc=fq_codel")
     configured = host.configured_cc()
     if configured and host.module_of(configured[1]):
         yield (f"{configured[0]}: the default is {configured[1]} again after the next boot",

@@ -63,6 +63,11 @@ class Looker:
                      "misspelt": host.misspelt(
                          netns.sysctl("net.ipv4.tcp_available_congestion_control")),
                      "plugin": self.plugin, "pinned": host.pinned(),
+                     "configured": [[visible(word) for word in found]
+                                    for found in host.configured_ccs()],
+                     "available": (netns.sysctl("net.ipv4.tcp_available_congestion_control")
+                                   or "").split(),
+                     "default_cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
                      "root": os.geteuid() == 0, "unseen": 0,
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
                      "listening": [], "iofd": {}, "routes": [], "used": False,

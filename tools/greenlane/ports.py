@@ -90,6 +90,9 @@ def devices_here():
             found[visible(dev)] = {
                 "kind": link.get("linkinfo", {}).get("info_kind"),
                 "tos": link.get("linkinfo", {}).get("info_data", {}).get("tos"),
+                "id": link.get("linkinfo", {}).get("info_data", {}).get("id"),
+                "remote": link.get("linkinfo", {}).get("info_data", {}).get("remote")
+                or link.get("linkinfo", {}).get("info_data", {}).get("remote6"),
                 "master": visible(link.get("master", "")),
                 "mtu": link.get("mtu"), "addresses": addresses.get(dev, []),
                 "counters": {"packets": link.get("stats64", {}).get("tx", {}).get("packets", 0)},

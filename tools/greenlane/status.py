@@ -7,7 +7,7 @@ import time
 
 from . import Refused, diagnose, host, look, show
 
-EXIT_HEALTHY, EXIT_MISTAKE, EXIT_USAGE = 0, 1, 2
+EXIT_HEALTHY, EXIT_MISTAKE, EXIT_USAGE, EXIT_BLIND = 0, 1, 2, 3
 _CLEAR = "\033[H\033[2J"
 
 
@@ -60,6 +60,12 @@ def _show(now, args):
     return found
 
 
+def _exit_status(found):
+    if any(problem.id != diagnose.BLIND for problem in found):
+        return EXIT_MISTAKE
+    return EXIT_BLIND if found else EXIT_HEALTHY
+
+
 def _status(args):
     if not args.watch:
         state = look.State(args.state)
@@ -67,7 +73,7 @@ def _status(args):
         now = look.compare(look.take(), None if args.all else before)
         found = _show(now, args)
         state.save(now)
-        return EXIT_MISTAKE if found else EXIT_HEALTHY
+        return _exit_status(found)
     before = None
     while True:
         before = look.compare(look.take(), None if args.all else before)

@@ -16,7 +16,7 @@ TCP_LISTEN = 10             # net/tcp_states.h
 # linux/greenlane.h
 GREENLANE_INFO = 0x4c470
 PEERS = ("unknown", "yes", "no")
-FLAGS = {1: "off", 4: "unsupported"}
+FLAGS = {1: "off", 4: "unsupported", 8: "reordered"}
 _INFO_NUMBERS = ("important_sent", "echoes", "clocks_byte", "clocks_mss", "marked_lost",
                  "rearmed", "echoes_sent", "credits_sent", "credits_received", "credit_rate",
                  "credits_wanted", "unscheduled", "bdp", "messages", "senders", "divisor")

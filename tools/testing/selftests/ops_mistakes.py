@@ -123,6 +123,21 @@ def important_lost(wire, client, server):
     equal(ids(look()), [], "mistakes when nothing more was lost")
 
 
+@case("(c) packets overtake each other on the path", connected, of=watched, cc="tlt_reno")
+def reordered(wire, client, server):
+    wire.transfer(client, server, 100_000)
+    equal(ids(look()), [], "mistakes before")
+
+    def rule(p):
+        p.late = 30e-6 * (p.from_a and p.kind == DATA)
+        return False
+    wire.rule = rule
+    wire.transfer(client, server, 1_000_000)
+    said = look()
+    equal(ids(said), ["reordered"], "mistakes")
+    true("10.0.0.2" in sentence(said, "reordered"), "names the path")
+
+
 @case("(c) a queue of this host drops and looks at no colour", Cable,
       options="tbf rate 100mbit burst 3k limit 30k")
 def blind_queue(cable):
