@@ -69,6 +69,10 @@ static struct netlink_range_validation color_delay_range = {
 	.max = TC_COLOR_PAUSE_DELAY_MAX,
 };
 
+static struct netlink_range_validation color_unit_range = {
+	.max = TC_COLOR_PAUSE_UNIT_MAX,
+};
+
 static struct netlink_range_validation color_int_range = {
 	.max = TC_COLOR_INT_RTT_MAX,
 };
@@ -120,6 +124,7 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_PAUSE_DELAY]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_delay_range),
 	[TCA_COLOR_PAUSE_STORM]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_storm_range),
 	[TCA_COLOR_PAUSE_MAP]	= NLA_POLICY_EXACT_LEN(TC_COLOR_PAUSE_PRIOS),
+	[TCA_COLOR_PAUSE_UNIT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_unit_range),
 	[TCA_COLOR_RED_AUTO]	= NLA_POLICY_MAX(NLA_U32, 1),
 	[TCA_COLOR_INT_RTT]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_int_range),
 	[TCA_COLOR_RED_MIN]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_bytes_range),

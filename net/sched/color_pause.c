@@ -20,12 +20,18 @@
 #include "color_band.h"
 #include "color_map.h"
 #include "color_pause.h"
+#include "color_pool.h"
+#include "color_thresh.h"
 
 /* 1 km of fibre. */
 #define COLOR_PAUSE_DELAY	(5 * NSEC_PER_USEC)
 /* PFC watchdogs of switches look for pauses of some hundred milliseconds. */
 #define COLOR_PAUSE_STORM	(200 * NSEC_PER_MSEC)
-/* Frames come no closer than that, even if the device takes none, or at 10 Tbit/s. */
+/* A frame asks for no longer pause: a quarter of the default of storm, or a healthy pause of a slow
+ * link would be a storm for the neighbour.
+ */
+#define COLOR_PAUSE_TIME	(50 * NSEC_PER_MSEC)
+/* Frames are no closer than that, even if the device takes none, or at 10 Tbit/s. */
 #define COLOR_PAUSE_PERIOD_MIN	(10 * NSEC_PER_USEC)
 
 /* Xoff of a link that does not pause its neighbour. */
@@ -55,17 +61,20 @@
  * @sent_off: frames sent; @work, as the next two
  * @sent_on: frames sent that end pauses only
  * @unsent: frames that the device did not take
- * @rate: of the link, bytes/s; RTNL, and READ_ONCE() in softirq context
+ * @retry: ns to the next attempt if the device does not take a frame; @work
+ * @rate: of the link, bytes/s, which quanta count in; RTNL, and READ_ONCE() in softirq context
+ * @fastest: the most that either end can send, bytes/s; likewise
  * @storm: ns after which a pause is ignored; likewise
- * @packet: bytes of its longest packet; RTNL, as all below
+ * @mtu: bytes of the device's longest packet; RTNL, as all below
+ * @speed: bytes/s, as the device has it; 0 if it does not know
  * @users: ports of the device, and those that are about to be one
- * @buffer: bytes that the switch has for packets that count
- * @cfg: that of the port that was set last
  * @ports: struct color_pause; changed under RTNL, read under RCU
  * @dev: the device; valid until @gone
  * @net: the links of its namespace.  The device may be in another one, with another number, when
  *	its last port goes: requests for filters hold qdiscs without RTNL
  * @ifindex: its number there
+ * @stale: the device's speed may have changed
+ * @all: entry in color_pause_links
  * @taps: hears all that comes in
  * @timer: queues @work before a pause is over
  * @work: sends
@@ -98,12 +107,15 @@ struct color_pause_link {
 	u64			sent_off;
 	u64			sent_on;
 	u64			unsent;
+	u64			retry;
 	u64			rate;
+	u64			fastest;
 	u32			storm;
-	u32			packet;
+	u32			mtu;
+	u64			speed;
 	unsigned int		users;
-	u64			buffer;
-	struct color_pause_config cfg;
+	bool			stale;
+	struct list_head	all;
 	struct list_head	ports;
 	struct net_device	*dev;
 	struct color_pause_net	*net;
@@ -123,6 +135,9 @@ struct color_pause_net {
 };
 
 static unsigned int color_pause_net_id __read_mostly;
+
+/* The links of all namespaces; RTNL */
+static LIST_HEAD(color_pause_links);
 
 /* --- the neighbour is paused ------------------------------------------------ */
 
@@ -157,19 +172,31 @@ static struct color_pause_link *color_pause_word_link(unsigned long charged)
 	return (struct color_pause_link *)(charged & ~(TC_COLOR_PAUSE_PRIOS - 1ul));
 }
 
+/* The device by which a packet arrived; 0 if it did not. */
+static int color_pause_iif(const struct sk_buff *skb)
+{
+#ifdef CONFIG_NET_REDIRECT
+	/* act_mirred has written the device that it took the packet from. */
+	if (skb_is_redirected(skb) && !skb->from_ingress)
+		return 0;
+#endif
+	return skb->skb_iif;
+}
+
 /**
  * color_pause_charge() - a packet is queued
  * @pause: the port's
- * @iif: the device by which the packet came
+ * @skb: the packet
  * @band: number of its band
  * @color: its colour
  * @len: bytes of it
  *
  * Return: what color_pause_uncharge() needs; 0 if it is charged to no link.
  */
-unsigned long color_pause_charge(const struct color_pause *pause, int iif, unsigned int band,
-				 enum tc_color color, u32 len)
+unsigned long color_pause_charge(const struct color_pause *pause, const struct sk_buff *skb,
+				 unsigned int band, enum tc_color color, u32 len)
 {
+	int iif = color_pause_iif(skb);
 	struct color_pause_net *cn;
 	struct color_pause_link *link;
 	u8 prio = pause->prio[band];
@@ -248,6 +275,22 @@ static u8 color_pause_grouped(const struct color_pause_link *link, u8 prios)
 	return grouped;
 }
 
+/* A frame was sent past the qdisc, or not. */
+static bool color_pause_sent(struct color_pause_link *link, int ret, u8 pause, bool off)
+{
+	if (ret != NETDEV_TX_OK) {
+		link->unsent++;
+		/* A device that is down has no neighbour.  Others drop for lack of room. */
+		return !netif_running(link->dev) || !netif_carrier_ok(link->dev);
+	}
+	link->told = pause;
+	if (off)
+		link->sent_off++;
+	else
+		link->sent_on++;
+	return true;
+}
+
 /* Send a frame past the qdisc; false if the device has no room for it now. */
 static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gfp_t gfp)
 {
@@ -257,44 +300,44 @@ static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gf
 	int ret;
 
 	skb = alloc_skb(LL_RESERVED_SPACE(dev) + ETH_ZLEN + dev->needed_tailroom, gfp);
-	if (!skb) {
-		link->unsent++;
-		return false;
-	}
+	if (!skb)
+		return color_pause_sent(link, NETDEV_TX_BUSY, 0, false);
 	skb_reserve(skb, LL_RESERVED_SPACE(dev));
 	skb->dev = dev;
 	skb->protocol = htons(ETH_P_PAUSE);
 	skb->priority = TC_PRIO_CONTROL;
 	skb_reset_mac_header(skb);
 	color_pfc_fill(skb_put(skb, ETH_ZLEN), dev->dev_addr,
-		       color_pause_grouped(link, prios) | link->told, pause);
+		       color_pause_grouped(link, prios) | link->told, pause,
+		       color_pfc_quanta(COLOR_PAUSE_TIME, READ_ONCE(link->rate)));
 	skb_set_network_header(skb, ETH_HLEN);
 
 	ret = __dev_direct_xmit(skb, 0);
-	if (ret == NETDEV_TX_OK) {
-		link->told = pause;
-		if (prios & off)
-			link->sent_off++;
-		else
-			link->sent_on++;
-		return true;
-	}
-	link->unsent++;
-	/* A device that is down has no neighbour. */
-	if (dev_xmit_complete(ret))
-		return true;
-	kfree_skb(skb);
-	return false;
+	if (!dev_xmit_complete(ret))
+		kfree_skb(skb);
+	return color_pause_sent(link, ret, pause, prios & off);
 }
 
-/* ns to the next frame: half the time of a pause, so that it comes before the end; less if the
- * device had no room for the last one.
+/* ns to the next frame: half of the shortest time that the neighbour may make of a pause, so that
+ * the frame is there before the end.
  */
-static u64 color_pause_period(const struct color_pause_link *link, bool owed)
+static u64 color_pause_period(const struct color_pause_link *link)
 {
-	u16 quanta = owed ? COLOR_PFC_TIME_MAX / 16 : COLOR_PFC_TIME_MAX / 2;
+	u16 quanta = color_pfc_quanta(COLOR_PAUSE_TIME, READ_ONCE(link->rate));
 
-	return max_t(u64, color_pfc_ns(quanta, READ_ONCE(link->rate)), COLOR_PAUSE_PERIOD_MIN);
+	return max_t(u64, color_pfc_ns(quanta, READ_ONCE(link->fastest)) / 2,
+		     COLOR_PAUSE_PERIOD_MIN);
+}
+
+/* The same if the device had no room for the last frame: soon, and less often if that does not
+ * change.
+ */
+static u64 color_pause_retry(struct color_pause_link *link)
+{
+	u64 most = color_pause_period(link);
+
+	link->retry = clamp_t(u64, 2 * link->retry, COLOR_PAUSE_PERIOD_MIN, most);
+	return link->retry;
 }
 
 static void color_pause_work(struct gl_bh_work *work)
@@ -311,9 +354,12 @@ static void color_pause_work(struct gl_bh_work *work)
 		/* With all that are paused: there is one timer for all. */
 		prios |= wanted;
 		link->owed = color_pause_send(link, prios, wanted, GFP_ATOMIC) ? 0 : prios;
+		if (!link->owed)
+			link->retry = 0;
 		if ((wanted || link->owed) && !READ_ONCE(link->gone))
 			hrtimer_start(&link->timer,
-				      ns_to_ktime(color_pause_period(link, link->owed)),
+				      ns_to_ktime(link->owed ? color_pause_retry(link) :
+							       color_pause_period(link)),
 				      HRTIMER_MODE_REL_SOFT);
 	}
 
@@ -400,13 +446,14 @@ static void color_pause_wake(struct color_pause_link *link)
 
 static void color_pause_hear(struct color_pause_link *link, const struct color_pfc_mac *mac)
 {
-	u64 now = ktime_get_ns(), rate = READ_ONCE(link->rate);
+	u64 now, rate = READ_ONCE(link->rate);
 	u32 storm = READ_ONCE(link->storm);
 	u8 enabled = ntohs(mac->enabled);
 	bool wake = false;
 	int prio;
 
 	spin_lock(&link->lock);
+	now = ktime_get_ns();
 	link->heard_frames++;
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
 		struct color_pfc_heard *h = &link->heard[prio];
@@ -460,15 +507,20 @@ static bool color_pause_has_wire(const struct net_device *dev)
 	return dev->dev.parent || !strcmp(kind, "veth") || !strcmp(kind, "tun");
 }
 
-/* Bytes/s of the device's link, 0 if it does not know. */
+/* Bytes/s, 0 if they do not know. */
+static u64 color_pause_settings_speed(const struct ethtool_link_ksettings *settings)
+{
+	if (settings->base.speed == (u32)SPEED_UNKNOWN)
+		return 0;
+	return min(settings->base.speed * (1000000ull / 8), TC_COLOR_RATE_MAX);
+}
+
+/* The same of a device's link, and 0 if it is down. */
 static u64 color_pause_speed(struct net_device *dev)
 {
 	struct ethtool_link_ksettings settings;
 
-	if (gl_get_link_ksettings(dev, &settings) || !settings.base.speed ||
-	    settings.base.speed == SPEED_UNKNOWN)
-		return 0;
-	return settings.base.speed * (1000000ull / 8);
+	return gl_get_link_ksettings(dev, &settings) ? 0 : color_pause_settings_speed(&settings);
 }
 
 static void color_pause_map_default(u8 *map, u32 bands)
@@ -498,97 +550,393 @@ static bool color_pause_sends(u32 mode)
 	return mode == TC_COLOR_PAUSE_ALL || mode == TC_COLOR_PAUSE_GREEN;
 }
 
-/* Xoff of a link that has none of its own: so that the sum of all, with their headrooms, is the
- * buffer.  Negative if there is not enough.
+/* Bands that have a priority: each may have Xoff, and the headroom. */
+static u8 color_pause_prios(const struct color_pause *pause)
+{
+	u8 prios = 0;
+	u32 i;
+
+	for (i = 0; i < pause->port.bands; i++)
+		if (pause->prio[i] != COLOR_PAUSE_NO_PRIO)
+			prios |= BIT(pause->prio[i]);
+	return prios;
+}
+
+/* --- room: see "Lossless" in color_pause.h ----------------------------------- */
+
+/**
+ * struct color_pause_plan - the ports of a namespace as they are, or as they would be
+ * @cn: the namespace's links
+ * @old: a port's state that is replaced, or NULL
+ * @new: the state that replaces it, or NULL
+ * @pool: a pool that gets another size, or NULL
+ * @size: that size, bytes
  */
-static s64 color_pause_share(u64 buffer, unsigned int shares, u64 headroom)
+struct color_pause_plan {
+	struct color_pause_net		*cn;
+	const struct color_pause	*old;
+	const struct color_pause	*new;
+	const struct color_pool		*pool;
+	u64				size;
+};
+
+/* The next of a link's ports, after this entry of its list. */
+static const struct color_pause *color_pause_after(const struct color_pause_plan *plan,
+						   const struct color_pause_link *link,
+						   const struct list_head *pos)
 {
-	return (s64)div_u64(buffer, shares) - (s64)headroom;
+	const struct color_pause *pause;
+
+	for (pos = pos->next; pos != &link->ports; pos = pos->next) {
+		pause = list_entry(pos, struct color_pause, entry);
+		if (pause != plan->old)
+			return pause;
+	}
+	return NULL;
 }
 
-/* Bands that pause: each of them may have Xoff, and the headroom. */
-static unsigned int color_pause_lossless(const struct color_pause_config *cfg)
+/* The port that the link's options are taken from: the one that was set last. */
+static const struct color_pause *color_pause_first(const struct color_pause_plan *plan,
+						   const struct color_pause_link *link)
 {
-	u32 bands = 0;
-	int prio;
-
-	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++)
-		if (cfg->map[prio] != TC_COLOR_PAUSE_NO_BAND)
-			bands |= BIT(cfg->map[prio]);
-	return max(hweight32(bands), 1u);
+	if (plan->new && plan->new->link == link)
+		return plan->new;
+	return color_pause_after(plan, link, &link->ports);
 }
 
-/* color_pause_share() of a link as it is, if so many pause. */
-static s64 color_pause_link_share(const struct color_pause_link *link, unsigned int links)
+static const struct color_pause *color_pause_next(const struct color_pause_plan *plan,
+						  const struct color_pause_link *link,
+						  const struct color_pause *pause)
 {
-	return color_pause_share(link->buffer, links * color_pause_lossless(&link->cfg),
-				 color_pfc_headroom(link->rate, link->cfg.delay, link->packet));
+	return color_pause_after(plan, link, pause == plan->new ? &link->ports : &pause->entry);
 }
 
-/* Links that pause, without this one. */
-static unsigned int color_pause_links(struct color_pause_net *cn,
-				      const struct color_pause_link *without)
+#define color_pause_for_each(plan, index, link, pause)					\
+	xa_for_each(&(plan)->cn->links, index, link)					\
+		for (pause = color_pause_first(plan, link); pause;			\
+		     pause = color_pause_next(plan, link, pause))
+
+/**
+ * enum color_pause_why - what leaves the least room
+ * @COLOR_PAUSE_LIMIT: a port's limit
+ * @COLOR_PAUSE_POOL: a pool
+ * @COLOR_PAUSE_COLOR: a threshold of green packets
+ * @COLOR_PAUSE_BAND: a band's limit of packets
+ * @COLOR_PAUSE_RED: red packets without a threshold, beside green ones that pause
+ * @COLOR_PAUSE_OPEN: a band without a priority and without a limit
+ */
+enum color_pause_why {
+	COLOR_PAUSE_LIMIT,
+	COLOR_PAUSE_POOL,
+	COLOR_PAUSE_COLOR,
+	COLOR_PAUSE_BAND,
+	COLOR_PAUSE_RED,
+	COLOR_PAUSE_OPEN,
+};
+
+static const char * const color_pause_messages[] = {
+	[COLOR_PAUSE_LIMIT] =
+		"pause: the smallest limit of the ports that pause has no room for Xoff and headroom of all links, by priority",
+	[COLOR_PAUSE_POOL] =
+		"pause: alpha / (1 + alpha) of the pool has no room for Xoff and headroom of all links, by priority",
+	[COLOR_PAUSE_COLOR] =
+		"pause: a threshold of green has no room for Xoff and headroom of all links",
+	[COLOR_PAUSE_BAND] =
+		"pause: a band-limit, in packets of 60 bytes, has no room for Xoff and headroom of all links: see pause-map",
+	[COLOR_PAUSE_RED] =
+		"pause green needs a threshold of red in each port that pauses: red packets would fill the buffer",
+	[COLOR_PAUSE_OPEN] =
+		"pause: a band without a priority needs a band-limit: its packets would fill the buffer",
+};
+
+/**
+ * struct color_pause_sum - all ports of a plan
+ * @prios: priorities that packets are charged to
+ * @links: those that pause and have no Xoff of their own
+ * @taken: bytes of a priority that the Xoff of the others, and their headroom, take
+ * @green: a link counts only green packets
+ * @room: bytes of a priority that the port with the least room can queue
+ * @why: what makes it the least
+ * @margin: bytes that the link with the least room has above the least Xoff; negative if that does
+ *	not fit
+ */
+struct color_pause_sum {
+	u8			prios;
+	unsigned int		links;
+	u64			taken;
+	bool			green;
+	u64			room;
+	enum color_pause_why	why;
+	s64			margin;
+};
+
+static void color_pause_least(struct color_pause_sum *sum, u64 room, enum color_pause_why why)
 {
-	const struct color_pause_link *link;
-	unsigned int links = 0;
+	if (room >= sum->room)
+		return;
+	sum->room = room;
+	sum->why = why;
+}
+
+static u64 color_pause_less(u64 bytes, u64 less)
+{
+	return bytes - min(bytes, less);
+}
+
+/* Does the device have a link whose speed bounds what arrives?  A veth or tap has none. */
+static bool color_pause_is_virtual(const struct net_device *dev)
+{
+	return !dev->dev.parent;
+}
+
+/* Bytes of the port's longest packet on the link */
+static u32 color_pause_packet(const struct color_pause *pause)
+{
+	return pause->link->mtu + pause->port.overhead;
+}
+
+/* Bytes of the largest packet that the neighbour sends at once. */
+static u32 color_pause_unit(const struct color_pause_link *link, const struct color_pause *pause)
+{
+	const struct net_device *dev = link->dev;
+
+	if (pause->cfg.unit)
+		return pause->cfg.unit;
+	if (!color_pause_is_virtual(dev))
+		return color_pause_packet(pause);
+	/* GSO packets pass whole. */
+	return max_t(u32, color_pause_packet(pause), READ_ONCE(dev->gso_max_size));
+}
+
+/* Bytes/s that either end can send. */
+static u64 color_pause_fastest(const struct color_pause_link *link,
+			       const struct color_pause *pause)
+{
+	return max(link->speed, pause->port.rate);
+}
+
+static u64 color_pause_headroom(const struct color_pause_link *link,
+				const struct color_pause *pause)
+{
+	return color_pfc_headroom(&(struct color_pfc_reach) {
+		.rate	= color_pause_fastest(link, pause),
+		.delay	= pause->cfg.delay,
+		/* On a real link the burst is no faster than the rest. */
+		.burst	= color_pause_is_virtual(link->dev) ? pause->port.burst : 0,
+		.unit	= color_pause_unit(link, pause),
+		.packet	= color_pause_packet(pause),
+	});
+}
+
+/* The least Xoff that is not refused: Xon is two packets below. */
+static u64 color_pause_xoff_min(const struct color_pause *pause)
+{
+	return 2 * (u64)color_pause_packet(pause);
+}
+
+/* Bytes of packets that never count: those of bands without a priority, and with `pause green` red
+ * and yellow ones.  U64_MAX if nothing limits them.
+ */
+static u64 color_pause_uncounted(const struct color_pause *pause, bool green,
+				 enum color_pause_why *why)
+{
+	const struct color_pause_port *port = &pause->port;
+	u64 bytes = green ? port->others : 0;
+	u32 i;
+
+	*why = COLOR_PAUSE_RED;
+	if (green && !bytes)
+		return U64_MAX;
+	*why = COLOR_PAUSE_OPEN;
+	for (i = 0; i < port->bands; i++) {
+		if (pause->prio[i] != COLOR_PAUSE_NO_PRIO)
+			continue;
+		if (!port->band_limit[i])
+			return U64_MAX;
+		bytes += (u64)port->band_limit[i] * color_pause_packet(pause);
+	}
+	return bytes;
+}
+
+/* Bytes that a port may have of its pool while the other ports have packets that never count.  By
+ * the dynamic threshold, and if no packet but theirs is in the pool: see color_pool_thresh().
+ */
+static u64 color_pause_pool_room(const struct color_pause_plan *plan,
+				 const struct color_pause_port *port, bool green)
+{
+	const struct color_pool *pool = port->pool;
+	u64 size = pool == plan->pool ? plan->size : READ_ONCE(pool->size);
+	const struct color_pause *pause;
+	struct color_pause_link *link;
+	enum color_pause_why why;
 	unsigned long index;
 
-	xa_for_each(&cn->links, index, link)
-		links += link != without && color_pause_sends(link->cfg.mode);
-	return links;
+	color_pause_for_each(plan, index, link, pause) {
+		u64 bytes = color_pause_uncounted(pause, green, &why);
+
+		/* the port itself has no room if nothing limits them */
+		if (pause->port.pool == pool && bytes != U64_MAX)
+			size = color_pause_less(size, bytes);
+	}
+	return mul_u64_u32_div(size, port->alpha, port->alpha + TC_COLOR_ALPHA_ONE);
 }
 
-/* Bytes of a port's buffer that packets which count may have. */
-static u64 color_pause_room(const struct color_pause_config *cfg,
-			    const struct color_pause_port *port)
+/* The port's limits of bytes for green packets, and of packets. */
+static void color_pause_add_bands(const struct color_pause *pause, u64 uncounted,
+				  struct color_pause_sum *sum)
 {
-	return cfg->mode == TC_COLOR_PAUSE_GREEN ? port->buffer - min(port->buffer, port->others) :
-						   port->buffer;
+	const struct color_pause_port *port = &pause->port;
+	unsigned int prios = hweight8(sum->prios);
+	u32 i;
+
+	if (port->green != COLOR_NO_THRESH) {
+		if (port->count == TC_COLOR_COUNT_COLOR)
+			color_pause_least(sum, div_u64(port->green, prios), COLOR_PAUSE_COLOR);
+		else if (port->count == TC_COLOR_COUNT_PORT || port->bands == 1)
+			color_pause_least(sum, div_u64(color_pause_less(port->green, uncounted),
+						       prios), COLOR_PAUSE_COLOR);
+		else
+			color_pause_least(sum, color_pause_less(port->green, uncounted),
+					  COLOR_PAUSE_COLOR);
+	}
+	for (i = 0; i < port->bands; i++)
+		if (port->band_limit[i] && pause->prio[i] != COLOR_PAUSE_NO_PRIO)
+			color_pause_least(sum, (u64)port->band_limit[i] * ETH_ZLEN,
+					  COLOR_PAUSE_BAND);
 }
 
-/* Set each link's thresholds anew: links share the buffer. */
-static void color_pause_update(struct color_pause_net *cn)
+/* How much of each priority can a port queue? */
+static void color_pause_add_port(const struct color_pause_plan *plan,
+				 const struct color_pause *pause, struct color_pause_sum *sum)
 {
-	unsigned int links = color_pause_links(cn, NULL);
+	const struct color_pause_port *port = &pause->port;
+	unsigned int prios = hweight8(sum->prios);
+	enum color_pause_why why;
+	u64 uncounted = color_pause_uncounted(pause, sum->green, &why);
+
+	if (uncounted == U64_MAX) {
+		color_pause_least(sum, 0, why);
+		return;
+	}
+	color_pause_least(sum, div_u64(color_pause_less(port->limit, uncounted), prios),
+			  COLOR_PAUSE_LIMIT);
+	if (port->pool)
+		color_pause_least(sum, div_u64(color_pause_pool_room(plan, port, sum->green),
+					       prios), COLOR_PAUSE_POOL);
+	color_pause_add_bands(pause, uncounted, sum);
+}
+
+static void color_pause_add_link(const struct color_pause_link *link,
+				 const struct color_pause *pause, struct color_pause_sum *sum)
+{
+	if (!pause || !color_pause_sends(pause->cfg.mode))
+		return;
+	sum->green |= pause->cfg.mode == TC_COLOR_PAUSE_GREEN;
+	if (pause->cfg.xoff)
+		sum->taken += pause->cfg.xoff + color_pause_headroom(link, pause);
+	else
+		sum->links++;
+}
+
+/* Xoff of a link; negative if its headroom alone is too much. */
+static s64 color_pause_xoff(const struct color_pause_link *link, const struct color_pause *pause,
+			    const struct color_pause_sum *sum)
+{
+	u64 left = color_pause_less(sum->room, sum->taken);
+
+	if (pause->cfg.xoff)
+		return pause->cfg.xoff;
+	return (s64)div_u64(left, sum->links) - (s64)color_pause_headroom(link, pause);
+}
+
+/* What the link has more than it needs. */
+static s64 color_pause_margin(const struct color_pause_link *link, const struct color_pause *pause,
+			      const struct color_pause_sum *sum)
+{
+	if (pause->cfg.xoff)
+		return (s64)(sum->room - pause->cfg.xoff - color_pause_headroom(link, pause));
+	return color_pause_xoff(link, pause, sum) - (s64)color_pause_xoff_min(pause);
+}
+
+/* How much room do the links that pause have?  Each may fill its part of the port that has the least
+ * room, for each priority.
+ */
+static void color_pause_solve(const struct color_pause_plan *plan, struct color_pause_sum *sum)
+{
+	const struct color_pause *pause;
 	struct color_pause_link *link;
 	unsigned long index;
 
 	ASSERT_RTNL();
-	xa_for_each(&cn->links, index, link) {
-		const struct color_pause_config *cfg = &link->cfg;
-		u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = 2 * link->packet;
-
-		if (color_pause_sends(cfg->mode)) {
-			/* A buffer that has been made too small since pauses with each packet. */
-			xoff = cfg->xoff ?: max_t(s64, 0, color_pause_link_share(link, links));
-			xon = min(xoff, cfg->xon ?: xoff - min(gap, xoff));
-		}
-		WRITE_ONCE(link->green, cfg->mode == TC_COLOR_PAUSE_GREEN);
-		WRITE_ONCE(link->xoff, xoff);
-		WRITE_ONCE(link->xon, xon);
-		color_pause_kick(link);
+	*sum = (struct color_pause_sum) { .room = S64_MAX, .margin = S64_MAX };
+	xa_for_each(&plan->cn->links, index, link)
+		color_pause_add_link(link, color_pause_first(plan, link), sum);
+	color_pause_for_each(plan, index, link, pause)
+		sum->prios |= color_pause_prios(pause);
+	if (!sum->prios)
+		return;
+	color_pause_for_each(plan, index, link, pause)
+		color_pause_add_port(plan, pause, sum);
+	xa_for_each(&plan->cn->links, index, link) {
+		pause = color_pause_first(plan, link);
+		if (pause && color_pause_sends(pause->cfg.mode))
+			sum->margin = min(sum->margin, color_pause_margin(link, pause, sum));
 	}
 }
 
-/* Would each link that has no Xoff of its own still have room for one, if @own had this? */
-static bool color_pause_fits(struct color_pause_net *cn, const struct color_pause_link *own,
-			     const struct color_pause_config *cfg, u64 buffer, u64 headroom,
-			     u32 packet)
+/* The options of the link, and its thresholds. */
+static void color_pause_set_link(struct color_pause_link *link, const struct color_pause *pause,
+				 const struct color_pause_sum *sum)
 {
-	unsigned int links = color_pause_links(cn, own) + 1;
-	const struct color_pause_link *link;
+	const struct color_pause_config *cfg = &pause->cfg;
+	u64 xoff = COLOR_PAUSE_NEVER, xon = 0, gap = color_pause_xoff_min(pause);
+	int prio;
+
+	WRITE_ONCE(link->rate, link->speed ?: pause->port.rate);
+	WRITE_ONCE(link->fastest, color_pause_fastest(link, pause));
+	WRITE_ONCE(link->storm, cfg->storm);
+	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
+		u8 band = cfg->map[prio];
+
+		/* a port with other bands may charge a priority that none of these has */
+		WRITE_ONCE(link->groups[prio], band == TC_COLOR_PAUSE_NO_BAND ? BIT(prio) :
+						 pause->mask[band]);
+	}
+	if (color_pause_sends(cfg->mode)) {
+		/* If there is too little room each packet pauses. */
+		xoff = max_t(s64, 0, color_pause_xoff(link, pause, sum));
+		xon = min(xoff, cfg->xon ?: xoff - min(gap, xoff));
+	}
+	WRITE_ONCE(link->green, cfg->mode == TC_COLOR_PAUSE_GREEN);
+	WRITE_ONCE(link->xoff, xoff);
+	WRITE_ONCE(link->xon, xon);
+	color_pause_kick(link);
+}
+
+/* Set each link's thresholds anew: links share the buffers. */
+static void color_pause_update(struct color_pause_net *cn)
+{
+	struct color_pause_plan plan = { .cn = cn };
+	const struct color_pause *pause;
+	struct color_pause_link *link;
+	struct color_pause_sum sum;
 	unsigned long index;
 
-	if (!cfg->xoff &&
-	    color_pause_share(buffer, links * color_pause_lossless(cfg), headroom) < 2 * packet)
-		return false;
+	color_pause_solve(&plan, &sum);
 	xa_for_each(&cn->links, index, link) {
-		if (link == own || !color_pause_sends(link->cfg.mode) || link->cfg.xoff)
-			continue;
-		if (color_pause_link_share(link, links) < 2 * link->packet)
-			return false;
+		pause = color_pause_first(&plan, link);
+		if (pause)
+			color_pause_set_link(link, pause, &sum);
 	}
-	return true;
+}
+
+/**
+ * color_pause_update_net() - something that ports promise has changed; RTNL
+ * @net: their namespace
+ */
+void color_pause_update_net(struct net *net)
+{
+	color_pause_update(net_generic(net, color_pause_net_id));
 }
 
 static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
@@ -607,6 +955,7 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 	link->ifindex = dev->ifindex;
 	/* until the port is there */
 	link->rate = TC_COLOR_RATE_MAX;
+	link->fastest = TC_COLOR_RATE_MAX;
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->ports);
 	hrtimer_setup(&link->timer, color_pause_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
@@ -621,6 +970,7 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 	link->taps.dev = dev;
 	link->taps.func = color_pause_receive;
 	link->taps.ignore_outgoing = true;
+	list_add(&link->all, &color_pause_links);
 	dev_mc_add(dev, color_pfc_address);
 	dev_add_pack(&link->taps);
 	return link;
@@ -630,6 +980,7 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 static void color_pause_link_remove(struct color_pause_link *link)
 {
 	xa_erase(&link->net->links, link->ifindex);
+	list_del(&link->all);
 	WRITE_ONCE(link->gone, true);
 	dev_mc_del(link->dev, color_pfc_address);
 	dev_remove_pack(&link->taps);	/* waits until nothing reads @gone as it was */
@@ -654,11 +1005,18 @@ static int color_pause_parse(struct color_pause_config *cfg, const struct color_
 		cfg->delay = nla_get_u32(tb[TCA_COLOR_PAUSE_DELAY]);
 	if (tb[TCA_COLOR_PAUSE_STORM])
 		cfg->storm = nla_get_u32(tb[TCA_COLOR_PAUSE_STORM]);
+	if (tb[TCA_COLOR_PAUSE_UNIT])
+		cfg->unit = nla_get_u32(tb[TCA_COLOR_PAUSE_UNIT]);
 	if (tb[TCA_COLOR_PAUSE_MAP] &&
 	    !color_pause_map_merge(cfg->map, nla_data(tb[TCA_COLOR_PAUSE_MAP]), port->bands)) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE_MAP],
 				    "A priority is mapped to a band that does not exist");
 		return -EINVAL;
+	}
+	if (cfg->unit && cfg->unit < TC_COLOR_PAUSE_UNIT_MIN) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE_UNIT],
+				    "unit: a packet has 60 bytes at least");
+		return -ERANGE;
 	}
 	if (cfg->xoff && cfg->xon > cfg->xoff) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE_XON] ?: tb[TCA_COLOR_PAUSE_XOFF],
@@ -668,32 +1026,21 @@ static int color_pause_parse(struct color_pause_config *cfg, const struct color_
 	return 0;
 }
 
-static int color_pause_check(struct color_pause_net *cn, const struct color_pause_link *link,
-			     const struct color_pause_config *cfg,
-			     const struct color_pause_port *port, u32 packet,
-			     struct netlink_ext_ack *extack)
+/* A plan that promises too much is refused, unless that is so already and it does not get worse. */
+static int color_pause_check(const struct color_pause_plan *plan, struct netlink_ext_ack *extack)
 {
-	u64 headroom = color_pfc_headroom(port->rate, cfg->delay, packet);
-	u64 buffer = color_pause_room(cfg, port);
+	struct color_pause_plan now = { .cn = plan->cn };
+	struct color_pause_sum sum, before;
 
-	if (!color_pause_sends(cfg->mode))
+	color_pause_solve(plan, &sum);
+	if (sum.margin >= 0)
 		return 0;
-	if (cfg->mode == TC_COLOR_PAUSE_GREEN && !port->others) {
-		NL_SET_ERR_MSG(extack,
-			       "Red packets would fill the buffer: pause green needs a threshold of red");
-		return -EINVAL;
-	}
-	if (cfg->xoff && (cfg->xoff + headroom) * color_pause_lossless(cfg) > buffer) {
-		NL_SET_ERR_MSG(extack,
-			       "Xoff and headroom (twice rate by delay, and two packets) of each band are more than the buffer");
-		return -EINVAL;
-	}
-	if (!color_pause_fits(cn, link, cfg, buffer, headroom, packet)) {
-		NL_SET_ERR_MSG(extack,
-			       "The buffer has no room for the headroom of so many links that pause");
-		return -ENOSPC;
-	}
-	return 0;
+	color_pause_solve(&now, &before);
+	if (before.margin < 0 && sum.margin >= before.margin)
+		return 0;
+	if (extack)
+		extack->_msg = color_pause_messages[sum.why];
+	return -ENOSPC;
 }
 
 static struct color_pause *color_pause_new(struct color_pause_link *link, struct Qdisc *sch,
@@ -721,11 +1068,80 @@ static struct color_pause *color_pause_new(struct color_pause_link *link, struct
 	return pause;
 }
 
+/* The options of a port that pauses, or that it does not. */
+static int color_pause_options(struct color_pause_config *cfg, const struct color_pause *own,
+			       const struct color_pause_port *port, struct nlattr **tb,
+			       struct netlink_ext_ack *extack)
+{
+	static const u8 need[] = {
+		TCA_COLOR_PAUSE_XOFF, TCA_COLOR_PAUSE_XON, TCA_COLOR_PAUSE_DELAY,
+		TCA_COLOR_PAUSE_STORM, TCA_COLOR_PAUSE_MAP, TCA_COLOR_PAUSE_UNIT,
+	};
+	int i;
+
+	*cfg = own ? own->cfg : (struct color_pause_config) {
+		.delay = COLOR_PAUSE_DELAY, .storm = COLOR_PAUSE_STORM,
+	};
+	if (!own || own->port.bands != port->bands)
+		color_pause_map_default(cfg->map, port->bands);
+	if (tb[TCA_COLOR_PAUSE])
+		cfg->mode = nla_get_u32(tb[TCA_COLOR_PAUSE]);
+	if (cfg->mode != TC_COLOR_PAUSE_NONE)
+		return color_pause_parse(cfg, port, tb, extack);
+	for (i = 0; i < ARRAY_SIZE(need); i++) {
+		if (!tb[need[i]])
+			continue;
+		NL_SET_ERR_MSG_ATTR(extack, tb[need[i]],
+				    "xoff, xon, delay, storm, unit and pause-map need pause");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Can the device pause at all? */
+static int color_pause_check_dev(struct net_device *dev, const struct color_pause_link *link,
+				 const struct color_pause_port *port, struct nlattr **tb,
+				 struct netlink_ext_ack *extack)
+{
+	if (!color_pause_has_wire(dev)) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE],
+				    "No pause frames are heard here: pause is for network cards, veth and tap devices");
+		return -EOPNOTSUPP;
+	}
+	if (netif_is_l3_slave(dev) || netif_is_lag_port(dev)) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE],
+				    "pause: a VRF or a bond above the device hides by which link packets arrive");
+		return -EOPNOTSUPP;
+	}
+	if (!port->rate && !color_pause_speed(dev) && !(link && link->speed)) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE] ?: tb[TCA_COLOR_RATE64],
+				    "The device does not know its speed, which pause frames count in: pause needs a rate");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static struct color_pause_link *color_pause_link_get(struct color_pause_net *cn,
+						     struct net_device *dev)
+{
+	struct color_pause_link *link = xa_load(&cn->links, dev->ifindex);
+
+	if (!link)
+		link = color_pause_link_new(cn, dev);
+	if (IS_ERR(link))
+		return link;
+	link->users++;
+	link->speed = color_pause_speed(dev) ?: link->speed;
+	link->mtu = psched_mtu(dev);
+	return link;
+}
+
 /**
  * color_pause_get() - what the user wants a port to do about pauses
  * @sch: the port
  * @own: what it does now, or NULL for nothing
  * @port: what it is going to be
+ * @pool_size: the size that its pool is going to have
  * @tb: the attributes; those of &enum tca_color that begin with TCA_COLOR_PAUSE count
  * @extack: says what is wrong
  *
@@ -734,115 +1150,65 @@ static struct color_pause *color_pause_new(struct color_pause_link *link, struct
  * Return: the new state of the port, for color_pause_put(), NULL for none; or an error.
  */
 struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause *own,
-				    const struct color_pause_port *port, struct nlattr **tb,
-				    struct netlink_ext_ack *extack)
+				    const struct color_pause_port *port, u32 pool_size,
+				    struct nlattr **tb, struct netlink_ext_ack *extack)
 {
 	struct net_device *dev = qdisc_dev(sch);
 	struct color_pause_net *cn = net_generic(dev_net(dev), color_pause_net_id);
-	struct color_pause_config cfg = {
-		.delay = COLOR_PAUSE_DELAY, .storm = COLOR_PAUSE_STORM,
+	struct color_pause_plan plan = {
+		.cn = cn, .old = own, .pool = port->pool, .size = pool_size,
 	};
-	struct color_pause_port with = *port;
+	struct color_pause_config cfg;
 	struct color_pause_link *link;
 	struct color_pause *pause;
-	u32 packet;
 	int err;
 
 	ASSERT_RTNL();
-	if (own)
-		cfg = own->cfg;
-	if (!own || own->port.bands != port->bands)
-		color_pause_map_default(cfg.map, port->bands);
-	if (tb[TCA_COLOR_PAUSE])
-		cfg.mode = nla_get_u32(tb[TCA_COLOR_PAUSE]);
+	err = color_pause_options(&cfg, own, port, tb, extack);
+	if (err)
+		return ERR_PTR(err);
 	if (cfg.mode == TC_COLOR_PAUSE_NONE) {
-		if (!tb[TCA_COLOR_PAUSE_XOFF] && !tb[TCA_COLOR_PAUSE_XON] &&
-		    !tb[TCA_COLOR_PAUSE_DELAY] && !tb[TCA_COLOR_PAUSE_STORM] &&
-		    !tb[TCA_COLOR_PAUSE_MAP])
-			return NULL;
-		NL_SET_ERR_MSG(extack,
-			       "Xoff, Xon, delay, storm and the map of priorities need pause");
-		return ERR_PTR(-EINVAL);
+		/* Others may use the pool. */
+		err = color_pause_check(&plan, extack);
+		return ERR_PTR(err);
 	}
-	err = color_pause_parse(&cfg, port, tb, extack);
+	err = color_pause_check_dev(dev, own ? own->link : NULL, port, tb, extack);
 	if (err)
 		return ERR_PTR(err);
-	if (!own && !color_pause_has_wire(dev)) {
-		NL_SET_ERR_MSG(extack,
-			       "No pause frames are heard here: pause is for network cards, veth and tap devices");
-		return ERR_PTR(-EOPNOTSUPP);
-	}
-	if (!with.rate)
-		with.rate = color_pause_speed(dev);
-	if (!with.rate) {
-		NL_SET_ERR_MSG(extack,
-			       "The device does not say its speed, which pause frames count in: pause needs a rate");
-		return ERR_PTR(-EINVAL);
-	}
-	with.rate = min(with.rate, TC_COLOR_RATE_MAX);
-	packet = psched_mtu(dev) + port->overhead;
 
-	link = xa_load(&cn->links, dev->ifindex);
-	err = color_pause_check(cn, link, &cfg, &with, packet, extack);
-	if (err)
-		return ERR_PTR(err);
-	if (!link) {
-		link = color_pause_link_new(cn, dev);
-		if (IS_ERR(link))
-			return ERR_CAST(link);
-	}
-	link->users++;
-	pause = color_pause_new(link, sch, &cfg, &with);
+	link = color_pause_link_get(cn, dev);
+	if (IS_ERR(link))
+		return ERR_CAST(link);
+	pause = color_pause_new(link, sch, &cfg, port);
 	if (!pause) {
 		if (!--link->users)
 			color_pause_link_remove(link);
 		return ERR_PTR(-ENOMEM);
 	}
-	return pause;
-}
-
-/* The link is that of this port. */
-static void color_pause_adopt(const struct color_pause *pause)
-{
-	struct color_pause_link *link = pause->link;
-	int prio;
-
-	link->cfg = pause->cfg;
-	WRITE_ONCE(link->rate, pause->port.rate);
-	WRITE_ONCE(link->storm, pause->cfg.storm);
-	link->buffer = color_pause_room(&pause->cfg, &pause->port);
-	link->packet = psched_mtu(link->dev) + pause->port.overhead;
-	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
-		u8 band = pause->cfg.map[prio];
-
-		/* a port with other bands may charge a priority that none of these has */
-		WRITE_ONCE(link->groups[prio], band == TC_COLOR_PAUSE_NO_BAND ? BIT(prio) :
-						 pause->mask[band]);
+	plan.new = pause;
+	err = color_pause_check(&plan, extack);
+	if (err) {
+		color_pause_put(pause);
+		return ERR_PTR(err);
 	}
-	color_pause_update(link->net);
+	return pause;
 }
 
 /**
  * color_pause_commit() - the port has its new state; RTNL
- * @pause: what color_pause_get() has returned
+ * @pause: what color_pause_get() has returned, or NULL
+ * @before: the state before, or NULL; for color_pause_put()
  */
-void color_pause_commit(struct color_pause *pause)
+void color_pause_commit(struct color_pause *pause, struct color_pause *before)
 {
-	pause->listed = true;
-	list_add_rcu(&pause->entry, &pause->link->ports);
-	color_pause_adopt(pause);
-}
-
-/**
- * color_pause_set_buffer() - the buffer has another size; RTNL
- * @pause: a port's
- * @buffer: bytes
- */
-void color_pause_set_buffer(struct color_pause *pause, u64 buffer)
-{
-	pause->port.buffer = buffer;
-	pause->link->buffer = color_pause_room(&pause->cfg, &pause->port);
-	color_pause_update(pause->link->net);
+	if (before) {
+		list_del_rcu(&before->entry);
+		before->listed = false;
+	}
+	if (pause) {
+		pause->listed = true;
+		list_add_rcu(&pause->entry, &pause->link->ports);
+	}
 }
 
 /**
@@ -852,7 +1218,6 @@ void color_pause_set_buffer(struct color_pause *pause, u64 buffer)
 void color_pause_put(struct color_pause *pause)
 {
 	struct color_pause_net *cn;
-	struct color_pause *left;
 
 	ASSERT_RTNL();
 	if (!pause)
@@ -860,17 +1225,86 @@ void color_pause_put(struct color_pause *pause)
 	cn = pause->link->net;
 	if (pause->listed)
 		list_del_rcu(&pause->entry);
-	if (!--pause->link->users) {
+	if (!--pause->link->users)
 		color_pause_link_remove(pause->link);
+	if (pause->listed)
 		color_pause_update(cn);
-	} else {
-		/* The link is that of the port that was set last of those that are left. */
-		left = list_first_entry_or_null(&pause->link->ports, struct color_pause, entry);
-		if (left)
-			color_pause_adopt(left);
-	}
 	kfree_rcu(pause, rcu);
 }
+
+/* --- devices ---------------------------------------------------------------- */
+
+/* Read again the speed of the devices that may have another one.  Drivers sleep, and notifiers hold
+ * locks that depend on the event: see rd_link.c.
+ */
+static void color_pause_read_speeds(struct work_struct *work)
+{
+	struct ethtool_link_ksettings settings;
+	struct color_pause_link *link;
+
+	rtnl_lock();
+	list_for_each_entry(link, &color_pause_links, all) {
+		if (!link->stale)
+			continue;
+		link->stale = false;
+		if (__ethtool_get_link_ksettings(link->dev, &settings))
+			continue;
+		/* While it is down the last one counts. */
+		link->speed = color_pause_settings_speed(&settings) ?: link->speed;
+		color_pause_update(link->net);
+	}
+	rtnl_unlock();
+}
+
+static DECLARE_WORK(color_pause_reader, color_pause_read_speeds);
+
+/* The link of a device, if it has one. */
+static struct color_pause_link *color_pause_link_of(const struct net_device *dev)
+{
+	struct color_pause_link *link;
+
+	list_for_each_entry(link, &color_pause_links, all)
+		if (link->dev == dev)
+			return link;
+	return NULL;
+}
+
+/* A VRF or a bond would hide by which link packets arrive. */
+static int color_pause_enslave(const struct netdev_notifier_changeupper_info *info)
+{
+	if (!info->linking ||
+	    !(netif_is_l3_master(info->upper_dev) || netif_is_lag_master(info->upper_dev)))
+		return NOTIFY_DONE;
+	NL_SET_ERR_MSG(info->info.extack,
+		       "The device has a color port that pauses, which a VRF or a bond does not allow");
+	return notifier_from_errno(-EBUSY);
+}
+
+static int color_pause_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct color_pause_link *link = color_pause_link_of(netdev_notifier_info_to_dev(ptr));
+
+	if (!link)
+		return NOTIFY_DONE;
+	switch (event) {
+	case NETDEV_PRECHANGEUPPER:
+		return color_pause_enslave(ptr);
+	case NETDEV_CHANGEMTU:
+		link->mtu = psched_mtu(link->dev);
+		color_pause_update(link->net);
+		break;
+	case NETDEV_UP:
+	case NETDEV_CHANGE:
+		link->stale = true;
+		schedule_work(&color_pause_reader);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block color_pause_notifier = {
+	.notifier_call	= color_pause_event,
+};
 
 /* --- what tc sees ----------------------------------------------------------- */
 
@@ -893,6 +1327,7 @@ int color_pause_dump(const struct color_pause *pause, struct sk_buff *skb)
 	    (cfg->xon && nla_put_u32(skb, TCA_COLOR_PAUSE_XON, cfg->xon)) ||
 	    nla_put_u32(skb, TCA_COLOR_PAUSE_DELAY, cfg->delay) ||
 	    nla_put_u32(skb, TCA_COLOR_PAUSE_STORM, cfg->storm) ||
+	    (cfg->unit && nla_put_u32(skb, TCA_COLOR_PAUSE_UNIT, cfg->unit)) ||
 	    nla_put(skb, TCA_COLOR_PAUSE_MAP, sizeof(cfg->map), cfg->map))
 		return -EMSGSIZE;
 	return 0;
@@ -907,7 +1342,7 @@ void color_pause_dump_stats(const struct color_pause *pause, struct sk_buff *skb
 {
 	u64 values[__TC_COLOR_PAUSE_STAT_MAX] = {}, paused[TC_COLOR_PAUSE_PRIOS];
 	struct color_pause_link *link;
-	u64 now = ktime_get_ns(), xoff;
+	u64 now, xoff;
 	int prio;
 
 	if (!pause)
@@ -923,12 +1358,15 @@ void color_pause_dump_stats(const struct color_pause *pause, struct sk_buff *skb
 		values[TC_COLOR_PAUSE_STAT_XON] = READ_ONCE(link->xon);
 	}
 	spin_lock_bh(&link->lock);
+	now = ktime_get_ns();
 	values[TC_COLOR_PAUSE_STAT_HEARD] = link->heard_frames;
-	values[TC_COLOR_PAUSE_STAT_STORMS] = link->storms;
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
-		paused[prio] = color_pfc_paused(&link->heard[prio], now);
+		link->storms += color_pfc_account(&link->heard[prio], now,
+						  READ_ONCE(link->storm));
+		paused[prio] = link->heard[prio].paused;
 		values[TC_COLOR_PAUSE_STAT_BACKLOG] += atomic64_read(&link->bytes[prio]);
 	}
+	values[TC_COLOR_PAUSE_STAT_STORMS] = link->storms;
 	spin_unlock_bh(&link->lock);
 	if (!color_stats_put_array(skb, TCA_COLOR_STATS_PAUSE, values, ARRAY_SIZE(values)))
 		color_stats_put_array(skb, TCA_COLOR_STATS_PAUSED, paused, ARRAY_SIZE(paused));
@@ -965,7 +1403,14 @@ static struct pernet_operations color_pause_net_ops = {
  */
 int __init color_pause_init(void)
 {
-	return register_pernet_subsys(&color_pause_net_ops);
+	int err = register_pernet_subsys(&color_pause_net_ops);
+
+	if (err)
+		return err;
+	err = register_netdevice_notifier(&color_pause_notifier);
+	if (err)
+		unregister_pernet_subsys(&color_pause_net_ops);
+	return err;
 }
 
 /**
@@ -973,5 +1418,7 @@ int __init color_pause_init(void)
  */
 void color_pause_exit(void)
 {
+	unregister_netdevice_notifier(&color_pause_notifier);
+	cancel_work_sync(&color_pause_reader);
 	unregister_pernet_subsys(&color_pause_net_ops);
 }

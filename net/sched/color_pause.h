@@ -12,16 +12,24 @@
  *	                     |                  stops         |
  *	                     +--------------------------------+
  *
- * A link (struct color_pause_link) is a device with a port that pauses.  Each packet that comes in
- * by it and is queued in a port of the namespace that pauses is charged to it, by priority.  Above
- * Xoff a frame goes out of the device, and again before its time is over; at Xon another one lets
- * the neighbour go on.  What still comes in between, the headroom, needs room in the buffer.
+ * A link (struct color_pause_link) is a device with a port that pauses.  Each packet that arrives by
+ * it and is queued in a port of the namespace that pauses is charged to it, by priority.  Above
+ * Xoff a frame leaves by the device, and again before its time is over; at Xon another one lets
+ * the neighbour continue.  The data that still arrives in between, the headroom, needs room in the
+ * buffer.
  *
- * Charging.  A packet's skb_iif says by which device it came, so bridges, OVS, routes and tc's
- * redirection all work; what a host sends itself, or what came by a VLAN's device, is charged to no
- * link, and there is no neighbour to pause for it.  Ports charge a link under the root locks of
- * different qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the
- * device, and its link, may go while it is queued.
+ * Lossless.  No port drops a packet that counts if each has room for Xoff and headroom of all links
+ * that pause, for each priority.  That is a property of all ports of the namespace: all packets may
+ * be queued in one port, whichever has the least room.  color_pause_solve() is the one place that
+ * computes it, whenever something that it depends on changes in any port, pool or device.
+ *
+ * Charging.  A packet's skb_iif is the device by which it arrived, so bridges, OVS, routes and tc's
+ * redirection all work.  Packets of the host itself, and those of a VLAN's device, are charged to no
+ * link: there is no neighbour to pause for them.  act_mirred writes skb_iif at egress, too, so a
+ * packet that it redirected there is not charged.  VRFs and bonds replace skb_iif by their own
+ * number: their lower devices cannot pause.  Ports charge a link under the root locks of different
+ * qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the device, and
+ * its link, may be removed while it is queued.
  *
  * Sending.  The port that reaches Xoff has the root lock of its own tree, and the frame goes out of
  * another device, whose port may be about to do the same: a deadlock, if it were sent at once.  So
@@ -29,8 +37,8 @@
  * there is one item for each link, however many packets cross a threshold meanwhile.
  *
  * Listening.  Bridges and OVS drop pause frames in their rx_handler.  A packet handler for all
- * protocols of one device runs ahead of it, and of tc's ingress.  Frames are for the link that they
- * come by and no bridge forwards them, so only the neighbour itself can pause a port.
+ * protocols of one device runs ahead of it, and of tc's ingress.  The handler cannot keep tc from
+ * forwarding the frame, so no port queues frames for its address: color_is_link_local().
  */
 #ifndef _COLOR_PAUSE_H
 #define _COLOR_PAUSE_H
@@ -46,6 +54,8 @@
 struct Qdisc;
 struct color_bands;
 struct color_pause_link;
+struct color_pool;
+struct net;
 struct netlink_ext_ack;
 struct nlattr;
 
@@ -56,6 +66,7 @@ struct nlattr;
  * @xon: bytes, 0 for a little less than Xoff
  * @delay: ns from one end of the link to the other
  * @storm: ns after which a pause without an end is ignored; 0 for never
+ * @unit: bytes of the largest packet that the neighbour sends at once, 0 for the default
  * @map: band of each priority, or TC_COLOR_PAUSE_NO_BAND
  */
 struct color_pause_config {
@@ -64,23 +75,36 @@ struct color_pause_config {
 	u32	xon;
 	u32	delay;
 	u32	storm;
+	u32	unit;
 	u8	map[TC_COLOR_PAUSE_PRIOS];
 };
 
 /**
- * struct color_pause_port - what pausing has to know of a port
- * @rate: of its line, bytes/s; 0 for the device's speed
- * @buffer: bytes that it can queue: its limit, or its pool if that is less
- * @others: bytes of those that red and yellow packets may have, as far as they have thresholds
- * @overhead: bytes that the line adds to each packet
+ * struct color_pause_port - properties of a port that decide what it can promise
+ * @rate: of its link, bytes/s; 0 for the device's speed
+ * @limit: bytes that it can queue
+ * @others: maximum of red and yellow packets in it, bytes; 0 if red has no threshold
+ * @green: threshold of green packets, or COLOR_NO_THRESH
+ * @count: what @green is compared with
+ * @pool: the shared buffer that it charges, or NULL
+ * @alpha: its share of what is free in @pool, Q16
+ * @overhead: bytes that the link adds to each packet
+ * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be alike
  * @bands: queues
+ * @band_limit: packets that each may have; 0 for any number
  */
 struct color_pause_port {
-	u64	rate;
-	u64	buffer;
-	u64	others;
-	u32	overhead;
-	u32	bands;
+	u64			rate;
+	u64			limit;
+	u64			others;
+	u64			green;
+	enum tc_color_count	count;
+	const struct color_pool	*pool;
+	u32			alpha;
+	u32			overhead;
+	u32			burst;
+	u32			bands;
+	u32			band_limit[TC_COLOR_BANDS_MAX];
 };
 
 #define COLOR_PAUSE_NO_PRIO	0xff	/* @prio of a band that is never paused */
@@ -93,7 +117,7 @@ struct color_pause_port {
  * @listed: @entry is in them
  * @peeked: a parent has seen a packet, and gets it, paused or not; root lock of the port
  * @cfg: what the user asked for
- * @port: what that was checked with
+ * @port: what it can promise
  * @prio: priority that each band's packets are charged to, or COLOR_PAUSE_NO_PRIO
  * @mask: priorities that pause each band
  * @rcu: to free it
@@ -112,13 +136,13 @@ struct color_pause {
 };
 
 struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause *own,
-				    const struct color_pause_port *port, struct nlattr **tb,
-				    struct netlink_ext_ack *extack);
-void color_pause_commit(struct color_pause *pause);
+				    const struct color_pause_port *port, u32 pool_size,
+				    struct nlattr **tb, struct netlink_ext_ack *extack);
+void color_pause_commit(struct color_pause *pause, struct color_pause *before);
 void color_pause_put(struct color_pause *pause);
-void color_pause_set_buffer(struct color_pause *pause, u64 buffer);
-unsigned long color_pause_charge(const struct color_pause *pause, int iif, unsigned int band,
-				 enum tc_color color, u32 len);
+void color_pause_update_net(struct net *net);
+unsigned long color_pause_charge(const struct color_pause *pause, const struct sk_buff *skb,
+				 unsigned int band, enum tc_color color, u32 len);
 void color_pause_uncharge(unsigned long charged, u32 len);
 u64 color_pause_end(const struct color_pause *pause, unsigned int band);
 unsigned long color_pause_bands(const struct color_pause *pause, struct color_bands *bands,

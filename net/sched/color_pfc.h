@@ -72,19 +72,49 @@ static inline u64 color_pfc_ns(u16 quanta, u64 rate)
 }
 
 /**
- * color_pfc_headroom() - bytes that still come after the decision to pause
- * @rate: rate of the link, bytes/s
- * @delay: ns from one end of the link to the other
- * @packet: bytes of the longest packet on the link
+ * color_pfc_quanta() - the time to ask for
+ * @ns: how long a pause may be
+ * @rate: rate of the link, bytes/s, not 0
  *
- * The pause frame takes @delay to get there, and what leaves before it is heard takes as long to
- * come; the other end finishes a packet that it has begun, and so does this one before its frame.
+ * Return: quanta, at least 1 and at most %COLOR_PFC_TIME_MAX.
+ */
+static inline u16 color_pfc_quanta(u32 ns, u64 rate)
+{
+	u64 quanta = div_u64(mul_u64_u32_div(rate, ns, NSEC_PER_SEC), COLOR_PFC_QUANTUM);
+
+	return clamp_t(u64, quanta, 1, COLOR_PFC_TIME_MAX);
+}
+
+/**
+ * struct color_pfc_reach - the neighbour, as far as the headroom depends on it
+ * @rate: it sends no faster, bytes/s
+ * @delay: ns from one end of the link to the other
+ * @burst: ns of @rate that it makes up for at once when its timer is late
+ * @unit: bytes of the largest packet that it sends at once
+ * @packet: bytes of the longest packet that this end sends
+ */
+struct color_pfc_reach {
+	u64	rate;
+	u32	delay;
+	u32	burst;
+	u32	unit;
+	u32	packet;
+};
+
+/**
+ * color_pfc_headroom() - bytes of a priority that arrive above Xoff
+ * @r: the neighbour
+ *
+ * The packet that crosses Xoff is above it by a unit at most.  This end finishes the packet that it
+ * sends, then the frame takes @delay to the neighbour.  Data that left before takes @delay as well,
+ * and the neighbour finishes its own unit.
  *
  * Return: bytes.
  */
-static inline u64 color_pfc_headroom(u64 rate, u32 delay, u32 packet)
+static inline u64 color_pfc_headroom(const struct color_pfc_reach *r)
 {
-	return 2 * (mul_u64_u32_div(rate, delay, NSEC_PER_SEC) + packet) + ETH_ZLEN;
+	return mul_u64_u32_div(r->rate, 2 * r->delay + r->burst, NSEC_PER_SEC) +
+	       2 * (u64)r->unit + r->packet + ETH_ZLEN;
 }
 
 /**
@@ -93,9 +123,10 @@ static inline u64 color_pfc_headroom(u64 rate, u32 delay, u32 packet)
  * @source: address of the port
  * @enabled: priorities that it has a time for
  * @off: those of them that are to pause; the others may go on
+ * @quanta: how long
  */
 static inline void color_pfc_fill(struct color_pfc_frame *frame, const u8 *source, u8 enabled,
-				  u8 off)
+				  u8 off, u16 quanta)
 {
 	int prio;
 
@@ -108,86 +139,88 @@ static inline void color_pfc_fill(struct color_pfc_frame *frame, const u8 *sourc
 	frame->mac.enabled = htons(enabled);
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++)
 		if (enabled & off & BIT(prio))
-			frame->mac.time[prio] = htons(COLOR_PFC_TIME_MAX);
+			frame->mac.time[prio] = htons(quanta);
 }
 
+/* The watchdog forgets stopped time 64 times as fast as it counts it: a neighbour that leaves the
+ * port 1/65 of the time causes no storm.  A link shared fairly by 64 senders is stopped for less.
+ */
+#define COLOR_PFC_LEAK_SHIFT	6
+
 /**
- * struct color_pfc_heard - what has been heard for one priority
- * @until: when its last pause ends, or has ended, ns
- * @since: from when to @until time is not in @paused yet
- * @began: when the pause began that has lasted without an end
- * @last: when the last frame came that asked for a pause
- * @paused: ns of pauses
- * @cut: the pause is longer than is allowed, and was cut
+ * struct color_pfc_heard - pauses of one priority
+ * @asked: when the last pause that the neighbour asked for ends, or has ended, ns
+ * @until: when the port may send: @asked, or earlier if that is too long
+ * @since: the time up to which @paused and @spent count
+ * @paused: ns for which the port was stopped
+ * @spent: ns for which the neighbour asked for a pause, less 64 times those for which it did not
  * @storm: pauses are ignored
  */
 struct color_pfc_heard {
+	u64	asked;
 	u64	until;
 	u64	since;
-	u64	began;
-	u64	last;
 	u64	paused;
-	bool	cut;
+	u64	spent;
 	bool	storm;
 };
 
-/**
- * color_pfc_paused() - how long a priority has been paused in all
- * @h: what has been heard
- * @now: the time, ns
- *
- * Return: ns.
- */
-static inline u64 color_pfc_paused(const struct color_pfc_heard *h, u64 now)
+/* ns of the time from @since to @now that lie before @end */
+static inline u64 color_pfc_part(u64 since, u64 now, u64 end)
 {
-	u64 end = min(now, h->until);
+	end = min(now, end);
+	return end > since ? end - since : 0;
+}
 
-	return h->paused + (end > h->since ? end - h->since : 0);
+/**
+ * color_pfc_account() - count the time that has passed
+ * @h: the priority
+ * @now: the time, ns
+ * @most: ns of pauses that are obeyed, see color_pfc_hear(); 0 for any
+ *
+ * Return: true if a storm has begun.
+ */
+static inline bool color_pfc_account(struct color_pfc_heard *h, u64 now, u64 most)
+{
+	u64 asked = color_pfc_part(h->since, now, h->asked), idle = now - h->since - asked;
+	bool began = most && !h->storm && h->spent + asked > most;
+
+	h->paused += color_pfc_part(h->since, now, h->until);
+	h->spent = most ? min(h->spent + asked, most) : 0;
+	h->spent = idle > h->spent >> COLOR_PFC_LEAK_SHIFT ?
+		   0 : h->spent - (idle << COLOR_PFC_LEAK_SHIFT);
+	h->storm = (h->storm || began) && h->spent;
+	h->since = now;
+	return began;
 }
 
 /**
  * color_pfc_hear() - a frame has a time for a priority
- * @h: what has been heard so far
+ * @h: the priority
  * @ns: the time, 0 to end a pause
- * @now: when it comes, ns
- * @most: the longest pause without an end, ns; 0 for any length
+ * @now: when it arrives, ns; not before the last call's
+ * @most: ns of pauses that are obeyed; 0 for any length
  *
  * Storms.  A neighbour that is broken, or whose own neighbours are, may pause for ever, and its
- * pause spreads through the network.  So a pause that has lasted for @most is ignored from then on,
- * until the neighbour ends it, or asks for no pause for as long.
+ * pause spreads through the network.  So stopped time fills a bucket of @most, which leaks while the
+ * neighbour asks for no pause.  When the bucket is full pauses are ignored, until it is empty.  A
+ * frame that ends a pause does not empty it, or a pause after each end would stop the port for good.
  *
- * Return: true if a storm begins.
+ * Return: true if a storm has begun.
  */
 static inline bool color_pfc_hear(struct color_pfc_heard *h, u64 ns, u64 now, u64 most)
 {
-	bool quiet = now - h->last > most, going = now < h->until || (h->cut && !quiet);
+	bool began = color_pfc_account(h, now, most);
 
-	h->paused = color_pfc_paused(h, now);
 	if (!ns) {
+		h->asked = min(h->asked, now);
 		h->until = min(h->until, now);
-		h->since = h->until;
-		h->cut = false;
-		h->storm = false;
-		return false;
+		return began;
 	}
-
-	h->last = now;
-	h->since = now;
-	if (h->storm && !quiet)
-		return false;
-	if (h->storm || !going)
-		h->began = now;
-	h->storm = false;
-	h->cut = false;
-	h->until = now + ns;
-	if (!most || h->until - h->began <= most)
-		return false;
-
-	/* longer than it may be */
-	h->until = h->began + most;
-	h->cut = true;
-	h->storm = h->until <= now;
-	return h->storm;
+	h->asked = now + ns;
+	if (!h->storm)
+		h->until = now + (most ? min(ns, most - h->spent) : ns);
+	return began;
 }
 
 #endif /* _COLOR_PFC_H */

@@ -107,6 +107,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
  * @gso_drops: packets that could not be split
  * @red_until: until when red packets compete for the buffer after one was refused, jiffies
+ * @control_drops: pause frames of another link
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
  * @trim: what it does instead of dropping
@@ -134,6 +135,7 @@ struct color_sched_data {
 	u64			mark_above;
 	u64			gso_drops;
 	unsigned long		red_until;
+	u64			control_drops;
 	struct color_trim	trim;
 	struct color_auto	tune;
 	struct color_int	tel;
@@ -394,7 +396,7 @@ static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 				       const struct color_pause *pause, u32 len, u32 segs)
 {
 	if (pause)
-		cb.charged = color_pause_charge(pause, skb->skb_iif, band ? band - bands->band : 0,
+		cb.charged = color_pause_charge(pause, skb, band ? band - bands->band : 0,
 						cb.color, len);
 	st->packets += segs;
 	st->bytes += len;
@@ -577,6 +579,16 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 	return color_drop(skb, sch, cb.color, band, why, to_free);
 }
 
+/* Has another link brought a frame that is for its own end only?  A bridge forwards no frame for the
+ * address of pause frames (IEEE 802.1Q, 8.6.3).  Redirection by tc does, and the next switch would
+ * take it for a frame of this one.
+ */
+static bool color_is_mac_control(const struct sk_buff *skb)
+{
+	return skb->skb_iif && skb_headlen(skb) >= ETH_HLEN &&
+	       ether_addr_equal_unaligned(skb->data, color_pfc_address);
+}
+
 /* Packets that the straight path leaves: GSO packets, packets whose IP header is not where it
  * should be, and packets that reach a threshold, the limit, the ECN minimum, a peak, the end of
  * what the port holds of the pool, or an idle line.
@@ -589,8 +601,12 @@ static noinline int color_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	struct color_band *band = NULL;
 	int ds = color_dsfield(skb);
 
-	if (likely(ds >= 0))
+	if (likely(ds >= 0)) {
 		cb.color = q->of[ds];
+	} else if (unlikely(color_is_mac_control(skb))) {
+		q->control_drops++;
+		return qdisc_drop(skb, sch, to_free);
+	}
 	if (q->bands)
 		band = color_bands_of(q->bands, ds);
 
@@ -1022,9 +1038,29 @@ static void color_resized(struct color_pool *pool)
 		color_share_give_back(&q->share, color_queued(q));
 		color_refresh(sch, q);
 		sch_tree_unlock(sch);
-		if (q->pause)
-			color_pause_set_buffer(q->pause, min(q->cfg.limit, pool->size));
 	}
+}
+
+/* What a port with this configuration can promise to those that it pauses. */
+static struct color_pause_port color_pause_port_of(const struct color_config *cfg,
+						   const struct color_band_config *bands,
+						   const struct color_pool *pool)
+{
+	struct color_pause_port port = {
+		.rate		= min(cfg->rate, TC_COLOR_RATE_MAX),
+		.limit		= cfg->limit,
+		.others		= color_config_others(cfg, bands->n),
+		.green		= cfg->thresh[TC_COLOR_GREEN],
+		.count		= cfg->count,
+		.pool		= pool,
+		.alpha		= cfg->alpha,
+		.overhead	= cfg->overhead,
+		.burst		= cfg->catch_up ?: cfg->slack,
+		.bands		= bands->n,
+	};
+
+	memcpy(port.band_limit, bands->limit, sizeof(port.band_limit));
+	return port;
 }
 
 /* Nothing is touched before everything is known to be right, and no packet is
@@ -1076,14 +1112,8 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		err = PTR_ERR(pool);
 		goto out_bands;
 	}
-	port = (struct color_pause_port) {
-		.rate		= cfg.rate,
-		.buffer		= min(cfg.limit, color_pool_new_size(pool, tb)),
-		.others		= color_config_others(&cfg, band_cfg.n),
-		.overhead	= cfg.overhead,
-		.bands		= band_cfg.n,
-	};
-	pause = color_pause_get(sch, q->pause, &port, tb, extack);
+	port = color_pause_port_of(&cfg, &band_cfg, pool);
+	pause = color_pause_get(sch, q->pause, &port, color_pool_new_size(pool, tb), tb, extack);
 	if (IS_ERR(pause)) {
 		err = PTR_ERR(pause);
 		goto out_pool;
@@ -1128,13 +1158,14 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
 	rd_link_port_set(&q->port, sch, cfg.rate);
-	if (q->pause)
-		color_pause_commit(q->pause);
+	color_pause_commit(q->pause, pause);
 	/* what was paused may not be any more */
 	if (pause && sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
 	if (resized)
 		color_resized(q->share.pool);
+	if (q->pause || pause || resized)
+		color_pause_update_net(dev_net(qdisc_dev(sch)));
 
 out_pause:
 	color_pause_put(pause);
@@ -1303,6 +1334,8 @@ static int color_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	err = color_stats_put(d->skb, TCA_COLOR_STATS_BACKLOG, color_backlog(sch)) ?:
 	      color_stats_put(d->skb, TCA_COLOR_STATS_PEAK_BACKLOG, q->peak) ?:
 	      color_stats_put(d->skb, TCA_COLOR_STATS_GSO_DROPS, q->gso_drops) ?:
+	      (q->control_drops ? color_stats_put(d->skb, TCA_COLOR_STATS_CONTROL_DROPS,
+						  q->control_drops) : 0) ?:
 	      color_dump_pool_stats(&q->share, d->skb) ?:
 	      color_dump_auto(sch, d->skb) ?:
 	      color_dump_int(q, d->skb) ?:

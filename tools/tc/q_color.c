@@ -71,6 +71,7 @@ static void explain(void)
 		"		   [ trim-limit PACKETS ] [ trim-size BYTES ] | trim none ]\n"
 		"		 [ pause { all | green | obey | none } ] [ xoff BYTES | xoff auto ]\n"
 		"		 [ xon BYTES | xon auto ] [ delay TIME ] [ storm TIME | storm never ]\n"
+		"		 [ unit BYTES | unit auto ]\n"
 		"		 [ pause-map PRIORITY BAND ]... [ pause-map PRIORITY none ]...\n"
 		"where	COLOR := { red | yellow | green }\n"
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
@@ -348,6 +349,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "delay",	TCA_COLOR_PAUSE_DELAY,	1 },
 		{ "storm",	TCA_COLOR_PAUSE_STORM,	1 },
 		{ "pause-map",	TCA_COLOR_PAUSE_MAP,	2 },
+		{ "unit",	TCA_COLOR_PAUSE_UNIT,	1 },
 		{ "int",	TCA_COLOR_INT_RTT,	1 },
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
@@ -470,6 +472,11 @@ static int parse_option(struct request *r, int argc, char **argv)
 	case TCA_COLOR_PAUSE_STORM:
 		err = strcmp(argv[1], "never") ?
 		      parse_time(name, argv[1], 1, TC_COLOR_PAUSE_STORM_MAX, val) : 0;
+		break;
+	case TCA_COLOR_PAUSE_UNIT:
+		err = strcmp(argv[1], "auto") ?
+		      get_bytes(name, argv[1], TC_COLOR_PAUSE_UNIT_MIN, TC_COLOR_PAUSE_UNIT_MAX,
+				val) : 0;
 		break;
 	case TCA_COLOR_PAUSE_MAP:
 		err = parse_pause_map(r, argv + 1);
@@ -794,6 +801,8 @@ static void print_pause(struct rtattr *tb[])
 		print_exact_bytes("xoff", "xoff", attr_u32(tb[TCA_COLOR_PAUSE_XOFF]));
 	if (tb[TCA_COLOR_PAUSE_XON])
 		print_exact_bytes("xon", "xon", attr_u32(tb[TCA_COLOR_PAUSE_XON]));
+	if (tb[TCA_COLOR_PAUSE_UNIT])
+		print_exact_bytes("unit", "unit", attr_u32(tb[TCA_COLOR_PAUSE_UNIT]));
 	print_exact_time("delay", "delay", attr_u32(tb[TCA_COLOR_PAUSE_DELAY]));
 	if (storm)
 		print_exact_time("storm", "storm", storm);
@@ -1024,6 +1033,9 @@ static int color_print_xstats(struct qdisc_util *qu, FILE *f,
 	print_stat("backlog", "  queue  backlog %llu", tb[TCA_COLOR_STATS_BACKLOG]);
 	print_stat("peak_backlog", " peak %llu bytes", tb[TCA_COLOR_STATS_PEAK_BACKLOG]);
 	print_stat("gso_drops", ", unsplittable %llu", tb[TCA_COLOR_STATS_GSO_DROPS]);
+	if (tb[TCA_COLOR_STATS_CONTROL_DROPS])
+		print_stat("control_drops", ", pause frames of other links %llu",
+			   tb[TCA_COLOR_STATS_CONTROL_DROPS]);
 	close_json_object();
 	print_pool_stats(tb);
 	print_trim_stats(tb[TCA_COLOR_STATS_TRIM]);

@@ -106,6 +106,8 @@ enum tc_color_pause {
 #define TC_COLOR_PAUSE_NO_BAND	0xfe		/* entry of it: no band has this priority */
 #define TC_COLOR_PAUSE_DELAY_MAX 10000000u	/* ns */
 #define TC_COLOR_PAUSE_STORM_MAX 4000000000u	/* ns */
+#define TC_COLOR_PAUSE_UNIT_MIN	60u		/* bytes: Ethernet's smallest frame */
+#define TC_COLOR_PAUSE_UNIT_MAX	1048576u	/* bytes: more than a GSO packet may have */
 #define TC_COLOR_INT_RTT_MIN	1000u		/* ns */
 #define TC_COLOR_INT_RTT_MAX	1000000000u	/* ns */
 
@@ -155,14 +157,14 @@ enum tc_color_pause {
  * @TCA_COLOR_TRIM_LIMIT: u32, trimmed packets that can be queued
  * @TCA_COLOR_TRIM_SIZE: u32, bytes that a trimmed packet has at least, if it had so many: what the
  *	headers do not fill is padding
- * @TCA_COLOR_PAUSE: u32, &enum tc_color_pause; the five below need one that is not NONE, and
+ * @TCA_COLOR_PAUSE: u32, &enum tc_color_pause; the options of pausing need one that is not NONE, and
  *	belong to the link: if the device has several ports, the last one that was set counts
  * @TCA_COLOR_PAUSE_XOFF: u32, bytes of a priority above which the neighbour is paused; 0 for the
- *	link's share of the buffer, less the headroom
+ *	link's share of what the port with the least room can queue, less the headroom
  * @TCA_COLOR_PAUSE_XON: u32, bytes of a priority up to which it may go on; 0 for two packets of the
  *	device's MTU less than Xoff
  * @TCA_COLOR_PAUSE_DELAY: u32, ns from one end of the link to the other, for the headroom
- * @TCA_COLOR_PAUSE_STORM: u32, ns after which a pause without an end is ignored; 0 for never
+ * @TCA_COLOR_PAUSE_STORM: u32, ns of stopped time after which pauses are ignored; 0 for never
  * @TCA_COLOR_PAUSE_MAP: 8 bytes, band of each priority, %TC_COLOR_PAUSE_NO_BAND or
  *	%TC_COLOR_MAP_KEEP; by default priority 7 is band 0, 6 is 1, and so on; what is left is
  *	the last band.  Another number of bands takes it back to this
@@ -172,6 +174,8 @@ enum tc_color_pause {
  *	without a rate 1/16 of the limit
  * @TCA_COLOR_INT_RTT: u32, ns, the base round-trip time of the network: tell packets that ask for
  *	it how much the line is used; 0 not to; needs a rate
+ * @TCA_COLOR_PAUSE_UNIT: u32, bytes of the largest packet that the neighbour sends at once, for the
+ *	headroom; 0 for the MTU of a network card, and for a GSO packet on a veth or tap
  */
 enum tca_color {
 	TCA_COLOR_UNSPEC,
@@ -212,6 +216,7 @@ enum tca_color {
 	TCA_COLOR_RED_AUTO,
 	TCA_COLOR_RED_MIN,
 	TCA_COLOR_INT_RTT,
+	TCA_COLOR_PAUSE_UNIT,
 	/* private: */
 	__TCA_COLOR_MAX,
 };
@@ -247,6 +252,8 @@ enum tca_color {
  * @TCA_COLOR_STATS_INT_STAMPED: packets that were told how much the line is used; not there
  *	without %TCA_COLOR_INT_RTT, as the next one
  * @TCA_COLOR_STATS_INT_UTIL: how much that was when the last packet went, in units of 2^-10
+ * @TCA_COLOR_STATS_CONTROL_DROPS: pause frames of another link, which were not forwarded; not there
+ *	if there were none
  *
  * The kernel notifies of a port that replaces another one in one message of less than a page, which
  * has room for the arrays of two ports with 16 bands, and not for an attribute for each counter.
@@ -274,6 +281,7 @@ enum tca_color_stats {
 	TCA_COLOR_STATS_RED_NEED,
 	TCA_COLOR_STATS_INT_STAMPED,
 	TCA_COLOR_STATS_INT_UTIL,
+	TCA_COLOR_STATS_CONTROL_DROPS,
 	/* private: */
 	__TCA_COLOR_STATS_MAX,
 };

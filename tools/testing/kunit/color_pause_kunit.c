@@ -21,13 +21,34 @@ static void color_pfc_ns__exact(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, color_pfc_ns(65535, TC_COLOR_RATE_MAX), 335);
 }
 
+static void color_pfc_quanta__not_longer_than_the_time(struct kunit *test)
+{
+	/* 50 ms: more than there are above 671 Mbit/s, 976 of 51.2 us at 10 Mbit/s */
+	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, 1250000000), 65535);
+	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, 1250000), 976);
+	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, 1), 1);
+	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, TC_COLOR_RATE_MAX), 65535);
+}
+
 static void color_pfc_headroom__exact(struct kunit *test)
 {
-	/* 40 Gbit/s by 5 us is 25000 bytes */
-	KUNIT_EXPECT_EQ(test, color_pfc_headroom(5000000000, 5000, 1514), 2 * (25000 + 1514) + 60);
-	KUNIT_EXPECT_EQ(test, color_pfc_headroom(1, 0, 0), 60);
-	KUNIT_EXPECT_EQ(test, color_pfc_headroom(TC_COLOR_RATE_MAX, TC_COLOR_PAUSE_DELAY_MAX, 0),
-			2 * 125000000000ull + 60);
+	/* 40 Gbit/s by 2 * 5 us is 50000 bytes */
+	struct color_pfc_reach r = {
+		.rate = 5000000000, .delay = 5000, .unit = 1514, .packet = 1514,
+	};
+
+	KUNIT_EXPECT_EQ(test, color_pfc_headroom(&r), 50000 + 3 * 1514 + 60);
+	r.burst = 20000;
+	KUNIT_EXPECT_EQ(test, color_pfc_headroom(&r), 150000 + 3 * 1514 + 60);
+	r.unit = 65536;
+	KUNIT_EXPECT_EQ(test, color_pfc_headroom(&r), 150000 + 2 * 65536 + 1514 + 60);
+	r = (struct color_pfc_reach) { .rate = 1 };
+	KUNIT_EXPECT_EQ(test, color_pfc_headroom(&r), 60);
+	r = (struct color_pfc_reach) {
+		.rate = TC_COLOR_RATE_MAX, .delay = TC_COLOR_PAUSE_DELAY_MAX,
+		.burst = TC_COLOR_CATCH_UP_MAX,
+	};
+	KUNIT_EXPECT_EQ(test, color_pfc_headroom(&r), 1020 * 12500000000ull + 60);
 }
 
 static void color_pfc_fill__bytes(struct kunit *test)
@@ -36,15 +57,24 @@ static void color_pfc_fill__bytes(struct kunit *test)
 	static const u8 want[60] = {
 		0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 2, 0, 0, 0, 0, 9, 0x88, 0x08,
 		0x01, 0x01, 0x00, 0xc1,
-		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe,
 	};
 	struct color_pfc_frame frame;
 
 	memset(&frame, 0xaa, sizeof(frame));
 	/* 0, 6 and 7 have a time; 7 pauses; of 5 nothing is said */
-	color_pfc_fill(&frame, source, 0xc1, 0xa0);
+	color_pfc_fill(&frame, source, 0xc1, 0xa0, 0xfffe);
 	KUNIT_EXPECT_EQ(test, sizeof(frame), 60);
 	KUNIT_EXPECT_EQ(test, memcmp(&frame, want, sizeof(want)), 0);
+}
+
+/* ns for which the port was stopped, at a time */
+static u64 color_pfc_paused(struct color_pfc_heard *h, u64 now)
+{
+	struct color_pfc_heard then = *h;
+
+	color_pfc_account(&then, now, 0);
+	return then.paused;
 }
 
 static void color_pfc_hear__times(struct kunit *test)
@@ -61,11 +91,11 @@ static void color_pfc_hear__times(struct kunit *test)
 	/* shortened: the last frame counts */
 	color_pfc_hear(&h, 2 * MS, now + 6 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 8 * MS);
-	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 100 * MS), 8 * MS);
+	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 19 * MS), 8 * MS);
 	/* a zero after the end, and one before it */
 	color_pfc_hear(&h, 0, now + 20 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 8 * MS);
-	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 100 * MS), 8 * MS);
+	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 29 * MS), 8 * MS);
 	color_pfc_hear(&h, 10 * MS, now + 30 * MS, 0);
 	color_pfc_hear(&h, 0, now + 33 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 33 * MS);
@@ -83,29 +113,44 @@ static void color_pfc_hear__storm(struct kunit *test)
 		storms += color_pfc_hear(&h, 10 * MS, now + i * 5 * MS, 100 * MS);
 	KUNIT_EXPECT_EQ(test, storms, 1);
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
-	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 1000 * MS), 100 * MS);
-	/* the last one came at 295 ms: 100 ms later it is not quiet yet, 201 ms later it is */
-	color_pfc_hear(&h, 10 * MS, now + 395 * MS, 100 * MS);
+	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 299 * MS), 100 * MS);
+	/* the last one is over at 305 ms: 1 ms later a storm, and when 1/64 of 100 ms have passed none */
+	color_pfc_hear(&h, 10 * MS, now + 306 * MS, 100 * MS);
 	KUNIT_EXPECT_TRUE(test, h.storm);
-	color_pfc_hear(&h, 10 * MS, now + 496 * MS, 100 * MS);
+	color_pfc_hear(&h, 10 * MS, now + 318 * MS, 100 * MS);
 	KUNIT_EXPECT_FALSE(test, h.storm);
-	KUNIT_EXPECT_EQ(test, h.until, now + 506 * MS);
+	KUNIT_EXPECT_EQ(test, h.until, now + 328 * MS);
 }
 
-static void color_pfc_hear__pauses_with_ends_are_no_storm(struct kunit *test)
+static void color_pfc_hear__an_end_without_time_is_none(struct kunit *test)
+{
+	struct color_pfc_heard h = {};
+	u64 now = 1000 * MS;
+	int i, storms = 0;
+
+	/* each pause is ended, and the next one begins in the same moment */
+	for (i = 0; i < 100; i++) {
+		storms += color_pfc_hear(&h, 60 * MS, now, 100 * MS);
+		now += 50 * MS;
+		storms += color_pfc_hear(&h, 0, now, 100 * MS);
+	}
+	KUNIT_EXPECT_EQ(test, storms, 1);
+	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now), 100 * MS);
+}
+
+static void color_pfc_hear__a_part_of_the_time_is_no_storm(struct kunit *test)
 {
 	struct color_pfc_heard h = {};
 	u64 now = 1000 * MS;
 	int i;
 
-	/* ended by a zero, then by time */
+	/* stopped for 50 of 51 ms, ended by a zero and by time */
 	for (i = 0; i < 100; i++) {
-		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 60 * MS, now, 100 * MS));
-		now += i < 50 ? 50 * MS : 61 * MS;
-		if (i < 50)
-			color_pfc_hear(&h, 0, now, 100 * MS);
+		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, i & 1 ? 50 * MS : 60 * MS, now, 100 * MS));
+		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 0, now + 50 * MS, 100 * MS));
+		now += 51 * MS;
 	}
-	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now), 50 * 50 * MS + 50 * 60 * MS);
+	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now), 100 * 50 * MS);
 }
 
 static void color_pfc_hear__one_that_is_too_long_is_cut(struct kunit *test)
@@ -120,10 +165,14 @@ static void color_pfc_hear__one_that_is_too_long_is_cut(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	KUNIT_EXPECT_TRUE(test, color_pfc_hear(&h, 500 * MS, now + 150 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
-	/* a zero ends it */
+	/* it lets the port go on, for long enough */
 	color_pfc_hear(&h, 0, now + 160 * MS, 100 * MS);
 	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 50 * MS, now + 170 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 220 * MS);
+	/* no frame is needed to see it */
+	color_pfc_hear(&h, 500 * MS, now + 300 * MS, 100 * MS);
+	KUNIT_EXPECT_FALSE(test, color_pfc_account(&h, now + 400 * MS, 100 * MS));
+	KUNIT_EXPECT_TRUE(test, color_pfc_account(&h, now + 401 * MS, 100 * MS));
 }
 
 static void color_pause_map__defaults(struct kunit *test)
@@ -185,10 +234,179 @@ static void color_pause_wanted__hysteresis(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), 0);
 }
 
-static void color_pause_share__all_links_fill_the_buffer(struct kunit *test)
+/* --- room ------------------------------------------------------------------- */
+
+#define PACKET	1514u
+
+/* Two links of 10 Gbit/s, each with a port */
+struct room {
+	struct color_pause_net	cn;
+	struct net_device	dev;
+	struct color_pool	pool;
+	struct color_pause_link	link[2];
+	struct color_pause	port[2];
+};
+
+static struct room *room_new(struct kunit *test, u64 limit)
 {
-	KUNIT_EXPECT_EQ(test, color_pause_share(1000000, 4, 50000), 200000);
-	KUNIT_EXPECT_EQ(test, color_pause_share(100000, 4, 50000), -25000);
+	struct room *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	int i, prio;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	xa_init(&r->cn.links);
+	r->dev.gso_max_size = 65536;
+	for (i = 0; i < 2; i++) {
+		struct color_pause *pause = &r->port[i];
+
+		r->link[i].dev = &r->dev;
+		r->link[i].mtu = PACKET;
+		r->link[i].speed = 1250000000;
+		INIT_LIST_HEAD(&r->link[i].ports);
+		KUNIT_ASSERT_EQ(test, xa_err(xa_store(&r->cn.links, i, &r->link[i], GFP_KERNEL)), 0);
+		pause->link = &r->link[i];
+		pause->cfg = (struct color_pause_config) {
+			.mode = TC_COLOR_PAUSE_ALL, .delay = 2000, .unit = PACKET,
+		};
+		pause->port = (struct color_pause_port) {
+			.limit = limit, .green = COLOR_NO_THRESH, .alpha = TC_COLOR_ALPHA_ONE,
+			.bands = 1,
+		};
+		memset(pause->prio, COLOR_PAUSE_NO_PRIO, sizeof(pause->prio));
+		for (prio = TC_COLOR_PAUSE_PRIOS - 1; prio >= 0; prio--)
+			pause->prio[0] = prio;
+		list_add(&pause->entry, &r->link[i].ports);
+	}
+	return r;
+}
+
+#define HEADROOM	(1250000000 / 250000 + 3 * PACKET + 60)
+
+/* Xoff of a link, and what makes it so */
+static s64 room_xoff(struct room *r, int i, enum color_pause_why *why)
+{
+	struct color_pause_plan plan = { .cn = &r->cn };
+	struct color_pause_sum sum;
+
+	rtnl_lock();
+	color_pause_solve(&plan, &sum);
+	rtnl_unlock();
+	*why = sum.why;
+	return color_pause_xoff(&r->link[i], &r->port[i], &sum);
+}
+
+static void room_free(struct room *r)
+{
+	xa_destroy(&r->cn.links);
+}
+
+static void color_pause_solve__the_least_limit_of_all(struct kunit *test)
+{
+	struct room *r = room_new(test, 1000000);
+	enum color_pause_why why;
+
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM);
+	r->port[1].port.limit = 200000;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 100000 - HEADROOM);
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 1, &why), 100000 - HEADROOM);
+	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_LIMIT);
+	/* a link that only obeys has no part, but its port's limit counts */
+	r->port[1].cfg.mode = TC_COLOR_PAUSE_OBEY;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 200000 - HEADROOM);
+	/* one with an Xoff of its own takes that, and its headroom */
+	r->port[1].cfg.mode = TC_COLOR_PAUSE_ALL;
+	r->port[1].cfg.xoff = 50000;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 150000 - 2 * HEADROOM);
+	room_free(r);
+}
+
+static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
+{
+	struct room *r = room_new(test, 1000000);
+	enum color_pause_why why;
+
+	r->pool.size = 600000;
+	r->port[0].port.pool = &r->pool;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 150000 - HEADROOM);
+	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_POOL);
+	r->port[0].port.alpha = 2 * TC_COLOR_ALPHA_ONE;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 200000 - HEADROOM);
+	/* red packets of both ports are in it, and count for none of the links */
+	r->port[0].cfg.mode = TC_COLOR_PAUSE_GREEN;
+	r->port[0].port.others = 60000;
+	r->port[1].port.others = 90000;
+	r->port[1].port.pool = &r->pool;
+	r->port[1].port.alpha = 2 * TC_COLOR_ALPHA_ONE;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 150000 - HEADROOM);
+	r->port[1].port.others = 0;
+	room_xoff(r, 0, &why);
+	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_RED);
+	room_free(r);
+}
+
+static void color_pause_solve__bands_and_colours(struct kunit *test)
+{
+	struct room *r = room_new(test, 1000000);
+	struct color_pause *pause = &r->port[1];
+	enum color_pause_why why;
+
+	pause->port.bands = 2;
+	pause->prio[0] = 7;
+	pause->prio[1] = 0;
+	/* the priorities of all ports, 0 and 7, may be full */
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 250000 - HEADROOM);
+	pause->port.band_limit[0] = 1000;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 30000 - HEADROOM);
+	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_BAND);
+	/* what has no priority takes up to its limit, in packets of the MTU */
+	pause->prio[0] = COLOR_PAUSE_NO_PRIO;
+	pause->port.band_limit[0] = 100;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), (1000000 - 100 * PACKET) / 2 - HEADROOM);
+	pause->port.band_limit[0] = 0;
+	room_xoff(r, 0, &why);
+	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_OPEN);
+	pause->port.bands = 1;
+	pause->prio[0] = 0;
+	pause->port.green = 100000;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 50000 - HEADROOM);
+	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_COLOR);
+	room_free(r);
+}
+
+static void color_pause_solve__the_neighbour(struct kunit *test)
+{
+	struct room *r = room_new(test, 1000000);
+	struct device parent;
+	enum color_pause_why why;
+
+	/* faster than the device says; late; with GSO packets */
+	r->port[0].port.rate = 2500000000;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 5000);
+	r->port[0].port.burst = 20000;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 55000);
+	r->port[0].cfg.unit = 0;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why),
+			500000 - HEADROOM - 55000 - 2 * (65536 - PACKET));
+	/* on a real link nothing arrives faster than that, and no larger packet */
+	r->dev.dev.parent = &parent;
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 5000);
+	room_free(r);
+}
+
+static void color_pause_check__not_worse(struct kunit *test)
+{
+	struct room *r = room_new(test, 30000);
+	struct color_pause_plan plan = { .cn = &r->cn, .old = &r->port[0] };
+	struct color_pause other = r->port[0];
+
+	plan.new = &other;
+	rtnl_lock();
+	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL), 0);
+	other.port.limit = 20000;
+	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL), -ENOSPC);
+	r->port[0].port.limit = 15000;
+	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL), 0);
+	rtnl_unlock();
+	room_free(r);
 }
 
 static void color_pause_charge__one_word(struct kunit *test)
@@ -210,16 +428,22 @@ static void color_pause_charge__one_word(struct kunit *test)
 
 static struct kunit_case color_pause_cases[] = {
 	KUNIT_CASE(color_pfc_ns__exact),
+	KUNIT_CASE(color_pfc_quanta__not_longer_than_the_time),
 	KUNIT_CASE(color_pfc_headroom__exact),
 	KUNIT_CASE(color_pfc_fill__bytes),
 	KUNIT_CASE(color_pfc_hear__times),
 	KUNIT_CASE(color_pfc_hear__storm),
-	KUNIT_CASE(color_pfc_hear__pauses_with_ends_are_no_storm),
+	KUNIT_CASE(color_pfc_hear__an_end_without_time_is_none),
+	KUNIT_CASE(color_pfc_hear__a_part_of_the_time_is_no_storm),
 	KUNIT_CASE(color_pfc_hear__one_that_is_too_long_is_cut),
 	KUNIT_CASE(color_pause_map__defaults),
 	KUNIT_CASE(color_pause_map__bad_changes_nothing),
 	KUNIT_CASE(color_pause_wanted__hysteresis),
-	KUNIT_CASE(color_pause_share__all_links_fill_the_buffer),
+	KUNIT_CASE(color_pause_solve__the_least_limit_of_all),
+	KUNIT_CASE(color_pause_solve__the_pool_by_its_alpha),
+	KUNIT_CASE(color_pause_solve__bands_and_colours),
+	KUNIT_CASE(color_pause_solve__the_neighbour),
+	KUNIT_CASE(color_pause_check__not_worse),
 	KUNIT_CASE(color_pause_charge__one_word),
 	{}
 };

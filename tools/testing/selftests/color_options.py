@@ -134,7 +134,7 @@ BAD = [
     ("trim-limit 5", "needs the DSCP"), ("trim none trim-size 100", "needs the DSCP"),
     ("trim-colors red", "needs the DSCP"),
     ("pause", "argument"), ("pause red", "pause"), ("xoff 1k", "need pause"),
-    ("pause all xoff 1514000", "more than the buffer"),
+    ("pause all xoff 1514000", "no room"),
 ]
 
 

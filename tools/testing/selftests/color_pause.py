@@ -5,7 +5,8 @@
 	 n0 ============ p0 -------> p1 ============ n1
 	              [ color ]   [ color ]
 
-Frames of 1000 bytes take 1 ms at 8 Mbit/s, where a quantum of a pause is 64 us.
+Frames of 1000 bytes take 1 ms at 8 Mbit/s.  A quantum of a pause is 51.2 ns and the longest one 3.4 ms:
+veth's speed is 10 Gbit/s, whatever the ports' rates are.
 """
 import struct
 import subprocess
@@ -21,10 +22,12 @@ from lab.tap import case, equal, main, timed, true, within
 TCA_RATE = 5                    # linux/rtnetlink.h
 LATE = 1000                     # ns, see color_rate.py
 MS = 1000000
-QUANTUM = 64000                 # ns at 8 Mbit/s
+LONGEST = 65535 * 512 // 10     # ns of a pause
 STOPPED = "rate 8bit limit 1m pause obey"
 FIRST = "rate 8mbit limit 1m pause all delay 0us"
 EVERY = dict.fromkeys(range(8), 0xffff)
+# 10 Gbit/s by twice 2 us, three packets and the frame
+AWAY, HEADROOM = "delay 2us unit 1514", 5000 + 3 * 1514 + 60
 
 
 def data(count, first=0, tos=0):
@@ -44,7 +47,7 @@ def fill(net, count, tos=0):
 def frame_bytes():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         fill(net, 11)
-        got = [one for _, one in net.receivers[0].frames(wait=0.01)]
+        got = [one for _, one in net.receivers[0].frames(wait=0.001)]
         equal(len(got), 1, "frames")
         want = (bytes.fromhex("0180c2000001") + pfc.mac("p0") + bytes.fromhex("8808 0101 00ff")
                 + b"\xff" * 16).ljust(60, b"\0")
@@ -56,7 +59,7 @@ def tshark():
     words = "bands 3 prio 10 0"
     with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
         fill(net, 11, 10 << 2)
-        (_, one), = net.receivers[0].frames(wait=0.01)
+        (_, one), = net.receivers[0].frames(wait=0.001)
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
                    + struct.pack("<IIII", 0, 0, len(one), len(one)) + one)
@@ -87,27 +90,30 @@ def xon(words):
             net.send(one)
         came = net.arrived(wait=0.1)
         heard = net.heard()
-        equal([times for _, times in heard], [EVERY, dict.fromkeys(range(8), 0)], "frames")
+        equal([times for _, times in heard[:-1]], [EVERY] * (len(heard) - 1), "frames")
+        equal(heard[-1][1], dict.fromkeys(range(8), 0), "the last one")
         # The 16th packet starts when it leaves the queue, and so on: at + 1 are on their way.
-        within(heard[1][0], came[15 - at][0], came[15 - at][0] + LATE, "ns of the second frame")
+        within(heard[-1][0], came[15 - at][0], came[15 - at][0] + LATE, "ns of the last frame")
         seen = pfc.stats()
-        equal((seen["off"], seen["on"], seen["backlog"]), (1, 1, 0), "frames off, on; bytes")
+        equal((seen["off"], seen["on"], seen["backlog"]), (len(heard) - 1, 1, 0),
+              "frames off, on; bytes")
         within(seen["peak"], 10001, 15000, "peak")
 
 
-@timed("another frame before the pause is over, while there is too much")
-def again():
-    # 65535 quanta of 512 ns are 33.55 ms
-    with pfc.switch("rate 1gbit limit 1m pause all xoff 10000", STOPPED) as net:
+@timed("another frame before the pause is over, while there is too much",
+       rate=("8mbit", "1gbit", "40gbit"))
+def again(rate):
+    # Half of the pause, at the greater of the device's speed and the rate.
+    each = LONGEST // 2 if rate != "40gbit" else LONGEST // 8
+    with pfc.switch(f"rate {rate} limit 1m pause all xoff 10000", STOPPED) as net:
         fill(net, 11)
-        p.settle(0.09)
-        heard = net.heard(0.001)
-        equal([times for _, times in heard], [EVERY] * 6, "frames in 91 ms")
+        heard = net.receivers[0].frames(6, 0.01)
+        equal([pfc.times(one) for _, one in heard], [EVERY] * 6, "frames")
         for (one, _), (other, _) in zip(heard, heard[1:]):
-            within(other - one, 32767 * 512, 32767 * 512 + LATE, "ns between two")
+            within(other - one, each, each + LATE, "ns between two")
         net.change("p1", "rate 1gbit")
         p.settle(0.1)
-        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "then")
+        equal(net.heard()[-1][1], dict.fromkeys(range(8), 0), "then")
         p.settle(0.2)
         equal(net.heard(), [], "and no more")
 
@@ -130,7 +136,7 @@ def priorities():
 
 @case("pause-map: other priorities; a band without one counts for nothing")
 def mapped():
-    words = "bands 2 prio 10 0 " + " ".join(f"pause-map {i} none" for i in (0, 1, 2, 5, 6, 7)) \
+    words = "bands 2 prio 10 0 band-limit 0 100 " + " ".join(f"pause-map {i} none" for i in (0, 1, 2, 5, 6, 7)) \
         + " pause-map 3 1 pause-map 4 1"
     with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
         fill(net, 20, 10 << 2)
@@ -141,7 +147,8 @@ def mapped():
 
 @case("green: only green packets count")
 def green():
-    with pfc.switch("rate 8mbit limit 1m red 100k pause green delay 0us xoff 10000", STOPPED) as net:
+    with pfc.switch("rate 8mbit limit 1m red 100k pause green delay 0us xoff 10000",
+                    f"{STOPPED} red 100k") as net:
         fill(net, 30, p.RED)
         fill(net, 30)
         equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "red and yellow")
@@ -165,24 +172,104 @@ def uncharged():
         equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "p0 only obeys")
 
 
-@case("Xoff by default: the buffer by the links that pause, less the headroom")
+@case("Xoff by default: what the port with the least room has, by the links that pause, less the headroom")
 def shares():
-    # 1 Gbit/s by 2 us, and two packets, both ways; and the frame
-    headroom = 2 * (250 + 1514) + 60
-    with pfc.switch("rate 1gbit limit 100000 pause all delay 2us",
+    def xoffs(want, what):
+        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], want, what)
+    with pfc.switch(f"rate 1gbit limit 200000 pause all {AWAY}",
                     "rate 1gbit limit 1m pause obey") as net:
-        equal(pfc.stats()["xoff"], 100000 - headroom, "Xoff of the only link")
-        net.change("p1", "limit 100000 pause all delay 2us")
-        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], [50000 - headroom] * 2, "of two")
-        equal(pfc.stats()["xon"], 50000 - headroom - 2 * 1514, "Xon")
+        xoffs([200000 - HEADROOM, 0], "Xoff of the only link")
+        net.change("p1", f"limit 200000 pause all {AWAY}")
+        xoffs([100000 - HEADROOM] * 2, "of two")
+        equal(pfc.stats()["xon"], 100000 - HEADROOM - 2 * 1514, "Xon")
+        net.change("p0", "limit 1m")
+        xoffs([100000 - HEADROOM] * 2, "one may have more")
+        net.change("p1", "limit 150000")
+        xoffs([75000 - HEADROOM] * 2, "one may have less")
         for dev in ("p0", "p1"):
-            net.change(dev, "pool sw size 40000")
-        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], [20000 - headroom] * 2, "in a pool")
-        net.change("p0", "size 80000")
-        equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], [40000 - headroom] * 2,
-              "after p0 has resized it")
+            net.change(dev, "pool sw size 120000")
+        # Of a pool one port has half: alpha is 1.
+        xoffs([30000 - HEADROOM] * 2, "in a pool")
+        net.change("p0", "size 160000")
+        xoffs([40000 - HEADROOM] * 2, "after p0 has resized it")
+        for dev in ("p0", "p1"):
+            net.change(dev, "alpha 3")
+        xoffs([60000 - HEADROOM] * 2, "with another alpha")
+        net.change("p1", "bands 2 prio 10 0 band-limit 0 1000")
+        # Now there are priorities 0 and 7, and 1000 packets of 60 bytes are the least.
+        xoffs([30000 - HEADROOM] * 2, "with a limit of a band")
+        net.change("p1", "band-limit 0 none green 100000 count port")
+        xoffs([25000 - HEADROOM] * 2, "with a threshold of green packets")
+        net.change("p1", "green none")
+        p.run("ip", "link", "set", "p0", "mtu", "1000")
+        more = 30000 - (HEADROOM - 500)
+        equal(pfc.stats()["xoff"], more, "with another MTU")
+        p.run("ip", "link", "set", "p0", "mtu", "1500")
         net.change("p1", "pause none")
-        equal(pfc.stats()["xoff"], 80000 - headroom, "alone again")
+        equal(pfc.stats()["xoff"], 120000 - HEADROOM, "alone again")
+
+
+@case("the headroom: what the fastest end sends, late, in its largest packets")
+def headroom():
+    for words, bytes_ in (("rate 1gbit unit 1514", 12500 + 3 * 1514 + 60),
+                          ("rate 40gbit unit 1514", 50000 + 3 * 1514 + 60),
+                          ("rate 40gbit unit 1514 slack 20us", 150000 + 3 * 1514 + 60),
+                          ("rate 1gbit unit 1514 slack 20us catch-up 40us", 62500 + 3 * 1514 + 60),
+                          ("rate 1gbit", 12500 + 2 * 65536 + 1514 + 60),
+                          ("rate 1gbit unit 9000", 12500 + 2 * 9000 + 1514 + 60),
+                          ("rate 1gbit overhead 24 unit 1514", 12500 + 2 * 1514 + 1538 + 60)):
+        p.port(f"limit 1000000 pause all {words}")
+        equal(pfc.stats()["xoff"], 1000000 - bytes_, words)
+
+
+# what the two ports have: no port of the namespace may break another one's promise
+LEAST = (
+    (f"limit 300k pause all {AWAY}", f"limit 300k pause all {AWAY}"),
+    (f"limit 1m pause all {AWAY}", f"limit 100k pause all {AWAY}"),
+    (f"limit 1m pool sw size 300k pause all {AWAY}", "limit 1m pool sw pause obey"),
+    (f"limit 300k bands 2 pause all {AWAY}", f"limit 300k bands 2 band-limit 1 1000 pause all {AWAY}"),
+    (f"limit 300k pause all {AWAY}", f"limit 300k green 50000 pause all {AWAY}"),
+)
+
+
+@timed("whichever port has the least room, nothing is lost", words=LEAST)
+def least(words):
+    with pfc.switch(f"rate 1gbit {words[0]}", f"rate 8bit {words[1]}") as net:
+        p.settle(0.01)
+        net.heard()
+        sent = 0
+        while sent < 1500 and not net.heard(0.0002):
+            net.senders[0].send(p.ipv4(1000, p.GREEN))
+            sent += 1
+        true(sent < 300, f"paused after {sent} packets")
+        # What still arrives.
+        net.senders[0].send(p.ipv4(1000, p.GREEN), HEADROOM // 1000 - 1)
+        equal(p.shown("p1")["drops"], 0, "drops")
+
+
+@case("a port that would break another one's promise is refused, and so is a change of one")
+def promised():
+    with pfc.switch(f"rate 1gbit limit 300k pause all {AWAY}",
+                    f"rate 1gbit limit 300k pool sw size 300k alpha 100 pause all {AWAY}") as net:
+        before = p.options("p1")
+        p.veth("n2", "p2")
+        for dev, words in (("p1", "limit 10k"), ("p1", "size 20k"), ("p1", "alpha 0.01"),
+                           ("p1", "green 5k"), ("p1", "bands 2 band-limit 0 50"),
+                           ("p1", "bands 2 pause-map 7 none"), ("p1", "xoff 290k"),
+                           ("p1", "delay 200us"), ("p1", "unit 100k"), ("p1", "slack 1ms"),
+                           ("p1", "rate 1tbit"), ("p0", "pause green"),
+                           ("p1", "red 100k pause green")):
+            done = p.tc(f"qdisc change dev {dev} root color {words}", check=False)
+            true(done.returncode and "pause" in done.stderr, f"{dev}: {words}: {done.stderr!r}")
+        done = p.tc("qdisc add dev p2 root color limit 10k pause obey", check=False)
+        true(done.returncode and "smallest limit" in done.stderr, f"a third port: {done.stderr!r}")
+        # It does not pause, but the pool is also another one's.
+        p.tc("qdisc add dev p2 root color pool sw")
+        done = p.tc("qdisc change dev p2 root color size 20k", check=False)
+        true(done.returncode and "pool" in done.stderr, f"the pool: {done.stderr!r}")
+        equal(p.options("p1"), before, "options of p1")
+        equal(pfc.stats()["xoff"], 307200 * 100 // 101 // 2 - HEADROOM, "Xoff")
+        net.change("p1", "bands 2 band-limit 0 50 pause-map 7 none")
 
 
 @case("a bridge between the ports: charged to the right one, and frames are heard")
@@ -190,12 +277,12 @@ def bridged():
     with pfc.switch(f"{FIRST} xoff 10000", "rate 1mbit limit 1m pause obey storm never",
                     bridge=True) as net:
         net.receivers[0].frames(wait=0.1)
-        net.pause(EVERY)                # for 34 s
-        p.settle(0.01)
-        net.senders[0].send(p.ipv4(1000), 11)
-        equal([times for _, times in net.heard(0.1)], [EVERY], "frames")
-        equal(pfc.stats("p1")["heard"], 1, "frames that p1 has heard")
-        equal(net.arrived(wait=0.01), [], "data while it is paused")
+        with net.held(EVERY):
+            p.settle(0.01)
+            net.senders[0].send(p.ipv4(1000), 11)
+            equal(net.heard()[0][1], EVERY, "frames")
+            true(pfc.stats("p1")["heard"] >= 5, "p1 has heard frames")
+            equal(net.arrived(wait=0.01), [], "data while it is paused")
         net.pause(dict.fromkeys(range(8), 0))
         equal(len(net.arrived(wait=0.2)), 11, "frames that went on")
 
@@ -210,20 +297,19 @@ def obeys(rate):
         p.settle(0.01)
         for one in data(10):
             net.senders[0].send(one)
-        net.pause(dict.fromkeys(range(8), 100))     # 6.4 ms
+        net.pause(dict.fromkeys(range(8), 40000))
         came = net.arrived(wait=0.1)
         equal([number for _, number in came], list(range(10)), "numbers")
-        within(came[1][0] - came[0][0], 100 * QUANTUM, 100 * QUANTUM + LATE, "ns of the pause")
+        within(came[1][0] - came[0][0], 2048000, 2048000 + LATE, "ns of the pause")
         for i in range(1, 9):
             within(came[i + 1][0] - came[i][0], each - LATE, each + LATE, f"ns to frame {i + 1}")
         paused = pfc.stats("p1")["paused"]
-        equal(paused, dict.fromkeys(map(str, range(8)), 100 * QUANTUM), "paused time")
+        equal(paused, dict.fromkeys(map(str, range(8)), 2048000), "paused time")
 
 
 @timed("a port without a rate stops as well", words=("", "bands 2"))
 def no_rate(words):
     with pfc.switch("limit 1m", f"limit 1m pause obey {words}") as net:
-        # 10 Gbit/s, as veth says it: 51.2 ns a quantum
         net.pause(dict.fromkeys(range(8), 0xffff))
         for one in data(10):
             net.senders[0].send(one)
@@ -239,12 +325,12 @@ def zero(words):
         p.settle(0.01)
         for one in data(10):
             net.senders[0].send(one)
-        net.pause(EVERY)                # 4 s
-        p.settle(0.05)
+        net.pause(EVERY)
+        p.settle(0.0025)
         net.pause(dict.fromkeys(range(8), 0))
         came = net.arrived(wait=0.1)
         equal([number for _, number in came], list(range(10)), "numbers")
-        within(came[1][0] - came[0][0], 50 * MS, 50 * MS + 100000, "ns of the pause")
+        within(came[1][0] - came[0][0], 2500000, 2600000, "ns of the pause")
         for i in range(1, 9):
             within(came[i + 1][0] - came[i][0], MS - LATE, MS + LATE, f"ns to frame {i + 1}")
 
@@ -254,9 +340,9 @@ def bands():
     words = "bands 3 prio 10 0 prio 20 1"
     for priority, tos, others in ((7, 10 << 2, (20 << 2, 0)), (6, 20 << 2, (10 << 2, 0)),
                                   (0, 0, (10 << 2, 20 << 2)), (5, 0, (10 << 2, 20 << 2))):
-        for rate in ("rate 8mbit", ""):
+        for rate in ("rate 80mbit", ""):
             with pfc.switch("limit 1m", f"{rate} limit 1m pause obey {words}") as net:
-                net.pause({priority: 5000})     # 320 ms, without a rate 256 us
+                net.pause({priority: 0xffff})
                 for ds in (tos, *others):
                     for one in data(3, tos=ds):
                         net.senders[0].send(one)
@@ -267,73 +353,87 @@ def bands():
 
 @timed("a pause is extended by the next one, and told from the last")
 def extended():
-    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
-        p.settle(0.01)
-        for one in data(2):
-            net.senders[0].send(one)
-        net.pause({0: 1000})            # 64 ms
-        p.settle(0.032)
-        net.pause({0: 1000})
-        came = net.arrived(wait=0.2)
-        within(came[1][0] - came[0][0], 96 * MS, 96 * MS + 100000, "ns of the pause")
-        within(pfc.stats("p1")["paused"]["0"], 96 * MS, 96 * MS + 100000, "as it is counted")
-    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
-        p.settle(0.01)
-        for one in data(2):
-            net.senders[0].send(one)
+    for first, then, ns in ((40000, 40000, 3048000), (0xffff, 10000, 1512000)):
+        with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
+            p.settle(0.01)
+            for one in data(2):
+                net.senders[0].send(one)
+            net.pause({0: first})
+            p.settle(0.001)
+            net.pause({0: then})
+            came = net.arrived(wait=0.2)
+            within(came[1][0] - came[0][0], ns, ns + 100000, "ns of the pause")
+            within(pfc.stats("p1")["paused"]["0"], ns, ns + 100000, "as it is counted")
+
+
+def keep(net, ms, between=()):
+    """n1 pauses p1 for so long, each 3 ms; and sends these frames before each pause."""
+    for _ in range(ms // 3):
+        for times in between:
+            net.pause(times)
         net.pause({0: 0xffff})
-        p.settle(0.032)
-        net.pause({0: 1000})
-        came = net.arrived(wait=0.2)
-        within(came[1][0] - came[0][0], 96 * MS, 96 * MS + 100000, "ns of one that was shortened")
+        p.settle(0.003)
 
 
-@timed("storm: a pause that has no end is ignored, until it is quiet for as long")
-def storm():
+@timed("storm: pauses that have no end are ignored, until the neighbour lets the port go on",
+       between=((), ({0: 0},)))
+def storm(between):
     with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm 100ms") as net:
         p.settle(0.01)
         for one in data(300):
             net.senders[0].send(one)
-        for _ in range(20):
-            net.pause({0: 0xffff})
-            p.settle(0.01)
+        # A zero in between is none: the next pause begins in the same moment.
+        keep(net, 240, between)
         came = net.arrived(wait=0.05)
-        within(came[1][0] - came[0][0], 100 * MS, 100 * MS + LATE, "ns of the pause")
         equal(len(came), 300, "frames that went on")
         seen = pfc.stats("p1")
         equal(seen["storms"], 1, "storms")
-        within(seen["paused"]["0"], 100 * MS, 100 * MS, "ns paused")
-        p.settle(0.2)
-        # It is quiet: the next pause counts.
+        within(seen["paused"]["0"], 99 * MS, 101 * MS, "ns paused")
+        # It has let the port go on: the next pause counts.
         for one in data(2):
             net.senders[0].send(one)
-        net.pause({0: 500})             # 32 ms
+        net.pause({0: 40000})
         came = net.arrived(wait=0.2)
-        within(came[1][0] - came[0][0], 32 * MS, 32 * MS + LATE, "ns of the pause after that")
+        within(came[1][0] - came[0][0], 2048000, 2048000 + LATE, "ns of the pause after that")
 
 
-@timed("storm: a pause of one frame that is too long is cut; a zero ends a storm; never is never")
+@timed("a neighbour that lets the port go on for a part of the time is no storm")
+def shared():
+    with pfc.switch("limit 1m", "rate 80mbit limit 1m pause obey storm 20ms") as net:
+        p.settle(0.01)
+        for one in data(300):
+            net.senders[0].send(one)
+        for _ in range(60):             # 3 of 3.2 ms
+            net.pause(EVERY)
+            p.settle(0.003)
+            net.pause(dict.fromkeys(range(8), 0))
+            p.settle(0.0002)
+        seen = pfc.stats("p1")
+        equal(seen["storms"], 0, "storms")
+        within(seen["paused"]["0"], 180 * MS, 185 * MS, "ns paused")
+
+
+@timed("storm: a pause of one frame that is too long is cut, and counted; never is never")
 def cut():
-    for words, ms in (("storm 50ms", 50), ("storm never", 320)):
-        with pfc.switch("limit 1m", f"rate 8mbit limit 1m pause obey {words}") as net:
+    for words, ns, storms in (("storm 1ms", MS, 1), ("storm never", LONGEST, 0)):
+        with pfc.switch("limit 1m", f"rate 80mbit limit 1m pause obey {words}") as net:
             p.settle(0.01)
             for one in data(2):
                 net.senders[0].send(one)
-            net.pause({0: 5000})
+            net.pause(EVERY)
             came = net.arrived(wait=1)
-            within(came[1][0] - came[0][0], ms * MS, ms * MS + LATE, f"{words}: ns of the pause")
-            equal(pfc.stats("p1")["storms"], 0, "storms")
-    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm 50ms") as net:
-        for _ in range(10):
-            net.pause({0: 0xffff})
-            p.settle(0.01)
+            within(came[1][0] - came[0][0], ns, ns + LATE, f"{words}: ns of the pause")
+            equal(pfc.stats("p1")["storms"], 8 * storms, "storms, of all priorities")
+    with pfc.switch("limit 1m", "rate 80mbit limit 1m pause obey storm 20ms") as net:
+        keep(net, 30)
         equal(pfc.stats("p1")["storms"], 1, "storms")
+        # An end alone does not end a storm.
         net.pause({0: 0})
         for one in data(2):
             net.senders[0].send(one)
-        net.pause({0: 500})
-        came = net.arrived(wait=0.2)
-        within(came[1][0] - came[0][0], 32 * MS, 32 * MS + LATE, "ns of the pause after that")
+        net.pause({0: 0xffff})
+        came = net.arrived(wait=0.05)
+        within(came[1][0] - came[0][0], 0, MS // 10 + LATE, "ns between two in a storm")
 
 
 @case("what is no pause frame for us changes nothing")
@@ -384,20 +484,15 @@ def parents():
                 for classid in ("9:1", "9:2")[:1 + (parent == "mq")]:
                     p.tc(f"qdisc add dev p1 parent {classid} color limit 1m pause obey {words}")
                 p.settle(0.01)
-                rate = 20_000_000 if "rate" in words else 10_000_000_000
-                quanta = 50 * MS * rate // 512 // 10**9
-                if quanta > 0xffff:
-                    quanta = 0xffff
-                ns = quanta * 512 * 10**9 // rate
                 for one in data(5):
                     net.senders[0].send(one)
-                net.pause(dict.fromkeys(range(8), quanta))
+                net.pause(EVERY)
                 for one in data(5, 5):
                     net.senders[0].send(one)
                 came = net.arrived(wait=0.2)
                 equal([number for _, number in came], list(range(10)), f"{parent}, {words}")
                 gap = max(b - a for (a, _), (b, _) in zip(came, came[1:]))
-                within(gap, ns * 0.8, ns + 2 * MS, f"longest gap below {parent}, {words}")
+                within(gap, LONGEST * 0.8, LONGEST + 2 * MS, f"longest gap below {parent}, {words}")
 
 
 # --- coming and going --------------------------------------------------------
@@ -452,7 +547,7 @@ def until_paused(net, kinds, most):
 
 @timed("with several bands, several links and all defaults nothing is lost", links=(1, 2))
 def lossless(links):
-    words = "limit 100000 bands 3 prio 10 0 prio 20 1 pause all delay 2us"
+    words = f"limit 100000 bands 3 prio 10 0 prio 20 1 pause all {AWAY}"
     with pfc.switch(f"rate 1gbit {words}",
                     f"rate 8bit {words if links == 2 else words.replace('all', 'obey')}") as net:
         p.settle(0.01)
@@ -465,11 +560,11 @@ def lossless(links):
 @timed("pause green: green packets have room beside the red ones that a threshold lets in",
        words=("red 30000", "red auto", "red 20000 yellow 20000 count port"))
 def green_room(words):
-    words = f"limit 100000 {words} pause"
-    with pfc.switch(f"rate 1gbit {words} green delay 2us", f"rate 8bit {words} obey") as net:
-        net.senders[0].send(p.ipv4(1000, p.RED), 100)
+    words = f"limit 200000 {words} pause"
+    with pfc.switch(f"rate 1gbit {words} green {AWAY}", f"rate 8bit {words} obey") as net:
+        net.senders[0].send(p.ipv4(1000, p.RED), 200)
         net.heard()
-        until_paused(net, ((p.GREEN, 0),), 150)
+        until_paused(net, ((p.GREEN, 0),), 250)
         drops = p.colors("p1")["green"]["drops"]
         equal(drops, {"color": 0, "pool": 0, "limit": 0}, "green drops")
 
@@ -520,12 +615,12 @@ def regrouped():
 def unmapped():
     with pfc.switch("rate 1mbit limit 1m pause obey",
                     "rate 1mbit limit 1m pause obey storm never") as net:
-        net.pause(EVERY)
-        p.settle(0.01)
-        net.senders[0].send(p.ipv4(1000), 3)
-        equal(net.arrived(wait=0.05), [], "while paused")
-        net.change("p1", " ".join(f"pause-map {prio} none" for prio in range(8)))
-        equal(len(net.arrived(wait=0.5)), 3, "frames after the change")
+        with net.held(EVERY):
+            p.settle(0.01)
+            net.senders[0].send(p.ipv4(1000), 3)
+            equal(net.arrived(wait=0.05), [], "while paused")
+            net.change("p1", " ".join(f"pause-map {prio} none" for prio in range(8)))
+            equal(len(net.arrived(wait=0.5)), 3, "frames after the change")
 
 
 @case("pause on and off with packets in the queue: none is lost, what was there is not charged")
@@ -563,13 +658,13 @@ def moved():
 @case("while it is paused: pause none, reset, another port, another device",
       how=("none", "down", "replace", "del"))
 def paused(how):
-    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm never") as net:
+    with (pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm never") as net,
+          net.held(EVERY)):
         fill(net, 1)
-        net.pause(EVERY)
         for one in data(5, 1):
             net.senders[0].send(one)
         p.settle(0.05)
-        equal(p.shown("p1")["qlen"], 5, "packets wait")
+        within(p.shown("p1")["qlen"], 5, 6, "packets wait")
         if how == "none":
             net.change("p1", "pause none")
             equal([number for _, number in net.arrived(wait=0.1)][-5:], list(range(1, 6)), "numbers")
@@ -577,7 +672,7 @@ def paused(how):
             p.run("ip", "link", "set", "p1", "down")
             equal(p.shown("p1")["qlen"], 0, "packets")
         elif how == "replace":
-            p.tc("qdisc replace dev p1 root handle 2: color rate 8mbit pause obey")
+            p.tc("qdisc replace dev p1 root handle 2: color rate 8mbit pause obey storm never")
             net.send(p.numbered(9))
             # The new port has the same link, so it is paused as well.
             equal(p.shown("p1")["qlen"], 1, "packets")
@@ -635,9 +730,14 @@ BAD = [
     ("pause all pause-map 0", "argument"), ("pause all pause-map 0 1", "does not exist"),
     ("pause all bands 2 pause-map 7 2", "does not exist"),
     ("pause all pause-map 0 0 pause-map 0 none", "two bands"),
-    ("pause all xoff 1513000", "more than the buffer"), ("pause all limit 4k", "no room"),
-    ("pause all xoff 10k pool x size 12k", "more than the buffer"),
-    ("pause green", "needs a threshold of red"), ("red 1k pause green pool x size 3k", "no room"),
+    ("pause all xoff 1513000", "smallest limit"), ("pause all limit 4k", "smallest limit"),
+    ("pause all xoff 10k pool x size 12k", "the pool"),
+    ("pause green", "needs a threshold of red"), ("red 2k pause green pool x size 5k", "the pool"),
+    ("unit 9000", "need pause"), ("pause all unit", "argument"), ("pause all unit 59", "unit"),
+    ("pause all unit 2m", "unit"), ("pause all unit 800k", "smallest limit"),
+    ("pause all bands 2 pause-map 7 none", "needs a band-limit"),
+    ("pause all bands 2 band-limit 0 50", "see pause-map"),
+    ("pause all green 10k", "a threshold of green"),
 ]
 
 SET = [
@@ -649,6 +749,8 @@ SET = [
     ("pause all xoff auto xon auto delay 0us storm never", {"mode": "all", "delay": 0, "storm": None}),
     ("pause obey bands 2 pause-map 7 1 pause-map 0 none", {"map": {"0": "none", "7": 1}}),
     ("pause obey bands 16 pause-map 5 15", {"map": {"5": 15}}),
+    ("pause all unit 9000b", {"mode": "all", "unit": 9000}),
+    ("pause all unit auto", {"mode": "all"}),
 ]
 DEFAULTS = {"mode": "obey", "delay": 5000, "storm": 200 * MS, "map": {}}
 
@@ -682,7 +784,7 @@ def bad():
         true(p.tc(f"qdisc add dev p0 root color {words}", check=False).returncode, words)
     true("color" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
     # A port that pauses stays so when something else of it is refused.
-    p.tc("qdisc add dev p0 root color rate 1gbit limit 100k pause all xoff 50k")
+    p.tc("qdisc add dev p0 root color rate 1gbit limit 100k pause all xoff 50k unit 1514")
     before = p.options()
     for words in ("limit 51k", "xon 51k", "pause green pool x", "bands 2 pause-map 0 2"):
         true(p.tc(f"qdisc change dev p0 root color {words}", check=False).returncode, words)
@@ -700,20 +802,21 @@ def renumbered():
 def statistics():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         fill(net, 11)
-        net.pause({7: 1}, 0)            # and it is queued, as all that comes
+        net.pause({7: 1}, 0)            # and it is not forwarded
         p.settle(0.01)
         text = p.tc("-s qdisc show dev p0").stdout
-        for words in ("pause  sent off 1 on 0, unsent 0, heard 1, storms 0",
-                      "backlog 11060 peak 11060 bytes, xoff 10000 xon 6972",
-                      "priority 7 paused for 64000 ns"):
+        for words in ("pause  sent off ", " on 0, unsent 0, heard 1, storms 0",
+                      "backlog 11000 peak 11000 bytes, xoff 10000 xon 6972",
+                      "priority 7 paused for 51 ns"):
             true(words in text, f"{words!r} in {text!r}")
-    p.port("bands 16 rate 1gbit pause all")
+    p.port("bands 16 rate 1gbit pause obey")
     with p.notified("qdisc color 6:", "deleted qdisc color 6:", "qdisc color 7:"):
         words = " ".join(f"band-rate {n} {n + 1}mbit band-limit {n} 9 band-yield {n} 0.5"
                          for n in range(16))
         for handle in (6, 7):
             p.tc(f"qdisc replace dev p0 root handle {handle}: color rate 1gbit bands 16"
-                 f" pool sw size 1m ecn 1k red 1k {words} pause all xoff 10k xon 1k")
+                 f" pool sw size 1m ecn 1k red 1k {words} pause obey xoff 10k xon 1k"
+                 " unit 9k")
 
 
 main()

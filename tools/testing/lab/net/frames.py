@@ -116,9 +116,11 @@ def notified(*lines):
     """These lines come from `tc monitor` by the end."""
     with subprocess.Popen(["tc", "monitor"], stdout=subprocess.PIPE, text=True) as monitor:
         settle(0.1)
-        yield
-        settle(0.1)
-        monitor.terminate()
+        try:
+            yield
+            settle(0.1)
+        finally:
+            monitor.terminate()
         said = monitor.stdout.read()
     for line in lines:
         true(line in said, f"{line!r} in {said[:600]!r}")

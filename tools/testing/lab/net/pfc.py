@@ -10,6 +10,7 @@ All of it is in one namespace.  What is written to n0 comes in by p0 and is queu
 import contextlib
 import json
 import struct
+import threading
 
 from lab.net import frames as p
 
@@ -62,7 +63,8 @@ class Switch:
         self.receivers = [p.Receiver("n0"), p.Receiver("n1")]
         # The first time stamp switches them on.
         self.senders[0].send(p.ipv4(64))
-        self.receivers[1].frames(1)
+        while not self.receivers[1].frames(1):      # until the device's link is up
+            self.senders[0].send(p.ipv4(64))
 
     def send(self, data, count=1):
         """From n0, so that it is queued in p1's port."""
@@ -73,8 +75,27 @@ class Switch:
         """n1 pauses p1."""
         self.senders[number].send(frame(times_))
 
-    def heard(self, wait=0.01):
-        """[(when, {priority: quanta})] that n0 has heard."""
+    @contextlib.contextmanager
+    def held(self, times_, number=1):
+        """n1 pauses p1 all the time: the longest pause of 10 Gbit/s is 3.4 ms."""
+        done = threading.Event()
+
+        def pause():
+            with contextlib.suppress(OSError):      # the device is gone
+                while not done.is_set():
+                    self.pause(times_, number)
+                    p.settle(0.002)
+        thread = threading.Thread(target=pause)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def heard(self, wait=0.001):
+        """[(when, {priority: quanta})] that n0 has heard, until none comes for so long: a pause is
+        extended after 1.7 ms."""
         return [(when, times(data)) for when, data in self.receivers[0].frames(wait=wait)
                 if times(data) is not None]
 

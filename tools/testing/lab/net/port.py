@@ -76,11 +76,13 @@ def apart(rate, shares, queues, ports, v6=False):
 PAUSES = ("all", "green")
 # Timers of the guest's clock device come no closer than that, ns.
 _CLOCK = 500
+# The lab's ports have a rate, so they split GSO packets.
+_UNIT = 1514
 
 
 def pausing(mode, delay):
     """A port that pauses (all, green) over links of so many ns, or an empty string without."""
-    return f" pause {mode} delay {delay + 2 * _CLOCK}ns" if mode else ""
+    return f" pause {mode} delay {delay + 2 * _CLOCK}ns unit {_UNIT}" if mode else ""
 
 
 def shown(dev=None, ns=None):
