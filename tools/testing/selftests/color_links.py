@@ -152,14 +152,13 @@ def hidden():
 class Guest:
     """A tap device, whose other end this program is: it drops when `room` frames wait."""
 
-    def __init__(self, name, room, mbit=None):
+    def __init__(self, name, room, mbit=10000):
         if not os.path.exists("/dev/net/tun"):
             os.makedirs("/dev/net", exist_ok=True)
             os.mknod("/dev/net/tun", 0o600 | 0o020000, os.makedev(10, 200))
         self.fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(self.fd, 0x400454ca, struct.pack("16sH22x", name.encode(), 2 | 0x1000))
-        if mbit:
-            p.run("ethtool", "-s", name, "speed", str(mbit), "duplex", "full", "autoneg", "off")
+        p.run("ethtool", "-s", name, "speed", str(mbit), "duplex", "full", "autoneg", "off")
         p.run("ip", "link", "set", name, "txqueuelen", str(room), "up")
 
     def send(self, frame, count=1):
@@ -183,7 +182,7 @@ class Guest:
 
 
 @contextlib.contextmanager
-def guest(room=500, mbit=None, words=PAUSING, egress="rate 8bit limit 200000 pause obey"):
+def guest(room=500, mbit=10000, words=PAUSING, egress="rate 8bit limit 200000 pause obey"):
     """One behind a port that pauses; what it sends is queued in p1."""
     p.insmod()
     p.fresh_namespace()
