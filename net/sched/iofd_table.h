@@ -22,6 +22,10 @@
  * (the timeout).  A stale entry is a miss for a packet of its flow, and a new message
  * may have it if no entry is free.  The list by age finds it in O(1).
  *
+ * A message without an end would hold its entry for ever with one small packet a timeout, and eight
+ * of them the table.  So while no entry is free a packet holds its entry only for the part of the
+ * timeout that its bytes pay for, IOFD_PAID for all of it; a full-sized packet 2 ms of 100.
+ *
  * Pure logic; the caller does the locking.
  */
 #ifndef _IOFD_TABLE_H
@@ -37,6 +41,11 @@
 #include <uapi/linux/pkt_iofd.h>
 
 #define IOFD_NONE	0xffff	/* no entry has this number */
+/* Bytes that hold an entry for the timeout: the longest IP packet. */
+#define IOFD_PAID	65535u
+#define IOFD_LEASE_MAX	255u
+/* Of a full table so many entries are looked at, the oldest ones: the paper's table has no more. */
+#define IOFD_LOOK	8
 
 /**
  * struct iofd_key - the flow of a packet, and the tokens that it has left
@@ -67,7 +76,8 @@ struct iofd_key {
 /**
  * struct iofd_entry - a message that is deflected
  * @key: the key of its packets
- * @seen: when the last packet was sent to the port, ns
+ * @seen: when the last packet was sent to the port, ns; wraps after two years
+ * @lease: part of the timeout that this packet holds the entry for, of IOFD_LEASE_MAX
  * @port: the caller's number for the port
  * @hash: hash of @key
  * @next: next entry in the bucket's chain, or in the list of free entries
@@ -78,7 +88,8 @@ struct iofd_key {
  */
 struct iofd_entry {
 	struct iofd_key	key;
-	u64		seen;
+	u64		seen:56,
+			lease:8;
 	u32		port;
 	u32		hash;
 	u16		next;
@@ -207,16 +218,30 @@ static inline void iofd_table_link(struct iofd_table *t, struct iofd_entry *e)
 	t->newest = i;
 }
 
+/* ns since the last packet */
+static inline u64 iofd_entry_idle(const struct iofd_entry *e, u64 now)
+{
+	return (now - e->seen) & GENMASK_ULL(55, 0);
+}
+
+static inline void iofd_entry_set(struct iofd_entry *e, u64 now, u32 len)
+{
+	e->seen = now;
+	/* rounded down: a packet of 60 bytes holds nothing */
+	e->lease = min(len / (IOFD_PAID / IOFD_LEASE_MAX), IOFD_LEASE_MAX);
+}
+
 /**
  * iofd_table_seen() - refresh an entry
  * @t: the table
  * @e: the entry, of which a packet was sent
  * @now: ns, never less than before
+ * @len: bytes of the packet
  */
 static inline void iofd_table_seen(struct iofd_table *t, struct iofd_entry *e,
-				   u64 now)
+				   u64 now, u32 len)
 {
-	e->seen = now;
+	iofd_entry_set(e, now, len);
 	iofd_table_unlink(t, e);
 	iofd_table_link(t, e);
 }
@@ -251,11 +276,28 @@ static inline void iofd_table_free(struct iofd_table *t, struct iofd_entry *e)
 static inline bool iofd_table_expire(struct iofd_table *t, struct iofd_entry *e,
 				     u64 now, u64 timeout)
 {
-	if (now - e->seen < timeout)
+	if (iofd_entry_idle(e, now) < timeout)
 		return false;
 	t->expired++;
 	iofd_table_free(t, e);
 	return true;
+}
+
+/* Free one of the oldest entries that its last packet does not pay for any more. */
+static inline bool iofd_table_reclaim(struct iofd_table *t, u64 now, u64 timeout)
+{
+	u16 i = t->oldest;
+	int n;
+
+	for (n = 0; n < IOFD_LOOK && i != IOFD_NONE; n++) {
+		struct iofd_entry *e = &t->entry[i];
+
+		i = e->newer;
+		if (iofd_table_expire(t, e, now, mul_u64_u32_div(timeout, e->lease,
+								 IOFD_LEASE_MAX)))
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -279,18 +321,18 @@ static inline void iofd_table_expire_all(struct iofd_table *t, u64 now,
  * @port: the caller's number for the port
  * @now: ns, never less than before
  * @timeout: ns without a packet after which an entry is stale
+ * @len: bytes of the message's first packet
  *
- * Return: the entry, or NULL if all are in use and none is stale.
+ * Return: the entry, or NULL if all are in use and the oldest are paid for.
  */
 static inline struct iofd_entry *
 iofd_table_take(struct iofd_table *t, const struct iofd_key *key, u32 port,
-		u64 now, u64 timeout)
+		u64 now, u64 timeout, u32 len)
 {
 	struct iofd_entry *e;
 	u16 *head;
 
-	if (t->free == IOFD_NONE &&
-	    !iofd_table_expire(t, &t->entry[t->oldest], now, timeout)) {
+	if (t->free == IOFD_NONE && !iofd_table_reclaim(t, now, timeout)) {
 		t->full++;
 		return NULL;
 	}
@@ -300,7 +342,7 @@ iofd_table_take(struct iofd_table *t, const struct iofd_key *key, u32 port,
 	e->key = *key;
 	e->hash = iofd_table_hash(t, key);
 	e->port = port;
-	e->seen = now;
+	iofd_entry_set(e, now, len);
 	head = iofd_table_head(t, e->hash);
 	e->next = *head;
 	*head = e - t->entry;
@@ -322,7 +364,8 @@ static inline void iofd_table_move(struct iofd_table *to,
 
 	for (i = from->oldest; i != IOFD_NONE; i = from->entry[i].newer)
 		iofd_table_take(to, &from->entry[i].key, from->entry[i].port,
-				from->entry[i].seen, U64_MAX);
+				from->entry[i].seen, U64_MAX,
+				from->entry[i].lease * (IOFD_PAID / IOFD_LEASE_MAX));
 	to->peak = from->peak;
 	to->expired = from->expired;
 	to->full = from->full;

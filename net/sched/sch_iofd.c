@@ -370,7 +370,7 @@ static bool iofd_congested(struct Qdisc *sch)
  * Return: the port, or NULL; under RCU.
  */
 static struct iofd_port *iofd_start(struct iofd_sched_data *q,
-				    const struct iofd_key *key, u8 dscp,
+				    const struct iofd_key *key, u8 dscp, u32 len,
 				    struct iofd_ports *ports)
 {
 	struct iofd_port *port;
@@ -383,7 +383,7 @@ static struct iofd_port *iofd_start(struct iofd_sched_data *q,
 	/* The only packet of a message needs no entry: no other packet follows. */
 	if (!gl_deflect_end(dscp) &&
 	    !iofd_table_take(q->table, key, port->id, ktime_get_ns(),
-			     q->timeout))
+			     q->timeout, len))
 		return NULL;
 	q->stats.messages++;
 	return port;
@@ -443,11 +443,11 @@ static noinline int iofd_enqueue_marked(struct sk_buff *skb, struct Qdisc *sch,
 		if (gl_deflect_end(dscp))
 			iofd_table_free(q->table, entry);
 		else if (iofd_port_live(port))
-			iofd_table_seen(q->table, entry, now);
+			iofd_table_seen(q->table, entry, now, qdisc_pkt_len(skb));
 		ret = iofd_deflect(skb, sch, port, dscp, &q->stats.followers,
 				   to_free);
 	} else {
-		port = start ? iofd_start(q, &key, dscp, ports) : NULL;
+		port = start ? iofd_start(q, &key, dscp, qdisc_pkt_len(skb), ports) : NULL;
 		ret = port ? iofd_deflect(skb, sch, port, dscp,
 					  &q->stats.starts, to_free) :
 			     iofd_enqueue_child(skb, sch, to_free);

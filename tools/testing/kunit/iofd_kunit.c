@@ -46,7 +46,7 @@ static struct iofd_entry *take(struct iofd_table *t, u32 flow, u64 now)
 {
 	struct iofd_key key = key_of(flow, 4);
 
-	return iofd_table_take(t, &key, flow * 10, now, TIMEOUT);
+	return iofd_table_take(t, &key, flow * 10, now, TIMEOUT, IOFD_PAID);
 }
 
 /* The invariants of a table. */
@@ -58,7 +58,7 @@ static void check(struct kunit *test, struct iofd_table *t)
 
 	for (i = t->oldest; i != IOFD_NONE && n <= t->size; n++) {
 		KUNIT_ASSERT_EQ(test, t->entry[i].older, last);
-		KUNIT_ASSERT_GE(test, t->entry[i].seen, seen);
+		KUNIT_ASSERT_GE(test, (u64)t->entry[i].seen, seen);
 		KUNIT_ASSERT_PTR_EQ(test, iofd_table_find(t, &t->entry[i].key),
 				    &t->entry[i]);
 		seen = t->entry[i].seen;
@@ -143,7 +143,7 @@ static void iofd_table_find__tokens_are_part_of_it(struct kunit *test)
 		struct iofd_key key = key_of(1, tokens);
 
 		KUNIT_EXPECT_NULL(test, iofd_table_find(t, &key));
-		e[tokens] = iofd_table_take(t, &key, tokens, 0, TIMEOUT);
+		e[tokens] = iofd_table_take(t, &key, tokens, 0, TIMEOUT, IOFD_PAID);
 	}
 	KUNIT_EXPECT_EQ(test, t->used, 4);
 	for (tokens = 1; tokens <= GL_DEFLECT_TOKENS_MAX; tokens++) {
@@ -204,7 +204,7 @@ static void iofd_table_take__the_quiet_one_after_its_timeout(struct kunit *test)
 	take(t, 2, 1010);
 	take(t, 3, 1020);
 	/* 1 is the first, but is refreshed */
-	iofd_table_seen(t, find(t, 1), 1050);
+	iofd_table_seen(t, find(t, 1), 1050, IOFD_PAID);
 	KUNIT_EXPECT_NULL(test, take(t, 4, 1109));
 	KUNIT_EXPECT_EQ(test, t->full, 1);
 	/* 2 has been quiet for 100 */
@@ -239,6 +239,29 @@ static void iofd_table_take__lazily(struct kunit *test)
 	kvfree(t);
 }
 
+static void iofd_table_take__from_who_does_not_pay(struct kunit *test)
+{
+	struct iofd_table *t = new_table(test, 2);
+
+	KUNIT_ASSERT_NOT_NULL(test, take(t, 1, 1000));
+	KUNIT_ASSERT_NOT_NULL(test, take(t, 2, 1000));
+	/* 20000 bytes hold an entry for 77 of 255 parts of 100, 60 bytes for none */
+	iofd_table_seen(t, find(t, 1), 1010, 20000);
+	KUNIT_EXPECT_NULL(test, take(t, 3, 1039));
+	iofd_table_seen(t, find(t, 2), 1010, 60);
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 3, 1039));
+	KUNIT_EXPECT_NULL(test, find(t, 2));
+	KUNIT_EXPECT_EQ(test, t->expired, 1);
+	/* with a free entry it stays */
+	iofd_table_free(t, find(t, 3));
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 4, 1045));
+	KUNIT_EXPECT_NOT_NULL(test, find(t, 1));
+	KUNIT_EXPECT_NOT_NULL(test, take(t, 5, 1045));
+	KUNIT_EXPECT_NULL(test, find(t, 1));
+	check(test, t);
+	kvfree(t);
+}
+
 /* An entry is stale at the timeout, not a nanosecond before. */
 static void iofd_table_expire__at_the_timeout(struct kunit *test)
 {
@@ -246,7 +269,7 @@ static void iofd_table_expire__at_the_timeout(struct kunit *test)
 
 	take(t, 1, 1000);
 	take(t, 2, 1000);
-	iofd_table_seen(t, find(t, 1), 1050);
+	iofd_table_seen(t, find(t, 1), 1050, IOFD_PAID);
 	KUNIT_EXPECT_FALSE(test, iofd_table_expire(t, find(t, 2), 1099, TIMEOUT));
 	KUNIT_EXPECT_TRUE(test, iofd_table_expire(t, find(t, 2), 1100, TIMEOUT));
 	KUNIT_EXPECT_NULL(test, find(t, 2));
@@ -267,7 +290,7 @@ static void iofd_table_expire_all__the_stale_ones(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->expired, 0);
 	for (flow = 1; flow <= 5; flow++)
 		take(t, flow, 1000 + flow);
-	iofd_table_seen(t, find(t, 1), 1010);
+	iofd_table_seen(t, find(t, 1), 1010, IOFD_PAID);
 	iofd_table_expire_all(t, 1103, TIMEOUT);
 	KUNIT_EXPECT_NOT_NULL(test, find(t, 1));
 	KUNIT_EXPECT_NULL(test, find(t, 2));
@@ -292,7 +315,7 @@ static void iofd_table_move__all_and_their_age(struct kunit *test)
 		take(from, flow, 1000 + flow);
 	iofd_table_free(from, find(from, 1));
 	iofd_table_free(from, find(from, 4));
-	iofd_table_seen(from, find(from, 2), 1010);
+	iofd_table_seen(from, find(from, 2), 1010, IOFD_PAID);
 	from->full = 11;
 	from->expired = 12;
 
@@ -302,7 +325,7 @@ static void iofd_table_move__all_and_their_age(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, to->peak, 5);
 	KUNIT_EXPECT_EQ(test, to->full, 11);
 	KUNIT_EXPECT_EQ(test, to->expired, 12);
-	KUNIT_EXPECT_EQ(test, find(to, 2)->seen, 1010);
+	KUNIT_EXPECT_EQ(test, (u64)find(to, 2)->seen, 1010);
 	KUNIT_EXPECT_EQ(test, find(to, 2)->port, 20);
 	KUNIT_EXPECT_EQ(test, to->entry[to->oldest].port, 30);
 	KUNIT_EXPECT_EQ(test, to->entry[to->newest].port, 20);
@@ -514,6 +537,7 @@ static struct kunit_case iofd_test_cases[] = {
 	KUNIT_CASE(iofd_table_take__one_entry),
 	KUNIT_CASE(iofd_table_take__the_quiet_one_after_its_timeout),
 	KUNIT_CASE(iofd_table_take__lazily),
+	KUNIT_CASE(iofd_table_take__from_who_does_not_pay),
 	KUNIT_CASE(iofd_table_expire__at_the_timeout),
 	KUNIT_CASE(iofd_table_expire_all__the_stale_ones),
 	KUNIT_CASE(iofd_fifo__counts_and_budget),

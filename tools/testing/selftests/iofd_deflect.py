@@ -268,7 +268,26 @@ def full():
         receiver.close()
 
 
-@case("timeout: an entry is reused when it is stale and a message needs one, not before")
+@case("messages that do not end and send little hold no entry that another message needs")
+def unpaid():
+    i.setup("threshold 15000 entries 8 timeout 100ms")
+    sender = p.Sender()
+    i.congest(sender)
+    for flow in range(8):
+        sender.send(i.frame(i.dscp(i.START), flow=1000 + flow))
+    before = i.counters()["deflected.messages"]
+    for turn in range(20):
+        p.settle(0.09)
+        for flow in range(8):
+            sender.send(i.frame(i.dscp(i.MIDDLE), flow=1000 + flow, size=60))
+        for one in i.message(3, flow=50 + turn):
+            sender.send(one)
+    seen = i.counters()
+    within(seen["deflected.messages"] - before, 19, 20, "of 20 messages deflected")
+    sender.close()
+
+
+@case("an entry is reused when its packet does not pay for it and a message needs one, not before")
 def timeout():
     i.setup("threshold 15000 entries 1 timeout 50ms")
     sender, (receiver,) = p.Sender(), i.receivers(1)
@@ -276,11 +295,11 @@ def timeout():
     start, middle = i.dscp(i.START), i.dscp(i.MIDDLE)
     sender.send(i.frame(start, 1, 1))
     time.sleep(0.04)
-    sender.send(i.frame(middle, 1, 2))          # refreshes the entry
-    time.sleep(0.04)
-    sender.send(i.frame(start, 2, 3))           # the entry is not stale yet
+    sender.send(i.frame(middle, 1, 2))          # refreshes the entry: 1000 bytes for 0.59 ms
+    time.sleep(0.0004)
+    sender.send(i.frame(start, 2, 3))           # the entry is not free yet
     equal(i.counters()["table.expired"], 0, "expired")
-    time.sleep(0.02)
+    time.sleep(0.0004)
     sender.send(i.frame(start, 2, 4))
     sender.send(i.frame(middle, 1, 5))          # its entry was reused
     sender.send(i.frame(middle, 2, 6))
