@@ -98,6 +98,16 @@ void color_bands_set(struct color_bands *bands, const struct color_band_config *
 	bands->cfg = *cfg;
 }
 
+/* Does an array have whole elements? */
+static bool color_band_whole(const struct nlattr *attr, size_t size,
+			     struct netlink_ext_ack *extack)
+{
+	if (!attr || !(nla_len(attr) % size))
+		return true;
+	NL_SET_ERR_MSG_ATTR(extack, attr, "The length of band-rate, band-limit or band-yield is not a multiple of its element's");
+	return false;
+}
+
 static int color_band_parse_each(struct color_band_config *cfg,
 				 const struct nlattr *rates,
 				 const struct nlattr *limits,
@@ -109,12 +119,10 @@ static int color_band_parse_each(struct color_band_config *cfg,
 	u32 yield[TC_COLOR_BANDS_MAX];
 	int i;
 
-	if ((rates && nla_len(rates) % sizeof(*rate)) ||
-	    (limits && nla_len(limits) % sizeof(*limit)) ||
-	    (yields && nla_len(yields) % sizeof(*yield))) {
-		NL_SET_ERR_MSG(extack, "Rates, limits or yields of bands end in the middle of one");
+	if (!color_band_whole(rates, sizeof(*rate), extack) ||
+	    !color_band_whole(limits, sizeof(*limit), extack) ||
+	    !color_band_whole(yields, sizeof(*yield), extack))
 		return -EINVAL;
-	}
 	memset(rate, 0xff, sizeof(rate));	/* TC_COLOR_BAND_RATE_KEEP */
 	memset(limit, 0xff, sizeof(limit));	/* TC_COLOR_BAND_LIMIT_KEEP */
 	memset(yield, 0xff, sizeof(yield));	/* TC_COLOR_BAND_YIELD_KEEP */
@@ -130,27 +138,32 @@ static int color_band_parse_each(struct color_band_config *cfg,
 		bool new_rate = rate[i] != TC_COLOR_BAND_RATE_KEEP;
 		bool new_limit = limit[i] != TC_COLOR_BAND_LIMIT_KEEP;
 		bool new_yield = yield[i] != TC_COLOR_BAND_YIELD_KEEP;
+		const struct nlattr *attr = new_rate ? rates : new_limit ? limits : yields;
 
 		if (!new_rate && !new_limit && !new_yield)
 			continue;
 		if (i >= cfg->n) {
-			NL_SET_ERR_MSG(extack,
-				       "A rate, a limit or a yield of a band that does not exist");
+			NL_SET_ERR_MSG_ATTR(extack, attr,
+					    "A rate, a limit or a yield of a band that does not exist");
 			return -EINVAL;
 		}
 		if (cfg->n == 1) {
-			NL_SET_ERR_MSG(extack,
-				       "A single band has the rate and the limit of its port, and yields to none");
+			NL_SET_ERR_MSG_ATTR(extack, attr,
+					    "A single band has the rate and the limit of its port, and yields to none");
 			return -EINVAL;
 		}
 		if (rate[i] == TC_COLOR_BAND_RATE_PPS)
 			rate[i] = 0;
-		if ((new_rate &&
-		     (rate[i] & ~TC_COLOR_BAND_RATE_PPS) > TC_COLOR_RATE_MAX) ||
-		    (new_limit && limit[i] > TC_COLOR_BAND_LIMIT_MAX) ||
-		    (new_yield && yield[i] > TC_COLOR_BAND_YIELD_ONE)) {
-			NL_SET_ERR_MSG(extack,
-				       "A rate, a limit or a yield of a band is out of range");
+		if (new_rate && (rate[i] & ~TC_COLOR_BAND_RATE_PPS) > TC_COLOR_RATE_MAX) {
+			NL_SET_ERR_MSG_ATTR(extack, rates, "band-rate: out of range");
+			return -ERANGE;
+		}
+		if (new_limit && limit[i] > TC_COLOR_BAND_LIMIT_MAX) {
+			NL_SET_ERR_MSG_ATTR(extack, limits, "band-limit: out of range");
+			return -ERANGE;
+		}
+		if (new_yield && yield[i] > TC_COLOR_BAND_YIELD_ONE) {
+			NL_SET_ERR_MSG_ATTR(extack, yields, "band-yield: out of range");
 			return -ERANGE;
 		}
 		if (new_rate)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The configuration of a port; see color_config.h. */
 
+#include <linux/if_ether.h>
 #include <linux/minmax.h>
 #include <linux/netlink.h>
 #include <net/netlink.h>
@@ -151,6 +152,39 @@ static int color_parse_int(struct color_config *cfg, struct nlattr **tb,
 	return 0;
 }
 
+/* What is less than one packet is meant in kilobytes, or in packets.  But a threshold below Ethernet's
+ * smallest frame refuses a colour altogether.
+ */
+static int color_parse_sizes(u32 packet, struct nlattr **tb, struct netlink_ext_ack *extack)
+{
+	static const struct {
+		int		attr;
+		bool		color;
+		const char	*msg;
+	} sizes[] = {
+		{ TCA_COLOR_LIMIT, false, "limit: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_RED, true, "red: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_YELLOW, true, "yellow: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_GREEN, true, "green: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_POOL_SIZE, false, "size: bytes, and less than one packet of the device's MTU" },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct nlattr *attr = tb[sizes[i].attr];
+
+		if (!attr || nla_get_u32(attr) >= packet)
+			continue;
+		if (sizes[i].color && nla_get_u32(attr) < ETH_ZLEN)
+			continue;
+		NL_SET_BAD_ATTR(extack, attr);
+		if (extack)
+			extack->_msg = sizes[i].msg;
+		return -ERANGE;
+	}
+	return 0;
+}
+
 static int color_parse_thresh(struct color_config *cfg, struct nlattr **tb,
 			      struct netlink_ext_ack *extack)
 {
@@ -225,11 +259,14 @@ static int color_parse_ecn(struct color_config *cfg, struct nlattr **tb,
 	if (!e->prob) {
 		if (!e->min && !e->max)
 			return 0;
-		NL_SET_ERR_MSG(extack, "ECN thresholds need a probability above 0");
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_ECN_PROB] ?: tb[TCA_COLOR_ECN_MAX] ?:
+					    tb[TCA_COLOR_ECN_MIN],
+				    "ecn: thresholds need a probability above 0");
 		return -EINVAL;
 	}
 	if (e->min > e->max) {
-		NL_SET_ERR_MSG(extack, "ECN minimum is above the maximum");
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_ECN_MIN] ?: tb[TCA_COLOR_ECN_MAX],
+				    "ecn: the minimum is above the maximum");
 		return -EINVAL;
 	}
 	if (e->max > cfg->limit) {
@@ -245,16 +282,19 @@ static int color_parse_ecn(struct color_config *cfg, struct nlattr **tb,
  * color_config_parse() - read the user's attributes
  * @cfg: the configuration so far; it keeps what has no attribute.  After an
  *	error it is of no use
+ * @packet: bytes of the device's longest packet
  * @tb: the attributes, valid by color_config_policy
  * @extack: says what is wrong
  *
  * Return: 0, or an error.
  */
-int color_config_parse(struct color_config *cfg, struct nlattr **tb,
+int color_config_parse(struct color_config *cfg, u32 packet, struct nlattr **tb,
 		       struct netlink_ext_ack *extack)
 {
-	int err;
+	int err = color_parse_sizes(packet, tb, extack);
 
+	if (err)
+		return err;
 	if (tb[TCA_COLOR_RATE64])
 		cfg->rate = nla_get_u64(tb[TCA_COLOR_RATE64]);
 	if (tb[TCA_COLOR_OVERHEAD])

@@ -70,7 +70,7 @@ struct color_config {
 extern const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1];
 
 void color_config_init(struct color_config *cfg, const struct net_device *dev, u32 slack);
-int color_config_parse(struct color_config *cfg, struct nlattr **tb,
+int color_config_parse(struct color_config *cfg, u32 packet, struct nlattr **tb,
 		       struct netlink_ext_ack *extack);
 u64 color_config_others(const struct color_config *cfg, u32 bands);
 int color_config_dump_thresh(const struct color_config *cfg,

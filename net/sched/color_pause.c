@@ -1026,8 +1026,27 @@ static int color_pause_parse(struct color_pause_config *cfg, const struct color_
 	return 0;
 }
 
+/* The attribute of a request by which a plan promises too much: the first that is there. */
+static const struct nlattr *color_pause_culprit(struct nlattr **tb)
+{
+	static const u8 may[] = {
+		TCA_COLOR_PAUSE_XOFF, TCA_COLOR_POOL_SIZE, TCA_COLOR_POOL_ALPHA, TCA_COLOR_POOL,
+		TCA_COLOR_BAND_LIMIT, TCA_COLOR_GREEN, TCA_COLOR_COUNT, TCA_COLOR_LIMIT,
+		TCA_COLOR_PAUSE_UNIT, TCA_COLOR_PAUSE_DELAY, TCA_COLOR_PAUSE_MAP, TCA_COLOR_BANDS,
+		TCA_COLOR_SLACK, TCA_COLOR_CATCH_UP, TCA_COLOR_RED, TCA_COLOR_PAUSE,
+		TCA_COLOR_RATE64,
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(may); i++)
+		if (tb[may[i]])
+			return tb[may[i]];
+	return NULL;
+}
+
 /* A plan that promises too much is refused, unless that is so already and it does not get worse. */
-static int color_pause_check(const struct color_pause_plan *plan, struct netlink_ext_ack *extack)
+static int color_pause_check(const struct color_pause_plan *plan, struct nlattr **tb,
+			     struct netlink_ext_ack *extack)
 {
 	struct color_pause_plan now = { .cn = plan->cn };
 	struct color_pause_sum sum, before;
@@ -1038,8 +1057,10 @@ static int color_pause_check(const struct color_pause_plan *plan, struct netlink
 	color_pause_solve(&now, &before);
 	if (before.margin < 0 && sum.margin >= before.margin)
 		return 0;
-	if (extack)
+	if (extack) {
 		extack->_msg = color_pause_messages[sum.why];
+		NL_SET_BAD_ATTR(extack, color_pause_culprit(tb));
+	}
 	return -ENOSPC;
 }
 
@@ -1169,7 +1190,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		return ERR_PTR(err);
 	if (cfg.mode == TC_COLOR_PAUSE_NONE) {
 		/* Others may use the pool. */
-		err = color_pause_check(&plan, extack);
+		err = color_pause_check(&plan, tb, extack);
 		return ERR_PTR(err);
 	}
 	err = color_pause_check_dev(dev, own ? own->link : NULL, port, tb, extack);
@@ -1186,7 +1207,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		return ERR_PTR(-ENOMEM);
 	}
 	plan.new = pause;
-	err = color_pause_check(&plan, extack);
+	err = color_pause_check(&plan, tb, extack);
 	if (err) {
 		color_pause_put(pause);
 		return ERR_PTR(err);

@@ -255,7 +255,8 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	if (!name || !*name) {
 		if (!size && !tb[TCA_COLOR_POOL_ALPHA])
 			return NULL;
-		NL_SET_ERR_MSG(extack, "Size and alpha need a pool");
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL_SIZE] ?: tb[TCA_COLOR_POOL_ALPHA],
+				    "size and alpha need a pool");
 		return ERR_PTR(-EINVAL);
 	}
 	if (!color_pool_valid_name(name)) {

@@ -217,7 +217,9 @@ int color_trim_parse(struct color_trim_config *cfg, struct nlattr **tb,
 	if (color_trims(cfg))
 		return 0;
 	if (tb[TCA_COLOR_TRIM_COLORS] || tb[TCA_COLOR_TRIM_LIMIT] || tb[TCA_COLOR_TRIM_SIZE]) {
-		NL_SET_ERR_MSG(extack, "Trimming needs the DSCP of trimmed packets");
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_TRIM_COLORS] ?: tb[TCA_COLOR_TRIM_LIMIT] ?:
+					    tb[TCA_COLOR_TRIM_SIZE],
+				    "trim-colors, trim-limit and trim-size need trim: the DSCP of trimmed packets");
 		return -EINVAL;
 	}
 	return 0;

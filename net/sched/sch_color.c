@@ -1086,7 +1086,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 			       extack);
 	if (err < 0)
 		return err;
-	err = color_config_parse(&cfg, tb, extack);
+	err = color_config_parse(&cfg, psched_mtu(qdisc_dev(sch)), tb, extack);
 	if (err)
 		return err;
 	err = color_trim_parse(&cfg.trim, tb, extack);

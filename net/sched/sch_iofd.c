@@ -556,6 +556,7 @@ static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
 	if (err < 0)
 		return err;
 	if (!tb[TCA_IOFD_PORTS] && !old) {
+		NL_SET_ERR_ATTR_MISS(extack, opt, TCA_IOFD_PORTS);
 		NL_SET_ERR_MSG(extack, "A deflect port is needed");
 		return -EINVAL;
 	}
@@ -646,6 +647,7 @@ static int iofd_init(struct Qdisc *sch, struct nlattr *opt,
 	if (!q->table)
 		return -ENOMEM;
 	if (!opt) {
+		NL_SET_ERR_ATTR_MISS(extack, opt, TCA_IOFD_PORTS);
 		NL_SET_ERR_MSG(extack, "A deflect port is needed");
 		return -EINVAL;
 	}

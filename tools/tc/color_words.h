@@ -38,6 +38,8 @@ static int get_dscp(const char *what, const char *arg, __u32 *val)
 
 static int parse_rate(const char *what, const char *arg, __u64 *rate)
 {
+	size_t len;
+
 	*rate = 0;
 	if (!strcmp(arg, "none"))
 		return 0;
@@ -45,6 +47,10 @@ static int parse_rate(const char *what, const char *arg, __u64 *rate)
 		return bad("%s: \"%s\" is not a rate", what, arg);
 	if (!*rate || *rate > TC_COLOR_RATE_MAX)
 		return bad("%s: %s is not within 8bit ... 100tbit", what, arg);
+	len = strlen(arg);
+	if (len > 3 && !strcasecmp(arg + len - 3, "bps"))
+		fprintf(stderr, TC_KIND ": warning: %s: the bps of %s are bytes: %llu bit/s\n",
+			what, arg, (unsigned long long)*rate * 8);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <linux/greenlane_dscp.h>
 #include <linux/pkt_color.h>
 
@@ -18,6 +19,9 @@
 #include "tc_answers.h"
 #include "tc_exact.h"
 #include "tc_plugin.h"
+
+/* IEEE 802.3df, 800 Gbit/s, and P802.3dj's 1.6 Tbit/s */
+#define RATE_KNOWN_MBIT	1600000
 
 #define COLOR_OPT_LEN	1024	/* room for our attributes in tc's request */
 
@@ -523,6 +527,38 @@ static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
 	}
 }
 
+/* The speed of a network card, Mbit/s; 0 if it is none, or does not know. */
+static unsigned long card_speed(const char *dev)
+{
+	char path[128];
+	long mbit = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/device", dev);
+	if (access(path, F_OK))
+		return 0;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", dev);
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%ld", &mbit) != 1 || mbit < 0)
+		mbit = 0;
+	fclose(f);
+	return mbit;
+}
+
+/* A rate that no link has is a mistake. */
+static void warn_of_rate(const char *dev, __u64 rate)
+{
+	unsigned long mbit = card_speed(dev) ?: RATE_KNOWN_MBIT;
+
+	if (rate / (1000000 / 8) > mbit)
+		fprintf(stderr, TC_KIND
+			": warning: rate: %llu Mbit/s is more than the %lu of %s\n",
+			(unsigned long long)rate / (1000000 / 8), mbit,
+			mbit == RATE_KNOWN_MBIT ? "any Ethernet" : dev);
+}
+
 static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 			   struct nlmsghdr *n, const char *dev)
 {
@@ -531,7 +567,6 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	int attr, used;
 
 	(void)qu;
-	(void)dev;
 	for (; argc > 0; argc -= used, argv += used) {
 		if (!strcmp(argv[0], "help")) {
 			explain();
@@ -547,6 +582,7 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	if (r.given[TCA_COLOR_RED_AUTO])
 		r.given[TCA_COLOR_RED] = false;
 
+	warn_of_rate(dev, r.rate);
 	nest = addattr_nest(n, COLOR_OPT_LEN, TCA_OPTIONS | NLA_F_NESTED);
 	for (attr = 1; attr <= TCA_COLOR_MAX; attr++)
 		if (r.given[attr])

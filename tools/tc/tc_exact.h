@@ -67,7 +67,7 @@ static inline void print_exact_fraction(const char *key, const char *fmt, __u32 
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, fmt, text);
 }
 
-/* A time as a word: a number, and ns, us, ms or s. */
+/* A time as a word: a number, and a unit of tc's: ns, us, ms or s, or in its longer form. */
 static inline int get_exact_time(const char *what, const char *arg, __u64 min, __u64 max,
 				 __u64 *val)
 {
@@ -75,7 +75,10 @@ static inline int get_exact_time(const char *what, const char *arg, __u64 min, _
 		const char	*suffix;
 		double		ns;
 	} units[] = {
-		{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
+		{ "ns", 1 }, { "nsec", 1 }, { "nsecs", 1 },
+		{ "us", 1e3 }, { "usec", 1e3 }, { "usecs", 1e3 },
+		{ "ms", 1e6 }, { "msec", 1e6 }, { "msecs", 1e6 },
+		{ "s", 1e9 }, { "sec", 1e9 }, { "secs", 1e9 },
 	};
 	double time;
 	char *end;
@@ -83,7 +86,7 @@ static inline int get_exact_time(const char *what, const char *arg, __u64 min, _
 
 	time = strtod(arg, &end);
 	for (i = 0; i < N(units); i++)
-		if (!strcmp(end, units[i].suffix))
+		if (!strcasecmp(end, units[i].suffix))
 			break;
 	if (end == arg || i == N(units) || !isfinite(time))
 		return bad("%s: \"%s\" is not a time", what, arg);

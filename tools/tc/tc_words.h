@@ -49,6 +49,8 @@ static inline int get_bytes(const char *what, const char *arg, __u32 min,
 	if (size < min || size > max)
 		return bad("%s: %s is not within %u ... %u bytes", what, arg,
 			   min, max);
+	if (size != floor(size))
+		return bad("%s: %s is no whole number of bytes", what, arg);
 	*val = size;
 	return 0;
 }

@@ -33,13 +33,47 @@ static void set_u32(struct kunit *test, int type, u32 value)
 	kunit_set_attr(test, tb, type, &value, sizeof(value));
 }
 
-/* Parse what has been set, and forget it. */
-static int parse(void)
+/* Parse what has been set for a device with packets of so many bytes, and forget it. */
+static int parse_for(u32 packet)
 {
-	int err = color_config_parse(&cfg, tb, &extack);
+	int err = color_config_parse(&cfg, packet, tb, &extack);
 
 	memset(tb, 0, sizeof(tb));
 	return err;
+}
+
+/* With the smallest packets that there could be */
+static int parse(void)
+{
+	return parse_for(1);
+}
+
+static void color_config_parse__less_than_a_packet(struct kunit *test)
+{
+	static const int sizes[] = {
+		TCA_COLOR_LIMIT, TCA_COLOR_RED, TCA_COLOR_YELLOW, TCA_COLOR_GREEN,
+		TCA_COLOR_POOL_SIZE,
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		set_u32(test, sizes[i], 1513);
+		KUNIT_EXPECT_EQ(test, parse_for(1514), -ERANGE);
+		KUNIT_EXPECT_NOT_NULL(test, extack.bad_attr);
+		set_u32(test, sizes[i], 1514);
+		KUNIT_EXPECT_EQ(test, parse_for(1514), 0);
+		/* what was set before is no error of this request */
+		KUNIT_EXPECT_EQ(test, parse_for(9014), 0);
+	}
+	/* none, and less than any packet: no red ones at all */
+	for (i = 0; i < ETH_ZLEN; i++) {
+		set_u32(test, TCA_COLOR_RED, i);
+		KUNIT_EXPECT_EQ(test, parse_for(1514), 0);
+	}
+	set_u32(test, TCA_COLOR_RED, ETH_ZLEN);
+	KUNIT_EXPECT_EQ(test, parse_for(1514), -ERANGE);
+	set_u32(test, TCA_COLOR_LIMIT, 1);
+	KUNIT_EXPECT_EQ(test, parse_for(1514), -ERANGE);
 }
 
 static void color_config_init__defaults(struct kunit *test)
@@ -344,6 +378,7 @@ static void color_config_dump__what_there_is(struct kunit *test)
 
 static struct kunit_case color_config_cases[] = {
 	KUNIT_CASE(color_config_init__defaults),
+	KUNIT_CASE(color_config_parse__less_than_a_packet),
 	KUNIT_CASE(color_config_init__largest),
 	KUNIT_CASE(color_config_parse__every_attribute),
 	KUNIT_CASE(color_config_parse__thresholds),

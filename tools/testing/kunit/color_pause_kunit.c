@@ -400,11 +400,11 @@ static void color_pause_check__not_worse(struct kunit *test)
 
 	plan.new = &other;
 	rtnl_lock();
-	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL), 0);
+	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL, NULL), 0);
 	other.port.limit = 20000;
-	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL, NULL), -ENOSPC);
 	r->port[0].port.limit = 15000;
-	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL), 0);
+	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL, NULL), 0);
 	rtnl_unlock();
 	room_free(r);
 }

@@ -539,7 +539,7 @@ BAD = [
     ("preset xpass", "needs a rate"), ("preset tlt rate none", "needs a rate"),
     ("rate 10gbit preset xpass preset aeolus", "twice"), ("rate 8bit preset xpass", "fit"),
     ("rate 8bit preset tlt", "fit"), ("rate 100tbit preset tlt", "fit"),
-    ("rate 10gbit preset aeolus limit 1k", "never acts"),
+    ("rate 10gbit preset aeolus limit 2k", "never acts"),
     ("rate 10gbit preset xpass bands 1", "single band"),
 ]
 

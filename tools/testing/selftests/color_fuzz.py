@@ -204,7 +204,7 @@ def lengths():
 
 @case("an attribute twice, unknown, or without the flag of a nest")
 def odd():
-    p.port("limit 1000")
+    p.port("limit 2000")
     link = Qdisc("p0")
     one, two = (attr(COLOR.LIMIT, struct.pack("I", limit)) for limit in (5000, 6000))
     before = link.config()

@@ -90,8 +90,9 @@ def threshold():
 
 @case("split: all segments refused is a drop")
 def all_refused():
-    sock = udp(f"{HELD} yellow 500", "prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
+    sock = udp(HELD, "prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
     first(sock)
+    p.tc("qdisc change dev p0 parent 9:1 color yellow 1")
     send(sock)
     equal(p.colors()["yellow"]["drops"]["color"], COUNT, "segments dropped")
     seen = p.shown(kind="prio")

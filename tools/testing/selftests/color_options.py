@@ -6,9 +6,12 @@
 """
 import copy
 import re
+import struct
 
 from lab.codepoints import GREEN, RED
 from lab.net import frames as p
+from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.net.uapi import COLOR
 from lab.tap import case, equal, is_time_virtual, main, true
 
 DEFAULT_MAP = {**dict.fromkeys(map(str, RED), "red"), **dict.fromkeys(map(str, GREEN), "green")}
@@ -35,7 +38,9 @@ SET = [
     ("overhead 24", {"overhead": 24}),
     ("overhead 1024", {"overhead": 1024}),
     ("limit 1800k", {"limit": 1843200}),
-    ("limit 1", {"limit": 1}),
+    ("limit 1514", {"limit": 1514}),
+    ("slack 5usec", {"slack": 5000}), ("slack 5USECS", {"slack": 5000}),
+    ("limit 1.5k", {"limit": 1536}),
     ("limit 2147483647", {"limit": 2147483647}),
     ("red 270k", {"red": 276480}),
     ("yellow 1", {"yellow": 1}),
@@ -57,8 +62,8 @@ SET = [
     ("ecn 0 1 1", {"ecn": {"min": 0, "max": 1, "probability": 1}}),
     ("ecn none", {}),
     ("pool sw size 9m", {"pool": {"name": "sw", "size": 9437184, "alpha": 1}}),
-    ("pool fifteen-letters size 1 alpha 0.0625",
-     {"pool": {"name": "fifteen-letters", "size": 1, "alpha": 0.0625}}),
+    ("pool fifteen-letters size 1514 alpha 0.0625",
+     {"pool": {"name": "fifteen-letters", "size": 1514, "alpha": 0.0625}}),
     ("pool sw size 2147483647 alpha 1024",
      {"pool": {"name": "sw", "size": 2147483647, "alpha": 1024}}),
     ("no-split-gso", {}),
@@ -98,10 +103,15 @@ BAD = [
     ("red 0", "red"), ("red -1", "red"), ("red 4g", "red"), ("red", "argument"),
     ("red 1 red 2", "twice"), ("yellow 0", "yellow"), ("green x", "green"),
     ("red auto red 1", "twice"), ("red auto min", "argument"), ("red auto min 0", "min"),
-    ("red auto min 1514001", "above the limit"), ("red auto min 2k limit 1k", "above the limit"),
-    ("red auto count queue", "count color"), ("min 1k", "min"), ("red 1k min 1k", "min"),
+    ("red auto min 1514001", "above the limit"), ("red auto min 3k limit 2k", "above the limit"),
+    ("red auto count queue", "count color"), ("min 1k", "min"), ("red 2k min 1k", "min"),
     ("red auto count port", "count color"),
-    ("red 1514001", "never acts"), ("yellow 1m limit 1k", "never acts"),
+    # the k forgotten, or meant as packets
+    ("limit 1000", "limit: bytes, and less than one packet"), ("red 270", "red: bytes, and less"),
+    ("yellow 60", "yellow: bytes, and less"), ("green 1513", "green: bytes, and less"),
+    ("pool x size 1000", "size: bytes, and less"), ("limit 1.9", "whole number"),
+    ("red 1.0001k", "whole number"), ("slack 5parsec", "not a time"), ("slack 5us6", "not a time"),
+    ("red 1514001", "never acts"), ("yellow 1m limit 2k", "never acts"),
     ("green 100m", "never acts"),
     ("count", "argument"), ("count bytes", "count"), ("classify tos", "classify"),
     ("map", "argument"), ("map 8", "argument"), ("map 64 red", "63"), ("map -1 red", "DSCP"),
@@ -131,8 +141,8 @@ BAD = [
     ("trim 61 trim-size -1", "trim-size"), ("trim 61 trim-colors blue", "blue"),
     ("trim 61 trim-colors red,", "trim-colors"), ("trim 61 trim-colors red,red", "twice"),
     ("trim 61 trim-colors redredred", "redredr"),
-    ("trim-limit 5", "needs the DSCP"), ("trim none trim-size 100", "needs the DSCP"),
-    ("trim-colors red", "needs the DSCP"),
+    ("trim-limit 5", "need trim"), ("trim none trim-size 100", "need trim"),
+    ("trim-colors red", "need trim"),
     ("pause", "argument"), ("pause red", "pause"), ("xoff 1k", "need pause"),
     ("pause all xoff 1514000", "no room"),
 ]
@@ -199,7 +209,7 @@ def change_keeps():
 
 @case("change: none takes an option away")
 def change_none():
-    p.port("rate 40gbit red 1k yellow 1k green 1k ecn 1k pool sw size 1m overhead 24 trim 61 "
+    p.port("rate 40gbit red 2k yellow 2k green 2k ecn 1k pool sw size 1m overhead 24 trim 61 "
            "pause obey")
     p.tc("qdisc change dev p0 root color rate none red none yellow none green none ecn none "
          "pool none overhead 0 trim none pause none")
@@ -207,6 +217,56 @@ def change_none():
     p.tc("qdisc change dev p0 root color red auto min 1k")
     p.tc("qdisc change dev p0 root color red none")
     equal(p.options(), DEFAULTS, "options after red auto")
+
+
+ALL_ONES = struct.pack("I", 0xffffffff)
+# attribute -> a value that is refused, alone, by a port without options
+REFUSED = {
+    "RATE64": b"\xff" * 8, "LIMIT": struct.pack("I", 1000), "RED": struct.pack("I", 270),
+    "YELLOW": struct.pack("I", 270), "GREEN": struct.pack("I", 270), "MAP": b"\x09" * 64,
+    "POOL": b"none\0", "POOL_SIZE": struct.pack("I", 1 << 20),
+    "POOL_ALPHA": struct.pack("I", 65536), "PRIO": b"\x09" * 64, "BAND_RATE64": b"\1" * 7,
+    "BAND_LIMIT": struct.pack("I", 5), "BAND_YIELD": struct.pack("I", 5),
+    "ECN_MIN": struct.pack("I", 5), "ECN_MAX": struct.pack("I", 5),
+    "TRIM_COLORS": struct.pack("I", 1), "TRIM_LIMIT": struct.pack("I", 1),
+    "TRIM_SIZE": struct.pack("I", 1), "PAUSE_XOFF": struct.pack("I", 5000),
+    "PAUSE_XON": struct.pack("I", 5000), "PAUSE_DELAY": struct.pack("I", 5000),
+    "PAUSE_STORM": struct.pack("I", 5000), "PAUSE_MAP": bytes(8),
+    "PAUSE_UNIT": struct.pack("I", 1514), "PAUSE": struct.pack("I", 3),
+    "RED_MIN": struct.pack("I", 5000), "INT_RTT": struct.pack("I", 5000),
+    "CATCH_UP": ALL_ONES, "SLACK": ALL_ONES, "OVERHEAD": ALL_ONES, "COUNT": ALL_ONES,
+    "CLASSIFY": ALL_ONES, "BANDS": ALL_ONES, "SPLIT_GSO": ALL_ONES, "TRIM_DSCP": ALL_ONES,
+    "RED_AUTO": ALL_ONES,
+}
+NEVER_REFUSED = {"UNSPEC", "PAD", "ECN_PROB"}
+
+
+@case("each attribute that is refused is named, with a message")
+def named():
+    p.port()
+    link = Qdisc("p0")
+    equal(set(COLOR.__members__) - NEVER_REFUSED - set(REFUSED), set(),
+          "attributes without a bad value here")
+    before = link.config()
+    for name, value in REFUSED.items():
+        number = getattr(COLOR, name)
+        error, blamed, message = link.complaint(attr(TCA_OPTIONS | NLA_F_NESTED,
+                                                     attr(number, value)))
+        true(error and message, f"{name}: error {error}, {message!r}")
+        equal(blamed, number, f"the attribute that is blamed for {name}: {message}")
+        equal(link.config(), before, f"options after {name}")
+    link.close()
+
+
+@case("a rate in bytes, or above that of any link, is set, with a warning")
+def warned():
+    p.port()
+    for words, expect in (("rate 40gbps", "are bytes: 320000000000 bit/s"),
+                          ("rate 2tbit", "2000000 Mbit/s is more than the 1600000 of any Ethernet"),
+                          ("rate 400gbit", "")):
+        done = p.tc(f"qdisc change dev p0 root color {words}")
+        true(expect in done.stderr if expect else not done.stderr, f"{words}: {done.stderr!r}")
+    equal(p.options()["rate"], 50000000000, "rate, bytes/s")
 
 
 @case("bad input: one line (or the usage), a status, nothing changed")
@@ -281,7 +341,7 @@ def rebuilt():
 
 @case("statistics: the text has what the JSON has")
 def statistics():
-    p.port("rate 8bit red 1000 pool sw size 10k trim 61")
+    p.port("rate 8bit red 1000 pool sw size 10k trim 61", mtu=486)
     sender = p.Sender()
     sender.send(p.ipv4(500, p.RED), 5)
     text = p.tc("-s qdisc show dev p0").stdout

@@ -815,7 +815,7 @@ def statistics():
                          for n in range(16))
         for handle in (6, 7):
             p.tc(f"qdisc replace dev p0 root handle {handle}: color rate 1gbit bands 16"
-                 f" pool sw size 1m ecn 1k red 1k {words} pause obey xoff 10k xon 1k"
+                 f" pool sw size 1m ecn 1k red 2k {words} pause obey xoff 10k xon 1k"
                  " unit 9k")
 
 

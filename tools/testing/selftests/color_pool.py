@@ -161,7 +161,7 @@ def resize():
     senders = ports("pool sw size 4m", "pool sw")
     equal([sender.send(p.ipv4(1000), 4) for sender in senders], [4, 4], "frames of each port")
     true(held("a0") > 4000 and held("b0") > 4000, "both have a reserve")
-    p.tc("qdisc change dev a0 root color pool sw size 500")
+    p.tc("qdisc change dev a0 root color pool sw size 1514")
     equal((held("a0"), held("b0")), (4000, 4000), "held, after the resize by one of them")
     equal([sender.send(p.ipv4(1000), 4) for sender in senders], [0, 0], "frames: over-full")
     p.tc("qdisc change dev b0 root color pool sw size 18000")

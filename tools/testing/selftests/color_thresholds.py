@@ -16,9 +16,9 @@ from lab.tap import case, equal, main, true
 STOPPED = "rate 8bit"       # a queue that one can count in
 
 
-def start(options):
+def start(options, **how):
     """A port whose line is busy for good; the frame on it is not queued."""
-    p.port(f"{STOPPED} {options}")
+    p.port(f"{STOPPED} {options}", **how)
     sender = p.Sender()
     sender.send(p.ipv4(64))
     return sender
@@ -97,7 +97,7 @@ def count_queue():
 
 @case("the frame on the line is not in the queue")
 def line_not_counted():
-    sender = start("limit 1000")
+    sender = start("limit 1000", mtu=986)
     seen = p.shown()
     equal((seen["qlen"], seen["queue"]["backlog"]), (0, 0), "queue behind one frame")
     equal(sender.send(p.ipv4(1000)), 1, "a frame as long as the limit")
@@ -199,7 +199,7 @@ def reasons():
     want = {"BAND_LIMIT": 1, "CONGESTED": 2, "OVERLIMIT": 3}
     if not os.path.exists(event):
         event, want = f"{tracing}/events/skb/kfree_skb", {"QDISC_DROP": 6}
-    sender = start("limit 3000 red 1000 pool sw size 4000")
+    sender = start("limit 3000 red 1000 pool sw size 4000", mtu=986)
     with open(f"{event}/enable", "w", encoding="ascii") as f:
         f.write("1")
     sender.send(p.ipv4(1000, p.RED), 2)

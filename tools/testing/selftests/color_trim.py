@@ -205,11 +205,11 @@ def strange():
 @case("every reason for a drop is one for trimming: colour, pool, limit, band")
 def reasons():
     for words in (f"yellow 1 trim {TRIMMED}",
-                  f"pool sw size 200 alpha 1024 trim {TRIMMED}",
-                  f"limit 90 trim {TRIMMED}",
+                  f"pool sw size 1600 alpha 1024 trim {TRIMMED}",
+                  f"limit 1600 trim {TRIMMED}",
                   f"bands 2 prio {TRIMMED} 0 trim {TRIMMED} band-limit 1 1"):
         sender = start(words)
-        if "band" in words:
+        if "yellow" not in words:               # the first one fits
             sender.send(frame())
         sender.send(frame())
         seen = p.shown()
@@ -305,7 +305,8 @@ def overtake():
 
 @case("a trimmed packet that does not fit either is a drop of its own colour")
 def no_room():
-    sender = start(f"{ONE} green 70")
+    sender = start(ONE)
+    p.tc("qdisc change dev p0 root color green 1")
     sender.send(frame())
     seen = p.shown()
     equal(seen["colors"]["green"]["drops"]["color"], 1, "green drops")

@@ -124,7 +124,7 @@ def down_timeout():
 @case("refused: what the queue of a port drops is counted")
 def refused():
     sender, port = begun(ports=1)
-    p.tc(f"qdisc add dev d{port} root color rate 8bit limit 1500")
+    p.tc(f"qdisc add dev d{port} root color rate 8bit limit 1514")
     for number in range(5):                     # the link has one, the queue another one
         equal(sender.send(i.frame(MIDDLE, number=number)), 1, "sent")
     seen = i.counters()

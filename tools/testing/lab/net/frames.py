@@ -80,11 +80,11 @@ def tc(words, check=True):
     return run("tc", *words.split(), check=check)
 
 
-def port(options="", dev="p0"):
+def port(options="", dev="p0", mtu=1500):
     """A fresh namespace with one port that has these options."""
     insmod()
     fresh_namespace()
-    veth()
+    veth("p0", "p1", "mtu", str(mtu))
     tc(f"qdisc add dev {dev} root handle 1: color {options}")
 
 

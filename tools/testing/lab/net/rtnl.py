@@ -110,6 +110,19 @@ class Qdisc:
             if what == NLMSG_ERROR and seq == self.seq:
                 return -struct.unpack_from("i", data, 16)[0]
 
+    def complaint(self, attrs):
+        """tc qdisc change: (error number, type of the attribute that the kernel blames, message)."""
+        self.socket.setsockopt(270, 11, 1)              # SOL_NETLINK, NETLINK_EXT_ACK
+        self.socket.setsockopt(270, 10, 1)              # NETLINK_CAP_ACK
+        self._send(RTM_NEWQDISC, NLM_F_ACK, attr(TCA_KIND, self.kind) + attrs)
+        sent = 16 + 20 + len(attr(TCA_KIND, self.kind))
+        data = self.socket.recv(65536)
+        error = -struct.unpack_from("i", data, 16)[0]
+        seen = _attrs(data[36:])
+        at = struct.unpack("I", seen[2])[0] - sent if 2 in seen else -1
+        blamed = struct.unpack_from("H", attrs, at + 2)[0] & 0x3fff if 0 <= at < len(attrs) else None
+        return error, blamed, seen.get(1, b"").rstrip(b"\0").decode()
+
     def change(self, attrs):
         """tc qdisc change, with these bytes as the attributes of the message."""
         return self.request(RTM_NEWQDISC, 0, attr(TCA_KIND, self.kind) + attrs)
