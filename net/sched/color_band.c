@@ -104,7 +104,8 @@ static bool color_band_whole(const struct nlattr *attr, size_t size,
 {
 	if (!attr || !(nla_len(attr) % size))
 		return true;
-	NL_SET_ERR_MSG_ATTR(extack, attr, "The length of band-rate, band-limit or band-yield is not a multiple of its element's");
+	NL_SET_ERR_MSG_ATTR(extack, attr,
+			    "The length of band-rate, band-limit or band-yield is not a multiple of its element's");
 	return false;
 }
 

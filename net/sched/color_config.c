@@ -152,8 +152,8 @@ static int color_parse_int(struct color_config *cfg, struct nlattr **tb,
 	return 0;
 }
 
-/* What is less than one packet is meant in kilobytes, or in packets.  But a threshold below Ethernet's
- * smallest frame refuses a colour altogether.
+/* What is less than one packet is meant in kilobytes, or in packets.  But a threshold below
+ * Ethernet's smallest frame refuses a colour altogether.
  */
 static int color_parse_sizes(u32 packet, struct nlattr **tb, struct netlink_ext_ack *extack)
 {
@@ -162,11 +162,16 @@ static int color_parse_sizes(u32 packet, struct nlattr **tb, struct netlink_ext_
 		bool		color;
 		const char	*msg;
 	} sizes[] = {
-		{ TCA_COLOR_LIMIT, false, "limit: bytes, and less than one packet of the device's MTU" },
-		{ TCA_COLOR_RED, true, "red: bytes, and less than one packet of the device's MTU" },
-		{ TCA_COLOR_YELLOW, true, "yellow: bytes, and less than one packet of the device's MTU" },
-		{ TCA_COLOR_GREEN, true, "green: bytes, and less than one packet of the device's MTU" },
-		{ TCA_COLOR_POOL_SIZE, false, "size: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_LIMIT, false,
+		  "limit: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_RED, true,
+		  "red: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_YELLOW, true,
+		  "yellow: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_GREEN, true,
+		  "green: bytes, and less than one packet of the device's MTU" },
+		{ TCA_COLOR_POOL_SIZE, false,
+		  "size: bytes, and less than one packet of the device's MTU" },
 	};
 	int i;
 

@@ -858,8 +858,8 @@ static s64 color_pause_margin(const struct color_pause_link *link, const struct 
 	return color_pause_xoff(link, pause, sum) - (s64)color_pause_xoff_min(pause);
 }
 
-/* How much room do the links that pause have?  Each may fill its part of the port that has the least
- * room, for each priority.
+/* How much room do the links that pause have?  Each may fill its part of the port that has the
+ * least room, for each priority.
  */
 static void color_pause_solve(const struct color_pause_plan *plan, struct color_pause_sum *sum)
 {

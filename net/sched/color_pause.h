@@ -12,8 +12,8 @@
  *	                     |                  stops         |
  *	                     +--------------------------------+
  *
- * A link (struct color_pause_link) is a device with a port that pauses.  Each packet that arrives by
- * it and is queued in a port of the namespace that pauses is charged to it, by priority.  Above
+ * A link (struct color_pause_link) is a device with a port that pauses.  Each packet that arrives
+ * by it and is queued in a port of the namespace that pauses is charged to it, by priority.  Above
  * Xoff a frame leaves by the device, and again before its time is over; at Xon another one lets
  * the neighbour continue.  The data that still arrives in between, the headroom, needs room in the
  * buffer.
@@ -24,12 +24,12 @@
  * computes it, whenever something that it depends on changes in any port, pool or device.
  *
  * Charging.  A packet's skb_iif is the device by which it arrived, so bridges, OVS, routes and tc's
- * redirection all work.  Packets of the host itself, and those of a VLAN's device, are charged to no
- * link: there is no neighbour to pause for them.  act_mirred writes skb_iif at egress, too, so a
+ * redirection all work.  Packets of the host itself, and those of a VLAN's device, are charged to
+ * no link: there is no neighbour to pause for them.  act_mirred writes skb_iif at egress, too, so a
  * packet that it redirected there is not charged.  VRFs and bonds replace skb_iif by their own
  * number: their lower devices cannot pause.  Ports charge a link under the root locks of different
- * qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the device, and
- * its link, may be removed while it is queued.
+ * qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the device,
+ * and its link, may be removed while it is queued.
  *
  * Sending.  The port that reaches Xoff has the root lock of its own tree, and the frame goes out of
  * another device, whose port may be about to do the same: a deadlock, if it were sent at once.  So
@@ -89,8 +89,8 @@ struct color_pause_config {
  * @pool: the shared buffer that it charges, or NULL
  * @alpha: its share of what is free in @pool, Q16
  * @overhead: bytes that the link adds to each packet
- * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be alike
- * @bands: queues
+ * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be
+ * alike @bands: queues
  * @band_limit: packets that each may have; 0 for any number
  */
 struct color_pause_port {

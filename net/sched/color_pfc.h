@@ -202,9 +202,10 @@ static inline bool color_pfc_account(struct color_pfc_heard *h, u64 now, u64 mos
  * @most: ns of pauses that are obeyed; 0 for any length
  *
  * Storms.  A neighbour that is broken, or whose own neighbours are, may pause for ever, and its
- * pause spreads through the network.  So stopped time fills a bucket of @most, which leaks while the
- * neighbour asks for no pause.  When the bucket is full pauses are ignored, until it is empty.  A
- * frame that ends a pause does not empty it, or a pause after each end would stop the port for good.
+ * pause spreads through the network.  So stopped time fills a bucket of @most, which leaks while
+ * the neighbour asks for no pause.  When the bucket is full pauses are ignored, until it is empty.
+ * A frame that ends a pause does not empty it, or a pause after each end would stop the port for
+ * good.
  *
  * Return: true if a storm has begun.
  */

@@ -579,9 +579,9 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 	return color_drop(skb, sch, cb.color, band, why, to_free);
 }
 
-/* Has another link brought a frame that is for its own end only?  A bridge forwards no frame for the
- * address of pause frames (IEEE 802.1Q, 8.6.3).  Redirection by tc does, and the next switch would
- * take it for a frame of this one.
+/* Has another link brought a frame that is for its own end only?  A bridge forwards no frame for
+ * the address of pause frames (IEEE 802.1Q, 8.6.3).  Redirection by tc does, and the next switch
+ * would take it for a frame of this one.
  */
 static bool color_is_mac_control(const struct sk_buff *skb)
 {

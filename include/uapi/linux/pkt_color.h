@@ -157,8 +157,8 @@ enum tc_color_pause {
  * @TCA_COLOR_TRIM_LIMIT: u32, trimmed packets that can be queued
  * @TCA_COLOR_TRIM_SIZE: u32, bytes that a trimmed packet has at least, if it had so many: what the
  *	headers do not fill is padding
- * @TCA_COLOR_PAUSE: u32, &enum tc_color_pause; the options of pausing need one that is not NONE, and
- *	belong to the link: if the device has several ports, the last one that was set counts
+ * @TCA_COLOR_PAUSE: u32, &enum tc_color_pause; the options of pausing need one that is not NONE,
+ *	and belong to the link: if the device has several ports, the last one that was set counts
  * @TCA_COLOR_PAUSE_XOFF: u32, bytes of a priority above which the neighbour is paused; 0 for the
  *	link's share of what the port with the least room can queue, less the headroom
  * @TCA_COLOR_PAUSE_XON: u32, bytes of a priority up to which it may go on; 0 for two packets of the

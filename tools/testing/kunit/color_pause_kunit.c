@@ -114,7 +114,7 @@ static void color_pfc_hear__storm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, storms, 1);
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 299 * MS), 100 * MS);
-	/* the last one is over at 305 ms: 1 ms later a storm, and when 1/64 of 100 ms have passed none */
+	/* the last one is over at 305 ms: 1 ms later a storm, after 1/64 of 100 ms none */
 	color_pfc_hear(&h, 10 * MS, now + 306 * MS, 100 * MS);
 	KUNIT_EXPECT_TRUE(test, h.storm);
 	color_pfc_hear(&h, 10 * MS, now + 318 * MS, 100 * MS);
@@ -146,7 +146,8 @@ static void color_pfc_hear__a_part_of_the_time_is_no_storm(struct kunit *test)
 
 	/* stopped for 50 of 51 ms, ended by a zero and by time */
 	for (i = 0; i < 100; i++) {
-		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, i & 1 ? 50 * MS : 60 * MS, now, 100 * MS));
+		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, i & 1 ? 50 * MS : 60 * MS, now,
+							100 * MS));
 		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 0, now + 50 * MS, 100 * MS));
 		now += 51 * MS;
 	}
@@ -262,7 +263,8 @@ static struct room *room_new(struct kunit *test, u64 limit)
 		r->link[i].mtu = PACKET;
 		r->link[i].speed = 1250000000;
 		INIT_LIST_HEAD(&r->link[i].ports);
-		KUNIT_ASSERT_EQ(test, xa_err(xa_store(&r->cn.links, i, &r->link[i], GFP_KERNEL)), 0);
+		KUNIT_ASSERT_EQ(test, xa_err(xa_store(&r->cn.links, i, &r->link[i],
+						      GFP_KERNEL)), 0);
 		pause->link = &r->link[i];
 		pause->cfg = (struct color_pause_config) {
 			.mode = TC_COLOR_PAUSE_ALL, .delay = 2000, .unit = PACKET,
