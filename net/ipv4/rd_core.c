@@ -187,17 +187,18 @@ void rd_on_kick(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(rd_on_kick);
 
-/* Restore TCP's own window, which held the core's values until now.  TCP may have
+/* Restore TCP's own window and pace, which held the core's values until now.  TCP may have
  * entered CWR while the window was 0; it would warn about a reduction from prior_cwnd 0.
  */
 static void rd_restore(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	inet_csk(sk)->icsk_mtup.enabled = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing) > 1;
+	inet_csk(sk)->icsk_mtup.enabled |= READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing) > 1;
 	tcp_snd_cwnd_set(tp, TCP_INIT_CWND);
 	if (!tp->prior_cwnd)
 		tp->prior_cwnd = TCP_INIT_CWND;
+	gl_pace_as_tcp(sk);
 	gl_gso_default(sk);
 }
 
@@ -229,8 +230,8 @@ EXPORT_SYMBOL_GPL(rd_on_info);
 
 /* --- callbacks of TCP ------------------------------------------------------ */
 
-/* Credits set the window, not ACKs.  An active open calls this once before init(), when
- * the peer is not known yet: set the pacing rate as TCP would.
+/* Credits set the window and the pace, not ACKs.  An active open calls this once before init(),
+ * when the peer is not known yet: set the pacing rate as TCP would.
  */
 static GL_CONG_CONTROL(rd_cong_control, sk, rs)
 {
@@ -270,8 +271,8 @@ static void rd_init(struct sock *sk)
 		rs->alarm.at = RD_NEVER;
 		rs->seen_seq = U32_MAX;		/* credits begin with 1 */
 		if (gs->peer == GREENLANE_PEER_YES) {
-			/* To probe for the MTU, TCP would wait for a window that it never has. */
 			inet_csk(sk)->icsk_mtup.enabled = 0;
+			rd_keep(sk);
 			return;
 		}
 		gl_detach(sk);

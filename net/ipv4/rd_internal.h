@@ -74,6 +74,7 @@ u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs);
 void rd_follow(struct sock *sk, struct rd_sock *rs);
 
 /* rd_sender.c */
+void rd_keep(struct sock *sk);
 u32 rd_min_tso_segs(struct sock *sk);
 void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg);
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now);

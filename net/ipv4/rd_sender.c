@@ -187,6 +187,28 @@ static void rd_set_window(struct sock *sk, u32 more)
 	WRITE_ONCE(tp->snd_cwnd, tcp_packets_in_flight(tp) + more);
 }
 
+/**
+ * rd_keep() - set what TCP and setsockopt() change and what has to suit credits
+ * @sk: the connection, locked
+ *
+ * Pace: credits are paced by the receiver, so only the application's limit is left, which may have
+ * been raised since (SO_MAX_PACING_RATE).  TCP leaves the rate to a congestion control with
+ * cong_control(), and otherwise the rate of the handshake would stay.
+ *
+ * MTU: an RTO on a path that drops large packets enables MTU probing, which lowers the MSS.  To
+ * probe for a larger one, TCP would wait for a window that it never has: leave nothing to find.
+ */
+void rd_keep(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	unsigned long rate = READ_ONCE(sk->sk_max_pacing_rate);
+
+	if (READ_ONCE(sk->sk_pacing_rate) != rate)
+		WRITE_ONCE(sk->sk_pacing_rate, rate);
+	if (icsk->icsk_mtup.enabled)
+		icsk->icsk_mtup.search_high = icsk->icsk_mtup.search_low;
+}
+
 /* Set the window just before TCP reads it. */
 static void rd_gate(struct sock *sk, struct rd_sock *rs)
 {
@@ -220,6 +242,7 @@ u32 rd_min_tso_segs(struct sock *sk)
 	struct gl_sock *gs = gl_sock_locked(sk);
 
 	if (gs) {
+		rd_keep(sk);
 		rd_gate(sk, rd_sock(gs));
 		/* A credit permits one packet; TCP must not wait to fill a larger skb. */
 		sk->sk_gso_max_segs = 1;
