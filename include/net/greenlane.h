@@ -26,8 +26,10 @@
 struct gl_sock;
 struct gl_transport;
 
-/* The most that a connection's state may take, bytes; 10,000 connections are usual. */
-#define GL_SOCK_SIZE_MAX	384
+/* The most that a connection's state may take, bytes; 10,000 connections are usual.  Ten fit into a
+ * page, as of 384 bytes.
+ */
+#define GL_SOCK_SIZE_MAX	400
 
 /* Data of this kind wants an immediate ACK (TLT §5.1: important data; Aeolus §III-C: unscheduled
  * data, so that the sender knows what not to retransmit; the end of a message).

@@ -129,8 +129,8 @@ static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 
 /* --- memory ------------------------------------------------------------------------ */
 
-/* kmalloc() has slabs of 256 and 512 bytes.  Larger states than the first are at most
- * GL_SOCK_SIZE_MAX, three quarters of the second, and get slabs of their own.
+/* kmalloc() has slabs of 256 and 512 bytes.  States larger than 256 are at most GL_SOCK_SIZE_MAX,
+ * and get slabs of their own.
  */
 #define GL_SOCK_KMALLOC		256
 
