@@ -94,9 +94,9 @@ enum rd_pick {
  *	Mbit/s; 0 for what they say themselves.  Also RCU
  * @pick: receiver: who is next.  Return: enum rd_pick.  All transports of a link had better agree:
  *	the shortest go before those that are fair, which then have one turn in RD_ROUND
- * @cost: receiver: Return: how long a turn occupies the link, ns, not 0: what is sent at it, and
- *	what that lets come.  rd_credit_ns() is a credit and the packet that it permits.  0 is taken
- *	for 1
+ * @cost: receiver: Return: how long a turn occupies the link, ps: what is sent at it, and what that
+ *	lets come.  rd_credit_ps() is a credit and the packet that it permits.  Less than 1000 is
+ *	taken for that
  * @gap: receiver: Return: time between two turns if the connection had the link for itself, ns.
  *	Less than @cost is taken for that
  * @issue: receiver: it is the connection's turn, and the credit has a number: send it, by
@@ -104,7 +104,7 @@ enum rd_pick {
  *	another turn, ns, 1 s at most; 0 if the link alone decides
  * @learn: receiver: a request has come.  The fate of all credits up to number @last is known, and
  *	of those beyond rs->seen, which were not reported before, @came have arrived.  @cost is what
- *	a turn costs now.  The numbers go on from a higher one if the peer has taken a forged
+ *	a turn costs now, ps.  The numbers go on from a higher one if the peer has taken a forged
  *	credit for ours.  May be NULL
  * @begins: receiver: a request has come, and the connection is about to take turns.  The last
  *	request was @idle ns ago; at the first one that has no meaning.  May be NULL
@@ -125,7 +125,8 @@ struct rd_policy {
  * struct rd_first_rtt - what a sender does before the first credit
  * @begin: data waits: a burst may begin, if credits were not requested yet (@asked), or go on
  * @allow: Return: packets that may be sent without a credit now
- * @waiting: Return: packets that were sent so and may still need a credit
+ * @waiting: Return: packets that were sent so and may still need a credit; at least @most stands
+ *	for more
  * @credited: a credit arrived and will be used
  * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
  *	the peer answers.  Return: false if no probe is needed.  If the word is NULL, it is a
@@ -138,7 +139,7 @@ struct rd_policy {
 struct rd_first_rtt {
 	void (*begin)(struct sock *sk, struct gl_sock *gs, bool asked);
 	u32 (*allow)(struct sock *sk, struct gl_sock *gs);
-	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs);
+	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs, u32 most);
 	void (*credited)(struct sock *sk, struct gl_sock *gs);
 	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
 	void (*lost)(struct sock *sk, struct gl_sock *gs);
@@ -160,6 +161,22 @@ struct rd_transport {
 };
 
 /**
+ * struct rd_use - a receiver's account of one sender: credits granted, and data that arrived
+ * @segs: TCP's data_segs_in at the sender's last report
+ * @granted: credits that arrived at the sender since its use was last judged
+ * @arrived: packets of data that arrived since then, at most @granted
+ * @low: the share is reduced to 2^-@low; see rd_use.c
+ *
+ * The socket lock protects all fields.
+ */
+struct rd_use {
+	u32	segs;
+	u8	granted;
+	u8	arrived;
+	u8	low;
+};
+
+/**
  * struct rd_sock - the state of a connection, both as a sender and as a receiver
  * @gs: greenlane's part
  * @alarm: sender: kicks the socket at @retry, or too early
@@ -173,8 +190,10 @@ struct rd_transport {
  *	is @seq itself
  * @received: sender: credits received on this connection
  * @r: receiver: its place among the receivers of the link
+ * @use: receiver: whether the sender uses its credits
  * @heard_at: receiver: when the last request arrived, in units of 1024 ns, low half
  * @came: receiver: TCP's data_segs_in less @credit when the sender began to ask, or sent a probe
+ * @next: receiver: when the next credit is due, ns, low half
  * @credit: receiver: the last credit sent
  * @end: receiver: the last credit to send
  * @seen: receiver: the highest credit that the sender has reported
@@ -186,10 +205,13 @@ struct rd_transport {
  * @gone: sender: the peer sends no more credits
  * @alive: sender: how often uncredited data was acknowledged while requests brought
  *	no credit
- * @tokens: sender: credits received and not used yet; 0 except while one is spent
+ * @spending: sender: a credit is being spent
+ * @tokens: sender: credits received and not used yet; more than the one that is being spent while
+ *	the application's pace holds back data
  * @epoch: sender: when @burst was granted, see rd_burst()
  * @retries: sender: requests in a row that brought no credit
  * @skipped: receiver: turns in a row at which a process owned the socket; its spinlock
+ * @ps: receiver: link time that its credits have not been charged for, less than 1000 ps
  *
  * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only compared with recent
  * times keeps the low 32 bits, as the size of a connection is limited (GL_SOCK_SIZE_MAX).  The
@@ -207,8 +229,10 @@ struct rd_sock {
 	u32			seen_seq;
 	u32			received;
 	struct rd_receiver	r;
+	struct rd_use		use;
 	u32			heard_at;
 	u32			came;
+	u32			next;
 	u32			credit;
 	u32			end;
 	u32			seen;
@@ -219,10 +243,12 @@ struct rd_sock {
 				asked:1,
 				gone:1,
 				alive:2,
-				tokens:1;
+				spending:1;
 	u8			epoch;
 	u8			retries;
 	u8			skipped;
+	u16			tokens;
+	u16			ps;
 };
 
 static inline struct rd_sock *rd_sock(struct gl_sock *gs)
@@ -257,7 +283,7 @@ enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct g
 void rd_on_kick(struct sock *sk, struct gl_sock *gs);
 void rd_in_ack_event(struct sock *sk, u32 flags);
 u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs);
-u64 rd_credit_ns(const struct sock *sk, const struct rd_sock *rs);
+u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs);
 
 /* rd_sender.c */
 const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);

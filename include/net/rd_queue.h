@@ -21,8 +21,10 @@
 
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 
 struct rd_alarm;
@@ -32,9 +34,11 @@ struct rd_receiver;
 /* No time. */
 #define RD_NEVER	U64_MAX
 
-/* A late timer makes up for this many packets: a switch port queues as many credits
- * (ExpressPass, §3.2).
+/* A late timer makes up for this much time: longer than timers and softirqs are late.  With 8
+ * packets, 0.26 us at 400 Gbit/s, two flows had 0.36 of that link.  On a slow link it makes up for
+ * 8 packets, because a switch port queues as many credits (ExpressPass, §3.2).
  */
+#define RD_CATCH_UP_NS	(10 * NSEC_PER_USEC)
 #define RD_CATCH_UP	8
 
 /* Where the shortest goes first, one turn in so many goes round: the receivers that wait have it
@@ -82,6 +86,18 @@ struct rd_queue {
 	unsigned int		rounds:2;
 	struct hrtimer		timer;
 };
+
+/**
+ * rd_catch_up() - how much a late timer makes up for
+ * @now: ns
+ * @gap: time between two packets, ns
+ *
+ * Return: the earliest time that still counts, ns.
+ */
+static inline u64 rd_catch_up(u64 now, u64 gap)
+{
+	return now - min(now, max_t(u64, RD_CATCH_UP * gap, RD_CATCH_UP_NS));
+}
 
 /**
  * struct rd_ops - what rd_core.ko does for its connections

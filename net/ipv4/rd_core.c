@@ -83,26 +83,27 @@ u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs)
 }
 
 /**
- * rd_credit_ns() - time on the link of a credit, and of the data packet that it permits
+ * rd_credit_ps() - time on the link of a credit, and of the data packet that it permits
  * @sk: the connection
  * @rs: its state
  *
- * The peer's packets are at most as large as ours, which its MSS limits, and as the MSS that we
- * have announced.
+ * The peer's packets are likely to be as large as ours, which its MSS limits, and as the MSS that
+ * we have announced.  But the peer may announce a smaller MSS than it sends, and our path to it may
+ * have a smaller MTU than its path to us: a larger packet that arrived counts.
  *
- * Return: ns, not 0.
+ * Return: ps.
  */
-u64 rd_credit_ns(const struct sock *sk, const struct rd_sock *rs)
+u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 len = min_t(u32, tp->tcp_header_len + tp->mss_cache,
-			sizeof(struct tcphdr) + tp->advmss);
+	u32 like_ours = min_t(u32, tp->tcp_header_len + tp->mss_cache,
+			      sizeof(struct tcphdr) + tp->advmss);
+	u32 len = max_t(u32, like_ours, tp->tcp_header_len + inet_csk(sk)->icsk_ack.rcv_mss);
 	struct rd_path path = rd_path_of(sk, rs);
-	u32 bytes = rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len);
 
-	return max_t(u64, rd_link_ns(path.mbit, bytes), 1);
+	return rd_link_ps(path.mbit, rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len));
 }
-EXPORT_SYMBOL_GPL(rd_credit_ns);
+EXPORT_SYMBOL_GPL(rd_credit_ps);
 
 /* --- the link -------------------------------------------------------------- */
 

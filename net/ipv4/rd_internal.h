@@ -47,6 +47,9 @@
 /* A sender on a busy link reports with every fourth credit. */
 #define RD_REPORT		4
 
+/* The most credits that a sender keeps for data that waits for its pace: 1 Tbit/s for 50 us. */
+#define RD_TOKENS_MAX		4096
+
 /* What comes of a sender's own packets, or of an end of a burst, may delay its turns by this many
  * packets at most.
  */
@@ -79,6 +82,10 @@ u32 rd_min_tso_segs(struct sock *sk);
 void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg);
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
 void rd_fall_back(struct sock *sk, struct rd_sock *rs);
+
+/* rd_use.c */
+bool rd_use_report(struct rd_use *u, u32 granted, u32 segs);
+u64 rd_use_gap(const struct rd_use *u, u64 gap, u64 cost);
 
 /* rd_receiver.c */
 extern const struct rd_ops rd_core_ops;

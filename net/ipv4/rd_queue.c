@@ -285,7 +285,7 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 {
 	spin_lock_bh(&q->lock);
 	if (cost)
-		q->free = max(q->free, now - min(now, RD_CATCH_UP * cost)) + cost;
+		q->free = max(q->free, rd_catch_up(now, cost)) + cost;
 	/* Not if a process that owns the socket has moved it to another link meanwhile. */
 	if (r->state == RD_TURN && READ_ONCE(r->queue) == q) {
 		rd_del(q, r);

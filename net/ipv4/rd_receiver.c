@@ -25,6 +25,8 @@
 /* No policy waits longer between two credits of a connection. */
 #define RD_GAP_MAX	NSEC_PER_SEC
 
+#define RD_PS		1000	/* in a ns */
+
 /* A process that owns the socket at its turn is likely to be done soon: look again after this
  * time, and after twice and four times and eight times that.  Then wait for the process; the kick
  * comes some 50 us after it has released the socket.
@@ -35,31 +37,35 @@
 /**
  * struct rd_terms - what a connection takes its turns on, read once for a turn
  * @now: ns
- * @cost: how long a turn occupies the link, ns
+ * @ps: how long a turn occupies the link, ps
+ * @cost: the same, ns, rounded down
  * @gap: time between two turns if the connection had the link for itself, ns
  * @shortest: the shortest message goes first
  */
 struct rd_terms {
 	u64	now;
+	u64	ps;
 	u64	cost;
 	u64	gap;
 	bool	shortest;
 };
 
-static u64 rd_cost_ns(const struct sock *sk, const struct rd_sock *rs)
+static u64 rd_cost_ps(const struct sock *sk, const struct rd_sock *rs)
 {
-	return max_t(u64, rd_transport(rs)->policy->cost(sk, rs), 1);
+	return max_t(u64, rd_transport(rs)->policy->cost(sk, rs), RD_PS);
 }
 
 static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *rs, u64 now,
-				   u64 cost)
+				   u64 ps)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
+	u64 cost = div_u64(ps, RD_PS);
 
 	return (struct rd_terms) {
 		.now		= now,
+		.ps		= ps,
 		.cost		= cost,
-		.gap		= max(policy->gap(rs), cost),
+		.gap		= rd_use_gap(&rs->use, max(policy->gap(rs), cost), cost),
 		.shortest	= policy->pick(sk) == RD_PICK_SHORTEST,
 	};
 }
@@ -135,6 +141,28 @@ static bool rd_is_silent(const struct sock *sk, const struct rd_sock *rs, const 
 	return ago > max_t(u64, RD_SILENCE_NS, RD_SILENCE * round);
 }
 
+/* Link time of a credit and its packet, ns; the fraction waits for the next one. */
+static u64 rd_charge(struct rd_sock *rs, const struct rd_terms *t)
+{
+	u32 left;
+	u64 ns = div_u64_rem(t->ps + rs->ps, RD_PS, &left);
+
+	rs->ps = left;
+	return ns;
+}
+
+/* When the next credit is due, if the link is free: a late timer makes up for lost time, also one
+ * that found the socket owned by a process (rd_turn_locked()).
+ */
+static void rd_schedule(struct rd_sock *rs, const struct rd_terms *t, u64 gap)
+{
+	s32 ahead = rs->next - (u32)t->now;
+	/* One that seems to be further ahead than a gap is more than two seconds old. */
+	u64 due = ahead < 0 || ahead <= gap ? t->now + ahead : t->now;
+
+	rs->next = max(due, rd_catch_up(t->now, gap)) + gap;
+}
+
 /* It is our turn on the link. */
 static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
@@ -148,11 +176,25 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	rs->skipped = 0;
 	rd_count(rs, RD_CREDITSENT, 1);
 	gap = rd_transport(rs)->policy->issue(sk, rs, t->now, rd_wait_word(rs, t));
-	gap = min_t(u64, gap, RD_GAP_MAX);
-	/* A late timer makes up for as many credits as a port's queue holds. */
+	rd_schedule(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
 	if (before(rs->credit, rs->end))
-		at = max_t(u64, rs->r.at, t->now - min(t->now, RD_CATCH_UP * gap)) + gap;
-	rd_served(rs->r.queue, &rs->r, t->now, t->cost, at, rd_left_ns(rs, t));
+		at = t->now + (s32)(rs->next - (u32)t->now);
+	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t), at, rd_left_ns(rs, t));
+}
+
+/* A connection that was on no queue begins now.  A sender with a reduced share gets no credit at
+ * once by requesting again; a time that is further ahead than its gap is an old one.
+ */
+static u64 rd_from(struct rd_sock *rs, const struct rd_terms *t)
+{
+	s32 ahead = rs->next - (u32)t->now;
+
+	if (!rd_is_off(&rs->r))
+		return t->now;
+	if (!rs->use.low || ahead < 0 || ahead > t->gap)
+		ahead = 0;
+	rs->next = t->now + ahead;
+	return t->now + ahead;
 }
 
 /* Wait for our turn, or take it at once. */
@@ -161,7 +203,7 @@ static void rd_take_turns(struct sock *sk, struct rd_sock *rs, const struct rd_t
 	int n;
 
 	for (n = 0; n < RD_CATCH_UP && before(rs->credit, rs->end); n++) {
-		if (!rd_want(rs->r.queue, &rs->r, t->now, t->now, rd_left_ns(rs, t)))
+		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(rs, t), rd_left_ns(rs, t)))
 			break;
 		rd_issue(sk, rs, t);
 	}
@@ -174,7 +216,7 @@ static void rd_turn_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool ma
 	struct rd_queue *q = READ_ONCE(rs->r.queue);
 
 	if (may) {
-		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ns(sk, rs));
+		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
 
 		rd_issue(sk, rs, &t);
 	} else if (q) {
@@ -221,12 +263,26 @@ static void rd_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u6
 		policy->learn(sk, rs, last, came, cost);
 }
 
+/* The sender has received @came more credits.  If its share has grown, its next credit is due after
+ * the new gap, not the old one.
+ */
+static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost)
+{
+	struct rd_use *use = &rs->use;
+
+	if (!rd_use_report(use, came, tcp_sk(sk)->data_segs_in))
+		return;
+	rs->next = ktime_get_ns() + rd_use_gap(use, 0, div_u64(cost, RD_PS));
+	rd_leave(rs->r.queue, &rs->r);
+}
+
 /* The sender has reported the credits up to @seq, of which it has had @received in all. */
 static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, u64 cost)
 {
 	u32 came = min(received - rs->heard, seq - rs->seen);
 
 	rd_learn(sk, rs, seq, came, cost);
+	rd_judge(sk, rs, came, cost);
 	if (seq == rs->seen)
 		return;
 	rd_count(rs, RD_CREDITLOST, seq - rs->seen - came);
@@ -300,7 +356,8 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rd_count(rs, RD_REQUESTRECEIVED, 1);
 	rd_follow(sk, rs);
 	rs->heard_at = now >> RD_HEARD_SHIFT;
-	cost = rd_cost_ns(sk, rs);
+	cost = rd_cost_ps(sk, rs);
+	joins = rd_is_off(&rs->r);
 	rd_reported(sk, rs, seq, received, cost);
 	/* The sender has given up on all credits that it does not report. */
 	if (again)
@@ -308,7 +365,6 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	/* No more data will come for which TCP would send a delayed ACK. */
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
-	joins = rd_is_off(&rs->r);
 	want -= min(want, rd_came(sk, rs, joins, probe, now, idle));
 	rs->end = (again ? rs->credit : seq) + want;
 	/* It would wait for a turn that it does not need, and make the others' waits longer. */
@@ -338,7 +394,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
 	if (before(rs->credit, rs->end)) {
-		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ns(sk, rs));
+		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
 
 		rd_take_turns(sk, rs, &t);
 	}

@@ -24,6 +24,17 @@
 #define RD_RETRIES_MIN		5
 #define RD_ALIVE		3
 
+/* Buffers of the write queue that a request counts packet by packet; of those behind it takes
+ * bytes by the MSS.  The round trip of a request serves as many packets at 100 Gbit/s and 30 us.
+ */
+#define RD_LOOK			256
+
+/* No link is faster: RD_LINK_MBIT_MAX in bytes/s. */
+#define RD_RATE_MAX		(RD_LINK_MBIT_MAX * 125000ULL)
+
+/* A sender with fewer credits to come requests more at once, and not with its next report. */
+#define RD_FEW			8
+
 /* The round trip without queueing, which is how often a sender reports.  TCP does not know it if
  * the SYN was sent again, or a SYN cookie; then it is the same guess as rd_srtt_ns().
  */
@@ -36,32 +47,66 @@ static u64 rd_rtt_ns(const struct sock *sk)
 	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
-/* Number of new packets that need a credit.  A lone FIN needs none; data outside of
- * the peer's window, or held by Nagle's algorithm, cannot be sent yet.
+/* Would TCP hold back the last packet of the write queue, which is shorter than an MSS?  By Nagle's
+ * algorithm, CORK, or MSG_MORE: TCP sets PSH at the end of a write without that.  close() and
+ * TCP_NODELAY release it.
  */
-static u32 rd_new(const struct sock *sk)
+static bool rd_holds(const struct sock *sk, const struct sk_buff *last)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct sk_buff *head = tcp_send_head(sk);
-	u32 left = gl_data_end(sk) - tp->snd_nxt;
-	s32 room = tcp_wnd_end(tp) - tp->snd_nxt;
 
-	if (!head || !head->len || room < (s32)min(left, tp->mss_cache))
-		return 0;
-	left = min_t(u32, left, room);
-	/* close() has TCP send all that it held back. */
-	return left / tp->mss_cache + (left % tp->mss_cache &&
-				       (gl_fin_written(sk) || !gl_nagle_holds(tp)));
+	if (gl_fin_written(sk) || tp->nonagle & TCP_NAGLE_PUSH)
+		return false;
+	return gl_nagle_holds(tp) || !(TCP_SKB_CB(last)->tcp_flags & TCPHDR_PSH);
+}
+
+/* Packets in one buffer of the write queue.  Records (MSG_EOR) and writes while a packet waits
+ * leave buffers shorter than an MSS, and TCP sends each as a packet of its own.
+ */
+static u32 rd_packets(const struct sock *sk, const struct sk_buff *skb)
+{
+	u32 mss = tcp_sk(sk)->mss_cache;
+
+	return skb->len / mss + (skb->len % mss &&
+				 !(skb == skb_peek_tail(&sk->sk_write_queue) && rd_holds(sk, skb)));
+}
+
+/* Number of new packets that need a credit; at least @most stands for more.  A lone FIN needs none;
+ * data outside of the peer's window, or held back, cannot be sent yet.
+ */
+static u32 rd_new(const struct sock *sk, u32 most)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 end = tcp_wnd_end(tp), n = 0, looked = 0;
+	const struct sk_buff *skb;
+
+	skb_queue_walk(&sk->sk_write_queue, skb) {
+		u32 seq = TCP_SKB_CB(skb)->seq;
+
+		if (n >= most)
+			break;
+		if (after(seq + skb->len, end))
+			return n + max_t(s32, end - seq, 0) / tp->mss_cache;
+		if (looked++ == RD_LOOK)
+			return n + min(gl_data_end(sk) - seq, end - seq) / tp->mss_cache;
+		n += rd_packets(sk, skb);
+	}
+	return n;
 }
 
 /* A process waits for room in the send buffer: as its packets are acknowledged, as many will be
- * written.  Without credits for those, each buffer would take a round trip more.
+ * written.  Without credits for those, each buffer would take a round trip more.  Not if the peer's
+ * window holds them back.
  */
 static u32 rd_to_come(const struct sock *sk, u32 new)
 {
 	const struct socket *sock = sk->sk_socket;
+	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return sock && test_bit(SOCK_NOSPACE, &sock->flags) ? tcp_sk(sk)->packets_out + new : 0;
+	if (!sock || !test_bit(SOCK_NOSPACE, &sock->flags) ||
+	    after(gl_data_end(sk), tcp_wnd_end(tp)))
+		return 0;
+	return tp->packets_out + new;
 }
 
 /* Enough room for two round trips at the link's rate, which the receiver may grant at any time.
@@ -86,17 +131,69 @@ static void rd_expand_sndbuf(struct sock *sk, const struct rd_sock *rs)
 		WRITE_ONCE(sk->sk_sndbuf, room);
 }
 
-/* Number of packets that wait for a credit, retransmissions included. */
-static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs)
+/* Number of packets that wait, retransmissions included; at least @most stands for more. */
+static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 waiting = tp->lost_out - min(tp->lost_out, tp->retrans_out);
-	u32 new = rd_new(sk);
+	u32 n = tp->lost_out - min(tp->lost_out, tp->retrans_out), new;
 
-	if (first)
-		waiting += first->waiting(sk, &rs->gs);
-	return waiting + new + rd_to_come(sk, new);
+	if (n >= most)
+		return n;
+	new = rd_new(sk, most - n);
+	n += new;
+	if (n < most)
+		n += rd_to_come(sk, new);
+	if (first && n < most)
+		n += first->waiting(sk, &rs->gs, most - n);
+	return n;
+}
+
+/* Is the application's limit of the pace (SO_MAX_PACING_RATE) in force? */
+static bool rd_is_paced(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_pacing_rate) != ~0UL;
+}
+
+/* How far ahead a paced connection requests credits.  It requests again when half of that is left
+ * (rd_is_news()): twice the time until a credit arrives.  With two in place of four a limit of half
+ * of the link gave 0.90 of it at 10 Gbit/s and 20 us.
+ */
+static u64 rd_ahead_ns(const struct sock *sk, const struct rd_sock *rs)
+{
+	return 4 * (rd_rtt_ns(sk) + rs->wait);
+}
+
+/* Number of packets that the pace permits in that time.  TCP has the time of the next one. */
+static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 now, begin, end, bytes, rate;
+
+	if (!rd_is_paced(sk))
+		return U32_MAX;
+	now = ktime_get_ns();
+	begin = max(now, tp->tcp_wstamp_ns);
+	end = now + rd_ahead_ns(sk, rs);
+	if (begin > end)
+		return 0;
+	rate = min_t(u64, READ_ONCE(sk->sk_pacing_rate), RD_RATE_MAX);
+	bytes = mul_u64_u64_div_u64(end - begin, rate, NSEC_PER_SEC);
+	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
+}
+
+/* Number of packets that wait for a credit, within the limits of the pace; at least @most stands
+ * for more.
+ */
+static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs, u32 most)
+{
+	u32 permitted = rd_permitted(sk, rs), n;
+
+	if (permitted <= rs->tokens)
+		return 0;
+	most = min_t(u64, (u64)most + rs->tokens, permitted);
+	n = min(rd_backlog(sk, rs, most), permitted);
+	return n - min_t(u32, n, rs->tokens);
 }
 
 /* How often to report: once a round trip.  On a busy link, where a round trip has no credit, that
@@ -128,12 +225,23 @@ static void rd_be_patient(struct sock *sk, struct rd_sock *rs, u64 now)
 	rd_alarm_set(rs->r.queue, &rs->alarm, now + patience);
 }
 
+/* When a connection without a request has to send one: RD_NEVER, unless data waits for the pace. */
+static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
+{
+	u64 at = tcp_sk(sk)->tcp_wstamp_ns, ahead = rd_ahead_ns(sk, rs);
+
+	if (!rd_is_paced(sk) || rs->tokens || !rd_backlog(sk, rs, 1))
+		return RD_NEVER;
+	return at - min(at, ahead);
+}
+
 /* Send a request, report or stop.  All three have the same format: the credits that
  * have arrived, and the number of packets that wait.
  */
-static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 waiting, u32 flags)
+static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 flags)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	u32 waiting = rd_waiting(sk, rs, U32_MAX);
 	u32 word[GL_WORDS_MAX] = { rs->seq, rs->received,
 				   min_t(u32, waiting, RD_WANT_MAX) | flags };
 	enum rd_kind kind = RD_REQUEST;
@@ -157,24 +265,27 @@ static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 waiting, u32 flags)
 	if (waiting)
 		rd_be_patient(sk, rs, now);
 	else
-		rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
+		rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
 	rd_count(rs, RD_REQUESTSENT, 1);
 	gl_send_words(sk, &rs->gs, rd_kind(&rs->gs, kind), word, words);
 }
 
 /* Must the receiver hear of more data now?  True if it would otherwise run out of
  * credits to send before the next report.  An unscheduled burst in progress can
- * wait: its last packet is followed by a request.
+ * wait: its last packet is followed by a request.  A paced connection has half of its credits yet.
  */
-static bool rd_is_news(struct sock *sk, struct rd_sock *rs, u32 waiting)
+static bool rd_is_news(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
-	u32 left = rs->told_end - rs->seq;
+	u32 left = rs->told_end - rs->seq, more = left + 1;
 
 	if (!rs->asking)
-		return waiting;
-	return (s32)left < RD_CATCH_UP && (s32)(waiting - left) > 0 &&
-	       !(first && first->allow(sk, &rs->gs));
+		return rd_waiting(sk, rs, 1);
+	if ((s32)left >= RD_FEW || (first && first->allow(sk, &rs->gs)))
+		return false;
+	if (rd_is_paced(sk))
+		more += rd_permitted(sk, rs) / 2;
+	return rd_waiting(sk, rs, more) >= more;
 }
 
 /* Let TCP send @more packets.  The window may become 0, which tcp_snd_cwnd_set() does
@@ -216,15 +327,13 @@ static void rd_gate(struct sock *sk, struct rd_sock *rs)
 	const struct sk_buff *head = tcp_send_head(sk);
 	u32 more = rs->tokens;
 
-	if (!more) {
-		u32 waiting = rd_waiting(sk, rs);
-
-		if (first && waiting)
+	if (!rs->spending) {
+		if (first && rd_waiting(sk, rs, 1))
 			first->begin(sk, &rs->gs, rs->asking);
-		if (rd_is_news(sk, rs, waiting) || (first && first->probe(sk, &rs->gs, NULL)))
-			rd_tell(sk, rs, waiting, 0);
+		if (rd_is_news(sk, rs) || (first && first->probe(sk, &rs->gs, NULL)))
+			rd_tell(sk, rs, 0);
 		if (first)
-			more = first->allow(sk, &rs->gs);
+			more += first->allow(sk, &rs->gs);
 	}
 	if (head && !head->len)
 		more++;
@@ -251,11 +360,11 @@ u32 rd_min_tso_segs(struct sock *sk)
 }
 
 /* Data was sent by a credit, and its ACK will take some of the link's time. */
-static void rd_make_room(const struct sock *sk, struct rd_sock *rs, u64 now)
+static void rd_make_room(const struct sock *sk, struct rd_sock *rs)
 {
 	u64 ack = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
 
-	rd_yield(rs->r.queue, now, ack, RD_YIELDED * ack);
+	rd_yield(rs->r.queue, ktime_get_ns(), ack, RD_YIELDED * ack);
 }
 
 /**
@@ -278,29 +387,42 @@ const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const stru
 		return rd_kind(gs, RD_UNSCHEDULED);
 	}
 	rs->tokens -= seg->segs;
+	rd_make_room(sk, rs);
 	return rd_kind(gs, RD_SCHEDULED);
 }
 EXPORT_SYMBOL_GPL(rd_on_xmit);
 
+/* Does TCP's own pacing hold back packets, for which credits are kept?  TCP's timer sends them. */
+static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return rd_is_paced(sk) && tcp_needs_internal_pacing(sk) &&
+	       tp->tcp_wstamp_ns > tp->tcp_clock_cache &&
+	       rd_backlog(sk, rs, rs->tokens) >= rs->tokens;
+}
+
 /* Spend a credit: on a retransmission if one waits, otherwise on new data. */
-static void rd_spend(struct sock *sk, struct rd_sock *rs, u64 now)
+static void rd_spend(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	u32 had = rs->tokens;
 
 	if (first)
 		first->credited(sk, &rs->gs);
-	rs->tokens = 1;
-	rd_set_window(sk, 1);
+	rs->spending = 1;
+	rs->tokens++;
+	rd_set_window(sk, rs->tokens);
 	gl_xmit(sk);
-	if (rs->tokens && first && first->spend(sk, &rs->gs)) {
-		rd_set_window(sk, 1);
+	if (rs->tokens > had && first && first->spend(sk, &rs->gs)) {
+		rd_set_window(sk, rs->tokens);
 		gl_xmit(sk);
 	}
-	if (rs->tokens)
-		rd_count(rs, RD_CREDITWASTED, 1);
-	else
-		rd_make_room(sk, rs, now);
-	rs->tokens = 0;
+	rs->spending = 0;
+	if (rs->tokens && !rd_is_held(sk, rs)) {
+		rd_count(rs, RD_CREDITWASTED, rs->tokens);
+		rs->tokens = 0;
+	}
 	rd_set_window(sk, 0);
 }
 
@@ -347,7 +469,7 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 {
 	bool heard = seg->words > 1 && seg->word[1] & RD_HEARD;
 	u64 now = ktime_get_ns();
-	u32 waiting;
+	bool waiting;
 
 	if (heard && seg->word[1] & RD_GONE) {
 		rs->gone = 1;
@@ -370,10 +492,10 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 	rs->received++;
 	rd_count(rs, RD_CREDITRECEIVED, 1);
 
-	rd_spend(sk, rs, now);
-	waiting = rd_waiting(sk, rs);
+	rd_spend(sk, rs);
+	waiting = rd_waiting(sk, rs, 1);
 	if ((!waiting && rs->asking) || (u32)now - rs->told >= rd_round_ns(sk, rs))
-		rd_tell(sk, rs, waiting, 0);
+		rd_tell(sk, rs, 0);
 	else if (waiting)
 		rd_be_patient(sk, rs, now);
 }
@@ -406,13 +528,12 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
-	u32 waiting = rd_waiting(sk, rs);
 	u32 una = tcp_sk(sk)->snd_una;
 
-	if (!waiting) {
+	if (!rd_waiting(sk, rs, 1)) {
 		if (first)
 			first->credited(sk, &rs->gs);
-		rd_tell(sk, rs, 0, RD_AGAIN);
+		rd_tell(sk, rs, RD_AGAIN);
 		return true;
 	}
 	if (rs->retries >= RD_RETRIES_MIN) {
@@ -428,8 +549,19 @@ static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
 		first->lost(sk, &rs->gs);
 	rd_count(rs, RD_REQUESTRETRIED, 1);
 	rs->retries = min(rs->retries + 1, RD_RETRIES_MAX);
-	rd_tell(sk, rs, waiting, RD_AGAIN);
+	rd_tell(sk, rs, RD_AGAIN);
 	return true;
+}
+
+/* Data may have waited for the pace.  When TCP tries to send, rd_gate() requests credits. */
+static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	u64 at = rd_resume_ns(sk, rs);
+
+	if (at <= now)
+		gl_xmit(sk);
+	else if (at != RD_NEVER && rs->r.queue)
+		rd_alarm_set(rs->r.queue, &rs->alarm, at);
 }
 
 /**
@@ -441,10 +573,10 @@ static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
 	if (!rs->asking)
-		return;
+		rd_resume(sk, rs, now);
 	/* All of a burst has come: there will be no credit that would end the request. */
-	if (rs->told_end == rs->seq && !rd_waiting(sk, rs))
-		rd_tell(sk, rs, 0, 0);
+	else if (rs->told_end == rs->seq && !rd_waiting(sk, rs, 1))
+		rd_tell(sk, rs, 0);
 	else if ((s32)(rs->retry - (u32)now) > 0)
 		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
 	else if (!rd_ask_again(sk, rs))

@@ -267,7 +267,8 @@ static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
 	       !(scb->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST | TCPCB_EVER_RETRANS));
 }
 
-static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
+/* The burst is the oldest data in flight: of what follows it nothing is looked at. */
+static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
 {
 	struct aeolus *ae = aeolus_of(gs);
 	struct rb_node *p;
@@ -275,13 +276,30 @@ static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs)
 
 	if ((!ae->probes && !ae->unprobed) || !before(tcp_sk(sk)->snd_una, ae->end))
 		return 0;
-	for (p = rb_first(&sk->tcp_rtx_queue); p; p = rb_next(p)) {
+	for (p = rb_first(&sk->tcp_rtx_queue); p && n < most; p = rb_next(p)) {
 		const struct sk_buff *skb = rb_to_skb(p);
 
+		if (!before(TCP_SKB_CB(skb)->seq, ae->end))
+			break;
 		if (aeolus_is_open(ae, skb))
 			n += tcp_skb_pcount(skb);
 	}
 	return n;
+}
+
+/* The last packet of the burst in TCP's tree of packets in flight. */
+static struct rb_node *aeolus_last(struct sock *sk, const struct aeolus *ae)
+{
+	struct rb_node *p = sk->tcp_rtx_queue.rb_node, *last = NULL;
+
+	while (p) {
+		bool within = before(TCP_SKB_CB(rb_to_skb(p))->seq, ae->end);
+
+		if (within)
+			last = p;
+		p = within ? p->rb_right : p->rb_left;
+	}
+	return last;
 }
 
 /* The first credit ends the burst (§III-A). */
@@ -310,7 +328,7 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 
 	if (!ae->probes || !before(tcp_sk(sk)->snd_una, ae->end))
 		return false;
-	for (p = rb_last(&sk->tcp_rtx_queue); p; p = rb_prev(p)) {
+	for (p = aeolus_last(sk, ae); p; p = rb_prev(p)) {
 		struct sk_buff *skb = rb_to_skb(p);
 
 		if (aeolus_is_open(ae, skb)) {

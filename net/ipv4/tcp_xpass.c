@@ -216,7 +216,7 @@ static void xpass_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came,
 	old = after(xp->slowed, rs->seen) ? xp->slowed : rs->seen;
 	sent = last - old;
 	/* The administrator may have changed the link's speed. */
-	xp->rate.max = max_t(u32, div64_u64(NSEC_PER_SEC, cost), 1);
+	xp->rate.max = max_t(u32, div64_u64(PSEC_PER_SEC, cost), 1);
 	xp->rate.cur = min(xp->rate.cur, xp->rate.max);
 	if (!after(last, old))
 		return;
@@ -240,7 +240,7 @@ static void xpass_begins(struct sock *sk, struct rd_sock *rs, u64 idle)
 static const struct rd_policy xpass_policy = {
 	.mbit	= xpass_mbit,
 	.pick	= xpass_pick,
-	.cost	= rd_credit_ns,
+	.cost	= rd_credit_ps,
 	.gap	= xpass_gap,
 	.issue	= xpass_issue,
 	.learn	= xpass_learn,

@@ -313,18 +313,35 @@ static void rd_queue__later(struct kunit *test)
 	rd_leave(&queue, &recv[1]);
 }
 
-/* A late timer makes up for 8 packets, beside the one that is due; an idle time for none. */
+/* Packets of @cost that a timer which is very late lets go. */
+static int late_packets(u64 now, u64 cost)
+{
+	u64 late = now + 1000 * cost;
+	int n = 0;
+
+	join(0, now, cost);
+	while (rd_take(&queue, late)) {
+		rd_served(&queue, &recv[0], late, cost, late, 0);
+		n++;
+	}
+	return n;
+}
+
+/* A late timer makes up for 10 us, or 8 packets of a slow link, beside the one that is due; an idle
+ * time for none.
+ */
 static void rd_queue__catch_up(struct kunit *test)
 {
 	u64 now = soon(), late = now + 1000 * COST;
-	int n = 0;
 
-	join(0, now, COST);
-	while (rd_take(&queue, late)) {
-		rd_served(&queue, &recv[0], late, COST, late, 0);
-		n++;
-	}
-	KUNIT_EXPECT_EQ(test, n, RD_CATCH_UP + 1);
+	KUNIT_EXPECT_EQ(test, late_packets(now, 100), RD_CATCH_UP_NS / 100 + 1);
+	rd_leave(&queue, &recv[0]);
+	now += 1000 * COST;
+	KUNIT_EXPECT_EQ(test, late_packets(now, 10 * COST), RD_CATCH_UP + 1);
+	rd_leave(&queue, &recv[0]);
+	now += 10000 * COST;
+	late = now + 1000 * COST;
+	KUNIT_EXPECT_EQ(test, late_packets(now, COST), RD_CATCH_UP_NS / COST + 1);
 	rd_leave(&queue, &recv[0]);
 	late += 1000 * COST;
 	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], late, late, 0));

@@ -106,7 +106,7 @@ static enum rd_pick turns_pick(const struct sock *sk)
 
 static u64 turns_cost(const struct sock *sk, const struct rd_sock *rs)
 {
-	return 2 * rd_credit_ns(sk, rs);
+	return 2 * rd_credit_ps(sk, rs);
 }
 
 static u64 turns_gap(const struct rd_sock *rs)
