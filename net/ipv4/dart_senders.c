@@ -202,10 +202,15 @@ static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32
 	if (!host->alive) {
 		host->alive = true;
 		host->weight = 0;
+		host->busy = 0;
+		host->busy_now = 0;
+		dart_use_begins(host);
 		if (!tenant->n++)
 			WRITE_ONCE(s->active, s->active + 1);
 	}
 	if (weight > host->weight) {
+		if (host->limited)
+			WRITE_ONCE(tenant->limited, tenant->limited + weight - host->weight);
 		WRITE_ONCE(tenant->weight, tenant->weight + weight - host->weight);
 		WRITE_ONCE(host->weight, weight);
 	}
@@ -217,6 +222,7 @@ static void dart_host_leaves(struct dart_senders *s, struct dart_host *host)
 
 	host->alive = false;
 	dart_host_not_expected(host);
+	dart_use_ends(host);
 	WRITE_ONCE(tenant->weight, tenant->weight - host->weight);
 	if (!--tenant->n)
 		WRITE_ONCE(s->active, s->active - 1);
@@ -238,6 +244,7 @@ static u32 dart_senders_reap_locked(struct dart_senders *s)
 			if (host->alive &&
 			    time_after_eq(jiffies, READ_ONCE(host->seen) + DART_IDLE)) {
 				dead++;
+				WRITE_ONCE(tenant->messages, tenant->messages - host->messages);
 				WRITE_ONCE(host->messages, 0);
 				WRITE_ONCE(host->epoch, host->epoch + 1);
 				dart_host_leaves(s, host);
@@ -383,8 +390,11 @@ void dart_message_begins(struct dart_senders *s, struct dart_message *msg,
 	if (host) {
 		host->refs++;
 		WRITE_ONCE(host->messages, host->messages + 1);
+		WRITE_ONCE(tenant->messages, tenant->messages + 1);
 		WRITE_ONCE(host->seen, jiffies);
 		dart_host_enters(s, host, weight);
+		WRITE_ONCE(host->busy_now, host->busy_now + 1);
+		msg->look = tenant->look;
 		msg->epoch = host->epoch;
 	}
 	msg->host = host;
@@ -405,6 +415,9 @@ void dart_message_ends(struct dart_senders *s, struct dart_message *msg)
 	/* A host that has been found dead since then has lost its messages. */
 	if (host->epoch == msg->epoch) {
 		WRITE_ONCE(host->messages, host->messages - 1);
+		WRITE_ONCE(host->tenant->messages, host->tenant->messages - 1);
+		if (msg->look == host->tenant->look)
+			WRITE_ONCE(host->busy_now, host->busy_now - 1);
 		if (!host->messages)
 			dart_host_leaves(s, host);
 	}
@@ -417,8 +430,8 @@ void dart_message_ends(struct dart_senders *s, struct dart_message *msg)
  * dart_message_divisor() - a message's share
  * @msg: the message; it has a sender
  *
- * A host's share of the line rate is by its weight, and is divided equally among the
- * host's messages.
+ * A host's share of the line rate is by its weight and what others use, and is divided equally
+ * among the host's messages.
  *
  * Return: what the line rate is to be divided by, in 1/256: DART_ONE to DART_DIVISOR.
  */
@@ -426,11 +439,15 @@ u32 dart_message_divisor(const struct dart_message *msg)
 {
 	const struct dart_host *host = msg->host;
 	u64 all = READ_ONCE(host->tenant->weight), weight = READ_ONCE(host->weight);
-	u32 messages = max(READ_ONCE(host->messages), 1U);
+	u64 messages = dart_use_messages(host), divisor;
 
 	if (!weight)
 		return DART_ONE;
-	return clamp_t(u64, div64_u64(all * messages * DART_ONE, weight), DART_ONE, DART_DIVISOR);
+	if (READ_ONCE(host->tenant->limited))
+		divisor = div_u64(DART_USE_ONE * messages * DART_ONE, dart_use_share(host));
+	else
+		divisor = div64_u64(all * messages * DART_ONE, weight);
+	return clamp_t(u64, divisor, DART_ONE, DART_DIVISOR);
 }
 
 /* --- the meter ------------------------------------------------------------------ */

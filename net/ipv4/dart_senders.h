@@ -6,6 +6,7 @@
 #ifndef _DART_SENDERS_H
 #define _DART_SENDERS_H
 
+#include <linux/bits.h>
 #include <linux/hashtable.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
@@ -21,6 +22,9 @@ struct sock;
  */
 #define DART_ONE		256
 #define DART_DIVISOR		0xffffff
+
+/* A host's share of the line rate, and what it uses of that, are in 1/2^20. */
+#define DART_USE_ONE		((u32)BIT(20))
 
 /* What makes two receiving sockets the same tenant (net.ipv4.dart_tenant). */
 enum dart_tenancy {
@@ -52,8 +56,16 @@ enum dart_state {
  * @seen: when its last packet came, in jiffies; read and written without the lock
  * @epoch: how often it has been found dead; read without the lock
  * @named: when it was last announced and counted for that, in ns; 0 for never
+ * @bytes: bytes that it brought in this interval, whole frames
+ * @allow: with @limited: more than these in an interval, and it uses its share again
+ * @used: with @limited: twice what it used in the last interval, in 1/DART_USE_ONE of the line
+ *	rate; else 0.  Read without the lock
+ * @busy: of its messages, those that brought data in the last interval; read without the lock
+ * @busy_now: those that did so in this interval; read without the lock
  * @alive: it is in the set
  * @expected: it is in the set because it was announced, and has not sent yet
+ * @limited: it counts as what it uses; see dart_use.c.  Read without the lock
+ * @fresh: it entered the set, or used its share again, in this interval
  */
 struct dart_host {
 	struct hlist_node	node;
@@ -65,20 +77,29 @@ struct dart_host {
 	unsigned long		seen;
 	u32			epoch;
 	u64			named;
+	u32			bytes;
+	u32			allow;
+	u32			used;
+	u32			busy;
+	u32			busy_now;
 	bool			alive;
 	bool			expected;
+	bool			limited;
+	bool			fresh;
 };
 
 /**
  * struct dart_message - the message that a connection receives
  * @host: its sender, or NULL between messages
  * @epoch: the sender's epoch when the message began
+ * @look: the tenant's @look when it brought data last; the lock of the senders
  *
  * Protected by the connection's socket lock.
  */
 struct dart_message {
 	struct dart_host	*host;
 	u32			epoch;
+	u32			look;
 };
 
 /**
@@ -89,6 +110,12 @@ struct dart_message {
  * @known: hosts in @hosts
  * @n: hosts in the set; read without the lock
  * @weight: sum of the weights in the set; read without the lock
+ * @messages: messages of the hosts in the set; read without the lock
+ * @used: sum of @used of the limited hosts, in 1/DART_USE_ONE; read without the lock
+ * @limited: sum of their weights; read without the lock
+ * @look: number of the interval in which the use of shares is counted; read without the lock
+ * @looked: when the interval began, ns
+ * @look_at: when it ends, ns; read without the lock
  * @expected: hosts in the set that were announced and have not sent yet
  * @expires: when the next announced host leaves the set unless it sends, in ns; 0 for
  *	never.  Read without the lock
@@ -105,6 +132,12 @@ struct dart_tenant {
 	u32			known;
 	u32			n;
 	u32			weight;
+	u32			messages;
+	u32			used;
+	u32			limited;
+	u32			look;
+	u64			looked;
+	u64			look_at;
 	u32			expected;
 	u64			expires;
 	u64			named;
@@ -165,6 +198,15 @@ void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 
 u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64 now);
 enum dart_state dart_tenant_state(struct dart_senders *s,
 				  const struct dart_tenant *tenant, u64 now, u32 line);
+
+/* dart_use.c */
+void dart_use_begins(struct dart_host *host);
+void dart_use_ends(struct dart_host *host);
+u32 dart_use_share(const struct dart_host *host);
+u32 dart_use_messages(const struct dart_host *host);
+void dart_use_look(struct dart_senders *s, struct dart_tenant *tenant, u64 now, u32 line,
+		   u32 rtt_us);
+void dart_use_add(struct dart_senders *s, struct dart_message *msg, u32 bytes);
 
 void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes, u32 line);
 

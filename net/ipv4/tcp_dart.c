@@ -383,6 +383,20 @@ static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64
 	return word | dart_share(sk, divisor);
 }
 
+/* Data has arrived in order: @bytes on the link. */
+static void dart_brought(struct sock *sk, struct dart *d, u32 bytes, u64 now)
+{
+	struct dart_senders *s = &dart_net(sk)->senders;
+	u32 line = dcqcn_line(sk);
+
+	dart_meter_add(s, now, bytes, line);
+	if (!d->in.host)
+		return;
+	if (now >= READ_ONCE(d->in.host->tenant->look_at))
+		dart_use_look(s, d->in.host->tenant, now, line, tcp_sk(sk)->srtt_us >> 3);
+	dart_use_add(s, &d->in, bytes);
+}
+
 /* A packet with data arrived; TCP has already advanced rcv_nxt. */
 static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 {
@@ -399,7 +413,7 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 	if (!d->in.host)
 		dart_in_begins(sk, d);
 	if (bytes)
-		dart_meter_add(s, now, dart_wire_bytes(sk, bytes), dcqcn_line(sk));
+		dart_brought(sk, d, dart_wire_bytes(sk, bytes), now);
 	if (ce && d->in.host)
 		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
 	/* If the share has changed, advertise it with the ACK of this packet, not a later one. */

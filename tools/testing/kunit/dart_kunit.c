@@ -47,6 +47,7 @@ static void dart_test_free(const void *p)
 
 #include "net/ipv4/dart_lookahead.c"
 #include "net/ipv4/dart_senders.c"
+#include "net/ipv4/dart_use.c"
 
 /* Line rates in kB/s.  At 10 Gbit/s a window is 20 us, in which 25000 bytes come. */
 #define LINE		1250000
@@ -897,11 +898,13 @@ static void dart_message_divisor__bounds(struct kunit *test)
 	tenant.weight = U32_MAX;
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 0xffffff);
 	host.messages = 1 << 24;
+	host.busy = 1 << 24;
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 0xffffff);
 	/* in 64 bits: 2^24 * 2^10 * 2^8 */
 	tenant.weight = 1 << 24;
 	host.weight = 1 << 24;
 	host.messages = 1 << 10;
+	host.busy = 1 << 10;
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 256 << 10);
 	/* The lock is not held: the host may die or come back meanwhile. */
 	host.messages = 0;
@@ -913,6 +916,96 @@ static void dart_message_divisor__bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 256);
 	host.weight = 0;
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 256);
+}
+
+/* --- the use of shares ------------------------------------------------------------------ */
+
+/* An interval of 1 ms, in which these hosts bring so many bytes. */
+static void brings(struct conn **c, const u32 *bytes, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		dart_use_add(set, &c[i]->msg, bytes[i]);
+	dart_test_ns += DART_LOOK_NS;
+	dart_use_look(set, tenant_of(c[0]), dart_test_ns, LINE, 20);
+}
+
+/* The sum of all shares that are used, and twice of those that are not, is the line rate. */
+static void dart_use_look__the_rest_is_divided(struct kunit *test)
+{
+	/* 1.25 MB a ms: a fiftieth, nothing, and two quarters */
+	const u32 bytes[] = { 25000, 0, 312500, 312500 };
+	struct conn *c[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		c[i] = new_conn(test, HOST(i));
+		begins(c[i]);
+	}
+	/* Nothing was there for all of the first interval. */
+	brings(c, bytes, 4);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, divisor(c[i]), 4 * DART_ONE);
+	brings(c, bytes, 4);
+	KUNIT_EXPECT_EQ(test, tenant_of(c[0])->limited, 2);
+	/* 0.48, 0.48 */
+	KUNIT_EXPECT_EQ(test, divisor(c[2]), DART_ONE * 100 / 48);
+	KUNIT_EXPECT_EQ(test, divisor(c[3]), DART_ONE * 100 / 48);
+	/* What they would have: a third of all, and of 0.96 */
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), 3 * DART_ONE);
+	KUNIT_EXPECT_EQ(test, divisor(c[1]), 300 * DART_ONE / 96);
+	for (i = 0; i < 4; i++)
+		ends(c[i]);
+	KUNIT_EXPECT_NULL(test, only_tenant());
+}
+
+static void dart_use_add__a_host_comes_back(struct kunit *test)
+{
+	const u32 bytes[] = { 600000, 0 };
+	struct conn *c[2] = { new_conn(test, HOST(1)), new_conn(test, HOST(2)) };
+
+	begins(c[0]);
+	begins(c[1]);
+	brings(c, bytes, 2);
+	brings(c, bytes, 2);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), DART_ONE);
+	dart_use_add(set, &c[1]->msg, DART_BACK);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), DART_ONE);
+	dart_use_add(set, &c[1]->msg, 1);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
+	KUNIT_EXPECT_EQ(test, divisor(c[1]), 2 * DART_ONE);
+	/* It was not there for all of the interval. */
+	brings(c, bytes, 1);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
+	/* With nothing to see of it, it leaves the set as any other. */
+	brings(c, bytes, 1);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), DART_ONE);
+	ends(c[1]);
+	KUNIT_EXPECT_EQ(test, tenant_of(c[0])->limited, 0);
+	KUNIT_EXPECT_EQ(test, tenant_of(c[0])->used, 0);
+	ends(c[0]);
+}
+
+/* One of a host's two messages brings nothing: the other has all of the host's share. */
+static void dart_use_messages__those_that_bring_data(struct kunit *test)
+{
+	const u32 bytes[] = { 600000 };
+	struct conn *c[2] = { new_conn(test, HOST(1)), new_conn(test, HOST(1)) };
+
+	begins(c[0]);
+	begins(c[1]);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
+	brings(c, bytes, 1);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
+	brings(c, bytes, 1);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), DART_ONE);
+	dart_use_add(set, &c[0]->msg, 1);
+	dart_use_add(set, &c[1]->msg, 1);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
+	ends(c[1]);
+	KUNIT_EXPECT_EQ(test, divisor(c[0]), DART_ONE);
+	ends(c[0]);
 }
 
 /* --- the meter ----------------------------------------------------------------------- */
@@ -1199,6 +1292,9 @@ static struct kunit_case dart_senders_cases[] = {
 	KUNIT_CASE(dart_senders_name__no_memory),
 	KUNIT_CASE(dart_senders_exit__members_left),
 	KUNIT_CASE(dart_message_divisor__bounds),
+	KUNIT_CASE(dart_use_look__the_rest_is_divided),
+	KUNIT_CASE(dart_use_add__a_host_comes_back),
+	KUNIT_CASE(dart_use_messages__those_that_bring_data),
 	KUNIT_CASE(dart_window__lines),
 	KUNIT_CASE(dart_meter_full__this_window_and_the_last),
 	KUNIT_CASE(dart_meter_full__seven_eighths),
