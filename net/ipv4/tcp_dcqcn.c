@@ -57,6 +57,7 @@
  * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
  * @was_cut: the rate has been reduced
  * @echoed: an ECE has been sent
+ * @paces: TCP's own pacing is on because of dcqcn
  *
  * All fields: socket lock.
  */
@@ -67,7 +68,8 @@ struct dcqcn {
 	u32			cut_at;
 	u32			echo_at;
 	u8			was_cut:1,
-				echoed:1;
+				echoed:1,
+				paces:1;
 };
 
 /**
@@ -368,15 +370,25 @@ static void dcqcn_init(struct sock *sk)
 	ca->sent = tp->bytes_sent;
 	ca->was_cut = 0;
 	ca->echoed = 0;
+	ca->paces = 0;
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))
 		return;
 	/* TCP's internal pacing, unless fq does it. */
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	ca->paces = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) ==
+		    SK_PACING_NONE;
 	dcqcn_set_pacing(sk, path.extra);
 	dcqcn_set_window(sk, p.max);
 }
 
-/* Leave a window that the next congestion control can start from. */
+/* The next congestion control may not be paced, unless the application wants that. */
+static void dcqcn_restore_pacing(struct sock *sk)
+{
+	if (dcqcn_of(sk)->paces && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
+	gl_pace_as_tcp(sk);
+}
+
+/* Leave a window and a pace that the next congestion control can start from. */
 static void dcqcn_release(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -386,6 +398,7 @@ static void dcqcn_release(struct sock *sk)
 	/* The window of a socket that is being destroyed may be 0 already. */
 	if (tcp_snd_cwnd(tp) > enough)
 		tcp_snd_cwnd_set(tp, enough);
+	dcqcn_restore_pacing(sk);
 }
 
 static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
