@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Credits and shares go to the senders that use them, and nothing set at attach becomes stale.
+
+	h0, h1 ... ---- switch ---- the last host, which receives
+"""
+import contextlib
+import os
+import selectors
+import socket
+import time
+
+from lab import tap
+from lab.codepoints import SCHEDULED
+from lab.net.star import Star, pump
+from lab.tap import case, equal, timed, true, within
+from lab.wire import xpass
+from lab.wire.sockopt import (GREENLANE_MESSAGE, SO_MAX_PACING_RATE, choose, info, option,
+                              pacing)
+from lab.wire.wire import Wire
+
+NO_LIMIT = (1 << 64) - 1
+# Of a link, the payload of IPv4 packets beside their credits: 1448 / (1538 + 106 ... 84)
+PAYLOAD = 0.87
+
+
+def limit_pace(client, rate):
+    """SO_MAX_PACING_RATE, bytes/s."""
+    client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rate.to_bytes(8, "little"))
+
+
+# --- the pace
+
+@timed("fq at the sender does not pace credits by the handshake", cc=("xpass", "aeolus_xpass"),
+       delay=("10us", "100us"))
+def behind_fq(cc, delay):
+    with Star([10_000] * 2, delay=delay, cc=cc, port="limit 10m preset xpass") as net:
+        net.use_fq(0, 1, 10_000)
+        pair = net.flow(0, 1)
+        got, = pump([pair], 0.005, warm=0.005)
+        true(got > 10 * PAYLOAD - 0.1, f"{got:.2f} of 10 Gbit/s")
+        equal(net.hosts[0].greenlane()["CreditWasted"], 0, "credits wasted")
+
+
+@timed("SO_MAX_PACING_RATE: set, raised and removed", fq=(False, True), cc=("xpass", "aeolus_xpass"))
+def max_pacing(fq, cc):
+    with Star([10_000] * 2, cc=cc, port="limit 10m preset xpass") as net:
+        if fq:
+            net.use_fq(0, 1, 10_000)
+        pair = net.flow(0, 1)
+        for rate in (0.5e9, 5e9):
+            limit_pace(pair[0], int(rate / 8))
+            got, = pump([pair], 0.005, warm=0.002)
+            within(got * 1e9, 0.97 * rate, 1.03 * rate, "bit/s")
+        equal(net.hosts[0].greenlane()["CreditWasted"], 0, "credits wasted")
+        limit_pace(pair[0], NO_LIMIT)
+        got, = pump([pair], 0.005, warm=0.002)
+        true(got > 10 * PAYLOAD - 0.1, f"{got:.2f} of 10 Gbit/s without a limit")
+
+
+@case("another congestion control has TCP's own pace", Wire, cc="xpass", version=(4, 6))
+def leave(wire):
+    xpass.far(wire)
+    client, server = wire.connect()
+    true(wire.transfer(client, server, 100_000), "arrives")
+    equal(pacing(client), NO_LIMIT, "the pace with credits")
+    choose(client, "reno")
+    within(pacing(client), 1, 10e9 / 8, "the pace with reno")
+    true(wire.transfer(client, server, 100_000), "arrives")
+
+
+# --- requests
+
+@timed("connections that are paced to nothing leave the link to the others", cc=("xpass", "aeolus_xpass"))
+def paced_to_nothing(cc):
+    with Star([1000] * 3, cc=cc) as net:
+        honest = net.flow(0, 2)
+        idle = [net.flow(1, 2) for _ in range(9)]
+        for client, _ in idle:
+            client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 1000)
+        got = pump([honest, *idle], 0.04, warm=0.02, chunk=60_000)
+        true(got[0] > PAYLOAD - 0.02, f"{got[0]:.3f} of 1 Gbit/s")
+        # TCP paces from the eleventh packet on.
+        within(net.hosts[1].greenlane()["CreditReceived"], 9, 9 * 15, "credits for the others")
+
+
+def carry(wire, seconds, flows, until=None):
+    """Carry packets; all clients write and all servers read as much as possible.  Credits that each
+    server sends meanwhile."""
+    before = [info(server)["credits_sent"] for _, server in flows]
+
+    def step():
+        for client, server in flows:
+            with contextlib.suppress(BlockingIOError):
+                client.send(bytes(100_000))
+            with contextlib.suppress(BlockingIOError):
+                server.recv(1 << 20)
+        return bool(until and until())
+    reached = wire.run(seconds, step)
+    true(reached or not until, "the end of this part")
+    return [info(server)["credits_sent"] - n for (_, server), n in zip(flows, before)]
+
+
+@case("a sender that does not use its credits: the others have them, until it uses them again", Wire,
+      cc="xpass", version=(4, 6))
+def unused(wire):
+    xpass.far(wire)
+    flows = wire.connect(), wire.connect(port=1001)
+    carry(wire, 5e-3, flows)
+    port = flows[0][0].getsockname()[1]
+    # Its requests and reports arrive, and no data: TCP sends it again with each credit.
+    wire.rule = lambda p: p.sport == port and p.kind == SCHEDULED and p.len
+    carry(wire, 10e-3, flows)
+    mine, others = carry(wire, 5e-3, flows)
+    true(mine < others / 20, f"{mine} and {others} credits in 5 ms")
+    wire.rule = None
+    wire.mark()
+    carry(wire, 0.1, flows, lambda: [p for p in wire.from_a() if p.sport == port and p.len])
+    carry(wire, 2e-3, flows)
+    mine, others = carry(wire, 2e-3, flows)
+    within(mine / max(others, 1), 0.7, 1.4, f"its credits, of the other's: {mine} and {others}")
+
+
+@timed("a sender's packets cost their size, not the MSS that it announces", mss=(1460, 536, 100))
+def announced_mss(mss):
+    with Star([10_000] * 3) as net:
+        net.hosts[0].ip(f"route change default via 10.0.0.1 advmss {mss} rto_min 200ms")
+        got = pump([net.flow(0, 2), net.flow(1, 2)], 0.010, warm=0.003)
+        equal(net.drops(2), 0, "scheduled packets dropped")
+        within(got[0] / got[1], 0.95, 1.05, "the first one's rate, of the second's")
+        true(sum(got) > 10 * PAYLOAD, f"{sum(got):.2f} of 10 Gbit/s")
+
+
+FAST = (("net.ipv4.tcp_ecn", 1), ("net.ipv4.tcp_wmem", "4096 16777216 67108864"),
+        ("net.ipv4.tcp_rmem", "4096 33554432 67108864"))
+
+
+# With 8 credits of catch-up: 0.77, 0.71 and 0.36.  In a guest of 6.1 a round trip takes 8 us longer
+# than the network's: 0.84, 0.82, and 0.64 at 400 Gbit/s, where that is 270 packets.
+@timed("late timers lose nothing of a fast link", gbit=(100, 200, 400))
+def late_timers(gbit):
+    if gbit == 400 and os.uname().release.startswith("6."):
+        raise tap.Skip("this kernel's guest is too slow")
+    with Star([gbit * 1000] * 3, delay="5us", port="limit 20m ecn 400k", sysctls=FAST) as net:
+        got = sum(pump([net.flow(0, 2), net.flow(1, 2)], 0.6e-3, warm=0.9e-3, chunk=1 << 19))
+        # All of the payload's part is 0.893 of it.
+        within(got / gbit, 0.8, 0.9, "payload, of the link")
+        equal(net.drops(2), 0, "scheduled packets dropped")
+
+
+# --- small packets
+
+def rested(net):
+    """A connection that has sent, and is idle."""
+    client, server = net.flow(0, 1)
+    client.send(bytes(20_000))
+    left = 20_000
+    server.settimeout(1)
+    while left:
+        left -= len(server.recv(left))
+    time.sleep(0.3)
+    return client, server
+
+
+@timed("records are packets of their own: credits for each", cc=("xpass", "aeolus_xpass"))
+def records(cc):
+    with Star([10_000] * 2, delay="50us", cc=cc) as net:
+        client, server = rested(net)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        began, left = time.monotonic(), 100 * 50
+        for _ in range(100):
+            client.send(bytes(50), socket.MSG_EOR)
+        with selectors.DefaultSelector() as selector:
+            selector.register(server, selectors.EVENT_READ)
+            while left and selector.select(1.0):
+                left -= len(server.recv(1 << 16))
+        equal(left, 0, "bytes missing")
+        # xpass begins at 1/16 of the link, and doubles its rate each round trip.
+        true(time.monotonic() - began < 8 * 100e-6,
+             f"after {(time.monotonic() - began) * 1e6:.0f} us, round trips of 100 us")
+
+
+@timed("MSG_MORE is one packet", cc=("xpass", "aeolus_xpass"))
+def more(cc):
+    with Star([10_000] * 2, delay="50us", cc=cc) as net:
+        client, _ = rested(net)
+        before = net.hosts[0].tcp()["TCPOrigDataSent"]
+        for flags in (socket.MSG_MORE, socket.MSG_MORE, 0):
+            client.send(bytes(100), flags)
+            time.sleep(0.5e-3)
+        time.sleep(0.01)
+        equal(net.hosts[0].tcp()["TCPOrigDataSent"] - before, 1, "packets of data")
+
+
+# --- Dart's shares
+
+DART = {"cc": "dart", "port": "limit 2m ecn 22500 bands 2 prio 10 0",
+        "sysctls": (("net.ipv4.tcp_ecn", 1), ("net.ipv4.tcp_rmem", "4096 65536 65536"))}
+
+
+@timed("dart: hosts whose window is closed count as what they use")
+def closed_windows():
+    with Star([1000] * 9, **DART) as net:
+        flows = [net.flow(number, 8) for number in range(8)]
+        got = pump(flows, 0.05, warm=0.05, chunk=60_000, slow=([server for _, server in flows[:4]], 1250))
+        true(sum(got[4:]) > 0.8, f"the four others have {sum(got[4:]):.3f} of 1 Gbit/s")
+
+
+@timed("dart: hosts that are paced, or have a message open, and send nothing, count as nothing",
+       how=("paced", "open"))
+def silent_hosts(how):
+    with Star([1000] * 9, **DART) as net:
+        honest = net.flow(0, 8)
+        idle = [net.flow(number, 8) for number in range(1, 8)]
+        for client, _ in idle:
+            if how == "paced":
+                client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 1000)
+            else:
+                option(client, GREENLANE_MESSAGE, 1)
+                client.send(b"x")
+        silent = [client for client, _ in idle] if how == "open" else ()
+        got = pump([honest, *idle], 0.04, warm=0.02, chunk=60_000, silent=silent)
+        true(got[0] > 0.85, f"{got[0]:.3f} of 1 Gbit/s")
+
+
+@timed("dart: a host that uses its share again has it within a millisecond")
+def back_again():
+    with Star([1000] * 3, **DART) as net:
+        flows = [net.flow(0, 2), net.flow(1, 2)]
+        option(flows[1][0], GREENLANE_MESSAGE, 1)
+        flows[1][0].send(b"x")
+        pump(flows, 0.02, chunk=60_000, silent=[flows[1][0]])
+        pump(flows, 1e-3, chunk=60_000)
+        got = pump(flows, 5e-3, chunk=60_000)
+        within(got[1] / sum(got), 0.4, 0.6, f"its part of {sum(got):.3f} Gbit/s")
+
+
+tap.main()
