@@ -109,15 +109,18 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind)
 	gl_count(sock_net(sk), kind->protocol, kind->received, 1);
 }
 
-/* Can the ACK wait a moment for data to ride on?  Only if the sender does not wait for it: a packet
- * below the MSS ends a message, and nothing before it is missing.  And only if the application
- * usually answers (TCP's pingpong mode).
+/* Can the ACK wait a moment for data to ride on?  Only if the sender does not wait for it: the last
+ * packet of a burst, which is below the MSS, ends a message, and nothing before it is missing.
+ * (The end of one that on_packet() is called for, and data of other kinds, say more than that.)  And
+ * only if the application usually answers (TCP's pingpong mode).
  */
-static bool gl_may_wait(const struct sock *sk, const struct gl_seg *seg)
+static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
+			const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return inet_csk_in_pingpong_mode((struct sock *)sk) && seg->seq == tp->rcv_nxt &&
+	return kind->before && !(kind->flags & GL_KIND_ENDS) &&
+	       inet_csk_in_pingpong_mode((struct sock *)sk) && seg->seq == tp->rcv_nxt &&
 	       seg->end_seq - seg->seq < inet_csk(sk)->icsk_ack.rcv_mss &&
 	       RB_EMPTY_ROOT(&tp->out_of_order_queue);
 }
@@ -135,7 +138,7 @@ static bool gl_may_wait(const struct sock *sk, const struct gl_seg *seg)
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg)
 {
-	gs->patient = gl_may_wait(sk, seg);
+	gs->patient = gl_may_wait(sk, kind, seg);
 	if (gs->patient)
 		gl_kick_soon(sk, gs);
 	else

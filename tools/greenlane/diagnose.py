@@ -725,14 +725,16 @@ def not_in_effect(look):
         return
     path, value = meant[-1]
     last = look["configured"][-1]
-    if value == look["default_cc"]:
+    # What is not loaded is not_loaded()'s.
+    if value == look["default_cc"] or (host.module_of(value) not in (None, *look["modules"])
+                                       and tuple(last) == (path, value)):
         return
     if len(value.split()) > 1:
         why = (f"its value is {value!r}: sysctl takes a comment behind it as a part",
                f"Leave only {value.split()[0]} there, and sysctl --system.")
     elif tuple(last) != (path, value):
         why = (f"{last[0]} sets {last[1]} after it",
-               f"Remove the setting in one of them (sysctl.d(5) has their order), and sysctl"
+               "Remove the setting in one of them (sysctl.d(5) has their order), and sysctl"
                " --system.")
     elif value not in look["available"]:
         why = (f"there is no {value}", "Correct it: tlt_dctcp, tlt_cubic, dart ...; and sysctl"
@@ -753,7 +755,7 @@ def blind(look):
     if look["tc_failed"]:
         yield Problem(
             BLIND, "this look", "tc cannot show the ports: there is no plugin for color."
-            if not look["plugin"] else f"tc cannot show the ports with the plugin in"
+            if not look["plugin"] else "tc cannot show the ports with the plugin in"
             f" {look['plugin']}.",
             "Install greenlane-tools, or make tc and set TC_LIB_DIR.")
     if not look["root"]:

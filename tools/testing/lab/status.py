@@ -33,13 +33,18 @@ def forget():
         os.unlink(STATE)
 
 
+def exit_status(said):
+    """That of a look: 3 if it only says that it could not see."""
+    found = {problem["id"] for problem in said["problems"]}
+    return 0 if not found else 3 if found == {"blind"} else 1
+
+
 def look(*words):
     """What greenlane status --json says; its status must agree with its problems."""
     status, out, err = tool("status", "--json", *words)
     equal(err, "", "stderr")
     said = json.loads(out)
-    found = {problem["id"] for problem in said["problems"]}
-    equal(status, 0 if not found else 3 if found == {"blind"} else 1, "exit status")
+    equal(status, exit_status(said), "exit status")
     return said
 
 

@@ -17,7 +17,7 @@ import time
 
 from lab.net import modules
 from lab.net.namespace import Namespace
-from lab.status import STATE, forget, look, tool
+from lab.status import STATE, exit_status, forget, look, tool
 from lab.tap import case, equal, main, need_tree, true, within
 from lab.wire.wire import Wire
 
@@ -147,7 +147,7 @@ def status(*words, warning=None):
     """A look as JSON; it succeeds, and says this one thing on stderr."""
     code, out, err = tool("status", "--json", *words)
     said = json.loads(out)
-    equal(code, 1 if said["problems"] else 0, f"exit status; it says {err}")
+    equal(code, exit_status(said), f"exit status; it says {err}")
     equal(err.count("\n"), int(warning is not None), f"lines of {err!r}")
     true((warning or "") in err, f"{warning!r} in {err!r}")
     return said

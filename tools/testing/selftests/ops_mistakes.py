@@ -9,10 +9,13 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
+import sys
 import time
 
+from lab import TOP
 from lab.codepoints import DATA, IMPORTANT
 from lab.net import libc, modules
 from lab.net.namespace import Namespace
@@ -272,7 +275,92 @@ def loaded():
     true(f"{SYSCTL} selects tlt_dctcp" in sentence(said, "not-loaded"), "names the file")
     os.unlink(SYSCTL)
     modules.unload("greenlane", "sch_color", "sch_iofd")
-    equal(ids(look()), ["not-loaded"], "nothing is loaded")
+    said = look()
+    equal(ids(said), ["not-installed"], "nothing is loaded, nor installed for this kernel")
+    true(os.uname().release in sentence(said, "not-installed"), "names the kernel")
+
+
+@case("(i) sysctl.d selects TLT and it is not in effect: the file, and why", cc=("cubic", "reno"))
+def not_in_effect(cc):
+    modules.load("tcp_tlt")
+    later = "/etc/sysctl.d/99-tuning.conf"
+    os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
+    try:
+        for value, after, why in (("tlt_dctcp   # all of them", "", "sysctl takes a comment"),
+                                  ("tlt", "", "there is no tlt"),
+                                  ("tlt_dctcp", cc, f"{later} sets {cc} after it")):
+            for path, words in ((SYSCTL, value), (later, after)):
+                with open(path, "w", encoding="ascii") as f:
+                    f.write(f"net.ipv4.tcp_congestion_control = {words}\n" * bool(words))
+            subprocess.run(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={cc}"], check=True)
+            subprocess.run(["sysctl", "-q", "--system"], capture_output=True, check=False)
+            forget()
+            said = look()
+            true(SYSCTL in sentence(said, "not-in-effect"), f"names the file: {ids(said)}")
+            true(why in sentence(said, "not-in-effect"), f"{why!r}: {sentence(said, 'not-in-effect')}")
+    finally:
+        os.unlink(SYSCTL)
+        os.unlink(later)
+
+
+@case("(h) a port's map has red and green swapped: named, healed as told", Cable,
+      options="color rate 1gbit limit 400k red 60k map 8 green map 10 red")
+def swapped(cable):
+    pairs = [cable.connect() for _ in range(4)]
+    said = busy(cable, pairs[0])
+    equal(ids(said), ["swapped-map"], "mistakes")
+    cable.tc(cable.a, heal(said, "swapped-map"))
+    equal(ids(busy(cable, pairs[0])), [], "mistakes when it is healed")
+
+
+@case("(g) dctcp through a port that does not mark below red: named, healed as told", Cable,
+      cc="tlt_dctcp", options=("color rate 1gbit limit 400k red 60k",
+                               "color rate 1gbit limit 400k red 60k ecn 200k"))
+def no_marks(cable):
+    for ns in (cable.a, cable.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    pairs = [cable.connect() for _ in range(4)]
+    look()
+    cable.send(pairs)
+    said = look()
+    equal(ids(said), ["no-marks"], "mistakes")
+    cable.tc(cable.a, heal(said, "no-marks").replace("BYTES", "30k"))
+    look()
+    cable.send(pairs)
+    equal(ids(look()), [], "mistakes when it marks")
+
+
+@case("(f) others' packets with CS1 are dropped as red", Cable, cc="cubic",
+      options="color rate 1gbit limit 1800k red 30k")
+def others_red(cable):
+    modules.load("tcp_tlt")
+    pairs = [cable.connect() for _ in range(8)]
+    for tos, expected in ((0, []), (0x20, ["others-red"])):
+        for client, _ in pairs:
+            client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        look()
+        cable.send(pairs, 500_000)
+        equal([name for name in ids(look()) if name != "not-used"], expected, f"IP_TOS {tos}")
+
+
+@case("without a plugin for tc: blind is a problem, and has an exit status of its own", Cable,
+      options="color rate 1gbit limit 1m red 270k")
+def no_plugin(cable):
+    cable.send([cable.connect()], 50_000)
+    alone = "/run/alone"
+    shutil.copytree(TOP / "tools/greenlane", f"{alone}/tools/greenlane", dirs_exist_ok=True)
+    os.makedirs(f"{alone}/scripts", exist_ok=True)
+    shutil.copy(TOP / "scripts/greenlane", f"{alone}/scripts")
+    done = subprocess.run([sys.executable, f"{alone}/scripts/greenlane", "status", "--json"],
+                          capture_output=True, text=True, check=False, cwd="/",
+                          env={**os.environ, "TC_LIB_DIR": "/nowhere"})
+    equal((ids(json.loads(done.stdout)), done.returncode), (["blind"], 3), "mistakes, exit status")
+
+
+def heal(said, name):
+    """The words of tc in the advice of a problem."""
+    advice = next(p["advice"] for p in said["problems"] if p["id"] == name)
+    return advice.partition("tc ")[2].partition(", below")[0].rstrip(".")
 
 
 def busy(cable, pair):
