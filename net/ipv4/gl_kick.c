@@ -113,6 +113,9 @@ void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 {
 	const struct gl_transport *t = gs->transport;
 
+	/* A reset is all that a closed socket sends. */
+	if (sk->sk_state == TCP_CLOSE)
+		return;
 	WARN_ONCE(gl_marking(gs) && t->is_alive && !gl_kick_is_queued(gs) && !t->is_alive(sk, gs),
 		  "greenlane: %s waits for TCP's timers, %u packets are in flight\n",
 		  t->ops.name, tcp_sk(sk)->packets_out);

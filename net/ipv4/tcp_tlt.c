@@ -692,6 +692,8 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
+	else if (tcp_sk(sk)->packets_out)
+		gl_kick_soon(sk, gs);
 }
 
 /* --- echoes --------------------------------------------------------------- */

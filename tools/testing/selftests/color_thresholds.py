@@ -203,9 +203,9 @@ def reasons():
     with open(f"{event}/enable", "w", encoding="ascii") as f:
         f.write("1")
     sender.send(p.ipv4(1000, p.RED), 2)
-    sender.send(p.ipv4(1000), 3)                # one fits at alpha 1
+    sender.send(p.ipv4(1000, p.GREEN), 3)       # one fits at alpha 1
     p.tc("qdisc change dev p0 root color pool none")
-    sender.send(p.ipv4(1000), 1 + 3)
+    sender.send(p.ipv4(1000, p.GREEN), 1 + 3)
     with open(f"{event}/enable", "w", encoding="ascii") as f:
         f.write("0")
     with open(f"{tracing}/trace", encoding="utf-8") as f:
@@ -227,10 +227,10 @@ def below_the_peak(bands):
         p.settle()
         p.tc(f"qdisc change dev p0 root color {STOPPED}")
         sender.send(p.ipv4(64))
-        marks = p.colors()["yellow"]["marks"]
+        marks = p.colors()["green"]["marks"]
         equal(sender.send(p.ipv4(1000, p.RED), 8), 5, "red frames, up to the threshold")
-        equal(sender.send(p.ipv4(1000, p.ECT0), 20), 15, "frames, up to the limit")
-        equal(p.colors()["yellow"]["marks"] - marks, 10, "marks, above 10000 bytes")
+        equal(sender.send(p.ipv4(1000, p.GREEN | p.ECT0), 20), 15, "frames, up to the limit")
+        equal(p.colors()["green"]["marks"] - marks, 10, "marks, above 10000 bytes")
     for options, most in (("ecn none red none", 20), ("pool sw size 30000", 15)):
         p.tc(f"qdisc change dev p0 root color rate none {options}")
         p.settle()

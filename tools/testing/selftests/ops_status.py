@@ -231,7 +231,7 @@ def not_root():
         exchange(wire, *wire.connect())
         status, out, err = tool("status", command=("setpriv", "--reuid", "65534",
                                                    "--clear-groups", sys.executable, TOOL))
-        equal((status, err), (0, ""), f"status, which says {' '.join(out.split())}")
+        equal((status, err), (3, ""), f"status, which says {' '.join(out.split())}")
         true("You are not root" in " ".join(out.split()), "says so")
         true("tcp_tlt" in out, "modules")
 
@@ -268,7 +268,7 @@ def installed():
     # and says if there is no plugin
     with Cable("color rate 1gbit limit 1m red 270k"):
         status, out, err = tool("status", command=("env", "-u", "TC_LIB_DIR", "/run/gl"))
-        equal((status, err), (0, ""), f"without the plugin it says {' '.join(out.split())}")
+        equal((status, err), (3, ""), f"without the plugin it says {' '.join(out.split())}")
         true("no plugin for tc" in out and "tc cannot show the ports" in out, out)
 
 
