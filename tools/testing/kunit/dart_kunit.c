@@ -1166,11 +1166,11 @@ static void dart_tenant_state__two_tenants(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_RECEIVER_CONGESTION);
 }
 
-/* The reserve: a quarter, and a half after a millisecond of marks. */
+/* The reserve: one part of 32, and one more for each millisecond of marks, up to four. */
 static void dart_tenant_drains__by_the_millisecond(struct kunit *test)
 {
-	/* 256 * 4 / 3, / 2 */
-	static const u32 expected[] = { 341, 512, 512, 512 };
+	/* 256 * 32 / 31, / 30, / 29, / 28 */
+	static const u32 expected[] = { 264, 273, 282, 292, 292, 292 };
 	struct conn *a = new_conn(test, HOST(1));
 	u64 began;
 	int i, j;
@@ -1186,7 +1186,7 @@ static void dart_tenant_drains__by_the_millisecond(struct kunit *test)
 			pass_ns(5 * WINDOW);
 			if (i == 0 && j == 9)
 				KUNIT_EXPECT_EQ(test, dart_tenant_drains(tenant_of(a), 256,
-									 dart_test_ns - 1), 341);
+									 dart_test_ns - 1), 264);
 			mark(a);
 		}
 		KUNIT_EXPECT_EQ(test, tenant_of(a)->since, began);
@@ -1194,12 +1194,12 @@ static void dart_tenant_drains__by_the_millisecond(struct kunit *test)
 	/* The largest divisor, and a day of marks */
 	KUNIT_EXPECT_EQ(test, dart_tenant_drains(tenant_of(a), DART_DIVISOR,
 						 began + 86400 * NSEC_PER_SEC),
-			div_u64(0xffffffULL * 4, 2));
+			div_u64(0xffffffULL * 32, 28));
 	/* Without a mark for longer than that the reserve begins anew. */
 	pass_ns(5 * WINDOW + 1);
 	mark(a);
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->since, dart_test_ns);
-	KUNIT_EXPECT_EQ(test, dart_tenant_drains(tenant_of(a), 256, dart_test_ns), 341);
+	KUNIT_EXPECT_EQ(test, dart_tenant_drains(tenant_of(a), 256, dart_test_ns), 264);
 }
 
 /* --- all of it, at random ----------------------------------------------------------- */
