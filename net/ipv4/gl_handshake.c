@@ -126,7 +126,12 @@ static bool gl_synack_answers(const struct request_sock *req, const struct sk_bu
  */
 static void gl_init_again(struct sock *sk)
 {
-	inet_csk(sk)->icsk_ca_initialized = 0;
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (!icsk->icsk_ca_initialized)
+		return;
+	icsk->icsk_ca_ops->release(sk);
+	icsk->icsk_ca_initialized = 0;
 }
 
 static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)

@@ -68,6 +68,7 @@
  * @accused: TCP has retransmitted what an echo, or the duplicate threshold of one, found lost
  * @reordered: packets overtake each other on the path: TCP or TLT has found out, and it is counted
  * @ended: @end is set
+ * @refused: clocks in a row that the device has refused
  * @idle: clocks in a row that found nothing new
  * @since: data packets since the last important one, of a base that has a rate
  * @delivered: TCP's count of delivered packets when the last clock left
@@ -91,12 +92,13 @@ struct tlt {
 	u32	echo_us;
 	u64	imp_us;
 	u32	lost;
-	u8	state;
-	u8	clock:1,
+	u8	state:2,
+		clock:1,
 		counting:1,
 		accused:1,
 		reordered:1,
 		ended:1;
+	u8	refused;
 	u8	idle;
 	u8	since;
 	u32	delivered;
@@ -478,7 +480,10 @@ static bool tlt_rate_sends(const struct sock *sk)
 		return false;
 	if (tp->lost_out > tp->retrans_out)
 		return true;
-	return left && (left >= tp->mss_cache || !gl_nagle_holds(tp)) &&
+	/* snd_nxt counts a FIN that was sent. */
+	if (!before(tp->snd_nxt, gl_data_end(sk)))
+		return false;
+	return (left >= tp->mss_cache || !gl_nagle_holds(tp)) &&
 	       !tlt_window_ends(sk, tp->snd_nxt);
 }
 
@@ -592,6 +597,9 @@ static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
  */
 #define TLT_IDLE_CLOCKS_MAX	16
 
+/* The host's own device refuses clocks: try again for 10 ms, the time of a thousand packets at 1 Gbit/s. */
+#define TLT_REFUSED_MAX		200
+
 static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 {
 	if (tlt->delivered != tp->delivered) {
@@ -613,13 +621,15 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	if (tlt_clock_is_idle(tp, tlt))
 		return;
 	bytes = gl_send_repeat(sk, gs, &tlt_kind[TLT_CLOCK], mss ? tp->mss_cache : 1);
+	/* The update of a closed window kicks: tlt_acked(). */
 	if (!bytes)
+		tlt->state = GREENLANE_ARMED_NEXT;
+	if (bytes < 0 && tlt->refused++ < TLT_REFUSED_MAX)
+		gl_kick_soon(sk, gs);
+	if (bytes <= 0)
 		return;
 	tlt->idle++;
-	if (bytes < 0) {
-		gl_kick_soon(sk, gs);
-		return;
-	}
+	tlt->refused = 0;
 	tlt_wait(tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
 	tlt_count_clock(sk, tlt, bytes, mss);
 }
@@ -671,7 +681,8 @@ static bool tlt_can_clock(const struct sock *sk, const struct tlt *tlt)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	return before(tp->snd_una, tcp_wnd_end(tp)) && before(tp->snd_una, gl_data_end(sk)) &&
-	       tlt->idle != TLT_IDLE_CLOCKS_MAX && !gl_tcp_signed(sk);
+	       tlt->idle != TLT_IDLE_CLOCKS_MAX && tlt->refused <= TLT_REFUSED_MAX &&
+	       !gl_tcp_signed(sk);
 }
 
 /* See gl_assert_alive(). */

@@ -106,7 +106,8 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @peak: the most bytes that the port has had
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
  * @gso_drops: packets that could not be split
- * @red_until: until when red packets compete for the buffer after one was refused, jiffies
+ * @red_until: end of the window that counts @red_refused, jiffies
+ * @red_refused: bytes of red packets that were refused in this window
  * @control_drops: pause frames of another link
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
@@ -135,6 +136,7 @@ struct color_sched_data {
 	u64			mark_above;
 	u64			gso_drops;
 	unsigned long		red_until;
+	u64			red_refused;
 	u64			control_drops;
 	struct color_trim	trim;
 	struct color_auto	tune;
@@ -275,10 +277,19 @@ static u64 color_red_thresh(const struct Qdisc *sch, const struct color_sched_da
 	return q->cfg.red_auto ? color_auto_red(sch, q) : q->cfg.thresh[TC_COLOR_RED];
 }
 
-/* Do red packets compete for the buffer?  Some are queued, or one was refused not long ago. */
-static bool color_red_competes(const struct color_sched_data *q)
+/* Yellow has red's threshold if an eighth of that is queued as red packets: a flow that has backed off
+ * holds no more.  Refused bytes count for four times as many: with `count queue` a flow sends a few
+ * packets a window that all find the queue too long.
+ */
+#define COLOR_RED_WEIGHT	8
+#define COLOR_REFUSED_WEIGHT	32
+
+/* Bytes for which red packets compete with yellow ones: those queued, and those refused lately. */
+static u64 color_red_wants(const struct color_sched_data *q)
 {
-	return q->stats[TC_COLOR_RED].backlog || time_before(jiffies, q->red_until);
+	u64 refused = time_before(jiffies, q->red_until) ? q->red_refused : 0;
+
+	return COLOR_RED_WEIGHT * q->stats[TC_COLOR_RED].backlog + COLOR_REFUSED_WEIGHT * refused;
 }
 
 /* Bytes that yellow packets may have.
@@ -286,17 +297,19 @@ static bool color_red_competes(const struct color_sched_data *q)
  * The share of a flow in a FIFO is its share of the buffer.  A colour says which packet is cheap to
  * lose, not whose flow is worth less; but where yellow may hold more than red, flows with red packets
  * lose packets at queues that the others still fill, and get a tenth of the link (measured: 0.8 of 9.6
- * Gbit/s, tlt_cubic beside cubic).  And a buffer full of yellow has no room for green.  So while red
- * packets compete, yellow has red's threshold, but never less than a bandwidth-delay product: the 6
- * kB of Aeolus are too little for a window.  Without red packets the buffer is yellow's.
+ * Gbit/s, tlt_cubic beside cubic).  And a buffer full of yellow has no room for green.  So the more of
+ * its threshold red fills, or would fill, the closer is yellow's to it: without red packets the
+ * buffer is yellow's, and a few red packets take only a little of it.  Yellow always has a
+ * bandwidth-delay product: the 6 kB of Aeolus are too little for a window.
  */
 static noinline u64 color_yellow_thresh(const struct Qdisc *sch, const struct color_sched_data *q)
 {
-	u64 own = q->cfg.thresh[TC_COLOR_YELLOW];
+	u64 own = min_t(u64, q->cfg.thresh[TC_COLOR_YELLOW], q->cfg.limit);
+	u64 red = max_t(u64, color_red_thresh(sch, q), q->tune.min);
 
-	if (!color_red_competes(q))
-		return own;
-	return min(own, max_t(u64, color_red_thresh(sch, q), q->tune.min));
+	if (red >= own)
+		return q->cfg.thresh[TC_COLOR_YELLOW];
+	return own - div64_u64((own - red) * min(color_red_wants(q), red), max_t(u64, red, 1));
 }
 
 static u64 color_thresh(const struct Qdisc *sch, const struct color_sched_data *q,
@@ -565,6 +578,15 @@ static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch
 	return ret;
 }
 
+static void color_red_refused(struct color_sched_data *q, u32 len)
+{
+	if (!time_before(jiffies, q->red_until)) {
+		q->red_until = jiffies + q->tune.window;
+		q->red_refused = 0;
+	}
+	q->red_refused += len;
+}
+
 /* There is no room for a packet. */
 static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb_cb cb,
 			struct color_band *band, enum color_verdict why,
@@ -573,7 +595,7 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	if (cb.color == TC_COLOR_RED)
-		q->red_until = jiffies + q->tune.window;
+		color_red_refused(q, qdisc_pkt_len(skb));
 	if (color_trims_color(&q->cfg.trim, cb.color) && !cb.trimmed)
 		return color_enqueue_trimmed(skb, sch, cb, band, why, to_free);
 	return color_drop(skb, sch, cb.color, band, why, to_free);
