@@ -719,6 +719,22 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 	tlt_mark_lost_by_echo(sk, tlt);
 }
 
+/* Does a block of the last SACK option cover the end of the important packet?  TCP's scoreboard may
+ * never say so: where SACK options make the MSS vary, a block can begin in the middle of a packet
+ * that TCP does not split there, and its next block begins behind what it takes for known.
+ */
+static bool tlt_is_in_sack(const struct tcp_sock *tp, u32 end)
+{
+	const struct tcp_sack_block *block = tp->recv_sack_cache;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tp->recv_sack_cache); i++, block++)
+		if (block->start_seq != block->end_seq && before(block->start_seq, end) &&
+		    !before(block->end_seq, end))
+			return true;
+	return false;
+}
+
 /* Has TCP seen the ACK that covers the important packet?  In order, or in a
  * SACK block.
  */
@@ -728,7 +744,7 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 	struct rb_node *p = sk->tcp_rtx_queue.rb_node;
 	u32 last = tlt->imp_end - 1;
 
-	if (!after(tlt->imp_end, tp->snd_una))
+	if (!after(tlt->imp_end, tp->snd_una) || tlt_is_in_sack(tp, tlt->imp_end))
 		return true;
 	while (p) {
 		const struct sk_buff *skb = rb_to_skb(p);

@@ -8,12 +8,14 @@ Data acknowledges too.  An echo that rides on droppable data is lost with it, so
 sends a pure ACK, unless the data is itself protected.
 """
 import contextlib
+import struct
 import time
 
 from lab import tap
-from lab.codepoints import DATA, IMPORTANT
+from lab.codepoints import CONTROL, DATA, IMPORTANT
 from lab.net.pairs import Pairs
 from lab.tap import case, equal, true, within
+from lab.wire import packet as pkt
 from lab.wire.packet import data
 from lab.wire.wire import Wire, connected, pattern
 
@@ -149,6 +151,30 @@ def probe(wire, client, server):
     equal(sent[5].kind, IMPORTANT, "the probe")
     equal(len(wire.receive(server, 5 * 1448, 0.1)), 5 * 1448, "bytes that arrive")
     equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+
+
+@case("a SACK block that begins in the middle of the important packet is its echo", version=(4, 6))
+def part_of_a_packet(version):
+    with Wire(version=version) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_timestamps", 0)
+        client, server = wire.connect()
+        wire.transfer(client, server, 1000)
+        wire.run(5e-3)
+        wire.mark()
+        wire.rule = lambda p: True
+        client.send(pattern(5 * 1400))
+        wire.run(20e-6)
+        sent, before = data(wire.from_a()), wire.a.greenlane()["EchoReceived"]
+        last = sent[-1]
+        equal(last.kind, IMPORTANT, "the last packet")
+        # So it is where SACK options make the MSS vary: TCP does not split the packet there.
+        block = b"\1\1\5\12" + struct.pack("!II", last.end - 8 & 0xffffffff, last.end)
+        wire.inject(wire.a, pkt.make(version, wire.address(wire.b), wire.address(wire.a), last.dport,
+                                     last.sport, last.ack, sent[0].seq, pkt.ACK, dscp=CONTROL,
+                                     window=60000, options=block))
+        wire.run(20e-6)
+        equal(wire.a.greenlane()["EchoReceived"] - before, 1, "EchoReceived")
 
 
 if __name__ == "__main__":
