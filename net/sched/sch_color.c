@@ -278,11 +278,11 @@ static u64 color_red_thresh(const struct Qdisc *sch, const struct color_sched_da
 }
 
 /* Yellow has red's threshold if an eighth of that is queued as red packets: a flow that has backed off
- * holds no more.  Refused bytes count for four times as many: with `count queue` a flow sends a few
+ * holds no more.  Refused bytes count for eight times as many: with `count queue` a flow sends a few
  * packets a window that all find the queue too long.
  */
 #define COLOR_RED_WEIGHT	8
-#define COLOR_REFUSED_WEIGHT	32
+#define COLOR_REFUSED_WEIGHT	64
 
 /* Bytes for which red packets compete with yellow ones: those queued, and those refused lately. */
 static u64 color_red_wants(const struct color_sched_data *q)
