@@ -123,23 +123,8 @@ void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 EXPORT_SYMBOL_GPL(gl_assert_alive);
 #endif
 
-/* TCP has finished with the data that wanted an ACK: see gl_out_prompt().  If the ACK waited for data
- * of the application, and none left in time, send it now.
- */
-static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
-{
-	bool late = gs->prompt && gs->patient;
-
-	if (late && !soon)
-		return;
-	gs->prompt = 0;
-	gs->patient = 0;
-	if (late)
-		gl_send_ack(sk);
-}
-
-/* A kick, with the socket locked and not owned by a process, BH off.  @soon: from the timer. */
-static void gl_kicked(struct sock *sk, struct gl_sock *gs, bool soon)
+/* A kick, with the socket locked and not owned by a process, BH off. */
+static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 {
 	bool may;
 
@@ -147,8 +132,9 @@ static void gl_kicked(struct sock *sk, struct gl_sock *gs, bool soon)
 	gs->kicked = 1;
 	gl_release_held(sk, gs);
 	may = gl_sock(sk) == gs && gl_may_send(sk);
+	/* TCP has finished with the data that wanted an ACK: see gl_out_prompt(). */
 	if (may)
-		gl_end_prompt(sk, gs, soon);
+		gs->prompt = 0;
 	/* An answer is still owed: TCP sent no pure ACK. */
 	if (may && gs->owed)
 		gl_send_ack(sk);
@@ -177,13 +163,13 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
 }
 
-static void gl_kick_one(struct gl_sock *gs, bool soon)
+static void gl_kick_one(struct gl_sock *gs)
 {
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
 	if (gl_enter(sk, gs))
-		gl_kicked(sk, gs, soon);
+		gl_kicked(sk, gs);
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);
@@ -229,7 +215,7 @@ static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 	list = llist_reverse_order(llist_del_all(&kicks->now));
 	llist_for_each_entry_safe(gs, next, list, now) {
 		clear_bit_unlock(GL_QUEUED_NOW, &gs->flags);
-		gl_kick_one(gs, false);
+		gl_kick_one(gs);
 	}
 }
 
@@ -242,7 +228,7 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 	list = llist_reverse_order(llist_del_all(&kicks->soon));
 	llist_for_each_entry_safe(gs, next, list, soon) {
 		clear_bit_unlock(GL_QUEUED_SOON, &gs->flags);
-		gl_kick_one(gs, true);
+		gl_kick_one(gs);
 	}
 	/* gl_kick_soon() starts it again for the next socket on the list. */
 	return HRTIMER_NORESTART;

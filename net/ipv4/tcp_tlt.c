@@ -59,7 +59,6 @@
  * @retrans: TCP's count of segments that were retransmitted, at the last timeout
  * @imp_end: the end of the important packet in flight; of a clock, that of the first
  *	byte that TCP sends after it
- * @echo_us: when the last echo arrived, in TCP's microseconds, low bits
  * @imp_us: when the important packet left, in TCP's microseconds
  * @lost: TCP's count of lost packets when the echo arrived
  * @state: enum greenlane_state
@@ -89,7 +88,6 @@ struct tlt {
 	u32	retrans;
 	/* from here on: forgotten when marking begins or ends */
 	u32	imp_end;
-	u32	echo_us;
 	u64	imp_us;
 	u32	lost;
 	u8	state:2,
@@ -634,17 +632,6 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	tlt_count_clock(sk, tlt, bytes, mss);
 }
 
-/* How long a clock waits for the application's next data, which is as good, if nothing is lost; us.
- * Request and response, or small messages, have twice the packets without it.
- */
-#define TLT_QUIET_US		50
-
-static bool tlt_may_be_quiet(const struct tcp_sock *tp, const struct tlt *tlt)
-{
-	return inet_csk((struct sock *)tp)->icsk_ca_state == TCP_CA_Open && !tp->sacked_out &&
-	       (u32)tcp_clock_us() - tlt->echo_us < TLT_QUIET_US;
-}
-
 /* TCP is done with what came, and has sent what it may.  If data is unacked
  * and none of it is important, nothing protects the clock.  If the receiver's
  * window forbids even a byte we stay armed: its update will kick us.
@@ -663,10 +650,6 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	/* A rate needs no clock, while there is something to send. */
 	if (tlt_is_rated(sk) && tlt_rate_sends(sk))
 		return;
-	if (tlt_may_be_quiet(tp, tlt)) {
-		gl_kick_soon(sk, gs);
-		return;
-	}
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
 		/* What a clock repairs does not say that it ends a message. */
@@ -714,7 +697,6 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
 	tlt->n.echoes++;
-	tlt->echo_us = tcp_clock_us();
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
 }
