@@ -123,6 +123,22 @@ void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 EXPORT_SYMBOL_GPL(gl_assert_alive);
 #endif
 
+/* Before on_kick(): process what arrived while a process owned the socket, and send what is owed.
+ * Return: true if the connection still runs @gs's transport, and may send.
+ */
+static bool gl_kick_owed(struct sock *sk, struct gl_sock *gs)
+{
+	gl_release_held(sk, gs);
+	if (gl_sock(sk) != gs || !gl_may_send(sk))
+		return false;
+	/* TCP has finished with the data that wanted an ACK: see gl_out_prompt(). */
+	gs->prompt = 0;
+	/* An answer is still owed: TCP sent no pure ACK. */
+	if (gs->owed)
+		gl_send_ack(sk);
+	return true;
+}
+
 /* A kick, with the socket locked and not owned by a process, BH off. */
 static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 {
@@ -130,14 +146,7 @@ static void gl_kicked(struct sock *sk, struct gl_sock *gs)
 
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
 	gs->kicked = 1;
-	gl_release_held(sk, gs);
-	may = gl_sock(sk) == gs && gl_may_send(sk);
-	/* TCP has finished with the data that wanted an ACK: see gl_out_prompt(). */
-	if (may)
-		gs->prompt = 0;
-	/* An answer is still owed: TCP sent no pure ACK. */
-	if (may && gs->owed)
-		gl_send_ack(sk);
+	may = gl_kick_owed(sk, gs);
 	gs->kicked = 0;
 	if (!may)
 		return;

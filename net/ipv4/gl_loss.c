@@ -108,6 +108,19 @@ static void gl_rack_advance(struct tcp_sock *tp, u64 us, u32 end_seq)
 	tp->rack.advanced = 1;
 }
 
+/* Have TCP look for losses among what left before a packet that has arrived.  Return: false if
+ * nothing did.
+ */
+static bool gl_examine_before(struct sock *sk, u64 us, u32 end_seq)
+{
+	gl_remember(sk);
+	if (!gl_left_before(tcp_sk(sk), us, end_seq))
+		return false;
+	gl_rack_advance(tcp_sk(sk), us, end_seq);
+	gl_leave_open(sk);
+	return true;
+}
+
 /**
  * gl_lose_before() - have TCP mark as lost what was sent before a packet
  * @sk: the connection, locked; TCP has not looked for losses of this ACK yet
@@ -125,14 +138,11 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	gl_remember(sk);
-	if (!gl_left_before(tp, us, end_seq))
+	if (!gl_examine_before(sk, us, end_seq))
 		return false;
-	gl_rack_advance(tp, us, end_seq);
 	tp->rack.rtt_us = 0;
 	tp->rack.reo_wnd_steps = 0;
 	tp->rack.dsack_seen = 0;
-	gl_leave_open(sk);
 	return true;
 }
 EXPORT_SYMBOL_GPL(gl_lose_before);
@@ -152,13 +162,10 @@ bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	gl_remember(sk);
-	if (!gl_left_before(tp, us, end_seq))
+	if (!gl_examine_before(sk, us, end_seq))
 		return false;
-	gl_rack_advance(tp, us, end_seq);
 	tp->rack.rtt_us = max_t(u64, tcp_clock_us() - us, 1);
 	gl_rack_widen(tp, tp->rack.rtt_us);
-	gl_leave_open(sk);
 	return true;
 }
 EXPORT_SYMBOL_GPL(gl_suspect_before);

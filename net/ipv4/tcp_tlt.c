@@ -503,7 +503,7 @@ static void tlt_clock_is_followed(struct tlt *tlt)
 		tlt->idle = 0;
 }
 
-/* Does TCP send a tail loss probe?  Nothing has been heard for two round trips, so what was in
+/* Does TCP send a tail loss probe?  No ACK has arrived for two round trips, so what was in
  * flight is lost, its important packet included.
  */
 static bool tlt_is_loss_probe(const struct sock *sk)

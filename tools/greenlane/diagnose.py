@@ -305,7 +305,7 @@ def _why_yellow(look, port, devices):
     moved = [f"{name} {dscp}" for name, dscp in ns["dscp"].items() if dscp and dscp not in colours]
     if moved:
         words = " ".join(f"map {ns['dscp'][name]} {colour}" for name, colour in
-                         (("droppable", "red"), ("protected", "green")))
+                         _MEANT)
         return (f"{ns['name']} sends with other codepoints ({', '.join(moved)}) than the port's map"
                 f" has.", f"tc qdisc change dev {quote(port['dev'])} root color {words}, at each"
                 " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")

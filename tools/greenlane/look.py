@@ -57,16 +57,15 @@ class Looker:
 
     def __init__(self):
         self.plugin = ports.plugin()
+        available = netns.sysctl("net.ipv4.tcp_available_congestion_control") or ""
         self.seen = {"version": VERSION, "time": time.time(), "boot": host.boot_id(),
                      "kernel": platform.release(), "modules": host.modules(),
                      "installed": host.installed(host.modules()),
-                     "misspelt": host.misspelt(
-                         netns.sysctl("net.ipv4.tcp_available_congestion_control")),
+                     "misspelt": host.misspelt(available),
                      "plugin": self.plugin, "pinned": host.pinned(),
                      "configured": [[visible(word) for word in found]
                                     for found in host.configured_ccs()],
-                     "available": (netns.sysctl("net.ipv4.tcp_available_congestion_control")
-                                   or "").split(),
+                     "available": available.split(),
                      "default_cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
                      "root": os.geteuid() == 0, "unseen": 0,
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
