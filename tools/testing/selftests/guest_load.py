@@ -498,15 +498,16 @@ def mixed_ratio():
         true("fg_p99.9_ratio" not in rows[cc], "it is of a mix")
 
 
-@case("a mix of TLT and dart: a threshold for dart's data keeps room for what is important")
+@case("a mix of TLT and dart: dart's data leaves room for what is important at any threshold")
 def mixed_room():
     options = ("--topology", "star", "--hosts", "24", "--background", "0", "--incasts", "1",
                "--bytes", "64k", "--flows", "4", "--cc", "tlt_dctcp+dart", "--yellow")
-    (kept, first), (full, other) = (experiment("load", *options, size)["summary"][:2]
-                                    for size in ("1m", "4m"))
-    equal([kept["drops_green"], full["drops_green"] > 0], [0, True], "important packets dropped")
-    true(2 * first["fg_p99.9"] < other["fg_p99.9"],
-         f"TLT's slowest: {first['fg_p99.9']} and {other['fg_p99.9']}")
+    whole = [experiment("load", *options, size)["summary"][0] for size in ("300k", "1m", "4m")]
+    equal([(row["drops_green"], row["drops_yellow"] > 0) for row in whole], [(0, True)] * 3,
+          "important packets dropped, and dart's")
+    # At 4 MB dart's data alone would fill what the port may have of the shared memory.
+    true(whole[0]["peak"] <= whole[2]["peak"] < 1_500_000,
+         f"peaks: {[row['peak'] for row in whole]}")
 
 
 @case("a mix apart: each has a queue, with nothing of the others", v6=(False, True))
@@ -534,14 +535,12 @@ def apart(v6):
 def apart_shares():
     options = ("--topology", "star", "--hosts", "24", "--background", "0", "--incasts", "1",
                "--bytes", "64k", "--flows", "4", "--cc", "tlt_dctcp+dart")
-    (few, tlt, _), (_, other, _), (one, mixed_up, _) = (
-        experiment("load", *options, *how)["summary"]
-        for how in (("--apart", "1,9"), ("--apart", "9,1"), ("--yellow", "4m")))
-    equal([few["drops_green"], one["drops_green"] > 0], [0, True], "important packets dropped")
+    (few, tlt, _), (many, other, _) = (
+        experiment("load", *options, "--apart", parts)["summary"] for parts in ("1,9", "9,1"))
+    equal([few["drops_green"], many["drops_green"]], [0, 0], "important packets dropped")
     # Both have as much to send.  With a tenth of the link TLT is done when all is sent, with
     # nine tenths after little more than half of that time.
     within(tlt["fg_p50"] / other["fg_p50"], 1.3, 2.5, "TLT's median with one part by with nine")
-    true(tlt["fg_p99.9"] < mixed_up["fg_p99.9"], "with one part, by in one queue with Dart")
 
 
 @case("credits for half of the line: a credit transport takes twice as long")
