@@ -252,8 +252,9 @@ struct gl_transport {
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
  * @owed: the protocol's answer is owed to the peer
- * @prompt: the data before @prompt_end needs an immediate ACK, which has not left yet
+ * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
  * @kicked: a kick has begun, and on_kick() has not been called yet
+ * @patient: that ACK may wait for data of the application, until the next kick after GL_SOON_NS
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -289,6 +290,7 @@ struct gl_sock {
 	u8		off:1,
 			owed:1,
 			prompt:1,
+			patient:1,
 			kicked:1;
 };
 

@@ -129,7 +129,8 @@ enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
 bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg);
 void gl_count_received(struct sock *sk, const struct gl_kind *kind);
-void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 end_seq);
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+		    const struct gl_seg *seg);
 const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield);
 const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code);
 void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,

@@ -123,30 +123,47 @@ void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 EXPORT_SYMBOL_GPL(gl_assert_alive);
 #endif
 
+/* TCP has finished with the data that wanted an ACK: see gl_out_prompt().  If the ACK waited for an
+ * answer of the application that has not come in time, send it now, and as a missed delayed ACK does
+ * (tcp_delack_timer_handler()), expect no answer to the next data.
+ */
+static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
+{
+	bool late = gs->prompt && gs->patient;
+
+	if (late && !soon)
+		return;
+	gs->prompt = 0;
+	gs->patient = 0;
+	if (!late)
+		return;
+	inet_csk_exit_pingpong_mode(sk);
+	gl_send_ack(sk);
+}
+
 /* Before on_kick(): process what arrived while a process owned the socket, and send what is owed.
  * Return: true if the connection still runs @gs's transport, and may send.
  */
-static bool gl_kick_owed(struct sock *sk, struct gl_sock *gs)
+static bool gl_kick_owed(struct sock *sk, struct gl_sock *gs, bool soon)
 {
 	gl_release_held(sk, gs);
 	if (gl_sock(sk) != gs || !gl_may_send(sk))
 		return false;
-	/* TCP has finished with the data that wanted an ACK: see gl_out_prompt(). */
-	gs->prompt = 0;
+	gl_end_prompt(sk, gs, soon);
 	/* An answer is still owed: TCP sent no pure ACK. */
 	if (gs->owed)
 		gl_send_ack(sk);
 	return true;
 }
 
-/* A kick, with the socket locked and not owned by a process, BH off. */
-static void gl_kicked(struct sock *sk, struct gl_sock *gs)
+/* A kick, with the socket locked and not owned by a process, BH off.  @soon: from the timer. */
+static void gl_kicked(struct sock *sk, struct gl_sock *gs, bool soon)
 {
 	bool may;
 
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKS);
 	gs->kicked = 1;
-	may = gl_kick_owed(sk, gs);
+	may = gl_kick_owed(sk, gs, soon);
 	gs->kicked = 0;
 	if (!may)
 		return;
@@ -172,13 +189,13 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
 }
 
-static void gl_kick_one(struct gl_sock *gs)
+static void gl_kick_one(struct gl_sock *gs, bool soon)
 {
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
 	if (gl_enter(sk, gs))
-		gl_kicked(sk, gs);
+		gl_kicked(sk, gs, soon);
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);
@@ -224,7 +241,7 @@ static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 	list = llist_reverse_order(llist_del_all(&kicks->now));
 	llist_for_each_entry_safe(gs, next, list, now) {
 		clear_bit_unlock(GL_QUEUED_NOW, &gs->flags);
-		gl_kick_one(gs);
+		gl_kick_one(gs, false);
 	}
 }
 
@@ -237,7 +254,7 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 	list = llist_reverse_order(llist_del_all(&kicks->soon));
 	llist_for_each_entry_safe(gs, next, list, soon) {
 		clear_bit_unlock(GL_QUEUED_SOON, &gs->flags);
-		gl_kick_one(gs);
+		gl_kick_one(gs, true);
 	}
 	/* gl_kick_soon() starts it again for the next socket on the list. */
 	return HRTIMER_NORESTART;

@@ -92,6 +92,9 @@ static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_s
 		gs->prompt = 0;
 		return;
 	}
+	/* The rest of the answer may follow. */
+	if (gs->patient)
+		return;
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_NOW;
 	gl_kick(sk, gs);
 }

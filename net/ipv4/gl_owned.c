@@ -166,18 +166,16 @@ void gl_nudge(struct sock *sk, struct gl_sock *gs)
 	__sk_add_backlog(sk, skb);
 }
 
-/* The kind of data from the backlog, if it wants an immediate ACK, else NULL. */
+/* The kind of data from the backlog, if it wants an immediate ACK, else NULL.  Fills @seg. */
 static const struct gl_kind *gl_backlog_kind(const struct sock *sk, const struct gl_sock *gs,
-					     const struct sk_buff *skb)
+					     const struct sk_buff *skb, struct gl_seg *seg)
 {
 	const struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
-	const struct gl_seg seg = {
-		.seq	 = cb->seq,
-		.end_seq = cb->end_seq - !!(cb->tcp_flags & TCPHDR_FIN),
-		.ack	 = cb->ack_seq,
-	};
 
-	if (gs->peer != GREENLANE_PEER_YES || seg.seq == seg.end_seq || !gl_plausible(sk, &seg))
+	seg->seq = cb->seq;
+	seg->end_seq = cb->end_seq - !!(cb->tcp_flags & TCPHDR_FIN);
+	seg->ack = cb->ack_seq;
+	if (gs->peer != GREENLANE_PEER_YES || seg->seq == seg->end_seq || !gl_plausible(sk, seg))
 		return NULL;
 	return gl_kind_of_data(gs, cb->ip_dsfield);
 }
@@ -189,7 +187,7 @@ static const struct gl_kind *gl_backlog_kind(const struct sock *sk, const struct
 static void gl_backlog_acked(struct sock *sk, struct gl_sock *gs)
 {
 	/* TCP may have ended the connection, and @gs with it. */
-	if (gl_sock_locked(sk) != gs || !gs->prompt)
+	if (gl_sock_locked(sk) != gs || !gs->prompt || gs->patient)
 		return;
 	gs->prompt = 0;
 	if (!RB_EMPTY_ROOT(&tcp_sk(sk)->out_of_order_queue))
@@ -207,6 +205,7 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct gl_sock *gs = gl_sock_locked(sk);
 	const struct gl_kind *kind;
+	struct gl_seg seg = {};
 	int err;
 
 	if (gl_is_nudge(skb)) {
@@ -219,11 +218,11 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	if (!gs)
 		return sk->sk_prot->backlog_rcv(sk, skb);
-	kind = gl_backlog_kind(sk, gs, skb);
+	kind = gl_backlog_kind(sk, gs, skb, &seg);
 	if (!kind)
 		return gs->backlog_rcv(sk, skb);
 	clear_bit(GL_OWED_ACK, &gs->flags);
-	gl_acknowledge(sk, gs, kind, TCP_SKB_CB(skb)->end_seq);
+	gl_acknowledge(sk, gs, kind, &seg);
 	err = gs->backlog_rcv(sk, skb);
 	gl_backlog_acked(sk, gs);
 	return err;

@@ -109,21 +109,44 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind)
 	gl_count(sock_net(sk), kind->protocol, kind->received, 1);
 }
 
+/* Can the ACK wait a moment for data to ride on?  Only if the sender does not wait for it: the last
+ * packet of a burst, which is below the MSS, ends a message, and nothing before it is missing.
+ * (The end of one that on_packet() is called for, and data of other kinds, say more than that.)  And
+ * only if the application usually answers (TCP's pingpong mode), and all that it has written has
+ * left: data that waits for the window is no answer.
+ */
+static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
+			const struct gl_seg *seg)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return kind->before && !(kind->flags & GL_KIND_ENDS) &&
+	       inet_csk_in_pingpong_mode((struct sock *)sk) && !tcp_send_head(sk) &&
+	       seg->seq == tp->rcv_nxt &&
+	       seg->end_seq - seg->seq < inet_csk(sk)->icsk_ack.rcv_mss &&
+	       RB_EMPTY_ROOT(&tp->out_of_order_queue);
+}
+
 /**
- * gl_acknowledge() - have TCP acknowledge the next data at once
+ * gl_acknowledge() - have TCP acknowledge the next data at once, or with its application's answer
  * @sk: the socket, locked
  * @gs: its state
  * @kind: the data's kind
- * @end_seq: sequence number behind its last byte
+ * @seg: the segment
  *
  * TCP has not processed the data yet.  It does so next, and then checks ICSK_ACK_NOW; see
  * gl_out_prompt() if it sends something in between.
  */
-void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 end_seq)
+void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+		    const struct gl_seg *seg)
 {
-	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	gs->patient = gl_may_wait(sk, kind, seg);
+	if (gs->patient)
+		gl_kick_soon(sk, gs);
+	else
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 	gs->prompt = 1;
-	gs->prompt_end = end_seq;
+	gs->prompt_end = seg->end_seq;
 	gs->echoes_sent++;
 	gl_count_received(sk, kind);
 }
@@ -140,7 +163,7 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *
 {
 	if (!gl_heeds(sk, seg))
 		return;
-	gl_acknowledge(sk, gs, kind, seg->end_seq);
+	gl_acknowledge(sk, gs, kind, seg);
 	if (kind->flags & GL_KIND_ENDS)
 		gs->transport->on_packet(sk, gs, kind, seg);
 }

@@ -59,12 +59,14 @@
  * @retrans: TCP's count of segments that were retransmitted, at the last timeout
  * @imp_end: the end of the important packet in flight; of a clock, that of the first
  *	byte that TCP sends after it
+ * @echo_us: when the last echo arrived, in TCP's microseconds, low bits
  * @imp_us: when the important packet left, in TCP's microseconds
  * @lost: TCP's count of lost packets when the echo arrived
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
  * @counting: @lost is set; the next kick counts what the echo found lost
  * @accused: TCP has retransmitted what an echo, or the duplicate threshold of one, found lost
+ * @chatty: the application's next data follows an echo so soon that a clock can wait for it
  * @reordered: packets overtake each other on the path: TCP or TLT has found out, and it is counted
  * @ended: @end is set
  * @refused: clocks in a row that the device has refused
@@ -88,12 +90,14 @@ struct tlt {
 	u32	retrans;
 	/* from here on: forgotten when marking begins or ends */
 	u32	imp_end;
+	u32	echo_us;
 	u64	imp_us;
 	u32	lost;
 	u8	state:2,
 		clock:1,
 		counting:1,
 		accused:1,
+		chatty:1,
 		reordered:1,
 		ended:1;
 	u8	refused;
@@ -493,14 +497,29 @@ static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool i
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
+/* How long a clock waits for the application's next data, which is as good, if nothing is lost; us.
+ * Without it request and response, or small messages, have twice the packets.
+ */
+#define TLT_QUIET_US		50
+
+static bool tlt_is_echo_recent(const struct tlt *tlt)
+{
+	return (u32)tcp_clock_us() - tlt->echo_us < TLT_QUIET_US;
+}
+
 /* Data leaves while a clock is in flight, and is not important.  If it is lost, only another clock
  * can find that out, so one must be allowed even if many have found nothing: pacing may have
- * held a retransmission back for longer than those took.
+ * held a retransmission back for longer than those took.  The clock was needless if the
+ * application has sent more so soon.
  */
-static void tlt_clock_is_followed(struct tlt *tlt)
+static void tlt_clock_is_followed(const struct tcp_sock *tp, struct tlt *tlt,
+				  const struct gl_seg *seg)
 {
-	if (tlt->state == GREENLANE_WAITING && tlt->clock)
-		tlt->idle = 0;
+	if (tlt->state != GREENLANE_WAITING || !tlt->clock)
+		return;
+	tlt->idle = 0;
+	if (seg->seq == tp->snd_nxt && tlt_is_echo_recent(tlt))
+		tlt->chatty = 1;
 }
 
 /* Does TCP send a tail loss probe?  No ACK has arrived for two round trips, so what was in
@@ -524,7 +543,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	tlt->accused |= before(seg->seq, tcp_sk(sk)->snd_nxt) &&
 			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
-	tlt_clock_is_followed(tlt);
+	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
 	/* Until the packet has left: tlt_on_last(). */
 	if (important)
 		tlt->state = GREENLANE_ARMED_NEXT;
@@ -632,6 +651,18 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	tlt_count_clock(sk, tlt, bytes, mss);
 }
 
+/* Can a clock wait for data of the application, which has sent in time before?  Only if nothing
+ * is missing, and if TCP holds back nothing.
+ */
+static bool tlt_may_wait(const struct sock *sk, const struct tlt *tlt)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tlt->chatty && tlt_is_echo_recent(tlt) && !tp->sacked_out &&
+	       inet_csk(sk)->icsk_ca_state == TCP_CA_Open &&
+	       !before(tp->snd_nxt, gl_data_end(sk));
+}
+
 /* TCP is done with what came, and has sent what it may.  If data is unacked
  * and none of it is important, nothing protects the clock.  If the receiver's
  * window forbids even a byte we stay armed: its update will kick us.
@@ -650,6 +681,11 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	/* A rate needs no clock, while there is something to send. */
 	if (tlt_is_rated(sk) && tlt_rate_sends(sk))
 		return;
+	if (tlt_may_wait(sk, tlt)) {
+		gl_kick_soon(sk, gs);
+		return;
+	}
+	tlt->chatty = 0;
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
 		/* What a clock repairs does not say that it ends a message. */
@@ -697,6 +733,7 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
 	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
 	tlt->n.echoes++;
+	tlt->echo_us = tcp_clock_us();
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
 }

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The packets that TLT costs where nothing is lost: an ACK or a clock waits a moment for data.
+
+	a (client) ---- wire ---- b (server)
+"""
+import contextlib
+import socket
+
+from lab import tap
+from lab.codepoints import CLOCK
+from lab.tap import case, equal, true, within
+from lab.wire.packet import data
+from lab.wire.wire import Wire, connected
+
+
+def read(s):
+    """How many bytes can be read now."""
+    n = 0
+    with contextlib.suppress(BlockingIOError):
+        while more := len(s.recv(1 << 20)):
+            n += more
+    return n
+
+
+def nodelay(*sockets):
+    """Without Nagle's algorithm."""
+    for s in sockets:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def calls(wire, client, server, outstanding, count=400, size=300):
+    """Requests and responses, so many at a time."""
+    nodelay(client, server)
+    sent = done = asked = 0
+    while done < count * size:
+        while sent < count and sent - done // size < outstanding:
+            client.send(bytes(size))
+            sent += 1
+        wire.run(1e-6)
+        asked += read(server)
+        while asked >= size:
+            server.send(bytes(size))
+            asked -= size
+        done += read(client)
+
+
+def stream(wire, client, server, gap, count=1000):
+    """Small messages one way."""
+    nodelay(client)
+    for _ in range(count):
+        client.send(bytes(100))
+        wire.run(gap)
+        read(server)
+
+
+WORK = {"ping-pong": lambda *w: calls(*w, 1), "4 outstanding": lambda *w: calls(*w, 4),
+        "100 B each 5 us": lambda *w: stream(*w, 5e-6),
+        "100 B each 15 us": lambda *w: stream(*w, 15e-6),
+        "bulk": lambda wire, client, server: wire.transfer(client, server, 5_000_000)}
+
+
+@case("no more than a tenth more packets than the base", work=tuple(WORK))
+def packets(work):
+    seen = []
+    for cc in ("cubic", "tlt_cubic"):
+        with Wire(cc=cc) as wire:
+            wire.align()
+            client, server = wire.connect()
+            wire.transfer(client, server, 100_000)
+            wire.run(10e-3)
+            wire.mark()
+            WORK[work](wire, client, server)
+            wire.run(10e-3)
+            seen.append(len(wire.seen))
+    true(seen[1] <= 1.1 * seen[0], f"packets: {seen[1]}, the base's {seen[0]}")
+
+
+@case("a request that is not answered at once is acknowledged after 50 us", connected,
+      cc="tlt_cubic", version=(4, 6))
+def slow_server(wire, client, server):
+    calls(wire, client, server, 1, count=20)
+    wire.run(1e-3)
+    wire.mark()
+    client.send(bytes(300))
+    wire.run(1e-3)
+    request, ack = wire.seen[:2]
+    equal((len(data(wire.seen)), ack.len), (1, 0), "packets of data, bytes of the second")
+    # The timer is shared by the connections of a CPU, so it may be running already.
+    within(ack.time - request.time, wire.delay, wire.delay + 60e-6, "seconds until the ACK")
+
+
+@case("what waits for the echo does not wait: a packet is missing, or a full one ends a window",
+      connected, cc="tlt_cubic")
+def at_once(wire, client, server):
+    calls(wire, client, server, 1, count=20)
+    wire.run(1e-3)
+    for lost, size in ((0, 1448), (1, 2 * 1448 + 300)):
+        wire.mark()
+        wire.rule = lambda p, lost=lost: p.from_a and p.len and len(data(wire.from_a())) <= lost
+        client.send(bytes(size))
+        wire.run(100e-6)
+        last = [p for p in data(wire.from_a()) if not p.dropped][0]
+        ack = next(p for p in wire.from_b() if not p.len and p.time > last.time)
+        within(ack.time - last.time, wire.delay, wire.delay + 15e-6, "seconds until the ACK")
+        wire.rule = None
+        wire.run(5e-3)
+        read(server)
+
+
+@case("the last packets of a stream: a clock follows after 50 us", connected, cc="tlt_cubic")
+def clock(wire, client, server):
+    nodelay(client)
+    wire.transfer(client, server, 30_000)
+    wire.run(5e-3)
+    wire.mark()
+    for _ in range(3):
+        client.send(bytes(100))         # the first is important, the others leave beside it
+    wire.rule = lambda p: p.from_a and p.len == 100 and p.seq != data(wire.from_a())[0].seq
+    wire.run(2e-3)
+    wire.rule = None
+    true([p for p in wire.from_a() if p.kind == CLOCK], "a clock")
+    equal(len(wire.receive(server, 300, 0.1)), 300, "bytes that arrive")
+    equal([wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, probes")
+
+
+if __name__ == "__main__":
+    tap.main()
