@@ -23,6 +23,7 @@
 #include <net/tcp.h>
 #include <uapi/linux/greenlane.h>
 
+struct gl_held;
 struct gl_sock;
 struct gl_transport;
 
@@ -127,6 +128,7 @@ struct gl_protocol {
  * @segs: packets on the wire; 1 unless GSO
  * @window: the window field, unscaled (inbound only)
  * @sack: the segment has SACK blocks (GL_KIND_SACK only)
+ * @ce: the packet has a CE mark (inbound, with our option only)
  * @more: more data of the same write follows (outbound only)
  * @words: number of words in the option (inbound only)
  * @word: the option's words, in host byte order
@@ -138,6 +140,7 @@ struct gl_seg {
 	u16 segs;
 	u16 window;
 	bool sack;
+	bool ce;
 	bool more;
 	u8 words;
 	u32 word[GL_WORDS_MAX];
@@ -147,7 +150,6 @@ struct gl_seg {
 enum gl_verdict {
 	GL_PASS,	/* give it to TCP */
 	GL_CONSUME,	/* free it */
-	GL_HELD,	/* nothing: it is held (used by the tagging layer only) */
 };
 
 /**
@@ -240,7 +242,7 @@ struct gl_transport {
  * @now: on gl_kick.c's list for the end of this softirq
  * @soon: on gl_kick.c's list for GL_SOON_NS later
  * @rcu: to free it after grace periods; it is on no list any more
- * @held: packets with our option that arrived while a process owned the socket, newest first;
+ * @held: what packets with our option said that arrived while a process owned the socket, newest first;
  *	under the socket's spinlock
  * @flags: atomic bits, GL_* below
  * @refs: one for the connection, and one for each list
@@ -272,19 +274,20 @@ struct gl_sock {
 		};
 		struct rcu_head	rcu;
 	};
-	struct sk_buff	*held;
+	struct gl_held	*held;
 	unsigned long	flags;
 #define GL_QUEUED_NOW	0	/* @now is on its list */
 #define GL_QUEUED_SOON	1	/* @soon is on its list */
 #define GL_NUDGED	2	/* a nudge is on the backlog: gl_owned.c */
 #define GL_OWED_ACK	3	/* data arrived that wants an immediate ACK */
 #define GL_OWED_ANSWER	4	/* a packet arrived that wants an answer */
+#define GL_OWED_CE	5	/* it had a CE mark */
 	refcount_t	refs;
 	u32		held_end;
 	u32		prompt_end;
 	u32		echoes_sent;
 	u16		reordering;
-	u8		held_n;
+	u16		held_n;
 	u8		held_last;
 	u8		peer;
 	u8		off:1,

@@ -266,7 +266,7 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
 	if (identified)
-		return owned ? gl_hold(sk, gs, skb, kind, seg) :
+		return owned ? gl_hold(sk, gs, kind, seg) :
 			       gl_receive(sk, gs, skb, kind, seg);
 	if (owned)
 		gl_hold_data(sk, gs, kind, seg);
@@ -300,6 +300,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 		return GL_PASS;
 	if (kind->flags & GL_KIND_SACK)
 		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);
+	seg.ce = identified && INET_ECN_is_ce(gl_dsfield(skb, family));
 	if (identified && gl_in_refused(sk, skb, thoff, family)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
@@ -347,8 +348,7 @@ static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struc
 
 	if (verdict == GL_PASS)
 		return NF_ACCEPT;
-	if (verdict == GL_CONSUME)
-		consume_skb(skb);
+	consume_skb(skb);
 	return NF_STOLEN;
 }
 

@@ -128,6 +128,7 @@ enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *
 			   const struct gl_kind *kind, const struct gl_seg *seg);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
 bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg);
+void gl_heed_ce(struct sock *sk);
 void gl_count_received(struct sock *sk, const struct gl_kind *kind);
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg);
@@ -139,8 +140,8 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *
 /* gl_owned.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);
 void gl_nudge(struct sock *sk, struct gl_sock *gs);
-enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			const struct gl_kind *kind, const struct gl_seg *seg);
+enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			const struct gl_seg *seg);
 void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		  const struct gl_seg *seg);
 void gl_release_held(struct sock *sk, struct gl_sock *gs);

@@ -18,44 +18,59 @@
 #include "gl_internal.h"
 
 /* The most packets held per socket: a process may sleep while it owns the socket, and the
- * network must not fill the memory meanwhile.  64 is more credits than a receiver has in
- * flight to one sender (the BDP of 100 Gbit/s and 8 µs).  Packets beyond it are dropped; the
+ * network must not fill the memory meanwhile.  1024 is more credits than a receiver has in flight to
+ * one sender (the BDP of 400 Gbit/s and 31 µs), and 64 kB.  Packets beyond it are dropped; the
  * protocols recover from that as from a loss in the network.
  */
-#define GL_HELD_MAX	64
+#define GL_HELD_MAX	1024
 
-/* struct gl_held - the control block of a held packet */
+/**
+ * struct gl_held - what is left of a packet with our option
+ * @next: the one before it in gl_sock.held
+ * @kind: its kind
+ * @seg: the segment
+ */
 struct gl_held {
-	struct gl_seg seg;
+	struct gl_held *next;
 	const struct gl_kind *kind;
+	struct gl_seg seg;
 };
-
-static struct gl_held *gl_held(struct sk_buff *skb)
-{
-	BUILD_BUG_ON(sizeof(struct gl_held) > sizeof(skb->cb));
-	return (struct gl_held *)skb->cb;
-}
 
 /* --- LOCAL_IN ---------------------------------------------------------------- */
 
+/* Put what a packet says at the head of the list, or drop it. */
+static void gl_held_add(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			const struct gl_seg *seg)
+{
+	struct gl_held *held = NULL;
+
+	BUILD_BUG_ON(sizeof(*held) > 64);
+	if (gs->held_n < GL_HELD_MAX)
+		held = kmalloc(sizeof(*held), GFP_ATOMIC | __GFP_NOWARN);
+	if (!held) {
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+		return;
+	}
+	held->seg = *seg;
+	held->kind = kind;
+	held->next = gs->held;
+	gs->held = held;
+	gs->held_n++;
+	gl_nudge(sk, gs);
+}
+
 /**
- * gl_hold() - keep a packet with our option until the process releases the socket
+ * gl_hold() - keep what a packet with our option says until the process releases the socket
  * @sk: the socket; under its spinlock, BH off
  * @gs: its state
- * @skb: the packet
  * @kind: the packet's kind
  * @seg: the segment
  *
- * Return: GL_PASS if the packet goes to TCP too; GL_HELD if @gs has it now; GL_CONSUME if it is
- * dropped or needs no more work.
+ * Return: GL_PASS if the packet goes to TCP too, which takes it from the backlog; else GL_CONSUME.
  */
-enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-			const struct gl_kind *kind, const struct gl_seg *seg)
+enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+			const struct gl_seg *seg)
 {
-	/* TCP takes these from the backlog: hold a copy. */
-	bool pass = kind->flags & GL_KIND_TCPS;
-	struct sk_buff *ours = skb;
-
 	if (!gl_plausible(sk, seg) || !gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
@@ -65,25 +80,13 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	if (kind->flags & GL_KIND_ANSWERED && !kind->words) {
 		gl_count_received(sk, kind);
 		set_bit(GL_OWED_ANSWER, &gs->flags);
+		if (seg->ce)
+			set_bit(GL_OWED_CE, &gs->flags);
 		gl_nudge(sk, gs);
 		return GL_CONSUME;
 	}
-	if (gs->held_n < GL_HELD_MAX && pass)
-		ours = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
-	if (gs->held_n == GL_HELD_MAX || !ours) {
-		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-		return pass ? GL_PASS : GL_CONSUME;
-	}
-	skb_orphan(ours);
-	skb_dst_drop(ours);
-	nf_reset_ct(ours);
-	gl_held(ours)->seg = *seg;
-	gl_held(ours)->kind = kind;
-	ours->next = gs->held;
-	gs->held = ours;
-	gs->held_n++;
-	gl_nudge(sk, gs);
-	return pass ? GL_PASS : GL_HELD;
+	gl_held_add(sk, gs, kind, seg);
+	return kind->flags & GL_KIND_TCPS ? GL_PASS : GL_CONSUME;
 }
 
 /**
@@ -237,7 +240,7 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
  */
 void gl_release_held(struct sock *sk, struct gl_sock *gs)
 {
-	struct sk_buff *skb, *next, *first = NULL;
+	struct gl_held *held, *next, *first = NULL;
 
 	/* For data out of order TCP may have forgotten the ACK: see gl_out_prompt(). */
 	if (test_and_clear_bit(GL_OWED_ACK, &gs->flags) &&
@@ -245,6 +248,8 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 		gl_send_ack(sk);
 	if (test_and_clear_bit(GL_OWED_ANSWER, &gs->flags))
 		gs->owed = 1;
+	if (test_and_clear_bit(GL_OWED_CE, &gs->flags))
+		gl_heed_ce(sk);
 	if (gs->held_last) {
 		struct gl_seg seg = { .seq = gs->held_end - 1, .end_seq = gs->held_end };
 
@@ -253,18 +258,17 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 		gs->held_last = 0;
 	}
 	/* The list has the newest packet first; process the oldest first. */
-	for (skb = gs->held; skb; skb = next) {
-		next = skb->next;
-		skb->next = first;
-		first = skb;
+	for (held = gs->held; held; held = next) {
+		next = held->next;
+		held->next = first;
+		first = held;
 	}
 	gs->held = NULL;
 	gs->held_n = 0;
-	for (skb = first; skb; skb = next) {
-		next = skb->next;
-		skb_mark_not_on_list(skb);
-		gl_receive(sk, gs, NULL, gl_held(skb)->kind, &gl_held(skb)->seg);
-		consume_skb(skb);
+	for (held = first; held; held = next) {
+		next = held->next;
+		gl_receive(sk, gs, NULL, held->kind, &held->seg);
+		kfree(held);
 	}
 }
 
@@ -274,5 +278,10 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
  */
 void gl_free_held(struct gl_sock *gs)
 {
-	kfree_skb_list(gs->held);
+	struct gl_held *held, *next;
+
+	for (held = gs->held; held; held = next) {
+		next = held->next;
+		kfree(held);
+	}
 }

@@ -179,6 +179,21 @@ static bool gl_repairs(const struct sock *sk, const struct sk_buff *skb,
 	return skb && seg->end_seq - seg->seq > 1 && seg->seq == tcp_sk(sk)->rcv_nxt;
 }
 
+/**
+ * gl_heed_ce() - a packet with a CE mark, sent as data, is kept from TCP
+ * @sk: the socket, locked and not owned by a process
+ *
+ * As TCP does for data (tcp_data_ecn_check()).  AccECN counts the packets that TCP receives.
+ */
+void gl_heed_ce(struct sock *sk)
+{
+	if (!gl_tcp_ecn_rfc3168(tcp_sk(sk)))
+		return;
+	if (tcp_ca_needs_ecn(sk))
+		tcp_ca_event(sk, CA_EVENT_ECN_IS_CE);
+	tcp_sk(sk)->ecn_flags |= TCP_ECN_DEMAND_CWR;
+}
+
 /* Answer a packet and consume it.  If it retransmits a byte only to get an ACK, TCP would answer
  * too, but with a D-SACK, and the sender would conclude that its retransmissions had been spurious.
  */
@@ -193,6 +208,8 @@ static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const stru
 		gl_kick(sk, gs);
 		return GL_PASS;
 	}
+	if (seg->ce)
+		gl_heed_ce(sk);
 	/* Packets that were held share one answer: gl_release_held(). */
 	if (skb)
 		gl_send_ack(sk);

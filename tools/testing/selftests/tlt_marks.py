@@ -244,5 +244,21 @@ def ecn(wire, client, server):
     equal({p.kind for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
 
 
+@case("a clock with a CE mark: its answer has ECE", Wire, version=(4, 6))
+def clock_marked(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    client, server = wire.connect()
+    wire.mark()
+    wire.rule = lambda p: p.kind == CLOCK and p.set_dsfield(p.dsfield | 3)
+    true(wire.transfer(client, server, 13 * MSS4), "arrives")
+    wire.run(1e-3)
+    answers = [p for p in wire.from_b() if p.kind == CLOCK_ECHO]
+    true(answers, "a clock is answered")
+    equal({p.flags for p in answers}, {ACK | ECE}, "flags of the answers")
+    before = [p for p in wire.from_b() if p.kind == CONTROL and p.time < answers[0].time]
+    equal({p.flags & ECE for p in before}, {0}, "ECE before")
+
+
 if __name__ == "__main__":
     tap.main()

@@ -14,6 +14,7 @@ from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, IMPORTANT, REQUEST, SHARE
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
+from lab.wire.packet import ECE
 from lab.wire.hold import hold, run_owned
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, connected, pattern
@@ -228,6 +229,23 @@ def others():
         equal(wire.b.greenlane()["ClockEchoSent"], 1, "ClockEchoSent")
 
 
+@case("a clock with a CE mark comes while a process owns the socket: the answer has ECE", Wire,
+      version=(4, 6))
+def marked_clock(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)
+    rest = Resting(wire, *wire.connect())
+    holder = hold(rest.server, 3)
+    wire.run(100e-6)
+    clock = rest.clock()
+    clock.set_dsfield(clock.dsfield | 3)
+    wire.inject(wire.b, clock)
+    wire.run(10e-3)
+    holder.join()
+    equal([bool(p.flags & ECE) for p in wire.from_b() if p.says == CLOCK_ECHO], [True],
+          "ECE of the answers")
+
+
 def softirqs():
     """How often a timer of ours or a tasklet has run."""
     with open("/proc/softirqs", encoding="ascii") as file:
@@ -260,10 +278,10 @@ def no_polling(wire, client, server):
     equal(sum(p.says == CLOCK_ECHO for p in wire.from_b()), 1, "answers to the clocks")
 
 
-@case("a process that keeps the socket: 64 packets with our option wait, more are lost",
+@case("a process that keeps the socket: 1024 packets with our option wait, more are lost",
       connected, version=(4, 6))
 def bounded(wire, client, server):
-    count, limit = 1000, 64         # GL_HELD_MAX
+    count, limit = 2000, 1024       # GL_HELD_MAX
     rest = Resting(wire, client, server)
     for received in (limit, 2 * limit):
         before = wire.a.greenlane(), wire.a.tcp()["InSegs"]
