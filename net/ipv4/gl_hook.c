@@ -357,7 +357,7 @@ static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struc
  */
 static bool gl_in_is_foreign(const struct sock *sk)
 {
-	return !gl_sock(sk) && !gl_any_mapped() &&
+	return !gl_sock(sk) && !gl_is_hidden(sk) &&
 	       !((1 << READ_ONCE(sk->sk_state)) & (TCPF_LISTEN | TCPF_SYN_SENT));
 }
 

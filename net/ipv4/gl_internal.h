@@ -148,12 +148,10 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs);
 void gl_free_held(struct gl_sock *gs);
 
 /* gl_sock.c */
-extern unsigned int gl_mapped_n;
-
-/* Could IPV6_ADDRFORM have hidden the state of a socket from gl_sock()? */
-static inline bool gl_any_mapped(void)
+/* Has IPV6_ADDRFORM hidden the state of a socket, which gl_sock() does not find? */
+static inline bool gl_is_hidden(const struct sock *sk)
 {
-	return READ_ONCE(gl_mapped_n);
+	return READ_ONCE(sk->sk_backlog_rcv) == gl_backlog_rcv;
 }
 
 struct gl_sock *gl_sock_received(struct sock *sk);

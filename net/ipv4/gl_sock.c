@@ -13,13 +13,12 @@
 
 /* IPV6_ADDRFORM turns an IPv6 socket that speaks IPv4 into an IPv4 socket, and overwrites our
  * icsk_af_ops with TCP's.  This table finds the state again: when TCP next calls the
- * transport, when a packet arrives, or when the connection ends.  Such sockets are few, so
- * one lock is enough.
+ * transport, when a packet arrives, or when the connection ends.  sk_backlog_rcv, which stays ours,
+ * says that there is one (gl_is_hidden()).  The table is read for such sockets only, so one lock is
+ * enough; all IPv4 clients of a listener on [::] are in it.
  */
 static DEFINE_HASHTABLE(gl_mapped, 8);
 static DEFINE_SPINLOCK(gl_mapped_lock);
-/* Entries of the table: under gl_mapped_lock, read without. */
-unsigned int gl_mapped_n;
 
 static void gl_mapped_add(struct sock *sk, struct gl_sock *gs)
 {
@@ -27,7 +26,6 @@ static void gl_mapped_add(struct sock *sk, struct gl_sock *gs)
 		return;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_add(gl_mapped, &gs->node, (unsigned long)sk);
-	WRITE_ONCE(gl_mapped_n, gl_mapped_n + 1);
 	spin_unlock_bh(&gl_mapped_lock);
 }
 
@@ -37,7 +35,6 @@ static void gl_mapped_del(struct gl_sock *gs)
 		return;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_del(&gs->node);
-	WRITE_ONCE(gl_mapped_n, gl_mapped_n - 1);
 	spin_unlock_bh(&gl_mapped_lock);
 }
 
@@ -46,7 +43,7 @@ struct gl_sock *gl_mapped_find(const struct sock *sk)
 {
 	struct gl_sock *gs, *found = NULL;
 
-	if (!gl_any_mapped())
+	if (!gl_is_hidden(sk))
 		return NULL;
 	spin_lock_bh(&gl_mapped_lock);
 	hash_for_each_possible(gl_mapped, gs, node, (unsigned long)sk)
@@ -104,8 +101,7 @@ struct gl_sock *gl_sock_received(struct sock *sk)
 	struct gl_sock *gs = gl_sock(sk);
 
 #if IS_ENABLED(CONFIG_IPV6)
-	if (likely(gs || !gl_any_mapped()) || sk->sk_family != AF_INET ||
-	    !inet_sk(sk)->pinet6)
+	if (likely(gs || !gl_is_hidden(sk)))
 		return gs;
 	local_bh_disable();
 	bh_lock_sock_nested(sk);
