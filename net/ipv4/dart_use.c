@@ -161,7 +161,7 @@ void dart_use_look(struct dart_senders *s, struct dart_tenant *tenant, u64 now, 
 	spin_lock_bh(&s->lock);
 	if (now < tenant->look_at)
 		goto out;
-	bytes = div_u64((now - tenant->looked) * line, NSEC_PER_MSEC);
+	bytes = mul_u64_u64_div_u64(now - tenant->looked, line, NSEC_PER_MSEC);
 	hash_for_each(tenant->hosts, i, host, node) {
 		if (host->alive)
 			dart_use_judge(host, bytes);

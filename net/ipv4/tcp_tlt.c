@@ -641,8 +641,10 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	/* The update of a closed window kicks: tlt_acked(). */
 	if (!bytes)
 		tlt->state = GREENLANE_ARMED_NEXT;
-	if (bytes < 0 && tlt->refused++ < TLT_REFUSED_MAX)
+	if (bytes < 0 && tlt->refused < TLT_REFUSED_MAX) {
+		tlt->refused++;
 		gl_kick_soon(sk, gs);
+	}
 	if (bytes <= 0)
 		return;
 	tlt->idle++;
@@ -700,7 +702,7 @@ static bool tlt_can_clock(const struct sock *sk, const struct tlt *tlt)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	return before(tp->snd_una, tcp_wnd_end(tp)) && before(tp->snd_una, gl_data_end(sk)) &&
-	       tlt->idle != TLT_IDLE_CLOCKS_MAX && tlt->refused <= TLT_REFUSED_MAX &&
+	       tlt->idle != TLT_IDLE_CLOCKS_MAX && tlt->refused < TLT_REFUSED_MAX &&
 	       !gl_tcp_signed(sk);
 }
 

@@ -22,7 +22,9 @@ static const char * const preset_names[] = {
 };
 
 /* ExpressPass (SIGCOMM '17): so many credits pass that the line holds them and the
- * data that they call for, and 8 queue.  Lengths are those of Ethernet frames as a
+ * data that they call for, and 8 queue, or those of 10 us, which is longer above 10
+ * Gbit/s: a receiver whose timer is late makes up for as much at once (RD_CATCH_UP_NS
+ * in net/rd_queue.h).  Lengths are those of Ethernet frames as a
  * qdisc counts them, without FCS, preamble and gap: of a credit with IPv6, TCP and
  * 12 bytes of option (IPv4's are shorter by 20, which leaves 1 % of the line), and of
  * full data.
@@ -35,6 +37,7 @@ static const char * const preset_names[] = {
 #define PRESET_DATA		(14 + 1500)
 #define PRESET_OVERHEAD		24	/* FCS 4, preamble 8, gap 12 */
 #define PRESET_CREDITS		8
+#define PRESET_CREDITS_US	10
 
 /* Aeolus (ToN '21, section V): four packets. */
 #define PRESET_AEOLUS_RED	(6 << 10)
@@ -55,13 +58,14 @@ static void preset_u32(struct request *r, int attr, __u32 val)
 
 static int preset_xpass(struct request *r)
 {
-	__u64 credit, data, ack, rate;
+	__u64 credit, data, ack, rate, queued;
 
 	preset_u32(r, TCA_COLOR_OVERHEAD, PRESET_OVERHEAD);
 	credit = PRESET_CREDIT + r->u32[TCA_COLOR_OVERHEAD];
 	data = PRESET_DATA + r->u32[TCA_COLOR_OVERHEAD];
 	ack = PRESET_ACK + r->u32[TCA_COLOR_OVERHEAD];
 	rate = r->rate / (credit + data);
+	queued = rate * PRESET_CREDITS_US / 1000000;
 	preset_u32(r, TCA_COLOR_BANDS, 2);
 	if (r->prio[GREENLANE_DSCP_CREDIT] == TC_COLOR_MAP_KEEP)
 		r->prio[GREENLANE_DSCP_CREDIT] = 0;
@@ -71,7 +75,7 @@ static int preset_xpass(struct request *r)
 		r->band_rate[0] = rate | TC_COLOR_BAND_RATE_PPS;
 	}
 	if (r->band_limit[0] == TC_COLOR_BAND_LIMIT_KEEP)
-		r->band_limit[0] = PRESET_CREDITS;
+		r->band_limit[0] = queued > PRESET_CREDITS ? queued : PRESET_CREDITS;
 	if (r->band_yield[0] == TC_COLOR_BAND_YIELD_KEEP)
 		r->band_yield[0] = ack * TC_COLOR_BAND_YIELD_ONE / data;
 	r->given[TCA_COLOR_PRIO] = true;

@@ -960,6 +960,21 @@ static void dart_use_look__the_rest_is_divided(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, only_tenant());
 }
 
+/* An hour without a look, at 400 Gbit/s */
+static void dart_use_look__after_a_pause(struct kunit *test)
+{
+	struct conn *c = new_conn(test, HOST(1));
+
+	begins(c);
+	dart_use_look(set, tenant_of(c), dart_test_ns, 50000000, 20);
+	dart_test_ns += 3600 * NSEC_PER_SEC;
+	dart_use_add(set, &c->msg, U32_MAX / 4);
+	dart_use_look(set, tenant_of(c), dart_test_ns, 50000000, 20);
+	KUNIT_EXPECT_EQ(test, c->msg.host->used,
+			div64_u64((u64)(U32_MAX / 4) * 2 * DART_USE_ONE, 180000000000000ull));
+	ends(c);
+}
+
 static void dart_use_add__a_host_comes_back(struct kunit *test)
 {
 	const u32 bytes[] = { 600000, 0 };
@@ -1293,6 +1308,7 @@ static struct kunit_case dart_senders_cases[] = {
 	KUNIT_CASE(dart_senders_exit__members_left),
 	KUNIT_CASE(dart_message_divisor__bounds),
 	KUNIT_CASE(dart_use_look__the_rest_is_divided),
+	KUNIT_CASE(dart_use_look__after_a_pause),
 	KUNIT_CASE(dart_use_add__a_host_comes_back),
 	KUNIT_CASE(dart_use_messages__those_that_bring_data),
 	KUNIT_CASE(dart_window__lines),
