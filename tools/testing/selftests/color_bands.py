@@ -459,7 +459,7 @@ def part(of):
     return {"0": float(f"{int(of * 65536) / 65536:g}")}
 
 
-# an ACK for each packet of data: of (14 + 40 + 20 + 12 + 24) bytes, by (1514 + 24)
+# Credits of 10 us, where they are more than 8.  An ACK for each packet of data: of (14 + 40 + 20 + 12 + 24) bytes, by (1514 + 24)
 XPASS_BARE = dumped(bands=2, prio={"33": 0}, band_limit={"0": 8}, band_yield=part(110 / 1538))
 XPASS = {**XPASS_BARE, "overhead": 24}
 AEOLUS = {**XPASS, "red": 6144, "count": "queue"}
@@ -488,9 +488,9 @@ SET = [
     ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_pps": {"0": 758495}}),
     ("preset xpass rate 40gbit overhead 0",
      {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1600},
-      "band_yield": part(86 / 1514)}),
+      "band_limit": {"0": 31}, "band_yield": part(86 / 1514)}),
     ("rate 100gbit limit 200k preset aeolus",
-     {**AEOLUS, "rate": 12500000000, "limit": 204800,
+     {**AEOLUS, "rate": 12500000000, "limit": 204800, "band_limit": {"0": 75},
       "band_pps": {"0": 12500000000 // 1648}}),
     ("rate 10gbit preset aeolus red 12k count port classify ecn bands 4 prio 33 1 prio 0 2 "
      "band-rate 0 none band-limit 0 10 band-limit 1 3 band-yield 0 none overhead 20",
