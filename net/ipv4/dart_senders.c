@@ -52,13 +52,12 @@
 
 /* The shares add up to the line rate, so a queue that has grown before the senders knew
  * their shares would never drain.  While marks last, the receiver keeps a reserve of its
- * line rate, in 1/DART_PARTS: one part, and one more for each millisecond of marks, up to
- * DART_DRAIN.  The link stays busy: the reserve lasts for 100 us after the last mark (five
- * windows), in which four parts drain 12.5 us of the queue, and a queue at the marking
- * threshold is longer (22.5 kB at 10 Gbit/s are 18 us).
+ * line rate, in 1/DART_PARTS: one part in the first millisecond, in which a flow that has joined
+ * has to have its share (Figure 9), four in the second, and then half of the line rate, for a
+ * queue that has stayed.
  */
 #define DART_PARTS		32
-#define DART_DRAIN		4
+#define DART_DRAIN		4	/* 2^4 parts at most */
 #define DART_DRAIN_NS		NSEC_PER_MSEC
 
 /**
@@ -533,9 +532,9 @@ void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 
  */
 u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64 now)
 {
-	u64 parts = 1 + div_u64(now - READ_ONCE(tenant->since), DART_DRAIN_NS);
+	u64 ms = div_u64(now - READ_ONCE(tenant->since), DART_DRAIN_NS);
 
-	return div_u64((u64)divisor * DART_PARTS, DART_PARTS - min(parts, DART_DRAIN));
+	return div_u64((u64)divisor * DART_PARTS, DART_PARTS - (1 << min(2 * ms, DART_DRAIN)));
 }
 
 /**

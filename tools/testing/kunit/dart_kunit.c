@@ -1181,11 +1181,11 @@ static void dart_tenant_state__two_tenants(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_RECEIVER_CONGESTION);
 }
 
-/* The reserve: one part of 32, and one more for each millisecond of marks, up to four. */
+/* The reserve: one part of 32, four after a millisecond of marks, and half after two. */
 static void dart_tenant_drains__by_the_millisecond(struct kunit *test)
 {
-	/* 256 * 32 / 31, / 30, / 29, / 28 */
-	static const u32 expected[] = { 264, 273, 282, 292, 292, 292 };
+	/* 256 * 32 / 31, / 28, / 16 */
+	static const u32 expected[] = { 264, 292, 512, 512 };
 	struct conn *a = new_conn(test, HOST(1));
 	u64 began;
 	int i, j;
@@ -1209,7 +1209,7 @@ static void dart_tenant_drains__by_the_millisecond(struct kunit *test)
 	/* The largest divisor, and a day of marks */
 	KUNIT_EXPECT_EQ(test, dart_tenant_drains(tenant_of(a), DART_DIVISOR,
 						 began + 86400 * NSEC_PER_SEC),
-			div_u64(0xffffffULL * 32, 28));
+			0xffffff * 2);
 	/* Without a mark for longer than that the reserve begins anew. */
 	pass_ns(5 * WINDOW + 1);
 	mark(a);
