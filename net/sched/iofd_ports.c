@@ -204,6 +204,11 @@ struct iofd_ports *iofd_ports_parse(const struct nlattr *attr,
 		if (err)
 			break;
 	}
+	/* The loop ends at an attribute whose length is wrong. */
+	if (!err && rem > 0) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "The list of deflect ports ends within a port");
+		err = -EINVAL;
+	}
 	if (!err && !ports->n) {
 		NL_SET_ERR_MSG_ATTR(extack, attr, "A deflect port is needed");
 		err = -EINVAL;

@@ -12,6 +12,8 @@ import struct
 from lab.codepoints import SPENT
 from lab.net import iofd as i
 from lab.net import frames as p
+from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
+from lab.net.uapi import IOFD, IOFD_PORT
 from lab.tap import case, equal, main, true
 
 VIA = [{"dev": "d1", "via": "10.9.1.2"}]
@@ -112,6 +114,48 @@ def change_keeps():
         i.change(words)
         want.update(change)
         equal(options(), want, f"options after \"{words}\"")
+
+
+def a_port(*attrs, kind=IOFD.PORT | NLA_F_NESTED):
+    """An entry of the list of ports."""
+    return attr(kind, b"".join(attrs))
+
+
+DEV, NEXT_HOP = attr(IOFD_PORT.DEV, b"d2\0"), attr(IOFD_PORT.VIA, bytes((10, 9, 2, 2)))
+GOOD = a_port(DEV, NEXT_HOP)
+# (attribute, a value that is refused, the attribute that is to be blamed)
+REFUSED = [
+    (IOFD.THRESHOLD, bytes(4), IOFD.THRESHOLD), (IOFD.THRESHOLD, bytes(3), IOFD.THRESHOLD),
+    (IOFD.ENTRIES, bytes(4), IOFD.ENTRIES), (IOFD.ENTRIES, struct.pack("I", 4097), IOFD.ENTRIES),
+    (IOFD.TIMEOUT, bytes(8), IOFD.TIMEOUT), (IOFD.TIMEOUT, b"\xff" * 8, IOFD.TIMEOUT),
+    (IOFD.SEED, bytes(3), IOFD.SEED), (IOFD.PORT, GOOD, IOFD.PORT),
+    (IOFD.PORTS, b"", IOFD.PORTS), (IOFD.PORTS, 17 * GOOD, IOFD.PORTS),
+    (IOFD.PORTS, a_port(DEV, NEXT_HOP, kind=IOFD.SEED), IOFD.SEED),
+    (IOFD.PORTS, GOOD + a_port(DEV), IOFD.PORT), (IOFD.PORTS, a_port(NEXT_HOP), IOFD.PORT),
+    (IOFD.PORTS, GOOD + GOOD, IOFD.PORT),
+    (IOFD.PORTS, a_port(DEV, attr(IOFD_PORT.VIA, bytes(3))), IOFD_PORT.VIA),
+    (IOFD.PORTS, a_port(DEV, attr(IOFD_PORT.VIA6, bytes(4))), IOFD_PORT.VIA6),
+    (IOFD.PORTS, a_port(attr(IOFD_PORT.DEV, b"d2"), NEXT_HOP), IOFD_PORT.DEV),
+    (IOFD.PORTS, a_port(DEV, NEXT_HOP, attr(IOFD_PORT.GONE, b"")), IOFD_PORT.GONE),
+    (IOFD.PORTS, GOOD + attr(IOFD.PORT | NLA_F_NESTED, b"", 65535), IOFD.PORTS),
+    (IOFD.PORTS, GOOD + b"\0" * 4, IOFD.PORTS),
+]
+
+
+@case("each attribute that is refused is named, with a message, and changes nothing")
+def named():
+    fresh()
+    p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
+    link = Qdisc("p0", "iofd")
+    before = link.config()
+    for kind, value, expect in REFUSED:
+        flag = NLA_F_NESTED if kind in (IOFD.PORTS, IOFD.PORT) else 0
+        error, blamed, message = link.complaint(attr(TCA_OPTIONS | NLA_F_NESTED,
+                                                     attr(kind | flag, value)))
+        true(error and message, f"{kind!r} {value.hex()}: error {error}, {message!r}")
+        equal(blamed, expect, f"the attribute that is blamed for {kind!r} {value.hex()}: {message}")
+        equal(link.config(), before, f"options after {kind!r} {value.hex()}")
+    link.close()
 
 
 @case("bad input: one line (or the usage), a status, nothing changed")
