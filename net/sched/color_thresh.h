@@ -104,4 +104,48 @@ static inline bool color_ecn_hit(u32 prob, u32 random)
 	return prob == TC_COLOR_PROB_ONE || random < prob;
 }
 
+/**
+ * struct color_refused - bytes that a port has refused lately
+ * @since: when the window began that counts them, jiffies
+ * @bytes: refused in this window
+ */
+struct color_refused {
+	unsigned long	since;
+	u64		bytes;
+};
+
+/**
+ * color_refused_lately() - bytes refused in a window that lasts
+ * @r: what has been refused
+ * @now: jiffies
+ * @window: how long a window lasts, jiffies
+ *
+ * Compares the age of the window.  Its end would be in the future again half a turn of jiffies
+ * later: on 32 bit that is 25 days at 1000 Hz.
+ *
+ * Return: bytes, 0 if the window is over.
+ */
+static inline u64 color_refused_lately(const struct color_refused *r, unsigned long now,
+				       unsigned long window)
+{
+	return now - r->since < window ? r->bytes : 0;
+}
+
+/**
+ * color_refused_add() - the port refuses a packet
+ * @r: what has been refused
+ * @len: bytes of the packet
+ * @now: jiffies
+ * @window: how long a window lasts, jiffies
+ */
+static inline void color_refused_add(struct color_refused *r, u32 len, unsigned long now,
+				     unsigned long window)
+{
+	if (now - r->since >= window) {
+		r->since = now;
+		r->bytes = 0;
+	}
+	r->bytes += len;
+}
+
 #endif /* _COLOR_THRESH_H */

@@ -106,8 +106,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @peak: the most bytes that the port has had
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
  * @gso_drops: packets that could not be split
- * @red_until: end of the window that counts @red_refused, jiffies
- * @red_refused: bytes of red packets that were refused in this window
+ * @red_refused: red packets that were refused in the last @window of @tune
  * @control_drops: pause frames of another link
  * @stats: by colour: up to where the straight path goes, and counters
  * @drops: by colour
@@ -135,8 +134,7 @@ struct color_sched_data {
 	u64			peak;
 	u64			mark_above;
 	u64			gso_drops;
-	unsigned long		red_until;
-	u64			red_refused;
+	struct color_refused	red_refused;
 	u64			control_drops;
 	struct color_trim	trim;
 	struct color_auto	tune;
@@ -287,7 +285,7 @@ static u64 color_red_thresh(const struct Qdisc *sch, const struct color_sched_da
 /* Bytes for which red packets compete with yellow ones: those queued, and those refused lately. */
 static u64 color_red_wants(const struct color_sched_data *q)
 {
-	u64 refused = time_before(jiffies, q->red_until) ? q->red_refused : 0;
+	u64 refused = color_refused_lately(&q->red_refused, jiffies, q->tune.window);
 
 	return COLOR_RED_WEIGHT * q->stats[TC_COLOR_RED].backlog + COLOR_REFUSED_WEIGHT * refused;
 }
@@ -578,15 +576,6 @@ static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch
 	return ret;
 }
 
-static void color_red_refused(struct color_sched_data *q, u32 len)
-{
-	if (!time_before(jiffies, q->red_until)) {
-		q->red_until = jiffies + q->tune.window;
-		q->red_refused = 0;
-	}
-	q->red_refused += len;
-}
-
 /* There is no room for a packet. */
 static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb_cb cb,
 			struct color_band *band, enum color_verdict why,
@@ -595,7 +584,7 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	if (cb.color == TC_COLOR_RED)
-		color_red_refused(q, qdisc_pkt_len(skb));
+		color_refused_add(&q->red_refused, qdisc_pkt_len(skb), jiffies, q->tune.window);
 	if (color_trims_color(&q->cfg.trim, cb.color) && !cb.trimmed)
 		return color_enqueue_trimmed(skb, sch, cb, band, why, to_free);
 	return color_drop(skb, sch, cb.color, band, why, to_free);
@@ -1209,7 +1198,6 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 			  min(READ_ONCE(slack), TC_COLOR_SLACK_MAX));
 	color_trim_config_init(&q->cfg.trim);
 	q->mark_above = U64_MAX;
-	q->red_until = jiffies;
 	color_map_spread(q->of, q->cfg.map, q->cfg.by_ecn);
 	color_auto_set(&q->tune, &q->cfg, psched_mtu(qdisc_dev(sch)));
 	color_refresh(sch, q);

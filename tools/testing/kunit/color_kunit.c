@@ -686,6 +686,30 @@ static void color_bands_of__every_tos(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, color_bands_of(port->bands, -1), &band[2]);
 }
 
+static void color_refused_lately__window(struct kunit *test)
+{
+	struct color_refused r = {};
+	unsigned long now = ULONG_MAX - 3;
+
+	color_refused_add(&r, 100, now, 10);
+	color_refused_add(&r, 100, now + 9, 10);
+	KUNIT_EXPECT_EQ(test, color_refused_lately(&r, now + 9, 10), 200);
+	KUNIT_EXPECT_EQ(test, color_refused_lately(&r, now + 10, 10), 0);
+	color_refused_add(&r, 100, now + 10, 10);
+	KUNIT_EXPECT_EQ(test, color_refused_lately(&r, now + 10, 10), 100);
+}
+
+static void color_refused_lately__half_a_turn_later(struct kunit *test)
+{
+	struct color_refused r = {};
+	unsigned long later = 5 + 10 + LONG_MAX + 2ul;
+
+	color_refused_add(&r, 100, 5, 10);
+	KUNIT_EXPECT_EQ(test, color_refused_lately(&r, later, 10), 0);
+	color_refused_add(&r, 50, later, 10);
+	KUNIT_EXPECT_EQ(test, color_refused_lately(&r, later, 10), 50);
+}
+
 static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE_PARAM(color_clock_advance__busy_line_is_exact,
 			 clock_gen_params),
@@ -725,6 +749,8 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_clock_yield__extremes),
 	KUNIT_CASE(color_band_fits__packets),
 	KUNIT_CASE(color_bands_of__every_tos),
+	KUNIT_CASE(color_refused_lately__window),
+	KUNIT_CASE(color_refused_lately__half_a_turn_later),
 	{}
 };
 
