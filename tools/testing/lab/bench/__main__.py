@@ -5,8 +5,9 @@
 
 Parts: bulk (goodput and processor time of one flow), connections (processor
 time of a packet, many connections against few), port (a packet through the
-qdisc, memory of a port), queues (two ports with one pool, on two processors of
-Linux 7.3), hooks (a packet of a connection that does not use
+qdisc, memory of a port), calls (a packet through the qdisc, called plainly and through
+retpolines, and through bands of a port with a rate), queues (two ports with one pool,
+on two processors of Linux 7.3), hooks (a packet of a connection that does not use
 greenlane), memory (of an idle connection, and its timers), status (processor time of
 `greenlane status` on the distribution's kernel, in an emulated machine).  Runs
 that are compared take turns; of processor times the least counts, since whatever
@@ -29,7 +30,7 @@ from lab.guest import pool
 BASES = ("reno", "cubic", "dctcp")
 CREDITS = ("xpass", "aeolus_xpass")
 RATES = ("dcqcn", "dart")
-PARTS = ("port", "queues", "hooks", "memory", "bulk", "connections", "status")
+PARTS = ("port", "calls", "queues", "hooks", "memory", "bulk", "connections", "status")
 NETWORK = {
     "experiment": "incast", "segments": False,
     "senders": 8, "bytes": 32768, "rate": 40 * 10**9, "delay": 5000,
@@ -152,13 +153,13 @@ class Bench:
             self._make(self.kdir, copy)
             return self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko")
 
-    def _boots_with(self, kdir, options, module, program, *words):
+    def _boots_with(self, kdir, options, module, program, *words, flags=RETPOLINES):
         """The same in real time, of BOOTS guests.  The module calls through pointers as the
-        distribution's kernels do, by retpolines.  (Ours do not: in User-Mode Linux every call is
-        through a pointer, and would be one.)"""
+        distribution's kernels do, by retpolines, or as @flags say.  (Our modules do not: in
+        User-Mode Linux every call is through a pointer, and would be a retpoline.)"""
         with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
             shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
-            self._make(kdir, copy, RETPOLINES)
+            self._make(kdir, copy, *filter(None, [flags]))
             return [self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko",
                                 *words, options=(*options, "--real-time")) for _ in range(BOOTS)]
 
@@ -208,6 +209,27 @@ class Bench:
                  f"{size['iofd']:.0f} / {size['color']:.0f} B")
         self.row("the same, 2 bands / color", f"{size['color bands'] / size['color']:.2f}",
                  "<= 4096 B", f"{size['color bands']:.0f} / {size['color']:.0f} B")
+
+    def calls(self):
+        """A packet through the qdisc, by both ways of calling it, and through bands."""
+        for way, flags in (("plain", ""), ("retpolines", RETPOLINES)):
+            boots = self._boots_with(self.kdir, self.built, "qdisc_bench", "lab.bench.qdiscs",
+                                     "calls", flags=flags)
+            for packets, one, other, goal in (
+                    ("mix", "color", "red", "<= 0.85" if flags else "<= 0.78"),
+                    ("mix", "color", "bfifo", ""),
+                    ("mix", "color rate", "color", ""),
+                    ("busy", "color rate, 2 bands", "color", "<= 2"),
+                    ("busy", "color rate, 16 bands", "color", "<= 3"),
+                    ("busy", "color, 16 bands", "color", "")):
+                for burst in boots[0][packets]:
+                    pairs = [(seen[packets][burst][one], seen[packets][burst][other])
+                             for seen in boots]
+                    ratios = sorted(a / b for a, b in pairs)
+                    mine, its = (statistics.median(column) for column in zip(*pairs))
+                    self.row(f"{way}, {burst} queued, {one} / {other}",
+                             f"{statistics.median(ratios):.2f}", goal,
+                             f"{mine:.1f} / {its:.1f} cycles; {ratios[0]:.2f} … {ratios[-1]:.2f}")
 
     def queues(self):
         """Do two ports of one pool hinder each other, each on a processor of its own?"""

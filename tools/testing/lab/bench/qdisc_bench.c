@@ -12,6 +12,8 @@
  * The kernel's log gets, for each device, the processor cycles of one packet's
  * enqueue and dequeue in the fastest and in the median turn.
  *
+ * With spread=N the packets have N DSCPs by turns, so that N bands of a qdisc are busy.
+ *
  * With queues=N it drives instead the qdiscs of the first N transmit queues of each
  * device, queue I on processor I: first the one of queue 0 alone, then all at one time.
  * The log gets both, of the slowest queue, as "device/1" and "device/N".
@@ -52,6 +54,10 @@ MODULE_PARM_DESC(dscp, "of all packets; -1 for a mix");
 
 /* TLT's codepoints, as often as an incast has them. */
 static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 10 };
+
+static unsigned int spread;
+module_param(spread, uint, 0444);
+MODULE_PARM_DESC(spread, "DSCPs of the packets, 0 ... spread - 1 by turns; 0 for that of dscp=");
 
 static unsigned int queues;
 module_param(queues, uint, 0444);
@@ -108,6 +114,13 @@ static struct sk_buff *make_packet(struct net_device *dev, u8 dscp)
 	skb->dev = dev;
 	skb->priority = 0;
 	return skb;
+}
+
+static int dscp_of(unsigned int i)
+{
+	if (spread)
+		return i % spread;
+	return dscp >= 0 ? dscp : dscps[i % ARRAY_SIZE(dscps)];
 }
 
 /* One burst through a qdisc; the packets come back. */
@@ -195,8 +208,7 @@ static int measure(struct net_device *dev[])
 
 	for (lane = 0; lane < max(queues, 1u); lane++) {
 		for (i = 0; i < burst; i++) {
-			struct sk_buff *skb = make_packet(dev[0], dscp >= 0 ? dscp :
-							  dscps[i % ARRAY_SIZE(dscps)]);
+			struct sk_buff *skb = make_packet(dev[0], dscp_of(i));
 
 			if (!skb)
 				return -ENOMEM;

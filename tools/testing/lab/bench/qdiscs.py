@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest's half of the port benchmarks: cycles of a packet, bytes of a port.
 
-	python3 -m lab.bench.qdiscs BENCH_MODULE [queues]
+	python3 -m lab.bench.qdiscs BENCH_MODULE [queues | calls]
 
 Prints one line of JSON: {"cycles": {burst: {qdisc: cycles}}, "short": {the same for
 packets of short messages}, "port_bytes": {...}}; with `queues`, on two processors:
-{burst: {qdisc: [cycles of one of two ports alone, of both at one time]}}.
+{burst: {qdisc: [cycles of one of two ports alone, of both at one time]}}; with `calls`
+{"mix": {burst: {qdisc: cycles}}, "busy": {the same for bands that are all busy}}.
 """
 
 import json
@@ -44,6 +45,22 @@ ACTION = "parent 1: matchall action gact ok"
 # Of a short message that goes straight on (include/net/gl_deflect.h): its first packet,
 # which has to be looked for in the table.
 SHORT = 31
+# Beside red, and with the configurations of the presets: a rate, and bands.
+CALLS = {name: QDISCS[name] for name in ("bfifo", "red", "color", "color rate")}
+DSCPS = 16
+
+
+def spread(bands):
+    """Options by which packets of DSCPS codepoints keep all of these bands busy."""
+    return f" bands {bands} " + " ".join(f"prio {n} {n % bands}" for n in range(DSCPS))
+
+
+BUSY = {
+    "color": QDISCS["color"],
+    "color rate, 2 bands": QDISCS["color rate"] + spread(2),
+    "color rate, 16 bands": QDISCS["color rate"] + spread(16),
+    "color, 16 bands": QDISCS["color"] + spread(16),
+}
 # Queued at a time: a busy link, and the port of an incast.
 BURSTS = (64, 1024)
 PORTS = 100
@@ -51,9 +68,9 @@ PORTS = 100
 QUEUES = {name: QDISCS[name] for name in ("bfifo", "color", "color pool")}
 
 
-def add(devs, name):
+def add(devs, name, qdiscs=QDISCS):
     """A qdisc, and what is below it, on each of some devices."""
-    lines = [f"qdisc add dev {dev} root {QDISCS[name]}" for dev in devs]
+    lines = [f"qdisc add dev {dev} root {qdiscs[name]}" for dev in devs]
     if name in CHILDREN:
         lines += [f"qdisc add dev {dev} {CHILDREN[name]}" for dev in devs]
     if name == "prio action":
@@ -61,15 +78,15 @@ def add(devs, name):
     batch("tc", lines)
 
 
-def cycles(module, burst, dscp=-1):
+def cycles(module, burst, *params, qdiscs=QDISCS):
     """Cycles of one packet through each qdisc, in the best turn: all else only adds to them."""
-    devs = [f"bench{i}" for i in range(len(QDISCS))]
+    devs = [f"bench{i}" for i in range(len(qdiscs))]
     batch("ip", [f"link add {dev} up type dummy" for dev in devs])
-    for dev, name in zip(devs, QDISCS):
-        add([dev], name)
-    found = turns.cycles(module, "devs=" + ",".join(devs), f"burst={burst}", f"dscp={dscp}")
+    for dev, name in zip(devs, qdiscs):
+        add([dev], name, qdiscs)
+    found = turns.cycles(module, "devs=" + ",".join(devs), f"burst={burst}", *params)
     batch("ip", [f"link delete {dev}" for dev in devs])
-    return {name: found[dev][0] for name, dev in zip(QDISCS, devs)}
+    return {name: found[dev][0] for name, dev in zip(qdiscs, devs)}
 
 
 def queues(module, burst, n=2):
@@ -120,9 +137,15 @@ def main():
     if sys.argv[2:] == ["queues"]:
         print(json.dumps({burst: queues(sys.argv[1], burst) for burst in BURSTS}))
         return
+    if sys.argv[2:] == ["calls"]:
+        print(json.dumps({
+            "mix": {burst: cycles(sys.argv[1], burst, qdiscs=CALLS) for burst in BURSTS},
+            "busy": {burst: cycles(sys.argv[1], burst, f"spread={DSCPS}", qdiscs=BUSY)
+                     for burst in BURSTS}}))
+        return
     batch("ip", ["link add lost up type dummy"])
     result = {"cycles": {burst: cycles(sys.argv[1], burst) for burst in BURSTS},
-              "short": {burst: cycles(sys.argv[1], burst, SHORT) for burst in BURSTS}}
+              "short": {burst: cycles(sys.argv[1], burst, f"dscp={SHORT}") for burst in BURSTS}}
     # The first of anything brings caches of its own into being.
     for name in QDISCS:
         port_bytes(name)
