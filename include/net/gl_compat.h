@@ -53,12 +53,23 @@ static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 			       : 1;
 }
 
+/* Is a packet one without a look at its headers? */
+static inline bool gl_qdisc_one_segment(const struct sk_buff *skb)
+{
+	return !skb_is_gso(skb);
+}
+
 static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
 				     u16 segs)
 {
 	qdisc_skb_cb(skb)->pkt_len = len;
 }
 #else
+static inline bool gl_qdisc_one_segment(const struct sk_buff *skb)
+{
+	return qdisc_pkt_segs(skb) <= 1;
+}
+
 static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
 				     u16 segs)
 {

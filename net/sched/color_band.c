@@ -78,12 +78,16 @@ void color_bands_set(struct color_bands *bands, const struct color_band_config *
 
 	for (i = 0; i < cfg->n; i++)
 		timed |= !!cfg->rate[i];
+	bands->timed = timed;
+	bands->yielding = 0;
 	for (i = 0; i < cfg->n; i++) {
 		struct color_band *band = &bands->band[i];
 		u64 old = bands->cfg.rate[i], rate = cfg->rate[i];
 
 		band->timed = timed;
 		band->limit = cfg->limit[i] ?: U32_MAX;
+		if (cfg->yield[i] && rate & ~TC_COLOR_BAND_RATE_PPS)
+			bands->yielding |= band->bit;
 		if (rate == old)
 			continue;
 		/* The unit changed, or the wait is not that of a packet of the band only: begin

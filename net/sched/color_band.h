@@ -60,14 +60,14 @@ struct color_band_config {
 };
 
 /**
- * struct color_band - one queue
+ * struct color_band - one queue, in two cache lines
  * @q: the packets
  * @limit: packets allowed, U32_MAX for no limit but the port's
  * @bit: of this band in @busy of struct color_bands
- * @clock: when the packet at the head may start, as far as the band knows
  * @by_packet: @clock counts packets
- * @timed: arrivals at the empty band need the time: the port or a band has a rate
+ * @timed: arrivals at the empty band need the time: @timed of struct color_bands
  * @stats: counters; only these count what the band has queued
+ * @clock: when the packet at the head may start, as far as the band knows
  */
 struct color_band {
 	struct qdisc_skb_head		q;
@@ -77,18 +77,22 @@ struct color_band {
 	bool				timed;
 	struct color_band_stats		stats;
 	struct color_clock		clock;
-};
+} __aligned(64);
 
 /**
  * struct color_bands - the queues of a port
  * @cfg: what the user asked for
  * @busy: bit N is set if band N has a packet
+ * @yielding: bit N is set if band N yields to the others
+ * @timed: the port or a band has a rate
  * @peeked: the band whose packet a parent has seen, and will get; or NULL
  * @band: in the order in which they are served
  */
 struct color_bands {
 	struct color_band_config	cfg;
 	unsigned long			busy;
+	unsigned long			yielding;
+	bool				timed;
 	struct color_band		*peeked;
 	struct color_band		band[];
 };
@@ -167,6 +171,22 @@ static inline void color_bands_popped(struct color_bands *bands, const struct co
 }
 
 /**
+ * color_band_pop() - the packet at the head of a band leaves
+ * @bands: the bands
+ * @band: its band
+ * @len: bytes of it
+ * @segs: packets that it is
+ */
+static inline void color_band_pop(struct color_bands *bands, struct color_band *band,
+				  u32 len, u32 segs)
+{
+	__qdisc_dequeue_head(&band->q);
+	band->stats.qlen -= segs;
+	band->stats.backlog -= len;
+	color_bands_popped(bands, band);
+}
+
+/**
  * color_bands_head() - the first band that has a packet
  * @bands: the bands, not all of them empty
  *
@@ -188,6 +208,9 @@ static inline struct color_band *color_bands_head(struct color_bands *bands)
  * If the timer was late, a band may be ready now that was not at @start.  It
  * goes first, and the line still counts from @start: it was not idle.
  *
+ * A line that has been busy since a packet could start is free at @line->next, whatever the other
+ * bands have: they need no look.
+ *
  * Return: the band, or NULL if @start is still to come.
  */
 static inline struct color_band *color_bands_next(struct color_bands *bands,
@@ -203,9 +226,27 @@ static inline struct color_band *color_bands_next(struct color_bands *bands,
 		first = min(first, band->clock.next);
 		if (!found && band->clock.next <= now)
 			found = band;
+		if (found && first <= line->next)
+			break;
 	}
 	*start = max(line->next, first);
 	return *start <= now ? found : NULL;
+}
+
+/**
+ * color_bands_due() - may the first band's packet follow the one before it?
+ * @band: the first band that has a packet
+ * @line: clock of the port
+ * @now: the time, ns
+ *
+ * The usual answer of color_bands_next() without its loop.
+ *
+ * Return: true if color_bands_next() returns @band, and a start of @line->next.
+ */
+static __always_inline bool color_bands_due(const struct color_band *band,
+					    const struct color_clock *line, u64 now)
+{
+	return line->next <= now && band->clock.next <= line->next;
 }
 
 /**
@@ -237,7 +278,8 @@ static inline void color_band_advance(struct color_band *band,
 				      struct color_clock *line, u64 start,
 				      u64 len, u32 segs)
 {
-	color_clock_advance(&band->clock, band->by_packet ? segs : len);
+	if (band->clock.mult)
+		color_clock_advance(&band->clock, band->by_packet ? segs : len);
 	color_clock_arrive(&band->clock, start);
 	color_clock_arrive(line, start);
 	color_clock_advance(line, len);
@@ -257,15 +299,15 @@ static inline void color_bands_yield(struct color_bands *bands,
 				     u64 len)
 {
 	struct color_band *other;
+	unsigned int n;
 
-	for (other = bands->band; other < bands->band + bands->cfg.n; other++) {
-		u32 part = bands->cfg.yield[other - bands->band];
-
-		if (!part || other == band || !other->clock.mult)
+	for_each_set_bit(n, &bands->yielding, TC_COLOR_BANDS_MAX) {
+		other = &bands->band[n];
+		if (other == band)
 			continue;
 		if (!other->q.head)
 			color_clock_arrive(&other->clock, start);
-		color_clock_yield(&other->clock, line, len, part);
+		color_clock_yield(&other->clock, line, len, bands->cfg.yield[n]);
 	}
 }
 

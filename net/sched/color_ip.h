@@ -13,6 +13,14 @@ unsigned int color_ip_tcp(const void *h);
 int color_dsfield(struct sk_buff *skb);
 bool color_set_ce(struct sk_buff *skb);
 
+/* Has the linear part @size bytes from the network header on?  Compares offsets, which most kernels
+ * keep in place of pointers, and so waits for neither address.
+ */
+static __always_inline bool color_ip_linear(const struct sk_buff *skb, unsigned long size)
+{
+	return skb->network_header + size <= (unsigned long)(skb_tail_pointer(skb) - skb->head);
+}
+
 /**
  * color_dsfield_straight() - TOS byte or traffic class of a packet in the usual form
  * @skb: the packet
@@ -24,20 +32,14 @@ bool color_set_ce(struct sk_buff *skb);
  */
 static __always_inline int color_dsfield_straight(const struct sk_buff *skb)
 {
-	void *h = skb_network_header(skb);
-	u8 *end = skb_tail_pointer(skb);
+	const u8 *h = skb->head + skb->network_header;
 
-	if (likely(skb->protocol == htons(ETH_P_IP) &&
-		   h + sizeof(struct iphdr) <= (void *)end)) {
-		/* version and header length, TOS */
-		unsigned int word = be16_to_cpup(h);
-
-		return likely(word >> 12 == 4) ? word & 0xff : -1;
-	}
-	if (skb->protocol == htons(ETH_P_IPV6) &&
-	    h + sizeof(struct ipv6hdr) <= (void *)end &&
-	    ((struct ipv6hdr *)h)->version == 6)
-		return ipv6_get_dsfield(h);
+	/* version and header length, TOS */
+	if (likely(skb->protocol == htons(ETH_P_IP) && color_ip_linear(skb, sizeof(struct iphdr))))
+		return likely((h[0] & 0xf0) == 0x40) ? h[1] : -1;
+	if (skb->protocol == htons(ETH_P_IPV6) && color_ip_linear(skb, sizeof(struct ipv6hdr)) &&
+	    (h[0] & 0xf0) == 0x60)
+		return ipv6_get_dsfield((const struct ipv6hdr *)h);
 	return -1;
 }
 

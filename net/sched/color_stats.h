@@ -19,8 +19,8 @@ struct sk_buff;
  * @marks: packets admitted in which the port set CE
  */
 struct color_stats {
-	u32	own_max;
-	u32	port_max;
+	u64	own_max;
+	u64	port_max;
 	u64	backlog;
 	u64	packets;
 	u64	bytes;

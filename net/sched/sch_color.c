@@ -406,19 +406,25 @@ static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 				       struct color_bands *bands, struct color_band *band,
 				       const struct color_pause *pause, u32 len, u32 segs)
 {
+	/* color_straight() has read both.  After a store the compiler would read them again. */
+	u64 own = st->backlog + len;
+	u64 all = (u64)sch->qstats.backlog + len;
+
+	st->backlog = own;
+	WRITE_ONCE(sch->qstats.backlog, all);
 	if (pause)
 		cb.charged = color_pause_charge(pause, skb, band ? band - bands->band : 0,
 						cb.color, len);
+	color_skb_cb(skb)->charged = cb.charged;
+	color_skb_cb(skb)->color = cb.color;
+	color_skb_cb(skb)->trimmed = cb.trimmed;
 	st->packets += segs;
 	st->bytes += len;
-	st->backlog += len;
-	*color_skb_cb(skb) = cb;
 	if (!band) {
-		qdisc_enqueue_tail(skb, sch);
+		__qdisc_enqueue_tail(skb, &sch->q);
 		return;
 	}
 	color_band_push(bands, band, skb, len, segs);
-	qdisc_qstats_backlog_inc(sch, skb);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 }
 
@@ -639,7 +645,7 @@ static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qd
 	struct color_band *band;
 	struct color_skb_cb cb;
 
-	if (unlikely(ds < 0 || qdisc_pkt_segs(skb) > 1))
+	if (unlikely(ds < 0 || !gl_qdisc_one_segment(skb)))
 		return color_enqueue_slow(skb, sch, to_free);
 	cb = (struct color_skb_cb){ .color = q->of[ds] };
 	band = bands ? color_bands_of(bands, ds) : NULL;
@@ -651,12 +657,23 @@ static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qd
 	return NET_XMIT_SUCCESS;
 }
 
+/* Apart from the ports below, which then save fewer registers. */
+static noinline int color_enqueue_pausing(struct sk_buff *skb, struct Qdisc *sch,
+					  struct sk_buff **to_free)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	return color_enqueue_straight(skb, sch, q->bands, q->pause, to_free);
+}
+
 static noinline int color_enqueue_bands(struct sk_buff *skb, struct Qdisc *sch,
 					struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	return color_enqueue_straight(skb, sch, q->bands, q->pause, to_free);
+	if (unlikely(q->pause))
+		return color_enqueue_pausing(skb, sch, to_free);
+	return color_enqueue_straight(skb, sch, q->bands, NULL, to_free);
 }
 
 static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch,
@@ -667,16 +684,29 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 	/* The line may have been idle: read the clock. */
 	if (q->clock.mult && !qdisc_peek_head(sch))
 		return color_enqueue_slow(skb, sch, to_free);
-	return color_enqueue_straight(skb, sch, NULL, q->pause, to_free);
+	if (unlikely(q->pause))
+		return color_enqueue_pausing(skb, sch, to_free);
+	return color_enqueue_straight(skb, sch, NULL, NULL, to_free);
 }
 
+/* The packet is the first of a window of `red auto`. */
+static noinline int color_enqueue_next(struct sk_buff *skb, struct Qdisc *sch,
+				       struct sk_buff **to_free)
+{
+	color_auto_next(sch);
+	return color_enqueue(skb, sch, to_free);
+}
+
+/* The straight path calls other functions only as its last act.  The compiler makes jumps of such
+ * calls, so the path needs no stack frame.  color_dequeue() likewise.
+ */
 int color_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
 	if (unlikely(q->unusual_in)) {
 		if (q->cfg.red_auto && color_auto_due(&q->tune, jiffies))
-			color_auto_next(sch);
+			return color_enqueue_next(skb, sch, to_free);
 		return q->bands ? color_enqueue_bands(skb, sch, to_free) :
 				  color_enqueue_unusual(skb, sch, to_free);
 	}
@@ -737,9 +767,8 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 	struct color_band *band;
 	u64 catch_up, packet;
 
-	band = color_bands_head(q->bands);
-	if (!band->timed)
-		return band;
+	if (!q->bands->timed)
+		return color_bands_head(q->bands);
 	/* If the first band with a packet may send, a later time changes nothing. */
 	band = color_bands_next(q->bands, &q->clock, q->seen, start);
 	if (band && band == color_bands_head(q->bands))
@@ -856,15 +885,23 @@ static void color_empty(struct Qdisc *sch)
 		color_release(sch);
 }
 
+static noinline void color_left_trimmed(struct Qdisc *sch)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+
+	if (!--q->trim.qlen)
+		color_refresh(sch, q);
+}
+
 /* A packet has left an unusual port. */
-static void color_left(struct Qdisc *sch, const struct sk_buff *skb, u32 len)
+static __always_inline void color_left(struct Qdisc *sch, const struct sk_buff *skb, u32 len)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	const struct color_skb_cb *cb = color_skb_cb(skb);
 
 	q->stats[cb->color].backlog -= len;
-	if (unlikely(cb->trimmed) && !--q->trim.qlen)
-		color_refresh(sch, q);
+	if (unlikely(cb->trimmed))
+		color_left_trimmed(sch);
 	if (unlikely(q->pause))
 		color_pause_uncharge(cb->charged, len);
 }
@@ -881,45 +918,69 @@ static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 star
 		q->tel.stamped += qdisc_pkt_segs(skb);
 }
 
+/* A packet has left, and the port holds more of the pool than it needs. */
+static noinline struct sk_buff *color_dequeue_low(struct Qdisc *sch, struct sk_buff *skb)
+{
+	color_release(sch);
+	return skb;
+}
+
+static noinline void color_yield(struct color_sched_data *q, const struct color_band *band,
+				 u64 start, u64 on_line)
+{
+	color_bands_yield(q->bands, band, &q->clock, start, on_line);
+}
+
+/* A packet that left a band has the line from @start on. */
+static __always_inline void color_band_sent(struct Qdisc *sch, struct color_band *band,
+					    struct sk_buff *skb, u64 start, u32 len, u32 segs)
+{
+	struct color_sched_data *q = qdisc_priv(sch);
+	u64 on_line = len + (u64)q->cfg.overhead * segs;
+
+	color_band_advance(band, &q->clock, start, on_line, segs);
+	if (unlikely(q->bands->yielding))
+		color_yield(q, band, start, on_line);
+	if (unlikely(q->cfg.int_rtt))
+		color_tell(sch, skb, start);
+}
+
 static noinline struct sk_buff *color_dequeue_bands(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
+	struct color_bands *bands = q->bands;
 	struct color_band *band;
 	struct sk_buff *skb;
-	u64 start, on_line;
-	u32 len, segs;
+	u32 len, segs, backlog;
+	u64 start = q->clock.next, later;
 
-	if (unlikely(!q->bands->busy)) {
+	if (unlikely(!bands->busy)) {
 		color_empty(sch);
 		return NULL;
 	}
-	band = color_bands_head(q->bands);
-	if (unlikely(band->timed || q->pause)) {
-		band = color_band_next(sch, &start);
+	band = color_bands_head(bands);
+	if (unlikely(q->pause) ||
+	    (bands->timed && !color_bands_due(band, &q->clock, q->seen))) {
+		band = color_band_next(sch, &later);
 		if (!band)
 			return NULL;
+		start = later;
 	}
-	band = color_bands_take(q->bands, band);
+	band = color_bands_take(bands, band);
 
-	skb = __qdisc_dequeue_head(&band->q);
+	skb = band->q.head;
 	len = qdisc_pkt_len(skb);
 	segs = qdisc_pkt_segs(skb);
+	backlog = sch->qstats.backlog - len;
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
-	qdisc_qstats_backlog_dec(sch, skb);
-	qdisc_bstats_update(sch, skb);
-	band->stats.qlen -= segs;
-	band->stats.backlog -= len;
-	color_bands_popped(q->bands, band);
+	WRITE_ONCE(sch->qstats.backlog, backlog);
+	_bstats_update(&sch->bstats, len, segs);
+	color_band_pop(bands, band, len, segs);
 	color_left(sch, skb, len);
-	if (unlikely(band->timed)) {
-		on_line = len + (u64)q->cfg.overhead * segs;
-		color_band_advance(band, &q->clock, start, on_line, segs);
-		color_bands_yield(q->bands, band, &q->clock, start, on_line);
-		if (q->cfg.int_rtt)
-			color_tell(sch, skb, start);
-	}
-	if (unlikely(color_backlog(sch) < q->low))
-		color_release(sch);
+	if (bands->timed)
+		color_band_sent(sch, band, skb, start, len, segs);
+	if (unlikely(backlog < q->low))
+		return color_dequeue_low(sch, skb);
 	return skb;
 }
 
@@ -956,21 +1017,30 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 	return skb;
 }
 
+static noinline struct sk_buff *color_dequeue_empty(struct Qdisc *sch)
+{
+	color_empty(sch);
+	return NULL;
+}
+
 struct sk_buff *color_dequeue(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb;
+	u32 len, backlog;
 
 	if (unlikely(q->unusual_out))
 		return q->bands ? color_dequeue_bands(sch) : color_dequeue_unusual(sch);
-	skb = qdisc_dequeue_head(sch);
-	if (unlikely(!skb)) {
-		color_empty(sch);
-		return NULL;
-	}
-	q->stats[color_skb_cb(skb)->color].backlog -= qdisc_pkt_len(skb);
-	if (unlikely(sch->qstats.backlog < q->low))
-		color_release(sch);
+	if (unlikely(!sch->q.head))
+		return color_dequeue_empty(sch);
+	skb = __qdisc_dequeue_head(&sch->q);
+	len = qdisc_pkt_len(skb);
+	backlog = sch->qstats.backlog - len;
+	WRITE_ONCE(sch->qstats.backlog, backlog);
+	q->stats[color_skb_cb(skb)->color].backlog -= len;
+	qdisc_bstats_update(sch, skb);
+	if (unlikely(backlog < q->low))
+		return color_dequeue_low(sch, skb);
 	return skb;
 }
 EXPORT_SYMBOL_GPL(color_dequeue);

@@ -517,6 +517,51 @@ static void color_bands_next__late_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, start, 1400);
 }
 
+static void color_bands_due__as_next_says(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	int state, due = 0;
+	u64 start;
+
+	/* line, first and second band before, at and after each other, and the present */
+	for (state = 0; state < 3 * 3 * 3; state++) {
+		port->line.next = 99 + state % 3;
+		band[0].clock.next = 99 + state / 3 % 3;
+		band[1].clock.next = 99 + state / 9;
+		if (!color_bands_due(band, &port->line, 100))
+			continue;
+		KUNIT_EXPECT_EQ_MSG(test, next_band(port, 100, &start), 0, "state %d", state);
+		KUNIT_EXPECT_EQ_MSG(test, start, port->line.next, "state %d", state);
+		due++;
+	}
+	/* line at 99: the band at 99; line at 100: at 99 and 100; each with three of the second */
+	KUNIT_EXPECT_EQ(test, due, 9);
+}
+
+static void color_bands_next__busy_line_needs_one_look(struct kunit *test)
+{
+	struct band_port *port = band_port(test, GBIT(10));
+	struct color_band *band = port->bands->band;
+	u64 start;
+
+	/* the line was idle until the last band's packet came */
+	port->line.next = 1000;
+	band[0].clock.next = 1300;
+	band[1].clock.next = 1400;
+	band[2].clock.next = 1200;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
+	KUNIT_EXPECT_EQ(test, start, 1200);
+	/* it was busy */
+	port->line.next = 1350;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
+	KUNIT_EXPECT_EQ(test, start, 1350);
+	/* busy still */
+	port->line.next = 1700;
+	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), -1);
+	KUNIT_EXPECT_EQ(test, start, 1700);
+}
+
 static void color_bands_take__what_was_shown(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -739,6 +784,8 @@ static struct kunit_case color_test_cases[] = {
 	KUNIT_CASE(color_bands_next__first_that_may),
 	KUNIT_CASE(color_bands_next__when_nobody_may),
 	KUNIT_CASE(color_bands_next__late_timer),
+	KUNIT_CASE(color_bands_next__busy_line_needs_one_look),
+	KUNIT_CASE(color_bands_due__as_next_says),
 	KUNIT_CASE(color_bands_take__what_was_shown),
 	KUNIT_CASE(color_band_advance__idle_line_earns_nothing),
 	KUNIT_CASE(color_band_advance__delay_is_made_up_for),
