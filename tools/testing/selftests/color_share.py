@@ -15,7 +15,6 @@ from lab import tap
 from lab.net import frames as p
 from lab.net.pairs import Pairs
 from lab.tap import case, equal, true
-from lab.traffic import rollout
 
 PORT = "rate 10gbit limit 1800000 red "
 STOPPED = "rate 8bit limit 2000000 "
@@ -71,17 +70,6 @@ def share(setting):
     true(min(seen, other) > 0.35 * (seen + other), "neither starves")
     true(seen + other > 9e9, "the link is busy")
     equal(green, 0, "green drops")
-
-
-@case("hosts change over: no host falls below 0.6 of its share, tlt_cubic waits for no timer",
-      changed=(1, 3), red=("270k", "auto"))
-def change_over(changed, red):
-    seen = rollout.run(changed, red)
-    print(f"# {seen}")
-    fair = seen["sum"] / rollout.SENDERS
-    true(min(seen["cubic_gbit"], seen["tlt_gbit"]) > 0.6 * fair, "neither starves")
-    true(seen["sum"] > 9, "the link is busy")
-    equal((seen["green"], seen["tlt_rtos"]), (0, 0), "green drops, RTOs of tlt_cubic")
 
 
 def send(sender, *frames):
