@@ -9,6 +9,15 @@ GL_JOBS=${GREENLANE_JOBS:-$(nproc)}
 say() { printf '%s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 
+# help_if_asked ARGS...: print the comment at the head of the script and end, if that is asked
+help_if_asked() {
+	case ${1:-} in
+	-h | --help)
+		sed -nE '3,${ /^#/!q; /^# shellcheck/q; s/^# ?//p }' "$0"
+		exit 0 ;;
+	esac
+}
+
 # run_logged LOG CMD...: a command whose output matters only when it fails
 run_logged() {
 	local log=$1
