@@ -5,10 +5,13 @@ called from.
 """
 import os
 import pathlib
+import re
 import subprocess
+import sys
 import tempfile
 
 from lab import TOP
+from lab.check import __main__ as check
 from lab.check import tap
 from lab.tap import Failed, case, equal, main, true
 from lab.wire.transcript import lose
@@ -61,6 +64,76 @@ def names(line):
     except ValueError:
         return
     raise Failed("accepted")
+
+
+# A program that not every test needs, and the package that has it.
+PROGRAMS = {"nft": "nftables", "wg": "wireguard-tools", "tshark": "tshark", "bpftool": "bpftool",
+            "dkms": "dkms", "openssl": "openssl", "chromium": "chromium", "snakemake": "snakemake"}
+LIBRARIES = {"lab.plot": "python3-matplotlib", "lab.figures.page": "weasyprint"}
+
+
+def packages(*words):
+    """Those that scripts/setup would install."""
+    done = subprocess.run([TOP / "scripts/setup", "--print", *words], text=True,
+                          capture_output=True, check=False)
+    equal((done.returncode, done.stderr), (0, ""), f"{words}: status, stderr")
+    return set(done.stdout.split())
+
+
+@case("scripts/setup: a test gets the programs that its file names, a test on a wire no browser")
+def packages_of_a_test():
+    few = packages("--for", "tlt_loss.py, 6.1")
+    true("gcc" in few, "a compiler")
+    for name in ("coccinelle", "chromium", "snakemake", "qemu-system-x86", "tshark",
+                 "linux-headers-amd64", "shellcheck", "virtme-ng==1.42"):
+        true(name not in few, f"{name} for tlt_loss.py")
+    every = packages("--check")
+    for config in check.DEFAULT:
+        for name, path in check.names_for(config, True).items():
+            mine = packages("--for", name)
+            equal(mine - every, set(), f"packages of {name} that --check lacks")
+            text = path.read_text(encoding="utf-8") if path else ""
+            for program, package in PROGRAMS.items():
+                true(package in mine or not re.search(rf"[\[(]\"{program}[\" ]", text),
+                     f"{name} runs {program}")
+            for module, package in LIBRARIES.items():
+                true(package in mine or f"{module} import" not in text, f"{name} imports {module}")
+            equal("qemu-system-x86" in mine, config is check.STOCK or "kselftest" in name,
+                  f"a virtual machine for {name}")
+
+
+@case("scripts/check NAME: installs and builds for the tests of that name only; no such name, status 2")
+def only_what_is_chosen():
+    before, sys.argv = sys.argv, ["check", "tlt_loss", "smp_iofd"]
+    try:
+        args = check.parse_args()
+    finally:
+        sys.argv = before
+    plain, kernels = check.chosen_tests(args)
+    equal((plain, [(config.label, list(names)) for config, names in kernels]),
+          ([], [("6.1", ["tlt_loss.py, 6.1"]), ("stock", ["smp_iofd.py, stock"])]), "tests")
+    asked, was = [], check.script
+    check.script = lambda *words: asked.append(words)
+    try:
+        check.prepare(args, ["tlt_loss.py, 6.1"])
+    finally:
+        check.script = was
+    equal(asked, [("setup", "--for", "tlt_loss.py, 6.1")], "what is installed")
+    done = subprocess.run([TOP / "scripts/check", "no_such"], text=True, capture_output=True,
+                          check=False)
+    equal((done.returncode, done.stdout, done.stderr),
+          (2, "", "check: no test has no_such in its name\n"), "a name of no test")
+
+
+@case("--help of each script that a user starts: what it does, and how it is called")
+def helps():
+    for name in ("apps", "bench", "check", "check-debug", "check-smp-debug", "coverage", "demo",
+                 "experiment", "figures", "greenlane", "greenlane-cgroup", "guest", "kernel",
+                 "kselftest", "lint", "mininet", "modules", "setup"):
+        done = subprocess.run([TOP / "scripts" / name, "--help"], text=True, capture_output=True,
+                              check=False)
+        equal((done.returncode, done.stderr), (0, ""), f"{name}: status, stderr")
+        true(len(done.stdout.splitlines()) > 2, f"{name}: {done.stdout}")
 
 
 def run(*command, cwd, **environment):

@@ -18,6 +18,7 @@ A NAME chooses the tests whose name contains it.
 import argparse
 import concurrent.futures
 import dataclasses
+import heapq
 import os
 import pathlib
 import re
@@ -40,6 +41,15 @@ SLOW = 900
 # How long a file of tests that starts guests may take, in seconds.  The longest is
 # guest_install.py: 500 on an idle machine, 900 beside other work.
 HOST_LIMIT = 1500
+
+# The tests without a guest.
+HEADERS, LINT = "build, distribution headers", "lint"
+
+# The longest, in seconds on two processors beside each other (25 November 2026, before they
+# were cut): they start first.  The names are those in the output, without the kernel.
+LONG = {"guest_install.py": 1004, "guest_kselftest.sh": 887, "smp_iofd.py": 671,
+        "install_autoload.py": 522, "smp_churn.py": 510, "guest_incast.py": 419,
+        "guest_load.py": 406, "guest_mininet.py": 243}
 
 _print_lock = threading.Lock()
 
@@ -257,6 +267,39 @@ def timed(name, function, *args):
     return outcome
 
 
+def expected(name):
+    """Seconds that a test takes; 0 if it is short."""
+    file, _, kernel = name.partition(", ")
+    if file == "install_autoload.py" and kernel != STOCK.label:
+        return 0        # nothing is emulated
+    return LONG.get(file, 0)
+
+
+class Queue:
+    """Tests that wait for a thread of a pool, which takes the longest of them.
+
+    A long test that started last would leave the other processors idle.
+    """
+
+    def __init__(self, pool):
+        self._pool, self._lock, self._waiting = pool, threading.Lock(), []
+        self.running = {}       # {future: [name]}, without a name until it starts
+
+    def put(self, name, function, *args):
+        """One more test."""
+        with self._lock:
+            # The number keeps the order of those that take as long, and functions uncompared.
+            heapq.heappush(self._waiting, (-expected(name), len(self.running), name, function, args))
+        slot = []
+        self.running[self._pool.submit(self._take, slot)] = slot
+
+    def _take(self, slot):
+        with self._lock:
+            _, _, name, function, args = heapq.heappop(self._waiting)
+        slot.append(name)
+        return timed(name, function, *args)
+
+
 def await_all(running):
     """The outcomes of all the tests; meanwhile, names those that take too long.
 
@@ -271,20 +314,56 @@ def await_all(running):
         for future in waiting:
             if future.running() and now - began.setdefault(future, now) > SLOW:
                 with _print_lock:
-                    print(f"...  {running[future]} still runs after {SLOW} s", flush=True)
+                    print(f"...  {running[future][0]} still runs after {SLOW} s", flush=True)
                 began[future] = float("inf")
     return total
 
 
-def tests_for(config, on_host, full, phase):
-    """(name, function, arguments) of every test on one guest kernel."""
+def names_for(config, on_host):
+    """{name: file, or None} of every test on one guest kernel; nothing is built for that."""
+    names = {}
+    if config is not STOCK:     # the distribution's headers are a test of their own
+        names[f"build, {config.label}"] = None
+    if config.machine == "uml":
+        names[f"kunit, {config.label}"] = None
+    for path in sorted(SELFTESTS.iterdir()):
+        if (re.fullmatch(r"[a-z0-9]+_.*\.(py|sh)", path.name) and os.access(path, os.X_OK)
+                and config.wants(path.name)
+                and (on_host or not path.name.startswith("guest_"))):
+            names[f"{path.name}, {config.label}"] = path
+    return names
+
+
+def chosen_tests(args):
+    """(names of tests without a guest kernel, [(kernel, its tests)]): those that the command
+    line asks for."""
+    def wanted(name):
+        return not args.name or any(part in name for part in args.name)
+
+    plain, had, kernels = [], set(), []
+    if not (args.debug or args.smp or args.smp_debug):
+        uml = any(config.machine == "uml" for config in configs(args))
+        plain = list(filter(wanted, (HEADERS, LINT)[:1 + uml]))
+    for config in configs(args):
+        # The tests on the host once, and once with debugging.
+        names = names_for(config, config.variant not in had)
+        had.add(config.variant)
+        kernels.append((config, {name: path for name, path in names.items() if wanted(name)}))
+    return plain, [(config, names) for config, names in kernels if names]
+
+
+def tests_for(config, names, full, phase):
+    """(name, function, arguments) of these tests on one guest kernel."""
     kdir = script("kernel", *config.which)
     if kdir is None:
         yield f"kernel, {config.label}", broken_test, "the guest kernel is not there"
         return
-    if config is not STOCK:     # the distribution's headers are a test of their own
+    build = f"build, {config.label}"
+    if build in names:
         arch = "um" if config.machine == "uml" else "x86_64"
-        yield f"build, {config.label}", build_test, kdir, f"ARCH={arch}"
+        yield build, build_test, kdir, f"ARCH={arch}"
+    if set(names) == {build}:
+        return
     modules = script("modules", *config.which)
     if modules is None:
         yield f"modules, {config.label}", broken_test, "without modules no test can run"
@@ -292,43 +371,42 @@ def tests_for(config, on_host, full, phase):
     guest = [TOP / "scripts/guest", *config.which, "--built", kdir, modules,
              "--env", f"GL_FULL={'1' if full else ''}", "--env", f"GL_PHASE={phase}",
              *config.limit(full)]
-    if config.machine == "uml":
-        yield f"kunit, {config.label}", kunit_test, guest
-    for path in sorted(SELFTESTS.iterdir()):
-        if (re.fullmatch(r"[a-z0-9]+_.*\.(py|sh)", path.name) and os.access(path, os.X_OK)
-                and config.wants(path.name)
-                and (on_host or not path.name.startswith("guest_"))):
-            yield f"{path.name}, {config.label}", file_test, path, guest, config
+    for name, path in names.items():
+        if path:
+            yield name, file_test, path, guest, config
+        elif name != build:
+            yield name, kunit_test, guest
+
+
+def prepare(args, names):
+    """Install what these tests need, or all that any test does; True if it is there."""
+    need = ("--for", *names) if args.name else ("--check",)
+    return script("setup", *need) is not None and not subprocess.run(
+        ["make", "-s", "-C", TOP / "tools/tc"], check=False).returncode
 
 
 def main():
     """All tests, two at a time; the exit status says whether all passed."""
     args = parse_args()
-    if (script("setup", "--check") is None
-            or subprocess.run(["make", "-s", "-C", TOP / "tools/tc"], check=False).returncode):
+    plain, kernels = chosen_tests(args)
+    names = [*plain, *(name for _, of in kernels for name in of)]
+    if not names:
+        print(f"check: no test has {' or '.join(args.name)} in its name", file=sys.stderr)
+        return 2
+    if not prepare(args, names):
         print("check: cannot prepare the machine", file=sys.stderr)
         return 2
-    chosen = configs(args)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        tests = {}
-
-        def start(name, function, *rest):
-            if (not args.name or function is broken_test
-                    or any(wanted in name for wanted in args.name)):
-                tests[pool.submit(timed, name, function, *rest)] = name
-
-        if not (args.debug or args.smp or args.smp_debug):
-            start("build, distribution headers", headers_test)
-            for config in [c for c in chosen if c.machine == "uml"][:1]:
-                start("lint", lint_test, config.kernel)
-        had = set()     # the tests on the host once, and once with debugging
-        for config in chosen:
-            for test in tests_for(config, config.variant not in had, args.all or args.full,
-                                  args.phase):
-                start(*test)
-            had.add(config.variant)
+        queue = Queue(pool)
+        if HEADERS in plain:
+            queue.put(HEADERS, headers_test)
+        if LINT in plain:
+            queue.put(LINT, lint_test, next(c.kernel for c in configs(args) if c.machine == "uml"))
+        for config, of in kernels:
+            for test in tests_for(config, of, args.all or args.full, args.phase):
+                queue.put(*test)
         try:
-            total = await_all(tests)
+            total = await_all(queue.running)
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             return 130
