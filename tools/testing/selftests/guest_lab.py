@@ -125,6 +125,21 @@ def only_what_is_chosen():
           (2, "", "check: no test has no_such in its name\n"), "a name of no test")
 
 
+@case("the cases that the pages name are in the tests' files")
+def named_cases():
+    tests = {path.stem: re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*"', "", path.read_text(encoding="utf-8")))
+             for path in check.SELFTESTS.glob("*.py")}
+    count = 0
+    for page in (TOP / "README.md", *(TOP / "Documentation").glob("*.rst")):
+        text = page.read_text(encoding="utf-8")
+        # A name in a table's column may go on in the next row: only those that end in their line.
+        for test, name in re.findall(r"\b([a-z]+_\w+?)(?:\.py)?(?:``)?:\s\*([^*…\n]+?)\*", text):
+            if test in tests and "  " not in name:
+                true(name.lower() in tests[test].lower(), f"{page.name}: {test} has no case {name}")
+                count += 1
+    true(count > 30, f"{count} names")
+
+
 @case("--help of each script that a user starts: what it does, and how it is called")
 def helps():
     for name in ("apps", "bench", "check", "check-debug", "check-smp-debug", "coverage", "demo",
