@@ -8,7 +8,7 @@ what is so right now.  Documentation/operations.rst has the same list.
 import collections
 from shlex import quote
 
-from . import host
+from . import host, ports
 from .units import amount, duration, plural, rate
 
 _checks = []
@@ -38,6 +38,11 @@ def name_of(look, thing):
 
 def _port_name(look, port):
     return f"{port['dev']} in {name_of(look, port)}"
+
+
+def _at(port):
+    """Its device and its place there, as tc takes them."""
+    return f"{quote(port['dev'])} {ports.place(port)}"
 
 
 def _addresses(connections, most=4):
@@ -307,7 +312,7 @@ def _why_yellow(look, port, devices):
         words = " ".join(f"map {ns['dscp'][name]} {colour}" for name, colour in
                          _MEANT)
         return (f"{ns['name']} sends with other codepoints ({', '.join(moved)}) than the port's map"
-                f" has.", f"tc qdisc change dev {quote(port['dev'])} root color {words}, at each"
+                f" has.", f"tc qdisc change dev {_at(port)} color {words}, at each"
                 " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")
     for device in devices:
         if device["kind"] == "wireguard":
@@ -352,7 +357,7 @@ def swapped_map(look):
             yield Problem(
                 "swapped-map", _port_name(look, port),
                 f"The port's map has the colours of this host's codepoints the wrong way round:"
-                f" {seen}.", f"tc qdisc change dev {quote(port['dev'])} root color {words}.")
+                f" {seen}.", f"tc qdisc change dev {_at(port)} color {words}.")
 
 
 @_check
@@ -394,20 +399,20 @@ def no_marks(look):
             f"{plural(len(here), 'connection')} of {here[0]['cc']} slow down by ECN marks; this port"
             f" dropped {plural(change['red_drops_color'], 'red packet')} and marked none: "
             + ("its ecn is not below red." if port["options"].get("ecn") else "it has no ecn."),
-            f"tc qdisc change dev {quote(port['dev'])} root color ecn BYTES, below red.")
+            f"tc qdisc change dev {_at(port)} color ecn BYTES, below red.")
 
 
 @_check
 def only_yellow(look):
     """TLT's packets leave through a port, by its device or a tunnel, and none has its colour."""
     sending = [c for c in look["connections"].values() if _sends_tlt(c)]
-    ports = [port for port in look["ports"].values() if port["options"]["classify"] == "dscp"]
-    for port in ports:
+    here = [port for port in look["ports"].values() if port["options"]["classify"] == "dscp"]
+    for port in here:
         devices = [device for device in (_device_of(look, c) for c in sending
                                          if c["ns"] == port["ns"])
                    if device and (device["dev"] == port["dev"] or device["kind"] in _TUNNELS
                                   or device["kind"] == "wireguard")]
-        others = [other for other in ports if other["ns"] == port["ns"]]
+        others = [other for other in here if other["ns"] == port["ns"]]
         # A tunnel's packets may leave through any of them.
         if not devices or any(other["change"][f"{colour}_packets"] for other in others
                               for colour in ("red", "green")):
@@ -440,7 +445,7 @@ def on_the_bridge(look):
             "on-bridge", _port_name(look, port),
             "The qdisc is on the bridge itself, which only this host's own packets pass. What the"
             " bridge forwards leaves through its ports.",
-            f"tc qdisc del dev {quote(port['dev'])} root, and the same color at each port of the"
+            f"tc qdisc del dev {_at(port)}, and the same color at each port of the"
             f" bridge: {', '.join(members)}.")
 
 
@@ -468,7 +473,7 @@ def offload_hides(look):
                 f"{amount(hidden)} of {plural(port['change']['packets'], 'packet')} passed in"
                 " one piece with others (TSO, GSO): thresholds and drops act on up to 64 kB at"
                 " a time.",
-                f"Queue them one by one: tc qdisc change dev {quote(port['dev'])} root color"
+                f"Queue them one by one: tc qdisc change dev {_at(port)} color"
                 " split-gso.")
 
 
@@ -484,7 +489,7 @@ def never_queues(look):
                 "no-line", _port_name(look, port),
                 f"A {device['kind']} has no line rate and the port none either: nothing waits"
                 " here, so nothing is decided here.",
-                f"Name the line's rate: tc qdisc change dev {quote(port['dev'])} root color rate"
+                f"Name the line's rate: tc qdisc change dev {_at(port)} color rate"
                 " RATE.")
 
 
@@ -541,7 +546,7 @@ def _shape(port):
     if shaped or not line:
         return ""
     return (" Credits call for more than the line carries: give them their share of it, tc qdisc"
-            f" change dev {quote(port['dev'])} root color rate {8 * line}bit preset xpass.")
+            f" change dev {_at(port)} color rate {8 * line}bit preset xpass.")
 
 
 @_check
@@ -556,7 +561,7 @@ def no_threshold(look):
                 f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} went through"
                 " a port without a threshold for them.",
                 "Aeolus relies on their being dropped first, before a queue is there: tc qdisc"
-                f" change dev {quote(port['dev'])} root color red 6k count queue.")
+                f" change dev {_at(port)} color red 6k count queue.")
 
 
 @_check

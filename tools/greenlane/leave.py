@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from shlex import quote
 
-from . import Refused, diagnose, host, look, netns
+from . import Refused, diagnose, host, look, netns, ports
 from .units import plural
 
 
@@ -52,11 +52,10 @@ def _sockets(seen):
 def _queues(seen):
     for port in seen["ports"].values():
         yield (f"{diagnose.name_of(seen, port)}: {port['dev']} has the qdisc color",
-               f"tc qdisc del dev {quote(port['dev'])} "
-               + ("root" if port["root"] else f"handle {port['handle']}") + _there(seen, port))
+               f"tc qdisc del dev {quote(port['dev'])} {ports.place(port)}" + _there(seen, port))
     for queue in seen["iofd"].values():
         yield (f"{diagnose.name_of(seen, queue)}: {queue['dev']} has the qdisc iofd",
-               f"tc qdisc del dev {quote(queue['dev'])} root" + _there(seen, queue))
+               f"tc qdisc del dev {quote(queue['dev'])} {ports.place(queue)}" + _there(seen, queue))
 
 
 def _others(seen):

@@ -147,7 +147,8 @@ class Looker:
             return
         here, others, iofd = queues
         for (dev, handle), queue in iofd.items():
-            self.seen["iofd"][f"{ns} {dev} {handle}"] = {"ns": ns, "dev": dev, "handle": handle}
+            self.seen["iofd"][f"{ns} {dev} {handle}"] = {"ns": ns, "dev": dev, "handle": handle,
+                                                           **queue}
         for kind, found in (("ports", here), ("queues", others)):
             for (dev, handle), queue in found.items():
                 self.seen[kind][f"{ns} {dev} {handle}"] = {

@@ -52,11 +52,17 @@ def _port(qdisc):
         for key in ("packets", "bytes", "drops"):
             counters[f"band{band}_{key}"] = one[key]
     return {"counters": counters, "options": options, "root": qdisc.get("root", False),
+            "parent": qdisc.get("parent"),
             "backlog": {name: colors[name]["backlog"] for name in COLORS},
             "peak": {name: colors[name]["peak_backlog"] for name in COLORS},
             "bands": {band: {"backlog": one["backlog"], "peak": one["peak_backlog"]}
                       for band, one in bands.items()},
             "peak_backlog": qdisc["queue"]["peak_backlog"]}
+
+
+def place(qdisc):
+    """Where tc finds it on its device: below a class it is not the root."""
+    return f"parent {qdisc['parent']}" if qdisc["parent"] else "root"
 
 
 def queues_here(directory):
@@ -71,7 +77,7 @@ def queues_here(directory):
             if "colors" in qdisc:
                 ports[key] = _port(qdisc)
         elif qdisc["kind"] == "iofd":
-            iofd[key] = {}
+            iofd[key] = {"parent": qdisc.get("parent")}
         elif qdisc["kind"] not in NOT_QUEUES:
             others[key] = {"kind": qdisc["kind"], "counters": {"drops": qdisc.get("drops", 0)}}
     return ports, others, iofd
