@@ -158,6 +158,34 @@ def resumed():
            and name.endswith(".json")], [path.name], "runs that are new")
 
 
+@case("a panel's or a number's misspelt key: a line that names it and the nearest one, status 1")
+def misspelt():
+    for text, where in ((OWN.replace(', y = "fg_p99"', ', y = "fg_p999"'), "plot: y is fg_p999"),
+                        (OWN.replace('key = "fg_p99"', 'key = "fg_p999"', 1),
+                         "compare: p99 > 1: key is fg_p999")):
+        done = figures(text=text, out="out")
+        named = [line for line in done.stderr.splitlines() if "fg_p999" in line]
+        equal((done.returncode, len(named)), (1, 1), f"status, lines: {done.stderr}")
+        true(where in named[0] and "which no run has" in named[0] and "fg_p99.9" in named[0], named)
+    equal(figures().returncode, 0, "status of the right one again")
+
+
+@case("--list needs no library; a report without them: one line that says how to get them")
+def without_libraries():
+    with tempfile.TemporaryDirectory() as hide:
+        pathlib.Path(hide, "weasyprint.py").write_text("raise ModuleNotFoundError\n", encoding="ascii")
+        pathlib.Path(hide, "run").write_text(
+            "import importlib.util, shutil, sys\n"
+            "shutil.which = importlib.util.find_spec = lambda name: None\n"
+            "from lab.figures.__main__ import main\nmain()\n", encoding="ascii")
+        for words, expected in ((["--list"], (0, "")), (["--out", f"{hide}/out"], (
+                1, "figures: no snakemake, matplotlib, weasyprint: scripts/setup --figures\n"))):
+            done = subprocess.run(
+                ["/usr/bin/python3", "-P", f"{hide}/run", *words], text=True, capture_output=True,
+                check=False, env=dict(os.environ, PYTHONPATH=f"{hide}:{TOP}/tools/testing"))
+            equal((done.returncode, done.stderr), expected, f"{words}: status, stderr")
+
+
 @case("a cluster's submit command gets the runs and what they need; no privilege is needed")
 def cluster():
     asked = pathlib.Path(OUT.name, "asked")

@@ -18,8 +18,10 @@ The work is Snakemake's: what follows a -- is for it, as in
 """
 
 import argparse
+import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -33,6 +35,12 @@ def _left(figures, out):
     """(runs that are to do, all of them)"""
     runs = {run.name for figure in figures for run in figure.runs}
     return sum(not (out / "runs" / f"{name}.json").exists() for name in runs), len(runs)
+
+
+def _missing():
+    """The programs that draw and write the report, and are not on this machine."""
+    return ([] if shutil.which("snakemake") else ["snakemake"]) + [
+        name for name in ("matplotlib", "weasyprint") if not importlib.util.find_spec(name)]
 
 
 def _absolute(theirs):
@@ -121,6 +129,8 @@ def main():
         for figure in figures:
             print(f"{figure.name:16} {figure.about['paper']}: {figure.about['title']}")
         return
+    if missing := _missing():
+        sys.exit(f"figures: no {', '.join(missing)}: scripts/setup --figures")
     out = (args.out or TOP / "build/figures" / args.scale).resolve()
     out.mkdir(parents=True, exist_ok=True)
     left, runs = _left(figures, out)

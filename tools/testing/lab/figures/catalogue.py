@@ -45,6 +45,7 @@ of them counts: mean, best or worst.  If the figure varies seeds, it is of their
 """
 
 import dataclasses
+import difflib
 import hashlib
 import itertools
 import json
@@ -274,6 +275,21 @@ def made(results):
     """With which versions."""
     return "; ".join(sorted({f"{result['version']}, Linux {result['config']['kernel']}"
                              for result in results if result}))
+
+
+def unknown(figure, rows):
+    """A line for each key that a panel or a number reads and no row has, with the nearest ones."""
+    about, there = figure.about, sorted({key for row in rows for key in row})
+    wanted = [(f"plot: {name}", key) for panel in about["plot"]
+              for name, keys in (("y", [panel["y"]]), ("by", panel.get("by", []))) for key in keys]
+    wanted += [(f"compare: {number['what']}: {name}", number[name])
+               for number in about.get("compare", []) for name in ("key", "samples")
+               if name in number]
+    for where, key in dict.fromkeys(wanted):
+        if there and key not in there:
+            near = difflib.get_close_matches(key, there)
+            yield (f"{figure.name}: {where} is {key}, which no run has"
+                   + (f" (is it {' or '.join(near)}?)" if near else ""))
 
 
 def _of(rows, wanted, key):

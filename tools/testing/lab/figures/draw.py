@@ -244,7 +244,10 @@ def main(scale, where, directory, name):
     """One figure of the catalogue."""
     figure = next(f for f in catalogue.load(scale, directory=where) if f.name == name)
     results = figure.results(pathlib.Path(directory, "runs"))
-    draw(figure, figure.rows(results), pathlib.Path(directory, name), catalogue.made(results))
+    rows = figure.rows(results)
+    if wrong := list(catalogue.unknown(figure, rows)):
+        sys.exit("\n".join(f"figures: {line}" for line in wrong))
+    draw(figure, rows, pathlib.Path(directory, name), catalogue.made(results))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ import pathlib
 import shlex
 import sys
 
-import weasyprint
-
 from lab.figures import catalogue, setting, verdict
 
 STYLE = """
@@ -148,6 +146,7 @@ def main(scale, where, directory, *names):
     figures = [f for f in catalogue.load(scale, directory=where) if f.name in names]
     text = page(scale, figures, directory, where)
     (directory / "index.html").write_text(text, encoding="utf-8")
+    import weasyprint   # its library, which only this needs, may not be there
     # On paper, nothing can be unfolded.
     weasyprint.HTML(string=text.replace("<details>", "<details open>"),
                     base_url=str(directory)).write_pdf(directory / "figures.pdf")
