@@ -21,9 +21,16 @@ check() {
 		echo "ok $number $what"
 	else
 		echo "not ok $number $what"
-		tail -n 20 "$tmp/out" | sed 's/^/# /'
+		# Of both conditions, with the lines around each test's end.
+		echo "# last line: '$(tail -n 1 "$tmp/out")', expected '$last'"
+		echo "# lines with '$pattern': $(grep -cE "$pattern" "$tmp/out") of $(wc -l <"$tmp/out")"
+		grep -nE 'selftests:|SKIP|^[^#]' "$tmp/out" | tail -n 40 | sed 's/^/# /'
 	fi
 }
+
+# A case or two of each: all of them run without the kernel's runner, and an emulated machine
+# takes half a second for each tc.
+export KSELFTEST_COLOR_OPTIONS_PY_ARGS="statistics" KSELFTEST_TLT_LOSS_PY_ARGS="middle"
 
 echo "KTAP version 1"
 echo "1..3"
