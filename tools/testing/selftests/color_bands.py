@@ -40,7 +40,7 @@ def start(options, frame=None):
 
 
 def out(options, batches, count, frame=None):
-    """What comes out, as (ns since the first frame, TOS, number).
+    """The dequeued packets, as (ns since the first frame, TOS, number).
 
     Everything is sent at the instant at which the first frame starts.
     """

@@ -48,7 +48,7 @@ def changed(before, after):
 
 
 def passed(sender, receiver, sent):
-    """What comes out."""
+    """The dequeued packets."""
     sender.send(sent)
     got = receiver.frames(1)
     equal(len(got), 1, "frames that come out")

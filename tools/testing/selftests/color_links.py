@@ -24,7 +24,7 @@ MS = 1000000
 
 
 def redirect(one, other):
-    """What arrives by the one leaves by the other."""
+    """Forward each packet from one device to the other."""
     p.tc(f"qdisc add dev {one} ingress")
     p.tc(f"filter add dev {one} parent ffff: matchall action mirred egress redirect dev {other}")
 

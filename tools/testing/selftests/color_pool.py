@@ -32,7 +32,7 @@ def ports(*options):
 
 
 def pool(dev="a0"):
-    """What a port says of its pool, but for what it holds itself."""
+    """A port's statistics of its pool, without the bytes that it holds itself."""
     seen = p.shown(dev).get("pool")
     if seen:
         del seen["held"]

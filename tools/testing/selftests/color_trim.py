@@ -65,7 +65,7 @@ def trimmed(version=4, tos=0, data=bytes(range(250)) * 4, vlans=(), flags=ACK | 
 
 
 def through(options, frames):
-    """What comes out of a port without a rate, in order."""
+    """The packets that a port without a rate sends, in order."""
     p.port(options)
     sender, receiver = p.Sender(), p.Receiver()
     for one in frames:

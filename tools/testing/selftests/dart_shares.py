@@ -38,7 +38,7 @@ class Flow:
 
     @property
     def packets(self):
-        """What the wire has seen of it."""
+        """Its packets on the wire."""
         return of(self.wire.seen, self.tx)
 
     @property

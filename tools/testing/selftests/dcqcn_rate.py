@@ -128,7 +128,7 @@ def recovery(wire, client, server):
 
 
 def recovered(wire, seconds, **settings):
-    """What parts of the line a flow's rate is at, 1 ms after the last cut and so long after."""
+    """A flow's rate as parts of the line rate, 1 ms after the last cut and so long after."""
     for name, value in settings.items():
         wire.a.sysctl(f"net.ipv4.dcqcn_{name}", value)
     client, server = wire.connect()

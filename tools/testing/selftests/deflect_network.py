@@ -123,7 +123,7 @@ def bad_schedule():
 
 
 def played(text, begin, end):
-    """What the load generator says."""
+    """The load generator's report."""
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(text)
         file.flush()

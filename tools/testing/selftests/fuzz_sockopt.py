@@ -164,7 +164,7 @@ class Sockets:
         self.keep(listener)
 
     def others(self):
-        """What is not TCP, and MPTCP."""
+        """Open sockets of other protocols, and of MPTCP."""
         with self.wire.a:
             for family in (socket.AF_INET, socket.AF_INET6):
                 self.keep(socket.socket(family, socket.SOCK_DGRAM),

@@ -100,7 +100,7 @@ def text(rng):
 
 
 def check(host, before, taken, what):
-    """What must be so after a write."""
+    """Check the invariants after a write."""
     after = host.read()
     true(len(set(after[:KINDS])) == KINDS, f"{what}: distinct: {after}")
     true(all(1 <= value <= 63 and value not in LOCAL for value in after[:KINDS]),

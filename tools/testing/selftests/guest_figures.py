@@ -50,13 +50,13 @@ def figures(*options, text=OWN, out="out"):
 
 
 def made(out="out"):
-    """What is there, by name: when it was written."""
+    """{file name: when it was written} of the output directory."""
     return {path.name: path.stat().st_mtime_ns for path in pathlib.Path(OUT.name, out).rglob("*.*")
             if ".snakemake" not in path.parts}
 
 
 def parsed(where, words):
-    """What scripts/experiment makes of a command line, which stands there."""
+    """The options that scripts/experiment parses of a command line found at @where."""
     before, sys.argv = sys.argv, ["experiment", *words]
     try:
         return experiment.parse_args()[1]

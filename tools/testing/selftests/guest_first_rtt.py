@@ -28,7 +28,7 @@ def first_rtt(*options):
 
 
 def lossless(rows):
-    """What no credit transport may have."""
+    """No credit transport may have RTOs, or drop anything but red packets."""
     equal({row["cc"]: seen for row in rows if row["cc"] in BOTH.split(",")
            and any(seen := (row["timeouts"], row["drops_green"], row["drops_yellow"]))},
           {}, "(RTOs, scheduled packets dropped, others) that are not 0")

@@ -211,7 +211,7 @@ def looked():
 
 
 def differing(one, two):
-    """What two runs do not have in common, but for the time and the memory of the machine."""
+    """The differences of two runs, without the time and the memory of the machine."""
     return [key for key in one if one[key] != two[key]
             and key not in ("setup_s", "cpu_s", "real_s", "memory")]
 

@@ -19,7 +19,7 @@ SETS = "--requests", f"{FEW},{MANY}", "--rounds", str(ROUNDS)
 
 
 def timers(row):
-    """What no TLT form may have."""
+    """Numbers that must be 0 with TLT."""
     return row["timeouts"], row["probes"], row["drops_green"]
 
 

@@ -84,7 +84,7 @@ class Slurm:
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def say(self, name, text):
-        """What the stand-in looks at."""
+        """Write a file that the stand-in reads."""
         (self.bin / name).write_text(text + "\n", encoding="utf-8")
 
     def said(self, pattern):
@@ -112,7 +112,7 @@ class Slurm:
             return process.returncode, said
 
     def status(self, job):
-        """What the script prints for a job."""
+        """The script's output for a job."""
         return subprocess.run(["scripts/slurm/status", job], cwd=TOP, env=self.env, text=True,
                               stdout=subprocess.PIPE, check=True).stdout.strip()
 

@@ -26,7 +26,7 @@ EDGES = [0, 1, 8, 999, 1000, 4096, 4097, 65535, (1 << 31) - 1, 1 << 31, (1 << 32
 
 
 def good_port(rng):
-    """What a port is made of."""
+    """Attributes of a valid port to deflect to."""
     via = (attr(IOFD_PORT.VIA, bytes((10, 9, 1, rng.randrange(256)))) if rng.random() < 0.6 else
            attr(IOFD_PORT.VIA6, b"\xfd" + rng.randbytes(15)))
     return attr(IOFD_PORT.DEV, rng.choice((b"d1\0", b"d2\0"))) + via

@@ -27,7 +27,7 @@ def loaded():
 
 
 def leave(expected):
-    """What it says; its exit status must be this, and stderr empty."""
+    """Its output; the exit status must be this, and stderr empty."""
     status, out, err = tool("leave")
     equal((status, err), (expected, ""), f"status, stderr of greenlane leave, which says {out}")
     return out

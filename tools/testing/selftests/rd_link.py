@@ -154,7 +154,7 @@ def near(seen, mbit, what, part=0.002):
 
 
 def credited(hosts, what, mbit, flow=None, seconds=10e-3, extra=0):
-    """What xpass carries, after its first round trips."""
+    """Goodput of xpass, after its first round trips."""
     flow = flow or hosts.connect()
     pump([flow], 10e-3)
     near(carried(flow, pump([flow], seconds)[0], seconds, extra), mbit, what, 0.05)

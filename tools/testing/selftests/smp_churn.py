@@ -288,7 +288,7 @@ def objects(slab):
 
 
 def left():
-    """What should not grow.  The kernel may free a namespace's memory only with
+    """Numbers of objects that should not grow.  The kernel may free a namespace's memory only with
     the next one's: so make one and let it go.
     """
     Namespace("last").remove()

@@ -37,7 +37,7 @@ def option(says):
 
 
 def known(s):
-    """What a connection of ours knows of its peer: (peer, flags).  Forged SACK blocks make TCP itself
+    """A connection's state of its peer: (peer, flags).  Forged SACK blocks make TCP itself
     take the path for one on which packets overtake each other."""
     return info(s)["peer"], info(s)["flags"] & ~F_REORDERED
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What other connections, and this one later, must not notice of a transport.
+"""Other connections, and this one later, must not notice a transport.
 
 	a (client) ---- wire (this program) ---- b (server)
 

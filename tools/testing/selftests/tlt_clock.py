@@ -36,7 +36,7 @@ everywhere = using(clocked, mode=(ADAPTIVE, BYTE, MSS), version=(4, 6))
 
 
 def counted(wire, packets, mss):
-    """What /proc/net/greenlane says of them."""
+    """Their counters in /proc/net/greenlane."""
     counters = wire.a.greenlane()
     equal(counters["ClockMssSent" if mss else "ClockByteSent"], len(packets), "counted")
     equal(counters["ClockByteSent" if mss else "ClockMssSent"], 0, "others")

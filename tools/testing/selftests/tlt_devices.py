@@ -229,7 +229,7 @@ def deliver(sender, receiver):
 
 
 def heard(s):
-    """What a socket has counted: its important packets have all arrived."""
+    """A socket's counters: its important packets have all arrived."""
     seen = info(s)
     true(seen["important_sent"] >= WRITES, f"important packets: {seen['important_sent']}")
     equal(seen["echoes"], seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"],

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What applications and the network must not be able to do: spoof, forge, break.
+"""Applications and the network must not be able to spoof, forge or break.
 
 	a (client) ---- wire (this program, injects) ---- b (server)
 """
@@ -44,7 +44,7 @@ class Application(Wire):
             return super().connect(**how)
 
     def datagram(self, dscp, privileged=False):
-        """What becomes of a UDP packet with this DSCP, and is it counted?"""
+        """The DSCP with which a UDP packet of this DSCP arrives, and is it counted?"""
         before = self.a.greenlane()["Stripped"]
         with contextlib.nullcontext() if privileged else libc.without_net_admin(), self.a:
             s = socket.socket(FAMILY[self.version], socket.SOCK_DGRAM)
@@ -315,7 +315,7 @@ def remarked_clock(wire):
 
 
 def taken(version, cc, dscps, options=(b"",)):
-    """What becomes of bytes with these DSCPs and options, each the next one that TCP waits
+    """Send bytes with these DSCPs and options, each the next one that TCP waits
     for: for each the bytes read and the answers (milliseconds later, flags, bytes); and what
     is counted of them."""
     modules.load("tcp_xpass", "tcp_dart")           # with their counters

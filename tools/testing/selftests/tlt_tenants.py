@@ -76,7 +76,7 @@ class Net:
         port.run("tc", "-n", self.ns["host"].name, *words.split())
 
     def remedy(self):
-        """What the documentation recommends, for the tenant's device."""
+        """The documentation's filters, for the tenant's device."""
         with open(tap.need_tree(OPERATIONS), encoding="utf-8") as text:
             section = text.read().split("\nTenants\n")[1]
         lines = re.findall(r"^\ttc ((?:.*\\\n)*.*)$", section, re.MULTILINE)

@@ -60,7 +60,7 @@ def counted(ns):
 
 
 def codes(wire):
-    """What the options in the packets say, by code; None without one."""
+    """The values of the options in the packets, by code; None without one."""
     return [p.raw[p.raw.index(b"GL", p.ip_len + 20) + 2] if b"GL" in p.raw[p.ip_len + 20:] else None
             for p in wire.seen if not p.len]
 

@@ -51,7 +51,7 @@ def connected(cc="xpass", version=4):
 
 
 def settled(wire, client, server):
-    """What there is to say of every connection in the end."""
+    """Check every connection in the end."""
     xpass.silent(wire)
     for ns in (wire.a, wire.b):
         for name in ("TCPTimeouts", "TCPLossProbes"):
@@ -209,7 +209,7 @@ class Forger:
             self.number += 1
 
     def counted(self, *names):
-        """What a has counted since."""
+        """By how much the counters of a have grown since."""
         now = self.wire.a.greenlane()
         return [now[name] - self.before[name] for name in names]
 

@@ -166,7 +166,7 @@ def shares(flows, lead, seconds):
 
 
 def windows(log, rtt):
-    """What came in each of WINDOWS: (seconds, bytes of the first, bytes of the second)."""
+    """Received in each of WINDOWS: (seconds, bytes of the first, bytes of the second)."""
     began = next(when for when, _, second in log if second)
     for first, last in WINDOWS:
         begin, end = (next(row for row in log if row[0] >= began + n * rtt) for n in (first, last))
