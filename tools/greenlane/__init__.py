@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What greenlane(8) and greenlane-cgroup(8) share."""
+"""Shared by greenlane(8) and greenlane-cgroup(8)."""
 import pathlib
 
-# The tree's tools/, or /usr/lib/greenlane: what is not Python lies beside us.
+# The tree's tools/, or /usr/lib/greenlane: files that are not Python lie beside this package.
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Refused(Exception):
-    """It cannot be done; the message says why, in one line."""
+    """It cannot be done; the message gives the reason, without a line break."""

@@ -32,7 +32,7 @@ EXIT_REFUSED = 2
 
 
 def _run(*command):
-    """A program's stdout; Refused with the first thing that it says if it fails."""
+    """A program's stdout; Refused with its first message if it fails."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               errors="surrogateescape", check=False)
@@ -46,7 +46,7 @@ def _run(*command):
 
 
 def _bpftool_json(*words):
-    """What it says of something, [] if nothing."""
+    """Its JSON about something, [] if empty."""
     # It writes control characters of names as they are.
     try:
         return json.loads(_run("bpftool", "-j", *words).strip() or "[]", strict=False)
@@ -132,7 +132,7 @@ def _check_pins():
 
 
 def _program(pin):
-    """What bpftool says of a pinned program of ours; Refused if it is another one."""
+    """bpftool's description of a pinned program of ours; Refused if it is another one."""
     said = _bpftool_json("prog", "show", "pinned", pin)
     if said.get("type") != "sock_ops" or said.get("name") != PROGRAM:
         raise Refused(f"{pin} is not a program of ours: remove it")
@@ -164,7 +164,7 @@ def _mount_bpffs():
 
 
 def _tell(program, cc):
-    """Tell a new program its congestion control."""
+    """Set the congestion control of a new program."""
     # struct wanted
     wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(), cc.endswith("dctcp"))
     _run("bpftool", "map", "update", "id", program["map_ids"][0], "key", *("0",) * 4,
@@ -191,7 +191,7 @@ def _load(cc):
 
 
 def _tidy():
-    """Unload what is attached nowhere."""
+    """Unload the programs that are not attached."""
     _check_pins()
     used = {cc for _, cc in attachments()}
     for cc in host.pinned():
@@ -287,7 +287,7 @@ def attach(name, cc):
 
 
 def detach(name):
-    """From now on they use what they would without us."""
+    """From now on they use their congestion control as without greenlane-cgroup."""
     try:
         cgroup = find_cgroup(name)
         all_of_them = attachments()
@@ -299,7 +299,7 @@ def detach(name):
     finally:
         with contextlib.suppress(Refused):
             _tidy()
-    # What a cgroup above it asks for still holds.
+    # The setting of a parent cgroup still applies.
     above = {cc for where, cc in all_of_them if where in cgroup.parents}
     count = _listeners(cgroup, lambda now, default:
                        default if now in there and now not in above else None)
@@ -307,7 +307,7 @@ def detach(name):
 
 
 def status():
-    """Which cgroups have what."""
+    """The cgroups and their congestion controls."""
     found = attachments()
     for cgroup, cc in found:
         number = len(_pids(cgroup))

@@ -13,12 +13,12 @@ from .units import amount, duration, plural, rate
 
 _checks = []
 
-# The name of what keeps a look from seeing mistakes.
+# The id of problems that keep a look from seeing mistakes.
 BLIND = "blind"
 
 
 class Problem(collections.namedtuple("Problem", "id where text advice")):
-    """What is wrong, where, and what to do about it."""
+    """A mistake, its place, and its cure."""
 
 
 def _check(function):
@@ -83,18 +83,18 @@ def _living_or_ended(look, problem, test, counter, advice):
         yield Problem(name, where, f"{plural(len(those), 'connection')} {lives}"
                       f" {_addresses(those)}.", advice)
     for ns, count in _grown(look, counter):
-        # Or do they live, and are what fell_back() names?
+        # Living ones may be named by fell_back().
         if ns["name"] not in living and ns["name"] not in fallen:
             yield Problem(name, ns["name"], f"{plural(count, 'connection')} that ended"
                           f" {ended}.", advice)
 
 
-# --- the other end, and the way there ------------------------------------------
+# --- the other end, and the path to it ------------------------------------------
 
 
 @_check
 def peer_without(look):
-    """The peers' answers to the handshake did not say that they run the same."""
+    """The peers' answers to the handshake did not announce the transport."""
     return _living_or_ended(
         look, ("peer-without", "to peers that show no TLT:", "had peers that showed none of it"),
         lambda c: c["peer"] == "no" and not _unsupported(c), "PeerWithout",
@@ -106,7 +106,7 @@ def peer_without(look):
 
 @_check
 def bleached(look):
-    """Handshakes of ours came with another DSCP than they were sent with."""
+    """Handshakes of ours arrived with another DSCP than they were sent with."""
     for ns, count in _grown(look, "HandshakeRemarked"):
         yield Problem(
             "bleached", ns["name"],
@@ -132,8 +132,8 @@ _WHY_FALLEN = {
 
 @_check
 def fell_back(look):
-    """Connections of a credit transport that run reno: they do not know why, but what
-    their namespace has counted does."""
+    """Connections of a credit transport that run reno: the counters of their namespace show
+    the reason, the connections do not."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
         if host.module_of(connection["cc"]) not in host.RATES:
@@ -150,7 +150,7 @@ def fell_back(look):
 
 @_check
 def rate_without_ecn(look):
-    """dcqcn and dart that became reno: without marks there is nothing to go by."""
+    """dcqcn and dart that became reno: their rates depend on marks."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
         if host.module_of(connection["cc"]) in host.RATES:
@@ -164,13 +164,13 @@ def rate_without_ecn(look):
             " that connects with another has to ask for ECN: sysctl -w net.ipv4.tcp_ecn=1.")
 
 
-# Bytes that a connection has had acknowledged without a word of its share: a few packets.
+# Acknowledged bytes after which an ACK must have advertised a share: a few packets.
 _SILENT = 10000
 
 
 @_check
 def no_share(look):
-    """Messages were acknowledged, and no ACK said anything of a share."""
+    """Messages were acknowledged, and no ACK advertised a share."""
     for where, those in _by_namespace(
             look, lambda c: (host.module_of(c["cc"]) == "tcp_dart" and c["peer"] != "no"
                              and not c["flags"] and not c["gauges"]["divisor"]
@@ -185,7 +185,7 @@ def no_share(look):
 
 @_check
 def inside_network(look):
-    """The receiver leaves all of its line to us, and marks keep us from it."""
+    """The receiver advertises all of its link, and marks keep the rate below half of it."""
     for where, those in _by_namespace(look, lambda c: _is_slow(look, c)):
         yield Problem(
             "inside-network", where,
@@ -197,7 +197,7 @@ def inside_network(look):
 
 def _is_slow(look, connection):
     mbit = look["namespaces"].get(connection["ns"], {}).get("dcqcn_rate")
-    if mbit == 0:       # what the device says
+    if mbit == 0:       # the rate of the device
         mbit = next((link["mbit"] for key, link in look["links"].items()
                      if link["ns"] == connection["ns"] and connection["local"]
                      in look["devices"].get(key, {}).get("addresses", ())), None)
@@ -212,7 +212,7 @@ _RETRIES = 5
 
 @_check
 def no_credits(look):
-    """Asked for again and again, and none has come."""
+    """Requests were retransmitted, and no credit arrived."""
     for where, those in _by_namespace(
             look, lambda c: c["gauges"]["credits_wanted"] and not c["change"]["credits_received"]):
         retried = look["namespaces"][those[0]["ns"]]["change"].get("RequestRetried", 0)
@@ -227,7 +227,7 @@ def no_credits(look):
 
 @_check
 def important_lost(look):
-    """A timeout although the peer echoes: TLT exists so that there is none."""
+    """A timeout although the peer echoes: TLT exists to prevent it."""
     for ns, count in _grown(look, "RearmedByRto"):
         those = [c for c in look["connections"].values()
                  if name_of(look, c) == ns["name"] and c["change"]["rearmed"]]
@@ -261,7 +261,7 @@ def blind_queue(look):
                 if p["change"]["green_packets"] or p["change"]["red_packets"]}
     for queue in look["queues"].values():
         drops = queue["change"]["drops"]
-        # Before the first look nobody knows whose packets they were.
+        # Drops before the first look may have been of other packets.
         if not drops or not queue["known"] or (queue["ns"], queue["dev"]) in colored:
             continue
         if _leaves_through(look, queue):
@@ -287,7 +287,7 @@ def _leaves_through(look, queue):
 
 # --- switch ports of this machine ------------------------------------------------
 
-# Tunnels that write a DS field of their own unless they are told to copy the packet's (tos).
+# Tunnels that write a DS field of their own unless configured to copy the packet's (tos).
 _TUNNELS = ("vxlan", "geneve", "gre", "gretap", "ipip", "sit")
 # Packets of which some would have a colour if TLT's were among them.
 _SOME = 20
@@ -305,7 +305,7 @@ def _device_of(look, connection):
 
 
 def _why_yellow(look, port, devices):
-    """The cause and the cure, as far as they show; devices: what the connections send from."""
+    """The cause and the cure, if visible; devices: those that the connections send from."""
     colours, ns = port["options"].get("map", {}), look["namespaces"][port["ns"]]
     moved = [f"{name} {dscp}" for name, dscp in ns["dscp"].items() if dscp and dscp not in colours]
     if moved:
@@ -328,13 +328,13 @@ def _why_yellow(look, port, devices):
 
 
 def _identity(device):
-    """Of a Geneve tunnel, ip has to repeat what it is."""
+    """ip needs the identifier of a Geneve tunnel in each change."""
     if device["kind"] != "geneve":
         return ""
     return f" id {device['id']}" + (f" remote {device['remote']}" if device["remote"] else "")
 
 
-# What TLT's packets have to be at a port, by the names of their codepoints.
+# The colours of TLT's packets at a port, by the names of their codepoints.
 _MEANT = (("droppable", "red"), ("protected", "green"))
 
 
@@ -348,7 +348,7 @@ def _swapped(look, port):
 
 @_check
 def swapped_map(look):
-    """A port protects what may be lost, and drops the rest."""
+    """A port protects unimportant packets, and drops important ones."""
     for port in look["ports"].values():
         swapped = _swapped(look, port) if port["options"]["classify"] == "dscp" else []
         if swapped:
@@ -433,7 +433,7 @@ def _is_bridge(look, port):
 
 @_check
 def on_the_bridge(look):
-    """What a bridge forwards leaves through its ports, and never passes its own qdisc."""
+    """Forwarded packets leave through the ports of a bridge, and never pass its own qdisc."""
     for port in look["ports"].values():
         if not _is_bridge(look, port):
             continue
@@ -479,7 +479,7 @@ def offload_hides(look):
 
 @_check
 def never_queues(look):
-    """A port without a line on a device without one: the queue is somewhere else."""
+    """A port without a rate on a device without one: the queue is elsewhere."""
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
         counted = port["counters"]
@@ -495,8 +495,8 @@ def never_queues(look):
 
 @_check
 def threshold_below_bdp(look):
-    """Red packets are dropped before one flow can fill the line: TLT's are most of what
-    there is, Aeolus's only the first round trip's."""
+    """Red packets are dropped before one flow can fill the link: most of TLT's packets are red,
+    of Aeolus's only those of the first round trip."""
     rtts = [(c["min_rtt_us"], c["remote"], c["ns"]) for c in look["connections"].values()
             if c["peer"] == "yes" and c["min_rtt_us"] and host.module_of(c["cc"]) == "tcp_tlt"]
     if not rtts:
@@ -540,7 +540,7 @@ def green_drops(look):
 
 
 def _shape(port):
-    """What keeps a queue short that credits fill."""
+    """The cure of a queue that credits fill."""
     line = port["options"].get("rate")
     shaped = port["options"].get("band_rate") or port["options"].get("band_pps")
     if shaped or not line:
@@ -580,7 +580,7 @@ def no_speed(look):
 
 @_check
 def dcqcn_rate(look):
-    """A rate that begins at another line's than the one that a port stands for."""
+    """Shares of another rate than that of the port."""
     for port in look["ports"].values():
         line = port["options"].get("rate")
         mbit = look["namespaces"].get(port["ns"], {}).get("dcqcn_rate")
@@ -599,7 +599,7 @@ def dcqcn_rate(look):
 
 @_check
 def credit_rate(look):
-    """Credits for another line than the one that a port stands for."""
+    """Credits for another rate than that of the port."""
     for port in look["ports"].values():
         line = port["options"].get("rate")
         mbit = look["namespaces"].get(port["ns"], {}).get("xpass_rate")
@@ -631,7 +631,7 @@ def misspelt(look):
 
 @_check
 def other_version(look):
-    """Upgraded, and the old modules are still loaded: those that are not will not fit."""
+    """Upgraded, and the old modules are still loaded: new ones do not fit them."""
     old = {name: version for name, version in look["modules"].items()
            if look["installed"].get(name, version) != version}
     if old:
@@ -646,7 +646,7 @@ def other_version(look):
 
 @_check
 def stripped(look):
-    """Somebody who is not TLT sends a protected codepoint."""
+    """Another application sends a protected codepoint."""
     for ns, count in _grown(look, "Stripped"):
         yield Problem(
             "stripped", ns["name"],
@@ -692,7 +692,7 @@ _BRINGS = {"tcp_tlt": ("tcp_dart", "tcp_dcqcn"), "tcp_dart": ("tcp_dcqcn",)}
 
 @_check
 def not_used(look):
-    """Loaded, and nobody selects it."""
+    """Loaded, and not selected anywhere."""
     loaded = host.transports(look["modules"])
     brought = set().union(*(_BRINGS.get(name, ()) for name in loaded))
     loaded = [name for name in loaded if name not in brought]
@@ -730,7 +730,7 @@ def not_in_effect(look):
         return
     path, value = meant[-1]
     last = look["configured"][-1]
-    # What is not loaded is not_loaded()'s.
+    # not_loaded() reports modules that are not loaded.
     if value == look["default_cc"] or (host.module_of(value) not in (None, *look["modules"])
                                        and tuple(last) == (path, value)):
         return
@@ -751,12 +751,12 @@ def not_in_effect(look):
                   f" {why[0]}.", why[1])
 
 
-# --- what cannot be seen ------------------------------------------------------------
+# --- blindness ------------------------------------------------------------------------
 
 
 @_check
 def blind(look):
-    """No mistake that was found is not the same as none."""
+    """A look that cannot see a mistake must not report health."""
     if look["tc_failed"]:
         yield Problem(
             BLIND, "this look", "tc cannot show the ports: there is no plugin for color."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The machine: modules, and what its configuration files ask for."""
+"""The machine: modules, and the settings of its configuration files."""
 import contextlib
 import difflib
 import glob
@@ -14,7 +14,7 @@ MODULES = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt"
            "tcp_aeolus", "sch_color", "sch_iofd")
 _TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus": "tcp_aeolus",
                "dcqcn": "tcp_dcqcn", "dart": "tcp_dart"}
-# What a connection of a transport that needs its like runs when it has fallen back.
+# Fallback congestion control, as ss shows it -> the transport that was selected.
 FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass", "dcqcn-reno": "dcqcn",
           "dart-reno": "dart"}
 RATES = ("tcp_dcqcn", "tcp_dart")       # the modules of those that have a rate, by ECN
@@ -23,7 +23,7 @@ SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/l
             "/lib/sysctl.d")
 # sysctl(8) takes all that follows "=" as the value, a comment as well.
 _SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S.*?)\s*$")
-# What the names of our sysctls begin with.
+# Prefixes of our sysctls.
 _SYSCTLS = ("greenlane_", "dcqcn_", "dart_", "xpass_", "aeolus_")
 PINS = "/sys/fs/bpf/greenlane"
 
@@ -37,7 +37,7 @@ def _read(path):
 
 
 def find_programs():
-    """Find ip, tc, modinfo and rmmod also for who became root with another user's PATH."""
+    """Find ip, tc, modinfo and rmmod also with the PATH of an ordinary user."""
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
 
 
@@ -71,7 +71,7 @@ def installed(names):
     except FileNotFoundError:
         return {}
     versions = done.stdout.splitlines()
-    # A line for each that there is; which one is missing it does not say.
+    # A line for each module that exists; it does not name the missing ones.
     return dict(zip(names, map(visible, versions))) if len(versions) == len(names) else {}
 
 
@@ -116,7 +116,7 @@ def default_qdisc():
 
 
 def misspelt(ccs):
-    """[(file, what it says, what it may mean)] of sysctls and congestion controls that look like
+    """[(file, its name, the probable name)] of sysctls and congestion controls that look like
     ours and do not exist; ccs: those that there are, as one string."""
     try:
         ours = [name for name in os.listdir("/proc/sys/net/ipv4") if name.startswith(_SYSCTLS)]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane leave: what still uses greenlane, anywhere, and the removal of what nothing uses.
+"""greenlane leave: name all users of greenlane in any namespace, and unload unused modules.
 
-It changes no setting, cuts no connection and deletes no qdisc: it says what holds each module, and
-unloads those that nothing holds.  The kernel counts who holds a module, so nothing in use can go.
+It changes no setting, cuts no connection and deletes no qdisc: it names the holders of each module,
+and unloads modules without a holder.  The kernel counts the users of a module, so it unloads
+none that is in use.
 """
 import collections
 import contextlib

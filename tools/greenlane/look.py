@@ -34,7 +34,7 @@ def _greenlane_counters():
 
 
 def _links():
-    """{dev: what /proc/net/rd_link of the namespace that we are in says of its speed}."""
+    """{dev: its speed, from /proc/net/rd_link of the current namespace}."""
     found = {}
     with contextlib.suppress(OSError), open("/proc/thread-self/net/rd_link", encoding="utf-8",
                                             errors="surrogateescape") as f:
@@ -216,7 +216,7 @@ def _read_own(path):
 
 
 def directory_is_ours(path):
-    """Has nobody else written there, and can nobody?  It is made if it is not there."""
+    """Can only this user write there, and did only this user?  Make it if it is missing."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     status = os.lstat(path)
@@ -234,7 +234,7 @@ _MOST = 20_000
 
 
 def _kept(things):
-    """What the next look is compared to: counters, without those that are 0."""
+    """The part that the next look is compared to: counters, without those that are 0."""
     return {key: {"counters": {name: count for name, count in thing["counters"].items() if count}}
             for key, thing in itertools.islice(things.items(), _MOST)}
 
@@ -277,7 +277,7 @@ class State:
         return None
 
     def save(self, now):
-        """Remember this look, with nothing but what the next one is compared to."""
+        """Remember of this look the part that the next one is compared to."""
         if not self.usable:
             return
         kept = {"program": PROGRAM, **{key: now[key] for key in ("version", "boot", "time")},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Network namespaces: which there are, what they are called, going in."""
+"""Network namespaces: find, name and enter them."""
 import collections
 import contextlib
 import os
@@ -18,7 +18,7 @@ class Namespace(collections.namedtuple("Namespace", "inode name path")):
 
     @contextlib.contextmanager
     def entered(self):
-        """Be in it; OSError if it has gone or may not be entered."""
+        """Enter it; OSError if it was removed or may not be entered."""
         own = os.open(OWN, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(own).st_ino == self.inode:
@@ -74,7 +74,7 @@ def find():
             for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
                 try:
                     stat = entry.stat()
-                except OSError:         # it has just gone
+                except OSError:         # it was removed just now
                     continue
                 # An ordinary file once was a namespace's name.
                 if stat.st_dev == nsfs:

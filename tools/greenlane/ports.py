@@ -9,7 +9,7 @@ from . import ROOT, Refused
 from .units import visible
 
 COLORS = ("red", "yellow", "green")
-# What queues and drops by itself; the others hold nothing or hand it on.
+# Qdiscs that do not drop by themselves, or are named elsewhere.
 NOT_QUEUES = ("color", "iofd", "noqueue", "ingress", "clsact", "mq", "multiq")
 
 
@@ -38,7 +38,7 @@ def _json(command, directory):
 
 
 def _port(qdisc):
-    """What a color qdisc has, in counters (which grow) and the rest."""
+    """A color qdisc: its counters, which grow, and its state."""
     options, colors = qdisc["options"], qdisc["colors"]
     counters = {"packets": qdisc["packets"], "gso_drops": qdisc["queue"]["gso_drops"]}
     for name in COLORS:
@@ -84,7 +84,7 @@ def queues_here(directory):
 
 
 def devices_here():
-    """{dev: what it is}."""
+    """{dev: its kind, addresses and counters}."""
     addresses = {}
     for link in _json(["ip", "-j", "addr", "show"], None) or []:
         addresses[link.get("ifname")] = [a["local"] for a in link.get("addr_info", ())

@@ -58,7 +58,7 @@ def transports(look):
 
 
 def _share(divisor):
-    """1/n of a line, as the peer says it in 1/256."""
+    """1/n of the link, as the peer advertises it in 1/256."""
     return f"1/{divisor / 256:.3g}" if divisor else ""
 
 

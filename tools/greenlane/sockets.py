@@ -107,7 +107,7 @@ def _address(name):
 
 
 def describe(sock):
-    """(cookie, what a connection or a listener says of itself); OSError if it is gone."""
+    """(cookie, state of a connection or a listener); OSError if it is closed."""
     # Not a signed number: a key.
     cookie = str(struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, uapi.SO_COOKIE, 8))[0])
     said = {"cc": uapi.congestion_control(sock)}

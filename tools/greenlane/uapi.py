@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the kernel's headers say and Python does not know."""
+"""Constants and structs of the kernel's headers that Python lacks."""
 import ctypes
 import os
 import socket

@@ -27,7 +27,7 @@ def plural(number, noun):
 
 
 def duration(us):
-    """Microseconds, as they come."""
+    """Microseconds, in a suitable unit."""
     return f"{us} us" if us < 10000 else f"{us / 1000:.3g} ms"
 
 
@@ -40,5 +40,5 @@ def ago(seconds):
 
 
 def rate(byte_rate):
-    """Bytes a second as a line's rate."""
+    """Bytes a second as the rate of a link."""
     return amount(byte_rate * 8) + "bit/s"
