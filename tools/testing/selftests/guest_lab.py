@@ -12,7 +12,7 @@ import tempfile
 
 from lab import TOP
 from lab.check import __main__ as check
-from lab.check import tap
+from lab.check import coverage, tap
 from lab.tap import Failed, case, equal, main, true
 from lab.wire.transcript import lose
 
@@ -138,6 +138,17 @@ def named_cases():
                 true(name.lower() in tests[test].lower(), f"{page.name}: {test} has no case {name}")
                 count += 1
     true(count > 30, f"{count} names")
+
+
+@case("the coverage table is as scripts/coverage --record writes it: rows of sources, and their sum")
+def coverage_table():
+    text = coverage.PAGE.read_text(encoding="utf-8")
+    rows = {name: (int(ran), int(of), percent) for name, ran, of, percent in re.findall(
+        r"^(net/\S+|all) +(\d+) +(\d+) +([0-9.]+)$", text, re.M)}
+    total = {name: dict(enumerate([1] * ran + [0] * (of - ran)))
+             for name, (ran, of, _) in rows.items() if name != "all"}
+    equal([name for name in total if not (TOP / name).exists()], [], "rows of sources that are gone")
+    equal(coverage.page(text, total), text, "the page with its own rows")
 
 
 @case("--help of each script that a user starts: what it does, and how it is called")

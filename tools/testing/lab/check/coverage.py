@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which lines of net/ipv4 and net/sched the tests run, by gcov.
 
-	scripts/coverage [--kernel V] [--least PERCENT] [--list FILE] [NAME...]
+	scripts/coverage [--kernel V] [--least PERCENT] [--list FILE] [--record] [NAME...]
 
 Runs KUnit and the selftests in guests that count lines; each leaves its counts
 behind (collect.sh).  Adds them up and prints a table;
---list writes every line that never ran.  The exit status is 1 if fewer than
+--list writes every line that never ran, --record the table of Documentation/testing.rst,
+for which all tests must run.  The exit status is 1 if fewer than
 PERCENT (85) of the lines ran, or a test failed.
 """
 
@@ -22,6 +23,9 @@ import tempfile
 
 from lab import TOP
 
+PAGE = TOP / "Documentation/testing.rst"
+# Its table: three borders, the head and the rows.
+_TABLE = re.compile(r"^(=+  =+  =+  =+\n)file .*\n\1(?:.*\n)+?\1", re.M)
 SELFTESTS = TOP / "tools/testing/selftests"
 COLLECT = TOP / "tools/testing/lab/check/collect.sh"
 KUNIT = 'for module in "$GL_MODDIR"/tools/testing/kunit/*.ko; do insmod "$module"; done'
@@ -35,10 +39,14 @@ def parse_args():
     parser.add_argument("--kernel", default="7.3", help="6.1, 6.12 or 7.3 (default)")
     parser.add_argument("--least", type=float, default=85, help="lines, in per cent (85)")
     parser.add_argument("--list", type=pathlib.Path, help="write the lines that never ran")
+    parser.add_argument("--record", action="store_true", help="write the table of testing.rst")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
                         help="guests at a time (one a processor)")
     parser.add_argument("name", nargs="*", help="only tests with this in their name")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.record and args.name:
+        parser.error("--record is for a run of all tests")
+    return args
 
 
 def build(script, kernel):
@@ -95,6 +103,21 @@ def table(total):
     return "\n".join(rows), percent
 
 
+def page(text, total):
+    """The page with the table of these counts."""
+    rows = [(name, sum(count > 0 for count in lines.values()), len(lines))
+            for name, lines in sorted(total.items())]
+    rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
+    wide = max(len(name) for name, _, _ in rows)
+    border = f"{'=' * wide}  =====  =====  =====\n"
+    lines = "".join(f"{name:{wide}}  {hit:<5}  {of:<5}  {100 * hit / of:.1f}\n"
+                    for name, hit, of in rows)
+    if not _TABLE.search(text):
+        raise ValueError("no table")
+    return _TABLE.sub(lambda _: f"{border}{'file':{wide}}  ran    of     %\n{border}{lines}{border}",
+                      text)
+
+
 def missed(total):
     """The lines that never ran, as file:line: text."""
     for name in sorted(total):
@@ -124,6 +147,8 @@ def main():
         total = counts_of(outs, modules)
     text, percent = table(total)
     print(text)
+    if args.record and all(good):
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), total), encoding="utf-8")
     if args.list:
         args.list.parent.mkdir(parents=True, exist_ok=True)
         args.list.write_text("\n".join(missed(total)) + "\n", encoding="utf-8")
