@@ -19,6 +19,10 @@ from lab.tap import case, equal, true
 
 MODULES = {"greenlane.ko", "rd_link.ko", "rd_core.ko", "tcp_dcqcn.ko", "tcp_dart.ko", "tcp_tlt.ko",
            "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko", "sch_iofd.ko"}
+# A module that does nothing, without the kernel's headers, which take longer than the rest.
+NOTHING = "".join(
+    f'static const char {name}[] __attribute__((section(".modinfo"), used, aligned(1))) =\n'
+    f'\t"{name}=" {value};\n' for name, value in (("license", '"GPL"'), ("version", "GL_VERSION")))
 OLD, NEWER = "5.10.0-30-amd64", "7.9.0-1-amd64"
 
 
@@ -35,7 +39,7 @@ done
 
 
 def version_of(path):
-    """What sorts the headers by their kernel's version."""
+    """Key that sorts the headers by their kernel's version."""
     return [int(n) for n in re.findall(r"\d+", path.name)]
 
 
@@ -64,17 +68,20 @@ class Host(overlay.Overlay):
         """Copy the tree; with a version, one that builds fast and does nothing."""
         tree = self.path(name)
         shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(
-            ".git", "out", "__pycache__", "*.o", "*.ko", "*.mod", "*.mod.c", "*.cmd", "*.so",
-            "Module.symvers", "modules.order"))
+            ".git", "out", "build", "__pycache__", "*.ko", "*.mod", "*.mod.c", "*.cmd",
+            "Module.symvers", "modules.order", *(("*.o", "*.so") if not version else ("[!c]*.o",))))
         if version:
             self.write(f"{name}/VERSION", f"GL_VERSION ?= {version}\n")
+            # Of each module the main file, which comes first; only that has the version.
+            kbuild = tree / "net/Kbuild"
+            text, modules = re.subn(r"^(\w+)-y := ((?:ipv4|sched)/\w+)\.o(?:.*\\\n)*.*$",
+                                    r"\1-y := \2.o", kbuild.read_text(), flags=re.M)
+            equal(modules, len(MODULES), "modules in net/Kbuild")
+            kbuild.write_text(text)
             for source in tree.glob("net/*/*.c"):
-                source.write_text("typedef int nothing;\n")
-            for module in ("net/ipv4/gl_main.c", "net/ipv4/rd_link.c", "net/ipv4/rd_core.c", "net/ipv4/tcp_dcqcn.c",
-                           "net/ipv4/tcp_dart.c", "net/ipv4/tcp_tlt.c", "net/ipv4/tcp_xpass.c", "net/ipv4/tcp_aeolus.c",
-                           "net/sched/sch_color.c", "net/sched/sch_iofd.c"):
-                self.write(f"{name}/{module}", "#include <linux/module.h>\n"
-                           'MODULE_LICENSE("GPL");\nMODULE_VERSION(GL_VERSION);\n')
+                source.unlink()
+            for main in re.findall(r"^\w+-y := (\w+/\w+)\.o$", text, re.M):
+                self.write(f"{name}/net/{main}.c", NOTHING)
 
     def add_headers(self, release):
         """The distribution's headers as those of another kernel."""
@@ -307,10 +314,11 @@ def no_tc():
 def dkms():
     with Host(NEWER) as host:
         host.add_tree("/earlier", "0.0.9")
+        host.add_tree("/tree-new", "0.1.0")
         host.before = host.changes()
         ok(host.make("dkms-install", tree="/earlier"), "dkms-install of 0.0.9")
         host.installed("0.0.9")
-        said = ok(host.make("dkms-install"), "dkms-install")
+        said = ok(host.make("dkms-install", tree="/tree-new"), "dkms-install")
         equal(said.count(f"warning: kernel {NEWER} is newer than 7.3, the newest tested"), 1, said)
         host.installed()
         status = host.run("dkms", "status").stdout.splitlines()
@@ -331,8 +339,9 @@ def dkms_checkout():
         # A kernel with KUnit
         with open(host.path(f"{HEADERS}/include/config/auto.conf"), "a", encoding="ascii") as conf:
             conf.write("CONFIG_KUNIT=m\n")
+        host.add_tree("/tree-checkout", "0.1.0")
         host.before = host.changes()
-        ok(host.run("dkms", "add", ".", cwd="/tree"), "dkms add")
+        ok(host.run("dkms", "add", ".", cwd="/tree-checkout"), "dkms add")
         ok(host.run("dkms", "install", "greenlane/0.1.0", "-k", RELEASE), "dkms install")
         host.installed()
         equal(list(host.path("/var/lib/dkms/greenlane").rglob("*_kunit.ko*")), [], "tests built")
@@ -492,8 +501,8 @@ def two_kernels():
 
         # The same version from other sources: replaced, or left if it does not build.
         for bad in (True, False):
-            host.write("/tree-0.0.9/net/ipv4/gl_base.c",
-                       "#error broken\n" if bad else "typedef int something;\n")
+            host.write("/tree-0.0.9/net/ipv4/gl_main.c",
+                       "#error broken\n" if bad else f"{NOTHING}typedef int something;\n")
             ok(host.make("deb", tree="/tree-0.0.9"), "make deb once more")
             equal(bool(dpkg_install(host, third).returncode), bad, "status")
             both("0.0.9")
@@ -524,7 +533,7 @@ def dkms_two_kernels():
         host.before = host.changes()
         ok(host.make("dkms-install", tree="/tree-0.0.7"), "dkms-install")
         ok(host.run("dkms", "install", "greenlane/0.0.7", "-k", NEWER), "for the other kernel")
-        host.write("/tree-0.0.7/net/ipv4/gl_base.c", "#error broken\n")
+        host.write("/tree-0.0.7/net/ipv4/gl_main.c", "#error broken\n")
         done = host.make("dkms-install", tree="/tree-0.0.7")
         true(done.returncode and "what was before is still there" in done.stderr, done.stderr)
         equal(dkms_says(host), {("0.0.7", kernel): "installed" for kernel in (RELEASE, NEWER)},
