@@ -61,7 +61,7 @@ def files():
 
 
 def install():
-    """What make install does, but for building."""
+    """Do as make install, without building."""
     for ko in pathlib.Path(os.environ["GL_MODDIR"], "net").glob("*.ko"):
         to = KERNEL / "updates/greenlane" / ko.parent.name
         to.mkdir(parents=True, exist_ok=True)
@@ -201,10 +201,14 @@ def other_version():
     status = [str(TOP / "scripts/greenlane"), "status"]
     true("Loaded is" not in run(*status).stdout, "before the upgrade")
     file = pathlib.Path(must("modinfo", "-n", "tcp_tlt").strip())
-    new = file.read_bytes().replace(b"\0version=0.1.0\0", b"\0version=0.2.0\0")
-    # Another file: what is loaded has been read already.
-    file.with_suffix(".new").write_bytes(new)
-    file.with_suffix(".new").rename(file)
+    old = file.read_bytes()
+
+    def replace(data):
+        # Another file: what is loaded has been read already.
+        file.with_suffix(".new").write_bytes(data)
+        file.with_suffix(".new").rename(file)
+
+    replace(old.replace(b"\0version=0.1.0\0", b"\0version=0.2.0\0"))
     done = run(*status)
     said = " ".join(done.stdout.split())
     true("! tcp_tlt: Loaded is 0.1.0, installed is 0.2.0." in said and "greenlane leave" in said
@@ -213,7 +217,7 @@ def other_version():
     must("modprobe", "tcp_tlt")
     true("Loaded is" not in run(*status).stdout, "after the new one is loaded")
     unload()
-    install()
+    replace(old)
 
 
 @case("each module says which version it is, and modprobe knows its other names")

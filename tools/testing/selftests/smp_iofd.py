@@ -81,8 +81,8 @@ def churn():
             deadline = time.monotonic() + PATIENCE
             while sent.value < before + 20 and time.monotonic() < deadline:
                 time.sleep(0.005)
-            deflected = max(deflected, *(net.counters(n)["deflected.messages"] for n in NEXT))
-            if number % 10 == 9:
+            if number % 10 == 9:    # three programs, of some seconds each beside the floods
+                deflected = max(deflected, *(net.counters(n)["deflected.messages"] for n in NEXT))
                 print(f"# {number + 1}: {sent.value} packets, {deflected} messages", flush=True)
         # The last changes may have made new qdiscs, whose counters begin at 0.
         deadline = time.monotonic() + PATIENCE
