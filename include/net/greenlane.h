@@ -242,8 +242,8 @@ struct gl_transport {
  * @now: on gl_kick.c's list for the end of this softirq
  * @soon: on gl_kick.c's list for GL_SOON_NS later
  * @rcu: to free it after grace periods; it is on no list any more
- * @held: what packets with our option said that arrived while a process owned the socket, newest first;
- *	under the socket's spinlock
+ * @held: what packets with our option said that arrived while a process owned the socket, newest
+ *	first; under the socket's spinlock
  * @flags: atomic bits, GL_* below
  * @refs: one for the connection, and one for each list
  * @held_end: end of a message that arrived meanwhile; under the socket's spinlock
@@ -412,8 +412,8 @@ static inline bool gl_marking(const struct gl_sock *gs)
 /* Will on_kick() be called?  Socket locked. */
 static inline bool gl_kick_is_queued(const struct gl_sock *gs)
 {
-	return gs->kicked || test_bit(GL_QUEUED_NOW, &gs->flags) || test_bit(GL_QUEUED_SOON, &gs->flags) ||
-	       test_bit(GL_NUDGED, &gs->flags);
+	return gs->kicked || test_bit(GL_QUEUED_NOW, &gs->flags) ||
+	       test_bit(GL_QUEUED_SOON, &gs->flags) || test_bit(GL_NUDGED, &gs->flags);
 }
 
 #ifdef GL_DEBUG

@@ -209,8 +209,8 @@ static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 	return protocol;
 }
 
-/* The transport may have been chosen after the SYN that this answers, in the place of another one with
- * the same hello.
+/* The transport may have been chosen after the SYN that this answers, in the place of another one
+ * with the same hello.
  */
 static void gl_in_init_again(struct sock *sk)
 {

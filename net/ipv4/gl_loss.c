@@ -85,16 +85,17 @@ static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
 					 TCP_SKB_CB(skb)->end_seq);
 }
 
-/* Make RACK's reordering window a round trip of @rtt_us; RFC 8985 (§6.2) has no more.  RACK itself
- * begins with a quarter of the minimum, and adds as much in each round trip with a D-SACK.  Behind a
- * queue an RTT is many of these, and each time all that is in flight may be sent again: RACK takes
- * the ACK of a late packet for that of its retransmission, and finds lost what left before.
+/* Make RACK's reordering window a round trip of @rtt_us; RFC 8985 (§6.2) has no more.  RACK
+ * itself begins with a quarter of the minimum, and adds as much in each round trip with a
+ * D-SACK.  Behind a queue an RTT is many of these, and each time all that is in flight may be
+ * sent again: RACK takes the ACK of a late packet for that of its retransmission, and finds lost
+ * what left before.
  */
 static void gl_rack_widen(struct tcp_sock *tp, u32 rtt_us)
 {
 	u32 step = max(tcp_min_rtt(tp) >> 2, 1U);
 
-	tp->rack.reo_wnd_steps = min(DIV_ROUND_UP(rtt_us, step), (u32)U8_MAX);
+	tp->rack.reo_wnd_steps = min_t(u32, DIV_ROUND_UP(rtt_us, step), U8_MAX);
 	tp->rack.reo_wnd_persist = TCP_RACK_RECOVERY_THRESH;
 }
 

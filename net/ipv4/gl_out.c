@@ -76,13 +76,13 @@ static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *
 }
 
 /* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
- * retransmits what the packet reports lost (tcp_xmit_recovery()), sends new data (tcp_data_snd_check()
- * comes before tcp_ack_snd_check()), and sends an ACK that it had delayed to compress it
- * (tcp_sack_compress_send_ack()).  Each clears the request for an ACK.  Repeat the request until a
- * packet leaves that covers the data and that no switch drops first: an ACK on droppable data is
- * lost with it, and the sender of the important data would wait for a timer.  TCP may drop the
- * data instead, and then none ever does: the kick comes when TCP has finished with the data, and
- * ends the request.
+ * retransmits what the packet reports lost (tcp_xmit_recovery()), sends new data
+ * (tcp_data_snd_check() comes before tcp_ack_snd_check()), and sends an ACK that it had delayed
+ * to compress it (tcp_sack_compress_send_ack()).  Each clears the request for an ACK.  Repeat the
+ * request until a packet leaves that covers the data and that no switch drops first: an ACK on
+ * droppable data is lost with it, and the sender of the important data would wait for a timer.
+ * TCP may drop the data instead, and then none ever does: the kick comes when TCP has finished
+ * with the data, and ends the request.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg,
 			  const struct gl_kind *kind)

@@ -17,9 +17,9 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* The most packets held per socket: a process may sleep while it owns the socket, and the
- * network must not fill the memory meanwhile.  1024 is more credits than a receiver has in flight to
- * one sender (the BDP of 400 Gbit/s and 31 µs), and 64 kB.  Packets beyond it are dropped; the
+/* The most packets held per socket: a process may sleep while it owns the socket, and the network
+ * must not fill the memory meanwhile.  1024 is more credits than a receiver has in flight to one
+ * sender (the BDP of 400 Gbit/s and 31 µs), and 64 kB.  Packets beyond it are dropped; the
  * protocols recover from that as from a loss in the network.
  */
 #define GL_HELD_MAX	1024

@@ -330,15 +330,15 @@ static bool tlt_is_probe_answered(const struct tcp_sock *tp)
 	return tp->tlp_high_seq && tp->tlp_retrans;
 }
 
-/* Packets that an echo, or the duplicate threshold of one, has found lost arrived twice: they had been
- * overtaken.  The paper assumes one path for a flow; TCP itself sees no reordering here, because it
- * has retransmitted a late packet before its ACK arrives (tcp_check_sack_reordering() ignores
- * retransmissions).
+/* Packets that an echo, or the duplicate threshold of one, has found lost arrived twice: they had
+ * been overtaken.  The paper assumes one path for a flow; TCP itself sees no reordering here,
+ * because it has retransmitted a late packet before its ACK arrives (tcp_check_sack_reordering()
+ * ignores retransmissions).
  *
- * One D-SACK proves nothing: on a single path too an echo finds a packet lost that has arrived, if the
- * receiver has more blocks than fit into the SACK option and the ACKs that reported this one were
- * lost with the data that they rode on (1 % of the retransmissions of 40 connections that send
- * both ways).  So half of the retransmissions have to be needless, and two at least.
+ * One D-SACK proves nothing: on a single path too an echo finds a packet lost that has arrived,
+ * if the receiver has more blocks than fit into the SACK option and the ACKs that reported this
+ * one were lost with the data that they rode on (1 % of the retransmissions of 40 connections
+ * that send both ways).  So half of the retransmissions have to be needless, and two at least.
  */
 static bool tlt_is_reordered(const struct tcp_sock *tp, const struct tlt *tlt)
 {
@@ -614,7 +614,9 @@ static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
  */
 #define TLT_IDLE_CLOCKS_MAX	16
 
-/* The host's own device refuses clocks: try again for 10 ms, the time of a thousand packets at 1 Gbit/s. */
+/* The host's own device refuses clocks: try again for 10 ms, the time of a thousand packets at
+ * 1 Gbit/s.
+ */
 #define TLT_REFUSED_MAX		200
 
 static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
@@ -858,10 +860,11 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	}
 }
 
-/* TCP has removed what an ACK covers.  If a packet was only late, and TCP has retransmitted it, then
- * the ACK of the late one is too early for the retransmission.  RACK believes that if the time is
- * above the minimum RTT, which behind a queue is a small part of the RTT, and finds all lost that left
- * before.  So it draws no conclusion from such an ACK: the next echo finds what is lost.
+/* TCP has removed what an ACK covers.  If a packet was only late, and TCP has retransmitted it,
+ * then the ACK of the late one is too early for the retransmission.  RACK believes that if the
+ * time is above the minimum RTT, which behind a queue is a small part of the RTT, and finds all
+ * lost that left before.  So it draws no conclusion from such an ACK: the next echo finds what is
+ * lost.
  */
 static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {

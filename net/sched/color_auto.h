@@ -13,8 +13,8 @@
  * - the recent peak of their bytes: of the last window, or of earlier ones, less 1/64 for each
  *   window since.  A window is the time in which the link sends a full buffer, 1 ms at least;
  *
- * - three times the bytes that are queued.  More flows may follow those whose packets arrive now, and
- *   a packet cannot be removed from the queue again, so red has to stop before the green packets
+ * - three times the bytes that are queued.  More flows may follow those whose packets arrive
+ *   now, and a packet cannot be removed from the queue again, so red has to stop before the green packets
  *   of the last flow arrive.  The worst flows have windows of three or four packets.  A port
  *   of 1.8 MB that they fill at eight times the rate of its link loses green packets of 680 of them
  *   with a factor of one, of 1000 with two, and of 1200 with three (color_auto_kunit:

@@ -275,9 +275,9 @@ static u64 color_red_thresh(const struct Qdisc *sch, const struct color_sched_da
 	return q->cfg.red_auto ? color_auto_red(sch, q) : q->cfg.thresh[TC_COLOR_RED];
 }
 
-/* Yellow has red's threshold if an eighth of that is queued as red packets: a flow that has backed off
- * holds no more.  Refused bytes count for eight times as many: with `count queue` a flow sends a few
- * packets a window that all find the queue too long.
+/* Yellow has red's threshold if an eighth of that is queued as red packets: a flow that has
+ * backed off holds no more.  Refused bytes count for eight times as many: with `count queue` a
+ * flow sends a few packets a window that all find the queue too long.
  */
 #define COLOR_RED_WEIGHT	8
 #define COLOR_REFUSED_WEIGHT	64
@@ -292,13 +292,14 @@ static u64 color_red_wants(const struct color_sched_data *q)
 
 /* Bytes that yellow packets may have.
  *
- * The share of a flow in a FIFO is its share of the buffer.  A colour says which packet is cheap to
- * lose, not whose flow is worth less; but where yellow may hold more than red, flows with red packets
- * lose packets at queues that the others still fill, and get a tenth of the link (measured: 0.8 of 9.6
- * Gbit/s, tlt_cubic beside cubic).  And a buffer full of yellow has no room for green.  So the more of
- * its threshold red fills, or would fill, the closer is yellow's to it: without red packets the
- * buffer is yellow's, and a few red packets take only a little of it.  Yellow always has a
- * bandwidth-delay product: the 6 kB of Aeolus are too little for a window.
+ * The share of a flow in a FIFO is its share of the buffer.  A colour says which packet is cheap
+ * to lose, not whose flow is worth less; but where yellow may hold more than red, flows with red
+ * packets lose packets at queues that the others still fill, and get a tenth of the link
+ * (measured: 0.8 of 9.6 Gbit/s, tlt_cubic beside cubic).  And a buffer full of yellow has no room
+ * for green.  So the more of its threshold red fills, or would fill, the closer is yellow's to
+ * it: without red packets the buffer is yellow's, and a few red packets take only a little of
+ * it.  Yellow always has a bandwidth-delay product: the 6 kB of Aeolus are too little for a
+ * window.
  */
 static noinline u64 color_yellow_thresh(const struct Qdisc *sch, const struct color_sched_data *q)
 {
@@ -368,7 +369,8 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 			 color_backlog(sch) - color_queued(q);
 	}
 	for (i = 0; i <= TC_COLOR_MAX; i++) {
-		u64 own = q->stats[i].peak_backlog, all = port, thresh = color_straight_thresh(q, i);
+		u64 own = q->stats[i].peak_backlog, all = port;
+		u64 thresh = color_straight_thresh(q, i);
 
 		if (cfg->count == TC_COLOR_COUNT_COLOR)
 			own = min(own, thresh);

@@ -747,7 +747,7 @@ static void color_refused_lately__window(struct kunit *test)
 static void color_refused_lately__half_a_turn_later(struct kunit *test)
 {
 	struct color_refused r = {};
-	unsigned long later = 5 + 10 + LONG_MAX + 2ul;
+	unsigned long later = 5ul + 10 + LONG_MAX + 2;
 
 	color_refused_add(&r, 100, 5, 10);
 	KUNIT_EXPECT_EQ(test, color_refused_lately(&r, later, 10), 0);
