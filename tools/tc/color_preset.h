@@ -66,6 +66,8 @@ static int preset_xpass(struct request *r)
 	ack = PRESET_ACK + r->u32[TCA_COLOR_OVERHEAD];
 	rate = r->rate / (credit + data);
 	queued = rate * PRESET_CREDITS_US / 1000000;
+	if (queued < PRESET_CREDITS)
+		queued = PRESET_CREDITS;
 	preset_u32(r, TCA_COLOR_BANDS, 2);
 	if (r->prio[GREENLANE_DSCP_CREDIT] == TC_COLOR_MAP_KEEP)
 		r->prio[GREENLANE_DSCP_CREDIT] = 0;
@@ -75,7 +77,7 @@ static int preset_xpass(struct request *r)
 		r->band_rate[0] = rate | TC_COLOR_BAND_RATE_PPS;
 	}
 	if (r->band_limit[0] == TC_COLOR_BAND_LIMIT_KEEP)
-		r->band_limit[0] = queued > PRESET_CREDITS ? queued : PRESET_CREDITS;
+		r->band_limit[0] = queued;
 	if (r->band_yield[0] == TC_COLOR_BAND_YIELD_KEEP)
 		r->band_yield[0] = ack * TC_COLOR_BAND_YIELD_ONE / data;
 	r->given[TCA_COLOR_PRIO] = true;
