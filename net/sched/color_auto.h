@@ -18,8 +18,9 @@
  *   green packets of the last flow arrive.  The worst flows have windows of three or four
  *   packets.  A port of 1.8 MB that they fill at eight times the rate of its link loses green
  *   packets of 680 of them with a factor of one, of 1000 with two, and of 1200 with three
- *   (color_auto_kunit: first_round_trip).  A recent peak is no reason for a smaller factor: 360 flows that were there
- *   before say nothing of the 1000 that arrive now (color_auto_kunit: larger_crowd).
+ *   (color_auto_kunit: first_round_trip).  A recent peak is no reason for a smaller factor: 360
+ *   flows that were there before say nothing of the 1000 that arrive now (color_auto_kunit:
+ *   larger_crowd).
  *
  * Yellow packets, and those that the device has requeued, count at their size.
  *
