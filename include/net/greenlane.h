@@ -233,7 +233,7 @@ struct gl_transport {
 
 /**
  * struct gl_sock - the state of a connection that runs a transport
- * @af_ops: a copy of TCP's icsk_af_ops in which queue_xmit() is gl_queue_xmit()
+ * @af_ops: a copy of TCP's icsk_af_ops with gl_queue_xmit() and gl_mtu_reduced()
  * @tcp_ops: TCP's icsk_af_ops, to restore
  * @backlog_rcv: TCP's sk_backlog_rcv, to restore; it is gl_backlog_rcv() meanwhile
  * @transport: the transport
@@ -278,10 +278,11 @@ struct gl_sock {
 	unsigned long	flags;
 #define GL_QUEUED_NOW	0	/* @now is on its list */
 #define GL_QUEUED_SOON	1	/* @soon is on its list */
-#define GL_NUDGED	2	/* a nudge is on the backlog: gl_owned.c */
+#define GL_AT_RELEASE	2	/* a kick follows when the process releases the socket */
 #define GL_OWED_ACK	3	/* data arrived that wants an immediate ACK */
 #define GL_OWED_ANSWER	4	/* a packet arrived that wants an answer */
 #define GL_OWED_CE	5	/* it had a CE mark */
+#define GL_SOON_PASSED	6	/* GL_SOON_NS passed while a process owned the socket */
 	refcount_t	refs;
 	u32		held_end;
 	u32		prompt_end;
@@ -413,7 +414,7 @@ static inline bool gl_marking(const struct gl_sock *gs)
 static inline bool gl_kick_is_queued(const struct gl_sock *gs)
 {
 	return gs->kicked || test_bit(GL_QUEUED_NOW, &gs->flags) ||
-	       test_bit(GL_QUEUED_SOON, &gs->flags) || test_bit(GL_NUDGED, &gs->flags);
+	       test_bit(GL_QUEUED_SOON, &gs->flags) || test_bit(GL_AT_RELEASE, &gs->flags);
 }
 
 #ifdef GL_DEBUG

@@ -139,7 +139,6 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *
 
 /* gl_owned.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);
-void gl_nudge(struct sock *sk, struct gl_sock *gs);
 enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			const struct gl_seg *seg);
 void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
@@ -166,6 +165,8 @@ bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
 	      struct sk_buff **tail);
 
 /* gl_kick.c */
+void gl_kick_at_release(struct sock *sk, struct gl_sock *gs);
+void gl_mtu_reduced(struct sock *sk);
 void gl_kick_init(void);
 void gl_kick_exit(void);
 

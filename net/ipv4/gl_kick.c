@@ -7,8 +7,9 @@
  *
  *	gl_kick()	in a tasklet, after the packets of this softirq
  *	gl_kick_soon()	in a timer, after GL_SOON_NS: checks a burst that may have ended
- *			without an important packet, and a socket that its process has just
- *			released (gl_owned.c)
+ *			without an important packet
+ *
+ * If a process owns the socket then, release_sock() calls on_kick().
  *
  * Both lists are per CPU and lock-free.  A socket is on each list at most once, and the list
  * holds a reference on the socket and on its state.
@@ -156,7 +157,9 @@ static bool gl_kick_owed(struct sock *sk, struct gl_sock *gs, bool soon)
 	return true;
 }
 
-/* A kick, with the socket locked and not owned by a process, BH off.  @soon: from the timer. */
+/* A kick, with the socket locked and not owned by a process, or released by it, BH off.
+ * @soon: GL_SOON_NS have passed.
+ */
 static void gl_kicked(struct sock *sk, struct gl_sock *gs, bool soon)
 {
 	bool may;
@@ -181,12 +184,52 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	/* Not if the connection has changed its congestion control since. */
 	if (sock_owned_by_user(sk)) {
 		if (gl_sock(sk) == gs)
-			gl_nudge(sk, gs);
-		else if (gl_mapped_find(sk) == gs)	/* TCP would drop a nudge */
+			gl_kick_at_release(sk, gs);
+		else if (gl_mapped_find(sk) == gs)	/* release_sock() would call TCP's */
 			gl_kick_soon(sk, gs);
 		return false;
 	}
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
+}
+
+/* No path has this MTU, so it is no reduction for TCP, if IPV6_ADDRFORM has its function called. */
+#define GL_MTU_NONE	IP_MAX_MTU
+
+/**
+ * gl_kick_at_release() - have on_kick() called when the process releases the socket
+ * @sk: the socket, owned by a process; under its spinlock, BH off
+ * @gs: its state
+ *
+ * release_sock() calls icsk_af_ops->mtu_reduced(), with the spinlock held, if the path's MTU was
+ * reduced while the process owned the socket.
+ */
+void gl_kick_at_release(struct sock *sk, struct gl_sock *gs)
+{
+	set_bit(GL_AT_RELEASE, &gs->flags);
+	if (test_and_set_bit(TCP_MTU_REDUCED_DEFERRED, &sk->sk_tsq_flags))
+		return;
+	sock_hold(sk);
+	WRITE_ONCE(tcp_sk(sk)->mtu_info, GL_MTU_NONE);
+}
+
+/**
+ * gl_mtu_reduced() - icsk_af_ops->mtu_reduced() of a connection with a greenlane transport
+ * @sk: the connection; its process releases it, and holds its spinlock, BH off
+ *
+ * An ICMP message that came after gl_kick_at_release() has set the MTU.
+ */
+void gl_mtu_reduced(struct sock *sk)
+{
+	struct gl_sock *gs = gl_sock(sk);
+
+	if (READ_ONCE(tcp_sk(sk)->mtu_info) != GL_MTU_NONE)
+		gs->tcp_ops->mtu_reduced(sk);
+	if (!test_and_clear_bit(GL_AT_RELEASE, &gs->flags) || sk->sk_state == TCP_CLOSE)
+		return;
+	/* The transport may leave the connection. */
+	refcount_inc(&gs->refs);
+	gl_kicked(sk, gs, test_and_clear_bit(GL_SOON_PASSED, &gs->flags));
+	gl_sock_put(gs);
 }
 
 static void gl_kick_one(struct gl_sock *gs, bool soon)
@@ -196,6 +239,8 @@ static void gl_kick_one(struct gl_sock *gs, bool soon)
 	bh_lock_sock(sk);
 	if (gl_enter(sk, gs))
 		gl_kicked(sk, gs, soon);
+	else if (soon)
+		set_bit(GL_SOON_PASSED, &gs->flags);
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);

@@ -85,16 +85,23 @@ static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *
  * with the data, and ends the request.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg,
-			  const struct gl_kind *kind)
+			  const struct gl_kind *kind, int err)
 {
-	if (gl_out_is_protected(seg, kind) &&
-	    gl_out_covers(tcp_sk(sk), seg->ack, gs->prompt_end)) {
+	bool covers = gl_out_is_protected(seg, kind) &&
+		      gl_out_covers(tcp_sk(sk), seg->ack, gs->prompt_end);
+
+	if (covers && err == NET_XMIT_SUCCESS) {
 		gs->prompt = 0;
+		gs->patient = 0;
 		return;
 	}
 	/* The rest of the answer may follow. */
-	if (gs->patient)
+	if (gs->patient && !covers)
 		return;
+	/* The host's own device has refused the answer. */
+	if (gs->patient)
+		set_bit(GL_OWED_ACK, &gs->flags);
+	gs->patient = 0;
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_NOW;
 	gl_kick(sk, gs);
 }
@@ -311,12 +318,12 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 		kind = gl_out_control(sk, gs, skb);
 	else
 		kind = gl_out_data(sk, gs, &seg);
-	if (unlikely(gs->prompt))
-		gl_out_prompt(sk, gs, &seg, kind);
 	if (kind && kind->before && seg.segs > 1)
 		err = gl_out_split(sk, gs, skb, fl, kind);
 	else
 		err = gl_out_whole(sk, gs, skb, fl, kind, &seg);
+	if (unlikely(gs->prompt))
+		gl_out_prompt(sk, gs, &seg, kind, err);
 	gl_assert_alive(sk, gs);
 	return err;
 }

@@ -8,9 +8,8 @@
  *	data				in the backlog as usual; gl_backlog_rcv() reads its
  *					DS field before TCP processes it
  *
- * A kick that finds the socket owned queues a dummy packet on the backlog, the nudge.  When
- * the process reaches the nudge it is about to release the socket, so the nudge schedules a
- * kick.  This needs no polling, and no worker that sleeps on the socket's lock.
+ * A kick that finds the socket owned is made by release_sock(), after the backlog: see
+ * gl_kick_at_release().  A later one would find the next process that owns the socket.
  */
 #include <linux/skbuff.h>
 
@@ -56,7 +55,7 @@ static void gl_held_add(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 	held->next = gs->held;
 	gs->held = held;
 	gs->held_n++;
-	gl_nudge(sk, gs);
+	gl_kick_at_release(sk, gs);
 }
 
 /**
@@ -82,7 +81,7 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 		set_bit(GL_OWED_ANSWER, &gs->flags);
 		if (seg->ce)
 			set_bit(GL_OWED_CE, &gs->flags);
-		gl_nudge(sk, gs);
+		gl_kick_at_release(sk, gs);
 		return GL_CONSUME;
 	}
 	gl_held_add(sk, gs, kind, seg);
@@ -116,58 +115,7 @@ void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kin
 	gl_kick(sk, gs);
 }
 
-/* --- the nudge ----------------------------------------------------------------- */
-
-/* The nudge is a TCP header without any flag, which TCP drops if the connection no longer runs
- * a greenlane transport when the backlog is processed.  The flags in its control block never
- * occur together in a real packet, and they keep TCP from coalescing a packet with it.
- */
-#define GL_NUDGE_FLAGS	(TCPHDR_SYN | TCPHDR_RST)
-
-static bool gl_is_nudge(const struct sk_buff *skb)
-{
-	return TCP_SKB_CB(skb)->tcp_flags == GL_NUDGE_FLAGS &&
-	       skb->len == sizeof(struct tcphdr) && !tcp_hdr(skb)->syn;
-}
-
-static struct sk_buff *gl_nudge_alloc(void)
-{
-	struct sk_buff *skb = alloc_skb(sizeof(struct tcphdr), GFP_ATOMIC | __GFP_NOWARN);
-	struct tcphdr *th;
-
-	if (!skb)
-		return NULL;
-	skb_reset_network_header(skb);
-	skb_reset_transport_header(skb);
-	th = skb_put_zero(skb, sizeof(*th));
-	th->doff = sizeof(*th) / 4;
-	skb->ip_summed = CHECKSUM_UNNECESSARY;
-	skb->protocol = htons(ETH_P_IP);
-	memset(TCP_SKB_CB(skb), 0, sizeof(*TCP_SKB_CB(skb)));
-	TCP_SKB_CB(skb)->tcp_flags = GL_NUDGE_FLAGS;
-	return skb;
-}
-
-/**
- * gl_nudge() - request a kick for when the process releases the socket
- * @sk: the socket, owned by a process; under its spinlock, BH off
- * @gs: its state
- */
-void gl_nudge(struct sock *sk, struct gl_sock *gs)
-{
-	struct sk_buff *skb;
-
-	if (test_and_set_bit(GL_NUDGED, &gs->flags))
-		return;
-	skb = gl_nudge_alloc();
-	if (!skb) {
-		clear_bit(GL_NUDGED, &gs->flags);
-		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-		gl_kick_soon(sk, gs);
-		return;
-	}
-	__sk_add_backlog(sk, skb);
-}
+/* --- the backlog -------------------------------------------------------------- */
 
 /* The kind of data from the backlog, if it wants an immediate ACK, else NULL.  Fills @seg. */
 static const struct gl_kind *gl_backlog_kind(const struct sock *sk, const struct gl_sock *gs,
@@ -211,14 +159,6 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	struct gl_seg seg = {};
 	int err;
 
-	if (gl_is_nudge(skb)) {
-		consume_skb(skb);
-		if (!gs)
-			return 0;
-		clear_bit(GL_NUDGED, &gs->flags);
-		gl_kick_soon(sk, gs);
-		return 0;
-	}
 	if (!gs)
 		return sk->sk_prot->backlog_rcv(sk, skb);
 	kind = gl_backlog_kind(sk, gs, skb, &seg);

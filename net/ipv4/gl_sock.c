@@ -60,6 +60,7 @@ static void gl_take(struct sock *sk, struct gl_sock *gs)
 	gs->tcp_ops = icsk->icsk_af_ops;
 	gs->af_ops = *gs->tcp_ops;
 	gs->af_ops.queue_xmit = gl_queue_xmit;
+	gs->af_ops.mtu_reduced = gl_mtu_reduced;
 	gs->backlog_rcv = sk->sk_backlog_rcv;
 	sk->sk_backlog_rcv = gl_backlog_rcv;
 	gl_mapped_add(sk, gs);
@@ -239,6 +240,9 @@ void gl_detach(struct sock *sk)
 		return;
 	if (gl_marking(gs))
 		gs->transport->on_switch(sk, gs, false);
+	/* An ACK may wait for the application's answer, and its kick does not come any more. */
+	if (gs->prompt && gs->patient && inet_csk_ack_scheduled(sk))
+		gl_send_ack(sk);
 	gl_dupthresh_restore(sk, gs);
 	if (gs->transport->on_free)
 		gs->transport->on_free(gs);

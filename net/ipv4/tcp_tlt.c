@@ -69,7 +69,7 @@
  * @chatty: the application's next data follows an echo so soon that a clock can wait for it
  * @reordered: packets overtake each other on the path: TCP or TLT has found out, and it is counted
  * @ended: @end is set
- * @refused: clocks in a row that the device has refused
+ * @refused: packets in a row that the device has refused, of those that it must not
  * @idle: clocks in a row that found nothing new
  * @since: data packets since the last important one, of a base that has a rate
  * @delivered: TCP's count of delivered packets when the last clock left
@@ -573,6 +573,7 @@ static void tlt_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 		return;
 	trace_greenlane_important(sk, end_seq, tcp_packets_in_flight(tcp_sk(sk)));
 	tlt->n.important++;
+	tlt->refused = 0;
 	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
 		 false);
 }
@@ -667,6 +668,18 @@ static bool tlt_may_wait(const struct sock *sk, const struct tlt *tlt)
 	       !before(tp->snd_nxt, gl_data_end(sk));
 }
 
+/* Nothing is in flight, and data waits: the device may have refused it.  TCP would try again when
+ * its timer for window probes expires, after 200 ms.
+ */
+static bool tlt_again(struct sock *sk, struct tlt *tlt)
+{
+	if (tcp_sk(sk)->packets_out || !tcp_send_head(sk) || tlt->refused == TLT_REFUSED_MAX)
+		return false;
+	tlt->refused++;
+	gl_xmit(sk);
+	return true;
+}
+
 /* TCP is done with what came, and has sent what it may.  If data is unacked
  * and none of it is important, nothing protects the clock.  If the receiver's
  * window forbids even a byte we stay armed: its update will kick us.
@@ -680,7 +693,8 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (gs->transport->inner)
 		gs->transport->inner->on_kick(sk, gs);
 	tlt_settle(sk, tlt);
-	if (!gl_marking(gs) || !tp->packets_out || tlt->state == GREENLANE_WAITING)
+	if (!gl_marking(gs) || tlt_again(sk, tlt) || !tp->packets_out ||
+	    tlt->state == GREENLANE_WAITING)
 		return;
 	/* A rate needs no clock, while there is something to send. */
 	if (tlt_is_rated(sk) && tlt_rate_sends(sk))

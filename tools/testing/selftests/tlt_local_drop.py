@@ -55,7 +55,8 @@ def own_port(cc, red, also):
 
 @case("the device refuses the important packet (limit): a clock follows, no RTO", cc="tlt_cubic")
 def refused(cc):
-    _, timers, _ = bursts("color rate 1gbit limit 60k red 30k", cc, count=20)
+    slowest, timers, _ = bursts("color rate 1gbit limit 60k red 30k", cc, count=20)
+    print("#", slowest, timers)
     equal(timers[0], 0, "RTOs")
 
 

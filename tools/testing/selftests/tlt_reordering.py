@@ -11,7 +11,7 @@ import time
 
 from lab import tap
 from lab.codepoints import DATA
-from lab.tap import case, equal, true
+from lab.tap import case, equal, true, within
 from lab.wire.packet import data
 from lab.wire.wire import Wire
 
@@ -62,6 +62,26 @@ def as_the_base(base, kind, more):
           f" {again}, {own[1]}")
     true(took <= own[0] / 0.95, "0.95 of the base's rate")
     true(again < 2 * own[1] + WINDOW, f"retransmissions: {again}, the base's {own[1]}")
+
+
+@case("bursts of 10 packets that the last one overtakes: sent again once, not each time",
+      base=("cubic", "dctcp"))
+def short_bursts(base):
+    with Wire(cc=f"tlt_{base}") as wire:
+        wire.align()
+        client, server = wire.connect()
+        wire.transfer(client, server, 14_480)
+        wire.run(10e-3)
+        wire.mark()
+        wire.rule = Path("red slower", 30e-6)
+        # TCP sees no reordering: each late packet has been retransmitted before its ACK arrives.
+        for _ in range(30):
+            true(wire.transfer(client, server, 14_480), "a burst arrives")
+            wire.run(5e-3)
+        sent = [p for p in data(wire.from_a()) if p.len > 1]
+        again = len(sent) - len({p.seq for p in sent})
+        within(again, 1, 18, "packets sent again, of two bursts at most")
+        equal(wire.a.greenlane()["Reordered"], 1, "Reordered")
 
 
 @case("a connection that has learnt says so: Reordered", more=(30e-6, 0.0))
