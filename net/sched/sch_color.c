@@ -590,10 +590,12 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 			struct sk_buff **to_free)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
+	bool trim = color_trims_color(&q->cfg.trim, cb.color) && !cb.trimmed;
 
-	if (cb.color == TC_COLOR_RED)
+	/* A GSO packet is split before it is trimmed, and then its segments count. */
+	if (cb.color == TC_COLOR_RED && !(trim && skb_is_gso(skb)))
 		color_refused_add(&q->red_refused, qdisc_pkt_len(skb), jiffies, q->tune.window);
-	if (color_trims_color(&q->cfg.trim, cb.color) && !cb.trimmed)
+	if (trim)
 		return color_enqueue_trimmed(skb, sch, cb, band, why, to_free);
 	return color_drop(skb, sch, cb.color, band, why, to_free);
 }

@@ -9,13 +9,14 @@ while packets arrive for it.
 """
 import glob
 import socket
+import time
 
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, CREDIT, DATA, IMPORTANT, REQUEST, SHARE
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.packet import ECE
-from lab.wire.hold import hold, run_owned
+from lab.wire.hold import hold, owned_again_and_again, run_owned
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, connected, pattern
 
@@ -227,6 +228,22 @@ def others():
         for before, now in zip(alone, during):
             within(now, 0, before + 5e-6, "seconds until another connection's echo")
         equal(wire.b.greenlane()["ClockEchoSent"], 1, "ClockEchoSent")
+
+
+@case("processes own the socket one after the other, 1 ms each: a clock is answered as one releases"
+      " it", connected, version=(4, 6))
+def no_gap(wire, client, server):
+    rest = Resting(wire, client, server)
+    wire.rule = lambda p: True      # a would be surprised by an ACK
+    with owned_again_and_again(server):
+        wire.run(3.3e-3)
+        wire.mark()
+        sent = time.clock_gettime(time.CLOCK_MONOTONIC)
+        wire.inject(wire.b, rest.clock())
+        wire.run(10e-3)
+        answers = [p.time - sent for p in wire.from_b() if p.says == CLOCK_ECHO]
+    equal(len(answers), 1, "answers")
+    within(answers[0], 0, 2.2e-3, "seconds until the answer")
 
 
 @case("a clock with a CE mark comes while a process owns the socket: the answer has ECE", Wire,

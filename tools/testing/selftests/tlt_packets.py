@@ -10,7 +10,9 @@ import socket
 from lab import tap
 from lab.codepoints import CLOCK
 from lab.tap import case, equal, true, within
+from lab.wire.hold import owned_again_and_again
 from lab.wire.packet import data
+from lab.wire.sockopt import choose
 from lab.wire.wire import Wire, connected
 
 
@@ -88,6 +90,60 @@ def slow_server(wire, client, server):
     equal((len(data(wire.seen)), ack.len), (1, 0), "packets of data, bytes of the second")
     # The timer is shared by the connections of a CPU, so it may be running already.
     within(ack.time - request.time, wire.delay, wire.delay + 60e-6, "seconds until the ACK")
+
+
+@case("a process owns the socket when the 50 us end, and others after it: the ACK leaves as one"
+      " releases it", connected, cc="tlt_cubic")
+def owned(wire, client, server):
+    calls(wire, client, server, 1, count=20)
+    wire.run(5e-3)
+    with owned_again_and_again(server):
+        wire.run(3e-3)
+        wire.mark()
+        client.send(bytes(300))
+        wire.run(20e-3)
+    request, ack = wire.seen[:2]
+    within(ack.time - request.time, 0, 2.2e-3, "seconds until the ACK")
+    equal(wire.a.netstat("TCPLossProbes"), 0, "probes")
+
+
+@case("the receiver chooses another congestion control while its ACK waits: it leaves then",
+      to=("tlt_reno", "cubic"))
+def chooses(to):
+    with Wire(cc="tlt_cubic") as wire:
+        client, server = wire.connect()
+        calls(wire, client, server, 1, count=20)
+        wire.run(5e-3)
+        wire.mark()
+        client.send(bytes(300))
+        wire.run(20e-6)
+        choose(server, to)
+        wire.run(1e-3)
+    request, ack = wire.seen[:2]
+    within(ack.time - request.time, 0, 40e-6, "seconds until the ACK")
+
+
+@case("the host's own device refuses the answer that an ACK waits for: both leave in 200 us",
+      cc="tlt_cubic", size=(300, 3000))
+def refused(cc, size):
+    with Wire(cc=cc, tso=False) as wire:
+        client, server = wire.connect()
+        calls(wire, client, server, 1, count=20)
+        wire.run(5e-3)
+        wire.mark()
+        client.send(bytes(300))
+        wire.run(13e-6)
+        read(server)
+        wire.b.tc("qdisc add dev tun0 root pfifo limit 1",
+                  "qdisc change dev tun0 root pfifo limit 0")
+        server.send(bytes(size))
+        wire.b.tc("qdisc del dev tun0 root")
+        wire.run(300e-3)
+        request, answer = wire.from_a()[0], data(wire.from_b())
+        ack = next(p for p in wire.from_b() if p.ack >= request.end)
+        for p in (ack, answer[0]):
+            within(p.time - request.time, 0, 200e-6, f"seconds until {p!r}")
+        equal([ns.netstat("TCPLossProbes") for ns in (wire.a, wire.b)], [0, 0], "probes")
 
 
 @case("what waits for the echo does not wait: a packet is missing, or a full one ends a window",

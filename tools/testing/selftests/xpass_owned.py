@@ -16,7 +16,7 @@ from lab.codepoints import PROBE, PROBE_ACK, CREDIT, UNSCHEDULED, REQUEST, SCHED
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire import xpass
-from lab.wire.hold import hold, run_owned
+from lab.wire.hold import hold, owned_again_and_again, run_owned
 from lab.wire.packet import data
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, pattern
@@ -254,6 +254,21 @@ def in_order():
               "packets for them, or counted as wasted")
         wire.rule = None
         finish(wire, server, 250_000)
+
+
+@case("processes own an end one after the other, 1 ms each: it uses credits, or sends them",
+      cc=CCS, end=("sender", "receiver"))
+def no_gap(cc, end):
+    with Wire(cc=cc) as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 100_000)
+        wire.run(5e-3)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+        client.send(bytes(1_000_000))
+        wire.mark()
+        with owned_again_and_again(client if end == "sender" else server, 1):
+            wire.run(50e-3)
+        true(len(data(wire.from_a())) > 40, f"packets in 50 ms: {len(data(wire.from_a()))}")
 
 
 @case("both ends are owned again and again, both ways, with credits that get lost", cc=CCS)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A socket that a process owns for a while (tools/testing/modules/gl_hold.c)."""
+import contextlib
 import os
 import threading
 
@@ -17,6 +18,23 @@ def hold(s, milliseconds):
     thread = threading.Thread(target=write)
     thread.start()
     return thread
+
+
+@contextlib.contextmanager
+def owned_again_and_again(s, owners=3):
+    """Processes own the socket for 1 ms each, one after the other, without a gap."""
+    stop = threading.Event()
+
+    def own():
+        while not stop.is_set():
+            hold(s, 1).join()
+    threads = [threading.Thread(target=own) for _ in range(owners)]
+    for thread in threads:
+        thread.start()
+    yield
+    stop.set()
+    for thread in threads:
+        thread.join()
 
 
 def run_owned(wire, ends, application, *sockets):
