@@ -126,7 +126,7 @@ EXPORT_SYMBOL_GPL(gl_assert_alive);
 
 /* TCP has finished with the data that wanted an ACK: see gl_out_prompt().  If the ACK waited for
  * an answer of the application that has not come in time, send it now, and as a missed delayed
- * ACK does (tcp_delack_timer_handler()), expect no answer to the next data.
+ * ACK does (tcp_delack_timer_handler()), expect no answer until the application answers again.
  */
 static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
 {
