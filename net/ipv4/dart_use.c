@@ -125,14 +125,22 @@ static u64 dart_use_interval(const struct dart_tenant *tenant, u32 line, u32 rtt
 		    DART_LOOK_RTTS * (u64)rtt_us * NSEC_PER_USEC);
 }
 
-static void dart_use_judge(struct dart_host *host, u64 line)
+/* Was part of the line rate kept back since the last look (dart_tenant_drains())?  A host that used
+ * all that it had has used half of its share then.
+ */
+static bool dart_use_drained(const struct dart_tenant *tenant)
 {
-	u32 used = dart_use_of(host->bytes, line);
+	return READ_ONCE(tenant->marked) >= tenant->looked;
+}
+
+static void dart_use_judge(struct dart_host *host, u64 line, bool drained)
+{
+	u32 used = dart_use_of(host->bytes, line), share = dart_use_share(host);
 
 	WRITE_ONCE(host->busy, host->busy_now);
 	WRITE_ONCE(host->busy_now, 0);
 	/* Not a host that was not there for all of the interval, or that an application expects. */
-	if (!host->fresh && !host->expected && used < dart_use_share(host))
+	if (!host->fresh && !host->expected && used < (drained ? share / 2 : share))
 		dart_use_limit(host, used);
 	else
 		dart_use_ends(host);
@@ -155,16 +163,18 @@ void dart_use_look(struct dart_senders *s, struct dart_tenant *tenant, u64 now, 
 		   u32 rtt_us)
 {
 	struct dart_host *host;
+	bool drained;
 	u64 bytes;
 	int i;
 
 	spin_lock_bh(&s->lock);
 	if (now < tenant->look_at)
 		goto out;
+	drained = dart_use_drained(tenant);
 	bytes = mul_u64_u64_div_u64(now - tenant->looked, line, NSEC_PER_MSEC);
 	hash_for_each(tenant->hosts, i, host, node) {
 		if (host->alive)
-			dart_use_judge(host, bytes);
+			dart_use_judge(host, bytes, drained);
 	}
 	tenant->looked = now;
 	WRITE_ONCE(tenant->look, tenant->look + 1);

@@ -960,6 +960,30 @@ static void dart_use_look__the_rest_is_divided(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, only_tenant());
 }
 
+/* Half of the line rate was kept back: a host that had half of its share has used it. */
+static void dart_use_look__beside_the_reserve(struct kunit *test)
+{
+	/* a sixth of the link is half of a third; and a 25th */
+	const u32 bytes[] = { 208000, 208000, 50000 };
+	struct conn *c[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		c[i] = new_conn(test, HOST(i));
+		begins(c[i]);
+	}
+	brings(c, bytes, 3);
+	dart_tenant_marked(set, tenant_of(c[0]), dart_test_ns, LINE);
+	brings(c, bytes, 3);
+	KUNIT_EXPECT_FALSE(test, c[0]->msg.host->limited);
+	KUNIT_EXPECT_FALSE(test, c[1]->msg.host->limited);
+	KUNIT_EXPECT_TRUE(test, c[2]->msg.host->limited);
+	brings(c, bytes, 3);
+	KUNIT_EXPECT_TRUE(test, c[0]->msg.host->limited);
+	for (i = 0; i < 3; i++)
+		ends(c[i]);
+}
+
 /* An hour without a look, at 400 Gbit/s */
 static void dart_use_look__after_a_pause(struct kunit *test)
 {
@@ -1308,6 +1332,7 @@ static struct kunit_case dart_senders_cases[] = {
 	KUNIT_CASE(dart_senders_exit__members_left),
 	KUNIT_CASE(dart_message_divisor__bounds),
 	KUNIT_CASE(dart_use_look__the_rest_is_divided),
+	KUNIT_CASE(dart_use_look__beside_the_reserve),
 	KUNIT_CASE(dart_use_look__after_a_pause),
 	KUNIT_CASE(dart_use_add__a_host_comes_back),
 	KUNIT_CASE(dart_use_messages__those_that_bring_data),
