@@ -192,8 +192,10 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
 }
 
-/* No path has this MTU, so it is no reduction for TCP, if IPV6_ADDRFORM has its function called. */
-#define GL_MTU_NONE	IP_MAX_MTU
+/* Above the MTU of every path, loopback's (64 kB) too: no reduction, if it is TCP's function that is
+ * called, after IPV6_ADDRFORM or when the transport has left.
+ */
+#define GL_MTU_NONE	BIT(20)
 
 /**
  * gl_kick_at_release() - have on_kick() called when the process releases the socket
