@@ -505,6 +505,14 @@ static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 
 /* --- the state of congestion ----------------------------------------------------- */
 
+/* What the reserve leaves of the line rate, in 1/DART_PARTS. */
+static u32 dart_tenant_left(const struct dart_tenant *tenant, u64 now)
+{
+	u64 ms = div_u64(now - READ_ONCE(tenant->since), DART_DRAIN_NS);
+
+	return DART_PARTS - (1 << min(2 * ms, DART_DRAIN));
+}
+
 /**
  * dart_tenant_marked() - a packet came with a mark
  * @s: the namespace's senders
@@ -515,10 +523,15 @@ static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 now,
 			u32 line)
 {
-	WRITE_ONCE(tenant->state, dart_meter_full(s, now, line) ? DART_RECEIVER_CONGESTION :
-								  DART_OTHER_CONGESTION);
+	u32 full = line;
+
 	if (now - READ_ONCE(tenant->marked) > DART_MARK_WINDOWS * dart_window(line))
 		WRITE_ONCE(tenant->since, now);
+	/* No more arrives than the reserve leaves. */
+	else if (READ_ONCE(tenant->state) == DART_RECEIVER_CONGESTION)
+		full = div_u64((u64)line * dart_tenant_left(tenant, now), DART_PARTS);
+	WRITE_ONCE(tenant->state, dart_meter_full(s, now, full) ? DART_RECEIVER_CONGESTION :
+								  DART_OTHER_CONGESTION);
 	WRITE_ONCE(tenant->marked, now);
 }
 
@@ -532,9 +545,7 @@ void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 
  */
 u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64 now)
 {
-	u64 ms = div_u64(now - READ_ONCE(tenant->since), DART_DRAIN_NS);
-
-	return div_u64((u64)divisor * DART_PARTS, DART_PARTS - (1 << min(2 * ms, DART_DRAIN)));
+	return div_u64((u64)divisor * DART_PARTS, dart_tenant_left(tenant, now));
 }
 
 /**

@@ -671,31 +671,27 @@ static bool tlt_may_wait(const struct sock *sk, const struct tlt *tlt)
 /* Nothing is in flight, and data waits: the device may have refused it.  TCP would try again when
  * its timer for window probes expires, after 200 ms.
  */
-static bool tlt_again(struct sock *sk, struct tlt *tlt)
+static void tlt_again(struct sock *sk, struct gl_sock *gs)
 {
-	if (tcp_sk(sk)->packets_out || !tcp_send_head(sk) || tlt->refused == TLT_REFUSED_MAX)
-		return false;
+	struct tlt *tlt = tlt_of(gs);
+
+	if (!tcp_send_head(sk) || tlt->refused == TLT_REFUSED_MAX)
+		return;
 	tlt->refused++;
 	gl_xmit(sk);
-	return true;
+	/* A burst may have begun. */
+	if (tcp_sk(sk)->packets_out)
+		gl_kick_soon(sk, gs);
 }
 
-/* TCP is done with what came, and has sent what it may.  If data is unacked
- * and none of it is important, nothing protects the clock.  If the receiver's
+/* Data is unacked and none of it is important, so nothing protects the clock.  If the receiver's
  * window forbids even a byte we stay armed: its update will kick us.
  */
-static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
+static void tlt_keep_alive(struct sock *sk, struct gl_sock *gs)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 	enum tlt_clock clock;
 
-	if (gs->transport->inner)
-		gs->transport->inner->on_kick(sk, gs);
-	tlt_settle(sk, tlt);
-	if (!gl_marking(gs) || tlt_again(sk, tlt) || !tp->packets_out ||
-	    tlt->state == GREENLANE_WAITING)
-		return;
 	/* A rate needs no clock, while there is something to send. */
 	if (tlt_is_rated(sk) && tlt_rate_sends(sk))
 		return;
@@ -708,6 +704,22 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
 		/* What a clock repairs does not say that it ends a message. */
 		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS && !gs->transport->inner);
+}
+
+/* TCP is done with what came, and has sent what it may. */
+static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
+{
+	struct tlt *tlt = tlt_of(gs);
+
+	if (gs->transport->inner)
+		gs->transport->inner->on_kick(sk, gs);
+	tlt_settle(sk, tlt);
+	if (!gl_marking(gs))
+		return;
+	if (!tcp_sk(sk)->packets_out)
+		tlt_again(sk, gs);
+	else if (tlt->state != GREENLANE_WAITING)
+		tlt_keep_alive(sk, gs);
 }
 
 /* Can a clock leave now?  Not if only a FIN is unacked, nor while the receiver's window is closed,
