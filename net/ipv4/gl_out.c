@@ -95,10 +95,10 @@ static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_s
 		gs->patient = 0;
 		return;
 	}
-	/* The rest of the answer may follow. */
-	if (gs->patient && !covers)
+	/* The rest of the answer may follow.  A retransmission is none. */
+	if (gs->patient && !covers && !before(seg->seq, tcp_sk(sk)->snd_nxt))
 		return;
-	/* The host's own device has refused the answer. */
+	/* Else the host's own device has refused the answer. */
 	if (gs->patient)
 		set_bit(GL_OWED_ACK, &gs->flags);
 	gs->patient = 0;

@@ -114,7 +114,8 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind)
  * missing.  (The end of one that on_packet() is called for, and data of other kinds, say more than
  * that.  Nagle's algorithm may hold back the sender's next write until this ACK, for 50 us, where
  * the base takes milliseconds.)  And only if the application usually answers (TCP's pingpong
- * mode), and all that it has written has left: data that waits for the window is no answer.
+ * mode), and all that it has written has left, and is not lost: data that waits for the window, and
+ * a retransmission, are no answers.
  */
 static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
 			const struct gl_seg *seg)
@@ -123,6 +124,7 @@ static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
 
 	return kind->before && !(kind->flags & GL_KIND_ENDS) &&
 	       inet_csk_in_pingpong_mode((struct sock *)sk) && !tcp_send_head(sk) &&
+	       inet_csk(sk)->icsk_ca_state == TCP_CA_Open && !tp->sacked_out &&
 	       seg->seq == tp->rcv_nxt &&
 	       seg->end_seq - seg->seq < inet_csk(sk)->icsk_ack.rcv_mss &&
 	       RB_EMPTY_ROOT(&tp->out_of_order_queue);

@@ -13,7 +13,7 @@ GREENLANE_MESSAGE, GREENLANE_WEIGHT, GREENLANE_SENDERS, GREENLANE_COSENDERS = \
 TCP_CONGESTION, TCP_INFO, TCP_MD5SIG = 13, 11, 14
 SO_MAX_PACING_RATE = 47
 YES, NO = 1, 2                      # of the peer
-F_OFF, F_UNSUPPORTED = 1, 4         # flags
+F_OFF, F_UNSUPPORTED, F_REORDERED = 1, 4, 8     # flags
 
 COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost rearmed"
             " echoes_sent credits_sent credits_received credit_rate credits_wanted"
