@@ -27,6 +27,11 @@ struct gl_held;
 struct gl_sock;
 struct gl_transport;
 
+/* When gl_kick_soon() kicks, and how long an ACK or a clock may wait for the application's data.
+ * Longer than a round trip in a datacenter (20 µs), far shorter than TCP's timers (RTO_min of 4 ms).
+ */
+#define GL_SOON_NS		(50 * NSEC_PER_USEC)
+
 /* The most that a connection's state may take, bytes; 10,000 connections are usual.  Ten fit into a
  * page, as of 384 bytes.
  */
@@ -242,8 +247,8 @@ struct gl_transport {
  * @now: on gl_kick.c's list for the end of this softirq
  * @soon: on gl_kick.c's list for GL_SOON_NS later
  * @rcu: to free it after grace periods; it is on no list any more
- * @held: what packets with our option said that arrived while a process owned the socket, newest
- *	first; under the socket's spinlock
+ * @held: segments with our option that arrived while a process owned the socket, newest first;
+ *	under the socket's spinlock
  * @flags: atomic bits, GL_* below
  * @refs: one for the connection, and one for each list
  * @held_end: end of a message that arrived meanwhile; under the socket's spinlock
@@ -256,7 +261,8 @@ struct gl_transport {
  * @owed: the protocol's answer is owed to the peer
  * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
  * @kicked: a kick has begun, and on_kick() has not been called yet
- * @patient: that ACK may wait for data of the application, until the next kick after GL_SOON_NS
+ * @patient: @prompt is set, and that ACK may wait for data of the application, until the next kick
+ *	after GL_SOON_NS
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */

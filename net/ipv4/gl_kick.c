@@ -21,11 +21,6 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Longer than a round trip in a datacenter (20 µs), far shorter than TCP's timers (RTO_min of
- * 4 ms).
- */
-#define GL_SOON_NS	(50 * NSEC_PER_USEC)
-
 /**
  * struct gl_kicks - a CPU's lists
  * @now: linked by struct gl_sock.now; lock-free
@@ -130,7 +125,7 @@ EXPORT_SYMBOL_GPL(gl_assert_alive);
  */
 static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
 {
-	bool late = gs->prompt && gs->patient;
+	bool late = gs->patient;
 
 	if (late && !soon)
 		return;
@@ -192,8 +187,8 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
 }
 
-/* Above the MTU of every path, loopback's (64 kB) too: no reduction, if it is TCP's function that is
- * called, after IPV6_ADDRFORM or when the transport has left.
+/* Above the MTU of every path, loopback's (64 kB) too: no reduction, if TCP's function is called,
+ * after IPV6_ADDRFORM or when the transport has left.
  */
 #define GL_MTU_NONE	BIT(20)
 

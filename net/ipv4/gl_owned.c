@@ -24,7 +24,7 @@
 #define GL_HELD_MAX	1024
 
 /**
- * struct gl_held - what is left of a packet with our option
+ * struct gl_held - a segment with our option
  * @next: the one before it in gl_sock.held
  * @kind: its kind
  * @seg: the segment
@@ -37,7 +37,7 @@ struct gl_held {
 
 /* --- LOCAL_IN ---------------------------------------------------------------- */
 
-/* Put what a packet says at the head of the list, or drop it. */
+/* Put a segment at the head of the list, or drop it. */
 static void gl_held_add(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			const struct gl_seg *seg)
 {
@@ -59,7 +59,7 @@ static void gl_held_add(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 }
 
 /**
- * gl_hold() - keep what a packet with our option says until the process releases the socket
+ * gl_hold() - keep a segment with our option until the process releases the socket
  * @sk: the socket; under its spinlock, BH off
  * @gs: its state
  * @kind: the packet's kind

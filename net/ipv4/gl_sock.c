@@ -241,7 +241,7 @@ void gl_detach(struct sock *sk)
 	if (gl_marking(gs))
 		gs->transport->on_switch(sk, gs, false);
 	/* An ACK may wait for the application's answer, and its kick does not come any more. */
-	if (gs->prompt && gs->patient && inet_csk_ack_scheduled(sk))
+	if (gs->patient && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	gl_dupthresh_restore(sk, gs);
 	if (gs->transport->on_free)

@@ -497,14 +497,12 @@ static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool i
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
-/* How long a clock waits for the application's next data, which is as good, if nothing is lost; us.
- * Without it request and response, or small messages, have twice the packets.
+/* A clock may wait that long for the application's next data, which serves as well if nothing is
+ * lost.  Without it request and response, or small messages, have twice the packets.
  */
-#define TLT_QUIET_US		50
-
 static bool tlt_is_echo_recent(const struct tlt *tlt)
 {
-	return (u32)tcp_clock_us() - tlt->echo_us < TLT_QUIET_US;
+	return (u32)tcp_clock_us() - tlt->echo_us < GL_SOON_NS / NSEC_PER_USEC;
 }
 
 /* Data leaves while a clock is in flight, and is not important.  If it is lost, only another clock

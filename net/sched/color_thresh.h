@@ -116,7 +116,7 @@ struct color_refused {
 
 /**
  * color_refused_lately() - bytes refused in a window that lasts
- * @r: what has been refused
+ * @r: the port's counter
  * @now: jiffies
  * @window: how long a window lasts, jiffies
  *
@@ -133,7 +133,7 @@ static inline u64 color_refused_lately(const struct color_refused *r, unsigned l
 
 /**
  * color_refused_add() - the port refuses a packet
- * @r: what has been refused
+ * @r: the port's counter
  * @len: bytes of the packet
  * @now: jiffies
  * @window: how long a window lasts, jiffies
