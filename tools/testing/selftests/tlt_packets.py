@@ -32,7 +32,7 @@ def nodelay(*sockets):
 
 
 def calls(wire, client, server, outstanding, count=400, size=300):
-    """Requests and responses, so many at a time."""
+    """`count` requests and responses, up to `outstanding` at a time."""
     nodelay(client, server)
     sent = done = asked = 0
     while done < count * size:
@@ -45,6 +45,13 @@ def calls(wire, client, server, outstanding, count=400, size=300):
             server.send(bytes(size))
             asked -= size
         done += read(client)
+
+
+def answering(wire, client, server):
+    """The server has answered requests (TCP's pingpong mode), and nothing is in flight."""
+    calls(wire, client, server, 1, count=20)
+    wire.run(5e-3)
+    wire.mark()
 
 
 def stream(wire, client, server, gap, count=1000):
@@ -81,9 +88,7 @@ def packets(work):
 @case("a request that is not answered at once is acknowledged after 50 us", connected,
       cc="tlt_cubic", version=(4, 6))
 def slow_server(wire, client, server):
-    calls(wire, client, server, 1, count=20)
-    wire.run(1e-3)
-    wire.mark()
+    answering(wire, client, server)
     client.send(bytes(300))
     wire.run(1e-3)
     request, ack = wire.seen[:2]
@@ -95,8 +100,7 @@ def slow_server(wire, client, server):
 @case("a process owns the socket when the 50 us end, and others after it: the ACK leaves as one"
       " releases it", connected, cc="tlt_cubic")
 def owned(wire, client, server):
-    calls(wire, client, server, 1, count=20)
-    wire.run(5e-3)
+    answering(wire, client, server)
     with owned_again_and_again(server):
         wire.run(3e-3)
         wire.mark()
@@ -112,9 +116,7 @@ def owned(wire, client, server):
 def chooses(to):
     with Wire(cc="tlt_cubic") as wire:
         client, server = wire.connect()
-        calls(wire, client, server, 1, count=20)
-        wire.run(5e-3)
-        wire.mark()
+        answering(wire, client, server)
         client.send(bytes(300))
         wire.run(20e-6)
         choose(server, to)
@@ -128,9 +130,7 @@ def chooses(to):
 def refused(cc, size):
     with Wire(cc=cc, tso=False) as wire:
         client, server = wire.connect()
-        calls(wire, client, server, 1, count=20)
-        wire.run(5e-3)
-        wire.mark()
+        answering(wire, client, server)
         client.send(bytes(300))
         wire.run(13e-6)
         read(server)
@@ -149,8 +149,7 @@ def refused(cc, size):
 @case("what waits for the echo does not wait: a packet is missing, or a full one ends a window",
       connected, cc="tlt_cubic")
 def at_once(wire, client, server):
-    calls(wire, client, server, 1, count=20)
-    wire.run(1e-3)
+    answering(wire, client, server)
     for lost, size in ((0, 1448), (1, 2 * 1448 + 300)):
         wire.mark()
         wire.rule = lambda p, lost=lost: p.from_a and p.len and len(data(wire.from_a())) <= lost

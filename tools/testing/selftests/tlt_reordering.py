@@ -36,21 +36,32 @@ class Path:
         return False
 
 
+def warmed_up(wire, size):
+    """A client and a server that have exchanged `size` bytes before the path changes."""
+    wire.align()
+    client, server = wire.connect()
+    wire.transfer(client, server, size)
+    wire.run(10e-3)
+    wire.mark()
+    return client, server
+
+
+def sent_again(wire):
+    """The number of a's packets that were retransmitted, clocks not counted."""
+    sent = [p for p in data(wire.from_a()) if p.len > 1]
+    return len(sent) - len({p.seq for p in sent})
+
+
 def over(path, cc):
     """(seconds that COUNT bytes take, packets sent again, connections that have learnt)."""
     with Wire(cc=cc) as wire:
-        wire.align()
-        client, server = wire.connect()
-        wire.transfer(client, server, 200_000)
-        wire.run(10e-3)
-        wire.mark()
+        client, server = warmed_up(wire, 200_000)
         wire.rule = path
         begun = time.clock_gettime(time.CLOCK_MONOTONIC)
         true(wire.transfer(client, server, COUNT, 20.0), "all arrives")
         took = time.clock_gettime(time.CLOCK_MONOTONIC) - begun
-        sent = [p for p in data(wire.from_a()) if p.len > 1]    # without clocks
         equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
-        return took, len(sent) - len({p.seq for p in sent}), wire.a.greenlane()["Reordered"]
+        return took, sent_again(wire), wire.a.greenlane()["Reordered"]
 
 
 @case("TLT is as fast as its base, and sends about as little again", base=("cubic", "dctcp"),
@@ -68,19 +79,13 @@ def as_the_base(base, kind, more):
       base=("cubic", "dctcp"))
 def short_bursts(base):
     with Wire(cc=f"tlt_{base}") as wire:
-        wire.align()
-        client, server = wire.connect()
-        wire.transfer(client, server, 14_480)
-        wire.run(10e-3)
-        wire.mark()
+        client, server = warmed_up(wire, 14_480)
         wire.rule = Path("red slower", 30e-6)
         # TCP sees no reordering: each late packet has been retransmitted before its ACK arrives.
         for _ in range(30):
             true(wire.transfer(client, server, 14_480), "a burst arrives")
             wire.run(5e-3)
-        sent = [p for p in data(wire.from_a()) if p.len > 1]
-        again = len(sent) - len({p.seq for p in sent})
-        within(again, 1, 18, "packets sent again, of two bursts at most")
+        within(sent_again(wire), 1, 18, "packets sent again, of two bursts at most")
         equal(wire.a.greenlane()["Reordered"], 1, "Reordered")
 
 

@@ -163,6 +163,16 @@ class Bench:
             return [self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko",
                                 *words, options=(*options, "--real-time")) for _ in range(BOOTS)]
 
+    def _packet(self, what, boots, one, other, goal, *, unit=("cycles", 1), after=""):
+        """A row: the cost of a packet through one qdisc by that through another; `boots` are
+        {qdisc: cycles} of each guest, `unit` its name and the cycles in it."""
+        name, size = unit
+        pairs = [(seen[one], seen[other]) for seen in boots]
+        mine, its = (statistics.median(column) / size for column in zip(*pairs))
+        ratios = sorted(a / b for a, b in pairs)
+        self.row(f"{what}, {one} / {other}{after}", f"{statistics.median(ratios):.2f}", goal,
+                 f"{mine:.1f} / {its:.1f} {name}; {ratios[0]:.2f} … {ratios[-1]:.2f}")
+
     def hooks(self):
         """A packet of another congestion control's connection, through the netfilter hooks."""
         seen = self._guest_with("hook_bench", "lab.bench.hooks")
@@ -181,13 +191,10 @@ class Bench:
             ghz = float(re.search(r"cpu MHz\s*: ([\d.]+)", file.read())[1]) / 1000
 
         def compare(packets, burst, one, other, goal):
-            pairs = [(seen[packets][burst][one], seen[packets][burst][other]) for seen in boots]
-            mine, its = (statistics.median(column) / ghz for column in zip(*pairs))
-            ratios = sorted(a / b for a, b in pairs)
-            self.row(f"enqueue + dequeue, {burst} queued, {one} / {other}"
-                     + (", short messages" if packets == "short" else ""),
-                     f"{statistics.median(ratios):.2f}", goal,
-                     f"{mine:.1f} / {its:.1f} ns; {ratios[0]:.2f} … {ratios[-1]:.2f}")
+            self._packet(f"enqueue + dequeue, {burst} queued",
+                         [seen[packets][burst] for seen in boots], one, other, goal,
+                         unit=("ns", ghz),
+                         after=", short messages" if packets == "short" else "")
 
         for burst in boots[0]["cycles"]:
             compare("cycles", burst, "color", "red", "<= 0.75")
@@ -223,13 +230,8 @@ class Bench:
                     ("busy", "color rate, 16 bands", "color", "<= 3"),
                     ("busy", "color, 16 bands", "color", "")):
                 for burst in boots[0][packets]:
-                    pairs = [(seen[packets][burst][one], seen[packets][burst][other])
-                             for seen in boots]
-                    ratios = sorted(a / b for a, b in pairs)
-                    mine, its = (statistics.median(column) for column in zip(*pairs))
-                    self.row(f"{way}, {burst} queued, {one} / {other}",
-                             f"{statistics.median(ratios):.2f}", goal,
-                             f"{mine:.1f} / {its:.1f} cycles; {ratios[0]:.2f} … {ratios[-1]:.2f}")
+                    self._packet(f"{way}, {burst} queued", [seen[packets][burst] for seen in boots],
+                                 one, other, goal)
 
     def queues(self):
         """Do two ports of one pool hinder each other, each on a processor of its own?"""

@@ -121,7 +121,7 @@ class Crowd:
 
 
 def run(network, seed, cc="tlt_dctcp"):
-    """One run with a fresh port and fresh connections: what was lost, and the crowd's times."""
+    """One run with a fresh port and fresh connections: its losses, and the crowd's times."""
     network.fresh_port()
     fan_ins, rng = plan(seed)
     crowd = Crowd(network, cc)

@@ -21,20 +21,25 @@ def hold(s, milliseconds):
 
 
 @contextlib.contextmanager
-def owned_again_and_again(s, owners=3):
-    """Processes own the socket for 1 ms each, one after the other, without a gap."""
+def owned_again_and_again(s, owners=3, pause=0):
+    """Processes own the socket for 1 ms each, one after the other; each rests for `pause` seconds
+    then."""
     stop = threading.Event()
 
     def own():
         while not stop.is_set():
             hold(s, 1).join()
+            if pause:
+                stop.wait(pause)
     threads = [threading.Thread(target=own) for _ in range(owners)]
     for thread in threads:
         thread.start()
-    yield
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 def run_owned(wire, ends, application, *sockets):
@@ -43,17 +48,12 @@ def run_owned(wire, ends, application, *sockets):
     owner, so not in the thread that is the wire.
     """
     stop = threading.Event()
-
-    def owner(s, pause):
-        while not stop.is_set():
-            hold(s, 1).join()
-            stop.wait(pause)
+    threads = [threading.Thread(target=application, args=(stop, s)) for s in sockets]
     # different periods, or one is free whenever the other is
-    threads = [threading.Thread(target=owner, args=it) for it in zip(ends, (0.0005, 0.0008))]
-    threads += [threading.Thread(target=application, args=(stop, s)) for s in sockets]
-    for t in threads:
-        t.start()
-    wire.run(1.0)
-    stop.set()
+    with owned_again_and_again(ends[0], 1, 0.0005), owned_again_and_again(ends[1], 1, 0.0008):
+        for t in threads:
+            t.start()
+        wire.run(1.0)
+        stop.set()
     for t in threads:
         t.join()
