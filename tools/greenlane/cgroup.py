@@ -132,7 +132,7 @@ def _check_pins():
 
 
 def _program(pin):
-    """bpftool's description of a pinned program of ours; Refused if it is another one."""
+    """bpftool's description of a pinned greenlane program; Refused if it is another program."""
     said = _bpftool_json("prog", "show", "pinned", pin)
     if said.get("type") != "sock_ops" or said.get("name") != PROGRAM:
         raise Refused(f"{pin} is not a program of ours: remove it")
