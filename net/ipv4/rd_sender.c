@@ -71,13 +71,25 @@ static u32 rd_packets(const struct sock *sk, const struct sk_buff *skb)
 				 !(skb == skb_peek_tail(&sk->sk_write_queue) && rd_holds(sk, skb)));
 }
 
+/* Where the peer's window ends when the credits of this request arrive.  A receiver grants one
+ * request for two round trips, and most of them while earlier data is in flight: as that data is
+ * acknowledged the window moves on, if the peer's process reads.  It does as long as the window is
+ * not much smaller than it was.
+ */
+static u32 rd_window_end(const struct tcp_sock *tp)
+{
+	u32 end = tcp_wnd_end(tp);
+
+	return tp->snd_wnd < tp->max_window / 2 ? end : end + (tp->snd_nxt - tp->snd_una);
+}
+
 /* Number of new packets that need a credit; at least @most stands for more.  A lone FIN needs none;
  * data outside of the peer's window, or held back, cannot be sent yet.
  */
 static u32 rd_new(const struct sock *sk, u32 most)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 end = tcp_wnd_end(tp), n = 0, looked = 0;
+	u32 end = rd_window_end(tp), n = 0, looked = 0;
 	const struct sk_buff *skb;
 
 	skb_queue_walk(&sk->sk_write_queue, skb) {
@@ -104,7 +116,7 @@ static u32 rd_to_come(const struct sock *sk, u32 new)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!sock || !test_bit(SOCK_NOSPACE, &sock->flags) ||
-	    after(gl_data_end(sk), tcp_wnd_end(tp)))
+	    after(gl_data_end(sk), rd_window_end(tp)))
 		return 0;
 	return tp->packets_out + new;
 }
