@@ -13,7 +13,9 @@ import time
 from lab import tap
 from lab.net.port import shown
 from lab.status import Cable
-from lab.tap import case, equal, true
+from lab.tap import case, equal, true, within
+from lab.wire.packet import data
+from lab.wire.wire import Wire
 
 BURST = 14480
 
@@ -58,6 +60,22 @@ def refused(cc):
     slowest, timers, _ = bursts("color rate 1gbit limit 60k red 30k", cc, count=20)
     print("#", slowest, timers)
     equal(timers[0], 0, "RTOs")
+
+
+@case("the device refuses a burst on an idle connection: it leaves in 200 us", cc="tlt_cubic",
+      packets=(1, 4), version=(4, 6))
+def lone(cc, packets, version):
+    with Wire(cc=cc, version=version, tso=False) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        wire.a.tc("qdisc add dev tun0 root pfifo limit 1",
+                  "qdisc change dev tun0 root pfifo limit 0")
+        client.send(bytes(packets * 1448))
+        wire.a.tc("qdisc del dev tun0 root")
+        begun = time.monotonic()
+        true(wire.run(300e-3, lambda: len(data(wire.from_a())) >= packets), "all leaves")
+        within(time.monotonic() - begun, 0, 200e-6, "seconds until it has left")
+        equal(wire.a.netstat("TCPLossProbes"), 0, "probes")
 
 
 if __name__ == "__main__":
