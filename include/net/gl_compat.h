@@ -219,6 +219,19 @@ static inline void gl_tcp_accecn(const struct tcp_sock *tp, struct tcphdr *th)
 #endif
 }
 
+/* Count a CE mark that TCP does not see, with AccECN; tcp_ecn_received_counters() does so for a
+ * packet.  Its byte counters are left out: they are of data that TCP has received.
+ */
+static inline void gl_tcp_accecn_heed(struct tcp_sock *tp)
+{
+#ifdef TCP_ACCECN_CEP_INIT_OFFSET
+	if (!tcp_ecn_mode_accecn(tp))
+		return;
+	tp->received_ce++;
+	tp->received_ce_pending = min(tp->received_ce_pending + 1, 0xfU);
+#endif
+}
+
 /* 6.16: RACK cannot be switched off any more (net.ipv4.tcp_recovery) */
 static inline bool gl_tcp_rack(const struct sock *sk)
 {

@@ -186,10 +186,11 @@ static bool gl_repairs(const struct sock *sk, const struct sk_buff *skb,
  * gl_heed_ce() - a packet with a CE mark, sent as data, is kept from TCP
  * @sk: the socket, locked and not owned by a process
  *
- * As TCP does for data (tcp_data_ecn_check()).  AccECN counts the packets that TCP receives.
+ * As TCP does for data (tcp_data_ecn_check()).
  */
 void gl_heed_ce(struct sock *sk)
 {
+	gl_tcp_accecn_heed(tcp_sk(sk));
 	if (!gl_tcp_ecn_rfc3168(tcp_sk(sk)))
 		return;
 	if (tcp_ca_needs_ecn(sk))

@@ -280,6 +280,20 @@ def accecn(version):
         equal({ace(p) for p in wire.from_a()}, {5 + 1}, "counters of a")
 
 
+@case("AccECN: clocks with a CE mark are counted", version=(4, 6))
+def accecn_clock(version):
+    with Wire(cc="tlt_cubic", version=version) as wire:
+        ask_accecn(wire)
+        client, server = wire.connect()
+        wire.mark()
+        wire.rule = lambda p: p.kind == CLOCK and p.set_dsfield(p.dsfield | 3)
+        true(wire.transfer(client, server, 20_000), "arrives")
+        wire.run(1e-3)
+        clocks = [p for p in wire.from_a() if p.kind == CLOCK]
+        true(clocks, "clocks")
+        equal(ace(wire.from_b()[-1]), (5 + len(clocks)) % 8, "counter of b")
+
+
 @case("AccECN: a clock is answered, although the ACK has time stamps, SACK and AccECN's option",
       version=(4, 6))
 def accecn_full(version):
