@@ -160,6 +160,7 @@ def resumed():
 
 @case("a panel's or a number's misspelt key: a line that names it and the nearest one, status 1")
 def misspelt():
+    before = sorted(made())
     for text, where in ((OWN.replace(', y = "fg_p99"', ', y = "fg_p999"'), "plot: y is fg_p999"),
                         (OWN.replace('key = "fg_p99"', 'key = "fg_p999"', 1),
                          "compare: p99 > 1: key is fg_p999")):
@@ -167,7 +168,7 @@ def misspelt():
         named = [line for line in done.stderr.splitlines() if "fg_p999" in line]
         equal((done.returncode, len(named)), (1, 1), f"status, lines: {done.stderr}")
         true(where in named[0] and "which no run has" in named[0] and "fg_p99.9" in named[0], named)
-    equal(figures().returncode, 0, "status of the right one again")
+    equal((figures().returncode, sorted(made())), (0, before), "status, files of the right one again")
 
 
 @case("--list needs no library; a report without them: one line that says how to get them")
