@@ -64,6 +64,49 @@ def connections(said, ns):
             if said["namespaces"][c["ns"]]["name"] == ns.name]
 
 
+def busy(cable, pair):
+    """A look before, one megabyte, and what a look says then."""
+    look()
+    cable.send([pair])
+    return look()
+
+
+def over(cable, client, server, port=1000):
+    """A connection between these addresses."""
+    with cable.b:
+        listener = socket.create_server((server, port))
+    with cable.a:
+        pair = socket.create_connection((server, port), timeout=60, source_address=(client, 0))
+    accepted = listener.accept()[0]
+    accepted.settimeout(60)
+    listener.close()
+    return pair, accepted
+
+
+def heal_tunnel(cable, kind, words=""):
+    """A tunnel that does not copy the DSCP: status says so, and its cure works as printed.
+
+    Returns the cure, and the names of the mistakes before and after it."""
+    for ns, own in ((cable.a, 1), (cable.b, 2)):
+        ns.ip(f"link add tun1 type {kind} id 5 remote 10.1.0.{3 - own} "
+              + words.replace(" va", " va" if own == 1 else " vb"),
+              f"addr add 10.2.0.{own}/24 dev tun1", "link set tun1 up")
+    pair = over(cable, "10.2.0.1", "10.2.0.2")
+    said = busy(cable, pair)
+    before = ids(said)
+    true(f"tun1 is a tunnel ({kind})" in sentence(said, "only-yellow"), f"{before}: {said['problems']}")
+    command, = [p["advice"].partition(": ")[2].removesuffix(".") for p in said["problems"]
+                if p["id"] == "only-yellow"]
+    for ns, peer in ((cable.a, 2), (cable.b, 1)):
+        # Printed is a's.
+        ns.ip(command.removeprefix("ip ").replace("10.1.0.2", f"10.1.0.{peer}"))
+    said = busy(cable, pair)
+    port, = said["ports"].values()
+    true(port["change"]["red_packets"] > 500, "red packets")
+    abort(*pair)
+    return command, before, ids(said)
+
+
 def exchange(wire, client, server, count=100_000):
     """Some traffic both ways; virtual time for the last echoes."""
     true(wire.transfer(client, server, count), "arrives")

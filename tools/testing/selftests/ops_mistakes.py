@@ -19,7 +19,8 @@ from lab import TOP
 from lab.codepoints import DATA, IMPORTANT
 from lab.net import libc, modules
 from lab.net.namespace import Namespace
-from lab.status import Cable, exchange, forget, ids, look, sentence, tool, watched
+from lab.status import (Cable, busy, exchange, forget, heal_tunnel, ids, look, sentence, tool,
+                        watched)
 from lab.tap import case, equal, main, true
 from lab.wire.packet import RST
 from lab.wire.peer import without_option
@@ -363,45 +364,11 @@ def heal(said, name):
     return advice.partition("tc ")[2].partition(", below")[0].rstrip(".")
 
 
-def busy(cable, pair):
-    """A look before, one megabyte, and what a look says then."""
-    look()
-    cable.send([pair])
-    return look()
-
-
-def over(cable, client, server, port=1000):
-    """A connection between these addresses."""
-    with cable.b:
-        listener = socket.create_server((server, port))
-    with cable.a:
-        pair = socket.create_connection((server, port), timeout=60, source_address=(client, 0))
-    accepted = listener.accept()[0]
-    accepted.settimeout(60)
-    listener.close()
-    return pair, accepted
-
-
 @case("TLT in a tunnel: the port sees only yellow until the tunnel copies the DSCP", Cable,
       options="color rate 10gbit limit 1m red 270k")
 def tunnel(cable):
-    for ns, dev, own in ((cable.a, "va", 1), (cable.b, "vb", 2)):
-        ns.ip(f"link add vx type vxlan id 1 remote 10.1.0.{3 - own} local 10.1.0.{own} dstport 4789"
-              f" dev {dev}", f"addr add 10.2.0.{own}/24 dev vx", "link set vx up")
-    pair = over(cable, "10.2.0.1", "10.2.0.2")
-    said = busy(cable, pair)
-    equal(ids(said), ["only-yellow"], "mistakes")
-    advice, = [p["advice"] for p in said["problems"]]
-    true("vx is a tunnel (vxlan)" in sentence(said, "only-yellow"), sentence(said, "only-yellow"))
-    command = advice.partition(": ")[2].removesuffix(".")
-    equal(command, "ip link set vx type vxlan tos inherit", "the cure")
-    for ns in (cable.a, cable.b):
-        ns.ip(command.removeprefix("ip "))
-    said = busy(cable, pair)
-    equal(ids(said), [], "mistakes when it is healed")
-    port, = said["ports"].values()
-    true(port["change"]["red_packets"] > 500, "red packets")
-    abort(*pair)
+    equal(heal_tunnel(cable, "vxlan", "dstport 4789 dev va"),
+          ("ip link set tun1 type vxlan tos inherit", ["only-yellow"], []), "the cure, mistakes")
 
 
 @case("codepoints moved at the hosts but not in the port's map: only yellow, healed as told", Cable,
