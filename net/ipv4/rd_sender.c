@@ -71,25 +71,29 @@ static u32 rd_packets(const struct sock *sk, const struct sk_buff *skb)
 				 !(skb == skb_peek_tail(&sk->sk_write_queue) && rd_holds(sk, skb)));
 }
 
+/* Requests that count with no more than the peer's window, after it has left a credit unused: a
+ * process that reads in bursts stops reading while data is in flight, again and again.
+ */
+#define RD_SHUT_REQUESTS	255
+
 /* Where the peer's window ends when the credits of this request arrive.  A receiver grants one
  * request for two round trips, and most of them while earlier data is in flight: as that data is
- * acknowledged the window moves on, if the peer's process reads.  It does as long as the window is
- * not much smaller than it was.
+ * acknowledged the window moves on, if the peer's process reads.
  */
-static u32 rd_window_end(const struct tcp_sock *tp)
+static u32 rd_window_end(const struct sock *sk, const struct rd_sock *rs)
 {
-	u32 end = tcp_wnd_end(tp);
+	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return tp->snd_wnd < tp->max_window / 2 ? end : end + (tp->snd_nxt - tp->snd_una);
+	return tcp_wnd_end(tp) + (rs->shut ? 0 : tp->snd_nxt - tp->snd_una);
 }
 
 /* Number of new packets that need a credit; at least @most stands for more.  A lone FIN needs none;
  * data outside of the peer's window, or held back, cannot be sent yet.
  */
-static u32 rd_new(const struct sock *sk, u32 most)
+static u32 rd_new(const struct sock *sk, const struct rd_sock *rs, u32 most)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 end = rd_window_end(tp), n = 0, looked = 0;
+	u32 end = rd_window_end(sk, rs), n = 0, looked = 0;
 	const struct sk_buff *skb;
 
 	skb_queue_walk(&sk->sk_write_queue, skb) {
@@ -110,13 +114,13 @@ static u32 rd_new(const struct sock *sk, u32 most)
  * written.  Without credits for those, each buffer would take a round trip more.  Not if the peer's
  * window holds them back.
  */
-static u32 rd_to_come(const struct sock *sk, u32 new)
+static u32 rd_to_come(const struct sock *sk, const struct rd_sock *rs, u32 new)
 {
 	const struct socket *sock = sk->sk_socket;
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!sock || !test_bit(SOCK_NOSPACE, &sock->flags) ||
-	    after(gl_data_end(sk), rd_window_end(tp)))
+	    after(gl_data_end(sk), rd_window_end(sk, rs)))
 		return 0;
 	return tp->packets_out + new;
 }
@@ -152,10 +156,10 @@ static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 
 	if (n >= most)
 		return n;
-	new = rd_new(sk, most - n);
+	new = rd_new(sk, rs, most - n);
 	n += new;
 	if (n < most)
-		n += rd_to_come(sk, new);
+		n += rd_to_come(sk, rs, new);
 	if (first && n < most)
 		n += first->waiting(sk, &rs->gs, most - n);
 	return n;
@@ -271,6 +275,7 @@ static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 flags)
 	if (!rs->asking)
 		rs->wait = 0;
 	rs->told = now;
+	rs->shut -= !!rs->shut;
 	rs->told_end = rs->seq + waiting;
 	rs->asking = !!waiting;
 	rs->asked |= rs->asking;
@@ -434,6 +439,8 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs)
 	if (rs->tokens && !rd_is_held(sk, rs)) {
 		rd_count(rs, RD_CREDITWASTED, rs->tokens);
 		rs->tokens = 0;
+		if (after(gl_data_end(sk), tcp_wnd_end(tcp_sk(sk))))
+			rs->shut = RD_SHUT_REQUESTS;
 	}
 	rd_set_window(sk, 0);
 }

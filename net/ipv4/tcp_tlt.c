@@ -815,6 +815,14 @@ static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *t
 	return tp->reord_seen && tcp_clock_us() - tlt->imp_us < 2 * (tp->srtt_us >> 3);
 }
 
+/* A receiver whose memory is full drops data and withdraws the window that the data was sent in
+ * (since 6.6: ICSK_ACK_NOMEM).  What lies beyond the window's new end has no echo.
+ */
+static bool tlt_is_withdrawn(const struct tcp_sock *tp, const struct tlt *tlt)
+{
+	return before(tcp_wnd_end(tp), tlt->clock ? tp->snd_una + 1 : tlt->imp_end);
+}
+
 /* TCP has taken what an ACK says, and has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
@@ -838,6 +846,8 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 			tlt_echoed(sk, tlt);
 		}
 	}
+	if (tlt->state == GREENLANE_WAITING && tlt_is_withdrawn(tcp_sk(sk), tlt))
+		tlt->state = GREENLANE_ARMED_NEXT;
 	if (tlt->counting ||
 	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
 		gl_kick(sk, gs);

@@ -10,6 +10,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/tcp.h>
 #include <linux/xarray.h>
 #include <net/gl_compat.h>
 #include <net/netlink.h>
@@ -23,6 +24,8 @@
 #include "color_pool.h"
 #include "color_thresh.h"
 
+/* Of a segment: Ethernet, IPv6, and TCP with all its options. */
+#define COLOR_PAUSE_HEADERS	(14 + 40 + 60)
 /* 1 km of fibre. */
 #define COLOR_PAUSE_DELAY	(5 * NSEC_PER_USEC)
 /* PFC watchdogs of switches look for pauses of some hundred milliseconds. */
@@ -699,13 +702,16 @@ static u32 color_pause_packet(const struct color_pause *pause)
 static u32 color_pause_unit(const struct color_pause_link *link, const struct color_pause *pause)
 {
 	const struct net_device *dev = link->dev;
+	u32 size;
 
 	if (pause->cfg.unit)
 		return pause->cfg.unit;
 	if (!color_pause_is_virtual(dev))
 		return color_pause_packet(pause);
-	/* GSO packets pass whole. */
-	return max_t(u32, color_pause_packet(pause), READ_ONCE(dev->gso_max_size));
+	/* GSO packets pass whole, and count with the headers of each segment (qdisc_pkt_len). */
+	size = READ_ONCE(dev->gso_max_size);
+	return max_t(u32, color_pause_packet(pause),
+		     size + DIV_ROUND_UP(size, TCP_MSS_DEFAULT) * COLOR_PAUSE_HEADERS);
 }
 
 /* Bytes/s that either end can send. */

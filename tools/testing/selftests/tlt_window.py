@@ -4,9 +4,12 @@
 
 	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
 """
+import socket
+
 from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
-from lab.tap import case, equal, true, within
+from lab.net.star import Star, pump
+from lab.tap import case, equal, timed, true, within
 from lab.wire.packet import SYN
 from lab.wire.wire import Wire, pattern
 
@@ -149,6 +152,17 @@ def shrunk_window(version):
             wire.rule = None
             wire.run(0.5)
             equal(len(server.recv(1 << 16)), 13 * 1428, "all arrives")
+
+
+@timed("a receiver without memory drops data and withdraws its window: no RTO", cc="tlt_reno")
+def withdrawn(cc):
+    with Star([10_000] * 2, delay="20us", cc=cc,
+              port="limit 4m red 400k ecn 65000 bands 2 prio 10 0") as net:
+        client, server = net.flow(0, 1)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 100_000)
+        got, = pump([(client, server)], 0.3, slow=([server], 64_000))
+        equal(net.hosts[0].netstat("TCPTimeouts"), 0, "RTOs")
+        within(got, 0.95 * 0.512, 1.05 * 0.512, "Gbit/s, as the process reads")
 
 
 if __name__ == "__main__":
