@@ -211,8 +211,8 @@ struct rd_use {
  * @epoch: sender: when @burst was granted, see rd_burst()
  * @retries: sender: requests in a row that brought no credit
  * @skipped: receiver: turns in a row at which a process owned the socket; its spinlock
- * @shut: sender: requests left that count with no more than the peer's window
  * @ps: receiver: link time that its credits have not been charged for, less than 1000 ps
+ * @shut: sender: requests left that count with no more than the peer's window
  *
  * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only compared with recent
  * times keeps the low 32 bits, as the size of a connection is limited (GL_SOCK_SIZE_MAX).  The
@@ -248,9 +248,9 @@ struct rd_sock {
 	u8			epoch;
 	u8			retries;
 	u8			skipped;
-	u8			shut;
-	u16			tokens;
-	u16			ps;
+	u32			tokens:14,
+				ps:10,
+				shut:8;
 };
 
 static inline struct rd_sock *rd_sock(struct gl_sock *gs)
