@@ -380,14 +380,14 @@ static void color_pause_solve__the_neighbour(struct kunit *test)
 	struct device parent;
 	enum color_pause_why why;
 
-	/* faster than the device says; late; with GSO packets */
+	/* faster than the device says; late; with GSO packets of 123 segments */
 	r->port[0].port.rate = 2500000000;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 5000);
 	r->port[0].port.burst = 20000;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 55000);
 	r->port[0].cfg.unit = 0;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why),
-			500000 - HEADROOM - 55000 - 2 * (65536 - PACKET));
+			500000 - HEADROOM - 55000 - 2 * (65536 + 123 * 114 - PACKET));
 	/* on a real link nothing arrives faster than that, and no larger packet */
 	r->dev.dev.parent = &parent;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 5000);
