@@ -47,7 +47,9 @@
 /* A sender on a busy link reports with every fourth credit. */
 #define RD_REPORT		4
 
-/* The most credits that a sender keeps for data that waits for its pace: 1 Tbit/s for 50 us. */
+/* The most credits that a sender keeps for data that waits for its pace: 1 Tbit/s for 50 us.  @tokens
+ * of struct rd_sock has room for them.
+ */
 #define RD_TOKENS_MAX		4096
 
 /* What comes of a sender's own packets, or of an end of a burst, may delay its turns by this many

@@ -3,6 +3,7 @@
 
 #include <linux/ethtool.h>
 #include <linux/hrtimer.h>
+#include <linux/ipv6.h>
 #include <linux/netdevice.h>
 #include <linux/netlink.h>
 #include <linux/pkt_sched.h>
@@ -25,7 +26,7 @@
 #include "color_thresh.h"
 
 /* Of a segment: Ethernet, IPv6, and TCP with all its options. */
-#define COLOR_PAUSE_HEADERS	(14 + 40 + 60)
+#define COLOR_PAUSE_HEADERS	(ETH_HLEN + sizeof(struct ipv6hdr) + 60)
 /* 1 km of fibre. */
 #define COLOR_PAUSE_DELAY	(5 * NSEC_PER_USEC)
 /* PFC watchdogs of switches look for pauses of some hundred milliseconds. */

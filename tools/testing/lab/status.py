@@ -71,39 +71,26 @@ def busy(cable, pair):
     return look()
 
 
-def over(cable, client, server, port=1000):
-    """A connection between these addresses."""
-    with cable.b:
-        listener = socket.create_server((server, port))
-    with cable.a:
-        pair = socket.create_connection((server, port), timeout=60, source_address=(client, 0))
-    accepted = listener.accept()[0]
-    accepted.settimeout(60)
-    listener.close()
-    return pair, accepted
-
-
 def heal_tunnel(cable, kind, words=""):
-    """A tunnel that does not copy the DSCP: status says so, and its cure works as printed.
+    """``greenlane status`` names a tunnel that does not copy the DSCP, and the printed cure repairs it.
 
-    Returns the cure, and the names of the mistakes before and after it."""
-    for ns, own in ((cable.a, 1), (cable.b, 2)):
-        ns.ip(f"link add tun1 type {kind} id 5 remote 10.1.0.{3 - own} "
-              + words.replace(" va", " va" if own == 1 else " vb"),
+    `words` are more of ip's for the tunnel, with {dev} for the device below it.  Returns the cure,
+    and the names of the mistakes before and after it."""
+    for ns, dev, own in ((cable.a, "va", 1), (cable.b, "vb", 2)):
+        ns.ip(f"link add tun1 type {kind} id 5 remote 10.1.0.{3 - own} {words.format(dev=dev)}",
               f"addr add 10.2.0.{own}/24 dev tun1", "link set tun1 up")
-    pair = over(cable, "10.2.0.1", "10.2.0.2")
+    pair = cable.connect("10.2.0.2")
     said = busy(cable, pair)
     before = ids(said)
     true(f"tun1 is a tunnel ({kind})" in sentence(said, "only-yellow"), f"{before}: {said['problems']}")
     command, = [p["advice"].partition(": ")[2].removesuffix(".") for p in said["problems"]
                 if p["id"] == "only-yellow"]
     for ns, peer in ((cable.a, 2), (cable.b, 1)):
-        # Printed is a's.
+        # The printed cure names a's peer.
         ns.ip(command.removeprefix("ip ").replace("10.1.0.2", f"10.1.0.{peer}"))
     said = busy(cable, pair)
     port, = said["ports"].values()
     true(port["change"]["red_packets"] > 500, "red packets")
-    abort(*pair)
     return command, before, ids(said)
 
 
@@ -149,10 +136,10 @@ class Cable:
         """tc in one of them."""
         subprocess.run(["tc", "-n", ns.name, *words.split()], check=True)
 
-    def connect(self):
-        """A connection from a to b."""
+    def connect(self, address="10.1.0.2"):
+        """A connection from a to b, which has that address."""
         with self.b:
-            listener = socket.create_server(("10.1.0.2", 0))
+            listener = socket.create_server((address, 0))
         with self.a:
             client = socket.create_connection(listener.getsockname(), timeout=60)
         server = listener.accept()[0]

@@ -367,7 +367,7 @@ def heal(said, name):
 @case("TLT in a tunnel: the port sees only yellow until the tunnel copies the DSCP", Cable,
       options="color rate 10gbit limit 1m red 270k")
 def tunnel(cable):
-    equal(heal_tunnel(cable, "vxlan", "dstport 4789 dev va"),
+    equal(heal_tunnel(cable, "vxlan", "dstport 4789 dev {dev}"),
           ("ip link set tun1 type vxlan tos inherit", ["only-yellow"], []), "the cure, mistakes")
 
 

@@ -129,9 +129,10 @@ def bursts(cc, burst):
     with Star([10_000] * 3, delay="50us", cc=cc, port="limit 4m preset xpass",
               sysctls=[("net.ipv4.tcp_rmem", "4096 131072 6291456")]) as net:
         flows = net.flow(0, 2), net.flow(1, 2)
-        pump(flows, 0.02, slow=([flows[1][1]], burst))
+        slow = [flows[1][1]], burst
+        pump(flows, 0.02, slow=slow)
         before = net.hosts[1].greenlane()
-        got = pump(flows, 0.02, slow=([flows[1][1]], burst))
+        got = pump(flows, 0.02, slow=slow)
         count = {name: value - before[name] for name, value in net.hosts[1].greenlane().items()}
         true(sum(got) > 10 * PAYLOAD, f"{sum(got):.2f} of 10 Gbit/s")
         if cc == "xpass":

@@ -23,7 +23,7 @@ from lab.tap import case, equal, main, true
 PATIENCE = 600          # real seconds; ends a test that hangs, as the host may be busy
 SLOW = bool(os.environ.get("GL_VARIANT"))
 CHANGES = 12 if SLOW else 30     # a change takes 6 s on a slow kernel
-# An emulated processor sends 60 packets a second: half of that is still congestion.
+# An emulated processor sends some 60 packets a second, which have to congest these ports.
 CHILD = "rate 100kbit limit 60k"
 
 
