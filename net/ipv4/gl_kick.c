@@ -229,11 +229,16 @@ void gl_mtu_reduced(struct sock *sk)
 	gl_sock_put(gs);
 }
 
-static void gl_kick_one(struct gl_sock *gs, bool soon)
+/* @bit, of the list that @gs was on, is cleared under the spinlock: a packet that another CPU
+ * processes before sees that a kick follows.
+ */
+static void gl_kick_one(struct gl_sock *gs, int bit)
 {
+	bool soon = bit == GL_QUEUED_SOON;
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
+	clear_bit_unlock(bit, &gs->flags);
 	if (gl_enter(sk, gs))
 		gl_kicked(sk, gs, soon);
 	else if (soon)
@@ -281,10 +286,8 @@ static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 	struct llist_node *list;
 
 	list = llist_reverse_order(llist_del_all(&kicks->now));
-	llist_for_each_entry_safe(gs, next, list, now) {
-		clear_bit_unlock(GL_QUEUED_NOW, &gs->flags);
-		gl_kick_one(gs, false);
-	}
+	llist_for_each_entry_safe(gs, next, list, now)
+		gl_kick_one(gs, GL_QUEUED_NOW);
 }
 
 static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
@@ -294,10 +297,8 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 	struct llist_node *list;
 
 	list = llist_reverse_order(llist_del_all(&kicks->soon));
-	llist_for_each_entry_safe(gs, next, list, soon) {
-		clear_bit_unlock(GL_QUEUED_SOON, &gs->flags);
-		gl_kick_one(gs, true);
-	}
+	llist_for_each_entry_safe(gs, next, list, soon)
+		gl_kick_one(gs, GL_QUEUED_SOON);
 	/* gl_kick_soon() starts it again for the next socket on the list. */
 	return HRTIMER_NORESTART;
 }

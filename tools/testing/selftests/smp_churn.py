@@ -52,6 +52,9 @@ FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 # Held from insmod to modules.allow(): in 6.1, a namespace that asks for a congestion
 # control that it may not have (EPERM) keeps a reference on its module for ever.
 LOADING = multiprocessing.Lock()
+# Held while both ports get their qdisc: a change of the first may leave no room for the second's
+# promises (ENOSPC).
+PORTS = multiprocessing.Lock()
 GATE = multiprocessing.Event()          # shut while modules are to go,
 LAST_GATE = multiprocessing.Event()     # and this one when they cannot
 
@@ -80,9 +83,9 @@ def up(dev):
 
 
 def color_on(dev, pause=0):
-    """tc qdisc add dev DEV root color rate 50mbit limit 400k red 60k ecn 40k pause PAUSE, and
+    """tc qdisc add dev DEV root color rate 50mbit limit 600k red 60k ecn 40k pause PAUSE, and
     p1 trim 61"""
-    values = ((COLOR.RATE64, struct.pack("Q", 6_250_000)), (COLOR.LIMIT, struct.pack("I", 400_000)),
+    values = ((COLOR.RATE64, struct.pack("Q", 6_250_000)), (COLOR.LIMIT, struct.pack("I", 600_000)),
               (COLOR.RED, struct.pack("I", 60_000)), (COLOR.ECN_MIN, struct.pack("I", 40_000)),
               (COLOR.ECN_MAX, struct.pack("I", 40_000)),
               (COLOR.ECN_PROB, struct.pack("I", 0xffffffff)),
@@ -116,7 +119,7 @@ class World:
 
     def ports_on(self):
         """color on both ports of the switch."""
-        with self.sw:
+        with self.sw, PORTS:
             for dev in ("p1", "p2"):
                 equal(color_on(dev, pause=2), 0, f"color on {dev}: error")
 
@@ -211,7 +214,7 @@ def turn_sysctl(rng):
 def turn_tc(rng):
     """Another threshold, rate, map, pool or way to pause, on one of the ports."""
     changes = ((COLOR.RATE64, struct.pack("Q", rng.choice((3_000_000, 6_250_000, 12_500_000)))),
-               (COLOR.LIMIT, struct.pack("I", rng.choice((100_000, 400_000)))),
+               (COLOR.LIMIT, struct.pack("I", rng.choice((100_000, 450_000, 600_000)))),
                (COLOR.RED, struct.pack("I", rng.choice((20_000, 60_000)))),
                (COLOR.COUNT, struct.pack("I", rng.randrange(2))),
                (COLOR.POOL, rng.choice((b"one\0", b"two\0"))),
@@ -222,7 +225,8 @@ def turn_tc(rng):
     # A pool that is new wants a size.
     options = attr(TCA_OPTIONS | NLA_F_NESTED, attr(*rng.choice(changes)) +
                    attr(COLOR.POOL_SIZE, struct.pack("I", 1_000_000)))
-    Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
+    with PORTS:
+        Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
 
 
 def turn_pause(rng):
