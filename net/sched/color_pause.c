@@ -573,8 +573,10 @@ static u8 color_pause_prios(const struct color_pause *pause)
  * @cn: the namespace's links
  * @old: a port's state that is replaced, or NULL
  * @new: the state that replaces it, or NULL
- * @pool: a pool that gets another size, or NULL
- * @size: that size, bytes
+ * @pool: the pool that the port is going to be in, or NULL
+ * @size: the size that the pool is going to have, bytes
+ * @old_share: the port's part of a pool as it is, or NULL
+ * @new_share: the port's part of @pool
  */
 struct color_pause_plan {
 	struct color_pause_net		*cn;
@@ -582,6 +584,8 @@ struct color_pause_plan {
 	const struct color_pause	*new;
 	const struct color_pool		*pool;
 	u64				size;
+	const struct color_share	*old_share;
+	struct color_share		new_share;
 };
 
 /* The next of a link's ports, after this entry of its list. */
@@ -642,7 +646,7 @@ static const char * const color_pause_messages[] = {
 	[COLOR_PAUSE_LIMIT] =
 		"pause: the smallest limit of the ports that pause has no room for Xoff and headroom of all links, by priority",
 	[COLOR_PAUSE_POOL] =
-		"pause: alpha / (1 + alpha) of the pool has no room for Xoff and headroom of all links, by priority",
+		"pause: alpha / (1 + alpha) of the pool, less what ports without pause can take, has no room for Xoff and headroom of all links, by priority",
 	[COLOR_PAUSE_COLOR] =
 		"pause: a threshold of green has no room for Xoff and headroom of all links",
 	[COLOR_PAUSE_BAND] =
@@ -699,20 +703,32 @@ static u32 color_pause_packet(const struct color_pause *pause)
 	return pause->link->mtu + pause->port.overhead;
 }
 
+/**
+ * color_gso_max() - how much the largest GSO packet of a device counts
+ * @dev: the device
+ *
+ * It counts with the headers of each segment (qdisc_pkt_len); segments have 536 bytes at least.
+ *
+ * Return: bytes.
+ */
+u32 color_gso_max(const struct net_device *dev)
+{
+	u32 size = READ_ONCE(dev->gso_max_size);
+
+	return size + DIV_ROUND_UP(size, TCP_MSS_DEFAULT) * COLOR_PAUSE_HEADERS;
+}
+
 /* Bytes of the largest packet that the neighbour sends at once. */
 static u32 color_pause_unit(const struct color_pause_link *link, const struct color_pause *pause)
 {
 	const struct net_device *dev = link->dev;
-	u32 size;
 
 	if (pause->cfg.unit)
 		return pause->cfg.unit;
 	if (!color_pause_is_virtual(dev))
 		return color_pause_packet(pause);
-	/* GSO packets pass whole, and count with the headers of each segment (qdisc_pkt_len). */
-	size = READ_ONCE(dev->gso_max_size);
-	return max_t(u32, color_pause_packet(pause),
-		     size + DIV_ROUND_UP(size, TCP_MSS_DEFAULT) * COLOR_PAUSE_HEADERS);
+	/* GSO packets pass whole. */
+	return max(color_pause_packet(pause), color_gso_max(dev));
 }
 
 /* Bytes/s that either end can send. */
@@ -765,8 +781,9 @@ static u64 color_pause_uncounted(const struct color_pause *pause, bool green,
 	return bytes;
 }
 
-/* Bytes that a port may have of its pool while the other ports have packets that never count.  By
- * the dynamic threshold, and if no packet but theirs is in the pool: see color_pool_thresh().
+/* Bytes that a port may have of its pool while the other ports have packets that never count: all
+ * of the ports that do not pause.  By the dynamic threshold, and if no packet but theirs is in the
+ * pool: see color_pool_thresh().
  */
 static u64 color_pause_pool_room(const struct color_pause_plan *plan,
 				 const struct color_pause_port *port, bool green)
@@ -785,6 +802,8 @@ static u64 color_pause_pool_room(const struct color_pause_plan *plan,
 		if (pause->port.pool == pool && bytes != U64_MAX)
 			size = color_pause_less(size, bytes);
 	}
+	size = color_pool_left(pool, size, plan->old_share,
+			       pool == plan->pool ? &plan->new_share : NULL);
 	return mul_u64_u32_div(size, port->alpha, port->alpha + TC_COLOR_ALPHA_ONE);
 }
 
@@ -1185,6 +1204,8 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 	struct color_pause_net *cn = net_generic(dev_net(dev), color_pause_net_id);
 	struct color_pause_plan plan = {
 		.cn = cn, .old = own, .pool = port->pool, .size = pool_size,
+		.old_share = port->share, .new_share.alpha = port->alpha,
+		.new_share.packet = port->packet,
 	};
 	struct color_pause_config cfg;
 	struct color_pause_link *link;
@@ -1197,6 +1218,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		return ERR_PTR(err);
 	if (cfg.mode == TC_COLOR_PAUSE_NONE) {
 		/* Others may use the pool. */
+		plan.new_share.limit = port->limit;
 		err = color_pause_check(&plan, tb, extack);
 		return ERR_PTR(err);
 	}

@@ -55,7 +55,9 @@ struct Qdisc;
 struct color_bands;
 struct color_pause_link;
 struct color_pool;
+struct color_share;
 struct net;
+struct net_device;
 struct netlink_ext_ack;
 struct nlattr;
 
@@ -87,7 +89,9 @@ struct color_pause_config {
  * @green: threshold of green packets, or COLOR_NO_THRESH
  * @count: what @green is compared with
  * @pool: the shared buffer that it charges, or NULL
+ * @share: the port's part of the pool that it charges now
  * @alpha: its share of what is free in @pool, Q16
+ * @packet: bytes of its largest packet
  * @overhead: bytes that the link adds to each packet
  * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be
  * alike @bands: queues
@@ -100,7 +104,9 @@ struct color_pause_port {
 	u64			green;
 	enum tc_color_count	count;
 	const struct color_pool	*pool;
+	const struct color_share *share;
 	u32			alpha;
+	u32			packet;
 	u32			overhead;
 	u32			burst;
 	u32			bands;
@@ -135,6 +141,7 @@ struct color_pause {
 	struct rcu_head			rcu;
 };
 
+u32 color_gso_max(const struct net_device *dev);
 struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause *own,
 				    const struct color_pause_port *port, u32 pool_size,
 				    struct nlattr **tb, struct netlink_ext_ack *extack);

@@ -318,6 +318,49 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
 	return true;
 }
 
+/* What one port may leave of @bytes, by the dynamic threshold.  Before its last packet as much as
+ * it has then was free: q <= alpha * (@bytes - (q - packet)).
+ */
+static u64 color_pool_left_by(u64 bytes, const struct color_share *share)
+{
+	u64 last = mul_u64_u32_shr(share->packet, share->alpha, 16);
+
+	return mul_u64_u32_div(bytes - min(bytes, last), TC_COLOR_ALPHA_ONE,
+			       TC_COLOR_ALPHA_ONE + share->alpha);
+}
+
+/**
+ * color_pool_left() - what the ports that do not pause leave of a pool
+ * @pool: the pool
+ * @size: bytes that they find free
+ * @old: a port that is not counted, or NULL
+ * @new: a port that is counted too, or NULL
+ *
+ * A port that is full keeps what it has, so the order in which they fill matters: by their
+ * thresholds each leaves 1 / (1 + alpha) of what it finds, less for its last packet, and together
+ * they have their limits at most.  In any order they leave the greater of both.  RTNL.
+ *
+ * Return: bytes.
+ */
+u64 color_pool_left(const struct color_pool *pool, u64 size, const struct color_share *old,
+		    const struct color_share *new)
+{
+	const struct color_share *share;
+	u64 left = size, most = 0;
+
+	list_for_each_entry(share, &pool->shares, entry) {
+		if (share == old || !share->limit)
+			continue;
+		left = color_pool_left_by(left, share);
+		most += share->limit;
+	}
+	if (new && new->limit) {
+		left = color_pool_left_by(left, new);
+		most += new->limit;
+	}
+	return max(left, size - min(size, most));
+}
+
 static int __net_init color_pool_net_init(struct net *net)
 {
 	struct color_pool_net *cn = net_generic(net, color_pool_net_id);

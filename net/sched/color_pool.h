@@ -66,11 +66,18 @@ struct color_pool {
  * @pool: the pool, or NULL
  * @held: bytes of it that the port has charged: those of its packets, and a reserve
  * @entry: in @shares of the pool; RTNL
+ * @limit: bytes that the port can queue, which no neighbour is paused for; 0 if the port pauses;
+ *	RTNL
+ * @alpha: its share of what is free, Q16; RTNL
+ * @packet: bytes of its largest packet; RTNL
  */
 struct color_share {
 	struct color_pool	*pool;
 	u64			held;
 	struct list_head	entry;
+	u64			limit;
+	u32			alpha;
+	u32			packet;
 };
 
 bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 len);
@@ -78,6 +85,8 @@ bool color_share_fits(const struct color_share *share, u32 alpha, u64 queued, u3
 void color_share_release(struct color_share *share, u64 queued);
 void color_share_give_back(struct color_share *share, u64 queued);
 u64 color_share_low(const struct color_share *share);
+u64 color_pool_left(const struct color_pool *pool, u64 size, const struct color_share *old,
+		    const struct color_share *new);
 struct color_pool *color_share_move(struct color_share *share, struct color_pool *pool,
 				    u64 queued);
 struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,

@@ -1127,10 +1127,12 @@ static void color_resized(struct color_pool *pool)
 }
 
 /* What a port with this configuration can promise to those that it pauses. */
-static struct color_pause_port color_pause_port_of(const struct color_config *cfg,
+static struct color_pause_port color_pause_port_of(struct Qdisc *sch, const struct color_config *cfg,
 						   const struct color_band_config *bands,
 						   const struct color_pool *pool)
 {
+	const struct color_sched_data *q = qdisc_priv(sch);
+	const struct net_device *dev = qdisc_dev(sch);
 	struct color_pause_port port = {
 		.rate		= min(cfg->rate, TC_COLOR_RATE_MAX),
 		.limit		= cfg->limit,
@@ -1138,7 +1140,9 @@ static struct color_pause_port color_pause_port_of(const struct color_config *cf
 		.green		= cfg->thresh[TC_COLOR_GREEN],
 		.count		= cfg->count,
 		.pool		= pool,
+		.share		= &q->share,
 		.alpha		= cfg->alpha,
+		.packet		= color_config_splits(cfg) ? psched_mtu(dev) : color_gso_max(dev),
 		.overhead	= cfg->overhead,
 		.burst		= cfg->catch_up ?: cfg->slack,
 		.bands		= bands->n,
@@ -1197,7 +1201,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		err = PTR_ERR(pool);
 		goto out_bands;
 	}
-	port = color_pause_port_of(&cfg, &band_cfg, pool);
+	port = color_pause_port_of(sch, &cfg, &band_cfg, pool);
 	pause = color_pause_get(sch, q->pause, &port, color_pool_new_size(pool, tb), tb, extack);
 	if (IS_ERR(pause)) {
 		err = PTR_ERR(pause);
@@ -1240,6 +1244,9 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	if (q->share.pool)
 		color_share_give_back(&q->share, color_queued(q));
 	pause = color_move_pause(sch, pause);
+	q->share.limit = q->pause ? 0 : cfg.limit;
+	q->share.alpha = cfg.alpha;
+	q->share.packet = port.packet;
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
 	rd_link_port_set(&q->port, sch, cfg.rate);
@@ -1249,8 +1256,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
 	if (resized)
 		color_resized(q->share.pool);
-	if (q->pause || pause || resized)
-		color_pause_update_net(dev_net(qdisc_dev(sch)));
+	color_pause_update_net(dev_net(qdisc_dev(sch)));
 
 out_pause:
 	color_pause_put(pause);
@@ -1282,11 +1288,15 @@ static int color_init(struct Qdisc *sch, struct nlattr *opt,
 static void color_destroy(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
+	struct color_pool *pool;
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	rd_link_port_clear(&q->port);
+	pool = color_share_move(&q->share, NULL, 0);
 	color_pause_put(q->pause);
-	color_pool_put(color_share_move(&q->share, NULL, 0));
+	color_pool_put(pool);
+	if (pool)
+		color_pause_update_net(dev_net(qdisc_dev(sch)));
 	kfree(q->bands);
 }
 

@@ -5,6 +5,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
+#include "net/sched/color_pool.c"
 #include "net/sched/color_stats.c"
 #include "net/sched/color_pause.c"
 
@@ -255,6 +256,7 @@ static struct room *room_new(struct kunit *test, u64 limit)
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	xa_init(&r->cn.links);
+	INIT_LIST_HEAD(&r->pool.shares);
 	r->dev.gso_max_size = 65536;
 	for (i = 0; i < 2; i++) {
 		struct color_pause *pause = &r->port[i];
@@ -323,6 +325,7 @@ static void color_pause_solve__the_least_limit_of_all(struct kunit *test)
 
 static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
 {
+	struct color_share lossy = { .limit = 1000000, .alpha = TC_COLOR_ALPHA_ONE };
 	struct room *r = room_new(test, 1000000);
 	enum color_pause_why why;
 
@@ -332,6 +335,10 @@ static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_POOL);
 	r->port[0].port.alpha = 2 * TC_COLOR_ALPHA_ONE;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 200000 - HEADROOM);
+	/* a port that does not pause takes half */
+	list_add(&lossy.entry, &r->pool.shares);
+	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 100000 - HEADROOM);
+	list_del(&lossy.entry);
 	/* red packets of both ports are in it, and count for none of the links */
 	r->port[0].cfg.mode = TC_COLOR_PAUSE_GREEN;
 	r->port[0].port.others = 60000;

@@ -207,6 +207,45 @@ static void color_share_move__from_and_to(struct kunit *test)
 	put(b);
 }
 
+/* Ports that do not pause fill a pool one after the other, with packets of all sizes: no order leaves
+ * less than color_pool_left(), and limits count where they are small.
+ */
+static void color_pool_left__in_any_order(struct kunit *test)
+{
+	struct color_pool *pool = new_pool(test, "sw", 1000);
+	struct test_port port[3] = {
+		{ .share = { .limit = 10000, .alpha = ALPHA, .packet = 1 } },
+		{ .share = { .limit = 10000, .alpha = 3 * ALPHA, .packet = 1 } },
+		{ .share = { .limit = 30, .alpha = ALPHA, .packet = 30 } },
+	};
+	const struct color_share *first = &port[0].share;
+
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, NULL), 1000);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, first), 499);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, &port[2].share), 970);
+	color_share_move(&port[0].share, pool, 0);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, NULL), 499);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, first, NULL), 1000);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, first, &port[1].share), 249);
+	color_share_move(&port[1].share, pool, 0);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, NULL), 124);
+	while (enqueue(&port[0], ALPHA, 1))
+		;
+	while (enqueue(&port[1], 3 * ALPHA, 1))
+		;
+	KUNIT_EXPECT_GE(test, 1000 - used(pool), 124);
+	KUNIT_EXPECT_LE(test, 1000 - used(pool), 126);
+	/* A large last packet. */
+	port[0].share.packet = 400;
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, &port[1].share, NULL), 300);
+	/* A port that pauses takes nothing. */
+	port[0].share.limit = 0;
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, &port[1].share, NULL), 1000);
+	color_share_move(&port[0].share, NULL, 0);
+	color_share_move(&port[1].share, NULL, 0);
+	put(pool);
+}
+
 /* After each of a million operations a pool has what its ports hold, each at least its packets. */
 static void color_share__million_operations(struct kunit *test)
 {
@@ -347,6 +386,7 @@ static struct kunit_case color_pool_cases[] = {
 	KUNIT_CASE(color_share_charge__tight),
 	KUNIT_CASE(color_share_give_back__all),
 	KUNIT_CASE(color_share_move__from_and_to),
+	KUNIT_CASE(color_pool_left__in_any_order),
 	KUNIT_CASE(color_share__million_operations),
 	KUNIT_CASE(color_pool_get__as_long_as_it_has_ports),
 	KUNIT_CASE(color_pool_resize__own),

@@ -206,6 +206,15 @@ def shares():
         equal(pfc.stats()["xoff"], more, "with another MTU")
         p.run("ip", "link", "set", "p0", "mtu", "1500")
         net.change("p1", "pause none")
+        # p1 may have 3 / 4 of the pool and of its last packet: its limit is no less.
+        equal(pfc.stats()["xoff"], (160000 - 3 * 1514) // 4 * 3 // 4 - HEADROOM,
+              "alone, beside a port that does not pause")
+        net.change("p1", "limit 20000")
+        equal(pfc.stats()["xoff"], 105000 - HEADROOM, "and has a limit of 20 kB")
+        net.change("p1", "pool none")
+        equal(pfc.stats()["xoff"], 120000 - HEADROOM, "alone in the pool")
+        net.change("p1", "pool sw")
+        p.run("tc", "qdisc", "del", "dev", "p1", "root")
         equal(pfc.stats()["xoff"], 120000 - HEADROOM, "alone again")
 
 
@@ -249,6 +258,26 @@ def least(words):
         equal(p.shown("p1")["drops"], 0, "drops")
 
 
+@case("a port that does not pause fills what it can of the pool, and nothing that counts is lost")
+def full_pool():
+    words = "limit 1m pool sw size 200000"
+    with pfc.switch(f"rate 1gbit {words} pause all {AWAY}", f"rate 8bit {words} pause obey") as net:
+        p.veth("n2", "p2")
+        p.tc(f"qdisc add dev p2 root color rate 8bit {words}")
+        p.settle(0.01)
+        net.heard()
+        sender = p.Sender("p2")
+        sender.send(p.ipv4(1000), 300)
+        sender.close()
+        true(p.shown("p2")["drops"] > 100, "p2 is full")
+        sent = 0
+        while sent < 300 and not net.heard(0.0002):
+            net.senders[0].send(p.ipv4(1000))
+            sent += 1
+        net.senders[0].send(p.ipv4(1000), HEADROOM // 1000 - 1)
+        equal((sent < 100, p.shown("p1")["drops"]), (True, 0), f"drops; paused after {sent}")
+
+
 @case("a port that would break another one's promise is refused, and so is a change of one")
 def promised():
     with pfc.switch(f"rate 1gbit limit 300k pause all {AWAY}",
@@ -266,9 +295,15 @@ def promised():
         done = p.tc("qdisc add dev p2 root color limit 10k pause obey", check=False)
         true(done.returncode and "smallest limit" in done.stderr, f"a third port: {done.stderr!r}")
         # It does not pause, but the pool is also another one's.
-        p.tc("qdisc add dev p2 root color pool sw")
+        p.tc("qdisc add dev p2 root color rate 1gbit pool sw alpha 0.25")
+        equal(pfc.stats()["xoff"], (307200 - 1514 // 4) * 4 // 5 * 100 // 101 // 2 - HEADROOM,
+              "Xoff beside it")
+        for words in ("alpha 100", "alpha 20"):
+            done = p.tc(f"qdisc change dev p2 root color {words}", check=False)
+            true(done.returncode and "without pause" in done.stderr, f"{words}: {done.stderr!r}")
         done = p.tc("qdisc change dev p2 root color size 20k", check=False)
         true(done.returncode and "pool" in done.stderr, f"the pool: {done.stderr!r}")
+        p.tc("qdisc change dev p2 root color pool none")
         equal(p.options("p1"), before, "options of p1")
         equal(pfc.stats()["xoff"], 307200 * 100 // 101 // 2 - HEADROOM, "Xoff")
         net.change("p1", "bands 2 band-limit 0 50 pause-map 7 none")
