@@ -1127,7 +1127,8 @@ static void color_resized(struct color_pool *pool)
 }
 
 /* What a port with this configuration can promise to those that it pauses. */
-static struct color_pause_port color_pause_port_of(struct Qdisc *sch, const struct color_config *cfg,
+static struct color_pause_port color_pause_port_of(struct Qdisc *sch,
+						   const struct color_config *cfg,
 						   const struct color_band_config *bands,
 						   const struct color_pool *pool)
 {

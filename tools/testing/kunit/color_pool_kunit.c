@@ -207,8 +207,8 @@ static void color_share_move__from_and_to(struct kunit *test)
 	put(b);
 }
 
-/* Ports that do not pause fill a pool one after the other, with packets of all sizes: no order leaves
- * less than color_pool_left(), and limits count where they are small.
+/* Ports that do not pause fill a pool one after the other: no order leaves less than
+ * color_pool_left(), and limits count where they are small.
  */
 static void color_pool_left__in_any_order(struct kunit *test)
 {
