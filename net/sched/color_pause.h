@@ -94,7 +94,8 @@ struct color_pause_config {
  * @packet: bytes of its largest packet
  * @overhead: bytes that the link adds to each packet
  * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be
- * alike @bands: queues
+ *	alike
+ * @bands: queues
  * @band_limit: packets that each may have; 0 for any number
  */
 struct color_pause_port {

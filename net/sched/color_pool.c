@@ -318,15 +318,19 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
 	return true;
 }
 
-/* What one port may leave of @bytes, by the dynamic threshold.  Before its last packet as much as
- * it has then was free: q <= alpha * (@bytes - (q - packet)).
+/* A port that does not pause fills the pool.  @left is what the dynamic thresholds leave, @most the
+ * sum of the limits.  Before its last packet as much as it has then was free:
+ * q <= alpha * (@left - (q - packet)).
  */
-static u64 color_pool_left_by(u64 bytes, const struct color_share *share)
+static void color_pool_fill(const struct color_share *share, u64 *left, u64 *most)
 {
 	u64 last = mul_u64_u32_shr(share->packet, share->alpha, 16);
 
-	return mul_u64_u32_div(bytes - min(bytes, last), TC_COLOR_ALPHA_ONE,
-			       TC_COLOR_ALPHA_ONE + share->alpha);
+	if (!share->limit)
+		return;
+	*left = mul_u64_u32_div(*left - min(*left, last), TC_COLOR_ALPHA_ONE,
+				TC_COLOR_ALPHA_ONE + share->alpha);
+	*most += share->limit;
 }
 
 /**
@@ -348,16 +352,11 @@ u64 color_pool_left(const struct color_pool *pool, u64 size, const struct color_
 	const struct color_share *share;
 	u64 left = size, most = 0;
 
-	list_for_each_entry(share, &pool->shares, entry) {
-		if (share == old || !share->limit)
-			continue;
-		left = color_pool_left_by(left, share);
-		most += share->limit;
-	}
-	if (new && new->limit) {
-		left = color_pool_left_by(left, new);
-		most += new->limit;
-	}
+	list_for_each_entry(share, &pool->shares, entry)
+		if (share != old)
+			color_pool_fill(share, &left, &most);
+	if (new)
+		color_pool_fill(new, &left, &most);
 	return max(left, size - min(size, most));
 }
 

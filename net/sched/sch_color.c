@@ -1257,7 +1257,8 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
 	if (resized)
 		color_resized(q->share.pool);
-	color_pause_update_net(dev_net(qdisc_dev(sch)));
+	if (q->pause || pause || q->share.pool || pool)
+		color_pause_update_net(dev_net(qdisc_dev(sch)));
 
 out_pause:
 	color_pause_put(pause);

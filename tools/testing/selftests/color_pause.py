@@ -243,17 +243,30 @@ LEAST = (
 )
 
 
+def until_paused(net, kinds, most):
+    """A neighbour that obeys sends packets in turn, of each TOS byte and priority, up to so many;
+    how many it has sent."""
+    paused, sent = set(), 0
+    for _ in range(most):
+        for tos, priority in kinds:
+            if priority in paused:
+                continue
+            net.senders[0].send(p.ipv4(1000, tos))
+            sent += 1
+            for _, times in net.heard(0.0002):
+                paused |= {prio for prio, time in times.items() if time}
+    equal(paused >= {priority for _, priority in kinds}, True, "paused")
+    return sent
+
+
 @timed("whichever port has the least room, nothing is lost", words=LEAST)
 def least(words):
     with pfc.switch(f"rate 1gbit {words[0]}", f"rate 8bit {words[1]}") as net:
         p.settle(0.01)
         net.heard()
-        sent = 0
-        while sent < 1500 and not net.heard(0.0002):
-            net.senders[0].send(p.ipv4(1000, p.GREEN))
-            sent += 1
+        sent = until_paused(net, ((p.GREEN, 0),), 1500)
         true(sent < 300, f"paused after {sent} packets")
-        # What still arrives.
+        # Data that still arrives.
         net.senders[0].send(p.ipv4(1000, p.GREEN), HEADROOM // 1000 - 1)
         equal(p.shown("p1")["drops"], 0, "drops")
 
@@ -270,10 +283,8 @@ def full_pool():
         sender.send(p.ipv4(1000), 300)
         sender.close()
         true(p.shown("p2")["drops"] > 100, "p2 is full")
-        sent = 0
-        while sent < 300 and not net.heard(0.0002):
-            net.senders[0].send(p.ipv4(1000))
-            sent += 1
+        sent = until_paused(net, ((0, 0),), 300)
+        # Data that still arrives.
         net.senders[0].send(p.ipv4(1000), HEADROOM // 1000 - 1)
         equal((sent < 100, p.shown("p1")["drops"]), (True, 0), f"drops; paused after {sent}")
 
@@ -564,22 +575,6 @@ def uncharges(how):
         if how != "p0":
             equal([times for _, times in net.heard()][-1:],
                   [dict.fromkeys(range(8), 0)], "the last frame")
-
-
-def until_paused(net, kinds, most):
-    """A neighbour that obeys sends packets in turn, of each TOS byte and priority, up to so many;
-    how many it has sent."""
-    paused, sent = set(), 0
-    for _ in range(most):
-        for tos, priority in kinds:
-            if priority in paused:
-                continue
-            net.senders[0].send(p.ipv4(1000, tos))
-            sent += 1
-            for _, times in net.heard(0.0002):
-                paused |= {prio for prio, time in times.items() if time}
-    equal(paused >= {priority for _, priority in kinds}, True, "paused")
-    return sent
 
 
 @timed("with several bands, several links and all defaults nothing is lost", links=(1, 2))
