@@ -1205,7 +1205,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 	struct color_pause_plan plan = {
 		.cn = cn, .old = own, .pool = port->pool, .size = pool_size,
 		.old_share = port->share, .new_share.alpha = port->alpha,
-		.new_share.packet = port->packet,
+		.new_share.dev = port->dev, .new_share.packet = port->packet,
 	};
 	struct color_pause_config cfg;
 	struct color_pause_link *link;
@@ -1332,10 +1332,15 @@ static int color_pause_enslave(const struct netdev_notifier_changeupper_info *in
 
 static int color_pause_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
-	struct color_pause_link *link = color_pause_link_of(netdev_notifier_info_to_dev(ptr));
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct color_pause_link *link = color_pause_link_of(dev);
 
-	if (!link)
+	if (!link) {
+		/* The device may have a port in the pool of one that pauses. */
+		if (event == NETDEV_CHANGEMTU)
+			color_pause_update_net(dev_net(dev));
 		return NOTIFY_DONE;
+	}
 	switch (event) {
 	case NETDEV_PRECHANGEUPPER:
 		return color_pause_enslave(ptr);

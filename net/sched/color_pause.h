@@ -91,7 +91,8 @@ struct color_pause_config {
  * @pool: the shared buffer that it charges, or NULL
  * @share: the port's part of the pool that it charges now
  * @alpha: its share of what is free in @pool, Q16
- * @packet: bytes of its largest packet
+ * @dev: the device whose MTU is the size of its largest packet, or NULL
+ * @packet: bytes of its largest packet where @dev is NULL
  * @overhead: bytes that the link adds to each packet
  * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be
  *	alike
@@ -107,6 +108,7 @@ struct color_pause_port {
 	const struct color_pool	*pool;
 	const struct color_share *share;
 	u32			alpha;
+	const struct net_device	*dev;
 	u32			packet;
 	u32			overhead;
 	u32			burst;

@@ -9,6 +9,7 @@
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <net/netns/generic.h>
+#include <net/pkt_sched.h>
 
 #include "color_pool.h"
 #include "color_thresh.h"
@@ -324,7 +325,8 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
  */
 static void color_pool_fill(const struct color_share *share, u64 *left, u64 *most)
 {
-	u64 last = mul_u64_u32_shr(share->packet, share->alpha, 16);
+	u32 packet = share->dev ? psched_mtu(share->dev) : share->packet;
+	u64 last = mul_u64_u32_shr(packet, share->alpha, 16);
 
 	if (!share->limit)
 		return;

@@ -69,12 +69,14 @@ struct color_pool {
  * @limit: bytes that the port can queue, which no neighbour is paused for; 0 if the port pauses;
  *	RTNL
  * @alpha: its share of what is free, Q16; RTNL
- * @packet: bytes of its largest packet; RTNL
+ * @dev: the device whose MTU is the size of its largest packet, or NULL; RTNL
+ * @packet: bytes of its largest packet where @dev is NULL; RTNL
  */
 struct color_share {
 	struct color_pool	*pool;
 	u64			held;
 	struct list_head	entry;
+	const struct net_device	*dev;
 	u64			limit;
 	u32			alpha;
 	u32			packet;

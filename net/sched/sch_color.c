@@ -1143,7 +1143,8 @@ static struct color_pause_port color_pause_port_of(struct Qdisc *sch,
 		.pool		= pool,
 		.share		= &q->share,
 		.alpha		= cfg->alpha,
-		.packet		= color_config_splits(cfg) ? psched_mtu(dev) : color_gso_max(dev),
+		.dev		= color_config_splits(cfg) ? dev : NULL,
+		.packet		= color_gso_max(dev),
 		.overhead	= cfg->overhead,
 		.burst		= cfg->catch_up ?: cfg->slack,
 		.bands		= bands->n,
@@ -1247,6 +1248,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	pause = color_move_pause(sch, pause);
 	q->share.limit = q->pause ? 0 : cfg.limit;
 	q->share.alpha = cfg.alpha;
+	q->share.dev = port.dev;
 	q->share.packet = port.packet;
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
@@ -1297,7 +1299,7 @@ static void color_destroy(struct Qdisc *sch)
 	pool = color_share_move(&q->share, NULL, 0);
 	color_pause_put(q->pause);
 	color_pool_put(pool);
-	if (pool)
+	if (pool && !q->pause)
 		color_pause_update_net(dev_net(qdisc_dev(sch)));
 	kfree(q->bands);
 }

@@ -307,8 +307,11 @@ def promised():
         true(done.returncode and "smallest limit" in done.stderr, f"a third port: {done.stderr!r}")
         # It does not pause, but the pool is also another one's.
         p.tc("qdisc add dev p2 root color rate 1gbit pool sw alpha 0.25")
-        equal(pfc.stats()["xoff"], (307200 - 1514 // 4) * 4 // 5 * 100 // 101 // 2 - HEADROOM,
-              "Xoff beside it")
+        for mtu in (1500, 9000):
+            p.run("ip", "link", "set", "p2", "mtu", str(mtu))
+            equal(pfc.stats()["xoff"],
+                  (307200 - (mtu + 14) // 4) * 4 // 5 * 100 // 101 // 2 - HEADROOM,
+                  f"Xoff beside it, MTU {mtu}")
         for words in ("alpha 100", "alpha 20"):
             done = p.tc(f"qdisc change dev p2 root color {words}", check=False)
             true(done.returncode and "without pause" in done.stderr, f"{words}: {done.stderr!r}")
