@@ -69,8 +69,7 @@
  * @rate: of the link, bytes/s, which quanta count in; RTNL, and READ_ONCE() in softirq context
  * @fastest: the most that either end can send, bytes/s; likewise
  * @storm: ns after which a pause is ignored; likewise
- * @mtu: bytes of the device's longest packet; RTNL, as all below
- * @speed: bytes/s, as the device has it; 0 if it does not know
+ * @speed: bytes/s, as the device has it; 0 if it does not know; RTNL, as all below
  * @users: ports of the device, and those that are about to be one
  * @ports: struct color_pause; changed under RTNL, read under RCU
  * @dev: the device; valid until @gone
@@ -115,7 +114,6 @@ struct color_pause_link {
 	u64			rate;
 	u64			fastest;
 	u32			storm;
-	u32			mtu;
 	u64			speed;
 	unsigned int		users;
 	bool			stale;
@@ -700,7 +698,7 @@ static bool color_pause_is_virtual(const struct net_device *dev)
 /* Bytes of the port's longest packet on the link */
 static u32 color_pause_packet(const struct color_pause *pause)
 {
-	return pause->link->mtu + pause->port.overhead;
+	return psched_mtu(pause->link->dev) + pause->port.overhead;
 }
 
 /**
@@ -1179,7 +1177,6 @@ static struct color_pause_link *color_pause_link_get(struct color_pause_net *cn,
 		return link;
 	link->users++;
 	link->speed = color_pause_speed(dev) ?: link->speed;
-	link->mtu = psched_mtu(dev);
 	return link;
 }
 
@@ -1333,21 +1330,19 @@ static int color_pause_enslave(const struct netdev_notifier_changeupper_info *in
 static int color_pause_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
-	struct color_pause_link *link = color_pause_link_of(dev);
+	struct color_pause_link *link;
 
-	if (!link) {
-		/* The device may have a port in the pool of one that pauses. */
-		if (event == NETDEV_CHANGEMTU)
-			color_pause_update_net(dev_net(dev));
+	/* The device's ports may pause, or be in the pool of one that does. */
+	if (event == NETDEV_CHANGEMTU) {
+		color_pause_update_net(dev_net(dev));
 		return NOTIFY_DONE;
 	}
+	link = color_pause_link_of(dev);
+	if (!link)
+		return NOTIFY_DONE;
 	switch (event) {
 	case NETDEV_PRECHANGEUPPER:
 		return color_pause_enslave(ptr);
-	case NETDEV_CHANGEMTU:
-		link->mtu = psched_mtu(link->dev);
-		color_pause_update(link->net);
-		break;
 	case NETDEV_UP:
 	case NETDEV_CHANGE:
 		link->stale = true;

@@ -258,11 +258,12 @@ static struct room *room_new(struct kunit *test, u64 limit)
 	xa_init(&r->cn.links);
 	INIT_LIST_HEAD(&r->pool.shares);
 	r->dev.gso_max_size = 65536;
+	r->dev.hard_header_len = ETH_HLEN;
+	r->dev.mtu = PACKET - ETH_HLEN;
 	for (i = 0; i < 2; i++) {
 		struct color_pause *pause = &r->port[i];
 
 		r->link[i].dev = &r->dev;
-		r->link[i].mtu = PACKET;
 		r->link[i].speed = 1250000000;
 		INIT_LIST_HEAD(&r->link[i].ports);
 		KUNIT_ASSERT_EQ(test, xa_err(xa_store(&r->cn.links, i, &r->link[i],
