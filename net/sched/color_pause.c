@@ -574,7 +574,7 @@ static u8 color_pause_prios(const struct color_pause *pause)
  * @pool: the pool that the port is going to be in, or NULL
  * @size: the size that the pool is going to have, bytes
  * @old_share: the port's part of a pool as it is, or NULL
- * @new_share: the port's part of @pool
+ * @fill: how much of @pool the port is going to fill
  */
 struct color_pause_plan {
 	struct color_pause_net		*cn;
@@ -583,7 +583,7 @@ struct color_pause_plan {
 	const struct color_pool		*pool;
 	u64				size;
 	const struct color_share	*old_share;
-	struct color_share		new_share;
+	struct color_fill		fill;
 };
 
 /* The next of a link's ports, after this entry of its list. */
@@ -801,8 +801,9 @@ static u64 color_pause_pool_room(const struct color_pause_plan *plan,
 			size = color_pause_less(size, bytes);
 	}
 	size = color_pool_left(pool, size, plan->old_share,
-			       pool == plan->pool ? &plan->new_share : NULL);
-	return mul_u64_u32_div(size, port->alpha, port->alpha + TC_COLOR_ALPHA_ONE);
+			       pool == plan->pool ? &plan->fill : NULL);
+	return mul_u64_u32_div(size, port->fill.alpha,
+			       port->fill.alpha + TC_COLOR_ALPHA_ONE);
 }
 
 /* The port's limits of bytes for green packets, and of packets. */
@@ -842,7 +843,7 @@ static void color_pause_add_port(const struct color_pause_plan *plan,
 		color_pause_least(sum, 0, why);
 		return;
 	}
-	color_pause_least(sum, div_u64(color_pause_less(port->limit, uncounted), prios),
+	color_pause_least(sum, div_u64(color_pause_less(port->fill.limit, uncounted), prios),
 			  COLOR_PAUSE_LIMIT);
 	if (port->pool)
 		color_pause_least(sum, div_u64(color_pause_pool_room(plan, port, sum->green),
@@ -1201,8 +1202,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 	struct color_pause_net *cn = net_generic(dev_net(dev), color_pause_net_id);
 	struct color_pause_plan plan = {
 		.cn = cn, .old = own, .pool = port->pool, .size = pool_size,
-		.old_share = port->share, .new_share.alpha = port->alpha,
-		.new_share.dev = port->dev, .new_share.packet = port->packet,
+		.old_share = port->share, .fill = port->fill,
 	};
 	struct color_pause_config cfg;
 	struct color_pause_link *link;
@@ -1215,7 +1215,6 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		return ERR_PTR(err);
 	if (cfg.mode == TC_COLOR_PAUSE_NONE) {
 		/* Others may use the pool. */
-		plan.new_share.limit = port->limit;
 		err = color_pause_check(&plan, tb, extack);
 		return ERR_PTR(err);
 	}
@@ -1233,6 +1232,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		return ERR_PTR(-ENOMEM);
 	}
 	plan.new = pause;
+	plan.fill.limit = 0;
 	err = color_pause_check(&plan, tb, extack);
 	if (err) {
 		color_pause_put(pause);

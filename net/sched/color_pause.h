@@ -50,12 +50,11 @@
 #include <uapi/linux/pkt_color.h>
 
 #include "color_pfc.h"
+#include "color_pool.h"
 
 struct Qdisc;
 struct color_bands;
 struct color_pause_link;
-struct color_pool;
-struct color_share;
 struct net;
 struct net_device;
 struct netlink_ext_ack;
@@ -84,15 +83,12 @@ struct color_pause_config {
 /**
  * struct color_pause_port - properties of a port that decide what it can promise
  * @rate: of its link, bytes/s; 0 for the device's speed
- * @limit: bytes that it can queue
  * @others: maximum of red and yellow packets in it, bytes; 0 if red has no threshold
  * @green: threshold of green packets, or COLOR_NO_THRESH
  * @count: what @green is compared with
  * @pool: the shared buffer that it charges, or NULL
  * @share: the port's part of the pool that it charges now
- * @alpha: its share of what is free in @pool, Q16
- * @dev: the device whose MTU is the size of its largest packet, or NULL
- * @packet: bytes of its largest packet where @dev is NULL
+ * @fill: how much of @pool it can fill, if it does not pause; the limit and alpha if it does
  * @overhead: bytes that the link adds to each packet
  * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be
  *	alike
@@ -101,15 +97,12 @@ struct color_pause_config {
  */
 struct color_pause_port {
 	u64			rate;
-	u64			limit;
 	u64			others;
 	u64			green;
 	enum tc_color_count	count;
 	const struct color_pool	*pool;
 	const struct color_share *share;
-	u32			alpha;
-	const struct net_device	*dev;
-	u32			packet;
+	struct color_fill	fill;
 	u32			overhead;
 	u32			burst;
 	u32			bands;

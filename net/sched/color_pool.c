@@ -323,16 +323,16 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
  * sum of the limits.  Before its last packet as much as it has then was free:
  * q <= alpha * (@left - (q - packet)).
  */
-static void color_pool_fill(const struct color_share *share, u64 *left, u64 *most)
+static void color_pool_fill(const struct color_fill *fill, u64 *left, u64 *most)
 {
-	u32 packet = share->dev ? psched_mtu(share->dev) : share->packet;
-	u64 last = mul_u64_u32_shr(packet, share->alpha, 16);
+	u32 packet = fill->dev ? psched_mtu(fill->dev) : fill->packet;
+	u64 last = mul_u64_u32_shr(packet, fill->alpha, 16);
 
-	if (!share->limit)
+	if (!fill->limit)
 		return;
 	*left = mul_u64_u32_div(*left - min(*left, last), TC_COLOR_ALPHA_ONE,
-				TC_COLOR_ALPHA_ONE + share->alpha);
-	*most += share->limit;
+				TC_COLOR_ALPHA_ONE + fill->alpha);
+	*most += fill->limit;
 }
 
 /**
@@ -349,14 +349,14 @@ static void color_pool_fill(const struct color_share *share, u64 *left, u64 *mos
  * Return: bytes.
  */
 u64 color_pool_left(const struct color_pool *pool, u64 size, const struct color_share *old,
-		    const struct color_share *new)
+		    const struct color_fill *new)
 {
 	const struct color_share *share;
 	u64 left = size, most = 0;
 
 	list_for_each_entry(share, &pool->shares, entry)
 		if (share != old)
-			color_pool_fill(share, &left, &most);
+			color_pool_fill(&share->fill, &left, &most);
 	if (new)
 		color_pool_fill(new, &left, &most);
 	return max(left, size - min(size, most));

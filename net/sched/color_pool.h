@@ -62,24 +62,31 @@ struct color_pool {
 };
 
 /**
+ * struct color_fill - how much of a pool a port can fill; RTNL
+ * @limit: bytes that the port can queue; 0 if it pauses its neighbours, in a share
+ * @dev: the device whose MTU is the size of its largest packet, or NULL
+ * @alpha: its share of what is free, Q16
+ * @packet: bytes of its largest packet where @dev is NULL
+ */
+struct color_fill {
+	u64			limit;
+	const struct net_device	*dev;
+	u32			alpha;
+	u32			packet;
+};
+
+/**
  * struct color_share - a port's part of a pool; root lock of the port
  * @pool: the pool, or NULL
  * @held: bytes of it that the port has charged: those of its packets, and a reserve
  * @entry: in @shares of the pool; RTNL
- * @limit: bytes that the port can queue, which no neighbour is paused for; 0 if the port pauses;
- *	RTNL
- * @alpha: its share of what is free, Q16; RTNL
- * @dev: the device whose MTU is the size of its largest packet, or NULL; RTNL
- * @packet: bytes of its largest packet where @dev is NULL; RTNL
+ * @fill: how much of it the port can fill; RTNL
  */
 struct color_share {
 	struct color_pool	*pool;
 	u64			held;
 	struct list_head	entry;
-	const struct net_device	*dev;
-	u64			limit;
-	u32			alpha;
-	u32			packet;
+	struct color_fill	fill;
 };
 
 bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 len);
@@ -88,7 +95,7 @@ void color_share_release(struct color_share *share, u64 queued);
 void color_share_give_back(struct color_share *share, u64 queued);
 u64 color_share_low(const struct color_share *share);
 u64 color_pool_left(const struct color_pool *pool, u64 size, const struct color_share *old,
-		    const struct color_share *new);
+		    const struct color_fill *new);
 struct color_pool *color_share_move(struct color_share *share, struct color_pool *pool,
 				    u64 queued);
 struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,

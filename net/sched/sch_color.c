@@ -1136,15 +1136,17 @@ static struct color_pause_port color_pause_port_of(struct Qdisc *sch,
 	const struct net_device *dev = qdisc_dev(sch);
 	struct color_pause_port port = {
 		.rate		= min(cfg->rate, TC_COLOR_RATE_MAX),
-		.limit		= cfg->limit,
 		.others		= color_config_others(cfg, bands->n),
 		.green		= cfg->thresh[TC_COLOR_GREEN],
 		.count		= cfg->count,
 		.pool		= pool,
 		.share		= &q->share,
-		.alpha		= cfg->alpha,
-		.dev		= color_config_splits(cfg) ? dev : NULL,
-		.packet		= color_gso_max(dev),
+		.fill		= {
+			.limit	= cfg->limit,
+			.alpha	= cfg->alpha,
+			.dev	= color_config_splits(cfg) ? dev : NULL,
+			.packet	= color_gso_max(dev),
+		},
 		.overhead	= cfg->overhead,
 		.burst		= cfg->catch_up ?: cfg->slack,
 		.bands		= bands->n,
@@ -1246,10 +1248,9 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	if (q->share.pool)
 		color_share_give_back(&q->share, color_queued(q));
 	pause = color_move_pause(sch, pause);
-	q->share.limit = q->pause ? 0 : cfg.limit;
-	q->share.alpha = cfg.alpha;
-	q->share.dev = port.dev;
-	q->share.packet = port.packet;
+	q->share.fill = port.fill;
+	if (q->pause)
+		q->share.fill.limit = 0;
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
 	rd_link_port_set(&q->port, sch, cfg.rate);

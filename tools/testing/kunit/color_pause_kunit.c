@@ -273,7 +273,8 @@ static struct room *room_new(struct kunit *test, u64 limit)
 			.mode = TC_COLOR_PAUSE_ALL, .delay = 2000, .unit = PACKET,
 		};
 		pause->port = (struct color_pause_port) {
-			.limit = limit, .green = COLOR_NO_THRESH, .alpha = TC_COLOR_ALPHA_ONE,
+			.fill = { .limit = limit, .alpha = TC_COLOR_ALPHA_ONE },
+			.green = COLOR_NO_THRESH,
 			.bands = 1,
 		};
 		memset(pause->prio, COLOR_PAUSE_NO_PRIO, sizeof(pause->prio));
@@ -310,7 +311,7 @@ static void color_pause_solve__the_least_limit_of_all(struct kunit *test)
 	enum color_pause_why why;
 
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM);
-	r->port[1].port.limit = 200000;
+	r->port[1].port.fill.limit = 200000;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 100000 - HEADROOM);
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 1, &why), 100000 - HEADROOM);
 	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_LIMIT);
@@ -326,7 +327,7 @@ static void color_pause_solve__the_least_limit_of_all(struct kunit *test)
 
 static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
 {
-	struct color_share lossy = { .limit = 1000000, .alpha = TC_COLOR_ALPHA_ONE };
+	struct color_share lossy = { .fill = { .limit = 1000000, .alpha = TC_COLOR_ALPHA_ONE } };
 	struct room *r = room_new(test, 1000000);
 	enum color_pause_why why;
 
@@ -334,7 +335,7 @@ static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
 	r->port[0].port.pool = &r->pool;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 150000 - HEADROOM);
 	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_POOL);
-	r->port[0].port.alpha = 2 * TC_COLOR_ALPHA_ONE;
+	r->port[0].port.fill.alpha = 2 * TC_COLOR_ALPHA_ONE;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 200000 - HEADROOM);
 	/* a port that does not pause takes half */
 	list_add(&lossy.entry, &r->pool.shares);
@@ -345,7 +346,7 @@ static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
 	r->port[0].port.others = 60000;
 	r->port[1].port.others = 90000;
 	r->port[1].port.pool = &r->pool;
-	r->port[1].port.alpha = 2 * TC_COLOR_ALPHA_ONE;
+	r->port[1].port.fill.alpha = 2 * TC_COLOR_ALPHA_ONE;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 150000 - HEADROOM);
 	r->port[1].port.others = 0;
 	room_xoff(r, 0, &why);
@@ -411,9 +412,9 @@ static void color_pause_check__not_worse(struct kunit *test)
 	plan.new = &other;
 	rtnl_lock();
 	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL, NULL), 0);
-	other.port.limit = 20000;
+	other.port.fill.limit = 20000;
 	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL, NULL), -ENOSPC);
-	r->port[0].port.limit = 15000;
+	r->port[0].port.fill.limit = 15000;
 	KUNIT_EXPECT_EQ(test, color_pause_check(&plan, NULL, NULL), 0);
 	rtnl_unlock();
 	room_free(r);

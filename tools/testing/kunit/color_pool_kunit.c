@@ -214,19 +214,19 @@ static void color_pool_left__in_any_order(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 1000);
 	struct test_port port[3] = {
-		{ .share = { .limit = 10000, .alpha = ALPHA, .packet = 1 } },
-		{ .share = { .limit = 10000, .alpha = 3 * ALPHA, .packet = 1 } },
-		{ .share = { .limit = 30, .alpha = ALPHA, .packet = 30 } },
+		{ .share.fill = { .limit = 10000, .alpha = ALPHA, .packet = 1 } },
+		{ .share.fill = { .limit = 10000, .alpha = 3 * ALPHA, .packet = 1 } },
+		{ .share.fill = { .limit = 30, .alpha = ALPHA, .packet = 30 } },
 	};
 	const struct color_share *first = &port[0].share;
 
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, NULL), 1000);
-	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, first), 499);
-	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, &port[2].share), 970);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, &first->fill), 499);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, &port[2].share.fill), 970);
 	color_share_move(&port[0].share, pool, 0);
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, NULL), 499);
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, first, NULL), 1000);
-	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, first, &port[1].share), 249);
+	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, first, &port[1].share.fill), 249);
 	color_share_move(&port[1].share, pool, 0);
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, NULL, NULL), 124);
 	while (enqueue(&port[0], ALPHA, 1))
@@ -236,10 +236,10 @@ static void color_pool_left__in_any_order(struct kunit *test)
 	KUNIT_EXPECT_GE(test, 1000 - used(pool), 124);
 	KUNIT_EXPECT_LE(test, 1000 - used(pool), 126);
 	/* A large last packet. */
-	port[0].share.packet = 400;
+	port[0].share.fill.packet = 400;
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, &port[1].share, NULL), 300);
 	/* A port that pauses takes nothing. */
-	port[0].share.limit = 0;
+	port[0].share.fill.limit = 0;
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, &port[1].share, NULL), 1000);
 	color_share_move(&port[0].share, NULL, 0);
 	color_share_move(&port[1].share, NULL, 0);

@@ -244,8 +244,8 @@ LEAST = (
 
 
 def until_paused(net, kinds, most):
-    """A neighbour that obeys sends packets in turn, of each TOS byte and priority, up to so many;
-    how many it has sent."""
+    """A neighbour that obeys sends packets of each (TOS byte, priority) round robin, `most` of each
+    at most.  Returns how many it has sent."""
     paused, sent = set(), 0
     for _ in range(most):
         for tos, priority in kinds:

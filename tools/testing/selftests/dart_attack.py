@@ -297,7 +297,7 @@ def ends(wire, victim):
     for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SHORT_END | 0xc, SPENT_END):
         ways += [lambda d=dscp: victim.end(d, count=700)]     # what comes next
     for number, way in enumerate(ways, 1):
-        # Who has nothing to send has no share.
+        # A sender without data has no share.
         old.feed()
         # Data behind a gap would belong to a later message, and the end to an old one.
         pause(wire, [victim, old], victim)
