@@ -110,6 +110,27 @@ def idle_restart(wire, client, server):
     equal(kinds(sent).count(IMPORTANT), 1, "important packets")
 
 
+@case("the first packet after an echo is important, not the last of what the echo lets leave",
+      connected, version=(4, 6), tso=False)
+def next_after_echo(wire, client, _server):
+    wire.mark()
+    begin = []
+
+    def two_pass(p):
+        """Drop each ACK but the first, behind which data is in flight, and the echo."""
+        begin.extend([p.seq] * (p.from_a and not begin))
+        acked = (p.ack - begin[0]) & 0xffffffff
+        return not p.from_a and acked not in (MSS[wire.version], 10 * MSS[wire.version])
+
+    wire.rule = two_pass
+    client.send(b"n" * (100 * MSS4))
+    wire.run(200e-6)
+    sent = kinds(data(wire.from_a()))
+    equal(sent[:12], [DATA] * 9 + [IMPORTANT, DATA, DATA], "the initial window, and two behind it")
+    # Slow start: all ten were acknowledged, so twenty may be in flight.
+    equal(sent[12:30], [IMPORTANT] + [DATA] * 17, "behind the echo")
+
+
 def in_flight(wire):
     """The most important packets and clocks that were ever in flight at once."""
     most = now = 0
