@@ -6,6 +6,8 @@ called from.
 import os
 import pathlib
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -160,6 +162,47 @@ def helps():
                               check=False)
         equal((done.returncode, done.stderr), (0, ""), f"{name}: status, stderr")
         true(len(done.stdout.splitlines()) > 2, f"{name}: {done.stdout}")
+
+
+@case("lint words: the prose of C, Python, shell and pages, and nothing else")
+def prose():
+    words = runpy.run_path(str(TOP / "tools/testing/lint/words"), run_name="words")
+    for kind, text, listed in (
+            (".c", '/* what */ int what; // what\npr_err("who has come here"); f("what");', 4),
+            (".py", '"""What comes."""\nwhat = "tell"\n# None says so\nf"{what} and what is it"\n', 4),
+            (".sh", "what=1 # what\necho 'nobody is here now' \"$what\"\n", 2),
+            (".rst", "what ``what`` `what`_::\n\n\twhat\n\nline rate, lines\n", 2)):
+        seen = words["LISTED"].findall(" ".join(words["PROSE"][kind](text)))
+        equal(len(seen), listed, f"{kind}: {seen}")
+    equal([round(words["needed"](has), 1) for has in (1.0, 1.01, 1.1)], [1.0, 1.1, 1.1], "limits")
+
+
+@case("lint words: a file above its limit, and a limit that can fall, are findings")
+def limits():
+    with tempfile.TemporaryDirectory() as there:
+        lint = pathlib.Path(there, "tools/testing/lint")
+        lint.mkdir(parents=True)
+        shutil.copy(TOP / "tools/testing/lint/words", lint)
+        page, entries = pathlib.Path(there, "page.rst"), lint / "words.limits"
+        subprocess.run(["git", "init", "-q"], cwd=there, check=True)
+
+        def findings(count, limit):
+            """Of a page with so many listed words in 100."""
+            page.write_text("what " * count + "word " * (100 - count), encoding="utf-8")
+            entries.write_text(f"page.rst {limit}\n" if limit else "", encoding="utf-8")
+            done = subprocess.run([lint / "words"], text=True, capture_output=True, check=False)
+            equal(done.returncode, bool(done.stdout), "exit status")
+            return done.stdout.count("\n")
+
+        for count, limit, wanted in ((1, None, 0), (2, None, 1), (3, 3.0, 0), (4, 3.0, 1),
+                                     (2, 3.0, 1), (1, 3.0, 1)):
+            equal(findings(count, limit), wanted, f"{count} in 100, limit {limit}")
+        findings(2, 3.0)
+        subprocess.run([lint / "words", "--record"], check=True)
+        true(entries.read_text(encoding="utf-8").endswith("\npage.rst 2.0\n"), "it has fallen")
+        findings(4, 3.0)
+        subprocess.run([lint / "words", "--record"], check=True)
+        true(entries.read_text(encoding="utf-8").endswith("\npage.rst 3.0\n"), "and does not rise")
 
 
 def run(*command, cwd, **environment):

@@ -212,7 +212,7 @@ def lint_test(kernel):
     """scripts/lint, what of it is quick."""
     outcome = tap.Outcome()
     out, err, status = run([TOP / "scripts/lint", "--kernel", kernel,
-                            "tree", "shell", "python", "build"])
+                            "tree", "shell", "python", "words", "build"])
     if status:
         outcome.fail(f"exit status {status}")
         outcome.reasons += (out + err).splitlines()
