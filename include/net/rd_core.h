@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Receiver-driven transports: what they have in common.
+/* Receiver-driven transports: their common core.
  *
- * The receiver decides who sends, as its link is where most congestion is:
+ * The receiver schedules its senders, because most congestion is on its own link:
  *
  *	sender                                                 receiver
  *	has data  --- request (n packets) -------------------->
- *	          <-- c . c . c . c . c . c . c . c . c . c ---  credits, as the link has time
+ *	          <-- c . c . c . c . c . c . c . c . c . c ---  credits, at the link's rate
  *	one packet a credit  --- d . d . d . d ----->
  *	          --- report, once a round trip -------------->  counts lost credits
  *	has no data left  --- stop (0 packets) --------------->
  *
- * The core (rd_core.ko) has both ends of this, and the connections of a link take turns
- * (rd_queue.h).  A transport has a table of its kinds of packets, and a policy: who is next, what
- * a turn costs, how fast a single connection may go, and what to learn from lost credits.  What
- * leaves before the first credit is a matter of its own (struct rd_first_rtt).
+ * The core (rd_core.ko) implements both ends, and a queue schedules the receivers of a link
+ * (rd_queue.h).  A transport has a table of its kinds of packets, and a policy: the discipline of
+ * the queue, the link time of a credit and its packet, the rate of a single connection, and the
+ * reaction to lost credits.  struct rd_first_rtt is for packets that leave before the first
+ * credit.
  *
- * tcp_xpass.c is a transport, tcp_aeolus.c adds a first round trip to it.  The smallest one is
+ * tcp_xpass.c is a transport, tcp_aeolus.c adds unscheduled packets to it.  The smallest one is
  * tools/testing/modules/tcp_turns.c.
  */
 #ifndef _NET_RD_CORE_H
@@ -34,17 +35,17 @@ struct rd_sock;
  * these, in this order.
  */
 enum rd_kind {
-	RD_SCHEDULED,	/* data that had a credit */
-	RD_UNSCHEDULED,	/* data that had none */
+	RD_SCHEDULED,	/* data sent by a credit */
+	RD_UNSCHEDULED,	/* data sent without one */
 	RD_CONTROL,	/* packets without data, also SYN and SYN-ACK */
-	RD_REQUEST,	/* a sender says how much it has to send */
+	RD_REQUEST,	/* a sender's backlog, in packets, and the credits that arrived */
 	RD_CREDIT,	/* a receiver permits one packet */
 	RD_PROBE,	/* a request behind the last unscheduled packet */
-	RD_PROBE_ACK,	/* the answer to it */
+	RD_PROBE_ACK,	/* the answer to a probe */
 	RD_KINDS,
 };
 
-/* What the core counts.  The counters of its protocol begin with these, in this order. */
+/* The core's counters.  A transport's protocol begins its counters with these, in this order. */
 enum rd_counter {
 	RD_SCHEDULEDSENT = 1,
 	RD_UNSCHEDULEDSENT,
@@ -82,32 +83,31 @@ enum rd_counter {
 	[RD_PROBEACKSENT] = prefix "ProbeAckSent",			\
 	[RD_PROBEACKRECEIVED] = prefix "ProbeAckReceived"
 
-/* Which of the link's receivers has the next turn. */
+/* The discipline of the link's queue: it schedules the receiver ... */
 enum rd_pick {
-	RD_PICK_FAIR,		/* the one that has had least of the link's time */
-	RD_PICK_SHORTEST,	/* the one with the least left of its message */
+	RD_PICK_FAIR,		/* ... that has used the least link time */
+	RD_PICK_SHORTEST,	/* ... with the least left of its message */
 };
 
 /**
- * struct rd_policy - what a transport decides
+ * struct rd_policy - a transport's policy
  * @mbit: Return: the speed that an administrator has set for the links of the socket's namespace,
- *	Mbit/s; 0 for what they say themselves.  Also RCU
- * @pick: receiver: who is next.  Return: enum rd_pick.  All transports of a link had better agree:
- *	the shortest go before those that are fair, which then have one turn in RD_ROUND
- * @cost: receiver: Return: how long a turn occupies the link, ps: what is sent at it, and what that
- *	lets come.  rd_credit_ps() is a credit and the packet that it permits.  Less than 1000 is
- *	taken for that
- * @gap: receiver: Return: time between two turns if the connection had the link for itself, ns.
- *	Less than @cost is taken for that
- * @issue: receiver: it is the connection's turn, and the credit has a number: send it, by
- *	rd_send_credit(), with @wait.  It is @now, ns.  Return: time until the connection wants
- *	another turn, ns, 1 s at most; 0 if the link alone decides
- * @learn: receiver: a request has come.  The fate of all credits up to number @last is known, and
- *	of those beyond rs->seen, which were not reported before, @came have arrived.  @cost is what
- *	a turn costs now, ps.  The numbers go on from a higher one if the peer has taken a forged
- *	credit for ours.  May be NULL
- * @begins: receiver: a request has come, and the connection is about to take turns.  The last
- *	request was @idle ns ago; at the first one that has no meaning.  May be NULL
+ *	Mbit/s; 0 for the speed that the device reports.  Also called with RCU alone
+ * @pick: receiver: the discipline.  Return: enum rd_pick.  All transports of a link should agree:
+ *	SRPT precedes the fair queue, which then has one credit in RD_ROUND
+ * @cost: receiver: Return: link time of a scheduled packet and of the data that it permits, ps;
+ *	rd_credit_ps() is that of a credit and its packet.  The core uses at least 1000
+ * @gap: receiver: Return: time between two credits of a connection that has the link alone, ns.
+ *	The core uses at least @cost
+ * @issue: receiver: the queue has scheduled the connection, at @now, ns, and the credit has a
+ *	number: send it by rd_send_credit(), with @wait.  Return: time until the connection's next
+ *	credit, ns, 1 s at most; 0 if the link alone limits it
+ * @learn: receiver: a request has arrived.  The fate of all credits up to number @last is known.
+ *	Of those beyond rs->seen, which no earlier request reported, @came have arrived.  @cost is
+ *	that of @cost() now, ps.  The numbers continue at a higher one if the peer has accepted a
+ *	forged credit.  May be NULL
+ * @begins: receiver: a request has arrived, and the connection is about to join the queue.  The
+ *	last request arrived @idle ns ago; at the first one @idle has no meaning.  May be NULL
  *
  * All with the socket locked; they must not sleep.
  */
@@ -122,15 +122,14 @@ struct rd_policy {
 };
 
 /**
- * struct rd_first_rtt - what a sender does before the first credit
- * @begin: data waits: a burst may begin, if credits were not requested yet (@asked), or go on
- * @allow: Return: packets that may be sent without a credit now
- * @waiting: Return: packets that were sent so and may still need a credit; at least @most stands
- *	for more
+ * struct rd_first_rtt - unscheduled packets: a sender's policy before the first credit
+ * @begin: data waits: a burst may begin, if no credits were requested yet (@asked), or continue
+ * @allow: Return: number of packets that may be sent without a credit now
+ * @waiting: Return: number of unscheduled packets that may still need a credit; @most stands for
+ *	@most or more
  * @credited: a credit arrived and will be used
- * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which
- *	the peer answers.  Return: false if no probe is needed.  If the word is NULL, it is a
- *	question only, and changes nothing
+ * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which the
+ *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing
  * @lost: no credit has arrived for too long, so the probe may be lost
  * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
  *
@@ -150,8 +149,8 @@ struct rd_first_rtt {
  * struct rd_transport - a receiver-driven transport
  * @t: the transport.  rd_register_transport() sets the callbacks that are NULL
  * @fallback: its congestion control without a peer: GL_RENO()
- * @policy: what it decides
- * @first: what it sends before the first credit, or NULL
+ * @policy: its policy as a receiver
+ * @first: its policy for unscheduled packets, or NULL
  */
 struct rd_transport {
 	struct gl_transport t;
@@ -179,51 +178,53 @@ struct rd_use {
 /**
  * struct rd_sock - the state of a connection, both as a sender and as a receiver
  * @gs: greenlane's part
- * @alarm: sender: kicks the socket at @retry, or too early
- * @told: sender: when the last request or report left, ns, low half
- * @told_end: sender: the last credit that the receiver will send, as far as we know
- * @retry: sender: when to repeat the request, if @asking, ns, low half
+ * @alarm: sender: kicks the socket at @retry, or earlier
+ * @reported_at: sender: the last request or report left, ns, low half
+ * @credit_end: sender: number of the last credit that it expects from the receiver
+ * @retry: sender: time to repeat the request, if @requesting, ns, low half
  * @wait: sender: time until the next credit, as the receiver has advertised it, ns
  * @una: sender: TCP's snd_una at the last repeated request
  * @seq: sender: the highest credit number received
  * @seen_seq: sender: bitmap of the 32 credits up to @seq that have arrived; bit 0
  *	is @seq itself
  * @received: sender: credits received on this connection
- * @r: receiver: its place among the receivers of the link
+ * @r: receiver: its entry in the queue of the link
  * @use: receiver: whether the sender uses its credits
- * @heard_at: receiver: when the last request arrived, in units of 1024 ns, low half
- * @came: receiver: TCP's data_segs_in less @credit when the sender began to ask, or sent a probe
- * @next: receiver: when the next credit is due, ns, low half
+ * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
+ * @base_segs: receiver: TCP's data_segs_in less @credit when the sender began to request, or sent
+ *	a probe
+ * @next: receiver: the next credit is due, ns, low half
  * @credit: receiver: the last credit sent
  * @end: receiver: the last credit to send
  * @seen: receiver: the highest credit that the sender has reported
- * @heard: receiver: how many credits the sender had received by then
- * @burst: sender: what its burst has of the host's bursts, ns of the link's time
- * @asking: sender: the receiver knows that we have data to send
+ * @reported: receiver: number of credits that the sender had received by then
+ * @burst: sender: its part of the host's unscheduled packets, ns of link time
+ * @requesting: sender: the receiver knows that this end has data to send
  * @busy: sender: @wait is that long because the link has many receivers
- * @asked: sender: a request was sent on this connection
- * @gone: sender: the peer sends no more credits
- * @alive: sender: how often uncredited data was acknowledged while requests brought
+ * @requested: sender: a request was sent on this connection
+ * @closed: sender: the peer sends no more credits
+ * @alive: sender: number of times that uncredited data was acknowledged while requests brought
  *	no credit
  * @spending: sender: a credit is being spent
  * @tokens: sender: credits received and not used yet; more than the one that is being spent while
  *	the application's pace holds back data
- * @epoch: sender: when @burst was granted, see rd_burst()
+ * @epoch: sender: the epoch of @burst, see rd_burst()
  * @retries: sender: requests in a row that brought no credit
- * @skipped: receiver: turns in a row at which a process owned the socket; its spinlock
+ * @skipped: receiver: times in a row that it was scheduled while a process owned the socket; its
+ *	spinlock
  * @ps: receiver: link time that its credits have not been charged for, less than 1000 ps
- * @shut: sender: requests left that count with no more than the peer's window
+ * @shut: sender: number of requests still to be limited to the peer's window
  *
- * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only compared with recent
- * times keeps the low 32 bits, as the size of a connection is limited (GL_SOCK_SIZE_MAX).  The
- * socket lock protects all fields but @r.
+ * Times are ktime_get_ns(); RD_NEVER stands for no time.  A field that is only compared with
+ * recent times keeps the low 32 bits, as the size of a connection is limited (GL_SOCK_SIZE_MAX).
+ * The socket lock protects all fields but @r.
  */
 struct rd_sock {
 	struct gl_sock		gs;
 	struct rd_alarm		alarm;
 	u32			retry;
-	u32			told;
-	u32			told_end;
+	u32			reported_at;
+	u32			credit_end;
 	u32			wait;
 	u32			una;
 	u32			seq;
@@ -231,18 +232,18 @@ struct rd_sock {
 	u32			received;
 	struct rd_receiver	r;
 	struct rd_use		use;
-	u32			heard_at;
-	u32			came;
+	u32			requested_at;
+	u32			base_segs;
 	u32			next;
 	u32			credit;
 	u32			end;
 	u32			seen;
-	u32			heard;
+	u32			reported;
 	u32			burst;
-	u8			asking:1,
+	u8			requesting:1,
 				busy:1,
-				asked:1,
-				gone:1,
+				requested:1,
+				closed:1,
 				alive:2,
 				spending:1;
 	u8			epoch;
@@ -269,7 +270,7 @@ static inline const struct gl_kind *rd_kind(const struct gl_sock *gs, enum rd_ki
 	return &gs->transport->protocol->kind[kind];
 }
 
-/* TCP's smoothed round trip, ns; a guess if there is no sample. */
+/* TCP's smoothed round trip, ns; 1 ms if there is no sample. */
 static inline u64 rd_srtt_ns(const struct sock *sk)
 {
 	u64 us = tcp_sk(sk)->srtt_us >> 3;
@@ -289,9 +290,9 @@ u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs);
 
 /* rd_sender.c */
 const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);
-u32 rd_first_want(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
-void rd_first_over(struct gl_sock *gs);
-void rd_first_came(struct gl_sock *gs);
+u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
+void rd_first_done(struct gl_sock *gs);
+void rd_first_counted(struct gl_sock *gs);
 
 /* rd_receiver.c */
 void rd_send_credit(struct sock *sk, struct rd_sock *rs, u32 wait);

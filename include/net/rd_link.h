@@ -18,20 +18,20 @@
 
 struct Qdisc;
 
-/* Mbit/s assumed for a device that does not say its speed, and for loopback. */
+/* Mbit/s assumed for a device that reports no speed, and for loopback. */
 #define RD_LINK_MBIT		10000
 /* Rates in kB/s, and the sum of two, fit into a u32. */
 #define RD_LINK_MBIT_MAX	1600000
-/* The most that tunnel headers may add, in bytes.  A tunnel that has not found its route yet asks
- * for the room that any device might need.
+/* Limit of the bytes that tunnel headers add.  A tunnel that has not found its route yet requests
+ * the headroom that any device might need.
  */
 #define RD_LINK_EXTRA_MAX	128
 
 /**
  * struct rd_link - a network device of a namespace, as transports that divide a link see it
  * @mbit: speed, Mbit/s; 0 if it is not known.  Written with RTNL, read by READ_ONCE()
- * @extra: bytes that the device adds to an IP packet, beyond Ethernet's: VLAN tags, tunnel headers.
- *	Written with RTNL, read by READ_ONCE()
+ * @extra: bytes that the device adds to an IP packet, beyond Ethernet's: VLAN tags, tunnel
+ *	headers. Written with RTNL, read by READ_ONCE()
  * @local: packets do not leave the host: loopback, VRF.  Written before the link is published
  * @by_port: @mbit is that of a port's qdisc.  Written with RTNL, read by READ_ONCE()
  * @wire: the link that this one's packets occupy, if that is another one of the namespace: the

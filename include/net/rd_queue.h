@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Receiver-driven transports: the receivers that share a link, and whose turn it is.
+/* Receiver-driven transports: a queue schedules the receivers that share a link.
  *
- * A receiver lets its peer send a packet at a time, by a credit, say.  What it lets come
- * occupies the host's link, so the link takes turns among its receivers:
+ * A receiver permits its peer one packet at a time, by a credit for instance.  That packet
+ * occupies the host's link, so the link's queue schedules its receivers one after the other:
  *
  *	requests --> receiver, OFF --+--> LATER, by time --> READY, by rank
  *	                             |                         |
- *	                             +-------------------------+ one at a time, as the link
+ *	                             +-------------------------+ one at a time, when the link
  *	                                                       v is free
- *	                       OFF <-- nothing left -------- TURN: issues a credit
+ *	                OFF <-- all permitted ----------- ISSUING: sends a credit
  *
- * The rank is what each has had (turns are fair), or what is left of its message (the shortest
- * goes first); the transport chooses.
+ * The rank is the link time that the receiver has used (fair queueing), or the rest of its message
+ * (SRPT); the transport chooses.
  *
- * There is one timer for any number of receivers, and it runs only while one of them has
- * something to issue.  It serves the senders' alarms as well.  See rd_queue.c.
+ * One timer serves all receivers of a link.  It runs only while one of them has a credit to send,
+ * and it serves the senders' alarms, too.  See rd_queue.c.
  */
 #ifndef _NET_RD_QUEUE_H
 #define _NET_RD_QUEUE_H
@@ -34,42 +34,42 @@ struct rd_receiver;
 /* No time. */
 #define RD_NEVER	U64_MAX
 
-/* A late timer makes up for this much time: longer than timers and softirqs are late.  With 8
- * packets, 0.26 us at 400 Gbit/s, two flows had 0.36 of that link.  On a slow link it makes up for
- * 8 packets, because a switch port queues as many credits (ExpressPass, §3.2).
+/* A late timer may catch up with this much link time: timers and softirqs are late by less.  With
+ * a limit of 8 packets, 0.26 us at 400 Gbit/s, two flows had 0.36 of that link.  On a slow link
+ * the limit is 8 packets, because a switch port queues 8 credits (ExpressPass, §3.2).
  */
 #define RD_CATCH_UP_NS	(10 * NSEC_PER_USEC)
 #define RD_CATCH_UP	8
 
-/* Where the shortest goes first, one turn in so many goes round: the receivers that wait have it
- * one after the other.  So none starves, and the time until a receiver's next turn has a limit that
- * its peer can be told: RD_ROUND turns for each receiver.  This takes at most 3 % of the link from
- * the shortest; Homa's module for Linux gives 5 % to the oldest message.
+/* With SRPT, every RD_ROUND-th credit is scheduled round robin among the waiting receivers.  So no
+ * receiver starves, and its next credit is at most RD_ROUND credits for each receiver away, which
+ * is the wait that it advertises to its peer.  Round robin takes at most 3 % of the link from the
+ * shortest messages; Homa's module for Linux gives 5 % to the oldest one.
  */
 #define RD_ROUND	32
 
-/* A burst without an answer is forgotten after one or two times this, longer than any round
- * trip in a datacenter, and longer than a sender waits before it asks again.
+/* An unscheduled burst that is not acknowledged expires after one or two epochs, jiffies: longer
+ * than any round trip in a datacenter, and than a sender waits before it repeats its request.
  */
 #define RD_EPOCH	(HZ / 10 ?: 1)
 
 /**
  * struct rd_queue - the receivers that share a link
- * @lock: protects all fields, and those of the receivers on the queue; taken inside of the
- *	lock of a socket, never around it
+ * @lock: protects all fields, and those of the receivers on the queue.  It nests inside a socket's
+ *	lock, never around one
  * @ready: receivers that wait for the link, by rank
- * @later: receivers that want no turn before a time of their own, the earliest first
+ * @later: receivers whose next credit is not due yet, the earliest first
  * @alarms: of senders, the earliest first
- * @served: what the last receiver with a fair turn was given before, ns of the link's time
- * @free: the link will be through with all that was issued, ns
- * @burst: what was sent, or is about to be, before any answer came, ns of the link's time: in the
- *	even and in the odd epoch
- * @epoch: RD_EPOCH, counted
- * @receivers: how many are ready, or have their turn
- * @turns: how many turns there were
- * @round: where in @ready the turns that go round have come to; NULL for its end
- * @rounds: how often they have gone round, the low bits
- * @timer: wakes the queue when the link is free, or for the first of @later or @alarms
+ * @served: virtual time of the fair queue: rank of the receiver scheduled last, ns
+ * @free: the link will have carried all packets that were permitted, ns
+ * @burst: link time of unscheduled packets that no receiver has acknowledged yet, ns: of the even
+ *	and of the odd epoch
+ * @epoch: number of the current RD_EPOCH
+ * @receivers: number of receivers in @ready, or issuing
+ * @scheduled: number of credits scheduled
+ * @round: position of the round robin in @ready; NULL is its end
+ * @rounds: number of completed rounds, the low bits
+ * @timer: fires when the link is free, or for the first of @later or @alarms
  */
 struct rd_queue {
 	spinlock_t		lock;	/* see above */
@@ -81,18 +81,18 @@ struct rd_queue {
 	u64			burst[2];
 	u64			epoch;
 	unsigned int		receivers;
-	unsigned int		turns;
+	unsigned int		scheduled;
 	struct rd_receiver	*round;
 	unsigned int		rounds:2;
 	struct hrtimer		timer;
 };
 
 /**
- * rd_catch_up() - how much a late timer makes up for
+ * rd_catch_up() - limit by which a late timer catches up
  * @now: ns
  * @gap: time between two packets, ns
  *
- * Return: the earliest time that still counts, ns.
+ * Return: the earliest time that a packet may still be due at, ns.
  */
 static inline u64 rd_catch_up(u64 now, u64 gap)
 {
@@ -100,16 +100,16 @@ static inline u64 rd_catch_up(u64 now, u64 gap)
 }
 
 /**
- * struct rd_ops - what rd_core.ko does for its connections
- * @hold: take the references that @turn drops; under the queue's lock
- * @turn: it is the receiver's turn: lock its socket, issue, and call rd_served() with the socket
- *	still locked.  It is @now, ns.  If a process owns the socket, call rd_served() with RD_NEVER
- *	or a time soon, and rd_want() when the process has released it.  Softirq
- * @alarm: a time that rd_alarm_set() has set has come.  Under the queue's lock, softirq
+ * struct rd_ops - callbacks of rd_core.ko
+ * @hold: take the references that @issue drops; under the queue's lock
+ * @issue: the receiver is scheduled at @now, ns: lock its socket, send a credit, and call
+ *	rd_served() with the socket still locked.  If a process owns the socket, call rd_served()
+ *	with RD_NEVER or a time soon, and rd_want() when the process has released it.  Softirq
+ * @alarm: an alarm of rd_alarm_set() has expired.  Under the queue's lock, softirq
  */
 struct rd_ops {
 	void (*hold)(struct rd_receiver *r);
-	void (*turn)(struct rd_receiver *r, u64 now);
+	void (*issue)(struct rd_receiver *r, u64 now);
 	void (*alarm)(struct rd_alarm *a);
 };
 
@@ -117,22 +117,22 @@ enum rd_state {
 	RD_OFF,
 	RD_LATER,
 	RD_READY,
-	RD_TURN,
+	RD_ISSUING,
 };
 
 /**
- * struct rd_receiver - one connection that receives
+ * struct rd_receiver - a receiving connection
  * @node: in @ready or @later of its queue
- * @at: it wants no turn before, ns
- * @rank: its place in @ready, the least first.  With @shortest: what is left of its message, ns of
- *	the link's time.  Else what it has had of that, or would have had if it had been on the
- *	queue all the time
- * @shortest: what @rank is.  Those with it go before those without
+ * @at: its next credit is due, ns
+ * @rank: its place in @ready, the lowest first.  With @shortest: link time of the rest of its
+ *	message, ns.  Else the link time that it has used, ns, or would have used if it had been on
+ *	the queue all the time
+ * @shortest: @rank is that of SRPT; such receivers precede those of the fair queue
  * @state: enum rd_state
- * @rounds: the queue's @rounds when it had such a turn last, or joined
+ * @rounds: the queue's @rounds when the round robin scheduled it last, or when it joined
  * @queue: its link's queue; the socket's lock
  *
- * The queue's lock protects all other fields.  With the socket's lock alone, @at can be read, and
+ * The queue's lock protects all other fields.  The socket's lock alone suffices to read @at, and
  * whether @state is RD_OFF.
  */
 struct rd_receiver {
@@ -146,9 +146,9 @@ struct rd_receiver {
 };
 
 /**
- * struct rd_alarm - when a sender wants to be called, if nothing comes
+ * struct rd_alarm - a sender's timeout
  * @node: in @alarms of its queue
- * @at: ns; RD_NEVER if it is not there
+ * @at: expiry, ns; RD_NEVER if it is not pending
  *
  * The queue's lock protects the fields.
  */
@@ -157,8 +157,8 @@ struct rd_alarm {
 	u64			at;
 };
 
-/* Is the receiver neither on a queue nor at its turn?  The socket's lock suffices: others change
- * @state as well, but not from or to RD_OFF.
+/* Is the receiver neither on a queue nor issuing?  The socket's lock suffices: the timer changes
+ * @state, too, but not from or to RD_OFF.
  */
 static inline bool rd_is_off(const struct rd_receiver *r)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Receiver-driven transports: what a host sends before the receivers have let anything come.
+/* Receiver-driven transports: a host's limit of unscheduled packets.
  *
- * A burst is to fill the link for the round trip until the receiver's answer.  All connections of
- * a host share that: what exceeds it would only wait in the host's own queue, what the receivers
- * let come would wait behind it, and under incast most of it would be dropped.
+ * An unscheduled burst fills the link for the round trip until the receiver's credits.  All
+ * connections of a host share one bandwidth-delay product: more packets would only wait in the
+ * host's own queue, in front of scheduled ones, and under incast the switch would drop most of
+ * them.
  *
- * What was granted counts until the answer, or for one or two RD_EPOCHs if there is none.
+ * Granted packets count until the receiver acknowledges the burst, or else for one or two epochs.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -26,15 +27,15 @@ static u64 rd_burst_age(struct rd_queue *q, u64 now)
 }
 
 /**
- * rd_burst() - send before the receiver has let anything come
+ * rd_burst() - grant packets of an unscheduled burst
  * @q: the link's queue
  * @now: jiffies
- * @want: how much there is to send, packets
- * @cost: time of a packet on the link, ns
- * @most: what the link carries in a round trip, ns
- * @epoch: for rd_burst_over()
+ * @want: number of packets to send
+ * @cost: link time of a packet, ns
+ * @most: limit of the host: link time of a round trip, ns
+ * @epoch: set to the epoch of the grant, for rd_burst_over()
  *
- * Return: how many packets may be sent; rd_burst_over() gives them back, or time does.
+ * Return: number of packets granted.  rd_burst_over() returns them, or the second epoch does.
  */
 u32 rd_burst(struct rd_queue *q, u64 now, u32 want, u64 cost, u64 most, u8 *epoch)
 {
@@ -54,11 +55,11 @@ u32 rd_burst(struct rd_queue *q, u64 now, u32 want, u64 cost, u64 most, u8 *epoc
 EXPORT_SYMBOL_GPL(rd_burst);
 
 /**
- * rd_burst_over() - a receiver has answered to a burst, or did not for too long
+ * rd_burst_over() - return the packets of a burst that was acknowledged, or timed out
  * @q: the link's queue
  * @now: jiffies
- * @cost: time on the link of what rd_burst() has granted, ns
- * @epoch: when that was
+ * @cost: link time of the granted packets, ns
+ * @epoch: epoch of the grant
  */
 void rd_burst_over(struct rd_queue *q, u64 now, u64 cost, u8 epoch)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: a connection.
  *
- * include/net/rd_core.h says what the core is, rd_sender.c and rd_receiver.c are a connection's
- * two ends, and rd_first.c is what leaves before the first credit.  Here is what both ends need:
- * the time of a packet on the link, and the callbacks of TCP and of the tagging layer.
+ * include/net/rd_core.h describes the core, rd_sender.c and rd_receiver.c are a connection's two
+ * ends, and rd_first.c limits packets before the first credit.  This file has the parts that both
+ * ends need: the link time of a packet, and the callbacks of TCP and of the tagging layer.
  */
 #include <linux/module.h>
 #include <net/tcp.h>
@@ -11,14 +11,14 @@
 #include <net/gl_compat.h>
 #include "rd_internal.h"
 
-/* --- time on the link ------------------------------------------------------ */
+/* --- link time -------------------------------------------------------------- */
 
 /**
  * rd_path_of() - the link that a connection's packets leave on
  * @sk: the connection
  * @rs: its state
  *
- * Return: what it is like now.
+ * Return: its speed and overhead at present.
  */
 struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs)
 {
@@ -54,7 +54,7 @@ static u32 rd_wire(const struct sock *sk, const struct rd_path *path, u32 len)
 }
 
 /**
- * rd_packet_ns() - time of a packet on the link
+ * rd_packet_ns() - link time of a packet
  * @sk: the connection
  * @rs: its state
  * @len: bytes of TCP header and data
@@ -69,7 +69,7 @@ u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len)
 }
 
 /**
- * rd_full_ns() - time on the link of a packet that carries an MSS
+ * rd_full_ns() - link time of a packet that carries an MSS
  * @sk: the connection
  * @rs: its state
  *
@@ -83,13 +83,13 @@ u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs)
 }
 
 /**
- * rd_credit_ps() - time on the link of a credit, and of the data packet that it permits
+ * rd_credit_ps() - link time of a credit and of the data packet that it permits
  * @sk: the connection
  * @rs: its state
  *
- * The peer's packets are likely to be as large as ours, which its MSS limits, and as the MSS that
- * we have announced.  But the peer may announce a smaller MSS than it sends, and our path to it may
- * have a smaller MTU than its path to us: a larger packet that arrived counts.
+ * The peer's packets are likely to be as large as this end's, which the peer's MSS limits, and as
+ * the MSS that this end has announced.  But the peer may announce a smaller MSS than it sends, and
+ * the MTU may be smaller in this direction than in the other: a larger packet that arrived counts.
  *
  * Return: ps.
  */
@@ -111,7 +111,7 @@ static void rd_leave_link(struct rd_sock *rs)
 {
 	if (!rs->r.queue)
 		return;
-	rd_first_over(&rs->gs);
+	rd_first_done(&rs->gs);
 	rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
 	rd_leave(rs->r.queue, &rs->r);
 	rd_link_put(container_of(rs->r.queue, struct rd_link, queue));
@@ -119,7 +119,7 @@ static void rd_leave_link(struct rd_sock *rs)
 }
 
 /**
- * rd_follow() - share the link that a connection's packets leave on now
+ * rd_follow() - move to the queue of the link that a connection's packets leave on now
  * @sk: the connection, locked
  * @rs: its state
  */
@@ -142,10 +142,10 @@ void rd_follow(struct sock *sk, struct rd_sock *rs)
  * rd_on_packet() - gl_transport's on_packet()
  * @sk: the connection
  * @gs: its state
- * @kind: what kind of packet has come
+ * @kind: kind of the packet
  * @seg: the packet
  *
- * Return: what to do with it.
+ * Return: GL_CONSUME for a request, credit or probe, else GL_PASS.
  */
 enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			     const struct gl_seg *seg)
@@ -176,10 +176,10 @@ void rd_on_kick(struct sock *sk, struct gl_sock *gs)
 	struct rd_sock *rs = rd_sock(gs);
 	u64 now = ktime_get_ns();
 
-	/* MD5 or TCP-AO was enabled in mid-connection: requests and credits are not
-	 * signed, so none may be sent any more.
+	/* MD5 or TCP-AO was enabled in mid-connection: requests and credits are not signed, so
+	 * this end must not send any more.
 	 */
-	if (rs->gone || gl_tcp_signed(sk)) {
+	if (rs->closed || gl_tcp_signed(sk)) {
 		rd_fall_back(sk, rs);
 		return;
 	}
@@ -188,7 +188,7 @@ void rd_on_kick(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(rd_on_kick);
 
-/* Restore TCP's own window and pace, which held the core's values until now.  TCP may have
+/* Restore TCP's own window and pacing rate, which held the core's values until now.  TCP may have
  * entered CWR while the window was 0; it would warn about a reduction from prior_cwnd 0.
  */
 static void rd_restore(struct sock *sk)
@@ -209,7 +209,7 @@ static void rd_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 	if (on)
 		return;
-	rd_say_gone(sk, rs);
+	rd_send_closed(sk, rs);
 	rd_leave_link(rs);
 	rd_restore(sk);
 }
@@ -217,7 +217,7 @@ static void rd_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 /**
  * rd_on_info() - gl_transport's on_info()
  * @gs: the state of a connection
- * @info: what to fill in
+ * @info: filled in
  */
 void rd_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
@@ -225,7 +225,7 @@ void rd_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 
 	info->credits_sent = rs->credit;
 	info->credits_received = rs->received;
-	info->credits_wanted = rs->asking ? max_t(s32, rs->told_end - rs->seq, 0) : 0;
+	info->credits_wanted = rs->requesting ? max_t(s32, rs->credit_end - rs->seq, 0) : 0;
 }
 EXPORT_SYMBOL_GPL(rd_on_info);
 
@@ -243,12 +243,12 @@ static GL_CONG_CONTROL(rd_cong_control, sk, rs)
 /**
  * rd_in_ack_event() - tcp_congestion_ops' in_ack_event()
  * @sk: the connection
- * @flags: what the ACK says
+ * @flags: CA_ACK_* of the ACK
  *
- * When TCP learns that all its retransmissions were superfluous, it undoes the recovery: the window
- * is as before, and nothing is lost any more.  Here credits set the window, and what was really
- * lost would wait for an RTO, because RACK has forgotten those packets.  Without a marker there is
- * nothing to undo.
+ * When TCP detects that all its retransmissions were spurious, it undoes the recovery: it restores
+ * the window, and marks no packet as lost any more.  Here credits set the window, and packets that
+ * were lost would wait for an RTO, because RACK has forgotten them.  Without a marker TCP does not
+ * undo.
  */
 void rd_in_ack_event(struct sock *sk, u32 flags)
 {
@@ -331,14 +331,14 @@ static void rd_fill(struct gl_transport *t)
  * rd_register_transport() - register a receiver-driven transport
  * @rt: the transport, whose protocol is registered
  *
- * Of its congestion control, name, owner and in_ack_event() count, and all else becomes the
- * core's.  So does on_switch().  on_xmit(), on_packet(), on_kick() and on_info() may be NULL, for
- * the core's; one that is not calls the core's for what is not its own.  So does in_ack_event().
+ * The core keeps name, owner and in_ack_event() of its congestion control, and sets all other
+ * callbacks, and on_switch().  on_xmit(), on_packet(), on_kick(), on_info() and in_ack_event() may
+ * be NULL: the core sets its own.  A transport's own one calls the core's for the rest.
  *
- * gl_unregister_transport() undoes it.
+ * gl_unregister_transport() reverts it.
  *
- * Return: 0, or an error: -EINVAL if its tables do not begin with the core's rows, or if something
- * that may not be NULL is.
+ * Return: 0, or an error: -EINVAL if a table does not begin with the core's rows, or if a
+ * mandatory callback or table is NULL.
  */
 int rd_register_transport(struct rd_transport *rt)
 {
@@ -359,13 +359,13 @@ static int __init rd_core_init(void)
 static void __exit rd_core_exit(void)
 {
 	rd_ops_set(NULL);
-	/* The timer of a link may still be in its last turn. */
+	/* The timer of a link may still be in issue(). */
 	synchronize_net();
 }
 
 module_init(rd_core_init);
 module_exit(rd_core_exit);
 
-MODULE_DESCRIPTION("Receiver-driven transports: requests, credits and turns");
+MODULE_DESCRIPTION("Receiver-driven transports: requests, credits and their queue");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

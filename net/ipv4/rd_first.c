@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Receiver-driven transports: what a sender may send before the first credit.
+/* Receiver-driven transports: a connection's part of the host's unscheduled packets.
  *
- * When that is, and what becomes of what is lost, is up to who wraps a transport (tcp_aeolus.c).
- * How much it is, all connections of a host decide together: see rd_burst().
+ * tcp_aeolus.c decides when a burst begins, and repairs its losses.  rd_burst() limits the bursts
+ * of all connections of the host together.
  */
 #include "rd_internal.h"
 
 /**
- * rd_first_want() - send before any credit has come
+ * rd_first_request() - request packets of an unscheduled burst
  * @sk: the connection, locked
  * @gs: its state
- * @want: how much there is, packets
- * @most: what the host may send so in a round trip, packets
+ * @want: number of packets to send
+ * @most: limit of the host for a round trip, packets
  *
- * Return: how many packets may be sent; rd_first_over() gives them back.
+ * Return: number of packets that may be sent; rd_first_done() returns them.
  */
-u32 rd_first_want(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
+u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
 {
 	struct rd_sock *rs = rd_sock(gs);
 	u64 one = rd_full_ns(sk, rs);
@@ -26,13 +26,13 @@ u32 rd_first_want(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
 	rs->burst = min_t(u64, rs->burst + may * one, U32_MAX);
 	return may;
 }
-EXPORT_SYMBOL_GPL(rd_first_want);
+EXPORT_SYMBOL_GPL(rd_first_request);
 
 /**
- * rd_first_over() - an answer has come, or none for too long
+ * rd_first_done() - the receiver has acknowledged the burst, or a timeout has expired
  * @gs: the state of a connection, locked or about to be freed
  */
-void rd_first_over(struct gl_sock *gs)
+void rd_first_done(struct gl_sock *gs)
 {
 	struct rd_sock *rs = rd_sock(gs);
 
@@ -41,16 +41,18 @@ void rd_first_over(struct gl_sock *gs)
 	rd_burst_over(rs->r.queue, get_jiffies_64(), rs->burst, rs->epoch);
 	rs->burst = 0;
 }
-EXPORT_SYMBOL_GPL(rd_first_over);
+EXPORT_SYMBOL_GPL(rd_first_done);
 
 /**
- * rd_first_came() - the receiver has counted what came of a burst, and sends no credits for it
+ * rd_first_counted() - the receiver has counted the packets of the burst that arrived
  * @gs: the state of a connection, locked
+ *
+ * It sends no credits for those, so the sender expects none of the credits that it has requested.
  */
-void rd_first_came(struct gl_sock *gs)
+void rd_first_counted(struct gl_sock *gs)
 {
 	struct rd_sock *rs = rd_sock(gs);
 
-	rs->told_end = rs->seq;
+	rs->credit_end = rs->seq;
 }
-EXPORT_SYMBOL_GPL(rd_first_came);
+EXPORT_SYMBOL_GPL(rd_first_counted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Receiver-driven transports: what the files of rd_core.ko have for each other. */
+/* Receiver-driven transports: declarations that the files of rd_core.ko share. */
 #ifndef _RD_INTERNAL_H
 #define _RD_INTERNAL_H
 
@@ -9,56 +9,54 @@
 #define RD_WIRE			(14 + 4 + 8 + 12)
 #define RD_WIRE_MIN		84
 
-/* The second word of a credit: ns until the next one, if nothing changes.  It is left out if it
- * is shorter than a sender waits anyway.
+/* The second word of a credit: ns until the next one at the present load.  A credit leaves it out
+ * if it is shorter than a sender waits anyway.
  */
 #define RD_WAIT_MIN		(RD_RETRY_NS / 2)
-/* A sender believes no more than this, or a forged word would stop it for long. */
+/* A sender accepts this wait at most, or a forged word would stop it for long. */
 #define RD_WAIT_MAX		(100 * NSEC_PER_MSEC)
-/* It is no credit: the first word is the last credit that was sent.  The receiver has heard the
- * request, and there are many senders.
+/* Request accepted: no credit, the first word is the last credit sent.  The receiver has many
+ * senders, so that the credit is far away.
  */
-#define RD_HEARD		0x80000000
-/* The link has many receivers, so that a credit is rare; not because credits were lost. */
+#define RD_ACCEPTED		0x80000000
+/* Credits are rare because the link has many receivers, not because credits were lost. */
 #define RD_BUSY			0x40000000
-/* With RD_HEARD: there will be no more credits, because the application has chosen another
- * congestion control, or this end has fallen back.
+/* With RD_ACCEPTED: this end sends no more credits.  The application has chosen another congestion
+ * control, or the connection has fallen back.
  */
-#define RD_GONE			0x20000000
+#define RD_CLOSED		0x20000000
 
-/* The third word of a request: the number of packets, and a flag that says that the
- * sender has given up on all credits sent so far.
+/* The third word of a request: the number of packets, and a flag: the sender expects none of the
+ * credits sent so far any more.
  */
 #define RD_WANT_MAX		0x7fffffff
 #define RD_AGAIN		0x80000000
 
-/* A credit number further ahead than this is taken for a forged one. */
+/* The sender drops a credit whose number is further ahead: it is forged. */
 #define RD_SEQ_AHEAD		65536
-/* Credits may arrive late by this many numbers. */
+/* Credits may be reordered by this many numbers. */
 #define RD_WINDOW		32
 
 /* A sender repeats its request if no credit arrives for the longest of this time, four round
- * trips, and twice the wait that the receiver has advertised.  It is four times that on a busy
- * link, where others may come meanwhile.
+ * trips, and RD_RETRY_WAITS of the wait that the receiver has advertised.  On a busy link it
+ * allows for more, because receivers may join meanwhile.
  */
 #define RD_RETRY_NS		(50 * NSEC_PER_USEC)
-#define RD_PATIENCE		2
-#define RD_PATIENCE_BUSY	4
+#define RD_RETRY_WAITS		2
+#define RD_RETRY_WAITS_BUSY	4
 /* A sender on a busy link reports with every fourth credit. */
 #define RD_REPORT		4
 
-/* The most credits that a sender keeps for data that waits for its pace: 1 Tbit/s for 50 us.  @tokens
- * of struct rd_sock has room for them.
+/* Limit of the credits that a sender keeps for data that its pace holds back: 1 Tbit/s for 50 us.
+ * @tokens of struct rd_sock has room for them.
  */
 #define RD_TOKENS_MAX		4096
 
-/* What comes of a sender's own packets, or of an end of a burst, may delay its turns by this many
- * packets at most.
- */
+/* Limit, in packets, of the link time that rd_yield() reserves for ACKs and bursts. */
 #define RD_YIELDED		256
 
 /**
- * struct rd_path - the link that a connection's packets leave on, as it is now
+ * struct rd_path - the link that a connection's packets leave on, at present
  * @mbit: its speed, in Mbit/s
  * @extra: bytes that the device adds to each packet, beyond Ethernet's
  */
@@ -93,6 +91,6 @@ u64 rd_use_gap(const struct rd_use *u, u64 gap, u64 cost);
 extern const struct rd_ops rd_core_ops;
 void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe);
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
-void rd_say_gone(struct sock *sk, struct rd_sock *rs);
+void rd_send_closed(struct sock *sk, struct rd_sock *rs);
 
 #endif /* _RD_INTERNAL_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: the link that a socket's packets leave on
  *
- * A receiver that hands out credits or shares divides the time of a link: it must know how fast
- * the link is, how many bytes a packet takes on it, and who else uses it.
+ * A receiver that divides a link by credits or shares needs the speed of the link, the bytes that
+ * a packet takes on it, and the other users of it:
  *
  *	socket --- cached route ---> net_device        struct rd_link
  *	                             eth0.10 (VLAN) -> extra 4, speed -+
@@ -11,42 +11,43 @@
  *	                               ^
  *	                             root qdisc `color rate 10gbit`: overrides the speed of both
  *
- * A link is found by the device of the socket's cached route.  That is the device which the packets
- * leave by, also for a socket that is bound to a VRF.  The VRF's own device has only what stays in
- * the VRF.
+ * The device of the socket's cached route selects the link.  Packets leave by that device also if
+ * the socket is bound to a VRF.  The VRF's own device carries only packets that stay in the VRF.
  *
- * Speed.  What ethtool says about the device: VLANs, bonds, bridges, macvlan and ipvlan devices ask
- * those below.  If a device does not know, a device below it may, where it has only one.  A qdisc
- * that gives the device a rate (sch_color) overrides that: a veth reports 10 Gbit/s in every
- * topology.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate override both; that is up to
- * the transports.  Some devices know no speed, and RD_LINK_MBIT is assumed, as before; `greenlane
- * status` says so.  Loopback and a VRF's own device are no wire, and have no speed to know.
+ * Speed.  The speed that ethtool reports: VLANs, bonds, bridges, macvlan and ipvlan devices derive
+ * it from the devices below.  If a device reports no speed, that of the device below counts, if
+ * there is one only.  A qdisc that gives the device a rate (sch_color) overrides that: a veth
+ * reports 10 Gbit/s in every topology.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate
+ * override both, in the transports.  For a device without a speed this module assumes
+ * RD_LINK_MBIT, and `greenlane status` reports that.  Loopback and a VRF's own device are no wire,
+ * and have no speed.
  *
- * Wire.  Two VLANs of a device share its time, so they share the clock of the lowest device of the
- * same namespace.  One that is in another namespace has a clock of its own: otherwise a container
- * on a macvlan device could stop the credits of its host.
+ * Wire.  Two VLANs of a device share its time, so they share the queue of the lowest device in the
+ * same namespace.  A device in another namespace has a queue of its own: otherwise a container on
+ * a macvlan device could stop the credits of its host.
  *
- * Bytes.  Transports count Ethernet's own bytes.  @extra is what the device adds: 4 for each VLAN
- * tag, in hardware or not; and for a tunnel the headroom that its device asks for, without the
- * link-layer header of the device below.  Where that is more than the headers (wireguard rounds up)
- * the link is a few percent slower than it could be, and never too fast.  needed_headroom of other
- * devices is for their drivers, and does not reach the wire.
+ * Bytes.  Transports count Ethernet's own bytes.  @extra is the overhead of the device: 4 for each
+ * VLAN tag, in hardware or not; and for a tunnel the headroom that its device requests, without
+ * the link-layer header of the device below.  If that is more than the headers (wireguard rounds
+ * up), the transports use a few percent less than the link, and never more.  needed_headroom of
+ * other devices is for their drivers, and does not reach the wire.
  *
- * When.  Drivers sleep when they are asked for the speed, and notifiers are called with locks that
+ * Context.  Drivers sleep when they read the speed, and notifiers are called with locks that
  * depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
  * __ethtool_get_link_ksettings() takes that lock, for the device and for those below it.  So a
- * notifier only puts the links that may have changed on a list, and a work item with nothing but
- * RTNL reads them.  Packets read what it has left (READ_ONCE()).  A driver whose speed changes
- * without an event is noticed at the next one.
+ * notifier only puts links that may have changed on a list, and a work item with nothing but RTNL
+ * reads them.  Packets use the values that it stores (READ_ONCE()).  If a driver's speed changes
+ * without an event, the next event reads it.
  *
- * Qdiscs.  sch_color depends on this module, and tells its rate.  The other way round, a host that
- * has no port at all would load the port; asking the qdisc by its dump would make its netlink
- * attributes an interface inside the kernel.  The qdisc cannot know whether it will be the root, as
- * it is grafted after it was created: that too is seen by the work item, which waits for RTNL.
+ * Qdiscs.  sch_color depends on this module, and publishes its rate here.  In the other direction,
+ * a host without a port would load the port's module; and a dump of the qdisc would make its
+ * netlink attributes an interface inside the kernel.  The qdisc cannot know whether it will be the
+ * root, because it is grafted after it was created: the work item, which waits for RTNL, finds
+ * that, too.
  *
  * Lifetime.  The namespace's array has a reference on each of its links; NETDEV_UNREGISTER, which
- * also comes if a device leaves for another namespace, puts it.  Readers need RCU, or a reference
- * of their own.
+ * also happens when a device moves to another namespace, puts it.  Readers need RCU, or a
+ * reference of their own.
  */
 #include <linux/if_arp.h>
 #include <linux/ethtool.h>
@@ -70,13 +71,13 @@
 #include <net/gl_compat.h>
 #include <net/rd_link.h>
 
-/* Devices on top of each other; the kernel allows 8. */
+/* Limit of stacked devices; the kernel allows 8. */
 #define RD_LINK_DEPTH		8
 
 /**
  * struct rd_link_net - a network namespace
  * @links: by the device's ifindex.  Written with RTNL, read with RCU
- * @none: for sockets whose device is not known; as long as the namespace
+ * @none: for sockets whose device is not known; lives as long as the namespace
  */
 struct rd_link_net {
 	struct xarray		links;
@@ -107,8 +108,8 @@ static struct rd_link *rd_link_of_dev(const struct net_device *dev)
  * rd_link_rcu() - the link that a socket's packets leave on
  * @sk: the socket
  *
- * The socket may have no route at the moment, because the last one has become invalid.  Then it is
- * the device that it is bound to, or the one that its last packet came in on.
+ * The socket may have no route now, because the last one has become invalid.  Then the link is
+ * that of the device that the socket is bound to, or that its last packet arrived on.
  *
  * Return: the link, never NULL.  Valid until rcu_read_unlock().
  */
@@ -132,10 +133,10 @@ struct rd_link *rd_link_rcu(const struct sock *sk)
 EXPORT_SYMBOL_GPL(rd_link_rcu);
 
 /**
- * rd_link_get() - the link whose time a socket's packets take, for longer
+ * rd_link_get() - a reference on the link whose time a socket's packets take
  * @sk: the socket
  *
- * Return: the link, for rd_link_put(); never NULL.  Its device may go meanwhile.
+ * Return: the link, for rd_link_put(); never NULL.  Its device may be removed meanwhile.
  */
 struct rd_link *rd_link_get(const struct sock *sk)
 {
@@ -144,7 +145,7 @@ struct rd_link *rd_link_get(const struct sock *sk)
 	rcu_read_lock();
 	link = rd_link_wire(rd_link_rcu(sk));
 	if (!refcount_inc_not_zero(&link->refs)) {
-		/* Its device has just gone.  The socket's namespace stays, and @none with it. */
+		/* Its device was just removed.  The socket's namespace keeps @none. */
 		link = rd_link_net(sock_net(sk))->none;
 		refcount_inc(&link->refs);
 	}
@@ -153,7 +154,7 @@ struct rd_link *rd_link_get(const struct sock *sk)
 }
 EXPORT_SYMBOL_GPL(rd_link_get);
 
-/* All that were on the queue have left, but its timer may not have noticed. */
+/* The queue is empty, but its timer may still run. */
 static void rd_link_free(struct rcu_head *rcu)
 {
 	struct rd_link *link = container_of(rcu, struct rd_link, rcu);
@@ -163,7 +164,7 @@ static void rd_link_free(struct rcu_head *rcu)
 }
 
 /**
- * rd_link_put() - undo rd_link_get()
+ * rd_link_put() - drop the reference of rd_link_get()
  * @link: the link
  *
  * In any context.
@@ -190,7 +191,7 @@ static struct rd_link *rd_link_new(struct net_device *dev)
 	return link;
 }
 
-/* --- what is below a device ---------------------------------------------------- */
+/* --- stacked devices ----------------------------------------------------------- */
 
 /* The only device below this one, or NULL. */
 static struct net_device *rd_link_below(struct net_device *dev)
@@ -198,7 +199,7 @@ static struct net_device *rd_link_below(struct net_device *dev)
 	struct net_device *lower, *only = NULL;
 	struct list_head *iter;
 
-	/* A VRF's devices are not below it: what leaves by them never passes the VRF's. */
+	/* A VRF's devices are not below it: packets that leave by them do not pass the VRF's. */
 	if (netif_is_l3_master(dev))
 		return NULL;
 	netdev_for_each_lower_dev(dev, lower, iter) {
@@ -224,7 +225,7 @@ static bool rd_link_is_tunnel(const struct net_device *dev)
 	       (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "wireguard"));
 }
 
-/* Bytes that a device adds on its way to @below, which may be NULL. */
+/* Bytes that a device adds before @below, which may be NULL. */
 static u32 rd_link_adds(const struct net_device *dev, const struct net_device *below)
 {
 	u32 headroom;
@@ -238,7 +239,7 @@ static u32 rd_link_adds(const struct net_device *dev, const struct net_device *b
 	return rd_link_headers(headroom, below ? below->hard_header_len : ETH_HLEN);
 }
 
-/* Mbit/s, 0 if the device does not know. */
+/* Mbit/s, 0 if the device reports no speed. */
 static u32 rd_link_speed(struct net_device *dev)
 {
 	struct ethtool_link_ksettings settings;
@@ -270,7 +271,7 @@ static const struct Qdisc *rd_link_qdisc(const struct net_device *dev, u32 handl
 	return NULL;
 }
 
-/* How many qdiscs like this one have all that the device sends together; 0 if it is not known. */
+/* Number of qdiscs like this one that together pass all packets of the device; 0 if unknown. */
 static unsigned int rd_link_port_of(const struct net_device *dev, const struct Qdisc *sch)
 {
 	unsigned int queues = 1, depth;
@@ -288,7 +289,7 @@ static unsigned int rd_link_port_of(const struct net_device *dev, const struct Q
 }
 
 /* The rate that its qdiscs give the device, Mbit/s, 0 for none.  With mq it is the sum, if each
- * queue has one.
+ * queue has a rate.
  */
 static u32 rd_link_port_mbit(const struct net_device *dev)
 {
@@ -328,7 +329,7 @@ static void rd_link_set_wire(struct rd_link *link, struct rd_link *wire)
 		rd_link_put(old);
 }
 
-/* Read anew what the device, and those below it, say. */
+/* Read the speed and overhead of the device, and of the devices below it. */
 static void rd_link_read(struct rd_link *link)
 {
 	struct net_device *dev = rtnl_dereference(link->dev), *low, *below;
@@ -345,13 +346,13 @@ static void rd_link_read(struct rd_link *link)
 		below = rd_link_below(low);
 		extra += rd_link_adds(low, below);
 		speed = speed ?: rd_link_speed(low);
-		/* One that has a rate of its own takes that part of the time of those below. */
+		/* A device with a rate of its own uses that share of the devices below it. */
 		shares = shares && !rate && net_eq(dev_net(low), dev_net(dev));
 		if (shares)
 			wire = rd_link_of_dev(low) ?: wire;
 		rate = rate ?: rd_link_port_mbit(low);
 	}
-	/* While the link is down, its speed is unknown.  It is likely to come back as it was. */
+	/* While the link is down, its speed is unknown: keep the last one. */
 	if (speed || netif_carrier_ok(dev))
 		link->speed = speed;
 	WRITE_ONCE(link->extra, extra);
@@ -384,7 +385,7 @@ static void rd_link_work(struct work_struct *work)
 	}
 }
 
-/* Have it read soon. */
+/* Schedule the reading of a link. */
 static void rd_link_touch(struct rd_link *link)
 {
 	if (!link)
@@ -404,7 +405,7 @@ static int rd_link_touch_upper(struct net_device *upper, struct netdev_nested_pr
 	return 0;
 }
 
-/* The device has changed, and with it those above it. */
+/* Schedule the reading of a device's link, and of those of the devices above it. */
 static void rd_link_touch_dev(struct net_device *dev)
 {
 	struct netdev_nested_priv priv = {};
@@ -416,9 +417,9 @@ static void rd_link_touch_dev(struct net_device *dev)
 	rcu_read_unlock();
 }
 
-/* --- devices come and go --------------------------------------------------------- */
+/* --- events of devices ----------------------------------------------------------- */
 
-/* If memory is short, sockets have the namespace's @none instead. */
+/* Without memory, sockets use the namespace's @none instead. */
 static void rd_link_add(struct net_device *dev)
 {
 	struct rd_link *link = rd_link_new(dev);
@@ -454,7 +455,7 @@ static int rd_link_event(struct notifier_block *nb, unsigned long event, void *p
 	case NETDEV_CHANGEUPPER: {
 		const struct netdev_notifier_changeupper_info *info = ptr;
 
-		/* After it was removed it is not above the device any more. */
+		/* After a removal it is no longer above the device. */
 		rd_link_touch_dev(info->upper_dev);
 		rd_link_touch_dev(dev);
 		break;
@@ -481,7 +482,7 @@ static struct notifier_block rd_link_notifier = {
  * @sch: the qdisc
  * @rate: bytes/s; 0 for no limit
  *
- * If the qdisc has all that its device sends, this becomes the link's speed.  RTNL.
+ * If all packets of the device pass the qdisc, this becomes the link's speed.  RTNL.
  */
 void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate)
 {
@@ -506,7 +507,7 @@ void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 ra
 EXPORT_SYMBOL_GPL(rd_link_port_set);
 
 /**
- * rd_link_port_clear() - undo rd_link_port_set()
+ * rd_link_port_clear() - withdraw the rate of rd_link_port_set()
  * @port: the qdisc's
  *
  * RTNL.
@@ -534,8 +535,9 @@ static const char *rd_link_source(const struct rd_link *link)
 	return READ_ONCE(link->by_port) ? "port" : "device";
 }
 
-/* A line for each device: ifindex, speed in Mbit/s, whose that is, bytes that it adds, ifindex of
- * the device whose time its packets take, how often the speed was needed and not known, name.
+/* One row for each device: ifindex, speed in Mbit/s, source of the speed, overhead in bytes,
+ * ifindex of the device whose time its packets take, number of times that the speed was needed and
+ * not known, name.
  */
 static int rd_link_show(struct seq_file *seq, void *v)
 {
@@ -573,7 +575,7 @@ static int __net_init rd_link_net_init(struct net *net)
 	return 0;
 }
 
-/* All devices have left. */
+/* The namespace has no devices any more. */
 static void __net_exit rd_link_net_exit(struct net *net)
 {
 	struct rd_link_net *rn = rd_link_net(net);
@@ -604,7 +606,7 @@ static int __init rd_link_module_init(void)
 		rcu_barrier();
 		return err;
 	}
-	/* A transport that loads this module finds the speeds. */
+	/* A transport that loads this module must find the speeds. */
 	flush_work(&rd_link_reader);
 	return 0;
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: the queue of a link's receivers.  See rd_queue.h.
  *
- * There are two ways to choose who is next, and each call of a transport says which it wants:
+ * Each call of a transport chooses one of two disciplines:
  *
- * fair		Each receiver counts how much of the link's time has been spent on its packets,
- *		and the one with the least is next.  A receiver that joins begins with as much as
- *		the others have had, so that it neither waits for them nor makes them wait.
- * shortest	The receiver with the least left of its message is next, since that makes the mean
- *		completion time the least (SRPT).  One turn in RD_ROUND goes round, so that long
- *		messages do not starve behind a stream of short ones.
+ * fair		The queue charges each receiver for the link time of its packets, and schedules
+ *		the one with the lowest sum.  A receiver that joins begins at the queue's virtual
+ *		time, so that it neither waits for the others nor delays them.
+ * shortest	The queue schedules the receiver with the least left of its message, which
+ *		minimises the mean completion time (SRPT).  Every RD_ROUND-th credit is scheduled
+ *		round robin, so that a stream of short messages does not starve long ones.
  *
- * The queue never leaves the link idle while a receiver may issue.
+ * The queue is work-conserving: while a receiver has a credit due, the link does not idle.
  *
- * The timer takes a receiver off the queue under the queue's lock, drops that lock, and then takes
- * the socket's: a packet comes with the socket's lock, and takes the queue's inside.  A receiver
- * that leaves meanwhile is OFF, and its turn, which has begun, learns that from the socket.
+ * The timer removes a receiver from the queue under the queue's lock, drops that lock, and then
+ * takes the socket's: a packet's handler holds the socket's lock when it takes the queue's.  A
+ * receiver that leaves in between is OFF; its issue() has begun, and finds that in the socket.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -22,10 +22,10 @@
 #include <net/gl_compat.h>
 #include <net/rd_queue.h>
 
-/* Turns that the timer gives before other softirqs have theirs. */
+/* Credits that the timer schedules before it yields to other softirqs. */
 #define RD_BUDGET	64
 
-/* rd_core.ko's, whose receivers are on the queues. */
+/* Set by rd_core.ko. */
 static const struct rd_ops *rd_ops __read_mostly;
 
 static struct rd_receiver *rd_first(const struct rb_root_cached *root)
@@ -47,15 +47,15 @@ static bool rd_is_before(struct rb_node *a, const struct rb_node *b)
 	return r->rank < other->rank;
 }
 
-/* Rank a receiver that is not in @ready.  It has had @cost since it was ranked last.  @left is 0 if
- * turns are fair.
+/* Rank a receiver that is not in @ready.  @cost is the link time that it has used since it was
+ * ranked last, ns.  @left is 0 for the fair queue.
  */
 static void rd_rank(const struct rd_queue *q, struct rd_receiver *r, u64 cost, u64 left)
 {
 	u64 had = r->shortest ? 0 : r->rank;
 
 	r->shortest = !!left;
-	/* One that was not ranked by what it has had would make up for that. */
+	/* A receiver that joins late must not catch up. */
 	r->rank = left ?: max(had + cost, q->served);
 }
 
@@ -74,7 +74,7 @@ static bool rd_is_earlier(struct rb_node *a, const struct rb_node *b)
 	return rd_of(a)->at < rd_of(b)->at;
 }
 
-/* Put a receiver on the queue that is not on it. */
+/* Add a receiver that is not on the queue. */
 static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
 {
 	if (r->at > now) {
@@ -87,8 +87,8 @@ static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
 	}
 }
 
-/* Take it off the queue, or end its turn.  The caller sets the state: RD_OFF is final, since
- * rd_is_off() reads it without the lock.
+/* Remove a receiver that is on the queue, or issues.  The caller sets the state, once: rd_is_off()
+ * reads it without the lock, and must not see RD_OFF on the way to another state.
  */
 static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 {
@@ -99,11 +99,11 @@ static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 			q->round = rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
 		rb_erase_cached(&r->node, &q->ready);
 	}
-	if (r->state == RD_READY || r->state == RD_TURN)
+	if (r->state == RD_READY || r->state == RD_ISSUING)
 		q->receivers--;
 }
 
-/* Those whose time has come wait for the link from now on. */
+/* Move receivers whose credit is due from @later to @ready. */
 static void rd_wake(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *r;
@@ -150,9 +150,8 @@ static void rd_ring(struct rd_queue *q, u64 now)
 	}
 }
 
-/* The next receiver, by rank, that has had no turn since the turns began to go round.  When each
- * has had one they begin anew.  A receiver that is ranked anew may come to lie before @round
- * without a turn; then it has one the next time.
+/* The next receiver, by rank, that this round has not scheduled.  When it has scheduled each, the
+ * next round begins.  A receiver whose new rank places it before @round waits for the next one.
  */
 static struct rd_receiver *rd_round(struct rd_queue *q)
 {
@@ -170,7 +169,7 @@ static struct rd_receiver *rd_round(struct rd_queue *q)
 	return r;
 }
 
-/* Whose turn is it?  NULL while the link is busy, or if no receiver wants one yet. */
+/* The receiver to schedule now; NULL while the link is busy, or if no credit is due. */
 static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *first;
@@ -179,31 +178,31 @@ static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 	first = rd_first(&q->ready);
 	if (!first || q->free > now)
 		return NULL;
-	if (!first->shortest || (q->turns + 1) % RD_ROUND)
+	if (!first->shortest || (q->scheduled + 1) % RD_ROUND)
 		return first;
 	return rd_round(q);
 }
 
-/* A receiver in @ready has its turn. */
-static void rd_begin(struct rd_queue *q, struct rd_receiver *r)
+/* Schedule a receiver in @ready. */
+static void rd_schedule(struct rd_queue *q, struct rd_receiver *r)
 {
 	if (q->round == r)
 		r->rounds = q->rounds;
 	rd_del(q, r);
-	r->state = RD_TURN;
+	r->state = RD_ISSUING;
 	q->receivers++;
-	q->turns++;
+	q->scheduled++;
 	if (!r->shortest)
 		q->served = max_t(u64, q->served, r->rank);
 }
 
-/* Begin the next turn, if the link is free and a receiver wants it. */
-static struct rd_receiver *rd_take(struct rd_queue *q, u64 now)
+/* Schedule the next receiver, if the link is free and a credit is due. */
+static struct rd_receiver *rd_schedule_next(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *r = rd_next(q, now);
 
 	if (r)
-		rd_begin(q, r);
+		rd_schedule(q, r);
 	return r;
 }
 
@@ -217,12 +216,12 @@ static enum hrtimer_restart rd_timer(struct hrtimer *timer)
 
 	spin_lock(&q->lock);
 	rd_ring(q, now);
-	for (n = 0; n < RD_BUDGET && (r = rd_take(q, now)); n++) {
-		/* During the turn the last socket may go, and the transport with it. */
+	for (n = 0; n < RD_BUDGET && (r = rd_schedule_next(q, now)); n++) {
+		/* issue() may release the last socket, and the transport with it. */
 		ops = READ_ONCE(rd_ops);
 		ops->hold(r);
 		spin_unlock(&q->lock);
-		ops->turn(r, now);
+		ops->issue(r, now);
 		spin_lock(&q->lock);
 	}
 	rd_arm(q);
@@ -231,63 +230,61 @@ static enum hrtimer_restart rd_timer(struct hrtimer *timer)
 }
 
 /**
- * rd_want() - a receiver has something to issue
+ * rd_want() - enqueue a receiver that has a credit to send
  * @q: its link's queue
  * @r: the receiver, its socket locked
  * @now: ns
- * @at: it wants no turn before, ns.  If it is on the queue already, that does not change
- * @left: what is left of its message, ns of the link's time, if the shortest goes first; 0 if turns
- *	are fair
+ * @at: the credit is due, ns.  Ignored if the receiver is on the queue
+ * @left: with SRPT: link time of the rest of its message, ns; 0 for the fair queue
  *
- * Return: true if it has its turn at once: the caller issues, and calls rd_served().
+ * Return: true if it is scheduled at once: the caller sends the credit, and calls rd_served().
  */
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left)
 {
-	bool turn;
+	bool scheduled;
 
 	spin_lock_bh(&q->lock);
 	if (r->state == RD_OFF) {
-		/* An idle link has no time to make up for. */
+		/* Time that passed on an idle link is not caught up with. */
 		if (!q->receivers)
 			q->free = max(q->free, now);
 		r->at = at;
 		r->rounds = q->rounds;
 		rd_rank(q, r, 0, left);
 		rd_add(q, r, now);
-	} else if (r->state != RD_TURN && (left || r->shortest)) {
-		/* The message has grown, or part of it has come. */
+	} else if (r->state != RD_ISSUING && (left || r->shortest)) {
+		/* The message has grown, or part of it has arrived. */
 		rd_del(q, r);
 		rd_rank(q, r, 0, left);
 		rd_add(q, r, now);
 	}
 	/* The timer may be late. */
-	turn = rd_next(q, now) == r;
-	if (turn)
-		rd_begin(q, r);
+	scheduled = rd_next(q, now) == r;
+	if (scheduled)
+		rd_schedule(q, r);
 	else
 		rd_arm(q);
 	spin_unlock_bh(&q->lock);
-	return turn;
+	return scheduled;
 }
 EXPORT_SYMBOL_GPL(rd_want);
 
 /**
- * rd_served() - a receiver has had its turn
+ * rd_served() - a scheduled receiver has sent its credit, or has sent none
  * @q: its link's queue
  * @r: the receiver, its socket locked
  * @now: ns
- * @cost: time on the link of what it has issued, and of what that lets come, ns; 0 if it has
- *	issued nothing
- * @at: it wants no other turn before, ns; RD_NEVER if it has nothing left
- * @left: as rd_want() takes it; not looked at if @cost is 0
+ * @cost: link time of the credit and of the data packet that it permits, ns; 0 if it sent none
+ * @at: its next credit is due, ns; RD_NEVER if it has no other to send
+ * @left: as in rd_want(); ignored if @cost is 0
  */
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left)
 {
 	spin_lock_bh(&q->lock);
 	if (cost)
 		q->free = max(q->free, rd_catch_up(now, cost)) + cost;
-	/* Not if a process that owns the socket has moved it to another link meanwhile. */
-	if (r->state == RD_TURN && READ_ONCE(r->queue) == q) {
+	/* A process that owns the socket may have moved it to another link meanwhile. */
+	if (r->state == RD_ISSUING && READ_ONCE(r->queue) == q) {
 		rd_del(q, r);
 		if (cost)
 			rd_rank(q, r, cost, left);
@@ -303,11 +300,11 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 EXPORT_SYMBOL_GPL(rd_served);
 
 /**
- * rd_leave() - a receiver has nothing to issue any more
+ * rd_leave() - remove a receiver that has no credit to send
  * @q: its link's queue
  * @r: the receiver, its socket locked or about to be freed
  *
- * It may have its turn at this moment; the socket then says that it has left.
+ * The timer may have scheduled it just now; issue() then finds in the socket that it has left.
  */
 void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 {
@@ -319,17 +316,18 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 EXPORT_SYMBOL_GPL(rd_leave);
 
 /**
- * rd_alarm_set() - have the transport's alarm() called
+ * rd_alarm_set() - schedule a call of alarm()
  * @q: the link's queue
  * @a: the alarm, its socket locked or about to be freed; its @at is RD_NEVER at first
- * @at: ns; RD_NEVER for not at all
+ * @at: expiry, ns; RD_NEVER cancels it
  *
- * An earlier alarm stays, since most are only put off: who gets it too early sets it again.
+ * An earlier alarm stays, because most changes only postpone it: a sender whose alarm expires too
+ * early sets it again.
  */
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
 {
-	/* Only the timer changes it without the socket's lock, to RD_NEVER.  Where that takes two
-	 * stores, half of it would look like another time.
+	/* Only the timer changes @at without the socket's lock, to RD_NEVER.  A 32-bit processor
+	 * does that in two stores, and half of it would look like another time.
 	 */
 	if (IS_ENABLED(CONFIG_64BIT) && at != RD_NEVER && READ_ONCE(a->at) <= at)
 		return;
@@ -348,13 +346,13 @@ void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
 EXPORT_SYMBOL_GPL(rd_alarm_set);
 
 /**
- * rd_yield() - leave room on the link for what comes without a turn
+ * rd_yield() - reserve link time for packets that need no credit
  * @q: the link's queue
  * @now: ns
- * @cost: its time on the link, ns
- * @most: at most this far ahead, ns
+ * @cost: their link time, ns
+ * @most: limit of all such reservations ahead of @now, ns
  *
- * An idle link has room anyway.
+ * An idle link needs no reservation.
  */
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most)
 {
@@ -365,9 +363,9 @@ void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most)
 EXPORT_SYMBOL_GPL(rd_yield);
 
 /**
- * rd_ops_set() - whose receivers are on the queues
- * @ops: what to call; NULL when no receiver is on a queue any more, and then synchronize_net()
- *	waits for the last turn
+ * rd_ops_set() - set the callbacks of all queues
+ * @ops: the callbacks; NULL when no receiver is on a queue any more, and then synchronize_net()
+ *	waits for the last issue()
  */
 void rd_ops_set(const struct rd_ops *ops)
 {
@@ -376,7 +374,7 @@ void rd_ops_set(const struct rd_ops *ops)
 EXPORT_SYMBOL_GPL(rd_ops_set);
 
 /**
- * rd_queue_init() - an empty queue
+ * rd_queue_init() - initialise an empty queue
  * @q: the queue, zeroed
  */
 void rd_queue_init(struct rd_queue *q)
@@ -389,8 +387,8 @@ void rd_queue_init(struct rd_queue *q)
 }
 
 /**
- * rd_queue_exit() - no receiver is or comes on the queue
- * @q: the queue
+ * rd_queue_exit() - stop the timer
+ * @q: the queue, which no receiver is on or joins
  */
 void rd_queue_exit(struct rd_queue *q)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: the sender.
  *
- * It says how much it has to send (a request), sends one packet a credit, and says once a round
- * trip which credits have come (a report) and that it has no more to send (a stop).  All three
+ * It requests credits for its backlog (a request), sends one packet a credit, reports once a round
+ * trip which credits have arrived (a report), and that it has no more data (a stop).  All three
  * are one packet, a request.
  *
- * To make TCP wait for credits, its congestion window is kept equal to the packets in flight.
- * tcp_write_xmit() and tcp_xmit_retransmit_queue() both call min_tso_segs() before they read the
- * window, and that callback opens it by the number of credits at hand.
+ * To make TCP wait for credits, the core keeps its congestion window equal to the packets in
+ * flight. tcp_write_xmit() and tcp_xmit_retransmit_queue() both call min_tso_segs() before they
+ * read the window, and that callback opens it by the number of unused credits.
  *
  * See include/net/rd_core.h.
  */
@@ -16,7 +16,7 @@
 #include <trace/events/greenlane.h>
 #include "rd_internal.h"
 
-/* The time that a sender waits doubles with each repeated request, at most this often. */
+/* The wait before a repeated request doubles this many times at most. */
 #define RD_RETRIES_MAX		10
 /* It falls back to TCP if at least this many requests in a row brought no credit, while this many
  * of its uncredited packets were acknowledged: the path or the peer drops credits, but not data.
@@ -24,19 +24,19 @@
 #define RD_RETRIES_MIN		5
 #define RD_ALIVE		3
 
-/* Buffers of the write queue that a request counts packet by packet; of those behind it takes
- * bytes by the MSS.  The round trip of a request serves as many packets at 100 Gbit/s and 30 us.
+/* Buffers of the write queue that a request counts packet by packet; for the rest it divides bytes
+ * by the MSS.  A link of 100 Gbit/s carries this many packets in a round trip of 30 us.
  */
 #define RD_LOOK			256
 
 /* No link is faster: RD_LINK_MBIT_MAX in bytes/s. */
 #define RD_RATE_MAX		(RD_LINK_MBIT_MAX * 125000ULL)
 
-/* A sender with fewer credits to come requests more at once, and not with its next report. */
+/* A sender that expects fewer credits requests more at once, not with its next report. */
 #define RD_FEW			8
 
-/* The round trip without queueing, which is how often a sender reports.  TCP does not know it if
- * the SYN was sent again, or a SYN cookie; then it is the same guess as rd_srtt_ns().
+/* The round trip without queueing, which is the period of reports, ns.  TCP has no sample if the
+ * SYN was retransmitted, or the SYN-ACK was a SYN cookie; then it is rd_srtt_ns()'s default.
  */
 static u64 rd_rtt_ns(const struct sock *sk)
 {
@@ -47,9 +47,9 @@ static u64 rd_rtt_ns(const struct sock *sk)
 	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
-/* Would TCP hold back the last packet of the write queue, which is shorter than an MSS?  By Nagle's
- * algorithm, CORK, or MSG_MORE: TCP sets PSH at the end of a write without that.  close() and
- * TCP_NODELAY release it.
+/* Does TCP hold back the last packet of the write queue, which is shorter than an MSS?  Nagle's
+ * algorithm, CORK and MSG_MORE do: TCP sets PSH at the end of a write without MSG_MORE.  close()
+ * and TCP_NODELAY release the packet.
  */
 static bool rd_holds(const struct sock *sk, const struct sk_buff *last)
 {
@@ -60,8 +60,8 @@ static bool rd_holds(const struct sock *sk, const struct sk_buff *last)
 	return gl_nagle_holds(tp) || !(TCP_SKB_CB(last)->tcp_flags & TCPHDR_PSH);
 }
 
-/* Packets in one buffer of the write queue.  Records (MSG_EOR) and writes while a packet waits
- * leave buffers shorter than an MSS, and TCP sends each as a packet of its own.
+/* Number of packets in one buffer of the write queue.  Records (MSG_EOR) and writes while a packet
+ * waits leave buffers shorter than an MSS, and TCP sends each as a packet of its own.
  */
 static u32 rd_packets(const struct sock *sk, const struct sk_buff *skb)
 {
@@ -71,14 +71,14 @@ static u32 rd_packets(const struct sock *sk, const struct sk_buff *skb)
 				 !(skb == skb_peek_tail(&sk->sk_write_queue) && rd_holds(sk, skb)));
 }
 
-/* Requests that count with no more than the peer's window, after it has left a credit unused: a
- * process that reads in bursts stops reading while data is in flight, again and again.
+/* Number of requests that stay within the peer's window after a credit was unused because of it: a
+ * process that reads in bursts repeatedly stops reading while data is in flight.
  */
 #define RD_SHUT_REQUESTS	255
 
-/* Where the peer's window ends when the credits of this request arrive.  A receiver grants one
- * request for two round trips, and most of them while earlier data is in flight: as that data is
- * acknowledged the window moves on, if the peer's process reads.
+/* The end of the peer's window when the credits of this request arrive.  A receiver sends the
+ * credits of one request for two round trips, most of them while earlier data is in flight: the
+ * ACKs of that data advance the window, if the peer's process reads.
  */
 static u32 rd_window_end(const struct sock *sk, const struct rd_sock *rs)
 {
@@ -87,8 +87,8 @@ static u32 rd_window_end(const struct sock *sk, const struct rd_sock *rs)
 	return tcp_wnd_end(tp) + (rs->shut ? 0 : tp->snd_nxt - tp->snd_una);
 }
 
-/* Number of new packets that need a credit; at least @most stands for more.  A lone FIN needs none;
- * data outside of the peer's window, or held back, cannot be sent yet.
+/* Number of new packets that need a credit; @most stands for @most or more.  A lone FIN needs
+ * none; data outside the peer's window, or held back, cannot be sent yet.
  */
 static u32 rd_new(const struct sock *sk, const struct rd_sock *rs, u32 most)
 {
@@ -110,11 +110,11 @@ static u32 rd_new(const struct sock *sk, const struct rd_sock *rs, u32 most)
 	return n;
 }
 
-/* A process waits for room in the send buffer: as its packets are acknowledged, as many will be
- * written.  Without credits for those, each buffer would take a round trip more.  Not if the peer's
- * window holds them back.
+/* Number of packets that a process will write when it has room in the send buffer: one for each
+ * that is acknowledged.  Without credits for them, each buffer would take one round trip more.  0
+ * if the peer's window would hold them back.
  */
-static u32 rd_to_come(const struct sock *sk, const struct rd_sock *rs, u32 new)
+static u32 rd_unwritten(const struct sock *sk, const struct rd_sock *rs, u32 new)
 {
 	const struct socket *sock = sk->sk_socket;
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -125,9 +125,9 @@ static u32 rd_to_come(const struct sock *sk, const struct rd_sock *rs, u32 new)
 	return tp->packets_out + new;
 }
 
-/* Enough room for two round trips at the link's rate, which the receiver may grant at any time.
- * The size of a packet is that of tcp_sndbuf_expand(), which TCP does not call, as its window is
- * always full.
+/* Expand the send buffer to two round trips at the link's rate, which the receiver may grant at
+ * any time.  A packet has the size that tcp_sndbuf_expand() uses; TCP does not call that, because
+ * its window is always full.
  */
 static void rd_expand_sndbuf(struct sock *sk, const struct rd_sock *rs)
 {
@@ -147,7 +147,7 @@ static void rd_expand_sndbuf(struct sock *sk, const struct rd_sock *rs)
 		WRITE_ONCE(sk->sk_sndbuf, room);
 }
 
-/* Number of packets that wait, retransmissions included; at least @most stands for more. */
+/* Number of packets that wait, retransmissions included; @most stands for @most or more. */
 static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
@@ -159,28 +159,28 @@ static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 	new = rd_new(sk, rs, most - n);
 	n += new;
 	if (n < most)
-		n += rd_to_come(sk, rs, new);
+		n += rd_unwritten(sk, rs, new);
 	if (first && n < most)
 		n += first->waiting(sk, &rs->gs, most - n);
 	return n;
 }
 
-/* Is the application's limit of the pace (SO_MAX_PACING_RATE) in force? */
+/* Has the application limited the pacing rate (SO_MAX_PACING_RATE)? */
 static bool rd_is_paced(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_pacing_rate) != ~0UL;
 }
 
-/* How far ahead a paced connection requests credits.  It requests again when half of that is left
- * (rd_is_news()): twice the time until a credit arrives.  With two in place of four a limit of half
- * of the link gave 0.90 of it at 10 Gbit/s and 20 us.
+/* Time for which a paced connection requests credits, ns.  It requests more when half of that is
+ * left (rd_needs_request()): twice the time until a credit arrives.  With two in place of four a
+ * limit of half of the link gave 0.90 of that limit at 10 Gbit/s and 20 us.
  */
 static u64 rd_ahead_ns(const struct sock *sk, const struct rd_sock *rs)
 {
 	return 4 * (rd_rtt_ns(sk) + rs->wait);
 }
 
-/* Number of packets that the pace permits in that time.  TCP has the time of the next one. */
+/* Number of packets that the pacing rate permits in that time; TCP schedules the next one. */
 static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -198,8 +198,8 @@ static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
 }
 
-/* Number of packets that wait for a credit, within the limits of the pace; at least @most stands
- * for more.
+/* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
+ * @most or more.
  */
 static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
@@ -212,9 +212,9 @@ static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs, u32 most)
 	return n - min_t(u32, n, rs->tokens);
 }
 
-/* How often to report: once a round trip.  On a busy link, where a round trip has no credit, that
- * would be with each credit; the reports of all would take more of the link than the time of
- * their credits leaves free.
+/* The period of reports, ns: a round trip.  On a busy link, where a round trip has no credit, a
+ * sender would report with each credit; the reports of all senders would take more of the link
+ * than their credits leave free.
  */
 static u64 rd_round_ns(const struct sock *sk, const struct rd_sock *rs)
 {
@@ -223,25 +223,27 @@ static u64 rd_round_ns(const struct sock *sk, const struct rd_sock *rs)
 	return max(rd_rtt_ns(sk), rare);
 }
 
-/* How long to wait for a credit before the request is repeated. */
-static u32 rd_patience_ns(const struct sock *sk, const struct rd_sock *rs)
+/* Time to wait for a credit before the request is repeated, ns. */
+static u32 rd_retry_ns(const struct sock *sk, const struct rd_sock *rs)
 {
-	u64 wait = (u64)rs->wait * (rs->busy ? RD_PATIENCE_BUSY : RD_PATIENCE);
+	u64 wait = (u64)rs->wait * (rs->busy ? RD_RETRY_WAITS_BUSY : RD_RETRY_WAITS);
 	u64 ns = max3(RD_RETRY_NS, 4 * rd_rtt_ns(sk), wait);
 
 	return min(ns << rs->retries, NSEC_PER_SEC);
 }
 
 /* Repeat the request if no credit arrives for long enough. */
-static void rd_be_patient(struct sock *sk, struct rd_sock *rs, u64 now)
+static void rd_arm_retry(struct sock *sk, struct rd_sock *rs, u64 now)
 {
-	u32 patience = rd_patience_ns(sk, rs);
+	u32 wait = rd_retry_ns(sk, rs);
 
-	rs->retry = now + patience;
-	rd_alarm_set(rs->r.queue, &rs->alarm, now + patience);
+	rs->retry = now + wait;
+	rd_alarm_set(rs->r.queue, &rs->alarm, now + wait);
 }
 
-/* When a connection without a request has to send one: RD_NEVER, unless data waits for the pace. */
+/* The time at which a connection without a request has to send one: RD_NEVER, unless the pacing
+ * rate holds back data.
+ */
 static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 {
 	u64 at = tcp_sk(sk)->tcp_wstamp_ns, ahead = rd_ahead_ns(sk, rs);
@@ -251,10 +253,10 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 	return at - min(at, ahead);
 }
 
-/* Send a request, report or stop.  All three have the same format: the credits that
- * have arrived, and the number of packets that wait.
+/* Send a request, report or stop.  All three have the same format: the credits that have arrived,
+ * and the number of packets that wait.
  */
-static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 flags)
+static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	u32 waiting = rd_waiting(sk, rs, U32_MAX);
@@ -271,32 +273,32 @@ static void rd_tell(struct sock *sk, struct rd_sock *rs, u32 flags)
 	}
 	rd_follow(sk, rs);
 	rd_expand_sndbuf(sk, rs);
-	/* What the receiver said before a pause is old. */
-	if (!rs->asking)
+	/* A wait that the receiver has advertised before a pause is out of date. */
+	if (!rs->requesting)
 		rs->wait = 0;
-	rs->told = now;
+	rs->reported_at = now;
 	rs->shut -= !!rs->shut;
-	rs->told_end = rs->seq + waiting;
-	rs->asking = !!waiting;
-	rs->asked |= rs->asking;
+	rs->credit_end = rs->seq + waiting;
+	rs->requesting = !!waiting;
+	rs->requested |= rs->requesting;
 	if (waiting)
-		rd_be_patient(sk, rs, now);
+		rd_arm_retry(sk, rs, now);
 	else
 		rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
 	rd_count(rs, RD_REQUESTSENT, 1);
 	gl_send_words(sk, &rs->gs, rd_kind(&rs->gs, kind), word, words);
 }
 
-/* Must the receiver hear of more data now?  True if it would otherwise run out of
- * credits to send before the next report.  An unscheduled burst in progress can
- * wait: its last packet is followed by a request.  A paced connection has half of its credits yet.
+/* Must more data be requested now?  True if the receiver would otherwise have no credits to send
+ * before the next report.  An unscheduled burst in progress can wait: a request follows its last
+ * packet.  A paced connection requests when half of its credits are left.
  */
-static bool rd_is_news(struct sock *sk, struct rd_sock *rs)
+static bool rd_needs_request(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
-	u32 left = rs->told_end - rs->seq, more = left + 1;
+	u32 left = rs->credit_end - rs->seq, more = left + 1;
 
-	if (!rs->asking)
+	if (!rs->requesting)
 		return rd_waiting(sk, rs, 1);
 	if ((s32)left >= RD_FEW || (first && first->allow(sk, &rs->gs)))
 		return false;
@@ -305,8 +307,8 @@ static bool rd_is_news(struct sock *sk, struct rd_sock *rs)
 	return rd_waiting(sk, rs, more) >= more;
 }
 
-/* Let TCP send @more packets.  The window may become 0, which tcp_snd_cwnd_set() does
- * not allow; 0 is correct here, as nothing may leave.
+/* Let TCP send @more packets.  The window may become 0, which tcp_snd_cwnd_set() does not allow; 0
+ * is correct here: no packet may leave.
  */
 static void rd_set_window(struct sock *sk, u32 more)
 {
@@ -316,15 +318,15 @@ static void rd_set_window(struct sock *sk, u32 more)
 }
 
 /**
- * rd_keep() - set what TCP and setsockopt() change and what has to suit credits
+ * rd_keep() - set the pacing rate and MTU probing, which TCP and setsockopt() change
  * @sk: the connection, locked
  *
- * Pace: credits are paced by the receiver, so only the application's limit is left, which may have
+ * Pacing rate: the receiver paces credits, so only the application's limit applies, which may have
  * been raised since (SO_MAX_PACING_RATE).  TCP leaves the rate to a congestion control with
- * cong_control(), and otherwise the rate of the handshake would stay.
+ * cong_control(); without this function the rate of the handshake would stay.
  *
- * MTU: an RTO on a path that drops large packets enables MTU probing, which lowers the MSS.  To
- * probe for a larger one, TCP would wait for a window that it never has: leave nothing to find.
+ * MTU probing: an RTO on a path that drops large packets enables it, which lowers the MSS.  To
+ * probe for a larger MSS, TCP would wait for a window that it never has: end the search.
  */
 void rd_keep(struct sock *sk)
 {
@@ -346,9 +348,9 @@ static void rd_gate(struct sock *sk, struct rd_sock *rs)
 
 	if (!rs->spending) {
 		if (first && rd_waiting(sk, rs, 1))
-			first->begin(sk, &rs->gs, rs->asking);
-		if (rd_is_news(sk, rs) || (first && first->probe(sk, &rs->gs, NULL)))
-			rd_tell(sk, rs, 0);
+			first->begin(sk, &rs->gs, rs->requesting);
+		if (rd_needs_request(sk, rs) || (first && first->probe(sk, &rs->gs, NULL)))
+			rd_send_request(sk, rs, 0);
 		if (first)
 			more += first->allow(sk, &rs->gs);
 	}
@@ -370,13 +372,13 @@ u32 rd_min_tso_segs(struct sock *sk)
 	if (gs) {
 		rd_keep(sk);
 		rd_gate(sk, rd_sock(gs));
-		/* A credit permits one packet; TCP must not wait to fill a larger skb. */
+		/* A credit permits one packet; TCP must not defer to fill a larger skb. */
 		sk->sk_gso_max_segs = 1;
 	}
 	return 1;
 }
 
-/* Data was sent by a credit, and its ACK will take some of the link's time. */
+/* Data was sent by a credit: reserve link time for its ACK. */
 static void rd_make_room(const struct sock *sk, struct rd_sock *rs)
 {
 	u64 ack = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
@@ -409,7 +411,9 @@ const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const stru
 }
 EXPORT_SYMBOL_GPL(rd_on_xmit);
 
-/* Does TCP's own pacing hold back packets, for which credits are kept?  TCP's timer sends them. */
+/* Does TCP's pacing hold back packets?  The connection keeps credits for them, and TCP's timer
+ * sends them.
+ */
 static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -445,9 +449,8 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs)
 	rd_set_window(sk, 0);
 }
 
-/* Accept each credit once, and in any order within RD_WINDOW: credits are
- * reordered on the path, or when a process owns the socket.  The bitmap is the
- * anti-replay window of RFC 4303.
+/* Accept each credit once, and in any order within RD_WINDOW: the path reorders credits, or the
+ * backlog of a socket that a process owns.  The bitmap is the anti-replay window of RFC 4303.
  */
 static bool rd_is_fresh(struct rd_sock *rs, u32 seq)
 {
@@ -466,46 +469,46 @@ static bool rd_is_fresh(struct rd_sock *rs, u32 seq)
 	return true;
 }
 
-/* Does it answer a request that counts?  Not if a credit has come that was sent later. */
+/* Is the "request accepted" current?  Not if a credit that was sent later has arrived. */
 static bool rd_is_current(const struct rd_sock *rs, u32 seq)
 {
 	return seq - rs->seq <= RD_SEQ_AHEAD;
 }
 
-static void rd_told_wait(struct rd_sock *rs, u32 word)
+static void rd_set_wait(struct rd_sock *rs, u32 word)
 {
-	rs->wait = min_t(u32, word & ~(RD_HEARD | RD_BUSY | RD_GONE), RD_WAIT_MAX);
+	rs->wait = min_t(u32, word & ~(RD_ACCEPTED | RD_BUSY | RD_CLOSED), RD_WAIT_MAX);
 	rs->busy = !!(word & RD_BUSY);
 }
 
 /**
- * rd_credited() - a credit has come, or what a receiver says in place of one
+ * rd_credited() - a credit has arrived, or "request accepted" or "closed" in its place
  * @sk: the connection
  * @rs: its state
  * @seg: the packet
  */
 void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 {
-	bool heard = seg->words > 1 && seg->word[1] & RD_HEARD;
+	bool accepted = seg->words > 1 && seg->word[1] & RD_ACCEPTED;
 	u64 now = ktime_get_ns();
 	bool waiting;
 
-	if (heard && seg->word[1] & RD_GONE) {
-		rs->gone = 1;
+	if (accepted && seg->word[1] & RD_CLOSED) {
+		rs->closed = 1;
 		gl_kick(sk, &rs->gs);
 		return;
 	}
-	if (!seg->words || !rs->asked || !(heard ? rd_is_current(rs, seg->word[0]) :
-						     rd_is_fresh(rs, seg->word[0]))) {
+	if (!seg->words || !rs->requested || !(accepted ? rd_is_current(rs, seg->word[0]) :
+							rd_is_fresh(rs, seg->word[0]))) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
-	rd_told_wait(rs, seg->words > 1 ? seg->word[1] : 0);
+	rd_set_wait(rs, seg->words > 1 ? seg->word[1] : 0);
 	rs->retries = 0;
 	rs->alive = 0;
-	if (heard) {
-		if (rs->asking)
-			rd_be_patient(sk, rs, now);
+	if (accepted) {
+		if (rs->requesting)
+			rd_arm_retry(sk, rs, now);
 		return;
 	}
 	rs->received++;
@@ -513,16 +516,16 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 
 	rd_spend(sk, rs);
 	waiting = rd_waiting(sk, rs, 1);
-	if ((!waiting && rs->asking) || (u32)now - rs->told >= rd_round_ns(sk, rs))
-		rd_tell(sk, rs, 0);
+	if ((!waiting && rs->requesting) || (u32)now - rs->reported_at >= rd_round_ns(sk, rs))
+		rd_send_request(sk, rs, 0);
 	else if (waiting)
-		rd_be_patient(sk, rs, now);
+		rd_arm_retry(sk, rs, now);
 }
 
 /**
  * rd_fall_back() - continue as plain TCP
  * @sk: the connection, not owned by a process, BH off
- * @rs: its state, which is gone then
+ * @rs: its state, which this frees
  *
  * The peer has stopped sending credits, or the path drops or re-marks them.
  */
@@ -537,14 +540,13 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 	gl_xmit(sk);
 }
 
-/* No credit has arrived for too long: the request or all credits were lost.  Repeat
- * the request.
+/* No credit has arrived for too long: the request or all credits were lost.  Repeat the request.
  *
- * Return: false if the connection should fall back.  That is when several requests
- * in a row brought no credit although the peer acknowledged data that TCP's timers
- * sent.  In an outage nothing is acknowledged, and the sender keeps trying.
+ * Return: false if the connection should fall back: several requests in a row brought no credit
+ * although the peer acknowledged data that TCP's timers sent.  In an outage the peer acknowledges
+ * no data, and the sender keeps trying.
  */
-static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
+static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	u32 una = tcp_sk(sk)->snd_una;
@@ -552,7 +554,7 @@ static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
 	if (!rd_waiting(sk, rs, 1)) {
 		if (first)
 			first->credited(sk, &rs->gs);
-		rd_tell(sk, rs, RD_AGAIN);
+		rd_send_request(sk, rs, RD_AGAIN);
 		return true;
 	}
 	if (rs->retries >= RD_RETRIES_MIN) {
@@ -568,11 +570,11 @@ static bool rd_ask_again(struct sock *sk, struct rd_sock *rs)
 		first->lost(sk, &rs->gs);
 	rd_count(rs, RD_REQUESTRETRIED, 1);
 	rs->retries = min(rs->retries + 1, RD_RETRIES_MAX);
-	rd_tell(sk, rs, RD_AGAIN);
+	rd_send_request(sk, rs, RD_AGAIN);
 	return true;
 }
 
-/* Data may have waited for the pace.  When TCP tries to send, rd_gate() requests credits. */
+/* The pacing rate may have held back data.  When TCP tries to send, rd_gate() requests credits. */
 static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
 {
 	u64 at = rd_resume_ns(sk, rs);
@@ -584,20 +586,20 @@ static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
 }
 
 /**
- * rd_sender_kicked() - the alarm has rung, or TCP has finished with something
+ * rd_sender_kicked() - the alarm has expired, or TCP has processed a packet
  * @sk: the connection, not owned by a process, BH off
- * @rs: its state, which is gone if the connection falls back
+ * @rs: its state, which is freed if the connection falls back
  * @now: ns
  */
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
-	if (!rs->asking)
+	if (!rs->requesting)
 		rd_resume(sk, rs, now);
-	/* All of a burst has come: there will be no credit that would end the request. */
-	else if (rs->told_end == rs->seq && !rd_waiting(sk, rs, 1))
-		rd_tell(sk, rs, 0);
+	/* All of a burst has arrived, so no credit will arrive that would end the request. */
+	else if (rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
+		rd_send_request(sk, rs, 0);
 	else if ((s32)(rs->retry - (u32)now) > 0)
 		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
-	else if (!rd_ask_again(sk, rs))
+	else if (!rd_retry(sk, rs))
 		rd_fall_back(sk, rs);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Receiver-driven transports: whether a sender uses its credits.
+/* Receiver-driven transports: the use that a sender makes of its credits.
  *
- * A credit reserves time of the link for a packet.  A sender that requests credits and does not use
- * them would keep that time from the others, so the receiver compares the credits that arrived at
- * the sender with the data that they brought:
+ * A credit reserves link time for a packet.  A sender that requests credits and does not use them
+ * would keep that time from the others, so the receiver compares the credits that arrived at the
+ * sender with the data packets that arrived from it:
  *
  *	sender                             receiver
  *	     <-- c . c . c . c -----------   4 credits
@@ -14,9 +14,9 @@
  * sent, or was lost.  Lost credits do not count here, because the transport's rate control reacts
  * to them (struct rd_policy, learn()).
  *
- * If a sender uses less than half of its credits, the time between two credits of it doubles, with
- * each report.  When it uses them again, it has its share back after four reports: @low goes from
- * 12 to 6, 3, 1, 0, and these gaps are 74 packets together.
+ * If a sender uses less than half of its credits, each report doubles the gap between two of them.
+ * When it uses them again, it has its share back after four reports: @low is halved from 12 to 6,
+ * 3, 1, 0, and these gaps are 74 packets together.
  */
 #include <linux/limits.h>
 #include <linux/minmax.h>
@@ -33,7 +33,7 @@
 #define RD_USE_GAP	(10 * NSEC_PER_MSEC)
 
 /**
- * rd_use_report() - the sender has reported credits
+ * rd_use_report() - account for a report of the sender
  * @u: the connection's
  * @granted: credits that it has received since its last report
  * @segs: TCP's data_segs_in
@@ -63,7 +63,7 @@ bool rd_use_report(struct rd_use *u, u32 granted, u32 segs)
 /**
  * rd_use_gap() - time between two credits of a sender
  * @u: the connection's
- * @gap: ns, as the transport has it
+ * @gap: the transport's gap, ns
  * @cost: link time of a credit and its packet, ns
  *
  * Return: ns.

@@ -135,7 +135,7 @@ static void aeolus_answered(struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	rd_first_over(gs);
+	rd_first_done(gs);
 	ae->grows = 0;
 	ae->allow = 0;
 }
@@ -154,7 +154,7 @@ static void aeolus_grant(struct sock *sk, struct gl_sock *gs)
 	if (!after(end, ae->asked))
 		return;
 	want = DIV_ROUND_UP(end - ae->asked, mss);
-	may = rd_first_want(sk, gs, want, most / mss);
+	may = rd_first_request(sk, gs, want, most / mss);
 	ae->asked = end;
 	ae->allow += may;
 	ae->grows = may == want;
@@ -359,7 +359,7 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 		aeolus_answered(gs);
 	if (ae->probes && !--ae->probes) {
 		gl_lose_before(sk, ae->probe_us, ae->end + 1);
-		rd_first_came(gs);
+		rd_first_counted(gs);
 		gl_kick(sk, gs);
 	}
 	return GL_PASS;

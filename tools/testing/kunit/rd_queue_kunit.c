@@ -59,7 +59,7 @@ static void issue(int i, u64 now, u64 cost)
 static u64 serve(u64 now, u64 end, const u64 *cost)
 {
 	while (now < end) {
-		struct rd_receiver *r = rd_take(&queue, now);
+		struct rd_receiver *r = rd_schedule_next(&queue, now);
 
 		if (r)
 			issue(r - recv, now, cost[r - recv]);
@@ -83,7 +83,7 @@ static void rd_queue__one_has_the_link(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rd_want(&queue, &recv[0], now, now, 0));
 	rd_served(&queue, &recv[0], now, COST, now, 0);
 	KUNIT_EXPECT_EQ(test, queue.free, now + COST);
-	KUNIT_EXPECT_NULL(test, rd_take(&queue, now + COST - 1));
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + COST - 1));
 	serve(now + COST, now + 100 * COST, cost);
 	KUNIT_EXPECT_EQ(test, turns[0], 99);
 	rd_leave(&queue, &recv[0]);
@@ -147,7 +147,7 @@ static void expect_order(struct kunit *test, u64 now, const int *order, int n)
 
 	for (i = 0; i < n; i++) {
 		while (left[order[i]]) {
-			struct rd_receiver *r = rd_take(&queue, now);
+			struct rd_receiver *r = rd_schedule_next(&queue, now);
 
 			KUNIT_ASSERT_PTR_EQ(test, r, &recv[order[i]]);
 			issue(order[i], now, COST);
@@ -182,7 +182,7 @@ static void rd_queue__rank_follows(struct kunit *test)
 	left[1] = 8 * COST;
 	join(0, now, COST);
 	join(1, now, COST);
-	issue(rd_take(&queue, now + COST) - recv, now + COST, COST);
+	issue(rd_schedule_next(&queue, now + COST) - recv, now + COST, COST);
 	KUNIT_EXPECT_EQ(test, left[0], 3 * COST);
 	left[2] = 2 * COST;
 	join(2, now + COST, COST);
@@ -214,7 +214,7 @@ static void rd_queue__least_then_round(struct kunit *test)
 			KUNIT_ASSERT_TRUE(test, rd_is_off(&recv[0]));
 			rd_want(&queue, &recv[0], now - 1, now - 1, left[0]);
 		}
-		r = rd_take(&queue, now);
+		r = rd_schedule_next(&queue, now);
 		KUNIT_ASSERT_NOT_NULL(test, r);
 		issue(r - recv, now, COST);
 	}
@@ -245,7 +245,7 @@ static void rd_queue__streams_then_round(struct kunit *test)
 		unsigned int who, other = i % (streams + 1);
 
 		now = queue.free;
-		r = rd_take(&queue, now);
+		r = rd_schedule_next(&queue, now);
 		KUNIT_ASSERT_NOT_NULL(test, r);
 		who = r - recv;
 		if (who < streams)
@@ -302,7 +302,7 @@ static void rd_queue__later(struct kunit *test)
 	u64 now = soon();
 
 	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[1], now, now + 10 * COST, 0));
-	KUNIT_EXPECT_NULL(test, rd_take(&queue, now + 10 * COST - 1));
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 10 * COST - 1));
 	join(0, now, COST);
 	serve(now, now + 10 * COST, cost);
 	KUNIT_EXPECT_EQ(test, turns[0], 10);
@@ -320,7 +320,7 @@ static int late_packets(u64 now, u64 cost)
 	int n = 0;
 
 	join(0, now, cost);
-	while (rd_take(&queue, late)) {
+	while (rd_schedule_next(&queue, late)) {
 		rd_served(&queue, &recv[0], late, cost, late, 0);
 		n++;
 	}
@@ -475,7 +475,7 @@ static void rd_queue__random(struct kunit *test)
 			rd_leave(&queue, r);
 			break;
 		case 2:
-			next = rd_take(&queue, now);
+			next = rd_schedule_next(&queue, now);
 			bad += next && next->at > now;
 			break;
 		case 3:
@@ -486,7 +486,7 @@ static void rd_queue__random(struct kunit *test)
 			break;
 		}
 		for (on_turn = 0, r = recv; r < recv + MANY; r++)
-			on_turn += r->state == RD_TURN;
+			on_turn += r->state == RD_ISSUING;
 		if (!(n % 64))
 			bad += queue.receivers != size_of(&queue.ready) + on_turn;
 		bad += queue.round && queue.round->state != RD_READY;

@@ -360,8 +360,7 @@ class Client(Peer):
                 continue
             end.moved = time.monotonic()
             self.ask(end)
-            end.flush()
-            self.watch(end)
+            self.serve(end, selectors.EVENT_WRITE)
         while self.short < self.SHORT and not self.ending:
             self.open(self.rng.choice(self.FATES))
 
