@@ -7,4 +7,4 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Refused(Exception):
-    """It cannot be done; the message gives the reason, without a line break."""
+    """The command fails; the message has the reason, in one line."""

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """greenlane-cgroup: a congestion control for one cgroup, through BPF.
 
-One program a congestion control, pinned under its name (cgroup_tlt.bpf.c), and
-attached to any number of cgroups: a cgroup that goes takes its attachment with
-it, and nothing of ours is left of it.
+There is one program for each congestion control, pinned under its name (cgroup_tlt.bpf.c), and
+attached to any number of cgroups: the removal of a cgroup removes its attachment, too.
 
-Root runs this, and other users may have made cgroups, units and, where bpffs has
-mode 1777, directories and pins with the names that it looks for.  So pins are used
-only in a directory of root's own, a program only if its name and its tag (a hash of
-its instructions) are ours, and the name of a unit never means a cgroup that another
-user owns.
+Root runs this, and other users may have made cgroups, units and, where bpffs has mode 1777,
+directories and pins with the names that it looks for.  So it uses pins only in a directory of
+root's own, a program only if its name and its tag (a hash of its instructions) are greenlane's, and
+the name of a unit never means a cgroup of another user.
 """
 import argparse
 import contextlib
@@ -39,15 +37,15 @@ def _run(*command):
     except (FileNotFoundError, PermissionError):
         raise Refused(f"no {command[0]}: install it (package {command[0]})") from None
     if done.returncode:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
-        said = (said or ["it failed"])[0].removeprefix("Error: ")
-        raise Refused(f"{command[0]}: {visible(said)}")
+        errors = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
+        error = (errors or ["it failed"])[0].removeprefix("Error: ")
+        raise Refused(f"{command[0]}: {visible(error)}")
     return done.stdout
 
 
 def _bpftool_json(*words):
-    """Its JSON about something, [] if empty."""
-    # It writes control characters of names as they are.
+    """bpftool's JSON, [] if empty."""
+    # bpftool does not escape control characters of names.
     try:
         return json.loads(_run("bpftool", "-j", *words).strip() or "[]", strict=False)
     except ValueError:
@@ -58,8 +56,8 @@ def _bpftool_json(*words):
 
 
 def mount_point():
-    """Where the unified hierarchy is."""
-    # Other users may mount (FUSE) where they like.
+    """The mount point of the unified hierarchy."""
+    # Other users may mount anywhere (FUSE).
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape",
               newline="\n") as f:
         for line in f:
@@ -79,7 +77,7 @@ def _of_unit(name):
 
 
 def _is_roots(path, mount):
-    """Does root own this cgroup and all above it?  systemd gives a user's to that user."""
+    """Does root own this cgroup and all above it?  A user owns the cgroups of his systemd units."""
     return not any(one.lstat().st_uid for one in (path, *path.parents)
                    if one == mount or mount in one.parents)
 
@@ -104,8 +102,8 @@ def find_cgroup(name):
     for path in choices:
         if (path / "cgroup.procs").exists() and path.stat().st_dev == mount.stat().st_dev:
             return path.resolve()
-    raise Refused(f"{visible(name)} is no cgroup, and no unit that runs; another user's needs its"
-                  " path")
+    raise Refused(f"{visible(name)} is not a cgroup, nor a running unit; that of another user needs"
+                  " its path")
 
 
 def _pids(cgroup):
@@ -125,7 +123,7 @@ def _pin(cc):
 
 
 def _check_pins():
-    """Refused if others could have put something in the place of our pins."""
+    """Refused if other users could have replaced the pins."""
     with contextlib.suppress(FileNotFoundError):
         if not host.pins_are_roots():
             raise Refused(f"{host.PINS} is not root's own directory: remove it")
@@ -133,20 +131,20 @@ def _check_pins():
 
 def _program(pin):
     """bpftool's description of a pinned greenlane program; Refused if it is another program."""
-    said = _bpftool_json("prog", "show", "pinned", pin)
-    if said.get("type") != "sock_ops" or said.get("name") != PROGRAM:
-        raise Refused(f"{pin} is not a program of ours: remove it")
-    return said
+    program = _bpftool_json("prog", "show", "pinned", pin)
+    if program.get("type") != "sock_ops" or program.get("name") != PROGRAM:
+        raise Refused(f"{pin} is not greenlane's program: remove it")
+    return program
 
 
 def _programs():
-    """{id: congestion control} of the programs that are loaded."""
+    """{id: congestion control} of the loaded programs."""
     _check_pins()
     return {_program(_pin(cc))["id"]: cc for cc in host.pinned()}
 
 
 def attachments():
-    """[(cgroup, congestion control)] of all cgroups; ours only."""
+    """[(cgroup, congestion control)] of all cgroups with greenlane's program."""
     ours = _programs()
     if not ours:
         return []
@@ -163,7 +161,7 @@ def _mount_bpffs():
     _check_pins()
 
 
-def _tell(program, cc):
+def _configure(program, cc):
     """Set the congestion control of a new program."""
     # struct wanted
     wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(), cc.endswith("dctcp"))
@@ -172,7 +170,7 @@ def _tell(program, cc):
 
 
 def _load(cc):
-    """Load the program; keep the one that is pinned if it is the same."""
+    """Load the program, unless the same one is pinned."""
     if not OBJECT.exists():
         raise Refused(f"no {OBJECT}: make -C tools/bpf, or install greenlane-tools")
     _mount_bpffs()
@@ -181,7 +179,7 @@ def _load(cc):
     try:
         new = _program(fresh)
         if cc not in host.pinned():
-            _tell(new, cc)
+            _configure(new, cc)
             os.rename(fresh, _pin(cc))
         elif _program(_pin(cc))["tag"] != new["tag"]:
             raise Refused(f"{_pin(cc)} is another version's program: detach its cgroups first")
@@ -202,15 +200,15 @@ def _tidy():
 
 
 def _have_congestion_control(cc):
-    """BPF loads no module."""
+    """Load the congestion control's module, because BPF does not."""
     if not cc.startswith("tlt_"):
-        raise Refused(f"{cc} is none of greenlane's congestion controls, tlt_*")
+        raise Refused(f"{cc} is not one of greenlane's congestion controls, tlt_*")
     if cc in (netns.sysctl(AVAILABLE) or "").split():
         return
     with contextlib.suppress(FileNotFoundError):
         subprocess.run(["modprobe", "-q", f"tcp_{cc}"], check=False)
     if cc not in (netns.sysctl(AVAILABLE) or "").split():
-        raise Refused(f"no congestion control {cc}: modprobe tcp_{cc} gives none")
+        raise Refused(f"no congestion control {cc}: modprobe tcp_{cc} does not load it")
 
 
 # --- listeners -------------------------------------------------------------------------
@@ -226,10 +224,11 @@ def _defaults():
 
 
 def _listeners(cgroup, change):
-    """Give listeners of a cgroup's processes what change(cc, default) says, if anything.
+    """Set the congestion control change(cc, default) of listeners of a cgroup's processes, if it is
+    not None.
 
-    The program is asked as a socket begins to listen; these have begun before,
-    and go on after it.  Returns how many were changed.
+    The program runs when a socket begins to listen, so it does not change existing listeners.
+    Returns their number.
     """
     defaults, count = _defaults(), 0
     for cookie, _, sock in sockets.Walk(_pids(cgroup)):
@@ -247,7 +246,7 @@ def _listeners(cgroup, change):
 
 
 def _activate(cgroup):
-    """Have the first connection of its processes' namespaces greeted with our option too."""
+    """Let the first connection of its processes' namespaces carry greenlane's option, too."""
     inodes = {os.stat(netns.OWN).st_ino}
     for pid in _pids(cgroup):
         with contextlib.suppress(OSError):
@@ -287,13 +286,13 @@ def attach(name, cc):
 
 
 def detach(name):
-    """From now on they use their congestion control as without greenlane-cgroup."""
+    """New connections of the cgroup use the default congestion control again."""
     try:
         cgroup = find_cgroup(name)
         all_of_them = attachments()
         there = [cc for where, cc in all_of_them if where == cgroup]
         if not there:
-            raise Refused(f"{visible(str(cgroup))} has nothing of ours")
+            raise Refused(f"{visible(str(cgroup))} has no congestion control of greenlane's")
         for cc in there:
             _run("bpftool", "cgroup", "detach", cgroup, "sock_ops", "pinned", _pin(cc))
     finally:
@@ -303,7 +302,7 @@ def detach(name):
     above = {cc for where, cc in all_of_them if where in cgroup.parents}
     count = _listeners(cgroup, lambda now, default:
                        default if now in there and now not in above else None)
-    print(f"{visible(str(cgroup))}: nothing any more{_listening(count)}")
+    print(f"{visible(str(cgroup))}: detached{_listening(count)}")
 
 
 def status():
@@ -314,14 +313,14 @@ def status():
         print(f"{visible(str(cgroup))}: {cc}, {number} process{'' if number == 1 else 'es'}")
     for cc in host.pinned():
         if cc not in {used for _, used in found}:
-            print(f"{cc}: loaded, but its cgroups are gone; the next attach or detach"
+            print(f"{cc}: loaded, but its cgroups were removed; the next attach or detach"
                   " unloads it")
     if not found and not host.pinned():
-        print("no cgroup has anything of ours")
+        print("no cgroup has a congestion control of greenlane's")
 
 
 class _Parser(argparse.ArgumentParser):
-    """One line for a mistake."""
+    """Usage errors in one line."""
 
     def error(self, message):
         self.exit(EXIT_REFUSED, f"{self.prog.split()[0]}: {message}\n")

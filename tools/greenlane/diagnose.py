@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A plain sentence for each usual mistake.
 
-Each function takes a look that has been compared (look.py) and yields problems.
-What a sentence claims is in the counters: what grew since the look before, or
-what is so right now.  Documentation/operations.rst has the same list.
+Each function takes a look that has been compared (look.py) and yields problems.  The counters prove
+each sentence: they grew since the look before, or are not 0 now.  Documentation/operations.rst has
+the same list.
 """
 import collections
 from shlex import quote
@@ -27,12 +27,12 @@ def _check(function):
 
 
 def problems(look):
-    """All of them."""
+    """All problems of a look."""
     return [problem for check in _checks for problem in check(look)]
 
 
 def name_of(look, thing):
-    """Its namespace's name."""
+    """The name of a thing's namespace."""
     return look["namespaces"].get(thing["ns"], {}).get("name", "?")
 
 
@@ -41,12 +41,12 @@ def _port_name(look, port):
 
 
 def _at(port):
-    """Its device and its place there, as tc takes them."""
+    """A port's device and its place there, as tc takes them."""
     return f"{quote(port['dev'])} {ports.place(port)}"
 
 
 def _addresses(connections, most=4):
-    """Their remote addresses, the most frequent first."""
+    """Remote addresses of connections, the most frequent first."""
     count = collections.Counter(c["remote"] for c in connections)
     named = [address for address, _ in count.most_common(most)]
     more = len(count) - len(named)
@@ -54,7 +54,7 @@ def _addresses(connections, most=4):
 
 
 def _by_namespace(look, test):
-    """(namespace's name, its connections that pass the test), none empty."""
+    """(namespace's name, its connections that pass the test), for each that has one."""
     found = collections.defaultdict(list)
     for connection in look["connections"].values():
         if test(connection):
@@ -63,7 +63,7 @@ def _by_namespace(look, test):
 
 
 def _grown(look, counter):
-    """(namespace, by how much) where a counter of /proc/net/greenlane grew."""
+    """(namespace, growth) where a counter of /proc/net/greenlane grew."""
     for ns in look["namespaces"].values():
         if ns["change"].get(counter, 0):
             yield ns, ns["change"][counter]
@@ -74,8 +74,8 @@ def _unsupported(connection):
 
 
 def _living_or_ended(look, problem, test, counter, advice):
-    """A problem of connections: those that live and pass the test, by their addresses;
-    of the others a counter has the number.  problem: id, and a sentence for each."""
+    """A problem of connections: open ones pass the test, and are listed by their addresses; a
+    counter has the number of ended ones.  problem: id, and a sentence for each."""
     name, lives, ended = problem
     living = dict(_by_namespace(look, test))
     fallen = {name_of(look, connection) for connection in look["fallen"].values()}
@@ -83,7 +83,7 @@ def _living_or_ended(look, problem, test, counter, advice):
         yield Problem(name, where, f"{plural(len(those), 'connection')} {lives}"
                       f" {_addresses(those)}.", advice)
     for ns, count in _grown(look, counter):
-        # Living ones may be named by fell_back().
+        # fell_back() may list open ones.
         if ns["name"] not in living and ns["name"] not in fallen:
             yield Problem(name, ns["name"], f"{plural(count, 'connection')} that ended"
                           f" {ended}.", advice)
@@ -96,35 +96,35 @@ def _living_or_ended(look, problem, test, counter, advice):
 def peer_without(look):
     """The peers' answers to the handshake did not announce the transport."""
     return _living_or_ended(
-        look, ("peer-without", "to peers that show no TLT:", "had peers that showed none of it"),
+        look, ("peer-without", "to peers without TLT:", "had peers without it"),
         lambda c: c["peer"] == "no" and not _unsupported(c), "PeerWithout",
         "Load greenlane there and select the same; until then these connections behave as"
         " their base. If it does run there, they may have connected before it was selected, or as"
         " the first ones of a network namespace (sysctl net.ipv4.greenlane_active=1 includes"
-        " those). Or something on the way removes TCP options that it does not know (kind 254).")
+        " those). Or a device on the path removes unknown TCP options (kind 254).")
 
 
 @_check
 def bleached(look):
-    """Handshakes of ours arrived with another DSCP than they were sent with."""
+    """A transport's handshakes arrived with another DSCP than the peer sent."""
     for ns, count in _grown(look, "HandshakeRemarked"):
         yield Problem(
             "bleached", ns["name"],
-            f"{plural(count, 'handshake')} came with another DSCP than a transport of ours gives"
-            " them.",
-            "Find what clears or rewrites the DSCP on the way here (a router's or switch's QoS"
-            " policy, a tunnel), or make the codepoints the same at both ends (sysctl"
-            " net.ipv4.greenlane_dscp_*). Data gets through as ever, but switches do not protect"
-            " what they cannot tell apart.")
+            f"{plural(count, 'handshake')} arrived with another DSCP than greenlane sends.",
+            "Find the device that clears or rewrites the DSCP on the path to this host (QoS policy"
+            " of a router or switch, a tunnel), or set the same codepoints at both ends (sysctl"
+            " net.ipv4.greenlane_dscp_*). Data still arrives, but switches cannot protect packets"
+            " that they cannot classify.")
 
 
 # The counters of the reasons why a credit transport's connection runs reno.
 _WHY_FALLEN = {
-    "PeerWithout": "Some peers' answers to the handshake showed none (PeerWithout): select xpass"
-                   " or aeolus_xpass there too, unless something on the way removes the TCP option"
-                   " (kind 254).",
-    "Fallback": "Some peers sent no more credits (Fallback): they have selected another, or"
-                " something on the way drops or removes the TCP option (kind 254).",
+    "PeerWithout": "Some peers' handshakes announced no credit transport (PeerWithout): select"
+                   " xpass or aeolus_xpass there too, unless a device on the path removes the TCP"
+                   " option (kind 254).",
+    "Fallback": "Some peers sent no more credits (Fallback): they have selected another congestion"
+                " control, or a device on the path drops the packets or removes their TCP option"
+                " (kind 254).",
     "Unsupported": "Some have no SACK (sysctl net.ipv4.tcp_sack, at both ends), or are MPTCP's,"
                    " or are signed (Unsupported).",
 }
@@ -132,8 +132,8 @@ _WHY_FALLEN = {
 
 @_check
 def fell_back(look):
-    """Connections of a credit transport that run reno: the counters of their namespace show
-    the reason, the connections do not."""
+    """Connections of a credit transport that run reno: the counters of their namespace have the
+    reason, the connections have not."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
         if host.module_of(connection["cc"]) not in host.RATES:
@@ -158,10 +158,11 @@ def rate_without_ecn(look):
     for (where, cc), those in sorted(found.items()):
         yield Problem(
             "no-ecn", where,
-            f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}: ECN was not agreed"
-            f" on with {_addresses(those)}.",
-            f"Select {host.FALLEN[cc]} at the end that listens too: others refuse ECN to it. An end"
-            " that connects with another has to ask for ECN: sysctl -w net.ipv4.tcp_ecn=1.")
+            f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}: they did not"
+            f" negotiate ECN with {_addresses(those)}.",
+            f"Select {host.FALLEN[cc]} at the listening end, too: other congestion controls there"
+            " refuse ECN. A client with another one must request ECN: sysctl -w"
+            " net.ipv4.tcp_ecn=1.")
 
 
 # Acknowledged bytes after which an ACK must have advertised a share: a few packets.
@@ -177,22 +178,22 @@ def no_share(look):
                              and c["acked"] > _SILENT)):
         yield Problem(
             "no-share", where,
-            f"{plural(len(those), 'connection')} of dart send, and hear nothing of their share:"
+            f"{plural(len(those), 'connection')} of dart send, and receive no share:"
             f" {_addresses(those)}.",
-            "ACKs lose their TCP option (kind 254) on the way back, or the"
-            " peer has left dart; these connections go by marks alone, as dcqcn.")
+            "A device on the return path removes the TCP option of ACKs (kind 254), or the peer has"
+            " left dart; these connections follow ECN marks alone, as dcqcn does.")
 
 
 @_check
 def inside_network(look):
-    """The receiver advertises all of its link, and marks keep the rate below half of it."""
+    """The receiver advertises its whole link, and ECN marks keep the rate below half of it."""
     for where, those in _by_namespace(look, lambda c: _is_slow(look, c)):
         yield Problem(
             "inside-network", where,
-            f"{plural(len(those), 'connection')} may have all of the line and send at less than"
-            f" half of it: {_addresses(those)}.",
-            "Marks (ECN) come from before the receiver's own port, or from tenants that share"
-            " its line: there is congestion inside the network, or a port there marks too early.")
+            f"{plural(len(those), 'connection')} may use the receiver's whole link and send at less"
+            f" than half of its rate: {_addresses(those)}.",
+            "A port in front of the receiver's own marks packets (ECN), or tenants share its link:"
+            " the network inside is congested, or a port there marks too early.")
 
 
 def _is_slow(look, connection):
@@ -206,7 +207,7 @@ def _is_slow(look, connection):
                                                 connection["max_pacing_rate"]))
 
 
-# Requests in a row without an answer, after which a sender doubts (RD_RETRIES_MIN).
+# Requests in a row that bring no credit before a sender may fall back (RD_RETRIES_MIN).
 _RETRIES = 5
 
 
@@ -219,10 +220,10 @@ def no_credits(look):
         if retried >= _RETRIES * len(those):
             yield Problem(
                 "no-credits", where,
-                f"{plural(len(those), 'connection')} ask for credits and get none:"
-                f" {_addresses(those)}; requests were sent again {plural(retried, 'time')}.",
-                "Requests or credits get lost on the way, or something there"
-                " removes their TCP option (kind 254); or the peer is gone.")
+                f"{plural(len(those), 'connection')} request credits and receive none:"
+                f" {_addresses(those)}; requests were retransmitted {plural(retried, 'time')}.",
+                "The path loses requests or credits, or a device on it removes their TCP option"
+                " (kind 254); or the peer no longer exists.")
 
 
 @_check
@@ -235,9 +236,9 @@ def important_lost(look):
         yield Problem(
             "important-lost", ns["name"],
             f"{plural(count, 'timeout')} on connections whose peers run TLT{to}: important"
-            " packets were lost as well.",
-            "A queue on the way drops without looking at the colour: give the bottleneck's"
-            " port a colour threshold, and room above it. An outage looks the same.")
+            " packets were lost, too.",
+            "A queue on the path drops packets of any colour: give the port of the bottleneck a"
+            " colour threshold, and room above it. An outage has the same effect.")
 
 
 @_check
@@ -255,7 +256,7 @@ def reordered(look):
 
 @_check
 def blind_queue(look):
-    """A queue of this machine that drops, where our packets pass, and is not color."""
+    """A queue of this machine other than color drops packets, and greenlane's pass it."""
     colored = {(p["ns"], p["dev"]) for p in look["ports"].values()}
     switches = {p["ns"] for p in look["ports"].values()
                 if p["change"]["green_packets"] or p["change"]["red_packets"]}
@@ -265,20 +266,20 @@ def blind_queue(look):
         if not drops or not queue["known"] or (queue["ns"], queue["dev"]) in colored:
             continue
         if _leaves_through(look, queue):
-            why = "connections of ours leave through it"
+            why = "greenlane's connections leave through it"
         elif queue["ns"] in switches:
-            why = "other ports there look at the colour"
+            why = "other ports there drop by colour"
         else:
             continue
         yield Problem(
             "blind-queue", _port_name(look, queue),
             f"Its {queue['kind']} dropped {plural(drops, 'packet')}, and {why}.",
-            "It cannot tell which packets must not be lost: use color there, or a queue that"
-            " does not drop.")
+            "It drops protected packets like any other: use color there, or a queue that does not"
+            " drop.")
 
 
 def _leaves_through(look, queue):
-    """The connections of ours that have an address of that queue's device."""
+    """greenlane's connections whose local address is that of the queue's device."""
     device = look["devices"].get(f"{queue['ns']} {queue['dev']}")
     return [c for c in look["connections"].values()
             if device and c["ns"] == queue["ns"] and c["peer"] == "yes"
@@ -289,7 +290,7 @@ def _leaves_through(look, queue):
 
 # Tunnels that write a DS field of their own unless configured to copy the packet's (tos).
 _TUNNELS = ("vxlan", "geneve", "gre", "gretap", "ipip", "sit")
-# Packets of which some would have a colour if TLT's were among them.
+# Packets among which some would be red or green if TLT's were among them.
 _SOME = 20
 
 
@@ -299,13 +300,13 @@ def _sends_tlt(connection):
 
 
 def _device_of(look, connection):
-    """The device that has the address from which it sends, or None."""
+    """The device that has the connection's local address, or None."""
     return next((device for device in look["devices"].values() if device["ns"] == connection["ns"]
                  and connection["local"] in device["addresses"]), None)
 
 
 def _why_yellow(look, port, devices):
-    """The cause and the cure, if visible; devices: those that the connections send from."""
+    """The cause and the cure, if visible; devices: of the connections' local addresses."""
     colours, ns = port["options"].get("map", {}), look["namespaces"][port["ns"]]
     moved = [f"{name} {dscp}" for name, dscp in ns["dscp"].items() if dscp and dscp not in colours]
     if moved:
@@ -317,12 +318,12 @@ def _why_yellow(look, port, devices):
     for device in devices:
         if device["kind"] == "wireguard":
             return (f"{device['dev']} is WireGuard, which copies the ECN bits and not the DSCP.",
-                    "Switches cannot tell its packets apart: let the bottleneck be outside it.")
+                    "Switches cannot classify its packets: keep bottlenecks outside the tunnel.")
         if device["kind"] in _TUNNELS and device["tos"] != "inherit":
             return (f"{device['dev']} is a tunnel ({device['kind']}) that does not copy the DSCP to"
-                    " its outer header.", "Have it do so at both ends: ip link set"
+                    " its outer header.", "Set that at both ends: ip link set"
                     f" {quote(device['dev'])} type {device['kind']}{_identity(device)} tos inherit.")
-    return ("Something between the connections and the port clears the DSCP.",
+    return ("A device or rule between the connections and the port clears the DSCP.",
             "Look for a tunnel that does not copy it (tos inherit), a firewall rule or an address"
             " translator that sets it, or another codepoint at the hosts than in the port's map.")
 
@@ -356,13 +357,13 @@ def swapped_map(look):
             words = " ".join(f"map {dscp} {right}" for dscp, _, _, right in swapped)
             yield Problem(
                 "swapped-map", _port_name(look, port),
-                f"The port's map has the colours of this host's codepoints the wrong way round:"
-                f" {seen}.", f"tc qdisc change dev {_at(port)} color {words}.")
+                f"The port's map swaps the colours of this host's codepoints: {seen}.",
+                f"tc qdisc change dev {_at(port)} color {words}.")
 
 
 @_check
 def others_are_red(look):
-    """A host's port drops red packets, and none of the host's connections is one of ours."""
+    """A host's port drops red packets, and the host has no connection of greenlane's."""
     sent = sum(ns["change"].get("DataSent", 0) for ns in look["namespaces"].values())
     if look["connections"] or sent:
         return
@@ -374,8 +375,8 @@ def others_are_red(look):
                 "others-red", _port_name(look, port),
                 f"{plural(drops, 'red packet')} dropped, but no connection here runs TLT: other"
                 " applications mark their packets with the same DSCP.",
-                "OpenSSH before 10 marks bulk transfers with CS1 (ssh_config: IPQoS). Have the"
-                " application send another DSCP, or move TLT's at all hosts and ports: sysctl"
+                "OpenSSH before 10 marks bulk transfers with CS1 (ssh_config: IPQoS). Configure"
+                " another DSCP in the application, or move TLT's at all hosts and ports: sysctl"
                 " net.ipv4.greenlane_dscp_droppable, tc ... color map.")
 
 
@@ -385,7 +386,7 @@ _BY_MARKS = ("dctcp", "dcqcn", "dart")
 
 @_check
 def no_marks(look):
-    """The port drops red packets and marks none of them, and senders wait for marks."""
+    """The port drops red packets and marks none of them, and senders slow down by marks."""
     senders = [c for c in look["connections"].values()
                if c["cc"].endswith(_BY_MARKS) and c["peer"] == "yes"
                and c["change"]["important_sent"]]
@@ -404,7 +405,7 @@ def no_marks(look):
 
 @_check
 def only_yellow(look):
-    """TLT's packets leave through a port, by its device or a tunnel, and none has its colour."""
+    """TLT's packets leave through a port, by its device or a tunnel, and all are yellow."""
     sending = [c for c in look["connections"].values() if _sends_tlt(c)]
     here = [port for port in look["ports"].values() if port["options"]["classify"] == "dscp"]
     for port in here:
@@ -422,8 +423,8 @@ def only_yellow(look):
             cause, cure = _why_yellow(look, port, devices)
             yield Problem(
                 "only-yellow", _port_name(look, port),
-                f"TLT runs here, but this port sees only yellow: {plural(count, 'packet')}."
-                f" {cause}", cure)
+                f"TLT runs here, but all {plural(count, 'packet')} of this port are yellow. {cause}",
+                cure)
 
 
 def _is_bridge(look, port):
@@ -443,15 +444,15 @@ def on_the_bridge(look):
             continue
         yield Problem(
             "on-bridge", _port_name(look, port),
-            "The qdisc is on the bridge itself, which only this host's own packets pass. What the"
-            " bridge forwards leaves through its ports.",
+            "The qdisc is on the bridge itself, which only this host's own packets pass. Forwarded"
+            " packets leave through the bridge's ports.",
             f"tc qdisc del dev {_at(port)}, and the same color at each port of the"
             f" bridge: {', '.join(members)}.")
 
 
 
-def _has_no_line(look, port):
-    """Neither the device nor the port has a rate: a port with one splits, too."""
+def _has_no_rate(look, port):
+    """Does neither the device nor the port have a rate?  A port with a rate splits, too."""
     device = look["devices"].get(f"{port['ns']} {port['dev']}")
     return (device and device["kind"] in ("veth", "dummy", "vlan") and port["root"]
             and "rate" not in port["options"])
@@ -463,17 +464,16 @@ def offload_hides(look):
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
         if (port["options"].get("split_gso", True) or not device or not port["root"]
-                or _has_no_line(look, port)):
+                or _has_no_rate(look, port)):
             continue
         hidden = port["change"]["packets"] - device["change"]["packets"]
         # Without a look before, the device has counted for longer than the port.
         if hidden > 0 and port["known"] == device["known"]:
             yield Problem(
                 "offload", _port_name(look, port),
-                f"{amount(hidden)} of {plural(port['change']['packets'], 'packet')} passed in"
-                " one piece with others (TSO, GSO): thresholds and drops act on up to 64 kB at"
-                " a time.",
-                f"Queue them one by one: tc qdisc change dev {_at(port)} color"
+                f"{amount(hidden)} of {plural(port['change']['packets'], 'packet')} passed inside"
+                " larger ones (TSO, GSO): thresholds and drops act on up to 64 kB at a time.",
+                f"Queue each segment by itself: tc qdisc change dev {_at(port)} color"
                 " split-gso.")
 
 
@@ -483,14 +483,13 @@ def never_queues(look):
     for port in look["ports"].values():
         device = look["devices"].get(f"{port['ns']} {port['dev']}")
         counted = port["counters"]
-        if (_has_no_line(look, port) and counted["packets"]
+        if (_has_no_rate(look, port) and counted["packets"]
                 and not counted["red_drops_color"]):
             yield Problem(
                 "no-line", _port_name(look, port),
-                f"A {device['kind']} has no line rate and the port none either: nothing waits"
-                " here, so nothing is decided here.",
-                f"Name the line's rate: tc qdisc change dev {_at(port)} color rate"
-                " RATE.")
+                f"Neither the device ({device['kind']}) nor the port has a rate: no packet waits"
+                " here, so no threshold has an effect.",
+                f"Set the rate of the link: tc qdisc change dev {_at(port)} color rate RATE.")
 
 
 @_check
@@ -507,16 +506,16 @@ def threshold_below_bdp(look):
         if not (red and line and options["count"] == "color" and options["classify"] == "dscp"
                 and port["counters"]["red_packets"]):
             continue
-        # Rather one that begins beside the port.
+        # A connection of the port's own namespace, if there is one.
         rtt, remote, _ = min([r for r in rtts if r[2] == port["ns"]] or rtts)
         bdp = line * rtt // 1000000
-        # Even the least round trip may have met a queue, but hardly a longer one.
+        # Even the minimum round trip may include a queue, but hardly one above the peak.
         if red < bdp - min(red, port["peak_backlog"]):
             yield Problem(
                 "threshold", _port_name(look, port),
                 f"The threshold of red packets is {amount(red)}B, but {rate(line)} times the"
                 f" round trip to {remote}, {duration(rtt)}, is {amount(bdp)}B.",
-                "One flow alone cannot fill the line: set red to a few times that, below the"
+                "One flow alone cannot fill the link: set red to a few times that, below the"
                 " limit.")
 
 
@@ -545,7 +544,7 @@ def _shape(port):
     shaped = port["options"].get("band_rate") or port["options"].get("band_pps")
     if shaped or not line:
         return ""
-    return (" Credits call for more than the line carries: give them their share of it, tc qdisc"
+    return (" Credits permit more than the link carries: limit them to their share of it, tc qdisc"
             f" change dev {_at(port)} color rate {8 * line}bit preset xpass.")
 
 
@@ -558,9 +557,9 @@ def no_threshold(look):
         if port["change"]["red_packets"] and not port["options"].get("red"):
             yield Problem(
                 "no-threshold", _port_name(look, port),
-                f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} went through"
+                f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} passed"
                 " a port without a threshold for them.",
-                "Aeolus relies on their being dropped first, before a queue is there: tc qdisc"
+                "Aeolus needs a port that drops them first, before a queue builds up: tc qdisc"
                 f" change dev {_at(port)} color red 6k count queue.")
 
 
@@ -573,7 +572,7 @@ def no_speed(look):
         if link["source"] == "unknown" and link["change"]["guesses"] and settings:
             yield Problem(
                 "no-speed", _port_name(look, link),
-                f"The device does not say its speed: {rate(link['mbit'] * 125000)} is assumed.",
+                f"The device reports no speed: {rate(link['mbit'] * 125000)} is assumed.",
                 f"In Mbit/s: sysctl -w {' or '.join(settings)}; or give the device a port of that"
                 f" rate: tc qdisc add dev {quote(link['dev'])} root color rate RATE.")
 
@@ -591,9 +590,9 @@ def dcqcn_rate(look):
             continue
         yield Problem(
             "dcqcn-rate", _port_name(look, port),
-            f"The line carries {rate(line)}, but shares are parts of {rate(mbit * 125000)}"
+            f"The link carries {rate(line)}, but shares are parts of {rate(mbit * 125000)}"
             " (dcqcn_rate).",
-            ("Flows begin with a queue" if mbit * 125000 > line else "Flows cannot fill the line")
+            ("Flows begin with a queue" if mbit * 125000 > line else "Flows cannot fill the link")
             + f": sysctl -w net.ipv4.dcqcn_rate={line // 125000}.")
 
 
@@ -611,9 +610,9 @@ def credit_rate(look):
             continue
         yield Problem(
             "xpass-rate", _port_name(look, port),
-            f"The line carries {rate(line)}, but credits are sent for {rate(mbit * 125000)}"
+            f"The link carries {rate(line)}, but credits are sent for {rate(mbit * 125000)}"
             " (xpass_rate).",
-            ("Queues and losses follow" if ratio > 1 else "Flows cannot fill the line")
+            ("Queues grow and packets are lost" if ratio > 1 else "Flows cannot fill the link")
             + f": sysctl -w net.ipv4.xpass_rate={line // 125000}.")
 
 
@@ -626,22 +625,22 @@ def misspelt(look):
     for path, wrong, right in look["misspelt"]:
         yield Problem(
             "misspelt", path, f"There is no {wrong}; {right} there is.",
-            "Correct it, and sysctl --system. What stands there now sets nothing.")
+            "Correct it, and sysctl --system. The present setting has no effect.")
 
 
 @_check
 def other_version(look):
-    """Upgraded, and the old modules are still loaded: new ones do not fit them."""
+    """After an upgrade the old modules are still loaded, and new ones cannot be loaded beside."""
     old = {name: version for name, version in look["modules"].items()
            if look["installed"].get(name, version) != version}
     if old:
         name, version = next(iter(old.items()))
         yield Problem(
             "other-version", ", ".join(old),
-            f"Loaded is {version or 'a version without a number'}, installed is"
-            f" {look['installed'][name]}. The old one goes on working, but a module of ours that is"
-            ' not loaded yet cannot be: modprobe says "Invalid argument".',
-            "To change over, boot; or stop what uses it, greenlane leave, modprobe again.")
+            f"Version {version or '(without a number)'} is loaded, {look['installed'][name]} is"
+            " installed. The old version continues to work, but no other module of greenlane can"
+            ' be loaded: modprobe reports "Invalid argument".',
+            "To change over, boot; or stop its users, greenlane leave, modprobe again.")
 
 
 @_check
@@ -681,12 +680,12 @@ def without_ecn(look):
         yield Problem(
             "no-ecn", where,
             f"{plural(len(those), 'connection')} run tlt_reno where tlt_dctcp is selected:"
-            f" ECN was not agreed on with {_addresses(those)}.",
-            "Select tlt_dctcp at both ends, or have the end that connects ask for ECN: sysctl"
-            " -w net.ipv4.tcp_ecn=1.")
+            f" they did not negotiate ECN with {_addresses(those)}.",
+            "Select tlt_dctcp at both ends, or let the client request ECN: sysctl -w"
+            " net.ipv4.tcp_ecn=1.")
 
 
-# The modules that a module loads, to build something around their congestion controls.
+# The modules that a module loads, because it wraps their congestion controls.
 _BRINGS = {"tcp_tlt": ("tcp_dart", "tcp_dcqcn"), "tcp_dart": ("tcp_dcqcn",)}
 
 
@@ -700,7 +699,7 @@ def not_used(look):
         yield Problem(
             "not-used", "this kernel",
             f"{', '.join(loaded)} {'is' if len(loaded) == 1 else 'are'} loaded, but no namespace,"
-            " route, socket or cgroup selects what is in there.",
+            " route, socket or cgroup selects a congestion control of theirs.",
             "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp (or xpass, dart ...), or"
             " greenlane-cgroup attach.")
 
@@ -718,13 +717,13 @@ def _nothing_loaded(look):
 
 
 def _is_meant(value):
-    """Does a value select one of ours, or try to?"""
+    """Does a value select a congestion control of greenlane's, or a misspelt one?"""
     return bool(host.module_of(value)) or value.startswith("tlt")
 
 
 @_check
 def not_in_effect(look):
-    """sysctl.d selects one of ours, and new connections get another."""
+    """sysctl.d selects a congestion control of greenlane's, and new connections get another."""
     meant = [(path, value) for path, value in look["configured"] if _is_meant(value)]
     if not meant or not look["modules"].keys() - {"rd_link"}:
         return
@@ -735,7 +734,7 @@ def not_in_effect(look):
                                        and tuple(last) == (path, value)):
         return
     if len(value.split()) > 1:
-        why = (f"its value is {value!r}: sysctl takes a comment behind it as a part",
+        why = (f"its value is {value!r}: to sysctl a comment on the same line is part of it",
                f"Leave only {value.split()[0]} there, and sysctl --system.")
     elif tuple(last) != (path, value):
         why = (f"{last[0]} sets {last[1]} after it",
@@ -745,7 +744,7 @@ def not_in_effect(look):
         why = (f"there is no {value}", "Correct it: tlt_dctcp, tlt_cubic, dart ...; and sysctl"
                " --system.")
     else:
-        why = ("it was set to another since", "sysctl --system sets it again.")
+        why = ("it has been changed since", "sysctl --system sets it again.")
     yield Problem("not-in-effect", path,
                   f"It selects {value.split()[0]}, but new connections get {look['default_cc']}:"
                   f" {why[0]}.", why[1])
@@ -765,14 +764,14 @@ def blind(look):
             "Install greenlane-tools, or make tc and set TC_LIB_DIR.")
     if not look["root"]:
         yield Problem(
-            BLIND, "this look", "It is not root's: other users' connections and other namespaces"
-            " are not seen.", "Run it as root.")
+            BLIND, "this look", "It was not taken as root: it lacks other users' connections and"
+            " other namespaces.", "Run it as root.")
 
 
 @_check
 def not_loaded(look):
-    """The configuration names it, and it is not there."""
-    # rd_link alone is a part that the others have left behind.
+    """The configuration selects a congestion control whose module is not loaded."""
+    # rd_link alone remains after the others were unloaded.
     if not look["modules"].keys() - {"rd_link"}:
         yield _nothing_loaded(look)
         return
@@ -782,5 +781,5 @@ def not_loaded(look):
         yield Problem(
             "not-loaded", "this kernel",
             f"{wanted[0]} selects {wanted[1]}, but {module} is not loaded.",
-            f"modprobe {module}; if that works, sysctl --system. If it does not, it says why:"
-            " is the module built for this kernel, and signed if it must be?")
+            f"modprobe {module}; if that works, sysctl --system. If it fails, its message has the"
+            " reason: is the module built for this kernel, and signed if it must be?")

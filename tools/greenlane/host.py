@@ -17,13 +17,13 @@ _TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus": "tcp_aeolus",
 # Fallback congestion control, as ss shows it -> the transport that was selected.
 FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass", "dcqcn-reno": "dcqcn",
           "dart-reno": "dart"}
-RATES = ("tcp_dcqcn", "tcp_dart")       # the modules of those that have a rate, by ECN
-# sysctl.d(5): a file's name decides, and the first directory that has it.
+RATES = ("tcp_dcqcn", "tcp_dart")       # modules of the transports with a rate, by ECN
+# sysctl.d(5): of files with one name, that in the first directory counts.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")
-# sysctl(8) takes all that follows "=" as the value, a comment as well.
+# To sysctl(8) all text behind "=" is the value, a comment included.
 _SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S.*?)\s*$")
-# Prefixes of our sysctls.
+# Prefixes of greenlane's sysctls.
 _SYSCTLS = ("greenlane_", "dcqcn_", "dart_", "xpass_", "aeolus_")
 PINS = "/sys/fs/bpf/greenlane"
 
@@ -42,7 +42,7 @@ def find_programs():
 
 
 def module_of(cc):
-    """The module that a congestion control of ours comes from, None for others."""
+    """The module of a congestion control of greenlane's, None for others."""
     for prefix, module in _TRANSPORTS.items():
         if (cc or "").startswith(prefix):
             return module
@@ -50,18 +50,18 @@ def module_of(cc):
 
 
 def transports(names):
-    """Those of these modules that are transports."""
+    """The transports among these modules."""
     return [name for name in names if name in _TRANSPORTS.values()]
 
 
 def modules():
-    """{name: version, "" if it has none} of those that are loaded."""
+    """{name: version, "" without one} of the loaded modules."""
     return {name: _read(f"/sys/module/{name}/version") or "" for name in MODULES
             if os.path.isdir(f"/sys/module/{name}")}
 
 
 def installed(names):
-    """{name: version} of those of these modules that modprobe would load for this kernel."""
+    """{name: version} of these modules, if modprobe would load them for this kernel."""
     names = list(names)
     if not names:
         return {}
@@ -71,23 +71,23 @@ def installed(names):
     except FileNotFoundError:
         return {}
     versions = done.stdout.splitlines()
-    # A line for each module that exists; it does not name the missing ones.
+    # modinfo prints one line for each module that exists, without its name.
     return dict(zip(names, map(visible, versions))) if len(versions) == len(names) else {}
 
 
 def references(name):
-    """How many use a loaded module; None if the kernel does not count, and cannot unload."""
+    """The reference count of a module; None if the kernel has none, and cannot unload."""
     count = _read(f"/sys/module/{name}/refcnt")
     return None if count is None else int(count)
 
 
 def boot_id():
-    """Another one after each boot."""
+    """The identifier of this boot."""
     return _read("/proc/sys/kernel/random/boot_id")
 
 
 def _configured():
-    """(file, sysctl below net.ipv4, value) of all that sysctl --system would set, in its order."""
+    """(file, sysctl below net.ipv4, value) of each setting of sysctl --system, in its order."""
     files = {}
     for directory in SYSCTL_D:
         for path in glob.glob(f"{glob.escape(directory)}/*.conf"):
@@ -111,13 +111,13 @@ def configured_cc():
 
 
 def default_qdisc():
-    """The qdisc that new devices get."""
+    """The default qdisc of new devices."""
     return _read("/proc/sys/net/core/default_qdisc")
 
 
 def misspelt(ccs):
-    """[(file, its name, the probable name)] of sysctls and congestion controls that look like
-    ours and do not exist; ccs: those that there are, as one string."""
+    """[(file, its name, the probable name)] of settings whose sysctl or congestion control does not
+    exist, and is similar to one of greenlane's; ccs: the existing ones, as one string."""
     try:
         ours = [name for name in os.listdir("/proc/sys/net/ipv4") if name.startswith(_SYSCTLS)]
     except OSError:
@@ -128,7 +128,7 @@ def misspelt(ccs):
         wrong, known = ((value, ccs) if name == "tcp_congestion_control" else (name, ours))
         if wrong in known or os.path.exists(f"/proc/sys/net/ipv4/{name}") and known is ours:
             continue
-        # Of a module that is not loaded there is nothing to be like.
+        # Names of modules that are not loaded are unknown.
         near = difflib.get_close_matches(wrong, known, 1, 0.8)
         if near:
             found.append((visible(path), visible(wrong), near[0]))
@@ -136,14 +136,14 @@ def misspelt(ccs):
 
 
 def pins_are_roots():
-    """Could only root have made what is in the directory of the pins?  bpffs may be mounted with
-    mode 1777, where every user may make a directory."""
+    """Is the directory of the pins writable by root only?  bpffs may be mounted with mode 1777,
+    where every user may make a directory."""
     status = os.lstat(PINS)
     return stat.S_ISDIR(status.st_mode) and not status.st_uid and not status.st_mode & 0o022
 
 
 def pinned():
-    """Congestion controls that greenlane-cgroup has loaded its program for."""
+    """Congestion controls for which greenlane-cgroup has loaded its program."""
     with contextlib.suppress(OSError):
         if pins_are_roots():
             return sorted(name for name in os.listdir(PINS) if name.startswith("tlt_"))

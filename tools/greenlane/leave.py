@@ -18,14 +18,14 @@ from .units import plural
 
 
 def _processes(connections, most=4):
-    """Those that have them: NAME[PID]."""
+    """The processes that have these connections: NAME[PID]."""
     pids = sorted({connection["pid"] for connection in connections})
     names = [f"{netns.comm(pid)}[{pid}]" for pid in pids[:most]]
     return ", ".join(names) + (f" and {len(pids) - most} more" if len(pids) > most else "")
 
 
 def _there(seen, thing):
-    """Where a command belongs."""
+    """The namespace for a command, unless it is the current one."""
     here = str(os.stat(netns.OWN).st_ino)
     return "" if thing["ns"] == here else f", in the namespace {diagnose.name_of(seen, thing)}"
 
@@ -61,10 +61,10 @@ def _queues(seen):
 
 def _others(seen):
     for name in seen["routes"]:
-        yield (f"{name}: a route has one of greenlane's as its congctl",
+        yield (f"{name}: the congctl of a route is one of greenlane's",
                "ip route change ... without it")
     for cc in seen["pinned"]:
-        yield f"a cgroup has {cc}", "greenlane-cgroup status, greenlane-cgroup detach CGROUP"
+        yield f"a cgroup selects {cc}", "greenlane-cgroup status, greenlane-cgroup detach CGROUP"
     if host.default_qdisc() in ("color", "iofd"):
         yield (f"the default qdisc is {host.default_qdisc()}",
                "sysctl -w net.core.default_qdisc=fq_codel")
@@ -75,7 +75,7 @@ def _others(seen):
 
 
 def _unload(name):
-    """Try to; the kernel refuses if something uses it."""
+    """Try to unload a module; the kernel refuses if it is in use."""
     try:
         done = subprocess.run(["rmmod", name], capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -84,32 +84,32 @@ def _unload(name):
 
 
 def _forget():
-    """The remembered look, if it is root's own."""
+    """Remove the remembered look, if it is root's own."""
     with contextlib.suppress(OSError):
         if look.directory_is_ours(os.path.dirname(look.STATE)):
             shutil.rmtree(pathlib.Path(look.STATE).parent)
 
 
 def leave():
-    """Returns whether nothing of greenlane is loaded any more, or asked for at the next boot."""
+    """Returns true if no module is loaded, and none is configured for the next boot."""
     if os.geteuid():
         raise Refused("only root can unload modules")
     seen = look.take()
     users = [user for find in (_defaults, _sockets, _queues, _others) for user in find(seen)]
-    gone = [name for name in reversed(host.MODULES)
+    unloaded = [name for name in reversed(host.MODULES)
             if name in host.modules() and not host.references(name) and _unload(name)]
     left = list(host.modules())
-    for what, how in users:
-        print(f"{what}\n  {how}")
-    if gone:
-        print("unloaded: " + ", ".join(gone))
+    for user, command in users:
+        print(f"{user}\n  {command}")
+    if unloaded:
+        print("unloaded: " + ", ".join(unloaded))
     if left:
         print("still loaded: " + ", ".join(left))
         if not users:
-            print("  by something that no process shows: a closed socket that waits for its end, or"
-                  " on Linux 6.1 a reference that the kernel forgot (install.rst)")
+            print("  in use by an object of no process: a closed socket that waits for its end, or"
+                  " on Linux 6.1 a leaked reference of the kernel (install.rst)")
     elif not users:
         _forget()
-        print("nothing of greenlane is in use; its files go with the way they came:"
-              " make uninstall, make dkms-remove or apt-get purge")
+        print("greenlane is not in use; remove its files as they were installed: make uninstall,"
+              " make dkms-remove or apt-get purge")
     return not (users or left)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One look at everything: a dict that is also JSON, and what changed since another.
+"""One look: a dict, also as JSON, and the change since another look.
 
-Whatever counts has "counters" here, and gets "change" when it is compared.
+Each object with counters has "counters", and compare() adds "change".
 """
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ _CHANGING = ("namespaces", "connections", "ports", "queues", "devices", "links")
 
 
 def _greenlane_counters():
-    """/proc/net/greenlane of the namespace that we are in; None without the module."""
+    """/proc/net/greenlane of the current namespace; None without the module."""
     try:
         with open("/proc/thread-self/net/greenlane", encoding="ascii") as f:
             return {name: int(count) for name, count in map(str.split, f)}
@@ -45,8 +45,8 @@ def _links():
     return found
 
 
-def _routes_ask():
-    """Does a route of the namespace that we are in name a transport of ours?"""
+def _route_selects():
+    """Does a route of the current namespace select a transport of greenlane's?"""
     with contextlib.suppress(OSError):
         return any(map(host.module_of, rtnl.congctls()))
     return False
@@ -73,7 +73,7 @@ class Looker:
                      **{kind: {} for kind in _CHANGING}}
 
     def look(self):
-        """Everything."""
+        """Take the look."""
         spaces = netns.find()
         inodes = {}         # by the namespace's cookie, which its sockets have
         for ns in spaces.values():
@@ -89,7 +89,7 @@ class Looker:
         if host.transports(self.seen["modules"]):
             for ns in spaces.values():
                 with contextlib.suppress(OSError), ns.entered():
-                    if _routes_ask():
+                    if _route_selects():
                         self.seen["routes"].append(ns.name)
         self.seen["used"] = self._used()
         return self.seen
@@ -112,11 +112,11 @@ class Looker:
             self.seen["links"][f"{ns.inode} {dev}"] = {"ns": str(ns.inode), "dev": dev, **link}
 
     def _sockets(self, inodes):
-        """Of connections that are not ours only the number, by "NS CC"."""
+        """greenlane's connections, and the number of the others, by "NS CC"."""
         walk = sockets.Walk()
         for netns_cookie, pid, sock in walk:
             if netns_cookie not in inodes:
-                continue        # it was made since, or may not be entered
+                continue        # a new namespace, or one that cannot be entered
             ns = str(inodes[netns_cookie])
             try:
                 cookie, said = sockets.describe(sock)
@@ -138,7 +138,7 @@ class Looker:
 
     def _queues(self, ns, busy):
         kinds = rtnl.qdiscs()
-        # Or nothing can be dropped there, as in most containers.
+        # Without a port or a queue that drops there is no need for tc, as in most containers.
         if not {"color", "iofd"} & kinds and not (busy and kinds - set(ports.NOT_QUEUES)):
             return
         queues = ports.queues_here(self.plugin)
@@ -159,11 +159,11 @@ class Looker:
 
 
 def compare(now, before):
-    """Give everything that counts its "change"; before may be None.
+    """Add "change" to each object with counters; before may be None.
 
-    What was not there before counts from its beginning.  So does what went
-    backwards: it is another one of the same name (a module that was loaded
-    anew, a namespace or a qdisc that was made anew).
+    A new object counts from its beginning.  So does one whose counter is lower than before: it is
+    another object of the same name (a module was loaded again, a namespace or a qdisc was made
+    again).
     """
     now["since"] = before["time"] if before else None
     for kind in _CHANGING:
@@ -189,8 +189,8 @@ def _is_counted(things):
 
 
 def _checked(text):
-    """The look in a state file's text, None if it is of another boot or version; ValueError if it
-    is none."""
+    """The look in a state file's text, None if it is of another boot or version; ValueError if the
+    text is not a look."""
     try:
         before = json.loads(text)
         if before["program"] != PROGRAM:
@@ -206,17 +206,17 @@ def _checked(text):
 
 
 def _read_own(path):
-    """A file's text; Refused if it is not an ordinary file of ours."""
+    """A file's text; Refused if it is not an ordinary file of this user."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, encoding="utf-8") as f:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise Refused(f"{path} is not a file of ours")
+            raise Refused(f"{path} is not a file of this user")
         return f.read()
 
 
 def directory_is_ours(path):
-    """Can only this user write there, and did only this user?  Make it if it is missing."""
+    """Is the directory this user's, and not writable by others?  Make it if it is missing."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     status = os.lstat(path)
@@ -228,23 +228,23 @@ def _warn(text):
     print(f"greenlane: {text}", file=sys.stderr)
 
 
-# Things of a kind that are remembered; any more count from their beginning at each look.  It bounds
-# the file to some megabytes, a hundred bytes or so a thing.
+# Maximum of remembered objects of a kind; further ones count from their beginning at each look.  It
+# bounds the file to some megabytes, a hundred bytes or so an object.
 _MOST = 20_000
 
 
 def _kept(things):
-    """The part that the next look is compared to: counters, without those that are 0."""
+    """The part that the next look needs: counters other than 0."""
     return {key: {"counters": {name: count for name, count in thing["counters"].items() if count}}
             for key, thing in itertools.islice(things.items(), _MOST)}
 
 
 class State:
-    """Where a look is remembered for the next one.
+    """The file that keeps a look for the next one.
 
-    path: a reader's own file, or None for the common one.  The common one is only a convenience: if
-    it cannot be trusted there is no look before.  A reader's own has to be as it was left, so
-    anything else at its path is refused, and stays.
+    path: a reader's own file, or None for the common one.  The common file is a convenience: a look
+    ignores it if it cannot be trusted.  A reader's own file must be as the last look left it, so a
+    look refuses any other file at its path, and leaves it unchanged.
     """
 
     def __init__(self, path=None):
@@ -259,7 +259,7 @@ class State:
             return None
         try:
             if not self.own and not directory_is_ours(os.path.dirname(self.path)):
-                raise Refused(f"{os.path.dirname(self.path)} is not ours alone")
+                raise Refused(f"{os.path.dirname(self.path)} is not this user's alone")
             text = _read_own(self.path)
             return _checked(text) if text else None
         except FileNotFoundError:
@@ -269,22 +269,22 @@ class State:
             why = why if isinstance(why, Refused) else f"{self.path}: {why.strerror}"
             if self.own:
                 raise Refused(str(why)) from None
-            _warn(f"{why}, so nothing is remembered")
+            _warn(f"{why}, so the look is not remembered")
         except ValueError:
             if self.own:
-                raise Refused(f"{self.path} is no state file of greenlane status") from None
+                raise Refused(f"{self.path} is not a state file of greenlane status") from None
             _warn(f"{self.path} was damaged, and is discarded")
         return None
 
     def save(self, now):
-        """Remember of this look the part that the next one is compared to."""
+        """Keep the part of this look that the next one needs."""
         if not self.usable:
             return
         kept = {"program": PROGRAM, **{key: now[key] for key in ("version", "boot", "time")},
                 **{kind: _kept(now[kind]) for kind in _CHANGING}}
         directory = os.path.dirname(os.path.abspath(self.path))
         try:
-            # O_EXCL, a name that cannot be guessed, mode 0600
+            # O_EXCL, an unpredictable name, mode 0600
             fd, fresh = tempfile.mkstemp(prefix=".status.", dir=directory)
         except OSError as why:
             if self.own:

@@ -14,7 +14,7 @@ NAMED = ("/run/netns", "/run/docker/netns")
 
 
 class Namespace(collections.namedtuple("Namespace", "inode name path")):
-    """One of them, by a visible name; path leads to it as long as it lives."""
+    """A network namespace: its name in visible form, and a path to it."""
 
     @contextlib.contextmanager
     def entered(self):
@@ -26,7 +26,7 @@ class Namespace(collections.namedtuple("Namespace", "inode name path")):
                 return
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                # The process may have gone, and another have got its number.
+                # The process may have ended, and another have its number.
                 if os.fstat(fd).st_ino != self.inode:
                     raise FileNotFoundError(self.path)
                 uapi.setns_net(fd)
@@ -41,7 +41,7 @@ class Namespace(collections.namedtuple("Namespace", "inode name path")):
 
 
 def cookie():
-    """The cookie of the namespace that we are in."""
+    """The cookie of the current namespace."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         return uapi.netns_cookie(sock)
 
@@ -61,7 +61,7 @@ def comm(pid):
 
 
 def find():
-    """{inode: Namespace} of all that processes are in or that have a name."""
+    """{inode: Namespace} of all namespaces that have a process or a name."""
     found = {}
     own, nsfs = os.stat(OWN).st_ino, os.stat(OWN).st_dev
     try:
@@ -76,7 +76,7 @@ def find():
                     stat = entry.stat()
                 except OSError:         # it was removed just now
                     continue
-                # An ordinary file once was a namespace's name.
+                # An ordinary file: its namespace was unmounted.
                 if stat.st_dev == nsfs:
                     found.setdefault(stat.st_ino,
                                      Namespace(stat.st_ino, visible(entry.name), entry.path))
@@ -91,7 +91,7 @@ def find():
 
 
 def sysctl(name):
-    """Of the namespace that we are in; None if there is none."""
+    """The value of a sysctl of the current namespace; None if it does not exist."""
     try:
         with open("/proc/sys/" + name.replace(".", "/"), encoding="ascii") as f:
             return f.read().strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Switch ports, other queues and devices of the namespace that we are in."""
+"""Switch ports, other queues and devices of the current namespace."""
 import glob
 import json
 import os
@@ -9,7 +9,7 @@ from . import ROOT, Refused
 from .units import visible
 
 COLORS = ("red", "yellow", "green")
-# Qdiscs that do not drop by themselves, or are named elsewhere.
+# Qdiscs that do not drop by themselves, or that other functions list.
 NOT_QUEUES = ("color", "iofd", "noqueue", "ingress", "clsact", "mq", "multiq")
 
 
@@ -61,12 +61,12 @@ def _port(qdisc):
 
 
 def place(qdisc):
-    """Where tc finds it on its device: below a class it is not the root."""
+    """The place of a qdisc on its device, in tc's words: root, or below a class."""
     return f"parent {qdisc['parent']}" if qdisc["parent"] else "root"
 
 
 def queues_here(directory):
-    """({(dev, handle): port}, the same of other queues, and of iofd); None if tc cannot say."""
+    """({(dev, handle): port}, the same of other queues, and of iofd); None if tc fails."""
     shown = _json(["tc", "-s", "-j", "-d", "qdisc", "show"], directory)
     if shown is None:
         return None

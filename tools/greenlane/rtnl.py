@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two questions to rtnetlink, of the namespace that we are in.
+"""Two dumps of rtnetlink, of the current namespace.
 
-A look asks them of every namespace, and ip and tc take milliseconds to start.  They are started
-only where these say that there is something to see.
+A look needs both of every namespace, and ip and tc take milliseconds to start.  It starts them only
+where these dumps show a port, a queue or a route that matters.
 """
 import socket
 import struct
@@ -49,7 +49,7 @@ def _dump(request, header):
 
 
 def congctls():
-    """The congestion controls that routes have."""
+    """The congestion controls that routes select."""
     found = set()
     for family in (socket.AF_INET, socket.AF_INET6):
         for route in _dump(_RTM_GETROUTE, bytes([family]) + bytes(_RTMSG_LEN - 1)):
@@ -59,6 +59,6 @@ def congctls():
 
 
 def qdiscs():
-    """The kinds of qdiscs that devices have."""
+    """The kinds of qdiscs of all devices."""
     return {_text(value) for qdisc in _dump(_RTM_GETQDISC, bytes(_TCMSG_LEN))
             for kind, value in qdisc if kind == _TCA_KIND}

@@ -12,12 +12,12 @@ WIDTH = 80
 
 
 def table(head, rows):
-    """Lines; the first two columns are left-aligned, the others right."""
+    """A table as text; the first two columns are left-aligned, the others right."""
     if not rows:
         return []
     cells = [head] + [[str(cell) for cell in row] for row in rows]
     wide = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    # Only a name may be cut.
+    # Only the name may be truncated.
     wide[0] = max(8, wide[0] - max(0, sum(wide) + 2 * (len(wide) - 1) - WIDTH))
     lines = []
     for row in cells:
@@ -29,7 +29,7 @@ def table(head, rows):
 
 
 def transports(look):
-    """[(namespace, cc, sums)] of greenlane's connections, and of the others."""
+    """[(namespace, cc, sums)] of greenlane's connections, and of all others."""
     sums = collections.defaultdict(collections.Counter)
     for connection in look["connections"].values():
         one = sums[name_of(look, connection), connection["cc"]]
@@ -63,7 +63,7 @@ def _share(divisor):
 
 
 def _connections(look):
-    """Those with credits have a table of their own, and those with a rate."""
+    """One table for TLT and plain TCP, one for credit transports, one for those with a rate."""
     rows, credits, rates = [], [], []
     for name, cc, one in transports(look):
         if host.module_of(cc) == "tcp_tlt":
@@ -94,7 +94,7 @@ def _connections(look):
 
 
 def _namespaces(look, everything):
-    """The default of each, one line for all that have the same and nothing else."""
+    """The default and the counters of each; one row for all without counts."""
     lines, quiet = [], collections.defaultdict(list)
     for ns in look["namespaces"].values():
         change = {k: v for k, v in ns["change"].items() if v}
@@ -109,8 +109,8 @@ def _namespaces(look, everything):
         lines += [line.replace("=", " ") for line in textwrap.wrap(
             words, WIDTH, initial_indent="  ", subsequent_indent="  ")]
     for cc, names in quiet.items():
-        what = names[0] if len(names) == 1 else f"{len(names)} namespaces"
-        lines.append(f"{what}: default {cc or 'unknown'}, nothing counted")
+        which = names[0] if len(names) == 1 else f"{len(names)} namespaces"
+        lines.append(f"{which}: default {cc or 'unknown'}, no counts")
     return lines
 
 
@@ -151,18 +151,18 @@ def _heading(look, everything):
     lines = textwrap.wrap(f"Linux {look['kernel']}; "
                           + (", ".join(loaded) or "no module of greenlane is loaded"), WIDTH)
     lines.append(f"The plugin for tc is in {look['plugin']}." if look["plugin"] else
-                 "There is no plugin for tc (package greenlane-tools, or make tc).")
+                 "The plugin for tc is missing (package greenlane-tools, or make tc).")
     if everything:
         lines.append("Counted since the modules were loaded.")
     elif look["since"]:
         when = time.strftime("%H:%M:%S", time.localtime(look["since"]))
         lines.append(f"Counted since {when}, {ago(look['time'] - look['since'])} ago.")
     else:
-        lines.append("The first look: counted since each thing is there.")
+        lines.append("The first look: counted since each object was made.")
     if not look["root"]:
-        lines.append("You are not root: other users' connections and namespaces are not seen.")
+        lines.append("You are not root: the look lacks other users' connections and namespaces.")
     elif look["unseen"]:
-        lines.append(f"{look['unseen']} processes may not be looked into.")
+        lines.append(f"{look['unseen']} processes could not be read.")
     if look["tc_failed"]:
         lines.append("tc cannot show the ports.")
     return lines
@@ -176,7 +176,7 @@ def _sentence(problem):
 
 
 def text(look, found, everything=False):
-    """All of it."""
+    """The whole look."""
     parts = [_heading(look, everything), _namespaces(look, everything), _connections(look),
              _ports(look, everything)]
     parts += [_sentence(problem) for problem in found] or [["No mistake found."]]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TCP sockets of all processes, asked directly.
+"""TCP sockets of all processes.
 
-What a connection counts is told to whoever has its socket.  So each socket of a
-process is duplicated (pidfd_getfd), asked, and closed again: that works in every
-namespace and container, and changes nothing.  /proc/net/tcp is not read: for each
-namespace the kernel goes through the connections of all of them.
+The counters of a connection are readable through its socket only (getsockopt).  So this module
+duplicates each socket of a process (pidfd_getfd), reads it, and closes the duplicate: that works in
+every namespace and container, and changes nothing.  It does not read /proc/net/tcp: for each
+namespace the kernel would walk the connections of all namespaces.
 """
 import os
 import socket
@@ -28,8 +28,9 @@ def _is_tcp(sock):
 
 
 def _close(sock):
-    """Close our duplicate.  If its owner has closed his meanwhile, ours is the last one, and with
-    SO_LINGER the call may take as long as the owner likes: let a thread wait, which ends with us.
+    """Close the duplicate.  If the owner has closed the socket meanwhile, the duplicate is the last
+    reference, and with SO_LINGER the call may block for as long as the owner has set: a thread
+    waits, which ends with this process.
     """
     lingers, _ = struct.unpack("ii", sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
     if lingers:
@@ -39,11 +40,10 @@ def _close(sock):
 
 
 class Walk:
-    """Iterate over (the cookie of the network namespace, pid, socket) of TCP sockets; each once.
+    """Iterate over (cookie of the network namespace, pid, socket) of TCP sockets, each once.
 
-    The socket is closed as the next one is asked for.  Processes and sockets
-    that vanish meanwhile are passed over; `unseen` counts processes that may
-    not be looked into.
+    The next step closes the socket.  The walk skips processes and sockets that end meanwhile;
+    `unseen` counts processes without permission to read them.
     """
 
     def __init__(self, pids=None):
@@ -73,7 +73,7 @@ class Walk:
                     pidfd = os.pidfd_open(pid) if pidfd < 0 else pidfd
                 except ProcessLookupError:
                     return
-                except OSError:         # forbidden, or no more of them
+                except OSError:         # forbidden, or the limit of descriptors
                     self.unseen += 1
                     return
                 try:
@@ -84,10 +84,10 @@ class Walk:
                 except OSError:
                     continue
                 try:
-                    # Without the wrapper in Python, which makes enums of the numbers: there may be
-                    # thousands of sockets.
+                    # Without Python's wrapper, which makes enums of the numbers, for thousands of
+                    # sockets.
                     sock = socket.SocketType(fileno=copy)
-                except OSError:         # the number is another file's by now
+                except OSError:         # the number is another file's now
                     os.close(copy)
                     continue
                 try:
@@ -102,7 +102,7 @@ class Walk:
 
 
 def _address(name):
-    """An address as it is written; IPv4 in IPv6 as IPv4."""
+    """An address as text; an IPv4-mapped one as IPv4."""
     return name[0][7:] if name[0].startswith("::ffff:") else name[0]
 
 
@@ -110,13 +110,13 @@ def describe(sock):
     """(cookie, state of a connection or a listener); OSError if it is closed."""
     # Not a signed number: a key.
     cookie = str(struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, uapi.SO_COOKIE, 8))[0])
-    said = {"cc": uapi.congestion_control(sock)}
+    found = {"cc": uapi.congestion_control(sock)}
     tcp = uapi.tcp_info(sock)
     if tcp.pop("state") == uapi.TCP_LISTEN:
-        said["listens"] = True
-        return cookie, said
+        found["listens"] = True
+        return cookie, found
     info = uapi.greenlane_info(sock)
-    if info or said["cc"] in host.FALLEN:
-        said.update(info or {}, local=_address(sock.getsockname()),
+    if info or found["cc"] in host.FALLEN:
+        found.update(info or {}, local=_address(sock.getsockname()),
                     remote=_address(sock.getpeername()), **tcp)
-    return cookie, said
+    return cookie, found

@@ -19,7 +19,7 @@ def _seconds(word):
 
 
 class _Parser(argparse.ArgumentParser):
-    """One line for a mistake."""
+    """Usage errors in one line."""
 
     def error(self, message):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
@@ -28,29 +28,29 @@ class _Parser(argparse.ArgumentParser):
 def _parse(words):
     parser = _Parser(prog="greenlane", description="Is it working?")
     commands = parser.add_subparsers(dest="command", metavar="status|leave")
-    commands.add_parser("leave", help="what still uses greenlane; unload the rest")
+    commands.add_parser("leave", help="list the users of greenlane; unload the rest")
     status = commands.add_parser("status", help="modules, connections, ports, and mistakes")
     status.add_argument("--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
-                        help="look again, every 2 seconds if not said otherwise")
-    status.add_argument("--json", action="store_true", help="for programs")
+                        help="repeat the look, every 2 seconds by default")
+    status.add_argument("--json", action="store_true", help="machine-readable")
     status.add_argument("--all", action="store_true",
-                        help="everything since the beginning, also what did not change")
+                        help="all counters since the beginning, also those without a change")
     status.add_argument("--state", metavar="FILE",
-                        help="remember the look there, not in the common file: one for each"
-                        " program that looks")
+                        help="remember the look there, not in the common file: one file for"
+                        " each program that looks")
     args = parser.parse_args(words)
     if not args.command:
-        parser.error("say status, leave, or --help")
+        parser.error("a command is missing: status or leave; --help has more")
     if args.command == "status" and args.state is not None and args.watch:
         parser.error("--watch compares a look with its own last one: no --state")
     return args
 
 
 def _show(now, args):
-    """Print a look; returns what is wrong."""
+    """Print a look; returns its problems."""
     found = diagnose.problems(now)
     if args.json:
-        # A line for each look, so that a reader of --watch knows where one ends.
+        # One line for each look, so that a reader of --watch can separate them.
         print(json.dumps({**now, "problems": [p._asdict() for p in found]}))
     else:
         if args.watch and sys.stdout.isatty():
@@ -88,7 +88,7 @@ def main(words=None):
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if args.command == "leave":
-            from . import leave     # with what only it needs
+            from . import leave     # status does not need it
             return EXIT_HEALTHY if leave.leave() else EXIT_MISTAKE
         return _status(args)
     except BrokenPipeError:

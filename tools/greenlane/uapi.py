@@ -52,7 +52,7 @@ def setns_net(fd):
 
 
 def netns_cookie(sock):
-    """The number of a socket's network namespace, which no other one gets."""
+    """The unique number of a socket's network namespace."""
     return struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))[0]
 
 
@@ -63,13 +63,13 @@ def congestion_control(sock):
 
 
 def tcp_state(sock):
-    """Its state, as net/tcp_states.h numbers them."""
+    """A socket's state, by the numbers of net/tcp_states.h."""
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[_TCP_STATE]
 
 
 def tcp_info(sock):
-    """Its state, ECN agreed, the least round trip in microseconds or None, bytes a second that it
-    sends at, and at most may (SO_MAX_PACING_RATE), and bytes that have been acknowledged."""
+    """A socket's state, whether it has negotiated ECN, its minimum round trip in microseconds or
+    None, its pacing rate and the maximum of that in bytes/s, and the bytes acknowledged."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LEN)
     pacing, most, acked = struct.unpack_from("QQQ", raw.ljust(_TCP_INFO_LEN, b"\0"), _TCP_PACING)
     rtt = struct.unpack_from("I", raw, _TCP_MIN_RTT)[0] if len(raw) >= _TCP_INFO_LEN else _NO_RTT
@@ -85,9 +85,9 @@ def greenlane_info(sock):
         raw = sock.getsockopt(level, GREENLANE_INFO, _INFO.size)
     except OSError:
         return None
-    # An older module tells less.
+    # An older module fills in less.
     _, peer, flags, _, *numbers = _INFO.unpack(raw.ljust(_INFO.size, b"\0"))
-    said = dict(zip(_INFO_NUMBERS, numbers))
+    counters = dict(zip(_INFO_NUMBERS, numbers))
     return {"peer": PEERS[peer] if peer < len(PEERS) else "unknown",
             "flags": [name for bit, name in FLAGS.items() if flags & bit],
-            "gauges": {name: said.pop(name) for name in _INFO_GAUGES}, "counters": said}
+            "gauges": {name: counters.pop(name) for name in _INFO_GAUGES}, "counters": counters}

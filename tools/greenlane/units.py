@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Numbers and names as people read them."""
+"""Numbers and names in readable form."""
 
 
 def visible(name):
-    """A name that others have chosen, so that a terminal acts on nothing in it: whatever cannot be
-    printed, a backslash and a byte that is no UTF-8 become \\xNN or \\uNNNN."""
+    """A name from another user in a form that no terminal interprets: characters that cannot be
+    printed, a backslash and bytes that are not UTF-8 become \\xNN or \\uNNNN."""
     return "".join(c if c.isprintable() and c != "\\" else
                    f"\\x{ord(c) & 0xff:02x}" if ord(c) < 0x100 or 0xdc80 <= ord(c) <= 0xdcff else
                    f"\\u{ord(c):04x}" for c in name)
@@ -32,7 +32,7 @@ def duration(us):
 
 
 def ago(seconds):
-    """A while."""
+    """A duration in seconds, in a suitable unit."""
     for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.0f} {name}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Presets: the papers' switch ports, as the options that they are.  The kernel
- * knows nothing of them.  What the command line says itself counts more.
+ * Presets: the switch ports of the papers, as sets of options.  The kernel does not
+ * know presets.  An option on the command line overrides the preset's.
  */
 #ifndef _COLOR_PRESET_H
 #define _COLOR_PRESET_H
@@ -21,16 +21,16 @@ static const char * const preset_names[] = {
 	[PRESET_TLT]	= "tlt",
 };
 
-/* ExpressPass (SIGCOMM '17): so many credits pass that the line holds them and the
- * data that they call for, and 8 queue, or those of 10 us, which is longer above 10
- * Gbit/s: a receiver whose timer is late makes up for as much at once (RD_CATCH_UP_NS
- * in net/rd_queue.h).  Lengths are those of Ethernet frames as a
- * qdisc counts them, without FCS, preamble and gap: of a credit with IPv6, TCP and
- * 12 bytes of option (IPv4's are shorter by 20, which leaves 1 % of the line), and of
+/* ExpressPass (SIGCOMM '17): the rate of credits fills the link with credits and the
+ * data that they permit.  8 credits queue, or those of 10 us, which are more above 10
+ * Gbit/s: a receiver whose timer is late catches up with as many at once
+ * (RD_CATCH_UP_NS in net/rd_queue.h).  Lengths are those of Ethernet frames as a qdisc
+ * counts them, without FCS, preamble and gap: of a credit with IPv6, TCP and 12 bytes
+ * of option (IPv4's are shorter by 20, which leaves 1 % of the link unused), and of
  * full data.
  *
- * TCP's ACKs, which the paper has none of, come on top: one at most, with a time
- * stamp, for each packet of data that goes the other way.
+ * The paper has no TCP ACKs.  They add at most one packet with a time stamp for each
+ * data packet in the other direction.
  */
 #define PRESET_CREDIT		(14 + 40 + 20 + 12)
 #define PRESET_ACK		(14 + 40 + 20 + 12)
@@ -97,7 +97,7 @@ static int preset_aeolus(struct request *r)
 	return 0;
 }
 
-/* The same time in the queue at another rate. */
+/* Scale the thresholds so that the queueing delay is the same at any rate. */
 static int preset_tlt(struct request *r)
 {
 	double scale = (double)r->rate / PRESET_TLT_RATE;

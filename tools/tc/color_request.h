@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a command line asks of a `color` qdisc. */
+/* A parsed command line of a `color` qdisc. */
 #ifndef _COLOR_REQUEST_H
 #define _COLOR_REQUEST_H
 
@@ -13,7 +13,7 @@
 
 #define REQUEST_PRESET	(TCA_COLOR_MAX + 1)	/* like an attribute */
 
-/* By attribute; what is a word or two is in @u32. */
+/* By attribute; @u32 has those of one or two words. */
 struct request {
 	bool	given[REQUEST_PRESET + 1];
 	__u32	u32[REQUEST_PRESET + 1];

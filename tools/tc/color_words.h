@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Words of color's command line as numbers; what is none is said in a line on stderr.
+ * Parsers of words of color's command line.  They report a bad word in one line on stderr.
  */
 #ifndef _COLOR_WORDS_H
 #define _COLOR_WORDS_H

@@ -527,7 +527,7 @@ static void add_attr(struct nlmsghdr *n, const struct request *r, int attr)
 	}
 }
 
-/* The speed of a network card, Mbit/s; 0 if it is none, or does not know. */
+/* The speed of a network card, Mbit/s; 0 for another device, or an unknown speed. */
 static unsigned long card_speed(const char *dev)
 {
 	char path[128];
@@ -547,7 +547,7 @@ static unsigned long card_speed(const char *dev)
 	return mbit;
 }
 
-/* A rate that no link has is a mistake. */
+/* Warn of a rate that no link has. */
 static void warn_of_rate(const char *dev, __u64 rate)
 {
 	unsigned long mbit = card_speed(dev) ?: RATE_KNOWN_MBIT;
@@ -578,7 +578,7 @@ static int color_parse_opt(struct qdisc_util *qu, int argc, char **argv,
 	}
 	if (r.given[REQUEST_PRESET] && preset_apply(&r))
 		return -1;
-	/* It has been for the preset, and for "given twice". */
+	/* @given was set for the preset, and for the check for duplicates. */
 	if (r.given[TCA_COLOR_RED_AUTO])
 		r.given[TCA_COLOR_RED] = false;
 
@@ -610,7 +610,7 @@ static void default_map(__u8 *map)
 #undef GREENLANE_CODEPOINT
 }
 
-/* What differs from the default.  JSON has all that are not yellow; -d has both. */
+/* Print the difference from the default map.  JSON has all that are not yellow; -d has both. */
 static void print_map(const struct rtattr *attr)
 {
 	bool all = show_details || is_json_context();
@@ -636,7 +636,7 @@ static void print_map(const struct rtattr *attr)
 	close_json_object();
 }
 
-/* What is not mapped is in the last band. */
+/* DSCPs without an entry use the last band. */
 static void print_prio(const struct rtattr *attr, __u32 bands)
 {
 	const __u8 *prio;
@@ -669,7 +669,7 @@ static void print_band_rate(const char *key, const char *word, __u64 rate)
 			rate & ~TC_COLOR_BAND_RATE_PPS);
 }
 
-/* The option and its band, whose number is the key of what follows. */
+/* Print the option and its band, whose number is the key of the next value. */
 static void print_band(const char *fmt, __u32 band, char key[4])
 {
 	snprintf(key, 4, "%u", band);
@@ -800,7 +800,7 @@ static void print_trim(struct rtattr *tb[])
 	close_json_object();
 }
 
-/* What differs from the default, which depends on the number of bands. */
+/* Print the difference from the default, which depends on the number of bands. */
 static void print_pause_map(const struct rtattr *attr, __u32 bands)
 {
 	__u8 map[TC_COLOR_PAUSE_PRIOS];

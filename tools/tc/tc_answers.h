@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel answers, as values, and counters of it as words.
+ * Attributes of the kernel's answers as values, and their counters in tc's output.
  */
 #ifndef _TC_ANSWERS_H
 #define _TC_ANSWERS_H
@@ -58,8 +58,8 @@ static inline struct rtattr *nest_first(const struct rtattr *nest, int *left)
 	return RTA_OK(attr, *left) ? attr : NULL;
 }
 
-/* A name of at most @max bytes, or "".  Users of other namespaces choose names too, so whatever a
- * terminal might act on becomes \xNN, and so does a backslash.  Valid until the next call.
+/* A name of at most @max bytes, or "".  Users of other namespaces choose names, too, so characters
+ * that a terminal might interpret become \xNN, and so does a backslash.  Valid until the next call.
  */
 static inline const char *attr_name(const struct rtattr *attr, size_t max)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Numbers with units, to the bit: tc's own helpers round, and what `tc qdisc show` prints has to
- * make the same qdisc again.  JSON has the plain number; of a fraction, the six digits of tc's own
- * JSON writer.
+ * Numbers with units, exact to the bit: tc's own helpers round, and the output of `tc qdisc show`
+ * has to make the same qdisc again.  JSON has the plain number; a fraction has the six digits of
+ * tc's own JSON writer.
  */
 #ifndef _TC_EXACT_H
 #define _TC_EXACT_H
@@ -52,7 +52,7 @@ static inline void print_exact_time(const char *key, const char *word, __u64 ns)
 	print_with_unit(key, word, ns, ns, 1000, units, N(units));
 }
 
-/* @n / @one with as many digits as it takes to read @n again. */
+/* @n / @one with the fewest digits from which @n can be read again. */
 static inline void print_exact_fraction(const char *key, const char *fmt, __u32 n, double one)
 {
 	char text[32];

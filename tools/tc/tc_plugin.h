@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a plugin needs of iproute2's tc, which installs no headers.
+ * Declarations for plugins of iproute2's tc, which installs no headers.
  *
- * tc loads $TC_LIB_DIR/q_<kind>.so when it meets a qdisc that it does not know
- * and takes the symbol <kind>_qdisc_util from it; the plugin in turn uses what
- * tc exports.  Declared here is what iproute2 6.1 exports (`nm -D $(which tc)`).
- * Later releases made the first argument of the functions in struct qdisc_util
- * a pointer to const, which changes nothing in the binary interface.
+ * For an unknown qdisc tc loads $TC_LIB_DIR/q_<kind>.so and uses its symbol
+ * <kind>_qdisc_util; the plugin in turn uses symbols that tc exports.  This file declares
+ * those of iproute2 6.1 (`nm -D $(which tc)`).  Later releases made the first argument of
+ * the functions in struct qdisc_util a pointer to const, which does not change the binary
+ * interface.
  */
 #ifndef _TC_PLUGIN_H
 #define _TC_PLUGIN_H

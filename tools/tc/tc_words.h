@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Words of a command line as numbers; what is none is said in a line on stderr,
- * which begins with TC_KIND: whoever includes this says which qdisc it is.
+ * Parsers of words of a command line.  They report a bad word in one line on stderr, which
+ * begins with TC_KIND, the qdisc's name; the including file defines it.
  */
 #ifndef _TC_WORDS_H
 #define _TC_WORDS_H
@@ -50,7 +50,7 @@ static inline int get_bytes(const char *what, const char *arg, __u32 min,
 		return bad("%s: %s is not within %u ... %u bytes", what, arg,
 			   min, max);
 	if (size != floor(size))
-		return bad("%s: %s is no whole number of bytes", what, arg);
+		return bad("%s: %s is not a whole number of bytes", what, arg);
 	*val = size;
 	return 0;
 }
@@ -80,7 +80,7 @@ static inline int get_name(const char *what, const char *arg,
 			return 0;
 		}
 	}
-	fprintf(stderr, TC_KIND ": %s: \"%s\" is none of", what, arg);
+	fprintf(stderr, TC_KIND ": %s: \"%s\" is not one of", what, arg);
 	for (i = 0; i < n; i++)
 		fprintf(stderr, " %s", names[i]);
 	fputc('\n', stderr);

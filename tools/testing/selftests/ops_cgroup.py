@@ -187,7 +187,7 @@ def after_detach():
         equal(cc_of(client), "tlt_dctcp", "the old one")
         true(any(p.kind == IMPORTANT for p in wire.from_a()), "the old one marks")
         equal(os.path.exists(PINS), False, "pins are left")
-        equal(good("status"), "no cgroup has anything of ours\n", "status")
+        equal(good("status"), "no cgroup has a congestion control of greenlane's\n", "status")
 
 
 @case("a connection without the other end's cgroup is its base's")
@@ -218,7 +218,7 @@ def twice():
         good("detach", web)
         equal(os.listdir(PINS), ["tlt_cubic"], "pins")
         good("detach", mail)
-        true("nothing of ours" in refused("detach", mail), "says so")
+        true("no congestion control of greenlane's" in refused("detach", mail), "says so")
 
 
 # A program of somebody else's, that asks for ECN.
@@ -273,7 +273,7 @@ def goes():
     with cgroup_of("web") as web:
         good("attach", web)
         os.rmdir(web)
-        equal(good("status"), "tlt_dctcp: loaded, but its cgroups are gone; the next attach or"
+        equal(good("status"), "tlt_dctcp: loaded, but its cgroups were removed; the next attach or"
               " detach unloads it\n", "status")
         refused("detach", web)
         equal(os.path.exists(PINS), False, "pins are left")
@@ -359,7 +359,7 @@ def foreign_pin():
     with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("mail") as mail:
         os.mkdir(PINS)
         pin = attach_other(mail, pin=f"{PINS}/tlt_cubic")
-        true("not a program of ours" in refused("attach", web, "--cc", "tlt_cubic"), "says so")
+        true("not greenlane's program" in refused("attach", web, "--cc", "tlt_cubic"), "says so")
         equal(os.path.exists(pin), True, "the pin")
         os.unlink(pin)
 

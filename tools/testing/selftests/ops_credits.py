@@ -117,7 +117,7 @@ def no_codepoints(wire, *ends):
     said = look()
     equal([(p["id"], p["where"]) for p in said["problems"]],
           [("bleached", ns.name) for ns in (wire.a, wire.b)], "mistakes, and where")
-    true("1 handshake came with another DSCP" in sentence(said, "bleached"), "counts them")
+    true("1 handshake arrived with another DSCP" in sentence(said, "bleached"), "counts them")
     true(wire.transfer(*ends, 1_000_000), "arrives")
     equal([cc_of(s) for s in ends], [wire.cc] * 2, "congestion controls")
     equal(ids(look()), [], "mistakes at the second look")
@@ -212,7 +212,7 @@ def xpass_rate():
             cable.send([pair[::-1]], 100_000)
             said = look()
             equal(ids(said), ["xpass-rate"], "mistakes")
-            true("va in left The line carries 1Gbit/s" in sentence(said, "xpass-rate"), "names it")
+            true("va in left The link carries 1Gbit/s" in sentence(said, "xpass-rate"), "names it")
             advice = said["problems"][0]["advice"]
             equal(advice, f"{what}: sysctl -w net.ipv4.xpass_rate=1000.", "advice")
             cable.a.sysctl("net.ipv4.xpass_rate", 1000)

@@ -142,7 +142,7 @@ def dcqcn_rate():
             cable.send([pair], 10_000)
             said = look()
             true("dcqcn-rate" in ids(said), f"mistakes: {ids(said)}")
-            true("va in left The line carries 1Gbit/s" in sentence(said, "dcqcn-rate"), "names it")
+            true("va in left The link carries 1Gbit/s" in sentence(said, "dcqcn-rate"), "names it")
             advice = next(p["advice"] for p in said["problems"] if p["id"] == "dcqcn-rate")
             equal(advice, f"{what}: sysctl -w net.ipv4.dcqcn_rate=1000.", "advice")
             for ns in (cable.a, cable.b):

@@ -212,7 +212,7 @@ def planted(what):
         file.write("victim")
     what()
     for _ in range(2):
-        said = status(warning="so nothing is remembered")
+        said = status(warning="so the look is not remembered")
         equal(said["since"], None, "since")
     with open("/run/victim", encoding="ascii") as file:
         equal(file.read(), "victim", "the file behind the link")

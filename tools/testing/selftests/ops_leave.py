@@ -44,7 +44,7 @@ def nothing():
     for name in reversed(OURS):
         if name in loaded():
             modules.rmmod(name)
-    has(leave(0), "nothing of greenlane is in use")
+    has(leave(0), "greenlane is not in use")
 
 
 @case("what nothing uses is unloaded, in the right order, and the remembered look goes too")
@@ -54,7 +54,7 @@ def unused():
     true(os.path.exists(STATE), "a remembered look")
     out = leave(0)
     has(out, "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass, tcp_tlt, tcp_dart",
-        "nothing of greenlane is in use")
+        "greenlane is not in use")
     equal(loaded(), set(), "loaded")
     equal(os.path.exists(os.path.dirname(STATE)), False, "the remembered look")
 
@@ -107,7 +107,7 @@ def settings():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(CONF)
         ns.remove()
-    has(leave(0), "nothing of greenlane is in use")
+    has(leave(0), "greenlane is not in use")
 
 
 @case("only root may; one line")

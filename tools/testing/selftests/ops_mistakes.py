@@ -60,7 +60,7 @@ def peer_without():
             said = look()
             equal(ids(said), ["peer-without"], "mistakes")
             remote = "10.0.0.2" if ends[0] == "tlt_reno" else "10.0.0.1"
-            true(f"1 connection to peers that show no TLT: {remote}." in
+            true(f"1 connection to peers without TLT: {remote}." in
                  sentence(said, "peer-without"), "names it")
             # It is so as long as it lives; of one that ended only what grew is told.
             equal(ids(look()), ["peer-without"], "mistakes at the second look")
@@ -84,7 +84,7 @@ def remarked(wire, to):
         exchange(wire, *wire.connect(port))
     said = look()
     equal(ids(said), ["bleached"], "mistakes")
-    true(f"{wire.b.name} 2 handshakes came with another DSCP" in sentence(said, "bleached"),
+    true(f"{wire.b.name} 2 handshakes arrived with another DSCP" in sentence(said, "bleached"),
          f"names it: {sentence(said, 'bleached')}")
     # It is no mistake of the connections that live, and of a's.
     equal(len(said["problems"]), 1, "sentences")
@@ -287,7 +287,7 @@ def not_in_effect(cc):
     later = "/etc/sysctl.d/99-tuning.conf"
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     try:
-        for value, after, why in (("tlt_dctcp   # all of them", "", "sysctl takes a comment"),
+        for value, after, why in (("tlt_dctcp   # all of them", "", "a comment on the same line"),
                                   ("tlt", "", "there is no tlt"),
                                   ("tlt_dctcp", cc, f"{later} sets {cc} after it")):
             for path, words in ((SYSCTL, value), (later, after)):

@@ -289,7 +289,7 @@ def unknown(cc):
             near(pacing(client) * 8 / 1e6 * (1448 + HEADERS) / 1448, 10000, "dcqcn")
         said = look()
         equal([i for i in ids(said) if i == "no-speed"], ["no-speed"], "mistakes")
-        true(f"tun0 in {wire.a.name} The device does not say its speed: 10Gbit/s is assumed."
+        true(f"tun0 in {wire.a.name} The device reports no speed: 10Gbit/s is assumed."
              in sentence(said, "no-speed"), sentence(said, "no-speed"))
         advice = next(p["advice"] for p in said["problems"] if p["id"] == "no-speed")
         true("net.ipv4.xpass_rate or net.ipv4.dcqcn_rate" in advice and
