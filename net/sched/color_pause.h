@@ -32,10 +32,11 @@
  * qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the device,
  * and its link, may be removed while it is queued.
  *
- * Sending.  The port that reaches Xoff holds the root lock of its own tree, and another device sends
- * the frame, whose port may be about to do the same: a deadlock, if it were sent at once.  So a work
- * item in softirq context sends the frame, not through the qdisc.  It reads the bytes when it runs,
- * so there is one item for each link, however many packets cross a threshold meanwhile.
+ * Sending.  The port that reaches Xoff holds the root lock of its own tree, and another device
+ * sends the frame.  Its port may be about to do the same: a deadlock, if the frame were sent at
+ * once.  So a work item in softirq context sends it, not through the qdisc.  The item reads the
+ * bytes when it runs, so there is one for each link, however many packets cross a threshold
+ * meanwhile.
  *
  * Listening.  Bridges and OVS drop pause frames in their rx_handler.  A packet handler for all
  * protocols of one device runs ahead of it, and of tc's ingress.  The handler cannot keep tc from
@@ -113,7 +114,8 @@ struct color_pause_port {
 #define COLOR_PAUSE_NO_PRIO	0xff	/* @prio of a band that is never paused */
 
 /**
- * struct color_pause - state of a port that pauses; written under RTNL before the port uses it
+ * struct color_pause - state of a port that pauses; written under RTNL; once the port uses it only
+ *	@entry, @listed and @peeked change
  * @link: the link of its device
  * @sch: the port
  * @entry: entry in @ports of the link; read under RCU
