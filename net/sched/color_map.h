@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * From the bits in an IP header to a colour, or another number of up to 8 bits.
+ * Map the bits in an IP header to a colour, or to another number of up to 8 bits.
  */
 #ifndef _COLOR_MAP_H
 #define _COLOR_MAP_H

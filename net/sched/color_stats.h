@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The counters of a port, by colour and by band, and how a user gets them. */
+/* The counters of a port, by colour and by band, and their netlink attributes. */
 #ifndef _COLOR_STATS_H
 #define _COLOR_STATS_H
 
