@@ -32,13 +32,13 @@
  * are still within its allowance:
  *
  *	alone, it holds		x = a/b (S - x)		= a / (a + b) S
- *	the other gets		y = a/b (S - x - y)	= a b / (a + b)^2 S
- *	it may hold then	a (S - x - y)		= a b^2 / (a + b)^2 S
+ *	the other port fills	y = a/b (S - x - y)	= a b / (a + b)^2 S
+ *	its allowance then	a (S - x - y)		= a b^2 / (a + b)^2 S
  *
- * which is x for b^2 = b + a: 1.62 for a = 1.  The port then has 1.7 MB of 4.5 MB, where without
- * red it may hold 2.25 MB (color_auto_kunit: second_port).
+ * which is x for b^2 = b + a: 1.62 for a = 1.  Alone, the port then holds 1.7 MB of 4.5 MB, while
+ * without red it may hold 2.25 MB (color_auto_kunit: second_port).
  *
- * Red has @min in any case: a bandwidth-delay product.
+ * Red's threshold is at least @min, a bandwidth-delay product.
  *
  * Windows are counted in jiffies: no packet reads a clock for them.
  */

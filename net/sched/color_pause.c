@@ -279,7 +279,7 @@ static u8 color_pause_grouped(const struct color_pause_link *link, u8 prios)
 	return grouped;
 }
 
-/* Account a frame that was passed to the device.  Return: false if it has to be sent again. */
+/* Account a frame that was sent, or could not be.  Return: false if it has to be sent again. */
 static bool color_pause_sent(struct color_pause_link *link, int ret, u8 pause, bool off)
 {
 	if (ret != NETDEV_TX_OK) {
@@ -666,8 +666,8 @@ static const char * const color_pause_messages[] = {
  * @green: a link counts only green packets
  * @room: bytes of a priority that every port can queue: the minimum over all ports
  * @why: the limit that determines @room
- * @margin: minimum over all links of the room above the smallest Xoff that is accepted, bytes;
- *	negative if there is not enough room
+ * @margin: minimum over all links of the room beyond the room that a link needs, bytes; negative if
+ *	there is not enough
  */
 struct color_pause_sum {
 	u8			prios;
@@ -728,7 +728,7 @@ static u32 color_pause_unit(const struct color_pause_link *link, const struct co
 		return pause->cfg.unit;
 	if (!color_pause_is_virtual(dev))
 		return color_pause_packet(pause);
-	/* GSO packets pass whole. */
+	/* A veth or tap passes GSO packets whole. */
 	return max(color_pause_packet(pause), color_gso_max(dev));
 }
 
@@ -1054,7 +1054,7 @@ static int color_pause_parse(struct color_pause_config *cfg, const struct color_
 	return 0;
 }
 
-/* The attribute because of which a plan has not enough room: the first one in the request. */
+/* The attribute to report if a plan has not enough room: the first of @may in the request. */
 static const struct nlattr *color_pause_culprit(struct nlattr **tb)
 {
 	static const u8 may[] = {

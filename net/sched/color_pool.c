@@ -224,7 +224,7 @@ static bool color_pool_valid_name(const char *name)
  *
  * Without %TCA_COLOR_POOL the port keeps its pool; an empty name removes it from the pool.
  * %TCA_COLOR_POOL_SIZE of the pool that the port is in resizes it, for all its ports; a
- * port that joins a pool of another size is refused, as it may mean another one.
+ * port that joins a pool of another size is refused, as the user may mean another pool.
  *
  * Return: the pool, for color_pool_put(); or NULL for no pool; or an error.
  */

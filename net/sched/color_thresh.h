@@ -68,7 +68,7 @@ static inline bool color_pool_fits(u64 size, u64 used, u32 alpha, u64 occ,
  * @max: bytes in the queue above which everything is marked
  * @prob: probability at @max, %TC_COLOR_PROB_ONE for 1; 0 for no marks at all
  *
- * A step at K, as DCTCP wants it, is @min = @max = K.
+ * DCTCP's step at K is @min = @max = K.
  */
 struct color_ecn {
 	u32	min;

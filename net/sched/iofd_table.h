@@ -23,9 +23,9 @@
  * may take it if no entry is free.  The list by age finds it in O(1).
  *
  * A message without an end would hold its entry for ever with one small packet a timeout, and eight
- * such messages would hold the table.  So while no entry is free a packet holds its entry only for a
- * part of the timeout that is proportional to its bytes: IOFD_PAID bytes for all of it, a full-sized
- * packet for 2 ms of 100.
+ * such messages would hold the table.  So while no entry is free a packet holds its entry only for
+ * a part of the timeout that is proportional to its bytes: IOFD_PAID bytes for all of it, a
+ * full-sized packet for 2 ms of 100.
  *
  * Pure logic; the caller does the locking.
  */

@@ -17,10 +17,10 @@
  *	              drop: color      drop: pool    drop: limit    above K   clock
  *
  * - Colour-aware dropping: "TLT: towards timeout-less transport" (EuroSys '21),
- *   sections 4.3 and 5.3.  Red packets can be lost, because the sender detects
- *   their loss by protected packets; red's threshold is far below the limit, and
- *   the room between the two is reserved for green packets.  One FIFO: the colours
- *   are never reordered.
+ *   sections 4.3 and 5.3.  Red packets can be lost, because protected packets let
+ *   the sender detect their loss; red's threshold is far below the limit, and the
+ *   room between the two is reserved for green packets.  One FIFO: the colours are
+ *   never reordered.
  * - Selective dropping: "Aeolus: a building block for proactive transport"
  *   (SIGCOMM '20), section 3.2, is the same rule with a threshold of a few
  *   packets, compared with the whole queue (`count queue`: all bytes of the
@@ -109,7 +109,7 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
  * @peak: maximum of the bytes in the port
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
  * @gso_drops: packets dropped because they could not be split
- * @red_refused: bytes of red packets that were refused in the last @window of @tune
+ * @red_refused: bytes of red packets that were refused in a window, which is @window of @tune long
  * @control_drops: pause frames of other links, dropped
  * @stats: by colour: limits of the straight path, and counters
  * @drops: drop counters by colour
@@ -801,7 +801,7 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 	return band;
 }
 
-/* The same for a port that pauses: without the bands that the neighbour has paused. */
+/* The same for a port that pauses, without the bands that the neighbour has paused. */
 static noinline struct color_band *color_band_unpaused(struct Qdisc *sch, u64 *start)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -884,8 +884,8 @@ static noinline void color_release(struct Qdisc *sch)
 	color_refresh(sch, q);
 }
 
-/* The queue is empty.  The dequeue of its last packet has not released the pool if requeued packets
- * counted in the backlog then.
+/* The queue is empty.  The dequeue of its last packet did not release the pool if requeued packets
+ * counted in the backlog at that time.
  */
 static void color_empty(struct Qdisc *sch)
 {
@@ -916,7 +916,7 @@ static __always_inline void color_left(struct Qdisc *sch, const struct sk_buff *
 		color_pause_uncharge(cb->charged, len);
 }
 
-/* The transmission of a packet starts at @start: account it, and write the utilisation into it. */
+/* A packet's transmission starts at @start: account it, and write the utilisation if requested. */
 static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 start)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -1250,7 +1250,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	}
 	resized = color_pool_resize(pool, tb);
 	pool = color_share_move(&q->share, pool, color_queued(q));
-	/* for another alpha */
+	/* alpha may have changed */
 	if (q->share.pool)
 		color_share_give_back(&q->share, color_queued(q));
 	pause = color_move_pause(sch, pause);
