@@ -353,8 +353,8 @@ int color_config_parse(struct color_config *cfg, u32 packet, struct nlattr **tb,
  * @cfg: its configuration
  * @bands: number of its bands
  *
- * Yellow packets without a threshold are not included: packets that are not classified are few, or
- * have a threshold.
+ * Yellow packets without a threshold are not included: packets that are not classified are assumed
+ * to be few, or to have a threshold.
  *
  * Return: bytes; 0 if red packets have no threshold.
  */
