@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What sch_color.ko has for a parent that calls it directly. */
+/* The functions of sch_color.ko that a parent qdisc calls directly. */
 #ifndef _COLOR_H
 #define _COLOR_H
 

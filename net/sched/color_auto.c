@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* `red auto`: the threshold of red packets sets itself; see color_auto.h. */
+/* `red auto`: an automatic threshold of red packets; see color_auto.h. */
 
 #include <linux/kernel.h>
 #include <linux/math64.h>
@@ -32,7 +32,7 @@ static u32 color_auto_alpha(u32 alpha)
 }
 
 /**
- * color_auto_set() - the configuration has changed
+ * color_auto_set() - apply a configuration
  * @a: the state
  * @cfg: the configuration
  * @mtu: bytes of the device's longest packet
@@ -42,7 +42,7 @@ void color_auto_set(struct color_auto *a, const struct color_config *cfg, u32 mt
 	u64 ms = cfg->rate ? div64_u64(cfg->limit * (u64)MSEC_PER_SEC, cfg->rate) : 1;
 	unsigned long window = msecs_to_jiffies(clamp_t(u64, ms, 1, COLOR_AUTO_WINDOW_MAX));
 
-	/* The time so far was one window, and not many short ones. */
+	/* The time up to now was one window, and not several short ones. */
 	if (window != a->window) {
 		a->peak = max(a->peak, a->top);
 		a->since = jiffies;
@@ -53,9 +53,9 @@ void color_auto_set(struct color_auto *a, const struct color_config *cfg, u32 mt
 }
 
 /**
- * color_auto_reset() - forget what there has been
+ * color_auto_reset() - discard the recent peak
  * @a: the state
- * @protected: bytes of protected packets that there are
+ * @protected: bytes of protected packets in the port
  */
 void color_auto_reset(struct color_auto *a, u64 protected)
 {
@@ -65,12 +65,12 @@ void color_auto_reset(struct color_auto *a, u64 protected)
 }
 
 /**
- * color_auto_roll() - a window is over
+ * color_auto_roll() - start a new window, if the current one is over
  * @a: the state
  * @protected: bytes of protected packets
  * @now: jiffies
  *
- * It may have been over for long, if no packet has come.
+ * Several windows may have passed, if no packet has arrived.
  */
 void color_auto_roll(struct color_auto *a, u64 protected, unsigned long now)
 {
@@ -79,7 +79,7 @@ void color_auto_roll(struct color_auto *a, u64 protected, unsigned long now)
 	if (!windows)
 		return;
 	a->since += windows * a->window;
-	/* @top is of the first of these windows: in the others nothing has come. */
+	/* @top is of the first of these windows: in the others no packet has arrived. */
 	a->peak = max(a->peak - div_u64(a->peak, COLOR_AUTO_WINDOWS), a->top);
 	windows = min_t(unsigned long, windows - 1, COLOR_AUTO_WINDOWS);
 	a->peak -= div_u64(a->peak * windows, COLOR_AUTO_WINDOWS);
@@ -87,7 +87,7 @@ void color_auto_roll(struct color_auto *a, u64 protected, unsigned long now)
 }
 
 /**
- * color_auto_need() - what protected packets need of the buffer
+ * color_auto_need() - the room to keep for protected packets
  * @a: the state
  * @protected: bytes of protected packets
  *
@@ -99,15 +99,15 @@ u64 color_auto_need(const struct color_auto *a, u64 protected)
 }
 
 /**
- * color_auto_thresh() - bytes that red packets may have
+ * color_auto_thresh() - the automatic threshold of red packets
  * @a: the state
  * @cfg: the configuration
- * @share: the port's part of a pool, if it has one
+ * @share: the port's part of a pool, if it has a pool
  * @queued: bytes of the port's packets
  * @protected: bytes of protected packets
  * @others: bytes of packets that are neither protected nor red
  *
- * Return: the threshold.
+ * Return: the threshold, bytes.
  */
 u64 color_auto_thresh(const struct color_auto *a, const struct color_config *cfg,
 		      const struct color_share *share, u64 queued, u64 protected, u64 others)
@@ -116,7 +116,7 @@ u64 color_auto_thresh(const struct color_auto *a, const struct color_config *cfg
 	u64 room = cfg->limit, most = U64_MAX;
 
 	if (share->pool) {
-		/* What is kept will be used as well. */
+		/* Count the room that is kept as used. */
 		u64 used = atomic64_read(&share->pool->used) - (share->held - queued) - protected;
 		u32 size = READ_ONCE(share->pool->size);
 

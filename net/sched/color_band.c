@@ -10,7 +10,7 @@
 #include "color_map.h"
 
 /**
- * color_band_config_init() - the defaults: everything in the last band, without rates or limits
+ * color_band_config_init() - the defaults: all packets in the last band, no rates or limits
  * @cfg: the configuration
  * @n: bands
  */
@@ -23,7 +23,7 @@ void color_band_config_init(struct color_band_config *cfg, u32 n)
 
 /**
  * color_bands_alloc() - empty bands
- * @n: how many
+ * @n: number of bands
  *
  * Return: the bands, without their configuration, or NULL.
  */
@@ -45,7 +45,7 @@ struct color_bands *color_bands_alloc(u32 n)
 }
 
 /**
- * color_bands_reset() - drop what is queued, keep counters and configuration
+ * color_bands_reset() - drop all queued packets, keep counters and configuration
  * @bands: the bands
  */
 void color_bands_reset(struct color_bands *bands)
@@ -64,11 +64,13 @@ void color_bands_reset(struct color_bands *bands)
 }
 
 /**
- * color_bands_set() - give bands another configuration of as many
+ * color_bands_set() - set a new configuration with the same number of bands
  * @bands: the bands
  * @cfg: the configuration
  * @line: the port has a rate
  * @now: the time, ns
+ *
+ * The caller has RTNL and the port's root lock.
  */
 void color_bands_set(struct color_bands *bands, const struct color_band_config *cfg,
 		     bool line, u64 now)
@@ -90,8 +92,8 @@ void color_bands_set(struct color_bands *bands, const struct color_band_config *
 			bands->yielding |= band->bit;
 		if (rate == old)
 			continue;
-		/* The unit changed, or the wait is not that of a packet of the band only: begin
-		 * anew.
+		/* @next is not the rest of a packet at the old rate: the unit has changed, or
+		 * yielded time is part of it.  Start the clock at @now.
 		 */
 		if ((rate ^ old) & TC_COLOR_BAND_RATE_PPS || bands->cfg.yield[i])
 			old = 0;
@@ -102,7 +104,7 @@ void color_bands_set(struct color_bands *bands, const struct color_band_config *
 	bands->cfg = *cfg;
 }
 
-/* Does an array have whole elements? */
+/* Is the length of an array attribute a multiple of the size of its elements? */
 static bool color_band_whole(const struct nlattr *attr, size_t size,
 			     struct netlink_ext_ack *extack)
 {
@@ -131,7 +133,7 @@ static int color_band_parse_each(struct color_band_config *cfg,
 	memset(rate, 0xff, sizeof(rate));	/* TC_COLOR_BAND_RATE_KEEP */
 	memset(limit, 0xff, sizeof(limit));	/* TC_COLOR_BAND_LIMIT_KEEP */
 	memset(yield, 0xff, sizeof(yield));	/* TC_COLOR_BAND_YIELD_KEEP */
-	/* nla_memcpy() would clear what the attribute does not have. */
+	/* nla_memcpy() would clear the elements that the attribute does not have. */
 	if (rates)
 		memcpy(rate, nla_data(rates), nla_len(rates));
 	if (limits)
@@ -184,11 +186,11 @@ static int color_band_parse_each(struct color_band_config *cfg,
 /**
  * color_band_parse() - read the attributes of bands
  * @cfg: the configuration so far; undefined after an error
- * @line: rate of the port from now on, bytes/s; 0 for no shaping
+ * @line: new rate of the port, bytes/s; 0 for no shaping
  * @tb: attributes, whose lengths have been checked
- * @extack: what is wrong with them
+ * @extack: for the error message
  *
- * Return: 0, or an error.
+ * Return: 0; -EINVAL or -ERANGE if an attribute is not valid, with a message in @extack.
  */
 int color_band_parse(struct color_band_config *cfg, u64 line, struct nlattr **tb,
 		     struct netlink_ext_ack *extack)

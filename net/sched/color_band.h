@@ -4,28 +4,29 @@
  *
  *	                    limit     clock
  *	 DSCP 33 ---> band 0 (8) |||--(760k)--+
- *	                                      +--> line (10G)
+ *	                                      +--> link (10G)
  *	 others  ---> band 1  |||||||||||-----+
  *
- * The line serves the first band that has a packet and whose own clock, if it
- * has one, allows it.  A band that waits for its clock leaves the line to the bands
- * below it, so the port is never idle while a band could use it.
+ * The port dequeues from the first band that has a packet and whose own clock, if it
+ * has a rate, permits one.  While a band waits for its clock the port serves the bands
+ * below it, so the link is never idle while any band may send.
  *
- * A band's clock works like the line's (color_clock.h): it counts from when a packet
- * *might* have started, so a band gets back what it loses while the line sends one
- * packet of another band.  It does not get back more: the next packet's time is never
- * before the start of the packet in front of it, which is a bucket of two packets.
- * Credits need no more: the data packet that each credit calls for delays them, and
- * that takes less time than lies between two credits.
+ * A band's clock works like the link's (color_clock.h): it advances from the time at
+ * which a packet was *permitted* to start, so a band makes up for the delay by one packet
+ * of another band.  It makes up for no more: its next packet is never permitted before
+ * the start of the packet in front of it, which equals a token bucket of two packets.
+ * Credits need no more: the data packets that credits permit delay them, and such a
+ * packet's transmission time is shorter than the interval between two credits.
  *
- * A band's clock may count packets instead of bytes.  A credit calls for one packet,
- * and its own length differs between IPv4 and IPv6.
+ * A band's clock may count packets instead of bytes: a credit permits one data packet,
+ * whether the credit itself is an IPv4 packet or a longer one of IPv6.
  *
- * A band may yield: while other bands have the line, its clock advances by a part of
- * that time.  Data that leaves here is acknowledged on the way back, where the data that
- * the credits call for will be.  With fewer credits there is room for both.
+ * A band may yield: its clock then also advances by a fraction of the transmission time
+ * of other bands' packets.  The ACKs of the data that this port sends take the reverse
+ * path, as will the data that this port's credits permit.  With fewer credits there is
+ * room for both.
  *
- * Locking is that of the port: see sch_color.c.
+ * The port's locking applies: see sch_color.c.
  */
 #ifndef _COLOR_BAND_H
 #define _COLOR_BAND_H
@@ -43,12 +44,13 @@ struct netlink_ext_ack;
 struct nlattr;
 
 /**
- * struct color_band_config - what the user asked for
- * @n: bands
- * @limit: packets allowed to each, 0 for no limit but the port's
- * @rate: of each, bytes/s, or packets/s and TC_COLOR_BAND_RATE_PPS; 0 for no
+ * struct color_band_config - configuration of the bands
+ * @n: number of bands
+ * @limit: packets that each band can queue, 0 for no limit but the port's
+ * @rate: rate of each band, bytes/s, or packets/s and TC_COLOR_BAND_RATE_PPS; 0 for no
  *	shaping
- * @yield: part of the time that others have the line which each loses, Q16
+ * @yield: fraction of the other bands' transmission time by which each band's clock
+ *	advances, Q16
  * @prio: band of each DSCP
  */
 struct color_band_config {
@@ -62,12 +64,12 @@ struct color_band_config {
 /**
  * struct color_band - one queue, in two cache lines
  * @q: the packets
- * @limit: packets allowed, U32_MAX for no limit but the port's
- * @bit: of this band in @busy of struct color_bands
+ * @limit: packets that the band can queue, U32_MAX for no limit but the port's
+ * @bit: bit of this band in @busy of struct color_bands
  * @by_packet: @clock counts packets
- * @timed: arrivals at the empty band need the time: @timed of struct color_bands
- * @stats: counters; only these count what the band has queued
- * @clock: when the packet at the head may start, as far as the band knows
+ * @timed: copy of @timed of struct color_bands: arrivals at the empty band read the time
+ * @stats: counters; the segments and bytes in the band are counted only here
+ * @clock: time at which the band's own rate permits the packet at the head to start
  */
 struct color_band {
 	struct qdisc_skb_head		q;
@@ -81,12 +83,13 @@ struct color_band {
 
 /**
  * struct color_bands - the queues of a port
- * @cfg: what the user asked for
+ * @cfg: configuration
  * @busy: bit N is set if band N has a packet
  * @yielding: bit N is set if band N yields to the others
  * @timed: the port or a band has a rate
- * @peeked: the band whose packet a parent has seen, and will get; or NULL
- * @band: in the order in which they are served
+ * @peeked: band whose head packet the parent has peeked at, and which must be dequeued
+ *	next; or NULL
+ * @band: the bands, highest priority first
  */
 struct color_bands {
 	struct color_band_config	cfg;
@@ -109,7 +112,7 @@ int color_bands_dump(const struct color_bands *bands, struct sk_buff *skb);
 /**
  * color_bands_of() - the band of a packet
  * @bands: the bands
- * @dsfield: TOS byte or traffic class, negative if it has none
+ * @dsfield: TOS byte or traffic class, negative if the packet has no IP header
  *
  * Return: the band.
  */
@@ -123,11 +126,11 @@ static inline struct color_band *color_bands_of(struct color_bands *bands,
 }
 
 /**
- * color_band_fits() - may @segs more packets come?
+ * color_band_fits() - may the band queue @segs more packets?
  * @band: the band
- * @segs: packets to come
+ * @segs: number of packets
  *
- * Return: true if the band has no more than its limit of packets then.
+ * Return: true if the band then has no more packets than its limit.
  */
 static inline bool color_band_fits(const struct color_band *band, u32 segs)
 {
@@ -135,12 +138,12 @@ static inline bool color_band_fits(const struct color_band *band, u32 segs)
 }
 
 /**
- * color_band_push() - a packet comes
+ * color_band_push() - enqueue a packet
  * @bands: the bands
- * @band: its band
+ * @band: the packet's band
  * @skb: the packet
- * @len: bytes of it
- * @segs: packets that it is
+ * @len: bytes of the packet
+ * @segs: its number of segments
  */
 static inline void color_band_push(struct color_bands *bands, struct color_band *band,
 				   struct sk_buff *skb, u32 len, u32 segs)
@@ -160,9 +163,9 @@ static inline void color_band_push(struct color_bands *bands, struct color_band 
 }
 
 /**
- * color_bands_popped() - a packet has left a band
+ * color_bands_popped() - update @busy after a packet was removed from a band
  * @bands: the bands
- * @band: its band
+ * @band: the packet's band
  */
 static inline void color_bands_popped(struct color_bands *bands, const struct color_band *band)
 {
@@ -171,11 +174,11 @@ static inline void color_bands_popped(struct color_bands *bands, const struct co
 }
 
 /**
- * color_band_pop() - the packet at the head of a band leaves
+ * color_band_pop() - dequeue the packet at the head of a band
  * @bands: the bands
- * @band: its band
- * @len: bytes of it
- * @segs: packets that it is
+ * @band: the packet's band
+ * @len: bytes of the packet
+ * @segs: its number of segments
  */
 static inline void color_band_pop(struct color_bands *bands, struct color_band *band,
 				  u32 len, u32 segs)
@@ -198,20 +201,20 @@ static inline struct color_band *color_bands_head(struct color_bands *bands)
 }
 
 /**
- * color_bands_next() - which band has the line next?
+ * color_bands_next() - select the band that may transmit
  * @bands: the bands, not all of them empty
  * @line: clock of the port
  * @now: the time, ns
- * @start: since when the line has been free for a packet that was there; if
- *	that is still to come, when it will be
+ * @start: set to the earliest time at which the link is free and any band may send, ns
  *
- * If the timer was late, a band may be ready now that was not at @start.  It
- * goes first, and the line still counts from @start: it was not idle.
+ * If the timer was late, a band of higher priority may have become ready after @start.
+ * It is served first, and the link's clock still advances from @start: the link was not
+ * idle.
  *
- * A line that has been busy since a packet could start is free at @line->next, whatever the other
- * bands have: they need no look.
+ * If the link was busy when the first of the bands became ready, @start is @line->next,
+ * independent of the other bands, and the loop ends.
  *
- * Return: the band, or NULL if @start is still to come.
+ * Return: the band, or NULL if @start is in the future.
  */
 static inline struct color_band *color_bands_next(struct color_bands *bands,
 						  const struct color_clock *line,
@@ -234,12 +237,12 @@ static inline struct color_band *color_bands_next(struct color_bands *bands,
 }
 
 /**
- * color_bands_due() - may the first band's packet follow the one before it?
+ * color_bands_due() - may the first band's packet follow the last packet at once?
  * @band: the first band that has a packet
  * @line: clock of the port
  * @now: the time, ns
  *
- * The usual answer of color_bands_next() without its loop.
+ * The usual result of color_bands_next() without its loop.
  *
  * Return: true if color_bands_next() returns @band, and a start of @line->next.
  */
@@ -250,12 +253,12 @@ static __always_inline bool color_bands_due(const struct color_band *band,
 }
 
 /**
- * color_bands_take() - which band's packet leaves?
+ * color_bands_take() - select the band to dequeue from
  * @bands: the bands
- * @next: the band that has the line
+ * @next: the band that may transmit
  *
- * Return: @next; but if a parent has seen a packet, the band of that one, even if a
- * packet of a better band has come since.
+ * Return: the band whose packet the parent has peeked at, even if a packet of a band of
+ * higher priority has arrived since; otherwise @next.
  */
 static inline struct color_band *color_bands_take(struct color_bands *bands,
 						  struct color_band *next)
@@ -267,12 +270,12 @@ static inline struct color_band *color_bands_take(struct color_bands *bands,
 }
 
 /**
- * color_band_advance() - the packet at the head of a band starts
+ * color_band_advance() - advance the clocks: transmission of a band's packet starts
  * @band: the band
  * @line: clock of the port
- * @start: since when the line has been free for it
- * @len: bytes of the packet on the line
- * @segs: packets that it is
+ * @start: earliest time at which the link was free for the packet, ns
+ * @len: bytes of the packet on the link
+ * @segs: its number of segments
  */
 static inline void color_band_advance(struct color_band *band,
 				      struct color_clock *line, u64 start,
@@ -286,12 +289,12 @@ static inline void color_band_advance(struct color_band *band,
 }
 
 /**
- * color_bands_yield() - a packet starts, and the other bands leave room for its ACK
+ * color_bands_yield() - advance the clocks of the other bands, to leave room for an ACK
  * @bands: the bands
- * @band: the band of the packet
+ * @band: the band of the packet whose transmission starts
  * @line: clock of the port
- * @start: when it starts
- * @len: bytes of the packet on the line
+ * @start: start of the transmission, ns
+ * @len: bytes of the packet on the link
  */
 static inline void color_bands_yield(struct color_bands *bands,
 				     const struct color_band *band,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The virtual clock of a line: when may the next packet start?
+ * The virtual clock of a link: the time at which the next packet may start.
  *
  *	  start 0       start 1       start 2            start 3
  *	  |             |             |                  |
@@ -9,17 +9,17 @@
  *	  |  packet 0   |  packet 1   |  packet 2  | idle|  packet 3
  *	  +-------------+-------------+------------+     +--------
  *	                                           ^     ^
- *	                                        @next    a packet comes: @next = now
+ *	                                        @next    a packet arrives: @next = now
  *
- * While the line is busy a start is computed from the start before it, never
- * from the time at which a timer happened to fire, so a late timer costs
- * nothing in the long run, if it is no later than the port's catch-up time.  Time
- * spent idle is lost and earns no burst.
+ * While the link is busy, the start of a packet is computed from the start of the
+ * packet before it, never from the time at which a timer fired.  So late timers do
+ * not reduce the rate, if they are no later than the port's catch-up time.  Time
+ * spent idle is lost and permits no burst.
  *
- * At 100 Gbit/s a byte lasts 0.08 ns: @frac keeps the part of a nanosecond
- * that @next cannot.  The time of a byte is rounded up at 42 significant bits,
- * so a line is never faster than asked, and slower by less than one part in
- * 2^41: a nanosecond in half an hour of back-to-back packets.
+ * At 100 Gbit/s the transmission time of a byte is 0.08 ns: @frac keeps the part of
+ * a nanosecond that @next cannot.  The time of a byte is rounded up at 42 significant
+ * bits, so a link is never faster than its configured rate, and slower by less than
+ * one part in 2^41: a nanosecond in half an hour of back-to-back packets.
  */
 #ifndef _COLOR_CLOCK_H
 #define _COLOR_CLOCK_H
@@ -30,19 +30,19 @@
 #include <linux/time64.h>
 #include <linux/types.h>
 
-/* The longest packet that is timed right; longer ones (only a size table can
- * make them) are timed as this.  2^20 * 2^42, the product in
- * color_clock_advance(), leaves room for the fraction.
+/* The maximum length of a packet that is timed correctly, bytes; longer ones (only
+ * a size table can make them) are timed as if they had this length.  2^20 * 2^42,
+ * the product in color_clock_advance(), leaves room for the fraction.
  */
 #define COLOR_CLOCK_LEN_MAX	BIT(20)
 #define COLOR_CLOCK_MULT_BITS	42
 
 /**
- * struct color_clock - one line
- * @next: when the line is free again, ns
- * @frac: what @next lacks, in units of 2^-@shift ns
- * @mult: time of a byte, in units of 2^-@shift ns; 0 for a line of no length
- * @shift: see @mult
+ * struct color_clock - the clock of one link
+ * @next: time at which the link is free again, ns
+ * @frac: fraction of a nanosecond to add to @next, in units of 2^-@shift ns
+ * @mult: transmission time of a byte, in units of 2^-@shift ns; 0 for no rate limit
+ * @shift: fractional bits of @frac and @mult
  */
 struct color_clock {
 	u64	next;
@@ -51,9 +51,9 @@ struct color_clock {
 	u8	shift;
 };
 
-/* A byte lasts 10^9 / @rate ns: long division, a bit at a time, until the
- * quotient has its 42 bits.  Needs @rate <= 2^50; 1 byte/s (2^30 ns) and
- * 100 Tbit/s (2^-14 ns) need 12 and 55 steps.
+/* The transmission time of a byte is 10^9 / @rate ns: long division, a bit at a
+ * time, until the quotient has its 42 bits.  Needs @rate <= 2^50; 1 byte/s (2^30 ns)
+ * and 100 Tbit/s (2^-14 ns) need 12 and 55 steps.
  */
 static inline void color_clock_set_mult(struct color_clock *c, u64 rate)
 {
@@ -80,9 +80,9 @@ static inline void color_clock_set_mult(struct color_clock *c, u64 rate)
 }
 
 /**
- * color_clock_ns() - how long a packet is on the line
+ * color_clock_ns() - transmission time of a packet
  * @c: the clock
- * @len: bytes of the packet on the line
+ * @len: bytes of the packet on the link
  *
  * Return: ns, rounded down.
  */
@@ -92,13 +92,13 @@ static inline u64 color_clock_ns(const struct color_clock *c, u64 len)
 }
 
 /**
- * color_clock_set_rate() - give the line another rate
+ * color_clock_set_rate() - change the rate of the link
  * @c: the clock
- * @old: its rate until now, bytes/s
- * @rate: its rate from now on, bytes/s; 0 for no limit
+ * @old: the rate until now, bytes/s
+ * @rate: the new rate, bytes/s; 0 for no limit
  * @now: the time, ns
  *
- * What is left of the packet on the line goes on at the new rate.
+ * The rest of the packet in transmission is timed at the new rate.
  */
 static inline void color_clock_set_rate(struct color_clock *c, u64 old,
 					u64 rate, u64 now)
@@ -114,7 +114,7 @@ static inline void color_clock_set_rate(struct color_clock *c, u64 old,
 }
 
 /**
- * color_clock_arrive() - a packet comes to an empty queue
+ * color_clock_arrive() - a packet arrives at an empty queue
  * @c: the clock
  * @now: the time, ns
  */
@@ -127,13 +127,13 @@ static inline void color_clock_arrive(struct color_clock *c, u64 now)
 }
 
 /**
- * color_clock_catch_up() - the line was free for longer than it makes up for
+ * color_clock_catch_up() - limit the time for which the link catches up
  * @c: the clock
  * @now: the time, ns
- * @most: ns that it makes up for
+ * @most: maximum time for which the link catches up, ns
  *
- * A port that is served late sends what it has missed back to back.  That is right
- * for a late timer, and a burst if the device was stopped for long.
+ * A port that is served late sends the packets that are overdue back to back.  That is
+ * correct after a late timer, and a burst if the device was stopped for long.
  */
 static inline void color_clock_catch_up(struct color_clock *c, u64 now, u64 most)
 {
@@ -144,7 +144,7 @@ static inline void color_clock_catch_up(struct color_clock *c, u64 now, u64 most
 /**
  * color_clock_advance() - the packet at the head starts at @c->next
  * @c: the clock, @c->next not in the future
- * @len: bytes of the packet on the line
+ * @len: bytes of the packet on the link
  */
 static inline void color_clock_advance(struct color_clock *c, u64 len)
 {
@@ -155,11 +155,11 @@ static inline void color_clock_advance(struct color_clock *c, u64 len)
 }
 
 /**
- * color_clock_yield() - leave a part of the time that others have on a line
- * @c: the clock
- * @line: the line's
- * @len: bytes of another's packet on it
- * @part: of that packet's time, in units of 2^-16, at most all of it
+ * color_clock_yield() - advance a band's clock by a part of another band's packet
+ * @c: the band's clock
+ * @line: the link's clock
+ * @len: bytes on the link of a packet of another band
+ * @part: fraction of that packet's transmission time, in units of 2^-16, at most 2^16
  */
 static inline void color_clock_yield(struct color_clock *c,
 				     const struct color_clock *line, u64 len,

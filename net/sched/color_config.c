@@ -15,7 +15,7 @@
  * color_config_init() - the defaults
  * @cfg: zeroed memory
  * @dev: the port's device
- * @slack: ns by which the line's timer may be late
+ * @slack: ns by which the port's timer may be late
  */
 void color_config_init(struct color_config *cfg, const struct net_device *dev, u32 slack)
 {
@@ -106,7 +106,7 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 	[TCA_COLOR_SPLIT_GSO]	= NLA_POLICY_MAX(NLA_U32, 1),
 	[TCA_COLOR_BANDS]	= NLA_POLICY_RANGE(NLA_U32, 1, TC_COLOR_BANDS_MAX),
 	[TCA_COLOR_PRIO]	= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
-	/* of the first bands only, from a program that knows no more */
+	/* shorter arrays are for the first bands, from a program that knows fewer bands */
 	[TCA_COLOR_BAND_RATE64]	= { .type = NLA_BINARY,
 				    .len = TC_COLOR_BANDS_MAX * sizeof(u64) },
 	[TCA_COLOR_BAND_LIMIT]	= { .type = NLA_BINARY,
@@ -152,8 +152,8 @@ static int color_parse_int(struct color_config *cfg, struct nlattr **tb,
 	return 0;
 }
 
-/* What is less than one packet is meant in kilobytes, or in packets.  But a threshold below
- * Ethernet's smallest frame refuses a colour altogether.
+/* Refuse sizes below one packet: the user means kilobytes, or packets.  But a threshold below
+ * Ethernet's smallest frame is allowed, to refuse all packets of a colour.
  */
 static int color_parse_sizes(u32 packet, struct nlattr **tb, struct netlink_ext_ack *extack)
 {
@@ -285,11 +285,11 @@ static int color_parse_ecn(struct color_config *cfg, struct nlattr **tb,
 
 /**
  * color_config_parse() - read the user's attributes
- * @cfg: the configuration so far; it keeps what has no attribute.  After an
- *	error it is of no use
+ * @cfg: the configuration so far; options without an attribute do not change.  Undefined
+ *	after an error
  * @packet: bytes of the device's longest packet
  * @tb: the attributes, valid by color_config_policy
- * @extack: says what is wrong
+ * @extack: for the error message
  *
  * Return: 0, or an error.
  */
@@ -349,11 +349,12 @@ int color_config_parse(struct color_config *cfg, u32 packet, struct nlattr **tb,
 }
 
 /**
- * color_config_others() - what red and yellow packets may have of a port
+ * color_config_others() - the maximum of red and yellow packets in a port
  * @cfg: its configuration
- * @bands: its bands
+ * @bands: number of its bands
  *
- * Yellow packets without a threshold are not in it: what is not classified is little, or has one.
+ * Yellow packets without a threshold are not included: packets that are not classified are assumed
+ * to be few, or to have a threshold.
  *
  * Return: bytes; 0 if red packets have no threshold.
  */
@@ -367,7 +368,7 @@ u64 color_config_others(const struct color_config *cfg, u32 bands)
 		return 0;
 	if (yellow == COLOR_NO_THRESH)
 		yellow = 0;
-	/* Compared with all bytes of a band, or of the port, it is the same for both colours. */
+	/* If it is compared with all bytes of a band or port, a threshold bounds both colours. */
 	switch (cfg->count) {
 	case TC_COLOR_COUNT_QUEUE:
 		return max(red, yellow) * bands;
@@ -379,7 +380,7 @@ u64 color_config_others(const struct color_config *cfg, u32 bands)
 }
 
 /**
- * color_config_dump_thresh() - write the thresholds that there are
+ * color_config_dump_thresh() - write the thresholds that are set
  * @cfg: the configuration
  * @skb: the message
  *
@@ -398,7 +399,7 @@ int color_config_dump_thresh(const struct color_config *cfg,
 }
 
 /**
- * color_config_dump_auto() - write that the threshold of red sets itself, if it does
+ * color_config_dump_auto() - write the configuration of `red auto`, if it is set
  * @cfg: the configuration
  * @skb: the message
  *
@@ -414,7 +415,7 @@ int color_config_dump_auto(const struct color_config *cfg, struct sk_buff *skb)
 }
 
 /**
- * color_config_dump_ecn() - write when CE is set, if ever
+ * color_config_dump_ecn() - write the configuration of CE marks, if they are enabled
  * @e: the configuration
  * @skb: the message
  *

@@ -20,8 +20,8 @@ struct sk_buff;
  * enum color_split - when a GSO packet is split into its segments
  * @COLOR_SPLIT_NO: never
  * @COLOR_SPLIT_YES: always
- * @COLOR_SPLIT_AUTO: if the port has a rate, as the user said nothing.  A line sends
- *	segments; without one, splitting would only cost time
+ * @COLOR_SPLIT_AUTO: if the port has a rate; the default.  A link transmits segments;
+ *	without a rate, splitting would only cost CPU time
  */
 enum color_split {
 	COLOR_SPLIT_NO,
@@ -35,15 +35,15 @@ enum color_split {
  * @thresh: bytes allowed to each colour, or COLOR_NO_THRESH
  * @limit: bytes allowed to the port
  * @overhead: bytes that the link adds to each packet
- * @alpha: the port's share of what is free in the pool, Q16
+ * @alpha: the port's share of the free bytes of the pool, Q16
  * @ecn: when to set CE
- * @count: what thresholds are compared with
+ * @count: the bytes that thresholds are compared with
  * @by_ecn: the ECN field is the colour
- * @slack: ns by which the line's timer may be late
- * @catch_up: ns of the line's time that are made up for, 0 for the default
- * @red_min: bytes that the threshold of red is at least if it sets itself, 0 for the default
- * @int_rtt: base round-trip time for the telemetry, ns; 0 for none
- * @red_auto: the threshold of red sets itself
+ * @slack: ns by which the port's timer may be late
+ * @catch_up: maximum time for which the port catches up, ns; 0 for the default
+ * @red_min: minimum of the automatic threshold of red, bytes; 0 for the default
+ * @int_rtt: base RTT for the telemetry, ns; 0 for no telemetry
+ * @red_auto: the threshold of red is automatic
  * @split_gso: queue the segments of a GSO packet one by one: &enum color_split
  * @trim: when to trim packets, and how
  * @map: colour of each DSCP

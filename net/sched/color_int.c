@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* `int`: the port tells passing packets how much it is used; see color_int.h. */
+/* `int`: the port writes its utilisation into passing packets; see color_int.h. */
 
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -20,7 +20,7 @@
 #include "color_ip.h"
 
 /**
- * color_int_set() - the configuration has changed
+ * color_int_set() - apply a configuration
  * @t: the state
  * @cfg: the configuration
  */
@@ -34,10 +34,10 @@ void color_int_set(struct color_int *t, const struct color_config *cfg)
 }
 
 /**
- * color_int_sent() - a packet goes on the line
+ * color_int_sent() - account a packet whose transmission starts
  * @t: the state
- * @now: when, ns; not earlier than before, or the rate has changed
- * @len: its bytes on the line
+ * @now: start of the transmission, ns; not before the last one, unless the rate has changed
+ * @len: bytes of the packet on the link
  */
 void color_int_sent(struct color_int *t, u64 now, u64 len)
 {
@@ -52,18 +52,20 @@ void color_int_sent(struct color_int *t, u64 now, u64 len)
 }
 
 /**
- * color_int_utilisation() - how much the port is used
+ * color_int_utilisation() - utilisation of the port
  * @t: the state
- * @queued: bytes in its queues
+ * @queued: bytes in the port's queues
  *
- * Return: in units of 2^-GL_INT_SHIFT, at most GL_INT_MAX.
+ * Return: the utilisation, in units of 2^-GL_INT_SHIFT, at most GL_INT_MAX.
  */
 u32 color_int_utilisation(const struct color_int *t, u64 queued)
 {
 	return min_t(u64, div64_u64((queued + t->sent) << GL_INT_SHIFT, t->bdp), GL_INT_MAX);
 }
 
-/* The field in a TCP header that is complete, or NULL if no sender has asked. */
+/* Find the utilisation field in a complete TCP header.  NULL if the sender did not request the
+ * utilisation, or if the header may not be changed.
+ */
 static u8 *color_int_field(struct tcphdr *th)
 {
 	const u8 *opt = gl_option_find(th);
@@ -76,15 +78,16 @@ static u8 *color_int_field(struct tcphdr *th)
 }
 
 /**
- * color_int_stamp() - tell a packet the utilisation, if its sender has asked
+ * color_int_stamp() - write the utilisation into a packet whose sender has requested it
  * @t: the state
  * @skb: the packet
  * @h: its IP header, pulled
  * @queued: bytes in the port's queues
  *
- * A port that is used less than one before it leaves the packet as it is.  TCP's checksum stays
- * right: a partial one does not have the field yet, and a complete one of the whole packet stays
- * what it is.  The segments of a GSO packet get copies of the option.
+ * The port changes the packet only if its utilisation is above the one in the packet.  TCP's
+ * checksum stays correct: CHECKSUM_PARTIAL does not cover the field yet, and CHECKSUM_COMPLETE, a
+ * sum over the whole packet, is the same after field and checksum have changed.  The segments of a
+ * GSO packet get copies of the option.
  *
  * Return: true if the packet was changed.
  */
@@ -122,7 +125,7 @@ bool color_int_stamp(const struct color_int *t, struct sk_buff *skb, const void 
 	from = get_unaligned((__be16 *)field);
 	put_unaligned_be16(GL_INT_COLLECT | color_int_utilisation(t, queued), field);
 	to = get_unaligned((__be16 *)field);
-	/* An option behind one NOP: the field's bytes are in two words of the sum. */
+	/* Behind one NOP the field has an odd offset: its bytes are in two words of the sum. */
 	if (len & 1) {
 		from = (__force __be16)swab16((__force u16)from);
 		to = (__force __be16)swab16((__force u16)to);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * `int`: the port tells passing packets how much it is used; see <net/gl_int.h>.
+ * `int`: the port writes its utilisation U into passing packets; see <net/gl_int.h>.
  *
  *	U = (queued + sent) / (B T)
  *
- * @sent is what the line has sent in about the last T: each packet adds its bytes, and the sum
- * loses dt / T of itself in a time of dt.  A line that is full has sent B T.  So a packet costs a
- * multiplication, and no clock is read: a packet's time is that of the line's virtual clock.
+ * B is the link rate, T the base RTT of the network.  @sent is the number of bytes that the link
+ * has sent in about the last T: each packet adds its bytes, and after a time dt the sum is reduced
+ * by dt / T of itself.  At full load it is B T.  So a packet is accounted without a division, and
+ * no clock is read: the time of a packet is its start on the link's virtual clock.
  */
 #ifndef _COLOR_INT_H
 #define _COLOR_INT_H
@@ -18,12 +19,12 @@ struct sk_buff;
 
 /**
  * struct color_int - the state of `int`; root lock
- * @sent: bytes of the line in the last round-trip time, see above
- * @last: when the last packet began, ns
- * @bdp: bytes that the line sends in a round-trip time, at least 1
- * @rtt: the round-trip time, ns
+ * @sent: bytes that the link has sent in about the last @rtt, see above
+ * @last: start of the last packet, ns
+ * @bdp: bandwidth-delay product: bytes that the link can send in @rtt, at least 1
+ * @rtt: base RTT, ns
  * @inv: 2^32 / @rtt
- * @stamped: packets whose field the port has raised
+ * @stamped: packets whose utilisation field the port has raised
  */
 struct color_int {
 	u64	sent;

@@ -13,10 +13,10 @@
  * color_ip_hdr() - the IP header of a packet, pulled
  * @skb: the packet
  *
- * The network header of a packet with VLAN tags in its payload is where the first tag is, or
- * behind the last, depending on how it came here, so walk.
+ * The network header of a packet with VLAN tags in its payload is at the first tag or behind the
+ * last, depending on the packet's path through this host, so walk the tags.
  *
- * Return: the header, whose version agrees with the protocol; NULL if there is none.
+ * Return: the header, whose version agrees with the protocol; NULL if it is not an IP packet.
  */
 void *color_ip_hdr(struct sk_buff *skb)
 {
@@ -77,7 +77,7 @@ unsigned int color_ip_tcp(const void *h)
  * color_dsfield() - TOS byte or traffic class of any packet
  * @skb: the packet; the header may be behind VLAN tags, or not in the linear part yet
  *
- * Return: the byte, or -1 if there is none.
+ * Return: the byte, or -1 if it is not an IP packet.
  */
 int color_dsfield(struct sk_buff *skb)
 {

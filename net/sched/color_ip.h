@@ -13,8 +13,8 @@ unsigned int color_ip_tcp(const void *h);
 int color_dsfield(struct sk_buff *skb);
 bool color_set_ce(struct sk_buff *skb);
 
-/* Has the linear part @size bytes from the network header on?  Compares offsets, which most kernels
- * keep in place of pointers, and so waits for neither address.
+/* Does the linear part have @size bytes from the network header on?  Compares offsets, which most
+ * kernels store in place of pointers, so the CPU waits for neither address.
  */
 static __always_inline bool color_ip_linear(const struct sk_buff *skb, unsigned long size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * From the bits in an IP header to a colour, or another number of up to 8 bits.
+ * Map the bits in an IP header to a colour, or to another number of up to 8 bits.
  */
 #ifndef _COLOR_MAP_H
 #define _COLOR_MAP_H
@@ -27,7 +27,7 @@ static inline void color_map_default(u8 *map)
  * @change: 64 new entries, or %TC_COLOR_MAP_KEEP
  * @max: the largest good entry
  *
- * Return: false if an entry of @change is neither.
+ * Return: false if an entry of @change is neither good nor %TC_COLOR_MAP_KEEP.
  */
 static inline bool color_map_merge(u8 *map, const u8 *change, u8 max)
 {
@@ -44,7 +44,7 @@ static inline bool color_map_merge(u8 *map, const u8 *change, u8 max)
 }
 
 /**
- * color_map_spread() - the colour of each DS field, so that a packet needs one look
+ * color_map_spread() - compute the colour of each DS field, so that a packet needs one lookup
  * @of: colour by TOS byte or traffic class
  * @map: colour of each DSCP
  * @by_ecn: the ECN field is the colour, not the DSCP

@@ -25,17 +25,17 @@
 #include "color_pool.h"
 #include "color_thresh.h"
 
-/* Of a segment: Ethernet, IPv6, and TCP with all its options. */
+/* Bytes of a segment's headers: Ethernet, IPv6, and TCP with all its options. */
 #define COLOR_PAUSE_HEADERS	(ETH_HLEN + sizeof(struct ipv6hdr) + 60)
-/* 1 km of fibre. */
+/* The default propagation delay: 1 km of fibre. */
 #define COLOR_PAUSE_DELAY	(5 * NSEC_PER_USEC)
-/* PFC watchdogs of switches look for pauses of some hundred milliseconds. */
+/* The default of storm: PFC watchdogs of switches look for pauses of some hundred milliseconds. */
 #define COLOR_PAUSE_STORM	(200 * NSEC_PER_MSEC)
-/* A frame asks for no longer pause: a quarter of the default of storm, or a healthy pause of a slow
- * link would be a storm for the neighbour.
+/* The longest pause that a frame requests: a quarter of the default of storm.  Otherwise a normal
+ * pause of a slow link would be a storm for the neighbour.
  */
 #define COLOR_PAUSE_TIME	(50 * NSEC_PER_MSEC)
-/* Frames are no closer than that, even if the device takes none, or at 10 Tbit/s. */
+/* The minimum interval between frames, even if the device accepts no frame, or at 10 Tbit/s. */
 #define COLOR_PAUSE_PERIOD_MIN	(10 * NSEC_PER_USEC)
 
 /* Xoff of a link that does not pause its neighbour. */
@@ -45,43 +45,43 @@
  * struct color_pause_link - a device with ports that pause
  * @xoff: bytes of a priority above which the neighbour is paused; written under RTNL, read by every
  *	port of the namespace
- * @xon: bytes of it up to which the neighbour may go on; likewise
+ * @xon: bytes of a priority up to which the neighbour may resume; likewise
  * @green: only green packets count; likewise
- * @gone: no port is left; set under RTNL, once
- * @off: priorities that the neighbour has been told to pause; written by @work, read by every port
+ * @gone: the device has no port any more; set under RTNL, once
+ * @off: priorities that the neighbour should pause; written by @work, read by every port
  * @refs: one for all ports of the device, and one for each packet that is charged
- * @bytes: by priority
- * @peak: the most that one of them has been
+ * @bytes: queued bytes that are charged to the link, by priority
+ * @peak: maximum of @bytes of any priority
  * @ever: priorities that the neighbour has ever paused; written under @lock, read by every port
- * @until: by priority, when the neighbour's last pause ends or has ended, ns; likewise
- * @lock: of the next three; taken in softirq context
- * @heard: by priority
- * @heard_frames: how many
- * @storms: how often a pause was too long
+ * @until: end of the neighbour's last pause, by priority, ns; may be in the past; likewise
+ * @lock: protects the next three; taken in softirq context
+ * @heard: pauses received, by priority
+ * @heard_frames: PFC frames received
+ * @storms: number of storms: see color_pfc_hear()
  * @groups: priorities that pause together, because they are one band, by priority; RTNL
- * @owed: priorities whose last frame the device did not take; @work
- * @told: priorities, as the frame had them, that the neighbour has been told to pause; @work
- * @again: the time of the last frame is nearly over; set by @timer, taken by @work
- * @sent_off: frames sent; @work, as the next two
- * @sent_on: frames sent that end pauses only
- * @unsent: frames that the device did not take
- * @retry: ns to the next attempt if the device does not take a frame; @work
- * @rate: of the link, bytes/s, which quanta count in; RTNL, and READ_ONCE() in softirq context
- * @fastest: the most that either end can send, bytes/s; likewise
- * @storm: ns after which a pause is ignored; likewise
- * @speed: bytes/s, as the device has it; 0 if it does not know; RTNL, as all below
- * @users: ports of the device, and those that are about to be one
+ * @owed: priorities of the last frame, if the device did not accept it; @work
+ * @told: priorities that are paused by the last frame sent; @work
+ * @again: the time of the last frame is nearly over; set by @timer, cleared by @work
+ * @sent_off: frames sent that start or extend a pause; @work, as the next two
+ * @sent_on: frames sent that only end pauses
+ * @unsent: frames that the device did not accept
+ * @retry: ns to the next attempt if the device does not accept a frame; @work
+ * @rate: rate of the link that quanta depend on, bytes/s; RTNL, and READ_ONCE() in softirq context
+ * @fastest: maximum rate of either end, bytes/s; likewise
+ * @storm: ns of stopped time after which pauses are ignored; 0 for never; likewise
+ * @speed: last known speed of the device, bytes/s; 0 if unknown; RTNL, as all below
+ * @users: struct color_pause that refer to the link, including one not committed yet
  * @ports: struct color_pause; changed under RTNL, read under RCU
  * @dev: the device; valid until @gone
- * @net: the links of its namespace.  The device may be in another one, with another number, when
- *	its last port goes: requests for filters hold qdiscs without RTNL
- * @ifindex: its number there
+ * @net: the links of the device's namespace.  The device may be in another namespace, with another
+ *	ifindex, when its last port is destroyed: requests for filters hold qdiscs without RTNL
+ * @ifindex: ifindex of the device in the namespace of @net
  * @stale: the device's speed may have changed
  * @all: entry in color_pause_links
- * @taps: hears all that comes in
+ * @taps: packet handler: receives all packets that arrive by the device
  * @timer: queues @work before a pause is over
- * @work: sends
- * @rcu: to free it
+ * @work: sends frames
+ * @rcu: for kfree_rcu()
  */
 struct color_pause_link {
 	u64			xoff;
@@ -90,7 +90,7 @@ struct color_pause_link {
 	bool			gone;
 	u8			off;
 
-	/* dirtied by every packet that comes by this link */
+	/* dirtied by every packet that has arrived by this link */
 	refcount_t		refs ____cacheline_aligned_in_smp;
 	atomic64_t		bytes[TC_COLOR_PAUSE_PRIOS];
 	atomic64_t		peak;
@@ -98,7 +98,7 @@ struct color_pause_link {
 	/* dirtied by every frame of the neighbour */
 	u8			ever ____cacheline_aligned_in_smp;
 	atomic64_t		until[TC_COLOR_PAUSE_PRIOS];
-	spinlock_t		lock;	/* of what has been heard */
+	spinlock_t		lock;	/* of the pauses received */
 	struct color_pfc_heard	heard[TC_COLOR_PAUSE_PRIOS];
 	u64			heard_frames;
 	u64			storms;
@@ -141,7 +141,7 @@ static unsigned int color_pause_net_id __read_mostly;
 /* The links of all namespaces; RTNL */
 static LIST_HEAD(color_pause_links);
 
-/* --- the neighbour is paused ------------------------------------------------ */
+/* --- send: pause the neighbour ---------------------------------------------- */
 
 static void color_pause_link_put(struct color_pause_link *link)
 {
@@ -149,8 +149,8 @@ static void color_pause_link_put(struct color_pause_link *link)
 		kfree_rcu(link, rcu);
 }
 
-/* Have the work look at the bytes.  Nothing queues it when color_pause_link_remove() has waited for
- * those who are in here.
+/* Queue the work, which compares the bytes with the thresholds.  No caller queues it any more after
+ * color_pause_link_remove() has set @gone and waited for the callers that had not seen that.
  */
 static void color_pause_kick(struct color_pause_link *link)
 {
@@ -168,17 +168,19 @@ static void color_pause_set_peak(struct color_pause_link *link, s64 bytes)
 		;
 }
 
-/* What is charged is one word, as there is little room in a packet: the link and the priority. */
+/* The link of a charge.  A charge is one word, as there is little room in a packet: the address of
+ * the link, with the priority in its low bits.
+ */
 static struct color_pause_link *color_pause_word_link(unsigned long charged)
 {
 	return (struct color_pause_link *)(charged & ~(TC_COLOR_PAUSE_PRIOS - 1ul));
 }
 
-/* The device by which a packet arrived; 0 if it did not. */
+/* The ifindex of the device by which a packet arrived; 0 if it did not arrive by a device. */
 static int color_pause_iif(const struct sk_buff *skb)
 {
 #ifdef CONFIG_NET_REDIRECT
-	/* act_mirred has written the device that it took the packet from. */
+	/* At egress, act_mirred has set skb_iif to the device that it redirected from. */
 	if (skb_is_redirected(skb) && !skb->from_ingress)
 		return 0;
 #endif
@@ -186,14 +188,14 @@ static int color_pause_iif(const struct sk_buff *skb)
 }
 
 /**
- * color_pause_charge() - a packet is queued
- * @pause: the port's
+ * color_pause_charge() - charge a packet to the link by which it arrived, at enqueue
+ * @pause: the port's state
  * @skb: the packet
  * @band: number of its band
  * @color: its colour
- * @len: bytes of it
+ * @len: bytes of the packet
  *
- * Return: what color_pause_uncharge() needs; 0 if it is charged to no link.
+ * Return: the charge, for color_pause_uncharge(); 0 if the packet is charged to no link.
  */
 unsigned long color_pause_charge(const struct color_pause *pause, const struct sk_buff *skb,
 				 unsigned int band, enum tc_color color, u32 len)
@@ -229,8 +231,8 @@ out:
 }
 
 /**
- * color_pause_uncharge() - a packet leaves the queue
- * @charged: what color_pause_charge() has returned
+ * color_pause_uncharge() - undo color_pause_charge(), at dequeue
+ * @charged: return value of color_pause_charge()
  * @len: bytes of the packet
  */
 void color_pause_uncharge(unsigned long charged, u32 len)
@@ -247,7 +249,7 @@ void color_pause_uncharge(unsigned long charged, u32 len)
 	color_pause_link_put(link);
 }
 
-/* Which priorities should be paused, if these are? */
+/* The priorities that should be paused, if @off are paused now. */
 static u8 color_pause_wanted(const struct color_pause_link *link, u8 off)
 {
 	u64 xoff = READ_ONCE(link->xoff), xon = READ_ONCE(link->xon);
@@ -265,7 +267,7 @@ static u8 color_pause_wanted(const struct color_pause_link *link, u8 off)
 	return wanted;
 }
 
-/* The priorities, and those of the same bands. */
+/* The priorities, and all other priorities of their bands. */
 static u8 color_pause_grouped(const struct color_pause_link *link, u8 prios)
 {
 	u8 grouped = 0;
@@ -277,12 +279,12 @@ static u8 color_pause_grouped(const struct color_pause_link *link, u8 prios)
 	return grouped;
 }
 
-/* A frame was sent past the qdisc, or not. */
+/* Account a frame that was sent, or could not be.  Return: false if it has to be sent again. */
 static bool color_pause_sent(struct color_pause_link *link, int ret, u8 pause, bool off)
 {
 	if (ret != NETDEV_TX_OK) {
 		link->unsent++;
-		/* A device that is down has no neighbour.  Others drop for lack of room. */
+		/* A device that is down has no neighbour.  Other devices drop for lack of room. */
 		return !netif_running(link->dev) || !netif_carrier_ok(link->dev);
 	}
 	link->told = pause;
@@ -293,7 +295,7 @@ static bool color_pause_sent(struct color_pause_link *link, int ret, u8 pause, b
 	return true;
 }
 
-/* Send a frame past the qdisc; false if the device has no room for it now. */
+/* Send a frame, not through the qdisc.  Return: false if the device has no room for it now. */
 static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gfp_t gfp)
 {
 	u8 pause = color_pause_grouped(link, off);
@@ -320,8 +322,8 @@ static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gf
 	return color_pause_sent(link, ret, pause, prios & off);
 }
 
-/* ns to the next frame: half of the shortest time that the neighbour may make of a pause, so that
- * the frame is there before the end.
+/* ns to the next frame: half of the shortest time for which the neighbour may obey a pause, so that
+ * the frame arrives before the pause ends.
  */
 static u64 color_pause_period(const struct color_pause_link *link)
 {
@@ -331,8 +333,8 @@ static u64 color_pause_period(const struct color_pause_link *link)
 		     COLOR_PAUSE_PERIOD_MIN);
 }
 
-/* The same if the device had no room for the last frame: soon, and less often if that does not
- * change.
+/* ns to the next attempt if the device had no room for the last frame: doubled by each failure, up
+ * to the period.
  */
 static u64 color_pause_retry(struct color_pause_link *link)
 {
@@ -353,7 +355,7 @@ static void color_pause_work(struct gl_bh_work *work)
 		WRITE_ONCE(link->again, false);
 	WRITE_ONCE(link->off, wanted);
 	if (prios || (again && wanted)) {
-		/* With all that are paused: there is one timer for all. */
+		/* The frame has all paused priorities: one timer serves all of them. */
 		prios |= wanted;
 		link->owed = color_pause_send(link, prios, wanted, GFP_ATOMIC) ? 0 : prios;
 		if (!link->owed)
@@ -365,8 +367,8 @@ static void color_pause_work(struct gl_bh_work *work)
 				      HRTIMER_MODE_REL_SOFT);
 	}
 
-	/* A port that crossed a threshold before it saw @off queues nothing: look again.  The
-	 * atomics that change the bytes are ordered.
+	/* A port that crossed a threshold before it saw the new @off has not queued the work:
+	 * compare again.  The atomics that change the bytes are ordered.
 	 */
 	smp_mb();
 	if (color_pause_wanted(link, wanted) != wanted)
@@ -382,14 +384,14 @@ static enum hrtimer_restart color_pause_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* --- the neighbour pauses --------------------------------------------------- */
+/* --- receive: the neighbour pauses a port ----------------------------------- */
 
 /**
- * color_pause_end() - until when is a band paused?
- * @pause: the port's
+ * color_pause_end() - the end of a band's last pause
+ * @pause: the port's state
  * @band: number of the band
  *
- * Return: ns; when its last pause has ended, if that is over; 0 if there was none.
+ * Return: ns; in the past if the band is not paused now; 0 if it has never been.
  */
 u64 color_pause_end(const struct color_pause *pause, unsigned int band)
 {
@@ -403,16 +405,17 @@ u64 color_pause_end(const struct color_pause *pause, unsigned int band)
 }
 
 /**
- * color_pause_bands() - which of the bands that have packets are paused?
- * @pause: the port's
+ * color_pause_bands() - the bands that have packets and are paused
+ * @pause: the port's state
  * @bands: its bands
- * @seen: the time, as the port has read it last; read again if it matters
- * @first: when the first of them may go on, U64_MAX if none is paused
+ * @seen: time of the port's last reading of the clock, ns; read again if the result depends on it
+ * @first: set to the earliest end of their pauses, ns; U64_MAX if no band is paused
  *
- * The clocks of the others know when their pauses have ended, so that a band does not catch up on
- * time in which it might not send.  A band whose packet a parent has seen is not paused.
+ * The clocks of the other bands advance to the ends of their pauses, so that a band does not catch
+ * up for the time in which it was paused.  A band whose packet the parent has peeked at counts as
+ * not paused.
  *
- * Return: the bands' bits.
+ * Return: the bits of the bands.
  */
 unsigned long color_pause_bands(const struct color_pause *pause, struct color_bands *bands,
 				u64 *seen, u64 *first)
@@ -437,7 +440,7 @@ unsigned long color_pause_bands(const struct color_pause *pause, struct color_ba
 	return paused;
 }
 
-/* A pause has ended before its time: the ports need not wait for their timers. */
+/* The neighbour has ended a pause before its time: the ports need not wait for their timers. */
 static void color_pause_wake(struct color_pause_link *link)
 {
 	struct color_pause *pause;
@@ -474,7 +477,7 @@ static void color_pause_hear(struct color_pause_link *link, const struct color_p
 		color_pause_wake(link);
 }
 
-/* Everything that comes in by the device, in softirq context and under RCU. */
+/* All packets that arrive by the device, in softirq context and under RCU. */
 static int color_pause_receive(struct sk_buff *skb, struct net_device *dev,
 			       struct packet_type *pt, struct net_device *orig_dev)
 {
@@ -485,7 +488,7 @@ static int color_pause_receive(struct sk_buff *skb, struct net_device *dev,
 	if (likely(skb->protocol != htons(ETH_P_PAUSE)) || skb_vlan_tag_present(skb) ||
 	    !ether_addr_equal(eth_hdr(skb)->h_dest, color_pfc_address))
 		goto out;
-	/* Others have the packet too: don't pull. */
+	/* Other handlers share the packet: don't pull. */
 	mac = skb_header_pointer(skb, 0, sizeof(_mac), &_mac);
 	if (mac && mac->opcode == htons(COLOR_PFC_OPCODE))
 		color_pause_hear(link, mac);
@@ -496,8 +499,8 @@ out:
 
 /* --- configuration ---------------------------------------------------------- */
 
-/* Is it one end of a wire?  Others have no neighbour, or their frames pass another device on the
- * way, which would have to be paused in their place.
+/* Is the device one end of a wire?  Other devices have no neighbour, or their frames pass a second
+ * device, which would have to be paused in their place.
  */
 static bool color_pause_has_wire(const struct net_device *dev)
 {
@@ -509,7 +512,7 @@ static bool color_pause_has_wire(const struct net_device *dev)
 	return dev->dev.parent || !strcmp(kind, "veth") || !strcmp(kind, "tun");
 }
 
-/* Bytes/s, 0 if they do not know. */
+/* The speed, bytes/s; 0 if it is unknown. */
 static u64 color_pause_settings_speed(const struct ethtool_link_ksettings *settings)
 {
 	if (settings->base.speed == (u32)SPEED_UNKNOWN)
@@ -517,7 +520,7 @@ static u64 color_pause_settings_speed(const struct ethtool_link_ksettings *setti
 	return min(settings->base.speed * (1000000ull / 8), TC_COLOR_RATE_MAX);
 }
 
-/* The same of a device's link, and 0 if it is down. */
+/* The speed of a device's link, bytes/s; 0 if it is unknown, or if the link is down. */
 static u64 color_pause_speed(struct net_device *dev)
 {
 	struct ethtool_link_ksettings settings;
@@ -552,7 +555,7 @@ static bool color_pause_sends(u32 mode)
 	return mode == TC_COLOR_PAUSE_ALL || mode == TC_COLOR_PAUSE_GREEN;
 }
 
-/* Bands that have a priority: each may have Xoff, and the headroom. */
+/* The priorities that the port charges packets to: for each it may queue Xoff and the headroom. */
 static u8 color_pause_prios(const struct color_pause *pause)
 {
 	u8 prios = 0;
@@ -567,14 +570,14 @@ static u8 color_pause_prios(const struct color_pause *pause)
 /* --- room: see "Lossless" in color_pause.h ----------------------------------- */
 
 /**
- * struct color_pause_plan - the ports of a namespace as they are, or as they would be
+ * struct color_pause_plan - the ports of a namespace as they are, or after one port has changed
  * @cn: the namespace's links
  * @old: a port's state that is replaced, or NULL
  * @new: the state that replaces it, or NULL
- * @pool: the pool that the port is going to be in, or NULL
- * @size: the size that the pool is going to have, bytes
- * @old_share: the port's part of a pool as it is, or NULL
- * @fill: how much of @pool the port is going to fill
+ * @pool: the port's pool after the change, or NULL
+ * @size: size of @pool after the change, bytes
+ * @old_share: the port's part of a pool before the change, or NULL
+ * @fill: how much of @pool the port can fill after the change
  */
 struct color_pause_plan {
 	struct color_pause_net		*cn;
@@ -586,7 +589,7 @@ struct color_pause_plan {
 	struct color_fill		fill;
 };
 
-/* The next of a link's ports, after this entry of its list. */
+/* The next port of a link, after the entry @pos of its list; without the port that is replaced. */
 static const struct color_pause *color_pause_after(const struct color_pause_plan *plan,
 						   const struct color_pause_link *link,
 						   const struct list_head *pos)
@@ -601,7 +604,7 @@ static const struct color_pause *color_pause_after(const struct color_pause_plan
 	return NULL;
 }
 
-/* The port that the link's options are taken from: the one that was set last. */
+/* The port whose options apply to the link: the one that was configured last. */
 static const struct color_pause *color_pause_first(const struct color_pause_plan *plan,
 						   const struct color_pause_link *link)
 {
@@ -623,7 +626,7 @@ static const struct color_pause *color_pause_next(const struct color_pause_plan 
 		     pause = color_pause_next(plan, link, pause))
 
 /**
- * enum color_pause_why - what leaves the least room
+ * enum color_pause_why - the limit that determines the room of all links
  * @COLOR_PAUSE_LIMIT: a port's limit
  * @COLOR_PAUSE_POOL: a pool
  * @COLOR_PAUSE_COLOR: a threshold of green packets
@@ -656,15 +659,15 @@ static const char * const color_pause_messages[] = {
 };
 
 /**
- * struct color_pause_sum - all ports of a plan
+ * struct color_pause_sum - the room that all ports of a plan provide, and the links' use of it
  * @prios: priorities that packets are charged to
- * @links: those that pause and have no Xoff of their own
- * @taken: bytes of a priority that the Xoff of the others, and their headroom, take
+ * @links: number of links that pause and have an automatic Xoff
+ * @taken: bytes of a priority that the configured Xoff of the other links, and their headroom, take
  * @green: a link counts only green packets
- * @room: bytes of a priority that the port with the least room can queue
- * @why: what makes it the least
- * @margin: bytes that the link with the least room has above the least Xoff; negative if that does
- *	not fit
+ * @room: bytes of a priority that every port can queue: the minimum over all ports
+ * @why: the limit that determines @room
+ * @margin: minimum over all links of the room beyond the room that a link needs, bytes; negative if
+ *	there is not enough
  */
 struct color_pause_sum {
 	u8			prios;
@@ -689,7 +692,7 @@ static u64 color_pause_less(u64 bytes, u64 less)
 	return bytes - min(bytes, less);
 }
 
-/* Does the device have a link whose speed bounds what arrives?  A veth or tap has none. */
+/* Is it a veth or tap, which has no link whose speed bounds the rate of arrivals? */
 static bool color_pause_is_virtual(const struct net_device *dev)
 {
 	return !dev->dev.parent;
@@ -702,10 +705,10 @@ static u32 color_pause_packet(const struct color_pause *pause)
 }
 
 /**
- * color_gso_max() - how much the largest GSO packet of a device counts
+ * color_gso_max() - the maximum qdisc_pkt_len of a device's GSO packets
  * @dev: the device
  *
- * It counts with the headers of each segment (qdisc_pkt_len); segments have 536 bytes at least.
+ * The length includes the headers of each segment; a segment has 536 bytes of data at least.
  *
  * Return: bytes.
  */
@@ -725,11 +728,11 @@ static u32 color_pause_unit(const struct color_pause_link *link, const struct co
 		return pause->cfg.unit;
 	if (!color_pause_is_virtual(dev))
 		return color_pause_packet(pause);
-	/* GSO packets pass whole. */
+	/* A veth or tap passes GSO packets whole. */
 	return max(color_pause_packet(pause), color_gso_max(dev));
 }
 
-/* Bytes/s that either end can send. */
+/* The maximum rate of either end, bytes/s. */
 static u64 color_pause_fastest(const struct color_pause_link *link,
 			       const struct color_pause *pause)
 {
@@ -742,21 +745,21 @@ static u64 color_pause_headroom(const struct color_pause_link *link,
 	return color_pfc_headroom(&(struct color_pfc_reach) {
 		.rate	= color_pause_fastest(link, pause),
 		.delay	= pause->cfg.delay,
-		/* On a real link the burst is no faster than the rest. */
+		/* On a real link a burst is no faster than the link. */
 		.burst	= color_pause_is_virtual(link->dev) ? pause->port.burst : 0,
 		.unit	= color_pause_unit(link, pause),
 		.packet	= color_pause_packet(pause),
 	});
 }
 
-/* The least Xoff that is not refused: Xon is two packets below. */
+/* The minimum Xoff that is accepted, bytes: Xon is two packets below. */
 static u64 color_pause_xoff_min(const struct color_pause *pause)
 {
 	return 2 * (u64)color_pause_packet(pause);
 }
 
-/* Bytes of packets that never count: those of bands without a priority, and with `pause green` red
- * and yellow ones.  U64_MAX if nothing limits them.
+/* Maximum bytes of a port's packets that never count: packets of bands without a priority, and with
+ * `pause green` red and yellow ones.  U64_MAX if they have no limit, and @why is the reason.
  */
 static u64 color_pause_uncounted(const struct color_pause *pause, bool green,
 				 enum color_pause_why *why)
@@ -779,9 +782,9 @@ static u64 color_pause_uncounted(const struct color_pause *pause, bool green,
 	return bytes;
 }
 
-/* Bytes that a port may have of its pool while the other ports have packets that never count: all
- * of the ports that do not pause.  By the dynamic threshold, and if no packet but theirs is in the
- * pool: see color_pool_thresh().
+/* Bytes of its pool that a port may fill by the dynamic threshold, see color_pool_thresh(), if the
+ * pool is empty but for packets that never count.  Of ports that pause these are the uncounted
+ * packets, of the other ports all packets.
  */
 static u64 color_pause_pool_room(const struct color_pause_plan *plan,
 				 const struct color_pause_port *port, bool green)
@@ -796,7 +799,7 @@ static u64 color_pause_pool_room(const struct color_pause_plan *plan,
 	color_pause_for_each(plan, index, link, pause) {
 		u64 bytes = color_pause_uncounted(pause, green, &why);
 
-		/* the port itself has no room if nothing limits them */
+		/* without a limit, that port has no room: color_pause_add_port() */
 		if (pause->port.pool == pool && bytes != U64_MAX)
 			size = color_pause_less(size, bytes);
 	}
@@ -806,7 +809,7 @@ static u64 color_pause_pool_room(const struct color_pause_plan *plan,
 			       port->fill.alpha + TC_COLOR_ALPHA_ONE);
 }
 
-/* The port's limits of bytes for green packets, and of packets. */
+/* Add the port's threshold of green packets, and its bands' limits of packets. */
 static void color_pause_add_bands(const struct color_pause *pause, u64 uncounted,
 				  struct color_pause_sum *sum)
 {
@@ -830,7 +833,7 @@ static void color_pause_add_bands(const struct color_pause *pause, u64 uncounted
 					  COLOR_PAUSE_BAND);
 }
 
-/* How much of each priority can a port queue? */
+/* Add the limits of a port: how many bytes of each priority can it queue? */
 static void color_pause_add_port(const struct color_pause_plan *plan,
 				 const struct color_pause *pause, struct color_pause_sum *sum)
 {
@@ -863,7 +866,7 @@ static void color_pause_add_link(const struct color_pause_link *link,
 		sum->links++;
 }
 
-/* Xoff of a link; negative if its headroom alone is too much. */
+/* Xoff of a link, bytes; negative if its headroom alone does not fit. */
 static s64 color_pause_xoff(const struct color_pause_link *link, const struct color_pause *pause,
 			    const struct color_pause_sum *sum)
 {
@@ -874,7 +877,7 @@ static s64 color_pause_xoff(const struct color_pause_link *link, const struct co
 	return (s64)div_u64(left, sum->links) - (s64)color_pause_headroom(link, pause);
 }
 
-/* What the link has more than it needs. */
+/* Room of a link beyond the room that it needs, bytes; negative if it needs more. */
 static s64 color_pause_margin(const struct color_pause_link *link, const struct color_pause *pause,
 			      const struct color_pause_sum *sum)
 {
@@ -883,8 +886,8 @@ static s64 color_pause_margin(const struct color_pause_link *link, const struct 
 	return color_pause_xoff(link, pause, sum) - (s64)color_pause_xoff_min(pause);
 }
 
-/* How much room do the links that pause have?  Each may fill its part of the port that has the
- * least room, for each priority.
+/* Compute the room of the links that pause.  For each priority, each link may fill its part of the
+ * port that has the minimum of room.
  */
 static void color_pause_solve(const struct color_pause_plan *plan, struct color_pause_sum *sum)
 {
@@ -909,7 +912,7 @@ static void color_pause_solve(const struct color_pause_plan *plan, struct color_
 	}
 }
 
-/* The options of the link, and its thresholds. */
+/* Set the options of the link, and its thresholds. */
 static void color_pause_set_link(struct color_pause_link *link, const struct color_pause *pause,
 				 const struct color_pause_sum *sum)
 {
@@ -923,12 +926,12 @@ static void color_pause_set_link(struct color_pause_link *link, const struct col
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
 		u8 band = cfg->map[prio];
 
-		/* a port with other bands may charge a priority that none of these has */
+		/* a port with other bands may charge a priority that has no band here */
 		WRITE_ONCE(link->groups[prio], band == TC_COLOR_PAUSE_NO_BAND ? BIT(prio) :
 						 pause->mask[band]);
 	}
 	if (color_pause_sends(cfg->mode)) {
-		/* If there is too little room each packet pauses. */
+		/* If there is too little room, Xoff is 0: each packet pauses the neighbour. */
 		xoff = max_t(s64, 0, color_pause_xoff(link, pause, sum));
 		xon = min(xoff, cfg->xon ?: xoff - min(gap, xoff));
 	}
@@ -938,7 +941,7 @@ static void color_pause_set_link(struct color_pause_link *link, const struct col
 	color_pause_kick(link);
 }
 
-/* Set each link's thresholds anew: links share the buffers. */
+/* Recompute the thresholds of every link: links share the buffers. */
 static void color_pause_update(struct color_pause_net *cn)
 {
 	struct color_pause_plan plan = { .cn = cn };
@@ -956,7 +959,7 @@ static void color_pause_update(struct color_pause_net *cn)
 }
 
 /**
- * color_pause_update_net() - something that ports promise has changed; RTNL
+ * color_pause_update_net() - recompute Xoff and Xon after a change of ports, pools or MTUs; RTNL
  * @net: their namespace
  */
 void color_pause_update_net(struct net *net)
@@ -978,7 +981,7 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 	link->dev = dev;
 	link->net = cn;
 	link->ifindex = dev->ifindex;
-	/* until the port is there */
+	/* until the port is committed */
 	link->rate = TC_COLOR_RATE_MAX;
 	link->fastest = TC_COLOR_RATE_MAX;
 	spin_lock_init(&link->lock);
@@ -990,7 +993,7 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 		kfree(link);
 		return ERR_PTR(err);
 	}
-	/* Frames that the device sends are none of the neighbour's. */
+	/* Frames that the device sends are not from the neighbour. */
 	link->taps.type = htons(ETH_P_ALL);
 	link->taps.dev = dev;
 	link->taps.func = color_pause_receive;
@@ -1001,24 +1004,24 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 	return link;
 }
 
-/* The last port of the device goes.  Packets that are charged may still be queued elsewhere. */
+/* The device has no port any more.  Packets that are charged may still be queued in other ports. */
 static void color_pause_link_remove(struct color_pause_link *link)
 {
 	xa_erase(&link->net->links, link->ifindex);
 	list_del(&link->all);
 	WRITE_ONCE(link->gone, true);
 	dev_mc_del(link->dev, color_pfc_address);
-	dev_remove_pack(&link->taps);	/* waits until nothing reads @gone as it was */
+	dev_remove_pack(&link->taps);	/* waits for all readers of the old @gone */
 	hrtimer_cancel(&link->timer);
 	gl_bh_cancel_sync(&link->work);
-	/* The work may have set it once more. */
+	/* The work may have armed the timer once more. */
 	hrtimer_cancel(&link->timer);
 	if (link->off | link->owed)
 		color_pause_send(link, link->off | link->owed, 0, GFP_KERNEL);
 	color_pause_link_put(link);
 }
 
-/* What the user wants of this port, and whether that can be. */
+/* Parse and check the options of a port that pauses. */
 static int color_pause_parse(struct color_pause_config *cfg, const struct color_pause_port *port,
 			     struct nlattr **tb, struct netlink_ext_ack *extack)
 {
@@ -1051,7 +1054,7 @@ static int color_pause_parse(struct color_pause_config *cfg, const struct color_
 	return 0;
 }
 
-/* The attribute of a request by which a plan promises too much: the first that is there. */
+/* The attribute to report if a plan has not enough room: the first of @may in the request. */
 static const struct nlattr *color_pause_culprit(struct nlattr **tb)
 {
 	static const u8 may[] = {
@@ -1069,7 +1072,7 @@ static const struct nlattr *color_pause_culprit(struct nlattr **tb)
 	return NULL;
 }
 
-/* A plan that promises too much is refused, unless that is so already and it does not get worse. */
+/* Refuse a plan without enough room, unless the present ports have no more room than the plan. */
 static int color_pause_check(const struct color_pause_plan *plan, struct nlattr **tb,
 			     struct netlink_ext_ack *extack)
 {
@@ -1114,7 +1117,7 @@ static struct color_pause *color_pause_new(struct color_pause_link *link, struct
 	return pause;
 }
 
-/* The options of a port that pauses, or that it does not. */
+/* Compute the options of pausing; @cfg->mode is TC_COLOR_PAUSE_NONE if the port does not pause. */
 static int color_pause_options(struct color_pause_config *cfg, const struct color_pause *own,
 			       const struct color_pause_port *port, struct nlattr **tb,
 			       struct netlink_ext_ack *extack)
@@ -1144,7 +1147,7 @@ static int color_pause_options(struct color_pause_config *cfg, const struct colo
 	return 0;
 }
 
-/* Can the device pause at all? */
+/* Can the device's ports pause? */
 static int color_pause_check_dev(struct net_device *dev, const struct color_pause_link *link,
 				 const struct color_pause_port *port, struct nlattr **tb,
 				 struct netlink_ext_ack *extack)
@@ -1182,17 +1185,17 @@ static struct color_pause_link *color_pause_link_get(struct color_pause_net *cn,
 }
 
 /**
- * color_pause_get() - what the user wants a port to do about pauses
+ * color_pause_get() - create a port's new state of pausing from the user's attributes
  * @sch: the port
- * @own: what it does now, or NULL for nothing
- * @port: what it is going to be
- * @pool_size: the size that its pool is going to have
- * @tb: the attributes; those of &enum tca_color that begin with TCA_COLOR_PAUSE count
- * @extack: says what is wrong
+ * @own: its present state, or NULL if it does not pause
+ * @port: its properties after the change
+ * @pool_size: size of its pool after the change, bytes
+ * @tb: the attributes; the options are read from TCA_COLOR_PAUSE and TCA_COLOR_PAUSE_*
+ * @extack: for the error message
  *
- * Nothing changes before color_pause_commit().
+ * The port does not change before color_pause_commit().
  *
- * Return: the new state of the port, for color_pause_put(), NULL for none; or an error.
+ * Return: the new state, for color_pause_put(); NULL if the port does not pause; or an error.
  */
 struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause *own,
 				    const struct color_pause_port *port, u32 pool_size,
@@ -1214,7 +1217,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 	if (err)
 		return ERR_PTR(err);
 	if (cfg.mode == TC_COLOR_PAUSE_NONE) {
-		/* Others may use the pool. */
+		/* Ports that pause may share the pool. */
 		err = color_pause_check(&plan, tb, extack);
 		return ERR_PTR(err);
 	}
@@ -1243,8 +1246,8 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 
 /**
  * color_pause_commit() - the port has its new state; RTNL
- * @pause: what color_pause_get() has returned, or NULL
- * @before: the state before, or NULL; for color_pause_put()
+ * @pause: the new state, of color_pause_get(), or NULL
+ * @before: the old state, or NULL; for color_pause_put()
  */
 void color_pause_commit(struct color_pause *pause, struct color_pause *before)
 {
@@ -1259,8 +1262,8 @@ void color_pause_commit(struct color_pause *pause, struct color_pause *before)
 }
 
 /**
- * color_pause_put() - a port has another state, or none, or is gone; RTNL
- * @pause: the state before, or NULL
+ * color_pause_put() - free a state that the port does not use, or not any more; RTNL
+ * @pause: the state, or NULL
  */
 void color_pause_put(struct color_pause *pause)
 {
@@ -1281,7 +1284,7 @@ void color_pause_put(struct color_pause *pause)
 
 /* --- devices ---------------------------------------------------------------- */
 
-/* Read again the speed of the devices that may have another one.  Drivers sleep, and notifiers hold
+/* Read the speed of the devices whose speed may have changed.  Drivers sleep, and notifiers hold
  * locks that depend on the event: see rd_link.c.
  */
 static void color_pause_read_speeds(struct work_struct *work)
@@ -1296,7 +1299,7 @@ static void color_pause_read_speeds(struct work_struct *work)
 		link->stale = false;
 		if (__ethtool_get_link_ksettings(link->dev, &settings))
 			continue;
-		/* While it is down the last one counts. */
+		/* While the link is down its last speed applies. */
 		link->speed = color_pause_settings_speed(&settings) ?: link->speed;
 		color_pause_update(link->net);
 	}
@@ -1356,11 +1359,11 @@ static struct notifier_block color_pause_notifier = {
 	.notifier_call	= color_pause_event,
 };
 
-/* --- what tc sees ----------------------------------------------------------- */
+/* --- dump ------------------------------------------------------------------- */
 
 /**
  * color_pause_dump() - write the configuration
- * @pause: the port's, or NULL
+ * @pause: the port's state, or NULL
  * @skb: the message
  *
  * Return: 0, or -EMSGSIZE.
@@ -1385,8 +1388,8 @@ int color_pause_dump(const struct color_pause *pause, struct sk_buff *skb)
 
 /**
  * color_pause_dump_stats() - write the counters of a port's link
- * @pause: the port's, or NULL
- * @skb: the message; what it has no room for is left out
+ * @pause: the port's state, or NULL
+ * @skb: the message; attributes for which it has no room are left out
  */
 void color_pause_dump_stats(const struct color_pause *pause, struct sk_buff *skb)
 {
@@ -1430,7 +1433,7 @@ static int __net_init color_pause_net_init(struct net *net)
 	return 0;
 }
 
-/* The namespace's devices are gone, and their ports and links with them. */
+/* The namespace's devices have been removed, and their ports and links with them. */
 static void __net_exit color_pause_net_exit(struct net *net)
 {
 	struct color_pause_net *cn = net_generic(net, color_pause_net_id);

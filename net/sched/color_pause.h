@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pause: a port stops the neighbour before its buffer is full, and stops when the neighbour asks.
+ * Pause: a port pauses the neighbour before its buffer is full, and stops while the neighbour
+ * pauses it.
  *
  *	 neighbour            this switch: a network namespace           neighbour
  *	 +-------+   data    +--------------------------------+   data   +-------+
@@ -14,31 +15,32 @@
  *
  * A link (struct color_pause_link) is a device with a port that pauses.  Each packet that arrives
  * by it and is queued in a port of the namespace that pauses is charged to it, by priority.  Above
- * Xoff a frame leaves by the device, and again before its time is over; at Xon another one lets
- * the neighbour continue.  The data that still arrives in between, the headroom, needs room in the
- * buffer.
+ * Xoff the device sends a frame, and again before the time of that frame is over; at Xon it sends
+ * another one that lets the neighbour continue.  The data that still arrives after the first frame,
+ * the headroom, needs room in the buffer.
  *
  * Lossless.  No port drops a packet that counts if each has room for Xoff and headroom of all links
  * that pause, for each priority.  That is a property of all ports of the namespace: all packets may
- * be queued in one port, whichever has the least room.  color_pause_solve() is the one place that
- * computes it, whenever something that it depends on changes in any port, pool or device.
+ * be queued in one port, also in the port with the minimum of room.  color_pause_solve() is the one
+ * place that computes it, after every change of a port, pool or device on which it depends.
  *
  * Charging.  A packet's skb_iif is the device by which it arrived, so bridges, OVS, routes and tc's
- * redirection all work.  Packets of the host itself, and those of a VLAN's device, are charged to
+ * redirection all work.  Packets of the host itself, and packets of a VLAN's device, are charged to
  * no link: there is no neighbour to pause for them.  act_mirred writes skb_iif at egress, too, so a
  * packet that it redirected there is not charged.  VRFs and bonds replace skb_iif by their own
  * number: their lower devices cannot pause.  Ports charge a link under the root locks of different
  * qdisc trees, so its bytes are atomic.  A packet that is charged holds a reference: the device,
  * and its link, may be removed while it is queued.
  *
- * Sending.  The port that reaches Xoff has the root lock of its own tree, and the frame goes out of
- * another device, whose port may be about to do the same: a deadlock, if it were sent at once.  So
- * a work item in softirq context sends, past the qdisc.  It looks at the bytes when it runs, so
- * there is one item for each link, however many packets cross a threshold meanwhile.
+ * Sending.  The port that reaches Xoff holds the root lock of its own tree, and another device
+ * sends the frame.  Its port may be about to do the same: a deadlock, if the frame were sent at
+ * once.  So a work item in softirq context sends it, not through the qdisc.  The item reads the
+ * bytes when it runs, so there is one for each link, however many packets cross a threshold
+ * meanwhile.
  *
  * Listening.  Bridges and OVS drop pause frames in their rx_handler.  A packet handler for all
  * protocols of one device runs ahead of it, and of tc's ingress.  The handler cannot keep tc from
- * forwarding the frame, so no port queues frames for its address: color_is_link_local().
+ * forwarding the frame, so no port queues frames for its address: color_is_mac_control().
  */
 #ifndef _COLOR_PAUSE_H
 #define _COLOR_PAUSE_H
@@ -61,12 +63,12 @@ struct netlink_ext_ack;
 struct nlattr;
 
 /**
- * struct color_pause_config - what the user asked for
+ * struct color_pause_config - the user's options
  * @mode: &enum tc_color_pause
  * @xoff: bytes, 0 for the link's share of the buffer
  * @xon: bytes, 0 for a little less than Xoff
- * @delay: ns from one end of the link to the other
- * @storm: ns after which a pause without an end is ignored; 0 for never
+ * @delay: propagation delay from one end of the link to the other, ns
+ * @storm: ns of stopped time after which pauses are ignored; 0 for never
  * @unit: bytes of the largest packet that the neighbour sends at once, 0 for the default
  * @map: band of each priority, or TC_COLOR_PAUSE_NO_BAND
  */
@@ -81,17 +83,17 @@ struct color_pause_config {
 };
 
 /**
- * struct color_pause_port - properties of a port that decide what it can promise
- * @rate: of its link, bytes/s; 0 for the device's speed
+ * struct color_pause_port - properties of a port that decide how many bytes it can queue
+ * @rate: rate of its link, bytes/s; 0 for the device's speed
  * @others: maximum of red and yellow packets in it, bytes; 0 if red has no threshold
- * @green: threshold of green packets, or COLOR_NO_THRESH
- * @count: what @green is compared with
+ * @green: threshold of green packets, bytes, or COLOR_NO_THRESH
+ * @count: the bytes that @green is compared with
  * @pool: the shared buffer that it charges, or NULL
  * @share: the port's part of the pool that it charges now
  * @fill: how much of @pool it can fill, if it does not pause; the limit and alpha if it does
  * @overhead: bytes that the link adds to each packet
- * @burst: ns that it makes up for at once when its timer is late; its neighbour is taken to be
- *	alike
+ * @burst: ns of its rate that it sends at once when its timer is late; its neighbour is assumed to
+ *	do the same
  * @bands: queues
  * @band_limit: packets that each may have; 0 for any number
  */
@@ -112,17 +114,19 @@ struct color_pause_port {
 #define COLOR_PAUSE_NO_PRIO	0xff	/* @prio of a band that is never paused */
 
 /**
- * struct color_pause - a port that pauses; written under RTNL, and not changed once the port has it
- * @link: its device's
+ * struct color_pause - state of a port that pauses; written under RTNL; once the port uses it only
+ *	@entry, @listed and @peeked change
+ * @link: the link of its device
  * @sch: the port
- * @entry: in the link's ports; read under RCU
- * @listed: @entry is in them
- * @peeked: a parent has seen a packet, and gets it, paused or not; root lock of the port
- * @cfg: what the user asked for
- * @port: what it can promise
+ * @entry: entry in @ports of the link; read under RCU
+ * @listed: @entry is in that list
+ * @peeked: the parent has peeked at a packet, which must be dequeued next, paused or not; root lock
+ *	of the port
+ * @cfg: the user's options
+ * @port: the properties of the port that decide how many bytes it can queue
  * @prio: priority that each band's packets are charged to, or COLOR_PAUSE_NO_PRIO
  * @mask: priorities that pause each band
- * @rcu: to free it
+ * @rcu: for kfree_rcu()
  */
 struct color_pause {
 	struct color_pause_link		*link;

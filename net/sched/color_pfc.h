@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Priority flow control (IEEE 802.1Qbb): the frame, its times, and what a port makes of the frames
- * that it hears.  Only arithmetic; who sends and who listens is in color_pause.h.
+ * Priority flow control (IEEE 802.1Qbb): the frame, its times, and the effect of received frames on
+ * a port.  Only arithmetic; color_pause.h describes how ports send and receive the frames.
  *
  *	 0        6        12     14      16      18                    34            60
  *	 +--------+--------+------+-------+-------+---------------------+-------------+
@@ -31,10 +31,10 @@
 #define COLOR_PFC_TIME_MAX	0xffffu	/* quanta */
 
 /**
- * struct color_pfc_mac - what follows the Ethernet header
+ * struct color_pfc_mac - the MAC control parameters, behind the Ethernet header
  * @opcode: COLOR_PFC_OPCODE
- * @enabled: bit N says that @time has a time for priority N
- * @time: by priority, quanta
+ * @enabled: bit N is set if @time has a time for priority N
+ * @time: duration of the pause, by priority, quanta; 0 ends it
  */
 struct color_pfc_mac {
 	__be16	opcode;
@@ -54,14 +54,14 @@ struct color_pfc_frame {
 	u8			pad[ETH_ZLEN - ETH_HLEN - sizeof(struct color_pfc_mac)];
 } __packed;
 
-/* 01-80-C2-00-00-01: no bridge forwards it, so it comes from the other end of the link. */
+/* 01-80-C2-00-00-01: no bridge forwards it, so the sender is the other end of the link. */
 static const u8 color_pfc_address[ETH_ALEN] __aligned(2) = {
 	0x01, 0x80, 0xc2, 0x00, 0x00, 0x01
 };
 
 /**
- * color_pfc_ns() - how long a pause is
- * @quanta: its time
+ * color_pfc_ns() - the duration of a pause
+ * @quanta: its time in a frame
  * @rate: rate of the link, bytes/s, not 0
  *
  * Return: ns, rounded down.
@@ -72,8 +72,8 @@ static inline u64 color_pfc_ns(u16 quanta, u64 rate)
 }
 
 /**
- * color_pfc_quanta() - the time to ask for
- * @ns: how long a pause may be
+ * color_pfc_quanta() - the time to request in a frame
+ * @ns: duration of the pause, ns
  * @rate: rate of the link, bytes/s, not 0
  *
  * Return: quanta, at least 1 and at most %COLOR_PFC_TIME_MAX.
@@ -86,11 +86,11 @@ static inline u16 color_pfc_quanta(u32 ns, u64 rate)
 }
 
 /**
- * struct color_pfc_reach - the neighbour, as far as the headroom depends on it
- * @rate: it sends no faster, bytes/s
- * @delay: ns from one end of the link to the other
- * @burst: ns of @rate that it makes up for at once when its timer is late
- * @unit: bytes of the largest packet that it sends at once
+ * struct color_pfc_reach - the properties of a link and its neighbour that the headroom depends on
+ * @rate: maximum rate of the neighbour, bytes/s
+ * @delay: propagation delay from one end of the link to the other, ns
+ * @burst: ns of @rate that the neighbour sends at once when its timer is late
+ * @unit: bytes of the largest packet that the neighbour sends at once
  * @packet: bytes of the longest packet that this end sends
  */
 struct color_pfc_reach {
@@ -105,9 +105,9 @@ struct color_pfc_reach {
  * color_pfc_headroom() - bytes of a priority that arrive above Xoff
  * @r: the neighbour
  *
- * The packet that crosses Xoff is above it by a unit at most.  This end finishes the packet that it
- * sends, then the frame takes @delay to the neighbour.  Data that left before takes @delay as well,
- * and the neighbour finishes its own unit.
+ * The packet that crosses Xoff exceeds it by a unit at most.  This end finishes the packet that it
+ * sends, then the frame reaches the neighbour after @delay.  The neighbour finishes its own unit,
+ * and its last data arrives @delay later.
  *
  * Return: bytes.
  */
@@ -119,11 +119,11 @@ static inline u64 color_pfc_headroom(const struct color_pfc_reach *r)
 
 /**
  * color_pfc_fill() - write a frame
- * @frame: where to
+ * @frame: the frame
  * @source: address of the port
- * @enabled: priorities that it has a time for
- * @off: those of them that are to pause; the others may go on
- * @quanta: how long
+ * @enabled: priorities for which the frame has a time
+ * @off: priorities to pause; the other ones of @enabled may resume
+ * @quanta: duration of the pause, quanta
  */
 static inline void color_pfc_fill(struct color_pfc_frame *frame, const u8 *source, u8 enabled,
 				  u8 off, u16 quanta)
@@ -142,18 +142,19 @@ static inline void color_pfc_fill(struct color_pfc_frame *frame, const u8 *sourc
 			frame->mac.time[prio] = htons(quanta);
 }
 
-/* The watchdog forgets stopped time 64 times as fast as it counts it: a neighbour that leaves the
- * port 1/65 of the time causes no storm.  A link shared fairly by 64 senders is stopped for less.
+/* The watchdog subtracts 64 ns of stopped time for each ns without a pause: a neighbour that lets
+ * the port send for 1/65 of the time causes no storm.  One of 64 senders that share a link fairly
+ * is stopped for a smaller part of the time.
  */
 #define COLOR_PFC_LEAK_SHIFT	6
 
 /**
  * struct color_pfc_heard - pauses of one priority
- * @asked: when the last pause that the neighbour asked for ends, or has ended, ns
- * @until: when the port may send: @asked, or earlier if that is too long
- * @since: the time up to which @paused and @spent count
+ * @asked: end of the last pause that the neighbour requested, ns; may be in the past
+ * @until: time at which the port may send, ns: @asked, or earlier if the pause is too long
+ * @since: the time up to which @paused and @spent count, ns
  * @paused: ns for which the port was stopped
- * @spent: ns for which the neighbour asked for a pause, less 64 times those for which it did not
+ * @spent: ns for which the neighbour requested a pause, less 64 times the ns for which it did not
  * @storm: pauses are ignored
  */
 struct color_pfc_heard {
@@ -176,7 +177,7 @@ static inline u64 color_pfc_part(u64 since, u64 now, u64 end)
  * color_pfc_account() - count the time that has passed
  * @h: the priority
  * @now: the time, ns
- * @most: ns of pauses that are obeyed, see color_pfc_hear(); 0 for any
+ * @most: ns of pauses that are obeyed, see color_pfc_hear(); 0 for no limit
  *
  * Return: true if a storm has begun.
  */
@@ -195,15 +196,15 @@ static inline bool color_pfc_account(struct color_pfc_heard *h, u64 now, u64 mos
 }
 
 /**
- * color_pfc_hear() - a frame has a time for a priority
+ * color_pfc_hear() - apply the time that a received frame has for a priority
  * @h: the priority
- * @ns: the time, 0 to end a pause
- * @now: when it arrives, ns; not before the last call's
- * @most: ns of pauses that are obeyed; 0 for any length
+ * @ns: the time, ns; 0 to end a pause
+ * @now: arrival of the frame, ns; not before @now of the last call
+ * @most: ns of pauses that are obeyed; 0 for no limit
  *
  * Storms.  A neighbour that is broken, or whose own neighbours are, may pause for ever, and its
  * pause spreads through the network.  So stopped time fills a bucket of @most, which leaks while
- * the neighbour asks for no pause.  When the bucket is full pauses are ignored, until it is empty.
+ * the neighbour requests no pause.  When the bucket is full pauses are ignored, until it is empty.
  * A frame that ends a pause does not empty it, or a pause after each end would stop the port for
  * good.
  *

@@ -32,13 +32,13 @@ static void color_pool_set_peak(struct color_pool *pool, s64 used)
 		;
 }
 
-/* The maximum that a port takes beyond a packet. */
+/* The maximum that a port charges beyond a packet, bytes. */
 static u32 color_pool_chunk(u32 size)
 {
 	return size < COLOR_POOL_CHUNKS_FROM ? 0 : min(COLOR_POOL_CHUNK, size >> 8);
 }
 
-/* With so little left every byte goes to packets. */
+/* Is less than 1/8 of the pool free?  Then ports keep no reserve. */
 static bool color_pool_tight(u32 size, u64 used)
 {
 	return used + (size >> 3) > size;
@@ -47,7 +47,7 @@ static bool color_pool_tight(u32 size, u64 used)
 /**
  * color_share_fits() - is there room for a packet of the port, by the dynamic threshold?
  * @share: the port's part of the pool
- * @alpha: the port's share of what is free, Q16
+ * @alpha: the port's share of the free bytes, Q16
  * @queued: bytes of the port's packets
  * @len: bytes of the packet
  *
@@ -64,7 +64,7 @@ bool color_share_fits(const struct color_share *share, u32 alpha, u64 queued, u3
 /**
  * color_share_charge() - charge a packet that the reserve has no room for
  * @share: the port's part of the pool
- * @alpha: the port's share of what is free, Q16
+ * @alpha: the port's share of the free bytes, Q16
  * @queued: bytes of the port's packets
  * @len: bytes of the packet; @queued + @len is more than the port holds
  *
@@ -88,7 +88,7 @@ bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 le
 		if (!color_pool_fits(size, others, alpha, queued, len))
 			return false;
 		more = len - reserve;
-		/* The last packet that the chunk is for has to pass as well. */
+		/* The last packet that fits into the chunk has to pass the test as well. */
 		if (chunk && !color_pool_tight(size, others + len + chunk) &&
 		    color_pool_fits(size, others + chunk, alpha, queued + chunk, len))
 			more += chunk;
@@ -99,10 +99,10 @@ bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 le
 }
 
 /**
- * color_share_low() - when to call color_share_release()
+ * color_share_low() - the threshold below which to call color_share_release()
  * @share: the port's part of a pool
  *
- * Return: call it when the port's packets are fewer bytes than that.
+ * Return: bytes of the port's packets.
  */
 u64 color_share_low(const struct color_share *share)
 {
@@ -111,12 +111,14 @@ u64 color_share_low(const struct color_share *share)
 
 	if (!chunk || !held)
 		return held;
-	/* The reserve is more than two chunks, or more than twice the queue; 1 is empty. */
+	/* Below it the reserve is above two chunks, or above twice the queue; below 1 no byte is
+	 * queued.
+	 */
 	return max3((u64)1, held / 3, held - min_t(u64, held, 2 * chunk));
 }
 
 /**
- * color_share_release() - give back what is not needed
+ * color_share_release() - return the part of the reserve that is not needed
  * @share: the port's part of a pool
  * @queued: bytes of the port's packets
  */
@@ -136,7 +138,7 @@ void color_share_release(struct color_share *share, u64 queued)
 }
 
 /**
- * color_share_give_back() - give back the reserve: what it was tested for has changed
+ * color_share_give_back() - return the reserve: its test used a size or alpha that has changed
  * @share: the port's part of a pool
  * @queued: bytes of the port's packets
  */
@@ -147,7 +149,7 @@ void color_share_give_back(struct color_share *share, u64 queued)
 }
 
 /**
- * color_share_move() - a port goes from one pool to another
+ * color_share_move() - move a port from one pool to another
  * @share: the port's part of its pool; afterwards of the new one
  * @pool: the new pool, the same one, or NULL
  * @queued: bytes of the port's packets
@@ -155,7 +157,7 @@ void color_share_give_back(struct color_share *share, u64 queued)
  * The new pool takes the port's bytes even if it has no room for them.  The caller has
  * RTNL and the port's root lock.
  *
- * Return: the pool before, for color_pool_put().
+ * Return: the old pool, for color_pool_put().
  */
 struct color_pool *color_share_move(struct color_share *share, struct color_pool *pool,
 				    u64 queued)
@@ -218,13 +220,13 @@ static bool color_pool_valid_name(const char *name)
  * @pool: the pool that the port uses now, or NULL
  * @tb: the attributes; %TCA_COLOR_POOL, %TCA_COLOR_POOL_SIZE and
  *	%TCA_COLOR_POOL_ALPHA count
- * @extack: says what is wrong
+ * @extack: for the error message
  *
- * Without %TCA_COLOR_POOL the port keeps its pool; an empty name takes it away.
+ * Without %TCA_COLOR_POOL the port keeps its pool; an empty name removes it from the pool.
  * %TCA_COLOR_POOL_SIZE of the pool that the port is in resizes it, for all its ports; a
- * port that joins a pool of another size is refused, as it may mean another one.
+ * port that joins a pool of another size is refused, as the user may mean another pool.
  *
- * Return: the pool, for color_pool_put(); or NULL for none; or an error.
+ * Return: the pool, for color_pool_put(); or NULL for no pool; or an error.
  */
 struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 				  struct nlattr **tb,
@@ -283,8 +285,8 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 }
 
 /**
- * color_pool_new_size() - the size that the pool of a port is going to have
- * @pool: what color_pool_get() has returned, or NULL
+ * color_pool_new_size() - the size of a port's pool after the request
+ * @pool: the pool, of color_pool_get(), or NULL
  * @tb: the same attributes
  *
  * Return: bytes; U32_MAX without a pool.
@@ -297,11 +299,11 @@ u32 color_pool_new_size(const struct color_pool *pool, struct nlattr **tb)
 }
 
 /**
- * color_pool_resize() - give the pool of a port another size, if the user says so
- * @pool: what color_pool_get() has returned, or NULL
+ * color_pool_resize() - resize the pool of a port, if the user requests it
+ * @pool: the pool, of color_pool_get(), or NULL
  * @tb: the same attributes
  *
- * A pool that holds more than its new size admits nothing until it has drained.
+ * A pool that holds more than its new size admits no packet until it has drained.
  *
  * Return: true if the size has changed: all ports have to give their reserves back.
  */
@@ -319,9 +321,9 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
 	return true;
 }
 
-/* A port that does not pause fills the pool.  @left is what the dynamic thresholds leave, @most the
- * sum of the limits.  Before its last packet as much as it has then was free:
- * q <= alpha * (@left - (q - packet)).
+/* A port that does not pause fills the pool.  @left: bytes that the dynamic thresholds leave free;
+ * @most: sum of the limits, bytes.  The bytes that are free before the port's last packet decide if
+ * it is admitted: q <= alpha * (@left - (q - packet)).
  */
 static void color_pool_fill(const struct color_fill *fill, u64 *left, u64 *most)
 {
@@ -336,15 +338,16 @@ static void color_pool_fill(const struct color_fill *fill, u64 *left, u64 *most)
 }
 
 /**
- * color_pool_left() - what the ports that do not pause leave of a pool
+ * color_pool_left() - the bytes of a pool that ports without pause leave free
  * @pool: the pool
- * @size: bytes that they find free
+ * @size: bytes of the pool that are free for these ports
  * @old: a port that is not counted, or NULL
  * @new: a port that is counted too, or NULL
  *
- * A port that is full keeps what it has, so the order in which they fill matters: by their
- * thresholds each leaves 1 / (1 + alpha) of what it finds, less for its last packet, and together
- * they have their limits at most.  In any order they leave the greater of both.  RTNL.
+ * A full port keeps its bytes, so the order in which the ports fill matters: by its threshold each
+ * port leaves 1 / (1 + alpha) of the bytes that it finds free, less for its last packet, and all
+ * ports together hold the sum of their limits at most.  In any order they leave the greater of
+ * both.  RTNL.
  *
  * Return: bytes.
  */
@@ -370,7 +373,7 @@ static int __net_init color_pool_net_init(struct net *net)
 	return 0;
 }
 
-/* The namespace's devices are gone, and their ports with them. */
+/* The namespace's devices have been removed, and their ports with them. */
 static void __net_exit color_pool_net_exit(struct net *net)
 {
 	struct color_pool_net *cn = net_generic(net, color_pool_net_id);

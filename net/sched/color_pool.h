@@ -12,14 +12,14 @@
  * Ports charge a pool under the root locks of different qdisc trees, so the number
  * of bytes in use is atomic.  An atomic operation for each packet would cost more
  * than the rest of the port does, and two processors would take the cache line from
- * each other, so a port charges a chunk at a time and keeps what it does not use yet
- * as a reserve.  A reserve has passed the same test as the packets that it is for.
+ * each other, so a port charges a chunk at a time and keeps the bytes that it does not
+ * use yet as a reserve.  A reserve has passed the same test as the packets that it is for.
  *
- * Reserves are small.  What a port takes beyond a packet is at most what it has queued
- * already, COLOR_POOL_CHUNK, and 1/256 of the pool; it is nothing while less than 1/8 of
- * the pool is free.  As the queue gets shorter, so does the reserve.  A pool of less than
- * COLOR_POOL_CHUNKS_FROM has no reserves, and is exact to the byte.  When a pool is
- * resized all its ports give their reserves back.
+ * Reserves are small.  The bytes that a port charges beyond a packet are at most the bytes
+ * that it has queued already, at most COLOR_POOL_CHUNK, and at most 1/256 of the pool; they
+ * are 0 while less than 1/8 of the pool is free.  As the queue gets shorter, so does the
+ * reserve.  A pool of less than COLOR_POOL_CHUNKS_FROM has no reserves, and is exact to the
+ * byte.  When a pool is resized all its ports return their reserves.
  */
 #ifndef _COLOR_POOL_H
 #define _COLOR_POOL_H
@@ -34,7 +34,7 @@ struct net;
 struct netlink_ext_ack;
 struct nlattr;
 
-/* Eleven packets of 1500 bytes: a tenth of an atomic operation for each. */
+/* Bytes: eleven packets of 1500 bytes, so a tenth of an atomic operation for each. */
 #define COLOR_POOL_CHUNK	16384u
 /* Below that 1/256 of the pool is less than three packets, and would save little. */
 #define COLOR_POOL_CHUNKS_FROM	SZ_1M
@@ -65,7 +65,7 @@ struct color_pool {
  * struct color_fill - how much of a pool a port can fill; RTNL
  * @limit: bytes that the port can queue; 0 if it pauses its neighbours, in a share
  * @dev: the device whose MTU is the size of its largest packet, or NULL
- * @alpha: its share of what is free, Q16
+ * @alpha: its share of the free bytes, Q16
  * @packet: bytes of its largest packet where @dev is NULL
  */
 struct color_fill {
@@ -78,7 +78,7 @@ struct color_fill {
 /**
  * struct color_share - a port's part of a pool; root lock of the port
  * @pool: the pool, or NULL
- * @held: bytes of it that the port has charged: those of its packets, and a reserve
+ * @held: bytes of it that the port has charged: its packets, and a reserve
  * @entry: in @shares of the pool; RTNL
  * @fill: how much of it the port can fill; RTNL
  */

@@ -23,9 +23,9 @@ int color_stats_put(struct sk_buff *skb, int attr, u64 value)
  * @skb: the message
  * @attr: &enum tca_color_stats
  * @values: the counters
- * @n: how many
+ * @n: number of counters
  *
- * A reader takes what is missing for 0, as from an older kernel.
+ * A reader takes missing counters for 0, as from an older kernel.
  *
  * Return: 0, or -EMSGSIZE.
  */
@@ -40,7 +40,7 @@ int color_stats_put_array(struct sk_buff *skb, int attr, const u64 *values, int 
  * color_stats_dump_color() - write the counters of one colour
  * @skb: the message
  * @st: the counters
- * @drops: those of its drops
+ * @drops: the counters of its drops
  *
  * Return: 0, or -EMSGSIZE.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The counters of a port, by colour and by band, and how a user gets them. */
+/* The counters of a port, by colour and by band, and their netlink attributes. */
 #ifndef _COLOR_STATS_H
 #define _COLOR_STATS_H
 
@@ -15,7 +15,7 @@ struct sk_buff;
  * @backlog: bytes in the queue
  * @packets: packets admitted to the queue
  * @bytes: bytes admitted to the queue
- * @peak_backlog: the most that @backlog has been
+ * @peak_backlog: maximum of @backlog
  * @marks: packets admitted in which the port set CE
  */
 struct color_stats {
@@ -44,7 +44,7 @@ struct color_drops {
  * @bytes: bytes admitted to the band
  * @qlen: packets in the band
  * @backlog: bytes in the band
- * @peak_backlog: the most that @backlog has been
+ * @peak_backlog: maximum of @backlog
  * @drops: packets refused because the band had its limit of packets
  */
 struct color_band_stats {

@@ -13,12 +13,12 @@
 #define COLOR_NO_THRESH		U64_MAX
 
 /**
- * color_fits() - may @len more bytes come?
- * @occ: bytes there, well below 2^63
- * @len: bytes to come
+ * color_fits() - may @len more bytes be queued?
+ * @occ: bytes queued, well below 2^63
+ * @len: bytes to add
  * @thresh: bytes allowed
  *
- * Return: true if there are no more than @thresh bytes then.
+ * Return: true if then no more than @thresh bytes are queued.
  */
 static inline bool color_fits(u64 occ, u32 len, u64 thresh)
 {
@@ -29,10 +29,10 @@ static inline bool color_fits(u64 occ, u32 len, u64 thresh)
  * color_pool_thresh() - dynamic threshold of a port that shares a buffer
  * @size: bytes of the buffer
  * @used: bytes of it in use; more than @size after ports with packets joined
- * @alpha: the port's share of what is free, Q16
+ * @alpha: the port's share of the free bytes, Q16
  *
  * Choudhury & Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
- * Switches" (ToN 1998): a port may hold alpha times what nobody holds, so one
+ * Switches" (ToN 1998): a port may hold alpha times the free bytes, so one
  * busy port leaves 1 / (1 + alpha) of the buffer for the next.
  *
  * Return: bytes that the port may have in the buffer.
@@ -46,9 +46,9 @@ static inline u64 color_pool_thresh(u64 size, u64 used, u32 alpha)
  * color_pool_fits() - may @len more bytes of a port enter the shared buffer?
  * @size: bytes of the buffer
  * @used: bytes of it in use
- * @alpha: the port's share of what is free, Q16
+ * @alpha: the port's share of the free bytes, Q16
  * @occ: bytes that the port has in it
- * @len: bytes to come
+ * @len: bytes to add
  *
  * With alpha above 1 the dynamic threshold alone would admit a packet for
  * which there is no memory.
@@ -68,7 +68,7 @@ static inline bool color_pool_fits(u64 size, u64 used, u32 alpha, u64 occ,
  * @max: bytes in the queue above which everything is marked
  * @prob: probability at @max, %TC_COLOR_PROB_ONE for 1; 0 for no marks at all
  *
- * A step at K, as DCTCP wants it, is @min = @max = K.
+ * DCTCP's step at K is @min = @max = K.
  */
 struct color_ecn {
 	u32	min;
@@ -106,8 +106,8 @@ static inline bool color_ecn_hit(u32 prob, u32 random)
 
 /**
  * struct color_refused - bytes that a port has refused lately
- * @since: when the window began that counts them, jiffies
- * @bytes: refused in this window
+ * @since: start of the current window, jiffies
+ * @bytes: bytes refused in the current window
  */
 struct color_refused {
 	unsigned long	since;
@@ -115,13 +115,13 @@ struct color_refused {
 };
 
 /**
- * color_refused_lately() - bytes refused in a window that lasts
+ * color_refused_lately() - bytes refused in the current window
  * @r: the port's counter
  * @now: jiffies
- * @window: how long a window lasts, jiffies
+ * @window: length of a window, jiffies
  *
- * Compares the age of the window.  Its end would be in the future again half a turn of jiffies
- * later: on 32 bit that is 25 days at 1000 Hz.
+ * Compares the age of the window, not its end with time_before(): 2^31 jiffies later, 25 days at
+ * 1000 Hz on 32 bit, the end would be in the future again.
  *
  * Return: bytes, 0 if the window is over.
  */
@@ -136,7 +136,7 @@ static inline u64 color_refused_lately(const struct color_refused *r, unsigned l
  * @r: the port's counter
  * @len: bytes of the packet
  * @now: jiffies
- * @window: how long a window lasts, jiffies
+ * @window: length of a window, jiffies
  */
 static inline void color_refused_add(struct color_refused *r, u32 len, unsigned long now,
 				     unsigned long window)

@@ -18,8 +18,8 @@
 #define COLOR_TRIM_WORDS	1
 #define COLOR_TRIM_OPT		GL_OPT_LEN(COLOR_TRIM_WORDS)
 
-/* The default limit.  NDP has as many bytes of headers as of data, eight packets of 9000 bytes
- * (section 3.1), which are a thousand headers.
+/* The default limit.  NDP's queue of headers has the size of its queue of data, eight packets of
+ * 9000 bytes (section 3.1): room for a thousand headers.
  */
 #define COLOR_TRIM_LIMIT	1000
 
@@ -81,7 +81,7 @@ static u8 *color_options_end(struct tcphdr *th)
 	return opt;
 }
 
-/* Is the segment of use without its data? */
+/* Can the segment be trimmed?  See color_trim.h. */
 static bool color_segment_is_fit(struct tcphdr *th)
 {
 	return !th->syn && !th->rst && th->ack && th->doff * 4 + COLOR_TRIM_OPT <= GL_HEADER_MAX &&
@@ -105,8 +105,8 @@ static __sum16 color_tcp_checksum(const struct sk_buff *skb, const struct color_
 	       csum_ipv6_magic(&ip6h->saddr, &ip6h->daddr, len, IPPROTO_TCP, csum);
 }
 
-/* Is the data what its sender sent?  A packet whose checksum a network card is to fill in comes
- * from this host.
+/* Is the checksum right?  A packet whose checksum a network card has to fill in is from this
+ * host.
  */
 static bool color_segment_is_valid(const struct sk_buff *skb, const struct color_segment *seg)
 {
@@ -124,7 +124,7 @@ static void color_segment_cut(struct sk_buff *skb, const struct color_segment *s
 
 	if (th->fin)
 		word |= COLOR_TRIM_FIN;
-	/* A receiver does not read what is behind an EOL. */
+	/* A receiver does not read options behind an EOL. */
 	end = color_options_end(th);
 	memset(end, TCPOPT_NOP, skb->data + seg->data - end);
 	gl_option_write((__be32 *)(skb->data + seg->data), GL_CODE_TRIMMED, &word,
@@ -158,11 +158,11 @@ static void color_segment_set_ip(struct sk_buff *skb, const struct color_segment
 
 /**
  * color_trim_skb() - cut off the data of a packet
- * @cfg: how
+ * @cfg: the configuration of trimming
  * @skb: the packet, not a GSO packet
  *
- * If the port keeps more bytes than the headers have, what is left of the data is padding, which
- * the IP header does not count.
+ * If @cfg->size is above the size of the headers, the rest of the data stays as padding, which the
+ * length in the IP header does not include.
  *
  * Return: false if it cannot be trimmed; then its bytes are the same as before.
  */
@@ -198,7 +198,7 @@ void color_trim_config_init(struct color_trim_config *cfg)
  * color_trim_parse() - read the attributes of trimming
  * @cfg: the configuration so far; undefined after an error
  * @tb: attributes, valid by color_config_policy
- * @extack: what is wrong with them
+ * @extack: for the error message
  *
  * Return: 0, or an error.
  */

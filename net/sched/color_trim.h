@@ -9,29 +9,30 @@
  *	 | IP | TCP | options | TRIMMED, 1448 |	in the band of its new DSCP
  *	 +----+-----+---------+---------------+
  *
- * The receiver learns at once what was lost, instead of after a timeout, and how congested the
- * way is: "Re-architecting datacenter networks and stacks for low latency and high performance"
- * (NDP, SIGCOMM '17), section 3.1.  The words are those of the switches that can do this (SAI,
- * SONiC, Cumulus Linux): the DSCP of trimmed packets, which leads to their queue, and the size
- * that is left of one.
+ * The receiver learns at once, instead of after a timeout, which data was lost and how congested
+ * the path is: "Re-architecting datacenter networks and stacks for low latency and high
+ * performance" (NDP, SIGCOMM '17), section 3.1.  The terms are used by switches that can trim (SAI,
+ * SONiC, Cumulus Linux): the DSCP of trimmed packets, which selects their queue, and the size of
+ * a trimmed packet.
  *
  * A trimmed packet is a valid one: its lengths and checksums are right, and the length of the
  * data that was cut is in our TCP option (<net/gl_option.h>).  A TCP that does not know the option
  * takes the packet for an ACK without data.  That is why FIN, PSH and URG are cleared: a FIN is at
- * the end of the data, so without the data it would end the connection early.  Nothing else about
- * the packet is changed, and no packet is trimmed for which this does not hold:
+ * the end of the data, so without the data it would end the connection early.  The other fields of
+ * the headers do not change.  These packets are not trimmed:
  *
  * - Data that belongs together with a signature or with other options (MD5, TCP-AO, MPTCP).
  * - IP fragments, other protocols than TCP, IPv6 with extension headers.
- * - A wrong checksum.  The checksum of what is left is calculated anew, which would turn a
- *   damaged header into a valid one.
+ * - A wrong checksum.  The checksum of the trimmed packet is calculated anew, which would make a
+ *   damaged header valid.
  * - No room for the option, options that are malformed (a receiver would not find ours), or so
- *   little data that nothing would be saved.
+ *   little data that the trimmed packet would not be shorter.
  *
- * Those are dropped, as on a port that does not trim.  So is a packet that finds the limit of
- * trimmed packets queued: without one, headers could take as much of the line as the data did.
+ * They are dropped, as on a port that does not trim.  So is a packet that arrives while the limit
+ * of trimmed packets is queued: without a limit, headers could take as much of the link as the
+ * data did.
  *
- * Locking is that of the port: see sch_color.c.
+ * The port's locking applies: see sch_color.c.
  */
 #ifndef _COLOR_TRIM_H
 #define _COLOR_TRIM_H
@@ -45,11 +46,11 @@ struct nlattr;
 struct sk_buff;
 
 /**
- * struct color_trim_config - what the user asked for
- * @dscp: of trimmed packets; TC_COLOR_DSCPS if the port does not trim
+ * struct color_trim_config - configuration of trimming
+ * @dscp: DSCP of trimmed packets; TC_COLOR_DSCPS if the port does not trim
  * @colors: bit N is set if packets of colour N are trimmed
- * @limit: trimmed packets that may be queued
- * @size: bytes that a trimmed packet has at least
+ * @limit: maximum number of trimmed packets in the queues
+ * @size: minimum size of a trimmed packet, bytes
  */
 struct color_trim_config {
 	u8	dscp;
@@ -61,8 +62,8 @@ struct color_trim_config {
 /**
  * struct color_trim - trimming on a port
  * @qlen: trimmed packets in the queues
- * @limited: packets dropped since as many as may be were queued
- * @unfit: packets dropped since they cannot be trimmed
+ * @limited: packets dropped because the limit of trimmed packets was queued
+ * @unfit: packets dropped because they cannot be trimmed
  */
 struct color_trim {
 	u32	qlen;
@@ -84,7 +85,7 @@ static inline bool color_trims(const struct color_trim_config *cfg)
 	return cfg->dscp < TC_COLOR_DSCPS;
 }
 
-/* Does it trim packets of this colour? */
+/* Does the port trim packets of this colour? */
 static inline bool color_trims_color(const struct color_trim_config *cfg, enum tc_color color)
 {
 	return color_trims(cfg) && cfg->colors & BIT(color);

@@ -327,7 +327,7 @@ int iofd_ports_dump_stats(const struct iofd_ports *ports, struct sk_buff *skb)
  * The route of the packet leads to another device.  With that route the neighbour
  * layer would resolve the route's next hop instead of the port's, so it is dropped.
  *
- * Return: what became of the packet.
+ * Return: &enum iofd_sent.
  */
 enum iofd_sent iofd_port_xmit(const struct iofd_port *port, struct sk_buff *skb)
 {

@@ -4,7 +4,7 @@
  *
  * The list is replaced as a whole.  A port has a number, which is never given
  * to another port.  A deflected packet and an entry of the table refer to their
- * port by its number: they may outlive the port, and must not go to the one that
+ * port by its number: they may outlive the port, and must not use the port that
  * replaces it.
  *
  * The list is written with RTNL held and read under RCU; the work item that sends
@@ -25,7 +25,7 @@ struct nlattr;
 struct sk_buff;
 
 /**
- * struct iofd_port_stats - counters of what was sent to a port
+ * struct iofd_port_stats - counters of the packets sent to a port
  * @packets: packets, a GSO packet as its segments
  * @bytes: bytes, as the qdisc layer counts them
  */
@@ -36,7 +36,7 @@ struct iofd_port_stats {
 
 /**
  * struct iofd_port - a port
- * @dev: the device, with a reference, or NULL if it is gone; written under RTNL
+ * @dev: the device, with a reference, or NULL if it was unregistered; written under RTNL
  * @tracker: tracker of that reference
  * @id: the port's number
  * @table: the neighbour table for @via: NEIGH_ARP_TABLE or NEIGH_ND_TABLE
@@ -67,9 +67,9 @@ struct iofd_ports {
 };
 
 /**
- * enum iofd_sent - what became of a packet that iofd_port_xmit() got
+ * enum iofd_sent - the result of iofd_port_xmit() for a packet
  * @IOFD_SENT: it was sent
- * @IOFD_PORT_DOWN: it was dropped, as its port is down or gone
+ * @IOFD_PORT_DOWN: it was dropped, as its port is down or was removed
  * @IOFD_NO_MEMORY: it was dropped, as there was no memory for its header
  * @IOFD_REFUSED: it was dropped by the neighbour layer, or by the queue or the driver
  *	of the port's device
@@ -115,7 +115,7 @@ static inline struct iofd_port *iofd_port_find(struct iofd_ports *ports, u32 id)
  * iofd_port_live() - the device that a packet for a port leaves on
  * @port: the port, or NULL; under RCU
  *
- * A device whose carrier has come back is not enough: its qdisc drops every
+ * A device whose carrier is up again cannot send at once: its qdisc drops every
  * packet until the core has seen the carrier too.
  *
  * Return: the device, or NULL if it cannot send now.

@@ -20,11 +20,12 @@
  * fabric loses no packets, ours may lose the one that frees the entry.  So an entry
  * is stale when its last packet is longer ago than a packet can stay in the network
  * (the timeout).  A stale entry is a miss for a packet of its flow, and a new message
- * may have it if no entry is free.  The list by age finds it in O(1).
+ * may take it if no entry is free.  The list by age finds it in O(1).
  *
  * A message without an end would hold its entry for ever with one small packet a timeout, and eight
- * of them the table.  So while no entry is free a packet holds its entry only for the part of the
- * timeout that its bytes pay for, IOFD_PAID for all of it; a full-sized packet 2 ms of 100.
+ * such messages would hold the table.  So while no entry is free a packet holds its entry only for
+ * a part of the timeout that is proportional to its bytes: IOFD_PAID bytes for all of it, a
+ * full-sized packet for 2 ms of 100.
  *
  * Pure logic; the caller does the locking.
  */
@@ -44,7 +45,7 @@
 /* Bytes that hold an entry for the timeout: the longest IP packet. */
 #define IOFD_PAID	65535u
 #define IOFD_LEASE_MAX	255u
-/* Of a full table so many entries are looked at, the oldest ones: the paper's table has no more. */
+/* Entries of a full table that are tested, the oldest ones: the paper's table has no more. */
 #define IOFD_LOOK	8
 
 /**
@@ -58,7 +59,7 @@
  * @zero: padding for the hash, 0
  *
  * All packets of a message arrive with the same number of tokens.  A message that
- * comes to the same switch twice arrives with fewer tokens the second time, and gets
+ * reaches the same switch twice arrives with fewer tokens the second time, and gets
  * a second entry with a port of its own.  With the first entry it would circulate.
  */
 struct iofd_key {
@@ -227,7 +228,7 @@ static inline u64 iofd_entry_idle(const struct iofd_entry *e, u64 now)
 static inline void iofd_entry_set(struct iofd_entry *e, u64 now, u32 len)
 {
 	e->seen = now;
-	/* rounded down: a packet of 60 bytes holds nothing */
+	/* rounded down: a packet of 60 bytes holds the entry for no time */
 	e->lease = min(len / (IOFD_PAID / IOFD_LEASE_MAX), IOFD_LEASE_MAX);
 }
 
@@ -283,7 +284,7 @@ static inline bool iofd_table_expire(struct iofd_table *t, struct iofd_entry *e,
 	return true;
 }
 
-/* Free one of the oldest entries that its last packet does not pay for any more. */
+/* Free one of the oldest entries, if its last packet does not hold it any more. */
 static inline bool iofd_table_reclaim(struct iofd_table *t, u64 now, u64 timeout)
 {
 	u16 i = t->oldest;
@@ -323,7 +324,7 @@ static inline void iofd_table_expire_all(struct iofd_table *t, u64 now,
  * @timeout: ns without a packet after which an entry is stale
  * @len: bytes of the message's first packet
  *
- * Return: the entry, or NULL if all are in use and the oldest are paid for.
+ * Return: the entry, or NULL if all are in use and their last packets hold the oldest ones.
  */
 static inline struct iofd_entry *
 iofd_table_take(struct iofd_table *t, const struct iofd_key *key, u32 port,

@@ -2,49 +2,51 @@
 /*
  * A switch port that knows which packets may be lost: the `color` qdisc.
  *
- * A switch that runs out of buffer has to drop something.  If the hosts say
- * what each packet is worth, it can drop what is cheap to lose, and early, and
- * so keep room for the packets whose loss would make a sender wait for a timer:
+ * A switch that runs out of buffer has to drop packets.  If the hosts mark the
+ * packets that are cheap to lose, it can drop these, and early, and so keep
+ * room for the packets whose loss would make a sender wait for a timer:
  *
  *	 bits of the
  *	 IP header      threshold      shared buffer     limit
  *	             +-------------+  +-------------+  +--------+
  *	 red    ---->| q_r <= 270k |->|             |->|        |   one FIFO
- *	 yellow ---->| q_y <= ...  |->| q <=        |->| q <=   |-->|||||||--> line
+ *	 yellow ---->| q_y <= ...  |->| q <=        |->| q <=   |-->|||||||--> link
  *	 green  ---->| q_g <= ...  |->| a (S - used)|->| limit  |      ^        ^
  *	             +------+------+  +------+------+  +---+----+      |        |
  *	                    |                |             |        CE mark   virtual
  *	              drop: color      drop: pool    drop: limit    above K   clock
  *
  * - Colour-aware dropping: "TLT: towards timeout-less transport" (EuroSys '21),
- *   sections 4.3 and 5.3.  Red is what can be lost because something protected
- *   will notice; its threshold is far below the limit, and what is in between
- *   belongs to the green packets.  One FIFO: the colours are never reordered.
+ *   sections 4.3 and 5.3.  Red packets can be lost, because protected packets let
+ *   the sender detect their loss; red's threshold is far below the limit, and the
+ *   room between the two is reserved for green packets.  One FIFO: the colours are
+ *   never reordered.
  * - Selective dropping: "Aeolus: a building block for proactive transport"
- *   (SIGCOMM '20), section 3.2, is the same thing with a threshold of a few
- *   packets, compared with the whole queue (`count queue`; with several bands
- *   that of the band, or `count port` for all) and, in its testbed,
+ *   (SIGCOMM '20), section 3.2, is the same rule with a threshold of a few
+ *   packets, compared with the whole queue (`count queue`: all bytes of the
+ *   packet's band; `count port`: all bytes of the port) and, in its testbed,
  *   with the ECN field as the colour (`classify ecn`).
  * - Dynamic threshold: Choudhury and Hahne (ToN '98).  Ports of one switch share
- *   its memory; each may hold alpha times what is free.  See color_thresh.h.
+ *   its memory; each may hold alpha times the free memory.  See color_thresh.h.
  * - Bands: a port may have several FIFOs instead of one, served in strict priority,
  *   and each band may have a shaper and a limit of packets: ExpressPass (SIGCOMM '17)
  *   needs both for its credits.  See color_band.h.
  * - Trimming: a packet that would be dropped loses its data only (NDP, SIGCOMM '17).  See
  *   color_trim.h.
- * - Pause: a port may stop the neighbour that its packets came from before the buffer is
- *   full, and stops when its own neighbour says so (IEEE 802.1Qbb).  See color_pause.h.
- * - The line is a virtual clock (color_clock.h): exact at any rate, although timers are
- *   late.  A packet leaves the queue when its serialisation *starts*, so the packet on
- *   the line is not part of the occupancy.
+ * - Pause: a port may pause the neighbour from which its packets arrive before the buffer
+ *   is full, and stops when the neighbour on its own link pauses it (IEEE 802.1Qbb).  See
+ *   color_pause.h.
+ * - The link is a virtual clock (color_clock.h): exact at any rate, although timers are
+ *   late.  A packet leaves the queue when its transmission *starts*, so the packet in
+ *   transmission is not part of the occupancy.
  *
  * The straight path.  Most packets arrive at a port that is below all of its thresholds
  * and its peaks.  Two comparisons decide that (color_straight()): the bytes of the colour
  * with @own_max, and the bytes of the port with @port_max.  These two are the minimum of
  * everything that could stop a packet or needs work for it: thresholds, limit, the ECN
- * minimum, the peaks, and what the port holds of the shared buffer.  Other packets take
- * color_enqueue_slow(), which tests each of these alone.  color_refresh() computes the two
- * again when one of them changes.  So an ability that a port does not use costs nothing.
+ * minimum, the peaks, and the bytes that the port holds of the shared buffer.  Other packets
+ * take color_enqueue_slow(), which tests each of these alone.  color_refresh() computes the
+ * two again when one of them changes.  So a feature that a port does not use has no cost.
  *
  * Locking.  Everything in struct color_sched_data is protected by the root lock
  * of the qdisc tree, but for the configuration, which is only written with RTNL
@@ -92,30 +94,31 @@ MODULE_PARM_DESC(slack, "default of the option slack, ns (20000)");
 #define COLOR_CATCH_UP_PACKETS	4
 
 /**
- * struct color_sched_data - a port; root lock, if a line does not say otherwise
- * @unusual_in: the port has bands, a rate, pauses or `red auto`, so a packet that comes has more
- *	to do
- * @unusual_out: the port has bands, a rate, pauses or trimmed packets, so a packet that leaves has
- * @low: bytes in the port below which it gives back what it holds of the pool; 0 without one
- * @seen: the time when the port read the clock last, ns
- * @clock: when the line is free
- * @share: the shared buffer that it charges, and what it holds of it
- * @bands: its queues, or NULL if it is one FIFO, that of the qdisc
- * @pause: what it does about pauses, or NULL
+ * struct color_sched_data - a port; root lock, unless a field states otherwise
+ * @unusual_in: the port has bands, a rate, pauses or `red auto`: a packet needs more work at
+ *	enqueue
+ * @unusual_out: the port has bands, a rate, pauses or trimmed packets: a packet needs more work at
+ *	dequeue
+ * @low: bytes in the port below which it returns reserved bytes to the pool; 0 without a pool
+ * @seen: time of the port's last reading of the clock, ns
+ * @clock: virtual clock of the link
+ * @share: the shared buffer that the port charges, and the bytes that it holds there
+ * @bands: its bands, or NULL if the port is one FIFO: the queue of the qdisc
+ * @pause: state of pause, or NULL
  * @of: colour by DS field
- * @peak: the most bytes that the port has had
+ * @peak: maximum of the bytes in the port
  * @mark_above: bytes in the port above which CE marks begin, U64_MAX for never
- * @gso_drops: packets that could not be split
- * @red_refused: red packets that were refused in the last @window of @tune
- * @control_drops: pause frames of another link
- * @stats: by colour: up to where the straight path goes, and counters
- * @drops: by colour
- * @trim: what it does instead of dropping
- * @tel: how much the line is used
- * @tune: the threshold of red that sets itself
- * @cfg: what the user asked for
- * @watchdog: fires when the line is free for a packet that may go
- * @port: tells the transports of this host what the rate is; RTNL
+ * @gso_drops: packets dropped because they could not be split
+ * @red_refused: bytes of red packets that were refused in a window, which is @window of @tune long
+ * @control_drops: pause frames of other links, dropped
+ * @stats: by colour: limits of the straight path, and counters
+ * @drops: drop counters by colour
+ * @trim: state of trimming
+ * @tel: state of `int`, the utilisation of the link
+ * @tune: state of `red auto`, the automatic threshold of red
+ * @cfg: configuration
+ * @watchdog: fires when the next packet may be sent
+ * @port: announces the rate to the transports of this host; RTNL
  */
 struct color_sched_data {
 	bool			unusual_in;
@@ -146,9 +149,9 @@ struct color_sched_data {
 
 /**
  * struct color_skb_cb - private area of a packet in the queue
- * @charged: what color_pause_charge() has returned; 0 if the port did not pause when it came
+ * @charged: return value of color_pause_charge(); 0 if the port did not pause at enqueue
  * @color: &enum tc_color
- * @trimmed: it counts in @qlen of struct color_trim
+ * @trimmed: the packet counts in @qlen of struct color_trim
  */
 struct color_skb_cb {
 	unsigned long	charged;
@@ -156,13 +159,13 @@ struct color_skb_cb {
 	bool		trimmed;
 };
 
-/* The occupancy of the port.  The core counts it, and packets that the device gave back too. */
+/* The occupancy of the port, bytes.  The core counts it, including requeued packets. */
 static u64 color_backlog(const struct Qdisc *sch)
 {
 	return sch->qstats.backlog;
 }
 
-/* Bytes in the port's queues.  A packet that the device gave back has left them. */
+/* Bytes in the port's queues, without requeued packets. */
 static u64 color_queued(const struct color_sched_data *q)
 {
 	u64 queued = 0;
@@ -180,12 +183,12 @@ static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
 }
 
 /**
- * enum color_verdict - may a packet come?
+ * enum color_verdict - may a packet be queued?
  * @COLOR_REFUSED_COLOR: no, %TC_COLOR_DROP_COLOR
  * @COLOR_REFUSED_POOL: no, %TC_COLOR_DROP_POOL
  * @COLOR_REFUSED_LIMIT: no, %TC_COLOR_DROP_LIMIT
- * @COLOR_REFUSED_BAND: no, its band has its limit of packets
- * @COLOR_ADMITTED: it may
+ * @COLOR_REFUSED_BAND: no, its band has reached its limit of packets
+ * @COLOR_ADMITTED: yes
  */
 enum color_verdict {
 	COLOR_REFUSED_COLOR	= TC_COLOR_DROP_COLOR,
@@ -195,7 +198,7 @@ enum color_verdict {
 	COLOR_ADMITTED,
 };
 
-/* The port is full; would the pool have refused the packet before that? */
+/* The port is full.  Report the pool if it refuses the packet, too: see enum tc_color_drop. */
 static enum color_verdict color_full(struct Qdisc *sch, u32 len)
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
@@ -219,15 +222,15 @@ static enum qdisc_drop_reason color_drop_reason(enum color_verdict why)
 }
 
 /* The result for the sender.  A port that drops early has room: as from red and gred, TCP learns of
- * congestion and goes on.  NET_XMIT_DROP would tell it that the packet was never sent, and it would
- * wait for its window-probe timer, 200 ms, if nothing is in flight.
+ * congestion and continues.  NET_XMIT_DROP would report that the packet was never sent, and TCP
+ * would wait for its window-probe timer, 200 ms, if it has no data in flight.
  */
 static int color_drop_result(enum color_verdict why)
 {
 	return why == COLOR_REFUSED_LIMIT ? NET_XMIT_DROP : NET_XMIT_CN;
 }
 
-/* @band is that of the packet, or NULL. */
+/* @band: band of the packet, or NULL */
 static noinline int color_drop(struct sk_buff *skb, struct Qdisc *sch, enum tc_color color,
 			       struct color_band *band, enum color_verdict why,
 			       struct sk_buff **to_free)
@@ -255,34 +258,36 @@ static noinline void color_mark(struct color_sched_data *q, u64 occ,
 		st->marks += qdisc_pkt_segs(skb);
 }
 
-/* Bytes at the port that are neither red nor green, with those that the device gave back. */
+/* Bytes of yellow packets, and of requeued packets of any colour. */
 static u64 color_auto_others(const struct Qdisc *sch, const struct color_sched_data *q)
 {
 	return color_backlog(sch) - q->stats[TC_COLOR_GREEN].backlog -
 	       q->stats[TC_COLOR_RED].backlog;
 }
 
-/* The threshold of red that sets itself. */
+/* The automatic threshold of red packets, bytes. */
 static noinline u64 color_auto_red(const struct Qdisc *sch, const struct color_sched_data *q)
 {
 	return color_auto_thresh(&q->tune, &q->cfg, &q->share, color_queued(q),
 				 q->stats[TC_COLOR_GREEN].backlog, color_auto_others(sch, q));
 }
 
-/* Bytes that red packets may have. */
+/* The threshold of red packets, bytes. */
 static u64 color_red_thresh(const struct Qdisc *sch, const struct color_sched_data *q)
 {
 	return q->cfg.red_auto ? color_auto_red(sch, q) : q->cfg.thresh[TC_COLOR_RED];
 }
 
-/* Yellow has red's threshold if an eighth of that is queued as red packets: a flow that has
- * backed off holds no more.  Refused bytes count for eight times as many: with `count queue` a
- * flow sends a few packets a window that all find the queue too long.
+/* Yellow's threshold falls to red's when red packets fill an eighth of red's: a flow that has
+ * backed off holds no more.  A refused byte counts as eight queued ones: with `count queue` a
+ * flow sends a few packets in a window, and all of them find the queue too long.
  */
 #define COLOR_RED_WEIGHT	8
 #define COLOR_REFUSED_WEIGHT	64
 
-/* Bytes for which red packets compete with yellow ones: those queued, and those refused lately. */
+/* Bytes for which red packets compete with yellow ones: queued bytes and bytes refused in the last
+ * window, with their weights.
+ */
 static u64 color_red_wants(const struct color_sched_data *q)
 {
 	u64 refused = color_refused_lately(&q->red_refused, jiffies, q->tune.window);
@@ -290,16 +295,16 @@ static u64 color_red_wants(const struct color_sched_data *q)
 	return COLOR_RED_WEIGHT * q->stats[TC_COLOR_RED].backlog + COLOR_REFUSED_WEIGHT * refused;
 }
 
-/* Bytes that yellow packets may have.
+/* The threshold of yellow packets, bytes.
  *
- * The share of a flow in a FIFO is its share of the buffer.  A colour says which packet is cheap
- * to lose, not whose flow is worth less; but where yellow may hold more than red, flows with red
- * packets lose packets at queues that the others still fill, and get a tenth of the link
- * (measured: 0.8 of 9.6 Gbit/s, tlt_cubic beside cubic).  And a buffer full of yellow has no room
- * for green.  So the more of its threshold red fills, or would fill, the closer is yellow's to
- * it: without red packets the buffer is yellow's, and a few red packets take only a little of
- * it.  Yellow always has a bandwidth-delay product: the 6 kB of Aeolus are too little for a
- * window.
+ * In a FIFO a flow's share of the link is its share of the buffer.  A colour marks packets that
+ * are cheap to lose, not flows of lower priority; but where yellow may hold more than red, flows
+ * with red packets lose packets at queue lengths that the other flows still fill, and get a tenth
+ * of the link (measured: 0.8 of 9.6 Gbit/s, tlt_cubic beside cubic).  And a buffer full of yellow
+ * packets has no room for green ones.  So yellow's threshold falls towards red's, in proportion to
+ * the part of red's threshold that red packets fill, or would fill: without red packets yellow
+ * packets may fill the buffer, and a few red packets take only a little of it.  Yellow packets may
+ * always fill a bandwidth-delay product: the 6 kB of Aeolus are too little for a window.
  */
 static noinline u64 color_yellow_thresh(const struct Qdisc *sch, const struct color_sched_data *q)
 {
@@ -324,7 +329,7 @@ static u64 color_thresh(const struct Qdisc *sch, const struct color_sched_data *
 	}
 }
 
-/* The threshold up to which the straight path goes: that of a packet beside red ones. */
+/* The threshold that the straight path uses, bytes: yellow's is the one beside many red packets. */
 static u64 color_straight_thresh(const struct color_sched_data *q, enum tc_color color)
 {
 	const struct color_config *cfg = &q->cfg;
@@ -335,8 +340,9 @@ static u64 color_straight_thresh(const struct color_sched_data *q, enum tc_color
 	return min(cfg->thresh[color], max_t(u64, red, q->tune.min));
 }
 
-/* With `red auto` the straight path has green packets up to the most of this window, and red ones
- * for which there is room even then.  In a pool that can change at any time.
+/* With `red auto` the straight path admits green packets up to the maximum of this window, and red
+ * packets for which there is room even beside that many green ones.  In a pool that room can
+ * change at any time, so there it admits red packets up to the minimum only.
  */
 static void color_auto_refresh(struct color_sched_data *q)
 {
@@ -352,7 +358,7 @@ static void color_auto_refresh(struct color_sched_data *q)
 	green->own_max = min_t(u64, green->own_max, q->tune.top);
 }
 
-/* Compute anew up to where the straight path goes. */
+/* Recompute the limits of the straight path. */
 static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 {
 	const struct color_config *cfg = &q->cfg;
@@ -364,7 +370,7 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 	q->low = 0;
 	if (q->share.pool) {
 		port = min(port, q->share.held);
-		/* The core counts packets that the device gave back, too. */
+		/* The backlog is with requeued packets. */
 		q->low = color_share_low(&q->share) +
 			 color_backlog(sch) - color_queued(q);
 	}
@@ -377,7 +383,7 @@ static void color_refresh(const struct Qdisc *sch, struct color_sched_data *q)
 		else if (cfg->count == TC_COLOR_COUNT_PORT || !q->bands)
 			all = min(all, thresh);
 		else if (thresh != COLOR_NO_THRESH)
-			own = 0;	/* compare with the band's bytes */
+			own = 0;	/* the slow path compares with the band's bytes */
 		q->stats[i].own_max = own;
 		q->stats[i].port_max = all;
 	}
@@ -394,7 +400,7 @@ static noinline void color_auto_next(struct Qdisc *sch)
 	color_refresh(sch, q);
 }
 
-/* Is nothing in the way of one more packet?  See the top of the file. */
+/* May a packet of @len bytes take the straight path?  See the top of the file. */
 static __always_inline bool color_straight(const struct Qdisc *sch,
 					   const struct color_stats *st, u64 len)
 {
@@ -402,7 +408,7 @@ static __always_inline bool color_straight(const struct Qdisc *sch,
 		      sch->qstats.backlog + len <= st->port_max);
 }
 
-/* Queue a packet that may come. */
+/* Queue an admitted packet. */
 static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 				       struct color_stats *st, struct color_skb_cb cb,
 				       struct color_bands *bands, struct color_band *band,
@@ -430,7 +436,7 @@ static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 }
 
-/* May a packet come?  If so, the pool is charged for it.  @band is NULL if the port is one FIFO. */
+/* May a packet be queued?  If so, charge the pool.  @band is NULL if the port is one FIFO. */
 static enum color_verdict color_admit(struct Qdisc *sch, const struct color_stats *st, u64 thresh,
 				      const struct color_band *band, u32 len, u32 segs,
 				      bool *refresh)
@@ -548,7 +554,7 @@ static noinline int color_enqueue_split(struct sk_buff *skb, struct Qdisc *sch,
 	return n ? NET_XMIT_SUCCESS : result;
 }
 
-/* Queue what is left of a packet without its data. */
+/* Cut off the data of a refused packet, and queue the rest. */
 static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch,
 					  struct color_skb_cb cb, struct color_band *band,
 					  enum color_verdict why, struct sk_buff **to_free)
@@ -557,7 +563,7 @@ static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch
 	u32 len = qdisc_pkt_len(skb);
 	int ds, ret;
 
-	/* Each segment comes here by itself, unless it fits. */
+	/* Each segment is trimmed by itself, unless it fits. */
 	if (skb_is_gso(skb))
 		return color_enqueue_split(skb, sch, cb, band, to_free);
 	if (q->trim.qlen >= q->cfg.trim.limit) {
@@ -578,13 +584,13 @@ static noinline int color_enqueue_trimmed(struct sk_buff *skb, struct Qdisc *sch
 		band = color_bands_of(q->bands, ds);
 	len -= qdisc_pkt_len(skb);
 	ret = color_enqueue_one(skb, sch, cb, band, to_free);
-	/* The parent counts the bytes that came. */
+	/* The parent counts the bytes of the packet with its data. */
 	if (ret == NET_XMIT_SUCCESS)
 		qdisc_tree_reduce_backlog(sch, 0, len);
 	return ret;
 }
 
-/* There is no room for a packet. */
+/* There is no room for a packet: trim or drop it. */
 static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb_cb cb,
 			struct color_band *band, enum color_verdict why,
 			struct sk_buff **to_free)
@@ -600,9 +606,9 @@ static int color_refuse(struct sk_buff *skb, struct Qdisc *sch, struct color_skb
 	return color_drop(skb, sch, cb.color, band, why, to_free);
 }
 
-/* Has another link brought a frame that is for its own end only?  A bridge forwards no frame for
- * the address of pause frames (IEEE 802.1Q, 8.6.3).  Redirection by tc does, and the next switch
- * would take it for a frame of this one.
+/* Has a frame with the address of pause frames arrived by another link?  A bridge does not forward
+ * such frames (IEEE 802.1Q, 8.6.3).  Redirection by tc does, and the next switch would take the
+ * frame for one that this switch has sent.
  */
 static bool color_is_mac_control(const struct sk_buff *skb)
 {
@@ -610,9 +616,9 @@ static bool color_is_mac_control(const struct sk_buff *skb)
 	       ether_addr_equal_unaligned(skb->data, color_pfc_address);
 }
 
-/* Packets that the straight path leaves: GSO packets, packets whose IP header is not where it
- * should be, and packets that reach a threshold, the limit, the ECN minimum, a peak, the end of
- * what the port holds of the pool, or an idle line.
+/* Packets that the straight path does not admit: GSO packets, packets whose IP header is not where
+ * it should be, and packets that reach a threshold, the limit, the ECN minimum, a peak, the bytes
+ * that the port holds of the pool, or an idle link.
  */
 static noinline int color_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 				       struct sk_buff **to_free)
@@ -661,7 +667,7 @@ static __always_inline int color_enqueue_straight(struct sk_buff *skb, struct Qd
 	return NET_XMIT_SUCCESS;
 }
 
-/* Apart from the ports below, which then save fewer registers. */
+/* A function of its own, so that ports without pause save fewer registers. */
 static noinline int color_enqueue_pausing(struct sk_buff *skb, struct Qdisc *sch,
 					  struct sk_buff **to_free)
 {
@@ -685,7 +691,7 @@ static noinline int color_enqueue_unusual(struct sk_buff *skb, struct Qdisc *sch
 {
 	struct color_sched_data *q = qdisc_priv(sch);
 
-	/* The line may have been idle: read the clock. */
+	/* The link may have been idle: read the clock. */
 	if (q->clock.mult && !qdisc_peek_head(sch))
 		return color_enqueue_slow(skb, sch, to_free);
 	if (unlikely(q->pause))
@@ -718,7 +724,7 @@ int color_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_fr
 }
 EXPORT_SYMBOL_GPL(color_enqueue);
 
-/* Arm the timer for when the line or a band is free. */
+/* Arm the timer for @until, the time at which the port may send next. */
 static void color_wait(struct Qdisc *sch, u64 until)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -727,8 +733,8 @@ static void color_wait(struct Qdisc *sch, u64 until)
 	qdisc_watchdog_schedule_range_ns(&q->watchdog, until, q->cfg.slack);
 }
 
-/* ns that the port makes up for when it is served late; @clock is the line's, or if that has no
- * rate, the clock of the band, which counts @len for a packet.
+/* Maximum time for which the port catches up when it is served late, ns.  @clock is the link's; if
+ * the link has no rate, the band's.  @len is the length of the longest packet, in its units.
  */
 static u64 color_catch_up(const struct color_config *cfg, const struct color_clock *clock, u64 len)
 {
@@ -738,14 +744,14 @@ static u64 color_catch_up(const struct color_config *cfg, const struct color_clo
 		    COLOR_CATCH_UP_PACKETS * color_clock_ns(clock, len));
 }
 
-/* Bytes of the device's longest packet on the line.  The MTU may change at any time. */
+/* Bytes of the device's longest packet on the link.  The MTU may change at any time. */
 static u64 color_packet(const struct Qdisc *sch, const struct color_config *cfg)
 {
 	return psched_mtu(qdisc_dev(sch)) + (u64)cfg->overhead;
 }
 
-/* Is the line free for the packet at the head?  It was not when the port read the clock last, so
- * read it again; arm the timer if the line is still busy.
+/* Is the link free for the packet at the head?  It was not when the port read the clock last, so
+ * read it again; arm the timer if the link is still busy.
  */
 static noinline bool color_line_free(struct Qdisc *sch)
 {
@@ -761,8 +767,8 @@ static noinline bool color_line_free(struct Qdisc *sch)
 	return true;
 }
 
-/* The band that has the line now, or NULL and the timer is armed; @start is for
- * color_band_advance().  Not all bands are empty.
+/* Select the band that may send now; if there is no such band, arm the timer and return NULL.
+ * @start is for color_band_advance().  Not all bands are empty.
  */
 static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 {
@@ -773,7 +779,7 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 
 	if (!q->bands->timed)
 		return color_bands_head(q->bands);
-	/* If the first band with a packet may send, a later time changes nothing. */
+	/* If the first band with a packet may send, a later time gives the same result. */
 	band = color_bands_next(q->bands, &q->clock, q->seen, start);
 	if (band && band == color_bands_head(q->bands))
 		return band;
@@ -795,7 +801,7 @@ static struct color_band *color_band_ready(struct Qdisc *sch, u64 *start)
 	return band;
 }
 
-/* The same for a port that pauses: without the bands that the neighbour has paused. */
+/* The same for a port that pauses, without the bands that the neighbour has paused. */
 static noinline struct color_band *color_band_unpaused(struct Qdisc *sch, u64 *start)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -821,8 +827,8 @@ static struct color_band *color_band_next(struct Qdisc *sch, u64 *start)
 	return unlikely(q->pause) ? color_band_unpaused(sch, start) : color_band_ready(sch, start);
 }
 
-/* Has the neighbour paused the FIFO of this port?  Arm the timer for when that is over.  The line
- * does not catch up on time in which it might not send.
+/* Has the neighbour paused the FIFO of this port?  If so, arm the timer for the end of the pause.
+ * The link does not catch up for the time in which it was paused.
  */
 static noinline bool color_paused(struct Qdisc *sch)
 {
@@ -832,7 +838,7 @@ static noinline bool color_paused(struct Qdisc *sch)
 	if (end > q->seen)
 		q->seen = ktime_get_ns();
 	if (end > q->seen) {
-		/* what a parent has seen, it gets */
+		/* a packet that the parent has peeked at must be dequeued next */
 		if (q->pause->peeked)
 			return false;
 		color_wait(sch, end);
@@ -869,7 +875,7 @@ static struct sk_buff *color_peek(struct Qdisc *sch)
 	return skb;
 }
 
-/* The queue is short, or empty: give the pool back what is not needed. */
+/* The queue is short, or empty: return the bytes that are not needed to the pool. */
 static noinline void color_release(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -878,8 +884,8 @@ static noinline void color_release(struct Qdisc *sch)
 	color_refresh(sch, q);
 }
 
-/* The queue is empty.  Packets that the device gave back counted in the backlog until now, so that
- * color_dequeue() did not see it.
+/* The queue is empty.  The dequeue of its last packet did not release the pool if requeued packets
+ * counted in the backlog at that time.
  */
 static void color_empty(struct Qdisc *sch)
 {
@@ -897,7 +903,7 @@ static noinline void color_left_trimmed(struct Qdisc *sch)
 		color_refresh(sch, q);
 }
 
-/* A packet has left an unusual port. */
+/* Account a packet that an unusual port has dequeued. */
 static __always_inline void color_left(struct Qdisc *sch, const struct sk_buff *skb, u32 len)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -910,7 +916,7 @@ static __always_inline void color_left(struct Qdisc *sch, const struct sk_buff *
 		color_pause_uncharge(cb->charged, len);
 }
 
-/* A packet has left the queue for the line, which it has from @start on. */
+/* A packet's transmission starts at @start: account it, and write the utilisation if requested. */
 static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 start)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -922,7 +928,7 @@ static noinline void color_tell(struct Qdisc *sch, struct sk_buff *skb, u64 star
 		q->tel.stamped += qdisc_pkt_segs(skb);
 }
 
-/* A packet has left, and the port holds more of the pool than it needs. */
+/* A packet was dequeued, and the port holds more of the pool than it needs. */
 static noinline struct sk_buff *color_dequeue_low(struct Qdisc *sch, struct sk_buff *skb)
 {
 	color_release(sch);
@@ -935,7 +941,7 @@ static noinline void color_yield(struct color_sched_data *q, const struct color_
 	color_bands_yield(q->bands, band, &q->clock, start, on_line);
 }
 
-/* A packet that left a band has the line from @start on. */
+/* The transmission of a packet of a band starts at @start. */
 static __always_inline void color_band_sent(struct Qdisc *sch, struct color_band *band,
 					    struct sk_buff *skb, u64 start, u32 len, u32 segs)
 {
@@ -1001,7 +1007,7 @@ static noinline struct sk_buff *color_dequeue_unusual(struct Qdisc *sch)
 	}
 	if (unlikely(q->pause) && color_paused(sch))
 		return NULL;
-	/* never without a rate */
+	/* never true without a rate */
 	if (q->clock.next > q->seen && !color_line_free(sch))
 		return NULL;
 
@@ -1059,7 +1065,7 @@ static void color_uncharge_list(const struct qdisc_skb_head *list)
 	}
 }
 
-/* No packet in the queues is charged to a link any more. */
+/* Uncharge all queued packets. */
 static void color_uncharge_all(struct Qdisc *sch)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -1070,7 +1076,7 @@ static void color_uncharge_all(struct Qdisc *sch)
 		color_uncharge_list(&q->bands->band[i].q);
 }
 
-/* The port has another state of pausing from now on; returns the one before. */
+/* Replace the port's state of pause.  Return: the old state. */
 static struct color_pause *color_move_pause(struct Qdisc *sch, struct color_pause *pause)
 {
 	struct color_sched_data *q = qdisc_priv(sch);
@@ -1110,7 +1116,7 @@ static void color_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
-/* The pool has another size: each of its ports gives back its reserve. */
+/* The pool has a new size: each of its ports returns its reserve. */
 static void color_resized(struct color_pool *pool)
 {
 	struct color_sched_data *q;
@@ -1126,7 +1132,7 @@ static void color_resized(struct color_pool *pool)
 	}
 }
 
-/* What a port with this configuration can promise to those that it pauses. */
+/* The properties of a port with this configuration that decide how much it can queue. */
 static struct color_pause_port color_pause_port_of(struct Qdisc *sch,
 						   const struct color_config *cfg,
 						   const struct color_band_config *bands,
@@ -1156,9 +1162,9 @@ static struct color_pause_port color_pause_port_of(struct Qdisc *sch,
 	return port;
 }
 
-/* Nothing is touched before everything is known to be right, and no packet is
- * dropped: a queue above its new limit drains.  The number of bands cannot change while
- * packets are queued: they would have to be moved, and a flow would be reordered.
+/* All attributes are checked before any state changes, and no packet is dropped: a
+ * queue above its new limit drains.  The number of bands cannot change while packets
+ * are queued: they would have to be moved, and a flow would be reordered.
  */
 static int color_change(struct Qdisc *sch, struct nlattr *opt,
 			struct netlink_ext_ack *extack)
@@ -1168,7 +1174,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	struct color_config cfg = q->cfg;
 	struct color_bands *bands = q->bands;
 	struct color_band_config band_cfg;
-	struct color_pool *pool;	/* the new one, then the one before */
+	struct color_pool *pool;	/* the new one, after the commit the old one */
 	struct color_pause *pause;	/* likewise */
 	struct color_pause_port port;
 	bool resized, was_auto = q->cfg.red_auto;
@@ -1244,7 +1250,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	}
 	resized = color_pool_resize(pool, tb);
 	pool = color_share_move(&q->share, pool, color_queued(q));
-	/* for another alpha */
+	/* alpha may have changed */
 	if (q->share.pool)
 		color_share_give_back(&q->share, color_queued(q));
 	pause = color_move_pause(sch, pause);
@@ -1255,7 +1261,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	sch_tree_unlock(sch);
 	rd_link_port_set(&q->port, sch, cfg.rate);
 	color_pause_commit(q->pause, pause);
-	/* what was paused may not be any more */
+	/* bands that were paused may not be any more */
 	if (pause && sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
 	if (resized)

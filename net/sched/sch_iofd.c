@@ -22,19 +22,19 @@
  *   it finds more than `threshold` bytes in the queue and a free entry in the table,
  *   takes the entry and a random port; later packets follow it, however long the
  *   queue is; the last one frees the entry.  See iofd_table.h.
- * - The DSCP of a packet says whether it is the first or the last of its message, and
+ * - The DSCP of a packet marks the first and the last packet of a message, and limits
  *   how often it may still be deflected: see net/gl_deflect.h.  Packets of long flows
  *   have other DSCPs, and pass after a test of one byte.
  * - A port is a device and a next hop on it: see iofd_ports.h.  Packets whose port is
- *   down or gone are dropped ("not allowed to locally reroute around the failed",
+ *   down or removed are dropped ("not allowed to locally reroute around the failed",
  *   section IV-C), since another path would reorder them.  They do not refresh their
  *   entry, so the flow of a dead port is blocked for `timeout` at most.
  * - Multicast, broadcast and link-local packets pass: a next hop would not forward
  *   them to their receivers.
  *
  * The qdisc must not enqueue to another device.  It would take the root lock of that
- * device inside its own, and a qdisc there that deflects as well would take them the
- * other way round: a deadlock.  So deflected packets wait in a FIFO for a work item in
+ * device inside its own, and a qdisc there that deflects as well would take them in the
+ * opposite order: a deadlock.  So deflected packets wait in a FIFO for a work item in
  * softirq context, which holds no root lock.  A work item never runs on two CPUs at a
  * time, so packets stay in order.  See iofd_fifo.h.
  *
@@ -92,7 +92,7 @@ static LIST_HEAD(iofd_all);
  * @bytes: bytes of @starts and @followers
  * @no_port: messages not deflected because no port was up
  * @spent: packets above the threshold with no tokens left
- * @drops_port: packets dropped because their port was down or gone
+ * @drops_port: packets dropped because their port was down or removed
  * @drops_fifo: packets dropped because the FIFO was full
  * @drops_memory: packets dropped because their header could not be written
  * @drops_reset: packets that waited in the FIFO when the qdisc was reset
@@ -158,7 +158,7 @@ static noinline bool iofd_pull(struct sk_buff *skb, unsigned int len)
 	return off >= 0 && pskb_may_pull(skb, off + len);
 }
 
-/* The DS field of a packet, 0 if it has none.  A packet with a VLAN tag belongs to
+/* The DS field of a packet, 0 if it has no IP header.  A packet with a VLAN tag belongs to
  * another network than the next hops of the ports, and passes.
  */
 static __always_inline u8 iofd_dsfield(struct sk_buff *skb)
@@ -266,7 +266,7 @@ static bool iofd_spend(struct sk_buff *skb, u8 dscp)
 	return true;
 }
 
-/* Choose a port for a new message.  Return: NULL if none is up; under RCU. */
+/* Choose a port for a new message.  Return: NULL if no port is up; under RCU. */
 static struct iofd_port *iofd_choose(struct iofd_sched_data *q,
 				     struct iofd_ports *ports)
 {
@@ -354,8 +354,8 @@ static __always_inline int iofd_enqueue_child(struct sk_buff *skb,
 	return ret;
 }
 
-/* Is the queue above the threshold?  The backlog is that of the child and of what the
- * device has given back, as the core counts it for every kind of child.
+/* Is the queue above the threshold?  The backlog includes the child's packets and requeued
+ * packets, as the core counts it for every kind of child.
  */
 static bool iofd_congested(struct Qdisc *sch)
 {
@@ -486,7 +486,7 @@ static struct sk_buff *iofd_peek(struct Qdisc *sch)
 	return q->child->ops->peek(q->child);
 }
 
-/* Send what waits in the FIFO, a budget at a time, so that the CPU gets to its other
+/* Send the packets in the FIFO, a budget at a time, so that the CPU can run its other
  * softirqs between two runs.
  */
 static void iofd_work(struct gl_bh_work *work)
@@ -542,7 +542,7 @@ static const struct nla_policy iofd_policy[TCA_IOFD_MAX + 1] = {
 	[TCA_IOFD_PORTS]	= { .type = NLA_NESTED },
 };
 
-/* Nothing changes before all options are checked.  Entries stay, with their ports. */
+/* All options are checked before any of them changes.  Entries stay, with their ports. */
 static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
 		       struct netlink_ext_ack *extack)
 {

@@ -97,12 +97,12 @@ enum tca_iofd_port_stats {
  * @TCA_IOFD_STATS_NO_PORT: u64, messages not deflected because no port was up
  * @TCA_IOFD_STATS_SPENT: u64, packets above the threshold with no tokens left
  * @TCA_IOFD_STATS_DROPS_PORT: u64, packets dropped because the port of their message
- *	was down or gone
+ *	was down or removed
  * @TCA_IOFD_STATS_DROPS_FIFO: u64, packets dropped because the FIFO was full
  * @TCA_IOFD_STATS_DROPS_MEMORY: u64, packets dropped because memory for their header
  *	was short
  * @TCA_IOFD_STATS_DROPS_RESET: u64, packets that waited in the FIFO when the qdisc
- *	was reset, as it is when its device goes down
+ *	was reset, as it is when its device is set down
  * @TCA_IOFD_STATS_DROPS_REFUSED: u64, packets dropped by the neighbour layer, or by
  *	the queue or driver of their port
  * @TCA_IOFD_STATS_WAIT_PACKETS: u64, packets that wait in the FIFO
@@ -112,7 +112,7 @@ enum tca_iofd_port_stats {
  *	the list
  * @TCA_IOFD_STATS_PORT: nest of &enum tca_iofd_port_stats, in TCA_IOFD_STATS_PORTS
  *
- * A GSO packet counts as its segments.  New attributes come at the end; a reader skips
+ * A GSO packet counts as its segments.  New attributes are added at the end; a reader skips
  * the types that it does not know.
  */
 enum tca_iofd_stats {
