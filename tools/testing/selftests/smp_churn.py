@@ -32,7 +32,7 @@ from lab.wire import packet
 
 SLOW = bool(os.environ.get("GL_VARIANT"))
 FULL = bool(os.environ.get("GL_FULL"))  # as scripts/check --all has it
-CONNECTIONS = 200
+CONNECTIONS = 60 if os.environ.get("GL_VARIANT") in ("smp-debug", "kcsan") else 200
 CYCLES = 50 if FULL else 10             # of the modules
 SPACES = 200 if FULL else 20            # namespaces
 PERIOD = 0.05 if SLOW else 0.01         # of tc and sysctl; 10 ms would be flat out there
