@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What older kernels lack.  The code is written for the newest one; every
- * difference is here.  GL_HAVE_* come from the kernel's headers (gl_probe.mk);
- * the versions in the comments are those of mainline.
+ * Replacements for functions that older kernels lack.  The code is written for
+ * the newest kernel; every difference is here.  gl_probe.mk sets GL_HAVE_* from
+ * the kernel's headers; the versions in the comments are mainline versions.
  */
 #ifndef _NET_GL_COMPAT_H
 #define _NET_GL_COMPAT_H
@@ -42,7 +42,7 @@ static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 	if (likely(shinfo->gso_segs))
 		return shinfo->gso_segs;
 
-	/* a packet from a virtual machine does not say how many it is */
+	/* a packet from a virtual machine has no number of segments */
 	hlen = skb_transport_offset(skb);
 	h = skb_header_pointer(skb, hlen, sizeof(th), &th);
 	if (!(shinfo->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6)))
@@ -121,7 +121,7 @@ typedef const struct ctl_table gl_ctl_table;
 typedef struct ctl_table gl_ctl_table;
 #endif
 
-/* 6.6: the size is given, before the table ended with an empty entry */
+/* 6.6: the caller passes the size; before, the table ended with an empty entry */
 #ifdef register_net_sysctl
 #define gl_register_net_sysctl	register_net_sysctl_sz
 #else
@@ -242,8 +242,8 @@ static inline bool gl_tcp_rack(const struct sock *sk)
 #endif
 }
 
-/* When TCP's retransmission timer expires, in jiffies.  6.19: the timer's own field says it; 7.1:
- * the timer is the socket's
+/* When TCP's retransmission timer expires, in jiffies.  6.19: the timer's own field has the time;
+ * 7.1: the timer is in struct sock
  */
 static inline unsigned long gl_tcp_timeout(const struct sock *sk)
 {
@@ -276,7 +276,7 @@ static inline bool gl_is_bpf(const struct module *owner)
 	void name(struct sock *sk, const struct rate_sample *rs)
 #endif
 
-/* 6.17: a workqueue says that it is per-CPU, which was the default */
+/* 6.17: a per-CPU workqueue needs a flag; before, it was the default */
 #include <linux/workqueue.h>
 #ifndef GL_HAVE_WQ_PERCPU
 #define WQ_PERCPU	0
