@@ -14,8 +14,8 @@
  *	third packet		its DS field, stored in the child (rcv_tos); this is all that
  *				init() can see, as the request has been freed by then
  *
- * So LOCAL_IN writes a codepoint that stands for the option (told_as in struct gl_protocol) into the
- * DS field of these two packets, and clears such a codepoint if there is no option.  On the
+ * So LOCAL_IN writes a codepoint that stands for the option (told_as in struct gl_protocol) into
+ * the DS field of these two packets, and clears such a codepoint if there is no option.  On the
  * client, rcv_tos is unused until the connection is established; it stores the SYN-ACK's answer
  * until init().
  *
@@ -199,7 +199,7 @@ static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, 
 			  protocol ? READ_ONCE(gn->cp.dscp[protocol->told_as]) << 2 : 0);
 }
 
-/* The protocol of the hello in a SYN or SYN-ACK, or NULL.  Count it if the path changed the DSCP. */
+/* The protocol of the hello in a SYN or SYN-ACK, or NULL.  Count a hello whose DSCP has changed. */
 static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 					     const struct sk_buff *skb, int thoff, u8 family)
 {
