@@ -102,7 +102,7 @@ struct gl_kind {
  * struct gl_protocol - properties that compatible transports share
  * @hello: enum gl_code, the code of the option in their SYNs and SYN-ACKs
  * @told_as: enum gl_codepoint that LOCAL_IN writes into the DS field to pass this hello to TCP
- *	(gl_handshake.c).  Each protocol has another one
+ *	(gl_handshake.c).  Unique among the registered protocols
  * @kind: the rows of its table
  * @kinds: number of them
  * @control: the row of its packets without data, also of SYN and SYN-ACK
@@ -207,9 +207,9 @@ struct gl_sockopt {
  *	passed since gl_kick_soon().  Softirq or process context, socket locked and not owned by a
  *	process, BH off
  * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked
- * @is_alive: is something in flight that no switch drops first, or is a timer armed?  See
+ * @is_alive: is a packet in flight that no switch drops first, or is a timer armed?  See
  *	gl_assert_alive().  Socket locked.  May be NULL
- * @on_info: fill in the transport's part.  Socket locked
+ * @on_info: fill in the transport's fields of @info.  Socket locked
  * @on_free: free the transport's allocations for the connection.  Socket locked or about to be
  *	freed.  May be NULL
  */
@@ -266,7 +266,7 @@ struct gl_transport {
  * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
  * @kicked: a kick has begun, and on_kick() has not been called yet
  * @patient: @prompt is set, and that ACK may wait for data of the application, until the next kick
- *	after GL_SOON_NS
+ *	by gl_kick_soon()
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -289,9 +289,9 @@ struct gl_sock {
 #define GL_QUEUED_NOW	0	/* @now is on its list */
 #define GL_QUEUED_SOON	1	/* @soon is on its list */
 #define GL_AT_RELEASE	2	/* a kick follows when the process releases the socket */
-#define GL_OWED_ACK	3	/* data arrived that wants an immediate ACK */
-#define GL_OWED_ANSWER	4	/* a packet arrived that wants an answer */
-#define GL_OWED_CE	5	/* it had a CE mark */
+#define GL_OWED_ACK	3	/* data arrived that requests an immediate ACK */
+#define GL_OWED_ANSWER	4	/* a packet arrived that requests an answer */
+#define GL_OWED_CE	5	/* this packet had a CE mark */
 #define GL_SOON_PASSED	6	/* GL_SOON_NS passed while a process owned the socket */
 	refcount_t	refs;
 	u32		held_end;

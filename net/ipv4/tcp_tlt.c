@@ -503,8 +503,8 @@ static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool i
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
-/* Did the last echo arrive within GL_SOON_NS?  A clock waits up to that time for the application's
- * next data, which makes it needless if no packet is lost.  Without the wait, requests and
+/* Did the last echo arrive less than GL_SOON_NS ago?  A clock waits up to that time for the
+ * application's next data, which replaces it if no packet is lost.  Without the wait, requests and
  * responses, or small messages, would take twice the packets.
  */
 static bool tlt_is_echo_recent(const struct tlt *tlt)
@@ -513,9 +513,9 @@ static bool tlt_is_echo_recent(const struct tlt *tlt)
 }
 
 /* Data leaves while a clock is in flight.  If the data is unimportant and is lost, only another
- * clock can detect that, so permit one even after TLT_IDLE_CLOCKS_MAX idle ones: pacing may have
- * held back a retransmission for longer than they took.  The clock was needless if the application
- * sends new data within GL_SOON_NS of the echo.
+ * clock can detect that, so permit another clock even after TLT_IDLE_CLOCKS_MAX idle ones: pacing
+ * may have held back a retransmission for longer than they took.  The clock was needless if the
+ * application sends new data within GL_SOON_NS of the echo.
  */
 static void tlt_clock_is_followed(const struct tcp_sock *tp, struct tlt *tlt,
 				  const struct gl_seg *seg)
@@ -777,8 +777,8 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 
 /* Does a block of the last SACK option cover @end, the end of the important packet?  TCP's
  * scoreboard may never show it: if SACK options make the MSS vary, a block can begin in the middle
- * of a packet that TCP does not split there, and of later blocks TCP skips the part that it has
- * cached.
+ * of a packet that TCP does not split there, and TCP does not examine again the part of a block
+ * that it has cached (recv_sack_cache).
  */
 static bool tlt_is_in_sack(const struct tcp_sock *tp, u32 end)
 {
@@ -834,7 +834,7 @@ static bool tlt_is_withdrawn(const struct tcp_sock *tp, const struct tlt *tlt)
 	return before(tcp_wnd_end(tp), tlt->clock ? tp->snd_una + 1 : tlt->imp_end);
 }
 
-/* TCP has processed the acknowledgments of an ACK, and has not looked for losses yet. */
+/* TCP has processed the number and the SACK blocks of an ACK, but has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = tlt_of(gs);
@@ -907,10 +907,11 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 }
 
 /* TCP has removed the packets that an ACK covers.  If a packet was only late, and TCP has
- * retransmitted it, the ACK of the late packet arrives too early to be that of the retransmission.
- * RACK takes it for that if the time is above the minimum RTT, which behind a queue is a small part
- * of the RTT, and finds all packets lost that left before the retransmission.  So RACK must not use
- * an ACK that arrives in less than half of the smoothed RTT: the next echo finds the losses.
+ * retransmitted it, the ACK of the late packet arrives too early for the retransmission.  RACK
+ * takes it for the ACK of the retransmission if the time is above the minimum RTT, which behind a
+ * queue is a small part of the RTT, and finds all packets lost that left before the retransmission.
+ * So RACK must not use an ACK that arrives in less than half of the smoothed RTT: the next echo
+ * finds the losses.
  */
 static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
