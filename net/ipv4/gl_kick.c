@@ -89,7 +89,9 @@ void gl_kick_soon(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(gl_kick_soon);
 
-/* May a transport send?  TCP has stopped the timers of such a socket when it was closed. */
+/* May a transport send?  Not on a closed socket without a reference on its namespace: TCP has
+ * stopped its timers.
+ */
 static bool gl_may_send(const struct sock *sk)
 {
 	return !sock_flag(sk, SOCK_DEAD) || sk->sk_net_refcnt;
@@ -250,7 +252,7 @@ static void gl_kick_one(struct gl_sock *gs, int bit)
 
 /**
  * gl_turn_hold() - take the references that gl_turn() drops
- * @gs: the state of a socket that has not called its transport's on_switch() to leave
+ * @gs: the state of a socket for which on_switch() has not been called to end the marking
  */
 void gl_turn_hold(struct gl_sock *gs)
 {

@@ -30,7 +30,7 @@
  * GREENLANE_MESSAGE the application sets the end.  The last packet of a message has a codepoint
  * of its own.
  *
- * dart_senders.c has the set of senders, dart_lookahead.c their advance notice.
+ * dart_senders.c keeps the set of senders, dart_lookahead.c transfers announcements of senders.
  * Documentation/dart.rst lists the differences from the paper and their reasons.
  */
 #include <linux/module.h>
@@ -68,7 +68,8 @@
  * @in_next: receiver: TCP's rcv_nxt when it was last read; the bytes up to it are counted
  * @in_end: receiver: sequence number behind the message's last byte, if @ending: the end that
  *	arrived last
- * @in_last: receiver: the same, of the latest message whose end has arrived
+ * @in_last: receiver: sequence number behind the last byte of the latest message whose end has
+ *	arrived
  * @told: receiver: the word that was advertised last
  * @told_at: receiver: when @told was advertised, jiffies
  * @begun: receiver: messages that the peer has begun
@@ -119,7 +120,7 @@ struct dart {
 
 /**
  * struct dart_net - a network namespace's senders, and its settings
- * @senders: the connections that are sending to this namespace
+ * @senders: the hosts that are sending to this namespace
  * @tenancy: net.ipv4.dart_tenant: enum dart_tenancy, the criterion of a tenant; shares are
  *	divided among the senders of a tenant
  * @shares: net.ipv4.dart_shares: advertise shares; 0 leaves all congestion to DCQCN
@@ -470,7 +471,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	dart_in_settle(sk, d);
 	says = dart_word(sk, d, state, now);
 	if (!word) {
-		/* This packet cannot carry the word: it has data, or no room.  Send another. */
+		/* This packet cannot carry the word: it has data, or no room.  Have a kick send it. */
 		if (dart_is_news(d, says))
 			gl_kick(sk, gs);
 		return NULL;
@@ -482,7 +483,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 
 /* --- the sender: its share (§III-A) --------------------------------------------- */
 
-/* Has the current message data that TCP has not sent, or that the application has not written yet?
+/* Has the current message data that TCP has not sent, or that the application may write later?
  * A flight that is empty does not end a message: with n senders each sends a packet every n
  * transmission times, which may be longer than a round trip.
  */
