@@ -225,8 +225,8 @@ static void gl_in_init_again(struct sock *sk)
 	local_bh_enable();
 }
 
-/* Store the answer in the SYN-ACK.  A SYN-ACK that does not acknowledge our SYN is ignored, as
- * TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
+/* Store the SYN-ACK's answer in rcv_tos.  A SYN-ACK that does not acknowledge our SYN is ignored,
+ * as TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
  * that only greenlane reads needs no lock.
  */
 static void gl_in_synack(struct sock *sk, u32 ack, const struct gl_protocol *protocol)

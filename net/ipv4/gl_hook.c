@@ -35,7 +35,7 @@ void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 		return;
 	}
 	ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
-	/* IPv4 has a checksum of its own, which makes up for the change. */
+	/* IPv4's header checksum compensates the change in skb->csum; IPv6 has no such checksum. */
 	if (skb->ip_summed == CHECKSUM_COMPLETE)
 		skb->csum = csum_add(csum_sub(skb->csum, (__force __wsum)old),
 				     (__force __wsum)*word);
@@ -49,7 +49,7 @@ void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
  * @keep: bits of the DS field to keep
  * @dsfield: bits to set
  *
- * Return: false, with nothing changed, if memory is short.
+ * Return: false, with the packet unchanged, if memory is short.
  */
 bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
 		       u8 dsfield)

@@ -31,7 +31,7 @@ static bool gl_may_be_lost(const struct sk_buff *skb)
  * (tcp_undo_cwnd_reduction()), packets are no longer lost, were not retransmitted, and are not on
  * the list, so only a timer would find them.
  *
- * Such a packet is a list of its own, until a SACK block splits it: then its parts are linked
+ * Such a packet is linked to itself only, until a SACK block splits it: then its parts are linked
  * to each other (tcp_fragment()).  So follow the links; they are few unless the packet is on RACK's
  * list, where the oldest packet usually is the first.
  */
@@ -68,7 +68,7 @@ static void gl_remember(struct sock *sk)
 	for (; skb; skb = skb_rb_next(skb))
 		if (gl_may_be_lost(skb))
 			list_move_tail(&skb->tcp_tsorted_anchor, &tp->tsorted_sent_queue);
-	/* RACK stops at the first packet that was sent too late. */
+	/* RACK stops at the first packet that was sent after the last delivered one. */
 	list_sort(NULL, &tp->tsorted_sent_queue, gl_by_time);
 }
 

@@ -151,7 +151,7 @@ stats:
 }
 
 /* A packet may be in our hooks until a grace period after this.  A grace period passes before
- * gl_net_exit(), which frees the data that they read.
+ * gl_net_exit(), which frees the data that the hooks read.
  */
 static void __net_exit gl_net_pre_exit(struct net *net)
 {
@@ -164,8 +164,9 @@ static void __net_exit gl_net_exit(struct net *net)
 	gl_stats_net_exit(net);
 }
 
-/* A subsystem, not a device: the sockets that hold a reference on a namespace are freed before
- * exit() is called.  Sockets without a reference never run a transport: see gl_attach().
+/* A pernet subsystem, not a pernet device: the sockets that hold a reference on a namespace are
+ * freed before exit() is called.  Sockets without a reference never run a transport: see
+ * gl_attach().
  */
 static struct pernet_operations gl_net_ops = {
 	.init		= gl_net_init,

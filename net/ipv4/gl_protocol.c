@@ -120,8 +120,8 @@ static bool gl_kind_is_unique(const struct gl_protocol *protocol, const struct g
 	return true;
 }
 
-/* Are the flags consistent?  Data with our option must reach TCP (GL_KIND_TCPS), or be a copy of bytes
- * that TCP has sent, whose only purpose is an answer (GL_KIND_ANSWERED).
+/* Are the flags consistent?  Data with our option must reach TCP (GL_KIND_TCPS), or be a copy of
+ * bytes that TCP has sent, whose only purpose is an answer (GL_KIND_ANSWERED).
  */
 static bool gl_flags_are_sound(const struct gl_protocol *protocol, const struct gl_kind *kind)
 {

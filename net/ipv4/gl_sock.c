@@ -93,7 +93,7 @@ EXPORT_SYMBOL_GPL(gl_sock_again);
  * gl_sock_received() - as gl_sock(), for a packet that was received
  * @sk: the socket, under RCU
  *
- * A connection that only receives may not call its transport for long after IPV6_ADDRFORM.
+ * After IPV6_ADDRFORM a connection that only receives may not call its transport for a long time.
  *
  * Return: its state, or NULL.
  */

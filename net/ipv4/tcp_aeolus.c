@@ -174,7 +174,7 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 	}
 	if (ae->off || tp->packets_out || (ae->burst && !aeolus_is_idle(sk)))
 		return;
-	/* The answer to an earlier burst's probe is in flight, or lost. */
+	/* The answer to an earlier burst's probe is in flight or, after an RTO, lost. */
 	if (tcp_jiffies32 - tp->lsndtime >= inet_csk(sk)->icsk_rto)
 		ae->probes = 0;
 	ae->burst = 1;
