@@ -16,6 +16,7 @@
  * enum gl_codepoint - a class of packets that a switch distinguishes
  * @GL_CP_NONE: not marked; keeps the application's DSCP
  * @GL_CP_SHORT: the first codepoint of packets that may be deflected, see gl_deflect.h
+ * @GL_CPS: number of codepoints
  *
  * The others are listed in greenlane_dscp.h.
  */

@@ -38,8 +38,9 @@ struct gl_transport;
  */
 #define GL_SOCK_SIZE_MAX	400
 
-/* Data of this kind requests an immediate ACK (TLT §5.1: important data; Aeolus §III-C: unscheduled
- * data, so that the sender does not retransmit the packets that arrived; the end of a message).
+/* Data of this kind requests an immediate ACK (TLT §5.1: important data; Aeolus §III-C:
+ * unscheduled data, so that the sender does not retransmit the packets that arrived; the end of a
+ * message).
  */
 #define GL_KIND_PROMPT		BIT(0)
 /* It ends a message; on_packet() is called.  Also GL_KIND_PROMPT. */
@@ -256,6 +257,7 @@ struct gl_transport {
  * @refs: one for the connection, and one for each list
  * @held_end: end of a message that arrived while a process owned the socket; under the socket's
  *	spinlock
+ * @prompt_end: end of the last data that requested an immediate ACK, sequence number
  * @echoes_sent: counter that struct greenlane_info reports
  * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
  * @held_n: packets in @held; under the socket's spinlock

@@ -24,7 +24,9 @@ static DEFINE_MUTEX(gl_active_mutex);
  * gl_activate() - register the hooks of a namespace, unless they are registered
  * @net: the namespace
  *
- * May sleep.  Return: 0, or the error of nf_register_net_hooks().
+ * May sleep.
+ *
+ * Return: 0, or the error of nf_register_net_hooks().
  */
 int gl_activate(struct net *net)
 {

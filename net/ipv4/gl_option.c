@@ -80,6 +80,8 @@ static void gl_option_drop_accecn(struct sk_buff *skb)
  * gl_option_fits() - is there room for the option in the TCP header?
  * @skb: a packet from TCP; its data begins with the TCP header
  * @words: number of words in the option
+ *
+ * Return: true if there is room.
  */
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 {

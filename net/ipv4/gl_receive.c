@@ -36,6 +36,8 @@ static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u3
  * The sequence numbers are read without the lock and may be slightly old; windows are wide
  * enough for that.  Over a short path an ACK can arrive before TCP has advanced snd_nxt, so
  * compare with write_seq.
+ *
+ * Return: true if the peer could have sent it.
  */
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 {
@@ -227,7 +229,7 @@ static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const stru
  * @kind: the kind of the option's code
  * @seg: the segment
  *
- * If not, TCP gets the packet as if it had no option.
+ * Return: true if it has; if not, TCP gets the packet as if it had no option.
  */
 bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg)
 {

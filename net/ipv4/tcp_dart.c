@@ -471,7 +471,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	dart_in_settle(sk, d);
 	says = dart_word(sk, d, state, now);
 	if (!word) {
-		/* This packet has data, or no room, and cannot carry the word: the kick sends it. */
+		/* This packet has data, or no room for the word: the kick sends the word. */
 		if (dart_is_news(d, says))
 			gl_kick(sk, gs);
 		return NULL;

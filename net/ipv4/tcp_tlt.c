@@ -155,7 +155,7 @@ static const char * const tlt_counter_name[TLT_COUNTERS] = {
 	[TLT_REORDERED]		= "Reordered",
 };
 
-/* The kinds of packets (§5.1, Appendix A).  A switch drops TLT_DATA first and protects the rest. */
+/* The kinds of packets (§5.1, Appendix A).  A switch drops TLT_DATA first, the others last. */
 enum tlt_kind {
 	TLT_DATA,		/* unimportant data */
 	TLT_IMPORTANT,		/* important data */
