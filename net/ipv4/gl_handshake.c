@@ -155,7 +155,7 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
  * gl_out_hello() - mark a SYN or SYN-ACK and add the option, if its socket runs a transport
  * @gn: the namespace's state
  * @net: the namespace
- * @skb: the packet; its socket is a client's, a request or a Fast Open child
+ * @skb: the packet; its socket is a client's socket, a request or a Fast Open child
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
  *
  * Return: true if the packet was marked.

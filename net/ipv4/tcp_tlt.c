@@ -635,7 +635,7 @@ static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 	return tlt->idle == TLT_IDLE_CLOCKS_MAX;
 }
 
-/* TCP knows of no loss: one byte is enough to request an ACK; with @mss send up to an MSS.  All
+/* Send the first unacked byte, which is enough to request an ACK, or with @mss up to an MSS.  All
  * packets that TCP has sent left before this clock.
  */
 static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
@@ -708,7 +708,7 @@ static void tlt_keep_alive(struct sock *sk, struct gl_sock *gs)
 	tlt->chatty = 0;
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
-		/* A clock cannot signal the end of a message, so it delivers no data of dart's. */
+		/* A clock cannot signal the end of a message: with dart it has a single byte. */
 		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS && !gs->transport->inner);
 }
 

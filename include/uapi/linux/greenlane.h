@@ -34,15 +34,15 @@
  * as GREENLANE_MESSAGE
  */
 #define GREENLANE_WEIGHT	(GREENLANE_SO_BASE + 5)
-/* set: up to GREENLANE_SENDERS_MAX struct in6_addr (v4-mapped for IPv4): the hosts that send
+/* set: up to GREENLANE_SENDERS_MAX struct in6_addr (v4-mapped for IPv4): the hosts that will send
  * when a message arrives on this connection, its peer among them; an empty list undoes it.
  * Sockets in the tenant that all applications share (net.ipv4.dart_tenant) need CAP_NET_ADMIN
  * to set it, or net.ipv4.dart_trust, or fail with EPERM.  get: int, number of hosts.  As
  * GREENLANE_MESSAGE
  */
 #define GREENLANE_SENDERS	(GREENLANE_SO_BASE + 6)
-/* the same, at a sender: the hosts that send to this connection's peer when this host sends; the
- * peer counts them if its net.ipv4.dart_trust is on
+/* the same, at a sender: the hosts that will send to this connection's peer when this host sends;
+ * the peer counts them if its net.ipv4.dart_trust is on
  */
 #define GREENLANE_COSENDERS	(GREENLANE_SO_BASE + 7)
 #define GREENLANE_SO_MAX	(GREENLANE_SO_BASE + 7)
