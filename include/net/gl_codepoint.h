@@ -13,11 +13,12 @@
 #define GL_DSCPS	(GL_DSCP_MAX + 1)
 
 /**
- * enum gl_codepoint - what a switch can tell apart
+ * enum gl_codepoint - a class of packets that a switch distinguishes
  * @GL_CP_NONE: not marked; keeps the application's DSCP
- * @GL_CP_SHORT: the first of those of a packet that may be deflected, see gl_deflect.h
+ * @GL_CP_SHORT: the first codepoint of packets that may be deflected, see gl_deflect.h
+ * @GL_CPS: number of codepoints
  *
- * The others are those of greenlane_dscp.h.
+ * The others are listed in greenlane_dscp.h.
  */
 enum gl_codepoint {
 	GL_CP_NONE,
@@ -29,7 +30,7 @@ enum gl_codepoint {
 };
 
 /**
- * struct gl_codepoints - the DSCPs of a network namespace, both ways
+ * struct gl_codepoints - map of codepoints to DSCPs, and of DSCPs to codepoints, in a namespace
  * @dscp: the DSCP of each enum gl_codepoint; GL_CP_NONE's is not used
  * @of: the enum gl_codepoint of each DSCP
  *
@@ -41,7 +42,7 @@ struct gl_codepoints {
 	u8 of[GL_DSCPS];
 };
 
-/* The codepoint of a packet that may be deflected has all the bits of its DSCP. */
+/* The codepoint of a packet that may be deflected contains all variable bits of its DSCP. */
 static inline u8 gl_short_dscp(enum gl_codepoint cp)
 {
 	return (cp - GL_CP_SHORT) << GL_DEFLECT_SHIFT | GL_DEFLECT_POOL;
@@ -72,11 +73,11 @@ static inline void gl_codepoints_init(struct gl_codepoints *cps)
 
 /**
  * gl_codepoints_set() - change the DSCP of a codepoint
- * @cps: the namespace's
- * @cp: one of greenlane_dscp.h
+ * @cps: the namespace's map
+ * @cp: a codepoint of greenlane_dscp.h
  * @dscp: 1 … 63; hosts without greenlane send 0
  *
- * Return: false, and nothing changed, if @dscp is out of range or belongs to
+ * Return: false, with @cps unchanged, if @dscp is out of range or belongs to
  * another codepoint.
  */
 static inline bool gl_codepoints_set(struct gl_codepoints *cps, enum gl_codepoint cp, int dscp)
@@ -101,7 +102,7 @@ static inline enum gl_codepoint gl_codepoint_of(const struct gl_codepoints *cps,
 	return READ_ONCE(cps->of[dsfield >> 2]);
 }
 
-/* Does a switch with sch_color's default map protect it? */
+/* Does a switch with sch_color's default map protect a packet with this codepoint? */
 static inline bool gl_codepoint_protected(enum gl_codepoint cp)
 {
 	static const u8 colour[GL_CPS] = {

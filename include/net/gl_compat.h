@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What older kernels lack.  The code is written for the newest one; every
- * difference is here.  GL_HAVE_* come from the kernel's headers (gl_probe.mk);
- * the versions in the comments are those of mainline.
+ * Replacements for functions that older kernels lack.  The code is written for
+ * the newest kernel; every difference is here.  gl_probe.mk sets GL_HAVE_* from
+ * the kernel's headers; the versions in the comments are mainline versions.
  */
 #ifndef _NET_GL_COMPAT_H
 #define _NET_GL_COMPAT_H
@@ -42,7 +42,7 @@ static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 	if (likely(shinfo->gso_segs))
 		return shinfo->gso_segs;
 
-	/* a packet from a virtual machine does not say how many it is */
+	/* a packet from a virtual machine has no number of segments */
 	hlen = skb_transport_offset(skb);
 	h = skb_header_pointer(skb, hlen, sizeof(th), &th);
 	if (!(shinfo->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6)))
@@ -53,7 +53,7 @@ static inline unsigned int qdisc_pkt_segs(const struct sk_buff *skb)
 			       : 1;
 }
 
-/* Is a packet one without a look at its headers? */
+/* Is it known without the packet's headers that it is one segment? */
 static inline bool gl_qdisc_one_segment(const struct sk_buff *skb)
 {
 	return !skb_is_gso(skb);
@@ -83,7 +83,7 @@ static inline void qdisc_skb_set_pkt(struct sk_buff *skb, unsigned int len,
 #define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("sch_" id)
 #endif
 
-/* net/sched: 7.1 has the device's own lock, which tc holds already */
+/* net/sched: in 7.1 a device has a lock of its own, which tc holds already */
 #include <linux/ethtool.h>
 static inline int gl_get_link_ksettings(struct net_device *dev,
 					struct ethtool_link_ksettings *settings)
@@ -103,7 +103,7 @@ static inline int gl_get_link_ksettings(struct net_device *dev,
 #include <net/inet6_hashtables.h>
 #include <net/tcp.h>
 
-/* 6.18: a route's device changes when it dies */
+/* 6.18: the device of a route changes when the route dies */
 #include <net/dst.h>
 static inline struct net_device *gl_dst_dev_rcu(const struct dst_entry *dst)
 {
@@ -121,7 +121,7 @@ typedef const struct ctl_table gl_ctl_table;
 typedef struct ctl_table gl_ctl_table;
 #endif
 
-/* 6.6: the size is given, before the table ended with an empty entry */
+/* 6.6: the caller passes the size; before, the table ended with an empty entry */
 #ifdef register_net_sysctl
 #define gl_register_net_sysctl	register_net_sysctl_sz
 #else
@@ -129,7 +129,7 @@ typedef struct ctl_table gl_ctl_table;
 	((void)(size), register_net_sysctl(net, path, table))
 #endif
 
-/* 6.18: one table of established sockets, not an argument */
+/* 6.18: the table of established sockets is no longer an argument of the lookup */
 #ifdef GL_HAVE_HASHINFO
 #define GL_HASHINFO(net)	(net)->ipv4.tcp_death_row.hashinfo,
 #else
@@ -219,8 +219,8 @@ static inline void gl_tcp_accecn(const struct tcp_sock *tp, struct tcphdr *th)
 #endif
 }
 
-/* Count a CE mark that TCP does not see, with AccECN; tcp_ecn_received_counters() does so for a
- * packet.  Its byte counters are left out: they are of data that TCP has received.
+/* With AccECN, count a CE mark that TCP does not see, as tcp_ecn_received_counters() does for a
+ * packet that TCP receives.  The byte counters do not change: they count data received by TCP.
  */
 static inline void gl_tcp_accecn_heed(struct tcp_sock *tp)
 {
@@ -242,8 +242,8 @@ static inline bool gl_tcp_rack(const struct sock *sk)
 #endif
 }
 
-/* When TCP's retransmission timer expires, in jiffies.  6.19: the timer's own field says it; 7.1:
- * the timer is the socket's
+/* When TCP's retransmission timer expires, in jiffies.  6.19: the timer's own field has the time;
+ * 7.1: the timer is in struct sock
  */
 static inline unsigned long gl_tcp_timeout(const struct sock *sk)
 {
@@ -276,7 +276,7 @@ static inline bool gl_is_bpf(const struct module *owner)
 	void name(struct sock *sk, const struct rate_sample *rs)
 #endif
 
-/* 6.17: a workqueue says that it is per-CPU, which was the default */
+/* 6.17: a per-CPU workqueue needs a flag; before, it was the default */
 #include <linux/workqueue.h>
 #ifndef GL_HAVE_WQ_PERCPU
 #define WQ_PERCPU	0

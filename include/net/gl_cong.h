@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a congestion control needs, whether or not it marks packets.  One that does not
- * (tcp_dcqcn.c) includes only this, so that loading it does not load the tagging layer.
+/* Helpers for a congestion control, whether or not it marks packets.  A congestion control that
+ * does not (tcp_dcqcn.c) includes only this header, so that loading it does not load the tagging
+ * layer.
  */
 #ifndef _NET_GL_CONG_H
 #define _NET_GL_CONG_H
@@ -13,8 +14,9 @@
 
 #include <net/gl_compat.h>
 
-/* reno, for a connection that cannot run as what was asked for.  It is not registered and belongs
- * to the module of what was asked for, on which the socket holds a reference (as dctcp_reno).
+/* reno, the fallback of a connection that cannot run the selected congestion control.  It is not
+ * registered and belongs to the module of that one, on which the socket holds a reference (as
+ * dctcp_reno).
  */
 #define GL_RENO(_name) {				\
 	.name		= _name,			\
@@ -24,9 +26,9 @@
 	.undo_cwnd	= tcp_reno_undo_cwnd,		\
 }
 
-/* Will the socket's namespace be there as long as the socket?  When the kernel closes a socket of
+/* Will the socket's namespace exist as long as the socket?  When the kernel closes a socket of
  * its own that holds no reference on its namespace, TCP stops TCP's timers, but neither ours nor
- * that of its own pacing.  Such sockets run a base that has no timer.  init_net stays.
+ * the pacing timer.  Such sockets run a base that has no timer.  init_net stays.
  */
 static inline bool gl_net_stays(const struct sock *sk)
 {
@@ -86,7 +88,7 @@ static inline void gl_pace_as_tcp(struct sock *sk)
  * @n: number of entries
  * @base: the namespace's variables
  *
- * Return: what gl_sysctl_remove() takes, or NULL if memory is short.
+ * Return: the argument for gl_sysctl_remove(), or NULL if memory is short.
  */
 static inline struct ctl_table_header *gl_sysctl_add(struct net *net,
 						     const struct ctl_table *template,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The greenlane TCP option, which identifies a packet to the other end.
  *
- * Networks re-mark DSCPs, and applications set them too.  So the DSCP only tells switches
- * which packets to drop first, and this option tells the other end which packets to answer
- * or to consume:
+ * Networks re-mark DSCPs, and applications set them too.  So the DSCP only selects the packets
+ * that switches drop first, and this option the packets that the other end answers or
+ * consumes:
  *
  *	 0        8        16                32       40       48       64
  *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0 (*)   | words ...
@@ -14,7 +14,7 @@
  * answer byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not
  * know.
  *
- * (*) telemetry, for which a sender may ask the switches; see <net/gl_int.h>.
+ * (*) telemetry, which a sender may request from the switches; see <net/gl_int.h>.
  */
 #ifndef _NET_GL_OPTION_H
 #define _NET_GL_OPTION_H
@@ -22,19 +22,19 @@
 #include <linux/tcp.h>
 #include <net/tcp.h>
 
-/* In bytes, the largest TCP header, and our option with so many words. */
+/* In bytes, the largest TCP header, and our option with @words 32-bit words. */
 #define GL_HEADER_MAX		60
 #define GL_OPT_LEN(words)	(8 + 4 * (words))
 
 #define GL_OPT_EXID		0x474c
 
-/* TCP-AO (RFC 5925); <net/tcp.h> has it since 6.7. */
+/* TCP-AO (RFC 5925); defined in <net/tcp.h> since 6.7. */
 #define GL_TCPOPT_AO		29
 
-/* The most 32-bit words in the greenlane TCP option. */
+/* Maximum number of 32-bit words in the greenlane TCP option. */
 #define GL_WORDS_MAX	4
 
-/* What our TCP option can say.  ABI between hosts.  48 to 63 are free for tests. */
+/* Codes in our TCP option.  ABI between hosts.  48 to 63 are free for tests. */
 enum gl_code {
 	GL_CODE_NONE,
 	GL_CODE_TLT		= 1,	/* in a SYN or SYN-ACK: "I run TLT" */
@@ -57,7 +57,7 @@ enum gl_code {
  * @kind: the option's kind
  * @from: NULL to begin with the first option, or the last return value to continue behind it
  *
- * Return: the option's first byte, its kind; NULL if there is none.
+ * Return: the option's first byte, its kind; NULL if there is no such option.
  */
 static inline const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u8 *from)
 {
@@ -86,7 +86,7 @@ static inline const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u
  *
  * Other experiments (early Fast Open, SMC) share the option kind.
  *
- * Return: its first byte; NULL if there is none.
+ * Return: its first byte; NULL if there is no greenlane option.
  */
 static inline const u8 *gl_option_find(const struct tcphdr *th)
 {
@@ -100,7 +100,7 @@ static inline const u8 *gl_option_find(const struct tcphdr *th)
 
 /**
  * gl_option_write() - write the greenlane option
- * @option: where to write; GL_OPT_LEN(@words) bytes
+ * @option: buffer of GL_OPT_LEN(@words) bytes
  * @code: its code
  * @word: the option's words, in host byte order
  * @words: number of them, at most GL_WORDS_MAX

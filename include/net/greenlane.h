@@ -2,14 +2,14 @@
 /* The interface between the tagging layer (greenlane.ko) and its transports.
  *
  * A transport is a TCP congestion control, usually an extended copy of a base, with the
- * callbacks below.  It decides the kind of each packet.  The tagging layer turns that into
- * codepoints and options on the wire and back, has TCP send beyond its window (the kick), and
- * builds packets.
+ * callbacks below.  It decides the kind of each packet.  The tagging layer encodes the kind as a
+ * codepoint and an option on the wire and decodes it, has TCP send beyond its window (the kick),
+ * and builds packets.
  *
  * The kinds belong to the transport.  They are rows of a table (struct gl_kind) in its protocol
  * (struct gl_protocol), and the tagging layer knows them by their flags only.  So a new transport
- * needs a file, a line in Kbuild and codes (enum gl_code); and a codepoint, if switches have to
- * tell its packets from all others (greenlane_dscp.h).
+ * needs a file, an entry in Kbuild and codes (enum gl_code); and a codepoint, if switches have to
+ * distinguish its packets from all others (greenlane_dscp.h).
  */
 #ifndef _NET_GREENLANE_H
 #define _NET_GREENLANE_H
@@ -27,18 +27,20 @@ struct gl_held;
 struct gl_sock;
 struct gl_transport;
 
-/* When gl_kick_soon() kicks, and how long an ACK or a clock may wait for the application's data.
- * Longer than a round trip in a datacenter (20 µs), far shorter than TCP's timers (RTO_min of 4 ms).
+/* Delay of gl_kick_soon(), and how long an ACK or a clock may wait for the application's data.
+ * Longer than a round trip in a datacenter (20 µs), far shorter than TCP's timers (RTO_min of
+ * 4 ms).
  */
 #define GL_SOON_NS		(50 * NSEC_PER_USEC)
 
-/* The most that a connection's state may take, bytes; 10,000 connections are usual.  Ten fit into a
- * page, as of 384 bytes.
+/* Maximum size of a connection's state, bytes; 10,000 connections are usual.  A page holds ten such
+ * states, the same number as of 384 bytes.
  */
 #define GL_SOCK_SIZE_MAX	400
 
-/* Data of this kind wants an immediate ACK (TLT §5.1: important data; Aeolus §III-C: unscheduled
- * data, so that the sender knows what not to retransmit; the end of a message).
+/* Data of this kind requests an immediate ACK (TLT §5.1: important data; Aeolus §III-C:
+ * unscheduled data, so that the sender does not retransmit the packets that arrived; the end of a
+ * message).
  */
 #define GL_KIND_PROMPT		BIT(0)
 /* It ends a message; on_packet() is called.  Also GL_KIND_PROMPT. */
@@ -51,34 +53,35 @@ struct gl_transport;
  * only if the row has words.  TCP gets the packet only if it has data that TCP waits for.
  */
 #define GL_KIND_ANSWERED	BIT(3)
-/* It has our option, and TCP gets it too, unless on_packet() says that it need not.  TCP does not
- * wait for that while a process owns the socket.
+/* It has our option, and TCP gets it too, unless on_packet() returns GL_CONSUME.  While a process
+ * owns the socket, TCP gets it in any case, and on_packet() is called later.
  */
 #define GL_KIND_TCPS		BIT(4)
-/* on_packet() wants to know whether it has SACK blocks. */
+/* on_packet() needs seg->sack: whether the packet has SACK blocks. */
 #define GL_KIND_SACK		BIT(5)
-/* With net.ipv4.greenlane_ecn its ECN field says that it had a credit, or that it had none
- * (Aeolus §IV-A).
+/* With net.ipv4.greenlane_ecn its ECN field signals that it had a credit (ECT), or that it had no
+ * credit (not ECT; Aeolus §IV-A).
  */
 #define GL_KIND_ECT		BIT(6)
 #define GL_KIND_NOT_ECT		BIT(7)
 
 /**
  * struct gl_kind - a kind of packet
- * @protocol: the protocol that counts it: the one whose row it is, or one of its parts
- * @codepoint: enum gl_codepoint, what switches take it for
- * @code: enum gl_code, what its option says; 0 for a kind without our option
- * @words: the least number of words in its option
+ * @protocol: the protocol whose counters count it: the protocol of the row, or one of its parts
+ * @codepoint: enum gl_codepoint, its class of packets for switches
+ * @code: enum gl_code, the code of its option; 0 for a kind without our option
+ * @words: minimum number of words in its option
  * @flags: GL_KIND_*
  * @sent: counter of TCP's packets that were sent as this kind
  * @bytes: counter of bytes of data in them
  * @received: counter of packets received, of GL_KIND_PROMPT and of kinds with our option
- * @before: it is the kind of a GSO packet's last segment, and the others have this one; or NULL
+ * @before: the kind of a GSO packet's other segments, if only the last segment has this kind; or
+ *	NULL
  *
- * Counters are numbers of @protocol's, and 0 is none.  The tagging layer counts; a transport counts
- * what it sends itself, by gl_send_words() and gl_send_repeat().
+ * Counters are numbers of @protocol's counters; 0 stands for no counter.  The tagging layer counts,
+ * except for the packets that a transport sends itself, by gl_send_words() and gl_send_repeat().
  *
- * gl_register_protocol() refuses a row that does not make sense.
+ * gl_register_protocol() refuses an inconsistent row.
  */
 struct gl_kind {
 	const struct gl_protocol *protocol;
@@ -92,15 +95,15 @@ struct gl_kind {
 	const struct gl_kind *before;
 };
 
-/* The most counters of a protocol, and the most protocols that another one has as its parts. */
+/* Maximum number of counters of a protocol (+ 1), and of protocols that are parts of another. */
 #define GL_COUNTERS_MAX		24
 #define GL_PARTS		2
 
 /**
- * struct gl_protocol - what transports that understand each other have in common
- * @hello: enum gl_code, what the option in their SYNs and SYN-ACKs says
- * @told_as: enum gl_codepoint, by which LOCAL_IN tells TCP of this hello (gl_handshake.c).  No two
- *	protocols have the same
+ * struct gl_protocol - properties that compatible transports share
+ * @hello: enum gl_code, the code of the option in their SYNs and SYN-ACKs
+ * @told_as: enum gl_codepoint that LOCAL_IN writes into the DS field to pass this hello to TCP
+ *	(gl_handshake.c).  Unique among the registered protocols
  * @kind: the rows of its table
  * @kinds: number of them
  * @control: the row of its packets without data, also of SYN and SYN-ACK
@@ -108,7 +111,7 @@ struct gl_kind {
  * @counter: names of its counters, from 1 on, in /proc/net/greenlane
  * @counters: number of them + 1, at most GL_COUNTERS_MAX
  * @part: protocols whose kinds belong to this one too, or NULL; registered before it
- * @slot: where the counters are; set by gl_register_protocol()
+ * @slot: index of its counters in struct gl_counters; set by gl_register_protocol()
  * @prompt: the row with GL_KIND_PROMPT of each codepoint, or NULL; set by gl_register_protocol()
  */
 struct gl_protocol {
@@ -151,7 +154,7 @@ struct gl_seg {
 	u32 word[GL_WORDS_MAX];
 };
 
-/* What to do with a received packet. */
+/* The verdict on a received packet. */
 enum gl_verdict {
 	GL_PASS,	/* give it to TCP */
 	GL_CONSUME,	/* free it */
@@ -183,32 +186,33 @@ struct gl_sockopt {
  *	transport
  * @base: the congestion control that @ops is a copy of, or NULL
  * @inner: the transport that this one is built around, whose congestion control is @base, or NULL
- * @protocol: what it has in common with the transports at the other end that understand it
+ * @protocol: the protocol that it shares with compatible transports at the other end
  * @rated: it sends at a rate, not by a window
  * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
- * @part: where its own part of a connection's state is, if it can be built around others; bytes.
- *	gl_nest() sets it
+ * @part: offset of its own part in a connection's state, if it can be built around other
+ *	transports; bytes.  gl_nest() sets it
  * @sock_size: size of a connection's state, which begins with a struct gl_sock; bytes
  * @sockopt: its socket options, or NULL
- * @on_xmit: data is sent.  Return: its kind.  Socket locked
- * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, is sent now.  Socket
+ * @on_xmit: data is about to be sent.  Return: its kind.  Socket locked
+ * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, has left.  Socket
  *	locked.  May be NULL
- * @on_ack: a packet with an ACK is sent; may clear ECE in @th.  If @word is not NULL, the packet
- *	has room for a word in the option.  Return: the kind whose code goes with @word if it
- *	has to be sent, else NULL.  The packet stays one of @protocol's control kind.  Socket
- *	locked.  May be NULL
+ * @on_ack: a packet with an ACK is about to be sent; may clear ECE in @th.  If @word is not NULL,
+ *	the packet has room for a word in the option.  Return: the kind whose code is sent with
+ *	@word, or NULL to send no word.  The packet remains one of @protocol's control kind.
+ *	Socket locked.  May be NULL
  * @on_packet: a packet with our option (of GL_KIND_ANSWERED only if the row has words), or one of
  *	GL_KIND_ENDS, was received; TCP has not processed it yet, unless a process owned the
  *	socket when it arrived.  Softirq or process context, socket locked and not owned by a
  *	process, BH off
- * @on_kick: TCP has finished with what gl_kick() was called for.  Softirq or process context,
- *	socket locked and not owned by a process, BH off
+ * @on_kick: TCP has finished with the packet for which gl_kick() was called, or GL_SOON_NS have
+ *	passed since gl_kick_soon().  Softirq or process context, socket locked and not owned by a
+ *	process, BH off
  * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked
- * @is_alive: is something in flight that no switch drops first, or is a timer armed?  See
+ * @is_alive: is a packet in flight that no switch drops first, or is a timer armed?  See
  *	gl_assert_alive().  Socket locked.  May be NULL
- * @on_info: fill in the transport's part.  Socket locked
- * @on_free: free what the connection has allocated.  Socket locked or about to be freed.  May be
- *	NULL
+ * @on_info: fill in the transport's fields of @info.  Socket locked
+ * @on_free: free the transport's allocations for the connection.  Socket locked or about to be
+ *	freed.  May be NULL
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
@@ -251,8 +255,10 @@ struct gl_transport {
  *	under the socket's spinlock
  * @flags: atomic bits, GL_* below
  * @refs: one for the connection, and one for each list
- * @held_end: end of a message that arrived meanwhile; under the socket's spinlock
- * @echoes_sent: counter, as struct greenlane_info has it
+ * @held_end: end of a message that arrived while a process owned the socket; under the socket's
+ *	spinlock
+ * @prompt_end: end of the last data that requested an immediate ACK, sequence number
+ * @echoes_sent: counter that struct greenlane_info reports
  * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
  * @held_n: packets in @held; under the socket's spinlock
  * @held_last: the codepoint of the packet that ended a message at @held_end, or 0; likewise
@@ -262,7 +268,7 @@ struct gl_transport {
  * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
  * @kicked: a kick has begun, and on_kick() has not been called yet
  * @patient: @prompt is set, and that ACK may wait for data of the application, until the next kick
- *	after GL_SOON_NS
+ *	by gl_kick_soon()
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -285,9 +291,9 @@ struct gl_sock {
 #define GL_QUEUED_NOW	0	/* @now is on its list */
 #define GL_QUEUED_SOON	1	/* @soon is on its list */
 #define GL_AT_RELEASE	2	/* a kick follows when the process releases the socket */
-#define GL_OWED_ACK	3	/* data arrived that wants an immediate ACK */
-#define GL_OWED_ANSWER	4	/* a packet arrived that wants an answer */
-#define GL_OWED_CE	5	/* it had a CE mark */
+#define GL_OWED_ACK	3	/* data arrived that requests an immediate ACK */
+#define GL_OWED_ANSWER	4	/* a packet arrived that requests an answer */
+#define GL_OWED_CE	5	/* this packet had a CE mark */
 #define GL_SOON_PASSED	6	/* GL_SOON_NS passed while a process owned the socket */
 	refcount_t	refs;
 	u32		held_end;
@@ -378,9 +384,8 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
-/* A duplicate threshold of one, as the papers have it, while data is in flight.  Call it for
- * data that leaves.  Once TCP has seen packets out of order, TCP's own threshold stays.
- * Socket locked.
+/* Set a duplicate threshold of one, as in the papers, while data is in flight.  Call this for
+ * data that leaves.  Once TCP has detected reordering, keep TCP's own threshold.  Socket locked.
  */
 static inline void gl_dupthresh_one(struct sock *sk, struct gl_sock *gs)
 {
@@ -392,8 +397,8 @@ static inline void gl_dupthresh_one(struct sock *sk, struct gl_sock *gs)
 	tp->reordering = 1;
 }
 
-/* TCP's own threshold again, before TCP can save ours in the metrics of the destination, which
- * it does when a connection closes with nothing in flight.  Socket locked.
+/* Restore TCP's own threshold, before TCP can save ours in the metrics of the destination, which
+ * it does when a connection closes with no data in flight.  Socket locked.
  */
 static inline void gl_dupthresh_restore(struct sock *sk, struct gl_sock *gs)
 {
@@ -403,7 +408,7 @@ static inline void gl_dupthresh_restore(struct sock *sk, struct gl_sock *gs)
 	gs->reordering = 0;
 }
 
-/* The same in in_ack_event(), where an ACK may have emptied the network. */
+/* As gl_dupthresh_restore(), in in_ack_event(), if no data is in flight after the ACK. */
 static inline void gl_dupthresh_acked(struct sock *sk, struct gl_sock *gs)
 {
 	if (gs->reordering && tcp_sk(sk)->snd_una == tcp_sk(sk)->snd_nxt)

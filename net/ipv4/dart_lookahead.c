@@ -4,7 +4,7 @@
  * An application that knows the senders of its incast announces them once.  At the
  * receiver it names them on its own sockets (GREENLANE_SENDERS).  At a sender it names
  * its fellow senders (GREENLANE_COSENDERS), and the list travels to the receiver in front
- * of the next messages, three names a packet, until the receiver confirms that it has the
+ * of the next messages, three names per packet, until the receiver confirms that it has the
  * whole list:
  *
  *	sender                                   receiver
@@ -21,7 +21,7 @@
 /**
  * dart_names_pack() - write a packet's words
  * @group: the list
- * @first: the first name to write; less than @group->n, or 0 of an empty list
+ * @first: index of the first name to write; less than @group->n, or 0 for an empty list
  * @word: space for GL_WORDS_MAX words
  *
  * Return: the number of words.
@@ -39,9 +39,9 @@ unsigned int dart_names_pack(const struct dart_group *group, u32 first, u32 *wor
  * dart_names_unpack() - read a packet's words
  * @group: the peer's list; a packet of another list than before starts it anew
  * @word: the words
- * @words: how many, at most GL_WORDS_MAX
+ * @words: number of words, at most GL_WORDS_MAX
  *
- * Return: false if the words are not part of a list; @group has not changed then.
+ * Return: false, with @group unchanged, if the words are not part of a list.
  */
 bool dart_names_unpack(struct dart_group *group, const u32 *word, unsigned int words)
 {

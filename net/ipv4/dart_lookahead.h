@@ -15,9 +15,9 @@
  *	31    30    29    28    27                                    0
  *	END   NAMES KNOWN ALONE the sender's share, kB/s (of 1000 bytes)
  *
- * A share is a rate and not a divisor, because the line that is divided is the receiver's, and
- * the sender's may have another rate.  28 bits are 2.1 Tbit/s.  Shares are rounded down, so that
- * their sum is at most the line rate.  0 is not a share.
+ * A share is a rate and not a divisor, because the receiver divides its own line rate, and
+ * the sender's link may have another one.  28 bits are 2.1 Tbit/s.  Shares are rounded down, so
+ * that their sum is at most the line rate.  0 is not a share.
  */
 #define DART_WORD_END		BIT(31)	/* the sender's message has ended */
 #define DART_WORD_NAMES		BIT(30)	/* list number, first name, number of names */
@@ -30,11 +30,11 @@
 
 /**
  * struct dart_group - senders that were announced together
- * @n: how many
+ * @n: number of senders, 0 … GREENLANE_SENDERS_MAX
  * @list: number of the list; a connection's next list has another number
- * @known: every name has come; of a list that we send: the peer has confirmed it
+ * @known: every name has arrived; in a list that we send: the peer has confirmed it
  * @may: named with CAP_NET_ADMIN, so they count in the common tenant
- * @have: a bit for each name that has come
+ * @have: a bit for each name that has arrived
  * @id: their dart_address_id()
  */
 struct dart_group {

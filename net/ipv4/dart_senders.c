@@ -7,15 +7,15 @@
  *	                       --> host, messages 1 <--- connection, in a message
  *	                           connections between messages point to no host
  *
- * A sender is a host, not a connection, because the host's own link serialises what its
- * connections send.  A host enters the set when one of its messages begins, and leaves it
- * when its last one ends.  A host whose messages bring no packet for DART_IDLE is taken
+ * A sender is a host, not a connection, because the host's own link serialises the packets of
+ * its connections.  A host enters the set when one of its messages begins, and leaves it
+ * when its last message ends.  A host whose messages bring no packet for DART_IDLE is taken
  * for dead and leaves the set; its next packet puts it back.
  *
  * A tenant is a mark or a cgroup of the receiving sockets (net.ipv4.dart_tenant).  Each
  * tenant has its own set, so that one tenant's senders do not change another's rates
  * (§III-E).  Sockets without a mark, or in the root cgroup, are in the common tenant, which
- * applications share that need not know of each other.
+ * unrelated applications share.
  */
 #include <linux/cgroup.h>
 #include <linux/slab.h>
@@ -37,13 +37,14 @@
 #define DART_EXPECT_NS		(1 * NSEC_PER_MSEC)
 /* Announcements that a tenant may make in one burst. */
 #define DART_NAMINGS		16
-/* Hosts that a tenant may expect at a time: one list of full length.  Without a limit, lists of
- * hosts that never send would take all of the line from those that do.
+/* Maximum number of a tenant's announced hosts that have not sent yet: one list of full length.
+ * Without a limit, lists of hosts that never send would take the whole line rate from the hosts
+ * that send.
  */
 #define DART_EXPECTED		GREENLANE_SENDERS_MAX
 
-/* The meter's window: a round trip, or as many full-size frames as tell a full link from
- * one that is not.
+/* The meter's window: a round trip, or enough full-size frames to distinguish a full link
+ * from one that is not.
  */
 #define DART_WINDOW_NS		(20 * NSEC_PER_USEC)
 #define DART_WINDOW_BYTES	(16 * 1538)
@@ -53,8 +54,8 @@
 /* The shares add up to the line rate, so a queue that has grown before the senders knew
  * their shares would never drain.  While marks last, the receiver keeps a reserve of its
  * line rate, in 1/DART_PARTS: one part in the first millisecond, in which a flow that has joined
- * has to have its share (Figure 9), four in the second, and then half of the line rate, for a
- * queue that has stayed.
+ * must get its share (Figure 9), four in the second, and then half of the line rate, for a
+ * queue that has not drained.
  */
 #define DART_PARTS		32
 #define DART_DRAIN		4	/* 2^4 parts at most */
@@ -94,9 +95,10 @@ static u64 dart_tenant_id(const struct sock *sk, enum dart_tenancy how)
 /**
  * dart_is_common() - whether a socket is in the common tenant
  * @sk: the socket
- * @how: what its tenant is
+ * @how: the criterion of its tenant
  *
- * Return: true if it is, and what its owner says of senders would concern others.
+ * Return: true if it is; senders that its application names would then take shares from the
+ * senders of other applications.
  */
 bool dart_is_common(const struct sock *sk, enum dart_tenancy how)
 {
@@ -104,7 +106,7 @@ bool dart_is_common(const struct sock *sk, enum dart_tenancy how)
 }
 
 /**
- * dart_address_id() - the number that stands for a host
+ * dart_address_id() - the number that identifies a host
  * @a: its IPv6 or v4-mapped address
  *
  * Return: the IPv4 address, or a hash of the IPv6 address that is the same on every
@@ -144,8 +146,8 @@ static struct dart_tenant *dart_tenant_get(struct dart_senders *s, u64 id)
 	return tenant;
 }
 
-/* Free a tenant without hosts, but not before its tokens are back: it would get them all
- * by being forgotten.
+/* Free a tenant without hosts, but not before all of its tokens are back: allocated again, it
+ * would have all of them at once.
  */
 static void dart_tenant_put(struct dart_tenant *tenant)
 {
@@ -172,7 +174,7 @@ static struct dart_host *dart_host_get(struct dart_tenant *tenant, u32 id)
 	return host;
 }
 
-/* Free a host that nothing refers to, and its tenant if that was its last host. */
+/* Free a host without references, and its tenant if that was its last host. */
 static void dart_host_put(struct dart_host *host)
 {
 	struct dart_tenant *tenant = host->tenant;
@@ -227,7 +229,7 @@ static void dart_host_leaves(struct dart_senders *s, struct dart_host *host)
 		WRITE_ONCE(s->active, s->active - 1);
 }
 
-/* Take idle hosts out of the set; connections may still point to them.  Return: how many. */
+/* Remove idle hosts from the set; connections may still point to them.  Return: number removed. */
 static u32 dart_senders_reap_locked(struct dart_senders *s)
 {
 	struct dart_tenant *tenant, *next;
@@ -304,7 +306,7 @@ static bool dart_tenant_may_name(struct dart_tenant *tenant, u64 now, u32 rate)
 }
 
 /**
- * dart_senders_name() - senders are announced, and count from now on
+ * dart_senders_name() - count announced senders from now on
  * @s: the namespace's senders
  * @tenant: the tenant that they will send to
  * @group: the senders
@@ -345,7 +347,7 @@ bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
 /* --- the set, to a connection -------------------------------------------------- */
 
 /**
- * dart_senders_reap() - take hosts that bring no packet any more out of the set
+ * dart_senders_reap() - remove hosts from the set that have not sent for DART_IDLE
  * @s: the namespace's senders
  *
  * Does nothing if another CPU has just looked for them.
@@ -364,12 +366,12 @@ u32 dart_senders_reap(struct dart_senders *s)
 }
 
 /**
- * dart_message_begins() - a message begins to come in
+ * dart_message_begins() - the first packet of a message has arrived
  * @s: the namespace's senders
- * @msg: the connection's message; none is coming in
+ * @msg: the connection's message; it has no sender, as no message is arriving
  * @sk: the connection
- * @how: what its tenant is
- * @weight: of its sender's share
+ * @how: the criterion of its tenant
+ * @weight: weight of its sender's share
  *
  * If there is no memory for the sender, the message has none and does not count.
  */
@@ -401,7 +403,7 @@ void dart_message_begins(struct dart_senders *s, struct dart_message *msg,
 }
 
 /**
- * dart_message_ends() - a message has come in, or the connection ends before it has
+ * dart_message_ends() - a message has arrived as a whole, or its connection ends before that
  * @s: the namespace's senders
  * @msg: the message; it has a sender, and has none afterwards
  */
@@ -429,10 +431,10 @@ void dart_message_ends(struct dart_senders *s, struct dart_message *msg)
  * dart_message_divisor() - a message's share
  * @msg: the message; it has a sender
  *
- * A host's share of the line rate is by its weight and what others use, and is divided equally
- * among the host's messages.
+ * A host's share of the line rate depends on its weight and on the use of the other hosts, and is
+ * divided equally among the host's messages that bring data.
  *
- * Return: what the line rate is to be divided by, in 1/256: DART_ONE to DART_DIVISOR.
+ * Return: the divisor of the line rate, in 1/256: DART_ONE to DART_DIVISOR.
  */
 u32 dart_message_divisor(const struct dart_message *msg)
 {
@@ -460,8 +462,8 @@ static u64 dart_window(u32 line)
 /**
  * dart_meter_add() - count received bytes
  * @s: the namespace's senders
- * @now: when they came, in ns
- * @bytes: of whole frames
+ * @now: when they arrived, in ns
+ * @bytes: number of bytes, of whole frames
  * @line: the line rate, in kB/s
  */
 void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes, u32 line)
@@ -474,7 +476,7 @@ void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes, u32 line)
 	length = now - m->start;
 	if (length >= window) {
 		/* After a pause there is no window before this one, which begins when its
-		 * first packet has come.
+		 * first packet has arrived.
 		 */
 		bool paused = length >= 2 * window;
 
@@ -505,7 +507,7 @@ static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 
 /* --- the state of congestion ----------------------------------------------------- */
 
-/* What the reserve leaves of the line rate, in 1/DART_PARTS. */
+/* The line rate without the reserve, in 1/DART_PARTS. */
 static u32 dart_tenant_left(const struct dart_tenant *tenant, u64 now)
 {
 	u64 ms = div_u64(now - READ_ONCE(tenant->since), DART_DRAIN_NS);
@@ -514,9 +516,9 @@ static u32 dart_tenant_left(const struct dart_tenant *tenant, u64 now)
 }
 
 /**
- * dart_tenant_marked() - a packet came with a mark
+ * dart_tenant_marked() - a packet with a CE mark has arrived
  * @s: the namespace's senders
- * @tenant: the tenant that it came to
+ * @tenant: the tenant that received it
  * @now: in ns
  * @line: the line rate, in kB/s
  */
@@ -527,7 +529,7 @@ void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 
 
 	if (now - READ_ONCE(tenant->marked) > DART_MARK_WINDOWS * dart_window(line))
 		WRITE_ONCE(tenant->since, now);
-	/* No more arrives than the reserve leaves. */
+	/* The senders use no more than the line rate without the reserve. */
 	else if (READ_ONCE(tenant->state) == DART_RECEIVER_CONGESTION)
 		full = div_u64((u64)line * dart_tenant_left(tenant, now), DART_PARTS);
 	WRITE_ONCE(tenant->state, dart_meter_full(s, now, full) ? DART_RECEIVER_CONGESTION :
@@ -536,12 +538,12 @@ void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 
 }
 
 /**
- * dart_tenant_drains() - a share that leaves the reserve free
+ * dart_tenant_drains() - reduce a share to keep the reserve free
  * @tenant: the tenant; it is in receiver congestion
- * @divisor: of the share of the whole line rate
+ * @divisor: the share's divisor of the line rate, in 1/256
  * @now: in ns
  *
- * Return: the divisor of the share of what is left.
+ * Return: the divisor of the reduced share, in 1/256.
  */
 u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64 now)
 {
@@ -555,8 +557,8 @@ u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64 now)
  * @now: in ns
  * @line: the line rate, in kB/s
  *
- * Several active tenants overrun the link together, and only marks can tell their senders
- * so: that is left to DCQCN.
+ * Several active tenants together overrun the link, and only marks can signal that to their
+ * senders: leave it to DCQCN.
  *
  * Return: enum dart_state.
  */
@@ -571,11 +573,11 @@ enum dart_state dart_tenant_state(struct dart_senders *s,
 }
 
 /**
- * dart_senders_exit() - free what is left
+ * dart_senders_exit() - free the hosts and tenants that are left
  * @s: the namespace's senders
  *
- * The namespace's sockets are gone.  Announced hosts that have not been looked for, and
- * tenants whose tokens were not back, are still there.
+ * The namespace has no sockets any more.  Announced hosts that dart_senders_reap() has not
+ * freed, and tenants whose tokens were not back, are left.
  */
 void dart_senders_exit(struct dart_senders *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Dart: the set of hosts that send to this one, and what its link receives.
+/* Dart: the set of hosts that send to this one, and the bytes that its link receives.
  *
- * dart_senders.c describes the set; here is what tcp_dart.c uses of it.
+ * dart_senders.c describes the set; tcp_dart.c and dart_use.c use it by this header.
  */
 #ifndef _DART_SENDERS_H
 #define _DART_SENDERS_H
@@ -17,16 +17,16 @@ struct dart_group;
 struct in6_addr;
 struct sock;
 
-/* A share is the line rate divided by a divisor, which is in 1/256.  These are the
- * divisor 1, and the largest one, for 65536 senders.
+/* A share is the line rate divided by a divisor, which is in 1/256.  DART_ONE is the
+ * divisor 1, and DART_DIVISOR the largest one, for 65536 senders.
  */
 #define DART_ONE		256
 #define DART_DIVISOR		0xffffff
 
-/* A host's share of the line rate, and what it uses of that, are in 1/2^20. */
+/* A host's share of the line rate, and the part of the line rate that it uses, are in 1/2^20. */
 #define DART_USE_ONE		((u32)BIT(20))
 
-/* What makes two receiving sockets the same tenant (net.ipv4.dart_tenant). */
+/* The criterion by which receiving sockets belong to one tenant (net.ipv4.dart_tenant). */
 enum dart_tenancy {
 	DART_TENANT_ALL,	/* all sockets of the namespace are one tenant */
 	DART_TENANT_MARK,	/* SO_MARK, which iptables and ip rule may set too */
@@ -53,19 +53,19 @@ enum dart_state {
  *	lock
  * @refs: connections that point to it; a dead host may still have some
  * @weight: weight of its share; read without the lock
- * @seen: when its last packet came, in jiffies; read and written without the lock
+ * @seen: arrival of its last packet, in jiffies; read and written without the lock
  * @epoch: how often it has been found dead; read without the lock
  * @named: when it was last announced and counted for that, in ns; 0 for never
- * @bytes: bytes that it brought in this interval, whole frames
- * @allow: with @limited: more than these in an interval, and it uses its share again
- * @used: with @limited: twice what it used in the last interval, in 1/DART_USE_ONE of the line
- *	rate; else 0.  Read without the lock
- * @busy: of its messages, those that brought data in the last interval; read without the lock
- * @busy_now: those that did so in this interval; read without the lock
+ * @bytes: bytes received from it in this interval, whole frames
+ * @allow: if @limited: if @bytes exceeds this in an interval, the host is no longer limited
+ * @used: if @limited: twice the part of the line rate that it used in the last interval, in
+ *	1/DART_USE_ONE; else 0.  Read without the lock
+ * @busy: number of its messages that brought data in the last interval; read without the lock
+ * @busy_now: number of its messages that brought data in this interval; read without the lock
  * @alive: it is in the set
  * @expected: it is in the set because it was announced, and has not sent yet
- * @limited: it counts as what it uses; see dart_use.c.  Read without the lock
- * @fresh: it entered the set, or used its share again, in this interval
+ * @limited: it counts as @used instead of its share; see dart_use.c.  Read without the lock
+ * @fresh: it entered the set, or exceeded @allow, in this interval
  */
 struct dart_host {
 	struct hlist_node	node;
@@ -92,7 +92,7 @@ struct dart_host {
  * struct dart_message - the message that a connection receives
  * @host: its sender, or NULL between messages
  * @epoch: the sender's epoch when the message began
- * @look: the tenant's @look when it brought data last; the lock of the senders
+ * @look: the tenant's @look when it last brought data; under the senders' @lock
  *
  * Protected by the connection's socket lock.
  */
@@ -103,9 +103,9 @@ struct dart_message {
 };
 
 /**
- * struct dart_tenant - receiving sockets that have a set of senders in common
+ * struct dart_tenant - receiving sockets that share a set of senders
  * @list: entry in the namespace's @tenants
- * @id: a mark or a cgroup's id, as enum dart_tenancy says, or DART_COMMON
+ * @id: a mark or a cgroup's id, depending on enum dart_tenancy, or DART_COMMON
  * @hosts: the set, and dead hosts that a connection points to or that were announced
  * @known: hosts in @hosts
  * @n: hosts in the set; read without the lock
@@ -121,7 +121,7 @@ struct dart_message {
  *	never.  Read without the lock
  * @named: token clock of the announcements, in ns: each advances it by its cost
  * @forget: when all tokens are back, in ns; until then the tenant is kept
- * @marked: when the last mark came, in ns; read and written without the lock
+ * @marked: when the last CE mark arrived, in ns; read and written without the lock
  * @since: when the current period of marks began, in ns; likewise
  * @state: enum dart_state at the last mark; likewise
  */
@@ -163,12 +163,12 @@ struct dart_meter {
 
 /**
  * struct dart_senders - the senders of a network namespace
- * @lock: protects all hosts and tenants, except for the fields that say otherwise.  BH off
+ * @lock: protects all hosts and tenants, except for the fields marked otherwise.  BH off
  * @tenants: every tenant that is known
  * @active: tenants whose set is not empty; read without the lock
  * @reap_at: when dart_senders_reap() is due, in jiffies; read without the lock
  * @meter_lock: protects @meter.  BH off
- * @meter: what the link receives, for all tenants together
+ * @meter: bytes that the link receives, for all tenants together
  */
 struct dart_senders {
 	spinlock_t		lock;	/* of hosts and tenants; BH off */
@@ -224,7 +224,7 @@ static inline u32 dart_senders_look(struct dart_senders *s)
 }
 
 /**
- * dart_message_seen() - a packet of a message has come
+ * dart_message_seen() - a packet of a message has arrived
  * @msg: the message; it has a sender
  *
  * Return: false if its sender has been found dead since the message began.  The message

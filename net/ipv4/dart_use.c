@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Dart: shares go to the hosts that use them.
+/* Dart: divide the line rate among the hosts that use it.
  *
- * A host whose message is open need not send: its window is closed, the application paces it, it is
- * held up elsewhere.  Its share of the line rate would be lost.  So the receiver counts the bytes
- * of each host, and looks at them at intervals:
+ * A host with an open message may not send: its peer's window is closed, the application paces it,
+ * or other congestion delays it.  Its share of the line rate would be lost.  So the receiver counts
+ * the bytes of each host, and compares them with its share at intervals:
  *
  *	host  share  used   from then on
  *	a     1/4    1/50   counts as 1/25: twice as much as it used
@@ -12,15 +12,15 @@
  *
  * A host that uses less than half of its share is *limited*, and counts as twice as much as it
  * used.  The other hosts divide the rest by their weights, and the next look may find that one of
- * them does not use its part of that: this is max-min fairness, an interval a step.
+ * them does not use its part: this is max-min fairness, one step per interval.
  *
  * The receiver still advertises to a limited host the share that it would have if it used it.  So
- * it sends at that rate from its first packet on, and after DART_BACK bytes it is not limited any
- * more; the ACK of the next packet of each other host advertises the new share.  Until then the
- * shares together are more than the line rate, as when a message begins.
+ * the host sends at that rate from its first packet on, and after DART_BACK bytes more than
+ * expected it is no longer limited; the ACK of the next packet of each other host advertises the
+ * new share.  Until then the shares together exceed the line rate, as when a message begins.
  *
- * A host's share is divided among those of its messages that brought data in this interval or the
- * one before.
+ * A host's share is divided among its messages that brought data in this interval or in the one
+ * before.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -35,8 +35,8 @@
 #define DART_LOOK_RTTS		4
 
 #define DART_FRAME_BYTES	1538
-/* A limited host that brings this more than expected in an interval uses its share again.  A reader
- * that opens its window for two packets at a time brings less.
+/* A host is no longer limited if it brings this many bytes more than expected in an interval.  A
+ * reader that opens its window for two packets at a time brings less.
  */
 #define DART_BACK		(4 * DART_FRAME_BYTES)
 
@@ -73,10 +73,10 @@ static void dart_use_limit(struct dart_host *host, u32 used)
 }
 
 /**
- * dart_use_share() - the share of a host, if it uses it
+ * dart_use_share() - the share that a host has if it uses it
  * @host: a host of the set
  *
- * Return: of the line rate, in 1/DART_USE_ONE, not 0.  Hosts may enter and leave meanwhile.
+ * Return: part of the line rate, in 1/DART_USE_ONE, not 0.  Hosts may enter and leave meanwhile.
  */
 u32 dart_use_share(const struct dart_host *host)
 {
@@ -110,7 +110,9 @@ u32 dart_use_messages(const struct dart_host *host)
 	return clamp(busy, 1U, max(READ_ONCE(host->messages), 1U));
 }
 
-/* Twice what a host used, in 1/DART_USE_ONE of the line rate, which is @line bytes in this time. */
+/* Twice the part of the line rate, in 1/DART_USE_ONE, that a host used with @bytes.  @line: bytes
+ * that the line rate permits in the same time
+ */
 static u32 dart_use_of(u32 bytes, u64 line)
 {
 	return min_t(u64, div64_u64((u64)bytes * 2 * DART_USE_ONE, max_t(u64, line, 1)),
@@ -125,8 +127,8 @@ static u64 dart_use_interval(const struct dart_tenant *tenant, u32 line, u32 rtt
 		    DART_LOOK_RTTS * (u64)rtt_us * NSEC_PER_USEC);
 }
 
-/* Was part of the line rate kept back since the last look (dart_tenant_drains())?  A host that used
- * all that it had has used half of its share then.
+/* Did marks since the last look reserve part of the line rate (dart_tenant_drains())?  Then a host
+ * that used its whole reduced share may have used only half of its share.
  */
 static bool dart_use_drained(const struct dart_tenant *tenant)
 {
@@ -139,7 +141,9 @@ static void dart_use_judge(struct dart_host *host, u64 line, bool drained)
 
 	WRITE_ONCE(host->busy, host->busy_now);
 	WRITE_ONCE(host->busy_now, 0);
-	/* Not a host that was not there for all of the interval, or that an application expects. */
+	/* Do not limit a host that entered the set or exceeded @allow during the interval, or that
+	 * was announced and has not sent yet.
+	 */
 	if (!host->fresh && !host->expected && used < (drained ? share / 2 : share))
 		dart_use_limit(host, used);
 	else
@@ -150,14 +154,14 @@ static void dart_use_judge(struct dart_host *host, u64 line, bool drained)
 }
 
 /**
- * dart_use_look() - see which hosts have used their shares
+ * dart_use_look() - find the hosts that have not used their shares
  * @s: the namespace's senders
  * @tenant: the hosts' tenant
  * @now: ns
  * @line: the line rate, kB/s
- * @rtt_us: a round trip
+ * @rtt_us: a connection's round trip, us
  *
- * Does nothing if another CPU has just looked.
+ * Returns at once if another CPU has just looked.
  */
 void dart_use_look(struct dart_senders *s, struct dart_tenant *tenant, u64 now, u32 line,
 		   u32 rtt_us)
@@ -187,7 +191,7 @@ out:
  * dart_use_add() - a message has brought data
  * @s: the namespace's senders
  * @msg: the message; it has a sender
- * @bytes: of whole frames
+ * @bytes: number of bytes, of whole frames
  */
 void dart_use_add(struct dart_senders *s, struct dart_message *msg, u32 bytes)
 {

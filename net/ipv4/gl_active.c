@@ -4,12 +4,12 @@
  * Even an empty hook costs each packet of a namespace some cycles.  So a namespace becomes
  * active, and gets the hooks of gl_hook.c, when it first uses a transport:
  *
- *	it is created and inherits one as its default congestion control
+ *	it is created and inherits a transport as its default congestion control
  *	net.ipv4.greenlane_* is written
- *	a connection in it runs the init() of one
+ *	a connection in it runs the init() of a transport
  *
- * In the last case the hooks are registered by a work item, because init() may not sleep.  The
- * handshakes until then have passed without the hooks, so those connections run their base.  An
+ * In the last case a work item registers the hooks, because init() may not sleep.  The
+ * handshakes before have passed without the hooks, so their connections run their base.  An
  * active namespace stays active until it is removed.
  */
 #include <linux/mutex.h>
@@ -21,10 +21,12 @@
 static DEFINE_MUTEX(gl_active_mutex);
 
 /**
- * gl_activate() - register the hooks of a namespace, unless they are
+ * gl_activate() - register the hooks of a namespace, unless they are registered
  * @net: the namespace
  *
- * May sleep.  Return: 0, or the error of nf_register_net_hooks().
+ * May sleep.
+ *
+ * Return: 0, or the error of nf_register_net_hooks().
  */
 int gl_activate(struct net *net)
 {
@@ -83,7 +85,9 @@ int gl_active_net_init(struct net *net)
 	return gl_is_default(net) ? gl_activate(net) : 0;
 }
 
-/* No connection is left that could call gl_activate_soon(), but a sysctl may still be written. */
+/* The namespace has no connection that could call gl_activate_soon(), but a process may still write
+ * a sysctl.
+ */
 void gl_active_net_exit(struct net *net)
 {
 	struct gl_net *gn = gl_net(net);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packets that greenlane builds itself.  TCP does not know of them: they are in none of its
- * queues, timers or counters.
+/* Packets that greenlane builds itself.  TCP does not know of them: its queues, timers and
+ * counters do not contain them.
  *
  * gl_send_repeat() sends one or more unacked bytes again, so that the peer answers (TLT §5.1,
  * adaptive important ACK-clocking).  gl_send_words() sends words in the option of a pure ACK.
@@ -13,8 +13,8 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Copy up to @most bytes from snd_una on, but only to the end of what was sent, or to where the
- * peer has SACKed.  Copies nothing if only a FIN is unacked.
+/* Copy up to @most bytes from snd_una on, but only to the end of the data that was sent, or to the
+ * next packet that the peer has SACKed.  Copy no byte if only a FIN is unacked.
  */
 static void gl_repeat_fill(const struct sock *sk, struct sk_buff *repeat, u32 most)
 {
@@ -53,8 +53,8 @@ static void gl_craft_header(const struct sock *sk, struct tcphdr *th, u32 seq,
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	const struct inet_sock *inet = inet_sk(sk);
-	/* The last advertised window less what arrived since.  TCP's own next packet may
-	 * advertise more, but the window must not shrink.
+	/* The last advertised window less the data that arrived since.  TCP's own next packet
+	 * may advertise more, but the window must not shrink.
 	 */
 	u32 window = tcp_receive_window(tp) >> tp->rx_opt.rcv_wscale;
 
@@ -109,7 +109,7 @@ static int gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_ki
  * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
  * @kind: a kind with GL_KIND_DATA
- * @most: the most bytes to send, up to an MSS
+ * @most: maximum number of bytes to send, up to an MSS
  *
  * Return: the number of bytes sent; 0 if only a FIN is unacked or the receiver's window does not
  * allow a byte; -ENOBUFS if memory is short, or if the device has refused or dropped the packet.

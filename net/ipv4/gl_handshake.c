@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The handshake: both ends say which transport they run.
+/* The handshake: both ends advertise the transport that they run.
  *
  *	client                                       server
  *	SYN,     our option: "I run TLT"   ----->    would its child run TLT?
  *	                                   <-----    SYN-ACK, our option: "so shall I"
  *	ACK                                ----->    the child begins
  *
- * Only this decides, and for as long as the connection lasts.  The option is added and read
- * in netfilter hooks, because TCP offers no other place.  The result then has to reach the
+ * Only the handshake decides, for the life of the connection.  Netfilter hooks add and read the
+ * option, because TCP offers no other place.  The result then has to reach the
  * transport's init() in a field that TCP itself fills from the packet:
  *
  *	SYN			its DS field, stored in the request socket (syn_tos)
  *	third packet		its DS field, stored in the child (rcv_tos); this is all that
  *				init() can see, as the request has been freed by then
  *
- * So LOCAL_IN writes the meaning of the option into the DS field of these two packets, and
- * clears a codepoint that would mean the same by accident.  On the client, rcv_tos is unused
- * until the connection is established; it stores the SYN-ACK's answer until init().
+ * So LOCAL_IN writes a codepoint that stands for the option (told_as in struct gl_protocol) into
+ * the DS field of these two packets, and clears such a codepoint if there is no option.  On the
+ * client, rcv_tos is unused until the connection is established; it stores the SYN-ACK's answer
+ * until init().
  *
  * A server that answers with SYN cookies keeps no request, so those connections run their
  * base congestion control.
@@ -35,24 +36,26 @@
 #define GL_SYN_TRIES	2
 
 /* A client's rcv_tos from the SYN-ACK to init(): the server's hello, and both ECN bits to
- * tell it from a DS field.  TCP itself leaves 0 there.
+ * distinguish it from a DS field.  TCP itself leaves 0 there.
  */
 #define GL_TOS_ANSWERED(hello)	((hello) << 2 | INET_ECN_MASK)
 
-/* The protocol that the SYN of @req asked for, or NULL. */
+/* The protocol that the SYN of @req has requested, or NULL. */
 static const struct gl_protocol *gl_asked(const struct gl_net *gn,
 					  const struct request_sock *req)
 {
 	return gl_protocol_told_as(gl_codepoint_of(&gn->cp, tcp_rsk(req)->syn_tos));
 }
 
-/* By its form alone: which protocols are registered may change meanwhile. */
+/* Is @tos a GL_TOS_ANSWERED()?  Decide by its form alone: the set of registered protocols may
+ * change before init().
+ */
 static bool gl_tos_is_answer(u8 tos)
 {
 	return (tos & INET_ECN_MASK) == INET_ECN_MASK && tos != INET_ECN_MASK;
 }
 
-/* Could some protocol, now or later, tell TCP of its hello by this codepoint? */
+/* Could a protocol that is registered now or later pass its hello to TCP by this codepoint? */
 static bool gl_codepoint_may_tell(enum gl_codepoint cp)
 {
 	return cp != GL_CP_NONE && cp < GL_CP_SHORT;
@@ -60,7 +63,7 @@ static bool gl_codepoint_may_tell(enum gl_codepoint cp)
 
 /* --- out ------------------------------------------------------------------- */
 
-/* Add the option to a SYN or SYN-ACK and mark it.  Return: false, with nothing changed, if the
+/* Add the option to a SYN or SYN-ACK and mark it.  Return: false, with the packet unchanged, if the
  * option does not fit; the connection will then run its base.
  */
 static bool gl_out_handshake(struct gl_net *gn, struct net *net,
@@ -98,15 +101,15 @@ static const struct gl_transport *gl_child_transport(const struct sock *listener
 	return container_of(ops, struct gl_transport, ops);
 }
 
-/* Does this SYN-ACK begin a subflow?  Each request of an MPTCP listener is marked so, but a client
- * without MPTCP gets a SYN-ACK without its option, and a child that runs plain TCP.
+/* Does this SYN-ACK begin a subflow?  rsk_is_mptcp() is true for each request of an MPTCP listener,
+ * but a client without MPTCP gets a SYN-ACK without its option, and a child that runs plain TCP.
  */
 static bool gl_synack_is_mptcp(const struct request_sock *req, const struct sk_buff *skb)
 {
 	return rsk_is_mptcp(req) && gl_option_next(tcp_hdr(skb), TCPOPT_MPTCP, NULL);
 }
 
-/* Will the child of @req run a transport with the protocol that its SYN asked for? */
+/* Will the child of @req run a transport with the protocol that its SYN has requested? */
 static bool gl_synack_answers(const struct request_sock *req, const struct sk_buff *skb,
 			      const struct gl_protocol *asked)
 {
@@ -120,9 +123,9 @@ static bool gl_synack_answers(const struct request_sock *req, const struct sk_bu
 }
 
 /* Have TCP call init() when the connection is established, as it does unless the congestion control
- * was chosen in SYN_SENT: by setsockopt(), or by BPF at BPF_SOCK_OPS_TCP_CONNECT_CB.  It has called
- * init() then, which cannot attach yet (gl_attach()), and would not again: the peer would take this
- * end for one that runs the transport.  Socket locked.
+ * was chosen in SYN_SENT: by setsockopt(), or by BPF at BPF_SOCK_OPS_TCP_CONNECT_CB.  Then TCP has
+ * called init() already, which cannot attach yet (gl_attach()), and would not call it again: this
+ * end would not run the transport that it has advertised to the peer.  Socket locked.
  */
 static void gl_init_again(struct sock *sk)
 {
@@ -143,7 +146,7 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
 		return false;
 	if (gl_synack_answers(req, skb, asked) && gl_out_handshake(gn, net, asked, skb, family))
 		return true;
-	/* No answer was sent, so the child must not believe that one was. */
+	/* The SYN-ACK has no answer: the child must not find the SYN's hello. */
 	tcp_rsk(req)->syn_tos &= INET_ECN_MASK;
 	return false;
 }
@@ -152,7 +155,7 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
  * gl_out_hello() - mark a SYN or SYN-ACK and add the option, if its socket runs a transport
  * @gn: the namespace's state
  * @net: the namespace
- * @skb: the packet; its socket is a client's, a request or a Fast Open child
+ * @skb: the packet; its socket is a client's socket, a request or a Fast Open child
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
  *
  * Return: true if the packet was marked.
@@ -179,9 +182,9 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 
 /* --- in -------------------------------------------------------------------- */
 
-/* Write the hello of @protocol into the DS field of a packet on its way to TCP.  If it is NULL,
- * clear the field of anything that could be taken for a hello, also of a protocol that is
- * registered later: one of our codepoints, or the form that a client's rcv_tos has.
+/* Write the hello of @protocol into the DS field of a packet that TCP will receive.  If @protocol
+ * is NULL, clear a DS field that init() could take for a hello, also of a protocol that is
+ * registered later: one of our codepoints, or the form of a client's rcv_tos.
  */
 static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family,
 		       const struct gl_protocol *protocol)
@@ -196,7 +199,7 @@ static void gl_in_tell(struct gl_net *gn, struct net *net, struct sk_buff *skb, 
 			  protocol ? READ_ONCE(gn->cp.dscp[protocol->told_as]) << 2 : 0);
 }
 
-/* The hello in a SYN or SYN-ACK, or NULL.  Count it if the DSCP was changed on the path. */
+/* The protocol of the hello in a SYN or SYN-ACK, or NULL.  Count a hello whose DSCP has changed. */
 static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 					     const struct sk_buff *skb, int thoff, u8 family)
 {
@@ -209,8 +212,8 @@ static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 	return protocol;
 }
 
-/* The transport may have been chosen after the SYN that this answers, in the place of another one
- * with the same hello.
+/* The application may have selected the transport after the SYN that this SYN-ACK answers, in place
+ * of another transport with the same hello.
  */
 static void gl_in_init_again(struct sock *sk)
 {
@@ -222,8 +225,8 @@ static void gl_in_init_again(struct sock *sk)
 	local_bh_enable();
 }
 
-/* Store the answer in the SYN-ACK.  A SYN-ACK that does not acknowledge our SYN is ignored, as
- * TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
+/* Store the SYN-ACK's answer in rcv_tos.  A SYN-ACK that does not acknowledge our SYN is ignored,
+ * as TCP will refuse it.  connect() may still own the socket if the path is short; a single byte
  * that only greenlane reads needs no lock.
  */
 static void gl_in_synack(struct sock *sk, u32 ack, const struct gl_protocol *protocol)
@@ -253,7 +256,7 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 	struct gl_net *gn = gl_net(net);
 	const struct gl_protocol *protocol = NULL;
 
-	/* A new SYN may find the last connection's TIME_WAIT. */
+	/* The lookup of a new SYN may find the TIME_WAIT socket of the last connection. */
 	if (th->rst || (!th->syn && sk && sk->sk_state == TCP_TIME_WAIT))
 		return;
 	if (th->syn)
@@ -263,8 +266,8 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 			gl_in_synack(sk, ntohl(th->ack_seq), protocol);
 		return;
 	}
-	/* The request still has the SYN's hello if the SYN-ACK answered it.  One that BPF has made
-	 * of a SYN cookie has seen no SYN.
+	/* The request still has the SYN's hello if the SYN-ACK answered it.  A request that BPF has
+	 * made from a SYN cookie has no hello.
 	 */
 	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV && !inet_reqsk(sk)->syncookie)
 		protocol = gl_asked(gn, inet_reqsk(sk));
@@ -284,8 +287,8 @@ static u8 gl_child_dsfield(const struct sock *sk)
 	return inet_sk(sk)->rcv_tos;
 }
 
-/* With net.ipv4.tcp_reflect_tos a child sends with the DSCP of the SYN.  That is the hello, not
- * a DSCP that the client's application asked for, so clear it.
+/* With net.ipv4.tcp_reflect_tos a child sends with the DSCP of the SYN.  This DSCP is the hello,
+ * not one that the client's application has set, so clear it.
  */
 static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_codepoint hello)
 {
@@ -304,8 +307,8 @@ static void gl_unreflect(struct sock *sk, const struct gl_net *gn, enum gl_codep
  * @sk: a connection whose greenlane transport is in init(); locked
  *
  * Return: GREENLANE_PEER_YES if the peer runs a transport with the same protocol, else
- * GREENLANE_PEER_NO.  A connection that was established before it chose the transport never
- * asked its peer, so it gets NO.
+ * GREENLANE_PEER_NO.  A connection that selected the transport after it was established has not
+ * advertised it, so it gets NO.
  */
 enum greenlane_peer gl_first_peer(struct sock *sk)
 {

@@ -2,9 +2,9 @@
 /* The netfilter hooks, LOCAL_OUT and LOCAL_IN, for IPv4 and IPv6.
  *
  * LOCAL_OUT marks SYNs and SYN-ACKs; other packets are marked in gl_out.c.  It runs before
- * every other hook, while the caller in TCP still holds the socket; a packet that returns from
- * NFQUEUE does not.  LOCAL_IN finds the packets that a transport processes.  It runs after every
- * other hook, so a packet that the firewall drops is never answered.
+ * every other hook, while the caller in TCP still holds the socket: when NFQUEUE reinjects a
+ * packet, no caller does.  LOCAL_IN finds the packets that a transport processes.  It runs
+ * after every other hook, so a packet that the firewall drops is never answered.
  */
 #include <linux/filter.h>
 #include <linux/ipv6.h>
@@ -35,7 +35,7 @@ void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
 		return;
 	}
 	ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
-	/* IPv4 has a checksum of its own, which makes up for the change. */
+	/* IPv4's header checksum compensates the change in skb->csum; IPv6 has no such checksum. */
 	if (skb->ip_summed == CHECKSUM_COMPLETE)
 		skb->csum = csum_add(csum_sub(skb->csum, (__force __wsum)old),
 				     (__force __wsum)*word);
@@ -49,7 +49,7 @@ void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
  * @keep: bits of the DS field to keep
  * @dsfield: bits to set
  *
- * Return: false, with nothing changed, if memory is short.
+ * Return: false, with the packet unchanged, if memory is short.
  */
 bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
 		       u8 dsfield)
@@ -65,8 +65,8 @@ bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8
 	return true;
 }
 
-/* Is this a TCP packet from a local socket?  Those have their transport header set, and IPv6
- * extension headers only if the application asked for them.
+/* Is this a TCP packet from a local socket?  Such a packet has its transport header set, and IPv6
+ * extension headers only if the application has set them.
  */
 static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 {
@@ -93,14 +93,14 @@ static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
 	       tcp_hdr(skb)->syn;
 }
 
-/* Is this a SYN-ACK that this host made?  IPVS sends what it forwards through LOCAL_OUT too. */
+/* Is this a SYN-ACK of this host?  IPVS sends forwarded packets through LOCAL_OUT, too. */
 static bool gl_out_is_synack(const struct sk_buff *skb, u8 family)
 {
 	return !skb->skb_iif && gl_out_is_syn(skb, family) && tcp_hdr(skb)->ack;
 }
 
 /* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk.  IPv4 sends SYN
- * cookies without any.  If memory is short the packet leaves as it is, rather than not at all.
+ * cookies without a socket.  If memory is short, send the packet unchanged rather than drop it.
  */
 static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
 {
@@ -129,7 +129,7 @@ static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, stru
 			if (gl_out_hello(gn, state->net, skb, state->pf))
 				return NF_ACCEPT;
 		} else if (gl_sock(sk) || (now == TCP_SYN_SENT && gl_is_ours(sk))) {
-			/* Its SYN in a tunnel or in IPsec is left alone too. */
+			/* Also a SYN of the socket in a tunnel or in IPsec stays unchanged. */
 			return NF_ACCEPT;
 		}
 	} else if (sk && sk->sk_state == TCP_NEW_SYN_RECV) {
@@ -144,8 +144,8 @@ static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, stru
 
 #define GL_HANDSHAKE	(TCPF_SYN_SENT | TCPF_SYN_RECV | TCPF_NEW_SYN_RECV)
 
-/* Every packet of an active namespace comes here, and most need nothing: decide that without a
- * stack frame, and jump to the rest.
+/* Every packet of an active namespace passes this hook, and most packets need no change: accept
+ * them without a stack frame, and jump to gl_out_slow() for the rest.
  */
 static unsigned int gl_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
@@ -174,7 +174,7 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 		__be16 frag;
 		int off;
 
-		/* Not verified by IPsec yet; it passes here again when it is. */
+		/* IPsec has not verified the packet yet; verified, it passes here again. */
 		if (next != IPPROTO_TCP &&
 		    ipv6_find_hdr(skb, &auth, NEXTHDR_AUTH, NULL, NULL) >= 0)
 			return -1;
@@ -192,7 +192,7 @@ static int gl_in_tcp_offset(struct sk_buff *skb, u8 family)
 	return thoff;
 }
 
-/* Look up the connection, for a packet without one: early demux may be off. */
+/* Look up the connection of a packet without a socket: early demux may be off. */
 static struct sock *gl_in_lookup(struct net *net, struct sk_buff *skb,
 				 const struct tcphdr *th, u8 family)
 {
@@ -222,8 +222,8 @@ static void gl_in_seg(const struct sk_buff *skb, int thoff, struct gl_seg *seg)
 	seg->window = ntohs(th->window);
 }
 
-/* A packet that ends here misses TCP's own checks (signature, TTL, policy, checksum, socket
- * filter), so do them first.
+/* A packet that is consumed here would miss TCP's own checks (signature, TTL, policy, checksum,
+ * socket filter), so do them first.
  */
 static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
 {
@@ -245,7 +245,7 @@ static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 fa
 	}
 	if (nf_checksum(skb, NF_INET_LOCAL_IN, thoff, IPPROTO_TCP, family))
 		return true;
-	/* The filter sees what TCP would show it. */
+	/* TCP runs the filter on a packet that begins with the TCP header. */
 	__skb_pull(skb, thoff);
 	refused = sk_filter_trim_cap(sk, skb, tcp_hlen);
 	__skb_push(skb, thoff);
@@ -259,7 +259,7 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 {
 	bool owned = sock_owned_by_user(sk);
 
-	/* Packets held since a process owned the socket are older: process them first. */
+	/* Packets that were held while a process owned the socket are older: process them first. */
 	if (!owned && gs->held && gl_sock(sk) == gs)
 		gl_release_held(sk, gs);
 	/* The connection may have changed its congestion control meanwhile. */
@@ -276,8 +276,8 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 }
 
 /* A packet for a connection that runs a greenlane transport.  Only a packet with our option may
- * be consumed.  The DSCP of data can only ask for an immediate ACK or say that a message ends,
- * and the data always goes to TCP.
+ * be consumed.  The DSCP of data can only request an immediate ACK or signal the end of a message,
+ * and TCP always gets the data.
  */
 static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 				  int thoff, u8 family)
@@ -288,7 +288,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	const struct gl_kind *kind;
 	bool identified;
 
-	/* A peer without greenlane stays one. */
+	/* Only the handshake decides whether the peer runs a greenlane transport. */
 	if (th->rst || th->syn || gs->peer != GREENLANE_PEER_YES)
 		return GL_PASS;
 	kind = gl_kind_of_code(gs, gl_option_read(th, &seg));
@@ -306,7 +306,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 		return GL_PASS;
 	}
 
-	local_bh_disable();	/* a packet from NFQUEUE comes in process context */
+	local_bh_disable();	/* NFQUEUE reinjects packets in process context */
 	bh_lock_sock_nested(sk);
 	verdict = gl_in_locked(sk, gs, skb, kind, identified, &seg);
 	bh_unlock_sock(sk);
@@ -314,8 +314,8 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	return verdict;
 }
 
-/* Early demux has found the socket of nearly every packet of a connection, and gl_sock() tells
- * whether it runs a greenlane transport.  Of other packets only those of a handshake matter.
+/* Early demux has found the socket of nearly every packet of a connection, and gl_sock() finds out
+ * whether it runs a greenlane transport.  Of other packets only handshake packets matter.
  */
 static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struct sk_buff *skb)
 {
@@ -361,7 +361,7 @@ static bool gl_in_is_foreign(const struct sock *sk)
 	       !((1 << READ_ONCE(sk->sk_state)) & (TCPF_LISTEN | TCPF_SYN_SENT));
 }
 
-/* As gl_out(): no stack frame for packets that need nothing. */
+/* As gl_out(): no stack frame for packets that need no processing. */
 static unsigned int gl_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	const struct sock *sk = skb->sk;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of greenlane.ko share. */
+/* Declarations that the files of greenlane.ko share. */
 #ifndef _GL_INTERNAL_H
 #define _GL_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include <net/inet_ecn.h>
 #include <net/netns/generic.h>
 
-/* Protocols that can be registered at a time. */
+/* Maximum number of registered protocols. */
 #define GL_PROTOCOLS		8
 
 /* struct gl_counters - one CPU's share of a namespace's counters, the layer's and the protocols' */
@@ -19,16 +19,16 @@ struct gl_counters {
 };
 
 /**
- * struct gl_net - a network namespace's part
- * @cp: codepoint table; see there
+ * struct gl_net - greenlane's state of a network namespace
+ * @cp: codepoint table; see struct gl_codepoints
  * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c; written
  *	under gl_sysctl_mutex
- * @ecn: the ECN field says which packets had a credit; see gl_marked()
- * @active: the hooks are registered; gl_active_mutex, read without it
- * @leaving: the namespace is being removed; gl_active_mutex
+ * @ecn: the ECN field signals which packets had a credit; see gl_marked()
+ * @active: the hooks are registered; written under gl_active_mutex, read without it
+ * @leaving: the namespace is being removed; under gl_active_mutex
  * @net: the namespace, for @activate
- * @activate: registers the hooks
- * @counters: each CPU's own, BH off
+ * @activate: work that registers the hooks
+ * @counters: counters of each CPU, BH off
  * @sysctl: registered for the namespace's life
  */
 struct gl_net {
@@ -52,9 +52,9 @@ static inline struct gl_net *gl_net(const struct net *net)
 
 /* The DS field of a packet of a @kind.
  *
- * The ECN bits belong to TCP and stay.  With greenlane_ecn they say instead whether the packet had
- * a credit, for switches that only have RED with ECN: those mark ECT packets and drop the others
- * (Aeolus §IV-A).  The receiver ignores them.
+ * The ECN bits belong to TCP and stay.  With greenlane_ecn they signal instead whether the packet
+ * had a credit, for switches that only have RED with ECN: such a switch marks ECT packets and drops
+ * the others (Aeolus §IV-A).  The receiver ignores them.
  */
 static inline u8 gl_marked(const struct gl_net *gn, const struct gl_kind *kind, u8 dsfield)
 {
@@ -147,7 +147,7 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs);
 void gl_free_held(struct gl_sock *gs);
 
 /* gl_sock.c */
-/* Has IPV6_ADDRFORM hidden the state of a socket, which gl_sock() does not find? */
+/* Has IPV6_ADDRFORM hidden the state of a socket from gl_sock()? */
 static inline bool gl_is_hidden(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_backlog_rcv) == gl_backlog_rcv;

@@ -9,7 +9,7 @@
  *	gl_kick_soon()	in a timer, after GL_SOON_NS: checks a burst that may have ended
  *			without an important packet
  *
- * If a process owns the socket then, release_sock() calls on_kick().
+ * If a process owns the socket at that time, release_sock() calls on_kick().
  *
  * Both lists are per CPU and lock-free.  A socket is on each list at most once, and the list
  * holds a reference on the socket and on its state.
@@ -89,7 +89,9 @@ void gl_kick_soon(struct sock *sk, struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(gl_kick_soon);
 
-/* May a transport send?  TCP has stopped the timers of such a socket when it was closed. */
+/* May a transport send?  Not on a closed socket without a reference on its namespace: TCP has
+ * stopped its timers.
+ */
 static bool gl_may_send(const struct sock *sk)
 {
 	return !sock_flag(sk, SOCK_DEAD) || sk->sk_net_refcnt;
@@ -97,19 +99,19 @@ static bool gl_may_send(const struct sock *sk)
 
 #ifdef GL_DEBUG
 /**
- * gl_assert_alive() - warn if only TCP's timers can make a connection go on
+ * gl_assert_alive() - warn if a connection can continue only by TCP's timers
  * @sk: the connection, locked
  * @gs: its state
  *
- * The invariant: while data is in flight, something is in flight that no switch drops first, or the
- * answer to it is, or a kick is queued.  Called after each packet that is sent, each ACK and each
- * kick, in debug builds: nothing that a peer sends must be able to print a warning elsewhere.
+ * The invariant: while data is in flight, a packet that no switch drops first is in flight, or the
+ * answer to it, or a kick is queued.  Called after each packet that is sent, each ACK and each
+ * kick, in debug builds only: in other builds no packet of a peer may cause a warning.
  */
 void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 {
 	const struct gl_transport *t = gs->transport;
 
-	/* A reset is all that a closed socket sends. */
+	/* A closed socket sends no packet but a reset. */
 	if (sk->sk_state == TCP_CLOSE)
 		return;
 	WARN_ONCE(gl_marking(gs) && t->is_alive && !gl_kick_is_queued(gs) && !t->is_alive(sk, gs),
@@ -119,9 +121,9 @@ void gl_assert_alive(const struct sock *sk, const struct gl_sock *gs)
 EXPORT_SYMBOL_GPL(gl_assert_alive);
 #endif
 
-/* TCP has finished with the data that wanted an ACK: see gl_out_prompt().  If the ACK waited for
- * an answer of the application that has not come in time, send it now, and as a missed delayed
- * ACK does (tcp_delack_timer_handler()), expect no answer until the application answers again.
+/* TCP has finished with the data that requested an ACK: see gl_out_prompt().  If the ACK waited for
+ * an answer of the application that was not in time, send the ACK now, and as after a missed
+ * delayed ACK (tcp_delack_timer_handler()) expect no answer until the application answers again.
  */
 static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
 {
@@ -137,8 +139,9 @@ static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
 	gl_send_ack(sk);
 }
 
-/* Before on_kick(): process what arrived while a process owned the socket, and send what is owed.
- * Return: true if the connection still runs @gs's transport, and may send.
+/* Before on_kick(): process the packets that arrived while a process owned the socket, and send the
+ * ACKs and answers that are owed.  Return: true if the connection still runs @gs's transport, and
+ * may send.
  */
 static bool gl_kick_owed(struct sock *sk, struct gl_sock *gs, bool soon)
 {
@@ -169,8 +172,7 @@ static void gl_kicked(struct sock *sk, struct gl_sock *gs, bool soon)
 	gl_assert_alive(sk, gs);
 }
 
-/* Under the socket's spinlock.  If a process owns the socket, request a kick for when it releases
- * it.
+/* Under the socket's spinlock.  If a process owns the socket, request a kick at its release.
  *
  * Return: true if the socket runs @gs's transport, and no process owns it.
  */
@@ -180,15 +182,15 @@ static bool gl_enter(struct sock *sk, struct gl_sock *gs)
 	if (sock_owned_by_user(sk)) {
 		if (gl_sock(sk) == gs)
 			gl_kick_at_release(sk, gs);
-		else if (gl_mapped_find(sk) == gs)	/* release_sock() would call TCP's */
+		else if (gl_mapped_find(sk) == gs)	/* release_sock() calls TCP's function */
 			gl_kick_soon(sk, gs);
 		return false;
 	}
 	return gl_sock_locked(sk) == gs && sk->sk_state != TCP_CLOSE;
 }
 
-/* Above the MTU of every path, loopback's (64 kB) too: no reduction, if TCP's function is called,
- * after IPV6_ADDRFORM or when the transport has left.
+/* Above the MTU of every path, loopback's (64 kB) included: no reduction, if release_sock() calls
+ * TCP's function, after IPV6_ADDRFORM or when the transport has left.
  */
 #define GL_MTU_NONE	BIT(20)
 
@@ -213,7 +215,7 @@ void gl_kick_at_release(struct sock *sk, struct gl_sock *gs)
  * gl_mtu_reduced() - icsk_af_ops->mtu_reduced() of a connection with a greenlane transport
  * @sk: the connection; its process releases it, and holds its spinlock, BH off
  *
- * An ICMP message that came after gl_kick_at_release() has set the MTU.
+ * If an ICMP message that arrived after gl_kick_at_release() has set the MTU, call TCP's function.
  */
 void gl_mtu_reduced(struct sock *sk)
 {
@@ -229,8 +231,8 @@ void gl_mtu_reduced(struct sock *sk)
 	gl_sock_put(gs);
 }
 
-/* @bit, of the list that @gs was on, is cleared under the spinlock: a packet that another CPU
- * processes before sees that a kick follows.
+/* Clear @bit, of the list that @gs was on, under the spinlock: another CPU that processes a packet
+ * before that sees that a kick follows.
  */
 static void gl_kick_one(struct gl_sock *gs, int bit)
 {
@@ -250,7 +252,7 @@ static void gl_kick_one(struct gl_sock *gs, int bit)
 
 /**
  * gl_turn_hold() - take the references that gl_turn() drops
- * @gs: the state of a socket that has not called its transport's on_switch() to leave
+ * @gs: the state of a socket for which on_switch() has not been called to end the marking
  */
 void gl_turn_hold(struct gl_sock *gs)
 {
@@ -262,9 +264,10 @@ EXPORT_SYMBOL_GPL(gl_turn_hold);
 /**
  * gl_turn() - call a function of a transport that may send, from a timer
  * @gs: the state of the socket, see gl_turn_hold()
- * @now: what the timer has read, for @turn
+ * @now: the time that the timer has read, passed to @turn
  * @turn: called with the socket's spinlock held, BH off; with @may if the socket still runs the
- *	transport and no process owns it.  If a process does, on_kick() is called later
+ *	transport, no process owns it and it may send.  If a process owns it, on_kick() is called
+ *	later
  */
 void gl_turn(struct gl_sock *gs, u64 now,
 	     void (*turn)(struct sock *sk, struct gl_sock *gs, u64 now, bool may))
@@ -318,10 +321,10 @@ void gl_xmit_later(struct sock *sk)
 EXPORT_SYMBOL_GPL(gl_xmit_later);
 
 /**
- * gl_xmit() - have TCP send what its window allows, now
+ * gl_xmit() - have TCP send now the packets that its window permits
  * @sk: the socket, locked and not owned by a process, BH off
  *
- * The same handler retransmits what is marked lost and then sends new data, within snd_cwnd.
+ * The same handler retransmits the packets marked lost and then sends new data, within snd_cwnd.
  */
 void gl_xmit(struct sock *sk)
 {
@@ -364,8 +367,8 @@ void gl_kick_init(void)
 	}
 }
 
-/* Called when nothing new is queued.  Sockets may still be on the lists, but none of them runs
- * a transport any more, or that transport's module would hold a reference on this one.  So no
+/* Called when no more sockets are queued.  Sockets may still be on the lists, but they no longer
+ * run a transport, or that transport's module would hold a reference on this one.  So no
  * socket is queued again, not even if a process owns it, and each list empties in one pass.
  */
 void gl_kick_exit(void)

@@ -31,9 +31,9 @@ static bool gl_may_be_lost(const struct sk_buff *skb)
  * (tcp_undo_cwnd_reduction()), packets are no longer lost, were not retransmitted, and are not on
  * the list, so only a timer would find them.
  *
- * Such a packet is a list of its own, until a SACK block splits it: then its parts are linked
+ * Such a packet is linked to itself only, until a SACK block splits it: then its parts are linked
  * to each other (tcp_fragment()).  So follow the links; they are few unless the packet is on RACK's
- * list, and there the oldest packet usually comes first.
+ * list, where the oldest packet usually is the first.
  */
 static bool gl_is_forgotten(const struct tcp_sock *tp, const struct sk_buff *skb)
 {
@@ -68,12 +68,12 @@ static void gl_remember(struct sock *sk)
 	for (; skb; skb = skb_rb_next(skb))
 		if (gl_may_be_lost(skb))
 			list_move_tail(&skb->tcp_tsorted_anchor, &tp->tsorted_sent_queue);
-	/* RACK stops at the first packet that was sent too late. */
+	/* RACK stops at the first packet that was sent after the last delivered one. */
 	list_sort(NULL, &tp->tsorted_sent_queue, gl_by_time);
 }
 
-/* Was any packet that is neither acked nor SACKed sent before that time?  Also as a
- * retransmission.
+/* Was any packet that is neither acked nor SACKed sent, or retransmitted, before the packet that
+ * left at @us and ends at @end_seq?
  */
 static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
 {
@@ -85,11 +85,11 @@ static bool gl_left_before(struct tcp_sock *tp, u64 us, u32 end_seq)
 					 TCP_SKB_CB(skb)->end_seq);
 }
 
-/* Make RACK's reordering window a round trip of @rtt_us; RFC 8985 (§6.2) has no more.  RACK
- * itself begins with a quarter of the minimum, and adds as much in each round trip with a
- * D-SACK.  Behind a queue an RTT is many of these, and each time all that is in flight may be
- * sent again: RACK takes the ACK of a late packet for that of its retransmission, and finds lost
- * what left before.
+/* Make RACK's reordering window a round trip of @rtt_us, the maximum in RFC 8985 (§6.2).  RACK
+ * itself begins with a quarter of the minimum RTT, and adds a quarter in each round trip with a
+ * D-SACK.  Behind a queue an RTT is many of these quarters, and at each step TCP may retransmit all
+ * packets in flight: RACK takes the ACK of a late packet for the ACK of its retransmission, and
+ * finds the packets lost that left before.
  */
 static void gl_rack_widen(struct tcp_sock *tp, u32 rtt_us)
 {
@@ -109,8 +109,8 @@ static void gl_rack_advance(struct tcp_sock *tp, u64 us, u32 end_seq)
 	tp->rack.advanced = 1;
 }
 
-/* Have TCP look for losses among what left before a packet that has arrived.  Return: false if
- * nothing did.
+/* Have TCP look for losses among the packets that left before a packet that has arrived.  Return:
+ * false if no packet did.
  */
 static bool gl_examine_before(struct sock *sk, u64 us, u32 end_seq)
 {
@@ -123,17 +123,17 @@ static bool gl_examine_before(struct sock *sk, u64 us, u32 end_seq)
 }
 
 /**
- * gl_lose_before() - have TCP mark as lost what was sent before a packet
+ * gl_lose_before() - have TCP mark the packets lost that were sent before a packet
  * @sk: the connection, locked; TCP has not looked for losses of this ACK yet
  * @us: when that packet was sent, in TCP's microseconds
  * @end_seq: its end
  *
- * RACK has this rule: what was sent before the last delivered packet is lost, once a reordering
+ * RACK has this rule: packets sent before the last delivered packet are lost, once a reordering
  * window has passed.  The window depends on the round trip and on recent D-SACKs; with Aeolus
- * those do not indicate reordering, as it retransmits unacknowledged data when a credit would
+ * D-SACKs do not indicate reordering, as it retransmits unacknowledged data when a credit would
  * be wasted.  Setting both to 0 makes the window 0; gl_lose_settle() restores them.
  *
- * Return: false if nothing was sent before it.
+ * Return: false if no unacknowledged packet was sent before it.
  */
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 {
@@ -149,15 +149,15 @@ bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq)
 EXPORT_SYMBOL_GPL(gl_lose_before);
 
 /**
- * gl_suspect_before() - have TCP examine what was sent before a packet
+ * gl_suspect_before() - have TCP examine the packets that were sent before a packet
  * @sk: the connection, locked; TCP has not looked for losses of this ACK yet
  * @us: when that packet was sent, in TCP's microseconds
  * @end_seq: its end
  *
- * As gl_lose_before(), for a path on which packets overtake each other: RACK keeps its reordering
- * window, so a packet that is only late is not retransmitted.
+ * As gl_lose_before(), for a path that reorders packets: RACK's reordering window is a round trip,
+ * so a packet that is only late is not retransmitted.
  *
- * Return: false if nothing was sent before it.
+ * Return: false if no unacknowledged packet was sent before it.
  */
 bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq)
 {
@@ -172,7 +172,7 @@ bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq)
 EXPORT_SYMBOL_GPL(gl_suspect_before);
 
 /**
- * gl_reorder_seen() - have TCP know that packets overtake each other on the path
+ * gl_reorder_seen() - set in TCP's state that the path reorders packets
  * @sk: the connection, locked
  * @gs: its state
  *
@@ -192,8 +192,9 @@ EXPORT_SYMBOL_GPL(gl_reorder_seen);
  * gl_lose_settle() - restore RACK's reordering window after TCP has looked for losses
  * @sk: the connection, locked and not owned by a process
  *
- * The round trip is that of the packet that has just arrived.  The smoothed one is shorter while a
- * queue grows, and RACK would find lost what is only as late as that packet.
+ * The restored RTT is the RTT of the packet that has just arrived.  The smoothed RTT is shorter
+ * while a queue grows, and with it RACK would find packets lost that are only as late as that
+ * packet.
  */
 void gl_lose_settle(struct sock *sk)
 {

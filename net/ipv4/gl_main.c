@@ -15,8 +15,8 @@
  *	 where the mark changes           answers         its window
  *	 (gl_split.c)                     (gl_owned.c)    (gl_craft.c)
  *
- * The DSCP tells a switch what to drop first, and a receiver that data wants an immediate ACK.
- * It decides nothing else, because networks change it.  The two ends talk to each other by a
+ * The DSCP selects the packets that a switch drops first, and the data that a receiver acknowledges
+ * immediately.  It has no other effect, because networks change it.  The two ends communicate by a
  * TCP option (gl_option.c), after they have agreed on it in the handshake (gl_handshake.c).
  *
  * A connection that runs a transport has a struct gl_sock with a copy of TCP's icsk_af_ops, in
@@ -49,7 +49,7 @@ unsigned int gl_net_id __read_mostly;
 static DEFINE_MUTEX(gl_transport_mutex);
 static struct gl_transport *gl_transports[GL_TRANSPORTS];
 
-/* A route with "congctl NAME" stores the key of NAME.  NULL if that is not a transport. */
+/* The transport with this key, or NULL.  A route with "congctl NAME" stores the key of NAME. */
 const struct gl_transport *gl_transport_of_key(u32 key)
 {
 	int i;
@@ -65,13 +65,13 @@ const struct gl_transport *gl_transport_of_key(u32 key)
 
 /**
  * gl_nest() - lay out the state of a transport that can be built around others
- * @t: the transport; @t->part and @t->sock_size are set
- * @inner: what it is built around, or NULL
+ * @t: the transport; this sets @t->inner, @t->part and @t->sock_size
+ * @inner: the transport that it is built around, or NULL
  * @size: size of its own part of the state, bytes
  *
- * The state has the part of the innermost transport in front, with the struct gl_sock, and then
- * one part after the other, the outermost last.  TCP and the tagging layer call the outermost
- * transport, and each calls its inner one where it does not decide alone.
+ * The state begins with the part of the innermost transport, which contains the struct gl_sock; the
+ * other parts follow, that of the outermost transport last.  TCP and the tagging layer call the
+ * outermost transport, and each transport calls its inner one for decisions that it leaves to it.
  */
 void gl_nest(struct gl_transport *t, const struct gl_transport *inner, size_t size)
 {
@@ -85,8 +85,8 @@ EXPORT_SYMBOL_GPL(gl_nest);
  * gl_register_transport() - register a transport with TCP and with the tagging layer
  * @t: the transport; its ops are complete and ops.release is gl_release()
  *
- * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if there are too many; or
- * the error of tcp_register_congestion_control().
+ * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if GL_TRANSPORTS are
+ * registered; or the error of tcp_register_congestion_control().
  */
 int gl_register_transport(struct gl_transport *t)
 {
@@ -113,7 +113,7 @@ EXPORT_SYMBOL_GPL(gl_register_transport);
 
 /**
  * gl_unregister_transport() - undo gl_register_transport()
- * @t: the transport; no socket uses it, as those hold a reference on its module
+ * @t: the transport; no socket uses it, as its sockets hold a reference on its module
  */
 void gl_unregister_transport(struct gl_transport *t)
 {
@@ -150,8 +150,8 @@ stats:
 	return err;
 }
 
-/* A packet may be in our hooks until a grace period after this.  There is one before
- * gl_net_exit(), which frees what they read.
+/* A packet may be in our hooks until a grace period after this.  A grace period passes before
+ * gl_net_exit(), which frees the data that the hooks read.
  */
 static void __net_exit gl_net_pre_exit(struct net *net)
 {
@@ -164,8 +164,9 @@ static void __net_exit gl_net_exit(struct net *net)
 	gl_stats_net_exit(net);
 }
 
-/* A subsystem, not a device: the sockets that hold a reference on a namespace are gone before
- * exit() is called.  Others never run a transport there: see gl_attach().
+/* A pernet subsystem, not a pernet device: the sockets that hold a reference on a namespace are
+ * freed before exit() is called.  Sockets without a reference never run a transport: see
+ * gl_attach().
  */
 static struct pernet_operations gl_net_ops = {
 	.init		= gl_net_init,
@@ -203,7 +204,7 @@ kick:
 static void __exit gl_exit(void)
 {
 	gl_sockopt_exit();
-	/* The hooks are gone after this, so nothing new is held or kicked. */
+	/* The hooks are removed by this, so no more packets are held and no more sockets kicked. */
 	unregister_pernet_subsys(&gl_net_ops);
 	gl_kick_exit();
 	gl_sock_exit();

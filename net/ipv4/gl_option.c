@@ -8,7 +8,7 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* The AccECN options (RFC 9768, 3.2.3); <net/tcp.h> has them since 6.18. */
+/* The AccECN options (RFC 9768, 3.2.3); defined in <net/tcp.h> since 6.18. */
 #define GL_TCPOPT_ACCECN0	172
 #define GL_TCPOPT_ACCECN1	174
 
@@ -53,8 +53,8 @@ static void gl_option_drop_sack(struct sk_buff *skb)
 	skb_trim(skb, skb->len - TCPOLEN_SACK_PERBLOCK);
 }
 
-/* Remove the AccECN option to make room.  The counters in it go on, and the next one has them
- * (RFC 9768, 3.2.3: any segment may be without it).
+/* Remove the AccECN option to make room.  Its counters are cumulative, and the next AccECN option
+ * reports them (RFC 9768, 3.2.3: any segment may be without it).
  */
 static void gl_option_drop_accecn(struct sk_buff *skb)
 {
@@ -80,6 +80,8 @@ static void gl_option_drop_accecn(struct sk_buff *skb)
  * gl_option_fits() - is there room for the option in the TCP header?
  * @skb: a packet from TCP; its data begins with the TCP header
  * @words: number of words in the option
+ *
+ * Return: true if there is room.
  */
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 {
@@ -112,7 +114,7 @@ static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned i
  * The oldest of several SACK blocks is dropped if the option needs its room, and if that is not
  * enough, the AccECN option.
  *
- * Return: false if there is no room even so.
+ * Return: false if there is still no room.
  */
 bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
 		   unsigned int words)
@@ -137,7 +139,7 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *wor
  * @family: NFPROTO_IPV4 or NFPROTO_IPV6
  * @hello: its code
  *
- * Return: false, with nothing changed, if there is no room: the usual options and a Fast Open
+ * Return: false, with the packet unchanged, if there is no room: the usual options and a Fast Open
  * cookie may fill the TCP header, and Fast Open's data the MTU.
  */
 bool gl_option_add_hello(struct sk_buff *skb, u8 family, u8 hello)

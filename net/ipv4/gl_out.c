@@ -69,19 +69,19 @@ static bool gl_out_covers(const struct tcp_sock *tp, u32 ack, u32 end)
 	return false;
 }
 
-/* Does no switch drop this packet first?  @kind: that of its last segment, or NULL. */
+/* Is this a packet that no switch drops first?  @kind: the kind of its last segment, or NULL. */
 static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *kind)
 {
 	return seg->end_seq == seg->seq || (kind && gl_codepoint_protected(kind->codepoint));
 }
 
 /* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
- * retransmits what the packet reports lost (tcp_xmit_recovery()), sends new data
- * (tcp_data_snd_check() comes before tcp_ack_snd_check()), and sends an ACK that it had delayed
+ * retransmits the data that the packet reports lost (tcp_xmit_recovery()), sends new data
+ * (tcp_data_snd_check() runs before tcp_ack_snd_check()), and sends an ACK that it had delayed
  * to compress it (tcp_sack_compress_send_ack()).  Each clears the request for an ACK.  Repeat the
  * request until a packet leaves that covers the data and that no switch drops first: an ACK on
  * droppable data is lost with it, and the sender of the important data would wait for a timer.
- * TCP may drop the data instead, and then none ever does: the kick comes when TCP has finished
+ * If TCP drops the data instead, no packet ever covers it: the kick runs when TCP has finished
  * with the data, and ends the request.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg,
@@ -95,7 +95,7 @@ static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_s
 		gs->patient = 0;
 		return;
 	}
-	/* The rest of the answer may follow.  A retransmission is none. */
+	/* The rest of the answer may follow.  A retransmission is no answer. */
 	if (gs->patient && !covers && !before(seg->seq, tcp_sk(sk)->snd_nxt))
 		return;
 	/* Else the host's own device has refused the answer. */
@@ -117,7 +117,7 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 	/* A signature (TCP MD5 or AO, perhaps set since) covers the header: leave it alone. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
-	/* A packet has one option of ours, and an answer that is owed comes first. */
+	/* A packet has one option of ours, and an answer that is owed takes precedence. */
 	pure = pure && !gs->owed && gl_option_fits(skb, 1);
 	kind = t->on_ack(sk, gs, th, pure ? &word : NULL);
 	if (kind && !gl_option_add(sk, skb, kind->code, &word, 1))
@@ -172,8 +172,8 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 }
 #endif
 
-/* Find a route if the socket has none.  IP would do so too, but by the DS field of the packet;
- * policy routing must use the application's.
+/* Find a route if the socket has no route.  IP would find one too, but by the DS field of the
+ * packet; policy routing must use the application's DS field.
  */
 static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
 {
@@ -202,10 +202,10 @@ static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
  * @sk: its connection, locked
  * @gs: the connection's state
  * @skb: the packet, with the TCP header in front
- * @fl: the connection's flow, as queue_xmit() has it
+ * @fl: the connection's flow, the argument of queue_xmit()
  * @kind: the packet's kind; NULL to keep the application's DS field
  *
- * Return: what queue_xmit() returns.
+ * Return: the return value of queue_xmit().
  */
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
 	    const struct gl_kind *kind)
@@ -230,8 +230,8 @@ static bool gl_was_sent(int err)
 }
 
 /* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  If the
- * device refuses it, or accepts it and drops one (NET_XMIT_CN), the kick sees that on_last() was
- * not called.
+ * device refuses it, or accepts it and drops a packet (NET_XMIT_CN), the kick detects that
+ * on_last() was not called.
  */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
@@ -264,8 +264,8 @@ static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
 }
 
 /* The result for TCP, to which both parts are one packet.  It must not be an error if one of them
- * was sent: TCP would not advance snd_nxt and ignore the peer's ACKs for what it received, for
- * ever.  The other part is lost then, which TCP finds out as usual.
+ * was sent: TCP would not advance snd_nxt, and would ignore the peer's ACKs of the part that it
+ * received, forever.  The other part is lost then, which TCP detects as usual.
  */
 static int gl_out_result(int head, int tail)
 {
@@ -274,7 +274,7 @@ static int gl_out_result(int head, int tail)
 	return head == tail ? head : NET_XMIT_CN;
 }
 
-/* Split a GSO packet whose last segment has another kind than the rest, and send both. */
+/* Split a GSO packet whose last segment has another kind than the rest, and send both parts. */
 static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *last)
 {
@@ -283,7 +283,7 @@ static int gl_out_split(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	int err, tail_err;
 
 	if (!gl_split(sk, skb, &head, &tail)) {
-		/* The packet leaves without its last mark; the transport sees in the kick that
+		/* The packet leaves without its last mark; the transport's kick detects that
 		 * on_last() was not called.
 		 */
 		gl_kick_soon(sk, gs);
@@ -324,7 +324,7 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 		err = gl_out_whole(sk, gs, skb, fl, kind, &seg);
 	if (unlikely(gs->prompt))
 		gl_out_prompt(sk, gs, &seg, kind, err);
-	/* Without a route nothing leaves, and TCP's timers are all that there is. */
+	/* Without a route no packet leaves, and only TCP's timers can make progress. */
 	if (gl_was_sent(err))
 		gl_assert_alive(sk, gs);
 	return err;

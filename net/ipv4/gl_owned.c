@@ -8,24 +8,24 @@
  *	data				in the backlog as usual; gl_backlog_rcv() reads its
  *					DS field before TCP processes it
  *
- * A kick that finds the socket owned is made by release_sock(), after the backlog: see
- * gl_kick_at_release().  A later one would find the next process that owns the socket.
+ * If a kick finds that a process owns the socket, release_sock() kicks, after the backlog: see
+ * gl_kick_at_release().  A kick after that might find the next process that owns the socket.
  */
 #include <linux/skbuff.h>
 
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* The most packets held per socket: a process may sleep while it owns the socket, and the network
- * must not fill the memory meanwhile.  1024 is more credits than a receiver has in flight to one
- * sender (the BDP of 400 Gbit/s and 31 µs), and 64 kB.  Packets beyond it are dropped; the
- * protocols recover from that as from a loss in the network.
+/* Maximum number of packets held per socket: a process may sleep while it owns the socket, and the
+ * network must not fill the memory meanwhile.  1024 packets take 64 kB, and are more credits than a
+ * receiver has in flight to one sender (the BDP of 400 Gbit/s and 31 µs).  Packets beyond it are
+ * dropped; the protocols recover from that as from a loss in the network.
  */
 #define GL_HELD_MAX	1024
 
 /**
  * struct gl_held - a segment with our option
- * @next: the one before it in gl_sock.held
+ * @next: the next older segment in gl_sock.held
  * @kind: its kind
  * @seg: the segment
  */
@@ -65,7 +65,7 @@ static void gl_held_add(struct sock *sk, struct gl_sock *gs, const struct gl_kin
  * @kind: the packet's kind
  * @seg: the segment
  *
- * Return: GL_PASS if the packet goes to TCP too, which takes it from the backlog; else GL_CONSUME.
+ * Return: GL_PASS if TCP gets the packet too, from the backlog; else GL_CONSUME.
  */
 enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			const struct gl_seg *seg)
@@ -75,7 +75,7 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 		return GL_PASS;
 	}
 	gl_inc_stats(sock_net(sk), GL_MIB_KICKSOWNED);
-	/* One answer serves all that arrive meanwhile and say nothing else. */
+	/* One answer serves all packets that arrive meanwhile and only request an answer. */
 	if (kind->flags & GL_KIND_ANSWERED && !kind->words) {
 		gl_count_received(sk, kind);
 		set_bit(GL_OWED_ANSWER, &gs->flags);
@@ -89,15 +89,15 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 }
 
 /**
- * gl_hold_data() - note that data was received that wants an immediate ACK
+ * gl_hold_data() - note that data was received that requests an immediate ACK
  * @sk: the socket, owned by a process; under its spinlock, BH off
  * @gs: its state
  * @kind: the packet's kind
  * @seg: the segment
  *
- * The packet itself goes to TCP.  Usually it passes through the backlog, where gl_backlog_rcv()
- * sees it.  If the process releases the socket before the packet gets there, the kick sends
- * the ACK.
+ * TCP gets the packet itself.  Usually the packet passes through the backlog, where
+ * gl_backlog_rcv() processes it.  If the process releases the socket before TCP adds the packet to
+ * the backlog, the kick sends the ACK.
  */
 void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		  const struct gl_seg *seg)
@@ -117,7 +117,7 @@ void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kin
 
 /* --- the backlog -------------------------------------------------------------- */
 
-/* The kind of data from the backlog, if it wants an immediate ACK, else NULL.  Fills @seg. */
+/* The kind of data from the backlog, if it requests an immediate ACK, else NULL.  Fills @seg. */
 static const struct gl_kind *gl_backlog_kind(const struct sock *sk, const struct gl_sock *gs,
 					     const struct sk_buff *skb, struct gl_seg *seg)
 {
@@ -131,9 +131,9 @@ static const struct gl_kind *gl_backlog_kind(const struct sock *sk, const struct
 	return gl_kind_of_data(gs, cb->ip_dsfield);
 }
 
-/* TCP has finished with data from the backlog that wants an immediate ACK.  Since 6.7 it sends one
- * ACK for the whole backlog, at its end (net.ipv4.tcp_backlog_ack_defer).  That ACK has room for
- * three SACK blocks only, and the peer must hear of this packet.
+/* TCP has finished with data from the backlog that requests an immediate ACK.  Since 6.7 it sends
+ * one ACK for the whole backlog, at its end (net.ipv4.tcp_backlog_ack_defer).  That ACK has room
+ * for three SACK blocks only, and the peer needs an acknowledgment of this packet.
  */
 static void gl_backlog_acked(struct sock *sk, struct gl_sock *gs)
 {
@@ -174,7 +174,7 @@ int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 /* --- the socket is free ----------------------------------------------------------- */
 
 /**
- * gl_release_held() - process what arrived while a process owned the socket
+ * gl_release_held() - process the packets that arrived while a process owned the socket
  * @sk: the socket, locked and not owned by a process, BH off
  * @gs: its state
  */
@@ -182,7 +182,7 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 {
 	struct gl_held *held, *next, *first = NULL;
 
-	/* For data out of order TCP may have forgotten the ACK: see gl_out_prompt(). */
+	/* For data out of order TCP may have cleared the ACK's request: see gl_out_prompt(). */
 	if (test_and_clear_bit(GL_OWED_ACK, &gs->flags) &&
 	    (inet_csk_ack_scheduled(sk) || !RB_EMPTY_ROOT(&tcp_sk(sk)->out_of_order_queue)))
 		gl_send_ack(sk);

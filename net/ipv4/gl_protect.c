@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* net.ipv4.greenlane_protect: keep applications from sending what switches drop last.
+/* net.ipv4.greenlane_protect: keep applications from sending packets that switches drop last.
  *
- * A switch port trusts the DSCP.  An application could set a protected one (IP_TOS) and take
- * the room that is meant for important packets.  If the administrator switches this on, such a
- * DSCP is cleared from what local sockets send, unless their owner has CAP_NET_ADMIN and could
- * send anything anyway.
+ * A switch port trusts the DSCP.  An application could set a protected DSCP (IP_TOS) and take
+ * the buffer that is meant for important packets.  If the administrator switches this on, it clears
+ * such a DSCP in packets of local sockets, unless their owner has CAP_NET_ADMIN and could send any
+ * packet anyway.
  *
- * It is off by default, because the same DSCPs may mean something else on this site.  Forwarded
- * packets and those of the kernel's own sockets (tunnels, ICMP, RSTs) are never touched.
+ * It is off by default, because the same DSCPs may have another meaning on this site.  It never
+ * changes forwarded packets, nor packets of the kernel's own sockets (tunnels, ICMP, RSTs).
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -15,9 +15,9 @@
 
 #include "gl_internal.h"
 
-/* Namespaces with greenlane_protect, so that the hook looks for a namespace's only if there is
- * one.  No static key: any user may write the sysctl in a user namespace, and patching the kernel's
- * code would interrupt all processors each time.
+/* Number of namespaces with greenlane_protect: the hook reads a namespace's setting only if it is
+ * not 0.  No static key: any user may write the sysctl in a user namespace, and patching the
+ * kernel's code would interrupt all processors each time.
  */
 atomic_t gl_protect_n = ATOMIC_INIT(0);
 
@@ -32,8 +32,9 @@ void gl_protect_set(struct gl_net *gn, u8 protect)
 	WRITE_ONCE(gn->protect, protect);
 }
 
-/* The file is the one that opened or accepted the socket.  Without one it is an application's
- * socket that was closed, with data left to send: whose it was is not known any more.
+/* May the socket's owner send protected DSCPs?  The socket's file has the credentials of the
+ * process that opened or accepted it.  An application's socket without a file was closed with data
+ * left to send: its owner is no longer known.
  */
 static bool gl_may_mark(struct sock *sk)
 {
@@ -53,8 +54,8 @@ static bool gl_may_mark(struct sock *sk)
 /**
  * gl_strip() - clear a protected DSCP that the application may not send
  * @net: the namespace
- * @sk: the socket or request that sends a packet no transport has marked; NULL if it is an
- *	application's that is not known
+ * @sk: the socket or request that sends a packet no transport has marked; NULL for an unknown
+ *	socket of an application
  * @dsfield: the packet's DS field
  *
  * Return: the DS field to send.  Its ECN bits are @dsfield's.
@@ -63,7 +64,7 @@ u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield)
 {
 	if (!gl_codepoint_protected(gl_codepoint(net, dsfield)))
 		return dsfield;
-	/* A SYN-ACK has the DSCP that its listener's owner chose. */
+	/* A SYN-ACK has the DSCP that the listener's owner has set. */
 	if (sk && sk->sk_state == TCP_NEW_SYN_RECV)
 		sk = inet_reqsk(sk)->rsk_listener;
 	if (sk && (!sk_fullsock(sk) || gl_may_mark(sk)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Protocols: what transports that understand each other have in common. */
+/* Protocols: the kinds of packets, counters and hello that compatible transports share. */
 #include <linux/module.h>
 #include <linux/mutex.h>
 
@@ -22,9 +22,9 @@ const struct gl_protocol *gl_protocol_at(unsigned int slot)
 
 /**
  * gl_protocol_of_hello() - find a protocol
- * @code: what the option in a SYN or SYN-ACK says
+ * @code: enum gl_code, the code of the option in a SYN or SYN-ACK
  *
- * Return: the protocol, or NULL if none of this host's has this hello.  Under RCU.
+ * Return: the protocol, or NULL if no protocol registered on this host has this hello.  Under RCU.
  */
 const struct gl_protocol *gl_protocol_of_hello(u8 code)
 {
@@ -41,7 +41,7 @@ const struct gl_protocol *gl_protocol_of_hello(u8 code)
 
 /**
  * gl_protocol_told_as() - find a protocol
- * @cp: the codepoint by which TCP was told of its hello
+ * @cp: the codepoint by which LOCAL_IN passed the protocol's hello to TCP (gl_handshake.c)
  *
  * Return: the protocol, or NULL.  Under RCU.
  */
@@ -58,7 +58,7 @@ const struct gl_protocol *gl_protocol_told_as(enum gl_codepoint cp)
 	return NULL;
 }
 
-/* --- what gl_register_protocol() refuses -------------------------------------- */
+/* --- checks of gl_register_protocol() ------------------------------------------ */
 
 /* Is @other @protocol itself, or one of its parts? */
 static bool gl_protocol_contains(const struct gl_protocol *protocol,
@@ -95,7 +95,7 @@ static bool gl_protocol_has(const struct gl_protocol *protocol, const struct gl_
 	return false;
 }
 
-/* Would a packet of one kind be taken for the other? */
+/* Could a receiver take a packet of kind @a for one of kind @b? */
 static bool gl_kinds_clash(const struct gl_kind *a, const struct gl_kind *b)
 {
 	if (a->code || b->code)
@@ -110,7 +110,9 @@ static bool gl_kind_is_unique(const struct gl_protocol *protocol, const struct g
 	for (i = 0; i < protocol->kinds; i++)
 		if (kind != &protocol->kind[i] && gl_kinds_clash(kind, &protocol->kind[i]))
 			return false;
-	/* Without a code, its own row goes before a part's: gl_protocol_find_prompt(). */
+	/* Kinds without a code need no check: gl_protocol_find_prompt() prefers the protocol's own
+	 * row to a row of a part.
+	 */
 	for (part = 0; kind->code && part < GL_PARTS && protocol->part[part]; part++)
 		for (i = 0; i < protocol->part[part]->kinds; i++)
 			if (gl_kinds_clash(kind, &protocol->part[part]->kind[i]))
@@ -118,8 +120,8 @@ static bool gl_kind_is_unique(const struct gl_protocol *protocol, const struct g
 	return true;
 }
 
-/* Do the flags go together?  Data that TCP does not get is only right if it repeats what TCP has,
- * which is what an answer is for.
+/* Are the flags consistent?  Data with our option must reach TCP (GL_KIND_TCPS), or be a copy of
+ * bytes that TCP has sent, whose only purpose is an answer (GL_KIND_ANSWERED).
  */
 static bool gl_flags_are_sound(const struct gl_protocol *protocol, const struct gl_kind *kind)
 {
@@ -200,11 +202,11 @@ static void gl_protocol_find_prompt(struct gl_protocol *protocol)
 }
 
 /**
- * gl_register_protocol() - register a protocol, before the transports that have it
- * @protocol: the protocol; the caller's module has all that it points to
+ * gl_register_protocol() - register a protocol, before the transports that use it
+ * @protocol: the protocol; the caller's module contains everything that it points to
  *
- * Return: 0; -EINVAL if it is not sound; -EEXIST if another one has its hello or @told_as;
- * -ENOSPC if there are too many.
+ * Return: 0; -EINVAL if a field or a row is invalid; -EEXIST if another protocol has the same hello
+ * or @told_as; -ENOSPC if GL_PROTOCOLS are registered.
  */
 int gl_register_protocol(struct gl_protocol *protocol)
 {
@@ -233,7 +235,7 @@ EXPORT_SYMBOL_GPL(gl_register_protocol);
 
 /**
  * gl_unregister_protocol() - undo gl_register_protocol()
- * @protocol: the protocol; no transport has it any more.  Its counters are set to 0
+ * @protocol: the protocol; no registered transport uses it.  Its counters are set to 0
  */
 void gl_unregister_protocol(struct gl_protocol *protocol)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Received packets: acknowledge at once, answer, or pass to the transport, as the flags of their
- * kind say.
+/* Received packets: acknowledge them immediately, answer them, or pass them to the transport,
+ * depending on the flags of their kind.
  *
  * This runs at LOCAL_IN, before TCP, and only while no process owns the socket; gl_owned.c has
  * the other case.
@@ -13,8 +13,8 @@
 			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
 			 TCPF_LAST_ACK)
 
-/* Could the peer have sent this segment, if it has received at most up to @sent?  TCP's own
- * check comes later, and never for packets that are consumed here.  An attacker who is not on
+/* Could the peer have sent this segment, if it has received data up to @sent at most?  TCP's own
+ * check runs later, and never for packets that are consumed here.  An attacker that is not on
  * the path has to guess both numbers.
  */
 static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u32 sent)
@@ -36,6 +36,8 @@ static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u3
  * The sequence numbers are read without the lock and may be slightly old; windows are wide
  * enough for that.  Over a short path an ACK can arrive before TCP has advanced snd_nxt, so
  * compare with write_seq.
+ *
+ * Return: true if the peer could have sent it.
  */
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 {
@@ -62,9 +64,9 @@ static bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
  * @gs: state of the connection
  * @dsfield: the packet's DS field
  *
- * The worst that a wrong DSCP does is an extra ACK.  Needs no lock.
+ * A wrong DSCP at worst causes an extra ACK.  Needs no lock.
  *
- * Return: the kind, if it wants an immediate ACK, else NULL.
+ * Return: the kind, if it requests an immediate ACK, else NULL.
  */
 const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield)
 {
@@ -84,9 +86,9 @@ static const struct gl_kind *gl_kind_in(const struct gl_protocol *protocol, u8 c
 /**
  * gl_kind_of_code() - the kind of a packet with our option
  * @gs: state of the connection
- * @code: what the option says
+ * @code: the option's code
  *
- * Return: the kind, or NULL if the connection's protocol has no such one.
+ * Return: the kind, or NULL if the connection's protocol has no kind with this code.
  */
 const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code)
 {
@@ -109,13 +111,13 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind)
 	gl_count(sock_net(sk), kind->protocol, kind->received, 1);
 }
 
-/* Can the ACK wait a moment for data to ride on?  Only if the sender does not wait for it: the
- * last packet of a burst, which is below the MSS, ends a message, and nothing before it is
- * missing.  (The end of one that on_packet() is called for, and data of other kinds, say more than
- * that.  Nagle's algorithm may hold back the sender's next write until this ACK, for 50 us, where
- * the base takes milliseconds.)  And only if the application usually answers (TCP's pingpong
- * mode), and all that it has written has left, and is not lost: data that waits for the window, and
- * a retransmission, are no answers.
+/* Can the ACK wait up to GL_SOON_NS for data that carries it?  Only if the sender does not wait for
+ * it: the last packet of a burst, which is below the MSS, ends a message, and no data before it is
+ * missing.  (The ACK of a kind with GL_KIND_ENDS, or without @before, reports more than that, and
+ * does not wait.  Nagle's algorithm may hold back the sender's next write until this ACK, for
+ * 50 us, where the base takes milliseconds.)  And only if the application usually answers (TCP's
+ * pingpong mode), and all data that it has written has left and is not lost: data that waits for
+ * the window, and a retransmission, are no answers.
  */
 static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
 			const struct gl_seg *seg)
@@ -138,7 +140,7 @@ static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
  * @seg: the segment
  *
  * TCP has not processed the data yet.  It does so next, and then checks ICSK_ACK_NOW; see
- * gl_out_prompt() if it sends something in between.
+ * gl_out_prompt() for packets that it sends before the check.
  */
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg)
@@ -155,7 +157,7 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *k
 }
 
 /**
- * gl_receive_data() - process data that wants an immediate ACK
+ * gl_receive_data() - process data that requests an immediate ACK
  * @sk: the socket, locked and not owned by a process, BH off; TCP gets the data afterwards
  * @gs: its state
  * @kind: the data's kind
@@ -174,7 +176,8 @@ void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *
 /* --- packets with our option ---------------------------------------------------- */
 
 /* Does a packet that is answered have data that TCP waits for?  More than one byte repairs a loss;
- * one byte was only sent to get an answer.  The data of a packet that was held (!@skb) is gone.
+ * the sender sends a single byte only to get an answer.  The data of a packet that was held (!@skb)
+ * is not available.
  */
 static bool gl_repairs(const struct sock *sk, const struct sk_buff *skb,
 		       const struct gl_seg *seg)
@@ -183,10 +186,10 @@ static bool gl_repairs(const struct sock *sk, const struct sk_buff *skb,
 }
 
 /**
- * gl_heed_ce() - a packet with a CE mark, sent as data, is kept from TCP
+ * gl_heed_ce() - react to the CE mark of a consumed packet, which TCP does not see
  * @sk: the socket, locked and not owned by a process
  *
- * As TCP does for data (tcp_data_ecn_check()).
+ * As TCP reacts to a mark on data (tcp_data_ecn_check()).
  */
 void gl_heed_ce(struct sock *sk)
 {
@@ -198,8 +201,9 @@ void gl_heed_ce(struct sock *sk)
 	tcp_sk(sk)->ecn_flags |= TCP_ECN_DEMAND_CWR;
 }
 
-/* Answer a packet and consume it.  If it retransmits a byte only to get an ACK, TCP would answer
- * too, but with a D-SACK, and the sender would conclude that its retransmissions had been spurious.
+/* Answer a packet and consume it, unless it repairs a loss.  If it retransmits a byte only to get
+ * an ACK, TCP would answer too, but with a D-SACK, and the sender would conclude that its
+ * retransmissions had been spurious.
  */
 static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const struct sk_buff *skb,
 				 const struct gl_kind *kind, const struct gl_seg *seg)
@@ -222,10 +226,10 @@ static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const stru
 
 /**
  * gl_is_sound() - does a packet with our option have the form of its kind?
- * @kind: the kind that the option says
+ * @kind: the kind of the option's code
  * @seg: the segment
  *
- * If not, it goes to TCP as if it had no option.
+ * Return: true if it has; if not, TCP gets the packet as if it had no option.
  */
 bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg)
 {
@@ -242,7 +246,7 @@ bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg)
  * @kind: a kind with a code
  * @seg: the segment
  *
- * Return: GL_PASS if the packet goes to TCP too, GL_CONSUME if not.
+ * Return: GL_PASS if TCP gets the packet too, GL_CONSUME if not.
  */
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   const struct gl_kind *kind, const struct gl_seg *seg)

@@ -11,11 +11,11 @@
 
 /* --- icsk_af_ops ---------------------------------------------------------------- */
 
-/* IPV6_ADDRFORM turns an IPv6 socket that speaks IPv4 into an IPv4 socket, and overwrites our
+/* IPV6_ADDRFORM converts an IPv6 socket of an IPv4 connection to an IPv4 socket, and overwrites our
  * icsk_af_ops with TCP's.  This table finds the state again: when TCP next calls the
  * transport, when a packet arrives, or when the connection ends.  sk_backlog_rcv, which stays ours,
- * says that there is one (gl_is_hidden()).  The table is read for such sockets only, so one lock is
- * enough; all IPv4 clients of a listener on [::] are in it.
+ * shows that there is a state (gl_is_hidden()).  The table is read for such sockets only, so one
+ * lock is enough; it contains all IPv4 clients of a listener on [::].
  */
 static DEFINE_HASHTABLE(gl_mapped, 8);
 static DEFINE_SPINLOCK(gl_mapped_lock);
@@ -93,7 +93,7 @@ EXPORT_SYMBOL_GPL(gl_sock_again);
  * gl_sock_received() - as gl_sock(), for a packet that was received
  * @sk: the socket, under RCU
  *
- * A connection that only receives may not call its transport for long after IPV6_ADDRFORM.
+ * After IPV6_ADDRFORM a connection that only receives may not call its transport for a long time.
  *
  * Return: its state, or NULL.
  */
@@ -184,11 +184,11 @@ void gl_sock_exit(void)
  * gl_attach() - allocate the state of a connection, in the init() of its transport
  * @sk: the connection, locked
  *
- * Return: the state; NULL where the connection can only behave as its base: without SACK an
- * echo does not say what it covers, without RACK TCP does not mark what an echo shows to be
- * lost, MPTCP schedules packets by its own rules, signed segments cannot be split or crafted,
- * packets that another protocol sends cannot be marked, and a kernel socket that holds no
- * reference on its namespace can outlive it.
+ * Return: the state; NULL if the connection can only behave as its base: without SACK an
+ * echo does not report the packets that it covers, without RACK TCP does not mark the packets
+ * that an echo finds lost, MPTCP schedules packets by its own rules, signed segments cannot be
+ * split or crafted, packets that another protocol sends cannot be marked, and a kernel socket
+ * that holds no reference on its namespace can outlive it.
  */
 struct gl_sock *gl_attach(struct sock *sk)
 {
@@ -196,7 +196,8 @@ struct gl_sock *gl_attach(struct sock *sk)
 
 	/* Not connected yet: whether SACK will be negotiated is not known.  TCP calls
 	 * init() again when the connection is established, but not if an application
-	 * selects the transport between connect() and then.  That connection runs its base.
+	 * selects the transport after connect() and before that.  Such a connection
+	 * runs its base, unless a later SYN has the option (gl_init_again()).
 	 */
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
 		return NULL;
@@ -240,7 +241,7 @@ void gl_detach(struct sock *sk)
 		return;
 	if (gl_marking(gs))
 		gs->transport->on_switch(sk, gs, false);
-	/* An ACK may wait for the application's answer, and its kick does not come any more. */
+	/* An ACK may wait for the application's answer, but no kick follows that would send it. */
 	if (gs->patient && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	gl_dupthresh_restore(sk, gs);

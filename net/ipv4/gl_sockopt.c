@@ -61,7 +61,7 @@ static const struct gl_sockopt gl_marking_sockopt = {
 	.get	= gl_get_marking,
 };
 
-/* The option as the layer or the socket's transport has it, or NULL. */
+/* The entry of an option in the table of the layer or of the socket's transport, or NULL. */
 static const struct gl_sockopt *gl_sockopt_find(const struct sock *sk, const struct gl_sock *gs,
 						int option)
 {
@@ -106,7 +106,7 @@ static int gl_getsockopt(struct sock *sk, int option, void __user *user, int *le
 	release_sock(sk);
 	if (err)
 		return err;
-	/* The struct may grow; an older program gets the part that it knows. */
+	/* The struct may grow; an older program gets the part that fits into its buffer. */
 	if (*len < 0 || (option != GREENLANE_INFO && *len < sizeof(value)))
 		return -EINVAL;
 	size = min_t(size_t, size, *len);

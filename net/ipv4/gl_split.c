@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Split a TSO packet where the mark changes: all segments but the last, and the last.
+/* Split a TSO packet where the mark changes: into all segments but the last, and the last.
  *
  *	[h|1 2 3 4 5 6 7 8]  ->  [h|1 2 3 4 5 6 7]  [h|8]
  *	     GSO, data                GSO, data    important
@@ -22,7 +22,7 @@ void gl_tcp_check(const struct sock *sk, struct sk_buff *skb)
 	struct tcphdr *th = tcp_hdr(skb);
 
 #if IS_ENABLED(CONFIG_IPV6)
-	/* An IPv6 socket that speaks IPv4 has the other length. */
+	/* An IPv6 socket of an IPv4 connection has the length of struct iphdr. */
 	if (inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct ipv6hdr))
 		th->check = ~tcp_v6_check(skb->len, &sk->sk_v6_rcv_saddr,
 					  &sk->sk_v6_daddr, 0);
@@ -45,7 +45,7 @@ static void gl_split_gso(struct sk_buff *skb, const struct sk_buff *whole,
 	shinfo->gso_size = segs > 1 ? skb_shinfo(whole)->gso_size : 0;
 }
 
-/* A requested time stamp goes with the part that has the requested byte. */
+/* A requested time stamp stays with the part that has the requested byte. */
 static void gl_split_tstamp(struct sk_buff *head, struct sk_buff *tail,
 			    const struct sk_buff *whole, u32 tail_seq)
 {
@@ -68,7 +68,7 @@ static void gl_split_own(struct sk_buff *skb, const struct sk_buff *whole)
 	refcount_add(skb->truesize, &skb->sk->sk_wmem_alloc);
 }
 
-/* Cut the last segment off @head, which keeps @len bytes of data.  Both get headers. */
+/* Cut the last segment off @head, which keeps @len bytes of data.  Both parts get headers. */
 static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
 				     unsigned int len)
 {
@@ -98,7 +98,7 @@ static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
  * @head: all but the last segment
  * @tail: the last segment
  *
- * Return: true if @skb was split and freed; false, with nothing changed, if it cannot be.
+ * Return: true if @skb was split and freed; false, with @skb unchanged, if it cannot be split.
  */
 bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
 	      struct sk_buff **tail)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Counters: /proc/net/greenlane, a line each, per network namespace: first those of the tagging
- * layer, then those of each protocol.
+/* Counters per network namespace: /proc/net/greenlane prints one line per counter, first the
+ * counters of the tagging layer, then the counters of each protocol.
  */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
@@ -28,7 +28,7 @@ static const char * const gl_mib_name[GL_MIBS] = {
  * gl_add_stats() - add to a counter of the tagging layer, in a namespace
  * @net: the namespace
  * @mib: the counter
- * @n: what to add
+ * @n: number to add
  *
  * In any context but a hard interrupt.
  */
@@ -43,8 +43,8 @@ EXPORT_SYMBOL_GPL(gl_add_stats);
  * gl_count() - add to a counter of a protocol, in a namespace
  * @net: the namespace
  * @protocol: the protocol, registered
- * @counter: its counter; 0 for none
- * @n: what to add
+ * @counter: number of the counter in @protocol; 0 adds to no counter
+ * @n: number to add
  *
  * In any context but a hard interrupt.
  */
@@ -68,7 +68,7 @@ static void gl_stats_print(struct seq_file *seq, const char *name, size_t counte
 	seq_printf(seq, "%-20s %llu\n", name, sum);
 }
 
-/* The layer's counters, and those of each protocol whose module is loaded. */
+/* Print the layer's counters, and the counters of each protocol whose module is loaded. */
 static int gl_stats_show(struct seq_file *seq, void *v)
 {
 	unsigned int slot, i;
@@ -89,14 +89,14 @@ static int gl_stats_show(struct seq_file *seq, void *v)
 
 /**
  * gl_stats_forget() - set the counters of a protocol to 0, in all namespaces
- * @slot: the protocol's, which is not in use
+ * @slot: the protocol's slot, which no registered protocol uses
  */
 void gl_stats_forget(unsigned int slot)
 {
 	struct net *net;
 	int cpu;
 
-	/* A namespace on the list stays there meanwhile, and has its counters. */
+	/* Under net_rwsem a namespace stays on the list and keeps its counters. */
 	down_read(&net_rwsem);
 	for_each_net(net)
 		for_each_possible_cpu(cpu)

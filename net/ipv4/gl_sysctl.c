@@ -6,12 +6,12 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Without it, two concurrent changes could leave two codepoints with the same DSCP, or count a
- * namespace twice in gl_protect_n.
+/* Without this lock, two concurrent changes could leave two codepoints with the same DSCP, or count
+ * a namespace twice in gl_protect_n.
  */
 static DEFINE_MUTEX(gl_sysctl_mutex);
 
-/* ctl->data: the namespace's part; ctl->extra1: which codepoint */
+/* ctl->data: the namespace's struct gl_net; ctl->extra1: enum gl_codepoint */
 static int gl_sysctl_dscp(gl_ctl_table *ctl, int write, void *buffer,
 			  size_t *lenp, loff_t *ppos)
 {
@@ -43,7 +43,7 @@ static int gl_proc_bool(u8 *value, int write, void *buffer, size_t *lenp, loff_t
 	return proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
 }
 
-/* ctl->data: the namespace's part */
+/* ctl->data: the namespace's struct gl_net */
 static int gl_sysctl_ecn(gl_ctl_table *ctl, int write, void *buffer, size_t *lenp, loff_t *ppos)
 {
 	struct gl_net *gn = ctl->data;
@@ -52,7 +52,7 @@ static int gl_sysctl_ecn(gl_ctl_table *ctl, int write, void *buffer, size_t *len
 	return err ?: write ? gl_activate(gn->net) : 0;
 }
 
-/* ctl->data: the namespace's part */
+/* ctl->data: the namespace's struct gl_net */
 static int gl_sysctl_protect(gl_ctl_table *ctl, int write, void *buffer,
 			     size_t *lenp, loff_t *ppos)
 {
@@ -69,7 +69,7 @@ static int gl_sysctl_protect(gl_ctl_table *ctl, int write, void *buffer,
 	return err ?: write ? gl_activate(gn->net) : 0;
 }
 
-/* ctl->data: the namespace's part.  What connections use cannot be taken away again. */
+/* ctl->data: the namespace's struct gl_net.  Connections use the hooks, so they stay registered. */
 static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 			    size_t *lenp, loff_t *ppos)
 {
@@ -126,6 +126,6 @@ void gl_sysctl_net_exit(struct net *net)
 	struct gl_net *gn = gl_net(net);
 
 	gl_sysctl_remove(gn->sysctl);
-	/* Nothing can write the sysctl any more. */
+	/* No writer can change the sysctl any more. */
 	gl_protect_set(gn, 0);
 }

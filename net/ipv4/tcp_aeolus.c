@@ -12,7 +12,7 @@
  *
  *	sender                        switch                  receiver
  *	request, u u u u u u   ----->  . . x x . x   ----->  request, u u u
- *	probe (no data)        ----------------------------->  answers at once
+ *	probe (no data)        ----------------------------->  answers immediately
  *	                       <----- credits --------------
  *	                       <----- probe ACK, SACK -------
  *	unscheduled packets not SACKed by now are lost
@@ -39,17 +39,17 @@
 
 /**
  * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
- * @probe_us: when the probe left, by tcp_clock_us()
+ * @probe_us: when the last probe left, by tcp_clock_us()
  * @begin: first sequence number of the burst
  * @end: sequence number behind the last byte of the burst
  * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
  * @unscheduled: unscheduled packets sent, for struct greenlane_info
- * @asked: the burst has its part of the host's bursts for data up to this sequence number, or was
- *	refused it
+ * @asked: end of the data for which the burst has requested its share of the host's bursts,
+ *	granted or refused (aeolus_grant()); sequence number
  * @allow: packets that the burst may still send
  * @off: switched off by the socket option GREENLANE_AEOLUS
  * @burst: the connection has sent a burst, or is sending one
- * @grows: what the application writes now belongs to the burst
+ * @grows: data that the application writes now belongs to the burst
  * @unprobed: unscheduled packets were sent since the last probe
  * @probes: probes that were sent and not answered
  *
@@ -80,7 +80,7 @@ static struct aeolus *aeolus_of(struct gl_sock *gs)
 /**
  * struct aeolus_net - the settings of a network namespace
  * @idle: net.ipv4.aeolus_idle: a connection may burst again after this idle time, ms; 0: as
- *	soon as all that it has sent is acknowledged
+ *	soon as all data that it has sent is acknowledged
  * @probe: net.ipv4.aeolus_probe: 0 sends a plain request in place of the probe
  *	(§V-E, Figure 22)
  * @sysctl: the registered table
@@ -100,11 +100,12 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 
 /* --- the burst (§III-A) ---------------------------------------------------- */
 
-/* Largest burst in packets, even if the settings ask for more: 50 us at 1 Tbit/s. */
+/* Largest burst in packets, for all settings: 50 us at 1 Tbit/s. */
 #define AEOLUS_BURST_MAX	4096
 
-/* Size of a burst in bytes: from the socket option, from the route's initcwnd, or what the link
- * carries in the minimum RTT; TCP's first window if that is not known, as the SYN was sent again.
+/* Size of a burst in bytes: from the socket option, from the route's initcwnd, or the bytes that
+ * the link carries in the minimum RTT; TCP's first window if TCP does not know the minimum RTT,
+ * because the SYN was retransmitted.
  */
 static u32 aeolus_bdp(struct sock *sk, struct gl_sock *gs)
 {
@@ -130,7 +131,7 @@ static bool aeolus_is_idle(const struct sock *sk)
 	       msecs_to_jiffies(READ_ONCE(aeolus_net(sk)->idle));
 }
 
-/* An answer has come, or none for too long. */
+/* An answer to the burst has arrived, or has not arrived for too long, or a new burst begins. */
 static void aeolus_answered(struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
@@ -140,8 +141,8 @@ static void aeolus_answered(struct gl_sock *gs)
 	ae->allow = 0;
 }
 
-/* Have as much of the host's bursts as there is data: others may have data too.  What is refused
- * waits for credits.
+/* Request a share of the host's bursts for the data at hand only, as other connections may have
+ * data, too.  Packets that are refused wait for credits.
  */
 static void aeolus_grant(struct sock *sk, struct gl_sock *gs)
 {
@@ -166,14 +167,14 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (asked) {
-		/* The application may have written more, before the answer to the burst. */
+		/* The application may have written more before the answer to the burst. */
 		if (ae->grows && !tp->lost_out)
 			aeolus_grant(sk, gs);
 		return;
 	}
 	if (ae->off || tp->packets_out || (ae->burst && !aeolus_is_idle(sk)))
 		return;
-	/* The answer to an earlier burst's probe is on its way, or lost. */
+	/* The answer to an earlier burst's probe is in flight or, after an RTO, lost. */
 	if (tcp_jiffies32 - tp->lsndtime >= inet_csk(sk)->icsk_rto)
 		ae->probes = 0;
 	ae->burst = 1;
@@ -205,10 +206,10 @@ static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 }
 
 /* At the end of a burst the next request is a probe, which carries the end's sequence
- * number.  If the application writes more before the first credit comes, the burst goes on, and
- * ends with another probe; the last one's answer counts.  With net.ipv4.aeolus_probe=0 it is a
- * plain request; SACK then finds the losses, or aeolus_spend() retransmits the packets when
- * credits are left over.
+ * number.  If the application writes more before the first credit arrives, the burst continues
+ * and ends with another probe; the answer to the last probe counts.  With net.ipv4.aeolus_probe=0
+ * the next request is a plain one; SACK then finds the losses, or aeolus_spend() retransmits the
+ * packets when credits are left over.
  */
 static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
@@ -218,7 +219,7 @@ static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 		return false;
 	if (!word)
 		return true;
-	/* What the peer's window holds back waits for credits. */
+	/* Data that the peer's window holds back waits for credits. */
 	if (tcp_send_head(sk))
 		ae->allow = 0;
 	ae->unprobed = 0;
@@ -267,7 +268,9 @@ static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
 	       !(scb->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST | TCPCB_EVER_RETRANS));
 }
 
-/* The burst is the oldest data in flight: of what follows it nothing is looked at. */
+/* Number of open unscheduled packets; at least @most stands for more.  The burst is the oldest data
+ * in flight, so stop at its end.
+ */
 static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
 {
 	struct aeolus *ae = aeolus_of(gs);
@@ -350,8 +353,8 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 
 	if (kind != rd_kind(gs, RD_PROBE_ACK))
 		return aeolus_inner->on_packet(sk, gs, kind, seg);
-	/* All of the burst has come, so this is the last answer that matters.  One that is still
-	 * missing is lost, and would be missing in the next burst as well.
+	/* The whole burst has arrived, so this is the last answer that matters.  An answer that is
+	 * still missing is lost, and @probes would count it in the next burst, too.
 	 */
 	if (ae->probes && !before(seg->ack, ae->end))
 		ae->probes = 1;
@@ -491,7 +494,7 @@ static int __init aeolus_module_init(void)
 	struct gl_transport *t = &aeolus_xpass.t;
 	int err;
 
-	/* xpass_module_init() leaves this much of a connection's memory to us. */
+	/* xpass_module_init() leaves 32 bytes of a connection's state to Aeolus. */
 	BUILD_BUG_ON(sizeof(struct aeolus) > 32);
 
 	if (IS_ERR(base))

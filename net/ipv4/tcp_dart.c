@@ -9,11 +9,11 @@
  * rate divided by the number of senders.  So the receiver counts its senders, and advertises
  * the share with each ACK, as a rate, because its line rate is not always the sender's:
  *
- *	sender 1                   receiver's port           receiver
+ *	senders 1, 2               receiver's port           receiver
  *	line rate    d d d d d ---------->                   messages of 1 and 2:
  *	line rate    d d d d d ---------->   -------------->      n = 2
  *	                                                         |
- *	both: line / 2  <---------------------------------- ACK, line / 2
+ *	both: line rate / 2  <----------------------------- ACK, line rate / 2
  *
  * That is DASR, direct apportioning of sending rates.  It takes one round trip, where
  * iterative control takes fifty.  Congestion elsewhere in the network is left to DCQCN,
@@ -21,16 +21,16 @@
  * (sch_iofd).  The receiver decides which of the two responds (Figure 5):
  *
  *	CE marks   receiver's link   state                  ACKs carry
- *	no         -                 no congestion          line / n
+ *	no         -                 no congestion          line rate / n
  *	yes        busy              receiver congestion    slightly less than that, no ECE
- *	yes        not busy          other congestion       line (n = 1) and ECE, for DCQCN
+ *	yes        not busy          other congestion       line rate (n = 1) and ECE, for DCQCN
  *
- * A message begins when the application writes data while TCP has nothing to send and nothing
+ * A message begins when the application writes data while TCP has no data to send and no data
  * in flight, and ends with the last byte that the application has written; with
  * GREENLANE_MESSAGE the application sets the end.  The last packet of a message has a codepoint
  * of its own.
  *
- * dart_senders.c has the set of senders, dart_lookahead.c their advance notice.
+ * dart_senders.c keeps the set of senders, dart_lookahead.c transfers announcements of senders.
  * Documentation/dart.rst lists the differences from the paper and their reasons.
  */
 #include <linux/module.h>
@@ -51,9 +51,9 @@
 #define DART_TELL		(HZ / 40 ?: 1)
 #define DART_HEARD		(HZ / 20 ?: 2)
 
-/* A sender's share is at least this, in kB/s, even if the peer advertises less: one full frame
+/* Minimum share of a sender, in kB/s, even if the peer advertises less: one full frame
  * in DART_HEARD, whose ACK corrects a forged share.  Below 1 Gbit/s that would be too much for
- * the shares of many senders, so there the least share is 1/4096 of the sender's line rate.
+ * the shares of many senders, so there the minimum is 1/4096 of the sender's line rate.
  */
 #define DART_LEAST		31
 #define DART_SHARES		4096
@@ -68,9 +68,10 @@
  * @in_next: receiver: TCP's rcv_nxt when it was last read; the bytes up to it are counted
  * @in_end: receiver: sequence number behind the message's last byte, if @ending: the end that
  *	arrived last
- * @in_last: receiver: the same, of the latest message whose end has arrived
+ * @in_last: receiver: sequence number behind the last byte of the latest message whose end has
+ *	arrived
  * @told: receiver: the word that was advertised last
- * @told_at: receiver: when, jiffies
+ * @told_at: receiver: when @told was advertised, jiffies
  * @begun: receiver: messages that the peer has begun
  * @senders: receiver: senders that the application has named, the peer among them; or NULL
  * @heard: receiver: senders that the peer has named; or NULL
@@ -78,7 +79,7 @@
  * @ending: receiver: the last packet of the message has arrived
  * @open: sender: the application has begun a message and not ended it (GREENLANE_MESSAGE)
  * @began: sender: a message has begun, and TCP has not sent any of it yet
- * @within: sender: TCP has sent some of the message that @open is about
+ * @within: sender: TCP has sent part of the message that @open stands for
  * @unended: sender: the last packet was sent without the codepoint of an end
  * @cosenders: sender: senders that the application has named, itself among them; or NULL
  * @share: sender: our share of the peer's line rate, kB/s; 0 if the peer has not advertised
@@ -119,9 +120,10 @@ struct dart {
 
 /**
  * struct dart_net - a network namespace's senders, and its settings
- * @senders: the connections that are sending to this namespace
- * @tenancy: net.ipv4.dart_tenant: what shares are divided among, enum dart_tenancy
- * @shares: net.ipv4.dart_shares: advertise shares; 0 leaves everything to DCQCN
+ * @senders: the hosts that are sending to this namespace
+ * @tenancy: net.ipv4.dart_tenant: enum dart_tenancy, the criterion of a tenant; shares are
+ *	divided among the senders of a tenant
+ * @shares: net.ipv4.dart_shares: advertise shares; 0 leaves all congestion to DCQCN
  * @tokens: net.ipv4.dart_tokens: how often switches may deflect a packet of a short
  *	message; 0 for never
  * @size: net.ipv4.dart_short: size of the longest short message, bytes
@@ -259,7 +261,7 @@ static struct dart *dart_of(struct gl_sock *gs)
 	return container_of(gs, struct dart, gs);
 }
 
-/* --- the receiver: who sends (§III-B) ----------------------------------------- */
+/* --- the receiver: its senders (§III-B) --------------------------------------- */
 
 static void dart_in_ends(struct sock *sk, struct dart *d)
 {
@@ -269,8 +271,8 @@ static void dart_in_ends(struct sock *sk, struct dart *d)
 	dart_count(sk, DART_MESSAGEENDED, 1);
 }
 
-/* May these senders count?  Each of them takes a share from those that do send, so by default
- * only two may name them: the application that receives, in a tenant of its own, and an
+/* May the named senders count?  Each of them takes a share from the hosts that send, so by default
+ * only two parties may name senders: the application that receives, in a tenant of its own, and an
  * administrator.  A peer may not, since it is not part of the tenant.
  */
 static bool dart_may_name(const struct dart_net *dn, const struct dart *d,
@@ -311,7 +313,7 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 }
 
 /* The peer's message ends at @end.  Settle it when all data before @end has arrived.  An end that
- * was lost and retransmitted may arrive after a later message's end: do not forget that one.
+ * was lost and retransmitted may arrive after a later message's end: keep the later one in in_last.
  */
 static void dart_in_ending(struct sock *sk, struct dart *d, u32 end)
 {
@@ -333,12 +335,12 @@ static void dart_in_settle(struct sock *sk, struct dart *d)
 		return;
 	if (next - d->in_end <= fin || next - d->in_last <= fin)
 		dart_in_ends(sk, d);
-	/* Go on to wait for the later end.  If it is forged, the next one replaces it. */
+	/* Continue to wait for the later end.  If it is forged, the next end replaces it. */
 	d->ending = after(d->in_last, next);
 	d->in_end = d->in_last;
 }
 
-/* Bytes on the link of @payload bytes of data that arrived in order. */
+/* Number of bytes on the link that @payload bytes of data, arrived in order, have taken. */
 static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 {
 	u32 mss = max_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, 1);
@@ -348,7 +350,7 @@ static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 			  inet_csk(sk)->icsk_af_ops->net_header_len);
 }
 
-/* --- the receiver: who answers (§III-C, Figure 5) ------------------------------- */
+/* --- the receiver: Dart or DCQCN responds (§III-C, Figure 5) -------------------- */
 
 static enum dart_state dart_state(struct sock *sk, const struct dart *d, u64 now)
 {
@@ -362,7 +364,7 @@ static enum dart_state dart_state(struct sock *sk, const struct dart *d, u64 now
 	return dart_tenant_state(s, d->in.host->tenant, now, dcqcn_line(sk));
 }
 
-/* The share of our line rate that a divisor stands for: never 0, which is no share. */
+/* Our line rate divided by @divisor, as a share in kB/s: never 0, which is no share. */
 static u32 dart_share(const struct sock *sk, u32 divisor)
 {
 	return clamp_t(u64, div_u64((u64)dcqcn_line(sk) * DART_ONE, divisor), 1, DART_WORD_SHARE);
@@ -453,7 +455,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	u32 says;
 	u64 now;
 
-	/* A peer that has sent nothing needs no share.  Do not even read the clock, as this
+	/* A peer that has sent no message needs no share.  Do not even read the clock, as this
 	 * runs for each packet of data.
 	 */
 	if (!d->begun) {
@@ -469,7 +471,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	dart_in_settle(sk, d);
 	says = dart_word(sk, d, state, now);
 	if (!word) {
-		/* This packet cannot carry the word: it has data, or no room.  Send another. */
+		/* This packet has data, or no room for the word: the kick sends the word. */
 		if (dart_is_news(d, says))
 			gl_kick(sk, gs);
 		return NULL;
@@ -481,9 +483,9 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 
 /* --- the sender: its share (§III-A) --------------------------------------------- */
 
-/* Has the current message data that TCP has not sent, or more to come?  A flight that is empty
- * does not end a message: with n senders a packet is sent each n packet times, which may be
- * longer than a round trip.
+/* Has the current message data that TCP has not sent, or that the application may write later?
+ * A flight that is empty does not end a message: with n senders each sends a packet every n
+ * transmission times, which may be longer than a round trip.
  */
 static bool dart_goes_on(const struct sock *sk, const struct dart *d)
 {
@@ -493,8 +495,8 @@ static bool dart_goes_on(const struct sock *sk, const struct dart *d)
 	return d->open && d->within && (u32)jiffies - d->heard_at <= DART_HEARD;
 }
 
-/* The peer advertises our share.  One that is more than our own line rate is no error: DCQCN
- * never sends faster than that.
+/* The peer advertises our share.  A share above our own line rate is no error: DCQCN never sends
+ * faster than the line rate.
  */
 static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 {
@@ -538,7 +540,7 @@ static void dart_say_names(struct sock *sk, struct dart *d)
 {
 	u32 word[GL_WORDS_MAX], first;
 
-	/* Send an empty list too: it revokes the previous one. */
+	/* Send an empty list, too: it revokes the previous list. */
 	first = 0;
 	do {
 		gl_send_words(sk, &d->gs, &dart_kinds[DART_SHARE], word,
@@ -579,8 +581,8 @@ static const struct gl_kind *dart_short_kind(u8 dscp)
 	return &dart_kinds[DART_SHORT + gl_short_codepoint(dscp) - GL_CP_SHORT];
 }
 
-/* The kind of a data packet.  In a short message each packet says whether it is the first
- * or the last (§IV-A); in a long one only the last packet is distinguished.
+/* The kind of a data packet.  In a short message each packet's DSCP signals whether it is the first
+ * or the last (§IV-A); in a long message only the last packet has a codepoint of its own.
  */
 static const struct gl_kind *dart_kind(struct sock *sk, const struct dart *d,
 				       const struct gl_seg *seg)
@@ -624,8 +626,8 @@ static void dart_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_ki
 	dart_of(gs)->unended = 0;
 }
 
-/* There is data to send.  TCP gets here for each write, even if pacing delays the data, so that
- * what the application writes during a message belongs to that message.
+/* There is data to send.  TCP calls this for each write, even if pacing delays the data, so that
+ * data that the application writes during a message belongs to that message.
  */
 static void dart_before_xmit(struct sock *sk, struct dart *d)
 {
@@ -803,8 +805,8 @@ static int dart_get_weight(const struct sock *sk, struct gl_sock *gs)
 	return dart_of(gs)->weight;
 }
 
-/* Replace a list of senders.  The new one gets another number, as parts of the old one may
- * still be on their way to the peer.
+/* Replace a list of senders.  The new list gets another number, as packets with parts of the old
+ * list may still be in flight to the peer.
  */
 static int dart_name(struct dart_group **at, const struct in6_addr *senders, unsigned int n,
 		     bool known)
@@ -925,7 +927,7 @@ static void dart_init(struct sock *sk)
 
 static unsigned int dart_tenancy_max = __DART_TENANT_MAX - 1;
 static unsigned int dart_tokens_max = GL_DEFLECT_TOKENS_MAX;
-static unsigned int dart_size_max = 65535;	/* what TCP sends as one */
+static unsigned int dart_size_max = 65535;	/* bytes that TCP sends as one GSO packet */
 static unsigned int dart_lookahead_max = 1000000;
 
 #define DART_SYSCTL(name, field, most)		\

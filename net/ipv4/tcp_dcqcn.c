@@ -21,8 +21,8 @@
  *
  * A NIC reports congestion with a packet of its own, the CNP.  TCP has the ECE bit of its ACKs.  A
  * receiver that runs dcqcn sets ECE once per CNP; any other receiver sets it until the sender
- * reports a reduction (RFC 3168).  So the sender enforces the minimum of 50 us between two
- * reductions itself, whatever the receiver runs.
+ * reports a reduction (RFC 3168).  So the sender itself enforces the minimum of 50 us between two
+ * reductions, for every kind of receiver.
  *
  * If ECN was not negotiated there is no signal to react to, and the connection runs reno.
  *
@@ -41,8 +41,8 @@
 #include "tcp_dcqcn.h"
 
 /* The window in BDPs: the link's rate times the smoothed RTT.  It is only meant to stop a sender
- * that no longer gets ACKs, and must not limit the others.  With two BDPs it did: a queue of 300 kB
- * at 40 Gbit/s grows faster than the smoothed RTT.
+ * that no longer gets ACKs, and must not limit other senders.  Two BDPs did limit them: a queue of
+ * 300 kB at 40 Gbit/s grows faster than the smoothed RTT.
  */
 #define DCQCN_WINDOWS		8
 /* The minimum window in packets, because the first RTT may be that of an idle network. */
@@ -50,8 +50,8 @@
 
 /**
  * struct dcqcn - the state of a flow
- * @rate: the reaction point
- * @cap: upper limit of the rate, kB/s; U32_MAX for none
+ * @rate: state of the reaction point
+ * @cap: upper limit of the rate, kB/s; U32_MAX for no limit
  * @sent: tp->bytes_sent at the last update of @rate
  * @cut_at: time of the last reduction, µs; valid if @was_cut
  * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
@@ -74,14 +74,14 @@ struct dcqcn {
 
 /**
  * struct dcqcn_net - net.ipv4.dcqcn_* of a namespace
- * @mbit: rate of the links, Mbit/s; 0 for what they say
+ * @mbit: rate of the links, Mbit/s; 0 for the speed that rd_link.c finds for each link
  * @ai_kbit: additive increase, kbit/s; 0 for 1/1000 of the link's rate
  * @hai_kbit: hyper increase, kbit/s; 0 for 1/200 of the link's rate
  * @counter: bytes between two increase events
  * @timer_us: time between two increase events
  * @alpha_us: time without a notification after which alpha decays
  * @g: alpha's gain is 2^-@g
- * @fast: events of fast recovery
+ * @fast: number of increase events in fast recovery
  * @cnp_us: the minimum time between two notifications
  * @burst_us: the longest burst that TCP may hand down, as time at the flow's rate
  * @sysctl: registered for the namespace's life
@@ -113,7 +113,7 @@ static struct dcqcn *dcqcn_of(const struct sock *sk)
 }
 
 /**
- * struct dcqcn_path - what is to be known of a socket's link
+ * struct dcqcn_path - properties of a socket's link
  * @mbit: its rate, Mbit/s
  * @extra: bytes that it adds to a packet, beyond Ethernet's
  */
@@ -137,7 +137,7 @@ static struct dcqcn_path dcqcn_path(const struct sock *sk)
 }
 
 /**
- * dcqcn_line() - the rate of the link that a socket's packets leave on
+ * dcqcn_line() - the rate of the link by which a socket's packets leave
  * @sk: the socket
  *
  * Return: kB/s (of 1000 bytes).
@@ -228,26 +228,26 @@ static void dcqcn_look(struct sock *sk, bool notified)
 
 static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 {
-	/* The ACK of the SYN comes before init(). */
+	/* TCP calls this for the ACK of the SYN before init(). */
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
 	dcqcn_look(sk, flags & CA_ACK_ECE);
-	/* dcqcn_min_tso_segs() limits bursts as they are sent.  The limit must not apply to what
-	 * the application writes until then.
+	/* dcqcn_min_tso_segs() limits bursts as they are sent.  The limit must not apply to data
+	 * that the application writes before.
 	 */
 	gl_gso_default(sk);
 }
 
-/* The first packet after a pause.  No ACK has brought the rate up to date meanwhile. */
+/* The first packet after a pause, in which no ACK has updated the rate. */
 static void dcqcn_tx_start(struct sock *sk)
 {
 	dcqcn_look(sk, false);
 }
 
 /**
- * dcqcn_set_cap() - limit the rate, whatever the reaction point computes
+ * dcqcn_set_cap() - limit the rate that the reaction point computes
  * @sk: a socket whose congestion control is built on dcqcn, locked
- * @cap: kB/s
+ * @cap: upper limit, kB/s; U32_MAX for no limit
  */
 void dcqcn_set_cap(struct sock *sk, u32 cap)
 {
@@ -303,7 +303,9 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 /* --- struct tcp_congestion_ops ------------------------------------------------ */
 
-/* A window so large that the rate is what limits the flow: see DCQCN_WINDOWS.  @line is in kB/s. */
+/* A window so large that the rate limits the flow, not the window: see DCQCN_WINDOWS.  @line is in
+ * kB/s.
+ */
 static void dcqcn_set_window(struct sock *sk, u32 line)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -334,8 +336,8 @@ static u32 dcqcn_undo_cwnd(struct sock *sk)
 }
 
 /* Pacing handles a GSO packet as one unit, which leaves the host at line rate: limit its size.  TCP
- * calls this when it is about to send.  It asks for a minimum, but also respects the device's
- * maximum, which is set here.
+ * calls this when it is about to send.  The return value is a minimum, but TCP also respects the
+ * device's maximum, sk_gso_max_segs, which is set here.
  */
 static u32 dcqcn_min_tso_segs(struct sock *sk)
 {
@@ -373,14 +375,16 @@ static void dcqcn_init(struct sock *sk)
 	ca->paces = 0;
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))
 		return;
-	/* TCP's internal pacing, unless fq does it. */
+	/* Request TCP's internal pacing, unless fq paces. */
 	ca->paces = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) ==
 		    SK_PACING_NONE;
 	dcqcn_set_pacing(sk, path.extra);
 	dcqcn_set_window(sk, p.max);
 }
 
-/* The next congestion control may not be paced, unless the application wants that. */
+/* Switch off the pacing for the next congestion control, unless the application has set
+ * SO_MAX_PACING_RATE.
+ */
 static void dcqcn_restore_pacing(struct sock *sk)
 {
 	if (dcqcn_of(sk)->paces && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
@@ -448,8 +452,8 @@ static int __net_init dcqcn_net_init(struct net *net)
 {
 	struct dcqcn_net *dn = net_generic(net, dcqcn_net_id);
 
-	/* From §6.2 of the paper and Dart §VI-A, except for the burst:
-	 * that is four packets in Dart, and a quarter of a datacenter's RTT here.
+	/* From §6.2 of the paper and Dart §VI-A, except for the burst, which
+	 * is four packets in Dart, and a quarter of a datacenter's RTT here.
 	 */
 	dn->counter = 10 * 1000 * 1000;
 	dn->timer_us = 55;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tcp_dcqcn.ko exports to a transport that is built on it (tcp_dart.c). */
+/* Exports of tcp_dcqcn.ko to a transport that is built on it (tcp_dart.c). */
 #ifndef _TCP_DCQCN_H
 #define _TCP_DCQCN_H
 

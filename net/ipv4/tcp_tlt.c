@@ -5,10 +5,10 @@
  *	"Towards Timeout-less Transport in Commodity Datacenter Networks",
  *	EuroSys 2021
  *
- * TCP waits for a timer only if nothing comes back: when the tail of a window,
- * or all of it, or a retransmission is lost.  So of every flow one packet in
- * flight is *important*, and the switch drops the others first (sch_color).
- * The important packet arrives, its ACK arrives, and the clock goes on:
+ * TCP waits for a timer only if no ACK arrives: when the tail of a window,
+ * a whole window or a retransmission is lost.  So one packet in flight of
+ * every flow is *important*, and the switch drops the others first (sch_color).
+ * The important packet arrives, its ACK arrives, and the ACK clock continues:
  *
  *	sender                        switch                  receiver
  *	d d d d d d d d d I   ----->  x x x x d d I   ----->  d d I
@@ -16,10 +16,10 @@
  *	all before I not acked: lost  <-------------------    echo
  *	the next packet is I
  *
- * If that echo lets TCP send, what it sends next is important.  If TCP may not
- * send (window closed, no data), a *clock* goes instead, beyond the window: an
- * MSS of what is lost, or else a single byte, which the receiver answers and
- * drops.  That makes three states:
+ * If that echo permits TCP to send, the next packet is important.  If TCP may
+ * not send (window closed, no data), TLT sends a *clock* beyond the window: an
+ * MSS of lost data, or else a single byte, which the receiver answers and
+ * drops.  The sender has three states:
  *
  *	           burst begins                      echo
  *	ARMED_LAST -------------> tag its last  -> WAITING -> ARMED_NEXT
@@ -28,20 +28,20 @@
  *	   +--- nothing is in flight                 +--- tag the next packet,
  *	                                                  or send a clock
  *
- * At most one important packet a connection is in flight: that is what makes
- * a thousand flows fit below the switch's limit.
+ * A connection has at most one important packet in flight, so a thousand flows
+ * fit below the switch's limit.
  *
- * Where the base has a rate, not a window (dcqcn), timers send what ACKs need not
- * call for, and other packets are important (§5.2): the last of a message, the
- * first and the last of each round of retransmissions, and one in 96 besides.
+ * A base with a rate instead of a window (dcqcn) sends by timers, without
+ * waiting for ACKs, and other packets are important (§5.2): the last of a message,
+ * the first and the last of each round of retransmissions, and one in 96 besides.
  *
  * TLT changes no congestion control, it is built around one: tlt_reno,
  * tlt_cubic, tlt_dctcp, tlt_dcqcn and tlt_bbr are clones of their bases with three
- * callbacks more.  tlt_dart is built around a transport: dart decides the rate, TLT which
- * packets are important.
+ * more callbacks.  tlt_dart is built around a transport: dart decides the rate, TLT
+ * decides which packets are important.
  *
- * What differs from the paper and the authors' code, and why, is in
- * Documentation/tlt.rst, rule by rule.
+ * Documentation/tlt.rst lists, rule by rule, the differences from the paper and
+ * from the authors' code, and the reasons.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
@@ -54,26 +54,30 @@
 
 /**
  * struct tlt - TLT's part of a connection: the sender's state (§5.1, Algorithm 1)
- * @n: counters, as struct greenlane_info has them
- * @dups: TCP's count of segments that were D-SACKed, at the last timeout
- * @retrans: TCP's count of segments that were retransmitted, at the last timeout
- * @imp_end: the end of the important packet in flight; of a clock, that of the first
- *	byte that TCP sends after it
- * @echo_us: when the last echo arrived, in TCP's microseconds, low bits
- * @imp_us: when the important packet left, in TCP's microseconds
- * @lost: TCP's count of lost packets when the echo arrived
+ * @n: counters that struct greenlane_info reports
+ * @dups: tp->dsack_dups (segments that were D-SACKed) at the last timeout
+ * @retrans: tp->total_retrans (segments that were retransmitted) at the last timeout
+ * @imp_end: end of the important packet in flight, sequence number; if it is a clock, end of
+ *	the first byte that TCP sends after it
+ * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
+ * @imp_us: departure of the important packet, TCP's clock, us
+ * @lost: tp->lost (packets found lost) when the echo arrived
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
- * @counting: @lost is set; the next kick counts what the echo found lost
- * @accused: TCP has retransmitted what an echo, or the duplicate threshold of one, found lost
- * @chatty: the application's next data follows an echo so soon that a clock can wait for it
- * @reordered: packets overtake each other on the path: TCP or TLT has found out, and it is counted
+ * @counting: @lost is set; the next kick counts the packets that the echo found lost
+ * @accused: TCP has retransmitted a packet that an echo, or the duplicate threshold of one,
+ *	found lost; cleared by a timeout
+ * @chatty: the application sent new data within GL_SOON_NS of an echo while a clock was in
+ *	flight, so the next clock can wait for data
+ * @reordered: the path reorders packets: TCP or TLT has detected it, and it is counted
  * @ended: @end is set
- * @refused: packets in a row that the device has refused, of those that it must not
- * @idle: clocks in a row that found nothing new
- * @since: data packets since the last important one, of a base that has a rate
- * @delivered: TCP's count of delivered packets when the last clock left
- * @end: end of the message whose last packet was the last important one, of such a base
+ * @refused: consecutive attempts, at most TLT_REFUSED_MAX, at which the host's own device
+ *	refused a clock, or data while no packet was in flight
+ * @idle: consecutive clocks, at most TLT_IDLE_CLOCKS_MAX, while no packet was delivered
+ * @since: data packets since the last important one, at most TLT_PERIOD; if the base has a rate
+ * @delivered: tp->delivered (packets) when the last clock left
+ * @end: end of the last message whose last packet was important, sequence number; if the base
+ *	has a rate
  *
  * All fields: socket lock.
  */
@@ -88,7 +92,7 @@ struct tlt {
 	} n;
 	u32	dups;
 	u32	retrans;
-	/* from here on: forgotten when marking begins or ends */
+	/* the fields from here on are cleared when marking begins or ends */
 	u32	imp_end;
 	u32	echo_us;
 	u64	imp_us;
@@ -151,12 +155,12 @@ static const char * const tlt_counter_name[TLT_COUNTERS] = {
 	[TLT_REORDERED]		= "Reordered",
 };
 
-/* The kinds of packets (§5.1, Appendix A).  A switch drops the first, and protects the others. */
+/* The kinds of packets (§5.1, Appendix A).  A switch drops TLT_DATA first, the others last. */
 enum tlt_kind {
 	TLT_DATA,		/* unimportant data */
 	TLT_IMPORTANT,		/* important data */
 	TLT_CLOCK,		/* data sent only to keep the ACK clock alive */
-	TLT_CLOCK_ECHO,		/* the answer to it */
+	TLT_CLOCK_ECHO,		/* the answer to a clock */
 	TLT_CONTROL,		/* pure ACK, FIN, RST; also SYN and SYN-ACK */
 	TLT_KINDS,
 };
@@ -211,9 +215,9 @@ static struct gl_protocol tlt_protocol __read_mostly = {
 	.counters	= TLT_COUNTERS,
 };
 
-/* TLT around dart.  Each kind of either is one of theirs, and there are two more: data that ends a
- * message, important or not.  The data itself has to tell dart's receiver of the end, because it is
- * sent again when it is lost.  Both are TLT's data, and counted as such.
+/* TLT around dart.  The protocol has all kinds of TLT and of dart, and two more: data that ends a
+ * message, important or not.  The data itself must signal the end to dart's receiver, because TCP
+ * retransmits lost data.  Both kinds are counted as TLT's data.
  */
 enum tlt_dart_kind {
 	TLT_DART_END,
@@ -259,8 +263,8 @@ static void tlt_count(const struct sock *sk, enum tlt_counter counter, u64 n)
 	gl_count(sock_net(sk), &tlt_protocol, counter, n);
 }
 
-/* What a clock carries.  The first is the paper's, the others are what it is compared
- * with (Appendix B, Figure 17).
+/* The data in a clock.  The first is the paper's; the paper compares it with the others
+ * (Appendix B, Figure 17).
  */
 enum tlt_clock {
 	TLT_CLOCK_ADAPTIVE,	/* an MSS of lost data, or else a byte */
@@ -269,7 +273,7 @@ enum tlt_clock {
 };
 
 /**
- * struct tlt_net - a network namespace's part
+ * struct tlt_net - TLT's settings in a network namespace
  * @clock: enum tlt_clock (net.ipv4.tlt_clock)
  * @sysctl: registered for the namespace's life
  */
@@ -287,10 +291,10 @@ static enum tlt_clock tlt_clock(const struct sock *sk)
 	return READ_ONCE(tn->clock);
 }
 
-/* --- what an echo says about losses (§5.1 "Loss detection") -------------- */
+/* --- losses found by an echo (§5.1 "Loss detection") ---------------------- */
 
-/* What left before the echoed packet is lost, retransmissions included; if packets overtake each
- * other on the path, once RACK's reordering window has passed.
+/* Packets that left before the echoed packet, retransmissions included, and are not acknowledged
+ * are lost; if the path reorders packets, only after RACK's reordering window.
  */
 static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
 {
@@ -304,7 +308,7 @@ static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
 	tlt->counting = 1;
 }
 
-/* TCP is done: count what it marked, and give RACK its round trip back. */
+/* TCP has looked for losses: count the packets that it marked, and restore RACK's RTT. */
 static void tlt_settle(struct sock *sk, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -322,29 +326,30 @@ static void tlt_settle(struct sock *sk, struct tlt *tlt)
 	trace_greenlane_lost(sk, tp->snd_una, lost);
 }
 
-/* Is an ACK with a D-SACK the answer to a tail loss probe?  The probe's timer was too short then;
- * that says nothing about the path.
+/* Does an ACK with a D-SACK answer a tail loss probe?  Then the probe's timer was too short, and
+ * the D-SACK is no evidence of reordering.
  */
 static bool tlt_is_probe_answered(const struct tcp_sock *tp)
 {
 	return tp->tlp_high_seq && tp->tlp_retrans;
 }
 
-/* Packets that an echo, or the duplicate threshold of one, has found lost arrived twice: they had
- * been overtaken.  The paper assumes one path for a flow; TCP itself sees no reordering here,
- * because it has retransmitted a late packet before its ACK arrives (tcp_check_sack_reordering()
- * ignores retransmissions).
+/* Does the path reorder packets?  It does if packets that an echo, or the duplicate threshold of
+ * one, found lost arrived twice: other packets had overtaken them.  The paper assumes one path for
+ * a flow; TCP itself detects no reordering here, because it has retransmitted a late packet before
+ * its ACK arrives (tcp_check_sack_reordering() ignores retransmissions).
  *
- * One D-SACK proves nothing: on a single path too an echo finds a packet lost that has arrived,
- * if the receiver has more blocks than fit into the SACK option and the ACKs that reported this
- * one were lost with the data that they rode on (1 % of the retransmissions of 40 connections
- * that send both ways).  So half of the retransmissions have to be needless, and two at least.
+ * One D-SACK is no proof: on a single path too an echo finds a packet lost that has arrived, if the
+ * receiver has more blocks than fit into the SACK option and the ACKs that reported this packet
+ * were lost with the data that carried them (1 % of the retransmissions of 40 connections that send
+ * in both directions).  So at least half of the retransmissions, and at least two, have to be
+ * needless.
  */
 static bool tlt_is_reordered(const struct tcp_sock *tp, const struct tlt *tlt)
 {
 	u32 needless = tp->dsack_dups - tlt->dups;
 
-	/* TCP ignores D-SACKs of more than it has retransmitted, too. */
+	/* TCP, too, ignores D-SACKs of more segments than it has retransmitted. */
 	return tlt->accused && needless >= 2 && tp->dsack_dups <= tp->total_retrans &&
 	       needless >= (tp->total_retrans - tlt->retrans + 1) / 2 &&
 	       !tlt_is_probe_answered(tp);
@@ -366,7 +371,7 @@ static void tlt_learn_reordering(struct sock *sk, struct gl_sock *gs, struct tlt
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
 
-/* Does the receiver's window keep from leaving what is behind @end_seq? */
+/* Does the receiver's window forbid the packet that begins at @end_seq? */
 static bool tlt_window_ends(const struct sock *sk, u32 end_seq)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -375,8 +380,8 @@ static bool tlt_window_ends(const struct sock *sk, u32 end_seq)
 }
 
 /* "The last packet of the initial window": the one after which the congestion
- * window is full, or nothing is left to send, or what is left is held back, or
- * the receiver's window takes no more.
+ * window is full, no data is left to send, TCP holds back the rest (Nagle, cork),
+ * or the receiver's window forbids the next packet.
  */
 static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg)
 {
@@ -385,7 +390,7 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 
 	if (tcp_packets_in_flight(tp) + seg->segs >= tcp_snd_cwnd(tp))
 		return true;
-	/* In the middle of a write nothing may be left, and yet more follows. */
+	/* In the middle of a write TCP may have sent all data so far, although more follows. */
 	if (!left)
 		return !seg->more;
 	if (left < tp->mss_cache && gl_nagle_holds(tp))
@@ -393,14 +398,14 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 	return tlt_window_ends(sk, seg->end_seq);
 }
 
-/* Data leaves.  Is its last packet important? */
+/* Is the last packet of @seg important? */
 static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 
-	/* Nothing is in flight: a burst begins, the first or one after idling.
-	 * An echo that we may still wait for cannot tell us anything.
+	/* No data is in flight: a burst begins, the first one or after an idle time.
+	 * An echo that is still expected could not find a loss.
 	 */
 	if (!tp->packets_out) {
 		tlt->state = GREENLANE_ARMED_LAST;
@@ -411,39 +416,40 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 	case GREENLANE_ARMED_LAST:
 		if (before(seg->seq, tp->snd_nxt) || tlt_is_last_of_burst(sk, seg))
 			return true;
-		/* TCP may stop short of it (TSO deferral, a cork). */
+		/* TCP may stop before the last packet (TSO deferral, a cork). */
 		gl_kick_soon(sk, gs);
 		return false;
 	case GREENLANE_ARMED_NEXT:
 		return true;
 	default:
-		/* The important packet itself once more: TCP found it lost. */
+		/* TCP found the important packet itself lost, and retransmits it. */
 		return !tlt->clock && before(seg->seq, tlt->imp_end) &&
 		       !before(seg->end_seq, tlt->imp_end);
 	}
 }
 
-/* --- the same, where the base has a rate (§5.2) ---------------------------- */
+/* --- which packet is important if the base has a rate (§5.2) --------------- */
 
 /* "N should be larger than the fan out degree"; the paper's simulations have 96. */
 #define TLT_PERIOD	96
 
-/* A base whose rate alone says when a packet leaves.  bbr paces too, but has a window, by
- * which an ACK calls for the next packet: it is as the others.
+/* Does the base's rate alone decide when a packet leaves?  bbr paces too, but also has a window,
+ * in which an ACK permits the next packet: it follows the rules for windows.
  */
 static bool tlt_is_rated(const struct sock *sk)
 {
 	return gl_transport(sk)->rated;
 }
 
-/* TCP sends again what is lost: is this the first packet of a round, or its last? */
+/* Is a retransmission the first or the last packet of a round of retransmissions? */
 static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg *seg)
 {
 	return !tp->retrans_out || tp->lost_out <= tp->retrans_out + seg->segs;
 }
 
-/* A message ends, or the receiver's window.  In a stream of short messages each packet ends one:
- * so only one is important until it is acked, and a clock follows for the others (tlt_on_kick()).
+/* Is a packet that ends a message, or fills the receiver's window, important?  In a stream of short
+ * messages each packet ends one, so only one such packet is important until it is acked, and a
+ * clock follows for the others (tlt_on_kick()).
  */
 static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const struct gl_seg *seg)
 {
@@ -472,7 +478,7 @@ static bool tlt_is_important_rated(struct sock *sk, struct gl_sock *gs, const st
 	return false;
 }
 
-/* Will the rate send a packet, without an ACK? */
+/* Will TCP send a packet at the base's rate, without waiting for an ACK? */
 static bool tlt_rate_sends(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -489,7 +495,7 @@ static bool tlt_rate_sends(const struct sock *sk)
 	       !tlt_window_ends(sk, tp->snd_nxt);
 }
 
-/* The kind of data whose @inner kind is a transport's that TLT is built around. */
+/* Map the inner transport's kind of data to TLT's. */
 static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool important)
 {
 	if (inner->flags & GL_KIND_ENDS)
@@ -497,18 +503,19 @@ static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool i
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
-/* A clock may wait that long for the application's next data, which serves as well if nothing is
- * lost.  Without it request and response, or small messages, have twice the packets.
+/* Did the last echo arrive less than GL_SOON_NS ago?  A clock waits up to that time for the
+ * application's next data, which replaces it if no packet is lost.  Without the wait, requests and
+ * responses, or small messages, would take twice the packets.
  */
 static bool tlt_is_echo_recent(const struct tlt *tlt)
 {
 	return (u32)tcp_clock_us() - tlt->echo_us < GL_SOON_NS / NSEC_PER_USEC;
 }
 
-/* Data leaves while a clock is in flight, and is not important.  If it is lost, only another clock
- * can find that out, so one must be allowed even if many have found nothing: pacing may have
- * held a retransmission back for longer than those took.  The clock was needless if the
- * application has sent more so soon.
+/* Data leaves while a clock is in flight.  If the data is unimportant and is lost, only another
+ * clock can detect that, so permit another clock even after TLT_IDLE_CLOCKS_MAX idle ones: pacing
+ * may have held back a retransmission for longer than they took.  The clock was needless if the
+ * application sends new data within GL_SOON_NS of the echo.
  */
 static void tlt_clock_is_followed(const struct tcp_sock *tp, struct tlt *tlt,
 				  const struct gl_seg *seg)
@@ -520,8 +527,8 @@ static void tlt_clock_is_followed(const struct tcp_sock *tp, struct tlt *tlt,
 		tlt->chatty = 1;
 }
 
-/* Does TCP send a tail loss probe?  No ACK has arrived for two round trips, so what was in
- * flight is lost, its important packet included.
+/* Does TCP send a tail loss probe?  Then no ACK has arrived for two round trips, so the packets in
+ * flight are lost, the important one included.
  */
 static bool tlt_is_loss_probe(const struct sock *sk)
 {
@@ -542,7 +549,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
-	/* Until the packet has left: tlt_on_last(). */
+	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
 	if (important)
 		tlt->state = GREENLANE_ARMED_NEXT;
 	if (inner)
@@ -559,7 +566,7 @@ static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
 	tlt->since = 0;
 }
 
-/* An important packet is sent now, or an unimportant one that ends a message. */
+/* An important packet has left, or an unimportant one that ends a message. */
 static void tlt_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			u32 end_seq)
 {
@@ -589,8 +596,8 @@ static void tlt_count_clock(struct sock *sk, struct tlt *tlt, u32 bytes, bool ms
 	trace_greenlane_clock(sk, tcp_sk(sk)->snd_una, bytes);
 }
 
-/* Lost data first, an MSS of it: recovery then goes on at one packet a round
- * trip at least, whatever the window.
+/* Have TCP retransmit an MSS of lost data, even beyond the congestion window: recovery then
+ * advances by at least one packet per round trip.
  */
 static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
 {
@@ -608,13 +615,14 @@ static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
 }
 
 /* When the echo of a clock arrives, each packet sent before the clock has arrived or is
- * lost.  If this many clocks in a row find neither, pacing holds back what TCP wants to
- * send, or a forged ACK has made the ends disagree: leave it to TCP's timers.
+ * lost.  If this many consecutive clocks find neither a delivered nor a lost packet, pacing
+ * holds back TCP's next packet, or a forged ACK has made the two ends disagree: leave
+ * recovery to TCP's timers.
  */
 #define TLT_IDLE_CLOCKS_MAX	16
 
-/* The host's own device refuses clocks: try again for 10 ms, the time of a thousand packets at
- * 1 Gbit/s.
+/* If the host's own device refuses a packet, retry this often, every GL_SOON_NS: for 10 ms, the
+ * transmission time of about a thousand packets at 1 Gbit/s.
  */
 #define TLT_REFUSED_MAX		200
 
@@ -627,8 +635,8 @@ static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 	return tlt->idle == TLT_IDLE_CLOCKS_MAX;
 }
 
-/* Nothing to repair: a byte is enough for an ACK.  All that TCP has sent until
- * now left before it.
+/* Send the first unacked byte, which is enough to request an ACK, or with @mss up to an MSS.  All
+ * packets that TCP has sent left before this clock.
  */
 static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 {
@@ -639,7 +647,7 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	if (tlt_clock_is_idle(tp, tlt))
 		return;
 	bytes = gl_send_repeat(sk, gs, &tlt_kind[TLT_CLOCK], mss ? tp->mss_cache : 1);
-	/* The update of a closed window kicks: tlt_acked(). */
+	/* The receiver's window forbids a byte.  The ACK that opens it kicks: tlt_acked(). */
 	if (!bytes)
 		tlt->state = GREENLANE_ARMED_NEXT;
 	if (bytes < 0 && tlt->refused < TLT_REFUSED_MAX) {
@@ -654,8 +662,8 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	tlt_count_clock(sk, tlt, bytes, mss);
 }
 
-/* Can a clock wait for data of the application, which has sent in time before?  Only if nothing
- * is missing, and if TCP holds back nothing.
+/* Can a clock wait for the application's next data?  Only if the application was in time before,
+ * the last echo is recent, no packet is missing and TCP holds back no data.
  */
 static bool tlt_may_wait(const struct sock *sk, const struct tlt *tlt)
 {
@@ -666,8 +674,8 @@ static bool tlt_may_wait(const struct sock *sk, const struct tlt *tlt)
 	       !before(tp->snd_nxt, gl_data_end(sk));
 }
 
-/* Nothing is in flight, and data waits: the device may have refused it.  TCP would try again when
- * its timer for window probes expires, after 200 ms.
+/* No packet is in flight although data is queued: the device may have refused it.  TCP would retry
+ * only when its timer for window probes expires, after 200 ms.
  */
 static void tlt_again(struct sock *sk, struct gl_sock *gs)
 {
@@ -682,15 +690,15 @@ static void tlt_again(struct sock *sk, struct gl_sock *gs)
 		gl_kick_soon(sk, gs);
 }
 
-/* Data is unacked and none of it is important, so nothing protects the clock.  If the receiver's
- * window forbids even a byte we stay armed: its update will kick us.
+/* Data is unacked and no important packet is in flight: send a clock, to keep the ACK clock alive.
+ * If the receiver's window forbids even a byte, stay armed: the window update kicks.
  */
 static void tlt_keep_alive(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = tlt_of(gs);
 	enum tlt_clock clock;
 
-	/* A rate needs no clock, while there is something to send. */
+	/* A base with a rate needs no clock while TCP has a packet to send. */
 	if (tlt_is_rated(sk) && tlt_rate_sends(sk))
 		return;
 	if (tlt_may_wait(sk, tlt)) {
@@ -700,11 +708,11 @@ static void tlt_keep_alive(struct sock *sk, struct gl_sock *gs)
 	tlt->chatty = 0;
 	clock = tlt_clock(sk);
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
-		/* What a clock repairs does not say that it ends a message. */
+		/* A clock cannot signal the end of a message: with dart it has a single byte. */
 		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS && !gs->transport->inner);
 }
 
-/* TCP is done with what came, and has sent what it may. */
+/* TCP has processed the packets that arrived, and has sent all data that it may. */
 static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = tlt_of(gs);
@@ -721,7 +729,8 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 }
 
 /* Can a clock leave now?  Not if only a FIN is unacked, nor while the receiver's window is closed,
- * which its update opens; and clocks that find nothing are left to TCP's timers.
+ * whose update kicks; nor after too many idle or refused clocks, which leave recovery to TCP's
+ * timers.
  */
 static bool tlt_can_clock(const struct sock *sk, const struct tlt *tlt)
 {
@@ -766,9 +775,10 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 	tlt_mark_lost_by_echo(sk, tlt);
 }
 
-/* Does a block of the last SACK option cover the end of the important packet?  TCP's scoreboard may
- * never say so: where SACK options make the MSS vary, a block can begin in the middle of a packet
- * that TCP does not split there, and its next block begins behind what it takes for known.
+/* Does a block of the last SACK option cover @end, the end of the important packet?  TCP's
+ * scoreboard may never show it: if SACK options make the MSS vary, a block can begin in the middle
+ * of a packet that TCP does not split there, and TCP does not examine again the part of a block
+ * that it has cached (recv_sack_cache).
  */
 static bool tlt_is_in_sack(const struct tcp_sock *tp, u32 end)
 {
@@ -782,8 +792,8 @@ static bool tlt_is_in_sack(const struct tcp_sock *tp, u32 end)
 	return false;
 }
 
-/* Has TCP seen the ACK that covers the important packet?  In order, or in a
- * SACK block.
+/* Has TCP received an ACK that covers the important packet, cumulatively or by a
+ * SACK block?
  */
 static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 {
@@ -806,9 +816,10 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 	return false;
 }
 
-/* May a clock still arrive, although what left after it has?  On a path that keeps the order, no:
- * the clock or its echo is lost.  On one that does not, yes, for a round trip more: a second clock
- * would take the first one's echo for its own, and find all that is in flight lost.
+/* May the echo of a clock still arrive, although a packet that left after the clock was acked?  Not
+ * on a path that keeps the order: there the clock or its echo is lost.  On a path that reorders it
+ * may, until two round trips after the clock left: if a second clock left before, the first one's
+ * echo would be taken for the second's, and all packets in flight would be found lost.
  */
 static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *tlt)
 {
@@ -816,14 +827,14 @@ static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *t
 }
 
 /* A receiver whose memory is full drops data and withdraws the window that the data was sent in
- * (since 6.6: ICSK_ACK_NOMEM).  What lies beyond the window's new end has no echo.
+ * (since 6.6: ICSK_ACK_NOMEM).  A packet beyond the new end of the window gets no echo.
  */
 static bool tlt_is_withdrawn(const struct tcp_sock *tp, const struct tlt *tlt)
 {
 	return before(tcp_wnd_end(tp), tlt->clock ? tp->snd_una + 1 : tlt->imp_end);
 }
 
-/* TCP has taken what an ACK says, and has not looked for losses yet. */
+/* TCP has processed the number and the SACK blocks of an ACK, but has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = tlt_of(gs);
@@ -831,9 +842,9 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	tlt_learn_reordering(sk, gs, tlt);
-	/* A clock echo was heard before TCP took what it acknowledges, and with
-	 * that a new round trip for RACK.  Not if the next important packet
-	 * has left since: of that one nothing is known.
+	/* tlt_on_packet() has processed a clock echo before TCP processed its acknowledgments,
+	 * which gave RACK a new RTT: mark again.  Not if the next important packet
+	 * has left since: imp_us and imp_end are that packet's, which has no echo yet.
 	 */
 	if (tlt->counting && tlt->state == GREENLANE_ARMED_NEXT)
 		tlt_mark_lost_by_echo(sk, tlt);
@@ -853,9 +864,10 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 		gl_kick(sk, gs);
 }
 
-/* A clock echo is an ACK, and often a duplicate that TCP has not asked for:
- * F-RTO would take it for a sign of loss, and it is kept from TCP (Appendix A)
- * unless it tells TCP something, or an echo's losses wait to be found.
+/* A clock echo is an ACK, and often a duplicate that no packet of TCP's caused:
+ * F-RTO would take it for a sign of loss.  So TCP does not get it (Appendix A),
+ * unless it acknowledges data, has SACK blocks or another window, or TCP has yet to
+ * mark the losses that an echo found.
  */
 static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 				     const struct gl_kind *kind, const struct gl_seg *seg)
@@ -894,11 +906,12 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	}
 }
 
-/* TCP has removed what an ACK covers.  If a packet was only late, and TCP has retransmitted it,
- * then the ACK of the late one is too early for the retransmission.  RACK believes that if the
- * time is above the minimum RTT, which behind a queue is a small part of the RTT, and finds all
- * lost that left before.  So it draws no conclusion from such an ACK: the next echo finds what is
- * lost.
+/* TCP has removed the packets that an ACK covers.  If a packet was only late, and TCP has
+ * retransmitted it, the ACK of the late packet arrives too early for the retransmission.  RACK
+ * takes it for the ACK of the retransmission if the time is above the minimum RTT, which behind a
+ * queue is a small part of the RTT, and finds all packets lost that left before the retransmission.
+ * So RACK must not use an ACK that arrives in less than half of the smoothed RTT: the next echo
+ * finds the losses.
  */
 static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
@@ -913,8 +926,8 @@ static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 		tp->rack.advanced = 0;
 }
 
-/* A timeout: whatever was in flight is gone, and what TCP sends next is important again.  If the
- * device still has the packet that TCP would retransmit, TCP sends nothing now, and the kick does.
+/* A timeout: the packets in flight are lost, and the next packet is important.  If the device still
+ * has the packet that TCP would retransmit, TCP sends no packet now, but the kick does.
  */
 static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 {
@@ -974,7 +987,7 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 }
 
 static struct gl_transport tlt_transports[] __read_mostly = {
-	TLT("reno", false, &tlt_protocol),	/* first: where the others fall back to */
+	TLT("reno", false, &tlt_protocol),	/* first: the fallback of the others */
 	TLT("cubic", false, &tlt_protocol),
 	TLT("dctcp", false, &tlt_protocol),
 	TLT("dcqcn", true, &tlt_protocol),
@@ -988,18 +1001,18 @@ static void tlt_init(struct sock *sk)
 
 	if (t->base->init)
 		t->base->init(sk);
-	/* dctcp and dcqcn, without ECN, make the socket reno's.  Not without us. */
+	/* Without ECN, dctcp and dcqcn switch the socket to reno.  Switch it to tlt_reno. */
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
 
-	/* A base that is a transport has attached the state.  In all zeroes: the end of the first
-	 * burst is important.
+	/* A base that is a transport has attached the state.  The zeroed state is ARMED_LAST: the
+	 * last packet of the first burst will be important.
 	 */
 	if (!gl_transport(sk)->inner)
 		gl_attach(sk);
 }
 
-/* The base is a transport: what it has besides its congestion control is the connection's too. */
+/* The base is a transport: the connection uses its callbacks, socket options and protocol, too. */
 static void tlt_nest(struct gl_transport *t, const struct gl_transport *inner)
 {
 	t->on_ack = inner->on_ack;
@@ -1102,7 +1115,7 @@ static int __init tlt_module_init(void)
 {
 	int i, err;
 
-	/* What a connection may cost; 10,000 of them are usual. */
+	/* Limit of a connection's state, bytes; 10,000 connections are usual. */
 	BUILD_BUG_ON(sizeof(struct gl_sock) + sizeof(struct tlt) > 256);
 
 	err = register_pernet_subsys(&tlt_net_ops);
@@ -1113,7 +1126,7 @@ static int __init tlt_module_init(void)
 		goto net;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
 		err = tlt_register_one(&tlt_transports[i]);
-		/* Without reno there would be nothing to fall back to. */
+		/* The others fall back to tlt_reno. */
 		if (err && !i)
 			goto protocol;
 		if (err)

@@ -5,7 +5,7 @@
  *	"Credit-Scheduled Delay-Bounded Congestion Control for Datacenters",
  *	SIGCOMM 2017
  *
- * The receiver decides who sends: each data packet needs a *credit*, a small packet that the
+ * The receiver schedules its senders: each data packet needs a *credit*, a small packet that the
  * receiver sends at a paced rate.
  *
  *	receiver            switch                       sender
@@ -15,11 +15,11 @@
  * Each switch port limits the rate of credits, so that the data they trigger just fills the link
  * in the other direction; it drops the excess.  Losing a credit costs little, and the feedback
  * control (xpass_rate.h) adjusts the credit rate to a target loss.  The receiver's own link needs
- * no such control: its connections take turns (rd_queue.c).  Data is not lost, and queues stay
- * short.
+ * no such control: rd_queue.c schedules its connections.  Data is not lost, and queues stay short.
  *
- * Requests, credits and turns are the core's (include/net/rd_core.h).  Here is what makes it
- * ExpressPass: how its packets look to a switch, and how fast a connection sends credits.
+ * The core handles requests and credits and schedules the receivers (include/net/rd_core.h).  This
+ * file has the two parts that are ExpressPass's own: the codepoints of the packets, by which
+ * switches distinguish them, and the rate at which a connection sends credits.
  *
  * Documentation/xpass.rst lists the differences from the paper and their reasons.
  */
@@ -40,8 +40,8 @@
 /**
  * struct xpass - the state of a connection
  * @rs: the core's part
- * @slowed: receiver: the last credit sent before the rate was reduced; losses up to it belong to
- *	the old rate
+ * @slowed: receiver: number of the last credit sent before the rate was reduced; losses of credits
+ *	up to it belong to the old rate
  * @rate: receiver: the feedback control
  *
  * The socket lock protects all fields.
@@ -54,8 +54,9 @@ struct xpass {
 
 /**
  * struct xpass_net - the settings of a network namespace
- * @mbit: the speed of its links, in Mbit/s; 0 for what they say (net.ipv4.xpass_rate)
- * @initial: a connection begins with 1/@initial of it (net.ipv4.xpass_initial)
+ * @mbit: the speed of its links, Mbit/s; 0 for the speed that rd_link.c finds for each link
+ *	(net.ipv4.xpass_rate)
+ * @initial: a connection begins with 1/@initial of the link's credit rate (net.ipv4.xpass_initial)
  * @pick: enum rd_pick (net.ipv4.xpass_pick)
  * @sysctl: registered as long as the namespace lives
  */
@@ -121,8 +122,8 @@ static const struct gl_kind xpass_kind[RD_KINDS] = {
 		.code		= GL_CODE_CREDIT,
 		.flags		= GL_KIND_ECT,
 	},
-	/* A probe must share the queue of the unscheduled data that it asks about: if it
-	 * overtook the data, its answer would report that data as lost.
+	/* A probe must share the queue of the unscheduled data in front of it: if it overtook
+	 * the data, its answer would report that data as lost.
 	 */
 	[RD_PROBE] = {
 		.protocol	= &xpass_protocol,
@@ -189,8 +190,9 @@ static u64 xpass_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
 	return gap - gap / 10 + reciprocal_scale(any, gap / 5 + 1);
 }
 
-/* A round of @sent credits, @lost of them in the network, has ended.  Where turns are fair, the
- * connection sent them at its share of the link if that was less than its rate.
+/* A round trip has ended in which @sent credits were sent, of which the network lost @lost.  With
+ * fair queueing (RD_PICK_FAIR) the connection sent them at its share of the link if that was less
+ * than its rate.
  */
 static void xpass_round(struct sock *sk, struct xpass *xp, u32 sent, u32 lost)
 {
@@ -201,9 +203,9 @@ static void xpass_round(struct sock *sk, struct xpass *xp, u32 sent, u32 lost)
 	xpass_rate_update(&xp->rate, sent, lost);
 }
 
-/* Update the rate at the end of a round trip.  Reports come once per minimum RTT; with queues the
+/* Update the rate at the end of a round trip.  Reports arrive once per minimum RTT; with queues the
  * actual RTT is longer, so a report may still describe credits sent before the last reduction.
- * Those are ignored.
+ * Ignore such credits.
  */
 static void xpass_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u64 cost)
 {
@@ -228,7 +230,7 @@ static void xpass_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came,
 	xp->slowed = xp->rate.cur < rate ? rs->credit : last;
 }
 
-/* After a pause the old rate says nothing about the network. */
+/* After a pause of more than XPASS_PAUSE round trips the old rate is out of date. */
 static void xpass_begins(struct sock *sk, struct rd_sock *rs, u64 idle)
 {
 	struct xpass_rate *rate = &xpass_of(rs)->rate;
@@ -310,7 +312,7 @@ static int __init xpass_module_init(void)
 {
 	int err;
 
-	/* A connection may take GL_SOCK_SIZE_MAX, of which 32 are left to who wraps this. */
+	/* A connection may take GL_SOCK_SIZE_MAX bytes: leave 32 of them to a wrapper (Aeolus). */
 	BUILD_BUG_ON(sizeof(struct xpass) > GL_SOCK_SIZE_MAX - 32);
 
 	err = register_pernet_subsys(&xpass_net_ops);

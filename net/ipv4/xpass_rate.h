@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How fast a receiver sends credits: the feedback control of ExpressPass
- * (SIGCOMM 2017, Algorithm 1; the constants are those of the authors' code).
+/* The rate at which a receiver sends credits: the feedback control of ExpressPass
+ * (SIGCOMM 2017, Algorithm 1; the constants are from the authors' code).
  *
  * The network drops excess credits, so a small loss shows that the link is fully used.
  * The control aims at such a loss.
  *
- * Unlike in the paper, one round at most halves the rate.  A flow with less than one
+ * Unlike in the paper, one update at most halves the rate.  A flow with less than one
  * credit per round trip would otherwise stop when that credit is lost.
  */
 #ifndef _XPASS_RATE_H
@@ -23,8 +23,8 @@
 #define XPASS_W_STEP	51	/* 0.05 */
 #define XPASS_LOSS	128	/* 0.125: target loss at rate 0; it falls to 0 at the full rate */
 
-/* The lowest rate is 1/1024 of the link's.  If many flows of different receivers share a
- * congested link, each loses most of its credits, at any rate; at the lowest rate a
+/* The lowest rate is 1/1024 of the link's credit rate.  If many flows of different receivers share
+ * a congested link, each loses most of its credits, at any rate; at the lowest rate a
  * flow still sends a credit each 1.3 ms (10 Gbit/s), before TCP's timers expire.
  */
 #define XPASS_SHARES	1024
@@ -34,7 +34,7 @@
  * @cur: current rate, credits per second
  * @max: the rate that fills the link, credits per second
  * @w: weight of @max in an increase, in 1/1024 (the paper's w)
- * @clean: the last round's loss was at most the target
+ * @clean: the loss at the last update was at most the target
  */
 struct xpass_rate {
 	u32 cur;
@@ -56,10 +56,10 @@ static inline void xpass_rate_init(struct xpass_rate *r, u32 initial)
 }
 
 /**
- * xpass_rate_update() - adjust the rate at the end of a round
+ * xpass_rate_update() - adjust the rate at the end of a round trip
  * @r: the rate
- * @sent: credits sent in the round; not 0
- * @lost: how many of them did not reach the sender
+ * @sent: credits sent in the round trip; not 0
+ * @lost: number of them that did not reach the sender
  */
 static inline void xpass_rate_update(struct xpass_rate *r, u32 sent, u32 lost)
 {
@@ -67,7 +67,9 @@ static inline void xpass_rate_update(struct xpass_rate *r, u32 sent, u32 lost)
 	u64 cur = r->cur;
 
 	if ((u64)lost * XPASS_ONE > (u64)aim * sent) {
-		/* The rate that got through, plus the target loss; at least half. */
+		/* The rate of the credits that arrived, plus the target loss; at least half of
+		 * the old rate.
+		 */
 		cur = div_u64(cur * (sent - lost), sent);
 		cur = max_t(u64, cur * (XPASS_ONE + aim) / XPASS_ONE, r->cur / 2);
 		r->w = max(r->w / 2, XPASS_W_MIN);

@@ -40,7 +40,9 @@ DEFINE_EVENT(greenlane_sock, greenlane_important,
 	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
 	TP_ARGS(sk, seq, value));
 
-/* its echo has come; seq: its end, value: microseconds since it left */
+/* the echo of an important packet or clock has arrived; seq: its end, value: microseconds since it
+ * left
+ */
 DEFINE_EVENT(greenlane_sock, greenlane_echo,
 	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
 	TP_ARGS(sk, seq, value));
@@ -56,7 +58,7 @@ DEFINE_EVENT(greenlane_sock, greenlane_lost,
 	TP_ARGS(sk, seq, value));
 
 /* the connection behaves as its base from here on; seq: snd_una,
- * value: 0 the peer is without us, 1 it has stopped to send credits
+ * value: 0 the peer does not run the transport, 1 it has stopped sending credits
  */
 DEFINE_EVENT(greenlane_sock, greenlane_fallback,
 	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
