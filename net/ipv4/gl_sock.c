@@ -197,7 +197,8 @@ struct gl_sock *gl_attach(struct sock *sk)
 	/* Not connected yet: whether SACK will be negotiated is not known.  TCP calls
 	 * init() again when the connection is established, but not if an application
 	 * selects the transport after connect() and before that.  Such a connection
-	 * runs its base, unless a later SYN has the option (gl_init_again()).
+	 * runs its base, unless gl_init_again() makes TCP call init(): at the next SYN,
+	 * or at the SYN-ACK.
 	 */
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
 		return NULL;
