@@ -31,11 +31,12 @@ from lab.traffic.churn import PORT, Traffic
 from lab.wire import packet
 
 SLOW = bool(os.environ.get("GL_VARIANT"))
+CHECKED = SLOW and os.environ["GL_VARIANT"] != "smp"    # KASAN or KCSAN: ten times as slow
 FULL = bool(os.environ.get("GL_FULL"))  # as scripts/check --all has it
-CONNECTIONS = 60 if os.environ.get("GL_VARIANT") in ("smp-debug", "kcsan") else 200
-CYCLES = 50 if FULL else 10             # of the modules
-SPACES = 200 if FULL else 20            # namespaces
-PERIOD = 0.05 if SLOW else 0.01         # of tc and sysctl; 10 ms would be flat out there
+CONNECTIONS = 60 if CHECKED else 200
+CYCLES = 50 if FULL else 5 if CHECKED else 10           # of the modules
+SPACES = 200 if FULL else 10 if CHECKED else 20         # namespaces
+PERIOD = 0.3 if CHECKED else 0.05 if SLOW else 0.01     # of tc and sysctl; less overloads the kernel
 PATIENCE = 1800         # real seconds, which only end what hangs: the host may be busy
 GRACE = 3 if SLOW else 12               # in which namespaces still come as modules go
 TRANSPORTS = ("tlt_reno", "dart", "tlt_cubic", "xpass", "dcqcn", "tlt_dctcp", "dart",
