@@ -141,12 +141,12 @@ static int color_parse_int(struct color_config *cfg, struct nlattr **tb,
 	if (!cfg->int_rtt)
 		return 0;
 	if (attr && cfg->int_rtt < TC_COLOR_INT_RTT_MIN) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "A round-trip time is 1 us at least");
+		NL_SET_ERR_MSG_ATTR(extack, attr, "The round-trip time of int is at least 1 us");
 		return -ERANGE;
 	}
 	if (!cfg->rate) {
 		NL_SET_ERR_MSG_ATTR(extack, attr ?: tb[TCA_COLOR_RATE64],
-				    "Telemetry needs the rate of the line");
+				    "int needs the rate of the port");
 		return -EINVAL;
 	}
 	return 0;
@@ -232,7 +232,7 @@ static int color_parse_auto(struct color_config *cfg, struct nlattr **tb,
 		return 0;
 	}
 	if (tb[TCA_COLOR_RED]) {
-		NL_SET_ERR_MSG_ATTR(extack, on, "Red has a threshold, or sets it itself");
+		NL_SET_ERR_MSG_ATTR(extack, on, "A threshold of red excludes red auto");
 		return -EINVAL;
 	}
 	if (cfg->count != TC_COLOR_COUNT_COLOR) {
@@ -322,7 +322,7 @@ int color_config_parse(struct color_config *cfg, u32 packet, struct nlattr **tb,
 
 	if (cfg->catch_up && cfg->catch_up < cfg->slack) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_CATCH_UP] ?: tb[TCA_COLOR_SLACK],
-				    "With a catch-up time below the slack the line would lose rate");
+				    "The catch-up time is below the slack: the port would not reach its rate");
 		return -EINVAL;
 	}
 	err = color_parse_auto(cfg, tb, extack);

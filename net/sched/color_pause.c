@@ -1048,7 +1048,7 @@ static int color_pause_parse(struct color_pause_config *cfg, const struct color_
 	}
 	if (cfg->xoff && cfg->xon > cfg->xoff) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE_XON] ?: tb[TCA_COLOR_PAUSE_XOFF],
-				    "With Xon above Xoff the neighbour would be paused and let go at once");
+				    "Xon is above Xoff: each pause would end at once");
 		return -EINVAL;
 	}
 	return 0;
@@ -1154,7 +1154,7 @@ static int color_pause_check_dev(struct net_device *dev, const struct color_paus
 {
 	if (!color_pause_has_wire(dev)) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE],
-				    "No pause frames are heard here: pause is for network cards, veth and tap devices");
+				    "The device receives no pause frames: pause needs a network card, veth or tap device");
 		return -EOPNOTSUPP;
 	}
 	if (netif_is_l3_slave(dev) || netif_is_lag_port(dev)) {
@@ -1164,7 +1164,7 @@ static int color_pause_check_dev(struct net_device *dev, const struct color_paus
 	}
 	if (!port->rate && !color_pause_speed(dev) && !(link && link->speed)) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE] ?: tb[TCA_COLOR_RATE64],
-				    "The device does not know its speed, which pause frames count in: pause needs a rate");
+				    "The device reports no speed, the unit of pause times: pause needs a rate");
 		return -EINVAL;
 	}
 	return 0;
@@ -1326,7 +1326,7 @@ static int color_pause_enslave(const struct netdev_notifier_changeupper_info *in
 	    !(netif_is_l3_master(info->upper_dev) || netif_is_lag_master(info->upper_dev)))
 		return NOTIFY_DONE;
 	NL_SET_ERR_MSG(info->info.extack,
-		       "The device has a color port that pauses, which a VRF or a bond does not allow");
+		       "A device that has a color port with pause cannot be below a VRF or a bond");
 	return notifier_from_errno(-EBUSY);
 }
 

@@ -248,7 +248,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	if (pool) {
 		if (size && size != pool->size && pool != own) {
 			NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL_SIZE],
-					    "The pool exists with another size; a port that is in it can change that");
+					    "The pool exists with another size, which a change of its ports can set");
 			return ERR_PTR(-EEXIST);
 		}
 		pool->ports++;
@@ -269,7 +269,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	}
 	if (!size) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_POOL],
-				    "There is no such pool; a new one needs a size");
+				    "The pool does not exist; a new pool needs a size");
 		return ERR_PTR(-ENOENT);
 	}
 

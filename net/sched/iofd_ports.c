@@ -97,7 +97,7 @@ static int iofd_port_parse_via(struct iofd_port *port, struct nlattr **tb,
 	}
 	if (ok)
 		return 0;
-	NL_SET_ERR_MSG_ATTR(extack, attr, "The next hop of a deflect port is no host's address");
+	NL_SET_ERR_MSG_ATTR(extack, attr, "The next hop of a deflect port is not the address of a host");
 	return -EINVAL;
 }
 
@@ -114,7 +114,7 @@ static int iofd_port_parse_dev(struct iofd_port *port, struct nlattr **tb,
 	}
 	dev = __dev_get_by_name(dev_net(own), nla_data(tb[TCA_IOFD_PORT_DEV]));
 	if (!dev) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "There is no such deflect device");
+		NL_SET_ERR_MSG_ATTR(extack, attr, "The deflect device does not exist");
 		return -ENODEV;
 	}
 	if (dev == own) {
@@ -122,7 +122,7 @@ static int iofd_port_parse_dev(struct iofd_port *port, struct nlattr **tb,
 		return -EINVAL;
 	}
 	if (dev->flags & IFF_LOOPBACK) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "The loopback device leads nowhere");
+		NL_SET_ERR_MSG_ATTR(extack, attr, "The loopback device cannot be a deflect device");
 		return -EINVAL;
 	}
 	/* A deflected packet is not fragmented. */

@@ -582,7 +582,7 @@ static int iofd_change(struct Qdisc *sch, struct nlattr *opt,
 	if (table && q->table->used > table->size) {
 		sch_tree_unlock(sch);
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_IOFD_ENTRIES],
-				    "More entries than that are in use");
+				    "More entries are in use");
 		iofd_ports_free(ports);
 		kvfree(table);
 		return -EBUSY;
