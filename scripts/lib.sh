@@ -9,7 +9,7 @@ GL_JOBS=${GREENLANE_JOBS:-$(nproc)}
 say() { printf '%s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 
-# help_if_asked ARGS...: print the comment at the head of the script and end, if that is asked
+# help_if_asked ARGS...: print the comment at the head of the script and end, if ARGS begin with --help
 help_if_asked() {
 	case ${1:-} in
 	-h | --help)
@@ -34,7 +34,7 @@ lab() {
 	exec /usr/bin/python3 -P -m "lab.$@"
 }
 
-# What the modules are built from, relative to the tree.
+# The modules' sources, relative to the tree.
 GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/lab/bench)
 
 # sources_in DIR: its source files that belong to the tree

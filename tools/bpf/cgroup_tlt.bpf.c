@@ -7,9 +7,9 @@
  *	             ^                                       ^
  *	         CONNECT_CB                              LISTEN_CB
  *
- * Both come before TLT says in the handshake who speaks it: before the SYN is
- * built, and before there is a listener to answer one.  A child has its
- * listener's congestion control.
+ * Both run before TLT announces itself in the handshake: before TCP builds the
+ * SYN, and before a listener can answer one.  A child has its listener's
+ * congestion control.
  */
 #include <linux/bpf.h>
 
@@ -33,7 +33,7 @@ HELPER(getsockopt, void *ctx, int level, int name, void *val, int len);
 #define CA_NAME_MAX	16
 
 /**
- * struct wanted - what greenlane-cgroup writes, once, before it attaches
+ * struct wanted - configuration, which greenlane-cgroup writes once, before it attaches
  * @name: of the congestion control: tlt_*
  * @ecn: 1 if it needs ECN
  */
@@ -60,9 +60,9 @@ int greenlane(struct bpf_sock_ops *ops)
 			ops->reply = wanted.ecn;
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/* It was initialised at CONNECT_CB, when nobody knew yet what
-		 * the peer can (SACK, ECN, TLT).  TCP does that again only if
-		 * the congestion control is another one.
+		/* TCP initialised the congestion control at CONNECT_CB, before
+		 * the peer's abilities (SACK, ECN, TLT) were known.  TCP repeats
+		 * that only for another congestion control.
 		 */
 		bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, now, sizeof(now));
 		if (__builtin_memcmp(now, "tlt_", 4))

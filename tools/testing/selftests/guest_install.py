@@ -291,7 +291,7 @@ def no_tc():
         host.path("/usr/local/bin/tc").chmod(0o755)
         host.before = host.changes()
         for target in ("install", "install-tools"):
-            host.refuses("/tc does not say where its plugins are", "make", target)
+            host.refuses("/tc does not print the directory of its plugins", "make", target)
         for words in (("PREFIX=usr",), ("PREFIX=/a b",), ("TCDIR=lib", "PREFIX=/usr")):
             host.refuses("a directory to install in", "make", "install-tools", "TCDIR=/opt/tc", *words)
         host.refuses("dkms-install builds for the kernel in KVER=", "make", "dkms-install",
@@ -436,7 +436,7 @@ def broken_upgrade():
         for _ in range(2):
             done = dpkg_install(host, second)
             true(done.returncode and "0.0.8 does not build for kernel" in done.stderr
-                 and "what is installed stays" in done.stderr and "#error broken" in done.stderr,
+                 and "the installed version stays" in done.stderr and "#error broken" in done.stderr,
                  f"dpkg -i of the broken version: {done.returncode}, {done.stderr}")
             host.installed("0.0.7")
             status = host.run("dkms", "status").stdout.splitlines()
