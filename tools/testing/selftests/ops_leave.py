@@ -100,7 +100,7 @@ def settings():
         out = leave(1)
         has(out, "ports: one has the qdisc color\n  tc qdisc del dev one root",
             "ports: two has the qdisc iofd\n  tc qdisc del dev two root",
-            "ports: a route has one of greenlane's as its congctl",
+            "ports: the congctl of a route is one of greenlane's",
             f"{CONF}: the default is tlt_dctcp again after the next boot")
         equal(loaded() & {"sch_color", "sch_iofd"}, {"sch_color", "sch_iofd"}, "in use")
     finally:
