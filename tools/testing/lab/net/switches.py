@@ -8,8 +8,8 @@
 	    sw2---sw3          each switch has a port `out`, which is congested
 	   out     out
 
-Each switch routes to the destination through its own port `out`, and deflects to the
-next switch in the ring 1, 2, 3.  All neighbours between switches are found by ARP and ND.
+Each switch routes to the destination through its own port `out`, and deflects to the next
+switch, by default in the ring 1, 2, 3.  Neighbours between switches are found by ARP and ND.
 """
 import contextlib
 import json
