@@ -14,8 +14,8 @@ def _bars(axes, rows, key, scale, spread):
 
 
 def lines(axes, rows, key, scale, spread=None):
-    """A curve for each congestion control, over the number of requests.  spread(row) gives error bars;
-    with it and only one number of requests, bars are drawn in place of curves."""
+    """A curve for each congestion control, over the number of requests.  spread(row) gives error
+    bars; with it and only one number of requests, bars are drawn in place of curves."""
     if len({row["flows"] for row in rows}) == 1 and spread:
         _bars(axes, rows, key, scale, spread)
         return
