@@ -28,7 +28,7 @@ static inline int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Log the cycles of a packet in the fastest and in the median of TURNS repetitions of @packets. */
+/* Log the cycles of a packet in the fastest and in the median repetition, each of @packets. */
 static inline void report(const char *module, const char *what, u64 cycles[TURNS], u64 packets)
 {
 	sort(cycles, TURNS, sizeof(u64), by_size, NULL);

@@ -6,7 +6,7 @@ import time
 
 def used():
     """Bytes of all live slab objects, after pending frees."""
-    # Objects wait to be freed by RCU or by work; in virtual time sleeping costs nothing.
+    # Objects wait to be freed by RCU or by work; sleeping is free in virtual time.
     time.sleep(2)
     total = 0
     with open("/proc/slabinfo", encoding="ascii") as file:
