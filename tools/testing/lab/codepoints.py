@@ -32,18 +32,18 @@ class Kind(NamedTuple):
 
 
 DATA = Kind("data", DSCP["droppable"])
-IMPORTANT = Kind("important", DSCP["protected"], 1)         # only a SYN carries this code
+IMPORTANT = Kind("important", DSCP["protected"], 1)         # the code is in SYNs and SYN-ACKs only
 IMPORTANT_END = Kind("important end", DSCP["protected_end"])
 CLOCK = Kind("clock", DSCP["protected"], 4)
 CLOCK_ECHO = Kind("clock echo", DSCP["protected"], 5)
 CONTROL = Kind("control", DSCP["protected"])
-SCHEDULED = Kind("scheduled", DSCP["scheduled"], 2)         # only a SYN carries this code
+SCHEDULED = Kind("scheduled", DSCP["scheduled"], 2)         # in SYNs and SYN-ACKs only
 UNSCHEDULED = Kind("unscheduled", DSCP["unscheduled"])
 REQUEST = Kind("request", DSCP["scheduled"], 6)
 CREDIT = Kind("credit", DSCP["credit"], 7)
 PROBE = Kind("probe", DSCP["protected"], 8)
 PROBE_ACK = Kind("probe ack", DSCP["protected"], 9)
-SHARE = Kind("share", DSCP["protected"], 3)                 # SYNs carry this code, too
+SHARE = Kind("share", DSCP["protected"], 3)                 # also in SYNs and SYN-ACKs
 MESSAGE = Kind("message", DSCP["message"])
 MESSAGE_END = Kind("message end", DSCP["message_end"])
 SPENT = Kind("spent", DSCP["spent"])

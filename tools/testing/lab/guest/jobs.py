@@ -30,7 +30,7 @@ def main():
         for job in config["jobs"]:
             print(json.dumps(experiment.run(network, config, job)), flush=True)
     except subprocess.CalledProcessError as why:
-        sys.exit(f"{config['experiment']}: {why.cmd[0]} failed")    # and has said why
+        sys.exit(f"{config['experiment']}: {why.cmd[0]} failed")    # it has printed the reason
 
 
 if __name__ == "__main__":

@@ -90,8 +90,8 @@ def write(node, name, value):
 
 
 def default_queue(bw, packets=None):
-    """`preset tlt` of tc-color(8), 200k, 270k and 1800k at 40 Gbit/s, in proportion to the rate; but
-    ecn is at least LEAST_ECN packets, for slow links."""
+    """`preset tlt` of tc-color(8), 200k, 270k and 1800k at 40 Gbit/s, in proportion to the rate;
+    but ecn is at least LEAST_ECN packets, for slow links."""
     ecn = max(int(200 * 1024 * bw / 40000), LEAST_ECN * FULL_FRAME)
     limit = 9 * ecn if packets is None else packets * FULL_FRAME
     return f"limit {limit} red {min(ecn * 27 // 20, limit)} ecn {min(ecn, limit)}"

@@ -10,7 +10,7 @@ import random
 
 from lab.net.network import PORTS
 
-# The port of loadgen/play's listeners for the first congestion control; the next ones' ports follow.
+# loadgen/play listens on this port for the first congestion control; the next ones' ports follow.
 FIRST_SERVER = 5001
 
 
