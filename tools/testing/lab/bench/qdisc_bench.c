@@ -67,7 +67,7 @@ MODULE_PARM_DESC(queues, "transmit queues that are driven at one time, each by i
  * struct lane - a qdisc and the packets with which one processor measures it
  * @work: calls lane_work() on that processor
  * @q: the qdisc
- * @packets: the first burst of them pass through @q, again and again
+ * @packets: the first `burst` of them pass through @q, again and again
  * @start: number of lanes that must be ready before any begins
  * @spent: duration of the last repetition, cycles
  * @err: 0, or a negative error code

@@ -5,10 +5,10 @@
 	load.py serve PORT BYTES
 	load.py ask [--flows N] [--rounds N] [--gap S] PORT BYTES ADDRESS...
 
-serve: answers each byte that it receives with BYTES bytes.  The client opens --flows connections to
-each address.  --rounds times, --gap seconds apart, it sends a request on all of them at once, and
-waits for all answers.  It prints the duration of each answer in seconds, as JSON: a list for each
-repetition.
+serve: answer each received byte with BYTES bytes.
+ask: open --flows connections to each address.  --rounds times, wait --gap seconds, send a request on
+all connections at once, and wait for all answers.  Print the duration of each answer in seconds, as
+JSON: a list for each repetition.
 """
 
 import argparse

@@ -128,7 +128,7 @@ def other_hooks():
     when greenlane's are registered and removed.
 
     Without them each load and unload patches jumps in the packets' code path.  In about one of a
-    hundred patches an emulated processor never passes such a jump again (QEMU 7.2, TCG).
+    hundred repetitions an emulated processor never passes such a jump again (QEMU 7.2, TCG).
     """
     subprocess.run(["nft", _HOOKS], check=True)
     yield

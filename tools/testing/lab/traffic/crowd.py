@@ -95,7 +95,7 @@ class Crowd:
                 self.took.append(now - self.begun[server])
 
     def fan_in(self, one, rng):
-        """Run one fan-in, until its flows are complete or, without a gap after it, have begun."""
+        """Run one fan-in, until its flows are complete or, without a gap before the next, begun."""
         idle = [pair for pair in self.pairs if pair[1] not in self.left]
         chosen = rng.sample(idle, min(one.size, len(idle)))
         begin_in = collections.defaultdict(list)

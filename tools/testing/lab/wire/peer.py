@@ -94,7 +94,7 @@ def syn_cookies(wire):
 
 
 def fast_open(wire):
-    """The SYN carries 500 bytes (TCP Fast Open)."""
+    """The SYN carries 500 bytes of data (TCP Fast Open)."""
     listener = wire.listen(TCP_FASTOPEN=100)
     client = wire.socket(wire.a)
     client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))

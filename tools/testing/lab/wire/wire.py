@@ -177,7 +177,7 @@ class Wire:
         os.write(self._tun[ns], bytes(packet.raw if hasattr(packet, "raw") else packet))
 
     def answer(self, to, kind, flags=0, sack=None, window=60000):
-        """Send a an ACK in b's name: it acknowledges all data before the packet `to`, and
+        """Inject an ACK in b's name to a: it acknowledges all data before the packet `to`, and
         selectively the packet `sack`."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
         if kind == CLOCK_ECHO:
@@ -188,8 +188,8 @@ class Wire:
         self.run(2e-6)
 
     def slow_start(self, payload):
-        """Connect without time stamps, drop all data and send ACKs in b's name, until a has sent a
-        second important packet.  Returns a's socket, the packets, and that packet's index x; all
+        """Connect without time stamps, drop all packets and send ACKs in b's name, until a has sent
+        a second important packet.  Returns a's socket, the packets, and that packet's index x; all
         data before packet x - 2 is acknowledged."""
         for ns in (self.a, self.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
