@@ -6,9 +6,9 @@
 	load.py ask [--flows N] [--rounds N] [--gap S] PORT BYTES ADDRESS...
 
 serve: answer each received byte with BYTES bytes.
-ask: open --flows connections to each address.  --rounds times, wait --gap seconds, send a request on
-all connections at once, and wait for all answers.  Print the duration of each answer in seconds, as
-JSON: a list for each repetition.
+ask: open --flows connections to each address.  --rounds times, wait --gap seconds, send a request
+on all of these connections at once, and wait for all answers.  Print the duration of each answer in
+seconds, as JSON: a list for each repetition.
 """
 
 import argparse
