@@ -183,7 +183,7 @@ static void color_auto_thresh__pool(struct kunit *test)
 	a.alpha = 1 << 15;
 	a.min = 1000;
 	KUNIT_EXPECT_EQ(test, red_thresh(0, 0, 0), 1 << 19);
-	/* Green counts once in the half, and three times in 7/8, where its growth is used, too. */
+	/* Green counts once in the half, three times in 7/8; bytes kept for it count as used. */
 	atomic64_set(&pool.used, 1 << 16);
 	share.held = 1 << 16;
 	KUNIT_EXPECT_EQ(test, red_thresh(1 << 16, 1 << 16, 0), (15 << 15) - (1 << 16));
