@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the threshold of red that sets itself (net/sched/color_auto.c). */
+/* KUnit: the automatic threshold of red packets (net/sched/color_auto.c). */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -60,7 +60,7 @@ static void color_auto_set__minimum(struct kunit *test)
 	}
 }
 
-/* The time of a full buffer on the line, from 1 ms to 1 s, and never 0 jiffies */
+/* The transmission time of a full buffer, from 1 ms to 1 s, and never 0 jiffies */
 static void color_auto_set__window(struct kunit *test)
 {
 	unsigned long since;
@@ -129,13 +129,15 @@ static void color_auto_roll__busy_port_forgets(struct kunit *test)
 		color_auto_roll(&a, 4096, now += a.window);
 	KUNIT_EXPECT_GT(test, a.peak, (1 << 19) - (1 << 13));
 	KUNIT_EXPECT_LT(test, a.peak, (1 << 19) + (1 << 13));
-	/* not below what there is in each window */
+	/* not below the peak of each window */
 	for (i = 0; i < 1000; i++)
 		color_auto_roll(&a, 4096, now += a.window);
 	KUNIT_EXPECT_EQ(test, a.peak, 4096);
 }
 
-/* Of an idle port the peak is of the first of the windows; the time is not lost. */
+/* The peak of an idle port is from the first of the windows that have passed, and decays in the
+ * others; the rest of the time belongs to the current window.
+ */
 static void color_auto_roll__idle_port_forgets(struct kunit *test)
 {
 	unsigned long now = a.since;
@@ -146,7 +148,7 @@ static void color_auto_roll__idle_port_forgets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a.since, now + 33 * a.window);
 	color_auto_roll(&a, 0, now + 200 * a.window);
 	KUNIT_EXPECT_EQ(test, a.peak, 0);
-	/* as long as jiffies can be apart, and across their end */
+	/* the longest difference of jiffies, and jiffies that wrap around */
 	color_auto_saw(&a, 1 << 20);
 	color_auto_roll(&a, 0, a.since - 1);
 	KUNIT_EXPECT_EQ(test, a.peak, 0);
@@ -181,7 +183,7 @@ static void color_auto_thresh__pool(struct kunit *test)
 	a.alpha = 1 << 15;
 	a.min = 1000;
 	KUNIT_EXPECT_EQ(test, red_thresh(0, 0, 0), 1 << 19);
-	/* Green counts once in half of it, three times in 7/8; what will come is used, too. */
+	/* Green counts once in the half, three times in 7/8; bytes kept for it count as used. */
 	atomic64_set(&pool.used, 1 << 16);
 	share.held = 1 << 16;
 	KUNIT_EXPECT_EQ(test, red_thresh(1 << 16, 1 << 16, 0), (15 << 15) - (1 << 16));
@@ -193,7 +195,7 @@ static void color_auto_thresh__pool(struct kunit *test)
 	a.peak = 1 << 18;
 	KUNIT_EXPECT_EQ(test, red_thresh(0, 0, 1 << 16), (12 << 15) - (5 << 16));
 	a.peak = 0;
-	/* its own reserve is free, that of others is not */
+	/* the port's own reserve is free, that of other ports is not */
 	atomic64_set(&pool.used, 3 << 16);
 	share.held = 1 << 16;
 	KUNIT_EXPECT_EQ(test, red_thresh(0, 0, 0), 7 << 16);
@@ -231,7 +233,7 @@ static void color_auto_thresh__second_port(struct kunit *test)
 		/* in steps of 1024 */
 		KUNIT_EXPECT_GE_MSG(test, may + 4096 + (cfg.alpha >> 4), first, "alpha %u",
 				    cfg.alpha);
-		/* and not much more than that, where steps are small */
+		/* and not much more, if steps are small */
 		if (cfg.alpha >= 1 << 15 && cfg.alpha <= 1 << 17)
 			KUNIT_EXPECT_LE_MSG(test, may, first + first / 100, "alpha %u",
 					    cfg.alpha);
@@ -241,7 +243,7 @@ static void color_auto_thresh__second_port(struct kunit *test)
 }
 
 /* @flows send @window packets each, the last of them green, to a port of LIMIT at eight times the
- * rate of its line.  Return: green packets that find no room.
+ * rate of its link.  Return: green packets that find no room.
  */
 static int first_round_trip(int flows, int window)
 {
@@ -249,7 +251,7 @@ static int first_round_trip(int flows, int window)
 	int t, i, lost = 0;
 
 	total = (u64)flows * window / 8;
-	/* what is in front of the queue is of the average mix */
+	/* transmitted packets have the average mix of the queue */
 	for (t = 0; t < total; t++) {
 		for (i = 0; i < 8; i++) {
 			bool protected = (t + i * (window / 2 + 1)) % window == window - 1;
@@ -279,11 +281,11 @@ static void color_auto_need__first_round_trip(struct kunit *test)
 
 	for (window = 1; window <= 16; window++)
 		KUNIT_EXPECT_EQ_MSG(test, first_round_trip(1000, window), 0, "window %d", window);
-	/* the buffer cannot have that many */
+	/* the buffer cannot hold the green packets of 1600 flows */
 	KUNIT_EXPECT_GT(test, first_round_trip(1600, 1), 0);
 }
 
-/* After a crowd of any size, a larger one. */
+/* A crowd after a recent peak of any size. */
 static void color_auto_need__larger_crowd(struct kunit *test)
 {
 	int window;

@@ -33,7 +33,7 @@ static void set_u32(struct kunit *test, int type, u32 value)
 	kunit_set_attr(test, tb, type, &value, sizeof(value));
 }
 
-/* Parse what has been set for a device with packets of so many bytes, and forget it. */
+/* Parse the attributes in @tb for a device with packets of @packet bytes, and clear them. */
 static int parse_for(u32 packet)
 {
 	int err = color_config_parse(&cfg, packet, tb, &extack);
@@ -42,7 +42,7 @@ static int parse_for(u32 packet)
 	return err;
 }
 
-/* With the smallest packets that there could be */
+/* Parse with packets of a byte, for which no size is too small. */
 static int parse(void)
 {
 	return parse_for(1);
@@ -62,10 +62,10 @@ static void color_config_parse__less_than_a_packet(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, extack.bad_attr);
 		set_u32(test, sizes[i], 1514);
 		KUNIT_EXPECT_EQ(test, parse_for(1514), 0);
-		/* what was set before is no error of this request */
+		/* sizes of earlier requests are not checked again */
 		KUNIT_EXPECT_EQ(test, parse_for(9014), 0);
 	}
-	/* none, and less than any packet: no red ones at all */
+	/* 0 for no threshold, and less than the shortest packet: all red packets are dropped */
 	for (i = 0; i < ETH_ZLEN; i++) {
 		set_u32(test, TCA_COLOR_RED, i);
 		KUNIT_EXPECT_EQ(test, parse_for(1514), 0);
@@ -92,7 +92,7 @@ static void color_config_init__defaults(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cfg.by_ecn);
 	KUNIT_EXPECT_EQ(test, cfg.slack, 1000);
 	KUNIT_EXPECT_EQ(test, cfg.catch_up, 0);
-	/* only a line splits, if nothing is said */
+	/* by default only a port with a rate splits GSO packets */
 	KUNIT_EXPECT_FALSE(test, color_config_splits(&cfg));
 	cfg.rate = 1;
 	KUNIT_EXPECT_TRUE(test, color_config_splits(&cfg));
@@ -101,7 +101,7 @@ static void color_config_init__defaults(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(cfg.map, map, sizeof(map)), 0);
 }
 
-/* A device whose queue is larger than a limit can be */
+/* A device whose default limit would exceed the maximum */
 static void color_config_init__largest(struct kunit *test)
 {
 	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
@@ -154,7 +154,7 @@ static void color_config_parse__every_attribute(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cfg.ecn.prob, 5);
 	KUNIT_EXPECT_EQ(test, cfg.map[46], TC_COLOR_GREEN);
 	KUNIT_EXPECT_EQ(test, cfg.map[8], TC_COLOR_RED);
-	/* What is not given stays. */
+	/* Attributes that are not given do not change the configuration. */
 	before = cfg;
 	KUNIT_EXPECT_EQ(test, parse(), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(&before, &cfg, sizeof(cfg)), 0);
@@ -170,11 +170,11 @@ static void color_config_parse__thresholds(struct kunit *test)
 	set_u32(test, TCA_COLOR_LIMIT, LIMIT);
 	set_u32(test, TCA_COLOR_RED, 5000);
 	KUNIT_EXPECT_EQ(test, parse(), 0);
-	/* 0 is none. */
+	/* 0 removes the threshold. */
 	set_u32(test, TCA_COLOR_RED, 0);
 	KUNIT_EXPECT_EQ(test, parse(), 0);
 	KUNIT_EXPECT_EQ(test, cfg.thresh[TC_COLOR_RED], COLOR_NO_THRESH);
-	/* A threshold above the limit never acts, be it new or the limit. */
+	/* A threshold above the limit never acts, whether the threshold or the limit is new. */
 	set_u32(test, TCA_COLOR_GREEN, LIMIT + 1);
 	attr = tb[TCA_COLOR_GREEN];
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
@@ -199,7 +199,7 @@ static void color_config_parse__auto(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cfg.red_auto);
 	KUNIT_EXPECT_EQ(test, cfg.red_min, LIMIT);
 	KUNIT_EXPECT_EQ(test, cfg.thresh[TC_COLOR_RED], COLOR_NO_THRESH);
-	/* a minimum above the limit, be it new or the limit */
+	/* a minimum above the limit, whether the minimum or the limit is new */
 	set_u32(test, TCA_COLOR_LIMIT, LIMIT - 1);
 	attr = tb[TCA_COLOR_LIMIT];
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
@@ -210,22 +210,22 @@ static void color_config_parse__auto(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
 	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
 	cfg.red_min = 9;
-	/* something else to compare with */
+	/* auto, and a count other than by colour */
 	set_u32(test, TCA_COLOR_COUNT, TC_COLOR_COUNT_PORT);
 	attr = tb[TCA_COLOR_COUNT];
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
 	KUNIT_EXPECT_PTR_EQ(test, extack.bad_attr, attr);
 	cfg.count = TC_COLOR_COUNT_COLOR;
-	/* both */
+	/* a threshold and auto */
 	set_u32(test, TCA_COLOR_RED, 0);
 	set_u32(test, TCA_COLOR_RED_AUTO, 1);
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
-	/* Red's threshold, or none, takes it away, and the minimum. */
+	/* A threshold of red, also 0, disables auto and clears the minimum. */
 	set_u32(test, TCA_COLOR_RED, 0);
 	KUNIT_EXPECT_EQ(test, parse(), 0);
 	KUNIT_EXPECT_FALSE(test, cfg.red_auto);
 	KUNIT_EXPECT_EQ(test, cfg.red_min, 0);
-	/* a minimum of nothing; 0 is the default */
+	/* a minimum without auto is an error, except the default, 0 */
 	set_u32(test, TCA_COLOR_RED_MIN, 1);
 	attr = tb[TCA_COLOR_RED_MIN];
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
@@ -244,12 +244,12 @@ static void color_config_parse__ecn(struct kunit *test)
 	memset(&cfg.ecn, 0, sizeof(cfg.ecn));
 	set_u32(test, TCA_COLOR_ECN_MAX, 1);
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
-	/* the least above the most */
+	/* the minimum above the maximum */
 	cfg.ecn = (struct color_ecn){ .min = 10, .max = 10, .prob = 1 };
 	KUNIT_EXPECT_EQ(test, parse(), 0);
 	set_u32(test, TCA_COLOR_ECN_MAX, 9);
 	KUNIT_EXPECT_EQ(test, parse(), -EINVAL);
-	/* The same holds for an ECN threshold. */
+	/* An ECN threshold above the limit, whether the threshold or the limit is new. */
 	cfg.ecn = (struct color_ecn){ .min = 10, .max = 10, .prob = 1 };
 	set_u32(test, TCA_COLOR_ECN_MAX, cfg.limit + 1);
 	attr = tb[TCA_COLOR_ECN_MAX];

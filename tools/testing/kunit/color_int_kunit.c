@@ -34,7 +34,7 @@ static void color_int_set__bandwidth_delay_product(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t.bdp, 1);
 }
 
-/* A line that is full sends B T in T, one that is half full half of it. */
+/* A fully used link sends B T bytes in the time T, a half used link half of that. */
 static void color_int_utilisation__rate(struct kunit *test)
 {
 	u64 now = 1000000;
@@ -47,10 +47,10 @@ static void color_int_utilisation__rate(struct kunit *test)
 		/* the last packet counts in full */
 		KUNIT_EXPECT_LE(test, color_int_utilisation(&t, 0), 1024 * 300 / gap + 16);
 	}
-	/* After a round-trip time without a packet nothing is left. */
+	/* After the RTT without a packet no earlier byte counts. */
 	color_int_sent(&t, now + RTT, LEN);
 	KUNIT_EXPECT_EQ(test, t.sent, LEN);
-	/* A clock that another rate has set back changes nothing. */
+	/* If a change of the rate has set the clock back, earlier bytes do not decay. */
 	color_int_sent(&t, 5, LEN);
 	KUNIT_EXPECT_EQ(test, t.sent, 2 * LEN);
 	KUNIT_EXPECT_EQ(test, t.last, 5);

@@ -61,8 +61,8 @@ static void clock_case_name(const struct clock_case *c, char *desc)
 
 KUNIT_ARRAY_PARAM(clock, clock_cases, clock_case_name);
 
-/* A busy port loses no time in a million packets: not late, and less than the
- * rounding of a byte's time (2^-41) and one nanosecond early or late.
+/* After a million packets of a busy port the clock is not before the exact time, and
+ * after it by at most the rounding of a byte's time (2^-41) and one nanosecond.
  */
 static void color_clock_advance__busy_line_is_exact(struct kunit *test)
 {
@@ -121,13 +121,13 @@ static void color_clock_advance__longest_packet_fits(struct kunit *test)
 {
 	struct color_clock c = { .next = 0 };
 
-	/* the most that can be multiplied, with the largest fraction */
+	/* the longest packet, with the largest fraction */
 	color_clock_set_mult(&c, 1);
 	c.frac = BIT_ULL(c.shift) - 1;
 	color_clock_advance(&c, COLOR_CLOCK_LEN_MAX);
 	KUNIT_EXPECT_EQ(test, c.next, COLOR_CLOCK_LEN_MAX * NSEC_PER_SEC);
 
-	/* longer ones count as that */
+	/* longer packets count as the longest */
 	color_clock_set_mult(&c, 1);
 	c.next = 0;
 	color_clock_advance(&c, U32_MAX);
@@ -150,7 +150,7 @@ static void color_clock_arrive__idle_time_earns_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.next, 1121);
 	KUNIT_EXPECT_GT(test, c.frac, 0);
 
-	/* the line was free long ago: the next packet starts when it comes */
+	/* the link is idle: the next packet starts when it arrives */
 	color_clock_arrive(&c, 5000);
 	KUNIT_EXPECT_EQ(test, c.next, 5000);
 	KUNIT_EXPECT_EQ(test, c.frac, 0);
@@ -170,7 +170,7 @@ static void color_clock_arrive__busy_line_makes_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.frac, frac);
 }
 
-/* What was missed comes back up to a bound, and idle time does not. */
+/* A port that is served late catches up with at most the given time. */
 static void color_clock_catch_up__bound(struct kunit *test)
 {
 	struct color_clock c = {};
@@ -186,7 +186,7 @@ static void color_clock_catch_up__bound(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.frac, 0);
 	color_clock_catch_up(&c, 1000000000, 50000);
 	KUNIT_EXPECT_EQ(test, c.next, 999950000);
-	/* the clock began a moment ago */
+	/* now is less than the catch-up time */
 	color_clock_catch_up(&c, 10, 50000);
 	KUNIT_EXPECT_EQ(test, c.next, 999950000);
 }
@@ -201,11 +201,11 @@ static void color_clock_set_rate__packet_on_the_line(struct kunit *test)
 	color_clock_set_rate(&c, 1, GBIT(10), 500 * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, c.next, 500 * NSEC_PER_SEC + 1200);
 
-	/* a free line stays free */
+	/* an idle link stays idle */
 	color_clock_set_rate(&c, GBIT(10), GBIT(40), 600 * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, c.next, 600 * NSEC_PER_SEC);
 
-	/* without a rate nothing waits */
+	/* without a rate no packet waits */
 	color_clock_advance(&c, 1500);
 	color_clock_set_rate(&c, GBIT(40), 0, 600 * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, c.next, 600 * NSEC_PER_SEC);
@@ -279,7 +279,7 @@ static void color_pool_fits__one_hot_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, q, 2250000);
 }
 
-/* Two at alpha 1 hold a third each. */
+/* Two busy ports at alpha 1 hold a third each. */
 static void color_pool_fits__two_hot_ports(struct kunit *test)
 {
 	u64 a = 0, b = 0;
@@ -424,7 +424,7 @@ static void color_map_spread__every_tos(struct kunit *test)
 
 /* --- color_band.h --- */
 
-/* Three bands with a packet each, and a line. */
+/* Three bands with a packet each, and the clock of a link. */
 struct band_port {
 	struct color_clock	line;
 	struct color_bands	*bands;
@@ -479,25 +479,25 @@ static void color_bands_next__when_nobody_may(struct kunit *test)
 	struct color_band *band = port->bands->band;
 	u64 start;
 
-	/* the line is busy */
+	/* the link is busy */
 	port->line.next = 2000;
 	KUNIT_EXPECT_EQ(test, next_band(port, 1999, &start), -1);
 	KUNIT_EXPECT_EQ(test, start, 2000);
-	/* all bands wait: for the earliest, if the line is free then */
+	/* all bands wait: until the earliest may send, if the link is free then */
 	band[0].clock.next = 2300;
 	band[1].clock.next = 2100;
 	band[2].clock.next = 2200;
 	KUNIT_EXPECT_EQ(test, next_band(port, 2099, &start), -1);
 	KUNIT_EXPECT_EQ(test, start, 2100);
 	KUNIT_EXPECT_EQ(test, next_band(port, 2100, &start), 1);
-	/* an empty one waits for nothing */
+	/* an empty band does not count */
 	band[1].q.head = NULL;
 	color_bands_popped(port->bands, &band[1]);
 	KUNIT_EXPECT_EQ(test, next_band(port, 2100, &start), -1);
 	KUNIT_EXPECT_EQ(test, start, 2200);
 }
 
-/* A late timer costs the line nothing, and the high band not its turn. */
+/* After a late timer the link loses no time, and the high band is still served first. */
 static void color_bands_next__late_timer(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -509,7 +509,7 @@ static void color_bands_next__late_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
 	KUNIT_EXPECT_EQ(test, start, 1000);
 
-	/* the line has really been idle until a packet came */
+	/* the link has really been idle until band 1 was permitted to send */
 	band[1].clock.next = 1400;
 	band[2].q.head = NULL;
 	color_bands_popped(port->bands, &band[2]);
@@ -524,7 +524,7 @@ static void color_bands_due__as_next_says(struct kunit *test)
 	int state, due = 0;
 	u64 start;
 
-	/* line, first and second band before, at and after each other, and the present */
+	/* clocks of the link and the first two bands: each just before, at, and just after now */
 	for (state = 0; state < 3 * 3 * 3; state++) {
 		port->line.next = 99 + state % 3;
 		band[0].clock.next = 99 + state / 3 % 3;
@@ -535,7 +535,7 @@ static void color_bands_due__as_next_says(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, start, port->line.next, "state %d", state);
 		due++;
 	}
-	/* line at 99: the band at 99; line at 100: at 99 and 100; each with three of the second */
+	/* link at 99: first band at 99; link at 100: at 99 or 100; each with 3 of the second */
 	KUNIT_EXPECT_EQ(test, due, 9);
 }
 
@@ -545,18 +545,18 @@ static void color_bands_next__busy_line_needs_one_look(struct kunit *test)
 	struct color_band *band = port->bands->band;
 	u64 start;
 
-	/* the line was idle until the last band's packet came */
+	/* the link was idle until the last band was permitted to send */
 	port->line.next = 1000;
 	band[0].clock.next = 1300;
 	band[1].clock.next = 1400;
 	band[2].clock.next = 1200;
 	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
 	KUNIT_EXPECT_EQ(test, start, 1200);
-	/* it was busy */
+	/* the link was busy until 1350 */
 	port->line.next = 1350;
 	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), 0);
 	KUNIT_EXPECT_EQ(test, start, 1350);
-	/* busy still */
+	/* the link is still busy */
 	port->line.next = 1700;
 	KUNIT_EXPECT_EQ(test, next_band(port, 1600, &start), -1);
 	KUNIT_EXPECT_EQ(test, start, 1700);
@@ -582,11 +582,11 @@ static void color_band_advance__idle_line_earns_nothing(struct kunit *test)
 
 	color_band_advance(&port->bands->band[1], &port->line, 5000, 1000, 1);
 	KUNIT_EXPECT_EQ(test, port->line.next, 5800);
-	/* without a rate of its own, a band just follows */
+	/* without a rate, the band's clock follows the start */
 	KUNIT_EXPECT_EQ(test, port->bands->band[1].clock.next, 5000);
 }
 
-/* Credits that data delays by less than their spacing lose nothing ... */
+/* Credits that data packets delay by less than their interval keep their rate ... */
 static void color_band_advance__delay_is_made_up_for(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -599,7 +599,7 @@ static void color_band_advance__delay_is_made_up_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band->clock.next, 800000);
 }
 
-/* ... and those that waited for long are not a burst: two, and then its rate. */
+/* ... and after a long delay they are not a burst: two packets, then the band's rate. */
 static void color_band_advance__starved_band_does_not_burst(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -612,7 +612,7 @@ static void color_band_advance__starved_band_does_not_burst(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band->clock.next, 1000800);
 }
 
-/* What a credit weighs is nothing to a band that counts. */
+/* The length of a credit does not matter to a band whose clock counts packets. */
 static void color_band_advance__by_packet(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -627,7 +627,7 @@ static void color_band_advance__by_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band->clock.next, 2000);
 	color_band_advance(band, &port->line, 2000, 3000, 2);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 4000);
-	/* and by weight again: the packet on the line is through */
+	/* by bytes again: the clock starts at the time of the change */
 	cfg.rate[0] = GBIT(1);
 	color_bands_set(port->bands, &cfg, true, 3000);
 	KUNIT_EXPECT_EQ(test, band->clock.next, 3000);
@@ -635,7 +635,7 @@ static void color_band_advance__by_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band->clock.next, 11000);
 }
 
-/* A part of the line's time, to what is left of a nanosecond. */
+/* A part of the link time of other bands, without losing fractions of a nanosecond. */
 static void color_bands_yield__part_of_others_time(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -653,13 +653,13 @@ static void color_bands_yield__part_of_others_time(struct kunit *test)
 	/* 0.8 ns a byte; rounding may leave it just below */
 	KUNIT_EXPECT_GE(test, band[0].clock.next, 5000 + 1999);
 	KUNIT_EXPECT_LE(test, band[0].clock.next, 5000 + 2000);
-	/* its own packet, and a band without a rate */
+	/* a band's own packet does not advance its clock; a band without a rate does not yield */
 	color_bands_yield(port->bands, &band[0], &port->line, 0, 1000);
 	KUNIT_EXPECT_LE(test, band[0].clock.next, 5000 + 2000);
 	KUNIT_EXPECT_EQ(test, band[1].clock.next, 0);
 }
 
-/* An empty band owes nothing for what has been, but for the packet that starts. */
+/* The clock of an empty band advances for the packet that starts, not for earlier ones. */
 static void color_bands_yield__idle(struct kunit *test)
 {
 	struct band_port *port = band_port(test, GBIT(10));
@@ -677,7 +677,7 @@ static void color_bands_yield__idle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, band[0].clock.next, 9800);
 }
 
-/* The longest packet on the slowest and the fastest line, any two clocks. */
+/* The longest packet on the slowest and the fastest link, any two clocks. */
 static void color_clock_yield__extremes(struct kunit *test)
 {
 	static const u64 rates[] = { 1, GBIT(10), TC_COLOR_RATE_MAX };
@@ -692,7 +692,7 @@ static void color_clock_yield__extremes(struct kunit *test)
 			color_clock_set_mult(&whole, rates[i]);
 			color_clock_yield(&own, &line, U64_MAX, TC_COLOR_BAND_YIELD_ONE);
 			color_clock_advance(&whole, U64_MAX);
-			/* 16 bits of the line's fraction are left out, and one of its own */
+			/* rounded: 16 bits of the link's fraction, and 1 ns of the band's clock */
 			KUNIT_EXPECT_LE(test, own.next, whole.next);
 			KUNIT_EXPECT_GE(test, own.next + 1 + (BIT_ULL(16) >> line.shift),
 					whole.next);

@@ -17,14 +17,14 @@ static void color_pfc_ns__exact(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, color_pfc_ns(1, 1250000000), 51);
 	KUNIT_EXPECT_EQ(test, color_pfc_ns(65535, 1250000000), 3355392);
 	KUNIT_EXPECT_EQ(test, color_pfc_ns(0, 1250000000), 0);
-	/* 8 bit/s and 100 Tbit/s: no overflow, and not nothing */
+	/* 8 bit/s and 100 Tbit/s: no overflow, and not 0 */
 	KUNIT_EXPECT_EQ(test, color_pfc_ns(65535, 1), 65535ull * 64 * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, color_pfc_ns(65535, TC_COLOR_RATE_MAX), 335);
 }
 
 static void color_pfc_quanta__not_longer_than_the_time(struct kunit *test)
 {
-	/* 50 ms: more than there are above 671 Mbit/s, 976 of 51.2 us at 10 Mbit/s */
+	/* 50 ms: more than the maximum above 671 Mbit/s, 976 quanta of 51.2 us at 10 Mbit/s */
 	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, 1250000000), 65535);
 	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, 1250000), 976);
 	KUNIT_EXPECT_EQ(test, color_pfc_quanta(50 * MS, 1), 1);
@@ -33,7 +33,7 @@ static void color_pfc_quanta__not_longer_than_the_time(struct kunit *test)
 
 static void color_pfc_headroom__exact(struct kunit *test)
 {
-	/* 40 Gbit/s by 2 * 5 us is 50000 bytes */
+	/* 40 Gbit/s times 2 * 5 us is 50000 bytes */
 	struct color_pfc_reach r = {
 		.rate = 5000000000, .delay = 5000, .unit = 1514, .packet = 1514,
 	};
@@ -63,13 +63,13 @@ static void color_pfc_fill__bytes(struct kunit *test)
 	struct color_pfc_frame frame;
 
 	memset(&frame, 0xaa, sizeof(frame));
-	/* 0, 6 and 7 have a time; 7 pauses; of 5 nothing is said */
+	/* priorities 0, 6 and 7 are enabled; 7 pauses; 5 is not enabled, so it has no time */
 	color_pfc_fill(&frame, source, 0xc1, 0xa0, 0xfffe);
 	KUNIT_EXPECT_EQ(test, sizeof(frame), 60);
 	KUNIT_EXPECT_EQ(test, memcmp(&frame, want, sizeof(want)), 0);
 }
 
-/* ns for which the port was stopped, at a time */
+/* ns for which the port was stopped, up to @now */
 static u64 color_pfc_paused(struct color_pfc_heard *h, u64 now)
 {
 	struct color_pfc_heard then = *h;
@@ -93,7 +93,7 @@ static void color_pfc_hear__times(struct kunit *test)
 	color_pfc_hear(&h, 2 * MS, now + 6 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 8 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 19 * MS), 8 * MS);
-	/* a zero after the end, and one before it */
+	/* a frame with 0 after the end of a pause, and one before it */
 	color_pfc_hear(&h, 0, now + 20 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 8 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 29 * MS), 8 * MS);
@@ -109,13 +109,13 @@ static void color_pfc_hear__storm(struct kunit *test)
 	u64 now = 1000 * MS;
 	int i, storms = 0;
 
-	/* a pause of 10 ms every 5 ms, 100 ms long at most */
+	/* a pause of 10 ms every 5 ms, of which 100 ms are obeyed */
 	for (i = 0; i < 60; i++)
 		storms += color_pfc_hear(&h, 10 * MS, now + i * 5 * MS, 100 * MS);
 	KUNIT_EXPECT_EQ(test, storms, 1);
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 299 * MS), 100 * MS);
-	/* the last one is over at 305 ms: 1 ms later a storm, after 1/64 of 100 ms none */
+	/* the last pause ends at 305 ms: 1 ms later the storm lasts, after 1/64 of 100 ms not */
 	color_pfc_hear(&h, 10 * MS, now + 306 * MS, 100 * MS);
 	KUNIT_EXPECT_TRUE(test, h.storm);
 	color_pfc_hear(&h, 10 * MS, now + 318 * MS, 100 * MS);
@@ -129,7 +129,7 @@ static void color_pfc_hear__an_end_without_time_is_none(struct kunit *test)
 	u64 now = 1000 * MS;
 	int i, storms = 0;
 
-	/* each pause is ended, and the next one begins in the same moment */
+	/* a frame ends each pause, and the next pause begins at the same time */
 	for (i = 0; i < 100; i++) {
 		storms += color_pfc_hear(&h, 60 * MS, now, 100 * MS);
 		now += 50 * MS;
@@ -145,7 +145,7 @@ static void color_pfc_hear__a_part_of_the_time_is_no_storm(struct kunit *test)
 	u64 now = 1000 * MS;
 	int i;
 
-	/* stopped for 50 of 51 ms, ended by a zero and by time */
+	/* stopped for 50 of 51 ms; a frame with 0 or time ends the pause */
 	for (i = 0; i < 100; i++) {
 		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, i & 1 ? 50 * MS : 60 * MS, now,
 							100 * MS));
@@ -162,16 +162,16 @@ static void color_pfc_hear__one_that_is_too_long_is_cut(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 500 * MS, now, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
-	/* the neighbour asks for more, also when the pause has been over for it: it is a storm */
+	/* the neighbour requests more, also after the longest pause is over: it is a storm */
 	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 500 * MS, now + 80 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	KUNIT_EXPECT_TRUE(test, color_pfc_hear(&h, 500 * MS, now + 150 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
-	/* it lets the port go on, for long enough */
+	/* the neighbour lets the port send, for long enough */
 	color_pfc_hear(&h, 0, now + 160 * MS, 100 * MS);
 	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 50 * MS, now + 170 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 220 * MS);
-	/* no frame is needed to see it */
+	/* a storm is detected without a frame */
 	color_pfc_hear(&h, 500 * MS, now + 300 * MS, 100 * MS);
 	KUNIT_EXPECT_FALSE(test, color_pfc_account(&h, now + 400 * MS, 100 * MS));
 	KUNIT_EXPECT_TRUE(test, color_pfc_account(&h, now + 401 * MS, 100 * MS));
@@ -230,7 +230,7 @@ static void color_pause_wanted__hysteresis(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), BIT(3));
 	atomic64_set(&link->bytes[3], 5000);
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), 0);
-	/* no priority is paused any more */
+	/* then no priority is paused */
 	atomic64_set(&link->bytes[3], 20000);
 	link->xoff = COLOR_PAUSE_NEVER;
 	KUNIT_EXPECT_EQ(test, color_pause_wanted(link, BIT(3)), 0);
@@ -287,7 +287,7 @@ static struct room *room_new(struct kunit *test, u64 limit)
 
 #define HEADROOM	(1250000000 / 250000 + 3 * PACKET + 60)
 
-/* Xoff of a link, and what makes it so */
+/* Xoff of a link, and in @why the limit that determines it */
 static s64 room_xoff(struct room *r, int i, enum color_pause_why *why)
 {
 	struct color_pause_plan plan = { .cn = &r->cn };
@@ -315,10 +315,10 @@ static void color_pause_solve__the_least_limit_of_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 100000 - HEADROOM);
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 1, &why), 100000 - HEADROOM);
 	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_LIMIT);
-	/* a link that only obeys has no part, but its port's limit counts */
+	/* a link that only obeys pauses needs no room, but its port's limit counts */
 	r->port[1].cfg.mode = TC_COLOR_PAUSE_OBEY;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 200000 - HEADROOM);
-	/* one with an Xoff of its own takes that, and its headroom */
+	/* a link with an Xoff of its own needs that, and its headroom */
 	r->port[1].cfg.mode = TC_COLOR_PAUSE_ALL;
 	r->port[1].cfg.xoff = 50000;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 150000 - 2 * HEADROOM);
@@ -341,7 +341,7 @@ static void color_pause_solve__the_pool_by_its_alpha(struct kunit *test)
 	list_add(&lossy.entry, &r->pool.shares);
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 100000 - HEADROOM);
 	list_del(&lossy.entry);
-	/* red packets of both ports are in it, and count for none of the links */
+	/* red packets of both ports use the pool, but do not count for the links */
 	r->port[0].cfg.mode = TC_COLOR_PAUSE_GREEN;
 	r->port[0].port.others = 60000;
 	r->port[1].port.others = 90000;
@@ -368,7 +368,7 @@ static void color_pause_solve__bands_and_colours(struct kunit *test)
 	pause->port.band_limit[0] = 1000;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 30000 - HEADROOM);
 	KUNIT_EXPECT_EQ(test, why, COLOR_PAUSE_BAND);
-	/* what has no priority takes up to its limit, in packets of the MTU */
+	/* a band without a priority uses up to its limit, in packets of the MTU */
 	pause->prio[0] = COLOR_PAUSE_NO_PRIO;
 	pause->port.band_limit[0] = 100;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), (1000000 - 100 * PACKET) / 2 - HEADROOM);
@@ -389,7 +389,7 @@ static void color_pause_solve__the_neighbour(struct kunit *test)
 	struct device parent;
 	enum color_pause_why why;
 
-	/* faster than the device says; late; with GSO packets of 123 segments */
+	/* faster than the device reports; served late; with GSO packets of 123 segments */
 	r->port[0].port.rate = 2500000000;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 5000);
 	r->port[0].port.burst = 20000;
@@ -397,7 +397,7 @@ static void color_pause_solve__the_neighbour(struct kunit *test)
 	r->port[0].cfg.unit = 0;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why),
 			500000 - HEADROOM - 55000 - 2 * (65536 + 123 * 114 - PACKET));
-	/* on a real link nothing arrives faster than that, and no larger packet */
+	/* on a real link no burst arrives faster than its rate, and no packet exceeds the MTU */
 	r->dev.dev.parent = &parent;
 	KUNIT_EXPECT_EQ(test, room_xoff(r, 0, &why), 500000 - HEADROOM - 5000);
 	room_free(r);

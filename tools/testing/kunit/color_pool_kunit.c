@@ -26,7 +26,7 @@ static void color_pool_test_exit(struct kunit *test)
 	unregister_pernet_subsys(&color_pool_net_ops);
 }
 
-/* The attributes that the next color_pool_get() sees; NULL and 0 for none. */
+/* Set the attributes for the next color_pool_get(); NULL or 0 leaves one out. */
 static void ask(struct kunit *test, const char *name, u32 size, u32 alpha)
 {
 	memset(tb, 0, sizeof(tb));
@@ -75,7 +75,7 @@ static u64 peak(struct color_pool *pool)
 	return atomic64_read(&pool->peak);
 }
 
-/* A port as the qdisc has one: packets, and a share of a pool. */
+/* A port as in the qdisc: bytes of its packets, and a share of a pool. */
 struct test_port {
 	struct color_share	share;
 	u64			queued;
@@ -104,14 +104,14 @@ static void color_share_charge__two_ports(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 500));
 	KUNIT_EXPECT_EQ(test, used(pool), 500);
-	/* The port may hold as much as is free, and holds that. */
+	/* With alpha 1 the port may hold at most the bytes that are free: it holds half. */
 	KUNIT_EXPECT_FALSE(test, enqueue(&a, ALPHA, 1));
 	KUNIT_EXPECT_EQ(test, used(pool), 500);
-	/* Another port has the rest, and then the pool is full. */
+	/* Another port charges the rest, and then the pool is full. */
 	KUNIT_EXPECT_TRUE(test, enqueue(&b, ALPHA, 500));
 	KUNIT_EXPECT_FALSE(test, enqueue(&b, TC_COLOR_ALPHA_MAX, 1));
 	KUNIT_EXPECT_EQ(test, used(pool), 1000);
-	/* Without reserves every byte goes back. */
+	/* Without reserves every byte returns to the pool. */
 	dequeue(&a, 300);
 	KUNIT_EXPECT_EQ(test, used(pool), 700);
 	KUNIT_EXPECT_TRUE(test, enqueue(&a, ALPHA, 10));
@@ -120,7 +120,7 @@ static void color_share_charge__two_ports(struct kunit *test)
 	put(pool);
 }
 
-/* The reserve grows and shrinks with the queue, and never costs a packet its place. */
+/* The reserve grows and shrinks with the queue, and no packet is dropped because of it. */
 static void color_share_charge__reserve(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
@@ -134,7 +134,7 @@ static void color_share_charge__reserve(struct kunit *test)
 		KUNIT_ASSERT_LE(test, a.share.held - a.queued, a.queued);
 		KUNIT_ASSERT_LE(test, a.share.held - a.queued, COLOR_POOL_CHUNK);
 	}
-	/* Half of the pool, as if there were no reserve. */
+	/* Half of the pool, as without a reserve. */
 	KUNIT_EXPECT_EQ(test, a.queued, (2 << 20) / 1500 * 1500);
 	while (a.queued) {
 		dequeue(&a, 1500);
@@ -145,7 +145,7 @@ static void color_share_charge__reserve(struct kunit *test)
 	put(pool);
 }
 
-/* While less than an eighth is free, ports take nothing beyond a packet. */
+/* While less than an eighth is free, ports charge a packet without a reserve. */
 static void color_share_charge__tight(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
@@ -165,7 +165,7 @@ static void color_share_charge__tight(struct kunit *test)
 	put(pool);
 }
 
-/* Another size or alpha: what a reserve was tested for does not hold any more. */
+/* After a change of the size or alpha a reserve is returned: it was tested with the old ones. */
 static void color_share_give_back__all(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 4 << 20);
@@ -182,7 +182,7 @@ static void color_share_give_back__all(struct kunit *test)
 	put(pool);
 }
 
-/* A port's bytes go with it, whether the new pool has room for them or not. */
+/* A port's bytes move with it, whether the new pool has room for them or not. */
 static void color_share_move__from_and_to(struct kunit *test)
 {
 	struct color_pool *a = new_pool(test, "a", 1000), *b = new_pool(test, "b", 100);
@@ -193,7 +193,7 @@ static void color_share_move__from_and_to(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peak(a), 300);
 	KUNIT_EXPECT_PTR_EQ(test, color_share_move(&mine, a, 300), a);
 	KUNIT_EXPECT_EQ(test, used(a), 300);
-	/* 50 bytes of what it holds are a reserve, which stays behind. */
+	/* 50 of the bytes that it holds are a reserve, which it does not charge to the new pool. */
 	KUNIT_EXPECT_PTR_EQ(test, color_share_move(&mine, b, 250), a);
 	KUNIT_EXPECT_EQ(test, used(a), 0);
 	KUNIT_EXPECT_EQ(test, used(b), 250);
@@ -238,7 +238,7 @@ static void color_pool_left__in_any_order(struct kunit *test)
 	/* A large last packet. */
 	port[0].share.fill.packet = 400;
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, &port[1].share, NULL), 300);
-	/* A port that pauses takes nothing. */
+	/* A port that pauses takes no bytes. */
 	port[0].share.fill.limit = 0;
 	KUNIT_EXPECT_EQ(test, color_pool_left(pool, 1000, &port[1].share, NULL), 1000);
 	color_share_move(&port[0].share, NULL, 0);
@@ -296,7 +296,7 @@ static void color_share__million_operations(struct kunit *test)
 	}
 }
 
-/* The first port makes the pool, and the last one takes it away. */
+/* The first port makes the pool, and the last one removes it. */
 static void color_pool_get__as_long_as_it_has_ports(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 1000), *other;
@@ -308,7 +308,7 @@ static void color_pool_get__as_long_as_it_has_ports(struct kunit *test)
 	ask(test, "sw", 0, 0);
 	KUNIT_EXPECT_PTR_EQ(test, get(NULL), pool);
 	KUNIT_EXPECT_EQ(test, pool->ports, 3);
-	/* A port that says nothing of pools keeps its own. */
+	/* A port keeps its pool if no pool is named. */
 	ask(test, NULL, 0, 0);
 	KUNIT_EXPECT_PTR_EQ(test, get(pool), pool);
 	ask(test, NULL, 1000, ALPHA);
@@ -316,7 +316,7 @@ static void color_pool_get__as_long_as_it_has_ports(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pool->ports, 5);
 	ask(test, NULL, 0, 0);
 	KUNIT_EXPECT_NULL(test, get(NULL));
-	/* The empty name takes a port out of its pool. */
+	/* The empty name removes a port from its pool. */
 	ask(test, "", 0, 0);
 	KUNIT_EXPECT_NULL(test, get(pool));
 	other = new_pool(test, "swi", 500);
@@ -329,11 +329,11 @@ static void color_pool_get__as_long_as_it_has_ports(struct kunit *test)
 	put(pool);
 	put(pool);
 	put(NULL);
-	/* It is gone: a new one needs a size. */
+	/* The pool was removed: a new one needs a size. */
 	KUNIT_EXPECT_PTR_EQ(test, get(NULL), ERR_PTR(-ENOENT));
 }
 
-/* The port that is in it resizes it, with its name or without. */
+/* A port of the pool resizes it, with its name or without. */
 static void color_pool_resize__own(struct kunit *test)
 {
 	struct color_pool *pool = new_pool(test, "sw", 1000);

@@ -2,8 +2,8 @@
 /* KUnit: the set of senders (net/ipv4/dart_senders.c) and the lists that announce them
  * (net/ipv4/dart_lookahead.c).
  *
- * Both files are compiled into this one, with a clock that only the cases move, and an
- * allocator that counts what it has given away and fails when a case wants it to.
+ * Both files are compiled into this one, with a clock that only the cases advance, and an
+ * allocator that counts live allocations and fails when a case requests it.
  */
 #include <kunit/test.h>
 #include <linux/cgroup.h>
@@ -49,7 +49,7 @@ static void dart_test_free(const void *p)
 #include "net/ipv4/dart_senders.c"
 #include "net/ipv4/dart_use.c"
 
-/* Line rates in kB/s.  At 10 Gbit/s a window is 20 us, in which 25000 bytes come. */
+/* Line rates in kB/s.  At 10 Gbit/s a window is 20 us, in which 25000 bytes arrive. */
 #define LINE		1250000
 #define WINDOW		20000
 #define LINE_1G		125000
@@ -126,7 +126,7 @@ static void pass_ns(u64 ns)
 	dart_test_ns += ns;
 }
 
-/* Go to a time at which the set looks for dead hosts.  Returns how many there were. */
+/* Advance to a time at which the set searches for dead hosts; returns their number. */
 static u32 look_after(unsigned long ticks)
 {
 	dart_test_jiffies += ticks;
@@ -134,7 +134,7 @@ static u32 look_after(unsigned long ticks)
 	return dart_senders_look(set);
 }
 
-/* What holds between any two calls. */
+/* The invariants between any two calls. */
 static void check(struct kunit *test)
 {
 	struct dart_tenant *tenant;
@@ -185,7 +185,7 @@ static int dart_senders_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Every case leaves its set as it is, and nothing of it may remain. */
+/* A case need not empty its set; after dart_senders_exit() no allocation may remain. */
 static void dart_senders_test_exit(struct kunit *test)
 {
 	if (!set)
@@ -285,7 +285,7 @@ static void dart_message_begins__weights(struct kunit *test)
 	begins_weighted(b2, DART_TENANT_ALL, 7);
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->weight, 8);
 	check(test);
-	/* It keeps it until the host leaves, and then the weight is gone with it. */
+	/* The host keeps its weight until it leaves; then the tenant's sum is without it. */
 	ends(b2);
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->weight, 8);
 	ends(b);
@@ -439,7 +439,7 @@ static void dart_message_begins__cgroups(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, dart_is_common(&c[0]->sk, DART_TENANT_CGROUP));
 	KUNIT_EXPECT_EQ(test, tenant_of(c[4])->id, DART_COMMON);
 	KUNIT_EXPECT_TRUE(test, dart_is_common(&c[4]->sk, DART_TENANT_CGROUP));
-	/* By mark, what has no mark is in common. */
+	/* By mark, sockets without a mark belong to the common tenant. */
 	KUNIT_EXPECT_TRUE(test, dart_is_common(&c[0]->sk, DART_TENANT_MARK));
 	KUNIT_EXPECT_FALSE(test, dart_is_common(&c[1]->sk, DART_TENANT_MARK));
 	KUNIT_EXPECT_TRUE(test, dart_is_common(&c[1]->sk, DART_TENANT_ALL));
@@ -482,7 +482,7 @@ static void dart_senders_look__seldom(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, DART_REAP, HZ / 4);
 	begins(a);
 	KUNIT_EXPECT_EQ(test, look_after(DART_IDLE - 1), 0);
-	/* The host is due, and the set has just been looked at. */
+	/* The host is due, but the last search was just before. */
 	dart_test_jiffies += DART_REAP - 1;
 	KUNIT_EXPECT_EQ(test, dart_senders_look(set), 0);
 	/* Another CPU waits for the lock meanwhile. */
@@ -536,7 +536,7 @@ static void dart_message_begins__a_dead_host_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host->messages, 1);
 	KUNIT_EXPECT_EQ(test, tenant_of(b)->n, 2);
 	check(test);
-	/* And neither does the last one that points to it, once it is gone. */
+	/* And neither does the last message that points to the host, after the host has left. */
 	ends(a1);
 	KUNIT_EXPECT_EQ(test, tenant_of(b)->n, 1);
 	KUNIT_EXPECT_EQ(test, tenant_of(b)->known, 2);
@@ -682,13 +682,13 @@ static void dart_senders_name__is_a_sign_of_life(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, look_after(0), 0);
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 2);
 	check(test);
-	/* Should nothing ask for the expired ones, they die. */
+	/* If dart_message_expire() is not called, the search removes the announced host. */
 	dart_test_jiffies += DART_IDLE - 1;
 	dart_message_seen(&a->msg);
 	KUNIT_EXPECT_EQ(test, look_after(1), 1);
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->n, 1);
 	check(test);
-	/* Its epoch has changed twice, and its message is of the first one. */
+	/* The epoch of host 2 has changed twice, and its message is of the first epoch. */
 	ends(b);
 	check(test);
 }
@@ -714,9 +714,9 @@ static void dart_senders_name__limited(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, announce(a, 40, 1, 1000));
 	KUNIT_EXPECT_FALSE(test, announce(a, 41, 1, 1000));
 	KUNIT_EXPECT_EQ(test, tenant_of(a)->known, 18);
-	/* The other tenant has tokens of its own. */
+	/* The other tenant has its own tokens. */
 	KUNIT_EXPECT_TRUE(test, announce(b, 41, 1, 1000));
-	/* An hour brings 16 tokens, and no more. */
+	/* After an hour there are 16 tokens, and no more. */
 	pass_ns(3600 * NSEC_PER_SEC);
 	for (i = 0; i < 16; i++)
 		KUNIT_EXPECT_TRUE(test, announce(a, 10 + i, 1, 1000));
@@ -735,8 +735,8 @@ static void dart_senders_name__after_boot(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, announce(a, 11, 1, 1));
 }
 
-/* A tenant that is idle is kept until its tokens are back, so that it cannot get new
- * ones by going and coming.
+/* An idle tenant is kept until its tokens are back, so that it cannot get new ones by
+ * leaving and joining again.
  */
 static void dart_tenant_put__not_before_its_tokens_are_back(struct kunit *test)
 {
@@ -771,7 +771,7 @@ static void dart_tenant_put__not_before_its_tokens_are_back(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, only_tenant());
 }
 
-/* However many are named, 64 are expected at a time; who sends or leaves makes room. */
+/* At most 64 announced hosts are expected at a time; a host that sends or leaves makes room. */
 static void dart_senders_name__expected_at_a_time(struct kunit *test)
 {
 	struct conn *a = new_conn(test, HOST(1)), *b = new_conn(test, HOST(70));
@@ -796,7 +796,7 @@ static void dart_senders_name__expected_at_a_time(struct kunit *test)
 	check(test);
 }
 
-/* What may be announced at once, one list of 64 hosts, and lists that find no room. */
+/* The maximum to be announced at once is one list of 64 hosts; further lists find no room. */
 static void dart_senders_name__memory_is_given_back(struct kunit *test)
 {
 	struct conn *a = new_conn(test, HOST(1));
@@ -906,7 +906,7 @@ static void dart_message_divisor__bounds(struct kunit *test)
 	host.messages = 1 << 10;
 	host.busy = 1 << 10;
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 256 << 10);
-	/* The lock is not held: the host may die or come back meanwhile. */
+	/* The lock is not held: the host may leave or join the set meanwhile. */
 	host.messages = 0;
 	KUNIT_EXPECT_EQ(test, dart_message_divisor(&msg), 256);
 	host.weight = 1;
@@ -920,7 +920,7 @@ static void dart_message_divisor__bounds(struct kunit *test)
 
 /* --- the use of shares ------------------------------------------------------------------ */
 
-/* An interval of 1 ms, in which these hosts bring so many bytes. */
+/* An interval of 1 ms, in which host I sends @bytes[I]. */
 static void brings(struct conn **c, const u32 *bytes, int n)
 {
 	int i;
@@ -931,10 +931,10 @@ static void brings(struct conn **c, const u32 *bytes, int n)
 	dart_use_look(set, tenant_of(c[0]), dart_test_ns, LINE, 20);
 }
 
-/* The sum of all shares that are used, and twice of those that are not, is the line rate. */
+/* Limited hosts count at twice their use, and the others divide the rest of the line rate. */
 static void dart_use_look__the_rest_is_divided(struct kunit *test)
 {
-	/* 1.25 MB a ms: a fiftieth, nothing, and two quarters */
+	/* of 1.25 MB in 1 ms: a fiftieth, 0, and two quarters */
 	const u32 bytes[] = { 25000, 0, 312500, 312500 };
 	struct conn *c[4];
 	int i;
@@ -943,7 +943,7 @@ static void dart_use_look__the_rest_is_divided(struct kunit *test)
 		c[i] = new_conn(test, HOST(i));
 		begins(c[i]);
 	}
-	/* Nothing was there for all of the first interval. */
+	/* In the first interval all hosts are fresh: no host is limited. */
 	brings(c, bytes, 4);
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, divisor(c[i]), 4 * DART_ONE);
@@ -952,7 +952,7 @@ static void dart_use_look__the_rest_is_divided(struct kunit *test)
 	/* 0.48, 0.48 */
 	KUNIT_EXPECT_EQ(test, divisor(c[2]), DART_ONE * 100 / 48);
 	KUNIT_EXPECT_EQ(test, divisor(c[3]), DART_ONE * 100 / 48);
-	/* What they would have: a third of all, and of 0.96 */
+	/* The shares that the limited hosts would have: a third of all, and of 0.96 */
 	KUNIT_EXPECT_EQ(test, divisor(c[0]), 3 * DART_ONE);
 	KUNIT_EXPECT_EQ(test, divisor(c[1]), 300 * DART_ONE / 96);
 	for (i = 0; i < 4; i++)
@@ -960,10 +960,10 @@ static void dart_use_look__the_rest_is_divided(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, only_tenant());
 }
 
-/* Half of the line rate was kept back: a host that had half of its share has used it. */
+/* Up to half of the line rate was reserved: a host that used half of its share is not limited. */
 static void dart_use_look__beside_the_reserve(struct kunit *test)
 {
-	/* a sixth of the link is half of a third; and a 25th */
+	/* a sixth of the line rate is half of a third; and a 25th */
 	const u32 bytes[] = { 208000, 208000, 50000 };
 	struct conn *c[3];
 	int i;
@@ -984,7 +984,7 @@ static void dart_use_look__beside_the_reserve(struct kunit *test)
 		ends(c[i]);
 }
 
-/* An hour without a look, at 400 Gbit/s */
+/* An hour without dart_use_look(), at 400 Gbit/s */
 static void dart_use_look__after_a_pause(struct kunit *test)
 {
 	struct conn *c = new_conn(test, HOST(1));
@@ -1014,10 +1014,10 @@ static void dart_use_add__a_host_comes_back(struct kunit *test)
 	dart_use_add(set, &c[1]->msg, 1);
 	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
 	KUNIT_EXPECT_EQ(test, divisor(c[1]), 2 * DART_ONE);
-	/* It was not there for all of the interval. */
+	/* Host 2 was limited for a part of the interval, so its use does not count. */
 	brings(c, bytes, 1);
 	KUNIT_EXPECT_EQ(test, divisor(c[0]), 2 * DART_ONE);
-	/* With nothing to see of it, it leaves the set as any other. */
+	/* Without data it is limited again, and then leaves the set as any other host. */
 	brings(c, bytes, 1);
 	KUNIT_EXPECT_EQ(test, divisor(c[0]), DART_ONE);
 	ends(c[1]);
@@ -1026,7 +1026,7 @@ static void dart_use_add__a_host_comes_back(struct kunit *test)
 	ends(c[0]);
 }
 
-/* One of a host's two messages brings nothing: the other has all of the host's share. */
+/* One of a host's two messages brings no data: the other has all of the host's share. */
 static void dart_use_messages__those_that_bring_data(struct kunit *test)
 {
 	const u32 bytes[] = { 600000 };
@@ -1079,7 +1079,7 @@ static void dart_meter_full__this_window_and_the_last(struct kunit *test)
 {
 	KUNIT_EXPECT_FALSE(test, full());
 	receive(1, 1000, 1250);
-	/* It begins a window, and its bytes came before that. */
+	/* The packet begins a window, and its bytes arrived before that. */
 	KUNIT_EXPECT_EQ(test, set->meter.start, dart_test_ns);
 	KUNIT_EXPECT_EQ(test, set->meter.bytes, 0);
 	KUNIT_EXPECT_EQ(test, set->meter.length, 0);
@@ -1087,14 +1087,14 @@ static void dart_meter_full__this_window_and_the_last(struct kunit *test)
 	receive(19, 1000, 1250);
 	KUNIT_EXPECT_EQ(test, set->meter.bytes, 19 * 1250);
 	KUNIT_EXPECT_TRUE(test, full());
-	/* The window's end: its bytes are the last window's now. */
+	/* The window has ended: its bytes are now those of the last window. */
 	receive(1, 1000, 1250);
 	KUNIT_EXPECT_EQ(test, set->meter.start, dart_test_ns);
 	KUNIT_EXPECT_EQ(test, set->meter.last, 19 * 1250);
 	KUNIT_EXPECT_EQ(test, set->meter.length, WINDOW);
 	KUNIT_EXPECT_EQ(test, set->meter.bytes, 1250);
 	KUNIT_EXPECT_TRUE(test, full());
-	/* Nothing comes: 20 packets in 22 us, in 23 us. */
+	/* No packet arrives: 20 packets in 22 us, in 23 us. */
 	pass_ns(2000);
 	KUNIT_EXPECT_TRUE(test, full());
 	pass_ns(1000);
@@ -1110,7 +1110,7 @@ static void dart_meter_full__this_window_and_the_last(struct kunit *test)
 
 static void dart_meter_full__seven_eighths(struct kunit *test)
 {
-	/* In 32 us at 1250 bytes/us come 40000, of which 7/8 are 35000. */
+	/* In 32 us 40000 bytes arrive at 1250 bytes/us, of which 7/8 are 35000. */
 	set->meter = (struct dart_meter){
 		.start = dart_test_ns - 12000, .bytes = 15000, .last = 20000, .length = 20000 };
 	KUNIT_EXPECT_TRUE(test, full());
@@ -1129,13 +1129,13 @@ static void dart_meter_add__pause(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, set->meter.last, 7);
 	KUNIT_EXPECT_EQ(test, set->meter.length, 2 * WINDOW - 1);
 	KUNIT_EXPECT_EQ(test, set->meter.bytes, 1250);
-	/* Two windows are a pause: what was before is forgotten. */
+	/* Two windows are a pause: the meter forgets earlier bytes. */
 	receive(1, 2 * WINDOW, 1250);
 	KUNIT_EXPECT_EQ(test, set->meter.last, 0);
 	KUNIT_EXPECT_EQ(test, set->meter.length, 0);
 	KUNIT_EXPECT_EQ(test, set->meter.bytes, 0);
 	KUNIT_EXPECT_EQ(test, set->meter.start, dart_test_ns);
-	/* and the link is full as soon as the next packets say so */
+	/* and the link may be full with the next packet */
 	receive(1, 1000, 1250);
 	KUNIT_EXPECT_TRUE(test, full());
 }
@@ -1177,7 +1177,7 @@ static void dart_tenant_state__three(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_RECEIVER_CONGESTION);
 	pass_ns(1);
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_NO_CONGESTION);
-	/* A mark on a link that is not full comes from elsewhere. */
+	/* A mark while the receiver's link is not full was set on another link. */
 	receive(30, 2000, 1250);
 	mark(a);
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_OTHER_CONGESTION);
@@ -1377,7 +1377,7 @@ static void dart_names_pack__words(struct kunit *test)
 	u32 word[GL_WORDS_MAX];
 
 	KUNIT_EXPECT_EQ(test, dart_names_pack(group, 0, word), 4);
-	/* ALONE and NAMES, the list, the first name, how many */
+	/* ALONE and NAMES, the list, the first name, the number of names */
 	KUNIT_EXPECT_EQ(test, word[0], 0x50170005);
 	KUNIT_EXPECT_EQ(test, word[1], 0x0a001700);
 	KUNIT_EXPECT_EQ(test, word[3], 0x0a001702);
@@ -1385,12 +1385,12 @@ static void dart_names_pack__words(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, word[0], 0x50170305);
 	KUNIT_EXPECT_EQ(test, word[1], 0x0a001703);
 	KUNIT_EXPECT_EQ(test, word[2], 0x0a001704);
-	/* none any more */
+	/* an empty list */
 	KUNIT_EXPECT_EQ(test, dart_names_pack(new_group(test, 0, 255), 0, word), 1);
 	KUNIT_EXPECT_EQ(test, word[0], 0x50ff0000);
 }
 
-/* Every length there is, and the packets in either order. */
+/* Every length of a list, and its packets in both orders. */
 static void dart_names_unpack__every_length(struct kunit *test)
 {
 	struct dart_group *heard = new_group(test, 0, 200);
@@ -1440,7 +1440,7 @@ static void dart_names_unpack__lost_and_again(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, heard->known);
 	KUNIT_EXPECT_TRUE(test, dart_names_unpack(heard, word, dart_names_pack(longer, 6, word)));
 	KUNIT_EXPECT_TRUE(test, heard->known);
-	/* A list that was complete is not when the next one begins. */
+	/* The next list is incomplete when it begins. */
 	KUNIT_EXPECT_TRUE(test, dart_names_unpack(heard, word, dart_names_pack(one, 0, word)));
 	KUNIT_EXPECT_FALSE(test, heard->known);
 }
@@ -1463,7 +1463,7 @@ static void dart_names_unpack__refuses(struct kunit *test)
 	word[0] = DART_WORD_NAMES | 255 << 8 | 64;
 	KUNIT_EXPECT_FALSE(test, dart_names_unpack(heard, word, 1));
 	KUNIT_EXPECT_EQ(test, memcmp(heard, &before, sizeof(before)), 0);
-	/* the last ones that there may be */
+	/* the last names of the longest list */
 	word[0] = DART_WORD_NAMES | 3 << 16 | 61 << 8 | 64;
 	KUNIT_EXPECT_TRUE(test, dart_names_unpack(heard, word, 4));
 	KUNIT_EXPECT_EQ(test, heard->have, 7ULL << 61);

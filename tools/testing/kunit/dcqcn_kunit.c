@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: DCQCN's reaction point (net/ipv4/dcqcn_rate.h), against a trace worked by hand. */
+/* KUnit: DCQCN's reaction point (net/ipv4/dcqcn_rate.h), against a trace computed by hand. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
 #include "net/ipv4/dcqcn_rate.h"
 
-/* A line of 10 Gbit/s, and steps that are easily added. */
+/* A link of 10 Gbit/s, and increases with simple sums. */
 static const struct dcqcn_params params = {
 	.max = 1250000, .ai = 250, .hai = 2500, .counter = 10000000,
 	.timer_us = 55, .alpha_us = 55, .g = 8, .fast = 5,
@@ -13,8 +13,8 @@ static const struct dcqcn_params params = {
 
 struct dcqcn_step {
 	u32 at;			/* us */
-	u32 bytes;		/* sent since the step before */
-	bool cut;		/* a notification comes then */
+	u32 bytes;		/* sent since the previous step */
+	bool cut;		/* a notification arrives then */
 	u32 cur;
 	u32 target;
 };
@@ -22,37 +22,37 @@ struct dcqcn_step {
 static const struct dcqcn_step trace[] = {
 	/* alpha is 1: half */
 	{ 1000, 0, true, 625000, 1250000 },
-	/* alpha stays 1, for it goes up by a 256th of nothing: half again */
+	/* alpha stays 1, because it grows by 1/256 of 1 - alpha: half again */
 	{ 1050, 0, true, 312500, 625000 },
 	/* not yet a period, and not enough bytes */
 	{ 1104, 9999999, false, 312500, 625000 },
-	/* a byte more is an event: half of the way back */
+	/* a byte more is an event: halfway back to the target */
 	{ 1104, 1, false, 468750, 625000 },
 	/* and so is the 55th us: (468750 + 625000 + 1) / 2 */
 	{ 1105, 0, false, 546875, 625000 },
-	/* time's second and third: 585938 (.5 goes up), 605469 */
+	/* the second and third of time: 585938 (rounded up), 605469 */
 	{ 1215, 0, false, 605469, 625000 },
-	/* the fourth is fast recovery still: 615235 */
+	/* the fourth is still fast recovery: 615235 */
 	{ 1270, 0, false, 615235, 625000 },
 	/* the fifth is additive: target 625250, (615235 + 625250 + 1) / 2 */
 	{ 1325, 0, false, 620243, 625250 },
-	/* and so is bytes' second, for time has had five:
+	/* and so is the second of bytes, because time has had five:
 	 * 625500, (620243 + 625500 + 1) / 2
 	 */
 	{ 1325, 10000000, false, 622872, 625500 },
 	/* the sixth of time: 625750, 624311 */
 	{ 1380, 0, false, 624311, 625750 },
-	/* bytes' third to fifth: 626000, 625156; 626250, 625703; 626500, 626102 */
+	/* the third to fifth of bytes: 626000, 625156; 626250, 625703; 626500, 626102 */
 	{ 1380, 30000000, false, 626102, 626500 },
-	/* bytes' sixth: six of either, one more than F, hyper: 629000, 627551 */
+	/* the sixth of bytes: six of both, one more than F, is hyper: 629000, 627551 */
 	{ 1380, 10000000, false, 627551, 629000 },
-	/* the seventh of time: min is 6 still: 631500, 629526 */
+	/* the seventh of time: the minimum is still 6: 631500, 629526 */
 	{ 1435, 0, false, 629526, 631500 },
-	/* the seventh of bytes: min is 7, twice: 636500, 633013 */
+	/* the seventh of bytes: the minimum is 7, twice hai: 636500, 633013 */
 	{ 1435, 10000000, false, 633013, 636500 },
-	/* alpha has lost seven 256ths; see below for the value */
+	/* alpha has lost 1/256 seven times; see below for the value */
 	{ 1440, 0, true, 325061, 633013 },
-	/* and all begins anew: fast recovery, (325061 + 633013 + 1) / 2 */
+	/* and the events begin anew: fast recovery, (325061 + 633013 + 1) / 2 */
 	{ 1495, 0, false, 479037, 633013 },
 };
 
@@ -83,7 +83,7 @@ static void dcqcn_rate__by_hand(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r.alpha, alpha - (alpha >> 8));
 }
 
-/* A long look and many short ones see the same. */
+/* One update after a long time and many in between have the same result. */
 static void dcqcn_rate_advance__lazy(struct kunit *test)
 {
 	struct dcqcn_rate often, seldom;
@@ -102,7 +102,7 @@ static void dcqcn_rate_advance__lazy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seldom.timers, 40);
 }
 
-/* Beyond DCQCN_PERIODS there is a shorter way, and it ends in the same place. */
+/* More than DCQCN_PERIODS periods are computed at once, with the same result. */
 static void dcqcn_rate_advance__long_pause(struct kunit *test)
 {
 	struct dcqcn_rate often, seldom;
@@ -118,13 +118,13 @@ static void dcqcn_rate_advance__long_pause(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seldom.target, often.target);
 	KUNIT_EXPECT_LE(test, abs((int)(seldom.cur - often.cur)), 2);
 	KUNIT_EXPECT_EQ(test, seldom.timer_at, often.timer_at);
-	/* 2500 steps and some lead from half of the line to all of it */
+	/* some 2500 steps lead from half of the maximum to all of it */
 	dcqcn_rate_advance(&seldom, &params, 55 * 4000, 0);
 	KUNIT_EXPECT_EQ(test, seldom.cur, params.max);
 	KUNIT_EXPECT_EQ(test, seldom.target, params.max);
 }
 
-/* An hour and more, and a clock that wraps around. */
+/* A pause of more than an hour, and a clock that wraps around. */
 static void dcqcn_rate_advance__wraps(struct kunit *test)
 {
 	struct dcqcn_rate r;
@@ -181,13 +181,13 @@ static void dcqcn_rate_fit__line(struct kunit *test)
 	dcqcn_rate_fit(&r, &slow);
 	KUNIT_EXPECT_EQ(test, r.cur, 125000);
 	KUNIT_EXPECT_EQ(test, r.target, 125000);
-	/* faster is as fast as before, and up to its floor */
+	/* with a faster link the target does not change, and the rate rises to its new minimum */
 	dcqcn_rate_fit(&r, &fast);
 	KUNIT_EXPECT_EQ(test, r.target, 125000);
 	KUNIT_EXPECT_EQ(test, r.cur, 2000000000 / 1024 + 1);
 }
 
-/* The extremes of net.ipv4.dcqcn_*: nothing overflows, nothing is above the line. */
+/* The extremes of net.ipv4.dcqcn_*: no overflow, and no rate above the maximum. */
 static void dcqcn_rate__extremes(struct kunit *test)
 {
 	static const struct dcqcn_params extreme[] = {

@@ -13,7 +13,7 @@ static int gl_codepoint_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Both ways say the same, for every DSCP and every codepoint. */
+/* Both directions of the map agree, for every DSCP and every codepoint. */
 static void gl_expect_consistent(struct kunit *test)
 {
 	int i, owners = 0;
@@ -76,10 +76,10 @@ static void gl_codepoints_set_moves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gl_codepoint_of(&cps, 46 << 2), GL_CP_PROTECTED);
 	KUNIT_EXPECT_EQ(test, gl_codepoint_of(&cps, 10 << 2), GL_CP_NONE);
 	gl_expect_consistent(test);
-	/* to where it is */
+	/* to the DSCP that it has */
 	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cps, GL_CP_PROTECTED, 46));
 	gl_expect_consistent(test);
-	/* and the place that it left is free */
+	/* and its former DSCP is free */
 	KUNIT_EXPECT_TRUE(test, gl_codepoints_set(&cps, GL_CP_CREDIT, 10));
 	gl_expect_consistent(test);
 }
@@ -92,7 +92,7 @@ static void gl_codepoints_set_refuses(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		KUNIT_EXPECT_FALSE(test, gl_codepoints_set(&cps, GL_CP_CREDIT, bad[i]));
-	/* another one's */
+	/* the DSCP of another codepoint */
 	KUNIT_EXPECT_FALSE(test, gl_codepoints_set(&cps, GL_CP_CREDIT, GL_DSCP_MAX));
 	KUNIT_EXPECT_FALSE(test, gl_codepoints_set(&cps, GL_CP_CREDIT, GREENLANE_DSCP_DROPPABLE));
 	KUNIT_EXPECT_EQ(test, memcmp(&before, &cps, sizeof(cps)), 0);

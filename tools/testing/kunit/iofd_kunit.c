@@ -132,7 +132,7 @@ static void iofd_table_find__same_hash(struct kunit *test)
 	kvfree(t);
 }
 
-/* A message that comes back with fewer tokens has an entry for each number of them. */
+/* A message that returns with fewer tokens has an entry for each number of tokens. */
 static void iofd_table_find__tokens_are_part_of_it(struct kunit *test)
 {
 	struct iofd_table *t = new_table(test, 8);
@@ -195,7 +195,7 @@ static void iofd_table_take__one_entry(struct kunit *test)
 	kvfree(t);
 }
 
-/* Worked by hand; the timeout is 100. */
+/* Computed by hand; the timeout is 100. */
 static void iofd_table_take__the_quiet_one_after_its_timeout(struct kunit *test)
 {
 	struct iofd_table *t = new_table(test, 3);
@@ -245,14 +245,14 @@ static void iofd_table_take__from_who_does_not_pay(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, take(t, 1, 1000));
 	KUNIT_ASSERT_NOT_NULL(test, take(t, 2, 1000));
-	/* 20000 bytes hold an entry for 77 of 255 parts of 100, 60 bytes for none */
+	/* 20000 bytes keep an entry for 77/255 of 100, 60 bytes for 0 */
 	iofd_table_seen(t, find(t, 1), 1010, 20000);
 	KUNIT_EXPECT_NULL(test, take(t, 3, 1039));
 	iofd_table_seen(t, find(t, 2), 1010, 60);
 	KUNIT_EXPECT_NOT_NULL(test, take(t, 3, 1039));
 	KUNIT_EXPECT_NULL(test, find(t, 2));
 	KUNIT_EXPECT_EQ(test, t->expired, 1);
-	/* with a free entry it stays */
+	/* a stale entry stays while another one is free */
 	iofd_table_free(t, find(t, 3));
 	KUNIT_EXPECT_NOT_NULL(test, take(t, 4, 1045));
 	KUNIT_EXPECT_NOT_NULL(test, find(t, 1));
@@ -336,7 +336,7 @@ static void iofd_table_move__all_and_their_age(struct kunit *test)
 struct wrap_case {
 	const char	*name;
 	u16		size;
-	u32		lost;	/* one end of so many is lost */
+	u32		lost;	/* one of @lost ends is lost; 0 for none */
 };
 
 static const struct wrap_case wrap_cases[] = {
@@ -417,7 +417,7 @@ static struct sk_buff *packet(struct kunit *test, u32 len)
 	return skb;
 }
 
-/* Packets come out in order, at most the budget at a time, and the sums are theirs. */
+/* Packets leave in order, at most the budget at a time, and the sums agree with them. */
 static void iofd_fifo__counts_and_budget(struct kunit *test)
 {
 	struct sk_buff_head list;
@@ -454,7 +454,7 @@ static void iofd_fifo__counts_and_budget(struct kunit *test)
 			kfree_skb(skb);
 			n++;
 		}
-		/* 64 packets are 21 times 6 segments, and those of the 64th */
+		/* 64 packets are 21 times 6 segments, and the segments of the 64th */
 		KUNIT_EXPECT_EQ(test, fifo.segs, i == 0 ? 173 : i == 1 ? 45 : 0);
 		KUNIT_EXPECT_EQ(test, fifo.bytes, 1000 * fifo.segs);
 	}
@@ -487,7 +487,7 @@ static void iofd_fifo_full__at_its_limit(struct kunit *test)
 
 /* --- gl_deflect.h --- */
 
-/* Each of the 64 DSCPs, as the diagram in gl_deflect.h says. */
+/* Each of the 64 DSCPs, as in the diagram of gl_deflect.h. */
 static void gl_deflect__every_dscp(struct kunit *test)
 {
 	int dscp;
@@ -514,7 +514,7 @@ static void gl_deflect__every_dscp(struct kunit *test)
 	}
 }
 
-/* Each DSCP has as many steps as it has tokens, and keeps its end bit. */
+/* Each DSCP has one step for each token, and keeps its end bit. */
 static void gl_deflect_spend__ends(struct kunit *test)
 {
 	int dscp, n;

@@ -250,7 +250,7 @@ static void do_iofd_ports_take_over__numbers_and_counters(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, new->port[1].id, 2);
 	KUNIT_EXPECT_EQ(test, new->port[1].stats.packets, 20);
 	KUNIT_EXPECT_NULL(test, iofd_port_find(new, 1));
-	/* The first port comes back with a new number. */
+	/* The first port returns with a new number. */
 	list_begins();
 	list_port("gl-a", addr(1), NULL);
 	newest = parse(new);
@@ -444,7 +444,7 @@ static void do_iofd_ports_gone__leaves_its_name(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nla_parse_nested(tb, TCA_IOFD_PORT_MAX, attr, NULL, NULL), 0);
 	KUNIT_EXPECT_STREQ(test, nla_data(tb[TCA_IOFD_PORT_DEV]), "gl-b");
 	KUNIT_EXPECT_NULL(test, tb[TCA_IOFD_PORT_GONE]);
-	/* The user cannot ask for a port that is gone. */
+	/* The user cannot request a port whose device was removed. */
 	KUNIT_EXPECT_EQ(test, error_of(iofd_ports_parse((struct nlattr *)msg->data, ports, devs[0],
 							&next_id, &extack)), -EINVAL);
 	iofd_ports_free(ports);

@@ -4,7 +4,7 @@
 #include <linux/module.h>
 #include <net/greenlane.h>
 
-/* Of those that are free for tests. */
+/* Codes that are free for tests. */
 #define CODE_HELLO	60
 #define CODE_ASK	61
 #define CODE_ANSWER	62
@@ -64,7 +64,7 @@ static int protocol_test_init(struct kunit *test)
 	return 0;
 }
 
-/* What was changed is refused; undo it. */
+/* Expect that the changed protocol is rejected, and undo the change. */
 static void refused(struct kunit *test, const char *what)
 {
 	int err = gl_register_protocol(&protocol);
@@ -86,7 +86,7 @@ static void gl_register_protocol__sound(struct kunit *test)
 	gl_unregister_protocol(&protocol);
 }
 
-/* A second one with the same hello, or told by the same codepoint; it is not changed. */
+/* A second protocol with the same hello or the same @told_as is rejected, and not changed. */
 static void gl_register_protocol__exists(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, gl_register_protocol(&protocol), 0);
@@ -190,7 +190,7 @@ static void gl_register_protocol__rows(struct kunit *test)
 	refused(test, "two rows that are known by one codepoint");
 }
 
-/* Rows of a part belong to the protocol; for a codepoint, its own row goes before a part's. */
+/* Rows of a part belong to the protocol; for a codepoint, its own row precedes a part's. */
 static void gl_register_protocol__parts(struct kunit *test)
 {
 	protocol.part[0] = &other;

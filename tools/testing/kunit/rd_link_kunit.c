@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: what a link's speed and bytes are (include/net/rd_link.h). */
+/* KUnit: the speed of a link, and the bytes of packets on it (include/net/rd_link.h). */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <net/rd_link.h>
@@ -24,7 +24,7 @@ static void rd_link_ns__packets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rd_link_ns(RD_LINK_MBIT_MAX, 84), 0);
 }
 
-/* As the devices ask for it: GRE and vxlan on Ethernet, one without a route, and none. */
+/* Headroom of GRE and vxlan on Ethernet, above the maximum, less than an Ethernet header, and 0. */
 static void rd_link_headers__tunnels(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, rd_link_headers(24 + ETH_HLEN, ETH_HLEN), 24);
@@ -34,7 +34,7 @@ static void rd_link_headers__tunnels(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rd_link_headers(0, ETH_HLEN), 0);
 }
 
-/* An unknown speed is counted when it is needed, but for loopback, which has none. */
+/* The use of an unknown speed is counted, except on loopback, which has no speed. */
 static void rd_link_mbit__unknown(struct kunit *test)
 {
 	static struct rd_link link;

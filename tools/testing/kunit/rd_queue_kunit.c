@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: whose turn it is on a link, and what a host may send before any answer
+/* KUnit: the queue of a link's receivers, and the limit of a host's unscheduled packets
  * (net/ipv4/rd_queue.c, rd_burst.c).
  */
 #include <kunit/test.h>
@@ -18,7 +18,7 @@
 static struct rd_queue queue;
 static struct rd_receiver recv[MANY];
 static unsigned int turns[MANY];
-static u64 left[MANY];		/* of a message, where the shortest goes first */
+static u64 left[MANY];		/* with SRPT: link time of the rest of a message, ns */
 
 static int rd_queue_test_init(struct kunit *test)
 {
@@ -39,13 +39,13 @@ static void rd_queue_test_exit(struct kunit *test)
 	rd_queue_exit(&queue);
 }
 
-/* The timer must not fire in the middle: the tests are far in its future. */
+/* The times of a case begin in a second, so that the timer does not fire during the case. */
 static u64 soon(void)
 {
 	return ktime_get_ns() + NSEC_PER_SEC;
 }
 
-/* A turn of one. */
+/* Receiver @i was scheduled: it sends a credit that costs up to @cost ns of its message. */
 static void issue(int i, u64 now, u64 cost)
 {
 	bool last = left[i] && left[i] <= cost;
@@ -55,7 +55,7 @@ static void issue(int i, u64 now, u64 cost)
 	rd_served(&queue, &recv[i], now, cost, last ? RD_NEVER : now, left[i]);
 }
 
-/* Serve the receivers until @end, each with its own cost; returns when it ended. */
+/* Schedule the receivers until @end, each with its own cost; returns the time after it. */
 static u64 serve(u64 now, u64 end, const u64 *cost)
 {
 	while (now < end) {
@@ -68,7 +68,7 @@ static u64 serve(u64 now, u64 end, const u64 *cost)
 	return now;
 }
 
-/* Put one on the queue; it may have its first turn at once. */
+/* Enqueue receiver @i, which may be scheduled at once. */
 static void join(int i, u64 now, u64 cost)
 {
 	if (rd_want(&queue, &recv[i], now, now, left[i]))
@@ -97,7 +97,7 @@ static void expect_about(struct kunit *test, unsigned int seen, unsigned int exp
 	KUNIT_EXPECT_LE(test, seen, expected + off);
 }
 
-/* Fair in time, not in turns: MTU 9000 beside 1500. */
+/* Receivers have equal link time, not equal numbers of credits: MTU 9000 beside 1500. */
 static void rd_queue__fair_in_time(struct kunit *test)
 {
 	const u64 cost[] = { COST, 6 * COST };
@@ -112,7 +112,7 @@ static void rd_queue__fair_in_time(struct kunit *test)
 	rd_leave(&queue, &recv[1]);
 }
 
-/* One that comes later gets its share from then on, and no more. */
+/* A receiver that joins later gets its share from then on, and does not catch up. */
 static void rd_queue__join(struct kunit *test)
 {
 	const u64 cost[] = { COST, COST, COST };
@@ -125,21 +125,20 @@ static void rd_queue__join(struct kunit *test)
 	join(2, now, COST);
 	now = serve(now, now + 300 * COST, cost);
 	expect_about(test, turns[2], 100, 1);
-	/* A pause earns nothing. */
+	/* It does not catch up after a pause, either. */
 	rd_leave(&queue, &recv[2]);
 	now = serve(now, now + 300 * COST, cost);
 	memset(turns, 0, sizeof(turns));
 	join(2, now, COST);
 	serve(now, now + 30 * COST, cost);
 	expect_about(test, turns[2], 10, 1);
-	/* Nor does leaving for a moment. */
 	rd_leave(&queue, &recv[0]);
 	rd_leave(&queue, &recv[1]);
 	rd_leave(&queue, &recv[2]);
 }
 
-/* Each has the link until its message is through, in this order.  There are too few turns for one
- * that goes round.
+/* Each receiver has the link until its message is complete, in this order.  All credits are by
+ * SRPT: there are fewer than RD_ROUND.
  */
 static void expect_order(struct kunit *test, u64 now, const int *order, int n)
 {
@@ -157,7 +156,7 @@ static void expect_order(struct kunit *test, u64 now, const int *order, int n)
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
-/* The one with the least left has the link until its message is through. */
+/* The shortest rest of a message has the link until it is complete. */
 static void rd_queue__least_first(struct kunit *test)
 {
 	const int order[] = { 1, 2, 0 };
@@ -172,7 +171,7 @@ static void rd_queue__least_first(struct kunit *test)
 	expect_order(test, now + COST, order, 3);
 }
 
-/* A message that comes later, is shorter than it seemed, or longer: its rank follows. */
+/* The rank follows if a message begins later, or is shorter or longer than before. */
 static void rd_queue__rank_follows(struct kunit *test)
 {
 	const int order[] = { 2, 1, 0 };
@@ -193,7 +192,7 @@ static void rd_queue__rank_follows(struct kunit *test)
 	expect_order(test, now + 2 * COST, order, 3);
 }
 
-/* Long messages behind a stream of short ones have one turn in RD_ROUND, each of them. */
+/* Behind a stream of short messages, long ones share every RD_ROUND-th credit with it. */
 static void rd_queue__least_then_round(struct kunit *test)
 {
 	const unsigned int n = 100 * RD_ROUND;
@@ -226,7 +225,7 @@ static void rd_queue__least_then_round(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, queue.round);
 }
 
-/* So have they behind streams that are never through, whose senders report and ask for more. */
+/* The same behind messages that never end, whose senders report and request more. */
 static void rd_queue__streams_then_round(struct kunit *test)
 {
 	const unsigned int n = 100 * RD_ROUND, streams = 4;
@@ -251,7 +250,7 @@ static void rd_queue__streams_then_round(struct kunit *test)
 		if (who < streams)
 			left[who] = 110 * COST;
 		issue(who, now, COST);
-		/* A report, of another one too. */
+		/* A report of this receiver's sender, and one of another's. */
 		rd_want(&queue, &recv[who], now, now, left[who]);
 		rd_want(&queue, &recv[other], now, now, left[other]);
 		if (who == streams) {
@@ -267,8 +266,8 @@ static void rd_queue__streams_then_round(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, queue.round);
 }
 
-/* The choice changes while receivers wait: soon all are ranked by the new one, none has to make up
- * for the time before.
+/* The discipline changes while receivers wait: soon all are ranked by the new one, and no
+ * receiver pays for link time that it had before.
  */
 static void rd_queue__choice_changes(struct kunit *test)
 {
@@ -282,7 +281,7 @@ static void rd_queue__choice_changes(struct kunit *test)
 	left[1] = 10000 * COST;
 	memset(turns, 0, sizeof(turns));
 	now = serve(now, now + 2000 * COST, cost);
-	/* It waits for the first or the second turn that goes round, which ranks it anew. */
+	/* Receiver 1 waits for the first or second round-robin credit, which ranks it anew. */
 	expect_about(test, turns[1], 2000 - 3 * RD_ROUND / 2 - 1952 / RD_ROUND / 2,
 		     RD_ROUND / 2 + 3);
 	left[0] = 0;
@@ -295,7 +294,7 @@ static void rd_queue__choice_changes(struct kunit *test)
 	rd_leave(&queue, &recv[1]);
 }
 
-/* The link is not kept for one that wants no turn yet, nor idle for others. */
+/* A receiver whose credit is not due yet does not keep the link from the others. */
 static void rd_queue__later(struct kunit *test)
 {
 	const u64 cost[] = { COST, COST };
@@ -313,7 +312,7 @@ static void rd_queue__later(struct kunit *test)
 	rd_leave(&queue, &recv[1]);
 }
 
-/* Packets of @cost that a timer which is very late lets go. */
+/* The number of packets of @cost that a very late timer permits at once. */
 static int late_packets(u64 now, u64 cost)
 {
 	u64 late = now + 1000 * cost;
@@ -327,8 +326,8 @@ static int late_packets(u64 now, u64 cost)
 	return n;
 }
 
-/* A late timer makes up for 10 us, or 8 packets of a slow link, beside the one that is due; an idle
- * time for none.
+/* After a late timer the link catches up with 10 us, or with 8 packets of a slow link, besides the
+ * packet that is due; it does not catch up with idle time.
  */
 static void rd_queue__catch_up(struct kunit *test)
 {
@@ -350,7 +349,7 @@ static void rd_queue__catch_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
-/* What others take of the link delays turns, within a limit. */
+/* Link time reserved for other packets delays credits, within a limit. */
 static void rd_queue__yield(struct kunit *test)
 {
 	u64 now = soon();
@@ -362,13 +361,13 @@ static void rd_queue__yield(struct kunit *test)
 	for (i = 0; i < 1000; i++)
 		rd_yield(&queue, now, COST, 256 * COST);
 	KUNIT_EXPECT_EQ(test, queue.free, now + 256 * COST);
-	/* All at once as well. */
+	/* The limit also holds for one large reservation. */
 	rd_yield(&queue, now, 1000000 * COST, 256 * COST);
 	KUNIT_EXPECT_EQ(test, queue.free, now + 256 * COST);
 	rd_leave(&queue, &recv[0]);
 }
 
-/* Bursts are worth a round trip together; they come back with the answer, or with time. */
+/* Bursts together are limited to a round trip; the answer, or time, returns their packets. */
 static void rd_queue__burst(struct kunit *test)
 {
 	const u64 rtt = 20 * COST;
@@ -378,26 +377,26 @@ static void rd_queue__burst(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 5, COST, rtt, &epoch), 5);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 15);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
-	/* To a peer that is farther away more is under way. */
+	/* With a longer round trip the limit is higher. */
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, 2 * rtt, &later), 1);
 	rd_burst_over(&queue, now, 5 * COST, epoch);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 4);
-	/* In the next epoch all of it counts still, and in the one after that none does. */
+	/* In the next epoch the grants still count, in the second one they do not. */
 	now += RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
 	rd_burst_over(&queue, now, COST, epoch);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 1);
 	now += RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 19);
-	/* An answer that is as late as that gives back nothing, */
+	/* An answer that is two epochs late returns no packets, */
 	rd_burst_over(&queue, now, 100 * COST, epoch);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
-	/* and none gives back what it never had. */
+	/* and it returns at most the granted packets. */
 	rd_burst_over(&queue, now, 1000 * COST, later);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 19);
 	now += 7 * RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 20);
-	/* A packet at least, where a round trip is shorter than that. */
+	/* At least one packet, if a round trip is shorter than its link time. */
 	now += 7 * RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, COST / 10, &later), 1);
 }
@@ -412,7 +411,7 @@ static void ring(struct rd_alarm *a)
 	n_rang++;
 }
 
-/* Alarms ring in the order of their times, once; an earlier time stays, RD_NEVER ends it. */
+/* Alarms expire in the order of their times, once; an earlier time stays, RD_NEVER cancels. */
 static void rd_queue__alarm(struct kunit *test)
 {
 	struct rd_alarm alarm[3] = { { .at = RD_NEVER }, { .at = RD_NEVER }, { .at = RD_NEVER } };
@@ -451,7 +450,7 @@ static unsigned int size_of(const struct rb_root_cached *root)
 	return n;
 }
 
-/* After any calls, in any order, the numbers agree. */
+/* After any calls, in any order, @receivers is the number of receivers on the queue. */
 static void rd_queue__random(struct kunit *test)
 {
 	unsigned int on_turn = 0, bad = 0;
@@ -479,7 +478,7 @@ static void rd_queue__random(struct kunit *test)
 			bad += next && next->at > now;
 			break;
 		case 3:
-			/* also without a turn, as after rd_leave() in the middle of one */
+			/* also if it is not scheduled, as after rd_leave() while it issues */
 			rd_served(&queue, r, now, any >> 10 & 127,
 				  any & BIT(20) ? now + (any >> 21) : RD_NEVER,
 				  any & BIT(19) ? any >> 20 : 0);

@@ -15,13 +15,13 @@ static int rd_use_test_init(struct kunit *test)
 	return 0;
 }
 
-/* A report of credits, of which so many have brought a packet. */
+/* The sender reports @granted credits; @arrived packets have arrived since the last report. */
 static bool report(u32 granted, u32 arrived)
 {
 	return rd_use_report(&use, granted, use.segs + arrived);
 }
 
-/* How long a sender that uses nothing takes from full share to the lowest: reports. */
+/* Each report halves the share of a sender that uses no credits, down to the lowest. */
 static void rd_use_report__nothing_arrives(struct kunit *test)
 {
 	int i;

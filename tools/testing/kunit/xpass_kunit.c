@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the feedback control of xpass (net/ipv4/xpass_rate.h), against rounds
- * worked by hand.
+/* KUnit: the feedback control of xpass (net/ipv4/xpass_rate.h), against updates
+ * computed by hand.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 
 #include "net/ipv4/xpass_rate.h"
 
-/* A hundred times 1024, so that a w is easily multiplied with it. */
+/* The maximum rate, credits/s: a hundred times 1024, so that products with w are simple. */
 #define LINE	102400
 
 struct xpass_round {
@@ -17,13 +17,13 @@ struct xpass_round {
 	u16 w;
 };
 
-/* From 1/16 of the line, 6400, and w = 64. */
+/* Start: cur = 6400, 1/16 of the maximum, and w = 64. */
 static const struct xpass_round rounds[] = {
-	/* The first clean round leaves w as it is:
+	/* The first clean update does not change w:
 	 * (64 * 102400 + 960 * 6400) / 1024 = 6400 + 6000
 	 */
 	{ 100, 0, 12400, 64 },
-	/* The second raises it, 64 + 51:
+	/* The second raises w, 64 + 51:
 	 * (115 * 102400 + 909 * 12400) / 1024 = 11500 + 11007.4
 	 */
 	{ 100, 0, 22507, 115 },
@@ -36,8 +36,8 @@ static const struct xpass_round rounds[] = {
 	 * 28366 * (1024 + 83) / 1024 = 30665.2
 	 */
 	{ 100, 20, 30665, 83 },
-	/* aim = 128 * (102400 - 30665) / 102400 = 89.7: just 89 are clean, the
-	 * first round that is:
+	/* aim = 128 * (102400 - 30665) / 102400 = 89.7: 89 lost of 1024 are within
+	 * it, so this is the first clean update:
 	 * (83 * 102400 + 941 * 30665) / 1024 = 8300 + 28179.5
 	 */
 	{ 1024, 89, 36479, 83 },
@@ -45,12 +45,12 @@ static const struct xpass_round rounds[] = {
 	 * 36479 * 941 / 1024 = 33522.2, 33522 * (1024 + 82) / 1024 = 36206.4
 	 */
 	{ 1024, 83, 36206, 41 },
-	/* Nothing arrives: half */
+	/* All are lost: half */
 	{ 10, 10, 18103, 20 },
 	{ 10, 10, 9051, 10 },
 	/* w has a floor, 0.01 */
 	{ 1, 1, 4525, 10 },
-	/* and it goes up again: (10 * 102400 + 1014 * 4525) / 1024 = 1000 + 4480.8 */
+	/* and the rate rises again: (10 * 102400 + 1014 * 4525) / 1024 = 1000 + 4480.8 */
 	{ 1, 0, 5480, 10 },
 	/* (61 * 102400 + 963 * 5480) / 1024 = 6100 + 5153.6 */
 	{ 1, 0, 11253, 61 },
@@ -81,13 +81,13 @@ static void xpass_rate_init__share(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, r.clean);
 	xpass_rate_init(&r, 1000);
 	KUNIT_EXPECT_EQ(test, r.cur, 800);
-	/* less than one a second is one */
+	/* the minimum is one credit per second */
 	r.max = 5;
 	xpass_rate_init(&r, 16);
 	KUNIT_EXPECT_EQ(test, r.cur, 1);
 }
 
-/* Clean rounds fill the line, but for what is rounded off, and w has its ceiling. */
+/* Clean updates reach the maximum rate, up to rounding, and w its ceiling. */
 static void xpass_rate_update__fills_the_line(struct kunit *test)
 {
 	struct xpass_rate r = { .max = LINE };
@@ -111,7 +111,7 @@ static void xpass_rate_update__fills_the_line(struct kunit *test)
 	KUNIT_EXPECT_GE(test, r.cur, LINE - 1);
 }
 
-/* At line rate no loss is aimed at: one in 1024 is too much. */
+/* At the maximum rate the target loss is 0: one of 1024 is too much. */
 static void xpass_rate_update__full_line(struct kunit *test)
 {
 	struct xpass_rate r = { .max = LINE };
@@ -123,7 +123,7 @@ static void xpass_rate_update__full_line(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r.w, 32);
 }
 
-/* At next to nothing an eighth may be lost, and no more. */
+/* At the minimum rate the target loss is just below an eighth. */
 static void xpass_rate_update__aim_at_nothing(struct kunit *test)
 {
 	struct xpass_rate r = { .max = U32_MAX, .cur = 4194304, .w = 64 };
@@ -134,7 +134,7 @@ static void xpass_rate_update__aim_at_nothing(struct kunit *test)
 	r.cur = 4194304;
 	xpass_rate_update(&r, 1024, 128);
 	KUNIT_EXPECT_FALSE(test, r.clean);
-	/* 3670016 * (1024 + 127) / 1024 = 4125184, but this is the least there is */
+	/* 3670016 * (1024 + 127) / 1024 = 4125184, but the minimum is 4194304 */
 	KUNIT_EXPECT_EQ(test, r.cur, 4194304);
 }
 
@@ -173,8 +173,8 @@ static void xpass_rate_update__fastest_line(struct kunit *test)
 	KUNIT_EXPECT_GE(test, r.cur, U32_MAX - 1);
 }
 
-/* Two flows on one line, one that had it all and one that begins: each loses what
- * the line has no room for.
+/* Two flows share a link; one had its full rate, the other begins.  Each loses the
+ * credits by which their sum exceeds the maximum rate.
  */
 static void xpass_rate_update__two_become_equal(struct kunit *test)
 {
@@ -194,7 +194,7 @@ static void xpass_rate_update__two_become_equal(struct kunit *test)
 	more = max(a.cur, b.cur);
 	less = min(a.cur, b.cur);
 	KUNIT_EXPECT_LE(test, more - less, less / 10);
-	/* and the line is full */
+	/* and together they use at least 95 % of the link */
 	KUNIT_EXPECT_GE(test, more + less, LINE * 95 / 100);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What greenlane's tests and experiments share.
+"""The common library of greenlane's tests and experiments.
 
     net          namespaces, networks of hosts and switches, a switch port
     wire         a programmable wire between two hosts, packets, socket options

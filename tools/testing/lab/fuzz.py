@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Many cases from one seed, any of which can be run alone.
+"""Many random cases from one seed, in batches; each batch can be run alone.
 
 	for number, rng in fuzz.rounds("change", 100_000, 1000):
 	        ...                     # 1000 cases, all from rng
 
-A round starts from a state of its own and takes its chance from a generator of
-its own, so that nothing depends on the rounds before it.  Which round it is
-stands in the kernel's log ("fuzz change 17"), in front of whatever the kernel
-says about it; a failing round says how to run it again:
+A batch begins with a state of its own and has a random generator of its own, so it
+does not depend on earlier batches.  The kernel's log gets the name of each batch
+("fuzz change:17") before the messages of the kernel about it.  A failing batch
+prints the variable with which it runs again:
 
 	scripts/guest --env GL_ROUND=change:17 -- tools/testing/selftests/FILE
 
-GL_FULL=1 runs all of them, otherwise a tenth is run; with KASAN, which is ten times
-slower, a tenth of that.
+GL_FULL=1 runs all batches, otherwise a tenth of them runs; with KASAN, which is ten
+times slower, a tenth of that.
 """
 import contextlib
 import os
@@ -24,7 +24,7 @@ SEED = 20210426         # EuroSys 2021 began on that day
 
 
 def share(full):
-    """How many of these are to be run today."""
+    """The number of cases, of `full`, that this run executes; at least 1."""
     part = 1 if os.environ.get("GL_FULL") else 10
     return max(full // (part * 10 if os.environ.get("GL_DEBUG") else part), 1)
 
@@ -35,7 +35,7 @@ def _log(text):
 
 
 def rounds(what, full, each=1):
-    """(number, generator) of every round; there are `each` of `full` cases in one."""
+    """(number, generator) of every batch; a batch has `each` of the `full` cases."""
     only = os.environ.get("GL_ROUND")
     for number in range(-(-share(full) // each)):
         name = f"{what}:{number}"
@@ -45,7 +45,7 @@ def rounds(what, full, each=1):
 
 
 def damaged(rng, data):
-    """Bytes, of which now and then the end is missing or a bit is wrong."""
+    """The bytes, with a probability of 15 % cut short, and of 10 % with one bit inverted."""
     if rng.random() < 0.15:
         data = data[:rng.randrange(len(data) + 1)]
     if rng.random() < 0.1 and data:
@@ -55,9 +55,9 @@ def damaged(rng, data):
 
 
 def change(link, attrs, before, at):
-    """Change a qdisc, which may refuse it, but then without a change.
+    """Send a change to a qdisc.  If the qdisc rejects it, its options must not have changed.
 
-    Returns its options afterwards, and whether it took these.
+    Returns the qdisc's options afterwards, and whether it accepted the change.
     """
     error = link.change(attrs)
     after = link.config()
@@ -70,7 +70,7 @@ def change(link, attrs, before, at):
 
 @contextlib.contextmanager
 def replayable(what, number):
-    """Inside of a round: a failure says how to run it again."""
+    """Inside a batch: a failure prints the seed, and GL_ROUND with which it runs again."""
     try:
         yield
     except Exception:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status, run by a test; a veth with a color port."""
+"""Runs greenlane status for tests; a cable (veth) with a color port to look at."""
 import contextlib
 import json
 import os
@@ -28,19 +28,19 @@ def tool(*words, command=(sys.executable, TOOL)):
 
 
 def forget():
-    """The next look is the first one."""
+    """Delete the state file, so that the next status has no previous one to compare with."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(STATE)
 
 
 def exit_status(said):
-    """That of a look: 3 if it only says that it could not see."""
+    """The expected exit status of this output: 3 if its only problems are "blind"."""
     found = {problem["id"] for problem in said["problems"]}
     return 0 if not found else 3 if found == {"blind"} else 1
 
 
 def look(*words):
-    """What greenlane status --json says; its status must agree with its problems."""
+    """The output of greenlane status --json; its exit status must agree with its problems."""
     status, out, err = tool("status", "--json", *words)
     equal(err, "", "stderr")
     said = json.loads(out)
@@ -49,23 +49,23 @@ def look(*words):
 
 
 def ids(said):
-    """The names of the mistakes that were found, once each."""
+    """The sorted names of the reported problems, without duplicates."""
     return sorted({problem["id"] for problem in said["problems"]})
 
 
 def sentence(said, name):
-    """What is said about one of them."""
+    """The text of all problems with this name."""
     return " ".join(p["where"] + " " + p["text"] for p in said["problems"] if p["id"] == name)
 
 
 def connections(said, ns):
-    """Those of one namespace."""
+    """The reported connections of one namespace."""
     return [c for c in said["connections"].values()
             if said["namespaces"][c["ns"]]["name"] == ns.name]
 
 
 def busy(cable, pair):
-    """A look before, one megabyte, and what a look says then."""
+    """The output of status after one megabyte of traffic; an earlier status is its base."""
     look()
     cable.send([pair])
     return look()
@@ -74,8 +74,8 @@ def busy(cable, pair):
 def heal_tunnel(cable, kind, words=""):
     """``greenlane status`` names a tunnel that does not copy the DSCP, and the printed cure repairs it.
 
-    `words` are more of ip's for the tunnel, with {dev} for the device below it.  Returns the cure,
-    and the names of the mistakes before and after it."""
+    `words` are further options of ip for the tunnel, with {dev} for the device below it.  Returns
+    the cure, and the names of the problems before and after it."""
     for ns, dev, own in ((cable.a, "va", 1), (cable.b, "vb", 2)):
         ns.ip(f"link add tun1 type {kind} id 5 remote 10.1.0.{3 - own} {words.format(dev=dev)}",
               f"addr add 10.2.0.{own}/24 dev tun1", "link set tun1 up")
@@ -95,7 +95,7 @@ def heal_tunnel(cable, kind, words=""):
 
 
 def exchange(wire, client, server, count=100_000):
-    """Some traffic both ways; virtual time for the last echoes."""
+    """Transfer bytes in both directions, and wait for the last echoes."""
     true(wire.transfer(client, server, count), "arrives")
     true(wire.transfer(server, client, count), "arrives back")
     wire.run(5e-3)
@@ -103,7 +103,7 @@ def exchange(wire, client, server, count=100_000):
 
 @contextlib.contextmanager
 def watched(of=Wire, **options):
-    """A wire (or another context manager's); the next look is the first one."""
+    """A wire, or the result of another context manager, without a state file of status."""
     forget()
     with of(**options) as wire:
         yield wire
@@ -123,7 +123,7 @@ class Cable:
         for ns, dev, own in ((self.a, "va", 1), (self.b, "vb", 2)):
             ns.sysctl("net.ipv4.tcp_congestion_control", cc)
             ns.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
-            # In real time ARP would ask again when a test does not expect a packet.
+            # In real time ARP would repeat its request when a test does not expect a packet.
             ns.ip(f"addr add 10.1.0.{own}/24 dev {dev}", f"link set {dev} up",
                   f"neigh replace 10.1.0.{3 - own} dev {dev} lladdr {self.MAC.format(3 - own)}")
         self.tc(self.a, f"qdisc add dev va root handle 1: {options}")
@@ -133,11 +133,11 @@ class Cable:
 
     @staticmethod
     def tc(ns, words):
-        """tc in one of them."""
+        """Run tc in one of the namespaces."""
         subprocess.run(["tc", "-n", ns.name, *words.split()], check=True)
 
     def connect(self, address="10.1.0.2"):
-        """A connection from a to b, which has that address."""
+        """A connection from a to an address of b: (client, server)."""
         with self.b:
             listener = socket.create_server((address, 0))
         with self.a:
@@ -150,7 +150,7 @@ class Cable:
 
     @staticmethod
     def send(pairs, count=1_000_000):
-        """All clients send at once, all servers read."""
+        """All clients send `count` bytes at the same time, and all servers read them."""
         def read(server):
             left = count
             while left:
@@ -170,7 +170,7 @@ class Cable:
         return self
 
     def __exit__(self, *exc):
-        # By an RST: a FIN that gets lost at the port would keep the namespaces for minutes.
+        # With an RST: a FIN that the port dropped would keep the namespaces for minutes.
         abort(*self._open)
         self.a.remove()
         self.b.remove()

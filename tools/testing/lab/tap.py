@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""KTAP for selftests: functions marked @case are run in the order they stand.
+"""KTAP for selftests: main() runs the functions marked @case in the order of their definition.
 
 	@case("what must be so", version=(4, 6))
 	def name_of_the_case(version):
 	        equal(seen, expected, "what was looked at")
 
-A tuple names variants: each combination is a line of its own, "what must be so [IPv6]".
-A case passes if it returns, fails if it raises, and is skipped if it raises Skip.  The
-checks say what was seen and what was expected, so that a failing line can be read alone.
+A tuple names variants: each combination is a test of its own, "what must be so [IPv6]".
+A case passes if it returns, is skipped if it raises Skip, and fails if it raises another
+exception.  A failed check reports the seen and the expected value, so that its message is
+complete.
 
-What cases have in common before and after is a context manager, which takes the variants
-and gives the case its arguments:
+Common set-up and clean-up of cases is a context manager, which takes the variants
+and returns the arguments of the case:
 
 	@contextlib.contextmanager
 	def connected(version, tso):
@@ -32,7 +33,7 @@ import traceback
 from lab import TOP
 from lab.net import libc
 
-# Exit statuses as the kernel's selftests have them.
+# Exit statuses of the kernel's selftests.
 _PASS, _FAIL, _SKIP = 0, 1, 4
 _LABELS = {"version": "IPv{}".format, "v6": lambda v6: "IPv6" if v6 else "IPv4",
            "tso": lambda tso: "TSO" if tso else "no TSO",
@@ -43,11 +44,11 @@ _cases = []
 
 
 class Failed(Exception):
-    """A check that did not hold."""
+    """A failed check."""
 
 
 class Skip(Exception):
-    """This kernel or machine lacks what the case needs; the message says what."""
+    """This kernel or machine lacks something that the case needs; the message names it."""
 
 
 def _label(name, value):
@@ -81,7 +82,7 @@ def case(description, setup=None, **options):
 
 
 def timed(description, **options):
-    """A case that measures time, and is skipped where that is real."""
+    """A case that measures time; it is skipped where time is real."""
     def mark(function):
         @functools.wraps(function)
         def measured(*given, **chosen):
@@ -93,7 +94,7 @@ def timed(description, **options):
 
 
 def using(setup, **variants):
-    """A case() of functions that are called with what this context manager gives."""
+    """A case() whose functions are called with the result of this context manager."""
     return functools.partial(case, setup=setup, **variants)
 
 
@@ -116,27 +117,27 @@ def true(value, what):
 
 
 def need_virtual_time():
-    """Skip where time is real: what is measured in microseconds would be the machine's."""
+    """Skip where time is real: the machine's load would change times of some microseconds."""
     if not is_time_virtual():
         raise Skip("time is not virtual")
 
 
 @functools.cache
 def is_time_virtual():
-    """Is this a guest whose time only timers and queues take?"""
+    """Is this a guest in virtual time, which does not advance while programs compute?"""
     with open("/proc/cmdline", encoding="ascii") as file:
         return "time-travel" in file.read()
 
 
 def need_tree(path):
-    """A file of greenlane's source tree; skip where there is no such tree."""
+    """The path of a file of greenlane's source tree; skip where there is no such tree."""
     if not (TOP / "Kbuild").exists():
         raise Skip(f"no source tree, for {path}: set GL_TOP")
     return TOP / path
 
 
 def _result(function):
-    """("ok" or "not ok", what follows the description, lines of diagnosis)"""
+    """("ok" or "not ok", the directive behind the description, [diagnosis])"""
     try:
         function()
         return "ok", "", []
@@ -149,14 +150,14 @@ def _result(function):
 
 
 def _align():
-    """Sleep until a second of virtual time begins, and GL_PHASE microseconds more.
+    """Sleep until the next full second of virtual time, and GL_PHASE microseconds more.
 
-    A system call that fails takes 1 us of virtual time, and what a program looks for in
-    vain depends on the host's files (byte code, a library's paths).  Without this, the
-    distance of a case from the kernel's ticks would depend on them, and on earlier cases.
+    A system call that fails takes 1 us of virtual time, and the number of failed searches for a
+    file depends on the host's files (byte code, a library's paths).  Without this, the distance
+    of a case from the kernel's ticks would depend on them, and on earlier cases.
     """
     if is_time_virtual():
-        # time.sleep() would add the time between its own looks at the clock.
+        # time.sleep() would add the time between its own readings of the clock.
         libc.sleep_until(int(time.clock_gettime(time.CLOCK_MONOTONIC)) + 1,
                          1000 * int(os.environ.get("GL_PHASE") or 0))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sizes, rates and times as people write them: 32k, 40gbit, 5us."""
+"""Parsers of command line values: sizes, rates and times like 32k, 40gbit, 5us."""
 
 import re
 
@@ -9,10 +9,10 @@ _RATES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
-# The congestion controls that a guest has: the kernel's (tools/testing/kernel/guest.config), and ours.
+# The congestion controls of a guest: the kernel's (tools/testing/kernel/guest.config), and ours.
 CCS = ("reno", "cubic", "dctcp", "bbr", "dcqcn", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr",
        "tlt_dcqcn", "tlt_dart", "xpass", "aeolus_xpass", "dart")
-# Congestion controls: half of the classes that loadgen/play.c has.
+# Maximum number of congestion controls in a mix: half of the classes of loadgen/play.c.
 MIX_MAX = 8
 
 
@@ -44,8 +44,8 @@ def time(text):
 
 
 def ccs(text):
-    """The congestion controls of CC[+CC]...[:NAME=VALUE]..., several of which are a mix; a
-    net.ipv4.NAME is VALUE for its runs."""
+    """The names of the congestion controls of CC[+CC]...[:NAME=VALUE]..., of which several are a
+    mix; net.ipv4.NAME is set to VALUE for its runs."""
     mix, *settings = text.split(":")
     names = mix.split("+")
     if not all(re.fullmatch(r"[^\s=]+", name) for name in names) or not all(
@@ -60,7 +60,7 @@ def ccs(text):
 
 
 def cc_name(text):
-    """The congestion control of what must not be a mix."""
+    """The name of the congestion control; a mix is an error."""
     names = ccs(text)
     if len(names) > 1:
         raise ValueError(f"no mixes here: {text}")
@@ -68,7 +68,7 @@ def cc_name(text):
 
 
 def has_credits(text):
-    """Is it a credit transport, which wants a switch port of its own?"""
+    """Is it a credit transport, which needs a switch port configured for it?"""
     return cc_name(text) in ("xpass", "aeolus_xpass")
 
 
@@ -78,7 +78,7 @@ def is_coloured(text):
 
 
 def several(parse):
-    """A parser of such values with commas between."""
+    """A parser of a comma-separated list of such values."""
     def parse_list(text):
         return [parse(part) for part in text.split(",")]
     parse_list.__name__ = parse.__name__
@@ -86,14 +86,14 @@ def several(parse):
 
 
 def percent(text):
-    """From 0 to 100."""
+    """An integer from 0 to 100."""
     if not re.fullmatch("[0-9]|[1-9][0-9]|100", text):
         raise ValueError(f"not 0 to 100 percent: {text}")
     return int(text)
 
 
 def count(text):
-    """A number above 0."""
+    """An integer above 0, of up to nine digits."""
     if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise ValueError(f"not a number above 0: {text}")
     return int(text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An HTTP client that asks everything at once, on connections that last.
+"""An HTTP client that sends many requests at one time, on persistent connections.
 
-It looks at the clock once for all that it sends, and once for all the answers that it is
-woken for: a look costs 0.256 us of virtual time, all else nothing.
+It reads the clock once for all requests, and once for all connections that one poll() finds
+readable: a reading takes 0.256 us of virtual time, everything else takes none.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ class _Late(Exception):
 
 @contextlib.contextmanager
 def _at_most(seconds):
-    # Not a timeout of poll(): that looks at the clock at each call.
+    # Not a timeout of poll(), which reads the clock at each call.
     def late(*_):
         raise _Late
     before = signal.signal(signal.SIGALRM, late)
@@ -35,7 +35,7 @@ def _at_most(seconds):
 
 
 def _complete(seen):
-    """The body, if that is all of an answer; not 200 is an empty one."""
+    """The body of a complete answer, empty if its status is not 200; None if it is incomplete."""
     head, end, body = seen.partition(b"\r\n\r\n")
     length = _LENGTH.search(head)
     if not end or length and len(body) < int(length[1]):
@@ -44,7 +44,7 @@ def _complete(seen):
 
 
 class Client:
-    """Connection i is to server i, modulo their number."""
+    """Connections to the servers: connection i to server i modulo the number of servers."""
 
     def __init__(self, ns, servers, port, connections):
         with ns:
@@ -58,14 +58,16 @@ class Client:
         self.started, self.seen = {}, {}
 
     def ask(self, first, paths):
-        """Send requests, all now, on connections from the first one on."""
+        """Send a request for each path at once, on consecutive connections from `first` on."""
         now = time.monotonic_ns()
         for i, path in enumerate(paths, first):
             self.started[i], self.seen[i] = now, b""
             self.sockets[i].sendall(f"GET {path} HTTP/1.1\r\nHost: server\r\n\r\n".encode())
 
     def answers(self, seconds):
-        """Wait for all that were asked: by connection (ns, body); none in time, none there."""
+        """Wait for the answers to all requests, for up to `seconds`.  Returns {connection:
+        (duration in ns, body)}, without connections that have not answered; a closed connection
+        has (0, b"")."""
         found = {}
         with _at_most(seconds):
             while len(found) < len(self.started):
@@ -75,7 +77,7 @@ class Client:
                     i = self.number[fd]
                     got = self.sockets[i].recv(1 << 16)
                     if not got:
-                        self.epoll.unregister(fd)       # or it would be ready for ever
+                        self.epoll.unregister(fd)       # it would stay readable
                         found[i] = 0, b""
                         continue
                     self.seen[i] += got
@@ -86,7 +88,7 @@ class Client:
         return found
 
     def close(self):
-        """End all connections."""
+        """Close all connections."""
         for one in self.sockets:
             one.close()
         self.epoll.close()

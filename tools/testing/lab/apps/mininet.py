@@ -5,8 +5,8 @@
 
 SCRIPT is a file of yours, or the name of an example (incast, first_rtt, deflect).  It needs
 neither mininet nor a module on this machine: mininet is unpacked beside the guests' kernels,
-and is in the script's PYTHONPATH, as greenlane's classes (lab.mininet) are.  The guest sees
-this machine's files and cannot change them: what the script writes is gone with the guest.
+and is in the script's PYTHONPATH, as greenlane's classes (lab.mininet) are.  The guest can read
+this machine's files but not change them: files that the script writes exist only in the guest.
 """
 
 import os
@@ -24,20 +24,21 @@ USAGE = "usage: scripts/mininet [--kernel V] SCRIPT [ARG...]"
 
 
 def environment(apps):
-    """What a script needs to find the unpacked mininet, its programs and greenlane's classes."""
+    """The environment in which a script finds the unpacked mininet, its programs and greenlane's
+    classes."""
     return dict(unpacked.environment(apps),
                 PYTHONPATH=f"{apps}/usr/lib/python3/dist-packages:{TOP}/tools/testing",
                 PATH=f"{apps}/usr/bin:{apps}/bin:{os.environ['PATH']}")
 
 
 def command(script, *args):
-    """The command that runs one, with environment()."""
+    """The command that runs a script in the environment of environment()."""
     words = ["-m", f"lab.mininet.{script}"] if script in EXAMPLES else [script]
     return [sys.executable, *words, *args]
 
 
 def _parse(words):
-    """(the kernel, the script, its arguments) of a command line; or it ends the program."""
+    """(kernel, script, its arguments) of a command line; exits after --help or an error."""
     kernel = "7.3"
     if words[:1] in (["-h"], ["--help"]):
         print(__doc__.strip())

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the pictures of the experiments with applications share."""
+"""Common parts of the figures of the experiments with applications."""
 
 from lab.plot import style
 
 
 def _bars(axes, rows, key, scale, spread):
-    """Of one number of requests: a bar for each congestion control."""
+    """For one number of requests: a bar for each congestion control."""
     for place, row in enumerate(rows):
         colour = style.colour(row["cc"])
         axes.bar(place, row[key] / scale, yerr=spread(row) / scale, capsize=4, width=0.6,
@@ -14,7 +14,8 @@ def _bars(axes, rows, key, scale, spread):
 
 
 def lines(axes, rows, key, scale, spread=None):
-    """A line for each congestion control; `spread` is what its bars show."""
+    """A curve for each congestion control, over the number of requests.  spread(row) gives error
+    bars; with it and only one number of requests, bars are drawn in place of curves."""
     if len({row["flows"] for row in rows}) == 1 and spread:
         _bars(axes, rows, key, scale, spread)
         return
@@ -27,14 +28,14 @@ def lines(axes, rows, key, scale, spread=None):
 
 
 def ideal(axes, rows):
-    """The line below which nothing can be."""
+    """The lower bound of all curves."""
     points = sorted({(row["flows"], row["ideal"] / 1e6) for row in rows})
     axes.plot(*zip(*points), color="black", linewidth=1, linestyle=":",
               label="ideal: line rate + the ways")
 
 
 def write(figure, both, prefix, title):
-    """PREFIX.svg and PREFIX.png."""
+    """Write PREFIX.svg and PREFIX.png."""
     for axes in both:
         axes.set_ylim(0, None)
         if axes.get_legend_handles_labels()[1]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """In the guest: the distribution's programs, unpacked and unmodified, on the hosts.
 
-They know of no congestion control: it is their namespace's sysctl.  Computing costs no
-virtual time, but each look at the clock 0.256 us: what is measured is the network.
+They select no congestion control: it is their namespace's sysctl.  Computing takes no
+virtual time, and each reading of the clock takes 0.256 us: times are those of the network.
 """
 
 import pathlib
@@ -21,12 +21,12 @@ FILES = 1 << 18         # a host of an incast has thousands of connections
 
 
 class NotReady(Exception):
-    """A program that cannot run, in words for the user."""
+    """A program that cannot run; the message is for the user."""
 
 
 def set_cc(network, name):
-    """The congestion control of all sockets to come on the network's hosts."""
-    # dctcp is restricted: not for other namespaces than the first one.
+    """Set the congestion control of all new sockets on the network's hosts."""
+    # dctcp is restricted: other namespaces than the first may use it only if it is allowed.
     allowed = "net.ipv4.tcp_allowed_congestion_control"
     try:
         write_sysctl(allowed, f"{read_sysctl(allowed)} {name}")
@@ -37,7 +37,7 @@ def set_cc(network, name):
 
 
 class Programs:
-    """Those of one run; all of them end with it."""
+    """The programs of one run, which are terminated at its end."""
 
     def __init__(self, network, apps):
         self.network = network
@@ -58,7 +58,7 @@ class Programs:
         self.where.cleanup()
 
     def start(self, host, program, *words, **options):
-        """Start one on a host."""
+        """Start a program on a host; returns its Popen object."""
         found = next(self.apps.glob(f"usr/*bin/{program}"))
         with self.network.ns[host]:
             process = subprocess.Popen(
@@ -67,13 +67,13 @@ class Programs:
         return process
 
     def serve(self, host, program, *words):
-        """Start one that stays."""
+        """Start a server, which runs until the end of the run."""
         process = self.start(host, program, *words, stdout=subprocess.DEVNULL)
         process.program = f"{program} on {host}"
         self.running.append(process)
 
     def nginx(self, host, address, http):
-        """A web server of one process, with Lua; `http` is what it is there for."""
+        """Start a web server of one process, with Lua; `http` is its configuration's http part."""
         modules = self.apps / "usr/lib/nginx/modules"
         own = pathlib.Path(self.where.name, host)
         temporary = " ".join(f"{kind}_temp_path {own}/{kind};" for kind in (
@@ -95,7 +95,7 @@ class Programs:
         self.serve(host, "nginx", "-c", config, "-e", "stderr")
 
     def ready(self):
-        """Wait until all serve: a second costs nothing."""
+        """Wait a second until all servers are ready, which takes only virtual time."""
         time.sleep(1)
         for process in self.running:
             if process.poll() is not None:
@@ -103,7 +103,7 @@ class Programs:
 
 
 def run(network, config, job, measure):
-    """A run of the programs: measure(programs, network, config, job) is what is done."""
+    """Execute a run, whose load is measure(programs, network, config, job)."""
     def load(network, config, job):
         try:
             set_cc(network, units.cc_name(job["cc"]))
@@ -120,11 +120,11 @@ def in_url(address):
 
 
 def repeated(unit, size):
-    """A value that tells whose it is, all over."""
+    """`size` bytes that repeat `unit`, so that each part of a value identifies its owner."""
     return (unit * (size // len(unit) + 1))[:size]
 
 
-# The same in Lua.
+# repeated() in Lua.
 REPEATED = """
     function repeated(unit, size)
         return (unit:rep(math.floor(size / #unit) + 1)):sub(1, size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments with applications share on the host: the programs, a run's row."""
+"""Common parts, on the host, of the experiments with applications: options, programs, rows."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import sys
 from lab import TOP, units
 from lab.measure import report
 
-# With what they depend on: lua-nginx-redis brings NGINX and its Lua module.
+# scripts/apps adds their dependencies: lua-nginx-redis depends on NGINX and its Lua module.
 PACKAGES = ("redis-server", "lua-nginx-redis", "memcached", "wrk")
 
 DEFAULTS = {"cc": "reno,tlt_reno,dctcp,tlt_dctcp", "rate": "40gbit", "delay": "5us",
@@ -21,7 +21,7 @@ NETWORK = (
 
 
 def add_arguments(add):
-    """The size of the network, and of what is fetched or stored."""
+    """Add the options of the network's size, of the values' size, and of the thresholds."""
     add("--servers", type=units.count, default=8, help="(8)")
     add("--bytes", type=units.size, default="32k", help="of each value (32k)")
     add("--red", type=units.size, default="270k", help="colour threshold")
@@ -29,7 +29,7 @@ def add_arguments(add):
 
 
 def wrong(args):
-    """What no command line of theirs can mean, or nothing."""
+    """An error message for options that none of these experiments permits, or None."""
     if args.fresh:
         return "--fresh: the applications' connections last"
     if args.servers > 200:
@@ -40,19 +40,21 @@ def wrong(args):
 
 
 def configure(args):
-    """What both have: the servers, and one host more that asks them."""
+    """The common configuration: the unpacked programs, and one host more than servers, which sends
+    the requests."""
     done = subprocess.run([TOP / "scripts/apps", *PACKAGES], text=True, check=False,
                           stdout=subprocess.PIPE)
     if done.returncode:
-        sys.exit(1)     # and has said why
+        sys.exit(1)     # scripts/apps has printed the reason
     return {"apps": done.stdout.strip(), "senders": args.servers + 1,
             "bytes": args.bytes, "red": args.red, "ecn": args.ecn, "port": args.port}
 
 
 def summary(config, result):
-    """A run's row: the incast's, where the flows are the fan-in.
+    """A run's row: an incast's row, in which the number of flows is the fan-in.
 
-    The ideal is that of the values alone, and three more ways: to ask for them, and back.
+    The ideal is the time of the values alone, plus three propagation delays (2 * delay each) of the
+    other messages: the client's request and its answer, and the servers' request or answer.
     """
     row = report.summary(config, result)
     if "fct_ns" in result:
@@ -63,7 +65,7 @@ def summary(config, result):
 
 
 def compare(rows, keys=("p99", "max")):
-    """To each TLT form's row: by how many percent its numbers are more than its base's."""
+    """Add to each row of a TLT form, as KEY_gain, by how many % a value exceeds its base's."""
     bases = {(row["cc"], row["flows"]): row for row in rows}
     for row in rows:
         base = bases.get((row["cc"].removeprefix("tlt_"), row["flows"]))

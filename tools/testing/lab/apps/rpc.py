@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""A gRPC service that echoes, and its client: small calls on one long connection.
+"""A gRPC service that echoes, and its client: small calls on one persistent connection.
 
 	rpc.py serve ADDRESS:PORT
 	rpc.py call ADDRESS:PORT COUNT
 
-The client makes COUNT calls of every size, one after the other, and once all at a time; it prints
-the median of each size in us.  Messages are bytes, so that nothing has to be generated.
+The client makes COUNT calls of every size, first one after the other, then all at one time; it
+prints the median duration of the former by size, us.  Messages are bytes, so that no code has to be
+generated.
 """
 import concurrent.futures
 import json
@@ -22,7 +23,7 @@ SIZES = (10, 1000, 20_000)
 
 
 def serve(where):
-    """Until it is ended."""
+    """Serve until terminated."""
     echo = grpc.method_handlers_generic_handler(
         "echo.Echo", {"Call": grpc.unary_unary_rpc_method_handler(lambda request, _: request)})
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
@@ -34,7 +35,7 @@ def serve(where):
 
 
 def call(where, count):
-    """What it took."""
+    """Make all calls, and print the median durations as JSON."""
     took = {}
     with grpc.insecure_channel(where) as channel:
         grpc.channel_ready_future(channel).result(timeout=30)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packages of the distribution, unpacked and not installed (scripts/apps)."""
+"""Packages of the distribution, unpacked but not installed (scripts/apps)."""
 
 import os
 import pathlib
@@ -10,15 +10,16 @@ from lab import TOP
 
 
 def run_guest(packages, command, slow=False):
-    """Unpack packages and become a guest that runs the command, with their directory in $GL_APPS.
+    """Unpack packages, and replace this process by a guest that runs the command.  $GL_APPS is the
+    packages' directory.
 
-    `slow`: it starts hundreds of processes, which takes long where ptrace traps system
+    `slow`: the command starts hundreds of processes, which takes long where ptrace traps system
     calls (6.1).
     """
     done = subprocess.run([TOP / "scripts/apps", *packages], stdout=subprocess.PIPE, text=True,
                           check=False)
     if done.returncode:
-        sys.exit(1)     # and has said why
+        sys.exit(1)     # scripts/apps has printed the reason
     kernel = os.environ.get("GL_KERNEL", "7.3")
     os.execv(TOP / "scripts/guest", [
         "guest", "--kernel", kernel, *["--debug"] * bool(os.environ.get("GL_DEBUG")),
@@ -37,10 +38,10 @@ def in_guest(*packages, slow=False):
 
 
 def libraries(apps):
-    """The LD_LIBRARY_PATH of programs among them."""
+    """The LD_LIBRARY_PATH of programs of the packages."""
     return ":".join(map(str, apps.glob("usr/lib/*-linux-gnu")))
 
 
 def environment(apps):
-    """What programs among them need, to find their libraries."""
+    """The environment in which programs of the packages find their libraries."""
     return dict(os.environ, LD_LIBRARY_PATH=libraries(apps))

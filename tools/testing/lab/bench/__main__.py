@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the transports and the switch port cost, as ratios measured in one run.
+"""The costs of the transports and of the switch port, as ratios measured in one run.
 
 	scripts/bench [--kernel V] [--repeat N] [PART...]
 
@@ -10,9 +10,9 @@ retpolines, and through bands of a port with a rate), queues (two ports with one
 on two processors of Linux 7.3), hooks (a packet of a connection that does not use
 greenlane), memory (of an idle connection, and its timers), status (processor time of
 `greenlane status` on the distribution's kernel, in an emulated machine).  Runs
-that are compared take turns; of processor times the least counts, since whatever
-else the machine does only adds to them.  It is no test: nothing fails because
-something is slow.
+that are compared are interleaved; of processor times the minimum counts, because
+other work of the machine only adds to them.  This is not a test: it does not fail
+if a result misses its goal.
 """
 
 import argparse
@@ -39,7 +39,7 @@ NETWORK = {
     "duration": 0, "ipv6": False, "tso": True, "port": "",
 }
 FEW, MANY = 16, 10000
-# Where a function and a table land differs from boot to boot, and makes some percent.
+# The addresses of functions and tables differ between boots, which changes times by some percent.
 BOOTS = 3
 RETPOLINES = "KCFLAGS=-mindirect-branch=thunk-inline -mindirect-branch-register"
 
@@ -56,7 +56,7 @@ def parse_args():
 
 
 class Bench:
-    """The parts, and the table they fill."""
+    """The parts, each of which adds rows to the table."""
 
     def __init__(self, kernel, repeat):
         self.kernel, self.repeat = kernel, repeat
@@ -65,7 +65,7 @@ class Bench:
 
     @staticmethod
     def _build(kernel, *variant):
-        """A kernel's directory, and the options for a guest of it with our modules."""
+        """(a kernel's directory, [scripts/guest's options for that kernel with our modules])"""
         def script(name):
             done = subprocess.run([TOP / "scripts" / name, "--kernel", kernel, *variant],
                                   stdout=subprocess.PIPE, text=True, check=True)
@@ -74,12 +74,12 @@ class Bench:
         return kdir, ["--kernel", kernel, *variant, "--built", kdir, script("modules")]
 
     def row(self, what, ratio, goal, detail):
-        """One line of the table."""
+        """Add a row to the table."""
         self.rows.append((what, ratio, goal, detail))
         print(f"bench: {what}: {ratio} ({detail})", file=sys.stderr)
 
     def runs(self, jobs, **network):
-        """Results of incast jobs, all in one guest, `repeat` turns of each."""
+        """The results of incast jobs, all in one guest, each repeated `repeat` times."""
         results = pool.run_jobs(dict(NETWORK, **network), jobs * self.repeat, 1,
                                   [*self.built, "--timeout", "1800"])
         for result in results:
@@ -88,7 +88,7 @@ class Bench:
         return results
 
     def bulk(self):
-        """One flow at line rate: is it as fast, and as cheap?"""
+        """One flow at line rate: goodput and processor time of a TLT form and its base."""
         ccs = [cc for base in BASES for cc in (base, f"tlt_{base}")]
         for gbit, duration in ((40, 100), (100, 50)):
             runs = self.runs([{"cc": cc, "flows": 0} for cc in ccs], bulk=1,
@@ -113,7 +113,7 @@ class Bench:
         ccs = ("dctcp", "tlt_dctcp")
         jobs = [{"cc": cc, "flows": flows, "bytes": whole // flows, "rounds": rounds}
                 for flows in (FEW, MANY) for cc in ccs for rounds in (short, long)]
-        # Room for everything: it is about the processor, not about losses.
+        # Large limits and thresholds: this measures processor time, not losses.
         room = {key: 1 << 30 for key in ("limit", "red", "ecn")}
         runs = self.runs(jobs, **room)
         cost = {}
@@ -124,7 +124,7 @@ class Bench:
                               statistics.median(r["tcp_info"]["data_segs_out"] for r in part))
                           for n in (short, long)
                           for part in [[r for r in group if r["rounds"] == n]]}
-                # The difference leaves connecting and closing out.
+                # The difference excludes the cost of connecting and closing.
                 cost[cc, flows] = 1e9 * (totals[long][0] - totals[short][0]) / (
                     totals[long][1] - totals[short][1])
             self.row(f"CPU of a packet, {MANY} connections / {FEW}, {cc}",
@@ -147,16 +147,17 @@ class Bench:
                         "modules"], check=True, stdout=sys.stderr)
 
     def _guest_with(self, module, program):
-        """What a program in the guest says that uses one of the modules beside this file."""
+        """Build a module of this directory, and run a program that uses it in a guest; returns the
+        program's JSON."""
         with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
             shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
             self._make(self.kdir, copy)
             return self._guest("/usr/bin/python3", "-P", "-m", program, f"{copy}/{module}.ko")
 
     def _boots_with(self, kdir, options, module, program, *words, flags=RETPOLINES):
-        """The same in real time, of BOOTS guests.  The module calls through pointers as the
-        distribution's kernels do, by retpolines, or as @flags say.  (Our modules do not: in
-        User-Mode Linux every call is through a pointer, and would be a retpoline.)"""
+        """As _guest_with(), in real time, for each of BOOTS guests.  The module makes indirect calls
+        as the distribution's kernels do, by retpolines, or as compiled with @flags.  (Our own
+        modules do not: in User-Mode Linux every call is indirect, and would be a retpoline.)"""
         with tempfile.TemporaryDirectory(prefix="greenlane-bench-") as copy:
             shutil.copytree(TOP / "tools/testing/lab/bench", copy, dirs_exist_ok=True)
             self._make(kdir, copy, *filter(None, [flags]))
@@ -164,8 +165,8 @@ class Bench:
                                 *words, options=(*options, "--real-time")) for _ in range(BOOTS)]
 
     def _packet(self, what, boots, one, other, goal, *, unit=("cycles", 1), after=""):
-        """A row: the cost of a packet through one qdisc by that through another; `boots` are
-        {qdisc: cycles} of each guest, `unit` its name and the cycles in it."""
+        """Add a row: the cost of a packet through qdisc `one` divided by its cost through `other`.
+        `boots`: {qdisc: cycles} of each guest; `unit`: a name, and the cycles in one."""
         name, size = unit
         pairs = [(seen[one], seen[other]) for seen in boots]
         mine, its = (statistics.median(column) / size for column in zip(*pairs))
@@ -185,7 +186,7 @@ class Bench:
                          f" ({cost['none']:.0f})")
 
     def port(self):
-        """A packet through the qdisc, and what a port takes of the memory."""
+        """The cost of a packet through a qdisc, and the memory of a port."""
         boots = self._boots_with(self.kdir, self.built, "qdisc_bench", "lab.bench.qdiscs")
         with open("/proc/cpuinfo", encoding="ascii") as file:
             ghz = float(re.search(r"cpu MHz\s*: ([\d.]+)", file.read())[1]) / 1000
@@ -218,7 +219,7 @@ class Bench:
                  "<= 4096 B", f"{size['color bands']:.0f} / {size['color']:.0f} B")
 
     def calls(self):
-        """A packet through the qdisc, by both ways of calling it, and through bands."""
+        """The cost of a packet through a qdisc, with plain calls and retpolines, and with bands."""
         for way, flags in (("plain", ""), ("retpolines", RETPOLINES)):
             boots = self._boots_with(self.kdir, self.built, "qdisc_bench", "lab.bench.qdiscs",
                                      "calls", flags=flags)
@@ -234,7 +235,7 @@ class Bench:
                                  one, other, goal)
 
     def queues(self):
-        """Do two ports of one pool hinder each other, each on a processor of its own?"""
+        """Two ports with one pool, each on a processor of its own: do they slow each other?"""
         boots = self._boots_with(*self._build("7.3", "--smp"), "qdisc_bench",
                                  "lab.bench.qdiscs", "queues")
         for burst in boots[0]:
@@ -266,7 +267,7 @@ class Bench:
                  "+0 B", f"{loaded:.0f} / {bare:.0f} B: {loaded - bare:+.0f} B")
 
     def status(self):
-        """A look at 4000 sockets in 100 namespaces, and `ss` in each of those."""
+        """`greenlane status` with 4000 sockets in 100 namespaces, and `ss` in each namespace."""
         seen = self._guest("/usr/bin/python3", "-P", "-m", "lab.bench.status",
                            options=("--machine", "qemu", "--timeout", "1800"))
         self.row("CPU, 4000 sockets, 100 namespaces, greenlane status / ss in each",
@@ -282,7 +283,7 @@ class Bench:
 
 
 def main():
-    """The parts that are asked for, or all."""
+    """Run the parts on the command line, or all."""
     args = parse_args()
     subprocess.run([TOP / "scripts/setup"], check=True)
     subprocess.run(["make", "-s", "-C", TOP / "tools/tc"], check=True)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What do the netfilter hooks cost a connection that does not use greenlane?  Passes
- * packets of some sockets to the hooks of their namespaces, by turns, so that
+ * Measures the cost of the netfilter hooks to a connection that does not use greenlane.
+ * Passes packets of some sockets to the hooks of their namespaces, interleaved, so that
  * other load on the machine affects all of them alike:
  *
  *	insmod hook_bench.ko fds=3,4,5 empty=4
@@ -9,7 +9,7 @@
  * fds are TCP sockets of the process that runs insmod.  The namespace of the socket
  * @empty gets a hook that only accepts, for comparison.  The kernel's log gets, for
  * each socket and direction, the processor cycles of one packet in the fastest
- * and in the median turn.
+ * and in the median repetition.
  */
 #include <linux/file.h>
 #include <linux/ip.h>
@@ -26,7 +26,7 @@
 #include "turns.h"
 
 #define MAX_FDS		8
-#define PACKETS		20000	/* of a turn */
+#define PACKETS		20000	/* of a repetition */
 #define PACKET		1500	/* bytes */
 
 static int fds[MAX_FDS];
@@ -64,7 +64,7 @@ static int never(struct net *net, struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-/* Data of the connection: it leaves, or early demux has found its socket. */
+/* Data of the connection, with its socket: as sent, or as received after early demux. */
 static struct sk_buff *make_packet(struct sock *sk)
 {
 	struct sk_buff *skb = alloc_skb(PACKET + 64, GFP_KERNEL);

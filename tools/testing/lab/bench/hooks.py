@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half of the hooks benchmark: what a connection of another congestion control pays.
+"""The guest's half of the hooks benchmark: their cost to another congestion control's connection.
 
 	python3 -m lab.bench.hooks BENCH_MODULE
 
-Three namespaces, each with a connection of cubic to itself: one without any hook, one with a
-hook that does nothing, one that uses greenlane.  Prints one line of JSON:
-{dscp: {"out" or "in": {namespace: cycles of a packet, in the best turn}}}.
+Three namespaces, each with a connection of cubic to itself: one without any hook, one with an
+empty hook, one that uses greenlane.  Prints one line of JSON:
+{dscp: {"out" or "in": {namespace: cycles of a packet, in the fastest repetition}}}.
 """
 
 import json
@@ -18,13 +18,13 @@ from lab.net.namespace import CC, Namespace
 from lab.wire.sockopt import choose
 
 NAMESPACES = ("none", "empty", "greenlane")
-# Best effort, and what stock OpenSSH used for its terminals: a codepoint that drop
-# precedences and other programs' marks share.
+# Best effort, and AF21, which stock OpenSSH used for its terminals: a codepoint with a drop
+# precedence, which other programs also use.
 DSCPS = (0, 18)
 
 
 def connection(ns):
-    """Both ends of a connection in a namespace."""
+    """Both ends of a connection in a namespace: (client, server)."""
     with ns, socket.create_server(("127.0.0.1", 0)) as listener:
         choose(listener, "cubic")
         client = socket.socket()
@@ -42,7 +42,7 @@ def cycles(module, fds, dscp):
 
 
 def main():
-    """All of it."""
+    """Run the benchmark, and print its JSON."""
     modules.load("tcp_tlt")
     spaces = {name: Namespace(name) for name in NAMESPACES}
     for ns in spaces.values():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Bytes of kernel memory that an idle connection takes, and timers that run for it,
-by congestion control.
+"""Bytes of kernel memory of an idle connection, and its running timers, by congestion
+control.
 
-Connections to ourselves, each after one block of data; both of their ends
-count, so bytes are halved.  First without our modules, then with them: what a
-socket pays that uses none of them.
+Connections to the same host, each after one block of data; both of their ends
+count, so bytes are halved.  First without our modules, then with them: the
+difference is the cost to a socket that does not use them.
 
 Prints one line of JSON: {name: [bytes, timers of all connections]}.
 """
@@ -24,11 +24,11 @@ OTHERS = ("xpass", "aeolus_xpass", "dcqcn", "dart")
 
 
 def timers():
-    """How many run: credit transports' own, and sockets' of TCP's."""
+    """The number of running timers: credit transports' own, and those of TCP sockets."""
     with open("/proc/timer_list", encoding="ascii") as file:
         own = sum(", xpass_timer" in line for line in file)
     with open("/proc/net/tcp", encoding="ascii") as file:
-        # tr: 0 is none
+        # column tr: 0 is no timer
         return own + sum(line.split()[5][:2] != "00" for line in list(file)[1:])
 
 
@@ -46,7 +46,7 @@ def connections(cc):
         pairs.append((client, server))
     after, running = slab.used(), timers()
     for client, server in pairs:
-        # No TIME_WAIT: it would be there for the next one.
+        # No TIME_WAIT, which would count for the next congestion control.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
         server.close()
@@ -56,11 +56,11 @@ def connections(cc):
 
 
 def main():
-    """Without the modules, then with them."""
+    """Measure without the modules, then with them."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
     with open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
         file.write("1")
-    connections("reno")     # caches come into being
+    connections("reno")     # the kernel creates slab caches
     result = {f"{cc}, no module": connections(cc) for cc in BASES}
     modules.load_all()
     connections("tlt_reno")

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What does a qdisc cost?  Drives the root qdiscs of some devices directly, by
- * turns, so that whatever else the machine does hits all of them alike:
+ * Measures the cost of qdiscs.  Calls the root qdiscs of some devices directly,
+ * interleaved, so that other load on the machine affects all of them alike:
  *
  *	insmod qdisc_bench.ko devs=dummy0,dummy1
  *
- * A turn is many bursts of packets enqueued and dequeued again, with the root
- * lock held as the stack would.  Nothing is transmitted and nothing allocated.
+ * A repetition is many bursts of packets, which are enqueued and dequeued again
+ * with the root lock held, as in the stack.  It neither transmits nor allocates packets.
  * Before a packet is enqueued its TTL is written, as forwarding does, so that its
  * header is in the cache for every qdisc.
  * The kernel's log gets, for each device, the processor cycles of one packet's
- * enqueue and dequeue in the fastest and in the median turn.
+ * enqueue and dequeue in the fastest and in the median repetition.
  *
- * With spread=N the packets have N DSCPs by turns, so that N bands of a qdisc are busy.
+ * With spread=N packet I has the DSCP I mod N, so that N bands of a qdisc are busy.
  *
- * With queues=N it drives instead the qdiscs of the first N transmit queues of each
- * device, queue I on processor I: first the one of queue 0 alone, then all at one time.
- * The log gets both, of the slowest queue, as "device/1" and "device/N".
+ * With queues=N it calls instead the qdiscs of the first N transmit queues of each
+ * device, queue I on processor I: first that of queue 0 alone, then all at one time.
+ * The log gets the cycles of both, of the slowest queue, as "device/1" and "device/N".
  */
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -34,7 +34,7 @@
 #include "turns.h"
 
 #define MAX_DEVS	16
-#define PACKETS		25600	/* of a turn */
+#define PACKETS		25600	/* of a repetition */
 #define MAX_BURST	1024
 #define MAX_QUEUES	4
 #define PACKET		1514	/* bytes */
@@ -52,7 +52,7 @@ static int dscp = -1;
 module_param(dscp, int, 0444);
 MODULE_PARM_DESC(dscp, "of all packets; -1 for a mix");
 
-/* TLT's codepoints, as often as an incast has them. */
+/* DSCPs of TLT's codepoints, with the frequencies of an incast. */
 static const u8 dscps[] = { 8, 8, 8, 10, 8, 8, 8, 10 };
 
 static unsigned int spread;
@@ -64,13 +64,13 @@ module_param(queues, uint, 0444);
 MODULE_PARM_DESC(queues, "transmit queues that are driven at one time, each by its processor");
 
 /**
- * struct lane - what one processor does
- * @work: does it
+ * struct lane - a qdisc and the packets with which one processor measures it
+ * @work: calls lane_work() on that processor
  * @q: the qdisc
- * @packets: pass through it
- * @start: how many lanes have to be ready before they begin
- * @spent: cycles
- * @err: 0, or an error
+ * @packets: the first `burst` of them pass through @q, again and again
+ * @start: number of lanes that must be ready before any begins
+ * @spent: duration of the last repetition, cycles
+ * @err: 0, or a negative error code
  */
 struct lane {
 	struct work_struct	work;
@@ -106,7 +106,7 @@ static struct sk_buff *make_packet(struct net_device *dev, u8 dscp)
 	iph->ttl = 64;
 	iph->protocol = IPPROTO_TCP;
 	iph->tot_len = htons(PACKET - ETH_HLEN);
-	/* with an option that asks for telemetry (include/net/gl_int.h) */
+	/* with an option that requests telemetry (include/net/gl_int.h) */
 	th = (struct tcphdr *)(iph + 1);
 	th->doff = 7;
 	memcpy(th + 1, option, sizeof(option));
@@ -123,7 +123,7 @@ static int dscp_of(unsigned int i)
 	return dscp >= 0 ? dscp : dscps[i % ARRAY_SIZE(dscps)];
 }
 
-/* One burst through a qdisc; the packets come back. */
+/* Enqueue and dequeue one burst; @packets are then in the order of dequeue. */
 static int one_burst(struct Qdisc *q, struct sk_buff **packets)
 {
 	struct sk_buff *to_free = NULL;
@@ -132,7 +132,7 @@ static int one_burst(struct Qdisc *q, struct sk_buff **packets)
 	for (i = 0; i < burst; i++) {
 		qdisc_skb_cb(packets[i])->pkt_len = PACKET;
 		WRITE_ONCE(ip_hdr(packets[i])->ttl, 63 + (i & 1));
-		/* nothing collected yet */
+		/* reset the option: no telemetry collected yet */
 		memcpy((u8 *)(ip_hdr(packets[i]) + 1) + sizeof(struct tcphdr) + 6, option + 6, 2);
 		if (q->enqueue(packets[i], q, &to_free) != NET_XMIT_SUCCESS)
 			break;
@@ -163,14 +163,14 @@ static void lane_work(struct work_struct *work)
 {
 	struct lane *lane = container_of(work, struct lane, work);
 
-	/* A processor may be a thread of a machine with other work: begin when all run. */
+	/* A processor may be a thread on a machine with other work: begin when all lanes run. */
 	atomic_inc(&ready);
 	while (atomic_read(&ready) < lane->start)
 		cpu_relax();
 	turn(lane);
 }
 
-/* A turn of the first @n queues of a device; the cycles of the slowest. */
+/* One repetition with the first @n queues of a device; @spent: cycles of the slowest. */
 static int turn_together(struct net_device *dev, int n, u64 *spent)
 {
 	int i, err = 0;
@@ -255,7 +255,7 @@ static int __init qdisc_bench_init(void)
 	}
 	if (!err && n_devs)
 		err = measure(dev);
-	/* After an error the qdiscs may still have some: leave them there. */
+	/* After an error the qdiscs may still hold packets: do not free these. */
 	for (lane = 0; lane < MAX_QUEUES && !err; lane++)
 		for (i = 0; i < MAX_BURST; i++)
 			kfree_skb(lanes[lane].packets[i]);

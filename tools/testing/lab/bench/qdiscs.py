@@ -19,8 +19,8 @@ from lab.measure import slab
 from lab.net import frames, modules
 from lab.net.namespace import batch
 
-# By name: the qdisc, in tc's words.  The thresholds are out of the way, so that
-# every packet is queued and none is marked.
+# {name: arguments for tc}.  The thresholds are above any backlog, so every packet is queued and
+# no packet is marked.
 QDISCS = {
     "bfifo": "bfifo limit 3600000",
     "red": "red limit 3600000 min 1700000 max 3500000 avpkt 1500 burst 1200"
@@ -37,21 +37,21 @@ QDISCS = {
     "prio action": "handle 1: prio bands 2 priomap" + 16 * " 0",
     "iofd": "handle 1: iofd threshold 2000m deflect dev lost via 10.0.0.1",
 }
-# Below the others.
+# Child qdiscs of the classful ones.
 CHILDREN = dict.fromkeys(("prio", "prio action", "iofd"),
                          "parent 1:1 color limit 3600k red 3600k")
-# What an action of clsact does at least: to be found, and to let the packet pass.
+# The minimum work of an action of clsact: the packet matches a filter, and passes.
 ACTION = "parent 1: matchall action gact ok"
-# Of a short message that goes straight on (include/net/gl_deflect.h): its first packet,
-# which has to be looked for in the table.
+# DSCP of the first packet of a short message that is not deflected (include/net/gl_deflect.h): iofd
+# searches its table for the message.
 SHORT = 31
-# Beside red, and with the configurations of the presets: a rate, and bands.
+# color beside bfifo and red, and with the presets' options: a rate, and, in BUSY, bands.
 CALLS = {name: QDISCS[name] for name in ("bfifo", "red", "color", "color rate")}
 DSCPS = 16
 
 
 def spread(bands):
-    """Options by which packets of DSCPS codepoints keep all of these bands busy."""
+    """Options that distribute packets of DSCPS codepoints over all of these bands."""
     return f" bands {bands} " + " ".join(f"prio {n} {n % bands}" for n in range(DSCPS))
 
 
@@ -61,15 +61,15 @@ BUSY = {
     "color rate, 16 bands": QDISCS["color rate"] + spread(16),
     "color, 16 bands": QDISCS["color"] + spread(16),
 }
-# Queued at a time: a busy link, and the port of an incast.
+# Packets queued at a time: of a busy link, and of the port of an incast.
 BURSTS = (64, 1024)
 PORTS = 100
-# Of mq's children.
+# The child qdiscs of mq.
 QUEUES = {name: QDISCS[name] for name in ("bfifo", "color", "color pool")}
 
 
 def add(devs, name, qdiscs=QDISCS):
-    """A qdisc, and what is below it, on each of some devices."""
+    """Add a qdisc, its child and its filter to each of some devices."""
     lines = [f"qdisc add dev {dev} root {qdiscs[name]}" for dev in devs]
     if name in CHILDREN:
         lines += [f"qdisc add dev {dev} {CHILDREN[name]}" for dev in devs]
@@ -79,7 +79,7 @@ def add(devs, name, qdiscs=QDISCS):
 
 
 def cycles(module, burst, *params, qdiscs=QDISCS):
-    """Cycles of one packet through each qdisc, in the best turn: all else only adds to them."""
+    """{qdisc: cycles of one packet} in the fastest repetition: other work only adds cycles."""
     devs = [f"bench{i}" for i in range(len(qdiscs))]
     batch("ip", [f"link add {dev} up type dummy" for dev in devs])
     for dev, name in zip(devs, qdiscs):
@@ -90,7 +90,7 @@ def cycles(module, burst, *params, qdiscs=QDISCS):
 
 
 def queues(module, burst, n=2):
-    """Cycles of a packet through one of mq's children alone, and through all at one time."""
+    """{qdisc: [cycles of a packet through one child of mq alone, through all at one time]}"""
     devs = [f"bench{i}" for i in range(len(QUEUES))]
     batch("ip", [f"link add {dev} numtxqueues {n} up type dummy" for dev in devs])
     for dev, qdisc in zip(devs, QUEUES.values()):
@@ -98,12 +98,12 @@ def queues(module, burst, n=2):
                      *(f"qdisc add dev {dev} parent 1:{i + 1} {qdisc}" for i in range(n))])
     found = turns.cycles(module, "devs=" + ",".join(devs), f"burst={burst}", f"queues={n}")
     batch("ip", [f"link delete {dev}" for dev in devs])
-    # The median: in the best turn the other processor may not have run.
+    # The median: in the fastest repetition the other processor may not have run.
     return {name: [found[f"{dev}/{at}"][1] for at in (1, n)] for name, dev in zip(QUEUES, devs)}
 
 
 def port_bytes(name):
-    """What a port takes of the kernel's memory."""
+    """The kernel memory of a port with this qdisc, bytes."""
     devs = [f"port{i}" for i in range(PORTS)]
     batch("ip", [f"link add {dev} up type dummy" for dev in devs])
     before = slab.used()
@@ -114,7 +114,7 @@ def port_bytes(name):
 
 
 def arms(packets=5000):
-    """Timers that a port of 10 Gbit/s arms for a packet, while many are queued."""
+    """Timers that a port of 10 Gbit/s arms for each packet, while many are queued."""
     frames.fresh_namespace()
     frames.veth()
     frames.tc("qdisc add dev p0 root color rate 8bit limit 100m")
@@ -132,7 +132,7 @@ def arms(packets=5000):
 
 
 def main():
-    """All of it."""
+    """Run the benchmark, and print its JSON."""
     modules.load("sch_color", "sch_iofd")
     if sys.argv[2:] == ["queues"]:
         print(json.dumps({burst: queues(sys.argv[1], burst) for burst in BURSTS}))
@@ -146,7 +146,7 @@ def main():
     batch("ip", ["link add lost up type dummy"])
     result = {"cycles": {burst: cycles(sys.argv[1], burst) for burst in BURSTS},
               "short": {burst: cycles(sys.argv[1], burst, f"dscp={SHORT}") for burst in BURSTS}}
-    # The first of anything brings caches of its own into being.
+    # The first port with a qdisc makes the kernel create slab caches.
     for name in QDISCS:
         port_bytes(name)
     result["port_bytes"] = {name: port_bytes(name) for name in QDISCS}

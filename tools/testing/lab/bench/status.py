@@ -3,9 +3,9 @@
 
 	python3 -m lab.bench.status
 
-NAMESPACES namespaces, in each PAIRS connections of tlt_cubic to itself: twice as many sockets.
-Prints one line of JSON: {"status": CPU seconds of a look, "again": of the next one, "ss": of
-`ss -tin` in each namespace, "state": bytes of the state file}.
+NAMESPACES namespaces, in each PAIRS connections of tlt_cubic to itself, with two sockets each.
+Prints one line of JSON: {"status": CPU seconds of the first `greenlane status`, "again": of the
+next one, "ss": of `ss -tin` in all namespaces, "state": bytes of the state file}.
 """
 
 import json
@@ -25,14 +25,14 @@ NAMESPACES, PAIRS = 100, 20
 
 
 def connect(ns):
-    """Its connections, which stay open."""
+    """Open PAIRS connections in a namespace; returns their sockets."""
     with ns, socket.create_server(("127.0.0.1", 0), backlog=PAIRS) as listener:
         found = [socket.create_connection(listener.getsockname()) for _ in range(PAIRS)]
         return found + [listener.accept()[0] for _ in range(PAIRS)]
 
 
 def seconds(*command):
-    """CPU time of a command, and of all that it starts."""
+    """CPU time of a command and of all its children, s."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -40,7 +40,7 @@ def seconds(*command):
 
 
 def main():
-    """All of it."""
+    """Run the benchmark, and print its JSON."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
     modules.load_all()
     modules.allow()

@@ -2,7 +2,7 @@
 /*
  * The clock and the report of the benchmark modules.
  *
- * Cycles, not nanoseconds: the guest's time may be virtual, rdtsc never is.
+ * Cycles, not nanoseconds: the guest's time may be virtual, rdtsc is real.
  */
 #ifndef _BENCH_TURNS_H
 #define _BENCH_TURNS_H
@@ -28,7 +28,7 @@ static inline int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Log the cycles of one packet in the fastest and in the median turn of @packets each. */
+/* Log the cycles of a packet in the fastest and in the median repetition, each of @packets. */
 static inline void report(const char *module, const char *what, u64 cycles[TURNS], u64 packets)
 {
 	sort(cycles, TURNS, sizeof(u64), by_size, NULL);

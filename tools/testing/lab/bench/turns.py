@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the benchmark modules (turns.h) say."""
+"""Runs the benchmark modules and reads their report()."""
 
 import pathlib
 import re
@@ -7,7 +7,8 @@ import subprocess
 
 
 def cycles(module, *params, pass_fds=()):
-    """{what: (cycles of a packet in the best turn, in the median turn)}"""
+    """Load a module with these parameters; returns {measurement: (cycles of a packet in the fastest
+    repetition, in the median one)}."""
     name = pathlib.Path(module).stem
     subprocess.run(["insmod", module, *params], pass_fds=pass_fds, check=True)
     subprocess.run(["rmmod", name], check=True)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run the tests; the last line is "N passed, N failed".
+"""Run the tests; the output ends with "N passed, N failed".
 
 	scripts/check [--kernel V]... [--debug | --smp | --smp-debug | --all] [NAME...]
 
-Without options: everything on User-Mode Linux 6.1, and on the distribution's own
-kernel, two processors, what needs them (smp_*) or tests an installation
+Without options: all tests on User-Mode Linux 6.1, and on the distribution's own
+kernel with two processors the tests that need them (smp_*) or test an installation
 (install_*).  --all adds User-Mode Linux 7.3, 6.12 and 7.3 with KASAN, lockdep and
 kmemleak, and two kernels with processors: the same watchdogs, and KCSAN.
 
 On each kernel: the modules build without a warning, KUnit, then each file of
 tools/testing/selftests in a guest of its own.  guest_* files start guests, so
-they run on the host.  The tree also has to build on the distribution's headers, and
-scripts/lint, but for its slow parts, must have nothing to say.
-A NAME chooses the tests whose name contains it.
+they run on the host.  The tree must also build on the distribution's headers, and
+scripts/lint, without its slow parts, must have no findings.
+A NAME selects the tests whose name contains it.
 """
 
 import argparse
@@ -34,19 +34,19 @@ from lab.check import tap
 
 SELFTESTS = TOP / "tools/testing/selftests"
 
-# A test that has run so long is named while it runs, in seconds: the longest, on
-# emulated processors, takes 500.
+# Seconds after which the name of a running test is printed: the longest, on emulated
+# processors, takes 500.
 SLOW = 900
 
-# How long a file of tests that starts guests may take, in seconds.  The longest is
+# Time limit of a file of tests that starts guests, in seconds.  The longest is
 # guest_install.py: 500 on an idle machine, 900 beside other work.
 HOST_LIMIT = 1500
 
 # The tests without a guest.
 HEADERS, LINT = "build, distribution headers", "lint"
 
-# The longest, in seconds on two processors beside each other: they start first.  The names are
-# those in the output, without the kernel.
+# The longest tests, in seconds, run in parallel on two processors: they start first.  The names are
+# those of the output, without the kernel.
 LONG = {"guest_install.py": 650, "smp_churn.py": 640, "guest_load.py": 440,
         "install_autoload.py": 380, "guest_incast.py": 370, LINT: 250, "guest_mininet.py": 240,
         "guest_deflect.py": 170, HEADERS: 155, "guest_first_rtt.py": 150, "load_network.py": 140,
@@ -65,7 +65,7 @@ class Config:
 
     @property
     def label(self):
-        """How the output calls it."""
+        """The kernel's name in the output."""
         return self.kernel + f"-{self.variant}" * bool(self.variant)
 
     @property
@@ -76,17 +76,17 @@ class Config:
 
     @property
     def smp(self):
-        """Has it processors, and so no virtual time?"""
+        """Does it have several processors, and so no virtual time?"""
         return self.machine == "qemu" or self.variant.startswith("smp")
 
     def limit(self, full):
-        """Options of scripts/guest: how long a test may take."""
+        """The option of scripts/guest for the time limit of a test; `full`: of a --full run."""
         if self.machine == "qemu":
             return ["--timeout", "7200" if self.variant else "3600" if full else "1200"]
         return ["--timeout", "3600" if self.variant else "900"] * full
 
     def wants(self, name):
-        """Is this file of selftests for this kernel?"""
+        """Does this file of selftests run on this kernel?"""
         if self.smp:
             return name.startswith(("smp_",) if self.variant else ("smp_", "install_"))
         return not name.startswith("smp_")
@@ -99,8 +99,8 @@ SMP_DEBUG = [Config("uml", "7.3", "smp-debug"), Config("qemu", "7.3", "kcsan")]
 DEFAULT = [Config("uml", "6.1"), STOCK]
 ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, UML_DEBUG, *SMP_DEBUG]
 
-# In the guest: load the KUnit modules, print what the log has of them (what
-# debugfs has is cut short on 6.1).
+# In the guest: load the KUnit modules, and print their log (the results in debugfs are cut
+# short on 6.1).
 KUNIT = r"""
 dmesg -C
 insmod $GL_MODDIR/net/greenlane.ko
@@ -137,7 +137,7 @@ def parse_args():
 
 
 def configs(args):
-    """The kernels that the command line asks for."""
+    """The kernels that the command line selects."""
     if args.all:
         return ALL
     if args.smp:
@@ -151,28 +151,28 @@ def configs(args):
 
 
 def script(name, *args):
-    """Run one of the scripts; returns its stdout's last line, or None."""
+    """Run a script; returns the last row of its stdout, or None if it fails."""
     done = subprocess.run([TOP / "scripts" / name, *args], text=True,
                           stdout=subprocess.PIPE, check=False)
     return done.stdout.strip().rpartition("\n")[2] if not done.returncode else None
 
 
 def broken_test(reason):
-    """What stands for all the tests that cannot be run."""
+    """An outcome with one failure, in place of the tests that cannot run."""
     outcome = tap.Outcome()
     outcome.fail(reason)
     return outcome
 
 
 def run(command, env=None):
-    """A command's (stdout, stderr, exit status)."""
+    """Run a command; returns (stdout, stderr, exit status)."""
     done = subprocess.run(command, text=True, capture_output=True, check=False,
                           errors="replace", env=env)
     return done.stdout, done.stderr, done.returncode
 
 
 def sources():
-    """What the modules are built from, relative to the tree."""
+    """The sources of the modules, relative to the tree."""
     out, _, _ = run(["bash", "-c", f". '{TOP}/scripts/lib.sh'; echo ${{GL_SOURCES[*]}}"])
     return out.split()
 
@@ -192,7 +192,7 @@ def build_test(kdir, *make_args):
                                 f"-j{os.cpu_count()}", "modules"])
         said = [line for line in (out + err).splitlines()
                 if re.search(r"warning:|^WARNING|error:|ERROR:", line)
-                # About the distribution's headers, not about the tree.
+                # Warnings about the distribution's headers, not about the tree.
                 and "BTF" not in line and "compiler differs" not in line]
         if status or said:
             outcome.fail(f"make: exit status {status}")
@@ -209,7 +209,7 @@ def newest_headers():
 
 
 def lint_test(kernel):
-    """scripts/lint, what of it is quick."""
+    """The quick parts of scripts/lint."""
     outcome = tap.Outcome()
     out, err, status = run([TOP / "scripts/lint", "--kernel", kernel,
                             "tree", "shell", "python", "words", "build"])
@@ -241,7 +241,7 @@ def kunit_test(guest):
 
 
 def file_test(path, guest, config):
-    """One file of selftests; those that start guests are on the host."""
+    """One file of selftests; a file that starts guests runs on the host."""
     if path.name.startswith("guest_"):
         limit = 4 * HOST_LIMIT if config.variant else HOST_LIMIT
         out, err, status = run(["timeout", "--kill-after=30", str(limit), path], dict(
@@ -253,7 +253,7 @@ def file_test(path, guest, config):
 
 
 def timed(name, function, *args):
-    """Run one test and print its line; returns the outcome."""
+    """Run one test and print its result; returns the outcome."""
     began = time.monotonic()
     outcome = function(*args)
     seconds = time.monotonic() - began
@@ -269,17 +269,16 @@ def timed(name, function, *args):
 
 
 def expected(name):
-    """Seconds that a test takes; 0 if it is short."""
+    """Expected seconds of a test; 0 if it is short."""
     file, _, kernel = name.partition(", ")
     if file == "install_autoload.py" and kernel != STOCK.label:
-        return 0        # nothing is emulated
+        return 0        # without emulation it is short
     return LONG.get(name, LONG.get(file, 0))
 
 
 class Queue:
-    """Tests that wait for a thread of a pool, which takes the longest of them.
-
-    A long test that started last would leave the other processors idle.
+    """Tests that wait for a thread of a pool.  A free thread takes the longest of them, because a
+    long test that started last would leave the other processors idle.
     """
 
     def __init__(self, pool):
@@ -287,9 +286,9 @@ class Queue:
         self.running = {}       # {future: [name]}, without a name until it starts
 
     def put(self, name, function, *args):
-        """One more test."""
+        """Add a test."""
         with self._lock:
-            # The number keeps the order of those that take as long, and functions uncompared.
+            # The number keeps the order of equally long tests, and heapq compares no functions.
             heapq.heappush(self._waiting, (-expected(name), len(self.running), name, function, args))
         slot = []
         self.running[self._pool.submit(self._take, slot)] = slot
@@ -302,9 +301,8 @@ class Queue:
 
 
 def await_all(running):
-    """The outcomes of all the tests; meanwhile, names those that take too long.
-
-    Whoever ends this program at his own limit then knows which test to look at.
+    """The sum of all outcomes.  Meanwhile, prints the name of each test that runs longer than SLOW:
+    if this program is stopped at a time limit, its output shows which test was slow.
     """
     total, began, waiting = tap.Outcome(), {}, set(running)
     while waiting:
@@ -321,7 +319,7 @@ def await_all(running):
 
 
 def names_for(config, on_host):
-    """{name: file, or None} of every test on one guest kernel; nothing is built for that."""
+    """{name: file, or None} of every test on one guest kernel, without building it."""
     names = {}
     if config is not STOCK:     # the distribution's headers are a test of their own
         names[f"build, {config.label}"] = None
@@ -336,8 +334,8 @@ def names_for(config, on_host):
 
 
 def chosen_tests(args):
-    """(names of tests without a guest kernel, [(kernel, its tests)]): those that the command
-    line asks for."""
+    """([names of tests without a guest kernel], [(kernel, its tests)]) that the command line
+    selects."""
     def wanted(name):
         return not args.name or any(part in name for part in args.name)
 
@@ -346,7 +344,7 @@ def chosen_tests(args):
         uml = any(config.machine == "uml" for config in configs(args))
         plain = list(filter(wanted, (HEADERS, LINT)[:1 + uml]))
     for config in configs(args):
-        # The tests on the host once, and once with debugging.
+        # Tests on the host run once, and once with debugging.
         names = names_for(config, config.variant not in had)
         had.add(config.variant)
         kernels.append((config, {name: path for name, path in names.items() if wanted(name)}))
@@ -380,14 +378,14 @@ def tests_for(config, names, full, phase):
 
 
 def prepare(args, names):
-    """Install what these tests need, or all that any test does; True if it is there."""
+    """Install the packages that these tests, or without a NAME all tests, need; True on success."""
     need = ("--for", *names) if args.name else ("--check",)
     return script("setup", *need) is not None and not subprocess.run(
         ["make", "-s", "-C", TOP / "tools/tc"], check=False).returncode
 
 
 def main():
-    """All tests, two at a time; the exit status says whether all passed."""
+    """Run the selected tests, --jobs at a time; the exit status is 0 if all passed."""
     args = parse_args()
     plain, kernels = chosen_tests(args)
     names = [*plain, *(name for _, of in kernels for name in of)]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which lines of net/ipv4 and net/sched the tests run, by gcov.
+"""The share of the source of net/ipv4 and net/sched that the tests run, by gcov.
 
 	scripts/coverage [--kernel V] [--least PERCENT] [--list FILE] [--record] [NAME...]
 
-Runs KUnit and the selftests in guests that count lines; each leaves its counts
-behind (collect.sh).  Adds them up and prints a table;
---list writes every line that never ran, --record the table of Documentation/testing.rst,
-for which all tests must run.  The exit status is 1 if fewer than
-PERCENT (85) of the lines ran, or a test failed.
+Runs KUnit and the selftests in guests whose modules are built with gcov; collect.sh saves the
+counts of each guest.  Sums the counts of all guests and prints a table by source file;
+--list writes the code that no test ran to FILE, --record writes the table of
+Documentation/testing.rst, for which all tests must run.  The exit status is 1 if less than
+PERCENT (85) of the code ran, or if a test failed.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def parse_args():
 
 
 def build(script, kernel):
-    """What one of the build scripts prints."""
+    """Run a build script; returns the path in the last row of its output."""
     done = subprocess.run([TOP / "scripts" / script, "--kernel", kernel, "--gcov"],
                           text=True, stdout=subprocess.PIPE, check=False)
     if done.returncode:
@@ -59,7 +59,7 @@ def build(script, kernel):
 
 
 def run(guest, name, command, out):
-    """One test; True if it passed.  Its counts are in `out`."""
+    """Run one test, which leaves its counts in `out`; True if it passed."""
     out.mkdir()
     done = subprocess.run([*guest, "--", COLLECT, *command], capture_output=True, text=True,
                           env=dict(os.environ, GL_OUT=str(out)), check=False)
@@ -69,12 +69,12 @@ def run(guest, name, command, out):
 
 
 def counts_of(outs, modules):
-    """{source file: {line: how often it ran}} over all the guests' counts."""
+    """{source file: {line number: executions}}, summed over all guests."""
     total = collections.defaultdict(collections.Counter)
     for out in outs:
         for data in out.rglob("*.gcda"):
             notes = modules / data.relative_to(out).with_suffix(".gcno")
-            # gcov looks for both beside each other
+            # gcov expects both files in one directory
             (data.with_suffix(".gcno")).write_bytes(notes.read_bytes())
             said = subprocess.run(["gcov", "--json-format", "--stdout", data.name],
                                   cwd=data.parent, capture_output=True, check=True).stdout
@@ -90,7 +90,7 @@ def counts_of(outs, modules):
 
 
 def table(total):
-    """The table's text, and the percentage of all lines that ran."""
+    """The table's text, and the percentage of all code that ran."""
     rows, every, ran = [], 0, 0
     for name in sorted(total):
         hit = sum(count > 0 for count in total[name].values())
@@ -104,7 +104,7 @@ def table(total):
 
 
 def page(text, total):
-    """The page with the table of these counts."""
+    """The text of testing.rst with its table replaced by these counts."""
     rows = [(name, sum(count > 0 for count in lines.values()), len(lines))
             for name, lines in sorted(total.items())]
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
@@ -119,7 +119,7 @@ def page(text, total):
 
 
 def missed(total):
-    """The lines that never ran, as file:line: text."""
+    """The code that no test ran, as "file:line: text"."""
     for name in sorted(total):
         text = (TOP / name).read_text(encoding="utf-8").splitlines()
         for line in sorted(total[name]):

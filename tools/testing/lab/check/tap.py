@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reading TAP: what a test file said, line by line, against what it planned."""
+"""Reads TAP: the results that a test file reported, compared with its plan."""
 
 import re
 
@@ -11,19 +11,19 @@ _KTAP_SUITE = re.compile(r"\s*# Subtest:")
 
 
 class Outcome:
-    """Counts, and the lines that explain the failures."""
+    """Counts of results, and the text that explains the failures."""
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.reasons = []
 
     def fail(self, reason):
-        """One more failure, not told by a TAP line."""
+        """Count a failure with this reason: a result in TAP, or the reader's own text."""
         self.failed += 1
         self.reasons.append(reason)
 
     def add(self, other, prefix=""):
-        """Take in another outcome."""
+        """Add another outcome; `prefix` begins each of its reasons."""
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
@@ -31,14 +31,14 @@ class Outcome:
 
 
 def read(text, status, complaint=""):
-    """The outcome of a test file: its stdout, exit status and last stderr."""
+    """The outcome of a test file from its stdout, exit status and the end of its stderr."""
     outcome = Outcome()
     planned, explaining = None, False
     for line in text.splitlines():
         plan, result = _PLAN.match(line), _RESULT.match(line)
         if plan and planned is None:
             planned = int(plan[1])
-            outcome.skipped += bool(plan[2])        # all of the file, as one
+            outcome.skipped += bool(plan[2])        # a skipped file counts as one test
             planned += bool(plan[2])
         elif result:
             skipped = "skip" in (result[5] or "").lower()
@@ -67,23 +67,23 @@ def read(text, status, complaint=""):
 
 
 def read_kunit(text):
-    """The outcome of KUnit modules, from the log: the innermost lines count."""
+    """The outcome of KUnit modules, from the log: results of suites and sums are not counted."""
     outcome = Outcome()
     lines = text.splitlines()
     for number, line in enumerate(lines):
         result = _RESULT.match(line)
         if not result or not result[1]:
-            # A line that is not indented sums up a suite.
+            # The result of a suite is not indented.
             continue
         name = result[4].strip()
-        # The sum of a parameterised test's lines, which came before it.
+        # A parameterised test's own result follows the results of its parameters, which count.
         before = lines[:number]
         if any(_KTAP_SUITE.match(b) and b.split(":", 1)[1].strip() == name
                for b in before[-400:]):
             continue
         if result[2] == "not ok":
             outcome.fail(line.strip())
-            # What failed stands before the line that says so.
+            # The failed expectation is logged before the result.
             said = [b.strip() for b in before[-12:] if b.strip().startswith("# ")]
             outcome.reasons += said
         elif "SKIP" in (result[5] or ""):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Whether a guest's kernel was well: what is in its log, how it ended."""
+"""The verdict on a guest: complaints in its kernel's log, and its exit status."""
 
 import re
 
 EXIT_KERNEL = 70
 
-# What a healthy kernel never says.
+# Messages that a healthy kernel never logs.
 COMPLAINTS = re.compile(rb"""
     WARNING:\ |BUG:\ |Oops[:\ ]|Kernel\ panic|general\ protection|
     \bKASAN:|kmemleak:\ |
@@ -16,22 +16,21 @@ COMPLAINTS = re.compile(rb"""
     scheduling\ while\ atomic|sleeping\ function\ called|
     unable\ to\ handle|Segfault\ with\ no\ mm|greenlane-init:\ 
 """, re.VERBOSE)
-# kmemleak says these when nothing leaks; and data races that no function of our
-# modules is at one end of are others' business: the kernel has a good many.
+# Harmless: kmemleak's messages without a leak, and data races that involve no function of
+# greenlane's modules, of which the kernel has many.
 HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
     Automatic\ memory\ scanning|\d+\ new\ suspected)|
     BUG:\ KCSAN:\ (?!.*\[(?:greenlane|rd_(?:core|link)|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|
                              sch_iofd)\])""", re.VERBOSE)
-# User-Mode Linux 7.3 says this as it brings up a second processor, before there is an init: it
-# frees memory on it too early.
+# User-Mode Linux 7.3 logs this warning when it starts a second processor, before init runs: it
+# frees memory on that processor too early.
 BOOT = b"kernel/rcu/tree.c:", b"Callback enqueued on offline CPU!!"
-# Lines of the log from a complaint on that are shown: where no log is kept, as in CI, they are
-# all that there is.
+# Length of the shown part of the log, from a complaint on: in CI no other log is kept.
 SHOWN = 60
 
 
 def read_status(run):
-    """What init reported, as a dict; empty if it never got that far."""
+    """The status that init reported, as a dict; empty if init did not report."""
     try:
         lines = (run / "status").read_text().splitlines()
     except OSError:
@@ -40,12 +39,12 @@ def read_status(run):
 
 
 def is_boot(lines):
-    """Is it BOOT that begins here?"""
+    """Does the BOOT warning begin here?"""
     return any(all(part in line for part in BOOT) for line in lines[:4])
 
 
 def complaint_in(log):
-    """The first line of a kernel log that means trouble and what follows it; or nothing."""
+    """[the log from the first complaint on, up to SHOWN lines]; empty without a complaint."""
     lines = log.read_bytes().splitlines()
     for number, line in enumerate(lines):
         if COMPLAINTS.search(line) and not HARMLESS.search(line) and not is_boot(lines[number:]):
@@ -54,8 +53,8 @@ def complaint_in(log):
 
 
 def verdict(run, log, exceeded):
-    """Exit status and what to say about it (None when all is well).  @exceeded: the limit
-    after which the guest was stopped, or None."""
+    """(exit status, message, or None without a failure of the guest).  @exceeded: the limit after
+    which the guest was stopped, or None."""
     status = read_status(run)
     late = f"no end after {exceeded}" if exceeded else ""
     complaint = complaint_in(log)

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guest's init: process 1 of a User-Mode Linux kernel, or what virtme-ng
- * runs in a virtual machine.  It makes the host's file system a place where
- * nothing can go wrong, runs one command, reports how that went and turns the
- * guest off.
+ * The guest's init: process 1 of a User-Mode Linux kernel, or the program that
+ * virtme-ng runs in a virtual machine.  It protects the host's file system by
+ * an overlay, runs one command, reports its exit status and powers the guest
+ * off.
  *
  *	host's root, read only (hostfs, 9p) --+
  *	                                      +--> overlay: the guest's /
- *	tmpfs, thrown away -------------------+
+ *	tmpfs, discarded ---------------------+
  *	GL_OUT on the host (hostfs, 9p) -----------> the same path, writable
  *
  * It is a C program because starting a program in a guest costs tens of
  * milliseconds, and a shell would start dozens.
  *
- * Whoever starts the guest leaves in a directory, which is the argument (or the
- * environment variable GLRUN, from User-Mode Linux's command line): "argv", "env"
- * and "cwd", each with NUL after every string.  It gets back "status", one "key value" a line.
+ * The program that starts the guest writes the files "argv", "env" and "cwd", with
+ * NUL after every string, to a directory, which is the argument (or the environment
+ * variable GLRUN, from User-Mode Linux's command line).  init writes "status" there,
+ * rows of "key value".
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -41,7 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STAGE "/mnt"		/* where the new root is put together */
+#define STAGE "/mnt"		/* mount point on which the new root is prepared */
 #define KMEMLEAK "/sys/kernel/debug/kmemleak"
 
 static const char *run_dir;
@@ -75,7 +76,7 @@ static void say(const char *fmt, ...)
 	close(fd);
 }
 
-/* scripts/guest takes this as a failure of the guest. */
+/* scripts/guest treats this message as a failure of the guest. */
 #define complain(fmt, ...) say("greenlane-init: " fmt, ##__VA_ARGS__)
 
 static void must(int err, const char *what)
@@ -129,7 +130,7 @@ static void bind_mount(int dir, const char *path)
 	close(dir);
 }
 
-/* The overlay becomes /, the old root goes away; what is shared is kept. */
+/* Make the overlay / and unmount the old root; keep the directories shared with the host. */
 static void enter_new_root(const char *out)
 {
 	int shared[2] = { -1, -1 };
@@ -163,7 +164,7 @@ static void enter_new_root(const char *out)
 		complain("hostfs: %s", strerror(errno));
 }
 
-/* The modules of a kernel that is not installed on the host. */
+/* Mount the modules of a kernel that is not installed on the host. */
 static void kernel_modules(const char *from)
 {
 	struct utsname uts;
@@ -218,7 +219,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* The port of this name; udev would have made a link, but may not be there. */
+/* Open the port of this name; udev would have made a link, but may not run. */
 static int virtio_port(const char *wanted)
 {
 	static const char dir[] = "/sys/class/virtio-ports";
@@ -245,7 +246,7 @@ static int virtio_port(const char *wanted)
 	return fd;
 }
 
-/* A console that passes bytes on as they are. */
+/* Open a console in raw mode, which does not change bytes. */
 static int raw_console(const char *path)
 {
 	struct termios t;
@@ -284,7 +285,7 @@ static int run(char **argv, int out, int err)
 
 /*
  * An object must be five seconds old (of virtual time, mostly) before kmemleak
- * reports it, and a pointer may have been on its way during one scan.
+ * reports it, and a scan may miss a pointer that is being moved: scan twice.
  */
 static void look_for_leaks(void)
 {
@@ -360,7 +361,7 @@ int main(int argc, char **argv_of_init)
 	kernel_modules(getenv("GL_KERNEL_MODULES"));
 	loopback_up();
 	write_file("/proc/sys/kernel/hostname", "guest");
-	/* virtme-ng quietens the console. */
+	/* virtme-ng lowers the console's log level. */
 	write_file("/proc/sys/kernel/printk", "8");
 	out = virtme ? virtio_port("greenlane.stdout") : raw_console("/dev/tty1");
 	err = virtme ? virtio_port("greenlane.stderr") : raw_console("/dev/tty2");

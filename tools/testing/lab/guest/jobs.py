@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half of an experiment: build the network, do the runs.
+"""The guest's half of an experiment: build the network, execute the runs.
 
 	python3 -m lab.guest.jobs CONFIG.json
 
 The configuration names the experiment and holds the network and a list of jobs (at least
 a congestion control and a number of flows).  lab.experiments.NAME.guest has network(config),
 which returns a network that is not built yet, and run(network, config, job), which returns
-a dict.  Each run is one line of JSON on stdout, printed as soon as it is done.
+a dict.  The result of each run is printed on stdout at its end, as one line of JSON.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from lab.net import modules
 
 
 def main():
-    """All jobs of the configuration."""
+    """Run all jobs of the configuration."""
     config = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     experiment = importlib.import_module(f"lab.experiments.{config['experiment']}.guest")
     try:
@@ -30,7 +30,7 @@ def main():
         for job in config["jobs"]:
             print(json.dumps(experiment.run(network, config, job)), flush=True)
     except subprocess.CalledProcessError as why:
-        sys.exit(f"{config['experiment']}: {why.cmd[0]} failed")    # and has said why
+        sys.exit(f"{config['experiment']}: {why.cmd[0]} failed")    # it has printed the reason
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ import os
 import subprocess
 import time
 
-LOAD = 4        # how many times as long as alone a guest may take beside others
-LOOK = 1        # seconds between two looks
+LOAD = 4        # factor by which other work may prolong a guest's real time
+LOOK = 1        # seconds between two checks
 
 
 def processor_seconds(leader):
-    """User and system time of a session: a guest's kernel and its programs."""
+    """User and system time of a session, s: a guest's kernel and its programs."""
     total = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host's root with a tmpfs over it: a place to install things in.
+"""The host's root with a tmpfs over it, to test installations in.
 
 	host's root, read only --+
-	                         +--> overlay: what commands see as /
-	tmpfs, thrown away ------+
+	                         +--> overlay: the root of commands
+	tmpfs, discarded --------+
 
-It says exactly what a command has changed.  Mounts and the network are in
-namespaces of this process's own, which end with it.
+changes() lists exactly the files that a command has changed.  Mounts and the
+network are in namespaces of this process's own, which end with it.
 """
 import hashlib
 import os
@@ -17,25 +17,25 @@ import subprocess
 import sys
 import tempfile
 
-# What dpkg, apt and their triggers note down for themselves, and DKMS's own key.
+# Records of dpkg, apt and their triggers, and DKMS's own key: not in changes().
 RECORDS = ("/var/lib/dpkg/", "/var/log/", "/var/cache/", "/var/lib/dkms/mok.", "/tmp/")
 
 
-# Real seconds after which a command hangs; the slowest builds all modules, beside others.
+# Timeout of a command in real seconds; the slowest builds all modules, beside other work.
 _HANGS = 3600
 
 
 def isolate():
-    """Start this program again, in namespaces of its own."""
+    """Execute this program again, in mount and network namespaces of its own."""
     if os.environ.get("GL_ISOLATED") != str(os.getppid()):
         os.environ["GL_ISOLATED"] = str(os.getpid())
-        # unshare forks: its child is told apart by its parent.
+        # unshare has our pid and forks: the isolated program's parent is GL_ISOLATED.
         os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private",
                               "--fork", sys.executable, *sys.argv])
 
 
 def fingerprint(path):
-    """What a file is: kind, mode, contents; None if there is no such file."""
+    """A file's kind, mode and contents; None if there is no such file."""
     try:
         status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -48,10 +48,10 @@ def fingerprint(path):
 
 
 class Overlay:
-    """A root to run commands in; use it with `with`."""
+    """A root directory to run commands in; a context manager."""
 
     def __init__(self, release):
-        """release: what uname -r says there."""
+        """release: the output of `uname -r` in this root."""
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="greenlane-"))
         self.root = self.base / "root"
         self.upper = self.base / "upper"
@@ -81,11 +81,11 @@ class Overlay:
         self.base.rmdir()
 
     def path(self, name):
-        """Where a file of the overlay is for this process."""
+        """The path at which this process finds a file of the overlay."""
         return self.root / name.lstrip("/")
 
     def write(self, name, text):
-        """Write a file, and make its directory."""
+        """Write a file; make its directory if necessary."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -100,7 +100,7 @@ class Overlay:
                  **(env or {})})
 
     def changes(self):
-        """{path: what is there now} for all that is not as on the host."""
+        """{path: its fingerprint now} of all files that differ from the host's."""
         found = {}
         for directory, names, files in os.walk(self.upper):
             here = "/" + os.path.relpath(directory, self.upper) + "/"

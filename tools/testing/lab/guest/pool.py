@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host's half of an experiment: share the runs out among guests."""
+"""The host's half of an experiment: distribute the runs among guests."""
 
 import json
 import os
@@ -15,21 +15,21 @@ from lab.guest import limit
 
 
 class GuestFailed(Exception):
-    """A guest did not end as it should; its own message says why."""
+    """A guest failed; it has printed the reason itself."""
 
 
 def share(jobs, parts):
-    """Split jobs into lists of about the same cost, dearest first."""
+    """Split jobs into lists of about the same cost, in the order of rising cost."""
     lists = [[] for _ in range(max(1, min(parts, len(jobs))))]
     for job in sorted(jobs, key=lambda j: -j["flows"]):
         min(lists, key=lambda part: sum(j["flows"] + 20 for j in part)).append(job)
-    # Cheap runs first, so that progress shows at once.
+    # Cheap runs first, so that progress is visible early.
     return [part[::-1] for part in lists]
 
 
 def _cpu_seconds(guest):
-    """Processor time of a running guest, which is a session of its own, a child of
-    scripts/guest."""
+    """Processor time of a running guest, s.  `guest` is the pid of scripts/guest, whose child leads
+    the guest's session."""
     try:
         path = f"/proc/{guest}/task/{guest}/children"
         with open(path, encoding="ascii") as file:
@@ -40,7 +40,7 @@ def _cpu_seconds(guest):
 
 
 class _Progress:
-    """One line that says how far the runs are; in a log, one now and then."""
+    """The progress of the runs on stderr: on a terminal one line, in a log one every 10 s."""
 
     def __init__(self, jobs):
         self.jobs = jobs
@@ -49,11 +49,11 @@ class _Progress:
 
     @staticmethod
     def _cost(runs):
-        # Setting up costs about as much as twenty flows do.
+        # The set-up of a run costs about as much as twenty flows.
         return sum(run["flows"] + 20 for run in runs)
 
     def show(self, results):
-        """Results so far, the newest last."""
+        """Show the progress after these results, the newest last."""
         if not self.tty and time.monotonic() < self.shown + 10:
             return
         self.shown = time.monotonic()
@@ -65,13 +65,13 @@ class _Progress:
               end="" if self.tty else "\n", file=sys.stderr, flush=True)
 
     def clear(self):
-        """Make room for whatever is printed next."""
+        """Clear the terminal's row for later output."""
         if self.tty:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 class _Guest(threading.Thread):
-    """One guest: feeds its results to `deliver` as they come."""
+    """One guest, whose results are passed to `deliver` as they arrive."""
 
     def __init__(self, config, jobs, options, deliver):
         super().__init__(daemon=True)
@@ -108,8 +108,8 @@ class _Guest(threading.Thread):
 def run_jobs(config, jobs, guests, options):
     """Run all jobs; returns their results in the order of `jobs`.
 
-    All jobs have the same keys.  Equal ones come out together, in the order in
-    which they were run.
+    All jobs have the same keys.  The results of equal jobs are adjacent, in the order in which
+    they were run.
     """
     results, lock = [], threading.Lock()
     progress = _Progress(jobs)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest that is a virtual machine: an x86 kernel on processors, in real time.
 
-virtme-ng boots the kernel on the host's file system; from there on it is as in
-User-Mode Linux: the same init, and the command's output through two virtio
-ports, so that only the kernel writes to the serial console.
+virtme-ng boots the kernel on the host's file system.  The init is the same as in
+User-Mode Linux.  The command's output uses two virtio ports, so that only the
+kernel writes to the serial console.
 """
 
 import os
 import pathlib
 import subprocess
 
-# How long a kernel may take to say its first line under KVM.
+# Seconds within which a kernel must print its first message under KVM.
 KVM_PATIENCE = 15
 
 
 def image(kdir):
-    """The kernel to boot: one of our builds, or the distribution's."""
+    """The file of the kernel to boot: one that we built, or the distribution's."""
     built = kdir / "arch/x86/boot/bzImage"
     return built if built.exists() else next((kdir / "boot").glob("vmlinuz-*"))
 
@@ -28,9 +28,9 @@ def own_modules(kdir):
 def kvm_works(kdir, cache):
     """Does an ordinary guest run under KVM?
 
-    /dev/kvm may be there, answer, make virtual machines and still never run
-    one.  So see whether this kernel says its first line; without a root file
-    system it ends by itself.  What came out holds until the host boots again.
+    /dev/kvm may exist, answer, make virtual machines and still never run one.
+    So test whether this kernel prints its first message; without a root file
+    system it ends by itself.  The result is cached until the host boots again.
     """
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
@@ -52,7 +52,7 @@ def kvm_works(kdir, cache):
 
 
 def command(kdir, init, run, out, args, streams):
-    """The command that starts the guest; its ports are the streams."""
+    """The command that starts the guest; its ports write to the streams."""
     ports = []
     for name, stream in zip(("stdout", "stderr"), streams[1:]):
         ports += ["-chardev", f"file,id=gl{name},path={stream.path}",

@@ -3,7 +3,7 @@
 
 
 def command(kdir, init, run, out, args, streams):
-    """The command that starts the guest; its consoles are the streams."""
+    """The command that starts the guest; its consoles write to the streams."""
     del out
     log, stdout, stderr = streams
     words = [
@@ -12,7 +12,7 @@ def command(kdir, init, run, out, args, streams):
         f"init={init}", f"GLRUN={run}", f"uml_dir={run}", "umid=uml",
         "con=null", f"con0=null,fd:{log.into}", f"con1=null,fd:{stdout.into}",
         f"con2=null,fd:{stderr.into}", "console=tty0", "printk.time=1",
-        # Nothing that init or a test writes to the log is held back.
+        # No rate limit for messages that init or a test writes to the log.
         "printk.devkmsg=on", "panic=-1", "kunit.enable=1", "kunit.autorun=1",
     ]
     if args.smp:

@@ -3,7 +3,7 @@
 
 from collections import Counter
 
-# Of TCP's, those that the reports have.
+# TCP's counters in the reports.
 WANTED = (
     "TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPFastRetrans",
     "TCPSlowStartRetrans", "TCPLostRetransmit", "TCPSpuriousRTOs",
@@ -20,7 +20,7 @@ def _softnet_drops(ns):
 
 
 class Counters:
-    """Counters of several namespaces, added up."""
+    """The sums of several namespaces' counters."""
 
     def __init__(self, namespaces):
         self._namespaces = list(namespaces)
@@ -35,12 +35,12 @@ class Counters:
                 greenlane.update(ns.greenlane())
             except FileNotFoundError:       # the module is not loaded
                 pass
-        # The same in every namespace: it counts per processor.
+        # The same in every namespace: the kernel counts per processor.
         tcp["softnet_drops"] = _softnet_drops(self._namespaces[0])
         return {"tcp": tcp, "greenlane": greenlane}
 
     def change(self):
-        """What has been counted since it was made, as plain dicts."""
+        """The increments since this object was made: {"tcp": {name: n}, "greenlane": {name: n}}."""
         now = self._read()
         return {kind: {name: value - before[name] for name, value in now[kind].items()}
                 for kind, before in self._before.items()}

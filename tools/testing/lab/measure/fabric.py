@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the switches of some runs have counted (lab.traffic.play), as numbers of a row."""
+"""The switches' counters of several runs (lab.traffic.play), as values of a result row."""
 
 import collections
 
 
 def ports(results, qdisc="color"):
-    """Of all runs, all switches, all ports: what was lost, marked, queued."""
+    """Losses, marks and peak backlog over all runs, switches and ports.  Counters are sums over the
+    runs, peaks are maxima."""
     total = collections.Counter()
     for result in results:
         for kinds in result["switches"].values():
@@ -13,7 +14,7 @@ def ports(results, qdisc="color"):
                 total[name] = max(total[name], value) if "peak" in name else total[name] + value
     found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
     if "pause.off" in total:
-        # Frames to hosts too; how long hosts were paused their own ports would tell.
+        # Includes frames to hosts.  The time for which hosts were paused is in their own ports.
         found.update(pauses=total["pause.off"], paused=total["pause.paused.0"])
     colours = ("green", "yellow", "red")
     found["marks"] = sum(total[f"colors.{colour}.marks"] for colour in colours)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much memory the kernel has handed out in small pieces."""
+"""The memory of the kernel's slab allocator."""
 
 import time
 
 
 def used():
-    """Bytes of all live slab objects, after what is dying has died."""
-    # Freed by RCU, or by work that has not run yet; waiting costs nothing here.
+    """Bytes of all live slab objects, after pending frees."""
+    # Objects wait to be freed by RCU or by work; sleeping is free in virtual time.
     time.sleep(2)
     total = 0
     with open("/proc/slabinfo", encoding="ascii") as file:

@@ -8,17 +8,17 @@
 	              link=GreenlaneLink.using(bw=10000, delay="5us"))
 
     h1 (host)                                s1 (switch)
-    TCP -> line (color: h1-eth0) ---------->  delay, loss (netem: s1-eth1w)
-           delay, loss (netem: h1-eth0w) <--  iofd -> thresholds, line (color: s1-eth1)
+    TCP -> rate (color: h1-eth0) ---------->  delay, loss (netem: s1-eth1w)
+           delay, loss (netem: h1-eth0w) <--  iofd -> thresholds, rate (color: s1-eth1)
 
-    host egress      a NIC: a line that sends segments.  A veth would hand packets of
-                     64 kB to the switch unsplit
-    switch egress    a switch port: color, and iofd over it where there is another way
-    ingress          the wire: netem on an ifb.  In front of the port, a packet that is
-                     deflected would pay the delay once more; and its queue would hide
-                     what is on the wire
+    host egress      a NIC: it sends segments at the link rate.  A veth would pass packets
+                     of 64 kB to the switch unsplit
+    switch egress    a switch port: color, and iofd over it where there is another path
+    ingress          the wire: netem on an ifb.  Before the port, netem would delay a
+                     deflected packet twice, and its queue would hold packets that belong
+                     on the wire
 
-Documentation/mininet.rst is the page for it.
+Documentation/mininet.rst describes it.
 """
 
 import functools
@@ -34,29 +34,31 @@ from mininet.util import natural
 from lab.net.namespace import ACTIVE, is_transport
 from lab.net.port import NIC
 
-# Those that want ECN of a connection's both ends.
+# Congestion controls that need ECN at both ends of a connection.
 ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
 FULL_FRAME = 1514
 FAILED = "greenlane-failed"
-# DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: less would idle the line.
+# DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: with less the link would be idle at
+# times.
 LEAST_ECN = 20
-# Of TCLink: how it does what the qdiscs do here, and what would be another queue.
+# TCLink's options.  _UNUSED select how TCLink does the work of the qdiscs here, and are ignored;
+# _OTHER would add another queue, and are errors.
 _UNUSED = ("use_hfsc", "use_tbf", "use_htb", "gro", "txo", "rxo", "disable_gro")
 _OTHER = ("enable_ecn", "enable_red", "latency_ms", "speedup")
 _OURS = ("bw", "delay", "jitter", "loss", "max_queue_size", "queue", "iofd",
          *_UNUSED, *_OTHER)
-# The routers' links: of the block that RFC 6598 keeps for what nobody else sees.
+# Addresses of links between routers: from 100.64.0.0/10, which is not routed globally (RFC 6598).
 _CORE = (100 << 24) + (64 << 16)
 _ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 
 
 def stop(why):
-    """One line, and the end of the script: a network that is half ours shows nothing."""
+    """End the script with a message: a partly configured network gives useless results."""
     raise SystemExit(f"greenlane: {why}")
 
 
 def run(node, *command):
-    """Run a program in a node, which may be busy: its stdout."""
+    """Run a program in a node whose shell may be busy; returns its stdout."""
     process = node.popen(list(command))
     out, err = process.communicate()
     if process.returncode:
@@ -65,14 +67,14 @@ def run(node, *command):
 
 
 def batch(node, tool, lines):
-    """Lines of ip or tc, in a node's shell: one process for all of them."""
+    """Run commands of ip or tc in a node's shell, with one process for all of them."""
     with tempfile.NamedTemporaryFile("w", prefix="greenlane-") as file:
         file.write("\n".join(lines) + "\n")
         file.flush()
         said = node.cmd(f"{tool} -batch {file.name} || echo {FAILED}")
     if FAILED not in said:
         return
-    # The first line that is refused ends it, and the rest says only that.
+    # The first rejected command ends the batch; only the first message has its reason.
     why = said.strip().splitlines()[0]
     hint = ""
     if "kind is unknown" in why:
@@ -83,29 +85,29 @@ def batch(node, tool, lines):
 
 
 def write(node, name, value):
-    """Set a sysctl, by its path below /proc/sys, in a node: what the shell complained with."""
+    """Set a sysctl, by its path below /proc/sys, in a node; returns the shell's error, or ""."""
     return node.cmd(f"echo {shlex.quote(str(value))} > /proc/sys/{name}").strip()
 
 
 def default_queue(bw, packets=None):
-    """preset tlt of tc-color(8), which is 200k, 270k and 1800k at 40 Gbit/s; but slow lines
-    need more than the same time in the queue."""
+    """`preset tlt` of tc-color(8), 200k, 270k and 1800k at 40 Gbit/s, in proportion to the rate;
+    but ecn is at least LEAST_ECN packets, for slow links."""
     ecn = max(int(200 * 1024 * bw / 40000), LEAST_ECN * FULL_FRAME)
     limit = 9 * ecn if packets is None else packets * FULL_FRAME
     return f"limit {limit} red {min(ecn * 27 // 20, limit)} ecn {min(ecn, limit)}"
 
 
 class GreenlaneIntf(Intf):
-    """One end of a link; what it is, a NIC or a switch port, its node says."""
+    """One end of a link: a NIC at a host, a switch port at a switch."""
 
     bw = iofd = port = wire = None
 
     # pylint: disable=arguments-differ
     def config(self, bw=None, delay=None, jitter=None, loss=None, max_queue_size=None,
                queue=None, iofd=None, **params):
-        """bw: Mbit/s; delay, jitter: of the wire, as "5us"; loss: of the wire, in percent;
-        queue: a switch port's, in the words of tc-color(8); max_queue_size: its limit in
-        packets; iofd: of a GreenlaneRouter's port, in the words of tc-iofd(8)."""
+        """bw: link rate, Mbit/s; delay, jitter: of the wire, as "5us"; loss: of the wire, in
+        percent; queue: options of a switch port, as in tc-color(8); max_queue_size: its limit in
+        packets; iofd: options of a GreenlaneRouter's port, as in tc-iofd(8)."""
         for name in _OTHER:
             if params.pop(name, None):
                 stop(f"{self}: {name} is TCLink's; the port's options are queue='...'")
@@ -143,29 +145,30 @@ class GreenlaneIntf(Intf):
                                 f"qdisc add dev {self} parent 1:1 handle 2: {self.port}"])
 
     def delete(self):
-        """The wire goes too; from a namespace, with it."""
+        """Delete the interface and its ifb.  A node with a namespace of its own loses the ifb with
+        that."""
         if self.wire and not self.node.inNamespace:
             self.cmd("ip link del", self.wire)
         Intf.delete(self)
 
     def peer(self):
-        """The other end."""
+        """The interface at the other end of the link."""
         return self.link.intf2 if self is self.link.intf1 else self.link.intf1
 
     def stats(self):
-        """What tc -s says of the port, by qdisc: stats()["color"]["drops"]."""
+        """tc's statistics of the port, by qdisc: stats()["color"]["drops"]."""
         shown = run(self.node, "tc", "-j", "-s", "qdisc", "show", "dev", str(self))
         return {qdisc["kind"]: qdisc for qdisc in json.loads(shown)}
 
 
 class GreenlaneLink(Link):
-    """A link of two such; params1 and params2 are for one end and count more."""
+    """A link with a GreenlaneIntf at each end; params1 and params2 override params at one end."""
 
     numbers = itertools.count()
 
     @classmethod
     def using(cls, **params):
-        """With these parameters, where a topology's link says nothing else."""
+        """The class with these default parameters, which those of a topology's link override."""
         return functools.partial(cls, **params)
 
     def __init__(self, node1, node2, params1=None, params2=None, **params):
@@ -181,7 +184,7 @@ class GreenlaneHost(Host):
 
     @classmethod
     def using(cls, **params):
-        """With these parameters, where a topology's host says nothing else."""
+        """The class with these default parameters, which those of a topology's host override."""
         return functools.partial(cls, **params)
 
     def config(self, cc=None, sysctl=None, **params):
@@ -191,7 +194,7 @@ class GreenlaneHost(Host):
         if rates:
             line = max(1, int(min(rates)))
             for name in ("xpass_rate", "dcqcn_rate"):
-                # There is none of a transport that is not loaded.
+                # The sysctl exists only if the transport's module is loaded.
                 self.cmd(f"[ ! -e /proc/sys/net/ipv4/{name} ] ||"
                          f" echo {line} > /proc/sys/net/ipv4/{name}")
         if cc:
@@ -202,11 +205,11 @@ class GreenlaneHost(Host):
         return result
 
     def set_cc(self, cc):
-        """The congestion control of connections from now on."""
+        """Set the congestion control of new connections."""
         setting = functools.partial(write, self, "net/ipv4/tcp_congestion_control", cc)
         failed = setting()
         if "not permitted" in failed:
-            # As dctcp: namespaces may have it by default when the machine allows it.
+            # A restricted one, as dctcp: it can be a namespace's default if the machine allows it.
             with open(_ALLOWED, "r+", encoding="ascii") as file:
                 allowed = file.read().split()
                 file.seek(0)
@@ -219,7 +222,7 @@ class GreenlaneHost(Host):
         write(self, "net/ipv4/tcp_ecn", 1 if cc in ECN else 2)
 
     def counters(self):
-        """All of the namespace's, by name: TCP's and greenlane's."""
+        """The counters of the namespace, by name: TCP's and greenlane's."""
         text = run(self, "sh", "-c", "cd /proc/net; cat netstat snmp; [ ! -e greenlane ] ||"
                    " cat greenlane").splitlines()
         seen = {}
@@ -233,34 +236,34 @@ class GreenlaneHost(Host):
 
 
 class _OwnNamespace(Switch):
-    """A switch in a namespace of its own: it leaves nothing behind."""
+    """A switch in a namespace of its own, which removes its devices at the end."""
 
-    controlIntf = None          # which mininet forgets in this case
+    controlIntf = None          # mininet does not set it in this case
 
     def __init__(self, name, **params):
         Switch.__init__(self, name, **dict(params, inNamespace=True))
 
 
 class GreenlaneBridge(_OwnNamespace):
-    """A learning switch: a Linux bridge.  It has one way to each host."""
+    """A learning switch: a Linux bridge.  It has one path to each host."""
 
     def start(self, _controllers):
-        """All its ports."""
+        """Add all ports to the bridge."""
         batch(self, "ip", [f"link add {self} type bridge"]
               + [f"link set {intf} master {self}" for intf in self.intfList()]
               + [f"link set {self} up"])
 
 
 class GreenlaneRouter(_OwnNamespace):
-    """A switch that routes IPv4, on the shortest ways; iofd needs one.
+    """A switch that routes IPv4 on shortest paths; iofd needs one.
 
-    Hosts keep the addresses that they have, in one network: the router answers for the
-    others (proxy ARP) and has a route to each.  Of several ways, host i at switch j has
-    way (i + j) mod n: flows stay where they are, and switches do not choose alike.
+    Hosts keep their addresses, in one subnet: the router answers for the other hosts (proxy
+    ARP) and has a route to each.  Of n shortest paths, switch j uses path (i + j) mod n to
+    host i: a flow keeps its path, and different switches use different ones.
     """
 
     def start(self, _controllers):
-        """Addresses, routes, and iofd at the ports that another way is left for."""
+        """Set addresses and routes, and iofd at the ports for which another path exists."""
         ours = self.intfList()
         for intf in ours:
             if isinstance(intf.peer().node, Switch) and not self._core(intf):
@@ -287,18 +290,18 @@ class GreenlaneRouter(_OwnNamespace):
 
     @staticmethod
     def _core(intf):
-        """Is it between routers?"""
+        """Is the interface an end of a link between routers?"""
         return (isinstance(intf.node, GreenlaneRouter)
                 and isinstance(intf.peer().node, GreenlaneRouter))
 
     @staticmethod
     def _address(intf):
-        """Of one end of a link between routers."""
+        """The address of one end of a link between routers."""
         number = _CORE + 2 * intf.link.number + (intf is intf.link.intf2)
         return ".".join(str(byte) for byte in number.to_bytes(4, "big"))
 
     def _hops(self):
-        """{router: hops from here}, nearest first."""
+        """{router: hops from this one}, nearest first."""
         hops = {self: 0}
         queue = [self]
         for router in queue:
@@ -310,7 +313,7 @@ class GreenlaneRouter(_OwnNamespace):
         return hops
 
     def _routes(self):
-        """A route to each address of each host, over one of the shortest ways."""
+        """Commands of ip for a route to each address of each host, over a shortest path."""
         found = [intf for router in self._hops() for intf in router.intfList()
                  if not self._core(intf) and intf.peer().IP()]
         found.sort(key=lambda intf: natural(str(intf.peer())))

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Short messages go around a long queue: dart, and iofd over two ways.
+"""Short messages avoid a long queue: dart, with iofd over two paths.
 
-	h1 ---\            /--- h4      h4 asks h1 for short messages, again and again
-	h2 --- s1 ====== s2 --- h5      h6 asks h3 for eight long ones at once meanwhile
-	h3 ---/            \--- h6      each way is a quarter of a host's line
+	h1 ---\            /--- h4      h4 requests short messages from h1, again and again
+	h2 --- s1 ====== s2 --- h5      h6 requests eight long ones from h3 at once meanwhile
+	h3 ---/            \--- h6      each path has a quarter of a host's link rate
 
-The routers send what is for h4 and for h6 on the same way.  With iofd a short message
-that finds more than the threshold queued there takes the other one, all its packets in
-order (`late` are those that were not).
+The routers use the same path for packets to h4 and to h6.  With iofd a short message that
+finds more than the threshold queued there is deflected to the other path, with all its packets
+in order (`late` counts the packets that arrived out of order).
 """
 
 import argparse
@@ -38,7 +38,7 @@ class TwoWays(Topo):
 
 
 def deflect(iofd, args):
-    """A row, with iofd or without."""
+    """The result row of one run, with iofd or without."""
     net = Mininet(TwoWays(bw=args.bw, iofd=iofd), controller=None, switch=GreenlaneRouter,
                   host=GreenlaneHost.using(cc="dart"),
                   link=GreenlaneLink.using(bw=args.bw, delay=args.delay, queue=QUEUE))

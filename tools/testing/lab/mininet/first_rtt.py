@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The first round trip of a credit transport: seven answers at once, again and again.
 
-	h1 ... h7 ---- s1 ---- h8       h8 asks all for a message of 30 kB
+	h1 ... h7 ---- s1 ---- h8       h8 requests a message of 30 kB from each
 
-xpass waits for credits; aeolus_xpass sends a round trip's worth at once, which the
-switch drops where there is no room (`drop red`), and sends it again with credits.
+xpass waits for credits; aeolus_xpass sends the data of a round trip at once.  The switch
+drops packets of it above a threshold (`drop red`), which are retransmitted with credits.
 """
 
 import argparse
@@ -21,7 +21,7 @@ QUEUE = "limit 200k preset aeolus"
 
 
 def first_rtt(cc, args):
-    """One congestion control's row."""
+    """The result row of one congestion control."""
     net = Mininet(SingleSwitchTopo(SENDERS + 1), controller=None, switch=GreenlaneBridge,
                   host=GreenlaneHost.using(cc=cc),
                   link=GreenlaneLink.using(bw=args.bw, delay=args.delay, queue=QUEUE))

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """An incast: many answers at once, through one port of a switch.
 
-	h1 ... h8 ---- s1 ---- h9       h9 asks all, 80 answers of 32 kB from each
+	h1 ... h8 ---- s1 ---- h9       h9 requests 80 answers of 32 kB from each
 
-TLT's promise is that none of them waits for a timer.  `drop red` is what the switch
-drops of packets that may be lost, `green` of those that may not.
+TLT's promise is that no answer waits for a timer.  `drop red` counts dropped packets that
+TLT permits to be lost, `drop green` dropped packets that must not be lost.
 """
 
 import argparse
@@ -21,7 +21,7 @@ QUEUE = "limit 1800k red 270k ecn 200k"
 
 
 def incast(cc, args):
-    """One congestion control's row."""
+    """The result row of one congestion control."""
     net = Mininet(SingleSwitchTopo(SENDERS + 1), controller=None, switch=GreenlaneBridge,
                   host=GreenlaneHost.using(cc=cc),
                   link=GreenlaneLink.using(bw=args.bw, delay=args.delay, queue=QUEUE))

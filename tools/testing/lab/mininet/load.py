@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The examples' load: one host asks many, each answers with a message.
+"""The examples' load: one host sends requests to many, each of which answers with a message.
 
 	load.py serve PORT BYTES
 	load.py ask [--flows N] [--rounds N] [--gap S] PORT BYTES ADDRESS...
 
-ask: N connections to each address.  In each round all are asked in the same instant,
-and none again before all have answered.  It prints, for each round, how many seconds
-each answer took, as JSON.
+serve: answer each received byte with BYTES bytes.
+ask: open --flows connections to each address.  --rounds times, wait --gap seconds, send a request
+on all of these connections at once, and wait for all answers.  Print the duration of each answer in
+seconds, as JSON: a list for each repetition.
 """
 
 import argparse
@@ -23,21 +24,21 @@ PORT = 5001
 
 
 def serving(host, count, port=PORT):
-    """A server on a mininet host; terminate() it."""
+    """A server on a mininet host, which the caller terminates."""
     server = host.popen([sys.executable, "-S", __file__, "serve", str(port), str(count)])
     server.stdout.readline()
     return server
 
 
 def asking(host, servers, count, port=PORT, **options):
-    """One who asks these hosts; communicate() with it, or answers()."""
+    """A client of these servers on a mininet host; answers() waits for its end."""
     words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
     return host.popen([sys.executable, "-S", __file__, "ask", *words, str(port), str(count),
                        *(server.IP() for server in servers)])
 
 
 def answers(process):
-    """The seconds that each answer of each round took."""
+    """The durations of the answers, s: a list for each repetition."""
     out, err = process.communicate()
     if process.returncode:
         raise SystemExit(f"load: {err.decode().strip().splitlines()[-1]}")
@@ -45,7 +46,7 @@ def answers(process):
 
 
 def play(host, servers, count, **options):
-    """`host` asks `servers`: the seconds that each answer took, in order."""
+    """Run the load from `servers` to `host`; returns the sorted durations of the answers, s."""
     running = [serving(server, count) for server in servers]
     try:
         return sorted(sum(answers(asking(host, servers, count, **options)), []))
@@ -54,30 +55,30 @@ def play(host, servers, count, **options):
 
 
 def end(running):
-    """These servers."""
+    """Terminate these servers."""
     for server in running:
         server.terminate()
         server.communicate()
 
 
 def percentile(times, percent):
-    """By nearest rank, in milliseconds."""
+    """The percentile of sorted times by nearest rank, in ms."""
     return 1000 * times[max(0, math.ceil(len(times) * percent / 100) - 1)]
 
 
 def times_of(times):
-    """A row's part: how many answers, and how late."""
+    """Values of a row: the number of answers, and percentiles of their durations."""
     return {"answers": len(times), **{f"p{p} ms": percentile(times, p) for p in (50, 99, 100)}}
 
 
 def drops(port):
-    """A row's part: what a port's color has dropped, by colour."""
+    """Values of a row: the packets that a port has dropped, by colour."""
     return {f"drop {name}": sum(colour["drops"].values())
             for name, colour in port["colors"].items()}
 
 
 def show(rows, as_json):
-    """Rows, one below the other."""
+    """Print rows as a table, or as JSON."""
     if as_json:
         print(json.dumps(rows))
         return
@@ -91,11 +92,11 @@ def _text(value):
 
 
 def serve(port, count):
-    """A byte in, `count` bytes out; for ever."""
+    """Answer each received byte with `count` bytes; does not return."""
     answer = b"x" * count
 
     class Handler(socketserver.BaseRequestHandler):
-        """A connection."""
+        """Serves one connection."""
 
         def handle(self):
             self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -103,7 +104,7 @@ def serve(port, count):
                 self.request.sendall(answer)
 
     class Server(socketserver.ThreadingTCPServer):
-        """An incast connects all at once."""
+        """Its backlog is large, because an incast opens all connections at once."""
 
         allow_reuse_address = daemon_threads = True
         request_queue_size = 4096
@@ -114,7 +115,7 @@ def serve(port, count):
 
 
 def one_round(connections, count):
-    """Ask all; the seconds that each answer took."""
+    """Send a request on all connections; returns the duration of each answer, s."""
     missing = {connection: count for connection in connections}
     took = []
     begin = time.monotonic()

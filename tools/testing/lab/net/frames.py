@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A switch port to test: one veth pair in a fresh network namespace.
 
-Both ends are in the same namespace and have no addresses: packets are written
-to one end as frames, pass its qdisc, and come out of the other as frames, so
-that nothing else is on the wire.
+Both ends are in the same namespace and have no addresses.  A test writes frames
+to one end, which pass its qdisc, and reads frames from the other, so that the
+kernel sends no packets of its own between them.
 """
 import atexit
 import contextlib
@@ -33,7 +33,7 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 
 
 def run(*args, check=True, text=None):
-    """Run a program; its CompletedProcess."""
+    """Run a program; returns its CompletedProcess."""
     done = subprocess.run(args, capture_output=True, text=True, check=False, input=text)
     if check and done.returncode:
         raise RuntimeError(f"{' '.join(args)}: {done.stderr.strip()}")
@@ -41,18 +41,18 @@ def run(*args, check=True, text=None):
 
 
 def insmod():
-    """Load the module unless it is there."""
+    """Load sch_color unless it is loaded."""
     modules.load("sch_color")
 
 
-# The process that is in a namespace of its own.
+# [pid] of the process that has moved into a namespace of its own, or empty.
 _alone = []
 
 
 @atexit.register
 def _clear():
-    """Take the devices of our namespace away.  Packets that still wait in a queue keep the socket
-    that has sent them, and this the namespace, with the queue: until a slow line has sent them."""
+    """Delete the devices of our namespace.  A packet in a qdisc holds the socket that sent it, and
+    the socket holds the namespace with the qdisc, until a slow port has sent the packet."""
     if _alone != [os.getpid()]:
         return
     names = [link["ifname"] for link in json.loads(run("ip", "-j", "link", "show").stdout or "[]")]
@@ -61,7 +61,7 @@ def _clear():
 
 
 def fresh_namespace():
-    """Move into another network namespace of our own, where IPv6 sends nothing by itself."""
+    """Move into a new network namespace without IPv6, which would send packets of its own."""
     _clear()
     _alone[:] = [os.getpid()]
     libc.unshare_network()
@@ -76,12 +76,12 @@ def veth(a="p0", b="p1", *more):
 
 
 def tc(words, check=True):
-    """tc with the words of a string."""
+    """Run tc with the arguments in a string."""
     return run("tc", *words.split(), check=check)
 
 
 def port(options="", dev="p0", mtu=1500):
-    """A fresh namespace with one port that has these options."""
+    """Make a fresh namespace with one color port that has these options."""
     insmod()
     fresh_namespace()
     veth("p0", "p1", "mtu", str(mtu))
@@ -89,12 +89,12 @@ def port(options="", dev="p0", mtu=1500):
 
 
 def qdiscs(dev="p0"):
-    """What tc says about the qdiscs of a device, statistics included."""
+    """tc's report, with statistics, of a device's qdiscs."""
     return switch_port.shown(dev)
 
 
 def shown(dev="p0", kind="color"):
-    """What tc says about the qdisc of that kind."""
+    """tc's report of a device's qdisc of this kind."""
     for qdisc in qdiscs(dev):
         if qdisc["kind"] == kind:
             return qdisc
@@ -113,7 +113,7 @@ def colors(dev="p0"):
 
 @contextlib.contextmanager
 def notified(*lines):
-    """These lines come from `tc monitor` by the end."""
+    """`tc monitor` must print these lines before the end of the block."""
     with subprocess.Popen(["tc", "monitor"], stdout=subprocess.PIPE, text=True) as monitor:
         settle(0.1)
         try:
@@ -127,7 +127,7 @@ def notified(*lines):
 
 
 def ether(proto, payload, size=0, vlans=()):
-    """A frame of `size` bytes (at least) to nobody in particular."""
+    """A frame of at least `size` bytes to an address that no device has."""
     head = bytes.fromhex("020000000002020000000001")
     for tpid, tci in vlans:
         head += struct.pack("!HH", tpid, tci)
@@ -160,17 +160,17 @@ def numbered(number, tos=0, size=1000, make=ipv4):
 
 
 def numbers(frames):
-    """The numbers of frames as Receiver.frames() has them."""
+    """The numbers at the end of frames, as Receiver.frames() returns them."""
     return [struct.unpack("!I", frame[-4:])[0] for _, frame in frames]
 
 
 def arp(size=60):
-    """Something that is not IP."""
+    """A frame that is not IP."""
     return ether(0x0806, bytes(28), size)
 
 
 class Sender:
-    """Writes frames to a device; knows how many its qdisc dropped."""
+    """Writes frames to a device, and counts the frames that its qdisc dropped."""
 
     def __init__(self, dev="p0"):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -180,7 +180,8 @@ class Sender:
         self.refused = 0
 
     def send(self, frame, count=1):
-        """Send; returns how many were not dropped at once.  An early drop is no error."""
+        """Send `count` times; returns how many frames were not dropped at once.  For an early drop
+        send() gives no error, so the qdisc's counter is read, too."""
         before, errors = self.drops(), 0
         for _ in range(count):
             try:
@@ -194,13 +195,13 @@ class Sender:
         return count - lost
 
     def close(self):
-        """So that the namespace can go."""
+        """Close the sockets, which hold the namespace."""
         self.socket.close()
         self.drops.close()
 
 
 class Receiver:
-    """Reads what comes out of a device, with the time at which it did."""
+    """Reads the frames that a device receives, with their time stamps."""
 
     def __init__(self, dev="p1"):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
@@ -211,7 +212,7 @@ class Receiver:
         self.socket.bind((dev, 3))
 
     def frames(self, count=None, wait=1.0):
-        """[(ns, frame)]: `count` of them, or all until it is quiet."""
+        """[(ns, frame)] of `count` frames, or of all until no frame arrives for `wait` s."""
         got = []
         self.socket.settimeout(wait)
         while count is None or len(got) < count:
@@ -228,7 +229,7 @@ class Receiver:
         return got
 
     def close(self):
-        """So that the namespace can go."""
+        """Close the socket, which holds the namespace."""
         self.socket.close()
 
 
@@ -244,7 +245,7 @@ def in_background(function, *args):
 
 
 def kill(pid):
-    """End such a process."""
+    """Kill a process of in_background()."""
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 
@@ -254,16 +255,16 @@ def _users(module):
         return int(file.read())
 
 
-# By what ran before on the same machine, whose last packets may be in a queue for hours.
+# Modules in use before this program: packets of an earlier program may be in a queue for hours.
 _USED = {module for module in ("sch_color", "sch_iofd") if modules.is_loaded(module) and
          _users(module)}
 
 
 def unused(module):
-    """Wait until a module has no qdisc: namespaces are taken down in the background.
+    """Wait until a module has no qdisc: the kernel removes namespaces in the background.
 
-    A socket keeps its namespace until its last packet is out, so no case that waits for
-    this may leave packets behind that never leave.
+    A socket holds its namespace until its last packet is sent, so before a case that calls this
+    no queue may have packets that are never sent.
     """
     if module in _USED:
         raise Skip(f"an earlier program's packets still wait in a qdisc of {module}")
@@ -276,5 +277,5 @@ def unused(module):
 
 
 def settle(seconds=0.05):
-    """Let timers fire: nothing else moves virtual time."""
+    """Sleep, so that timers fire: only sleeping advances virtual time."""
     time.sleep(seconds)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What each host of a network has to know of its link and of a congestion control."""
+"""Sysctls of each host of a network: the rate of its link, and those of a congestion control."""
 
 import os
 import sys
 
 from lab import units
 
-_before = {}    # net.ipv4's settings that a run has changed: their values before
+_before = {}    # {setting of net.ipv4 that a run has changed: its value before the first run}
 
 
 def _exists(name):
@@ -14,13 +14,13 @@ def _exists(name):
 
 
 def _ecn(cc):
-    """net.ipv4.tcp_ecn for it: in a mix each socket that wants ECN asks for it by itself, and no
-    other has it."""
+    """The value of net.ipv4.tcp_ecn for a congestion control: in a mix it is 0, because each socket
+    whose congestion control needs ECN requests it itself, and no other socket uses it."""
     return int("dctcp" in cc and len(units.ccs(cc)) == 1)
 
 
 def settle(network, config, cc, *settings):
-    """Set the hosts up for CC[:NAME=VALUE]...; what the run before has set is put back."""
+    """Set the hosts up for CC[:NAME=VALUE]...; settings of the previous run are restored first."""
     values = {"tcp_ecn": _ecn(cc),
               "greenlane_ecn": int(config.get("greenlane_ecn", False))}
     values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
@@ -29,7 +29,7 @@ def settle(network, config, cc, *settings):
         values[name] = value
         if not _exists(f"net.ipv4.{name}"):
             sys.exit(f"no setting net.ipv4.{name}")
-    # A transport's settings are there if its module is.
+    # A transport's settings exist if its module is loaded.
     values = {name: value for name, value in values.items() if _exists(f"net.ipv4.{name}")}
     first = network.ns[network.hosts[0]]
     for name in values.keys() - _before.keys():
@@ -40,7 +40,7 @@ def settle(network, config, cc, *settings):
 
 
 def deploy(network, cc, deployed, others):
-    """Hosts of these numbers have that congestion control, and the rest has another."""
+    """Set the congestion control `cc` on the hosts with these numbers, and `others` on the rest."""
     for number, host in enumerate(network.hosts):
         mine = cc if number in deployed else others
         network.ns[host].sysctl("net.ipv4.tcp_congestion_control", mine)

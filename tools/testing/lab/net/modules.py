@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Loading the kernel modules that are tested: those of $GL_MODDIR, or the installed ones."""
+"""Load the kernel modules under test, from $GL_MODDIR or as installed."""
 
 import contextlib
 import os
@@ -15,16 +15,16 @@ _SYSCTL = "/proc/sys/net/ipv4/tcp"
 _HOOKS = "table inet stay {{ {} }}".format(" ".join(
     f"chain {hook} {{ type filter hook {hook} priority 0; }};" for hook in ("input", "output")))
 
-# Each after those that it needs.
+# Each module follows the modules that it needs.
 _SCHED = ("rd_link", "sch_color", "sch_iofd")
 _IPV4 = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass",
          "tcp_aeolus")
-# What else a transport's module needs.
+# {module: the modules that it needs}
 _NEEDS = {"tcp_dart": ("greenlane", "tcp_dcqcn"), "tcp_tlt": ("greenlane", "tcp_dcqcn", "tcp_dart"),
           "rd_core": ("greenlane", "rd_link"), "tcp_xpass": ("rd_core",), "tcp_aeolus": ("tcp_xpass",),
           "tcp_dcqcn": ("rd_link",), "sch_color": ("rd_link",),
           "sch_iofd": ("sch_color",), "tcp_toy": ("greenlane",), "tcp_turns": ("rd_core",)}
-# The module of a congestion control whose name does not begin with its module's.
+# {congestion control: module}, except tlt_*: load_for() always loads tcp_tlt.
 _MODULE_OF = {"xpass": "tcp_xpass", "aeolus_xpass": "tcp_aeolus", "dart": "tcp_dart",
               "dcqcn": "tcp_dcqcn"}
 
@@ -40,12 +40,12 @@ def path(name):
 
 
 def is_loaded(name):
-    """Is it?"""
+    """Is the module loaded?"""
     return os.path.exists(f"/sys/module/{name}")
 
 
 def load_helper(name):
-    """Load one of tools/testing/modules, which are built for UML guests only, or skip."""
+    """Load a module of tools/testing/modules, which are built for UML guests only, or skip."""
     file = pathlib.Path(os.environ.get("GL_MODDIR", "/"), f"tools/testing/modules/{name}.ko")
     if is_loaded(name):
         return
@@ -55,10 +55,11 @@ def load_helper(name):
 
 
 def allow(*ccs):
-    """Let applications, and other namespaces than the first one, have these congestion
-    controls: most of ours are restricted, as dctcp is.  None for all that there are."""
+    """Allow applications without CAP_NET_ADMIN, and namespaces other than the first, to use these
+    congestion controls: most of greenlane's are restricted, as dctcp is.  Without arguments all
+    available ones are allowed."""
     outer, first = (os.open(f"/proc/{task}/ns/net", os.O_RDONLY) for task in ("thread-self", 1))
-    libc.enter_network(first)       # which has the only list
+    libc.enter_network(first)       # only the first namespace has the list
     try:
         if not ccs:
             with open(f"{_SYSCTL}_available_congestion_control", encoding="ascii") as file:
@@ -75,27 +76,29 @@ def _load(*names):
     for name in names:
         _load(*_NEEDS.get(name, ()))
         if not is_loaded(name):
-            # In virtual time a timer costs nothing, and ports are exact.
+            # In virtual time a timer costs nothing, so ports need no slack.
             exact = ["slack=0"] * (name == "sch_color" and is_time_virtual())
             subprocess.run(["insmod", path(name), *exact], check=True)
 
 
 def load(*names):
-    """Load modules and what they need, unless they are there, and allow() theirs."""
+    """Load modules and the modules that they need, unless loaded, and allow() all congestion
+    controls."""
     _load(*names)
     allow()
 
 
 def rmmod(name):
-    """True if it went; while anything uses it, it stays."""
+    """Remove a module; False if it is in use."""
     return subprocess.run(["rmmod", name], capture_output=True, check=False).returncode == 0
 
 
 def unload(*names):
-    """Take modules out that are there, each after those that need it, as soon as their
-    last users are gone: closed connections and namespaces take a moment.
+    """Remove loaded modules, each after the modules that need it.  Closed connections and removed
+    namespaces still use them for some time: wait for these, up to 130 s.
 
-    In a machine that all files share, an earlier one may have left it a user for longer.
+    On a machine that all test files share, an earlier file may have left a user for longer: then
+    skip.
     """
     for name in names:
         if not is_loaded(name):
@@ -110,21 +113,22 @@ def unload(*names):
 
 
 def load_for(*ccs):
-    """Load what these congestion controls need, and TLT."""
+    """Load the modules of these congestion controls, and TLT's."""
     load("tcp_tlt", *(_MODULE_OF[cc] for cc in ccs if cc in _MODULE_OF))
 
 
 def load_all():
-    """Load all of them."""
+    """Load all of greenlane's modules."""
     load(*_SCHED, *_IPV4)
 
 
 @contextlib.contextmanager
 def other_hooks():
-    """Netfilter hooks that stay while ours come and go, so that the kernel's code does not change.
+    """Meanwhile other netfilter hooks stay registered, so that the kernel does not patch its code
+    when greenlane's are registered and removed.
 
-    Without them each load and unload patches jumps on the packets' way.  In one of a hundred
-    turns or so, an emulated processor never gets past such a jump again (QEMU 7.2, TCG).
+    Without them each load and unload patches jumps in the packets' code path.  In about one of a
+    hundred repetitions an emulated processor never passes such a jump again (QEMU 7.2, TCG).
     """
     subprocess.run(["nft", _HOOKS], check=True)
     yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A network namespace, as ip(8) names them: commands, sysctls and counters in it."""
+"""Network namespaces with names, as of ip-netns(8): commands, sysctls and counters in them."""
 
 import atexit
 import os
@@ -13,13 +13,13 @@ _DIRECTORY = "/run/netns"
 
 
 def batch(tool, lines, *options):
-    """Lines of ip or tc, all in one process."""
+    """Run commands of ip or tc, all in one process."""
     subprocess.run([tool, *options, "-batch", "-"], input="\n".join(lines) + "\n", text=True,
                    check=True)
 
 
 def read_sysctl(name):
-    """A sysctl of the current namespace, by its name with dots."""
+    """Read a sysctl of the current namespace, by its name with dots."""
     with open("/proc/sys/" + name.replace(".", "/"), encoding="ascii") as file:
         return file.read().strip()
 
@@ -40,19 +40,20 @@ def is_transport(cc):
 
 
 def set_cc(cc):
-    """The default of the current namespace, for its first connection too."""
+    """Set the default congestion control of the current namespace; marks begin with its first
+    connection."""
     write_sysctl(CC, cc)
     if is_transport(cc):
         write_sysctl(ACTIVE, 1)
 
 
-# Names of those that are there, and the process that has made each.
+# {name of an existing namespace: pid of the process that made it}
 _made = {}
 
 
 @atexit.register
 def _leave_nothing():
-    """Another program may follow in the same machine."""
+    """Delete this process's namespaces: another program may run on the same machine."""
     ours = [name for name, pid in _made.items() if pid == os.getpid()]
     if ours:
         subprocess.run(["ip", "-force", "-batch", "-"], text=True, check=False,
@@ -68,7 +69,7 @@ class Namespace:
         os.makedirs(_DIRECTORY, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY))
         outer = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        # In this process: `ip netns add` would be one more for each of a thousand hosts.
+        # In this process: `ip netns add` would start a process for each of a thousand hosts.
         try:
             libc.unshare_network()
             libc.bind_mount("/proc/thread-self/ns/net", path)
@@ -90,20 +91,20 @@ class Namespace:
         os.close(outer)
 
     def ip(self, *lines, options=()):
-        """Commands for ip -batch."""
+        """Run commands by ip -batch."""
         batch("ip", lines, "-n", self.name, *options)
 
     def tc(self, *lines):
-        """Commands for tc -batch."""
+        """Run commands by tc -batch."""
         batch("tc", lines, "-n", self.name)
 
     def read(self, path):
-        """The text of a file, as seen in here."""
+        """The text of a file, read in this namespace."""
         with self, open(path, encoding="ascii") as file:
             return file.read()
 
     def sysctl(self, name, value=None):
-        """Read or write one, by its name with dots."""
+        """Read or write a sysctl, by its name with dots."""
         with self:
             if value is None:
                 return read_sysctl(name)
@@ -129,7 +130,8 @@ class Namespace:
         return self.tcp()[name]
 
     def remove(self):
-        """Forget it: it and its devices go with its last process and socket."""
+        """Delete the name: the namespace and its devices exist until its last process and socket
+        end."""
         del _made[self.name]
         os.close(self._fd)
         subprocess.run(["ip", "netns", "del", self.name], check=True)

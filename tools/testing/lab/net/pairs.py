@@ -5,8 +5,8 @@
 	          sw1 ======  core  ====== sw2
 	a2 --10G--+                        +--10G-- b2
 
-Real devices (veth) and real qdiscs: a host's NIC and its delay, and whatever the switches'
-ports towards each other are given.
+Real devices (veth) and real qdiscs: a host's NIC and its delay, and at the switches' ports towards
+each other the qdiscs that the test gives.
 """
 import contextlib
 import socket
@@ -19,7 +19,7 @@ RATE = 10 * 10**9               # bit/s, of a host's link
 DELAY = 5000                    # ns, of a host's link, each way
 HOSTS = ("a1", "a2", "b1", "b2")
 CORE = {"sw1": "up0", "sw2": "d0"}      # the port of each switch towards the other
-# As a host with little memory has them.
+# Values of a host with little memory.
 _SYSCTLS = {"net.ipv4.tcp_rmem": "4096 1048576 16777216",
             "net.ipv4.tcp_wmem": "4096 4194304 16777216"}
 
@@ -41,12 +41,12 @@ class Pairs(Network):
                          list(CORE.items()))
 
     def port(self, name):
-        """What a host's NIC says, or a switch's port towards the other."""
+        """tc's report of a host's NIC, or of a switch's port towards the other switch."""
         dev = CORE.get(name, "eth0")
         return next(qdisc for qdisc in shown(dev, self.ns[name]) if qdisc["kind"] == "color")
 
     def flow(self, number):
-        """A connection from a to b of that number: (sends, reads)."""
+        """A connection from host a`number` to host b`number`: (client, server)."""
         address = self.address(f"b{number}"), 1000
         with self.ns[f"b{number}"], socket.socket(self.family) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -61,7 +61,7 @@ class Pairs(Network):
         return client, server
 
     def counters(self, name):
-        """Sum over the hosts of a counter of greenlane's, or of TCP's."""
+        """The sum over all hosts of a counter of greenlane or, if it begins with TCP, of TCP."""
         hosts = [self.ns[host] for host in HOSTS]
         if name.startswith("TCP"):
             return sum(ns.netstat(name) for ns in hosts)
@@ -70,7 +70,7 @@ class Pairs(Network):
 
 @contextlib.contextmanager
 def network(towards_b, towards_a, version=4, cc="xpass"):
-    """One, for a while."""
+    """A Pairs network that is removed at the end of the block."""
     net = Pairs(towards_b, towards_a, version, cc)
     try:
         yield net

@@ -1,60 +1,62 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A switch port: its queue in tc's words, and what tc says of it."""
+"""A switch port: its qdiscs as arguments for tc, and their statistics."""
 
 import json
 import subprocess
 
 from lab.codepoints import CREDIT, GREEN, SCHEDULED
 
-# What a port does to data that a credit transport sends without credits: drop it above a
-# threshold (Aeolus), or have it behind all other data (its V-E's "priority queueing").
+# A port drops the data that a credit transport sends without credits above a threshold (Aeolus), or
+# queues it behind all other data ("priority queueing", section V-E of Aeolus).
 UNSCHEDULED = ("drop", "behind")
-# All but unscheduled data and the credits' own.
+# All green DSCPs except that of credits.
 _SCHEDULED = tuple(sorted(set(GREEN) - {CREDIT.dscp}))
-# In a mix the others are TLT's as well, which must not overtake TLT's other data; and a
-# probe is then in the queue of the unscheduled data before it.
+# In a mix with TLT the other green DSCPs also mark TLT's packets, which must not overtake TLT's
+# other data; an Aeolus probe is then in one queue with the unscheduled data sent before it.
 _ONLY_CREDITS = (SCHEDULED.dscp,)
-# Bytes on the link, of a credit and of the packet that it calls for: tc-color(8)'s presets.
+# Bytes on the link of a credit and of the data packet that it permits, as in tc-color(8)'s presets.
 _CREDIT_AND_DATA = 1648
 
 
-# A host's own queue.  What its peers have called for comes first, or a burst of another connection
-# would hold it up, and what the receivers have spread over time would meet in the network.
+# The qdisc of a host's NIC.  Scheduled packets and credits have priority: a burst of another
+# connection would delay them, and packets that receivers scheduled at different times would then
+# arrive in the network together.
 NIC = " ".join(["limit 1000m bands 2",
                 *(f"prio {dscp} 0" for dscp in sorted((SCHEDULED.dscp, CREDIT.dscp)))])
 
 
 def behind(band, mix=False):
-    """Bands from that one on: what is scheduled, then unscheduled data, with everything that
-    the map does not know."""
+    """Two bands, numbers `band` and `band` + 1: scheduled packets, then unscheduled data together
+    with all DSCPs that no `prio` option names."""
     first = _ONLY_CREDITS if mix else _SCHEDULED
     return " ".join([f"bands {band + 2}", *(f"prio {dscp} {band}" for dscp in first)])
 
 
 def credits_of(rate, percent):
-    """A band of credits that call for that much of a link of so many bit/s."""
+    """Limit band 0, of credits: they and the data that they permit use `percent` of a link of
+    `rate` bit/s."""
     return f"band-rate 0 {rate * percent // (100 * 8 * _CREDIT_AND_DATA)}pps"
 
 
-# What htb may send at once after a late timer, in bytes and ns at least: a class loses what does
-# not fit.  tc rounds it down to whole microseconds at the class's rate.
+# Minimum of htb's burst, in bytes and in ns at the link rate: after a late timer a class loses the
+# bytes above it.  tc rounds it down to whole microseconds at the class's rate.
 _BURST, _BURST_NS = 6 << 10, 1200
-# Bytes of a full-size packet on the link, and those of them that a qdisc does not see.
+# Bytes of a full-size packet on the link, and how many of them a qdisc does not count.
 _PACKET, _OVERHEAD = 1538, 24
 
 
 def apart(rate, shares, queues, ports, v6=False):
-    """A port with a queue for each of several transports, in tc's words: the root qdisc, and the
-    lines that add what is below it.
+    """A port with a queue for each of several transports, in tc's words: the root qdisc, then the
+    commands that add its classes, their qdiscs and the filters.
 
     rate: of the link, bit/s.  For each transport: its part of a busy link, its queue (a qdisc),
-    and the TCP port of its servers, which tells its packets from the others'.
+    and the TCP port of its servers, by which the filters select its packets.
 
         1:1, the link ---- 1:10 ---- 10: the first queue      shares 1, 3: a quarter of a busy link,
-                      \\--- 1:11 ---- 11: the second queue     and what the second leaves
+                      \\--- 1:11 ---- 11: the second queue     and all that the second does not use
 
-    The classes are htb's.  ets and drr stop when the queue whose turn it is has packets and gives
-    none, as one with a band of credits does.
+    The classes are htb's.  ets and drr stop when the scheduled queue has packets but dequeues none,
+    as a port with a band of credits does.
     """
     burst = max(_BURST, rate * _BURST_NS // (8 * 10**9))
     htb = f"burst {burst} cburst {burst} overhead {_OVERHEAD}"
@@ -72,21 +74,22 @@ def apart(rate, shares, queues, ports, v6=False):
     return lines
 
 
-# What counts where a port pauses the one that sends to it.
+# Packets whose bytes count towards a pause of the upstream port (color's `pause` option).
 PAUSES = ("all", "green")
-# Timers of the guest's clock device come no closer than that, ns.
+# Minimum interval of timers of the guest's clock device, ns.
 _CLOCK = 500
-# The lab's ports have a rate, so they split GSO packets.
+# Maximum size of a packet at the lab's ports, bytes: they have a rate, so they split GSO packets.
 _UNIT = 1514
 
 
 def pausing(mode, delay):
-    """A port that pauses (all, green) over links of so many ns, or an empty string without."""
+    """Options of a port that pauses by `mode` (all, green) on links with this delay, ns; an empty
+    string without a mode."""
     return f" pause {mode} delay {delay + 2 * _CLOCK}ns unit {_UNIT}" if mode else ""
 
 
 def shown(dev=None, ns=None):
-    """What tc says of the qdiscs of a device, or of all: statistics included."""
+    """tc's report, with statistics, of the qdiscs of one device or of all."""
     command = ["tc", *(["-n", ns.name] if ns else []), "-j", "-s", "qdisc", "show",
                *(["dev", dev] if dev else [])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that wait in an NFQUEUE until a program says what becomes of them."""
+"""Packets that wait in an NFQUEUE until the test accepts them."""
 import contextlib
 import errno
 import select
@@ -44,7 +44,7 @@ class Queue:
                 raise OSError(-error, "NFQUEUE")
 
     def packets(self):
-        """The numbers of those that have come since this was asked last."""
+        """The numbers of the packets queued since the last call."""
         numbers = []
         while True:
             try:
@@ -63,13 +63,13 @@ class Queue:
                 at += (length + 3) & ~3
 
     def accept(self, number):
-        """Let one go on."""
+        """Accept the packet with this number."""
         self._send(VERDICT, _attribute(VERDICT_HDR, struct.pack("!II", NF_ACCEPT, number)),
                    NLM_F_REQUEST)
 
     @contextlib.contextmanager
     def passing(self):
-        """A thread that lets each of them go on as it comes."""
+        """Meanwhile a thread accepts each packet when it is queued."""
         stop = threading.Event()
 
         def run():

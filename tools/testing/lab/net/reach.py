@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In the guest: who can reach whom on a fabric, which way, and how soon."""
+"""In the guest: connections between hosts of a network, their paths and their delays."""
 import socket
 import time
 
 from lab.net.port import shown
 
 SERVER = 5001
-# What a handshake takes besides the way, ns: a process looks at the clock some ten times
-# meanwhile, 0.256 us each; and a packet of 100 bytes is on each line for 80 ns, after a
-# timer's rounding.  Together less than a link, of which the least is 5000.
+# Upper bounds, ns, of the parts of a handshake's time besides propagation.  OWN: the process reads
+# the clock about ten times, 0.256 us each.  LINE, for each link and direction: a packet of 100
+# bytes, 80 ns, and a timer's rounding.  Their sum is less than the minimum delay of a link, 5000.
 OWN, LINE = 2500, 300
 
 
 def renew(net):
-    """Fresh ports, with fresh counters."""
+    """Replace the switches' ports; their counters are 0 then."""
     net.fresh_ports(lambda *_: ["color rate 10gbit"])
 
 
@@ -32,7 +32,7 @@ def listen(net, host):
 
 
 def connect(net, src, dst, port):
-    """(client, nanoseconds that it took)"""
+    """Connect from a local port; returns (client, duration in ns)."""
     with net.ns[src]:
         client = _socket(net)
     client.settimeout(2)
@@ -43,7 +43,7 @@ def connect(net, src, dst, port):
 
 
 def handshake(net, src, dst, port):
-    """How long it takes on a way whose neighbours are known: the fastest of some."""
+    """The minimum duration of six handshakes, ns; the first ones may wait for ARP or ND."""
     times = []
     with listen(net, dst):
         for attempt in range(6):
@@ -54,10 +54,10 @@ def handshake(net, src, dst, port):
 
 
 def lasts(links, delay):
-    """Bounds of a handshake over so many links, ns: there and back."""
+    """(lower, upper) bound of a handshake over this number of links in each direction, ns."""
     return 2 * links * delay, 2 * links * (delay + LINE) + OWN
 
 
 def packets(net, switch):
-    """Those that each port has sent."""
+    """{device: packets sent} of a switch's ports."""
     return {q["dev"]: q["packets"] for q in shown(ns=net.ns[switch]) if q["kind"] == "color"}

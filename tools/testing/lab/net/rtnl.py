@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Netlink byte by byte: qdiscs, because tc would not send what a test wants to, and what a
-device may send, which ip has to be newer for than the kernel."""
+"""Netlink byte by byte: messages about qdiscs that tc would not send, and attributes of a device
+for which ip would have to be newer than the kernel."""
 import socket
 import struct
 
@@ -18,7 +18,7 @@ HANDLE = 1 << 16
 
 
 def attr(kind, data, length=None):
-    """An attribute; its length may be a lie."""
+    """An attribute; its length may be wrong."""
     head = struct.pack("HH", len(data) + 4 if length is None else length, kind)
     return head + data + bytes(-len(data) % 4)
 
@@ -34,7 +34,7 @@ def _attrs(data):
 
 
 def set_link(dev, values):
-    """Set these attributes of a device, {IFLA_*: 32 bits}; does the kernel have all of them?"""
+    """Set these attributes of a device, {IFLA_*: 32 bits}; True if the kernel supports all."""
     asked = struct.pack("BxHiII", 0, 0, socket.if_nametoindex(dev), 0, 0)
     new = b"".join(attr(kind, struct.pack("I", value)) for kind, value in values.items())
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
@@ -52,10 +52,11 @@ def set_link(dev, values):
 
 
 class Drops:
-    """The packets that a device's root qdisc has dropped, in the namespace of now."""
+    """Counter of the packets that a device's root qdisc has dropped; the device is in the current
+    namespace."""
 
     def __init__(self, dev):
-        # Without a time limit, for which Python would read the clock: that takes virtual time.
+        # No timeout: Python would read the clock for it, which takes virtual time.
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
         self.index = socket.if_nametoindex(dev)
 
@@ -80,7 +81,7 @@ class Drops:
         return index == self.index and parent == TC_H_ROOT
 
     def close(self):
-        """So that the namespace can go."""
+        """Close the socket, which holds the namespace."""
         self.socket.close()
 
 
@@ -102,7 +103,7 @@ class Qdisc:
                                      flags | NLM_F_REQUEST, self.seq, 0) + body)
 
     def request(self, kind, flags, attrs, handle=HANDLE, parent=TC_H_ROOT):
-        """Send; the kernel's error number, 0 for none."""
+        """Send a request; returns the kernel's error number, 0 on success."""
         self._send(kind, flags | NLM_F_ACK, attrs, handle, parent)
         while True:
             data = self.socket.recv(65536)
@@ -111,7 +112,7 @@ class Qdisc:
                 return -struct.unpack_from("i", data, 16)[0]
 
     def complaint(self, attrs):
-        """tc qdisc change: (error number, type of the attribute that the kernel blames, message)."""
+        """tc qdisc change: (error number, type of the rejected attribute, the kernel's message)."""
         self.socket.setsockopt(270, 11, 1)              # SOL_NETLINK, NETLINK_EXT_ACK
         self.socket.setsockopt(270, 10, 1)              # NETLINK_CAP_ACK
         self._send(RTM_NEWQDISC, NLM_F_ACK, attr(TCA_KIND, self.kind) + attrs)
@@ -137,7 +138,7 @@ class Qdisc:
         return self.request(RTM_DELQDISC, 0, b"")
 
     def close(self):
-        """Gone."""
+        """Close the socket."""
         self.socket.close()
 
     def config(self):
@@ -151,7 +152,7 @@ class Qdisc:
                 done |= what in (NLMSG_DONE, NLMSG_ERROR)
                 if what == RTM_NEWQDISC:
                     index, = struct.unpack_from("i", data, 20)
-                    if index == self.index:     # those below are of another kind
+                    if index == self.index:     # child qdiscs are of another kind
                         found = self._options(data[36:length]) or found
                 data = data[length + 3 & ~3:]
         return found

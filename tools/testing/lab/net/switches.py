@@ -5,11 +5,11 @@
 	        | (hs)
 	       sw1 ---out ==== the destination
 	      /   \\
-	    sw2---sw3          each has such a port, and is congested there
+	    sw2---sw3          each switch has a port `out`, which is congested
 	   out     out
 
-Each switch routes to the destination through its own port `out`, and deflects to the
-next one, round and round.  All neighbours are found by ARP and ND.
+Each switch routes to the destination through its own port `out`, and deflects to the next
+switch, by default in the ring 1, 2, 3.  Neighbours between switches are found by ARP and ND.
 """
 import contextlib
 import json
@@ -23,7 +23,7 @@ NEXT = {1: 2, 2: 3, 3: 1}
 
 
 class Switches:
-    """Three of them, and a host at each."""
+    """Three switches, and a host at each."""
 
     def __init__(self, options, child=i.STILL, version=4, ring=None):
         i.insmod()
@@ -51,21 +51,21 @@ class Switches:
                 self.ns[own].ip(f"link set to{other} up",
                                 f"addr add 10.{n}.{m}.{own}/24 dev to{other}",
                                 f"addr add fd00:{n}:{m}::{own}/64 dev to{other} nodad")
-        time.sleep(3)               # until IPv6 is content
+        time.sleep(3)               # until IPv6 is ready
         for n, ns in self.ns.items():
             with ns:
                 p.tc(f"qdisc add dev out root handle 1: iofd {options} {self.deflect(n)}")
                 p.tc(f"qdisc add dev out parent 1:1 handle 2: color {child}")
 
     def deflect(self, own):
-        """Words for tc: to the next switch."""
+        """The `deflect` option for tc: to the next switch."""
         other = self.ring[own]
         n, m = (own, other) if NEXT[own] == other else (other, own)
         address = f"10.{n}.{m}.{other}" if self.version == 4 else f"fd00:{n}:{m}::{other}"
         return f"deflect dev to{other} via {address}"
 
     def congest(self):
-        """All of them."""
+        """Fill the queue of each switch's port with 17 frames."""
         for ns in self.ns.values():
             with ns:
                 sender = p.Sender("out")
@@ -73,12 +73,12 @@ class Switches:
                 sender.close()
 
     def counters(self, n):
-        """Of a switch's port."""
+        """The counters of a switch's port."""
         with self.ns[n]:
             return i.counters("out")
 
     def backlog(self, n):
-        """Packets in it."""
+        """Packets in a switch's port."""
         with self.ns[n]:
             return i.shown("out")["qlen"]
 
@@ -94,7 +94,7 @@ class Switches:
             return what(dev)
 
     def drain(self, n):
-        """Let a port send; the numbers of what comes out."""
+        """Let a port send; returns [(number, DSCP, frame)] of its frames, without congest()'s."""
         receiver = self.open(p.Receiver, n, "sink")
         with self.ns[n]:
             p.tc("qdisc change dev out parent 1:1 handle 2: color rate 1gbit")
@@ -104,7 +104,7 @@ class Switches:
                 in zip(p.numbers(got), i.codes(got), got) if number != 9999]
 
     def close(self):
-        """All of it goes."""
+        """Delete the qdiscs and remove the namespaces."""
         for ns in self.ns.values():
             with ns:
                 p.tc("qdisc del dev out root", check=False)
@@ -113,7 +113,7 @@ class Switches:
 
 @contextlib.contextmanager
 def switches(*args, **kwargs):
-    """Some, for a while."""
+    """Switches that are removed at the end of the block."""
     net = Switches(*args, **kwargs)
     try:
         yield net

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A tap device that stops its queue when its reader is slow, as a network card does.
 
-What it has no room for it gives back to the qdisc layer: such a packet has left the qdisc, and
-waits in front of it (requeued).
+A packet for which the device has no room returns to the qdisc layer: it was dequeued, and is
+requeued in front of the qdisc.
 """
 
 import fcntl
@@ -16,19 +16,19 @@ from lab.tap import Skip
 
 _TUNSETIFF, _TUNGETFEATURES = 0x400454ca, 0x800454cf
 _IFF_TAP, _IFF_NO_PI, _IFF_BACKPRESSURE = 2, 0x1000, 0x80
-# With several queues the core sees only after dequeue() that the device has stopped.
+# With several queues the core sees only after dequeue() that the device's queue is stopped.
 _IFF_MULTI_QUEUE = 0x100
 
 
 class Tap:
-    """A device, up, with room for `room` packets beside its qdisc."""
+    """A tap device, up, that holds up to `room` packets besides its qdisc."""
 
     def __init__(self, name, room=4):
         if not os.path.exists("/dev/net/tun"):
             os.makedirs("/dev/net", exist_ok=True)
             os.mknod("/dev/net/tun", 0o600 | 0o020000, os.makedev(10, 200))
         self._fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        # Other kernels ignore flags that they do not know.
+        # Kernels without the flag ignore it.
         known, = struct.unpack("I", fcntl.ioctl(self._fd, _TUNGETFEATURES, bytes(4)))
         if not known & _IFF_BACKPRESSURE:
             os.close(self._fd)
@@ -39,7 +39,7 @@ class Tap:
         frames.run("ip", "link", "set", name, "txqueuelen", str(room), "up")
 
     def read(self, wait=0.3):
-        """Frames until none has come for so long: when each came, ns after the first."""
+        """Read frames until none arrives for `wait` s; returns each arrival, ns after the first."""
         came = []
         while select.select([self._fd], [], [], wait)[0]:
             os.read(self._fd, 1 << 16)
@@ -47,5 +47,5 @@ class Tap:
         return [when - came[0] for when in came]
 
     def close(self):
-        """The device goes."""
+        """Remove the device."""
         os.close(self._fd)

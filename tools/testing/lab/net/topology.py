@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Who is linked to whom: the networks of datacenters, as lists of links.
+"""The topologies of datacenter networks, as lists of links.
 
     incast      --senders and one receiver at one switch
     star        every host at one switch
@@ -9,8 +9,8 @@
     leaf-spine  --hosts at --leaves, each leaf linked to each of --spines
     fat-tree    of k-port switches: k pods of k/2 edges and k/2 aggregates, (k/2)^2 cores
 
-A link goes up, from a host or a switch to a switch nearer to the core, and nowhere does
-it come down to a switch that it came from: so what goes up and then down has no loops.
+Each link connects a host or a switch with a switch above it, nearer to the core, and the links have
+no cycle in that direction: so a path that leads first up and then down has no loop.
 """
 
 import collections
@@ -33,13 +33,13 @@ def incast(config):
 
 
 def star(config):
-    """One switch."""
+    """Hosts at one switch."""
     hosts = _hosts(config["hosts"])
     return Topology(hosts, ["sw0"], [(host, "sw0") for host in hosts])
 
 
 def dumbbell(config):
-    """Half of the hosts on either side of one link."""
+    """Two switches with half of the hosts each, and one link between them."""
     hosts = _hosts(config["hosts"])
     half = (len(hosts) + 1) // 2
     links = [(host, f"sw{i >= half:d}") for i, host in enumerate(hosts)]
@@ -47,14 +47,14 @@ def dumbbell(config):
 
 
 def trunk(config):
-    """Senders s0, s1 ... at one end of a link, r0 and r1 at the other."""
+    """Senders s0, s1 ... at a switch, receivers r0 and r1 at another, and one link between them."""
     senders = [f"s{i}" for i in range(config["senders"] + 1)]
     links = [(host, "sw0") for host in senders] + [("r0", "sw1"), ("r1", "sw1"), ("sw0", "sw1")]
     return Topology([*senders, "r0", "r1"], ["sw0", "sw1"], links)
 
 
 def pairs(_config):
-    """Two switches with two hosts each."""
+    """Two switches with two hosts each, and one link between them."""
     links = [("a1", "sw1"), ("a2", "sw1"), ("b1", "sw2"), ("b2", "sw2"), ("sw1", "sw2")]
     return Topology(["a1", "a2", "b1", "b2"], ["sw1", "sw2"], links)
 
@@ -90,12 +90,12 @@ TOPOLOGIES = {"incast": incast, "star": star, "dumbbell": dumbbell, "trunk": tru
               "pairs": pairs, "leaf-spine": leaf_spine, "fat-tree": fat_tree}
 
 
-# What a command line may choose.
+# The values of --topology.
 CHOICES = ("star", "dumbbell", "leaf-spine", "fat-tree")
 
 
 def add_arguments(add):
-    """What chooses one."""
+    """Add the options that select a topology."""
     add("--topology", choices=CHOICES, default="leaf-spine", help="(leaf-spine)")
     add("--hosts", type=int, help="of all but the fat-tree (star 9, dumbbell 8, leaf-spine 64)")
     add("--leaves", type=int, default=4, help="of the leaf-spine (4)")
@@ -104,7 +104,7 @@ def add_arguments(add):
 
 
 def settle(args):
-    """Fill in what was not said; returns what is wrong, or nothing."""
+    """Set the defaults of missing options; returns an error message, or None."""
     if args.topology == "fat-tree":
         if args.hosts is not None:
             return "--hosts: of a fat-tree, --k says it"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments' pictures share: colours, markers, and a distribution."""
+"""Common parts of the experiments' figures: colours, markers, and a distribution."""
 
 import matplotlib
 
@@ -7,16 +7,16 @@ matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
 
 # One colour and one marker for each base, in every plot: Okabe and Ito's colours, which the
-# colour-blind can tell apart.  A combinator has its base's, solid and filled where the base's
-# is dashed and hollow.
+# colour-blind can distinguish.  A combinator has the colour and the marker of its base, but its
+# curve is solid and its marker filled; those of a base are dashed and hollow.
 _COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73", "bbr": "#000000",
             "xpass": "#D55E00", "dcqcn": "#56B4E9", "dart": "#CC79A7"}
 _MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "bbr": "*", "xpass": "v", "dcqcn": "D",
             "dart": "P"}
-# Congestion controls around no other one: the baselines of the comparisons.
+# Congestion controls that run around no other one: the baselines of the comparisons.
 _BASES = ("reno", "cubic", "dctcp", "bbr", "xpass", "dcqcn")
 
-# What a congestion control with settings, or ports of its own, is called.
+# Names of congestion controls with settings, or with ports of their own.
 _NAMES = {
     "reno:tcp_early_retrans=0": "reno, no probes",
     "dctcp:tcp_early_retrans=0": "dctcp, no probes",
@@ -27,17 +27,17 @@ _NAMES = {
     "dart@escape": "dart with iofd", "dart:dart_shares=0@escape": "iofd alone",
     "dart:dart_lookahead=0": "dart, no look-ahead",
 }
-# Of flows between hosts that have it or not.
+# Flows by how many of their two hosts run the congestion control.
 _ENDS = {"both": "at both ends", "one": "at one end", "none": "at no end"}
 
 
 def _name(cc):
-    """Without settings, and without the mix that it is of."""
+    """The congestion control without its settings and without its ports or mix."""
     return cc.partition(":")[0].partition("@")[0]
 
 
 def name(cc, all_of=()):
-    """In words; dart is DASR alone only beside what is not."""
+    """The name in a legend.  dart is called "DASR alone" only if `all_of` has dart with iofd."""
     if cc == "dart" and "dart@escape" not in all_of:
         return cc
     mine, _, ends = cc.partition("@")
@@ -47,50 +47,50 @@ def name(cc, all_of=()):
 
 
 def base(cc):
-    """What a combinator is around, without settings."""
+    """The base that a combinator runs around, without settings; of a base itself, its name."""
     return _name(cc).rpartition("_")[2]
 
 
 def is_base(cc):
-    """Is it none?"""
+    """Is it one of the baselines?"""
     return _name(cc) in _BASES
 
 
 def is_variant(cc):
-    """Has it settings, or ports, or is it of a mix?"""
+    """Does it have settings, or ports of its own, or is it part of a mix?"""
     return ":" in cc or "@" in cc
 
 
 def colour(cc):
-    """Its base's."""
+    """The colour of its base."""
     return _COLOURS.get(base(cc), "#000000")
 
 
 def marker(cc):
-    """Its base's."""
+    """The marker of its base."""
     return _MARKERS.get(base(cc), "X")
 
 
 def style(cc):
-    """Of its line."""
+    """matplotlib's arguments for its curve."""
     alone = (0, (4, 2)) if is_base(cc) else "-"
     return {"color": colour(cc), "label": cc, "linewidth": 1.8,
             "linestyle": ":" if is_variant(cc) else alone}
 
 
 def point(cc):
-    """Of its markers."""
+    """matplotlib's arguments for its markers."""
     return {"marker": marker(cc), "markersize": 6, "markeredgecolor": colour(cc),
             "markerfacecolor": "white" if is_base(cc) else colour(cc)}
 
 
 def two():
-    """A figure with two pictures, left and right."""
+    """A figure with two axes, left and right."""
     return pyplot.subplots(1, 2, figsize=(11, 4.4))
 
 
 def log_ticks(axis):
-    """1, 2, 5, 10 ... of a logarithmic axis, as plain numbers; finer where it spans less."""
+    """Ticks 1, 2, 5, 10 ... of a logarithmic axis, as plain numbers; finer on a shorter range."""
     low, high = axis.get_view_interval()
     subs = (1, 2, 5) if high / low > 4 else range(1, 10) if high / low > 1.6 else (
         tenth / 10 for tenth in range(10, 100))
@@ -117,7 +117,7 @@ def cdf(axes, results, rows, ccs, flows):
 
 
 def write(figure, both, prefix, title):
-    """PREFIX.svg and PREFIX.png."""
+    """Write PREFIX.svg and PREFIX.png."""
     for axes in both:
         axes.grid(True, which="major", color="0.9")
         axes.set_axisbelow(True)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Connections that check every byte, while the world changes around them.
+"""Connections that check every byte, while modules, settings and congestion controls change.
 
 	client process (ns a)                     server process (ns b)
-	PERSISTENT connections, which ask and are answered for the whole run
-	and short ones: some end with FIN, some with RST, some in mid-sentence
+	`persistent` connections, with requests and answers for the whole run
+	and short ones: some end with FIN, some with RST, some in the middle of an answer
 
-A request is a header (which connection, how many bytes), and that many bytes;
-the answer has as many.  What byte stands where follows from the connection and
-the offset, so that a lost, repeated, foreign or moved byte is seen.
+A request is a header (number of the connection, number of bytes) and that number of
+bytes; the answer has the same number of bytes.  The value of a byte is a function of
+the connection and the offset, so a lost, repeated, foreign or moved byte is detected.
 
-Either process is told by its parent, over a pipe, to put all its sockets on
-another congestion control, or to come to an end, and says when it has.
+The parent sends orders to both processes over pipes: to set another congestion control
+on all sockets, to report counters, or to end.  A process answers with its counters when it
+has executed an order.
 """
 import contextlib
 import errno
@@ -47,28 +48,28 @@ KEEPIDLE = 100 if os.environ.get("GL_VARIANT") in ("smp-debug", "kcsan") else 10
 
 
 class Endless(Exception):
-    """A connection that did not get on."""
+    """A connection without progress."""
 
 
 class End:
-    """One end of a connection: what is to be sent and what is to come."""
+    """One end of a connection, with the bytes to be sent and to be received."""
 
     def __init__(self, sock, number=None):
         self.sock = sock
         self.number = number
         self.outbox = self.inbox = b""
-        self.sent = self.got = 0        # offsets of the patterns
-        self.length = self.left = 0     # of this request: all, still to come
-        self.fate = None                # of a short connection
+        self.sent = self.got = 0        # offsets in the patterns of the two directions
+        self.length = self.left = 0     # bytes of this request: all, and not yet received
+        self.fate = None                # how a short connection ends
         self.moved = time.monotonic()
 
     def queue(self, length, header=b""):
-        """Send so many bytes of the pattern."""
+        """Queue a header and `length` bytes of the pattern to be sent."""
         self.outbox += header + pattern(self.number, self.sent, length)
         self.sent += length
 
     def flush(self):
-        """Send what the socket takes."""
+        """Send the queued bytes until the socket is full."""
         while self.outbox:
             try:
                 done = self.sock.send(self.outbox)
@@ -78,7 +79,7 @@ class End:
             self.moved = time.monotonic()
 
     def check(self, data):
-        """Received bytes; the number of wrong ones."""
+        """Check received bytes; returns the number of wrong ones."""
         want = pattern(self.number, self.got, len(data))
         self.got += len(data)
         self.left -= len(data)
@@ -87,7 +88,7 @@ class End:
 
 
 class Peer:
-    """What client and server have in common: an event loop, and a parent."""
+    """The common part of client and server: an event loop, and orders of the parent."""
 
     STUCK = 600         # real seconds without progress that count as a hang
 
@@ -105,7 +106,7 @@ class Peer:
                 if isinstance(key.data, End)]
 
     def watch(self, end):
-        """Wait for what this connection waits for."""
+        """Wait for data on this connection and, if bytes are queued, for room to send."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if end.outbox else 0)
         try:
             self.selector.modify(end.sock, events, end)
@@ -113,12 +114,12 @@ class Peer:
             self.selector.register(end.sock, events, end)
 
     def drop(self, end):
-        """Forget a connection."""
+        """Close a connection."""
         self.selector.unregister(end.sock)
         end.sock.close()
 
     def use(self, sock):
-        """Put a socket on the congestion control of the day."""
+        """Set the congestion control of the last order on a socket."""
         if self.cc:
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.cc.encode())
@@ -129,8 +130,8 @@ class Peer:
                 self.incast(sock)
 
     def incast(self, sock):
-        """Name senders, and begin a message that does not end; neither is possible of a
-        socket that is not connected, or not dart's after all."""
+        """Name senders, and begin a message that does not end.  Both fail on a socket that is not
+        connected, or that does not run dart."""
         for option, value in ((GREENLANE_SENDERS, SENDERS), (GREENLANE_COSENDERS, SENDERS[:160]),
                               (GREENLANE_WEIGHT, struct.pack("i", 7)),
                               (GREENLANE_MESSAGE, struct.pack("i", self.count["opened"] % 2))):
@@ -138,7 +139,7 @@ class Peer:
                 sock.setsockopt(ip_level(sock), option, value)
 
     def obey(self):
-        """One order of the parent's."""
+        """Execute one order of the parent: "count", "end", or a congestion control."""
         order = self.orders.recv()
         if order == "end":
             self.ending = True
@@ -153,10 +154,10 @@ class Peer:
             self.orders.send(dict(self.count))
 
     def changed(self):
-        """Another congestion control, or the end."""
+        """Called after an order to change the congestion control, or to end."""
 
     def look_for_stuck(self):
-        """Raise if a connection waits for too long."""
+        """Raise Endless if a connection has made no progress for STUCK seconds."""
         now = time.monotonic()
         for end in self.ends():
             if (end.left or end.outbox) and now - end.moved > self.STUCK:
@@ -164,18 +165,18 @@ class Peer:
                               f"{end.left} to come, {len(end.outbox)} unsent")
 
     def run(self):
-        """Until the end; the counters go to the parent."""
+        """Serve events until the end, then send the counters to the parent."""
         try:
             looked = time.monotonic()
             while not self.done():
                 for key, events in self.selector.select(0.1):
-                    # On a slow kernel a round of events takes half a minute.
+                    # On a slow kernel the events of one select() take half a minute.
                     if self.orders.poll():
                         self.obey()
                     if key.fileobj is self.orders:
                         pass
                     elif key.fileobj.fileno() < 0:
-                        pass            # closed by the event before
+                        pass            # closed by an earlier event
                     elif isinstance(key.data, End):
                         self.serve(key.data, events)
                     else:
@@ -185,12 +186,12 @@ class Peer:
                     self.look_for_stuck()
                 self.every_turn()
             self.orders.send(self.count)
-        except Exception as why:        # the parent makes a failure of it
+        except Exception as why:        # the parent reports it as a failure
             self.orders.send({"error": f"{type(why).__name__}: {why}", **self.count})
             raise
 
     def serve(self, end, events):
-        """Something to read, or room to write."""
+        """Serve a connection that is readable or writable."""
         try:
             if events & selectors.EVENT_WRITE:
                 end.flush()
@@ -209,14 +210,14 @@ class Peer:
             self.closed(end)
 
     def every_turn(self):
-        """After each round of events."""
+        """Called after the events of each select()."""
 
     def accept(self, sock):
-        """A connection has come."""
+        """Accept connections from a listener's queue."""
 
 
 class Server(Peer):
-    """Answers."""
+    """Receives requests and sends answers."""
 
     def __init__(self, orders, addresses):
         super().__init__(orders)
@@ -225,7 +226,7 @@ class Server(Peer):
         self.listen()
 
     def listen(self):
-        """Open the listeners; a closed one leaves half-open children to TCP."""
+        """Open the listeners."""
         for family, address in self.addresses:
             sock = socket.socket(family, socket.SOCK_STREAM)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -237,7 +238,8 @@ class Server(Peer):
             self.listeners.append(sock)
 
     def changed(self):
-        """Listeners go, with their half-open children, and new ones come."""
+        """Replace the listeners; at the end only close them.  TCP removes the half-open children of
+        a closed listener."""
         for sock in self.listeners:
             self.accept(sock)
             self.selector.unregister(sock)
@@ -253,7 +255,7 @@ class Server(Peer):
             except (BlockingIOError, ConnectionError):
                 return
             child.setblocking(False)
-            # A reset that gets lost is not sent again: find out.
+            # A lost RST is not retransmitted: keepalive probes find out.
             child.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             child.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPIDLE)
             child.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPIDLE // 5)
@@ -284,14 +286,14 @@ class Server(Peer):
         self.drop(end)
 
     def look_for_stuck(self):
-        """The client knows."""
+        """The client detects it."""
 
     def done(self):
         return self.ending and not self.ends()
 
 
 class Client(Peer):
-    """Asks: over connections that last, and over ones that end in each way."""
+    """Sends requests over persistent connections, and over short ones that end by each fate."""
 
     FATES = ("fin", "reset", "leave", "nothing")
     SHORT = 8               # short connections at a time
@@ -302,7 +304,7 @@ class Client(Peer):
         self.addresses = addresses
         self.rng = random.Random(1)
         self.count.update(lost=0, short=0)
-        self.thinking = []      # (when, number, connection)
+        self.thinking = []      # heap of (time of the next request, number, connection)
         self.next = 0
         self.short = 0
         for _ in range(persistent):
@@ -328,7 +330,7 @@ class Client(Peer):
         self.watch(end)
 
     def ask(self, end):
-        """One request."""
+        """Queue one request."""
         end.left = self.rng.choice((1, 100, 1448, 20_000, LONGEST))
         end.queue(end.left, HEADER.pack(end.number, end.left))
 
@@ -393,13 +395,14 @@ class Traffic:
             time.sleep(0.1)
 
     def tell(self, order):
-        """Give an order; each one's counters (server, client) once obeyed."""
+        """Send an order to both processes; returns their counters, [server, client], after it."""
         for _, pipe in self._peers:
             pipe.send(order)
         return [pipe.recv() for _, pipe in self._peers]
 
     def end(self, patience):
-        """Let all requests be answered; the last counters."""
+        """End both processes after all answers, within `patience` seconds each; returns the last
+        counters, [server, client]."""
         self._peers[1][1].send("end")
         last = [self._last(1, patience)]
         self._peers[0][1].send("end")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fan-ins of some flows, then one of 1000, through one port that remembers what was before.
+"""Fan-ins of some flows, then one of 1000; the port's automatic threshold depends on earlier ones.
 
 	python3 -m lab.traffic.crowd FIRST LAST		one row for each seed, in a guest
 
@@ -7,10 +7,10 @@
     ...  +-- sw [color ... red auto] -- r       8 senders, 40 Gbit/s, 20 us, 32 kB a flow
     s7 --+
 
-The connections stay, so the windows of a fan-in are those that the earlier ones left.  A seed
-chooses the sizes (16 to 320), their order, which connections send, the phase (over how long a
-fan-in begins) and the gaps: less than a window of the threshold, many windows, or none, when the next
-fan-in meets the queue of the one before.
+The connections persist, so a fan-in begins with the congestion windows that the earlier ones left.
+A seed selects the sizes (16 to 320), their order, the sending connections, the phase (the time in
+which the flows of a fan-in begin) and the gaps: less than a window of the threshold, many windows,
+or 0, with which the next fan-in finds the queue of the previous one.
 """
 
 import collections
@@ -34,7 +34,7 @@ SIZES = (16, 32, 64, 80, 120, 160, 240, 320)
 MOST = 24                               # fan-ins before the crowd
 PHASES = (0, 100, 500, 2000)            # us over which the flows of a fan-in begin
 GAPS = (0, 300, 2_000, 10_000, 100_000)   # us from the end of a fan-in to the next; 0: none
-SLOTS = 10                              # of a phase, in which flows begin together
+SLOTS = 10                              # parts of a phase; flows of a part begin together
 BYTES = 32768
 CONFIG = {
     "senders": 8, "rate": 40 * 10**9, "delay": 5000, "rto_min": 4 * 10**6, "ipv6": False,
@@ -46,7 +46,7 @@ FanIn = collections.namedtuple("FanIn", ["size", "phase", "gap"])
 
 
 def plan(seed):
-    """The fan-ins of a run, the last of which is the crowd."""
+    """([the fan-ins of a run, of which the last is the crowd], the random generator)"""
     rng = random.Random(seed)
     found = [FanIn(rng.choice(SIZES), rng.choice(PHASES), rng.choice(GAPS))
              for _ in range(rng.randint(1, MOST))]
@@ -54,7 +54,7 @@ def plan(seed):
 
 
 class Crowd:
-    """The connections of one congestion control, and what they have to read."""
+    """The connections of one congestion control, and their bytes to be read."""
 
     def __init__(self, network, cc):
         self.network, self.pairs = network, []
@@ -77,14 +77,14 @@ class Crowd:
         listener.close()
 
     def begin(self, pairs):
-        """These flows begin at one time: to read the clock takes virtual time."""
+        """Begin these flows, with one start time: reading the clock takes virtual time."""
         now = time.monotonic_ns()
         for client, server in pairs:
             self.left[server], self.begun[server] = BYTES, now
             assert client.send(bytes(BYTES)) == BYTES
 
     def read(self, timeout):
-        """Read what there is, once a connection."""
+        """Wait up to `timeout` seconds, and read once from each readable connection."""
         events = self.selector.select(timeout)
         now = time.monotonic_ns()
         for key, _ in events:
@@ -95,7 +95,7 @@ class Crowd:
                 self.took.append(now - self.begun[server])
 
     def fan_in(self, one, rng):
-        """The flows of one fan-in, to their end, or to that of the phase if no gap follows."""
+        """Run one fan-in, until its flows are complete or, without a gap before the next, begun."""
         idle = [pair for pair in self.pairs if pair[1] not in self.left]
         chosen = rng.sample(idle, min(one.size, len(idle)))
         begin_in = collections.defaultdict(list)
@@ -105,7 +105,7 @@ class Crowd:
         zero = time.monotonic()
         for slot, pairs in sorted(begin_in.items()):
             start = zero + slot * one.phase * 1e-6 / SLOTS
-            # Not in select(), whose waits are whole milliseconds.
+            # Not select(): its timeouts are whole milliseconds.
             time.sleep(max(0, start - time.monotonic()))
             self.begin(pairs)
         while self.left and (one.gap or one.size == CROWD):
@@ -113,7 +113,7 @@ class Crowd:
         time.sleep(one.gap * 1e-6)
 
     def close(self):
-        """No connection is left."""
+        """Close all connections."""
         for pair in self.pairs:
             for end in pair:
                 end.close()
@@ -121,7 +121,8 @@ class Crowd:
 
 
 def run(network, seed, cc="tlt_dctcp"):
-    """One run with a fresh port and fresh connections: its losses, and the crowd's times."""
+    """One run with a fresh port and fresh connections; returns its losses, RTOs and probes, and the
+    p99.9 of the crowd's completion times."""
     network.fresh_port()
     fan_ins, rng = plan(seed)
     crowd = Crowd(network, cc)
@@ -143,7 +144,7 @@ def run(network, seed, cc="tlt_dctcp"):
 
 
 def build():
-    """The network, with the hosts set up."""
+    """The network, with its hosts set up."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
     exact_timers()
     modules.load_all()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Connections and the messages on them: what every experiment with a schedule has.
+"""Connections and the messages on them: the common part of experiments with a schedule.
 
-A schedule is made from its seed and the network's size, and from nothing that happens
-later: every congestion control plays the same one.
+A schedule depends only on its seed and the network's size: every congestion control plays the same
+one.
 """
 
 import dataclasses
@@ -10,13 +10,13 @@ import random
 
 from lab.net.network import PORTS
 
-# loadgen/play listens there, for the first congestion control; for the next ones behind it.
+# loadgen/play listens on this port for the first congestion control; the next ones' ports follow.
 FIRST_SERVER = 5001
 
 
 @dataclasses.dataclass
 class Message:
-    """Begins at a time; or, as the answer of another, when that one is done."""
+    """A message.  It begins at the time `at`, ns, or, an `answer`, when its request is complete."""
     at: int
     connection: int
     bytes: int
@@ -25,8 +25,9 @@ class Message:
 
 @dataclasses.dataclass
 class Connection:
-    """A direction of one; `reversed` is the number of the other direction, which came first.
-    Of all connections, `share` is from 0 to 1: so a mix is divided among them."""
+    """One direction of a connection; `reversed` is the number of the other direction if that is
+    earlier in the list.  `share`, a random number from 0 to 1, selects the congestion control of a
+    mix."""
     src: int
     dst: int
     port: int
@@ -35,11 +36,11 @@ class Connection:
     reversed: int = None
 
     def part(self, parts):
-        """In which of so many it is."""
+        """Its part, from 0, if the connections are divided into `parts` by `share`."""
         return int(self.share * parts)
 
     def line(self, parts):
-        """Of the schedule; each kind has so many classes."""
+        """Its entry in the schedule; each kind has `parts` classes."""
         number = self.kind * parts + self.part(parts)
         if self.reversed is None:
             return f"connection {self.src} {self.dst} {self.port} {number}"
@@ -47,34 +48,34 @@ class Connection:
 
 
 def crossing(config):
-    """Share of the bytes that cross the core."""
+    """The share of bytes that cross the core, if all pairs of hosts send alike."""
     hosts = config["hosts"]
     return (hosts - hosts // config["leaves"]) / (hosts - 1)
 
 
 def core_rate(config):
-    """What all leaves' uplinks carry, bit/s."""
+    """The total rate of all leaves' uplinks, bit/s."""
     return config["leaves"] * config["spines"] * config["rate"]
 
 
 class Plan:
-    """Connections and the messages on them; how they come about is the subclass's."""
+    """Connections and the messages on them; a subclass generates them."""
 
-    classes = ()            # names of the kinds of connections: the subclass's
+    classes = ()            # names of the kinds of connections; the subclass sets them
 
     def __init__(self, seed):
         self.connections, self.messages = [], []
         self.random = self.port_random = random.Random(seed)
-        # Of its own, so that a mix has the flows of those who run alone.
+        # A separate generator, so that a mix has the flows of a run with one congestion control.
         self.share_random = random.Random(f"{seed} shares")
         self._ports, self._reverses = {}, {}
 
     def times(self, n, end):
-        """When so many messages of a Poisson process come."""
+        """The sorted arrival times, before `end`, of `n` messages of a Poisson process."""
         return sorted(self.random.randrange(end) for _ in range(round(n)))
 
     def _port(self, src):
-        """One that this host does not have yet; by it the switches choose the way."""
+        """An unused local port of this host; the switches select the path by it."""
         taken = self._ports.setdefault(src, set())
         while (port := self.port_random.choice(PORTS)) in taken:
             pass
@@ -98,16 +99,16 @@ class Plan:
 
     @property
     def answers(self):
-        """In the order of their requests."""
+        """The answers, in the order of their requests."""
         return [message.answer for message in self.messages if message.answer]
 
     def kind(self, message):
-        """Its class, by number."""
+        """The kind of the message's connection: an index into `classes`."""
         return self.connections[message.connection].kind
 
     def text(self, network, *tos, ccs=("",)):
-        """The schedule as loadgen/play reads it; `tos` of the packets of each kind, which are
-        a class for each congestion control: NAME, or of a mix NAME@CC."""
+        """The schedule as loadgen/play reads it.  `tos` are the TOS bytes of the kinds' packets.
+        Each kind has a class for each congestion control: NAME, or in a mix NAME@CC."""
         lines = [f"class {name}{'@' * (len(ccs) > 1)}{cc * (len(ccs) > 1)} {value} {cc}".rstrip()
                  for name, value in zip(self.classes, tos) for cc in ccs]
         lines += [f"host {name} {network.address(name)}" for name in network.hosts]

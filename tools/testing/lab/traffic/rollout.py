@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Hosts change over from cubic to tlt_cubic: who has the link, and who waits for timers.
+"""Hosts change from cubic to tlt_cubic: the shares of the link, and the RTOs, of both.
 
 	python3 -m lab.traffic.rollout		the table, in a guest
 
     s0 --+
-    s1 --+-- sw [one queue, or two] -- r        4 senders, 10 Gbit/s, 20 us
+    s1 --+-- sw [one queue, or two] -- r        4 senders, 10 Gbit/s, RTT 20 us
     s2 --+                                      cubic is yellow, tlt_cubic red and green
     s3 --+
 
@@ -75,7 +75,7 @@ class Hosts:
             yield sender, client, server
 
     def long(self, seconds, warm):
-        """bit/s of each sender's long flows."""
+        """The rate of each sender's long flows during `seconds`, after `warm` seconds, bit/s."""
         got, data = [0] * SENDERS, bytes(1 << 18)
         flows = [pair for number in range(SENDERS)
                  for pair in [p for p in self.pairs if p[0] == number][:LONG]]
@@ -96,13 +96,13 @@ class Hosts:
         return [8 * n / took for n in got]
 
     def drain(self):
-        """Read until the long flows have nothing left."""
+        """Read until no data of the long flows arrives for a second."""
         while self.selector.select(1):
             for key, _ in self.selector.select(0):
                 key.fileobj.recv(1 << 20)
 
     def incast(self):
-        """All flows at once: ns that the flows of each port's servers took."""
+        """All flows begin at once; returns {server port: completion times of its flows, ns}."""
         left = {server: BYTES for _, _, server in self.pairs}
         took = {OLD: [], NEW: []}
         begin = time.monotonic_ns()
@@ -118,7 +118,7 @@ class Hosts:
         return took
 
     def close(self):
-        """No connection is left."""
+        """Close all connections."""
         for _, client, server in self.pairs:
             client.close()
             server.close()
@@ -136,7 +136,7 @@ def _tail(took):
 
 
 def run(changed, red="270k", queues=1):
-    """Shares and tails with so many of the senders on tlt_cubic."""
+    """The rates, RTOs and p99 of cubic and tlt_cubic, with `changed` senders on tlt_cubic."""
     modules.load_all()
     network = Incast(CONFIG)
     network.build()
@@ -167,7 +167,7 @@ def run(changed, red="270k", queues=1):
 
 
 def main():
-    """A row for each part of the hosts, and each way to queue them."""
+    """Print a row for each number of changed hosts and each set of queues."""
     for red, queues in (("270k", 1), ("auto", 1), ("270k", 2)):
         for changed in range(SENDERS + 1):
             seen = run(changed, red, queues)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How large are the flows of a datacenter?  The four distributions that papers use.
+"""Sizes of the flows in datacenters: the four distributions that papers use.
 
-A distribution is a list of (bytes, share of the flows that are no larger); between two
-of them it is a straight line, as the simulators take it.
+A distribution is a list of (bytes, share of the flows that are no larger); between two points it is
+interpolated linearly, as the papers' simulators do.
 """
 
 import bisect
@@ -30,13 +30,13 @@ DISTRIBUTIONS = {
 
 
 def mean(name):
-    """Bytes of a flow, on average."""
+    """The mean size of a flow, bytes."""
     points = DISTRIBUTIONS[name]
     return sum((q - p) * (a + b) / 2 for (a, p), (b, q) in zip(points, points[1:]))
 
 
 def quantile(name, share):
-    """The size that this share of the flows does not exceed; at least a byte."""
+    """The size, in bytes, that this share of the flows does not exceed; at least 1."""
     points = DISTRIBUTIONS[name]
     last = bisect.bisect_left([p for _, p in points], share, lo=1, hi=len(points) - 1)
     (a, p), (b, q) = points[last - 1:last + 1]
@@ -44,5 +44,5 @@ def quantile(name, share):
 
 
 def draw(name, random):
-    """A flow's size."""
+    """The size of a random flow, bytes."""
     return quantile(name, random.random())

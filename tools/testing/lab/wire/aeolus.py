@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A wire on which Aeolus's first round trip is told apart from all else."""
+"""A wire whose delay separates Aeolus's first round trip in time from the following ones."""
 import contextlib
 
 from lab.wire.wire import Wire
 
-RTT = 200e-6            # long beside what the guest's own calls take
+RTT = 200e-6            # s; long compared with the guest's system calls
 
 
 @contextlib.contextmanager
 def aeolus(**options):
-    """A wire of that length.  TCP's timers are out of the way, and so is what the
-    kernel does for its first connection of a kind, which takes time.
+    """A wire with this round trip.  The minimum RTO, 200 ms, is far above it, and one connection is
+    made before, because the kernel's first connection of a kind takes longer.
     """
     with Wire(**{"cc": "aeolus_xpass", "rto_min": "200ms", **options}) as wire:
         wire.connect(999)

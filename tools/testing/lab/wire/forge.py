@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Packets that no host would send: every field may be wrong, and every layer cut.
 
-A Forger stands on the path: it knows what both ends sent last, so that what it
-makes is in a window as often as not.
+A Forger is on the path: it knows the last numbers of both ends, so about half
+of its packets are inside a window.
 """
 import struct
 
@@ -36,7 +36,7 @@ def sack(rng, ack):
 
 
 def share(rng):
-    """The words of dart: a share, an end, names; some of them impossible."""
+    """The words of a dart option: a share, an end, names; some have impossible values."""
     if rng.random() < 0.5:
         return (rng.choice((0, 1 << 31, 1 << 29, 7 << 29))
                 | rng.choice((0, 1, 125, 0xfffffff, rng.randrange(1 << 28))),)
@@ -46,7 +46,8 @@ def share(rng):
 
 
 def words(rng, kind, said):
-    """Our option: some words, like those that were said or not; cut, or of a wrong length."""
+    """A greenlane option: its words may be near the last ones (`said`); it may be cut, or have a
+    wrong length."""
     count = WORDS.get(kind, 0) if rng.random() < 0.8 else rng.randrange(6)
     if kind == SHARE and rng.random() < 0.7:
         said = share(rng)
@@ -148,11 +149,11 @@ class Forger:
 
     def __init__(self, version):
         self.version = version
-        self.right = {}         # (source, its port, port): (next sequence number, ack)
-        self.said = {}          # the same, and a kind: the words of our option
+        self.right = {}         # {(source, its port, port): (next sequence number, ack)}
+        self.said = {}          # {(source, its port, port, kind): words of the last option}
 
     def learn(self, p):
-        """A packet has passed."""
+        """Save the numbers that follow this packet, and the words of its option."""
         start = 12 if self.version == 4 else 8
         size = 4 if self.version == 4 else 16
         src = bytes(p.raw[start:start + size])
@@ -162,12 +163,12 @@ class Forger:
             self.said[src, p.sport, p.dport, p.kind] = p.words
 
     def forget(self):
-        """They all have gone."""
+        """Forget all connections: they are closed."""
         self.right.clear()
         self.said.clear()
 
     def segment(self, rng, src, dst, sport, dport, kind):
-        """A TCP segment with a checksum that is good, mostly."""
+        """A TCP segment; its checksum is correct in 95 % of cases."""
         seq, ack = self.right.get((src, sport, dport), (0, 0))
         theirs = self.right.get((dst, dport, sport))
         if theirs and rng.random() < 0.7:

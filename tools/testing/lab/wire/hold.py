@@ -22,8 +22,8 @@ def hold(s, milliseconds):
 
 @contextlib.contextmanager
 def owned_again_and_again(s, owners=3, pause=0):
-    """Processes own the socket for 1 ms each, one after the other; each rests for `pause` seconds
-    then."""
+    """Meanwhile `owners` threads own the socket, 1 ms at a time; after that each waits for `pause`
+    seconds."""
     stop = threading.Event()
 
     def own():
@@ -43,13 +43,13 @@ def owned_again_and_again(s, owners=3, pause=0):
 
 
 def run_owned(wire, ends, application, *sockets):
-    """The wire for a second, in which both ends are owned again and again, and threads
-    run application(stop, s) for each of the sockets: calls on a socket wait for its
-    owner, so not in the thread that is the wire.
+    """Run the wire for a second, in which both ends are owned again and again.  Meanwhile a
+    thread for each of the sockets runs application(stop, s): its calls wait for the socket's
+    owner, so they cannot be in the thread that runs the wire.
     """
     stop = threading.Event()
     threads = [threading.Thread(target=application, args=(stop, s)) for s in sockets]
-    # different periods, or one is free whenever the other is
+    # different periods, or both ends would always be free at the same times
     with owned_again_and_again(ends[0], 1, 0.0005), owned_again_and_again(ends[1], 1, 0.0008):
         for t in threads:
             t.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A TCP packet as the wire sees it: read, changed, made."""
+"""TCP packets on the wire: parse, change and build them."""
 import socket
 import struct
 
@@ -7,7 +7,7 @@ from lab.codepoints import SAYS, dscp_of, kind_of
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 
-# Our option: kind (RFC 6994), and the experiment's number (net/ipv4/gl_option.c)
+# The greenlane option: its kind (RFC 6994), and the experiment's number (net/ipv4/gl_option.c)
 EXPERIMENT, EXID = 254, 0x474c
 
 
@@ -22,14 +22,15 @@ def checksum(data):
 
 
 def option(says, *words, length=None, answer=False):
-    """Our option, of a kind or with a code, or in a SYN-ACK; its length may be a lie."""
+    """The greenlane option; `says` is a kind or a code, `answer` is set in a SYN-ACK, and `length`
+    may be wrong."""
     return struct.pack(f"!BBHI{len(words)}I", EXPERIMENT, 8 + 4 * len(words) if length is None
                        else length, EXID, getattr(says, "code", says or 0) << 24 | answer << 16,
                        *(w & 0xffffffff for w in words))
 
 
 class Packet:
-    """One IP packet; TCP fields are there if it is TCP (self.tcp)."""
+    """One IP packet; it has the TCP fields if it is TCP (self.tcp)."""
 
     def __init__(self, raw):
         self.raw = bytearray(raw)
@@ -56,7 +57,7 @@ class Packet:
 
     @staticmethod
     def _options(options):
-        """SACK blocks; the kind that our own option says; its words."""
+        """(SACK blocks, the kind by the greenlane option's code, the option's words)"""
         found, says, words, i = [], None, (), 0
         while i < len(options):
             kind = options[i]
@@ -97,21 +98,21 @@ class Packet:
 
     @property
     def dscp(self):
-        """Six bits."""
+        """The DSCP, six bits."""
         return self.dsfield >> 2
 
     @property
     def kind(self):
-        """What it is: a kind, or its DSCP if that is nobody's."""
+        """The packet's kind, or its DSCP if no kind has that DSCP."""
         return kind_of(self.dscp, self.says, self.len or self.flags & SYN)
 
     @property
     def ecn(self):
-        """Two bits."""
+        """The ECN field, two bits."""
         return self.dsfield & 3
 
     def set_dsfield(self, value):
-        """Change it, and the IPv4 header checksum."""
+        """Change the DS field, and the IPv4 header checksum."""
         if self.version == 4:
             self.raw[1] = value
             self.raw[10:12] = b"\0\0"
@@ -121,11 +122,11 @@ class Packet:
             self.raw[1] = self.raw[1] & 0x0f | (value & 15) << 4
 
     def set_dscp(self, dscp):
-        """Change the DSCP, or take that of a kind; leave the ECN bits."""
+        """Set the DSCP to this one, or to the default of a kind; the ECN bits stay."""
         self.set_dsfield(dscp_of(dscp) << 2 | self.ecn)
 
     def fix_checksum(self):
-        """TCP's, after the packet was changed."""
+        """Compute TCP's checksum after the packet was changed."""
         t = self.ip_len
         segment = bytes(self.raw[t:])
         segment = segment[:16] + b"\0\0" + segment[18:]
@@ -144,12 +145,12 @@ class Packet:
         at = 2 if self.version == 4 else 4
         length = struct.unpack_from("!H", self.raw, at)[0] + len(options)
         self.raw[at:at + 2] = struct.pack("!H", length)
-        self.set_dsfield(self.dsfield)          # and IPv4's checksum
+        self.set_dsfield(self.dsfield)          # computes IPv4's checksum, too
         self.fix_checksum()
         self.sacks, self.says, self.words = self._options(self.raw[t + 20:t + self.doff])
 
     def checksum_ok(self):
-        """TCP's."""
+        """Is TCP's checksum correct?"""
         t = self.ip_len
         segment = bytes(self.raw[t:])
         if self.version == 4:
@@ -173,18 +174,18 @@ class Packet:
 
 
 def kinds(packets):
-    """The kind of each."""
+    """The kind of each packet."""
     return [p.kind for p in packets]
 
 
 def data(packets):
-    """Those with payload."""
+    """The packets with payload."""
     return [p for p in packets if p.len]
 
 
 def make(version, src, dst, sport, dport, seq, ack, flags=ACK, payload=b"", dscp=0,
          window=1000, options=b"", doff=None, urgent=0):
-    """A packet from its parts, with good checksums; `dscp` may be a kind."""
+    """A packet from its parts, with correct checksums; `dscp` may be a kind."""
     dscp = dscp_of(dscp)
     if doff is None:
         doff = 5 + len(options) // 4

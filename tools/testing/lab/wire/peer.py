@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Ways in which a connection can come to be, and what it looks like without marks.
+"""Methods to establish a connection, and checks of a connection without marks.
 
 	@case("...", connected, by=(Wire.connect, syn_cookies), version=(4, 6), cc="xpass")
 	def comes_to_be(wire, client, server):
 
-A way takes a wire, uses the congestion control that the wire was made with at both ends,
-and returns (client, server).
+A method takes a wire, connects with the congestion controls of the wire at both ends, and returns
+(client, server).
 """
 import socket
 import time
@@ -19,20 +19,20 @@ IPPROTO_MPTCP = 262
 
 
 def unmarked(packets):
-    """All with DSCP 0, and without our option?"""
+    """Fail unless all packets have DSCP 0 and no greenlane option."""
     bad = [p for p in packets if p.dscp or p.says is not None]
     if bad:
         raise Failed(f"{len(bad)} packets are marked, the first: {bad[0]!r}")
 
 
 def _our_option(p):
-    """Where our option is in a packet that has it."""
+    """The slice of p.raw that has the greenlane option."""
     at = p.raw.index(EXID.to_bytes(2, "big"), p.ip_len + 20) - 2
     return slice(at, at + p.raw[at + 1])
 
 
 def without_option(p):
-    """A wire's rule: a middlebox that removes our option."""
+    """A wire's rule: a middlebox that removes the greenlane option."""
     if p.says is not None:
         at = _our_option(p)
         p.raw[at] = b"\1" * (at.stop - at.start)        # no-operations
@@ -40,8 +40,8 @@ def without_option(p):
 
 
 def echoes():
-    """A wire's rule: b sends back the options that it does not know, as some hosts do (Honda et
-    al., "Is it still possible to extend TCP?", IMC 2011)."""
+    """A wire's rule: b's SYN-ACK echoes the SYN's greenlane option, as some hosts do with an
+    unknown option (Honda et al., "Is it still possible to extend TCP?", IMC 2011)."""
     unknown = b""
 
     def rule(p):
@@ -54,14 +54,14 @@ def echoes():
 
 
 def exchange(wire, client, server, count=100_000):
-    """Bytes one way, then the other, and time for the last ACKs."""
+    """Transfer bytes to the server, then to the client, and wait for the last ACKs."""
     true(wire.transfer(client, server, count), "arrives")
     true(wire.transfer(server, client, count), "arrives back")
     wire.run(1e-3)
 
 
 def takes(wire, client, server, count=100_000):
-    """The virtual seconds of bytes one way, then the other."""
+    """The virtual time of transfers to the server and then to the client, s."""
     began = time.clock_gettime(time.CLOCK_MONOTONIC)
     true(wire.transfer(client, server, count, 10.0), "arrives")
     true(wire.transfer(server, client, count, 10.0), "arrives back")
@@ -69,7 +69,8 @@ def takes(wire, client, server, count=100_000):
 
 
 def sends_as(base, cc, version, ecn=True):
-    """To a peer without it, a congestion control sends what its base sends, through a loss."""
+    """Fail unless `cc`, connected to a peer that runs `base`, sends the same packets as `base` in a
+    transfer with a loss."""
     runs = []
     for name in (base, cc):
         with Wire(cc=name, cc_b=base, version=version) as wire:
@@ -80,12 +81,12 @@ def sends_as(base, cc, version, ecn=True):
     equal(runs[1], runs[0], "packets (length, offset)")
 
 
-# --- ways
+# --- methods
 
 def syn_cookies(wire):
-    """The SYN is answered with a cookie, and so forgotten."""
+    """b answers the SYN with a SYN cookie and keeps no state of it."""
     wire.b.sysctl("net.ipv4.tcp_syncookies", 2)
-    # SACK and ECN are in a cookie's time stamp, of 64 ms; uptime has to be more.
+    # A cookie has SACK and ECN in low bits of its time stamp, 64 ms; the uptime must exceed that.
     wire.run(1.0)
     ends = wire.connect()
     equal(wire.b.netstat("SyncookiesRecv"), 1, "SyncookiesRecv")
@@ -93,7 +94,7 @@ def syn_cookies(wire):
 
 
 def fast_open(wire):
-    """500 bytes in the SYN."""
+    """The SYN carries 500 bytes of data (TCP Fast Open)."""
     listener = wire.listen(TCP_FASTOPEN=100)
     client = wire.socket(wire.a)
     client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
@@ -106,13 +107,13 @@ def fast_open(wire):
 
 
 def _by_default(wire, cc):
-    """What a socket has that does not ask for another one."""
+    """Set the default congestion control of both ends."""
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.tcp_congestion_control", cc)
 
 
 def by_socket(wire):
-    """TCP_CONGESTION before connect(), and on the listener."""
+    """TCP_CONGESTION is set before connect(), and on the listener."""
     _by_default(wire, "cubic")
     listener = wire.listen(cc=wire.cc)
     ends = wire.connect(cc=wire.cc, listener=listener)
@@ -121,7 +122,7 @@ def by_socket(wire):
 
 
 def by_route(wire):
-    """ip route ... congctl."""
+    """The routes have the congestion control (ip route ... congctl)."""
     _by_default(wire, "cubic")
     for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
         ns.ip(f"route replace {wire.address(peer)} dev tun0 congctl {wire.cc}")
@@ -142,7 +143,7 @@ def simultaneous(wire):
 
 
 def mid_handshake(wire):
-    """The client chooses what b runs between connect() and the SYN-ACK."""
+    """Between connect() and the SYN-ACK the client selects b's congestion control."""
     listener = wire.listen()
     client = wire.socket(wire.a)
     wire.begin(client, wire.b)
@@ -153,7 +154,7 @@ def mid_handshake(wire):
 
 
 def mptcp(wire):
-    """Both ends speak MPTCP."""
+    """Both ends use MPTCP."""
     listener = wire.socket(wire.b, proto=IPPROTO_MPTCP)
     listener.bind((wire.address(wire.b), 1000))
     listener.listen(5)
@@ -165,8 +166,8 @@ def mptcp(wire):
 
 
 def bleached(wire):
-    """On the way each DSCP becomes 0; the hosts go on marking, because it is the option
-    that tells them of each other."""
+    """The path sets each DSCP to 0; the hosts continue to mark, because they detect each other by
+    the option."""
     sent = []
     wire.rule = lambda p: sent.append(p.dscp) or p.set_dscp(0)
     ends = wire.connect()
@@ -181,7 +182,7 @@ def bleached(wire):
 
 
 def without_sack(wire):
-    """The server does not permit SACK, so no data is marked."""
+    """The server does not permit SACK, so data is not marked."""
     wire.b.sysctl("net.ipv4.tcp_sack", 0)
     ends = wire.connect()
     wire.mark()

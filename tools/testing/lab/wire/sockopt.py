@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane's socket options, as include/uapi/linux/greenlane.h has them."""
+"""greenlane's socket options, as in include/uapi/linux/greenlane.h."""
 import errno
 import socket
 import struct
@@ -12,8 +12,8 @@ GREENLANE_MESSAGE, GREENLANE_WEIGHT, GREENLANE_SENDERS, GREENLANE_COSENDERS = \
     range(0x4c474, 0x4c478)
 TCP_CONGESTION, TCP_INFO, TCP_MD5SIG = 13, 11, 14
 SO_MAX_PACING_RATE = 47
-YES, NO = 1, 2                      # of the peer
-F_OFF, F_UNSUPPORTED, F_REORDERED = 1, 4, 8     # flags
+YES, NO = 1, 2                      # greenlane_info.peer
+F_OFF, F_UNSUPPORTED, F_REORDERED = 1, 4, 8     # greenlane_info.flags
 
 COUNTERS = ("important_sent echoes clocks_byte clocks_mss marked_lost rearmed"
             " echoes_sent credits_sent credits_received credit_rate credits_wanted"
@@ -35,7 +35,7 @@ def info(s):
 
 
 def option(s, name, value=None):
-    """Read one that is a number, or set it."""
+    """Read a numeric socket option, or set it; returns its value."""
     if value is None:
         return s.getsockopt(ip_level(s), name)
     s.setsockopt(ip_level(s), name, value)
@@ -43,7 +43,7 @@ def option(s, name, value=None):
 
 
 def abort(*sockets):
-    """Close them with an RST: nothing is left that waits."""
+    """Close the sockets with an RST, so that no unsent data or TIME_WAIT remains."""
     for s in sockets:
         if s.fileno() >= 0:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -51,12 +51,12 @@ def abort(*sockets):
 
 
 def tos(version, dscp):
-    """The option, for Wire.connect(), of an application that asks for a DSCP."""
+    """The option, for Wire.connect(), of an application that sets a DSCP."""
     return {"IP_TOS" if version == 4 else "IPV6_TCLASS": dscp_of(dscp) << 2}
 
 
 def set_tos(s, value):
-    """IP_TOS or IPV6_TCLASS."""
+    """Set IP_TOS or IPV6_TCLASS."""
     if s.family == socket.AF_INET:
         s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, value)
     else:
@@ -64,24 +64,24 @@ def set_tos(s, value):
 
 
 def sign(s, peer):
-    """TCP-MD5 from now on, with this peer (IPv4)."""
+    """Sign segments with TCP-MD5 from now on, for this peer (IPv4)."""
     address = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(peer))
     s.setsockopt(socket.IPPROTO_TCP, TCP_MD5SIG,
                  address + struct.pack("=BBHi80s", 0, 0, 8, 0, b"password"))
 
 
 def pacing(s):
-    """What TCP sends at now, bytes of payload a second."""
+    """TCP's current pacing rate, bytes of payload/s."""
     return struct.unpack_from("Q", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 104)[0]
 
 
 def cc_of(s):
-    """The name of its congestion control."""
+    """The name of the socket's congestion control."""
     return s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).partition(b"\0")[0].decode()
 
 
 def choose(s, cc):
-    """Another congestion control."""
+    """Set the socket's congestion control."""
     s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An exchange as a text: what passes a wire, and what is lost on it.
+"""An exchange of packets as a text: the packets on a wire, and those that it loses.
 
 	> data 1-2			from a: the first two segments
 	> data 3		lost
@@ -9,15 +9,15 @@
 	> data 3			it is retransmitted
 	...
 
-A line is a direction (> from a, < from b), then packets in the order in which they leave.
-A packet is named by what it is and, optionally, by its number: of data, which of the
-sequence numbers that its sender has sent since the exchange began, so a retransmission has
-the number of the original; of credits, theirs, from 1.  Packets of a direction that no
-line has are not looked at.  Behind a # is a comment.
+Each row has a direction (> from a, < from b) and packets in the order in which they are sent.
+A packet is named by its kind and, optionally, its number.  Data packets are numbered by their
+sequence numbers, in the order in which the sender first sent these since the exchange began, so
+a retransmission has the number of the original.  Credits have their own numbers, from 1.  A
+direction that is in no row is not checked.  A # begins a comment.
 
 Losses that follow a pattern need no text:
 
-	wire.rule = lose("> data 1-5", times=3)		# each of them three times
+	wire.rule = lose("> data 1-5", times=3)		# each of the five three times
 	wire.rule = lose("> data", every=2)
 """
 import contextlib
@@ -32,20 +32,20 @@ RETRY = 0x80000000      # in the third word of a request: all credits are lost
 _LINE = re.compile(r"([<>])\s+(.*)")
 _NAME = re.compile(r"(\*|[a-z-]+(?: [a-z-]+)*?)(?: (\d+)(?:-(\d+))?)?( lost)?")
 _ANY = None
-# What Names.kind() says beside a codepoint's name.
+# Results of Names.kind() that are not the name of a codepoints.Kind, and * for any kind.
 _KINDS = {"*", "syn", "syn-ack", "rst", "fin", "request", "retry", "stop", "unmarked"}
 
 
 class Names:
-    """Names packets, in the order in which they leave: (direction, kind, number)."""
+    """Names packets in the order in which they are sent: (direction, kind, number)."""
 
     def __init__(self):
-        self._numbers = {True: {}, False: {}}   # of sequence numbers, by from_a
-        self._credits = {}                      # before the first credit, by from_a
+        self._numbers = {True: {}, False: {}}   # {from_a: {sequence number: number}}
+        self._credits = {}                      # {from_a: number before its first credit}
 
     @staticmethod
     def kind(p):
-        """What it is: by its flags, its words or its codepoint."""
+        """The kind of a packet by its TCP flags, its option's words or its codepoint."""
         if p.flags & SYN:
             return "syn-ack" if p.flags & ACK else "syn"
         if p.flags & RST:
@@ -58,7 +58,7 @@ class Names:
         return str(p.kind) if p.kind else "unmarked"
 
     def name(self, p):
-        """Of the next packet."""
+        """The name of the next packet."""
         number = None
         if p.len:
             seen = self._numbers[p.from_a]
@@ -73,7 +73,7 @@ def _text(name):
 
 
 def _parse(line):
-    """[(direction, kind, number or None, lost)] of a line."""
+    """[(direction, kind, number or None, lost)] of one row."""
     match = _LINE.fullmatch(line)
     if not match:
         raise ValueError(f"not a line of an exchange: {line}")
@@ -97,7 +97,7 @@ def _matches(wanted, name):
 
 
 class _Script:
-    """The packets that are to come, and what has come instead."""
+    """The expected packets, and the first packet that differs from them."""
 
     def __init__(self, text):
         self.left = []
@@ -109,7 +109,7 @@ class _Script:
         self.names, self.seen, self.wrong = Names(), [], None
 
     def __call__(self, p):
-        """A packet leaves; is it lost?"""
+        """Compare a sent packet with the text; returns whether the wire loses it."""
         name = self.names.name(p)
         if name[0] not in self.directions or self.wrong:
             return False
@@ -125,7 +125,7 @@ class _Script:
         return False
 
     def finish(self):
-        """Fail if another exchange was seen."""
+        """Fail if the packets differed from the text or some are missing."""
         left = [wanted for wanted in self.left if wanted]
         if not self.wrong and left:
             self.wrong = f"expected {_text(left[0][:3])}, which did not come"
@@ -135,7 +135,8 @@ class _Script:
 
 @contextlib.contextmanager
 def exchange(wire, text):
-    """What the wire carries meanwhile must be as in the text, which also says what it loses."""
+    """Meanwhile the packets on the wire must be those of the text, and the wire loses those that
+    the text marks as lost."""
     script, before = _Script(text), wire.rule
     wire.mark()
     wire.rule = script
@@ -145,9 +146,11 @@ def exchange(wire, text):
 
 
 class lose:     # pylint: disable=invalid-name
-    """A rule for a wire: the named packets are lost, with a number the first `times` times
-    that each is sent, without one always (or the first `times` of them); * is any kind.
-    With `every`, one in so many of all of them is lost.  `dropped` are those that were."""
+    """A rule for a wire that loses the named packets; * is any kind.
+
+    A packet with a number is lost the first `times` times that it is sent (default 1).  Of a kind
+    without a number the first `times` packets are lost (default all).  With `every` = N the rule
+    considers only every N-th of the named packets.  `dropped` has the lost packets."""
 
     def __init__(self, *lines, times=None, every=1):
         self.wanted = [wanted for line in lines for wanted in _parse(line)]

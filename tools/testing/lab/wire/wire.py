@@ -4,12 +4,12 @@
 	ns a ---- tun a ==== this program ==== tun b ---- ns b
 	10.0.0.1, fd00::1                      10.0.0.2, fd00::2
 
-The program sees every packet, may drop or change it, and carries it over after
-DELAY.  Time is the guest's virtual time, in which this program costs nothing:
-what a test sees, it sees again in the next run.
+The program reads every packet, may drop or change it, and delivers it after
+DELAY.  Time is the guest's virtual time, which does not advance while this
+program computes: every run of a test sees the same packets at the same times.
 
-Nothing happens outside of Wire.run(): all sockets are non-blocking and one
-thread does everything.
+Packets move only inside Wire.run(): all sockets are non-blocking, and one
+thread serves both ends.
 """
 import contextlib
 import ctypes
@@ -30,7 +30,7 @@ from lab.net.namespace import Namespace
 from lab.wire import packet as pkt
 from lab.wire.sockopt import TCP_CONGESTION
 
-DELAY = 10e-6           # one way
+DELAY = 10e-6           # propagation delay of one direction, s
 MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
 
 libc.exact_timers()
@@ -38,8 +38,9 @@ _count = 0
 
 
 def set_speed(dev, mbit):
-    """Set the speed that a tun device of the current namespace reports; None: unknown.  That sends
-    no event: the device has to go down, or lose its carrier, and come back."""
+    """Set the speed, in Mbit/s, that a tun device of the current namespace reports; None: unknown.
+    The kernel sends no event: its users read the speed again after the device was set down, or had
+    lost its carrier, and is up again."""
     low, high = divmod(0xffffffff if mbit is None else mbit, 1 << 16)[::-1]
     # struct ethtool_cmd: ETHTOOL_SSET, full duplex
     command = ctypes.create_string_buffer(struct.pack("=3IH2B4x8xH14x", 2, 0, 0, low, 1, 0, high))
@@ -61,10 +62,11 @@ class Wire:
         self.tso = tso
         self.cc, self.cc_b = cc, cc_b or cc
         self.delay = DELAY
-        # packet -> True to drop it; may change it, also its `late`: seconds more on the way
+        # Called with each TCP packet; True drops it.  May change it, and its additional delay
+        # `late`, s.
         self.rule = None
-        self.seen = []          # every TCP packet, in the order it left
-        self.others = []        # what is not TCP
+        self.seen = []          # every TCP packet, in the order sent
+        self.others = []        # packets that are not TCP
         self._flying = []       # (arrival, number, packet)
         self._number = 0
         self._open = []
@@ -74,12 +76,12 @@ class Wire:
         for ns, own, peer, name in ((self.a, 1, 2, cc), (self.b, 2, 1, cc_b or cc)):
             with ns:
                 self._tun[ns] = self._make_tun()
-                set_speed("tun0", speed)        # before 6.12 it was 10 Mbit/s
+                set_speed("tun0", speed)        # kernels before 6.12 default to 10 Mbit/s
             if not tso:
                 with ns:
                     subprocess.run(["ethtool", "-K", "tun0", "tso", "off", "gso", "off"],
                                    check=True)
-                # TCP makes GSO packets even so, unless one segment is the most
+                # TCP still makes GSO packets, unless the device's maximum is one segment
                 ns.ip("link set tun0 gso_max_segs 1")
             ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
             ns.sysctl("net.ipv6.conf.tun0.addr_gen_mode", 1)
@@ -108,7 +110,7 @@ class Wire:
     # --- addresses and sockets
 
     def address(self, ns):
-        """Its address."""
+        """The address of a or b, of the wire's IP version."""
         host = 1 if ns is self.a else 2
         return f"10.0.0.{host}" if self.version == 4 else f"fd00::{host}"
 
@@ -134,12 +136,12 @@ class Wire:
         return s
 
     def begin(self, client, to, port=1000):
-        """connect() to a host: the SYN leaves, no packet is carried yet."""
+        """connect() to a host: the SYN is sent; Wire.run() carries it."""
         with contextlib.suppress(BlockingIOError):
             client.connect((self.address(to), port))
 
     def accept(self, listener):
-        """A connection that a listener has."""
+        """Accept a connection from the listener's queue."""
         server = listener.accept()[0]
         server.setblocking(False)
         self._open.append(server)
@@ -171,12 +173,12 @@ class Wire:
     # --- the wire
 
     def inject(self, ns, packet):
-        """Give a packet to ns, as if it had come over the wire."""
+        """Deliver a packet to ns as if the wire had carried it."""
         os.write(self._tun[ns], bytes(packet.raw if hasattr(packet, "raw") else packet))
 
     def answer(self, to, kind, flags=0, sack=None, window=60000):
-        """An ACK to a, as b would send it: all before the packet `to` has come, and
-        the packet `sack`."""
+        """Inject an ACK in b's name to a: it acknowledges all data before the packet `to`, and
+        selectively the packet `sack`."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
         if kind == CLOCK_ECHO:
             options += pkt.option(CLOCK_ECHO)
@@ -186,9 +188,9 @@ class Wire:
         self.run(2e-6)
 
     def slow_start(self, payload):
-        """Connect, and answer for b (without time stamps) until a second important packet
-        has left, and all before it but its predecessor has come.  Returns a's socket,
-        what it has sent, and the number of that packet."""
+        """Connect without time stamps, drop all packets and send ACKs in b's name, until a has sent
+        a second important packet.  Returns a's socket, the packets, and that packet's index x; all
+        data before packet x - 2 is acknowledged."""
         for ns in (self.a, self.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
             ns.sysctl("net.ipv4.tcp_timestamps", 0)
@@ -226,7 +228,7 @@ class Wire:
             heapq.heappush(self._flying, (packet.time + self.delay + packet.late, self._number, packet))
 
     def run(self, seconds, until=None):
-        """Carry packets for that long, or until until() is true."""
+        """Carry packets for `seconds`, or until until() is true; returns whether it was."""
         end = time.clock_gettime(time.CLOCK_MONOTONIC) + seconds
         while True:
             now = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -249,7 +251,8 @@ class Wire:
         self.run(1.0 - time.clock_gettime(time.CLOCK_MONOTONIC) % 1.0)
 
     def transfer(self, source, sink, count, seconds=1.0):
-        """Send count bytes and read them at the other end; they must be the same."""
+        """Send count bytes and read them at the other end; they must be equal.  True if all
+        arrived within `seconds`."""
         sent, got = 0, bytearray()
         data = pattern(count)
 
@@ -276,7 +279,7 @@ class Wire:
         return done
 
     def receive(self, sink, count, seconds=1.0):
-        """What has been read of so many bytes, in that time."""
+        """Read until `count` bytes have arrived, for up to `seconds`; returns the bytes."""
         got = bytearray()
 
         def step():
@@ -290,7 +293,7 @@ class Wire:
         return bytes(got)
 
     def transfer_both(self, client, server, count, seconds=1.0):
-        """The same both ways at once; true if all arrived."""
+        """transfer() in both directions at once; true if all arrived."""
         ends = (client, server)
         payload = pattern(count)
         sent = dict.fromkeys(ends, 0)
@@ -316,8 +319,8 @@ class Wire:
         return done
 
     def third_lost(self, client, server):
-        """Send 40 kB, of which the third packet gets lost once; what a has sent for
-        it: (length, offset) of each packet."""
+        """Send 40 kB, of which the third packet is lost once; returns (length, offset) of each
+        packet that a sent."""
         self.mark()
         count = 0
 
@@ -334,28 +337,28 @@ class Wire:
     # --- what was seen
 
     def mark(self):
-        """Forget what was seen until now."""
+        """Clear the list of seen packets."""
         self.seen.clear()
 
     def from_a(self):
-        """What a has sent, dropped packets included."""
+        """The packets from a, including dropped ones."""
         return [p for p in self.seen if p.from_a]
 
     def from_b(self):
-        """What b has sent."""
+        """The packets from b, including dropped ones."""
         return [p for p in self.seen if not p.from_a]
 
     def dump(self):
-        """Everything seen, a line each."""
+        """The seen packets, one per row of text."""
         return "\n".join(map(repr, self.seen))
 
     def cut(self):
-        """Cut the cable: the hosts' devices go, their sockets do not know."""
+        """Remove the devices of both hosts; their sockets stay open."""
         for fd in self._tun.values():
             os.close(fd)
 
     def close(self):
-        """Everything goes."""
+        """Close all sockets and remove the devices and namespaces."""
         for s in self._open:
             s.close()
         self.run(1e-3)
@@ -372,13 +375,14 @@ class Wire:
 
 @contextlib.contextmanager
 def connected(of=Wire, by=Wire.connect, **options):
-    """A wire (or another context manager's), and a connection over it, which comes to be
-    by connect() or by another way (lab.wire.peer has some): (wire, client, server)."""
+    """(wire, client, server): a wire, or the result of another context manager, and a connection
+    over it.  `by` makes the connection: Wire.connect, or a function like those of
+    lab.wire.peer."""
     with of(**options) as wire:
         yield wire, *by(wire)
 
 
 def pattern(count):
-    """Bytes in which a byte out of place shows."""
+    """`count` bytes of a pattern in which a misplaced byte is detected."""
     block = bytes((i * 7 + (i >> 8) * 13) & 0xff for i in range(65521))
     return (block * (count // len(block) + 1))[:count]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a wire tells of an xpass connection: its credits, requests and data."""
+"""Checks of the credits, requests and data of an xpass connection on a wire."""
 import time
 
 from lab.codepoints import CREDIT, REQUEST, SCHEDULED
@@ -8,50 +8,50 @@ from lab.wire.packet import ACK, FIN, SYN
 from lab.wire.wire import MSS, pattern
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
-HEARD = 0x80000000      # in the second word of a credit: it is none, the request was heard
-BUSY = 0x40000000       # there: the link has many receivers
-GONE = 0x20000000       # with HEARD: there will be no more credits
+HEARD = 0x80000000      # in the second word of a credit: RD_ACCEPTED, and the packet is no credit
+BUSY = 0x40000000       # in the second word: the link has many receivers
+GONE = 0x20000000       # with HEARD: RD_CLOSED, no more credits will be sent
 
-# What TCP counts when it sees a duplicate ACK, a loss or a byte twice.
+# TCP's counters of duplicate ACKs, losses and duplicate data.
 TROUBLE = ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSackRecovery", "TCPDSACKRecv",
            "TCPDSACKOfoRecv", "TCPSackShiftFallback", "TCPChallengeACK", "TCPOFOQueue",
            "PAWSEstab", "TCPSACKDiscard")
 
 
 RATE = 1000             # Mbit/s: a credit every 12.9 us (IPv4) at most
-RTT = 200e-6            # with far(): 15 credits a round trip at that rate
+RTT = 200e-6            # s, with far(): 15 credits in a round trip at that rate
 
 
 def far(wire):
-    """A longer wire, with times that are told apart from those of the guest."""
+    """Set the rate to RATE, and the round trip to RTT, which exceeds the guest's own delays."""
     wire.delay = RTT / 2
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.xpass_rate", RATE)
 
 
 def gap(wire):
-    """Between two credits at that rate: the time of one and of the packet that it lets come, s."""
+    """The interval of credits at RATE, s: transmission times of a credit and of its data packet."""
     ip = 20 if wire.version == 4 else 40
     return (ip + 28 + 38 + ip + 32 + MSS[wire.version] + 38) * 8e-6 / RATE
 
 
 def second_word(packet):
-    """Of a credit: flags and the time until the next one; 0 if it has none."""
+    """The second word of a credit: flags, and ns until the next one; 0 if there is no such word."""
     return (packet.words[1:] or [0])[0]
 
 
 def is_credit(packet):
-    """It lets the other end send a packet."""
+    """Does the packet permit the other end to send a data packet?"""
     return packet.kind == CREDIT and not second_word(packet) & HEARD
 
 
 def is_gone(packet):
-    """It says that its sender sends no more credits."""
+    """Does the packet announce that its sender sends no more credits?"""
     return packet.kind == CREDIT and bool(second_word(packet) & GONE)
 
 
 def wait(packet):
-    """How long until the next credit, as this one says, s; 0 if it does not."""
+    """The time until the next credit that this one announces, s; 0 if it announces none."""
     return (second_word(packet) & ~(HEARD | BUSY | GONE)) * 1e-9
 
 
@@ -61,12 +61,13 @@ def credits(packets):
 
 
 def requests(packets):
-    """The words of the requests among them: (last credit, credits, wanted)."""
+    """The words of each request: (last credit, credits, wanted)."""
     return [p.words for p in packets if p.kind == REQUEST]
 
 
 def well_formed(packets):
-    """Credits and requests are pure ACKs with their words, all else is scheduled."""
+    """Fail unless credits and requests are pure ACKs with their words, and all other packets are
+    scheduled."""
     for p in packets:
         words = {CREDIT: (1, 2), REQUEST: (3,)}.get(p.kind, (0,))
         if p.kind not in (SCHEDULED, CREDIT, REQUEST) or len(p.words) not in words or (
@@ -75,9 +76,9 @@ def well_formed(packets):
 
 
 def paid(wire, from_a=True):
-    """Every packet with data has a credit of its own, which has come before it; returns
-    (credits that came, packets with data).  All of the connection must be in wire.seen,
-    and wire.delay the same for all of it."""
+    """Fail unless each packet with data has a credit of its own that arrived before it was sent;
+    returns (credits that arrived, packets with data).  wire.seen must have the whole connection,
+    and wire.delay must not have changed during it."""
     size = MSS[wire.version]
     came = [p.time + wire.delay for p in wire.seen
             if is_credit(p) and p.from_a != from_a and not p.dropped]
@@ -89,13 +90,14 @@ def paid(wire, from_a=True):
 
 
 def numbered(packets):
-    """Credits are 1, 2, 3 ..."""
+    """Fail unless credits are numbered 1, 2, 3 ..."""
     seen = credits(packets)
     equal(seen, list(range(1, len(seen) + 1)), "numbers of credits")
 
 
 def silent(wire, seconds=1.0):
-    """Nothing is on the wire for that long, but TCP's own delayed ACK before."""
+    """Fail if any packet is sent in `seconds`, after 0.3 s in which each end may send one delayed
+    ACK."""
     before = len(wire.seen)
     wire.run(0.3)
     for p in wire.seen[before:]:
@@ -107,7 +109,7 @@ def silent(wire, seconds=1.0):
 
 
 def segments(ns):
-    """(in, out): what TCP has counted, SYN and SYN-ACK included."""
+    """TCP's counters of segments (in, out), including SYN and SYN-ACK."""
     with ns, open("/proc/thread-self/net/snmp", encoding="ascii") as f:
         names, values = [line.split() for line in f if line.startswith("Tcp:")]
     tcp = dict(zip(names, values))
@@ -115,7 +117,7 @@ def segments(ns):
 
 
 def unseen_by_tcp(wire):
-    """TCP has seen no credit and no request, and nothing has worried it."""
+    """Fail if TCP has counted a credit or a request as a segment, or has counted any TROUBLE."""
     for ns, own, theirs in ((wire.a, wire.from_a(), wire.from_b()),
                             (wire.b, wire.from_b(), wire.from_a())):
         equal(segments(ns), tuple(sum(p.kind not in (CREDIT, REQUEST) for p in packets)
@@ -126,13 +128,13 @@ def unseen_by_tcp(wire):
 
 
 def handshake(packets):
-    """SYN, SYN-ACK and the third packet."""
+    """Fail unless the first three packets are SYN, SYN-ACK and ACK, all scheduled."""
     equal([(p.flags & (SYN | ACK | FIN), p.kind) for p in packets[:3]],
           [(SYN, SCHEDULED), (SYN | ACK, SCHEDULED), (ACK, SCHEDULED)], "handshake")
 
 
 def arrivals(wire, left, seconds):
-    """Wait until each socket has read the bytes that are left for it: {socket: when it had}."""
+    """Wait until each socket has read its bytes of `left`; returns {socket: time, s}."""
     done = {}
 
     def read():
@@ -149,11 +151,11 @@ def arrivals(wire, left, seconds):
 
 
 def messages(wire, *packets):
-    """Messages of so many packets, each on a connection of its own, which begin one after the
-    other; when each has arrived, s after the last one has begun."""
+    """Send messages of these numbers of packets, each on its own connection, with 10 us between
+    their starts; returns the arrival of each, s after the last start."""
     listener = wire.listen(1001)
     pairs = [wire.connect(1001, listener=listener) for _ in packets]
-    for pair in pairs:          # opens the window, or a sender asks for no more than that
+    for pair in pairs:          # grow the receive window, which limits a sender's request
         true(wire.transfer(*pair, 500_000), "arrives")
     wire.run(0.1)
     wire.mark()
