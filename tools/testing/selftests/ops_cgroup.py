@@ -383,7 +383,7 @@ def users_unit():
         os.chown(users, USER, USER)
         os.chown(f"{MOUNT}/user.slice/below", USER, USER)
         for name in ("redis.service", "mail.service"):
-            true("another user's needs its path" in refused("attach", name), name)
+            true("that of another user needs its path" in refused("attach", name), name)
         with cgroup_of("system.slice/redis.service") as systems:
             good("attach", "redis.service")
             equal(good("status"), f"{systems}: tlt_dctcp, 0 processes\n", "status")

@@ -269,7 +269,7 @@ def installed():
     with Cable("color rate 1gbit limit 1m red 270k"):
         status, out, err = tool("status", command=("env", "-u", "TC_LIB_DIR", "/run/gl"))
         equal((status, err), (3, ""), f"without the plugin it says {' '.join(out.split())}")
-        true("no plugin for tc" in out and "tc cannot show the ports" in out, out)
+        true("The plugin for tc is missing" in out and "tc cannot show the ports" in out, out)
 
 
 @case("mistakes in the command line: one line, status 2")
