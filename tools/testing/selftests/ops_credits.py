@@ -204,7 +204,7 @@ def no_threshold():
 
 @case("xpass_rate of another line than the port's")
 def xpass_rate():
-    for mbit, what in ((10_000, "Queues and losses follow"), (100, "Flows cannot fill the line")):
+    for mbit, what in ((10_000, "Queues grow and packets are lost"), (100, "Flows cannot fill the link")):
         with credit_port(mbit=mbit) as cable:
             pair = cable.connect()
             cable.send([pair], 10_000)

@@ -134,7 +134,7 @@ def inside_network(wire):
 
 @case("dcqcn_rate of another line than the port's")
 def dcqcn_rate():
-    for mbit, what in ((10_000, "Flows begin with a queue"), (100, "Flows cannot fill the line")):
+    for mbit, what in ((10_000, "Flows begin with a queue"), (100, "Flows cannot fill the link")):
         with Cable("color rate 1gbit limit 200k", "dart") as cable:
             for ns in (cable.a, cable.b):
                 ns.sysctl("net.ipv4.dcqcn_rate", mbit)
