@@ -754,7 +754,7 @@ def refused(kind):
 
 # words of tc -> a word of the message
 BAD = [
-    ("pause", "argument"), ("pause on", "none of none obey all green"),
+    ("pause", "argument"), ("pause on", "not one of none obey all green"),
     ("pause all pause obey", "twice"), ("xoff 10k", "need pause"), ("delay 1us", "need pause"),
     ("storm never", "need pause"), ("pause none xon 1k", "need pause"),
     ("pause-map 0 0", "need pause"), ("pause all xoff", "argument"), ("pause all xoff 0", "xoff"),
