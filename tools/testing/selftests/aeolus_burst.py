@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Aeolus: the burst, the probe behind it, and what becomes of what was lost.
+"""Aeolus: the unscheduled burst, the probe that follows it, and retransmissions.
 
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 
-The wire's round trip is 200 us, long beside what the guest's own calls take.
+The wire's round trip is 200 us, much longer than the guest's system calls.
 """
 import socket
 import time
@@ -25,14 +25,14 @@ everywhere = using(connected, of=aeolus, version=(4, 6), tso=(True, False))
 
 
 def no_timer(wire):
-    """TCP has waited for no timer, and has sent nothing without a credit but the burst."""
+    """Check that no timer of TCP has expired, and that only the burst left without credits."""
     for ns in (wire.a, wire.b):
         for name in ("TCPTimeouts", "TCPLossProbes", "TCPSpuriousRTOs"):
             equal(ns.netstat(name), 0, f"{ns.name}: {name}")
         equal(ns.greenlane()["Uncredited"], 0, f"{ns.name}: Uncredited")
 
 
-@everywhere("a short message: the request, all of it unscheduled, the probe; done in half an RTT")
+@everywhere("a short message is a request, unscheduled data and a probe; it arrives in half an RTT")
 def short(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 12_000), "arrives")
@@ -43,16 +43,17 @@ def short(wire, client, server):
     burst = [p for p in data(sent) if p.kind == UNSCHEDULED]
     equal(sum(p.len for p in burst), 12_000, "bytes, each once")
     probe = sent[sent.index(burst[-1]) + 1]
-    equal(probe.kind, PROBE, "behind the last of them")
-    equal(probe.words[3], burst[-1].end, "the probe's word: where the burst ended")
-    # The first credit overtakes the ACKs by a moment, and is not wasted.
+    equal(probe.kind, PROBE, "kind of the packet after the burst")
+    equal(probe.words[3], burst[-1].end, "the probe's sequence number: end of the burst")
+    # The first credit arrives shortly before the ACKs, so it is used.
     again = [p for p in data(sent) if p.kind != UNSCHEDULED]
-    equal([p.end for p in again], [burst[-1].end][:len(again)], "from its end")
-    within(took, 0.5 * RTT, 0.65 * RTT, "until it was read")
+    equal([p.end for p in again], [burst[-1].end][:len(again)],
+          "end of the packet that the first credit permits")
+    within(took, 0.5 * RTT, 0.65 * RTT, "time until the message is read, s")
     no_timer(wire)
 
 
-@everywhere("the probe is answered at once, and by one packet")
+@everywhere("the probe is answered at once, with one packet")
 def answered(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 5_000), "arrives")
@@ -60,12 +61,13 @@ def answered(wire, client, server):
     probe = [p for p in wire.from_a() if p.kind == PROBE]
     answer = [p for p in wire.from_b() if p.kind == PROBE_ACK]
     equal((len(probe), len(answer)), (1, 1), "probes, answers")
-    within(answer[0].time - probe[0].time, RTT / 2, 0.55 * RTT, "at once")
+    within(answer[0].time - probe[0].time, RTT / 2, 0.55 * RTT,
+           "time from the probe to its answer, s")
 
 
-@everywhere("a BDP at most; more waits for credits")
+@everywhere("the burst has a BDP at most; the rest waits for credits")
 def bdp(wire, client, server):
-    # A SYN-ACK's window is 64 kB at most; now it opens.
+    # A SYN-ACK's window is 64 kB at most; this transfer opens it.
     true(wire.transfer(client, server, 500_000), "arrives")
     wire.run(1.0)
     wire.mark()
@@ -73,12 +75,12 @@ def bdp(wire, client, server):
     client.send(pattern(1_000_000))
     wire.run(2 * RTT)
     sent = data(wire.from_a())
-    equal(set(kinds(sent)), {UNSCHEDULED}, "data")
-    within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes")
+    equal(set(kinds(sent)), {UNSCHEDULED}, "kinds of the data")
+    within(sum(p.len for p in sent), 0.8 * BDP, 1.3 * BDP, "bytes of the burst")
     wire.rule = None
 
 
-@everywhere("a burst that the receiver's window ends is probed too")
+@everywhere("a probe follows a burst that the receiver's window ends, too")
 def window_full(wire, client, _server):
     wire.mark()
     client.send(pattern(1_000_000))
@@ -86,10 +88,11 @@ def window_full(wire, client, _server):
     burst = data(wire.from_a())
     within(sum(p.len for p in burst), 60_000, 65_535, "bytes: a SYN-ACK's window")
     probe = [p for p in wire.from_a() if p.kind == PROBE]
-    equal([p.words[3] for p in probe], [burst[-1].end], "the probe, behind the last of them")
+    equal([p.words[3] for p in probe], [burst[-1].end],
+          "sequence numbers of the probes: end of the burst")
 
 
-@everywhere("the first credit ends the burst; from then on all is scheduled")
+@everywhere("the first credit ends the burst; all later data is scheduled")
 def credited(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 1_000_000), "arrives")
@@ -110,14 +113,14 @@ def lossy(wire, lost):
     wire.run(1e-3)
     again = [p for p in data(wire.from_a()) if p.kind != UNSCHEDULED]
     gone = {p.seq for p in wire.seen if p.dropped}
-    true(gone <= {p.seq for p in again}, "each is sent again")
-    equal(len({p.seq for p in again}), len(again), "once")
-    equal(set(kinds(again)), {SCHEDULED}, "with a credit")
-    within(took, 1.5 * RTT, 4 * RTT, "time")
+    true(gone <= {p.seq for p in again}, "each lost packet is retransmitted")
+    equal(len({p.seq for p in again}), len(again), "retransmissions, each once")
+    equal(set(kinds(again)), {SCHEDULED}, "kinds of the retransmissions")
+    within(took, 1.5 * RTT, 4 * RTT, "transfer time, s")
     no_timer(wire)
 
 
-@case("lost unscheduled packets are sent once more, with credits: first, middle, last, all",
+@case("lost unscheduled packets are retransmitted once, with credits: first, middle, last, all",
       version=(4, 6))
 def losses(version):
     for lost in ([1], [6, 7, 10], [14], [13, 14], range(2, 15), range(1, 15)):
@@ -125,7 +128,7 @@ def losses(version):
             lossy(wire, lost)
 
 
-@everywhere("ACKs tell of losses, credits are late: retransmissions wait for credits all the same")
+@everywhere("ACKs report losses before credits arrive: retransmissions still wait for credits")
 def late_credits(wire, client, server):
     wire.mark()
     wire.rule = lose(*(f"> unscheduled {number}" for number in (1, 2)),
@@ -134,13 +137,14 @@ def late_credits(wire, client, server):
     wire.run(1e-3)
     again = [p for p in data(wire.from_a()) if p.kind != UNSCHEDULED]
     true({p.seq for p in wire.seen if p.dropped and p.len} <= {p.seq for p in again},
-         "what was lost is sent again")
-    equal(set(kinds(again)), {SCHEDULED}, "with credits")
+         "each lost packet is retransmitted")
+    equal(set(kinds(again)), {SCHEDULED}, "kinds of the retransmissions")
     no_timer(wire)
 
 
 def end_lost(also):
-    """A rule that drops the last packet of a burst of 12 kB, and what also() is true of."""
+    """A rule that drops the last packet of a burst of 12 kB, and packets for which also() is
+    true."""
     first = []
 
     def rule(p):
@@ -151,33 +155,35 @@ def end_lost(also):
     return rule
 
 
-@everywhere("a probe that is lost, with the request and the burst's end, is asked for again, as a probe")
+@everywhere("request, burst's end and probe are lost: the request is repeated as a probe")
 def probe_lost(wire, client, server):
     wire.mark()
     wire.rule = end_lost(lambda p: p.kind in (REQUEST, PROBE) and not p.words[2] & RETRY)
     true(wire.transfer(client, server, 12_000, 0.1), "arrives")
     took = time.monotonic() - wire.seen[0].time
     asked = [p for p in wire.from_a() if p.kind in (REQUEST, PROBE)]
-    equal(kinds(asked[:3]), [REQUEST, PROBE, PROBE], "request, probe, and again")
+    equal(kinds(asked[:3]), [REQUEST, PROBE, PROBE],
+          "kinds of the request, the probe and its repetition")
     equal((asked[2].words[2] & RETRY, asked[2].words[3]), (RETRY, asked[1].words[3]),
-          "the second probe: it is one, and where the burst ended")
-    true(not asked[2].dropped, "which arrives")
-    within(took, 5 * RTT, 8 * RTT, "time: four round trips until it is asked again")
+          "the second probe: retry flag, end of the burst")
+    true(not asked[2].dropped, "the second probe arrives")
+    within(took, 5 * RTT, 8 * RTT, "transfer time, with four round trips until the repetition, s")
     no_timer(wire)
 
 
-@everywhere("a path that loses every probe: it is asked without one, every other time")
+@everywhere("a path that loses every probe: every other repetition is a request without a probe")
 def all_probes_lost(wire, client, server):
     wire.mark()
     wire.rule = end_lost(lambda p: p.kind == PROBE or (p.kind == REQUEST
                                                        and not p.words[2] & RETRY))
     true(wire.transfer(client, server, 12_000, 0.1), "arrives")
     asked = [p for p in wire.from_a() if p.kind in (REQUEST, PROBE)]
-    equal(kinds(asked[:4]), [REQUEST, PROBE, PROBE, REQUEST], "request, probe, and again")
+    equal(kinds(asked[:4]), [REQUEST, PROBE, PROBE, REQUEST],
+          "kinds of the request, the probe and two repetitions")
     no_timer(wire)
 
 
-@everywhere("the probe is lost, credits come: what was lost is retransmitted, once")
+@everywhere("the probe is lost, credits arrive: lost packets are retransmitted once")
 def only_probe_lost(wire, client, server):
     wire.mark()
     wire.rule = lose("> unscheduled 5, unscheduled 9", "> probe")
@@ -186,14 +192,14 @@ def only_probe_lost(wire, client, server):
     lost = [p.seq for p in wire.rule.dropped if p.kind == UNSCHEDULED]
     equal(len(lost), 2, "lost packets")
     again = [p.seq for p in data(wire.from_a()) if p.kind == SCHEDULED]
-    equal([again.count(seq) for seq in lost], [1, 1], "they are sent again, once")
+    equal([again.count(seq) for seq in lost], [1, 1], "retransmissions of each lost packet")
     no_timer(wire)
 
 
-@case("each unscheduled packet is acknowledged at once, delayed ACKs or not", connected,
+@case("each unscheduled packet is acknowledged at once, in spite of delayed ACKs", connected,
       version=(4, 6), of=aeolus, tso=False)
 def acknowledged(wire, client, server):
-    # A server that answers: TCP would like to put ACKs on the answers.
+    # A server that answers: TCP delays ACKs, to send them with the answers.
     for _ in range(4):
         true(wire.transfer(client, server, 1_000), "request")
         true(wire.transfer(server, client, 1_000), "response")
@@ -203,14 +209,15 @@ def acknowledged(wire, client, server):
     client.send(pattern(7_000))
     wire.run(RTT)
     burst = data(wire.from_a())
-    equal(set(kinds(burst)), {UNSCHEDULED}, "data")
+    equal(set(kinds(burst)), {UNSCHEDULED}, "kinds of the data")
     acks = [p for p in wire.from_b() if p.kind != CREDIT]
-    equal([p.ack for p in acks], [p.end for p in burst], "ACKs")
+    equal([p.ack for p in acks], [p.end for p in burst], "acknowledgment numbers")
     for p, ack in zip(burst, acks):
-        within(ack.time - p.time, RTT / 2, 0.55 * RTT, "delay of an ACK")
+        within(ack.time - p.time, RTT / 2, 0.55 * RTT, "delay of an ACK, s")
 
 
-@case("each message bursts; with aeolus_idle only those after a pause", connected, version=(4, 6),
+@case("each message bursts; with aeolus_idle only messages after a pause do",
+      connected, version=(4, 6),
       of=aeolus)
 def idle(wire, client, server):
     for idle_ms, pause, kind in ((0, 0, UNSCHEDULED), (0, 1e-3, UNSCHEDULED), (0, 0, UNSCHEDULED),
@@ -219,18 +226,20 @@ def idle(wire, client, server):
         wire.run(pause)
         wire.mark()
         true(wire.transfer(client, server, 5_000), "arrives")
-        equal(data(wire.from_a())[0].kind, kind, f"after {pause} s, aeolus_idle {idle_ms}")
+        equal(data(wire.from_a())[0].kind, kind,
+              f"kind of the first packet after {pause} s, aeolus_idle {idle_ms}")
         wire.run(1e-3)
 
 
-@case("a header, and then its body: both in the first round trip", connected, version=(4, 6),
+@case("a header and its body in two writes: both leave in the first round trip",
+      connected, version=(4, 6),
       of=aeolus)
 def two_writes(wire, client, server):
     wire.mark()
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.send(pattern(200))
     client.send(pattern(29_800))
-    equal(wire.receive(server, 30_000, 1.0), pattern(200) + pattern(29_800), "what arrives")
+    equal(wire.receive(server, 30_000, 1.0), pattern(200) + pattern(29_800), "bytes that arrive")
     first = data(wire.from_a())[0].time
     burst = [p for p in data(wire.from_a()) if p.time < first + RTT and p.kind == UNSCHEDULED]
     equal(sum(p.len for p in burst), 30_000, "bytes in the first round trip")
@@ -238,14 +247,15 @@ def two_writes(wire, client, server):
     no_timer(wire)
 
 
-@case("a peer without it: reno, DSCP 0, counted", aeolus, version=(4, 6), cc_b="cubic")
+@case("a peer without Aeolus: the client falls back to reno with DSCP 0, counted", aeolus,
+      version=(4, 6), cc_b="cubic")
 def peer(wire):
     before = wire.a.greenlane()["PeerWithout"]
     client, server = wire.connect()
     wire.mark()
     true(wire.transfer(client, server, 100_000), "arrives")
     equal(set(kinds(wire.seen)), {0}, "DSCP")
-    equal(cc_of(client), "aeolus-reno", "it runs")
+    equal(cc_of(client), "aeolus-reno", "congestion control")
     equal(wire.a.greenlane()["PeerWithout"] - before, 1, "PeerWithout")
 
 

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tail loss: what the probe is worth when the burst's last packet is lost (Aeolus ToN §V-E);
-and what it does where the network does not keep the order.
+"""Tail loss: the gain by the probe when the burst's last packet is lost (Aeolus ToN §V-E), and
+its effect in a network that reorders packets.
 
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 
-A message of 100 kB, of which a burst is the first part.  Its last packet is lost, and
-the probe follows, or with net.ipv4.aeolus_probe=0 a request as any other.  The first bytes of a message are
-often the first operations of a transaction, which can begin when they are here.
-The paper's sender finds the loss without the probe only when nothing else is left to
-send; TCP's finds it when what left behind it is SACKed, so the probe is worth less here.
+A message of 100 kB begins with a burst.  The burst's last packet is lost, and the probe
+follows, or with net.ipv4.aeolus_probe=0 an ordinary request.  The first bytes of a message
+are often the first operations of a transaction, which can begin when they have arrived.
+Without the probe, the paper's sender detects the loss only when it has no other data to
+send; TCP detects it when later packets are SACKed, so the probe gains less here.
 """
 import contextlib
 import itertools
@@ -27,8 +27,8 @@ MESSAGE = 100_000
 
 
 def tail_lost(version, tso, probe):
-    """RTTs until the burst's bytes are read in order, until all are, and, with the probe, from
-    its answer to the next credit at the receiver, and from there to the bytes.
+    """Times in RTTs: until the burst's bytes are read in order, until all bytes are; with the probe
+    also from its answer to the receiver's next credit, and from that credit to the burst's bytes.
     """
     with aeolus(version=version, tso=tso) as wire:
         for ns in (wire.a, wire.b):
@@ -57,13 +57,14 @@ def tail_lost(version, tso, probe):
         true(wire.run(0.1, step), "all arrives")
         equal(bytes(got) == payload, True, "the bytes are those sent")
         wire.run(1e-3)
-        equal([len(first), first[-1].dropped], [burst, True], "the last of the burst is lost")
+        equal([len(first), first[-1].dropped], [burst, True],
+              "packets of the burst, and whether the last one is lost")
         again = [p.kind for p in data(wire.from_a()) if p.seq == first[-1].seq]
-        equal(again, [UNSCHEDULED, SCHEDULED], "it is sent again, with a credit, once")
+        equal(again, [UNSCHEDULED, SCHEDULED], "kinds of the lost packet and its retransmission")
         probes = [p for p in wire.from_a() if p.kind == PROBE]
         equal(len(probes), int(probe), "probes")
         behind = next(p for p in wire.from_a() if p.time >= first[-1].time and not p.len)
-        equal(behind.kind, PROBE if probe else REQUEST, "what follows the burst")
+        equal(behind.kind, PROBE if probe else REQUEST, "kind of the packet after the burst")
         for name in ("TCPTimeouts", "TCPLossProbes"):
             equal(wire.a.netstat(name), 0, name)
         began, end = wire.seen[0].time, sum(p.len for p in first)
@@ -76,7 +77,7 @@ def tail_lost(version, tso, probe):
         return [span / RTT for span in (read[0] - began, read[1] - began, *steps)]
 
 
-@case("the probe overtakes the burst, of which a part is lost: it is repaired, without a timer",
+@case("the probe overtakes a burst with losses: they are repaired without a timer",
       version=(4, 6), late=(0.5, 0.75, 3), lost=(2, 3))
 def overtaken(version, late, lost):
     with aeolus(version=version, rto_min="4ms") as wire:
@@ -95,14 +96,14 @@ def overtaken(version, late, lost):
         for _ in range(6):
             began = time.monotonic()
             true(wire.transfer(client, server, 40 * MSS[version]), "arrives")
-            within((time.monotonic() - began) / RTT, 1, 12, "RTT")
+            within((time.monotonic() - began) / RTT, 1, 12, "transfer time, RTTs")
             wire.run(20e-3)
         equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
               "RTOs, TLPs")
         equal(wire.a.greenlane()["Uncredited"], 0, "Uncredited")
 
 
-@case("the burst's last packet is lost: with the probe its bytes are there sooner",
+@case("the burst's last packet is lost: with the probe its bytes arrive earlier",
       version=(4, 6), tso=(True, False))
 def tail(version, tso):
     (early, done, wait, repair), (late, all_late) = (tail_lost(version, tso, probe)
@@ -110,7 +111,7 @@ def tail(version, tso):
     print(f"# IPv{version}, TSO {'on' if tso else 'off'}: the burst's bytes in order after"
           f" {early:.2f} RTT with the probe, {late:.2f} without; the message after"
           f" {done:.2f} and {all_late:.2f}", flush=True)
-    true(early < late, f"in order: {early:.2f} RTT with, {late:.2f} without")
+    true(early < late, f"burst in order after {early:.2f} RTT with the probe, {late:.2f} without")
     # 80 us are 0.4 of an RTT; xpass_issue() adds a tenth at most, and the clock its tick.
     within(wait, 0, 0.5, "RTTs from the probe's answer to the next credit")
     within(repair, 1, 1.1, "RTTs from that credit to the lost packet's bytes")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: `red auto`, the threshold that sets itself, to the packet.
+"""color: `red auto`, an automatic threshold, exact to the packet.
 
-	   frames                   1 byte/s: nothing drains
+	   frames                   1 byte/s: no frame leaves
 	 ----------> [ color ] p0 ============ p1
 """
 import struct
@@ -13,16 +13,16 @@ from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, timed, true, within
 
-STOPPED = "rate 8bit"           # a queue that one can count in
+STOPPED = "rate 8bit"           # no frame leaves, so that all queued ones can be counted
 LIMIT = 800_000
-ROOM = LIMIT - LIMIT // 8       # all but the reserve
+ROOM = LIMIT - LIMIT // 8       # without the reserve
 MIN = 20_000
 STEP = 4096                     # of the peak
 LEN = 1000
 
 
 def start(options):
-    """A port whose line is busy for good; the frame on it is not queued."""
+    """A port whose link transmits one frame during the whole case; that frame is not queued."""
     p.port(f"{STOPPED} {options}")
     sender = p.Sender()
     sender.send(p.ipv4(64))
@@ -30,22 +30,22 @@ def start(options):
 
 
 def auto(options=""):
-    """One with `red auto`."""
+    """A port with `red auto`."""
     return start(f"limit {LIMIT} red auto min {MIN} {options}")
 
 
 def red(sender, count=2000):
-    """How many red frames get in."""
+    """Send red frames; returns the number that are enqueued."""
     return sender.send(p.ipv4(LEN, p.RED), count)
 
 
 def threshold(dev="p0"):
-    """That of red, now."""
+    """Red's current threshold, bytes."""
     return p.shown(dev)["red_auto"]["threshold"]
 
 
 def drained():
-    """Empty the queue, and have the line busy again."""
+    """Empty the queue, and stop the link again."""
     # With a window of 64 ms, not of 1 ms as without a rate.
     p.tc("qdisc change dev p0 root color rate 100mbit")
     p.settle(0.1)
@@ -53,11 +53,11 @@ def drained():
 
 
 def wait(windows):
-    """One lasts as long as the line takes for a full buffer, at most a second."""
+    """Wait for windows: the transmission time of a full buffer, 1 s at most, which it is here."""
     time.sleep(windows + 0.02)
 
 
-@case("red alone: all but the reserve, to the packet")
+@case("without green frames red may fill all but the reserve, to the packet")
 def alone():
     sender = auto()
     equal(threshold(), ROOM, "threshold")
@@ -69,35 +69,38 @@ def alone():
     sender.close()
 
 
-@case("green packets that have just come: three times as much is kept; yellow: as much")
+@case("three times the bytes of new green packets are kept for green, and those of yellow once")
 def growing():
     sender = auto()
     sender.send(p.ipv4(LEN, p.GREEN), 100)
-    equal(p.shown()["red_auto"], {"threshold": ROOM - 300_000, "kept": 300_000}, "100 green")
+    equal(p.shown()["red_auto"], {"threshold": ROOM - 300_000, "kept": 300_000},
+          "threshold and kept bytes, 100 green frames")
     sender.send(p.ipv4(LEN), 50)
-    equal(p.shown()["red_auto"], {"threshold": ROOM - 350_000, "kept": 350_000}, "50 yellow")
+    equal(p.shown()["red_auto"], {"threshold": ROOM - 350_000, "kept": 350_000},
+          "threshold and kept bytes, 50 yellow frames more")
     equal(red(sender), (ROOM - 350_000) // LEN, "red frames")
     sender.send(p.ipv4(LEN, p.GREEN), 1)
-    equal(threshold(), ROOM - 353_000, "one green more")
-    equal(red(sender), 0, "red frames above the threshold, which is lower now")
+    equal(threshold(), ROOM - 353_000, "threshold, one green frame more")
+    equal(red(sender), 0, "red frames above the threshold, which has fallen")
     sender.close()
 
 
-@case("green packets that were there before: as much as the peak is kept, or three times what is there")
+@case("kept for green: the recent peak, or three times the queued bytes if that is more")
 def peak():
     sender = auto()
     sender.send(p.ipv4(LEN, p.GREEN), 100)
     wait(1)
     equal(threshold(), ROOM - 300_000, "threshold")
     sender.send(p.ipv4(LEN, p.GREEN), 10)
-    equal(threshold(), ROOM - 330_000, "10 green more")
+    equal(threshold(), ROOM - 330_000, "threshold, 10 green frames more")
     drained()
     top = -(-110_000 // STEP) * STEP
-    within(threshold(), ROOM - top, ROOM - top + 3 * top // 64, "when they have left")
+    within(threshold(), ROOM - top, ROOM - top + 3 * top // 64,
+           "threshold after the frames have left")
     sender.close()
 
 
-@case("the minimum: red has it, whatever green takes")
+@case("red may fill its minimum, however much green is queued")
 def least():
     sender = auto()
     equal(sender.send(p.ipv4(LEN, p.GREEN), 700), 700, "green frames")
@@ -107,7 +110,7 @@ def least():
     sender.close()
 
 
-@timed("the peak is forgotten: by 1/64 each window, and after 64 windows without a packet")
+@timed("the peak decays by 1/64 each window, and is 0 after 64 windows without a packet")
 def forgotten():
     # 64 kB at 80 Mbit/s: a window of 6.4 ms.
     p.port("rate 80mbit limit 64000 red auto min 1000")
@@ -116,7 +119,7 @@ def forgotten():
     sender.send(p.ipv4(LEN, p.GREEN), 41)
     time.sleep(0.015)
     within(threshold(), room - 41_000, room - 36_000, "threshold, a window or two later")
-    time.sleep(0.15)            # 23 windows, of which each loses a little less than 1/64
+    time.sleep(0.15)            # 23 windows; in each the peak loses a little less than 1/64
     within(threshold(), room - 30_000, room - 22_000, "threshold, 150 ms later")
     time.sleep(0.5)
     equal(threshold(), room, "threshold, half a second later")
@@ -124,7 +127,7 @@ def forgotten():
     sender.close()
 
 
-@case("after a round of green frames, a larger one: red leaves it the room")
+@case("a second, larger burst of green frames lowers the threshold below that of the first")
 def larger():
     sender = auto()
     sender.send(p.ipv4(LEN, p.GREEN), 100)
@@ -132,13 +135,14 @@ def larger():
     drained()
     sender.send(p.ipv4(64))
     sender.send(p.ipv4(LEN, p.GREEN), 30)
-    within(threshold(), ROOM - 110_000, ROOM - 90_000, "threshold, as the first round left it")
+    within(threshold(), ROOM - 110_000, ROOM - 90_000,
+           "threshold: what the first burst has left is kept")
     sender.send(p.ipv4(LEN, p.GREEN), 120)
-    equal(threshold(), ROOM - 450_000, "threshold, with half as many again as ever before")
+    equal(threshold(), ROOM - 450_000, "threshold, with 1.5 times the first burst queued")
     sender.close()
 
 
-@case("bands: the threshold is the port's")
+@case("the threshold is that of the port, not of a band")
 def bands():
     sender = auto("bands 2 prio 10 0")
     sender.send(p.ipv4(LEN, p.GREEN), 100)
@@ -147,7 +151,7 @@ def bands():
     sender.close()
 
 
-@case("without a minimum, of a slow line: 16 packets, or a quarter of the limit")
+@case("the default minimum on a slow link: 16 packets, or a quarter of the limit if that is less")
 def default_minimum():
     for limit, expect in ((160_000, 16 * 1514), (16_000, 4000)):
         sender = start(f"limit {limit} red auto")
@@ -157,7 +161,7 @@ def default_minimum():
 
 
 def ports(count, options):
-    """Ports of one pool, each with a line that is busy for good."""
+    """Ports of one pool, each with a link that is busy during the whole case."""
     p.insmod()
     p.fresh_namespace()
     senders = []
@@ -176,14 +180,15 @@ SIZE = 900_000
 POOL = f"pool sw size {SIZE} red auto min {MIN}"
 
 
-@case("a pool: 0.62 of what is free at alpha 1, for the next port too")
+@case("a pool at alpha 1: red's threshold is 0.62 of the free bytes, for each next port too")
 def pool():
     senders = ports(3, POOL)
     # n = 0.618 (S - n) = 0.382 S
     free = SIZE
     for number, sender in enumerate(senders):
         got = red(sender)
-        within(got, free * 0.382 // LEN - 1, free * 0.382 // LEN + 1, f"red frames of port {number}")
+        within(got, free * 0.382 // LEN - 1, free * 0.382 // LEN + 1,
+               f"red frames of port {number}")
         free -= got * LEN
     seen = p.shown("a0")["pool"]
     equal(seen["used"], sum(p.shown(f"a{n}")["backlog"] for n in range(3)), "used")
@@ -191,13 +196,13 @@ def pool():
           "red frames that the pool has dropped")
 
 
-@case("a pool: a second port gets busy, and the first has room for green frames still")
+@case("a pool: a second port fills up, and the first still has room for green frames")
 def second_port():
     for alpha in (0.25, 0.5, 1, 2, 8):
         senders = ports(2, f"{POOL} alpha {alpha}")
         for sender in senders:
             sender.send(p.ipv4(LEN, p.GREEN), 20)
-        wait(1)                     # that is the peak now
+        wait(1)                     # this is the peak now
         for number, sender in enumerate(senders):
             p.tc(f"qdisc change dev a{number} root color rate 1mbit")   # a window of 1 s, too
             p.settle(0.3)
@@ -206,49 +211,50 @@ def second_port():
         for sender in senders:
             red(sender)
         for number, sender in enumerate(senders):
-            # The peak has lost a part since.
+            # The peak has decayed since.
             equal(sender.send(p.ipv4(LEN, p.GREEN), 18), 18,
                   f"green frames of port {number}, alpha {alpha}")
             sender.close()
 
 
-@case("a pool: others that come and go move the threshold, and so does another alpha")
+@case("a pool: the threshold follows other ports' packets, alpha, and added or removed ports")
 def moves():
     senders = ports(2, POOL)
     equal(threshold("a0") // 100, SIZE * 0.618 // 100, "threshold")
     senders[1].send(p.ipv4(LEN, p.GREEN), 200)
-    equal(threshold("a0") // 100, (SIZE - 200_000) * 0.618 // 100, "with 200 kB at the other")
+    equal(threshold("a0") // 100, (SIZE - 200_000) * 0.618 // 100,
+          "threshold with 200 kB queued at the other port")
     p.tc("qdisc change dev a0 root color alpha 2")
-    equal(threshold("a0"), SIZE - 200_000, "with an alpha of 2: the share is 1")
+    equal(threshold("a0"), SIZE - 200_000, "threshold with an alpha of 2: the share is 1")
     p.tc("qdisc change dev a0 root color size 400000")
-    equal(threshold("a0"), 200_000, "in a smaller pool")
+    equal(threshold("a0"), 200_000, "threshold in a smaller pool")
     p.tc("qdisc del dev a1 root")
-    equal(threshold("a0"), 400_000, "without the other")
+    equal(threshold("a0"), 400_000, "threshold without the other port")
     p.tc("qdisc change dev a0 root color pool none limit 80000")
-    equal(threshold("a0"), 70_000, "without the pool")
+    equal(threshold("a0"), 70_000, "threshold without the pool")
     for sender in senders:
         sender.close()
 
 
-@case("change: on, off, and on while packets are queued")
+@case("change: red auto is switched on and off while packets are queued")
 def change():
     sender = start(f"limit {LIMIT} red 5000")
-    equal(red(sender, 10), 5, "red frames, by hand")
+    equal(red(sender, 10), 5, "red frames with a fixed threshold")
     sender.send(p.ipv4(LEN, p.GREEN), 100)
     p.tc(f"qdisc change dev p0 root color red auto min {MIN}")
-    equal(threshold(), ROOM - 300_000, "threshold: what is queued counts")
+    equal(threshold(), ROOM - 300_000, "threshold: packets that are already queued count")
     equal(red(sender), (ROOM - 300_000) // LEN - 5, "red frames")
     p.tc("qdisc change dev p0 root color limit 600000")
     equal(threshold(), 525_000 - 300_000, "threshold with another limit")
     p.tc("qdisc change dev p0 root color red 450k")
-    true("red_auto" not in p.shown(), "no statistics of it")
-    equal(red(sender), 60, "red frames, by hand")
+    true("red_auto" not in p.shown(), "no statistics of red auto")
+    equal(red(sender), 60, "red frames with a fixed threshold")
     p.tc("qdisc change dev p0 root color red none")
     equal(red(sender), (600_000 - 100_000) // LEN - 460, "red frames up to the limit")
     sender.close()
 
 
-@case("a device that goes down and up has forgotten what was")
+@case("a device that is set down and up again starts without a peak")
 def down():
     sender = auto()
     sender.send(p.ipv4(LEN, p.GREEN), 200)
@@ -259,7 +265,7 @@ def down():
     sender.close()
 
 
-@case("the straight path and the slow one agree: one frame of each in turn, at each level")
+@case("the straight path and the slow one agree: red and green frames alternate, at each level")
 def agree():
     sender = auto()
     red(sender)                         # the straight path ends at a peak
@@ -272,14 +278,14 @@ def agree():
         for _ in range(400):
             fits = (reds + 1) * LEN <= max(MIN, ROOM - 3 * greens * LEN)
             equal(sender.send(p.ipv4(LEN, p.RED)), int(fits),
-                  f"a red frame beside {reds} red, {greens} green")
+                  f"red frames enqueued, with {reds} red and {greens} green ones queued")
             reds += fits
             if greens < 150:
                 greens += sender.send(p.ipv4(LEN, p.GREEN))
     sender.close()
 
 
-@case("the attributes, not by tc: red and auto in one message, a minimum without auto")
+@case("invalid netlink attributes: red and auto in one message, a minimum without auto")
 def attributes():
     def u32(name, value):
         return attr(COLOR[name], struct.pack("I", value))
@@ -299,8 +305,9 @@ def attributes():
                          (u32("RED_MIN", 0), False)):
         before = link.config()
         equal(bool(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, words))), error,
-              f"{words.hex()} is refused")
-        true(not error or link.config() == before, f"{words.hex()} changed nothing")
+              f"the kernel refuses {words.hex()}")
+        true(not error or link.config() == before,
+             f"{words.hex()} leaves the configuration unchanged")
     true("red" not in p.options() and "red_auto" not in p.options(), "auto off: no threshold")
     link.close()
 

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: several queues in strict priority, with a shaper and a limit each.
+"""color: several queues in strict priority, each with a shaper and a limit.
 
 	   frames    +-- band 0 --(rate)--+
-	 ----------> |   ...              | line p0 ============ p1
+	 ----------> |   ...              | link p0 ============ p1
 	             +-- band N - 1 ------+
 
-Frames of 1000 bytes take 1 ms at 8 Mbit/s.  A frame leaves when its serialisation
-starts; the guest's clock comes no closer than 500 ns.
+Frames of 1000 bytes take 1 ms at 8 Mbit/s.  A frame leaves when its transmission starts; the
+guest's clock device has a shortest delay of 500 ns.
 """
 import copy
 import os
@@ -19,7 +19,7 @@ from lab.tap import case, equal, main, timed, true, within
 
 LATE = 1000                     # ns, see color_rate.py
 MS = 1000000
-STOPPED = "rate 8bit"           # a port to count in
+STOPPED = "rate 8bit"           # no frame leaves, so that all queued ones can be counted
 CREDIT, CREDIT_LEN, DATA_LEN = 33 << 2, 62, 1514
 HIGH, MIDDLE, LOW = 10 << 2, 20 << 2, 0
 THREE = "bands 3 prio 10 0 prio 20 1"
@@ -32,7 +32,7 @@ def tos(frame):
 
 
 def start(options, frame=None):
-    """A port whose line is busy with one frame, which is not queued."""
+    """A port whose link is busy with one frame, which is not queued."""
     p.port(options)
     sender = p.Sender()
     sender.send(frame or p.ipv4(64, LOW))
@@ -42,7 +42,7 @@ def start(options, frame=None):
 def out(options, batches, count, frame=None):
     """The dequeued packets, as (ns since the first frame, TOS, number).
 
-    Everything is sent at the instant at which the first frame starts.
+    All frames are sent at the time at which the transmission of the first one starts.
     """
     p.port(f"limit 500m {options}")
     sender, receiver = p.Sender(), p.Receiver()
@@ -62,13 +62,13 @@ def out(options, batches, count, frame=None):
 
 
 def band(number):
-    """Counters of a band."""
+    """Counters of a band, by its number."""
     return p.shown()["bands"][str(number)]
 
 
 # --- order -------------------------------------------------------------------
 
-@timed("the lowest band number first, in order within a band", version=(4, 6))
+@timed("the lowest band number is served first, in order within a band", version=(4, 6))
 def strict(version):
     batches = [[p.numbered(i, ds, make=p.IP[version]) for i in range(5)]
                for ds in (LOW, MIDDLE, HIGH)]
@@ -76,16 +76,16 @@ def strict(version):
     equal([(ds, number) for _, ds, number in got[1:]],
           [(ds, i) for ds in (HIGH, MIDDLE, LOW) for i in range(5)], "TOS and number")
     for i, (when, _, _) in enumerate(got):
-        within(when, i * MS, i * MS + LATE, f"ns at which frame {i} came")
+        within(when, i * MS, i * MS + LATE, f"arrival time of frame {i}, ns")
 
 
-@timed("a frame that comes later passes all of the lower bands, but not the one on the line")
+@timed("a frame overtakes all queued frames of lower bands, but not the one in transmission")
 def overtakes():
     p.port(f"rate 8mbit limit 1m {THREE}")
     sender, receiver = p.Sender(), p.Receiver()
     for number in range(4):
         sender.send(p.numbered(number))
-    time.sleep(0.0015)                  # 0 is out, 1 is on the line
+    time.sleep(0.0015)                  # 0 has arrived, 1 is in transmission
     sender.send(p.numbered(10, MIDDLE))
     sender.send(p.numbered(20, HIGH))
     equal(p.numbers(receiver.frames(6)), [0, 1, 20, 10, 2, 3], "numbers")
@@ -93,7 +93,7 @@ def overtakes():
     receiver.close()
 
 
-@case("every DSCP has its band; the others, and what is not IP, the last", version=(4, 6))
+@case("every DSCP has its band; other DSCPs, and frames without IP, have the last", version=(4, 6))
 def every_dscp(version):
     words = " ".join(f"prio {dscp} {dscp // 8}" for dscp in range(0, 56))
     sender = start(f"{STOPPED} limit 1m bands 8 {words}", p.arp())
@@ -104,11 +104,12 @@ def every_dscp(version):
     sender.close()
 
 
-@case("one band: nothing is shown of bands, and priority is nobody's")
+@case("a single band: no options or statistics of bands, and no priority")
 def one():
     p.port(f"rate 8mbit limit 1m {THREE}")
     p.tc("qdisc change dev p0 root color bands 1")
-    true("bands" not in p.options() and "bands" not in p.shown(), "no bands")
+    true("bands" not in p.options() and "bands" not in p.shown(),
+         "no options or statistics of bands")
     sender, receiver = p.Sender(), p.Receiver()
     for number, dsfield in enumerate((LOW, LOW, MIDDLE, HIGH, LOW, HIGH)):
         sender.send(p.numbered(number, dsfield))
@@ -127,20 +128,20 @@ def shaped():
                   p.numbered(0, CREDIT, CREDIT_LEN))
         for i, (when, _, _) in enumerate(got):
             due = i * (CREDIT_LEN + 24) * 8 * 2
-            within(when, due, due + LATE, f"{line}: ns at which credit {i} came")
+            within(when, due, due + LATE, f"{line}: arrival time of credit {i}, ns")
 
 
-@timed("a band that counts packets: one is as long as another")
+@timed("a band with a rate in packets: their size does not matter")
 def counted():
     sizes = (62, 82, 1514)
     got = out(f"rate 10gbit overhead 24 {TWO} band-rate 0 100000pps",
               [[p.numbered(i, CREDIT, sizes[i % 3]) for i in range(1, 500)]], 500,
               p.numbered(0, CREDIT, sizes[0]))
     for i, (when, _, _) in enumerate(got):
-        within(when, i * 10_000, i * 10_000 + LATE, f"ns at which packet {i} came")
+        within(when, i * 10_000, i * 10_000 + LATE, f"arrival time of packet {i}, ns")
 
 
-@timed("preset xpass: with data for all of the rest, credits have their share and the line is full")
+@timed("preset xpass: credits have their share, data all the rest, and the link is full")
 def share():
     credits_, data = 1500, 1600
     rate = 1250000000 // 1648
@@ -151,73 +152,74 @@ def share():
     sent = seen = 0
     for i, (when, dsfield, _) in enumerate(got):
         due = sent * 8 // 10            # ns at 10 Gbit/s
-        within(when, due, due + LATE, f"ns at which frame {i} came: the line is never idle")
+        within(when, due, due + LATE, f"arrival time of frame {i} on a link that is never idle, ns")
         sent += 24 + (CREDIT_LEN if dsfield == CREDIT else DATA_LEN)
         if dsfield == CREDIT:
-            # its own time, or when the data in front of it is through
+            # its own time, or when the data packet before it has left
             due = seen * 10**9 // rate
-            within(when, due, due + 1231 + LATE, f"ns at which credit {seen} came")
+            within(when, due, due + 1231 + LATE, f"arrival time of credit {seen}, ns")
             seen += 1
     equal(seen, credits_, "credits")
 
 
-@timed("a band that yields: while others have the line its rate loses a part of that time")
+@timed("a band that yields: its clock advances by a fraction of the others' transmission time")
 def yields():
-    # 4 ms for each of its frames, and a quarter of the 1 ms of each other one
+    # 4 ms for each of its frames, and a quarter of the 1 ms of each frame of the other band
     for words, each in (("band-rate 0 250pps", 4 * MS), ("band-rate 0 2mbit", 4 * MS)):
         got = out(f"rate 8mbit {TWO} {words} band-yield 0 0.25",
                   [[p.numbered(i, CREDIT) for i in range(1, 10)], [p.numbered(i) for i in range(60)]],
                   70, p.numbered(0, CREDIT))
         came = [when for when, dsfield, _ in got if dsfield == CREDIT]
         for i, when in enumerate(came):
-            # A part of each n ms is the others' but for the one that is its own.
+            # Of each n ms, the other band's frames have all but the 1 ms of this band's frame.
             due = i * (each - MS // 4) * 4 // 3
-            within(when, due, due + MS + LATE, f"ns at which frame {i} of the band came: {came}")
+            within(when, due, due + MS + LATE, f"arrival time of frame {i} of the band, ns: {came}")
 
 
-@timed("a part that is no whole nanosecond is not lost; a band that idles owes nothing")
+@timed("band-yield keeps fractions of a nanosecond; other bands' time does not delay an idle band")
 def yields_exactly():
     got = out(f"rate 10gbit overhead 24 {TWO} band-rate 0 100000pps band-yield 0 0.01",
               [[p.numbered(i, CREDIT, CREDIT_LEN) for i in range(1, 100)],
                [p.numbered(i, LOW, 100) for i in range(10500)]], 10600,
               p.numbered(0, CREDIT, CREDIT_LEN))
     came = [when for when, dsfield, _ in got if dsfield == CREDIT]
-    # 100 + 24 bytes take 99.2 ns, and all of the line's time but the credits' 68.8 ns is theirs
+    # 100 + 24 bytes take 99.2 ns; the other band has all link time but the credits' 68.8 ns
     part = 655 / 65536
     each = (10_000 - part * 68.8) / (1 - part)
-    within(came[-1], 99 * each, 99 * each + 200 + LATE, "ns at which the last credit came")
+    within(came[-1], 99 * each, 99 * each + 200 + LATE, "arrival time of the last credit, ns")
     p.port(f"rate 8mbit limit 1m {TWO} band-rate 0 250pps band-yield 0 1")
     sender, receiver = p.Sender(), p.Receiver()
     sender.send(p.numbered(0), 20)
     p.settle(0.1)
     sender.send(p.numbered(0, CREDIT), 2)
     got = receiver.frames(22)
-    within(got[21][0] - got[20][0], 4 * MS - LATE, 4 * MS + LATE, "ns between two of the band")
+    within(got[21][0] - got[20][0], 4 * MS - LATE, 4 * MS + LATE,
+           "time between two frames of the band, ns")
     sender.close()
     receiver.close()
 
 
-@timed("while a band waits for its clock the others have the whole line")
+@timed("while a band waits for its clock the others have the whole link")
 def waits():
     got = out(f"rate 8mbit {TWO} band-rate 0 8bit",
               [[p.numbered(i, CREDIT) for i in range(3)], [p.numbered(i) for i in range(50)]], 52)
     equal([dsfield for _, dsfield, _ in got].count(CREDIT), 1, "frames of the band that waits")
     for i, (when, _, _) in enumerate(got):
-        within(when, i * MS, i * MS + LATE, f"ns at which frame {i} came")
+        within(when, i * MS, i * MS + LATE, f"arrival time of frame {i}, ns")
 
 
-@timed("a shaped band below a busy one: what it missed comes back as one packet, not as a burst")
+@timed("a shaped band below a busy one makes up for the delay by one packet, not by a burst")
 def starved():
-    # 2 ms for each of its frames, and 20 ms in which none may go
+    # 2 ms for each of its frames, and 20 ms in which none may leave
     got = out("rate 8mbit bands 3 prio 10 0 prio 20 1 band-rate 1 4mbit",
               [[p.numbered(i, MIDDLE) for i in range(6)], [p.numbered(i, HIGH) for i in range(20)]],
               27, p.numbered(0, HIGH))
     came = [when / MS for when, dsfield, _ in got if dsfield == MIDDLE]
     for seen, due in zip(came, (21, 22, 23, 25, 27, 29)):
-        within(seen, due, due + LATE / MS, f"ms at which frames of the band came: {came}")
+        within(seen, due, due + LATE / MS, f"arrival times of the band's frames, ms: {came}")
 
 
-@timed("a shaped band that idles earns nothing")
+@timed("an idle shaped band gains no burst")
 def idle():
     p.port(f"limit 1m {TWO} band-rate 0 8mbit")
     sender, receiver = p.Sender(), p.Receiver()
@@ -227,12 +229,12 @@ def idle():
     got = [when for when, _ in receiver.frames(4)]
     equal(len(got), 4, "frames")
     for a, b in ((1, 2), (2, 3)):
-        within(got[b] - got[a], MS - LATE, MS + LATE, f"ns between {a} and {b}")
+        within(got[b] - got[a], MS - LATE, MS + LATE, f"time between frames {a} and {b}, ns")
     sender.close()
     receiver.close()
 
 
-@timed("the timer is set for the first to leave: a line that is free later, a band, another band")
+@timed("the timer is set for the next frame to leave: when the link is free, or for either band")
 def timer():
     p.port("rate 8mbit limit 1m bands 3 prio 10 0 prio 20 1 band-rate 0 400kbit band-rate 1 800kbit")
     sender, receiver = p.Sender(), p.Receiver()
@@ -242,14 +244,14 @@ def timer():
     came = [((when - got[0][0]) / MS, tos(frame)) for when, frame in got]
     equal([dsfield for _, dsfield in came], [HIGH, MIDDLE, MIDDLE, HIGH, MIDDLE], "bands")
     for (seen, _), due in zip(came, (0, 1, 10, 20, 21)):
-        within(seen, due, due + LATE / MS, f"ms at which a frame came: {came}")
+        within(seen, due, due + LATE / MS, f"arrival times of all frames, ms: {came}")
     sender.close()
     receiver.close()
 
 
 # --- limits and thresholds ---------------------------------------------------
 
-@case("the limit of a band: exactly as many packets, counted by the band alone")
+@case("a band queues exactly its limit of packets, and only the band counts the drops")
 def limit():
     sender = start(f"{STOPPED} limit 1m {TWO} band-limit 0 8")
     equal(sender.send(p.ipv4(CREDIT_LEN, CREDIT), 20), 8, "credits")
@@ -259,12 +261,13 @@ def limit():
                                "peak_backlog": 496, "qlen": 8}, "band 0")
     equal(seen["bands"]["1"], {"packets": 51, "bytes": 50064, "drops": 0, "backlog": 50000,
                                "peak_backlog": 50000, "qlen": 50}, "band 1")
-    equal((seen["drops"], seen["qlen"], seen["backlog"]), (12, 58, 50496), "of the qdisc")
+    equal((seen["drops"], seen["qlen"], seen["backlog"]), (12, 58, 50496),
+          "drops, qlen and backlog of the qdisc")
     equal(seen["colors"]["green"]["drops"], {"color": 0, "pool": 0, "limit": 0}, "green drops")
     sender.close()
 
 
-@case("count queue: the band's bytes; count port: all; count color: that colour in all bands")
+@case("red counts: the band (count queue), all bands (count port), red in all bands (count color)")
 def count():
     for words, fit in (("count queue", 10), ("count port", 6), ("count color", 10),
                        ("count color map 33 red", 6)):
@@ -275,7 +278,7 @@ def count():
         sender.close()
 
 
-@case("count queue: a band's threshold is a byte too low, or just right")
+@case("count queue: a band's threshold is exact to a byte")
 def count_byte():
     for bytes_, fit in ((9999, 9), (10000, 10), (10001, 10)):
         sender = start(f"{STOPPED} limit 1m red {bytes_} count queue {TWO} prio 8 0")
@@ -284,7 +287,7 @@ def count_byte():
         sender.close()
 
 
-@case("limit, pool and marks are the port's, whichever band has the bytes")
+@case("limit, pool and marks count the bytes of all bands")
 def port_wide():
     sender = start(f"{STOPPED} limit 10000 {TWO}")
     equal(sender.send(p.ipv4(1000), 7), 7, "frames in band 1")
@@ -303,20 +306,20 @@ def port_wide():
     sender.close()
 
 
-@case("preset aeolus: four packets of unscheduled data, as many of the others as fit")
+@case("preset aeolus: four packets of unscheduled data, and scheduled data up to the limit")
 def aeolus():
     sender = start("rate 8bit limit 200k preset aeolus overhead 1000 band-rate 0 none")
     equal(sender.send(p.ipv4(CREDIT_LEN, CREDIT), 20), 8, "credits")
     equal(sender.send(p.ipv4(DATA_LEN, p.RED), 20), 4, "unscheduled")
     equal(sender.send(p.ipv4(DATA_LEN, p.GREEN), 200),
-          (204800 - 8 * CREDIT_LEN) // DATA_LEN - 4, "scheduled")
+          (204800 - 8 * CREDIT_LEN) // DATA_LEN - 4, "scheduled packets")
     equal(sender.send(p.ipv4(DATA_LEN, p.RED), 20), 0, "unscheduled")
     sender.close()
 
 
 # --- change ------------------------------------------------------------------
 
-@case("change under traffic: every frame comes out, in order within its band")
+@case("change under traffic: every frame arrives, in order within its band")
 def change():
     p.port(f"rate 100mbit limit 1m {TWO} prio 0 0")
     receiver = p.Receiver()
@@ -341,11 +344,12 @@ def change():
     for parity in (0, 1):
         equal([number for number in got if number % 2 == parity],
               list(range(parity, 2000, 2)), f"numbers of band {parity}")
-    equal([p.shown()[key] for key in ("qlen", "backlog", "drops")], [0, 0, 0], "left")
+    equal([p.shown()[key] for key in ("qlen", "backlog", "drops")], [0, 0, 0],
+          "qlen, backlog, drops at the end")
     receiver.close()
 
 
-@timed("another number of bands: refused while frames are queued, changes nothing; then done")
+@timed("another number of bands is refused, without effect, while frames are queued; then accepted")
 def another_number():
     for words, new in ((THREE, "bands 2"), (THREE, "bands 1"), ("", "bands 8")):
         p.port(f"rate 8mbit limit 1m {words}")
@@ -359,14 +363,14 @@ def another_number():
         equal(p.numbers(receiver.frames(5)), list(range(5)), "numbers")
         p.tc(f"qdisc change dev p0 root color {new}")
         equal(p.options().get("bands", 1), int(new[-1]), "bands")
-        equal(p.options().get("prio", {}), {}, "the map is the default's")
+        equal(p.options().get("prio", {}), {}, "the map is the default")
         sender.send(p.numbered(7))
         equal(p.numbers(receiver.frames(1)), [7], "a frame after that")
         sender.close()
         receiver.close()
 
 
-@case("the same number of bands again is no change")
+@case("setting the same number of bands has no effect")
 def same_number():
     sender = start(f"{STOPPED} limit 1m {TWO} band-limit 0 8")
     sender.send(p.ipv4(100), 3)
@@ -376,20 +380,20 @@ def same_number():
     sender.close()
 
 
-@case("a faster band goes at once")
+@case("a band whose rate is raised sends at once")
 def faster():
     p.port(f"limit 1m {TWO} band-rate 0 8bit")
     sender, receiver = p.Sender(), p.Receiver()
     for number in range(3):
         sender.send(p.numbered(number, CREDIT))
-    equal(p.numbers(receiver.frames(1)), [0], "the first")
+    equal(p.numbers(receiver.frames(1)), [0], "numbers before the change")
     p.tc("qdisc change dev p0 root color band-rate 0 none")
-    equal(p.numbers(receiver.frames(2)), [1, 2], "the others")
+    equal(p.numbers(receiver.frames(2)), [1, 2], "numbers after the change")
     sender.close()
     receiver.close()
 
 
-@case("a device that goes down: all bands and the pool are empty")
+@case("a device that is set down empties all bands and the pool")
 def down():
     sender = start(f"{STOPPED} limit 1m {THREE} pool sw size 1m")
     for dsfield in (LOW, MIDDLE, HIGH):
@@ -397,19 +401,20 @@ def down():
     p.run("ip", "link", "set", "p0", "down")
     seen = p.shown()
     equal((seen["qlen"], seen["backlog"], seen["queue"]["backlog"], seen["pool"]["used"]),
-          (0, 0, 0, 0), "queue and pool")
+          (0, 0, 0, 0), "qlen, backlog, backlog of the queue, bytes in the pool")
     for one_ in seen["bands"].values():
-        equal((one_["qlen"], one_["backlog"]), (0, 0), "a band")
+        equal((one_["qlen"], one_["backlog"]), (0, 0), "qlen and backlog of a band")
     equal([one_["packets"] for one_ in seen["bands"].values()], [5, 5, 6], "packets")
     p.run("ip", "link", "set", "p0", "up")
     receiver = p.Receiver()
     sender.send(p.numbered(7))
-    equal(p.numbers(receiver.frames(1)), [7], "the first frame, at once")
+    equal(p.numbers(receiver.frames(1)), [7], "number of the first frame, at once")
     sender.close()
     receiver.close()
 
 
-@timed("below prio, and tbf, which peeks: parent and child agree, priority holds")
+@timed("below prio, and below tbf, which peeks: parent and child have the same qlen and backlog, "
+       "and priority holds")
 def stacked():
     for parent in ("prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
                    "tbf rate 50mbit burst 2k limit 1m"):
@@ -449,17 +454,18 @@ def stacked():
 # --- options -----------------------------------------------------------------
 
 def dumped(**what):
-    """The options that bands bring; the rest as it was without."""
+    """The options of bands, with defaults for those that are not given."""
     return {"prio": {}, "band_rate": {}, "band_pps": {}, "band_limit": {}, "band_yield": {},
             **what}
 
 
 def part(of):
-    """As the kernel keeps it, and tc prints it."""
+    """band-yield of band 0, as the kernel stores it and tc prints it."""
     return {"0": float(f"{int(of * 65536) / 65536:g}")}
 
 
-# Credits of 10 us, where they are more than 8.  An ACK for each packet of data: of (14 + 40 + 20 + 12 + 24) bytes, by (1514 + 24)
+# The limit is the credits of 10 us, if more than 8.  Each packet of data has an ACK: band-yield is
+# (14 + 40 + 20 + 12 + 24) bytes divided by (1514 + 24).
 XPASS_BARE = dumped(bands=2, prio={"33": 0}, band_limit={"0": 8}, band_yield=part(110 / 1538))
 XPASS = {**XPASS_BARE, "overhead": 24}
 AEOLUS = {**XPASS, "red": 6144, "count": "queue"}
@@ -484,7 +490,7 @@ SET = [
     ("bands 3 band-yield 0 0.5 band-yield 2 1", dumped(bands=3, band_yield={"0": 0.5, "2": 1})),
     ("bands 2 band-rate 0 none band-limit 0 none band-yield 0 none", dumped(bands=2)),
     ("count port", {"count": "port"}),
-    # 10 Gbit/s by (86 + 24 + 1514 + 24) bytes
+    # 10 Gbit/s divided by (86 + 24 + 1514 + 24) bytes
     ("rate 10gbit preset xpass", {**XPASS, "rate": 1250000000, "band_pps": {"0": 758495}}),
     ("preset xpass rate 40gbit overhead 0",
      {**XPASS_BARE, "rate": 5000000000, "band_pps": {"0": 5000000000 // 1600},
@@ -544,7 +550,7 @@ BAD = [
 ]
 
 
-@case("another rate of a band that yields: no wait of the line's becomes a wait of its own")
+@case("another rate of a band that yields does not prolong its current wait")
 def rate_after_yield():
     # 1 ms a frame of 1000 bytes; band 0 yields all of that.
     p.port("rate 8mbit bands 2 prio 33 0 band-rate 0 1000000pps band-yield 0 1 limit 10m")
@@ -559,7 +565,7 @@ def rate_after_yield():
     receiver.close()
 
 
-@case("a port with all bands that replaces another one: both are in the notification")
+@case("a port with all bands replaces another one: the notification has both")
 def notified():
     p.port("bands 16 pool sw size 1m rate 1gbit")
     with p.notified("qdisc color 6:", "deleted qdisc color 6:", "qdisc color 7:"):
@@ -574,14 +580,14 @@ def notified():
                  f" pool sw size 1m ecn 1k 2k 0.3 red auto min 1k trim 61 trim-limit 1 trim-size 99"
                  f" pause all storm 3s delay 1us unit 1514 pause-map 3 9 int 100us overhead 24"
                  f" slack 1us catch-up 10us split-gso {words} {every}")
-            # Counters that are not 0 take room: in each band, of each colour, and drops.
+            # Only counters other than 0 take room: in each band, of each colour, and drops.
             for dscp in range(64):
                 for _ in range(10):
                     sender.send(p.ipv4(1000, dscp << 2))
         sender.close()
 
 
-@case("every option and preset is shown as what it sets")
+@case("every option and preset is shown as the values that it sets")
 def shown():
     p.port()
     defaults = p.options()
@@ -591,7 +597,7 @@ def shown():
               f"options of \"{words}\"")
 
 
-@case("change: what is not named stays")
+@case("change keeps the options that it does not name")
 def keeps():
     p.port("rate 10gbit preset xpass")
     want = p.options()
@@ -612,27 +618,27 @@ def keeps():
         equal(p.options(), want, f"options after \"{words}\"")
 
 
-@case("bad input: one line, a status; changes nothing, leaves no qdisc")
+@case("bad input is refused with one line of text and a status, has no effect, leaves no qdisc")
 def bad():
     p.port("rate 10gbit bands 2 band-rate 0 1gbit prio 33 0 band-limit 1 9")
     before = copy.deepcopy(p.options())
     for words, expect in BAD:
         done = p.tc(f"qdisc change dev p0 root color {words}", check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
-        equal(len(done.stderr.strip().splitlines()), 1, f"lines for \"{words}\"")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
+        equal(len(done.stderr.strip().splitlines()), 1, f"lines of text for \"{words}\"")
         equal(p.options(), before, f"options after \"{words}\"")
     done = p.tc("qdisc change dev p0 root color rate 999mbit", check=False)
-    true("never acts" in done.stderr, f"a line slower than its band: {done.stderr!r}")
+    true("never acts" in done.stderr, f"a port slower than its band: {done.stderr!r}")
     p.tc("qdisc del dev p0 root")
     for words, expect in BAD:
         done = p.tc(f"qdisc add dev p0 root color {words}", check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
     true("color" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
 
 
-@case("what tc prints, tc takes; statistics: the text has what the JSON has")
+@case("tc prints options as it accepts them, and statistics in text")
 def text():
     words = ("bands 3 prio 10 0 prio 33 1 band-rate 0 66194584bit band-rate 1 1500Mbit "
              "band-limit 0 8 band-limit 2 100 band-yield 0 0.25")

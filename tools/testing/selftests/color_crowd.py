@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: `red auto` leaves room for 1000 flows, whatever fan-ins were there before.
+"""color: `red auto` leaves room for 1000 flows, after fan-ins of any size.
 
 	s0 ... s7 ---- switch [color red auto] ---- r       see lab/traffic/crowd.py
 """
@@ -9,7 +9,7 @@ from lab.tap import case, equal
 from lab.traffic import crowd
 
 
-@case("fan-ins of 16 to 320 flows in any order and phase, then 1000: nothing green is dropped",
+@case("fan-ins of 16 to 320 flows in any order and phase, then 1000: no green packet is dropped",
       seed=(4, 9, 10))
 def rounds(seed):
     network = crowd.build()

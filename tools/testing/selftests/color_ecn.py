@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: who gets a CE mark.
+"""color: the packets that get a CE mark.
 
 	   frames                             ->   frames, marked or not
 	 ----------> [ color ecn ... ] p0 ============ p1
@@ -14,7 +14,8 @@ HELD = "rate 8bit limit 100000000"
 
 
 def pass_through(options, frames):
-    """Queue all frames behind a line that stands, let them go, return them."""
+    """Queue all frames on a stopped link, then start it; returns (the frames, the qdisc's
+    statistics when all were queued)."""
     p.port(f"{HELD} {options}")
     sender, receiver = p.Sender(), p.Receiver()
     sender.send(p.ipv4(64))
@@ -25,7 +26,7 @@ def pass_through(options, frames):
     got = [frame for _, frame in receiver.frames(len(frames) + 1)][1:]
     sender.close()
     receiver.close()
-    equal(len(got), len(frames), "frames that came out")
+    equal(len(got), len(frames), "frames that were received")
     return got, seen
 
 
@@ -36,22 +37,22 @@ def ecn_of(frame):
     return frame[15] & 3
 
 
-@case("step: every packet that takes the queue above K, and no other")
+@case("step: each packet that takes the queue above K is marked, and no other")
 def step_exact():
     got, seen = pass_through("ecn 200000", [p.ipv4(1000, p.ECT0)] * 250)
     equal([ecn_of(f) for f in got], [2] * 200 + [3] * 50, "ECN fields")
     equal(seen["colors"]["yellow"]["marks"], 50, "marks counted")
 
 
-@case("step: one byte above K is above, K itself is not")
+@case("step: a queue of K bytes is not marked, one of K + 1 is")
 def step_one_byte():
     got, _ = pass_through("ecn 9999", [p.ipv4(1000, p.ECT0)] * 11)
-    equal([ecn_of(f) for f in got], [2] * 9 + [3] * 2, "K = 9999")
+    equal([ecn_of(f) for f in got], [2] * 9 + [3] * 2, "ECN fields, K = 9999")
     got, _ = pass_through("ecn 10000", [p.ipv4(1000, p.ECT0)] * 11)
-    equal([ecn_of(f) for f in got], [2] * 10 + [3], "K = 10000")
+    equal([ecn_of(f) for f in got], [2] * 10 + [3], "ECN fields, K = 10000")
 
 
-@case("step: compared with the whole queue, whatever the colours in it")
+@case("step: K is compared with the bytes of all colours in the queue")
 def step_whole_queue():
     got, seen = pass_through("ecn 5000", [p.ipv4(1000, p.RED)] * 3 +
                              [p.ipv4(1000, p.GREEN | p.ECT0)] * 4)
@@ -60,15 +61,15 @@ def step_whole_queue():
     equal(seen["colors"]["red"]["marks"], 0, "red marks")
 
 
-@case("ecn 0 marks all; ecn none marks nothing")
+@case("ecn 0 marks all packets; ecn none marks no packet")
 def step_zero_and_none():
     got, _ = pass_through("ecn 0", [p.ipv4(100, p.ECT0)] * 5)
-    equal([ecn_of(f) for f in got], [3] * 5, "ecn 0")
+    equal([ecn_of(f) for f in got], [3] * 5, "ECN fields, ecn 0")
     got, _ = pass_through("ecn none", [p.ipv4(1000, p.ECT0)] * 5)
-    equal([ecn_of(f) for f in got], [2] * 5, "ecn none")
+    equal([ecn_of(f) for f in got], [2] * 5, "ECN fields, ecn none")
 
 
-@case("Non-ECT is never marked, ECT(1) is, CE stays and is not counted", version=(4, 6))
+@case("Non-ECT is never marked, ECT(1) is, CE is kept and not counted", version=(4, 6))
 def by_codepoint(version):
     got, seen = pass_through("ecn 0", [p.IP[version](100, tos) for tos in range(4)] + [p.arp()])
     equal([ecn_of(f) for f in got[:4]], [0, 3, 3, 3], "ECN fields")
@@ -76,7 +77,7 @@ def by_codepoint(version):
     equal(sum(c["marks"] for c in seen["colors"].values()), 2, "marks counted")
 
 
-@case("a mark changes nothing but the field and the checksum, which holds", version=(4, 6))
+@case("a mark changes only the ECN field and the checksum, which stays valid", version=(4, 6))
 def nothing_else(version):
     sent = [p.IP[version](200, tos, vlans) for tos in (p.ECT0, 1, 0xb8 | p.ECT0)
             for vlans in ((), [(0x8100, 7)], [(0x88a8, 7), (0x8100, 0x4008)])]
@@ -92,20 +93,20 @@ def nothing_else(version):
             want[at + 10:at + 12] = struct.pack("!H", p.checksum(bytes(want[at:at + 20])))
         else:
             want[at + 1] |= 0x30
-        # the receiving end takes the outer tag out of the frame
+        # the receiving end removes the outer tag from the frame
         if at > 14:
             del want[12:16]
         equal(after.hex(), bytes(want).hex(), "frame")
 
 
-@case("linear: none up to MIN, PROB at MAX, all above")
+@case("linear: no packet is marked up to MIN, PROB of them at MAX, all above")
 def linear():
     # 1000 frames each below, between and above
     frames = [p.ipv4(100, p.ECT0)] * 3000
     got, seen = pass_through("ecn 100000 200000 0.5", frames)
     ecn = [ecn_of(f) for f in got]
-    equal(ecn[:1000], [2] * 1000, "up to MIN")
-    equal(ecn[2000:], [3] * 1000, "above MAX")
+    equal(ecn[:1000], [2] * 1000, "ECN fields up to MIN")
+    equal(ecn[2000:], [3] * 1000, "ECN fields above MAX")
     # the mean of 0 ... 0.5 over 1000 trials: 250, deviation 14
     marks = ecn[1000:2000].count(3)
     within(marks, 250 - 70, 250 + 70, "marks between MIN and MAX")

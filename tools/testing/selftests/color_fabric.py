@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: a fabric of paused links loses nothing.
+"""color: a fabric of links with PFC loses no packet.
 
 	 s0 ---- p0 :sw0: up0 ---- d0 :sw1: p8 ---- r
 	 ...        :   :             :   :
 	 s7 ---- p7 :   :             :   : p0 ... p7 ---- s8 ... s15
 
-Sixteen hosts send to one at the same time, eight of them through another switch.  Links have
-their delay in the middle, so that pause frames take it as well.
+Sixteen hosts send to one at the same time, eight of them through another switch.  The delay is in
+the middle of each link, so that it delays pause frames, too.
 """
 import contextlib
 import socket
@@ -36,7 +36,7 @@ topology.TOPOLOGIES["paused"] = incast
 
 @contextlib.contextmanager
 def fabric(mode, words=""):
-    """The network, paused or not: without pauses the links are the same wires."""
+    """The network, with PFC or without; the links are the same."""
     modules.load_all()
     net = Network({"topology": "paused", "ipv6": False, "rate": RATE, "delay": DELAY,
                    "rto_min": 10**7, "pause": True})
@@ -58,7 +58,7 @@ def _send(net, host):
 
 
 def play(net, cc):
-    """All of them send, and all of it is read."""
+    """All hosts send, and r reads all bytes."""
     for host in net.hosts:
         net.ns[host].sysctl("net.ipv4.tcp_congestion_control", cc)
     with net.ns["r"]:
@@ -79,18 +79,18 @@ def play(net, cc):
 
 
 def ports(net):
-    """[(switch or host, qdisc)] of all ports."""
+    """All ports: [(switch or host, qdisc)]."""
     return [(name, qdisc) for name in [*net.switches, *net.hosts]
             for qdisc in shown(ns=net.ns[name]) if qdisc["kind"] == "color"]
 
 
 def retransmitted(net):
-    """Segments, by all senders."""
+    """Segments that all senders have retransmitted."""
     return sum(net.ns[host].netstat("RetransSegs") for host in SENDERS)
 
 
 def blast(net, number, tos=0):
-    """Each sender writes so many UDP datagrams at one time."""
+    """Each sender writes `number` UDP datagrams at once."""
     for host in SENDERS:
         with net.ns[host], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
             one.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)      # SO_SNDBUFFORCE
@@ -100,7 +100,7 @@ def blast(net, number, tos=0):
 
 
 def received(net):
-    """A socket at r that has room for all; neighbours know each other."""
+    """A socket at r with room for all datagrams, after all neighbours are resolved."""
     blast(net, 1)
     time.sleep(0.1)
     with net.ns["r"]:
@@ -112,7 +112,7 @@ def received(net):
 
 
 def count(one):
-    """Datagrams that have come."""
+    """Number of datagrams that have arrived."""
     seen = 0
     with contextlib.suppress(TimeoutError):
         while one.recv(2000):
@@ -120,7 +120,7 @@ def count(one):
     return seen
 
 
-@case("16 to 1 over two switches, datagrams: dropped without pauses, and none with them",
+@case("16 to 1 over two switches: datagrams are dropped without PFC, and not with it",
       mode=("", "all"))
 def datagrams(mode):
     with fabric(mode) as net, received(net) as one:
@@ -128,24 +128,24 @@ def datagrams(mode):
         got = count(one)
         drops = sum(qdisc["drops"] for _, qdisc in ports(net))
         if not mode:
-            true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} came")
+            true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} datagrams arrived")
             return
         equal((drops, got), (0, 16 * 200), "drops, datagrams")
         heard = {name: qdisc["pause"]["heard"] for name, qdisc in ports(net) if name[0] == "s"
                  and name not in net.switches}
-        true(all(heard.values()), f"every sender has been paused: {heard}")
+        true(all(heard.values()), f"PFC frames that each sender has received: {heard}")
         for name, qdisc in ports(net):
             pause = qdisc["pause"]
             equal((pause["backlog"], pause["storms"], pause["unsent"]), (0, 0, 0),
                   f"{name}: bytes left, storms, unsent")
             if name in net.switches and pause["off"]:
-                # The headroom is for what comes after Xoff, and is not a guess.
+                # The headroom has exactly the bytes that can arrive after Xoff.
                 within(pause["peak"], pause["xoff"], pause["xoff"]
                        + 2 * (RATE // 8 * (DELAY + 1000) // 10**9 + 1514) + 60,
-                       f"{name} {qdisc['dev']}: peak of a link")
+                       f"{name} {qdisc['dev']}: peak of an ingress link, bytes")
 
 
-@case("half of the headroom that rate and delay ask for is not enough")
+@case("half of the headroom that rate and delay require loses packets")
 def headroom():
     with fabric("") as net, received(net) as one:
         net.fresh_ports(lambda *_: [f"color rate {RATE}bit limit {9 * 20_000}"
@@ -153,10 +153,10 @@ def headroom():
         blast(net, 200)
         got = count(one)
         drops = sum(qdisc["drops"] for _, qdisc in ports(net))
-        true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} came")
+        true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} datagrams arrived")
 
 
-@case("16 to 1 over two switches, TCP: nothing is dropped, nothing sent twice", cc=("cubic", "dctcp"))
+@case("16 to 1 over two switches, TCP: no drop and no retransmission", cc=("cubic", "dctcp"))
 def tcp(cc):
     with fabric("all") as net:
         before = retransmitted(net)
@@ -165,14 +165,14 @@ def tcp(cc):
         equal(retransmitted(net) - before, 0, "retransmissions")
 
 
-@case("green only: red is dropped by its threshold, and green never")
+@case("PFC for green only: red is dropped at its threshold, green never")
 def green():
     with fabric("green", " red 50000") as net, received(net) as one:
         blast(net, 100, 10 << 2)
         equal(count(one), 1600, "green datagrams")
         blast(net, 100, 8 << 2)
         got = count(one)
-        true(got < 1600, f"{got} red datagrams came")
+        true(got < 1600, f"{got} red datagrams arrived")
         drops = [sum(qdisc["colors"][colour]["drops"][why] for name, qdisc in ports(net)
                      for why in ("color", "pool", "limit")) for colour in ("green", "red")]
         equal((drops[0], drops[1]), (0, 1600 - got), "drops of green, of red")

@@ -4,8 +4,8 @@
 
 	 raw netlink ---> [ color ] p0 ============ p1
 
-Whatever comes, the kernel does not complain (the runner looks at its log), and
-what it refuses changes nothing.
+No message makes the kernel warn (the runner checks its log), and a refused one leaves the
+configuration unchanged.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -26,7 +26,7 @@ EACH = 500              # a round
 
 LAST = max(COLOR)
 
-# a value that each attribute takes
+# a value that is valid for each attribute
 GOOD = {
     COLOR.RATE64: struct.pack("Q", 5000000000),
     COLOR.OVERHEAD: struct.pack("I", 24),
@@ -65,14 +65,14 @@ GOOD = {
     COLOR.RED_MIN: struct.pack("I", 3000),
     COLOR.INT_RTT: struct.pack("I", 20000),
 }
-# Those that have a number for each of the first bands, and its size.
+# Attributes with a number for each of the first bands, and the size of the number.
 EACH_BAND = {COLOR.BAND_RATE64: 8, COLOR.BAND_LIMIT: 4, COLOR.BAND_YIELD: 4}
 EDGES = [0, 1, 2, 3, 63, 64, 255, 256, 1023, 1024, 1025, 65535, 65536, (1 << 31) - 1, 1 << 31,
          (1 << 32) - 1]
 
 
 def value(rng, kind):
-    """Something to put into an attribute."""
+    """A random value for an attribute, valid or not."""
     choice = rng.randrange(6)
     if choice == 0:
         return GOOD.get(kind, b"")
@@ -90,7 +90,7 @@ def value(rng, kind):
 
 
 def forged(rng):
-    """The attributes of a message that was never built by tc."""
+    """Random attributes of a message, valid or not."""
     inner = b""
     for _ in range(rng.choice((0, 1, 1, 2, 3, 6))):
         kind = rng.choice((rng.randrange(1, LAST + 1), rng.randrange(1, LAST + 1),
@@ -104,7 +104,7 @@ def forged(rng):
     return attr(nested, inner, lie)
 
 
-@case("change: what is refused changes nothing")
+@case("a refused change leaves the configuration unchanged")
 def change():
     total = taken = 0
     for number, rng in fuzz.rounds("change", CHANGES, EACH):
@@ -120,10 +120,11 @@ def change():
             total += EACH
             link.close()
             sender.close()
-    true(total // 20 < taken < total * 19 // 20, f"{taken} of {total} were taken: a fair mix")
+    true(total // 20 < taken < total * 19 // 20,
+         f"{taken} of {total} messages were accepted, expected 5 % to 95 %")
 
 
-@case("add: what is refused leaves nothing")
+@case("a refused add leaves no qdisc")
 def add():
     taken = 0
     for number, rng in fuzz.rounds("add", ADDS, EACH):
@@ -134,17 +135,17 @@ def add():
             link, sender = Qdisc("p0"), p.Sender()
             for at in range(EACH):
                 error = link.add(forged(rng))
-                equal(link.config() is None, bool(error), f"add {at}: nothing after error {error}")
+                equal(link.config() is None, bool(error), f"add {at}: no qdisc after error {error}")
                 if not error:
                     taken += 1
                     sender.send(p.ipv4(200, rng.randrange(256)), 3)
-                    equal(link.delete(), 0, f"add {at}: deleted")
+                    equal(link.delete(), 0, f"add {at}: error of the deletion")
             link.close()
             sender.close()
-    true(taken, "some were taken")
+    true(taken, "some messages were accepted")
 
 
-@case("classes and filters, which it has none of: refused, and change nothing")
+@case("requests for classes and filters, which color lacks, are refused without effect")
 def classes():
     kinds = (RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS, RTM_NEWTFILTER, RTM_DELTFILTER,
              RTM_GETTFILTER)
@@ -164,11 +165,11 @@ def classes():
                                      attr(TCA_KIND, rng.choice(filters)) + forged(rng),
                                      rng.choice((HANDLE, 0, 1)) | minor,
                                      rng.choice((HANDLE, HANDLE | 1, TC_H_ROOT, 0)))
-                true(error, f"operation {at}: {kind} was taken")
-                equal(link.config(), before, f"operation {at}: {kind}, options")
+                true(error, f"operation {at}: {kind} was accepted")
+                equal(link.config(), before, f"operation {at}: options after {kind}")
                 if at % 20 == 0:
                     sender.send(p.ipv4(200, rng.randrange(256)), 3)
-            # What tc itself would send, so that the reason is the qdisc's.
+            # The messages that tc sends: the qdisc refuses them, not an earlier check.
             equal(link.request(RTM_NEWTCLASS, NLM_F_CREATE, attr(TCA_KIND, b"color\0"), HANDLE | 1,
                                HANDLE), errno.EINVAL, "tc class add")
             equal(link.request(RTM_GETTCLASS, 0, b"", HANDLE | 1, HANDLE), errno.EINVAL,
@@ -179,7 +180,7 @@ def classes():
             sender.close()
 
 
-@case("each attribute, alone: every length from 0 to 70")
+@case("each attribute alone is accepted with its own length only, of 0 to 70 bytes")
 def lengths():
     p.port()
     link = Qdisc("p0")
@@ -188,31 +189,34 @@ def lengths():
             before = link.config()
             error = link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(kind, bytes(length))))
             if error:
-                equal(link.config(), before, f"attribute {kind}, {length} bytes")
+                equal(link.config(), before, f"options after attribute {kind} of {length} bytes")
             elif kind in EACH_BAND:
-                # None of what the only band cannot have.
-                equal(length, 0, f"length that attribute {kind} took")
+                # A single band has no rate, limit or yield.
+                equal(length, 0, f"accepted length of attribute {kind}, bytes")
             elif kind in GOOD and kind != COLOR.POOL:
-                equal(length, len(GOOD[kind]), f"length that attribute {kind} took")
+                equal(length, len(GOOD[kind]), f"accepted length of attribute {kind}, bytes")
     p.tc("qdisc change dev p0 root color bands 16")
     for kind, size in EACH_BAND.items():
         for length in range(20 * size):
             good = length % size == 0 and length <= 16 * size
             error = link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(kind, bytes(length))))
-            equal(not error, good, f"attribute {kind}, {length} bytes: taken")
+            equal(not error, good, f"attribute {kind} of {length} bytes is accepted")
 
 
-@case("an attribute twice, unknown, or without the flag of a nest")
+@case("an unknown attribute, a nest without its flag and a rest are refused; the last of two "
+      "limits counts")
 def odd():
     p.port("limit 2000")
     link = Qdisc("p0")
     one, two = (attr(COLOR.LIMIT, struct.pack("I", limit)) for limit in (5000, 6000))
     before = link.config()
-    true(link.change(attr(TCA_OPTIONS, one)), "no NLA_F_NESTED: refused")
-    true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(LAST + 1, b""))), "unknown: refused")
-    true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, one + b"\xff" * 3)), "a rest: refused")
+    true(link.change(attr(TCA_OPTIONS, one)), "a nest without NLA_F_NESTED is refused")
+    true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, attr(LAST + 1, b""))),
+         "an unknown attribute is refused")
+    true(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, one + b"\xff" * 3)),
+         "a rest of 3 bytes is refused")
     equal(link.config(), before, "options")
-    equal(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, one + two)), 0, "twice: the last counts")
+    equal(link.change(attr(TCA_OPTIONS | NLA_F_NESTED, one + two)), 0, "error of two limits")
     equal(p.options()["limit"], 6000, "limit")
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: packets that are many.
+"""color: GSO packets.
 
-	 UDP with UDP_SEGMENT                                  what came out
+	 UDP with UDP_SEGMENT                                  received frames
 	 TCP with a vnet header ----> [ color ] p0 ============ p1
 
-A socket hands the stack one packet of up to 64 kB and lets the device cut it.
+A socket passes one packet of up to 64 kB to the stack, and the device splits it.
 """
 import socket
 import struct
@@ -36,7 +36,7 @@ def udp(options, above=""):
 
 
 def send(sock, segments=COUNT):
-    """One datagram for the kernel, many for the wire."""
+    """Send one GSO datagram, which is many on the link."""
     try:
         sock.sendto(bytes(SIZE * segments), ("10.0.0.2", 9))
     except OSError as why:
@@ -45,11 +45,11 @@ def send(sock, segments=COUNT):
 
 
 def first(sock):
-    """Put one datagram on the line, for good."""
+    """Send one datagram, whose transmission takes longer than the case."""
     sock.sendto(b"", ("10.0.0.2", 9))
 
 
-@case("split: the queue holds segments, each counted with its headers")
+@case("split-gso: the queue holds segments, each counted with its headers")
 def split():
     sock = udp(HELD)
     first(sock)
@@ -62,7 +62,7 @@ def split():
     sock.close()
 
 
-@case("not split: one packet in the queue, counted as its segments")
+@case("no-split-gso: one packet in the queue counts as its segments")
 def not_split():
     sock = udp(HELD + " no-split-gso")
     first(sock)
@@ -75,7 +75,7 @@ def not_split():
     sock.close()
 
 
-@case("split: a threshold lets in the segments that fit; not split, none")
+@case("split-gso: the segments below a threshold are enqueued; no-split-gso: the packet is dropped")
 def threshold():
     for words, packets, dropped in (("", 7, 13), ("no-split-gso", 0, 20)):
         sock = udp(f"{HELD} yellow {7 * WIRE} {words}")
@@ -88,7 +88,7 @@ def threshold():
         sock.close()
 
 
-@case("split: all segments refused is a drop")
+@case("split-gso: a packet whose segments are all dropped leaves the parent's queue empty")
 def all_refused():
     sock = udp(HELD, "prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
     first(sock)
@@ -96,11 +96,11 @@ def all_refused():
     send(sock)
     equal(p.colors()["yellow"]["drops"]["color"], COUNT, "segments dropped")
     seen = p.shown(kind="prio")
-    equal((seen["qlen"], seen["backlog"]), (0, 0), "the parent's queue")
+    equal((seen["qlen"], seen["backlog"]), (0, 0), "qlen and backlog of the parent")
     sock.close()
 
 
-@case("split and not: a parent counts what its child holds, to the end")
+@case("split or not, the parent has the qlen and backlog of its child")
 def parent():
     for words in ("", "no-split-gso"):
         sock = udp(f"{HELD} yellow 30k {words}",
@@ -111,20 +111,20 @@ def parent():
             send(sock, segments)
             child, above = p.shown(), p.shown(kind="prio")
             equal((above["qlen"], above["backlog"]), (child["qlen"], child["backlog"]),
-                  f"parent and child {words}")
+                  f"qlen and backlog, parent and child {words}")
         packets = p.colors()["yellow"]["packets"]
         p.tc("qdisc change dev p0 parent 9:1 handle 1: color rate none")
         got = receiver.frames(wait=0.05)
         equal(sum(max(1, (len(frame) - 42) // SIZE) for _, frame in got), packets,
-              f"segments that came out {words}")
+              f"received segments {words}")
         child, above = p.shown(), p.shown(kind="prio")
-        equal((child["qlen"], child["backlog"]), (0, 0), f"child {words}")
-        equal((above["qlen"], above["backlog"]), (0, 0), f"parent {words}")
+        equal((child["qlen"], child["backlog"]), (0, 0), f"qlen and backlog of the child {words}")
+        equal((above["qlen"], above["backlog"]), (0, 0), f"qlen and backlog of the parent {words}")
         sock.close()
         receiver.close()
 
 
-@case("the limit of a band counts segments: split, as many as fit; not split, all or none")
+@case("a band's limit counts segments: split-gso fills it, no-split-gso enqueues all or drops all")
 def band_limit():
     for words, packets, dropped in (("band-limit 1 7", 7, 13), ("no-split-gso band-limit 1 7", 0, 20),
                                     ("no-split-gso band-limit 1 20", 20, 0)):
@@ -135,19 +135,21 @@ def band_limit():
         seen = p.shown()
         band = seen["bands"]["1"]
         equal((band["packets"] - 1, band["drops"], band["qlen"], band["backlog"]),
-              (packets, dropped, packets, packets * WIRE), f"segments in the band, {words}")
+              (packets, dropped, packets, packets * WIRE),
+              f"packets, drops, qlen and bytes of the band, {words}")
         above = p.shown(kind="prio")
         equal((above["qlen"], above["backlog"]), (seen["qlen"], packets * WIRE),
-              f"the parent's queue, {words}")
+              f"qlen and backlog of the parent, {words}")
         p.tc("qdisc change dev p0 parent 9:1 color rate none")
         p.settle()
         above = p.shown(kind="prio")
-        equal((above["qlen"], above["backlog"]), (0, 0), f"the parent's queue at the end, {words}")
-        equal(p.shown()["bands"]["1"]["qlen"], 0, f"the band at the end, {words}")
+        equal((above["qlen"], above["backlog"]), (0, 0),
+              f"parent's qlen and backlog at the end, {words}")
+        equal(p.shown()["bands"]["1"]["qlen"], 0, f"qlen of the band at the end, {words}")
         sock.close()
 
 
-@timed("rate: segments take as long together as apart, overhead included")
+@timed("a GSO packet has the transmission time of its segments, overhead included")
 def rate():
     ends = []
     for words in ("", "no-split-gso"):
@@ -158,16 +160,16 @@ def rate():
         p.settle(0.1)
         send(sock)
         sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 0)
-        first(sock)             # when this starts, all the others are over
+        first(sock)             # this one starts when all segments have been sent
         got = [(when, frame) for when, frame in receiver.frames(wait=0.5)]
         ends.append(got[-1][0] - got[0][0])
         sock.close()
         receiver.close()
     for end in ends:
-        equal(round(end / 1000), COUNT * (WIRE + 24), "us at 8 Mbit/s")
+        equal(round(end / 1000), COUNT * (WIRE + 24), "transmission time at 8 Mbit/s, us")
 
 
-@case("TCP from a vnet header: counted and marked by the segment")
+@case("a TCP packet with a vnet header is counted and marked per segment")
 def tcp_vnet():
     for words, out in (("", COUNT), ("no-split-gso", 1)):
         p.port(f"{HELD} ecn 0 {words}")

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: `int`, which tells a packet the highest utilisation of its way.
+"""color: `int`, which writes the highest utilisation of its path into a packet.
 
 	   frames
 	 ----------> [ color ] p0 ============ p1 --> [ color ] q0 ============ q1
 
-The test reads what comes out of the first port, and writes it to the second.
+The test reads the frames that leave the first port, and writes them to the second.
 """
 import struct
 
@@ -23,7 +23,7 @@ NOP, TIMESTAMP = b"\1", bytes((8, 10)) + bytes(8)
 
 
 def option(field, words=0, length=None):
-    """Our option, with that half of a word."""
+    """Our option, with this half word."""
     return struct.pack("!BBHBBH", EXPERIMENT, length or 8 + 4 * words, EXID, 5, 0, field) \
         + bytes(range(1, 1 + 4 * words))
 
@@ -37,21 +37,21 @@ def frame(version, options, payload=b"", flags=ACK, tags=b""):
 
 
 def field_of(got, at):
-    """U, which the option at that place says."""
+    """The utilisation field of the option at that offset."""
     return struct.unpack_from("!H", got, at)[0]
 
 
 def changed(before, after):
-    """Where the bytes of two frames are different."""
+    """Offsets at which two frames differ."""
     equal(len(before), len(after), "length")
     return [at for at, pair in enumerate(zip(before, after)) if pair[0] != pair[1]]
 
 
 def passed(sender, receiver, sent):
-    """The dequeued packets."""
+    """Send a frame through a port; returns the frame that is received."""
     sender.send(sent)
     got = receiver.frames(1)
-    equal(len(got), 1, "frames that come out")
+    equal(len(got), 1, "received frames")
     return got[0][1]
 
 
@@ -70,19 +70,19 @@ class Way:
         return sent
 
     def close(self):
-        """So that the namespace can go."""
+        """Close the sockets, which hold the namespace."""
         for pair in self.pairs:
             for end in pair:
                 end.close()
 
 
-# What the line sends of one packet alone: its length by B T.
+# Utilisation by one packet alone: its length divided by rate and time (B T).
 def alone(length, bdp):
-    """In units of 2^-10."""
+    """Utilisation by one packet, in units of 2^-10."""
     return length * ONE // bdp
 
 
-@case("the highest utilisation of two ports, in a packet that asks; its checksum stays right",
+@case("a packet with COLLECT gets the higher utilisation of two ports; its checksum stays valid",
       version=(4, 6))
 def two_ports(version):
     # B T of 1 MB at 100 Gbit/s and 80 us, and of 100 kB at 10 Gbit/s
@@ -94,27 +94,28 @@ def two_ports(version):
                 at = sent.index(struct.pack("!BBH", EXPERIMENT, 8 + 4 * words, EXID)) + 6
                 got = way(sent)
                 field = field_of(got, at)
-                true(field & COLLECT, "still asks")
+                true(field & COLLECT, "COLLECT is kept")
                 within(field & ~COLLECT, alone(len(sent), 100_000), ONE,
                        "utilisation of the slower port, of this packet and some before it")
                 tcp = 14 + (20 if version == 4 else 40)
                 true(set(changed(sent, got)) <= {at, at + 1, tcp + 16, tcp + 17},
-                     f"bytes {changed(sent, got)} are other ones, field {at}, TCP {tcp}")
+                     f"bytes {changed(sent, got)} differ, field {at}, TCP {tcp}")
                 true(packet.Packet(got[14:]).checksum_ok(), "TCP's checksum")
         way.close()
 
 
-@case("what a port before has said stays if it is more", version=(4, 6))
+@case("a higher utilisation of an earlier port is kept", version=(4, 6))
 def keeps(version):
     way = Way("rate 10gbit int 80us", "rate 10gbit int 80us")
     for field in (COLLECT | 32767, COLLECT | 5000):
         sent = frame(version, option(field), bytes(1000))
-        equal(way(sent), sent, f"a packet that says {field:#x}")
+        equal(way(sent), sent, f"a packet with the field {field:#x}")
     way.close()
-    equal((p.shown("p0")["int"]["stamped"], p.shown("q0")["int"]["stamped"]), (0, 0), "told")
+    equal((p.shown("p0")["int"]["stamped"], p.shown("q0")["int"]["stamped"]), (0, 0),
+          "stamped packets of both ports")
 
 
-@case("what does not ask is left as it is, byte for byte", version=(4, 6))
+@case("packets without COLLECT, or malformed, pass unchanged", version=(4, 6))
 def untouched(version):
     way = Way("rate 10gbit int 80us", "rate 1gbit int 80us")
     asks = option(COLLECT)
@@ -146,25 +147,25 @@ def untouched(version):
     for number, sent in enumerate(others):
         got = way(sent)
         equal(got[:len(sent)], sent, f"frame {number}")
-    true(way(good) != good, "one that asks")
+    true(way(good) != good, "a packet with COLLECT is changed")
     way.close()
 
 
-@case("behind VLAN tags, and in a band")
+@case("int writes into packets with VLAN tags, and in a band")
 def tags():
     for words in ("", "bands 2 prio 0 0"):
         way = Way(f"rate 10gbit int 80us {words}", "rate 10gbit")
         for tag in (b"", b"\x81\0\0\5"):
             sent = frame(4, option(COLLECT), bytes(1000), tags=tag)
             got = way(sent)
-            # The kernel takes the tag out of what it shows.
+            # The kernel removes the tag from the frame that a socket receives.
             equal(len(got), len(sent) - len(tag), f"length, tag {tag.hex()}")
             true(field_of(got, 60) > COLLECT and packet.Packet(got[14:]).checksum_ok(),
-                 f"told, tag {tag.hex()}, {words}")
+                 f"utilisation and checksum, tag {tag.hex()}, {words}")
         way.close()
 
 
-@timed("utilisation: the queue and the rate, to a part in a hundred")
+@timed("utilisation is the queue and the rate, within 2 %")
 def value():
     # 100 Mbit/s, 1 ms: 12500 bytes
     p.port("rate 100mbit limit 1m int 1ms")
@@ -176,18 +177,19 @@ def value():
         sender.send(sent)
     got = [field_of(f, 14 + 20 + 20 + 6) & ~COLLECT for _, f in receiver.frames(60)]
     equal(len(got), 60, "frames")
-    # After some round trips the line is full, and what is left of the queue is known.
+    # After some round trips the link is full, and the rest of the queue is known.
     for number in range(40, 60):
         due = ((59 - number) * size + 12500) * ONE / 12500
-        within(got[number], due * 0.98, due * 1.01, f"frame {number}")
-    # Half of the line: a frame each 200 us
+        within(got[number], due * 0.98, due * 1.01, f"utilisation in frame {number}, 2^-10")
+    # Half of the link: a frame each 200 us
     got = []
     for _ in range(60):
         p.settle(0.0002)
         got += [passed(sender, receiver, sent)]
-    within(field_of(got[-1], 14 + 20 + 20 + 6) & ~COLLECT, ONE * 0.35, ONE * 0.62, "half of it")
+    within(field_of(got[-1], 14 + 20 + 20 + 6) & ~COLLECT, ONE * 0.35, ONE * 0.62,
+           "utilisation at half of the rate, 2^-10")
     seen = p.shown()["int"]
-    equal(seen["stamped"], 120, "told")
+    equal(seen["stamped"], 120, "stamped packets")
     text = p.tc("-s qdisc show dev p0").stdout
     true("int    told 120 pkt, utilisation " in text, text)
     sender.close()
@@ -199,7 +201,7 @@ PACKET_VNET_HDR = 15
 
 
 def offloaded(sender, sent, gso=0):
-    """A frame whose checksum is for the device, or that is many segments."""
+    """Send a frame whose checksum the device has to compute, or a GSO packet."""
     head = struct.pack("=BBHHHH", NEEDS_CSUM, GSO_TCPV4 if gso else 0, 14 + 20 + 20 + 8 if gso else 0,
                        gso, 14 + 20, 16)
     pseudo = sent[26:34] + struct.pack("!BBH", 0, 6, len(sent) - 34)
@@ -207,7 +209,7 @@ def offloaded(sender, sent, gso=0):
     sender.socket.send(head + sent[:50] + struct.pack("!H", partial) + sent[52:])
 
 
-@case("partial checksums, and GSO packets, split here or by the device: valid in the end")
+@case("partial checksums and GSO packets, split by color or the device: received ones are valid")
 def offload():
     for words in ("split-gso", "no-split-gso"):
         p.port(f"rate 10gbit int 80us {words}")
@@ -220,22 +222,24 @@ def offload():
         got = [f for _, f in receiver.frames(5)]
         equal([len(f) for f in got], [1062] * 5, f"frames, {words}")
         for f in got:
-            true(field_of(f, 60) > COLLECT, f"told, {words}")
+            true(field_of(f, 60) > COLLECT, f"utilisation is above 0, {words}")
             true(packet.Packet(f[14:]).checksum_ok(), f"TCP's checksum, {words}")
         sender.close()
         receiver.close()
 
 
-@case("change: on, off, another rate; a rate goes only without it")
+@case("change: int on and off, another rate; with int the rate cannot be removed")
 def change():
     way = Way("rate 10gbit", "rate 10gbit")
     sent = frame(4, option(COLLECT), bytes(1000))
     equal(way(sent), sent, "without int")
     p.tc("qdisc change dev p0 root color int 80us")
-    true(way(sent) != sent, "with it")
-    true(p.tc("qdisc change dev p0 root color rate none", check=False).returncode, "rate none")
+    true(way(sent) != sent, "a packet is changed with int")
+    true(p.tc("qdisc change dev p0 root color rate none", check=False).returncode,
+         "rate none is refused")
     p.tc("qdisc change dev p0 root color rate 1gbit")
-    true(field_of(way(sent), 60) & ~COLLECT >= alone(len(sent), 10_000), "another rate")
+    true(field_of(way(sent), 60) & ~COLLECT >= alone(len(sent), 10_000),
+         "utilisation at another rate")
     p.tc("qdisc change dev p0 root color int none rate none")
     equal(way(sent), sent, "without int")
     way.close()

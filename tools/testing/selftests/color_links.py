@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: whose packets count for which link, and which pause frames are a link's own.
+"""color: the link to which a packet is charged, and the PFC frames that belong to a link.
 
 	 n0 ============ p0 -------> p1 ============ n1
 	              [ color ]   [ color ]
@@ -29,7 +29,7 @@ def redirect(one, other):
     p.tc(f"filter add dev {one} parent ffff: matchall action mirred egress redirect dev {other}")
 
 
-@case("a pause frame is not forwarded behind tc's redirection, and counts at its own link only")
+@case("a PFC frame is not forwarded by tc's redirection, and acts on its own link only")
 def forwarded():
     # h ==== a0 [switch 1] a1 ==== b0 [switch 2] b1 ==== t
     p.insmod()
@@ -48,14 +48,15 @@ def forwarded():
     tenant.send(pfc.frame(EVERY))
     p.settle(0.0005)
     equal([pfc.stats(dev)["heard"] for dev in ("b1", "b0", "a1", "a0", "h9")], [1, 0, 0, 0, 0],
-          "frames heard")
-    equal(p.shown("b0")["queue"]["control_drops"], 1, "frames not forwarded")
-    true("pause frames of other links 1" in p.tc("-s qdisc show dev b0").stdout, "as text")
+          "PFC frames received by each port")
+    equal(p.shown("b0")["queue"]["control_drops"], 1, "PFC frames that were not forwarded")
+    true("pause frames of other links 1" in p.tc("-s qdisc show dev b0").stdout,
+         "the drop in tc's text")
     host.send(p.ipv4(1000), 5)
     equal(len(end.frames(5, 0.01)), 5, "packets of a host two switches away")
 
 
-@case("a port that does not pause forwards no pause frame either, and what the host sends itself")
+@case("a port without PFC does not forward PFC frames either, but sends those of the host itself")
 def plain():
     with pfc.switch("limit 1m", "limit 1m") as net:
         net.pause(EVERY, 0)
@@ -65,10 +66,10 @@ def plain():
         own = p.Sender("p1")
         own.send(pfc.frame(EVERY))
         own.close()
-        equal(len(net.receivers[1].frames(wait=0.001)), 1, "frames of the host itself")
+        equal(len(net.receivers[1].frames(wait=0.001)), 1, "PFC frames of the host itself")
 
 
-@case("what a host sends itself is charged to no neighbour, redirected at egress or not")
+@case("locally generated packets are charged to no link, also if redirected at egress")
 def own():
     with pfc.switch(PAUSING, STOPPED) as net:
         p.tc("qdisc del dev p0 ingress")
@@ -79,15 +80,15 @@ def own():
         sender.send(p.ipv4(1000), 20)
         p.settle(0.001)
         equal(p.shown("p1")["qlen"], 20, "packets queued")
-        equal((pfc.stats()["backlog"], net.heard()), (0, []), "bytes charged, frames")
-        # The same device still charges what arrives by it.
+        equal((pfc.stats()["backlog"], net.heard()), (0, []), "bytes charged, PFC frames")
+        # Packets that the same device receives are still charged.
         net.send(p.ipv4(1000), 6)
-        equal((pfc.stats()["backlog"], len(net.heard())), (6000, 1), "bytes of the neighbour")
+        equal((pfc.stats()["backlog"], len(net.heard())), (6000, 1), "bytes charged, PFC frames")
         sender.close()
 
 
 def routed(vrf):
-    """A router between two hosts, its ports in a VRF or not; the hosts."""
+    """A router between two hosts, its ports in a VRF or not; returns the hosts."""
     p.insmod()
     p.fresh_namespace()
     ends = Namespace("a"), Namespace("b")
@@ -106,7 +107,7 @@ def routed(vrf):
 
 @contextlib.contextmanager
 def taken(ends):
-    """The namespaces, for a while."""
+    """Use the namespaces, then remove them."""
     try:
         yield ends
     finally:
@@ -121,7 +122,8 @@ def refused(dev, words=PAUSING):
     return done.stderr
 
 
-@case("below a VRF or a bond, which hide the link, a port cannot pause; and it cannot get there")
+@case("PFC is refused below a VRF or a bond, which hide the link; a port with PFC cannot be put "
+      "there")
 def hidden():
     with taken(routed(True)):
         for words in (PAUSING, "rate 1gbit pause obey"):
@@ -130,17 +132,17 @@ def hidden():
         p.run("ip", "link", "set", "p1", "nomaster")
         p.tc(f"qdisc add dev p1 root color {PAUSING}")
         done = p.run("ip", "link", "set", "p1", "master", "vrf0", check=False)
-        true(done.returncode and "VRF or a bond" in done.stderr, f"a VRF: {done.stderr!r}")
+        true(done.returncode and "VRF or a bond" in done.stderr, f"joining a VRF: {done.stderr!r}")
     p.fresh_namespace()
     p.veth("n0", "p0")
     p.veth("n1", "p1")
     p.run("ip", "-batch", "-", text="link add bond0 type bond mode active-backup miimon 100\n"
           "link set p0 down\nlink set p0 master bond0\nlink set bond0 up\n")
-    true("VRF or a bond" in refused("p0"), "a bond's slave")
+    true("VRF or a bond" in refused("p0"), "PFC is refused at a bond's member")
     p.tc(f"qdisc add dev p1 root color {PAUSING}")
     p.run("ip", "link", "set", "p1", "down")
     done = p.run("ip", "link", "set", "p1", "master", "bond0", check=False)
-    true(done.returncode, "a port that pauses is not a bond's slave")
+    true(done.returncode, "a port with PFC cannot become a bond's member")
     p.tc("qdisc del dev p1 root")
     p.run("ip", "link", "set", "p1", "master", "bond0")
     # A bridge forwards packets as they are.
@@ -150,7 +152,7 @@ def hidden():
 
 
 class Guest:
-    """A tap device, whose other end this program is: it drops when `room` frames wait."""
+    """A tap device, of which this program is the other end.  It drops when `room` frames wait."""
 
     def __init__(self, name, room, mbit=10000):
         if not os.path.exists("/dev/net/tun"):
@@ -162,12 +164,12 @@ class Guest:
         p.run("ip", "link", "set", name, "txqueuelen", str(room), "up")
 
     def send(self, frame, count=1):
-        """To the switch."""
+        """Send frames to the switch."""
         for _ in range(count):
             os.write(self.fd, frame)
 
     def pauses(self, wait, count=None):
-        """[(ns, {priority: quanta})] of the pause frames of this time."""
+        """PFC frames received within `wait` seconds: [(ns, {priority: quanta})]."""
         got, end = [], time.monotonic() + wait
         while time.monotonic() < end and len(got) != count:
             if select.select([self.fd], [], [], 0.0005)[0]:
@@ -177,13 +179,13 @@ class Guest:
         return got
 
     def close(self):
-        """The device goes."""
+        """Remove the device."""
         os.close(self.fd)
 
 
 @contextlib.contextmanager
 def guest(room=500, mbit=10000, words=PAUSING, egress="rate 8bit limit 200000 pause obey"):
-    """One behind a port that pauses; what it sends is queued in p1."""
+    """A Guest at a port with PFC; its packets are queued in p1."""
     p.insmod()
     p.fresh_namespace()
     one = Guest("t0", room, mbit)
@@ -197,7 +199,7 @@ def guest(room=500, mbit=10000, words=PAUSING, egress="rate 8bit limit 200000 pa
         one.close()
 
 
-@timed("an Xoff for which the device has no room is sent when it has")
+@timed("an Xoff is sent later if the device has no room for it")
 def ring():
     with guest(room=4, words="rate 8mbit limit 200000 pause all xoff 30000 unit 1514") as one:
         back = p.Sender("t0")
@@ -209,24 +211,24 @@ def ring():
         true(seen["unsent"] > 0 and not seen["off"], f"not sent: {seen}")
         start = time.monotonic_ns()
         (when, times), = one.pauses(0.1, 1)
-        within(when - start, 0, 5 * MS, "ns until it is")
-        equal(times, EVERY, "the frame")
+        within(when - start, 0, 5 * MS, "delay of the Xoff, ns")
+        equal(times, EVERY, "priorities and quanta of the Xoff")
         back.close()
 
 
-@timed("a pause on a slow link is shorter than what the neighbour takes for a storm")
+@timed("a pause on a slow link is shorter than the storm limit of the neighbour")
 def slow():
     with guest(mbit=10, words="rate 10mbit limit 200000 pause all xoff 30000 unit 1514") as one:
         one.send(p.ipv4(1000), 33)
         got = one.pauses(0.2)
         # 976 quanta of 51.2 us are 50 ms
-        equal([times for _, times in got], [dict.fromkeys(range(8), 976)] * len(got), "frames")
-        true(len(got) >= 7, f"{len(got)} frames in 200 ms")
+        equal([times for _, times in got], [dict.fromkeys(range(8), 976)] * len(got), "PFC frames")
+        true(len(got) >= 7, f"{len(got)} PFC frames in 200 ms")
         for (a, _), (b, _) in zip(got, got[1:]):
-            within(b - a, 24 * MS, 26 * MS, "ns between two")
+            within(b - a, 24 * MS, 26 * MS, "time between two PFC frames, ns")
 
 
-@timed("the speed of a device counts, and another one as soon as it has that")
+@timed("Xoff follows the speed of the device")
 def speed():
     with guest(mbit=1000, words="rate 100mbit limit 200000 pause all delay 5us unit 1514") as one:
         packets = 3 * 1514 + 60

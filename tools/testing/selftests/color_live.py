@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: reconfigured, removed and stacked while packets pass.
+"""color: reconfiguration, removal and stacking while packets pass.
 
 	   numbered frames   [ parent ]
 	 ------------------> [ color  ] p0 ============ p1 -->  the same frames
@@ -24,7 +24,7 @@ def trickle(count, gap):
 
 
 def through(changes, count=2000):
-    """Frames pass a busy port while tc changes it; what came out."""
+    """Frames pass a busy port while tc changes it; returns the numbers of the received frames."""
     p.port("rate 100mbit limit 1m")         # 80 us a frame
     receiver = p.Receiver()
     pid = trickle(count, 0.00008)
@@ -46,19 +46,19 @@ CHANGES = ["rate 50mbit", "red 100k ecn 50k", "pool a size 1m", "count queue cla
            "red auto min 5k pool none int none", "red 90k", "red auto"]
 
 
-@case("change under traffic: every frame comes out, in order")
+@case("change under traffic: every frame arrives, in order")
 def change():
     got = through([f"qdisc change dev p0 root color {words}" for words in CHANGES * 2])
     equal(got, list(range(2000)), "numbers")
 
 
-@case("replace under traffic, the same qdisc: every frame comes out, in order")
+@case("replacing a qdisc by itself under traffic: every frame arrives, in order")
 def replace():
     got = through([f"qdisc replace dev p0 root handle 1: color {words}" for words in CHANGES])
     equal(got, list(range(2000)), "numbers")
 
 
-@case("refused changes under traffic: every frame comes out, in order")
+@case("refused changes under traffic: every frame arrives, in order")
 def refused():
     p.port("rate 100mbit limit 1m red 500k")
     receiver = p.Receiver()
@@ -72,7 +72,7 @@ def refused():
     receiver.close()
 
 
-@case("change: a queue above its new limit loses nothing and drains")
+@case("a queue above its new limit keeps all frames, and drains")
 def shrink():
     p.port("rate 8bit limit 1m")
     sender, receiver = p.Sender(), p.Receiver()
@@ -80,7 +80,7 @@ def shrink():
         sender.send(p.numbered(number))
     p.tc("qdisc change dev p0 root color limit 10000")
     equal(p.shown()["qlen"], 100, "frames in the queue")
-    equal(sender.send(p.numbered(999)), 0, "a new frame")
+    equal(sender.send(p.numbered(999)), 0, "new frames that are enqueued")
     p.tc("qdisc change dev p0 root color rate 1gbit")
     equal(p.numbers(receiver.frames(101)), list(range(101)), "numbers")
     sender.close()
@@ -99,7 +99,7 @@ def stacked(parent, child, classid="9:1", devargs=()):
 
 
 def family(kind):
-    """The port and its parent, seen at the same time."""
+    """The port and its parent, from one dump."""
     seen = {qdisc["kind"]: qdisc for qdisc in p.qdiscs()}
     return seen["color"], seen[kind]
 
@@ -108,32 +108,32 @@ PRIO = "prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
 
 
 # On several processors a veth's receive queues, one for each, would change the order.
-@timed("below prio, htb, tbf: parent and child agree, and all comes out in order")
+@timed("below prio, htb, tbf: parent and child have the same qlen, and frames arrive in order")
 def child():
     for parent in (PRIO, "htb default 1", "tbf rate 50mbit burst 20k limit 1m"):
         kind = parent.split()[0]
         for words in ("limit 40000", "rate 20mbit limit 40000", "rate 1gbit limit 40000"):
             stacked(parent, words)
             sender, receiver = p.Sender(), p.Receiver()
-            # one by one through the port, then more than it can hold
+            # one by one through the port, then more than its limit
             for number in range(60):
                 sender.send(p.numbered(number))
             below, above = family(kind)
             equal((above["qlen"], above["backlog"]), (below["qlen"], below["backlog"]),
-                  f"queues of {kind} and color {words}")
+                  f"qlen and backlog of {kind} and color {words}")
             got = p.numbers(receiver.frames(wait=0.1))
             equal(got, sorted(got), f"order below {kind}, color {words}")
             equal(len(got) + sender.refused, 60, f"frames below {kind}, color {words}")
             within(len(got), 40, 60, f"frames that fit below {kind}, color {words}")
             below, above = family(kind)
-            equal((below["qlen"], below["backlog"]), (0, 0), f"queue of color {words}")
-            equal((above["qlen"], above["backlog"]), (0, 0), f"queue of {kind}")
-            equal(below["queue"]["backlog"], 0, "the port's own count")
+            equal((below["qlen"], below["backlog"]), (0, 0), f"qlen and backlog of color {words}")
+            equal((above["qlen"], above["backlog"]), (0, 0), f"qlen and backlog of {kind}")
+            equal(below["queue"]["backlog"], 0, "backlog of the port's own counter")
             sender.close()
             receiver.close()
 
 
-@timed("below tbf, which peeks: both rates hold")
+@timed("below tbf, which peeks, the lower of both rates holds")
 def peeked():
     for words, rate in (("rate 10mbit", 10), ("rate 500mbit", 50), ("", 50)):
         stacked("tbf rate 50mbit burst 2k limit 10m", f"limit 10m {words}")
@@ -150,7 +150,7 @@ def peeked():
         receiver.close()
 
 
-@case("below mq: a port for each queue, summed up by mq")
+@case("below mq: a port for each queue, and mq has their sum")
 def multiqueue():
     p.insmod()
     p.fresh_namespace()
@@ -181,26 +181,26 @@ def multiqueue():
     p.tc("qdisc del dev p0 root")
 
 
-@case("a device that goes down and up starts afresh and keeps its counters")
+@case("a device that is set down and up again has empty queues and keeps its counters")
 def down_up():
     p.port("rate 8bit limit 1m")
     sender = p.Sender()
     sender.send(p.ipv4(1000), 10)
     p.run("ip", "link", "set", "p0", "down")
     seen = p.shown()
-    equal((seen["qlen"], seen["backlog"], seen["queue"]["backlog"]), (0, 0, 0), "queue")
+    equal((seen["qlen"], seen["backlog"], seen["queue"]["backlog"]), (0, 0, 0), "qlen and backlogs")
     equal(seen["colors"]["yellow"]["backlog"], 0, "yellow backlog")
     equal(seen["colors"]["yellow"]["packets"], 10, "yellow packets")
     p.run("ip", "link", "set", "p0", "up")
     receiver = p.Receiver()
     sender.send(p.numbered(7))
-    equal(p.numbers(receiver.frames(1)), [7], "the first frame, at once")
+    equal(p.numbers(receiver.frames(1)), [7], "number of the first frame, at once")
     sender.close()
     receiver.close()
     p.tc("qdisc del dev p0 root")
 
 
-@case("a namespace goes with full queues, a pool and a sender at work")
+@case("a namespace is removed with full queues, a pool and a busy sender")
 def namespace():
     def flood():
         p.port("rate 8mbit limit 1m pool sw size 10m pause all")
@@ -217,14 +217,14 @@ def namespace():
     p.unused("sch_color")
 
 
-@case("rmmod is refused while there is a port, and then not")
+@case("rmmod is refused while a port exists, and succeeds afterwards")
 def rmmod():
     p.port()
     true(p.run("rmmod", "sch_color", check=False).returncode, "refused with a port")
     p.tc("qdisc del dev p0 root")
     p.unused("sch_color")
     p.run("rmmod", "sch_color")
-    true(not os.path.exists("/sys/module/sch_color"), "gone")
+    true(not os.path.exists("/sys/module/sch_color"), "the module is removed")
 
 
 main()

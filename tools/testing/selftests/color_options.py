@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: what is set is what is shown, and nonsense is refused.
+"""color: options are shown as they are set, and invalid ones are refused.
 
 	 tc ---> [ color ] p0 ============ p1
 """
@@ -16,7 +16,7 @@ from lab.tap import case, equal, is_time_virtual, main, true
 
 DEFAULT_MAP = {**dict.fromkeys(map(str, RED), "red"), **dict.fromkeys(map(str, GREEN), "green")}
 DEFAULTS = {"limit": 1514000, "count": "color", "classify": "dscp", "map": DEFAULT_MAP,
-            # the module's own, but for the lab's in virtual time
+            # the module's default; in virtual time the lab's
             "slack": 0 if is_time_virtual() else 20000, "split_gso": False}
 
 
@@ -28,7 +28,7 @@ def step(bytes_):
     return {"min": bytes_, "max": bytes_, "probability": 1}
 
 
-# words of tc -> what they change in the options that tc shows
+# words of tc -> changed options, as tc shows them
 SET = [
     ("", {}),
     ("rate 40gbit", {"rate": 5000000000, "split_gso": True}),
@@ -83,7 +83,7 @@ SET = [
      {"trim": {"dscp": 0, "colors": ["red", "green"], "limit": 2147483647, "size": 9216}}),
     ("trim 61 trim-colors yellow,green,red trim-size 0", {"trim": TRIM}),
     ("trim none", {}),
-    # more of it in color_pause.py
+    # the other options of pause: color_pause.py
     ("red 100k pause green xoff 300k",
      {"red": 102400, "pause": {"mode": "green", "xoff": 307200, "delay": 5000, "storm": 200000000, "map": {}}}),
     ("rate 40gbit limit 1800k red 270k ecn 200k",
@@ -155,7 +155,7 @@ def add():
         equal(p.options(), {**DEFAULTS, **change}, f"options of \"{words}\"")
 
 
-@case("change: what is not named stays")
+@case("change keeps the options that it does not name")
 def change_keeps():
     p.port("rate 40gbit limit 1800k red 270k ecn 200k")
     want = {**DEFAULTS, "rate": 5000000000, "limit": 1843200, "red": 276480,
@@ -207,7 +207,7 @@ def change_keeps():
         equal(p.options(), want, f"options after \"{words}\"")
 
 
-@case("change: none takes an option away")
+@case("change removes options")
 def change_none():
     p.port("rate 40gbit red 2k yellow 2k green 2k ecn 1k pool sw size 1m overhead 24 trim 61 "
            "pause obey")
@@ -220,7 +220,7 @@ def change_none():
 
 
 ALL_ONES = struct.pack("I", 0xffffffff)
-# attribute -> a value that is refused, alone, by a port without options
+# attribute -> a value that a port without options refuses, alone
 REFUSED = {
     "RATE64": b"\xff" * 8, "LIMIT": struct.pack("I", 1000), "RED": struct.pack("I", 270),
     "YELLOW": struct.pack("I", 270), "GREEN": struct.pack("I", 270), "MAP": b"\x09" * 64,
@@ -241,24 +241,24 @@ REFUSED = {
 NEVER_REFUSED = {"UNSPEC", "PAD", "ECN_PROB"}
 
 
-@case("each attribute that is refused is named, with a message")
+@case("the error of a refused attribute names it, with a message")
 def named():
     p.port()
     link = Qdisc("p0")
     equal(set(COLOR.__members__) - NEVER_REFUSED - set(REFUSED), set(),
-          "attributes without a bad value here")
+          "attributes that this test lacks an invalid value for")
     before = link.config()
     for name, value in REFUSED.items():
         number = getattr(COLOR, name)
         error, blamed, message = link.complaint(attr(TCA_OPTIONS | NLA_F_NESTED,
                                                      attr(number, value)))
         true(error and message, f"{name}: error {error}, {message!r}")
-        equal(blamed, number, f"the attribute that is blamed for {name}: {message}")
+        equal(blamed, number, f"number of the attribute in the error of {name}: {message}")
         equal(link.config(), before, f"options after {name}")
     link.close()
 
 
-@case("a rate in bytes, or above that of any link, is set, with a warning")
+@case("a rate in bytes, or above any link's, is accepted with a warning")
 def warned():
     p.port()
     for words, expect in (("rate 40gbps", "are bytes: 320000000000 bit/s"),
@@ -269,22 +269,23 @@ def warned():
     equal(p.options()["rate"], 50000000000, "rate, bytes/s")
 
 
-@case("bad input: one line (or the usage), a status, nothing changed")
+@case("bad input is refused with a status and one line of text, or the usage, without effect")
 def bad_change():
     p.port("rate 1gbit red 40k ecn 50k pool sw size 1m alpha 2")
     before = copy.deepcopy(p.options())
     for words, expect in BAD:
         if expect == "need a pool" and not words.startswith("pool"):
-            continue                    # this port has one
+            continue                    # this port has a pool
         done = p.tc(f"qdisc change dev p0 root color {words}", check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
         if words != "help":
-            equal(len(done.stderr.strip().splitlines()), 1, f"lines for \"{words}\"")
+            equal(len(done.stderr.strip().splitlines()), 1,
+                  f"length of the message in text lines, for \"{words}\"")
         equal(p.options(), before, f"options after \"{words}\"")
 
 
-@case("bad input: refused at add, and no qdisc is left")
+@case("bad input is refused by add, which leaves no qdisc")
 def bad_add():
     p.insmod()
     p.fresh_namespace()
@@ -292,11 +293,11 @@ def bad_add():
     for words, expect in BAD:
         done = p.tc(f"qdisc add dev p0 root color {words}", check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
     true("color" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
 
 
-@case("what tc prints, tc takes")
+@case("tc prints options as it accepts them")
 def round_trip():
     words = ("rate 40Gbit overhead 24 limit 1800Kb red 270Kb yellow 1Mb green 1200Kb "
              "count queue classify ecn map 1 green map 8 red map 10 green "
@@ -307,7 +308,7 @@ def round_trip():
              "pause all xoff 300Kb xon 200Kb delay 2us storm never pause-map 3 none no-split-gso")
     p.port(words)
     shown = p.tc("-d qdisc show dev p0").stdout
-    equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
+    equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "options in the text of tc -d")
 
 
 # Numbers that no unit of tc divides, and combinations that need every digit.
@@ -325,7 +326,7 @@ ODD = [
 ]
 
 
-@case("the line that tc shows makes the same port again")
+@case("the options that tc shows make an equal port")
 def rebuilt():
     # An emulated machine takes half a second for each tc.
     for words in [words for words, _ in SET] * is_time_virtual() + ODD:
@@ -339,7 +340,7 @@ def rebuilt():
             p.tc("qdisc del dev q0 root")
 
 
-@case("statistics: the text has what the JSON has")
+@case("statistics in text: queue, pool, colours, trim and red auto")
 def statistics():
     p.port("rate 8bit red 1000 pool sw size 10k trim 61", mtu=486)
     sender = p.Sender()

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: pause the neighbour before the buffer is full, and stop when it says so.
+"""color: PFC pauses the neighbour before the buffer is full, and the port obeys the neighbour's.
 
 	 n0 ============ p0 -------> p1 ============ n1
 	              [ color ]   [ color ]
 
-Frames of 1000 bytes take 1 ms at 8 Mbit/s.  A quantum of a pause is 51.2 ns and the longest one 3.4 ms:
-veth's speed is 10 Gbit/s, whatever the ports' rates are.
+Frames of 1000 bytes take 1 ms at 8 Mbit/s.  A quantum of a pause is 51.2 ns, the longest pause
+3.4 ms: veth's speed is 10 Gbit/s, independent of the ports' rates.
 """
 import struct
 import subprocess
@@ -26,7 +26,7 @@ LONGEST = 65535 * 512 // 10     # ns of a pause
 STOPPED = "rate 8bit limit 1m pause obey"
 FIRST = "rate 8mbit limit 1m pause all delay 0us"
 EVERY = dict.fromkeys(range(8), 0xffff)
-# 10 Gbit/s by twice 2 us, three packets and the frame
+# twice 2 us at 10 Gbit/s, three packets and the PFC frame
 AWAY, HEADROOM = "delay 2us unit 1514", 5000 + 3 * 1514 + 60
 
 
@@ -36,14 +36,14 @@ def data(count, first=0, tos=0):
 
 
 def fill(net, count, tos=0):
-    """So many frames in p1's queue: the port is stopped, and its line has one already."""
+    """Queue count frames in p1, whose link is busy with one frame."""
     for one in data(count, tos=tos):
         net.send(one)
 
 
 # --- sending -----------------------------------------------------------------
 
-@case("the frame, byte by byte")
+@case("a PFC frame, byte by byte")
 def frame_bytes():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         fill(net, 11)
@@ -51,10 +51,10 @@ def frame_bytes():
         equal(len(got), 1, "frames")
         want = (bytes.fromhex("0180c2000001") + pfc.mac("p0") + bytes.fromhex("8808 0101 00ff")
                 + b"\xff" * 16).ljust(60, b"\0")
-        equal(got[0].hex(), want.hex(), "the frame")
+        equal(got[0].hex(), want.hex(), "bytes of the PFC frame")
 
 
-@case("the frame as tshark reads it")
+@case("tshark decodes a PFC frame")
 def tshark():
     words = "bands 3 prio 10 0"
     with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
@@ -71,17 +71,17 @@ def tshark():
         true(words in said, f"{words!r} in {said!r}")
 
 
-@case("Xoff: not at the threshold, one byte above it", count=(0, 1))
+@case("Xoff is not sent at the threshold, but one byte above it", count=(0, 1))
 def xoff(count):
     with pfc.switch(f"{FIRST} xoff {10000 - count}", STOPPED) as net:
         fill(net, 10)
         heard = net.heard()
-        equal([times for _, times in heard], [EVERY] * count, f"frames at {10000} bytes")
+        equal([times for _, times in heard], [EVERY] * count, f"PFC frames at {10000} bytes")
         equal(pfc.stats()["backlog"], 10000, "bytes charged")
         equal(pfc.stats()["xoff"], 10000 - count, "Xoff")
 
 
-@timed("Xon: at the threshold, when the packet leaves; by default two packets less than Xoff",
+@timed("Xon is sent when the packet at its threshold leaves; the default is Xoff less two packets",
        words=("xon 5000", ""))
 def xon(words):
     at = 5 if words else 6              # 10000 - 2 * 1514 = 6972
@@ -91,16 +91,18 @@ def xon(words):
         came = net.arrived(wait=0.1)
         heard = net.heard()
         equal([times for _, times in heard[:-1]], [EVERY] * (len(heard) - 1), "frames")
-        equal(heard[-1][1], dict.fromkeys(range(8), 0), "the last one")
-        # The 16th packet starts when it leaves the queue, and so on: at + 1 are on their way.
-        within(heard[-1][0], came[15 - at][0], came[15 - at][0] + LATE, "ns of the last frame")
+        equal(heard[-1][1], dict.fromkeys(range(8), 0),
+              "priorities and quanta of the last PFC frame")
+        # A packet starts when it leaves the queue: when packet 15 - at does, `at` are queued.
+        within(heard[-1][0], came[15 - at][0], came[15 - at][0] + LATE,
+               "time of the last PFC frame, ns")
         seen = pfc.stats()
         equal((seen["off"], seen["on"], seen["backlog"]), (len(heard) - 1, 1, 0),
-              "frames off, on; bytes")
-        within(seen["peak"], 10001, 15000, "peak")
+              "frames with Xoff, frames with Xon, bytes charged")
+        within(seen["peak"], 10001, 15000, "peak of the charged bytes")
 
 
-@timed("another frame before the pause is over, while there is too much",
+@timed("Xoff is repeated before the pause ends, while the bytes are above Xon",
        rate=("8mbit", "1gbit", "40gbit"))
 def again(rate):
     # Half of the pause, at the greater of the device's speed and the rate.
@@ -110,69 +112,78 @@ def again(rate):
         heard = net.receivers[0].frames(6, 0.01)
         equal([pfc.times(one) for _, one in heard], [EVERY] * 6, "frames")
         for (one, _), (other, _) in zip(heard, heard[1:]):
-            within(other - one, each, each + LATE, "ns between two")
+            within(other - one, each, each + LATE, "time between two PFC frames, ns")
         net.change("p1", "rate 1gbit")
         p.settle(0.1)
-        equal(net.heard()[-1][1], dict.fromkeys(range(8), 0), "then")
+        equal(net.heard()[-1][1], dict.fromkeys(range(8), 0),
+              "last PFC frame after the queue has drained")
         p.settle(0.2)
-        equal(net.heard(), [], "and no more")
+        equal(net.heard(), [], "PFC frames after that")
 
 
-@case("by priority: each band has its own bytes and its own bits")
+@case("each band has bytes and priority bits of its own")
 def priorities():
     bands = "bands 3 prio 10 0 prio 20 1"
     with pfc.switch(f"{FIRST} xoff 10000 {bands}", f"{STOPPED} {bands}") as net:
         fill(net, 10)
         fill(net, 10, 20 << 2)
         fill(net, 10, 10 << 2)
-        equal(net.heard(), [], "no frame yet")
+        equal(net.heard(), [], "PFC frames with all bands at Xoff")
         fill(net, 1, 20 << 2)
-        equal([times for _, times in net.heard()], [{6: 0xffff}], "band 1")
+        equal([times for _, times in net.heard()], [{6: 0xffff}],
+              "PFC frames with band 1 above Xoff")
         fill(net, 1, 10 << 2)
-        equal([times for _, times in net.heard()], [{6: 0xffff, 7: 0xffff}], "and band 0")
+        equal([times for _, times in net.heard()], [{6: 0xffff, 7: 0xffff}],
+              "PFC frames with band 0, too")
         fill(net, 1)
-        equal([times for _, times in net.heard()], [EVERY], "and band 2")
+        equal([times for _, times in net.heard()], [EVERY], "PFC frames with band 2, too")
 
 
-@case("pause-map: other priorities; a band without one counts for nothing")
+@case("pause-map sets the priorities of a band; a band without one sends no PFC frames")
 def mapped():
     words = "bands 2 prio 10 0 band-limit 0 100 " + " ".join(f"pause-map {i} none" for i in (0, 1, 2, 5, 6, 7)) \
         + " pause-map 3 1 pause-map 4 1"
     with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
         fill(net, 20, 10 << 2)
-        equal(net.heard(), [], "band 0 has no priority")
+        equal(net.heard(), [], "PFC frames for band 0, which has no priority")
         fill(net, 11)
-        equal([times for _, times in net.heard()], [{3: 0xffff, 4: 0xffff}], "band 1")
+        equal([times for _, times in net.heard()], [{3: 0xffff, 4: 0xffff}],
+              "PFC frames for band 1")
 
 
-@case("green: only green packets count")
+@case("pause green charges green packets only")
 def green():
     with pfc.switch("rate 8mbit limit 1m red 100k pause green delay 0us xoff 10000",
                     f"{STOPPED} red 100k") as net:
         fill(net, 30, p.RED)
         fill(net, 30)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "red and yellow")
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+              "PFC frames and bytes charged, of red and yellow packets")
         fill(net, 11, p.GREEN)
-        equal(len(net.heard()), 1, "frames for green")
+        equal(len(net.heard()), 1, "PFC frames for green packets")
         equal(pfc.stats()["backlog"], 11000, "bytes")
 
 
-@case("ports that do not pause, what comes by another device or by none: not charged")
+@case("not charged: packets at ports without PFC, from devices that only obey, local packets")
 def uncharged():
     with pfc.switch(f"{FIRST} xoff 10000", "rate 8bit limit 1m") as net:
         fill(net, 20)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "p1 does not pause")
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+              "PFC frames and bytes charged, p1 without PFC")
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         sender = p.Sender("p1")
         sender.send(p.ipv4(1000), 20)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "what the switch sends itself")
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+              "PFC frames and bytes charged, packets of the switch itself")
         sender.close()
     with pfc.switch("rate 8mbit pause obey", STOPPED) as net:
         fill(net, 20)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0), "p0 only obeys")
+        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+              "PFC frames and bytes charged, p0 only obeys")
 
 
-@case("Xoff by default: what the port with the least room has, by the links that pause, less the headroom")
+@case("default Xoff: the smallest room of any port, divided by the links with PFC, less the "
+      "headroom")
 def shares():
     def xoffs(want, what):
         equal([pfc.stats(dev)["xoff"] for dev in ("p0", "p1")], want, what)
@@ -188,7 +199,7 @@ def shares():
         xoffs([75000 - HEADROOM] * 2, "one may have less")
         for dev in ("p0", "p1"):
             net.change(dev, "pool sw size 120000")
-        # Of a pool one port has half: alpha is 1.
+        # One port may fill half of a pool: alpha is 1.
         xoffs([30000 - HEADROOM] * 2, "in a pool")
         net.change("p0", "size 160000")
         xoffs([40000 - HEADROOM] * 2, "after p0 has resized it")
@@ -196,29 +207,30 @@ def shares():
             net.change(dev, "alpha 3")
         xoffs([60000 - HEADROOM] * 2, "with another alpha")
         net.change("p1", "bands 2 prio 10 0 band-limit 0 1000")
-        # Now there are priorities 0 and 7, and 1000 packets of 60 bytes are the least.
+        # Now there are priorities 0 and 7, and 1000 packets of 60 bytes are the minimum.
         xoffs([30000 - HEADROOM] * 2, "with a limit of a band")
         net.change("p1", "band-limit 0 none green 100000 count port")
         xoffs([25000 - HEADROOM] * 2, "with a threshold of green packets")
         net.change("p1", "green none")
         p.run("ip", "link", "set", "p0", "mtu", "1000")
         more = 30000 - (HEADROOM - 500)
-        equal(pfc.stats()["xoff"], more, "with another MTU")
+        equal(pfc.stats()["xoff"], more, "Xoff with another MTU")
         p.run("ip", "link", "set", "p0", "mtu", "1500")
         net.change("p1", "pause none")
-        # p1 may have 3 / 4 of the pool and of its last packet: its limit is no less.
+        # p1 may fill 3 / 4 of the pool and of its last packet: its limit is not smaller.
         equal(pfc.stats()["xoff"], (160000 - 3 * 1514) // 4 * 3 // 4 - HEADROOM,
-              "alone, beside a port that does not pause")
+              "Xoff beside a port without PFC")
         net.change("p1", "limit 20000")
-        equal(pfc.stats()["xoff"], 105000 - HEADROOM, "and has a limit of 20 kB")
+        equal(pfc.stats()["xoff"], 105000 - HEADROOM,
+              "Xoff beside a port without PFC with a limit of 20 kB")
         net.change("p1", "pool none")
-        equal(pfc.stats()["xoff"], 120000 - HEADROOM, "alone in the pool")
+        equal(pfc.stats()["xoff"], 120000 - HEADROOM, "Xoff of the only port in the pool")
         net.change("p1", "pool sw")
         p.run("tc", "qdisc", "del", "dev", "p1", "root")
-        equal(pfc.stats()["xoff"], 120000 - HEADROOM, "alone again")
+        equal(pfc.stats()["xoff"], 120000 - HEADROOM, "Xoff of the only port")
 
 
-@case("the headroom: what the fastest end sends, late, in its largest packets")
+@case("the headroom covers the bytes of the faster end within its delays, in its largest packets")
 def headroom():
     # A GSO packet of 64 KiB in segments of 536 bytes, each with headers of up to 114.
     gso = 65536 + 123 * 114
@@ -233,7 +245,7 @@ def headroom():
         equal(pfc.stats()["xoff"], 1000000 - bytes_, words)
 
 
-# what the two ports have: no port of the namespace may break another one's promise
+# options of two ports: Xoff follows from the port with the smallest room
 LEAST = (
     (f"limit 300k pause all {AWAY}", f"limit 300k pause all {AWAY}"),
     (f"limit 1m pause all {AWAY}", f"limit 100k pause all {AWAY}"),
@@ -244,8 +256,8 @@ LEAST = (
 
 
 def until_paused(net, kinds, most):
-    """A neighbour that obeys sends packets of each (TOS byte, priority) round robin, `most` of each
-    at most.  Returns how many it has sent."""
+    """A neighbour that obeys sends packets of each (TOS byte, priority) round robin, up to
+    `most` of each.  Returns the number of packets sent."""
     paused, sent = set(), 0
     for _ in range(most):
         for tos, priority in kinds:
@@ -255,11 +267,11 @@ def until_paused(net, kinds, most):
             sent += 1
             for _, times in net.heard(0.0002):
                 paused |= {prio for prio, time in times.items() if time}
-    equal(paused >= {priority for _, priority in kinds}, True, "paused")
+    equal(paused >= {priority for _, priority in kinds}, True, "all priorities are paused")
     return sent
 
 
-@timed("whichever port has the least room, nothing is lost", words=LEAST)
+@timed("no packet is lost, with any port as the one with the smallest room", words=LEAST)
 def least(words):
     with pfc.switch(f"rate 1gbit {words[0]}", f"rate 8bit {words[1]}") as net:
         p.settle(0.01)
@@ -271,7 +283,7 @@ def least(words):
         equal(p.shown("p1")["drops"], 0, "drops")
 
 
-@case("a port that does not pause fills what it can of the pool, and nothing that counts is lost")
+@case("a port without PFC fills its share of the pool, and no packet that PFC protects is lost")
 def full_pool():
     words = "limit 1m pool sw size 200000"
     with pfc.switch(f"rate 1gbit {words} pause all {AWAY}", f"rate 8bit {words} pause obey") as net:
@@ -282,14 +294,15 @@ def full_pool():
         sender = p.Sender("p2")
         sender.send(p.ipv4(1000), 300)
         sender.close()
-        true(p.shown("p2")["drops"] > 100, "p2 is full")
+        true(p.shown("p2")["drops"] > 100, "drops of p2, which is full: above 100")
         sent = until_paused(net, ((0, 0),), 300)
         # Data that still arrives.
         net.senders[0].send(p.ipv4(1000), HEADROOM // 1000 - 1)
-        equal((sent < 100, p.shown("p1")["drops"]), (True, 0), f"drops; paused after {sent}")
+        equal((sent < 100, p.shown("p1")["drops"]), (True, 0),
+              f"paused after fewer than 100 packets, drops of p1; paused after {sent}")
 
 
-@case("a port that would break another one's promise is refused, and so is a change of one")
+@case("a new or changed port is refused if another port's Xoff would exceed its room")
 def promised():
     with pfc.switch(f"rate 1gbit limit 300k pause all {AWAY}",
                     f"rate 1gbit limit 300k pool sw size 300k alpha 100 pause all {AWAY}") as net:
@@ -305,25 +318,25 @@ def promised():
             true(done.returncode and "pause" in done.stderr, f"{dev}: {words}: {done.stderr!r}")
         done = p.tc("qdisc add dev p2 root color limit 10k pause obey", check=False)
         true(done.returncode and "smallest limit" in done.stderr, f"a third port: {done.stderr!r}")
-        # It does not pause, but the pool is also another one's.
+        # It has no PFC, but shares its pool with a port that has.
         p.tc("qdisc add dev p2 root color rate 1gbit pool sw alpha 0.25")
         for mtu in (1500, 9000):
             p.run("ip", "link", "set", "p2", "mtu", str(mtu))
             equal(pfc.stats()["xoff"],
                   (307200 - (mtu + 14) // 4) * 4 // 5 * 100 // 101 // 2 - HEADROOM,
-                  f"Xoff beside it, MTU {mtu}")
+                  f"Xoff beside a port without PFC, MTU {mtu}")
         for words in ("alpha 100", "alpha 20"):
             done = p.tc(f"qdisc change dev p2 root color {words}", check=False)
             true(done.returncode and "without pause" in done.stderr, f"{words}: {done.stderr!r}")
         done = p.tc("qdisc change dev p2 root color size 20k", check=False)
-        true(done.returncode and "pool" in done.stderr, f"the pool: {done.stderr!r}")
+        true(done.returncode and "pool" in done.stderr, f"a smaller pool: {done.stderr!r}")
         p.tc("qdisc change dev p2 root color pool none")
         equal(p.options("p1"), before, "options of p1")
         equal(pfc.stats()["xoff"], 307200 * 100 // 101 // 2 - HEADROOM, "Xoff")
         net.change("p1", "bands 2 band-limit 0 50 pause-map 7 none")
 
 
-@case("a bridge between the ports: charged to the right one, and frames are heard")
+@case("a bridge between the ports: packets are charged to their link, PFC frames are received")
 def bridged():
     with pfc.switch(f"{FIRST} xoff 10000", "rate 1mbit limit 1m pause obey storm never",
                     bridge=True) as net:
@@ -331,16 +344,16 @@ def bridged():
         with net.held(EVERY):
             p.settle(0.01)
             net.senders[0].send(p.ipv4(1000), 11)
-            equal(net.heard()[0][1], EVERY, "frames")
-            true(pfc.stats("p1")["heard"] >= 5, "p1 has heard frames")
-            equal(net.arrived(wait=0.01), [], "data while it is paused")
+            equal(net.heard()[0][1], EVERY, "priorities and quanta of the PFC frame")
+            true(pfc.stats("p1")["heard"] >= 5, "PFC frames that p1 has received: at least 5")
+            equal(net.arrived(wait=0.01), [], "data while p1 is paused")
         net.pause(dict.fromkeys(range(8), 0))
-        equal(len(net.arrived(wait=0.2)), 11, "frames that went on")
+        equal(len(net.arrived(wait=0.2)), 11, "frames after the pause")
 
 
-# --- listening ---------------------------------------------------------------
+# --- receiving ---------------------------------------------------------------
 
-@timed("a paused port: nothing for as long as it was told, to the ns; then the line goes on",
+@timed("a paused port sends no frame for exactly the requested time, then continues at its rate",
        rate=("8mbit", "8mbit bands 2", "8mbit pool sw size 1m", "8mbit bands 2 band-rate 1 7mbit"))
 def obeys(rate):
     each = MS if "band-rate" not in rate else 8 * MS // 7
@@ -351,14 +364,15 @@ def obeys(rate):
         net.pause(dict.fromkeys(range(8), 40000))
         came = net.arrived(wait=0.1)
         equal([number for _, number in came], list(range(10)), "numbers")
-        within(came[1][0] - came[0][0], 2048000, 2048000 + LATE, "ns of the pause")
+        within(came[1][0] - came[0][0], 2048000, 2048000 + LATE, "length of the pause, ns")
         for i in range(1, 9):
-            within(came[i + 1][0] - came[i][0], each - LATE, each + LATE, f"ns to frame {i + 1}")
+            within(came[i + 1][0] - came[i][0], each - LATE, each + LATE,
+                   f"time from the frame before to frame {i + 1}, ns")
         paused = pfc.stats("p1")["paused"]
-        equal(paused, dict.fromkeys(map(str, range(8)), 2048000), "paused time")
+        equal(paused, dict.fromkeys(map(str, range(8)), 2048000), "paused time by priority, ns")
 
 
-@timed("a port without a rate stops as well", words=("", "bands 2"))
+@timed("a port without a rate obeys a pause, too", words=("", "bands 2"))
 def no_rate(words):
     with pfc.switch("limit 1m", f"limit 1m pause obey {words}") as net:
         net.pause(dict.fromkeys(range(8), 0xffff))
@@ -366,11 +380,11 @@ def no_rate(words):
             net.senders[0].send(one)
         came = net.arrived(wait=0.1)
         equal([number for _, number in came], list(range(10)), "numbers")
-        within(came[9][0] - came[0][0], 0, LATE, "ns for all of them")
-        within(pfc.stats("p1")["paused"]["7"], 3355392, 3355392, "ns paused")
+        within(came[9][0] - came[0][0], 0, LATE, "time of all frames after the pause, ns")
+        within(pfc.stats("p1")["paused"]["7"], 3355392, 3355392, "paused time, ns")
 
 
-@timed("a zero ends the pause at once, and earns no burst", words=("", "bands 2"))
+@timed("an Xon (zero quanta) ends the pause at once, without a burst", words=("", "bands 2"))
 def zero(words):
     with pfc.switch("limit 1m", f"rate 8mbit limit 1m pause obey {words}") as net:
         p.settle(0.01)
@@ -381,12 +395,13 @@ def zero(words):
         net.pause(dict.fromkeys(range(8), 0))
         came = net.arrived(wait=0.1)
         equal([number for _, number in came], list(range(10)), "numbers")
-        within(came[1][0] - came[0][0], 2500000, 2600000, "ns of the pause")
+        within(came[1][0] - came[0][0], 2500000, 2600000, "length of the pause, ns")
         for i in range(1, 9):
-            within(came[i + 1][0] - came[i][0], MS - LATE, MS + LATE, f"ns to frame {i + 1}")
+            within(came[i + 1][0] - came[i][0], MS - LATE, MS + LATE,
+                   f"time from the frame before to frame {i + 1}, ns")
 
 
-@timed("by band: only the band of a priority stops, and the others have the line")
+@timed("a pause of a priority stops only its band, and the other bands have the link")
 def bands():
     words = "bands 3 prio 10 0 prio 20 1"
     for priority, tos, others in ((7, 10 << 2, (20 << 2, 0)), (6, 20 << 2, (10 << 2, 0)),
@@ -402,7 +417,7 @@ def bands():
                       f"bands, priority {priority} paused, {rate}")
 
 
-@timed("a pause is extended by the next one, and told from the last")
+@timed("a second pause replaces the rest of the first: its time counts from its arrival")
 def extended():
     for first, then, ns in ((40000, 40000, 3048000), (0xffff, 10000, 1512000)):
         with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey") as net:
@@ -413,12 +428,13 @@ def extended():
             p.settle(0.001)
             net.pause({0: then})
             came = net.arrived(wait=0.2)
-            within(came[1][0] - came[0][0], ns, ns + 100000, "ns of the pause")
-            within(pfc.stats("p1")["paused"]["0"], ns, ns + 100000, "as it is counted")
+            within(came[1][0] - came[0][0], ns, ns + 100000, "length of the pause, ns")
+            within(pfc.stats("p1")["paused"]["0"], ns, ns + 100000,
+                   "paused time that is counted, ns")
 
 
 def keep(net, ms, between=()):
-    """n1 pauses p1 for so long, each 3 ms; and sends these frames before each pause."""
+    """n1 pauses p1 for ms milliseconds, every 3 ms, and sends `between` before each pause."""
     for _ in range(ms // 3):
         for times in between:
             net.pause(times)
@@ -426,29 +442,30 @@ def keep(net, ms, between=()):
         p.settle(0.003)
 
 
-@timed("storm: pauses that have no end are ignored, until the neighbour lets the port go on",
+@timed("storm: continuous pauses are ignored until the neighbour has ended one",
        between=((), ({0: 0},)))
 def storm(between):
     with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm 100ms") as net:
         p.settle(0.01)
         for one in data(300):
             net.senders[0].send(one)
-        # A zero in between is none: the next pause begins in the same moment.
+        # An Xon in between does not end the storm: the next pause begins at once.
         keep(net, 240, between)
         came = net.arrived(wait=0.05)
-        equal(len(came), 300, "frames that went on")
+        equal(len(came), 300, "frames that were sent")
         seen = pfc.stats("p1")
         equal(seen["storms"], 1, "storms")
-        within(seen["paused"]["0"], 99 * MS, 101 * MS, "ns paused")
-        # It has let the port go on: the next pause counts.
+        within(seen["paused"]["0"], 99 * MS, 101 * MS, "paused time, ns")
+        # The pauses have ended, so the next one is obeyed.
         for one in data(2):
             net.senders[0].send(one)
         net.pause({0: 40000})
         came = net.arrived(wait=0.2)
-        within(came[1][0] - came[0][0], 2048000, 2048000 + LATE, "ns of the pause after that")
+        within(came[1][0] - came[0][0], 2048000, 2048000 + LATE,
+               "length of the pause after the storm, ns")
 
 
-@timed("a neighbour that lets the port go on for a part of the time is no storm")
+@timed("pauses with gaps between them are not a storm")
 def shared():
     with pfc.switch("limit 1m", "rate 80mbit limit 1m pause obey storm 20ms") as net:
         p.settle(0.01)
@@ -461,10 +478,10 @@ def shared():
             p.settle(0.0002)
         seen = pfc.stats("p1")
         equal(seen["storms"], 0, "storms")
-        within(seen["paused"]["0"], 180 * MS, 185 * MS, "ns paused")
+        within(seen["paused"]["0"], 180 * MS, 185 * MS, "paused time, ns")
 
 
-@timed("storm: a pause of one frame that is too long is cut, and counted; never is never")
+@timed("storm: a single pause above the limit is cut and counted; \"storm never\" does neither")
 def cut():
     for words, ns, storms in (("storm 1ms", MS, 1), ("storm never", LONGEST, 0)):
         with pfc.switch("limit 1m", f"rate 80mbit limit 1m pause obey {words}") as net:
@@ -473,21 +490,22 @@ def cut():
                 net.senders[0].send(one)
             net.pause(EVERY)
             came = net.arrived(wait=1)
-            within(came[1][0] - came[0][0], ns, ns + LATE, f"{words}: ns of the pause")
+            within(came[1][0] - came[0][0], ns, ns + LATE, f"{words}: length of the pause, ns")
             equal(pfc.stats("p1")["storms"], 8 * storms, "storms, of all priorities")
     with pfc.switch("limit 1m", "rate 80mbit limit 1m pause obey storm 20ms") as net:
         keep(net, 30)
         equal(pfc.stats("p1")["storms"], 1, "storms")
-        # An end alone does not end a storm.
+        # An Xon alone does not end a storm.
         net.pause({0: 0})
         for one in data(2):
             net.senders[0].send(one)
         net.pause({0: 0xffff})
         came = net.arrived(wait=0.05)
-        within(came[1][0] - came[0][0], 0, MS // 10 + LATE, "ns between two in a storm")
+        within(came[1][0] - came[0][0], 0, MS // 10 + LATE,
+               "time between two frames in a storm, ns")
 
 
-@case("what is no pause frame for us changes nothing")
+@case("frames that are not PFC frames for this port have no effect")
 def others():
     good = pfc.frame(EVERY)
     bad = {
@@ -505,17 +523,17 @@ def others():
             p.settle(0.001)
             seen = pfc.stats("p1")
             equal((seen["paused"], seen["heard"]), ({}, int(words == "no priorities")), words)
-        # What the switch sends itself, it has not heard.
+        # Frames that the switch itself sends are not received ones.
         own = p.Sender("p1")
         own.send(good)
         own.close()
         p.settle(0.001)
-        equal(pfc.stats("p1")["heard"], 1, "frames heard")
+        equal(pfc.stats("p1")["heard"], 1, "PFC frames received")
         net.senders[0].send(p.numbered(7), 3)
         equal(len(net.arrived(wait=0.1)), 3, "frames")
 
 
-@timed("below prio, tbf and mq the port stops too, and a parent gets what it has seen")
+@timed("the port obeys below prio, tbf and mq, too; a parent dequeues the packet that it peeked at")
 def parents():
     for parent in ("prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
                    "tbf rate 50mbit burst 2k limit 1m", "mq"):
@@ -546,9 +564,10 @@ def parents():
                 within(gap, LONGEST * 0.8, LONGEST + 2 * MS, f"longest gap below {parent}, {words}")
 
 
-# --- coming and going --------------------------------------------------------
+# --- removal and change --------------------------------------------------------
 
-@case("the charge is gone with the packets", how=("down", "none", "del", "drain", "p0", "bands"))
+@case("packets that leave or are removed are no longer charged",
+      how=("down", "none", "del", "drain", "p0", "bands"))
 def uncharges(how):
     words = "bands 2 prio 10 0" if how == "bands" else ""
     with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
@@ -566,21 +585,22 @@ def uncharges(how):
             net.change("p1", "rate 10gbit")
             p.settle(0.1)
         else:
-            # The link goes with packets charged to it, and the neighbour may go on.
+            # The link is removed with packets charged to it, and the neighbour may continue.
             p.tc("qdisc del dev p0 root")
-            # On a slow machine the pause may have been told again before.
-            equal([times for _, times in net.heard()][-1:], [dict.fromkeys(range(8), 0)], "frames")
+            # On a slow machine Xoff may have been repeated before.
+            equal([times for _, times in net.heard()][-1:], [dict.fromkeys(range(8), 0)],
+                  "last PFC frame")
             p.tc(f"qdisc add dev p0 root color {FIRST} xoff 10000")
-            equal(pfc.stats()["backlog"], 0, "bytes of the new link")
+            equal(pfc.stats()["backlog"], 0, "bytes charged to the new link")
             net.change("p1", "rate 10gbit")
             p.settle(0.1)
-        equal(pfc.stats()["backlog"], 0, "bytes left")
+        equal(pfc.stats()["backlog"], 0, "bytes charged at the end")
         if how != "p0":
             equal([times for _, times in net.heard()][-1:],
-                  [dict.fromkeys(range(8), 0)], "the last frame")
+                  [dict.fromkeys(range(8), 0)], "last PFC frame")
 
 
-@timed("with several bands, several links and all defaults nothing is lost", links=(1, 2))
+@timed("no packet is lost with several bands, several links and all defaults", links=(1, 2))
 def lossless(links):
     words = f"limit 100000 bands 3 prio 10 0 prio 20 1 pause all {AWAY}"
     with pfc.switch(f"rate 1gbit {words}",
@@ -589,10 +609,10 @@ def lossless(links):
         net.heard()
         sent = until_paused(net, ((10 << 2, 7), (20 << 2, 6), (0, 0)), 90)
         seen = p.shown("p1")
-        equal((seen["drops"], seen["qlen"] + 1 >= sent), (0, True), "drops; all are queued")
+        equal((seen["drops"], seen["qlen"] + 1 >= sent), (0, True), "drops; all packets are queued")
 
 
-@timed("pause green: green packets have room beside the red ones that a threshold lets in",
+@timed("pause green: green packets have room beside the red ones below their threshold",
        words=("red 30000", "red auto", "red 20000 yellow 20000 count port"))
 def green_room(words):
     words = f"limit 200000 {words} pause"
@@ -604,14 +624,14 @@ def green_room(words):
         equal(drops, {"color": 0, "pool": 0, "limit": 0}, "green drops")
 
 
-@case("a replacement that fails leaves the link as it was")
+@case("a replacement that fails leaves the link unchanged")
 def failed():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED):
         options = (attr(COLOR.RATE64, struct.pack("Q", 125000))
                    + attr(COLOR.LIMIT, struct.pack("I", 1000000))
                    + attr(COLOR.PAUSE, struct.pack("I", 2))
                    + attr(COLOR.PAUSE_XOFF, struct.pack("I", 200000)))
-        # An estimator that cannot be: the kernel looks at it when the port is there already.
+        # An invalid estimator: the kernel checks it after it has created the port.
         error = Qdisc("p0").request(
             RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, attr(TCA_KIND, b"color\0")
             + attr(TCA_OPTIONS | NLA_F_NESTED, options)
@@ -620,7 +640,7 @@ def failed():
         equal(pfc.stats()["xoff"], 10000, "Xoff")
 
 
-@case("of two ports of a device one goes: the link is that of the other")
+@case("one of two ports of a device is removed: the link has the options of the other")
 def second():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED):
         p.tc("qdisc del dev p0 root")
@@ -631,7 +651,7 @@ def second():
         equal(pfc.stats()["xoff"], 0, "Xoff of a device whose only port obeys")
 
 
-@case("another map while the neighbour is paused: all priorities that were stopped go on")
+@case("another pause-map while the neighbour is paused: all paused priorities get an Xon")
 def regrouped():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         fill(net, 11)
@@ -643,54 +663,57 @@ def regrouped():
         for times in heard + [times for _, times in net.heard()]:
             state.update(times)
         equal(sorted(state), list(range(8)), "priorities")
-        equal({prio: time for prio, time in state.items() if time}, {}, "that stay stopped")
+        equal({prio: time for prio, time in state.items() if time}, {},
+              "priorities that stay paused")
 
 
-@case("a map by which the queue is not paused any more: it goes on at once")
+@case("a pause-map that no longer pauses a queue: it sends at once")
 def unmapped():
     with pfc.switch("rate 1mbit limit 1m pause obey",
                     "rate 1mbit limit 1m pause obey storm never") as net:
         with net.held(EVERY):
             p.settle(0.01)
             net.senders[0].send(p.ipv4(1000), 3)
-            equal(net.arrived(wait=0.05), [], "while paused")
+            equal(net.arrived(wait=0.05), [], "frames while paused")
             net.change("p1", " ".join(f"pause-map {prio} none" for prio in range(8)))
             equal(len(net.arrived(wait=0.5)), 3, "frames after the change")
 
 
-@case("pause on and off with packets in the queue: none is lost, what was there is not charged")
+@case("pause on and off with packets in the queue: no loss, and earlier packets are not charged")
 def live():
     with pfc.switch(f"{FIRST} xoff 10000", "rate 8bit limit 1m") as net:
         fill(net, 20)
         net.change("p1", "pause obey")
-        equal(pfc.stats()["backlog"], 0, "bytes that were there before")
+        equal(pfc.stats()["backlog"], 0, "bytes charged, of packets queued before pause obey")
         fill(net, 3)
-        equal(pfc.stats()["backlog"], 3000, "bytes")
+        equal(pfc.stats()["backlog"], 3000, "bytes charged, with pause obey")
         net.change("p1", "pause none")
-        equal(pfc.stats()["backlog"], 0, "bytes")
+        equal(pfc.stats()["backlog"], 0, "bytes charged, with pause none")
         net.change("p1", "pause all")
         fill(net, 3)
         net.change("p1", "rate 1gbit")
         equal(len(net.arrived(wait=0.1)), 26, "frames")
-        equal(pfc.stats()["backlog"], 0, "bytes at the end")
+        equal(pfc.stats()["backlog"], 0, "bytes charged at the end")
 
 
-@case("another Xoff acts at once: on what is queued")
+@case("another Xoff acts at once, on queued packets")
 def moved():
     with pfc.switch(f"{FIRST} xoff 100000", STOPPED) as net:
         fill(net, 30)
         equal(net.heard(), [], "frames")
         net.change("p0", "xoff 20000")
-        equal([times for _, times in net.heard()], [EVERY], "below what is queued")
+        equal([times for _, times in net.heard()], [EVERY], "PFC frames with Xoff below the queue")
         net.change("p0", "xoff 100000")
-        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "and above")
+        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)],
+              "PFC frames with Xoff above the queue")
         net.change("p0", "xoff 20000")
         net.heard()
         net.change("p0", "pause obey")
-        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)], "none at all")
+        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)],
+              "PFC frames with pause obey")
 
 
-@case("while it is paused: pause none, reset, another port, another device",
+@case("a paused port: pause none, device down, replaced port, new device",
       how=("none", "down", "replace", "del"))
 def paused(how):
     with (pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm never") as net,
@@ -709,16 +732,16 @@ def paused(how):
         elif how == "replace":
             p.tc("qdisc replace dev p1 root handle 2: color rate 8mbit pause obey storm never")
             net.send(p.numbered(9))
-            # The new port has the same link, so it is paused as well.
+            # The new port has the same link, so it is paused, too.
             equal(p.shown("p1")["qlen"], 1, "packets")
         else:
             p.run("ip", "link", "del", "p1")
             p.veth("n1", "p1")
             p.tc("qdisc add dev p1 root color rate 8mbit pause obey")
-            equal(pfc.stats("p1")["paused"], {}, "the new device")
+            equal(pfc.stats("p1")["paused"], {}, "paused time of the new device")
 
 
-@case("a namespace goes while ports are paused and packets are charged")
+@case("a namespace is removed while ports are paused and packets are charged")
 def namespace():
     def run():
         with pfc.switch(f"{FIRST} xoff 10000", "rate 8mbit limit 1m pause all xoff 10000") as net:
@@ -734,7 +757,7 @@ def namespace():
     p.unused("sch_color")
 
 
-@case("refused where no pause frame can be heard", kind=(
+@case("pause is refused at devices that cannot receive PFC frames", kind=(
     "lo", "ifb", "dummy", "bridge", "ipvlan", "vxlan"))
 def refused(kind):
     p.insmod()
@@ -790,7 +813,7 @@ SET = [
 DEFAULTS = {"mode": "obey", "delay": 5000, "storm": 200 * MS, "map": {}}
 
 
-@case("options: what is set is shown, and makes the same port again")
+@case("options are shown as they are set, and make an equal port")
 def options():
     for words, change in SET:
         p.port(words)
@@ -801,24 +824,24 @@ def options():
         p.tc(f"qdisc add dev q0 root color {shown}")
         equal(p.options("q0"), p.options("p0"), f"options of {shown}")
     p.tc("qdisc change dev p0 root color pause none")
-    true("pause" not in p.options(), "nothing is shown of none")
+    true("pause" not in p.options(), "pause none is not shown")
 
 
-@case("bad input: one line, a status; changes nothing, leaves no qdisc")
+@case("bad input is refused with one line of text and a status, has no effect, leaves no qdisc")
 def bad():
     p.port("rate 1gbit")
     before = p.options()
     for words, expect in BAD:
         done = p.tc(f"qdisc change dev p0 root color {words}", check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
-        equal(len(done.stderr.strip().splitlines()), 1, f"lines for \"{words}\"")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
+        equal(len(done.stderr.strip().splitlines()), 1, f"lines of text for \"{words}\"")
         equal(p.options(), before, f"options after \"{words}\"")
     p.tc("qdisc del dev p0 root")
     for words, expect in BAD:
         true(p.tc(f"qdisc add dev p0 root color {words}", check=False).returncode, words)
     true("color" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
-    # A port that pauses stays so when something else of it is refused.
+    # A refused change leaves a port with PFC unchanged.
     p.tc("qdisc add dev p0 root color rate 1gbit limit 100k pause all xoff 50k unit 1514")
     before = p.options()
     for words in ("limit 51k", "xon 51k", "pause green pool x", "bands 2 pause-map 0 2"):
@@ -826,18 +849,18 @@ def bad():
         equal(p.options(), before, f"options after \"{words}\"")
 
 
-@case("a number of bands: the map is the default's again")
+@case("another number of bands restores the default pause-map")
 def renumbered():
     p.port("pause obey bands 2 pause-map 7 1")
     p.tc("qdisc change dev p0 root color bands 3")
     equal(p.options()["pause"]["map"], {}, "map")
 
 
-@case("statistics: the text has what the JSON has; a notification of 16 bands goes out")
+@case("statistics of pause in text, and a notification of 16 bands")
 def statistics():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         fill(net, 11)
-        net.pause({7: 1}, 0)            # and it is not forwarded
+        net.pause({7: 1}, 0)            # not to be forwarded
         p.settle(0.01)
         text = p.tc("-s qdisc show dev p0").stdout
         for words in ("pause  sent off ", " on 0, unsent 0, heard 1, storms 0",

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: the line, in virtual time.
+"""color: the rate of a port, in virtual time.
 
-	   frames                          ->   frames and when they came
+	   frames                          ->   frames and their arrival times
 	 ----------> [ color rate ... ] p0 ============ p1
 
-A frame leaves when its serialisation starts.  The guest's clock comes no closer
-than 500 ns, so a frame may come out that much late, and never early; the next
-one is not later for it.
+A frame leaves when its transmission starts.  The guest's clock device has a shortest delay of
+500 ns, so a frame may arrive late by that much, and never early; the delay does not affect the
+next frame.
 """
 import contextlib
 import pathlib
@@ -20,7 +20,7 @@ LATE = 1000         # ns: the clock device's shortest delay, twice
 
 
 def times(options, frame, count, gap=0.0):
-    """When each of `count` frames came out, ns after the first."""
+    """Arrival times of `count` frames, ns after the first."""
     p.port(f"limit 500m {options}")
     sender, receiver = p.Sender(), p.Receiver()
     sender.send(frame)              # the first switches time stamps on
@@ -35,16 +35,16 @@ def times(options, frame, count, gap=0.0):
     receiver.close()
     equal(len(got), count, "frames")
     if not gap and options:
-        true(p.shown()["overlimits"] > 0, "overlimits: the line was waited for")
+        true(p.shown()["overlimits"] > 0, "overlimits: frames have waited for the link")
     return [when - got[0] for when in got]
 
 
 def check(rate, size, overhead=0, count=3000):
-    """Each of many frames at its own time, the last one as much as the first."""
+    """Check that each of many frames arrives at its own time, without drift."""
     words = f"rate {rate}gbit" + (f" overhead {overhead}" if overhead else "")
     for i, seen in enumerate(times(words, p.ipv4(size), count)):
         due = i * (size + overhead) * 8 // rate
-        within(seen, due, due + LATE, f"{words}, {size} bytes: ns at which frame {i} came")
+        within(seen, due, due + LATE, f"{words}, {size} bytes: arrival time of frame {i}, ns")
 
 
 @case("10 Gbit/s is exact")
@@ -73,10 +73,10 @@ def rate_400():
 @case("1 Mbit/s is exact")
 def rate_slow():
     for i, seen in enumerate(times("rate 1mbit", p.ipv4(1250), 50)):
-        within(seen, i * 10000000, i * 10000000 + LATE, f"ns at which frame {i} came")
+        within(seen, i * 10000000, i * 10000000 + LATE, f"arrival time of frame {i}, ns")
 
 
-@case("idle time earns no burst")
+@case("idle time permits no burst")
 def idle():
     # 1000 bytes at 8 Mbit/s are 1 ms; idle for 50 ms, then three at once
     p.port("rate 8mbit limit 1m")
@@ -86,26 +86,27 @@ def idle():
     sender.send(p.ipv4(1000), 3)
     got = [when for when, _ in receiver.frames(4)]
     equal(len(got), 4, "frames")
-    within(got[2] - got[1], 1000000, 1000000 + LATE, "ns between the second and the third")
-    within(got[3] - got[2], 1000000 - LATE, 1000000 + LATE, "ns between the last two")
+    within(got[2] - got[1], 1000000, 1000000 + LATE,
+           "time between the second and the third frame, ns")
+    within(got[3] - got[2], 1000000 - LATE, 1000000 + LATE, "time between the last two frames, ns")
     sender.close()
     receiver.close()
 
 
-@case("frames that come slower than the line are not held")
+@case("frames that arrive below the rate are not delayed")
 def slower():
     seen = times("rate 8mbit", p.ipv4(500), 10, gap=0.002)
     for i, (a, b) in enumerate(zip(seen, seen[1:])):
-        within(b - a, 2000000, 2200000, f"ns between frames {i} and {i + 1}")
+        within(b - a, 2000000, 2200000, f"time between frames {i} and {i + 1}, ns")
 
 
-@case("no rate: all at once")
+@case("without a rate all frames leave at once")
 def no_rate():
     seen = times("", p.ipv4(1500), 1000)
-    within(seen[-1], 0, LATE, "ns for 1000 frames")
+    within(seen[-1], 0, LATE, "time of 1000 frames, ns")
 
 
-@case("a new rate holds for what is left of the frame on the line")
+@case("a new rate holds for the rest of the frame in transmission")
 def change_rate():
     p.port("rate 8bit limit 1m")
     sender, receiver = p.Sender(), p.Receiver()
@@ -115,8 +116,8 @@ def change_rate():
     p.tc("qdisc change dev p0 root color rate 8kbit")
     got = [when - first for when, _ in receiver.frames(2, wait=5)]
     equal(len(got), 2, "frames after the change")
-    within(got[0], 500.4e9, 500.7e9, "ns from the first to the second")
-    within(got[1] - got[0], 1e9 - LATE, 1e9 + LATE, "ns from the second to the third")
+    within(got[0], 500.4e9, 500.7e9, "time from the first to the second frame, ns")
+    within(got[1] - got[0], 1e9 - LATE, 1e9 + LATE, "time from the second to the third frame, ns")
     sender.close()
     receiver.close()
 
@@ -126,7 +127,7 @@ TRACING = pathlib.Path("/sys/kernel/tracing")
 
 @contextlib.contextmanager
 def timers():
-    """Counts how often a qdisc arms its timer; the count is there afterwards."""
+    """Count the timers that qdiscs arm; the list has the count after the block."""
     event = TRACING / "events/timer/hrtimer_start/enable"
     if not event.exists():
         raise Skip("no tracefs")
@@ -139,7 +140,7 @@ def timers():
     counted.append((TRACING / "trace").read_text(encoding="ascii").count("=qdisc_watchdog"))
 
 
-@case("slack: one timer for several frames; each is late by that at most, and the last no later",
+@case("slack: several frames share a timer; each is late by the slack at most, without drift",
       gbit=(1, 10))
 def slack(gbit):
     count, size = 2000, 1514
@@ -158,7 +159,8 @@ def slack(gbit):
         equal(len(got), count, "frames")
         for i, when in enumerate(got):
             due = i * size * 8 // gbit
-            within(when - got[0], due, due + ns + LATE, f"slack {ns}: ns at which frame {i} came")
+            within(when - got[0], due, due + ns + LATE,
+                   f"slack {ns}: arrival time of frame {i}, ns")
         sender.close()
         receiver.close()
     print(f"# {gbit} Gbit/s: timers for {count} frames: {seen}", flush=True)
@@ -167,7 +169,7 @@ def slack(gbit):
     within(seen[0], count / 2, count + 10, "slack 0: timers")
 
 
-@case("a port that is not told has the module's slack, and says so")
+@case("a port without a slack has the module's, and shows it")
 def default_slack():
     with open("/sys/module/sch_color/parameters/slack", "r+", encoding="ascii") as file:
         before = file.read()
@@ -178,7 +180,7 @@ def default_slack():
         file.write("4000000000")
         file.flush()
         p.port("rate 1gbit")
-        equal(p.options()["slack"], 1000000, "slack: no more than a port takes")
+        equal(p.options()["slack"], 1000000, "slack: the maximum of a port")
         file.write(before)
     p.port("rate 1gbit")
     equal(p.options()["slack"], 0, "slack in the lab")

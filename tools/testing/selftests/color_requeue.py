@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: a device that stops, and packets that it gives back.
+"""color: a device that stops its queue, and packets that it requeues.
 
-	 frames ---> [ color pool sw ] t0: a tap, room for 4 ===> this script, when it likes
+	 frames ---> [ color pool sw ] t0: a tap, room for 4 ===> this script, at chosen times
 	                   |
 	                 buffer
 	                   |
 	 frames ---> [ color pool sw ] a0 ============ a1
 
-A packet that a device gives back waits in front of the qdisc.  The core counts it in the
-qdisc's length, but it is in none of the port's queues, and holds nothing of the pool.
+A requeued packet waits between qdisc and device.  The core counts it in the qdisc's qlen, but it
+is in no queue of the port, and holds no bytes of the pool.
 """
 from lab.net import frames as p
 from lab.net.tapdev import Tap
@@ -30,12 +30,12 @@ def pair(first="pool sw size 90000", second="pool sw"):
 
 
 def queued(dev="t0"):
-    """Bytes in the queues of a port, by its colours."""
+    """Bytes in the queues of a port: the sum over its colours."""
     return sum(colour["backlog"] for colour in p.colors(dev).values())
 
 
 def used():
-    """Bytes in the pool; the ports' packets have to be all of it."""
+    """Bytes in the pool; checks that they are the bytes of the ports' packets."""
     seen = p.shown("a0")["pool"]["used"]
     other = p.shown("t0").get("pool") and queued()
     equal(seen, (other or 0) + queued("a0"), "bytes in the pool, and those of its ports' packets")
@@ -43,20 +43,20 @@ def used():
 
 
 def stopped(sender, count=10):
-    """Send, so that the device stops and gives one back."""
+    """Send frames until the device stops and requeues one."""
     sender.send(p.ipv4(1000), count)
     seen = p.shown("t0")
-    true(seen["requeues"] > 0, "the device gave a packet back")
-    equal(seen["backlog"] - queued(), 1000, "bytes that the core counts and no queue has")
+    true(seen["requeues"] > 0, "requeues: at least one")
+    equal(seen["backlog"] - queued(), 1000, "bytes that the core counts but no queue has")
 
 
 def goes_on(sender, name):
-    """The other port has the pool for itself."""
+    """Check that the other port has the whole pool."""
     equal(used(), 0, f"bytes in the pool, {name}")
-    equal(sender.send(p.ipv4(1000), 5), 5, "frames that the other port takes")
+    equal(sender.send(p.ipv4(1000), 5), 5, "frames that the other port enqueues")
 
 
-@case("the device gives a packet back, then the port leaves the pool",
+@case("a port with a requeued packet leaves the pool: the pool is empty",
       how=("down", "none", "del"))
 def leaves(how):
     tap, sender, other = pair()
@@ -70,13 +70,13 @@ def leaves(how):
         p.tc("qdisc del dev t0 root")
     seen = p.shown("a0")["pool"]["used"]
     equal(seen, 0, f"bytes in the pool after {how}")
-    equal(other.send(p.ipv4(1000), 5), 5, "frames that the other port takes")
+    equal(other.send(p.ipv4(1000), 5), 5, "frames that the other port enqueues")
     sender.close()
     other.close()
     tap.close()
 
 
-@case("a port joins while the device has given a packet back, and drains")
+@case("a port with a requeued packet joins the pool, then drains: the pool is empty")
 def joins():
     tap, sender, other = pair("", "pool sw size 90000")
     stopped(sender)
@@ -90,14 +90,14 @@ def joins():
     tap.close()
 
 
-@case("a larger pool, of which the port holds a reserve: all of it goes back",
+@case("a port that holds a reserve of a larger pool returns all of it",
       how=("drain", "down"))
 def reserve(how):
     tap, sender, other = pair("pool sw size 4m", "pool sw size 4m")
     stopped(sender)
     seen = p.shown("t0")["pool"]
-    equal(seen["used"], seen["held"], "the port holds all that is used")
-    within(seen["held"] - queued(), 1000, 16384, "its reserve")
+    equal(seen["used"], seen["held"], "bytes used in the pool, all held by the port")
+    within(seen["held"] - queued(), 1000, 16384, "reserve of the port, bytes")
     if how == "drain":
         tap.read()
     else:
@@ -109,11 +109,11 @@ def reserve(how):
 
 
 def burst(options):
-    """Frames within a millisecond after a stall of a second, and how long all sixty take, ms."""
+    """A stall of 1 s; returns (frames in the first millisecond after it, time of all 60, ms)."""
     p.insmod()
     p.fresh_namespace()
     tap = Tap("t0")
-    # 1000 bytes take a millisecond
+    # 1000 bytes take 1 ms
     p.tc(f"qdisc add dev t0 root handle 1: color rate 8mbit limit 1m {options}")
     sender = p.Sender("t0")
     sender.send(p.ipv4(1000), 60)
@@ -125,14 +125,14 @@ def burst(options):
     return sum(when < 10**6 for when in came), came[-1] / 1e6
 
 
-@case("after the device was stopped for a second: a few frames at once, then the line's rate",
+@case("after a stall of a second a few frames leave at once, the others at the port's rate",
       options=("", "bands 2", "bands 2 band-rate 1 8mbit"))
 def stall(options):
-    # The device's own 4 and the one given back; the 7 that start within four packets' time (6056
-    # bytes, 6.06 ms) before now; and the next one.
+    # The 4 in the device and the requeued one; the 7 that start within the transmission time of
+    # four packets (6056 bytes, 6.06 ms) before now; and the next one.
     first, lasts = burst(options)
     within(first, 5, 4 + 1 + 7 + 1, "frames within the first millisecond")
-    within(lasts, 60 - 5 - 8, 60, "ms for all")
+    within(lasts, 60 - 5 - 8, 60, "time of all frames, ms")
 
 
 @case("catch-up follows the device's MTU")
@@ -152,12 +152,12 @@ def mtu():
     tap.close()
 
 
-@case("catch-up: as much as is asked for", options=("", "bands 2"))
+@case("catch-up has the configured time", options=("", "bands 2"))
 def asked(options):
     for ms in (1, 20):
         first, lasts = burst(f"{options} catch-up {ms}ms")
         within(first, 5 + ms, 5 + ms + 2, f"catch-up {ms}ms: frames within the first millisecond")
-        within(lasts, 60 - 5 - ms - 3, 60 - 5 - ms + 1, f"catch-up {ms}ms: ms for all")
+        within(lasts, 60 - 5 - ms - 3, 60 - 5 - ms + 1, f"catch-up {ms}ms: time of all frames, ms")
 
 
 main(need_virtual_time)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: a colour says which packet is cheap to lose, not whose flow is worth less.
+"""color: red packets are cheap to lose, but flows with red packets keep their share of a link.
 
 	a1 --+                        +-- b1   cubic (yellow)
 	     +-- sw1 [color] -- sw2 --+
@@ -27,7 +27,7 @@ class Load:
         self.flows, self.got, self.data = flows, [0] * len(flows), bytes(1 << 18)
 
     def run(self, seconds):
-        """Send and read for that long; bit/s of each."""
+        """Send and read for that long; returns the bit/s of each."""
         self.got = [0] * len(self.flows)
         end = time.clock_gettime(time.CLOCK_MONOTONIC) + seconds
         while time.clock_gettime(time.CLOCK_MONOTONIC) < end:
@@ -67,17 +67,17 @@ def share(setting):
     (own, _), _ = shares(setting, ("cubic", "cubic"))
     (other, seen), green = shares(setting, ("cubic", "tlt_cubic"))
     print(f"# Gbit/s: cubic {other / 1e9:.2f}, tlt_cubic {seen / 1e9:.2f}; two of cubic: {own / 1e9:.2f}")
-    true(min(seen, other) > 0.35 * (seen + other), "neither starves")
-    true(seen + other > 9e9, "the link is busy")
+    true(min(seen, other) > 0.35 * (seen + other), "each flow has more than 0.35 of both")
+    true(seen + other > 9e9, "both flows together have more than 9 Gbit/s")
     equal(green, 0, "green drops")
 
 
 def send(sender, *frames):
-    """How many of each (count, TOS) of 1000 bytes a port admits."""
+    """Send (count, TOS) of 1000 bytes each; returns the number of each that a port enqueues."""
     return [sender.send(p.ipv4(1000, tos), count) for count, tos in frames]
 
 
-@case("yellow above red's threshold: admitted while no red packet competes")
+@case("yellow may exceed red's threshold while no red packet competes")
 def alone():
     p.port(STOPPED + "red 100000")
     sender = p.Sender()
@@ -86,7 +86,7 @@ def alone():
     sender.close()
 
 
-@case("yellow beside red that fills its threshold: has the same", words=("", "yellow 500000"))
+@case("while red fills its threshold, yellow has the same threshold", words=("", "yellow 500000"))
 def beside(words):
     p.port(STOPPED + f"red 100000 {words}")
     sender = p.Sender()
@@ -96,18 +96,18 @@ def beside(words):
     sender.close()
 
 
-@case("a few red packets take only a little of the buffer", red=(6000, 100000))
+@case("a few red packets leave most of the buffer to yellow", red=(6000, 100000))
 def trickle(red):
     p.port(STOPPED + f"red {red}")
     sender = p.Sender()
     sender.send(p.ipv4(64))
     good = sender.send(p.ipv4(100, p.RED)) and send(sender, (1999, p.YELLOW))[0]
-    # Eight times 100 of red's threshold, or of 16 packets, is that part of 2 MB.
+    # Of 2 MB, yellow loses the fraction 8 * 100 bytes / (red's threshold, or 16 packets if more).
     true(good >= 1990 - 2000 * 800 / max(red, 16 * 1514), f"{good} of 1999 yellow frames")
     sender.close()
 
 
-@case("yellow has a bandwidth-delay product, 16 packets at least, however low red's threshold is")
+@case("yellow's threshold is at least 16 packets, however low red's is")
 def floor():
     p.port(STOPPED + "red 6000 count queue")
     sender = p.Sender()
@@ -117,7 +117,7 @@ def floor():
     sender.close()
 
 
-@case("red that was refused competes for a time in which the buffer drains")
+@case("red packets that were dropped still compete while the buffer drains")
 def refused():
     p.port(STOPPED + "red 100000 count queue")
     sender = p.Sender()

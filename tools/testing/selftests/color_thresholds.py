@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: which packets get in, to the packet.
+"""color: the packets that thresholds and limit admit, exact to the packet.
 
-	   frames                   1 byte/s: nothing drains
+	   frames                   1 byte/s: no frame leaves
 	 ----------> [ color ] p0 ============ p1
 """
 import collections
@@ -13,11 +13,11 @@ from lab.codepoints import GREEN, RED
 from lab.net import frames as p
 from lab.tap import case, equal, main, true
 
-STOPPED = "rate 8bit"       # a queue that one can count in
+STOPPED = "rate 8bit"       # no frame leaves, so that all queued ones can be counted
 
 
 def start(options, **how):
-    """A port whose line is busy for good; the frame on it is not queued."""
+    """A port whose link transmits one frame during the whole case; that frame is not queued."""
     p.port(f"{STOPPED} {options}", **how)
     sender = p.Sender()
     sender.send(p.ipv4(64))
@@ -25,7 +25,7 @@ def start(options, **how):
 
 
 def admitted(options, frame, count):
-    """How many of `count` frames get in, and what the port says of it."""
+    """Send `count` frames; returns the number that are enqueued, and the port's statistics."""
     sender = start(options)
     good = sender.send(frame, count)
     seen = p.shown()
@@ -33,7 +33,7 @@ def admitted(options, frame, count):
     return good, seen
 
 
-@case("red: exactly as many as fit its threshold, then drops of reason color")
+@case("red frames are enqueued up to their threshold, then dropped with reason color")
 def red_exact():
     good, seen = admitted("limit 2000000 red 270000", p.ipv4(1500, p.RED), 200)
     equal(good, 180, "frames of 1500 bytes in 270000")
@@ -47,7 +47,7 @@ def red_exact():
     equal(seen["backlog"], 270000, "backlog of the qdisc")
 
 
-@case("red: a byte less than a packet needs is too little")
+@case("red's threshold is exact to a byte")
 def red_one_byte():
     equal(admitted("limit 2000000 red 269999", p.ipv4(1500, p.RED), 200)[0], 179,
           "frames in 269999 bytes")
@@ -65,7 +65,7 @@ def green_yellow_exact():
     equal(seen["colors"]["yellow"]["drops"]["color"], 13, "yellow drops")
 
 
-@case("limit: holds for every colour, reason limit")
+@case("the limit holds for every colour, with reason limit")
 def limit_exact():
     for tos, color in ((p.RED, "red"), (p.YELLOW, "yellow"), (p.GREEN, "green")):
         good, seen = admitted("limit 10000", p.ipv4(1000, tos), 15)
@@ -89,19 +89,19 @@ def count_queue():
     sender = start("limit 2000000 red 10000 count queue")
     equal(sender.send(p.ipv4(1000, p.GREEN), 4), 4, "green frames")
     equal(sender.send(p.ipv4(1000, p.RED), 20), 6, "red frames")
-    equal(sender.send(p.ipv4(1000, p.GREEN), 50), 50, "green goes on")
-    equal(sender.send(p.ipv4(64, p.RED)), 0, "red does not")
+    equal(sender.send(p.ipv4(1000, p.GREEN), 50), 50, "more green frames")
+    equal(sender.send(p.ipv4(64, p.RED)), 0, "more red frames")
     equal(p.colors()["red"]["drops"]["color"], 15, "red drops")
     sender.close()
 
 
-@case("the frame on the line is not in the queue")
+@case("the frame in transmission is not in the queue")
 def line_not_counted():
     sender = start("limit 1000", mtu=986)
     seen = p.shown()
     equal((seen["qlen"], seen["queue"]["backlog"]), (0, 0), "queue behind one frame")
-    equal(sender.send(p.ipv4(1000)), 1, "a frame as long as the limit")
-    equal(sender.send(p.ipv4(64)), 0, "another")
+    equal(sender.send(p.ipv4(1000)), 1, "enqueued frames of the limit's length")
+    equal(sender.send(p.ipv4(64)), 0, "frames enqueued behind it")
     sender.close()
 
 
@@ -117,18 +117,18 @@ def every_tos(version):
         seen = p.colors()[color]["packets"] if tos % 64 == 63 else None
         true(seen is None or seen == want[color] + (color == "yellow"),
              f"TOS {tos}: {seen} {color} packets, expected {want[color]}")
-    want["yellow"] += 1                         # the one on the line
+    want["yellow"] += 1                         # the frame in transmission
     equal({c: s["packets"] for c, s in p.colors().items()}, want, "packets by colour")
     sender.close()
 
 
-@case("map: only what is mapped changes")
+@case("map changes only the colours of the DSCPs that it names")
 def mapped():
     sender = start("limit 1000000 map 0 red map cs1 green map 63 green map af11 yellow")
     for dscp in (0, 8, 63, 10, 33, 1):
         sender.send(p.ipv4(100, dscp << 2))
     equal({c: s["packets"] for c, s in p.colors().items()},
-          {"red": 2, "yellow": 2, "green": 3}, "packets by colour, with the one on the line")
+          {"red": 2, "yellow": 2, "green": 3}, "packets by colour, with the one in transmission")
     sender.close()
 
 
@@ -139,11 +139,11 @@ def classify_ecn(version):
         sender.send(p.IP[version](100, tos))
     sender.send(p.arp())
     equal({c: s["packets"] for c, s in p.colors().items()},
-          {"red": 3, "yellow": 1, "green": 3}, "packets by colour, with the one on the line")
+          {"red": 3, "yellow": 1, "green": 3}, "packets by colour, with the one in transmission")
     sender.close()
 
 
-@case("VLAN tags, one and two, hide nothing", version=(4, 6))
+@case("packets with one or two VLAN tags have the colour of their DSCP", version=(4, 6))
 def vlan(version):
     sender = start("limit 1000000")
     before = p.colors()["red"]["packets"]
@@ -153,20 +153,20 @@ def vlan(version):
     sender.close()
 
 
-@case("what is not IP is yellow: ARP, noise, wrong versions, cut-off headers")
+@case("packets that are not IP are yellow: ARP, wrong versions, truncated headers")
 def not_ip():
     sender = start("limit 1000000 map 0 red")
     count = p.colors()["yellow"]["packets"]
     red = p.ipv4(100, p.RED)
     frames = [
         p.arp(),
-        p.ether(0x0800, b"\x65" + red[15:], 100),       # IPv4 that says 6
-        p.ether(0x86dd, b"\x45" + red[15:], 100),       # IPv6 that says 4
+        p.ether(0x0800, b"\x65" + red[15:], 100),       # IPv4 with version 6
+        p.ether(0x86dd, b"\x45" + red[15:], 100),       # IPv6 with version 4
         p.ether(0x0800, b"\x45\x20", 0),                # two bytes of a header
         p.ether(0x0800, b"\x45" + bytes(18), 0),        # 19 of 20
         p.ether(0x86dd, b"\x60" + bytes(38), 0),        # 39 of 40
         p.ether(0x88b5, red[14:], 100),                 # some other protocol
-        p.ether(0x0800, b"", 0),                        # nothing at all
+        p.ether(0x0800, b"", 0),                        # no header
         p.ether(0x0800, red[14:34], 0, [(0x8100, 1)] * 12),     # too many tags
     ]
     for frame in frames:
@@ -177,7 +177,7 @@ def not_ip():
     sender.close()
 
 
-@case("without options: the limit of a bfifo, and no packet is late or lost")
+@case("without options the limit is that of a bfifo, and packets pass in order, without loss")
 def defaults():
     p.port()
     equal(p.options()["limit"], 1000 * 1514, "limit")
@@ -190,7 +190,7 @@ def defaults():
     receiver.close()
 
 
-@case("drop reasons: one for each test, where the kernel has them")
+@case("each check has a drop reason of its own, if the kernel has them")
 def reasons():
     tracing = "/sys/kernel/tracing"
     if not os.path.exists(f"{tracing}/events"):
@@ -215,7 +215,7 @@ def reasons():
     sender.close()
 
 
-@case("a queue that has been longer before: threshold, mark, limit and pool are as exact as then",
+@case("threshold, mark, limit and pool are exact, too, in a queue that is below its peak",
       bands=("", "bands 2"))
 def below_the_peak(bands):
     sender = start(f"limit 1000000 {bands}")

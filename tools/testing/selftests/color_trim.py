@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""color: packets that lose their data instead of being dropped.
+"""color: packets are trimmed to their headers instead of dropped.
 
 	 TCP segments ---> [ color: trim 61 ] p0 ============ p1
 
-The port has a threshold of 0 or few packets for the colour of the segments, and room for what is
-left of them.  trimmed() builds the frame that has to come out.
+The port has a threshold of 0 or few packets for the colour of the segments, and room for their
+headers.  trimmed() builds the expected frame.
 """
 import hashlib
 import random
@@ -22,7 +22,7 @@ from lab.wire.packet import ACK, CWR, ECE, EXID, EXPERIMENT, FIN, PSH, RST, SYN,
 
 TRIMMED, CODE, HAD_FIN = DSCP["trimmed"], 11, 1 << 31
 URG = 0x20
-HELD = "rate 8bit"              # nothing leaves but the first packet
+HELD = "rate 8bit"              # only the first packet leaves
 ONE = f"yellow 1 trim {TRIMMED}"        # no room for any data
 ADDRESSES = {4: (bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))),
              6: (bytes(15) + b"\1", bytes(15) + b"\2")}
@@ -30,7 +30,8 @@ TIMESTAMP = b"\1\1\10\12" + bytes(8)
 
 
 def ip(version, tos, segment, ext=b"", proto=6, frag=0x4000):
-    """An IP packet; ext is IPv4 options, or extension headers that say what follows."""
+    """An IP packet; ext is IPv4 options, or IPv6 extension headers with their next-header
+    fields."""
     src, dst = ADDRESSES[version]
     if version == 4:
         head = struct.pack("!BBHHHBBH", 0x45 + len(ext) // 4, tos, 20 + len(ext) + len(segment),
@@ -41,7 +42,7 @@ def ip(version, tos, segment, ext=b"", proto=6, frag=0x4000):
 
 
 def tcp(version, data, flags=ACK | PSH, options=TIMESTAMP, urgent=0):
-    """A TCP segment whose checksum is right."""
+    """A TCP segment with a valid checksum."""
     family = socket.AF_INET if version == 4 else socket.AF_INET6
     src, dst = (socket.inet_ntop(family, address) for address in ADDRESSES[version])
     made = packet.make(version, src, dst, 1000, 80, 0x12345678, 0x9abcdef0, flags, data,
@@ -57,7 +58,7 @@ def frame(version=4, tos=0, data=bytes(range(250)) * 4, vlans=(), pad=b"", ext=b
 
 def trimmed(version=4, tos=0, data=bytes(range(250)) * 4, vlans=(), flags=ACK | PSH,
             options=TIMESTAMP, dscp=TRIMMED, ext=b"", **more):
-    """The frame that has to be left of it."""
+    """The frame that color should make of frame() with these arguments."""
     word = len(data) | (HAD_FIN if flags & FIN else 0)
     ours = struct.pack("!BBHII", EXPERIMENT, 12, EXID, CODE << 24, word)
     return frame(version, dscp << 2 | tos & 3, b"", vlans, flags=flags & ~(FIN | PSH | URG),
@@ -77,26 +78,27 @@ def through(options, frames):
 
 
 def start(options):
-    """A port whose line is busy with one packet, which is not queued."""
+    """A port whose link is busy with one packet, which is not queued."""
     p.port(f"{HELD} {options}")
     sender = p.Sender()
     sender.send(p.ipv4(64, p.GREEN))
     return sender
 
 
-# --- what is left ----------------------------------------------------------------
+# --- trimmed frames --------------------------------------------------------------
 
-@case("the headers are left, lengths and checksums are right, the length of the data is told",
+@case("headers are kept with valid lengths and checksums, and an option has the data's length",
       version=(4, 6), size=(13, 100, 1428))
 def headers(version, size):
     data = bytes(i & 255 for i in range(size))
     got = through(ONE, [frame(version, data=data)])
     equal([one.hex() for one in got], [trimmed(version, data=data).hex()], "frames")
-    equal(p.colors()["yellow"]["trims"], 1, "trimmed")
+    equal(p.colors()["yellow"]["trims"], 1, "trimmed packets")
     equal(p.shown()["drops"], 0, "drops")
 
 
-@case("ECN, ECE and CWR stay; FIN, PSH and URG go, and a FIN is told", version=(4, 6))
+@case("ECN, ECE and CWR are kept; FIN, PSH and URG are cleared, and the option reports a FIN",
+      version=(4, 6))
 def flags(version):
     for bits in (ACK, ACK | PSH, ACK | FIN, ACK | PSH | FIN | URG | ECE | CWR):
         for ecn in range(4):
@@ -105,17 +107,21 @@ def flags(version):
             equal([one.hex() for one in got], [want.hex()], f"flags {bits:#x}, ECN {ecn}")
 
 
-@case("TCP options stay: as many as leave room for ours", version=(4, 6))
+@case("TCP options are kept if they leave room for ours, else the packet is dropped",
+      version=(4, 6))
 def room(version):
     for length in range(0, 41, 4):
         options = b"\1" * length
         got = through(ONE, [frame(version, options=options)])
         want = [trimmed(version, options=options)] if length <= 28 else []
-        equal([one.hex() for one in got], [one.hex() for one in want], f"{length} bytes")
-        equal(p.shown()["trim"]["unfit_drops"], length > 28, f"unfit with {length} bytes")
+        equal([one.hex() for one in got], [one.hex() for one in want],
+              f"frames with {length} bytes of options")
+        equal(p.shown()["trim"]["unfit_drops"], length > 28,
+              f"unfit with {length} bytes of options")
 
 
-@case("options that end with EOL: what follows would not be read, so it is NOPs", version=(4, 6))
+@case("EOL and the bytes after it become NOPs: receivers would not read our option behind EOL",
+      version=(4, 6))
 def eol(version):
     for options in (TIMESTAMP + bytes(4), bytes(4), TIMESTAMP + b"\0\x13\x12\x55"):
         at = options.rindex(b"\0\0\0\0") if options.endswith(bytes(4)) else len(TIMESTAMP)
@@ -124,19 +130,19 @@ def eol(version):
         equal([one.hex() for one in got], [want.hex()], f"options {options.hex()}")
 
 
-@case("behind VLAN tags, IPv4 options, and before Ethernet's padding")
+@case("packets with VLAN tags, IPv4 options or Ethernet's padding are trimmed")
 def places():
     for vlans in (((0x8100, 5),), ((0x88a8, 5), (0x8100, 6))):
         got = through(ONE, [frame(vlans=vlans)])
         equal([one[-60:].hex() for one in got], [trimmed(vlans=vlans)[-60:].hex()],
-              f"{len(vlans)} tags")
+              f"frames with {len(vlans)} tags")
     got = through(ONE, [frame(ext=b"\1\1\1\0")])
-    equal([one.hex() for one in got], [trimmed(ext=b"\1\1\1\0").hex()], "with IPv4 options")
+    equal([one.hex() for one in got], [trimmed(ext=b"\1\1\1\0").hex()], "frames with IPv4 options")
     got = through(ONE, [frame(pad=bytes(100))])
-    equal([one.hex() for one in got], [trimmed().hex()], "with padding")
+    equal([one.hex() for one in got], [trimmed().hex()], "frames with padding")
 
 
-@case("trim-size: what the headers do not fill is padding", version=(4, 6))
+@case("trim-size pads the headers to a length", version=(4, 6))
 def size(version):
     sent, want = frame(version), trimmed(version)
     for words, most in ((0, 0), (64, 64), (256, 256), (528, 528), (9216, 9216)):
@@ -147,7 +153,7 @@ def size(version):
         equal(got[0][len(want):], sent[len(want):length], f"padding with {words}")
 
 
-# --- what is not trimmed -----------------------------------------------------------
+# --- untrimmed packets ---------------------------------------------------------
 
 UNFIT = {
     "SYN": {"flags": SYN | ACK}, "RST": {"flags": RST | ACK}, "no ACK": {"flags": PSH},
@@ -159,7 +165,7 @@ UNFIT = {
 }
 
 
-@case("what is of no use without its data is dropped", version=(4, 6))
+@case("packets that are useless without their data are dropped", version=(4, 6))
 def unfit(version):
     for what, how in UNFIT.items():
         equal(through(ONE, [frame(version, **how)]), [], what)
@@ -168,7 +174,7 @@ def unfit(version):
         equal(seen["colors"]["yellow"]["trims"], 0, f"trimmed, {what}")
 
 
-@case("a damaged packet is not trimmed: its checksum would be right then")
+@case("a damaged packet is not trimmed, because its checksum would become valid")
 def damaged():
     rng = random.Random(1)
     for version in (4, 6):
@@ -179,11 +185,11 @@ def damaged():
                 continue                # the header's length
             bad = bytearray(good)
             bad[at] ^= 1 << rng.randrange(8)
-            equal(through(ONE, [bytes(bad)]), [], f"byte {at} of IPv{version}")
+            equal(through(ONE, [bytes(bad)]), [], f"frames with a damaged byte {at}, IPv{version}")
             equal(p.shown()["trim"]["unfit_drops"], 1, "unfit")
 
 
-@case("fragments, other protocols and headers that lie are dropped")
+@case("fragments, other protocols and inconsistent headers are dropped")
 def strange():
     whole = tcp(4, bytes(1000))
     cut = {
@@ -200,16 +206,16 @@ def strange():
         equal(p.shown()["trim"]["unfit_drops"], 1, f"unfit, {what}")
 
 
-# --- when, and where to ---------------------------------------------------------------
+# --- reasons, limits and queues ---------------------------------------------------------------
 
-@case("every reason for a drop is one for trimming: colour, pool, limit, band")
+@case("every reason for a drop also trims: colour, pool, limit, band")
 def reasons():
     for words in (f"yellow 1 trim {TRIMMED}",
                   f"pool sw size 1600 alpha 1024 trim {TRIMMED}",
                   f"limit 1600 trim {TRIMMED}",
                   f"bands 2 prio {TRIMMED} 0 trim {TRIMMED} band-limit 1 1"):
         sender = start(words)
-        if "yellow" not in words:               # the first one fits
+        if "yellow" not in words:               # the first frame fits
             sender.send(frame())
         sender.send(frame())
         seen = p.shown()
@@ -230,7 +236,8 @@ def colours():
         sender.close()
 
 
-@case("trim-limit: no more than that many wait; one that leaves makes room", limit=(1, 7))
+@case("trim-limit is the maximum of trimmed packets that wait; one that leaves makes room",
+      limit=(1, 7))
 def limit(limit):
     sender = start(f"{ONE} trim-limit {limit}")
     for _ in range(limit + 3):
@@ -260,33 +267,33 @@ def limit_unpaced():
         seen = p.shown()["trim"]
         equal((seen["qlen"], seen["limit_drops"]), (2, drops), "queued and dropped")
         p.settle(1)
-        equal(p.shown()["trim"]["qlen"], 0, "when all have left")
+        equal(p.shown()["trim"]["qlen"], 0, "trimmed packets in the queue after all have left")
     sender.close()
 
 
-@case("trim none while trimmed packets wait, and a reset: the count is right")
+@case("trim none while trimmed packets wait, and a reset: the counter stays correct")
 def disarmed():
     sender = start(ONE)
     for _ in range(5):
         sender.send(frame())
     p.tc("qdisc change dev p0 root color trim none yellow none")
-    true("trim" not in p.options(), "the option is gone")
+    true("trim" not in p.options(), "the option is not shown")
     sender.send(frame())
     equal((p.shown()["trim"]["qlen"], p.shown()["qlen"]), (5, 6), "trimmed packets, and all")
     p.tc("qdisc change dev p0 root color rate none")
     p.settle()
     seen = p.shown()
-    true("trim" not in seen, "nothing is told of trimming")
-    equal((seen["qlen"], seen["backlog"]), (0, 0), "when all have left")
+    true("trim" not in seen, "statistics of trim are not shown")
+    equal((seen["qlen"], seen["backlog"]), (0, 0), "qlen and backlog after all have left")
     p.tc(f"qdisc change dev p0 root color {HELD} {ONE}")
     sender.send(p.ipv4(64, p.GREEN))
     sender.send(frame())
     p.run("ip", "link", "set", "p0", "down")
-    equal(p.shown()["trim"]["qlen"], 0, "after a reset")
+    equal(p.shown()["trim"]["qlen"], 0, "trimmed packets in the queue after a reset")
     sender.close()
 
 
-@case("trimmed packets overtake the data in the band of their DSCP, with its colour")
+@case("trimmed packets overtake data, in the band and with the colour of their DSCP")
 def overtake():
     p.port(f"rate 8mbit bands 2 prio {TRIMMED} 0 yellow 3000 trim {TRIMMED}")
     sender, receiver = p.Sender(), p.Receiver()
@@ -297,20 +304,21 @@ def overtake():
     short, long = len(trimmed()), len(frame())
     equal(lengths, [long, short, short, short, long, long], "lengths, in order")
     green = p.colors()["green"]
-    equal((green["packets"], green["bytes"]), (3, 3 * short), "green")
+    equal((green["packets"], green["bytes"]), (3, 3 * short), "green packets and bytes")
     equal(p.shown()["bands"]["0"]["packets"], 3, "packets in the first band")
     sender.close()
     receiver.close()
 
 
-@case("a trimmed packet that does not fit either is a drop of its own colour")
+@case("a trimmed packet that does not fit is a drop of its new colour")
 def no_room():
     sender = start(ONE)
     p.tc("qdisc change dev p0 root color green 1")
     sender.send(frame())
     seen = p.shown()
     equal(seen["colors"]["green"]["drops"]["color"], 1, "green drops")
-    equal((seen["qlen"], seen["backlog"], seen["trim"]["qlen"]), (0, 0, 0), "queue")
+    equal((seen["qlen"], seen["backlog"], seen["trim"]["qlen"]), (0, 0, 0),
+          "qlen, backlog, trimmed packets in the queue")
     equal(seen["trim"]["unfit_drops"], 0, "unfit")
     sender.close()
 
@@ -333,7 +341,7 @@ def flooded():
         one.close()
 
 
-@case("a parent counts what its child holds, to the end")
+@case("the parent has the qlen and backlog of its child")
 def parent():
     p.insmod()
     p.fresh_namespace()
@@ -344,11 +352,12 @@ def parent():
     for _ in range(10):
         sender.send(frame())
         child, above = p.shown(), p.shown(kind="prio")
-        equal((above["qlen"], above["backlog"]), (child["qlen"], child["backlog"]), "parent, child")
+        equal((above["qlen"], above["backlog"]), (child["qlen"], child["backlog"]),
+              "qlen and backlog, parent and child")
     p.tc("qdisc change dev p0 parent 9:1 handle 1: color rate none")
     p.settle()
     above = p.shown(kind="prio")
-    equal((above["qlen"], above["backlog"]), (0, 0), "the parent at the end")
+    equal((above["qlen"], above["backlog"]), (0, 0), "qlen and backlog of the parent at the end")
     sender.close()
 
 
@@ -360,7 +369,7 @@ ERRORS = {"snmp": ("Ip: InHdrErrors", "Ip: InDiscards", "Tcp: InErrs", "Tcp: InC
 
 
 def errors(ns):
-    """A namespace's counters of packets that are not as they should be, but for those at 0."""
+    """A namespace's counters of malformed packets that are not 0."""
     seen = {}
     for file, names in ERRORS.items():
         lines = [line.split() for line in ns.read(f"/proc/thread-self/net/{file}").splitlines()]
@@ -374,8 +383,8 @@ def errors(ns):
 
 
 def exchange(options, size, version, gso=True):
-    """Send so many bytes over TCP through the port, to another namespace; what tc says, after the
-    bytes that arrived and the receiver's counters of errors are found right."""
+    """Send size bytes over TCP through the port to another namespace.  Checks the received bytes
+    and the receiver's counters of errors; returns the statistics of the port."""
     p.insmod()
     p.fresh_namespace()
     for which in ("default", "all"):
@@ -411,22 +420,22 @@ def exchange(options, size, version, gso=True):
     return seen
 
 
-@case("a TCP that does not know us gets the same bytes, and no packet with an error",
+@case("TCP without greenlane receives the same bytes, and no packet with an error",
       version=(4, 6), gso=(True, False))
 def stock(version, gso):
     seen = exchange(f"rate 100mbit limit 1m yellow 20k trim {TRIMMED} bands 2 prio {TRIMMED} 0",
                     3_000_000, version, gso)
     yellow = seen["colors"]["yellow"]
     true(yellow["trims"] > 20, f"trimmed: {yellow['trims']}")
-    equal(yellow["drops"]["color"], 0, "dropped")
+    equal(yellow["drops"]["color"], 0, "dropped packets")
 
 
-@case("a GSO packet is split before: the segments that fit keep their data")
+@case("a GSO packet is split first: segments that fit keep their data")
 def gso_first():
     seen = exchange(f"no-split-gso rate 100mbit limit 1m yellow 9k trim {TRIMMED}", 500_000, 4)
     yellow = seen["colors"]["yellow"]
     true(yellow["trims"] > 5, f"trimmed: {yellow['trims']}")
-    equal((yellow["drops"]["color"], seen["trim"]["unfit_drops"]), (0, 0), "dropped")
+    equal((yellow["drops"]["color"], seen["trim"]["unfit_drops"]), (0, 0), "dropped packets, unfit")
 
 
 main()

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Forged shares, ends and names: what they may do, and for how long.
+"""Forged shares, ends and names: their effect is limited in size and time.
 
 	a (many hosts, send) ---- wire ---- b (receives)
 	                           ^
 	              attacker, forges packets of either
 
-Who is not on the path has to guess a sequence and an acknowledgment number.  Who
-knows both may slow a connection down until its next ACK, and end a message until its
-next packet; and nothing that one tenant's senders say moves another tenant's rate.
+An attacker that is not on the path has to guess a sequence and an acknowledgment number.  One
+that knows both can slow a connection down until its next ACK, and end a message until its next
+packet.  Packets of one tenant's senders never change another tenant's rate.
 """
 import contextlib
 import glob
@@ -27,27 +27,27 @@ from lab.wire.packet import EXID, EXPERIMENT, data, option
 from lab.wire.sockopt import GREENLANE_MESSAGE, info, pacing
 from lab.wire.sockopt import option as set_option
 
-LEAST = 4096                    # a share is no less than this part: DART_SHARES
-NAMINGS = 16                    # at once: DART_NAMINGS
-# Seconds from a packet to the next one at the least share.  One that has left then keeps
-# the next one waiting, whatever its sender hears meanwhile: that is how TCP paces.
+LEAST = 4096                    # the minimum share is the line rate divided by this: DART_SHARES
+NAMINGS = 16                    # announcements at once: DART_NAMINGS
+# Seconds from a packet to the next one at the minimum share.  TCP paces by the rate at which a
+# packet left: a share that arrives later does not advance the next packet.
 SLOWEST = LEAST * 1538 / RATE / 125_000
-LISTS = 400                     # that the flood says
+LISTS = 400                     # lists of names that the flood announces
 SHORT_END = 0x20 | 3            # a DSCP of gl_deflect.h: the last packet, one token
 
 
 class Victim:
-    """A connection that sends, and somebody who forges its packets."""
+    """A connection that sends, and an attacker that forges its packets."""
 
     def __init__(self, wire, number=0, port=1000, **listener):
         self.wire = wire
         self.tx, self.rx = connect(wire, number, port, wire.listen(port, **listener))
-        # Or it grows, and the kernel's memory with it.
+        # Otherwise it would grow, and the kernel's memory with it.
         self.tx.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         self.attacker = Attacker(wire, self.tx, self.rx)
 
     def feed(self):
-        """It has something to send, whatever has been sent."""
+        """Fill the send buffer."""
         try:
             while self.tx.send(bytes(1 << 18)):
                 pass
@@ -55,18 +55,18 @@ class Victim:
             pass
 
     def share(self, *words, **wrong):
-        """To the sender."""
+        """Forge a share, to the sender."""
         self.attacker.watch()
         self.attacker.forge(False, SHARE, option(SHARE, *words), **wrong)
 
     def word(self, *words, **wrong):
-        """To the receiver."""
+        """Forge a word, to the receiver."""
         self.attacker.watch()
         self.attacker.forge(True, SHARE, option(SHARE, *words), **wrong)
 
     def end(self, dscp, back=0, count=1, **wrong):
-        """To the receiver: bytes that it has or expects, as the last ones of a message.
-        All data here is zeros, so that they are the right ones."""
+        """Forge an end, to the receiver: bytes that it has or expects, as the last of a message.
+        All data here is zeros, so the bytes are correct."""
         self.attacker.watch()
         right = self.attacker.right
         behind = right[True][0] - right[False][1]       # in flight, or lost
@@ -74,19 +74,19 @@ class Victim:
                             **{"seq": -behind - back, **wrong})
 
     def complete(self):
-        """Has its receiver all that was carried to it, and acknowledged it?"""
+        """Has the receiver acknowledged all bytes that the wire has carried, without gaps?"""
         self.attacker.watch()
         answers = [p for p in of(self.wire.seen, self.tx) if not p.from_a]
         return not answers[-1].sacks and self.attacker.right[True][0] == answers[-1].ack
 
     @property
     def rate(self):
-        """Its share, and what TCP makes of it in parts of the line."""
+        """(Its divisor, its pacing rate as a fraction of line rate)."""
         return info(self.tx)["divisor"], pacing(self.tx) / line(self.wire.version)
 
     @property
     def senders(self):
-        """Who counts in its receiver's set."""
+        """Number of senders in its receiver's set."""
         return info(self.rx)["senders"]
 
 
@@ -104,12 +104,12 @@ def pause(wire, victims, victim):
         if victim.complete():
             return
         victim.feed()
-        run(wire, victims, 1e-3)        # what was dropped comes again
+        run(wire, victims, 1e-3)        # dropped packets are retransmitted
     raise AssertionError("the receiver always has a gap")
 
 
 def run(wire, victims, seconds, until=None):
-    """Carry packets, and read what comes."""
+    """Carry packets, and read all data that arrives."""
     def step():
         read_all(victim.rx for victim in victims)
         return bool(until and until())
@@ -118,7 +118,7 @@ def run(wire, victims, seconds, until=None):
 
 @contextlib.contextmanager
 def in_a_message(version):
-    """A wire, and a victim in the middle of a message, which has to go on afterwards."""
+    """A wire, and a victim in the middle of a message; checks that it sends data afterwards."""
     with dart(1, version=version) as wire:
         victim = Victim(wire)
         set_option(victim.tx, GREENLANE_MESSAGE, 1)
@@ -129,27 +129,27 @@ def in_a_message(version):
         wire.mark()
         victim.feed()
         run(wire, [victim], 1.1 * SLOWEST)
-        true(data(wire.from_a()), "it goes on")
+        true(data(wire.from_a()), "the victim sends data afterwards")
 
 
 both = using(in_a_message, version=(4, 6))
 
 
 def invalid(ns):
-    """The counter."""
+    """The counter Invalid of a namespace."""
     return ns.greenlane()["Invalid"]
 
 
 def at_line_rate(victim, what):
-    """It has all of the line."""
+    """Check that the victim sends at line rate."""
     divisor, rate = victim.rate
     equal(divisor, ONE, f"divisor, {what}")
-    within(rate, 0.995, 1.005, f"part of the line, {what}")
+    within(rate, 0.995, 1.005, f"fraction of line rate, {what}")
 
 
 # --- shares
 
-@both("from beside the path: shares, ends and names are counted, and ignored")
+@both("shares, ends and names from off the path: counted, ignored")
 def off_path(wire, victim):
     for wrong in OFF_PATH:
         victim.share(share(7 * ONE), **wrong)
@@ -165,10 +165,10 @@ def off_path(wire, victim):
     equal(invalid(wire.b), 5 * len(OFF_PATH), "Invalid at the receiver")
     counters = wire.b.greenlane()
     equal([counters[n] for n in ("MessageBegun", "MessageEnded", "SendersNamed")],
-          [1, 0, 0], "messages begun, ended, and namings")
+          [1, 0, 0], "MessageBegun, MessageEnded, SendersNamed")
 
 
-@both("a share of nothing: counted, no effect; of more than the line: no effect")
+@both("a share of 0: counted, no effect; a share above line rate: no effect")
 def impossible(wire, victim):
     for number, word in enumerate((0, KNOWN, ALONE, ALONE | KNOWN), 1):
         victim.share(word)
@@ -180,7 +180,7 @@ def impossible(wire, victim):
     equal(invalid(wire.a), 4, "Invalid")
 
 
-@both("an option that is none: no effect")
+@both("a malformed or foreign option: no effect")
 def bad_options(wire, victim):
     word = struct.pack("!I", share(7 * ONE))
     says = SHARE.code << 24
@@ -192,7 +192,7 @@ def bad_options(wire, victim):
                          (struct.pack("!BBHI", EXPERIMENT - 1, 12, EXID, says) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 0) + word, 0),
                          (struct.pack("!BBHI", EXPERIMENT, 12, EXID, 47 << 24) + word, 0),
-                         # A hello is only for SYNs; the others are of other transports.
+                         # A hello belongs to SYNs only; the others to other transports.
                          *((option(other, share(7 * ONE)), 0) for other in CODED if other != SHARE)):
         before = invalid(wire.a)
         victim.attacker.watch()
@@ -202,20 +202,20 @@ def bad_options(wire, victim):
     before = invalid(wire.a)
     victim.attacker.forge(False, SHARE, option(SHARE, share(7 * ONE)), payload=b"x")
     at_line_rate(victim, "with data")
-    equal(invalid(wire.a) - before, 1, "Invalid: that with data")
+    equal(invalid(wire.a) - before, 1, "Invalid: the share with data")
 
 
-@both("data with the DSCP of a share and a share's words, but no option: TCP's, not counted")
+@both("data with the DSCP and the words of a share, but no option: TCP receives it, not counted")
 def dscp_alone(wire, victim):
     victim.attacker.watch()
     for n in range(3):
         victim.attacker.forge(False, SHARE, struct.pack("!II", 0x01010101, 0x01010101),
                               payload=b"d", seq=n)
     at_line_rate(victim, "with data")
-    equal((victim.tx.recv(10), invalid(wire.a)), (b"ddd", 0), "the data, Invalid")
+    equal((victim.tx.recv(10), invalid(wire.a)), (b"ddd", 0), "received data, Invalid")
 
 
-@both("the share is next to nothing: no less than a 4096th, and the ACK of the next packet puts it right")
+@both("a tiny forged share: the rate is at least 1/4096, and the next packet's ACK corrects it")
 def wild(wire, victim):
     for word, part in ((1, LEAST), (share(4096 * ONE), LEAST), (share(5000 * ONE), LEAST),
                        (share(1000 * ONE), 1000), (share(2 * ONE), 2)):
@@ -223,34 +223,38 @@ def wild(wire, victim):
         run(wire, [victim], RTT)
         victim.share(word)
         divisor, rate = victim.rate
-        equal(divisor, round(LINE * ONE / word), "divisor that was heard")
-        # A share is so many kB/s, rounded up.
-        within(rate * part, 0.99, 1.05, f"a {part}th of the line")
+        equal(divisor, round(LINE * ONE / word), "divisor of the forged share")
+        # A share has whole kB/s, rounded up.
+        within(rate * part, 0.99, 1.05, f"rate, divided by 1/{part} of line rate")
         wire.mark()
         began = now()
-        true(run(wire, [victim], RTT + 30e-6, lambda: victim.rate[0] == ONE), "put right")
-        true(run(wire, [victim], 1.1 * SLOWEST, lambda: data(wire.from_a())), "goes on")
-        within(now() - began, 0, SLOWEST + 100e-6, "seconds to its next packet")
+        true(run(wire, [victim], RTT + 30e-6, lambda: victim.rate[0] == ONE),
+             "the share is corrected within a round trip")
+        true(run(wire, [victim], 1.1 * SLOWEST, lambda: data(wire.from_a())),
+             "a packet of data follows")
+        within(now() - began, 0, SLOWEST + 100e-6, "time until the next packet, s")
         run(wire, [victim], 1.1 * SLOWEST)
         at_line_rate(victim, "afterwards")
 
 
-@case("the share is next to nothing, nothing else in flight: what is sent next puts it right", dart, version=(4, 6))
+@case("a tiny forged share while no data is in flight: the ACK of the next data corrects it", dart,
+      version=(4, 6))
 def wild_at_rest(wire):
     victim = Victim(wire)
     victim.tx.send(bytes(100_000))
     run(wire, [victim], 5e-3)
     victim.share(1)
     at_line = line(wire.version)
-    within(pacing(victim.tx) / at_line, 0.995, 1.005, "of the line, at rest")
+    within(pacing(victim.tx) / at_line, 0.995, 1.005, "fraction of line rate, at rest")
     wire.mark()
     victim.tx.send(bytes(100_000))
     run(wire, [victim], 0.2, lambda: victim.rate[0] == ONE)
-    within(now() - data(wire.seen)[0].time, 0, RTT + 3 * 12.3e-6, "seconds")
+    within(now() - data(wire.seen)[0].time, 0, RTT + 3 * 12.3e-6, "time until it is corrected, s")
     at_line_rate(victim, "afterwards")
 
 
-@case("the share is next to nothing, and data goes both ways: the next ACK corrects it", dart, version=(4, 6))
+@case("a tiny forged share while both ends send data: the next ACK corrects it", dart,
+      version=(4, 6))
 def wild_duplex(wire):
     victim = Victim(wire)
 
@@ -266,27 +270,27 @@ def wild_duplex(wire):
     equal(victim.rate[0], ONE, "divisor before")
     victim.share(1)
     wire.mark()
-    # A packet each 50 ms; the third one leaves after that.
+    # One packet each 50 ms, so the third one leaves within this time.
     wire.run(0.12, lambda: step() or victim.rate[0] == ONE)
     sent = [p for p in data(of(wire.seen, victim.tx)) if p.from_a]
-    equal(victim.rate[0], ONE, f"divisor after {len(sent)} packets of it")
+    equal(victim.rate[0], ONE, f"divisor after {len(sent)} packets of the victim")
 
 
-@both("the share is too large: line rate, until the next ACK")
+@both("a forged share that is too large: line rate until the next ACK")
 def too_small(wire, victim):
     other = Victim(wire, 1, 1001)
     other.feed()
     run(wire, [victim, other], 1e-3)
-    equal(victim.rate[0], 2 * ONE, "divisor of two")
+    equal(victim.rate[0], 2 * ONE, "divisor, of two senders")
     victim.share(share(ONE))
     at_line_rate(victim, "forged")
     true(run(wire, [victim, other], RTT + 30e-6, lambda: victim.rate[0] == 2 * ONE),
-         "put right")
+         "the share is corrected within a round trip")
 
 
 # --- ends
 
-@both("a forged end, said with or without data: it counts again with its next packet")
+@both("a forged end, with or without data: the sender counts again with its next packet")
 def ends(wire, victim):
     old = Victim(wire, 1, 1001)
     set_option(old.tx, GREENLANE_MESSAGE, 1)
@@ -295,7 +299,7 @@ def ends(wire, victim):
     begun = wire.b.greenlane()["MessageBegun"]
     ways = [lambda: victim.word(END | ONE)]
     for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SHORT_END | 0xc, SPENT_END):
-        ways += [lambda d=dscp: victim.end(d, count=700)]     # what comes next
+        ways += [lambda d=dscp: victim.end(d, count=700)]     # the next bytes
     for number, way in enumerate(ways, 1):
         # A sender without data has no share.
         old.feed()
@@ -304,16 +308,17 @@ def ends(wire, victim):
         equal(victim.senders, 2, f"senders before end {number}")
         way()
         run(wire, [victim, old], 1e-6)
-        equal(info(victim.rx)["senders"], 0, f"of no message, end {number}")
+        equal(info(victim.rx)["senders"], 0,
+              f"senders, of a connection without a message, end {number}")
         equal(old.senders, 1, f"senders after end {number}")
         true(run(wire, [victim, old], 0.5,
                  lambda: wire.b.greenlane()["MessageBegun"] == begun + number),
-             f"it begins again after end {number}")
+             f"a message begins after end {number}")
         true(run(wire, [victim, old], 0.5, lambda: victim.rate[0] == old.rate[0] == 2 * ONE),
-             f"both hear of it after end {number}")
+             f"both senders receive the share of two after end {number}")
 
 
-@both("an end of what has come long ago ends nothing")
+@both("a forged end of bytes that have arrived long ago has no effect")
 def end_again(wire, victim):
     for dscp in (MESSAGE_END, SHORT_END, SHORT_END | 0x10, SPENT_END):
         for back in (5000, 1000, 2):
@@ -322,7 +327,7 @@ def end_again(wire, victim):
             equal(victim.senders, 1, f"senders after an end {back} bytes ago")
 
 
-@case("an end that is far ahead: the real one ends the message", dart, version=(4, 6))
+@case("a forged end with data, far ahead: the real one ends the message", dart, version=(4, 6))
 def end_ahead(wire):
     victim = Victim(wire)
     victim.tx.send(bytes(30_000))
@@ -330,7 +335,7 @@ def end_ahead(wire):
     victim.end(MESSAGE_END, seq=20_000)
     equal(victim.senders, 1, "senders")
     run(wire, [victim], 20e-3)
-    equal(victim.senders, 0, "senders when all of it is here")
+    equal(victim.senders, 0, "senders after all data has arrived")
     counters = wire.b.greenlane()
     equal(counters["MessageBegun"], counters["MessageEnded"], "messages begun and ended")
 
@@ -343,20 +348,20 @@ def end_word_ahead(wire):
     victim.word(END | ONE, seq=60_000)
     equal(victim.senders, 1, "senders")
     run(wire, [victim], 20e-3)
-    equal(victim.senders, 0, "senders when all of it is here")
+    equal(victim.senders, 0, "senders after all data has arrived")
 
 
 # --- names
 
 BAD_NAMES = (
-    (NAMES | 65, 1), (NAMES | 255, 1, 2, 3), (NAMES | 0, 1),            # too many, none
-    (NAMES | 2, 1, 2, 3), (NAMES | 1 << 8 | 2, 1, 2),                   # more than there are
+    (NAMES | 65, 1), (NAMES | 255, 1, 2, 3), (NAMES | 0, 1),            # more than 64, none
+    (NAMES | 2, 1, 2, 3), (NAMES | 1 << 8 | 2, 1, 2),                   # more than the list has
     (NAMES | 64 << 8 | 64, 1), (NAMES | 63 << 8 | 64, 1, 2), (NAMES | 255 << 8 | 64, 1),
     (NAMES | 255 << 8 | 255, 1), (NAMES | 255 << 8), (NAMES | END | 66, 1),
 )
 
 
-@case("malformed names: counted, and no sender is added for them", dart, version=(4, 6))
+@case("malformed names: counted, and add no sender", dart, version=(4, 6))
 def bad_names(wire):
     wire.b.sysctl("net.ipv4.dart_trust", 1)
     victim = Victim(wire)
@@ -367,19 +372,19 @@ def bad_names(wire):
     victim.tx.send(bytes(3_000))
     run(wire, [victim], 1e-3)
     equal(divisors(of(wire.seen, victim.tx)), [ONE], "divisors")
-    equal(wire.b.greenlane()["SendersNamed"], 0, "namings")
-    # Half of a list, and the other half of another one.
+    equal(wire.b.greenlane()["SendersNamed"], 0, "SendersNamed")
+    # The first half of one list, and the second half of another one.
     victim.word(NAMES | 1 << 16 | 4, 1, 2)
     victim.word(NAMES | 2 << 16 | 2 << 8 | 4, 3, 4)
     wire.mark()
     victim.tx.send(bytes(3_000))
     run(wire, [victim], 1e-3)
     equal(divisors(of(wire.seen, victim.tx)), [ONE], "divisors, two halves")
-    equal(wire.b.greenlane()["SendersNamed"], 0, "namings, two halves")
+    equal(wire.b.greenlane()["SendersNamed"], 0, "SendersNamed, two halves")
 
 
 def slab(wire, victims):
-    """Bytes of all live objects of the kernel, with nothing on its way."""
+    """Bytes of all live objects in the kernel's slabs, while no packet is in flight."""
     run(wire, victims, 1.0)
     # KASAN keeps freed objects for a while, and they count.
     for shrink in glob.glob("/sys/kernel/slab/*/shrink"):
@@ -389,7 +394,8 @@ def slab(wire, victims):
         return sum(int(line.split()[1]) * int(line.split()[3]) for line in list(file)[2:])
 
 
-@case("a flood of names: so many a second, memory comes back, no other tenant's rate moves", dart,
+@case("a flood of names is limited per second, memory is freed, another tenant keeps its rate",
+      dart,
       version=(4, 6))
 def flood(wire):
     rng = random.Random(f"{fuzz.SEED} names {wire.version}")
@@ -406,7 +412,7 @@ def flood(wire):
         equal(flows[0].senders, 1, "the other tenant's senders")
     victim.feed()
     run(wire, [victim], 1e-3)
-    # Once, so that what stays allocated is.
+    # One list first, so that permanent allocations are made before the measurement.
     say_names(flooder, rng)
     step()
     before = slab(wire, [victim, flooder])
@@ -418,18 +424,19 @@ def flood(wire):
         step()
     took = now() - began
     counters = wire.b.greenlane()
-    within(counters["SendersNamed"], NAMINGS, 2 + NAMINGS + 1000 * took, "namings")
+    within(counters["SendersNamed"], NAMINGS, 2 + NAMINGS + 1000 * took, "SendersNamed")
     # An empty list adds no sender.
     within(counters["SendersNamed"] + counters["NamingLimited"], 2 * LISTS // 5, 2 * LISTS,
-           "messages that named")
-    true(counters["NamingLimited"] > LISTS // 4, f"limited: {counters['NamingLimited']}")
+           "messages with names: SendersNamed plus NamingLimited")
+    true(counters["NamingLimited"] > LISTS // 4, f"NamingLimited: {counters['NamingLimited']}")
     run(wire, [victim, flooder], 0.5)
     flooder.tx.send(bytes(100))         # a packet arrives, so idle senders are reaped
-    within(slab(wire, [victim, flooder]) - before, -(1 << 20), 100_000, "bytes that the kernel keeps of it")
+    within(slab(wire, [victim, flooder]) - before, -(1 << 20), 100_000,
+           "growth of the kernel's memory, bytes")
 
 
 def say_names(flooder, rng):
-    """64 senders that nobody has heard of, and a message: by option, or forged."""
+    """Name 64 unknown senders, by socket option or by forged packets, and send a message."""
     if rng.random() < 0.5:
         name(flooder.tx, [host(4, 0)] * 0, co=True)
         number = rng.randrange(256)
@@ -442,7 +449,7 @@ def say_names(flooder, rng):
     flooder.tx.send(bytes(1000))
 
 
-@case("words of any kind at a tenant's connections: another tenant's rate does not move", dart,
+@case("random words to a tenant's connections: another tenant keeps its rate", dart,
       version=(4, 6), hosts=4)
 def another_tenant(wire):
     rng = random.Random(f"{fuzz.SEED} tenants {wire.version}")
@@ -465,7 +472,7 @@ def another_tenant(wire):
                 other.end(rng.choice((MESSAGE_END, SHORT_END, SPENT_END)), back=100)
         run(wire, [victim, *others], 100e-6)
         at_line_rate(victim, "the other tenant's")
-        equal(victim.senders, 1, "its senders")
+        equal(victim.senders, 1, "senders of the other tenant")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Short messages tell switches where they begin and end (Dart §IV-A).
+"""The DSCPs of short messages mark their first and last packets for switches (Dart §IV-A).
 
 	a (client, sends) ---- wire (this program) ---- b (server)
 
-What a switch makes of it is the business of iofd_*.py.
+iofd_*.py tests the switches.
 """
 import socket
 
@@ -26,14 +26,14 @@ everywhere = using(connected, of=dart, version=(4, 6))
 
 
 def sent(wire, client, server, count):
-    """The DSCPs of a message's packets."""
+    """Send a message; returns the DSCPs of its packets."""
     wire.mark()
     true(wire.transfer(client, server, count), f"{count} bytes arrive")
     wire.run(1e-3)
     return [p.kind for p in data(wire.from_a())]
 
 
-@case("a short message: its first packet, those between, its last; each one alone", dart,
+@case("a short message has DSCPs of its first packet, the last, the others, and a single one", dart,
       version=(4, 6))
 def marks(wire):
     mss = MSS[wire.version]
@@ -47,39 +47,39 @@ def marks(wire):
     equal(sent(wire, client, server, 8192),
           [short(4, True)] + [short(4)] * (packets - 2) + [short(4, end=True)], "8192 bytes")
     long = sent(wire, client, server, 8193)
-    equal(set(long[:-1]) | {MESSAGE}, {MESSAGE}, "8193 bytes: those before the last")
-    equal(long[-1], MESSAGE_END, "the last")
+    equal(set(long[:-1]) | {MESSAGE}, {MESSAGE}, "8193 bytes: DSCPs before the last packet")
+    equal(long[-1], MESSAGE_END, "8193 bytes: DSCP of the last packet")
     equal(wire.b.greenlane()["MessageBegun"], wire.b.greenlane()["MessageEnded"],
           "messages begun and ended")
-    equal({p.kind for p in wire.from_b()}, {SHARE}, "ACKs")
+    equal({p.kind for p in wire.from_b()}, {SHARE}, "DSCPs of ACKs")
 
 
-@everywhere("dart_tokens and dart_short: how often, and how long")
+@everywhere("dart_tokens is the number of tokens, dart_short the maximum length of a short message")
 def settings(wire, client, server):
     for tokens in (1, 2, 3, 4):
         wire.a.sysctl("net.ipv4.dart_tokens", tokens)
         equal(sent(wire, client, server, 2000), [short(tokens, True), short(tokens, end=True)],
               f"{tokens} tokens")
     wire.a.sysctl("net.ipv4.dart_tokens", 0)
-    equal(sent(wire, client, server, 1000), [MESSAGE_END], "no tokens: not short")
+    equal(sent(wire, client, server, 1000), [MESSAGE_END], "dart_tokens = 0: not a short message")
     wire.a.sysctl("net.ipv4.dart_tokens", 2)
     wire.a.sysctl("net.ipv4.dart_short", 1000)
-    equal(sent(wire, client, server, 1000), [short(2, True, True)], "1000 bytes of 1000")
-    equal(sent(wire, client, server, 1001), [MESSAGE_END], "1001 bytes of 1000")
+    equal(sent(wire, client, server, 1000), [short(2, True, True)], "1000 bytes, dart_short = 1000")
+    equal(sent(wire, client, server, 1001), [MESSAGE_END], "1001 bytes, dart_short = 1000")
     for name, bad in (("tokens", 5), ("tokens", -1), ("short", 65536), ("lookahead", -1)):
         try:
             wire.a.sysctl(f"net.ipv4.dart_{name}", bad)
         except OSError as why:
-            equal(why.errno, 22, f"dart_{name} = {bad}")
+            equal(why.errno, 22, f"error of dart_{name} = {bad}")
         else:
-            true(False, f"dart_{name} = {bad} accepted")
+            true(False, f"dart_{name} = {bad} is accepted")
 
 
-@everywhere("packets that were deflected mean the same to the receiver")
+@everywhere("the receiver handles deflected packets like others")
 def deflected(wire, client, server):
 
     def spend(p):
-        """Four switches on the way."""
+        """The DSCP after four switches have deflected the packet."""
         if p.from_a and p.kind in SHORT:
             p.set_dscp(SPENT_END if p.kind & 0x20 else SPENT)
         return False
@@ -93,7 +93,7 @@ def deflected(wire, client, server):
         equal(info(server)["senders"], 0, "senders")
 
 
-@everywhere("what is sent again begins nothing: it is too late to be deflected alone")
+@everywhere("a retransmission has no DSCP of a first packet: alone it must not be deflected")
 def again(wire, client, server):
     for lost in range(4):
         count = 0
@@ -110,21 +110,22 @@ def again(wire, client, server):
         wire.run(1e-3)
         packets = data(wire.from_a())
         copies = [p.kind for p in packets if p.seq == packets[lost].seq]
-        equal(copies[0], short(4, lost == 0, lost == 3), f"packet {lost}")
-        equal(set(copies[1:]), {short(4, False, lost == 3)}, f"packet {lost}, again")
+        equal(copies[0], short(4, lost == 0, lost == 3), f"DSCP of packet {lost}")
+        equal(set(copies[1:]), {short(4, False, lost == 3)},
+              f"DSCPs of packet {lost}, retransmitted")
 
 
-@everywhere("an application that says where a message ends: the codepoints say the same")
+@everywhere("an application sets the end of a message: the codepoints follow it")
 def explicit(wire, client, server):
     option(client, GREENLANE_MESSAGE, 1)
-    equal(sent(wire, client, server, 2000), [short(4, True), short(4)], "no end")
+    equal(sent(wire, client, server, 2000), [short(4, True), short(4)], "DSCPs without an end")
     equal(info(server)["senders"], 1, "senders")
     option(client, GREENLANE_MESSAGE, 0)
     wire.run(1e-3)
-    equal(info(server)["senders"], 0, "senders when it has ended")
+    equal(info(server)["senders"], 0, "senders after the message has ended")
 
 
-@everywhere("a write in two parts (MSG_MORE): where it ends is not known, so it is not short")
+@everywhere("a write in two parts (MSG_MORE) is not short, because its end is not known")
 def corked(wire, client, server):
     wire.mark()
     client.send(bytes(2 * MSS[wire.version]), socket.MSG_MORE)
@@ -132,8 +133,9 @@ def corked(wire, client, server):
     client.send(bytes(100))
     wire.run(1e-3)
     seen = [p.kind for p in data(wire.from_a())]
-    equal(set(seen[:-1]) <= {MESSAGE}, True, f"{seen}: those before the last")
-    equal(seen[-1] in (MESSAGE_END, short(4, True, True)), True, f"{seen}: the last")
+    equal(set(seen[:-1]) <= {MESSAGE}, True, f"DSCPs {seen}: message before the last")
+    equal(seen[-1] in (MESSAGE_END, short(4, True, True)), True,
+          f"DSCPs {seen}: the last is an end")
     equal(len(server.recv(1 << 16)), 2 * MSS[wire.version] + 100, "bytes")
     equal(info(server)["senders"], 0, "senders")
 

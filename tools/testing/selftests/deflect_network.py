@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The leaf-spine network: delays, ways, and where its ports may deflect to.
+"""The leaf-spine network: delays, paths, and the next hops of deflections.
 
 	spine0 .. spine3      each leaf to each spine; each link 5 us, 10 Gbit/s
 	leaf0  .. leaf3
@@ -28,22 +28,22 @@ NET = fabric.Network({"topology": "leaf-spine", "symmetric": False, "hosts": 8,
 
 
 def port_for(ways):
-    """A client's port that these leaves send to these spines, and the next one too."""
+    """A client's port that these leaves hash to these spines, like the next port."""
     return next(p for p in fabric.PORTS
                 if all(fabric.way_of(p, leaf, 4) == spine for leaf, spine in ways.items()))
 
 
-@case("base round trips: 4 links there and back at a leaf, 8 over a spine")
+@case("base round trips: 4 links within a leaf, 8 over a spine, both directions together")
 def base_rtt():
     for src, dst, links in ((0, 1, 2), (0, 2, 4), (7, 0, 4)):
         within(handshake(NET, f"h{src}", f"h{dst}", fabric.PORTS.start + 100 * dst),
                *lasts(links, DELAY), f"h{src} to h{dst}")
 
 
-@case("each leaf sends each flow where its port says, and all ways are used alike")
+@case("each leaf selects the uplink by the client's port (ECMP), and uses all uplinks equally")
 def ecmp():
     ports = fabric.PORTS[::3072]     # one of each slice
-    for port in ports:                  # and all neighbours are known
+    for port in ports:                  # resolves neighbours, too
         handshake(NET, "h0", "h2", port + 20)
     time.sleep(2)
     renew(NET)
@@ -54,26 +54,28 @@ def ecmp():
             seen = packets(NET, f"leaf{leaf}")
             expected = [fabric.way_of(port, leaf, 4) for port in ports]
             equal({f"up{i}": seen[f"up{i}"] for i in range(4)},
-                  {f"up{i}": each * expected.count(i) for i in range(4)}, f"leaf {leaf}")
+                  {f"up{i}": each * expected.count(i) for i in range(4)},
+                  f"packets by uplink, leaf {leaf}")
             equal([expected.count(i) for i in range(4)], [4] * 4, "slices of each spine")
         for client in clients:
             client.close()
 
 
-@case("leaves choose independently: no two of them alike")
+@case("leaves select uplinks independently: no two have the same mapping")
 def independent():
     for spines in (2, 4, 8):
         chosen = {tuple(fabric.way_of_slices(leaf, spines)) for leaf in range(8)}
-        equal(len(chosen), 8, f"{spines} spines, 8 leaves")
+        equal(len(chosen), 8, f"different mappings, {spines} spines, 8 leaves")
 
 
-@case("each next hop of a deflection is the neighbour on that port, and no host")
+@case("each next hop of a deflection is the switch at that port, not a host")
 def next_hops():
     seen = 0
     for switch in NET.switches:
         for port in NET.ports(switch):
             others = NET.deflections(switch, port)
-            equal(len(others), 0 if port.startswith("p") else 3, f"{switch} {port}")
+            equal(len(others), 0 if port.startswith("p") else 3,
+                  f"number of deflections of {switch} {port}")
             for dev, hop in others:
                 true(dev != port and not dev.startswith("p"), f"{switch} {port} to {dev}")
                 with NET.ns[switch], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -84,25 +86,25 @@ def next_hops():
                 equal([(n["dev"], "lladdr" in n) for n in json.loads(shown)], [(dev, True)],
                       f"{switch}: neighbour {hop}")
                 seen += 1
-    equal(seen, 2 * 4 * 4 * 3, "deflections")
+    equal(seen, 2 * 4 * 4 * 3, "number of deflections")
 
 
-@case("a deflected way: two links more one way, and it arrives")
+@case("a deflected packet takes two more links, and arrives")
 def detour():
-    # spine 0 sends what is for leaf 1 to leaf 2, which sends it up to spine 1.
+    # spine 0 deflects packets for leaf 1 to leaf 2, which sends them to spine 1.
     port = port_for({0: 0, 2: 1})
     direct = handshake(NET, "h0", "h2", port)
     hop = dict(NET.deflections("spine0", "d1"))["d2"]
     NET.ns["spine0"].ip(f"route replace 10.2.0.0/16 via {hop}")
-    # The server's answers come over the spine of leaf 1's choice, as before.
+    # The server's answers still take the spine that leaf 1 selects.
     deflected = handshake(NET, "h0", "h2", port + 10)
     NET.ns["spine0"].ip(f"route replace 10.2.0.0/16 via {NET.hop('spine0', 'd1')}")
-    # Two switches more, each with a timer, whose shortest time is 0.5 us; and the clock
-    # goes on by 0.256 us for each that looks at it.
-    within(deflected - direct, 2 * DELAY - 256, 2 * DELAY + 2 * 500, "longer by")
+    # Two more switches, each with a timer, whose shortest time is 0.5 us; and each read of the
+    # clock advances it by 0.256 us.
+    within(deflected - direct, 2 * DELAY - 256, 2 * DELAY + 2 * 500, "additional time, ns")
 
 
-@case("a schedule that cannot be: one line that says where")
+@case("an invalid schedule is refused with one line of text")
 def bad_schedule():
     good = "class short 4\nhost h0 10.1.1.2\nhost h1 10.1.2.2\nconnection 0 1 20000 0\n"
     asked = good + "reverse 0 0\nmessage 5 0 10\n"
@@ -123,7 +125,7 @@ def bad_schedule():
 
 
 def played(text, begin, end):
-    """The load generator's report."""
+    """Play a schedule; returns the load generator's report."""
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(text)
         file.flush()
@@ -133,9 +135,9 @@ def played(text, begin, end):
     return json.loads(done)
 
 
-@case("answers: on the same connection, begun when the request is there, counted from its begin")
+@case("an answer begins on the same connection when its request has arrived, and has its own time")
 def answers():
-    # 0 is answered, with 4 kB; 1 is not; 2 is behind 1 and is answered with 2 kB.
+    # Message 0 has an answer of 4 kB, 1 has none, 2 follows 1 and has an answer of 2 kB.
     text = ("class short 4\nclass long 0\nhost h0 10.1.1.2\nhost h2 10.2.1.2\n"
             "connection 0 1 20000 0\nreverse 0 1\n"
             "message 1000000 0 100\nmessage 20000000 0 1000000\nmessage 20000000 0 100\n"
@@ -144,20 +146,20 @@ def answers():
     equal(seen["bytes"], {"short": 1000200, "long": 4096 + 2048}, "bytes of each direction")
     equal(seen["connections"], 2, "directions")
     request, bulk, behind, first, second = seen["fct_ns"]
-    within(request, 4 * DELAY, 4 * DELAY + 3000, "request")
-    # There and back, and what NIC and ports hold back behind the first packet of it.
+    within(request, 4 * DELAY, 4 * DELAY + 3000, "time of the request, ns")
+    # 4 links, and the transmission times of the packets after the first at NIC and ports.
     within(first - request, 4 * DELAY + 2 * 1514 * .8 - 700, 4 * DELAY + 2 * 1514 * .8 + 6000,
-           "4 kB")
-    # Both are there at one time; it began later, when the socket had taken the other's.
-    within(behind, bulk - 20000, bulk + 3000, "a request behind 1 MB")
-    true(bulk >= 800000, f"1 MB: {bulk}")
-    within(second - behind, 4 * DELAY, 4 * DELAY + 8000, "2 kB")
-    true(seen["memory"] > 1 << 20, f"memory: {seen['memory']}")
+           "time of the answer of 4 kB, ns")
+    # Both complete together; this one began later, when the socket had taken the other's bytes.
+    within(behind, bulk - 20000, bulk + 3000, "time of a request behind 1 MB, ns")
+    true(bulk >= 800000, f"time of 1 MB: {bulk} ns, at least 800000")
+    within(second - behind, 4 * DELAY, 4 * DELAY + 8000, "time of the answer of 2 kB, ns")
+    true(seen["memory"] > 1 << 20, f"memory: {seen['memory']} bytes, above 1 MB")
 
 
-@case("messages: done when all is there, one behind the other, each with its own time")
+@case("messages of a connection complete in order, each with its own completion time")
 def messages():
-    # 0 and 1 on one connection at once; 2 is 1 MB on another; 3 alone.
+    # 0 and 1 on one connection at the same time; 2 is 1 MB on another connection; 3 alone.
     text = ("class short 4\nclass long 0\nhost h0 10.1.1.2\nhost h2 10.2.1.2\n"
             "connection 0 1 20000 0\nconnection 0 1 30000 1\n"
             "message 1000000 0 4096\nmessage 1000000 0 4096\n"
@@ -165,16 +167,16 @@ def messages():
     seen = played(text, 1500000, 30000000)
     equal(seen["bytes"], {"short": 2048, "long": 10**6}, "bytes in the window")
     first, second, bulk, last = seen["fct_ns"]
-    # 4 links, and what NIC and ports hold back behind the first packet of it.
+    # 4 links, and the transmission times of the packets after the first at NIC and ports.
     for name, took, wire in (("4 kB", first, 2 * 1514), ("4 kB behind it", second, 5 * 1514),
                              ("2 kB", last, 1514)):
         least = 4 * DELAY + wire * 8 / 10
         within(took, least - 700, least + 3000, name)
-    within(bulk, 800000, 1200000, "1 MB")
+    within(bulk, 800000, 1200000, "time of 1 MB, ns")
 
 
 def prepare():
-    """The load generator, and the network."""
+    """Build the load generator and the network."""
     tap.need_virtual_time()
     subprocess.run(["make", "-s", "-C", PLAY.parent], check=True, stdout=sys.stderr)
     modules.load_all()

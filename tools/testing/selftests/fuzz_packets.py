@@ -1,15 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Forged packets at connections in every state: nothing breaks, nothing spins.
+"""Forged packets at connections in every state: no kernel warning, and no endless exchange.
 
 	a ---- wire (this program, on the path) ---- b
 
-The forger knows all numbers and may say anything (lab/wire/forge.py), to sockets that
-are established and idle, established with data in flight, owned by a process,
-half closed in each way, in SYN_SENT, listening, gone.  Of what it does to its
-victims nothing is asked but this: the kernel does not complain (the runner
-looks), the wire is quiet when they are gone, and then a new connection gets
-every byte.
+The forger knows all numbers and may forge any packet (lab/wire/forge.py), to sockets that are
+established and idle, established with data in flight, owned by a process, half closed in each
+direction, in SYN_SENT, listening, closed.  The victims may suffer; the requirements are that the
+kernel does not warn (the runner checks its log), that no packet is sent after the victims are
+closed, and that a new connection then receives every byte.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -29,14 +28,14 @@ from lab.wire.wire import Wire
 
 PACKETS = 1_000_000
 EACH = 1000             # packets a round
-BURST = 20              # packets without time to answer
+BURST = 20              # packets without time for an answer
 RESET = struct.pack("ii", 1, 0)
-# Which speak to each other; a round's are of one family.
+# Families, whose members are each other's peers.
 CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn", "tlt_dart"))
 
 
 class Victims:
-    """Sockets in every state, and who talks to whom."""
+    """Sockets in every state, and the ports of their flows."""
 
     def __init__(self, wire, rng, ccs):
         self.wire = wire
@@ -48,11 +47,11 @@ class Victims:
         self.live = [self.connect() for _ in range(4)]
         self.half_closed()
         self.syn_sent()
-        self.flows.append((3000, 2000))         # a listener's, from nowhere
-        self.flows.append((3000, 2001))         # nobody's
+        self.flows.append((3000, 2000))         # to the listener, from an unused port
+        self.flows.append((3000, 2001))         # to an unused port
 
     def connect(self):
-        """A connection that is established."""
+        """An established connection."""
         cc = self.rng.choice(self.ccs)
         client, server = self.wire.connect(2000, cc, self.listener)
         self.sockets += [client, server]
@@ -78,7 +77,7 @@ class Victims:
         client.shutdown(socket.SHUT_WR)
 
     def syn_sent(self):
-        """One whose SYN nobody answers."""
+        """A socket whose SYN is not answered."""
         client = self.wire.socket(self.wire.a, self.rng.choice(self.ccs))
         before = self.wire.rule
         self.wire.rule = lambda p: before(p) or True
@@ -92,7 +91,7 @@ class Victims:
         self.flows.append((client.getsockname()[1], 2000))
 
     def work(self):
-        """Something for live connections to do."""
+        """Let live connections send and read."""
         for pair in self.live:
             for s in pair:
                 try:
@@ -103,7 +102,7 @@ class Victims:
                     pass                # blocked, or reset by the forger
 
     def close(self):
-        """All at once, with RSTs."""
+        """Close all at once, with RSTs."""
         for s in self.sockets:
             if s.fileno() >= 0:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -129,7 +128,7 @@ class Attack:
                         for ns in (self.wire.a, self.wire.b)}
 
     def round(self, rng, count, ccs):
-        """So many forged packets, at connections of their own."""
+        """Send count forged packets to new connections."""
         wire, losing = self.wire, [0.0]
 
         def rule(p):
@@ -159,7 +158,7 @@ class Attack:
             wire.others.clear()
         losing[0] = 0.0
         victims.close()
-        equal(len(wire.seen), 0, "packets when all victims are gone")
+        equal(len(wire.seen), 0, "packets after all victims are closed")
         self.healthy(ccs[0])
 
     def shoot(self, rng, flow):
@@ -175,7 +174,7 @@ class Attack:
                 pass                    # not even an IP packet: tun refuses it
 
     def healthy(self, cc):
-        """Who comes after them is served."""
+        """Check that a new connection receives every byte."""
         self.forger.forget()
         self.wire.rule = None
         listener = self.wire.listen(1999, cc)
@@ -199,18 +198,18 @@ def attack(version):
         for name in ("EchoSent", "EchoReceived", "ClockReceived", "ClockEchoSent",
                      "ClockEchoReceived", "ProbeReceived", "ProbeAckSent", "ProbeAckReceived", "Invalid", "KicksOwned", "RequestReceived",
                      "CreditReceived", "ScheduledSent", "ShareReceived", "HandshakeRemarked"):
-            # A debug kernel has time for a few rounds only.
+            # A debug kernel is slow, and receives fewer packets.
             few = os.environ.get("GL_ROUND") or os.environ.get("GL_DEBUG")
-            true(counters[name] > 0 or few, f"{name}: it was reached")
+            true(counters[name] > 0 or few, f"{name}: at least one")
     stand.wire.close()
 
 
-@case("IPv4: any header, any number, any state")
+@case("IPv4: forged packets with any header and number, to sockets in any state")
 def ipv4():
     attack(4)
 
 
-@case("IPv6: any header, any number, any state")
+@case("IPv6: forged packets with any header and number, to sockets in any state")
 def ipv6():
     attack(6)
 

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""A network that gives every packet, both ways, a DSCP at random: no byte is lost, none is late.
+"""A network that sets a random DSCP in every packet: all bytes arrive, and in time.
 
 	a (client) ---- wire (this program, re-marks) ---- b (server)
 
-If one end runs a transport and the other its base, a transfer takes as long as between two
-bases on the same network.  If both run it, longer than on a network that re-marks nothing, but
-by no timer: the DSCP of data asks for an immediate ACK, which is late without it (Aeolus's
-burst), and makes ACKs of its own where it is wrong.
+If one end runs a transport and the other its base, a transfer takes as long as between two bases
+on the same network.  If both run it, a transfer takes longer than without re-marking, but not by a
+timer: the DSCP of data requests an immediate ACK, which is late without it (Aeolus's burst), and
+a wrong DSCP causes additional ACKs.
 All sizes and DSCPs follow from fuzz.SEED.
 """
 import random
@@ -17,8 +17,8 @@ from lab import fuzz
 from lab.tap import case, equal, main, true, within
 from lab.wire.wire import Wire
 
-# Bytes each way.  All together are a million packets.  Of much less, one packet's time is more than
-# the twentieth that a transfer may be late.
+# Bytes in each direction, a million packets in all.  With much less, one packet's time is more than
+# the 5 % by which a transfer may be late.
 COUNT = max(fuzz.share(10_000_000), 1_000_000)
 LARGEST = 200_000       # of a write
 BASE = {"tlt_reno": "reno", "tlt_cubic": "cubic", "tlt_dctcp": "dctcp", "tlt_bbr": "bbr",
@@ -26,7 +26,8 @@ BASE = {"tlt_reno": "reno", "tlt_cubic": "cubic", "tlt_dctcp": "dctcp", "tlt_bbr
 
 
 def remarks(cc, cc_b, random_dscps=True):
-    """Writes of random sizes, one way and the other; the virtual seconds of each."""
+    """Writes of random sizes in both directions, one after the other; the virtual seconds of
+    each."""
     with Wire(cc=cc, cc_b=cc_b) as wire:
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
@@ -49,19 +50,21 @@ def remarks(cc, cc_b, random_dscps=True):
 
 
 def no_longer(seen, expected, most, what):
-    """Either way at most so many times as long."""
+    """Check that each direction takes at most `most` times as long."""
     for now, then, way in zip(seen, expected, ("to the server", "to the client")):
-        within(now / then, 0, most, f"{what}, {way}: time over what it was to be")
+        within(now / then, 0, most, f"{what}, {way}: transfer time, divided by the expected one")
 
 
-@case("the peer runs the base", cc=tuple(BASE), end=("client", "server"))
+@case("random DSCPs, the peer runs the base: transfers take at most 1.05 times as long",
+      cc=tuple(BASE), end=("client", "server"))
 def mixed(cc, end):
     base = BASE[cc]
     ends = (cc, base) if end == "client" else (base, cc)
     no_longer(remarks(*ends), remarks(base, base), 1.05, f"{cc} as the {end}")
 
 
-@case("both ends run it", cc=tuple(BASE))
+@case("random DSCPs, both ends run the transport: transfers take at most 1.25 times as long",
+      cc=tuple(BASE))
 def both(cc):
     no_longer(remarks(cc, cc), remarks(cc, cc, random_dscps=False), 1.25, cc)
 

@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""getsockopt(), setsockopt() with any number, length and pointer, in every state.
+"""getsockopt() and setsockopt() with random numbers, lengths and pointers, in every state.
 
 	this program ---- system calls, as raw as C's ----> sockets of both ends
 	a ---- wire ---- b                                  of a wire
 
-A call that fails has changed nothing: neither the socket's congestion control
-nor what GREENLANE_INFO says of it, nor a byte of the caller's memory beyond what
-it offered.  One that succeeds does what it says.  Afterwards the connections
-still carry every byte.
+A call that fails has no effect: neither on the socket's congestion control nor on
+GREENLANE_INFO, nor on the caller's memory outside of the buffer.  A call that succeeds
+has its documented effect.  Afterwards the connections still carry every byte.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -27,13 +26,13 @@ from lab.wire.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_COSENDE
 from lab.wire.wire import Wire, connected
 
 CALLS = 100_000
-TOTAL = {}              # by kind of call, how many have succeeded
+TOTAL = {}              # kind of call -> number of calls that have succeeded
 EACH = 500              # calls a round
 RTO_MIN = "1s"          # a round takes 15 ms of virtual time
 
 SOL_TCP, SOL_MPTCP, IPPROTO_MPTCP = 6, 284, 262
 LEVELS = (0,) * 4 + (41,) * 4 + (SOL_TCP, 1, SOL_MPTCP, -1, 1 << 31)
-# The most that each takes; BDP takes any number, and answers with another.
+# Maximum of each; BDP accepts any number, and returns another.
 MOST = {GREENLANE_TLT: 1, GREENLANE_AEOLUS: 1, GREENLANE_BDP: 1 << 31, GREENLANE_MESSAGE: 1,
         GREENLANE_WEIGHT: 1000}
 LISTS = (GREENLANE_SENDERS, GREENLANE_COSENDERS)        # set as addresses, read as a number
@@ -58,7 +57,7 @@ _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 class Memory:
-    """Pages to point into: good ones, one that may not be written, one that is not there."""
+    """Pages for pointers: writable ones, a read-only one, an inaccessible one."""
 
     def __init__(self):
         self.map = mmap.mmap(-1, 6 * PAGE)
@@ -69,18 +68,18 @@ class Memory:
         _libc.mprotect(self.gone, PAGE, 0)
 
     def pointer(self, rng):
-        """Somewhere, good more often than not."""
+        """A random pointer, valid in most cases."""
         return rng.choice((self.base, self.base, self.base, self.base, self.base + 1,
                            self.base + rng.randrange(PAGE), self.gone - rng.randrange(40),
                            self.read_only, self.read_only - 2, self.gone, 0, 1, (1 << 64) - 1,
                            (1 << 47) - 1, 0xffff888000000000, 0xffffffff81000000, 0x60000000))
 
     def paint(self):
-        """Fill what may be written."""
+        """Fill the writable pages."""
         self.map[:3 * PAGE] = bytes([CANARY]) * (3 * PAGE)
 
     def put(self, pointer, data):
-        """Write there, if one can; True if it could be written."""
+        """Write data at the pointer if the memory is writable; returns whether it is."""
         offset = pointer - self.base
         if 0 <= offset <= 3 * PAGE - len(data):
             self.map[offset:offset + len(data)] = data
@@ -89,7 +88,7 @@ class Memory:
 
 
 def state(s):
-    """All that an option of ours could have changed."""
+    """All state that an option of ours can change."""
     try:
         cc = s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16)
     except OSError as why:
@@ -118,7 +117,7 @@ class Sockets:
         self.others()
 
     def keep(self, *sockets):
-        """Remember, and hand through."""
+        """Remember the sockets, and return them."""
         self.all += sockets
         return sockets
 
@@ -173,7 +172,7 @@ class Sockets:
             self.keep(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
 
     def close(self):
-        """Gone."""
+        """Close all sockets."""
         self.wire.run(1e-3)
         for s in self.all:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -183,7 +182,7 @@ class Sockets:
 
 
 class Caller:
-    """Makes one call after the other, and looks at what it did."""
+    """Makes calls, and checks their effects."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -208,7 +207,7 @@ class Caller:
             first, size = 0, 0
         offered = max(size, 0)
         true(memory.map[:first].strip(bytes([CANARY])) == b"", f"{what}: memory before it")
-        # On failure as well: what was not offered is not touched.
+        # Also after a failure, memory outside of the buffer is unchanged.
         true(memory.map[first + offered:3 * PAGE].strip(bytes([CANARY])) == b"",
              f"{what}: memory beyond it")
         self.succeeded["get"] += not done
@@ -228,18 +227,19 @@ class Caller:
             equal(after, before, what)
         elif there:
             name &= 0xffffffff
-            true(name in NUMBERS, f"{what}: the option")
+            true(name in NUMBERS, f"{what}: an option that can be set")
             if name in LISTS:
-                true(size % ADDRESS == 0 and 0 <= size <= ADDRESS * ADDRESSES, f"{what}: the size")
+                true(size % ADDRESS == 0 and 0 <= size <= ADDRESS * ADDRESSES,
+                     f"{what}: a valid size")
                 value = size // ADDRESS
             else:
                 true(0 <= value <= MOST[name] and (value or name != GREENLANE_WEIGHT),
-                     f"{what}: the value")
+                     f"{what}: a valid value")
             true(struct.pack("i", value) in after[3:] or value == 0, f"{what}: {after}")
         self.succeeded["set"] += not done
 
     def congestion(self, s):
-        """Another congestion control, or none."""
+        """setsockopt(TCP_CONGESTION), with a valid name or not."""
         before = state(s)
         name = self.rng.choice(CCS)
         try:
@@ -248,7 +248,7 @@ class Caller:
             equal(state(s), before, f"TCP_CONGESTION {name} of {s!r}")
         else:
             after = state(s)
-            # without ECN some are reno; nobody begins with credits in the middle
+            # some fall back to reno without ECN; credits begin with the handshake only
             expected = (name, {b"tlt_dctcp": b"tlt_reno", b"tlt_dart": b"tlt_reno",
                                b"xpass": b"xpass-reno",
                                b"aeolus_xpass": b"aeolus-reno", b"dcqcn": b"dcqcn-reno",
@@ -259,8 +259,8 @@ class Caller:
 
 
 def fuzzed(cc, calls, total):
-    """So many calls, to connections that run that and others; counts those that succeed."""
-    # A retransmission between two looks at a socket would change what they see.
+    """Make random calls on connections that run cc and others; counts the calls that succeed."""
+    # A retransmission between two reads of a socket's state would change it.
     with Wire(cc=cc, rto_min=RTO_MIN) as wire:
         modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
         for number, rng in fuzz.rounds(f"call-{cc}", calls, EACH):
@@ -278,22 +278,22 @@ def fuzzed(cc, calls, total):
                     total[kind] = total.get(kind, 0) + count
 
 
-@case("any number, length and pointer: what fails changes nothing",
+@case("random numbers, lengths and pointers: a call that fails has no effect",
       cc=("tlt_reno", "aeolus_xpass", "dart"))
 def calls(cc):
     fuzzed(cc, CALLS // 3, TOTAL)
 
 
-@case("and some calls of each kind have succeeded")
+@case("some calls of each kind have succeeded")
 def succeeded():
     tap.need_virtual_time()
     modules.load("tcp_tlt")
     true(TOTAL, "some calls were made")
     for kind, count in TOTAL.items():
-        true(count > 0, f"{kind}: some calls succeeded, {TOTAL}")
+        true(count > 0, f"{kind}: calls that succeeded, of {TOTAL}")
 
 
-@case("every length from -1 to 100, of each kind of option: as much as fits", connected,
+@case("getsockopt() with each length from -1 to 100 fills at most that many bytes", connected,
       cc="tlt_reno")
 def lengths(wire, client, _server):
     buffer = ctypes.create_string_buffer(200)

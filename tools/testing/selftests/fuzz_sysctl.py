@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*: codepoints stay distinct, whatever is written.
+"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*: values stay valid.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
-After each write, in the namespace that was written to: the codepoints are
-distinct and in 1 ... 63, greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's
-and dcqcn's is in its range, and a write that failed has changed nothing.  The other
-namespaces never change.
+After each write, in its namespace: the codepoints are distinct and in 1 ... 63,
+greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's and dcqcn's is in its range,
+and a write that failed has no effect.  The other namespaces never change.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -26,11 +25,11 @@ DSCPS = tuple(f"greenlane_dscp_{name}" for name in DSCP)
 NAMES = (*DSCPS, "greenlane_protect")
 DEFAULT = (*DSCP.values(), 0)
 KINDS = len(DEFAULT) - 1
-LOCAL = list(SHORT)             # not to be had
+LOCAL = list(SHORT)             # reserved
 FREE = [value for value in range(1, 64) if value not in (*DEFAULT[:KINDS], *LOCAL)]
 EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 31), (1 << 31) - 1,
          1 << 32, (1 << 32) + 10, 1 << 63, -(1 << 63), 1 << 64, (1 << 64) + 10)
-# (least, default, most)
+# (minimum, default, maximum)
 RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
@@ -53,7 +52,7 @@ class Host:
             self.files = [os.open(f"/proc/sys/net/ipv4/{n}", os.O_RDWR) for n in names]
 
     def read(self):
-        """All values."""
+        """Read all values."""
         return tuple(int(os.pread(f, 100, 0)) for f in self.files)
 
     def write(self, which, data, offset):
@@ -64,23 +63,23 @@ class Host:
             return None
 
     def reset(self):
-        """The defaults; first out of each other's way."""
+        """Set the defaults, after unused values, because codepoints must be distinct."""
         for values in (FREE, DEFAULT[:KINDS]):
             for which, value in enumerate(values[:KINDS]):
-                # A value may be another's; then its turn comes below.
+                # The write fails while another codepoint has the value; the next loop sets it.
                 self.write(which, str(value).encode(), 0)
         for which, value in enumerate(DEFAULT):
             self.write(which, str(value).encode(), 0)
 
     def close(self):
-        """Gone."""
+        """Close the files, and remove the namespace."""
         for f in self.files:
             os.close(f)
         self.ns.remove()
 
 
 def text(rng):
-    """Something that somebody could write."""
+    """Random bytes for a write, valid or not."""
     choice = rng.randrange(10)
     if choice < 4:
         return str(rng.randrange(-2, 67)).encode()
@@ -102,16 +101,16 @@ def text(rng):
 def check(host, before, taken, what):
     """Check the invariants after a write."""
     after = host.read()
-    true(len(set(after[:KINDS])) == KINDS, f"{what}: distinct: {after}")
+    true(len(set(after[:KINDS])) == KINDS, f"{what}: distinct codepoints: {after}")
     true(all(1 <= value <= 63 and value not in LOCAL for value in after[:KINDS]),
-         f"{what}: 1 ... 63, none of the short messages': {after}")
-    true(after[KINDS] in (0, 1), f"{what}: protect {after}")
+         f"{what}: codepoints in 1 ... 63, without those of short messages: {after}")
+    true(after[KINDS] in (0, 1), f"{what}: greenlane_protect is 0 or 1: {after}")
     if taken is None:
-        equal(after, before, f"{what}: after an error")
+        equal(after, before, f"{what}: values after an error")
     return after
 
 
-@case("whatever is written: distinct codepoints; an error changes nothing")
+@case("random writes: codepoints stay distinct, a write that fails has no effect")
 def writes():
     modules.load("tcp_tlt")
     hosts = [Host(f"sysctl{n}") for n in range(3)]
@@ -120,7 +119,7 @@ def writes():
         with fuzz.replayable("write", number):
             for host in hosts:
                 host.reset()
-                equal(host.read(), DEFAULT, "after the reset")
+                equal(host.read(), DEFAULT, "values after the reset")
             state = {host: DEFAULT for host in hosts}
             for _ in range(EACH):
                 host, which, data = rng.choice(hosts), rng.randrange(len(NAMES)), text(rng)
@@ -132,22 +131,23 @@ def writes():
                 changed += after != state[host]
                 state[host] = after
             for host in hosts:
-                equal(host.read(), state[host], "the other namespaces")
+                equal(host.read(), state[host], "values of each namespace")
     if not os.environ.get("GL_ROUND"):
         true(changed > taken // 10 and refused > taken // 10,
-             f"a fair mix: {taken} taken, {refused} refused, {changed} changes")
+             f"writes: {taken} accepted, {refused} refused, {changed} changes; each above 10 %")
     for host in hosts:
         host.close()
 
 
-@case("tlt_*, xpass_*, dart_* and dcqcn_*: whatever is written stays in its range; an error changes nothing")
+@case("random writes to tlt_*, xpass_*, dart_* and dcqcn_*: values stay in their ranges, a write"
+      " that fails has no effect")
 def rates():
     modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]
     least, default, most = zip(*RATES.values())
     taken = refused = 0
     for host in hosts:
-        equal(host.read(), default, "by default")
+        equal(host.read(), default, "values by default")
     for number, rng in fuzz.rounds("rate", WRITES, EACH):
         with fuzz.replayable("rate", number):
             for host in hosts:
@@ -163,25 +163,28 @@ def rates():
                 what = f"{list(RATES)[which]} = {written!r} at {offset}"
                 after = host.read()
                 true(all(low <= value <= high for low, value, high in zip(least, after, most)),
-                     f"{what}: {after}")
+                     f"{what}: values in their ranges: {after}")
                 if done is None:
-                    equal(after, state[host], f"{what}: after an error")
+                    equal(after, state[host], f"{what}: values after an error")
                 others = [new == old for new, old in zip(after, state[host])]
-                true(all(others[:which] + others[which + 1:]), f"{what}: others: {after}")
+                true(all(others[:which] + others[which + 1:]),
+                     f"{what}: other values are unchanged: {after}")
                 if written == str(edge).encode() and not offset:
-                    equal(done is not None, least[which] <= edge <= most[which], f"{what}: taken")
+                    equal(done is not None, least[which] <= edge <= most[which],
+                          f"{what}: the write is accepted")
                 taken += done is not None
                 refused += done is None
                 state[host] = after
             for host in hosts:
-                equal(host.read(), state[host], "the other namespaces")
+                equal(host.read(), state[host], "values of each namespace")
     if not os.environ.get("GL_ROUND"):
-        true(taken > refused // 10 and refused > taken // 10, f"{taken} taken, {refused} refused")
+        true(taken > refused // 10 and refused > taken // 10,
+             f"writes: {taken} accepted, {refused} refused; each above 10 % of the other")
     for host in hosts:
         host.close()
 
 
-@case("each value, alone: 1 ... 63 but those of the others are taken, nothing else")
+@case("each codepoint accepts 1 ... 63 without values in use, and no other value")
 def each_value():
     modules.load("tcp_tlt")
     host = Host("values")
@@ -190,15 +193,15 @@ def each_value():
             host.reset()
             done = host.write(which, str(value).encode(), 0)
             good = value in FREE or value == DEFAULT[which]
-            equal(done is not None, good, f"{name} = {value} taken")
+            equal(done is not None, good, f"{name} = {value} is accepted")
             expected = list(DEFAULT)
             if good:
                 expected[which] = value
-            equal(host.read(), tuple(expected), f"after {name} = {value}")
+            equal(host.read(), tuple(expected), f"values after {name} = {value}")
     host.close()
 
 
-@case("a write in pieces: each is a value of its own, and none leaves half of one")
+@case("a write in two parts: each is a value of its own, and codepoints stay valid")
 def pieces():
     modules.load("tcp_tlt")
     host = Host("pieces")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Installed modules are loaded when they are asked for, and go when told.
+"""Installed modules are loaded on demand, and removed by rmmod.
 
 	sysctl, setsockopt --> tcp_tlt.ko  --> greenlane.ko
 	                       tcp_dart.ko --> tcp_dcqcn.ko --> rd_link.ko
@@ -19,12 +19,12 @@ from lab.tap import case, equal, true
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-TLT = {"rd_link", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it asks for its bases
+TLT = {"rd_link", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it requests its bases
 OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
         "rd_core", "rd_link", "greenlane")
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
-# Where to look for what is left.
+# Directories that an uninstall must clean.
 PLACES = (f"{KERNEL}/updates", "/usr/lib/x86_64-linux-gnu/tc", "/usr/sbin", "/usr/include/linux",
           "/usr/share/man/man8", "/usr/share/doc/greenlane")
 
@@ -42,13 +42,13 @@ def must(*command):
 
 
 def loaded():
-    """Which of our modules are loaded."""
+    """Our modules that are loaded."""
     with open("/proc/modules", encoding="ascii") as modules:
         return {line.split()[0] for line in modules} & set(OURS)
 
 
 def unload():
-    """Take out what is loaded."""
+    """Remove our loaded modules."""
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
     for name in OURS:
         if name in loaded():
@@ -56,12 +56,12 @@ def unload():
 
 
 def files():
-    """All files in the places that things are installed in."""
+    """All files in the directories of an installation."""
     return {str(path) for place in PLACES for path in pathlib.Path(place).rglob("*")}
 
 
 def install():
-    """Do as make install, without building."""
+    """Like make install, without a build."""
     for ko in pathlib.Path(os.environ["GL_MODDIR"], "net").glob("*.ko"):
         to = KERNEL / "updates/greenlane" / ko.parent.name
         to.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,8 @@ def install():
 
 
 def helper_here():
-    """The kernel starts modprobe where init is: let it look here, where we install."""
+    """The kernel starts modprobe in init's mount namespace: make it run in this one, where we
+    install."""
     here = f"/proc/{os.getpid()}"
     script = pathlib.Path("/run/gl-modprobe")
     script.write_text(f'#!/bin/sh\nexec nsenter --mount={here}/ns/mnt --root={here}/root '
@@ -81,7 +82,7 @@ def helper_here():
 
 
 def hide(*names):
-    """depmod reads every module, which takes a virtual machine minutes: not these."""
+    """Hide modules from depmod, which would read them for minutes in a virtual machine."""
     for name in names:
         if (KERNEL / "kernel" / name).is_dir():
             must("mount", "-t", "tmpfs", "none", str(KERNEL / "kernel" / name))
@@ -96,7 +97,7 @@ if os.readlink("/proc/self/ns/mnt") != os.readlink("/proc/1/ns/mnt"):
 before = files()
 
 
-@case("not installed: asking for it fails")
+@case("without an installation, selecting TLT or color fails")
 def absent():
     done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
     true("No such file" in done.stderr, done.stderr)
@@ -105,7 +106,7 @@ def absent():
     equal(loaded(), set(), "loaded")
 
 
-@case("sysctl -w net.ipv4.tcp_congestion_control=NAME loads what NAME needs")
+@case("sysctl -w net.ipv4.tcp_congestion_control=NAME loads the modules of NAME")
 def by_sysctl():
     install()
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
@@ -114,53 +115,56 @@ def by_sysctl():
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "rd_core"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
-        equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name, "set to")
-        layer = set() if name == "dcqcn" else {"greenlane"}     # which marks nothing
-        equal(loaded(), modules | layer | {"rd_link"}, f"loaded by {name}")
+        equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
+              "tcp_congestion_control")
+        layer = set() if name == "dcqcn" else {"greenlane"}     # dcqcn marks no packets
+        equal(loaded(), modules | layer | {"rd_link"}, f"modules loaded by {name}")
         for module in modules:
             version = pathlib.Path(f"/sys/module/{module}/version").read_text(encoding="ascii")
             equal(version, "0.1.0\n", f"version of {module}")
         unload()
 
 
-@case("and the base, where that is a module")
+@case("sysctl also loads the base, where that is a module")
 def base():
     if not run("modinfo", "-F", "filename", "tcp_dctcp").stdout.startswith("/"):
         return      # built in, as in User-Mode Linux
     must("modprobe", "-r", "tcp_dctcp")
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_dctcp")
-    equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), "tlt_dctcp", "set to")
+    equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), "tlt_dctcp",
+          "tcp_congestion_control")
     used = int(pathlib.Path("/sys/module/tcp_dctcp/refcnt").read_text(encoding="ascii"))
     true(used > 0, "tcp_dctcp is loaded, and used")
     unload()
 
 
-@case("a base that is a module and cannot be loaded: the others are there without it")
+@case("a base that is a module and cannot be loaded: the others are available without it")
 def without_base():
     if not run("modinfo", "-F", "filename", "tcp_dctcp").stdout.startswith("/"):
-        return      # built in: tlt_module has a test of it
+        return      # built in: see tlt_module
     forbidden = pathlib.Path("/etc/modprobe.d/greenlane-test.conf")
     must("modprobe", "-r", "tcp_dctcp")
     forbidden.write_text("install tcp_dctcp /bin/false\n", encoding="ascii")
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
     there = must("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
     equal({name for name in there if name.startswith("tlt_")},
-          {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr", "tlt_dart"}, "there")
+          {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr", "tlt_dart"}, "available combinators")
     done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
     true("No such file" in done.stderr, done.stderr)
     forbidden.unlink()
     unload()
 
 
-@case("and so does setsockopt(TCP_CONGESTION)")
+@case("setsockopt(TCP_CONGESTION) loads the modules, too")
 def by_setsockopt():
     with socket.socket() as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"tlt_cubic")
-        equal(loaded(), TLT | {"greenlane"}, "loaded")
+        equal(loaded(), TLT | {"greenlane"}, "loaded modules")
         done = run("rmmod", "tcp_tlt")
         true(done.returncode and "in use" in done.stderr, f"rmmod with a socket: {done.stderr}")
         done = run("rmmod", "greenlane")
-        true(done.returncode and "in use" in done.stderr, f"rmmod below: {done.stderr}")
+        true(done.returncode and "in use" in done.stderr,
+             f"rmmod of the layer below: {done.stderr}")
     unload()
     equal(loaded(), set(), "loaded")
 
@@ -178,7 +182,7 @@ def by_tc():
     unload()
 
 
-@case("the example of sysctl.d, as systemd-sysctl and sysctl apply it at boot")
+@case("the example for sysctl.d works with sysctl and systemd-sysctl, as at boot")
 def at_boot():
     must("sysctl", "-q", "-p", str(TOP / "packaging/90-greenlane.conf"))
     equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn").split(),
@@ -187,24 +191,24 @@ def at_boot():
     done = run("rmmod", "tcp_tlt")
     true(done.returncode and "in use" in done.stderr, f"rmmod of the default: {done.stderr}")
     unload()
-    # systemd goes by its own rules.  The file is read from the tree as from /etc.
+    # systemd has its own rules.  The file is read from the tree as from /etc.
     systemd = "/lib/systemd/systemd-sysctl"
     if os.path.exists(systemd):
         must(systemd, str(TOP / "packaging/90-greenlane.conf"))
-        equal(loaded(), TLT | {"greenlane"}, "loaded by systemd-sysctl")
+        equal(loaded(), TLT | {"greenlane"}, "modules loaded by systemd-sysctl")
         unload()
 
 
-@case("an upgrade while the old modules are loaded: status tells the versions apart")
+@case("an upgrade while the old modules are loaded: status reports both versions")
 def other_version():
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
     status = [str(TOP / "scripts/greenlane"), "status"]
-    true("Loaded is" not in run(*status).stdout, "before the upgrade")
+    true("Loaded is" not in run(*status).stdout, "status before the upgrade has no sentence")
     file = pathlib.Path(must("modinfo", "-n", "tcp_tlt").strip())
     old = file.read_bytes()
 
     def replace(data):
-        # Another file: what is loaded has been read already.
+        # A new file: the loaded module must not change.
         file.with_suffix(".new").write_bytes(data)
         file.with_suffix(".new").rename(file)
 
@@ -215,12 +219,13 @@ def other_version():
          and done.returncode == 1, f"status: {done.stdout}")
     unload()
     must("modprobe", "tcp_tlt")
-    true("Loaded is" not in run(*status).stdout, "after the new one is loaded")
+    true("Loaded is" not in run(*status).stdout,
+         "status after the new module is loaded has no sentence")
     unload()
     replace(old)
 
 
-@case("each module says which version it is, and modprobe knows its other names")
+@case("each module has a version, and modprobe resolves its aliases")
 def names():
     for name in OURS:
         equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
@@ -232,17 +237,17 @@ def names():
           {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
     for name in ("tcp_dcqcn", "sch_color"):
         equal(must("modinfo", "-F", "depends", name).strip(), "rd_link", f"{name} depends on")
-    # Since 6.8, a qdisc is asked for by an alias.
+    # Since 6.8 the kernel requests a qdisc by an alias.
     release = [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]]
     alias = "sch_color" if release < [6, 8] else "net-sch-color"
     equal(must("modprobe", "-R", alias).strip(), "sch_color", alias)
 
 
-@case("make uninstall leaves nothing, and nothing is found any more")
+@case("make uninstall removes all files, and selecting TLT or color fails again")
 def uninstall():
-    true(files() - before, "something is there before")
+    true(files() - before, "files are installed before")
     must("make", "-s", "-C", str(TOP), "uninstall", "PREFIX=/usr")
-    equal(files() ^ before, set(), "files that are not as before")
+    equal(files() ^ before, set(), "files that differ from those before the installation")
     absent()
 
 

@@ -72,7 +72,7 @@ def last_token():
     send(sender, [i.frame(SPENT.dscp), i.frame(SPENT_END.dscp), i.frame(SPENT.dscp, version=6)])
     # DSCPs that look similar
     send(sender, [i.frame(code) for code in (1, 5, 49, 61, 52, 54)])
-    equal(came(receiver), ([], []), "what came out")
+    equal(came(receiver), ([], []), "numbers and DSCPs of deflected packets")
     expect(messages=2, starts=2, followers=2, bytes=4000, peak=1, spent=3)
     p.tc("qdisc change dev p0 parent 1:1 handle 2: color rate 1gbit")
     time.sleep(0.1)
@@ -98,12 +98,13 @@ def every_dscp(version):
     sender.send(p.ether(0x88b5, b"\xff" * 40))
     tagged = i.message(1, version=version)[0]
     sender.send(tagged[:12] + b"\x81\0\0\5" + tagged[12:])
-    equal(came(receiver)[0], [], "of what looks like it")
+    equal(came(receiver)[0], [],
+          "numbers of deflected frames: no IP header, truncated or with a tag")
     sender.close()
     receiver.close()
 
 
-@case("threshold: the byte decides")
+@case("threshold: exact to a byte")
 def threshold():
     for limit, deflected in ((16000, 0), (15999, 1), (1, 1), (17000, 0), (15001, 1)):
         i.setup(f"threshold {limit}")
@@ -114,12 +115,12 @@ def threshold():
         equal(len(came(receiver)[0]), 2 * deflected, f"deflected above {limit}")
         equal(i.shown()["backlog"], 16000 + 2000 * (1 - deflected), "backlog")
         send(sender, i.message(1, flow=2))
-        true(limit == 17000 or len(came(receiver)[0]) == 1, "the next one")
+        true(limit == 17000 or len(came(receiver)[0]) == 1, "the next message is deflected")
         sender.close()
         receiver.close()
 
 
-@case("an empty queue: all packets go to the child, which sends them in order")
+@case("with an empty queue all packets pass to the child, which sends them in order")
 def not_congested():
     i.setup(ALL, child="rate 1gbit")
     sender, (receiver,), straight = p.Sender(), i.receivers(1), p.Receiver("p1")

@@ -5,8 +5,8 @@
 	 raw netlink ---> [ iofd ] p0 ============ p1
 	 raw frames               d1 ============ e1
 
-Whatever comes, the kernel does not complain (the runner looks at its log), and what
-it refuses changes nothing.
+No message or packet makes the kernel warn (the runner checks its log), and a refused message
+leaves the configuration unchanged.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -33,7 +33,7 @@ def good_port(rng):
 
 
 def good(rng, kind):
-    """A value that this attribute takes."""
+    """A valid value for this attribute."""
     if kind in (IOFD.THRESHOLD, IOFD.ENTRIES, IOFD.SEED):
         return struct.pack("I", rng.randrange(1, 4097))
     if kind == IOFD.TIMEOUT:
@@ -45,7 +45,7 @@ def good(rng, kind):
 
 
 def value(rng, kind):
-    """Something to put into an attribute."""
+    """A random value for an attribute, valid or not."""
     choice = rng.randrange(8)
     if choice < 4:
         return good(rng, kind)
@@ -65,7 +65,7 @@ def value(rng, kind):
 
 
 def forged(rng):
-    """The attributes of a message that was never built by tc."""
+    """Random attributes of a message, valid or not."""
     inner = b""
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         kind = rng.choice((rng.randrange(2, LAST), rng.randrange(2, LAST), rng.randrange(LAST + 3)))
@@ -77,7 +77,7 @@ def forged(rng):
     return attr(nested, inner, rng.choice((None,) * 12 + (4, len(inner), len(inner) + 8)))
 
 
-@case("change: what is refused changes nothing")
+@case("a refused change leaves the configuration unchanged")
 def change():
     total = taken = 0
     for number, rng in fuzz.rounds("change", CHANGES, EACH):
@@ -94,10 +94,11 @@ def change():
             total += EACH
             link.close()
             sender.close()
-    true(total // 20 < taken < total * 19 // 20, f"{taken} of {total} were taken: a fair mix")
+    true(total // 20 < taken < total * 19 // 20,
+         f"{taken} of {total} messages were accepted, expected 5 % to 95 %")
 
 
-@case("add: what is refused leaves nothing")
+@case("a refused add leaves no qdisc")
 def add():
     total = taken = 0
     for number, rng in fuzz.rounds("add", ADDS, EACH):
@@ -107,18 +108,18 @@ def add():
             link, sender = Qdisc("p0", "iofd"), p.Sender()
             for at in range(EACH):
                 error = link.add(forged(rng))
-                equal(link.config() is None, bool(error), f"add {at}: nothing after error {error}")
+                equal(link.config() is None, bool(error), f"add {at}: no qdisc after error {error}")
                 if not error:
                     taken += 1
                     sender.send(i.frame(19))
-                    equal(link.delete(), 0, f"add {at}: deleted")
+                    equal(link.delete(), 0, f"add {at}: error of the deletion")
             total += EACH
             link.close()
             sender.close()
-    true(taken > total // 100, f"{taken} of {total} were taken")
+    true(taken > total // 100, f"{taken} of {total} messages were accepted, expected more than 1 %")
 
 
-@case("packets: any bytes behind a DSCP that may be deflected")
+@case("packets with a deflected DSCP may have any bytes after it")
 def packets():
     for number, rng in fuzz.rounds("packets", PACKETS, EACH):
         with fuzz.replayable("packets", number):
@@ -134,7 +135,8 @@ def packets():
                     frame[rng.randrange(12, len(frame))] = rng.randrange(256)
                 sender.send(bytes(frame[:rng.randrange(15, len(frame) + 1)]))
             seen = i.counters()
-            true(seen["deflected.messages"] and seen["deflected.followers"], f"a mix: {seen}")
+            true(seen["deflected.messages"] and seen["deflected.followers"],
+                 f"messages and followers are deflected: {seen}")
             sender.close()
 
 

@@ -58,7 +58,7 @@ BAD = [
     ("deflect dev d1 via", "deflect"), ("deflect via 10.0.0.1 dev d1", "deflect"),
     ("deflect dev d1 via x", "address"), ("deflect dev d1 via 10.0.0", "address"),
     ("deflect dev d1 via 10.0.0.1/24", "address"), ("deflect dev d1 via :::", "address"),
-    ("deflect dev none via 10.0.0.1", "no such"),
+    ("deflect dev none via 10.0.0.1", "does not exist"),
     (f"deflect dev {'x' * 128} via 10.0.0.1", "name"),
     ("deflect dev p0 via 10.0.0.1", "itself"),
     ("deflect dev lo via 10.0.0.1", "loopback"),
@@ -96,7 +96,7 @@ def add():
         equal(options(), {**DEFAULTS, **change}, f"options of \"{words}\"")
 
 
-@case("change: other options stay; the list of ports is replaced")
+@case("change keeps other options, and replaces the list of ports")
 def change_keeps():
     fresh()
     p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
@@ -123,7 +123,7 @@ def a_port(*attrs, kind=IOFD.PORT | NLA_F_NESTED):
 
 DEV, NEXT_HOP = attr(IOFD_PORT.DEV, b"d2\0"), attr(IOFD_PORT.VIA, bytes((10, 9, 2, 2)))
 GOOD = a_port(DEV, NEXT_HOP)
-# (attribute, a value that is refused, the attribute that is to be blamed)
+# (attribute, a value that is refused, the attribute that the error names)
 REFUSED = [
     (IOFD.THRESHOLD, bytes(4), IOFD.THRESHOLD), (IOFD.THRESHOLD, bytes(3), IOFD.THRESHOLD),
     (IOFD.ENTRIES, bytes(4), IOFD.ENTRIES), (IOFD.ENTRIES, struct.pack("I", 4097), IOFD.ENTRIES),
@@ -142,7 +142,7 @@ REFUSED = [
 ]
 
 
-@case("each attribute that is refused is named, with a message, and changes nothing")
+@case("the error of a refused attribute names it, with a message, and no option changes")
 def named():
     fresh()
     p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
@@ -153,12 +153,13 @@ def named():
         error, blamed, message = link.complaint(attr(TCA_OPTIONS | NLA_F_NESTED,
                                                      attr(kind | flag, value)))
         true(error and message, f"{kind!r} {value.hex()}: error {error}, {message!r}")
-        equal(blamed, expect, f"the attribute that is blamed for {kind!r} {value.hex()}: {message}")
+        equal(blamed, expect,
+              f"number of the attribute in the error of {kind!r} {value.hex()}: {message}")
         equal(link.config(), before, f"options after {kind!r} {value.hex()}")
     link.close()
 
 
-@case("bad input: one line (or the usage), a status, nothing changed")
+@case("bad input is refused with a status and one line of text, or the usage, without effect")
 def bad_change():
     fresh()
     p.tc(f"qdisc add dev p0 root handle 1: iofd threshold 5k entries 7 seed 1 {DEFLECT}")
@@ -166,34 +167,34 @@ def bad_change():
     for words, expect in BAD:
         done = i.change(words, check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
-        # tc itself adds a line
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
+        # tc itself adds one line of text
         lines = [line for line in done.stderr.strip().splitlines()
                  if not line.startswith("We have an error talking to the kernel")]
         if words != "help":
-            equal(len(lines), 1, f"lines for \"{words}\"")
+            equal(len(lines), 1, f"lines of text for \"{words}\"")
         equal(options(), before, f"options after \"{words}\"")
 
 
-@case("bad input: refused at add, and no qdisc is left")
+@case("bad input is refused by add, which leaves no qdisc")
 def bad_add():
     fresh()
     for words, expect in BAD + [("", "deflect port is needed"),
                                 ("threshold 5k", "deflect port is needed")]:
         done = p.tc(f"qdisc add dev p0 root iofd {words}", check=False)
         true(done.returncode != 0, f"\"{words}\" is refused")
-        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} speaks of {expect}")
+        true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
     true("iofd" not in p.tc("qdisc show dev p0").stdout, "no qdisc")
 
 
-@case("tc prints what it was given")
+@case("tc prints options as they were given")
 def round_trip():
     fresh()
     words = ("threshold 15Kb entries 9 timeout 2500us seed 7 deflect dev d1 via 10.9.1.2 "
              "deflect dev d2 via fd00:9:2::2")
     p.tc(f"qdisc add dev p0 root handle 1: iofd {words}")
     shown = p.tc("-d qdisc show dev p0").stdout
-    equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "what tc -d says")
+    equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "options in the text of tc -d")
 
 
 # Options that tc's own functions would round.
@@ -207,7 +208,7 @@ ODD = [
 ]
 
 
-@case("the line that tc prints rebuilds the port: odd values, on another device")
+@case("the options that tc prints make an equal port on another device: odd values")
 def rebuilt():
     fresh()
     for number in (3, 4):
@@ -223,16 +224,17 @@ def rebuilt():
             p.tc(f"qdisc del dev {dev} root")
 
 
-@case("a device with another name: tc shows its current name")
+@case("tc shows a device by its current name")
 def renamed():
     fresh()
     p.tc(f"qdisc add dev p0 root handle 1: iofd {DEFLECT}")
     p.run("ip", "link", "property", "add", "dev", "d1", "altname", "a-rather-long-name-of-d1")
     i.change("deflect dev a-rather-long-name-of-d1 via 10.9.1.2")
-    equal(options(), DEFAULTS, "by its other name")
+    equal(options(), DEFAULTS, "options after a change by the other name")
     p.run("ip", "link", "set", "d1", "down")
     p.run("ip", "link", "set", "d1", "name", "d7")
-    equal(options()["deflect"], [{"dev": "d7", "via": "10.9.1.2"}], "renamed")
+    equal(options()["deflect"], [{"dev": "d7", "via": "10.9.1.2"}],
+          "deflect ports after the device is renamed")
 
 
 @case("statistics: the text and the JSON are the same")

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""iofd: ports go down, vanish and come back; the list changes; everything is torn down.
+"""iofd: ports are set down, deleted and added again; the list changes; all are removed.
 
 	 frames ---> [ iofd [ color ] ] p0 ============ p1
 	                                d1 ============ e1
 	                                d2 ============ e2
 
-No packet of a message takes another path than the first, whatever happens to its port.
+All packets of a message take the path of the first, also if its port is set down or deleted.
 """
 import contextlib
 import os
@@ -33,7 +33,7 @@ def begun(ports=2, options=ALL):
     i.congest(sender)
     sender.send(i.frame(START, number=1))
     got = [len(each.frames(wait=0.02)) for each in receivers]
-    equal(sum(got), 1, "the start was deflected")
+    equal(sum(got), 1, "packets that were deflected: the start")
     for each in receivers:
         each.close()
     return sender, got.index(1) + 1
@@ -56,15 +56,16 @@ def expect_drops(sender, numbers, others=()):
     for number in numbers:
         equal(sender.send(i.frame(MIDDLE, number=number)), 0, "sent")
     for port in there:
-        equal(port(), [], "at another port")
+        equal(port(), [], "numbers of frames at another port")
     after = i.counters()
     equal(after["dropped.port"] - before["dropped.port"], len(numbers), "dropped")
     equal(after["deflected.followers"], before["deflected.followers"], "followers")
-    equal(i.shown()["drops"] >= len(numbers), True, "the qdisc's drops")
+    equal(i.shown()["drops"] >= len(numbers), True, "the drops of the qdisc are at least that many")
     equal(after["table.entries"], 1, "entries")
 
 
-@case("down: packets of its messages are dropped, new messages use another port; up: continued")
+@case("a port that is down: packets of its messages are dropped, new messages use another port; "
+      "after it is up its messages continue")
 def down():
     for how in ("d", "e"):          # the device is down, the carrier is off
         sender, port = begun()
@@ -77,7 +78,7 @@ def down():
             sender.send(i.frame(END, flow, flow))
         equal(there(), [2, 2, 3, 3, 4, 4, 5, 5, 6, 6], "new messages")
         ip(f"link set {how}{port} up")
-        if how == "d":              # a device that goes down loses its neighbours
+        if how == "d":              # a device that is set down loses its neighbours
             ip(f"neigh replace {i.via(port)} lladdr {i.lladdr(port)} dev d{port} nud permanent")
         p.settle(2)                 # the kernel checks carriers once a second
         there = at(port)
@@ -86,20 +87,20 @@ def down():
         sender.close()
 
 
-@case("down: the end of a message still frees its entry")
+@case("the end of a message frees its entry, also if its port is down")
 def down_end():
     sender, port = begun(ports=1)
     ip(f"link set d{port} down")
     equal(sender.send(i.frame(END)), 0, "sent")
     seen = i.counters()
     equal((seen["table.entries"], seen["dropped.port"]), (0, 1), "entries, drops")
-    equal(sender.send(i.frame(START)), 1, "no port is up: straight on")
-    equal(i.counters()["passed.no_port"], 1, "no port")
+    equal(sender.send(i.frame(START)), 1, "packets to the child, as no port is up")
+    equal(i.counters()["passed.no_port"], 1, "passed.no_port")
     equal(i.counters()["table.entries"], 0, "entries")
     sender.close()
 
 
-@case("down: packets that are dropped do not refresh the entry, which goes after the timeout")
+@case("packets that are dropped at a port that is down do not refresh the entry, which expires")
 def down_timeout():
     sender, port = begun(options="threshold 15000 entries 8 seed 1 timeout 200ms")
     ip(f"link set d{port} down")
@@ -110,7 +111,7 @@ def down_timeout():
     equal((seen["dropped.port"], seen["table.entries"], seen["table.expired"]), (2, 1, 0),
           "dropped, entries, expired")
     time.sleep(0.15)
-    equal(sender.send(i.frame(MIDDLE, number=4)), 1, "straight on")
+    equal(sender.send(i.frame(MIDDLE, number=4)), 1, "packets to the child")
     after = i.counters()
     equal((after["dropped.port"], after["table.entries"], after["table.expired"]), (2, 0, 1),
           "dropped, entries, expired")
@@ -121,22 +122,22 @@ def down_timeout():
     sender.close()
 
 
-@case("refused: what the queue of a port drops is counted")
+@case("packets that the queue of a port drops are counted as refused")
 def refused():
     sender, port = begun(ports=1)
     p.tc(f"qdisc add dev d{port} root color rate 8bit limit 1514")
     for number in range(5):                     # the link has one, the queue another one
         equal(sender.send(i.frame(MIDDLE, number=number)), 1, "sent")
     seen = i.counters()
-    equal((seen["dropped.refused"], seen["dropped.port"]), (3, 0), "refused")
-    equal(p.shown(f"d{port}")["drops"], 3, "what the port's own queue counts")
+    equal((seen["dropped.refused"], seen["dropped.port"]), (3, 0), "dropped.refused, dropped.port")
+    equal(p.shown(f"d{port}")["drops"], 3, "drops of the port's own queue")
     sender.close()
     p.tc(f"qdisc del dev d{port} root")
 
 
 @contextlib.contextmanager
 def traced(event):
-    """The lines of a trace event while the block runs; skips if the kernel has no such event."""
+    """The text of a trace event while the block runs; skips if the kernel has no such event."""
     top = "/sys/kernel/tracing"
     subprocess.run(["mount", "-t", "tracefs", "none", top], check=False, capture_output=True)
     if not os.path.exists(f"{top}/events/{event}/enable"):
@@ -172,7 +173,7 @@ def reasons():
     equal("DEV_READY" in found, True, f"DEV_READY in the reasons {found}")
 
 
-@case("gone: unregistered with entries in use; packets are dropped and counted; tc shows it")
+@case("a deleted port with entries in use: packets are dropped and counted; tc shows it as gone")
 def gone():
     sender, port = begun()
     ip(f"link del d{port}")
@@ -185,31 +186,32 @@ def gone():
     i.add_port(port)
     expect_drops(sender, [4], [1, 2])
     i.change(i.deflect(1, 2))
-    true("gone" not in i.shown()["options"]["deflect"][port - 1], "back in the list")
+    true("gone" not in i.shown()["options"]["deflect"][port - 1],
+         "the new port is not shown as gone")
     expect_drops(sender, [5], [1, 2])
-    equal(sender.send(i.frame(END)), 0, "its end")
+    equal(sender.send(i.frame(END)), 0, "packets to the child: the end of the message")
     equal(i.counters()["table.entries"], 0, "entries")
     sender.close()
 
 
-@case("gone: all ports; messages go to the child")
+@case("all ports are deleted: messages pass to the child")
 def all_gone():
     sender, _ = begun()
     for port in (1, 2):
         ip(f"link del e{port}")
     expect_drops(sender, [2])
-    equal(sender.send(i.frame(START, 2)), 1, "another message")
-    equal(i.counters()["passed.no_port"], 1, "no port")
+    equal(sender.send(i.frame(START, 2)), 1, "packets to the child, of another message")
+    equal(i.counters()["passed.no_port"], 1, "passed.no_port")
     sender.close()
 
 
-@case("moved to another namespace: gone")
+@case("a port that is moved to another namespace counts as deleted")
 def moved():
     sender, port = begun()
     ip("netns add far")
     ip(f"link set d{port} netns far")
     expect_drops(sender, [2], [3 - port])
-    true(i.shown()["options"]["deflect"][port - 1]["gone"], "gone")
+    true(i.shown()["options"]["deflect"][port - 1]["gone"], "the port is shown as gone")
     ip(f"-n far link set d{port} netns {os.getpid()}")
     ip(f"link set d{port} up")
     expect_drops(sender, [3], [3 - port])
@@ -217,7 +219,7 @@ def moved():
     sender.close()
 
 
-@case("change: a message keeps its port as long as that is in the list")
+@case("change: a message keeps its port while the port is in the list")
 def change_list():
     sender, port = begun()
     other = 3 - port
@@ -228,17 +230,17 @@ def change_list():
     sender.send(i.frame(MIDDLE, number=3))
     i.change(f"entries 1 timeout 1s {i.deflect(port)}")         # another table
     sender.send(i.frame(MIDDLE, number=4))
-    equal(there(), [2, 3, 4], "followed")
+    equal(there(), [2, 3, 4], "numbers at the port of the message")
     equal(i.shown()["ports"], [{"packets": 4, "bytes": 4000}], "counters")
     i.change(i.deflect(other))
     expect_drops(sender, [5], [1, 2])
-    i.change(i.deflect(port))                       # a new port with the old words
+    i.change(i.deflect(port))                       # a new port with the same options
     expect_drops(sender, [6], [1, 2])
     equal(i.shown()["ports"], [{"packets": 0, "bytes": 0}], "counters")
     sender.close()
 
 
-@case("change: another next hop is another port")
+@case("change: another next hop makes another port")
 def change_via():
     sender, port = begun(ports=1)
     ip(f"neigh add 10.9.1.3 lladdr 02:00:00:00:09:33 dev d{port} nud permanent")
@@ -251,7 +253,7 @@ def change_via():
     receiver.close()
 
 
-@case("change: a table that is too small for what is in use is refused")
+@case("change: a table that is smaller than the number of entries in use is refused")
 def change_entries():
     i.setup(ALL)
     sender = p.Sender()
@@ -266,25 +268,25 @@ def change_entries():
     there = at(1)
     for flow in range(1, 6):
         sender.send(i.frame(END, flow, flow))
-    equal(there(), [1, 2, 3, 4, 5], "followed")
+    equal(there(), [1, 2, 3, 4, 5], "numbers at the port: the ends")
     seen = i.counters()
     equal((seen["table.entries"], seen["table.peak"]), (0, 5), "entries, peak")
     sender.close()
 
 
-@case("the deflecting device goes down and up: messages keep their ports")
+@case("the deflecting device is set down and up: messages keep their ports")
 def own_down():
     sender, port = begun()
     ip("link set p0 down")
-    equal((i.shown()["qlen"], i.shown()["backlog"]), (0, 0), "queue")
+    equal((i.shown()["qlen"], i.shown()["backlog"]), (0, 0), "qlen and backlog")
     ip("link set p0 up")
     there = at(port)
     sender.send(i.frame(MIDDLE, number=2))
-    equal(there(), [2], "followed")
+    equal(there(), [2], "numbers at the port of the message")
     sender.close()
 
 
-@case("change under traffic: each message in order, at one port")
+@case("change under traffic: each message arrives in order, at one port")
 def change_live():
     i.setup("threshold 15000 entries 64", ports=4)
     sender, receivers = p.Sender(), i.receivers(4)
@@ -310,7 +312,7 @@ def change_live():
 
 
 def flood():
-    """Send messages for ever; every second one loses its end."""
+    """Send messages without end; every second one lacks its last packet."""
     i.setup("threshold 1000 entries 8", ports=2, child="rate 8mbit limit 1m")
     sender = p.Sender()
     # two devices that deflect to each other
@@ -366,11 +368,11 @@ def churn():
             p.settle(0.003)
             p.tc(f"qdisc add dev p0 parent 1:1 handle 2: color {i.STILL}")
     p.kill(pid)
-    true(i.counters()["deflected.messages"], "something was deflected")
+    true(i.counters()["deflected.messages"], "deflected messages: more than 0")
     p.tc("qdisc del dev p0 root")
 
 
-@case("rmmod is refused while there is a qdisc, and then not; with entries in use")
+@case("rmmod is refused while a qdisc exists, and succeeds afterwards; with entries in use")
 def rmmod():
     i.setup(ALL)
     sender = p.Sender()
@@ -383,8 +385,8 @@ def rmmod():
     p.tc("qdisc del dev p0 root")
     p.unused("sch_iofd")
     p.run("rmmod", "sch_iofd")
-    true(not os.path.exists("/sys/module/sch_iofd"), "gone")
-    equal(p.run("ip", "link", "del", "d1").returncode, 0, "and the port may go")
+    true(not os.path.exists("/sys/module/sch_iofd"), "the module is removed")
+    equal(p.run("ip", "link", "del", "d1").returncode, 0, "status of the deletion of the port")
 
 
 main()

@@ -29,7 +29,7 @@ def loop(version):
                   f"packets that sw{n} deflects")
             equal(seen["table.entries"], 0, f"entries of sw{n}")
             equal(seen["passed.spent"], 6 if n == 2 else 0, f"spent at sw{n}")
-        equal([net.backlog(n) for n in (1, 2, 3)], [16, 22, 16], "where they are")
+        equal([net.backlog(n) for n in (1, 2, 3)], [16, 22, 16], "backlog of each switch")
         got = net.drain(2)
         equal([number for number, _, _ in got], list(range(6)), "numbers")
         equal([code for _, code, _ in got], [SPENT.dscp] * 5 + [SPENT_END.dscp], "DSCPs")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The fabrics of scripts/experiment load, in the guest: each host reaches each other, over
-as many links as there are, and what comes back takes the way that it went.
+"""The fabrics of scripts/experiment load, in the guest: each host reaches each other over the
+expected number of links, and both directions of a connection take one path.
 """
 import socket
 import time
@@ -21,7 +21,7 @@ _built = []
 
 
 def built(topology, **options):
-    """It, in place of the one before."""
+    """Build a network in place of the last one."""
     while _built:
         _built.pop().remove()
         time.sleep(1)
@@ -33,14 +33,14 @@ def built(topology, **options):
 
 
 def reached(net, pairs):
-    """Handshakes take as long as the way is."""
+    """Check the number of switches between hosts, and the time of a handshake."""
     for number, (src, dst, switches) in enumerate(pairs):
         equal(net.switches_between(f"h{src}", f"h{dst}"), switches, f"switches from h{src} to h{dst}")
         within(handshake(net, f"h{src}", f"h{dst}", fabric.PORTS.start + 16 * number),
-               *lasts(switches + 1, DELAY), f"h{src} to h{dst}, ns")
+               *lasts(switches + 1, DELAY), f"round trip from h{src} to h{dst}, ns")
 
 
-@case("star: one switch between any two")
+@case("star: one switch between any two hosts")
 def star():
     reached(built("star", hosts=5), [(0, 4, 1), (4, 0, 1), (2, 3, 1)])
 
@@ -50,7 +50,7 @@ def dumbbell():
     reached(built("dumbbell", hosts=5), [(0, 2, 1), (3, 4, 1), (0, 3, 2), (4, 2, 2)])
 
 
-@case("fat-tree of 4 ports: 1, 3 or 5 switches, 16 hosts, 20 switches; IPv6 too", v6=(False, True))
+@case("fat-tree of 4 ports: 16 hosts, 20 switches, paths of 1, 3 or 5; IPv6, too", v6=(False, True))
 def fat_tree(v6):
     net = built("fat-tree", ipv6=v6)
     equal((len(net.hosts), len(net.switches)), (16, 20), "hosts, switches")
@@ -65,7 +65,8 @@ def all_packets(net):
 PAIRS = {"leaf-spine": ((0, 7),), "fat-tree": ((0, 15), (4, 9))}
 
 
-@case("of several ways all are used, and the way back is the way there", topology=tuple(PAIRS))
+@case("all paths are used, and both directions of a connection take one path",
+      topology=tuple(PAIRS))
 def symmetric(topology):
     net = built(topology)
     for src, dst in PAIRS[topology]:
@@ -75,7 +76,7 @@ def symmetric(topology):
             ports = [fabric.PORTS[len(fabric.PORTS) // fabric.SLICES * slice_ + int(src[1:])]
                      for slice_ in range(fabric.SLICES)]
             for port in ports:
-                connect(net, src, dst, port)[0].close()     # all neighbours are known
+                connect(net, src, dst, port)[0].close()     # resolves neighbours
             time.sleep(0.1)
             now, clients = all_packets(net), []
             for port in ports:
@@ -83,21 +84,21 @@ def symmetric(topology):
                 time.sleep(0.1)
                 before, now = now, all_packets(net)
                 sent = {end: n - before[end] for end, n in now.items() if n > before[end]}
-                # SYN and ACK there, SYN-ACK back: both ends of each link have sent.
+                # SYN and ACK in one direction, SYN-ACK in the other: both ends of each link send.
                 up = {net.hop(*end): n for end, n in sent.items()}
                 equal(sorted(sent.values()), [1] * (len(sent) // 2) + [2] * (len(sent) // 2),
                       f"packets of each port, {up}")
                 equal(len(sent), 2 * net.switches_between(src, dst), "ports that have sent")
                 switches = {switch for switch, _ in sent}
-                equal(len(switches), net.switches_between(src, dst), "switches passed")
+                equal(len(switches), net.switches_between(src, dst), "switches on the path")
                 used.add(frozenset(switches))
             for client in clients:
                 client.close()
         ways = {"leaf-spine": 3, "fat-tree": 4}[topology]
-        equal(len(used), ways, f"{topology}: ways from {src} to {dst}")
+        equal(len(used), ways, f"{topology}: number of paths from {src} to {dst}")
 
 
-@case("an address of no host is not reached, and no packet loops")
+@case("a packet to an address without a host is dropped, and does not loop")
 def no_host():
     net = built("fat-tree")
     for address in ("10.99.1.2", "10.1.99.2", "192.0.2.1"):
@@ -115,7 +116,7 @@ def no_host():
 
 
 def prepare():
-    """Handshakes are timed."""
+    """The cases measure handshakes, so they need virtual time."""
     tap.need_virtual_time()
     modules.load_all()
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane-cgroup: TLT for one cgroup, and for nobody else.
+"""greenlane-cgroup: TLT for the sockets of one cgroup, and for no others.
 
 	cgroup web: sockets ---- wire ---- sockets        this process makes them,
-	     no cgroup: sockets ---- wire ---- sockets    now in a cgroup, now not
+	     no cgroup: sockets ---- wire ---- sockets    inside and outside of a cgroup
 """
 import contextlib
 import json
@@ -35,29 +35,29 @@ def tool(*words):
 
 
 def good(*words):
-    """Its stdout; it must succeed and complain of nothing."""
+    """Run greenlane-cgroup; returns its stdout, checks status 0 and an empty stderr."""
     status, out, err = tool(*words)
     equal((status, err), (0, ""), f"greenlane-cgroup {' '.join(words)}")
     return out
 
 
 def refused(*words):
-    """Its complaint, which must be one line."""
+    """Run greenlane-cgroup; returns its stderr, checks status 2 and one line of text."""
     status, out, err = tool(*words)
     equal((status, out), (2, ""), f"greenlane-cgroup {' '.join(words)}: {err}")
-    equal(err.count("\n"), 1, f"lines of {err!r}")
+    equal(err.count("\n"), 1, f"lines of text in {err!r}")
     return err
 
 
 def move(cgroup):
-    """This process into a cgroup."""
+    """Move this process into a cgroup."""
     with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as f:
         f.write(str(os.getpid()))
 
 
 @contextlib.contextmanager
 def inside(cgroup):
-    """Be in a cgroup for a while: a socket belongs to that of who made it."""
+    """Be in a cgroup for the block: a socket belongs to the cgroup of its creator."""
     move(cgroup)
     try:
         yield
@@ -80,7 +80,7 @@ def cgroup_of(name):
 
 @contextlib.contextmanager
 def active_wire(**options):
-    """A wire between namespaces that no process of the cgroup is in."""
+    """A wire between namespaces without processes of the cgroup."""
     with Wire(cc="cubic", **options) as wire:
         for ns in (wire.a, wire.b):
             ns.sysctl(ACTIVE, 1)
@@ -88,8 +88,7 @@ def active_wire(**options):
 
 
 def handshake(wire, port=1000):
-    """(flags without ECN's, DSCP, what the option says) of the first three packets of that
-    port."""
+    """(flags without ECN's, DSCP, code of the option) of the port's first three packets."""
     seen = [p for p in wire.seen if port in (p.sport, p.dport)]
     return [(p.flags & (SYN | ACK), p.kind, p.says) for p in seen[:3]]
 
@@ -98,13 +97,13 @@ MARKED = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, IMPORTANT, IMPORTANT), (ACK, 
 PLAIN = [(SYN, 0, None), (SYN | ACK, 0, None), (ACK, 0, None)]
 
 
-@case("in the cgroup both ends run it, from the SYN on; outside no socket does",
+@case("sockets in the cgroup run TLT at both ends, from the SYN on; others do not",
       version=(4, 6), cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
 def inside_and_outside(version, cc):
     with cgroup_of("web") as web, active_wire(version=version) as wire:
         good("attach", web, "--cc", cc)
         for ns in (wire.a, wire.b):
-            ns.sysctl("net.ipv4.tcp_ecn", 0)    # dctcp asks for it itself
+            ns.sysctl("net.ipv4.tcp_ecn", 0)    # dctcp requests ECN itself
         with inside(web):
             client, server = wire.connect(cc="reno")    # which the cgroup overrides
         equal(handshake(wire), MARKED, f"{cc}: handshake")
@@ -114,17 +113,16 @@ def inside_and_outside(version, cc):
         true(wire.transfer(server, client, 50_000), "arrives back")
         for ns in (wire.a, wire.b):
             equal(ns.greenlane()["Unsupported"], 0, "Unsupported")
-            true(ns.greenlane()["EchoReceived"] > 0, "echoes came")
-        equal(bool(wire.seen[0].flags & ECE), cc == "tlt_dctcp", "the SYN asks for ECN")
+            true(ns.greenlane()["EchoReceived"] > 0, "EchoReceived: more than 0")
+        equal(bool(wire.seen[0].flags & ECE), cc == "tlt_dctcp", "the SYN requests ECN")
         wire.mark()
         other, accepted = wire.connect(port=1001)
-        equal(handshake(wire, 1001), PLAIN, "outside")
-        equal((cc_of(other), cc_of(accepted)), ("cubic", "cubic"), "outside")
+        equal(handshake(wire, 1001), PLAIN, "handshake outside")
+        equal((cc_of(other), cc_of(accepted)), ("cubic", "cubic"), "congestion controls outside")
         good("detach", web)
 
 
-@case("attach has the namespaces of the cgroup's processes use greenlane from the first"
-      " connection on")
+@case("attach makes the namespaces of the cgroup's processes active, from the first connection on")
 def activates():
     with cgroup_of("web") as web:
         code = f"open('{web}/cgroup.procs', 'w').write('0'); print(flush=True); input()"
@@ -139,39 +137,41 @@ def activates():
         good("detach", web)
 
 
-@case("a cgroup below it has it too, one beside it has not")
+@case("sockets in a child cgroup run TLT, too; those in sibling cgroups do not")
 def below():
     with cgroup_of("web") as web, cgroup_of("web/child") as child, \
          cgroup_of("mail") as mail, active_wire() as wire:
         good("attach", web)
         with inside(child):
-            equal(cc_of(wire.connect()[0]), "tlt_dctcp", "below")
+            equal(cc_of(wire.connect()[0]), "tlt_dctcp", "congestion control in the child cgroup")
         with inside(mail):
-            equal(cc_of(wire.connect(port=1001)[0]), "cubic", "beside")
+            equal(cc_of(wire.connect(port=1001)[0]), "cubic",
+                  "congestion control in the sibling cgroup")
         good("detach", web)
 
 
-@case("who listens already is taken up, and let go")
+@case("attach and detach change existing listeners")
 def listeners():
     with cgroup_of("web") as web, active_wire() as wire:
         with inside(web):
             before = wire.listen(1000)
-            true("1 listening socket changed" in good("attach", "web"), "says so")
-            equal(cc_of(before), "tlt_dctcp", "listened before")
+            true("1 listening socket changed" in good("attach", "web"), "the output counts one")
+            equal(cc_of(before), "tlt_dctcp", "congestion control of the existing listener")
             after = wire.listen(1001)
-            equal(cc_of(after), "tlt_dctcp", "listens since")
+            equal(cc_of(after), "tlt_dctcp", "congestion control of a new listener")
             client, server = wire.connect(1000, listener=before)
             equal(tuple(info(s)["peer"] for s in (client, server)), (YES, YES), "peers")
-            true("2 listening sockets changed" in good("detach", "web"), "says so")
-            equal((cc_of(before), cc_of(after)), ("cubic", "cubic"), "let go")
+            true("2 listening sockets changed" in good("detach", "web"), "the output counts two")
+            equal((cc_of(before), cc_of(after)), ("cubic", "cubic"),
+                  "congestion controls of the listeners after detach")
             for port, listener in ((1000, before), (1001, after)):
                 wire.mark()
                 client = wire.connect(port, cc="tlt_cubic", listener=listener)[0]
-                equal(handshake(wire, port), [MARKED[0], *PLAIN[1:]], "handshake, let go")
-                equal(info(client)["peer"], NO, "peer, let go")
+                equal(handshake(wire, port), [MARKED[0], *PLAIN[1:]], "handshake after detach")
+                equal(info(client)["peer"], NO, "peer after detach")
 
 
-@case("after detach: new connections are cubic's, old ones go on")
+@case("after detach new connections run cubic, old ones continue")
 def after_detach():
     with cgroup_of("web") as web, active_wire() as wire:
         with inside(web):
@@ -180,17 +180,18 @@ def after_detach():
             good("detach", web)
             wire.mark()
             new, accepted = wire.connect(port=1001)
-        equal(handshake(wire, 1001), PLAIN, "the new one")
-        equal((cc_of(new), cc_of(accepted)), ("cubic", "cubic"), "the new one")
+        equal(handshake(wire, 1001), PLAIN, "handshake of the new connection")
+        equal((cc_of(new), cc_of(accepted)), ("cubic", "cubic"),
+              "congestion controls of the new connection")
         wire.mark()
         true(wire.transfer(client, server, 50_000), "arrives")
-        equal(cc_of(client), "tlt_dctcp", "the old one")
-        true(any(p.kind == IMPORTANT for p in wire.from_a()), "the old one marks")
+        equal(cc_of(client), "tlt_dctcp", "congestion control of the old connection")
+        true(any(p.kind == IMPORTANT for p in wire.from_a()), "the old connection marks packets")
         equal(os.path.exists(PINS), False, "pins are left")
         equal(good("status"), "no cgroup has a congestion control of greenlane's\n", "status")
 
 
-@case("a connection without the other end's cgroup is its base's")
+@case("a connection whose other end has no cgroup runs the base")
 def one_end():
     with cgroup_of("web") as web, active_wire() as wire:
         good("attach", web, "--cc", "tlt_cubic")
@@ -203,25 +204,27 @@ def one_end():
         good("detach", web)
 
 
-@case("status names them; attaching twice is the same as once, or refused")
+@case("status lists the cgroups; a second attach has no effect, or is refused")
 def twice():
     with cgroup_of("web") as web, cgroup_of("mail") as mail:
         good("attach", web)
-        true("already" in good("attach", web), "says so")
+        true("already" in good("attach", web), "the output of a second attach")
         good("attach", mail, "--cc", "tlt_cubic")
         equal(sorted(good("status").splitlines()),
               [f"{mail}: tlt_cubic, 0 processes", f"{web}: tlt_dctcp, 0 processes"], "status")
-        true("detach it first" in refused("attach", web, "--cc", "tlt_reno"), "says what to do")
+        true("detach it first" in refused("attach", web, "--cc", "tlt_reno"),
+             "the remedy in stderr")
         shown = json.loads(subprocess.run(["bpftool", "-j", "cgroup", "show", web], check=True,
                                           capture_output=True).stdout)
         equal(len(shown), 1, "programs")
         good("detach", web)
         equal(os.listdir(PINS), ["tlt_cubic"], "pins")
         good("detach", mail)
-        true("no congestion control of greenlane's" in refused("detach", mail), "says so")
+        true("no congestion control of greenlane's" in refused("detach", mail),
+             "the reason in stderr")
 
 
-# A program of somebody else's, that asks for ECN.
+# A program of another user, which requests ECN.
 OTHER = r"""
 #include <linux/bpf.h>
 __attribute__((section("sockops"), used)) int NAME(struct bpf_sock_ops *ops)
@@ -235,7 +238,7 @@ char _license[] __attribute__((section("license"), used)) = "GPL";
 
 
 def attach_other(cgroup, pin="/sys/fs/bpf/other", name="other"):
-    """Attach it; returns its pin."""
+    """Attach the other program; returns its pin."""
     with open("/run/other.bpf.c", "w", encoding="ascii") as f:
         f.write(OTHER.replace("NAME", name))
     subprocess.run(["make", "-s", "-C", "/run", "-f", f"{TOP}/tools/bpf/Makefile",
@@ -247,7 +250,7 @@ def attach_other(cgroup, pin="/sys/fs/bpf/other", name="other"):
     return pin
 
 
-@case("another program of the same kind goes on working, whoever came first")
+@case("another program of the same kind still works, attached before or after")
 def others():
     for first in (True, False):
         with cgroup_of("web") as web, active_wire() as wire:
@@ -258,17 +261,18 @@ def others():
                 good("attach", web, "--cc", "tlt_cubic")
             with inside(web):
                 client = wire.connect()[0]
-                equal(cc_of(client), "tlt_cubic", "ours")
-                true(wire.seen[0].flags & (ECE | CWR), "the other one asks for ECN")
+                equal(cc_of(client), "tlt_cubic", "congestion control, by our program")
+                true(wire.seen[0].flags & (ECE | CWR), "the other program requests ECN")
                 good("detach", web)
                 wire.mark()
                 client = wire.connect(port=1001)[0]
-            equal(cc_of(client), "cubic", "ours, detached")
-            true(wire.seen[0].flags & (ECE | CWR), "the other one after our detach")
+            equal(cc_of(client), "cubic", "congestion control after our detach")
+            true(wire.seen[0].flags & (ECE | CWR),
+                 "the other program requests ECN after our detach")
             os.unlink(pin)
 
 
-@case("a cgroup that goes while attached: status says so, the next command tidies up")
+@case("a cgroup is removed while attached: status reports it, the next command cleans up")
 def goes():
     with cgroup_of("web") as web:
         good("attach", web)
@@ -286,13 +290,13 @@ def goes():
         equal(os.path.exists(PINS), False, "pins are left")
 
 
-# --- what other users can make beforehand
+# --- files that other users can create beforehand
 
 USER = 1000
 
 
 def as_user(function, *words):
-    """Call it as another user."""
+    """Call a function as another user."""
     pid = os.fork()
     if not pid:
         os.setresgid(USER, USER, USER)
@@ -304,7 +308,7 @@ def as_user(function, *words):
 
 @contextlib.contextmanager
 def fresh_bpffs(options="mode=1777"):
-    """A bpffs of its own, by default one in which every user may write; or none at all."""
+    """A fresh bpffs, by default one in which every user may write; or no bpffs."""
     while os.path.ismount(BPFFS):
         subprocess.run(["umount", BPFFS], check=True)
     if options:
@@ -316,12 +320,12 @@ def fresh_bpffs(options="mode=1777"):
 
 
 def refused_all(web, why):
-    """No command takes it, and each says why."""
+    """Check that each command is refused with the reason."""
     for words in (("attach", web), ("detach", web), ("status",)):
-        true(why in refused(*words), f"{words}: says {why}")
+        true(why in refused(*words), f"{words}: stderr contains {why}")
 
 
-@case("bpffs is mounted so that only root may write there, and so are the pins")
+@case("only root may write to the bpffs that is mounted, and to the pins")
 def own_bpffs():
     with fresh_bpffs(options=None), cgroup_of("web") as web:
         old = os.umask(0)
@@ -334,7 +338,7 @@ def own_bpffs():
         good("detach", web)
 
 
-@case("a directory of another user's where the pins go: refused, nothing in it is used")
+@case("another user's directory in place of the pins' is refused and not used")
 def users_directory():
     with fresh_bpffs(), cgroup_of("web") as web:
         as_user(os.mkdir, PINS)
@@ -345,7 +349,7 @@ def users_directory():
         equal(os.listdir(PINS), [], "pins")
 
 
-@case("a symbolic link of another user's where the pins go: refused")
+@case("another user's symbolic link in place of the pins' directory is refused")
 def users_link():
     with fresh_bpffs(), cgroup_of("web") as web:
         os.mkdir(f"{BPFFS}/elsewhere")
@@ -354,28 +358,30 @@ def users_link():
         equal(os.listdir(f"{BPFFS}/elsewhere"), [], "pins behind the link")
 
 
-@case("a pin that is another program: refused, and that program stays as it was")
+@case("a pin of another program is refused, and that program stays unchanged")
 def foreign_pin():
     with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("mail") as mail:
         os.mkdir(PINS)
         pin = attach_other(mail, pin=f"{PINS}/tlt_cubic")
-        true("not greenlane's program" in refused("attach", web, "--cc", "tlt_cubic"), "says so")
-        equal(os.path.exists(pin), True, "the pin")
+        true("not greenlane's program" in refused("attach", web, "--cc", "tlt_cubic"),
+             "the reason in stderr")
+        equal(os.path.exists(pin), True, "the pin exists")
         os.unlink(pin)
 
 
-@case("a program of ours of another version: not used for another cgroup, and its map is left")
+@case("a program of another version is not used for another cgroup, and its map is kept")
 def other_version():
     with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("mail") as mail:
         os.mkdir(PINS)
         attach_other(mail, pin=f"{PINS}/tlt_cubic", name="greenlane")
-        true("another version" in refused("attach", web, "--cc", "tlt_cubic"), "says so")
+        true("another version" in refused("attach", web, "--cc", "tlt_cubic"),
+             "the reason in stderr")
         equal(good("status"), f"{mail}: tlt_cubic, 0 processes\n", "status")
         good("detach", mail)
         equal(os.path.exists(PINS), False, "pins are left")
 
 
-@case("a unit's name never means a cgroup of another user's; its path does")
+@case("a unit's name never selects a cgroup of another user; its path does")
 def users_unit():
     with fresh_bpffs("mode=0700"), cgroup_of("user.slice"), \
          cgroup_of("user.slice/redis.service") as users, cgroup_of("system.slice"), \
@@ -392,16 +398,16 @@ def users_unit():
         good("detach", users)
 
 
-@case("a cgroup's name with an escape sequence: shown, not sent to the terminal")
+@case("an escape sequence in a cgroup's name is not sent to the terminal")
 def escapes():
     with fresh_bpffs("mode=0700"), cgroup_of("w\x1b[2Jb") as web:
         for said in (good("attach", web), good("status"), good("detach", web),
                      refused("detach", web), refused("attach", "\x1b[2J")):
             equal("\x1b" in said, False, f"an escape in {said!r}")
-            equal(said.count("\n"), 1, f"lines of {said!r}")
+            equal(said.count("\n"), 1, f"lines of text in {said!r}")
 
 
-@case("mistakes: one line, status 2, nothing changed")
+@case("mistakes are refused with one line of text and status 2, without effect")
 def mistakes():
     with fresh_bpffs("mode=0700"), cgroup_of("web") as web, cgroup_of("a") as a, \
          cgroup_of("a/web"):
@@ -410,18 +416,18 @@ def mistakes():
                       ("attach", web, "--cc", "tlt_/../x"),
                       ("attach", web, "--cc", "cubic"), ("detach", "/tmp"), ("frobnicate",)):
             refused(*words)
-        true("is not one cgroup but 2" in refused("attach", "web"), "an ambiguous name")
+        true("is not one cgroup but 2" in refused("attach", "web"), "stderr with an ambiguous name")
         del a
         bpftool = shutil.which("bpftool")
         subprocess.run(["mount", "--bind", "/dev/null", bpftool], check=True)
-        true("no bpftool" in refused("attach", web), "without bpftool")
+        true("no bpftool" in refused("attach", web), "stderr without bpftool")
         subprocess.run(["umount", bpftool], check=True)
         code = f"umount {MOUNT}; exec {sys.executable} {TOOL} attach {web}"
         done = subprocess.run(["unshare", "-m", "sh", "-c", code], capture_output=True,
                               text=True, check=False)
         equal((done.returncode, done.stderr),
               (2, "greenlane-cgroup: no cgroup2 is mounted (usually at /sys/fs/cgroup)\n"),
-              "without cgroup2")
+              "status and stderr without cgroup2")
         equal(os.path.exists(PINS), False, "pins are left")
 
 

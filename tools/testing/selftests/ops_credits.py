@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status of the credit transports: what it counts, and a sentence for each
-mistake, made on purpose, and no other.
+"""greenlane status of the credit transports: its counters, and exactly one sentence for each
+deliberate mistake.
 
 	ns a ---- wire ---- ns b        lab.wire, or
 	ns a -- color, veth -- ns b     lab.status.Cable
@@ -22,14 +22,15 @@ SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
 
 
 def credit_port(options="preset aeolus", cc="aeolus_xpass", delay=None, mbit=1000):
-    """A port of 1 Gbit/s, and credits for a line of that many Mbit/s."""
+    """A port of 1 Gbit/s, and xpass_rate for a link of mbit Mbit/s."""
     cable = Cable(f"color rate 1gbit limit 200k {options}", cc, delay)
     for ns in (cable.a, cable.b):
         ns.sysctl("net.ipv4.xpass_rate", mbit)
     return cable
 
 
-@case("healthy: every connection's counters and gauges, and no sentence", watched, version=(4, 6),
+@case("a healthy network: every connection's counters and gauges, no sentence",
+      watched, version=(4, 6),
       cc=CCS)
 def healthy(wire):
     pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
@@ -39,39 +40,41 @@ def healthy(wire):
     equal(ids(said), [], f"{wire.cc}: mistakes")
     for side, ns in enumerate((wire.a, wire.b)):
         here = connections(said, ns)
-        equal({(c["cc"], c["peer"]) for c in here}, {(wire.cc, "yes")}, "each")
+        equal({(c["cc"], c["peer"]) for c in here}, {(wire.cc, "yes")},
+              "congestion control and peer of each")
         for name in COUNTERS:
             kind = "gauges" if name in GAUGES else "counters"
             equal(sorted(c[kind][name] for c in here),
                   sorted(info(pair[side])[name] for pair in pairs), name)
-        true(all(c["counters"]["credits_received"] for c in here), "credits came")
+        true(all(c["counters"]["credits_received"] for c in here),
+             "credits_received of each connection")
         equal(all(c["counters"]["unscheduled"] and c["gauges"]["bdp"] for c in here),
-              wire.cc != "xpass", "a first round trip")
+              wire.cc != "xpass", "unscheduled and bdp of each are above 0")
     again = look()
     equal({n for c in again["connections"].values() for n in c["change"].values()},
-          {0}, "nothing happened, but")
+          {0}, "changes without traffic")
     equal({tuple(c["change"]) for c in again["connections"].values()},
-          {tuple(n for n in COUNTERS if n not in GAUGES)}, "what counts")
+          {tuple(n for n in COUNTERS if n not in GAUGES)}, "names of the changes")
 
 
-@case("what waits, and the credits a second that are sent for it, as they are now", connected,
+@case("gauges: packets that wait, and credits a second, at present", connected,
       of=watched, cc="xpass")
 def gauges(wire, client, server):
-    # 51 credits a second, or twice as many after a report: little changes while it is
-    # looked at.
+    # 51 credits a second, or 102 after a report: the gauges change little while status reads them.
     wire.b.sysctl("net.ipv4.xpass_rate", 10)
     client.send(bytes(100_000))
     wire.run(60e-6)
     mine = look()["connections"].values()
     equal({c["local"]: c["gauges"]["credits_wanted"] for c in mine},
           {"10.0.0.1": info(client)["credits_wanted"], "10.0.0.2": 0}, "packets that wait")
-    within(info(client)["credits_wanted"], 1, 70, "of 100 kB")
+    within(info(client)["credits_wanted"], 1, 70, "packets that wait, of 100 kB")
     rates = {c["local"]: c["gauges"]["credit_rate"] for c in mine}
     equal(rates, {"10.0.0.1": 0, "10.0.0.2": info(server)["credit_rate"]}, "credits a second")
-    within(rates["10.0.0.2"], 45, 104, "at 10/16 Mbit/s and twice that")
+    within(rates["10.0.0.2"], 45, 104, "credits a second, at 10/16 Mbit/s and twice that")
 
 
-@case("the text: a table of their own, 80 columns, those that fell back among them", watched,
+@case("the text: a table of credit transports, 80 columns, with connections that fell back",
+      watched,
       cc="aeolus_xpass", cc_b="cubic")
 def text(wire):
     wire.connect(1000)
@@ -79,20 +82,21 @@ def text(wire):
     pair = wire.connect(1001)
     exchange(wire, *pair)
     status, out, err = tool("status")
-    equal((status, err), (1, ""), f"status, which says {' '.join(out.split())}")
-    equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
+    equal((status, err), (1, ""), f"status, stderr; the output is {' '.join(out.split())}")
+    equal([line for line in out.splitlines() if len(line) > 80], [], "text lines that are too long")
     lines = [line.split() for line in out.splitlines()]
     head = next(line for line in lines if line[:4] == ["NAMESPACE", "CC", "CONN", "CREDIT"])
     row = dict(zip(head, next(line for line in lines
                               if line[:2] == [wire.a.name, "aeolus_xpass"])))
     mine = info(pair[0])
-    equal((row["CONN"], row["BACK"]), ("2", "1"), "connections")
+    equal((row["CONN"], row["BACK"]), ("2", "1"), "columns CONN, BACK")
     equal([row[name] for name in ("CREDIT", "GIVEN", "WAIT", "UNSCHED")],
           [str(mine[name]) for name in ("credits_received", "credits_sent",
-                                        "credits_wanted", "unscheduled")], "a's numbers")
+                                        "credits_wanted", "unscheduled")], "columns CREDIT, GIVEN, "
+                                        "WAIT, UNSCHED of a")
 
 
-@case("a peer without it: the connection runs reno, as long as it lives, and when it has ended",
+@case("a peer without the transport: a sentence while the connection runs reno, and after its end",
       connected, cc=CCS, of=watched, cc_b="cubic")
 def peer_without(wire, client, server):
     exchange(wire, client, server)
@@ -100,30 +104,31 @@ def peer_without(wire, client, server):
         said = look()
         equal(ids(said), ["fell-back"], "mistakes")
         true(f"1 connection of {wire.cc} run {cc_of(client)}, without credits: 10.0.0.2." in
-             sentence(said, "fell-back"), f"names it: {sentence(said, 'fell-back')}")
+             sentence(said, "fell-back"), f"the sentence names it: {sentence(said, 'fell-back')}")
         advice = said["problems"][0]["advice"]
-        true("PeerWithout" in advice and "Fallback" not in advice, f"why: {advice}")
+        true("PeerWithout" in advice and "Fallback" not in advice, f"the reason: {advice}")
     wire.connect(1001)[0].close()
     for s in (client, server):
         s.close()
     wire.run(0.1)
-    equal(ids(look()), ["peer-without"], "mistakes when they have gone")
+    equal(ids(look()), ["peer-without"], "mistakes after the connections have ended")
     equal(ids(look()), [], "mistakes at the second look")
 
 
-@case("codepoints that get lost on the way: credits all the same, and a sentence", connected,
+@case("the path bleaches codepoints: credits are still sent, and a sentence", connected,
       cc=CCS, of=watched, by=bleached)
 def no_codepoints(wire, *ends):
     said = look()
     equal([(p["id"], p["where"]) for p in said["problems"]],
           [("bleached", ns.name) for ns in (wire.a, wire.b)], "mistakes, and where")
-    true("1 handshake arrived with another DSCP" in sentence(said, "bleached"), "counts them")
+    true("1 handshake arrived with another DSCP" in sentence(said, "bleached"),
+         "the sentence counts the handshakes")
     true(wire.transfer(*ends, 1_000_000), "arrives")
     equal([cc_of(s) for s in ends], [wire.cc] * 2, "congestion controls")
     equal(ids(look()), [], "mistakes at the second look")
 
 
-@case("options that get lost on the way: no credits, and then reno", connected, cc=CCS,
+@case("the path removes options: no credits, and then reno", connected, cc=CCS,
       of=watched, rto_min="200ms")
 def removed(wire, client, server):
     exchange(wire, client, server)
@@ -131,28 +136,28 @@ def removed(wire, client, server):
     wire.rule = without_option
     wire.run(1.0)
     client.send(bytes(2_000_000))
-    # It asks for the fifth time after 3 ms, and gives up some time after the sixth.
+    # The fifth request is sent after 3 ms; the sender falls back some time after the sixth.
     wire.run(5e-3)
     said = look()
-    equal(ids(said), ["no-credits"], "mistakes while it asks")
-    true("10.0.0.2" in sentence(said, "no-credits"), "names it")
+    equal(ids(said), ["no-credits"], "mistakes while the sender repeats its request")
+    true("10.0.0.2" in sentence(said, "no-credits"), "the sentence names the peer")
     wire.run(3.0, lambda: cc_of(client) != wire.cc)
     said = look()
-    equal(ids(said), ["fell-back"], "mistakes when it has given up")
+    equal(ids(said), ["fell-back"], "mistakes after the sender has fallen back")
     advice = said["problems"][0]["advice"]
-    true("Fallback" in advice and "PeerWithout" not in advice, f"why: {advice}")
+    true("Fallback" in advice and "PeerWithout" not in advice, f"the reason: {advice}")
 
 
-@case("credits that get lost are named as long as none comes, and no longer", connected,
+@case("lost credits are reported only while no credit arrives", connected,
       of=watched, cc="xpass")
 def lost_for_a_while(wire, client, server):
     exchange(wire, client, server)
     equal(ids(look()), [], "mistakes before")
-    # Nothing passes: an outage, in which it does not fall back.
+    # An outage, in which the sender does not fall back.
     wire.rule = lambda p: True
     client.send(bytes(100_000))
     wire.run(50e-6)
-    equal(ids(look()), [], "mistakes before it has asked twice")
+    equal(ids(look()), [], "mistakes before the second request")
     wire.run(2.0)
     equal(ids(look()), ["no-credits"], "mistakes")
     wire.rule = None
@@ -161,7 +166,7 @@ def lost_for_a_while(wire, client, server):
     equal(ids(look()), [], "mistakes afterwards")
 
 
-@case("no sentence at a healthy port: not about 6 kB, below a bandwidth-delay product; bands")
+@case("a healthy port: no sentence about a threshold of 6 kB, below a BDP; bands")
 def healthy_port():
     for options in ("preset aeolus", "preset xpass red 6k count color"):
         with credit_port(options, delay="1ms") as cable:
@@ -176,7 +181,7 @@ def healthy_port():
             within(port["counters"]["band0_packets"] + port["counters"]["band0_drops"],
                    asked, asked, "credits through band 0")
             true(asked > 500, f"{asked} credits of a")
-            true(port["counters"]["band1_packets"] > 500, "the others")
+            true(port["counters"]["band1_packets"] > 500, "packets of band 1: more than 500")
             lines = [line.split() for line in tool("status", "--all")[1].splitlines()]
             equal([line for line in lines if line[1:3] == ["band", "0"]][0][:4],
                   ["75849pps", "band", "0", amount(port["counters"]["band0_packets"])],
@@ -184,43 +189,45 @@ def healthy_port():
 
 
 def amount(number):
-    """As greenlane writes it."""
+    """A number in greenlane's format."""
     return str(number) if number < 1000 else f"{number / 1000:.3g}k"
 
 
-@case("aeolus through a port without a threshold")
+@case("aeolus through a port without a threshold: a sentence")
 def no_threshold():
     with credit_port("preset xpass") as cable:
         pair = cable.connect()
         cable.send([pair])
         said = look()
         equal(ids(said), ["no-threshold"], "mistakes")
-        true("va in left" in sentence(said, "no-threshold"), "names it")
+        true("va in left" in sentence(said, "no-threshold"), "the sentence names the port")
         cable.tc(cable.a, "qdisc change dev va root color red 6k count queue")
         time.sleep(10)          # a new first round trip
         cable.send([pair])
-        equal(ids(look()), [], "mistakes when repaired as told")
+        equal(ids(look()), [], "mistakes after the remedy")
 
 
-@case("xpass_rate of another line than the port's")
+@case("xpass_rate differs from the port's rate: a sentence")
 def xpass_rate():
     for mbit, what in ((10_000, "Queues grow and packets are lost"), (100, "Flows cannot fill the link")):
         with credit_port(mbit=mbit) as cable:
             pair = cable.connect()
             cable.send([pair], 10_000)
-            equal([i for i in ids(look()) if i == "xpass-rate"], [], "mistakes of who only sends")
+            equal([i for i in ids(look()) if i == "xpass-rate"], [],
+                  "mistakes of a host that only sends")
             cable.send([pair[::-1]], 100_000)
             said = look()
             equal(ids(said), ["xpass-rate"], "mistakes")
-            true("va in left The link carries 1Gbit/s" in sentence(said, "xpass-rate"), "names it")
+            true("va in left The link carries 1Gbit/s" in sentence(said, "xpass-rate"),
+                 "the sentence names port and rate")
             advice = said["problems"][0]["advice"]
             equal(advice, f"{what}: sysctl -w net.ipv4.xpass_rate=1000.", "advice")
             cable.a.sysctl("net.ipv4.xpass_rate", 1000)
             cable.send([pair[::-1]], 100_000)
-            equal(ids(look()), [], "mistakes when repaired as told")
+            equal(ids(look()), [], "mistakes after the remedy")
 
 
-@timed("scheduled packets dropped: credits that nobody holds to their share")
+@timed("scheduled packets are dropped, as no port limits credits: a sentence")
 def green_drops():
     with credit_port("red 6k count queue", cc="xpass", mbit=10_000) as cable:
         pairs = [cable.connect() for _ in range(4)]
@@ -230,21 +237,23 @@ def green_drops():
         advice = next(p["advice"] for p in said["problems"] if p["id"] == "green-drops")
         true(advice.endswith("tc qdisc change dev va root color rate 1000000000bit preset xpass."),
              advice)
-        # It is b's credits that call for too much, and they pass another port.
+        # b's credits permit too much data, and pass another port.
         cable.tc(cable.b, "qdisc add dev vb root handle 1: color rate 1000000000bit preset xpass")
         look()
         cable.send(pairs)
-        equal([i for i in ids(look()) if i == "green-drops"], [], "green drops when it has one")
+        equal([i for i in ids(look()) if i == "green-drops"], [],
+              "green drops with a port for credits")
 
 
-@case("loaded and not used; configured and not loaded")
+@case("modules that are loaded but not used, or configured but not loaded: a sentence")
 def loaded():
     modules.unload("tcp_dcqcn")
     modules.load("tcp_aeolus")
     forget()
     said = look()
-    equal(ids(said), ["not-used"], "loaded, and nobody selects it")
-    true("tcp_xpass, tcp_aeolus are loaded" in sentence(said, "not-used"), "names them")
+    equal(ids(said), ["not-used"], "mistakes with loaded modules that are not selected")
+    true("tcp_xpass, tcp_aeolus are loaded" in sentence(said, "not-used"),
+         "the sentence names them")
     modules.unload("tcp_aeolus")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     for cc, module in (("aeolus_xpass", "tcp_aeolus"), ("xpass", "tcp_xpass")):
@@ -253,7 +262,8 @@ def loaded():
         said = look()
         equal("not-loaded" in ids(said), cc != "xpass", f"{module}: mistakes {ids(said)}")
         if cc != "xpass":
-            true(f"{SYSCTL} selects {cc}, but {module}" in sentence(said, "not-loaded"), "names it")
+            true(f"{SYSCTL} selects {cc}, but {module}" in sentence(said, "not-loaded"),
+                 "the sentence names file and module")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(SYSCTL)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status and leave: the commands that they print, executed as they are printed.
+"""The commands that greenlane status and leave print are executed as printed.
 
 	ns left -- color, veth -- ns right      lab.status.Cable
 	ns ports: qdiscs of both kinds on dummies, as root and below a class
@@ -26,7 +26,7 @@ LATER = "/etc/sysctl.d/99-tuning.conf"
 
 
 def shell(command, ns=None):
-    """Execute a printed command there; it must succeed."""
+    """Execute a printed command in a namespace; it must succeed."""
     words = shlex.split(command)
     done = subprocess.run([*(["ip", "netns", "exec", ns] * bool(ns)), *words], text=True,
                           capture_output=True, check=False)
@@ -34,27 +34,27 @@ def shell(command, ns=None):
 
 
 def advice(said, name):
-    """That of the problems of this name, which is the same at both ends."""
+    """The advice of the problems of this name, which is the same at both ends."""
     found = {p["advice"] for p in said["problems"] if p["id"] == name}
     equal(len(found), 1, f"advice on {name} among {ids(said)}")
     return found.pop()
 
 
 def write(path, text):
-    """A file of sysctl.d."""
+    """Write a file of sysctl.d."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
 
 
 def printed(out):
-    """[(what is in use, how to end it)] of greenlane leave."""
+    """[(a user of greenlane, how to end it)] in the output of greenlane leave."""
     lines = out.splitlines()
     return [(line, after.strip()) for line, after in zip(lines, lines[1:])
             if after.startswith("  ") and not line.startswith(" ")]
 
 
-@case("leave: each command that it prints, executed: then greenlane is not in use")
+@case("after all commands that leave prints are executed, greenlane is not in use")
 def leave():
     modules.load("tcp_tlt", "sch_color", "sch_iofd")
     before = subprocess.run(["sysctl", "-n", "net.core.default_qdisc"], text=True, check=True,
@@ -83,7 +83,8 @@ def leave():
             elif how == "ip route change ... without it":
                 ns.ip("route change 10.9.0.0/16 dev one")
             else:
-                equal((how, what.partition(":")[0]), ("remove that line", SYSCTL), "how")
+                equal((how, what.partition(":")[0]), ("remove that line", SYSCTL),
+                      "remedy and file")
                 os.unlink(SYSCTL)
         equal(executed, 6, f"commands executed of {out}")
         status, out, _ = tool("leave")
@@ -94,7 +95,7 @@ def leave():
         ns.remove()
 
 
-@case("a port below a class: status names its place there, and tc takes the command", Cable,
+@case("a port below a class: status prints its parent, and tc accepts the command", Cable,
       options="htb default 1")
 def below_a_class(cable):
     modules.load("sch_color")
@@ -108,16 +109,16 @@ def below_a_class(cable):
     command = advice(said, "swapped-map").rstrip(".")
     true(" parent 1:1 color " in command, command)
     shell(command, cable.a.name)
-    true("swapped-map" not in ids(look()), "healed")
+    true("swapped-map" not in ids(look()), "no mistake after the command")
 
 
-@case("a queue of the host that drops: color in its place, as status says", Cable,
+@case("a queue of the host drops: the remedy is color in its place", Cable,
       options="tbf rate 100mbit burst 3k limit 30k")
 def blind_queue(cable):
     pairs = [cable.connect() for _ in range(4)]
     look()
     cable.send(pairs)
-    true("use color there" in advice(look(), "blind-queue"), "the cure")
+    true("use color there" in advice(look(), "blind-queue"), "the advice")
     cable.tc(cable.a, "qdisc del dev va root")
     cable.tc(cable.a, "qdisc add dev va root handle 1: color rate 100mbit limit 1m red 100k")
     look()
@@ -125,15 +126,16 @@ def blind_queue(cable):
     equal(ids(look()), [], "mistakes with color")
 
 
-@case("important packets get lost in a queue without colours: a threshold, and room above it", Cable,
+@case("a queue without colours drops important packets: the remedy is a threshold and room above "
+      "it", Cable,
       options="color rate 100mbit limit 30k red none")
 def green_drops(cable):
     pairs = [cable.connect() for _ in range(12)]
     look()
     cable.send(pairs, 200_000)
-    true(advice(look(), "green-drops").startswith("Raise limit, lower red"), "the cure")
+    true(advice(look(), "green-drops").startswith("Raise limit, lower red"), "the advice")
     cable.tc(cable.a, "qdisc change dev va root color limit 1m red 30k")
-    # What TCP has learnt from its timeouts is those connections'.
+    # New connections: TCP keeps its estimates after timeouts for each connection.
     abort(*(end for pair in pairs for end in pair))
     pairs = [cable.connect() for _ in range(12)]
     look()
@@ -141,10 +143,11 @@ def green_drops(cable):
     equal(ids(look()), [], "mistakes with a threshold and room")
 
 
-@case("a peer without it: selected there as well", connected, of=watched, cc="tlt_reno", cc_b="cubic")
+@case("a peer without TLT: the remedy is to select the same at the peer", connected, of=watched,
+      cc="tlt_reno", cc_b="cubic")
 def peer_without(wire, client, server):
     exchange(wire, client, server)
-    true("select the same" in advice(look(), "peer-without"), "the cure")
+    true("select the same" in advice(look(), "peer-without"), "the advice")
     wire.b.sysctl(CC, "tlt_reno")
     client.close()
     server.close()
@@ -155,13 +158,14 @@ def peer_without(wire, client, server):
     equal(ids(look()), [], "mistakes")
 
 
-@case("connections without SACK: the sysctl that status names", watched, cc="tlt_reno")
+@case("connections without SACK: the remedy is the sysctl that status prints",
+      watched, cc="tlt_reno")
 def unsupported(wire):
     wire.b.sysctl("net.ipv4.tcp_sack", 0)
     client, server = wire.connect()
     exchange(wire, client, server)
     name = re.search(r"sysctl (net\.ipv4\.tcp_sack), at both ends", advice(look(), "unsupported"))
-    true(name, "the cure")
+    true(name, "the advice has a sysctl")
     for ns in (wire.a, wire.b):
         ns.sysctl(name[1], 1)
     client.close()
@@ -172,8 +176,8 @@ def unsupported(wire):
     equal(ids(look()), [], "mistakes")
 
 
-@case("an application has TLT's DSCP: TLT's moved by the sysctl that status names", watched,
-      cc="tlt_reno")
+@case("an application uses TLT's DSCP: the remedy is another DSCP by the sysctl that status prints",
+      watched, cc="tlt_reno")
 def stripped(wire):
     def send():
         with wire.a, libc.without_net_admin():
@@ -184,7 +188,7 @@ def stripped(wire):
     wire.a.sysctl("net.ipv4.greenlane_protect", 1)
     exchange(wire, *wire.connect())
     send()
-    true("sysctl net.ipv4.greenlane_dscp_*" in advice(look(), "stripped"), "the cure")
+    true("sysctl net.ipv4.greenlane_dscp_*" in advice(look(), "stripped"), "the advice")
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.greenlane_dscp_protected", 46)
     send()
@@ -192,7 +196,7 @@ def stripped(wire):
     equal(ids(look()), [], "mistakes")
 
 
-@case("loaded and not used: the sysctl that status prints")
+@case("modules are loaded but not used: the remedy is the sysctl that status prints")
 def not_used():
     modules.load("tcp_tlt")
     forget()
@@ -205,7 +209,7 @@ def not_used():
         shell(f"sysctl -qw {CC}={before}")
 
 
-@case("sysctl.d is not in effect: each of the ways that status names")
+@case("sysctl.d is not in effect: each remedy that status prints")
 def not_in_effect():
     modules.load("tcp_tlt")
     before = subprocess.run(["sysctl", "-n", CC], text=True, check=True,
@@ -222,7 +226,7 @@ def not_in_effect():
         elif cure.startswith("Correct it: tlt_dctcp"):
             write(SYSCTL, f"{CC} = tlt_dctcp\n")
         else:
-            equal(cure, "sysctl --system sets it again.", "the cure")
+            equal(cure, "sysctl --system sets it again.", "the advice")
         system()
 
     try:

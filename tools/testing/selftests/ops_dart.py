@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status of dart: what it shows, and a sentence for each mistake, made on
-purpose, and no other.
+"""greenlane status of dart: its counters, and exactly one sentence for each deliberate mistake.
 
 	ns a (hosts, send) ---- wire ---- ns b          lab.wire.dart, or
 	ns a -- color, veth -- ns b                     lab.status.Cable
@@ -21,13 +20,13 @@ CE = 3
 
 
 def send(wire, flows, count, seconds):
-    """So many bytes each, for so long; what comes is read."""
+    """Send count bytes on each flow, and read for some seconds."""
     for tx, _ in flows:
         equal(tx.send(bytes(count)), count, "bytes that the socket takes")
     wire.run(seconds, lambda: read_all(rx for _, rx in flows))
 
 
-@case("healthy: every connection's counters and gauges, its rate, and no sentence", watched,
+@case("a healthy network: every connection's counters, gauges and rate, no sentence", watched,
       of=dart, version=(4, 6), hosts=1)
 def healthy(wire):
     flows = [connect(wire, n, 1000 + n) for n in range(2)]
@@ -37,30 +36,31 @@ def healthy(wire):
     said = look()
     equal(ids(said), [], "mistakes")
     for side, ns in enumerate((wire.a, wire.b)):
-        # Not the one that came before, to port 999.
+        # Without dart()'s first connection, to port 999.
         here = [c for c in connections(said, ns)
                 if c["acked"] > 1 or c["counters"]["messages"]]
-        equal({(c["cc"], c["peer"]) for c in here}, {("dart", "yes")}, "each")
+        equal({(c["cc"], c["peer"]) for c in here}, {("dart", "yes")},
+              "congestion control and peer of each")
         for name in COUNTERS:
             kind = "gauges" if name in GAUGES else "counters"
             equal(sorted(c[kind][name] for c in here),
                   sorted(info(flow[side])[name] for flow in flows), name)
         equal(sorted(c["pacing_rate"] for c in here),
-              sorted(pacing(flow[side]) for flow in flows), "rates")
+              sorted(pacing(flow[side]) for flow in flows), "pacing rates")
     equal(sorted(c["gauges"]["divisor"] for c in connections(said, wire.a)),
-          [0, 2 * ONE, 2 * ONE], "heard")
+          [0, 2 * ONE, 2 * ONE], "divisors")
     status, out, err = tool("status", "--all")
-    equal((status, err), (0, ""), "status")
-    equal([line for line in out.splitlines() if len(line) > 80], [], "too long")
+    equal((status, err), (0, ""), "status, stderr")
+    equal([line for line in out.splitlines() if len(line) > 80], [], "text lines that are too long")
     lines = [line.split() for line in out.splitlines()]
     head = next(line for line in lines if line[4:5] == ["SHARE"])
-    equal(head[2:], ["CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS", "BACK"], "head")
+    equal(head[2:], ["CONN", "PEER", "SHARE", "RATE", "SENDERS", "MSGS", "BACK"], "columns")
     rows = [line for line in lines if line[1:2] == ["dart"] and len(line) > 6]
-    equal(rows[0][2:5] + rows[0][6:], ["3", "3/0", "1/2", "0", "0", "0"], "a's row")
-    equal(rows[1][-3:], ["2", "2", "0"], "b's row: senders, messages")
+    equal(rows[0][2:5] + rows[0][6:], ["3", "3/0", "1/2", "0", "0", "0"], "row of a")
+    equal(rows[1][-3:], ["2", "2", "0"], "row of b: SENDERS, MSGS, BACK")
 
 
-@case("a peer without it; a peer without ECN", cc=("dcqcn", "cubic"))
+@case("a peer without dart, or without ECN: a sentence", cc=("dcqcn", "cubic"))
 def peer_without(cc):
     found = {"dcqcn": "peer-without", "cubic": "no-ecn"}[cc]
     forget()
@@ -69,15 +69,18 @@ def peer_without(cc):
         exchange(wire, client, server)
         said = look()
         equal(ids(said), [found], f"mistakes with {cc}")
-        true("10.0.0.2" in sentence(said, found), f"names it: {sentence(said, found)}")
+        true("10.0.0.2" in sentence(said, found), f"the sentence names it: {sentence(said, found)}")
         if found == "no-ecn":
             equal(cc_of(client), "dart-reno", "congestion control")
-            true("1 connection of dart run dart-reno" in sentence(said, found), "says so")
+            true("1 connection of dart run dart-reno" in sentence(said, found),
+                 "the sentence names dart-reno")
             rows = [line.split() for line in tool("status")[1].splitlines()]
-            true([wire.a.name, "dart", "1"] in [row[:3] for row in rows], "in the table")
+            true([wire.a.name, "dart", "1"] in [row[:3] for row in rows],
+                 "a row of the table has the connection")
 
 
-@case("ACKs that lose their DSCP on the way are heard", watched, of=dart, version=(4, 6))
+@case("the path bleaches ACKs: shares are still received, a sentence after a handshake", watched,
+      of=dart, version=(4, 6))
 def no_codepoints(wire):
     flow = wire.connect()
     wire.rule = lambda p: not p.from_a and p.kind == SHARE and p.set_dscp(0)
@@ -89,7 +92,7 @@ def no_codepoints(wire):
           "mistakes, and where")
 
 
-@case("ACKs that lose their option on the way: no share is ever heard", watched, of=dart,
+@case("the path removes the ACKs' option: no share is received, and a sentence", watched, of=dart,
       version=(4, 6))
 def no_share(wire):
     flow = wire.connect()
@@ -99,13 +102,14 @@ def no_share(wire):
     send(wire, [flow], 100_000, 5e-3)
     said = look()
     equal(ids(said), ["no-share"], "mistakes")
-    true(wire.address(wire.b) in sentence(said, "no-share"), "names it")
+    true(wire.address(wire.b) in sentence(said, "no-share"), "the sentence names the peer")
     wire.rule = None
     send(wire, [flow], 100_000, 5e-3)
-    equal(ids(look()), [], "mistakes when it is heard")
+    equal(ids(look()), [], "mistakes after a share is received")
 
 
-@case("marks from inside the network: all of the line, and not half of it used", watched,
+@case("marks from inside the network: the share is line rate, less than half is used; a sentence",
+      watched,
       of=dart)
 def inside_network(wire):
     flow = wire.connect()
@@ -114,25 +118,25 @@ def inside_network(wire):
     def rule(p):
         if p.from_a and p.len:
             p.set_dsfield(p.dsfield | CE)
-    # Or b's line is full, and marks mean nothing.
+    # Otherwise b's link would be full, and its marks would not count.
     flow[0].setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, RATE * 125_000 // 5)
     send(wire, [flow], 10_000, 5e-3)
-    equal(ids(look()), [], "mistakes of who wants no more")
+    equal(ids(look()), [], "mistakes of a flow that the application limits")
     wire.rule = rule
     send(wire, [flow], 100_000, 5e-3)
     flow[0].setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, bytes([255] * 8))
     send(wire, [flow], 100_000, 1e-3)
-    within(pacing(flow[0]), 0, RATE * 125_000 / 5, "rate")
+    within(pacing(flow[0]), 0, RATE * 125_000 / 5, "pacing rate, bytes/s")
     said = look()
     equal(ids(said), ["inside-network"], "mistakes")
-    true("10.0.0.2" in sentence(said, "inside-network"), "names it")
+    true("10.0.0.2" in sentence(said, "inside-network"), "the sentence names the peer")
     wire.rule = None
-    for _ in range(10):          # 200 kbit/s more each 55 us
+    for _ in range(10):          # additive increase: 200 kbit/s each 55 us
         send(wire, [flow], 500_000, 30e-3)
-    equal(ids(look()), [], "mistakes when they have ended")
+    equal(ids(look()), [], "mistakes after the marks have ended")
 
 
-@case("dcqcn_rate of another line than the port's")
+@case("dcqcn_rate differs from the port's rate: a sentence")
 def dcqcn_rate():
     for mbit, what in ((10_000, "Flows begin with a queue"), (100, "Flows cannot fill the link")):
         with Cable("color rate 1gbit limit 200k", "dart") as cable:
@@ -142,13 +146,14 @@ def dcqcn_rate():
             cable.send([pair], 10_000)
             said = look()
             true("dcqcn-rate" in ids(said), f"mistakes: {ids(said)}")
-            true("va in left The link carries 1Gbit/s" in sentence(said, "dcqcn-rate"), "names it")
+            true("va in left The link carries 1Gbit/s" in sentence(said, "dcqcn-rate"),
+                 "the sentence names port and rate")
             advice = next(p["advice"] for p in said["problems"] if p["id"] == "dcqcn-rate")
             equal(advice, f"{what}: sysctl -w net.ipv4.dcqcn_rate=1000.", "advice")
             for ns in (cable.a, cable.b):
                 ns.sysctl("net.ipv4.dcqcn_rate", 1000)
-            cable.send([pair], 20_000_000)      # it has to become fast again
-            equal(ids(look()), [], "mistakes when repaired as told")
+            cable.send([pair], 20_000_000)      # until line rate
+            equal(ids(look()), [], "mistakes after the remedy")
 
 
 if __name__ == "__main__":

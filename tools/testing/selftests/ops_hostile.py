@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status as root, among users who would like to harm it.
+"""greenlane status as root, with hostile users.
 
-Names of processes, namespaces and devices that a terminal would act on; and what others have put
-where the state file goes.
+Names of processes, namespaces and devices have control characters for terminals, and other users
+create files in place of the state file.
 """
 import contextlib
 import json
@@ -23,24 +23,24 @@ from lab.wire.wire import Wire
 
 USER = 1000
 DIRECTORY = os.path.dirname(STATE)
-# A line that a script may look for, cursor movement, and a byte that is no UTF-8.
+# Text that a script may search for, a cursor movement, and a byte that is not UTF-8.
 NAME = b"x\x1b[1A\nNo m\xff"
 VISIBLE = "x\\x1b[1A\\x0aNo m\\xff"
 
 
 def harmless(text):
-    """Nothing in it but printable characters and the ends of its own lines."""
+    """Check that a text has only printable characters and its own line ends."""
     equal([c for c in text if not c.isprintable() and c != "\n"], [],
           f"control characters in {text!r}")
     equal([line for line in text.splitlines() if line.startswith("No m")],
-          [line for line in text.splitlines() if line == "No mistake found."], "forged lines")
+          [line for line in text.splitlines() if line == "No mistake found."], "forged text lines")
 
 
 # --- names
 
 @contextlib.contextmanager
 def process_named(name):
-    """A process with that name, in a network namespace of its own, which has it too."""
+    """A process with this name, in a network namespace of its own, which is shown by that name."""
     code = ("import os, sys; sys.stdin.buffer.readline(); "
             f"open('/proc/self/comm', 'wb').write({name!r}); print(flush=True); input()")
     with subprocess.Popen(["unshare", "-n", sys.executable, "-c", code], stdin=subprocess.PIPE,
@@ -54,34 +54,35 @@ def process_named(name):
             process.communicate(b"\n")
 
 
-@case("a process's name, which its namespace gets, is shown harmlessly")
+@case("a process's name, also as that of its namespace, is shown without control characters")
 def process_name():
     modules.load("tcp_tlt")
     with process_named(NAME):
         forget()
         names = [ns["name"] for ns in look()["namespaces"].values()]
-        true(any(name.startswith(VISIBLE + "[") for name in names), f"its name in {names}")
+        true(any(name.startswith(VISIBLE + "[") for name in names),
+             f"the process's name in {names}")
         _, out, err = tool("status", "--all")
         harmless(out + err)
-        true(VISIBLE in out, f"its name in the text: {out}")
+        true(VISIBLE in out, f"the process's name in the text: {out}")
 
 
-@case("a namespace's name is shown harmlessly")
+@case("a namespace's name is shown without control characters")
 def namespace_name():
     modules.load("tcp_tlt")
     subprocess.run([b"ip", b"netns", b"add", NAME], check=True)
     try:
         forget()
         names = [ns["name"] for ns in look()["namespaces"].values()]
-        true(VISIBLE in names, f"its name in {names}")
+        true(VISIBLE in names, f"the namespace's name in {names}")
         _, out, err = tool("status", "--all")
         harmless(out + err)
-        true(VISIBLE in out, f"its name in the text: {out}")
+        true(VISIBLE in out, f"the namespace's name in the text: {out}")
     finally:
         subprocess.run([b"ip", b"netns", b"del", NAME], check=True)
 
 
-@case("a device's name is shown harmlessly, by tc too")
+@case("a device's name is shown without control characters, also by tc")
 def device_name():
     modules.load("sch_color")
     modules.load("sch_iofd")
@@ -100,21 +101,23 @@ def device_name():
                 subprocess.run([b"tc", b"qdisc", b"add", *words], check=True)
         forget()
         said = look()
-        true(shown in [port["dev"] for port in said["ports"].values()], f"{said['ports']}")
+        true(shown in [port["dev"] for port in said["ports"].values()],
+             f"the device's name in {said['ports']}")
         _, out, err = tool("status", "--all")
         harmless(out + err)
-        true(shown in out, f"its name in the text: {out}")
+        true(shown in out, f"the device's name in the text: {out}")
         for options in ([], ["-j"]):
             with ns:
                 text = subprocess.run(["tc", *options, "qdisc", "show", "dev", "plain"], check=True,
                                       capture_output=True).stdout
             equal(b"\x1b" in text, False, f"an escape in {text}")
-            true(shown.replace("\\", "\\\\" if options else "\\").encode() in text, f"{text}")
+            true(shown.replace("\\", "\\\\" if options else "\\").encode() in text,
+                 f"the device's name in {text}")
     finally:
         ns.remove()
 
 
-@case("a socket that lingers, whose owner has gone meanwhile: the look does not wait for it")
+@case("status does not wait for a lingering socket whose owner has exited")
 def lingers():
     sys.path.insert(0, os.path.dirname(need_tree("tools/greenlane")))
     from greenlane import sockets
@@ -124,18 +127,18 @@ def lingers():
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 30))
     client.setblocking(False)
     with contextlib.suppress(BlockingIOError):
-        while True:             # what is not read is what close() waits for
+        while True:             # unread data, for which close() would wait
             client.send(bytes(1 << 16))
     began = time.clock_gettime(time.CLOCK_MONOTONIC)
     sockets._close(client)      # pylint: disable=protected-access
-    within(time.clock_gettime(time.CLOCK_MONOTONIC) - began, 0, 1, "seconds")
+    within(time.clock_gettime(time.CLOCK_MONOTONIC) - began, 0, 1, "time of the close, s")
     server.close()
 
 
 # --- the state file
 
 def clear():
-    """Nothing is there."""
+    """Remove the state file and its directory."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         if os.path.islink(DIRECTORY) or not os.path.isdir(DIRECTORY):
             os.unlink(DIRECTORY)
@@ -144,16 +147,16 @@ def clear():
 
 
 def status(*words, warning=None):
-    """A look as JSON; it succeeds, and says this one thing on stderr."""
+    """Run status --json; checks its exit status, and that stderr has only this warning."""
     code, out, err = tool("status", "--json", *words)
     said = json.loads(out)
-    equal(code, exit_status(said), f"exit status; it says {err}")
-    equal(err.count("\n"), int(warning is not None), f"lines of {err!r}")
+    equal(code, exit_status(said), f"exit status; stderr: {err}")
+    equal(err.count("\n"), int(warning is not None), f"lines of text in {err!r}")
     true((warning or "") in err, f"{warning!r} in {err!r}")
     return said
 
 
-@case("the state file is root's own, whatever the umask")
+@case("only root can read and write the state file, with any umask")
 def modes():
     clear()
     old = os.umask(0)
@@ -161,37 +164,38 @@ def modes():
         status()
     finally:
         os.umask(old)
-    equal([os.lstat(path).st_mode & 0o7777 for path in (DIRECTORY, STATE)], [0o700, 0o600], "modes")
+    equal([os.lstat(path).st_mode & 0o7777 for path in (DIRECTORY, STATE)], [0o700, 0o600],
+          "modes of directory and file")
     equal(os.listdir(DIRECTORY), ["status.json"], "files")
-    true(status()["since"], "the second look has one before")
+    true(status()["since"], "the second look knows the first")
 
 
 def users_directory():
-    """A directory that another user may write in."""
+    """Create a directory in which another user may write."""
     os.mkdir(DIRECTORY, 0o755)
     os.chown(DIRECTORY, USER, USER)
 
 
 def open_directory():
-    """One that everyone may write in, as a umask of 0 once left it."""
+    """Create a directory in which every user may write, as with a umask of 0."""
     os.mkdir(DIRECTORY)
     os.chmod(DIRECTORY, 0o777)
 
 
 def linked_directory():
-    """A link to one that is root's own."""
+    """Create a link to a directory of root."""
     os.makedirs("/run/elsewhere", 0o700, exist_ok=True)
     os.symlink("/run/elsewhere", DIRECTORY)
 
 
 def linked_file():
-    """A link to a file of root's."""
+    """Create a link to a file of root."""
     os.mkdir(DIRECTORY, 0o700)
     os.symlink("/run/victim", STATE)
 
 
 def users_file():
-    """Another user's file."""
+    """Create a file of another user."""
     os.mkdir(DIRECTORY, 0o700)
     with open(STATE, "w", encoding="ascii") as file:
         file.write("{}")
@@ -199,12 +203,13 @@ def users_file():
 
 
 def fifo():
-    """A pipe, which nobody writes to."""
+    """Create a pipe without a writer."""
     os.mkdir(DIRECTORY, 0o700)
     os.mkfifo(STATE)
 
 
-@case("what others have put there is not used and not written through, and is said in one line",
+@case("a path that another user has prepared for the state file is not read and not written to,"
+      " and is reported in one line of text",
       what=(users_directory, open_directory, linked_directory, linked_file, users_file, fifo))
 def planted(what):
     clear()
@@ -224,7 +229,7 @@ def planted(what):
 
 
 def damages(good):
-    """Texts that a state file should not have."""
+    """Invalid contents of a state file."""
     whole = json.loads(good)
     yield good[:len(good) // 2]
     yield "\0" * 100
@@ -238,7 +243,7 @@ def damages(good):
     yield json.dumps({**whole, "ports": {"1": {}}})
 
 
-@case("a damaged state file is discarded with one line, and the next look has one before again")
+@case("a damaged state file is discarded with one line of text, and the next look knows the last")
 def damaged():
     clear()
     status()
@@ -247,16 +252,17 @@ def damaged():
     for text in damages(good):
         with open(STATE, "w", encoding="utf-8") as file:
             file.write(text)
-        equal(status(warning="was damaged, and is discarded")["since"], None, f"since, {text[:60]}")
-        true(status()["since"], "since, the next look")
-    # Another boot's or version's is no damage.
+        equal(status(warning="was damaged, and is discarded")["since"], None,
+              f"since, after {text[:60]}")
+        true(status()["since"], "since, of the next look")
+    # A file of another boot or version is not damaged.
     for key in ("boot", "version"):
         with open(STATE, "w", encoding="utf-8") as file:
             json.dump({**json.loads(good), key: 0}, file)
-        equal(status()["since"], None, f"since, of another {key}")
+        equal(status()["since"], None, f"since, after another {key}")
 
 
-@case("--state: readers with files of their own do not consume each other's changes")
+@case("--state: readers with separate files do not consume each other's changes")
 def readers():
     modules.load("tcp_tlt")
     clear()
@@ -274,15 +280,15 @@ def readers():
                    if ns["name"] == wire.a.name]
             grown.append(ns["change"]["ImportantSent"])
         true(grown[0] > 0 and grown[0] == grown[1], f"ImportantSent grew by {grown}")
-        equal(os.path.exists(STATE), False, "the common file")
-        equal([os.lstat(path).st_mode & 0o777 for path in files], [0o600] * 2, "modes")
-        # An empty file, as of mktemp, is a first look.
+        equal(os.path.exists(STATE), False, "the common file exists")
+        equal([os.lstat(path).st_mode & 0o777 for path in files], [0o600] * 2, "modes of the files")
+        # An empty file, as of mktemp, counts as a first look.
         with open(files[0], "w", encoding="ascii"):
             pass
         equal(status("--state", files[0])["since"], None, "since, of an empty file")
 
 
-@case("--state: a file that it did not write is refused, and stays")
+@case("--state: a file of another program is refused and not changed")
 def others_file():
     os.makedirs("/run/dir", exist_ok=True)
     with open("/run/text", "w", encoding="ascii") as file:
@@ -300,7 +306,8 @@ def others_file():
         equal((code, err.count("\n")), (2, 1), f"--state {path}: {err!r}")
     for name, was in before.items():
         now = os.lstat(f"/run/{name}")
-        equal((now.st_ino, now.st_mtime_ns), (was.st_ino, was.st_mtime_ns), f"/run/{name}")
+        equal((now.st_ino, now.st_mtime_ns), (was.st_ino, was.st_mtime_ns),
+              f"inode and mtime of /run/{name}")
     code, out, err = tool("status", "--state", "/run/x", "--watch")
     equal((code, out, err.count("\n")), (2, "", 1), f"with --watch: {err!r}")
 

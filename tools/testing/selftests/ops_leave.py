@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane leave: says what still uses greenlane, wherever that is, and unloads the rest.
+"""greenlane leave: lists all users of greenlane, in all namespaces, and unloads unused modules.
 
 	ns a (cc is its default) ---- wire ---- ns b        lab.wire
 	ns ports: color and iofd on dummies
@@ -22,24 +22,24 @@ CONF = "/etc/sysctl.d/90-greenlane-test.conf"
 
 
 def loaded():
-    """Which of ours are."""
+    """Our modules that are loaded."""
     return {name for name in OURS if os.path.isdir(f"/sys/module/{name}")}
 
 
 def leave(expected):
-    """Its output; the exit status must be this, and stderr empty."""
+    """Run greenlane leave; returns its stdout, checks its exit status and an empty stderr."""
     status, out, err = tool("leave")
-    equal((status, err), (expected, ""), f"status, stderr of greenlane leave, which says {out}")
+    equal((status, err), (expected, ""), f"status, stderr of greenlane leave with the output {out}")
     return out
 
 
 def has(out, *texts):
-    """It says each of these."""
+    """Check that the output contains each of these texts."""
     for text in texts:
         true(text in out, f"{text!r} in {out}")
 
 
-@case("nothing is loaded: says so, and does nothing")
+@case("without loaded modules leave reports that greenlane is not in use")
 def nothing():
     for name in reversed(OURS):
         if name in loaded():
@@ -47,19 +47,19 @@ def nothing():
     has(leave(0), "greenlane is not in use")
 
 
-@case("what nothing uses is unloaded, in the right order, and the remembered look goes too")
+@case("unused modules are unloaded, in the correct order, and the state file is removed")
 def unused():
     modules.load(*OURS)
     look()
-    true(os.path.exists(STATE), "a remembered look")
+    true(os.path.exists(STATE), "a state file exists")
     out = leave(0)
     has(out, "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass, tcp_tlt, tcp_dart",
         "greenlane is not in use")
     equal(loaded(), set(), "loaded")
-    equal(os.path.exists(os.path.dirname(STATE)), False, "the remembered look")
+    equal(os.path.exists(os.path.dirname(STATE)), False, "the state file exists")
 
 
-@case("connections, listeners and defaults in other namespaces: named with their processes, and kept")
+@case("connections, listeners and defaults in other namespaces are listed with processes, and kept")
 def sockets():
     with Wire(cc="tlt_reno", cc_b="cubic") as wire:
         modules.load("tcp_aeolus", "sch_color", "sch_iofd")
@@ -73,16 +73,16 @@ def sockets():
             f"{wire.b.name}: 1 listening socket of tlt_cubic: {me}\n  restart the service",
             "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass",
             "still loaded: greenlane, rd_link, tcp_dcqcn, tcp_dart, tcp_tlt")
-        true("new connections get" not in out, f"no default is left: {out}")
+        true("new connections get" not in out, f"no default remains: {out}")
         listener.close()
         wire.a.sysctl("net.ipv4.tcp_congestion_control", "tlt_reno")
         out = leave(1)
         has(out, f"{wire.a.name}: new connections get tlt_reno")
-        true("listening" not in out, f"no listener is left: {out}")
+        true("listening" not in out, f"no listener remains: {out}")
     has(leave(0), "unloaded: tcp_tlt, tcp_dart, tcp_dcqcn, rd_link, greenlane")
 
 
-@case("qdiscs of both kinds, routes, cgroups and configuration files: named, with what ends each")
+@case("qdiscs of both kinds, routes and configuration files are listed, each with its remedy")
 def settings():
     modules.load("tcp_tlt", "sch_color", "sch_iofd")
     ns = Namespace("ports")
@@ -110,12 +110,12 @@ def settings():
     has(leave(0), "greenlane is not in use")
 
 
-@case("only root may; one line")
+@case("leave is refused for other users, with one line of text")
 def not_root():
     status, out, err = tool("leave", command=("setpriv", "--reuid", "65534", "--clear-groups",
                                               sys.executable, TOOL))
     equal((status, out, err), (2, "", "greenlane: only root can unload modules\n"), "leave")
-    equal(tool("leave", "now")[0], 2, "an argument")
+    equal(tool("leave", "now")[0], 2, "status with an argument")
 
 
 if __name__ == "__main__":

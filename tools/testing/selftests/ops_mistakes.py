@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status: a sentence for each mistake, made on purpose, and no other.
+"""greenlane status: exactly one sentence for each deliberate mistake.
 
 	ns a ---- wire ---- ns b        lab.wire, or
 	ns a -- color, veth -- ns b     lab.status.Cable
@@ -30,7 +30,7 @@ from lab.wire.wire import Wire, connected
 SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
 
 
-@case("no sentence at a healthy port; its counters by colour", Cable,
+@case("a healthy port: no sentence; its counters by colour", Cable,
       options="color rate 1gbit limit 1m red 270k ecn 200k")
 def healthy_port(cable):
     pair = cable.connect()
@@ -48,10 +48,10 @@ def healthy_port(cable):
     cable.send([pair])
     equal(ids(look()), [], "mistakes at the second look")
     _, out, _ = tool("status")
-    true("1 port: no change" in out, "an idle port is one line")
+    true("1 port: no change" in out, "an idle port has one line of text")
 
 
-@case("(a) a peer without it")
+@case("(a) a peer without TLT: a sentence")
 def peer_without():
     for ends in (("tlt_reno", "cubic"), ("cubic", "tlt_cubic")):
         forget()
@@ -61,12 +61,12 @@ def peer_without():
             equal(ids(said), ["peer-without"], "mistakes")
             remote = "10.0.0.2" if ends[0] == "tlt_reno" else "10.0.0.1"
             true(f"1 connection to peers without TLT: {remote}." in
-                 sentence(said, "peer-without"), "names it")
-            # It is so as long as it lives; of one that ended only what grew is told.
+                 sentence(said, "peer-without"), "the sentence names the peer")
+            # An open connection is reported at each look, a closed one only once.
             equal(ids(look()), ["peer-without"], "mistakes at the second look")
 
 
-@case("(b) codepoints that get lost on the way, or become others: counted where that shows",
+@case("(b) the path bleaches or changes codepoints: a sentence at the receiving end",
       to=(0, DATA, 46))
 def bleached(to):
     with watched(cc="tlt_reno") as wire:
@@ -74,32 +74,32 @@ def bleached(to):
 
 
 def remarked(wire, to):
-    """Each DSCP becomes that, and then no longer."""
+    """The path sets each DSCP to `to` for a while."""
     client, server = wire.connect()
     exchange(wire, client, server)
     equal(ids(look()), [], "mistakes before")
-    # One way: what a sends, so it shows at b.
+    # Only packets of a, so b reports it.
     wire.rule = lambda p: p.from_a and p.set_dscp(to)
     for port in (1001, 1002):
         exchange(wire, *wire.connect(port))
     said = look()
     equal(ids(said), ["bleached"], "mistakes")
     true(f"{wire.b.name} 2 handshakes arrived with another DSCP" in sentence(said, "bleached"),
-         f"names it: {sentence(said, 'bleached')}")
-    # It is no mistake of the connections that live, and of a's.
-    equal(len(said["problems"]), 1, "sentences")
+         f"the sentence counts handshakes: {sentence(said, 'bleached')}")
+    # Neither open connections nor a are reported.
+    equal(len(said["problems"]), 1, "number of sentences")
     equal(ids(look()), [], "mistakes at the second look")
     wire.rule = None
     exchange(wire, *wire.connect(1003))
-    equal(ids(look()), [], "mistakes when it has gone")
+    equal(ids(look()), [], "mistakes without re-marking")
     wire.b.sysctl("net.ipv4.greenlane_dscp_protected", 46)
     exchange(wire, *wire.connect(1004))
     said = look()
     equal([p["where"] for p in said["problems"] if p["id"] == "bleached"],
-          [wire.a.name, wire.b.name], "where, with another table at each end")
+          [wire.a.name, wire.b.name], "namespaces of the sentences, with different codepoints")
 
 
-@case("(b) something on the way removes the option", watched, cc="tlt_reno")
+@case("(b) the path removes the option: a sentence", watched, cc="tlt_reno")
 def removed(wire):
     wire.rule = without_option
     client, server = wire.connect()
@@ -108,11 +108,11 @@ def removed(wire):
     equal(ids(said), ["peer-without"], "mistakes")
     advice = said["problems"][0]["advice"]
     true("removes unknown TCP options" in advice, f"advice: {advice}")
-    # Nobody takes what lives for what has ended.
-    equal(len(said["problems"]), 2, "sentences, one of each end")
+    # Open connections are not reported as closed ones, too.
+    equal(len(said["problems"]), 2, "number of sentences, one of each end")
 
 
-@case("(c) important packets get lost", connected, of=watched, cc="tlt_reno")
+@case("(c) important packets are lost: a sentence", connected, of=watched, cc="tlt_reno")
 def important_lost(wire, client, server):
     exchange(wire, client, server)
     look()
@@ -123,11 +123,11 @@ def important_lost(wire, client, server):
     wire.run(1)
     said = look()
     equal(ids(said), ["important-lost"], "mistakes")
-    true("10.0.0.2" in sentence(said, "important-lost"), "names it")
-    equal(ids(look()), [], "mistakes when nothing more was lost")
+    true("10.0.0.2" in sentence(said, "important-lost"), "the sentence names the peer")
+    equal(ids(look()), [], "mistakes without further losses")
 
 
-@case("(c) packets overtake each other on the path", connected, of=watched, cc="tlt_reno")
+@case("(c) the path reorders packets: a sentence", connected, of=watched, cc="tlt_reno")
 def reordered(wire, client, server):
     wire.transfer(client, server, 100_000)
     equal(ids(look()), [], "mistakes before")
@@ -139,10 +139,10 @@ def reordered(wire, client, server):
     wire.transfer(client, server, 1_000_000)
     said = look()
     equal(ids(said), ["reordered"], "mistakes")
-    true("10.0.0.2" in sentence(said, "reordered"), "names the path")
+    true("10.0.0.2" in sentence(said, "reordered"), "the sentence names the peer")
 
 
-@case("(c) a queue of this host drops and looks at no colour", Cable,
+@case("(c) a queue of this host drops without regard to colours: a sentence", Cable,
       options="tbf rate 100mbit burst 3k limit 30k")
 def blind_queue(cable):
     pairs = [cable.connect() for _ in range(4)]
@@ -150,10 +150,11 @@ def blind_queue(cable):
     cable.send(pairs)
     said = look()
     true("blind-queue" in ids(said), f"mistakes: {ids(said)}")
-    true("va in left Its tbf dropped" in sentence(said, "blind-queue"), "names it")
+    true("va in left Its tbf dropped" in sentence(said, "blind-queue"),
+         "the sentence names port and qdisc")
 
 
-@case("(d) packets of 64 kB go through a port in one piece", Cable,
+@case("(d) a port queues packets of 64 kB without splitting them: a sentence", Cable,
       options="color rate 10gbit limit 4m red 2m no-split-gso")
 def offload(cable):
     pair = cable.connect()
@@ -164,20 +165,21 @@ def offload(cable):
     cable.tc(cable.a, "qdisc change dev va root color split-gso")
     look()
     cable.send([pair])
-    equal(ids(look()), [], "mistakes when repaired as told")
+    equal(ids(look()), [], "mistakes after the remedy")
 
 
-@case("(d) a port at which nothing ever waits", Cable, options="color limit 1m red 270k")
+@case("(d) a port whose queue is always empty: a sentence",
+      Cable, options="color limit 1m red 270k")
 def no_line(cable):
     pair = cable.connect()
     cable.send([pair])
     equal(ids(look()), ["no-line"], "mistakes")
     cable.tc(cable.a, "qdisc change dev va root color rate 1gbit")
     cable.send([pair])
-    equal(ids(look()), [], "mistakes when repaired as told")
+    equal(ids(look()), [], "mistakes after the remedy")
 
 
-@case("(e) a threshold under a bandwidth-delay product", Cable,
+@case("(e) a threshold below a bandwidth-delay product: a sentence", Cable,
       options="color rate 1gbit limit 1m red 15k", delay="1ms")
 def threshold(cable):
     pair = cable.connect()
@@ -188,10 +190,10 @@ def threshold(cable):
          sentence(said, "threshold"), f"numbers in {sentence(said, 'threshold')}")
     cable.tc(cable.a, "qdisc change dev va root color red 400k")
     cable.send([pair])
-    equal(ids(look()), [], "mistakes when repaired as told")
+    equal(ids(look()), [], "mistakes after the remedy")
 
 
-@case("(f) an application sets a protected DSCP")
+@case("(f) an application sets a protected DSCP: a sentence")
 def stripped():
     modules.load("tcp_tlt")
     forget()
@@ -205,8 +207,9 @@ def stripped():
                     udp.sendto(b"x", ("10.0.0.2", 9))
         said = look()
         equal(ids(said), ["stripped"], "mistakes")
-        true(f"{wire.a.name} 3 packets" in sentence(said, "stripped"), "counts them")
-        equal(ids(look()), [], "mistakes when it has stopped")
+        true(f"{wire.a.name} 3 packets" in sentence(said, "stripped"),
+             "the sentence counts packets")
+        equal(ids(look()), [], "mistakes after the application has stopped")
 
 
 @case("an RST that repeats the DSCP of a SYN is not reported as a mistake", watched,
@@ -219,69 +222,72 @@ def reflected(wire):
         refused.connect((wire.address(wire.b), 9))
     wire.run(5e-3)
     equal(refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ECONNREFUSED,
-          "connect()")
+          "error of connect()")
     equal([p.dscp for p in wire.from_b() if p.flags & RST], [IMPORTANT.dscp], "DSCP of the RST")
     equal(ids(look()), [], "mistakes")
 
 
-@case("(g) dctcp without ECN")
+@case("(g) dctcp without ECN: a sentence")
 def without_ecn():
     forget()
     with Wire(cc="tlt_cubic", cc_b="tlt_dctcp") as wire:
         exchange(wire, *wire.connect())
         said = look()
         equal(ids(said), ["no-ecn"], "mistakes")
-        true("10.0.0.1" in sentence(said, "no-ecn"), "names it")
+        true("10.0.0.1" in sentence(said, "no-ecn"), "the sentence names the peer")
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)
     forget()
     with Wire(cc="tlt_cubic", cc_b="tlt_dctcp") as wire:
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)
         exchange(wire, *wire.connect())
-        equal(ids(look()), [], "mistakes when repaired as told")
+        equal(ids(look()), [], "mistakes after the remedy")
 
 
-@case("(h) green packets dropped at the limit", Cable, options="color rate 10mbit limit 6k")
+@case("(h) green packets are dropped at the limit: a sentence",
+      Cable, options="color rate 10mbit limit 6k")
 def green_drops(cable):
     cable.send([cable.connect() for _ in range(12)], 50_000)
     said = look()
     true("green-drops" in ids(said), f"mistakes: {ids(said)}")
-    true("its limit is too small" in sentence(said, "green-drops"), "names it")
+    true("its limit is too small" in sentence(said, "green-drops"), "the sentence has the reason")
 
 
-@case("connections that cannot use it", watched, cc="tlt_reno")
+@case("connections that cannot use TLT: a sentence", watched, cc="tlt_reno")
 def unsupported(wire):
     wire.b.sysctl("net.ipv4.tcp_sack", 0)
     exchange(wire, *wire.connect())
     equal(ids(look()), ["unsupported"], "mistakes")
 
 
-@case("(i) loaded and not used; configured and not loaded; not there at all")
+@case("(i) modules that are not used, not loaded, or not installed: a sentence")
 def loaded():
     modules.unload("greenlane")
     modules.load("tcp_tlt")
     forget()
-    equal(ids(look()), ["not-used"], "loaded, and nobody selects it")
+    equal(ids(look()), ["not-used"], "mistakes with loaded modules that are not selected")
     with Namespace("routed") as ns:
         ns.ip("link set lo up", "route add 10.9.0.0/24 dev lo congctl tlt_cubic")
-        equal(ids(look()), [], "a route selects it")
+        equal(ids(look()), [], "mistakes if a route selects TLT")
     ns.remove()
     modules.unload("tcp_tlt", "tcp_dcqcn")
-    equal(ids(look()), [], "the tagging layer alone")
+    equal(ids(look()), [], "mistakes with the tagging layer alone")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     with open(SYSCTL, "w", encoding="ascii") as f:
         f.write("# net.ipv4.tcp_congestion_control = bbr\n"
                 "net.ipv4.tcp_congestion_control = tlt_dctcp\n")
     said = look()
-    equal(ids(said), ["not-loaded"], "configured")
-    true(f"{SYSCTL} selects tlt_dctcp" in sentence(said, "not-loaded"), "names the file")
+    equal(ids(said), ["not-loaded"], "mistakes with a configuration and no module")
+    true(f"{SYSCTL} selects tlt_dctcp" in sentence(said, "not-loaded"),
+         "the sentence names the file")
     os.unlink(SYSCTL)
     modules.unload("greenlane", "sch_color", "sch_iofd")
     said = look()
-    equal(ids(said), ["not-installed"], "nothing is loaded, nor installed for this kernel")
-    true(os.uname().release in sentence(said, "not-installed"), "names the kernel")
+    equal(ids(said), ["not-installed"], "mistakes without loaded or installed modules")
+    true(os.uname().release in sentence(said, "not-installed"), "the sentence names the kernel")
 
 
-@case("(i) sysctl.d selects TLT and it is not in effect: the file, and why", cc=("cubic", "reno"))
+@case("(i) sysctl.d selects TLT without effect: the sentence has file and reason",
+      cc=("cubic", "reno"))
 def not_in_effect(cc):
     modules.load("tcp_tlt")
     later = "/etc/sysctl.d/99-tuning.conf"
@@ -297,24 +303,25 @@ def not_in_effect(cc):
             subprocess.run(["sysctl", "-q", "--system"], capture_output=True, check=False)
             forget()
             said = look()
-            true(SYSCTL in sentence(said, "not-in-effect"), f"names the file: {ids(said)}")
+            true(SYSCTL in sentence(said, "not-in-effect"),
+                 f"the sentence names the file: {ids(said)}")
             true(why in sentence(said, "not-in-effect"), f"{why!r}: {sentence(said, 'not-in-effect')}")
     finally:
         os.unlink(SYSCTL)
         os.unlink(later)
 
 
-@case("(h) a port's map has red and green swapped: named, healed as told", Cable,
+@case("(h) a port's map has red and green swapped: a sentence, and its remedy works", Cable,
       options="color rate 1gbit limit 400k red 60k map 8 green map 10 red")
 def swapped(cable):
     pairs = [cable.connect() for _ in range(4)]
     said = busy(cable, pairs[0])
     equal(ids(said), ["swapped-map"], "mistakes")
     cable.tc(cable.a, heal(said, "swapped-map"))
-    equal(ids(busy(cable, pairs[0])), [], "mistakes when it is healed")
+    equal(ids(busy(cable, pairs[0])), [], "mistakes after the remedy")
 
 
-@case("(g) dctcp through a port that does not mark below red: named, healed as told", Cable,
+@case("(g) dctcp, and a port that does not mark below red: a sentence, and its remedy works", Cable,
       cc="tlt_dctcp", options=("color rate 1gbit limit 400k red 60k",
                                "color rate 1gbit limit 400k red 60k ecn 200k"))
 def no_marks(cable):
@@ -328,10 +335,10 @@ def no_marks(cable):
     cable.tc(cable.a, heal(said, "no-marks").replace("BYTES", "30k"))
     look()
     cable.send(pairs)
-    equal(ids(look()), [], "mistakes when it marks")
+    equal(ids(look()), [], "mistakes after the remedy")
 
 
-@case("(f) others' packets with CS1 are dropped as red", Cable, cc="cubic",
+@case("(f) packets of others with CS1 are dropped as red: a sentence", Cable, cc="cubic",
       options="color rate 1gbit limit 1800k red 30k")
 def others_red(cable):
     modules.load("tcp_tlt")
@@ -341,10 +348,11 @@ def others_red(cable):
             client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
         look()
         cable.send(pairs, 500_000)
-        equal([name for name in ids(look()) if name != "not-used"], expected, f"IP_TOS {tos}")
+        equal([name for name in ids(look()) if name != "not-used"], expected,
+              f"mistakes with IP_TOS {tos}")
 
 
-@case("without a plugin for tc: blind is a problem, and has an exit status of its own", Cable,
+@case("without a plugin for tc status reports \"blind\", with an exit status of its own", Cable,
       options="color rate 1gbit limit 1m red 270k")
 def no_plugin(cable):
     cable.send([cable.connect()], 50_000)
@@ -364,14 +372,15 @@ def heal(said, name):
     return advice.partition("tc ")[2].partition(", below")[0].rstrip(".")
 
 
-@case("TLT in a tunnel: the port sees only yellow until the tunnel copies the DSCP", Cable,
+@case("TLT in a tunnel: the port has only yellow packets until the tunnel copies the DSCP", Cable,
       options="color rate 10gbit limit 1m red 270k")
 def tunnel(cable):
     equal(heal_tunnel(cable, "vxlan", "dstport 4789 dev {dev}"),
-          ("ip link set tun1 type vxlan tos inherit", ["only-yellow"], []), "the cure, mistakes")
+          ("ip link set tun1 type vxlan tos inherit", ["only-yellow"], []),
+          "remedy, mistakes before and after")
 
 
-@case("codepoints moved at the hosts but not in the port's map: only yellow, healed as told", Cable,
+@case("hosts use codepoints that the port's map lacks: a sentence, and its remedy works", Cable,
       options="color rate 10gbit limit 1m red 270k")
 def moved(cable):
     for ns in (cable.a, cable.b):
@@ -384,12 +393,12 @@ def moved(cable):
          sentence(said, "only-yellow"))
     advice, = [p["advice"] for p in said["problems"]]
     command = advice.partition(",")[0]
-    equal(command, "tc qdisc change dev va root color map 2 red map 46 green", "the cure")
+    equal(command, "tc qdisc change dev va root color map 2 red map 46 green", "the remedy")
     cable.tc(cable.a, command.removeprefix("tc "))
-    equal(ids(busy(cable, pair)), [], "mistakes when it is healed")
+    equal(ids(busy(cable, pair)), [], "mistakes after the remedy")
 
 
-@case("TLT that does not leave through a port is no reason to wonder about its colours", Cable,
+@case("TLT that does not pass a port causes no sentence about the port's colours", Cable,
       options="color rate 10gbit limit 1m red 270k")
 def elsewhere(cable):
     for ns in (cable.a, cable.b):
@@ -408,13 +417,13 @@ def elsewhere(cable):
     time.sleep(0.1)
     said = look()
     port, = said["ports"].values()
-    true(port["change"]["yellow_packets"] >= 50, "yellow packets")
+    true(port["change"]["yellow_packets"] >= 50, "yellow packets: at least 50")
     equal("only-yellow" in ids(said), False, f"mistakes: {ids(said)}")
     abort(client, server)
     other.close()
 
 
-@case("color on a bridge instead of its ports: named, healed as told")
+@case("color on a bridge instead of its ports: a sentence, and its remedy works")
 def on_bridge():
     modules.load("sch_color", "tcp_tlt")
     forget()
@@ -428,15 +437,15 @@ def on_bridge():
         true("on-bridge" in ids(said), f"mistakes: {ids(said)}")
         advice, = [p["advice"] for p in said["problems"] if p["id"] == "on-bridge"]
         equal(advice, "tc qdisc del dev br0 root, and the same color at each port of the bridge: p1,"
-              " p2.", "the cure")
+              " p2.", "the remedy")
         ns.tc("qdisc del dev br0 root", *(f"qdisc add dev {port} root color rate 10gbit limit 1m"
                                          " red 270k" for port in ("p1", "p2")))
-        true("on-bridge" not in ids(look()), "healed")
+        true("on-bridge" not in ids(look()), "no mistake after the remedy")
     finally:
         ns.remove()
 
 
-@case("a misspelt name in sysctl.d: named with what it may mean, healed as told")
+@case("a misspelt name in sysctl.d: a sentence with the probable name, and its remedy works")
 def misspelt():
     modules.load("tcp_tlt")
     path = "/etc/sysctl.d/91-greenlane-test.conf"
@@ -455,7 +464,7 @@ def misspelt():
                  and f"{right} there is" in sentence(said, "misspelt"), sentence(said, "misspelt"))
             with open(path, "w", encoding="ascii") as file:
                 file.write(f"net.ipv4.{right} = 1\n".replace("tlt_dctcp = 1", "tcp_ecn = 1"))
-            true("misspelt" not in ids(look()), f"{wrong}: healed")
+            true("misspelt" not in ids(look()), f"{wrong}: no mistake after the remedy")
     finally:
         os.unlink(path)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status: what it counts, where it looks, and what has changed since.
+"""greenlane status: its counters, namespaces and sockets, and changes since the last look.
 
 	ns a ---- wire ---- ns b
 """
@@ -25,12 +25,13 @@ TLT = COUNTERS[:7]
 
 
 def load():
-    """TLT's modules, and the host uses it from its first connection on."""
+    """Load TLT's modules, and make the host active."""
     modules.load("tcp_tlt")
     write_sysctl(ACTIVE, 1)
 
 
-@case("healthy: every connection's counters, summed, and no sentence", watched, version=(4, 6),
+@case("a healthy network: the sum of every connection's counters, no sentence",
+      watched, version=(4, 6),
       cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
 def healthy(wire):
     pairs = [wire.connect(port) for port in (1000, 1001, 1002)]
@@ -41,17 +42,18 @@ def healthy(wire):
     for side, ns in enumerate((wire.a, wire.b)):
         here = connections(said, ns)
         equal(len(here), 3, "connections")
-        equal({(c["cc"], c["peer"]) for c in here}, {(wire.cc, "yes")}, "each")
+        equal({(c["cc"], c["peer"]) for c in here}, {(wire.cc, "yes")},
+              "congestion control and peer of each")
         equal({c["remote"] for c in here},
-              {wire.address(wire.b if ns is wire.a else wire.a)}, "remote")
+              {wire.address(wire.b if ns is wire.a else wire.a)}, "remote addresses")
         for name in TLT:
             equal(sum(c["counters"][name] for c in here),
                   sum(info(pair[side])[name] for pair in pairs), name)
         counted = next(n for n in said["namespaces"].values()
                        if n["name"] == ns.name)
-        equal(counted["cc"], wire.cc, "default")
+        equal(counted["cc"], wire.cc, "default congestion control")
         equal(counted["counters"], ns.greenlane(), "/proc/net/greenlane")
-        true(counted["counters"]["ImportantSent"] > 0, "something was counted")
+        true(counted["counters"]["ImportantSent"] > 0, "ImportantSent: more than 0")
 
 
 @case("the text: 80 columns, a table by transport, and the verdict", watched, cc="tlt_dctcp")
@@ -59,47 +61,49 @@ def text(wire):
     pairs = [wire.connect(port) for port in (1000, 1001)]
     exchange(wire, *pairs[0])
     status, out, err = tool("status")
-    equal((status, err), (0, ""), f"status, which says {' '.join(out.split())}")
-    equal([line for line in out.splitlines() if len(line) > 80], [], "lines that are too long")
+    equal((status, err), (0, ""), f"status, stderr; the output is {' '.join(out.split())}")
+    equal([line for line in out.splitlines() if len(line) > 80], [], "text lines that are too long")
     lines = [line.split() for line in out.splitlines()]
     head = next(line for line in lines if line[:2] == ["NAMESPACE", "CC"])
-    equal(head[2:], ["CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST", "RTO"], "head")
+    equal(head[2:], ["CONN", "PEER", "IMPORT", "ECHO", "CLOCK", "LOST", "RTO"], "columns")
     row = next(line for line in lines if line[:2] == [wire.a.name, "tlt_dctcp"])
-    equal(len(row), len(head), "columns")
-    equal(row[:4], [wire.a.name, "tlt_dctcp", "2", "2/0"], "a's connections")
+    equal(len(row), len(head), "number of columns")
+    equal(row[:4], [wire.a.name, "tlt_dctcp", "2", "2/0"], "connections of a")
     equal(row[4], str(info(pairs[0][0])["important_sent"]
-                      + info(pairs[1][0])["important_sent"]), "important")
+                      + info(pairs[1][0])["important_sent"]), "column IMPORT of a")
     true(out.endswith("No mistake found.\n"), "the verdict")
 
 
-@case("the second look has what changed since; --all has all", connected, of=watched,
+@case("the second look shows changes since the first; --all shows all counters",
+      connected, of=watched,
       cc="tlt_reno")
 def changes(wire, client, server):
     exchange(wire, client, server)
     first = look()
-    equal(first["since"], None, "the first look is since")
+    equal(first["since"], None, "since, of the first look")
     before = wire.a.greenlane()
     mine = info(client)
     exchange(wire, client, server, 50_000)
     second = look()
-    equal(second["since"], first["time"], "since")
+    equal(second["since"], first["time"], "since, of the second look")
     ns = next(n for n in second["namespaces"].values() if n["name"] == wire.a.name)
-    equal(ns["change"], {k: v - before[k] for k, v in wire.a.greenlane().items()}, "change")
-    true(ns["change"]["ImportantSent"] > 0, "something changed")
+    equal(ns["change"], {k: v - before[k] for k, v in wire.a.greenlane().items()},
+          "changes of the counters")
+    true(ns["change"]["ImportantSent"] > 0, "ImportantSent has grown")
     one = next(c for c in second["connections"].values() if c["local"] == "10.0.0.1")
     equal(one["change"], {k: info(client)[k] - mine[k] for k in COUNTERS if k not in GAUGES},
-          "connection")
+          "changes of the connection")
     third = look()
     equal({v for n in third["namespaces"].values() for v in n["change"].values()}, {0},
-          "nothing happened, but")
+          "changes without traffic")
     _, out, _ = tool("status")
-    true("ImportantSent" not in out, "what did not change is not shown")
+    true("ImportantSent" not in out, "an unchanged counter is not shown")
     _, out, _ = tool("status", "--all")
-    true("ImportantSent" in out and "HandshakeRemarked" in out, "--all")
-    equal(look("--all")["since"], None, "--all is since")
+    true("ImportantSent" in out and "HandshakeRemarked" in out, "--all shows all counters")
+    equal(look("--all")["since"], None, "since, of --all")
 
 
-@case("counters that went backwards count from their beginning")
+@case("counters that have fallen count from 0")
 def backwards():
     load()
     forget()
@@ -119,7 +123,7 @@ def backwards():
         load()
 
 
-@case("a process in a namespace without a name; sockets of both families")
+@case("a namespace without a name is named after its process; sockets of both families")
 def container():
     load()
     forget()
@@ -144,11 +148,11 @@ sys.stdin.read()
     equal(len(said["connections"]), 4, "connections")
     names = {said["namespaces"][c["ns"]]["name"] for c in said["connections"].values()}
     equal(len(names), 1, "namespaces")
-    true(names.pop().startswith("python3["), "named after its process")
+    true(names.pop().startswith("python3["), "the name begins with the process's name")
     equal(ids(said), [], "mistakes")
 
 
-@case("a socket that two processes have counts once; what is not greenlane's, by its name")
+@case("a socket of two processes counts once; other congestion controls are counted by name")
 def shared():
     load()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -170,13 +174,13 @@ def shared():
     time.sleep(120)
 
 
-@case("10,000 connections")
+@case("status reads 10,000 connections")
 def many():
     load()
     forget()
     resource.setrlimit(resource.RLIMIT_NOFILE, (20_000, 20_000))
-    # All of them close at once, and what the loopback drops then is a real loss,
-    # which the next look would name.
+    # All connections close at once.  With a shorter backlog the loopback device would drop packets,
+    # which the next look would report.
     with open("/proc/sys/net/core/netdev_max_backlog", "w", encoding="ascii") as f:
         f.write("100000")
     keep = []
@@ -193,16 +197,16 @@ def many():
     equal(len(said["connections"]), 10_000, "connections")
     equal(len(again["connections"]), 10_000, "connections of the second look")
     equal(sum(c["counters"]["important_sent"] for c in said["connections"].values()), 5000,
-          "important")
+          "important_sent of all connections")
     equal(sum(c["change"]["important_sent"] for c in again["connections"].values()), 0,
-          "important since")
-    within(os.path.getsize(STATE), 1, 10_000 * 100, "bytes of the state file")
+          "growth of important_sent since the first look")
+    within(os.path.getsize(STATE), 1, 10_000 * 100, "size of the state file, bytes")
     for s in keep:
         s.close()
     time.sleep(120)
 
 
-@case("processes and sockets that come and go meanwhile")
+@case("processes and sockets begin and end while status runs")
 def vanish():
     load()
     code = """
@@ -223,7 +227,7 @@ while True:
     time.sleep(120)
 
 
-@case("who is not root sees what he may, and is told")
+@case("status for users other than root shows less, and reports that")
 def not_root():
     load()
     forget()
@@ -231,12 +235,12 @@ def not_root():
         exchange(wire, *wire.connect())
         status, out, err = tool("status", command=("setpriv", "--reuid", "65534",
                                                    "--clear-groups", sys.executable, TOOL))
-        equal((status, err), (3, ""), f"status, which says {' '.join(out.split())}")
-        true("You are not root" in " ".join(out.split()), "says so")
-        true("tcp_tlt" in out, "modules")
+        equal((status, err), (3, ""), f"status, stderr; the output is {' '.join(out.split())}")
+        true("You are not root" in " ".join(out.split()), "the output reports that")
+        true("tcp_tlt" in out, "the output has the modules")
 
 
-@case("--watch: a look each time, what changed since the one before, no state file", watched,
+@case("--watch: periodic looks with changes since the last one, no state file", watched,
       cc="tlt_reno")
 def watch(wire):
     exchange(wire, *wire.connect())
@@ -246,12 +250,12 @@ def watch(wire):
     equal(done.stderr, "", "stderr")
     looks = [json.loads(line) for line in done.stdout.splitlines()]
     true(len(looks) >= 3, f"{len(looks)} looks")
-    equal(looks[0]["since"], None, "the first is since")
-    equal(looks[1]["since"], looks[0]["time"], "the second is since")
-    equal(os.path.exists(STATE), False, "a state file")
+    equal(looks[0]["since"], None, "since, of the first look")
+    equal(looks[1]["since"], looks[0]["time"], "since, of the second look")
+    equal(os.path.exists(STATE), False, "a state file exists")
 
 
-@case("installed in /usr it finds its parts, through a symbolic link too")
+@case("greenlane in /usr finds its parts, also through a symbolic link")
 def installed():
     load()
     forget()
@@ -263,16 +267,17 @@ def installed():
     for command in ("/usr/sbin/greenlane", "/run/gl"):
         status, out, err = tool("status", command=(command,))
         equal((status, err), (1, ""), command)
-        true("tcp_tlt is loaded, but no" in " ".join(out.split()), "says something")
-    equal(os.path.exists("/usr/lib/greenlane/greenlane/__pycache__"), False, "rubbish")
-    # and says if there is no plugin
+        true("tcp_tlt is loaded, but no" in " ".join(out.split()), "the output has a sentence")
+    equal(os.path.exists("/usr/lib/greenlane/greenlane/__pycache__"), False, "__pycache__ exists")
+    # It reports a missing plugin.
     with Cable("color rate 1gbit limit 1m red 270k"):
         status, out, err = tool("status", command=("env", "-u", "TC_LIB_DIR", "/run/gl"))
-        equal((status, err), (3, ""), f"without the plugin it says {' '.join(out.split())}")
+        equal((status, err), (3, ""),
+              f"status, stderr without the plugin; the output is {' '.join(out.split())}")
         true("The plugin for tc is missing" in out and "tc cannot show the ports" in out, out)
 
 
-@case("mistakes in the command line: one line, status 2")
+@case("mistakes in the command line are refused with one line of text and status 2")
 def usage():
     for words in ((), ("stat",), ("status", "--watch", "x"), ("status", "--watch", "-1"),
                   ("status", "--frobnicate"), ("status", "more")):

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The speed of the link that credits and rates divide: that of the route's device.
+"""Credits and rates are fractions of a link's speed: that of the route's device.
 
 	ns a -- va ===== veth, netem ===== vb -- ns b      Hosts, and devices on top of it
-	ns a -- tun ==== this program ==== tun -- ns b     lab.wire: a tun says what it is told
+	ns a -- tun ==== this program ==== tun -- ns b     lab.wire: the test sets a tun's speed
 
-dcqcn's pacing rate shows the sender's link, the time of a transfer by xpass the receiver's.
+dcqcn's pacing rate shows the speed of the sender's link, the time of a transfer by xpass that of
+the receiver's.
 """
 import contextlib
 import selectors
@@ -38,13 +39,13 @@ def table(ns):
 
 
 def link(ns, dev):
-    """(Mbit/s, who says so) of a device."""
+    """(speed in Mbit/s, its source) of a device."""
     row = table(ns)[dev]
     return row["mbit"], row["source"]
 
 
 def run(*commands):
-    """Commands with blanks between their words; one that the kernel cannot is skipped."""
+    """Run commands with blanks between their words; skip the case if the kernel lacks one."""
     for command in commands:
         done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
         if "Unknown device type" in done.stderr or "not supported" in done.stderr:
@@ -110,8 +111,8 @@ class Hosts:
 
 
 def pump(flows, seconds, enough=float("inf")):
-    """Each flow sends and reads what it can for so long, or until so many bytes have arrived of
-    one: bytes that arrived, of each."""
+    """Each flow sends and reads as much as possible for `seconds`, or until `enough` bytes of one
+    have arrived; returns the bytes that arrived of each."""
     got = dict.fromkeys((server for _, server in flows), 0)
     chunk = bytes(1 << 16)
     senders = {client for client, _ in flows}
@@ -136,25 +137,25 @@ def segment(s):
 
 
 def paced(flow, extra=0):
-    """Mbit/s of the link, by the rate that dcqcn begins at."""
+    """Speed of the link in Mbit/s, derived from dcqcn's initial rate."""
     pump([flow], 2e-3)
     mss = segment(flow[0])
     return pacing(flow[0]) * 8 / 1e6 * (mss + HEADERS + extra) / mss
 
 
 def carried(flow, count, seconds, extra=0):
-    """Mbit/s of a link that this many bytes in that time fill, with their credits."""
+    """Speed in Mbit/s of a link that `count` bytes in `seconds` fill, with their credits."""
     mss = segment(flow[0])
     return count / mss * (mss + HEADERS + CREDIT + 2 * extra) * 8 / seconds / 1e6
 
 
 def near(seen, mbit, what, part=0.002):
-    """It is so many Mbit/s."""
+    """Check that a speed is mbit Mbit/s, within a fraction `part`."""
     within(seen, (1 - part) * mbit, (1 + part) * mbit, what)
 
 
 def credited(hosts, what, mbit, flow=None, seconds=10e-3, extra=0):
-    """Goodput of xpass, after its first round trips."""
+    """Check the goodput of xpass, after its first round trips."""
     flow = flow or hosts.connect()
     pump([flow], 10e-3)
     near(carried(flow, pump([flow], seconds)[0], seconds, extra), mbit, what, 0.05)
@@ -163,7 +164,7 @@ def credited(hosts, what, mbit, flow=None, seconds=10e-3, extra=0):
 # --- speeds ---------------------------------------------------------------------------------
 
 
-@case("a veth: 10 Gbit/s, as it says; what its other end is does not matter")
+@case("a veth: 10 Gbit/s, as its driver reports; its peer's rate does not matter")
 def veth():
     with Hosts() as hosts:
         equal(hosts.a.sysctl("net.ipv4.dcqcn_rate"), "0", "dcqcn_rate")
@@ -174,7 +175,7 @@ def veth():
         near(paced(hosts.connect()[::-1]), 1000, "dcqcn at the other end")
 
 
-@case("a port's rate overrides the device's, is followed when it changes, and goes with the port")
+@case("a port's rate overrides the device's speed; flows follow its changes and its removal")
 def port():
     with Hosts(delay=None) as hosts:
         flow = hosts.connect()
@@ -185,15 +186,15 @@ def port():
             hosts.a.tc(f"qdisc {words}")
             equal(link(hosts.a, "va"), (mbit, "port"), words)
             near(paced(hosts.connect()), mbit, f"a new flow: {words}")
-            true(paced(flow) < 1.002 * mbit, "an old one is not faster")
+            true(paced(flow) < 1.002 * mbit, "an old flow is not faster than the port")
         hosts.a.tc("qdisc change dev va root color rate none")
-        equal(link(hosts.a, "va"), (10000, "device"), "a port without a rate")
+        equal(link(hosts.a, "va"), (10000, "device"), "speed with a port without a rate")
         hosts.a.tc("qdisc change dev va root color rate 1gbit", "qdisc del dev va root")
-        equal(link(hosts.a, "va"), (10000, "device"), "no port")
+        equal(link(hosts.a, "va"), (10000, "device"), "speed without a port")
         near(paced(hosts.connect()), 10000, "a new flow")
 
 
-@case("a port below netem is the device's; one that only a part of the packets passes is not")
+@case("a port below netem sets the device's speed; one below prio, which packets may bypass, not")
 def below():
     with Hosts(delay=None) as hosts:
         hosts.a.tc("qdisc add dev va root handle 1: netem delay 5us",
@@ -205,7 +206,7 @@ def below():
         equal(link(hosts.a, "va"), (10000, "device"), "below prio")
 
 
-@case("several queues: the sum of their ports, if each has one")
+@case("several queues: the speed is the sum of their ports, if each queue has one")
 def queues():
     with Hosts(delay=None) as hosts:
         run(f"ip link add m0 netns {hosts.a.name} numtxqueues 2 numrxqueues 2 type veth"
@@ -213,12 +214,12 @@ def queues():
         hosts.a.ip("link set m0 up")
         hosts.a.tc("qdisc add dev m0 root handle 1: mq",
                    "qdisc add dev m0 parent 1:1 handle 2: color rate 1gbit")
-        equal(link(hosts.a, "m0"), (10000, "device"), "one of two")
+        equal(link(hosts.a, "m0"), (10000, "device"), "speed with a port on one of two queues")
         hosts.a.tc("qdisc add dev m0 parent 1:2 handle 3: color rate 1500mbit")
-        equal(link(hosts.a, "m0"), (2500, "port"), "both")
+        equal(link(hosts.a, "m0"), (2500, "port"), "speed with a port on both queues")
 
 
-@case("the sysctls override both, for all devices of the namespace; 0 asks them again")
+@case("the sysctls override port and device, in the whole namespace; 0 restores their speed")
 def sysctl():
     with Hosts(delay=None) as hosts:
         hosts.a.tc("qdisc add dev va root handle 1: color rate 1gbit")
@@ -233,8 +234,7 @@ def sysctl():
             credited(hosts, f"xpass_rate={value}", mbit, flow)
 
 
-@case("a speed that changes under a flow is followed, up and down; the last one holds while the"
-      " carrier is away")
+@case("a flow follows its device's speed up and down; without a carrier the last speed holds")
 def changes():
     with Wire(cc="dcqcn", rto_min="200ms", speed=1000) as wire:
         client, server = wire.connect()
@@ -249,21 +249,21 @@ def changes():
             rate = pacing(client) * 8 / 1e6 * (1448 + HEADERS) / 1448
             if mbit == 100:
                 near(rate, mbit, "dcqcn")
-        # It is reached by steps.
+        # dcqcn raises its rate in steps.
         for _ in range(20):
             wire.transfer(client, server, 1_000_000)
-        true(pacing(client) * 8 / 1e6 > 1100, "faster than before")
+        true(pacing(client) * 8 / 1e6 > 1100, "pacing rate above 1100 Mbit/s")
         with wire.a:
             set_speed("tun0", None)
         wire.a.ip("link set tun0 carrier off")
         wire.run(2.0)
-        equal(link(wire.a, "tun0"), (40_000, "device"), "without carrier")
+        equal(link(wire.a, "tun0"), (40_000, "device"), "speed without carrier")
         wire.a.ip("link set tun0 carrier on")
         wire.run(2.0)
-        equal(link(wire.a, "tun0"), (10_000, "unknown"), "and with it")
+        equal(link(wire.a, "tun0"), (10_000, "unknown"), "speed with carrier again")
 
 
-@case("xpass follows a port that changes under a flow")
+@case("an xpass flow follows a port whose rate changes")
 def changes_xpass():
     with Hosts("xpass") as hosts:
         hosts.b.tc("qdisc replace dev vb root handle 1: netem delay 20us limit 100000",
@@ -276,7 +276,7 @@ def changes_xpass():
         credited(hosts, "and at last", 500, flow)
 
 
-@case("a device that does not know: 10 Gbit/s, and greenlane status says what to do",
+@case("a device without a speed: 10 Gbit/s, and greenlane status prints the remedy",
       cc=("xpass", "dcqcn"))
 def unknown(cc):
     forget()
@@ -299,7 +299,7 @@ def unknown(cc):
                 ns.sysctl(f"net.ipv4.{name}", 10_000)
         look()
         wire.transfer(client, server, 50_000)
-        equal(ids(look()), [], "mistakes when repaired as told")
+        equal(ids(look()), [], "mistakes after the remedy")
 
 
 @case("dummy devices and loopback: no speed, and no mistake")
@@ -322,7 +322,8 @@ def dummy():
 # --- devices on top of others ------------------------------------------------------------------
 
 
-@case("a VLAN: the speed below it, its tag, and the time of the device below",
+@case("a VLAN has the speed of the device below, counts its tag, and shares that device's link "
+      "time",
       cc=("dcqcn", "xpass"))
 def vlan(cc):
     with Hosts(cc) as hosts:
@@ -345,12 +346,13 @@ def vlan(cc):
             equal((link(hosts.a, "v10"), link(hosts.a, "va")), ((300, "port"), (1000, "port")),
                   "a port of its own")
             seen = table(hosts.a)
-            equal(seen["v10"]["wire"], seen["v10"]["ifindex"], "has time of its own")
+            equal(seen["v10"]["wire"], seen["v10"]["ifindex"],
+                  "ifindex of the link that v10 shares")
             hosts.a.tc("qdisc del dev v10 root")
             hosts.a.ip("link del v10")
-            equal(link(hosts.a, "va"), (1000, "port"), "when the VLANs have gone")
+            equal(link(hosts.a, "va"), (1000, "port"), "speed after the VLANs are removed")
             return
-        # Both share one wire: together they have no more than it carries.
+        # Both share one link, and together do not exceed its rate.
         hosts.b.sysctl("net.ipv4.xpass_rate", 2000)
         flows = [flow, hosts.connect()]
         pump(flows, 5e-3)
@@ -359,7 +361,7 @@ def vlan(cc):
         near(total, 2000, "two flows", 0.1)
 
 
-@case("a VRF: the device that packets leave by, whether the socket is bound to the VRF or not")
+@case("a VRF: the speed of the device that packets leave on, whichever the socket is bound to")
 def vrf():
     with Hosts() as hosts:
         for ns, dev in ((hosts.a, "va"), (hosts.b, "vb")):
@@ -372,7 +374,7 @@ def vrf():
             near(paced(hosts.connect(bind=bound)), 1000, f"bound to {bound}")
 
 
-@case("a bond: the sum, as it says, and followed when a member leaves")
+@case("a bond: the sum of its members, as the driver reports, also when a member is removed")
 def bond():
     with Hosts() as hosts:
         hosts.wire("vc", "vd", 2)
@@ -382,13 +384,13 @@ def bond():
                 ns.ip(f"link set {dev} down", f"link set {dev} master bond0")
             ns.ip("link set bond0 up")
         time.sleep(0.1)
-        equal(link(hosts.a, "bond0"), (20000, "device"), "two members")
+        equal(link(hosts.a, "bond0"), (20000, "device"), "speed of two members")
         hosts.a.ip("link set vc nomaster")
         time.sleep(0.1)
-        equal(link(hosts.a, "bond0"), (10000, "device"), "one member")
+        equal(link(hosts.a, "bond0"), (10000, "device"), "speed of one member")
 
 
-@case("a macvlan or ipvlan in another namespace: the speed below it, and time of its own",
+@case("a macvlan or ipvlan in another namespace: the speed of the device below, its own link time",
       kind=("macvlan", "ipvlan mode l2"))
 def other_namespace(kind):
     with Hosts() as hosts:
@@ -405,7 +407,7 @@ def other_namespace(kind):
         near(paced(hosts.connect(client=inside)), 1000, "dcqcn")
 
 
-@case("a tunnel: its headers count")
+@case("a tunnel's headers count as link time")
 def tunnel():
     with Hosts() as hosts:
         for ns, dev, number in ((hosts.a, "va", 1), (hosts.b, "vb", 2)):
@@ -417,10 +419,11 @@ def tunnel():
         near(paced(hosts.connect("10.9.0.2"), 50), 10000, "dcqcn", 0.0005)
 
 
-# --- devices that come and go --------------------------------------------------------------------
+# --- devices that are renamed, moved and deleted -------------------------------------------------
 
 
-@case("renamed, moved to another namespace, deleted: with connections", cc=("dcqcn", "xpass"))
+@case("a device with connections is renamed, moved to another namespace and deleted",
+      cc=("dcqcn", "xpass"))
 def leaves(cc):
     with Hosts(cc, delay=None) as hosts:
         other = Namespace(f"other{Hosts.number}")
@@ -433,20 +436,21 @@ def leaves(cc):
         equal(link(hosts.a, "renamed"), (1000, "port"), "renamed")
         pump([flow], 2e-3)
         hosts.a.ip(f"link set renamed netns {other.name}")
-        equal("renamed" in table(hosts.a), False, "left")
-        equal(link(other, "renamed"), (10000, "device"), "moved; its port is gone")
+        equal("renamed" in table(hosts.a), False, "in the table of the old namespace")
+        equal(link(other, "renamed"), (10000, "device"),
+              "speed after the move, which removes the port")
         pump([flow, flow[::-1]], 2e-3)
         other.ip(f"link set renamed netns {hosts.a.name}")
         hosts.a.ip("link set renamed up", "addr add 10.1.0.1/24 dev renamed")
-        equal(link(hosts.a, "renamed"), (10000, "device"), "back")
-        # A second of what the device can carry would take minutes on a slow machine.
-        true(pump([flow], 1.0, enough=1 << 20)[0] >= 1 << 20, "the connection goes on")
+        equal(link(hosts.a, "renamed"), (10000, "device"), "speed after the move back")
+        # A second at the device's speed would take minutes on a slow machine.
+        true(pump([flow], 1.0, enough=1 << 20)[0] >= 1 << 20, "1 MB more arrives")
         hosts.a.ip("link del renamed")
         pump([flow, flow[::-1]], 0.5)
         equal(list(table(hosts.a)), ["lo"], "deleted")
 
 
-@case("the modules stay while connections need them, and find devices and speeds when they return")
+@case("modules cannot be removed while connections use them, and find devices when loaded again")
 def unload():
     with Hosts() as hosts:
         hosts.a.tc("qdisc replace dev va root color rate 1gbit")
@@ -461,13 +465,13 @@ def unload():
         hosts.a.tc("qdisc del dev va root")
         modules.unload("rd_link")
         modules.load_all()
-        equal(link(hosts.a, "va"), (10000, "device"), "loaded again")
+        equal(link(hosts.a, "va"), (10000, "device"), "speed after the modules are loaded again")
 
 
 # --- time of a link ---------------------------------------------------------------------------
 
 
-@case("a flow over loopback, and one on another device, take no credits of the wire")
+@case("flows over loopback and over another device take no credits of a link")
 def apart():
     with Hosts("xpass") as hosts:
         hosts.wire("vc", "vd", 2, delay=DELAY)
@@ -479,10 +483,10 @@ def apart():
         got = pump([alone, local, second], 10e-3)
         for count, what in zip((got[0], got[2]), ("the wire", "another device")):
             near(carried(alone, count, 10e-3), 2000, what, 0.05)
-        true(carried(alone, got[1], 10e-3) > 1000, "loopback")
+        true(carried(alone, got[1], 10e-3) > 1000, "more than 1000 Mbit/s over loopback")
 
 
-@case("a device of MTU 9000 beside one of 1500: each has all of its link's time")
+@case("a device of MTU 9000 beside one of 1500: a flow on each fills its link")
 def jumbo():
     with Hosts("xpass", mtu=9000) as hosts:
         hosts.wire("vc", "vd", 2, delay=DELAY)
@@ -494,10 +498,10 @@ def jumbo():
             near(carried(flow, count, 10e-3), 2000, f"of {segment(flow[0])} bytes", 0.05)
 
 
-@case("MTU 9000, and a peer that may send packets of 1500: a credit is for what comes")
+@case("MTU 9000, and a peer that sends packets of 1500: a credit counts the size that arrives")
 def smaller():
     with Hosts("xpass", mtu=9000) as hosts:
-        # What the server says that it takes; its own segments may have 8948 bytes.
+        # The server announces this MSS; its own segments may have 8948 bytes.
         hosts.b.ip("route add 10.1.0.1/32 dev vb advmss 1460")
         flow = hosts.connect()
         equal([segment(s) for s in flow], [1448, 8948], "bytes a packet")
@@ -505,14 +509,14 @@ def smaller():
         credited(hosts, "of 1448 bytes", 2000, flow)
 
 
-@case("far away: credits for the wire as it says, at any speed", mbit=(500, 1000))
+@case("a long wire: credits at the speed that the device reports", mbit=(500, 1000))
 def speeds(mbit):
     with Wire(cc="xpass", rto_min="200ms", speed=mbit) as wire:
         far(wire)
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.xpass_rate", 0)
         client, server = wire.connect()
-        wire.transfer(client, server, 4_000_000)    # it becomes fast
+        wire.transfer(client, server, 4_000_000)    # until line rate
         count = mbit * 1000
         began = time.monotonic()
         true(wire.transfer(client, server, count), "arrives")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Credits and shares go to the senders that use them, and nothing set at attach becomes stale.
+"""Senders that use their credits and shares get more; the pacing rate does not become stale.
 
 	h0, h1 ... ---- switch ---- the last host, which receives
 """
@@ -20,30 +20,31 @@ from lab.wire.sockopt import (GREENLANE_MESSAGE, SO_MAX_PACING_RATE, choose, inf
 from lab.wire.wire import Wire
 
 NO_LIMIT = (1 << 64) - 1
-# Of a link, the payload of IPv4 packets beside their credits: 1448 / (1538 + 106 ... 84)
+# Fraction of a link that is payload of IPv4 packets, with their credits: 1448 / (1538 + 106 ... 84)
 PAYLOAD = 0.87
 
 
 def limit_pace(client, rate):
-    """SO_MAX_PACING_RATE, bytes/s."""
+    """Set SO_MAX_PACING_RATE, bytes/s."""
     client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rate.to_bytes(8, "little"))
 
 
-# --- the pace
+# --- the pacing rate
 
-@timed("fq at the sender does not pace credits by the handshake", cc=("xpass", "aeolus_xpass"),
+@timed("fq at the sender does not pace by the handshake's rate", cc=("xpass", "aeolus_xpass"),
        delay=("10us", "100us", "500us"))
 def behind_fq(cc, delay):
     with Star([10_000] * 2, delay=delay, cc=cc, port="limit 10m preset xpass") as net:
         net.use_fq(0, 1, 10_000)
         pair = net.flow(0, 1)
-        # At 1 ms, a window for one round trip was 0.80 of it: a request is for two.
+        # With requests for one round trip a path of 1 ms had 0.80 of the rate: they are for two.
         got, = pump([pair], 0.005, warm=0.016 if delay == "500us" else 0.005)
         true(got > 10 * PAYLOAD - 0.1, f"{got:.2f} of 10 Gbit/s")
         equal(net.hosts[0].greenlane()["CreditWasted"], 0, "credits wasted")
 
 
-@timed("SO_MAX_PACING_RATE: set, raised and removed", fq=(False, True), cc=("xpass", "aeolus_xpass"))
+@timed("SO_MAX_PACING_RATE: set, raised and removed",
+       fq=(False, True), cc=("xpass", "aeolus_xpass"))
 def max_pacing(fq, cc):
     with Star([10_000] * 2, cc=cc, port="limit 10m preset xpass") as net:
         if fq:
@@ -59,20 +60,20 @@ def max_pacing(fq, cc):
         true(got > 10 * PAYLOAD - 0.1, f"{got:.2f} of 10 Gbit/s without a limit")
 
 
-@case("another congestion control has TCP's own pace", Wire, cc="xpass", version=(4, 6))
+@case("another congestion control restores TCP's pacing rate", Wire, cc="xpass", version=(4, 6))
 def leave(wire):
     xpass.far(wire)
     client, server = wire.connect()
     true(wire.transfer(client, server, 100_000), "arrives")
-    equal(pacing(client), NO_LIMIT, "the pace with credits")
+    equal(pacing(client), NO_LIMIT, "pacing rate with credits, bytes/s")
     choose(client, "reno")
-    within(pacing(client), 1, 10e9 / 8, "the pace with reno")
+    within(pacing(client), 1, 10e9 / 8, "pacing rate with reno, bytes/s")
     true(wire.transfer(client, server, 100_000), "arrives")
 
 
 # --- requests
 
-@timed("connections that are paced to nothing leave the link to the others", cc=("xpass", "aeolus_xpass"))
+@timed("connections paced at 1 kB/s leave the link to the others", cc=("xpass", "aeolus_xpass"))
 def paced_to_nothing(cc):
     with Star([1000] * 3, cc=cc) as net:
         honest = net.flow(0, 2)
@@ -86,8 +87,8 @@ def paced_to_nothing(cc):
 
 
 def carry(wire, seconds, flows, until=None):
-    """Carry packets; all clients write and all servers read as much as possible.  Credits that each
-    server sends meanwhile."""
+    """Carry packets; all clients write and all servers read as much as possible.  Returns the
+    credits that each server sends meanwhile."""
     before = [info(server)["credits_sent"] for _, server in flows]
 
     def step():
@@ -102,14 +103,14 @@ def carry(wire, seconds, flows, until=None):
     return [info(server)["credits_sent"] - n for (_, server), n in zip(flows, before)]
 
 
-@case("a sender that does not use its credits: the others have them, until it uses them again", Wire,
-      cc="xpass", version=(4, 6))
+@case("a sender that does not use its credits loses them to the others, until it uses them again",
+      Wire, cc="xpass", version=(4, 6))
 def unused(wire):
     xpass.far(wire)
     flows = wire.connect(), wire.connect(port=1001)
     carry(wire, 5e-3, flows)
     port = flows[0][0].getsockname()[1]
-    # Its requests and reports arrive, and no data: TCP sends it again with each credit.
+    # Its requests and reports arrive, but no data: TCP retransmits with each credit.
     wire.rule = lambda p: p.sport == port and p.kind == SCHEDULED and p.len
     carry(wire, 10e-3, flows)
     mine, others = carry(wire, 5e-3, flows)
@@ -119,10 +120,12 @@ def unused(wire):
     carry(wire, 0.1, flows, lambda: [p for p in wire.from_a() if p.sport == port and p.len])
     carry(wire, 2e-3, flows)
     mine, others = carry(wire, 2e-3, flows)
-    within(mine / max(others, 1), 0.7, 1.4, f"its credits, of the other's: {mine} and {others}")
+    within(mine / max(others, 1), 0.7, 1.4,
+           f"its credits divided by the other's: {mine} and {others}")
 
 
-# A request beyond the peer's window wasted 0.5 … 0.7 of the slow one's credits, and all had 7.2.
+# With requests beyond the peer's window the slow flow wasted 0.5 … 0.7 of its credits, and both
+# flows together had 7.2 Gbit/s.
 @timed("a process that reads in bursts leaves the link to the others", cc=("xpass", "aeolus_xpass"),
        burst=(50_000, 200_000))
 def bursts(cc, burst):
@@ -140,13 +143,13 @@ def bursts(cc, burst):
                  f"credits wasted: {count['CreditWasted']} of {count['CreditReceived']}")
 
 
-@timed("a sender's packets cost their size, not the MSS that it announces", mss=(1460, 536, 100))
+@timed("a sender's packets are charged at their size, not the announced MSS", mss=(1460, 536, 100))
 def announced_mss(mss):
     with Star([10_000] * 3) as net:
         net.hosts[0].ip(f"route change default via 10.0.0.1 advmss {mss} rto_min 200ms")
         got = pump([net.flow(0, 2), net.flow(1, 2)], 0.010, warm=0.003)
         equal(net.drops(2), 0, "scheduled packets dropped")
-        within(got[0] / got[1], 0.95, 1.05, "the first one's rate, of the second's")
+        within(got[0] / got[1], 0.95, 1.05, "rate of the first flow, divided by that of the second")
         true(sum(got) > 10 * PAYLOAD, f"{sum(got):.2f} of 10 Gbit/s")
 
 
@@ -156,7 +159,7 @@ FAST = (("net.ipv4.tcp_ecn", 1), ("net.ipv4.tcp_wmem", "4096 16777216 67108864")
 
 # With 8 credits of catch-up: 0.77, 0.71 and 0.36.  In a guest of 6.1 a round trip takes 8 us longer
 # than the network's: 0.84, 0.82, and 0.64 at 400 Gbit/s, where that is 270 packets.
-@timed("late timers lose nothing of a fast link, whose ports may limit credits",
+@timed("late timers do not slow a fast link, whose ports may limit credits",
        gbit=(100, 200, 400), preset=("", "preset xpass"))
 def late_timers(gbit, preset):
     if gbit == 400 and os.uname().release.startswith("6."):
@@ -164,8 +167,8 @@ def late_timers(gbit, preset):
     with Star([gbit * 1000] * 3, delay="5us", port=f"limit 20m ecn 400k {preset}",
               sysctls=FAST) as net:
         got = sum(pump([net.flow(0, 2), net.flow(1, 2)], 0.6e-3, warm=0.9e-3, chunk=1 << 19))
-        # All of the payload's part is 0.893 of it.
-        within(got / gbit, 0.8, 0.9, "payload, of the link")
+        # The maximum is 0.893.
+        within(got / gbit, 0.8, 0.9, "rate of the payload, divided by the link's")
         equal(net.drops(2), 0, "scheduled packets dropped")
 
 
@@ -183,7 +186,8 @@ def rested(net):
     return client, server
 
 
-@timed("records are packets of their own: credits for each", cc=("xpass", "aeolus_xpass"))
+@timed("each record is a packet, for which the sender requests a credit",
+       cc=("xpass", "aeolus_xpass"))
 def records(cc):
     with Star([10_000] * 2, delay="50us", cc=cc) as net:
         client, server = rested(net)
@@ -219,15 +223,15 @@ DART = {"cc": "dart", "port": "limit 2m ecn 22500 bands 2 prio 10 0",
         "sysctls": (("net.ipv4.tcp_ecn", 1), ("net.ipv4.tcp_rmem", "4096 65536 65536"))}
 
 
-@timed("dart: hosts whose window is closed count as what they use")
+@timed("dart: hosts whose window is closed count as the share that they use")
 def closed_windows():
     with Star([1000] * 9, **DART) as net:
         flows = [net.flow(number, 8) for number in range(8)]
         got = pump(flows, 0.05, warm=0.05, chunk=60_000, slow=([server for _, server in flows[:4]], 1250))
-        true(sum(got[4:]) > 0.8, f"the four others have {sum(got[4:]):.3f} of 1 Gbit/s")
+        true(sum(got[4:]) > 0.8, f"rate of the four others: {sum(got[4:]):.3f} of 1 Gbit/s")
 
 
-@timed("dart: hosts that are paced, or have a message open, and send nothing, count as nothing",
+@timed("dart: hosts that send no data, paced or with an open message, do not count",
        how=("paced", "open"))
 def silent_hosts(how):
     with Star([1000] * 9, **DART) as net:
@@ -253,7 +257,7 @@ def back_again():
         pump(flows, 0.02, chunk=60_000, silent=[flows[1][0]])
         pump(flows, 1e-3, chunk=60_000)
         got = pump(flows, 5e-3, chunk=60_000)
-        within(got[1] / sum(got), 0.4, 0.6, f"its part of {sum(got):.3f} Gbit/s")
+        within(got[1] / sum(got), 0.4, 0.6, f"its fraction of {sum(got):.3f} Gbit/s")
 
 
 tap.main()

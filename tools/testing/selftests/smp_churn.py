@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Everything at once, on processors that really run at once.
+"""Traffic, configuration and removal at once, on processors that run in parallel.
 
 	ns a (clients) ---- color :sw: color ---- ns b (servers)
 
-200 connections and ever new ones check each byte (lab/traffic/churn.py), while the
-modules come and go under them, namespaces with connections of their own live
-and die, tc and sysctl change what there is to change every 10 ms, and half-open
-connections pile up at listeners that close.
+200 persistent connections and many short ones check each byte (lab/traffic/churn.py), while
+modules are loaded and removed, namespaces with connections are created and removed, tc and
+sysctl change options every 10 ms, and half-open connections accumulate at listeners that close.
 """
 import ctypes
 import errno
@@ -32,38 +31,38 @@ from lab.wire import packet
 
 SLOW = bool(os.environ.get("GL_VARIANT"))
 CHECKED = SLOW and os.environ["GL_VARIANT"] != "smp"    # KASAN or KCSAN: ten times as slow
-FULL = bool(os.environ.get("GL_FULL"))  # as scripts/check --all has it
+FULL = bool(os.environ.get("GL_FULL"))  # set by scripts/check --all
 CONNECTIONS = 60 if CHECKED else 200
 CYCLES = 50 if FULL else 5 if CHECKED else 10           # of the modules
 SPACES = 200 if FULL else 10 if CHECKED else 20         # namespaces
-PERIOD = 0.3 if CHECKED else 0.05 if SLOW else 0.01     # of tc and sysctl; less overloads the kernel
-PATIENCE = 1800         # real seconds, which only end what hangs: the host may be busy
-GRACE = 3 if SLOW else 12               # in which namespaces still come as modules go
+PERIOD = 0.3 if CHECKED else 0.05 if SLOW else 0.01     # s, of tc and sysctl; less saturates the kernel
+PATIENCE = 1800         # real seconds; ends a case that hangs, as the host may be busy
+GRACE = 3 if SLOW else 12               # s in which namespaces are still created
 TRANSPORTS = ("tlt_reno", "dart", "tlt_cubic", "xpass", "dcqcn", "tlt_dctcp", "dart",
               "aeolus_xpass")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
 MODULES = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
            "sch_color")
-# In this order.
+# In order of removal.
 OUT = ("tcp_aeolus", "tcp_xpass", "rd_core", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane", "sch_color",
        "rd_link")
 KINDS = ("net_namespace", "TCP", "TCPv6")
 FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 
-# Held from insmod to modules.allow(): in 6.1, a namespace that asks for a congestion
-# control that it may not have (EPERM) keeps a reference on its module for ever.
+# Held from insmod to modules.allow(): in 6.1, a namespace that selects a congestion control
+# without permission (EPERM) holds a reference on its module permanently.
 LOADING = multiprocessing.Lock()
-# Held while both ports get their qdisc: a change of the first may leave no room for the second's
-# promises (ENOSPC).
+# Held while both ports get their qdisc: a change of the first may leave too little room for the
+# second's Xoff (ENOSPC).
 PORTS = multiprocessing.Lock()
-GATE = multiprocessing.Event()          # shut while modules are to go,
-LAST_GATE = multiprocessing.Event()     # and this one when they cannot
+GATE = multiprocessing.Event()          # set while modules are removed,
+LAST_GATE = multiprocessing.Event()     # and this one when their removal fails
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def insmod_all():
-    """Load all, where they are not."""
+    """Load all modules that are not loaded."""
     with LOADING:
         for name in MODULES:
             if not modules.is_loaded(name):
@@ -73,7 +72,7 @@ def insmod_all():
 
 
 def rmmod(name):
-    """True if it went; a program to do this would take longer than this."""
+    """Remove a module; returns whether it is removed.  The program rmmod would take longer."""
     return _libc.syscall(DELETE_MODULE, name.encode(), os.O_NONBLOCK) == 0
 
 
@@ -125,7 +124,7 @@ class World:
                 equal(color_on(dev, pause=2), 0, f"color on {dev}: error")
 
     def ports_off(self):
-        """And away with it."""
+        """Remove color from both ports."""
         with self.sw:
             for dev in ("p1", "p2"):
                 equal(Qdisc(dev).delete(), 0, f"no color on {dev}: error")
@@ -136,7 +135,7 @@ class World:
             ns.sysctl("net.ipv4.tcp_congestion_control", cc)
 
     def tcp_left(self):
-        """Sockets of TCP, TIME_WAIT apart, that the hosts still have."""
+        """Number of the hosts' TCP sockets, without TIME_WAIT."""
         left = 0
         for ns in (self.a, self.b):
             seen = subprocess.run(["ss", "-N", ns.name, "-tanH", "exclude", "time-wait"],
@@ -145,14 +144,14 @@ class World:
         return left
 
     def remove(self):
-        """All of it."""
+        """Remove the namespaces."""
         for ns in (self.a, self.sw, self.b):
             ns.remove()
 
 
 class Actor:
-    """A process in a namespace that does one thing until it is told to stop, but
-    while a gate is shut.
+    """A process in a namespace that repeats one action until it is stopped, except while its gate
+    is set.
     """
 
     def __init__(self, ns, turn, period=PERIOD, gate=None):
@@ -173,12 +172,12 @@ class Actor:
 
     @property
     def turns(self):
-        """How often it did it so far; fails if it died of it."""
+        """Number of completed actions; fails if the process has died."""
         true(self._process.is_alive() or self._stop.is_set(), "an actor has died")
         return self._turns.value
 
     def stop(self):
-        """How often it did it."""
+        """Stop the process; returns the number of completed actions."""
         self._stop.set()
         self._process.join(60)
         equal(self._process.exitcode, 0, "exit status of an actor")
@@ -186,7 +185,7 @@ class Actor:
 
 
 def write(path, text):
-    """A sysctl, if it is there: its module comes and goes."""
+    """Write a sysctl if it exists: its module may be removed meanwhile."""
     try:
         with open(path, "w", encoding="ascii") as f:
             f.write(text)
@@ -196,8 +195,8 @@ def write(path, text):
 
 
 def turn_sysctl(rng):
-    """Another codepoint, or a forbidden one, for a moment; then its own again.  And who
-    are a tenant's, and who may be named."""
+    """Set another codepoint, or an invalid one, then the old one again; and dart's criterion of a
+    tenant and its limits."""
     name = rng.choice(("droppable", "protected", "message", "message_end"))
     path = f"/proc/sys/net/ipv4/greenlane_dscp_{name}"
     for name, most in (("tenant", 2), ("tokens", 4), ("short", 65535), ("lookahead", 1000)):
@@ -213,7 +212,7 @@ def turn_sysctl(rng):
 
 
 def turn_tc(rng):
-    """Another threshold, rate, map, pool or way to pause, on one of the ports."""
+    """Set another rate, limit, threshold, pool or pause option on one of the ports."""
     changes = ((COLOR.RATE64, struct.pack("Q", rng.choice((3_000_000, 6_250_000, 12_500_000)))),
                (COLOR.LIMIT, struct.pack("I", rng.choice((100_000, 450_000, 600_000)))),
                (COLOR.RED, struct.pack("I", rng.choice((20_000, 60_000)))),
@@ -223,15 +222,15 @@ def turn_tc(rng):
                (COLOR.PAUSE_XOFF, struct.pack("I", rng.choice((0, 10_000, 50_000)))),
                (COLOR.RED_AUTO, struct.pack("I", 1)), (COLOR.RED_MIN, struct.pack("I", 9_000)),
                (COLOR.INT_RTT, struct.pack("I", rng.choice((0, 50_000)))))
-    # A pool that is new wants a size.
+    # A new pool needs a size.
     options = attr(TCA_OPTIONS | NLA_F_NESTED, attr(*rng.choice(changes)) +
                    attr(COLOR.POOL_SIZE, struct.pack("I", 1_000_000)))
     with PORTS:
-        Qdisc(rng.choice(("p1", "p2"))).change(options)     # refused while it is not there
+        Qdisc(rng.choice(("p1", "p2"))).change(options)     # fails while there is no qdisc
 
 
 def turn_pause(rng):
-    """The neighbour of a port pauses it for up to 2 ms (50 Mbit/s), or lets it go on."""
+    """The neighbour of a port pauses it for up to 2 ms (50 Mbit/s), or ends the pause."""
     times = {priority: rng.choice((0, 20, 200)) for priority in range(8) if rng.randrange(2)}
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
         raw.bind(("eth0", 0))
@@ -239,7 +238,7 @@ def turn_pause(rng):
 
 
 def turn_half_open(rng):
-    """Half of a handshake, from hosts that are not there."""
+    """Send a SYN from a host that does not exist."""
     version = rng.choice((4, 6))
     source = (f"10.0.1.{rng.randrange(10, 250)}" if version == 4
               else f"fd00:1::{rng.randrange(16, 4096):x}")
@@ -253,7 +252,7 @@ def turn_half_open(rng):
 
 
 def turn_namespace(rng):
-    """A namespace that dies with connections in mid-transfer and a color on lo."""
+    """Create a namespace, and remove it with connections in mid-transfer and color on lo."""
     pid = os.fork()
     if pid:
         equal(os.waitpid(pid, 0)[1], 0, "status of a namespace's process")
@@ -282,7 +281,7 @@ def turn_namespace(rng):
 
 
 def objects(slab):
-    """How many objects of a kind the kernel has, exactly."""
+    """Exact number of the kernel's objects of a kind."""
     with open(f"/sys/kernel/slab/{slab}/shrink", "w", encoding="ascii") as f:
         f.write("1")
     with open("/proc/slabinfo", encoding="ascii") as slabs:
@@ -293,8 +292,8 @@ def objects(slab):
 
 
 def left():
-    """Numbers of objects that should not grow.  The kernel may free a namespace's memory only with
-    the next one's: so make one and let it go.
+    """Numbers of objects that must not grow.  The kernel may free a namespace's memory only with
+    the next one's: so create one and remove it.
     """
     Namespace("last").remove()
     time.sleep(1)
@@ -302,17 +301,17 @@ def left():
 
 
 def users(name):
-    """Who may hold a module: its line in /proc/modules, and what there is of KINDS."""
+    """Possible users of a module: its entry in /proc/modules, and the numbers of KINDS."""
     with open("/proc/modules", encoding="ascii") as modules:
         line = [line.split()[:4] for line in modules if line.startswith(name + " ")]
     return f"{line}, {dict(zip(KINDS, map(objects, KINDS)))}"
 
 
 def take_out(world, traffic):
-    """All modules, under live traffic; how many attempts it took.
+    """Remove all modules under traffic; returns the number of failed attempts.
 
-    On a slow kernel a namespace is not gone before the next one is there, so that
-    there would always be a user: after a while none comes any more.
+    On a slow kernel the next namespace is created before the last one is removed, so a module
+    would always have a user: after GRACE no more are created.
     """
     GATE.set()
     traffic.tell("cubic")
@@ -334,7 +333,7 @@ def take_out(world, traffic):
 
 
 def bring_back(world, traffic, transport):
-    """All modules, and what uses them."""
+    """Load all modules, and restore their users."""
     insmod_all()
     world.ports_on()
     world.default(transport)
@@ -344,7 +343,7 @@ def bring_back(world, traffic, transport):
 
 
 @case(f"{CONNECTIONS} connections, {CYCLES} loads and unloads, {SPACES} namespaces,"
-      " tc and sysctl all the time")
+      " with tc and sysctl: no wrong byte, and all memory is freed")
 @modules.other_hooks()
 def churn():
     insmod_all()
@@ -382,13 +381,13 @@ def churn():
     limit = time.monotonic() + PATIENCE / 2
     while world.tcp_left() and time.monotonic() < limit:
         time.sleep(1)
-    equal(world.tcp_left(), 0, "sockets left")
+    equal(world.tcp_left(), 0, "remaining sockets")
     world.remove()
     while (now := left()) != before and time.monotonic() < limit:
         pass
     equal(now, before, f"objects of {KINDS}")
     for name in OUT:
-        true(rmmod(name), f"rmmod {name} when all is over")
+        true(rmmod(name), f"rmmod {name} at the end")
 
 
 main()

@@ -47,7 +47,7 @@ def choose_reno(s):
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
-@case("a socket leaves greenlane while packets come for it", cc=("tlt_reno", "xpass"),
+@case("a socket leaves greenlane while packets arrive for it", cc=("tlt_reno", "xpass"),
       how=(choose_reno, libc.disconnect))
 def leave(cc, how):
     modules.load_for(cc)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane.ko goes while packets are in its hooks on another processor.
+"""greenlane.ko is removed while packets are in its hooks on another processor.
 
 	2 processes ---- UDP with a protected DSCP ----> lo
 	this one    ---- insmod, rmmod, insmod, rmmod ...
 
-A hook that still runs must find what it reads: the codepoints, the counters.
+A hook that still runs must be able to read the codepoints and the counters.
 """
 import multiprocessing
 import os
@@ -21,7 +21,7 @@ TIMES = 60 if os.environ.get("GL_FULL") else 15
 
 
 def flood(family, address, stop, sent):
-    """Send until told to stop: LOCAL_OUT strips, LOCAL_IN looks."""
+    """Send until stopped: LOCAL_OUT strips the DSCP, LOCAL_IN checks it."""
     with libc.without_net_admin():
         s = socket.socket(family, socket.SOCK_DGRAM)
     with s:
@@ -32,13 +32,13 @@ def flood(family, address, stop, sent):
                 for _ in range(50):
                     s.sendto(b"x" * 64, sink.getsockname())
                 sent.value += 50
-                time.sleep(1e-3)        # the others want to run as well
+                time.sleep(1e-3)        # so that other processes run
 
 
 @case(f"{TIMES} unloads while packets pass its hooks")
 @modules.other_hooks()
 def unload():
-    modules.unload("greenlane")         # in a machine of many files, another has loaded it
+    modules.unload("greenlane")         # another test file may have loaded it
     stop, sent = multiprocessing.Event(), multiprocessing.Value("I", 0)
     floods = [multiprocessing.Process(target=flood, args=(*where, stop, sent), daemon=True)
               for where in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))]
@@ -62,7 +62,7 @@ def unload():
     for process in floods:
         process.join(600)
         equal(process.exitcode, 0, "a flood's exit status")
-    true(stripped >= TIMES * 100, f"packets passed the hooks: {stripped}")
+    true(stripped >= TIMES * 100, f"packets that were stripped: {stripped}")
 
 
 main()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.greenlane_active: a namespace has greenlane's hooks when it uses greenlane.
+"""net.ipv4.greenlane_active: a namespace has greenlane's hooks once it uses greenlane.
 
 	a (client) ---- wire (this program) ---- b (server)
 """
@@ -21,7 +21,7 @@ TCP_SAVE_SYN, TCP_SAVED_SYN = 27, 28
 
 
 def active(*namespaces):
-    """The sysctl of each."""
+    """The sysctl of each namespace."""
     return [ns.sysctl(ACTIVE) for ns in namespaces]
 
 
@@ -32,12 +32,12 @@ def inactive_wire(cc, version=4):
     wire.cc = cc
     equal(active(wire.a, wire.b), ["0", "0"], "active")
     for ns in (wire.a, wire.b):
-        ns.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
+        ns.sysctl("net.ipv4.tcp_ecn", 1)        # or dart falls back to reno
     return wire
 
 
 def by_default(wire):
-    """sysctl -w net.ipv4.tcp_congestion_control, and no other."""
+    """Set net.ipv4.tcp_congestion_control only."""
     for ns in (wire.a, wire.b):
         with ns:
             write_sysctl(CC, wire.cc)
@@ -54,7 +54,7 @@ def first(version, cc, how):
         if cc == "xpass":
             equal([cc_of(s) for s in ends], ["xpass-reno"] * 2, "congestion controls")
         else:
-            equal([info(s)["peer"] for s in ends], [NO, NO], "peers")
+            equal([info(s)["peer"] for s in ends], [NO, NO], "peer, of both sockets")
         equal(active(wire.a, wire.b), ["1", "1"], "active")
         wire.mark()
         ends = how(wire)
@@ -62,10 +62,11 @@ def first(version, cc, how):
         if cc == "xpass":
             equal([cc_of(s) for s in ends], ["xpass"] * 2, "congestion controls")
         else:
-            equal([info(s)["peer"] for s in ends], [YES, YES], "peers")
+            equal([info(s)["peer"] for s in ends], [YES, YES], "peer, of both sockets")
 
 
-@case("TCP_CONGESTION in the middle of a connection: the same", cc=("tlt_reno", "dart", "xpass"))
+@case("TCP_CONGESTION in the middle of a connection makes its namespace active",
+      cc=("tlt_reno", "dart", "xpass"))
 def mid_life(cc):
     with inactive_wire(cc) as wire:
         client, _ = wire.connect()
@@ -74,7 +75,7 @@ def mid_life(cc):
         equal(active(wire.a, wire.b), ["1", "0"], "active")
 
 
-@case("each net.ipv4.greenlane_* makes its namespace active, if the value is good",
+@case("each net.ipv4.greenlane_* makes its namespace active, if the value is valid",
       name=("active", "protect", "ecn", "dscp_protected"))
 def by_sysctl(name):
     with inactive_wire("tlt_reno") as wire:
@@ -89,7 +90,7 @@ def by_sysctl(name):
         equal(active(wire.a, wire.b), ["1", "0"], "active")
 
 
-@case("0 where it is 0 already: taken")
+@case("setting greenlane_active to 0 is accepted where it is 0")
 def zero():
     with inactive_wire("tlt_reno") as wire:
         wire.a.sysctl(ACTIVE, 0)
@@ -106,7 +107,7 @@ def inherited():
         ns.remove()
 
 
-@case("where nobody uses greenlane a SYN keeps its DSCP: reflected, saved",
+@case("in a namespace that does not use greenlane a SYN keeps its DSCP: reflected, saved",
       version=(4, 6), dscp=(DSCP["protected"], DSCP["message"], 46))
 def foreign(version, dscp):
     with inactive_wire("dart", version) as wire:
@@ -122,7 +123,7 @@ def foreign(version, dscp):
         equal(active(wire.a, wire.b), ["0", "0"], "active")
 
 
-@case("a namespace that goes while it becomes active")
+@case("a namespace is removed while it becomes active")
 def short_lived():
     for number in range(50):
         with inactive_wire("tlt_reno") as wire:

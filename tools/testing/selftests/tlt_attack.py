@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""An attacker beside the path: knows addresses and ports, guesses the rest.
+"""An attacker off the path, which knows addresses and ports and guesses the rest.
 
 	a (client) ---- wire ---- b (server)
 	                 ^
 	        attacker, forges packets of either
 
-What he forges has at least one number, sequence or acknowledgment, that is far
-from the right one: who guesses both right has what he needs to attack any TCP.
-The seed is gl.fuzz's; all that is random is ISNs and the attacker's numbers.
+A forged packet has at least one number, sequence or acknowledgment, that is far from the
+valid one: an attacker that guesses both can attack any TCP.  The seed is gl.fuzz's; only
+ISNs and the attacker's numbers are random.
 """
 import itertools
 import random
@@ -27,7 +27,7 @@ from lab.wire.wire import Wire, connected, pattern
 FAR = 1 << 27           # further than any window of these tests
 PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL)
 OURS = (DATA, *PROTECTED)
-# What our option may say: also what TLT has no use for.
+# Codes of our option, and none; TLT does not use all of them.
 SAYS = (None, *CODED)
 
 
@@ -37,8 +37,8 @@ def option(says):
 
 
 def known(s):
-    """A connection's state of its peer: (peer, flags).  Forged SACK blocks make TCP itself
-    take the path for one on which packets overtake each other."""
+    """A connection's state of its peer: (peer, flags) without F_REORDERED.  Forged SACK blocks
+    set that flag: they make TCP itself assume a path that reorders."""
     return info(s)["peer"], info(s)["flags"] & ~F_REORDERED
 
 
@@ -50,13 +50,13 @@ class Attacker:
         self.rng = random.Random(f"{fuzz.SEED} {seed}")
         self.a = (wire.address(wire.a), client.getsockname()[1])
         self.b = (wire.address(wire.b), server.getsockname()[1])
-        # (next sequence number, acknowledgment), as a and as b sent them last
+        # (next sequence number, acknowledgment) of the last packet of each end
         self.right = {}
         self.sent = 0
         self.watch()
 
     def watch(self):
-        """Learn the right numbers, in order to avoid them."""
+        """Learn the valid numbers, to avoid them."""
         for p in self.wire.seen:
             self.right[p.from_a] = (p.end, p.ack)
 
@@ -78,12 +78,12 @@ class Attacker:
         return p
 
     def send(self, packet, from_a):
-        """Into the one that it is addressed to."""
+        """Inject a packet into the host that it is addressed to."""
         self.wire.inject(self.wire.b if from_a else self.wire.a, packet)
         self.sent += 1
 
     def shoot(self, from_a):
-        """One of everything that he can think of."""
+        """Forge one random packet."""
         rng = self.rng
         dscp = rng.choice((rng.choice(OURS), rng.randrange(64)))
         flags = rng.choice((ACK,) * 6 + (ACK | PSH, RST, RST | ACK, SYN, SYN | ACK, FIN | ACK, 0))
@@ -95,10 +95,10 @@ class Attacker:
                   from_a)
 
 
-# --- what is known of the peer
+# --- state of the peer
 
 def start(wire):
-    """A client in SYN_SENT, whose SYN is on its way: (client, listener)."""
+    """A client in SYN_SENT, whose SYN is in flight: (client, listener)."""
     listener = wire.listen()
     client = wire.socket(wire.a)
     wire.begin(client, wire.b)
@@ -107,7 +107,7 @@ def start(wire):
 
 
 def forge_synacks(wire, options, dscps):
-    """To a client in SYN_SENT; none of them acknowledges its SYN."""
+    """Send SYN-ACKs to a client in SYN_SENT, which do not acknowledge its SYN."""
     client, listener = start(wire)
     syn = wire.seen[-1]
     for ack in (0, -1, 2, 1000, 1 << 31):
@@ -118,7 +118,7 @@ def forge_synacks(wire, options, dscps):
     return client, listener
 
 
-@case("a forged SYN-ACK does not make a peer of a server that is none", Wire, version=(4, 6),
+@case("a forged SYN-ACK does not make a server without TLT a peer", Wire, version=(4, 6),
       cc="tlt_reno", cc_b="reno")
 def forged_synack(wire):
     client, listener = forge_synacks(wire, pkt.option(IMPORTANT, answer=True), PROTECTED)
@@ -127,7 +127,7 @@ def forged_synack(wire):
     equal(known(client), (NO, 0), f"IPv{wire.version}: peer, flags")
 
 
-@case("a forged SYN-ACK does not make a peer without TLT of a server with it", Wire,
+@case("a forged SYN-ACK does not make a server with TLT lose its peer", Wire,
       version=(4, 6))
 def forged_synack_bleached(wire):
     for options in (b"", *(pkt.option(says, answer=True) for says in (SCHEDULED, SHARE))):
@@ -138,12 +138,12 @@ def forged_synack_bleached(wire):
         listener.close()
 
 
-@case("nothing forged makes a peer of one that is none, in mid-connection", connected,
+@case("forged packets do not make the other end a peer in mid-connection", connected,
       version=(4, 6), cc="reno")
 def chosen_later(wire, client, server):
     true(wire.transfer(client, server, 10_000), "arrives")
     choose(client, "tlt_reno")
-    equal(known(client), (NO, 0), "before")
+    equal(known(client), (NO, 0), "peer and flags before")
     attacker = Attacker(wire, client, server)
 
     def rule(p):
@@ -152,25 +152,24 @@ def chosen_later(wire, client, server):
                 for says in (None, dscp):
                     attacker.send(attacker.forge(False, dscp, which="seq", options=option(says)),
                                   False)
-                p.set_dscp(dscp)        # and he who is on the path
+                p.set_dscp(dscp)        # an attacker on the path, too
         return False
     wire.rule = rule
     wire.mark()
     true(wire.transfer(client, server, 1000), "arrives")
     wire.run(1e-3)
-    true(attacker.sent >= len(PROTECTED), "there was an attack")
-    equal(known(client), (NO, 0), f"IPv{wire.version}: after data")
+    true(attacker.sent >= len(PROTECTED), "forged packets: at least 4")
+    equal(known(client), (NO, 0), f"IPv{wire.version}: peer and flags after data")
     true(wire.transfer(client, server, 10_000), "arrives")
     equal({(p.kind, p.says) for p in wire.from_a()}, {(0, None)}, "DSCP, option")
 
 
 def cleared(version, cc):
-    """Seconds until some bytes have arrived, in order, over a path that clears each DSCP,
-    while answers are forged."""
+    """Transfer time in s over a path that clears each DSCP, while answers are forged."""
     with Wire(cc=cc, version=version) as wire:
         client, server = wire.connect()
         true(wire.transfer(client, server, 10_000), "arrives")
-        wire.delay = 0.5e-3     # or what the guest's calls take would be most of it
+        wire.delay = 0.5e-3     # much longer than the guest's system calls
         attacker = Attacker(wire, client, server, f"cleared {version}")
 
         def bleach(p):
@@ -187,22 +186,23 @@ def cleared(version, cc):
             true(wire.transfer(client, server, 100_000), "arrives")
             wire.mark()
         took = time.clock_gettime(time.CLOCK_MONOTONIC) - began
-        true(attacker.sent >= 20, "there was an attack")
+        true(attacker.sent >= 20, "forged packets: at least 20")
         equal([ns.netstat("TCPTimeouts") for ns in (wire.a, wire.b)], [0, 0], "TCPTimeouts")
         if cc != "reno":
-            equal([known(s) for s in (client, server)], [(YES, 0)] * 2, "peers, flags")
+            equal([known(s) for s in (client, server)], [(YES, 0)] * 2,
+                  "peer and flags, of both sockets")
         return took
 
 
-@case("DSCPs that are cleared on the way, and forged answers: in order, and in the base's time",
+@case("the path clears DSCPs, and answers are forged: data arrives in the base's time",
       version=(4, 6))
 def forged_echo_bleached(version):
     base, ours = (cleared(version, cc) for cc in ("reno", "tlt_reno"))
     print(f"# IPv{version}: {base * 1e6:.0f} us of the base, {ours * 1e6:.0f} us", flush=True)
-    within(ours / base, 0.5, 1.05, "time, of the base's")
+    within(ours / base, 0.5, 1.05, "transfer time, divided by the base's")
 
 
-@case("nothing forged changes what is known of the peer",
+@case("forged packets do not change the state of the peer",
       cc_b=("tlt_cubic", "cubic"), version=(4, 6))
 def stays(cc_b, version):
     expected = (YES, 0) if cc_b == "tlt_cubic" else (NO, 0)
@@ -215,9 +215,9 @@ def stays(cc_b, version):
             true(wire.transfer(client, server, 10_000), "arrives")
             attacker.watch()
             wire.mark()
-        equal(known(client), expected, "client")
+        equal(known(client), expected, "peer and flags of the client")
         if cc_b == "tlt_cubic":
-            equal(known(server), expected, "server")
+            equal(known(server), expected, "peer and flags of the server")
 
 
 # --- amplification
@@ -228,8 +228,8 @@ SHAPES = ((ACK, 0), (ACK, 1), (FIN | ACK, 0), (FIN | ACK, 1), (SYN, 0), (SYN | A
 
 
 def answers(wire, attacker, dscp, shape, options=b""):
-    """Packets that 200 forged ones draw out of a connection at rest."""
-    wire.run(1.0)           # TCP limits how often it answers such packets
+    """Number of packets with which a connection at rest answers 200 forged ones."""
+    wire.run(1.0)           # TCP limits the rate of such answers
     wire.mark()
     wire.others.clear()
     flags, length = shape
@@ -244,7 +244,7 @@ def answers(wire, attacker, dscp, shape, options=b""):
     return len(wire.seen) + len(wire.others)
 
 
-@case("a forged packet draws no more packets than it draws out of the base", version=(4, 6))
+@case("a forged packet causes no more packets than with the base", version=(4, 6))
 def amplification(version):
     base = {}
     ours = [(dscp, b"") for dscp in OURS] + [(dscp, pkt.option(dscp)) for dscp in CODED]
@@ -258,7 +258,7 @@ def amplification(version):
                 base.setdefault(shape, seen)
                 true(seen <= base[shape], f"IPv{version}, DSCP {dscp}, option {options.hex()},"
                      f" (flags, bytes) {shape}: {seen} packets, the base sends {base[shape]}")
-            true(wire.transfer(client, server, 10_000), "the connection goes on")
+            true(wire.transfer(client, server, 10_000), "data arrives afterwards")
     print(f"# IPv{version}: packets drawn out of the base by 200: {base}", flush=True)
 
 
@@ -270,7 +270,7 @@ FORGED = 3              # forged packets a data packet
 
 
 def duration(version, cc, attack):
-    """Virtual seconds that a victim's bytes take; they are compared as they come."""
+    """Transfer time of a victim's bytes, s of virtual time; they are compared as they arrive."""
     with Wire(cc=cc, version=version) as wire:
         port.insmod()
         port.run("tc", "-n", wire.a.name, *LINE.split())
@@ -279,7 +279,7 @@ def duration(version, cc, attack):
 
         def rule(p):
             attacker.right[p.from_a] = (p.end, p.ack)
-            # With the data, and not with what it draws out of the victim.
+            # At each data packet only, not at the victim's answers.
             for n in range(FORGED if attack and p.from_a and p.len else 0):
                 attacker.shoot(n % 2 == 0)
             if len(wire.seen) > 1000:
@@ -292,18 +292,19 @@ def duration(version, cc, attack):
         wire.rule = None
         if attack and cc.startswith("tlt"):
             true(attacker.sent > COUNT // 1000, f"{attacker.sent} forged packets")
-            equal(known(client), (YES, 0), f"IPv{version}, {cc}: client")
-            equal(known(server), (YES, 0), f"IPv{version}, {cc}: server")
+            equal(known(client), (YES, 0), f"IPv{version}, {cc}: peer and flags of the client")
+            equal(known(server), (YES, 0), f"IPv{version}, {cc}: peer and flags of the server")
         return took
 
 
-@case("a victim's goodput is at least 0.9 of that without an attacker",
+@case("under attack a victim's goodput is at least 0.9 of the usual one",
       version=(4, 6), cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"))
 def goodput(version, cc):
     alone, attacked = (duration(version, cc, attack) for attack in (False, True))
     print(f"# IPv{version}, {cc}: {COUNT / alone / 1e6:.0f} MB/s alone, "
           f"{COUNT / attacked / 1e6:.0f} MB/s attacked", flush=True)
-    true(alone / attacked >= 0.9, f"IPv{version}, {cc}: {alone / attacked:.2f}")
+    true(alone / attacked >= 0.9,
+         f"IPv{version}, {cc}: goodput divided by the usual one {alone / attacked:.2f}")
 
 
 # --- on the path
@@ -318,8 +319,8 @@ def desynchronised(version):
             wire.run(1e-2)
             attacker = Attacker(wire, client, server)
             wire.mark()
-            # What a sends is lost; a forged ACK says that b has half of it,
-            # so that a waits for an ACK that b will never send.
+            # Data of a is lost; a forged ACK acknowledges half of it, so a waits for an ACK that
+            # b never sends.
             wire.rule = lambda p: p.from_a and p.len > 1
             client.send(pattern(5000))
             wire.run(2e-6)

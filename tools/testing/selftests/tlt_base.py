@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Other connections, and this one later, must not notice a transport.
+"""A transport must not affect other connections, nor its own one after it has left.
 
 	a (client) ---- wire (this program) ---- b (server)
 
 A connection without a peer, one that leaves its transport, and the next one to the same host
-are as if greenlane were not there.
+behave as without greenlane.
 """
 import contextlib
 import os
@@ -31,7 +31,7 @@ ACCECN = 3                      # net.ipv4.tcp_ecn
 
 
 def tcp_info(s):
-    """struct tcp_info, what is of interest here."""
+    """Some fields of struct tcp_info."""
     raw = s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256)
     return {"ca_state": raw[1], "cwnd": struct.unpack_from("I", raw, 80)[0],
             "reordering": struct.unpack_from("I", raw, 88)[0]}
@@ -56,8 +56,8 @@ def again(wire, listener, **how):
     return client, wire.accept(listener)
 
 
-@case("a SYN to TIME_WAIT with a codepoint and without the option is no peer's", version=(4, 6),
-      demux=(1, 0))
+@case("a SYN to TIME_WAIT with a codepoint but without the option: the server has no peer",
+      version=(4, 6), demux=(1, 0))
 def pretender_to_time_wait(version, demux):
     with Wire(cc="cubic", cc_b="tlt_reno", version=version) as wire:
         wire.b.sysctl("net.ipv4.tcp_early_demux", demux)
@@ -66,7 +66,7 @@ def pretender_to_time_wait(version, demux):
         equal(info(server)["peer"], NO, "peer")
 
 
-@case("and its server does not wait for credits", demux=(1, 0))
+@case("a SYN to TIME_WAIT without the option: the server does not wait for credits", demux=(1, 0))
 def credits_to_time_wait(demux):
     with Wire(cc="cubic", cc_b="xpass") as wire:
         wire.b.sysctl("net.ipv4.tcp_early_demux", demux)
@@ -75,20 +75,20 @@ def credits_to_time_wait(demux):
         true(wire.transfer(server, client, 100_000, 0.05), "arrives at once")
 
 
-@case("a SYN to TIME_WAIT with the option is a peer's, whatever its DSCP", version=(4, 6),
+@case("a SYN to TIME_WAIT with the option: the server has a peer, with any DSCP", version=(4, 6),
       demux=(1, 0))
 def peer_to_time_wait(version, demux):
     with Wire(version=version) as wire:
         wire.b.sysctl("net.ipv4.tcp_early_demux", demux)
         wire.rule = lambda p: p.flags & SYN and p.set_dscp(0)
         client, server = again(wire, wire.listen(1000))
-        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
 
 
 # --- IPV6_ADDRFORM
 
 def mapped(wire):
-    """A connection between IPv6 sockets that speak IPv4."""
+    """A connection between IPv6 sockets that use IPv4."""
     with wire.b:
         listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     with wire.a:
@@ -102,11 +102,11 @@ def mapped(wire):
 
 
 def marking(s, level):
-    """(peer, flags) of a socket, asked at a level."""
+    """(peer, flags) of a socket, read at this level."""
     return tuple(s.getsockopt(level, GREENLANE_INFO, 64)[1:3])
 
 
-@case("after ADDRFORM the socket options see the connection's state")
+@case("after ADDRFORM the socket options act on the connection's state")
 def addrform_options():
     with Wire(cc="tlt_reno") as wire:
         server = mapped(wire)[1]
@@ -114,10 +114,10 @@ def addrform_options():
         server.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
         equal(marking(server, socket.IPPROTO_IP), (YES, 0), "peer, flags after ADDRFORM")
         server.setsockopt(socket.IPPROTO_IP, GREENLANE_TLT, 0)
-        equal(marking(server, socket.IPPROTO_IP), (YES, F_OFF), "peer, flags when switched off")
+        equal(marking(server, socket.IPPROTO_IP), (YES, F_OFF), "peer, flags after GREENLANE_TLT=0")
 
 
-@case("ADDRFORM on a socket that only receives: data goes on coming",
+@case("ADDRFORM on a socket that only receives: later data arrives",
       cc=("tlt_reno", "xpass", "aeolus_xpass", "dart"))
 def addrform(cc):
     with Wire(cc=cc) as wire:
@@ -131,9 +131,9 @@ def addrform(cc):
         equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
 
 
-# --- what a transport has changed
+# --- state that a transport changes
 
-@case("the duplicate threshold of one ends with the transport, and when all is acked",
+@case("the duplicate threshold of one ends with the transport, and when all data is acknowledged",
       cc=("tlt_reno", "aeolus_xpass"), how=("leaves", "idle"))
 def duplicate_threshold(cc, how):
     with Wire(cc=cc) as wire:
@@ -141,13 +141,13 @@ def duplicate_threshold(cc, how):
         before = tcp_info(client)["reordering"]
         client.send(pattern(30_000))
         wire.run(12e-6)
-        equal(tcp_info(client)["reordering"], 1, "reordering meanwhile")
+        equal(tcp_info(client)["reordering"], 1, "reordering with data in flight")
         if how == "leaves":
             choose(client, "cubic")
         else:
             wire.run(1e-3)
             equal(len(server.recv(1 << 20)), 30_000, "bytes")
-        equal(tcp_info(client)["reordering"], before, "reordering")
+        equal(tcp_info(client)["reordering"], before, "reordering afterwards")
 
 
 @case("TCP saves no duplicate threshold of ours for the next connection to that host",
@@ -173,7 +173,7 @@ def metrics(cc):
         equal(tcp_info(client)["reordering"], 3, "reordering of the next connection")
 
 
-@case("xpass left in CWR with a window of zero: TCP's own reduction goes on from one", Wire,
+@case("xpass is replaced in CWR with a window of 0: TCP's reduction continues from 1", Wire,
       cc="xpass")
 def reduction(wire):
     for ns in (wire.a, wire.b):
@@ -193,10 +193,10 @@ def reduction(wire):
     equal(len(server.recv(10_000)), 1000, "bytes")
     wire.mark()
     wire.rule = lose("> * 1")
-    true(wire.transfer(client, server, 14_480), "arrives")      # and the kernel does not warn
+    true(wire.transfer(client, server, 14_480), "arrives")      # without a kernel warning
 
 
-@case("signed in mid-connection: xpass gives up at once, it cannot ask for credits", Wire,
+@case("signed in mid-connection: xpass falls back at once, as it cannot request credits", Wire,
       cc=("xpass", "aeolus_xpass"), tso=False)
 def signed(wire):
     client, server = wire.connect()
@@ -224,10 +224,10 @@ def pacing_rate(version, cc):
             seen[cc_a] = pacing(client)
     within(seen["reno"], 1_000_000, 10_000_000_000, "reno's pacing rate, bytes a second")
     # The round trip is measured in microseconds of a handshake that is some ns longer.
-    within(seen[cc] / seen["reno"], 0.9, 1.1, "pacing rate over reno's")
+    within(seen[cc] / seen["reno"], 0.9, 1.1, "pacing rate, divided by reno's")
 
 
-@case("without RACK (tcp_recovery 0, before Linux 6.16): as the base, counted", Wire,
+@case("without RACK (tcp_recovery 0, before Linux 6.16) it runs the base, counted", Wire,
       cc=("tlt_reno", "aeolus_xpass"))
 def without_rack(wire):
     release = tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2])
@@ -251,7 +251,7 @@ def ace(p):
 
 
 def ask_accecn(wire):
-    """Both ends have AccECN, or skip."""
+    """Enable AccECN at both ends, or skip the case."""
     for ns in (wire.a, wire.b):
         with contextlib.suppress(OSError):
             ns.sysctl("net.ipv4.tcp_ecn", ACCECN)
@@ -276,7 +276,7 @@ def accecn(version):
         wire.mark()
         exchange(wire, client, server)
         true([p for p in wire.from_a() if p.kind == CREDIT], "credits")
-        # It begins with 5 (RFC 9768).
+        # The counter begins with 5 (RFC 9768).
         equal({ace(p) for p in wire.from_a()}, {5 + 1}, "counters of a")
 
 
@@ -313,17 +313,17 @@ def accecn_full(version):
         wire.rule = rule
         client.send(pattern(60_000))
         wire.run(1e-3, lambda: clocks)
-        wire.run(50e-3)                 # so that it is time for AccECN's option
+        wire.run(50e-3)                 # until AccECN's option is due
         wire.mark()
         wire.inject(wire.b, clocks[0])
         wire.run(1e-3)
         answer = wire.from_b()[0]
-        equal(answer.kind, CLOCK_ECHO, "the answer")
-        true(answer.sacks, "SACK in it")
+        equal(answer.kind, CLOCK_ECHO, "kind of the answer")
+        true(answer.sacks, "the answer has SACK blocks")
 
 
 @case("a clock is answered, although the ACK has time stamps and three SACK blocks: the oldest "
-      "goes", version=(4, 6))
+      "block is removed", version=(4, 6))
 def sack_full(version):
     with Wire(cc="tlt_cubic", version=version) as wire:
         client, server = wire.connect()
@@ -348,8 +348,8 @@ def sack_full(version):
         wire.inject(wire.b, clocks[0])
         wire.run(1e-3)
         answer = wire.from_b()[0]
-        equal(answer.kind, CLOCK_ECHO, "the answer")
-        equal(len(answer.sacks), 2, "SACK blocks in it")
+        equal(answer.kind, CLOCK_ECHO, "kind of the answer")
+        equal(len(answer.sacks), 2, "SACK blocks of the answer")
 
 
 # --- a kernel socket that holds no reference on its namespace
@@ -361,7 +361,7 @@ def kernel_socket(ns, text):
         file.write(text)
 
 
-@case("a kernel socket that outlives its namespace: runs the base, and nothing of it is left",
+@case("a kernel socket that outlives its namespace runs the base, and leaves no state",
       cc=("reno", "tlt_reno", "dart", "xpass"))
 def kernel(cc):
     with Wire(cc=cc) as wire:
@@ -374,7 +374,7 @@ def kernel(cc):
         kernel_socket(wire.a, "send 10000")
         wire.run(1e-3)
         equal(len(server.recv(20_000)), 10_000, "bytes")
-        # dart has become reno before it could be counted.
+        # dart has fallen back to reno earlier, so it is not counted.
         equal(wire.a.greenlane()["Unsupported"], int(cc in ("tlt_reno", "xpass")), "Unsupported")
         wire.rule = lambda p: True
         kernel_socket(wire.a, "send 60000")

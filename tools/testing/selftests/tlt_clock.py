@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.tlt_clock: what a clock carries.
+"""net.ipv4.tlt_clock: the payload of a clock.
 
 	a (client, sends) ---- wire (this program) ---- b (server)
 
-0, an MSS of lost data or else a byte; 1, a byte; 2, an MSS of whatever is unacked,
-which b takes if it is what it waits for.
+0, an MSS of lost data or else a byte; 1, a byte; 2, an MSS of unacknowledged data, which b
+accepts if it is the data that b waits for.
 """
 import contextlib
 import struct
@@ -20,13 +20,13 @@ from lab.wire.wire import MSS as PACKET
 from lab.wire.wire import Wire, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
-OPTION = 8              # bytes of ours, in a packet that shall not be longer than others
+OPTION = 8              # bytes of our option, in a packet that must not be longer than others
 TIMESTAMPS = b"\x01\x01\x08\x0a"
 
 
 @contextlib.contextmanager
 def clocked(mode, **options):
-    """A wire on which a's clocks are of that kind."""
+    """A wire on which a has this tlt_clock."""
     with Wire(**options) as wire:
         wire.a.sysctl("net.ipv4.tlt_clock", mode)
         yield wire, mode
@@ -36,48 +36,50 @@ everywhere = using(clocked, mode=(ADAPTIVE, BYTE, MSS), version=(4, 6))
 
 
 def counted(wire, packets, mss):
-    """Their counters in /proc/net/greenlane."""
+    """Check the counters of these clocks in /proc/net/greenlane."""
     counters = wire.a.greenlane()
-    equal(counters["ClockMssSent" if mss else "ClockByteSent"], len(packets), "counted")
-    equal(counters["ClockByteSent" if mss else "ClockMssSent"], 0, "others")
+    equal(counters["ClockMssSent" if mss else "ClockByteSent"], len(packets),
+          "counter of these clocks")
+    equal(counters["ClockByteSent" if mss else "ClockMssSent"], 0, "counter of other clocks")
     equal(counters["ClockSentBytes"], sum(p.len for p in packets), "ClockSentBytes")
 
 
-@case("adaptive by default; 0, 1 and 2 are taken, nothing else; each namespace has its own", Wire)
+@case("adaptive by default; only 0, 1 and 2 are accepted; each namespace has its own", Wire)
 def setting(wire):
-    equal(wire.a.sysctl("net.ipv4.tlt_clock"), "0", "by default")
+    equal(wire.a.sysctl("net.ipv4.tlt_clock"), "0", "tlt_clock by default")
     for value in (1, 2):
         wire.a.sysctl("net.ipv4.tlt_clock", value)
         for wrong in (-1, 3, 256, 1 << 32, "byte"):
             try:
                 wire.a.sysctl("net.ipv4.tlt_clock", wrong)
-                raise tap.Failed(f"{wrong} is taken")
+                raise tap.Failed(f"{wrong} is accepted")
             except OSError:
                 pass
-        equal(wire.a.sysctl("net.ipv4.tlt_clock"), str(value), "after them")
-    equal(wire.b.sysctl("net.ipv4.tlt_clock"), "0", "the other namespace's")
+        equal(wire.a.sysctl("net.ipv4.tlt_clock"), str(value), "tlt_clock after invalid values")
+    equal(wire.b.sysctl("net.ipv4.tlt_clock"), "0", "tlt_clock of the other namespace")
 
 
-@everywhere("nothing to repair: a byte, a byte, an MSS; from the first unacked byte on", tso=False)
+@everywhere("no known loss: a byte, a byte, an MSS; from the first unacknowledged byte", tso=False)
 def nothing_lost(wire, mode):
     payload = pattern(300_000)
     _client, sent, x = wire.slow_start(payload)
-    # See tlt_marks, clock_content: the echo lets nothing leave.
+    # See tlt_marks, clock_content: the echo permits no packet.
     wire.answer(sent[x - 1], CONTROL)
     wire.answer(sent[x], CONTROL, ECE)
     before = len(sent)
     wire.answer(sent[x + 1], CONTROL, ECE)
     length = sent[x + 1].len - OPTION if mode == MSS else 1
     equal([(p.kind, p.seq, p.len) for p in sent[before:]],
-          [(CLOCK, sent[x + 1].seq, length)], f"mode {mode}, for the echo")
+          [(CLOCK, sent[x + 1].seq, length)], f"mode {mode}, packets that the echo causes")
     clock = sent[-1]
     offset = clock.seq - sent[0].seq
-    equal(clock.payload, payload[offset:offset + length], "its bytes")
-    equal(clock.checksum_ok(), True, "its checksum")
+    equal(clock.payload, payload[offset:offset + length], "bytes of the clock")
+    equal(clock.checksum_ok(), True, "the clock's checksum is valid")
     counted(wire, [clock], mode == MSS)
 
 
-@everywhere("lost data, and TCP may send nothing: an MSS of it, a byte, an MSS of it", tso=False)
+@everywhere("lost data while the window permits no packet: an MSS of it, a byte, an MSS of it",
+            tso=False)
 def lost(wire, mode):
     _client, sent, x = wire.slow_start(b"m" * 300_000)
     # See tlt_loss, clock_is_an_mss.
@@ -87,13 +89,13 @@ def lost(wire, mode):
     expected = (sent[x - 1].seq, 1, CLOCK) if mode == BYTE else \
         (sent[x - 1].seq, sent[x - 1].len, IMPORTANT)
     equal([(p.seq, p.len, p.kind) for p in sent[before:before + 1]], [expected],
-          f"mode {mode}, for the echo")
+          f"mode {mode}, packet that the echo causes")
     counted(wire, sent[before:before + 1], mode != BYTE)
 
 
 def last_unacked(wire, count, fin=False, window=60000):
-    """Have so many bytes unacked behind the first window, which an echo acknowledges, and
-    say that b has room for so many: what a sends then."""
+    """Leave `count` bytes unacknowledged behind the first window, whose echo advertises a window;
+    returns (clocks that a sends then, the first unacknowledged byte)."""
     wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
     client, _ = wire.connect(TCP_NODELAY=1)
     wire.mark()
@@ -115,7 +117,7 @@ def last_unacked(wire, count, fin=False, window=60000):
     return [p for p in sent[before:] if p.kind == CLOCK], behind[0].seq
 
 
-@case("an MSS: no more than was sent, no FIN, nothing beyond the receiver's window",
+@case("an MSS: only bytes that were sent, without a FIN, within the receiver's window",
       version=(4, 6), end=((100, False, 60000, 100), (100, True, 60000, 100),
                            (1000, False, 2, 256), (1000, False, 0, None)))
 def no_more(version, end):
@@ -126,7 +128,7 @@ def no_more(version, end):
               f"{count} bytes, FIN {fin}, window {window}: clocks")
 
 
-@everywhere("an MSS: of several packets, if they are short, up to what has come", mode=(MSS,))
+@everywhere("an MSS: of several short packets, up to bytes that have been SACKed", mode=(MSS,))
 def several(wire, _mode):
     wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
     client, _ = wire.connect(TCP_NODELAY=1)
@@ -138,37 +140,40 @@ def several(wire, _mode):
         wire.run(2e-6)
     sent = wire.seen
     equal([(p.len, p.kind) for p in sent],
-          [(100, IMPORTANT), (100, DATA), (100, DATA)], "three packets")
+          [(100, IMPORTANT), (100, DATA), (100, DATA)], "length and kind of three packets")
     wire.answer(sent[1], CONTROL)
-    equal([(p.kind, p.payload) for p in sent[3:]], [(CLOCK, payload[100:])], "of two")
-    # The last has come: the second is lost, and sent again.
+    equal([(p.kind, p.payload) for p in sent[3:]], [(CLOCK, payload[100:])],
+          "the clock: bytes of two packets")
+    # The last packet is SACKed: the second is lost, and retransmitted.
     wire.answer(sent[1], CONTROL, sack=sent[2])
-    equal([(p.kind, p.seq) for p in sent[4:]], [(DATA, sent[1].seq)], "again")
+    equal([(p.kind, p.seq) for p in sent[4:]], [(DATA, sent[1].seq)], "the retransmission")
     wire.answer(sent[1], CLOCK_ECHO, sack=sent[2])
-    equal([(p.kind, p.payload) for p in sent[5:]], [(CLOCK, payload[100:200])], "of one")
+    equal([(p.kind, p.payload) for p in sent[5:]], [(CLOCK, payload[100:200])],
+          "the clock: bytes of one packet")
 
 
-@everywhere("an MSS that b waits for it takes, and its ACK is the answer; a byte is dropped")
+@everywhere("b accepts an MSS that it waits for, and its ACK is the answer; b drops a byte")
 def repairs(wire, mode):
     client, server = wire.connect()
     mss = PACKET[wire.version]
     wire.mark()
-    # The first window arrives, of the second only the clock behind it.
+    # The first window arrives; of the second only the clock after it does.
     wire.rule = lose("> data 11-13")
     true(wire.transfer(client, server, 13 * mss, seconds=3e-3), "arrives")
     sent = [p for p in data(wire.from_a()) if p.kind != CLOCK]
     clock = next(p for p in wire.from_a() if p.kind == CLOCK)
     answer = next(p for p in wire.from_b() if p.kind == CLOCK_ECHO)
-    equal((clock.seq, clock.len), (sent[10].seq, mss - OPTION if mode == MSS else 1), "the clock")
-    equal(answer.ack, clock.end if mode == MSS else clock.seq, "what its echo acknowledges")
-    # All but what the clock has brought, and nothing twice.
+    equal((clock.seq, clock.len), (sent[10].seq, mss - OPTION if mode == MSS else 1),
+          "sequence number and length of the clock")
+    equal(answer.ack, clock.end if mode == MSS else clock.seq, "acknowledgment number of its echo")
+    # All bytes but those of the clock, each once.
     again = clock.end if mode == MSS else clock.seq
-    equal(min(p.seq for p in sent[13:]), again, "what TCP sends again, from")
-    equal(sum(p.len for p in sent[13:]), sent[12].end - again, "bytes that TCP sends again")
+    equal(min(p.seq for p in sent[13:]), again, "first sequence number that TCP retransmits")
+    equal(sum(p.len for p in sent[13:]), sent[12].end - again, "bytes that TCP retransmits")
     equal(wire.a.netstat("TCPDSACKRecv"), 0, "D-SACKs")
 
 
-@everywhere("a clock that b has no use for it answers, and no D-SACK comes of it")
+@everywhere("b answers a clock whose bytes it already has, without a D-SACK")
 def of_no_use(wire, mode):
     client, server = wire.connect()
     mss = PACKET[wire.version]
@@ -176,21 +181,21 @@ def of_no_use(wire, mode):
     true(wire.transfer(client, server, 13 * mss), "arrives")
     wire.run(1e-3)
     clocks = [p for p in data(wire.from_a()) if p.kind == CLOCK]
-    equal([p.len for p in clocks], [mss - OPTION if mode == MSS else 1], "the clock")
+    equal([p.len for p in clocks], [mss - OPTION if mode == MSS else 1], "lengths of the clocks")
     equal([p.kind for p in wire.from_b()].count(CLOCK_ECHO), 1, "answers")
     equal(wire.b.netstat("TCPDSACKOldSent"), 0, "D-SACKs")
     equal(wire.a.netstat("TCPFastRetrans"), 0, "retransmissions")
     counted(wire, clocks, mode == MSS)
 
 
-@everywhere("every second unimportant packet lost, 200 kB: all arrives, without a timer")
+@everywhere("every second unimportant packet is lost: 200 kB arrive without a timer")
 def lossy(wire, mode):
     client, server = wire.connect()
     wire.mark()
     wire.rule = lose("> data", every=2)
     true(wire.transfer(client, server, 200_000, seconds=20e-3), f"mode {mode}: arrives")
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
-    true(any(p.dropped for p in wire.seen), "something was dropped")
+    true(any(p.dropped for p in wire.seen), "packets were dropped")
     wire.rule = None
     wire.run(50e-3)
     true(wire.a.greenlane()["ClockSentBytes"] >= sum(
@@ -198,7 +203,7 @@ def lossy(wire, mode):
 
 
 def lose_first(wire, client, lost):
-    """Send until the first clock, or its echo, is lost; no other is."""
+    """Send until the first clock, or its echo, is lost; no other packet is."""
     gone = []
 
     def rule(p):
@@ -212,13 +217,13 @@ def lose_first(wire, client, lost):
     true(gone, f"{lost} is lost")
 
 
-@case("a clock is lost, or its echo, and no other: the bursts that follow have others",
+@case("a clock is lost, or its echo, and no other packet: later bursts have important packets",
       version=(4, 6), lost=("clock", "its echo"))
 def lost_clock(version, lost):
     with Wire(version=version) as wire:
         client, server = wire.connect()
         lose_first(wire, client, lost)
-        # At once, or nothing would be in flight any more, and a burst begin.
+        # At once, while data is in flight: otherwise a new burst would begin.
         wire.mark()
         left, got = 2_000_000, 0
         while left or got < 2_060_000:
@@ -238,7 +243,7 @@ def tsval(p):
     return struct.unpack_from("!I", p.raw, p.raw.index(TIMESTAMPS, p.ip_len + 20) + 4)[0]
 
 
-@case("the answer to a clock that arrives late has the time stamp of now", version=(4, 6))
+@case("the answer to a clock that arrives late has a current time stamp", version=(4, 6))
 def late_answer(version):
     with Wire(version=version) as wire:
         client, server = wire.connect()
@@ -257,11 +262,11 @@ def late_answer(version):
         wire.inject(wire.b, clocks[0])
         wire.run(1e-3)
         answer = wire.from_b()[0]
-        equal(answer.kind, CLOCK_ECHO, "the answer")
-        within(tsval(answer) - tsval(before), 50, 53, "ms between the time stamps")
+        equal(answer.kind, CLOCK_ECHO, "kind of the answer")
+        within(tsval(answer) - tsval(before), 50, 53, "difference of the time stamps, ms")
 
 
-@case("a lost clock, and then an outage, are no sign that codepoints get lost", version=(4, 6),
+@case("after a lost clock and an outage, the sender still marks packets", version=(4, 6),
       lost=("clock", "its echo"))
 def lost_clock_outage(version, lost):
     with Wire(version=version) as wire:
@@ -274,11 +279,11 @@ def lost_clock_outage(version, lost):
         wire.rule = None
         equal(len(wire.receive(server, 150_000, 3)), 150_000, "bytes")
         wire.run(1e-3)
-        true(wire.a.netstat("TCPTimeouts"), "an RTO")
+        true(wire.a.netstat("TCPTimeouts"), "TCPTimeouts: at least one")
         equal((info(client)["flags"], info(client)["peer"]), (0, YES), "flags, peer")
         wire.mark()
         true(wire.transfer(client, server, 100_000), "arrives")
-        true(any(p.kind == IMPORTANT for p in wire.from_a()), "and marks")
+        true(any(p.kind == IMPORTANT for p in wire.from_a()), "important packets after the outage")
 
 
 if __name__ == "__main__":

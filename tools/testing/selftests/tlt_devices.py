@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Whatever is between TCP and the wire, a packet keeps the mark that it got from TCP.
+"""A packet keeps the mark that it has from TCP, through all devices between TCP and the wire.
 
 	ns a [ ns c ] -- DEVICE -- wire ======== wire -- DEVICE -- ns b
 	  client                                                   server
 
 Behind an ipvlan or a VRF a packet passes LOCAL_OUT twice, the second time without the
-socket's lock if a qdisc has held it in between; IPsec sends it later; a tunnel wraps it
-in a packet of its own.
+socket's lock if a qdisc between has queued it; IPsec sends it later; a tunnel encapsulates
+it.
 """
 import contextlib
 import socket
@@ -24,12 +24,12 @@ from lab.wire.sockopt import YES, abort, info
 from lab.wire.wire import pattern
 
 IPV6_ADDRFORM = 1
-WRITES, WRITE = 12, 60_000      # several TSO packets each, and then idle
+WRITES, WRITE = 12, 60_000      # several TSO packets each, and idle afterwards
 PORT = 7
 HOST = {4: "10.0.0.{}", 6: "fd00::{}"}          # on the wire
 INNER = {4: "10.1.0.{}", 6: "fd01::{}"}         # in a tunnel
 LENGTH = {4: 24, 6: 64}
-MAC = "02:00:00:00:00:01"       # of a's end
+MAC = "02:00:00:00:00:01"       # of the wire's end in a
 KEY = "0x" + "42" * 32
 
 
@@ -38,7 +38,7 @@ class Hosts:
     number = 0
 
     def __init__(self):
-        # What is said of timers and of when a write has ended needs it.
+        # Checks of timers, and the pause after a write, need virtual time.
         tap.need_virtual_time()
         modules.load("tcp_tlt")
         Hosts.number += 1
@@ -54,7 +54,7 @@ class Hosts:
             self.addresses(ns, "wire", HOST, number)
 
     def namespace(self, name):
-        """One that marks, and whose addresses are there at once."""
+        """A namespace with tlt_cubic, whose addresses are usable at once."""
         ns = Namespace(f"{name}{Hosts.number}")
         self.names.append(ns)
         ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
@@ -64,12 +64,12 @@ class Hosts:
 
     @staticmethod
     def addresses(ns, device, address, number):
-        """Both, on a device."""
+        """Add both addresses to a device."""
         ns.ip(*(f"addr add {address[v].format(number)}/{LENGTH[v]} dev {device}"
                 f"{' nodad' if v == 6 else ''}" for v in (4, 6)))
 
     def tunnel(self, ns, device, number):
-        """A device that is there, at the inner address, used by client and server."""
+        """Set a tunnel device up, with the inner address, which client and server use."""
         ns.ip(f"link set {device} up")
         self.addresses(ns, device, INNER, number)
         self.address = INNER
@@ -93,16 +93,16 @@ class Hosts:
         return client, server
 
     def close(self):
-        """Gone."""
+        """Remove all namespaces."""
         for ns in self.names:
             ns.remove()
 
 
 
-# --- devices: each changes the hosts, and may say what to close ----------------
+# --- devices: each function changes the hosts ----------------
 
 def veth(_):
-    """As they are."""
+    """The hosts without another device."""
 
 
 def _ipvlan(hosts, mode):
@@ -121,7 +121,7 @@ def ipvlan_l2(hosts):
 
 
 def ipvlan_l3(hosts):
-    """A container behind an ipvlan that routes: LOCAL_OUT again, in the host."""
+    """A container behind an ipvlan that routes: the host's LOCAL_OUT follows."""
     _ipvlan(hosts, "l3")
 
 
@@ -129,13 +129,13 @@ def vrf(hosts):
     """A client in a VRF."""
     hosts.a.ip("link add vrf0 type vrf table 10", "link set vrf0 up",
                "link set wire master vrf0")
-    # IPv6 forgets its address when the device moves.
+    # IPv6 removes the address when the device joins the VRF.
     hosts.a.ip(f"addr replace {HOST[6].format(1)}/64 dev wire nodad")
     hosts.device = "vrf0"
 
 
 def vrf_with_qdisc(hosts):
-    """The VRF's device has a queue, out of which packets come without the socket's lock."""
+    """The VRF's device has a queue, which dequeues packets without the socket's lock."""
     vrf(hosts)
     hosts.a.tc("qdisc add dev vrf0 root netem delay 20us")
 
@@ -200,8 +200,8 @@ def connected(version, device):
     hosts, ends = Hosts(), ()
     try:
         device(hosts)
-        # IPv6 takes a device up in a worker.  A neighbour solicitation before that is lost, and the
-        # SYN that waits for its answer is sent again as the next solicitation is, after a second.
+        # A worker of IPv6 sets a device up.  A neighbour solicitation before that is lost, and the
+        # SYN that waits for its answer is retransmitted like the solicitation, after a second.
         time.sleep(0.1)
         ends = hosts.connect(version)
         yield hosts, *ends
@@ -211,17 +211,17 @@ def connected(version, device):
 
 
 def read(receiver, count):
-    """So many bytes."""
+    """Read count bytes."""
     got = bytearray()
     while len(got) < count:
         more = receiver.recv(1 << 20)
-        true(more, "no end before all bytes have come")
+        true(more, "more bytes arrive")
         got += more
     return bytes(got)
 
 
 def deliver(sender, receiver):
-    """One write, and every byte of it."""
+    """Write once, and read and compare every byte."""
     data = pattern(WRITE)
     sender.sendall(data)
     equal(read(receiver, WRITE) == data, True, "the bytes are those sent")
@@ -229,7 +229,7 @@ def deliver(sender, receiver):
 
 
 def heard(s):
-    """A socket's counters: its important packets have all arrived."""
+    """A socket's counters; checks that all its important packets and clocks were echoed."""
     seen = info(s)
     true(seen["important_sent"] >= WRITES, f"important packets: {seen['important_sent']}")
     equal(seen["echoes"], seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"],
@@ -239,7 +239,7 @@ def heard(s):
 
 
 @using(connected, version=(4, 6), device=DEVICES)(
-    "every byte, every important packet comes as one and has its echo")
+    "every byte arrives, and every important packet is received as one and echoed")
 def marks(hosts, client, server):
     for _ in range(WRITES):
         deliver(client, server)
@@ -247,15 +247,16 @@ def marks(hosts, client, server):
     ends = (client, hosts.client), (server, hosts.b)
     for (s, ns), (_, other) in (ends, ends[::-1]):
         seen = heard(s)
-        # By its DSCP the other end knows what to acknowledge at once.
+        # The other end acknowledges packets at once that have the DSCP of important ones.
         equal(other.greenlane()["EchoSent"], seen["important_sent"], "EchoSent")
         counters = ns.greenlane()
         equal([counters[n] for n in ("HandshakeRemarked", "PeerWithout", "SplitFailed", "Invalid")],
               [0] * 4, "HandshakeRemarked, PeerWithout, SplitFailed, Invalid")
-        equal((ns.netstat("TCPTimeouts"), ns.netstat("TCPLossProbes")), (0, 0), "timers")
+        equal((ns.netstat("TCPTimeouts"), ns.netstat("TCPLossProbes")), (0, 0),
+              "TCPTimeouts, TCPLossProbes")
 
 
-@case("ADDRFORM: the connection goes on as before, and leaves nothing behind",
+@case("ADDRFORM: the connection continues, marked, and leaves no state",
       cc=("tlt_cubic", "dart", "xpass", "aeolus_xpass"))
 def addrform(cc):
     modules.load_for(cc)
@@ -276,20 +277,21 @@ def addrform(cc):
         client.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
         before = time.clock_gettime(time.CLOCK_MONOTONIC)
         equal(len(read(server, WRITE)), WRITE, "bytes")
-        true(time.clock_gettime(time.CLOCK_MONOTONIC) - before < 0.25, "in time")
+        true(time.clock_gettime(time.CLOCK_MONOTONIC) - before < 0.25, "data arrives within 0.25 s")
         # A write of 60 kB may fit into Aeolus's burst.
         marks = ("ImportantSent", "MessageSent", "ScheduledSent", "UnscheduledSent")
         sent = hosts.a.greenlane()
         for _ in range(3):
             deliver(client, server)
             deliver(server, client)
-        true(any(hosts.a.greenlane()[name] > sent[name] for name in marks), "still marked")
+        true(any(hosts.a.greenlane()[name] > sent[name] for name in marks),
+             "packets are still marked")
         equal(hosts.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
         abort(client, server)
         listener.close()
 
 
-# --- held on the way -------------------------------------------------------------
+# --- packets in an NFQUEUE -------------------------------------------------------------
 
 @case("packets that wait in an NFQUEUE of LOCAL_OUT and LOCAL_IN keep their marks",
       version=(4, 6), hook=("output", "input"))
@@ -308,7 +310,7 @@ def queued(version, hook):
             equal(ns.greenlane()["Invalid"], 0, "Invalid")
 
 
-@case("an echo waits in an NFQUEUE while its socket goes, and tcp_tlt with it", version=(4, 6))
+@case("an echo waits in an NFQUEUE while its socket and tcp_tlt are removed", version=(4, 6))
 def dangling(version):
     with connected(version, veth) as (hosts, client, server):
         ip = {4: "ip", 6: "ip6"}[version]
@@ -327,7 +329,7 @@ def dangling(version):
         for number in held:
             queue.accept(number)
         time.sleep(0.1)
-        equal(queue.packets(), [], "packets that wait")
+        equal(queue.packets(), [], "packets in the queue at the end")
 
 
 if __name__ == "__main__":

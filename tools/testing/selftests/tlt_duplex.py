@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Both ends send at once: what acknowledges important data may be data.
+"""Both ends send at once: data may acknowledge important data.
 
 	a (client, sends and reads) ---- wire ---- b (server, sends and reads)
 """
@@ -15,14 +15,14 @@ COUNT = 400_000
 
 
 def marked(packets, *kinds):
-    """How many of these kinds, the handshake not counted."""
+    """Number of packets of these kinds, without the handshake."""
     return sum(p.kind in kinds and not p.flags & SYN for p in packets)
 
 
 def at_once(wire, ours, theirs):
-    """Each important packet is acknowledged as it comes, by whatever the other end sends.
-    The wire looks when it has carried a burst, some 30 us of packets; a delayed ACK is 4 ms
-    late."""
+    """Check that each important packet is acknowledged when it arrives, by any packet of the other
+    end.  The limit allows for the time in which the wire carries a burst, some 30 us; a delayed
+    ACK is 4 ms late."""
     answers = (p for p in theirs if not p.flags & SYN)
     answer = next(answers)
     for p in ours:
@@ -30,10 +30,11 @@ def at_once(wire, ours, theirs):
             continue
         while (answer.ack - p.end) & 1 << 31:
             answer = next(answers)
-        within(answer.time - p.time - wire.delay, 0, 100e-6, f"seconds until {answer!r} of {p!r}")
+        within(answer.time - p.time - wire.delay, 0, 100e-6,
+               f"time until {answer!r} answers {p!r}, s")
 
 
-@case("every important packet and clock is echoed, both ways", connected,
+@case("every important packet and clock is echoed, in both directions", connected,
       cc=("tlt_reno", "tlt_dctcp"), version=(4, 6))
 def all_echoed(wire, client, server):
     true(wire.transfer_both(client, server, COUNT), "all arrives")
@@ -45,12 +46,13 @@ def all_echoed(wire, client, server):
         true(important > 0, f"{name} sends important packets")
         at_once(wire, ours, theirs)
         equal((others["EchoSent"], own["EchoReceived"]), (important, important),
-              f"echoes of {name}'s, sent and received")
+              f"echoes of {name}'s important packets, sent and received")
         equal(sum(p.says == CLOCK_ECHO for p in theirs), sum(p.says == CLOCK for p in ours),
-              f"clock echoes of {name}'s")
+              f"echoes of {name}'s clocks")
 
 
-@case("an answer to a clock is a pure ACK: data is never protected for an ACK's sake", connected)
+@case("the answer to a clock is a pure ACK: data is never protected because it acknowledges",
+      connected)
 def echoes_are_pure(wire, client, server):
     wire.transfer_both(client, server, COUNT)
     equal([p for p in wire.seen if p.len and (p.kind in (CONTROL, CLOCK_ECHO)
@@ -58,14 +60,14 @@ def echoes_are_pure(wire, client, server):
           "data that is marked as an ACK, or has our option")
 
 
-@case("important data that is acknowledged by data is heard of", connected)
+@case("data that acknowledges important data is its echo", connected)
 def echo_on_data(wire, client, server):
     wire.transfer(client, server, 1000)
     wire.run(1e-3)
     before = wire.a.greenlane()["EchoReceived"]
     lost = []
 
-    # Only the data that b sends at the same time gets through.
+    # Only data of b passes, no pure ACK.
     def rule(p):
         if not p.from_a and not p.len:
             lost.append(p)
@@ -75,7 +77,7 @@ def echo_on_data(wire, client, server):
     client.send(b"q" * 1000)
     wire.run(20e-6)
     true(lost, "a pure ACK is lost")
-    equal(wire.a.greenlane()["EchoReceived"], before, "EchoReceived, without it")
+    equal(wire.a.greenlane()["EchoReceived"], before, "EchoReceived without the ACK")
     server.send(b"r" * 1000)
     wire.run(11e-6)
     equal(wire.a.greenlane()["EchoReceived"], before + 1, "EchoReceived")
@@ -84,7 +86,7 @@ def echo_on_data(wire, client, server):
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("losses both ways: neither direction needs a timer", connected, version=(4, 6))
+@case("losses in both directions: no timer expires", connected, version=(4, 6))
 def losses(wire, client, server):
     wire.rule = lose("> data", "< data", every=3)
     true(wire.transfer_both(client, server, COUNT), "all arrives")

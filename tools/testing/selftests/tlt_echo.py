@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Only droppable packets are lost, and no connection waits for a timer, whichever way it sends.
+"""Only droppable packets are lost: no connection waits for a timer, in one direction or both.
 
 	a (sends and reads) ---- wire: drops red data ---- b (sends and reads)
 
-Data acknowledges too.  An echo that rides on droppable data is lost with it, so the receiver also
-sends a pure ACK, unless the data is itself protected.
+Data acknowledges, too.  An echo on droppable data is lost with it, so the receiver also sends a
+pure ACK, unless the data is itself protected.
 """
 import contextlib
 import struct
@@ -23,13 +23,13 @@ TIMERS = "TCPTimeouts", "TCPLossProbes"
 
 
 def timers(*hosts):
-    """How many timers of each kind have expired."""
+    """Number of expired timers of each kind."""
     return [sum(ns.netstat(name) for ns in hosts) for name in TIMERS]
 
 
 class Link:
-    """1 Gbit/s each way.  It drops red data that would wait for longer than `red` seconds; with
-    `worst` also red data that is the first to acknowledge important data of the other end."""
+    """1 Gbit/s in each direction.  It drops red data that would wait longer than `red` seconds;
+    with `worst` also red data that is the first to acknowledge important data of the other end."""
 
     def __init__(self, red, worst=False):
         self.red, self.worst = red, worst
@@ -63,7 +63,7 @@ class Link:
 
 
 class Exchange:
-    """Each flow sends `count` bytes, and with `duplex` its other end as well."""
+    """Each flow sends `count` bytes, and with `duplex` its other end does, too."""
 
     def __init__(self, flows, count, duplex):
         self.data, self.count = memoryview(pattern(count)), count
@@ -71,7 +71,7 @@ class Exchange:
         self.got = {s: 0 for flow in flows for s in flow[1 - duplex:]}
 
     def step(self):
-        """Send and read; true if all has arrived."""
+        """Send and read; true if all data has arrived."""
         for s in self.sent:
             with contextlib.suppress(BlockingIOError):
                 while self.sent[s] < self.count:
@@ -83,7 +83,7 @@ class Exchange:
         return min(self.got.values()) == self.count
 
 
-@case("only droppable data is lost: no timer", duplex=(False, True), setting=(
+@case("only droppable data is lost: no timer expires", duplex=(False, True), setting=(
     ("tlt_reno", 1, 3_000_000, 100e-6, True), ("tlt_dctcp", 1, 3_000_000, 100e-6, True),
     ("tlt_reno", 30, 100_000, 50e-6, False), ("tlt_dctcp", 8, 300_000, 50e-6, False),
     ("tlt_dctcp", 30, 100_000, 50e-6, False)))
@@ -100,13 +100,14 @@ def no_timer(setting, duplex):
             true(wire.run(3.0, Exchange(pairs, count, duplex).step), "all arrives")
             wire.run(20e-3)
         true(link.drops > 0, "data is lost")
-        equal([p for p in wire.seen if p.dropped and p.kind != DATA], [], "lost, not red")
-        equal(timers(wire.a, wire.b), [0, 0], "RTOs, probes")
+        equal([p for p in wire.seen if p.dropped and p.kind != DATA], [],
+              "lost packets that are not red")
+        equal(timers(wire.a, wire.b), [0, 0], "RTOs, TLPs")
 
 
 def at_ports(flows, duplex, red, rounds, count=100_000):
-    """So many connections between two hosts and two others, 10 Gbit/s at each: (seconds of each
-    round, timers, connections that took the path for one that reorders)."""
+    """Connections between two hosts and two others, 10 Gbit/s at each: (seconds of each round,
+    expired timers, connections that assumed a path that reorders)."""
     port = f"rate 10gbit limit 4000000 red {red}"
     net, took = Pairs(port, port, cc="tlt_dctcp"), []
     hosts = [net.ns[h] for h in ("a1", "a2", "b1", "b2")]
@@ -128,30 +129,31 @@ def at_ports(flows, duplex, red, rounds, count=100_000):
     return took, *seen
 
 
-@case("40 connections through real ports: no timer, and the link is busy", duplex=(False, True))
+@case("40 connections through color ports: no timer expires, and the link is busy",
+      duplex=(False, True))
 def through_ports(duplex):
     took, expired, reordered = at_ports(40, duplex, 30_000, 6)
     # 40 x 100 kB in 70 packets of 1538 bytes at 10 Gbit/s, and ACKs or headers for a twentieth.
-    within(max(took), 3.2e-3, 1.15 * 3.45e-3, "seconds of a round")
-    equal(expired, [0, 0], "RTOs and probes")
-    # TCP itself takes a SACK block for late if the ACKs that had it first were lost with red data: 2
-    # of the 80 ends without what TLT learns.
-    within(reordered, 0, 4 * duplex, "ends whose path reorders")
+    within(max(took), 3.2e-3, 1.15 * 3.45e-3, "time of a round, s")
+    equal(expired, [0, 0], "RTOs, TLPs")
+    # TCP itself assumes reordering if the ACKs that had a SACK block first were lost with red data:
+    # 2 of the 80 ends, without TLT's own detection.
+    within(reordered, 0, 4 * duplex, "ends that assume reordering")
 
 
-@case("a tail loss probe is important: nothing else is in flight", connected,
+@case("a tail loss probe is important, as no other packet is in flight", connected,
       cc=("tlt_reno", "tlt_dctcp", "tlt_cubic"))
 def probe(wire, client, server):
     wire.transfer(client, server, 30_000)
     wire.run(20e-3)
     wire.mark()
-    # Also what must not be lost: the network is not what TLT assumes.
+    # Important packets, too: this network is not the one that TLT assumes.
     wire.rule = lambda p: p.from_a and p.len and len(data(wire.from_a())) <= 5
     client.send(pattern(5 * 1448))
     wire.run(50e-3)
     sent = data(wire.from_a())
-    equal(wire.a.netstat("TCPLossProbes"), 1, "probes")
-    equal(sent[5].kind, IMPORTANT, "the probe")
+    equal(wire.a.netstat("TCPLossProbes"), 1, "TLPs")
+    equal(sent[5].kind, IMPORTANT, "kind of the TLP")
     equal(len(wire.receive(server, 5 * 1448, 0.1)), 5 * 1448, "bytes that arrive")
     equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
 
@@ -170,8 +172,8 @@ def part_of_a_packet(version):
         wire.run(20e-6)
         sent, before = data(wire.from_a()), wire.a.greenlane()["EchoReceived"]
         last = sent[-1]
-        equal(last.kind, IMPORTANT, "the last packet")
-        # So it is where SACK options make the MSS vary: TCP does not split the packet there.
+        equal(last.kind, IMPORTANT, "kind of the last packet")
+        # This happens where SACK options make the MSS vary: TCP does not split the packet there.
         block = b"\1\1\5\12" + struct.pack("!II", last.end - 8 & 0xffffffff, last.end)
         wire.inject(wire.a, pkt.make(version, wire.address(wire.b), wire.address(wire.a), last.dport,
                                      last.sport, last.ack, sent[0].seq, pkt.ACK, dscp=CONTROL,

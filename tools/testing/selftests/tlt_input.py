@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Applications and the network must not be able to spoof, forge or break.
+"""Applications cannot spoof codepoints, and forged or malformed packets do no harm.
 
 	a (client) ---- wire (this program, injects) ---- b (server)
 """
@@ -25,7 +25,7 @@ from lab.wire.sockopt import (GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_COSENDE
                               set_tos)
 from lab.wire.wire import Wire, connected
 
-# Green in the default map of a color port; all that an application may not send.
+# Green in the default map of a color port; an application may not send these.
 PROTECTED = (IMPORTANT, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, REQUEST, CREDIT, SHARE)
 SEED = 20260110
 
@@ -44,7 +44,7 @@ class Application(Wire):
             return super().connect(**how)
 
     def datagram(self, dscp, privileged=False):
-        """The DSCP with which a UDP packet of this DSCP arrives, and is it counted?"""
+        """Send a UDP packet with this DSCP; returns (the DSCP that arrives, growth of Stripped)."""
         before = self.a.greenlane()["Stripped"]
         with contextlib.nullcontext() if privileged else libc.without_net_admin(), self.a:
             s = socket.socket(FAMILY[self.version], socket.SOCK_DGRAM)
@@ -53,7 +53,7 @@ class Application(Wire):
         s.sendto(b"u" * 10, (self.address(self.b), 9))
         self.run(5e-6)
         s.close()
-        true(self.others, "a packet left")
+        true(self.others, "a packet is sent")
         sent = self.others[0]
         if self.version == 4:
             equal(pkt.checksum(bytes(sent.raw[:20])), 0, "IPv4 header checksum")
@@ -62,10 +62,11 @@ class Application(Wire):
 
 
 @case("greenlane_protect: an application's green codepoints are stripped and counted, all others"
-      " are left", Application, version=(4, 6), cc="cubic")
+      " are kept", Application, version=(4, 6), cc="cubic")
 def spoofed_tos(wire):
     for dscp in range(64):
-        equal(wire.datagram(dscp), (0, 1) if dscp in GREEN else (dscp, 0), f"DSCP {dscp}")
+        equal(wire.datagram(dscp), (0, 1) if dscp in GREEN else (dscp, 0),
+              f"DSCP {dscp}: sent DSCP, Stripped")
 
 
 @case("greenlane_protect: an application with CAP_NET_ADMIN keeps its codepoint", Application,
@@ -78,25 +79,27 @@ def privileged_tos(wire):
 @case("greenlane_protect: off by default, and per namespace", Application, version=(4, 6),
       cc="cubic")
 def protect_off(wire):
-    equal(wire.b.sysctl("net.ipv4.greenlane_protect"), "0", "the other namespace's")
+    equal(wire.b.sysctl("net.ipv4.greenlane_protect"), "0",
+          "greenlane_protect of the other namespace")
     wire.a.sysctl("net.ipv4.greenlane_protect", 0)
     for dscp in range(64):
         equal(wire.datagram(dscp), (dscp, 0), f"DSCP {dscp}")
 
 
-@case("greenlane_protect: of two namespaces that have it, one switches it off: the other keeps it",
-      Application, version=(4, 6), cc="cubic")
+@case("greenlane_protect: one of two namespaces disables it, the other keeps it", Application,
+      version=(4, 6), cc="cubic")
 def protect_elsewhere(wire):
     wire.b.sysctl("net.ipv4.greenlane_protect", 1)
-    wire.a.sysctl("net.ipv4.greenlane_protect", 1)      # again, which changes nothing
+    wire.a.sysctl("net.ipv4.greenlane_protect", 1)      # again, without effect
     wire.b.sysctl("net.ipv4.greenlane_protect", 0)
-    equal(wire.datagram(IMPORTANT.dscp), (0, 1), "of the one")
+    equal(wire.datagram(IMPORTANT.dscp), (0, 1), "DSCP and Stripped in the first namespace")
     wire.b.sysctl("net.ipv4.greenlane_protect", 1)
     wire.a.sysctl("net.ipv4.greenlane_protect", 0)
-    equal(wire.datagram(IMPORTANT.dscp), (IMPORTANT.dscp, 0), "of the other, later")
+    equal(wire.datagram(IMPORTANT.dscp), (IMPORTANT.dscp, 0),
+          "DSCP and Stripped with only the second namespace protected")
 
 
-@case("greenlane_protect: the SYN-ACK has the DSCP of the listener, whose owner may not send it",
+@case("greenlane_protect: a SYN-ACK keeps the listener's DSCP only if its known owner may send it",
       version=(4, 6), how=("request", "cookie", "fast open"), privileged=(False, True))
 def protect_synack(version, how, privileged):
     with Wire(cc="cubic", version=version) as wire:
@@ -117,11 +120,12 @@ def protect_synack(version, how, privileged):
         known = how == "request" or (how == "cookie" and version == 6)
         equal([p.dscp for p in synack], [IMPORTANT.dscp if privileged and known else 0],
               "DSCP of the SYN-ACK")
-        equal(synack[0].ack - wire.from_a()[0].seq, 501 if how == "fast open" else 1, "acked")
+        equal(synack[0].ack - wire.from_a()[0].seq, 501 if how == "fast open" else 1,
+              "bytes that the SYN-ACK acknowledges")
 
 
-@case("greenlane_protect: TCP of another congestion control is stripped, and still so when the"
-      " socket is closed with data left to send", Application, version=(4, 6), cc="cubic")
+@case("greenlane_protect: packets of another congestion control are stripped, also after the"
+      " socket is closed with data to send", Application, version=(4, 6), cc="cubic")
 def spoofed_tcp(wire):
     client, server = wire.connect()
     set_tos(client, IMPORTANT.dscp << 2)
@@ -129,11 +133,11 @@ def spoofed_tcp(wire):
     client.sendall(bytes(200_000))
     client.close()
     wire.run(0.1)
-    true([p for p in wire.from_a() if p.flags & FIN], "closed")
-    equal({p.kind for p in wire.from_a()}, {0}, "DSCP")
+    true([p for p in wire.from_a() if p.flags & FIN], "a FIN is sent")
+    equal({p.kind for p in wire.from_a()}, {0}, "DSCPs")
 
 
-@case("greenlane_protect: a connection of ours that does not mark is stripped as well",
+@case("greenlane_protect: a connection of ours that does not mark is stripped, too",
       version=(4, 6), why=("without a peer", "switched off"))
 def spoofed_unmarked(version, why):
     with Application(version=version, cc_b="reno" if why == "without a peer" else None) as wire:
@@ -156,7 +160,7 @@ def own_tos(wire):
           "other DSCPs of data")
 
 
-@case("greenlane_protect: the kernel's own replies are left alone", Application)
+@case("greenlane_protect: the kernel's own replies are not stripped", Application)
 def reflected(wire):
     wire.b.sysctl("net.ipv4.greenlane_protect", 1)
     icmp = struct.pack("!BBHHH", 8, 0, 0, 1, 1)
@@ -177,7 +181,8 @@ def reflected(wire):
 def sockopts(wire, client, server):
     level = ip_level(client)
     equal(len(client.getsockopt(level, GREENLANE_INFO, 1000)), INFO_SIZE, "size of the info")
-    equal(len(client.getsockopt(level, GREENLANE_INFO, 8)), 8, "an older program's")
+    equal(len(client.getsockopt(level, GREENLANE_INFO, 8)), 8,
+          "size of the info for an older program")
     equal(client.getsockopt(level, GREENLANE_TLT), 1, "GREENLANE_TLT")
     for bad in (2, -1, 1 << 30):
         refused(f"GREENLANE_TLT {bad}", errno.EINVAL, client.setsockopt, level,
@@ -207,7 +212,7 @@ def sockopts(wire, client, server):
         s.close()
 
 
-@case("sysctls: every codepoint can be changed; out of range and taken ones cannot", Wire)
+@case("sysctls: every codepoint can be changed, but not to one out of range or in use", Wire)
 def sysctls(wire):
     droppable, protected = DSCP["droppable"], DSCP["protected"]
     for name, default in DSCP.items():
@@ -221,12 +226,12 @@ def sysctls(wire):
             except OSError as err:
                 equal(err.errno, errno.EINVAL, f"{key} = {bad}")
                 accepted = False
-            equal(accepted, False, f"{key} = {bad!r} accepted")
+            equal(accepted, False, f"{key} = {bad!r} is accepted")
             equal(wire.a.sysctl(key), str(default), f"{key} after {bad!r}")
     for bad in ("2", "-1", "256"):
         try:
             wire.a.sysctl("net.ipv4.greenlane_protect", bad)
-            raise tap.Failed(f"greenlane_protect = {bad} accepted")
+            raise tap.Failed(f"greenlane_protect = {bad} is accepted")
         except OSError as err:
             equal(err.errno, errno.EINVAL, "greenlane_protect")
     for ns in (wire.a, wire.b):
@@ -234,13 +239,13 @@ def sysctls(wire):
     client, server = wire.connect()
     wire.transfer(client, server, 50_000)
     true(any(p.dscp == 46 and p.len for p in wire.from_a()), "data with the new codepoint")
-    equal([p for p in wire.from_a() if p.dscp == protected], [], "with the old one")
+    equal([p for p in wire.from_a() if p.dscp == protected], [], "packets with the old codepoint")
 
 
 # --- the network
 
 class Flow:
-    """A connection that has sent something and rests: what a forger would need."""
+    """A connection at rest that has sent data, and functions that forge its packets."""
 
     def __init__(self, wire):
         self.wire = wire
@@ -254,8 +259,8 @@ class Flow:
         wire.mark()
 
     def from_a(self, seq=0, ack=0, **fields):
-        """A forged packet to b; seq and ack count from what is right.  None of these has a
-        time stamp, which TCP does not ask for."""
+        """A forged packet to b; seq and ack are offsets from the valid numbers.  Forged packets
+        have no time stamp, which TCP does not require."""
         return pkt.make(self.wire.version, self._a[0], self._b[0], self._a[1], self._b[1],
                         self.seq + seq, self.ack + ack, **fields)
 
@@ -270,11 +275,11 @@ class Flow:
                            **{"dscp": CLOCK, "options": pkt.option(CLOCK), **fields})
 
     def goes_on(self):
-        """The connection has taken no harm."""
-        true(self.wire.transfer(self.client, self.server, 50_000), "the connection goes on")
+        """Check that data still arrives."""
+        true(self.wire.transfer(self.client, self.server, 50_000), "data arrives afterwards")
 
 
-@case("forged clocks: in the window they are answered, outside they are not", Wire, version=(4, 6))
+@case("forged clocks are answered in the window, and not outside", Wire, version=(4, 6))
 def forged_clocks(wire):
     flow = Flow(wire)
     for offset in (-1, -5000, 0, 10000):
@@ -282,7 +287,7 @@ def forged_clocks(wire):
     wire.run(1e-3)
     equal([(p.kind, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)] * 4,
           "answers in the window")
-    equal({p.ack for p in wire.from_b()}, {flow.seq}, "what they acknowledge")
+    equal({p.ack for p in wire.from_b()}, {flow.seq}, "acknowledgment numbers of the answers")
     wire.mark()
     before = wire.b.greenlane()["Invalid"]
     for offset in (1 << 30, -(1 << 30), 1 << 31):
@@ -294,17 +299,17 @@ def forged_clocks(wire):
     equal(wire.b.greenlane()["Invalid"] - before, 7, "Invalid")
 
 
-@case("a forged clock in the window delivers nothing", Wire)
+@case("a forged clock in the window delivers no byte", Wire)
 def clock_delivers_nothing(wire):
     flow = Flow(wire)
     for offset in (-1, 0, 1000):
         wire.inject(wire.b, flow.clock(offset))
     wire.run(1e-3)
-    # transfer() compares what is read: a byte too much would show
+    # transfer() compares all bytes, so it would detect an additional one
     flow.goes_on()
 
 
-@case("a clock is what its option says, whatever its DSCP", Wire, version=(4, 6))
+@case("the option makes a packet a clock, with any DSCP", Wire, version=(4, 6))
 def remarked_clock(wire):
     flow = Flow(wire)
     for dscp in range(64):
@@ -315,14 +320,13 @@ def remarked_clock(wire):
 
 
 def taken(version, cc, dscps, options=(b"",)):
-    """Send bytes with these DSCPs and options, each the next one that TCP waits
-    for: for each the bytes read and the answers (milliseconds later, flags, bytes); and what
-    is counted of them."""
+    """Send bytes with these DSCPs and options, each the next one that TCP expects.  Returns for
+    each the bytes read and the answers (milliseconds later, flags, bytes), and the counters."""
     modules.load("tcp_xpass", "tcp_dart")           # with their counters
     with Wire(cc=cc, version=version) as wire:
         flow = Flow(wire)
         wire.run(0.3)
-        # Nobody hears the answers: they acknowledge what a has not sent.
+        # The answers are dropped, because they acknowledge bytes that a has not sent.
         wire.rule = lambda p: True
         segments = wire.b.tcp()["InSegs"]
         seen = []
@@ -337,17 +341,17 @@ def taken(version, cc, dscps, options=(b"",)):
                 answers = [(int((p.time - began) * 1e3), p.flags, p.ack - flow.seq)
                            for p in wire.seen]
                 seen.append((flow.server.recv(100), answers))
-        equal(wire.b.tcp()["InSegs"] - segments, len(seen), f"{cc}: segments that TCP has seen")
+        equal(wire.b.tcp()["InSegs"] - segments, len(seen), f"{cc}: segments that TCP has received")
         counters = wire.b.greenlane()
         return seen, [counters[n] for n in ("Invalid", "ClockReceived", "ClockEchoReceived",
                                             "ClockEchoSent", "RequestReceived", "CreditReceived",
                                             "ShareReceived")]
 
 
-@case("a DSCP decides nothing: what has none of our options reaches TCP as it does in the base",
-      version=(4, 6))
+@case("a DSCP other than important data's has no effect without our option: TCP receives the "
+      "packet as with the base", version=(4, 6))
 def dscp_alone(version):
-    # Important data is acknowledged at once, and that is all that a DSCP can ask for.
+    # An immediate ACK of important data is the only effect of a DSCP.
     dscps = [dscp for dscp in (0, *DSCP.values(), *SHORT) if dscp != DSCP["protected"]]
     base, ours = (taken(version, cc, dscps) for cc in ("reno", "tlt_reno"))
     for dscp, plain, seen in zip(dscps, base[0], ours[0]):
@@ -366,7 +370,7 @@ def important_alone(version):
     equal(counters, [0] * 7, "Invalid, ClockReceived and so on")
 
 
-# Nobody's, or of a packet that we do not know.
+# Other experiments' options, malformed ones, and ones with unknown codes.
 NOT_OURS = (struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, CLOCK.code << 24),
             struct.pack("!BBHI", EXPERIMENT - 1, 8, EXID, CLOCK.code << 24),
             struct.pack("!BBHI", EXPERIMENT, 8, EXID, 0),
@@ -380,7 +384,7 @@ NOT_OURS = (struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, CLOCK.code << 24),
             b"\0\0\0\0" + pkt.option(CLOCK))
 
 
-@case("an option that is none of ours decides nothing either", version=(4, 6))
+@case("an option that is not ours has no effect", version=(4, 6))
 def other_options(version):
     base, ours = (taken(version, cc, [DATA], NOT_OURS) for cc in ("reno", "tlt_reno"))
     for options, plain, seen in zip(NOT_OURS, base[0], ours[0]):
@@ -388,7 +392,7 @@ def other_options(version):
     equal(ours[1], [0] * 7, "Invalid, ClockReceived and so on")
 
 
-@case("another experiment's option in front of ours: ours is found", Wire, version=(4, 6))
+@case("our option is found after another experiment's option", Wire, version=(4, 6))
 def behind_another(wire):
     flow = Flow(wire)
     other = struct.pack("!BBHI", EXPERIMENT, 8, EXID + 1, 0)
@@ -399,10 +403,10 @@ def behind_another(wire):
     flow.goes_on()
 
 
-# --- what TCP would refuse
+# --- packets that TCP refuses
 
 def not_answered(wire, flow, *packets):
-    """A clock that TCP would not take is not answered, but counted."""
+    """Check that clocks that TCP would refuse are not answered, but counted."""
     wire.mark()
     before = wire.b.greenlane()
     for p in packets or (flow.clock(), flow.clock(0)):
@@ -415,7 +419,7 @@ def not_answered(wire, flow, *packets):
 
 
 def answered(wire, flow, *packets):
-    """And this one is."""
+    """Check that these clocks are answered."""
     wire.mark()
     for p in packets or (flow.clock(),):
         wire.inject(wire.b, p)
@@ -432,7 +436,7 @@ def bad_checksum(wire):
     flow.goes_on()
 
 
-@case("IP_MINTTL 255: a clock from farther away is not answered", Wire, version=(4, 6))
+@case("IP_MINTTL 255: a clock with a lower TTL is not answered", Wire, version=(4, 6))
 def min_ttl(wire):
     flow = Flow(wire)
     least = (socket.IPPROTO_IP, 21) if wire.version == 4 else (socket.IPPROTO_IPV6, 73)
@@ -441,7 +445,7 @@ def min_ttl(wire):
     for p, ttl in ((near, 255), (far, 254)):
         if wire.version == 4:
             p.raw[8] = ttl
-            p.set_dscp(CLOCK)           # and the checksum
+            p.set_dscp(CLOCK)           # sets the checksum, too
         else:
             p.raw[7] = ttl
     not_answered(wire, flow)
@@ -499,12 +503,12 @@ def refused_by_tcp(wire, client, server):
     wire.inject(wire.b, bad)
     wire.run(0.3)
     equal(wire.seen, [], "packets")
-    true(wire.transfer(client, server, 1000), "the next one arrives")
+    true(wire.transfer(client, server, 1000), "the next packet arrives")
     equal([(p.kind, p.ack) for p in wire.from_b()], [(CONTROL, (last.end + 1000) & 0xffffffff)],
-          "ACKs of that")
+          "ACKs of the next packet")
 
 
-@case("a clock echo is kept from TCP, unless it tells TCP something", connected, version=(4, 6))
+@case("a clock echo does not reach TCP, unless it has news for TCP", connected, version=(4, 6))
 def consumed(wire, client, server):
     true(wire.transfer(client, server, 50_000), "arrives")
     wire.run(1e-3)
@@ -527,7 +531,8 @@ def consumed(wire, client, server):
             ("another window", (1, 0, 1), echo(last.window + 1)),
             ("nothing new again", (1, 1, 0), echo(last.window + 1)),
             ("a SACK block", (1, 0, 1), echo(last.window + 1, pkt.option(CLOCK_ECHO) + sack))):
-        equal(seen, expected, f"{what}: heard, consumed, segments that TCP has seen")
+        equal(seen, expected,
+              f"{what}: ClockEchoReceived, ClockEchoConsumed, segments that TCP has received")
 
 
 @case("forged echoes cannot make a sender retransmit, or send clock after clock", Wire,
@@ -542,12 +547,12 @@ def forged_echoes(wire):
                                                 dscp=CLOCK_ECHO if options else CONTROL))
     wire.run(3e-3)
     data = [p.seq for p in wire.from_a() if p.len and p.kind != CLOCK]
-    equal(len(data), len(set(data)), "no packet was sent twice")
+    equal(len(data), len(set(data)), "packets of data, each sent once")
     within(len([p for p in wire.from_a() if p.kind == CLOCK]), 0, 12, "clocks")
-    equal(len(flow.server.recv(10_000)), 5000, "all arrives")
+    equal(len(flow.server.recv(10_000)), 5000, "bytes that arrive")
 
 
-@case("nothing that is forged makes a peer of one that is none", version=(4, 6))
+@case("forged packets do not make the other end a peer", version=(4, 6))
 def forged_peer(version):
     rng = random.Random(SEED)
     with Wire(cc="tlt_reno", cc_b="reno", version=version) as wire:
@@ -560,7 +565,7 @@ def forged_peer(version):
                               flow.from_b(0, far, dscp=dscp, options=options),
                               flow.from_b(far, payload=b"p", dscp=dscp, options=options)):
                         wire.inject(wire.a, p)
-                # and who has guessed the numbers
+                # from an attacker that has guessed the numbers, too
                 wire.inject(wire.a, flow.from_b(dscp=dscp, options=options))
                 wire.inject(wire.a, flow.from_b(-1, payload=b"p", dscp=dscp, options=options))
             wire.run(1e-4)
@@ -568,10 +573,10 @@ def forged_peer(version):
         flow.goes_on()
         equal(info(flow.client)["peer"], NO, "peer")
         equal({(p.kind, p.says) for p in wire.from_a()}, {(0, None)}, "DSCP, option")
-        equal(wire.a.greenlane()["Invalid"], 0, "Invalid: it is not looked at")
+        equal(wire.a.greenlane()["Invalid"], 0, "Invalid: without a peer no packet is checked")
 
 
-@case("packets with every TOS, with and without data, both ways", Wire, version=(4, 6))
+@case("packets with every TOS, with and without data, in both directions", Wire, version=(4, 6))
 def every_tos(wire):
     flow = Flow(wire)
     for dsfield in range(256):
@@ -588,7 +593,7 @@ def every_tos(wire):
 
 
 def malformed_options(rng):
-    """Any bytes, or an option of ours, which may lie about its length."""
+    """Random bytes, or an option of ours, perhaps with an invalid length."""
     if rng.random() < 0.5:
         return rng.randbytes(4 * rng.randrange(11))
     return pkt.option(rng.choice((DATA, *CODED)), *(rng.randrange(1 << 32)
@@ -597,10 +602,10 @@ def malformed_options(rng):
 
 
 def malformed_packet(rng, forge):
-    """Bytes that look like a packet of the flow with a codepoint of ours."""
+    """Bytes that resemble a packet of the flow with a codepoint of ours."""
     flags = rng.choice((ACK, ACK, ACK, 0, SYN, SYN | ACK, rng.randrange(256)))
-    # Far outside of the window, so that TCP itself must refuse it; and no RST,
-    # which may end the connection, and rightly so.
+    # Far outside of the window, so that TCP itself must refuse it; and not an RST, which may
+    # legitimately end the connection.
     p = forge((1 << 30) + rng.randrange(1 << 29), (1 << 30) + rng.randrange(1 << 29),
               flags=flags & ~RST, dscp=rng.choice((DATA, *PROTECTED)),
               payload=b"m" * rng.randrange(4), options=malformed_options(rng),
@@ -609,7 +614,9 @@ def malformed_packet(rng, forge):
     return raw[:rng.randrange(1, len(raw) + 1)] if rng.random() < 0.3 else raw
 
 
-@case("malformed headers and options, ours too, with our codepoints: no report, no harm", version=(4, 6))
+@case("malformed headers and options with our codepoints: no kernel warning, and data still "
+      "arrives",
+      version=(4, 6))
 def malformed(version):
     rng = random.Random(SEED)
     with Wire(version=version) as wire:

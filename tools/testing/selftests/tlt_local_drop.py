@@ -4,8 +4,8 @@
 
 	a (clients) [color] ------ [color] b (servers)
 
-TCP takes NET_XMIT_DROP for a packet that was never sent, and if nothing is in flight it waits for its
-window-probe timer, 200 ms.  An early drop is NET_XMIT_CN.
+After NET_XMIT_DROP TCP assumes that the packet was never sent, and if no packet is in flight it
+waits for its window-probe timer, 200 ms.  An early drop is NET_XMIT_CN.
 """
 import threading
 import time
@@ -21,7 +21,7 @@ BURST = 14480
 
 
 def bursts(port, cc, count=60):
-    """(seconds that the slowest of `count` bursts at once takes, RTOs and probes, red drops)."""
+    """`count` bursts at once: (time of the slowest, s; RTOs and TLPs; red drops)."""
     with Cable(port, cc=cc) as cable:
         for ns in (cable.a, cable.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
@@ -46,13 +46,14 @@ def bursts(port, cc, count=60):
         return max(done), [cable.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], red
 
 
-@case("60 bursts of 10 packets through the host's own port: no timer", cc=("tlt_cubic", "tlt_dctcp"),
-      red=("270k", "30k"), also=("", "bands 2", "pool p size 900k"))
+@case("60 bursts of 10 packets through the host's own port: no timer expires",
+      cc=("tlt_cubic", "tlt_dctcp"), red=("270k", "30k"), also=("", "bands 2", "pool p size 900k"))
 def own_port(cc, red, also):
     slowest, timers, drops = bursts(f"color rate 10gbit limit 1800k red {red} ecn 20k {also}", cc)
     true(drops["color"] > 0, "red data is dropped")
-    true(slowest < 2e-3, f"the slowest: {slowest * 1e3:.2f} ms, all at line rate 0.7")
-    equal(timers, [0, 0], "RTOs, probes")
+    true(slowest < 2e-3,
+         f"time of the slowest burst: {slowest * 1e3:.2f} ms; all at line rate: 0.7 ms")
+    equal(timers, [0, 0], "RTOs, TLPs")
 
 
 @case("the device refuses the important packet (limit): a clock follows, no RTO", cc="tlt_cubic")
@@ -73,9 +74,9 @@ def lone(cc, packets, version):
         client.send(bytes(packets * 1448))
         wire.a.tc("qdisc del dev tun0 root")
         begun = time.monotonic()
-        true(wire.run(300e-3, lambda: len(data(wire.from_a())) >= packets), "all leaves")
-        within(time.monotonic() - begun, 0, 200e-6, "seconds until it has left")
-        equal(wire.a.netstat("TCPLossProbes"), 0, "probes")
+        true(wire.run(300e-3, lambda: len(data(wire.from_a())) >= packets), "all packets leave")
+        within(time.monotonic() - begun, 0, 200e-6, "time until all packets have left, s")
+        equal(wire.a.netstat("TCPLossProbes"), 0, "TLPs")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Every loss that TCP needs a timer for, without one.
+"""Losses that TCP repairs by a timer are repaired without one.
 
 	a (client, sends) ---- wire (this program, loses) ---- b (server)
 
-Unimportant packets may be lost, as a colour-aware switch would have it; the important ones
-pass.  RTO_min is 4 ms and nothing here may take that long.  The exchanges are written as
-lab/wire/transcript.py reads them.
+Unimportant packets may be lost, as in a colour-aware switch; important ones pass.  RTO_min is
+4 ms, and each transfer must take less.  lab/wire/transcript.py defines the notation of the
+exchanges.
 """
 import contextlib
 import socket
@@ -26,26 +26,26 @@ SEGMENTS = 13           # of a transfer: an initial window of ten, and three mor
 
 @contextlib.contextmanager
 def without_timer(**options):
-    """A connection that loses something, and waits neither for an RTO nor for a loss probe."""
+    """A connection that loses packets; checks that neither an RTO nor a TLP occurs."""
     with Wire(**options) as wire:
         yield wire, *wire.connect()
         wire.rule = None
         wire.run(50e-3)
         for counter in ("TCPTimeouts", "TCPLossProbes"):
             equal(wire.a.netstat(counter), 0, counter)
-        true(any(p.dropped for p in wire.seen), "something was lost")
+        true(any(p.dropped for p in wire.seen), "packets were lost")
 
 
 everywhere = using(without_timer, cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"), version=(4, 6))
 
 
 def arrives(wire, client, server, count=None):
-    """A transfer takes less than any timer."""
+    """Check that a transfer takes 3 ms at most, less than any timer."""
     true(wire.transfer(client, server, count or SEGMENTS * MSS[wire.version], seconds=3e-3),
          f"all arrives within 3 ms; saw\n{wire.dump()}")
 
 
-@everywhere("one packet lost in the middle")
+@everywhere("one packet is lost in the middle")
 def one_lost(wire, client, server):
     with exchange(wire, """
             > data 1-2
@@ -93,14 +93,14 @@ def whole_window(wire, client, server):
         arrives(wire, client, server)
 
 
-@everywhere("a retransmission lost, once and again")
+@everywhere("a retransmission is lost repeatedly")
 def lost_retransmission(wire, client, server):
     wire.mark()
     wire.rule = lose("> data 1-5", times=3)
     arrives(wire, client, server)
 
 
-@everywhere("every unimportant packet lost: recovery at one packet a round trip")
+@everywhere("every unimportant packet is lost: recovery at one packet a round trip")
 def all_unimportant(wire, client, server):
     for _ in range(2):
         wire.mark()
@@ -109,18 +109,18 @@ def all_unimportant(wire, client, server):
         wire.run(50e-3)
 
 
-@everywhere("every second unimportant packet lost, 200 kB", tso=(True, False))
+@everywhere("every second unimportant packet of 200 kB is lost", tso=(True, False))
 def every_second(wire, client, server):
     wire.mark()
     wire.rule = lose("> data", every=2)
     arrives(wire, client, server, 200_000)
 
 
-@case("losses are found by the echo: what was sent before it, nothing after", connected,
+@case("an echo detects losses of packets sent before it, not after", connected,
       version=(4, 6))
 def found_by_echo(wire, client, server):
-    # The first window arrives; of the second all is lost but the clock behind it, whose
-    # echo is all that is left to tell.
+    # The first window arrives; the second is lost, except the clock after it: only its echo
+    # reports the losses.
     with exchange(wire, """
             > data 1-9, important 10
             ...
@@ -131,11 +131,12 @@ def found_by_echo(wire, client, server):
             < control, control, control
             """):
         arrives(wire, client, server)
-    true(wire.a.greenlane()["LossByEcho"] > 0, "the echo found losses")
+    true(wire.a.greenlane()["LossByEcho"] > 0, "LossByEcho: more than 0")
 
 
 def times_sent(wire, client, server):
-    """Lose the first packet, and all that b sends but the first SACK: how often is it sent?"""
+    """Lose the first packet, and all packets of b but the first SACK; returns how often the first
+    packet is sent."""
     wire.mark()
     passed = []
     lose_first = lose("> data 1", "> unmarked 1")
@@ -152,26 +153,26 @@ def times_sent(wire, client, server):
     times = sum(p.seq == first and p.len > 1 for p in wire.from_a())
     wire.rule = None
     wire.run(50e-3)
-    equal(len(server.recv(1 << 20)), SEGMENTS * MSS[wire.version], "all arrives")
+    equal(len(server.recv(1 << 20)), SEGMENTS * MSS[wire.version], "bytes that arrive")
     return times
 
 
-@case("duplicate threshold of one: the first SACK is enough, the echo is not awaited", Wire,
+@case("duplicate threshold of one: the first SACK causes a retransmission, before the echo", Wire,
       version=(4, 6))
 def one_duplicate(wire):
-    equal(times_sent(wire, *wire.connect()), 2, "times within 200 us")
+    equal(times_sent(wire, *wire.connect()), 2, "transmissions within 200 us")
 
 
-@case("the base's duplicate threshold, once it is switched off", connected, version=(4, 6))
+@case("GREENLANE_TLT=0 restores the base's duplicate threshold", connected, version=(4, 6))
 def three_duplicates(wire, client, server):
     client.setsockopt(ip_level(client), GREENLANE_TLT, 0)
-    equal(times_sent(wire, client, server), 1, "times within 200 us")
+    equal(times_sent(wire, client, server), 1, "transmissions within 200 us")
 
 
-@case("an echo that acknowledges something finds losses too, at once", connected, version=(4, 6))
+@case("an echo that acknowledges new data detects losses, too, at once", connected, version=(4, 6))
 def echo_moves_una(wire, client, server):
     # Of the second window's three packets the first arrives, and only the clock's echo
-    # says so.
+    # acknowledges it.
     with exchange(wire, """
             > data 1-9, important 10
             < control, control, control, control, control
@@ -189,20 +190,20 @@ def echo_moves_una(wire, client, server):
 
 
 def echoed_at_once(wire, important):
-    """By an ACK that leaves as the packet arrives."""
+    """Check that an ACK of the important packet leaves when that packet arrives."""
     def covers(p):
         return not (p.ack - important.end) & 1 << 31 or \
             any(start < important.end <= end for start, end in p.sacks)
     echo = next((p for p in wire.from_b() if p.time >= important.time and covers(p)), None)
     true(echo, f"{important!r} is acknowledged; saw\n{wire.dump()}")
-    within(echo.time - important.time - wire.delay, 0, 5e-6, f"seconds until {echo!r}")
+    within(echo.time - important.time - wire.delay, 0, 5e-6, f"time until {echo!r}, s")
 
 
-@case("TCP sends a compressed ACK while it queues an important packet: that gets its own",
+@case("TCP sends a compressed ACK while it queues an important packet: the packet has its own ACK",
       connected, cc=("tlt_reno", "tlt_dctcp"), version=(4, 6))
 def ack_was_compressed(wire, client, server):
-    # From the fourth packet out of order on, TCP delays ACKs to compress them.  The third block
-    # makes it send what it has delayed first, and it forgets that more was to be acknowledged.
+    # From the fourth packet out of order on, TCP delays ACKs to compress them.  A third SACK block
+    # makes it send the delayed ACK first, which clears the ACK that is due for this packet.
     wire.delay = 100e-6     # b delays an ACK by 5 % of its RTT
     peer.exchange(wire, client, server)
     with exchange(wire, """
@@ -220,10 +221,10 @@ def ack_was_compressed(wire, client, server):
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("TCP repairs its own direction before it queues an important packet: that gets an ACK",
+@case("TCP retransmits before it queues an important packet: the packet is still acknowledged",
       connected, cc=("tlt_reno", "tlt_dctcp"), version=(4, 6))
 def ack_was_spent(wire, client, server):
-    # All that a says of b's loss, it says in the important packet.
+    # Only a's important packet reports b's loss.
     peer.exchange(wire, client, server)
     wire.mark()
     drop = lose("< data 1")
@@ -234,34 +235,35 @@ def ack_was_spent(wire, client, server):
     client.send(b"d" * 1000)
     wire.run(10e-3)
     important = next(p for p in wire.from_a() if p.len)
-    equal(important.kind, IMPORTANT, "what a sends")
-    true(important.sacks, "it has SACK blocks")
+    equal(important.kind, IMPORTANT, "kind of a's packet")
+    true(important.sacks, "the packet has SACK blocks")
     echoed_at_once(wire, important)
 
 
-@case("an echo finds a loss, and TCP may send nothing: the clock is an MSS of it", Wire,
+@case("an echo detects a loss, and the window permits no packet: the clock is an MSS of it", Wire,
       version=(4, 6), tso=False)
 def clock_is_an_mss(wire):
     client, sent, x = wire.slow_start(b"m" * 300_000)
-    equal(sent[x].kind, IMPORTANT, "the second one")
-    # To halve the window, every second packet that has come lets one
-    # leave (RFC 6937), the first does: the second is the echo.
+    equal(sent[x].kind, IMPORTANT, "kind of the second packet")
+    # To halve the window, every second acknowledged packet permits one packet (RFC 6937); the
+    # first does, so the second, which is the echo, does not.
     before = len(sent)
     wire.answer(sent[x - 1], CONTROL, ECE)
-    equal(len(sent) - before, 1, "packets for the first")
+    equal(len(sent) - before, 1, "packets that the first ACK permits")
     wire.answer(sent[x - 1], CONTROL, ECE, sent[x])
     equal([(p.seq, p.len, p.kind) for p in sent[before + 1:]],
-          [(sent[x - 1].seq, sent[x - 1].len, IMPORTANT)], "for the echo, the lost one")
+          [(sent[x - 1].seq, sent[x - 1].len, IMPORTANT)], "packet that the echo causes")
     counters = wire.a.greenlane()
-    equal((counters["ClockMssSent"], counters["ClockByteSent"]), (1, 0), "clocks")
+    equal((counters["ClockMssSent"], counters["ClockByteSent"]), (1, 0),
+          "ClockMssSent, ClockByteSent")
     # struct tcp_info: unacked, sacked, lost, retrans; snd_cwnd
     info = struct.unpack_from("8x24I", client.getsockopt(socket.IPPROTO_TCP, 11, 104))
     flight = info[4] - info[5] - info[6] + info[7]
-    equal(info[18], flight - 1, "the window, which the clock has passed")
+    equal(info[18], flight - 1, "the window, which the clock has exceeded")
 
 
-@case("a retransmission that pacing has delayed leaves behind the last of many clocks: another "
-      "clock follows", cc=("tlt_cubic", "tlt_bbr"), gap=(420, 430, 440, 450))
+@case("pacing delays a retransmission until after the last of many clocks: another clock follows",
+      cc=("tlt_cubic", "tlt_bbr"), gap=(420, 430, 440, 450))
 def paced_behind_clock(cc, gap):
     with connected(cc=cc) as (wire, client, server):
         wire.transfer(client, server, 100_000)
@@ -270,21 +272,21 @@ def paced_behind_clock(cc, gap):
         first = lose("> data", times=3)
         clocks = []
 
-        # The first three, and later all data that is not important.
+        # Lose the first three packets of data, and later all data that is not important.
         def rule(p):
             if p.kind == CLOCK:
                 clocks.append(p)
             return first(p) or p.kind == DATA and len(clocks) > 8
         wire.rule = rule
         client.send(b"p" * 10 * MSS[wire.version])
-        # From here on a packet each @gap microseconds; a clock takes 25.
+        # From here on one packet each @gap us; a clock takes 25 us.
         client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, int(1500 / gap * 1e6))
         wire.run(100e-3)
-        equal(len(server.recv(1 << 20)), 10 * MSS[wire.version], "all arrives")
+        equal(len(server.recv(1 << 20)), 10 * MSS[wire.version], "bytes that arrive")
         equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("an RTO arms the sender again: its retransmission is important", connected, version=(4, 6))
+@case("the retransmission of an RTO is important", connected, version=(4, 6))
 def rto_rearms(wire, client, server):
     wire.transfer(client, server, 1000)
     wire.run(10e-3)
@@ -293,30 +295,30 @@ def rto_rearms(wire, client, server):
     client.send(b"y" * SEGMENTS * MSS[wire.version])
     wire.run(30e-3)
     rtos = wire.a.netstat("TCPTimeouts")
-    true(rtos >= 1, "there was an RTO")
+    true(rtos >= 1, "TCPTimeouts: at least one")
     equal(wire.a.greenlane()["RearmedByRto"], rtos, "RearmedByRto")
     wire.rule = None
     wire.mark()
     wire.run(100e-3)
     equal([p.kind for p in wire.from_a() if p.len][0], IMPORTANT,
-          "the next RTO's retransmission")
-    equal(len(server.recv(1 << 20)), SEGMENTS * MSS[wire.version], "all arrived")
+          "kind of the next RTO's retransmission")
+    equal(len(server.recv(1 << 20)), SEGMENTS * MSS[wire.version], "bytes that arrive")
 
 
-@case("reordering the wire does, TCP bears: no byte is lost or wrong", connected, version=(4, 6))
+@case("the wire reorders packets: every byte arrives, without an RTO", connected, version=(4, 6))
 def reordered(wire, client, server):
     late = lose("> data", "> important", "< control", every=7)
-    # Late in place of lost.
+    # Packets are late instead of lost.
     wire.rule = lambda p: setattr(wire, "delay", 40e-6 if late(p) else 10e-6)
     true(wire.transfer(client, server, 500_000, seconds=1.0), "arrives")
-    true(late.dropped, "something was late")
+    true(late.dropped, "packets were late")
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
 def undone(wire, *late):
-    """Of a first window only the important packet arrives, and then late ones, whose number is
-    given, the first among them: TCP undoes its recovery."""
-    # A round trip of some milliseconds, TCP's timestamps', which tell late from lost.
+    """Of a first window only the important packet arrives in time; the packets with the numbers
+    `late`, the first among them, arrive late: TCP undoes its recovery."""
+    # A round trip of some ms, the unit of TCP's time stamps, by which TCP detects late packets.
     wire.delay = 2e-3
     client, server = wire.connect()
     with exchange(wire, """
@@ -327,23 +329,23 @@ def undone(wire, *late):
             ...
             """):
         client.send(pattern(14000))
-        true(wire.run(20e-3, lambda: len(wire.from_a()) > 10), "one is sent again")
+        true(wire.run(20e-3, lambda: len(wire.from_a()) > 10), "one packet is retransmitted")
     for number in late:
         wire.inject(wire.b, wire.from_a()[number - 1].raw)
     wire.run(60e-3)
     equal(wire.a.netstat("TCPPartialUndo"), 1, "TCPPartialUndo")
-    equal(len(server.recv(20_000)), 14000, "all arrives")
+    equal(len(server.recv(20_000)), 14000, "bytes that arrive")
     equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
-          "RTOs, probes")
+          "RTOs, TLPs")
 
 
-@case("TCP undoes a recovery: what is lost and was not sent again is not forgotten", Wire,
+@case("TCP undoes a recovery: lost packets without a retransmission are still repaired", Wire,
       version=(4, 6), rto_min="200ms")
 def forgotten(wire):
     undone(wire, 1)
 
 
-@case("TCP undoes a recovery, and a SACK block splits what it has forgotten", Wire,
+@case("TCP undoes a recovery, and a SACK block splits the lost packets: they are repaired", Wire,
       version=(4, 6), rto_min="200ms")
 def forgotten_and_split(wire):
     undone(wire, 1, 3)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Algorithm 1: which packet is important, and what every other packet is.
+"""Algorithm 1: the important packets, and the codepoints of all others.
 
 	a (client, sends) ---- wire (this program) ---- b (server)
 """
@@ -22,25 +22,25 @@ both = using(connected, version=(4, 6))
 def handshake(wire):
     wire.connect()
     equal([(p.flags & (SYN | ACK), p.kind) for p in wire.seen[:3]],
-          [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "handshake")
+          [(SYN, IMPORTANT), (SYN | ACK, IMPORTANT), (ACK, CONTROL)], "flags and kinds")
 
 
-@both("one packet of data is important; its ACK is an echo, at once")
+@both("a single packet of data is important; its ACK is an echo, at once")
 def single(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 100), "100 bytes arrive")
     wire.run(1e-3)
-    equal(kinds(wire.seen), [IMPORTANT, CONTROL], "data and ACK")
-    true(wire.seen[1].time - wire.seen[0].time < 30e-6, "the echo does not wait")
+    equal(kinds(wire.seen), [IMPORTANT, CONTROL], "kinds of data and ACK")
+    true(wire.seen[1].time - wire.seen[0].time < 30e-6, "the echo is not delayed")
 
 
-@both("the last packet of the initial window is important, no other")
+@both("only the last packet of the initial window is important")
 def initial_window(wire, client, _server):
     wire.mark()
-    wire.rule = lambda p: not p.from_a      # no ACK comes back
+    wire.rule = lambda p: not p.from_a      # all ACKs are lost
     client.send(b"x" * 200000)
     wire.run(100e-6)
-    equal(kinds(data(wire.from_a())), [DATA] * 9 + [IMPORTANT], "initial window of 10")
+    equal(kinds(data(wire.from_a())), [DATA] * 9 + [IMPORTANT], "kinds of an initial window of 10")
     wire.rule = None
 
 
@@ -49,10 +49,10 @@ def short_data(wire, client, server):
     mss = MSS[wire.version]
     wire.mark()
     true(wire.transfer(client, server, 3 * mss + 100), "arrives")
-    equal(kinds(data(wire.from_a())), [DATA, DATA, DATA, IMPORTANT], "four packets")
+    equal(kinds(data(wire.from_a())), [DATA, DATA, DATA, IMPORTANT], "kinds of four packets")
 
 
-@case("the same without TSO, packet by packet, Nagle on and off", version=(4, 6))
+@case("without TSO the last packet is important, too, with and without Nagle", version=(4, 6))
 def short_data_no_tso(version):
     for nodelay in (0, 1):
         with Wire(version=version, tso=False) as wire:
@@ -64,10 +64,10 @@ def short_data_no_tso(version):
                 wire.run(1e-3)
                 sent = [p for p in data(wire.from_a()) if p.kind != CLOCK]
                 equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT],
-                      f"four packets and {extra} bytes, TCP_NODELAY {nodelay}")
+                      f"kinds of four packets and {extra} bytes, TCP_NODELAY {nodelay}")
 
 
-@case("what is left is held back (TCP_CORK), or beyond the receiver's window: the last before it",
+@case("the last packet before TCP_CORK or the receiver's window holds back data is important",
       version=(4, 6))
 def held_back(version):
     for rmem, options, count in ((None, {"TCP_CORK": 1}, 4 * MSS4 + 10),
@@ -79,24 +79,24 @@ def held_back(version):
             client.send(b"h" * count)
             wire.run(40e-6)     # no clock yet
             sent = data(wire.from_a())
-            true(2 <= len(sent) <= 4, f"{len(sent)} packets are not all, nor a window")
-            equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT], f"{rmem}, {options}")
+            true(2 <= len(sent) <= 4, f"{len(sent)} packets, expected 2 to 4")
+            equal(kinds(sent), [DATA] * (len(sent) - 1) + [IMPORTANT], f"kinds, {rmem}, {options}")
 
 
-@case("a burst that ends in the middle of a write: a clock stands in", connected, version=(4, 6),
+@case("a clock follows a burst that ends in the middle of a write", connected, version=(4, 6),
       tso=False)
 def middle_of_write(wire, client, server):
     wire.mark()
-    wire.rule = lambda p: not p.from_a      # no ACK arms anything
+    wire.rule = lambda p: not p.from_a      # all ACKs are lost, so none arms the sender
     client.send(b"w" * (3 * MSS4 + 10), socket.MSG_MORE)
     wire.run(500e-6)
     sent = kinds(data(wire.from_a()))
-    true(DATA in sent and IMPORTANT not in sent, f"only data: {sent}")
-    equal(sent[-1], CLOCK, "behind it")
+    true(DATA in sent and IMPORTANT not in sent, f"kinds without an important packet: {sent}")
+    equal(sent[-1], CLOCK, "kind of the last packet")
     wire.rule = None
     client.send(b"w")
     wire.run(50e-3)
-    equal(len(server.recv(1 << 20)), 3 * MSS4 + 11, "all arrives")
+    equal(len(server.recv(1 << 20)), 3 * MSS4 + 11, "bytes that arrive")
 
 
 @both("after idling, the last packet of the new burst is important")
@@ -106,18 +106,18 @@ def idle_restart(wire, client, server):
     wire.mark()
     wire.transfer(client, server, 4 * MSS4)
     sent = data(wire.from_a())
-    equal(sent[-1].kind, IMPORTANT, "the last")
+    equal(sent[-1].kind, IMPORTANT, "kind of the last packet")
     equal(kinds(sent).count(IMPORTANT), 1, "important packets")
 
 
-@case("the first packet after an echo is important, not the last of what the echo lets leave",
+@case("the first packet that an echo permits is important, not the last one",
       connected, version=(4, 6), tso=False)
 def next_after_echo(wire, client, _server):
     wire.mark()
     begin = []
 
     def two_pass(p):
-        """Drop each ACK but the first, behind which data is in flight, and the echo."""
+        """Drop each ACK but the first, sent while data is in flight, and the echo."""
         begin.extend([p.seq] * (p.from_a and not begin))
         acked = (p.ack - begin[0]) & 0xffffffff
         return not p.from_a and acked not in (MSS[wire.version], 10 * MSS[wire.version])
@@ -126,13 +126,14 @@ def next_after_echo(wire, client, _server):
     client.send(b"n" * (100 * MSS4))
     wire.run(200e-6)
     sent = kinds(data(wire.from_a()))
-    equal(sent[:12], [DATA] * 9 + [IMPORTANT, DATA, DATA], "the initial window, and two behind it")
+    equal(sent[:12], [DATA] * 9 + [IMPORTANT, DATA, DATA],
+          "kinds of the initial window, and of two packets after it")
     # Slow start: all ten were acknowledged, so twenty may be in flight.
-    equal(sent[12:30], [IMPORTANT] + [DATA] * 17, "behind the echo")
+    equal(sent[12:30], [IMPORTANT] + [DATA] * 17, "kinds of the packets after the echo")
 
 
 def in_flight(wire):
-    """The most important packets and clocks that were ever in flight at once."""
+    """Maximum number of important packets and clocks in flight at once."""
     most = now = 0
     for p in wire.seen:
         if p.from_a and p.kind in (IMPORTANT, CLOCK) and not p.flags & SYN:
@@ -143,16 +144,17 @@ def in_flight(wire):
     return most
 
 
-@both("at most one important packet is in flight, through 2 MB")
+@both("at most one important packet or clock is in flight, through 2 MB")
 def one_in_flight(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 2_000_000), "arrives")
-    equal(in_flight(wire), 1, "important in flight")
+    equal(in_flight(wire), 1, "maximum of important packets and clocks in flight")
     marks = kinds(wire.from_a())
-    true(marks.count(IMPORTANT) + marks.count(CLOCK) > 3, "the clock went on")
+    true(marks.count(IMPORTANT) + marks.count(CLOCK) > 3,
+         "more than 3 important packets and clocks")
 
 
-@both("no data of a marked connection is without a codepoint")
+@both("all packets of a marked connection have a codepoint")
 def all_marked(wire, client, server):
     wire.transfer(client, server, 300000)
     wire.transfer(server, client, 300000)
@@ -177,7 +179,7 @@ def control(wire, client, server):
     fins = [p for p in wire.from_a() if p.flags & FIN and not p.len]
     equal(kinds(fins), [CONTROL], "FIN")
     wire.mark()
-    # what comes for a socket that is closed
+    # packets that arrive for a closed socket
     client, server = wire.connect(port=1001)
     server.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")   # SO_LINGER, 0: RST
     server.close()
@@ -186,18 +188,18 @@ def control(wire, client, server):
     equal(kinds(rsts), [CONTROL], "RST")
 
 
-@both("if the echo finds nothing to send, a byte is sent as a clock, and answered")
+@both("if no data is left to send after an echo, a byte is sent as a clock, and answered")
 def clock_byte(wire, client, server):
     wire.mark()
-    # The ACKs of the first window let the last three packets go; the echo
-    # comes behind them, when nothing is left to send.
+    # The ACKs of the first window permit the last three packets; the echo arrives after them, when
+    # no data is left to send.
     true(wire.transfer(client, server, 13 * MSS4), "arrives")
     wire.run(1e-3)
     sent = data(wire.from_a())
     clocks = [p for p in sent if p.kind == CLOCK]
     equal([p.len for p in clocks], [1], "bytes of the clocks")
-    equal(clocks[0].seq, sent[10].seq, "the first byte that is unacked then")
-    equal(kinds(wire.from_b())[-1], CLOCK_ECHO, "the answer")
+    equal(clocks[0].seq, sent[10].seq, "sequence number of the clock: first unacked byte")
+    equal(kinds(wire.from_b())[-1], CLOCK_ECHO, "kind of the answer")
 
 
 @case("the clock is the first unacked byte, beyond a closed window", Wire, version=(4, 6),
@@ -205,27 +207,27 @@ def clock_byte(wire, client, server):
 def clock_content(wire):
     payload = pattern(300_000)
     _client, sent, x = wire.slow_start(payload)
-    # To halve the window, the first packet that has come lets one leave,
-    # and the second, which is the echo, none (RFC 6937).
+    # To halve the window, the first acknowledged packet permits one packet, and the second, which
+    # is the echo, does not (RFC 6937).
     wire.answer(sent[x - 1], CONTROL)
     before = len(sent)
     wire.answer(sent[x], CONTROL, ECE)
-    equal(kinds(sent[before:]), [DATA], "for the first")
+    equal(kinds(sent[before:]), [DATA], "packets that the first ACK permits")
     wire.answer(sent[x + 1], CONTROL, ECE)
     equal([(p.kind, p.seq) for p in sent[before + 1:]], [(CLOCK, sent[x + 1].seq)],
-          "for the echo")
+          "packets that the echo causes")
     offset = sent[-1].seq - sent[0].seq
-    equal(sent[-1].payload, payload[offset:offset + 1], "its byte")
-    equal(sent[-1].checksum_ok(), True, "its checksum")
+    equal(sent[-1].payload, payload[offset:offset + 1], "byte of the clock")
+    equal(sent[-1].checksum_ok(), True, "the clock's checksum is valid")
 
 
-@case("a clock's header is like that of TCP's own: ACK, window, time stamps, ECE", Wire,
+@case("a clock's header has TCP's ACK, window, time stamps and ECE", Wire,
       version=(4, 6))
 def clock_header(wire):
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.tcp_ecn", 1)
     client, server = wire.connect()
-    # What b sends sees congestion, and a says so until b answers.
+    # Data of b is marked with CE, and a sends ECE until b's CWR.
     wire.rule = lambda p: not p.from_a and p.len and p.set_dsfield(p.dsfield | 3)
     true(wire.transfer(server, client, 1000), "arrives")
     wire.rule = None
@@ -237,18 +239,19 @@ def clock_header(wire):
     other = [p for p in data(wire.from_a()) if p.kind != CLOCK][-1]
     for name in ("ack", "window"):
         equal(getattr(clock, name), getattr(other, name), name)
-    equal((clock.says, clock.doff), (CLOCK, other.doff + 8), "our option, behind the others")
+    equal((clock.says, clock.doff), (CLOCK, other.doff + 8),
+          "option and header length: ours after the others")
     equal(clock.flags, ACK | ECE, "flags")
-    equal(other.flags & ECE, ECE, "ECE of TCP's own")
-    # NOP, NOP, 8, 10, then both stamps: the echoed one is the other's
+    equal(other.flags & ECE, ECE, "ECE of TCP's packet")
+    # NOP, NOP, 8, 10, then both stamps: the echoed one is that of TCP's packet
     at = clock.ip_len + 20
-    equal(clock.raw[at:at + 4], b"\1\1\10\12", "options")
-    equal(clock.raw[at + 8:at + 12], other.raw[at + 8:at + 12], "the time stamp echoed")
+    equal(clock.raw[at:at + 4], b"\1\1\10\12", "first bytes of the options")
+    equal(clock.raw[at + 8:at + 12], other.raw[at + 8:at + 12], "echoed time stamp")
     sent, before = (int.from_bytes(p.raw[at + 4:at + 8], "big") for p in (clock, other))
-    true(0 <= sent - before <= 1, f"its own time stamp: {before}, {sent}")
+    true(0 <= sent - before <= 1, f"time stamp at most 1 ms later: {before}, {sent}")
 
 
-@both("nothing outstanding: the clock stops")
+@both("without unacknowledged data there are no clocks")
 def clock_stops(wire, client, server):
     wire.transfer(client, server, 100000)
     wire.run(1e-3)
@@ -257,7 +260,7 @@ def clock_stops(wire, client, server):
     equal(wire.seen, [], "packets on an idle connection")
 
 
-@case("ECN bits are left to TCP (dctcp: ECT(0) on data)", connected, cc="tlt_dctcp")
+@case("TCP sets the ECN bits (dctcp: ECT(0) on data)", connected, cc="tlt_dctcp")
 def ecn(wire, client, server):
     wire.mark()
     wire.transfer(client, server, 100000)
@@ -265,7 +268,7 @@ def ecn(wire, client, server):
     equal({p.kind for p in data(wire.from_a())} - {CLOCK}, {DATA, IMPORTANT}, "DSCP of data")
 
 
-@case("a clock with a CE mark: its answer has ECE", Wire, version=(4, 6))
+@case("the answer to a clock with a CE mark has ECE", Wire, version=(4, 6))
 def clock_marked(wire):
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.tcp_ecn", 1)

@@ -3,16 +3,15 @@
 """TSO, GSO, GRO x MTU x IP version, through a color port: the same marks.
 
 	ns a -- left ==== p0 [ns switch] p1 ==== right -- ns b
-	                          color: 1 Gbit/s, red first
+	                          color: 1 Gbit/s, drops red first
 
-What is equal, and why: a write that fits into the congestion window is one burst,
-its last packet is the important one, and that packet ends where the write ends,
-however the burst is cut.  So in all 16 combinations the same sequence numbers (as
-offsets from the first) are important, one a write.  How long the important packet
-is follows from the segment size, so it is equal for the same MTU and IP version.
-Of a bulk transfer that is not so: GRO makes fewer ACKs, and with them fewer round
-trips in which a packet is important.  Then every byte arrives, nothing important
-is lost, and no timer expires.
+A write that fits into the congestion window is one burst, its last packet is the
+important one, and that packet ends where the write ends, however the burst is split.
+So in all 16 combinations the same sequence numbers (as offsets from the first) are
+important, one a write.  The length of the important packet follows from the segment
+size, so it is equal for the same MTU and IP version.  Bulk transfers differ: with GRO
+there are fewer ACKs, and thus fewer round trips in which a packet is important.  There
+every byte arrives, no important packet is lost, and no timer expires.
 """
 import contextlib
 import functools
@@ -29,7 +28,7 @@ from lab.tap import equal, timed, true, using
 from lab.wire import packet as pkt
 from lab.wire.wire import pattern
 
-# Bytes; none above the initial window of ten segments of the smaller MTU.
+# Bytes; each within the initial window of ten segments of the smaller MTU.
 WRITES = (1, 100, 1000, 1428, 1429, 3000, 5000, 10_000, 14_000, 14_280) * 2
 BULK = 2_000_000
 B = {4: "10.2.0.2", 6: "fd02::2"}
@@ -63,7 +62,7 @@ class Net:
         port.settle(5)          # IPv6 is not ready at once
 
     def set(self, mtu, gso, gro, **_):
-        """One combination, and a port without a past."""
+        """Set one combination, and replace the port."""
         for name, device in DEVICES:
             self.ns[name].ip(f"link set {device} mtu {mtu} gso_max_segs "
                              f"{65535 if gso == 'on' else 1}")
@@ -74,7 +73,7 @@ class Net:
                     "color rate 1gbit limit 1000000 red 100000")
 
     def connect(self, version):
-        """(client in a, server in b, a tap on what comes to b)."""
+        """(client in a, server in b, a packet socket for packets that arrive at b)."""
         with self.ns["b"]:
             listener = socket.socket(FAMILY[version])
             seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
@@ -93,13 +92,13 @@ class Net:
         return client, server, seen
 
     def close(self):
-        """Gone."""
+        """Remove the namespaces."""
         for ns in self.ns.values():
             ns.remove()
 
 
 def data_packets(seen):
-    """Packets with data that have come, and the first sequence number."""
+    """Packets with data that have arrived at b."""
     packets = []
     while True:
         try:
@@ -110,12 +109,12 @@ def data_packets(seen):
 
 
 def read(server, count):
-    """So many bytes."""
+    """Read count bytes."""
     got = bytearray()
     server.settimeout(5)
     while len(got) < count:
         more = server.recv(1 << 20)
-        true(more, "no end before all bytes have come")
+        true(more, "more bytes arrive")
         got += more
     return bytes(got)
 
@@ -125,7 +124,8 @@ def writes(net, version):
     client, server, seen = net.connect(version)
     for count in WRITES:
         client.sendall(pattern(count))
-        equal(read(server, count) == pattern(count), True, f"the bytes of a write of {count}")
+        equal(read(server, count) == pattern(count), True,
+              f"the bytes of a write of {count} are those sent")
         port.settle(0.01)
     packets = data_packets(seen)
     first = min(p.seq for p in packets)
@@ -139,7 +139,7 @@ def writes(net, version):
 
 @contextlib.contextmanager
 def combination(**c):
-    """One network for all of them, set up for this one."""
+    """The common network, set up for this combination."""
     net = network()
     net.set(**c)
     yield net, c
@@ -157,11 +157,11 @@ def same_marks(net, c):
     # 20 or 40 bytes of IP, 20 of TCP, 12 of its time stamps
     mss = c["mtu"] - (52 if c["version"] == 4 else 72)
     equal([n for _, n in seen], [(count - 1) % mss + 1 for count in WRITES],
-          "lengths: what is left over by full segments")
+          "lengths: the rest of each write after full segments")
 
 
 def transfer(net, c):
-    """So much at once, of which the port drops what is red."""
+    """Transfer BULK bytes at once, of which the port drops red packets."""
     data = pattern(BULK)
     client, server, seen = net.connect(c["version"])
     client.setblocking(False)
@@ -176,33 +176,34 @@ def transfer(net, c):
     packets = data_packets(seen)
     wrong = [p for p in packets if p.kind in (IMPORTANT, CLOCK) and len(p.raw) > c["mtu"]]
     equal(wrong, [], "important packets of more than one segment")
-    true(sum(p.kind in (IMPORTANT, CLOCK) for p in packets) > 10, "the clock goes on")
+    true(sum(p.kind in (IMPORTANT, CLOCK) for p in packets) > 10,
+         "more than 10 important packets and clocks")
     with net.ns["switch"]:
         colors = port.colors("p1")
     equal(sum(colors["green"]["drops"].values()), 0, "green packets dropped")
-    true(colors["red"]["packets"] > BULK // c["mtu"], "red packets, in segments")
+    true(colors["red"]["packets"] > BULK // c["mtu"], "red packets, counted as segments")
     equal(net.ns["a"].greenlane()["SplitFailed"], 0, "SplitFailed")
     for s in (client, server, seen):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         s.close()
 
 
-@everywhere("a bulk transfer: every byte, nothing important is lost at the port")
+@everywhere("a bulk transfer: every byte arrives, the port drops no important packet")
 def bulk(net, c):
     transfer(net, c)
 
 
 def timers(net):
-    """How often those of both hosts have expired."""
+    """Numbers of expired timers of both hosts."""
     return [net.ns[n].netstat(f"TCP{what}") for n in "ab" for what in ("Timeouts", "LossProbes")]
 
 
-# Where time is real they expire too when a processor has other things to do for 4 ms.
-@timed("a bulk transfer: no timer", setup=combination, **ALL)
+# In real time they also expire when a processor is busy elsewhere for 4 ms.
+@timed("a bulk transfer: no timer expires", setup=combination, **ALL)
 def without_timers(net, c):
     before = timers(net)
     transfer(net, c)
-    equal(timers(net), before, "timers")
+    equal(timers(net), before, "TCPTimeouts and TCPLossProbes of both hosts")
 
 
 if __name__ == "__main__":

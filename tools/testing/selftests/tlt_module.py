@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Loading and unloading, with connections alive; namespaces that go; tracing.
+"""Loading and unloading with open connections; removal of namespaces; tracing.
 
 	a (client) ---- wire (this program) ---- b (server)
 """
@@ -25,19 +25,19 @@ def references(name):
         return int(f.read())
 
 
-@case("rmmod is refused while connections live, and works when they are gone")
+@case("rmmod is refused while connections are open, and succeeds after they are closed")
 def rmmod_refused():
     with Wire() as wire:
         client, server = wire.connect()
         equal(modules.rmmod("tcp_tlt"), False, "rmmod tcp_tlt with connections")
         equal(modules.rmmod("greenlane"), False, "rmmod greenlane below tcp_tlt")
-        true(wire.transfer(client, server, 100_000), "and they go on")
+        true(wire.transfer(client, server, 100_000), "data still arrives")
     modules.unload("greenlane")
     modules.load("tcp_tlt")
 
 
 def wait_unused():
-    """Until the namespaces of the last test are gone, which takes a moment."""
+    """Wait until the namespaces of the last case are removed."""
     for _ in range(200):
         if references("tcp_tlt") == 0:
             return
@@ -54,9 +54,9 @@ def default_keeps():
     modules.unload("tcp_tlt")
 
 
-@case("a base that is not there is left out, the others are there")
+@case("a combinator whose base is missing is left out, the others are registered")
 def without_base():
-    # As good as not there: one that this insmod may not use.
+    # A base that this insmod may not use counts as missing.
     modules.load("tcp_tlt")
     modules.unload("greenlane")
     subprocess.run(["dmesg", "-C"], check=True)
@@ -66,21 +66,21 @@ def without_base():
     subprocess.run(["setpriv", "--bounding-set=-net_admin", "insmod", modules.path("tcp_tlt")],
                    check=True)
     ours = {name for name in available() if name.startswith("tlt_")}
-    equal(ours, {"tlt_reno", "tlt_cubic"}, "available")
+    equal(ours, {"tlt_reno", "tlt_cubic"}, "available combinators")
     log = subprocess.run(["dmesg", "-t"], capture_output=True, text=True, check=True).stdout
-    true("tcp_tlt: no tlt_dctcp without its base (-1)" in log, f"the log says why: {log}")
+    true("tcp_tlt: no tlt_dctcp without its base (-1)" in log, f"the log has the reason: {log}")
     with Wire(cc="tlt_cubic") as wire:
         client, server = wire.connect()
-        true(wire.transfer(client, server, 100_000), "tlt_cubic works")
+        true(wire.transfer(client, server, 100_000), "data arrives with tlt_cubic")
     modules.unload("greenlane")
     modules.load("tcp_tlt")
     ours = {name for name in available() if name.startswith("tlt_")}
     equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn", "tlt_bbr",
-                 "tlt_dart"}, "available again")
+                 "tlt_dart"}, "available combinators after loading again")
 
 
 def available():
-    """The congestion controls that there are."""
+    """The available congestion controls."""
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as f:
         return f.read().split()
 
@@ -96,7 +96,7 @@ def churn(wire, client, server):
             for name in ("tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane"):
                 if os.path.exists(f"/sys/module/{name}") and not modules.rmmod(name):
                     faults.append(name)
-            time.sleep(2e-3)        # else no virtual time passes
+            time.sleep(2e-3)        # otherwise no virtual time passes
             for name in ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt"):
                 subprocess.run(["insmod", modules.path(name)], check=True)
         stop.set()
@@ -109,11 +109,11 @@ def churn(wire, client, server):
         moved += 1
         wire.run(1e-3)
     thread.join()
-    equal(faults, [], "rmmod failed")
-    true(moved > 10, f"traffic went on ({moved})")
+    equal(faults, [], "modules whose rmmod failed")
+    true(moved > 10, f"transfers meanwhile: {moved}, more than 10")
 
 
-@case("namespaces that go with live connections take them along", version=(4, 6))
+@case("namespaces are removed with open connections, which end, too", version=(4, 6))
 def namespaces_go(version):
     modules.load("tcp_tlt")
     for _ in range(3):
@@ -121,20 +121,20 @@ def namespaces_go(version):
         pairs = [wire.connect(port=1000 + n) for n in range(3)]
         for client, _ in pairs:
             client.send(b"g" * 50_000)
-        wire.run(30e-6)         # in the middle of it
+        wire.run(30e-6)         # with data in flight
         wire.cut()
         wire.a.remove()
         wire.b.remove()
         for pair in pairs:
             for s in pair:
                 s.close()
-    # What is left goes when TCP gives up, after some minutes of RTOs.
+    # The last sockets are removed when TCP gives up, after some minutes of RTOs.
     subprocess.run(["sleep", "600"], check=True)
-    equal(references("tcp_tlt"), 0, "sockets that are left")
+    equal(references("tcp_tlt"), 0, "use count of tcp_tlt: remaining sockets")
 
 
 def may_have(cc):
-    """May an application without privileges?"""
+    """May an application without privileges select cc?"""
     with libc.without_net_admin(), socket.socket() as s:
         try:
             s.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
@@ -143,8 +143,8 @@ def may_have(cc):
     return True
 
 
-@case("an application that may not have a base may not have its TLT, nor a control that is"
-      " blind to losses; the administrator may allow it")
+@case("an application that may not select a base may not select its TLT, nor a control that"
+      " ignores losses; the administrator may allow it")
 def restricted():
     modules.load("tcp_tlt")
     modules.unload("greenlane")
@@ -154,11 +154,13 @@ def restricted():
             subprocess.run(["insmod", modules.path(name)], check=True)
     for base in ("reno", "cubic", "dctcp", "dcqcn", "bbr"):
         expected = base in ("reno", "cubic")
-        equal((may_have(base), may_have(f"tlt_{base}")), (expected, expected), f"{base}, tlt_{base}")
-    equal([cc for cc in ("dart", "xpass", "aeolus_xpass") if may_have(cc)], [], "may be had")
+        equal((may_have(base), may_have(f"tlt_{base}")), (expected, expected),
+              f"permission to select {base}, tlt_{base}")
+    equal([cc for cc in ("dart", "xpass", "aeolus_xpass") if may_have(cc)], [],
+          "transports that may be selected")
     modules.allow("reno", "cubic", "tlt_dctcp", "xpass")
     equal([cc for cc in ("dctcp", "tlt_dctcp", "dart", "xpass") if may_have(cc)],
-          ["tlt_dctcp", "xpass"], "may be had when allowed")
+          ["tlt_dctcp", "xpass"], "transports that may be selected when allowed")
     modules.allow()
 
 
@@ -197,7 +199,7 @@ def tracepoints():
         important = [p for p in wire.seen if p.len and p.kind == IMPORTANT]
         clocks = [p for p in wire.seen if p.kind == CLOCK]
         echoes = [info(s)["echoes"] for s in (client, server)]
-        # And a server that runs none of it.
+        # And a connection to a server without TLT.
         wire.connect(2000, listener=wire.listen(2000, cc="reno"))
     with open(tracing + "events/greenlane/enable", "w", encoding="ascii") as f:
         f.write("0")
@@ -218,7 +220,7 @@ def tracepoints():
     equal(len(events("echo")), sum(echoes), "echoes are traced")
 
 
-@case("the counters of a namespace are its own, and TCP's add up", connected)
+@case("a namespace has counters of its own, which agree with the packets on the wire", connected)
 def counters(wire, client, server):
     wire.transfer(client, server, 200_000)
     wire.run(1e-3)

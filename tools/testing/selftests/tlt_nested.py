@@ -4,8 +4,8 @@
 
 	a (client) ---- wire (this program) ---- b (server)
 
-The receiver divides its line as with dart, and of what a share lets leave some packets are
-important, as with TLT over dcqcn.
+The receiver divides its line rate as with dart, and some of the packets that a share permits
+are important, as with TLT over dcqcn.
 """
 import errno
 import socket
@@ -23,14 +23,14 @@ from lab.wire.wire import MSS, pattern
 
 
 def nested(**options):
-    """dart()'s wire."""
+    """dart()'s wire, with tlt_dart."""
     wire = dart(**{"cc": "tlt_dart", **options})
     wire.mark()
     return wire
 
 
 def ends_in_words(wire):
-    """Packets of a's that say in words that a message has ended."""
+    """Packets of a that announce the end of a message by a word."""
     return [p for p in wire.from_a() if p.says == SHARE and p.words and p.words[0] & END]
 
 
@@ -39,27 +39,29 @@ def everywhere(description, **options):
     return case(description, version=(4, 6), **options)
 
 
-@everywhere("peers by a hello of their own; data is TLT's, ACKs have dart's share")
+@everywhere("peers have a hello of their own; data has TLT's kinds, ACKs have dart's share")
 def speaks(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
         equal([p.raw[p.raw.index(b"GL", p.ip_len + 20) + 2] for p in wire.seen if p.flags & SYN],
               [10, 10], "codes of the handshake")
-        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
         wire.mark()
         client.send(pattern(100_000))
         wire.run(20e-3)
         equal(len(server.recv(1 << 20)), 100_000, "bytes")
         equal({p.kind for p in data(wire.from_a())} - {DATA, IMPORTANT, IMPORTANT_END, CLOCK}, set(),
-              "data")
-        equal(data(wire.from_a())[-1].kind, IMPORTANT_END, "the last packet")
-        true(divisors(wire.from_b()), "shares")
-        equal(set(kinds(wire.from_b())) - {SHARE, CONTROL, CLOCK_ECHO}, set(), "ACKs")
+              "other kinds of data")
+        equal(data(wire.from_a())[-1].kind, IMPORTANT_END, "kind of the last packet")
+        true(divisors(wire.from_b()), "b advertises shares")
+        equal(set(kinds(wire.from_b())) - {SHARE, CONTROL, CLOCK_ECHO}, set(),
+              "other kinds of ACKs")
         both = info(client)
-        true(both["important_sent"] > 0 and both["divisor"] > 0, f"{both}")
+        true(both["important_sent"] > 0 and both["divisor"] > 0,
+             f"important packets, and a share: {both}")
 
 
-@everywhere("a message that ends with an important packet has ended at the receiver as well")
+@everywhere("a message that ends with an important packet ends at the receiver, too")
 def ends(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
@@ -67,17 +69,17 @@ def ends(version):
             client.send(pattern(count))
             wire.run(20e-3)
             equal(len(server.recv(1 << 20)), count, "bytes")
-            equal(info(server)["senders"], 0, "senders, when all is here")
+            equal(info(server)["senders"], 0, "senders after all data has arrived")
         equal(info(server)["messages"], 2, "messages")
-        equal(kinds(data(wire.from_a())).count(IMPORTANT_END), 2, "ends")
-        equal(ends_in_words(wire), [], "ends in words")
+        equal(kinds(data(wire.from_a())).count(IMPORTANT_END), 2, "packets that end a message")
+        equal(ends_in_words(wire), [], "ends announced by a word")
         counters = wire.a.greenlane()
         equal(counters["DataSent"] + counters["ImportantSent"], len(data(wire.from_a())),
               "packets that TLT has counted")
 
 
 def lose_nth(wire, *numbers):
-    """Lose these packets of data, which count from 1."""
+    """Lose these packets of data, counted from 1."""
     count = 0
 
     def rule(p):
@@ -87,7 +89,7 @@ def lose_nth(wire, *numbers):
     wire.rule = rule
 
 
-@everywhere("an end is sent again with its data, and what is repaired before it erases nothing",
+@everywhere("an end is retransmitted with its data, also after earlier retransmissions",
             lost=((13,), (14,), (13, 14)))
 def lost_ends(version, lost):
     with nested(version=version) as wire:
@@ -100,7 +102,7 @@ def lost_ends(version, lost):
         equal(info(server)["senders"], 0, "senders")
 
 
-@everywhere("the second of two messages is lost, whatever a clock may carry: it ends", clock=(0, 1, 2))
+@everywhere("the second of two messages is lost: it ends with any tlt_clock", clock=(0, 1, 2))
 def clock_repairs(version, clock):
     with nested(version=version) as wire:
         wire.a.sysctl("net.ipv4.tlt_clock", clock)
@@ -114,7 +116,7 @@ def clock_repairs(version, clock):
         equal(wire.a.netstat("TCPLossProbes"), 0, "TCPLossProbes")
 
 
-@everywhere("the FIN is on the last packet: it ends the message, and is important",
+@everywhere("the last packet has a FIN: it ends the message, and is important",
             cc=("tlt_dart", "dart", "tlt_dcqcn"))
 def fin(version, cc):
     with nested(version=version, cc=cc, rto_min="4ms") as wire:
@@ -132,7 +134,8 @@ def fin(version, cc):
                   "TCPTimeouts, TCPLossProbes")
 
 
-@everywhere("the tail of the receiver's window is lost: no timer", cc=("tlt_dart", "tlt_dcqcn"))
+@everywhere("the tail of the receiver's window is lost: no timer expires",
+            cc=("tlt_dart", "tlt_dcqcn"))
 def window(version, cc):
     with nested(version=version, cc=cc, rmem="4096 65536 65536", rto_min="4ms") as wire:
         client, server = wire.connect()
@@ -152,7 +155,7 @@ def window(version, cc):
               "TCPTimeouts, TCPLossProbes")
 
 
-@everywhere("one-MSS messages in flight: one of them is important, the others say their end")
+@everywhere("one-MSS messages in flight: one is important, the others have the codepoint of an end")
 def stream(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
@@ -162,15 +165,15 @@ def stream(version):
         wire.run(50e-6)
         sent = kinds(data(wire.from_a()))
         equal(sent.count(IMPORTANT) + sent.count(IMPORTANT_END), 1, f"important packets of {[str(kind) for kind in sent]}")
-        equal(set(sent) - {IMPORTANT, IMPORTANT_END, MESSAGE_END, DATA}, set(), "the others")
-        true(MESSAGE_END in sent, "an end")
-        equal(sent[-1], MESSAGE_END, "the last packet")
+        equal(set(sent) - {IMPORTANT, IMPORTANT_END, MESSAGE_END, DATA}, set(), "other kinds")
+        true(MESSAGE_END in sent, "a packet that ends a message")
+        equal(sent[-1], MESSAGE_END, "kind of the last packet")
         wire.run(20e-3)
-        equal(ends_in_words(wire), [], "what it says is not said again in words")
+        equal(ends_in_words(wire), [], "ends announced by a word, too")
         equal(len(server.recv(1 << 20)), 10 * MSS[version], "bytes")
 
 
-@everywhere("two senders: each has half of the line")
+@everywhere("two senders: each has half of the link")
 def shares(version):
     count = 200_000
     with nested(version=version, hosts=1) as wire:
@@ -182,10 +185,10 @@ def shares(version):
         equal([len(server.recv(1 << 20)) for _, server in pairs], [count] * 2, "bytes")
         ideal = count / line(version, 2)
         within(max(p.time for p in data(wire.from_a())) - wire.seen[0].time, 0.8 * ideal,
-               1.3 * ideal, "seconds")
+               1.3 * ideal, "transfer time, s")
 
 
-@everywhere("the tail is lost, and what was sent before it: no RTO")
+@everywhere("the tail and the packets before it are lost: no RTO")
 def tail(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
@@ -200,13 +203,13 @@ def tail(version):
               "TCPTimeouts, TCPLossProbes")
 
 
-@everywhere("an ACK has one option: a clock is answered, whatever share there is to tell")
+@everywhere("an ACK has one option: a clock is answered, even if a share should be advertised")
 def clocked(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
         mss = MSS[version]
         wire.rule = lambda p: p.from_a and p.kind == DATA
-        # Nothing but the first packet is important, and no more comes.
+        # Only the first packet is important, and no other follows.
         client.send(bytes(mss))
         client.send(bytes(4 * mss), socket.MSG_MORE)
         wire.run(1e-3)
@@ -216,14 +219,14 @@ def clocked(version):
         clocks = [p for p in wire.from_a() if p.kind == CLOCK]
         true(clocks, "clocks")
         equal(len([p for p in wire.from_b() if p.kind == CLOCK_ECHO]), len(clocks), "answers")
-        equal(wire.a.greenlane()["ClockEchoReceived"], len(clocks), "answers that were read")
+        equal(wire.a.greenlane()["ClockEchoReceived"], len(clocks), "ClockEchoReceived")
         equal({p.raw.count(b"GL") for p in wire.from_b() if not p.flags & SYN}, {1},
               "options in an ACK")
         equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
               "TCPTimeouts, TCPLossProbes")
 
 
-@everywhere("dart's options are its own; switched off and on")
+@everywhere("dart's socket options work; GREENLANE_TLT disables and enables it")
 def options(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
@@ -233,7 +236,7 @@ def options(version):
         option(server, GREENLANE_WEIGHT, 3)
         equal(option(server, GREENLANE_WEIGHT), 3, "GREENLANE_WEIGHT")
         refused("another's", errno.EOPNOTSUPP, option, client, GREENLANE_BDP, 1)
-        wire.run(1e-3)                      # the end that this has said
+        wire.run(1e-3)                      # for the end of that message
         option(client, GREENLANE_TLT, 0)
         wire.mark()
         exchange(wire, client, server)
@@ -244,7 +247,7 @@ def options(version):
         exchange(wire, client, server)
 
 
-@everywhere("switched off in the middle of a message: the receiver shares its line with nobody")
+@everywhere("GREENLANE_TLT=0 within a message: the receiver's set of senders becomes empty")
 def off(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
@@ -252,17 +255,17 @@ def off(version):
         wire.run(0.2e-3)
         equal(info(server)["senders"], 1, "senders")
         option(server, GREENLANE_TLT, 0)
-        equal(info(server)["senders"], 0, "senders, when it is off")
+        equal(info(server)["senders"], 0, "senders after GREENLANE_TLT=0")
         wire.run(50e-3)
         equal(len(server.recv(1 << 20)), 100_000, "bytes")
 
 
-@everywhere("co-senders are named before the message, with its end as ever")
+@everywhere("co-senders are named before the message, which ends as usual")
 def lookahead(version):
     with nested(version=version) as wire:
         client, server = wire.connect()
         name(client, [host(version, number) for number in range(10)], co=True)
-        equal(option(client, GREENLANE_COSENDERS), 10, "named")
+        equal(option(client, GREENLANE_COSENDERS), 10, "named co-senders")
         wire.mark()
         client.send(pattern(3_000))
         wire.run(20e-3)
@@ -271,17 +274,17 @@ def lookahead(version):
         equal(info(server)["senders"], 0, "senders")
 
 
-@everywhere("an end with only one of the two is no peer", cc_b=("dart", "tlt_dcqcn"))
+@everywhere("an end that runs only TLT or only dart: both fall back", cc_b=("dart", "tlt_dcqcn"))
 def strangers(version, cc_b):
     with nested(version=version, cc_b=cc_b) as wire:
         client, server = wire.connect()
         wire.mark()
         exchange(wire, client, server)
         unmarked(wire.seen)
-        equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peers")
+        equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peer, of both sockets")
 
 
-@everywhere("a client without ECN, which has no peer either: TLT over reno, unmarked")
+@everywhere("a client with another transport and without ECN: the server runs tlt_reno, unmarked")
 def without_ecn(version):
     with nested(version=version, cc="tlt_cubic", cc_b="tlt_dart") as wire:
         wire.a.sysctl("net.ipv4.tcp_ecn", 0)
@@ -292,7 +295,7 @@ def without_ecn(version):
         unmarked(wire.seen)
 
 
-@case("no deflection is asked for: it would let a clock overtake")
+@case("no packet may be deflected: a clock could overtake it")
 def no_short():
     with nested() as wire:
         client, server = wire.connect()
@@ -301,7 +304,8 @@ def no_short():
         wire.run(5e-3)
         equal({p.dscp for p in data(wire.from_a())} - {DSCP["droppable"], DSCP["protected"],
                                                       DSCP["protected_end"]}, set(), "DSCPs of data")
-        equal({p.kind for p in wire.seen} & {MESSAGE}, set(), "dart's data")
+        equal({p.kind for p in wire.seen} & {MESSAGE}, set(),
+              "packets with dart's codepoint of data")
         equal(len(server.recv(1 << 20)), 3000, "bytes")
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""TSO, GSO and GRO: the same packets are important, and every byte arrives.
+"""With TSO, GSO and GRO the same packets are important, and every byte arrives.
 
 	ns a -- veth --+-- veth -- ns b
 	               |
-	        AF_PACKET in b sees TSO packets as they are, before GRO
+	        AF_PACKET in b receives TSO packets unchanged, before GRO
 
-and the wire of lab.wire, which sees segments, with TSO and GSO on and off.
+and the wire of lab.wire, which carries segments, with TSO and GSO on and off.
 """
 import random
 import socket
@@ -29,7 +29,7 @@ OFF = "off"
 ROUNDS = 30
 
 
-@case("on the wire, TSO on and off send the same marks for the first windows", version=(4, 6))
+@case("the first window has the same marks with TSO and without", version=(4, 6))
 def same_marks(version):
     seen = []
     for tso in (True, False):
@@ -51,7 +51,7 @@ def same_marks(version):
     equal([d for _, d in seen[0]], [DATA] * 9 + [IMPORTANT], "marks")
 
 
-@case("each part of a split packet has good checksums, lengths, IP ids and flags", connected,
+@case("each part of a split packet has valid checksums, lengths, IP ids and flags", connected,
       version=(4, 6))
 def parts(wire, client, server):
     wire.mark()
@@ -69,17 +69,17 @@ def parts(wire, client, server):
         steps = {(b - a) & 0xffff for a, b in zip(ids, ids[1:])}
         equal(steps <= {1, 2}, True, f"steps between IP ids: {steps}")
     ends = [p.end for p in sent]
-    equal(len(set(ends)), len(ends), "no segment was sent twice")
+    equal(len(set(ends)), len(ends), "segments, each sent once")
     true(wire.a.greenlane()["Split"] > 0, "packets were split")
     equal(wire.a.greenlane()["SplitFailed"], 0, "SplitFailed")
 
 
-@case("of a split packet the first part says CWR, the last one PSH", Wire, version=(4, 6))
+@case("the first part of a split packet has CWR, the last one PSH", Wire, version=(4, 6))
 def split_flags(wire):
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.tcp_ecn", 1)
     client, server = wire.connect()
-    # These have seen congestion; the next one says that it is heard.
+    # These packets have CE marks; the next one has CWR.
     wire.rule = lambda p: p.len and p.set_dsfield(p.dsfield | 3)
     true(wire.transfer(client, server, 14_000), "arrives")
     wire.run(10e-3)
@@ -87,7 +87,7 @@ def split_flags(wire):
     wire.mark()
     split = wire.a.greenlane()["Split"]
     true(wire.transfer(client, server, 2 * 1400), "arrives")
-    equal(wire.a.greenlane()["Split"], split + 1, "it was one packet, and split")
+    equal(wire.a.greenlane()["Split"], split + 1, "Split: the two segments were one packet")
     equal([(p.kind, p.flags & (CWR | PSH)) for p in wire.from_a() if p.len > 1],
           [(DATA, CWR), (IMPORTANT, PSH)], "marks and flags")
 
@@ -95,12 +95,12 @@ def split_flags(wire):
 HEADERS = {"hop-by-hop": socket.IPV6_HOPOPTS, "destination": socket.IPV6_DSTOPTS}
 
 
-@case("IPv6 extension headers in front of TCP change nothing: the same marks", tso=(True, False),
+@case("packets with IPv6 extension headers before TCP have the same marks", tso=(True, False),
       header=tuple(HEADERS))
 def extension_headers(tso, header):
     with Wire(version=6, tso=tso) as wire:
         client, server = wire.connect()
-        # PadN, an option without meaning that every host skips
+        # PadN, a padding option, which every host skips
         client.setsockopt(socket.IPPROTO_IPV6, HEADERS[header], b"\0\0\1\4\0\0\0\0")
         client.send(pattern(5 * 1400))
         wire.run(1e-3)
@@ -127,7 +127,7 @@ class Pair:
         self.server = self._listener.accept()[0]
 
     def exchange(self):
-        """COUNT bytes each way at once; they must be the same."""
+        """COUNT bytes in each direction at once; checks them."""
         data = pattern(COUNT)
         got = {}
 
@@ -151,13 +151,13 @@ class Pair:
             equal(got[s] == data, True, "the bytes received are those sent")
 
     def close(self):
-        """Gone."""
+        """Close all sockets."""
         for s in (self.client, self.server, self._listener):
             s.close()
 
 
 class Veth:
-    """Two namespaces and a veth pair, offloads as told; a tap in b."""
+    """Two namespaces and a veth pair with these offloads; a packet socket in b."""
     number = 0
 
     def __init__(self, version, mtu, **offloads):
@@ -180,7 +180,8 @@ class Veth:
                                check=True)
 
     def frames(self):
-        """COUNT bytes each way at once; returns what came to b, as it was on the link."""
+        """COUNT bytes in each direction at once; returns the frames of the link that arrive at
+        b."""
         with self.b:
             raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
             raw.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)     # SO_RCVBUFFORCE
@@ -200,11 +201,11 @@ class Veth:
         return frames
 
     def transfer(self):
-        """COUNT bytes each way at once; returns the packets that came to b."""
+        """COUNT bytes in each direction at once; returns the packets that arrive at b."""
         return [p for p in map(pkt.Packet, self.frames()) if p.tcp]
 
     def close(self):
-        """Gone."""
+        """Remove the namespaces."""
         self.a.remove()
         self.b.remove()
 
@@ -218,18 +219,18 @@ OFFLOADS = {
 }
 
 
-@case("both ways at once: every byte arrives, and important packets are single",
+@case("data in both directions: every byte arrives, and important packets are single segments",
       version=(4, 6), mtu=(1500, 9000), offloads=tuple(OFFLOADS))
 def matrix(version, mtu, offloads):
     veth = Veth(version, mtu, **OFFLOADS[offloads])
     packets = veth.transfer()
-    # the rest of an MTU is IP and TCP headers
+    # an MTU includes the IP and TCP headers
     for p in packets:
         if p.kind in (IMPORTANT, CLOCK) and len(p.raw) > mtu:
             raise tap.Failed(f"important and not split: {p!r}")
     important = sum(p.kind == IMPORTANT and p.len > 0 for p in packets)
     clocks = sum(p.kind == CLOCK for p in packets)
-    true(important + clocks > 2, "the clock goes on")
+    true(important + clocks > 2, "more than 2 important packets and clocks")
     odd = [p for p in packets if p.len and p.kind not in (DATA, IMPORTANT, CLOCK)]
     equal(odd[:1], [], "data with another mark")
     counters = veth.a.greenlane()
@@ -243,7 +244,7 @@ BIG = 200_000
 BIG_OPTIONS = {4: (63, 64), 6: (41, 58)}
 
 
-@case("BIG TCP: of a packet of more than 64 kB the last segment is important too", version=(4, 6))
+@case("BIG TCP: the last segment of a packet above 64 kB is important, too", version=(4, 6))
 def big(version):
     veth = Veth(version, 1500)
     for ns in (veth.a, veth.b):
@@ -261,7 +262,7 @@ def big(version):
     veth.close()
 
 
-@case("both ways at once, where ACKs on data overtake the echoes: no connection falls back",
+@case("data in both directions, whose ACKs overtake echoes: no connection falls back",
       version=(4, 6))
 def overtaken(version):
     for _ in range(8):
@@ -272,7 +273,7 @@ def overtaken(version):
         veth.close()
 
 
-@case("loopback: packets of 64 kB whole, or of many segments, split, and every byte",
+@case("loopback, with packets of 64 kB or of many segments: every byte arrives",
       version=(4, 6), mtu=(65536, 16000))
 def loopback(version, mtu):
     modules.load("tcp_tlt")
@@ -283,15 +284,16 @@ def loopback(version, mtu):
     pair.exchange()
     pair.close()
     counters = ns.greenlane()
-    true(counters["ImportantSent"] + counters["ClockByteSent"] > 2, "the clock goes on")
-    # Newer kernels have GSO on the loopback of 64 kB too.
+    true(counters["ImportantSent"] + counters["ClockByteSent"] > 2,
+         "more than 2 important packets and clocks")
+    # Newer kernels use GSO on a loopback of 64 kB, too.
     if mtu < 65536:
         true(counters["Split"] > 0, "a packet was split")
     equal(counters["SplitFailed"], 0, f"IPv{version}, MTU {mtu}: SplitFailed")
     ns.remove()
 
 
-@case("time stamps of a split packet: each byte's, once", connected)
+@case("a split packet has at least one transmit time stamp", connected)
 def timestamps(wire, client, server):
     # SOF_TIMESTAMPING_TX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
     client.setsockopt(socket.SOL_SOCKET, 37, 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11)
@@ -304,15 +306,15 @@ def timestamps(wire, client, server):
         except BlockingIOError:
             break
         stamps += 1
-    true(stamps >= 1, "a time stamp came")
+    true(stamps >= 1, "at least one time stamp")
     true(wire.a.greenlane()["Split"] >= 1, "a packet was split")
 
 
-@case("a small port on this host drops one part of a split packet: TCP goes on",
+@case("a small port on this host drops one part of a split packet: data still arrives",
       cc=("tlt_reno", "dart"))
 def local_drops(cc):
     tap.need_virtual_time()
-    # What is dropped differs from round to round with the moment at which the writes begin.
+    # The dropped packets differ with the time at which the writes begin.
     rng = random.Random(cc)
     for number in range(ROUNDS):
         with Cable("color rate 10mbit limit 6k", cc=cc) as cable:
@@ -322,7 +324,7 @@ def local_drops(cc):
             pairs = [cable.connect() for _ in range(12)]
             began = time.monotonic()
             cable.send(pairs, 50_000)
-            within(time.monotonic() - began, 0, 10, f"round {number}: seconds")
+            within(time.monotonic() - began, 0, 10, f"transfer time of round {number}, s")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""A process owns the socket when a marked packet comes: nothing is forgotten.
+"""A process owns the socket when a marked packet arrives: it is still handled.
 
 	a (client) ---- wire (this program) ---- b (server)
 
@@ -21,7 +21,7 @@ from lab.wire.transcript import lose
 from lab.wire.wire import Wire, connected, pattern
 
 
-@case("the receiver is owned when important data comes: acknowledged when it is free", connected,
+@case("the receiver is owned when important data arrives: the release acknowledges it", connected,
       version=(4, 6))
 def receiver_important(wire, client, server):
     wire.mark()
@@ -29,21 +29,21 @@ def receiver_important(wire, client, server):
     wire.run(100e-6)
     client.send(b"i" * 100)
     wire.run(1e-3)
-    equal(wire.from_b(), [], "nothing comes while it is owned")
+    equal(wire.from_b(), [], "packets of b while its socket is owned")
     wire.run(2e-3)
     holder.join()
     equal([(p.kind, p.ack) for p in wire.from_b()], [(CONTROL, wire.from_a()[0].end)], "ACKs")
     equal(wire.b.greenlane()["EchoSent"], 1, "EchoSent")
     equal(wire.a.greenlane()["EchoReceived"], 1, "EchoReceived")
     true(wire.from_b()[0].time - wire.from_a()[0].time < 2.2e-3,
-         "as soon as it is free")
+         "the ACK leaves within 2.2 ms, at the release")
 
 
-@case("the receiver is owned as a window comes: its important packet is acknowledged at once",
+@case("the receiver is owned while a window arrives: the release acknowledges its important packet",
       version=(4, 6))
 def receiver_window(version):
-    # TCP acknowledges each piece between two that are lost, the first before it has
-    # seen the important one.
+    # TCP acknowledges each range between two lost packets, the first before it has received the
+    # important packet.
     for lost in ((), (5,), (1, 3), (2, 4, 6), (1, 3, 5, 7, 9)):
         with Wire(version=version) as wire:
             client, server = wire.connect()
@@ -54,7 +54,7 @@ def receiver_window(version):
             client.send(pattern(14000))
             wire.run(4e-3)
             holder.join()
-            # Delayed, an ACK would be so late that TCP sends a probe or has a timeout.
+            # After a delayed ACK, TCP would have sent a TLP or had an RTO.
             important = next(p for p in wire.from_a() if p.kind == IMPORTANT)
             echo = next(p for p in wire.from_b() if p.ack >= important.end or any(
                 right >= important.end for _, right in p.sacks))
@@ -64,15 +64,15 @@ def receiver_window(version):
                   (sum(p.kind == IMPORTANT for p in wire.from_a()),) * 2,
                   f"packets {lost} lost: EchoSent, EchoReceived")
             equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
-                  f"packets {lost} lost: RTOs, probes")
+                  f"packets {lost} lost: RTOs, TLPs")
             equal(len(wire.rule.dropped), len(lost), "lost packets")
 
 
-@case("from the backlog: important data in the first of four holes is reported, though an ACK has"
-      " room for three", connected, version=(4, 6))
+@case("from the backlog: important data in the first of four SACK blocks is acknowledged, though an"
+      " ACK has room for three", connected, version=(4, 6))
 def four_holes(wire, client, server):
     rest = Resting(wire, client, server)
-    wire.rule = lambda p: True      # a would be surprised by an ACK
+    wire.rule = lambda p: True      # ACKs of forged packets must not reach a
     holder = hold(server, 2)
     wire.run(100e-6)
     for hole, dscp in enumerate((IMPORTANT, DATA, DATA, DATA)):
@@ -84,30 +84,31 @@ def four_holes(wire, client, server):
          f"an ACK with the important packet; saw\n{wire.dump()}")
 
 
-@case("the sender is owned when the echo comes: the clock goes on", connected, version=(4, 6))
+@case("the sender is owned when the echo arrives: losses are repaired without a timer", connected,
+      version=(4, 6))
 def sender_echo(wire, client, server):
     wire.mark()
-    wire.rule = lose("> data 1-9")      # all of the window but the important packet
+    wire.rule = lose("> data 1-9")      # the window without the important packet
     client.send(b"s" * 14000)
     wire.run(5e-6)
     holder = hold(client, 1)
     wire.run(3e-3)
     holder.join()
     wire.run(1e-3)
-    equal(len(server.recv(20_000)), 14000, "all arrives")
+    equal(len(server.recv(20_000)), 14000, "bytes that arrive")
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
     equal(wire.a.netstat("TCPLossProbes"), 0, "TCPLossProbes")
 
 
-@case("the receiver is owned when a clock comes: answered when it is free, once", connected)
+@case("the receiver is owned when a clock arrives: one answer, at the release", connected)
 def receiver_clock(wire, client, server):
     wire.transfer(client, server, 1000)
     wire.run(1e-3)
     wire.mark()
     state = {"holder": None, "n": 0}
 
-    # Lose the second window's data, so that a clock is what follows, and
-    # own the receiver as it comes.
+    # Lose the second window's data, so that a clock follows, and own the receiver when the clock
+    # arrives.
     def rule(p):
         state["n"] += bool(p.from_a and p.len and p.kind == DATA)
         if p.from_a and p.kind == CLOCK and state["holder"] is None:
@@ -119,16 +120,16 @@ def receiver_clock(wire, client, server):
     wire.run(10e-3)
     true(state["holder"] is not None, "a clock was sent")
     state["holder"].join()
-    equal(len(server.recv(20_000)), 13 * 1448, "all arrives")
+    equal(len(server.recv(20_000)), 13 * 1448, "bytes that arrive")
     clocks = [p for p in wire.from_a() if p.kind == CLOCK]
     echoes = [p for p in wire.from_b() if p.kind == CLOCK_ECHO]
     equal(len(echoes), len(clocks), "clock echoes")
-    true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned")
+    true(wire.b.greenlane()["KicksOwned"] > 0, "KicksOwned: at least one")
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
 class Resting:
-    """A connection that has sent something, and what its ends could send next."""
+    """A connection at rest that has sent data, and functions that forge its next packets."""
 
     def __init__(self, wire, client, server):
         self.wire, self.client, self.server = wire, client, server
@@ -138,7 +139,7 @@ class Resting:
         wire.mark()
 
     def from_a(self, says=None, payload=b"", seq=0, **fields):
-        """A packet to b, from where a is on."""
+        """A packet to b, with a's next sequence number plus seq."""
         p, wire = self.data, self.wire
         return pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b), p.sport,
                         p.dport, p.end + seq, p.ack, payload=payload,
@@ -146,7 +147,7 @@ class Resting:
                            **fields})
 
     def clock(self):
-        """The last byte once more."""
+        """A clock with the last byte."""
         return self.from_a(CLOCK, self.data.payload[-1:], -1)
 
     def from_b(self, says, *words):
@@ -157,7 +158,7 @@ class Resting:
 
 
 def kworkers():
-    """How many there are."""
+    """Number of kworkers."""
     found = 0
     for path in glob.glob("/proc/[0-9]*/comm"):
         try:
@@ -168,7 +169,7 @@ def kworkers():
     return found
 
 
-@case("a process that keeps the socket: any number of clocks is answered once", connected,
+@case("5000 clocks arrive while a process owns the socket: one answer", connected,
       version=(4, 6))
 def many_clocks(wire, client, server):
     count = 5000
@@ -180,22 +181,22 @@ def many_clocks(wire, client, server):
         wire.inject(wire.b, rest.clock())
     wire.run(100e-6)
     within(kworkers(), 0, workers, "kworkers")
-    equal(wire.from_b(), [], "nothing comes while it is owned")
+    equal(wire.from_b(), [], "packets of b while its socket is owned")
     wire.run(10e-3)
     holder.join()
     equal([(p.kind, p.says) for p in wire.from_b()], [(CLOCK_ECHO, CLOCK_ECHO)], "answers")
     counters = wire.b.greenlane()
     equal([counters[n] for n in ("ClockReceived", "ClockEchoSent", "NoMemory", "Invalid")],
           [count, 1, 0, 0], "ClockReceived, ClockEchoSent, NoMemory, Invalid")
-    # and the next one is answered again
+    # The next clock is answered again.
     wire.inject(wire.b, rest.clock())
     wire.run(1e-3)
-    equal([p.says for p in wire.from_b()], [CLOCK_ECHO] * 2, "answers, later")
-    true(wire.transfer(client, server, 100_000), "the connection goes on")
+    equal([p.says for p in wire.from_b()], [CLOCK_ECHO] * 2, "answers after the next clock")
+    true(wire.transfer(client, server, 100_000), "data arrives afterwards")
 
 
 def echoed_after(wire, client, server):
-    """Seconds until important data of a connection is acknowledged."""
+    """Time until important data of a connection is acknowledged, s."""
     before = len(wire.seen)
     client.send(b"o" * 100)
     wire.run(1e-3)
@@ -206,11 +207,11 @@ def echoed_after(wire, client, server):
     return answer.time - sent.time
 
 
-@case("a process that keeps the socket, and a flood of clocks: other connections do not wait")
+@case("a flood of clocks to an owned socket does not delay other connections")
 def others():
     count = 2100
     with Wire() as wire, Wire() as other:
-        # Of the same namespaces, and of others.
+        # Connections of the same namespaces, and of others.
         ends = [(wire, *wire.connect(port)) for port in (1000, 1001)] + [(other, *other.connect())]
         for end in ends:
             end[0].transfer(*end[1:], 1000)
@@ -222,19 +223,21 @@ def others():
         for _ in range(count):
             wire.inject(wire.b, rest.clock())
         during = [echoed_after(*end) for end in ends[1:]]
-        equal([p for p in wire.from_b() if p.says == CLOCK_ECHO], [], "it is owned still")
+        equal([p for p in wire.from_b() if p.says == CLOCK_ECHO], [],
+              "answers while the socket is owned")
         wire.run(30e-3)
         holder.join()
         for before, now in zip(alone, during):
-            within(now, 0, before + 5e-6, "seconds until another connection's echo")
+            within(now, 0, before + 5e-6, "time until another connection's echo, s")
         equal(wire.b.greenlane()["ClockEchoSent"], 1, "ClockEchoSent")
 
 
-@case("processes own the socket one after the other, 1 ms each: a clock is answered as one releases"
-      " it", connected, version=(4, 6))
+@case("processes own the socket alternately, 1 ms each: the next release answers a clock",
+      connected,
+      version=(4, 6))
 def no_gap(wire, client, server):
     rest = Resting(wire, client, server)
-    wire.rule = lambda p: True      # a would be surprised by an ACK
+    wire.rule = lambda p: True      # ACKs of forged packets must not reach a
     with owned_again_and_again(server):
         wire.run(3.3e-3)
         wire.mark()
@@ -243,10 +246,10 @@ def no_gap(wire, client, server):
         wire.run(10e-3)
         answers = [p.time - sent for p in wire.from_b() if p.says == CLOCK_ECHO]
     equal(len(answers), 1, "answers")
-    within(answers[0], 0, 2.2e-3, "seconds until the answer")
+    within(answers[0], 0, 2.2e-3, "time until the answer, s")
 
 
-@case("a clock with a CE mark comes while a process owns the socket: the answer has ECE", Wire,
+@case("a clock with a CE mark arrives while a process owns the socket: the answer has ECE", Wire,
       version=(4, 6))
 def marked_clock(wire):
     for ns in (wire.a, wire.b):
@@ -264,16 +267,16 @@ def marked_clock(wire):
 
 
 def softirqs():
-    """How often a timer of ours or a tasklet has run."""
+    """Number of softirqs of timers and tasklets."""
     with open("/proc/softirqs", encoding="ascii") as file:
         return sum(sum(map(int, line.split()[1:])) for line in file
                    if line.split()[0] in ("HRTIMER:", "TASKLET:", "HI:"))
 
 
-@case("a process keeps the socket for long: nobody polls for it", connected, version=(4, 6))
+@case("a process owns the socket for 0.9 s: no timer polls it", connected, version=(4, 6))
 def no_polling(wire, client, server):
     rest = Resting(wire, client, server)
-    # b is alone: a would send what is not acknowledged again and again.
+    # All packets are dropped: a would repeatedly retransmit unacknowledged data.
     wire.rule = lambda p: True
     holder = hold(server, 900)
     wire.run(1e-3)
@@ -284,18 +287,18 @@ def no_polling(wire, client, server):
         wire.inject(wire.b, p)
         wire.run(1e-3)
     wire.run(0.85)
-    equal(wire.from_b(), [], "nothing comes while it is owned")
+    equal(wire.from_b(), [], "packets of b while its socket is owned")
     within(softirqs() - before[0], 0, 10, "softirqs of timers and tasklets")
     equal(wire.b.greenlane()["Kicks"] - before[1], 0, "Kicks")
     wire.run(0.1)
     holder.join()
-    within(wire.b.greenlane()["Kicks"] - before[1], 1, 10, "Kicks, afterwards")
+    within(wire.b.greenlane()["Kicks"] - before[1], 1, 10, "Kicks after the release")
     equal(len(server.recv(1000)), 200, "bytes")
-    equal(wire.b.greenlane()["EchoSent"], 3, "EchoSent")        # one was before
+    equal(wire.b.greenlane()["EchoSent"], 3, "EchoSent")        # one is of the transfer before
     equal(sum(p.says == CLOCK_ECHO for p in wire.from_b()), 1, "answers to the clocks")
 
 
-@case("a process that keeps the socket: 1024 packets with our option wait, more are lost",
+@case("packets with our option wait for the socket's owner: 1024, the rest is dropped",
       connected, version=(4, 6))
 def bounded(wire, client, server):
     count, limit = 2000, 1024       # GL_HELD_MAX
@@ -309,18 +312,18 @@ def bounded(wire, client, server):
         equal(wire.a.greenlane()["NoMemory"] - before[0]["NoMemory"], count - limit, "NoMemory")
         wire.run(10e-3)
         holder.join()
-        # TCP does not lose them, but for its own limit.
-        equal(wire.a.tcp()["InSegs"] - before[1], count, "segments that TCP has seen")
+        # TCP receives all of them; it has a limit of its own.
+        equal(wire.a.tcp()["InSegs"] - before[1], count, "segments that TCP has received")
         equal(wire.a.greenlane()["ClockEchoReceived"], received, "ClockEchoReceived")
-    true(wire.transfer(client, server, 100_000), "the connection goes on")
+    true(wire.transfer(client, server, 100_000), "data arrives afterwards")
 
 
 def given(by, packet, owned):
-    """A packet for b, whose socket may be owned as it comes: (bytes read, the answers, what
-    is counted as a clock and as invalid)."""
+    """Inject a packet for b, whose socket may be owned; returns (bytes read, answers,
+    [ClockReceived, Invalid])."""
     with Wire() as wire:
         rest = Resting(wire, *wire.connect())
-        wire.rule = lambda p: True      # a would be surprised by an ACK
+        wire.rule = lambda p: True      # ACKs of forged packets must not reach a
         holder = hold(rest.server, 1) if owned else None
         wire.run(100e-6)
         wire.inject(wire.b, packet(rest, by))
@@ -336,23 +339,24 @@ def given(by, packet, owned):
                 [counters[n] for n in ("ClockReceived", "Invalid")])
 
 
-@case("data with our option, of which we take none: TCP's, whoever owns the socket",
+@case("TCP receives data with an option of ours that does not belong on data, owned or not",
       by=(CLOCK_ECHO, REQUEST, CREDIT, SHARE, IMPORTANT), owned=(False, True))
 def data_with_option(by, owned):
-    # The others are another transport's, or a SYN's: as if they had no option.
+    # The other options belong to another transport or to SYNs, and are ignored.
     invalid = int(by == CLOCK_ECHO)
     equal(given(by, lambda rest, says: rest.from_a(says, b"w" * 100), owned),
           (b"w" * 100, [], [0, invalid]), "bytes, answers with our option,"
           " (ClockReceived, Invalid)")
 
 
-@case("a clock without a byte is not answered, whoever owns the socket", owned=(False, True))
+@case("a clock without a byte is not answered, owned or not", owned=(False, True))
 def bare_clock(owned):
     equal(given(CLOCK, Resting.from_a, owned), (b"", [], [0, 1]),
           "bytes, answers with our option, (ClockReceived, Invalid)")
 
 
-@case("a packet with our option that TCP refuses is not held either", connected, version=(4, 6))
+@case("a packet with our option that TCP refuses does not wait for the owner", connected,
+      version=(4, 6))
 def refused(wire, client, server):
     rest = Resting(wire, client, server)
     p = rest.clock()
@@ -368,7 +372,7 @@ def refused(wire, client, server):
     equal([counters[n] for n in ("ClockReceived", "Invalid")], [0, 3], "ClockReceived, Invalid")
 
 
-@case("both ends are owned again and again under load: every byte arrives", connected)
+@case("both ends are owned repeatedly under load: every byte arrives", connected)
 def both_under_load(wire, client, server):
     wire.transfer(client, server, 200_000)      # the buffers grow
     client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -381,7 +385,7 @@ def both_under_load(wire, client, server):
             stop.wait(0.0003)
     run_owned(wire, (client, server), application, client)
     equal(server.recv(1 << 20) == data, True, "the bytes are those sent")
-    true(wire.b.greenlane()["KicksOwned"] > 0, "b was owned as something came")
+    true(wire.b.greenlane()["KicksOwned"] > 0, "KicksOwned of b: at least one")
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The packets that TLT costs where nothing is lost: an ACK or a clock waits a moment for data.
+"""The additional packets of TLT without losses: ACKs and clocks wait 50 us for data.
 
 	a (client) ---- wire ---- b (server)
 """
@@ -17,7 +17,7 @@ from lab.wire.wire import Wire, connected
 
 
 def read(s):
-    """How many bytes can be read now."""
+    """Read all available bytes; returns their number."""
     n = 0
     with contextlib.suppress(BlockingIOError):
         while more := len(s.recv(1 << 20)):
@@ -26,7 +26,7 @@ def read(s):
 
 
 def nodelay(*sockets):
-    """Without Nagle's algorithm."""
+    """Disable Nagle's algorithm."""
     for s in sockets:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -48,14 +48,14 @@ def calls(wire, client, server, outstanding, count=400, size=300):
 
 
 def answering(wire, client, server):
-    """The server has answered requests (TCP's pingpong mode), and nothing is in flight."""
+    """The server has answered requests (TCP's pingpong mode), and no packet is in flight."""
     calls(wire, client, server, 1, count=20)
     wire.run(5e-3)
     wire.mark()
 
 
 def stream(wire, client, server, gap, count=1000):
-    """Small messages one way."""
+    """Small messages in one direction."""
     nodelay(client)
     for _ in range(count):
         client.send(bytes(100))
@@ -69,7 +69,7 @@ WORK = {"ping-pong": lambda *w: calls(*w, 1), "4 outstanding": lambda *w: calls(
         "bulk": lambda wire, client, server: wire.transfer(client, server, 5_000_000)}
 
 
-@case("no more than a tenth more packets than the base", work=tuple(WORK))
+@case("at most 10 % more packets than the base", work=tuple(WORK))
 def packets(work):
     seen = []
     for cc in ("cubic", "tlt_cubic"):
@@ -93,12 +93,12 @@ def slow_server(wire, client, server):
     wire.run(1e-3)
     request, ack = wire.seen[:2]
     equal((len(data(wire.seen)), ack.len), (1, 0), "packets of data, bytes of the second")
-    # The timer is shared by the connections of a CPU, so it may be running already.
-    within(ack.time - request.time, wire.delay, wire.delay + 60e-6, "seconds until the ACK")
+    # The connections of a CPU share the timer, so it may be running already.
+    within(ack.time - request.time, wire.delay, wire.delay + 60e-6, "time until the ACK, s")
 
 
-@case("a process owns the socket when the 50 us end, and others after it: the ACK leaves as one"
-      " releases it", connected, cc="tlt_cubic")
+@case("processes own the socket alternately when the 50 us end: the next release sends the ACK",
+      connected, cc="tlt_cubic")
 def owned(wire, client, server):
     answering(wire, client, server)
     with owned_again_and_again(server):
@@ -107,11 +107,11 @@ def owned(wire, client, server):
         client.send(bytes(300))
         wire.run(20e-3)
     request, ack = wire.seen[:2]
-    within(ack.time - request.time, 0, 2.2e-3, "seconds until the ACK")
-    equal(wire.a.netstat("TCPLossProbes"), 0, "probes")
+    within(ack.time - request.time, 0, 2.2e-3, "time until the ACK, s")
+    equal(wire.a.netstat("TCPLossProbes"), 0, "TLPs")
 
 
-@case("the receiver chooses another congestion control while its ACK waits: it leaves then",
+@case("the receiver selects another congestion control while its ACK waits: the ACK leaves at once",
       to=("tlt_reno", "cubic"))
 def chooses(to):
     with Wire(cc="tlt_cubic") as wire:
@@ -122,7 +122,7 @@ def chooses(to):
         choose(server, to)
         wire.run(1e-3)
     request, ack = wire.seen[:2]
-    within(ack.time - request.time, 0, 40e-6, "seconds until the ACK")
+    within(ack.time - request.time, 0, 40e-6, "time until the ACK, s")
 
 
 @case("the host's own device refuses the answer that an ACK waits for: both leave in 200 us",
@@ -142,11 +142,11 @@ def refused(cc, size):
         request, answer = wire.from_a()[0], data(wire.from_b())
         ack = next(p for p in wire.from_b() if p.ack >= request.end)
         for p in (ack, answer[0]):
-            within(p.time - request.time, 0, 200e-6, f"seconds until {p!r}")
-        equal([ns.netstat("TCPLossProbes") for ns in (wire.a, wire.b)], [0, 0], "probes")
+            within(p.time - request.time, 0, 200e-6, f"time until {p!r}, s")
+        equal([ns.netstat("TCPLossProbes") for ns in (wire.a, wire.b)], [0, 0], "TLPs")
 
 
-@case("what waits for the echo does not wait: a packet is missing, or a full one ends a window",
+@case("an ACK leaves at once if a packet is missing, or a full packet ends a window",
       connected, cc="tlt_cubic")
 def at_once(wire, client, server):
     answering(wire, client, server)
@@ -157,26 +157,26 @@ def at_once(wire, client, server):
         wire.run(100e-6)
         last = [p for p in data(wire.from_a()) if not p.dropped][0]
         ack = next(p for p in wire.from_b() if not p.len and p.time > last.time)
-        within(ack.time - last.time, wire.delay, wire.delay + 15e-6, "seconds until the ACK")
+        within(ack.time - last.time, wire.delay, wire.delay + 15e-6, "time until the ACK, s")
         wire.rule = None
         wire.run(5e-3)
         read(server)
 
 
-@case("the last packets of a stream: a clock follows after 50 us", connected, cc="tlt_cubic")
+@case("a clock follows the last packets of a stream after 50 us", connected, cc="tlt_cubic")
 def clock(wire, client, server):
     nodelay(client)
     wire.transfer(client, server, 30_000)
     wire.run(5e-3)
     wire.mark()
     for _ in range(3):
-        client.send(bytes(100))         # the first is important, the others leave beside it
+        client.send(bytes(100))         # the first is important, the others follow at once
     wire.rule = lambda p: p.from_a and p.len == 100 and p.seq != data(wire.from_a())[0].seq
     wire.run(2e-3)
     wire.rule = None
-    true([p for p in wire.from_a() if p.kind == CLOCK], "a clock")
+    true([p for p in wire.from_a() if p.kind == CLOCK], "a clock is sent")
     equal(len(wire.receive(server, 300, 0.1)), 300, "bytes that arrive")
-    equal([wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, probes")
+    equal([wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The other end, and what lies between: peers without TLT, codepoints that get
-lost, and every way in which a connection can come to be.
+"""The other end and the path: peers without TLT, bleached codepoints, and every way to establish
+a connection.
 
 	a (client) ---- wire (this program) ---- b (server)
 """
@@ -26,8 +26,8 @@ SO_PROTOCOL = 38
 
 
 def is_marked(packets):
-    """Does data carry codepoints, and its option what is no data?"""
-    true(any(p.len and p.kind == IMPORTANT for p in packets), "data is important")
+    """Check that data has codepoints, and that clocks, and only they, have the option."""
+    true(any(p.len and p.kind == IMPORTANT for p in packets), "important packets with data")
     without = [p for p in packets if p.len and p.kind not in (DATA, IMPORTANT, CLOCK)]
     equal(without, [], "data without a codepoint")
     equal([p for p in data(packets) if (p.kind == CLOCK) != (p.says == CLOCK)], [],
@@ -35,7 +35,7 @@ def is_marked(packets):
 
 
 def handshake(packets):
-    """(flags, DSCP, what the option says) of SYN, SYN-ACK and the third packet."""
+    """(flags, DSCP, code of the option) of SYN, SYN-ACK and the third packet."""
     return [(p.flags & (SYN | ACK), p.kind, p.says) for p in packets[:3]]
 
 
@@ -44,8 +44,8 @@ UNANSWERED = [(SYN, IMPORTANT, IMPORTANT), (SYN | ACK, 0, None), (ACK, 0, None)]
 
 
 def are_base(wire, *ends):
-    """Both ends know of no peer, have counted it, and data flows with DSCP 0."""
-    equal([info(s)["peer"] for s in ends], [NO, NO], "peers")
+    """Both ends have no peer, which is counted, and data flows with DSCP 0."""
+    equal([info(s)["peer"] for s in ends], [NO, NO], "peer, of both sockets")
     for ns in (wire.a, wire.b):
         equal(ns.greenlane()["PeerWithout"], 1, f"{ns.name}: PeerWithout")
     wire.mark()
@@ -53,10 +53,10 @@ def are_base(wire, *ends):
     unmarked(wire.seen)
 
 
-# --- a peer without
+# --- a peer without TLT
 
 
-@case("a server without TLT: the client behaves as its base, DSCP 0, counted", connected,
+@case("a server without TLT: the client runs its base with DSCP 0, counted", connected,
       version=(4, 6), cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"), cc_b="cubic")
 def server_without(wire, client, server):
     wire.mark()
@@ -66,7 +66,7 @@ def server_without(wire, client, server):
     equal(wire.a.greenlane()["PeerWithout"], 1, "PeerWithout")
 
 
-@case("a client without TLT: the server behaves as its base, DSCP 0, counted", connected,
+@case("a client without TLT: the server runs its base with DSCP 0, counted", connected,
       version=(4, 6), cc="reno", cc_b="tlt_reno", by=(Wire.connect, fast_open))
 def client_without(wire, client, server):
     exchange(wire, client, server)
@@ -75,8 +75,8 @@ def client_without(wire, client, server):
     equal(wire.b.greenlane()["PeerWithout"], 1, "PeerWithout")
 
 
-@case("an application that sends our codepoints by itself is taken for no peer, from the"
-      " first packet on", version=(4, 6), dscp=(DATA.dscp, IMPORTANT.dscp))
+@case("an application that sets our codepoints itself: the server runs its base, from the first"
+      " packet on", version=(4, 6), dscp=(DATA.dscp, IMPORTANT.dscp))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
         client, server = wire.connect(**tos(version, dscp))
@@ -95,8 +95,8 @@ def pretender(version, dscp):
 
 
 def byte_and_more(cc_b, version):
-    """An application's byte with the DSCP of a clock, and 100 kB of which the third packet
-    gets lost: the seconds of each."""
+    """Transfer times of an application's byte with the DSCP of a clock, and of 100 kB whose third
+    packet is lost, s."""
     modules.load("tcp_tlt")
     with Wire(cc="cubic", cc_b=cc_b, version=version) as wire:
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
@@ -118,25 +118,25 @@ def byte_and_more(cc_b, version):
         return spent
 
 
-@case("an application's data with the DSCP of a clock is data: every byte, as soon as at a server"
-      " without it", version=(4, 6), cc_b=("tlt_cubic", "tlt_dctcp", "dart", "xpass"))
+@case("an application's data with the DSCP of a clock is data: it takes as long as at a server"
+      " without greenlane", version=(4, 6), cc_b=("tlt_cubic", "tlt_dctcp", "dart", "xpass"))
 def not_a_clock(version, cc_b):
     base, spent = [byte_and_more(name, version) for name in ("cubic", cc_b)]
-    within(spent[0], 0, 1.05 * base[0], "seconds of one byte")
-    within(spent[1], 0, 1.05 * base[1], "seconds of 100 kB")
+    within(spent[0], 0, 1.05 * base[0], "time of one byte, s")
+    within(spent[1], 0, 1.05 * base[1], "time of 100 kB, s")
 
 
-@case("without a peer a combinator sends what its base sends, through a loss", version=(4, 6),
+@case("without a peer a combinator sends like its base, also after a loss", version=(4, 6),
       base=("reno", "cubic", "bbr"))
 def same_as_base(version, base):
     sends_as(base, f"tlt_{base}", version)
 
 
-# --- what lies between
+# --- the path
 
 def through(to, lost=True):
-    """A wire's rule: each DSCP becomes `to`, and the third packet of each end that has data is
-    lost once; `sent` is [(from_a, DSCP)] of what the hosts have sent."""
+    """A wire's rule: each DSCP becomes `to`, and the third packet of each end that has data is lost
+    once.  `sent` is [(from_a, DSCP)] of the packets that the hosts have sent."""
     count, sent = {True: 0, False: 0}, []
 
     def rule(p):
@@ -149,10 +149,10 @@ def through(to, lost=True):
 
 
 def over(cc, version, to, lost):
-    """Seconds of eight transfers each way over such a wire."""
+    """Seconds of eight transfers in each direction over such a wire."""
     with Wire(cc=cc, version=version) as wire:
         if to == IMPORTANT.dscp:
-            # Each packet is to be acknowledged at once then: what that costs has the base too.
+            # Each packet is acknowledged at once then, so the base does the same.
             for ns, peer in ((wire.a, wire.b), (wire.b, wire.a)):
                 ns.ip(f"route replace {wire.address(peer)} dev tun0 rto_min 4ms quickack 1")
         wire.align()
@@ -162,7 +162,7 @@ def over(cc, version, to, lost):
         if not cc.startswith("tlt_"):
             return spent
         wire.run(1e-3)
-        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
         equal([dscp for _, dscp in sent if not dscp], [], "packets that the hosts do not mark")
         for ns in (wire.a, wire.b):
             counters = ns.greenlane()
@@ -170,42 +170,43 @@ def over(cc, version, to, lost):
                                          "RearmedByRto", "Invalid")],
                   [int(to != IMPORTANT.dscp), 0, 0, 0, 0], f"{ns.name}: HandshakeRemarked,"
                   " PeerWithout, Fallback, RearmedByRto, Invalid")
-            equal(ns.netstat("TCPTimeouts"), 0, "timeouts")
+            equal(ns.netstat("TCPTimeouts"), 0, "TCPTimeouts")
         return spent
 
 
-@case("all DSCPs cleared or re-marked on the way: peers, every byte in the time of the base,"
+@case("the path clears or re-marks all DSCPs: both ends have a peer, data takes the base's time,"
       " counted", version=(4, 6), base=("reno", "cubic", "dctcp"), lost=(False, True),
       to=(0, DATA.dscp, IMPORTANT.dscp, 46))
 def remarked(version, base, lost, to):
     expected = over(base, version, to, lost)
     spent = over(f"tlt_{base}", version, to, lost)
     if spent > 1.05 * expected:
-        # Linux 6.12's cubic takes 1.9 or 2.07 ms after the same loss, and so does tlt_cubic: each
-        # may have had the other one.
+        # Linux 6.12's cubic takes 1.9 or 2.07 ms after the same loss, and so does tlt_cubic: the
+        # two runs may differ in that.
         expected = max(over(base, version, to, lost) for _ in range(12))
-    within(spent, 0, 1.05 * expected, "seconds")
+    within(spent, 0, 1.05 * expected, "time of all transfers, s")
 
 
-@case("all codepoints bleached: the hosts go on marking, and echoes are heard", connected,
+@case("all codepoints are bleached: the hosts still mark packets and receive echoes", connected,
       by=bleached, version=(4, 6))
 def bleached_always(wire, client, server):
     for _ in range(5):
         exchange(wire, client, server)
     for s, ns in ((client, wire.a), (server, wire.b)):
         seen = info(s)
-        true(seen["important_sent"] > 5, "important packets")
+        true(seen["important_sent"] > 5, "important packets: more than 5")
         equal(seen["echoes"], seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"],
               "echoes")
         equal(seen["flags"], 0, "flags")
         counters = ns.greenlane()
         equal(counters["EchoReceived"] + counters["ClockEchoReceived"], seen["echoes"],
               "EchoReceived, ClockEchoReceived")
-        # Nobody has told them which data it was.
+        # Without the DSCP the receiver does not recognise important data.
         equal(counters["EchoSent"], 0, "EchoSent")
 
 
-@case("bleached one way only: both mark, and only the end behind it counts it", version=(4, 6),
+@case("one direction is bleached: both ends mark, and only the receiving end counts it",
+      version=(4, 6),
       from_a=(True, False))
 def bleached_one_way(version, from_a):
     with Wire(version=version) as wire:
@@ -214,17 +215,18 @@ def bleached_one_way(version, from_a):
         client, server = wire.connect()
         exchange(wire, client, server, 50_000)
         equal(sent.count(0), 0, "packets that a host has not marked")
-        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
         equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)],
               [int(not from_a), int(from_a)], "HandshakeRemarked")
 
 
-@case("bleached from some moment on: nothing changes", connected, version=(4, 6))
+@case("the path begins to bleach codepoints in mid-connection: transfers take as long", connected,
+      version=(4, 6))
 def bleached_later(wire, client, server):
     before = takes(wire, client, server, 50_000)
     wire.run(1e-3)
     wire.rule, sent = through(0, lost=False)
-    within(takes(wire, client, server, 50_000), 0, 1.05 * before, "seconds")
+    within(takes(wire, client, server, 50_000), 0, 1.05 * before, "transfer time, s")
     wire.run(1e-3)
     equal([dscp for _, dscp in sent if not dscp], [], "packets that the hosts do not mark")
     for s, ns in ((client, wire.a), (server, wire.b)):
@@ -233,17 +235,17 @@ def bleached_later(wire, client, server):
               "HandshakeRemarked, Fallback")
 
 
-@case("codepoints moved at one end: peers all the same, counted", Wire, version=(4, 6))
+@case("one end uses other codepoints: both still have a peer, counted", Wire, version=(4, 6))
 def moved(wire):
     wire.b.sysctl("net.ipv4.greenlane_dscp_protected", 46)
     client, server = wire.connect()
     exchange(wire, client, server)
-    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
     equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)], [1, 1],
           "HandshakeRemarked")
 
 
-@case("the option is removed on the way: both behave as their base, counted", Wire,
+@case("the path removes the option: both ends run their base, counted", Wire,
       version=(4, 6), cc=("tlt_reno", "tlt_dctcp"))
 def removed(wire):
     wire.rule = without_option
@@ -252,7 +254,7 @@ def removed(wire):
     are_base(wire, client, server)
 
 
-@case("SYNs with an option that nobody knows are dropped: the third gets through, as the base's",
+@case("the path drops SYNs with our option: the third SYN has none, and both ends run the base",
       Wire, version=(4, 6), cc=("tlt_reno", "tlt_dctcp"))
 def dropped(wire):
     wire.rule = lambda p: p.says is not None
@@ -267,7 +269,7 @@ def dropped(wire):
     are_base(wire, client, wire.accept(listener))
 
 
-@case("a server that echoes options it does not know is no peer", version=(4, 6),
+@case("a server that echoes unknown options: the client runs its base", version=(4, 6),
       cc=("tlt_reno", "xpass", "dart"))
 def echoed(version, cc):
     with Wire(version=version, cc=cc, cc_b="dcqcn" if cc == "dart" else "reno") as wire:
@@ -275,7 +277,8 @@ def echoed(version, cc):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
         wire.rule = echoes()
         client, server = wire.connect()
-        equal([p.says for p in wire.seen[:3]], [HELLO[cc], HELLO[cc], None], "what they say")
+        equal([p.says for p in wire.seen[:3]], [HELLO[cc], HELLO[cc], None],
+              "options of the handshake")
         wire.mark()
         exchange(wire, client, server)
         unmarked(wire.seen)
@@ -288,8 +291,8 @@ def echoed(version, cc):
 HELLO = {"tlt_reno": IMPORTANT, "xpass": SCHEDULED, "dart": SHARE}
 
 
-@case("SYN-ACKs with an option that nobody knows are dropped: a later one gets through, as the"
-      " base's", version=(4, 6), cc=("tlt_reno", "xpass", "dart"))
+@case("the path drops SYN-ACKs with our option: a later one has none, and both ends run the base",
+      version=(4, 6), cc=("tlt_reno", "xpass", "dart"))
 def answers_dropped(version, cc):
     with Wire(version=version, cc=cc) as wire:
         for ns in (wire.a, wire.b):
@@ -300,22 +303,23 @@ def answers_dropped(version, cc):
         wire.begin(client, wire.b)
         wire.run(10.0, lambda: any(not p.from_a and not p.dropped for p in wire.seen))
         wire.run(1e-3)
-        equal({p.says for p in wire.from_b() if p.dropped}, {HELLO[cc]}, "the dropped SYN-ACKs")
-        # GL_SYN_TRIES from the timer, and one for each SYN that is sent again meanwhile
+        equal({p.says for p in wire.from_b() if p.dropped}, {HELLO[cc]},
+              "options of the dropped SYN-ACKs")
+        # GL_SYN_TRIES from the timer, and one for each SYN that is retransmitted meanwhile
         within(len([p for p in wire.from_b() if p.dropped]), 2, 4, "dropped SYN-ACKs")
         server = wire.accept(listener)
         wire.mark()
         exchange(wire, client, server)
         unmarked(wire.seen)
         for s in (client, server):
-            # Of so late a SYN-ACK newer kernels do not ask for ECN, without which dart is reno.
+            # Newer kernels request no ECN in so late a SYN-ACK; then dart falls back to reno.
             if cc == "xpass" or cc_of(s) == "dart-reno":
                 equal(cc_of(s), f"{cc}-reno", "congestion control")
             else:
                 equal(info(s)["peer"], NO, "peer")
 
 
-@case("a SYN is lost once: the next one says it too", Wire, version=(4, 6))
+@case("a SYN is lost: the next one has the option, too", Wire, version=(4, 6))
 def lost_once(wire):
     wire.rule = lambda p: len(wire.seen) == 1
     listener = wire.listen()
@@ -324,10 +328,10 @@ def lost_once(wire):
     wire.run(2.0)
     equal(handshake(wire.seen[1:]), BOTH, "handshake")
     server = wire.accept(listener)
-    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
 
 
-@case("after an outage it marks again", connected)
+@case("after an outage packets are marked again", connected)
 def outage(wire, client, server):
     wire.transfer(client, server, 50_000)
     wire.rule = lambda p: True
@@ -335,16 +339,16 @@ def outage(wire, client, server):
     wire.run(200e-3)
     wire.rule = None
     wire.run(1.0)
-    equal(len(server.recv(1 << 20)), 20_000, "all arrives")
+    equal(len(server.recv(1 << 20)), 20_000, "bytes that arrive")
     equal(info(client)["flags"], 0, "flags")
     wire.mark()
     wire.transfer(client, server, 50_000)
     is_marked(wire.from_a())
 
 
-# --- how a connection comes to be, and changes
+# --- how a connection is established, and changes
 
-@case("taken up in mid-connection (setsockopt): nobody has asked the peer, so as the base",
+@case("selected in mid-connection (setsockopt): it runs the base, as the handshake had no option",
       version=(4, 6), who=("a", "b", "ab"))
 def mid_life(version, who):
     modules.load("tcp_tlt")
@@ -356,7 +360,7 @@ def mid_life(version, who):
                 choose(s, "tlt_cubic")
                 equal((cc_of(s), info(s)["peer"]), ("tlt_cubic", NO), f"{name}: peer")
         exchange(wire, client, server, 50_000)
-        # and given up again
+        # another congestion control replaces it
         choose(client, "reno")
         exchange(wire, client, server, 50_000)
         unmarked(wire.seen)
@@ -364,7 +368,7 @@ def mid_life(version, who):
               [int("a" in who), int("b" in who)], "PeerWithout")
 
 
-@case("taken up in mid-connection by a server: no DS field of the third packet makes a peer",
+@case("selected in mid-connection by a server: no DS field of the third packet makes a peer",
       version=(4, 6), ecn=(0, 1, 2, 3))
 def mid_life_forged(version, ecn):
     modules.load("tcp_tlt")
@@ -383,7 +387,8 @@ def mid_life_forged(version, ecn):
             wire.run(1e-3)
 
 
-@case("left in mid-connection, and taken up again: nobody has asked the peer this time", connected,
+@case("replaced in mid-connection and selected again: it runs the base, its peer still marks",
+      connected,
       version=(4, 6), cc="tlt_cubic")
 def left(wire, client, server):
     exchange(wire, client, server, 50_000)
@@ -394,23 +399,23 @@ def left(wire, client, server):
         exchange(wire, client, server, 50_000)
         unmarked(wire.from_a())
         is_marked(wire.from_b())
-    equal([info(s)["peer"] for s in (client, server)], [NO, YES], "peers")
+    equal([info(s)["peer"] for s in (client, server)], [NO, YES], "peer, of both sockets")
 
 
-@case("chosen between connect() and the SYN-ACK: as the base", connected, by=mid_handshake,
+@case("selected between connect() and the SYN-ACK: it runs the base", connected, by=mid_handshake,
       version=(4, 6), cc="cubic", cc_b="tlt_cubic")
 def chosen_in_handshake(wire, client, server):
     exchange(wire, client, server)
     unmarked(wire.seen)
-    equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peers")
+    equal([info(s)["peer"] for s in (client, server)], [NO, NO], "peer, of both sockets")
 
 
-@case("switched off and on in mid-connection (GREENLANE_TLT)", connected, version=(4, 6))
+@case("GREENLANE_TLT disables and enables marks in mid-connection", connected, version=(4, 6))
 def switch_off(wire, client, server):
     option(client, GREENLANE_TLT, 0)
     wire.mark()
     exchange(wire, client, server, 50_000)
-    # It still answers clocks, and important data at once.
+    # It still answers clocks, and acknowledges important data at once.
     equal({(p.kind, p.says) for p in wire.from_a()} - {(CLOCK_ECHO, CLOCK_ECHO)}, {(0, None)},
           "(DSCP, option)")
     is_marked(wire.from_b())
@@ -423,7 +428,7 @@ def switch_off(wire, client, server):
     is_marked(wire.from_a())
 
 
-@case("a child does not reflect our SYN's DSCP (tcp_reflect_tos), but what else a client asks for",
+@case("a child does not reflect our SYN's DSCP (tcp_reflect_tos), but reflects other DSCPs",
       version=(4, 6), cc=("tlt_reno", "cubic"))
 def reflected(version, cc):
     for dscp in (IMPORTANT.dscp, 46):
@@ -433,12 +438,12 @@ def reflected(version, cc):
             option(server, GREENLANE_TLT, 0)
             wire.mark()
             exchange(wire, client, server)
-            # What a client asks for besides nobody sees in a SYN of ours.
+            # A SYN of ours does not have the DSCP that the client's application has set.
             equal({p.dscp for p in wire.from_b() if p.says is None},
                   {46 if (cc, dscp) == ("cubic", 46) else 0}, f"{cc} with {dscp}: DSCP of b")
 
 
-@case("children of a listener: every one marks, none shares state", Wire)
+@case("each child of a listener marks packets, and has state of its own", Wire)
 def children(wire):
     listener = wire.listen()
     pairs = [wire.connect(listener=listener) for _ in range(5)]
@@ -448,19 +453,20 @@ def children(wire):
         is_marked(wire.from_b())
         equal(info(server)["peer"], YES, "peer")
     counts = {info(s)["important_sent"] + info(s)["clocks_byte"] for _, s in pairs}
-    true(max(counts) < 50, "each counts its own")
+    true(max(counts) < 50, "each counts its own packets, fewer than 50")
 
 
-@case("marked both ways, however it comes to be", connected, cc=("tlt_reno", "tlt_cubic"),
+@case("selected by sysctl, socket or route: both ends mark",
+      connected, cc=("tlt_reno", "tlt_cubic"),
       version=(4, 6), by=(Wire.connect, by_socket, by_route))
 def comes_to_be(wire, client, server):
     equal(handshake(wire.seen), BOTH, "handshake")
     exchange(wire, client, server, 50_000)
     is_marked(wire.from_a())
     is_marked(wire.from_b())
-    equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peers")
+    equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peer, of both sockets")
     equal([p for p in wire.seen if p.says is not None and not p.flags & SYN
-           and p.kind not in (CLOCK, CLOCK_ECHO)], [], "options that nobody needs")
+           and p.kind not in (CLOCK, CLOCK_ECHO)], [], "options of other packets")
     equal([ns.greenlane()["HandshakeRemarked"] for ns in (wire.a, wire.b)], [0, 0],
           "HandshakeRemarked")
 
@@ -482,7 +488,7 @@ def rollback(wire):
     return wire.connect(listener=listener)
 
 
-@case("rollout: who listens already need not be restarted", connected, cc="tlt_cubic",
+@case("rollout: existing listeners need no restart", connected, cc="tlt_cubic",
       version=(4, 6), by=rollout)
 def rolled_out(wire, client, server):
     equal(handshake(wire.seen), BOTH, "handshake")
@@ -493,7 +499,7 @@ def rolled_out(wire, client, server):
     is_marked(wire.from_b())
 
 
-@case("rollback: who listens still promises nothing that its children do not do", connected,
+@case("rollback: an existing listener's SYN-ACKs no longer have the option", connected,
       cc="tlt_cubic", version=(4, 6), by=rollback)
 def rolled_back(wire, client, server):
     equal(handshake(wire.seen), UNANSWERED, "handshake")
@@ -505,7 +511,7 @@ def rolled_back(wire, client, server):
     equal(wire.a.greenlane()["PeerWithout"], 1, "PeerWithout")
 
 
-@case("a listener with a choice of its own (setsockopt) keeps it, whatever the default becomes",
+@case("a listener with setsockopt(TCP_CONGESTION) is independent of the default",
       Wire, cc="tlt_cubic", version=(4, 6))
 def own_choice(wire):
     mine, other = wire.listen(1000, cc="tlt_cubic"), wire.listen(1001, cc="cubic")
@@ -519,14 +525,15 @@ def own_choice(wire):
               "the server's congestion control, the client's peer")
 
 
-@case("SYN cookies forget what the SYN has said: both behave as their base", connected,
+@case("SYN cookies do not keep the SYN's option: both ends run their base", connected,
       by=syn_cookies, version=(4, 6), cc=("tlt_reno", "tlt_cubic"))
 def cookies(wire, client, server):
     equal(handshake(wire.seen), UNANSWERED, "handshake")
     are_base(wire, client, server)
 
 
-@case("SYN cookies, client without", connected, by=syn_cookies, cc="cubic", cc_b="tlt_cubic")
+@case("SYN cookies, and a client without TLT: no packet is marked", connected, by=syn_cookies,
+      cc="cubic", cc_b="tlt_cubic")
 def cookies_without(wire, client, server):
     wire.transfer(server, client, 50_000)
     unmarked(wire.seen)
@@ -536,13 +543,13 @@ def cookies_without(wire, client, server):
       version=(4, 6))
 def tfo(wire, client, server):
     equal(handshake(wire.seen)[:2], BOTH[:2], "SYN and SYN-ACK")
-    equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peers")
+    equal((info(client)["peer"], info(server)["peer"]), (YES, YES), "peer, of both sockets")
     wire.mark()
     wire.transfer(server, client, 50_000)
     is_marked(wire.from_b())
 
 
-@case("without SACK: behaves as the base, counted", connected, by=without_sack)
+@case("without SACK it runs the base, counted", connected, by=without_sack)
 def no_sack(wire, client, server):
     equal(info(client)["flags"], F_UNSUPPORTED, "flags")
     equal(wire.a.greenlane()["Unsupported"], 1, "Unsupported")
@@ -553,7 +560,7 @@ def no_sack(wire, client, server):
     unmarked(data(wire.seen))
 
 
-@case("without SACK, a client's: the server does not answer as a peer", Wire, version=(4, 6))
+@case("a client without SACK: the SYN-ACK has no option", Wire, version=(4, 6))
 def no_sack_client(wire):
     wire.a.sysctl("net.ipv4.tcp_sack", 0)
     client, server = wire.connect()
@@ -562,11 +569,11 @@ def no_sack_client(wire):
     unmarked(wire.seen[1:])
 
 
-@case("dctcp's combinator without ECN: reno's, marked, and it can be left", Wire, cc="tlt_dctcp")
+@case("tlt_dctcp without ECN runs over reno, marked, and can be replaced", Wire, cc="tlt_dctcp")
 def dctcp_without_ecn(wire):
     wire.b.sysctl("net.ipv4.tcp_ecn", 0)
     wire.rule = None
-    # a SYN that asks for ECN gets no for an answer
+    # the server refuses the SYN's request for ECN
     listener = wire.listen(cc="tlt_cubic")
     client, server = wire.connect(listener=listener)
     true(cc_of(client) in ("tlt_reno", "tlt_dctcp"), f"congestion control {cc_of(client)}")
@@ -577,7 +584,7 @@ def dctcp_without_ecn(wire):
     wire.transfer(client, server, 50_000)
 
 
-@case("signed from some moment on: what TCP has signed is not changed", connected, tso=False,
+@case("signed in mid-connection: packets that TCP has signed are not changed", connected, tso=False,
       cc=("tlt_reno", "dart", "xpass"))
 def signed_later(wire, client, server):
     for _ in range(2):
@@ -589,13 +596,13 @@ def signed_later(wire, client, server):
     equal([ns.netstat("TCPMD5Failure") for ns in (wire.a, wire.b)], [0, 0], "TCPMD5Failure")
 
 
-@case("MPTCP: subflows behave as the base", connected, by=mptcp)
+@case("MPTCP: subflows run the base", connected, by=mptcp)
 def multipath(wire, client, server):
     true(wire.transfer(client, server, 50_000), "arrives")
     unmarked(data(wire.seen))
 
 
-@case("chosen between connect() and a SYN that is sent again: the ends agree, and no timer expires",
+@case("selected between connect() and a retransmitted SYN: both ends agree, and no timer expires",
       first=("reno", "tlt_reno", "tlt_cubic"), version=(4, 6))
 def while_it_connects(first, version):
     with Wire(cc="reno", cc_b="tlt_reno", version=version) as wire:
@@ -609,7 +616,7 @@ def while_it_connects(first, version):
         client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
         wire.run(1.2)
         server = wire.accept(listener)
-        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peers")
+        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peer, of both sockets")
         for _ in range(5):
             seen = set()
             wire.rule = lambda p, seen=seen: bool(
@@ -619,10 +626,10 @@ def while_it_connects(first, version):
             wire.rule = None
             wire.run(20e-3)
         equal([wire.b.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes", "TCPDSACKRecv")], [0, 0, 0],
-              "RTOs, probes, D-SACKs")
+              "RTOs, TLPs, D-SACKs")
 
 
-@case("chosen after the SYN, in the place of another of TLT: the ends agree", version=(4, 6))
+@case("selected after the SYN, in place of another of TLT: both ends agree", version=(4, 6))
 def after_the_syn(version):
     with Wire(cc="tlt_cubic", cc_b="tlt_reno", version=version) as wire:
         wire.a.sysctl("net.ipv4.greenlane_active", 1)
@@ -632,11 +639,12 @@ def after_the_syn(version):
         client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"tlt_reno")
         wire.run(5e-3)
         server = wire.accept(listener)
-        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peers")
+        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peer, of both sockets")
         true(wire.transfer(client, server, 50_000), "all arrives")
 
 
-@case("a client of plain TCP, and a listener of MPTCP", protocol=(0, IPPROTO_MPTCP), version=(4, 6))
+@case("a client of plain TCP has a peer with a listener of TCP or MPTCP",
+      protocol=(0, IPPROTO_MPTCP), version=(4, 6))
 def of_mptcp(protocol, version):
     with Wire(cc="tlt_reno", version=version) as wire:
         listener = wire.socket(wire.b, proto=protocol)
@@ -648,7 +656,7 @@ def of_mptcp(protocol, version):
         server = wire.accept(listener)
         equal(server.getsockopt(socket.SOL_SOCKET, SO_PROTOCOL), socket.IPPROTO_TCP,
               "the protocol of the server's socket")
-        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peers")
+        equal([info(client)["peer"], info(server)["peer"]], [YES, YES], "peer, of both sockets")
         true(wire.transfer(server, client, 100_000), "all arrives")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Data that asks for an immediate ACK, and that TCP then drops: it is asked for once.
+"""Data requests an immediate ACK, and TCP drops the data: the request ends with the packet.
 
 	a (client) ---- wire (this program, injects) ---- b (server)
 
@@ -19,12 +19,12 @@ from lab.wire.packet import ACK, PSH
 from lab.wire.sockopt import info
 from lab.wire.wire import Wire, connected
 
-# The data of which a transport wants to hear at once.
+# The kind of data that each transport acknowledges at once.
 PROMPT = {"tlt_reno": IMPORTANT, "dart": MESSAGE_END, "xpass": UNSCHEDULED}
 
 
 class Idle:
-    """A connection that rests, and data that TCP will refuse."""
+    """An idle connection, and data that TCP will refuse."""
 
     def __init__(self, wire, client, server):
         self.wire, self.client, self.server = wire, client, server
@@ -35,7 +35,8 @@ class Idle:
         wire.mark()
 
     def data(self, from_a, seq=0, ack=0, **fields):
-        """100 bytes that ask for an ACK; seq and ack count from what the receiver expects next."""
+        """100 bytes that request an ACK; seq and ack are offsets from the numbers that the receiver
+        expects next."""
         wire, own, other = self.wire, self.last[from_a], self.last[not from_a]
         src, dst = (wire.a, wire.b) if from_a else (wire.b, wire.a)
         return pkt.make(wire.version, wire.address(src), wire.address(dst), own.sport, own.dport,
@@ -43,19 +44,19 @@ class Idle:
                         dscp=PROMPT[wire.cc], **fields)
 
     def inject(self, from_a, packet):
-        """Give it to the other end."""
+        """Inject a packet into the other end."""
         self.wire.inject(self.wire.b if from_a else self.wire.a, packet)
 
 
 def bad_checksum(idle, from_a):
-    """In order, but damaged on the way."""
+    """Data in order, with an invalid checksum."""
     packet = idle.data(from_a)
     packet.raw[-1] ^= 0xff
     return packet
 
 
-@case("both ends, of which one has sent a FIN, are asked for an ACK of data that TCP drops: they do"
-      " not acknowledge each other's ACKs", version=(4, 6))
+@case("after a FIN of one end, TCP at both ends drops data that requests an ACK: they do not"
+      " acknowledge each other's ACKs", version=(4, 6))
 def half_closed(version):
     with Wire(cc="xpass", version=version) as wire:
         idle = Idle(wire, *wire.connect())
@@ -67,12 +68,12 @@ def half_closed(version):
             idle.inject(from_a, bad_checksum(idle, from_a))
         idle.server.send(b"x")
         wire.run(0.1)
-        equal(idle.client.recv(10), b"x", "what arrives")
+        equal(idle.client.recv(10), b"x", "bytes that arrive")
         # An ACK from each, and the byte's request, credit, data, stop and ACK.
         within(len(wire.seen), 1, 7, "packets")
 
 
-@case("from the backlog: data outside the window asks for nothing", connected, version=(4, 6))
+@case("from the backlog: data outside the window requests no ACK", connected, version=(4, 6))
 def outside(wire, client, server):
     idle = Idle(wire, client, server)
     before = wire.b.greenlane()
@@ -102,7 +103,7 @@ def message_end(version):
             idle.inject(True, idle.data(True, seq, ack))
         wire.run(5e-3)
         holder.join()
-        equal(info(idle.server)["senders"], 0, "senders when the message has ended")
+        equal(info(idle.server)["senders"], 0, "senders after the message has ended")
         equal(wire.b.greenlane()["Invalid"] - before, 2, "Invalid")
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""TLT where the base has a rate: which packets of tlt_dcqcn are important (TLT §5.2).
+"""TLT over a base with a rate: the important packets of tlt_dcqcn (TLT §5.2).
 
 	a (client, sends) ---- wire (this program) ---- b (server)
 
-The last of a message, every 96th, the first and the last of each round of
-retransmissions; no clocks.
+Important are the last packet of a message, every 96th, and the first and the last of each
+recovery's retransmissions.  There are no clocks.
 """
 import contextlib
 import socket
@@ -24,7 +24,7 @@ everywhere = using(connected, of=dart, cc="tlt_dcqcn", version=(4, 6), tso=(True
 
 
 def no_timer(wire):
-    """Nothing has waited for one, and no clock was sent."""
+    """Check that no timer has expired, and no clock was sent."""
     for name in ("TCPTimeouts", "TCPLossProbes"):
         equal(wire.a.netstat(name), 0, name)
     equal([p for p in wire.seen if p.kind == CLOCK], [], "clocks")
@@ -43,20 +43,20 @@ def marks(wire, client, server):
         expected = [IMPORTANT if n % PERIOD == 0 or n == packets else DATA
                     for n in range(1, packets + 1)]
         if wire.tso:
-            # A burst of several is asked once, and its last packet is the one.
-            equal(sent[-1], IMPORTANT, f"the last of {packets}")
+            # TLT decides once for a burst of several packets, and marks the last one.
+            equal(sent[-1], IMPORTANT, f"kind of the last of {packets} packets")
             gaps = [n for n, dscp in enumerate(sent) if dscp == IMPORTANT]
             true(all(after - before <= PERIOD for before, after in zip([-1] + gaps, gaps)),
-                 f"one in 96 at least: {gaps}")
-            equal(len(gaps), expected.count(IMPORTANT), "important ones")
+                 f"one important packet in 96 at least: {gaps}")
+            equal(len(gaps), expected.count(IMPORTANT), "important packets")
         else:
-            equal(sent, expected, f"of {packets} packets")
+            equal(sent, expected, f"kinds of {packets} packets")
         equal(wire.b.greenlane()["EchoSent"] - echoed, sent.count(IMPORTANT), "EchoSent")
     no_timer(wire)
 
 
-@everywhere("messages of a packet each, faster than they are acked: one is important until it"
-            " is, and one in 96")
+@everywhere("single-packet messages, faster than ACKs: one is important until it is acknowledged,"
+            " and one in 96")
 def short_messages(wire, client, server):
     wire.delay = 100e-6
     size = MSS[wire.version]
@@ -79,17 +79,17 @@ def short_messages(wire, client, server):
         most = max(most, len(unacked))
     packets = len(data(wire.from_a()))
     true(packets >= 400, f"packets: {packets}")
-    # TSO may make one of several messages.
-    true(most <= 1 + -(-packets // PERIOD), f"important and unacked at once: {most}")
+    # TSO may merge several messages.
+    true(most <= 1 + -(-packets // PERIOD), f"unacked important packets at once: {most}")
     important = sum(p.kind == IMPORTANT for p in data(wire.from_a()))
-    true(important < packets // 10, f"important: {important} of {packets}")
+    true(important < packets // 10, f"important packets: {important} of {packets}")
     for name in ("TCPTimeouts", "TCPLossProbes"):
         equal(wire.a.netstat(name), 0, name)
 
 
 def losing(wire, lost):
-    """Lose these packets of the next message once each, and the first to be sent again
-    once more; returns what is sent again."""
+    """Lose these packets of the next message once each, and the first retransmission; returns the
+    retransmissions."""
     count, again, base = 0, [], None
 
     def rule(p):
@@ -108,22 +108,22 @@ def losing(wire, lost):
     return again
 
 
-@everywhere("a round of retransmissions: its first and its last packet are important")
+@everywhere("the first and the last retransmission of a recovery are important")
 def rounds(wire, client, server):
     wire.transfer(client, server, 100_000)
     wire.mark()
     again = losing(wire, {10, 11, 12, 20, 21})
     true(wire.transfer(client, server, 60 * MSS[wire.version]), "arrives")
     wire.run(1e-3)
-    # Each loss is found as what follows it is SACKed, so a round may be short; the
-    # first packet that is sent again, lost again, is the first of one more round.
-    true(len(again) >= 6, f"six times at least: {again}")
-    equal(again[0].kind, IMPORTANT, "the first of the first round")
-    equal(again[-1].kind, IMPORTANT, "the last of the last round")
+    # Each loss is detected when a later packet is SACKed, so a recovery may be short; the first
+    # retransmission, which is lost, is the first of another recovery.
+    true(len(again) >= 6, f"six retransmissions at least: {again}")
+    equal(again[0].kind, IMPORTANT, "kind of the first retransmission")
+    equal(again[-1].kind, IMPORTANT, "kind of the last retransmission")
     no_timer(wire)
 
 
-@everywhere("all but the important packets are lost: no timer is needed")
+@everywhere("only important packets arrive: no timer expires")
 def all_lost(wire, client, server):
     for count in (10, 60, 200):
         wire.mark()
@@ -132,28 +132,28 @@ def all_lost(wire, client, server):
         wire.rule = None
         wire.run(1e-3)
     no_timer(wire)
-    true(info(client)["marked_lost"] > 0, "found lost by an echo")
+    true(info(client)["marked_lost"] > 0, "marked_lost: losses detected by an echo")
 
 
-@case("without ECN: tlt_reno", connected, version=(4, 6), cc="tlt_dcqcn", cc_b="tlt_reno")
+@case("without ECN it runs tlt_reno", connected, version=(4, 6), cc="tlt_dcqcn", cc_b="tlt_reno")
 def no_ecn(wire, client, server):
     equal(cc_of(client), "tlt_reno", "congestion control")
     true(wire.transfer(client, server, 100_000), "arrives")
 
 
-@everywhere("both ways at once")
+@everywhere("data in both directions at once arrives without a timer")
 def duplex(wire, client, server):
     true(wire.transfer_both(client, server, 300_000), "arrives")
     no_timer(wire)
 
 
 def more(client):
-    """A write of which the rest follows later: TCP sends all but the end."""
+    """A write with MSG_MORE: TCP sends it without its last, partial segment."""
     return client.send(pattern(10 * 1448 + 700), socket.MSG_MORE) - 700
 
 
 def cork(client):
-    """The same, by TCP_CORK."""
+    """The same, with TCP_CORK."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     return sum(client.send(pattern(1000)) for _ in range(20)) // 1448 * 1448
 
@@ -179,7 +179,8 @@ class RedOnce:
         return first
 
 
-@case("a burst that a cork or the window ends: no timer", cc=("tlt_cubic", "tlt_dcqcn", "tlt_dart"),
+@case("a cork or the window ends a burst: no timer expires",
+      cc=("tlt_cubic", "tlt_dcqcn", "tlt_dart"),
       write=(more, cork, bulk))
 def ends_without_a_message(cc, write):
     with dart(cc=cc) as wire:
@@ -191,9 +192,9 @@ def ends_without_a_message(cc, write):
         wire.mark()
         wire.rule = red = RedOnce()
         wanted = write(client)
-        equal(len(wire.receive(server, wanted, 0.1)) >= wanted, True, "all arrives in 100 ms")
+        equal(len(wire.receive(server, wanted, 0.1)) >= wanted, True, "all data arrives in 100 ms")
         true(red.dropped > 0, "data is lost")
-        equal([wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, probes")
+        equal([wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
 
 
 if __name__ == "__main__":

@@ -58,24 +58,24 @@ def over(path, cc):
         client, server = warmed_up(wire, 200_000)
         wire.rule = path
         begun = time.clock_gettime(time.CLOCK_MONOTONIC)
-        true(wire.transfer(client, server, COUNT, 20.0), "all arrives")
+        true(wire.transfer(client, server, COUNT, 20.0), "all data arrives")
         took = time.clock_gettime(time.CLOCK_MONOTONIC) - begun
         equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
         return took, sent_again(wire), wire.a.greenlane()["Reordered"]
 
 
-@case("TLT is as fast as its base, and sends about as little again", base=("cubic", "dctcp"),
+@case("TLT is as fast as its base, and retransmits about as few packets", base=("cubic", "dctcp"),
       kind=("spray", "red slower"), more=(0.0, 5e-6, 30e-6, 100e-6))
 def as_the_base(base, kind, more):
     own = over(Path(kind, more), base)
     took, again, _ = over(Path(kind, more), f"tlt_{base}")
     print(f"# {COUNT * 8e-6 / took:.0f} Mbit/s, {base} {COUNT * 8e-6 / own[0]:.0f}; sent again"
           f" {again}, {own[1]}")
-    true(took <= own[0] / 0.95, "0.95 of the base's rate")
+    true(took <= own[0] / 0.95, "rate of at least 0.95 of the base's")
     true(again < 2 * own[1] + WINDOW, f"retransmissions: {again}, the base's {own[1]}")
 
 
-@case("bursts of packets that the last one overtakes: sent again once, not each time",
+@case("bursts that their last packet overtakes: retransmitted in the first burst only",
       base=("cubic", "dctcp"), packets=(2, 3, 5, 10))
 def short_bursts(base, packets):
     with Wire(cc=f"tlt_{base}") as wire:
@@ -86,16 +86,16 @@ def short_bursts(base, packets):
         for _ in range(30):
             true(wire.transfer(client, server, packets * 1448), "a burst arrives")
             wire.run(5e-3)
-        within(sent_again(wire), 1, 3, "packets sent again")
+        within(sent_again(wire), 1, 3, "retransmitted packets")
         equal(wire.a.greenlane()["Reordered"], 1, "Reordered")
 
 
-@case("a connection that has learnt says so: Reordered", more=(30e-6, 0.0))
+@case("Reordered counts a connection that has detected reordering", more=(30e-6, 0.0))
 def counted(more):
     equal(over(Path("red slower", more), "tlt_cubic")[2], int(more > 0), "Reordered")
 
 
-@case("after it has learnt, losses need no RTO", base=("cubic", "dctcp", "reno"))
+@case("after reordering is detected, losses need no RTO", base=("cubic", "dctcp", "reno"))
 def losses(base):
     path, lost = Path("red slower", 30e-6), []
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Applications and tenants that mark their packets themselves gain nothing.
+"""Applications and tenants cannot gain priority by marking their packets themselves.
 
 	ns inner -- ns tenant -- t0 [ns host] port0 -- ns out
 	                         ^            ^
@@ -9,7 +9,7 @@
 All namespaces but "out" have greenlane_protect on, and every socket lacks CAP_NET_ADMIN.
 Such an application cannot get green packets to the port.  A tenant that is root in its own
 namespace can, so Documentation/operations.rst has a remedy for the host; this test takes its
-lines from there.
+commands from there.
 """
 import re
 import socket
@@ -72,11 +72,11 @@ class Net:
                   f"addr add fd0{net}::{host}/64 dev {name} nodad")
 
     def tc(self, words):
-        """tc, at the host."""
+        """Run tc at the host."""
         port.run("tc", "-n", self.ns["host"].name, *words.split())
 
     def remedy(self):
-        """The documentation's filters, for the tenant's device."""
+        """Install the documentation's filters on the tenant's device."""
         with open(tap.need_tree(OPERATIONS), encoding="utf-8") as text:
             section = text.read().split("\nTenants\n")[1]
         lines = re.findall(r"^\ttc ((?:.*\\\n)*.*)$", section, re.MULTILINE)
@@ -98,7 +98,7 @@ class Net:
         return s
 
     def transfer(self, name, version, cc=None, tos=0, count=100_000):
-        """Bytes from there to out, over TCP; what came out is what went in."""
+        """Send bytes from a namespace to out, over TCP; checks the received bytes."""
         listener = self.socket("out", version, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((ADDRESS["out"][version], PORT))
@@ -122,15 +122,15 @@ class Net:
             s.close()
 
     def close(self):
-        """Gone."""
+        """Remove the namespaces."""
         for ns in self.ns.values():
             ns.remove()
 
 
-# --- ways for an application to mark a packet
+# --- methods by which an application marks a packet
 
 def by_option(net, name, version, tos):
-    """IP_TOS, UDP."""
+    """UDP with IP_TOS."""
     s = net.socket(name, version)
     set_tos(s, tos)
     s.sendto(b"u" * 100, (ADDRESS["out"][version], 9))
@@ -147,7 +147,7 @@ def by_message(net, name, version, tos):
 
 
 def by_priority(net, name, version, tos):
-    """SO_PRIORITY, beside the TOS."""
+    """SO_PRIORITY, in addition to the TOS."""
     s = net.socket(name, version)
     set_tos(s, tos)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 6)
@@ -156,7 +156,7 @@ def by_priority(net, name, version, tos):
 
 
 def by_segments(net, name, version, tos):
-    """One datagram that becomes many."""
+    """A GSO datagram, which is split into many."""
     s = net.socket(name, version)
     set_tos(s, tos)
     s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 500)
@@ -173,7 +173,7 @@ def by_fragments(net, name, version, tos):
 
 
 def header(name, version, tos, proto=17):
-    """An IP packet, whole: UDP, or a SYN-ACK, which looks like a cookie's."""
+    """A complete IP packet: UDP, or a SYN-ACK that resembles a cookie's."""
     src, dst = ADDRESS[name][version], ADDRESS["out"][version]
     if proto == 6:
         p = pkt.make(version, src, dst, PORT, 9, 1, 2, flags=SYN | 0x10, dscp=tos >> 2)
@@ -198,7 +198,7 @@ def by_raw_header(net, name, version, tos, proto=17):
 
 
 def by_raw_synack(net, name, version, tos):
-    """The same, like the kernel's own SYN-ACK; the port has a listener of ours."""
+    """The same, like the kernel's own SYN-ACK, from the port of a listener of ours."""
     listener = net.socket(name, version, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.IPPROTO_TCP, 13, b"tlt_reno")
@@ -225,10 +225,10 @@ WAYS = (by_option, by_message, by_priority, by_segments, by_fragments, by_raw_he
         by_raw_synack, by_raw_option, by_tcp)
 
 
-@case("an application on the host: however it marks, its packets are not green", version=(4, 6))
+@case("packets of an application on the host are not green, however it marks them", version=(4, 6))
 def applications(version):
     net = Net()
-    net.transfer("host", version, "reno", 0, 10_000)        # neighbours are known
+    net.transfer("host", version, "reno", 0, 10_000)        # resolves neighbours
     for way in WAYS:
         for dscp in GREEN if way is by_option else GREEN[:1]:
             before = net.counts()
@@ -236,11 +236,11 @@ def applications(version):
             seen = {color: n - before[color] for color, n in net.counts().items()}
             what = f"IPv{version}, {way.__doc__} DSCP {dscp}"
             equal((seen["green"], seen["red"]), (0, 0), f"{what} green and red packets")
-            true(seen["yellow"] > 0, f"{what} it passed")
+            true(seen["yellow"] > 0, f"{what} packets pass")
     net.close()
 
 
-@case("an application of a tenant: the same", version=(4, 6))
+@case("packets of a tenant's application are not green, however it marks them", version=(4, 6))
 def modest_tenant(version):
     net = Net()
     for way in WAYS:
@@ -268,10 +268,10 @@ def another_table(net, version):
 
 
 def frames(net, version):
-    """Frames of its own (AF_PACKET), forwarded by a namespace of its own."""
+    """Frames by AF_PACKET, which another namespace of the tenant forwards."""
     with net.ns["inner"]:
         s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-        by_option(net, "inner", version, 0)             # the neighbour is known
+        by_option(net, "inner", version, 0)             # resolves the neighbour
         shown = port.run("ip", "neigh", "show", "dev", "eth0", "nud", "reachable").stdout
         gateway = "10.2.0.1" if version == 4 else "fd02::1"
         mac = re.search(rf"^{gateway} lladdr (\S+)", shown, re.MULTILINE)[1]
@@ -286,27 +286,26 @@ MEANS = (without_protection, another_table, frames)
 
 
 def green(net, means, version):
-    """Green packets that a tenant gets to the port."""
+    """Number of a tenant's packets that are green at the port."""
     net.transfer("inner", version, "reno", 0, 10_000)
     before = net.counts()["green"]
     means(net, version)
     return net.counts()["green"] - before
 
 
-@case("a tenant that is root: can by itself, cannot through the remedy",
+@case("a tenant that is root can send green packets without the remedy, and not with it",
       means=MEANS, remedy=(False, True), version=(4, 6))
 def rooted_tenant(means, remedy, version):
     net = Net()
     if remedy:
         net.remedy()
     seen = green(net, means, version)
-    # Without the remedy some pass, or this test would not show that the remedy is one.
+    # Without the remedy some must pass: the case tests the remedy.
     equal(seen > 0, not remedy, f"{seen} green packets")
     net.close()
 
 
-@case("the remedy leaves everything else: bytes, ECN, checksums, the host's own TLT",
-      version=(4, 6))
+@case("the remedy does not change bytes, ECN, checksums or the host's own TLT", version=(4, 6))
 def remedy_is_harmless(version):
     net = Net()
     net.remedy()
@@ -323,11 +322,11 @@ def remedy_is_harmless(version):
     net.transfer("tenant", version, "cubic")
     before = net.counts()["green"]
     net.transfer("host", version, "tlt_reno")
-    true(net.counts()["green"] > before, f"IPv{version}: the host's own is green")
+    true(net.counts()["green"] > before, f"IPv{version}: important packets of the host are green")
     net.close()
 
 
-@case("a tenant's TLT behind the remedy goes on, unprotected, and the other end counts it",
+@case("a tenant's TLT works behind the remedy, unprotected, and the other end counts it",
       version=(4, 6))
 def tenants_tlt(version):
     net = Net(cc_tenant="tlt_reno")
@@ -339,12 +338,12 @@ def tenants_tlt(version):
         equal((counters["PeerWithout"], counters["HandshakeRemarked"]), (0, remarked),
               f"{name}: PeerWithout, HandshakeRemarked")
     counters = net.ns["tenant"].greenlane()
-    true(counters["ImportantSent"] >= 10, "the tenant goes on marking")
-    equal(counters["EchoReceived"], counters["ImportantSent"], "and hears its echoes")
+    true(counters["ImportantSent"] >= 10, "ImportantSent of the tenant: at least 10")
+    equal(counters["EchoReceived"], counters["ImportantSent"], "EchoReceived of the tenant")
     net.close()
 
 
-@case("one namespace's sysctls are not another's")
+@case("each namespace has sysctls of its own")
 def separate_tables():
     net = Net()
     for name, value in (("dscp_protected", 46), ("protect", 0)):

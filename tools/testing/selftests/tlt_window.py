@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The receiver's window: no clock may pass it, and none storms against it.
+"""The receiver's window: clocks stay within it, and a closed window causes no flood of clocks.
 
 	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
 """
@@ -22,10 +22,9 @@ def clocks(wire):
 
 
 def window_edge(wire):
-    """Check each data packet of a against the last window that b has given.
+    """Check each data packet of a against the last window that b has advertised.
 
-    Returns how many packets were checked.  b's window scale is read from its
-    SYN-ACK.
+    Returns the number of checked packets.  b's window scale is read from its SYN-ACK.
     """
     scale, edge, checked = 0, None, 0
     for p in wire.seen:
@@ -38,7 +37,7 @@ def window_edge(wire):
             edge = new if edge is None else max(edge, new)
         elif p.len and edge is not None:
             checked += 1
-            # a zero-window probe of TCP's own has one byte beyond it
+            # a zero-window probe of TCP has one byte beyond the window
             if p.end > edge and p.kind in (IMPORTANT, CLOCK) and p.len > 1:
                 raise tap.Failed(f"beyond the window at {edge}: {p!r}")
             if p.kind == CLOCK and p.end > edge:
@@ -46,7 +45,8 @@ def window_edge(wire):
     return checked
 
 
-@case("a reader that is slow: all arrives, nothing passes the window, no storm", version=(4, 6))
+@case("a slow reader: all data arrives, within the window, without a flood of clocks",
+      version=(4, 6))
 def slow_reader(version):
     with Wire(version=version, rmem=SMALL) as wire:
         client, server = wire.connect()
@@ -61,14 +61,14 @@ def slow_reader(version):
                 got += server.recv(1000)
             except BlockingIOError:
                 pass
-        equal(got == data, True, "the bytes are the same")
-        true(window_edge(wire) > 10, "packets were checked")
-        # 60 reads; a clock storm would be thousands
+        equal(got == data, True, "the bytes are those sent")
+        true(window_edge(wire) > 10, "packets that were checked: more than 10")
+        # 60 reads; a flood of clocks would be thousands
         within(len(clocks(wire)), 0, 200, "clocks")
         equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@case("a window opens again: the last packet that it lets go is important", version=(4, 6))
+@case("the last packet that a reopened window permits is important", version=(4, 6))
 def window_opens(version):
     with Wire(version=version, rmem=SMALL, tso=False) as wire:
         client, server = wire.connect()
@@ -76,13 +76,14 @@ def window_opens(version):
         wire.run(20e-3)
         wire.mark()
         server.recv(1 << 20)
-        wire.run(15e-6)         # the update is there, no answer yet
+        wire.run(15e-6)         # the window update has arrived, and no ACK yet
         burst = [p for p in wire.from_a() if p.len]
-        true(len(burst) >= 2, f"a burst: {burst}")
-        equal([p.kind for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT], "marks")
+        true(len(burst) >= 2, f"packets of the burst, at least 2: {burst}")
+        equal([p.kind for p in burst], [DATA] * (len(burst) - 1) + [IMPORTANT],
+              "kinds of the burst")
 
 
-@case("window closed and nothing outstanding: silence but for TCP's own probes", version=(4, 6))
+@case("a closed window without data in flight: only TCP's own probes", version=(4, 6))
 def zero_window(version):
     with Wire(version=version, rmem=SMALL) as wire:
         client, server = wire.connect()
@@ -97,7 +98,7 @@ def zero_window(version):
         wire.run(0.2)
         within(len(wire.from_a()), 0, 12, "packets in 200 ms of closed window")
         equal(clocks(wire), [], "clocks")
-        # and it opens again
+        # The window opens again.
         got = b""
 
         def step():
@@ -116,11 +117,11 @@ def zero_window(version):
             except BlockingIOError:
                 pass
             return len(got) == len(data)
-        true(wire.run(5.0, step), f"all arrives after it opens ({len(got)})")
-        equal(got == data, True, "the bytes are the same")
+        true(wire.run(5.0, step), f"all data arrives after the window opens ({len(got)})")
+        equal(got == data, True, "the bytes are those sent")
 
 
-@case("a receiver that takes its window back gets no clock", version=(4, 6))
+@case("a receiver that withdraws its window gets no clock", version=(4, 6))
 def shrunk_window(version):
     for window in (None, b"\0\0"):
         with Wire(version=version) as wire:
@@ -128,9 +129,9 @@ def shrunk_window(version):
             wire.mark()
             echoes, last = [], []
 
-            # The echo of the first window finds three packets in flight
-            # and nothing left to send: the place of a clock, unless that
-            # echo closes the window.  Nothing opens it again.
+            # When the echo of the first window arrives, three packets are in flight and no data is
+            # left to send: a clock is due, unless that echo closes the window.  Later ACKs, which
+            # would reopen it, are dropped.
             def rule(p, window=window, echoes=echoes, last=last):
                 if p.from_a:
                     last += [p] * (p.kind == IMPORTANT)
@@ -151,7 +152,7 @@ def shrunk_window(version):
                   f"clocks, window {'closed' if window else 'open'}")
             wire.rule = None
             wire.run(0.5)
-            equal(len(server.recv(1 << 16)), 13 * 1428, "all arrives")
+            equal(len(server.recv(1 << 16)), 13 * 1428, "bytes that arrive")
 
 
 @timed("a receiver without memory drops data and withdraws its window: no RTO", cc="tlt_reno")
@@ -162,7 +163,8 @@ def withdrawn(cc):
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 100_000)
         got, = pump([(client, server)], 0.3, slow=([server], 64_000))
         equal(net.hosts[0].netstat("TCPTimeouts"), 0, "RTOs")
-        within(got, 0.95 * 0.512, 1.05 * 0.512, "Gbit/s, as the process reads")
+        within(got, 0.95 * 0.512, 1.05 * 0.512,
+               "goodput at the rate of the reading process, Gbit/s")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""A transport that the tagging layer has never heard of (modules/tcp_toy.c).
+"""A transport of another module, unknown to the tagging layer (modules/tcp_toy.c).
 
 	a (client) ---- wire (this program) ---- b (server)
 
-What it has, it has brought with it: kinds, counters, a sysctl and a socket option.
+The module defines its kinds, counters, a sysctl and a socket option.
 """
 import contextlib
 import errno
@@ -30,7 +30,7 @@ COUNTERS = ("ToyDataSent", "ToyLastSent", "ToyLastReceived", "ToyWordReceived", 
 
 
 def load():
-    """Load it."""
+    """Load the toy transport."""
     modules.load("greenlane")
     modules.load_helper("tcp_toy")
     modules.allow()
@@ -38,7 +38,7 @@ def load():
 
 @contextlib.contextmanager
 def toy_wire(version=4, cc_b="toy"):
-    """Two ends and the wire; their first connection has the hooks already."""
+    """Two ends and the wire, active before the first connection."""
     load()
     with Wire(cc="toy", cc_b=cc_b, version=version) as wire:
         for ns in (wire.a, wire.b):
@@ -54,7 +54,7 @@ def toys(version=4, cc_b="toy"):
 
 
 def counted(ns):
-    """Its counters in a namespace."""
+    """The toy's counters in a namespace."""
     counters = ns.greenlane()
     return [counters[name] for name in COUNTERS]
 
@@ -65,29 +65,30 @@ def codes(wire):
             for p in wire.seen if not p.len]
 
 
-@case("peers by its own hello; each kind has its codepoint", version=(4, 6))
+@case("the toy has a hello of its own, and each of its kinds has a codepoint", version=(4, 6))
 def speaks(version):
     with toys(version) as (wire, client, server):
         equal([p.dscp for p in wire.seen[:3]], [CONTROL] * 3, "DSCP of the handshake")
-        equal(codes(wire), [48, 48, None], "codes in it")
-        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+        equal(codes(wire), [48, 48, None], "codes of the options in the handshake")
+        equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
         wire.mark()
         client.send(bytes(4 * MSS[version]))
         wire.run(1e-3)
         equal([p.dscp for p in wire.from_a() if p.len], [DATA] * 3 + [LAST], "DSCP of data")
-        equal([(p.dscp, p.words) for p in wire.from_a() if not p.len], [(WORD, (1,))], "the word")
+        equal([(p.dscp, p.words) for p in wire.from_a() if not p.len], [(WORD, (1,))],
+              "DSCP and words of packets without data")
         equal([p.dscp for p in wire.from_b()].count(ANSWER), 1, "answers")
 
 
-@case("counters: its own, in each namespace, and from 0 when it comes again")
+@case("the toy's counters exist in each namespace, and are 0 after it is loaded again")
 def counters():
     with toys() as (wire, client, server):
         for _ in range(3):
             client.send(bytes(2 * MSS[4]))
             wire.run(1e-3)
-        equal(counted(wire.a), [3, 3, 0, 0, 0, 3, 0], "at a")
-        equal(counted(wire.b), [0, 0, 3, 3, 3, 0, 1 + 2 + 3], "at b")
-        equal(wire.a.greenlane()["ImportantSent"], 0, "TLT's")
+        equal(counted(wire.a), [3, 3, 0, 0, 0, 3, 0], "counters of a")
+        equal(counted(wire.b), [0, 0, 3, 3, 3, 0, 1 + 2 + 3], "counters of b")
+        equal(wire.a.greenlane()["ImportantSent"], 0, "ImportantSent, of TLT")
         before = wire.a.greenlane()["ControlSent"]
         server.close()
         client.close()
@@ -95,13 +96,16 @@ def counters():
             ns.sysctl(CC, "reno")
         wire.run(0.1)
         modules.unload("tcp_toy")
-        equal([name for name in COUNTERS if name in wire.a.greenlane()], [], "counters without it")
-        true(wire.a.greenlane()["ControlSent"] >= before, "the layer's are as they were")
+        equal([name for name in COUNTERS if name in wire.a.greenlane()], [],
+              "the toy's counters after it is removed")
+        true(wire.a.greenlane()["ControlSent"] >= before, "ControlSent, of the layer, is kept")
         load()
-        equal(counted(wire.a) + counted(wire.b), [0] * 14, "when it is there again")
+        equal(counted(wire.a) + counted(wire.b), [0] * 14,
+              "counters of a and b after it is loaded again")
 
 
-@case("another protocol's end is no peer: both as their base", cc_b=("tlt_reno", "dart", "xpass"))
+@case("the other end runs another protocol: both run their base",
+      cc_b=("tlt_reno", "dart", "xpass"))
 def strangers(cc_b):
     modules.load_for(cc_b)
     with toys(cc_b=cc_b) as (wire, client, server):
@@ -111,12 +115,12 @@ def strangers(cc_b):
         equal(info(client)["peer"], NO, "peer")
 
 
-@case("a socket option of its own: its range; others' options are not its")
+@case("the toy's socket option has its own range; other transports' options are refused")
 def options():
     with toys() as (wire, client, server):
-        equal(option(client, GREENLANE_AEOLUS), 0, "at first")
+        equal(option(client, GREENLANE_AEOLUS), 0, "GREENLANE_AEOLUS by default")
         option(client, GREENLANE_AEOLUS, 7)
-        equal(option(client, GREENLANE_AEOLUS), 7, "then")
+        equal(option(client, GREENLANE_AEOLUS), 7, "GREENLANE_AEOLUS after it is set")
         for value in (8, -1):
             refused(str(value), errno.EINVAL, option, client, GREENLANE_AEOLUS, value)
         refused("short", errno.EINVAL, client.setsockopt, ip_level(client), GREENLANE_AEOLUS, b"\1")
@@ -125,7 +129,7 @@ def options():
                 GREENLANE_BDP, 4)
         client.send(b"x")
         wire.run(1e-3)
-        equal(wire.b.greenlane()["ToySum"], 8, "what the peer has heard")
+        equal(wire.b.greenlane()["ToySum"], 8, "ToySum of the peer")
         option(client, GREENLANE_TLT, 0)
         wire.mark()
         client.send(b"x")
@@ -135,17 +139,17 @@ def options():
         refused("reno's", errno.ENOPROTOOPT, option, server, GREENLANE_AEOLUS, 1)
 
 
-@case("a sysctl of its own, in each namespace")
+@case("the toy's sysctl is separate in each namespace")
 def sysctls():
     with toys() as (wire, client, _):
         wire.a.sysctl("net.ipv4.toy_words", 0)
-        equal(wire.b.sysctl("net.ipv4.toy_words"), "1", "at b")
+        equal(wire.b.sysctl("net.ipv4.toy_words"), "1", "toy_words of b")
         client.send(b"x")
         wire.run(1e-3)
-        equal(wire.b.greenlane()["ToyWordReceived"], 0, "words")
+        equal(wire.b.greenlane()["ToyWordReceived"], 0, "ToyWordReceived")
 
 
-@case("a SYN of before it was loaded, with the DSCP of its hello and no option: no peer",
+@case("a SYN from before the toy was loaded, with its hello's DSCP and no option: no peer",
       version=(4, 6))
 def before_it_was_loaded(version):
     modules.unload("tcp_toy")
@@ -169,7 +173,7 @@ def before_it_was_loaded(version):
         unmarked(wire.from_b())
 
 
-@case("two protocols with the same hello: the second is refused")
+@case("a second protocol with the same hello is refused")
 def twice():
     load()
     path = f"{os.environ['GL_MODDIR']}/tools/testing/modules/tcp_toy.ko"
@@ -178,7 +182,7 @@ def twice():
     true("File exists" in done.stderr, done.stderr)
 
 
-@case("a SYN-ACK that comes when it is unloaded is nobody's")
+@case("a SYN-ACK that arrives after the toy is removed has no effect")
 def goes_meanwhile():
     with toy_wire() as wire:
         listener = wire.listen(1000)
@@ -203,7 +207,7 @@ def goes_meanwhile():
         again.close()
 
 
-@case("dcqcn alone does not bring the tagging layer")
+@case("dcqcn alone does not load the tagging layer")
 def dcqcn_alone():
     modules.unload("tcp_toy", "greenlane", "tcp_dcqcn")
     modules.load("tcp_dcqcn")

@@ -6,9 +6,9 @@
 	                        ^
 	          attacker, forges packets of either
 
-Who is not on the path has to guess a sequence and an acknowledgment number; who
-knows both may do to xpass what he may do to TCP, but no more packets than he has
-sent come of it.
+An attacker that is not on the path has to guess a sequence and an acknowledgment number.
+One that knows both can harm xpass as it can harm TCP, but the hosts send no more packets
+than it has forged.
 """
 import contextlib
 import struct
@@ -24,7 +24,7 @@ from lab.wire.wire import Wire, pattern
 
 AHEAD = 65536           # credits that may be lost in a row: RD_SEQ_AHEAD
 WINDOW = 32             # credits that may be overtaken: RD_WINDOW
-OLD = 100               # credits: a few round trips, so a newer one has come
+OLD = 100               # credits: a few round trips, so a newer one has arrived
 COUNT = 2_000_000       # bytes: 17 ms at 1 Gbit/s
 
 
@@ -42,7 +42,7 @@ class Attacker(attack.Attacker):
 
 @contextlib.contextmanager
 def attacked(version, before=0):
-    """A connection, after so many bytes each way, and an attacker who sees it."""
+    """A connection, after `before` bytes each way, and an attacker that sees its packets."""
     with Wire(cc="xpass", version=version) as wire:
         xpass.far(wire)
         client, server = wire.connect()
@@ -59,13 +59,13 @@ both = using(attacked, version=(4, 6))
 
 
 def invalid(ns):
-    """The counter."""
+    """The counter Invalid of a namespace."""
     return ns.greenlane()["Invalid"]
 
 
 # --- at rest
 
-@both("credits for a flow that has not asked: counted, nothing is sent")
+@both("credits for a flow that has requested none: counted, no packet is sent")
 def unasked(wire, _client, _server, attacker):
     for number in (1, 2, 3, 100, AHEAD, 0):
         attacker.credit(number)
@@ -75,7 +75,7 @@ def unasked(wire, _client, _server, attacker):
     equal(wire.a.greenlane()["CreditReceived"], 0, "CreditReceived")
 
 
-@both("credits that are stale, wild or without a number: counted, ignored", before=20_000)
+@both("credits with an old number, one too far ahead or none: counted, ignored", before=20_000)
 def bad_credits(wire, _client, _server, attacker):
     before = [wire.a.greenlane()[n] for n in ("CreditReceived", "ScheduledSent")]
     last = wire.b.greenlane()["CreditSent"]
@@ -91,11 +91,11 @@ def bad_credits(wire, _client, _server, attacker):
 
 
 def not_ours(says, *words):
-    """Options that tell nothing: none, cut short, nobody's, or of no packet that we know."""
+    """Malformed options: empty, truncated, another experiment's, of an unknown code."""
     rest = struct.pack(f"!{len(words)}I", *words)
     size = 8 + len(rest)
     code = says.code << 24
-    # TCP looks for a signature where there is room for one, and then drops what is malformed.
+    # TCP looks for a signature where there is room for one, and then drops malformed options.
     lengths = (7, 4, 3, 1, 0, 255) if size < 18 else (7, 4, 3)
     return (b"", *(option(says, *words, length=n) for n in lengths),
             struct.pack("!BBHI", EXPERIMENT, size, EXID + 1, code) + rest,
@@ -106,7 +106,8 @@ def not_ours(says, *words):
             b"\0\0\0\0" + option(says, *words))
 
 
-@both("packets with the DSCP of a credit or a request, without the option: TCP's, not counted",
+@both("packets with the DSCP of a credit or a request, without the option: TCP receives them, "
+      "not counted",
       before=20_000)
 def dscp_alone(wire, client, server, attacker):
     names = ("Invalid", "CreditReceived", "RequestReceived", "CreditSent", "ScheduledSent")
@@ -121,17 +122,17 @@ def dscp_alone(wire, client, server, attacker):
         attacker.forge(True, REQUEST, bad)
     wire.run(10e-3)
     equal(wire.seen, [], "packets")
-    # And data is delivered.
+    # TCP delivers their data.
     for n, bad in enumerate(credits):
         attacker.forge(False, CREDIT, bad, seq=n, payload=b"c")
     for n, bad in enumerate(requests):
         attacker.forge(True, REQUEST, bad, seq=n, payload=b"r")
     equal((client.recv(100), server.recv(100)), (b"c" * len(credits), b"r" * len(requests)),
-          "the data")
+          "the data that the client and the server read")
     equal([[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)], before, f"{names}")
     equal([xpass.segments(ns)[0] for ns in (wire.a, wire.b)],
           [seen + 2 * len(bad) for seen, bad in zip(segments, (credits, requests))],
-          "segments that TCP has seen")
+          "segments that TCP has received")
 
 
 @both("credits and requests from off the path: counted, ignored", before=20_000)
@@ -144,17 +145,17 @@ def off_path(wire, client, server, attacker):
         attacker.request(last, last, 100, **wrong)
     wire.run(10e-3)
     equal((invalid(wire.a), invalid(wire.b)), (5, 5), "Invalid")
-    # TCP says once where it is.
+    # TCP sends one ACK, with its own numbers.
     equal([p for p in wire.seen if p.len or p.kind != SCHEDULED or p.flags != ACK], [],
-          "what is sent but ACKs")
+          "packets that are not ACKs")
     within(len(wire.seen), 0, attacker.sent, "ACKs")
     equal([[ns.greenlane()[n] for n in names] for ns in (wire.a, wire.b)], before, f"{names}")
     wire.mark()
-    true(wire.transfer(client, server, 10_000), "the connection goes on")
-    true(wire.transfer(server, client, 10_000), "both ways")
+    true(wire.transfer(client, server, 10_000), "afterwards all data from a arrives")
+    true(wire.transfer(server, client, 10_000), "afterwards all data from b arrives")
 
 
-@both("credits and requests with data: counted, TCP judges the data", before=20_000)
+@both("credits and requests with data: counted, TCP receives the data", before=20_000)
 def with_data(wire, client, server, attacker):
     last = wire.b.greenlane()["CreditSent"]
     received = wire.a.greenlane()["CreditReceived"]
@@ -167,7 +168,8 @@ def with_data(wire, client, server, attacker):
     equal(wire.a.greenlane()["CreditReceived"], received, "CreditReceived")
 
 
-@both("requests that tell of what cannot be: counted, no credit is sent", before=20_000)
+@both("requests with an impossible credit number or count: counted, no credit is sent",
+      before=20_000)
 def bad_requests(wire, _client, _server, attacker):
     b = wire.b.greenlane()
     last = b["CreditSent"]
@@ -182,7 +184,7 @@ def bad_requests(wire, _client, _server, attacker):
     equal(wire.seen, [], "packets")
 
 
-@both("a request that was not made, for very much: the sender stops it within two round trips",
+@both("a forged request for 2^31 packets: the sender's stop ends it within two round trips",
       before=20_000)
 def forged_request(wire, _client, _server, attacker):
     b = wire.b.greenlane()
@@ -196,11 +198,11 @@ def forged_request(wire, _client, _server, attacker):
     xpass.silent(wire)
 
 
-@both("forged numbers that go on by 2^31 in all: the rate still learns", before=3_000_000)
+@both("forged numbers that advance by 2^31 in all: the rate still adapts", before=3_000_000)
 def far_ahead(wire, client, server, attacker):
     last, received = wire.b.greenlane()["CreditSent"], wire.a.greenlane()["CreditReceived"]
     wire.rule = lambda p: True
-    # 65536 each time would be 2^31 after some time, from where nothing is ahead.
+    # Steps of 65536 would reach a distance of exactly 2^31, at which no number is ahead.
     for number in range((1 << 31) // 65535 + 40):
         last, received = last + 65535, received + 1
         attacker.request(last, received, xpass.RETRY)
@@ -211,17 +213,17 @@ def far_ahead(wire, client, server, attacker):
     wire.rule = None
     began = time.monotonic()
     true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
-    within(time.monotonic() - began, 0.02, 0.05, "s, at 1 Gbit/s")
+    within(time.monotonic() - began, 0.02, 0.05, "transfer time at 1 Gbit/s, s")
 
 
-@both("what says that a request was heard, of an old credit or a wild one: ignored, asked again soon",
-      before=20_000)
+@both("a forged acceptance of a request, with an invalid credit number: ignored, the request is "
+      "repeated", before=20_000)
 def forged_heard(wire, client, _server, attacker):
     last = wire.b.greenlane()["CreditSent"]
     wire.rule = lambda p: p.from_a and p.kind == REQUEST
     client.send(b"x" * 1000)
     wire.run(wire.delay)
-    # None of them means that the request was heard, which waits four round trips.
+    # None of these may prolong the wait for the repeated request: four round trips, not 200 ms.
     for number in (last - 1, 0, last + AHEAD + 1, -1):
         attacker.forge(False, CREDIT, option(CREDIT, number, xpass.HEARD | 100_000_000))
     equal(invalid(wire.a), 4, "Invalid")
@@ -231,20 +233,20 @@ def forged_heard(wire, client, _server, attacker):
     wire.run(10e-3)
 
 
-@both("the same, of a sender that has never asked: the receiver gives up, no host answers it")
+@both("a forged request before any real one: the receiver stops, the sender does not answer")
 def forged_first_request(wire, _client, _server, attacker):
     attacker.request(0, 0, 0x7fffffff)
     wire.run(0.1)
     # Eight round trips, or a millisecond, without a report, at 1/16 of line rate.
     within(len(xpass.credits(wire.from_b())), 1, 40, "credits")
     equal(invalid(wire.a), len(wire.seen), "Invalid")
-    equal(wire.from_a(), [], "what the sender says")
+    equal(wire.from_a(), [], "packets of the sender")
     xpass.silent(wire)
 
 
 # --- a flood
 
-@both("10,000 good credits at rest: no data, no more answers than one a round trip", before=20_000)
+@both("10,000 valid credits at rest: no data, at most one answer a round trip", before=20_000)
 def flood_at_rest(wire, client, server, attacker):
     last = wire.b.greenlane()["CreditSent"]
     wasted = wire.a.greenlane()["CreditWasted"]
@@ -261,7 +263,7 @@ def flood_at_rest(wire, client, server, attacker):
     del client, server
 
 
-@both("10,000 stale credits in a transfer: one packet a credit still, and no later")
+@both("10,000 old credits in a transfer: still one packet a credit, and no delay")
 def flood_of_stale(wire, client, server, attacker):
     def flood(p):
         attacker.learn(p)
@@ -278,9 +280,9 @@ def flood_of_stale(wire, client, server, attacker):
     xpass.paid(wire)
 
 
-@both("10,000 good credits for a flow that waits: one packet each, none beyond its window")
+@both("10,000 valid credits for a flow that waits: one packet each, none beyond its window")
 def flood(wire, client, server, attacker):
-    wire.rule = lambda p: p.kind == CREDIT          # only the attacker's come
+    wire.rule = lambda p: p.kind == CREDIT          # only the attacker's arrive
     payload = pattern(1_000_000)
     sent = client.send(payload)
     wire.run(1e-4)
@@ -291,7 +293,8 @@ def flood(wire, client, server, attacker):
     wire.run(50e-6)
     burst = data(wire.from_a())
     true(burst, "data")
-    within(len(burst), 1, -(-sent // xpass.MSS[wire.version]) + 1, "packets: what waited")
+    within(len(burst), 1, -(-sent // xpass.MSS[wire.version]) + 1,
+           "packets of the data that waited")
     within(max(p.len for p in burst), 1, xpass.MSS[wire.version], "bytes a packet")
     equal(wire.a.greenlane()["Uncredited"], 0, "Uncredited")
     del server
@@ -300,13 +303,13 @@ def flood(wire, client, server, attacker):
 # --- a transfer
 
 def duration(version, attack):
-    """Virtual seconds that a victim's bytes take."""
+    """Transfer time of COUNT bytes, s of virtual time."""
     with Wire(cc="xpass", version=version) as wire:
         xpass.far(wire)
         client, server = wire.connect()
         attacker = Attacker(wire, client, server)
         n = [0]
-        bare = [0]              # without our option: nobody counts them
+        bare = [0]              # without our option: not counted in Invalid
 
         def rule(p):
             attacker.learn(p)
@@ -337,16 +340,17 @@ def duration(version, attack):
         return took
 
 
-@case("a transfer takes no longer than 1.1 times what it takes without an attacker",
+@case("under attack a transfer takes at most 1.1 times as long",
       version=(4, 6))
 def goodput(version):
     alone, attacked = (duration(version, attack) for attack in (False, True))
     print(f"# IPv{version}: {alone * 1e3:.2f} ms alone, {attacked * 1e3:.2f} ms attacked",
           flush=True)
-    within(attacked / alone, 0.9, 1.1, f"IPv{version}: time, of that without")
+    within(attacked / alone, 0.9, 1.1,
+           f"IPv{version}: transfer time under attack, divided by the usual one")
 
 
-@both("a credit of the future, with right numbers: the real ones are heeded again")
+@both("a forged credit whose number is ahead: the sender still accepts the real ones")
 def future(wire, client, server, attacker):
     done = []
 
@@ -362,7 +366,7 @@ def future(wire, client, server, attacker):
     xpass.silent(wire, 0.1)
     # and at rest
     attacker.credit(wire.b.greenlane()["CreditSent"] + 60_000)
-    true(wire.transfer(client, server, 100_000, 1.0), "and so does what follows")
+    true(wire.transfer(client, server, 100_000, 1.0), "the next transfer arrives")
 
 
 

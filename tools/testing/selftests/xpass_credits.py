@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Credits: nothing leaves without one, and each is one packet's.
+"""Credits: no data leaves without one, and each permits one packet.
 
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 """
@@ -22,7 +22,7 @@ unconnected = using(Wire, cc="xpass", rto_min="200ms", version=(4, 6), tso=(True
 everywhere = using(connected, cc="xpass", rto_min="200ms", version=(4, 6), tso=(True, False))
 
 
-@everywhere("the handshake is scheduled, and asks for nothing")
+@everywhere("the handshake is scheduled, and requests no credit")
 def handshake(wire, client, server):
     xpass.handshake(wire.seen)
     xpass.silent(wire)
@@ -30,7 +30,7 @@ def handshake(wire, client, server):
     equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control")
 
 
-@everywhere("a request before any data; no data before the first credit, which comes at once")
+@everywhere("a request precedes all data; no data before the first credit, which arrives at once")
 def request_first(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 100), "arrives")
@@ -43,7 +43,7 @@ def request_first(wire, client, server):
     within(wire.seen[4].time - wire.seen[0].time, 0, 60e-6, "two round trips of 20 us")
 
 
-@everywhere("one packet a credit, one MSS at most: a write of 1 MB, its credits numbered")
+@everywhere("each credit permits one packet of up to an MSS: a write of 1 MB, numbered credits")
 def one_each(wire, client, server):
     wire.mark()
     true(wire.transfer(client, server, 1_000_000), "arrives")
@@ -56,13 +56,13 @@ def one_each(wire, client, server):
     equal([counters[name] for name in ("CreditReceived", "ScheduledSent", "Uncredited")],
           [came, sent, 0], "CreditReceived, ScheduledSent, Uncredited")
     equal(counters["CreditWasted"], came - sent, "CreditWasted")
-    # the stop is half a round trip on its way
-    within(came - sent, 0, 50, "credits that nothing was sent for")
+    # the stop takes half a round trip to arrive
+    within(came - sent, 0, 50, "credits that were not used")
     equal(wire.b.greenlane()["CreditSent"], came, "CreditSent")
     equal(data(wire.from_b()), [], "data from b")
 
 
-@everywhere("a write of many bytes whose packet the first credit is for: no TSO burst")
+@everywhere("the first credit of a large write permits one packet: no TSO burst")
 def no_burst(wire, client, _server):
     wire.mark()
     wire.rule = lose("< credit 2-1000")
@@ -74,8 +74,8 @@ def no_burst(wire, client, _server):
 
 
 def told(wire, from_a=True):
-    """The requests' words are what the wire says: the last credit that has come, how many
-    have, and how many packets wait (of a write that is known when the first one leaves)."""
+    """Check the first two words of each request against the wire: number of the last credit that
+    has arrived, and number of credits that have."""
     last = count = 0
     arrivals = [(p.time + wire.delay, p.words[0]) for p in wire.seen
                 if p.kind == CREDIT and p.from_a != from_a and not p.dropped]
@@ -87,14 +87,14 @@ def told(wire, from_a=True):
         equal(p.words[:2], (last, count), "last credit, credits")
 
 
-@case("a request's words: the last credit, how many came, how many packets wait", Wire,
+@case("a request reports the last credit, the number of credits and of packets that wait", Wire,
       version=(4, 6), cc="xpass")
 def words(wire):
     xpass.far(wire)
     client, server = wire.connect()
     wire.mark()
     payload = 40 * xpass.MSS[wire.version]
-    # Known as a whole when it is asked for.
+    # So that the first request covers the whole write.
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     lost = []
     wire.rule = lambda p: p.kind == CREDIT and p.words[0] % 5 == 0 and not lost.append(p)
@@ -106,7 +106,7 @@ def words(wire):
     asked = [p for p in wire.from_a() if p.kind == REQUEST]
     for p in asked[1:]:
         sent = sum(q.len for q in wire.from_a() if q.time <= p.time and q.end <= p.seq)
-        # As the credits are rare at first, one that is lost may be missed.
+        # The first credits are rare: if one is lost, the sender may repeat its request (RETRY).
         equal(p.words[2] & ~xpass.RETRY, (payload - sent) // xpass.MSS[wire.version],
               "packets that wait")
     equal(asked[-1].words[2], 0, "the last one is the stop")
@@ -114,15 +114,15 @@ def words(wire):
           asked[-1].words[0]]), "CreditLost")
 
 
-# TCP's idea of it, at least and at most.
+# TCP's estimate of the round trip, minimum and maximum.
 RTT_MIN, RTT_MAX = 0.95 * xpass.RTT, 1.1 * xpass.RTT
 
 
-@case("a report once a round trip", Wire, version=(4, 6), cc="xpass")
+@case("the sender reports once a round trip", Wire, version=(4, 6), cc="xpass")
 def report(wire):
     xpass.far(wire)
     client, server = wire.connect()
-    # TCP's idea of the round trip
+    # TCP measures the round trip
     true(wire.transfer(client, server, 200_000), "arrives")
     xpass.silent(wire)
     wire.mark()
@@ -130,18 +130,18 @@ def report(wire):
     xpass.silent(wire)
     asked = [p for p in wire.from_a() if p.kind == REQUEST]
     true(len(asked) > 20, f"{len(asked)} requests")
-    # The last one is the stop; the application adds to its write behind the first.
+    # The last request is the stop; the application writes more after the first.
     came = [p.time + wire.delay for p in wire.seen if p.kind == CREDIT]
     for p, q in zip(asked[1:], asked[2:-1]):
         gap = q.time - p.time
-        true(gap >= RTT_MIN, f"{gap} after the last one")
-        # A credit brings it, and at first they are a round trip apart.
+        true(gap >= RTT_MIN, f"{gap} s after the last one")
+        # A credit triggers the report, and the first credits are a round trip apart.
         due = next((t for t in came if t >= p.time + RTT_MAX), math.inf)
-        true(q.time <= due + 12e-6, f"{gap} after the last one, a credit after {due - p.time}")
+        true(q.time <= due + 12e-6, f"{gap} s after the last one, a credit after {due - p.time} s")
     equal(wire.a.greenlane()["RequestRetried"], 0, "RequestRetried")
 
 
-@unconnected("a stop when nothing is left, no credits a round trip later, then silence")
+@unconnected("a sender without data sends one stop: no credits after it arrives, then silence")
 def stop(wire):
     xpass.far(wire)
     client, server = wire.connect()
@@ -152,10 +152,10 @@ def stop(wire):
     later = [p for p in wire.from_b() if p.kind == CREDIT and p.time > stops[0].time
              + wire.delay + 20e-6]
     equal(later, [], "credits half a round trip after the stop")
-    equal([p for p in wire.from_a() if p.time > stops[0].time], [], "what a sends after it")
+    equal([p for p in wire.from_a() if p.time > stops[0].time], [], "packets of a after the stop")
 
 
-@everywhere("requests and responses on one connection: each asks anew, credits are numbered on")
+@everywhere("messages one after the other request credits each, and the credits' numbers continue")
 def persistent(wire, client, server):
     for size in (100, 5000, 40_000, 1):
         true(wire.transfer(client, server, 1000), "request")
@@ -171,7 +171,7 @@ def persistent(wire, client, server):
     xpass.unseen_by_tcp(wire)
 
 
-@everywhere("what a sender sends before its stop is acknowledged at once, delayed ACKs or not")
+@everywhere("data before a stop is acknowledged at once, in spite of delayed ACKs")
 def prompt(wire, client, server):
     for _ in range(20):
         wire.mark()
@@ -180,10 +180,10 @@ def prompt(wire, client, server):
         wire.run(1e-3)
         last = data(wire.from_b())[-1]
         ack = next(p for p in wire.from_a() if p.kind != REQUEST and p.ack == last.end)
-        within(ack.time - last.time, 0, 2 * wire.delay + 10e-6, "until the response's ACK")
+        within(ack.time - last.time, 0, 2 * wire.delay + 10e-6, "time until the response's ACK, s")
 
 
-@everywhere("both directions at once, independent: their credits, numbers and reports")
+@everywhere("both directions at once have credits, numbers and reports of their own")
 def both_ways(wire, client, server):
     true(wire.transfer_both(client, server, 400_000), "all arrives")
     xpass.silent(wire)
@@ -223,7 +223,7 @@ def header(wire, client, server):
     true(0 not in windows, f"windows of b: {windows}")
 
 
-@everywhere("a FIN leaves without a credit: no data at all")
+@everywhere("a lone FIN leaves without a credit")
 def lone_fin(wire, client, server):
     wire.mark()
     client.close()
@@ -232,13 +232,13 @@ def lone_fin(wire, client, server):
     server.close()
     wire.run(1e-3)
     xpass.silent(wire)
-    # The last ACK comes from no socket any more, but from TIME_WAIT.
+    # TIME_WAIT sends the last ACK, not a socket.
     equal({p.kind for p in wire.seen[:-1]}, {SCHEDULED}, "DSCP")
     equal([p.from_a for p in wire.seen if p.flags & FIN], [True, False], "FINs")
     true(wire.seen[-1].from_a and not wire.seen[-1].flags & ~0x10, "the last ACK")
 
 
-@unconnected("a FIN behind data: after the data's credits, and none is wasted for it")
+@unconnected("a FIN after data waits for the data's credits, and uses none itself")
 def fin_behind(wire):
     uncredited = 0
     for count in (10, 1000, 5000, 50_000):
@@ -254,7 +254,7 @@ def fin_behind(wire):
         xpass.silent(wire)
         equal(sum(bool(p.flags & FIN) for p in wire.from_a()), 1, "FINs of a")
         without = [p for p in data(wire.from_a()) if p.kind != SCHEDULED]
-        # TCP of 6.1 does not ask its window for a last packet with a FIN.
+        # TCP of 6.1 does not check its window for a last packet with a FIN.
         free = os.uname().release.startswith("6.1.")
         equal([p for p in without if not free or not p.flags & FIN], [], "without a credit")
         uncredited += len(without)
@@ -263,7 +263,7 @@ def fin_behind(wire):
             xpass.paid(wire)
 
 
-@everywhere("a FIN after data: at once")
+@everywhere("a FIN when no data waits leaves at once")
 def fin_later(wire, client, server):
     true(wire.transfer(client, server, 10_000), "arrives")
     xpass.silent(wire)
@@ -273,7 +273,7 @@ def fin_later(wire, client, server):
     equal([(p.from_a, p.kind, bool(p.flags & FIN)) for p in wire.seen[:1]],
           [(True, SCHEDULED, True)], "the FIN")
     equal([p for p in wire.seen if p.kind != SCHEDULED], [], "requests and credits")
-    # and the other half goes on
+    # The other direction is still open.
     true(wire.transfer(server, client, 20_000), "arrives")
     server.close()
     wire.run(1e-3)

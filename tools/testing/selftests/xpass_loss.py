@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Whatever is lost: requests, credits, stops, data; and whoever ends it.
+"""Losses of requests, credits, stops and data; and either end closes or resets.
 
 	a (client, sends) ---- wire (this program, drops) ---- b (server, sends credits)
 """
@@ -22,7 +22,7 @@ RTT = xpass.RTT
 
 @contextlib.contextmanager
 def connected(**options):
-    """A connection that knows its round trip.  TCP's timers wait for its delayed ACKs (40 ms)."""
+    """A connection that has measured its round trip.  TCP's timers exceed delayed ACKs (40 ms)."""
     with Wire(cc="xpass", rto_min="200ms", **options) as wire:
         xpass.far(wire)
         client, server = wire.connect()
@@ -36,14 +36,14 @@ everywhere = using(connected, version=(4, 6), tso=(True, False))
 
 
 def counters(ns, *names):
-    """Some of greenlane's."""
+    """Some of greenlane's counters."""
     every = ns.greenlane()
     return [every[name] for name in names]
 
 
 # --- the request
 
-@everywhere("a request is lost: asked again after four round trips, marked as a retry")
+@everywhere("a lost request is repeated after four round trips, marked as a retry")
 def request_lost(wire, client, server):
     before = counters(wire.a, "RequestRetried")[0]
     with exchange(wire, """
@@ -59,12 +59,12 @@ def request_lost(wire, client, server):
         xpass.silent(wire)
     asked = [p for p in wire.from_a() if p.kind == REQUEST]
     equal([p.words[2] for p in asked], [1, xpass.RETRY | 1, 0], "request, retry, stop")
-    within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "the time between them")
+    within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "time between them, s")
     equal(counters(wire.a, "RequestRetried")[0] - before, 1, "RequestRetried")
     equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
-@everywhere("five requests are lost: each waits twice as long as the one before")
+@everywhere("five requests are lost: the wait before each retry doubles")
 def five_requests_lost(wire, client, server):
     with exchange(wire, """
             > request           lost
@@ -86,12 +86,12 @@ def five_requests_lost(wire, client, server):
     gaps = [q.time - p.time for p, q in zip(asked[:5], asked[1:6])]
     for shorter, longer in zip(gaps, gaps[1:]):
         within(longer / shorter, 1.9, 2.1, f"of {gaps}, the next to the one before")
-    # and the back-off is forgotten
+    # The back-off has ended.
     wire.mark()
     wire.rule = lose("> request")
     true(wire.transfer(client, server, 1000), "arrives")
     asked = [p for p in wire.from_a() if p.kind == REQUEST]
-    within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "afterwards")
+    within(asked[1].time - asked[0].time, 4 * RTT, 5 * RTT, "wait of the next lost request, s")
 
 
 @case("no answer for ten seconds: requests, and TCP's window probes, become rare", Wire,
@@ -104,19 +104,19 @@ def no_answer(wire):
     client.send(pattern(10_000))
     wire.run(10.0)
     within(len(xpass.requests(wire.seen)), 10, 60, "requests")
-    # TCP takes data that waits with nothing in flight for a closed window.
+    # If data waits and none is in flight, TCP assumes a closed window.
     probes = [p for p in wire.seen if p.kind != REQUEST]
     equal({p.kind for p in probes} - {UNSCHEDULED}, set(), "DSCP of the others")
     equal(counters(wire.a, "Uncredited"), [len(probes)], "Uncredited")
-    within(len(probes), 0, 15, "probes, whose interval doubles")
+    within(len(probes), 0, 15, "window probes, whose interval doubles")
     wire.mark()
     wire.rule = None
-    true(wire.run(5.0, lambda: data(wire.from_a())), "data after it")
+    true(wire.run(5.0, lambda: data(wire.from_a())), "data is sent within 5 s after the outage")
     wire.run(0.5)
     equal(server.recv(1 << 20), pattern(10_000), "all arrives")
 
 
-@case("the SYN is lost, so TCP does not know the round trip: a lost request is asked again soon", Wire,
+@case("without a round-trip sample, as the SYN was lost, a lost request is repeated in 10 ms", Wire,
       cc="xpass", version=(4, 6))
 def no_sample(wire):
     for ns in (wire.a, wire.b):
@@ -128,28 +128,28 @@ def no_sample(wire):
     wire.begin(client, wire.b)
     wire.run(1.5)
     server = wire.accept(listener)
-    equal(len(lost), 1, "SYNs that are lost")
+    equal(len(lost), 1, "lost SYNs")
     wire.mark()
     wire.rule = lose("> request")
     true(wire.transfer(client, server, 1000), "arrives")
     asked = [p for p in wire.from_a() if p.kind == REQUEST]
     equal(asked[1].words[2], xpass.RETRY | 1, "the second request")
-    within(asked[1].time - asked[0].time, 4 * RTT, 10e-3, "the time between them")
+    within(asked[1].time - asked[0].time, 4 * RTT, 10e-3, "time between them, s")
 
 
 # --- credits
 
 def gaps_of(credits):
-    """The times between them."""
+    """The times between credits, s."""
     return [q.time - p.time for p, q in zip(credits, credits[1:])]
 
 
-@everywhere("outages one after the other: each is noticed as soon as the first")
+@everywhere("outages one after the other: the sender detects each as soon as the first")
 def outages(wire, client, server):
     state = {"out": False, "passed": 0}
     waited = []
 
-    # Three credits pass, then none, until the sender asks again.
+    # Three credits pass, then all are lost until the sender repeats its request.
     def rule(p):
         if p.kind == REQUEST and p.words[2] & xpass.RETRY:
             waited.append((p.time - state["last"], state["patience"]))
@@ -160,7 +160,7 @@ def outages(wire, client, server):
             return True
         state["passed"] += 1
         state["last"] = p.time + wire.delay
-        # twice what the credit says, or on a busy link four times
+        # twice the advertised wait, or on a busy link four times
         state["patience"] = xpass.wait(p) * (4 if xpass.second_word(p) & xpass.BUSY else 2)
         state["out"] = state["passed"] == 3 and len(waited) < 12
         return False
@@ -173,16 +173,16 @@ def outages(wire, client, server):
                f"wait for the credits of outage {number}")
 
 
-@everywhere("every second credit is lost: told, counted, and the rate falls; then it rises again")
+@everywhere("every second credit is lost: reported, counted; the rate falls, then rises again")
 def credits_lost(wire, client, server):
-    # From a rate that has risen: 400 credits pass, of 120 every second one is lost.
+    # 400 credits pass, so that the rate has risen; of the next 120 every second one is lost.
     base = counters(wire.b, "CreditSent")[0]
     before = counters(wire.b, "CreditLost")[0]
     wire.rule = lose("< credit 400-519", every=2)
     lost = wire.rule.dropped
     true(wire.transfer(client, server, 3_000_000, seconds=3.0), "arrives")
     xpass.silent(wire)
-    lost = xpass.credits(lost)      # not those that say that a request was heard
+    lost = xpass.credits(lost)      # without acceptances of requests
     within(len(lost), 55, 65, "credits lost, of 120")
     equal(counters(wire.b, "CreditLost")[0] - before, len(lost), "CreditLost")
     sent = [p for p in wire.from_b() if xpass.is_credit(p)]
@@ -191,20 +191,21 @@ def credits_lost(wire, client, server):
     last = sent[-100:]
     speed = [statistics.median(gaps_of(c)) for c in (fast, slow, last)]
     print(f"# IPv{wire.version}: gaps, us: {[round(s * 1e6, 1) for s in speed]}", flush=True)
-    within(speed[0], 11e-6, 16e-6, "gaps before the loss: the line is full")
-    true(speed[1] > 1.5 * speed[0], f"gaps in the loss, us, of {speed}")
-    true(speed[2] < 1.5 * speed[0], f"gaps in the end, of {speed}")
+    within(speed[0], 11e-6, 16e-6, "gap between credits before the loss, s: line rate")
+    true(speed[1] > 1.5 * speed[0], f"gaps between credits, s: {speed}; the second is too short")
+    true(speed[2] < 1.5 * speed[0], f"gaps between credits, s: {speed}; the last is too long")
     told = xpass.requests(wire.from_a())
     equal(told[-1][0] - told[-1][1], len(lost),
           "credits that are missing in the last request")
     equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
 
 
-@everywhere("credits that others overtake: up to 31 of them they count, beyond that they are invalid")
+@everywhere("a credit that up to 31 later ones overtake counts; with more it is invalid")
 def credits_late(wire, client, server):
     base = counters(wire.b, "CreditSent")[0]
     before = counters(wire.a, "CreditReceived", "Invalid")
-    # From a rate that has risen; some are behind those that are so many numbers later.
+    # Number of a credit -> its delay in gaps, about the number of credits that overtake it.  The
+    # rate has risen by then.
     overtaken = {500: 8, 600: 28, 700: 35}
     came = []
 
@@ -218,15 +219,15 @@ def credits_late(wire, client, server):
     xpass.silent(wire)
     order = [number for _, number in sorted(came)]
     passed = [max(order[:order.index(late)]) - late for late in overtaken]
-    within(passed[1], 25, 31, "overtook the second")
-    within(passed[2], 32, 40, "overtook the third")
+    within(passed[1], 25, 31, "credits that overtook the second")
+    within(passed[2], 32, 40, "credits that overtook the third")
     received, invalid = (now - was for now, was in
                          zip(counters(wire.a, "CreditReceived", "Invalid"), before))
-    equal((len(came) - received, invalid), (1, 1), "not counted; Invalid")
+    equal((len(came) - received, invalid), (1, 1), "credits that are not counted; Invalid")
     equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
 
 
-@everywhere("all credits are lost for 20 ms: asked again, counted, and all arrives")
+@everywhere("all credits are lost for 20 ms: the request is repeated, losses counted, data arrives")
 def credits_outage(wire, client, server):
     before = counters(wire.b, "CreditLost")[0]
     client.send(pattern(500_000))
@@ -235,7 +236,7 @@ def credits_outage(wire, client, server):
     lost = wire.rule.dropped
     wire.run(20e-3)
     wire.rule = None
-    equal(wire.receive(server, 500_000, 3.0), pattern(500_000), "what arrives")
+    equal(wire.receive(server, 500_000, 3.0), pattern(500_000), "bytes that arrive")
     xpass.silent(wire)
     lost = xpass.credits(lost)
     true(len(lost) > 5, f"{len(lost)} credits lost")
@@ -243,12 +244,12 @@ def credits_outage(wire, client, server):
     equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
     true(counters(wire.a, "RequestRetried")[0] > 0, "RequestRetried")
     xpass.well_formed(wire.seen)
-    # 500 kB and a window of credits for each time it is asked again
+    # credits for 500 kB, and a window more, for each repeated request
     asked = sum(bool(p.words[2] & xpass.RETRY) for p in wire.from_a() if p.kind == REQUEST)
-    within(len(lost), 1, asked * 360, "credits lost, by the requests")
+    within(len(lost), 1, asked * 360, "credits lost")
 
 
-@everywhere("a stop is lost: the receiver ends by itself, or the stop is repeated")
+@everywhere("a stop is lost: the receiver ends without it, or the stop is repeated")
 def stop_lost(wire, client, server):
     for count in (1, 1000):
         wire.mark()
@@ -261,17 +262,17 @@ def stop_lost(wire, client, server):
                 and p.words[2] & ~xpass.RETRY]
         sent = xpass.credits(wire.from_b())
         within(sent[-1], want[-1][0], want[-1][0] + want[-1][2],
-               f"the last credit, as asked for by {want[-1]}")
+               f"number of the last credit, after the request {want[-1]}")
         after = [p for p in wire.from_a() if p.time > wire.rule.dropped[0].time]
-        equal({p.kind for p in after} - {REQUEST}, set(), "what a sends after it")
+        equal({p.kind for p in after} - {REQUEST}, set(), "kinds of packets of a after the stop")
         wire.rule = None
-        true(wire.transfer(client, server, 30_000), "and it goes on")
+        true(wire.transfer(client, server, 30_000), "the next transfer arrives")
         xpass.silent(wire, 0.1)
 
 
 # --- data
 
-@everywhere("data is lost in the middle: it is sent again with credits, in a few round trips")
+@everywhere("data lost in the middle is retransmitted with credits, in a few round trips")
 def data_lost(wire, client, server):
     for count in (1, 2, 10):
         wire.mark()
@@ -283,13 +284,15 @@ def data_lost(wire, client, server):
         xpass.paid(wire)
         xpass.well_formed(wire.seen)
         seqs = [p.seq for p in data(wire.from_a())]
-        equal({s for s in seqs if seqs.count(s) > 1}, {p.seq for p in lost}, "sent twice")
+        equal({s for s in seqs if seqs.count(s) > 1}, {p.seq for p in lost},
+              "sequence numbers that were sent twice")
         equal(counters(wire.a, "Uncredited"), [0], "Uncredited")
         for name in ("TCPTimeouts", "TCPLossProbes"):
             equal(wire.a.netstat(name), 0, name)
 
 
-@everywhere("the last packets are lost: TCP's probe or timer, uncredited, counted, and data again")
+@everywhere("the last packets are lost: a TLP or RTO without a credit, counted, then the data "
+            "arrives")
 def tail_lost(wire, client, server):
     for count in (1, 5):
         wire.mark()
@@ -300,13 +303,13 @@ def tail_lost(wire, client, server):
         true(wire.transfer(client, server, size), f"{count} lost: arrives")
         xpass.silent(wire)
         without = [p for p in data(wire.from_a()) if p.kind != SCHEDULED]
-        equal({p.kind for p in without}, {UNSCHEDULED}, "DSCP of what was sent without a credit")
+        equal({p.kind for p in without}, {UNSCHEDULED}, "DSCP of packets without a credit")
         equal(counters(wire.a, "Uncredited")[0] - base, len(without), "Uncredited")
         fired = sum(wire.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")) - sum(timers)
-        within(len(without), 1, fired, "packets without a credit, and TCP's timers")
+        within(len(without), 1, fired, "packets without a credit, at most one for each RTO and TLP")
 
 
-@everywhere("everything is lost now and then, both ways: every byte arrives")
+@everywhere("every 23rd packet is lost in both directions: every byte arrives")
 def anything_lost(wire, client, server):
     wire.rule = lose("> *", "< *", every=23)
     true(wire.transfer(client, server, 200_000, seconds=20.0), "arrives")
@@ -316,8 +319,8 @@ def anything_lost(wire, client, server):
     xpass.silent(wire)
 
 
-@case("a packet comes so late that it was sent again, and others are lost: no timer", version=(4, 6),
-      late=(0.5, 1))
+@case("a packet arrives after its retransmission, and others are lost: no timer expires",
+      version=(4, 6), late=(0.5, 1))
 def late_and_lost(version, late):
     with Wire(cc="xpass", rto_min="4ms", version=version) as wire:
         xpass.far(wire)
@@ -334,12 +337,12 @@ def late_and_lost(version, late):
             wire.rule = rule
             true(wire.transfer(client, server, 100_000), "arrives")
             wire.run(20e-3)
-        true(wire.a.netstat("TCPDSACKRecv") > 0, "one was sent again for nothing")
+        true(wire.a.netstat("TCPDSACKRecv") > 0, "TCPDSACKRecv: a spurious retransmission")
         equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
               "RTOs, TLPs")
 
 
-# --- who ends it
+# --- close and reset
 
 def reset(s):
     """Close with an RST."""
@@ -348,13 +351,13 @@ def reset(s):
 
 
 def started(wire, client):
-    """A transfer that runs, of 1 MB; credits are on the way."""
+    """Start a transfer of 1 MB; credits are in flight."""
     client.send(pattern(1_000_000))
     wire.run(5e-3)
-    true(len(data(wire.from_a())) > 10, "data")
+    true(len(data(wire.from_a())) > 10, "more than 10 packets of data")
 
 
-@everywhere("the sender closes with credits on the way: all that was written arrives")
+@everywhere("the sender closes with credits in flight: all written data arrives")
 def sender_closes(wire, client, server):
     client.send(pattern(100_000))
     wire.run(1e-3)
@@ -368,7 +371,7 @@ def sender_closes(wire, client, server):
     equal([p for p in wire.seen if p.flags & RST], [], "RSTs")
 
 
-@everywhere("the sender resets with credits on the way: they end, a RST for each at most")
+@everywhere("the sender resets with credits in flight: credits end, each has one RST at most")
 def sender_resets(wire, client, server):
     started(wire, client)
     wire.mark()
@@ -384,18 +387,18 @@ def sender_resets(wire, client, server):
         pass
 
 
-@everywhere("the receiver resets: the sender sends nothing more")
+@everywhere("the receiver resets: the sender sends no more packets")
 def receiver_resets(wire, client, server):
     started(wire, client)
     reset(server)
     wire.run(RTT)
     wire.mark()
     wire.run(10e-3)
-    equal([p for p in wire.seen if not p.flags & RST], [], "packets after it")
+    equal([p for p in wire.seen if not p.flags & RST], [], "packets after the RST")
     xpass.silent(wire)
 
 
-@everywhere("the receiver closes its half: its credits go on, all arrives")
+@everywhere("the receiver closes its half: it still sends credits, all data arrives")
 def receiver_half_closes(wire, client, server):
     server.shutdown(socket.SHUT_WR)
     wire.run(1e-3)
@@ -412,13 +415,13 @@ def receiver_half_closes(wire, client, server):
 
 # --- the receiver's window
 
-@everywhere("the receiver does not read: no data but TCP's probes; all arrives when it does",
+@everywhere("the receiver does not read: no data but TCP's probes; all data arrives when it reads",
             rmem="4096 16384 16384")
 def zero_window(wire, client, server):
     payload = pattern(100_000)
     sent = client.send(payload)
     wire.run(50e-3)
-    true(len(data(wire.from_a())) < 60, "the window is closed")
+    true(len(data(wire.from_a())) < 60, "fewer than 60 packets of data: the window is closed")
     wire.mark()
     wire.run(0.2)
     within(len(data(wire.from_a())), 0, 10, "packets with data in 200 ms")

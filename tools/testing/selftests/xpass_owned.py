@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""A process owns the socket when a credit, a request or a probe comes: it is heeded when
-the socket is free, each credit is spent or counted, and no timer of TCP's is needed.
+"""A process owns the socket when a credit, a request or a probe arrives: the packet is handled
+when the process releases the socket, each credit is used or counted, and no timer of TCP expires.
 
 	a (client, sends) ---- wire (this program) ---- b (server, sends credits)
 
 gl_hold.ko owns one of the sockets for some milliseconds, in a second thread, while
-packets arrive for it.  The wire is long, so that nobody asks twice meanwhile.
+packets arrive for it.  The wire is long, so that no sender repeats a request meanwhile.
 """
 import contextlib
 import socket
@@ -21,14 +21,14 @@ from lab.wire.packet import data
 from lab.wire.transcript import lose
 from lab.wire.wire import Wire, pattern
 
-RTT = 2e-3              # four of them until a sender asks again
+RTT = 2e-3              # a sender repeats its request after four of them
 COUNT = 100_000
 CCS = ("xpass", "aeolus_xpass")
 
 
 @contextlib.contextmanager
 def resting(cc="xpass", version=4):
-    """A connection over a long wire, at rest; TCP's timers are out of the way."""
+    """A connection over a long wire, at rest; TCP's timers are too long to interfere."""
     with Wire(cc=cc, version=version, rto_min="200ms") as wire:
         wire.delay = RTT / 2
         client, server = wire.connect()
@@ -41,17 +41,17 @@ def resting(cc="xpass", version=4):
 
 @contextlib.contextmanager
 def connected(cc="xpass", version=4):
-    """The same, and nothing has gone wrong afterwards."""
+    """The same, and at the end check that no timer has expired and no counter shows an error."""
     with resting(cc, version) as (wire, client, server):
         yield wire, client, server
         if cc == "xpass":
             equal([ns.netstat("TCPFastRetrans") for ns in (wire.a, wire.b)], [0, 0],
-                  "packets that were sent twice")
+                  "TCPFastRetrans")
         settled(wire, client, server)
 
 
 def settled(wire, client, server):
-    """Check every connection in the end."""
+    """Check the counters of both ends, and that data still arrives in both directions."""
     xpass.silent(wire)
     for ns in (wire.a, wire.b):
         for name in ("TCPTimeouts", "TCPLossProbes"):
@@ -59,44 +59,45 @@ def settled(wire, client, server):
         counters = ns.greenlane()
         equal(counters["Uncredited"], 0, f"{ns.name}: Uncredited")
         equal(counters["ScheduledSent"] + counters["CreditWasted"], counters["CreditReceived"],
-              f"{ns.name}: ScheduledSent and CreditWasted, of CreditReceived")
+              f"{ns.name}: ScheduledSent plus CreditWasted, compared with CreditReceived")
         equal(counters["Fallback"], 0, f"{ns.name}: Fallback")
         peer = (wire.b if ns is wire.a else wire.a).greenlane()
         for got, sent in (("RequestReceived", "RequestSent"),
                           ("ProbeAckReceived", "ProbeAckSent")):
-            equal(counters[got], peer[sent], f"{ns.name}: {got}, of {sent}")
+            equal(counters[got], peer[sent], f"{ns.name}: {got}, compared with the peer's {sent}")
     for sender, receiver in ((server, client), (client, server)):
-        true(wire.transfer(sender, receiver, 10_000), "and the connection goes on")
+        true(wire.transfer(sender, receiver, 10_000), "the next transfer arrives")
         wire.run(10e-3)
 
 
 def finish(wire, server, count=COUNT):
-    """All of it is read as it comes (or its ACKs would wait for that), and right."""
+    """Read all bytes as they arrive (ACKs would wait for the read) and compare them."""
     got = wire.receive(server, count, 50e-3)
     equal(len(got), count, "bytes that arrive")
     wire.run(10e-3)
     equal(got == pattern(count), True, "the bytes are those sent")
 
 
-@case("the sender is owned when credits come: each is spent when it is free", version=(4, 6))
+@case("the sender is owned when credits arrive: each is used when the socket is released",
+      version=(4, 6))
 def sender_credits(version):
     with connected(version=version) as (wire, client, server):
         before = wire.a.greenlane()["CreditReceived"]
         count = 80_000          # fewer credits than may wait
         client.send(pattern(count))
         wire.run(RTT * 0.9)
-        equal(data(wire.from_a()), [], "no credit has come yet")
+        equal(data(wire.from_a()), [], "data before the first credit arrives")
         holder = hold(client, 3)
-        # They come half a round trip later, and for two milliseconds.
+        # Credits arrive half a round trip later, for two milliseconds.
         wire.run(2.9e-3)
         came = len(xpass.credits(p for p in wire.from_b() if p.time < wire.seen[0].time
                                  + RTT / 2 + 1.5e-3))
-        true(came > 10, f"{came} credits have come")
-        equal(data(wire.from_a()), [], "data while it is owned")
+        true(came > 10, f"{came} credits have arrived, expected more than 10")
+        equal(data(wire.from_a()), [], "data while the socket is owned")
         wire.run(0.5e-3)
         holder.join()
-        equal(wire.a.greenlane()["KicksOwned"] >= came, True, "it was owned as they came")
-        true(len(data(wire.from_a())) >= came, "a packet for each, as soon as it is free")
+        equal(wire.a.greenlane()["KicksOwned"] >= came, True, "KicksOwned counts each credit")
+        true(len(data(wire.from_a())) >= came, "a packet for each credit, after the release")
         finish(wire, server, count)
         xpass.paid(wire)
         equal(wire.a.greenlane()["CreditReceived"] - before,
@@ -105,7 +106,7 @@ def sender_credits(version):
         equal(wire.a.greenlane()["NoMemory"], 0, "NoMemory")
 
 
-@case("the receiver is owned when a request comes: credits from when it is free, once",
+@case("the receiver is owned when a request arrives: its credits start at the release, once",
       version=(4, 6))
 def receiver_request(version):
     with connected(version=version) as (wire, client, server):
@@ -113,19 +114,19 @@ def receiver_request(version):
         wire.run(RTT / 4)
         holder = hold(server, 3)
         wire.run(2.9e-3)
-        equal(wire.from_b(), [], "what b sends while it is owned")
+        equal(wire.from_b(), [], "packets of b while its socket is owned")
         wire.run(0.3e-3)
         holder.join()
-        true(xpass.credits(wire.from_b()), "credits when it is free")
-        true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
+        true(xpass.credits(wire.from_b()), "credits once the socket is released")
+        true(wire.b.greenlane()["KicksOwned"] > 0, "KicksOwned counts the request")
         finish(wire, server)
         seen = xpass.credits(wire.from_b())
         equal(seen, list(range(seen[0], seen[0] + len(seen))), "numbers of credits")
         equal([p for p in wire.from_a() if p.kind == REQUEST and p.words[2] & xpass.RETRY], [],
-              "requests that were sent again")
+              "repeated requests")
 
 
-@case("the receiver is owned when the stop comes: no credit after it", version=(4, 6))
+@case("the receiver is owned when the stop arrives: no credit after it", version=(4, 6))
 def receiver_stop(version):
     with connected(version=version) as (wire, client, server):
         holder = []
@@ -143,51 +144,54 @@ def receiver_stop(version):
         finish(wire, server)
         stop = next(p for p in wire.from_a() if p.kind == REQUEST and not p.words[2])
         equal([p for p in wire.from_b() if p.kind == CREDIT and p.time > stop.time + 50e-6], [],
-              "credits later")
+              "credits more than 50 us after the stop")
 
 
-@case("the receiver is owned when the probe comes: answered when it is free, once", version=(4, 6))
+@case("the receiver is owned when the probe arrives: one answer, when the socket is released",
+      version=(4, 6))
 def receiver_probe(version):
     with connected("aeolus_xpass", version) as (wire, client, server):
-        # All of it fits into the window: a burst that waits for that has not ended.
+        # All of it fits into the window; a burst that waits for the window has no probe yet.
         client.send(pattern(30_000))
         wire.run(RTT / 4)
         holder = hold(server, 3)
         wire.run(2.9e-3)
         probe = [p for p in wire.from_a() if p.kind == PROBE]
-        equal((len(probe), wire.from_b()), (1, []), "probes, and what b sends while it is owned")
+        equal((len(probe), wire.from_b()), (1, []),
+              "probes, and packets of b while its socket is owned")
         wire.run(0.3e-3)
         holder.join()
         echoes = [p for p in wire.from_b() if p.kind == PROBE_ACK]
-        equal(len(echoes), 1, "answers when it is free")
+        equal(len(echoes), 1, "answers once the socket is released")
         finish(wire, server, 30_000)
         equal(len([p for p in wire.from_b() if p.kind == PROBE_ACK]), 1, "answers")
-        true(wire.b.greenlane()["KicksOwned"] > 0, "it was owned as it came")
+        true(wire.b.greenlane()["KicksOwned"] > 0, "KicksOwned counts the probe")
 
 
-@case("the sender is owned when the probe's answer comes: what was lost is sent with credits",
-      version=(4, 6))
+@case("the sender is owned when the probe's answer arrives: lost packets are retransmitted with "
+      "credits", version=(4, 6))
 def sender_answer(version):
     with connected("aeolus_xpass", version) as (wire, client, server):
         wire.rule = lose("> unscheduled 3-4, unscheduled 20")
-        # Less than a burst: the last packets are among the lost.
+        # Less than a burst, and its last packet is lost.
         client.send(pattern(20 * xpass.MSS[version]))
         wire.run(RTT * 0.9)
         holder = hold(client, 3)
         wire.run(2.9e-3)
         lost = {p.seq for p in wire.rule.dropped}
         equal(len(lost), 3, "lost packets")
-        equal([p for p in data(wire.from_a()) if p.kind != UNSCHEDULED], [], "data while it is owned")
-        true([p for p in wire.from_b() if p.kind == PROBE_ACK], "the answer has come")
+        equal([p for p in data(wire.from_a()) if p.kind != UNSCHEDULED], [],
+              "data while the socket is owned")
+        true([p for p in wire.from_b() if p.kind == PROBE_ACK], "the answer has arrived")
         wire.run(0.3e-3)
         holder.join()
         finish(wire, server, 20 * xpass.MSS[version])
         again = [p.seq for p in data(wire.from_a()) if p.kind == SCHEDULED]
-        true(lost <= set(again), "what was lost is sent again, with credits")
+        true(lost <= set(again), "each lost packet is retransmitted with a credit")
 
 
 class Forger:
-    """Sends credits for b, whose own all get lost."""
+    """Sends credits for b, whose own are all dropped."""
 
     def __init__(self, wire, client, payload):
         self.wire = wire
@@ -200,7 +204,7 @@ class Forger:
         self.first = self.number
 
     def credits(self, count):
-        """So many, as b would number them."""
+        """Send count credits, with b's next numbers."""
         wire, p = self.wire, self.own
         for _ in range(count):
             wire.inject(wire.a, pkt.make(
@@ -209,55 +213,56 @@ class Forger:
             self.number += 1
 
     def counted(self, *names):
-        """By how much the counters of a have grown since."""
+        """Growth of counters of a since the start."""
         now = self.wire.a.greenlane()
         return [now[name] - self.before[name] for name in names]
 
 
-LIMIT = 1024            # packets that wait for a socket: GL_HELD_MAX
+LIMIT = 1024            # maximum of packets that wait for a socket: GL_HELD_MAX
 
 
-@case("a process that keeps the socket: 5000 credits, of which 1024 wait", connected)
+@case("5000 credits arrive while a process owns the socket: 1024 wait, the rest is dropped",
+      connected)
 def bounded(wire, client, server):
     forger = Forger(wire, client, b"x")
     wire.rule = None
     holder = hold(client, 5)
     wire.run(100e-6)
     forger.credits(5000)
-    equal(forger.counted("NoMemory"), [5000 - LIMIT], "not kept")
+    equal(forger.counted("NoMemory"), [5000 - LIMIT], "NoMemory: dropped credits")
     wire.run(20e-3)
     holder.join()
     equal(forger.counted("CreditReceived", "CreditLost", "Invalid", "ScheduledSent"),
-          [LIMIT, 0, 0, 1], "CreditReceived, CreditLost, Invalid, packets for them")
+          [LIMIT, 0, 0, 1], "CreditReceived, CreditLost, Invalid, ScheduledSent")
     equal(server.recv(10), b"x", "the byte")
 
 
-@case("credits that waited for the socket are heeded before those that come when it is free")
+@case("credits that waited for the socket are handled before credits that arrive at its release")
 def in_order():
-    # What is overtaken by more than 32 others is invalid: RD_WINDOW.
+    # A credit that more than 32 others overtake is invalid: RD_WINDOW.
     with resting() as (wire, client, server):
         forger = Forger(wire, client, pattern(250_000))
         holder = hold(client, 3)
         wire.run(100e-6)
         forger.credits(LIMIT + 136)
-        equal(forger.counted("NoMemory"), [136], "not kept")
+        equal(forger.counted("NoMemory"), [136], "NoMemory: dropped credits")
         wire.run(2.7e-3)
         while forger.number < forger.first + LIMIT + 196:
             forger.credits(1)
             wire.run(10e-6)
         holder.join()
         lost, received, invalid = forger.counted("NoMemory", "CreditReceived", "Invalid")
-        within(lost, 137, 186, "credits that are not kept")
+        within(lost, 137, 186, "NoMemory: dropped credits")
         equal((received, invalid), (LIMIT + 196 - lost, 0), "CreditReceived, Invalid")
-        # TCP small queues let only so many out at once: credits beyond that are wasted.
+        # TCP small queues limit the packets that leave at once: credits beyond that are wasted.
         equal(len(data(wire.from_a())) + forger.counted("CreditWasted")[0], received,
-              "packets for them, or counted as wasted")
+              "packets of data plus CreditWasted")
         wire.rule = None
         finish(wire, server, 250_000)
 
 
-@case("processes own an end one after the other, 1 ms each: it uses credits, or sends them",
-      cc=CCS, end=("sender", "receiver"))
+@case("processes own one end's socket alternately, 1 ms each: data still flows", cc=CCS,
+      end=("sender", "receiver"))
 def no_gap(cc, end):
     with Wire(cc=cc) as wire:
         client, server = wire.connect()
@@ -268,10 +273,12 @@ def no_gap(cc, end):
         wire.mark()
         with owned_again_and_again(client if end == "sender" else server, 1):
             wire.run(50e-3)
-        true(len(data(wire.from_a())) > 40, f"packets in 50 ms: {len(data(wire.from_a()))}")
+        true(len(data(wire.from_a())) > 40,
+             f"{len(data(wire.from_a()))} packets of data in 50 ms, expected more than 40")
 
 
-@case("both ends are owned again and again, both ways, with credits that get lost", cc=CCS)
+@case("both ends are owned repeatedly, with data in both directions and lost credits: all arrives",
+      cc=CCS)
 def both_under_load(cc):
     with connected(cc) as (wire, client, server):
         ends = (client, server)
@@ -293,7 +300,7 @@ def both_under_load(cc):
         for s in ends:
             equal(got[s] == pattern(COUNT), True, "the bytes are those sent")
         for ns in (wire.a, wire.b):
-            true(ns.greenlane()["KicksOwned"] > 10, f"{ns.name} was owned as packets came")
+            true(ns.greenlane()["KicksOwned"] > 10, f"{ns.name}: KicksOwned is above 10")
         within(lossy.passed, 100, 10_000, "credits")
 
 

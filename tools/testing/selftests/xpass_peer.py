@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The other end: peers without credits, and every way in which a connection can
-come to be.
+"""The other end: peers without xpass, and every way to establish a connection.
 
 	a (client) ---- wire (this program) ---- b (server)
 """
@@ -21,21 +20,21 @@ from lab.wire.wire import Wire, connected
 
 
 def credited(wire, client, server):
-    """Both ways by credits, from the first byte on; nothing unusual counted."""
+    """Credits permit all data in both directions, and no counter shows an error."""
     xpass.well_formed(wire.seen)
     for from_a in (True, False):
         came, sent = xpass.paid(wire, from_a)
-        true(came >= sent > 0, f"{sent} packets for {came} credits")
+        true(came >= sent > 0, f"{sent} packets of data for {came} credits")
     for ns in (wire.a, wire.b):
         counters = ns.greenlane()
         equal([counters[n] for n in ("PeerWithout", "Unsupported", "Uncredited", "Invalid")],
               [0] * 4, f"{ns.name}: PeerWithout, Unsupported, Uncredited, Invalid")
-    equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
-    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peers")
+    equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control of both ends")
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both ends' sockets")
 
 
 def is_reno(wire, s, ns):
-    """Fallen back, counted, and no credit was ever asked for."""
+    """The socket has fallen back, which is counted, without any request or credit."""
     equal(cc_of(s), "xpass-reno", "congestion control")
     counters = ns.greenlane()
     equal([counters[n] for n in ("PeerWithout", "RequestSent", "CreditSent", "ScheduledSent")],
@@ -47,9 +46,9 @@ def is_reno(wire, s, ns):
 everywhere = using(connected, version=(4, 6), tso=(True, False))
 
 
-# --- peers without
+# --- peers without xpass
 
-@everywhere("a server without it: the client becomes reno, DSCP 0, counted",
+@everywhere("a server without xpass: the client falls back to reno with DSCP 0, counted",
             cc="xpass", cc_b="cubic")
 def server_without(wire, client, server):
     wire.mark()
@@ -59,7 +58,7 @@ def server_without(wire, client, server):
     true(len(data(wire.from_a())) > 50, "data")
 
 
-@everywhere("a client without it: the server becomes reno, DSCP 0, counted",
+@everywhere("a client without xpass: the server falls back to reno with DSCP 0, counted",
             cc=("cubic", "reno"), cc_b="xpass", by=(Wire.connect, fast_open))
 def client_without(wire, client, server):
     exchange(wire, client, server)
@@ -67,20 +66,20 @@ def client_without(wire, client, server):
     is_reno(wire, server, wire.b)
 
 
-@case("SYN cookies, client without", connected, by=syn_cookies, version=(4, 6), cc="cubic",
-      cc_b="xpass")
+@case("SYN cookies, and a client without xpass: the server falls back to reno", connected,
+      by=syn_cookies, version=(4, 6), cc="cubic", cc_b="xpass")
 def cookies_without(wire, client, server):
     exchange(wire, client, server)
     unmarked(wire.seen)
     is_reno(wire, server, wire.b)
 
 
-@case("what it has become sends as reno does, through a loss", version=(4, 6))
+@case("xpass-reno sends like reno, also after a loss", version=(4, 6))
 def as_reno(version):
     sends_as("reno", "xpass", version)
 
 
-@case("the other end runs tlt_dctcp: each falls back, and data flows",
+@case("the other end runs tlt_dctcp: both fall back, and data flows",
       cc=("xpass", "tlt_dctcp"), version=(4, 6))
 def tlt(cc, version):
     cc_b = "tlt_dctcp" if cc == "xpass" else "xpass"
@@ -91,11 +90,12 @@ def tlt(cc, version):
         unmarked(data(wire.seen))
         ends = {cc: (client, wire.a), cc_b: (server, wire.b)}
         is_reno(wire, *ends["xpass"])
-        equal(info(ends["tlt_dctcp"][0])["peer"], NO, "tlt_dctcp's peer")
-        equal(ends["tlt_dctcp"][1].greenlane()["PeerWithout"], 1, "its PeerWithout")
+        equal(info(ends["tlt_dctcp"][0])["peer"], NO, "peer, of the socket with tlt_dctcp")
+        equal(ends["tlt_dctcp"][1].greenlane()["PeerWithout"], 1, "PeerWithout of tlt_dctcp's end")
 
 
-@case("codepoints bleached: credits both ways all the same", connected, by=bleached,
+@case("codepoints are bleached: credits still permit data in both directions",
+      connected, by=bleached,
       version=(4, 6), cc="xpass")
 def always_bleached(wire, client, server):
     for s, ns in ((client, wire.a), (server, wire.b)):
@@ -103,15 +103,15 @@ def always_bleached(wire, client, server):
         counters = ns.greenlane()
         sent = [p for p in data(wire.seen) if p.from_a == (ns is wire.a)]
         equal(counters["ScheduledSent"], len(sent), "ScheduledSent")
-        true(counters["CreditReceived"] >= len(sent) > 50, "credits for all of it")
+        true(counters["CreditReceived"] >= len(sent) > 50, "CreditReceived: credits for all data")
         equal([counters[n] for n in ("Uncredited", "Invalid", "RequestRetried")], [0, 0, 0],
               "Uncredited, Invalid, RequestRetried")
 
 
 @functools.cache
 def spent(version, to):
-    """Seconds of 40 transfers each way, where each DSCP becomes `to` on the way: credits leave
-    at random, within a tenth, and one transfer differs from the next."""
+    """Seconds of 40 transfers in each direction, while the wire sets each DSCP to `to`.  The
+    intervals of credits are random within a tenth, so single transfers differ."""
     with Wire(cc="xpass", version=version) as wire:
         xpass.far(wire)
         wire.align()
@@ -119,17 +119,17 @@ def spent(version, to):
             wire.rule = lambda p: p.set_dscp(to)
         ends = wire.connect()
         seconds = sum(takes(wire, *ends) for _ in range(40))
-        equal([cc_of(s) for s in ends], ["xpass"] * 2, "both ends")
+        equal([cc_of(s) for s in ends], ["xpass"] * 2, "congestion control of both ends")
         return seconds
 
 
-@case("re-marked on the way, whatever to: as soon as else", version=(4, 6),
+@case("the path sets any DSCP: transfers take at most 1.05 times as long", version=(4, 6),
       to=(0, SCHEDULED.dscp, CREDIT.dscp, 46))
 def remarked(version, to):
-    within(spent(version, to), 0, 1.05 * spent(version, None), "seconds")
+    within(spent(version, to), 0, 1.05 * spent(version, None), "time of 40 transfers, s")
 
 
-@case("the option is removed on the way: both become reno, no credit is waited for", Wire,
+@case("the path removes the option: both fall back to reno, and do not wait for credits", Wire,
       version=(4, 6), cc="xpass")
 def removed(wire):
     wire.rule = without_option
@@ -140,14 +140,16 @@ def removed(wire):
     unmarked(wire.seen[1:])
 
 
-@case("without SACK: reno, counted", connected, by=without_sack, version=(4, 6), cc="xpass")
+@case("without SACK both fall back to reno, counted", connected, by=without_sack, version=(4, 6),
+      cc="xpass")
 def no_sack(wire, client, server):
-    equal([cc_of(s) for s in (client, server)], ["xpass-reno"] * 2, "both ends")
+    equal([cc_of(s) for s in (client, server)], ["xpass-reno"] * 2,
+          "congestion control of both ends")
     equal(wire.a.greenlane()["Unsupported"], 1, "Unsupported")
 
 
-@case("an application that sends our codepoints by itself is taken for no peer", version=(4, 6),
-      dscp=(SCHEDULED.dscp, CREDIT.dscp))
+@case("an application that sets our codepoints itself: the peer falls back to reno",
+      version=(4, 6), dscp=(SCHEDULED.dscp, CREDIT.dscp))
 def pretender(version, dscp):
     with Wire(cc="reno", cc_b="xpass", version=version) as wire:
         client, server = wire.connect(**tos(version, dscp))
@@ -160,20 +162,21 @@ def pretender(version, dscp):
               [1, 0, 0, 0], "PeerWithout, CreditSent, RequestReceived, Invalid")
 
 
-# --- how it comes to be
+# --- how a connection is established
 
-@everywhere("credits from the first byte on, both ways, however it comes to be", cc="xpass",
-            by=(Wire.connect, by_socket, by_route))
+@everywhere("selected by sysctl, socket or route: credits from the first byte on, both directions",
+            cc="xpass", by=(Wire.connect, by_socket, by_route))
 def comes_to_be(wire, client, server):
     xpass.handshake(wire.seen)
-    equal([p.says for p in wire.seen[:3]], [SCHEDULED, SCHEDULED, None], "what they say")
+    equal([p.says for p in wire.seen[:3]], [SCHEDULED, SCHEDULED, None], "options of the handshake")
     exchange(wire, client, server)
     credited(wire, client, server)
     equal([p for p in wire.seen[2:] if p.says != (p.kind if p.kind in (REQUEST, CREDIT) else None)],
-          [], "packets that say something else than their DSCP")
+          [], "packets whose option differs from their DSCP")
 
 
-@everywhere("SYN cookies forget what the SYN has said: reno, counted", cc="xpass", by=syn_cookies)
+@everywhere("SYN cookies do not keep the SYN's option: both fall back to reno, counted", cc="xpass",
+            by=syn_cookies)
 def cookies(wire, client, server):
     equal([(p.kind, p.says) for p in wire.seen[:3]], [(SCHEDULED, SCHEDULED), (0, None), (0, None)],
           "handshake")
@@ -183,7 +186,7 @@ def cookies(wire, client, server):
     is_reno(wire, server, wire.b)
 
 
-@case("a listener's default changes while it waits: what its children run is what it promises",
+@case("a listener's default changes: its SYN-ACK announces the transport that the child runs",
       version=(4, 6), before=("cubic", "xpass", "tlt_cubic"), after=("cubic", "xpass", "tlt_cubic"))
 def default_changes(version, before, after):
     modules.load("tcp_tlt")
@@ -195,7 +198,7 @@ def default_changes(version, before, after):
         exchange(wire, client, server)
         answer, = (p for p in wire.from_b() if p.flags & SYN)
         if after == "xpass":
-            equal(answer.says, SCHEDULED, "the answer says")
+            equal(answer.says, SCHEDULED, "option of the SYN-ACK")
             credited(wire, client, server)
         else:
             equal(cc_of(server), after, "the child's congestion control")
@@ -203,7 +206,7 @@ def default_changes(version, before, after):
             unmarked(wire.seen[1:])
 
 
-@case("TCP Fast Open: data in the SYN, then credits both ways", connected, by=fast_open,
+@case("TCP Fast Open: data in the SYN, then credits in both directions", connected, by=fast_open,
       version=(4, 6), cc="xpass")
 def tfo(wire, client, server):
     equal([(p.kind, p.says) for p in wire.seen[:2]], [(SCHEDULED, SCHEDULED)] * 2,
@@ -214,7 +217,7 @@ def tfo(wire, client, server):
     credited(wire, client, server)
 
 
-@case("by sysctl: children of a listener, each with credits and numbers of its own", Wire,
+@case("children of a listener have credits and credit numbers of their own", Wire,
       cc="xpass")
 def by_sysctl(wire):
     listener = wire.listen()
@@ -226,7 +229,7 @@ def by_sysctl(wire):
             equal(xpass.credits(packets)[0], 1, "the first credit's number")
 
 
-@case("chosen in mid-connection, by one end or both: xpass-reno, and data flows", version=(4, 6))
+@case("selected in mid-connection, by one end or both: xpass-reno, and data flows", version=(4, 6))
 def mid_life(version):
     for who in ("a", "b", "ab"):
         modules.load("tcp_tlt", "tcp_xpass")
@@ -239,34 +242,34 @@ def mid_life(version):
                     equal(cc_of(s), "xpass-reno", f"{name}: congestion control")
             exchange(wire, client, server)
             unmarked(wire.seen)
-            # and given up again
+            # another congestion control replaces it
             choose(client, "reno")
             equal(cc_of(client), "reno", "congestion control")
             exchange(wire, client, server)
 
 
-@case("chosen between connect() and the SYN-ACK: data flows", connected, by=mid_handshake,
+@case("selected between connect() and the SYN-ACK: data flows", connected, by=mid_handshake,
       version=(4, 6), cc="cubic", cc_b="xpass")
 def chosen_in_handshake(wire, client, server):
     exchange(wire, client, server)
     equal([p for p in wire.seen if p.kind in (REQUEST, CREDIT)], [], "requests and credits")
 
 
-@case("left in mid-connection, with data under way: it goes on, unmarked", connected,
+@case("replaced by cubic in mid-connection, with data in flight: data flows, unmarked", connected,
       version=(4, 6), cc="xpass")
 def leave(wire, client, server):
     exchange(wire, client, server, 20_000)
     client.send(b"l" * 300_000)
     wire.run(300e-6)
     choose(client, "cubic")
-    equal(wire.receive(server, 300_000, 5.0), b"l" * 300_000, "what arrives")
+    equal(wire.receive(server, 300_000, 5.0), b"l" * 300_000, "bytes that arrive")
     wire.run(0.5)
     wire.mark()
     true(wire.transfer(client, server, 100_000), "more arrives")
     unmarked(wire.from_a())
 
 
-@case("xpass-reno is not to be had by name", Wire, cc="xpass")
+@case("xpass-reno cannot be selected by name", Wire, cc="xpass")
 def not_by_name(wire):
     s = wire.socket(wire.a)
     refused("xpass-reno", errno.ENOENT, choose, s, "xpass-reno")
@@ -274,59 +277,63 @@ def not_by_name(wire):
 
 
 def changed_silently(wire, server):
-    """another congestion control, and its message is lost"""
+    """another congestion control, and its announcement is lost"""
     wire.rule = xpass.is_gone
     choose(server, "cubic")
 
 
 def stripped(wire, _):
-    """no option of ours"""
+    """the path removes our options"""
     wire.rule = without_option
 
 
-@case("the peer leaves in mid-life, or options get lost on the way: reno, after a while",
+@case("the peer leaves unnoticed, or the path begins to remove options: reno, within a second",
       version=(4, 6), event=(changed_silently, stripped))
 def left_alone(version, event):
     with Wire(cc="xpass", version=version, rto_min="200ms") as wire:
         client, server = wire.connect()
-        true(wire.transfer(client, server, 20_000), "arrives before")
-        true(wire.transfer(server, client, 20_000), "and the other way")
+        true(wire.transfer(client, server, 20_000), "data of the client arrives before")
+        true(wire.transfer(server, client, 20_000), "data of the server arrives before")
         event(wire, server)
-        true(wire.transfer(client, server, 20_000, 1.0), "arrives afterwards")
+        true(wire.transfer(client, server, 20_000, 1.0), "data arrives within 1 s afterwards")
         equal(cc_of(client), "xpass-reno", "congestion control")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
-        true(wire.transfer(client, server, 200_000, 0.2), "and goes on")
+        true(wire.transfer(client, server, 200_000, 0.2), "200 kB more arrive within 0.2 s")
 
 
-@case("the peer chooses another congestion control: reno, at once, also for what is under way",
+@case("the peer selects another congestion control: reno at once, also for data in flight",
       version=(4, 6), cc=("xpass", "aeolus_xpass"))
 def told_gone(version, cc):
     with Wire(cc=cc, version=version, rto_min="200ms") as wire:
         client, server = wire.connect()
-        true(wire.transfer(client, server, 20_000), "arrives before")
+        true(wire.transfer(client, server, 20_000), "data arrives before")
         client.send(b"l" * 100_000)
         wire.run(wire.delay)
         wire.mark()
         choose(server, "cubic")
-        equal(wire.receive(server, 100_000, 5e-3), b"l" * 100_000, "what was under way arrives")
+        equal(wire.receive(server, 100_000, 5e-3), b"l" * 100_000, "the data that was in flight")
         equal([cc_of(s) for s in (client, server)], [f"{cc.removesuffix('_xpass')}-reno", "cubic"],
-              "both ends")
+              "congestion control of both ends")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
-        equal([p.from_a for p in wire.seen if xpass.is_gone(p)], [False], "who has said so")
+        equal([p.from_a for p in wire.seen if xpass.is_gone(p)], [False],
+              "from a, for each packet that announces the end of credits")
         wire.mark()
-        true(wire.transfer(client, server, 100_000, 5e-3), "and goes on")
-        true(wire.transfer(server, client, 100_000, 5e-3), "both ways")
+        true(wire.transfer(client, server, 100_000, 5e-3),
+             "more data of the client arrives in 5 ms")
+        true(wire.transfer(server, client, 100_000, 5e-3),
+             "more data of the server arrives in 5 ms")
         unmarked(wire.from_a())
 
 
-@case("codepoints get lost on the way from some moment on: nothing changes", connected,
+@case("the path begins to bleach codepoints in mid-connection: transfers take as long", connected,
       version=(4, 6), cc="xpass")
 def bleached_later(wire, client, server):
     before = sum(takes(wire, client, server) for _ in range(40))
     wire.run(5e-3)
     wire.rule = lambda p: p.set_dscp(0)
-    within(sum(takes(wire, client, server) for _ in range(40)), 0, 1.05 * before, "seconds")
-    equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "both ends")
+    within(sum(takes(wire, client, server) for _ in range(40)), 0, 1.05 * before,
+           "time of 40 transfers, s")
+    equal([cc_of(s) for s in (client, server)], ["xpass"] * 2, "congestion control of both ends")
     equal([ns.greenlane()["Fallback"] for ns in (wire.a, wire.b)], [0, 0], "Fallback")
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Credits held to their share of a link at the switch, and what that does for data.
+"""A switch limits credits to their share of a link, so the data that they permit fits.
 
 	a1 --10G--+                        +--10G-- b1
 	          sw1 ===== 5 Gbit/s ===== sw2
 	a2 --10G--+  data -->   <-- credits +--10G-- b2
 
-a1 sends to b1, a2 to b2.  Each receiver's own line is twice as fast as the link that
-they share, of which neither knows: only the switch's credit queue, towards the senders,
-can tell them.
+a1 sends to b1, a2 to b2.  Each receiver's own link is twice as fast as the link that they
+share.  Neither receiver knows the shared one: only drops in the switch's credit queue, towards
+the senders, signal its rate.
 """
 import contextlib
 import selectors
@@ -22,13 +22,13 @@ from lab.wire.wire import MSS, pattern
 
 LINK = 5_000_000_000            # bit/s
 COUNT = 12_000_000              # bytes a flow
-# Of Ethernet, per packet of 1500 bytes, with preamble, FCS and gap; and the credit that
-# calls for it, and the ACK that it brings, which the preset takes for IPv6's.
+# Bytes on the link, with preamble, FCS and gap: of a packet of 1500 bytes, of the credit that
+# permits it, and of the ACK that answers it (the preset assumes IPv6's).
 DATA, CREDIT, ACK = 1538, 106, 110
 
 
 def transfer(flows, count, limit=5.0):
-    """Count bytes over each flow at once; when each had arrived, in seconds."""
+    """Send count bytes over each flow at once; returns each flow's completion time, s."""
     payload = pattern(count)
     got, sent, done = {}, {}, {}
     began = time.monotonic()
@@ -51,12 +51,12 @@ def transfer(flows, count, limit=5.0):
                         selector.unregister(s)
     for data in got.values():
         true(bytes(data) == payload[:len(data)], "the bytes received are those sent")
-    equal(len(done), len(flows), "flows that are done")
+    equal(len(done), len(flows), "flows that have completed")
     return list(done.values())
 
 
 def drops(shown):
-    """Of data: whatever is green."""
+    """Dropped packets of data, which are green."""
     return sum(shown["colors"]["green"]["drops"].values())
 
 
@@ -65,8 +65,8 @@ PLAIN = f"rate {LINK}bit limit 200k overhead 24"
 
 
 def compared(net):
-    """Two flows at once: (time, of that at the data's share; the first one's, of the
-    second's).
+    """Two flows at once: (completion time of both divided by that at the data's share of the
+    link; completion time of the first divided by that of the second).
     """
     each = transfer([net.flow(1), net.flow(2)], COUNT)
     share = DATA / (DATA + CREDIT)
@@ -76,35 +76,37 @@ def compared(net):
     return max(each) / ideal, min(each) / max(each)
 
 
-@timed("two flows fill the link's share for data; none of it is dropped, credits are",
+@timed("two flows fill the data's share of the link; credits are dropped, data is not",
        version=(4, 6))
 def shaped(version):
     with network(PRESET, PRESET, version) as net:
-        # Credits have jitter: one run in thirty is some percent slower, and less fair.
-        # Shorter flows would be over before they have settled more often than that.
+        # Credits have jitter: one run in thirty is some percent slower, and less fair.  With
+        # shorter flows more runs would end before the rates have settled.
         times, ratios = zip(*(compared(net) for _ in range(3)))
-        within(statistics.mean(times), 0.99, 1 / 0.95, "time, of that at the data's share")
-        # 0.5 would be one after the other; each had 0.91 ± 0.07
-        within(statistics.mean(ratios), 0.75, 1, "the first one's time, of the second's")
+        within(statistics.mean(times), 0.99, 1 / 0.95,
+               "completion time, divided by that at the data's share")
+        # 0.5 would be one flow after the other; measured: 0.91 ± 0.07
+        within(statistics.mean(ratios), 0.75, 1,
+               "completion time of the first flow, divided by that of the second")
         data, credit = net.port("sw1"), net.port("sw2")
         equal(drops(data), 0, "packets of data dropped")
         true(credit["bands"]["0"]["drops"] > 0, "credits dropped")
-        # as many as credits queue, of each direction's
-        within(data["queue"]["peak_backlog"], DATA, 16 * DATA, "bytes of data that queued")
+        # one packet for each credit that can queue, for both flows
+        within(data["queue"]["peak_backlog"], DATA, 16 * DATA, "maximum backlog of data, bytes")
         for name in ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans"):
             equal(net.counters(name), 0, name)
 
 
-# Rates of the link and of the hosts' NICs, and a's flow that comes back: what is too slow for
-# two flows is the link, or the NICs of both.
+# Rates of the link and of the hosts' NICs, and number of the flow in the reverse direction: the
+# bottleneck of two flows is the link, or the NICs of both.
 FULL = {"the link": (LINK, 2 * LINK, 2), "the NICs": (4 * LINK, LINK, 1)}
-# Credits have jitter here too, and each host's ACKs take its own credits' room: at the NICs, with
-# IPv6, flows of COUNT bytes took 1.043 ± 0.006 of the ideal's time, three times as long ones
+# Credits have jitter here too, and each host's ACKs share its link with its credits: at the NICs,
+# with IPv6, flows of COUNT bytes took 1.043 ± 0.006 of the ideal's time, three times as long ones
 # 1.040 ± 0.003.
 FULL_COUNT = 3 * COUNT
 
 
-@timed("full both ways: there is room for ACKs too, on the link and on the hosts' NICs",
+@timed("full in both directions: ACKs have room too, on the link and on the hosts' NICs",
        slow=tuple(FULL), version=(4, 6))
 def duplex(slow, version):
     link, host, back = FULL[slow]
@@ -116,16 +118,18 @@ def duplex(slow, version):
         ideal = FULL_COUNT / MSS[version] * (DATA + CREDIT + ACK) * 8 / LINK
         peak = max(net.port(name)["queue"]["peak_backlog"] for name in ("sw1", "sw2"))
         print(f"# {max(each) / ideal:.3f} of the share's time; {peak} bytes queued", flush=True)
-        # Without room: 0.94, if it is the NICs ...
-        within(max(each) / ideal, 0.965, 1 / 0.95, "time, of that at the data's share")
+        # Without room for ACKs: 0.94, if the bottleneck is the NICs ...
+        within(max(each) / ideal, 0.965, 1 / 0.95,
+               "completion time, divided by that at the data's share")
         # ... and 311 to 412 packets, if it is the link.
-        within(peak, DATA, 100 * DATA, "bytes that queued")
+        within(peak, DATA, 100 * DATA, "maximum backlog of a switch port, bytes")
 
 
 TENTH = f"rate {LINK // 5}bit limit 200k preset xpass"
 
 
-@timed("fifty flows on a tenth of the hosts' lines: most credits are lost, no timer expires",
+@timed("fifty flows on a link of a tenth of the hosts' rate: most credits are lost, no timer "
+       "expires",
        size=(3_000, 30_000), version=(4, 6))
 def fifty(size, version):
     with network(TENTH, TENTH, version) as net:
@@ -138,7 +142,7 @@ def fifty(size, version):
             equal(net.counters(name), 0, name)
 
 
-@timed("and without the shaping: data is dropped", version=(4, 6))
+@timed("a switch that does not limit credits drops data", version=(4, 6))
 def unshaped(version):
     with network(PLAIN, PLAIN, version) as net:
         transfer([net.flow(1), net.flow(2)], COUNT)
@@ -150,8 +154,8 @@ WINDOWS = ((0, 10), (10, 20), (10, 110))        # round trips after the second f
 
 
 def shares(flows, lead, seconds):
-    """The first flow has the link for `lead`, then the second joins, to another receiver: [(time
-    since then, bytes of the first, bytes of the second)]."""
+    """The first flow has the link for `lead` s, then the second joins, to another receiver: [(time
+    since the join, bytes of the first, bytes of the second)]."""
     payload, room, got, log = pattern(4_000_000), bytearray(1 << 20), [0, 0], []
     joins = time.monotonic() + lead
     while (now := time.monotonic()) < joins + seconds:
@@ -166,19 +170,19 @@ def shares(flows, lead, seconds):
 
 
 def windows(log, rtt):
-    """Received in each of WINDOWS: (seconds, bytes of the first, bytes of the second)."""
+    """Received in each of WINDOWS: (seconds, bytes of the first flow, bytes of the second)."""
     began = next(when for when, _, second in log if second)
     for first, last in WINDOWS:
         begin, end = (next(row for row in log if row[0] >= began + n * rtt) for n in (first, last))
         yield [b - a for a, b in zip(begin, end)]
 
 
-# Ten round trips are some 330 packets, in which one flow's share sways: in 100 joins the newcomer
-# had 0.22 ... 0.51 of the first ten and 0.31 ... 0.64 of the next.  So the claim is about the sum
-# over eight joins: 0.38 (in 44 runs; deviation 0.03), 0.49 (0.02) and 0.49 (0.01) of the windows'
+# Ten round trips are some 330 packets, in which one flow's share varies: in 100 joins the newcomer
+# had 0.22 ... 0.51 of the first ten and 0.31 ... 0.64 of the next.  So the case checks the sum over
+# eight joins: 0.38 (in 44 runs; deviation 0.03), 0.49 (0.02) and 0.49 (0.01) of the windows'
 # bytes.  Each bound is four deviations and more from that: 0.27, 0.385 and 0.45.
-@timed("a flow to another receiver joins, eight times: in ten round trips both have half, and all is "
-       "used", version=(4, 6), cc=("xpass", "aeolus_xpass"))
+@timed("a flow to another receiver joins, eight times: after ten round trips both have half, and "
+       "the link is full", version=(4, 6), cc=("xpass", "aeolus_xpass"))
 def join(version, cc):
     port = "rate 10gbit limit 200k preset aeolus"
     total = [[0, 0, 0] for _ in WINDOWS]
@@ -195,8 +199,9 @@ def join(version, cc):
         print(f"# {first} ... {last}: Jain's index {jain(had):.3f}, the newcomer's share "
               f"{had[1] / sum(had):.3f}, {rate:.2f} Gbit/s", flush=True)
         within(jain(had), least, 1, f"Jain's index in round trips {first} ... {last}")
-    # of what credits leave of the link
-    within(rate / (10 * MSS[version] / (DATA + CREDIT)), 0.98, 1.01, "of the data's share")
+    # The data's share is the link without the credits.
+    within(rate / (10 * MSS[version] / (DATA + CREDIT)), 0.98, 1.01,
+           "rate of both flows, divided by the data's share of the link")
 
 
 main()
