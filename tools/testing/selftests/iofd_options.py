@@ -68,7 +68,7 @@ BAD = [
     ("deflect dev d1 via 127.0.0.1", "next hop"), ("deflect dev d1 via ::1", "next hop"),
     ("deflect dev d1 via ff02::1", "next hop"),
     ("deflect dev d1 via 10.0.0.1 deflect dev d1 via 10.0.0.1", "twice"),
-    ("deflect dev d1 via 10.0.0.1 deflect dev none via 10.0.0.2", "no such"),
+    ("deflect dev d1 via 10.0.0.1 deflect dev none via 10.0.0.2", "does not exist"),
     (" ".join(f"deflect dev d1 via 10.0.0.{n}" for n in range(1, 18)), "16"),
 ]
 
