@@ -164,6 +164,26 @@ def helps():
         true(len(done.stdout.splitlines()) > 2, f"{name}: {done.stdout}")
 
 
+# Functions that pages cite: of the kernel, and of a vendor's library.
+FOREIGN = {"bcm_cosq_control_dynamic_get", "bcm_port_dscp_map_set", "ets_qdisc_dequeue", "ip_rcv",
+           "timer_read"}
+
+
+@case("each function that a page cites exists")
+def cited_functions():
+    source = "".join(path.read_text(encoding="utf-8", errors="replace")
+                     for folder in ("net", "include", "tools", "scripts")
+                     for path in (TOP / folder).rglob("*")
+                     if path.is_file() and path.suffix in ("", ".c", ".h", ".py"))
+    count = 0
+    for page in (*TOP.glob("*.rst"), TOP / "README.md", *(TOP / "Documentation").glob("*.rst")):
+        cited = set(re.findall(r"``([a-z_][a-z0-9_]+)\(\)``", page.read_text(encoding="utf-8")))
+        equal([name for name in sorted(cited - FOREIGN)
+               if not re.search(rf"\b{name}\b", source)], [], f"{page.name}: not in the tree")
+        count += len(cited)
+    true(count > 30, f"{count} names")
+
+
 @case("lint words: the prose of C, Python, shell and pages, and nothing else")
 def prose():
     words = runpy.run_path(str(TOP / "tools/testing/lint/words"), run_name="words")
