@@ -782,7 +782,7 @@ BAD = [
     ("storm never", "need pause"), ("pause none xon 1k", "need pause"),
     ("pause-map 0 0", "need pause"), ("pause all xoff", "argument"), ("pause all xoff 0", "xoff"),
     ("pause all xoff -1", "xoff"), ("pause all xoff 2g", "xoff"), ("pause all xon 0", "xon"),
-    ("pause all xoff 10k xon 11k", "Xon above Xoff"), ("pause all delay 11ms", "delay"),
+    ("pause all xoff 10k xon 11k", "Xon is above Xoff"), ("pause all delay 11ms", "delay"),
     ("pause all delay -1us", "delay"), ("pause all storm 5s", "storm"),
     ("pause all storm 0us", "storm"), ("pause all pause-map 8 0", "0 ... 7"),
     ("pause all pause-map 0", "argument"), ("pause all pause-map 0 1", "does not exist"),
