@@ -203,7 +203,8 @@ def at_boot():
 def other_version():
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
     status = [str(TOP / "scripts/greenlane"), "status"]
-    true("Loaded is" not in run(*status).stdout, "status before the upgrade has no sentence")
+    true("! tcp_tlt: Version" not in run(*status).stdout,
+         "status before the upgrade has no sentence")
     file = pathlib.Path(must("modinfo", "-n", "tcp_tlt").strip())
     old = file.read_bytes()
 
@@ -215,11 +216,11 @@ def other_version():
     replace(old.replace(b"\0version=0.1.0\0", b"\0version=0.2.0\0"))
     done = run(*status)
     said = " ".join(done.stdout.split())
-    true("! tcp_tlt: Loaded is 0.1.0, installed is 0.2.0." in said and "greenlane leave" in said
-         and done.returncode == 1, f"status: {done.stdout}")
+    true("! tcp_tlt: Version 0.1.0 is loaded, 0.2.0 is installed." in said
+         and "greenlane leave" in said and done.returncode == 1, f"status: {done.stdout}")
     unload()
     must("modprobe", "tcp_tlt")
-    true("Loaded is" not in run(*status).stdout,
+    true("! tcp_tlt: Version" not in run(*status).stdout,
          "status after the new module is loaded has no sentence")
     unload()
     replace(old)
