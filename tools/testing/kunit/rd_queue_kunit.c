@@ -44,7 +44,7 @@ static void rd_queue_test_exit(struct kunit *test)
  */
 static u64 soon(void)
 {
-	return ktime_get_ns() + 3600 * NSEC_PER_SEC;
+	return ktime_get_ns() + 3600ULL * NSEC_PER_SEC;
 }
 
 /* Receiver @i was scheduled: it sends a credit that costs up to @cost ns of its message. */
