@@ -97,7 +97,8 @@ static int iofd_port_parse_via(struct iofd_port *port, struct nlattr **tb,
 	}
 	if (ok)
 		return 0;
-	NL_SET_ERR_MSG_ATTR(extack, attr, "The next hop of a deflect port is not the address of a host");
+	NL_SET_ERR_MSG_ATTR(extack, attr,
+			    "The next hop of a deflect port is not the address of a host");
 	return -EINVAL;
 }
 
