@@ -35,7 +35,7 @@ export KSELFTEST_COLOR_OPTIONS_PY_ARGS="statistics" KSELFTEST_TLT_LOSS_PY_ARGS="
 echo "KTAP version 1"
 echo "1..3"
 check "virtual time: a port's options, and losses on a wire" "2 passed, 0 failed, 0 skipped" \
-	'^# ok [0-9]+ one packet lost in the middle \[tlt_reno, IPv4\]' \
+	'^# ok [0-9]+ one packet is lost in the middle \[tlt_reno, IPv4\]' \
 	--kernel "${GL_KERNEL:-7.3}" color_options tlt_loss
 check "real time: what measures time is skipped, and says why" "1 passed, 0 failed, 1 skipped" \
 	'SKIP time is not virtual' --machine qemu color_options tlt_loss
