@@ -26,11 +26,10 @@ from lab.net.namespace import FAMILY, Namespace
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, true
-from lab.traffic.churn import PORT, Traffic
+from lab.traffic.churn import CHECKED, PORT, Traffic
 from lab.wire import packet
 
 SLOW = bool(os.environ.get("GL_VARIANT"))
-CHECKED = SLOW and os.environ["GL_VARIANT"] != "smp"    # KASAN or KCSAN: ten times as slow
 FULL = bool(os.environ.get("GL_FULL"))  # set by scripts/check --all
 CONNECTIONS = 60 if CHECKED else 200
 CYCLES = 50 if FULL else 5 if CHECKED else 10           # of the modules
