@@ -474,9 +474,9 @@ int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
 struct gl_sock *gl_attach(struct sock *sk);
 void gl_detach(struct sock *sk);
-void gl_turn_hold(struct gl_sock *gs);
-void gl_turn(struct gl_sock *gs, u64 now,
-	     void (*turn)(struct sock *sk, struct gl_sock *gs, u64 now, bool may));
+void gl_call_hold(struct gl_sock *gs);
+void gl_call(struct gl_sock *gs, u64 now,
+	     void (*call)(struct sock *sk, struct gl_sock *gs, u64 now, bool may));
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
 void gl_xmit_later(struct sock *sk);

@@ -251,36 +251,36 @@ static void gl_kick_one(struct gl_sock *gs, int bit)
 }
 
 /**
- * gl_turn_hold() - take the references that gl_turn() drops
+ * gl_call_hold() - take the references that gl_call() drops
  * @gs: the state of a socket for which on_switch() has not been called to end the marking
  */
-void gl_turn_hold(struct gl_sock *gs)
+void gl_call_hold(struct gl_sock *gs)
 {
 	refcount_inc(&gs->refs);
 	sock_hold(gs->sk);
 }
-EXPORT_SYMBOL_GPL(gl_turn_hold);
+EXPORT_SYMBOL_GPL(gl_call_hold);
 
 /**
- * gl_turn() - call a function of a transport that may send, from a timer
- * @gs: the state of the socket, see gl_turn_hold()
- * @now: the time that the timer has read, passed to @turn
- * @turn: called with the socket's spinlock held, BH off; with @may if the socket still runs the
+ * gl_call() - call a function of a transport that may send, from a timer
+ * @gs: the state of the socket, see gl_call_hold()
+ * @now: the time that the timer has read, passed to @call
+ * @call: called with the socket's spinlock held, BH off; with @may if the socket still runs the
  *	transport, no process owns it and it may send.  If a process owns it, on_kick() is called
  *	later
  */
-void gl_turn(struct gl_sock *gs, u64 now,
-	     void (*turn)(struct sock *sk, struct gl_sock *gs, u64 now, bool may))
+void gl_call(struct gl_sock *gs, u64 now,
+	     void (*call)(struct sock *sk, struct gl_sock *gs, u64 now, bool may))
 {
 	struct sock *sk = gs->sk;
 
 	bh_lock_sock(sk);
-	turn(sk, gs, now, gl_enter(sk, gs) && gl_may_send(sk));
+	call(sk, gs, now, gl_enter(sk, gs) && gl_may_send(sk));
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	gl_sock_put(gs);
 }
-EXPORT_SYMBOL_GPL(gl_turn);
+EXPORT_SYMBOL_GPL(gl_call);
 
 static void gl_kick_tasklet(struct tasklet_struct *tasklet)
 {

@@ -117,7 +117,7 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 	/* A signature (TCP MD5 or AO, perhaps set since) covers the header: leave it alone. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
-	/* A packet has one option of ours, and an answer that is owed takes precedence. */
+	/* A packet has room for one option of greenlane, and an owed answer takes precedence. */
 	pure = pure && !gs->owed && gl_option_fits(skb, 1);
 	kind = t->on_ack(sk, gs, th, pure ? &word : NULL);
 	if (kind && !gl_option_add(sk, skb, kind->code, &word, 1))

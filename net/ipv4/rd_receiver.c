@@ -230,12 +230,12 @@ static void rd_issue_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool m
 
 static void rd_issue_hold(struct rd_receiver *r)
 {
-	gl_turn_hold(&container_of(r, struct rd_sock, r)->gs);
+	gl_call_hold(&container_of(r, struct rd_sock, r)->gs);
 }
 
 static void rd_issue_socket(struct rd_receiver *r, u64 now)
 {
-	gl_turn(&container_of(r, struct rd_sock, r)->gs, now, rd_issue_locked);
+	gl_call(&container_of(r, struct rd_sock, r)->gs, now, rd_issue_locked);
 }
 
 /* The alarm of a sender that waits for a credit. */

@@ -46,13 +46,13 @@
 #include "tcp_dcqcn.h"
 
 /* Advertise the share at least this often, even if it is unchanged and there is no pure
- * ACK to carry it.  A share that was not refreshed for DART_HEARD has expired.
+ * ACK to carry it.  A share that was not refreshed for DART_EXPIRY has expired.
  */
-#define DART_TELL		(HZ / 40 ?: 1)
-#define DART_HEARD		(HZ / 20 ?: 2)
+#define DART_REFRESH		(HZ / 40 ?: 1)
+#define DART_EXPIRY		(HZ / 20 ?: 2)
 
 /* Minimum share of a sender, in kB/s, even if the peer advertises less: one full frame
- * in DART_HEARD, whose ACK corrects a forged share.  Below 1 Gbit/s that would be too much for
+ * in DART_EXPIRY, whose ACK corrects a forged share.  Below 1 Gbit/s that would be too much for
  * the shares of many senders, so there the minimum is 1/4096 of the sender's line rate.
  */
 #define DART_LEAST		31
@@ -70,11 +70,11 @@
  *	arrived last
  * @in_last: receiver: sequence number behind the last byte of the latest message whose end has
  *	arrived
- * @told: receiver: the word that was advertised last
- * @told_at: receiver: when @told was advertised, jiffies
+ * @advertised: receiver: the word that was advertised last
+ * @advertised_at: receiver: when @advertised was sent, jiffies
  * @begun: receiver: messages that the peer has begun
  * @senders: receiver: senders that the application has named, the peer among them; or NULL
- * @heard: receiver: senders that the peer has named; or NULL
+ * @named: receiver: senders that the peer has named; or NULL
  * @weight: receiver: weight of the peer's share
  * @ending: receiver: the last packet of the message has arrived
  * @open: sender: the application has begun a message and not ended it (GREENLANE_MESSAGE)
@@ -84,7 +84,7 @@
  * @cosenders: sender: senders that the application has named, itself among them; or NULL
  * @share: sender: our share of the peer's line rate, kB/s; 0 if the peer has not advertised
  *	one, or it has expired
- * @heard_at: sender: when the share arrived, jiffies
+ * @share_at: sender: when the share arrived, jiffies
  * @until: sender: the data before this sequence number belongs to the current message
  * @begin: sender: first sequence number of a short message
  * @end: sender: sequence number behind its last byte; @begin if the message is not short
@@ -98,11 +98,11 @@ struct dart {
 	u32			in_next;
 	u32			in_end;
 	u32			in_last;
-	u32			told;
-	u32			told_at;
+	u32			advertised;
+	u32			advertised_at;
 	u32			begun;
 	struct dart_group	*senders;
-	struct dart_group	*heard;
+	struct dart_group	*named;
 	u16			weight;
 	u8			ending:1,
 	/* as the sender */
@@ -112,7 +112,7 @@ struct dart {
 				unended:1;
 	struct dart_group	*cosenders;
 	u32			share;
-	u32			heard_at;
+	u32			share_at;
 	u32			until;
 	u32			begin;
 	u32			end;
@@ -309,7 +309,7 @@ static void dart_in_begins(struct sock *sk, struct dart *d)
 	d->begun++;
 	dart_count(sk, DART_MESSAGEBEGUN, 1);
 	dart_in_name(sk, d, d->senders);
-	dart_in_name(sk, d, d->heard);
+	dart_in_name(sk, d, d->named);
 }
 
 /* The peer's message ends at @end.  Settle it when all data before @end has arrived.  An end that
@@ -373,7 +373,7 @@ static u32 dart_share(const struct sock *sk, u32 divisor)
 /* The word that an ACK sent now advertises. */
 static u32 dart_word(struct sock *sk, struct dart *d, enum dart_state state, u64 now)
 {
-	u32 word = d->heard && d->heard->known ? DART_WORD_KNOWN : 0;
+	u32 word = d->named && d->named->known ? DART_WORD_KNOWN : 0;
 	u32 divisor;
 
 	if (!d->in.host || state == DART_OTHER_CONGESTION)
@@ -419,7 +419,7 @@ static void dart_received(struct sock *sk, struct dart *d, bool ce, u64 now)
 	if (ce && d->in.host)
 		dart_tenant_marked(s, d->in.host->tenant, now, dcqcn_line(sk));
 	/* If the share has changed, advertise it with the ACK of this packet, not a later one. */
-	if (dart_word(sk, d, dart_state(sk, d, now), now) != d->told)
+	if (dart_word(sk, d, dart_state(sk, d, now), now) != d->advertised)
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
@@ -435,15 +435,15 @@ static void dart_suppress(struct sock *sk, struct tcphdr *th)
 	dart_count(sk, DART_MARKSUPPRESSED, 1);
 }
 
-static bool dart_is_news(const struct dart *d, u32 word)
+static bool dart_must_advertise(const struct dart *d, u32 word)
 {
-	return word != d->told || (u32)jiffies - d->told_at > DART_TELL;
+	return word != d->advertised || (u32)jiffies - d->advertised_at > DART_REFRESH;
 }
 
-static void dart_told(struct sock *sk, struct dart *d, u32 word)
+static void dart_advertised(struct sock *sk, struct dart *d, u32 word)
 {
-	d->told = word;
-	d->told_at = jiffies;
+	d->advertised = word;
+	d->advertised_at = jiffies;
 	dart_count(sk, DART_SHARESENT, 1);
 }
 
@@ -452,7 +452,7 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 {
 	struct dart *d = dart_of(gs);
 	enum dart_state state;
-	u32 says;
+	u32 next;
 	u64 now;
 
 	/* A peer that has sent no message needs no share.  Do not even read the clock, as this
@@ -469,15 +469,15 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 	else if (th->ece)
 		dart_count(sk, DART_MARKPASSED, 1);
 	dart_in_settle(sk, d);
-	says = dart_word(sk, d, state, now);
+	next = dart_word(sk, d, state, now);
 	if (!word) {
 		/* This packet has data, or no room for the word: the kick sends the word. */
-		if (dart_is_news(d, says))
+		if (dart_must_advertise(d, next))
 			gl_kick(sk, gs);
 		return NULL;
 	}
-	*word = says;
-	dart_told(sk, d, says);
+	*word = next;
+	dart_advertised(sk, d, next);
 	return &dart_kinds[DART_SHARE];
 }
 
@@ -492,7 +492,7 @@ static bool dart_goes_on(const struct sock *sk, const struct dart *d)
 	if (before(tcp_sk(sk)->snd_nxt, d->until))
 		return true;
 	/* The application may pause in a message.  If it pauses for long, its share expires. */
-	return d->open && d->within && (u32)jiffies - d->heard_at <= DART_HEARD;
+	return d->open && d->within && (u32)jiffies - d->share_at <= DART_EXPIRY;
 }
 
 /* The peer advertises our share.  A share above our own line rate is no error: DCQCN never sends
@@ -510,15 +510,15 @@ static void dart_shared(struct sock *sk, struct dart *d, u32 word)
 	if (d->cosenders && (word & DART_WORD_KNOWN))
 		d->cosenders->known = true;
 	d->share = share;
-	d->heard_at = jiffies;
+	d->share_at = jiffies;
 	if (tcp_sk(sk)->packets_out || dart_goes_on(sk, d))
 		dcqcn_set_cap(sk, max(share, min(dcqcn_line(sk) / DART_SHARES + 1, DART_LEAST)));
 }
 
-/* An ACK arrived.  A share that was not refreshed for DART_HEARD has expired. */
+/* An ACK arrived.  A share that was not refreshed for DART_EXPIRY has expired. */
 static void dart_acked(struct sock *sk, struct dart *d)
 {
-	if (d->share && (u32)jiffies - d->heard_at > DART_HEARD) {
+	if (d->share && (u32)jiffies - d->share_at > DART_EXPIRY) {
 		d->share = 0;
 		dcqcn_set_cap(sk, U32_MAX);
 	}
@@ -536,7 +536,7 @@ static void dart_in_ack_event(struct sock *sk, u32 flags)
 /* --- the sender: messages -------------------------------------------------------- */
 
 /* Announce the other senders before the message, when the receiver needs to know. */
-static void dart_say_names(struct sock *sk, struct dart *d)
+static void dart_announce_names(struct sock *sk, struct dart *d)
 {
 	u32 word[GL_WORDS_MAX], first;
 
@@ -567,7 +567,7 @@ static void dart_begins(struct sock *sk, struct dart *d)
 	dcqcn_set_cap(sk, U32_MAX);
 	/* TCP calls this more often than it sends: announce once per message. */
 	if (!d->began && d->cosenders && !d->cosenders->known)
-		dart_say_names(sk, d);
+		dart_announce_names(sk, d);
 	d->began = 1;
 }
 
@@ -655,7 +655,7 @@ static u32 dart_min_tso_segs(struct sock *sk)
 	return segs;
 }
 
-static void dart_say_end(struct sock *sk, struct dart *d)
+static void dart_announce_end(struct sock *sk, struct dart *d)
 {
 	u32 word = DART_WORD_END | DART_WORD_ALONE;
 
@@ -664,13 +664,13 @@ static void dart_say_end(struct sock *sk, struct dart *d)
 }
 
 /* The peer announces the other senders. */
-static void dart_hear_names(struct sock *sk, struct dart *d, const struct gl_seg *seg)
+static void dart_names_received(struct sock *sk, struct dart *d, const struct gl_seg *seg)
 {
-	if (!d->heard)
-		d->heard = kzalloc(sizeof(*d->heard), GFP_ATOMIC | __GFP_NOWARN);
-	if (!d->heard)
+	if (!d->named)
+		d->named = kzalloc(sizeof(*d->named), GFP_ATOMIC | __GFP_NOWARN);
+	if (!d->named)
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-	else if (!dart_names_unpack(d->heard, seg->word, seg->words))
+	else if (!dart_names_unpack(d->named, seg->word, seg->words))
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 }
 
@@ -688,7 +688,7 @@ static enum gl_verdict dart_on_packet(struct sock *sk, struct gl_sock *gs,
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 	} else if (kind == &dart_kinds[DART_SHARE]) {
 		if (seg->word[0] & DART_WORD_NAMES)
-			dart_hear_names(sk, d, seg);
+			dart_names_received(sk, d, seg);
 		else if (seg->word[0] & DART_WORD_END)
 			dart_in_ending(sk, d, seg->seq);
 		else
@@ -709,12 +709,12 @@ static void dart_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	if (d->unended && !tcp_send_head(sk))
-		dart_say_end(sk, d);
+		dart_announce_end(sk, d);
 	if (!d->begun)
 		return;
 	word = dart_word(sk, d, dart_state(sk, d, now), now);
-	if (dart_is_news(d, word)) {
-		dart_told(sk, d, word);
+	if (dart_must_advertise(d, word)) {
+		dart_advertised(sk, d, word);
 		word |= DART_WORD_ALONE;
 		gl_send_words(sk, gs, &dart_kinds[DART_SHARE], &word, 1);
 	}
@@ -772,7 +772,7 @@ static int dart_set_message(struct sock *sk, struct gl_sock *gs, int open)
 	struct dart *d = dart_of(gs);
 
 	if (d->open && !open && gl_marking(gs) && !tcp_send_head(sk))
-		dart_say_end(sk, d);
+		dart_announce_end(sk, d);
 	if (d->open != open)
 		d->within = 0;
 	d->open = open;
@@ -878,7 +878,7 @@ static void dart_on_free(struct gl_sock *gs)
 	struct dart *d = dart_of(gs);
 
 	kfree(d->senders);
-	kfree(d->heard);
+	kfree(d->named);
 	kfree(d->cosenders);
 }
 

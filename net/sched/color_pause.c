@@ -55,12 +55,12 @@
  * @ever: priorities that the neighbour has ever paused; written under @lock, read by every port
  * @until: end of the neighbour's last pause, by priority, ns; may be in the past; likewise
  * @lock: protects the next three; taken in softirq context
- * @heard: pauses received, by priority
- * @heard_frames: PFC frames received
- * @storms: number of storms: see color_pfc_hear()
+ * @received: pauses received, by priority
+ * @received_frames: PFC frames received
+ * @storms: number of storms: see color_pfc_receive()
  * @groups: priorities that pause together, because they are one band, by priority; RTNL
  * @owed: priorities of the last frame, if the device did not accept it; @work
- * @told: priorities that are paused by the last frame sent; @work
+ * @sent: priorities that are paused by the last frame sent; @work
  * @again: the time of the last frame is nearly over; set by @timer, cleared by @work
  * @sent_off: frames sent that start or extend a pause; @work, as the next two
  * @sent_on: frames sent that only end pauses
@@ -99,13 +99,13 @@ struct color_pause_link {
 	u8			ever ____cacheline_aligned_in_smp;
 	atomic64_t		until[TC_COLOR_PAUSE_PRIOS];
 	spinlock_t		lock;	/* of the pauses received */
-	struct color_pfc_heard	heard[TC_COLOR_PAUSE_PRIOS];
-	u64			heard_frames;
+	struct color_pfc_received	received[TC_COLOR_PAUSE_PRIOS];
+	u64			received_frames;
 	u64			storms;
 
 	u8			groups[TC_COLOR_PAUSE_PRIOS] ____cacheline_aligned_in_smp;
 	u8			owed;
-	u8			told;
+	u8			sent;
 	bool			again;
 	u64			sent_off;
 	u64			sent_on;
@@ -287,7 +287,7 @@ static bool color_pause_sent(struct color_pause_link *link, int ret, u8 pause, b
 		/* A device that is down has no neighbour.  Other devices drop for lack of room. */
 		return !netif_running(link->dev) || !netif_carrier_ok(link->dev);
 	}
-	link->told = pause;
+	link->sent = pause;
 	if (off)
 		link->sent_off++;
 	else
@@ -312,7 +312,7 @@ static bool color_pause_send(struct color_pause_link *link, u8 prios, u8 off, gf
 	skb->priority = TC_PRIO_CONTROL;
 	skb_reset_mac_header(skb);
 	color_pfc_fill(skb_put(skb, ETH_ZLEN), dev->dev_addr,
-		       color_pause_grouped(link, prios) | link->told, pause,
+		       color_pause_grouped(link, prios) | link->sent, pause,
 		       color_pfc_quanta(COLOR_PAUSE_TIME, READ_ONCE(link->rate)));
 	skb_set_network_header(skb, ETH_HLEN);
 
@@ -459,15 +459,15 @@ static void color_pause_hear(struct color_pause_link *link, const struct color_p
 
 	spin_lock(&link->lock);
 	now = ktime_get_ns();
-	link->heard_frames++;
+	link->received_frames++;
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
-		struct color_pfc_heard *h = &link->heard[prio];
+		struct color_pfc_received *h = &link->received[prio];
 		u64 before = h->until;
 
 		if (!(enabled & BIT(prio)))
 			continue;
-		link->storms += color_pfc_hear(h, color_pfc_ns(ntohs(mac->time[prio]), rate), now,
-					       storm);
+		link->storms += color_pfc_receive(h, color_pfc_ns(ntohs(mac->time[prio]), rate),
+						  now, storm);
 		atomic64_set(&link->until[prio], h->until);
 		wake |= h->until < before;
 	}
@@ -1412,11 +1412,11 @@ void color_pause_dump_stats(const struct color_pause *pause, struct sk_buff *skb
 	}
 	spin_lock_bh(&link->lock);
 	now = ktime_get_ns();
-	values[TC_COLOR_PAUSE_STAT_HEARD] = link->heard_frames;
+	values[TC_COLOR_PAUSE_STAT_HEARD] = link->received_frames;
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
-		link->storms += color_pfc_account(&link->heard[prio], now,
+		link->storms += color_pfc_account(&link->received[prio], now,
 						  READ_ONCE(link->storm));
-		paused[prio] = link->heard[prio].paused;
+		paused[prio] = link->received[prio].paused;
 		values[TC_COLOR_PAUSE_STAT_BACKLOG] += atomic64_read(&link->bytes[prio]);
 	}
 	values[TC_COLOR_PAUSE_STAT_STORMS] = link->storms;

@@ -149,7 +149,7 @@ static inline void color_pfc_fill(struct color_pfc_frame *frame, const u8 *sourc
 #define COLOR_PFC_LEAK_SHIFT	6
 
 /**
- * struct color_pfc_heard - pauses of one priority
+ * struct color_pfc_received - pauses of one priority
  * @asked: end of the last pause that the neighbour requested, ns; may be in the past
  * @until: time at which the port may send, ns: @asked, or earlier if the pause is too long
  * @since: the time up to which @paused and @spent count, ns
@@ -157,7 +157,7 @@ static inline void color_pfc_fill(struct color_pfc_frame *frame, const u8 *sourc
  * @spent: ns for which the neighbour requested a pause, less 64 times the ns for which it did not
  * @storm: pauses are ignored
  */
-struct color_pfc_heard {
+struct color_pfc_received {
 	u64	asked;
 	u64	until;
 	u64	since;
@@ -177,11 +177,11 @@ static inline u64 color_pfc_part(u64 since, u64 now, u64 end)
  * color_pfc_account() - count the time that has passed
  * @h: the priority
  * @now: the time, ns
- * @most: ns of pauses that are obeyed, see color_pfc_hear(); 0 for no limit
+ * @most: ns of pauses that are obeyed, see color_pfc_receive(); 0 for no limit
  *
  * Return: true if a storm has begun.
  */
-static inline bool color_pfc_account(struct color_pfc_heard *h, u64 now, u64 most)
+static inline bool color_pfc_account(struct color_pfc_received *h, u64 now, u64 most)
 {
 	u64 asked = color_pfc_part(h->since, now, h->asked), idle = now - h->since - asked;
 	bool began = most && !h->storm && h->spent + asked > most;
@@ -196,7 +196,7 @@ static inline bool color_pfc_account(struct color_pfc_heard *h, u64 now, u64 mos
 }
 
 /**
- * color_pfc_hear() - apply the time that a received frame has for a priority
+ * color_pfc_receive() - apply the time that a received frame has for a priority
  * @h: the priority
  * @ns: the time, ns; 0 to end a pause
  * @now: arrival of the frame, ns; not before @now of the last call
@@ -210,7 +210,7 @@ static inline bool color_pfc_account(struct color_pfc_heard *h, u64 now, u64 mos
  *
  * Return: true if a storm has begun.
  */
-static inline bool color_pfc_hear(struct color_pfc_heard *h, u64 ns, u64 now, u64 most)
+static inline bool color_pfc_receive(struct color_pfc_received *h, u64 ns, u64 now, u64 most)
 {
 	bool began = color_pfc_account(h, now, most);
 

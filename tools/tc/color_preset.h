@@ -23,8 +23,8 @@ static const char * const preset_names[] = {
 
 /* ExpressPass (SIGCOMM '17): the rate of credits fills the link with credits and the
  * data that they permit.  8 credits queue, or those of 10 us, which are more above 10
- * Gbit/s: a receiver whose timer is late catches up with as many at once
- * (RD_CATCH_UP_NS in net/rd_queue.h).  Lengths are those of Ethernet frames as a qdisc
+ * Gbit/s: a receiver whose timer is late catches up with the credits of that time
+ * at once (RD_CATCH_UP_NS in net/rd_queue.h).  Lengths are those of Ethernet frames as a qdisc
  * counts them, without FCS, preamble and gap: of a credit with IPv6, TCP and 12 bytes
  * of option (IPv4's are shorter by 20, which leaves 1 % of the link unused), and of
  * full data.

@@ -70,109 +70,109 @@ static void color_pfc_fill__bytes(struct kunit *test)
 }
 
 /* ns for which the port was stopped, up to @now */
-static u64 color_pfc_paused(struct color_pfc_heard *h, u64 now)
+static u64 color_pfc_paused(struct color_pfc_received *h, u64 now)
 {
-	struct color_pfc_heard then = *h;
+	struct color_pfc_received then = *h;
 
 	color_pfc_account(&then, now, 0);
 	return then.paused;
 }
 
-static void color_pfc_hear__times(struct kunit *test)
+static void color_pfc_receive__times(struct kunit *test)
 {
-	struct color_pfc_heard h = {};
+	struct color_pfc_received h = {};
 	u64 now = 1000 * MS;
 
-	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 10 * MS, now, 0));
+	KUNIT_EXPECT_FALSE(test, color_pfc_receive(&h, 10 * MS, now, 0));
 	KUNIT_EXPECT_EQ(test, h.until, now + 10 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 4 * MS), 4 * MS);
 	/* extended */
-	color_pfc_hear(&h, 10 * MS, now + 5 * MS, 0);
+	color_pfc_receive(&h, 10 * MS, now + 5 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 15 * MS);
 	/* shortened: the last frame counts */
-	color_pfc_hear(&h, 2 * MS, now + 6 * MS, 0);
+	color_pfc_receive(&h, 2 * MS, now + 6 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 8 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 19 * MS), 8 * MS);
 	/* a frame with 0 after the end of a pause, and one before it */
-	color_pfc_hear(&h, 0, now + 20 * MS, 0);
+	color_pfc_receive(&h, 0, now + 20 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 8 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 29 * MS), 8 * MS);
-	color_pfc_hear(&h, 10 * MS, now + 30 * MS, 0);
-	color_pfc_hear(&h, 0, now + 33 * MS, 0);
+	color_pfc_receive(&h, 10 * MS, now + 30 * MS, 0);
+	color_pfc_receive(&h, 0, now + 33 * MS, 0);
 	KUNIT_EXPECT_EQ(test, h.until, now + 33 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 100 * MS), 11 * MS);
 }
 
-static void color_pfc_hear__storm(struct kunit *test)
+static void color_pfc_receive__storm(struct kunit *test)
 {
-	struct color_pfc_heard h = {};
+	struct color_pfc_received h = {};
 	u64 now = 1000 * MS;
 	int i, storms = 0;
 
 	/* a pause of 10 ms every 5 ms, of which 100 ms are obeyed */
 	for (i = 0; i < 60; i++)
-		storms += color_pfc_hear(&h, 10 * MS, now + i * 5 * MS, 100 * MS);
+		storms += color_pfc_receive(&h, 10 * MS, now + i * 5 * MS, 100 * MS);
 	KUNIT_EXPECT_EQ(test, storms, 1);
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now + 299 * MS), 100 * MS);
 	/* the last pause ends at 305 ms: 1 ms later the storm lasts, after 1/64 of 100 ms not */
-	color_pfc_hear(&h, 10 * MS, now + 306 * MS, 100 * MS);
+	color_pfc_receive(&h, 10 * MS, now + 306 * MS, 100 * MS);
 	KUNIT_EXPECT_TRUE(test, h.storm);
-	color_pfc_hear(&h, 10 * MS, now + 318 * MS, 100 * MS);
+	color_pfc_receive(&h, 10 * MS, now + 318 * MS, 100 * MS);
 	KUNIT_EXPECT_FALSE(test, h.storm);
 	KUNIT_EXPECT_EQ(test, h.until, now + 328 * MS);
 }
 
-static void color_pfc_hear__an_end_without_time_is_none(struct kunit *test)
+static void color_pfc_receive__an_end_without_time_is_none(struct kunit *test)
 {
-	struct color_pfc_heard h = {};
+	struct color_pfc_received h = {};
 	u64 now = 1000 * MS;
 	int i, storms = 0;
 
 	/* a frame ends each pause, and the next pause begins at the same time */
 	for (i = 0; i < 100; i++) {
-		storms += color_pfc_hear(&h, 60 * MS, now, 100 * MS);
+		storms += color_pfc_receive(&h, 60 * MS, now, 100 * MS);
 		now += 50 * MS;
-		storms += color_pfc_hear(&h, 0, now, 100 * MS);
+		storms += color_pfc_receive(&h, 0, now, 100 * MS);
 	}
 	KUNIT_EXPECT_EQ(test, storms, 1);
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now), 100 * MS);
 }
 
-static void color_pfc_hear__a_part_of_the_time_is_no_storm(struct kunit *test)
+static void color_pfc_receive__a_part_of_the_time_is_no_storm(struct kunit *test)
 {
-	struct color_pfc_heard h = {};
+	struct color_pfc_received h = {};
 	u64 now = 1000 * MS;
 	int i;
 
 	/* stopped for 50 of 51 ms; a frame with 0 or time ends the pause */
 	for (i = 0; i < 100; i++) {
-		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, i & 1 ? 50 * MS : 60 * MS, now,
-							100 * MS));
-		KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 0, now + 50 * MS, 100 * MS));
+		KUNIT_EXPECT_FALSE(test, color_pfc_receive(&h, i & 1 ? 50 * MS : 60 * MS, now,
+							   100 * MS));
+		KUNIT_EXPECT_FALSE(test, color_pfc_receive(&h, 0, now + 50 * MS, 100 * MS));
 		now += 51 * MS;
 	}
 	KUNIT_EXPECT_EQ(test, color_pfc_paused(&h, now), 100 * 50 * MS);
 }
 
-static void color_pfc_hear__one_that_is_too_long_is_cut(struct kunit *test)
+static void color_pfc_receive__one_that_is_too_long_is_cut(struct kunit *test)
 {
-	struct color_pfc_heard h = {};
+	struct color_pfc_received h = {};
 	u64 now = 1000 * MS;
 
-	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 500 * MS, now, 100 * MS));
+	KUNIT_EXPECT_FALSE(test, color_pfc_receive(&h, 500 * MS, now, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	/* the neighbour requests more, also after the longest pause is over: it is a storm */
-	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 500 * MS, now + 80 * MS, 100 * MS));
+	KUNIT_EXPECT_FALSE(test, color_pfc_receive(&h, 500 * MS, now + 80 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
-	KUNIT_EXPECT_TRUE(test, color_pfc_hear(&h, 500 * MS, now + 150 * MS, 100 * MS));
+	KUNIT_EXPECT_TRUE(test, color_pfc_receive(&h, 500 * MS, now + 150 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 100 * MS);
 	/* the neighbour lets the port send, for long enough */
-	color_pfc_hear(&h, 0, now + 160 * MS, 100 * MS);
-	KUNIT_EXPECT_FALSE(test, color_pfc_hear(&h, 50 * MS, now + 170 * MS, 100 * MS));
+	color_pfc_receive(&h, 0, now + 160 * MS, 100 * MS);
+	KUNIT_EXPECT_FALSE(test, color_pfc_receive(&h, 50 * MS, now + 170 * MS, 100 * MS));
 	KUNIT_EXPECT_EQ(test, h.until, now + 220 * MS);
 	/* a storm is detected without a frame */
-	color_pfc_hear(&h, 500 * MS, now + 300 * MS, 100 * MS);
+	color_pfc_receive(&h, 500 * MS, now + 300 * MS, 100 * MS);
 	KUNIT_EXPECT_FALSE(test, color_pfc_account(&h, now + 400 * MS, 100 * MS));
 	KUNIT_EXPECT_TRUE(test, color_pfc_account(&h, now + 401 * MS, 100 * MS));
 }
@@ -442,11 +442,11 @@ static struct kunit_case color_pause_cases[] = {
 	KUNIT_CASE(color_pfc_quanta__not_longer_than_the_time),
 	KUNIT_CASE(color_pfc_headroom__exact),
 	KUNIT_CASE(color_pfc_fill__bytes),
-	KUNIT_CASE(color_pfc_hear__times),
-	KUNIT_CASE(color_pfc_hear__storm),
-	KUNIT_CASE(color_pfc_hear__an_end_without_time_is_none),
-	KUNIT_CASE(color_pfc_hear__a_part_of_the_time_is_no_storm),
-	KUNIT_CASE(color_pfc_hear__one_that_is_too_long_is_cut),
+	KUNIT_CASE(color_pfc_receive__times),
+	KUNIT_CASE(color_pfc_receive__storm),
+	KUNIT_CASE(color_pfc_receive__an_end_without_time_is_none),
+	KUNIT_CASE(color_pfc_receive__a_part_of_the_time_is_no_storm),
+	KUNIT_CASE(color_pfc_receive__one_that_is_too_long_is_cut),
 	KUNIT_CASE(color_pause_map__defaults),
 	KUNIT_CASE(color_pause_map__bad_changes_nothing),
 	KUNIT_CASE(color_pause_wanted__hysteresis),

@@ -131,9 +131,9 @@ def datagrams(mode):
             true(drops > 0 and got < 16 * 200, f"{drops} drops, {got} datagrams arrived")
             return
         equal((drops, got), (0, 16 * 200), "drops, datagrams")
-        heard = {name: qdisc["pause"]["heard"] for name, qdisc in ports(net) if name[0] == "s"
+        counts = {name: qdisc["pause"]["heard"] for name, qdisc in ports(net) if name[0] == "s"
                  and name not in net.switches}
-        true(all(heard.values()), f"PFC frames that each sender has received: {heard}")
+        true(all(counts.values()), f"PFC frames that each sender has received: {counts}")
         for name, qdisc in ports(net):
             pause = qdisc["pause"]
             equal((pause["backlog"], pause["storms"], pause["unsent"]), (0, 0, 0),

@@ -80,10 +80,10 @@ def own():
         sender.send(p.ipv4(1000), 20)
         p.settle(0.001)
         equal(p.shown("p1")["qlen"], 20, "packets queued")
-        equal((pfc.stats()["backlog"], net.heard()), (0, []), "bytes charged, PFC frames")
+        equal((pfc.stats()["backlog"], net.received()), (0, []), "bytes charged, PFC frames")
         # Packets that the same device receives are still charged.
         net.send(p.ipv4(1000), 6)
-        equal((pfc.stats()["backlog"], len(net.heard())), (6000, 1), "bytes charged, PFC frames")
+        equal((pfc.stats()["backlog"], len(net.received())), (6000, 1), "bytes charged, PFC frames")
         sender.close()
 
 

@@ -75,8 +75,8 @@ def tshark():
 def xoff(count):
     with pfc.switch(f"{FIRST} xoff {10000 - count}", STOPPED) as net:
         fill(net, 10)
-        heard = net.heard()
-        equal([times for _, times in heard], [EVERY] * count, f"PFC frames at {10000} bytes")
+        received = net.received()
+        equal([times for _, times in received], [EVERY] * count, f"PFC frames at {10000} bytes")
         equal(pfc.stats()["backlog"], 10000, "bytes charged")
         equal(pfc.stats()["xoff"], 10000 - count, "Xoff")
 
@@ -89,15 +89,15 @@ def xon(words):
         for one in data(16):
             net.send(one)
         came = net.arrived(wait=0.1)
-        heard = net.heard()
-        equal([times for _, times in heard[:-1]], [EVERY] * (len(heard) - 1), "frames")
-        equal(heard[-1][1], dict.fromkeys(range(8), 0),
+        received = net.received()
+        equal([times for _, times in received[:-1]], [EVERY] * (len(received) - 1), "frames")
+        equal(received[-1][1], dict.fromkeys(range(8), 0),
               "priorities and quanta of the last PFC frame")
         # A packet starts when it leaves the queue: when packet 15 - at does, `at` are queued.
-        within(heard[-1][0], came[15 - at][0], came[15 - at][0] + LATE,
+        within(received[-1][0], came[15 - at][0], came[15 - at][0] + LATE,
                "time of the last PFC frame, ns")
         seen = pfc.stats()
-        equal((seen["off"], seen["on"], seen["backlog"]), (len(heard) - 1, 1, 0),
+        equal((seen["off"], seen["on"], seen["backlog"]), (len(received) - 1, 1, 0),
               "frames with Xoff, frames with Xon, bytes charged")
         within(seen["peak"], 10001, 15000, "peak of the charged bytes")
 
@@ -109,16 +109,16 @@ def again(rate):
     each = LONGEST // 2 if rate != "40gbit" else LONGEST // 8
     with pfc.switch(f"rate {rate} limit 1m pause all xoff 10000", STOPPED) as net:
         fill(net, 11)
-        heard = net.receivers[0].frames(6, 0.01)
-        equal([pfc.times(one) for _, one in heard], [EVERY] * 6, "frames")
-        for (one, _), (other, _) in zip(heard, heard[1:]):
+        received = net.receivers[0].frames(6, 0.01)
+        equal([pfc.times(one) for _, one in received], [EVERY] * 6, "frames")
+        for (one, _), (other, _) in zip(received, received[1:]):
             within(other - one, each, each + LATE, "time between two PFC frames, ns")
         net.change("p1", "rate 1gbit")
         p.settle(0.1)
-        equal(net.heard()[-1][1], dict.fromkeys(range(8), 0),
+        equal(net.received()[-1][1], dict.fromkeys(range(8), 0),
               "last PFC frame after the queue has drained")
         p.settle(0.2)
-        equal(net.heard(), [], "PFC frames after that")
+        equal(net.received(), [], "PFC frames after that")
 
 
 @case("each band has bytes and priority bits of its own")
@@ -128,15 +128,15 @@ def priorities():
         fill(net, 10)
         fill(net, 10, 20 << 2)
         fill(net, 10, 10 << 2)
-        equal(net.heard(), [], "PFC frames with all bands at Xoff")
+        equal(net.received(), [], "PFC frames with all bands at Xoff")
         fill(net, 1, 20 << 2)
-        equal([times for _, times in net.heard()], [{6: 0xffff}],
+        equal([times for _, times in net.received()], [{6: 0xffff}],
               "PFC frames with band 1 above Xoff")
         fill(net, 1, 10 << 2)
-        equal([times for _, times in net.heard()], [{6: 0xffff, 7: 0xffff}],
+        equal([times for _, times in net.received()], [{6: 0xffff, 7: 0xffff}],
               "PFC frames with band 0, too")
         fill(net, 1)
-        equal([times for _, times in net.heard()], [EVERY], "PFC frames with band 2, too")
+        equal([times for _, times in net.received()], [EVERY], "PFC frames with band 2, too")
 
 
 @case("pause-map sets the priorities of a band; a band without one sends no PFC frames")
@@ -145,9 +145,9 @@ def mapped():
         + " pause-map 3 1 pause-map 4 1"
     with pfc.switch(f"{FIRST} xoff 10000 {words}", f"{STOPPED} {words}") as net:
         fill(net, 20, 10 << 2)
-        equal(net.heard(), [], "PFC frames for band 0, which has no priority")
+        equal(net.received(), [], "PFC frames for band 0, which has no priority")
         fill(net, 11)
-        equal([times for _, times in net.heard()], [{3: 0xffff, 4: 0xffff}],
+        equal([times for _, times in net.received()], [{3: 0xffff, 4: 0xffff}],
               "PFC frames for band 1")
 
 
@@ -157,10 +157,10 @@ def green():
                     f"{STOPPED} red 100k") as net:
         fill(net, 30, p.RED)
         fill(net, 30)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+        equal((net.received(), pfc.stats()["backlog"]), ([], 0),
               "PFC frames and bytes charged, of red and yellow packets")
         fill(net, 11, p.GREEN)
-        equal(len(net.heard()), 1, "PFC frames for green packets")
+        equal(len(net.received()), 1, "PFC frames for green packets")
         equal(pfc.stats()["backlog"], 11000, "bytes")
 
 
@@ -168,17 +168,17 @@ def green():
 def uncharged():
     with pfc.switch(f"{FIRST} xoff 10000", "rate 8bit limit 1m") as net:
         fill(net, 20)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+        equal((net.received(), pfc.stats()["backlog"]), ([], 0),
               "PFC frames and bytes charged, p1 without PFC")
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         sender = p.Sender("p1")
         sender.send(p.ipv4(1000), 20)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+        equal((net.received(), pfc.stats()["backlog"]), ([], 0),
               "PFC frames and bytes charged, packets of the switch itself")
         sender.close()
     with pfc.switch("rate 8mbit pause obey", STOPPED) as net:
         fill(net, 20)
-        equal((net.heard(), pfc.stats()["backlog"]), ([], 0),
+        equal((net.received(), pfc.stats()["backlog"]), ([], 0),
               "PFC frames and bytes charged, p0 only obeys")
 
 
@@ -265,7 +265,7 @@ def until_paused(net, kinds, most):
                 continue
             net.senders[0].send(p.ipv4(1000, tos))
             sent += 1
-            for _, times in net.heard(0.0002):
+            for _, times in net.received(0.0002):
                 paused |= {prio for prio, time in times.items() if time}
     equal(paused >= {priority for _, priority in kinds}, True, "all priorities are paused")
     return sent
@@ -275,7 +275,7 @@ def until_paused(net, kinds, most):
 def least(words):
     with pfc.switch(f"rate 1gbit {words[0]}", f"rate 8bit {words[1]}") as net:
         p.settle(0.01)
-        net.heard()
+        net.received()
         sent = until_paused(net, ((p.GREEN, 0),), 1500)
         true(sent < 300, f"paused after {sent} packets")
         # Data that still arrives.
@@ -290,7 +290,7 @@ def full_pool():
         p.veth("n2", "p2")
         p.tc(f"qdisc add dev p2 root color rate 8bit {words}")
         p.settle(0.01)
-        net.heard()
+        net.received()
         sender = p.Sender("p2")
         sender.send(p.ipv4(1000), 300)
         sender.close()
@@ -344,7 +344,7 @@ def bridged():
         with net.held(EVERY):
             p.settle(0.01)
             net.senders[0].send(p.ipv4(1000), 11)
-            equal(net.heard()[0][1], EVERY, "priorities and quanta of the PFC frame")
+            equal(net.received()[0][1], EVERY, "priorities and quanta of the PFC frame")
             true(pfc.stats("p1")["heard"] >= 5, "PFC frames that p1 has received: at least 5")
             equal(net.arrived(wait=0.01), [], "data while p1 is paused")
         net.pause(dict.fromkeys(range(8), 0))
@@ -574,7 +574,7 @@ def uncharges(how):
         fill(net, 15)
         fill(net, 15, p.GREEN)
         equal(pfc.stats()["backlog"], 30000, "bytes")
-        net.heard()
+        net.received()
         if how in ("down", "bands"):
             p.run("ip", "link", "set", "p1", "down")
         elif how == "none":
@@ -588,7 +588,7 @@ def uncharges(how):
             # The link is removed with packets charged to it, and the neighbour may continue.
             p.tc("qdisc del dev p0 root")
             # On a slow machine Xoff may have been repeated before.
-            equal([times for _, times in net.heard()][-1:], [dict.fromkeys(range(8), 0)],
+            equal([times for _, times in net.received()][-1:], [dict.fromkeys(range(8), 0)],
                   "last PFC frame")
             p.tc(f"qdisc add dev p0 root color {FIRST} xoff 10000")
             equal(pfc.stats()["backlog"], 0, "bytes charged to the new link")
@@ -596,7 +596,7 @@ def uncharges(how):
             p.settle(0.1)
         equal(pfc.stats()["backlog"], 0, "bytes charged at the end")
         if how != "p0":
-            equal([times for _, times in net.heard()][-1:],
+            equal([times for _, times in net.received()][-1:],
                   [dict.fromkeys(range(8), 0)], "last PFC frame")
 
 
@@ -606,7 +606,7 @@ def lossless(links):
     with pfc.switch(f"rate 1gbit {words}",
                     f"rate 8bit {words if links == 2 else words.replace('all', 'obey')}") as net:
         p.settle(0.01)
-        net.heard()
+        net.received()
         sent = until_paused(net, ((10 << 2, 7), (20 << 2, 6), (0, 0)), 90)
         seen = p.shown("p1")
         equal((seen["drops"], seen["qlen"] + 1 >= sent), (0, True), "drops; all packets are queued")
@@ -618,7 +618,7 @@ def green_room(words):
     words = f"limit 200000 {words} pause"
     with pfc.switch(f"rate 1gbit {words} green {AWAY}", f"rate 8bit {words} obey") as net:
         net.senders[0].send(p.ipv4(1000, p.RED), 200)
-        net.heard()
+        net.received()
         until_paused(net, ((p.GREEN, 0),), 250)
         drops = p.colors("p1")["green"]["drops"]
         equal(drops, {"color": 0, "pool": 0, "limit": 0}, "green drops")
@@ -655,12 +655,12 @@ def second():
 def regrouped():
     with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
         fill(net, 11)
-        heard = [times for _, times in net.heard()]
+        received = [times for _, times in net.received()]
         net.change("p0", "pause-map 3 none")
         p.tc("qdisc del dev p1 root")
         p.settle(0.1)
         state = {}
-        for times in heard + [times for _, times in net.heard()]:
+        for times in received + [times for _, times in net.received()]:
             state.update(times)
         equal(sorted(state), list(range(8)), "priorities")
         equal({prio: time for prio, time in state.items() if time}, {},
@@ -700,16 +700,17 @@ def live():
 def moved():
     with pfc.switch(f"{FIRST} xoff 100000", STOPPED) as net:
         fill(net, 30)
-        equal(net.heard(), [], "frames")
+        equal(net.received(), [], "frames")
         net.change("p0", "xoff 20000")
-        equal([times for _, times in net.heard()], [EVERY], "PFC frames with Xoff below the queue")
+        equal([times for _, times in net.received()], [EVERY],
+              "PFC frames with Xoff below the queue")
         net.change("p0", "xoff 100000")
-        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)],
+        equal([times for _, times in net.received()], [dict.fromkeys(range(8), 0)],
               "PFC frames with Xoff above the queue")
         net.change("p0", "xoff 20000")
-        net.heard()
+        net.received()
         net.change("p0", "pause obey")
-        equal([times for _, times in net.heard()], [dict.fromkeys(range(8), 0)],
+        equal([times for _, times in net.received()], [dict.fromkeys(range(8), 0)],
               "PFC frames with pause obey")
 
 

@@ -42,7 +42,7 @@ class Flow:
         return of(self.wire.seen, self.tx)
 
     @property
-    def heard(self):
+    def divisor(self):
         """The divisor of the share that it has received last, and obeys."""
         return info(self.tx)["divisor"]
 
@@ -94,7 +94,7 @@ def two_senders(wire):
     equal(divisors(old.packets), [ONE], "divisors before the second sender")
     begin = wire.seen[-1].time
     new.send(40_000)
-    true(run(wire, [old, new], 1e-3, lambda: old.heard == new.heard == 2 * ONE),
+    true(run(wire, [old, new], 1e-3, lambda: old.divisor == new.divisor == 2 * ONE),
          "both receive the share of two")
     first = next(p for p in data(new.packets))
     within(wire.seen[-1].time - first.time, 0, RTT + 4 * 12.3e-6,
@@ -102,7 +102,7 @@ def two_senders(wire):
     for flow in (old, new):
         flow.is_at(2, "half of the line")
     true(first.time >= begin, "the second sender's first packet is later than the mark")
-    true(run(wire, [old, new], 3e-3, lambda: old.heard == ONE), "the second sender has ended")
+    true(run(wire, [old, new], 3e-3, lambda: old.divisor == ONE), "the second sender has ended")
     old.is_at(1, "all of the line")
     equal(divisors(old.packets), [ONE, 2 * ONE, ONE], "divisors that the first sender has received")
 
@@ -168,7 +168,7 @@ def many_senders(n):
         # In that time each flow has five to seven packets.
         within(sent * 8e-6 / window / RATE, 0.8, 1.2, "rate of all flows, divided by the link's")
         for flow in flows:
-            within(flow.heard, 0.999 * n * ONE, 1.001 * n * ONE, "divisor")
+            within(flow.divisor, 0.999 * n * ONE, 1.001 * n * ONE, "divisor")
         equal(wire.b.greenlane()["MessageBegun"], n, "messages begun")
 
 
@@ -228,11 +228,12 @@ def by_host(wire):
         flow.send(200_000)
     run(wire, flows, 0.5e-3)
     equal([info(flow.rx)["senders"] for flow in flows], [1, 1, 0], "senders")
-    equal([flow.heard for flow in flows[:2]], [2 * ONE] * 2, "divisors of two messages of one host")
+    equal([flow.divisor for flow in flows[:2]], [2 * ONE] * 2,
+          "divisors of two messages of one host")
     flows[2].send(100_000)
     run(wire, flows, 0.5e-3)
     equal([info(flow.rx)["senders"] for flow in flows], [2] * 3, "senders")
-    equal([flow.heard for flow in flows], [4 * ONE, 4 * ONE, 2 * ONE], "their divisors")
+    equal([flow.divisor for flow in flows], [4 * ONE, 4 * ONE, 2 * ONE], "their divisors")
 
 
 @case("two incasts that overlap: a sender in both counts once", dart, hosts=6)
@@ -243,7 +244,7 @@ def overlapping(wire):
         flow.send(60_000)
     run(wire, flows, 0.6e-3)
     equal({info(flow.rx)["senders"] for flow in flows}, {6}, "senders")
-    equal([flow.heard for flow in flows], [6 * ONE, 6 * ONE, 12 * ONE, 12 * ONE] + [12 * ONE] * 2
+    equal([flow.divisor for flow in flows], [6 * ONE, 6 * ONE, 12 * ONE, 12 * ONE] + [12 * ONE] * 2
           + [6 * ONE] * 2, "their divisors")
     run(wire, flows, 10e-3)
     equal({info(flow.rx)["senders"] for flow in flows}, {0}, "senders afterwards")
@@ -299,7 +300,7 @@ def older_end(wire):
     equal(info(old.rx)["senders"], 0, "senders")
     new.send(200_000)
     run(wire, [old, new], 1e-3)
-    equal(new.heard, ONE, "divisor of another sender")
+    equal(new.divisor, ONE, "divisor of another sender")
     counters = wire.b.greenlane()
     equal(counters["MessageEnded"], counters["MessageBegun"] - 1, "MessageEnded, all but the last")
 
@@ -338,7 +339,7 @@ def weights(wire):
         option(flow.rx, GREENLANE_WEIGHT, weight)
         flow.send(60_000)
     run(wire, flows, 0.5e-3)
-    equal([flow.heard for flow in flows], [8 * ONE, 4 * ONE, 8 * ONE // 5], "divisors")
+    equal([flow.divisor for flow in flows], [8 * ONE, 4 * ONE, 8 * ONE // 5], "divisors")
     for bad in (0, -1, 1001):
         refused(f"weight {bad}", EINVAL, option, flows[0].rx, GREENLANE_WEIGHT, bad)
     with without_net_admin():
@@ -360,7 +361,7 @@ def dead(wire):
         old.send(2_000)
         run(wire, [old, new], 0.2)
     equal(info(old.rx)["senders"], 2, "senders after 1.8 s")
-    equal(old.heard, ONE, "divisor of the other sender")
+    equal(old.divisor, ONE, "divisor of the other sender")
     for _ in range(4):
         old.send(2_000)
         run(wire, [old, new], 0.2)
@@ -404,7 +405,7 @@ def duplex(wire):
 
     def step():
         read_all((flow.tx, flow.rx, other.rx))
-        return flow.heard == 2 * ONE
+        return flow.divisor == 2 * ONE
     true(wire.run(0.5e-3, step), "the new share is advertised within 0.5 ms")
 
 
@@ -419,7 +420,7 @@ def tenants(wire):
         flow.send(150_000)
     run(wire, flows, 0.5e-3)
     equal([info(flow.rx)["senders"] for flow in flows], [3, 3, 3, 1], "senders")
-    equal([flow.heard for flow in flows], [3 * ONE] * 3 + [ONE], "divisors")
+    equal([flow.divisor for flow in flows], [3 * ONE] * 3 + [ONE], "divisors")
     refused("dart_tenant", EINVAL, wire.b.sysctl, "net.ipv4.dart_tenant", 3)
 
 
@@ -521,7 +522,7 @@ def rotating_names(wire):
         for one in (victim, flow):
             one.send(1_000)
         run(wire, [flow, victim], 0.12e-3)
-        true(victim.heard <= 67 * ONE, f"list {number}, divisor: {victim.heard / ONE}")
+        true(victim.divisor <= 67 * ONE, f"list {number}, divisor: {victim.divisor / ONE}")
     within(wire.b.greenlane()["SendersNamed"], 16, ROTATING, "SendersNamed")
 
 

@@ -88,7 +88,7 @@ class Memory:
 
 
 def state(s):
-    """All state that an option of ours can change."""
+    """All state that greenlane's socket options can change."""
     try:
         cc = s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16)
     except OSError as why:

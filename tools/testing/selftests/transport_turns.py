@@ -45,7 +45,7 @@ def turns(version=4, cc_b="turns"):
 
 def is_credit(packet):
     """Does the packet permit the other end a packet?"""
-    return packet.dscp == CREDIT and not xpass.second_word(packet) & xpass.HEARD
+    return packet.dscp == CREDIT and not xpass.second_word(packet) & xpass.ACCEPTED
 
 
 def credits(wire):

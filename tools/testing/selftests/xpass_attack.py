@@ -225,7 +225,7 @@ def forged_heard(wire, client, _server, attacker):
     wire.run(wire.delay)
     # None of these may prolong the wait for the repeated request: four round trips, not 200 ms.
     for number in (last - 1, 0, last + AHEAD + 1, -1):
-        attacker.forge(False, CREDIT, option(CREDIT, number, xpass.HEARD | 100_000_000))
+        attacker.forge(False, CREDIT, option(CREDIT, number, xpass.ACCEPTED | 100_000_000))
     equal(invalid(wire.a), 4, "Invalid")
     wire.run(5 * xpass.RTT)
     equal([w[2] for w in xpass.requests(wire.from_a())], [1, xpass.RETRY | 1], "requests")

@@ -278,7 +278,7 @@ def not_by_name(wire):
 
 def changed_silently(wire, server):
     """another congestion control, and its announcement is lost"""
-    wire.rule = xpass.is_gone
+    wire.rule = xpass.is_closed
     choose(server, "cubic")
 
 
@@ -315,7 +315,7 @@ def told_gone(version, cc):
         equal([cc_of(s) for s in (client, server)], [f"{cc.removesuffix('_xpass')}-reno", "cubic"],
               "congestion control of both ends")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
-        equal([p.from_a for p in wire.seen if xpass.is_gone(p)], [False],
+        equal([p.from_a for p in wire.seen if xpass.is_closed(p)], [False],
               "from a, for each packet that announces the end of credits")
         wire.mark()
         true(wire.transfer(client, server, 100_000, 5e-3),

@@ -93,7 +93,7 @@ class Switch:
             done.set()
             thread.join()
 
-    def heard(self, wait=0.001):
+    def received(self, wait=0.001):
         """[(ns, {priority: quanta})] of the PFC frames that n0 received, until no frame arrives for
         `wait` s: a pause is extended after 1.7 ms."""
         return [(when, times(data)) for when, data in self.receivers[0].frames(wait=wait)

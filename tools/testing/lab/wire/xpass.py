@@ -8,9 +8,9 @@ from lab.wire.packet import ACK, FIN, SYN
 from lab.wire.wire import MSS, pattern
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
-HEARD = 0x80000000      # in the second word of a credit: RD_ACCEPTED, and the packet is no credit
+ACCEPTED = 0x80000000   # in the second word of a credit: RD_ACCEPTED, and the packet is no credit
 BUSY = 0x40000000       # in the second word: the link has many receivers
-GONE = 0x20000000       # with HEARD: RD_CLOSED, no more credits will be sent
+CLOSED = 0x20000000     # with ACCEPTED: RD_CLOSED, no more credits will be sent
 
 # TCP's counters of duplicate ACKs, losses and duplicate data.
 TROUBLE = ("TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSackRecovery", "TCPDSACKRecv",
@@ -42,17 +42,17 @@ def second_word(packet):
 
 def is_credit(packet):
     """Does the packet permit the other end to send a data packet?"""
-    return packet.kind == CREDIT and not second_word(packet) & HEARD
+    return packet.kind == CREDIT and not second_word(packet) & ACCEPTED
 
 
-def is_gone(packet):
+def is_closed(packet):
     """Does the packet announce that its sender sends no more credits?"""
-    return packet.kind == CREDIT and bool(second_word(packet) & GONE)
+    return packet.kind == CREDIT and bool(second_word(packet) & CLOSED)
 
 
 def wait(packet):
     """The time until the next credit that this one announces, s; 0 if it announces none."""
-    return (second_word(packet) & ~(HEARD | BUSY | GONE)) * 1e-9
+    return (second_word(packet) & ~(ACCEPTED | BUSY | CLOSED)) * 1e-9
 
 
 def credits(packets):
