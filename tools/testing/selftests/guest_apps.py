@@ -89,7 +89,7 @@ def iperf(net):
             said = json.loads(client(net, "iperf3", "-c", net.address("b1"), "-J", "-n", "20M", *words))
         rate = said["end"]["sum_received"]["bits_per_second"]
         print(f"# {words}: {rate / 1e6:.0f} Mbit/s", flush=True)
-        # at most 1448 of 1538 + 106 bytes
+        # at most 1448 of 1538 + 110 bytes
         true(6e9 < rate < 9e9, f"{words}: {rate / 1e6:.0f} Mbit/s")
 
 

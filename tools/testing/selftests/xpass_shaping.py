@@ -24,7 +24,7 @@ LINK = 5_000_000_000            # bit/s
 COUNT = 12_000_000              # bytes a flow
 # Bytes on the link, with preamble, FCS and gap: of a packet of 1500 bytes, of the credit that
 # permits it, and of the ACK that answers it (the preset assumes IPv6's).
-DATA, CREDIT, ACK = 1538, 106, 110
+DATA, CREDIT, ACK = 1538, 110, 110
 
 
 def transfer(flows, count, limit=5.0):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run the tests; the output ends with "N passed, N failed".
 
-	scripts/check [--kernel V]... [--debug | --smp | --smp-debug | --all] [NAME...]
+	scripts/check [--kernel V]... [--debug | --smp | --smp-debug | --base paper | --all] [NAME...]
 
 Without options: all tests on User-Mode Linux 6.1, and on the distribution's own
 kernel with two processors the tests that need them (smp_*) or test an installation
-(install_*).  --all adds User-Mode Linux 7.3, 6.12 and 7.3 with KASAN, lockdep and
-kmemleak, and two kernels with processors: the same watchdogs, and KCSAN.
+(install_*).  --all adds User-Mode Linux 7.3, 6.12, 7.3 with the TCP of the papers' baselines
+(paper_*), and 7.3 with KASAN, lockdep and kmemleak, and two kernels with processors: the same
+watchdogs, and KCSAN.
 
 On each kernel: the modules build without a warning, KUnit, then each file of
 tools/testing/selftests in a guest of its own.  guest_* files start guests, so
@@ -72,7 +73,12 @@ class Config:
     def which(self):
         """The options of scripts/kernel, scripts/modules and scripts/guest."""
         return (["--machine", self.machine, "--kernel", self.kernel]
-                + [f"--{self.variant}"] * bool(self.variant))
+                + (["--base", self.variant] if self.paper else [f"--{self.variant}"] * bool(self.variant)))
+
+    @property
+    def paper(self):
+        """Is its TCP that of the papers' baselines?"""
+        return self.variant == "paper"
 
     @property
     def smp(self):
@@ -89,15 +95,16 @@ class Config:
         """Does this file of selftests run on this kernel?"""
         if self.smp:
             return name.startswith(("smp_",) if self.variant else ("smp_", "install_"))
-        return not name.startswith("smp_")
+        return name.startswith("paper_") if self.paper else not name.startswith(("smp_", "paper_"))
 
 
 STOCK = Config("qemu", "stock")
 UML_DEBUG = Config("uml", "7.3", "debug")
 SMP = Config("uml", "7.3", "smp")
 SMP_DEBUG = [Config("uml", "7.3", "smp-debug"), Config("qemu", "7.3", "kcsan")]
+PAPER = Config("uml", "7.3", "paper")
 DEFAULT = [Config("uml", "6.1"), STOCK]
-ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, UML_DEBUG, *SMP_DEBUG]
+ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, PAPER, UML_DEBUG, *SMP_DEBUG]
 
 # In the guest: load the KUnit modules, and print their log (the results in debugfs are cut
 # short on 6.1).
@@ -125,6 +132,8 @@ def parse_args():
                        help="with two processors at the host's speed, on 7.3")
     group.add_argument("--smp-debug", action="store_true",
                        help="both, and KCSAN")
+    group.add_argument("--base", choices=["linux", "paper"], default="linux",
+                       help="paper: 7.3 with the TCP of the papers' baselines")
     group.add_argument("--all", action="store_true", help="every kernel there is; --full")
     parser.add_argument("--full", action="store_true",
                         help="churn and fuzz as long as there is to find something")
@@ -144,6 +153,8 @@ def configs(args):
         return [SMP]
     if args.smp_debug:
         return SMP_DEBUG
+    if args.base == "paper":
+        return [PAPER]
     if args.debug:
         return [Config("uml", v, "debug") for v in args.kernel or [UML_DEBUG.kernel]]
     return [STOCK if v == "stock" else Config("uml", v)
@@ -340,7 +351,7 @@ def chosen_tests(args):
         return not args.name or any(part in name for part in args.name)
 
     plain, had, kernels = [], set(), []
-    if not (args.debug or args.smp or args.smp_debug):
+    if not (args.debug or args.smp or args.smp_debug or args.base == "paper"):
         uml = any(config.machine == "uml" for config in configs(args))
         plain = list(filter(wanted, (HEADERS, LINT)[:1 + uml]))
     for config in configs(args):

@@ -15,14 +15,14 @@ from lab.measure import report
 
 
 class OneLine(argparse.ArgumentParser):
-    """What is wrong with the command line, in one line."""
+    """Errors of the command line, as one line."""
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see --help\n")
 
 
 def add_common(add, defaults):
-    """What all experiments have: the network, and how to run it."""
+    """Options of all experiments: the network, and how to run it."""
     add("--cc", default=defaults["cc"],
         help=f"congestion controls, with commas between ({defaults['cc']});"
         " CC:NAME=VALUE is one with net.ipv4.NAME set")
@@ -46,6 +46,8 @@ def add_common(add, defaults):
     add("--debug", action="store_true", help="on the debug kernel")
     add("--fine", action="store_true",
         help="a look at the clock takes 8 ns of virtual time, not 256")
+    add("--base", choices=["linux", "paper"], default="linux",
+        help="the hosts' TCP: Linux's, or that of the papers' baselines (linux)")
     add("--guest-options", default="", help="for scripts/guest, with spaces between")
     add("--timeout", default="600", help="seconds of processor time that a guest may take (600)")
     add("--guests", type=int, default=len(os.sched_getaffinity(0)),
@@ -67,8 +69,11 @@ def parse_args():
         kind.add_arguments(sub.add_argument)
         add_common(sub.add_argument, kind.DEFAULTS)
     args = parser.parse_args()
-    if args.rto_min % 10**6:
-        parser.error("--rto-min: whole milliseconds, as the kernel's clock")
+    if args.base == "paper" and (args.debug or args.kernel != "7.3"):
+        parser.error("--base paper: not with --debug, and of 7.3 only")
+    tick, words = (10**5, "hundreds of us") if args.base == "paper" else (10**6, "milliseconds")
+    if not args.rto_min or args.rto_min % tick:
+        parser.error(f"--rto-min: whole {words}, as the kernel's clock")
     try:
         for cc in args.cc.split(","):
             getattr(known[args.kind], "parse_cc", units.cc_name)(cc)
@@ -96,8 +101,10 @@ def main():
     """Run, print, write."""
     kind, args = parse_args()
     options = ["--kernel", args.kernel, "--timeout", args.timeout]
-    options += ["--debug"] * args.debug + ["--fine"] * args.fine + args.guest_options.split()
-    common = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel".split()
+    fine = args.fine and args.base == "linux"       # the papers' base always is
+    options += ["--debug"] * args.debug + ["--fine"] * fine + ["--base", args.base]
+    options += args.guest_options.split()
+    common = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel base".split()
     config, jobs = kind.configure(args)
     config.update({key: getattr(args, key) for key in common},
                   experiment=kind.__name__.rpartition(".")[2])

@@ -48,6 +48,8 @@ def parse_args():
                        ("smp-debug", "both: --smp and --debug")):
         variant.add_argument(f"--{name}", dest="variant", action="store_const",
                              const=name, help=what)
+    variant.add_argument("--base", choices=["linux", "paper"], default="linux",
+                         help="paper: 7.3 --fine with the TCP of the papers' baselines")
     parser.add_argument("--cpus", type=int, default=2,
                         help="processors of a virtual machine, or with --smp (2)")
     parser.add_argument("--real-time", action="store_true",
@@ -70,6 +72,8 @@ def parse_args():
     args = parser.parse_args()
     if args.kernel is None:
         args.kernel = "stock" if args.machine == "qemu" and not args.variant else "7.3"
+    if args.base == "paper":
+        args.variant = "paper"
     args.smp = args.variant in ("smp", "smp-debug")
     args.debug = args.variant in ("debug", "smp-debug")
     args.real_time |= args.smp
@@ -103,7 +107,9 @@ def build_init():
 def build(args):
     """The kernel and, unless not wanted, the tree's modules and tc plugin."""
     which = ["--machine", args.machine, "--kernel", args.kernel]
-    if args.variant:
+    if args.variant == "paper":
+        which += ["--base", "paper"]
+    elif args.variant:
         which.append(f"--{args.variant}")
     if args.no_modules:
         return built("kernel", *which), None

@@ -103,8 +103,8 @@ class Network:
     """The namespaces, their links and queues, for one configuration.
 
     config: topology and what it takes, rate (bit/s), delay (ns, of a link), rto_min (ns),
-    ipv6; and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), pause (the
-    switches' ports may pause those that send to them).
+    ipv6; and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), base (the hosts'
+    TCP: linux or paper), pause (the switches' ports may pause those that send to them).
     """
 
     def __init__(self, config):
@@ -219,7 +219,7 @@ class Network:
             if not self.v6:     # or each device would send packets of its own
                 ns.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
             own = _SWITCH_SYSCTLS if name in self._up else {
-                **_HOST_SYSCTLS, **self.config.get("sysctls", {})}
+                **_HOST_SYSCTLS, **self._rto_sysctl(), **self.config.get("sysctls", {})}
             for key, value in own.items():
                 ns.sysctl(key, value)
         if self._paused:
@@ -320,10 +320,17 @@ class Network:
         address, _, nodad = f"{address}/{bits}".partition(" ")
         return [f"address add {address} dev {dev} {nodad}", f"link set {dev} up"]
 
+    def _rto_sysctl(self):
+        """RTO_min as a sysctl of the hosts: a route counts whole milliseconds, but Linux 6.1 has
+        nothing else."""
+        if self.config.get("base", "linux") == "linux":
+            return {}
+        return {"net.ipv4.tcp_rto_min_us": self.config["rto_min"] // 1000}
+
     def _host_lines(self, link):
+        rto_min = "" if self._rto_sysctl() else f" rto_min {self.config['rto_min'] // 10**6}ms"
         return ["link set lo up", *self._dev_up(link.below_dev, link.below_address),
-                f"route add default via {link.above_address}"
-                f" rto_min {self.config['rto_min'] // 10**6}ms"]
+                f"route add default via {link.above_address}{rto_min}"]
 
     def _nic_lines(self):
         """The wire's delay, then a line that sends segments, as a NIC does."""

@@ -73,6 +73,7 @@ class Wire:
         self.a = Namespace(f"a{_count}")
         self.b = Namespace(f"b{_count}")
         self._tun = {}
+        rto = f" rto_min {rto_min}" if rto_min else ""      # else that of the sysctl
         for ns, own, peer, name in ((self.a, 1, 2, cc), (self.b, 2, 1, cc_b or cc)):
             with ns:
                 self._tun[ns] = self._make_tun()
@@ -88,8 +89,8 @@ class Wire:
             ns.ip(f"link set tun0 mtu {mtu} up", "link set lo up",
                   f"addr add 10.0.0.{own}/32 dev tun0",
                   f"addr add fd00::{own}/128 dev tun0 nodad",
-                  f"route add 10.0.0.{peer}/32 dev tun0 rto_min {rto_min}",
-                  f"route add fd00::{peer}/128 dev tun0 rto_min {rto_min}")
+                  f"route add 10.0.0.{peer}/32 dev tun0{rto}",
+                  f"route add fd00::{peer}/128 dev tun0{rto}")
             ns.sysctl("net.ipv4.tcp_congestion_control", name)
             ns.sysctl("net.ipv4.tcp_no_metrics_save", 1)
             ns.sysctl("net.ipv4.tcp_fastopen", 0x207)    # no cookies
