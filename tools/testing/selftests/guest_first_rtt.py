@@ -141,6 +141,28 @@ def joined():
         equal(row["fair"], fair_at, f"bulk {bulk}: fair after")
 
 
+@case("how long fairness takes to stay: a fair period before an unfair one does not count")
+def stays():
+    fair_at, unfair = fair.FAIR, fair.FAIR - 0.001
+    for series, first in (([fair_at] * 60, 0), ([unfair] + [fair_at] * 60, 1),
+                          ([1] * 60 + [unfair] + [1] * 50, 61), ([1] * 60 + [unfair] + [1] * 49, None),
+                          ([1] * 60 + [unfair], None)):
+        equal(fair.stays(series), first, f"{len(series)} windows")
+
+
+@case("long flows that join an old one: credits and shares stay fair, reno and dctcp do not at once")
+def stay():
+    rows = experiment("fairness", "--cc", "xpass,dart,reno,dctcp", "--senders", "10",
+                      "--together")["summary"]
+    for row in rows:
+        true(row["rtts"] > 400, f"{row['cc']}: {row['rtts']} round trips")
+        if row["cc"] in ("xpass", "dart"):
+            within(row["stays"], 0, 50, f"{row['cc']}: round trips until it stays fair")
+        else:
+            within(row["fair"], 0, 20, f"{row['cc']}: the first fair window")
+            true(row["stays"] is None or row["stays"] > 200, f"{row['cc']}: {row['stays']}")
+
+
 @case("IPv6, new connections, TSO off: nothing scheduled lost")
 def others():
     lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", "--rounds", "3",
