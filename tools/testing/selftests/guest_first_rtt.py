@@ -183,12 +183,12 @@ def joined():
 def stays():
     fair_at, unfair = fair.FAIR, fair.FAIR - 0.001
     for series, first in (([fair_at] * 60, 0), ([unfair] + [fair_at] * 60, 1),
-                          ([1] * 60 + [unfair] + [1] * 50, 61), ([1] * 60 + [unfair] + [1] * 49, None),
-                          ([1] * 60 + [unfair], None)):
+                          ([1] * 60 + [unfair] + [1] * 50, 61),
+                          ([1] * 60 + [unfair] + [1] * 49, None), ([1] * 60 + [unfair], None)):
         equal(fair.stays(series), first, f"{len(series)} windows")
 
 
-@case("long flows that join an old one: credits and shares stay fair, reno and dctcp do not at once")
+@case("ten long flows: with credits or shares they stay fair at once, with reno late or never")
 def stay():
     rows = experiment("fairness", "--cc", "xpass,dart,reno,dctcp", "--senders", "10",
                       "--together")["summary"]
