@@ -210,6 +210,8 @@ def command_line():
                     ["--degree", "64"], ["--bytes", "2g"], ["--fresh"], ["--spines", "17"],
                     ["--short", "101"], ["--duration", "0ms"], ["--sysctl", "x"],
                     ["--hosts", "8", "--degree", "4"], ["--messages", "9", "--short", "0"],
+                    ["--long-flows", "0"], ["--long-flows", "2", "--long-bytes", "1m"],
+                    ["--long-flows", "1025"],
                     ["--cc", "dart@x"], ["--cc", "@plain"], ["--bogus"]):
         refused("deflect", *options)
 
@@ -267,6 +269,47 @@ def lasting():
         "dart", "plain", 40]
     equal([row["unfinished"], row["timeouts"]], [0, 0], "unfinished, RTOs")
     true(row["long_gbit"] > 5, f"long flows: {row['long_gbit']:.1f} Gbit/s")
+
+
+def long_flows(plan):
+    """(source, destination, bytes, start) of each of its long flows."""
+    return [(wire.src, wire.dst, m.bytes, m.at) for m in plan.messages
+            if (wire := plan.connections[m.connection]).kind == workload.LONG]
+
+
+@case("--long-flows: that number, each from another host, the same for a seed; short messages stay")
+def numbered():
+    config = dict(CONFIG, long_bytes=1 << 30)
+    shorts = []
+    for number in (None, 1, 8, 64, 70, 128):
+        plan = workload.Schedule(dict(config, long_flows=number), 40)
+        flows = long_flows(plan)
+        # Without the option: 24 % of the core's 160 Gbit/s, which 48 of 63 bytes cross.
+        equal(len(flows), number or 5, f"{number}: long flows")
+        equal({(size, at) for _, _, size, at in flows}, {(0, 0)}, f"{number}: without an end")
+        often = collections.Counter(src for src, *_ in flows).values()
+        equal((len(often), max(often)), (min(len(flows), 64), -(-len(flows) // 64)),
+              f"{number}: hosts that have one, and the most of a host")
+        true(all(src != dst for src, dst, *_ in flows), f"{number}: to another host")
+        again = workload.Schedule(dict(config, long_flows=number), 40)
+        equal(long_flows(again), flows, f"{number}: the same seed")
+        other = workload.Schedule(dict(config, long_flows=number, seed=2), 40)
+        true(long_flows(other) != flows, f"{number}: another seed")
+        shorts.append([(m.at, m.bytes, plan.connections[m.connection].src) for m in plan.messages
+                       if plan.kind(m) == workload.SHORT])
+    true(shorts[0] and all(one == shorts[0] for one in shorts), "short messages")
+
+
+@case("--long-flows in a run: one from each host leaves the short messages less")
+def one_each():
+    few, many = (rows("--cc", "dcqcn", "--load", "20", "--duration", "5ms", "--long-bytes", "1g",
+                      "--long-flows", number)["dcqcn", "plain", 20] for number in ("1", "16"))
+    equal((few["long_flows"], many["long_flows"]), (1, 16), "long flows")
+    equal((few["unfinished"], many["unfinished"], few["flows"] + 15), (0, 0, many["flows"]),
+          "unfinished, messages")
+    within(few["long_gbit"], 5, 10, "one long flow, Gbit/s")
+    true(many["long_gbit"] > 4 * few["long_gbit"], f"sixteen: {many['long_gbit']:.1f} Gbit/s")
+    true(many["p99_8192"] > few["p99_8192"], "the tail of short messages")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@ import sys
 
 from lab import tap
 from lab.experiments import fairness as fair
+from lab.experiments import first_rtt as fr
 from lab.experiments.ask import experiment, refused, rows
 from lab.experiments.fairness.guest import shares
 from lab.experiments.first_rtt import windows
 from lab.measure import capture
 from lab.tap import case, equal, true, within
+from lab.traffic import incast
 
 BOTH = "xpass,aeolus_xpass"
 
@@ -97,6 +99,43 @@ def again():
            "slowest, aeolus_xpass / xpass")
 
 
+@case("the ideal, by hand: of messages that start together, apart, and with an overlap")
+def ideal():
+    config = {"delay": 1000, "rate": 10**10, "ipv6": False, "fresh": False}
+    # One full packet of 1514 bytes takes 1211.2 ns; the last one's start counts.
+    for starts, slowest in (([0], 0), ([0, 0, 0], 2 * 1211.2), ([0, 5000, 9000], 0),
+                            ([900, 0], 311.2), ([0, 200, 5000], 1011.2)):
+        equal(round(fr.ideal_ns(config, 1448, starts), 1), round(2000 + slowest, 1), f"{starts}")
+    equal(fr.ideal_ns(dict(config, fresh=True), 1448, [0]), 6000, "with a handshake")
+
+
+@case("senders apart: each message at its own moment, the same for a seed, and timed from there")
+def apart():
+    options = ("--cc", BOTH + ",dctcp", "--bytes", "30000", "--rounds", "10")
+    runs = experiment("first-rtt", *options, "--spread", "30us")["runs"]
+    drawn = incast.starts({"seed": 1, "spread": 30_000, "rounds": 10}, 7)
+    equal(drawn == incast.starts({"seed": 2, "spread": 30_000, "rounds": 10}, 7), False,
+          "another seed has the same moments")
+    moments = sum(drawn, [])
+    within(min(moments), 0, 2000, "the earliest")
+    within(max(moments), 28_000, 30_000, "the latest")
+    within(sum(moments) / 70, 13_000, 17_000, "mean")
+    for run in runs:
+        for planned, began in zip(drawn, run["began_ns"]):
+            late = [seen - due for seen, due in zip(began, planned)]
+            within(min(late), 0, 3000, f"{run['cc']}: the least late")
+            # The load generator may have packets to receive first.
+            within(max(late), 0, 10_000, f"{run['cc']}: the latest")
+    rows = first_rtt(*options, "--spread", "30us")
+    lossless(rows.values())
+    far, single = (first_rtt(*options, *more) for more in (("--spread", "5ms"), ("--senders", "1")))
+    for cc, row in rows.items():
+        within(row["ratio"], 1, 1.5, f"{cc}: slowest / ideal")
+        # Timed from the round's start, a message would have its moment besides.
+        within(far[cc]["p50"] / single[cc]["p50"], 0.9, 1.1, f"{cc}: median, far apart / alone")
+    true(far["aeolus_xpass"]["drops_red"] * 10 < rows["aeolus_xpass"]["drops_red"], "drops")
+
+
 @case("the queue grows with the threshold, and the line is full from 2 kB on")
 def thresholds():
     rows = experiment("first-rtt", "--cc", "aeolus_xpass", "--senders", "7",
@@ -141,6 +180,27 @@ def joined():
         equal(row["fair"], fair_at, f"bulk {bulk}: fair after")
 
 
+@case("how long fairness takes to stay: a fair period before an unfair one does not count")
+def stays():
+    fair_at, unfair = fair.FAIR, fair.FAIR - 0.001
+    for series, first in (([fair_at] * 60, 0), ([unfair] + [fair_at] * 60, 1),
+                          ([1] * 60 + [unfair] + [1] * 50, 61),
+                          ([1] * 60 + [unfair] + [1] * 49, None), ([1] * 60 + [unfair], None)):
+        equal(fair.stays(series), first, f"{len(series)} windows")
+
+
+@case("ten long flows: with credits or shares they stay fair at once, with reno late or never")
+def stay():
+    rows = experiment("fairness", "--cc", "xpass,dart,reno,dctcp", "--senders", "10",
+                      "--together")["summary"]
+    for row in rows:
+        true(row["rtts"] > 400, f"{row['cc']}: {row['rtts']} round trips")
+        if row["cc"] in ("xpass", "dart"):
+            within(row["stays"], 0, 50, f"{row['cc']}: round trips until it stays fair")
+        else:
+            true(row["stays"] is None or row["stays"] > 200, f"{row['cc']}: {row['stays']}")
+
+
 @case("IPv6, new connections, TSO off: nothing scheduled lost")
 def others():
     lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", "--rounds", "3",
@@ -171,6 +231,7 @@ def by_hand():
 @case("a command line that cannot be: one line, and status 2")
 def command_line():
     for options in (["--bytes", "30x"], ["--bytes", "0"], ["--red", "300k"], ["--bogus"],
+                    ["--spread", "16ms"], ["--spread", "5"], ["--seed", "0"],
                     ["--senders", "65"], ["--classify", "colour"], ["--senders", "0"], ["--rto-min", "50ms"],
                     ["--unscheduled", "first"], ["--unscheduled", "behind", "--classify", "ecn"]):
         refused("first-rtt", *options)

@@ -297,6 +297,64 @@ def behind():
     true(last > 2 * first, f"bytes that are scheduled and wait: {first}, and that are not: {last}")
 
 
+@case("the path that Ends does not see: the hosts' links and the ACK's path, worked by hand")
+def beside():
+    # One switch: a packet waits for the ifb's delay between its two ports; 4 links in all.
+    for pause, switches, links in ((None, 1, 3), (None, 5, 7), ("all", 1, 4), ("all", 5, 8)):
+        equal(load.beside_ns(dict(CONFIG, pause=pause), switches), links * 5000,
+              f"{pause}: {switches}")
+
+
+def segments_of(plan, percent=100):
+    """How many segments the messages have, on a sample of the connections."""
+    return sum(-(-m.bytes // 1448) for m in plan.messages
+               if plan.connections[m.connection].port % 100 < percent)
+
+
+@case("--segments: each is delivered, none sooner than on an idle network, and late if an RTO is")
+def segments():
+    whole = experiment("load", *PRESSED, "--background", "30", "--segments")
+    run, row = whole["runs"][0], whole["summary"][0]
+    seen = plan(**dict(whole["config"], load=40, seed=1))
+    # A window ends some segments early.
+    within(row["segment_count"] / segments_of(seen), 1, 1.05, "segments")
+    equal((row["segment_lost"], row["drops"] > 0), (0, True), "not delivered; packets were dropped")
+    # Four links of 10 us, at least; the virtual clock has steps of 0.3 us, its timers of 0.5 us.
+    within(min(map(int, run["segments"]["times"])), 39_000, 44_000, "the soonest")
+    true(40_000 < row["segment_p50"] < row["segment_p99"] < row["segment_p99.9"]
+         <= row["segment_max"] < max(run["fct_ns"]) + 80_000, f"percentiles: {row}")
+    # An RTO is 4 ms at least.
+    true(row["timeouts"] > 0 and row["segment_p50"] < 1_000_000 < 4_000_000 < row["segment_max"],
+         "a segment that an RTO repaired")
+
+
+@case("--segments takes no virtual time: to the bit the same flows, however many are captured")
+def undisturbed():
+    runs = [experiment("load", *PRESSED, "--background", "30", *options)["runs"][0]
+            for options in (("--segments",), ("--segments", "1"), ())]
+    equal([key for key in differing(*runs[:2]) if key != "segments"], [], "what differs")
+    true(sum(runs[1]["segments"]["times"].values()) * 10 < sum(
+        runs[0]["segments"]["times"].values()), "a smaller sample")
+    # Without it the run begins earlier, so that timers have another phase.
+    median, other = (sorted(run["fct_ns"])[375] for run in runs[1:])
+    within(median / other, 0.9, 1.1, "median of all flows, with it / without")
+
+
+@case("--segments PERCENT: that share of the connections; with IPv6, requests and pauses too")
+def segment_sample():
+    for percent, *options in ((20,), (100, "--ipv6", "--request", "2000"),
+                              (100, "--pause", "all"), (100, "--topology", "dumbbell")):
+        whole = experiment("load", "--hosts", "16", "--spines", "2", "--background", "20", "--cc",
+                           "tlt_dctcp", *options, "--segments", str(percent))
+        row, seen = whole["summary"][0], plan(**dict(whole["config"], load=40, seed=1))
+        answers = sum(-(-m.bytes // 1428) for m in seen.answers)
+        within(row["segment_count"] / (segments_of(seen, percent) + answers), 0.98, 1.1,
+               f"{options}: segments")
+        equal(row["segment_lost"], 0, f"{options}: not delivered")
+        within(min(map(int, whole["runs"][0]["segments"]["times"])), 39_000, 44_000,
+               f"{options}: the soonest")
+
+
 @case("several seeds: one row of all their flows")
 def pooled():
     one, two, both = (experiment("load", *SMALL, "--cc", "dctcp", "--seed", seed)["summary"]
@@ -330,7 +388,8 @@ def command_line():
                     ["--deployed", "50", "--others", "x"],
                     ["--workload", "all"], ["--request", "x"], ["--look", "5"],
                     ["--background", "0", "--incasts", "0"], ["--unscheduled", "first"],
-                    ["--background", "-1"], ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"],
+                    ["--background", "-1"], ["--segments", "0"], ["--segments", "101"],
+                    ["--cc", "dctcp:x"], ["--cc", ""], ["--bogus"],
                     ["--cc", "dctcp+dart+dctcp"], ["--cc", "dctcp+"], ["--cc", "+".join(CCS[:9])],
                     ["--cc", "dctcp:a=1+dart"],
                     ["--cc", "tlt_dctcp+nobody"], ["--credits", "0"], ["--credits", "101"],

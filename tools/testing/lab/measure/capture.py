@@ -10,16 +10,23 @@ the time makes a quarter of a microsecond pass, and poll() asks.  So the kernel 
 the packets' first bytes into a ring (packet(7), PACKET_RX_RING), with their times.
 """
 
+import array
 import collections
+import ctypes
 import mmap
 import socket
 import struct
 
+from lab.net.network import PORTS
+
 _SOL_PACKET = 263
+_SO_ATTACH_FILTER = 26
 _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V2 = 5, 6, 10, 1
 _TP_STATUS_USER = 1
 _ETH_P_ALL = 3
-_FRAME, _BLOCK, _FRAMES = 256, 1 << 20, 1 << 20
+_FRAME, _BLOCK, _FRAMES = 256, 1 << 16, 1 << 20
+# Of an Ends: the kernel's 66 bytes, then Ethernet's, IPv4's and TCP's headers without options.
+_SHORT_FRAME = 128
 # struct tpacket2_hdr: status, two lengths, offset of the frame, time; and of the
 # struct sockaddr_ll behind it: interface, what kind of packet.
 _HEADER = struct.Struct("=IIIHHIIHH4x 4xiHB5x")
@@ -38,6 +45,49 @@ def _tcp(frame):
     return None
 
 
+class Ring:
+    """A packet socket with room for some frames of a size: of all devices of a namespace, or of
+    one, and of all packets, or of those that a filter accepts."""
+
+    def __init__(self, ns, frames=_FRAMES, frame=_FRAME, dev="", accept=None):
+        self.frame = frame
+        blocks = -(-frames * frame // _BLOCK)
+        with ns:
+            # Of one device: no packet before bind().
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                        0 if dev else socket.htons(_ETH_P_ALL))
+            if accept:
+                _attach(self.socket, accept)
+            self.socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+            self.socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack(
+                "IIII", _BLOCK, blocks, frame, blocks * (_BLOCK // frame)))
+            self.memory = mmap.mmap(self.socket.fileno(), blocks * _BLOCK)
+            if dev:
+                self.socket.bind((dev, _ETH_P_ALL))
+
+    def stop(self):
+        """No more packets; returns the places of the frames."""
+        _, lost = struct.unpack("II", self.socket.getsockopt(
+            _SOL_PACKET, _PACKET_STATISTICS, 8))
+        if lost:
+            raise OSError(f"the capture missed {lost} packets")
+        for at in range(0, len(self.memory), self.frame):
+            if not _HEADER.unpack_from(self.memory, at)[0] & _TP_STATUS_USER:
+                break
+            yield at
+
+    def read(self, at):
+        """The packet of a frame: (first bytes, length, device, does it leave, time in ns)."""
+        _, length, kept, mac, _, s, ns, _, _, dev, _, kind = _HEADER.unpack_from(self.memory, at)
+        return (self.memory[at + mac:at + mac + kept], length, dev,
+                kind == socket.PACKET_OUTGOING, s * 10**9 + ns)
+
+    def close(self):
+        """Return the memory."""
+        self.memory.close()
+        self.socket.close()
+
+
 class Capture:
     """Everything at the port to a host from now on; `stop()` returns the packets, dropped
     ones included."""
@@ -46,12 +96,7 @@ class Capture:
         switch, dev = network.port_of(host)
         with network.ns[switch]:
             self.port = socket.if_nametoindex(dev)
-            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
-                                        socket.htons(_ETH_P_ALL))
-        self.socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
-        self.socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack(
-            "IIII", _BLOCK, _FRAMES * _FRAME // _BLOCK, _FRAME, _FRAMES))
-        self.ring = mmap.mmap(self.socket.fileno(), _FRAMES * _FRAME)
+        self.ring = Ring(network.ns[switch])
         self.waiting, self.packets = {}, []
 
     def _see(self, frame, length, at_port, leaves, time):
@@ -74,17 +119,79 @@ class Capture:
 
     def stop(self):
         """No more packets will come."""
-        _, lost = struct.unpack("II", self.socket.getsockopt(
-            _SOL_PACKET, _PACKET_STATISTICS, 8))
-        if lost:
-            raise OSError(f"the capture missed {lost} packets")
-        for at in range(0, len(self.ring), _FRAME):
-            status, length, kept, mac, _, s, ns, _, _, dev, _, kind = _HEADER.unpack_from(
-                self.ring, at)
-            if not status & _TP_STATUS_USER:
-                break
-            self._see(self.ring[at + mac:at + mac + kept], length, dev == self.port,
-                      kind == socket.PACKET_OUTGOING, s * 10**9 + ns)
+        for at in self.ring.stop():
+            frame, length, dev, leaves, time = self.ring.read(at)
+            self._see(frame, length, dev == self.port, leaves, time)
         self.ring.close()
-        self.socket.close()
         return self.packets
+
+
+def _attach(sock, program):
+    """Attach a classic BPF program, [(code, jump if true, jump if false, value)]."""
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in program))
+    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,
+                    struct.pack("HL", len(program), ctypes.addressof(code)))
+
+
+def _data_of(v6, percent):
+    """A filter of TCP packets with data, on connections whose client's port has a remainder below
+    `percent` if divided by 100."""
+    ip, kind, proto = (40, 0x86dd, 20) if v6 else (20, 0x800, 23)
+    tcp, keep = 14 + ip, 14 + ip + 20
+    return [(0x28, 0, 0, 12), (0x15, 0, 15, kind),      # ldh; jeq
+            (0x30, 0, 0, proto), (0x15, 0, 13, socket.IPPROTO_TCP),
+            (0x30, 0, 0, tcp + 12), (0x54, 0, 0, 0xf0), (0x74, 0, 0, 2),    # the header's length
+            (0x04, 0, 0, tcp), (0x07, 0, 0, 0),         # add; tax
+            (0x80, 0, 0, 0), (0x2d, 0, 6, 0),           # ld len; jgt x
+            (0x28, 0, 0, tcp), (0x35, 1, 0, PORTS.start),       # the source's port is the client's
+            (0x28, 0, 0, tcp + 2),
+            (0x94, 0, 0, 100), (0x35, 1, 0, percent),   # mod; jge
+            (0x06, 0, 0, keep), (0x06, 0, 0, 0)]       # ret: its first bytes, or none
+
+
+def is_chosen(port, percent):
+    """Is a connection with that client's port in a sample of so many percent?"""
+    return port % 100 < percent
+
+
+class Ends:
+    """Packets with data from now on, where they leave a host and where they reach one: at the
+    switch ports of all hosts.  A sample has so many percent of the connections.
+
+    room: {host: maximum number of packets at its port}
+    """
+
+    def __init__(self, network, percent, room):
+        self.v6 = network.config["ipv6"]
+        self.hosts = {socket.inet_pton(socket.AF_INET6 if self.v6 else socket.AF_INET,
+                                       network.address(host)): host for host in network.hosts}
+        self.rings = []
+        for host, packets in room.items():
+            switch, dev = network.port_of(host)
+            self.rings.append(Ring(network.ns[switch], packets,
+                                   _FRAME if self.v6 else _SHORT_FRAME, dev,
+                                   _data_of(self.v6, percent)))
+
+    def flows(self):
+        """No more packets; yields (from host, to host, packets) of each direction of a connection.
+        A packet of a sender has no `sent`, and one that reaches its receiver has."""
+        begin, size = (22, 16) if self.v6 else (26, 4)
+        places = collections.defaultdict(lambda: array.array("Q"))
+        for number, ring in enumerate(self.rings):
+            for at in ring.stop():
+                frame = ring.read(at)[0]
+                # Addresses, then ports.
+                places[frame[begin:begin + 2 * size + 4]].append(number << 40 | at)
+        for key, where in places.items():
+            src, dst = (self.hosts[key[i:i + size]] for i in (0, size))
+            yield src, dst, sorted((self._packet(*divmod(place, 1 << 40)) for place in where),
+                                   key=lambda packet: packet.arrived)
+        for ring in self.rings:
+            ring.close()
+
+    def _packet(self, number, at):
+        frame, length, _, leaves, time = self.rings[number].read(at)
+        tcp = _tcp(frame)
+        return Packet(int.from_bytes(frame[tcp:tcp + 2]), False, length,
+                      length - tcp - 4 * (frame[tcp + 12] >> 4), time, time if leaves else None,
+                      int.from_bytes(frame[tcp + 4:tcp + 8]))

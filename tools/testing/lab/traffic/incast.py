@@ -6,13 +6,15 @@
     ...              :  :
     s7: eth0 ---- p7 :  :
 
-A host's NIC carries the delay of both links on the way, so that the switch port is the
-port and nothing else, and the base round-trip time is 4 D.  In a paused fabric links are wires.
+A host's NIC adds the delay of both links of the path, so that the switch port has no delay, and
+the base round-trip time is 4 D.  In a paused fabric links are wires.
 """
 
 import json
 import pathlib
+import random
 import subprocess
+import tempfile
 
 from lab import units
 from lab.measure.capture import Capture
@@ -58,15 +60,33 @@ class Incast(Network):
         return [qdisc for qdisc in shown(dev, self.ns[switch]) if qdisc.get("root")]
 
 
+def starts(config, flows):
+    """For each round, the starts of its flows, ns: uniform in 0 ... spread."""
+    rng = random.Random(config["seed"])
+    return [[rng.randint(0, config["spread"]) for _ in range(flows)]
+            for _ in range(config["rounds"])]
+
+
 def generate(network, config, job):
-    """Run the load generator once; returns its report."""
+    """Run the load generator once; returns its report.  With a `spread` each flow has its own start,
+    which does not depend on the congestion control."""
+    with tempfile.NamedTemporaryFile("w", suffix=".starts") as file:
+        if not config.get("spread"):
+            return _generate(network, config, job)
+        for one in starts(config, job["flows"]):
+            print(*one, file=file)
+        file.flush()
+        return _generate(network, config, job, "--starts", file.name)
+
+
+def _generate(network, config, job, *options):
     command = [_LOADGEN, "--receiver", network.receiver, "--address",
                network.address(network.receiver), "--cc", units.cc_name(job["cc"]),
                "--flows", job["flows"], "--bytes", config["bytes"],
                "--rounds", config["rounds"], "--gap", config["gap"] // 1000,
                "--bulk", config["bulk"], "--lead", config["lead"] // 1000,
                "--duration", config["duration"] // 1000]
-    command += ["--fresh"] * config["fresh"]
+    command += ["--fresh"] * config["fresh"] + [*options]
     for sender in network.senders:
         command += ["--sender", sender]
     done = subprocess.run([str(word) for word in command], text=True,
@@ -79,8 +99,8 @@ def generate(network, config, job):
 def run(network, config, job, load=generate, look=None):
     """One congestion control, one number of flows.
 
-    A job may have its own idea of some of the configuration.  look(packets, config) turns
-    what a capture at the receiver's port has seen into more of the result.
+    A job may override parts of the configuration.  look(packets, config) computes additional
+    results from a capture at the receiver's port.
     """
     config = dict(config, **job)
     hosts.settle(network, config, job["cc"])

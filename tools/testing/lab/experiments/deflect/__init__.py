@@ -14,6 +14,10 @@ Beside them flows of --long-bytes between random hosts.  Both come as a Poisson 
 Load is the payload that has to cross the core, in percent of what all leaves' uplinks
 carry.  All congestion controls play the same schedule, that of --seed.
 
+--long-flows N replaces the long flows by N without an end, each from another host while N is not
+above --hosts; --seed selects their hosts.  The short messages are the same for any N: --load and
+--short still give the number of the incasts, and the long flows take the bandwidth that remains.
+
 --deflect runs everything once more with iofd at the switches' ports, --escape with a
 band for what it deflects no more, --pri-q with short messages before long ones.  ACKs are
 always first.  CC@PORTS is a congestion control with one kind of port: dcqcn@pri-q, or
@@ -32,6 +36,7 @@ from lab.measure import report
 BASELINE = "dcqcn"
 PORTS = ("plain", "deflect", "escape", "pri-q")
 GBIT = "{:.1f}"
+PER_HOST = 16       # maximum of --long-flows
 
 COLUMNS = (
     ("cc", "cc", "{}"), ("ports", "ports", "{}"), ("load", "load", "{}"),
@@ -69,6 +74,8 @@ def add_arguments(add):
         help="of a short message, one of these (2k,4k,8k)")
     add("--long-bytes", type=units.size, default="1g",
         help="of a long flow (1g); what takes longer than the run lasts all the time")
+    add("--long-flows", type=units.count, metavar="N",
+        help="exactly N of them, without an end, in place of the number that --load implies")
     add("--ecn", type=units.size, default="22500", help="marking threshold (22500)")
     add("--threshold", type=units.size, default="15k", help="of iofd (15k)")
     add("--entries", type=units.count, default=8, help="of iofd's table (8)")
@@ -117,6 +124,12 @@ def wrong(args):
         return "--duration: more than 0"
     if args.messages and not args.short:
         return "--messages: --short is 0, so none come"
+    if args.long_flows and args.long_flows > PER_HOST * args.hosts:
+        return f"--long-flows: at most {PER_HOST} for each of the --hosts"
+    ends = args.long_bytes * 8e9 / args.rate
+    if args.long_flows and any(ends <= args.warm_up + workload.duration(vars(args), load)
+                               for load in args.load):
+        return "--long-flows: flows without an end, but those of --long-bytes end within the run"
     for cc in args.cc.split(","):
         if "@" in cc and not (_at(cc)[0] and _at(cc)[1] in PORTS):
             return f"--cc: CC@PORTS, of {', '.join(PORTS)}: {cc}"
@@ -127,7 +140,7 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs): what a run costs goes with its messages."""
-    keys = ("hosts leaves spines short degree bytes long_bytes ecn threshold entries"
+    keys = ("hosts leaves spines short degree bytes long_bytes long_flows ecn threshold entries"
             " duration messages warm_up drain seed look_ahead sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(topology="leaf-spine", symmetric=False, rate=args.rate)
@@ -185,6 +198,7 @@ def summary(config, result):
     measured = [(m.bytes, fct) for m, fct in zip(schedule.messages, result["fct_ns"])
                 if schedule.counts(m)]
     row["unfinished"] = sum(not fct for _, fct in measured)
+    row["long_flows"] = sum(schedule.kind(m) == workload.LONG for m in schedule.messages)
     for size in config["bytes"] + [config["long_bytes"]]:
         times = sorted(fct for n, fct in measured if n == size and fct)
         row[f"samples_{size}"] = len(times)

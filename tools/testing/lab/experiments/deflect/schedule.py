@@ -69,6 +69,9 @@ class Schedule(Plan):
 
     def _long_flows(self, total):
         size, rate = self.config["long_bytes"], self.config["rate"]
+        if self.config.get("long_flows"):
+            self._endless_flows(self.config["long_flows"])
+            return
         if size * 8e9 / rate > self.end:
             self._endless_flows(round(total * 8e9 / self.end / rate))
             return
@@ -77,9 +80,13 @@ class Schedule(Plan):
             self.messages.append(Message(at, self.connect(src, dst, LONG), size))
 
     def _endless_flows(self, number):
-        """So many as would have the load if each had a line for itself."""
+        """--long-flows, or the number that has the load if each has a link for itself.  All hosts
+        have one before a host has a second one."""
         hosts = range(self.config["hosts"])
-        for src in self.random.sample(hosts, number):
+        sources = []
+        while len(sources) < number:
+            sources += self.random.sample(hosts, min(number - len(sources), len(hosts)))
+        for src in sources:
             dst = self.random.choice([host for host in hosts if host != src])
             self.messages.append(Message(0, self.connect(src, dst, LONG), 0))
 

@@ -8,6 +8,11 @@ have been idle for longer than an RTO: so every round is a first RTT, without a
 handshake before it (--fresh: with one).  The ideal is all bytes, headers included,
 at line rate, and the last one's way: half an RTT.  "x ideal" is of a round's slowest message,
 in the median round.
+
+With --spread TIME the senders of a round are apart: each one's message starts at its own moment,
+uniform in 0 ... TIME after the round's start, and its completion time is counted from that moment.
+--seed selects the moments, which are the same for all congestion controls.  The ideal is then that
+of a link which serves the messages in the order of their starts.
 """
 
 import statistics
@@ -42,6 +47,9 @@ def add_arguments(add):
         help="one message each, several runs (7)")
     add("--bytes", type=units.several(units.size), default="30000,40000,50000",
         metavar="N,...", help="of a message, several runs (30000,40000,50000)")
+    add("--spread", type=units.time, default="0us", metavar="TIME",
+        help="a round's messages start at random moments within this time (0us: together)")
+    add("--seed", type=units.count, default=1, metavar="N", help="of these moments (1)")
     add("--red", type=units.several(units.size), default="6k", metavar="N,...",
         help="of the credit transports' port: threshold of the queue for what is"
         " unscheduled, several runs (6k)")
@@ -64,6 +72,8 @@ def wrong(args):
         return "--red: a threshold above --limit never acts"
     if args.gap <= args.rto_min:
         return "--gap: an idle connection's first RTT begins after an RTO: --rto-min"
+    if 2 * args.spread > args.gap:
+        return "--spread: at most half of --gap, by which a round is told from the next"
     return None
 
 
@@ -86,7 +96,20 @@ def configure(args):
             for n in args.senders for size in args.bytes]
     return {"senders": max(args.senders), "port": args.port or line,
             "bytes": 0, "ecn": 0, "bulk": 0, "lead": 0, "duration": 0,
-            "greenlane_ecn": args.classify == "ecn"}, jobs
+            "greenlane_ecn": args.classify == "ecn",
+            "spread": args.spread, "seed": args.seed}, jobs
+
+
+def ideal_ns(config, size, starts):
+    """Completion time of the slowest message of a round, of this size, if the link is always busy
+    and serves the first to start first: no other order has a faster slowest one."""
+    one, two = (report.line_ns(dict(config, bytes=size), n) for n in (1, 2))
+    done = slowest = 0
+    for start in sorted(starts):
+        done = max(done, start) + two - one
+        slowest = max(slowest, done - start)
+    # line_ns() ends with the start of the last packet.
+    return slowest - (two - one) + one + (2 + 4 * config["fresh"]) * config["delay"]
 
 
 def summary(config, result):
@@ -95,10 +118,12 @@ def summary(config, result):
     row.update({key: result[key] for key in ("bytes", "red")})
     if "fct_ns" not in result:
         return row
-    way = 2 + 4 * config["fresh"]
-    row["ideal"] = (report.line_ns(dict(config, bytes=row["bytes"]), row["flows"])
-                    + way * config["delay"])
-    row["ratio"] = statistics.median(map(max, result["fct_ns"])) / row["ideal"]
+    together = [[0] * row["flows"]] * len(result["fct_ns"])
+    ideals = [ideal_ns(config, row["bytes"], starts)
+              for starts in result.get("began_ns", together)]
+    row["ideal"] = statistics.median(ideals)
+    row["ratio"] = statistics.median(max(times) / ideal
+                                     for times, ideal in zip(result["fct_ns"], ideals))
     if not units.has_credits(row["cc"]):
         row["red"] = None
     ours = result["senders"]["greenlane"]

@@ -4,11 +4,12 @@
 	scripts/experiment incast --cc dctcp,tlt_dctcp --fan-in 80,320
 
 Every flow is one block of bytes on a connection that lasts.  The ideal is all bytes, headers
-included, at line rate, and the way to the receiver: nothing can be faster.  --segments looks at
-every packet besides: how long is each segment on its way, retransmissions included?
+included, at line rate, and the propagation delay to the receiver: the lower bound.  --segments adds
+the delivery time of segments, from the first transmission to the ACK, retransmissions included.
 """
 
 from lab import units
+from lab.experiments.incast import segments
 from lab.measure import report
 from lab.net.port import PAUSES
 
@@ -32,13 +33,12 @@ def add_arguments(add):
         help="measure for this long at least")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
     add("--pause", choices=PAUSES, help="a paused fabric, where these packets are not lost")
-    add("--segments", action="store_true",
-        help="percentiles of the time from a segment's first transmission to its ACK")
+    segments.add_argument(add)
 
 
-def wrong(_args):
+def wrong(args):
     """What the command line cannot mean, or nothing."""
-    return None
+    return segments.wrong(args)
 
 
 def configure(args):

@@ -2,6 +2,7 @@
 """The guest's half: incasts, and how long their segments take if that is asked for."""
 
 from lab.experiments.incast.segments import deliveries, spread
+from lab.measure.capture import is_chosen
 from lab.traffic import incast
 
 network = incast.Incast
@@ -10,5 +11,6 @@ network = incast.Incast
 def run(network, config, job):
     """One congestion control, one fan-in."""
     def look(packets, config):
-        return {"segments": spread(deliveries(packets, config))}
+        chosen = [packet for packet in packets if is_chosen(packet.port, config["segments"])]
+        return {"segments": spread(deliveries(chosen, 4 * config["delay"]))}
     return incast.run(network, config, job, look=look if config["segments"] else None)

@@ -23,6 +23,11 @@ CC@none are of the flows between hosts of which both, one or none have CC.
 With --request, each flow is the answer to a request of so many bytes, and its completion
 time is counted from when its receiver asked.
 
+With --segments the row has percentiles of the delivery time of segments (TLT's Figure 16): from the
+first transmission of each to its ACK, with all retransmissions.  All of them are captured, at the
+switch ports of the hosts; --segments PERCENT captures that share of the connections, and needs as
+much less of the guest's memory: 128 bytes for each packet, three times.
+
 Slowdown is a flow's completion time by what it has alone on its way: all its bytes, headers
 included, at line rate, and each switch's delay.  Classes of the background are up to 100 kB,
 up to 1 MB, and larger.
@@ -34,6 +39,7 @@ import statistics
 
 from lab import units
 from lab.codepoints import UNSCHEDULED
+from lab.experiments.incast import segments
 from lab.experiments.load import schedule as traffic
 from lab.measure import fabric, report
 from lab.net import port as ports
@@ -92,6 +98,7 @@ def add_arguments(add):
         help="flows are answers to so much (0: they begin by themselves)")
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="at all queues, so often: percentiles (0us: not)")
+    segments.add_argument(add)
     add("--tcp-info", action="store_true",
         help="after each flow, its sender's estimates: RTT, and the RTO that they make")
     add("--red", type=units.size_or_auto,
@@ -142,6 +149,8 @@ def wrong(args):
     mixes = [cc for cc in args.cc.split(",") if len(units.ccs(cc)) > 1]
     if args.deployed and mixes:
         return "--deployed: not with a mix"
+    if message := segments.wrong(args):
+        return message
     if args.apart and not (mixes and all(_is_apart(args, cc) for cc in mixes)):
         return "--apart: a mix, and a number for each of it"
     return None
@@ -219,7 +228,7 @@ def _port(args, cc):
 def configure(args):
     """(configuration, jobs): what a run costs goes with its bytes."""
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
-            " each bytes request drain look tcp_info pause").split()
+            " each bytes request drain look tcp_info pause segments").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(symmetric=True, rate=args.rate)
     if not args.foreground and args.background:
@@ -248,6 +257,12 @@ def _alone(config, size, switches):
 def first_rtt_ns(config, switches):
     """What is done by then was done within a round trip of the idle network."""
     return 2 * (switches + 1) * config["delay"]
+
+
+def beside_ns(config, switches):
+    """Propagation delays of a segment and its ACK that Ends does not see: those of the hosts' links
+    and the path back.  In a paused fabric the first link's delay is behind the host's port."""
+    return (switches + 2 + bool(config["pause"])) * config["delay"]
 
 
 def rto_ns(srtt, rttvar):
@@ -443,6 +458,16 @@ def _queues(results):
     return found
 
 
+def _segments(results):
+    """Percentiles of all segments' delivery times."""
+    seen = sum((collections.Counter(result["segments"]["times"]) for result in results),
+               collections.Counter())
+    times = sorted(int(time) for time in seen.elements())
+    lost = sum(result["segments"]["lost"] for result in results)
+    return {f"segment_{name}": value
+            for name, value in segments.spread(times + [None] * lost).items()}
+
+
 def summary(flows, results):
     """The row of one congestion control at one load: all seeds together."""
     row = {key: results[0][key] for key in ("cc", "load", "deployed", "flows")
@@ -459,6 +484,8 @@ def summary(flows, results):
     row["memory"] = max(result["memory"] for result in results)
     if "queues" in results[0]:
         row.update(_queues(results))
+    if "segments" in results[0]:
+        row.update(_segments(results))
     row["clock_bytes"] = sum(result["counters"]["greenlane"].get("ClockSentBytes", 0)
                              for result in results)
     for name in ("setup_s", "cpu_s", "real_s"):

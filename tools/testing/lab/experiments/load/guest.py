@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest's half: play a schedule on a network of switches."""
 
+import collections
+import functools
 import socket
 
 from lab import units
-from lab.experiments.load import BELOW
+from lab.experiments.incast.segments import deliveries
+from lab.experiments.load import BELOW, beside_ns
 from lab.experiments.load.schedule import Schedule
+from lab.measure.capture import Ends, is_chosen
 from lab.net import hosts
 from lab.traffic.play import Fabric, play
 
@@ -22,6 +26,38 @@ def _has(name):
     return True
 
 
+# Payload of a packet, rounded down; a host's packets that no message accounts for; and, for
+# retransmissions, the room by the packets of the messages.
+_PAYLOAD, _OTHERS, _ROOM = 1400, 1024, 1.5
+
+
+def _room(network, schedule, percent):
+    """{host: maximum number of frames at its port}, for Ends."""
+    packets = collections.Counter()
+    for message in schedule.messages + schedule.answers:
+        wire = schedule.connections[message.connection]
+        client = wire if wire.reversed is None else schedule.connections[wire.reversed]
+        if is_chosen(client.port, percent):
+            number = message.bytes // _PAYLOAD + 1
+            # A switch receives a packet again from its ifb, after the link's delay.
+            packets.update({wire.src: 2 * number, wire.dst: number})
+    return {name: round(_ROOM * packets[number]) + _OTHERS
+            for number, name in enumerate(network.hosts)}
+
+
+def _segments(network, config, ends):
+    """How many segments had each delivery time, ns to four digits, and how many have none."""
+    between = functools.cache(network.switches_between)
+    times, lost = collections.Counter(), 0
+    for src, dst, packets in ends.flows():
+        for time in deliveries(packets, beside_ns(config, between(src, dst))):
+            if time is None:
+                lost += 1
+            else:
+                times[round(float(f"{time:.4g}"))] += 1
+    return {"times": times, "lost": lost}
+
+
 def run(network, config, job):
     """One congestion control or one mix, one load."""
     config = dict(config, **job)
@@ -34,6 +70,14 @@ def run(network, config, job):
     if "deployed" in job:
         hosts.deploy(network, *ccs, schedule.deployed(job["deployed"]), job["others"])
         ccs = [""]      # what the host has
-    return play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
-                "--limit", config["drain"], "--look", config["look"],
-                *["--tcp-info"] * config["tcp_info"], ccs=ccs)
+    percent = config["segments"]
+    ends = Ends(network, percent, _room(network, schedule, percent)) if percent else None
+    result = play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,
+                  "--limit", config["drain"], "--look", config["look"],
+                  *["--tcp-info"] * config["tcp_info"], ccs=ccs)
+    if ends:
+        try:
+            result["segments"] = _segments(network, config, ends)
+        except OSError as why:
+            return dict(job, error=str(why))
+    return result

@@ -7,15 +7,18 @@
  *	sender s1: flow 1, 9, 17, ... ---+--> receiver
  *	...                             --/
  *
- * One process and one thread plays all the parts.  A socket belongs to the
- * network namespace that its creator was in, so setns() around socket() is all
- * it takes, and a round can start on every sender at once: in a guest whose
- * time is virtual, no time passes between the first write() and the last.
+ * One process with one thread has all sockets.  A socket belongs to the
+ * network namespace in which it was created, so setns() before socket() is
+ * enough, and all senders of a round start at once: in a guest with virtual
+ * time, no time passes between the first write() and the last.
  *
- * A round starts when all flows are handed their bytes, and a flow completes
- * when the receiver has read its last one.  The receiver reads at once (and
- * throws away, MSG_TRUNC, which saves copying).  Connections last for all
- * rounds unless --fresh, where a round begins with connect().
+ * A round starts when the kernel has the bytes of all flows, and a flow is
+ * complete when the receiver has read its last byte.  The receiver reads at
+ * once, and discards (MSG_TRUNC, which saves copying).  Connections persist,
+ * unless --fresh, which begins with connect() each time.
+ *
+ * With --starts each flow starts at its own time after the start of its
+ * round, and its completion time is counted from there.
  *
  * It never spins: a process that polls would stop virtual time for ever.
  */
@@ -26,6 +29,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,20 +56,22 @@ enum { KIND_LISTEN, KIND_TIMER, KIND_TX, KIND_RX };
  * @rx: receiver's socket, -1 until accepted
  * @to_send: bytes of this round not yet handed to the kernel
  * @to_read: bytes of this round not yet read
- * @fct: flow completion times in ns, one a round; 0 is unfinished
+ * @began: time at which the kernel got the bytes of this round, ns
+ * @fct: flow completion times in ns; 0 is unfinished
+ * @late: ns to @began from the common start, with --starts
  * @bulk: never ends, and no part of a round
  * @blocked: waits for room in the send buffer (or for the connection)
  */
 struct flow {
 	int tx, rx;
 	uint64_t to_send, to_read;
-	uint64_t *fct;
+	uint64_t began, *fct, *late;
 	bool bulk, blocked;
 };
 
 /* The command line. */
 static struct {
-	const char *senders[MAX_SENDERS], *receiver, *address, *cc;
+	const char *senders[MAX_SENDERS], *receiver, *address, *cc, *starts;
 	unsigned int n_senders;
 	uint64_t flows, bulk, rounds, port, bytes;
 	uint64_t gap_us, lead_us, duration_us, limit_s;
@@ -81,6 +87,7 @@ static struct flow *flows;
 static unsigned int n_flows;		/* opt.flows, then opt.bulk of them */
 static unsigned int round_nr, unfinished, opened;
 static unsigned int flow_of_port[65536];	/* of the sender */
+static uint64_t *starts;		/* ns after the common start, by round and flow */
 static uint64_t round_start, bulk_bytes, broken, read_bytes;
 static bool timer_fired;
 static char chunk[CHUNK];
@@ -235,7 +242,7 @@ static void on_readable(unsigned int i)
 		die("flow %u: more bytes than were sent", i);
 	f->to_read -= n;
 	if (!f->to_read) {
-		f->fct[round_nr] = now() - round_start;
+		f->fct[round_nr] = now() - f->began;
 		unfinished--;
 	}
 }
@@ -301,20 +308,62 @@ static void open_all(void)
 	}
 }
 
+static void begin_flow(unsigned int i, uint64_t when)
+{
+	flows[i].began = when;
+	flows[i].to_send = opt.bytes;
+	flows[i].to_read = opt.bytes;
+	if (opt.fresh)
+		open_flow(i);
+	else
+		send_more(i);
+}
+
+static uint64_t start_of(unsigned int i)
+{
+	return starts[round_nr * opt.flows + i];
+}
+
+static int by_start(const void *a, const void *b)
+{
+	uint64_t x = start_of(*(const unsigned int *)a), y = start_of(*(const unsigned int *)b);
+
+	return (x > y) - (x < y);
+}
+
+/* Start each flow at its own time; the earlier ones send and receive meanwhile. */
+static void begin_apart(void)
+{
+	unsigned int i, order[opt.flows];
+	uint64_t when;
+
+	for (i = 0; i < opt.flows; i++)
+		order[i] = i;
+	qsort(order, opt.flows, sizeof(*order), by_start);
+	for (i = 0; i < opt.flows; i++) {
+		unsigned int flow = order[i];
+
+		for (when = now(); when < round_start + start_of(flow); when = now()) {
+			set_timer(round_start + start_of(flow) - when);
+			while (!timer_fired)
+				handle_events();
+		}
+		flows[flow].late[round_nr] = when - round_start;
+		begin_flow(flow, when);
+	}
+}
+
 static void run_round(void)
 {
 	unsigned int i;
 
 	unfinished = opt.flows;
 	round_start = now();
-	for (i = 0; i < opt.flows; i++) {
-		flows[i].to_send = opt.bytes;
-		flows[i].to_read = opt.bytes;
-		if (opt.fresh)
-			open_flow(i);
-		else
-			send_more(i);
-	}
+	if (starts)
+		begin_apart();
+	else
+		for (i = 0; i < opt.flows; i++)
+			begin_flow(i, round_start);
 	set_timer(opt.limit_s * NSEC);
 	while (unfinished && !timer_fired)
 		handle_events();
@@ -348,21 +397,36 @@ static void print_tcp_info(void)
 	       bytes, again, segs, retrans, ce);
 }
 
+/* Print an array of struct flow: a list for each round, with a value for each flow. */
+static void print_rounds(const char *what, size_t offset)
+{
+	uint64_t i, r;
+
+	printf("\"%s\": [", what);
+	for (r = 0; r < opt.rounds; r++) {
+		printf("%s[", r ? ", " : "");
+		for (i = 0; i < opt.flows; i++) {
+			uint64_t *of_flow = *(uint64_t **)((char *)&flows[i] + offset);
+
+			printf("%s%" PRIu64, i ? ", " : "", of_flow[r]);
+		}
+		printf("]");
+	}
+	printf("], ");
+}
+
 static void print_report(uint64_t elapsed)
 {
 	uint64_t i, r, done = 0;
 
-	printf("{\"flows\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"fct_ns\": [",
-	       opt.flows, opt.bytes);
-	for (r = 0; r < opt.rounds; r++) {
-		printf("%s[", r ? ", " : "");
-		for (i = 0; i < opt.flows; i++) {
-			printf("%s%" PRIu64, i ? ", " : "", flows[i].fct[r]);
+	for (r = 0; r < opt.rounds; r++)
+		for (i = 0; i < opt.flows; i++)
 			done += flows[i].fct[r] > 0;
-		}
-		printf("]");
-	}
-	printf("], \"unfinished\": %" PRIu64 ", \"broken\": %" PRIu64
+	printf("{\"flows\": %" PRIu64 ", \"bytes\": %" PRIu64 ", ", opt.flows, opt.bytes);
+	print_rounds("fct_ns", offsetof(struct flow, fct));
+	if (starts)
+		print_rounds("began_ns", offsetof(struct flow, late));
+	printf("\"unfinished\": %" PRIu64 ", \"broken\": %" PRIu64
 	       ", \"bulk_flows\": %" PRIu64 ", \"bulk_bytes\": %" PRIu64
 	       ", \"read_bytes\": %" PRIu64 ", \"elapsed_ns\": %" PRIu64 ", ",
 	       opt.flows * opt.rounds - done, broken, opt.bulk, bulk_bytes,
@@ -376,9 +440,11 @@ static void usage(void)
 	fputs("usage: incast --receiver NS --address A --sender NS... --flows N\n"
 	      "	[--bytes N] [--rounds N] [--gap US] [--cc NAME] [--port N]\n"
 	      "	[--fresh] [--bulk N] [--lead US] [--duration US] [--limit S]\n"
+	      "	[--starts FILE]\n"
 	      "--bulk N      endless flows beside, started --lead US before\n"
 	      "--duration US how long bulk flows run at least\n"
-	      "--limit S     give up a round (or connecting) after S seconds\n",
+	      "--limit S     give up a round (or connecting) after S seconds\n"
+	      "--starts FILE start of each flow, ns after the common start\n",
 	      stderr);
 	exit(2);
 }
@@ -402,6 +468,7 @@ static const struct {
 	{ "receiver", .text = &opt.receiver },
 	{ "address", .text = &opt.address },
 	{ "cc", .text = &opt.cc },
+	{ "starts", .text = &opt.starts },
 	{ "flows", .number = &opt.flows },
 	{ "bytes", .number = &opt.bytes },
 	{ "rounds", .number = &opt.rounds },
@@ -447,6 +514,21 @@ static void parse_options(int argc, char **argv)
 		usage();
 }
 
+static void read_starts(void)
+{
+	FILE *file = fopen(opt.starts, "re");
+	uint64_t i;
+
+	starts = calloc(opt.flows * opt.rounds, sizeof(*starts));
+	if (!file || !starts)
+		die("%s", opt.starts);
+	errno = 0;
+	for (i = 0; i < opt.flows * opt.rounds; i++)
+		if (fscanf(file, "%" SCNu64, &starts[i]) != 1)
+			die("%s: no start for flow %" PRIu64, opt.starts, i);
+	fclose(file);
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 1 << 18, 1 << 18 };
@@ -465,8 +547,12 @@ int main(int argc, char **argv)
 		sender_ns[i] = open_ns(opt.senders[i]);
 	n_flows = opt.flows + opt.bulk;
 	flows = calloc(n_flows, sizeof(*flows));
-	for (i = 0; i < n_flows; i++)
+	for (i = 0; i < n_flows; i++) {
 		flows[i].fct = calloc(opt.rounds, sizeof(uint64_t));
+		flows[i].late = calloc(opt.rounds, sizeof(uint64_t));
+	}
+	if (opt.starts)
+		read_starts();
 
 	start_listening();
 	if (!opt.fresh)
