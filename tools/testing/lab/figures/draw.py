@@ -28,10 +28,11 @@ def _said(name, value, all_of=()):
     if name == "cc":
         return style.name(value, all_of)
     if isinstance(value, bool):
-        return {"ipv6": ("IPv4", "IPv6")}.get(name, ("no", "yes"))[value]
+        return {"ipv6": ("IPv4", "IPv6"), "pause": ("none", "")}.get(name, ("no", "yes"))[value]
     if name == "bytes" and isinstance(value, int):
         return f"{value / 1000:g} kB"
-    words = {"unscheduled": {"drop": "dropped early", "behind": "behind the rest"}}
+    words = {"unscheduled": {"drop": "dropped early", "behind": "behind the rest"},
+             "base": {"paper": "the paper's base", "linux": "today's Linux"}}
     text = words.get(name, {}).get(value, str(value))
     if unit := re.fullmatch(r"([0-9]+)([kmg])b?", text):
         return f"{unit[1]} {'kMG'['kmg'.index(unit[2])]}B"
@@ -83,7 +84,7 @@ def _stated(figure, panel, place):
     for number in figure.about.get("compare", []):
         if (number["key"] == panel["y"] and not number.keys() & {"to", "over"}
                 and isinstance(number["paper"], (int, float))):
-            x = place(number["of"])
+            x = place(figure.on(figure.judged, number["of"]))
             if x is not None:
                 yield x, number["paper"], number["of"].get("cc")
 

@@ -91,11 +91,20 @@ def _seeds(results):
     return f"{len(seeds)} seed{'s' * (len(seeds) > 1)}" if seeds else ""
 
 
+_BASES = {"paper": "over the papers' base", "linux": "over today's Linux"}
+
+
+def _bases(configs):
+    """Nothing, if today's Linux is the only one."""
+    bases = dict.fromkeys(config.get("base", "linux") for config in configs)
+    return " and ".join(_BASES[base] for base in bases) if set(bases) != {"linux"} else ""
+
+
 def words(results):
     """Of a figure's results; what varies from run to run is said once for each value."""
     results = [result for result in results if result]
     if not results:
         return ""
     configs = [config for result in results for config in _configs(result)]
-    parts = [_network(configs), _traffic(configs), _seeds(results)]
+    parts = [_network(configs), _traffic(configs), _bases(configs), _seeds(results)]
     return "; ".join(filter(None, parts))
