@@ -229,10 +229,22 @@ def readme(text, recorded, figures):
     return before + _BEGIN + summary(recorded, figures) + _END + after
 
 
+def kept(recorded, figures):
+    """What of a record is of a number that a figure still compares."""
+    found = {}
+    for figure in figures:
+        whats = {number["what"] for number in figure.about.get("compare", [])}
+        of = recorded.get(figure.name, {"numbers": {}})
+        numbers = {what: one for what, one in of["numbers"].items() if what in whats}
+        if numbers:
+            found[figure.name] = of | {"numbers": numbers}
+    return found
+
+
 def write(scale, now):
     """Record these figures, keep the others, and write what follows from it; the pages are of
     the small scale, which is all that one machine has run."""
-    scales = {one: read(one) for one in catalogue.SCALES}
+    scales = {one: kept(read(one), catalogue.load(one)) for one in catalogue.SCALES}
     scales[scale].update(now)
     RECORD.write_text(toml({one: of for one, of in scales.items() if of}), encoding="utf-8")
     figures = catalogue.load("small")
