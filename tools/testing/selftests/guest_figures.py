@@ -386,17 +386,17 @@ def two_plots():
     finally:
         draw.pyplot.subplots = subplots
     (_, axes), = drawn
-    linux, paper, bars = axes[0][0], axes[0][1], axes[1][0]
+    (linux, paper), bars = axes
     equal([one.get_title() for one in (linux, paper)],
           ["base: today's Linux", "base: the paper's base"], "panels")
     said = [[line.get_label() for line in one.lines if not line.get_label().startswith("_")]
             for one in (linux, paper)]
     equal(said, [ccs, [*ccs, "dctcp, probes", "the paper"]], "lines")
-    labels = [text.get_text() for text in bars.get_xticklabels()]
-    equal((len(labels), sum("the paper's base" in label for label in labels)), (10, 6), "bars")
-    at, = (line.get_xdata()[0] for line in bars.lines
-           if line.get_marker() == "h" and len(line.get_xdata()))
-    equal(labels[at], "the paper's base\ndctcp\n20", "the paper's value")
+    equal([len(one.get_xticklabels()) for one in bars], [4, 6], "bars")
+    hollow = [[line.get_xdata()[0] for line in one.lines
+               if line.get_marker() == "h" and len(line.get_xdata())] for one in bars]
+    labels = [text.get_text() for text in bars[1].get_xticklabels()]
+    equal((hollow[0], [labels[at] for at in hollow[1]]), ([], ["dctcp\n20"]), "the paper's values")
 
 
 @case("a description that cannot be: one line that names it, and nothing is made")

@@ -29,9 +29,9 @@ today's Linux it stands beside it without one.
 
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
 and each congestion control is a line, or a bar if x has no order (or bars is true).  Without x,
-each row is a bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
-from the lowest to the highest.  An axis has the words that WORDS has for its key, or those of
-the panel's `label`.
+each row is a bar, and each base has a panel.  Of what else varies each value has panels of its own;
+but seeds are pooled: the mean, and from the lowest to the highest.  The text of an axis is the
+key's in WORDS, or the panel's `label`.
 
     compare = [{ what = "...", of = { cc = "tlt_dctcp" }, to = { cc = "dctcp" },
                  key = "fg_p99.9", want = "less", paper = -80.9, read = "text, 7.1" }]

@@ -122,6 +122,8 @@ def _bars(axes, rows, panel, figure, fixed):
                     **({"rotation": 25, "ha": "right"} if len(groups) > 3 else {}))
 
     def place(of):
+        if any(of.get(name, value) != value for name, value in fixed.items()):
+            return None
         return next((at for at, key in enumerate(groups)
                      if all(key[names.index(name)] == value for name, value in of.items()
                             if name in names)), None)
@@ -182,7 +184,7 @@ def _facets(figure, panel):
     vary = figure.about.get("vary", {})
     rest = [name for name, values in vary.items()
             if name not in ("cc", panel.get("x"), catalogue.POOLED)
-            and ("x" in panel) and len(values) > 1]
+            and ("x" in panel or name == "base") and len(values) > 1]
     found = [{}]
     for name in rest:
         found = [one | {name: value} for one in found for value in vary[name]]
