@@ -84,6 +84,7 @@ RULE = {
                                  "by a factor of 2.5"),
     "better than a range's better end": ({"paper": [20, 40], "want": "less"}, 9, "beyond",
                                          "by a factor of 2.22"),
+    "no side wanted": ({"paper": 99, "unit": "%"}, 99.9, "met", ""),
     "far off, both sides count": ({"paper": 10.0}, 4, "missed", "by 60 %"),
     "far less, by a word": ({"paper": "less"} | CHANGE, -99, "met", ""),
     "not comparable, though beyond": ({"paper": 50, "want": "less", "not_comparable": "other"}, 1,
