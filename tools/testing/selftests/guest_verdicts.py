@@ -505,11 +505,16 @@ def refused():
             continue
         raise Failed(f"accepted: {change}")
     catalogue._check("f", figure | {"compare": [number]})
+    # Bars need transports: varied, or named by the command.
+    bars = {"vary": {"seed": [1]}, "command": "load --cc x"}
+    catalogue._check("f", figure | bars)
     two = figure | {"vary": {"base": ["paper", "linux"], "cc": ["x"], "seed": [1, 2]}}
     catalogue._check("f", two | {"also": {"paper": ["z"]}, "fewer": {"linux": {"seed": [1]}},
                                  "compare": [number | {"of": {"cc": "z"},
                                                        "today": {"of": {"cc": "x"}}}]})
-    for wrong in (figure | {"compare": [number, number]}, figure | {"also": {"paper": ["z"]}},
+    for wrong in (figure | bars | {"command": "load"},
+                  figure | bars | {"plot": [{"x": "cc", "y": "a"}]},
+                  figure | {"compare": [number, number]}, figure | {"also": {"paper": ["z"]}},
                   figure | {"fewer": {"linux": {"cc": ["x"]}}},
                   figure | {"vary": {"cc": ["x"], "base": ["papers"]}},
                   two | {"fewer": {"linux": {"seed": [3]}}}, two | {"fewer": {"linux": {"seed": []}}},

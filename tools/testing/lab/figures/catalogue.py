@@ -283,7 +283,9 @@ def _check(name, about):
             wrong(f"plot: what is {min(unknown)}?")
         if "y" not in panel:
             wrong("plot: no y")
-        if panel.get("x", "cc") not in about.get("vary", {}):
+        # Bars of transports that the command names are not varied.
+        bars = "x" not in panel and "--cc" in about["command"].split()
+        if panel.get("x", "cc") not in about.get("vary", {}) and not bars:
             wrong(f"plot: x is {panel.get('x', 'cc')}, which is not varied")
     _check_bases(about, wrong)
     seen = set()
