@@ -131,7 +131,7 @@ def report():
     ours = next(r["fg_p99"] for r in rows if (r["cc"], r["load"]) == ("reno", 20)) / 1e6
     for text in ("a star &amp; a &lt;test&gt;", "nobody, Figure 1", f"<td>{ours:.3g} ms</td>",
                  "<td>1 ms</td>", "<td>text, &lt;1&gt;</td>", "<td>small</td>", "p99 &gt; 1",
-                 "<td>none</td><td>-</td>", f"<td>reno</td><td>20</td><td>{ours:.3g}</td>",
+                 "<td>none</td><td></td><td>-</td><td></td>", f"<td>reno</td><td>20</td><td>{ours:.3g}</td>",
                  "3 hosts, 1 tier, 40 Gbit/s; 5 flows of web search, incasts of 2 x",
                  "--cc reno,dctcp --load 20 --seed 1",
                  f"Linux {os.environ.get('GL_KERNEL', '7.3')}"):
@@ -321,6 +321,82 @@ def varied():
     mix = catalogue.Figure("f", about, tuple(catalogue.runs(about, "paper")))
     equal([row["cc"] for row in mix.rows([{"summary": rows}])],
           ["dctcp+dart", "dctcp@mix", "dart@mix"], "a mix")
+
+
+@case("two bases: each has its transports and its seeds; today's Linux is the default's run")
+def two_bases():
+    about = {"command": "load --fine", "small": "--background 3", "large": "",
+             "vary": {"base": ["paper", "linux"], "cc": ["dctcp", "tlt_dctcp"], "seed": [1, 2]},
+             "also": {"paper": ["dctcp:tcp_rto_min_us=200"]}, "fewer": {"linux": {"seed": [2]}}}
+    runs = tuple(catalogue.runs(about, "small"))
+    equal([" ".join(run.command) for run in runs],
+          [f"load --fine --cc dctcp,tlt_dctcp,dctcp:tcp_rto_min_us=200 --base paper --seed {seed}"
+           " --background 3" for seed in (1, 2)]
+          + ["load --fine --cc dctcp,tlt_dctcp --seed 2 --background 3"], "commands")
+    large = [run.command[run.command.index("--cc") + 1] for run in catalogue.runs(about, "large")]
+    equal(large, ["dctcp", "tlt_dctcp", "dctcp:tcp_rto_min_us=200"] * 2 + ["dctcp", "tlt_dctcp"],
+          "one transport a run at the other scale")
+    rows = catalogue.Figure("f", about, runs).rows([{"summary": [{"cc": "dctcp"}]}, None,
+                                                    {"summary": [{"cc": "dctcp"}]}])
+    equal(rows, [{"cc": "dctcp", "base": "paper", "seed": 1},
+                 {"cc": "dctcp", "base": "linux", "seed": 2}], "rows")
+
+
+@case("a run's name does not depend on the order of its options; figures share it")
+def shared():
+    names = [catalogue.Run(tuple(command.split()), ()).name for command in (
+        "load --fine --load 40 --seed 1", "load --seed 1 --load 40 --fine",
+        "load --seed 40 --load 1 --fine", "incast --fine --load 40 --seed 1")]
+    equal([name == names[0] for name in names], [True, True, False, False], "names")
+    runs = {figure.name: {run.name for run in figure.runs} for figure in catalogue.load()}
+    for less, more in (("tlt-fig7", "tlt-fig5"), ("tlt-fig8", "ours-auto"),
+                       ("aeolus-fig13", "aeolus-fig11"), ("dart-fig11", "dart-fig14"),
+                       ("dart-table1", "dart-fig12")):
+        true(runs[less] <= runs[more], f"{less}'s runs are {more}'s")
+    # The whole report is an hour and a half on two processors.
+    true(len(set().union(*runs.values())) <= 480, "runs at the small scale")
+
+
+@case("a key of a physical limit that no run has: the line names it")
+def limits():
+    figure = catalogue.Figure("f", {"plot": [], "compare": [
+        {"what": "w", "key": "n", "ideal": "ratoi", "paper": 1, "of": {}},
+        {"what": "v", "key": "n", "ideal": 1.5, "paper": 1, "of": {}}]}, ())
+    equal(list(catalogue.unknown(figure, [{"n": 1, "ratio": 2}])),
+          ["f: compare: w: ideal is ratoi, which no run has (is it ratio?)"], "lines")
+
+
+@case("a plot of two bases: panels or bars of each, the paper's values at its own base")
+def two_plots():
+    ccs = ["dctcp", "tlt_dctcp"]
+    about = {"title": "t", "paper": "p", "vary": {"base": ["linux", "paper"], "cc": ccs,
+                                                  "load": [20, 40]},
+             "also": {"paper": ["dctcp:tcp_early_retrans=3"]},
+             "plot": [{"x": "load", "y": "fg_mean", "unit": "us"}, {"y": "fg_p99", "unit": "us"}],
+             "compare": [{"key": key, "paper": 3e3, "unit": "us", "of": {"cc": "dctcp", "load": 20}}
+                         for key in ("fg_mean", "fg_p99")]}
+    rows = [{"cc": cc, "base": base, "load": load, "fg_mean": 1e6, "fg_p99": 2e6}
+            for base in ("linux", "paper") for load in (20, 40)
+            for cc in ccs + ["dctcp:tcp_early_retrans=3"] * (base == "paper")]
+    drawn = []
+    subplots = draw.pyplot.subplots
+    try:
+        draw.pyplot.subplots = lambda *a, **k: drawn.append(subplots(*a, **k)) or drawn[-1]
+        draw.draw(catalogue.Figure("f", about, ()), rows, f"{OUT.name}/two")
+    finally:
+        draw.pyplot.subplots = subplots
+    (_, axes), = drawn
+    (linux, paper), bars = axes
+    equal([one.get_title() for one in (linux, paper)],
+          ["base: today's Linux", "base: the paper's base"], "panels")
+    said = [[line.get_label() for line in one.lines if not line.get_label().startswith("_")]
+            for one in (linux, paper)]
+    equal(said, [ccs, [*ccs, "dctcp, probes", "the paper"]], "lines")
+    equal([len(one.get_xticklabels()) for one in bars], [4, 6], "bars")
+    hollow = [[line.get_xdata()[0] for line in one.lines
+               if line.get_marker() == "h" and len(line.get_xdata())] for one in bars]
+    labels = [text.get_text() for text in bars[1].get_xticklabels()]
+    equal((hollow[0], [labels[at] for at in hollow[1]]), ([], ["dctcp\n20"]), "the paper's values")
 
 
 @case("a description that cannot be: one line that names it, and nothing is made")

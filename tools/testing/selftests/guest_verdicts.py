@@ -35,15 +35,15 @@ RULE = {
     "its end": ({"paper": 3, "want": "less"} | CHANGE, 3.6, "missed", "by 0.6 points"),
     "none is none": ({"paper": 0, "want": "less"}, 0, "met", ""),
     "one is not none": ({"paper": 0, "want": "less"}, 1, "missed", "by 1"),
-    "a change to nothing": ({"paper": -90, "want": "less"} | CHANGE, -100.0, "met", ""),
+    "a change to nothing": ({"paper": -90, "want": "less"} | CHANGE, -100.0, "beyond", ""),
     "no change at all": ({"paper": -30, "want": "less"} | CHANGE, 0.0, "missed", "by 30 points"),
     "in a range": ({"paper": [2.5, 3.3]} | RATIO, 3, "met", ""),
     "below it": ({"paper": [2.5, 3.3]} | RATIO, 2.2, "missed", "by 12 %"),
-    "above it, where more is better": ({"paper": [2.5, 3.3], "want": "more"} | RATIO, 9, "met", ""),
+    "above it, where more is better": ({"paper": [2.5, 3.3], "want": "more"} | RATIO, 5, "met", ""),
     "similar": ({"paper": "similar"} | CHANGE, -9.9, "met", ""),
     "not similar": ({"paper": "similar"} | CHANGE, 12, "missed", "by 2 points"),
     "similar, as a ratio": ({"paper": "similar"} | RATIO, 1.05, "met", ""),
-    "better than similar": ({"paper": "similar", "want": "more"} | RATIO, 3, "met", ""),
+    "better than similar": ({"paper": "similar", "want": "more"} | RATIO, 1.9, "met", ""),
     "more at its word": ({"paper": "more"} | CHANGE, 0.1, "met", ""),
     "none is not more": ({"paper": "more"} | CHANGE, 0.0, "missed",
                          "by 0: no difference"),
@@ -55,6 +55,39 @@ RULE = {
     "beyond the curve": ({"paper": 10.0, "uncertainty": 3, "want": "less"}, 13.1, "missed",
                          "by 31 %"),
     "not comparable, though better": ({"paper": 5, "want": "less", "not_comparable": "other"}, 1,
+                                      "not comparable", "other"),
+    "less than half": ({"paper": 10.0, "want": "less"}, 4, "beyond", "by a factor of 2.5"),
+    "half": ({"paper": 10.0, "want": "less"}, 5, "met", ""),
+    "none of some": ({"paper": 2.5, "want": "less"}, 0, "beyond", ""),
+    "none of none": ({"paper": 0, "want": "less"}, 0.0, "met", ""),
+    "more than nothing": ({"paper": 0, "want": "more"}, 5, "met", ""),
+    "more than double": ({"paper": 6.9, "want": "more"} | RATIO, 52.7, "beyond",
+                         "by a factor of 7.64"),
+    "double": ({"paper": 6.9, "want": "more"} | RATIO, 13.8, "met", ""),
+    "half of what a reduction leaves": ({"paper": -80, "want": "less"} | CHANGE, -90, "met", ""),
+    "less than that": ({"paper": -80, "want": "less"} | CHANGE, -92, "beyond",
+                       "by a factor of 2.5"),
+    "half of a growth": ({"paper": 8, "want": "less"} | CHANGE, 4, "met", ""),
+    "a quarter of a growth": ({"paper": 8, "want": "less"} | CHANGE, 2, "beyond",
+                              "by a factor of 4"),
+    "no growth": ({"paper": 8, "want": "less"} | CHANGE, -1, "beyond", ""),
+    "twice the growth": ({"paper": 48, "want": "more"} | CHANGE, 96, "met", ""),
+    "more growth than that": ({"paper": 48, "want": "more"} | CHANGE, 120, "beyond",
+                              "by a factor of 2.5"),
+    "a loss that is a gain": ({"paper": -5.58, "want": "more"} | CHANGE, 3, "met", ""),
+    "a share, by its complement": ({"paper": 70, "want": "more", "unit": "%"}, 92, "beyond",
+                                   "by a factor of 3.75"),
+    "half of the complement": ({"paper": 70, "want": "more", "unit": "%"}, 85, "met", ""),
+    "a small share": ({"paper": 10, "want": "more", "unit": "%"}, 73, "beyond",
+                      "by a factor of 7.3"),
+    "twice as good as similar": ({"paper": "similar", "want": "less"} | CHANGE, -60, "beyond",
+                                 "by a factor of 2.5"),
+    "better than a range's better end": ({"paper": [20, 40], "want": "less"}, 9, "beyond",
+                                         "by a factor of 2.22"),
+    "no side wanted": ({"paper": 99, "unit": "%"}, 99.9, "met", ""),
+    "far off, both sides count": ({"paper": 10.0}, 4, "missed", "by 60 %"),
+    "far less, by a word": ({"paper": "less"} | CHANGE, -99, "met", ""),
+    "not comparable, though beyond": ({"paper": 50, "want": "less", "not_comparable": "other"}, 1,
                                       "not comparable", "other"),
     "no number": ({"paper": 5}, None, "not run", ""),
     "not a number": ({"paper": 5}, math.nan, "not run", ""),
@@ -74,6 +107,9 @@ def samples():
     equal([verdict.judge(share, number, count).kind for share, count in
            ((0, 299_999), (0, 300_000), (1e-4, 10_000))],
           ["not comparable", "met", "missed"], "verdicts")
+    # 600,000 trials exclude half of the paper's share, so fewer of them are not beyond it.
+    equal([verdict.judge(0, number, count).kind for count in (600_000, 600_001)],
+          ["met", "beyond"], "of half the share")
     equal(verdict.judge(0, {"paper": 0, "want": "less"}, 5).kind, "met", "of a paper's own none")
 
 
@@ -128,17 +164,28 @@ def seeds():
     equal(one.verdict.why, "none of 20 is no evidence for 0.1", "samples of all seeds")
 
 
-@case("more and less: each seed has to agree, whatever their mean; a number may have a spread")
+@case("a word: each seed has to agree, whatever their mean; a number has the seeds that agree")
 def every_seed():
     for values, paper, want in (((9, 6), "less", "met"), ((9, 6), "more", "missed"),
                                 ((9, 12), "more", "missed"), ((12, 13), "more", "met"),
-                                ((9, 11), 0, "met")):
+                                ((9.5, 10.5), "similar", "met"),
+                                ((6, 14), "similar", "missed"), ((14, 6), "similar", "missed"),
+                                ((9, 11), 0, "met"), ((6, 15), 5, "met")):
         rows = [{"cc": cc, "n": n, "seed": seed} for seed, ours in enumerate(values)
                 for cc, n in (("a", ours), ("b", 10))]
         number = {"what": "w", "key": "n", "paper": paper, "of": {"cc": "a"}, "to": {"cc": "b"}}
         one, = catalogue.compared(catalogue.Figure(
             "f", {"compare": [number], "vary": {"seed": [0, 1]}}, ()), rows)
         equal(one.verdict.kind, want, f"{values} against 10, {paper}")
+    equal(str(one.verdict), "met in 0 of 2 seeds", "seeds of -40 and +50 %")
+    # One side is enough where less or more is wanted.
+    equal([str(verdict.judge(-20, {"paper": "similar", "want": "less"} | CHANGE, None, seeds))
+           for seeds in ([-40, 0], [-60, 20])], ["met", "missed by some of the seeds"], "one side")
+    equal([str(verdict.judge(ours, {"paper": -80, "want": "less"} | CHANGE, None, seeds))
+           for ours, seeds in ((-80, [-82, -78]), (-80, [-90, -70]), (-60, [-79, -41]),
+                               (-95, [-97, -85, None]))],
+          ["met", "met in 1 of 2 seeds", "missed by 20 points in 1 of 2 seeds",
+           "beyond by a factor of 4 in 1 of 3 seeds"], "seeds that agree")
     # A seed in which there is nothing to divide by does not agree.
     rows = [{"cc": cc, "n": n, "seed": seed} for seed, cc, n in
             ((0, "a", 5), (0, "b", 20), (1, "a", 5), (1, "b", 0))]
@@ -152,6 +199,142 @@ def every_seed():
     number |= {"paper": "more", "over": {"load": [1, 2]}}
     one, = catalogue.compared(catalogue.Figure("f", {"compare": [number]}, ()), rows)
     equal((one.spread, one.verdict.kind), ((-50, 100), "met"), "over loads")
+
+
+def bases(number, rows, **about):
+    """The number of a figure that varies the base, two transports and two seeds."""
+    vary = {"base": ["paper", "linux"], "cc": ["a", "b"], "seed": [1, 2]}
+    one, = catalogue.compared(catalogue.Figure(
+        "f", {"compare": [number], "vary": vary} | about, ()), rows)
+    return one
+
+
+def rows_of(**values):
+    """Rows of {BASE_CC: its n, by seed}; x is a tenth of n."""
+    return [{"base": key.partition("_")[0], "cc": key.partition("_")[2], "seed": seed, "n": n,
+             "x": n / 10} for key, ns in values.items() for seed, n in enumerate(ns, 1)]
+
+
+@case("two bases: the paper's is judged, today's Linux stands beside it, with the distance there")
+def two_bases():
+    rows = rows_of(paper_a=[10, 30], paper_b=[100, 100], linux_a=[40, 80], linux_b=[100, 200])
+    number = {"what": "w", "key": "n", "paper": -80, "want": "less", "of": {"cc": "a"},
+              "to": {"cc": "b"}, "ideal": "x"}
+    for mixed in (rows, rows[::-1]):
+        one = bases(number, mixed)
+        equal((one.base, one.ours, one.spread, str(one.verdict)),
+              ("paper", -80, (-90, -70), "met in 1 of 2 seeds"), "the paper's base")
+        equal((one.today, one.today_spread, one.ideal), (-60, (-60, -60), 6), "today's Linux")
+    equal(page.columns(one), ("-80 % (-90 … -70)", "-60 %", "6 ×"), "columns")
+    # The verdict is of the paper's base alone.
+    worse_today = rows_of(paper_a=[10, 30], paper_b=[100, 100], linux_a=[1, 1], linux_b=[1, 1])
+    equal(str(bases(number, worse_today).verdict), "met in 1 of 2 seeds", "whatever today has")
+    # A limit of the row's unit, and one of several: the one farthest from it.
+    equal(bases(number | {"ideal": 20}, rows).ideal, 3, "a limit of 20, mean of 60")
+    over = number | {"of": {}, "to": {"cc": "b"}, "over": {"cc": ["a", "b"]}, "take": "best"}
+    del over["to"]
+    equal([bases(over | {"take": take}, rows).ideal for take in ("best", "mean")], [15, 10.5],
+          "x ideal of several")
+    # A value has its unit in both columns; without a limit the third one is empty.
+    alone = bases({"what": "w", "key": "n", "unit": "us", "paper": 0.02, "of": {"cc": "a"}}, rows)
+    equal((alone.ours, alone.today, page.columns(alone)[2]), (0.02, 0.06, ""), "values")
+    # One base that was not run.
+    one = bases(number, [row for row in rows if row["base"] == "paper"])
+    equal((one.verdict.kind, page.columns(one)), ("met", ("-80 % (-90 … -70)", "", "")), "no today")
+    one = bases(number, [row for row in rows if row["base"] == "linux"])
+    equal((one.verdict.kind, page.columns(one)), ("not run", ("-", "-60 %", "6 ×")), "only today")
+
+
+@case("two bases: transports of one base, other ones for today's Linux, and fewer seeds there")
+def one_base_only():
+    rows = rows_of(paper_a=[10, 30], paper_z=[40, 40], linux_a=[40], linux_b=[80])
+    number = {"what": "w", "key": "n", "paper": -50, "want": "less", "of": {"cc": "a"},
+              "to": {"cc": "z"}}
+    about = {"also": {"paper": ["z"]}, "fewer": {"linux": {"seed": [1]}}}
+    one = bases(number, rows, **about)
+    equal((one.ours, one.today), (-50, None), "z is of the paper's base")
+    one = bases(number | {"today": {"to": {"cc": "b"}}}, rows, **about)
+    equal((one.ours, one.today, one.today_spread), (-50, -50, ()), "b in its place, one seed")
+    one = bases(number | {"today": {"to": {"cc": "b"}}}, rows, also=about["also"])
+    equal((one.ours, one.today), (-50, None), "two seeds, one of which is missing")
+    one = bases(number | {"today": {"of": {"cc": "b"}, "to": {"cc": "a"}}}, rows, **about)
+    equal((one.ours, one.today), (-50, 100), "both others")
+
+
+@case("one base: its number stands below it, in the figure that varies none too")
+def column_of_base():
+    number = {"what": "w", "key": "n", "paper": 5, "of": {"cc": "a"}, "ideal": "x"}
+    for command, base, columns in (("load", "linux", ("", "5", "0.5 ×")),
+                                   ("load --base paper --fine", "paper", ("5", "", ""))):
+        one, = catalogue.compared(catalogue.Figure(
+            "f", {"command": command, "compare": [number]}, ()), [{"cc": "a", "n": 5, "x": 0.5}])
+        equal((one.base, page.columns(one)), (base, columns), command)
+
+
+@case("an event that never occurs is missed; a run that is missing is not run")
+def never():
+    number = {"what": "w", "key": "n", "paper": 20, "want": "less", "of": {"cc": "a"}}
+    for rows, is_one, seen in (([{"cc": "a", "n": None}], True, "missed by all: it never occurs"),
+                               ([{"cc": "a", "n": math.nan}], True, "missed by all: it never occurs"),
+                               ([{"cc": "a", "n": None}], False, "not run"),
+                               ([{"cc": "b", "n": None}], True, "not run"),
+                               ([{"cc": "a", "n": 19}], True, "met")):
+        one, = catalogue.compared(catalogue.Figure(
+            "f", {"compare": [number | ({"never": True} if is_one else {})]}, ()), rows)
+        equal((str(one.verdict), one.ours), (seen, 19 if seen == "met" else None), f"{rows}")
+
+
+@case("the record has the three columns, and README's table of headlines too")
+def three_columns():
+    figure = catalogue.Figure("f", {
+        "title": "t", "paper": "A (B 2000), Figure 1", "setting": "s",
+        "vary": {"base": ["paper", "linux"], "cc": ["a", "b"]}, "compare": [
+            {"what": "w", "key": "n", "paper": -80, "want": "less", "read": "text", "ideal": "x",
+             "of": {"cc": "a"}, "to": {"cc": "b"}, "headline": True}]}, ())
+    rows = rows_of(paper_a=[20], paper_b=[100], linux_a=[40], linux_b=[100])
+
+    class Ran(catalogue.Figure):
+        """Its results."""
+        def results(self, directory, partly=False):
+            return [{"summary": rows, "runs": [{}], "version": "v", "config": {
+                "kernel": "7.3", "experiment": "x", "senders": 2, "rate": 10**9, "bytes": 1}}]
+
+    ran = Ran("f", figure.about, (catalogue.Run(("load",), ()),))
+    recorded = record.outcome([ran], pathlib.Path("/nowhere"))
+    equal(recorded["f"]["numbers"]["w"], {"verdict": "met", "by": "", "ours": "-80 %",
+                                          "today": "-60 %", "ideal": "4 ×", "why": ""}, "the record")
+    summary = record.summary(recorded, [figure])
+    true("| A, Figure 1: w | -80 % | -80 % | -60 % | 4 × | **met** |\n" in summary, summary)
+    true(f"| {' | '.join(page.BASES)} |" in summary, summary)
+    text = record.rst("small", recorded, [figure], {})
+    true("     - -80 %\n     - -60 %\n     - 4 ×\n     - met\n" in text, text)
+    # Of a number that is no longer compared, nothing is kept.
+    recorded["g"] = recorded["f"]
+    recorded["f"]["numbers"]["other"] = recorded["f"]["numbers"]["w"]
+    equal({name: list(of["numbers"]) for name, of in record.kept(recorded, [figure]).items()},
+          {"f": ["w"]}, "kept")
+
+
+@case("TLT's Table 1 has one verdict, and numbers below the link's time have none")
+def fair():
+    figures = {figure.name: figure for figure in catalogue.load()}
+    numbers = {name: figure.about.get("compare", []) for name, figure in figures.items()}
+    equal([number["paper"] for number in numbers["tlt-table1"]], ["more"], "Table 1")
+
+    def without(name, part):
+        found = {"not_comparable" in number for number in numbers[name] if part in number["what"]}
+        equal(found, {True}, f"{name}: {part}")
+
+    without("tlt-fig15", "web search, load 20,")
+    without("aeolus-fig3", "aeolus_xpass")
+    equal({tuple(number["of"].items())[-1] for number in numbers["tlt-dumbbell"]
+           if number["key"] == "paused"}, {("limit", "6m"), ("limit", "2m")}, "sizes of ports")
+    equal({number["key"] for number in numbers["dart-xpass"]}, {"stays"}, "VI-D")
+    # What the papers put first about a base is over two.
+    for name, figure in figures.items():
+        for number in numbers[name]:
+            if number.get("headline") and name.startswith("tlt"):
+                equal(figure.bases, ("paper", "linux"), name)
 
 
 @case("an explanation is shown in its range only; of a miss without one the cause is unknown")
@@ -171,6 +354,8 @@ def counted():
                          ("met", "met", "missed", "not run")] + [("B", verdict.Verdict("met"))])
     equal([verdict.sentence(of[paper]) for paper in of],
           ["2 met, 1 missed, 1 not run", "1 met, 0 missed"], "words")
+    of = verdict.counts([("A", verdict.Verdict("beyond")), ("A", verdict.Verdict("met"))])
+    equal(verdict.sentence(of["A"]), "1 met, 1 beyond, 0 missed", "a kind of its own")
 
 
 @case("--strict: what is worse than the record, and only that")
@@ -180,7 +365,9 @@ def worse():
             ("missed", "not comparable", True), ("missed", "not run", True), ("met", None, True),
             ("missed", None, True), ("met", "met", False), ("missed", "missed", False),
             ("missed", "met", False), ("not run", "missed", False), ("not run", None, False),
-            ("not comparable", "missed", False)):
+            ("not comparable", "missed", False), ("met", "beyond", False),
+            ("beyond", "met", False), ("missed", "beyond", False), ("beyond", "missed", True),
+            ("beyond", "not run", True)):
         equal(bool(verdict.worse({"a": was}, {"a": now} if now else {})), is_worse,
               f"{was} to {now}")
     # Figures that were not asked for are not missed.
@@ -194,7 +381,8 @@ def worse():
 @case("a record is read as it was written")
 def written():
     figures = {"f": {"made": "v", "setting": 'a "b" – \\', "numbers": {
-        'w "x"': {"verdict": "met", "by": "", "ours": "−1", "why": "é"}}}}
+        'w "x"': {"verdict": "met", "by": "", "ours": "−1", "today": "2", "ideal": "3 ×",
+                  "why": "é"}}}}
     with tempfile.TemporaryDirectory() as where:
         path = pathlib.Path(where, "verdicts.toml")
         path.write_text(record.toml({"small": figures}), encoding="utf-8")
@@ -230,7 +418,9 @@ def gallery():
     for picture in pictures:
         text = picture.read_text(encoding="utf-8")
         made = re.search(r"<dc:description>(.*?)</dc:description>", text, re.S)
-        equal(made and made[1].strip(), recorded[picture.stem]["made"], picture.name)
+        # A figure whose set-up has changed is not run, until it is recorded with its picture.
+        if picture.stem in recorded:
+            equal(made and made[1].strip(), recorded[picture.stem]["made"], picture.name)
         true(f"gallery/{picture.name}" in record.README.read_text(encoding="utf-8"), "in README")
 
 
@@ -288,6 +478,10 @@ def settings():
              bytes=32768, rate=10**10, trunk=40 * 10**9),
           "6 hosts to 1 and 1 to 1 over a trunk of 40 Gbit/s, 10 Gbit/s; 600 flows of 32 kB beside"
           " one without an end", "victim")
+    equal(setting.words([{"config": load | {"base": base}, "runs": [{"seed": 1, "load": 40}]}
+                         for base in ("paper", "linux")]),
+          "96 hosts, 2 tiers, 2:1, 40 Gbit/s; 300 flows of web search, incasts of 95 x 8 x 8 kB,"
+          " load 40 %; over the papers' base and over today's Linux; 1 seed", "two bases")
     # Each kind that the tree's figures have is one that the report has words for.
     kinds = {run.command[0].replace("-", "_") for figure in catalogue.load() for run in figure.runs}
     for kind in kinds - {"load", "deflect", "victim"}:
@@ -303,18 +497,35 @@ def refused():
     for change in ({"read": "plot"}, {"paper": "big"}, {"paper": "similar"},
                    {"paper": [2, 1]}, {"read": "curve"}, {"uncertainty": 1}, {"want": "most"},
                    {"take": "median"}, {"because": [{"for": [2, 1], "why": "w"}]},
-                   {"because": [{"why": "w"}]}, {"over": {"cc": ["z"]}}, {"differs": "x"}):
+                   {"because": [{"why": "w"}]}, {"over": {"cc": ["z"]}}, {"differs": "x"},
+                   {"today": {"of": {}}}):
         try:
             catalogue._check("f", figure | {"compare": [number | change]})
         except catalogue.Wrong:
             continue
         raise Failed(f"accepted: {change}")
     catalogue._check("f", figure | {"compare": [number]})
-    try:
-        catalogue._check("f", figure | {"compare": [number, number]})
-    except catalogue.Wrong:
-        return
-    raise Failed("accepted: two of one name")
+    # Bars need transports: varied, or named by the command.
+    bars = {"vary": {"seed": [1]}, "command": "load --cc x"}
+    catalogue._check("f", figure | bars)
+    two = figure | {"vary": {"base": ["paper", "linux"], "cc": ["x"], "seed": [1, 2]}}
+    catalogue._check("f", two | {"also": {"paper": ["z"]}, "fewer": {"linux": {"seed": [1]}},
+                                 "compare": [number | {"of": {"cc": "z"},
+                                                       "today": {"of": {"cc": "x"}}}]})
+    for wrong in (figure | bars | {"command": "load"},
+                  figure | bars | {"plot": [{"x": "cc", "y": "a"}]},
+                  figure | {"compare": [number, number]}, figure | {"also": {"paper": ["z"]}},
+                  figure | {"fewer": {"linux": {"cc": ["x"]}}},
+                  figure | {"vary": {"cc": ["x"], "base": ["papers"]}},
+                  two | {"fewer": {"linux": {"seed": [3]}}}, two | {"fewer": {"linux": {"seed": []}}},
+                  two | {"fewer": {"linux": {"load": [1]}}},
+                  two | {"compare": [number | {"today": {"off": {}}}]},
+                  two | {"compare": [number | {"today": {"of": {"cc": "z"}}}]}):
+        try:
+            catalogue._check("f", wrong)
+        except catalogue.Wrong:
+            continue
+        raise Failed(f"accepted: {wrong}")
 
 
 @case("numbers as they are written: none, zero, a range, a word, a change")

@@ -14,13 +14,24 @@ The *.toml files beside this one describe them:
     plot = [{ y = "fg_p99.9", unit = "ms", title = "..." }]     # a panel each
 
 Each value that varies is a run; but at the small scale, one run is all congestion controls,
-because its start is half of its time.
+because its start is half of its time.  Two figures with the same run share it, whatever the order
+of its options.
+
+A figure that compares with a base varies the kernel:
+
+    vary = { base = ["paper", "linux"], cc = ["dctcp", "tlt_dctcp"], seed = [1, 2, 3] }
+    also = { paper = ["dctcp:tcp_rto_min_us=200"] }     # transports of this base only
+    fewer = { linux = { seed = [1] } }                  # this base has these values only
+
+"paper" is the base of the papers' simulators (scripts/experiment --base), "linux" is today's Linux,
+which is the default.  A compared number is of the paper's base, and has its verdict there; over
+today's Linux it stands beside it without one.
 
 In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
 and each congestion control is a line, or a bar if x has no order (or bars is true).  Without x,
-each row is a bar.  Of what else varies each value has panels of its own; but seeds are pooled: the mean, and
-from the lowest to the highest.  An axis has the words that WORDS has for its key, or those of
-the panel's `label`.
+each row is a bar, and each base has a panel.  Of what else varies each value has panels of its own;
+but seeds are pooled: the mean, and from the lowest to the highest.  The text of an axis is the
+key's in WORDS, or the panel's `label`.
 
     compare = [{ what = "...", of = { cc = "tlt_dctcp" }, to = { cc = "dctcp" },
                  key = "fg_p99.9", want = "less", paper = -80.9, read = "text, 7.1" }]
@@ -38,6 +49,10 @@ of them counts: mean, best or worst.  If the figure varies seeds, it is of their
 - because = [{ for = [-75, -60], why = "..." }] is shown while the number is in that range.
 - `samples` is the key of how many trials a share is of.
 - `headline` is true for what the paper puts first: README has it, met or missed.
+- `today` replaces values of `of` and `to` over today's Linux: today = { to = { cc = "dctcp" } }.
+- `ideal` is the key of how many times the physical limit the row of `of` takes over today's Linux,
+  or that limit itself, in the row's own unit (ns): then it divides the row's value.
+- `never` is true where a row without a value is an event that never occurred: that is missed.
 
     [tlt-absent]
     paper = "TLT (EuroSys 2021)"
@@ -58,12 +73,14 @@ from lab.figures import verdict
 HERE = pathlib.Path(__file__).resolve().parent
 SCALES = ("small", "large")
 _KEYS = {"title", "paper", "setting", "command", "vary", "small", "large", "plot", "compare",
-         "text"}
+         "text", "also", "fewer"}
 _PANEL = {"x", "y", "unit", "title", "log", "by", "label", "bars"}
 _COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncertainty", "want",
-            "as", "unit", "because", "not_comparable", "samples", "headline"}
+            "as", "unit", "because", "not_comparable", "samples", "headline", "today", "ideal",
+            "never"}
 READ = ("text", "table", "words", "curve")
 POOLED = "seed"         # its values are runs of the same thing
+BASES = PAPER, LINUX = "paper", "linux"
 
 # What a key is called on an axis and in a table.
 WORDS = {
@@ -76,6 +93,8 @@ WORDS = {
     "hosts": "hosts", "deployed": "hosts that have it (%)", "background": "flows",
     "rate": "rate of a link", "ipv6": "IPv6",
     "unscheduled": "unscheduled packets", "cc": "transport", "seed": "seed",
+    "base": "base", "limit": "size of a port", "spread": "messages begin within",
+    "pause": "packets that pause",
     # y: what is measured
     "fg_p99.9": "FCT, 99.9th percentile", "fg_p99": "FCT, 99th percentile",
     "fg_mean": "mean FCT", "fg_p50": "FCT, median", "bg_mean": "mean FCT",
@@ -103,7 +122,8 @@ WORDS = {
     "all_gbit": "throughput (Gbit/s)", "long_gbit": "throughput (Gbit/s)",
     "marked": "packets with marks", "marked_core": "packets with marks",
     "links": "links crossed by a packet", "bytes_a_byte": "bytes on links by byte delivered",
-    "fair": "round trips", "jain_10": "Jain's index",
+    "fair": "round trips", "stays": "round trips", "jain_10": "Jain's index",
+    "small_max": "FCT, slowest", "bg_gbit": "goodput (Gbit/s)",
     "ratio": "99.9th percentile by the ideal", "fg_p99.9_ratio": "FCT by alone",
     "small_slowdown_ratio": "slowdown by alone", "large_slowdown_ratio": "slowdown by alone",
     "setup_s": "real time (s)", "cpu_s": "processor time (s)", "memory": "memory",
@@ -123,8 +143,18 @@ class Run:
     @property
     def name(self):
         """What its results are called: figures that want the same run share it."""
-        digest = hashlib.sha256("\0".join(self.command).encode()).hexdigest()[:10]
-        return f"{self.command[0]}-{digest}"
+        words = "\0".join([self.command[0], *sorted(self._options())])
+        return f"{self.command[0]}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
+
+    def _options(self):
+        """Each option with its value."""
+        found = []
+        for word in self.command[1:]:
+            if word.startswith("--") or not found:
+                found.append(word)
+            else:
+                found[-1] += f" {word}"
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +173,7 @@ class Figure:
     def rows(self, results):
         """The table's rows of all of them, with what is varied in them; but each has its own
         congestion control, of which a mix has several."""
-        return [self._named(row) | {name: value for name, value in run.varied if name != "cc"}
+        return [self._named(row) | dict(run.varied)
                 for run, result in zip(self.runs, results) if result
                 for row in result["summary"]]
 
@@ -151,6 +181,27 @@ class Figure:
         """With its congestion control as the figure calls it: CC@PORTS, if it does."""
         name = f"{row.get('cc')}@{row.get('ports')}"
         return row | {"cc": name} if name in self.about.get("vary", {}).get("cc", ()) else row
+
+    @property
+    def bases(self):
+        """Those that it varies; without, a figure is of the base that its command has."""
+        return tuple(self.about.get("vary", {}).get("base", ()))
+
+    @property
+    def judged(self):
+        """The base whose numbers have a verdict."""
+        if self.bases:
+            return PAPER if PAPER in self.bases else self.bases[0]
+        return PAPER if "--base paper" in self.about.get("command", "") else LINUX
+
+    def on(self, base, of):
+        """The values that a row of that base has besides `of`."""
+        return {"base": base} | of if base in self.bases else of
+
+    def seeds(self, base):
+        """Each seed of a base, as the value of a row; one that says nothing without seeds."""
+        vary = self.about.get("vary", {}) | self.about.get("fewer", {}).get(base, {})
+        return [{POOLED: seed} for seed in vary.get(POOLED, [])] or [{}]
 
     @property
     def of(self):
@@ -182,11 +233,38 @@ def _check_number(number, about, wrong):
     for one in number.get("because", []):
         if set(one) != {"for", "why"} or len(one["for"]) != 2 or one["for"][0] > one["for"][1]:
             wrong(f"{what}: because is of for = [LOW, HIGH] and why")
+    today = number.get("today", {})
+    if set(today) - {"of", "to"}:
+        wrong(f"{what}: today is of and to")
+    if today and LINUX not in about.get("vary", {}).get("base", ()):
+        wrong(f"{what}: today is of a figure that varies the base")
     named = [*number["of"].items(), *number.get("to", {}).items(),
+             *(item for part in today.values() for item in part.items()),
              *((key, value) for key, values in number.get("over", {}).items() for value in values)]
     for key, value in named:
-        if value not in about.get("vary", {}).get(key, [value]):
+        if value not in _varied(about, key, value):
             wrong(f"compare: {key} is never {value}")
+
+
+def _varied(about, key, default):
+    """All values of an option; the default is that of one which does not vary."""
+    values = about.get("vary", {}).get(key, [default])
+    more = about.get("also", {}).values() if key == "cc" else ()
+    return [*values, *(cc for ccs in more for cc in ccs)]
+
+
+def _check_bases(about, wrong):
+    """Of vary, also and fewer."""
+    bases = about.get("vary", {}).get("base", [])
+    if unknown := [base for base in bases if base not in BASES]:
+        wrong(f"base is {' or '.join(BASES)}: {unknown[0]}")
+    for key in ("also", "fewer"):
+        if unknown := set(about.get(key, {})) - set(bases):
+            wrong(f"{key}: base is never {min(unknown)}")
+    for base, fewer in about.get("fewer", {}).items():
+        for name, values in fewer.items():
+            if not values or set(values) - set(about["vary"].get(name, ())):
+                wrong(f"fewer: {base}: {name}: of those that vary, one at least")
 
 
 def _check(name, about):
@@ -205,8 +283,11 @@ def _check(name, about):
             wrong(f"plot: what is {min(unknown)}?")
         if "y" not in panel:
             wrong("plot: no y")
-        if panel.get("x", "cc") not in about.get("vary", {}):
+        # Bars of transports that the command names are not varied.
+        bars = "x" not in panel and "--cc" in about["command"].split()
+        if panel.get("x", "cc") not in about.get("vary", {}) and not bars:
             wrong(f"plot: x is {panel.get('x', 'cc')}, which is not varied")
+    _check_bases(about, wrong)
     seen = set()
     for number in about.get("compare", []):
         _check_number(number, about, wrong)
@@ -216,22 +297,33 @@ def _check(name, about):
 
 
 def _option(name, value):
-    """Words of the command line; an option without a value is there or not."""
+    """Words of the command line; an option without a value is there or not, and a default is not."""
     if isinstance(value, bool):
         return [f"--{name}"] * value
-    return [f"--{name}", str(value)]
+    return [] if (name, value) == ("base", LINUX) else [f"--{name}", str(value)]
+
+
+def _ccs(about, base, scale):
+    """The words of --cc, for each run of a base."""
+    ccs = [*about["vary"]["cc"], *about.get("also", {}).get(base, ())]
+    return [",".join(ccs)] if scale == "small" else ccs
 
 
 def runs(about, scale):
     """Those of a description."""
     vary = dict(about.get("vary", {}))
-    command, more = about["command"], about.get(scale, "")
-    if scale == "small" and "cc" in vary:
-        command += f" --cc {','.join(vary.pop('cc'))}"
+    has_cc = vary.pop("cc", None)
     for values in itertools.product(*vary.values()):
-        varied = tuple(zip(vary, values))
-        options = [word for name, value in varied for word in _option(name, value)]
-        yield Run((*shlex.split(command), *options, *shlex.split(more)), varied)
+        varied = dict(zip(vary, values))
+        base = varied.get("base")
+        fewer = about.get("fewer", {}).get(base, {})
+        if any(value not in fewer.get(name, [value]) for name, value in varied.items()):
+            continue
+        options = [word for name, value in varied.items() for word in _option(name, value)]
+        for cc in _ccs(about, base, scale) if has_cc else [None]:
+            command = [*shlex.split(about["command"]), *(["--cc", cc] if cc else [])]
+            yield Run((*command, *options, *shlex.split(about.get(scale, ""))),
+                      tuple(varied.items()))
 
 
 def _described(directory):
@@ -283,8 +375,8 @@ def unknown(figure, rows):
     wanted = [(f"plot: {name}", key) for panel in about["plot"]
               for name, keys in (("y", [panel["y"]]), ("by", panel.get("by", []))) for key in keys]
     wanted += [(f"compare: {number['what']}: {name}", number[name])
-               for number in about.get("compare", []) for name in ("key", "samples")
-               if name in number]
+               for number in about.get("compare", []) for name in ("key", "samples", "ideal")
+               if isinstance(number.get(name), str)]
     for where, key in dict.fromkeys(wanted):
         if there and key not in there:
             near = difflib.get_close_matches(key, there)
@@ -292,39 +384,77 @@ def unknown(figure, rows):
                    + (f" (is it {' or '.join(near)}?)" if near else ""))
 
 
+def _matching(rows, wanted):
+    """The rows that have these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
 def _of(rows, wanted, key):
-    """What the first row that is wanted says."""
-    return next((row.get(key) for row in rows
-                 if all(row.get(name) == value for name, value in wanted.items())), None)
+    """The value of the first row that is wanted."""
+    return next((row.get(key) for row in _matching(rows, wanted)), None)
 
 
 def _mean(rows, wanted, key, seeds):
-    """The mean of all seeds; None if one of them does not say it."""
+    """The mean of all seeds; None if one of them has no value."""
     values = [_of(rows, wanted | seed, key) for seed in seeds]
     return None if None in values else sum(values) / len(values)
 
 
+def _each(number, one):
+    """The values of one() for each combination of `over`."""
+    over = number.get("over", {})
+    return [one(dict(zip(over, values))) for values in itertools.product(*over.values())]
+
+
 def _measured(number, rows, seeds):
     """Ours: of one combination of `over`, or of all of them that which is taken; and each."""
-    over, values = number.get("over", {}), []
-    for combination in itertools.product(*over.values()):
-        more = dict(zip(over, combination))
+    def one(more):
         ours = _mean(rows, number["of"] | more, number["key"], seeds)
         if "to" in number:
-            ours = verdict.difference(
+            return verdict.difference(
                 ours, _mean(rows, number["to"] | more, number["key"], seeds), number)
-        elif ours is not None:
-            ours /= UNITS.get(number.get("unit", ""), 1)
-        values.append(ours)
+        return None if ours is None else ours / UNITS.get(number.get("unit", ""), 1)
+
+    values = _each(number, one)
     # Of a run that is missing nothing is known, the best of the rest included.
     return None if None in values else verdict.taken(values, number), values
 
 
+def _on(figure, number, base):
+    """The number of that base."""
+    of = number | {name: number[name] | (number.get("today", {}).get(name, {})
+                                         if base == LINUX and base != figure.judged else {})
+                   for name in ("of", "to") if name in number}
+    return of | {name: figure.on(base, of[name]) for name in ("of", "to") if name in of}
+
+
+def _ideal(figure, number, rows):
+    """How many times the physical limit the row takes over today's Linux; of several, the one
+    farthest from the limit, but with their mean, the mean."""
+    base = LINUX if LINUX in figure.bases else figure.judged
+    if "ideal" not in number or base != LINUX:
+        return None
+    number, limit = _on(figure, number, base), number["ideal"]
+    key, by = (limit, 1) if isinstance(limit, str) else (number["key"], limit)
+    values = _each(number, lambda more: _mean(rows, number["of"] | more, key, figure.seeds(base)))
+    if None in values:
+        return None
+    mean = number.get("take", "mean") == "mean"
+    return (sum(values) / len(values) if mean else max(values)) / by
+
+
+def _never(number, rows):
+    """Has one of its rows no value, of an event that may never occur?"""
+    if not number.get("never"):
+        return False
+    values = [row[number["key"]] for row in _matching(rows, number["of"]) if number["key"] in row]
+    return any(value is None or value != value for value in values)
+
+
 def _samples(number, rows):
     """Of how many trials a share is, in all seeds together."""
-    counts = [row[number["samples"]] for row in rows if "samples" in number
-              and all(row.get(name) == value for name, value in number["of"].items())
-              and row.get(number["samples"]) is not None]
+    counts = [row[number["samples"]] for row in _matching(rows, number["of"])
+              if row.get(number.get("samples")) is not None]
     return sum(counts) if counts else None
 
 
@@ -335,6 +465,10 @@ class Compared:
     ours: float | None
     spread: tuple               # of the numbers that it was taken from: lowest, highest
     verdict: verdict.Verdict
+    base: str = LINUX           # that the verdict is of
+    today: float | None = None  # the same over today's Linux, if that is another base
+    today_spread: tuple = ()
+    ideal: float | None = None  # how many times the physical limit it takes there
 
     @property
     def what(self):
@@ -361,15 +495,28 @@ def _spread(each):
     return (min(each), max(each)) if len(each) > 1 else ()
 
 
+def _pooled(number, rows, seeds):
+    """Ours, its spread, and of each seed; seeds are pooled."""
+    ours, each = _measured(number, rows, seeds)
+    alone = [_measured(number, rows, [seed])[0] for seed in seeds] if len(seeds) > 1 else []
+    return ours, _spread(alone or each), alone
+
+
 def compared(figure, rows):
-    """Each of the figure's numbers beside the paper's; seeds are pooled."""
-    found = []
-    seeds = [{POOLED: seed} for seed in figure.about.get("vary", {}).get(POOLED, [])] or [{}]
+    """Each of the figure's numbers beside the paper's."""
+    found, base = [], figure.judged
     for number in figure.about.get("compare", []):
-        ours, each = _measured(number, rows, seeds)
-        alone = [_measured(number, rows, [seed])[0] for seed in seeds] if len(seeds) > 1 else []
-        found.append(Compared(number, ours, _spread(alone or each), verdict.judge(
-            ours, number, _samples(number, rows), alone)))
+        mine = _on(figure, number, base)
+        ours, spread, alone = _pooled(mine, rows, figure.seeds(base))
+        if _never(mine, rows):
+            ours, came = None, verdict.Verdict(verdict.MISSED, "by all: it never occurs")
+        else:
+            came = verdict.judge(ours, number, _samples(mine, rows), alone)
+        today, around = None, ()
+        if base != LINUX and LINUX in figure.bases:
+            today, around, _ = _pooled(_on(figure, number, LINUX), rows, figure.seeds(LINUX))
+        found.append(Compared(number, ours, spread, came, base, today, around,
+                              _ideal(figure, number, rows)))
     return found
 
 

@@ -28,10 +28,11 @@ def _said(name, value, all_of=()):
     if name == "cc":
         return style.name(value, all_of)
     if isinstance(value, bool):
-        return {"ipv6": ("IPv4", "IPv6")}.get(name, ("no", "yes"))[value]
+        return {"ipv6": ("IPv4", "IPv6"), "pause": ("none", "")}.get(name, ("no", "yes"))[value]
     if name == "bytes" and isinstance(value, int):
         return f"{value / 1000:g} kB"
-    words = {"unscheduled": {"drop": "dropped early", "behind": "behind the rest"}}
+    words = {"unscheduled": {"drop": "dropped early", "behind": "behind the rest"},
+             "base": {"paper": "the paper's base", "linux": "today's Linux"}}
     text = words.get(name, {}).get(value, str(value))
     if unit := re.fullmatch(r"([0-9]+)([kmg])b?", text):
         return f"{unit[1]} {'kMG'['kmg'.index(unit[2])]}B"
@@ -83,7 +84,7 @@ def _stated(figure, panel, place):
     for number in figure.about.get("compare", []):
         if (number["key"] == panel["y"] and not number.keys() & {"to", "over"}
                 and isinstance(number["paper"], (int, float))):
-            x = place(number["of"])
+            x = place(figure.on(figure.judged, number["of"]))
             if x is not None:
                 yield x, number["paper"], number["of"].get("cc")
 
@@ -121,6 +122,8 @@ def _bars(axes, rows, panel, figure, fixed):
                     **({"rotation": 25, "ha": "right"} if len(groups) > 3 else {}))
 
     def place(of):
+        if any(of.get(name, value) != value for name, value in fixed.items()):
+            return None
         return next((at for at, key in enumerate(groups)
                      if all(key[names.index(name)] == value for name, value in of.items()
                             if name in names)), None)
@@ -181,7 +184,7 @@ def _facets(figure, panel):
     vary = figure.about.get("vary", {})
     rest = [name for name, values in vary.items()
             if name not in ("cc", panel.get("x"), catalogue.POOLED)
-            and ("x" in panel) and len(values) > 1]
+            and ("x" in panel or name == "base") and len(values) > 1]
     found = [{}]
     for name in rest:
         found = [one | {name: value} for one in found for value in vary[name]]

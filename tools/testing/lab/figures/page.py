@@ -20,6 +20,7 @@ td, th { padding: .15em .8em; border-bottom: 1px solid #8884; text-align: right;
 td:first-child, th:first-child, td:last-child, th:last-child { text-align: left; }
 pre { background: #8881; padding: .6em; white-space: pre-wrap; font-size: 12px; }
 .met { color: #00603d; color: light-dark(#00603d, #4fd0a0); }
+.beyond { color: #00457a; color: light-dark(#00457a, #7fb8ff); }
 .missed { color: #a03a00; color: light-dark(#a03a00, #ff9d5c); font-weight: bold; }
 section { break-inside: avoid; margin-top: 2.5em; }
 @page { size: A4; margin: 15mm; }
@@ -38,12 +39,24 @@ def number(value, unit=""):
     return str(value)
 
 
-def ours(one):
-    """Our number, and from where to where it goes."""
-    text = number(one.ours, one.unit)
-    if one.spread and one.ours is not None and one.spread[0] != one.spread[1]:
-        text += f" ({number(one.spread[0])} … {number(one.spread[1])})"
+def _spread(value, spread, unit):
+    text = number(value, unit)
+    if spread and value is not None and spread[0] != spread[1]:
+        text += f" ({number(spread[0])} … {number(spread[1])})"
     return text
+
+
+BASES = ("over the paper's base", "today's Linux", "× ideal")
+
+
+def columns(one):
+    """Our number by BASES, from its lowest seed to its highest; nothing where there is none."""
+    ours = _spread(one.ours, one.spread, one.unit)
+    ideal = "" if one.ideal is None else number(one.ideal, "×")
+    if one.base == catalogue.LINUX:
+        return "", ours, ideal
+    today = "" if one.today is None else _spread(one.today, one.today_spread, one.unit)
+    return ours, today, ideal
 
 
 def _table(head, lines):
@@ -60,9 +73,10 @@ def _numbers(numbers):
     if not numbers:
         return "<p>Drawn only: nothing is compared.</p>"
     head = "".join(f"<th>{text}</th>" for text in
-                   ("", "ours", "the paper's", "read from", "verdict", "why"))
-    lines = [f"<tr><td>{html.escape(one.what)}</td><td>{html.escape(ours(one))}</td>"
-             f"<td>{html.escape(number(one.number['paper'], one.unit))}</td>"
+                   ("", *BASES, "the paper's", "read from", "verdict", "why"))
+    lines = [f"<tr><td>{html.escape(one.what)}</td>"
+             + "".join(f"<td>{html.escape(text)}</td>" for text in columns(one))
+             + f"<td>{html.escape(number(one.number['paper'], one.unit))}</td>"
              f"<td>{html.escape(one.number['read'])}</td>{_verdict(one)}"
              f"<td>{html.escape(one.explanation)}</td></tr>" for one in numbers]
     return f"<table><tr>{head}</tr>{''.join(lines)}</table>"
@@ -134,7 +148,7 @@ def page(scale, figures, directory, where):
             f"<title>greenlane: the papers' figures</title><style>{STYLE}</style></head><body>"
             f"<h1>greenlane: the papers' figures</h1>{_counts(figures, directory)}"
             "<p>A number is met if it is at least as good as the paper's, or misses it by no more"
-            " than a tenth. Real Linux TCP in User-Mode Linux, in"
+            " than a tenth, and beyond if it is better by more than a factor of two. Real Linux TCP in User-Mode Linux, in"
             f" virtual time; scale: {scale}.</p><ul>{contents}</ul>"
             + "".join(_section(figure, directory) for figure in figures)
             + _absent(where) + "</body></html>\n")

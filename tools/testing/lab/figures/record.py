@@ -16,6 +16,8 @@ from lab.figures import catalogue, page, setting, verdict
 RECORD = TOP / "Documentation/gallery/verdicts.toml"
 PAGE = TOP / "Documentation/verdicts.rst"
 README = TOP / "README.md"
+# Of page.BASES.
+COLUMNS = ("ours", "today", "ideal")
 _BEGIN, _END = "<!-- scripts/figures --record writes this -->\n", "<!-- to here -->\n"
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
@@ -34,8 +36,8 @@ def outcome(figures, directory):
         found[figure.name] = {
             "made": catalogue.made(results), "setting": setting.words(results),
             "numbers": {one.what: {
-                "verdict": one.verdict.kind, "by": one.verdict.why, "ours": page.ours(one),
-                "why": one.explanation}
+                "verdict": one.verdict.kind, "by": one.verdict.why,
+                **dict(zip(COLUMNS, page.columns(one))), "why": one.explanation}
                 for one in numbers}}
     return found
 
@@ -110,20 +112,31 @@ def _cell(text):
 
 
 RULE = """\
-Each compared number has the paper's value, where that stands (text, table, words), and a verdict
-that the run computes (``lab/figures/verdict.py``).  None is read off a curve: the copies of the
-papers that were used are text without the plots.
+Each compared number has the paper's value, its source (text, table, words), and a verdict that the
+run computes (``lab/figures/verdict.py``).  None is read off a curve: the copies of the papers that
+were used are text without the plots.
 
-* **met**: at least as good as the paper's, or worse by no more than a tenth.  Of a change in
-  percent a tenth is that of the change, or of what it leaves, the smaller of both: from −80 %,
-  which leaves 20 %, it is 2 points.  It is never less than the paper's own rounding (3 stands
-  for 2.5 to 3.5), and a tenth of 0 is 0.  "Similar" is within a tenth; "more" and "less" are
-  taken at their word, and each seed has to agree.  In brackets is from where to where the seeds
-  go; of a best or a worst each has its own, so the mean can be outside.
+A number has up to three values: over the base of the papers' simulators, whose receivers acknowledge
+each second segment or after 200 ms, and whose senders have neither probes nor RACK
+(``scripts/experiment --base paper``); over today's Linux; and how many times the physical limit the
+measured transport takes there.  The verdict is of the first; a figure that does not vary the base has
+one value, under its base.  The brackets have the lowest and the highest seed.
+
+* **met**: at least as good as the paper's, or worse by no more than a tenth.  A tenth of a change in
+  percent is a tenth of the change or of the remainder, the smaller of both: from −80 %, which leaves
+  20 %, it is 2 points.  It is never less than the paper's own rounding (3 stands for 2.5 to 3.5), and
+  a tenth of 0 is 0.  "Similar" is within a tenth, "more" and "less" have no margin, and each seed has
+  to agree.  Other numbers are judged by the mean; "in 3 of 4 seeds" counts the seeds that alone have
+  the same verdict.  Of a best or a worst each seed has its own, so the mean can be outside of the
+  brackets.
+* **beyond**: better than the paper's by more than a factor of two, where less or more is better.
+  The factor of a reduction is computed of the remainder (beyond −80 % begins at −90 %), the factor of
+  a growth of the growth, and the factor of a share that should be large of its complement too.  This
+  shows the direction of the paper's result, in another regime.
 * **missed**, and by how much.  The cause stands beside it while the number is in the range that
   the text was written for; otherwise it is unknown.
-* **not comparable**, and why: the paper's number is of something else.  A share of which there
-  were no events among n packets says nothing about less than 3/n.
+* **not comparable**, and why: the paper's number is of something else.  A share without events among
+  n packets excludes no share below 3/n.
 * **not run**.
 
 The tenth is the same for all numbers: kernels of different versions, and the order in which hosts
@@ -133,7 +146,7 @@ are set up, move a number by a few percent (testbed.rst).
 
 def rst(scale, recorded, figures, absent):
     """The page of all verdicts."""
-    title = "What came out: a verdict for each number"
+    title = "Verdicts: one for each number"
     out = [".. SPDX-License-Identifier: GPL-2.0\n.. scripts/figures --record writes this page.\n",
            f"{'=' * len(title)}\n{title}\n{'=' * len(title)}\n",
            f"At the {scale} scale.\n"]
@@ -155,14 +168,15 @@ def rst(scale, recorded, figures, absent):
             one = _numbers(recorded, figure).get(number.what)
             said = str(verdict.Verdict(one["verdict"], one["by"])) if one else verdict.NOT_RUN
             said += f"; {one['why']}" if one and one["why"] else ""
-            lines.append([_cell(text) for text in
-                          (number.what, paper, one["ours"] if one else "", said)])
-        out.append(_list_table(("what", "the paper", "here", "verdict"), lines, "34 22 18 26"))
+            lines.append([_cell(text) for text in (
+                number.what, paper, *((one or {}).get(key, "") for key in COLUMNS), said)])
+        out.append(_list_table(("what", "the paper", *page.BASES, "verdict"), lines,
+                               "28 18 14 14 6 20"))
     drawn = [figure.name for figure in figures if not figure.about.get("compare")]
     out.append("Absent\n======\n")
     out.append("\n".join(f"* {_cell(paper)}, {_cell(what)}: {_cell(why)}"
                          for paper, of in absent.items() for what, why in of.items()) + "\n")
-    out.append("\n".join(textwrap.wrap(f"Drawn only, nothing is compared: {', '.join(drawn)}.",
+    out.append("\n".join(textwrap.wrap(f"Drawn only, without a comparison: {', '.join(drawn)}.",
                                        94, break_on_hyphens=False)) + "\n" if drawn else "")
     return "\n".join(out)
 
@@ -189,11 +203,11 @@ def _headlines(recorded, figures):
         for one in catalogue.compared(figure, []):
             if one.number.get("headline"):
                 mine = _numbers(recorded, figure).get(
-                    one.what, {"ours": "-", "verdict": verdict.NOT_RUN, "by": ""})
+                    one.what, {"verdict": verdict.NOT_RUN, "by": ""})
                 what = f"{figure.of}, {_short(figure)}: {one.what}"
                 came = " ".join(filter(None, [f"**{mine['verdict']}**", mine["by"]]))
                 yield (f"| {what} | {page.number(one.number['paper'], one.unit)} "
-                       f"| {mine['ours']} | {came} |")
+                       f"| {' | '.join(mine.get(key) or '-' for key in COLUMNS)} | {came} |")
 
 
 def summary(recorded, figures):
@@ -203,8 +217,8 @@ def summary(recorded, figures):
              "|---|" + "---|" * (len(verdict.KINDS) + 1)]
     lines += [f"| {paper} | " + " | ".join(str(of[paper][kind]) for kind in verdict.KINDS)
               + f" | {_missed(recorded, figures, paper)} |" for paper in of]
-    lines += ["", "| what the papers put first | the paper | here | |", "|---|---|---|---|",
-              *_headlines(recorded, figures)]
+    lines += ["", f"| headline of a paper | the paper | {' | '.join(page.BASES)} | |",
+              "|---" * 6 + "|", *_headlines(recorded, figures)]
     return "\n".join(lines) + "\n"
 
 
@@ -215,10 +229,22 @@ def readme(text, recorded, figures):
     return before + _BEGIN + summary(recorded, figures) + _END + after
 
 
+def kept(recorded, figures):
+    """The part of a record that figures still compare."""
+    found = {}
+    for figure in figures:
+        whats = {number["what"] for number in figure.about.get("compare", [])}
+        of = recorded.get(figure.name, {"numbers": {}})
+        numbers = {what: one for what, one in of["numbers"].items() if what in whats}
+        if numbers:
+            found[figure.name] = of | {"numbers": numbers}
+    return found
+
+
 def write(scale, now):
     """Record these figures, keep the others, and write what follows from it; the pages are of
     the small scale, which is all that one machine has run."""
-    scales = {one: read(one) for one in catalogue.SCALES}
+    scales = {one: kept(read(one), catalogue.load(one)) for one in catalogue.SCALES}
     scales[scale].update(now)
     RECORD.write_text(toml({one: of for one, of in scales.items() if of}), encoding="utf-8")
     figures = catalogue.load("small")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a figure's runs were of, in words: hosts, tiers, oversubscription, sizes of flows.
+"""The set-up of a figure's runs, in words: hosts, tiers, oversubscription, sizes of flows.
 
-It is read off the configuration that each run has recorded, so it cannot say what the paper
-has where we have less.
+It is read off the configuration that each run has recorded, so it cannot claim the size of
+the paper's network where ours is smaller.
 """
 
 _TIERS = {"star": 1, "dumbbell": 2, "leaf-spine": 2, "fat-tree": 3}
@@ -91,11 +91,20 @@ def _seeds(results):
     return f"{len(seeds)} seed{'s' * (len(seeds) > 1)}" if seeds else ""
 
 
+_BASES = {"paper": "over the papers' base", "linux": "over today's Linux"}
+
+
+def _bases(configs):
+    """The bases; an empty text if today's Linux is the only one."""
+    bases = dict.fromkeys(config.get("base", "linux") for config in configs)
+    return " and ".join(_BASES[base] for base in bases) if set(bases) != {"linux"} else ""
+
+
 def words(results):
     """Of a figure's results; what varies from run to run is said once for each value."""
     results = [result for result in results if result]
     if not results:
         return ""
     configs = [config for result in results for config in _configs(result)]
-    parts = [_network(configs), _traffic(configs), _seeds(results)]
+    parts = [_network(configs), _traffic(configs), _bases(configs), _seeds(results)]
     return "; ".join(filter(None, parts))

@@ -9,9 +9,16 @@ One rule for all numbers (Documentation/verdicts.rst has it in words):
   A change of -80 % leaves 20 %, so -78 % is met; of -20 % it is -18 %.
 - A tenth is never less than the paper's own rounding: 3 stands for all from 2.5 to 3.5.  But
   a tenth of 0 is 0.
-- "similar" allows a tenth either way.  "more" and "less" are taken at their word, and each
-  seed has to agree: a mean that is more by less than its spread says nothing.
+- "similar" allows a tenth either way, "more" and "less" allow nothing, and each seed has to
+  agree with any of the three: seeds of -35 and +71 % are not similar, although their mean is.
+- Any other number is judged by the mean of its seeds; the verdict counts the seeds that alone
+  would have another one.
 - Of [LOW, HIGH] each value is the paper's.
+- A number that wants less or more, and is better than the paper's by more than a factor of two,
+  is *beyond*: the experiment is in another regime, and reproduces only the direction.  The factor
+  of a reduction in percent is that of the remainder: -80 % leaves 20 %, so beyond begins at
+  -90 %.  The factor of a growth is that of the growth.  A share that wants more has two factors,
+  its own and that of its complement: from 70 %, which leaves 30 %, beyond begins at 85 %.
 
 Why a tenth: kernels of different versions, and hosts that are set up in another order, move a
 number by a few percent (testbed.rst), so less than that tells nothing.
@@ -22,11 +29,13 @@ import decimal
 import math
 
 ALLOWED = 0.1
+FACTOR = 2
 WANTS = ("less", "more", "same")
 WORDS = ("similar", "more", "less")
 TAKES = ("mean", "best", "worst")
-# What can come out.  `not run` is a number whose run is not there, or did not have it.
-MET, MISSED, NOT_COMPARABLE, NOT_RUN = KINDS = ("met", "missed", "not comparable", "not run")
+# The kinds of verdict.  `not run` is a number whose run is not there, or did not have it.
+MET, BEYOND, MISSED, NOT_COMPARABLE, NOT_RUN = KINDS = (
+    "met", "beyond", "missed", "not comparable", "not run")
 # In n trials without one event, a rate of more than 3/n is excluded with 95 % confidence.
 RULE_OF_THREE = 3
 
@@ -38,8 +47,9 @@ class Verdict:
     why: str = ""
 
     def __str__(self):
-        return f"{self.kind}{' ' if self.kind == MISSED else ': '}{self.why}" if self.why \
-            else self.kind
+        if not self.why:
+            return self.kind
+        return f"{self.kind}{': ' if self.kind == NOT_COMPARABLE else ' '}{self.why}"
 
 
 def rounding(paper):
@@ -101,9 +111,62 @@ def _by(ours, number):
     return f"by {100 * off / abs(paper):.3g} %"
 
 
+def _factor(low, high):
+    """How many times the higher of two sizes the lower one is; 0 of 0 is no factor."""
+    if low > 0:
+        return high / low
+    return math.inf if high > 0 else 1.0
+
+
+def factor(ours, number):
+    """By which factor a number is better than the paper's, of those that want less or more."""
+    want, paper, change = number.get("want"), number["paper"], is_change(number)
+    if want not in ("less", "more") or paper in ("less", "more") or not (paper or change):
+        return 1.0
+    if paper == "similar":
+        paper = 0.0 if change else 1.0      # no difference
+    elif isinstance(paper, list):
+        paper = paper[0] if want == "less" else paper[1]
+    if change and paper <= 0:
+        paper, ours = 100 + paper, 100 + ours
+    if want == "less":
+        return _factor(max(ours, 0.0), paper)
+    better = _factor(paper, ours)
+    if number.get("unit") == "%" and "to" not in number:
+        better = max(better, _factor(100 - ours, 100 - paper))
+    return better
+
+
+def _beyond(by):
+    return Verdict(BEYOND, "" if math.isinf(by) else f"by a factor of {by:.3g}")
+
+
+def _seeds(kind, seeds, judged):
+    """In words, how many seeds alone have that verdict; nothing if all have."""
+    count = sum(seed is not None and judged(seed) == kind for seed in seeds)
+    return "" if count == len(seeds) else f"in {count} of {len(seeds)} seeds"
+
+
 def judge(ours, number, samples=None, seeds=()):
     """The verdict of a number that was measured, or None if it was not; samples is of how many
     trials it is a share, seeds has it by seed, None where nothing can be said."""
+    if not seeds or ours is None or math.isnan(ours):
+        return _judge(ours, number, samples)
+    found = _judge(ours, number, samples)
+    if found.kind not in (MET, BEYOND, MISSED):
+        return found
+    if number["paper"] in WORDS:
+        low, high = span(number)
+        if found.kind != MISSED and not all(
+                seed is not None and low <= seed <= high for seed in seeds):
+            return Verdict(MISSED, "by some of the seeds")
+        return found
+    alone = _seeds(found.kind, seeds, lambda seed: _judge(seed, number).kind)
+    return Verdict(found.kind, " ".join(filter(None, (found.why, alone))))
+
+
+def _judge(ours, number, samples=None):
+    """The verdict of one number."""
     if ours is None or math.isnan(ours):
         return Verdict(NOT_RUN)
     if "not_comparable" in number:
@@ -115,10 +178,10 @@ def judge(ours, number, samples=None, seeds=()):
     low, high = span(number)
     if not low <= ours <= high:
         return Verdict(MISSED, _by(ours, number))
-    if paper in ("more", "less") and not all(
-            seed is not None and low <= seed <= high for seed in seeds):
-        return Verdict(MISSED, "by some of the seeds")
-    return Verdict(MET)
+    # None of n trials is known as less than 3/n only.
+    least = RULE_OF_THREE / samples if samples and not ours else ours
+    by = factor(least, number)
+    return _beyond(by) if by > FACTOR else Verdict(MET)
 
 
 def explanation(ours, number):
@@ -171,9 +234,9 @@ def sentence(of):
 def worse(recorded, now):
     """[(name, was, is)] of what is worse now; both are {name: kind}.
 
-    Met is better than missed, and both are better than no verdict: a number that is no longer
-    compared is a claim that was dropped.
+    Met and beyond are better than missed, and each of them is better than no verdict: a number
+    that is no longer compared is a claim that was dropped.
     """
-    rank = {MET: 2, MISSED: 1}
+    rank = {MET: 2, BEYOND: 2, MISSED: 1}
     return [(name, was, now.get(name, "gone")) for name, was in recorded.items()
             if rank.get(now.get(name), 0) < rank.get(was, 0)]

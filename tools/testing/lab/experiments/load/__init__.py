@@ -440,7 +440,7 @@ def _figures(name, times):
     if not times:
         return {}
     times.sort()
-    return {f"{name}_mean": statistics.mean(times)} | {
+    return {f"{name}_mean": statistics.mean(times), f"{name}_max": times[-1]} | {
         f"{name}_p{percent:g}": report.percentile(times, percent)
         for percent in (50, 90, 99, 99.9)}
 
