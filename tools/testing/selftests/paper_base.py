@@ -7,12 +7,13 @@
 Each case has the setting of this kernel, and that of Linux in its place.  The RTT is 20 us by
 default; a tick is 100 us.
 """
-from lab.codepoints import CLOCK, IMPORTANT
+from lab.codepoints import IMPORTANT
 from lab.tap import case, equal, main, true, within
 from lab.wire.wire import MSS, Wire, connected
 
 TICK = 100e-6
 DELACK = 0.2
+WHEEL = 64 * TICK               # step of the timer wheel for timeouts of 512 to 4095 ticks
 
 
 def wire(*settings, cc="reno", **options):
@@ -32,7 +33,7 @@ def acks(wire, since):
 
 def exchange(*settings, segments):
     """Times of the ACKs of N segments that leave one at a time, within 0.5 s."""
-    with connected(lambda: wire(*settings)) as (w, client, _):
+    with connected(lambda: wire(*settings, rto_min="1s")) as (w, client, _):
         w.run(0.5)
         w.mark()
         for _ in range(segments):
@@ -46,7 +47,7 @@ def exchange(*settings, segments):
 def lone(delack):
     found = exchange(f"paper_delack={delack}", segments=1)
     equal(len(found), 1, "ACKs")
-    within(found[0], *((DELACK - TICK, DELACK + 2 * TICK) if delack else (0, TICK)), "its time")
+    within(found[0], *((DELACK - TICK, DELACK + WHEEL) if delack else (0, TICK)), "its time")
 
 
 @case("two segments: an ACK at the second, with quick ACKs one each", delack=(1, 0))
@@ -106,8 +107,8 @@ def at(sent, number, copy):
 def duplicate(repair):
     sent, _, done = lossy(f"paper_repair={repair}", lost={(2, 0)}, size=4 * MSS[4])
     true(done, "all arrives")
-    # One packet is above the hole.
-    within(at(sent, 2, 1), *((4e-3 - TICK, 5e-3) if repair == 2 else (0, 2 * TICK)),
+    # One packet is above the hole; for RACK it may be reordering, and its timer has 2 ms.
+    within(at(sent, 2, 1), *((2e-3, 3e-3), (0, 2 * TICK), (4e-3 - TICK, 5e-3))[repair],
            "the retransmission")
 
 
@@ -125,7 +126,7 @@ def echo():
     within(at(sent, 2, 2), 0, 1e-3, "the third copy")
 
 
-@case("a lost tail: no probe; a probe after two RTTs, at least 10 us; Linux's after 2 ticks more",
+@case("a lost tail: no probe; a probe after two RTTs, at least 10 us; Linux's after 2 ms more",
       probes=((0, 10), (3, 10), (3, 0)))
 def probe(probes):
     on, pto_us = probes
@@ -134,7 +135,7 @@ def probe(probes):
     true(done, "all arrives")
     again = min(t for t, number, copy in sent if copy)
     within(again, *{(0, 10): (4e-3 - TICK, 5e-3), (3, 10): (0, 2 * TICK),
-                    (3, 0): (2 * TICK, 5 * TICK)}[probes], "the first retransmission")
+                    (3, 0): (2e-3, 3e-3)}[probes], "the first retransmission")
 
 
 @case("RTO: the maximum of RFC 6298's and RTO_min, where Linux adds the smoothed RTT", rfc=(1, 0))
@@ -152,7 +153,7 @@ def rto(rfc):
         times = [p.time for p in w.from_a()]
         first, then = times[1] - times[0], times[2] - times[1]
         within(first, *((4e-3 - TICK, 4e-3 + 2 * TICK) if rfc else (6e-3 - TICK, 6.5e-3)), "RTO")
-        within(then / first, 1.9, 2.1, "the next, by it")
+        within(then / first, 1.9, 2.2, "the next, by it")
 
 
 @case("a fixed RTO is that, in whole ticks", us=(160, 1000))
@@ -184,8 +185,7 @@ def important():
         w.mark()
         client.send(bytes(MSS[4]))
         w.run(1e-3)
-        kinds = [p.dscp for p in w.from_a()]
-        true(kinds[0] in (IMPORTANT, CLOCK), f"the packet is important: {kinds}")
+        equal([p.kind for p in w.from_a()], [IMPORTANT], "packets")
         within(acks(w, w.from_a()[0].time)[0], 0, TICK, "its echo")
         true(server.recv(1 << 16), "data")
 
