@@ -48,8 +48,8 @@ def parse_args():
                        ("smp-debug", "both: --smp and --debug")):
         variant.add_argument(f"--{name}", dest="variant", action="store_const",
                              const=name, help=what)
-    variant.add_argument("--base", choices=["linux", "paper"], default="linux",
-                         help="paper: 7.3 --fine with the TCP of the papers' baselines")
+    parser.add_argument("--base", choices=["linux", "paper"], default="linux",
+                        help="paper: 7.3 --fine with the TCP of the papers' baselines")
     parser.add_argument("--cpus", type=int, default=2,
                         help="processors of a virtual machine, or with --smp (2)")
     parser.add_argument("--real-time", action="store_true",
@@ -73,6 +73,8 @@ def parse_args():
     if args.kernel is None:
         args.kernel = "stock" if args.machine == "qemu" and not args.variant else "7.3"
     if args.base == "paper":
+        if args.variant not in (None, "fine"):
+            parser.error(f"--base paper: not with --{args.variant}")
         args.variant = "paper"
     args.smp = args.variant in ("smp", "smp-debug")
     args.debug = args.variant in ("debug", "smp-debug")
