@@ -254,7 +254,7 @@ def setting():
                        "dctcp,dctcp:tcp_early_retrans=0")
     first, without = whole["summary"]
     equal([first["probes"] > 0, without["probes"]], [True, 0], "loss probes")
-    # A guest runs its jobs in reverse order.
+    # A guest runs jobs of equal cost in reverse order.
     turned = experiment("load", "--topology", "star", "--hosts", "40", "--background", "0",
                         "--incasts", "3", "--bytes", "16k", "--guests", "1", "--cc",
                         "dctcp:tcp_early_retrans=0,dctcp")

@@ -109,7 +109,7 @@ struct connection {
  * @tos: TOS byte of the clients' packets
  * @server: first class with the same congestion control
  * @ends: number of sockets that still have that congestion control at the end
- * @bytes: bytes read in the measured time
+ * @bytes: bytes received in the measured time
  * @retrans: segments that its senders retransmitted
  * @sent: bytes of data that its senders transmitted, retransmissions included
  * @resent: bytes of data that its senders retransmitted
@@ -804,7 +804,7 @@ static void usage(void)
 	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
 	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS] [--look-ahead]\n"
 	      "	[--tcp-info]\n"
-	      "--begin, --end  measured time: counts the bytes read in it\n"
+	      "--begin, --end  measured time: counts the bytes received in it\n"
 	      "--limit         maximum wait for incomplete messages after --end\n"
 	      "--look          interval of samples of the switches' queues\n"
 	      "--look-ahead    receivers name the senders of an incast (GREENLANE_SENDERS)\n"
