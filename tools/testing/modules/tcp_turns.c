@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The smallest receiver-driven transport (include/net/rd_core.h), for tests: a table of packets, and
- * a policy that differs from ExpressPass's in every decision.
+/* The smallest receiver-driven transport (include/net/rd_core.h), for tests: a table of packets,
+ * and a policy that differs from ExpressPass's in every decision.
  *
  * It assumes 1 Gbit/s for each link.  A credit costs twice the transmission time of its packets.
  * The shortest message is scheduled first.  A connection has no rate, and ignores lost credits.

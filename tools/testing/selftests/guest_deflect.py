@@ -277,7 +277,7 @@ def long_flows(plan):
             if (wire := plan.connections[m.connection]).kind == workload.LONG]
 
 
-@case("--long-flows: N flows, each from another host, the same for a seed; the short ones do not change")
+@case("--long-flows: N flows, one per host first, the same for a seed; short ones do not change")
 def numbered():
     config = dict(CONFIG, long_bytes=1 << 30)
     shorts = []

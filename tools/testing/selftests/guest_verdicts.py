@@ -242,7 +242,7 @@ def two_bases():
     one = bases(number, [row for row in rows if row["base"] == "paper"])
     equal((one.verdict.kind, page.columns(one)), ("met", ("-80 % (-90 … -70)", "", "")), "no today")
     one = bases(number, [row for row in rows if row["base"] == "linux"])
-    equal((one.verdict.kind, page.columns(one)), ("not run", ("-", "-60 %", "6 ×")), "only today's")
+    equal((one.verdict.kind, page.columns(one)), ("not run", ("-", "-60 %", "6 ×")), "today")
 
 
 @case("two bases: transports of one base only, others for today's Linux, and fewer seeds there")

@@ -71,7 +71,7 @@ class Schedule(Plan):
         return sorted(int(self.random.random() * end) for _ in range(round(n)))
 
     def deployed(self, percent):
-        """The numbers of `percent` of the hosts; a larger percentage has the same hosts and more."""
+        """The numbers of `percent` of the hosts; a larger percentage includes the same hosts."""
         order = list(range(self.config["hosts"]))
         random.Random(f"{self.config['seed']} deployed").shuffle(order)
         return frozenset(order[:round(percent / 100 * len(order))])
