@@ -47,7 +47,7 @@ EXPORT_SYMBOL_GPL(rd_first_done);
  * rd_first_counted() - the receiver has counted the packets of the burst that arrived
  * @gs: the state of a connection, locked
  *
- * It sends no credits for those, so the sender expects none of the credits that it has requested.
+* It sends no credits for these packets, so the sender no longer expects the requested credits.
  */
 void rd_first_counted(struct gl_sock *gs)
 {

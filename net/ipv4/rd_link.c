@@ -15,8 +15,8 @@
  * the socket is bound to a VRF.  The VRF's own device carries only packets that stay in the VRF.
  *
  * Speed.  The speed that ethtool reports: VLANs, bonds, bridges, macvlan and ipvlan devices derive
- * it from the devices below.  If a device reports no speed, that of the device below counts, if
- * there is one only.  A qdisc that gives the device a rate (sch_color) overrides that: a veth
+* it from the devices below.  If a device reports no speed, the speed of the device below applies,
+ * if there is only one.  A qdisc that gives the device a rate (sch_color) overrides that: a veth
  * reports 10 Gbit/s in every topology.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate
  * override both, in the transports.  For a device without a speed this module assumes
  * RD_LINK_MBIT, and `greenlane status` reports that.  Loopback and a VRF's own device are no wire,
@@ -33,9 +33,9 @@
  * other devices is for their drivers, and does not reach the wire.
  *
  * Context.  Drivers sleep when they read the speed, and notifiers are called with locks that
- * depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
- * __ethtool_get_link_ksettings() takes that lock, for the device and for those below it.  So a
- * notifier only puts links that may have changed on a list, and a work item with nothing but RTNL
+* depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
+* __ethtool_get_link_ksettings() takes that lock, for the device and for the devices below it.  So
+ * a notifier only puts links that may have changed on a list, and a work item with nothing but RTNL
  * reads them.  Packets use the values that it stores (READ_ONCE()).  If a driver's speed changes
  * without an event, the next event reads it.
  *
@@ -108,8 +108,8 @@ static struct rd_link *rd_link_of_dev(const struct net_device *dev)
  * rd_link_rcu() - the link that a socket's packets leave on
  * @sk: the socket
  *
- * The socket may have no route now, because the last one has become invalid.  Then the link is
- * that of the device that the socket is bound to, or that its last packet arrived on.
+* The socket may have no route now, because the last one has become invalid.  Then the link belongs
+ * to the device that the socket is bound to, or on which its last packet arrived.
  *
  * Return: the link, never NULL.  Valid until rcu_read_unlock().
  */
@@ -405,7 +405,7 @@ static int rd_link_touch_upper(struct net_device *upper, struct netdev_nested_pr
 	return 0;
 }
 
-/* Schedule the reading of a device's link, and of those of the devices above it. */
+/* Schedule the reading of the links of a device and of the devices above it. */
 static void rd_link_touch_dev(struct net_device *dev)
 {
 	struct netdev_nested_priv priv = {};
@@ -477,7 +477,7 @@ static struct notifier_block rd_link_notifier = {
 /* --- qdiscs ----------------------------------------------------------------------- */
 
 /**
- * rd_link_port_set() - a qdisc limits what it sends to a rate
+* rd_link_port_set() - a qdisc limits its rate
  * @port: the qdisc's, zeroed before the first call
  * @sch: the qdisc
  * @rate: bytes/s; 0 for no limit

@@ -13,7 +13,7 @@
 
 #define REQUEST_PRESET	(TCA_COLOR_MAX + 1)	/* like an attribute */
 
-/* By attribute; @u32 has those of one or two words. */
+/* By attribute; @u32 has the values of one or two words. */
 struct request {
 	bool	given[REQUEST_PRESET + 1];
 	__u32	u32[REQUEST_PRESET + 1];

@@ -84,6 +84,7 @@ static void explain(void)
 		"	PRESET := { xpass | aeolus | tlt }\n");
 }
 
+/* Mark an attribute as given, which is refused for a second time. */
 static int give(struct request *r, int attr, const char *what)
 {
 	if (r->given[attr])
@@ -92,7 +93,7 @@ static int give(struct request *r, int attr, const char *what)
 	return 0;
 }
 
-/* ecn none | ecn BYTES | ecn MIN MAX PROBABILITY; returns words used or -1 */
+/* Parse the arguments of ecn.  Return: the number of words used, or -1. */
 static int parse_ecn(struct request *r, int argc, char **argv)
 {
 	__u32 *min = &r->u32[TCA_COLOR_ECN_MIN];
@@ -120,14 +121,14 @@ static int parse_ecn(struct request *r, int argc, char **argv)
 	if (get_number("ecn", argv[2], 0, 1, &p))
 		return -1;
 	if (p == 0)
-		return bad("ecn: a probability of 0 never marks; say \"ecn none\"");
+		return bad("ecn: a probability of 0 never marks; disable ecn instead");
 	if (*min > *max)
 		return bad("ecn: MIN is above MAX");
 	*prob = fmax(1, round(p * TC_COLOR_PROB_ONE));
 	return 3;
 }
 
-/* red none | red BYTES | red auto [ min BYTES ]; returns words used or -1 */
+/* Parse the arguments of red.  Return: the number of words used, or -1. */
 static int parse_red(struct request *r, int argc, char **argv)
 {
 	if (!strcmp(argv[0], "none"))
@@ -289,13 +290,14 @@ static int parse_alpha(struct request *r, const char *arg)
 	return 0;
 }
 
+/* Parse the DSCP of trimmed packets; TC_COLOR_DSCPS disables trimming. */
 static int parse_trim(const char *arg, __u32 *dscp)
 {
 	*dscp = TC_COLOR_DSCPS;
 	return strcmp(arg, "none") ? get_dscp("trim", arg, dscp) : 0;
 }
 
-/* COLOR[,COLOR]... */
+/* Parse a list of colours: COLOR[,COLOR]... */
 static int parse_trim_colors(const char *arg, __u32 *colors)
 {
 	char name[8];
@@ -315,13 +317,13 @@ static int parse_trim_colors(const char *arg, __u32 *colors)
 	return 0;
 }
 
-/* An option and its arguments; returns words used or -1. */
+/* Parse an option and its arguments.  Return: the number of words used, or -1. */
 static int parse_option(struct request *r, int argc, char **argv)
 {
 	static const struct {
 		const char	*name;
 		int		attr;
-		int		args;	/* with 2, it may be given often */
+		int		args;	/* with 2, the option may be given repeatedly */
 	} options[] = {
 		{ "rate",	TCA_COLOR_RATE64,	1 },
 		{ "overhead",	TCA_COLOR_OVERHEAD,	1 },
@@ -368,7 +370,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 		if (!strcmp(name, options[i].name))
 			break;
 	if (i == N(options))
-		return bad("What is \"%s\"? Try \"color help\"", name);
+		return bad("unknown option \"%s\", try \"color help\"", name);
 	if (argc <= options[i].args)
 		return bad("%s needs an argument", name);
 	attr = options[i].attr;
@@ -485,7 +487,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 	case TCA_COLOR_PAUSE_MAP:
 		err = parse_pause_map(r, argv + 1);
 		break;
-	default:
+	default: /* split-gso or no-split-gso */
 		*val = name[0] == 's';
 		err = 0;
 	}
@@ -1046,7 +1048,7 @@ static void print_int_stats(struct rtattr *tb[])
 		return;
 	print_nl();
 	open_json_object("int");
-	print_stat("stamped", "  int    told %llu pkt", tb[TCA_COLOR_STATS_INT_STAMPED]);
+	print_stat("stamped", "  int    stamped %llu pkt", tb[TCA_COLOR_STATS_INT_STAMPED]);
 	print_color_float(PRINT_ANY, COLOR_NONE, "utilisation", ", utilisation %g",
 			  attr_u64(tb[TCA_COLOR_STATS_INT_UTIL]) / 1024.);
 	close_json_object();

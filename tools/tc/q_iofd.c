@@ -90,7 +90,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 		if (!strcmp(name, options[i].name))
 			break;
 	if (i == N(options))
-		return bad("What is \"%s\"? Try \"iofd help\"", name);
+		return bad("unknown option \"%s\", try \"iofd help\"", name);
 	if (argc < 2)
 		return bad("%s needs an argument", name);
 	attr = options[i].attr;
@@ -264,14 +264,14 @@ static void print_ports_stats(const struct rtattr *list)
 	close_json_array(PRINT_JSON, NULL);
 }
 
-/* A line of the statistics is an object of the JSON.  A counter that the kernel does
- * not send is printed as 0.
+/* A text line of the statistics is a JSON object.  A counter that the kernel does not send is
+ * printed as 0.
  */
 static int iofd_print_xstats(struct qdisc_util *qu, FILE *f,
 			     struct rtattr *xstats)
 {
 	static const struct {
-		const char	*object;	/* begins a line, or NULL */
+		const char	*object;	/* begins an object, or NULL */
 		const char	*key;
 		const char	*fmt;
 		int		attr;

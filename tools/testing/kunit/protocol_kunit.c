@@ -109,9 +109,9 @@ static void gl_register_protocol__numbers(struct kunit *test)
 	protocol.hello = GL_CODE_MAX + 1;
 	refused(test, "a hello beyond the last code");
 	protocol.told_as = GL_CP_NONE;
-	refused(test, "told by no codepoint");
+	refused(test, "no codepoint that announces it");
 	protocol.told_as = GL_CP_SHORT;
-	refused(test, "told by a codepoint that has no sysctl");
+	refused(test, "announced by a codepoint without a sysctl");
 	protocol.counters = 0;
 	refused(test, "not even counter 0");
 	protocol.counters = GL_COUNTERS_MAX + 1;
@@ -151,7 +151,7 @@ static void gl_register_protocol__flags(struct kunit *test)
 	row[LAST].flags = GL_KIND_ENDS;
 	refused(test, "the end of a message that is not acknowledged at once");
 	row[ASK].flags = GL_KIND_DATA;
-	refused(test, "data that TCP does not get");
+	refused(test, "data that does not reach TCP");
 	row[ASK].flags |= GL_KIND_TCPS;
 	refused(test, "answered, and TCP's");
 	row[DATA].flags = GL_KIND_ECT | GL_KIND_NOT_ECT;
@@ -169,7 +169,7 @@ static void gl_register_protocol__rows(struct kunit *test)
 	protocol.control = &row[ANSWER];
 	refused(test, "control: a row with a code");
 	protocol.answer = NULL;
-	refused(test, "no answer to what is answered");
+	refused(test, "an answered kind without an answer");
 	protocol.answer = &others[0];
 	refused(test, "answer: another protocol's row");
 	protocol.answer = &row[CONTROL];
@@ -187,7 +187,7 @@ static void gl_register_protocol__rows(struct kunit *test)
 	row[DATA].codepoint = GL_CP_SPENT;
 	row[DATA].flags = GL_KIND_PROMPT;
 	row[LAST].before = NULL;
-	refused(test, "two rows that are known by one codepoint");
+	refused(test, "two rows with one codepoint");
 }
 
 /* Rows of a part belong to the protocol; for a codepoint, its own row precedes a part's. */

@@ -108,5 +108,5 @@ static struct kunit_suite rd_use_suite = {
 
 kunit_test_suite(rd_use_suite);
 
-MODULE_DESCRIPTION("KUnit tests of what senders make of their credits");
+MODULE_DESCRIPTION("KUnit tests of senders' use of credits");
 MODULE_LICENSE("GPL");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Own a TCP socket for a while, as a process does that sleeps in recvmsg():
+/* Own a TCP socket for some time, like a process that sleeps in recvmsg():
  *
  *	echo "FD MILLISECONDS" > /proc/gl_hold
  *
- * Packets that come meanwhile go to the socket's backlog, which is what
- * selftests/tlt_owned.py and xpass_owned.py want to see.
+* Packets that arrive meanwhile enter the socket's backlog, for selftests/tlt_owned.py and
+ * xpass_owned.py.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>

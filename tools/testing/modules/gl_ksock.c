@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A TCP socket of the kernel's own that holds no reference on its namespace, as those of
- * sunrpc, cifs and rds:
+/* A kernel TCP socket that holds no reference on its namespace, like sockets of sunrpc, cifs and
+ * rds:
  *
  *	echo "connect ADDRESS PORT" > /proc/gl_ksock	in the writer's namespace, over IPv4
  *	echo "send BYTES" > /proc/gl_ksock
@@ -104,5 +104,5 @@ static void __exit gl_ksock_exit(void)
 module_init(gl_ksock_init);
 module_exit(gl_ksock_exit);
 
-MODULE_DESCRIPTION("a TCP socket of the kernel's own (greenlane's selftests)");
+MODULE_DESCRIPTION("a kernel TCP socket (greenlane's selftests)");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A transport of the tests' own, which the tagging layer has never heard of: it has its kinds,
- * counters, sysctl and socket option in this file, and codes that are free for tests.
+/* A transport of the tests, unknown to the tagging layer: this file has its kinds, counters, sysctl
+ * and socket option, with codes that are reserved for tests.
  *
  *	sender                                receiver
  *	d d d L             ------------->    L: acknowledged at once
@@ -18,7 +18,7 @@
 #define TOY_CODE_WORD	49
 #define TOY_CODE_ANSWER	50
 
-#define TOY_SHOUT	GREENLANE_AEOLUS	/* another transport's, which we are not */
+#define TOY_SHOUT	GREENLANE_AEOLUS	/* another transport's option */
 #define TOY_SHOUT_MAX	7
 
 enum toy_counter {
@@ -104,8 +104,8 @@ static struct gl_protocol toy_protocol __read_mostly = {
  * struct toy - a connection; socket lock
  * @gs: greenlane's part
  * @lasts: packets of kind TOY_LAST that were sent
- * @told: of those, how many the peer was told of
- * @shout: what a word is multiplied by, less 1
+* @told: number of these packets last reported to the peer
+ * @shout: factor of a word, less 1
  */
 struct toy {
 	struct gl_sock	gs;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The smallest receiver-driven transport (include/net/rd_core.h), of the tests' own: a table of
- * packets, and a policy that differs from ExpressPass's in all that it decides.
+/* The smallest receiver-driven transport (include/net/rd_core.h), for tests: a table of packets,
+ * and a policy that differs from ExpressPass's in every decision.
  *
- * It takes each link for one of 1 Gbit/s.  A turn costs twice the link's time of its packets.  The
- * shortest message goes first.  A connection has no rate of its own, and ignores lost credits.
+ * It assumes 1 Gbit/s for each link.  A credit costs twice the transmission time of its packets.
+ * The shortest message is scheduled first.  A connection has no rate, and ignores lost credits.
  *
  * For selftests/transport_turns.py.
  */
@@ -19,7 +19,7 @@
 #define TURNS_CODE_PROBE	54
 #define TURNS_CODE_PROBE_ACK	55
 
-/* What is refused. */
+/* The missing part, for which registration is refused. */
 enum turns_without {
 	TURNS_COMPLETE,
 	TURNS_WITHOUT_POLICY,
@@ -32,7 +32,7 @@ enum turns_without {
 
 static int without;
 module_param(without, int, 0);
-MODULE_PARM_DESC(without, "register without what is needed, enum turns_without");
+MODULE_PARM_DESC(without, "register without a required part, enum turns_without");
 
 static const char * const turns_counter_name[RD_COUNTERS] = {
 	RD_COUNTER_NAMES("Turns"),

@@ -191,7 +191,7 @@ def value():
     seen = p.shown()["int"]
     equal(seen["stamped"], 120, "stamped packets")
     text = p.tc("-s qdisc show dev p0").stdout
-    true("int    told 120 pkt, utilisation " in text, text)
+    true("int    stamped 120 pkt, utilisation " in text, text)
     sender.close()
     receiver.close()
 

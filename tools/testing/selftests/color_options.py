@@ -28,7 +28,7 @@ def step(bytes_):
     return {"min": bytes_, "max": bytes_, "probability": 1}
 
 
-# words of tc -> changed options, as tc shows them
+# (arguments of tc, options in tc's output that differ from DEFAULTS)
 SET = [
     ("", {}),
     ("rate 40gbit", {"rate": 5000000000, "split_gso": True}),
@@ -91,7 +91,7 @@ SET = [
       "split_gso": True}),
 ]
 
-# words of tc -> a word of the message
+# (arguments of tc, a part of the error message)
 BAD = [
     ("foo", "foo"),
     ("rate", "argument"), ("rate fast", "rate"), ("rate 0", "rate"), ("rate 1bit", "rate"),
@@ -106,7 +106,7 @@ BAD = [
     ("red auto min 1514001", "above the limit"), ("red auto min 3k limit 2k", "above the limit"),
     ("red auto count queue", "count color"), ("min 1k", "min"), ("red 2k min 1k", "min"),
     ("red auto count port", "count color"),
-    # the k forgotten, or meant as packets
+    # without the suffix k, or in packets
     ("limit 1000", "limit: bytes, and less than one packet"), ("red 270", "red: bytes, and less"),
     ("yellow 60", "yellow: bytes, and less"), ("green 1513", "green: bytes, and less"),
     ("pool x size 1000", "size: bytes, and less"), ("limit 1.9", "whole number"),
@@ -148,7 +148,7 @@ BAD = [
 ]
 
 
-@case("add: every option is shown as it was set")
+@case("add: tc shows each option as it was set")
 def add():
     for words, change in SET:
         p.port(words)
@@ -220,7 +220,7 @@ def change_none():
 
 
 ALL_ONES = struct.pack("I", 0xffffffff)
-# attribute -> a value that a port without options refuses, alone
+# attribute -> a value that a port without options refuses
 REFUSED = {
     "RATE64": b"\xff" * 8, "LIMIT": struct.pack("I", 1000), "RED": struct.pack("I", 270),
     "YELLOW": struct.pack("I", 270), "GREEN": struct.pack("I", 270), "MAP": b"\x09" * 64,
@@ -241,19 +241,19 @@ REFUSED = {
 NEVER_REFUSED = {"UNSPEC", "PAD", "ECN_PROB"}
 
 
-@case("the error of a refused attribute names it, with a message")
+@case("the error of a refused attribute has its number and a message")
 def named():
     p.port()
     link = Qdisc("p0")
     equal(set(COLOR.__members__) - NEVER_REFUSED - set(REFUSED), set(),
-          "attributes that this test lacks an invalid value for")
+          "attributes without an invalid value in this test")
     before = link.config()
     for name, value in REFUSED.items():
         number = getattr(COLOR, name)
         error, blamed, message = link.complaint(attr(TCA_OPTIONS | NLA_F_NESTED,
                                                      attr(number, value)))
         true(error and message, f"{name}: error {error}, {message!r}")
-        equal(blamed, number, f"number of the attribute in the error of {name}: {message}")
+        equal(blamed, number, f"attribute number in the error of {name}: {message}")
         equal(link.config(), before, f"options after {name}")
     link.close()
 
@@ -269,7 +269,7 @@ def warned():
     equal(p.options()["rate"], 50000000000, "rate, bytes/s")
 
 
-@case("bad input is refused with a status and one line of text, or the usage, without effect")
+@case("bad input is refused with a status and one error, or the usage, without effect")
 def bad_change():
     p.port("rate 1gbit red 40k ecn 50k pool sw size 1m alpha 2")
     before = copy.deepcopy(p.options())
@@ -281,7 +281,7 @@ def bad_change():
         true(expect in done.stderr, f"\"{words}\": {done.stderr!r} contains {expect}")
         if words != "help":
             equal(len(done.stderr.strip().splitlines()), 1,
-                  f"length of the message in text lines, for \"{words}\"")
+                  f"length of the message, for \"{words}\"")
         equal(p.options(), before, f"options after \"{words}\"")
 
 
@@ -311,7 +311,7 @@ def round_trip():
     equal(re.split(r"refcnt \d+ ", shown)[1].strip(), words, "options in the text of tc -d")
 
 
-# Numbers that no unit of tc divides, and combinations that need every digit.
+# Numbers that are no multiple of tc's units, and combinations that need every digit.
 ODD = [
     "rate 1234567888bit limit 1843201 red 1048577 yellow 1843199",
     "ecn 1023 1025 0.123456789", "ecn 7 7 0.5", "ecn 0 1 0.0000000003",
@@ -326,9 +326,9 @@ ODD = [
 ]
 
 
-@case("the options that tc shows make an equal port")
+@case("the options in tc's output make an equal port")
 def rebuilt():
-    # An emulated machine takes half a second for each tc.
+    # An emulated machine takes half a second for each tc command.
     for words in [words for words, _ in SET] * is_time_virtual() + ODD:
         words = words.replace("5g", "2147483647")
         p.port(words)

@@ -4,8 +4,8 @@
 
 	a1 (clients) ---- sw1 ==== 10 Gbit/s ==== sw2 ---- b1 (servers)
 
-The congestion control is the namespaces' sysctl, the switches' ports are a preset: the
-applications know of nothing.
+The congestion control is the namespaces' sysctl, and the switches' ports have a preset: the
+applications do not depend on either.
 """
 import contextlib
 import json
@@ -28,7 +28,7 @@ RPC = pathlib.Path(lab.__file__).parent / "apps/rpc.py"
 
 
 def command(net, host, program, *words):
-    """A program of theirs, in a host."""
+    """The command that runs an application in a host."""
     found = next(path for path in (APPS / "usr/bin" / program, APPS / "usr/sbin" / program,
                                    RPC.parent / program) if path.exists())
     return ["ip", "netns", "exec", net.ns[host].name, "env",
@@ -37,7 +37,7 @@ def command(net, host, program, *words):
 
 
 def client(net, program, *words):
-    """Run one in a1; what it prints."""
+    """Run an application in a1; returns its output."""
     done = subprocess.run(command(net, "a1", program, *words), capture_output=True,
                           text=True, check=False, timeout=100)
     if done.returncode:
@@ -47,7 +47,7 @@ def client(net, program, *words):
 
 @contextlib.contextmanager
 def server(net, program, *words):
-    """Run one in b1, for a while."""
+    """Run an application in b1 while the context lasts."""
     with subprocess.Popen(command(net, "b1", program, *words), stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
         time.sleep(1)
@@ -59,11 +59,11 @@ def server(net, program, *words):
 
 
 def by_credits(net, cc):
-    """All of it went by credits: no connection fell back, and no timer of TCP's was needed."""
+    """Credits scheduled the data: no connection fell back, and no timer of TCP expired."""
     for name in ("PeerWithout", "Fallback", "TCPTimeouts", "TCPAbortOnTimeout"):
         equal(net.counters(name), 0, f"{cc}: {name}")
     true(net.counters("ScheduledSent") > 100, f"{cc}: packets with a credit")
-    # Not what left with a FIN, which 6.1 lets go without a look at the window.
+    # Excludes data sent together with a FIN: 6.1 sends it without checking the window.
     unscheduled = net.counters("UnscheduledSent") - net.counters("Uncredited")
     equal(unscheduled > 0, cc.startswith("aeolus"), f"{cc}: unscheduled packets")
     for switch in ("sw1", "sw2"):
@@ -73,7 +73,7 @@ def by_credits(net, cc):
 
 @contextlib.contextmanager
 def switches(cc):
-    """A network whose traffic is all of this congestion control."""
+    """A network whose hosts all use this congestion control."""
     with network(PORT, PORT, cc=cc) as net:
         yield net
         by_credits(net, cc)
@@ -82,7 +82,7 @@ def switches(cc):
 everywhere = using(switches, cc=CCS)
 
 
-@everywhere("iperf3: one way, the other, four streams")
+@everywhere("iperf3: each direction, and four streams")
 def iperf(net):
     for words in ((), ("-R",), ("-P", "4")):
         with server(net, "iperf3", "-s", "-1"):
@@ -93,7 +93,7 @@ def iperf(net):
         true(6e9 < rate < 9e9, f"{words}: {rate / 1e6:.0f} Mbit/s")
 
 
-@everywhere("Redis: what is set is what is read; a benchmark of 50 clients")
+@everywhere("Redis: GET returns the value of SET; a benchmark with 50 clients")
 def redis(net):
     with tempfile.TemporaryDirectory() as where, \
             server(net, "redis-server", "--bind", net.address("b1"), "--protected-mode", "no",
@@ -106,13 +106,13 @@ def redis(net):
         equal([line.split(",")[0] for line in said[-2:]], ['"SET"', '"GET"'], "tests done")
 
 
-@everywhere("gRPC: small calls on one long connection, and many at a time")
+@everywhere("gRPC: small calls on one long connection, one by one and in parallel")
 def grpc(net):
     where = f"{net.address('b1')}:50051"
     with server(net, RPC.name, "serve", where):
         took = json.loads(client(net, RPC.name, "call", where, 50))
         print(f"# us: {took}", flush=True)
-        # 3.5 us a link: what is slow is Python, and no call waits for a timer.
+        # Links have 3.5 us: Python takes most of the time, and no call waits for a timer.
         true(max(took.values()) < 20_000, f"median of each size, us: {took}")
 
 

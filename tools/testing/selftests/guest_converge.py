@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Dart's convergence: a flow joins another, and both have half of the line how soon?
+"""Dart's convergence time: until a long flow and a joining flow each have half of the link.
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
@@ -20,8 +20,8 @@ from lab.tap import case, equal, true, within
 
 
 def two_rates(second, change, rate=10 * 10**9, end=1_400_000):
-    """Packets of two flows with half of the line each: the second begins at 0 with
-    `second` of the line, and has half from `change` ns on; the first has the rest."""
+    """Packets of two flows.  The second begins at 0 with `second` of the line rate, and has half
+    from `change` ns on; the first has the rest."""
     packets, size = [], 1514
     step = (size + joins.GAPS) * 8e9 / rate
     for port, parts in ((joins.OLD, (1.0, 0.5)), (joins.NEW, (second, 0.5))):
@@ -33,7 +33,7 @@ def two_rates(second, change, rate=10 * 10**9, end=1_400_000):
     return sorted(packets, key=lambda p: p.arrived)
 
 
-@case("the measure: it finds when flows that are made up have half of the line")
+@case("joins.converged() finds the convergence time of synthetic flows")
 def measure():
     config = {"delay": 5000, "rate": 10 * 10**9, "gap": 10**6}
     for change in (0, 20_000, 40_000, 200_000):
@@ -41,7 +41,7 @@ def measure():
         within(found, max(0, change - 12_000), change + 2_000, f"ns, for {change}")
     for part in (0.45, 0.4, 0.6):
         packets = two_rates(part, 10**9)
-        equal(joins.converged(packets, config), [None], f"a flow with {part} of the line")
+        equal(joins.converged(packets, config), [None], f"a flow with {part} of the line rate")
 
 
 # The paper's 90th, 99th and 99.9th percentile, in its round trips of 15 us (V-A).
@@ -49,7 +49,7 @@ PAPER = {"rtts_p90": 28 / 15, "rtts_p99": 41 / 15, "rtts_p99.9": 44 / 15}
 
 
 def as_in_the_paper(row):
-    """Of 16 or 32 joins the higher percentiles are the slowest one."""
+    """Compare with the paper's percentiles; with 16 or 32 joins the higher ones are the slowest."""
     for name, most in PAPER.items():
         within(row[name], 0.5, most, f"round trips, {name}")
     equal([row["never"], row["timeouts"], row["drops"]], [0, 0, 0], "never, RTOs, drops")
@@ -61,7 +61,7 @@ def ten():
     equal(dart["joins"], 32, "joins")
     as_in_the_paper(dart)
     within(dart["rtts_p50"], 0.5, 1.5, "round trips, median")
-    # Half of the line during a message, all of it between two.
+    # Half of the line rate during a message, all of it between two messages.
     within(dart["bulk_gbit"], 5, 9.8, "the old flow, Gbit/s")
 
 
@@ -74,16 +74,16 @@ def forty():
 
 @case("16 to 1, 256 kB beside a long flow: near the ideal, and the long flow keeps the rest")
 def incast():
-    # Against the ideal, and not against dcqcn: a weak baseline is no merit.
+    # Relative to the ideal and not to dcqcn, whose result is poor.
     dart = rows("incast", "--cc", "dart", "--senders", "17", "--fan-in", "16",
                 "--bytes", "256k", "--bulk", "1", "--rate", "10gbit", "--rounds", "4",
                 "--gap", "100ms", "--port", "color rate 10gbit limit 4m ecn 22500")["dart"]
-    within(dart["ratio"], 1.0, 1.12, "dart: the slowest, by the ideal")
+    within(dart["ratio"], 1.0, 1.12, "dart: the slowest, divided by the ideal")
     within(dart["bulk_gbit"], 8, 10, "dart: the long flow, Gbit/s")
     equal([dart["timeouts"], dart["drops"]], [0, 0], "RTOs, drops")
 
 
-@case("--plot draws it")
+@case("--plot writes a plot, from correct rates")
 def drawn():
     with tempfile.TemporaryDirectory() as out:
         rows("converge", "--rounds", "2", "--plot", f"{out}/plot")
@@ -91,18 +91,18 @@ def drawn():
             true(pathlib.Path(f"{out}/plot.{suffix}").stat().st_size > 5000, suffix)
     gbit = rows("converge", "--rounds", "2", "--cc", "dart")["dart"]["rates"]["gbit"]
     for flow in gbit:
-        within(sum(flow[-10:]) / 10, 4.5, 5.2, "Gbit/s of either flow in the end")
-    within(sum(gbit[0][:4]) / 4, 9.5, 10.2, "Gbit/s of the old one before")
+        within(sum(flow[-10:]) / 10, 4.5, 5.2, "Gbit/s of each flow at the end")
+    within(sum(gbit[0][:4]) / 4, 9.5, 10.2, "Gbit/s of the old flow before the join")
 
 
-@case("a command line that means nothing: one line, and nothing is run")
+@case("an invalid command line is refused in one line")
 def mistakes():
-    for words, expect in ((("--fresh",), "lasts"), (("--bytes", "10k"), "round trips"),
+    for words, expect in ((("--fresh",), "persistent"), (("--bytes", "10k"), "round trips"),
                           (("--rounds", "0"), "rounds")):
         done = subprocess.run([TOP / "scripts/experiment", "converge", *words],
                               capture_output=True, text=True, check=False)
         equal(done.returncode, 2, f"{words}: status")
-        equal(len(done.stderr.splitlines()), 1, f"{words}: lines")
+        equal(len(done.stderr.splitlines()), 1, f"{words}: length of the message in text lines")
         true(expect in done.stderr, f"{words}: {done.stderr}")
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiment deflect: is its workload what it says, and are its figures right?
+"""scripts/experiment deflect: its workload and its results.
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
-16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py has the network.
+16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py tests the network.
 """
 import collections
 import os
@@ -33,7 +33,7 @@ def switch_of(number):
 
 
 def rows(*options):
-    """Its rows by (cc, ports, load)."""
+    """The experiment's rows, by (cc, ports, load)."""
     return {(row["cc"], row["ports"], row["load"]): row
             for row in experiment("deflect", *SMALL, *options)["summary"]}
 
@@ -46,7 +46,7 @@ def same_seed():
     true(first != other, "another")
 
 
-@case("the load is what was asked for, of both kinds, and crosses the core")
+@case("both kinds of messages have the requested load across the core")
 def load():
     for percent, short in ((20, 40), (60, 40), (40, 0), (40, 100)):
         plan = workload.Schedule(dict(CONFIG, short=short), percent)
@@ -62,7 +62,7 @@ def load():
         within(sent[workload.SHORT] / sum(sent), short / 100 - 0.02, short / 100 + 0.02, "short")
 
 
-@case("--messages: so many short ones at any load, in any mix, and the load is that asked for")
+@case("--messages: that number of short messages, and the requested load, at any load and mix")
 def messages():
     for percent, short in ((20, 40), (60, 40), (40, 20)):
         config = dict(CONFIG, messages=3000, short=short, warm_up=0)
@@ -75,7 +75,7 @@ def messages():
         equal((later.duration, later.end), (plan.duration, plan.end + 10**6), "with a warm-up")
 
 
-@case("incasts: other senders, sizes alike; arrivals as a Poisson process has them")
+@case("incasts: distinct senders, equally frequent sizes, arrivals of a Poisson process")
 def incasts():
     plan = workload.Schedule(CONFIG, 40)
     groups = collections.defaultdict(list)
@@ -86,18 +86,18 @@ def incasts():
     for members in groups.values():
         wires = [plan.connections[m.connection] for m in members]
         sizes.update(m.bytes for m in members)
-        if len(members) == 16:      # two incasts at one nanosecond: never mind
+        if len(members) == 16:      # else two incasts begin in one nanosecond
             equal(len({w.dst for w in wires}), 1, "receivers")
             equal(len({w.src for w in wires} - {wires[0].dst}), 16, "senders")
     for size in CONFIG["bytes"]:
         within(sizes[size] / sum(sizes.values()), 0.32, 0.35, f"share of {size}")
     gaps = [b - a for a, b in zip(sorted(groups), sorted(groups)[1:])]
     mean = sum(gaps) / len(gaps)
-    # Of an exponential distribution, e^-1 are longer than the mean.
+    # A share of e^-1 of an exponential distribution is above the mean.
     within(sum(g > mean for g in gaps) / len(gaps), 0.33, 0.41, "gaps above the mean")
 
 
-@case("connections: a port of its own for each, and all ways are used alike")
+@case("connections: each has its own port, and all paths are equally used")
 def spread():
     plan = workload.Schedule(CONFIG, 40)
     equal(len({(c.src, c.port) for c in plan.connections}), len(plan.connections), "ports")
@@ -108,18 +108,18 @@ def spread():
             within(seen[spine] / len(plan.connections), 0.22, 0.28, f"leaf {leaf} to {spine}")
 
 
-@case("two ccs: what was offered arrives, on the way that it should, and in time")
+@case("two congestion controls: throughput is the offered load, paths and times are plausible")
 def figures():
     seen = rows("--cc", "dctcp,cubic", "--load", "30", "--duration", "10ms", "--pri-q")
     for key, row in seen.items():
         equal(row["unfinished"], 0, f"{key}: unfinished")
         true(row["drops"] or not row["out_of_order"], f"{key}: out of order without a loss")
         within(row["all_gbit"] / row["offered_gbit"], 0.8, 1.2, f"{key}: throughput")
-        # Two links, and two more for what crosses the core: 12 of 15 hosts.
+        # Two links, and two more across the core, to 12 of 15 hosts.
         within(row["links"], 2 + 2 * 0.75, 2 + 2 * 0.85, f"{key}: links")
         within(row["bytes_a_byte"], 2 + 2 * 0.7, 2 + 2 * 0.9, f"{key}: links of all bytes")
         within(row["late"], 0, 10000, f"{key}: load generator late by, ns")
-        # 2 kB is two segments, over two links or four, and with its incast before it.
+        # 2 kB is two segments, over two or four links, queued behind the rest of their incast.
         within(row["p50_2048"], 20000, 70000, f"{key}: median of 2 kB")
         true(row["p50_8192"] > row["p50_2048"], f"{key}: 8 kB takes longer")
         true(row["p99_8192"] > row["p50_8192"], f"{key}: tail")
@@ -128,10 +128,10 @@ def figures():
     equal((dctcp["drops"], dctcp["timeouts"]), (0, 0), "dctcp: drops, RTOs")
     equal(seen["cubic", "plain", 30]["marked"], 0, "cubic: marked")
     true("p99_ratio" not in dctcp, "the baseline is not compared with itself")
-    within(seen["dctcp", "pri-q", 30]["p99_ratio"], 1, 2, "short first: tail")
+    within(seen["dctcp", "pri-q", 30]["p99_ratio"], 1, 2, "pri-q: tail")
 
 
-@case("CC@PORTS: those ports alone, and --messages says how long")
+@case("CC@PORTS runs with these ports only, and --messages sets the duration")
 def at_ports():
     options = "--cc", "dctcp,dctcp@pri-q,dctcp@plain", "--load", "30", "--messages", "1500"
     seen = rows(*options)
@@ -142,7 +142,7 @@ def at_ports():
         within(row["all_gbit"] / row["offered_gbit"], 0.7, 1.3, f"{key}: throughput")
 
 
-@case("a run, twice: the same load, and about the same figures")
+@case("two runs: the same load, and similar results")
 def repeated():
     first, again = (experiment("deflect", *SMALL, "--cc", "dctcp", "--load", "30", "--duration", "10ms",
                                "--guests", str(n)) for n in (1, 2))
@@ -153,12 +153,12 @@ def repeated():
         within(a / b, 0.97, 1.03, f"{percent}th percentile, one / the other")
 
 
-@case("more load: as much more is carried, and messages take longer")
+@case("a higher load: throughput in proportion, and slower messages")
 def more_load():
     seen = rows("--cc", "dctcp", "--load", "10,60", "--duration", "10ms")
     low, high = (seen["dctcp", "plain", n] for n in (10, 60))
     within(high["all_gbit"] / low["all_gbit"], 5, 7, "throughput")
-    # The tail is that of a long flow's slow start at any load.
+    # At any load the tail is due to slow starts of long flows.
     true(high["p50_8192"] > low["p50_8192"],
          f"median at 10 %: {low['p50_8192']}, at 60 %: {high['p50_8192']}")
 
@@ -172,7 +172,7 @@ def ipv6():
     true(row["marked"] > 0, "marked")
 
 
-@case("what the rows make of numbers worked by hand")
+@case("the rows of hand-made results")
 def by_hand():
     config = dict(CONFIG, duration=10**6, warm_up=0)
     plan = workload.Schedule(config, 20)
@@ -197,14 +197,14 @@ def by_hand():
            round(moved["load_gain"], 6)), (4, 3.5, 16.666667, 16.666667), "deflected")
     alone, = deflect.summaries(config, [result("deflect", 250, (100, 75, 75), (1000, 800, 700))])
     equal((alone["links"], "p99_ratio" in alone), (3.5, False), "deflected, and no baseline")
-    # The same bytes in what twice as many messages take.
+    # The same bytes in twice the time.
     longer = [deflect.summaries(dict(config, messages=n), [
         dict(result("plain", 1, (1, 1, 1), (1, 1, 1)), fct_ns=[1] * 10**6)])[0]["all_gbit"]
         for n in (1000, 2000)]
     within(longer[0] / longer[1], 1.99, 2.01, "Gbit/s, of twice the time")
 
 
-@case("a command line that cannot be: one line, and status 2")
+@case("an invalid command line: one line, and status 2")
 def command_line():
     for options in (["--load", "0"], ["--load", "x"], ["--hosts", "63"], ["--leaves", "1"],
                     ["--degree", "64"], ["--bytes", "2g"], ["--fresh"], ["--spines", "17"],
@@ -216,7 +216,7 @@ def command_line():
         refused("deflect", *options)
 
 
-@case("a small one, on the debug kernel too")
+@case("a small run, also on the debug kernel")
 def small():
     options = ["--debug"] * bool(os.environ.get("GL_DEBUG"))
     row = rows("--cc", "dctcp", "--load", "20", "--duration", "1ms", *options)[
@@ -224,20 +224,20 @@ def small():
     equal((row["unfinished"], row["drops"]), (0, 0), "unfinished, drops")
 
 
-@case("--look-ahead: an incast's receiver names its senders; dart_lookahead=0, and dcqcn, do not"
-      " care")
+@case("--look-ahead: an incast's receiver names its senders; dart_lookahead=0 and dcqcn ignore"
+      " them")
 def look_ahead():
     options = "--load", "30", "--duration", "5ms", "--degree", "8"
     ccs = "dcqcn", "dart", "dart:dart_lookahead=0"
     seen = rows("--cc", ",".join(ccs), "--look-ahead", *options)
     named = [seen[cc, "plain", 30]["named"] for cc in ccs]
-    equal((named[0], named[2]), (0, 0), "namings: of dcqcn, and without")
-    within(named[1], 50, 10_000, "namings")
+    equal((named[0], named[2]), (0, 0), "named senders: dcqcn, dart_lookahead=0")
+    within(named[1], 50, 10_000, "named senders")
     equal([row["unfinished"] for row in seen.values()], [0] * 3, "unfinished")
     equal(rows("--cc", "dart", *options)["dart", "plain", 30]["named"], 0, "without the option")
 
 
-@case("dart with iofd: short messages go around long queues, in order, and are done sooner")
+@case("dart with iofd: short messages bypass long queues, in order, and complete earlier")
 def deflection():
     seen = rows("--cc", "dcqcn,dart", "--load", "40", "--duration", "5ms", "--hosts", "64",
                 "--degree", "16", "--spines", "4", "--deflect", "--escape")
@@ -246,24 +246,24 @@ def deflection():
         row = seen["dart", ports, 40]
         equal([row[name] for name in ("unfinished", "drops", "timeouts")], [0] * 3,
               f"{ports}: unfinished, drops, RTOs")
-        # What overtakes is the next message: six packets of the few that did not wait.
-        within(row["behind"], 0, row["flows"] / 100, f"{ports}: messages behind another")
+        # Only the next message of a connection overtakes: six packets of the few that did not wait.
+        within(row["behind"], 0, row["flows"] / 100, f"{ports}: messages begun early")
         within(row["out_of_order"], 0, 6 * row["behind"], f"{ports}: packets out of order")
         true(row["deflected"] > 500, f"{ports}: {row['deflected']} messages deflected")
-        # What is claimed (deflect.rst), within a tenth: the paper's 4.8 for all of Dart, but of
-        # flows of 1 MB; and 1.6 without the band for what was deflected.
+        # The results in deflect.rst, within a tenth: the paper's 4.8 for all of Dart, but with
+        # flows of 1 MB, and 1.6 without the band for deflected messages.
         least = {"deflect": 1.62, "escape": 4.8}[ports] * 0.9
         true(row["p99_ratio"] > least,
-             f"{ports}: p99 of 8 kB {row['p99_ratio']:.2f} times lower, and not {least:.2f}")
+             f"{ports}: p99 of 8 kB {row['p99_ratio']:.2f} times lower, less than {least:.2f}")
         within(row["load_gain"], 0, 10, f"{ports}: added load, percent")
         within(row["links_gain"], 0, 20, f"{ports}: longer paths, percent")
         # 3.3 times fewer (deflect.rst), within a tenth or so.
         true(row["marked_core"] < base["marked_core"] / 2.9,
-             f"{ports}: fewer short packets are marked on the way")
+             f"{ports}: fewer short packets are marked in the core")
     equal(seen["dcqcn", "deflect", 40]["deflected"], None, "dcqcn's messages deflected")
 
 
-@case("long flows that last: they have a line each, and are not waited for")
+@case("endless long flows: each has its own link, and the run does not wait for them")
 def lasting():
     row = rows("--cc", "dart", "--load", "40", "--duration", "5ms", "--long-bytes", "1g")[
         "dart", "plain", 40]
@@ -272,24 +272,24 @@ def lasting():
 
 
 def long_flows(plan):
-    """(source, destination, bytes, start) of each of its long flows."""
+    """(source, destination, bytes, start) of each of the plan's long flows."""
     return [(wire.src, wire.dst, m.bytes, m.at) for m in plan.messages
             if (wire := plan.connections[m.connection]).kind == workload.LONG]
 
 
-@case("--long-flows: that number, each from another host, the same for a seed; short messages stay")
+@case("--long-flows: N flows, one per host first, the same for a seed; short ones do not change")
 def numbered():
     config = dict(CONFIG, long_bytes=1 << 30)
     shorts = []
     for number in (None, 1, 8, 64, 70, 128):
         plan = workload.Schedule(dict(config, long_flows=number), 40)
         flows = long_flows(plan)
-        # Without the option: 24 % of the core's 160 Gbit/s, which 48 of 63 bytes cross.
+        # The default: 24 % of the core's 160 Gbit/s, which 48 of 63 bytes cross.
         equal(len(flows), number or 5, f"{number}: long flows")
-        equal({(size, at) for _, _, size, at in flows}, {(0, 0)}, f"{number}: without an end")
+        equal({(size, at) for _, _, size, at in flows}, {(0, 0)}, f"{number}: endless, from time 0")
         often = collections.Counter(src for src, *_ in flows).values()
         equal((len(often), max(often)), (min(len(flows), 64), -(-len(flows) // 64)),
-              f"{number}: hosts that have one, and the most of a host")
+              f"{number}: sending hosts, and the maximum of a host")
         true(all(src != dst for src, dst, *_ in flows), f"{number}: to another host")
         again = workload.Schedule(dict(config, long_flows=number), 40)
         equal(long_flows(again), flows, f"{number}: the same seed")
@@ -300,7 +300,7 @@ def numbered():
     true(shorts[0] and all(one == shorts[0] for one in shorts), "short messages")
 
 
-@case("--long-flows in a run: one from each host leaves the short messages less")
+@case("--long-flows in a run: with one from each host the short messages are slower")
 def one_each():
     few, many = (rows("--cc", "dcqcn", "--load", "20", "--duration", "5ms", "--long-bytes", "1g",
                       "--long-flows", number)["dcqcn", "plain", 20] for number in ("1", "16"))

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/figures: does its report say what was run, and nothing else?
+"""scripts/figures: its runs, its report, and its errors.
 
 	this script (host) --> scripts/figures --> Snakemake --> scripts/experiment --> guests
 
-Most of it on a catalogue of its own, with a network of three hosts.
+Most cases use their own catalogue, with a network of three hosts.
 """
 import json
 import os
@@ -40,7 +40,7 @@ compare = [
 
 
 def figures(*options, text=OWN, out="out"):
-    """The process, with that catalogue."""
+    """Run scripts/figures with this catalogue."""
     where = pathlib.Path(OUT.name, "catalogue")
     where.mkdir(exist_ok=True)
     (where / "own.toml").write_text(text, encoding="utf-8")
@@ -50,7 +50,7 @@ def figures(*options, text=OWN, out="out"):
 
 
 def made(out="out"):
-    """{file name: when it was written} of the output directory."""
+    """{file name: modification time} of the output directory."""
     return {path.name: path.stat().st_mtime_ns for path in pathlib.Path(OUT.name, out).rglob("*.*")
             if ".snakemake" not in path.parts}
 
@@ -69,26 +69,26 @@ def parsed(where, words):
 
 
 def are_commands(**where):
-    """Are the runs of a catalogue commands that scripts/experiment takes?"""
+    """Check that scripts/experiment accepts the runs of a catalogue."""
     for scale in catalogue.SCALES:
         for figure in catalogue.load(scale, **where):
             for run in figure.runs:
                 args = parsed(figure.name, run.command)
                 true(scale == "small" or args.rate < 100e9 or args.fine,
-                     f"{figure.name}: 100 Gbit/s and more want --fine")
+                     f"{figure.name}: 100 Gbit/s and more need --fine")
 
 
-@case("each run of the catalogue is a command that scripts/experiment takes, at both scales")
+@case("scripts/experiment accepts each run of the catalogue, at both scales")
 def commands():
     are_commands()
 
 
-@case("each scripts/experiment command of README and the pages is one that it takes")
+@case("scripts/experiment accepts each of its commands in README and the pages")
 def page_commands():
     count = 0
     for page in (TOP / "README.md", *sorted((TOP / "Documentation").glob("*.rst"))):
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        # A block's line, or a sentence's words between quotes; options in brackets are optional.
+        # A command of a literal block, or quoted in a sentence; options in brackets are optional.
         for line, quoted in re.findall(r"^\t?scripts/experiment (.*)|``scripts/experiment ([^`]*)``",
                                        text, re.M):
             words = shlex.split(re.sub(r"\$A\b|[][]", " ", line or quoted), comments=True)
@@ -99,7 +99,7 @@ def page_commands():
     true(count > 30, f"{count} commands")
 
 
-@case("the figure of one's own that experiments.rst has is a catalogue, as it stands there")
+@case("experiments.rst's example of a user's figure is a valid catalogue")
 def own_figure():
     lines = (TOP / "Documentation/experiments.rst").read_text(encoding="utf-8").splitlines()
     begin = lines.index("\t[fan]")
@@ -109,11 +109,11 @@ def own_figure():
             "\n".join(line.removeprefix("\t") for line in lines[begin:end]), encoding="utf-8")
         are_commands(directory=directory)
         figure, = catalogue.load("small", directory=directory)
-        # Three loads; a run at the small scale has all congestion controls.
+        # Three loads: at the small scale a run has all congestion controls.
         equal((figure.name, len(figure.runs)), ("fan", 3), "name, runs")
 
 
-@case("a report: every run once, the plots, our numbers beside the paper's")
+@case("a report: every run once, the plots, our numbers next to the paper's")
 def report():
     done = figures()
     equal(done.returncode, 0, f"status: {done.stderr}")
@@ -138,13 +138,13 @@ def report():
         true(text in page, f"the page has no {text}")
     counts = re.search(r"<h1>[^<]*</h1><ul><li><b>nobody,</b>: (.*?)</li>", page)
     kind = "1 met, 0 missed" if 0.9 <= ours <= 1.1 else "0 met, 1 missed"
-    equal(counts and counts[1], f"{kind}, 1 not run", "the first line")
+    equal(counts and counts[1], f"{kind}, 1 not run", "the headline")
     true(f"figures: nobody,: {counts[1]}\n" in done.stderr, done.stderr)
-    true(OUT.name not in page, "it names a directory of this machine")
+    true(OUT.name not in page, "no name of a local directory")
     equal((out / "figures.pdf").read_bytes()[:5], b"%PDF-", "the PDF")
 
 
-@case("again: nothing is run; without one run's results: that one is")
+@case("a second time no run starts; without one run's results only that one does")
 def resumed():
     before = made()
     done = figures()
@@ -155,10 +155,10 @@ def resumed():
     done = figures()
     equal((done.returncode, "1 of 2 runs to do" in done.stderr), (0, True), done.stderr)
     equal([name for name, time in made().items() if time != before[name] and "load-" in name
-           and name.endswith(".json")], [path.name], "runs that are new")
+           and name.endswith(".json")], [path.name], "new runs")
 
 
-@case("a panel's or a number's misspelt key: a line that names it and the nearest one, status 1")
+@case("a misspelt key of a panel or a number: an error with the nearest key, status 1")
 def misspelt():
     before = sorted(made())
     for text, where in ((OWN.replace(', y = "fg_p99"', ', y = "fg_p999"'), "plot: y is fg_p999"),
@@ -166,12 +166,12 @@ def misspelt():
                          "compare: p99 > 1: key is fg_p999")):
         done = figures(text=text, out="out")
         named = [line for line in done.stderr.splitlines() if "fg_p999" in line]
-        equal((done.returncode, len(named)), (1, 1), f"status, lines: {done.stderr}")
+        equal((done.returncode, len(named)), (1, 1), f"status, errors: {done.stderr}")
         true(where in named[0] and "which no run has" in named[0] and "fg_p99.9" in named[0], named)
-    equal((figures().returncode, sorted(made())), (0, before), "status, files of the right one again")
+    equal((figures().returncode, sorted(made())), (0, before), "status, files after the correction")
 
 
-@case("--list needs no library; a report without them: one line that says how to get them")
+@case("--list needs no library; a report without its libraries: an error with the remedy")
 def without_libraries():
     with tempfile.TemporaryDirectory() as hide:
         pathlib.Path(hide, "weasyprint.py").write_text("raise ModuleNotFoundError\n", encoding="ascii")
@@ -187,18 +187,18 @@ def without_libraries():
             equal((done.returncode, done.stderr), expected, f"{words}: status, stderr")
 
 
-@case("a cluster's submit command gets the runs and what they need; no privilege is needed")
+@case("a cluster's submit command gets the runs and their resources; runs need no privilege")
 def cluster():
     asked = pathlib.Path(OUT.name, "asked")
     done = figures("--", "--jobs", "1", "--cluster-sync",
                    f"echo {{rule}} {{resources.mem_mb}} {{resources.runtime}} >>{asked};"
                    " setpriv --bounding-set=-all --inh-caps=-all --no-new-privs sh", out="cluster")
     equal(done.returncode, 0, f"status: {done.stderr}")
-    equal(asked.read_text(encoding="utf-8"), "run 2560 30\n" * 2, "what was asked for")
+    equal(asked.read_text(encoding="utf-8"), "run 2560 30\n" * 2, "requested resources")
     equal(sorted(made("cluster")), sorted(made()), "files")
 
 
-@case("the page in a browser: every image is there and has a size")
+@case("the page in a browser: every image is present and has a size")
 def browser():
     out = pathlib.Path(OUT.name, "out")
     page = (out / "index.html").read_text(encoding="utf-8")
@@ -217,12 +217,12 @@ def browser():
 
     equal(len(widths(page)), 1, "images")
     within(widths(page)[0], 300, 2000, "pixels")
-    # And that this would be seen:
-    equal(widths(page.replace("own.svg", "gone.svg")), [0], "pixels of one that is not there")
+    # The check detects a missing image:
+    equal(widths(page.replace("own.svg", "gone.svg")), [0], "pixels of a missing image")
     (out / "seen.html").unlink()
 
 
-@case("the other scale is other runs, and a run of it is one congestion control")
+@case("the scales have different runs; at the large one each run has one congestion control")
 def scales():
     names = {scale: {run.name for figure in catalogue.load(scale, directory=f"{OUT.name}/catalogue")
                      for run in figure.runs} for scale in catalogue.SCALES}
@@ -230,7 +230,7 @@ def scales():
           [2, 4, set()], "runs")
 
 
-@case("FIGURE is a name, and only if there is none like it a part of some")
+@case("FIGURE is a name; only without such a name it is a part of names")
 def chosen():
     for words, names in ((["tlt-fig5"], {"tlt-fig5"}), (["fig5-pfc"], {"tlt-fig5-pfc"}),
                          (["tlt-fig6", "aeolus-table"], {"tlt-fig6", "aeolus-table6",
@@ -238,7 +238,7 @@ def chosen():
         equal({figure.name for figure in catalogue.load(only=words)}, names, " ".join(words))
 
 
-@case("numbers beside the paper's, worked by hand")
+@case("comparisons with the paper's numbers, computed by hand")
 def by_hand():
     about = {"compare": [
         {"what": "a", "key": "n", "paper": -50, "of": {"cc": "x"}, "to": {"cc": "y"}},
@@ -254,7 +254,7 @@ def by_hand():
            ("f", -100, "+%")], "numbers")
 
 
-@case("a plot: no keys on its axes, bars where x has no order, one look for each transport")
+@case("a plot: labelled axes, bars for an unordered x, a style for each transport")
 def looks():
     ccs = ["dctcp", "tlt_dctcp"]
     about = {"title": "t", "paper": "p", "vary": {
@@ -295,14 +295,14 @@ def looks():
           "the paper's, hollow")
 
 
-@case("each base has a colour and a marker of its own")
+@case("each base has its own colour and marker")
 def bases():
     for of in (style.colour, style.marker):
         seen = {base: of(base) for base in map(style.base, units.CCS)}
         equal(len(set(seen.values())), len(seen), f"{seen}")
 
 
-@case("options without a value, and CC@PORTS, which one guest runs, under its name")
+@case("options without a value; CC@PORTS is in one run, with its own rows")
 def varied():
     about = {"command": "deflect", "small": "--seed 2",
              "vary": {"cc": ["dcqcn", "dart@escape"], "ipv6": [False, True]}}
@@ -315,7 +315,7 @@ def varied():
     equal([(row["cc"], row["ipv6"])
            for row in catalogue.Figure("f", about, runs[1:]).rows([{"summary": rows}])],
           [("dcqcn", True), ("dart@escape", True), ("dart", True)], "rows")
-    # At the other scale the mix is a run, whose rows are of each of it as well.
+    # At the large scale the mix is a run, with a row for each of its congestion controls too.
     about = {"command": "load", "vary": {"cc": ["dctcp+dart"]}}
     rows = [{"cc": "dctcp+dart"}, {"cc": "dctcp@mix"}, {"cc": "dart@mix"}]
     mix = catalogue.Figure("f", about, tuple(catalogue.runs(about, "paper")))
@@ -323,7 +323,7 @@ def varied():
           ["dctcp+dart", "dctcp@mix", "dart@mix"], "a mix")
 
 
-@case("two bases: each has its transports and its seeds; today's Linux is the default's run")
+@case("two bases: each has its transports and its seeds; runs of today's Linux omit --base")
 def two_bases():
     about = {"command": "load --fine", "small": "--background 3", "large": "",
              "vary": {"base": ["paper", "linux"], "cc": ["dctcp", "tlt_dctcp"], "seed": [1, 2]},
@@ -335,14 +335,14 @@ def two_bases():
           + ["load --fine --cc dctcp,tlt_dctcp --seed 2 --background 3"], "commands")
     large = [run.command[run.command.index("--cc") + 1] for run in catalogue.runs(about, "large")]
     equal(large, ["dctcp", "tlt_dctcp", "dctcp:tcp_rto_min_us=200"] * 2 + ["dctcp", "tlt_dctcp"],
-          "one transport a run at the other scale")
+          "one transport a run at the large scale")
     rows = catalogue.Figure("f", about, runs).rows([{"summary": [{"cc": "dctcp"}]}, None,
                                                     {"summary": [{"cc": "dctcp"}]}])
     equal(rows, [{"cc": "dctcp", "base": "paper", "seed": 1},
                  {"cc": "dctcp", "base": "linux", "seed": 2}], "rows")
 
 
-@case("a run's name does not depend on the order of its options; figures share it")
+@case("a run's name does not depend on the order of its options; figures share runs")
 def shared():
     names = [catalogue.Run(tuple(command.split()), ()).name for command in (
         "load --fine --load 40 --seed 1", "load --seed 1 --load 40 --fine",
@@ -353,11 +353,11 @@ def shared():
                        ("aeolus-fig13", "aeolus-fig11"), ("dart-fig11", "dart-fig14"),
                        ("dart-table1", "dart-fig12")):
         true(runs[less] <= runs[more], f"{less}'s runs are {more}'s")
-    # The whole report is an hour and a half on two processors.
+    # The report at the small scale takes an hour and a half on two processors.
     true(len(set().union(*runs.values())) <= 480, "runs at the small scale")
 
 
-@case("a key of a physical limit that no run has: the line names it")
+@case("an unknown key of a physical limit: the error names it")
 def limits():
     figure = catalogue.Figure("f", {"plot": [], "compare": [
         {"what": "w", "key": "n", "ideal": "ratoi", "paper": 1, "of": {}},
@@ -366,7 +366,7 @@ def limits():
           ["f: compare: w: ideal is ratoi, which no run has (is it ratio?)"], "lines")
 
 
-@case("a plot of two bases: panels or bars of each, the paper's values at its own base")
+@case("a plot of two bases: panels or bars for each, the paper's values at the paper's base")
 def two_plots():
     ccs = ["dctcp", "tlt_dctcp"]
     about = {"title": "t", "paper": "p", "vary": {"base": ["linux", "paper"], "cc": ccs,
@@ -399,7 +399,7 @@ def two_plots():
     equal((hollow[0], [labels[at] for at in hollow[1]]), ([], ["dctcp\n20"]), "the paper's values")
 
 
-@case("a description that cannot be: one line that names it, and nothing is made")
+@case("an invalid description: one error that names it, and no files")
 def descriptions():
     for wrong, why in (("title = 1", "title: not a figure"), ("[own", "own.toml"),
                        (OWN.replace("title", "tilte", 1), "own: no title"),
@@ -415,11 +415,11 @@ def descriptions():
         equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
         true(done.stderr.startswith("figures: ") and why in done.stderr, f"{why}: {done.stderr}")
     done = figures("nothing", out="none")
-    equal(done.stderr, "figures: no figure of that name; there are own\n", "a name of none")
+    equal(done.stderr, "figures: no figure of that name; there are own\n", "an unknown figure")
     equal(pathlib.Path(OUT.name, "none").exists(), False, "the directory")
 
 
-@case("a run that fails: the line names its log, the others are done, and the status says so")
+@case("a failed run: an error with its log, the others complete, status 1")
 def failure():
     done = figures(text=OWN.replace("load = [20, 40]", "load = [20, 400]"), out="failed")
     equal(done.returncode, 1, f"status: {done.stderr}")
@@ -427,8 +427,8 @@ def failure():
     equal(len(logs), 1, done.stderr)
     true(all(pathlib.Path(log).stat().st_size for log in logs), "the logs")
     files = made("failed")
-    equal(len([name for name in files if name.endswith(".json")]), 1, "runs that are done")
-    true("index.html" not in files, "no report of half the runs")
+    equal(len([name for name in files if name.endswith(".json")]), 1, "completed runs")
+    true("index.html" not in files, "no report of an incomplete set")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The first RTT: does Aeolus use it, and does what is promised arrive?
+"""The first RTT: Aeolus uses it, and no scheduled packet is lost.
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
@@ -25,38 +25,38 @@ BOTH = "xpass,aeolus_xpass"
 
 
 def first_rtt(*options):
-    """Rows by congestion control; of several of one, the last."""
+    """The experiment's rows, by congestion control; the last one of several."""
     return rows("first-rtt", *options)
 
 
 def lossless(rows):
-    """No credit transport may have RTOs, or drop anything but red packets."""
+    """Check that the credit transports have no RTOs and lose only red packets."""
     equal({row["cc"]: seen for row in rows if row["cc"] in BOTH.split(",")
            and any(seen := (row["timeouts"], row["drops_green"], row["drops_yellow"]))},
           {}, "(RTOs, scheduled packets dropped, others) that are not 0")
 
 
-@case("7 to 1, 30 kB: aeolus_xpass uses the first RTT, xpass does not; nothing scheduled lost")
+@case("7 to 1, 30 kB: aeolus_xpass uses the first RTT, xpass does not; no scheduled packet lost")
 def messages():
     rows = first_rtt("--bytes", "30000", "--rounds", "20")
     lossless(rows.values())
     xpass, aeolus = rows["xpass"], rows["aeolus_xpass"]
-    # Of 210 us it can save the first round trip, 14, which is what first-rtt.rst claims.
+    # It can save the first round trip, 14 of 210 us (first-rtt.rst).
     within(aeolus["p50"] / xpass["p50"], 0.85, 0.94, "median, aeolus_xpass / xpass")
     within(aeolus["used"], 0.9, 1, "of the first RTT, aeolus_xpass")
-    # The senders begin one after the other, and the first one's credits come meanwhile.
+    # The senders begin one after the other, and the first one's credits arrive before the last.
     within(xpass["used"], 0, 0.4, "of the first RTT, xpass")
     true(aeolus["drops_red"] > 0, "unscheduled packets were dropped")
     true(aeolus["unscheduled"] >= 20 * 7 * 10, f"a BDP of each: {aeolus['unscheduled']}")
     equal((xpass["unscheduled"], xpass["drops_red"]), (0, 0), "xpass, unscheduled")
-    # What was dropped was sent again, once and with a credit: nothing more was sent.
+    # A dropped packet is retransmitted once, with a credit; few other packets are sent twice.
     equal(aeolus["unscheduled"] + aeolus["scheduled"] - aeolus["drops_red"] - 20 * 7 * 21
           in range(0, 20 * 7 // 4), True, "packets sent beyond those of the messages")
     for cc in ("dctcp", "tlt_dctcp"):
         within(rows[cc]["ratio"], 1, 1.1, f"{cc}, slowest / ideal")
 
 
-@case("a switch that knows what is unscheduled by the ECN field alone does the same")
+@case("a switch that classifies by the ECN field gives the same result")
 def by_ecn():
     rows = first_rtt("--cc", "aeolus_xpass", "--bytes", "30000", "--rounds", "5",
                      "--classify", "ecn")
@@ -64,10 +64,10 @@ def by_ecn():
     row = rows["aeolus_xpass"]
     within(row["used"], 0.9, 1, "of the first RTT")
     true(row["drops_red"] > 0, "unscheduled packets were dropped")
-    equal(row["drops_yellow"], 0, "nothing that is neither")
+    equal(row["drops_yellow"], 0, "drops of other packets")
 
 
-@case("unscheduled data behind all else in the same memory: what is scheduled is dropped")
+@case("unscheduled data behind all other data in the same memory: scheduled packets are dropped")
 def behind():
     options = ("--cc", "aeolus_xpass", "--senders", "20", "--bytes", "400k", "--rate", "100gbit",
                "--rounds", "2")
@@ -79,19 +79,19 @@ def behind():
     true(row["peak"] < 100_000, f"with a threshold: {row['peak']}")
 
 
-@case("12 kB alone: at once, and xpass takes more than a round trip longer")
+@case("12 kB from one sender: aeolus_xpass near the ideal, xpass a round trip later")
 def alone():
     rows = first_rtt("--cc", BOTH + ",dctcp", "--senders", "1", "--bytes", "12000",
                      "--rounds", "5")
     lossless(rows.values())
-    # The guest's process takes about 1 us to send; see first-rtt.rst.  At most 19.7 us.
+    # The guest's process takes about 1 us to send (first-rtt.rst), so at most 19.7 us.
     within(rows["aeolus_xpass"]["ratio"], 1, 1.24, "aeolus_xpass / ideal")
     within(rows["aeolus_xpass"]["p50"] / rows["dctcp"]["p50"], 0.9, 1.1, "aeolus_xpass / dctcp")
-    true(rows["xpass"]["p50"] > rows["aeolus_xpass"]["p50"] + 14000, "xpass is later")
+    true(rows["xpass"]["p50"] > rows["aeolus_xpass"]["p50"] + 14000, "xpass: a round trip longer")
     within(rows["aeolus_xpass"]["used"], 0.68, 0.78, "12 kB of the 17.5 kB of a BDP")
 
 
-@case("10 kB, again and again on a connection: a lost burst waits for no timer of TCP's")
+@case("10 kB, repeatedly on a connection: a lost burst waits for no timer of TCP")
 def again():
     rows = first_rtt("--cc", BOTH, "--bytes", "10k", "--rounds", "20")
     lossless(rows.values())
@@ -99,7 +99,7 @@ def again():
            "slowest, aeolus_xpass / xpass")
 
 
-@case("the ideal, by hand: of messages that start together, apart, and with an overlap")
+@case("the ideal, computed by hand: simultaneous, separate and overlapping messages")
 def ideal():
     config = {"delay": 1000, "rate": 10**10, "ipv6": False, "fresh": False}
     # One full packet of 1514 bytes takes 1211.2 ns; the last one's start counts.
@@ -109,13 +109,13 @@ def ideal():
     equal(fr.ideal_ns(dict(config, fresh=True), 1448, [0]), 6000, "with a handshake")
 
 
-@case("senders apart: each message at its own moment, the same for a seed, and timed from there")
+@case("--spread: a seed determines each message's start, from which its time is counted")
 def apart():
     options = ("--cc", BOTH + ",dctcp", "--bytes", "30000", "--rounds", "10")
     runs = experiment("first-rtt", *options, "--spread", "30us")["runs"]
     drawn = incast.starts({"seed": 1, "spread": 30_000, "rounds": 10}, 7)
     equal(drawn == incast.starts({"seed": 2, "spread": 30_000, "rounds": 10}, 7), False,
-          "another seed has the same moments")
+          "another seed has the same start times")
     moments = sum(drawn, [])
     within(min(moments), 0, 2000, "the earliest")
     within(max(moments), 28_000, 30_000, "the latest")
@@ -131,12 +131,12 @@ def apart():
     far, single = (first_rtt(*options, *more) for more in (("--spread", "5ms"), ("--senders", "1")))
     for cc, row in rows.items():
         within(row["ratio"], 1, 1.5, f"{cc}: slowest / ideal")
-        # Timed from the round's start, a message would have its moment besides.
+        # A time counted from the burst's start would include the message's delay.
         within(far[cc]["p50"] / single[cc]["p50"], 0.9, 1.1, f"{cc}: median, far apart / alone")
     true(far["aeolus_xpass"]["drops_red"] * 10 < rows["aeolus_xpass"]["drops_red"], "drops")
 
 
-@case("the queue grows with the threshold, and the line is full from 2 kB on")
+@case("the queue grows with the threshold, and the link is fully used from 2 kB on")
 def thresholds():
     rows = experiment("first-rtt", "--cc", "aeolus_xpass", "--senders", "7",
                       "--bytes", "200k", "--red", "2k,8k,32k", "--rounds", "3")["summary"]
@@ -144,14 +144,14 @@ def thresholds():
     for row in rows:
         within(row["queue_peak"], 0.9 * row["red"], row["red"] + 2 * 1514 + 1000,
                f"threshold {row['red']}: longest queue")
-        within(row["used"], 0.95, 1, f"threshold {row['red']}: of the line")
+        within(row["used"], 0.95, 1, f"threshold {row['red']}: utilisation")
     means = [row["queue"] for row in rows]
     true(means[0] * 2 < means[1] and means[1] * 2 < means[2], f"mean queues: {means}")
 
 
-@case("two long flows: fair, no data lost, the line's data share full")
+@case("two long flows: fair, no data lost, the data share of the link fully used")
 def fairness():
-    # Long: some 300 RTTs, of which they may take 50 to settle (first-rtt.rst).
+    # A run of some 300 RTTs, of which convergence may take 50 (first-rtt.rst).
     for row in experiment("fairness", "--cc", BOTH, "--delay", "25us",
                           "--bytes", "20m")["summary"]:
         equal((row["timeouts"], row["drops_green"]), (0, 0), f"{row['cc']}: RTOs, drops")
@@ -159,28 +159,28 @@ def fairness():
         within(row["used"], 0.95, 1.01, f"{row['cc']}: of the data share")
 
 
-@case("ten flows that begin at once are fair within ten round trips; ExpressPass's took 20")
+@case("ten flows that begin at once are fair within ten round trips (20 in ExpressPass's paper)")
 def ten():
     # A long round trip, because the load generator begins one flow after the other.
     for row in experiment("fairness", "--cc", BOTH, "--senders", "10", "--together", "--delay",
                           "25us")["summary"]:
         equal((row["timeouts"], row["drops_green"]), (0, 0), f"{row['cc']}: RTOs, drops")
         within(row["fair"], 0, 10, f"{row['cc']}: round trips until Jain's index is 0.98")
-        within(row["jain_least"], 0.99, 1, f"{row['cc']}: the least of it after ten")
+        within(row["jain_least"], 0.99, 1, f"{row['cc']}: minimum after ten round trips")
 
 
-@case("fairness by hand: from the first flow that joins, those that are not there yet included")
+@case("fairness() computed by hand: from the first join, including flows that begin later")
 def joined():
     full = [1000] * 60
     flows = [[0] * 25 + full[25:], full, [0] * 5 + full[5:]]
     for bulk, first, fair_at in ((1, [10, 10, 0], 18), (0, [10, 5, 0], 23)):
         row = fair.fairness(flows, {"delay": 1000, "rate": 10**10, "bulk": bulk})
-        equal(row["jain"][0], fair.jain(first), f"bulk {bulk}: of the first ten")
+        equal(row["jain"][0], fair.jain(first), f"bulk {bulk}: index of the first ten RTTs")
         # 10, 10 and 7 have 0.976, with 8 it is 0.990.
         equal(row["fair"], fair_at, f"bulk {bulk}: fair after")
 
 
-@case("how long fairness takes to stay: a fair period before an unfair one does not count")
+@case("stays() computed by hand: a fair period before an unfair one does not count")
 def stays():
     fair_at, unfair = fair.FAIR, fair.FAIR - 0.001
     for series, first in (([fair_at] * 60, 0), ([unfair] + [fair_at] * 60, 1),
@@ -189,7 +189,7 @@ def stays():
         equal(fair.stays(series), first, f"{len(series)} windows")
 
 
-@case("ten long flows: with credits or shares they stay fair at once, with reno late or never")
+@case("ten long flows remain fair: with credits or shares early, with reno late or never")
 def stay():
     rows = experiment("fairness", "--cc", "xpass,dart,reno,dctcp", "--senders", "10",
                       "--together")["summary"]
@@ -201,13 +201,13 @@ def stay():
             true(row["stays"] is None or row["stays"] > 200, f"{row['cc']}: {row['stays']}")
 
 
-@case("IPv6, new connections, TSO off: nothing scheduled lost")
+@case("IPv6, new connections, TSO off: no scheduled packet lost")
 def others():
     lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", "--rounds", "3",
                         "--ipv6", "--fresh", "--no-tso")["summary"])
 
 
-@case("what the capture makes of packets worked by hand")
+@case("the first RTT of hand-made packets")
 def by_hand():
     # 1250 bytes take 1 us of 10 Gbit/s; the RTT is 4 us.
     config = {"delay": 1000, "gap": 100000, "rate": 10**10, "rounds": 1}
@@ -221,14 +221,14 @@ def by_hand():
                packet(2, 200500, None), packet(1, 203500, 203500),
                packet(2, 204500, 204500)]
     seen = windows.first_rtt(packets, config)
-    equal(seen["used"], [2.5 / 4], "the last but one ends half outside")
-    equal(seen["queue"], [1250 / 4], "one waited, 1 us of 4")
-    equal(seen["peak"], [2500], "the longest queue, with the one that came")
+    equal(seen["used"], [2.5 / 4], "half of the last packet but one is after the RTT")
+    equal(seen["queue"], [1250 / 4], "one packet waits 1 us of 4")
+    equal(seen["peak"], [2500], "the longest queue, with the arriving packet")
     equal(shares(packets, 200000), {1: [2500, 1250], 2: [0, 2500]}, "shares")
     equal([fair.jain([1, 1]), fair.jain([1, 0]), fair.jain([0, 0])], [1, 0.5, 0], "Jain")
 
 
-@case("a command line that cannot be: one line, and status 2")
+@case("an invalid command line: one line, and status 2")
 def command_line():
     for options in (["--bytes", "30x"], ["--bytes", "0"], ["--red", "300k"], ["--bogus"],
                     ["--spread", "16ms"], ["--spread", "5"], ["--seed", "0"],
@@ -239,7 +239,7 @@ def command_line():
         refused("fairness", *options)
 
 
-@case("a small one, on the debug kernel too")
+@case("a small run, also on the debug kernel")
 def small():
     options = ["--rounds", "2"] + ["--debug"] * bool(os.environ.get("GL_DEBUG"))
     lossless(experiment("first-rtt", "--cc", BOTH, "--bytes", "30000", *options)["summary"])

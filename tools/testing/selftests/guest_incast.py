@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The incast: is the testbed right, and does TLT keep its promise on it?
+"""The incast: the testbed's accuracy, and TLT's tail, timers and losses.
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
 	s0 ... s7 ---- switch ---- r       8 senders, 40 Gbit/s, 20 us, 32 kB a flow
 
-The figures are in virtual time: how fast or busy the machine is does not matter.
+Times are virtual: they do not depend on the machine's speed or load.
 """
 import os
 import sys
@@ -24,18 +24,18 @@ FAN_IN = (80, 320, 640, 1000)
 
 
 def incast(ccs, fan_in, *options):
-    """The experiment's rows by (cc, flows), and its whole report."""
+    """The experiment's rows, by (cc, flows), and its complete report."""
     whole = experiment("incast", "--cc", ",".join(ccs), "--fan-in", ",".join(map(str, fan_in)),
                        *options)
     return {(row["cc"], row["flows"]): row for row in whole["summary"]}, whole
 
 
 def tlt(*options):
-    """TLT over all its bases, all fan-ins."""
+    """The rows of TLT over all its bases, at all fan-ins."""
     return incast(TLT, FAN_IN, *options)[0]
 
 
-@case("sizes, rates and times, and what is none")
+@case("sizes, rates and times; invalid ones are refused")
 def parse_units():
     equal(units.size("32k"), 32768, "32k")
     equal(units.rate("40gbit"), 40 * 10**9, "40gbit")
@@ -46,10 +46,10 @@ def parse_units():
             seen = parse(text)
         except ValueError:
             continue
-        raise tap.Failed(f"{text} was taken for {seen}")
+        raise tap.Failed(f"{text} was parsed as {seen}")
 
 
-@case("percentiles are by nearest rank")
+@case("percentiles are nearest-rank")
 def percentiles():
     values = list(range(1, 1001))
     equal([report.percentile(values, p) for p in (50, 99, 99.9, 100)],
@@ -67,12 +67,12 @@ def line_rate():
           (0, 0, 0, 0), "RTOs, probes, drops")
     config, run = whole["config"], whole["runs"][0]
     equal([len(times) for times in run["fct_ns"]], [16] * config["rounds"], "flows, rounds")
-    # One flow: its bytes cross two links, each 5 us long.
+    # The minimum of one flow: its transmission time, and two links of 5 us.
     least = config["bytes"] * 8e9 / config["rate"] + 2 * config["delay"]
-    true(min(map(min, run["fct_ns"])) >= least, "no flow is faster than light")
+    true(min(map(min, run["fct_ns"])) >= least, "minimum: transmission time and propagation")
 
 
-@case("nothing beats the ideal: a packet each, which no queue holds up")
+@case("the ideal is a lower bound, also for single packets without queueing")
 def ideal():
     rows, whole = incast(("reno", "dctcp", "tlt_dctcp"), (8,), "--bytes", "1k")
     config, least = whole["config"], 1024 + 66
@@ -84,7 +84,7 @@ def ideal():
 
 
 
-@case("one that the port cannot hold makes DCTCP wait for timers")
+@case("an incast above the port's capacity makes DCTCP wait for timers")
 def base_breaks():
     rows, _ = incast(("dctcp",), (320,))
     row = rows["dctcp", 320]
@@ -92,7 +92,7 @@ def base_breaks():
     equal(row["host_drops"], 0, "drops in the hosts")
 
 
-@case("bbr, 160 flows: waits for timers; tlt_bbr for none, half as long at most; 8: as long")
+@case("bbr, 160 flows: waits for timers; tlt_bbr: none, at most half the time; 8 flows: the same")
 def bbr():
     rows, _ = incast(("bbr", "tlt_bbr"), (160,))
     base, row = rows["bbr", 160], rows["tlt_bbr", 160]
@@ -100,7 +100,7 @@ def bbr():
     equal((row["timeouts"], row["probes"], row["drops_green"]), (0, 0, 0),
           "RTOs, probes, green drops of tlt_bbr")
     true(row["ratio"] <= base["ratio"] / 2, f"99.9th percentile: {row}, {base}")
-    # bbr alone differs by 3 % from one run of 5 rounds to the next.
+    # Two runs of 5 repetitions of bbr differ by 3 %, so use 200.
     rows, _ = incast(("bbr", "tlt_bbr"), (8,), "--rounds", "200")
     base, row = rows["bbr", 8], rows["tlt_bbr", 8]
     within(row["p50"] / base["p50"], 0.98, 1.02, "median, with 8 flows")
@@ -117,7 +117,7 @@ def no_timers():
 @case("TLT, 80 to 1000 flows: the tail is near the ideal")
 def near_ideal():
     for (cc, flows), row in tlt().items():
-        # of 80 flows it is the slowest of 400
+        # with 80 flows the percentile is the slowest of 400
         most = 1.05 if flows >= 320 else 1.25
         within(row["ratio"], 1, most, f"{cc}, {flows} flows: 99.9th percentile / ideal")
 
@@ -130,17 +130,17 @@ def tso():
             within(off[cc, flows]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{cc}, {flows}: off / on")
     equal(sum(row["timeouts"] + row["probes"] for row in off.values()), 0, "timers, TSO off")
 
-    # 5 rounds of 80 flows are too few for a 99.9th percentile: it is the slowest of 400,
-    # and with cubic, one flow in some hundred rounds has a cwnd of two and stays slow for
-    # twenty, since a flow that short does not grow it.  More rounds would be more of the
-    # same flow: so new connections.
+    # With 80 flows, 5 repetitions are too few for a 99.9th percentile, which is the slowest of
+    # 400.  With cubic, one flow in some hundred repetitions gets a cwnd of two and remains slow for
+    # twenty, because so short a flow does not increase it.  More repetitions would have more of the
+    # same flow, so use new connections.
     few = (min(FAN_IN),), "--fresh", "--rounds", "50"
     on, off = incast(TLT, *few)[0], incast(TLT, *few, "--no-tso")[0]
     for key, row in on.items():
-        within(off[key]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{key}, new each: off / on")
+        within(off[key]["p99.9"] / row["p99.9"], 0.95, 1.05, f"{key}, new connections: off / on")
 
 
-@case("IPv6: the same promise")
+@case("IPv6: no timers, no important drops, a tail near the ideal")
 def ipv6():
     rows, _ = incast(TLT, (320,), "--ipv6")
     for (cc, _), row in rows.items():
@@ -155,7 +155,7 @@ def rto_min():
            "tlt_dctcp / dctcp")
 
 
-@case("where the base loses nothing, TLT with red by operations.rst's rule is the base")
+@case("where the base loses nothing, TLT with operations.rst's red threshold performs as the base")
 def no_cost():
     # 40 flows: 1.8 MB less 1.5 kB for each.
     rows = [incast((cc,), (40,), "--red", "1700k")[0][cc, 40] for cc in ("cubic", "tlt_cubic")]
@@ -163,7 +163,7 @@ def no_cost():
     within(rows[1]["p99.9"] / rows[0]["p99.9"], 0.9, 1.02, "99.9th percentile, tlt_cubic / cubic")
 
 
-@case("red auto: where the base loses nothing, TLT is the base; with 1000 flows nothing green is lost")
+@case("red auto: without losses TLT performs as the base; with 1000 flows no green packet is lost")
 def red_auto():
     rows = [incast((cc,), (40,), "--red", "auto")[0][cc, 40] for cc in ("cubic", "tlt_cubic")]
     equal([row["drops"] for row in rows], [0, 0], "drops of cubic, of tlt_cubic")
@@ -176,7 +176,7 @@ def red_auto():
         within(row["p99.9"] / by_hand[key]["p99.9"], 0.9, 1.02, f"{key}: auto / by hand")
 
 
-@case("red auto, ports of one buffer: no protected packet is lost, as few red ones as by hand")
+@case("red auto with a shared buffer: no green losses, fewer red ones than with a fixed threshold")
 def red_auto_pool():
     star = ("load", "--topology", "star", "--hosts", "16", "--workload", "cache-follower",
             "--load", "40", "--senders", "15", "--cc", "tlt_cubic")
@@ -187,7 +187,7 @@ def red_auto_pool():
     true(row["drops_red"] < by_hand["drops_red"], f"{row['drops_red']} red drops of {by_hand['drops_red']}")
 
 
-@case("a plot's axes have plain numbers, of one fan-in too")
+@case("a plot's axes have plain numbers, also for a single fan-in")
 def plot_axes():
     _, axes = style.two()
     rows = [{"cc": cc, "flows": 40, "p99.9": ms * 1e6, "ideal": 2e6}
@@ -207,31 +207,31 @@ def plot_axes():
     equal(axes[0].get_ylim()[0], 0, "a bar begins at")
 
 
-@case("how long segments take, of packets worked by hand")
+@case("deliveries() of hand-made packets")
 def segments_by_hand():
     def packet(port, seq, data, arrived, sent):
         return capture.Packet(port, False, data + 66, data, arrived, sent, seq & 0xffffffff)
 
     packets = [
-        packet(1, -500, 1000, 0, None),             # is dropped, is lost again,
-        packet(1, 500, 1000, 10, None),             # so is the next,
+        packet(1, -500, 1000, 0, None),             # is dropped, and dropped again,
+        packet(1, 500, 1000, 10, None),             # as is the next segment,
         packet(1, -500, 1, 600, 700),               # a clock
         packet(1, -500, 1000, 800, None),
-        packet(1, -500, 2000, 900, 1000),           # and both come as one
-        packet(1, 1500, 100, 1000, None),           # never comes
-        packet(2, -500, 1000, 20, 40), packet(2, -500, 1000, 30, 50),       # comes twice
+        packet(1, -500, 2000, 900, 1000),           # and both are retransmitted as one
+        packet(1, 1500, 100, 1000, None),           # never arrives
+        packet(2, -500, 1000, 20, 40), packet(2, -500, 1000, 30, 50),       # arrives twice
         packet(2, 500, 0, 60, 70),                  # an ACK
     ]
     equal(deliveries(packets, 4000), [5000, 4990, None, 4020], "ns")
 
 
-@case("how long segments take: each is there, none is quicker than light or slower than its flow")
+@case("--segments: every segment has a time, between the minimum and its flow's completion time")
 def segments():
     rows, _ = incast(("tlt_dctcp",), (160,), "--segments", "--rounds", "2")
     row = rows["tlt_dctcp", 160]
     equal((row["segment_count"], row["segment_lost"]), (2 * 160 * 23, 0), "segments, lost")
     true(row["drops"] > 0, "packets were dropped")
-    # The receiver has all a way before the last ACK is there.
+    # The last ACK arrives a one-way delay after the receiver has all data.
     true(20_000 <= row["segment_p50"] <= row["segment_p99"] <= row["segment_p99.9"]
          <= row["segment_max"] <= row["max"] + 10_000, "percentiles")
     # Ports 10000 to 10159.
@@ -240,7 +240,7 @@ def segments():
     equal((row["segment_count"], row["segment_lost"]), (2 * 60 * 23, 0), "of a sample")
 
 
-@case("a small one, on the debug kernel too: no report, no timer")
+@case("a small run, also on the debug kernel: no report, no timer")
 def small():
     options = ["--rounds", "2"] + ["--debug"] * bool(os.environ.get("GL_DEBUG"))
     rows, _ = incast(("tlt_dctcp",), (160,), *options)

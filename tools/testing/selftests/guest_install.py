@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Installing and leaving: make install, DKMS and the packages, and what refuses.
+"""make install, DKMS and the packages: installation, removal, and refusals.
 
 	this script (host) --> an overlay over the host's root --> one command
 
-Modules are built for the distribution's headers and for doctored copies of
-them, which claim to be another kernel.  None is ever loaded.
+Modules are built for the distribution's headers, and for copies of the headers
+with another kernel's release.  No module is loaded.
 """
 import pathlib
 import re
@@ -19,7 +19,7 @@ from lab.tap import case, equal, true
 
 MODULES = {"greenlane.ko", "rd_link.ko", "rd_core.ko", "tcp_dcqcn.ko", "tcp_dart.ko", "tcp_tlt.ko",
            "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko", "sch_iofd.ko"}
-# A module that does nothing, without the kernel's headers, which take longer than the rest.
+# An empty module without the kernel's headers, because including them takes most of a build.
 NOTHING = "".join(
     f'static const char {name}[] __attribute__((section(".modinfo"), used, aligned(1))) =\n'
     f'\t"{name}=" {value};\n' for name, value in (("license", '"GPL"'), ("version", "GL_VERSION")))
@@ -39,7 +39,7 @@ done
 
 
 def version_of(path):
-    """Key that sorts the headers by their kernel's version."""
+    """A sort key: the kernel's version."""
     return [int(n) for n in re.findall(r"\d+", path.name)]
 
 
@@ -48,7 +48,7 @@ RELEASE = HEADERS.name.removeprefix("linux-headers-")
 
 
 class Host(overlay.Overlay):
-    """A machine with a tree of ours in /tree, which runs the kernel RELEASE."""
+    """A machine that runs the kernel `release`, with a copy of greenlane's tree in /tree."""
 
     def __init__(self, release=RELEASE):
         super().__init__(release)
@@ -65,14 +65,14 @@ class Host(overlay.Overlay):
         self.before = self.changes()
 
     def add_tree(self, name, version=None):
-        """Copy the tree; with a version, one that builds fast and does nothing."""
+        """Copy the tree; with a version, make its modules empty, so that it builds fast."""
         tree = self.path(name)
         shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(
             ".git", "out", "build", "__pycache__", "*.ko", "*.mod", "*.mod.c", "*.cmd",
             "Module.symvers", "modules.order", *(("*.o", "*.so") if not version else ("[!c]*.o",))))
         if version:
             self.write(f"{name}/VERSION", f"GL_VERSION ?= {version}\n")
-            # Of each module the main file, which comes first; only that has the version.
+            # Keep each module's first source file, which has the version.
             kbuild = tree / "net/Kbuild"
             text, modules = re.subn(r"^(\w+)-y := ((?:ipv4|sched)/\w+)\.o(?:.*\\\n)*.*$",
                                     r"\1-y := \2.o", kbuild.read_text(), flags=re.M)
@@ -84,7 +84,7 @@ class Host(overlay.Overlay):
                 self.write(f"{name}/net/{main}.c", NOTHING)
 
     def add_headers(self, release):
-        """The distribution's headers as those of another kernel."""
+        """Copy the distribution's headers as the headers of another kernel."""
         new = self.path(f"/usr/src/linux-headers-{release}")
         shutil.copytree(HEADERS, new, symlinks=True)
         for name in (".kernelvariables", "include/generated/utsrelease.h"):
@@ -98,25 +98,25 @@ class Host(overlay.Overlay):
         return self.run("make", "-s", f"-j{2}", *args, cwd=tree)
 
     def modules(self):
-        """{name: path} of our modules below /lib/modules, and of any other's."""
+        """{name: path} of all updated modules below /lib/modules."""
         return {path.name: path for path in self.path("/lib/modules").rglob("*.ko*")
                 if "updates" in path.parts}
 
     def modinfo(self, field):
-        """The values that our modules have there, as depmod has left them to modprobe."""
+        """The values of a field of our modules, which modinfo finds as modprobe does."""
         done = self.run("modinfo", "-k", self.release, "-F", field,
                         *(name.removesuffix(".ko") for name in sorted(MODULES)))
         equal((done.returncode, done.stderr), (0, ""), "modinfo")
         return set(done.stdout.splitlines())
 
     def installed(self, version="0.1.0"):
-        """Fail unless exactly our modules are there, of this version."""
+        """Fail unless exactly our modules are installed, in this version."""
         equal(set(self.modules()), MODULES, "modules")
         equal(self.modinfo("version"), {version}, "version:")
         equal({line.split()[0] for line in self.modinfo("vermagic")}, {self.release}, "vermagic")
 
     def tools_work(self):
-        """Fail unless tc finds its plugin, and the programs their other halves."""
+        """Fail unless tc finds its plugin, and the programs their libraries and BPF programs."""
         done = self.run("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "nonsense")
         true("color" in done.stderr and "Unknown qdisc" not in done.stderr,
              f"tc finds its plugin: {done.stderr}")
@@ -126,28 +126,28 @@ class Host(overlay.Overlay):
                   for prefix in ("/usr", "/usr/local")), 1, "BPF programs")
 
     def as_before(self, what):
-        """Fail unless all is as it was."""
+        """Fail unless all files are as before."""
         now = self.changes()
         equal({path for path in {*now, *self.before} if not path.startswith("/tree")
                and now.get(path) != self.before.get(path)}, set(), f"changed by {what}")
 
     def refuses(self, pattern, *command):
-        """Fail unless a command says one such line, is in error and changes nothing."""
+        """Fail unless a command fails with one such error, and changes no file."""
         done = self.run(*command, cwd="/tree")
         equal((done.returncode, len(done.stderr.splitlines())), (2, 1),
-              f"{command}: status and lines of {done.stderr!r}")
+              f"{command}: status and length of {done.stderr!r}")
         true(re.search(pattern, done.stderr), f"{command}: {done.stderr!r} has {pattern}")
         now = self.changes()
         equal(now, self.before, f"changed by {command}")
 
 
 def ok(done, what):
-    """Fail unless a command has succeeded; returns what it said on stderr."""
+    """Fail unless a command has succeeded; returns its stderr."""
     equal(done.returncode, 0, f"{what}: {done.stderr[-800:]}")
     return done.stderr
 
 
-@case("without headers: one line that says what to install, and nothing changes")
+@case("without headers: an error with the package to install, and no change")
 def no_headers():
     with Host("6.1.0-1-none") as host:
         for target in ("modules", "install", "dkms-install"):
@@ -156,7 +156,7 @@ def no_headers():
         host.refuses("no kernel headers in /nowhere", "make", "KDIR=/nowhere")
 
 
-@case("a kernel older than 6.1 is refused in one line")
+@case("a kernel older than 6.1 is refused")
 def too_old():
     with Host(OLD) as host:
         for target in ("modules", "install", "dkms-install"):
@@ -164,7 +164,7 @@ def too_old():
                          "make", target)
 
 
-@case("without dkms: one line")
+@case("without dkms: an error")
 def no_dkms():
     with Host() as host:
         host.path("/usr/sbin/dkms").unlink()
@@ -172,7 +172,7 @@ def no_dkms():
         host.refuses("no dkms: apt-get install dkms", "make", "dkms-install")
 
 
-@case("DKMS and make agree on the kernels that are supported")
+@case("DKMS and make support the same kernels")
 def same_bounds():
     with Host() as host:
         for release, supported in (("4.19.0", False), ("5.19.17", False), ("6.0.12", False),
@@ -191,7 +191,7 @@ def same_bounds():
             equal(done.returncode, 0 if supported else 1, f"dkms.conf, {release}")
 
 
-@case("the version: VERSION alone, or with git the commit; the same everywhere")
+@case("the version: VERSION, in a git checkout with the commit; the same in DKMS and modinfo")
 def versions():
     with Host() as host:
         def said():
@@ -205,7 +205,7 @@ def versions():
             return ok_out(host.run("git", "-c", "user.name=t", "-c", "user.email=t@t.example",
                                    *args, cwd="/tree"))
         equal(said(), "0.1.0", "without git")
-        # A checkout that the tree only lies in is another's.
+        # The checkout of a parent directory is another project's.
         ok(host.run("git", "init", "-q", "/"), "git init")
         equal(said(), "0.1.0", "in a directory of another checkout")
         git("init", "-q")
@@ -224,27 +224,27 @@ def versions():
         conf = host.path("/staged/dkms.conf").read_text()
         true(f'PACKAGE_VERSION="{said()}"\n' in conf, "dkms.conf has it")
         true(f"GL_VERSION ?= {said()}\n" in host.path("/staged/VERSION").read_text(),
-             "and so has what modinfo gets")
+             "VERSION, which modinfo gets, has it")
 
 
-@case("make install, and make uninstall leaves nothing; with DESTDIR= only there")
+@case("make uninstall removes all files of make install; DESTDIR= installs only below it")
 def make_install():
     with Host() as host:
-        # A kernel with KUnit does not get our tests.
+        # Even if the kernel has KUnit, our KUnit tests are not installed.
         with open(host.path(f"{HEADERS}/include/config/auto.conf"), "a", encoding="ascii") as conf:
             conf.write("CONFIG_KUNIT=m\n")
         host.before = host.changes()
-        # What an earlier version has left where modules were then
+        # A module of an earlier version, in that version's directory
         earlier = f"/lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko"
         host.write(earlier, "")
         said = ok(host.make("install"), "make install")
-        true(not host.path(earlier).exists(), "the earlier module is gone")
+        true(not host.path(earlier).exists(), "the earlier module is removed")
         true(not re.search("error|jobserver|bad", said, re.I), said)
         host.installed()
         for name in ("share/man/man8/tc-color.8", "share/man/man8/greenlane-cgroup.8",
                      "include/linux/greenlane.h", "share/doc/greenlane/README.md",
                      "share/doc/greenlane/examples/90-greenlane.conf"):
-            true(host.path(f"/usr/local/{name}").is_file(), f"{name} is there")
+            true(host.path(f"/usr/local/{name}").is_file(), f"{name} is installed")
         doc = host.path("/usr/local/share/doc/greenlane")
         links = re.findall(r"\]\((\w[^):]*)\)", (doc / "README.md").read_text(encoding="utf-8"))
         true(links, "README links to its pages")
@@ -260,13 +260,13 @@ def make_install():
         equal(ok(host.make("uninstall"), "make uninstall"), "", "stderr")
         host.as_before("make install, make uninstall")
 
-        # Installed twice, in two places, and removed without naming either
+        # Installed with two prefixes, and removed without PREFIX=
         for prefix in ("/opt/a", "/opt/b"):
             ok(host.make("install-tools", f"PREFIX={prefix}"), f"make install-tools {prefix}")
             true(host.path(f"{prefix}/sbin/greenlane").is_file(), f"{prefix}/sbin/greenlane")
         host.write("/opt/a/sbin/mine", "")
         ok(host.make("uninstall"), "make uninstall")
-        true(host.path("/opt/a/sbin/mine").is_file(), "another's file stays")
+        true(host.path("/opt/a/sbin/mine").is_file(), "a file of another owner stays")
         shutil.rmtree(host.path("/opt/a"))
         host.as_before("make install PREFIX=, make uninstall")
 
@@ -279,7 +279,7 @@ def make_install():
         equal(len(list(host.path("/dest/usr/lib").rglob("tc/q_*.so"))), 2, "plugins")
 
 
-@case("without a tc that says where its plugins are: refused before anything changes")
+@case("without a tc that prints the directory of its plugins: refused before any change")
 def no_tc():
     with Host() as host:
         for path in ("/usr/sbin/tc", "/sbin/tc", "/usr/bin/tc"):
@@ -296,8 +296,8 @@ def no_tc():
             host.refuses("a directory to install in", "make", "install-tools", "TCDIR=/opt/tc", *words)
         host.refuses("dkms-install builds for the kernel in KVER=", "make", "dkms-install",
                      "KDIR=/lib/modules/x/build")
-        ok(host.make("uninstall"), "make uninstall of nothing")
-        host.as_before("make uninstall of nothing")
+        ok(host.make("uninstall"), "make uninstall of no files")
+        host.as_before("make uninstall of no files")
         host.write("/var/lib/greenlane/manifest", "/usr/local/sbin/x\n../../etc/passwd\n")
         done = host.make("uninstall")
         true(done.returncode and "is damaged" in done.stderr, f"a damaged manifest: {done.stderr}")
@@ -310,7 +310,7 @@ def no_tc():
         host.as_before("make install-tools TCDIR=, make uninstall")
 
 
-@case("DKMS, on a kernel newer than tested: a warning, an upgrade, and nothing left")
+@case("DKMS, on a kernel newer than tested: a warning, an upgrade, and complete removal")
 def dkms():
     with Host(NEWER) as host:
         host.add_tree("/earlier", "0.0.9")
@@ -333,7 +333,7 @@ def dkms():
         host.as_before("dkms-install, dkms-remove")
 
 
-@case("dkms add takes a checkout as it is, and builds it without the tests")
+@case("dkms add accepts a checkout, and builds it without the tests")
 def dkms_checkout():
     with Host() as host:
         # A kernel with KUnit
@@ -349,7 +349,7 @@ def dkms_checkout():
         host.as_before("dkms add, dkms install, dkms-remove")
 
 
-@case("a newer kernel that it does not build for: one line, and what was there stays")
+@case("a newer kernel for which the build fails: an error, and the installed version stays")
 def broken():
     with Host(NEWER) as host:
         host.add_tree("/earlier", "0.0.9")
@@ -361,7 +361,7 @@ def broken():
             done = host.make(target)
             equal((done.returncode, done.stderr.count(clear)), (2, 1), f"{target}: {done.stderr}")
         host.installed("0.0.9")
-        # DKMS itself, as a kernel's package starts it
+        # dkms build, as a kernel's package runs it
         ok(host.run("scripts/install-dkms", "stage", "/usr/src/greenlane-0.1.0", cwd="/tree"),
            "stage")
         done = host.run("dkms", "build", "greenlane/0.1.0", "-k", NEWER)
@@ -370,7 +370,7 @@ def broken():
         equal(host.modules(), {}, "modules")
 
 
-@case("the packages: the same bytes each time, an upgrade, and nothing left")
+@case("the packages: reproducible builds, an upgrade, and complete removal")
 def packages():
     with Host() as host:
         arch = host.run("dpkg", "--print-architecture").stdout.strip()
@@ -382,7 +382,7 @@ def packages():
             built.append([overlay.fingerprint(deb) for deb in debs])
         equal([deb.name for deb in debs],
               ["greenlane-dkms_0.1.0_all.deb", f"greenlane-tools_0.1.0_{arch}.deb"], "packages")
-        equal(built[0], built[1], "both times")
+        equal(built[0], built[1], "two builds")
         host.add_tree("/earlier", "0.0.9")
         ok(host.make("deb", tree="/earlier"), "make deb of 0.0.9")
         host.before = host.changes()
@@ -397,7 +397,7 @@ def packages():
                   [f"greenlane-{number}"], "sources")
         equal(ok(host.run("dpkg", "--verify", "greenlane-dkms", "greenlane-tools"), "verify"), "",
               "dpkg --verify")
-        true(not list(host.path("/usr/src/greenlane-0.1.0").rglob("*test*")), "no tests in it")
+        true(not list(host.path("/usr/src/greenlane-0.1.0").rglob("*test*")), "no tests")
         host.tools_work()
         done = host.run("sh", "-c", "echo '#include <linux/greenlane.h>\nint x = GREENLANE_INFO;'"
                         " | gcc -x c -c -o /dev/null -")
@@ -412,7 +412,7 @@ def packages():
 
 
 def dkms_package(host, version, broken=False):
-    """Build the package of a small tree of that version; returns its path."""
+    """Build the package of a tree with empty modules; returns its path."""
     tree = f"/tree-{version}"
     host.add_tree(tree, version)
     if broken:
@@ -422,11 +422,11 @@ def dkms_package(host, version, broken=False):
 
 
 def dpkg_install(host, package):
-    """Install or upgrade it."""
+    """Install or upgrade a package."""
     return host.run("dpkg", "-i", "--force-depends", package)
 
 
-@case("an upgrade of the package that does not build: the version before stays, until one builds")
+@case("an upgrade that does not build: the installed version stays until one builds")
 def broken_upgrade():
     with Host() as host:
         first, second, third = (dkms_package(host, f"0.0.{n}", broken=n == 8) for n in (7, 8, 9))
@@ -442,7 +442,7 @@ def broken_upgrade():
             status = host.run("dkms", "status").stdout.splitlines()
             equal([(line.split(",")[0], line.split(": ")[1]) for line in status],
                   [("greenlane/0.0.7", "installed")], "dkms status")
-        # It is whole: DKMS builds it again, as for a new kernel.
+        # Its sources are complete: DKMS builds it again, as for a new kernel.
         for words in (("remove", "--all"), ("add",), ("install", "-k", RELEASE)):
             ok(host.run("dkms", words[0], "greenlane/0.0.7", *words[1:]), f"dkms {words[0]}")
         host.installed("0.0.7")
@@ -451,7 +451,7 @@ def broken_upgrade():
         host.installed("0.0.9")
         equal([p.name for p in host.path("/usr/src").glob("greenlane-*")], ["greenlane-0.0.9"],
               "sources")
-        # And it leaves as a whole from the broken state too.
+        # Purging works in the broken state too.
         done = dpkg_install(host, second)
         true(done.returncode, "the broken version again")
         host.installed("0.0.9")
@@ -460,7 +460,7 @@ def broken_upgrade():
 
 
 def add_kernel(host, release):
-    """Another kernel, with its headers."""
+    """Add another kernel, with its headers."""
     host.path(f"/lib/modules/{release}").mkdir()
     host.add_headers(release)
     for name in ("order", "builtin", "builtin.modinfo"):
@@ -469,14 +469,14 @@ def add_kernel(host, release):
 
 
 def dkms_says(host):
-    """{(version, kernel): state}"""
+    """dkms status, as {(version, kernel): state}."""
     lines = host.run("dkms", "status").stdout.splitlines()
     return {(line.split(",")[0].partition("/")[2], line.split(", ")[1]): line.split(": ")[1]
             for line in lines}
 
 
-@case("the package with two kernels: an upgrade replaces both or none; reinstalling loses nothing; one"
-      " without headers keeps what it has; purging what was only unpacked leaves nothing")
+@case("the package with two kernels: an upgrade replaces both or neither; reinstalling loses no"
+      " module; a kernel without headers keeps its modules; an unpacked package can be purged")
 def two_kernels():
     with Host() as host:
         add_kernel(host, NEWER)
@@ -491,7 +491,7 @@ def two_kernels():
         ok(dpkg_install(host, first), "the first version")
         ok(host.run("dkms", "install", "greenlane/0.0.7", "-k", NEWER), "for the other kernel")
         both("0.0.7")
-        ok(dpkg_install(host, first), "the same once more")
+        ok(dpkg_install(host, first), "the same version again")
         both("0.0.7")
         true(dpkg_install(host, broken).returncode, "a version that does not build")
         both("0.0.7")
@@ -499,11 +499,11 @@ def two_kernels():
         ok(done, f"an upgrade: {done.stdout[-300:]}")
         both("0.0.9")
 
-        # The same version from other sources: replaced, or left if it does not build.
+        # The same version with changed sources: replaces the old one if it builds.
         for bad in (True, False):
             host.write("/tree-0.0.9/net/ipv4/gl_main.c",
                        "#error broken\n" if bad else f"{NOTHING}typedef int something;\n")
-            ok(host.make("deb", tree="/tree-0.0.9"), "make deb once more")
+            ok(host.make("deb", tree="/tree-0.0.9"), "make deb again")
             equal(bool(dpkg_install(host, third).returncode), bad, "status")
             both("0.0.9")
             ok(host.run("dkms", "build", "greenlane/0.0.9", "-k", NEWER, "--force"), "dkms build")
@@ -524,7 +524,7 @@ def two_kernels():
         host.as_before("the packages, and purging")
 
 
-@case("make dkms-install with two kernels: an upgrade builds for both, a broken one loses nothing")
+@case("make dkms-install with two kernels: an upgrade builds for both, a broken one changes none")
 def dkms_two_kernels():
     with Host() as host:
         add_kernel(host, NEWER)
@@ -546,7 +546,7 @@ def dkms_two_kernels():
         host.as_before("dkms-install, dkms-remove")
 
 
-@case("the package is not unpacked over modules that make has installed")
+@case("the package refuses to install over modules of make install and make dkms-install")
 def package_conflict():
     with Host() as host:
         ok(host.make("deb"), "make deb")
@@ -555,9 +555,9 @@ def package_conflict():
             host.path(there).mkdir(parents=True)
             done = host.run("sh", "-c", "dpkg -i --force-depends /tree/out/greenlane-dkms*.deb")
             true(done.returncode and pattern in done.stderr,
-                 f"dpkg -i says {pattern}: {done.stderr}")
+                 f"dpkg -i prints {pattern}: {done.stderr}")
             host.path(there).rmdir()
-            equal(list(host.path("/usr/src").glob("greenlane-*")), [], "unpacked")
+            equal(list(host.path("/usr/src").glob("greenlane-*")), [], "unpacked sources")
 
 
 if __name__ == "__main__":

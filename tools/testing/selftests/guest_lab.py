@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The test programs themselves: what they make of results, of names, and of where they are
-called from.
+"""The test programs: how they count results, select tests, and check pages and prose.
 """
 import os
 import pathlib
@@ -18,23 +17,23 @@ from lab.check import coverage, tap
 from lab.tap import Failed, case, equal, main, true
 from lab.wire.transcript import lose
 
-# A file's output and exit status; what is counted: passed, failed, skipped.
+# {title: (a file's output, its exit status, the counts: passed, failed, skipped)}
 READ = {
     "all pass": ("1..2\nok 1 a\nok 2 b", 0, (2, 0, 0)),
     "one fails": ("1..2\nok 1 a\nnot ok 2 b\n# why", 1, (1, 1, 0)),
-    "a name with ok and skip in it": ("1..1\nok 1 not ok to skip", 0, (1, 0, 0)),
+    "a title contains ok and skip": ("1..1\nok 1 not ok to skip", 0, (1, 0, 0)),
     "one is skipped": ("1..2\nok 1 a\nok 2 b # SKIP no such", 0, (1, 0, 1)),
     "all are skipped": ("1..2\nok 1 a # SKIP x\nok 2 b # SKIP x", 4, (0, 0, 2)),
     "the file is skipped": ("1..0 # SKIP no tree", 4, (0, 0, 1)),
     "a failure is not skipped": ("1..1\nnot ok 1 a # SKIP x", 1, (0, 1, 0)),
-    "one does not report": ("1..2\nok 1 a", 0, (1, 1, 0)),
+    "one result is missing": ("1..2\nok 1 a", 0, (1, 1, 0)),
     "no plan": ("Traceback", 1, (0, 1, 0)),
-    "an empty plan is no skip": ("1..0\nTraceback", 4, (0, 1, 0)),
-    "status 4, and not all are skipped": ("1..1\nok 1 a", 4, (1, 1, 0)),
-    "the kernel complained": ("1..1\nok 1 a", 70, (1, 1, 0)),
+    "an empty plan is a failure": ("1..0\nTraceback", 4, (0, 1, 0)),
+    "status 4 without all skipped": ("1..1\nok 1 a", 4, (1, 1, 0)),
+    "the kernel reported an error": ("1..1\nok 1 a", 70, (1, 1, 0)),
 }
 
-# A mininet script that says what it saw, and ends with its argument as exit status.
+# A mininet script that prints its results, and exits with its argument as status.
 MINE = """\
 import sys
 from mininet.net import Mininet
@@ -58,7 +57,7 @@ def read(result):
     equal((seen.passed, seen.failed, seen.skipped), expected, "counted")
 
 
-@case("a name that no packet can have is refused",
+@case("an invalid name of a packet is refused",
       line=("> datta", "> dscp 3", "> data 5-3", "data 1", "> data 1 gone"))
 def names(line):
     try:
@@ -68,21 +67,21 @@ def names(line):
     raise Failed("accepted")
 
 
-# A program that not every test needs, and the package that has it.
+# {program that only some tests need: its package}
 PROGRAMS = {"nft": "nftables", "wg": "wireguard-tools", "tshark": "tshark", "bpftool": "bpftool",
             "dkms": "dkms", "openssl": "openssl", "chromium": "chromium", "snakemake": "snakemake"}
 LIBRARIES = {"lab.plot": "python3-matplotlib", "lab.figures.page": "weasyprint"}
 
 
 def packages(*words):
-    """Those that scripts/setup would install."""
+    """The packages that scripts/setup would install."""
     done = subprocess.run([TOP / "scripts/setup", "--print", *words], text=True,
                           capture_output=True, check=False)
     equal((done.returncode, done.stderr), (0, ""), f"{words}: status, stderr")
     return set(done.stdout.split())
 
 
-@case("scripts/setup: a test gets the programs that its file names, a test on a wire no browser")
+@case("scripts/setup: a test needs the packages of the programs that its file names, and no others")
 def packages_of_a_test():
     few = packages("--for", "tlt_loss.py, 6.1")
     true("gcc" in few, "a compiler")
@@ -104,7 +103,7 @@ def packages_of_a_test():
                   f"a virtual machine for {name}")
 
 
-@case("scripts/check NAME: installs and builds for the tests of that name only; no such name, status 2")
+@case("scripts/check NAME: installs and builds for that test only; an unknown name: status 2")
 def only_what_is_chosen():
     before, sys.argv = sys.argv, ["check", "tlt_loss", "smp_iofd"]
     try:
@@ -120,25 +119,25 @@ def only_what_is_chosen():
         check.prepare(args, ["tlt_loss.py, 6.1"])
     finally:
         check.script = was
-    equal(asked, [("setup", "--for", "tlt_loss.py, 6.1")], "what is installed")
+    equal(asked, [("setup", "--for", "tlt_loss.py, 6.1")], "set-up commands")
     done = subprocess.run([TOP / "scripts/check", "no_such"], text=True, capture_output=True,
                           check=False)
     equal((done.returncode, done.stdout, done.stderr),
-          (2, "", "check: no test has no_such in its name\n"), "a name of no test")
+          (2, "", "check: no test has no_such in its name\n"), "an unknown name")
 
 
-# The pages that are written by hand.
+# The handwritten pages.
 PAGES = (TOP / "README.md", *TOP.glob("*.rst"), *(TOP / "Documentation").glob("*.rst"))
 
 
-@case("the cases that the pages name are in the tests' files")
+@case("the cases that the pages name exist")
 def named_cases():
     tests = {path.stem: re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*"', "", path.read_text(encoding="utf-8")))
              for path in check.SELFTESTS.glob("*.py")}
     count = 0
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        # A name in a table's column may go on in the next row: only those that end in their line.
+        # A name in a table's column may continue in the next row: check only complete ones.
         for test, name in re.findall(r"\b([a-z]+_\w+?)(?:\.py)?(?:``)?:\s\*([^*…\n]+?)\*", text):
             if test in tests and "  " not in name:
                 true(name.lower() in tests[test].lower(), f"{page.name}: {test} has no case {name}")
@@ -146,18 +145,18 @@ def named_cases():
     true(count > 30, f"{count} names")
 
 
-@case("the coverage table is as scripts/coverage --record writes it: rows of sources, and their sum")
+@case("the coverage table is as scripts/coverage --record writes it: sources and their sum")
 def coverage_table():
     text = coverage.PAGE.read_text(encoding="utf-8")
     rows = {name: (int(ran), int(of), percent) for name, ran, of, percent in re.findall(
         r"^(net/\S+|all) +(\d+) +(\d+) +([0-9.]+)$", text, re.M)}
     total = {name: dict(enumerate([1] * ran + [0] * (of - ran)))
              for name, (ran, of, _) in rows.items() if name != "all"}
-    equal([name for name in total if not (TOP / name).exists()], [], "rows of sources that are gone")
+    equal([name for name in total if not (TOP / name).exists()], [], "rows without a source")
     equal(coverage.page(text, total), text, "the page with its own rows")
 
 
-@case("--help of each script that a user starts: what it does, and how it is called")
+@case("--help of each user's script: its purpose and its usage")
 def helps():
     for name in ("apps", "bench", "check", "check-debug", "check-smp-debug", "coverage", "demo",
                  "experiment", "figures", "greenlane", "greenlane-cgroup", "guest", "kernel",
@@ -168,7 +167,7 @@ def helps():
         true(len(done.stdout.splitlines()) > 2, f"{name}: {done.stdout}")
 
 
-# Functions that pages cite: of the kernel, and of a vendor's library.
+# Functions of the kernel and of a vendor's library that pages cite.
 FOREIGN = {"bcm_cosq_control_dynamic_get", "bcm_port_dscp_map_set", "ets_qdisc_dequeue", "ip_rcv",
            "timer_read"}
 
@@ -186,15 +185,15 @@ def cited_functions():
     true(count > 30, f"{count} names")
 
 
-@case("lint words: the prose of C, Python, shell and pages, and nothing else")
+@case("lint words counts the prose of C, Python, shell and pages only")
 def prose():
     words = runpy.run_path(str(TOP / "tools/testing/lint/words"), run_name="words")
     for kind, text, listed in (
-            (".c", '/* what */ int what; // what\npr_err("who has come here"); f("what");', 4),
-            (".py", '"""What comes."""\nwhat = "tell"\n# None says so\nf"{what} and what is it"\n', 4),
-            (".sh", "what=1 # what\necho 'nobody is here now' \"$what\"\n", 2),
-            (".rst", "what ``what`` `what`_::\n\n\twhat\n\nline rate, lines\n", 2)):
-        seen = words["LISTED"].findall(" ".join(words["PROSE"][kind](text)))
+            (".c", '/* @ */ int @; // @\npr_err("@ has @ here"); f("@");', 4),
+            (".py", '"""@ @."""\n@ = "@"\n# None @ so\nf"{@} and @ is it"\n', 4),
+            (".sh", "@=1 # @\necho '@ is here now' \"$@\"\n", 2),
+            (".rst", "@ ``@`` `@`_::\n\n\t@\n\nline rate, lines\n", 2)):
+        seen = words["LISTED"].findall(" ".join(words["PROSE"][kind](text.replace("@", "what"))))
         equal(len(seen), listed, f"{kind}: {seen}")
     equal([round(words["needed"](has), 1) for has in (1.0, 1.01, 1.1)], [1.0, 1.1, 1.1], "limits")
 
@@ -209,7 +208,7 @@ def limits():
         subprocess.run(["git", "init", "-q"], cwd=there, check=True)
 
         def findings(count, limit):
-            """Of a page with so many listed words in 100."""
+            """The number of findings for a page with `count` listed words in 100."""
             page.write_text("what " * count + "word " * (100 - count), encoding="utf-8")
             entries.write_text(f"page.rst {limit}\n" if limit else "", encoding="utf-8")
             done = subprocess.run([lint / "words"], text=True, capture_output=True, check=False)
@@ -221,21 +220,21 @@ def limits():
             equal(findings(count, limit), wanted, f"{count} in 100, limit {limit}")
         findings(2, 3.0)
         subprocess.run([lint / "words", "--record"], check=True)
-        true(entries.read_text(encoding="utf-8").endswith("\npage.rst 2.0\n"), "it has fallen")
+        true(entries.read_text(encoding="utf-8").endswith("\npage.rst 2.0\n"), "the limit is lower")
         findings(4, 3.0)
         subprocess.run([lint / "words", "--record"], check=True)
-        true(entries.read_text(encoding="utf-8").endswith("\npage.rst 3.0\n"), "and does not rise")
+        true(entries.read_text(encoding="utf-8").endswith("\npage.rst 3.0\n"), "no higher limit")
 
 
 def run(*command, cwd, **environment):
-    """A program's last line on stdout."""
+    """Run a program; returns the end of its stdout, after the last newline."""
     done = subprocess.run(command, cwd=cwd, env=dict(os.environ, **environment), text=True,
                           capture_output=True, check=False)
     equal(done.returncode, 0, f"status: {done.stderr[-300:]}")
     return done.stdout.strip().rpartition("\n")[2]
 
 
-@case("scripts: through a link, with CDPATH, beside other files of the same names")
+@case("scripts run through a link, with CDPATH, beside modules of the same names")
 def called_from():
     with tempfile.TemporaryDirectory() as there:
         for name in ("lab", "json"):
@@ -251,7 +250,7 @@ def called_from():
         equal(said.split()[:2], ["reno", "2"], "the table's last row")
 
 
-@case("scripts/mininet: a script of one's own, with its arguments and its exit status; mistakes")
+@case("scripts/mininet runs a user's script, with its arguments and exit status; refuses mistakes")
 def mininet():
     kernel = ("--kernel", os.environ.get("GL_KERNEL", "7.3"))
     with tempfile.TemporaryDirectory() as there:

@@ -16,7 +16,7 @@ from lab.tap import case, equal, main, true, within
 APPS = unpacked.in_guest(*PACKAGES, slow=True)
 modules = functools.cache(load_all)
 ENV = environment(APPS)
-# A script as many have one, and what has to change in it.
+# A typical user's script, and the changes for lab.mininet.
 THEIRS = """\
 from mininet.net import Mininet
 from mininet.topo import Topo
@@ -52,7 +52,7 @@ CHANGES = {
     "              link=TCLink)": "              link=GreenlaneLink)",
 }
 
-# Networks that cannot be, one after the other: what each ends with.
+# Starts invalid networks and prints the error of each.
 REFUSED = """\
 from mininet.net import Mininet
 from mininet.topo import SingleSwitchTopo, LinearTopo, Topo
@@ -119,21 +119,21 @@ net.stop()
 
 
 def python(*words, text=None):
-    """A Python program, where mininet is: (exit status, stdout, stderr)."""
+    """Run a Python program with mininet's library: (exit status, stdout, stderr)."""
     done = subprocess.run([sys.executable, *map(str, words)], input=text, env=ENV, text=True,
                           capture_output=True, check=False, timeout=300)
     return done.returncode, done.stdout, done.stderr
 
 
 def script(text):
-    """One that has to work."""
+    """Run a script that has to succeed; returns its stdout."""
     status, out, err = python("-", text=text)
     equal(status, 0, f"exit status: {err[-400:]}")
     return out
 
 
 def example(name, *options):
-    """An example's rows, by what is in their first column."""
+    """An example's rows, by their first column."""
     status, out, err = python("-m", f"lab.mininet.{name}", "--json", *options)
     equal(status, 0, f"{name}: {err[-400:]}")
     rows = json.loads(out)
@@ -142,18 +142,18 @@ def example(name, *options):
     return {next(iter(row.values())): row for row in rows}
 
 
-@case("without our modules: one line, which says what is not there")
+@case("without our modules: an error that names the missing module")
 def no_modules():
     equal("sch_color" in pathlib.Path("/proc/modules").read_text(encoding="ascii"), False,
           "sch_color is loaded")
     status, out, err = python("-", text=REFUSED + "Mininet(SingleSwitchTopo(2), controller=None,"
                               " switch=GreenlaneBridge, link=GreenlaneLink.using(bw=100))")
-    equal((status, out, err.count("\n")), (1, "", 1), f"status, stdout, lines: {err[-400:]}")
+    equal((status, out, err.count("\n")), (1, "", 1), f"status, stdout, length: {err[-400:]}")
     true(re.fullmatch(r"greenlane: h1: tc refuses 'qdisc replace dev \S+ root handle 2: color "
                       r"rate 100mbit.*load the module: sch_color.*\n", err), err)
 
 
-@case("an incast: dctcp waits for timers, tlt_dctcp does not, and the port says why")
+@case("an incast: dctcp waits for timers, tlt_dctcp does not; the port's counters agree")
 def incast():
     modules()
     rows = example("incast", "--rounds", "1")
@@ -163,24 +163,24 @@ def incast():
     true(dctcp["drop yellow"] > 0, "dctcp: drops")
     equal((tlt["RTOs"], tlt["drop green"]), (0, 0), "tlt_dctcp: RTOs, important packets lost")
     true(tlt["drop red"] > 0, "tlt_dctcp: drops of the others")
-    # 640 times 32 kB, headers and all, and some of it twice
+    # 640 times 32 kB with headers, and some retransmissions
     within(tlt["p100 ms"], 16.9, 1.15 * 16.9, "tlt_dctcp: the last answer")
 
 
-@case("the first RTT: aeolus_xpass uses it, xpass does not, nothing scheduled is lost")
+@case("the first RTT: aeolus_xpass uses it, xpass does not; no scheduled packet is lost")
 def first_rtt():
     modules()
     rows = example("first_rtt")
     xpass, aeolus = rows["xpass"], rows["aeolus_xpass"]
     for row in rows.values():
         equal((row["RTOs"], row["drop yellow"], row["drop green"]), (0, 0, 0),
-              f"{row['cc']}: RTOs, drops of what must not be lost")
+              f"{row['cc']}: RTOs, drops of other data, scheduled drops")
     equal((xpass["unscheduled"], xpass["drop red"]), (0, 0), "xpass: unscheduled")
     true(aeolus["unscheduled"] >= 20 * 7 and aeolus["drop red"] > 0, "aeolus_xpass: unscheduled")
     within(aeolus["p50 ms"] / xpass["p50 ms"], 0.84, 0.94, "median, aeolus_xpass / xpass")
 
 
-@case("deflection: short messages go around the queue, in order, and the others wait less")
+@case("deflection: short messages bypass the queue, in order, and wait less")
 def deflect():
     modules()
     plain, iofd = example("deflect", "--rounds", "150").values()
@@ -189,15 +189,15 @@ def deflect():
     within(iofd["p99 ms"] / plain["p99 ms"], 0, 0.4, "p99, with iofd / without")
 
 
-@case("a script as many have one: three lines change, and bw and delay are what they were")
+@case("a typical script: with three changes it runs, with the same bw and delay")
 def three_lines():
     modules()
     before = THEIRS.splitlines()
     after = [CHANGES.get(line, line) for line in before]
-    equal(sum(old != new for old, new in zip(before, after)), 3, "lines changed")
+    equal(sum(old != new for old, new in zip(before, after)), 3, "changes")
     out = script("\n".join(after))
     equal(out.splitlines()[0], "0.0", "pingAll")
-    # three links, there and back; twelve frames are sent on the way
+    # three links, in both directions; twelve transmissions of a frame
     lowest = float(re.search(r"rtt min/avg/max/mdev = ([\d.]+)", out)[1])
     within(lowest, 14, 14.3, "round trip, ms")
     rate = int(re.search(r"(\d+) Kbits/sec", out)[1])
@@ -206,7 +206,7 @@ def three_lines():
     true("\ntlt_cubic" in out, "the congestion control")
 
 
-@case("routers: each host from each, over both spines, and iofd has all other ways")
+@case("routers: all hosts are reachable, over both spines, and iofd has all other paths")
 def routers():
     modules()
     out = script(LEAVES)
@@ -216,20 +216,20 @@ def routers():
         routes = re.search(f"^{leaf} (.*)", out, re.M)[1]
         ways = re.findall(r"10\.0\.0\.\d via \S+ dev (\S+)", routes)
         last[leaf] = ways[-1][-1]
-        equal(sorted(ways), [f"{leaf}-eth1"] * 2 + [f"{leaf}-eth2"] * 2, f"{leaf}: ways")
-    true(last["s1"] != last["s2"], "two leaves choose alike")
+        equal(sorted(ways), [f"{leaf}-eth1"] * 2 + [f"{leaf}-eth2"] * 2, f"{leaf}: uplinks")
+    true(last["s1"] != last["s2"], "two leaves have different uplinks for the last host")
     listed = [re.findall(r"'dev': '(\S+)'", line) for line in out.splitlines()[-4:-2]]
     equal(listed, [["s1-eth2"], ["s4-eth2", "s4-eth3"]], "deflections of a leaf, a spine")
     equal(out.splitlines()[-2], "h1 1000 1000 1000 1 0 dcqcn",
-          "a host's line; xpass_rate, dcqcn_rate, tcp_ecn, tcp_sack, congestion control")
-    equal(out.splitlines()[-1], "host port ['color', 'ingress']", "no host port")
+          "a host's link rate; xpass_rate, dcqcn_rate, tcp_ecn, tcp_sack, congestion control")
+    equal(out.splitlines()[-1], "host port ['color', 'ingress']", "qdiscs of a host's port")
 
 
-@case("what cannot be: one line, and nothing starts")
+@case("an invalid network: an error, and no network starts")
 def bad_input():
     modules()
     said = script(REFUSED + "".join(f"network({words})\n" for words in CANNOT)).splitlines()
-    equal(len(said), len(CANNOT), f"lines: {said}")
+    equal(len(said), len(CANNOT), f"errors: {said}")
     for (words, expected), line in zip(CANNOT.items(), said):
         true(re.fullmatch(f"greenlane: {expected}.*", line), f"{words}: {line}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Applications as the distribution has them: does TLT keep its promise to them?
+"""TLT's effect on unmodified applications of the distribution.
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
@@ -13,18 +13,18 @@ from lab import tap
 from lab.experiments.ask import experiment, refused, rows
 from lab.tap import case, equal, true, within
 
-FEW, MANY = 20, 300     # requests: the port holds the first windows of these, not of those
-ROUNDS = 6      # in three, it can be that no connection of dctcp waits for two timers in a row
+FEW, MANY = 20, 300     # requests: the port holds the first windows of FEW, but not of MANY
+ROUNDS = 6      # with three, possibly no connection of dctcp waits for two successive timers
 SETS = "--requests", f"{FEW},{MANY}", "--rounds", str(ROUNDS)
 
 
 def timers(row):
-    """Numbers that must be 0 with TLT."""
+    """Counters that must be 0 with TLT."""
     return row["timeouts"], row["probes"], row["drops_green"]
 
 
 def sets():
-    """The rows of SETs by (cc, requests), and the whole report."""
+    """The rows of the SETs, by (cc, requests), and the complete report."""
     whole = experiment("redis", "--cc", "dctcp,tlt_dctcp", *SETS)
     return {(row["cc"], row["flows"]): row for row in whole["summary"]}, whole
 
@@ -34,13 +34,13 @@ def stored():
     seen, whole = sets()
     equal({key: (row["unfinished"], row["samples"]) for key, row in seen.items()},
           {(cc, n): (0, ROUNDS * n) for cc in ("dctcp", "tlt_dctcp") for n in (FEW, MANY)},
-          "(not answered with OK or not stored, answered)")
-    # What the requests stored crossed the switch: the port saw their bytes.
+          "(failed or not stored, answered)")
+    # All stored values crossed the switch, so the port counted their bytes.
     for run in whole["runs"]:
         least = ROUNDS * run["flows"] * whole["config"]["bytes"]
         true(run["port"][0]["bytes"] >= least, f"{run['cc']}: bytes at the port")
         true(min(map(min, run["fct_ns"])) >= 8 * whole["config"]["delay"],
-             "no answer is faster than light")
+             "minimum response time: the propagation delays")
 
 
 @case("Redis: 300 SETs make dctcp wait for timers, and tlt_dctcp for none")
@@ -52,8 +52,8 @@ def no_timers():
     equal([timers(seen["tlt_dctcp", n]) for n in (FEW, MANY)], [(0, 0, 0)] * 2,
           "tlt_dctcp: (RTOs, probes, important drops)")
     true(tlt["drops_red"] > 0, "tlt_dctcp: unimportant packets were dropped")
-    # The base's slowest may have met an RTO of 4 ms, or a loss probe only, which comes after 2 ms
-    # and two round trips: by how many times TLT is faster depends on that.
+    # The base's slowest request waits for an RTO of 4 ms, or only for a loss probe after 2 ms and
+    # two round trips.  The speed-up of TLT depends on that, so check the minimum.
     true(base["max"] > tlt["max"] + 2_000_000, f"slowest, dctcp, tlt_dctcp: {base}, {tlt}")
     within(tlt["ratio"], 0.9, 1.4, "tlt_dctcp: 99.9th percentile / ideal")
 
@@ -68,9 +68,9 @@ def background():
         within(row["background_gbit"], 5, 40, f"{row['cc']}: Gbit/s")
 
 
-@case("memcached: wrk's pages have all their parts, and tlt_dctcp has no RTO, but dctcp timers")
+@case("memcached: wrk's pages are complete; dctcp waits for timers, tlt_dctcp does not")
 def memcached():
-    # 40 users who think for long, to have them ask at one time: an incast of 320.
+    # 40 users with a long pause, so that their requests coincide: an incast of 320.
     seen = rows("memcached", "--cc", "dctcp,tlt_dctcp", "--users", "40", "--think", "100ms")
     for row in seen.values():
         equal(row["unfinished"], 0, f"{row['cc']}: failed")
@@ -81,7 +81,7 @@ def memcached():
     within(tlt["p99"] / base["p99"], 0, 0.8, "p99, tlt_dctcp / dctcp")
 
 
-@case("a command line that cannot be: one line, and status 2")
+@case("an invalid command line: one line, and status 2")
 def command_line():
     for options in (("redis", "--requests", "0"), ("redis", "--requests", "9000"),
                     ("redis", "--bytes", "0"), ("redis", "--background", "8x"),
@@ -92,7 +92,7 @@ def command_line():
         refused(*options)
 
 
-@case("a small one, on the debug kernel too: no report, no timer")
+@case("a small run, also on the debug kernel: no report, no timer")
 def small():
     debug = ["--debug"] * bool(os.environ.get("GL_DEBUG"))
     row = rows("redis", "--cc", "tlt_dctcp", "--requests", "40", "--rounds", "1",

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/slurm: do the runs of scripts/figures become jobs, and is it heard how they end?
+"""scripts/slurm: the runs of scripts/figures become jobs, whose results are reported.
 
 	this script (host) --> scripts/figures --> Snakemake --> sbatch --> guests
 
-Slurm itself is a stand-in here, which begins each job at once: it says what Slurm says, but its
-daemons would have to be set up on the machine.
+Shell scripts replace Slurm, whose daemons are not set up on the machine: they print Slurm's
+output, and start each job at once.
 """
 import os
 import pathlib
@@ -29,7 +29,7 @@ plot = [{{ x = "load", y = "fg_p99", unit = "ms" }}]
 """
 HEAD = '#!/bin/sh\ncd "$(dirname "$0")"\n'
 SLURM = {
-    # A job is a process group; what it was asked for, and how it ended, are files.
+    # A job is a process group; files have its options and its state.
     "sbatch": """
 for job; do :; done
 id=$(($(ls | grep -c asked) + 1))
@@ -46,7 +46,7 @@ echo $id
 [ -e $4.state ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
 echo "JobId=$4 JobName=x UserId=root(0) JobState=$(cat $4.state) Reason=None Dependency=(null)"
 """,
-    # As slow as that of a busy cluster.
+    # As slow as on a busy cluster.
     "scancel": """
 sleep 1
 for id; do
@@ -58,7 +58,7 @@ done
 
 
 class Slurm:
-    """The stand-in, and a directory for the figures."""
+    """The replaced commands, and a directory for the figures."""
 
     def __init__(self):
         self.temporary = tempfile.TemporaryDirectory()
@@ -78,27 +78,27 @@ class Slurm:
         self.temporary.cleanup()
 
     def program(self, name, text):
-        """One that is found before the machine's own."""
+        """Write a command that precedes the machine's own in PATH."""
         path = self.bin / name
         path.write_text(HEAD + text, encoding="utf-8")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def say(self, name, text):
-        """Write a file that the stand-in reads."""
+        """Write a file that the replaced commands read."""
         (self.bin / name).write_text(text + "\n", encoding="utf-8")
 
     def said(self, pattern):
-        """The lines of these files."""
+        """The text of the files that match, line by line."""
         return [line for path in sorted(self.bin.glob(pattern))
                 for line in path.read_text(encoding="utf-8").splitlines()]
 
     def heard(self):
-        """Of how many jobs Snakemake has a note."""
+        """The number of jobs that Snakemake has recorded."""
         return sum("external_jobid" in path.read_text(encoding="utf-8")
                    for path in self.top.glob("out/.snakemake/incomplete/*"))
 
     def begin(self, *profile):
-        """The process, which a Ctrl-C reaches although this one may ignore it."""
+        """Start scripts/figures.  It receives SIGINT even if this process ignores it."""
         return subprocess.Popen(
             ["scripts/figures", "--catalogue", self.top / "own", "--out", self.top / "out", "--",
              *(profile or ["--profile", "scripts/slurm"]), "--jobs", "2"], cwd=TOP, env=self.env, text=True,
@@ -106,18 +106,18 @@ class Slurm:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def run(self, *profile):
-        """To its end: (status, what it said)."""
+        """Run scripts/figures: (status, stderr)."""
         with self.begin(*profile) as process:
             said = process.communicate(timeout=1200)[1]
             return process.returncode, said
 
     def status(self, job):
-        """The script's output for a job."""
+        """The output of scripts/slurm/status for a job."""
         return subprocess.run(["scripts/slurm/status", job], cwd=TOP, env=self.env, text=True,
                               stdout=subprocess.PIPE, check=True).stdout.strip()
 
 
-@case("a state of Slurm's is one of Snakemake's three")
+@case("each of Slurm's states maps to one of Snakemake's three")
 def states():
     with Slurm() as slurm:
         for state, told in (
@@ -131,11 +131,11 @@ def states():
             equal(slurm.status("1"), told, state)
 
 
-@case("a job that scontrol has forgotten, with accounting and without; no controller")
+@case("a job unknown to scontrol, with and without accounting; no controller")
 def forgotten():
     with Slurm() as slurm:
         slurm.program("sacct", "exit 1")
-        equal(slurm.status("7"), "success", "without accounting: the run's file says")
+        equal(slurm.status("7"), "success", "without accounting: the run's file decides")
         for state, told in (("COMPLETED", "success"), ("TIMEOUT", "failed"),
                             ("CANCELLED by 0", "failed"), ("RUNNING", "running")):
             slurm.program("sacct", f"[ $5 = 7 ] && echo '{state}'")
@@ -144,35 +144,35 @@ def forgotten():
         equal(slurm.status("7"), "running", "the controller does not answer")
 
 
-@case("each run is a job with its memory and time; one that Slurm ends is said, the other done")
+@case("each run is a job with its memory and time; a job that Slurm ends is reported")
 def jobs():
     with Slurm() as slurm:
         slurm.say("refuse", "OUT_OF_MEMORY")
         status, said = slurm.run()
         equal((status, said.count(" failed; see ")), (1, 1), said)
-        equal(len(list((slurm.top / "out/runs").glob("*.json"))), 1, "runs that are done")
+        equal(len(list((slurm.top / "out/runs").glob("*.json"))), 1, "completed runs")
         status, said = slurm.run("--profile=scripts/slurm")
         equal((status, "1 of 2 runs to do" in said), (0, True), said)
         asked = slurm.said("*.asked")
         equal(len(asked), 3, "jobs")
         for words in map(str.split, asked):
             equal([word for word in words if word.startswith(("--mem", "--time", "--cpus"))],
-                  ["--cpus-per-task=1", "--mem=2560", "--time=30"], "asked for")
+                  ["--cpus-per-task=1", "--mem=2560", "--time=30"], "requested resources")
             true(any(word.startswith("--job-name=load-") for word in words), f"name: {words}")
 
 
-@case("Ctrl-C cancels the jobs; the same command goes on")
+@case("Ctrl-C cancels the jobs; the same command resumes")
 def interrupted():
     with Slurm() as slurm, slurm.begin() as process:
         end = time.monotonic() + 120
         while slurm.heard() < 2 and time.monotonic() < end:
             time.sleep(0.1)
-        equal((slurm.heard(), len(slurm.said("*.pid"))), (2, 2), "jobs: that Snakemake knows, that run")
-        time.sleep(0.5)     # between its note of them and its list of what to cancel
+        equal((slurm.heard(), len(slurm.said("*.pid"))), (2, 2), "jobs: recorded, running")
+        time.sleep(0.5)     # between Snakemake's record of the jobs and its list of jobs to cancel
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=120)[1]
         equal((process.returncode, sorted(slurm.said("cancelled"))), (130, ["1", "2"]), said)
-        equal(list((slurm.top / "out/runs").glob("*.json")), [], "runs that are done")
+        equal(list((slurm.top / "out/runs").glob("*.json")), [], "completed runs")
         status, said = slurm.run()
         equal((status, "2 of 2 runs to do" in said), (0, True), said)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The verdicts of scripts/figures: the rule, by hand; what is in the tree, against itself.
+"""The verdicts of scripts/figures: the rule, and the consistency of the tree's record and pages.
 
-No guest: everything here is arithmetic, and text that was generated.
+Needs no guest: the cases compute numbers, and compare generated text.
 """
 import itertools
 import math
@@ -17,25 +17,25 @@ from lab.tap import Failed, case, equal, true
 
 CHANGE = {"to": {}, "of": {}}
 RATIO = {"to": {}, "of": {}, "as": "ratio"}
-# What it is, its number and ours: the verdict, and how far it is.
+# {title: (description with the paper's number, our number, verdict, distance)}
 RULE = {
     "a tail at least as good": ({"paper": -80.9, "want": "less"} | CHANGE, -85, "met", ""),
-    "a tenth of what is left": ({"paper": -80.9, "want": "less"} | CHANGE, -79.0, "met", ""),
+    "a tenth of the remainder": ({"paper": -80.9, "want": "less"} | CHANGE, -79.0, "met", ""),
     "just beyond it": ({"paper": -80.9, "want": "less"} | CHANGE, -78.9, "missed", "by 2 points"),
     "a tenth of the change": ({"paper": -19, "want": "less"} | CHANGE, -17.2, "met", ""),
-    "beyond that": ({"paper": -19, "want": "less"} | CHANGE, -17.0, "missed", "by 2 points"),
+    "beyond the tenth": ({"paper": -19, "want": "less"} | CHANGE, -17.0, "missed", "by 2 points"),
     "more, as a change": ({"paper": 48, "want": "more"} | CHANGE, 43.3, "met", ""),
-    "not so much more": ({"paper": 48, "want": "more"} | CHANGE, 43, "missed", "by 5 points"),
+    "less than the change": ({"paper": 48, "want": "more"} | CHANGE, 43, "missed", "by 5 points"),
     "not worse, of a value": ({"paper": 1.84, "want": "less"}, 1.0, "met", ""),
     "a tenth worse": ({"paper": 100.0, "want": "less"}, 110, "met", ""),
-    "more than that": ({"paper": 100.0, "want": "less"}, 111, "missed", "by 11 %"),
+    "more than a tenth worse": ({"paper": 100.0, "want": "less"}, 111, "missed", "by 11 %"),
     "the same, too small": ({"paper": 100.0}, 89, "missed", "by 11 %"),
-    "the same, near enough": ({"paper": 100.0}, 91, "met", ""),
+    "the same, within a tenth": ({"paper": 100.0}, 91, "met", ""),
     "rounding, of a small number": ({"paper": 3, "want": "less"} | CHANGE, 3.5, "met", ""),
-    "its end": ({"paper": 3, "want": "less"} | CHANGE, 3.6, "missed", "by 0.6 points"),
-    "none is none": ({"paper": 0, "want": "less"}, 0, "met", ""),
-    "one is not none": ({"paper": 0, "want": "less"}, 1, "missed", "by 1"),
-    "a change to nothing": ({"paper": -90, "want": "less"} | CHANGE, -100.0, "beyond", ""),
+    "beyond rounding": ({"paper": 3, "want": "less"} | CHANGE, 3.6, "missed", "by 0.6 points"),
+    "zero is zero": ({"paper": 0, "want": "less"}, 0, "met", ""),
+    "one is not zero": ({"paper": 0, "want": "less"}, 1, "missed", "by 1"),
+    "a change to zero": ({"paper": -90, "want": "less"} | CHANGE, -100.0, "beyond", ""),
     "no change at all": ({"paper": -30, "want": "less"} | CHANGE, 0.0, "missed", "by 30 points"),
     "in a range": ({"paper": [2.5, 3.3]} | RATIO, 3, "met", ""),
     "below it": ({"paper": [2.5, 3.3]} | RATIO, 2.2, "missed", "by 12 %"),
@@ -44,12 +44,12 @@ RULE = {
     "not similar": ({"paper": "similar"} | CHANGE, 12, "missed", "by 2 points"),
     "similar, as a ratio": ({"paper": "similar"} | RATIO, 1.05, "met", ""),
     "better than similar": ({"paper": "similar", "want": "more"} | RATIO, 1.9, "met", ""),
-    "more at its word": ({"paper": "more"} | CHANGE, 0.1, "met", ""),
-    "none is not more": ({"paper": "more"} | CHANGE, 0.0, "missed",
+    "more, without a number": ({"paper": "more"} | CHANGE, 0.1, "met", ""),
+    "no difference is not more": ({"paper": "more"} | CHANGE, 0.0, "missed",
                          "by 0: no difference"),
-    "none at all is not more": ({"paper": "more"}, 0, "missed", "by 0: no difference"),
-    "one is more than none": ({"paper": "more"}, 1e-9, "met", ""),
-    "less at its word": ({"paper": "less"} | CHANGE, -0.1, "met", ""),
+    "zero is not more": ({"paper": "more"}, 0, "missed", "by 0: no difference"),
+    "above zero is more": ({"paper": "more"}, 1e-9, "met", ""),
+    "less, without a number": ({"paper": "less"} | CHANGE, -0.1, "met", ""),
     "more is not less": ({"paper": "less"} | CHANGE, 5, "missed", "by 5 points"),
     "read off a curve": ({"paper": 10.0, "uncertainty": 3, "want": "less"}, 12.9, "met", ""),
     "beyond the curve": ({"paper": 10.0, "uncertainty": 3, "want": "less"}, 13.1, "missed",
@@ -58,21 +58,21 @@ RULE = {
                                       "not comparable", "other"),
     "less than half": ({"paper": 10.0, "want": "less"}, 4, "beyond", "by a factor of 2.5"),
     "half": ({"paper": 10.0, "want": "less"}, 5, "met", ""),
-    "none of some": ({"paper": 2.5, "want": "less"}, 0, "beyond", ""),
-    "none of none": ({"paper": 0, "want": "less"}, 0.0, "met", ""),
-    "more than nothing": ({"paper": 0, "want": "more"}, 5, "met", ""),
+    "zero in place of a number": ({"paper": 2.5, "want": "less"}, 0, "beyond", ""),
+    "zero in place of zero": ({"paper": 0, "want": "less"}, 0.0, "met", ""),
+    "more than zero": ({"paper": 0, "want": "more"}, 5, "met", ""),
     "more than double": ({"paper": 6.9, "want": "more"} | RATIO, 52.7, "beyond",
                          "by a factor of 7.64"),
     "double": ({"paper": 6.9, "want": "more"} | RATIO, 13.8, "met", ""),
-    "half of what a reduction leaves": ({"paper": -80, "want": "less"} | CHANGE, -90, "met", ""),
-    "less than that": ({"paper": -80, "want": "less"} | CHANGE, -92, "beyond",
+    "half of a reduction's remainder": ({"paper": -80, "want": "less"} | CHANGE, -90, "met", ""),
+    "less than half of the remainder": ({"paper": -80, "want": "less"} | CHANGE, -92, "beyond",
                        "by a factor of 2.5"),
     "half of a growth": ({"paper": 8, "want": "less"} | CHANGE, 4, "met", ""),
     "a quarter of a growth": ({"paper": 8, "want": "less"} | CHANGE, 2, "beyond",
                               "by a factor of 4"),
     "no growth": ({"paper": 8, "want": "less"} | CHANGE, -1, "beyond", ""),
     "twice the growth": ({"paper": 48, "want": "more"} | CHANGE, 96, "met", ""),
-    "more growth than that": ({"paper": 48, "want": "more"} | CHANGE, 120, "beyond",
+    "more than twice the growth": ({"paper": 48, "want": "more"} | CHANGE, 120, "beyond",
                               "by a factor of 2.5"),
     "a loss that is a gain": ({"paper": -5.58, "want": "more"} | CHANGE, 3, "met", ""),
     "a share, by its complement": ({"paper": 70, "want": "more", "unit": "%"}, 92, "beyond",
@@ -84,9 +84,9 @@ RULE = {
                                  "by a factor of 2.5"),
     "better than a range's better end": ({"paper": [20, 40], "want": "less"}, 9, "beyond",
                                          "by a factor of 2.22"),
-    "no side wanted": ({"paper": 99, "unit": "%"}, 99.9, "met", ""),
-    "far off, both sides count": ({"paper": 10.0}, 4, "missed", "by 60 %"),
-    "far less, by a word": ({"paper": "less"} | CHANGE, -99, "met", ""),
+    "no preferred direction": ({"paper": 99, "unit": "%"}, 99.9, "met", ""),
+    "far off, both directions count": ({"paper": 10.0}, 4, "missed", "by 60 %"),
+    "far less, without a number": ({"paper": "less"} | CHANGE, -99, "met", ""),
     "not comparable, though beyond": ({"paper": 50, "want": "less", "not_comparable": "other"}, 1,
                                       "not comparable", "other"),
     "no number": ({"paper": 5}, None, "not run", ""),
@@ -94,26 +94,26 @@ RULE = {
 }
 
 
-@case("the rule, by hand", number=tuple(RULE))
+@case("the rule, computed by hand", number=tuple(RULE))
 def rule(number):
     described, ours, kind, by = RULE[number]
     seen = verdict.judge(ours, described)
     equal((seen.kind, seen.why), (kind, by), "verdict")
 
 
-@case("none of a few is no evidence for a small share; none of many is, and so is one of a few")
+@case("zero of few samples is no evidence for a small share; zero of many, or one of few, is")
 def samples():
     number = {"paper": 1e-5, "want": "less"}
     equal([verdict.judge(share, number, count).kind for share, count in
            ((0, 299_999), (0, 300_000), (1e-4, 10_000))],
           ["not comparable", "met", "missed"], "verdicts")
-    # 600,000 trials exclude half of the paper's share, so fewer of them are not beyond it.
+    # 600,000 trials exclude half of the paper's share; fewer trials cannot be beyond.
     equal([verdict.judge(0, number, count).kind for count in (600_000, 600_001)],
           ["met", "beyond"], "of half the share")
-    equal(verdict.judge(0, {"paper": 0, "want": "less"}, 5).kind, "met", "of a paper's own none")
+    equal(verdict.judge(0, {"paper": 0, "want": "less"}, 5).kind, "met", "a paper's zero")
 
 
-@case("a change: to nothing, from nothing, of nothing, without one of the two")
+@case("a change to zero, from zero, of zero, and with a missing number")
 def changes():
     equal([verdict.difference(*of, CHANGE) for of in
            ((0, 5), (0, 0), (3, 0), (None, 5), (5, None), (1, 4))],
@@ -122,12 +122,12 @@ def changes():
           [2.5, None, 0], "times")
 
 
-@case("of several: mean, best and worst, as more or less is better; none of none")
+@case("several numbers: mean, best and worst, by the preferred direction; without numbers none")
 def several():
     for want, best, worst in (("less", -3, 5), ("more", 5, -3), ("same", -3, 5)):
         for take, one in (("best", best), ("worst", worst), ("mean", 1)):
             equal(verdict.taken([1, -3, 5], {"want": want, "take": take}), one, f"{want}, {take}")
-    equal(verdict.taken([None], {}), None, "of none")
+    equal(verdict.taken([None], {}), None, "without numbers")
     rows = [{"cc": cc, "n": n, "load": load} for load, cc, n in
             ((1, "a", 2), (1, "b", 8), (2, "a", 6), (2, "b", 8))]
     number = {"what": "w", "key": "n", "paper": -75, "want": "less", "over": {"load": [1, 2]},
@@ -136,13 +136,13 @@ def several():
         one, = catalogue.compared(catalogue.Figure(
             "f", {"compare": [number | {"take": take}]}, ()), rows)
         equal((one.ours, one.spread, one.verdict.kind), (seen, (-75, -25), kind), take)
-    # The best of those that are there says nothing of the one that is not.
+    # The best of several is not known while one is missing.
     one, = catalogue.compared(catalogue.Figure("f", {"compare": [number | {"take": "best"}]}, ()),
                               rows[:3])
-    equal((one.ours, one.verdict.kind), (None, "not run"), "with one that is missing")
+    equal((one.ours, one.verdict.kind), (None, "not run"), "with a missing number")
 
 
-@case("seeds are pooled before anything is taken; the spread is theirs; one that is missing")
+@case("the mean of the seeds precedes `take`; the spread is over the seeds; a missing seed")
 def seeds():
     rows = [{"cc": cc, "n": n, "seed": seed, "load": load, "k": 10} for seed, load, cc, n in
             ((1, 1, "a", 2), (1, 1, "b", 8), (2, 1, "a", 6), (2, 1, "b", 8),
@@ -151,8 +151,8 @@ def seeds():
               "want": "less", "take": "best", "over": {"load": [1, 2]}}
     figure = catalogue.Figure("f", {"compare": [number], "vary": {"seed": [1, 2]}}, ())
     one, = catalogue.compared(figure, rows)
-    # Both loads have a mean of 4 of 8; the best of single ones is 1 of 8.
-    equal((one.ours, one.spread), (-50, (-87.5, -75)), "ours, of each seed")
+    # Both loads have a mean of 4 of 8; the best single result is 1 of 8.
+    equal((one.ours, one.spread), (-50, (-87.5, -75)), "ours, and the seeds' spread")
     one, = catalogue.compared(figure, [row for row in rows if row["seed"] == 1])
     equal((one.ours, one.verdict.kind), (None, "not run"), "one seed of two")
     one, = catalogue.compared(figure, rows[:-1])
@@ -164,7 +164,7 @@ def seeds():
     equal(one.verdict.why, "none of 20 is no evidence for 0.1", "samples of all seeds")
 
 
-@case("a word: each seed has to agree, whatever their mean; a number has the seeds that agree")
+@case("without a number each seed has to agree; with a number the verdict counts those that agree")
 def every_seed():
     for values, paper, want in (((9, 6), "less", "met"), ((9, 6), "more", "missed"),
                                 ((9, 12), "more", "missed"), ((12, 13), "more", "met"),
@@ -178,7 +178,7 @@ def every_seed():
             "f", {"compare": [number], "vary": {"seed": [0, 1]}}, ()), rows)
         equal(one.verdict.kind, want, f"{values} against 10, {paper}")
     equal(str(one.verdict), "met in 0 of 2 seeds", "seeds of -40 and +50 %")
-    # One side is enough where less or more is wanted.
+    # The preferred direction has no limit.
     equal([str(verdict.judge(-20, {"paper": "similar", "want": "less"} | CHANGE, None, seeds))
            for seeds in ([-40, 0], [-60, 20])], ["met", "missed by some of the seeds"], "one side")
     equal([str(verdict.judge(ours, {"paper": -80, "want": "less"} | CHANGE, None, seeds))
@@ -186,14 +186,14 @@ def every_seed():
                                (-95, [-97, -85, None]))],
           ["met", "met in 1 of 2 seeds", "missed by 20 points in 1 of 2 seeds",
            "beyond by a factor of 4 in 1 of 3 seeds"], "seeds that agree")
-    # A seed in which there is nothing to divide by does not agree.
+    # A seed with a divisor of zero does not agree.
     rows = [{"cc": cc, "n": n, "seed": seed} for seed, cc, n in
             ((0, "a", 5), (0, "b", 20), (1, "a", 5), (1, "b", 0))]
     number |= {"paper": "less"}
     one, = catalogue.compared(catalogue.Figure(
         "f", {"compare": [number], "vary": {"seed": [0, 1]}}, ()), rows)
-    equal((one.ours, one.verdict.kind), (-50, "missed"), "a seed of nothing")
-    # Without seeds a spread is of the loads, say, and their mean is what is compared.
+    equal((one.ours, one.verdict.kind), (-50, "missed"), "a seed with a zero")
+    # Without seeds the spread is over the loads, and their mean is compared.
     rows = [{"cc": cc, "n": n, "load": load} for load, cc, n in
             ((1, "a", 1), (1, "b", 2), (2, "a", 4), (2, "b", 2))]
     number |= {"paper": "more", "over": {"load": [1, 2]}}
@@ -202,7 +202,7 @@ def every_seed():
 
 
 def bases(number, rows, **about):
-    """The number of a figure that varies the base, two transports and two seeds."""
+    """The comparison of a figure with two bases, two transports and two seeds."""
     vary = {"base": ["paper", "linux"], "cc": ["a", "b"], "seed": [1, 2]}
     one, = catalogue.compared(catalogue.Figure(
         "f", {"compare": [number], "vary": vary} | about, ()), rows)
@@ -210,12 +210,12 @@ def bases(number, rows, **about):
 
 
 def rows_of(**values):
-    """Rows of {BASE_CC: its n, by seed}; x is a tenth of n."""
+    """Rows from BASE_CC=[n of each seed]; x is a tenth of n."""
     return [{"base": key.partition("_")[0], "cc": key.partition("_")[2], "seed": seed, "n": n,
              "x": n / 10} for key, ns in values.items() for seed, n in enumerate(ns, 1)]
 
 
-@case("two bases: the paper's is judged, today's Linux stands beside it, with the distance there")
+@case("two bases: the verdict is the paper base's; today's Linux has a column, and its distance")
 def two_bases():
     rows = rows_of(paper_a=[10, 30], paper_b=[100, 100], linux_a=[40, 80], linux_b=[100, 200])
     number = {"what": "w", "key": "n", "paper": -80, "want": "less", "of": {"cc": "a"},
@@ -226,26 +226,26 @@ def two_bases():
               ("paper", -80, (-90, -70), "met in 1 of 2 seeds"), "the paper's base")
         equal((one.today, one.today_spread, one.ideal), (-60, (-60, -60), 6), "today's Linux")
     equal(page.columns(one), ("-80 % (-90 … -70)", "-60 %", "6 ×"), "columns")
-    # The verdict is of the paper's base alone.
+    # The verdict depends on the paper's base only.
     worse_today = rows_of(paper_a=[10, 30], paper_b=[100, 100], linux_a=[1, 1], linux_b=[1, 1])
-    equal(str(bases(number, worse_today).verdict), "met in 1 of 2 seeds", "whatever today has")
-    # A limit of the row's unit, and one of several: the one farthest from it.
+    equal(str(bases(number, worse_today).verdict), "met in 1 of 2 seeds", "independent of today's")
+    # A limit in the row's unit; with several numbers the one farthest from the limit.
     equal(bases(number | {"ideal": 20}, rows).ideal, 3, "a limit of 20, mean of 60")
     over = number | {"of": {}, "to": {"cc": "b"}, "over": {"cc": ["a", "b"]}, "take": "best"}
     del over["to"]
     equal([bases(over | {"take": take}, rows).ideal for take in ("best", "mean")], [15, 10.5],
-          "x ideal of several")
+          "x ideal of several numbers")
     # A value has its unit in both columns; without a limit the third one is empty.
     alone = bases({"what": "w", "key": "n", "unit": "us", "paper": 0.02, "of": {"cc": "a"}}, rows)
     equal((alone.ours, alone.today, page.columns(alone)[2]), (0.02, 0.06, ""), "values")
-    # One base that was not run.
+    # One base without runs.
     one = bases(number, [row for row in rows if row["base"] == "paper"])
     equal((one.verdict.kind, page.columns(one)), ("met", ("-80 % (-90 … -70)", "", "")), "no today")
     one = bases(number, [row for row in rows if row["base"] == "linux"])
-    equal((one.verdict.kind, page.columns(one)), ("not run", ("-", "-60 %", "6 ×")), "only today")
+    equal((one.verdict.kind, page.columns(one)), ("not run", ("-", "-60 %", "6 ×")), "today")
 
 
-@case("two bases: transports of one base, other ones for today's Linux, and fewer seeds there")
+@case("two bases: transports of one base only, others for today's Linux, and fewer seeds there")
 def one_base_only():
     rows = rows_of(paper_a=[10, 30], paper_z=[40, 40], linux_a=[40], linux_b=[80])
     number = {"what": "w", "key": "n", "paper": -50, "want": "less", "of": {"cc": "a"},
@@ -254,14 +254,14 @@ def one_base_only():
     one = bases(number, rows, **about)
     equal((one.ours, one.today), (-50, None), "z is of the paper's base")
     one = bases(number | {"today": {"to": {"cc": "b"}}}, rows, **about)
-    equal((one.ours, one.today, one.today_spread), (-50, -50, ()), "b in its place, one seed")
+    equal((one.ours, one.today, one.today_spread), (-50, -50, ()), "b in place of z, one seed")
     one = bases(number | {"today": {"to": {"cc": "b"}}}, rows, also=about["also"])
     equal((one.ours, one.today), (-50, None), "two seeds, one of which is missing")
     one = bases(number | {"today": {"of": {"cc": "b"}, "to": {"cc": "a"}}}, rows, **about)
-    equal((one.ours, one.today), (-50, 100), "both others")
+    equal((one.ours, one.today), (-50, 100), "both transports differ")
 
 
-@case("one base: its number stands below it, in the figure that varies none too")
+@case("one base: the number is in that base's column, also if the figure does not vary the base")
 def column_of_base():
     number = {"what": "w", "key": "n", "paper": 5, "of": {"cc": "a"}, "ideal": "x"}
     for command, base, columns in (("load", "linux", ("", "5", "0.5 ×")),
@@ -271,7 +271,7 @@ def column_of_base():
         equal((one.base, page.columns(one)), (base, columns), command)
 
 
-@case("an event that never occurs is missed; a run that is missing is not run")
+@case("an event that never occurs is missed; a missing run is not run")
 def never():
     number = {"what": "w", "key": "n", "paper": 20, "want": "less", "of": {"cc": "a"}}
     for rows, is_one, seen in (([{"cc": "a", "n": None}], True, "missed by all: it never occurs"),
@@ -284,7 +284,7 @@ def never():
         equal((str(one.verdict), one.ours), (seen, 19 if seen == "met" else None), f"{rows}")
 
 
-@case("the record has the three columns, and README's table of headlines too")
+@case("the record and README's table of headlines have the three columns")
 def three_columns():
     figure = catalogue.Figure("f", {
         "title": "t", "paper": "A (B 2000), Figure 1", "setting": "s",
@@ -294,7 +294,7 @@ def three_columns():
     rows = rows_of(paper_a=[20], paper_b=[100], linux_a=[40], linux_b=[100])
 
     class Ran(catalogue.Figure):
-        """Its results."""
+        """A figure with results."""
         def results(self, directory, partly=False):
             return [{"summary": rows, "runs": [{}], "version": "v", "config": {
                 "kernel": "7.3", "experiment": "x", "senders": 2, "rate": 10**9, "bytes": 1}}]
@@ -308,14 +308,14 @@ def three_columns():
     true(f"| {' | '.join(page.BASES)} |" in summary, summary)
     text = record.rst("small", recorded, [figure], {})
     true("     - -80 %\n     - -60 %\n     - 4 ×\n     - met\n" in text, text)
-    # Of a number that is no longer compared, nothing is kept.
+    # The record drops numbers that are no longer compared.
     recorded["g"] = recorded["f"]
     recorded["f"]["numbers"]["other"] = recorded["f"]["numbers"]["w"]
     equal({name: list(of["numbers"]) for name, of in record.kept(recorded, [figure]).items()},
           {"f": ["w"]}, "kept")
 
 
-@case("TLT's Table 1 has one verdict, and numbers below the link's time have none")
+@case("TLT's Table 1 has one verdict; numbers below the transmission time have none")
 def fair():
     figures = {figure.name: figure for figure in catalogue.load()}
     numbers = {name: figure.about.get("compare", []) for name, figure in figures.items()}
@@ -330,14 +330,14 @@ def fair():
     equal({tuple(number["of"].items())[-1] for number in numbers["tlt-dumbbell"]
            if number["key"] == "paused"}, {("limit", "6m"), ("limit", "2m")}, "sizes of ports")
     equal({number["key"] for number in numbers["dart-xpass"]}, {"stays"}, "VI-D")
-    # What the papers put first about a base is over two.
+    # The headlines of TLT's paper have two bases.
     for name, figure in figures.items():
         for number in numbers[name]:
             if number.get("headline") and name.startswith("tlt"):
                 equal(figure.bases, ("paper", "linux"), name)
 
 
-@case("an explanation is shown in its range only; of a miss without one the cause is unknown")
+@case("an explanation is shown in its range only; a miss without one has an unknown cause")
 def explanations():
     number = {"what": "w", "key": "n", "paper": 1, "of": {},
               "because": [{"for": [2, 3], "why": "a"}, {"for": [5, 6], "why": "b"}]}
@@ -348,17 +348,17 @@ def explanations():
         equal(one.explanation, why, f"of {ours}")
 
 
-@case("counts by paper, in words")
+@case("the sentence with the counts of a paper")
 def counted():
     of = verdict.counts([("A", verdict.Verdict(kind)) for kind in
                          ("met", "met", "missed", "not run")] + [("B", verdict.Verdict("met"))])
     equal([verdict.sentence(of[paper]) for paper in of],
           ["2 met, 1 missed, 1 not run", "1 met, 0 missed"], "words")
     of = verdict.counts([("A", verdict.Verdict("beyond")), ("A", verdict.Verdict("met"))])
-    equal(verdict.sentence(of["A"]), "1 met, 1 beyond, 0 missed", "a kind of its own")
+    equal(verdict.sentence(of["A"]), "1 met, 1 beyond, 0 missed", "with beyond")
 
 
-@case("--strict: what is worse than the record, and only that")
+@case("--strict reports numbers that are worse than the record, and no others")
 def worse():
     for was, now, is_worse in (
             ("met", "missed", True), ("met", "not comparable", True), ("met", "not run", True),
@@ -370,7 +370,7 @@ def worse():
             ("beyond", "not run", True)):
         equal(bool(verdict.worse({"a": was}, {"a": now} if now else {})), is_worse,
               f"{was} to {now}")
-    # Figures that were not asked for are not missed.
+    # Figures that were not requested are not reported.
     recorded = {name: {"numbers": {"n": {"verdict": "met"}}} for name in ("f", "g")}
     figures = [catalogue.Figure("f", {}, ())]
     equal(record.strict(recorded, figures, {"f": recorded["f"]}), [], "f alone")
@@ -378,7 +378,7 @@ def worse():
           ["f: n: met before, missed now"], "f, worse")
 
 
-@case("a record is read as it was written")
+@case("a written record is read back unchanged")
 def written():
     figures = {"f": {"made": "v", "setting": 'a "b" – \\', "numbers": {
         'w "x"': {"verdict": "met", "by": "", "ours": "−1", "today": "2", "ideal": "3 ×",
@@ -390,27 +390,27 @@ def written():
 
 
 def same(seen, expected, what):
-    """Two texts; the first line that differs is said."""
+    """Compare two texts; report the first difference."""
     for number, (one, other) in enumerate(itertools.zip_longest(
             seen.splitlines(), expected.splitlines()), 1):
         equal(one, other, f"{what}:{number}")
     equal(seen, expected, what)
 
 
-@case("the page of verdicts and README's counts are those of the record")
+@case("the page of verdicts and README's counts match the record")
 def in_the_tree():
     recorded, figures = record.read("small"), catalogue.load("small")
-    true(recorded, "nothing is recorded")
+    true(recorded, "the record is empty")
     same(record.PAGE.read_text(encoding="utf-8"),
          record.rst("small", recorded, figures, catalogue.absent()), "Documentation/verdicts.rst")
     text = record.README.read_text(encoding="utf-8")
     same(text, record.readme(text, recorded, figures), "README.md")
     known = {f"{figure.name}: {number['what']}" for figure in figures
              for number in figure.about.get("compare", [])}
-    equal(set(record.kinds(recorded)) - known, set(), "recorded numbers that no figure has")
+    equal(set(record.kinds(recorded)) - known, set(), "recorded numbers without a figure")
 
 
-@case("README's pictures were drawn of the runs whose verdicts are recorded")
+@case("README's pictures were drawn from the runs whose verdicts are recorded")
 def gallery():
     recorded = record.read("small")
     pictures = sorted((TOP / "Documentation/gallery").glob("*.svg"))
@@ -418,13 +418,13 @@ def gallery():
     for picture in pictures:
         text = picture.read_text(encoding="utf-8")
         made = re.search(r"<dc:description>(.*?)</dc:description>", text, re.S)
-        # A figure whose set-up has changed is not run, until it is recorded with its picture.
+        # A figure whose set-up has changed has no record until both are updated.
         if picture.stem in recorded:
             equal(made and made[1].strip(), recorded[picture.stem]["made"], picture.name)
         true(f"gallery/{picture.name}" in record.README.read_text(encoding="utf-8"), "in README")
 
 
-@case("each axis of the tree's figures has words and not a key, and each number has its setting")
+@case("each axis of the tree's figures has a label, and each number a setting")
 def words():
     figures = catalogue.load()
     for figure in figures:
@@ -434,11 +434,11 @@ def words():
         true("setting" in figure.about or not figure.about.get("compare"), figure.name)
         for number in figure.about.get("compare", []):
             for one in number.get("because", []):
-                # A text for any number would never go away.
+                # An explanation for any number would never become invalid.
                 true(one["for"][1] - one["for"][0] < 1e6, f"{figure.name}: {number['what']}")
 
 
-@case("what is compared is in the paper: five values that none has are not among them")
+@case("all compared values are in the papers: five others are not compared")
 def no_others():
     values = {(figure.name, number["paper"]) for figure in catalogue.load()
               for number in figure.about.get("compare", [])
@@ -454,7 +454,7 @@ def no_others():
         true(text not in pages[name], f"{name}: {text}")
 
 
-@case("a setting says what was run: hosts, tiers, oversubscription, sizes, seeds")
+@case("a setting describes the runs: hosts, tiers, oversubscription, sizes, seeds")
 def settings():
     def of(*runs, **config):
         both = [{"seed": seed, "load": 40} for seed in (1, 2)]
@@ -482,14 +482,14 @@ def settings():
                          for base in ("paper", "linux")]),
           "96 hosts, 2 tiers, 2:1, 40 Gbit/s; 300 flows of web search, incasts of 95 x 8 x 8 kB,"
           " load 40 %; over the papers' base and over today's Linux; 1 seed", "two bases")
-    # Each kind that the tree's figures have is one that the report has words for.
+    # The report describes each kind of experiment of the tree's figures.
     kinds = {run.command[0].replace("-", "_") for figure in catalogue.load() for run in figure.runs}
     for kind in kinds - {"load", "deflect", "victim"}:
         true(of({"cc": "reno"}, experiment=kind, senders=6, flows=6, bytes=32768, rate=10**10,
                 background=0), kind)
 
 
-@case("a description with a number that cannot be judged is refused")
+@case("a description with an invalid number is refused")
 def refused():
     figure = {"title": "t", "paper": "A, 1", "command": "load", "plot": [{"y": "a"}],
               "vary": {"cc": ["x"]}}
@@ -505,7 +505,7 @@ def refused():
             continue
         raise Failed(f"accepted: {change}")
     catalogue._check("f", figure | {"compare": [number]})
-    # Bars need transports: varied, or named by the command.
+    # Bars need transports: varied, or from the command.
     bars = {"vary": {"seed": [1]}, "command": "load --cc x"}
     catalogue._check("f", figure | bars)
     two = figure | {"vary": {"base": ["paper", "linux"], "cc": ["x"], "seed": [1, 2]}}
@@ -528,7 +528,7 @@ def refused():
         raise Failed(f"accepted: {wrong}")
 
 
-@case("numbers as they are written: none, zero, a range, a word, a change")
+@case("numbers as text: missing, zero, a range, a word, a change")
 def as_text():
     equal([page.number(*of) for of in ((None,), (0, "+%"), (0.0,), ([-83, -77], "+%"),
                                        ("similar",), (-30.0, "+%"), (2.5, "×"), (10866.0, "us"),
@@ -537,7 +537,7 @@ def as_text():
            "1.33e-07"], "texts")
 
 
-@case("--strict and --record are for the tree's own figures")
+@case("--strict and --record are refused with another catalogue")
 def own_only():
     for option in ("--strict", "--record"):
         with tempfile.TemporaryDirectory() as where:

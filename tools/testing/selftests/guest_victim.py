@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiment victim: what does pausing cost a flow that is not to blame?
+"""scripts/experiment victim: the cost of PFC for a flow outside of the incast.
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 """
@@ -13,11 +13,11 @@ TWO = "--cc", "dctcp,tlt_dctcp", "--rounds", "2"
 
 
 def rows(*options):
-    """Those of dctcp and of its TLT form."""
+    """The rows of dctcp and of tlt_dctcp."""
     return experiment("victim", *TWO, *options)["summary"]
 
 
-@case("who sends when, by hand")
+@case("the schedule, computed by hand")
 def planned():
     plan = schedule.Schedule({"senders": 3, "flows": 6, "bytes": 100, "rounds": 2, "lead": 50,
                               "gap": 1000})
@@ -32,7 +32,7 @@ def planned():
 def paused():
     base, tlt = rows()
     equal([(row["unfinished"], row["drops_green"]) for row in (base, tlt)], [(0, 0)] * 2,
-          "unfinished, packets dropped though the fabric pauses")
+          "unfinished, packets dropped in spite of PFC")
     true(base["paused"] > 1_000_000, f"dctcp: the trunk was paused for {base['paused']} ns")
     # The paper: 6.24 and 3.26 ms.
     within(tlt["paused"] / base["paused"], 0, 0.55, "time paused, tlt_dctcp / dctcp")
@@ -41,16 +41,16 @@ def paused():
     equal((tlt["timeouts"], tlt["probes"]), (0, 0), "tlt_dctcp: RTOs, probes")
 
 
-@case("alone, or beside an incast that is dropped, the victim has its line")
+@case("without PFC, or beside a small incast, the victim has its link's rate")
 def free():
     for options in (("--pause", "none"), ("--flows", "6")):
         for row in rows(*options):
-            # Of 10 Gbit/s payload is 1448 of 1514 bytes; what the trunk drops costs some.
+            # The payload is 1448 of 1514 bytes, and drops at the trunk cost some of the rate.
             within(row["victim_gbit"], 9.2, 9.57, f"{options}: {row['cc']}")
     equal([row.get("paused") for row in rows("--pause", "none")], [None, None], "nothing pauses")
 
 
-@case("a command line that cannot be: one line, and status 2")
+@case("an invalid command line: one line, and status 2")
 def wrong():
     for words in (["--flows", "7"], ["--gap", "1ms"], ["--port", "pfifo"], ["--fresh"],
                   ["--pause", "some"], ["--trunk", "1gbit"],

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kinds of experiments: a folder for each, which no other file names.
+"""Kinds of experiments: a folder each, which no other file names.
 
 NAME/__init__.py is the host's half:
 
     COLUMNS             the table: (title, a row's key, format) each
     DEFAULTS            of the options that all experiments have (__main__.py)
-    add_arguments(add)  options of its own; add is add_argument()
-    wrong(args)         what the command line cannot mean, or None
-    configure(args)     (configuration, jobs); a job has cc and flows at least
+    add_arguments(add)  adds its own options; add is add_argument()
+    wrong(args)         the reason why the command line is refused, or None
+    configure(args)     (configuration, jobs); a job has at least cc and flows
     summaries(config, results)      the rows of the table
     plot(config, results, rows, args)           optional: args.plot is a prefix
     notes(config, results, rows)                optional: text below the table

@@ -24,12 +24,12 @@ class OneLine(argparse.ArgumentParser):
 def add_common(add, defaults):
     """Options of all experiments: the network, and how to run it."""
     add("--cc", default=defaults["cc"],
-        help=f"congestion controls, with commas between ({defaults['cc']});"
+        help=f"congestion controls, separated by commas ({defaults['cc']});"
         " CC:NAME=VALUE is one with net.ipv4.NAME set")
     add("--rate", type=units.rate, default=defaults["rate"],
         help=f"of every link ({defaults['rate']})")
     add("--delay", type=units.time, default=defaults["delay"],
-        help=f"of every link ({defaults['delay']}); the RTT is four")
+        help=f"of every link ({defaults['delay']}); the RTT is four delays")
     add("--limit", type=units.size, default=defaults["limit"],
         help=f"of the switch port ({defaults['limit']})")
     add("--rto-min", type=units.time, default="4ms", help="(4ms; Linux: 200ms)")
@@ -41,18 +41,18 @@ def add_common(add, defaults):
     add("--ipv6", action="store_true")
     add("--no-tso", dest="tso", action="store_false", help="TSO and GSO off")
     add("--port", default="", metavar="QDISC",
-        help="another qdisc at the switch ports, in tc's words")
+        help="qdisc of the switch ports, as arguments for tc")
     add("--kernel", default="7.3")
-    add("--debug", action="store_true", help="on the debug kernel")
+    add("--debug", action="store_true", help="use the debug kernel")
     add("--fine", action="store_true",
-        help="a look at the clock takes 8 ns of virtual time, not 256")
+        help="reading the clock takes 8 ns of virtual time, not 256")
     add("--base", choices=["linux", "paper"], default="linux",
-        help="the hosts' TCP: Linux's, or that of the papers' baselines (linux)")
-    add("--guest-options", default="", help="for scripts/guest, with spaces between")
-    add("--timeout", default="600", help="seconds of processor time that a guest may take (600)")
+        help="the hosts' TCP: Linux's, or the TCP of the papers' baselines (linux)")
+    add("--guest-options", default="", help="for scripts/guest, separated by spaces")
+    add("--timeout", default="600", help="maximum processor time of a guest, in seconds (600)")
     add("--guests", type=int, default=len(os.sched_getaffinity(0)),
-        help="how many guests share the runs (one a processor)")
-    add("--json", metavar="FILE", help="every number, flow by flow")
+        help="number of guests that share the runs (one per processor)")
+    add("--json", metavar="FILE", help="write all results, flow by flow")
     add("--plot", metavar="PREFIX", help="write PREFIX.svg and PREFIX.png")
 
 
@@ -85,12 +85,12 @@ def parse_args():
 
 
 def write_json(path, config, rows, results):
-    """Everything measured, flow by flow."""
+    """Write all results, flow by flow."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TOP / "scripts/version"], stdout=subprocess.PIPE, text=True,
                              check=True).stdout.strip()
-    part = path.with_name(f"{path.name}.part")     # a run that is killed leaves no half a file
+    part = path.with_name(f"{path.name}.part")     # a killed run leaves no partial file
     part.write_text(json.dumps({
         "command": ["scripts/experiment", *sys.argv[1:]], "version": version,
         "config": config, "summary": rows, "runs": results}), encoding="utf-8")

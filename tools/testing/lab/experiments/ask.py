@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiment, as tests on the host ask it."""
+"""Run scripts/experiment from a test on the host."""
 import functools
 import json
 import os
@@ -11,7 +11,7 @@ from lab import TOP, tap
 
 @functools.cache
 def experiment(kind, *options):
-    """The experiment's whole report; the same question is asked once."""
+    """The experiment's complete report; each command line runs once."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         done = subprocess.run(
             [TOP / "scripts/experiment", kind, "--json", out.name,
@@ -23,18 +23,18 @@ def experiment(kind, *options):
 
 
 def rows(kind, *options, key="cc"):
-    """Its rows, by one of their numbers; of several, the last."""
+    """The rows of the experiment's table, by `key`; the last one of several with the same value."""
     return {row[key]: row for row in experiment(kind, *options)["summary"]}
 
 
 def asked(*words):
-    """The process of that command line, whatever it ends with."""
+    """Run scripts/experiment; returns the completed process, whatever its exit status."""
     return subprocess.run([TOP / "scripts/experiment", *words], capture_output=True, text=True,
                           check=False)
 
 
 def refused(*words):
-    """That command line cannot be: one line says so, and status 2."""
+    """Check that the command line is refused: one line on stderr, and exit status 2."""
     done = asked(*words)
     tap.equal((done.returncode, done.stdout, done.stderr.count("\n"),
                done.stderr.startswith("experiment")), (2, "", 1, True),

@@ -2,12 +2,12 @@
 """Run one command as root in a guest: User-Mode Linux in virtual time, or, with
 --machine qemu, the distribution's kernel on two processors.
 
-The guest is on the host's file system, sees the host's programs and the tree,
-and cannot change any of it: its writes go to a tmpfs that dies with it.  Only
-the directory $GL_OUT is shared.  The command's stdout and stderr come out
-live and clean; kernel messages go to a log.  The exit status is the command's,
-or 70 when the kernel complained (oops, WARN, lockdep, KASAN, kmemleak), died
-or did not finish in time.
+The guest has a read-only view of the host's file system, with the host's
+programs and the tree; a tmpfs, discarded at the end, takes its writes.  Only
+the directory $GL_OUT is shared.  The command's stdout and stderr are passed
+through at once and unchanged; kernel messages are written to a log.  The exit
+status is the command's, or 70 if the kernel reported a problem (oops, WARN,
+lockdep, KASAN, kmemleak), died or did not finish in time.
 """
 
 import argparse
@@ -31,7 +31,7 @@ CACHE = pathlib.Path(os.environ.get("GREENLANE_CACHE") or pathlib.Path(
 
 
 def parse_args():
-    """The command line; everything after the first -- is the command."""
+    """The command line; all words after the first -- are the command."""
     parser = argparse.ArgumentParser(
         prog="guest", usage="guest [options] -- CMD...", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -42,8 +42,8 @@ def parse_args():
     variant = parser.add_mutually_exclusive_group()
     for name, what in (("debug", "KASAN, lockdep, kmemleak, DEBUG_ATOMIC_SLEEP"),
                        ("kcsan", "data races (--machine qemu)"),
-                       ("gcov", "counts which lines of the modules run"),
-                       ("fine", "a look at the clock takes 8 ns of virtual time, not 256"),
+                       ("gcov", "coverage of the modules"),
+                       ("fine", "reading the clock takes 8 ns of virtual time, not 256"),
                        ("smp", "several processors at the host's speed, in real time"),
                        ("smp-debug", "both: --smp and --debug")):
         variant.add_argument(f"--{name}", dest="variant", action="store_const",
@@ -84,7 +84,7 @@ def parse_args():
 
 
 def built(script, *args):
-    """What a build script prints: the directory of what it has built."""
+    """Run a build script; returns the directory that it prints."""
     done = subprocess.run([TOP / "scripts" / script, *args],
                           stdout=subprocess.PIPE, check=False)
     if done.returncode:
@@ -107,7 +107,7 @@ def build_init():
 
 
 def build(args):
-    """The kernel and, unless not wanted, the tree's modules and tc plugin."""
+    """Build the kernel and, without --no-modules, the tree's modules and tc plugin."""
     which = ["--machine", args.machine, "--kernel", args.kernel]
     if args.variant == "paper":
         which += ["--base", "paper"]
@@ -122,10 +122,10 @@ def build(args):
 
 
 class Stream:
-    """A pipe out of the guest, emptied by a thread into a file descriptor.
+    """A pipe from the guest, which a thread copies to a file descriptor.
 
-    The guest's consoles do not wait for a slow reader, so the pipe is large
-    and its reader does nothing else.  It has a name for who cannot inherit it.
+    The guest's consoles do not wait for a slow reader, so the pipe is large and
+    its thread only copies.  It is a FIFO, for processes that do not inherit it.
     """
 
     def __init__(self, to, path):
@@ -149,17 +149,17 @@ class Stream:
             while data and not broken:
                 try:
                     data = data[os.write(self.to, data):]
-                except OSError:     # our reader has gone: keep emptying
+                except OSError:     # the reader closed its end: keep draining the pipe
                     broken = True
 
     def close(self):
-        """The guest has gone: wait for the last of its output."""
+        """Wait for the rest of the output; the guest has ended."""
         os.close(self.into)
         self.thread.join(10)
 
 
 def write_orders(run, args, kdir, moddir, out):
-    """Leave in the run directory what init is to do."""
+    """Write the command, its directory and its environment into the run directory, for init."""
     env = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root", "USER": "root", "LANG": "C.UTF-8", "TERM": "dumb",
@@ -179,9 +179,9 @@ def write_orders(run, args, kdir, moddir, out):
 
 
 def hold_signals():
-    """Keep the signals that end this program until the returned function is called.
+    """Hold back the signals that end this program.
 
-    It raises what they would have raised.
+    Returns a function that restores the handlers and raises the signals received.
     """
     came = []
     before = {number: signal.signal(number, lambda number, _: came.append(number))
@@ -207,7 +207,7 @@ def run_guest(args, kdir, moddir, run):
         (logfd, "console"), (1, "stdout"), (2, "stderr"))]
     machine = uml if args.machine == "uml" else qemu
     command = machine.command(kdir, build_init(), run, out, args, streams)
-    # A signal inside of Popen() would leave a guest running that this program knows nothing of.
+    # A signal inside of Popen() would leave a guest running that this program cannot kill.
     release_signals = hold_signals()
     guest = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *command],
@@ -229,7 +229,7 @@ def run_guest(args, kdir, moddir, run):
 
 
 def main():
-    """Build what is needed, run the guest, say what went wrong."""
+    """Build the kernel and the modules, run the guest, report a failure."""
     args = parse_args()
     kdir, moddir = args.built or build(args)
     for number in (signal.SIGTERM, signal.SIGHUP):

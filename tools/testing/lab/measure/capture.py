@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What passes a switch port, packet by packet.
+"""Packet captures at switch ports.
 
-One packet socket sees both ends of the port: a packet that comes in from a sender,
-and the same packet when the port puts it on the line.  What comes in and never goes
-out was dropped.
+A packet socket sees each packet twice: when the switch receives it from the sender, and when the
+port transmits it.  A packet that the port does not transmit was dropped.
 
-No program reads while the load runs: in a guest's virtual time a process that asks for
-the time makes a quarter of a microsecond pass, and poll() asks.  So the kernel puts
-the packets' first bytes into a ring (packet(7), PACKET_RX_RING), with their times.
+No program reads the socket while the load runs: reading the clock takes a quarter of a microsecond
+of a guest's virtual time, and poll() reads it.  Instead the kernel writes the packets' first bytes
+and their times into a ring (packet(7), PACKET_RX_RING).
 """
 
 import array
@@ -25,10 +24,10 @@ _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V2 = 5, 6, 10, 1
 _TP_STATUS_USER = 1
 _ETH_P_ALL = 3
 _FRAME, _BLOCK, _FRAMES = 256, 1 << 16, 1 << 20
-# Of an Ends: the kernel's 66 bytes, then Ethernet's, IPv4's and TCP's headers without options.
+# Frames of Ends: the kernel's 66 bytes, then the Ethernet, IPv4 and TCP headers without options.
 _SHORT_FRAME = 128
-# struct tpacket2_hdr: status, two lengths, offset of the frame, time; and of the
-# struct sockaddr_ll behind it: interface, what kind of packet.
+# struct tpacket2_hdr: status, two lengths, offset of the frame, time; then struct sockaddr_ll:
+# interface, type of packet.
 _HEADER = struct.Struct("=IIIHHIIHH4x 4xiHB5x")
 _SYN = 2
 
@@ -37,7 +36,7 @@ Packet = collections.namedtuple("Packet", "port syn length data arrived sent seq
 
 
 def _tcp(frame):
-    """Offset of the TCP header, None if there is none."""
+    """The offset of the TCP header, None if the packet is not TCP."""
     if frame[12:14] == b"\x08\x00" and frame[23] == socket.IPPROTO_TCP:
         return 14 + 4 * (frame[14] & 15)
     if frame[12:14] == b"\x86\xdd" and frame[20] == socket.IPPROTO_TCP:
@@ -46,14 +45,14 @@ def _tcp(frame):
 
 
 class Ring:
-    """A packet socket with room for some frames of a size: of all devices of a namespace, or of
-    one, and of all packets, or of those that a filter accepts."""
+    """A packet socket with a ring of `frames` frames: of one device or of all of a namespace, and
+    of the packets that a filter accepts, or of all."""
 
     def __init__(self, ns, frames=_FRAMES, frame=_FRAME, dev="", accept=None):
         self.frame = frame
         blocks = -(-frames * frame // _BLOCK)
         with ns:
-            # Of one device: no packet before bind().
+            # Protocol 0: the socket gets no packet of another device before bind().
             self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
                                         0 if dev else socket.htons(_ETH_P_ALL))
             if accept:
@@ -66,7 +65,7 @@ class Ring:
                 self.socket.bind((dev, _ETH_P_ALL))
 
     def stop(self):
-        """No more packets; returns the places of the frames."""
+        """End the capture; yields the offsets of the frames."""
         _, lost = struct.unpack("II", self.socket.getsockopt(
             _SOL_PACKET, _PACKET_STATISTICS, 8))
         if lost:
@@ -77,20 +76,20 @@ class Ring:
             yield at
 
     def read(self, at):
-        """The packet of a frame: (first bytes, length, device, does it leave, time in ns)."""
+        """The packet of a frame: (first bytes, length, device, whether outgoing, time in ns)."""
         _, length, kept, mac, _, s, ns, _, _, dev, _, kind = _HEADER.unpack_from(self.memory, at)
         return (self.memory[at + mac:at + mac + kept], length, dev,
                 kind == socket.PACKET_OUTGOING, s * 10**9 + ns)
 
     def close(self):
-        """Return the memory."""
+        """Free the ring."""
         self.memory.close()
         self.socket.close()
 
 
 class Capture:
-    """Everything at the port to a host from now on; `stop()` returns the packets, dropped
-    ones included."""
+    """A capture of all TCP packets to a host, at its switch port; stop() returns them, dropped ones
+    included."""
 
     def __init__(self, network, host):
         switch, dev = network.port_of(host)
@@ -103,8 +102,8 @@ class Capture:
         tcp = _tcp(frame)
         if tcp is None or at_port != leaves:
             return
-        # What is the same on both sides of the router; IPv4's identification and
-        # TCP's timestamps tell a packet from the one that is sent again.
+        # Fields that the router does not change.  IPv4's identification and TCP's timestamps
+        # distinguish a packet from its retransmission.
         key = frame[18:20] + frame[tcp:]
         port = int.from_bytes(frame[tcp:tcp + 2])
         syn = bool(frame[tcp + 13] & _SYN)
@@ -118,7 +117,7 @@ class Capture:
             self.packets[i] = self.packets[i]._replace(sent=time)
 
     def stop(self):
-        """No more packets will come."""
+        """End the capture; returns the packets."""
         for at in self.ring.stop():
             frame, length, dev, leaves, time = self.ring.read(at)
             self._see(frame, length, dev == self.port, leaves, time)
@@ -134,8 +133,7 @@ def _attach(sock, program):
 
 
 def _data_of(v6, percent):
-    """A filter of TCP packets with data, on connections whose client's port has a remainder below
-    `percent` if divided by 100."""
+    """A filter that accepts TCP packets with data on the connections that is_chosen() selects."""
     ip, kind, proto = (40, 0x86dd, 20) if v6 else (20, 0x800, 23)
     tcp, keep = 14 + ip, 14 + ip + 20
     return [(0x28, 0, 0, 12), (0x15, 0, 15, kind),      # ldh; jeq
@@ -143,20 +141,20 @@ def _data_of(v6, percent):
             (0x30, 0, 0, tcp + 12), (0x54, 0, 0, 0xf0), (0x74, 0, 0, 2),    # the header's length
             (0x04, 0, 0, tcp), (0x07, 0, 0, 0),         # add; tax
             (0x80, 0, 0, 0), (0x2d, 0, 6, 0),           # ld len; jgt x
-            (0x28, 0, 0, tcp), (0x35, 1, 0, PORTS.start),       # the source's port is the client's
+            (0x28, 0, 0, tcp), (0x35, 1, 0, PORTS.start),       # the source port is the client's
             (0x28, 0, 0, tcp + 2),
             (0x94, 0, 0, 100), (0x35, 1, 0, percent),   # mod; jge
-            (0x06, 0, 0, keep), (0x06, 0, 0, 0)]       # ret: its first bytes, or none
+            (0x06, 0, 0, keep), (0x06, 0, 0, 0)]       # ret: the number of bytes to keep
 
 
 def is_chosen(port, percent):
-    """Is a connection with that client's port in a sample of so many percent?"""
+    """Whether a sample of `percent` of the connections has the connection with this client port."""
     return port % 100 < percent
 
 
 class Ends:
-    """Packets with data from now on, where they leave a host and where they reach one: at the
-    switch ports of all hosts.  A sample has so many percent of the connections.
+    """A capture of packets with data at the switch ports of all hosts: where they leave their
+    sender and where they reach their receiver, of `percent` of the connections.
 
     room: {host: maximum number of packets at its port}
     """
@@ -173,14 +171,14 @@ class Ends:
                                    _data_of(self.v6, percent)))
 
     def flows(self):
-        """No more packets; yields (from host, to host, packets) of each direction of a connection.
-        A packet of a sender has no `sent`, and one that reaches its receiver has."""
+        """End the capture; yields (source, destination, packets) of each direction of a connection.
+        A packet captured at its sender's port has no `sent`; one at its receiver's port has."""
         begin, size = (22, 16) if self.v6 else (26, 4)
         places = collections.defaultdict(lambda: array.array("Q"))
         for number, ring in enumerate(self.rings):
             for at in ring.stop():
                 frame = ring.read(at)[0]
-                # Addresses, then ports.
+                # The key is both addresses, then both ports.
                 places[frame[begin:begin + 2 * size + 4]].append(number << 40 | at)
         for key, where in places.items():
             src, dst = (self.hosts[key[i:i + size]] for i in (0, size))

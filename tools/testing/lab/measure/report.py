@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run says: percentiles, the ratio to the ideal, counters, a table."""
+"""The row of a run (percentiles, the ratio to the ideal, counters), and the table of the rows."""
 
 import math
 
@@ -9,10 +9,10 @@ MTU = 1500
 
 
 def line_ns(config, flows):
-    """From when the first packet starts on the link to when the last one does.
+    """The time from the start of the first packet's transmission to the start of the last one's.
 
-    All bytes, headers included, at line rate, but for the last packet, which may be the longest: a
-    port hands a packet over when its serialisation starts.
+    All bytes, headers included, at line rate, except the last packet, which may be the longest: a
+    port of the lab delivers a packet when its transmission starts.
     """
     header = HEADER_V6 if config["ipv6"] else HEADER
     payload = MTU + 14 - header
@@ -22,20 +22,21 @@ def line_ns(config, flows):
 
 
 def ideal_ns(config, flows, percent=100):
-    """When so many of the flows can be done at the earliest: their bytes at line rate, and the way.
+    """The ideal: the minimum time in which `percent` of the flows can complete.
 
-    No transport can be faster, whichever flows it prefers.
+    Their bytes at line rate, plus propagation; a lower bound for any transport and any order of the
+    flows.
     """
     return line_ns(config, math.ceil(flows * percent / 100)) + 2 * config["delay"]
 
 
 def percentile(ordered, percent):
-    """Nearest rank: the smallest value that percent of all do not exceed."""
+    """The nearest-rank percentile: the smallest value that `percent` of all do not exceed."""
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 def _port(port):
-    """The numbers of the switch port, whatever qdisc it is."""
+    """The counters of the switch port; color's per-colour counters only if it has them."""
     qdisc = port[0] if port else {}
     colours = qdisc.get("colors", {})
     found = {
@@ -52,7 +53,7 @@ def _port(port):
 
 
 def summary(config, result):
-    """One run, as one flat dict of numbers; times are in ns."""
+    """A run's row: a flat dict of numbers; times are in ns."""
     config = dict(config, bytes=result.get("bytes", config["bytes"]))
     if "fct_ns" not in result:
         return dict(result, ideal=ideal_ns(config, result["flows"]))
@@ -81,7 +82,7 @@ def summary(config, result):
     return row
 
 
-# Title, the row's key, and how it is written; a "-" where there is none.
+# (title, key of the row, format); a row without the key has "-".
 COLUMNS = (
     ("cc", "cc", "{}"), ("flows", "flows", "{}"),
     ("p50 ms", "p50", "ms"), ("p99 ms", "p99", "ms"),
@@ -110,7 +111,7 @@ def _cell(row, key, form):
 
 
 def table(rows, columns=COLUMNS):
-    """The rows as text, columns aligned, a blank line between CCs."""
+    """The rows as a text table, with an empty row between congestion controls."""
     if any("bulk_gbit" in row for row in rows):
         columns += (("bulk Gbit/s", "bulk_gbit", "{:.1f}"),)
     if any("segment_p99" in row for row in rows):

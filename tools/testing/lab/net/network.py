@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Hosts and switches, built in the guest from namespaces and veth pairs.
+"""A network of hosts and switches in the guest: namespaces and veth pairs.
 
     h0 ------ p0 :leaf0: up0 ------ d0 :spine0:
     h1 ------ p1 :     : up1 ---\  /-- d1 :   :
@@ -8,37 +8,37 @@
     h16 ------ p0 :leaf1: up0 --/  \-- d0 :spine1:
     ...          :     : up1 --------- d1 :      :
 
-    host egress (eth0)            a NIC: the wire's delay, then line rate
+    host egress (eth0)            a NIC: the link's delay, then line rate
     switch egress (p*, up*, d*)   a switch port: color, or iofd over it
     switch ingress                the link's delay: netem on the switch's ifb
 
-A port of a switch is p* towards a host, up* towards the core, d* towards a switch below.
-Which nodes are linked is topology.py's part.
+A switch port is p* towards a host, up* towards the core, d* towards a switch below.  topology.py
+decides which nodes are linked.
 
-A link's delay D has to come after the port's queue, where a packet that has left it cannot
-be deflected any more, and not in front of it, where a deflected packet would pay it once
-more.  So it is at the end of the link: each switch redirects what comes in to an ifb of
-its own, whose netem returns it D later.  Hosts have no ifb; the D of their NIC, in front,
-is that of the last link.  The base round-trip time over n switches is 2 (n + 1) D.
+A link's delay D has to follow the port's queue: a packet behind the queue can no longer be
+deflected, and with D before the queue a deflected packet would be delayed once more.  So D is at
+the end of the link: each switch redirects received packets to its ifb, whose netem returns them D
+later.  Hosts have no ifb; the D of their NIC stands for the delay of the last link.  The base
+round-trip time over n switches is 2 (n + 1) D.
 
-Where nothing is deflected, `nic_delay` puts all delay into the hosts' NICs, and the
-switches need no ifb: of one switch, 2 D for both links of a way.
+In a network without deflection `nic_delay` puts all delay into the hosts' NICs, and the switches
+need no ifb: with one switch, 2 D for both links of a path.
 
-In a paused fabric (`pause`) each link is a wire of two ends more, in a namespace of their own,
-and has its delay in the middle:
+In a paused fabric (`pause`) each link has a delay in its middle, between two more devices in a
+namespace of the links:
 
     h0: eth0 ------ w0b :wires: w0a ------ p0 :leaf0
 
-A port hears pause frames ahead of the switch's ifb, and sends them past its queue, so anywhere
-else they would come too early, and a port would seem to need less headroom than it does.  The
-hosts' NICs obey.
+A port receives pause frames before the switch's ifb, and sends them past its queue.  With the delay
+elsewhere they would arrive too early, and a port would seem to need less headroom than it does.
+The hosts' NICs obey pause frames.
 
-A switch knows the way down to each host below it.  All else goes up, and of several ways
-up it chooses one by the client's port (ECMP): rules send each SLICES-th of the range of
-ports to one.  So a flow's way is known, and the same on every kernel, which multipath
-routes do not give.  `symmetric`: all switches of a tier choose alike, so that what comes
-back takes the way that it went, as ExpressPass requires (SIGCOMM 2017, §3.1).  Otherwise
-each switch has other slices: what is deflected and goes up again goes up elsewhere.
+A switch has routes down to each host below it, and sends all other packets up.  With several
+uplinks it selects one by the client's port (ECMP): rules map each of SLICES ranges of ports to an
+uplink.  So a flow's path is known, and the same on every kernel, unlike with multipath routes.
+`symmetric`: all switches of a tier map alike, so that both directions of a connection take the same
+path, as ExpressPass requires (SIGCOMM 2017, §3.1).  Otherwise each switch maps differently, so a
+packet that was deflected down takes another uplink.
 """
 
 import collections
@@ -50,14 +50,14 @@ from lab.net.namespace import Namespace, batch, write_sysctl
 from lab.net.port import NIC
 from lab.net.topology import TOPOLOGIES
 
-# Of the clients; a server's is below.
+# The clients' ports; the servers' ports are below.
 PORTS = range(10240, 59392)
 SLICES = 16
 _FIRST_TABLE = 100
 # The second byte of a core link's address: above those of the switches with hosts.
 _CORE = 200
 
-# The same for every congestion control.
+# Sysctls of the hosts, the same for every congestion control.
 _HOST_SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": 1,
     "net.ipv4.tcp_rmem": "4096 4194304 67108864",
@@ -74,25 +74,25 @@ _SWITCH_SYSCTLS = {
 # The queue between a veth and its peer: an incast's burst is longer than the default, 1000.
 _BACKLOG = 1000000
 
-# The ends of a link: a device, an address; below is the host, or nearer to one.
+# Each end of a link has a device and an address; `below` is the host, or the end nearer to hosts.
 Link = collections.namedtuple("Link", ["below", "below_dev", "below_address",
                                        "above", "above_dev", "above_address"])
 
 
 def way_of_slices(number, ways):
-    """Which of the ways up each slice of the clients' ports has in that switch."""
+    """The uplink, 0 ... ways - 1, of each slice of the clients' ports in a switch."""
     chosen = [i * ways // SLICES for i in range(SLICES)]
     random.Random(number).shuffle(chosen)
     return chosen
 
 
 def way_of(port, number, ways):
-    """Which of the ways up a switch sends a connection."""
+    """The uplink, 0 ... ways - 1, of a connection in a switch."""
     return way_of_slices(number, ways)[(port - PORTS.start) * SLICES // len(PORTS)]
 
 
 def _added(dev, words):
-    """A line for tc: what fresh_ports() has below the root of a port."""
+    """A tc command that adds a qdisc, class or filter of fresh_ports() below a port's root."""
     what, _, rest = words.partition(" add ")
     if rest:
         return f"{what} add dev {dev} {rest}"
@@ -102,9 +102,9 @@ def _added(dev, words):
 class Network:
     """The namespaces, their links and queues, for one configuration.
 
-    config: topology and what it takes, rate (bit/s), delay (ns, of a link), rto_min (ns),
-    ipv6; and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), base (the hosts'
-    TCP: linux or paper), pause (the switches' ports may pause those that send to them).
+    config: topology and its parameters, rate (bit/s), delay (ns, of a link), rto_min (ns), ipv6;
+    and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), base (the hosts' TCP:
+    linux or paper), pause (the switches' ports may pause their upstream ports).
     """
 
     def __init__(self, config):
@@ -112,11 +112,11 @@ class Network:
         self.v6 = config["ipv6"]
         topology = TOPOLOGIES[config["topology"]](config)
         self.hosts, self.switches = topology.hosts, topology.switches
-        self.ns = {}                                    # by name, once it is built
-        self._of_host = {}                              # its link
+        self.ns = {}                                    # by name, after build()
+        self._of_host = {}                              # each host's link
         self._up = {name: [] for name in self.switches}
         self._down = {name: [] for name in self.switches}
-        self._nets = {}                                 # of the switches with hosts
+        self._nets = {}                                 # numbers of the switches with hosts
         self._tier = {}
         self._wires = None
         self._link(topology.links)
@@ -132,8 +132,8 @@ class Network:
         return f"fd00:0:{second:x}::/48" if self.v6 else f"10.{second}.0.0/16"
 
     def _link(self, links):
-        """Name the devices, and give the links addresses: the hosts of a switch are of one
-        net, so that there is one route to them."""
+        """Name the devices, and assign addresses to the links.  The hosts of a switch are in one
+        subnet, so that other switches need one route to them."""
         seen = collections.Counter()        # devices by role
         for below, above in links:
             self._tier[above] = max(self._tier.get(below, 0) + 1, self._tier.get(above, 0))
@@ -155,7 +155,7 @@ class Network:
                 self._of_host[below] = link
 
     def address(self, host):
-        """A host's."""
+        """A host's address."""
         return self._of_host[host].below_address
 
     def port_of(self, host):
@@ -176,10 +176,10 @@ class Network:
                     if (name, dev) == (switch, port))
 
     def deflections(self, switch, port):
-        """[(port, next hop)]: where a switch may deflect what is for this port.
+        """[(port, next hop)]: the ports to which a switch may deflect packets of this port.
 
-        From a way up to the other ones, never to a host.  A switch at the top: to any
-        other switch below, which sends it up again.
+        An uplink deflects to the other uplinks, never to a host.  A switch at the top deflects to
+        any other switch below, which sends the packet up again.
         """
         if port.startswith("up"):
             others = [link.below_dev for link in self._up[switch]]
@@ -192,7 +192,7 @@ class Network:
         return [(dev, self.hop(switch, dev)) for dev in others if dev != port]
 
     def _below(self, switch):
-        """{net: link that leads to it} of the switches with hosts below this one."""
+        """{subnet: link towards it}, for the switches with hosts below this switch."""
         found = {}
         for link in self._down[switch]:
             if link.below in self._up:
@@ -202,7 +202,7 @@ class Network:
         return found
 
     def switches_between(self, src, dst):
-        """How many switches are on the way from host to host."""
+        """The number of switches on the path between two hosts."""
         switch, target, passed = self._of_host[src].above, self._nets[self._of_host[dst].above], 1
         while self._nets.get(switch) != target:
             below = self._below(switch)
@@ -213,10 +213,10 @@ class Network:
     # --- the building
 
     def build(self):
-        """Everything but the switches' ports, which each run makes anew."""
+        """Build the network, except the queues of the switches' ports, which each run replaces."""
         for name in self.hosts + self.switches:
             self.ns[name] = ns = Namespace(name)
-            if not self.v6:     # or each device would send packets of its own
+            if not self.v6:     # IPv6 would send packets on each device
                 ns.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
             own = _SWITCH_SYSCTLS if name in self._up else {
                 **_HOST_SYSCTLS, **self._rto_sysctl(), **self.config.get("sysctls", {})}
@@ -240,20 +240,20 @@ class Network:
                 self.ns[switch].tc(*self._wire_lines(switch))
         if not self.config.get("tso", True):
             self._offloads_off()
-        # IPv6 is not ready at once, and waiting costs nothing here.
+        # IPv6 needs some time to be ready; sleeping is free in virtual time.
         time.sleep(5)
 
     def fresh_ports(self, words, ports=None):
-        """New queues, with new counters, at these [(switch, device)], or at all of them.
+        """Replace the queues, and their counters, of these ports, [(switch, device)], or of all.
 
-        words(switch, device): the root qdisc of a port, and what is below it, in tc's words: a
-        qdisc below its 1:1, or a line for tc without the device (class add ..., filter add ...).
+        words(switch, device): [root qdisc of a port, *additions], as arguments for tc; an addition
+        is a qdisc below 1:1, or a command without the device (class add ..., filter add ...).
         """
         by_switch = collections.defaultdict(list)
         for switch, dev in ports or [(s, dev) for s in self.switches for dev in self.ports(s)]:
             by_switch[switch].append(dev)
         for switch, devs in by_switch.items():
-            # A pool lives as long as a port is in it: so all of them leave it first.
+            # A pool exists while a port uses it, so all ports leave it first.
             lines = [f"qdisc replace dev {dev} root handle 9: pfifo" for dev in devs]
             for dev in devs:
                 root, *below = words(switch, dev)
@@ -262,25 +262,25 @@ class Network:
             self.ns[switch].tc(*lines)
 
     def remove(self):
-        """All namespaces, and with them everything else."""
+        """Remove all namespaces, and with them the devices."""
         for ns in [*self.ns.values()] + [self._wires] * self._paused:
             ns.remove()
 
     @property
     def _paused(self):
-        """Are links wires of their own, with the delay in the middle?"""
+        """Whether the links have devices in their middle, with the delay there."""
         return bool(self.config.get("pause"))
 
     @property
     def _has_wires(self):
-        """Is the links' delay at their ends?"""
+        """Whether the links' delay is at their ends, in the switches' ifbs."""
         return self.config.get("nic_delay") is None and not self._paused
 
     def _all_links(self):
         return [link for switch in self.switches for link in self._down[switch]]
 
     def _ends(self):
-        """[(below, above)]: the ends of the links' wires."""
+        """[(below, above)]: the devices in the middle of each link."""
         return [(f"w{i}b", f"w{i}a") for i in range(len(self._all_links()))]
 
     def _offloads_off(self):
@@ -292,7 +292,8 @@ class Network:
                     subprocess.run(["ethtool", "-K", dev, "tso", "off", "gso", "off"], check=True)
 
     def _middle_lines(self):
-        """What comes in at one end of a wire leaves it at the other one, a link's delay later."""
+        """tc commands: the devices in the middle of a link forward packets to each other, a link's
+        delay later."""
         lines = []
         for below, above in self._ends():
             for end, other in ((below, above), (above, below)):
@@ -321,8 +322,8 @@ class Network:
         return [f"address add {address} dev {dev} {nodad}", f"link set {dev} up"]
 
     def _rto_sysctl(self):
-        """RTO_min as a sysctl of the hosts: a route counts whole milliseconds, but Linux 6.1 has
-        nothing else."""
+        """RTO_min as a sysctl of the hosts of --base paper.  Routes, which have whole milliseconds,
+        set it for Linux, because 6.1 has no sysctl."""
         if self.config.get("base", "linux") == "linux":
             return {}
         return {"net.ipv4.tcp_rto_min_us": self.config["rto_min"] // 1000}
@@ -333,7 +334,7 @@ class Network:
                 f"route add default via {link.above_address}{rto_min}"]
 
     def _nic_lines(self):
-        """The wire's delay, then a line that sends segments, as a NIC does."""
+        """tc commands: the link's delay, then a queue that sends at line rate, as a NIC does."""
         if self._paused:
             return [f"qdisc add dev eth0 root handle 1: color rate {self.config['rate']}bit"
                     " limit 1000m pause obey"]
@@ -346,7 +347,7 @@ class Network:
         lines = ["link set lo up"] + ["link set wire up"] * self._has_wires
         for link in self._down[switch]:
             lines += self._dev_up(link.above_dev, link.above_address)
-        if switch in self._nets:    # or packets for none of its hosts go up, and return
+        if switch in self._nets:    # else packets to missing hosts would loop through the uplinks
             lines += [f"route add unreachable {self._net(self._nets[switch])}"]
         for net, link in self._below(switch).items():
             lines += [f"route add {self._net(net)} via {link.below_address}"]
@@ -357,7 +358,7 @@ class Network:
                       f" table {_FIRST_TABLE + i}"]
         if not ways:
             return lines
-        # What is below first; then a rule each way for every slice.
+        # First the routes down; then a rule for each slice and direction.
         lines += ["rule add pref 10 lookup main"]
         if len(ways) == 1:
             return lines + [f"rule add pref 100 lookup {_FIRST_TABLE}"]
@@ -371,7 +372,7 @@ class Network:
         return lines
 
     def _wire_lines(self, switch):
-        """What comes in arrives a link's delay later."""
+        """tc commands: the switch's ifb delays received packets by a link's delay."""
         lines = ["qdisc add dev wire root netem"
                  f" delay {self.config['delay'] / 1000:g}us limit 1000000"]
         for port in self.ports(switch):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""N senders to one receiver, through one port of a switch.
+"""The network of an incast: N senders to one receiver, through one switch port.
 
     s0: eth0 ---- p0 :sw: p8 ---- eth0 :r
     s1: eth0 ---- p1 :  :
@@ -7,7 +7,7 @@
     s7: eth0 ---- p7 :  :
 
 A host's NIC adds the delay of both links of the path, so that the switch port has no delay, and
-the base round-trip time is 4 D.  In a paused fabric links are wires.
+the base round-trip time is 4 D.  In a paused fabric the links have the delay (net/network.py).
 """
 
 import json
@@ -28,17 +28,17 @@ _LOADGEN = pathlib.Path(__file__).resolve().parent / "loadgen/incast"
 
 
 def _port_words(config):
-    """A switch port's queue, in tc's words."""
+    """A switch port's queue, as arguments for tc."""
     if config["port"]:
         return config["port"]
-    # Where every packet counts, none is dropped for its colour.
+    # If all packets count for a pause, PFC prevents all losses: no colour threshold.
     red = f" red {config['red']}" if config.get("pause") != "all" else ""
     return (f"color rate {config['rate']}bit limit {config['limit']}{red} ecn {config['ecn']}"
             + pausing(config.get("pause"), config["delay"]))
 
 
 class Incast(Network):
-    """The network, whose every switch port has the configuration's queue."""
+    """The network; every switch port has the configuration's queue."""
 
     def __init__(self, config):
         super().__init__(dict(config, topology="incast", nic_delay=2 * config["delay"]))
@@ -50,25 +50,25 @@ class Incast(Network):
         self.fresh_ports(lambda *_: [_port_words(self.config)])
 
     def fresh_port(self, words=None):
-        """A fresh queue, with fresh counters, on the port to the receiver."""
+        """Replace the queue of the port to the receiver, and its counters."""
         self.fresh_ports(lambda *_: [words or _port_words(self.config)],
                          [self.port_of(self.receiver)])
 
     def port_stats(self):
-        """The receiver's switch port, as tc tells it."""
+        """tc's report of the port to the receiver."""
         switch, dev = self.port_of(self.receiver)
         return [qdisc for qdisc in shown(dev, self.ns[switch]) if qdisc.get("root")]
 
 
 def starts(config, flows):
-    """For each round, the starts of its flows, ns: uniform in 0 ... spread."""
+    """For each repetition, the starts of its flows, ns: uniform in 0 ... spread."""
     rng = random.Random(config["seed"])
     return [[rng.randint(0, config["spread"]) for _ in range(flows)]
             for _ in range(config["rounds"])]
 
 
 def generate(network, config, job):
-    """Run the load generator once; returns its report.  With a `spread` each flow has its own start,
+    """Run the load generator; returns its report.  With a `spread` each flow has its own start,
     which does not depend on the congestion control."""
     with tempfile.NamedTemporaryFile("w", suffix=".starts") as file:
         if not config.get("spread"):

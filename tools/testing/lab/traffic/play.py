@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In the guest: play a schedule on a network, and read what its ports have counted."""
+"""In the guest: play a schedule on a network, and read the counters of its hosts and ports."""
 
 import collections
 import json
@@ -15,8 +15,8 @@ from lab.net.network import Network
 from lab.net.port import shown
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "loadgen/play"
-# Thousands of flows wait at a host to be sent.  What a socket has not sent would fill TCP's
-# memory, whose limit is for all namespaces together, and then receivers drop.
+# Thousands of flows wait at a host.  Their unsent data would fill TCP's memory, whose limit applies
+# to all namespaces together, and then receivers drop packets.
 _SYSCTLS = {"net.ipv4.tcp_notsent_lowat": 1 << 20}
 _TCP_MEM = "1000000 1000000 1000000"        # pages
 
@@ -33,7 +33,7 @@ class Fabric(Network):
 
 
 def _numbers(tree, name=""):
-    """All numbers of a tree of JSON, by the names on the way to them."""
+    """(path, number) of all numbers of a JSON tree; the path is names joined by dots."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield from _numbers(value, f"{name}.{key}".lstrip("."))
@@ -42,14 +42,14 @@ def _numbers(tree, name=""):
 
 
 def _kinds(qdisc):
-    """Under which names a qdisc counts."""
+    """The names under which a qdisc's counters are summed: its kind; below a class also with it."""
     parent = qdisc.get("parent", "1:1")
     return [qdisc["kind"]] + [f"{qdisc['kind']} {parent}"] * (parent != "1:1")
 
 
 def port_stats(network):
-    """Sums (of peaks the highest) over the ports towards hosts, up and down, by qdisc; of those
-    in classes of their own also by class."""
+    """The counters of the ports towards hosts (p), up and down (d): {role: {qdisc: {name: n}}}.
+    Peaks are maxima, all others sums; qdiscs in classes are also summed by class."""
     sums = {role: {} for role in ("p", "up", "d")}
     for switch in network.switches:
         for qdisc in shown(ns=network.ns[switch]):
@@ -64,7 +64,7 @@ def port_stats(network):
 
 
 def _generate(text, options):
-    """Run the load generator once; returns its report."""
+    """Run loadgen/play; returns its report."""
     with tempfile.NamedTemporaryFile("w", suffix=".schedule") as file:
         file.write(text)
         file.flush()
@@ -77,9 +77,9 @@ def _generate(text, options):
 
 
 def play(schedule, network, job, tos, *options, ccs=None):
-    """Run the load generator once, with `tos` for the packets of each of the schedule's
-    classes, and these congestion controls (the job's).  Returns its report, and what hosts
-    and ports have counted meanwhile."""
+    """Play the schedule, with the TOS bytes `tos` of the packets of its kinds, and the congestion
+    controls `ccs` (default: the job's).  Returns the load generator's report, with the counters of
+    hosts and ports."""
     counters = Counters(network.ns[name] for name in network.hosts)
     text = schedule.text(network, *tos, ccs=ccs or units.ccs(job["cc"]))
     result = _generate(text, options)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A long flow has the line, another joins: how long until both have half of it?
+"""The convergence time of a flow that joins a long flow: until each has half of the link.
 
 	scripts/experiment converge --cc dcqcn,dart
 	scripts/experiment converge --cc dart --rounds 1024
 	scripts/experiment converge --plot out/converge
 
-One round is one join: a message of --bytes, on a connection that was idle for --gap.
-Converged is the first moment from which on either flow sends half of the line, within
-5 % (joins.py), counted from the joining flow's first packet at the switch, in round
-trips of the idle network.
+A join is a message of --bytes, on a connection that was idle for --gap; --rounds is the number of
+joins.  The convergence time begins with the joining flow's first packet at the switch, and ends
+when both flows send at half of the line rate, within 5 %, until the message ends (joins.py).  Its
+unit is the round trip of the idle network.
 """
 
 import math
@@ -16,7 +16,7 @@ import math
 from lab import units
 from lab.measure import report
 
-RUN = 32                # joins of a run: what the capture has room for at 40 Gbit/s
+RUN = 32                # joins of a run: the maximum for the capture's buffer at 40 Gbit/s
 PER_GBIT = 2250         # bytes of the threshold: Dart's 22.5 kB at 10 Gbit/s (§VI-A)
 
 COLUMNS = (
@@ -33,18 +33,18 @@ DEFAULTS = {"cc": "dcqcn,dart", "rate": "10gbit", "delay": "5us", "limit": "2m",
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
-    add("--bytes", type=units.size, help="of a message (what half of the line carries in 60 RTTs)")
+    """Add the options of this experiment."""
+    add("--bytes", type=units.size, help="of a message (60 RTTs at half of the line rate)")
     add("--lead", type=units.time, default="5ms", help="of the old flow (5ms)")
     add("--ecn", type=units.size, help="marking threshold (22500 bytes for each 10 Gbit/s)")
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if args.fresh:
-        return "converge: joins are messages of a connection that lasts"
+        return "converge: joins are messages of a persistent connection"
     if args.bytes and args.bytes * 16e9 < 40 * 4 * args.delay * args.rate:
-        return "--bytes: so much as half of the line carries in 40 round trips"
+        return "--bytes: at least 40 round trips at half of the line rate"
     return None
 
 
@@ -61,7 +61,7 @@ def configure(args):
 
 
 def summaries(config, results):
-    """A row for each congestion control, of all its runs."""
+    """A row for each congestion control, over all its runs."""
     rows = []
     for cc in dict.fromkeys(result["cc"] for result in results):
         runs = [result for result in results if result["cc"] == cc]
@@ -86,6 +86,6 @@ def summaries(config, results):
 
 
 def plot(config, _results, rows, args):
-    """Both flows' rates around a join, and the distribution of the times."""
+    """Draw both flows' rates around a join, and the distribution of the convergence times."""
     from lab.experiments.converge.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half: joins, and when each has converged."""
+"""The guest's half: joins, and their convergence times."""
 
 from lab.experiments.converge import joins
 from lab.traffic import incast
@@ -8,6 +8,6 @@ network = incast.Incast
 
 
 def run(network, config, job):
-    """Some joins of one congestion control."""
+    """A run of joins with one congestion control."""
     return incast.run(network, config, job, look=lambda packets, config: {
         "converged": joins.converged(packets, config), "rates": joins.rates(packets, config)})

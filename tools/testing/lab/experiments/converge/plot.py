@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A join as two pictures: both rates, and the distribution of the times."""
+"""Plots of a join: both rates, and the distribution of the convergence times."""
 
 from lab.plot.style import style, two, write
 
 
 def plot(config, rows, prefix):
-    """Both flows' rates around a join; the share of joins that have converged by a time."""
+    """Draw both flows' rates around a join, and the distribution of the convergence times."""
     rows = [row for row in rows if "converged" in row]
     if not rows:
         return
@@ -25,7 +25,7 @@ def plot(config, rows, prefix):
     left.set(xlabel="round trips after the new flow's first packet", ylabel="Gbit/s",
              title="a join")
     right.set(xlabel="round trips", ylabel="share of joins", ylim=(0, 1.01),
-              title="both have half of the line")
+              title="each has half of the link")
     for axes in (left, right):
         axes.legend(fontsize=8, frameon=False)
     write(figure, (left, right), prefix,

@@ -9,24 +9,24 @@
 	| | ... |  | | ... |  | | ... |  | | ... |
 	h0 ... h15 h16 . h31  h32 . h47  h48 . h63     all links 10 Gbit/s, 5 us
 
-Incasts: --degree random hosts send a random one a message each, of a size of --bytes.
-Beside them flows of --long-bytes between random hosts.  Both come as a Poisson process.
-Load is the payload that has to cross the core, in percent of what all leaves' uplinks
-carry.  All congestion controls play the same schedule, that of --seed.
+Short messages: in an incast, --degree random hosts send a message each, of one of the sizes
+--bytes, to one random host.  Long flows of --long-bytes run between random hosts.  Both arrive as
+Poisson processes.  Load is the payload that crosses the core, in percent of the capacity of all
+leaves' uplinks.  The schedule depends on --seed, and is the same for all congestion controls.
 
---long-flows N replaces the long flows by N without an end, each from another host while N is not
+--long-flows N replaces the long flows by N endless ones, each from another host while N is not
 above --hosts; --seed selects their hosts.  The short messages are the same for any N: --load and
 --short still give the number of the incasts, and the long flows take the bandwidth that remains.
 
---deflect runs everything once more with iofd at the switches' ports, --escape with a
-band for what it deflects no more, --pri-q with short messages before long ones.  ACKs are
-always first.  CC@PORTS is a congestion control with one kind of port: dcqcn@pri-q, or
-dart@escape.  What is compared with is the first of dcqcn and --cc's first with plain
+--deflect repeats all runs with iofd at the switches' ports, --escape with iofd and a priority band
+for messages at the limit of deflections, --pri-q with priority for short messages.  ACKs always
+have the highest priority.  CC@PORTS is a congestion control with one kind of port: dcqcn@pri-q, or
+dart@escape.  The baseline of the comparisons is dcqcn (without it: the first of --cc) with plain
 ports, at the same load.
 
 CC:NAME=VALUE is a congestion control with net.ipv4.NAME set: dart:dart_shares=0 leaves
-the rates to DCQCN.  With --look-ahead an incast's receiver names its senders before it
-begins (Dart III-D), of which dart:dart_lookahead=0 takes no notice.
+the rates to DCQCN.  With --look-ahead an incast's receiver names its senders before the incast
+begins (Dart III-D); dart:dart_lookahead=0 ignores the names.
 """
 
 from lab import units
@@ -51,19 +51,20 @@ COLUMNS = (
     ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
-# The paper's ports have 225 kB and stop who sends, these drop: so much that they do not.
+# The paper's ports have 225 kB and pause their senders.  These ports pause none: the limit is so
+# large that they do not drop either.
 DEFAULTS = {"cc": "dcqcn,dart", "rate": "10gbit", "delay": "5us", "limit": "20m",
             "rounds": 1, "gap": "0ms"}
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     add("--load", type=units.several(units.count), default="20,40,60", metavar="N,...",
         help="of the core, in percent, several runs (20,40,60)")
-    add("--deflect", action="store_true", help="all of it again with iofd at the ports")
+    add("--deflect", action="store_true", help="repeat all runs with iofd at the ports")
     add("--escape", action="store_true",
-        help="and again, so that what was deflected as often as it may be goes first")
-    add("--pri-q", action="store_true", help="and again with short messages first")
+        help="repeat them with priority for messages at the limit of deflections")
+    add("--pri-q", action="store_true", help="repeat them with priority for short messages")
     add("--hosts", type=units.count, default=64)
     add("--leaves", type=units.count, default=4)
     add("--spines", type=units.count, default=4)
@@ -73,46 +74,47 @@ def add_arguments(add):
     add("--bytes", type=units.several(units.size), default="2k,4k,8k", metavar="N,...",
         help="of a short message, one of these (2k,4k,8k)")
     add("--long-bytes", type=units.size, default="1g",
-        help="of a long flow (1g); what takes longer than the run lasts all the time")
+        help="of a long flow (1g); a flow that would take longer than the run is endless")
     add("--long-flows", type=units.count, metavar="N",
-        help="exactly N of them, without an end, in place of the number that --load implies")
+        help="exactly N endless flows, in place of the number that --load implies")
     add("--ecn", type=units.size, default="22500", help="marking threshold (22500)")
     add("--threshold", type=units.size, default="15k", help="of iofd (15k)")
     add("--entries", type=units.count, default=8, help="of iofd's table (8)")
-    add("--duration", type=units.time, default="20ms", help="what is measured (20ms)")
+    add("--duration", type=units.time, default="20ms", help="measured time (20ms)")
     add("--messages", type=units.count, metavar="N",
-        help="as long as about so many short ones take, at any load; in place of --duration")
-    add("--warm-up", type=units.time, default="5ms", help="before it (5ms)")
+        help="in place of --duration: the time of about N short messages at each load")
+    add("--warm-up", type=units.time, default="5ms", help="before the measured time (5ms)")
     add("--drain", type=units.time, default="200ms",
-        help="wait so long for the last message (200ms)")
+        help="maximum wait for the last message (200ms)")
     add("--seed", type=units.count, default=1, help="of the schedule (1)")
-    add("--look-ahead", action="store_true", help="receivers name an incast's senders before")
+    add("--look-ahead", action="store_true",
+        help="receivers name an incast's senders before it begins")
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
-        help="of each host, as net/ipv4/NAME=VALUE")
+        help="set net.ipv4.NAME of each host")
     add("--option", action="append", default=[], metavar="LEVEL:NAME:VALUE",
         help="setsockopt() on the senders' sockets, in numbers")
 
 
 def _at(cc):
-    """CC@PORTS: (CC, PORTS)"""
+    """(CC, PORTS) of CC@PORTS; PORTS is empty if there is none."""
     return cc.partition("@")[::2]
 
 
 def parse_cc(text):
-    """A congestion control, maybe with a kind of port, which wrong() checks."""
+    """A congestion control, with an optional kind of port, which wrong() checks."""
     return units.cc_name(_at(text)[0])
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if args.fresh or not args.tso or args.rounds != 1 or args.gap:
-        return "--fresh, --no-tso, --rounds, --gap: not of this experiment"
+        return "--fresh, --no-tso, --rounds, --gap: this experiment does not have them"
     if args.leaves < 2 or args.hosts % args.leaves or args.hosts // args.leaves > 250:
-        return "--hosts: as many at each of the --leaves, which are 2 at least"
+        return "--hosts: a multiple of --leaves, at most 250 at each; --leaves: at least 2"
     if args.leaves > 50 or args.spines > 16:
         return "--leaves and --spines: at most 50, and 16"
     if args.degree >= args.hosts:
-        return "--degree: as many other --hosts"
+        return "--degree: fewer than --hosts"
     if not 0 <= args.short <= 100:
         return "--short: percent"
     most = workload.offered(vars(args), max(args.load)) / args.hosts
@@ -123,13 +125,13 @@ def wrong(args):
     if not args.duration:
         return "--duration: more than 0"
     if args.messages and not args.short:
-        return "--messages: --short is 0, so none come"
+        return "--messages: --short is 0, so there are no short messages"
     if args.long_flows and args.long_flows > PER_HOST * args.hosts:
         return f"--long-flows: at most {PER_HOST} for each of the --hosts"
     ends = args.long_bytes * 8e9 / args.rate
     if args.long_flows and any(ends <= args.warm_up + workload.duration(vars(args), load)
                                for load in args.load):
-        return "--long-flows: flows without an end, but those of --long-bytes end within the run"
+        return "--long-flows: its flows are endless, but flows of --long-bytes end within the run"
     for cc in args.cc.split(","):
         if "@" in cc and not (_at(cc)[0] and _at(cc)[1] in PORTS):
             return f"--cc: CC@PORTS, of {', '.join(PORTS)}: {cc}"
@@ -139,7 +141,7 @@ def wrong(args):
 
 
 def configure(args):
-    """(configuration, jobs): what a run costs goes with its messages."""
+    """(configuration, jobs).  A run's time is proportional to its messages."""
     keys = ("hosts leaves spines short degree bytes long_bytes long_flows ecn threshold entries"
             " duration messages warm_up drain seed look_ahead sysctl option port").split()
     config = {key: getattr(args, key) for key in keys}
@@ -155,7 +157,7 @@ def configure(args):
 
 
 def _switches(result):
-    """Of all ports together: packets, marks, drops, the short packets' way."""
+    """Totals of all ports: packets, marks, drops, links per short packet and per byte."""
     total = {}
     for role, kinds in result["switches"].items():
         for name, value in kinds.get("color", {}).items():
@@ -165,22 +167,22 @@ def _switches(result):
     if not total.get(("p", short)):
         return {}
     return {
-        # A packet is marked once: a mark that it bears already is not counted.
+        # A port does not count the mark of a packet that is already marked.
         "marked": total["colors.green.marks"] / total["p", short],
         "marked_core": sum(total[role, "colors.green.marks"] for role in ("up", "d"))
                        / total["p", short],
         "drops": total["drops"],
         "deflected": sum(kinds["iofd"]["deflected.messages"]
                          for kinds in result["switches"].values() if "iofd" in kinds) or None,
-        # The first link is the host's; the last one's port is the leaf's.
+        # The first link is the host's, without a switch port; a leaf's port ends the path.
         "links": 1 + total[short] / total["p", short],
         "bytes_a_byte": 1 + total[everything] / total["p", everything],
     }
 
 
 def _behind(schedule, times):
-    """Short messages that were written before the one ahead of them on their connection was
-    done: each goes its own way, so they may overtake one another."""
+    """The number of short messages that were written before the previous one on their connection
+    was complete.  Each message may take another path, so they may overtake one another."""
     done, found = {}, 0
     for message, fct in zip(schedule.messages, times):
         if schedule.kind(message) == workload.SHORT:
@@ -226,7 +228,7 @@ def _gain(row, base, key):
 
 
 def summaries(config, results):
-    """All rows, each with its difference to the baseline's at that load."""
+    """All rows, each with its difference from the baseline's row at that load."""
     rows = [summary(config, result) for result in results]
     ccs = [row["cc"] for row in rows]
     name = BASELINE if BASELINE in ccs else ccs[0]
@@ -245,13 +247,13 @@ def summaries(config, results):
 
 
 def notes(config, results, _rows):
-    """What is said below the table."""
+    """The text below the table."""
     setup = max((r["setup_s"] for r in results), default=0)
     return (f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines:"
             f" booted and set up in {setup:.1f} s")
 
 
 def plot(config, _results, rows, args):
-    """The tail and the throughput against load."""
+    """Draw the tail and the throughput against load."""
     from lab.experiments.deflect.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half: build the leaf-spine, play a schedule on it."""
+"""The guest's half: play a schedule on a leaf-spine network."""
 
 from lab.codepoints import SHARE, SHORT, SPENT, SPENT_END
 from lab.experiments.deflect.schedule import Schedule
@@ -8,16 +8,16 @@ from lab.traffic.play import Fabric, play
 
 network = Fabric
 
-# What the packets of short messages bear, of those for local use (RFC 2474, xxxx01), until a
-# switch deflects them; and what ACKs bear: expedited forwarding, dart's its own.
+# The DSCP of short messages until a switch deflects them, a codepoint for local use (RFC 2474,
+# xxxx01), and the DSCP of ACKs, expedited forwarding; dart's ACKs have their own.
 PLAIN, ACK = 1, 46
-# What short messages may bear: the above, and what iofd makes of it.
+# All DSCPs of short messages: the above, and iofd's.
 SPENT_ONES = [SPENT.dscp, SPENT_END.dscp]
 SHORTS = [PLAIN, *SPENT_ONES, *SHORT]
 
 
 def port_qdisc(config, ports):
-    """A switch port's queue, in tc's words: ACKs first, and only short packets counted green."""
+    """A switch port's queue, as arguments for tc: ACKs first, and only short packets green."""
     colour = " ".join([f"map {SHARE.dscp} yellow", *(f"map {dscp} green" for dscp in SHORTS)])
     first = {"pri-q": SHORTS, "escape": SPENT_ONES}.get(ports, [])
     bands = " ".join([f"bands 3 prio {ACK} 0 prio {SHARE.dscp} 0"] + [f"prio {d} 1" for d in first])
@@ -26,7 +26,7 @@ def port_qdisc(config, ports):
 
 
 def _words(network, config, ports):
-    """A function for fresh_ports(): the queue of a port, and iofd over it if it deflects."""
+    """A function for fresh_ports(): the queue of a port, below iofd if the port deflects."""
     qdisc = config["port"] or port_qdisc(config, ports)
 
     def words(switch, dev):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tail of short messages, and the throughput, against load."""
+"""Plots of the tail of short messages, and of the throughput, against load."""
 
 from lab.plot.style import point, style, two, write
 
-# Lines, by the kind of the switches' ports.
+# The linestyle of each kind of port.
 _PORTS = {"plain": (0, (4, 2)), "deflect": "-", "pri-q": ":"}
 
 
@@ -20,7 +20,7 @@ def _against_load(axes, rows, key, scale):
 
 
 def plot(config, rows, prefix):
-    """The largest messages' tail, and the throughput, against load."""
+    """Draw the tail of the largest messages, and the throughput, against load."""
     size = max(config["bytes"])
     rows = [row for row in rows if f"p99_{size}" in row]
     if not rows:

@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Incasts of short messages beside long flows: who sends what to whom, and when.
+"""The schedule of incasts of short messages, and of long flows.
 
-Load is what is offered to the core: payload that has to cross it, as a part of what all
-leaves' uplinks carry in a direction.  Senders and receivers are chosen at random, so of N
-hosts, M of them at a leaf, (N - M) / (N - 1) of all bytes cross it.
+Load is the offered load of the core: the payload that crosses it, as a share of the capacity of all
+leaves' uplinks in one direction.  Senders and receivers are random, so with N hosts, M at each
+leaf, (N - M) / (N - 1) of all bytes cross the core.
 
-Both arrive as a Poisson process.  Given its number, its arrivals are independent and
-uniform, so the number is fixed to what the load asks for, and a run has that load, not
-one near it.
+Both arrive as Poisson processes.  Given the number of arrivals, they are independent and uniform,
+so the load determines their number, and a run has exactly that load.
 """
 
 from lab.traffic.plan import Message, Plan, core_rate, crossing
 
 SHORT, LONG = range(2)
-# ns between two short messages of a connection.  Messages are independent, but on a
-# connection the later one's bytes are in order only behind the earlier one's.
+# Minimum ns between two short messages of a connection, where possible.  Messages are independent,
+# but TCP delivers the later one only after the earlier one.
 SPACING = 2_000_000
 CLASSES = ("short", "long")
 
 
 def offered(config, load):
-    """What all hosts send, bit/s, at a load in percent."""
+    """The total rate of the hosts, bit/s, at a load in percent."""
     return load / 100 * core_rate(config) / crossing(config)
 
 
 def duration(config, load):
-    """ns that are measured: --duration, or as long as so many short --messages take."""
+    """The measured time, ns: --duration, or the time of --messages short messages."""
     if not config.get("messages"):
         return config["duration"]
     sizes = config["bytes"]
@@ -57,11 +56,11 @@ class Schedule(Plan):
             dst = self.random.choice(hosts)
             others = [src for src in hosts if src != dst]
             self.random.shuffle(others)
-            # Those who have had a rest; in a small network that may not be enough of them.
+            # First the senders whose connection was idle for SPACING, which may be too few.
             others.sort(key=lambda src: at - last.get((src, dst), -SPACING) < SPACING)
             for src in others[:degree]:
                 last[src, dst] = at
-                # Connections of short messages last, one for each pair.
+                # Short messages use one persistent connection for each pair of hosts.
                 if (src, dst) not in self._short:
                     self._short[src, dst] = self.connect(src, dst, SHORT)
                 self.messages.append(Message(at, self._short[src, dst],
@@ -80,8 +79,8 @@ class Schedule(Plan):
             self.messages.append(Message(at, self.connect(src, dst, LONG), size))
 
     def _endless_flows(self, number):
-        """--long-flows, or the number that has the load if each has a link for itself.  All hosts
-        have one before a host has a second one."""
+        """Add endless flows: --long-flows, or as many links as the load fills.  All hosts send one
+        before a host sends a second one."""
         hosts = range(self.config["hosts"])
         sources = []
         while len(sources) < number:
@@ -91,5 +90,5 @@ class Schedule(Plan):
             self.messages.append(Message(0, self.connect(src, dst, LONG), 0))
 
     def counts(self, message):
-        """Is it one of those that are measured?"""
+        """Whether the message is measured: it has an end, and begins after the warm-up."""
         return message.at >= self.config["warm_up"] and message.bytes

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Long flows over one link, one of them old: who has how much, RTT by RTT?
+"""Fairness of long flows over one link, RTT by RTT, after flows join an old one.
 
 	scripts/experiment fairness --cc xpass
 	scripts/experiment fairness --cc xpass --senders 10 --together
 
-A flow that has had the line for some time is joined by another of --bytes, or with more
---senders by one of each (--together: all begin at once).  Jain's index is that of the bytes that
-each had in ten RTTs, which are some 115 packets at 10 Gbit/s; the line's share for data is what
-credits leave of it, 1538 bytes of 1622 (ExpressPass, 3.1).
+One flow uses the link alone for --lead.  Then a flow of --bytes from each other sender joins it
+(--together: all begin at once).  Jain's index is computed from the bytes of each flow in windows of
+ten RTTs, some 115 packets at 10 Gbit/s.  Credits leave 1538 bytes of 1622 of the link rate to data
+(ExpressPass, 3.1): that is the data share.
 
 "Fair after" is the first window with an index of 0.98 or more, in RTTs from the join.  An unfair
 transport has such windows by chance, and flows that start together begin with some.  "Stays" is the
-first window from which no later window has less: the index remains at 0.98 until the first flow
-ends.  It is null, and "-" in the table, if the last fair period is shorter than 50 RTTs.  --bytes
-sets the length of the run: 8 MB last for 480 RTTs on a link of 10 Gbit/s, or for 4,800 if ten
-flows share it.
+first window from which the index remains at 0.98 or more until the first flow ends.  It is null,
+and "-" in the table, if the last fair period is shorter than 50 RTTs.  --bytes sets the length of
+the run: 8 MB last for 480 RTTs on a link of 10 Gbit/s, or for 4,800 if ten flows share it.
 """
 
 from lab import units
 from lab.measure import report
 
 WINDOW = 10                     # RTTs
-LEAST = 50                      # RTTs that the new flow has to last, and the last fair period
+LEAST = 50                      # RTTs: minimum length of the new flow and of the last fair period
 GAPS = 24                       # FCS, preamble and gap, which a qdisc does not count
 DATA, CREDIT = 1538, 84         # on the wire
 FAIR = 0.98
@@ -41,7 +40,7 @@ DEFAULTS = {"cc": "xpass,aeolus_xpass", "rate": "10gbit", "delay": "3.5us",
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     add("--senders", type=units.count, default="2", help="with a flow each (2)")
     add("--bytes", type=units.size, default="8m", help="of each flow that joins (8m)")
     add("--lead", type=units.time, default="20ms", help="of the old flow (20ms)")
@@ -49,13 +48,13 @@ def add_arguments(add):
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if args.fresh or args.rounds != 1:
-        return "fairness: one round, on connections that last"
+        return "fairness: this experiment does not have --fresh and --rounds"
     if not 2 <= args.senders <= 64:     # loadgen/incast
         return "--senders: from 2 to 64"
     if args.bytes * 8e9 < LEAST * 4 * args.delay * args.rate:
-        return f"--bytes: so much as the line carries in {LEAST} round trips"
+        return f"--bytes: at least {LEAST} round trips at line rate"
     if args.plot:
         return "--plot: the series are in --json"
     return None
@@ -71,21 +70,22 @@ def configure(args):
 
 
 def jain(shares):
-    """Jain's index of fairness: 1 if all are equal, 1/n if one has it all."""
+    """Jain's index of fairness: 1 if all shares are equal, 1/n if one flow has everything."""
     return sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)) if any(shares) else 0
 
 
 def stays(series):
-    """The first window from which all have an index of FAIR, None if there are fewer than LEAST."""
+    """The first window from which all have an index of at least FAIR; None if they are fewer than
+    LEAST."""
     unfair = next((i for i, seen in enumerate(reversed(series)) if seen < FAIR), len(series))
     return len(series) - unfair if unfair >= LEAST else None
 
 
 def fairness(shares, config):
-    """Of the bytes that each flow had, RTT by RTT: from the RTT in which the first flow joins, or
-    begins if there is no old one, until the first one ends."""
+    """Fairness of the flows' bytes per RTT, from the RTT in which the first new flow joins (without
+    an old flow: begins) until the first flow ends."""
     begin = sorted(next(i for i, n in enumerate(seen) if n) for seen in shares)[config["bulk"]]
-    # The last window of all that is whole.
+    # The last RTT in which all flows send may be incomplete, so it is excluded.
     end = min(max(i for i, n in enumerate(seen) if n) for seen in shares)
     rounds = list(zip(*(seen[begin:end] for seen in shares)))
 
@@ -93,7 +93,7 @@ def fairness(shares, config):
         return jain([sum(seen) for seen in zip(*rounds[first:last])])
 
     series = [index(i, i + WINDOW) for i in range(0, len(rounds) - WINDOW + 1)]
-    # Full packets: what the line carries of them, gaps included.
+    # Bytes on the link if all packets are full, gaps included.
     full = report.MTU + 14
     sent = sum(map(sum, rounds[WINDOW:])) * (full + GAPS) / full
     time = (len(rounds) - WINDOW) * 4 * config["delay"]
@@ -110,7 +110,7 @@ def summary(config, result):
     if "shares" not in result:
         return row
     if len(result["shares"]) < config["senders"]:
-        return row | {"error": "a flow never had the line"}
+        return row | {"error": "a flow sent no data"}
     return row | fairness(list(result["shares"].values()), config)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half: who has how much of the link, RTT by RTT."""
+"""The guest's half: the bytes of each flow on the link, RTT by RTT."""
 
 import collections
 
@@ -9,7 +9,7 @@ network = incast.Incast
 
 
 def shares(packets, rtt):
-    """Bytes of packets with data that each flow had of the line, RTT by RTT."""
+    """{port: bytes of the flow's packets with data that the port sent, RTT by RTT}."""
     flows = collections.defaultdict(collections.Counter)
     sent = [p for p in packets if p.sent and p.data]
     begin = min(p.sent for p in sent)
@@ -20,6 +20,6 @@ def shares(packets, rtt):
 
 
 def run(network, config, job):
-    """One join."""
+    """A run of one congestion control."""
     return incast.run(network, config, job, look=lambda packets, _: {
         "shares": shares(packets, 4 * config["delay"])})

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Messages that each begin a first RTT, N to 1.
+"""First RTTs: N idle connections to one receiver send a message each.
 
 	scripts/experiment first-rtt --bytes 30k,50k
 
-N senders answer one receiver at once, each with one message, on connections that
-have been idle for longer than an RTO: so every round is a first RTT, without a
-handshake before it (--fresh: with one).  The ideal is all bytes, headers included,
-at line rate, and the last one's way: half an RTT.  "x ideal" is of a round's slowest message,
-in the median round.
+N senders start a message each at once, on connections that have been idle for longer than an RTO,
+and repeat that after --gap: every burst is a first RTT, without a handshake before it (--fresh:
+with one).  The ideal is all bytes, headers included, at line rate, plus half an RTT of propagation.
+"x ideal" is the ratio of a burst's slowest message, in the median burst.
 
-With --spread TIME the senders of a round are apart: each one's message starts at its own moment,
-uniform in 0 ... TIME after the round's start, and its completion time is counted from that moment.
---seed selects the moments, which are the same for all congestion controls.  The ideal is then that
-of a link which serves the messages in the order of their starts.
+With --spread TIME each message of a burst starts at a random time, uniform in 0 ... TIME after the
+burst's start, and its completion time is counted from there.  --seed selects the start times, which
+are the same for all congestion controls.  The ideal is then a link that serves the messages in the
+order of their starts.
 """
 
 import statistics
@@ -42,43 +41,43 @@ DEFAULTS = {"cc": "xpass,aeolus_xpass,dctcp,tlt_dctcp", "rate": "10gbit",
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     add("--senders", type=units.several(units.count), default="7", metavar="N,...",
         help="one message each, several runs (7)")
     add("--bytes", type=units.several(units.size), default="30000,40000,50000",
         metavar="N,...", help="of a message, several runs (30000,40000,50000)")
     add("--spread", type=units.time, default="0us", metavar="TIME",
-        help="a round's messages start at random moments within this time (0us: together)")
-    add("--seed", type=units.count, default=1, metavar="N", help="of these moments (1)")
+        help="a burst's messages start at random times within this time (0us: together)")
+    add("--seed", type=units.count, default=1, metavar="N", help="of these times (1)")
     add("--red", type=units.several(units.size), default="6k", metavar="N,...",
-        help="of the credit transports' port: threshold of the queue for what is"
-        " unscheduled, several runs (6k)")
+        help="threshold of the queue above which the credit transports' port drops unscheduled"
+        " packets, several runs (6k)")
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
-        help="what that port does to it: drop it above --red, or have it behind all else,"
+        help="the port drops unscheduled packets above --red, or queues them behind all others,"
         " in the same memory (drop)")
     add("--classify", choices=("dscp", "ecn"), default="dscp",
-        help="by what that port knows it (dscp)")
+        help="the field by which the port recognizes them (dscp)")
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if max(args.senders) > 64:
-        return "--senders: at most 64, what the load generator can have"
+        return "--senders: at most 64, the load generator's maximum"
     if not all(args.bytes + args.red):
         return "--bytes and --red: more than 0"
     if args.unscheduled == "behind" and args.classify != "dscp":
-        return "--unscheduled: what is behind is known by its DSCP"
+        return "--unscheduled behind: classifies by DSCP only"
     if max(args.red) > args.limit:
-        return "--red: a threshold above --limit never acts"
+        return "--red: a threshold above --limit has no effect"
     if args.gap <= args.rto_min:
         return "--gap: an idle connection's first RTT begins after an RTO: --rto-min"
     if 2 * args.spread > args.gap:
-        return "--spread: at most half of --gap, by which a round is told from the next"
+        return "--spread: at most half of --gap, which separates the bursts"
     return None
 
 
 def configure(args):
-    """(configuration, jobs): each congestion control with the switch port it wants."""
+    """(configuration, jobs): each congestion control with the switch port that it needs."""
     line = f"color rate {args.rate}bit limit {args.limit}"
 
     def port(cc, red):
@@ -101,8 +100,8 @@ def configure(args):
 
 
 def ideal_ns(config, size, starts):
-    """Completion time of the slowest message of a round, of this size, if the link is always busy
-    and serves the first to start first: no other order has a faster slowest one."""
+    """Completion time of the slowest of a burst's messages of this size, if the link is always busy
+    and serves the messages in the order of their starts.  Any other order has a slower one."""
     one, two = (report.line_ns(dict(config, bytes=size), n) for n in (1, 2))
     done = slowest = 0
     for start in sorted(starts):
@@ -113,7 +112,7 @@ def ideal_ns(config, size, starts):
 
 
 def summary(config, result):
-    """A run's row: the incast's, and what the first RTT was used for."""
+    """A run's row: the incast's, and the queue and the utilisation in the first RTT."""
     row = report.summary(config, result)
     row.update({key: result[key] for key in ("bytes", "red")})
     if "fct_ns" not in result:
@@ -134,18 +133,18 @@ def summary(config, result):
     seen = result["first_rtt"]
     row["used"] = statistics.mean(seen["used"])
     row["queue"] = statistics.mean(seen["queue"])
-    if "bands" not in result["qdisc"]:      # or a packet's wait is not what was queued
+    if "bands" not in result["qdisc"]:      # with bands a packet's wait is not the queue's length
         row["queue_peak"] = max(seen["peak"])
     return row
 
 
 def summaries(config, results):
-    """All rows, each with its difference to the baseline's, in percent."""
+    """All rows, each with its difference from the baseline's row, in percent."""
     rows = [summary(config, result) for result in results]
     base = {(row["flows"], row["bytes"], row["red"]): row
             for row in rows if row["cc"] == BASELINE and "p50" in row}
     for row in rows:
-        # A port for the others has no such threshold: the first one's run.
+        # Other transports' ports have no such threshold: compare with its first value.
         other = next((b for key, b in base.items()
                       if key[:2] == (row["flows"], row["bytes"])
                       and row["red"] in (key[2], None)), None)
@@ -156,6 +155,6 @@ def summaries(config, results):
 
 
 def plot(config, results, rows, args):
-    """Completion times; or, of several thresholds, the queue and the utilisation."""
+    """Draw completion times or, for several thresholds, the queue and the utilisation."""
     from lab.experiments.first_rtt.plot import plot as draw   # matplotlib takes a second to import
     draw(config, results, rows, args.plot)

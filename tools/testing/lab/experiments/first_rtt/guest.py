@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half: rounds of messages, and what their first RTTs were used for."""
+"""The guest's half: bursts of messages, and the receiver's port in their first RTTs."""
 
 from lab.experiments.first_rtt.windows import first_rtt
 from lab.traffic import incast

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Messages of one first RTT, as two pictures."""
+"""Plots of the first RTT: completion times, or the queue and the utilisation."""
 
 from lab.measure import report
 from lab.plot.style import cdf, point, style, two, write
@@ -12,7 +12,7 @@ def _by_size(axes, results, rows, ccs):
         means = [sum(t) / len(t) for t in times]
         spread = [[m - report.percentile(t, 5) for m, t in zip(means, times)],
                   [report.percentile(t, 95) - m for m, t in zip(means, times)]]
-        # Side by side, or the bars would hide one another.
+        # Side by side, so that no bar hides another.
         sizes = [r["bytes"] / 1000 + 0.6 * (ccs.index(cc) - len(ccs) / 2) for r in mine]
         axes.errorbar(sizes, means, yerr=spread, capsize=2, **style(cc) | point(cc))
     ideal = sorted({(r["bytes"] / 1000, r["ideal"] / 1e6) for r in rows})
@@ -37,13 +37,13 @@ def _used(axes, rows):
         mine = [r for r in rows if r["flows"] == flows]
         axes.plot([r["red"] / 1000 for r in mine], [100 * r["used"] for r in mine],
                   marker="o", label=f"{flows} to 1")
-    axes.set(xlabel="threshold (kB)", ylabel="of the line (%)", ylim=(0, 105),
+    axes.set(xlabel="threshold (kB)", ylabel="of the line rate (%)", ylim=(0, 105),
              title="utilisation in the first RTT")
     axes.legend(fontsize=8, frameon=False)
 
 
 def plot(config, results, rows, prefix):
-    """Completion times; or, of several thresholds, the queue and the utilisation."""
+    """Draw completion times or, for several thresholds, the queue and the utilisation."""
     rows = [row for row in rows if "p50" in row]
     results = [r for r in results if "fct_ns" in r]
     reds = {row["red"] for row in rows if row["red"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the first RTT of each round was used for, as the receiver's port sees it."""
+"""Utilisation and queue of the receiver's port in the first RTT of each burst."""
 
 import bisect
 
@@ -9,10 +9,10 @@ def _overlap(begin, end, window):
 
 
 def _windows(packets, config):
-    """The first RTT of all senders in each round, as the port sees it.
+    """The first RTT of each burst at the port: [begin, end].
 
-    From the round's first packet that is no SYN, to a base round trip after the last
-    sender's first: they do not begin in the same instant.
+    From the burst's first packet that is not a SYN, to a base round trip after the first packet of
+    the sender that starts last.
     """
     silence, last = config["gap"] // 2, -config["gap"]
     windows, here = [], set()
@@ -26,12 +26,12 @@ def _windows(packets, config):
         if packet.port not in here:
             here.add(packet.port)
             windows[-1][1] = packet.arrived + 4 * config["delay"]
-    # Before them connections were made.
+    # The first windows may be from the opening of the connections.
     return windows[-config["rounds"]:]
 
 
 def first_rtt(packets, config):
-    """Of each round's first RTT: share of the line used; the queue's mean and peak."""
+    """For each burst's first RTT: utilisation, mean queue, peak queue."""
     windows = _windows(packets, config)
     begins = [begin for begin, _ in windows]
     used, queue, peak = ([0] * len(windows) for _ in range(3))
@@ -45,7 +45,7 @@ def first_rtt(packets, config):
         queue[i] += packet.length * _overlap(packet.arrived, packet.sent,
                                              windows[i]) / length
         if packet.arrived < windows[i][1]:
-            # What is before it in the queue, and the packet itself.
+            # The packets before it in the queue, and the packet itself.
             ahead = (packet.sent - packet.arrived) * config["rate"] // (8 * 10**9)
             peak[i] = max(peak[i], ahead + packet.length)
     return {"used": used, "queue": queue, "peak": peak}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The incast: N senders answer one receiver at once.
+"""The incast: N senders answer one receiver at the same time.
 
 	scripts/experiment incast --cc dctcp,tlt_dctcp --fan-in 80,320
 
-Every flow is one block of bytes on a connection that lasts.  The ideal is all bytes, headers
-included, at line rate, and the propagation delay to the receiver: the lower bound.  --segments adds
+Every flow is one block of bytes on a persistent connection.  The ideal, a lower bound, is all
+bytes, headers included, at line rate, plus the propagation delay to the receiver.  --segments adds
 the delivery time of segments, from the first transmission to the ACK, retransmissions included.
 """
 
@@ -19,7 +19,7 @@ DEFAULTS = {"cc": "reno,cubic,dctcp,tlt_reno,tlt_cubic,tlt_dctcp", "rate": "40gb
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     add("--senders", type=units.count, default=8)
     add("--flows", type=units.count, default=20, help="of each sender (20)")
     add("--fan-in", type=units.several(units.count), metavar="N,...",
@@ -30,14 +30,15 @@ def add_arguments(add):
     add("--bulk", type=int, default=0, help="endless flows beside the incast")
     add("--lead", type=units.time, default="20ms", help="of the bulk flows (20ms)")
     add("--duration", type=units.time, default="0ms",
-        help="measure for this long at least")
+        help="minimum measured time (0ms)")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
-    add("--pause", choices=PAUSES, help="a paused fabric, where these packets are not lost")
+    add("--pause", choices=PAUSES,
+        help="ports pause their upstream ports, so that these packets are not lost")
     segments.add_argument(add)
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     return segments.wrong(args)
 
 
@@ -57,6 +58,6 @@ def summaries(config, results):
 
 
 def plot(config, results, rows, args):
-    """Two pictures: the tail against fan-in, and one CDF."""
+    """Draw the tail against the fan-in, and one CDF."""
     from lab.experiments.incast.plot import plot as draw   # matplotlib takes a second to import
     draw(config, results, rows, args.plot, args.cdf)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half: incasts, and how long their segments take if that is asked for."""
+"""The guest's half: incasts and, with --segments, their segments' delivery times."""
 
 from lab.experiments.incast.segments import deliveries, spread
 from lab.measure.capture import is_chosen

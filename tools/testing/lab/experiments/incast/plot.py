@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The incast as two pictures: the tail against the fan-in, and one distribution."""
+"""Plots of the incast: the tail against the fan-in, and one distribution."""
 
 from matplotlib import ticker
 
@@ -7,13 +7,13 @@ from lab.plot.style import cdf, colour, is_base, log_ticks, point, style, two, w
 
 
 def _bars(axes, rows, ccs):
-    """One fan-in has no curve: a bar for each congestion control, from 0."""
+    """Draw the tail for a single fan-in: a bar for each congestion control, from 0."""
     tails = {row["cc"]: row["p99.9"] / 1e6 for row in rows}
     for cc in ccs:
         axes.bar(cc, tails[cc], color="white" if is_base(cc) else colour(cc),
                  edgecolor=colour(cc), linewidth=1.8)
     axes.axhline(rows[0]["ideal"] / 1e6, color="black", linewidth=1, linestyle=":",
-                 label="ideal: line rate + the way")
+                 label="ideal: line rate + propagation")
     axes.set(ylabel="99.9th percentile FCT (ms)", title=f"tail, {rows[0]['flows']} flows")
     axes.tick_params(axis="x", labelrotation=30)
     axes.legend(fontsize=8, frameon=False)
@@ -25,7 +25,7 @@ def _tail(axes, rows, ccs):
         axes.plot(*zip(*points), **style(cc) | point(cc))
     ideal = sorted({(r["flows"], r["ideal"] / 1e6) for r in rows})
     axes.plot(*zip(*ideal), color="black", linewidth=1, linestyle=":",
-              label="ideal: line rate + the way")
+              label="ideal: line rate + propagation")
     axes.set(xscale="log", yscale="log", xlabel="flows in the incast",
              ylabel="99.9th percentile FCT (ms)", title="tail against fan-in")
     axes.set_xticks([flows for flows, _ in ideal])
@@ -36,7 +36,7 @@ def _tail(axes, rows, ccs):
 
 
 def tails(axes, rows, ccs):
-    """The tail: against the fan-in, or of the only one."""
+    """Draw the tail: against the fan-in, or for a single one."""
     (_tail if len({row["flows"] for row in rows}) > 1 else _bars)(axes, rows, ccs)
 
 

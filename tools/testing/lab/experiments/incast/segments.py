@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long segments are on their way, retransmissions included."""
+"""Delivery times of segments, retransmissions included."""
 
 import bisect
 import collections
@@ -9,33 +9,34 @@ from lab.measure import report
 
 
 def add_argument(add):
-    """--segments, of each experiment that measures them."""
+    """Add --segments."""
     add("--segments", type=units.percent, nargs="?", const=100, metavar="PERCENT",
         help="percentiles of the time from a segment's first transmission to its ACK, of all"
         " connections, or of this share of them, selected by the clients' ports")
 
 
 def wrong(args):
-    """The reason why --segments is refused, or nothing."""
+    """The reason why --segments is refused, or None."""
     return "--segments: 1 to 100 percent of the connections" if args.segments == 0 else None
 
 
 def deliveries(packets, beside):
-    """ns from when each segment left its sender first, to when it is acknowledged; None of
-    one that never was.
+    """The delivery times of segments, ns, from the first transmission to the ACK; None for a
+    segment that was not delivered.
 
-    It is seen at the port: when it arrives first, and when a packet that has all of it leaves
-    (a clock's byte has not).  `beside` is the time on the empty network of the path before,
-    behind, and back.
+    The times at the port are the first arrival of the segment, and the departure of a packet that
+    contains all of it (a clock contains only a byte).  `beside` is the time, in the idle network,
+    of the path to the port, from the port to the receiver, and back.
     """
     flows, times = collections.defaultdict(list), []
     for packet in packets:
         if packet.data and not packet.syn:
             flows[packet.port].append(packet)
     for flow in flows.values():
-        # Bytes are counted from the flow's first.
+        # Offsets from the flow's first byte.
         places = [(packet.seq - flow[0].seq) & 0xffffffff for packet in flow]
-        came, gone = {}, {}     # by the segment's first byte: (end, when); when
+        # By the segment's first byte: (end, arrival), and departure.
+        came, gone = {}, {}
         for begin, packet in zip(places, flow):
             came.setdefault(begin, (begin + packet.data, packet.arrived))
         begins = sorted(came)
@@ -50,7 +51,7 @@ def deliveries(packets, beside):
 
 
 def spread(times):
-    """Percentiles of them."""
+    """Percentiles of delivery times; the numbers of all segments and of those not delivered."""
     arrived = sorted(time for time in times if time is not None)
     found = {"count": len(times), "lost": len(times) - len(arrived)}
     if arrived:

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Flows of a datacenter, and incasts beside them, on a network of switches.
+"""Background flows between random hosts, and incasts, on a network of switches.
 
 	scripts/experiment load --load 20,40 --cc dctcp,tlt_dctcp
 	scripts/experiment load --topology fat-tree --k 8 --workload cache-follower
 
-Background: --background flows between random hosts, their sizes from --workload.
+Background: --background flows between random hosts, with sizes from --workload.
 Foreground: incasts, --foreground percent of all bytes: --senders random hosts send --flows
-messages of --bytes each to another one.  Both come as Poisson processes.  Load is payload,
-of the links of the core, in percent of what they carry; without a core, of the hosts'.
+messages of --bytes each to another host.  Both arrive as Poisson processes.  Load is payload, in
+percent of the capacity of the core's links; without a core, of the hosts' links.
 
-CC+CC... is a mix: each connection has one of them, each with the same chance, at both ends,
-and all at the same switches.  The row of the mix is of all flows, and has what hosts and
-ports count; those below, CC@mix, are of the flows of each.  If CC runs alone in the same
-command, what follows the table says how the same flows fared there.  With --apart 1,5,2
-each port has a queue for each of a mix, and the queues share a busy link as 1 : 5 : 2; the rows
-CC@mix then have the drops and marks of their queues.
+CC+CC... is a mix: each connection has one of these congestion controls, with equal probability, at
+both ends, and all share the switches.  The mix's row has all flows, and the counters of hosts and
+ports; each row CC@mix below it has the flows of one congestion control.  If CC also runs alone in
+the same command, the text below the table compares its flows with the same flows alone.  With
+--apart 1,5,2 each port has a queue for each congestion control of a mix, and the queues share a
+busy link as 1 : 5 : 2; a row CC@mix then has the drops and marks of its queue.
 
---deployed 0,50,100 gives CC to that many percent of the hosts, by their
-net.ipv4.tcp_congestion_control, and --others to the rest; then the rows CC@both, CC@one and
-CC@none are of the flows between hosts of which both, one or none have CC.
+--deployed 0,50,100 gives CC to that percentage of the hosts, by their
+net.ipv4.tcp_congestion_control, and --others to the rest; the rows CC@both, CC@one and CC@none
+then have the flows between hosts of which both, one or neither have CC.
 
-With --request, each flow is the answer to a request of so many bytes, and its completion
-time is counted from when its receiver asked.
+With --request, each flow is the answer to a request of that size, and its completion time begins
+with the request.
 
-With --segments the row has percentiles of the delivery time of segments (TLT's Figure 16): from the
-first transmission of each to its ACK, with all retransmissions.  All of them are captured, at the
-switch ports of the hosts; --segments PERCENT captures that share of the connections, and needs as
-much less of the guest's memory: 128 bytes for each packet, three times.
+With --segments the row has percentiles of the delivery time of segments (TLT's Figure 16): from a
+segment's first transmission to its ACK, retransmissions included.  The hosts' switch ports capture
+every segment.  --segments PERCENT captures that share of the connections, and needs less of the
+guest's memory in proportion: 128 bytes for each packet, three times.
 
-Slowdown is a flow's completion time by what it has alone on its way: all its bytes, headers
-included, at line rate, and each switch's delay.  Classes of the background are up to 100 kB,
-up to 1 MB, and larger.
+Slowdown is a flow's completion time divided by its ideal: all its bytes, headers included, at line
+rate, and the delay of each switch on its path.  Background flows are small up to 100 kB, medium up
+to 1 MB, else large.
 """
 
 import collections
@@ -48,13 +48,13 @@ from lab.net.network import Network
 from lab.traffic import sizes
 from lab.traffic.plan import FIRST_SERVER
 
-# bytes; a flow is of the first class that has it.
+# Maximum sizes, in bytes, in ascending order.
 CLASSES = (("small", 100_000), ("medium", 1_000_000), ("large", float("inf")))
 
-# ns, what TLT's paper has in 2.2: the smallest RTO, and one that is long.
+# ns, from section 2.2 of TLT's paper: the minimum RTO, and the limit above which an RTO is long.
 RTO_MIN, RTO_LONG = 200_000, 1_100_000
 
-# What is said of a mix's flows, and how.
+# {key of a row: its name in the text that compares a mix's flows with the same flows alone}
 RATIOS = {"fg_p99.9": "incasts' p99.9", "small_slowdown": "slowdown of small",
           "medium_slowdown": "medium", "large_slowdown": "large"}
 
@@ -71,73 +71,73 @@ COLUMNS = (
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
-# Of a job's port: the root qdisc, and what is added below it.
+# Separates the root qdisc of a job's port and the commands that add to it.
 BELOW = " ; "
 
-# A congestion control of the command line; here it may be a mix.
+# In this experiment a congestion control of the command line may be a mix.
 parse_cc = units.ccs
 
-# TLT's fabric (§7.1), but for the number of its hosts.
+# The fabric of TLT's paper (§7.1), except the number of hosts.
 DEFAULTS = {"cc": "dctcp,tlt_dctcp", "rate": "40gbit", "delay": "10us", "limit": "4500000",
             "rounds": 1, "gap": "0ms"}
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     topologies.add_arguments(add)
     add("--workload", choices=sizes.DISTRIBUTIONS, default="web-search", help="(web-search)")
     add("--load", type=units.several(units.count), default="40", metavar="N,...",
         help="in percent, several runs (40)")
     add("--background", type=int, default=1000, metavar="N", help="flows (1000)")
     add("--foreground", type=int, default=5, metavar="PERCENT", help="of all bytes (5)")
-    add("--incasts", type=int, default=1, metavar="N", help="at least so many, if any (1)")
+    add("--incasts", type=int, default=1, metavar="N", help="minimum number, if any (1)")
     add("--senders", type=units.count, help="of an incast (all other hosts)")
-    add("--flows", dest="each", type=units.count, default=8, help="of each of them (8)")
-    add("--bytes", type=units.size, default="8k", help="of each of those (8k)")
+    add("--flows", dest="each", type=units.count, default=8, help="of each sender (8)")
+    add("--bytes", type=units.size, default="8k", help="of each of these flows (8k)")
     add("--request", type=units.size, default="0", metavar="BYTES",
-        help="flows are answers to so much (0: they begin by themselves)")
+        help="each flow is the answer to a request of this size (0: no requests)")
     add("--look", type=units.time, default="0us", metavar="TIME",
-        help="at all queues, so often: percentiles (0us: not)")
+        help="interval of samples of all queues, for percentiles (0us: no samples)")
     segments.add_argument(add)
     add("--tcp-info", action="store_true",
-        help="after each flow, its sender's estimates: RTT, and the RTO that they make")
+        help="report the senders' estimates after each flow: the RTT, and the RTO computed from it")
     add("--red", type=units.size_or_auto,
         help="colour threshold, or auto (400k; credits' transports: 6k)")
     add("--yellow", type=units.size,
         help="colour threshold, at the ports of a mix (1m, or --limit if that is less)")
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
-        help="what credits' transports send before credits: dropped above --red, or behind"
-        " all else (drop)")
+        help="ports drop the unscheduled data of credit transports above --red, or queue it behind"
+        " all other data (drop)")
     add("--credits", type=units.count, default="100", metavar="PERCENT",
-        help="of each line, that credits may call for (100)")
+        help="share of each link's rate that credits may request (100)")
     add("--ecn", type=units.size, default="200k",
         help="marking threshold (200k; half of it with --apart)")
     add("--apart", type=units.several(units.count), metavar="N,...",
-        help="a queue for each of a mix, with so many parts of a busy link; credits call for no"
-        " more than their queue's part")
+        help="a queue for each congestion control of a mix, with these shares of a busy link;"
+        " credits request at most their queue's share")
     add("--deployed", type=units.several(units.percent), metavar="PERCENT,...",
-        help="of the hosts have it, several runs (all of them, by socket option)")
+        help="share of the hosts with CC, several runs (all hosts, by socket option)")
     add("--others", type=units.cc_name, default="dctcp", metavar="CC",
-        help="what the other hosts have, with --deployed (dctcp)")
+        help="congestion control of the other hosts, with --deployed (dctcp)")
     add("--pool", type=units.size, default="4500000",
-        help="memory that a switch's ports share, each up to half of it; 0: none (4500000)")
+        help="memory that a switch's ports share, each up to half of it; 0: no pool (4500000)")
     add("--pause", choices=ports.PAUSES,
-        help="a paused fabric, where these packets are not lost")
-    add("--drain", type=units.time, default="1s", help="wait so long for the last flow (1s)")
+        help="ports pause their upstream ports, so that these packets are not lost")
+    add("--drain", type=units.time, default="1s", help="maximum wait for the last flow (1s)")
     add("--seed", type=units.several(units.count), default="1", metavar="N,...",
         help="of the schedule, several runs (1)")
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if args.fresh or not args.tso or args.rounds != 1 or args.gap:
-        return "--fresh, --no-tso, --rounds, --gap: not of this experiment"
+        return "--fresh, --no-tso, --rounds, --gap: this experiment does not have them"
     if message := topologies.settle(args):
         return message
     if args.senders is None:
         args.senders = args.hosts - 1
     if args.senders >= args.hosts:
-        return "--senders: as many other --hosts"
+        return "--senders: fewer than --hosts"
     if not 0 <= args.foreground < 100 or args.background < 0 or args.incasts < 0:
         return "--foreground: percent; --background and --incasts: numbers"
     if not args.background and not args.incasts:
@@ -152,18 +152,18 @@ def wrong(args):
     if message := segments.wrong(args):
         return message
     if args.apart and not (mixes and all(_is_apart(args, cc) for cc in mixes)):
-        return "--apart: a mix, and a number for each of it"
+        return "--apart: needs a mix, and a number for each of its congestion controls"
     return None
 
 
 def _mixed(args, names, credit, behind):
-    """What a port needs for all of a mix at one time.
+    """The options of a port that all congestion controls of a mix share.
 
-    Credits: their band.  TLT: the red threshold.  ECN: for all who ask.  Yellow is for one more
-    threshold.  Who begins at line rate and counts on nothing being dropped (dart, dcqcn) fills a
-    port within a round trip, so yellow, as their data is by default, has a threshold that keeps
-    room for what is green.  Without them, it is unscheduled data that is yellow, and has
-    Aeolus's threshold; beside them it is red, as TLT's.
+    Credits need their band, TLT the red threshold, ECN-capable packets the marking threshold.  dart
+    and dcqcn begin at line rate and expect a lossless network, so they fill a port within a round
+    trip: their data is yellow by default, with a threshold that reserves room for green packets.
+    In a mix without such transports yellow is unscheduled data, with Aeolus's threshold; in a mix
+    with one, unscheduled data is red, as TLT's.
     """
     words = ["preset xpass"] * any(credit) + [ports.behind(1, mix=True)] * (any(credit) and behind)
     yellow = 1 << 20
@@ -176,12 +176,12 @@ def _mixed(args, names, credit, behind):
 
 
 def _is_apart(args, cc):
-    """Is it a mix for which --apart makes a queue for each?"""
+    """Whether it is a mix with a queue for each congestion control (--apart)."""
     return len(args.apart or []) == len(units.ccs(cc)) > 1
 
 
 def _percent(args, cc):
-    """How much of a link credits may call for: no more than the part of their own queue."""
+    """The percentage of a link's rate that credits may request: at most their queue's share."""
     if not _is_apart(args, cc):
         return args.credits
     own = [share for name, share in zip(units.ccs(cc), args.apart) if units.has_credits(name)]
@@ -189,7 +189,7 @@ def _percent(args, cc):
 
 
 def _own(args, credit, ecn):
-    """The thresholds of a port, or of a queue of it, that only one transport uses."""
+    """The thresholds of a port, or of one of its queues, that only one transport uses."""
     if not credit:
         red = f"red {args.red or 400 * 1024} " if args.red or args.pause != "all" else ""
         return f"{red}ecn {ecn}"
@@ -199,21 +199,21 @@ def _own(args, credit, ecn):
 
 
 def _port(args, cc):
-    """A switch port for that congestion control or mix, in tc's words: its root qdisc, and the
-    lines that add what is below it."""
+    """A switch port for a congestion control or a mix, as arguments for tc: its root qdisc, and the
+    commands that add to it."""
     if args.port:
         return [args.port]
     queue = f"limit {args.limit}{ports.pausing(args.pause, args.delay)}"
     if args.pool:
-        # Pausing bounds what is queued: one port may have all of the pool.
+        # Pausing bounds the queues, so one port may use all of the pool.
         queue += f" pool sw size {args.pool} alpha {1024 if args.pause else 1}"
     line, percent = f"color rate {args.rate}bit {queue}", _percent(args, cc)
     credits = f"{line} {ports.credits_of(args.rate, percent)}" if percent < 100 else line
     names = units.ccs(cc)
     credit = [units.has_credits(name) for name in names]
     if _is_apart(args, cc):
-        # Only the band of credits needs a rate.  Marks count one queue, which drains more slowly
-        # than the port does: half of the threshold.
+        # Only the band of credits needs a rate.  Marks depend on the length of one queue, which
+        # drains more slowly than the port: half of the threshold.
         others = f"color split-gso {queue}"
         queues = [f"{credits if one else others} {_own(args, one, args.ecn // 2)}"
                   for one in credit]
@@ -226,7 +226,7 @@ def _port(args, cc):
 
 
 def configure(args):
-    """(configuration, jobs): what a run costs goes with its bytes."""
+    """(configuration, jobs).  A run's time is proportional to its bytes."""
     keys = ("topology hosts leaves spines k workload background foreground incasts senders"
             " each bytes request drain look tcp_info pause segments").split()
     config = {key: getattr(args, key) for key in keys}
@@ -250,36 +250,37 @@ def configure(args):
 
 
 def _alone(config, size, switches):
-    """All its bytes at line rate, and the way of its last packet."""
+    """All bytes of a flow at line rate, plus the propagation delay of its last packet."""
     return report.line_ns(dict(config, bytes=size), 1) + (switches + 1) * config["delay"]
 
 
 def first_rtt_ns(config, switches):
-    """What is done by then was done within a round trip of the idle network."""
+    """A round trip of the idle network over this number of switches."""
     return 2 * (switches + 1) * config["delay"]
 
 
 def beside_ns(config, switches):
-    """Propagation delays of a segment and its ACK that Ends does not see: those of the hosts' links
-    and the path back.  In a paused fabric the first link's delay is behind the host's port."""
+    """Propagation delays of a segment and its ACK outside the capture (Ends): the hosts' links and
+    the path back.  In a paused fabric the first link's delay is behind the host's port."""
     return (switches + 2 + bool(config["pause"])) * config["delay"]
 
 
 def rto_ns(srtt, rttvar):
-    """The RTO of RFC 6298, of two numbers of TCP_INFO in us, with a minimum as TLT's (2.2).
-    Linux's own puts its minimum on the variation."""
+    """The RTO of RFC 6298, from two values of TCP_INFO in us, with the minimum of TLT's paper
+    (2.2).  Linux applies its minimum to the variation instead."""
     return max(RTO_MIN, 1000 * (srtt + 4 * rttvar))
 
 
 def ideal_ns(config, size, switches):
-    """A flow alone, with its request."""
+    """Completion time of a flow alone in the network, its request included."""
     asked = _alone(config, config["request"], switches) if config["request"] else 0
     return asked + _alone(config, size, switches)
 
 
 class _Flows:
-    """What runs tell of their flows, those of several seeds together; of a mix, of the flows
-    that have this one of its congestion controls, or had if it was played."""
+    """Results of the flows of several runs: of all flows or, for a mix, of the flows whose
+    congestion control in the mix is `one`.  `played`: the runs played the mix, and not `one` alone.
+    """
 
     def __init__(self, ccs=(), one=None, played=True):
         self.ccs, self.one, self.played = ccs, one, played
@@ -287,14 +288,14 @@ class _Flows:
         self.gbit = {kind: [] for kind in traffic.Schedule.classes}
         self.retransmitted = self.sent = self.resent = 0    # segments, bytes, bytes
         self.classes = {name: [] for name, _ in CLASSES}    # (ns, slowdown, round trips)
-        self.early = collections.Counter()      # by class: done within the first round trip
-        self.behind = collections.Counter()     # a round trip or more after an idle network's
+        self.early = collections.Counter()      # by class: complete within the first round trip
+        self.behind = collections.Counter()     # by class: a round trip or more above the ideal
         self.estimates = []     # (RTT, RTO), ns, of the senders of the foreground
 
     def add(self, plan, ideals, trips, result):
-        """All of a run that has played the plan; trips are its flows' round trips."""
+        """Add a run of the plan; `trips` are its flows' round trips."""
         has = self._chosen(plan)
-        # Answers come behind all requests.
+        # The results of answers follow the results of all requests.
         for message, ideal, trip, fct in zip(plan.flows, ideals, trips,
                                              result["fct_ns"][-len(plan.flows):]):
             if not has(plan.connections[message.connection]):
@@ -320,26 +321,26 @@ class _Flows:
             self.resent += self._count(result["resent"], kind)
 
     def _count(self, by_class, kind):
-        """Of play's classes, NAME, or of a mix NAME@CC."""
+        """The sum over the classes of loadgen/play, which are NAME, or NAME@CC in a mix."""
         mine = f"{kind}@{self.one}" if self.one and self.played else kind
         return sum(count for name, count in by_class.items()
                    if mine in (name, name.partition("@")[0]))
 
     def _chosen(self, _):
-        """Of a plan's connections those whose flows these are, as a predicate."""
+        """A predicate: whether a connection's flows belong to this object."""
         return lambda connection: (
             self.one is None or self.one == self.ccs[connection.part(len(self.ccs))])
 
     @property
     def background(self):
-        """Of all classes."""
+        """Completion times of all classes."""
         return [fct for flows in self.classes.values() for fct, *_ in flows]
 
     def __len__(self):
         return len(self.foreground) + len(self.background) + self.unfinished
 
     def row(self):
-        """Of all of them: their times, and what play counts by class."""
+        """The flows' times(), and the counters that loadgen/play has for each class."""
         found = self.times() | {"retransmitted": self.retransmitted}
         found["bg_gbit"], found["fg_gbit"] = (statistics.mean(self.gbit[kind])
                                               for kind in traffic.Schedule.classes)
@@ -349,7 +350,7 @@ class _Flows:
         return found
 
     def times(self):
-        """Of each by itself: how many, and how long they took."""
+        """Numbers and completion times of the flows."""
         found = {"unfinished": self.unfinished, "fg_flows": len(self.foreground),
                  "bg_flows": len(self.background)}
         found.update(_figures("fg", self.foreground))
@@ -368,13 +369,13 @@ class _Flows:
         return found
 
 
-# The flows between hosts of which none, one or both have the transport that --deployed is of.
+# The flows between hosts of which neither, one or both have the transport of --deployed.
 ENDS = ("none", "one", "both")
 
 
 class _Between(_Flows):
-    """Those flows of runs in which so many percent of the hosts have the transport.  What play
-    counts by class is all flows', so only times() are theirs."""
+    """The flows with the transport at `ends` of their two ends, if `percent` of the hosts have it.
+    Only times() applies to them: loadgen/play's counters include all flows of a class."""
 
     def __init__(self, percent, ends):
         super().__init__()
@@ -387,7 +388,7 @@ class _Between(_Flows):
 
 
 def _at(result):
-    """Of one congestion control, what the runs differ in, but for the seed."""
+    """The parameters, besides the seed, that differ between the runs of a congestion control."""
     return result["load"], result.get("deployed")
 
 
@@ -396,14 +397,14 @@ def _plan(config, result):
 
 
 def _one(mix, one):
-    """What it is called on the command line when it runs alone."""
+    """The name on the command line of a mix's congestion control when it runs alone."""
     return ":".join([one, *mix.split(":")[1:]])
 
 
 def _parts(cc, ccs, percent):
-    """{(mix, one of it): its flows}, and under (cc, None) all of them: of a mix, those of each;
-    of one, those that it has in each mix; of one that so many percent of the hosts have, those
-    of each of ENDS."""
+    """The flows of cc's runs: all at (cc, None).  Of a mix also at (cc, one) for each of its
+    congestion controls; of a single one at (mix, one) for each mix that contains it, limited to its
+    flows there; with --deployed at (cc, name) for each of ENDS."""
     if percent is not None:
         return {(cc, None): _Flows()} | {
             (cc, name): _Between(percent, ends) for ends, name in enumerate(ENDS)}
@@ -414,7 +415,7 @@ def _parts(cc, ccs, percent):
 
 
 def _pooled(config, results):
-    """{(cc, *_at()): its _parts()}; a schedule is made once for all that played it."""
+    """{(cc, *_at()): its _parts()}.  A schedule is generated once for all its runs."""
     network = Network(config)
     between = functools.cache(network.switches_between)
     ccs = dict.fromkeys(result["cc"] for result in results)
@@ -446,7 +447,7 @@ def _figures(name, times):
 
 
 def _queues(results):
-    """Percentiles over all ports and all looks at them: backlogs in bytes, by thousands."""
+    """Percentiles of the backlog over all samples of all ports, in bytes, in steps of 1000."""
     seen = sum((collections.Counter(result["queues"]) for result in results),
                collections.Counter())
     total, found, passed = sum(seen.values()), {}, 0
@@ -469,7 +470,7 @@ def _segments(results):
 
 
 def summary(flows, results):
-    """The row of one congestion control at one load: all seeds together."""
+    """The row of one congestion control at one load, over all seeds."""
     row = {key: results[0][key] for key in ("cc", "load", "deployed", "flows")
            if key in results[0]}
     for result in results:
@@ -494,22 +495,21 @@ def summary(flows, results):
 
 
 def _ends(cc, name, flows, results):
-    """The row of flows between hosts that have it or not.  What hosts and ports count is all
-    flows'."""
+    """The row of one of ENDS.  It has no counters of hosts and ports, which include all flows."""
     return {"cc": f"{cc}@{name}", "load": results[0]["load"],
             "deployed": results[0]["deployed"], "flows": len(flows)} | flows.times()
 
 
 def _part(mix, one, pooled, load, results):
-    """The row of one of a mix: its flows, and what its queues count if it has some of its own.
-    What hosts count, and ports with one queue, is the whole mix's."""
+    """The row of one congestion control of a mix: its flows, and the counters of its queues if it
+    has its own (--apart).  Other counters of hosts and ports include the whole mix."""
     flows = pooled[mix, load, None][mix, one]
     found = flows.row()
     row = {"cc": _one(mix, f"{one}@mix"), "mix": mix, "load": load, "flows": len(flows)} | found
     queue = f"color 1:1{units.ccs(mix).index(one)}"
     if any(queue in kinds for result in results for kinds in result["switches"].values()):
         row.update(fabric.ports(results, queue))
-    # By what the same flows had when all others were its own, if that was played.
+    # Divided by the results of the same flows in a run where all flows had this congestion control.
     alone = pooled.get((_one(mix, one), load, None), {}).get((mix, one))
     if alone:
         was = alone.row()
@@ -519,8 +519,8 @@ def _part(mix, one, pooled, load, results):
 
 
 def summaries(config, results):
-    """A row for each congestion control, load and deployment; below a mix's, one for each of it,
-    and below a partial deployment's one for each of ENDS."""
+    """A row for each congestion control, load and deployment; below a mix's row, one for each of
+    its congestion controls, and below a partial deployment's row one for each of ENDS."""
     rows, pooled = [], _pooled(config, results)
     for (cc, load, percent), parts in pooled.items():
         mine = [r for r in results if (r["cc"], *_at(r)) == (cc, load, percent)]
@@ -534,26 +534,26 @@ def summaries(config, results):
 
 
 def _ratios(rows):
-    """Of each mix, how its flows fared beside the same flows alone."""
+    """For each mix, the ratios of its flows' results to the same flows alone."""
     for row in rows:
         if any(f"{key}_ratio" in row for key in RATIOS):
-            yield f"{row['cc']}, load {row['load']}, by the same flows alone: " + ", ".join(
+            yield f"{row['cc']}, load {row['load']}, divided by the same flows alone: " + ", ".join(
                 f"{words} {row[f'{key}_ratio']:.2f}" for key, words in RATIOS.items()
                 if f"{key}_ratio" in row)
 
 
 def _estimates(rows):
-    """What the senders of incasts think of their paths."""
+    """The RTT and RTO estimates of the senders of incasts."""
     for row in rows:
         if "fg_rto_long" in row:
             yield (f"{row['cc']}, load {row['load']}, incasts: 90 % of the senders have an RTT of"
                    f" up to {row['fg_rtt_p90'] / 1e3:.0f} us and an RTO of up to"
-                   f" {row['fg_rto_p90'] / 1e3:.0f} us, if {RTO_MIN // 1000} us is the least;"
+                   f" {row['fg_rto_p90'] / 1e3:.0f} us, if the minimum is {RTO_MIN // 1000} us;"
                    f" {row['fg_rto_long']:.1%} have one above {RTO_LONG / 1e6:g} ms")
 
 
 def notes(config, results, rows):
-    """What is said below the table."""
+    """The text below the table."""
     setup = max((result["setup_s"] for result in results), default=0)
     plan = _plan(config, results[0])
     kinds = collections.Counter(map(plan.kind, plan.messages))
@@ -565,7 +565,7 @@ def notes(config, results, rows):
 
 
 def plot(config, results, rows, args):
-    """Several loads or deployments: tail and slowdown against them.  One: the distributions."""
+    """Draw tail and mean against the loads or deployments; for a single one, the distributions."""
     from lab.experiments.load.plot import plot as draw   # matplotlib takes a second to import
     flows = {}
     for (cc, *at), parts in _pooled(config, [r for r in results if "fct_ns" in r]).items():

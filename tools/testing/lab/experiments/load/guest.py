@@ -17,7 +17,7 @@ network = Fabric
 
 
 def _has(name):
-    """Has the kernel that congestion control?"""
+    """Whether the kernel has this congestion control."""
     with socket.socket() as one:
         try:
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
@@ -26,8 +26,8 @@ def _has(name):
     return True
 
 
-# Payload of a packet, rounded down; a host's packets that no message accounts for; and, for
-# retransmissions, the room by the packets of the messages.
+# Payload of a packet, rounded down; a host's packets outside of messages; and the capture's room
+# divided by the number of the messages' packets: the rest is for retransmissions.
 _PAYLOAD, _OTHERS, _ROOM = 1400, 1024, 1.5
 
 
@@ -39,14 +39,14 @@ def _room(network, schedule, percent):
         client = wire if wire.reversed is None else schedule.connections[wire.reversed]
         if is_chosen(client.port, percent):
             number = message.bytes // _PAYLOAD + 1
-            # A switch receives a packet again from its ifb, after the link's delay.
+            # A switch also receives each packet from its ifb, after the link's delay.
             packets.update({wire.src: 2 * number, wire.dst: number})
     return {name: round(_ROOM * packets[number]) + _OTHERS
             for number, name in enumerate(network.hosts)}
 
 
 def _segments(network, config, ends):
-    """How many segments had each delivery time, ns to four digits, and how many have none."""
+    """The number of segments of each delivery time, ns to four digits, and of those without one."""
     between = functools.cache(network.switches_between)
     times, lost = collections.Counter(), 0
     for src, dst, packets in ends.flows():
@@ -69,7 +69,7 @@ def run(network, config, job):
     schedule, ccs = Schedule(config), units.ccs(job["cc"])
     if "deployed" in job:
         hosts.deploy(network, *ccs, schedule.deployed(job["deployed"]), job["others"])
-        ccs = [""]      # what the host has
+        ccs = [""]      # the host's default
     percent = config["segments"]
     ends = Ends(network, percent, _room(network, schedule, percent)) if percent else None
     result = play(schedule, network, job, [0, 0], "--begin", 0, "--end", schedule.end,

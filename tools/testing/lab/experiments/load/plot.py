@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Incasts and small flows beside them, as two pictures."""
+"""Plots of the incasts and of the small background flows."""
 
 from matplotlib import ticker
 
@@ -15,8 +15,8 @@ def _distribution(axes, series):
     axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
 
-# What the runs of a plot may differ in.
-_WORDS = {"load": "load (%)", "deployed": "hosts that have it (%)"}
+# The parameter of the plot's x axis: its label.
+_WORDS = {"load": "load (%)", "deployed": "deployment (% of the hosts)"}
 
 
 def _lines_of(axes, rows, x, key, scale):
@@ -29,7 +29,8 @@ def _lines_of(axes, rows, x, key, scale):
 
 
 def plot(config, rows, flows, prefix):
-    """Incasts and small flows: against deployment or load, or their distributions at one.
+    """Draw incasts and small flows: against deployment or load, or the distributions for a single
+    one.
 
     flows: {(cc, load, deployed): (ns of each incast's flow, {class: [(ns, slowdown)]})}
     """

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Flows between random hosts, and incasts beside them: who sends what to whom, and when.
+"""The schedule of background flows between random hosts, and of incasts.
 
-Background: flows come as a Poisson process, each between two random hosts, on a connection
-of its own that is open and has been idle, of a size from one of the distributions.
+Background: flows arrive as a Poisson process, each between two random hosts, on its own open and
+idle connection, with a size from one of the distributions.
 
-Foreground: incasts come as a Poisson process.  In each, --senders random hosts send
---flows messages of --bytes each to another random one.  Connections of the foreground
-last; the next incast from the same sender to the same receiver uses them again.
+Foreground: incasts arrive as a Poisson process.  In each incast, --senders random hosts send
+--flows messages of --bytes each to another random host.  Connections of the foreground persist:
+the next incast from the same sender to the same receiver uses them again.
 
-With --request, the receiver asks first, on the same connection: a flow is the answer to so
-many bytes, and it begins when they are there.
+With --request, the receiver first sends a request on the same connection.  The flow is the answer,
+and begins when the whole request has arrived.
 
-Load is payload: of the links of the core, in percent of what they carry, and where there
-is no core, of the hosts' lines.  All of it comes from the seed and the network's size: every
-congestion control plays the same schedule, and at every load the background has the same
-flows in the same order, closer together or farther apart.  In a mix each connection has one
-of its congestion controls, each with the same chance.
+Load is payload, in percent of the capacity of the core's links; without a core, of the hosts'
+links.  The seed and the network's size determine the schedule: it is the same for every congestion
+control, and at every load the background has the same flows in the same order, at other times.  In
+a mix each connection has one of the congestion controls, with equal probability.
 """
 
 import random
@@ -27,12 +26,12 @@ BACKGROUND, FOREGROUND = range(2)
 
 
 def capacity(config):
-    """What the hosts may send in all, bit/s, before the core is full."""
+    """The total rate of the hosts, bit/s, that fills the core."""
     hosts, rate = config["hosts"], config["rate"]
     if config["topology"] == "leaf-spine":
         return core_rate(config) / crossing(config)
     if config["topology"] == "dumbbell":
-        # Of random pairs so many have their ends on either side.
+        # The share of random pairs with one host on each side.
         across = 2 * (hosts // 2) * (hosts - hosts // 2) / (hosts * (hosts - 1))
         return 2 * rate / across
     return hosts * rate
@@ -46,14 +45,14 @@ class Schedule(Plan):
     def __init__(self, config):
         super().__init__(config["seed"])
         self.config = config
-        # Of its own, so that who asks changes nobody's flows.
+        # A separate generator: with --request the ports are other hosts', but the flows the same.
         self.port_random = random.Random(f"{config['seed']} ports")
         self._open = {}
         share = config["foreground"] / 100
         flows = [sizes.draw(config["workload"], self.random) for _ in range(config["background"])]
         offered = config["load"] / 100 * capacity(config) / 8e9     # bytes a ns
-        # As long as all flows of the background take at their share of the load.  With
-        # none of them, --incasts says.
+        # The background's bytes at their share of the load determine the duration; without
+        # background, the bytes of --incasts do.
         if flows:
             self.end = round(sum(flows) / (offered * (1 - share)))
             incasts = sum(flows) * share / (1 - share) / self._incast_bytes()
@@ -68,28 +67,28 @@ class Schedule(Plan):
         self.messages.sort(key=lambda m: m.at)
 
     def times(self, n, end):
-        """In proportion, for another load too."""
+        """The arrival times, which are proportional to `end`, so the same order at every load."""
         return sorted(int(self.random.random() * end) for _ in range(round(n)))
 
     def deployed(self, percent):
-        """The numbers of that many percent of the hosts; those of less are among them."""
+        """The numbers of `percent` of the hosts; a larger percentage includes the same hosts."""
         order = list(range(self.config["hosts"]))
         random.Random(f"{self.config['seed']} deployed").shuffle(order)
         return frozenset(order[:round(percent / 100 * len(order))])
 
     @property
     def flows(self):
-        """What is measured: the messages, or the answers to them."""
+        """The measured messages: all, or with --request the answers."""
         return self.answers if self.config["request"] else self.messages
 
     def text(self, network, *tos, ccs=("",)):
-        """With the switches whose queues are looked at."""
+        """The schedule as loadgen/play reads it, with the switches whose queues it samples."""
         text = super().text(network, *tos, ccs=ccs)
         return text + "".join(f"switch {name}\n" for name in network.switches
                               if self.config["look"])
 
     def _connect(self, src, dst, kind):
-        """Who asks is the client."""
+        """A new connection; the client is the sender or, with --request, the receiver."""
         return self.connect(*((dst, src) if self.config["request"] else (src, dst)), kind)
 
     def _flow(self, at, connection, size):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""wrk asks a web server for pages of eight parts, each of them in another memcached.
+"""wrk requests pages of eight parts from a web server; each part is in another memcached.
 
 	scripts/experiment memcached --cc dctcp,tlt_dctcp --users 4,10,20
 
 	wrk --- HTTP ---> r (NGINX, Lua) --- GET ---> s0 ... s7 (memcached)
 
-The web server asks all its memcached at once for --bytes each, and answers when it has
-all: the incast is at its port, --users times the servers wide.  Each of wrk's --users
-waits for its page, thinks for --think, and asks again, on connections that last; all
-begin at once.  The time is wrk's, of a page.
+For each page the web server requests --bytes from all memcached servers at once, and answers when
+it has all parts: the incast is at the web server's port, with a fan-in of --users times the
+servers.  Each of wrk's --users waits for its page, pauses for --think, and requests the next one on
+the same connection; all users begin at once.  wrk measures the time of each page.
 """
 
 from lab import units
@@ -25,26 +25,26 @@ SECOND = 10**9
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     app_rows.add_arguments(add)
     add("--users", type=units.several(units.count), default="4,10,20,40",
         metavar="N,...", help="wrk's connections, several runs (4,10,20,40)")
-    add("--think", type=units.time, default="20ms", help="between two pages (20ms)")
+    add("--think", type=units.time, default="20ms", help="pause between two pages (20ms)")
     add("--duration", type=units.time, default="1s", help="whole seconds (1s)")
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if args.rounds != 1 or args.gap:
-        return "--rounds, --gap: not of this experiment"
+        return "--rounds, --gap: this experiment does not have them"
     if args.duration < SECOND or args.duration % SECOND or args.think % 10**6:
-        return "--duration in whole seconds, --think in whole milliseconds, as wrk has them"
+        return "--duration in whole seconds, --think in whole milliseconds, wrk's units"
     if not args.think or args.think >= args.duration:
         return "--think: more than 0, and less than --duration"
     if max(args.users) > 1000:
         return "--users: at most 1000"
     if args.bytes >= 1 << 20:
-        return "--bytes: less than 1m, which is what memcached takes"
+        return "--bytes: less than 1m, memcached's limit of a value"
     return app_rows.wrong(args)
 
 
@@ -57,7 +57,7 @@ def configure(args):
 
 
 def summaries(config, results):
-    """All rows, each TLT form's with its difference to its base's."""
+    """All rows; a TLT variant's row has its difference from its base's row."""
     rows = []
     for result in results:
         row = app_rows.summary(config, result)
@@ -67,6 +67,6 @@ def summaries(config, results):
 
 
 def plot(config, _results, rows, args):
-    """The tail and the longest against the fan-in."""
+    """Draw the tail and the maximum against the fan-in."""
     from lab.experiments.memcached.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -53,7 +53,7 @@ FRONT_END = """
 
 
 def fill(ns, address, number, size):
-    """Store a memcached's values, from its own host."""
+    """Store a memcached's values, from the memcached's host."""
     with ns:
         one = socket.create_connection((address, PORT))
     with one, one.makefile("rb") as file:
@@ -65,7 +65,7 @@ def fill(ns, address, number, size):
 
 
 def measure(programs, network, config, job):
-    """Start all, fill the caches, let wrk ask."""
+    """Start the programs, fill the caches, run wrk."""
     *servers, asks = network.senders
     upstreams, parts = [], []
     for i, server in enumerate(servers):

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tail, and the longest, against the fan-in."""
+"""Plots of the tail and the maximum against the fan-in."""
 
 from lab.apps.plot import lines, network, write
 from lab.plot.style import two
 
 
 def plot(config, rows, prefix):
-    """The tail, and the longest, against the fan-in."""
+    """Draw the tail and the maximum against the fan-in."""
     rows = [row for row in rows if "p99" in row]
     if not rows:
         return
     figure, (left, right) = two()
-    for axes, key, title in ((left, "p99", "99th percentile"), (right, "max", "the slowest")):
+    for axes, key, title in ((left, "p99", "99th percentile"), (right, "max", "maximum")):
         lines(axes, rows, key, 1e6)
         axes.set(xlabel="fan-in: wrk's users × memcached", ylabel="page (ms)", title=title)
     write(figure, (left, right), prefix,

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Redis behind eight NGINX: requests that come at one time store a value each.
+"""Redis behind eight NGINX servers: simultaneous requests store a value each.
 
 	scripts/experiment redis --cc dctcp,tlt_dctcp --requests 20,60,100,140,180
 	scripts/experiment redis --requests 152 --background 8m --rounds 4
 
 	client --- HTTP ---> s0 ... s7 (NGINX, Lua) --- SET ---> r (Redis)
 
-The client issues all --requests at once, spread evenly, on connections that last; each
-makes its web server SET --bytes in Redis, on a connection of its own that lasts too.  The
-time is the client's, from the first request to the answer: percentiles of all rounds, and
-the mean over the rounds of each one's p99, which is what the paper shows.  --background is one
-more SET, of so many bytes, that began --lead earlier.  Rounds are --gap apart and up to a tenth
-more: the kernel's clock ticks each millisecond, and --seed says where between two a round begins.
+The client sends all --requests at once, spread evenly over the web servers, on persistent
+connections.  For each request the web server SETs --bytes in Redis, on a persistent connection of
+that request.  The client measures the time from the first request to each answer.  The table has
+percentiles over all repetitions, and the mean of their p99 values, as in the paper.  --background
+adds a SET of a value of that size, which begins --lead earlier.  The repetitions are --gap and up
+to a tenth more apart, a random time selected by --seed, so that they begin at different phases of
+the kernel's 1 ms tick.
 """
 
 import statistics
@@ -32,25 +33,25 @@ DEFAULTS = dict(app_rows.DEFAULTS, rounds=12, gap="50ms")
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     app_rows.add_arguments(add)
     add("--requests", type=units.several(units.count), default="20,60,100,140,180",
-        metavar="N,...", help="at one time, several runs (20,60,100,140,180)")
+        metavar="N,...", help="at once, several runs (20,60,100,140,180)")
     add("--background", type=units.size, default=0, metavar="SIZE",
-        help="of one more value, stored meanwhile (none)")
+        help="of one more value, stored in the background (0: no background)")
     add("--lead", type=units.time, default="500us",
-        help="how much earlier the background begins (500us)")
+        help="head start of the background (500us)")
     add("--seed", type=units.count, default="1", help="of the gaps (1)")
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if max(args.requests) > 8000:
-        return "--requests: at most 8000, which is what Redis takes clients"
+        return "--requests: at most 8000, because of Redis's limit of clients"
     if args.background > 256 << 20:
         return "--background: at most 256m"
     if args.background and args.lead * args.rate >= args.background * 8e9:
-        return "--lead: by then the background would be over"
+        return "--lead: the background would be complete before the requests"
     return app_rows.wrong(args)
 
 
@@ -63,7 +64,7 @@ def configure(args):
 
 
 def _mean(row, name, values):
-    """Mean and standard deviation over the rounds."""
+    """Add mean and standard deviation over the repetitions."""
     if values:
         row[f"{name}_mean"] = statistics.mean(values)
         row[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else 0
@@ -83,12 +84,12 @@ def summary(config, result):
 
 
 def summaries(config, results):
-    """All rows, each TLT form's with its difference to its base's."""
+    """All rows; a TLT variant's row has its difference from its base's row."""
     rows = [summary(config, result) for result in results]
     return app_rows.compare(rows, ("p99", "p99_mean", "max", "background_gbit"))
 
 
 def plot(config, _results, rows, args):
-    """The tail, and the longest or the background, against the requests."""
+    """Draw the tail, and the maximum or the background's goodput, against the requests."""
     from lab.experiments.redis.plot import plot as draw   # matplotlib takes a second to import
     draw(config, rows, args.plot)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest's half: NGINX on s0 ..., a client on the last sender, Redis on r.
 
-A request counts if it was answered with OK, and Redis has its value.
+A request succeeds if its answer is OK and Redis has its value.
 """
 
 import random
@@ -16,11 +16,11 @@ from lab.traffic.incast import Incast
 network = Incast
 
 PORT = 6379
-LIMIT = 60              # virtual seconds that a round may take
+LIMIT = 60              # maximum time of a repetition, in virtual seconds
 BACKGROUND = "background"
 
-# Each request has a connection of its own to Redis; /warm opens as many as there are at
-# one time.  It says whether its connection was there before.
+# Each of the simultaneous requests has its own connection to Redis, from a pool that /warm fills.
+# The answer begins with "cold" if the connection is new.
 WEB_SERVER = """
     init_by_lua_block { %(repeated)s }
     lua_socket_connect_timeout 60s; lua_socket_send_timeout 60s; lua_socket_read_timeout 60s;
@@ -38,18 +38,18 @@ WEB_SERVER = """
             local arg = ngx.req.get_uri_args()
             local red = require("nginx.redis"):new()
             assert(red:connect("%(redis)s", %(port)d))
-            local said = red:get_reused_times() > 0 and "" or "cold "
-            said = said .. assert(red:set(arg.key, repeated(arg.unit, tonumber(arg.bytes))))
+            local reply = red:get_reused_times() > 0 and "" or "cold "
+            reply = reply .. assert(red:set(arg.key, repeated(arg.unit, tonumber(arg.bytes))))
             assert(red:set_keepalive(0, %(pool)d))
-            ngx.header.content_length = #said
-            ngx.print(said)
+            ngx.header.content_length = #reply
+            ngx.print(reply)
         } }
     }
 """
 
 
 class Stored:
-    """What Redis has, asked on its own host: not through the switch."""
+    """The values in Redis, read on Redis's host, so not through the switch."""
 
     def __init__(self, ns, address):
         with ns:
@@ -57,25 +57,25 @@ class Stored:
         self.file = self.socket.makefile("rb")
 
     def get(self, key):
-        """The value, or nothing."""
+        """The value of a key, or None."""
         self.socket.sendall(f"GET {key}\r\n".encode())
         length = int(self.file.readline()[1:])
         return self.file.read(length + 2)[:-2] if length >= 0 else None
 
     def close(self):
-        """End the connection."""
+        """Close the connection."""
         self.file.close()
         self.socket.close()
 
 
 def _request(key, number, size):
-    """(key, unit of the value, path): no two rounds store the same."""
+    """(key, unit of the value, path); each repetition stores different values."""
     unit = f"{key}.{number}."
     return key, unit, f"/set?key={key}&unit={unit}&bytes={size}"
 
 
 def one_round(client, stored, config, job, number):
-    """All requests at once: (response times, the background's), 0 for what failed."""
+    """Send all requests at once: (response times, the background's), 0 for a failed request."""
     sets = [_request(f"k{i}", number, config["bytes"]) for i in range(job["flows"])]
     sizes = [config["bytes"]] * len(sets)
     if config["background"]:
@@ -94,7 +94,7 @@ def one_round(client, stored, config, job, number):
 
 
 def measure(programs, network, config, job):
-    """Start all, warm up, play the rounds."""
+    """Start the programs, fill the connection pools, repeat the requests."""
     *servers, asks = network.senders
     redis = network.address(network.receiver)
     connections = job["flows"] + bool(config["background"])

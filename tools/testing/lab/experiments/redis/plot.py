@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TLT's Figures 12 and 13."""
+"""Figures 12 and 13 of TLT's paper."""
 
 from lab.apps.plot import ideal, lines, network, write
 from lab.plot.style import two
 
 
 def plot(config, rows, prefix):
-    """TLT's Figure 12, and the longest; or, with a background, Figure 13."""
+    """Draw Figure 12 and the maximum or, with a background, Figure 13."""
     rows = [row for row in rows if "p99_mean" in row]
     if not rows:
         return
     figure, (left, right) = two()
-    # Half a standard deviation each way in Figure 12, a whole one in Figure 13.
+    # The error bars are +/- half a standard deviation in Figure 12, and a whole one in Figure 13.
     part = 1 if config["background"] else 0.5
     lines(left, rows, "p99_mean", 1e6, lambda row: part * row["p99_sd"])
     left.set(ylabel="response time (ms)",
@@ -24,7 +24,7 @@ def plot(config, rows, prefix):
     else:
         ideal(left, rows)
         lines(right, rows, "max", 1e6)
-        right.set(ylabel="response time (ms)", title="the slowest of all")
+        right.set(ylabel="response time (ms)", title="maximum")
     write(figure, (left, right), prefix,
            f"{config['senders'] - 1} NGINX SET {config['bytes'] / 1024:g} kB in one Redis for"
            f" each request: {network(config)}")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What pausing costs a flow that is not to blame: a long one beside an incast, over one trunk.
+"""The cost of PFC for a victim: a long flow that shares only a trunk with an incast.
 
 	scripts/experiment victim --cc dctcp,tlt_dctcp
 	scripts/experiment victim --cc dctcp --pause none
 
 	s0 ... s5 ---- :     : trunk :     : ---- r0    --flows from s0 ... s5, all at once
-	       s6 ---- : sw0 : ----> : sw1 : ---- r1    one from s6 without an end: the victim
+	       s6 ---- : sw0 : ----> : sw1 : ---- r1    the victim, an endless flow from s6
 
-The incast fills r0's port; with PFC sw1 then pauses the trunk, which the victim needs too,
-although the way to r1 is free (TLT's paper, 7.4).
+The incast fills r0's port.  With PFC sw1 then pauses the trunk, and with it the victim, although
+the port to r1 is idle (TLT's paper, 7.4).
 """
 
 from lab import units
@@ -31,32 +31,32 @@ DEFAULTS = {"cc": "dctcp,tlt_dctcp", "rate": "10gbit", "delay": "5us", "limit": 
 
 
 def add_arguments(add):
-    """Those that only this experiment has."""
+    """Add the options of this experiment."""
     add("--senders", type=units.count, default="6", help="of the incast (6)")
     add("--flows", type=units.count, default="600", help="of all senders together (600)")
-    add("--bytes", type=units.size, default="32k", help="of each of them (32k)")
+    add("--bytes", type=units.size, default="32k", help="of each flow (32k)")
     add("--trunk", type=units.rate, default="40gbit", help="between the switches (40gbit)")
     add("--red", type=units.size, default="270k", help="colour threshold of hosts' ports (270k)")
     add("--ecn", type=units.size, default="65k", help="marking threshold of hosts' ports (65k)")
     add("--pause", choices=(*ports.PAUSES, "none"), default="all",
-        help="these packets are not lost (all)")
+        help="packets that PFC protects from loss (all)")
     add("--lead", type=units.time, default="20ms", help="of the victim (20ms)")
 
 
 def wrong(args):
-    """What the command line cannot mean, or nothing."""
+    """The reason why the command line is refused, or None."""
     if args.fresh or args.plot or args.port:
-        return "victim: --fresh, --plot and --port are not of this experiment"
+        return "victim: this experiment does not have --fresh, --plot and --port"
     if args.flows % args.senders or args.flows > 10_000 * args.senders:
-        return "--flows: as many of each of the --senders, and at most 10000"
+        return "--flows: a multiple of --senders, and at most 10000 of each"
     if not (args.bytes and args.red and args.ecn):
         return "--bytes, --red, --ecn: more than 0"
     if args.trunk < args.rate:
-        return "--trunk: as fast as a host's link at least"
+        return "--trunk: at least --rate"
     if args.red * args.trunk > args.limit * args.rate:
-        return "--red: at the trunk, by its rate, no more than --limit"
+        return "--red: in proportion to the trunk's rate, at most --limit"
     if args.gap * args.rate < 8e9 * args.flows * args.bytes:
-        return "--gap: as long as the line takes for a round at least"
+        return "--gap: at least the transmission time of an incast's --bytes"
     return None
 
 
@@ -85,7 +85,7 @@ def summary(config, result):
         timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], late=result["late_ns"]["mean"],
         victim_gbit=8 * result["bytes"]["victim"] / (plan.end - config["lead"]))
     if config["pause"]:
-        # It is sw0's port that is paused, and none of those to hosts.
+        # PFC pauses sw0's port to the trunk, and no port to a host.
         row["paused"] = result["switches"]["up"]["color"].get("pause.paused.0", 0)
     return row
 

@@ -10,8 +10,8 @@ network = Fabric
 
 
 def _words(config):
-    """A function for fresh_ports(): ports to hosts have their rate, those of the trunk its own,
-    and with it the thresholds."""
+    """A function for fresh_ports().  The thresholds of the trunk's ports are in proportion to their
+    rate."""
     def words(_switch, dev):
         rate = config["rate"] if dev.startswith("p") else config["trunk"]
         red, ecn = (config[key] * rate // config["rate"] for key in ("red", "ecn"))

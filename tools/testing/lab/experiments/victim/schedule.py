@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An incast again and again, and one flow beside it that does not end."""
+"""The schedule of periodic incasts, and of the victim, an endless flow."""
 
 from lab.traffic.plan import Message, Plan
 
@@ -7,7 +7,7 @@ INCAST, VICTIM = range(2)
 
 
 class Schedule(Plan):
-    """The victim begins at once, the first incast --lead later, and all are --gap apart."""
+    """The victim begins at time 0, the first incast --lead later, and the others --gap apart."""
 
     classes = ("incast", "victim")
 

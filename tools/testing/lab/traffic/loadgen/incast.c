@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Incast load: many connections from several network namespaces send a block
- * to one receiver at the same instant; how long does each of them take?
+ * Generates an incast: many connections from several network namespaces send a
+ * block to one receiver at the same time.  Reports their completion times.
  *
  *	sender s0: flow 0, 8, 16, ... --\
  *	sender s1: flow 1, 9, 17, ... ---+--> receiver
@@ -9,18 +9,18 @@
  *
  * One process with one thread has all sockets.  A socket belongs to the
  * network namespace in which it was created, so setns() before socket() is
- * enough, and all senders of a round start at once: in a guest with virtual
- * time, no time passes between the first write() and the last.
+ * enough, and all senders start at once: in a guest with virtual time, no time
+ * passes between the first write() and the last.
  *
- * A round starts when the kernel has the bytes of all flows, and a flow is
- * complete when the receiver has read its last byte.  The receiver reads at
- * once, and discards (MSG_TRUNC, which saves copying).  Connections persist,
- * unless --fresh, which begins with connect() each time.
+ * A repetition (--rounds) starts when the kernel has the bytes of all flows, and
+ * a flow is complete when the receiver has read its last byte.  The receiver
+ * discards the data at once (MSG_TRUNC, which saves copying).  Connections
+ * persist; with --fresh each repetition begins with connect().
  *
- * With --starts each flow starts at its own time after the start of its
- * round, and its completion time is counted from there.
+ * With --starts each flow starts at its own time after the start of the
+ * repetition, and its completion time is counted from there.
  *
- * It never spins: a process that polls would stop virtual time for ever.
+ * The process never spins: virtual time would stop.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@
 #include "loadgen.h"
 
 #define MAX_SENDERS 64
-#define FIRST_PORT 10000	/* of the senders: tells the flows apart */
+#define FIRST_PORT 10000	/* of the senders: each flow has its own */
 #define MAX_FLOWS (65536 - FIRST_PORT)
 #define CHUNK (256 << 10)
 #define MAX_ROOM (1 << 29)	/* the kernel doubles it */
@@ -54,12 +54,12 @@ enum { KIND_LISTEN, KIND_TIMER, KIND_TX, KIND_RX };
  * struct flow - one connection, both of its ends
  * @tx: sender's socket
  * @rx: receiver's socket, -1 until accepted
- * @to_send: bytes of this round not yet handed to the kernel
- * @to_read: bytes of this round not yet read
- * @began: time at which the kernel got the bytes of this round, ns
- * @fct: flow completion times in ns; 0 is unfinished
- * @late: ns to @began from the common start, with --starts
- * @bulk: never ends, and no part of a round
+ * @to_send: bytes not yet written in this repetition
+ * @to_read: bytes not yet read in this repetition
+ * @began: time of the first write in this repetition, ns
+ * @fct: flow completion times, ns; 0 is unfinished
+ * @late: time from the common start to @began, ns, with --starts
+ * @bulk: endless, and no part of the repetitions
  * @blocked: waits for room in the send buffer (or for the connection)
  */
 struct flow {
@@ -84,7 +84,7 @@ static struct {
 static int sender_ns[MAX_SENDERS], receiver_ns;
 static int epoll_fd, timer_fd, listen_fd;
 static struct flow *flows;
-static unsigned int n_flows;		/* opt.flows, then opt.bulk of them */
+static unsigned int n_flows;		/* opt.flows, then opt.bulk */
 static unsigned int round_nr, unfinished, opened;
 static unsigned int flow_of_port[65536];	/* of the sender */
 static uint64_t *starts;		/* ns after the common start, by round and flow */
@@ -137,7 +137,7 @@ static void open_flow(unsigned int i)
 	f->tx = new_socket(sender_ns[i % opt.n_senders], to.ss_family, opt.cc);
 	f->rx = -1;
 	f->bulk = i >= opt.flows;
-	/* The application must not be what limits a flow. */
+	/* The send buffer must not limit a flow. */
 	if (!f->bulk && setsockopt(f->tx, SOL_SOCKET, SO_SNDBUFFORCE, &room,
 				   sizeof(room)))
 		die("SO_SNDBUFFORCE");
@@ -159,7 +159,7 @@ static void close_flow(unsigned int i)
 	flows[i].rx = -1;
 }
 
-/* Hand the kernel what it takes; wait for room only while there is none. */
+/* Write until the send buffer is full; wait for room only then. */
 static void send_more(unsigned int i)
 {
 	struct flow *f = &flows[i];
@@ -182,7 +182,7 @@ static void send_more(unsigned int i)
 	f->blocked = wait;
 }
 
-/* The sender's socket is writable: it has connected, or there is room again. */
+/* The sender's socket is connected, or has room again. */
 static void on_writable(unsigned int i, uint32_t events)
 {
 	int fd = flows[i].tx;
@@ -216,9 +216,9 @@ static void on_accept(void)
 		die("accept");
 }
 
-/* Read all that is there, by one call: another one would find nothing, and in a guest whose time is
- * virtual an EAGAIN takes a microsecond, in which a line of 40 Gbit/s has sent three packets.
- * (epoll tells again if there is more.)
+/* Read everything with one call.  A second one would return EAGAIN, which takes a microsecond of a
+ * guest's virtual time, the transmission time of three packets at 40 Gbit/s.  epoll reports the
+ * socket again if more data arrives.
  */
 static void on_readable(unsigned int i)
 {
@@ -331,7 +331,7 @@ static int by_start(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Start each flow at its own time; the earlier ones send and receive meanwhile. */
+/* Start each flow at its own time, and serve the earlier ones while waiting. */
 static void begin_apart(void)
 {
 	unsigned int i, order[opt.flows];
@@ -372,7 +372,7 @@ static void run_round(void)
 			close_flow(i);
 }
 
-/* What the senders' sockets know, added up. */
+/* Print the sums of TCP_INFO over the senders' sockets. */
 static void print_tcp_info(void)
 {
 	uint64_t bytes = 0, again = 0, segs = 0, retrans = 0, ce = 0;
@@ -397,7 +397,7 @@ static void print_tcp_info(void)
 	       bytes, again, segs, retrans, ce);
 }
 
-/* Print an array of struct flow: a list for each round, with a value for each flow. */
+/* Print an array of struct flow: a list for each repetition, with a value for each flow. */
 static void print_rounds(const char *what, size_t offset)
 {
 	uint64_t i, r;
@@ -441,9 +441,9 @@ static void usage(void)
 	      "	[--bytes N] [--rounds N] [--gap US] [--cc NAME] [--port N]\n"
 	      "	[--fresh] [--bulk N] [--lead US] [--duration US] [--limit S]\n"
 	      "	[--starts FILE]\n"
-	      "--bulk N      endless flows beside, started --lead US before\n"
-	      "--duration US how long bulk flows run at least\n"
-	      "--limit S     give up a round (or connecting) after S seconds\n"
+	      "--bulk N      endless flows, started --lead US before the incasts\n"
+	      "--duration US minimum measured time\n"
+	      "--limit S     abort a repetition, or connecting, after S seconds\n"
 	      "--starts FILE start of each flow, ns after the common start\n",
 	      stderr);
 	exit(2);
@@ -508,7 +508,7 @@ static void parse_options(int argc, char **argv)
 	if (optind != argc || !opt.n_senders || !opt.receiver || !opt.address ||
 	    !opt.bytes || (opt.fresh && (opt.bulk || !opt.flows)))
 		usage();
-	/* Each flow has a port of its own. */
+	/* Each flow has its own port. */
 	if (opt.flows > MAX_FLOWS || opt.bulk > MAX_FLOWS ||
 	    !(opt.flows + opt.bulk) || opt.flows + opt.bulk > MAX_FLOWS)
 		usage();

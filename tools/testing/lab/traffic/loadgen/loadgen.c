@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What load generators share; see loadgen.h. */
+/* Common functions of the load generators; see loadgen.h. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What load generators share: time, and sockets in other network namespaces. */
+/* Common functions of the load generators: time, and sockets in other network namespaces. */
 #ifndef _LOADGEN_H
 #define _LOADGEN_H
 
@@ -9,32 +9,32 @@
 #define NSEC 1000000000ull
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Says what is wrong, with errno's words unless it is 0, and exits with 1. */
+/* Print an error, with errno's description unless it is 0, and exit with status 1. */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t now(void);
 
-/* A namespace of `ip netns`, for setns(). */
+/* Open a namespace of `ip netns`, for setns(). */
 int open_ns(const char *name);
 
-/* This process's sockets are of that namespace from now on. */
+/* Create this process's sockets in that namespace from now on. */
 void enter_ns(int ns);
 
-/* An address and a port; the text's family decides. */
+/* Fill in an address, IPv4 or IPv6, and a port; returns the length. */
 socklen_t parse_address(struct sockaddr_storage *ss, const char *text,
 			unsigned int port);
 
-/* A TCP socket that is in a namespace, does not block, and resets when closed, so that
- * no TIME_WAIT is left for the next run's ports.
+/* A non-blocking TCP socket in a namespace.  It sends RST when closed, so that no TIME_WAIT
+ * socket occupies a port of the next run.
  */
 int new_socket(int ns, int family, const char *cc);
 
-/* queues.c: the queues at the ports of a namespace's switch are looked at, too. */
+/* queues.c: sample the ports of this namespace's switch too. */
 void queues_add(const char *ns);
-/* Look at all of them; counts as so many looks. */
+/* Sample all ports; the sample counts `times` times. */
 void queues_look(uint64_t times);
-/* As JSON: how often a port was seen with so many bytes, in steps of 1000. */
+/* Print JSON: the number of samples of each backlog, in bytes, in steps of 1000. */
 void queues_print(void);
 
 #endif /* _LOADGEN_H */

@@ -2,29 +2,27 @@
 /*
  * Plays a schedule: messages of given sizes, at given times, between many hosts.
  *
- *	class NAME TOS [CC]		what its senders' packets bear; both ends' in place of
- *					--cc, and then its peers connect to another port
+ *	class NAME TOS [CC]		TOS byte of its senders' packets; congestion control
+ *					of both ends in place of --cc, with its own server port
  *	host NAMESPACE ADDRESS		host 0, then 1, ...
- *	connection SRC DST PORT CLASS	of the client, host SRC, which sends
- *	reverse CONNECTION CLASS	the other direction of an earlier one
- *	message NS CONNECTION BYTES	in the order of their times; 0 never ends
- *	answer MESSAGE CONNECTION BYTES	after all of those: begins when that one is done
- *	switch NAMESPACE		whose ports --look looks at
+ *	connection SRC DST PORT CLASS	from PORT of host SRC, the client, which sends
+ *	reverse CONNECTION CLASS	the other direction of an earlier connection
+ *	message NS CONNECTION BYTES	sorted by time; 0 bytes: endless
+ *	answer MESSAGE CONNECTION BYTES	after all messages: begins when MESSAGE is complete
+ *	switch NAMESPACE		--look samples its ports
  *
- * Numbers of hosts, connections and messages are in the order of their lines; a reverse is
- * a connection, an answer is a message.  An answer's time is counted from when its request
- * began.  All connections are made first, one by one; time 0 is when the last one is there,
- * and a rest.
+ * Hosts, connections and messages are numbered in their order in the file; a reverse is a
+ * connection, an answer is a message.  The completion time of an answer begins with its
+ * request.  All connections are opened first, one by one.  Time 0 is REST after the last.
  *
- * One process and one thread plays all hosts (see incast.c), with one clock.  A message
- * begins when it is written, and is done when the receiver can read all of it; messages
- * of a connection queue up behind one another.
+ * One process with one thread plays all hosts (see incast.c), with one clock.  A message
+ * begins when it is written, and is complete when the receiver can read all of it.  The
+ * messages of a connection are sent in order.
  *
- * In a guest's virtual time each look at the clock takes 0.256 us of the one processor,
- * and send() and recv() look at it as well.  With a message each microsecond that counts:
- * so SO_RCVLOWAT wakes the receiver when a message is whole, not for each packet, the
- * clock is read once for all that are (FIONREAD asks without a look at the clock), and
- * twice for all messages that begin at a time.
+ * Reading the clock takes 0.256 us of a guest's virtual time, and send() and recv() read it
+ * too, which matters with a message each microsecond.  So SO_RCVLOWAT wakes the receiver for
+ * a complete message, not for each packet, one reading serves all messages that are complete
+ * (FIONREAD does not read the clock), and two serve all messages that begin together.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,30 +45,30 @@
 
 #include "loadgen.h"
 
-#define SERVER_PORT 5001		/* and those behind it, one a congestion control */
+#define SERVER_PORT 5001		/* the first; one for each congestion control */
 #define REST (50 * 1000 * 1000ull)	/* ns, after connecting */
 #define CHUNK (1 << 20)
-#define LOWAT (64 << 10)		/* of messages that are longer */
+#define LOWAT (64 << 10)		/* maximum, for longer messages */
 #define EVENTS 256
 #define MAX_CLASSES 16
 #define MAX_OPTIONS 8
-#define CC_NAME 16			/* TCP_CA_NAME_MAX, which is the kernel's own */
-#define ENDLESS (UINT64_MAX / 4)		/* what a message of 0 bytes has */
+#define CC_NAME 16			/* TCP_CA_NAME_MAX, which no UAPI header has */
+#define ENDLESS (UINT64_MAX / 4)		/* bytes of an endless message */
 #define NONE UINT32_MAX
 
 enum { KIND_TIMER, KIND_TX, KIND_RX, KIND_LOOK };
 
 /**
- * struct message - one line of the schedule
- * @at: when it is due
+ * struct message - a message of the schedule
+ * @at: time at which it is due, ns
  * @bytes: its size
- * @connection: on which
- * @next: the one behind it on its connection, NONE
- * @answer: begins when this one is done, NONE
- * @began: when it was handed to the kernel, of an answer its request; 0 before
- * @done: when the receiver had all of it, 0 before
- * @rtt: its sender's smoothed round trip, us, once the next one begins or the play is over
- * @rttvar: and how much that varies
+ * @connection: index of its connection
+ * @next: next message of the connection, or NONE
+ * @answer: message that begins when this one is complete, or NONE
+ * @began: time at which it (an answer: its request) was written, 0 before
+ * @done: time at which the receiver had all of it, 0 before
+ * @rtt: the sender's smoothed RTT, us, read before the next message or at the end
+ * @rttvar: its variation, us
  */
 struct message {
 	uint64_t at, bytes, began, done;
@@ -79,20 +77,20 @@ struct message {
 };
 
 /**
- * struct connection - both ends
- * @tx: of the host that sends
- * @rx: of the one that reads
- * @src: the host that sends
- * @dst: the one that reads
- * @port: of the sender
- * @class: index
- * @reversed: the connection whose other direction this is, NONE
- * @first: its oldest message that is not done, NONE
- * @last: its newest one, NONE
- * @to_send: bytes not handed to the kernel yet
- * @to_read: bytes of @first that have not been seen
- * @unread: bytes that have been seen and not read
- * @blocked: waits for room to send
+ * struct connection - one direction of a connection
+ * @tx: socket of the sender
+ * @rx: socket of the receiver
+ * @src: sending host
+ * @dst: receiving host
+ * @port: the sender's
+ * @class: index of its class
+ * @reversed: connection whose other direction this is, or NONE
+ * @first: oldest incomplete message, or NONE
+ * @last: newest message, or NONE
+ * @to_send: bytes not yet written
+ * @to_read: bytes of @first that have not arrived
+ * @unread: bytes that have arrived and are not yet read
+ * @blocked: waits for room in the send buffer
  */
 struct connection {
 	int tx, rx;
@@ -105,16 +103,16 @@ struct connection {
 };
 
 /**
- * struct class - connections that have something in common
- * @name: what the report calls it
- * @cc: the congestion control of both ends, "" the namespace's
- * @tos: of what the clients send
- * @server: the first class with that congestion control
- * @ends: of its connections that still have that congestion control when all is done
- * @bytes: that were read in the window
- * @retrans: segments that its senders have sent again
- * @sent: bytes of data that its senders have sent, each as often as it was sent
- * @resent: of these what had been sent before
+ * struct class - connections with a common name, congestion control and TOS byte
+ * @name: its name in the report
+ * @cc: congestion control of both ends; "": the namespace's default
+ * @tos: TOS byte of the clients' packets
+ * @server: first class with the same congestion control
+ * @ends: number of sockets that still have that congestion control at the end
+ * @bytes: bytes received in the measured time
+ * @retrans: segments that its senders retransmitted
+ * @sent: bytes of data that its senders transmitted, retransmissions included
+ * @resent: bytes of data that its senders retransmitted
  */
 struct class {
 	char name[32], cc[CC_NAME];
@@ -125,10 +123,11 @@ struct class {
 
 /**
  * struct host - a namespace
- * @address: where its peers connect to
- * @name: the same, as GREENLANE_SENDERS has it
- * @ns: open
- * @listeners: by class::server, because who is accepted has his listener's
+ * @address: address to which its peers connect
+ * @name: the same address, as GREENLANE_SENDERS takes it
+ * @ns: descriptor of the namespace
+ * @listeners: by class::server, because an accepted socket inherits the listener's
+ *	congestion control
  */
 struct host {
 	char address[64];
@@ -145,9 +144,9 @@ static struct host *hosts;
 static struct connection *connections;
 static struct message *messages;
 static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done, n_endless;
-static uint32_t n_timed;		/* messages that are no answers */
+static uint32_t n_timed;		/* messages that are not answers */
 
-/* Answers that can begin. */
+/* Answers whose request is complete. */
 static uint32_t *ready, n_ready;
 
 static struct option_value options[MAX_OPTIONS];
@@ -159,7 +158,7 @@ static int epoll_fd, timer_fd, look_fd;
 static bool measuring, timer_fired, look_ahead, tcp_info;
 static char chunk[CHUNK];
 
-/* Room for one more at the end of an array that doubles. */
+/* Make room for one more entry at the end of an array, whose size doubles. */
 static void *grow(void *array, uint32_t n, size_t size)
 {
 	if (n & (n - 1))
@@ -187,7 +186,7 @@ static unsigned int server_of(const struct connection *c)
 	return classes[c->class].server;
 }
 
-/* Does it come from where its request went, which has no answer yet? */
+/* Is it a valid answer: from the receiver of a request that has no other answer? */
 static bool answers(const struct message *m, uint32_t number)
 {
 	const struct message *request = &messages[number];
@@ -197,7 +196,7 @@ static bool answers(const struct message *m, uint32_t number)
 	       connections[m->connection].src == connections[request->connection].dst;
 }
 
-/* An IPv6 address, or the one that an IPv4 address is mapped to. */
+/* An IPv6 address, or an IPv4-mapped one. */
 static struct in6_addr name_of(const char *address)
 {
 	struct sockaddr_storage ss;
@@ -349,7 +348,7 @@ static void watch_both(uint32_t i)
 	watch(EPOLL_CTL_ADD, connections[i].rx, EPOLLIN, KIND_RX, i);
 }
 
-/* The same two sockets; epoll knows them apart by their numbers. */
+/* The same two sockets; the duplicates are separate entries of epoll. */
 static void open_reverse(uint32_t i)
 {
 	struct connection *c = &connections[i], *other = &connections[c->reversed];
@@ -362,7 +361,7 @@ static void open_reverse(uint32_t i)
 	watch_both(i);
 }
 
-/* Nobody else connects meanwhile: whom the listener accepts is this one. */
+/* Connections are opened one by one, so the listener accepts this one. */
 static void open_connection(uint32_t i)
 {
 	struct connection *c = &connections[i];
@@ -374,7 +373,7 @@ static void open_connection(uint32_t i)
 	parse_address(&from, hosts[c->src].address, c->port);
 	c->tx = new_cc_socket(&hosts[c->src], to.ss_family, c->class);
 	set_tos(c->tx, to.ss_family, classes[c->class].tos);
-	/* A message must not wait for the one before it to be acknowledged. */
+	/* A message must not wait for the ACK of the previous one. */
 	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
 	for (o = 0; o < n_options; o++)
 		set_int(c->tx, options[o].level, options[o].name, options[o].value);
@@ -396,7 +395,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Hand the kernel what it takes; wait for room only while there is none. */
+/* Write until the send buffer is full; wait for room only then. */
 static void send_more(uint32_t i)
 {
 	struct connection *c = &connections[i];
@@ -419,7 +418,7 @@ static void send_more(uint32_t i)
 	c->blocked = wait;
 }
 
-/* Wake the receiver when the message is whole, or much of it is there. */
+/* Wake the receiver when the message is complete, or LOWAT bytes have arrived. */
 static void expect(struct connection *c)
 {
 	uint64_t missing = c->unread + c->to_read;
@@ -427,7 +426,7 @@ static void expect(struct connection *c)
 	set_int(c->rx, SOL_SOCKET, SO_RCVLOWAT, least(missing, LOWAT));
 }
 
-/* Takes no virtual time. */
+/* Does not read the clock, so takes no virtual time. */
 static struct tcp_info info_of(int fd)
 {
 	struct tcp_info info = {};
@@ -438,8 +437,8 @@ static struct tcp_info info_of(int fd)
 	return info;
 }
 
-/* Of its newest message, all of whose ACKs have come by now, unless the next one is early: what
- * its sender thinks of the path.
+/* Save the sender's estimates with the newest message.  All its ACKs have arrived, unless the next
+ * message begins before.
  */
 static void note_estimates(const struct connection *c, const struct tcp_info *info)
 {
@@ -471,7 +470,7 @@ static void start_message(uint32_t i)
 	send_more(m->connection);
 }
 
-/* What has come: takes no time. */
+/* Account for the bytes that have arrived; takes no virtual time. */
 static void look(uint32_t i, uint64_t when)
 {
 	struct connection *c = &connections[i];
@@ -503,7 +502,7 @@ static void look(uint32_t i, uint64_t when)
 	c->to_read -= n;
 }
 
-/* Read what has been seen, so that it is acknowledged. */
+/* Read the bytes that look() has accounted for, so that TCP acknowledges them. */
 static void drain(uint32_t i)
 {
 	struct connection *c = &connections[i];
@@ -524,7 +523,7 @@ static void start_answers(void)
 	n_ready = 0;
 }
 
-/* What has come until now counts: for the window that begins or ends. */
+/* Account for all arrived bytes, at the begin and the end of the measured time. */
 static void look_at_all(void)
 {
 	uint64_t when = now();
@@ -545,7 +544,7 @@ static void handle_events(void)
 	for (i = 0; i < n; i++)
 		if ((ev[i].data.u64 & 0xff) == KIND_RX)
 			look(ev[i].data.u64 >> 8, when);
-	/* From here on time passes. */
+	/* The calls below take virtual time. */
 	for (i = 0; i < n; i++) {
 		uint32_t index = ev[i].data.u64 >> 8;
 
@@ -563,7 +562,7 @@ static void handle_events(void)
 			drain(index);
 			break;
 		case KIND_LOOK:
-			/* More than one, if time passed while messages were begun. */
+			/* More than one, if starting messages took longer than the interval. */
 			if (read(look_fd, &expired, sizeof(expired)) > 0)
 				queues_look(expired);
 			break;
@@ -572,7 +571,7 @@ static void handle_events(void)
 	start_answers();
 }
 
-/* Until then, or until so many messages are done. */
+/* Handle events until the time @when, or until @enough messages are complete. */
 static void play_until(uint64_t when, uint32_t enough)
 {
 	struct itimerspec t = {
@@ -597,9 +596,9 @@ static void add_name(struct in6_addr *names, unsigned int *n, const struct in6_a
 		names[(*n)++] = *name;
 }
 
-/* The receiver of messages that begin together knows who sends them, because it has asked for
- * them: it names all of them on each of their connections.  A congestion control without
- * senders goes without.
+/* A receiver that requests several messages knows their senders.  Pass the names of all senders of
+ * messages that begin together to each of the receiver's sockets.  Congestion controls without
+ * GREENLANE_SENDERS are skipped.
  */
 static void name_senders(uint32_t first, uint32_t end)
 {
@@ -624,7 +623,7 @@ static void name_senders(uint32_t first, uint32_t end)
 	}
 }
 
-/* All messages that are due at one time; returns the next one. */
+/* Start all messages that are due at the same time; returns the next one. */
 static uint32_t start_messages(uint32_t first, uint64_t start)
 {
 	uint64_t at = messages[first].at, before, after;
@@ -645,7 +644,7 @@ static uint32_t start_messages(uint32_t first, uint64_t start)
 	return end;
 }
 
-/* How many will be done: of those that have begun, and their answers. */
+/* The number of messages to wait for: the started ones that end, and their answers. */
 static uint32_t expected(uint32_t begun)
 {
 	uint32_t i, n = begun - n_endless;
@@ -693,7 +692,7 @@ static void play(void)
 	play_until(start + end_ns + limit_ns, expected(i));
 }
 
-/* Of /proc/meminfo, in bytes. */
+/* A value of /proc/meminfo, in bytes. */
 static uint64_t meminfo(const char *name)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
@@ -709,7 +708,7 @@ static uint64_t meminfo(const char *name)
 	return kb << 10;
 }
 
-/* A transport whose peer has not got it falls back, and has another name then. */
+/* Count a socket that has not fallen back to another congestion control. */
 static void count_end(struct class *c, int fd)
 {
 	char name[CC_NAME] = "";
@@ -742,7 +741,7 @@ static void look_at_sockets(void)
 	}
 }
 
-/* What was counted at this offset of struct class, by class. */
+/* Print the counter at this offset of struct class, by class. */
 static void print_classes(const char *what, size_t offset)
 {
 	uint32_t i;
@@ -754,7 +753,7 @@ static void print_classes(const char *what, size_t offset)
 	printf("}");
 }
 
-/* What is at this offset of struct message, of each. */
+/* Print the field at this offset of struct message, for all messages. */
 static void print_messages(const char *what, size_t offset)
 {
 	uint32_t i;
@@ -789,7 +788,7 @@ static void print_report(void)
 	print_classes("resent", offsetof(struct class, resent));
 	print_classes("ends", offsetof(struct class, ends));
 	printf(", \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
-	       /* All connections are still there. */
+	       /* All connections are still open. */
 	       meminfo("MemTotal:") - meminfo("MemAvailable:"));
 	if (tcp_info) {
 		print_messages("rtt_us", offsetof(struct message, rtt));
@@ -805,13 +804,13 @@ static void usage(void)
 	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
 	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS] [--look-ahead]\n"
 	      "	[--tcp-info]\n"
-	      "--begin, --end  count the bytes that are read between\n"
-	      "--limit         go on for so long after --end, for what is not done\n"
-	      "--look          at the switches' queues, so often between\n"
-	      "--look-ahead    receivers name who will send to them at a time (GREENLANE_SENDERS)\n"
-	      "--tcp-info      report what senders think of their round trip, after each message\n"
+	      "--begin, --end  measured time: counts the bytes received in it\n"
+	      "--limit         maximum wait for incomplete messages after --end\n"
+	      "--look          interval of samples of the switches' queues\n"
+	      "--look-ahead    receivers name the senders of an incast (GREENLANE_SENDERS)\n"
+	      "--tcp-info      report the senders' RTT estimates after each message\n"
 	      "--option        setsockopt() on each sender's socket\n"
-	      "--ack-tos N     of what the receivers send\n", stderr);
+	      "--ack-tos N     TOS byte of the receivers' packets\n", stderr);
 	exit(2);
 }
 

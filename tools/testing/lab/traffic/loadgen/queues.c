@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is queued at the ports of some switches, looked at now and then.
+ * Samples of the backlogs at the ports of some switches.
  *
- * Every qdisc of a switch's namespace whose kind is color is a port.  A look at all of
- * them takes no virtual time in a guest, because nothing in it asks for the time.
+ * Every qdisc of kind color in a switch's namespace is a port.  A sample of all ports takes
+ * no virtual time in a guest, because no code in it reads the clock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,9 +17,9 @@
 
 #include "loadgen.h"
 
-#define STEP 1000		/* bytes that make a difference */
-#define STEPS 65536		/* the last one has all that is longer */
-#define ROOM (32 << 10)		/* what the kernel puts in a part of a dump at most */
+#define STEP 1000		/* bytes of a step of the histogram */
+#define STEPS 65536		/* the last one includes all longer backlogs */
+#define ROOM (32 << 10)		/* maximum size of a part of a netlink dump */
 
 static struct mnl_socket **switches;
 static unsigned int n_switches;
