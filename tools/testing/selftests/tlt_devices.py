@@ -228,12 +228,14 @@ def deliver(sender, receiver):
     time.sleep(0.01)
 
 
-def heard(s):
-    """A socket's counters; checks that all its important packets and clocks were echoed."""
-    seen = info(s)
+def heard(s, ns):
+    """Counters of a socket, the only one in ns; checks that all its important packets and clocks
+    were echoed.  ns has also the echo of a clock that the ACK of later data overtook, as with IPsec
+    on a slow kernel; the socket has not."""
+    seen, counters = info(s), ns.greenlane()
     true(seen["important_sent"] >= WRITES, f"important packets: {seen['important_sent']}")
-    equal(seen["echoes"], seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"],
-          "echoes")
+    equal(counters["EchoReceived"] + counters["ClockEchoReceived"],
+          seen["important_sent"] + seen["clocks_byte"] + seen["clocks_mss"], "echoes")
     equal((seen["peer"], seen["flags"]), (YES, 0), "peer, flags")
     return seen
 
@@ -246,7 +248,7 @@ def marks(hosts, client, server):
         deliver(server, client)
     ends = (client, hosts.client), (server, hosts.b)
     for (s, ns), (_, other) in (ends, ends[::-1]):
-        seen = heard(s)
+        seen = heard(s, ns)
         # The other end acknowledges packets at once that have the DSCP of important ones.
         equal(other.greenlane()["EchoSent"], seen["important_sent"], "EchoSent")
         counters = ns.greenlane()
@@ -306,7 +308,7 @@ def queued(version, hook):
                 deliver(client, server)
                 deliver(server, client)
         for s, ns, other in ((client, hosts.a, hosts.b), (server, hosts.b, hosts.a)):
-            equal(other.greenlane()["EchoSent"], heard(s)["important_sent"], "EchoSent")
+            equal(other.greenlane()["EchoSent"], heard(s, ns)["important_sent"], "EchoSent")
             equal(ns.greenlane()["Invalid"], 0, "Invalid")
 
 
