@@ -254,6 +254,19 @@ def by_hand():
            ("f", -100, "+%")], "numbers")
 
 
+def axes_of(about, rows, name):
+    """Draw a figure; the axes of its panels."""
+    drawn = []
+    subplots = draw.pyplot.subplots
+    try:
+        draw.pyplot.subplots = lambda *a, **k: drawn.append(subplots(*a, **k)) or drawn[-1]
+        draw.draw(catalogue.Figure("f", about, ()), rows, f"{OUT.name}/{name}")
+    finally:
+        draw.pyplot.subplots = subplots
+    (_, axes), = drawn
+    return axes
+
+
 @case("a plot: labelled axes, bars for an unordered x, a style for each transport")
 def looks():
     ccs = ["dctcp", "tlt_dctcp"]
@@ -267,14 +280,7 @@ def looks():
              "small_p99": 1e6 * seed, "small_mean": 2e6 * seed}
             for cc in ccs for workload in about["vary"]["workload"]
             for load in (20, 40) for seed in (1, 2)]
-    drawn = []
-    subplots = draw.pyplot.subplots
-    try:
-        draw.pyplot.subplots = lambda *a, **k: drawn.append(subplots(*a, **k)) or drawn[-1]
-        draw.draw(catalogue.Figure("f", about, ()), rows, f"{OUT.name}/looks")
-    finally:
-        draw.pyplot.subplots = subplots
-    (_, axes), = drawn
+    axes = axes_of(about, rows, "looks")
     # A panel for each load above, and for each workload below.
     equal(axes.shape, (2, 2), "panels")
     bars, lines = axes[0][0], axes[1][0]
@@ -378,14 +384,7 @@ def two_plots():
     rows = [{"cc": cc, "base": base, "load": load, "fg_mean": 1e6, "fg_p99": 2e6}
             for base in ("linux", "paper") for load in (20, 40)
             for cc in ccs + ["dctcp:tcp_early_retrans=3"] * (base == "paper")]
-    drawn = []
-    subplots = draw.pyplot.subplots
-    try:
-        draw.pyplot.subplots = lambda *a, **k: drawn.append(subplots(*a, **k)) or drawn[-1]
-        draw.draw(catalogue.Figure("f", about, ()), rows, f"{OUT.name}/two")
-    finally:
-        draw.pyplot.subplots = subplots
-    (_, axes), = drawn
+    axes = axes_of(about, rows, "two")
     (linux, paper), bars = axes
     equal([one.get_title() for one in (linux, paper)],
           ["base: today's Linux", "base: the paper's base"], "panels")

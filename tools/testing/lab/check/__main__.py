@@ -32,6 +32,7 @@ import time
 
 from lab import TOP
 from lab.check import tap
+from lab.guest import kernel_options
 
 SELFTESTS = TOP / "tools/testing/selftests"
 
@@ -72,8 +73,7 @@ class Config:
     @property
     def which(self):
         """The options of scripts/kernel, scripts/modules and scripts/guest."""
-        return (["--machine", self.machine, "--kernel", self.kernel]
-                + (["--base", self.variant] if self.paper else [f"--{self.variant}"] * bool(self.variant)))
+        return kernel_options(self.machine, self.kernel, self.variant)
 
     @property
     def paper(self):

@@ -101,8 +101,7 @@ def main():
     """Run, print, write."""
     kind, args = parse_args()
     options = ["--kernel", args.kernel, "--timeout", args.timeout]
-    fine = args.fine and args.base == "linux"       # the papers' base always is
-    options += ["--debug"] * args.debug + ["--fine"] * fine + ["--base", args.base]
+    options += ["--debug"] * args.debug + ["--fine"] * args.fine + ["--base", args.base]
     options += args.guest_options.split()
     common = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel base".split()
     config, jobs = kind.configure(args)

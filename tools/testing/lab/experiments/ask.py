@@ -28,7 +28,7 @@ def rows(kind, *options, key="cc"):
 
 
 def asked(*words):
-    """Run scripts/experiment; returns the completed process, whatever its exit status."""
+    """Run scripts/experiment; returns the completed process, also of a failure."""
     return subprocess.run([TOP / "scripts/experiment", *words], capture_output=True, text=True,
                           check=False)
 

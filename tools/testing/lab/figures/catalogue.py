@@ -422,10 +422,9 @@ def _measured(number, rows, seeds):
 
 def _on(figure, number, base):
     """The number of that base."""
-    of = number | {name: number[name] | (number.get("today", {}).get(name, {})
-                                         if base == LINUX and base != figure.judged else {})
-                   for name in ("of", "to") if name in number}
-    return of | {name: figure.on(base, of[name]) for name in ("of", "to") if name in of}
+    today = number.get("today", {}) if base != figure.judged else {}
+    return number | {name: figure.on(base, number[name] | today.get(name, {}))
+                     for name in ("of", "to") if name in number}
 
 
 def _ideal(figure, number, rows):

@@ -148,8 +148,8 @@ def page(scale, figures, directory, where):
             f"<title>greenlane: the papers' figures</title><style>{STYLE}</style></head><body>"
             f"<h1>greenlane: the papers' figures</h1>{_counts(figures, directory)}"
             "<p>A number is met if it is at least as good as the paper's, or misses it by no more"
-            " than a tenth, and beyond if it is better by more than a factor of two. Real Linux TCP in User-Mode Linux, in"
-            f" virtual time; scale: {scale}.</p><ul>{contents}</ul>"
+            " than a tenth, and beyond if it is better by more than a factor of two."
+            f" Real Linux TCP in User-Mode Linux, in virtual time; scale: {scale}.</p><ul>{contents}</ul>"
             + "".join(_section(figure, directory) for figure in figures)
             + _absent(where) + "</body></html>\n")
 

@@ -23,7 +23,7 @@ import tempfile
 import threading
 
 from lab import TOP
-from lab.guest import health, limit, qemu, uml
+from lab.guest import health, kernel_options, limit, qemu, uml
 
 CACHE = pathlib.Path(os.environ.get("GREENLANE_CACHE") or pathlib.Path(
     os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
@@ -108,11 +108,7 @@ def build_init():
 
 def build(args):
     """Build the kernel and, without --no-modules, the tree's modules and tc plugin."""
-    which = ["--machine", args.machine, "--kernel", args.kernel]
-    if args.variant == "paper":
-        which += ["--base", "paper"]
-    elif args.variant:
-        which.append(f"--{args.variant}")
+    which = kernel_options(args.machine, args.kernel, args.variant)
     if args.no_modules:
         return built("kernel", *which), None
     moddir = built("modules", *which)

@@ -44,6 +44,13 @@ def _tcp(frame):
     return None
 
 
+def _packet(frame, tcp, length, arrived, sent=None):
+    """The packet with these first bytes and the TCP header at this offset."""
+    return Packet(int.from_bytes(frame[tcp:tcp + 2]), bool(frame[tcp + 13] & _SYN), length,
+                  length - tcp - 4 * (frame[tcp + 12] >> 4), arrived, sent,
+                  int.from_bytes(frame[tcp + 4:tcp + 8]))
+
+
 class Ring:
     """A packet socket with a ring of `frames` frames: of one device or of all of a namespace, and
     of the packets that a filter accepts, or of all."""
@@ -105,13 +112,9 @@ class Capture:
         # Fields that the router does not change.  IPv4's identification and TCP's timestamps
         # distinguish a packet from its retransmission.
         key = frame[18:20] + frame[tcp:]
-        port = int.from_bytes(frame[tcp:tcp + 2])
-        syn = bool(frame[tcp + 13] & _SYN)
-        data = length - tcp - 4 * (frame[tcp + 12] >> 4)
-        seq = int.from_bytes(frame[tcp + 4:tcp + 8])
         if not leaves:
             self.waiting[key] = len(self.packets)
-            self.packets.append(Packet(port, syn, length, data, time, None, seq))
+            self.packets.append(_packet(frame, tcp, length, time))
         elif key in self.waiting:
             i = self.waiting.pop(key)
             self.packets[i] = self.packets[i]._replace(sent=time)
@@ -189,7 +192,4 @@ class Ends:
 
     def _packet(self, number, at):
         frame, length, _, leaves, time = self.rings[number].read(at)
-        tcp = _tcp(frame)
-        return Packet(int.from_bytes(frame[tcp:tcp + 2]), False, length,
-                      length - tcp - 4 * (frame[tcp + 12] >> 4), time, time if leaves else None,
-                      int.from_bytes(frame[tcp + 4:tcp + 8]))
+        return _packet(frame, _tcp(frame), length, time, time if leaves else None)

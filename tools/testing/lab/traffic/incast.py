@@ -70,9 +70,9 @@ def starts(config, flows):
 def generate(network, config, job):
     """Run the load generator; returns its report.  With a `spread` each flow has its own start,
     which does not depend on the congestion control."""
+    if not config.get("spread"):
+        return _generate(network, config, job)
     with tempfile.NamedTemporaryFile("w", suffix=".starts") as file:
-        if not config.get("spread"):
-            return _generate(network, config, job)
         for one in starts(config, job["flows"]):
             print(*one, file=file)
         file.flush()

@@ -79,8 +79,8 @@ class Schedule(Plan):
             self.messages.append(Message(at, self.connect(src, dst, LONG), size))
 
     def _endless_flows(self, number):
-        """Add endless flows: --long-flows, or as many links as the load fills.  All hosts send one
-        before a host sends a second one."""
+        """Add endless flows: --long-flows, or the number of links that the load fills.  All hosts
+        send one before a host sends a second one."""
         hosts = range(self.config["hosts"])
         sources = []
         while len(sources) < number:
