@@ -196,6 +196,8 @@ struct gl_sockopt {
  * @on_xmit: data is about to be sent.  Return: its kind.  Socket locked
  * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, has left.  Socket
  *	locked.  May be NULL
+ * @on_refused: such a packet has not left: the host has no route, or its device has refused it.
+ *	Socket locked.  NULL: gl_kick_soon()
  * @on_ack: a packet with an ACK is about to be sent; may clear ECE in @th.  If @word is not NULL,
  *	the packet has room for a word in the option.  Return: the kind whose code is sent with
  *	@word, or NULL to send no word.  The packet remains one of @protocol's control kind.
@@ -228,6 +230,7 @@ struct gl_transport {
 					 const struct gl_seg *seg);
 	void (*on_last)(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			u32 end_seq);
+	void (*on_refused)(struct sock *sk, struct gl_sock *gs);
 	const struct gl_kind *(*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
 					u32 *word);
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,

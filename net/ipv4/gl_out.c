@@ -229,9 +229,16 @@ static bool gl_was_sent(int err)
 	return err == NET_XMIT_SUCCESS || err == NET_XMIT_CN;
 }
 
-/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  If the
- * device refuses it, or accepts it and drops a packet (NET_XMIT_CN), the kick detects that
- * on_last() was not called.
+static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
+{
+	if (gs->transport->on_refused)
+		gs->transport->on_refused(sk, gs);
+	else
+		gl_kick_soon(sk, gs);
+}
+
+/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  A device
+ * also refuses a packet by accepting it and dropping one (NET_XMIT_CN).
  */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
@@ -247,7 +254,7 @@ static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb
 	if (err == NET_XMIT_SUCCESS)
 		gs->transport->on_last(sk, gs, kind, seg->end_seq);
 	else
-		gl_kick_soon(sk, gs);
+		gl_out_refused(sk, gs);
 	return err;
 }
 

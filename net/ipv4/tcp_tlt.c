@@ -60,7 +60,7 @@
  * @imp_end: end of the important packet in flight, sequence number; if it is a clock, end of
  *	the first byte that TCP sends after it
  * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
- * @imp_us: departure of the important packet, TCP's clock, us
+ * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
  * @lost: tp->lost (packets found lost) when the echo arrived
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
@@ -71,11 +71,12 @@
  *	flight, so the next clock can wait for data
  * @reordered: the path reorders packets: TCP or TLT has detected it, and it is counted
  * @ended: @end is set
- * @refused: consecutive attempts, at most TLT_REFUSED_MAX, at which the host's own device
- *	refused a clock, or data while no packet was in flight
+ * @refused: consecutive packets, at most TLT_REFUSED_MAX, that the host has not sent
  * @idle: consecutive clocks, at most TLT_IDLE_CLOCKS_MAX, while no packet was delivered
  * @since: data packets since the last important one, at most TLT_PERIOD; if the base has a rate
- * @delivered: tp->delivered (packets) when the last clock left
+ * @delivered: tp->delivered (packets) when the last clock left, low 16 bits
+ * @left_us: departure of the last data packet or clock, TCP's clock, us, low 16 bits
+ * @left_end: the highest end of a packet that left in that microsecond, sequence number
  * @end: end of the last message whose last packet was important, sequence number; if the base
  *	has a rate
  *
@@ -95,7 +96,7 @@ struct tlt {
 	/* the fields from here on are cleared when marking begins or ends */
 	u32	imp_end;
 	u32	echo_us;
-	u64	imp_us;
+	u32	imp_us;
 	u32	lost;
 	u8	state:2,
 		clock:1,
@@ -107,7 +108,9 @@ struct tlt {
 	u8	refused;
 	u8	idle;
 	u8	since;
-	u32	delivered;
+	u16	delivered;
+	u16	left_us;
+	u32	left_end;
 	u32	end;
 };
 
@@ -293,14 +296,23 @@ static enum tlt_clock tlt_clock(const struct sock *sk)
 
 /* --- losses found by an echo (§5.1 "Loss detection") ---------------------- */
 
+/* The time since the important packet left, us: negative if pacing, or tlt_order(), has put its
+ * departure ahead of the clock.  @now: TCP's clock, us.
+ */
+static s32 tlt_age_us(const struct tlt *tlt, u64 now)
+{
+	return (u32)now - tlt->imp_us;
+}
+
 /* Packets that left before the echoed packet, retransmissions included, and are not acknowledged
  * are lost; if the path reorders packets, only after RACK's reordering window.
  */
 static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
 {
+	u64 now = tcp_clock_us(), us = now - tlt_age_us(tlt, now);
 	bool any = tcp_sk(sk)->reord_seen ?
-		   gl_suspect_before(sk, tlt->imp_us, tlt->imp_end) :
-		   gl_lose_before(sk, tlt->imp_us, tlt->imp_end);
+		   gl_suspect_before(sk, us, tlt->imp_end) :
+		   gl_lose_before(sk, us, tlt->imp_end);
 
 	if (!any)
 		return;
@@ -367,6 +379,39 @@ static void tlt_learn_reordering(struct sock *sk, struct gl_sock *gs, struct tlt
 		return;
 	tlt->reordered = 1;
 	tlt_count(sk, TLT_REORDERED, 1);
+}
+
+/* A packet, or a clock, has this departure and this end. */
+static void tlt_left(struct tlt *tlt, u64 us, u32 end_seq)
+{
+	if (tlt->left_us == (u16)us && before(end_seq, tlt->left_end))
+		return;
+	tlt->left_us = us;
+	tlt->left_end = end_seq;
+}
+
+/* TCP is about to retransmit.  tcp_skb_sent_after() orders packets by their departure in
+ * microseconds, and those of one microsecond by their sequence numbers.  A retransmission in the
+ * microsecond of a packet with a higher number would precede that packet, whose ACK would then find
+ * the retransmission lost: in a fabric of 96 hosts one in twenty was sent again needlessly.  So the
+ * retransmission leaves in the next microsecond.  (Pacing spaces departures itself.)
+ *
+ * The departure also measures the RTT: it may be ahead of the clock by a quarter of the minimum RTT,
+ * RACK's least reordering window.
+ */
+static void tlt_order(struct sock *sk, const struct tlt *tlt)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	const struct sk_buff *skb = tp->retransmit_skb_hint ?: tcp_rtx_queue_head(sk);
+	u32 most_us = DIV_ROUND_UP(min(tcp_min_rtt(tp), tp->srtt_us >> 3), 4);
+	u64 us = div_u64(max(tp->tcp_wstamp_ns, tp->tcp_clock_cache), NSEC_PER_USEC);
+	u64 next_ns = (us + 1) * NSEC_PER_USEC;
+
+	if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE || tlt->left_us != (u16)us ||
+	    !skb || !before(TCP_SKB_CB(skb)->seq, tlt->left_end))
+		return;
+	if (next_ns - tp->tcp_clock_cache <= (u64)most_us * NSEC_PER_USEC)
+		tp->tcp_wstamp_ns = next_ns;
 }
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
@@ -548,6 +593,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	tlt->accused |= before(seg->seq, tcp_sk(sk)->snd_nxt) &&
 			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
+	tlt_left(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), seg->end_seq);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
 	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
 	if (important)
@@ -557,7 +603,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
-static void tlt_wait(struct tlt *tlt, u64 us, u32 end_seq, bool clock)
+static void tlt_wait(struct tlt *tlt, u32 us, u32 end_seq, bool clock)
 {
 	tlt->state = GREENLANE_WAITING;
 	tlt->imp_us = us;
@@ -581,6 +627,22 @@ static void tlt_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 	tlt->refused = 0;
 	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
 		 false);
+}
+
+/* If the host has no route, or its device refuses a packet, TLT tries again this often, every
+ * GL_SOON_NS: for 10 ms, the transmission time of about a thousand packets at 1 Gbit/s.  Then TCP's
+ * timers retransmit, until a packet leaves.
+ */
+#define TLT_REFUSED_MAX		200
+
+static void tlt_on_refused(struct sock *sk, struct gl_sock *gs)
+{
+	struct tlt *tlt = tlt_of(gs);
+
+	if (tlt->refused == TLT_REFUSED_MAX)
+		return;
+	tlt->refused++;
+	gl_kick_soon(sk, gs);
 }
 
 /* --- important ACK-clocking (§5.1) --------------------------------------- */
@@ -621,18 +683,25 @@ static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
  */
 #define TLT_IDLE_CLOCKS_MAX	16
 
-/* If the host's own device refuses a packet, retry this often, every GL_SOON_NS: for 10 ms, the
- * transmission time of about a thousand packets at 1 Gbit/s.
- */
-#define TLT_REFUSED_MAX		200
-
 static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 {
-	if (tlt->delivered != tp->delivered) {
+	if (tlt->delivered != (u16)tp->delivered) {
 		tlt->delivered = tp->delivered;
 		tlt->idle = 0;
 	}
 	return tlt->idle == TLT_IDLE_CLOCKS_MAX;
+}
+
+/* The departure of a clock packet, us: not before that of data that tlt_order() has put ahead of TCP's
+ * clock.  If the base paces, tcp_wstamp_ns is the departure of the next packet.
+ */
+static u64 tlt_clock_us(const struct sock *sk)
+{
+	u64 us = tcp_clock_us();
+
+	if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE)
+		return us;
+	return max(us, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC));
 }
 
 /* Send the first unacked byte, which is enough to request an ACK, or with @mss up to an MSS.  All
@@ -643,6 +712,7 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 	int bytes;
+	u64 us;
 
 	if (tlt_clock_is_idle(tp, tlt))
 		return;
@@ -650,15 +720,15 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	/* The receiver's window forbids a byte.  The ACK that opens it kicks: tlt_acked(). */
 	if (!bytes)
 		tlt->state = GREENLANE_ARMED_NEXT;
-	if (bytes < 0 && tlt->refused < TLT_REFUSED_MAX) {
-		tlt->refused++;
-		gl_kick_soon(sk, gs);
-	}
+	if (bytes < 0)
+		tlt_on_refused(sk, gs);
 	if (bytes <= 0)
 		return;
 	tlt->idle++;
 	tlt->refused = 0;
-	tlt_wait(tlt, tcp_clock_us(), tp->snd_nxt + 1, true);
+	us = tlt_clock_us(sk);
+	tlt_wait(tlt, us, tp->snd_nxt + 1, true);
+	tlt_left(tlt, us, tlt->imp_end);
 	tlt_count_clock(sk, tlt, bytes, mss);
 }
 
@@ -683,7 +753,6 @@ static void tlt_again(struct sock *sk, struct gl_sock *gs)
 
 	if (!tcp_send_head(sk) || tlt->refused == TLT_REFUSED_MAX)
 		return;
-	tlt->refused++;
 	gl_xmit(sk);
 	/* A burst may have begun. */
 	if (tcp_sk(sk)->packets_out)
@@ -768,7 +837,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 /* The important packet has arrived: an ACK or SACK covers it, or the clock was answered. */
 static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
-	trace_greenlane_echo(sk, tlt->imp_end, tcp_clock_us() - tlt->imp_us);
+	trace_greenlane_echo(sk, tlt->imp_end, tlt_age_us(tlt, tcp_clock_us()));
 	tlt->n.echoes++;
 	tlt->echo_us = tcp_clock_us();
 	tlt->state = GREENLANE_ARMED_NEXT;
@@ -823,7 +892,7 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
  */
 static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *tlt)
 {
-	return tp->reord_seen && tcp_clock_us() - tlt->imp_us < 2 * (tp->srtt_us >> 3);
+	return tp->reord_seen && tlt_age_us(tlt, tcp_clock_us()) < (s32)(tp->srtt_us >> 2);
 }
 
 /* A receiver whose memory is full drops data and withdraws the window that the data was sent in
@@ -926,6 +995,20 @@ static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 		tp->rack.advanced = 0;
 }
 
+/* TCP is about to send, and sends lost packets first. */
+static u32 tlt_min_tso_segs(struct sock *sk)
+{
+	const struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (gs && tp->lost_out > tp->retrans_out)
+		tlt_order(sk, tlt_of(gs));
+	if (t->base->min_tso_segs)
+		return t->base->min_tso_segs(sk);
+	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
+}
+
 /* A timeout: the packets in flight are lost, and the next packet is important.  If the device still
  * has the packet that TCP would retransmit, TCP sends no packet now, but the kick does.
  */
@@ -979,6 +1062,7 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	.protocol	= its_protocol,				\
 	.on_xmit	= tlt_on_xmit,				\
 	.on_last	= tlt_on_last,				\
+	.on_refused	= tlt_on_refused,			\
 	.on_packet	= tlt_on_packet,			\
 	.on_kick	= tlt_on_kick,				\
 	.on_switch	= tlt_on_switch,			\
@@ -1036,6 +1120,7 @@ static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops 
 	ops->release = gl_release;
 	ops->in_ack_event = tlt_in_ack_event;
 	ops->pkts_acked = tlt_pkts_acked;
+	ops->min_tso_segs = tlt_min_tso_segs;
 	ops->set_state = tlt_set_state;
 	t->base = base;
 }

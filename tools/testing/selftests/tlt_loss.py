@@ -93,6 +93,34 @@ def whole_window(wire, client, server):
         arrives(wire, client, server)
 
 
+PHASES = 8      # of a microsecond, in which the clock of a guest may have only four steps
+
+
+@case("ACKs arrive together: an ACK of data that left just before a retransmission leaves it alone",
+      cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"), version=(4, 6))
+def one_microsecond(cc, version):
+    with Wire(cc=cc, version=version) as wire:
+        wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
+        for phase in range(PHASES):
+            wire.rule = None
+            client, _ = wire.connect(port=1000 + phase)
+            wire.run(phase / PHASES * 1e-6)
+            wire.mark()
+            wire.rule = lambda p: True
+            client.send(pattern(100_000))
+            wire.run(2e-6)
+            sent, second = wire.seen, wire.seen[1]
+            # The first ACK permits new data; the second reports packet 2 lost.
+            wire.answer(second, CONTROL, seconds=0)
+            wire.answer(second, CONTROL, sack=sent[2])
+            equal([p.seq for p in sent[10:]], [sent[9].end, sent[10].end, second.seq],
+                  "two packets of new data, packet 2")
+            wire.run(20e-6)
+            for new in sent[10:12]:
+                wire.answer(second, CONTROL, sack=new)
+            equal([p.seq for p in sent].count(second.seq), 2, "departures of packet 2")
+
+
 @everywhere("a retransmission is lost repeatedly")
 def lost_retransmission(wire, client, server):
     wire.mark()

@@ -177,16 +177,17 @@ class Wire:
         """Deliver a packet to ns as if the wire had carried it."""
         os.write(self._tun[ns], bytes(packet.raw if hasattr(packet, "raw") else packet))
 
-    def answer(self, to, kind, flags=0, sack=None, window=60000):
+    def answer(self, to, kind, flags=0, sack=None, window=60000, seconds=2e-6):
         """Inject an ACK in b's name to a: it acknowledges all data before the packet `to`, and
-        selectively the packet `sack`."""
+        selectively the packet `sack`.  Then run, unless `seconds` is 0."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
         if kind == CLOCK_ECHO:
             options += pkt.option(CLOCK_ECHO)
         self.inject(self.a, pkt.make(
             self.version, self.address(self.b), self.address(self.a), to.dport, to.sport,
             to.ack, to.seq, pkt.ACK | flags, dscp=kind, window=window, options=options))
-        self.run(2e-6)
+        if seconds:
+            self.run(seconds)
 
     def slow_start(self, payload):
         """Connect without time stamps, drop all packets and send ACKs in b's name, until a has sent
