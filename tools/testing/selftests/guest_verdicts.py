@@ -284,7 +284,7 @@ def never():
         equal((str(one.verdict), one.ours), (seen, 19 if seen == "met" else None), f"{rows}")
 
 
-@case("the record and README's table of headlines have the three columns")
+@case("the record and the table of headlines have the three columns; README the shares that are met")
 def three_columns():
     figure = catalogue.Figure("f", {
         "title": "t", "paper": "A (B 2000), Figure 1", "setting": "s",
@@ -303,10 +303,16 @@ def three_columns():
     recorded = record.outcome([ran], pathlib.Path("/nowhere"))
     equal(recorded["f"]["numbers"]["w"], {"verdict": "met", "by": "", "ours": "-80 %",
                                           "today": "-60 %", "ideal": "4 ×", "why": ""}, "the record")
-    summary = record.summary(recorded, [figure])
-    true("| A, Figure 1: w | -80 % | -80 % | -60 % | 4 × | **met** |\n" in summary, summary)
-    true(f"| {' | '.join(page.BASES)} |" in summary, summary)
+    equal(record.summary(recorded, [figure]),
+          "- **A**: 1 of 1 numbers met, 1 of 1 headlines met; 0 more numbers not run or not "
+          "comparable\n",
+          "README's part")
     text = record.rst("small", recorded, [figure], {})
+    true("   * - A, Figure 1: w\n     - -80 %\n     - -80 %\n     - -60 %\n     - 4 ×\n"
+         "     - **met**\n" in text, text)
+    bases = "".join(f"     - {base}\n" for base in page.BASES)
+    equal(text.count(f"     - the paper\n{bases}     - verdict\n"), 2, "tables with the columns")
+    true("   * - A\n     - 1\n     - 0\n" in text, text)
     true("     - -80 %\n     - -60 %\n     - 4 ×\n     - met\n" in text, text)
     # The record drops numbers that are no longer compared.
     recorded["g"] = recorded["f"]
@@ -397,7 +403,26 @@ def same(seen, expected, what):
     equal(seen, expected, what)
 
 
-@case("the page of verdicts and README's counts match the record")
+@case("README's shares: numbers beyond are met; the rest is neither")
+def shares():
+    numbers = [{"what": f"{i}", "key": "n", "paper": 1, "read": "text", "of": {},
+                "headline": i in (0, 2, 4)} for i in range(5)]
+    figure = catalogue.Figure("f", {"title": "t", "paper": "A (B 2000), Figure 1",
+                                    "compare": numbers}, ())
+    kinds = ("met", "beyond", "missed", "not comparable")
+    recorded = {"f": {"made": "v", "setting": "s", "numbers": {
+        f"{i}": {"verdict": kind, "by": "by 2 %" if kind == "missed" else "", "why": ""}
+        for i, kind in enumerate(kinds)}}}
+    equal(record.summary(recorded, [figure]),
+          "- **A**: 2 of 3 numbers met, 1 of 3 headlines met; 2 more numbers not run or not "
+          "comparable\n",
+          "README's part")
+    text = record.rst("small", recorded, [figure], {})
+    true("     - **missed** by 2 %\n" in text and "     - **not run**\n" in text, text)
+    true("     - Figure 1 (1 of 4)\n" in text, text)
+
+
+@case("the page of verdicts and README's shares match the record")
 def in_the_tree():
     recorded, figures = record.read("small"), catalogue.load("small")
     true(recorded, "the record is empty")
@@ -410,7 +435,7 @@ def in_the_tree():
     equal(set(record.kinds(recorded)) - known, set(), "recorded numbers without a figure")
 
 
-@case("README's pictures were drawn from the runs whose verdicts are recorded")
+@case("the page's pictures were drawn from the runs whose verdicts are recorded")
 def gallery():
     recorded = record.read("small")
     pictures = sorted((TOP / "Documentation/gallery").glob("*.svg"))
@@ -421,7 +446,7 @@ def gallery():
         # A figure whose set-up has changed has no record until both are updated.
         if picture.stem in recorded:
             equal(made and made[1].strip(), recorded[picture.stem]["made"], picture.name)
-        true(f"gallery/{picture.name}" in record.README.read_text(encoding="utf-8"), "in README")
+        true(f"gallery/{picture.name}" in record.PAGE.read_text(encoding="utf-8"), "on the page")
 
 
 @case("each axis of the tree's figures has a label, and each number a setting")

@@ -10,7 +10,7 @@ some; --list shows them.
 
 --strict fails if a verdict is worse than the recorded one, which is in
 Documentation/gallery/verdicts.toml.  --record makes those of this run the recorded ones, and
-writes Documentation/verdicts.rst and README's counts.
+writes Documentation/verdicts.rst and README's shares of met numbers.
 
 The work is Snakemake's: what follows a -- is for it, as in
 

@@ -2,7 +2,7 @@
 """The verdicts that are in the tree: what `scripts/figures --record` writes, and --strict reads.
 
 verdicts.toml has every number as it came out, and of which version.  From it alone come
-Documentation/verdicts.rst and README's counts (guest_verdicts.py checks that they do).
+Documentation/verdicts.rst and README's shares (guest_verdicts.py checks that they do).
 """
 
 import json
@@ -18,6 +18,13 @@ PAGE = TOP / "Documentation/verdicts.rst"
 README = TOP / "README.md"
 # Of page.BASES.
 COLUMNS = ("ours", "today", "ideal")
+# The pictures of `make gallery`, and their captions.
+PICTURES = {
+    "tlt-fig5": "TLT: incasts beside other traffic, 96 hosts",
+    "aeolus-fig11": "Aeolus: flows up to 100 kB, 16 hosts, 4:1",
+    "dart-fig11": "Dart: the tail of short messages by load, 32 hosts, a long flow from each",
+    "tlt-fig12": "Redis behind eight web servers, unmodified: response times by requests",
+}
 _BEGIN, _END = "<!-- scripts/figures --record writes this -->\n", "<!-- to here -->\n"
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
@@ -150,9 +157,7 @@ def rst(scale, recorded, figures, absent):
     out = [".. SPDX-License-Identifier: GPL-2.0\n.. scripts/figures --record writes this page.\n",
            f"{'=' * len(title)}\n{title}\n{'=' * len(title)}\n",
            f"At the {scale} scale.\n"]
-    of = counts(recorded, figures)
-    out.append("\n".join(f"* **{paper}**: {verdict.sentence(of[paper])}" for paper in of) + "\n")
-    out.append(RULE)
+    out += [_counts(recorded, figures), _headlines(recorded, figures), RULE, _pictures()]
     for figure in figures:
         if not figure.about.get("compare"):
             continue
@@ -197,28 +202,55 @@ def _missed(recorded, figures, paper):
     return ", ".join(found)
 
 
-def _headlines(recorded, figures):
-    """What the papers put first, a line each."""
+def _counts(recorded, figures):
+    """The table of verdicts by paper, with the figures of the misses."""
+    of = counts(recorded, figures)
+    return _list_table(("paper", *verdict.KINDS, "missed in"), [
+        [paper, *(str(of[paper][kind]) for kind in verdict.KINDS),
+         _cell(_missed(recorded, figures, paper))] for paper in of], "10 7 8 8 12 8 47")
+
+
+def _of_headlines(recorded, figures):
+    """(figure, number, its record) of each headline of a paper."""
     for figure in figures:
         for one in catalogue.compared(figure, []):
             if one.number.get("headline"):
-                mine = _numbers(recorded, figure).get(
+                yield figure, one, _numbers(recorded, figure).get(
                     one.what, {"verdict": verdict.NOT_RUN, "by": ""})
-                what = f"{figure.of}, {_short(figure)}: {one.what}"
-                came = " ".join(filter(None, [f"**{mine['verdict']}**", mine["by"]]))
-                yield (f"| {what} | {page.number(one.number['paper'], one.unit)} "
-                       f"| {' | '.join(mine.get(key) or '-' for key in COLUMNS)} | {came} |")
+
+
+def _headlines(recorded, figures):
+    """The table of headlines, over each base."""
+    return _list_table(("headline of a paper", "the paper", *page.BASES, "verdict"), [
+        [_cell(f"{figure.of}, {_short(figure)}: {one.what}"),
+         _cell(page.number(one.number["paper"], one.unit)),
+         *(_cell(mine.get(key, "")) for key in COLUMNS),
+         f"**{mine['verdict']}** {_cell(mine['by'])}".rstrip()]
+        for figure, one, mine in _of_headlines(recorded, figures)], "34 12 16 16 8 14")
+
+
+def _pictures():
+    """The figures of the gallery, each with its caption."""
+    return "\n".join(["Hollow points are the paper's.\n", *(
+        f".. figure:: gallery/{name}.svg\n\n   {caption}\n" for name, caption in PICTURES.items())])
+
+
+_GOOD = (verdict.MET, verdict.BEYOND)
 
 
 def summary(recorded, figures):
-    """README's part: the counts by paper, where the misses are, and what papers put first."""
-    of = counts(recorded, figures)
-    lines = ["| paper | " + " | ".join(verdict.KINDS) + " | missed in |",
-             "|---|" + "---|" * (len(verdict.KINDS) + 1)]
-    lines += [f"| {paper} | " + " | ".join(str(of[paper][kind]) for kind in verdict.KINDS)
-              + f" | {_missed(recorded, figures, paper)} |" for paper in of]
-    lines += ["", f"| headline of a paper | the paper | {' | '.join(page.BASES)} | |",
-              "|---" * 6 + "|", *_headlines(recorded, figures)]
+    """README's part, by paper: the share of met numbers, among the comparable ones that were run,
+    and of all headlines."""
+    lines = []
+    for paper, of in counts(recorded, figures).items():
+        headlines = [mine["verdict"] for figure, _, mine in _of_headlines(recorded, figures)
+                     if figure.of == paper]
+        good = sum(kind in _GOOD for kind in headlines)
+        numbers = sum(of[kind] for kind in _GOOD)
+        rest = of[verdict.NOT_COMPARABLE] + of[verdict.NOT_RUN]
+        lines.append(f"- **{paper}**: {numbers} of {numbers + of[verdict.MISSED]} numbers met, "
+                     f"{good} of {len(headlines)} headlines met; "
+                     f"{rest} more numbers not run or not comparable")
     return "\n".join(lines) + "\n"
 
 
