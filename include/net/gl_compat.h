@@ -173,16 +173,16 @@ static inline void gl_send_ack(struct sock *sk)
 #define GL_GSO_TCP_ACCECN	0
 #endif
 
-/* 6.7: timestamps may count microseconds */
+/* 6.7: timestamps may count microseconds.  @ns: TCP's clock. */
 #ifdef GL_HAVE_CLOCK_TS
-static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
+static inline u32 gl_tcp_tsval(const struct tcp_sock *tp, u64 ns)
 {
-	return tcp_clock_ts(tp->tcp_usec_ts) + tp->tsoffset;
+	return div_u64(ns, tp->tcp_usec_ts ? NSEC_PER_USEC : NSEC_PER_MSEC) + tp->tsoffset;
 }
 #else
-static inline u32 gl_tcp_tsval(const struct tcp_sock *tp)
+static inline u32 gl_tcp_tsval(const struct tcp_sock *tp, u64 ns)
 {
-	return tcp_time_stamp_raw() + tp->tsoffset;
+	return div_u64(ns, NSEC_PER_MSEC) + tp->tsoffset;
 }
 #endif
 

@@ -387,6 +387,19 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
+/* The departure of a packet that a transport makes itself, TCP's clock, ns.  It is not before that of
+ * data that has left: tlt_order() may have put that ahead of the clock.  If the connection paces,
+ * tcp_wstamp_ns is the departure of its next packet.  Socket locked.
+ */
+static inline u64 gl_departure_ns(const struct sock *sk)
+{
+	u64 now = tcp_clock_ns();
+
+	if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE)
+		return now;
+	return max(now, tcp_sk(sk)->tcp_wstamp_ns);
+}
+
 /* Set a duplicate threshold of one, as in the papers, while data is in flight.  Call this for
  * data that leaves.  Once TCP has detected reordering, keep TCP's own threshold.  Socket locked.
  */

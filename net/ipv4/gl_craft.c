@@ -37,13 +37,15 @@ static void gl_repeat_fill(const struct sock *sk, struct sk_buff *repeat, u32 mo
 	} while (most && skb && !(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED));
 }
 
-static unsigned int gl_craft_tstamp(const struct tcp_sock *tp, __be32 *opt)
+static unsigned int gl_craft_tstamp(const struct sock *sk, __be32 *opt)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
+
 	if (!tp->rx_opt.tstamp_ok)
 		return 0;
 	opt[0] = htonl((TCPOPT_NOP << 24) | (TCPOPT_NOP << 16) |
 		       (TCPOPT_TIMESTAMP << 8) | TCPOLEN_TIMESTAMP);
-	opt[1] = htonl(gl_tcp_tsval(tp));
+	opt[1] = htonl(gl_tcp_tsval(tp, gl_departure_ns(sk)));
 	opt[2] = htonl(tp->rx_opt.ts_recent);
 	return TCPOLEN_TSTAMP_ALIGNED;
 }
@@ -136,7 +138,7 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 		kfree_skb(skb);
 		return 0;
 	}
-	len = gl_craft_tstamp(tp, options);
+	len = gl_craft_tstamp(sk, options);
 	gl_option_write(options + len / 4, kind->code, NULL, 0);
 	if (gl_craft_send(sk, gs, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
 	    NET_XMIT_SUCCESS)

@@ -61,7 +61,8 @@
  *	the first byte that TCP sends after it
  * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
  * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
- * @lost: tp->lost (packets found lost) when the echo arrived
+ * @lost: tp->lost (packets found lost) when the echo arrived, low 16 bits
+ * @rtt: the minimum RTT to which tlt_order() has lowered TCP's, us, low 16 bits
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
  * @counting: @lost is set; the next kick counts the packets that the echo found lost
@@ -72,6 +73,7 @@
  * @reordered: the path reorders packets: TCP or TLT has detected it, and it is counted
  * @ended: @end is set
  * @refused: consecutive packets, at most TLT_REFUSED_MAX, that the host has not sent
+ * @ahead: by how much it has, us, at most TLT_AHEAD_MAX
  * @idle: consecutive clocks, at most TLT_IDLE_CLOCKS_MAX, while no packet was delivered
  * @since: data packets since the last important one, at most TLT_PERIOD; if the base has a rate
  * @delivered: tp->delivered (packets) when the last clock left, low 16 bits
@@ -97,7 +99,8 @@ struct tlt {
 	u32	imp_end;
 	u32	echo_us;
 	u32	imp_us;
-	u32	lost;
+	u16	lost;
+	u16	rtt;
 	u8	state:2,
 		clock:1,
 		counting:1,
@@ -106,8 +109,9 @@ struct tlt {
 		reordered:1,
 		ended:1;
 	u8	refused;
-	u8	idle;
-	u8	since;
+	u16	ahead:4,
+		idle:5,
+		since:7;
 	u16	delivered;
 	u16	left_us;
 	u32	left_end;
@@ -324,7 +328,7 @@ static void tlt_mark_lost_by_echo(struct sock *sk, struct tlt *tlt)
 static void tlt_settle(struct sock *sk, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 lost;
+	u16 lost;
 
 	if (!tlt->counting)
 		return;
@@ -390,6 +394,28 @@ static void tlt_left(struct tlt *tlt, u64 us, u32 end_seq)
 	tlt->left_end = end_seq;
 }
 
+/* Limit of @ahead, us: 4 bits. */
+#define TLT_AHEAD_MAX		15U
+
+/* For RACK a retransmission leaves @ahead us later than it does, and RACK ignores its ACK in less than
+ * the minimum RTT.  So lower that by as much; not twice, unless TCP has measured another minimum since.
+ */
+static void tlt_lower_rtt(struct tcp_sock *tp, struct tlt *tlt, u32 ahead)
+{
+	u32 rtt = tcp_min_rtt(tp);
+
+	if (rtt == U32_MAX)
+		return;
+	if ((u16)rtt != tlt->rtt)
+		tlt->ahead = 0;
+	if (ahead <= tlt->ahead)
+		return;
+	rtt = max(rtt + tlt->ahead - ahead, 1U);
+	minmax_reset(&tp->rtt_min, tcp_jiffies32, rtt);
+	tlt->rtt = rtt;
+	tlt->ahead = ahead;
+}
+
 /* TCP is about to retransmit.  tcp_skb_sent_after() orders packets by their departure in
  * microseconds, and those of one microsecond by their sequence numbers.  A retransmission in the
  * microsecond of a packet with a higher number would precede that packet, whose ACK would then find
@@ -399,19 +425,21 @@ static void tlt_left(struct tlt *tlt, u64 us, u32 end_seq)
  * The departure also measures the RTT: it may be ahead of the clock by a quarter of the minimum RTT,
  * RACK's least reordering window.
  */
-static void tlt_order(struct sock *sk, const struct tlt *tlt)
+static void tlt_order(struct sock *sk, struct tlt *tlt)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	const struct sk_buff *skb = tp->retransmit_skb_hint ?: tcp_rtx_queue_head(sk);
-	u32 most_us = DIV_ROUND_UP(min(tcp_min_rtt(tp), tp->srtt_us >> 3), 4);
 	u64 us = div_u64(max(tp->tcp_wstamp_ns, tp->tcp_clock_cache), NSEC_PER_USEC);
-	u64 next_ns = (us + 1) * NSEC_PER_USEC;
+	u32 ahead = us + 1 - div_u64(tp->tcp_clock_cache, NSEC_PER_USEC);
+	u32 rtt = min(tcp_min_rtt(tp), tp->srtt_us >> 3);
 
 	if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE || tlt->left_us != (u16)us ||
 	    !skb || !before(TCP_SKB_CB(skb)->seq, tlt->left_end))
 		return;
-	if (next_ns - tp->tcp_clock_cache <= (u64)most_us * NSEC_PER_USEC)
-		tp->tcp_wstamp_ns = next_ns;
+	if (ahead > min(DIV_ROUND_UP(rtt, 4), TLT_AHEAD_MAX))
+		return;
+	tp->tcp_wstamp_ns = (us + 1) * NSEC_PER_USEC;
+	tlt_lower_rtt(tp, tlt, ahead);
 }
 
 /* --- which packet is important (Algorithm 1) ----------------------------- */
@@ -692,18 +720,6 @@ static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
 	return tlt->idle == TLT_IDLE_CLOCKS_MAX;
 }
 
-/* The departure of a clock packet, us: not before that of data that tlt_order() has put ahead of TCP's
- * clock.  If the base paces, tcp_wstamp_ns is the departure of the next packet.
- */
-static u64 tlt_clock_us(const struct sock *sk)
-{
-	u64 us = tcp_clock_us();
-
-	if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE)
-		return us;
-	return max(us, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC));
-}
-
 /* Send the first unacked byte, which is enough to request an ACK, or with @mss up to an MSS.  All
  * packets that TCP has sent left before this clock.
  */
@@ -726,7 +742,7 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 		return;
 	tlt->idle++;
 	tlt->refused = 0;
-	us = tlt_clock_us(sk);
+	us = div_u64(gl_departure_ns(sk), NSEC_PER_USEC);
 	tlt_wait(tlt, us, tp->snd_nxt + 1, true);
 	tlt_left(tlt, us, tlt->imp_end);
 	tlt_count_clock(sk, tlt, bytes, mss);
@@ -750,13 +766,17 @@ static bool tlt_may_wait(const struct sock *sk, const struct tlt *tlt)
 static void tlt_again(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = tlt_of(gs);
+	u8 refused = tlt->refused;
 
-	if (!tcp_send_head(sk) || tlt->refused == TLT_REFUSED_MAX)
+	if (!tcp_send_head(sk) || refused == TLT_REFUSED_MAX)
 		return;
 	gl_xmit(sk);
 	/* A burst may have begun. */
 	if (tcp_sk(sk)->packets_out)
 		gl_kick_soon(sk, gs);
+	/* on_refused() does not count unimportant packets, for which tlt_is_important() has kicked. */
+	else if (tlt->refused == refused)
+		tlt->refused++;
 }
 
 /* Data is unacked and no important packet is in flight: send a clock, to keep the ACK clock alive.
@@ -892,7 +912,7 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
  */
 static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *tlt)
 {
-	return tp->reord_seen && tlt_age_us(tlt, tcp_clock_us()) < (s32)(tp->srtt_us >> 2);
+	return tp->reord_seen && abs(tlt_age_us(tlt, tcp_clock_us())) < (s32)(tp->srtt_us >> 2);
 }
 
 /* A receiver whose memory is full drops data and withdraws the window that the data was sent in
@@ -1002,7 +1022,7 @@ static u32 tlt_min_tso_segs(struct sock *sk)
 	struct gl_sock *gs = gl_sock_locked(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (gs && tp->lost_out > tp->retrans_out)
+	if (gs && gl_marking(gs) && tp->lost_out > tp->retrans_out)
 		tlt_order(sk, tlt_of(gs));
 	if (t->base->min_tso_segs)
 		return t->base->min_tso_segs(sk);

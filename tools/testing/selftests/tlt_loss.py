@@ -11,6 +11,8 @@ exchanges.
 import contextlib
 import socket
 import struct
+import time
+import types
 
 from lab import tap
 from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
@@ -37,6 +39,19 @@ def without_timer(**options):
 
 
 everywhere = using(without_timer, cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"), version=(4, 6))
+
+
+MIN_RTT = 148           # offset of tcpi_min_rtt in struct tcp_info
+
+
+def tcp_info(s, offset):
+    """A u32 of a socket's struct tcp_info."""
+    return struct.unpack_from("=I", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), offset)[0]
+
+
+def joined(first, last):
+    """A SACK block from the begin of one packet to the end of another."""
+    return types.SimpleNamespace(seq=first.seq, end=last.end)
 
 
 def arrives(wire, client, server, count=None):
@@ -119,6 +134,34 @@ def one_microsecond(cc, version):
             for new in sent[10:12]:
                 wire.answer(second, CONTROL, sack=new)
             equal([p.seq for p in sent].count(second.seq), 2, "departures of packet 2")
+
+
+@case("ACKs arrive together: a retransmission that is lost is repeated when the next one is acked",
+      wait=(-5e-6, -4.5e-6, -4.25e-6))
+def lost_in_that_microsecond(wait):
+    with Wire(tso=False) as wire:
+        wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
+        for phase in range(2 * PHASES):
+            wire.rule = None
+            client, _ = wire.connect(port=1000 + phase)
+            # RACK ignores the ACK of a retransmission after less than the minimum RTT.
+            rtt = tcp_info(client, MIN_RTT) * 1e-6 + wait
+            wire.run(phase / PHASES * 1e-6)
+            wire.mark()
+            wire.rule = lambda p: True
+            client.send(pattern(12 * MSS[4]))
+            wire.run(rtt)
+            sent, second = wire.seen, wire.seen[1]
+            wire.answer(second, CONTROL, seconds=0)
+            wire.answer(second, CONTROL, sack=joined(sent[3], sent[9]), seconds=0)
+            wire.run(0)
+            equal([p.seq for p in sent[10:]],
+                  [sent[9].end, sent[10].end, sent[1].seq, sent[2].seq],
+                  "two packets of new data, two retransmissions")
+            wire.run(sent[12].time + rtt - time.clock_gettime(time.CLOCK_MONOTONIC))
+            for first, last in ((3, 10), (3, 11), (2, 11)):
+                wire.answer(second, CONTROL, sack=joined(sent[first], sent[last]), seconds=0)
+            true(wire.run(1e-3, lambda: len(sent) > 14), "packet 2 leaves again within 1 ms")
 
 
 @everywhere("a retransmission is lost repeatedly")

@@ -49,5 +49,20 @@ def route_gone(cc, end, when, version):
         true(len(wire.receive(server, 60_000, 5.0)) == 60_000, "all data arrives")
 
 
+@case("an idle host without a route begins a burst: few attempts",
+      cc=("tlt_reno", "tlt_dctcp", "tlt_dcqcn", "tlt_dart"), tso=(False, True))
+def idle(cc, tso):
+    with Wire(cc=cc, tso=tso) as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 3_000_000)        # a window of several GSO packets
+        wire.run(2e-3)
+        wire.a.ip(f"route del {wire.address(wire.b)} dev tun0")
+        before = refusals(wire, wire.a)
+        client.send(bytes(300_000))
+        wire.run(1.0)
+        tried = refusals(wire, wire.a) - before
+        true(0 < tried < MOST, f"{tried} attempts in a second")
+
+
 if __name__ == "__main__":
     tap.main()
