@@ -137,7 +137,7 @@ def one_microsecond(cc, version):
 
 
 @case("ACKs arrive together: a retransmission that is lost is repeated when the next one is acked",
-      wait=(-4.5e-6, -4.25e-6, -4e-6))
+      wait=(-3.75e-6, -3.5e-6))
 def lost_in_that_microsecond(wait):
     with Wire(tso=False) as wire:
         wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
