@@ -8,12 +8,11 @@
 accepts if it is the data that b waits for.
 """
 import contextlib
-import struct
 
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
 from lab.tap import case, equal, true, using, within
-from lab.wire.packet import ECE, FIN, data
+from lab.wire.packet import ECE, FIN, data, tsval
 from lab.wire.sockopt import YES, info
 from lab.wire.transcript import lose
 from lab.wire.wire import MSS as PACKET
@@ -21,7 +20,6 @@ from lab.wire.wire import Wire, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
 OPTION = 8              # bytes of our option, in a packet that must not be longer than others
-TIMESTAMPS = b"\x01\x01\x08\x0a"
 
 
 @contextlib.contextmanager
@@ -236,11 +234,6 @@ def lost_clock(version, lost):
         true(len(protected) >= 3, f"important packets and clocks among {len(wire.from_a())}:"
              f" {len(protected)}")
         equal(wire.a.greenlane()["Fallback"], 0, "Fallback")
-
-
-def tsval(p):
-    """The time stamp of a packet, ms."""
-    return struct.unpack_from("!I", p.raw, p.raw.index(TIMESTAMPS, p.ip_len + 20) + 4)[0]
 
 
 @case("the answer to a clock that arrives late has a current time stamp", version=(4, 6))

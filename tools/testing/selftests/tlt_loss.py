@@ -19,7 +19,7 @@ from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
 from lab.tap import case, equal, true, using, within
 from lab.wire import peer
 from lab.wire.packet import ECE
-from lab.wire.sockopt import GREENLANE_TLT, SO_MAX_PACING_RATE, ip_level
+from lab.wire.sockopt import GREENLANE_TLT, SO_MAX_PACING_RATE, ip_level, min_rtt
 from lab.wire.transcript import exchange, lose
 from lab.wire.wire import MSS, Wire, connected, pattern
 
@@ -39,14 +39,6 @@ def without_timer(**options):
 
 
 everywhere = using(without_timer, cc=("tlt_reno", "tlt_cubic", "tlt_dctcp"), version=(4, 6))
-
-
-MIN_RTT = 148           # offset of tcpi_min_rtt in struct tcp_info
-
-
-def tcp_info(s, offset):
-    """A u32 of a socket's struct tcp_info."""
-    return struct.unpack_from("=I", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), offset)[0]
 
 
 def joined(first, last):
@@ -145,7 +137,7 @@ def lost_in_that_microsecond(wait):
             wire.rule = None
             client, _ = wire.connect(port=1000 + phase)
             # RACK ignores the ACK of a retransmission after less than the minimum RTT.
-            rtt = tcp_info(client, MIN_RTT) * 1e-6 + wait
+            rtt = min_rtt(client) * 1e-6 + wait
             wire.run(phase / PHASES * 1e-6)
             wire.mark()
             wire.rule = lambda p: True

@@ -8,19 +8,16 @@ import random
 import socket
 import struct
 
+from lab.net.rtnl import NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, attr
 from lab.tap import Skip, case, equal, main, true
+from lab.wire.packet import tsval
 from lab.wire.wire import Wire
 
 # include/uapi/linux/rtnetlink.h; iproute2 6.1 cannot set the feature.
 RTM_NEWROUTE, RTA_DST, RTA_OIF, RTA_METRICS = 24, 1, 4, 8
 RTAX_FEATURES, RTAX_RTO_MIN = 12, 13
 RTAX_FEATURE_TCP_USEC_TS = 1 << 4
-REPLACE = 0x505         # NLM_F_REQUEST, NLM_F_ACK, NLM_F_REPLACE, NLM_F_CREATE
-TIMESTAMPS = 8          # the option's kind
-
-
-def attribute(kind, payload):
-    return struct.pack("=HH", len(payload) + 4, kind) + payload + bytes(-len(payload) % 4)
+REPLACE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_REPLACE | NLM_F_CREATE
 
 
 def count_microseconds(ns, to):
@@ -28,29 +25,16 @@ def count_microseconds(ns, to):
     with ns:
         index = socket.if_nametoindex("tun0")
         netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    metrics = attribute(RTAX_FEATURES, struct.pack("=I", RTAX_FEATURE_TCP_USEC_TS)) \
-        + attribute(RTAX_RTO_MIN, struct.pack("=I", 4))
+    metrics = attr(RTAX_FEATURES, struct.pack("=I", RTAX_FEATURE_TCP_USEC_TS)) \
+        + attr(RTAX_RTO_MIN, struct.pack("=I", 4))
     body = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, 254, 3, 253, 1, 0) \
-        + attribute(RTA_DST, socket.inet_aton(to)) \
-        + attribute(RTA_OIF, struct.pack("=I", index)) + attribute(RTA_METRICS, metrics)
+        + attr(RTA_DST, socket.inet_aton(to)) \
+        + attr(RTA_OIF, struct.pack("=I", index)) + attr(RTA_METRICS, metrics)
     with netlink:
         netlink.send(struct.pack("=IHHII", 16 + len(body), RTM_NEWROUTE, REPLACE, 1, 0) + body)
         error = struct.unpack_from("=i", netlink.recv(4096), 16)[0]
     if error:
         raise Skip("this kernel counts milliseconds")
-
-
-def tsval(p):
-    """TSval of an IPv4 packet, or None."""
-    options, at = p.raw[40:20 + (p.raw[32] >> 4) * 4], 0
-    while at < len(options):
-        if options[at] == 1:
-            at += 1
-        elif options[at] == TIMESTAMPS:
-            return struct.unpack_from("!I", options, at + 2)[0]
-        else:
-            at += options[at + 1]
-    return None
 
 
 @case("losses: no packet, clocks included, has an older time stamp than the packet before it",
@@ -65,7 +49,7 @@ def in_order(cc, loss):
         wire.rule = lambda p: p.from_a and dice.random() < loss
         for _ in range(60):
             true(wire.transfer(client, server, 200_000, 20.0), "200 kB arrive")
-        stamps = [stamp for stamp in map(tsval, wire.from_a()) if stamp is not None]
+        stamps = [tsval(p) for p in wire.from_a()]
         true(len(stamps) > 8000, f"packets with a time stamp: {len(stamps)}")
         older = [(before, after) for before, after in zip(stamps, stamps[1:])
                  if (after - before) & 0x80000000]

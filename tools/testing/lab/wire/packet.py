@@ -203,3 +203,9 @@ def make(version, src, dst, sport, dport, seq, ack, flags=ACK, payload=b"", dscp
     packet = Packet(ip + tcp)
     packet.fix_checksum()
     return packet
+
+
+def tsval(p):
+    """The time stamp of a packet, TSval."""
+    # NOP, NOP, the option's kind and length: TCP's own order, and greenlane's.
+    return struct.unpack_from("!I", p.raw, p.raw.index(b"\x01\x01\x08\x0a", p.ip_len + 20) + 4)[0]

@@ -75,6 +75,11 @@ def pacing(s):
     return struct.unpack_from("Q", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 104)[0]
 
 
+def min_rtt(s):
+    """TCP's minimum RTT, us."""
+    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 148)[0]
+
+
 def cc_of(s):
     """The name of the socket's congestion control."""
     return s.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).partition(b"\0")[0].decode()
