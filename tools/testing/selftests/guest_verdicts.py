@@ -120,6 +120,9 @@ def changes():
           [-100, 0, None, None, None, -75], "percent")
     equal([verdict.difference(*of, RATIO) for of in ((2, 5), (0, 5), (2, 0))],
           [2.5, None, 0], "times")
+    grows = {"paper": "more"} | CHANGE
+    equal(verdict.difference(3, 0, grows), math.inf, "a growth from 0, where any growth is met")
+    equal(verdict.judge(math.inf, grows, seeds=[1310.0, math.inf]).kind, "met", "verdict")
 
 
 @case("several numbers: mean, best and worst, by the preferred direction; without numbers none")

@@ -80,6 +80,7 @@ _COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncerta
             "as", "unit", "because", "not_comparable", "samples", "headline", "today", "ideal",
             "never"}
 READ = ("text", "table", "words", "curve")
+NO_CAUSE = "cause unknown"     # of a miss
 POOLED = "seed"         # its values are runs of the same thing
 BASES = PAPER, LINUX = "paper", "linux"
 
@@ -91,6 +92,7 @@ WORDS = {
     "fan-in": "flows at a time", "flows": "flows of each sender", "bytes": "size of a message",
     "foreground": "incasts, % of all bytes", "workload": "workload", "senders": "senders",
     "short": "short messages, % of the load", "long-bytes": "size of a long flow",
+    "long-flows": "long flows without an end",
     "hosts": "hosts", "deployed": "hosts that have it (%)", "background": "flows",
     "rate": "rate of a link", "ipv6": "IPv6",
     "unscheduled": "unscheduled packets", "cc": "transport", "seed": "seed",
@@ -486,7 +488,7 @@ class Compared:
     def explanation(self):
         """Why, where that was written for a number like this; of a miss without, that."""
         why = verdict.explanation(self.ours, self.number)
-        return why or ("cause unknown" if self.verdict.kind == verdict.MISSED else "")
+        return why or (NO_CAUSE if self.verdict.kind == verdict.MISSED else "")
 
 
 def _spread(each):

@@ -202,12 +202,24 @@ def _missed(recorded, figures, paper):
     return ", ".join(found)
 
 
+def _causes(recorded, figures):
+    """How many misses have a cause, in words."""
+    reasons = [number["why"] for figure in figures
+               for number in _numbers(recorded, figure).values()
+               if number["verdict"] == verdict.MISSED]
+    none = reasons.count(catalogue.NO_CAUSE)
+    part = sum(why.endswith("the rest is unknown") for why in reasons)
+    return (f"Of the {len(reasons)} misses {none} have no known cause, and {part} the cause of a"
+            " part.\n")
+
+
 def _counts(recorded, figures):
     """The table of verdicts by paper, with the figures of the misses."""
     of = counts(recorded, figures)
     return _list_table(("paper", *verdict.KINDS, "missed in"), [
         [paper, *(str(of[paper][kind]) for kind in verdict.KINDS),
-         _cell(_missed(recorded, figures, paper))] for paper in of], "10 7 8 8 12 8 47")
+         _cell(_missed(recorded, figures, paper))] for paper in of], "10 7 8 8 12 8 47") + (
+             "\n" + _causes(recorded, figures))
 
 
 def _of_headlines(recorded, figures):

@@ -194,13 +194,15 @@ def explanation(ours, number):
 
 def difference(ours, other, number):
     """Of two measured values, as the number wants them; None if one is missing, or if there is
-    nothing to divide by."""
+    nothing to divide by.  Where the paper has a word alone, a growth from 0 is an infinite one."""
     if ours is None or other is None:
         return None
     if number.get("as") == "ratio":
         return other / ours if ours else None
+    if not other and ours:
+        return math.inf if number.get("paper") in WORDS else None
     if not other:
-        return None if ours else 0.0
+        return 0.0
     return 100 * (ours / other - 1)
 
 
