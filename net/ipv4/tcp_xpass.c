@@ -21,7 +21,7 @@
  * file has the two parts that are ExpressPass's own: the codepoints of the packets, by which
  * switches distinguish them, and the rate at which a connection sends credits.
  *
- * Documentation/xpass.rst lists the differences from the paper and their reasons.
+ * Documentation/credits.rst lists the differences from the paper and their reasons.
  */
 #include <linux/jhash.h>
 #include <linux/module.h>

@@ -41,7 +41,7 @@ def messages():
     rows = first_rtt("--bytes", "30000", "--rounds", "20")
     lossless(rows.values())
     xpass, aeolus = rows["xpass"], rows["aeolus_xpass"]
-    # It can save the first round trip, 14 of 210 us (first-rtt.rst).
+    # It can save the first round trip, 14 of 210 us (results.rst).
     within(aeolus["p50"] / xpass["p50"], 0.85, 0.94, "median, aeolus_xpass / xpass")
     within(aeolus["used"], 0.9, 1, "of the first RTT, aeolus_xpass")
     # The senders begin one after the other, and the first one's credits arrive before the last.
@@ -84,7 +84,7 @@ def alone():
     rows = first_rtt("--cc", BOTH + ",dctcp", "--senders", "1", "--bytes", "12000",
                      "--rounds", "5")
     lossless(rows.values())
-    # The guest's process takes about 1 us to send (first-rtt.rst), so at most 19.7 us.
+    # The guest's process takes about 1 us to send (results.rst), so at most 19.7 us.
     within(rows["aeolus_xpass"]["ratio"], 1, 1.24, "aeolus_xpass / ideal")
     within(rows["aeolus_xpass"]["p50"] / rows["dctcp"]["p50"], 0.9, 1.1, "aeolus_xpass / dctcp")
     true(rows["xpass"]["p50"] > rows["aeolus_xpass"]["p50"] + 14000, "xpass: a round trip longer")
@@ -152,7 +152,7 @@ def thresholds():
 
 @case("two long flows: fair, no data lost, the data share of the link fully used")
 def fairness():
-    # A run of some 300 RTTs, of which convergence may take 50 (first-rtt.rst).
+    # A run of some 300 RTTs, of which convergence may take 50 (results.rst).
     for row in experiment("fairness", "--cc", BOTH, "--delay", "25us",
                           "--bytes", "20m")["summary"]:
         equal((row["timeouts"], row["drops_green"]), (0, 0), f"{row['cc']}: RTOs, drops")

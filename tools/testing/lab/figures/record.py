@@ -125,7 +125,7 @@ were used are text without the plots.
 
 A number has up to three values: over the base of the papers' simulators, whose receivers acknowledge
 each second segment or after 200 ms, and whose senders have neither probes nor RACK
-(testbed.rst, ``--base paper``); over today's Linux; and how many times the physical limit the
+(lab.rst, ``--base paper``); over today's Linux; and how many times the physical limit the
 measured transport takes there.  The verdict is of the first; a figure that does not vary the base has
 one value, under its base.  The brackets have the lowest and the highest seed.
 
@@ -147,7 +147,7 @@ one value, under its base.  The brackets have the lowest and the highest seed.
 * **not run**.
 
 The tenth is the same for all numbers: kernels of different versions, and the order in which hosts
-are set up, move a number by a few percent (testbed.rst).
+are set up, move a number by a few percent (lab.rst).
 """
 
 

@@ -21,7 +21,7 @@ One rule for all numbers (Documentation/verdicts.rst has it in words):
   its own and that of its complement: from 70 %, which leaves 30 %, beyond begins at 85 %.
 
 Why a tenth: kernels of different versions, and hosts that are set up in another order, move a
-number by a few percent (testbed.rst), so less than that tells nothing.
+number by a few percent (lab.rst), so less than that tells nothing.
 """
 
 import dataclasses
