@@ -18,7 +18,7 @@
                      deflected packet twice, and its queue would hold packets that belong
                      on the wire
 
-Documentation/mininet.rst describes it.
+Documentation/experiments.rst describes it.
 """
 
 import functools
