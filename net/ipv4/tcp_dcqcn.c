@@ -26,7 +26,7 @@
  *
  * If ECN was not negotiated there is no signal to react to, and the connection runs reno.
  *
- * Documentation/dcqcn.rst explains the differences from the paper.
+ * Documentation/dart.rst explains the differences from the paper.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>

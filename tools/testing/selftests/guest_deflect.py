@@ -250,14 +250,14 @@ def deflection():
         within(row["behind"], 0, row["flows"] / 100, f"{ports}: messages begun early")
         within(row["out_of_order"], 0, 6 * row["behind"], f"{ports}: packets out of order")
         true(row["deflected"] > 500, f"{ports}: {row['deflected']} messages deflected")
-        # The results in deflect.rst, within a tenth: the paper's 4.8 for all of Dart, but with
+        # The results in results.rst, within a tenth: the paper's 4.8 for all of Dart, but with
         # flows of 1 MB, and 1.6 without the band for deflected messages.
         least = {"deflect": 1.62, "escape": 4.8}[ports] * 0.9
         true(row["p99_ratio"] > least,
              f"{ports}: p99 of 8 kB {row['p99_ratio']:.2f} times lower, less than {least:.2f}")
         within(row["load_gain"], 0, 10, f"{ports}: added load, percent")
         within(row["links_gain"], 0, 20, f"{ports}: longer paths, percent")
-        # 3.3 times fewer (deflect.rst), within a tenth or so.
+        # 3.3 times fewer (results.rst), within a tenth or so.
         true(row["marked_core"] < base["marked_core"] / 2.9,
              f"{ports}: fewer short packets are marked in the core")
     equal(seen["dcqcn", "deflect", 40]["deflected"], None, "dcqcn's messages deflected")
