@@ -24,7 +24,7 @@
  * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass,
  * through struct rd_first_rtt.
  *
- * Documentation/aeolus.rst lists the differences from the paper and their reasons.
+ * Documentation/credits.rst lists the differences from the paper and their reasons.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
