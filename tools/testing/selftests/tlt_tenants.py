@@ -78,7 +78,7 @@ class Net:
     def remedy(self):
         """Install the documentation's filters on the tenant's device."""
         with open(tap.need_tree(OPERATIONS), encoding="utf-8") as text:
-            section = text.read().split("\nTenants\n")[1]
+            section = re.split(r"\n=+\n", text.read().split("\nTenants\n")[1])[0]
         lines = re.findall(r"^\ttc ((?:.*\\\n)*.*)$", section, re.MULTILINE)
         true(len(lines) >= 3, "the documentation has a remedy")
         for line in lines:
