@@ -6,7 +6,7 @@
 Runs KUnit and the selftests in guests whose modules are built with gcov; collect.sh saves the
 counts of each guest.  Sums the counts of all guests and prints a table by source file;
 --list writes the code that no test ran to FILE, --record writes the table of
-Documentation/testing.rst, for which all tests must run.  The exit status is 1 if less than
+Documentation/lab.rst, for which all tests must run.  The exit status is 1 if less than
 PERCENT (85) of the code ran, or if a test failed.
 """
 
@@ -23,7 +23,7 @@ import tempfile
 
 from lab import TOP
 
-PAGE = TOP / "Documentation/testing.rst"
+PAGE = TOP / "Documentation/lab.rst"
 # Its table: three borders, the head and the rows.
 _TABLE = re.compile(r"^(=+  =+  =+  =+\n)file .*\n\1(?:.*\n)+?\1", re.M)
 SELFTESTS = TOP / "tools/testing/selftests"
@@ -39,7 +39,7 @@ def parse_args():
     parser.add_argument("--kernel", default="7.3", help="6.1, 6.12 or 7.3 (default)")
     parser.add_argument("--least", type=float, default=85, help="lines, in per cent (85)")
     parser.add_argument("--list", type=pathlib.Path, help="write the lines that never ran")
-    parser.add_argument("--record", action="store_true", help="write the table of testing.rst")
+    parser.add_argument("--record", action="store_true", help="write the table of lab.rst")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
                         help="guests at a time (one a processor)")
     parser.add_argument("name", nargs="*", help="only tests with this in their name")
@@ -104,7 +104,7 @@ def table(total):
 
 
 def page(text, total):
-    """The text of testing.rst with its table replaced by these counts."""
+    """The text of lab.rst with its table replaced by these counts."""
     rows = [(name, sum(count > 0 for count in lines.values()), len(lines))
             for name, lines in sorted(total.items())]
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
