@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The test programs: how they count results, select tests, and check pages and prose.
+"""The test programs: how they count results, select tests, and check prose.
 """
 import os
 import pathlib
@@ -126,25 +126,6 @@ def only_what_is_chosen():
           (2, "", "check: no test has no_such in its name\n"), "an unknown name")
 
 
-# The handwritten pages.
-PAGES = (TOP / "README.md", *TOP.glob("*.rst"), *(TOP / "Documentation").glob("*.rst"))
-
-
-@case("the cases that the pages name exist")
-def named_cases():
-    tests = {path.stem: re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*"', "", path.read_text(encoding="utf-8")))
-             for path in check.SELFTESTS.glob("*.py")}
-    count = 0
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        # A name in a table's column may continue in the next row: check only complete ones.
-        for test, name in re.findall(r"\b([a-z]+_\w+?)(?:\.py)?(?:``)?:\s\*([^*…\n]+?)\*", text):
-            if test in tests and "  " not in name:
-                true(name.lower() in tests[test].lower(), f"{page.name}: {test} has no case {name}")
-                count += 1
-    true(count > 30, f"{count} names")
-
-
 @case("the coverage table is as scripts/coverage --record writes it: sources and their sum")
 def coverage_table():
     text = coverage.PAGE.read_text(encoding="utf-8")
@@ -165,24 +146,6 @@ def helps():
                               check=False)
         equal((done.returncode, done.stderr), (0, ""), f"{name}: status, stderr")
         true(len(done.stdout.splitlines()) > 2, f"{name}: {done.stdout}")
-
-
-# Functions of the kernel and of a vendor's library that pages cite.
-FOREIGN = {"bcm_cosq_control_dynamic_get", "bcm_port_dscp_map_set", "ets_qdisc_dequeue", "ip_rcv",
-           "timer_read"}
-
-
-@case("each function that a page cites exists")
-def cited_functions():
-    names = {name for folder in ("net", "include", "tools") for path in (TOP / folder).rglob("*")
-             if path.suffix in (".c", ".h", ".py")
-             for name in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
-    count = 0
-    for page in PAGES:
-        cited = set(re.findall(r"``([a-z_][a-z0-9_]+)\(\)``", page.read_text(encoding="utf-8")))
-        equal(sorted(cited - FOREIGN - names), [], f"{page.name}: not in the tree")
-        count += len(cited)
-    true(count > 30, f"{count} names")
 
 
 @case("lint words counts the prose of C, Python, shell and pages only")

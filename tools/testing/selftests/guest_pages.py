@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The pages: what they cite exists, and index.rst lists them.
+
+Each rule takes a page's name and text, and yields its findings.  Each has a text with a wrong name,
+which it must find.
+"""
+import functools
+import re
+
+from lab import TOP
+from lab.tap import case, equal, main, true
+
+DOCUMENTATION = TOP / "Documentation"
+# The handwritten pages.
+PAGES = {path.name: path.read_text(encoding="utf-8")
+         for path in (TOP / "README.md", *sorted(TOP.glob("*.rst")),
+                      *sorted(DOCUMENTATION.glob("*.rst")))}
+SOURCES = (".c", ".h", ".py")
+
+# Functions of the kernel and of a vendor's library that pages cite.
+FOREIGN = {"bcm_cosq_control_dynamic_get", "bcm_port_dscp_map_set", "ets_qdisc_dequeue", "ip_rcv",
+           "timer_read"}
+# Linux's own sysctls of net.ipv4.
+LINUX = {"conf", "tcp_allowed_congestion_control", "tcp_congestion_control", "tcp_ecn", "tcp_recovery",
+         "tcp_sack"}
+# Paths of a kernel's tree.
+KERNELS = ("scripts/coccinelle", "tools/testing/selftests/kselftest_install",
+           "tools/testing/selftests/net")
+
+
+@functools.cache
+def sources(*folders):
+    """{name: text} of the C and Python files below these folders."""
+    return {str(path.relative_to(TOP)): path.read_text(encoding="utf-8")
+            for folder in folders for path in sorted((TOP / folder).rglob("*"))
+            if path.suffix in SOURCES and path.is_file()}
+
+
+def one_line(text):
+    """Text without the marks of literals, and with single spaces."""
+    return re.sub(r"\s+", " ", text.replace("``", "")).strip()
+
+
+@functools.cache
+def sections(page):
+    """The section titles of a page, in lower case."""
+    found = re.findall(r"^(\S.*)\n(?:=+|-+)$" if page.endswith(".rst") else r"^#+ (.*)()$",
+                       PAGES[page], re.M)
+    return {one_line(title if isinstance(title, str) else title[0]).lower() for title in found}
+
+
+def blocks(text):
+    """The paragraphs of a page, and the columns of its simple tables: a cell may have several rows."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = paragraph.split("\n")
+        borders = [line for line in lines if re.fullmatch(r"=+(?: +=+)+", line)]
+        if not borders:
+            yield one_line(paragraph)
+            continue
+        edges = [match.start() for match in re.finditer("=+", borders[0])]
+        for at, to in zip(edges, [*edges[1:], None]):
+            yield one_line(" ".join(line[at:to] for line in lines if line not in borders))
+
+
+@functools.cache
+def tests():
+    """{name: text} of the tests, with titles of several lines on one."""
+    texts = {path.stem: path.read_text(encoding="utf-8")
+             for path in (TOP / "tools/testing/selftests").glob("*.py")}
+    return {name: one_line(re.sub(r'"\s*\n\s*f?"', "", text)).lower() for name, text in texts.items()}
+
+
+def named(name):
+    """The texts of the tests that a page means by a name: shares is dart_shares, for example."""
+    if name.lower() == "kunit":
+        return ["\n".join(sources("tools/testing/kunit").values()).lower().replace("_", " ")]
+    whole = [text for test, text in tests().items() if test == name]
+    return whole or [text for test, text in tests().items() if test.endswith(f"_{name}")]
+
+
+def cited_titles(page, text):
+    """The titles of tests: "tlt_loss: *an echo detects*, ..."."""
+    for block in blocks(text):
+        for name, titles in re.findall(
+                r"\b([A-Za-z]\w*)(?:\.py)?(?:``)?: (\*[^*]+\*(?:,? (?:and )?\*[^*]+\*)*)", block):
+            for title in re.findall(r"\*([^*]+)\*", titles):
+                parts = [part.strip() for part in title.lower().replace("_", " ").split("…")]
+                found = [one for one in named(name)
+                         if all(part in one.replace("_", " ") for part in parts)]
+                if named(name) and not found:
+                    yield f"{page}: {name} has no case {title}"
+
+
+def cited_functions(page, text):
+    """Functions of C and Python."""
+    names = {name for source in sources("net", "include", "tools").values()
+             for name in re.findall(r"\w+", source)}
+    for name in re.findall(r"``([a-z_][a-z0-9_]+)\(\)``", text):
+        if name not in names | FOREIGN:
+            yield f"{page}: no function {name}()"
+
+
+def cited_sysctls(page, text):
+    """Sysctls of net.ipv4: the modules', which may be composed of a prefix and a name, and Linux's."""
+    names = {name for source in sources("net", "include").values()
+             for name in re.findall(r'"(\w+)"', source)}
+    for name in re.findall(r"\bnet\.ipv4\.([a-z]\w*)(?!\*)\b", text):
+        starts = [match.end() for match in re.finditer("_", name)]
+        if not (name in names | LINUX or
+                any(name[:at] in names and name[at:] in names for at in starts)):
+            yield f"{page}: no sysctl net.ipv4.{name}"
+
+
+def cited_files(page, text):
+    """Commands of scripts, targets of make, and paths of the tree; test_name.py alone is a path too."""
+    targets = {target for line in (TOP / "Makefile").read_text(encoding="utf-8").split("\n")
+               for target in re.findall(r"[a-z-]+", (re.match(r"([a-z -]+):", line) or [""])[0])}
+    for target in re.findall(r"(?:``|^\t|`)make ([a-z][a-z-]+)\b", text, re.M):
+        if target not in targets | {"headers"}:
+            yield f"{page}: no target {target} of make"
+    for path in re.findall(r"(?<![\w./=-])((?:scripts|tools|net|include|packaging)/[\w./*-]*[\w*])", text):
+        if not (path.startswith(KERNELS) or "NAME" in path or any(TOP.glob(path))):
+            yield f"{page}: no {path}"
+    have = {path.rpartition("/")[2] for path in sources("net", "include", "tools")}
+    for name in re.findall(r"(?<![\w./])([a-z]+_\w+\.(?:py|c|h))\b", text):
+        if name not in have:
+            yield f"{page}: no file {name}"
+
+
+def cited_pages(page, text):
+    """Targets of links, pages by their names, and sections: "page.rst_ (*Section*)"."""
+    for path in re.findall(r"^\.\. _[^:]+: (?!http)([^#\s]+)", text, re.M):
+        if not (DOCUMENTATION / path).exists():
+            yield f"{page}: no target {path}"
+    for path, anchor in re.findall(r"\]\((?!http)([^)#]+)#?([^)]*)\)", text):
+        if not (TOP / path).exists():
+            yield f"{page}: no target {path}"
+        elif anchor and anchor not in {re.sub(r"[^\w -]", "", title).replace(" ", "-")
+                                       for title in sections(path.rpartition("/")[2])}:
+            yield f"{page}: {path} has no anchor {anchor}"
+    flat = one_line(text)
+    for other in re.findall(r"(?<![\w./-])(?:Documentation/)?([a-z][\w-]*\.rst)(?!\()(?=_?(?:\W|$))", flat):
+        if other not in PAGES:
+            yield f"{page}: no page {other}"
+    for other, title in re.findall(r"\b([A-Za-z-]+\.rst)_?(?:,| \() ?\*([^*]+)\*", flat):
+        if other in PAGES and title.lower() not in sections(other):
+            yield f"{page}: {other} has no section {title}"
+
+
+RULES = {
+    # {rule: (a text with a wrong name, the least number of citations on all pages, their form)}
+    cited_titles: ("tlt_loss: *an echo forgets*", 90, r"\*[^*]+\*"),
+    cited_functions: ("``tlt_no" "_such()``", 90, r"\w\(\)``"),
+    cited_sysctls: ("``net.ipv4.dart_lookahead_ms``", 50, r"net\.ipv4\."),
+    cited_files: ("``scripts/experiments``, ``tlt_lost.py``, ``make figure``", 150, r"scripts/|\.py"),
+    cited_pages: ("testbed.rst_, operations.rst_ (*Costs*), lab.rst_ (*The incast*)\n\n.. _x: x.rst\n",
+                  150, r"\.rst"),
+}
+WRONG = {cited_titles: 1, cited_functions: 1, cited_sysctls: 1, cited_files: 3, cited_pages: 4}
+
+
+@case("all that the pages cite exists", rule=tuple(rule.__name__ for rule in RULES))
+def exists(rule):
+    rule, (_, least, form) = next((one, of) for one, of in RULES.items() if one.__name__ == rule)
+    equal([finding for page, text in PAGES.items() for finding in rule(page, text)], [], "findings")
+    count = sum(len(re.findall(form, text)) for text in PAGES.values())
+    true(count > least, f"{count} citations")
+
+
+@case("a wrong name is found", rule=tuple(rule.__name__ for rule in RULES))
+def found(rule):
+    rule, (text, *_) = next((one, of) for one, of in RULES.items() if one.__name__ == rule)
+    equal(len(list(rule("page", text))), WRONG[rule], f"findings: {list(rule('page', text))}")
+
+
+@case("a title in the next row of a table is found")
+def continued():
+    table = ("=====  =========================\nrule   test\n=====  =========================\n"
+             "one    tlt_loss: *an echo\nrow    detects*,\n       *no such title*\n=====  ====\n")
+    equal([finding.rpartition(" case ")[2] for finding in cited_titles("page", table)],
+          ["no such title"], "findings")
+
+
+@case("the source, the tools and the scripts name only pages that exist")
+def pages_of_the_source():
+    texts = dict(sources("net", "include", "tools"))
+    for path in (*(TOP / "scripts").iterdir(), *(TOP / "packaging").rglob("*"), TOP / "Makefile"):
+        if path.is_file() and path.suffix not in (".pyc", ".gz"):
+            texts[path.name] = path.read_text(encoding="utf-8", errors="replace")
+    for fixture in ("guest_lab.py", "guest_pages.py"):
+        del texts[f"tools/testing/selftests/{fixture}"]
+    wrong = [f"{name}: {page}" for name, text in texts.items()
+             for page in re.findall(r"(?<![\w.])(?:Documentation/)?([a-z][\w-]*\.rst)\b(?!\()", text)
+             if page not in PAGES]
+    equal(wrong, [], "names of pages")
+
+
+@case("index.rst lists every page")
+def index():
+    listed = set(re.findall(r"^\* ([\w-]+\.rst)_:", PAGES["index.rst"], re.M))
+    own = {path.name for path in DOCUMENTATION.glob("*.rst")} - {"index.rst"}
+    equal(listed, own | {"CONTRIBUTING.rst"}, "pages")
+
+
+if __name__ == "__main__":
+    main()
