@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: whether a sender uses its credits (net/ipv4/rd_use.c). */
+/* KUnit: whether a sender uses its credits (net/greenlane/rd_use.c). */
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "net/ipv4/rd_use.c"
+#include "net/greenlane/rd_use.c"
 
 #define COST	1000ULL
 

@@ -74,7 +74,7 @@ class Host(overlay.Overlay):
             self.write(f"{name}/VERSION", f"GL_VERSION ?= {version}\n")
             # Keep each module's first source file, which has the version.
             kbuild = tree / "net/Kbuild"
-            text, modules = re.subn(r"^(\w+)-y := ((?:ipv4|sched)/\w+)\.o(?:.*\\\n)*.*$",
+            text, modules = re.subn(r"^(\w+)-y := (\w+/\w+)\.o(?:.*\\\n)*.*$",
                                     r"\1-y := \2.o", kbuild.read_text(), flags=re.M)
             equal(modules, len(MODULES), "modules in net/Kbuild")
             kbuild.write_text(text)
@@ -416,7 +416,7 @@ def dkms_package(host, version, broken=False):
     tree = f"/tree-{version}"
     host.add_tree(tree, version)
     if broken:
-        host.write(f"{tree}/net/ipv4/gl_main.c", "#error broken\n")
+        host.write(f"{tree}/net/greenlane/gl_main.c", "#error broken\n")
     ok(host.make("deb", tree=tree), f"make deb of {version}")
     return f"{tree}/out/greenlane-dkms_{version}_all.deb"
 
@@ -501,7 +501,7 @@ def two_kernels():
 
         # The same version with changed sources: replaces the old one if it builds.
         for bad in (True, False):
-            host.write("/tree-0.0.9/net/ipv4/gl_main.c",
+            host.write("/tree-0.0.9/net/greenlane/gl_main.c",
                        "#error broken\n" if bad else f"{NOTHING}typedef int something;\n")
             ok(host.make("deb", tree="/tree-0.0.9"), "make deb again")
             equal(bool(dpkg_install(host, third).returncode), bad, "status")
@@ -533,7 +533,7 @@ def dkms_two_kernels():
         host.before = host.changes()
         ok(host.make("dkms-install", tree="/tree-0.0.7"), "dkms-install")
         ok(host.run("dkms", "install", "greenlane/0.0.7", "-k", NEWER), "for the other kernel")
-        host.write("/tree-0.0.7/net/ipv4/gl_main.c", "#error broken\n")
+        host.write("/tree-0.0.7/net/greenlane/gl_main.c", "#error broken\n")
         done = host.make("dkms-install", tree="/tree-0.0.7")
         true(done.returncode and "the version before is unchanged" in done.stderr, done.stderr)
         equal(dkms_says(host), {("0.0.7", kernel): "installed" for kernel in (RELEASE, NEWER)},

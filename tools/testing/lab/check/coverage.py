@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The share of the source of net/ipv4 and net/sched that the tests run, by gcov.
+"""The share of the source of net/greenlane, net/ipv4 and net/sched that the tests run, by gcov.
 
 	scripts/coverage [--kernel V] [--least PERCENT] [--list FILE] [--record] [NAME...]
 
