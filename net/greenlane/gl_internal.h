@@ -170,14 +170,10 @@ void gl_mtu_reduced(struct sock *sk);
 void gl_kick_init(void);
 void gl_kick_exit(void);
 
-/* gl_stats.c */
-int gl_stats_net_init(struct net *net);
+/* gl_proc.c */
 void gl_stats_forget(unsigned int slot);
-void gl_stats_net_exit(struct net *net);
-
-/* gl_sysctl.c */
-int gl_sysctl_net_init(struct net *net);
-void gl_sysctl_net_exit(struct net *net);
+int gl_proc_net_init(struct net *net);
+void gl_proc_net_exit(struct net *net);
 
 /* gl_sockopt.c */
 int gl_sockopt_init(void);

@@ -132,21 +132,12 @@ static int __net_init gl_net_init(struct net *net)
 {
 	int err;
 
-	err = gl_stats_net_init(net);
+	err = gl_proc_net_init(net);
 	if (err)
 		return err;
-	err = gl_sysctl_net_init(net);
-	if (err)
-		goto stats;
 	err = gl_active_net_init(net);
 	if (err)
-		goto sysctl;
-	return 0;
-
-sysctl:
-	gl_sysctl_net_exit(net);
-stats:
-	gl_stats_net_exit(net);
+		gl_proc_net_exit(net);
 	return err;
 }
 
@@ -160,8 +151,7 @@ static void __net_exit gl_net_pre_exit(struct net *net)
 
 static void __net_exit gl_net_exit(struct net *net)
 {
-	gl_sysctl_net_exit(net);
-	gl_stats_net_exit(net);
+	gl_proc_net_exit(net);
 }
 
 /* A pernet subsystem, not a pernet device: the sockets that hold a reference on a namespace are
