@@ -3,16 +3,16 @@
 
 	scripts/figures [--scale small|large] [--strict] [FIGURE...]
 
-Writes build/figures/SCALE/index.html and figures.pdf, and says how many of the papers'
+Writes build/figures/SCALE/index.html and figures.pdf, and prints how many of the papers'
 numbers are met.  A run that is finished is not run again; remove its file in
 build/figures/SCALE/runs, or all of it, for another.  FIGURE is a figure's name, or a part of
 some; --list shows them.
 
 --strict fails if a verdict is worse than the recorded one, which is in
-Documentation/gallery/verdicts.toml.  --record makes those of this run the recorded ones, and
+Documentation/gallery/verdicts.toml.  --record makes the verdicts of this run the recorded ones, and
 writes Documentation/verdicts.rst and README's shares of met numbers.
 
-The work is Snakemake's: what follows a -- is for it, as in
+The work is Snakemake's: arguments behind -- are for it, as in
 
 	scripts/figures --scale large -- --profile scripts/slurm
 """
@@ -97,7 +97,7 @@ def _wait_for(command):
 
 
 def _verdicts(args, figures, out):
-    """Say what came out, compare it with the record, or record it; the exit status."""
+    """Print the verdicts, compare them with the record, or record them; the exit status."""
     now = record.outcome(figures, out)
     of = {figure.name: figure.of for figure in figures}
     counts = verdict.counts((of[name], verdict.Verdict(number["verdict"]))
@@ -116,7 +116,7 @@ def _verdicts(args, figures, out):
 
 
 def main():
-    """Say what there is to do, let Snakemake do it, and judge."""
+    """Print the number of runs, start Snakemake, and judge."""
     args, more = parse_args()
     own = args.catalogue.resolve() != FIGURES
     if own and (args.strict or args.record):

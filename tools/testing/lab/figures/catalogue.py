@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The figures: which experiments each of them needs, and what the paper says.
+"""The figures: the experiments that each of them needs, and the paper's values.
 
 The *.toml files beside this one describe them:
 
@@ -9,7 +9,7 @@ The *.toml files beside this one describe them:
     setting = "96 hosts, 2 tiers, ..."      # the paper's; ours is read off the runs
     command = "load --hosts 96 --load 40"   # of scripts/experiment
     vary = { cc = ["dctcp", "tlt_dctcp"] }  # of several, each pair
-    small = "--background 300"              # what --scale adds
+    small = "--background 300"              # --scale adds it
     large = "--background 10000"
     plot = [{ y = "fg_p99.9", unit = "ms", title = "..." }]     # a panel each
 
@@ -84,9 +84,9 @@ NO_CAUSE = "cause unknown"     # of a miss
 POOLED = "seed"         # its values are runs of the same thing
 BASES = PAPER, LINUX = "paper", "linux"
 
-# What a key is called on an axis and in a table.
+# The names of keys on an axis and in a table.
 WORDS = {
-    # x: what is varied
+    # x: varied options
     "load": "load (%)", "red": "colour threshold", "requests": "requests at a time",
     "threshold": "threshold of iofd", "degree": "senders of an incast",
     "fan-in": "flows at a time", "flows": "flows of each sender", "bytes": "size of a message",
@@ -98,7 +98,7 @@ WORDS = {
     "unscheduled": "unscheduled packets", "cc": "transport", "seed": "seed",
     "base": "base", "limit": "size of a port", "spread": "messages begin within",
     "pause": "packets that pause",
-    # y: what is measured
+    # y: measured values
     "fg_p99.9": "FCT, 99.9th percentile", "fg_p99": "FCT, 99th percentile",
     "fg_mean": "mean FCT", "fg_p50": "FCT, median", "bg_mean": "mean FCT",
     "fg_rtt_p90": "smoothed RTT, 90th percentile", "fg_rto_p90": "RTO, 90th percentile",
@@ -134,18 +134,18 @@ WORDS = {
 
 
 class Wrong(Exception):
-    """A description that cannot be; the message says which and why."""
+    """A description that cannot be; the message names it and the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One scripts/experiment."""
     command: tuple
-    varied: tuple           # (name, value) of what is not in its rows
+    varied: tuple           # (name, value) that its rows lack
 
     @property
     def name(self):
-        """What its results are called: figures that want the same run share it."""
+        """The name of its results: figures that want the same run share it."""
         words = "\0".join([self.command[0], *sorted(self._options())])
         return f"{self.command[0]}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
 
@@ -168,13 +168,13 @@ class Figure:
     runs: tuple
 
     def results(self, directory, partly=False):
-        """What its runs have written there; partly: None for those that have not."""
+        """The results of its runs there; partly: None for a run without one."""
         paths = [pathlib.Path(directory, f"{run.name}.json") for run in self.runs]
         return [None if partly and not path.exists()
                 else json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
     def rows(self, results):
-        """The table's rows of all of them, with what is varied in them; but each has its own
+        """The rows of all results, with their varied options; but each has its own
         congestion control, of which a mix has several."""
         return [self._named(row) | dict(run.varied)
                 for run, result in zip(self.runs, results) if result
@@ -187,7 +187,7 @@ class Figure:
 
     @property
     def bases(self):
-        """Those that it varies; without, a figure is of the base that its command has."""
+        """The bases that it varies; a figure without them has its command's base."""
         return tuple(self.about.get("vary", {}).get("base", ()))
 
     @property
@@ -202,7 +202,7 @@ class Figure:
         return {"base": base} | of if base in self.bases else of
 
     def seeds(self, base):
-        """Each seed of a base, as the value of a row; one that says nothing without seeds."""
+        """Each seed of a base, as the value of a row; an empty one without seeds."""
         vary = self.about.get("vary", {}) | self.about.get("fewer", {}).get(base, {})
         return [{POOLED: seed} for seed in vary.get(POOLED, [])] or [{}]
 
@@ -250,7 +250,7 @@ def _check_number(number, about, wrong):
 
 
 def _varied(about, key, default):
-    """All values of an option; the default is that of one which does not vary."""
+    """All values of an option; the default is the value of an option that does not vary."""
     values = about.get("vary", {}).get(key, [default])
     more = about.get("also", {}).values() if key == "cc" else ()
     return [*values, *(cc for ccs in more for cc in ccs)]
@@ -313,7 +313,7 @@ def _ccs(about, base, scale):
 
 
 def runs(about, scale):
-    """Those of a description."""
+    """The runs of a description."""
     vary = dict(about.get("vary", {}))
     has_cc = vary.pop("cc", None)
     for values in itertools.product(*vary.values()):
@@ -330,7 +330,7 @@ def runs(about, scale):
 
 
 def _described(directory):
-    """Everything that the files there say, by name."""
+    """The descriptions of all files there, by name."""
     for path in sorted(pathlib.Path(directory).glob("*.toml")):
         try:
             yield from tomllib.loads(path.read_text(encoding="utf-8")).items()
@@ -339,7 +339,7 @@ def _described(directory):
 
 
 def load(scale="small", only=(), directory=HERE):
-    """All figures, or those of `only`: each word is a figure's name, or else a part of some."""
+    """All figures, or the ones named by `only`: each word is a figure's name, or else a part of some."""
     if scale not in SCALES:
         raise Wrong(f"--scale: {' or '.join(SCALES)}")
     figures = []
@@ -357,12 +357,12 @@ def load(scale="small", only=(), directory=HERE):
 
 
 def absent(directory=HERE):
-    """{paper: {what no figure is of: why}}."""
+    """{paper: {an absent item: why}}."""
     return {about["paper"]: about["absent"] for _, about in _described(directory)
             if isinstance(about, dict) and "absent" in about}
 
 
-# What a row's number is divided by; times are in ns there, sizes in bytes.
+# Divisors of a row's numbers; times are in ns there, sizes in bytes.
 UNITS = {"ms": 1e6, "us": 1e3, "kB": 1e3, "MB": 1e6, "%": 0.01}
 
 
@@ -373,7 +373,7 @@ def made(results):
 
 
 def unknown(figure, rows):
-    """A line for each key that a panel or a number reads and no row has, with the nearest ones."""
+    """A message for each key that a panel or a number reads and no row has, with the nearest ones."""
     about, there = figure.about, sorted({key for row in rows for key in row})
     wanted = [(f"plot: {name}", key) for panel in about["plot"]
               for name, keys in (("y", [panel["y"]]), ("by", panel.get("by", []))) for key in keys]
@@ -419,7 +419,7 @@ def _measured(number, rows, seeds):
         return None if ours is None else ours / UNITS.get(number.get("unit", ""), 1)
 
     values = _each(number, one)
-    # Of a run that is missing nothing is known, the best of the rest included.
+    # A missing run may have been the best.
     return None if None in values else verdict.taken(values, number), values
 
 
@@ -462,7 +462,7 @@ def _samples(number, rows):
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A number, the paper's, and what comes of it."""
+    """A number, the paper's, and their verdict."""
     number: dict
     ours: float | None
     spread: tuple               # of the numbers that it was taken from: lowest, highest
@@ -492,7 +492,7 @@ class Compared:
 
 
 def _spread(each):
-    """(lowest, highest) of what is known."""
+    """(lowest, highest) of the known values."""
     each = [value for value in each if value is not None]
     return (min(each), max(each)) if len(each) > 1 else ()
 
@@ -523,7 +523,7 @@ def compared(figure, rows):
 
 
 def value(row, panel):
-    """What a panel shows of a row, in its unit; None if the row has none."""
+    """A row's value for a panel, in its unit; None if the row has no value."""
     number = row.get(panel["y"])
     return None if number is None else number / UNITS.get(panel.get("unit"), 1)
 

@@ -24,7 +24,7 @@ def _is_scale(values):
 
 
 def _said(name, value, all_of=()):
-    """What a value of what is varied is called."""
+    """The name of a varied value, on an axis or in a title."""
     if name == "cc":
         return style.name(value, all_of)
     if isinstance(value, bool):
@@ -50,7 +50,7 @@ def _pooled(rows, panel):
 
 
 def _ccs(rows, vary):
-    """The transports, in the figure's order, and then what mixes are made of."""
+    """The transports, in the figure's order, and then the members of mixes."""
     seen = dict.fromkeys(row["cc"] for row in rows)
     return sorted(seen, key=lambda cc: (vary["cc"].index(cc) if cc in vary.get("cc", ()) else 99))
 
@@ -72,14 +72,14 @@ def _look(ccs):
 
 
 def _line(cc, number):
-    """How a line is drawn: variants by their dashes."""
+    """The style of a curve: dashes distinguish variants."""
     look = style.style(cc) | style.point(cc) | {"fillstyle": _FILLS[number % 5]}
     alone = "-" if not style.is_base(cc) else (0, (4, 2))
     return look | {"linestyle": _DASHES[number % 5] or alone}
 
 
 def _stated(figure, panel, place):
-    """The paper's own values of what a panel shows: [(x, value, transport)] of those that have
+    """The paper's values for a panel: [(x, value, transport)] of the numbers that have
     a place there."""
     for number in figure.about.get("compare", []):
         if (number["key"] == panel["y"] and not number.keys() & {"to", "over"}
@@ -90,7 +90,7 @@ def _stated(figure, panel, place):
 
 
 def _hollow(axes, stated, coloured):
-    """The paper's, hollow; coloured where no bar says of what they are."""
+    """The paper's values, hollow; coloured where no bar names the transport."""
     look = {"linestyle": "", "marker": "h", "markersize": 9, "markerfacecolor": "none",
             "markeredgewidth": 1.6, "zorder": 5}
     for x, value, cc in dict.fromkeys(stated):
@@ -101,7 +101,7 @@ def _hollow(axes, stated, coloured):
 
 
 def _bars(axes, rows, panel, figure, fixed):
-    """A bar for each combination of what is varied."""
+    """A bar for each combination of varied values."""
     vary = figure.about.get("vary", {})
     names = [name for name in vary if name not in fixed and name != catalogue.POOLED] or ["cc"]
     groups = dict.fromkeys(tuple(row[name] for name in names) for row in rows)
@@ -140,7 +140,7 @@ def _spread(axes, at, mean, below, above):
 
 
 def _against(axes, rows, panel, figure, fixed):
-    """Against what is varied: a line for each transport, or bars where there is no order."""
+    """Values against a varied option: a curve for each transport, or bars where there is no order."""
     vary, x = figure.about["vary"], panel["x"]
     ccs = _ccs(rows, vary)
     shown = [cc for cc in ccs if any(catalogue.value(row, panel) is not None
@@ -180,7 +180,7 @@ def _against(axes, rows, panel, figure, fixed):
 
 
 def _facets(figure, panel):
-    """What a panel of its own is drawn for: [{name: value}] of all else that is varied."""
+    """[{name: value}] of the other varied options: each has a panel of its own."""
     vary = figure.about.get("vary", {})
     rest = [name for name, values in vary.items()
             if name not in ("cc", panel.get("x"), catalogue.POOLED)
@@ -207,7 +207,7 @@ def _axis(axes, panel):
 
 
 def draw(figure, rows, prefix, made=""):
-    """Write PREFIX.svg and PREFIX.png; the former says what it was made with."""
+    """Write PREFIX.svg and PREFIX.png; the former names the versions of its runs."""
     grid = [[(panel, facet) for facet in _facets(figure, panel)]
             for panel in figure.about["plot"]]
     if all(len(line) == 1 for line in grid):    # panels side by side
@@ -234,7 +234,7 @@ def draw(figure, rows, prefix, made=""):
                 one.set_ylim(0, top)
     picture.suptitle(f"{figure.about['paper']}: {figure.about['title']}", fontsize=10)
     picture.tight_layout()
-    # A page may be dark: what is drawn has its own white ground.
+    # A page may be dark: a picture has its own white ground.
     picture.savefig(f"{prefix}.png", dpi=130, facecolor="white")
     # The same numbers are the same file.
     with pyplot.rc_context({"svg.hashsalt": figure.name}):

@@ -50,7 +50,7 @@ BASES = ("over the paper's base", "today's Linux", "× ideal")
 
 
 def columns(one):
-    """Our number by BASES, from its lowest seed to its highest; nothing where there is none."""
+    """Our number by BASES, from its lowest seed to its highest; an empty text where there is no number."""
     ours = _spread(one.ours, one.spread, one.unit)
     ideal = "" if one.ideal is None else number(one.ideal, "×")
     if one.base == catalogue.LINUX:
@@ -83,7 +83,7 @@ def _numbers(numbers):
 
 
 def _drawn(figure, rows):
-    """What is drawn, as a table."""
+    """The drawn values, as a table."""
     about = figure.about
     keys = [*about.get("vary", {}), *dict.fromkeys(key for panel in about["plot"]
                                                    for key in panel.get("by", []))]
@@ -96,7 +96,7 @@ def _drawn(figure, rows):
 
 
 def _made_with(figure, results):
-    """The commands, and of what versions."""
+    """The commands, and the versions of their runs."""
     commands = "\n".join(shlex.join(["scripts/experiment", *run.command])
                          for run in figure.runs)
     return (f"<p>greenlane {html.escape(catalogue.made(results))}</p>"
@@ -122,7 +122,7 @@ def _section(figure, directory):
 
 
 def _counts(figures, directory):
-    """The first line of the report: what came out, by paper."""
+    """The first sentence of the report: counts of verdicts, by paper."""
     verdicts = [(figure.of, one.verdict) for figure in figures
                 for one in catalogue.compared(figure,
                                               figure.rows(figure.results(directory / "runs")))]
@@ -161,7 +161,7 @@ def main(scale, where, directory, *names):
     text = page(scale, figures, directory, where)
     (directory / "index.html").write_text(text, encoding="utf-8")
     import weasyprint   # its library, which only this needs, may not be there
-    # On paper, nothing can be unfolded.
+    # A reader of paper cannot unfold a part.
     weasyprint.HTML(string=text.replace("<details>", "<details open>"),
                     base_url=str(directory)).write_pdf(directory / "figures.pdf")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What Snakemake says, in a line at a time: how far it is, and what failed.
+"""Snakemake's progress and failures, a message at a time.
 
-scripts/figures hands this file to it (--log-handler-script).
+scripts/figures passes this file to it (--log-handler-script).
 """
 
 import sys
@@ -9,12 +9,12 @@ import time
 
 from snakemake.logging import logger
 
-# In place of its own, not beside it.
+# This handler replaces Snakemake's own.
 if logger.text_handler in logger.log_handler:
     logger.log_handler.remove(logger.text_handler)
 
 _BEGAN = time.monotonic()
-_EVERY = 10             # seconds between two lines in a log
+_EVERY = 10             # seconds between two messages in a log
 _last = [0.0]
 
 
@@ -29,14 +29,14 @@ def _minutes(seconds):
 
 
 def progress(done, total, passed):
-    """The line: the steps, and how long the rest takes if it goes on like that."""
+    """The steps, and the time that the rest takes at the present rate."""
     left = passed / done * (total - done)
     return (f"figures: {100 * done // total:3d} % ({done} of {total} steps;"
             f" {_minutes(passed)} passed, about {_minutes(left)} left)")
 
 
 def log_handler(msg):
-    """Called for each of Snakemake's messages."""
+    """Print a message of Snakemake's, if its time has passed."""
     level = msg["level"]
     if level == "progress":
         now = time.monotonic()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The verdicts that are in the tree: what `scripts/figures --record` writes, and --strict reads.
+"""The verdicts in the tree, which `scripts/figures --record` writes, and --strict reads.
 
-verdicts.toml has every number as it came out, and of which version.  From it alone come
+verdicts.toml has every measured number and its version.  It alone determines
 Documentation/verdicts.rst and README's shares (guest_verdicts.py checks that they do).
 """
 
@@ -28,12 +28,12 @@ PICTURES = {
 _BEGIN, _END = "<!-- scripts/figures --record writes this -->\n", "<!-- to here -->\n"
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
-# What came of each number, and in which version; scripts/figures --record writes it.
+# Each number, its verdict and its version; scripts/figures --record writes them.
 """
 
 
 def outcome(figures, directory):
-    """{figure: what is recorded of it}, of those that compare something and have run."""
+    """{figure: its record}, of the figures that compare a number and have run."""
     found = {}
     for figure in figures:
         results = figure.results(directory / "runs", partly=True)
@@ -56,14 +56,14 @@ def kinds(recorded):
 
 
 def read(scale, path=RECORD):
-    """What is recorded at a scale."""
+    """The record of a scale."""
     if not path.exists():
         return {}
     return tomllib.loads(path.read_text(encoding="utf-8")).get(scale, {})
 
 
 def strict(recorded, figures, now):
-    """A line for each verdict of these figures that is worse than the recorded one."""
+    """A message for each verdict of these figures that is worse than the recorded one."""
     names = {figure.name for figure in figures}
     mine = {name: of for name, of in recorded.items() if name in names}
     return [f"{name}: {was} before, {kind} now"
@@ -90,7 +90,7 @@ def toml(scales):
 
 
 def _numbers(recorded, figure):
-    """{what: its record} of a figure; nothing of one that was not run."""
+    """{name of a number: its record} of a figure; empty if it was not run."""
     return recorded.get(figure.name, {}).get("numbers", {})
 
 
@@ -114,7 +114,7 @@ def _list_table(head, lines, widths):
 
 
 def _cell(text):
-    """Nothing in it means anything to RST."""
+    """The text with RST's special characters escaped."""
     return re.sub(r"([*`|_\\])", r"\\\1", text)
 
 
@@ -192,7 +192,7 @@ def _short(figure):
 
 
 def _missed(recorded, figures, paper):
-    """Figures with misses, and how many of their numbers those are."""
+    """Figures with misses, and the number of misses of each."""
     found = []
     for figure in figures:
         numbers = _numbers(recorded, figure).values()
@@ -286,7 +286,7 @@ def kept(recorded, figures):
 
 
 def write(scale, now):
-    """Record these figures, keep the others, and write what follows from it; the pages are of
+    """Record these figures, keep the others, and write the pages that depend on them; these are of
     the small scale, which is all that one machine has run."""
     scales = {one: kept(read(one), catalogue.load(one)) for one in catalogue.SCALES}
     scales[scale].update(now)

@@ -62,6 +62,12 @@ def _load(configs):
     return ", ".join(found) + f", load {_each(configs, 'load')} %"
 
 
+def _long_flows(configs):
+    if configs[0].get("long_flows"):
+        return f"{_each(configs, 'long_flows')} long flows without an end"
+    return f"long flows of {_each(configs, 'long_bytes', _size)}"
+
+
 def _traffic(configs):
     kind = configs[0]["experiment"]
     if kind == "load":
@@ -69,7 +75,7 @@ def _traffic(configs):
     if kind == "deflect":
         return (f"incasts of {_each(configs, 'degree')} messages of"
                 f" {_each(configs, 'bytes', _sizes)}, {_each(configs, 'short')} % of the load"
-                f" of {_each(configs, 'load')} %; long flows of {_each(configs, 'long_bytes', _size)}")
+                f" of {_each(configs, 'load')} %; {_long_flows(configs)}")
     size = _each(configs, "bytes", _size)
     if kind == "victim":
         return f"{_each(configs, 'flows')} flows of {size} beside one without an end"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Is a number what its paper says?  Arithmetic only: nothing is read, run or drawn here.
+"""Does a number agree with its paper?  Arithmetic only: this file reads, runs and draws no figure.
 
-One rule for all numbers (Documentation/verdicts.rst has it in words):
+One rule for all numbers (Documentation/verdicts.rst states it in words):
 
 - A number is *met* if it is at least as good as the paper's, or misses it by no more than a
-  tenth.  What is good is `want`: less, more, or the same.
-- A tenth of a change is a tenth of the smaller of two: of the change, and of what it leaves.
+  tenth.  `want` is the better direction: less, more, or the same.
+- A tenth of a change is a tenth of the smaller of two: the change, and the remainder.
   A change of -80 % leaves 20 %, so -78 % is met; of -20 % it is -18 %.
 - A tenth is never less than the paper's own rounding: 3 stands for all from 2.5 to 3.5.  But
   a tenth of 0 is 0.
@@ -16,12 +16,12 @@ One rule for all numbers (Documentation/verdicts.rst has it in words):
 - Of [LOW, HIGH] each value is the paper's.
 - A number that wants less or more, and is better than the paper's by more than a factor of two,
   is *beyond*: the experiment is in another regime, and reproduces only the direction.  The factor
-  of a reduction in percent is that of the remainder: -80 % leaves 20 %, so beyond begins at
-  -90 %.  The factor of a growth is that of the growth.  A share that wants more has two factors,
-  its own and that of its complement: from 70 %, which leaves 30 %, beyond begins at 85 %.
+  of a reduction in percent is taken of the remainder: -80 % leaves 20 %, so beyond begins at
+  -90 %.  A growth's factor is taken of the growth.  A share that wants more has two factors,
+  its own and its complement's: from 70 %, which leaves 30 %, beyond begins at 85 %.
 
 Why a tenth: kernels of different versions, and hosts that are set up in another order, move a
-number by a few percent (lab.rst), so less than that tells nothing.
+number by a few percent (lab.rst), so a smaller difference has no meaning.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ FACTOR = 2
 WANTS = ("less", "more", "same")
 WORDS = ("similar", "more", "less")
 TAKES = ("mean", "best", "worst")
-# The kinds of verdict.  `not run` is a number whose run is not there, or did not have it.
+# The kinds of verdict.  `not run`: the run is not there, or lacks the value.
 MET, BEYOND, MISSED, NOT_COMPARABLE, NOT_RUN = KINDS = (
     "met", "beyond", "missed", "not comparable", "not run")
 # In n trials without one event, a rate of more than 3/n is excluded with 95 % confidence.
@@ -42,7 +42,7 @@ RULE_OF_THREE = 3
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What came out, and by how much or why."""
+    """A kind, and by how much or why."""
     kind: str
     why: str = ""
 
@@ -71,7 +71,7 @@ def span(number):
     """(lowest, highest) that is met."""
     paper, change = number["paper"], is_change(number)
     want = number.get("want", "same")
-    none = 0.0 if change or "as" not in number else 1.0     # what no difference is
+    none = 0.0 if change or "as" not in number else 1.0     # the value of no difference
     if paper == "similar":
         tenth = 100 * ALLOWED if change else ALLOWED
         low, high = none - tenth, none + tenth
@@ -119,7 +119,7 @@ def _factor(low, high):
 
 
 def factor(ours, number):
-    """By which factor a number is better than the paper's, of those that want less or more."""
+    """By which factor a number is better than the paper's, if it wants less or more."""
     want, paper, change = number.get("want"), number["paper"], is_change(number)
     if want not in ("less", "more") or paper in ("less", "more") or not (paper or change):
         return 1.0
@@ -142,14 +142,14 @@ def _beyond(by):
 
 
 def _seeds(kind, seeds, judged):
-    """In words, how many seeds alone have that verdict; nothing if all have."""
+    """In words, how many seeds alone have that verdict; an empty text if all have."""
     count = sum(seed is not None and judged(seed) == kind for seed in seeds)
     return "" if count == len(seeds) else f"in {count} of {len(seeds)} seeds"
 
 
 def judge(ours, number, samples=None, seeds=()):
     """The verdict of a number that was measured, or None if it was not; samples is of how many
-    trials it is a share, seeds has it by seed, None where nothing can be said."""
+    trials it is a share; seeds has the number by seed, None where a seed has no value."""
     if not seeds or ours is None or math.isnan(ours):
         return _judge(ours, number, samples)
     found = _judge(ours, number, samples)
@@ -185,7 +185,7 @@ def _judge(ours, number, samples=None):
 
 
 def explanation(ours, number):
-    """What was written for numbers like this one; nothing if there is no such text."""
+    """The text for numbers in this range; an empty text if there is no such text."""
     if ours is None:
         return ""
     return next((one["why"] for one in number.get("because", ())
@@ -193,8 +193,8 @@ def explanation(ours, number):
 
 
 def difference(ours, other, number):
-    """Of two measured values, as the number wants them; None if one is missing, or if there is
-    nothing to divide by.  Where the paper has a word alone, a growth from 0 is an infinite one."""
+    """Of two measured values, as the number wants them; None if one is missing, or if the divisor is
+    0.  Where the paper has a word alone, a growth from 0 is an infinite one."""
     if ours is None or other is None:
         return None
     if number.get("as") == "ratio":
@@ -207,7 +207,7 @@ def difference(ours, other, number):
 
 
 def taken(values, number):
-    """One of several: their mean, or the best or worst by what is wanted."""
+    """One of several: their mean, or the best or worst in the wanted direction."""
     values = [value for value in values if value is not None]
     if not values:
         return None
@@ -228,13 +228,13 @@ def counts(verdicts):
 
 
 def sentence(of):
-    """Counts in words; met and missed are always said."""
+    """Counts in words; met and missed always appear."""
     return ", ".join(f"{of[kind]} {kind}" for kind in KINDS
                      if of[kind] or kind in (MET, MISSED))
 
 
 def worse(recorded, now):
-    """[(name, was, is)] of what is worse now; both are {name: kind}.
+    """[(name, was, is)] of the numbers that are worse now; both are {name: kind}.
 
     Met and beyond are better than missed, and each of them is better than no verdict: a number
     that is no longer compared is a claim that was dropped.
