@@ -142,16 +142,11 @@ static int __net_init gl_net_init(struct net *net)
 }
 
 /* A packet may be in our hooks until a grace period after this.  A grace period passes before
- * gl_net_exit(), which frees the data that the hooks read.
+ * gl_proc_net_exit(), which frees the data that the hooks read.
  */
 static void __net_exit gl_net_pre_exit(struct net *net)
 {
 	gl_active_net_exit(net);
-}
-
-static void __net_exit gl_net_exit(struct net *net)
-{
-	gl_proc_net_exit(net);
 }
 
 /* A pernet subsystem, not a pernet device: the sockets that hold a reference on a namespace are
@@ -161,7 +156,7 @@ static void __net_exit gl_net_exit(struct net *net)
 static struct pernet_operations gl_net_ops = {
 	.init		= gl_net_init,
 	.pre_exit	= gl_net_pre_exit,
-	.exit		= gl_net_exit,
+	.exit		= gl_proc_net_exit,
 	.id		= &gl_net_id,
 	.size		= sizeof(struct gl_net),
 };
