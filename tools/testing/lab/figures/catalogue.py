@@ -80,7 +80,8 @@ _COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncerta
             "as", "unit", "because", "not_comparable", "samples", "headline", "today", "ideal",
             "never"}
 READ = ("text", "table", "words", "curve")
-NO_CAUSE = "cause unknown"     # of a miss
+# Of a miss; a text that explains a part of it ends with the second.
+NO_CAUSE, PART = "cause unknown", "the rest is unknown"
 POOLED = "seed"         # its values are runs of the same thing
 BASES = PAPER, LINUX = "paper", "linux"
 
@@ -339,7 +340,7 @@ def _described(directory):
 
 
 def load(scale="small", only=(), directory=HERE):
-    """All figures, or the ones named by `only`: each word is a figure's name, or else a part of some."""
+    """All figures, or the ones that `only` names: each word is a figure's name, or a part of some."""
     if scale not in SCALES:
         raise Wrong(f"--scale: {' or '.join(SCALES)}")
     figures = []
@@ -373,7 +374,7 @@ def made(results):
 
 
 def unknown(figure, rows):
-    """A message for each key that a panel or a number reads and no row has, with the nearest ones."""
+    """A message for each key that a panel or a number reads and no row has, with similar keys."""
     about, there = figure.about, sorted({key for row in rows for key in row})
     wanted = [(f"plot: {name}", key) for panel in about["plot"]
               for name, keys in (("y", [panel["y"]]), ("by", panel.get("by", []))) for key in keys]

@@ -50,7 +50,7 @@ BASES = ("over the paper's base", "today's Linux", "× ideal")
 
 
 def columns(one):
-    """Our number by BASES, from its lowest seed to its highest; an empty text where there is no number."""
+    """Our number by BASES, from its lowest seed to its highest; an empty text without a number."""
     ours = _spread(one.ours, one.spread, one.unit)
     ideal = "" if one.ideal is None else number(one.ideal, "×")
     if one.base == catalogue.LINUX:

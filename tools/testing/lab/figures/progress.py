@@ -36,7 +36,7 @@ def progress(done, total, passed):
 
 
 def log_handler(msg):
-    """Print a message of Snakemake's, if its time has passed."""
+    """Print Snakemake's progress, at most each _EVERY seconds in a log, and its failures."""
     level = msg["level"]
     if level == "progress":
         now = time.monotonic()

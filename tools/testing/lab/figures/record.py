@@ -208,7 +208,7 @@ def _causes(recorded, figures):
                for number in _numbers(recorded, figure).values()
                if number["verdict"] == verdict.MISSED]
     none = reasons.count(catalogue.NO_CAUSE)
-    part = sum(why.endswith("the rest is unknown") for why in reasons)
+    part = sum(why.endswith(catalogue.PART) for why in reasons)
     return (f"Of the {len(reasons)} misses {none} have no known cause, and {part} the cause of a"
             " part.\n")
 

@@ -199,11 +199,11 @@ def difference(ours, other, number):
         return None
     if number.get("as") == "ratio":
         return other / ours if ours else None
-    if not other and ours:
-        return math.inf if number.get("paper") in WORDS else None
-    if not other:
+    if other:
+        return 100 * (ours / other - 1)
+    if not ours:
         return 0.0
-    return 100 * (ours / other - 1)
+    return math.inf if number.get("paper") in WORDS else None
 
 
 def taken(values, number):
