@@ -22,6 +22,8 @@ from lab.wire.wire import Wire
 NO_LIMIT = (1 << 64) - 1
 # Fraction of a link that is payload of IPv4 packets, with their credits: 1448 / (1538 + 106 ... 84)
 PAYLOAD = 0.87
+# With credits of the least size, which no long measurement exceeds
+LINK = 1448 / (1538 + 84)
 
 
 def limit_pace(client, rate):
@@ -166,9 +168,12 @@ def late_timers(gbit, preset):
         raise tap.Skip("this kernel's guest is too slow")
     with Star([gbit * 1000] * 3, delay="5us", port=f"limit 20m ecn 400k {preset}",
               sysctls=FAST) as net:
-        got = sum(pump([net.flow(0, 2), net.flow(1, 2)], 0.6e-3, warm=0.9e-3, chunk=1 << 19))
-        # The maximum is 0.893.
-        within(got / gbit, 0.8, 0.9, "rate of the payload, divided by the link's")
+        seconds = 1e-3
+        got = sum(pump([net.flow(0, 2), net.flow(1, 2)], seconds, warm=0.9e-3, chunk=1 << 19))
+        # GRO delivers up to 64 kB of a flow at once, and those of two may fall on this side of the
+        # measurement's begin: 0.01 of 100 Gbit/s.
+        within(got / gbit, 0.8, LINK + 2 * 65536 * 8e-9 / seconds / gbit,
+               "rate of the payload, divided by the link's")
         equal(net.drops(2), 0, "scheduled packets dropped")
 
 

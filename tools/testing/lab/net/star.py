@@ -4,8 +4,11 @@
     h0: eth0 ---- p0 :sw: p1 ---- eth0 :h1      a round trip is twice the delay of a host's NIC
 """
 import contextlib
+import fcntl
 import selectors
 import socket
+import struct
+import termios
 import time
 
 from lab.net import modules
@@ -87,9 +90,19 @@ class Star:
             namespace.remove()
 
 
+def unread(end):
+    """Bytes that wait in a socket for the program."""
+    return struct.unpack("i", fcntl.ioctl(end, termios.FIONREAD, bytes(4)))[0]
+
+
 def pump(flows, seconds, *, warm=0.0, chunk=1 << 17, silent=(), slow=None):
-    """Send and read as much as possible: Gbit/s of each flow after `warm`.  Clients in `silent` do not
-    send.  `slow` is (servers, bytes): these servers read so many bytes each millisecond."""
+    """Send and read as much as possible: Gbit/s of each flow that arrive after `warm`.  Clients in
+    `silent` do not send.  `slow` is (servers, bytes): these servers read so many bytes each
+    millisecond."""
+    def arrived():
+        """Bytes of each server, those in its socket included: how late it reads is no rate."""
+        return {server: count + unread(server) for server, count in got.items()}
+
     slow_servers, slow_bytes = slow or ((), 0)
     got = dict.fromkeys((server for _, server in flows), 0)
     block, begin = bytes(chunk), time.monotonic()
@@ -103,7 +116,7 @@ def pump(flows, seconds, *, warm=0.0, chunk=1 << 17, silent=(), slow=None):
                 selector.register(server, selectors.EVENT_READ)
         while (now := time.monotonic()) < begin + warm + seconds:
             if started == begin and now >= begin + warm:
-                started, base = now, dict(got)
+                started, base = now, arrived()
             if slow_servers and now >= due:
                 due += 1e-3
                 for server in slow_servers:
@@ -117,5 +130,5 @@ def pump(flows, seconds, *, warm=0.0, chunk=1 << 17, silent=(), slow=None):
                         got[key.fileobj] += len(key.fileobj.recv(1 << 20))
                     if events & selectors.EVENT_WRITE:
                         key.fileobj.send(block)
-    took = time.monotonic() - started
-    return [(got[server] - base[server]) * 8e-9 / took for _, server in flows]
+    took, end = time.monotonic() - started, arrived()
+    return [(end[server] - base[server]) * 8e-9 / took for _, server in flows]
