@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The netfilter hooks, LOCAL_OUT and LOCAL_IN, for IPv4 and IPv6.
  *
- * LOCAL_OUT marks SYNs and SYN-ACKs; other packets are marked in gl_out.c.  It runs before
+ * LOCAL_OUT marks SYNs and SYN-ACKs; other packets are marked in gl_output.c.  It runs before
  * every other hook, while the caller in TCP still holds the socket: when NFQUEUE reinjects a
  * packet, no caller does.  LOCAL_IN finds the packets that a transport processes.  It runs
  * after every other hook, so a packet that the firewall drops is never answered.
@@ -113,9 +113,9 @@ static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
 		gl_change_dsfield(state->net, skb, state->pf, 0, new);
 }
 
-/* Packets of an established connection were marked in gl_out.c already, and may pass this hook
+/* Packets of an established connection were marked in gl_output.c already, and may pass this hook
  * twice or late (ipvlan, VRF, IPsec), so accept them as they are.  TCP does not send SYNs and
- * SYN-ACKs through gl_out.c: they are marked here, while their socket is locked.
+ * SYN-ACKs through gl_output.c: they are marked here, while their socket is locked.
  */
 static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, struct sk_buff *skb)
 {

@@ -99,7 +99,7 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 		     u8 family);
 enum greenlane_peer gl_first_peer(struct sock *sk);
 
-/* gl_out.c */
+/* gl_output.c */
 bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
 	    const struct gl_kind *kind);
@@ -117,6 +117,7 @@ void gl_protect_set(struct gl_net *gn, u8 protect);
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield);
 
 /* gl_option.c */
+void gl_tcp_check(const struct sock *sk, struct sk_buff *skb);
 u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words);
 bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
@@ -158,11 +159,6 @@ struct gl_sock *gl_mapped_find(const struct sock *sk);
 void gl_sock_put(struct gl_sock *gs);
 int gl_sock_init(void);
 void gl_sock_exit(void);
-
-/* gl_split.c */
-void gl_tcp_check(const struct sock *sk, struct sk_buff *skb);
-bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
-	      struct sk_buff **tail);
 
 /* gl_kick.c */
 void gl_kick_at_release(struct sock *sk, struct gl_sock *gs);

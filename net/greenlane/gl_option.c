@@ -3,6 +3,7 @@
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
 #include <net/ip.h>
+#include <net/ip6_checksum.h>
 #include <net/ipv6.h>
 
 #include <net/gl_compat.h>
@@ -86,6 +87,29 @@ static void gl_option_drop_accecn(struct sk_buff *skb)
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 {
 	return tcp_hdrlen(skb) + GL_OPT_LEN(words) <= GL_HEADER_MAX;
+}
+
+/**
+ * gl_tcp_check() - leave TCP's checksum to the device
+ * @sk: the connection
+ * @skb: a packet without an IP header yet
+ */
+void gl_tcp_check(const struct sock *sk, struct sk_buff *skb)
+{
+	struct tcphdr *th = tcp_hdr(skb);
+
+#if IS_ENABLED(CONFIG_IPV6)
+	/* An IPv6 socket of an IPv4 connection has the length of struct iphdr. */
+	if (inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct ipv6hdr))
+		th->check = ~tcp_v6_check(skb->len, &sk->sk_v6_rcv_saddr,
+					  &sk->sk_v6_daddr, 0);
+	else
+#endif
+		th->check = ~tcp_v4_check(skb->len, inet_sk(sk)->inet_saddr,
+					  inet_sk(sk)->inet_daddr, 0);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct tcphdr, check);
 }
 
 /* Move the headers, @hlen bytes with the TCP header at @thoff, towards the headroom and write

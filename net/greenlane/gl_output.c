@@ -9,8 +9,16 @@
  *
  * So routes, tunnels, queues and devices cannot change the decision.  SYNs and SYN-ACKs are
  * sent by another path: gl_hook.c.
+ *
+ * A TSO packet is split where the mark changes, into all segments but the last, and the last:
+ *
+ *	[h|1 2 3 4 5 6 7 8]  ->  [h|1 2 3 4 5 6 7]  [h|8]
+ *	     GSO, data                GSO, data    important
+ *
+ * This happens once a round trip.  skb_gso_segment() would make eight packets instead of two.
  */
 #include <linux/ipv6.h>
+#include <linux/skbuff.h>
 #include <net/inet_ecn.h>
 #include <net/inet6_connection_sock.h>
 #include <net/ip.h>
@@ -268,6 +276,124 @@ static void gl_seg_of(const struct sk_buff *skb, struct gl_seg *seg)
 	seg->segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
 	/* TCP sets PSH where a write ends, and on each GSO packet. */
 	seg->more = !th->psh && !th->fin;
+}
+
+/* --- a TSO packet ---------------------------------------------------------- */
+
+static void gl_split_gso(struct sk_buff *skb, const struct sk_buff *whole,
+			 unsigned int segs)
+{
+	struct skb_shared_info *shinfo = skb_shinfo(skb);
+
+	shinfo->gso_segs = segs;
+	shinfo->gso_type = segs > 1 ? skb_shinfo(whole)->gso_type : 0;
+	shinfo->gso_size = segs > 1 ? skb_shinfo(whole)->gso_size : 0;
+}
+
+/* A requested time stamp stays with the part that has the requested byte. */
+static void gl_split_tstamp(struct sk_buff *head, struct sk_buff *tail,
+			    const struct sk_buff *whole, u32 tail_seq)
+{
+	const struct skb_shared_info *from = skb_shinfo(whole);
+	struct sk_buff *skb = before(from->tskey, tail_seq) ? head : tail;
+
+	if (!(from->tx_flags & SKBTX_ANY_TSTAMP))
+		return;
+	skb_shinfo(skb)->tx_flags |= from->tx_flags & SKBTX_ANY_TSTAMP;
+	skb_shinfo(skb)->tskey = from->tskey;
+}
+
+/* Charge each part to the socket's send memory, as tcp_gso_segment() does, so that TCP small
+ * queues count the packet until both parts are freed.
+ */
+static void gl_split_own(struct sk_buff *skb, const struct sk_buff *whole)
+{
+	skb->sk = whole->sk;
+	skb->destructor = whole->destructor;
+	refcount_add(skb->truesize, &skb->sk->sk_wmem_alloc);
+}
+
+/* Cut the last segment off @head, which keeps @len bytes of data.  Both parts get headers. */
+static struct sk_buff *gl_split_tail(struct sk_buff *head, unsigned int hlen,
+				     unsigned int len)
+{
+	unsigned int headroom = skb_headroom(head);
+	struct sk_buff *tail;
+
+	/* The linear part may have data behind the headers. */
+	tail = alloc_skb(headroom + skb_headlen(head), GFP_ATOMIC | __GFP_NOWARN);
+	if (!tail)
+		return NULL;
+	skb_reserve(tail, headroom + hlen);
+	skb_copy_header(tail, head);
+	skb_split(head, tail, hlen + len);
+
+	/* skb_copy_header() copied the header offsets, so lay out the head in the same way. */
+	__skb_push(tail, hlen);
+	memcpy(tail->data, head->data, hlen);
+	tail->truesize += tail->data_len;
+	head->truesize -= tail->data_len;
+	return tail;
+}
+
+/**
+ * gl_split() - split a TSO packet before its last segment
+ * @sk: its socket, locked
+ * @skb: a packet from TCP without an IP header yet; a clone that TCP has just made
+ * @head: all but the last segment
+ * @tail: the last segment
+ *
+ * Return: true if @skb was split and freed; false, with @skb unchanged, if it cannot be split.
+ */
+static bool gl_split(struct sock *sk, struct sk_buff *skb, struct sk_buff **head,
+		     struct sk_buff **tail)
+{
+	unsigned int hlen = tcp_hdrlen(skb);
+	unsigned int mss = skb_shinfo(skb)->gso_size;
+	unsigned int payload = skb->len - hlen;
+	unsigned int segs;
+	struct tcphdr *th;
+	u32 tail_seq;
+
+	if (!mss || payload <= mss || skb_headlen(skb) < hlen || gl_tcp_signed(sk) ||
+	    skb->ip_summed != CHECKSUM_PARTIAL)
+		goto whole;
+	segs = DIV_ROUND_UP(payload, mss);
+
+	*head = pskb_copy(skb, GFP_ATOMIC | __GFP_NOWARN);
+	if (!*head)
+		goto whole;
+	*tail = gl_split_tail(*head, hlen, (segs - 1) * mss);
+	if (!*tail) {
+		consume_skb(*head);
+		goto whole;
+	}
+	tail_seq = ntohl(tcp_hdr(skb)->seq) + (segs - 1) * mss;
+
+	th = tcp_hdr(*head);
+	th->fin = 0;
+	th->psh = 0;
+	th = tcp_hdr(*tail);
+	th->seq = htonl(tail_seq);
+	/* RFC 3168 sends CWR once; with AccECN the three bits are a counter. */
+	if (!(skb_shinfo(skb)->gso_type & GL_GSO_TCP_ACCECN))
+		th->cwr = 0;
+
+	gl_split_gso(*head, skb, segs - 1);
+	gl_split_gso(*tail, skb, 1);
+	gl_tcp_check(sk, *head);
+	gl_tcp_check(sk, *tail);
+	gl_split_tstamp(*head, *tail, skb, tail_seq);
+	(*tail)->ooo_okay = 0;
+	gl_split_own(*head, skb);
+	gl_split_own(*tail, skb);
+	consume_skb(skb);
+	gl_inc_stats(sock_net(sk), GL_MIB_SPLIT);
+	return true;
+
+whole:
+	gl_inc_stats(sock_net(sk), GL_MIB_SPLITFAILED);
+	return false;
 }
 
 /* The result for TCP, to which both parts are one packet.  It must not be an error if one of them
