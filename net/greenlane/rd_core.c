@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: a connection.
  *
- * include/net/rd_core.h describes the core, rd_sender.c and rd_receiver.c are a connection's two
- * ends, and rd_first.c limits packets before the first credit.  This file has the parts that both
- * ends need: the link time of a packet, and the callbacks of TCP and of the tagging layer.
+ * include/net/rd_core.h describes the core, and rd_sender.c and rd_receiver.c are a connection's
+ * two ends.  This file has the parts that both ends need: the link time of a packet, and the
+ * callbacks of TCP and of the tagging layer.
  */
 #include <linux/module.h>
 #include <net/tcp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* KUnit: the queue of a link's receivers, and the limit of a host's unscheduled packets
- * (net/greenlane/rd_queue.c, rd_burst.c).
+ * (net/greenlane/rd_queue.c).
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -9,7 +9,6 @@
 /* rd_link.ko exports them. */
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
-#include "net/greenlane/rd_burst.c"
 #include "net/greenlane/rd_queue.c"
 
 #define COST	1000ULL
