@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The netfilter hooks, LOCAL_OUT and LOCAL_IN, for IPv4 and IPv6.
+/* The hooks' functions, for IPv4 and IPv6: which packets are marked, and which are processed.
  *
- * LOCAL_OUT marks SYNs and SYN-ACKs; other packets are marked in gl_output.c.  It runs before
- * every other hook, while the caller in TCP still holds the socket: when NFQUEUE reinjects a
- * packet, no caller does.  LOCAL_IN finds the packets that a transport processes.  It runs
- * after every other hook, so a packet that the firewall drops is never answered.
+ * gl_local_out() marks SYNs and SYN-ACKs; other packets are marked in gl_output.c.
+ * gl_local_in() finds the packets that a transport processes.
  */
 #include <linux/filter.h>
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
-#include <linux/netfilter_ipv4.h>
-#include <linux/netfilter_ipv6.h>
 #include <net/dsfield.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -147,7 +143,7 @@ static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, stru
 /* Every packet of an active namespace passes this hook, and most packets need no change: accept
  * them without a stack frame, and jump to gl_out_slow() for the rest.
  */
-static unsigned int gl_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+unsigned int gl_local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	const struct sock *sk = skb->sk;
 
@@ -361,38 +357,12 @@ static bool gl_in_is_foreign(const struct sock *sk)
 	       !((1 << READ_ONCE(sk->sk_state)) & (TCPF_LISTEN | TCPF_SYN_SENT));
 }
 
-/* As gl_out(): no stack frame for packets that need no processing. */
-static unsigned int gl_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+/* As gl_local_out(): no stack frame for packets that need no processing. */
+unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	const struct sock *sk = skb->sk;
 
 	if (sk && sk_fullsock(sk) && (!sk_is_tcp(sk) || gl_in_is_foreign(sk)))
 		return NF_ACCEPT;
 	return gl_in_slow(state, skb);
-}
-
-#define GL_HOOK(function, family, point, order) {	\
-	.hook		= function,			\
-	.pf		= family,			\
-	.hooknum	= point,			\
-	.priority	= order,			\
-}
-
-static const struct nf_hook_ops gl_hooks[] = {
-	GL_HOOK(gl_out, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_FIRST),
-	GL_HOOK(gl_in, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_LAST),
-#if IS_ENABLED(CONFIG_IPV6)
-	GL_HOOK(gl_out, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_FIRST),
-	GL_HOOK(gl_in, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_LAST),
-#endif
-};
-
-int gl_hook_register(struct net *net)
-{
-	return nf_register_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
-}
-
-void gl_hook_unregister(struct net *net)
-{
-	nf_unregister_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
 }

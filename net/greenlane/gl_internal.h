@@ -3,6 +3,7 @@
 #ifndef _GL_INTERNAL_H
 #define _GL_INTERNAL_H
 
+#include <linux/netfilter.h>
 #include <linux/percpu.h>
 #include <linux/workqueue.h>
 #include <net/greenlane.h>
@@ -84,10 +85,10 @@ u8 gl_dsfield(const struct sk_buff *skb, u8 family);
 void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield);
 bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
 		       u8 dsfield);
-int gl_hook_register(struct net *net);
-void gl_hook_unregister(struct net *net);
+unsigned int gl_local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 
-/* gl_active.c */
+/* gl_netfilter.c */
 int gl_activate(struct net *net);
 void gl_activate_soon(struct net *net);
 int gl_active_net_init(struct net *net);

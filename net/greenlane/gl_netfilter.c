@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Netfilter hooks only in the namespaces that use greenlane.
+/* Netfilter hooks, LOCAL_OUT and LOCAL_IN, only in the namespaces that use greenlane.
+ *
+ * LOCAL_OUT runs before every other hook, while the caller in TCP still holds the socket: when
+ * NFQUEUE reinjects a packet, no caller does.  LOCAL_IN runs after every other hook, so a packet
+ * that the firewall drops is never answered.
  *
  * Even an empty hook costs each packet of a namespace some cycles.  So a namespace becomes
- * active, and gets the hooks of gl_hook.c, when it first uses a transport:
+ * active, and gets the hooks, when it first uses a transport:
  *
  *	it is created and inherits a transport as its default congestion control
  *	net.ipv4.greenlane_* is written
@@ -13,9 +17,28 @@
  * active namespace stays active until it is removed.
  */
 #include <linux/mutex.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
 #include <linux/workqueue.h>
 
 #include "gl_internal.h"
+
+#define GL_HOOK(function, family, point, order) {	\
+	.hook		= function,			\
+	.pf		= family,			\
+	.hooknum	= point,			\
+	.priority	= order,			\
+}
+
+static const struct nf_hook_ops gl_hooks[] = {
+	GL_HOOK(gl_local_out, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_FIRST),
+	GL_HOOK(gl_local_in, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_LAST),
+#if IS_ENABLED(CONFIG_IPV6)
+	GL_HOOK(gl_local_out, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_FIRST),
+	GL_HOOK(gl_local_in, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_LAST),
+#endif
+};
 
 /* Protects gl_net.active and gl_net.leaving of all namespaces. */
 static DEFINE_MUTEX(gl_active_mutex);
@@ -37,7 +60,7 @@ int gl_activate(struct net *net)
 		return 0;
 	mutex_lock(&gl_active_mutex);
 	if (!gn->active && !gn->leaving) {
-		err = gl_hook_register(net);
+		err = nf_register_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
 		if (!err)
 			WRITE_ONCE(gn->active, true);
 	}
@@ -97,5 +120,5 @@ void gl_active_net_exit(struct net *net)
 	mutex_unlock(&gl_active_mutex);
 	cancel_work_sync(&gn->activate);
 	if (gn->active)
-		gl_hook_unregister(net);
+		nf_unregister_net_hooks(net, gl_hooks, ARRAY_SIZE(gl_hooks));
 }
