@@ -7,59 +7,12 @@
 #include <linux/filter.h>
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
-#include <net/dsfield.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/xfrm.h>
 
 #include <net/gl_compat.h>
 #include "gl_internal.h"
-
-u8 gl_dsfield(const struct sk_buff *skb, u8 family)
-{
-	return family == NFPROTO_IPV4 ? ipv4_get_dsfield(ip_hdr(skb)) :
-					ipv6_get_dsfield(ipv6_hdr(skb));
-}
-
-/* @keep: bits of the DS field that stay.  The header is writable. */
-void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
-{
-	__be16 *word = (__be16 *)skb_network_header(skb), old = *word;
-
-	if (family == NFPROTO_IPV4) {
-		ipv4_change_dsfield(ip_hdr(skb), keep, dsfield);
-		return;
-	}
-	ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
-	/* IPv4's header checksum compensates the change in skb->csum; IPv6 has no such checksum. */
-	if (skb->ip_summed == CHECKSUM_COMPLETE)
-		skb->csum = csum_add(csum_sub(skb->csum, (__force __wsum)old),
-				     (__force __wsum)*word);
-}
-
-/**
- * gl_change_dsfield() - as gl_set_dsfield(), for a packet whose header may be shared
- * @net: the namespace
- * @skb: the packet; its data begins with the IP header
- * @family: NFPROTO_IPV4 or NFPROTO_IPV6
- * @keep: bits of the DS field to keep
- * @dsfield: bits to set
- *
- * Return: false, with the packet unchanged, if memory is short.
- */
-bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
-		       u8 dsfield)
-{
-	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
-						     sizeof(struct ipv6hdr);
-
-	if (skb_ensure_writable(skb, hlen)) {
-		gl_inc_stats(net, GL_MIB_NOMEMORY);
-		return false;
-	}
-	gl_set_dsfield(skb, family, keep, dsfield);
-	return true;
-}
 
 /* Is this a TCP packet from a local socket?  Such a packet has its transport header set, and IPv6
  * extension headers only if the application has set them.

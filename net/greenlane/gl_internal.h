@@ -81,10 +81,6 @@ const struct gl_protocol *gl_protocol_at(unsigned int slot);
 const struct gl_transport *gl_transport_of_key(u32 key);
 
 /* gl_hook.c */
-u8 gl_dsfield(const struct sk_buff *skb, u8 family);
-void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield);
-bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
-		       u8 dsfield);
 unsigned int gl_local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 
@@ -117,7 +113,11 @@ static inline bool gl_protecting(void)
 void gl_protect_set(struct gl_net *gn, u8 protect);
 u8 gl_strip(const struct net *net, struct sock *sk, u8 dsfield);
 
-/* gl_option.c */
+/* gl_wire.c */
+u8 gl_dsfield(const struct sk_buff *skb, u8 family);
+void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield);
+bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
+		       u8 dsfield);
 void gl_tcp_check(const struct sock *sk, struct sk_buff *skb);
 u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
 bool gl_option_fits(const struct sk_buff *skb, unsigned int words);

@@ -17,7 +17,7 @@
  *
  * The DSCP selects the packets that a switch drops first, and the data that a receiver acknowledges
  * immediately.  It has no other effect, because networks change it.  The two ends communicate by a
- * TCP option (gl_option.c), after they have agreed on it in the handshake (gl_handshake.c).
+ * TCP option (gl_wire.c), after they have agreed on it in the handshake (gl_handshake.c).
  *
  * A connection that runs a transport has a struct gl_sock with a copy of TCP's icsk_af_ops, in
  * which queue_xmit() is replaced.  That copy identifies the connection and leads to its state

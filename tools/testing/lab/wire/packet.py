@@ -7,7 +7,7 @@ from lab.codepoints import SAYS, dscp_of, kind_of
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 
-# The greenlane option: its kind (RFC 6994), and the experiment's number (net/greenlane/gl_option.c)
+# The greenlane option: its kind (RFC 6994), and the experiment's number (net/greenlane/gl_wire.c)
 EXPERIMENT, EXID = 254, 0x474c
 
 

@@ -1,13 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Read the greenlane TCP option, and add it to TCP's packets; its form is in <net/gl_option.h>. */
+/* The bytes of a packet that the layer reads and writes: the DS field, the greenlane TCP option,
+ * whose form is in <net/gl_option.h>, and TCP's checksum.
+ */
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
+#include <linux/netfilter.h>
+#include <net/dsfield.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
 #include <net/ipv6.h>
 
 #include <net/gl_compat.h>
 #include "gl_internal.h"
+
+/* --- the DS field ---------------------------------------------------------- */
+
+u8 gl_dsfield(const struct sk_buff *skb, u8 family)
+{
+	return family == NFPROTO_IPV4 ? ipv4_get_dsfield(ip_hdr(skb)) :
+					ipv6_get_dsfield(ipv6_hdr(skb));
+}
+
+/* @keep: bits of the DS field that stay.  The header is writable. */
+void gl_set_dsfield(struct sk_buff *skb, u8 family, u8 keep, u8 dsfield)
+{
+	__be16 *word = (__be16 *)skb_network_header(skb), old = *word;
+
+	if (family == NFPROTO_IPV4) {
+		ipv4_change_dsfield(ip_hdr(skb), keep, dsfield);
+		return;
+	}
+	ipv6_change_dsfield(ipv6_hdr(skb), keep, dsfield);
+	/* IPv4's header checksum compensates the change in skb->csum; IPv6 has no such checksum. */
+	if (skb->ip_summed == CHECKSUM_COMPLETE)
+		skb->csum = csum_add(csum_sub(skb->csum, (__force __wsum)old),
+				     (__force __wsum)*word);
+}
+
+/**
+ * gl_change_dsfield() - as gl_set_dsfield(), for a packet whose header may be shared
+ * @net: the namespace
+ * @skb: the packet; its data begins with the IP header
+ * @family: NFPROTO_IPV4 or NFPROTO_IPV6
+ * @keep: bits of the DS field to keep
+ * @dsfield: bits to set
+ *
+ * Return: false, with the packet unchanged, if memory is short.
+ */
+bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8 keep,
+		       u8 dsfield)
+{
+	unsigned int hlen = family == NFPROTO_IPV4 ? sizeof(struct iphdr) :
+						     sizeof(struct ipv6hdr);
+
+	if (skb_ensure_writable(skb, hlen)) {
+		gl_inc_stats(net, GL_MIB_NOMEMORY);
+		return false;
+	}
+	gl_set_dsfield(skb, family, keep, dsfield);
+	return true;
+}
+
+/* --- the option ------------------------------------------------------------ */
 
 /* The AccECN options (RFC 9768, 3.2.3); defined in <net/tcp.h> since 6.18. */
 #define GL_TCPOPT_ACCECN0	172
@@ -89,6 +143,21 @@ bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 	return tcp_hdrlen(skb) + GL_OPT_LEN(words) <= GL_HEADER_MAX;
 }
 
+/* Move the headers, @hlen bytes with the TCP header at @thoff, towards the headroom and write
+ * the option behind them.  The caller made sure of the headroom.
+ */
+static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned int hlen,
+			     u8 code, const u32 *word, unsigned int words)
+{
+	const unsigned int len = GL_OPT_LEN(words);
+	const void *old = skb->data;
+
+	memmove(skb_push(skb, len), old, hlen);
+	skb_set_transport_header(skb, thoff);
+	gl_option_write((__be32 *)(skb->data + hlen), code, word, words);
+	tcp_hdr(skb)->doff += len / 4;
+}
+
 /**
  * gl_tcp_check() - leave TCP's checksum to the device
  * @sk: the connection
@@ -110,21 +179,6 @@ void gl_tcp_check(const struct sock *sk, struct sk_buff *skb)
 	skb->ip_summed = CHECKSUM_PARTIAL;
 	skb->csum_start = skb_transport_header(skb) - skb->head;
 	skb->csum_offset = offsetof(struct tcphdr, check);
-}
-
-/* Move the headers, @hlen bytes with the TCP header at @thoff, towards the headroom and write
- * the option behind them.  The caller made sure of the headroom.
- */
-static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned int hlen,
-			     u8 code, const u32 *word, unsigned int words)
-{
-	const unsigned int len = GL_OPT_LEN(words);
-	const void *old = skb->data;
-
-	memmove(skb_push(skb, len), old, hlen);
-	skb_set_transport_header(skb, thoff);
-	gl_option_write((__be32 *)(skb->data + hlen), code, word, words);
-	tcp_hdr(skb)->doff += len / 4;
 }
 
 /**
