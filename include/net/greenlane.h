@@ -251,8 +251,8 @@ struct gl_transport {
  * @transport: the transport
  * @node: in gl_sock.c's table, if IPV6_ADDRFORM can overwrite @af_ops
  * @sk: the connection; each list with @now or @soon holds a reference on it
- * @now: on gl_kick.c's list for the end of this softirq
- * @soon: on gl_kick.c's list for GL_SOON_NS later
+ * @now: on gl_defer.c's list for the end of this softirq
+ * @soon: on gl_defer.c's list for GL_SOON_NS later
  * @rcu: to free it after grace periods; it is on no list any more
  * @held: segments with our option that arrived while a process owned the socket, newest first;
  *	under the socket's spinlock

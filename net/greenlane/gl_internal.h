@@ -139,7 +139,7 @@ const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code);
 void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		     const struct gl_seg *seg);
 
-/* gl_owned.c */
+/* gl_defer.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);
 enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			const struct gl_seg *seg);
@@ -147,6 +147,9 @@ void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kin
 		  const struct gl_seg *seg);
 void gl_release_held(struct sock *sk, struct gl_sock *gs);
 void gl_free_held(struct gl_sock *gs);
+void gl_mtu_reduced(struct sock *sk);
+void gl_kick_init(void);
+void gl_kick_exit(void);
 
 /* gl_sock.c */
 /* Has IPV6_ADDRFORM hidden the state of a socket from gl_sock()? */
@@ -160,12 +163,6 @@ struct gl_sock *gl_mapped_find(const struct sock *sk);
 void gl_sock_put(struct gl_sock *gs);
 int gl_sock_init(void);
 void gl_sock_exit(void);
-
-/* gl_kick.c */
-void gl_kick_at_release(struct sock *sk, struct gl_sock *gs);
-void gl_mtu_reduced(struct sock *sk);
-void gl_kick_init(void);
-void gl_kick_exit(void);
 
 /* gl_proc.c */
 void gl_stats_forget(unsigned int slot);

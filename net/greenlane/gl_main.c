@@ -10,10 +10,10 @@
  *	    TCP ---- congestion control = transport (tcp_tlt.c)
  *	     |            ^  on_xmit          ^ on_packet     ^ on_kick
  *	 queue_xmit() ----+               LOCAL_IN            |
- *	 gl_output.c                      gl_hook.c       gl_kick.c
+ *	 gl_output.c                      gl_hook.c       gl_defer.c
  *	 marks; splits a TSO packet       gl_receive.c    lets TCP send beyond
  *	 where the mark changes           answers         its window
- *	                                  (gl_owned.c)    (gl_craft.c)
+ *	                                  (gl_defer.c)    (gl_craft.c)
  *
  * The DSCP selects the packets that a switch drops first, and the data that a receiver acknowledges
  * immediately.  It has no other effect, because networks change it.  The two ends communicate by a
@@ -22,7 +22,7 @@
  * A connection that runs a transport has a struct gl_sock with a copy of TCP's icsk_af_ops, in
  * which queue_xmit() is replaced.  That copy identifies the connection and leads to its state
  * (gl_output.c, gl_sock.c).  The state is protected by the socket lock; packets that arrive while a
- * process owns the socket wait in it (gl_owned.c).
+ * process owns the socket wait in it (gl_defer.c).
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>

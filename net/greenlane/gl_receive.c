@@ -2,7 +2,7 @@
 /* Received packets: acknowledge them immediately, answer them, or pass them to the transport,
  * depending on the flags of their kind.
  *
- * This runs at LOCAL_IN, before TCP, and only while no process owns the socket; gl_owned.c has
+ * This runs at LOCAL_IN, before TCP, and only while no process owns the socket; gl_defer.c has
  * the other case.
  */
 #include <net/gl_compat.h>
