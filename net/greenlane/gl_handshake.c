@@ -23,7 +23,9 @@
  * base congestion control.
  */
 #include <linux/ipv6.h>
+#include <linux/netfilter.h>
 #include <net/dsfield.h>
+#include <net/ipv6.h>
 #include <net/mptcp.h>
 
 #include <net/gl_compat.h>
@@ -160,7 +162,7 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
  *
  * Return: true if the packet was marked.
  */
-bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
+static bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
 {
 	struct sock *sk = skb->sk;
 	const struct gl_sock *gs;
@@ -178,6 +180,100 @@ bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 fa
 	if (gl_option_read(tcp_hdr(skb), NULL) != gl_transport(sk)->protocol->hello)
 		gl_init_again(sk);
 	return gl_out_handshake(gn, net, gl_transport(sk)->protocol, skb, family);
+}
+
+/* --- LOCAL_OUT --------------------------------------------------------------
+ *
+ * It marks SYNs and SYN-ACKs; gl_output.c marks other packets.
+ */
+
+/* Is this a TCP packet from a local socket?  Such a packet has its transport header set, and IPv6
+ * extension headers only if the application has set them.
+ */
+static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
+{
+	if (family == NFPROTO_IPV4)
+		return ip_hdr(skb)->protocol == IPPROTO_TCP;
+	if (ipv6_hdr(skb)->nexthdr != IPPROTO_TCP) {
+		u8 next = ipv6_hdr(skb)->nexthdr;
+		__be16 frag;
+		int off;
+
+		/* IPsec adds its authentication header later, and the packet passes here again. */
+		off = ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &next, &frag);
+		return next == IPPROTO_TCP && off == skb_transport_offset(skb);
+	}
+	return true;
+}
+
+static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
+{
+	return gl_out_is_tcp(skb, family) && skb_transport_header_was_set(skb) &&
+	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr) &&
+	       tcp_hdr(skb)->syn;
+}
+
+/* Is this a SYN-ACK of this host?  IPVS sends forwarded packets through LOCAL_OUT, too. */
+static bool gl_out_is_synack(const struct sk_buff *skb, u8 family)
+{
+	return !skb->skb_iif && gl_out_is_syn(skb, family) && tcp_hdr(skb)->ack;
+}
+
+/* IPv6 replies have no skb->sk; the hook's caller passes their socket in state->sk.  IPv4 sends SYN
+ * cookies without a socket.  If memory is short, send the packet unchanged rather than drop it.
+ */
+static void gl_out_strip(const struct nf_hook_state *state, struct sk_buff *skb)
+{
+	u8 old = gl_dsfield(skb, state->pf), new;
+
+	if (!state->sk && !gl_out_is_synack(skb, state->pf))
+		return;
+	new = gl_strip(state->net, state->sk, old);
+	if (new != old)
+		gl_change_dsfield(state->net, skb, state->pf, 0, new);
+}
+
+/* Packets of an established connection were marked in gl_output.c already, and may pass this hook
+ * twice or late (ipvlan, VRF, IPsec), so accept them as they are.  TCP does not send SYNs and
+ * SYN-ACKs through gl_output.c: they are marked here, while their socket is locked.
+ */
+static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, struct sk_buff *skb)
+{
+	struct gl_net *gn = gl_net(state->net);
+	struct sock *sk = skb->sk;
+
+	if (sk && sk_fullsock(sk) && sk_is_tcp(sk)) {
+		int now = READ_ONCE(sk->sk_state);
+
+		if ((now == TCP_SYN_SENT || now == TCP_SYN_RECV) && gl_out_is_syn(skb, state->pf)) {
+			if (gl_out_hello(gn, state->net, skb, state->pf))
+				return NF_ACCEPT;
+		} else if (gl_sock(sk) || (now == TCP_SYN_SENT && gl_is_ours(sk))) {
+			/* Also a SYN of the socket in a tunnel or in IPsec stays unchanged. */
+			return NF_ACCEPT;
+		}
+	} else if (sk && sk->sk_state == TCP_NEW_SYN_RECV) {
+		if (!gl_out_is_syn(skb, state->pf) ||
+		    gl_out_hello(gn, state->net, skb, state->pf))
+			return NF_ACCEPT;
+	}
+	if (READ_ONCE(gn->protect))
+		gl_out_strip(state, skb);
+	return NF_ACCEPT;
+}
+
+#define GL_HANDSHAKE	(TCPF_SYN_SENT | TCPF_SYN_RECV | TCPF_NEW_SYN_RECV)
+
+/* Every packet of an active namespace passes this hook, and most packets need no change: accept
+ * them without a stack frame, and jump to gl_out_slow() for the rest.
+ */
+unsigned int gl_local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	const struct sock *sk = skb->sk;
+
+	if (likely(!gl_protecting()) && !(sk && (1 << READ_ONCE(sk->sk_state)) & GL_HANDSHAKE))
+		return NF_ACCEPT;
+	return gl_out_slow(state, skb);
 }
 
 /* --- in -------------------------------------------------------------------- */

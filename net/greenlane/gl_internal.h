@@ -80,10 +80,6 @@ const struct gl_protocol *gl_protocol_at(unsigned int slot);
 /* gl_main.c */
 const struct gl_transport *gl_transport_of_key(u32 key);
 
-/* gl_hook.c */
-unsigned int gl_local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
-unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
-
 /* gl_netfilter.c */
 int gl_activate(struct net *net);
 void gl_activate_soon(struct net *net);
@@ -91,7 +87,7 @@ int gl_active_net_init(struct net *net);
 void gl_active_net_exit(struct net *net);
 
 /* gl_handshake.c */
-bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family);
+unsigned int gl_local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int thoff,
 		     u8 family);
 enum greenlane_peer gl_first_peer(struct sock *sk);
@@ -125,7 +121,8 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *wor
 		   unsigned int words);
 bool gl_option_add_hello(struct sk_buff *skb, u8 family, u8 hello);
 
-/* gl_receive.c */
+/* gl_input.c */
+unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   const struct gl_kind *kind, const struct gl_seg *seg);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
@@ -135,9 +132,6 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind);
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg);
 const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield);
-const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code);
-void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
-		     const struct gl_seg *seg);
 
 /* gl_defer.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);

@@ -10,10 +10,9 @@
  *	    TCP ---- congestion control = transport (tcp_tlt.c)
  *	     |            ^  on_xmit          ^ on_packet     ^ on_kick
  *	 queue_xmit() ----+               LOCAL_IN            |
- *	 gl_output.c                      gl_hook.c       gl_defer.c
- *	 marks; splits a TSO packet       gl_receive.c    lets TCP send beyond
- *	 where the mark changes           answers         its window
- *	                                  (gl_defer.c)    (gl_craft.c)
+ *	 gl_output.c                      gl_input.c      gl_defer.c
+ *	 marks; splits a TSO packet       answers         lets TCP send beyond
+ *	 where the mark changes           (gl_defer.c)    its window (gl_craft.c)
  *
  * The DSCP selects the packets that a switch drops first, and the data that a receiver acknowledges
  * immediately.  It has no other effect, because networks change it.  The two ends communicate by a

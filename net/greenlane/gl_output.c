@@ -8,7 +8,7 @@
  * to its state: see gl_sock().
  *
  * So routes, tunnels, queues and devices cannot change the decision.  SYNs and SYN-ACKs are
- * sent by another path: gl_hook.c.
+ * sent by another path: gl_handshake.c.
  *
  * A TSO packet is split where the mark changes, into all segments but the last, and the last:
  *
