@@ -84,48 +84,6 @@ bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg)
 /* --- data -------------------------------------------------------------------- */
 
 /**
- * gl_kind_of_data() - the kind of data without our option
- * @gs: state of the connection
- * @dsfield: the packet's DS field
- *
- * A wrong DSCP at worst causes an extra ACK.  Needs no lock.
- *
- * Return: the kind, if it requests an immediate ACK, else NULL.
- */
-const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield)
-{
-	return gs->transport->protocol->prompt[gl_codepoint(sock_net(gs->sk), dsfield)];
-}
-
-static const struct gl_kind *gl_kind_in(const struct gl_protocol *protocol, u8 code)
-{
-	unsigned int i;
-
-	for (i = 0; code && i < protocol->kinds; i++)
-		if (protocol->kind[i].code == code)
-			return &protocol->kind[i];
-	return NULL;
-}
-
-/**
- * gl_kind_of_code() - the kind of a packet with our option
- * @gs: state of the connection
- * @code: the option's code
- *
- * Return: the kind, or NULL if the connection's protocol has no kind with this code.
- */
-static const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code)
-{
-	const struct gl_protocol *protocol = gs->transport->protocol;
-	const struct gl_kind *kind = gl_kind_in(protocol, code);
-	unsigned int i;
-
-	for (i = 0; !kind && i < GL_PARTS && protocol->part[i]; i++)
-		kind = gl_kind_in(protocol->part[i], code);
-	return kind;
-}
-
-/**
  * gl_count_received() - count a packet
  * @sk: the socket
  * @kind: the packet's kind

@@ -72,12 +72,12 @@ static inline enum gl_codepoint gl_codepoint(const struct net *net, u8 dsfield)
 	return gl_codepoint_of(&gl_net(net)->cp, dsfield);
 }
 
-/* gl_protocol.c */
+/* gl_transport.c */
 const struct gl_protocol *gl_protocol_of_hello(u8 code);
 const struct gl_protocol *gl_protocol_told_as(enum gl_codepoint cp);
 const struct gl_protocol *gl_protocol_at(unsigned int slot);
-
-/* gl_main.c */
+const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield);
+const struct gl_kind *gl_kind_of_code(const struct gl_sock *gs, u8 code);
 const struct gl_transport *gl_transport_of_key(u32 key);
 
 /* gl_netfilter.c */
@@ -93,7 +93,6 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 enum greenlane_peer gl_first_peer(struct sock *sk);
 
 /* gl_output.c */
-bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
 	    const struct gl_kind *kind);
 
@@ -131,7 +130,6 @@ void gl_heed_ce(struct sock *sk);
 void gl_count_received(struct sock *sk, const struct gl_kind *kind);
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg);
-const struct gl_kind *gl_kind_of_data(const struct gl_sock *gs, u8 dsfield);
 
 /* gl_defer.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);
@@ -152,14 +150,17 @@ static inline bool gl_is_hidden(const struct sock *sk)
 	return READ_ONCE(sk->sk_backlog_rcv) == gl_backlog_rcv;
 }
 
+bool gl_can_take(const struct inet_connection_sock_af_ops *ops);
+void gl_take(struct sock *sk, struct gl_sock *gs);
+void gl_give_back(struct sock *sk, struct gl_sock *gs);
 struct gl_sock *gl_sock_received(struct sock *sk);
 struct gl_sock *gl_mapped_find(const struct sock *sk);
+struct gl_sock *gl_sock_alloc(size_t size);
 void gl_sock_put(struct gl_sock *gs);
 int gl_sock_init(void);
 void gl_sock_exit(void);
 
 /* gl_proc.c */
-void gl_stats_forget(unsigned int slot);
 int gl_proc_net_init(struct net *net);
 void gl_proc_net_exit(struct net *net);
 

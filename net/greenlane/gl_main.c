@@ -25,6 +25,7 @@
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>
+#include <net/mptcp.h>
 #include <net/net_namespace.h>
 
 #include <net/gl_compat.h>
@@ -41,91 +42,101 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_fallback);
 
 unsigned int gl_net_id __read_mostly;
 
-/* All transports, to find one by its key.  Written under gl_transport_mutex, read under RCU.
- * tcp_unregister_congestion_control() waits for the readers.
+/* --- a connection gets and loses its transport --------------------------------- */
+
+/**
+ * gl_attach() - allocate the state of a connection, in the init() of its transport
+ * @sk: the connection, locked
+ *
+ * Return: the state; NULL if the connection can only behave as its base: without SACK an
+ * echo does not report the packets that it covers, without RACK TCP does not mark the packets
+ * that an echo finds lost, MPTCP schedules packets by its own rules, signed segments cannot be
+ * split or crafted, packets that another protocol sends cannot be marked, and a kernel socket
+ * that holds no reference on its namespace can outlive it.
  */
-#define GL_TRANSPORTS	16
-static DEFINE_MUTEX(gl_transport_mutex);
-static struct gl_transport *gl_transports[GL_TRANSPORTS];
-
-/* The transport with this key, or NULL.  A route with "congctl NAME" stores the key of NAME. */
-const struct gl_transport *gl_transport_of_key(u32 key)
+struct gl_sock *gl_attach(struct sock *sk)
 {
-	int i;
+	struct gl_sock *gs;
 
-	for (i = 0; i < GL_TRANSPORTS; i++) {
-		const struct gl_transport *t = READ_ONCE(gl_transports[i]);
-
-		if (t && t->ops.key == key)
-			return t;
+	/* Not connected yet: whether SACK will be negotiated is not known.  TCP calls
+	 * init() again when the connection is established, but not if an application
+	 * selects the transport after connect() and before that.  Such a connection
+	 * runs its base, unless gl_init_again() makes TCP call init(): at the next SYN,
+	 * or at the SYN-ACK.
+	 */
+	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
+		return NULL;
+	if (!tcp_is_sack(tcp_sk(sk)) || !gl_tcp_rack(sk) || sk_is_mptcp(sk) || gl_tcp_signed(sk) ||
+	    !gl_can_take(inet_csk(sk)->icsk_af_ops) || !gl_net_stays(sk)) {
+		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
+		return NULL;
 	}
-	return NULL;
+	gl_activate_soon(sock_net(sk));
+	gs = gl_sock_alloc(gl_transport(sk)->sock_size);
+	if (!gs) {
+		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+		return NULL;
+	}
+	gs->sk = sk;
+	gs->transport = gl_transport(sk);
+	refcount_set(&gs->refs, 1);
+	gs->peer = gl_first_peer(sk);
+	if (gs->peer == GREENLANE_PEER_NO) {
+		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
+		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
+	}
+	gl_take(sk, gs);
+	return gs;
 }
+EXPORT_SYMBOL_GPL(gl_attach);
 
 /**
- * gl_nest() - lay out the state of a transport that can be built around others
- * @t: the transport; this sets @t->inner, @t->part and @t->sock_size
- * @inner: the transport that it is built around, or NULL
- * @size: size of its own part of the state, bytes
+ * gl_detach() - undo gl_attach()
+ * @sk: the connection, locked or about to be freed
+ */
+void gl_detach(struct sock *sk)
+{
+	struct gl_sock *gs;
+
+	/* An MPTCP socket only passes its congestion control on to its subflows. */
+	if (!inet_csk(sk)->icsk_af_ops)
+		return;
+	gs = gl_sock(sk) ?: gl_mapped_find(sk);
+	if (!gs)
+		return;
+	if (gl_marking(gs))
+		gs->transport->on_switch(sk, gs, false);
+	/* An ACK may wait for the application's answer, but no kick follows that would send it. */
+	if (gs->patient && inet_csk_ack_scheduled(sk))
+		gl_send_ack(sk);
+	gl_dupthresh_restore(sk, gs);
+	if (gs->transport->on_free)
+		gs->transport->on_free(gs);
+	gl_give_back(sk, gs);
+	gl_sock_put(gs);
+}
+EXPORT_SYMBOL_GPL(gl_detach);
+
+/**
+ * gl_release() - the release() of every transport
+ * @sk: the connection, locked or about to be freed
  *
- * The state begins with the part of the innermost transport, which contains the struct gl_sock; the
- * other parts follow, that of the outermost transport last.  TCP and the tagging layer call the
- * outermost transport, and each transport calls its inner one for decisions that it leaves to it.
+ * If transports are built around each other, the connection has one state, and the innermost
+ * base is released.
  */
-void gl_nest(struct gl_transport *t, const struct gl_transport *inner, size_t size)
+void gl_release(struct sock *sk)
 {
-	t->inner = inner;
-	t->part = ALIGN(inner ? inner->sock_size : sizeof(struct gl_sock), 8);
-	t->sock_size = t->part + size;
+	const struct gl_transport *t = gl_transport(sk);
+
+	while (t->inner)
+		t = t->inner;
+	gl_detach(sk);
+	if (t->base && t->base->release)
+		t->base->release(sk);
 }
-EXPORT_SYMBOL_GPL(gl_nest);
+EXPORT_SYMBOL_GPL(gl_release);
 
-/**
- * gl_register_transport() - register a transport with TCP and with the tagging layer
- * @t: the transport; its ops are complete and ops.release is gl_release()
- *
- * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if GL_TRANSPORTS are
- * registered; or the error of tcp_register_congestion_control().
- */
-int gl_register_transport(struct gl_transport *t)
-{
-	int i, err;
-
-	if (t->ops.release != gl_release || t->sock_size < sizeof(struct gl_sock) ||
-	    t->sock_size > GL_SOCK_SIZE_MAX || !t->protocol || !t->on_xmit ||
-	    !t->on_packet || !t->on_kick || !t->on_switch || !t->on_info)
-		return -EINVAL;
-
-	mutex_lock(&gl_transport_mutex);
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (!gl_transports[i])
-			break;
-	err = -ENOSPC;
-	if (i < GL_TRANSPORTS)
-		err = tcp_register_congestion_control(&t->ops);
-	if (!err)
-		WRITE_ONCE(gl_transports[i], t);
-	mutex_unlock(&gl_transport_mutex);
-	return err;
-}
-EXPORT_SYMBOL_GPL(gl_register_transport);
-
-/**
- * gl_unregister_transport() - undo gl_register_transport()
- * @t: the transport; no socket uses it, as its sockets hold a reference on its module
- */
-void gl_unregister_transport(struct gl_transport *t)
-{
-	int i;
-
-	mutex_lock(&gl_transport_mutex);
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (gl_transports[i] == t)
-			WRITE_ONCE(gl_transports[i], NULL);
-	tcp_unregister_congestion_control(&t->ops);
-	mutex_unlock(&gl_transport_mutex);
-}
-EXPORT_SYMBOL_GPL(gl_unregister_transport);
+/* --- namespaces and the module ------------------------------------------------- */
 
 static int __net_init gl_net_init(struct net *net)
 {

@@ -134,19 +134,6 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 
 /* --- from TCP to IP -------------------------------------------------------- */
 
-/**
- * gl_can_take() - does this connection send by TCP's own queue_xmit()?
- * @ops: its icsk_af_ops
- *
- * Return: false if another protocol (SMC, MPTCP) has replaced it.
- */
-bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
-{
-	if (ops->queue_xmit == ip_queue_xmit)
-		return true;
-	return IS_ENABLED(CONFIG_IPV6) && ops->queue_xmit == inet6_csk_xmit;
-}
-
 #if IS_ENABLED(CONFIG_IPV6)
 /* As inet6_csk_xmit(), with the DS field as an argument.  The socket has a route. */
 static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)

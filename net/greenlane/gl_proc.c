@@ -46,41 +46,6 @@ void gl_add_stats(const struct net *net, enum gl_mib mib, u64 n)
 }
 EXPORT_SYMBOL_GPL(gl_add_stats);
 
-/**
- * gl_count() - add to a counter of a protocol, in a namespace
- * @net: the namespace
- * @protocol: the protocol, registered
- * @counter: number of the counter in @protocol; 0 adds to no counter
- * @n: number to add
- *
- * In any context but a hard interrupt.
- */
-void gl_count(const struct net *net, const struct gl_protocol *protocol, unsigned int counter,
-	      u64 n)
-{
-	if (counter)
-		this_cpu_add(gl_net(net)->counters->protocol[protocol->slot][counter], n);
-}
-EXPORT_SYMBOL_GPL(gl_count);
-
-/**
- * gl_stats_forget() - set the counters of a protocol to 0, in all namespaces
- * @slot: the protocol's slot, which no registered protocol uses
- */
-void gl_stats_forget(unsigned int slot)
-{
-	struct net *net;
-	int cpu;
-
-	/* Under net_rwsem a namespace stays on the list and keeps its counters. */
-	down_read(&net_rwsem);
-	for_each_net(net)
-		for_each_possible_cpu(cpu)
-			memset(per_cpu_ptr(gl_net(net)->counters, cpu)->protocol[slot], 0,
-			       sizeof(gl_net(net)->counters->protocol[slot]));
-	up_read(&net_rwsem);
-}
-
 /* @counter: the counter's offset in struct gl_counters */
 static void gl_stats_print(struct seq_file *seq, const char *name, size_t counter)
 {

@@ -3,10 +3,10 @@
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/ipv6.h>
-#include <net/mptcp.h>
+#include <net/inet6_connection_sock.h>
+#include <net/ip.h>
 
 #include <net/gl_compat.h>
-#include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
 /* --- icsk_af_ops ---------------------------------------------------------------- */
@@ -53,7 +53,25 @@ struct gl_sock *gl_mapped_find(const struct sock *sk)
 	return found;
 }
 
-static void gl_take(struct sock *sk, struct gl_sock *gs)
+/**
+ * gl_can_take() - does this connection send by TCP's own queue_xmit()?
+ * @ops: its icsk_af_ops
+ *
+ * Return: false if another protocol (SMC, MPTCP) has replaced it.
+ */
+bool gl_can_take(const struct inet_connection_sock_af_ops *ops)
+{
+	if (ops->queue_xmit == ip_queue_xmit)
+		return true;
+	return IS_ENABLED(CONFIG_IPV6) && ops->queue_xmit == inet6_csk_xmit;
+}
+
+/**
+ * gl_take() - have TCP call the layer: install our icsk_af_ops and sk_backlog_rcv
+ * @sk: the connection, locked; gl_can_take() is true
+ * @gs: its state
+ */
+void gl_take(struct sock *sk, struct gl_sock *gs)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
 
@@ -114,7 +132,12 @@ struct gl_sock *gl_sock_received(struct sock *sk)
 	return gs;
 }
 
-static void gl_give_back(struct sock *sk, struct gl_sock *gs)
+/**
+ * gl_give_back() - undo gl_take()
+ * @sk: the connection, locked or about to be freed
+ * @gs: its state
+ */
+void gl_give_back(struct sock *sk, struct gl_sock *gs)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
 
@@ -133,7 +156,13 @@ static void gl_give_back(struct sock *sk, struct gl_sock *gs)
 
 static struct kmem_cache *gl_sock_cache;
 
-static struct gl_sock *gl_sock_alloc(size_t size)
+/**
+ * gl_sock_alloc() - allocate a state
+ * @size: bytes, of the transport
+ *
+ * Return: the state, zeroed, or NULL.
+ */
+struct gl_sock *gl_sock_alloc(size_t size)
 {
 	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
 
@@ -177,97 +206,3 @@ void gl_sock_exit(void)
 	rcu_barrier();
 	kmem_cache_destroy(gl_sock_cache);
 }
-
-/* --- attach and detach ---------------------------------------------------------------- */
-
-/**
- * gl_attach() - allocate the state of a connection, in the init() of its transport
- * @sk: the connection, locked
- *
- * Return: the state; NULL if the connection can only behave as its base: without SACK an
- * echo does not report the packets that it covers, without RACK TCP does not mark the packets
- * that an echo finds lost, MPTCP schedules packets by its own rules, signed segments cannot be
- * split or crafted, packets that another protocol sends cannot be marked, and a kernel socket
- * that holds no reference on its namespace can outlive it.
- */
-struct gl_sock *gl_attach(struct sock *sk)
-{
-	struct gl_sock *gs;
-
-	/* Not connected yet: whether SACK will be negotiated is not known.  TCP calls
-	 * init() again when the connection is established, but not if an application
-	 * selects the transport after connect() and before that.  Such a connection
-	 * runs its base, unless gl_init_again() makes TCP call init(): at the next SYN,
-	 * or at the SYN-ACK.
-	 */
-	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE | TCPF_SYN_SENT))
-		return NULL;
-	if (!tcp_is_sack(tcp_sk(sk)) || !gl_tcp_rack(sk) || sk_is_mptcp(sk) || gl_tcp_signed(sk) ||
-	    !gl_can_take(inet_csk(sk)->icsk_af_ops) || !gl_net_stays(sk)) {
-		gl_inc_stats(sock_net(sk), GL_MIB_UNSUPPORTED);
-		return NULL;
-	}
-	gl_activate_soon(sock_net(sk));
-	gs = gl_sock_alloc(gl_transport(sk)->sock_size);
-	if (!gs) {
-		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-		return NULL;
-	}
-	gs->sk = sk;
-	gs->transport = gl_transport(sk);
-	refcount_set(&gs->refs, 1);
-	gs->peer = gl_first_peer(sk);
-	if (gs->peer == GREENLANE_PEER_NO) {
-		gl_inc_stats(sock_net(sk), GL_MIB_PEERWITHOUT);
-		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
-	}
-	gl_take(sk, gs);
-	return gs;
-}
-EXPORT_SYMBOL_GPL(gl_attach);
-
-/**
- * gl_detach() - undo gl_attach()
- * @sk: the connection, locked or about to be freed
- */
-void gl_detach(struct sock *sk)
-{
-	struct gl_sock *gs;
-
-	/* An MPTCP socket only passes its congestion control on to its subflows. */
-	if (!inet_csk(sk)->icsk_af_ops)
-		return;
-	gs = gl_sock(sk) ?: gl_mapped_find(sk);
-	if (!gs)
-		return;
-	if (gl_marking(gs))
-		gs->transport->on_switch(sk, gs, false);
-	/* An ACK may wait for the application's answer, but no kick follows that would send it. */
-	if (gs->patient && inet_csk_ack_scheduled(sk))
-		gl_send_ack(sk);
-	gl_dupthresh_restore(sk, gs);
-	if (gs->transport->on_free)
-		gs->transport->on_free(gs);
-	gl_give_back(sk, gs);
-	gl_sock_put(gs);
-}
-EXPORT_SYMBOL_GPL(gl_detach);
-
-/**
- * gl_release() - the release() of every transport
- * @sk: the connection, locked or about to be freed
- *
- * If transports are built around each other, the connection has one state, and the innermost
- * base is released.
- */
-void gl_release(struct sock *sk)
-{
-	const struct gl_transport *t = gl_transport(sk);
-
-	while (t->inner)
-		t = t->inner;
-	gl_detach(sk);
-	if (t->base && t->base->release)
-		t->base->release(sk);
-}
-EXPORT_SYMBOL_GPL(gl_release);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: which protocols can be registered (net/greenlane/gl_protocol.c).  Needs greenlane.ko. */
+/* KUnit: which protocols can be registered (net/greenlane/gl_transport.c).  Needs greenlane.ko. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <net/greenlane.h>
