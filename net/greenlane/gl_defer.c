@@ -133,18 +133,6 @@ static void gl_kick_at_release(struct sock *sk, struct gl_sock *gs)
  */
 #define GL_HELD_MAX	1024
 
-/**
- * struct gl_held - a segment with our option
- * @next: the next older segment in gl_sock.held
- * @kind: its kind
- * @seg: the segment
- */
-struct gl_held {
-	struct gl_held *next;
-	const struct gl_kind *kind;
-	struct gl_seg seg;
-};
-
 /* Put a segment at the head of the list, or drop it. */
 static void gl_held_add(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			const struct gl_seg *seg)
@@ -316,20 +304,6 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 	for (held = first; held; held = next) {
 		next = held->next;
 		gl_receive(sk, gs, NULL, held->kind, &held->seg);
-		kfree(held);
-	}
-}
-
-/**
- * gl_free_held() - drop the held packets of a connection that ends or leaves greenlane
- * @gs: its state; the caller has the only reference
- */
-void gl_free_held(struct gl_sock *gs)
-{
-	struct gl_held *held, *next;
-
-	for (held = gs->held; held; held = next) {
-		next = held->next;
 		kfree(held);
 	}
 }

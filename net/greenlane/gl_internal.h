@@ -44,6 +44,18 @@ struct gl_net {
 	struct ctl_table_header *sysctl;
 };
 
+/**
+ * struct gl_held - a segment with our option
+ * @next: the next older segment in gl_sock.held
+ * @kind: its kind
+ * @seg: the segment
+ */
+struct gl_held {
+	struct gl_held *next;
+	const struct gl_kind *kind;
+	struct gl_seg seg;
+};
+
 extern unsigned int gl_net_id;
 
 static inline struct gl_net *gl_net(const struct net *net)
@@ -138,7 +150,6 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 void gl_hold_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		  const struct gl_seg *seg);
 void gl_release_held(struct sock *sk, struct gl_sock *gs);
-void gl_free_held(struct gl_sock *gs);
 void gl_mtu_reduced(struct sock *sk);
 void gl_kick_init(void);
 void gl_kick_exit(void);

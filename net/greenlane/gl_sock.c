@@ -169,6 +169,17 @@ struct gl_sock *gl_sock_alloc(size_t size)
 	return size > GL_SOCK_KMALLOC ? kmem_cache_zalloc(gl_sock_cache, gfp) : kzalloc(size, gfp);
 }
 
+/* Packets may wait for a process that has closed the socket. */
+static void gl_free_held(struct gl_sock *gs)
+{
+	struct gl_held *held, *next;
+
+	for (held = gs->held; held; held = next) {
+		next = held->next;
+		kfree(held);
+	}
+}
+
 static void gl_sock_free(struct rcu_head *rcu)
 {
 	kfree(container_of(rcu, struct gl_sock, rcu));

@@ -1,140 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receiver-driven transports: a connection.
  *
- * include/net/rd_core.h describes the core, and rd_sender.c and rd_receiver.c are a connection's
- * two ends.  This file has the parts that both ends need: the link time of a packet, and the
- * callbacks of TCP and of the tagging layer.
+ * include/net/rd_core.h describes the core.  rd_sender.c and rd_receiver.c are a connection's two
+ * ends, and rd_path.c is its link.  This file has the callbacks of TCP and of the tagging layer.
  */
 #include <linux/module.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
 #include "rd_internal.h"
-
-/* --- link time -------------------------------------------------------------- */
-
-/**
- * rd_path_of() - the link that a connection's packets leave on
- * @sk: the connection
- * @rs: its state
- *
- * Return: its speed and overhead at present.
- */
-struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs)
-{
-	struct rd_path path;
-	struct rd_link *link;
-
-	rcu_read_lock();
-	link = rd_link_rcu(sk);
-	path.mbit = rd_transport(rs)->policy->mbit(sk) ?: rd_link_mbit(link);
-	path.extra = READ_ONCE(link->extra);
-	rcu_read_unlock();
-	return path;
-}
-
-/**
- * rd_mbit() - the speed of a connection's link
- * @sk: the connection
- * @rs: its state
- *
- * Return: Mbit/s.
- */
-u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs)
-{
-	return rd_path_of(sk, rs).mbit;
-}
-EXPORT_SYMBOL_GPL(rd_mbit);
-
-/* Bytes on the link of a packet with @len bytes of TCP header and data. */
-static u32 rd_wire(const struct sock *sk, const struct rd_path *path, u32 len)
-{
-	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + RD_WIRE + path->extra,
-		     RD_WIRE_MIN);
-}
-
-/**
- * rd_packet_ns() - link time of a packet
- * @sk: the connection
- * @rs: its state
- * @len: bytes of TCP header and data
- *
- * Return: ns.
- */
-u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len)
-{
-	struct rd_path path = rd_path_of(sk, rs);
-
-	return rd_link_ns(path.mbit, rd_wire(sk, &path, len));
-}
-
-/**
- * rd_full_ns() - link time of a packet that carries an MSS
- * @sk: the connection
- * @rs: its state
- *
- * Return: ns, not 0.
- */
-u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	return max_t(u64, rd_packet_ns(sk, rs, tp->tcp_header_len + tp->mss_cache), 1);
-}
-
-/**
- * rd_credit_ps() - link time of a credit and of the data packet that it permits
- * @sk: the connection
- * @rs: its state
- *
- * The peer's packets are likely to be as large as this end's, which the peer's MSS limits, and as
- * the MSS that this end has announced.  But the peer may announce a smaller MSS than it sends, and
- * the MTU may be smaller in this direction than in the other: a larger packet that arrived counts.
- *
- * Return: ps.
- */
-u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 like_ours = min_t(u32, tp->tcp_header_len + tp->mss_cache,
-			      sizeof(struct tcphdr) + tp->advmss);
-	u32 len = max_t(u32, like_ours, tp->tcp_header_len + inet_csk(sk)->icsk_ack.rcv_mss);
-	struct rd_path path = rd_path_of(sk, rs);
-
-	return rd_link_ps(path.mbit, rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len));
-}
-EXPORT_SYMBOL_GPL(rd_credit_ps);
-
-/* --- the link -------------------------------------------------------------- */
-
-static void rd_leave_link(struct rd_sock *rs)
-{
-	if (!rs->r.queue)
-		return;
-	rd_first_done(&rs->gs);
-	rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
-	rd_leave(rs->r.queue, &rs->r);
-	rd_link_put(container_of(rs->r.queue, struct rd_link, queue));
-	WRITE_ONCE(rs->r.queue, NULL);
-}
-
-/**
- * rd_follow() - move to the queue of the link that a connection's packets leave on now
- * @sk: the connection, locked
- * @rs: its state
- */
-void rd_follow(struct sock *sk, struct rd_sock *rs)
-{
-	struct rd_link *link = rd_link_get(sk);
-
-	if (likely(rs->r.queue == &link->queue)) {
-		rd_link_put(link);
-		return;
-	}
-	rd_leave_link(rs);
-	rs->r.rank = 0;
-	WRITE_ONCE(rs->r.queue, &link->queue);
-}
 
 /* --- callbacks of the tagging layer ---------------------------------------- */
 

@@ -70,10 +70,11 @@ static inline void rd_count(const struct rd_sock *rs, enum rd_counter counter, u
 	gl_count(sock_net(rs->gs.sk), rs->gs.transport->protocol, counter, n);
 }
 
-/* rd_core.c */
+/* rd_path.c */
 struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs);
 u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len);
 u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs);
+void rd_leave_link(struct rd_sock *rs);
 void rd_follow(struct sock *sk, struct rd_sock *rs);
 
 /* rd_sender.c */
