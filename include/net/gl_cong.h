@@ -26,6 +26,21 @@
 	.undo_cwnd	= tcp_reno_undo_cwnd,		\
 }
 
+/**
+ * gl_fall_back() - continue a connection with another congestion control of the same module
+ * @sk: the connection, locked
+ * @ops: GL_RENO(), or one that the module has registered
+ *
+ * When the socket changes its congestion control or ends, TCP drops its reference on the module of
+ * the present one.  So after init() of a base, which may have selected a congestion control of the
+ * base's module, a transport selects one of its own.
+ */
+static inline void gl_fall_back(struct sock *sk, const struct tcp_congestion_ops *ops)
+{
+	/* listen(), accept() and setsockopt() of other processes read it without the lock. */
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, ops);
+}
+
 /* Will the socket's namespace exist as long as the socket?  When the kernel closes a socket of
  * its own that holds no reference on its namespace, TCP stops TCP's timers, but neither ours nor
  * the pacing timer.  Such sockets run a base that has no timer.  init_net stays.

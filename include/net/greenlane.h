@@ -111,6 +111,7 @@ struct gl_kind {
  * @counter: names of its counters, from 1 on, in /proc/net/greenlane
  * @counters: number of them + 1, at most GL_COUNTERS_MAX
  * @part: protocols whose kinds belong to this one too, or NULL; registered before it
+ * @users: number of gl_register_protocol() that are not undone; under gl_protocol_mutex
  * @slot: index of its counters in struct gl_counters; set by gl_register_protocol()
  * @prompt: the row with GL_KIND_PROMPT of each codepoint, or NULL; set by gl_register_protocol()
  */
@@ -124,6 +125,7 @@ struct gl_protocol {
 	const char * const *counter;
 	unsigned int counters;
 	const struct gl_protocol *part[GL_PARTS];
+	unsigned int users;
 	unsigned int slot;
 	const struct gl_kind *prompt[GL_CPS];
 };
@@ -184,7 +186,10 @@ struct gl_sockopt {
  * struct gl_transport - a congestion control that marks packets
  * @ops: the congestion control; @ops.release must be gl_release(), which identifies a
  *	transport
- * @base: the congestion control that @ops is a copy of, or NULL
+ * @extends: name of the congestion control that it extends, or NULL
+ * @complete: gl_register_transport() has set @base: fill in what depends on it.  Return: an errno.
+ *	May be NULL
+ * @base: the congestion control of that name, while @ops is registered, or NULL
  * @inner: the transport that this one is built around, whose congestion control is @base, or NULL
  * @protocol: the protocol that it shares with compatible transports at the other end
  * @rated: it sends at a rate, not by a window
@@ -218,9 +223,11 @@ struct gl_sockopt {
  */
 struct gl_transport {
 	struct tcp_congestion_ops ops;
+	const char *extends;
+	int (*complete)(struct gl_transport *t);
 	const struct tcp_congestion_ops *base;
 	const struct gl_transport *inner;
-	const struct gl_protocol *protocol;
+	struct gl_protocol *protocol;
 	bool rated;
 	bool always;
 	size_t part;
@@ -480,8 +487,6 @@ static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
 void gl_count(const struct net *net, const struct gl_protocol *protocol, unsigned int counter,
 	      u64 n);
 
-const struct tcp_congestion_ops *gl_base_get(const char *name);
-void gl_base_put(const struct tcp_congestion_ops *base);
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner);
 int gl_register_protocol(struct gl_protocol *protocol);

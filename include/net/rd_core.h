@@ -147,7 +147,7 @@ struct rd_first_rtt {
 
 /**
  * struct rd_transport - a receiver-driven transport
- * @t: the transport.  rd_register_transport() sets the callbacks that are NULL
+ * @t: the transport.  rd_complete() sets the callbacks that are NULL
  * @fallback: its congestion control without a peer: GL_RENO()
  * @policy: its policy as a receiver
  * @first: its policy for unscheduled packets, or NULL
@@ -279,7 +279,7 @@ static inline u64 rd_srtt_ns(const struct sock *sk)
 }
 
 /* rd_core.c */
-int rd_register_transport(struct rd_transport *rt);
+int rd_complete(struct gl_transport *t);
 void rd_on_info(const struct gl_sock *gs, struct greenlane_info *info);
 enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			     const struct gl_seg *seg);

@@ -3,7 +3,7 @@
  *
  * A protocol is what two ends agree on in the handshake: the kinds of packets, counters and the
  * hello that compatible transports share.  A transport is the congestion control that a connection
- * runs.  Modules register both, the protocol first.
+ * runs.  A module registers its transports; each takes its base and its protocol with it.
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -291,33 +291,44 @@ static void gl_protocol_find_prompt(struct gl_protocol *protocol)
 		gl_protocol_add_prompt(protocol, protocol->part[i]);
 }
 
+/* Under gl_protocol_mutex. */
+static int gl_protocol_add(struct gl_protocol *protocol)
+{
+	unsigned int slot;
+
+	if (!gl_protocol_is_sound(protocol))
+		return -EINVAL;
+	if (gl_protocol_of_hello(protocol->hello) || gl_protocol_told_as(protocol->told_as))
+		return -EEXIST;
+	for (slot = 0; slot < GL_PROTOCOLS; slot++)
+		if (!gl_protocol_at(slot))
+			break;
+	if (slot == GL_PROTOCOLS)
+		return -ENOSPC;
+	protocol->slot = slot;
+	gl_protocol_find_prompt(protocol);
+	rcu_assign_pointer(gl_protocols[slot], protocol);
+	return 0;
+}
+
 /**
- * gl_register_protocol() - register a protocol, before the transports that use it
- * @protocol: the protocol; the caller's module contains everything that it points to
+ * gl_register_protocol() - register a protocol, for one more user
+ * @protocol: the protocol; its module contains everything that it points to
+ *
+ * gl_register_transport() does so for a transport's protocol.
  *
  * Return: 0; -EINVAL if a field or a row is invalid; -EEXIST if another protocol has the same hello
  * or @told_as; -ENOSPC if GL_PROTOCOLS are registered.
  */
 int gl_register_protocol(struct gl_protocol *protocol)
 {
-	unsigned int slot;
 	int err = 0;
 
-	if (!gl_protocol_is_sound(protocol))
-		return -EINVAL;
 	mutex_lock(&gl_protocol_mutex);
-	for (slot = 0; slot < GL_PROTOCOLS; slot++)
-		if (!gl_protocol_at(slot))
-			break;
-	if (gl_protocol_of_hello(protocol->hello) || gl_protocol_told_as(protocol->told_as)) {
-		err = -EEXIST;
-	} else if (slot == GL_PROTOCOLS) {
-		err = -ENOSPC;
-	} else {
-		protocol->slot = slot;
-		gl_protocol_find_prompt(protocol);
-		rcu_assign_pointer(gl_protocols[slot], protocol);
-	}
+	if (!protocol->users)
+		err = gl_protocol_add(protocol);
+	if (!err)
+		protocol->users++;
 	mutex_unlock(&gl_protocol_mutex);
 	return err;
 }
@@ -325,15 +336,18 @@ EXPORT_SYMBOL_GPL(gl_register_protocol);
 
 /**
  * gl_unregister_protocol() - undo gl_register_protocol()
- * @protocol: the protocol; no registered transport uses it.  Its counters are set to 0
+ * @protocol: the protocol.  Without its last user its counters are set to 0
  */
 void gl_unregister_protocol(struct gl_protocol *protocol)
 {
 	mutex_lock(&gl_protocol_mutex);
+	if (--protocol->users)
+		goto unlock;
 	RCU_INIT_POINTER(gl_protocols[protocol->slot], NULL);
 	/* A packet of a handshake, or a reader of /proc/net/greenlane, may be using it. */
 	synchronize_rcu();
 	gl_stats_forget(protocol->slot);
+unlock:
 	mutex_unlock(&gl_protocol_mutex);
 }
 EXPORT_SYMBOL_GPL(gl_unregister_protocol);
@@ -379,53 +393,6 @@ void gl_nest(struct gl_transport *t, const struct gl_transport *inner, size_t si
 }
 EXPORT_SYMBOL_GPL(gl_nest);
 
-/**
- * gl_register_transport() - register a transport with TCP and with the tagging layer
- * @t: the transport; its ops are complete and ops.release is gl_release()
- *
- * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if GL_TRANSPORTS are
- * registered; or the error of tcp_register_congestion_control().
- */
-int gl_register_transport(struct gl_transport *t)
-{
-	int i, err;
-
-	if (t->ops.release != gl_release || t->sock_size < sizeof(struct gl_sock) ||
-	    t->sock_size > GL_SOCK_SIZE_MAX || !t->protocol || !t->on_xmit ||
-	    !t->on_packet || !t->on_kick || !t->on_switch || !t->on_info)
-		return -EINVAL;
-
-	mutex_lock(&gl_transport_mutex);
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (!gl_transports[i])
-			break;
-	err = -ENOSPC;
-	if (i < GL_TRANSPORTS)
-		err = tcp_register_congestion_control(&t->ops);
-	if (!err)
-		WRITE_ONCE(gl_transports[i], t);
-	mutex_unlock(&gl_transport_mutex);
-	return err;
-}
-EXPORT_SYMBOL_GPL(gl_register_transport);
-
-/**
- * gl_unregister_transport() - undo gl_register_transport()
- * @t: the transport; no socket uses it, as its sockets hold a reference on its module
- */
-void gl_unregister_transport(struct gl_transport *t)
-{
-	int i;
-
-	mutex_lock(&gl_transport_mutex);
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (gl_transports[i] == t)
-			WRITE_ONCE(gl_transports[i], NULL);
-	tcp_unregister_congestion_control(&t->ops);
-	mutex_unlock(&gl_transport_mutex);
-}
-EXPORT_SYMBOL_GPL(gl_unregister_transport);
-
 /* --- bases --------------------------------------------------------------------- */
 
 /**
@@ -439,7 +406,7 @@ EXPORT_SYMBOL_GPL(gl_unregister_transport);
  * -EOPNOTSUPP for one written in BPF, as its lifetime is not a module's, or the error of
  * setsockopt(TCP_CONGESTION).
  */
-const struct tcp_congestion_ops *gl_base_get(const char *name)
+static const struct tcp_congestion_ops *gl_base_get(const char *name)
 {
 	const struct tcp_congestion_ops *base;
 	struct socket *sock;
@@ -458,17 +425,12 @@ const struct tcp_congestion_ops *gl_base_get(const char *name)
 	sock_release(sock);
 	return err ? ERR_PTR(err) : base;
 }
-EXPORT_SYMBOL_GPL(gl_base_get);
 
-/**
- * gl_base_put() - release a base
- * @base: from gl_base_get()
- */
-void gl_base_put(const struct tcp_congestion_ops *base)
+static void gl_base_put(const struct tcp_congestion_ops *base)
 {
-	module_put(base->owner);
+	if (base)
+		module_put(base->owner);
 }
-EXPORT_SYMBOL_GPL(gl_base_put);
 
 /**
  * gl_base_clone() - copy a base, without its registration
@@ -492,3 +454,98 @@ void gl_base_clone(struct tcp_congestion_ops *ops,
 	ops->owner = owner;
 }
 EXPORT_SYMBOL_GPL(gl_base_clone);
+
+/* --- registration of a transport -------------------------------------------------- */
+
+/* Take the base that a transport extends, and have it fill in what depends on that. */
+static int gl_transport_extend(struct gl_transport *t)
+{
+	const struct tcp_congestion_ops *base;
+
+	if (t->extends) {
+		base = gl_base_get(t->extends);
+		if (IS_ERR(base))
+			return PTR_ERR(base);
+		t->base = base;
+	}
+	return t->complete ? t->complete(t) : 0;
+}
+
+static bool gl_transport_is_complete(const struct gl_transport *t)
+{
+	return t->ops.release == gl_release && t->sock_size >= sizeof(struct gl_sock) &&
+	       t->sock_size <= GL_SOCK_SIZE_MAX && t->protocol && t->on_xmit && t->on_packet &&
+	       t->on_kick && t->on_switch && t->on_info;
+}
+
+static int gl_transport_add(struct gl_transport *t)
+{
+	int i, err = -ENOSPC;
+
+	mutex_lock(&gl_transport_mutex);
+	for (i = 0; i < GL_TRANSPORTS; i++)
+		if (!gl_transports[i])
+			break;
+	if (i < GL_TRANSPORTS)
+		err = tcp_register_congestion_control(&t->ops);
+	if (!err)
+		WRITE_ONCE(gl_transports[i], t);
+	mutex_unlock(&gl_transport_mutex);
+	return err;
+}
+
+/**
+ * gl_register_transport() - register a transport with TCP and with the tagging layer
+ * @t: the transport
+ *
+ * Takes a reference on the congestion control that it extends, whose module is loaded if
+ * necessary, has the transport complete itself, and registers its protocol.
+ *
+ * Return: 0; -EINVAL if @t is incomplete or its state too large; -ENOSPC if GL_TRANSPORTS are
+ * registered; the error of @t->complete(), of gl_register_protocol(), of gl_base_get() or of
+ * tcp_register_congestion_control().
+ */
+int gl_register_transport(struct gl_transport *t)
+{
+	int err = gl_transport_extend(t);
+
+	if (!err && !gl_transport_is_complete(t))
+		err = -EINVAL;
+	if (err)
+		goto put;
+	err = gl_register_protocol(t->protocol);
+	if (err)
+		goto put;
+	err = gl_transport_add(t);
+	if (err)
+		goto protocol;
+	return 0;
+
+protocol:
+	gl_unregister_protocol(t->protocol);
+put:
+	gl_base_put(t->base);
+	t->base = NULL;
+	return err;
+}
+EXPORT_SYMBOL_GPL(gl_register_transport);
+
+/**
+ * gl_unregister_transport() - undo gl_register_transport()
+ * @t: the transport; no socket uses it, as its sockets hold a reference on its module
+ */
+void gl_unregister_transport(struct gl_transport *t)
+{
+	int i;
+
+	mutex_lock(&gl_transport_mutex);
+	for (i = 0; i < GL_TRANSPORTS; i++)
+		if (gl_transports[i] == t)
+			WRITE_ONCE(gl_transports[i], NULL);
+	tcp_unregister_congestion_control(&t->ops);
+	mutex_unlock(&gl_transport_mutex);
+	gl_unregister_protocol(t->protocol);
+	gl_base_put(t->base);
+	t->base = NULL;
+}
+EXPORT_SYMBOL_GPL(gl_unregister_transport);

@@ -152,7 +152,7 @@ static void rd_init(struct sock *sk)
 		}
 		gl_detach(sk);
 	}
-	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, rt->fallback);
+	gl_fall_back(sk, rt->fallback);
 }
 
 /* --- a transport ----------------------------------------------------------- */
@@ -202,27 +202,27 @@ static void rd_fill(struct gl_transport *t)
 }
 
 /**
- * rd_register_transport() - register a receiver-driven transport
- * @rt: the transport, whose protocol is registered
+ * rd_complete() - the complete() of a receiver-driven transport
+ * @t: the transport, whose protocol, policy and size of the state are set
  *
  * The core keeps name, owner and in_ack_event() of its congestion control, and sets all other
  * callbacks, and on_switch().  on_xmit(), on_packet(), on_kick(), on_info() and in_ack_event() may
  * be NULL: the core sets its own.  A transport's own one calls the core's for the rest.
  *
- * gl_unregister_transport() reverts it.
- *
  * Return: 0, or an error: -EINVAL if a table does not begin with the core's rows, or if a
  * mandatory callback or table is NULL.
  */
-int rd_register_transport(struct rd_transport *rt)
+int rd_complete(struct gl_transport *t)
 {
-	if (!rd_has_rows(rt->t.protocol) || !rd_has_policy(rt->policy) ||
-	    !rd_has_first(rt->first) || !rt->fallback || rt->t.sock_size < sizeof(struct rd_sock))
+	const struct rd_transport *rt = container_of(t, struct rd_transport, t);
+
+	if (!t->protocol || !rd_has_rows(t->protocol) || !rd_has_policy(rt->policy) ||
+	    !rd_has_first(rt->first) || !rt->fallback || t->sock_size < sizeof(struct rd_sock))
 		return -EINVAL;
-	rd_fill(&rt->t);
-	return gl_register_transport(&rt->t);
+	rd_fill(t);
+	return 0;
 }
-EXPORT_SYMBOL_GPL(rd_register_transport);
+EXPORT_SYMBOL_GPL(rd_complete);
 
 static int __init rd_core_init(void)
 {

@@ -536,7 +536,7 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 	gl_inc_stats(sock_net(sk), GL_MIB_FALLBACK);
 	trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 1);
 	gl_detach(sk);
-	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, fallback);
+	gl_fall_back(sk, fallback);
 	gl_xmit(sk);
 }
 

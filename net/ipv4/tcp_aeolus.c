@@ -70,7 +70,6 @@ struct aeolus {
 	u8	probes;
 };
 
-static const struct gl_transport *aeolus_inner __read_mostly;
 
 static struct aeolus *aeolus_of(struct gl_sock *gs)
 {
@@ -242,7 +241,7 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	if (ae->burst)
 		gl_dupthresh_one(sk, gs);
 	if (!ae->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
-		return aeolus_inner->on_xmit(sk, gs, seg);
+		return gs->transport->inner->on_xmit(sk, gs, seg);
 	ae->allow -= min(ae->allow, seg->segs);
 	ae->unscheduled += seg->segs;
 	ae->end = seg->end_seq;
@@ -352,7 +351,7 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 	struct aeolus *ae = aeolus_of(gs);
 
 	if (kind != rd_kind(gs, RD_PROBE_ACK))
-		return aeolus_inner->on_packet(sk, gs, kind, seg);
+		return gs->transport->inner->on_packet(sk, gs, kind, seg);
 	/* The whole burst has arrived, so this is the last answer that matters.  An answer that is
 	 * still missing is lost, and @probes would count it in the next burst, too.
 	 */
@@ -373,7 +372,7 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	gl_lose_settle(sk);
 	if (aeolus_of(gs)->unprobed)
 		gl_xmit(sk);
-	aeolus_inner->on_kick(sk, gs);
+	gs->transport->inner->on_kick(sk, gs);
 }
 
 static const struct rd_first_rtt aeolus_first = {
@@ -420,7 +419,7 @@ static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info
 {
 	const struct aeolus *ae = aeolus_of((struct gl_sock *)gs);
 
-	aeolus_inner->on_info(gs, info);
+	gs->transport->inner->on_info(gs, info);
 	info->unscheduled = ae->unscheduled;
 	info->bdp = aeolus_bdp(gs->sk, (struct gl_sock *)gs);
 	if (ae->off)
@@ -438,6 +437,17 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");
 
+static int aeolus_complete(struct gl_transport *t)
+{
+	const struct gl_transport *inner = container_of(t->base, struct gl_transport, ops);
+
+	gl_nest(t, inner, sizeof(struct aeolus));
+	t->protocol = inner->protocol;
+	container_of(t, struct rd_transport, t)->policy =
+		container_of(inner, struct rd_transport, t)->policy;
+	return rd_complete(t);
+}
+
 static struct rd_transport aeolus_xpass __read_mostly = {
 	.t = {
 		.ops = {
@@ -445,6 +455,8 @@ static struct rd_transport aeolus_xpass __read_mostly = {
 			.owner		= THIS_MODULE,
 			.in_ack_event	= aeolus_in_ack_event,
 		},
+		.extends	= "xpass",
+		.complete	= aeolus_complete,
 		.on_xmit	= aeolus_on_xmit,
 		.on_packet	= aeolus_on_packet,
 		.on_kick	= aeolus_on_kick,
@@ -490,30 +502,17 @@ static struct pernet_operations aeolus_net_ops = {
 
 static int __init aeolus_module_init(void)
 {
-	const struct tcp_congestion_ops *base = gl_base_get("xpass");
-	struct gl_transport *t = &aeolus_xpass.t;
 	int err;
 
 	/* xpass_module_init() leaves 32 bytes of a connection's state to Aeolus. */
 	BUILD_BUG_ON(sizeof(struct aeolus) > 32);
 
-	if (IS_ERR(base))
-		return PTR_ERR(base);
-	aeolus_inner = container_of(base, struct gl_transport, ops);
-	gl_nest(t, aeolus_inner, sizeof(struct aeolus));
-	t->protocol = aeolus_inner->protocol;
-	aeolus_xpass.policy = container_of(aeolus_inner, struct rd_transport, t)->policy;
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
-		goto put;
-	err = rd_register_transport(&aeolus_xpass);
+		return err;
+	err = gl_register_transport(&aeolus_xpass.t);
 	if (err)
-		goto unregister;
-	return 0;
-unregister:
-	unregister_pernet_subsys(&aeolus_net_ops);
-put:
-	gl_base_put(base);
+		unregister_pernet_subsys(&aeolus_net_ops);
 	return err;
 }
 
@@ -521,7 +520,6 @@ static void __exit aeolus_module_exit(void)
 {
 	gl_unregister_transport(&aeolus_xpass.t);
 	unregister_pernet_subsys(&aeolus_net_ops);
-	gl_base_put(&aeolus_inner->ops);
 }
 
 module_init(aeolus_module_init);

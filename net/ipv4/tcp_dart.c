@@ -885,8 +885,45 @@ static void dart_on_free(struct gl_sock *gs)
 static struct tcp_congestion_ops dart_reno __read_mostly = GL_RENO("dart-reno");
 
 /* The module's init copies all other operations from dcqcn. */
+static void dart_init(struct sock *sk)
+{
+	const struct tcp_congestion_ops *ours = inet_csk(sk)->icsk_ca_ops;
+	struct gl_sock *gs;
+
+	dart_base->init(sk);
+	/* Without ECN, dcqcn has changed this connection to its own reno, which belongs to
+	 * dcqcn's module.  TCP will release a reference on this one: use our reno.
+	 */
+	if (inet_csk(sk)->icsk_ca_ops != ours) {
+		gl_fall_back(sk, &dart_reno);
+		return;
+	}
+	gs = gl_attach(sk);
+	if (gs) {
+		struct dart *d = dart_of(gs);
+
+		d->weight = 1;
+		d->in_next = tcp_sk(sk)->rcv_nxt;
+		d->until = tcp_sk(sk)->snd_nxt;
+	}
+}
+
+static int dart_complete(struct gl_transport *t)
+{
+	dart_base = t->base;
+	gl_base_clone(&t->ops, dart_base, THIS_MODULE);
+	t->ops.init = dart_init;
+	t->ops.release = gl_release;
+	t->ops.cwnd_event = dart_cwnd_event;
+	t->ops.in_ack_event = dart_in_ack_event;
+	t->ops.min_tso_segs = dart_min_tso_segs;
+	return 0;
+}
+
 static struct gl_transport dart_transport __read_mostly = {
 	.ops = { .name = "dart" },
+	.extends	= "dcqcn",
+	.complete	= dart_complete,
 	.sock_size	= sizeof(struct dart),
 	.protocol	= &dart_protocol,
 	.on_xmit	= dart_on_xmit,
@@ -899,29 +936,6 @@ static struct gl_transport dart_transport __read_mostly = {
 	.on_free	= dart_on_free,
 	.sockopt	= dart_sockopt,
 };
-
-static void dart_init(struct sock *sk)
-{
-	const struct tcp_congestion_ops *ours = inet_csk(sk)->icsk_ca_ops;
-	struct gl_sock *gs;
-
-	dart_base->init(sk);
-	/* Without ECN, dcqcn has changed this connection to its own reno, which belongs to
-	 * dcqcn's module.  TCP will release a reference on this one: use our reno.
-	 */
-	if (inet_csk(sk)->icsk_ca_ops != ours) {
-		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dart_reno);
-		return;
-	}
-	gs = gl_attach(sk);
-	if (gs) {
-		struct dart *d = dart_of(gs);
-
-		d->weight = 1;
-		d->in_next = tcp_sk(sk)->rcv_nxt;
-		d->until = tcp_sk(sk)->snd_nxt;
-	}
-}
 
 /* --- net.ipv4.dart_* ----------------------------------------------------------------- */
 
@@ -974,45 +988,20 @@ static struct pernet_operations dart_net_ops = {
 
 static int __init dart_module_init(void)
 {
-	struct gl_transport *t = &dart_transport;
-	int err;
+	int err = register_pernet_subsys(&dart_net_ops);
 
-	dart_base = gl_base_get("dcqcn");
-	if (IS_ERR(dart_base))
-		return PTR_ERR(dart_base);
-	gl_base_clone(&t->ops, dart_base, THIS_MODULE);
-	t->ops.init = dart_init;
-	t->ops.release = gl_release;
-	t->ops.cwnd_event = dart_cwnd_event;
-	t->ops.in_ack_event = dart_in_ack_event;
-	t->ops.min_tso_segs = dart_min_tso_segs;
-	t->base = dart_base;
-	err = register_pernet_subsys(&dart_net_ops);
 	if (err)
-		goto put;
-	err = gl_register_protocol(&dart_protocol);
+		return err;
+	err = gl_register_transport(&dart_transport);
 	if (err)
-		goto net;
-	err = gl_register_transport(t);
-	if (err)
-		goto protocol;
-	return 0;
-
-protocol:
-	gl_unregister_protocol(&dart_protocol);
-net:
-	unregister_pernet_subsys(&dart_net_ops);
-put:
-	gl_base_put(dart_base);
+		unregister_pernet_subsys(&dart_net_ops);
 	return err;
 }
 
 static void __exit dart_module_exit(void)
 {
 	gl_unregister_transport(&dart_transport);
-	gl_unregister_protocol(&dart_protocol);
 	unregister_pernet_subsys(&dart_net_ops);
-	gl_base_put(dart_base);
 }
 
 module_init(dart_module_init);

@@ -361,7 +361,7 @@ static void dcqcn_init(struct sock *sk)
 	/* As dctcp: before the connection is established ECN has not been negotiated. */
 	if ((!gl_tcp_ecn(tp) || !gl_net_stays(sk)) &&
 	    !((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))) {
-		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dcqcn_reno);
+		gl_fall_back(sk, &dcqcn_reno);
 		INET_ECN_dontxmit(sk);
 		return;
 	}

@@ -1076,8 +1076,12 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->rearmed = tlt->n.rearmed;
 }
 
+static int tlt_complete(struct gl_transport *t);
+
 #define TLT(base_name, has_rate, its_protocol) {		\
 	.ops = { .name = "tlt_" base_name },			\
+	.extends	= base_name,				\
+	.complete	= tlt_complete,				\
 	.rated		= has_rate,				\
 	.protocol	= its_protocol,				\
 	.on_xmit	= tlt_on_xmit,				\
@@ -1107,7 +1111,7 @@ static void tlt_init(struct sock *sk)
 		t->base->init(sk);
 	/* Without ECN, dctcp and dcqcn switch the socket to reno.  Switch it to tlt_reno. */
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
-		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &tlt_transports[0].ops);
+		gl_fall_back(sk, &tlt_transports[0].ops);
 
 	/* A base that is a transport has attached the state.  The zeroed state is ARMED_LAST: the
 	 * last packet of the first burst will be important.
@@ -1125,8 +1129,9 @@ static void tlt_nest(struct gl_transport *t, const struct gl_transport *inner)
 	tlt_dart_protocol.part[1] = inner->protocol;
 }
 
-static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops *base)
+static int tlt_complete(struct gl_transport *t)
 {
+	const struct tcp_congestion_ops *base = t->base;
 	const struct gl_transport *inner = NULL;
 	struct tcp_congestion_ops *ops = &t->ops;
 
@@ -1142,51 +1147,7 @@ static void tlt_combine(struct gl_transport *t, const struct tcp_congestion_ops 
 	ops->pkts_acked = tlt_pkts_acked;
 	ops->min_tso_segs = tlt_min_tso_segs;
 	ops->set_state = tlt_set_state;
-	t->base = base;
-}
-
-static int tlt_register_one(struct gl_transport *t)
-{
-	const char *base_name = t->ops.name + strlen("tlt_");
-	const struct tcp_congestion_ops *base;
-	int err = 0;
-
-	base = gl_base_get(base_name);
-	if (IS_ERR(base))
-		return PTR_ERR(base);
-	tlt_combine(t, base);
-	if (t->inner)
-		err = gl_register_protocol(&tlt_dart_protocol);
-	if (err)
-		goto put;
-	err = gl_register_transport(t);
-	if (err)
-		goto protocol;
 	return 0;
-
-protocol:
-	if (t->inner)
-		gl_unregister_protocol(&tlt_dart_protocol);
-put:
-	gl_base_put(base);
-	t->base = NULL;
-	return err;
-}
-
-static void tlt_unregister(void)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
-		struct gl_transport *t = &tlt_transports[i];
-
-		if (!t->base)
-			continue;
-		gl_unregister_transport(t);
-		if (t->inner)
-			gl_unregister_protocol(&tlt_dart_protocol);
-		gl_base_put(t->base);
-	}
 }
 
 static const struct ctl_table tlt_sysctl_template[] = {
@@ -1226,22 +1187,17 @@ static int __init tlt_module_init(void)
 	err = register_pernet_subsys(&tlt_net_ops);
 	if (err)
 		return err;
-	err = gl_register_protocol(&tlt_protocol);
-	if (err)
-		goto net;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
-		err = tlt_register_one(&tlt_transports[i]);
+		err = gl_register_transport(&tlt_transports[i]);
 		/* The others fall back to tlt_reno. */
 		if (err && !i)
-			goto protocol;
+			goto net;
 		if (err)
 			pr_info("tcp_tlt: no %s without its base (%d)\n",
 				tlt_transports[i].ops.name, err);
 	}
 	return 0;
 
-protocol:
-	gl_unregister_protocol(&tlt_protocol);
 net:
 	unregister_pernet_subsys(&tlt_net_ops);
 	return err;
@@ -1249,8 +1205,12 @@ net:
 
 static void __exit tlt_module_exit(void)
 {
-	tlt_unregister();
-	gl_unregister_protocol(&tlt_protocol);
+	int i;
+
+	/* Without a base it is not registered. */
+	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++)
+		if (tlt_transports[i].base)
+			gl_unregister_transport(&tlt_transports[i]);
 	unregister_pernet_subsys(&tlt_net_ops);
 }
 

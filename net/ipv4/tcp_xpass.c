@@ -265,6 +265,7 @@ static struct rd_transport xpass __read_mostly = {
 			.name	= "xpass",
 			.owner	= THIS_MODULE,
 		},
+		.complete	= rd_complete,
 		.protocol	= &xpass_protocol,
 		.sock_size	= sizeof(struct xpass),
 		.on_info	= xpass_on_info,
@@ -318,25 +319,15 @@ static int __init xpass_module_init(void)
 	err = register_pernet_subsys(&xpass_net_ops);
 	if (err)
 		return err;
-	err = gl_register_protocol(&xpass_protocol);
+	err = gl_register_transport(&xpass.t);
 	if (err)
-		goto net;
-	err = rd_register_transport(&xpass);
-	if (err)
-		goto protocol;
-	return 0;
-
-protocol:
-	gl_unregister_protocol(&xpass_protocol);
-net:
-	unregister_pernet_subsys(&xpass_net_ops);
+		unregister_pernet_subsys(&xpass_net_ops);
 	return err;
 }
 
 static void __exit xpass_module_exit(void)
 {
 	gl_unregister_transport(&xpass.t);
-	gl_unregister_protocol(&xpass_protocol);
 	unregister_pernet_subsys(&xpass_net_ops);
 }
 

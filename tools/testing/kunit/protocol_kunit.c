@@ -96,10 +96,22 @@ static void gl_register_protocol__exists(struct kunit *test)
 	other.told_as = protocol.told_as;
 	KUNIT_EXPECT_EQ(test, gl_register_protocol(&other), -EEXIST);
 	KUNIT_EXPECT_PTR_EQ(test, other.prompt[GL_CP_SPENT], (const struct gl_kind *)NULL);
-	KUNIT_EXPECT_EQ(test, gl_register_protocol(&protocol), -EEXIST);
 	KUNIT_EXPECT_PTR_EQ(test, protocol.prompt[GL_CP_SPENT],
 			    (const struct gl_kind *)&row[LAST]);
 	gl_unregister_protocol(&protocol);
+}
+
+/* A protocol is registered until its last user has unregistered it. */
+static void gl_register_protocol__users(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, gl_register_protocol(&protocol), 0);
+	KUNIT_ASSERT_EQ(test, gl_register_protocol(&protocol), 0);
+	gl_unregister_protocol(&protocol);
+	other.hello = protocol.hello;
+	KUNIT_EXPECT_EQ(test, gl_register_protocol(&other), -EEXIST);
+	gl_unregister_protocol(&protocol);
+	KUNIT_ASSERT_EQ(test, gl_register_protocol(&other), 0);
+	gl_unregister_protocol(&other);
 }
 
 static void gl_register_protocol__numbers(struct kunit *test)
@@ -216,6 +228,7 @@ static void gl_register_protocol__parts(struct kunit *test)
 static struct kunit_case protocol_cases[] = {
 	KUNIT_CASE(gl_register_protocol__sound),
 	KUNIT_CASE(gl_register_protocol__exists),
+	KUNIT_CASE(gl_register_protocol__users),
 	KUNIT_CASE(gl_register_protocol__numbers),
 	KUNIT_CASE(gl_register_protocol__flags),
 	KUNIT_CASE(gl_register_protocol__rows),

@@ -185,8 +185,23 @@ static const struct gl_sockopt toy_sockopt[] = {
 	{}
 };
 
+static void toy_init(struct sock *sk)
+{
+	gl_attach(sk);
+}
+
+static int toy_complete(struct gl_transport *t)
+{
+	gl_base_clone(&t->ops, t->base, THIS_MODULE);
+	t->ops.init = toy_init;
+	t->ops.release = gl_release;
+	return 0;
+}
+
 static struct gl_transport toy_transport __read_mostly = {
 	.ops = { .name = "toy" },
+	.extends	= "reno",
+	.complete	= toy_complete,
 	.protocol	= &toy_protocol,
 	.sock_size	= sizeof(struct toy),
 	.sockopt	= toy_sockopt,
@@ -197,11 +212,6 @@ static struct gl_transport toy_transport __read_mostly = {
 	.on_switch	= toy_on_switch,
 	.on_info	= toy_on_info,
 };
-
-static void toy_init(struct sock *sk)
-{
-	gl_attach(sk);
-}
 
 static const struct ctl_table toy_sysctl_template[] = {
 	GL_SYSCTL_UINT("toy_words", struct toy_net, words, SYSCTL_ZERO, SYSCTL_ONE),
@@ -232,41 +242,20 @@ static struct pernet_operations toy_net_ops = {
 
 static int __init toy_module_init(void)
 {
-	struct gl_transport *t = &toy_transport;
-	int err;
+	int err = register_pernet_subsys(&toy_net_ops);
 
-	t->base = gl_base_get("reno");
-	if (IS_ERR(t->base))
-		return PTR_ERR(t->base);
-	gl_base_clone(&t->ops, t->base, THIS_MODULE);
-	t->ops.init = toy_init;
-	t->ops.release = gl_release;
-	err = register_pernet_subsys(&toy_net_ops);
 	if (err)
-		goto base;
-	err = gl_register_protocol(&toy_protocol);
+		return err;
+	err = gl_register_transport(&toy_transport);
 	if (err)
-		goto net;
-	err = gl_register_transport(t);
-	if (err)
-		goto protocol;
-	return 0;
-
-protocol:
-	gl_unregister_protocol(&toy_protocol);
-net:
-	unregister_pernet_subsys(&toy_net_ops);
-base:
-	gl_base_put(t->base);
+		unregister_pernet_subsys(&toy_net_ops);
 	return err;
 }
 
 static void __exit toy_module_exit(void)
 {
 	gl_unregister_transport(&toy_transport);
-	gl_unregister_protocol(&toy_protocol);
 	unregister_pernet_subsys(&toy_net_ops);
-	gl_base_put(toy_transport.base);
 }
 
 module_init(toy_module_init);

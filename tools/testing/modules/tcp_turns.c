@@ -136,6 +136,7 @@ static struct rd_transport turns __read_mostly = {
 			.name	= "turns",
 			.owner	= THIS_MODULE,
 		},
+		.complete	= rd_complete,
 		.protocol	= &turns_protocol,
 		.sock_size	= sizeof(struct rd_sock),
 	},
@@ -171,22 +172,13 @@ static void turns_leave_out(void)
 
 static int __init turns_module_init(void)
 {
-	int err;
-
 	turns_leave_out();
-	err = gl_register_protocol(&turns_protocol);
-	if (err)
-		return err;
-	err = rd_register_transport(&turns);
-	if (err)
-		gl_unregister_protocol(&turns_protocol);
-	return err;
+	return gl_register_transport(&turns.t);
 }
 
 static void __exit turns_module_exit(void)
 {
 	gl_unregister_transport(&turns.t);
-	gl_unregister_protocol(&turns_protocol);
 }
 
 module_init(turns_module_init);
