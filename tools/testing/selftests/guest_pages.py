@@ -136,6 +136,11 @@ def cited_files(page, text):
     for name in re.findall(r"(?<![\w./])([a-z]+_\w+\.(?:py|c|h))\b", text):
         if name not in have:
             yield f"{page}: no file {name}"
+    # A file of the layer may stand without its suffix.
+    stems = {name.rpartition(".")[0] for name in have}
+    for name in re.findall(r"(?<![\w./])((?:gl|rd)_\w+)\b(?![\w.(*])", text):
+        if name not in stems | words_of_sources():
+            yield f"{page}: no file or symbol {name}"
 
 
 def cited_pages(page, text):
@@ -165,8 +170,8 @@ RULES = {rule.__name__: (rule, *of) for rule, *of in (
      90, r"\*[^*]+\*"),
     (cited_functions, "``tlt_no" "_such()``", 1, 90, r"\w\(\)``"),
     (cited_sysctls, "``net.ipv4.dart_lookahead_ms``", 1, 50, r"net\.ipv4\."),
-    (cited_files, "``scripts/experiments``, ``tlt_lost.py``, ``make figure``", 3,
-     150, r"scripts/|\.py"),
+    (cited_files, "``scripts/experiments``, ``tlt_lost.py``, ``make figure``, ``gl_" "lost``",
+     4, 150, r"scripts/|\.py"),
     (cited_pages, "testbed.rst_, operations.rst_ (*Costs*), lab.rst_ (*The incast*)\n\n"
      ".. _x: x.rst\n", 4, 150, r"\.rst"),
 )}
