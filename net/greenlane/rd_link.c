@@ -66,6 +66,7 @@
 #include <net/l3mdev.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
+#include <net/pkt_sched.h>
 #include <net/vxlan.h>
 
 #include <net/gl_compat.h>
@@ -250,17 +251,31 @@ static u32 rd_link_speed(struct net_device *dev)
 	return min_t(u32, settings.base.speed, RD_LINK_MBIT_MAX);
 }
 
-/* Do all packets of this qdisc pass its child, or (mq) one of its children? */
-static bool rd_link_passes_on(const struct Qdisc *sch)
+static int rd_link_count_class(struct Qdisc *sch, unsigned long class, struct qdisc_walker *walker)
 {
-	return !strcmp(sch->ops->id, "netem") || !strcmp(sch->ops->id, "iofd") ||
-	       !strcmp(sch->ops->id, "mq");
+	return 0;
+}
+
+/* Do all packets of this qdisc pass its child, or one of its children?  They do if it has one class
+ * (netem, tbf, iofd), and if its classes are the device's queues (mq).
+ */
+static bool rd_link_passes_on(struct Qdisc *sch)
+{
+	const struct Qdisc_class_ops *ops = sch->ops->cl_ops;
+	struct qdisc_walker walker = { .fn = rd_link_count_class };
+
+	if (sch->flags & TCQ_F_MQROOT)
+		return true;
+	if (!ops)
+		return false;
+	ops->walk(sch, &walker);
+	return walker.count == 1;
 }
 
 /* A qdisc of the device, by its handle. */
-static const struct Qdisc *rd_link_qdisc(const struct net_device *dev, u32 handle)
+static struct Qdisc *rd_link_qdisc(const struct net_device *dev, u32 handle)
 {
-	const struct Qdisc *root = rtnl_dereference(dev->qdisc), *sch;
+	struct Qdisc *root = rtnl_dereference(dev->qdisc), *sch;
 
 	if (root->handle == handle)
 		return root;
@@ -276,14 +291,17 @@ static unsigned int rd_link_port_of(const struct net_device *dev, const struct Q
 {
 	unsigned int queues = 1, depth;
 
-	for (depth = 0; sch && depth < RD_LINK_DEPTH; depth++) {
+	for (depth = 0; depth < RD_LINK_DEPTH; depth++) {
+		struct Qdisc *parent;
+
 		if (sch->parent == TC_H_ROOT)
 			return sch == rtnl_dereference(dev->qdisc) ? queues : 0;
-		sch = rd_link_qdisc(dev, TC_H_MAJ(sch->parent));
-		if (!sch || !rd_link_passes_on(sch))
+		parent = rd_link_qdisc(dev, TC_H_MAJ(sch->parent));
+		if (!parent || !rd_link_passes_on(parent))
 			return 0;
-		if (!strcmp(sch->ops->id, "mq"))
+		if (parent->flags & TCQ_F_MQROOT)
 			queues = dev->real_num_tx_queues;
+		sch = parent;
 	}
 	return 0;
 }

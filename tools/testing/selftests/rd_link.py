@@ -194,16 +194,25 @@ def port():
         near(paced(hosts.connect()), 10000, "a new flow")
 
 
-@case("a port below netem sets the device's speed; one below prio, which packets may bypass, not")
-def below():
+PARENTS = {"netem": "netem delay 5us", "tbf": "tbf rate 2gbit burst 1m limit 1m",
+           "red": "red limit 1m avpkt 1000 bandwidth 10gbit", "iofd": "iofd deflect dev vd via 10.9.0.2",
+           "prio": "prio", "htb": "htb"}
+
+
+@case("a port below a qdisc with one class sets the device's speed; packets may bypass other ports",
+      parent=tuple(PARENTS))
+def below(parent):
+    bypassed = parent in ("prio", "htb")
     with Hosts(delay=None) as hosts:
-        hosts.a.tc("qdisc add dev va root handle 1: netem delay 5us",
-                   "qdisc add dev va parent 1:1 handle 2: color rate 1gbit")
-        equal(link(hosts.a, "va"), (1000, "port"), "below netem")
-        near(paced(hosts.connect()), 1000, "dcqcn")
-        hosts.a.tc("qdisc replace dev va root handle 3: prio",
-                   "qdisc add dev va parent 3:1 handle 4: color rate 1gbit")
-        equal(link(hosts.a, "va"), (10000, "device"), "below prio")
+        hosts.a.ip("link add vd type dummy", "addr add 10.9.0.1/24 dev vd", "link set vd up")
+        hosts.a.tc(f"qdisc add dev va root handle 1: {PARENTS[parent]}")
+        if parent == "htb":
+            hosts.a.tc("class add dev va parent 1: classid 1:1 htb rate 1gbit",
+                       "class add dev va parent 1: classid 1:2 htb rate 1gbit")
+        hosts.a.tc("qdisc add dev va parent 1:1 handle 2: color rate 1gbit")
+        equal(link(hosts.a, "va"), (10000, "device") if bypassed else (1000, "port"), "speed")
+        if parent == "netem":
+            near(paced(hosts.connect()), 1000, "dcqcn")
 
 
 @case("several queues: the speed is the sum of their ports, if each queue has one")
