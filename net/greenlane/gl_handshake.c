@@ -19,6 +19,10 @@
  * client, rcv_tos is unused until the connection is established; it stores the SYN-ACK's answer
  * until init().
  *
+ * A hello in later packets could not replace this.  A SYN-ACK may answer only a SYN that had the
+ * option, so the request has to keep it; and a child that learned of its peer with the first data
+ * would not acknowledge that data at once, in the round trip in which an incast loses packets.
+ *
  * A server that answers with SYN cookies keeps no request, so those connections run their
  * base congestion control.
  */
