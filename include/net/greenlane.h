@@ -477,6 +477,7 @@ enum gl_mib {
 	GL_MIBS,
 };
 
+/* gl_proc.c */
 void gl_add_stats(const struct net *net, enum gl_mib mib, u64 n);
 
 static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
@@ -484,17 +485,21 @@ static inline void gl_inc_stats(const struct net *net, enum gl_mib mib)
 	gl_add_stats(net, mib, 1);
 }
 
+/* gl_transport.c */
 void gl_count(const struct net *net, const struct gl_protocol *protocol, unsigned int counter,
 	      u64 n);
-
 void gl_base_clone(struct tcp_congestion_ops *ops,
 		   const struct tcp_congestion_ops *base, struct module *owner);
 int gl_register_protocol(struct gl_protocol *protocol);
 void gl_unregister_protocol(struct gl_protocol *protocol);
 int gl_register_transport(struct gl_transport *t);
 void gl_unregister_transport(struct gl_transport *t);
+
+/* gl_main.c */
 struct gl_sock *gl_attach(struct sock *sk);
 void gl_detach(struct sock *sk);
+
+/* gl_defer.c */
 void gl_call_hold(struct gl_sock *gs);
 void gl_call(struct gl_sock *gs, u64 now,
 	     void (*call)(struct sock *sk, struct gl_sock *gs, u64 now, bool may));
@@ -503,11 +508,15 @@ void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
 void gl_xmit_later(struct sock *sk);
 void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
+
+/* gl_loss.c */
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
 bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq);
 void gl_reorder_seen(struct sock *sk, struct gl_sock *gs);
 void gl_lose_settle(struct sock *sk);
 void gl_lose(struct sock *sk, struct sk_buff *skb);
+
+/* gl_craft.c */
 int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most);
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		   const u32 *word, unsigned int words);
