@@ -28,14 +28,14 @@ run_logged() {
 	die "failed: $* (whole output: $log)"
 }
 
-# lab MODULE ARGS...: run a module of the package that tests and experiments share
-lab() {
-	export PYTHONPATH=$GL_TOP/tools/testing${PYTHONPATH:+:$PYTHONPATH}
-	exec /usr/bin/python3 -P -m "lab.$@"
+# run_module MODULE ARGS...: run a module of the tests' package (lab) or of experiments
+run_module() {
+	export PYTHONPATH=$GL_TOP/tools:$GL_TOP/tools/testing${PYTHONPATH:+:$PYTHONPATH}
+	exec /usr/bin/python3 -P -m "$@"
 }
 
 # The modules' sources, relative to the tree.
-GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/testing/lab/bench)
+GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/experiments/bench)
 
 # sources_in DIR: its source files that belong to the tree
 sources_in() {

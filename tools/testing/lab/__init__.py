@@ -3,15 +3,11 @@
 
     net          namespaces, networks of hosts and switches, a switch port
     wire         a programmable wire between two hosts, packets, socket options
-    traffic      flows and load generators
     measure      counters, captures, percentiles
-    apps         the distribution's programs on the hosts of a network
-    guest        User-Mode Linux in virtual time, virtual machines, runs shared among them
-    experiments  scripts/experiment: a folder for each kind
-    figures      scripts/figures: the papers' figures
-    mininet      hosts, links and switches for mininet
-    bench        scripts/bench: costs as ratios
+    guest        User-Mode Linux in virtual time, virtual machines
     check        scripts/check: runs the tests
+
+The package of the experiments (tools/experiments) imports this one, which does not import it.
 """
 
 import os

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """color: `red auto` leaves room for 1000 flows, after fan-ins of any size.
 
-	s0 ... s7 ---- switch [color red auto] ---- r       see lab/traffic/crowd.py
+	s0 ... s7 ---- switch [color red auto] ---- r       see experiments/traffic/crowd.py
 """
+from experiments.traffic import crowd
 from lab import tap
 from lab.tap import case, equal
-from lab.traffic import crowd
 
 
 @case("fan-ins of 16 to 320 flows in any order and phase, then 1000: no green packet is dropped",

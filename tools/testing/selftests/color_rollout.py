@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """color: hosts change over from cubic to tlt_cubic, and meet at one queue.
 
-	s0 ... s3 ---- switch [color] ---- r       see lab/traffic/rollout.py
+	s0 ... s3 ---- switch [color] ---- r       see experiments/traffic/rollout.py
 """
+from experiments.traffic import rollout
 from lab import tap
 from lab.tap import case, equal, true
-from lab.traffic import rollout
 
 
 @case("hosts change over: no host falls below 0.6 of its share, tlt_cubic waits for no timer",

@@ -13,12 +13,12 @@ import sys
 import tempfile
 import time
 
+from experiments.traffic import play
 from lab import tap
 from lab.net import modules
 from lab.net import network as fabric
 from lab.net.reach import connect, handshake, lasts, listen, packets, renew
 from lab.tap import case, equal, true, within
-from lab.traffic import play
 
 PLAY = play.PROGRAM
 DELAY = 5000

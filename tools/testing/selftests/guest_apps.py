@@ -16,15 +16,15 @@ import tempfile
 import time
 import urllib.request
 
-import lab
-from lab.apps import unpacked
+import experiments
+from experiments.apps import unpacked
 from lab.net.pairs import network
 from lab.tap import Failed, equal, main, true, using
 
 APPS = unpacked.in_guest("iperf3", "redis-server", "nginx-light", "python3-grpcio")
 PORT = "rate 10gbit limit 200k preset aeolus"
 CCS = ("xpass", "aeolus_xpass")
-RPC = pathlib.Path(lab.__file__).parent / "apps/rpc.py"
+RPC = pathlib.Path(experiments.__file__).parent / "apps/rpc.py"
 
 
 def command(net, host, program, *words):

@@ -12,9 +12,9 @@ import pathlib
 import subprocess
 import tempfile
 
+from experiments.ask import rows
+from experiments.kinds.converge import joins
 from lab import TOP, tap
-from lab.experiments.ask import rows
-from lab.experiments.converge import joins
 from lab.measure import capture
 from lab.tap import case, equal, true, within
 

@@ -10,10 +10,10 @@ import collections
 import os
 import sys
 
+from experiments.ask import experiment, refused
+from experiments.kinds import deflect
+from experiments.kinds.deflect import schedule as workload
 from lab import tap
-from lab.experiments import deflect
-from lab.experiments.ask import experiment, refused
-from lab.experiments.deflect import schedule as workload
 from lab.measure import report
 from lab.net import network as fabric
 from lab.tap import case, equal, true, within

@@ -15,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 
+from experiments import __main__ as experiment
+from experiments.figures import catalogue, draw
+from experiments.plot import style
 from lab import TOP, tap, units
-from lab.experiments import __main__ as experiment
-from lab.figures import catalogue, draw
-from lab.plot import style
 from lab.tap import case, equal, true, within
 
 OUT = tempfile.TemporaryDirectory()
@@ -178,12 +178,12 @@ def without_libraries():
         pathlib.Path(hide, "run").write_text(
             "import importlib.util, shutil, sys\n"
             "shutil.which = importlib.util.find_spec = lambda name: None\n"
-            "from lab.figures.__main__ import main\nmain()\n", encoding="ascii")
+            "from experiments.figures.__main__ import main\nmain()\n", encoding="ascii")
         for words, expected in ((["--list"], (0, "")), (["--out", f"{hide}/out"], (
                 1, "figures: no snakemake, matplotlib, weasyprint: scripts/setup --figures\n"))):
             done = subprocess.run(
                 ["/usr/bin/python3", "-P", f"{hide}/run", *words], text=True, capture_output=True,
-                check=False, env=dict(os.environ, PYTHONPATH=f"{hide}:{TOP}/tools/testing"))
+                check=False, env=dict(os.environ, PYTHONPATH=f"{hide}:{TOP}/tools:{TOP}/tools/testing"))
             equal((done.returncode, done.stderr), expected, f"{words}: status, stderr")
 
 

@@ -11,15 +11,15 @@ Credits are sent with jitter, so two runs of a credit transport differ a little.
 import os
 import sys
 
+from experiments.ask import experiment, refused, rows
+from experiments.kinds import fairness as fair
+from experiments.kinds import first_rtt as fr
+from experiments.kinds.fairness.guest import shares
+from experiments.kinds.first_rtt import windows
+from experiments.traffic import incast
 from lab import tap
-from lab.experiments import fairness as fair
-from lab.experiments import first_rtt as fr
-from lab.experiments.ask import experiment, refused, rows
-from lab.experiments.fairness.guest import shares
-from lab.experiments.first_rtt import windows
 from lab.measure import capture
 from lab.tap import case, equal, true, within
-from lab.traffic import incast
 
 BOTH = "xpass,aeolus_xpass"
 

@@ -11,12 +11,12 @@ Times are virtual: they do not depend on the machine's speed or load.
 import os
 import sys
 
+from experiments.ask import experiment
+from experiments.kinds.incast.plot import tails
+from experiments.kinds.incast.segments import deliveries
+from experiments.plot import style
 from lab import tap, units
-from lab.experiments.ask import experiment
-from lab.experiments.incast.plot import tails
-from lab.experiments.incast.segments import deliveries
 from lab.measure import capture, report
-from lab.plot import style
 from lab.tap import case, equal, true, within
 
 TLT = ("tlt_reno", "tlt_cubic", "tlt_dctcp")

@@ -38,7 +38,7 @@ MINE = """\
 import sys
 from mininet.net import Mininet
 from mininet.topo import SingleSwitchTopo
-from lab.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink
+from experiments.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink
 net = Mininet(SingleSwitchTopo(2), controller=None, switch=GreenlaneBridge,
               host=GreenlaneHost.using(cc='tlt_cubic'), link=GreenlaneLink.using(bw=100))
 net.start()
@@ -70,7 +70,7 @@ def names(line):
 # {program that only some tests need: its package}
 PROGRAMS = {"nft": "nftables", "wg": "wireguard-tools", "tshark": "tshark", "bpftool": "bpftool",
             "dkms": "dkms", "openssl": "openssl", "chromium": "chromium", "snakemake": "snakemake"}
-LIBRARIES = {"lab.plot": "python3-matplotlib", "lab.figures.page": "weasyprint"}
+LIBRARIES = {"experiments.plot": "python3-matplotlib", "experiments.figures.page": "weasyprint"}
 
 
 def packages(*words):

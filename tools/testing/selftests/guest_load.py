@@ -14,13 +14,13 @@ import random
 import sys
 import tempfile
 
+from experiments.ask import asked, experiment, refused
+from experiments.kinds import load
+from experiments.kinds.load import schedule as traffic
+from experiments.traffic import sizes
 from lab import tap
-from lab.experiments import load
-from lab.experiments.ask import asked, experiment, refused
-from lab.experiments.load import schedule as traffic
 from lab.net import network as fabric
 from lab.tap import case, equal, true, within
-from lab.traffic import sizes
 from lab.units import CCS
 
 SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]

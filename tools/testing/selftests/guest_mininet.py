@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""lab.mininet under the distribution's mininet, and its examples, in a guest."""
+"""experiments.mininet under the distribution's mininet, and its examples, in a guest."""
 import functools
 import json
 import pathlib
@@ -8,15 +8,15 @@ import re
 import subprocess
 import sys
 
-from lab.apps import unpacked
-from lab.apps.mininet import PACKAGES, environment
+from experiments.apps import unpacked
+from experiments.apps.mininet import PACKAGES, environment
 from lab.net.modules import load_all
 from lab.tap import case, equal, main, true, within
 
 APPS = unpacked.in_guest(*PACKAGES, slow=True)
 modules = functools.cache(load_all)
 ENV = environment(APPS)
-# A typical user's script, and the changes for lab.mininet.
+# A typical user's script, and the changes for experiments.mininet.
 THEIRS = """\
 from mininet.net import Mininet
 from mininet.topo import Topo
@@ -46,7 +46,7 @@ net.stop()
 """
 CHANGES = {
     "from mininet.link import TCLink":
-    "from lab.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink, GreenlaneRouter",
+    "from experiments.mininet import GreenlaneBridge, GreenlaneHost, GreenlaneLink, GreenlaneRouter",
     "              switch=LinuxBridge,":
     "              switch=GreenlaneBridge, host=GreenlaneHost.using(cc='tlt_cubic'),",
     "              link=TCLink)": "              link=GreenlaneLink)",
@@ -56,7 +56,7 @@ CHANGES = {
 REFUSED = """\
 from mininet.net import Mininet
 from mininet.topo import SingleSwitchTopo, LinearTopo, Topo
-from lab.mininet import *
+from experiments.mininet import *
 class Mixed(Topo):
     def build(self):
         self.addLink(self.addSwitch('s1'), self.addSwitch('s2', cls=GreenlaneBridge))
@@ -89,7 +89,7 @@ CANNOT = {
 LEAVES = """\
 from mininet.net import Mininet
 from mininet.topo import Topo
-from lab.mininet import *
+from experiments.mininet import *
 
 class LeafSpine(Topo):
     def build(self):
@@ -134,7 +134,7 @@ def script(text):
 
 def example(name, *options):
     """An example's rows, by their first column."""
-    status, out, err = python("-m", f"lab.mininet.{name}", "--json", *options)
+    status, out, err = python("-m", f"experiments.mininet.{name}", "--json", *options)
     equal(status, 0, f"{name}: {err[-400:]}")
     rows = json.loads(out)
     for row in rows:

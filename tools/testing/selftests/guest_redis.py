@@ -9,8 +9,8 @@
 import os
 import sys
 
+from experiments.ask import experiment, refused, rows
 from lab import tap
-from lab.experiments.ask import experiment, refused, rows
 from lab.tap import case, equal, true, within
 
 FEW, MANY = 20, 300     # requests: the port holds the first windows of FEW, but not of MANY

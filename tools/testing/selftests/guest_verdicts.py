@@ -11,8 +11,8 @@ import re
 import subprocess
 import tempfile
 
+from experiments.figures import catalogue, page, record, setting, verdict
 from lab import TOP, tap
-from lab.figures import catalogue, page, record, setting, verdict
 from lab.tap import Failed, case, equal, true
 
 CHANGE = {"to": {}, "of": {}}

@@ -4,9 +4,9 @@
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 """
+from experiments.ask import experiment, refused
+from experiments.kinds.victim import schedule
 from lab import tap
-from lab.experiments.ask import experiment, refused
-from lab.experiments.victim import schedule
 from lab.tap import case, equal, true, within
 
 TWO = "--cc", "dctcp,tlt_dctcp", "--rounds", "2"

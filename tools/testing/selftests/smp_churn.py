@@ -4,7 +4,7 @@
 
 	ns a (clients) ---- color :sw: color ---- ns b (servers)
 
-200 persistent connections and many short ones check each byte (lab/traffic/churn.py), while
+200 persistent connections and many short ones check each byte (lab/churn.py), while
 modules are loaded and removed, namespaces with connections are created and removed, tc and
 sysctl change options every 10 ms, and half-open connections accumulate at listeners that close.
 """
@@ -26,7 +26,7 @@ from lab.net.namespace import FAMILY, Namespace
 from lab.net.rtnl import NLA_F_NESTED, TCA_OPTIONS, Qdisc, attr
 from lab.net.uapi import COLOR
 from lab.tap import case, equal, main, true
-from lab.traffic.churn import CHECKED, PORT, Traffic
+from lab.churn import CHECKED, PORT, Traffic
 from lab.wire import packet
 
 SLOW = bool(os.environ.get("GL_VARIANT"))

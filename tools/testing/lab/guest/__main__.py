@@ -159,7 +159,7 @@ def write_orders(run, args, kdir, moddir, out):
     env = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root", "USER": "root", "LANG": "C.UTF-8", "TERM": "dumb",
-        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(TOP / "tools/testing"),
+        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{TOP}/tools:{TOP}/tools/testing",
         "GL_TOP": str(TOP), "GL_OUT": str(out), "GL_KERNEL": args.kernel,
         "GL_MACHINE": args.machine, "GL_VARIANT": args.variant or "",
         "GL_DEBUG": "1" if args.debug else "",
