@@ -18,7 +18,7 @@ from experiments.kinds.fairness.guest import shares
 from experiments.kinds.first_rtt import windows
 from experiments.traffic import incast
 from lab import tap
-from lab.measure import capture
+from lab.measure import capture, report
 from lab.tap import case, equal, true, within
 
 BOTH = "xpass,aeolus_xpass"
@@ -176,7 +176,7 @@ def joined():
     flows = [[0] * 25 + full[25:], full, [0] * 5 + full[5:]]
     for bulk, first, fair_at in ((1, [10, 10, 0], 18), (0, [10, 5, 0], 23)):
         row = fair.fairness(flows, {"delay": 1000, "rate": 10**10, "bulk": bulk})
-        equal(row["jain"][0], fair.jain(first), f"bulk {bulk}: index of the first ten RTTs")
+        equal(row["jain"][0], report.jain(first), f"bulk {bulk}: index of the first ten RTTs")
         # 10, 10 and 7 have 0.976, with 8 it is 0.990.
         equal(row["fair"], fair_at, f"bulk {bulk}: fair after")
 
@@ -227,7 +227,7 @@ def by_hand():
     equal(seen["queue"], [1250 / 4], "one packet waits 1 us of 4")
     equal(seen["peak"], [2500], "the longest queue, with the arriving packet")
     equal(shares(packets, 200000), {1: [2500, 1250], 2: [0, 2500]}, "shares")
-    equal([fair.jain([1, 1]), fair.jain([1, 0]), fair.jain([0, 0])], [1, 0.5, 0], "Jain")
+    equal([report.jain([1, 1]), report.jain([1, 0]), report.jain([0, 0])], [1, 0.5, 0], "Jain")
 
 
 @case("an invalid command line: one line, and status 2")

@@ -15,7 +15,7 @@ import selectors
 import statistics
 import time
 
-from experiments.kinds.fairness import jain
+from lab.measure.report import jain
 from lab.net.pairs import DELAY, network
 from lab.tap import equal, main, timed, true, within
 from lab.wire.wire import MSS, pattern

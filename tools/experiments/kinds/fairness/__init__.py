@@ -69,11 +69,6 @@ def configure(args):
     return config, [{"cc": cc, "flows": flows} for cc in args.cc.split(",")]
 
 
-def jain(shares):
-    """Jain's index of fairness: 1 if all shares are equal, 1/n if one flow has everything."""
-    return sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)) if any(shares) else 0
-
-
 def stays(series):
     """The first window from which all have an index of at least FAIR; None if they are fewer than
     LEAST."""
@@ -90,7 +85,7 @@ def fairness(shares, config):
     rounds = list(zip(*(seen[begin:end] for seen in shares)))
 
     def index(first, last):
-        return jain([sum(seen) for seen in zip(*rounds[first:last])])
+        return report.jain([sum(seen) for seen in zip(*rounds[first:last])])
 
     series = [index(i, i + WINDOW) for i in range(0, len(rounds) - WINDOW + 1)]
     # Bytes on the link if all packets are full, gaps included.

@@ -35,6 +35,11 @@ def percentile(ordered, percent):
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
+def jain(shares):
+    """Jain's index of fairness: 1 if all shares are equal, 1/n if one flow has everything."""
+    return sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)) if any(shares) else 0
+
+
 def _port(port):
     """The counters of the switch port; color's per-colour counters only if it has them."""
     qdisc = port[0] if port else {}
