@@ -9,6 +9,7 @@ import collections
 from shlex import quote
 
 from . import host, ports
+from .transports import BY_MARKS, CREDITS, FALLEN, MBIT, RATE, TRANSPORTS, kind_of
 from .units import amount, duration, plural, rate
 
 _checks = []
@@ -136,16 +137,16 @@ def fell_back(look):
     reason, the connections have not."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
-        if host.module_of(connection["cc"]) not in host.RATES:
+        if kind_of(connection["cc"]) != RATE:
             found[connection["ns"], connection["cc"]].append(connection)
     for (ns, cc), those in sorted(found.items()):
         counters = look["namespaces"].get(ns, {}).get("counters", {})
         why = [text for counter, text in _WHY_FALLEN.items() if counters.get(counter)]
         yield Problem(
             "fell-back", name_of(look, those[0]),
-            f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}, without credits:"
+            f"{plural(len(those), 'connection')} of {FALLEN[cc]} run {cc}, without credits:"
             f" {_addresses(those)}.",
-            " ".join(why) or f"Select {host.FALLEN[cc]} before they connect, not after.")
+            " ".join(why) or f"Select {FALLEN[cc]} before they connect, not after.")
 
 
 @_check
@@ -153,14 +154,14 @@ def rate_without_ecn(look):
     """dcqcn and dart that became reno: their rates depend on marks."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
-        if host.module_of(connection["cc"]) in host.RATES:
+        if kind_of(connection["cc"]) == RATE:
             found[name_of(look, connection), connection["cc"]].append(connection)
     for (where, cc), those in sorted(found.items()):
         yield Problem(
             "no-ecn", where,
-            f"{plural(len(those), 'connection')} of {host.FALLEN[cc]} run {cc}: they did not"
+            f"{plural(len(those), 'connection')} of {FALLEN[cc]} run {cc}: they did not"
             f" negotiate ECN with {_addresses(those)}.",
-            f"Select {host.FALLEN[cc]} at the listening end, too: other congestion controls there"
+            f"Select {FALLEN[cc]} at the listening end, too: other congestion controls there"
             " refuse ECN. A client with another one must request ECN: sysctl -w"
             " net.ipv4.tcp_ecn=1.")
 
@@ -380,15 +381,11 @@ def others_are_red(look):
                 " net.ipv4.greenlane_dscp_droppable, tc ... color map.")
 
 
-# Congestion controls that slow down by marks.
-_BY_MARKS = ("dctcp", "dcqcn", "dart")
-
-
 @_check
 def no_marks(look):
     """The port drops red packets and marks none of them, and senders slow down by marks."""
     senders = [c for c in look["connections"].values()
-               if c["cc"].endswith(_BY_MARKS) and c["peer"] == "yes"
+               if c["cc"].endswith(BY_MARKS) and c["peer"] == "yes"
                and c["change"]["important_sent"]]
     for port in look["ports"].values():
         change = port["change"]
@@ -522,8 +519,7 @@ def threshold_below_bdp(look):
 @_check
 def green_drops(look):
     """Protected packets were dropped."""
-    credits = any(host.module_of(c["cc"]) in ("tcp_xpass", "tcp_aeolus")
-                  for c in look["connections"].values())
+    credits = any(kind_of(c["cc"]) == CREDITS for c in look["connections"].values())
     does = {"limit": ("its limit", "Raise limit, lower red"),
             "pool": ("the shared buffer", "Raise alpha or the pool's size, lower red"),
             "color": ("the threshold for green", "Remove it: green none")}
@@ -567,7 +563,7 @@ def no_threshold(look):
 def no_speed(look):
     """A transport that divides a link of unknown speed."""
     for link in look["links"].values():
-        settings = [f"net.ipv4.{name}" for name in ("xpass_rate", "dcqcn_rate")
+        settings = [f"net.ipv4.{name}" for name in MBIT
                     if look["namespaces"].get(link["ns"], {}).get(name) == 0]
         if link["source"] == "unknown" and link["change"]["guesses"] and settings:
             yield Problem(
@@ -685,15 +681,12 @@ def without_ecn(look):
             " net.ipv4.tcp_ecn=1.")
 
 
-# The modules that a module loads, because it wraps their congestion controls.
-_BRINGS = {"tcp_tlt": ("tcp_dart", "tcp_dcqcn"), "tcp_dart": ("tcp_dcqcn",)}
-
-
 @_check
 def not_used(look):
     """Loaded, and not selected anywhere."""
     loaded = host.transports(look["modules"])
-    brought = set().union(*(_BRINGS.get(name, ()) for name in loaded))
+    # A transport loads the modules whose congestion controls it wraps.
+    brought = set().union(*(row.wraps for row in TRANSPORTS if row.module in loaded))
     loaded = [name for name in loaded if name not in brought]
     if loaded and not look["used"] and look["root"]:
         yield Problem(

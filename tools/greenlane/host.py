@@ -8,23 +8,16 @@ import re
 import stat
 import subprocess
 
+from .transports import MODULES, TRANSPORTS, of
 from .units import visible
 
-MODULES = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass",
-           "tcp_aeolus", "sch_color", "sch_iofd")
-_TRANSPORTS = {"tlt_": "tcp_tlt", "xpass": "tcp_xpass", "aeolus": "tcp_aeolus",
-               "dcqcn": "tcp_dcqcn", "dart": "tcp_dart"}
-# Fallback congestion control, as ss shows it -> the transport that was selected.
-FALLEN = {"xpass-reno": "xpass", "aeolus-reno": "aeolus_xpass", "dcqcn-reno": "dcqcn",
-          "dart-reno": "dart"}
-RATES = ("tcp_dcqcn", "tcp_dart")       # modules of the transports with a rate, by ECN
 # sysctl.d(5): of files with one name, that in the first directory counts.
 SYSCTL_D = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
             "/lib/sysctl.d")
 # To sysctl(8) all text behind "=" is the value, a comment included.
 _SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S.*?)\s*$")
 # Prefixes of greenlane's sysctls.
-_SYSCTLS = ("greenlane_", "dcqcn_", "dart_", "xpass_", "aeolus_")
+_SYSCTLS = ("greenlane_", *(f"{row.name.rstrip('_')}_" for row in TRANSPORTS))
 PINS = "/sys/fs/bpf/greenlane"
 
 
@@ -43,15 +36,13 @@ def find_programs():
 
 def module_of(cc):
     """The module of a congestion control of greenlane's, None for others."""
-    for prefix, module in _TRANSPORTS.items():
-        if (cc or "").startswith(prefix):
-            return module
-    return None
+    row = of(cc)
+    return row and row.module
 
 
 def transports(names):
     """The transports among these modules."""
-    return [name for name in names if name in _TRANSPORTS.values()]
+    return [name for name in names if name in [row.module for row in TRANSPORTS]]
 
 
 def modules():

@@ -14,6 +14,7 @@ import subprocess
 from shlex import quote
 
 from . import Refused, diagnose, host, look, netns, ports
+from .transports import MODULES
 from .units import plural
 
 
@@ -96,7 +97,7 @@ def leave():
         raise Refused("only root can unload modules")
     seen = look.take()
     users = [user for find in (_defaults, _sockets, _queues, _others) for user in find(seen)]
-    unloaded = [name for name in reversed(host.MODULES)
+    unloaded = [name for name in reversed(MODULES)
             if name in host.modules() and not host.references(name) and _unload(name)]
     left = list(host.modules())
     for user, command in users:

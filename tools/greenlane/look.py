@@ -14,6 +14,7 @@ import tempfile
 import time
 
 from . import Refused, host, netns, ports, rtnl, sockets
+from .transports import FALLEN, MBIT
 from .units import visible
 
 STATE = "/run/greenlane/status.json"
@@ -102,7 +103,7 @@ class Looker:
             or any(host.module_of(ns["cc"]) for ns in self.seen["namespaces"].values()))
 
     def _namespace(self, ns):
-        rates = {name: netns.sysctl(f"net.ipv4.{name}") for name in ("xpass_rate", "dcqcn_rate")}
+        rates = {name: netns.sysctl(f"net.ipv4.{name}") for name in MBIT}
         self.seen["namespaces"][str(ns.inode)] = {
             "name": ns.name, "cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
             **{name: int(mbit) if mbit else None for name, mbit in rates.items()},
@@ -129,7 +130,7 @@ class Looker:
                     self.seen["listening"].append({"ns": ns, "pid": pid, "cc": cc})
             elif "counters" in said:
                 self.seen["connections"][cookie] = {"ns": ns, "pid": pid, **said}
-            elif said["cc"] in host.FALLEN:
+            elif said["cc"] in FALLEN:
                 self.seen["fallen"][cookie] = {"ns": ns, "pid": pid, **said}
             else:
                 key = f"{ns} {said['cc']}"

@@ -4,8 +4,8 @@ import collections
 import textwrap
 import time
 
-from . import host
 from .diagnose import name_of
+from .transports import CREDITS, FALLEN, RATE, TAGS, kind_of, of
 from .units import ago, amount, rate
 
 WIDTH = 80
@@ -49,7 +49,7 @@ def transports(look):
         if not 0 < one["least"] <= connection["pacing_rate"]:
             one["least"] = connection["pacing_rate"]
     for connection in look["fallen"].values():
-        sums[name_of(look, connection), host.FALLEN[connection["cc"]]].update(
+        sums[name_of(look, connection), FALLEN[connection["cc"]]].update(
             {"connections": 1, "fallback": 1})
     for key, count in look["plain"].items():
         inode, cc = key.split()
@@ -66,18 +66,18 @@ def _connections(look):
     """One table for TLT and plain TCP, one for credit transports, one for those with a rate."""
     rows, credits, rates = [], [], []
     for name, cc, one in transports(look):
-        if host.module_of(cc) == "tcp_tlt":
+        if kind_of(cc) == TAGS:
             peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no"))
             clocks = one["clocks_byte"] + one["clocks_mss"]
             rows.append((name, cc, amount(one["connections"]), peers, *map(amount, (
                 one["important_sent"], one["echoes"], clocks, one["marked_lost"],
                 one["rearmed"]))))
-        elif host.module_of(cc) in host.RATES:
+        elif kind_of(cc) == RATE:
             peers = "/".join(amount(one["peer_" + peer]) for peer in ("yes", "no"))
-            rates.append((name, cc, amount(one["connections"]), peers * (cc == "dart"),
+            rates.append((name, cc, amount(one["connections"]), peers * of(cc).tagged,
                           _share(one["divisor"]), rate(one["least"]) if one["least"] else "",
                           *map(amount, (one["senders"], one["messages"], one["fallback"]))))
-        elif host.module_of(cc):
+        elif kind_of(cc) == CREDITS:
             credits.append((name, cc, *(amount(one[key]) for key in (
                 "connections", "credits_received", "credits_sent", "credit_rate",
                 "credits_wanted", "unscheduled", "bdp", "fallback"))))

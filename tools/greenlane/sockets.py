@@ -11,7 +11,8 @@ import socket
 import struct
 import threading
 
-from . import host, netns, uapi
+from . import netns, uapi
+from .transports import FALLEN
 
 
 def _socket_inode(path):
@@ -116,7 +117,7 @@ def describe(sock):
         found["listens"] = True
         return cookie, found
     info = uapi.greenlane_info(sock)
-    if info or found["cc"] in host.FALLEN:
+    if info or found["cc"] in FALLEN:
         found.update(info or {}, local=_address(sock.getsockname()),
                     remote=_address(sock.getpeername()), **tcp)
     return cookie, found

@@ -25,11 +25,10 @@ import sys
 import tempfile
 
 from experiments import pool
+from experiments.bench.memory import OTHERS
 from lab import TOP
 
 BASES = ("reno", "cubic", "dctcp")
-CREDITS = ("xpass", "aeolus_xpass")
-RATES = ("dcqcn", "dart")
 PARTS = ("port", "calls", "queues", "hooks", "memory", "bulk", "connections", "status")
 NETWORK = {
     "experiment": "incast", "segments": False,
@@ -256,11 +255,11 @@ class Bench:
         said = self._guest("/usr/bin/python3", "-P", "-m", "experiments.bench.memory")
         seen = {name: size for name, (size, _) in said.items()}
         pairs = [(f"tlt_{base}", base) for base in BASES]
-        for cc, base in pairs + [(cc, "reno") for cc in (*CREDITS, *RATES)]:
+        for cc, base in pairs + [(cc, "reno") for cc in OTHERS]:
             mine, its = seen[cc], seen[base]
             self.row(f"memory of a connection, {cc} / {base}", f"{mine / its:.3f}",
                      "<= +384 B", f"{mine:.0f} / {its:.0f} B: {mine - its:+.0f} B")
-        for cc in (*CREDITS, *RATES, "tlt_dctcp"):
+        for cc in (*OTHERS, "tlt_dctcp"):
             self.row(f"timers of {MANY} idle connections, {cc}", str(said[cc][1]), "0", "")
         loaded, bare = seen["cubic"], seen["cubic, no module"]
         self.row("the same, cubic, modules loaded / not", f"{loaded / bare:.3f}",

@@ -17,16 +17,17 @@ import time
 from lab.measure import slab
 from lab.net import modules
 from lab.net.namespace import set_cc
+from lab.transports import TRANSPORTS
 
 CONNECTIONS = 10000
 BASES = ("reno", "cubic", "dctcp")
-OTHERS = ("xpass", "aeolus_xpass", "dcqcn", "dart")
+OTHERS = tuple(cc for row in TRANSPORTS if row.module != "tcp_tlt" for cc in row.ccs)
 
 
 def timers():
     """The number of running timers: credit transports' own, and those of TCP sockets."""
     with open("/proc/timer_list", encoding="ascii") as file:
-        own = sum(", xpass_timer" in line for line in file)
+        own = sum(", rd_timer" in line for line in file)
     with open("/proc/net/tcp", encoding="ascii") as file:
         # column tr: 0 is no timer
         return own + sum(line.split()[5][:2] != "00" for line in list(file)[1:])

@@ -33,9 +33,8 @@ from mininet.util import natural
 
 from lab.net.namespace import ACTIVE, is_transport
 from lab.net.port import NIC
+from lab.transports import BY_MARKS, MBIT
 
-# Congestion controls that need ECN at both ends of a connection.
-ECN = ("dctcp", "tlt_dctcp", "dcqcn", "dart")
 FULL_FRAME = 1514
 FAILED = "greenlane-failed"
 # DCTCP's threshold at 1 Gbit/s (SIGCOMM 2010, 3.5), in packets: with less the link would be idle at
@@ -193,7 +192,7 @@ class GreenlaneHost(Host):
         rates = [intf.bw for intf in self.intfList() if isinstance(intf, GreenlaneIntf)]
         if rates:
             line = max(1, int(min(rates)))
-            for name in ("xpass_rate", "dcqcn_rate"):
+            for name in MBIT:
                 # The sysctl exists only if the transport's module is loaded.
                 self.cmd(f"[ ! -e /proc/sys/net/ipv4/{name} ] ||"
                          f" echo {line} > /proc/sys/net/ipv4/{name}")
@@ -219,7 +218,7 @@ class GreenlaneHost(Host):
             stop(f"{self}: no congestion control '{cc}' (is its module there?): {failed}")
         if is_transport(cc):
             write(self, ACTIVE.replace(".", "/"), 1)
-        write(self, "net/ipv4/tcp_ecn", 1 if cc in ECN else 2)
+        write(self, "net/ipv4/tcp_ecn", 1 if cc.endswith(BY_MARKS) else 2)
 
     def counters(self):
         """The counters of the namespace, by name: TCP's and greenlane's."""

@@ -3,18 +3,19 @@
 
 import matplotlib
 
+from lab.transports import BASES, TRANSPORTS
+
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
 
-# One colour and one marker for each base, in every plot: Okabe and Ito's colours, which the
-# colour-blind can distinguish.  A combinator has the colour and the marker of its base, but its
-# curve is solid and its marker filled; those of a base are dashed and hollow.
-_COLOURS = {"reno": "#E69F00", "cubic": "#0072B2", "dctcp": "#009E73", "bbr": "#000000",
-            "xpass": "#D55E00", "dcqcn": "#56B4E9", "dart": "#CC79A7"}
-_MARKERS = {"reno": "s", "cubic": "^", "dctcp": "o", "bbr": "*", "xpass": "v", "dcqcn": "D",
-            "dart": "P"}
+# One colour and one marker for each base, in every plot.  A combinator has the colour and the
+# marker of its base, but its curve is solid and its marker filled; those of a base are dashed and
+# hollow.
+_STYLED = (*BASES, *(row for row in TRANSPORTS if row.colour))
+_COLOURS = {row.name: row.colour for row in _STYLED}
+_MARKERS = {row.name: row.marker for row in _STYLED}
 # Congestion controls that run around no other one: the baselines of the comparisons.
-_BASES = ("reno", "cubic", "dctcp", "bbr", "xpass", "dcqcn")
+_BASES = tuple(row.name for row in (*BASES, *TRANSPORTS) if row in BASES or row.baseline)
 
 # Names of congestion controls with settings, or with ports of their own.
 _NAMES = {

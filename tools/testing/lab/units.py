@@ -3,15 +3,13 @@
 
 import re
 
+from lab.transports import CCS, CREDITS, kind_of
+
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
           "g": 1 << 30, "gb": 1 << 30}
 _RATES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
-
-# The congestion controls of a guest: the kernel's (tools/testing/kernel/guest.config), and ours.
-CCS = ("reno", "cubic", "dctcp", "bbr", "dcqcn", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr",
-       "tlt_dcqcn", "tlt_dart", "xpass", "aeolus_xpass", "dart")
 # Maximum number of congestion controls in a mix: half of the classes of loadgen/play.c.
 MIX_MAX = 8
 
@@ -69,7 +67,7 @@ def cc_name(text):
 
 def has_credits(text):
     """Is it a credit transport, which needs a switch port configured for it?"""
-    return cc_name(text) in ("xpass", "aeolus_xpass")
+    return kind_of(cc_name(text)) == CREDITS
 
 
 def is_coloured(text):

@@ -13,12 +13,11 @@ import shutil
 import subprocess
 import sys
 
-from lab import TOP, tap
+from lab import TOP, tap, transports
 from lab.guest import overlay
 from lab.tap import case, equal, true
 
-MODULES = {"greenlane.ko", "rd_link.ko", "rd_core.ko", "tcp_dcqcn.ko", "tcp_dart.ko", "tcp_tlt.ko",
-           "tcp_xpass.ko", "tcp_aeolus.ko", "sch_color.ko", "sch_iofd.ko"}
+MODULES = {f"{name}.ko" for name in transports.MODULES}
 # An empty module without the kernel's headers, because including them takes most of a build.
 NOTHING = "".join(
     f'static const char {name}[] __attribute__((section(".modinfo"), used, aligned(1))) =\n'

@@ -16,12 +16,12 @@ import subprocess
 
 from lab import tap
 from lab.tap import case, equal, true
+from lab.transports import MODULES
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
 TLT = {"rd_link", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it requests its bases
-OURS = ("sch_iofd", "sch_color", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_aeolus", "tcp_xpass",
-        "rd_core", "rd_link", "greenlane")
+OURS = MODULES[::-1]        # in order of removal
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
 # Directories that an uninstall must clean.

@@ -14,10 +14,9 @@ from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.status import STATE, TOOL, look, tool
 from lab.tap import case, equal, main, true
+from lab.transports import MODULES as OURS
 from lab.wire.wire import Wire
 
-OURS = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
-        "sch_color", "sch_iofd")
 CONF = "/etc/sysctl.d/90-greenlane-test.conf"
 
 

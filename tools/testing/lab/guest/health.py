@@ -3,6 +3,8 @@
 
 import re
 
+from lab.transports import MODULES
+
 EXIT_KERNEL = 70
 
 # Messages that a healthy kernel never logs.
@@ -20,8 +22,7 @@ COMPLAINTS = re.compile(rb"""
 # greenlane's modules, of which the kernel has many.
 HARMLESS = re.compile(rb"""kmemleak:\ (?:Kernel\ memory\ leak\ detector|
     Automatic\ memory\ scanning|\d+\ new\ suspected)|
-    BUG:\ KCSAN:\ (?!.*\[(?:greenlane|rd_(?:core|link)|tcp_(?:tlt|xpass|aeolus|dcqcn|dart)|sch_color|
-                             sch_iofd)\])""", re.VERBOSE)
+    BUG:\ KCSAN:\ (?!.*\[(?:%s)\])""" % "|".join(MODULES).encode(), re.VERBOSE)
 # User-Mode Linux 7.3 logs this warning when it starts a second processor, before init runs: it
 # frees memory on that processor too early.
 BOOT = b"kernel/rcu/tree.c:", b"Callback enqueued on offline CPU!!"

@@ -5,6 +5,7 @@ import os
 import sys
 
 from lab import units
+from lab.transports import MBIT
 
 _before = {}    # {setting of net.ipv4 that a run has changed: its value before the first run}
 
@@ -23,7 +24,7 @@ def settle(network, config, cc, *settings):
     """Set the hosts up for CC[:NAME=VALUE]...; settings of the previous run are restored first."""
     values = {"tcp_ecn": _ecn(cc),
               "greenlane_ecn": int(config.get("greenlane_ecn", False))}
-    values.update((name, config["rate"] // 10**6) for name in ("xpass_rate", "dcqcn_rate"))
+    values.update((name, config["rate"] // 10**6) for name in MBIT)
     for setting in (*cc.split(":")[1:], *settings):
         name, value = setting.split("=")
         values[name] = value

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import time
 
+from lab import transports
 from lab.net import libc
 from lab.tap import Failed, Skip, is_time_virtual
 
@@ -15,28 +16,26 @@ _SYSCTL = "/proc/sys/net/ipv4/tcp"
 _HOOKS = "table inet stay {{ {} }}".format(" ".join(
     f"chain {hook} {{ type filter hook {hook} priority 0; }};" for hook in ("input", "output")))
 
-# Each module follows the modules that it needs.
-_SCHED = ("rd_link", "sch_color", "sch_iofd")
-_IPV4 = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass",
-         "tcp_aeolus")
-# {module: the modules that it needs}
-_NEEDS = {"tcp_dart": ("greenlane", "tcp_dcqcn"), "tcp_tlt": ("greenlane", "tcp_dcqcn", "tcp_dart"),
-          "rd_core": ("greenlane", "rd_link"), "tcp_xpass": ("rd_core",), "tcp_aeolus": ("tcp_xpass",),
-          "tcp_dcqcn": ("rd_link",), "sch_color": ("rd_link",),
-          "sch_iofd": ("sch_color",), "tcp_toy": ("greenlane",), "tcp_turns": ("rd_core",)}
-# {congestion control: module}, except tlt_*: load_for() always loads tcp_tlt.
-_MODULE_OF = {"xpass": "tcp_xpass", "aeolus_xpass": "tcp_aeolus", "dart": "tcp_dart",
-              "dcqcn": "tcp_dcqcn"}
+# {module: the modules that it needs}; tcp_toy and tcp_turns are transports of the tests.
+_NEEDS = {"tcp_toy": ("greenlane",), "tcp_turns": ("rd_core",), **transports.LAYER,
+          **transports.PORTS,
+          **{row.module: row.needs + row.wraps for row in transports.TRANSPORTS}}
+_HELPERS = "tools/testing/modules"
 
 
 def path(name):
     """The file of a module that was built for this kernel."""
     if os.environ.get("GL_MODDIR"):
-        return pathlib.Path(os.environ["GL_MODDIR"], "net", f"{name}.ko")
+        file = pathlib.Path(os.environ["GL_MODDIR"], "net", f"{name}.ko")
+        return file if file.exists() else _helper(name)
     found = subprocess.run(["modinfo", "-n", name], capture_output=True, text=True, check=False)
     if found.returncode:
         raise Skip(f"no module {name}: install it, or set GL_MODDIR")
     return pathlib.Path(found.stdout.strip())
+
+
+def _helper(name):
+    return pathlib.Path(os.environ.get("GL_MODDIR", "/"), _HELPERS, f"{name}.ko")
 
 
 def is_loaded(name):
@@ -46,7 +45,7 @@ def is_loaded(name):
 
 def load_helper(name):
     """Load a module of tools/testing/modules, which are built for UML guests only, or skip."""
-    file = pathlib.Path(os.environ.get("GL_MODDIR", "/"), f"tools/testing/modules/{name}.ko")
+    file = _helper(name)
     if is_loaded(name):
         return
     if not file.exists() and not is_time_virtual():
@@ -114,12 +113,13 @@ def unload(*names):
 
 def load_for(*ccs):
     """Load the modules of these congestion controls, and TLT's."""
-    load("tcp_tlt", *(_MODULE_OF[cc] for cc in ccs if cc in _MODULE_OF))
+    rows = map(transports.of, ccs)
+    load("tcp_tlt", *(row.module for row in rows if row))
 
 
 def load_all():
     """Load all of greenlane's modules."""
-    load(*_SCHED, *_IPV4)
+    load(*transports.MODULES)
 
 
 @contextlib.contextmanager

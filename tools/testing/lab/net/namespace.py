@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 
+from lab import transports
 from lab.net import libc
 
 FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}        # by IP version
@@ -36,7 +37,8 @@ ACTIVE = "net.ipv4.greenlane_active"
 
 def is_transport(cc):
     """Does this congestion control mark packets?"""
-    return cc.startswith(("tlt_", "xpass", "aeolus_", "dart"))
+    row = transports.of(cc)
+    return bool(row and row.tagged)
 
 
 def set_cc(cc):

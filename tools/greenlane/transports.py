@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The transports, a row each: for the tools, and by a link (lab/transports.py) for the tests, the
+experiments and the figures.
+
+net/Kbuild and dkms.conf list the modules again; guest_transports.py compares them.
+"""
+from typing import NamedTuple
+
+# The table of `greenlane status` that has a transport's connections.
+TAGS, CREDITS, RATE = "tags", "credits", "rate"
+
+
+class Base(NamedTuple):
+    """A congestion control of Linux's own, which TLT wraps and figures compare."""
+    name: str
+    colour: str
+    marker: str
+    ecn: bool = False           # ECN marks reduce its rate
+
+
+class Transport(NamedTuple):
+    """A transport of greenlane's."""
+    name: str                   # its congestion controls begin with this, and so does its fallback
+    module: str
+    ccs: tuple                  # its congestion controls
+    kind: str
+    needs: tuple = ()           # modules, except those in wraps
+    wraps: tuple = ()           # modules of the transports that it wraps
+    fallback: str = ""          # the name that ss shows for a connection that fell back
+    tagged: bool = True         # it tags packets: its namespace must be active
+    ecn: bool = False           # ECN marks reduce its rate
+    mbit: str = ""              # the sysctl of net.ipv4 with the rate of the link
+    colour: str = ""            # in figures; without one, that of the congestion control it wraps
+    marker: str = ""
+    baseline: bool = False      # figures compare other transports with it
+
+
+# The colours are Okabe and Ito's, which the colour-blind can distinguish.
+BASES = (
+    Base("reno", "#E69F00", "s"),
+    Base("cubic", "#0072B2", "^"),
+    Base("dctcp", "#009E73", "o", ecn=True),
+    Base("bbr", "#000000", "*"),
+)
+
+# In the order in which the modules can be loaded.
+TRANSPORTS = (
+    Transport("dcqcn", "tcp_dcqcn", ("dcqcn",), RATE, needs=("rd_link",), fallback="dcqcn-reno",
+              tagged=False, ecn=True, mbit="dcqcn_rate", colour="#56B4E9", marker="D",
+              baseline=True),
+    Transport("dart", "tcp_dart", ("dart",), RATE, needs=("greenlane",), wraps=("tcp_dcqcn",),
+              fallback="dart-reno", ecn=True, colour="#CC79A7", marker="P"),
+    Transport("tlt_", "tcp_tlt", ("tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "tlt_dcqcn",
+                                  "tlt_dart"),
+              TAGS, needs=("greenlane",), wraps=("tcp_dcqcn", "tcp_dart")),
+    Transport("xpass", "tcp_xpass", ("xpass",), CREDITS, needs=("rd_core",), fallback="xpass-reno",
+              mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
+    Transport("aeolus", "tcp_aeolus", ("aeolus_xpass",), CREDITS, needs=("tcp_xpass",),
+              fallback="aeolus-reno"),
+)
+
+# The other modules, in that order: {module: the modules that it needs}.
+LAYER = {"greenlane": (), "rd_link": (), "rd_core": ("greenlane", "rd_link")}
+PORTS = {"sch_color": ("rd_link",), "sch_iofd": ("sch_color",)}
+
+MODULES = (*LAYER, *(row.module for row in TRANSPORTS), *PORTS)
+CCS = (*(base.name for base in BASES), *(cc for row in TRANSPORTS for cc in row.ccs))
+# {fallback, as ss shows it: the congestion control that was selected}
+FALLEN = {row.fallback: row.ccs[0] for row in TRANSPORTS if row.fallback}
+# The sysctls of net.ipv4 with the rate of the link, that of credits first.
+MBIT = tuple(row.mbit for row in reversed(TRANSPORTS) if row.mbit)
+# Congestion controls whose rate ECN marks reduce; TLT's forms end with these names.
+BY_MARKS = tuple(row.name for row in (*BASES, *TRANSPORTS) if row.ecn)
+
+
+def of(cc):
+    """The row of a congestion control, or of a fallback; None for others."""
+    return next((row for row in TRANSPORTS if (cc or "").startswith(row.name)), None)
+
+
+def kind_of(cc):
+    """TAGS, CREDITS or RATE; None for a congestion control that is not greenlane's."""
+    row = of(cc)
+    return row and row.kind

@@ -1,0 +1,1 @@
+../../greenlane/transports.py
