@@ -70,6 +70,21 @@ def names(line):
 # {program that only some tests need: its package}
 PROGRAMS = {"nft": "nftables", "wg": "wireguard-tools", "tshark": "tshark", "bpftool": "bpftool",
             "dkms": "dkms", "openssl": "openssl", "chromium": "chromium", "snakemake": "snakemake"}
+# {package that few tests need: those}
+FEW = {
+    "nftables": ["smp_churn.py", "smp_unload.py", "tlt_devices.py"],
+    "wireguard-tools": ["tlt_devices.py"],
+    "tshark": ["color_pause.py"],
+    "bpftool": ["guest_install.py", "install_autoload.py", "install_geneve.py", "ops_cgroup.py"],
+    "dkms": ["guest_install.py"],
+    "rsync": ["guest_kselftest.sh"],
+    "python3-matplotlib": ["guest_converge.py", "guest_figures.py", "guest_incast.py",
+                           "guest_load.py", "guest_slurm.py", "guest_transports.py"],
+    "snakemake": ["guest_figures.py", "guest_slurm.py"],
+    "weasyprint": ["guest_figures.py", "guest_slurm.py"],
+    "chromium": ["guest_figures.py"],
+    "shellcheck": ["lint"],
+}
 LIBRARIES = {"experiments.plot": "python3-matplotlib", "experiments.figures.page": "weasyprint"}
 
 
@@ -88,10 +103,12 @@ def packages_of_a_test():
     for name in ("coccinelle", "chromium", "snakemake", "qemu-system-x86", "tshark",
                  "linux-headers-amd64", "shellcheck", "virtme-ng==1.42"):
         true(name not in few, f"{name} for tlt_loss.py")
-    every = packages("--check")
+    every, users = packages("--check"), {package: set() for package in FEW}
     for config in check.DEFAULT:
-        for name, path in check.names_for(config, True).items():
+        for name, path in [*check.names_for(config, True).items(), (check.LINT, None)]:
             mine = packages("--for", name)
+            for package in mine & FEW.keys():
+                users[package].add(name.partition(",")[0])
             equal(mine - every, set(), f"packages of {name} that --check lacks")
             text = path.read_text(encoding="utf-8") if path else ""
             for program, package in PROGRAMS.items():
@@ -99,8 +116,9 @@ def packages_of_a_test():
                      f"{name} runs {program}")
             for module, package in LIBRARIES.items():
                 true(package in mine or f"{module} import" not in text, f"{name} imports {module}")
-            equal("qemu-system-x86" in mine, config is check.STOCK or "kselftest" in name,
-                  f"a virtual machine for {name}")
+            equal("qemu-system-x86" in mine, "kselftest" in name or (
+                config is check.STOCK and name != check.LINT), f"a virtual machine for {name}")
+    equal({package: sorted(names) for package, names in users.items()}, FEW, "tests by package")
 
 
 @case("scripts/check NAME: installs and builds for that test only; an unknown name: status 2")
