@@ -374,7 +374,7 @@ def made(results):
 
 
 def unknown(figure, rows):
-    """A message for each key that a panel or a number reads and no row has, with similar keys."""
+    """A message for each key that a panel or a number reads and no row has: the nearest keys."""
     about, there = figure.about, sorted({key for row in rows for key in row})
     wanted = [(f"plot: {name}", key) for panel in about["plot"]
               for name, keys in (("y", [panel["y"]]), ("by", panel.get("by", []))) for key in keys]
@@ -383,9 +383,10 @@ def unknown(figure, rows):
                if isinstance(number.get(name), str)]
     for where, key in dict.fromkeys(wanted):
         if there and key not in there:
-            near = difflib.get_close_matches(key, there)
+            near = (difflib.get_close_matches(key, there)
+                    or difflib.get_close_matches(key, there, cutoff=0))
             yield (f"{figure.name}: {where} is {key}, which no run has"
-                   + (f" (is it {' or '.join(near)}?)" if near else ""))
+                   f" (is it {' or '.join(near)}?)")
 
 
 def _matching(rows, wanted):

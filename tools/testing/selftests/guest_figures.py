@@ -158,23 +158,27 @@ def resumed():
            and name.endswith(".json")], [path.name], "new runs")
 
 
-@case("a misspelt key of a panel or a number: an error with the nearest key, status 1")
+@case("a misspelt or invented key of a panel or a number: an error with the nearest keys, status 1")
 def misspelt():
     before = sorted(made())
-    for text, where in ((OWN.replace(', y = "fg_p99"', ', y = "fg_p999"'), "plot: y is fg_p999"),
-                        (OWN.replace('key = "fg_p99"', 'key = "fg_p999"', 1),
-                         "compare: p99 > 1: key is fg_p999")):
+    for text, where, near in (
+            (OWN.replace(', y = "fg_p99"', ', y = "fg_p999"'), "plot: y is fg_p999", "fg_p99.9"),
+            (OWN.replace(', y = "fg_p99"', ', y = "qqq"'), "plot: y is qqq", " or "),
+            (OWN.replace('key = "fg_p99"', 'key = "fg_p999"', 1),
+             "compare: p99 > 1: key is fg_p999", "fg_p99.9")):
         done = figures(text=text, out="out")
-        named = [line for line in done.stderr.splitlines() if "fg_p999" in line]
+        named = [line for line in done.stderr.splitlines() if where.split()[-1] in line]
         equal((done.returncode, len(named)), (1, 1), f"status, errors: {done.stderr}")
-        true(where in named[0] and "which no run has" in named[0] and "fg_p99.9" in named[0], named)
+        true(where in named[0] and "which no run has" in named[0] and near in named[0], named)
     equal((figures().returncode, sorted(made())), (0, before), "status, files after the correction")
 
 
 @case("--list needs no library; a report without its libraries: an error with the remedy")
 def without_libraries():
     with tempfile.TemporaryDirectory() as hide:
-        pathlib.Path(hide, "weasyprint.py").write_text("raise ModuleNotFoundError\n", encoding="ascii")
+        for name in ("matplotlib", "snakemake", "weasyprint"):
+            pathlib.Path(hide, f"{name}.py").write_text("raise ModuleNotFoundError\n",
+                                                        encoding="ascii")
         pathlib.Path(hide, "run").write_text(
             "import importlib.util, shutil, sys\n"
             "shutil.which = importlib.util.find_spec = lambda name: None\n"
