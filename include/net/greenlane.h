@@ -187,9 +187,10 @@ struct gl_sockopt {
  * @ops: the congestion control; @ops.release must be gl_release(), which identifies a
  *	transport
  * @extends: name of the congestion control that it extends, or NULL
- * @complete: gl_register_transport() has set @base: fill in what depends on it.  Return: an errno.
- *	May be NULL
- * @base: the congestion control of that name, while @ops is registered, or NULL
+ * @complete: gl_register_transport() has set @base: fill in what depends on it.  Return: 0, or a
+ *	negative errno.  May be NULL
+ * @base: the congestion control of that name, or NULL; from before @complete() until
+ *	gl_unregister_transport()
  * @inner: the transport that this one is built around, whose congestion control is @base, or NULL
  * @protocol: the protocol that it shares with compatible transports at the other end
  * @rated: it sends at a rate, not by a window
@@ -394,9 +395,9 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
-/* The departure of a packet that a transport makes itself, TCP's clock, ns.  It is not before that of
- * data that has left: tlt_order() may have put that ahead of the clock.  If the connection paces,
- * tcp_wstamp_ns is the departure of its next packet.  Socket locked.
+/* The departure of a packet that a transport makes itself, TCP's clock, ns.  It is not before that
+ * of data that has left: tlt_order() may have put that ahead of the clock.  If the connection
+ * paces, tcp_wstamp_ns is the departure of its next packet.  Socket locked.
  */
 static inline u64 gl_departure_ns(const struct sock *sk)
 {

@@ -285,13 +285,15 @@ enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct g
 			     const struct gl_seg *seg);
 void rd_on_kick(struct sock *sk, struct gl_sock *gs);
 void rd_in_ack_event(struct sock *sk, u32 flags);
+
+/* rd_path.c */
 u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs);
 u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs);
+u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
+void rd_first_done(struct gl_sock *gs);
 
 /* rd_sender.c */
 const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);
-u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
-void rd_first_done(struct gl_sock *gs);
 void rd_first_counted(struct gl_sock *gs);
 
 /* rd_receiver.c */

@@ -232,8 +232,8 @@ static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
 		gl_kick_soon(sk, gs);
 }
 
-/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  A device
- * also refuses a packet by accepting it and dropping one (NET_XMIT_CN).
+/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  A
+ * device also refuses a packet by accepting it and dropping one (NET_XMIT_CN).
  */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)

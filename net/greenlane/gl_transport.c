@@ -341,7 +341,7 @@ EXPORT_SYMBOL_GPL(gl_register_protocol);
 void gl_unregister_protocol(struct gl_protocol *protocol)
 {
 	mutex_lock(&gl_protocol_mutex);
-	if (--protocol->users)
+	if (WARN_ON_ONCE(!protocol->users) || --protocol->users)
 		goto unlock;
 	RCU_INIT_POINTER(gl_protocols[protocol->slot], NULL);
 	/* A packet of a handshake, or a reader of /proc/net/greenlane, may be using it. */
@@ -471,6 +471,16 @@ static int gl_transport_extend(struct gl_transport *t)
 	return t->complete ? t->complete(t) : 0;
 }
 
+static bool gl_transport_is_registered(const struct gl_transport *t)
+{
+	int i;
+
+	for (i = 0; i < GL_TRANSPORTS; i++)
+		if (READ_ONCE(gl_transports[i]) == t)
+			return true;
+	return false;
+}
+
 static bool gl_transport_is_complete(const struct gl_transport *t)
 {
 	return t->ops.release == gl_release && t->sock_size >= sizeof(struct gl_sock) &&
@@ -507,8 +517,12 @@ static int gl_transport_add(struct gl_transport *t)
  */
 int gl_register_transport(struct gl_transport *t)
 {
-	int err = gl_transport_extend(t);
+	int err;
 
+	/* A mistake of a module, which would change ops that are in use. */
+	if (WARN_ON_ONCE(gl_transport_is_registered(t)))
+		return -EEXIST;
+	err = gl_transport_extend(t);
 	if (!err && !gl_transport_is_complete(t))
 		err = -EINVAL;
 	if (err)

@@ -15,7 +15,7 @@
  * the socket is bound to a VRF.  The VRF's own device carries only packets that stay in the VRF.
  *
  * Speed.  The speed that ethtool reports: VLANs, bonds, bridges, macvlan and ipvlan devices derive
-* it from the devices below.  If a device reports no speed, the speed of the device below applies,
+ * it from the devices below.  If a device reports no speed, the speed of the device below applies,
  * if there is only one.  A qdisc that gives the device a rate (sch_color) overrides that: a veth
  * reports 10 Gbit/s in every topology.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate
  * override both, in the transports.  For a device without a speed this module assumes
@@ -33,8 +33,8 @@
  * other devices is for their drivers, and does not reach the wire.
  *
  * Context.  Drivers sleep when they read the speed, and notifiers are called with locks that
-* depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
-* __ethtool_get_link_ksettings() takes that lock, for the device and for the devices below it.  So
+ * depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
+ * __ethtool_get_link_ksettings() takes that lock, for the device and for the devices below it.  So
  * a notifier only puts links that may have changed on a list, and a work item with nothing but RTNL
  * reads them.  Packets use the values that it stores (READ_ONCE()).  If a driver's speed changes
  * without an event, the next event reads it.
@@ -109,7 +109,7 @@ static struct rd_link *rd_link_of_dev(const struct net_device *dev)
  * rd_link_rcu() - the link that a socket's packets leave on
  * @sk: the socket
  *
-* The socket may have no route now, because the last one has become invalid.  Then the link belongs
+ * The socket may have no route now, because the last one has become invalid.  Then the link belongs
  * to the device that the socket is bound to, or on which its last packet arrived.
  *
  * Return: the link, never NULL.  Valid until rcu_read_unlock().
@@ -257,17 +257,19 @@ static int rd_link_count_class(struct Qdisc *sch, unsigned long class, struct qd
 }
 
 /* Do all packets of this qdisc pass its child, or one of its children?  They do if it has one class
- * (netem, tbf, iofd), and if its classes are the device's queues (mq).
+ * (netem, iofd, and tbf and red, which may be slower), and if its classes are the device's queues,
+ * of which each flow may use any (mq, not mqprio).  Packets may bypass classes that are created one
+ * by one (htb).
  */
 static bool rd_link_passes_on(struct Qdisc *sch)
 {
 	const struct Qdisc_class_ops *ops = sch->ops->cl_ops;
 	struct qdisc_walker walker = { .fn = rd_link_count_class };
 
-	if (sch->flags & TCQ_F_MQROOT)
-		return true;
-	if (!ops)
+	if (!ops || ops->change)
 		return false;
+	if (sch->flags & TCQ_F_MQROOT)
+		return netdev_get_num_tc(qdisc_dev(sch)) <= 1;
 	ops->walk(sch, &walker);
 	return walker.count == 1;
 }
@@ -495,7 +497,7 @@ static struct notifier_block rd_link_notifier = {
 /* --- qdiscs ----------------------------------------------------------------------- */
 
 /**
-* rd_link_port_set() - a qdisc limits its rate
+ * rd_link_port_set() - a qdisc limits its rate
  * @port: the qdisc's, zeroed before the first call
  * @sch: the qdisc
  * @rate: bytes/s; 0 for no limit

@@ -70,6 +70,7 @@ struct aeolus {
 	u8	probes;
 };
 
+static struct rd_transport aeolus_xpass;
 
 static struct aeolus *aeolus_of(struct gl_sock *gs)
 {
@@ -241,7 +242,7 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	if (ae->burst)
 		gl_dupthresh_one(sk, gs);
 	if (!ae->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
-		return gs->transport->inner->on_xmit(sk, gs, seg);
+		return aeolus_xpass.t.inner->on_xmit(sk, gs, seg);
 	ae->allow -= min(ae->allow, seg->segs);
 	ae->unscheduled += seg->segs;
 	ae->end = seg->end_seq;
@@ -351,7 +352,7 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 	struct aeolus *ae = aeolus_of(gs);
 
 	if (kind != rd_kind(gs, RD_PROBE_ACK))
-		return gs->transport->inner->on_packet(sk, gs, kind, seg);
+		return aeolus_xpass.t.inner->on_packet(sk, gs, kind, seg);
 	/* The whole burst has arrived, so this is the last answer that matters.  An answer that is
 	 * still missing is lost, and @probes would count it in the next burst, too.
 	 */
@@ -372,7 +373,7 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	gl_lose_settle(sk);
 	if (aeolus_of(gs)->unprobed)
 		gl_xmit(sk);
-	gs->transport->inner->on_kick(sk, gs);
+	aeolus_xpass.t.inner->on_kick(sk, gs);
 }
 
 static const struct rd_first_rtt aeolus_first = {
@@ -419,7 +420,7 @@ static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info
 {
 	const struct aeolus *ae = aeolus_of((struct gl_sock *)gs);
 
-	gs->transport->inner->on_info(gs, info);
+	aeolus_xpass.t.inner->on_info(gs, info);
 	info->unscheduled = ae->unscheduled;
 	info->bdp = aeolus_bdp(gs->sk, (struct gl_sock *)gs);
 	if (ae->off)

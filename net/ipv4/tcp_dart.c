@@ -884,7 +884,6 @@ static void dart_on_free(struct gl_sock *gs)
 
 static struct tcp_congestion_ops dart_reno __read_mostly = GL_RENO("dart-reno");
 
-/* The module's init copies all other operations from dcqcn. */
 static void dart_init(struct sock *sk)
 {
 	const struct tcp_congestion_ops *ours = inet_csk(sk)->icsk_ca_ops;
@@ -920,6 +919,7 @@ static int dart_complete(struct gl_transport *t)
 	return 0;
 }
 
+/* dart_complete() copies all other operations from dcqcn. */
 static struct gl_transport dart_transport __read_mostly = {
 	.ops = { .name = "dart" },
 	.extends	= "dcqcn",

@@ -397,8 +397,9 @@ static void tlt_left(struct tlt *tlt, u64 us, u32 end_seq)
 /* Limit of @ahead, us: 4 bits. */
 #define TLT_AHEAD_MAX		15U
 
-/* For RACK a retransmission leaves @ahead us later than it does, and RACK ignores its ACK in less than
- * the minimum RTT.  So lower that by as much; not twice, unless TCP has measured another minimum since.
+/* For RACK a retransmission leaves @ahead us later than it does, and RACK ignores its ACK in less
+ * than the minimum RTT.  So lower that by as much; not twice, unless TCP has measured another
+ * minimum since.
  */
 static void tlt_lower_rtt(struct tcp_sock *tp, struct tlt *tlt, u32 ahead)
 {
@@ -422,8 +423,8 @@ static void tlt_lower_rtt(struct tcp_sock *tp, struct tlt *tlt, u32 ahead)
  * the retransmission lost: in a fabric of 96 hosts one in twenty was sent again needlessly.  So the
  * retransmission leaves in the next microsecond.  (Pacing spaces departures itself.)
  *
- * The departure also measures the RTT: it may be ahead of the clock by a quarter of the minimum RTT,
- * RACK's least reordering window.
+ * The departure also measures the RTT: it may be ahead of the clock by a quarter of the minimum
+ * RTT, RACK's least reordering window.
  */
 static void tlt_order(struct sock *sk, struct tlt *tlt)
 {
@@ -774,7 +775,7 @@ static void tlt_again(struct sock *sk, struct gl_sock *gs)
 	/* A burst may have begun. */
 	if (tcp_sk(sk)->packets_out)
 		gl_kick_soon(sk, gs);
-	/* on_refused() does not count unimportant packets, for which tlt_is_important() has kicked. */
+	/* on_refused() counts no unimportant packets: tlt_is_important() has kicked for them. */
 	else if (tlt->refused == refused)
 		tlt->refused++;
 }
@@ -1207,8 +1208,8 @@ static void __exit tlt_module_exit(void)
 {
 	int i;
 
-	/* Without a base it is not registered. */
-	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++)
+	/* One that has failed has no base.  tlt_dart first: its protocol has parts. */
+	for (i = ARRAY_SIZE(tlt_transports) - 1; i >= 0; i--)
 		if (tlt_transports[i].base)
 			gl_unregister_transport(&tlt_transports[i]);
 	unregister_pernet_subsys(&tlt_net_ops);

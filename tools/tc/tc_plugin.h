@@ -3,7 +3,7 @@
  * Declarations for plugins of iproute2's tc, which installs no headers.
  *
  * For an unknown qdisc tc loads $TC_LIB_DIR/q_<kind>.so and uses its symbol
-* <kind>_qdisc_util; the plugin uses symbols that tc exports.  This file declares the symbols
+ * <kind>_qdisc_util; the plugin uses symbols that tc exports.  This file declares the symbols
  * of iproute2 6.1 (`nm -D $(which tc)`).  Later releases made the first argument of
  * the functions in struct qdisc_util a pointer to const, which does not change the binary
  * interface.

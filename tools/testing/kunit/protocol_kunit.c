@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: which protocols can be registered (net/greenlane/gl_transport.c).  Needs greenlane.ko. */
+/* KUnit: which protocols and transports can be registered (net/greenlane/gl_transport.c).  Needs
+ * greenlane.ko.
+ */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <net/greenlane.h>
@@ -62,6 +64,15 @@ static int protocol_test_init(struct kunit *test)
 {
 	begin();
 	return 0;
+}
+
+/* A failed assertion leaves protocols registered. */
+static void protocol_test_exit(struct kunit *test)
+{
+	while (protocol.users)
+		gl_unregister_protocol(&protocol);
+	while (other.users)
+		gl_unregister_protocol(&other);
 }
 
 /* Expect that the changed protocol is rejected, and undo the change. */
@@ -225,6 +236,119 @@ static void gl_register_protocol__parts(struct kunit *test)
 	refused(test, "a part's row with the same code");
 }
 
+/* --- transports ------------------------------------------------------------- */
+
+static struct gl_transport transport[2];
+static int completed;
+
+static int clone_base(struct gl_transport *t)
+{
+	if (completed)
+		return completed;
+	gl_base_clone(&t->ops, t->base, THIS_MODULE);
+	t->ops.release = gl_release;
+	return 0;
+}
+
+static const struct gl_kind *on_xmit(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
+{
+	return &row[DATA];
+}
+
+static enum gl_verdict on_packet(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
+				 const struct gl_seg *seg)
+{
+	return GL_PASS;
+}
+
+static void on_kick(struct sock *sk, struct gl_sock *gs)
+{
+}
+
+static void on_switch(struct sock *sk, struct gl_sock *gs, bool on)
+{
+}
+
+static void on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+}
+
+static int transport_test_init(struct kunit *test)
+{
+	int i;
+
+	begin();
+	completed = 0;
+	for (i = 0; i < ARRAY_SIZE(transport); i++) {
+		transport[i] = (struct gl_transport){
+			.extends	= "reno",
+			.complete	= clone_base,
+			.protocol	= &protocol,
+			.sock_size	= sizeof(struct gl_sock),
+			.on_xmit	= on_xmit,
+			.on_packet	= on_packet,
+			.on_kick	= on_kick,
+			.on_switch	= on_switch,
+			.on_info	= on_info,
+		};
+		snprintf(transport[i].ops.name, TCP_CA_NAME_MAX, "kunit%d", i);
+	}
+	return 0;
+}
+
+/* Expect this error, and that nothing is left of the transport. */
+static void fails(struct kunit *test, int err)
+{
+	KUNIT_EXPECT_EQ(test, gl_register_transport(&transport[0]), err);
+	KUNIT_EXPECT_PTR_EQ(test, transport[0].base, (const struct tcp_congestion_ops *)NULL);
+	KUNIT_EXPECT_EQ(test, protocol.users, 0);
+}
+
+static void gl_register_transport__no_base(struct kunit *test)
+{
+	transport[0].extends = "no_such_base";
+	fails(test, -ENOENT);
+}
+
+static void gl_register_transport__incomplete(struct kunit *test)
+{
+	completed = -ENOMEM;
+	fails(test, -ENOMEM);
+	transport_test_init(test);
+	transport[0].on_kick = NULL;
+	fails(test, -EINVAL);
+	transport_test_init(test);
+	row[DATA].codepoint = GL_CPS;
+	fails(test, -EINVAL);
+}
+
+static void gl_register_transport__same_name(struct kunit *test)
+{
+	strscpy(transport[0].ops.name, "reno", TCP_CA_NAME_MAX);
+	fails(test, -EEXIST);
+}
+
+/* Two transports share a protocol, which is registered until both are unregistered. */
+static void gl_register_transport__shared(struct kunit *test)
+{
+	int first;
+
+	for (first = 0; first < 2; first++) {
+		transport_test_init(test);
+		KUNIT_ASSERT_EQ(test, gl_register_transport(&transport[0]), 0);
+		KUNIT_ASSERT_EQ(test, gl_register_transport(&transport[1]), 0);
+		KUNIT_EXPECT_EQ(test, protocol.users, 2);
+		KUNIT_EXPECT_STREQ(test, transport[0].base->name, "reno");
+		gl_unregister_transport(&transport[first]);
+		other.hello = protocol.hello;
+		KUNIT_EXPECT_EQ(test, gl_register_protocol(&other), -EEXIST);
+		gl_unregister_transport(&transport[!first]);
+		KUNIT_EXPECT_EQ(test, protocol.users, 0);
+		KUNIT_EXPECT_EQ(test, gl_register_protocol(&other), 0);
+		gl_unregister_protocol(&other);
+	}
+}
+
 static struct kunit_case protocol_cases[] = {
 	KUNIT_CASE(gl_register_protocol__sound),
 	KUNIT_CASE(gl_register_protocol__exists),
@@ -239,10 +363,26 @@ static struct kunit_case protocol_cases[] = {
 static struct kunit_suite protocol_suite = {
 	.name = "gl_protocol",
 	.init = protocol_test_init,
+	.exit = protocol_test_exit,
 	.test_cases = protocol_cases,
 };
 
-kunit_test_suite(protocol_suite);
+static struct kunit_case transport_cases[] = {
+	KUNIT_CASE(gl_register_transport__no_base),
+	KUNIT_CASE(gl_register_transport__incomplete),
+	KUNIT_CASE(gl_register_transport__same_name),
+	KUNIT_CASE(gl_register_transport__shared),
+	{}
+};
+
+static struct kunit_suite transport_suite = {
+	.name = "gl_transport",
+	.init = transport_test_init,
+	.exit = protocol_test_exit,
+	.test_cases = transport_cases,
+};
+
+kunit_test_suites(&protocol_suite, &transport_suite);
 
 MODULE_DESCRIPTION("KUnit: registration of greenlane's protocols");
 MODULE_LICENSE("GPL");

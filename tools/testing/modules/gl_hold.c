@@ -3,7 +3,7 @@
  *
  *	echo "FD MILLISECONDS" > /proc/gl_hold
  *
-* Packets that arrive meanwhile enter the socket's backlog, for selftests/tlt_owned.py and
+ * Packets that arrive meanwhile enter the socket's backlog, for selftests/tlt_owned.py and
  * xpass_owned.py.
  */
 #include <linux/delay.h>

@@ -104,7 +104,7 @@ static struct gl_protocol toy_protocol __read_mostly = {
  * struct toy - a connection; socket lock
  * @gs: greenlane's part
  * @lasts: packets of kind TOY_LAST that were sent
-* @told: number of these packets last reported to the peer
+ * @told: number of these packets last reported to the peer
  * @shout: factor of a word, less 1
  */
 struct toy {
