@@ -33,7 +33,7 @@
  *
  * When the socket changes its congestion control or ends, TCP drops its reference on the module of
  * the present one.  So after init() of a base, which may have selected a congestion control of the
- * base's module, a transport selects one of its own.
+ * base's module, a transport selects its own fallback.
  */
 static inline void gl_fall_back(struct sock *sk, const struct tcp_congestion_ops *ops)
 {

@@ -471,14 +471,15 @@ static int gl_transport_extend(struct gl_transport *t)
 	return t->complete ? t->complete(t) : 0;
 }
 
-static bool gl_transport_is_registered(const struct gl_transport *t)
+/* The slot of a transport, or a free one for NULL; NULL if there is none. */
+static struct gl_transport **gl_transport_slot(const struct gl_transport *t)
 {
 	int i;
 
 	for (i = 0; i < GL_TRANSPORTS; i++)
 		if (READ_ONCE(gl_transports[i]) == t)
-			return true;
-	return false;
+			return &gl_transports[i];
+	return NULL;
 }
 
 static bool gl_transport_is_complete(const struct gl_transport *t)
@@ -490,16 +491,15 @@ static bool gl_transport_is_complete(const struct gl_transport *t)
 
 static int gl_transport_add(struct gl_transport *t)
 {
-	int i, err = -ENOSPC;
+	struct gl_transport **slot;
+	int err = -ENOSPC;
 
 	mutex_lock(&gl_transport_mutex);
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (!gl_transports[i])
-			break;
-	if (i < GL_TRANSPORTS)
+	slot = gl_transport_slot(NULL);
+	if (slot)
 		err = tcp_register_congestion_control(&t->ops);
 	if (!err)
-		WRITE_ONCE(gl_transports[i], t);
+		WRITE_ONCE(*slot, t);
 	mutex_unlock(&gl_transport_mutex);
 	return err;
 }
@@ -520,7 +520,7 @@ int gl_register_transport(struct gl_transport *t)
 	int err;
 
 	/* A mistake of a module, which would change ops that are in use. */
-	if (WARN_ON_ONCE(gl_transport_is_registered(t)))
+	if (WARN_ON_ONCE(gl_transport_slot(t)))
 		return -EEXIST;
 	err = gl_transport_extend(t);
 	if (!err && !gl_transport_is_complete(t))
@@ -550,12 +550,12 @@ EXPORT_SYMBOL_GPL(gl_register_transport);
  */
 void gl_unregister_transport(struct gl_transport *t)
 {
-	int i;
+	struct gl_transport **slot;
 
 	mutex_lock(&gl_transport_mutex);
-	for (i = 0; i < GL_TRANSPORTS; i++)
-		if (gl_transports[i] == t)
-			WRITE_ONCE(gl_transports[i], NULL);
+	slot = gl_transport_slot(t);
+	if (slot)
+		WRITE_ONCE(*slot, NULL);
 	tcp_unregister_congestion_control(&t->ops);
 	mutex_unlock(&gl_transport_mutex);
 	gl_unregister_protocol(t->protocol);

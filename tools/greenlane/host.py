@@ -42,7 +42,8 @@ def module_of(cc):
 
 def transports(names):
     """The transports among these modules."""
-    return [name for name in names if name in [row.module for row in TRANSPORTS]]
+    known = [row.module for row in TRANSPORTS]
+    return [name for name in names if name in known]
 
 
 def modules():

@@ -104,13 +104,13 @@ static struct gl_protocol toy_protocol __read_mostly = {
  * struct toy - a connection; socket lock
  * @gs: greenlane's part
  * @lasts: packets of kind TOY_LAST that were sent
- * @told: number of these packets last reported to the peer
+ * @reported: number of these packets in the last word to the peer
  * @shout: factor of a word, less 1
  */
 struct toy {
 	struct gl_sock	gs;
 	u32		lasts;
-	u32		told;
+	u32		reported;
 	u32		shout;
 };
 
@@ -146,9 +146,9 @@ static void toy_on_kick(struct sock *sk, struct gl_sock *gs)
 	struct toy *toy = toy_of(gs);
 	u32 word = toy->lasts * (toy->shout + 1);
 
-	if (!gl_marking(gs) || toy->told == toy->lasts || !READ_ONCE(tn->words))
+	if (!gl_marking(gs) || toy->reported == toy->lasts || !READ_ONCE(tn->words))
 		return;
-	toy->told = toy->lasts;
+	toy->reported = toy->lasts;
 	gl_send_words(sk, gs, &toy_kind[TOY_WORD], &word, 1);
 }
 
@@ -162,7 +162,7 @@ static enum gl_verdict toy_on_packet(struct sock *sk, struct gl_sock *gs,
 
 static void toy_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
-	toy_of(gs)->told = toy_of(gs)->lasts;
+	toy_of(gs)->reported = toy_of(gs)->lasts;
 }
 
 static void toy_on_info(const struct gl_sock *gs, struct greenlane_info *info)

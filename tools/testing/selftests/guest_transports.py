@@ -24,7 +24,7 @@ ROW = """
               fallback="toy-reno", colour="#123456", marker="X"),
 )
 """
-# In a guest: what status and bench print about a connection of the toy's.
+# Runs in a guest, and prints what status and bench report of a toy connection.
 PROGRAM = """
 import json
 from experiments.bench import memory
@@ -132,7 +132,7 @@ def experiment():
     sent = [run["senders"]["greenlane"].get("ToyDataSent", 0) > 0 for run in runs]
     equal([(run["cc"], run["flows"]) for run in runs],
           [("reno", 8), ("reno", 16), ("toy", 8), ("toy", 16)], "runs")
-    equal(sent, [False, False, True, True], "runs that sent data of the toy's")
+    equal(sent, [False, False, True, True], "runs that sent toy data")
     true("#123456" in pathlib.Path(f"{out}.svg").read_text(encoding="utf-8"), "the toy's colour")
 
 
