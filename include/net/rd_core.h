@@ -23,7 +23,7 @@
 #define _NET_RD_CORE_H
 
 #include <net/greenlane.h>
-#include <net/rd_link.h>
+#include <net/link_speed.h>
 #include <net/rd_queue.h>
 
 struct rd_sock;

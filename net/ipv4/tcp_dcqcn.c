@@ -33,7 +33,7 @@
 #include <net/gl_cong.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
-#include <net/rd_link.h>
+#include <net/link_speed.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
@@ -74,7 +74,7 @@ struct dcqcn {
 
 /**
  * struct dcqcn_net - net.ipv4.dcqcn_* of a namespace
- * @mbit: rate of the links, Mbit/s; 0 for the speed that rd_link.c finds for each link
+ * @mbit: rate of the links, Mbit/s; 0 for the speed that link_speed.c finds for each link
  * @ai_kbit: additive increase, kbit/s; 0 for 1/1000 of the link's rate
  * @hai_kbit: hyper increase, kbit/s; 0 for 1/200 of the link's rate
  * @counter: bytes between two increase events

@@ -54,7 +54,7 @@ struct xpass {
 
 /**
  * struct xpass_net - the settings of a network namespace
- * @mbit: the speed of its links, Mbit/s; 0 for the speed that rd_link.c finds for each link
+ * @mbit: the speed of its links, Mbit/s; 0 for the speed that link_speed.c finds for each link
  *	(net.ipv4.xpass_rate)
  * @initial: a connection begins with 1/@initial of the link's credit rate (net.ipv4.xpass_initial)
  * @pick: enum rd_pick (net.ipv4.xpass_pick)

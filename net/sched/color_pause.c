@@ -1285,7 +1285,7 @@ void color_pause_put(struct color_pause *pause)
 /* --- devices ---------------------------------------------------------------- */
 
 /* Read the speed of the devices whose speed may have changed.  Drivers sleep, and notifiers hold
- * locks that depend on the event: see rd_link.c.
+ * locks that depend on the event: see link_speed.c.
  */
 static void color_pause_read_speeds(struct work_struct *work)
 {

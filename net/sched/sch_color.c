@@ -63,7 +63,7 @@
 #include <linux/random.h>
 #include <net/pkt_sched.h>
 #include <net/gl_compat.h>
-#include <net/rd_link.h>
+#include <net/link_speed.h>
 #include <uapi/linux/pkt_color.h>
 
 #include "color.h"

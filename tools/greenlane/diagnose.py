@@ -718,7 +718,7 @@ def _is_meant(value):
 def not_in_effect(look):
     """sysctl.d selects a congestion control of greenlane's, and new connections get another."""
     meant = [(path, value) for path, value in look["configured"] if _is_meant(value)]
-    if not meant or not look["modules"].keys() - {"rd_link"}:
+    if not meant or not look["modules"].keys() - {"link_speed"}:
         return
     path, value = meant[-1]
     last = look["configured"][-1]
@@ -764,8 +764,8 @@ def blind(look):
 @_check
 def not_loaded(look):
     """The configuration selects a congestion control whose module is not loaded."""
-    # rd_link alone remains after the others were unloaded.
-    if not look["modules"].keys() - {"rd_link"}:
+    # link_speed alone remains after the others were unloaded.
+    if not look["modules"].keys() - {"link_speed"}:
         yield _nothing_loaded(look)
         return
     wanted = host.configured_cc()

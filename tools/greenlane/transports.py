@@ -45,7 +45,7 @@ BASES = (
 
 # In the order in which the modules can be loaded.
 TRANSPORTS = (
-    Transport("dcqcn", "tcp_dcqcn", ("dcqcn",), RATE, needs=("rd_link",), fallback="dcqcn-reno",
+    Transport("dcqcn", "tcp_dcqcn", ("dcqcn",), RATE, needs=("link_speed",), fallback="dcqcn-reno",
               tagged=False, ecn=True, mbit="dcqcn_rate", colour="#56B4E9", marker="D",
               baseline=True),
     Transport("dart", "tcp_dart", ("dart",), RATE, needs=("greenlane",), wraps=("tcp_dcqcn",),
@@ -60,8 +60,8 @@ TRANSPORTS = (
 )
 
 # The other modules, in that order: {module: the modules that it needs}.
-LAYER = {"greenlane": (), "rd_link": (), "rd_core": ("greenlane", "rd_link")}
-PORTS = {"sch_color": ("rd_link",), "sch_iofd": ("sch_color",)}
+LAYER = {"greenlane": (), "link_speed": (), "rd_core": ("greenlane", "link_speed")}
+PORTS = {"sch_color": ("link_speed",), "sch_iofd": ("sch_color",)}
 
 MODULES = (*LAYER, *(row.module for row in TRANSPORTS), *PORTS)
 CCS = (*(base.name for base in BASES), *(cc for row in TRANSPORTS for cc in row.ccs))

@@ -6,7 +6,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-/* rd_link.ko exports them. */
+/* link_speed.ko exports them. */
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
 #include "net/greenlane/rd_queue.c"

@@ -3,8 +3,8 @@
 """Installed modules are loaded on demand, and removed by rmmod.
 
 	sysctl, setsockopt --> tcp_tlt.ko  --> greenlane.ko
-	                       tcp_dart.ko --> tcp_dcqcn.ko --> rd_link.ko
-	tc (q_color.so)    --> sch_color.ko --> rd_link.ko
+	                       tcp_dart.ko --> tcp_dcqcn.ko --> link_speed.ko
+	tc (q_color.so)    --> sch_color.ko --> link_speed.ko
 
 The guest's /lib/modules is its own: nothing is installed on the host.
 """
@@ -20,7 +20,7 @@ from lab.transports import MODULES
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-TLT = {"rd_link", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it requests its bases
+TLT = {"link_speed", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it requests its bases
 OURS = MODULES[::-1]        # in order of removal
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
@@ -118,7 +118,7 @@ def by_sysctl():
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
               "tcp_congestion_control")
         layer = set() if name == "dcqcn" else {"greenlane"}     # dcqcn marks no packets
-        equal(loaded(), modules | layer | {"rd_link"}, f"modules loaded by {name}")
+        equal(loaded(), modules | layer | {"link_speed"}, f"modules loaded by {name}")
         for module in modules:
             version = pathlib.Path(f"/sys/module/{module}/version").read_text(encoding="ascii")
             equal(version, "0.1.0\n", f"version of {module}")
@@ -173,7 +173,7 @@ def by_setsockopt():
 def by_tc():
     must("tc", "qdisc", "add", "dev", "lo", "root", "color", "rate", "1gbit", "limit", "1m",
          "red", "100k")
-    equal(loaded(), {"rd_link", "sch_color"}, "loaded")
+    equal(loaded(), {"link_speed", "sch_color"}, "loaded")
     shown = must("tc", "-s", "qdisc", "show", "dev", "lo")
     true("rate 1Gbit" in shown and "red 100" in shown, f"tc shows the options: {shown}")
     done = run("rmmod", "sch_color")
@@ -237,7 +237,7 @@ def names():
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),
           {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
     for name in ("tcp_dcqcn", "sch_color"):
-        equal(must("modinfo", "-F", "depends", name).strip(), "rd_link", f"{name} depends on")
+        equal(must("modinfo", "-F", "depends", name).strip(), "link_speed", f"{name} depends on")
     # Since 6.8 the kernel requests a qdisc by an alias.
     release = [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]]
     alias = "sch_color" if release < [6, 8] else "net-sch-color"

@@ -5,7 +5,7 @@
 	ns left -- color, veth -- ns right      lab.status.Cable
 	ns ports: qdiscs of both kinds on dummies, as root and below a class
 
-ops_mistakes, ops_credits, ops_dart and rd_link execute the other cures of status.
+ops_mistakes, ops_credits, ops_dart and link_speed execute the other cures of status.
 """
 import os
 import re

@@ -40,11 +40,11 @@ GRACE = 3 if SLOW else 12               # s in which namespaces are still create
 TRANSPORTS = ("tlt_reno", "dart", "tlt_cubic", "xpass", "dcqcn", "tlt_dctcp", "dart",
               "aeolus_xpass")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
-MODULES = ("greenlane", "rd_link", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass", "tcp_aeolus",
-           "sch_color")
+MODULES = ("greenlane", "link_speed", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_tlt", "tcp_xpass",
+           "tcp_aeolus", "sch_color")
 # In order of removal.
 OUT = ("tcp_aeolus", "tcp_xpass", "rd_core", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane", "sch_color",
-       "rd_link")
+       "link_speed")
 KINDS = ("net_namespace", "TCP", "TCPv6")
 FINIT_MODULE, DELETE_MODULE, SIOCSIFFLAGS = 313, 176, 0x8914
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the speed of a link, and the bytes of packets on it (include/net/rd_link.h). */
+/* KUnit: the speed of a link, and the bytes of packets on it (include/net/link_speed.h). */
 #include <kunit/test.h>
 #include <linux/module.h>
-#include <net/rd_link.h>
+#include <net/link_speed.h>
 
 static void rd_link_mbit_of__rates(struct kunit *test)
 {

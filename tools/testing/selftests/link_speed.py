@@ -464,14 +464,14 @@ def unload():
         hosts.a.tc("qdisc replace dev va root color rate 1gbit")
         flow = hosts.connect()
         pump([flow], 1e-3)
-        for name in ("rd_link", "tcp_dcqcn", "sch_color"):
+        for name in ("link_speed", "tcp_dcqcn", "sch_color"):
             equal(modules.rmmod(name), False, f"rmmod {name} in use")
         near(paced(flow), 1000, "and it goes on")
         abort(*flow)
         for ns in hosts.pair:
             ns.sysctl("net.ipv4.tcp_congestion_control", "reno")
         hosts.a.tc("qdisc del dev va root")
-        modules.unload("rd_link")
+        modules.unload("link_speed")
         modules.load_all()
         equal(link(hosts.a, "va"), (10000, "device"), "speed after the modules are loaded again")
 

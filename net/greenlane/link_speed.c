@@ -70,7 +70,7 @@
 #include <net/vxlan.h>
 
 #include <net/gl_compat.h>
-#include <net/rd_link.h>
+#include <net/link_speed.h>
 
 /* Limit of stacked devices; the kernel allows 8. */
 #define RD_LINK_DEPTH		8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Receiver-driven transports: the link that a socket's packets leave on.  See rd_link.c. */
+/* Receiver-driven transports: the link that a socket's packets leave on.  See link_speed.c. */
 #ifndef _NET_RD_LINK_H
 #define _NET_RD_LINK_H
 
