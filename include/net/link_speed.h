@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Receiver-driven transports: the link that a socket's packets leave on.  See link_speed.c. */
-#ifndef _NET_RD_LINK_H
-#define _NET_RD_LINK_H
+#ifndef _NET_LINK_SPEED_H
+#define _NET_LINK_SPEED_H
 
 #include <linux/atomic.h>
 #include <linux/cache.h>
@@ -19,16 +19,16 @@
 struct Qdisc;
 
 /* Mbit/s assumed for a device that reports no speed, and for loopback. */
-#define RD_LINK_MBIT		10000
+#define LINK_SPEED_MBIT		10000
 /* Rates in kB/s, and the sum of two, fit into a u32. */
-#define RD_LINK_MBIT_MAX	1600000
+#define LINK_SPEED_MBIT_MAX	1600000
 /* Limit of the bytes that tunnel headers add.  A tunnel that has not found its route yet requests
  * the headroom that any device might need.
  */
-#define RD_LINK_EXTRA_MAX	128
+#define LINK_SPEED_EXTRA_MAX	128
 
 /**
- * struct rd_link - a network device of a namespace, as transports that divide a link see it
+ * struct link_speed - a network device of a namespace, as transports that divide a link see it
  * @mbit: speed, Mbit/s; 0 if it is not known.  Written with RTNL, read by READ_ONCE()
  * @extra: bytes that the device adds to an IP packet, beyond Ethernet's: VLAN tags, tunnel
  *	headers. Written with RTNL, read by READ_ONCE()
@@ -40,20 +40,20 @@ struct Qdisc;
  * @queue: the receivers that share its time, see rd_queue.h
  * @dev: the device, NULL once it has left the namespace.  Written with RTNL, read with RCU
  * @speed: Mbit/s that ethtool reported last while the link was up; RTNL
- * @ports: qdiscs of the device that have a rate, struct rd_link_port; RTNL
- * @refs: the namespace's reference, those of rd_link_get(), of links above, of ports, and of
+ * @ports: qdiscs of the device that have a rate, struct link_speed_port; RTNL
+ * @refs: the namespace's reference, those of link_speed_get(), of links above, of ports, and of
  *	@changed's list
- * @changed: on the list of links to be read again; rd_link_lock
+ * @changed: on the list of links to be read again; link_speed_lock
  * @rcu: readers may still be there when the last reference is put
  *
  * The link outlives its device for as long as a reference is held.
  */
-struct rd_link {
+struct link_speed {
 	u32			mbit;
 	u16			extra;
 	bool			local;
 	bool			by_port;
-	struct rd_link __rcu	*wire;
+	struct link_speed __rcu	*wire;
 	atomic_t		guesses;
 
 	struct rd_queue		queue ____cacheline_aligned_in_smp;
@@ -67,43 +67,43 @@ struct rd_link {
 };
 
 /**
- * struct rd_link_port - a qdisc's rate, which its device's link may have
+ * struct link_speed_port - a qdisc's rate, which its device's link may have
  * @entry: in the list of the link; RTNL
  * @link: the link, NULL while there is no rate; RTNL
  * @sch: the qdisc
  * @rate: bytes/s; RTNL
  */
-struct rd_link_port {
+struct link_speed_port {
 	struct list_head	entry;
-	struct rd_link		*link;
+	struct link_speed	*link;
 	const struct Qdisc	*sch;
 	u64			rate;
 };
 
-struct rd_link *rd_link_rcu(const struct sock *sk);
-struct rd_link *rd_link_get(const struct sock *sk);
-void rd_link_put(struct rd_link *link);
-void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate);
-void rd_link_port_clear(struct rd_link_port *port);
+struct link_speed *link_speed_rcu(const struct sock *sk);
+struct link_speed *link_speed_get(const struct sock *sk);
+void link_speed_put(struct link_speed *link);
+void link_speed_port_set(struct link_speed_port *port, const struct Qdisc *sch, u64 rate);
+void link_speed_port_clear(struct link_speed_port *port);
 
 /**
- * rd_link_wire() - the link whose time a link's packets take
+ * link_speed_wire() - the link whose time a link's packets take
  * @link: the link; RCU
  *
  * Return: the link of the device below, or @link.
  */
-static inline struct rd_link *rd_link_wire(struct rd_link *link)
+static inline struct link_speed *link_speed_wire(struct link_speed *link)
 {
 	return rcu_dereference(link->wire) ?: link;
 }
 
 /**
- * rd_link_mbit() - the speed of a link
+ * link_speed_mbit() - the speed of a link
  * @link: the link
  *
  * Return: Mbit/s; an assumption if it is not known, which is counted.
  */
-static inline u32 rd_link_mbit(struct rd_link *link)
+static inline u32 link_speed_mbit(struct link_speed *link)
 {
 	u32 mbit = READ_ONCE(link->mbit);
 
@@ -111,54 +111,54 @@ static inline u32 rd_link_mbit(struct rd_link *link)
 		return mbit;
 	if (!link->local)
 		atomic_inc(&link->guesses);
-	return RD_LINK_MBIT;
+	return LINK_SPEED_MBIT;
 }
 
 /**
- * rd_link_ns() - time on a link
+ * link_speed_ns() - time on a link
  * @mbit: the link's speed, Mbit/s, not 0
  * @bytes: of a packet, with all that the link adds
  *
  * Return: ns, rounded down.
  */
-static inline u64 rd_link_ns(u32 mbit, u32 bytes)
+static inline u64 link_speed_ns(u32 mbit, u32 bytes)
 {
 	return div_u64(bytes * 8000ULL, mbit);
 }
 
 /**
- * rd_link_ps() - time on a link, with fractions
+ * link_speed_ps() - time on a link, with fractions
  * @mbit: the link's speed, Mbit/s, not 0
  * @bytes: of a packet, with all that the link adds
  *
  * Return: ps.  At 400 Gbit/s a packet takes some 30 ns, and rounding to ns would be 3 % of it.
  */
-static inline u64 rd_link_ps(u32 mbit, u32 bytes)
+static inline u64 link_speed_ps(u32 mbit, u32 bytes)
 {
 	return div_u64(bytes * 8000000ULL, mbit);
 }
 
 /**
- * rd_link_mbit_of() - the speed of a link with a certain rate
+ * link_speed_mbit_of() - the speed of a link with a certain rate
  * @rate: bytes/s; 0 for none
  *
- * Return: Mbit/s, between 1 and RD_LINK_MBIT_MAX; 0 for none.
+ * Return: Mbit/s, between 1 and LINK_SPEED_MBIT_MAX; 0 for none.
  */
-static inline u32 rd_link_mbit_of(u64 rate)
+static inline u32 link_speed_mbit_of(u64 rate)
 {
-	return rate ? clamp_t(u64, div_u64(rate, 125000), 1, RD_LINK_MBIT_MAX) : 0;
+	return rate ? clamp_t(u64, div_u64(rate, 125000), 1, LINK_SPEED_MBIT_MAX) : 0;
 }
 
 /**
- * rd_link_headers() - bytes that a tunnel adds to a packet
+ * link_speed_headers() - bytes that a tunnel adds to a packet
  * @headroom: what its device needs in front of the packets it gets
  * @below: bytes of that which are the link-layer header of the device below
  *
- * Return: bytes, at most RD_LINK_EXTRA_MAX.
+ * Return: bytes, at most LINK_SPEED_EXTRA_MAX.
  */
-static inline u32 rd_link_headers(u32 headroom, u32 below)
+static inline u32 link_speed_headers(u32 headroom, u32 below)
 {
-	return min_t(u32, headroom - min(headroom, below), RD_LINK_EXTRA_MAX);
+	return min_t(u32, headroom - min(headroom, below), LINK_SPEED_EXTRA_MAX);
 }
 
-#endif /* _NET_RD_LINK_H */
+#endif /* _NET_LINK_SPEED_H */

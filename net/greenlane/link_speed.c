@@ -4,7 +4,7 @@
  * A receiver that divides a link by credits or shares needs the speed of the link, the bytes that
  * a packet takes on it, and the other users of it:
  *
- *	socket --- cached route ---> net_device        struct rd_link
+ *	socket --- cached route ---> net_device        struct link_speed
  *	                             eth0.10 (VLAN) -> extra 4, speed -+
  *	                               |                               | wire
  *	                             eth0 -----------> speed 25000 <---+  its time is shared
@@ -19,8 +19,8 @@
  * if there is only one.  A qdisc that gives the device a rate (sch_color) overrides that: a veth
  * reports 10 Gbit/s in every topology.  The sysctls net.ipv4.xpass_rate and net.ipv4.dcqcn_rate
  * override both, in the transports.  For a device without a speed this module assumes
- * RD_LINK_MBIT, and `greenlane status` reports that.  Loopback and a VRF's own device are no wire,
- * and have no speed.
+ * LINK_SPEED_MBIT, and `greenlane status` reports that.  Loopback and a VRF's own device are no
+ * wire, and have no speed.
  *
  * Wire.  Two VLANs of a device share its time, so they share the queue of the lowest device in the
  * same namespace.  A device in another namespace has a queue of its own: otherwise a container on
@@ -73,40 +73,40 @@
 #include <net/link_speed.h>
 
 /* Limit of stacked devices; the kernel allows 8. */
-#define RD_LINK_DEPTH		8
+#define LINK_SPEED_DEPTH		8
 
 /**
- * struct rd_link_net - a network namespace
+ * struct link_speed_net - a network namespace
  * @links: by the device's ifindex.  Written with RTNL, read with RCU
  * @none: for sockets whose device is not known; lives as long as the namespace
  */
-struct rd_link_net {
+struct link_speed_net {
 	struct xarray		links;
-	struct rd_link		*none;
+	struct link_speed	*none;
 };
 
-static unsigned int rd_link_net_id __read_mostly;
+static unsigned int link_speed_net_id __read_mostly;
 
-static LIST_HEAD(rd_link_changed);
-static DEFINE_SPINLOCK(rd_link_lock);
+static LIST_HEAD(link_speed_changed);
+static DEFINE_SPINLOCK(link_speed_lock);
 
-static void rd_link_work(struct work_struct *work);
-static DECLARE_WORK(rd_link_reader, rd_link_work);
+static void link_speed_work(struct work_struct *work);
+static DECLARE_WORK(link_speed_reader, link_speed_work);
 
-static struct rd_link_net *rd_link_net(const struct net *net)
+static struct link_speed_net *link_speed_net(const struct net *net)
 {
-	return net_generic(net, rd_link_net_id);
+	return net_generic(net, link_speed_net_id);
 }
 
-static struct rd_link *rd_link_of_dev(const struct net_device *dev)
+static struct link_speed *link_speed_of_dev(const struct net_device *dev)
 {
-	return xa_load(&rd_link_net(dev_net(dev))->links, dev->ifindex);
+	return xa_load(&link_speed_net(dev_net(dev))->links, dev->ifindex);
 }
 
 /* --- sockets ------------------------------------------------------------------ */
 
 /**
- * rd_link_rcu() - the link that a socket's packets leave on
+ * link_speed_rcu() - the link that a socket's packets leave on
  * @sk: the socket
  *
  * The socket may have no route now, because the last one has become invalid.  Then the link belongs
@@ -114,72 +114,72 @@ static struct rd_link *rd_link_of_dev(const struct net_device *dev)
  *
  * Return: the link, never NULL.  Valid until rcu_read_unlock().
  */
-struct rd_link *rd_link_rcu(const struct sock *sk)
+struct link_speed *link_speed_rcu(const struct sock *sk)
 {
 	const struct dst_entry *dst = rcu_dereference(sk->sk_dst_cache);
-	struct rd_link_net *rn = rd_link_net(sock_net(sk));
-	struct rd_link *link = NULL;
+	struct link_speed_net *ln = link_speed_net(sock_net(sk));
+	struct link_speed *link = NULL;
 	int ifindex;
 
 	/* The device of a dead route is blackhole_netdev, which has no index. */
 	if (dst)
-		link = xa_load(&rn->links, gl_dst_dev_rcu(dst)->ifindex);
+		link = xa_load(&ln->links, gl_dst_dev_rcu(dst)->ifindex);
 	if (likely(link))
 		return link;
 	ifindex = READ_ONCE(sk->sk_bound_dev_if) ?: READ_ONCE(sk->sk_rx_dst_ifindex);
 	if (ifindex > 0)
-		link = xa_load(&rn->links, ifindex);
-	return link ?: rn->none;
+		link = xa_load(&ln->links, ifindex);
+	return link ?: ln->none;
 }
-EXPORT_SYMBOL_GPL(rd_link_rcu);
+EXPORT_SYMBOL_GPL(link_speed_rcu);
 
 /**
- * rd_link_get() - a reference on the link whose time a socket's packets take
+ * link_speed_get() - a reference on the link whose time a socket's packets take
  * @sk: the socket
  *
- * Return: the link, for rd_link_put(); never NULL.  Its device may be removed meanwhile.
+ * Return: the link, for link_speed_put(); never NULL.  Its device may be removed meanwhile.
  */
-struct rd_link *rd_link_get(const struct sock *sk)
+struct link_speed *link_speed_get(const struct sock *sk)
 {
-	struct rd_link *link;
+	struct link_speed *link;
 
 	rcu_read_lock();
-	link = rd_link_wire(rd_link_rcu(sk));
+	link = link_speed_wire(link_speed_rcu(sk));
 	if (!refcount_inc_not_zero(&link->refs)) {
 		/* Its device was just removed.  The socket's namespace keeps @none. */
-		link = rd_link_net(sock_net(sk))->none;
+		link = link_speed_net(sock_net(sk))->none;
 		refcount_inc(&link->refs);
 	}
 	rcu_read_unlock();
 	return link;
 }
-EXPORT_SYMBOL_GPL(rd_link_get);
+EXPORT_SYMBOL_GPL(link_speed_get);
 
 /* The queue is empty, but its timer may still run. */
-static void rd_link_free(struct rcu_head *rcu)
+static void link_speed_free(struct rcu_head *rcu)
 {
-	struct rd_link *link = container_of(rcu, struct rd_link, rcu);
+	struct link_speed *link = container_of(rcu, struct link_speed, rcu);
 
 	rd_queue_exit(&link->queue);
 	kfree(link);
 }
 
 /**
- * rd_link_put() - drop the reference of rd_link_get()
+ * link_speed_put() - drop the reference of link_speed_get()
  * @link: the link
  *
  * In any context.
  */
-void rd_link_put(struct rd_link *link)
+void link_speed_put(struct link_speed *link)
 {
 	if (refcount_dec_and_test(&link->refs))
-		call_rcu(&link->rcu, rd_link_free);
+		call_rcu(&link->rcu, link_speed_free);
 }
-EXPORT_SYMBOL_GPL(rd_link_put);
+EXPORT_SYMBOL_GPL(link_speed_put);
 
-static struct rd_link *rd_link_new(struct net_device *dev)
+static struct link_speed *link_speed_new(struct net_device *dev)
 {
-	struct rd_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+	struct link_speed *link = kzalloc(sizeof(*link), GFP_KERNEL);
 
 	if (!link)
 		return NULL;
@@ -195,7 +195,7 @@ static struct rd_link *rd_link_new(struct net_device *dev)
 /* --- stacked devices ----------------------------------------------------------- */
 
 /* The only device below this one, or NULL. */
-static struct net_device *rd_link_below(struct net_device *dev)
+static struct net_device *link_speed_below(struct net_device *dev)
 {
 	struct net_device *lower, *only = NULL;
 	struct list_head *iter;
@@ -211,7 +211,7 @@ static struct net_device *rd_link_below(struct net_device *dev)
 	return only;
 }
 
-static bool rd_link_is_tunnel(const struct net_device *dev)
+static bool link_speed_is_tunnel(const struct net_device *dev)
 {
 	switch (dev->type) {
 	case ARPHRD_TUNNEL:
@@ -227,31 +227,32 @@ static bool rd_link_is_tunnel(const struct net_device *dev)
 }
 
 /* Bytes that a device adds before @below, which may be NULL. */
-static u32 rd_link_adds(const struct net_device *dev, const struct net_device *below)
+static u32 link_speed_adds(const struct net_device *dev, const struct net_device *below)
 {
 	u32 headroom;
 
 	if (is_vlan_dev(dev))
 		return VLAN_HLEN;
-	if (!rd_link_is_tunnel(dev))
+	if (!link_speed_is_tunnel(dev))
 		return 0;
 	/* A tunnel for Ethernet carries that header too.  vxlan has counted it already. */
 	headroom = dev->needed_headroom + (netif_is_vxlan(dev) ? 0 : dev->hard_header_len);
-	return rd_link_headers(headroom, below ? below->hard_header_len : ETH_HLEN);
+	return link_speed_headers(headroom, below ? below->hard_header_len : ETH_HLEN);
 }
 
 /* Mbit/s, 0 if the device reports no speed. */
-static u32 rd_link_speed(struct net_device *dev)
+static u32 link_speed_ethtool(struct net_device *dev)
 {
 	struct ethtool_link_ksettings settings;
 
 	if (__ethtool_get_link_ksettings(dev, &settings) ||
 	    settings.base.speed == (u32)SPEED_UNKNOWN)
 		return 0;
-	return min_t(u32, settings.base.speed, RD_LINK_MBIT_MAX);
+	return min_t(u32, settings.base.speed, LINK_SPEED_MBIT_MAX);
 }
 
-static int rd_link_count_class(struct Qdisc *sch, unsigned long class, struct qdisc_walker *walker)
+static int link_speed_count_class(struct Qdisc *sch, unsigned long class,
+				  struct qdisc_walker *walker)
 {
 	return 0;
 }
@@ -261,10 +262,10 @@ static int rd_link_count_class(struct Qdisc *sch, unsigned long class, struct qd
  * of which each flow may use any (mq, not mqprio).  Packets may bypass classes that are created one
  * by one (htb).
  */
-static bool rd_link_passes_on(struct Qdisc *sch)
+static bool link_speed_passes_on(struct Qdisc *sch)
 {
 	const struct Qdisc_class_ops *ops = sch->ops->cl_ops;
-	struct qdisc_walker walker = { .fn = rd_link_count_class };
+	struct qdisc_walker walker = { .fn = link_speed_count_class };
 
 	if (!ops || ops->change)
 		return false;
@@ -275,7 +276,7 @@ static bool rd_link_passes_on(struct Qdisc *sch)
 }
 
 /* A qdisc of the device, by its handle. */
-static struct Qdisc *rd_link_qdisc(const struct net_device *dev, u32 handle)
+static struct Qdisc *link_speed_qdisc(const struct net_device *dev, u32 handle)
 {
 	struct Qdisc *root = rtnl_dereference(dev->qdisc), *sch;
 
@@ -289,17 +290,17 @@ static struct Qdisc *rd_link_qdisc(const struct net_device *dev, u32 handle)
 }
 
 /* Number of qdiscs like this one that together pass all packets of the device; 0 if unknown. */
-static unsigned int rd_link_port_of(const struct net_device *dev, const struct Qdisc *sch)
+static unsigned int link_speed_port_of(const struct net_device *dev, const struct Qdisc *sch)
 {
 	unsigned int queues = 1, depth;
 
-	for (depth = 0; depth < RD_LINK_DEPTH; depth++) {
+	for (depth = 0; depth < LINK_SPEED_DEPTH; depth++) {
 		struct Qdisc *parent;
 
 		if (sch->parent == TC_H_ROOT)
 			return sch == rtnl_dereference(dev->qdisc) ? queues : 0;
-		parent = rd_link_qdisc(dev, TC_H_MAJ(sch->parent));
-		if (!parent || !rd_link_passes_on(parent))
+		parent = link_speed_qdisc(dev, TC_H_MAJ(sch->parent));
+		if (!parent || !link_speed_passes_on(parent))
 			return 0;
 		if (parent->flags & TCQ_F_MQROOT)
 			queues = dev->real_num_tx_queues;
@@ -311,17 +312,17 @@ static unsigned int rd_link_port_of(const struct net_device *dev, const struct Q
 /* The rate that its qdiscs give the device, Mbit/s, 0 for none.  With mq it is the sum, if each
  * queue has a rate.
  */
-static u32 rd_link_port_mbit(const struct net_device *dev)
+static u32 link_speed_port_mbit(const struct net_device *dev)
 {
-	const struct rd_link *link = rd_link_of_dev(dev);
-	const struct rd_link_port *port;
+	const struct link_speed *link = link_speed_of_dev(dev);
+	const struct link_speed_port *port;
 	unsigned int n = 0, of = 0;
 	u64 rate = 0;
 
 	if (!link)
 		return 0;
 	list_for_each_entry(port, &link->ports, entry) {
-		unsigned int queues = rd_link_port_of(dev, port->sch);
+		unsigned int queues = link_speed_port_of(dev, port->sch);
 
 		if (!queues)
 			continue;
@@ -329,14 +330,14 @@ static u32 rd_link_port_mbit(const struct net_device *dev)
 		rate += port->rate;
 		n++;
 	}
-	return n == of ? rd_link_mbit_of(rate) : 0;
+	return n == of ? link_speed_mbit_of(rate) : 0;
 }
 
 /* --- reading ------------------------------------------------------------------- */
 
-static void rd_link_set_wire(struct rd_link *link, struct rd_link *wire)
+static void link_speed_set_wire(struct link_speed *link, struct link_speed *wire)
 {
-	struct rd_link *old = rtnl_dereference(link->wire);
+	struct link_speed *old = rtnl_dereference(link->wire);
 
 	if (wire == link)
 		wire = NULL;
@@ -346,15 +347,15 @@ static void rd_link_set_wire(struct rd_link *link, struct rd_link *wire)
 		refcount_inc(&wire->refs);
 	rcu_assign_pointer(link->wire, wire);
 	if (old)
-		rd_link_put(old);
+		link_speed_put(old);
 }
 
 /* Read the speed and overhead of the device, and of the devices below it. */
-static void rd_link_read(struct rd_link *link)
+static void link_speed_read(struct link_speed *link)
 {
 	struct net_device *dev = rtnl_dereference(link->dev), *low, *below;
 	u32 rate = 0, speed = 0, extra = 0;
-	struct rd_link *wire = link;
+	struct link_speed *wire = link;
 	bool shares = true;
 	int depth;
 
@@ -362,15 +363,15 @@ static void rd_link_read(struct rd_link *link)
 		return;
 	if (link->local)
 		return;
-	for (low = dev, depth = 0; low && depth < RD_LINK_DEPTH; low = below, depth++) {
-		below = rd_link_below(low);
-		extra += rd_link_adds(low, below);
-		speed = speed ?: rd_link_speed(low);
+	for (low = dev, depth = 0; low && depth < LINK_SPEED_DEPTH; low = below, depth++) {
+		below = link_speed_below(low);
+		extra += link_speed_adds(low, below);
+		speed = speed ?: link_speed_ethtool(low);
 		/* A device with a rate of its own uses that share of the devices below it. */
 		shares = shares && !rate && net_eq(dev_net(low), dev_net(dev));
 		if (shares)
-			wire = rd_link_of_dev(low) ?: wire;
-		rate = rate ?: rd_link_port_mbit(low);
+			wire = link_speed_of_dev(low) ?: wire;
+		rate = rate ?: link_speed_port_mbit(low);
 	}
 	/* While the link is down, its speed is unknown: keep the last one. */
 	if (speed || netif_carrier_ok(dev))
@@ -378,143 +379,143 @@ static void rd_link_read(struct rd_link *link)
 	WRITE_ONCE(link->extra, extra);
 	WRITE_ONCE(link->by_port, !!rate);
 	WRITE_ONCE(link->mbit, rate ?: link->speed);
-	rd_link_set_wire(link, wire);
+	link_speed_set_wire(link, wire);
 }
 
-static struct rd_link *rd_link_next(void)
+static struct link_speed *link_speed_next(void)
 {
-	struct rd_link *link;
+	struct link_speed *link;
 
-	spin_lock(&rd_link_lock);
-	link = list_first_entry_or_null(&rd_link_changed, struct rd_link, changed);
+	spin_lock(&link_speed_lock);
+	link = list_first_entry_or_null(&link_speed_changed, struct link_speed, changed);
 	if (link)
 		list_del_init(&link->changed);
-	spin_unlock(&rd_link_lock);
+	spin_unlock(&link_speed_lock);
 	return link;
 }
 
-static void rd_link_work(struct work_struct *work)
+static void link_speed_work(struct work_struct *work)
 {
-	struct rd_link *link;
+	struct link_speed *link;
 
-	while ((link = rd_link_next())) {
+	while ((link = link_speed_next())) {
 		rtnl_lock();
-		rd_link_read(link);
+		link_speed_read(link);
 		rtnl_unlock();
-		rd_link_put(link);
+		link_speed_put(link);
 	}
 }
 
 /* Schedule the reading of a link. */
-static void rd_link_touch(struct rd_link *link)
+static void link_speed_touch(struct link_speed *link)
 {
 	if (!link)
 		return;
-	spin_lock(&rd_link_lock);
+	spin_lock(&link_speed_lock);
 	if (list_empty(&link->changed)) {
 		refcount_inc(&link->refs);
-		list_add_tail(&link->changed, &rd_link_changed);
+		list_add_tail(&link->changed, &link_speed_changed);
 	}
-	spin_unlock(&rd_link_lock);
-	schedule_work(&rd_link_reader);
+	spin_unlock(&link_speed_lock);
+	schedule_work(&link_speed_reader);
 }
 
-static int rd_link_touch_upper(struct net_device *upper, struct netdev_nested_priv *priv)
+static int link_speed_touch_upper(struct net_device *upper, struct netdev_nested_priv *priv)
 {
-	rd_link_touch(rd_link_of_dev(upper));
+	link_speed_touch(link_speed_of_dev(upper));
 	return 0;
 }
 
 /* Schedule the reading of the links of a device and of the devices above it. */
-static void rd_link_touch_dev(struct net_device *dev)
+static void link_speed_touch_dev(struct net_device *dev)
 {
 	struct netdev_nested_priv priv = {};
 
 	ASSERT_RTNL();
-	rd_link_touch(rd_link_of_dev(dev));
+	link_speed_touch(link_speed_of_dev(dev));
 	rcu_read_lock();
-	netdev_walk_all_upper_dev_rcu(dev, rd_link_touch_upper, &priv);
+	netdev_walk_all_upper_dev_rcu(dev, link_speed_touch_upper, &priv);
 	rcu_read_unlock();
 }
 
 /* --- events of devices ----------------------------------------------------------- */
 
 /* Without memory, sockets use the namespace's @none instead. */
-static void rd_link_add(struct net_device *dev)
+static void link_speed_add(struct net_device *dev)
 {
-	struct rd_link *link = rd_link_new(dev);
+	struct link_speed *link = link_speed_new(dev);
+	struct link_speed_net *ln = link_speed_net(dev_net(dev));
 
-	if (link && xa_err(xa_store(&rd_link_net(dev_net(dev))->links, dev->ifindex, link,
-				    GFP_KERNEL)))
-		rd_link_put(link);
+	if (link && xa_err(xa_store(&ln->links, dev->ifindex, link, GFP_KERNEL)))
+		link_speed_put(link);
 }
 
-static void rd_link_remove(struct net_device *dev)
+static void link_speed_remove(struct net_device *dev)
 {
-	struct rd_link *link = xa_erase(&rd_link_net(dev_net(dev))->links, dev->ifindex);
+	struct link_speed *link = xa_erase(&link_speed_net(dev_net(dev))->links, dev->ifindex);
 
 	if (!link)
 		return;
 	RCU_INIT_POINTER(link->dev, NULL);
-	rd_link_set_wire(link, NULL);
-	rd_link_put(link);
+	link_speed_set_wire(link, NULL);
+	link_speed_put(link);
 }
 
-static int rd_link_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int link_speed_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
 
 	switch (event) {
 	case NETDEV_REGISTER:
-		rd_link_add(dev);
-		rd_link_touch_dev(dev);
+		link_speed_add(dev);
+		link_speed_touch_dev(dev);
 		break;
 	case NETDEV_UNREGISTER:
-		rd_link_remove(dev);
+		link_speed_remove(dev);
 		break;
 	case NETDEV_CHANGEUPPER: {
 		const struct netdev_notifier_changeupper_info *info = ptr;
 
 		/* After a removal it is no longer above the device. */
-		rd_link_touch_dev(info->upper_dev);
-		rd_link_touch_dev(dev);
+		link_speed_touch_dev(info->upper_dev);
+		link_speed_touch_dev(dev);
 		break;
 	}
 	case NETDEV_UP:
 	case NETDEV_CHANGE:
 	case NETDEV_CHANGELOWERSTATE:
 	case NETDEV_BONDING_FAILOVER:
-		rd_link_touch_dev(dev);
+		link_speed_touch_dev(dev);
 		break;
 	}
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block rd_link_notifier = {
-	.notifier_call	= rd_link_event,
+static struct notifier_block link_speed_notifier = {
+	.notifier_call	= link_speed_event,
 };
 
 /* --- qdiscs ----------------------------------------------------------------------- */
 
 /**
- * rd_link_port_set() - a qdisc limits its rate
+ * link_speed_port_set() - a qdisc limits its rate
  * @port: the qdisc's, zeroed before the first call
  * @sch: the qdisc
  * @rate: bytes/s; 0 for no limit
  *
  * If all packets of the device pass the qdisc, this becomes the link's speed.  RTNL.
  */
-void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 rate)
+void link_speed_port_set(struct link_speed_port *port, const struct Qdisc *sch, u64 rate)
 {
 	struct net_device *dev = qdisc_dev(sch);
 
 	ASSERT_RTNL();
 	if (!rate) {
-		rd_link_port_clear(port);
+		link_speed_port_clear(port);
 		return;
 	}
 	if (!port->link) {
-		port->link = rd_link_of_dev(dev);
+		port->link = link_speed_of_dev(dev);
 		if (!port->link)
 			return;
 		refcount_inc(&port->link->refs);
@@ -522,31 +523,31 @@ void rd_link_port_set(struct rd_link_port *port, const struct Qdisc *sch, u64 ra
 	}
 	port->sch = sch;
 	port->rate = rate;
-	rd_link_touch_dev(dev);
+	link_speed_touch_dev(dev);
 }
-EXPORT_SYMBOL_GPL(rd_link_port_set);
+EXPORT_SYMBOL_GPL(link_speed_port_set);
 
 /**
- * rd_link_port_clear() - withdraw the rate of rd_link_port_set()
+ * link_speed_port_clear() - withdraw the rate of link_speed_port_set()
  * @port: the qdisc's
  *
  * RTNL.
  */
-void rd_link_port_clear(struct rd_link_port *port)
+void link_speed_port_clear(struct link_speed_port *port)
 {
 	ASSERT_RTNL();
 	if (!port->link)
 		return;
 	list_del(&port->entry);
-	rd_link_touch_dev(qdisc_dev(port->sch));
-	rd_link_put(port->link);
+	link_speed_touch_dev(qdisc_dev(port->sch));
+	link_speed_put(port->link);
 	port->link = NULL;
 }
-EXPORT_SYMBOL_GPL(rd_link_port_clear);
+EXPORT_SYMBOL_GPL(link_speed_port_clear);
 
-/* --- /proc/net/rd_link -------------------------------------------------------------- */
+/* --- /proc/net/link_speed ----------------------------------------------------------- */
 
-static const char *rd_link_source(const struct rd_link *link)
+static const char *link_speed_source(const struct link_speed *link)
 {
 	if (link->local)
 		return "local";
@@ -559,94 +560,95 @@ static const char *rd_link_source(const struct rd_link *link)
  * ifindex of the device whose time its packets take, number of times that the speed was needed and
  * not known, name.
  */
-static int rd_link_show(struct seq_file *seq, void *v)
+static int link_speed_show(struct seq_file *seq, void *v)
 {
-	struct rd_link_net *rn = rd_link_net(seq_file_single_net(seq));
-	struct rd_link *link;
+	struct link_speed_net *ln = link_speed_net(seq_file_single_net(seq));
+	struct link_speed *link;
 	unsigned long index;
 
 	rcu_read_lock();
-	xa_for_each(&rn->links, index, link) {
+	xa_for_each(&ln->links, index, link) {
 		const struct net_device *dev = rcu_dereference(link->dev);
-		const struct net_device *wire = rcu_dereference(rd_link_wire(link)->dev);
+		const struct net_device *wire = rcu_dereference(link_speed_wire(link)->dev);
 
 		if (dev)
 			seq_printf(seq, "%lu %u %s %u %d %d %s\n", index,
-				   READ_ONCE(link->mbit) ?: RD_LINK_MBIT, rd_link_source(link),
-				   READ_ONCE(link->extra), wire ? wire->ifindex : 0,
-				   atomic_read(&link->guesses), dev->name);
+				   READ_ONCE(link->mbit) ?: LINK_SPEED_MBIT,
+				   link_speed_source(link), READ_ONCE(link->extra),
+				   wire ? wire->ifindex : 0, atomic_read(&link->guesses),
+				   dev->name);
 	}
 	rcu_read_unlock();
 	return 0;
 }
 
-static int __net_init rd_link_net_init(struct net *net)
+static int __net_init link_speed_net_init(struct net *net)
 {
-	struct rd_link_net *rn = rd_link_net(net);
+	struct link_speed_net *ln = link_speed_net(net);
 
-	xa_init(&rn->links);
-	rn->none = rd_link_new(NULL);
-	if (!rn->none)
+	xa_init(&ln->links);
+	ln->none = link_speed_new(NULL);
+	if (!ln->none)
 		return -ENOMEM;
-	if (!proc_create_net_single("rd_link", 0444, net->proc_net, rd_link_show, NULL)) {
-		rd_link_put(rn->none);
+	if (!proc_create_net_single("link_speed", 0444, net->proc_net, link_speed_show, NULL)) {
+		link_speed_put(ln->none);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
 /* The namespace has no devices any more. */
-static void __net_exit rd_link_net_exit(struct net *net)
+static void __net_exit link_speed_net_exit(struct net *net)
 {
-	struct rd_link_net *rn = rd_link_net(net);
+	struct link_speed_net *ln = link_speed_net(net);
 
-	remove_proc_entry("rd_link", net->proc_net);
-	rd_link_put(rn->none);
-	xa_destroy(&rn->links);
+	remove_proc_entry("link_speed", net->proc_net);
+	link_speed_put(ln->none);
+	xa_destroy(&ln->links);
 }
 
-static struct pernet_operations rd_link_net_ops = {
-	.init	= rd_link_net_init,
-	.exit	= rd_link_net_exit,
-	.id	= &rd_link_net_id,
-	.size	= sizeof(struct rd_link_net),
+static struct pernet_operations link_speed_net_ops = {
+	.init	= link_speed_net_init,
+	.exit	= link_speed_net_exit,
+	.id	= &link_speed_net_id,
+	.size	= sizeof(struct link_speed_net),
 };
 
-static int __init rd_link_module_init(void)
+static int __init link_speed_module_init(void)
 {
 	int err;
 
-	err = register_pernet_subsys(&rd_link_net_ops);
+	err = register_pernet_subsys(&link_speed_net_ops);
 	if (err)
 		return err;
 	/* The notifier is called for each device that is registered. */
-	err = register_netdevice_notifier(&rd_link_notifier);
+	err = register_netdevice_notifier(&link_speed_notifier);
 	if (err) {
-		unregister_pernet_subsys(&rd_link_net_ops);
+		unregister_pernet_subsys(&link_speed_net_ops);
 		rcu_barrier();
 		return err;
 	}
 	/* A transport that loads this module must find the speeds. */
-	flush_work(&rd_link_reader);
+	flush_work(&link_speed_reader);
 	return 0;
 }
 
-static void __exit rd_link_module_exit(void)
+static void __exit link_speed_module_exit(void)
 {
-	struct rd_link *link;
+	struct link_speed *link;
 
 	/* The notifier is called for each device, as if it were unregistered. */
-	unregister_netdevice_notifier(&rd_link_notifier);
-	cancel_work_sync(&rd_link_reader);
-	while ((link = rd_link_next()))
-		rd_link_put(link);
-	unregister_pernet_subsys(&rd_link_net_ops);
-	/* rd_link_free() */
+	unregister_netdevice_notifier(&link_speed_notifier);
+	cancel_work_sync(&link_speed_reader);
+	while ((link = link_speed_next()))
+		link_speed_put(link);
+	unregister_pernet_subsys(&link_speed_net_ops);
+	/* link_speed_free() */
 	rcu_barrier();
 }
 
-module_init(rd_link_module_init);
-module_exit(rd_link_module_exit);
+module_init(link_speed_module_init);
+module_exit(link_speed_module_exit);
 
 MODULE_DESCRIPTION("Receiver-driven transports: speed and time of a socket's link");
 MODULE_LICENSE("GPL");

@@ -20,11 +20,11 @@
 struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs)
 {
 	struct rd_path path;
-	struct rd_link *link;
+	struct link_speed *link;
 
 	rcu_read_lock();
-	link = rd_link_rcu(sk);
-	path.mbit = rd_transport(rs)->policy->mbit(sk) ?: rd_link_mbit(link);
+	link = link_speed_rcu(sk);
+	path.mbit = rd_transport(rs)->policy->mbit(sk) ?: link_speed_mbit(link);
 	path.extra = READ_ONCE(link->extra);
 	rcu_read_unlock();
 	return path;
@@ -62,7 +62,7 @@ u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len)
 {
 	struct rd_path path = rd_path_of(sk, rs);
 
-	return rd_link_ns(path.mbit, rd_wire(sk, &path, len));
+	return link_speed_ns(path.mbit, rd_wire(sk, &path, len));
 }
 
 /**
@@ -98,7 +98,8 @@ u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs)
 	u32 len = max_t(u32, like_ours, tp->tcp_header_len + inet_csk(sk)->icsk_ack.rcv_mss);
 	struct rd_path path = rd_path_of(sk, rs);
 
-	return rd_link_ps(path.mbit, rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len));
+	return link_speed_ps(path.mbit,
+			     rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len));
 }
 EXPORT_SYMBOL_GPL(rd_credit_ps);
 
@@ -158,7 +159,7 @@ void rd_leave_link(struct rd_sock *rs)
 	rd_first_done(&rs->gs);
 	rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
 	rd_leave(rs->r.queue, &rs->r);
-	rd_link_put(container_of(rs->r.queue, struct rd_link, queue));
+	link_speed_put(container_of(rs->r.queue, struct link_speed, queue));
 	WRITE_ONCE(rs->r.queue, NULL);
 }
 
@@ -169,10 +170,10 @@ void rd_leave_link(struct rd_sock *rs)
  */
 void rd_follow(struct sock *sk, struct rd_sock *rs)
 {
-	struct rd_link *link = rd_link_get(sk);
+	struct link_speed *link = link_speed_get(sk);
 
 	if (likely(rs->r.queue == &link->queue)) {
-		rd_link_put(link);
+		link_speed_put(link);
 		return;
 	}
 	rd_leave_link(rs);

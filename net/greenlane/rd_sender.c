@@ -29,8 +29,8 @@
  */
 #define RD_LOOK			256
 
-/* No link is faster: RD_LINK_MBIT_MAX in bytes/s. */
-#define RD_RATE_MAX		(RD_LINK_MBIT_MAX * 125000ULL)
+/* No link is faster: LINK_SPEED_MBIT_MAX in bytes/s. */
+#define RD_RATE_MAX		(LINK_SPEED_MBIT_MAX * 125000ULL)
 
 /* A sender that expects fewer credits requests more at once, not with its next report. */
 #define RD_FEW			8

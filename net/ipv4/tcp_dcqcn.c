@@ -125,12 +125,12 @@ struct dcqcn_path {
 static struct dcqcn_path dcqcn_path(const struct sock *sk)
 {
 	struct dcqcn_path path = { .mbit = READ_ONCE(dcqcn_net(sk)->mbit) };
-	struct rd_link *link;
+	struct link_speed *link;
 
 	rcu_read_lock();
-	link = rd_link_rcu(sk);
+	link = link_speed_rcu(sk);
 	if (!path.mbit)
-		path.mbit = rd_link_mbit(link);
+		path.mbit = link_speed_mbit(link);
 	path.extra = READ_ONCE(link->extra);
 	rcu_read_unlock();
 	return path;
@@ -424,7 +424,7 @@ static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
 
 /* --- net.ipv4.dcqcn_* -------------------------------------------------------- */
 
-static unsigned int dcqcn_mbit_max = RD_LINK_MBIT_MAX;
+static unsigned int dcqcn_mbit_max = LINK_SPEED_MBIT_MAX;
 static unsigned int dcqcn_kbit_max = 1600000000;
 static unsigned int dcqcn_counter_min = 65536;
 static unsigned int dcqcn_counter_max = 1 << 30;

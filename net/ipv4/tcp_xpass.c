@@ -276,7 +276,7 @@ static struct rd_transport xpass __read_mostly = {
 
 /* --- a module -------------------------------------------------------------- */
 
-static unsigned int xpass_mbit_max = RD_LINK_MBIT_MAX;
+static unsigned int xpass_mbit_max = LINK_SPEED_MBIT_MAX;
 
 static const struct ctl_table xpass_sysctl_template[] = {
 	GL_SYSCTL_UINT("xpass_rate", struct xpass_net, mbit, SYSCTL_ZERO, &xpass_mbit_max),

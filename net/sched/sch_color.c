@@ -144,7 +144,7 @@ struct color_sched_data {
 	struct color_int	tel;
 	struct color_config	cfg;
 	struct qdisc_watchdog	watchdog;
-	struct rd_link_port	port;
+	struct link_speed_port	port;
 };
 
 /**
@@ -1259,7 +1259,7 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 		q->share.fill.limit = 0;
 	color_refresh(sch, q);
 	sch_tree_unlock(sch);
-	rd_link_port_set(&q->port, sch, cfg.rate);
+	link_speed_port_set(&q->port, sch, cfg.rate);
 	color_pause_commit(q->pause, pause);
 	/* bands that were paused may not be any more */
 	if (pause && sch->q.qlen)
@@ -1302,7 +1302,7 @@ static void color_destroy(struct Qdisc *sch)
 	struct color_pool *pool;
 
 	qdisc_watchdog_cancel(&q->watchdog);
-	rd_link_port_clear(&q->port);
+	link_speed_port_clear(&q->port);
 	pool = color_share_move(&q->share, NULL, 0);
 	color_pause_put(q->pause);
 	color_pool_put(pool);

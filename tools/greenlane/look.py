@@ -35,9 +35,9 @@ def _greenlane_counters():
 
 
 def _links():
-    """{dev: its speed, from /proc/net/rd_link of the current namespace}."""
+    """{dev: its speed, from /proc/net/link_speed of the current namespace}."""
     found = {}
-    with contextlib.suppress(OSError), open("/proc/thread-self/net/rd_link", encoding="utf-8",
+    with contextlib.suppress(OSError), open("/proc/thread-self/net/link_speed", encoding="utf-8",
                                             errors="surrogateescape") as f:
         for line in f:
             _, mbit, source, extra, _, guesses, dev = line.rstrip("\n").split(" ", 6)

@@ -30,9 +30,9 @@ FIELDS = ("ifindex", "mbit", "source", "extra", "wire", "guesses")
 
 
 def table(ns):
-    """/proc/net/rd_link, {device: {field: value}}."""
+    """/proc/net/link_speed, {device: {field: value}}."""
     found = {}
-    for line in ns.read("/proc/thread-self/net/rd_link").splitlines():
+    for line in ns.read("/proc/thread-self/net/link_speed").splitlines():
         *values, dev = line.split()
         found[dev] = dict(zip(FIELDS, (int(v) if v.isdigit() else v for v in values)))
     return found
