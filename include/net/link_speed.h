@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Receiver-driven transports: the link that a socket's packets leave on.  See link_speed.c. */
+/* The link that a socket's packets leave on: its speed, and the bytes of a packet on it.  See
+ * link_speed.c.
+ */
 #ifndef _NET_LINK_SPEED_H
 #define _NET_LINK_SPEED_H
 
 #include <linux/atomic.h>
-#include <linux/cache.h>
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
 #include <linux/list.h>
@@ -13,7 +14,6 @@
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
-#include <net/rd_queue.h>
 #include <net/sock.h>
 
 struct Qdisc;
@@ -36,8 +36,10 @@ struct Qdisc;
  * @by_port: @mbit is that of a port's qdisc.  Written with RTNL, read by READ_ONCE()
  * @wire: the link that this one's packets occupy, if that is another one of the namespace: the
  *	device below a VLAN's.  Holds a reference.  Written with RTNL, read with RCU
+ * @attached: state that the users of the link share: the queue of rd_core.ko, or NULL.  Written by
+ *	cmpxchg(), read with RCU.  Its owner holds a reference on the link, and sets it to NULL
+ *	before it puts that
  * @guesses: how often a transport needed the speed, and it was not known
- * @queue: the receivers that share its time, see rd_queue.h
  * @dev: the device, NULL once it has left the namespace.  Written with RTNL, read with RCU
  * @speed: Mbit/s that ethtool reported last while the link was up; RTNL
  * @ports: qdiscs of the device that have a rate, struct link_speed_port; RTNL
@@ -54,9 +56,8 @@ struct link_speed {
 	bool			local;
 	bool			by_port;
 	struct link_speed __rcu	*wire;
+	void __rcu		*attached;
 	atomic_t		guesses;
-
-	struct rd_queue		queue ____cacheline_aligned_in_smp;
 
 	struct net_device __rcu	*dev;
 	u32			speed;

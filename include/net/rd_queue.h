@@ -23,10 +23,13 @@
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 #include <linux/rbtree.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 
+struct link_speed;
 struct rd_alarm;
 struct rd_ops;
 struct rd_receiver;
@@ -55,8 +58,8 @@ struct rd_receiver;
 
 /**
  * struct rd_queue - the receivers that share a link
- * @lock: protects all fields, and those of the receivers on the queue.  It nests inside a socket's
- *	lock, never around one
+ * @lock: protects the fields up to @timer, and those of the receivers on the queue.  It nests
+ *	inside a socket's lock, never around one
  * @ready: receivers that wait for the link, by rank
  * @later: receivers whose next credit is not due yet, the earliest first
  * @alarms: of senders, the earliest first
@@ -70,6 +73,10 @@ struct rd_receiver;
  * @round: position of the round robin in @ready; NULL is its end
  * @rounds: number of completed rounds, the low bits
  * @timer: fires when the link is free, or for the first of @later or @alarms
+ * @link: the link, whose @attached this is; NULL for the spare queue of rd_path.c.  Holds a
+ *	reference.  Written before the queue is attached
+ * @refs: one for each connection that uses the queue, atomic: the last one detaches the queue
+ * @rcu: the timer and rd_path.c may still read the queue when the last reference is put
  */
 struct rd_queue {
 	spinlock_t		lock;	/* see above */
@@ -85,6 +92,9 @@ struct rd_queue {
 	struct rd_receiver	*round;
 	unsigned int		rounds:2;
 	struct hrtimer		timer;
+	struct link_speed	*link;
+	refcount_t		refs;
+	struct rcu_head		rcu;
 };
 
 /**

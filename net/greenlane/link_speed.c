@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Receiver-driven transports: the link that a socket's packets leave on
+/* The link that a socket's packets leave on: its speed, and the bytes of a packet on it
  *
- * A receiver that divides a link by credits or shares needs the speed of the link, the bytes that
- * a packet takes on it, and the other users of it:
+ * A transport that divides a link by credits, shares or rates needs the speed of the link, the
+ * bytes that a packet takes on it, and the devices that share its time:
  *
  *	socket --- cached route ---> net_device        struct link_speed
  *	                             eth0.10 (VLAN) -> extra 4, speed -+
@@ -22,9 +22,9 @@
  * LINK_SPEED_MBIT, and `greenlane status` reports that.  Loopback and a VRF's own device are no
  * wire, and have no speed.
  *
- * Wire.  Two VLANs of a device share its time, so they share the queue of the lowest device in the
- * same namespace.  A device in another namespace has a queue of its own: otherwise a container on
- * a macvlan device could stop the credits of its host.
+ * Wire.  Two VLANs of a device share its time: the link of the lowest device in the same namespace.
+ * A device in another namespace has a time of its own: otherwise a container on a macvlan device
+ * could stop the credits of its host.
  *
  * Bytes.  Transports count Ethernet's own bytes.  @extra is the overhead of the device: 4 for each
  * VLAN tag, in hardware or not; and for a tunnel the headroom that its device requests, without
@@ -48,6 +48,10 @@
  * Lifetime.  The namespace's array has a reference on each of its links; NETDEV_UNREGISTER, which
  * also happens when a device moves to another namespace, puts it.  Readers need RCU, or a
  * reference of their own.
+ *
+ * Attachment.  rd_core.ko keeps the queue of a link's receivers in @attached for as long as a
+ * connection uses it, and has a reference on the link meanwhile.  This module neither reads nor
+ * frees the queue, so that a port does not need rd_core.ko.
  */
 #include <linux/if_arp.h>
 #include <linux/ethtool.h>
@@ -155,15 +159,6 @@ struct link_speed *link_speed_get(const struct sock *sk)
 }
 EXPORT_SYMBOL_GPL(link_speed_get);
 
-/* The queue is empty, but its timer may still run. */
-static void link_speed_free(struct rcu_head *rcu)
-{
-	struct link_speed *link = container_of(rcu, struct link_speed, rcu);
-
-	rd_queue_exit(&link->queue);
-	kfree(link);
-}
-
 /**
  * link_speed_put() - drop the reference of link_speed_get()
  * @link: the link
@@ -173,7 +168,7 @@ static void link_speed_free(struct rcu_head *rcu)
 void link_speed_put(struct link_speed *link)
 {
 	if (refcount_dec_and_test(&link->refs))
-		call_rcu(&link->rcu, link_speed_free);
+		kfree_rcu(link, rcu);
 }
 EXPORT_SYMBOL_GPL(link_speed_put);
 
@@ -187,7 +182,6 @@ static struct link_speed *link_speed_new(struct net_device *dev)
 	INIT_LIST_HEAD(&link->changed);
 	refcount_set(&link->refs, 1);
 	RCU_INIT_POINTER(link->dev, dev);
-	rd_queue_init(&link->queue);
 	link->local = dev && (dev->flags & IFF_LOOPBACK || netif_is_l3_master(dev));
 	return link;
 }
@@ -625,7 +619,6 @@ static int __init link_speed_module_init(void)
 	err = register_netdevice_notifier(&link_speed_notifier);
 	if (err) {
 		unregister_pernet_subsys(&link_speed_net_ops);
-		rcu_barrier();
 		return err;
 	}
 	/* A transport that loads this module must find the speeds. */
@@ -643,13 +636,11 @@ static void __exit link_speed_module_exit(void)
 	while ((link = link_speed_next()))
 		link_speed_put(link);
 	unregister_pernet_subsys(&link_speed_net_ops);
-	/* link_speed_free() */
-	rcu_barrier();
 }
 
 module_init(link_speed_module_init);
 module_exit(link_speed_module_exit);
 
-MODULE_DESCRIPTION("Receiver-driven transports: speed and time of a socket's link");
+MODULE_DESCRIPTION("Speed and overhead of a socket's link");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

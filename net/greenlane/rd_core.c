@@ -226,15 +226,14 @@ EXPORT_SYMBOL_GPL(rd_complete);
 
 static int __init rd_core_init(void)
 {
+	rd_path_init();
 	rd_ops_set(&rd_core_ops);
 	return 0;
 }
 
 static void __exit rd_core_exit(void)
 {
-	rd_ops_set(NULL);
-	/* The timer of a link may still be in issue(). */
-	synchronize_net();
+	rd_path_exit();
 }
 
 module_init(rd_core_init);

@@ -76,6 +76,8 @@ u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len);
 u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs);
 void rd_leave_link(struct rd_sock *rs);
 void rd_follow(struct sock *sk, struct rd_sock *rs);
+void rd_path_init(void);
+void rd_path_exit(void);
 
 /* rd_sender.c */
 void rd_keep(struct sock *sk);

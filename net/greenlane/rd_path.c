@@ -4,6 +4,7 @@
  * The link time of its packets, the queue of receivers that it is in, and its part of the
  * unscheduled packets that the host may send.  All change when its route changes: rd_follow().
  */
+#include <linux/slab.h>
 
 #include <net/gl_compat.h>
 #include "rd_internal.h"
@@ -146,7 +147,94 @@ void rd_first_done(struct gl_sock *gs)
 }
 EXPORT_SYMBOL_GPL(rd_first_done);
 
-/* --- the queue -------------------------------------------------------------- */
+/* --- the queue -----------------------------------------------------------------
+ *
+ * The first connection of a link attaches a queue, and the last one detaches it:
+ *
+ *	connection --- ref ---> rd_queue --- ref ---> link_speed
+ *	                           ^------ @attached -----'
+ *
+ * So a link without connections has no queue, and when rd_core.ko is unloaded no link has one.
+ * link_speed.ko may stay, for a port or for DCQCN.  The connections of a link whose device is
+ * removed keep its queue until rd_follow() moves them.
+ */
+
+/* For connections whose link's queue found no memory.  They share the time of one link, although
+ * they may use several, until rd_follow() finds memory.
+ */
+static struct rd_queue rd_spare;
+
+static void rd_queue_free(struct rcu_head *rcu)
+{
+	struct rd_queue *q = container_of(rcu, struct rd_queue, rcu);
+
+	/* The queue is empty, but its timer may still run. */
+	rd_queue_exit(q);
+	kfree(q);
+}
+
+static void rd_queue_put(struct rd_queue *q)
+{
+	struct link_speed *link = q->link;
+
+	if (!refcount_dec_and_test(&q->refs))
+		return;
+	/* rd_queue_get() may have attached another one meanwhile. */
+	cmpxchg(&link->attached, RCU_INITIALIZER(q), NULL);
+	link_speed_put(link);
+	call_rcu(&q->rcu, rd_queue_free);
+}
+
+/* Attach a queue in place of @old, which has no connections.  Takes the caller's reference on the
+ * link.  Return: NULL if another processor was faster, the spare queue if there is no memory.
+ */
+static struct rd_queue *rd_queue_attach(struct link_speed *link, struct rd_queue *old)
+{
+	struct rd_queue *q = kzalloc(sizeof(*q), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!q) {
+		refcount_inc(&rd_spare.refs);
+		link_speed_put(link);
+		return &rd_spare;
+	}
+	rd_queue_init(q);
+	q->link = link;
+	refcount_set(&q->refs, 1);
+	if (unrcu_pointer(cmpxchg(&link->attached, RCU_INITIALIZER(old), RCU_INITIALIZER(q))) == old)
+		return q;
+	kfree(q);
+	return NULL;
+}
+
+/* A reference on the queue of a link.  Takes the caller's reference on the link. */
+static struct rd_queue *rd_queue_get(struct link_speed *link)
+{
+	struct rd_queue *q, *old;
+
+	rcu_read_lock();
+	do {
+		old = rcu_dereference(link->attached);
+		if (old && refcount_inc_not_zero(&old->refs)) {
+			link_speed_put(link);
+			q = old;
+		} else {
+			q = rd_queue_attach(link, old);
+		}
+	} while (!q);
+	rcu_read_unlock();
+	return q;
+}
+
+/* Is the connection on the queue of the link that its packets leave on now? */
+static bool rd_is_on_link(const struct sock *sk, const struct rd_sock *rs)
+{
+	const void *attached;
+
+	rcu_read_lock();
+	attached = rcu_access_pointer(link_speed_wire(link_speed_rcu(sk))->attached);
+	rcu_read_unlock();
+	return attached && attached == rs->r.queue;
+}
 
 /**
  * rd_leave_link() - leave the queue of a connection's link, and return its unscheduled packets
@@ -154,13 +242,16 @@ EXPORT_SYMBOL_GPL(rd_first_done);
  */
 void rd_leave_link(struct rd_sock *rs)
 {
-	if (!rs->r.queue)
+	struct rd_queue *q = rs->r.queue;
+
+	if (!q)
 		return;
 	rd_first_done(&rs->gs);
-	rd_alarm_set(rs->r.queue, &rs->alarm, RD_NEVER);
-	rd_leave(rs->r.queue, &rs->r);
-	link_speed_put(container_of(rs->r.queue, struct link_speed, queue));
+	rd_alarm_set(q, &rs->alarm, RD_NEVER);
+	rd_leave(q, &rs->r);
+	/* First: rd_issue_locked() reads it with RCU. */
 	WRITE_ONCE(rs->r.queue, NULL);
+	rd_queue_put(q);
 }
 
 /**
@@ -170,13 +261,32 @@ void rd_leave_link(struct rd_sock *rs)
  */
 void rd_follow(struct sock *sk, struct rd_sock *rs)
 {
-	struct link_speed *link = link_speed_get(sk);
+	struct rd_queue *q;
 
-	if (likely(rs->r.queue == &link->queue)) {
-		link_speed_put(link);
+	if (likely(rd_is_on_link(sk, rs)))
+		return;
+	q = rd_queue_get(link_speed_get(sk));
+	/* The spare queue again. */
+	if (q == rs->r.queue) {
+		rd_queue_put(q);
 		return;
 	}
 	rd_leave_link(rs);
 	rs->r.rank = 0;
-	WRITE_ONCE(rs->r.queue, &link->queue);
+	WRITE_ONCE(rs->r.queue, q);
+}
+
+/* Before the first connection. */
+void rd_path_init(void)
+{
+	rd_queue_init(&rd_spare);
+	refcount_set(&rd_spare.refs, 1);
+}
+
+/* After the last connection. */
+void rd_path_exit(void)
+{
+	rd_queue_exit(&rd_spare);
+	/* rd_queue_free(), and with it timers that are still in issue() */
+	rcu_barrier();
 }

@@ -25,7 +25,7 @@
 /* Credits that the timer schedules before it yields to other softirqs. */
 #define RD_BUDGET	64
 
-/* Set by rd_core.ko. */
+/* See rd_ops_set(). */
 static const struct rd_ops *rd_ops __read_mostly;
 
 static struct rd_receiver *rd_first(const struct rb_root_cached *root)
@@ -267,7 +267,6 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 lef
 	spin_unlock_bh(&q->lock);
 	return scheduled;
 }
-EXPORT_SYMBOL_GPL(rd_want);
 
 /**
  * rd_served() - a scheduled receiver has sent its credit, or has sent none
@@ -297,7 +296,6 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 	}
 	spin_unlock_bh(&q->lock);
 }
-EXPORT_SYMBOL_GPL(rd_served);
 
 /**
  * rd_leave() - remove a receiver that has no credit to send
@@ -313,7 +311,6 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 	r->state = RD_OFF;
 	spin_unlock_bh(&q->lock);
 }
-EXPORT_SYMBOL_GPL(rd_leave);
 
 /**
  * rd_alarm_set() - schedule a call of alarm()
@@ -343,7 +340,6 @@ void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at)
 	}
 	spin_unlock_bh(&q->lock);
 }
-EXPORT_SYMBOL_GPL(rd_alarm_set);
 
 /**
  * rd_yield() - reserve link time for packets that need no credit
@@ -360,7 +356,6 @@ void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most)
 	q->free = max(q->free, min(q->free + cost, now + most));
 	spin_unlock_bh(&q->lock);
 }
-EXPORT_SYMBOL_GPL(rd_yield);
 
 /* --- unscheduled bursts --------------------------------------------------------
  *
@@ -411,7 +406,6 @@ u32 rd_burst(struct rd_queue *q, u64 now, u32 want, u64 cost, u64 most, u8 *epoc
 	spin_unlock_bh(&q->lock);
 	return may;
 }
-EXPORT_SYMBOL_GPL(rd_burst);
 
 /**
  * rd_burst_over() - return the packets of a burst that was acknowledged, or timed out
@@ -430,7 +424,6 @@ void rd_burst_over(struct rd_queue *q, u64 now, u64 cost, u8 epoch)
 		q->burst[epoch & 1] -= min(cost, q->burst[epoch & 1]);
 	spin_unlock_bh(&q->lock);
 }
-EXPORT_SYMBOL_GPL(rd_burst_over);
 
 /* --- a queue's life ------------------------------------------------------------- */
 
@@ -443,7 +436,6 @@ void rd_ops_set(const struct rd_ops *ops)
 {
 	WRITE_ONCE(rd_ops, ops);
 }
-EXPORT_SYMBOL_GPL(rd_ops_set);
 
 /**
  * rd_queue_init() - initialise an empty queue

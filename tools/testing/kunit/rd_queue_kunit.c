@@ -6,9 +6,6 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-/* link_speed.ko exports them. */
-#undef EXPORT_SYMBOL_GPL
-#define EXPORT_SYMBOL_GPL(symbol)
 #include "net/greenlane/rd_queue.c"
 
 #define COST	1000ULL
