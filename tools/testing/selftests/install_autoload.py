@@ -236,8 +236,14 @@ def names():
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),
           {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
+    # A port and DCQCN need no receivers.
     for name in ("tcp_dcqcn", "sch_color"):
         equal(must("modinfo", "-F", "depends", name).strip(), "link_speed", f"{name} depends on")
+    equal(must("modinfo", "-F", "depends", "link_speed").strip(), "", "link_speed depends on")
+    equal(set(must("modinfo", "-F", "depends", "rd_core").strip().split(",")),
+          {"greenlane", "link_speed"}, "rd_core depends on")
+    equal(set(must("modinfo", "-F", "depends", "tcp_xpass").strip().split(",")),
+          {"greenlane", "rd_core"}, "tcp_xpass depends on")
     # Since 6.8 the kernel requests a qdisc by an alias.
     release = [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]]
     alias = "sch_color" if release < [6, 8] else "net-sch-color"

@@ -330,15 +330,22 @@ def dummy():
 # --- devices on top of others ------------------------------------------------------------------
 
 
+def vlans(hosts):
+    """VLAN 10 on both hosts, 10.10.0.1 and 10.10.0.2."""
+    for ns, dev, number in ((hosts.a, "va", 1), (hosts.b, "vb", 2)):
+        run(f"ip -n {ns.name} link add link {dev} name v10 type vlan id 10")
+        ns.ip("link set v10 up", f"addr add 10.10.0.{number}/24 dev v10")
+
+
 @case("a VLAN has the speed of the device below, counts its tag, and shares that device's link "
       "time",
       cc=("dcqcn", "xpass"))
 def vlan(cc):
     with Hosts(cc) as hosts:
-        for ns, dev, number in ((hosts.a, "va", 1), (hosts.b, "vb", 2)):
-            run(f"ip -n {ns.name} link add link {dev} name v10 type vlan id 10",
-                f"ip -n {ns.name} link add link v10 name v10.7 type vlan id 7")
-            ns.ip("link set v10 up", f"addr add 10.10.0.{number}/24 dev v10", "link set v10.7 up")
+        vlans(hosts)
+        for ns in hosts.pair:
+            run(f"ip -n {ns.name} link add link v10 name v10.7 type vlan id 7")
+            ns.ip("link set v10.7 up")
         seen = table(hosts.a)
         equal((seen["v10"]["mbit"], seen["v10"]["extra"]), (10000, 4), "v10")
         equal((seen["v10.7"]["mbit"], seen["v10.7"]["extra"]), (10000, 8), "v10.7")
@@ -367,6 +374,26 @@ def vlan(cc):
         got = pump(flows, 10e-3)
         total = carried(flow, got[0], 10e-3, 4) + carried(flow, got[1], 10e-3)
         near(total, 2000, "two flows", 0.1)
+
+
+@case("a VLAN gets a port, and loses it, while connections use it: they move to the VLAN's own link "
+      "time, and back")
+def moves():
+    with Hosts("xpass") as hosts:
+        hosts.b.tc("qdisc replace dev vb root handle 1: netem delay 20us limit 100000",
+                   "qdisc add dev vb parent 1:1 handle 2: color rate 1gbit limit 10m")
+        vlans(hosts)
+        flows = [hosts.connect("10.10.0.2"), hosts.connect()]
+        for words, tagged, total in (("", 500, 1000),
+                                     ("add dev v10 root color rate 300mbit limit 10m", 300, 1300),
+                                     ("del dev v10 root", 500, 1000)):
+            if words:
+                hosts.b.tc(f"qdisc {words}")
+            pump(flows, 10e-3)
+            got = pump(flows, 10e-3)
+            mbit = [carried(flows[0], got[0], 10e-3, 4), carried(flows[1], got[1], 10e-3)]
+            near(mbit[0], tagged, f"the VLAN's flow: {words}", 0.05)
+            near(sum(mbit), total, f"both flows: {words}", 0.05)
 
 
 @case("a VRF: the speed of the device that packets leave on, whichever the socket is bound to")
@@ -474,6 +501,46 @@ def unload():
         modules.unload("link_speed")
         modules.load_all()
         equal(link(hosts.a, "va"), (10000, "device"), "speed after the modules are loaded again")
+
+
+@case("rd_core is removed while a port keeps link_speed, and loaded again: the port's rate holds, "
+      "and flows of all devices get their credits", device=("va", "v10"))
+def unload_core(device):
+    with Hosts("xpass") as hosts:
+        hosts.b.tc("qdisc replace dev vb root handle 1: netem delay 20us limit 100000",
+                   "qdisc add dev vb parent 1:1 handle 2: color rate 1gbit limit 10m")
+        vlans(hosts)
+        port = "qdisc change dev vb parent 1:1 handle 2: color"
+        address = "10.1.0.2" if device == "va" else "10.10.0.2"
+        extra = 0 if device == "va" else 4
+        for cycle in range(3):
+            modules.load("tcp_xpass")
+            for ns in hosts.pair:
+                ns.sysctl("net.ipv4.tcp_congestion_control", "xpass")
+            # Two connections: the second one finds the queue of the first one.
+            flows = [hosts.connect(address), hosts.connect(address)]
+            pump(flows, 5e-3)
+            total = sum(carried(flow, count, 10e-3, extra)
+                        for flow, count in zip(flows, pump(flows, 10e-3)))
+            near(total, 1000, f"two flows, cycle {cycle}", 0.05)
+            equal(modules.rmmod("rd_core"), False, "rmmod rd_core in use")
+            for ns in hosts.pair:
+                ns.sysctl("net.ipv4.tcp_congestion_control", "reno")
+            # The queue's timer waits for the end of a packet, 13 ms, while the module is removed.
+            hosts.b.tc(f"{port} rate 1mbit limit 10m")
+            pump(flows, 50e-3)
+            abort(*flows[0], *flows[1])
+            modules.unload("rd_core")
+            equal((modules.is_loaded("tcp_xpass"), modules.is_loaded("link_speed")), (False, True),
+                  "tcp_xpass and link_speed are loaded")
+            equal(modules.rmmod("link_speed"), False, "rmmod link_speed with a port")
+            for rate, mbit in (("2500mbit", 2500), ("1gbit", 1000)):
+                hosts.b.tc(f"{port} rate {rate} limit 10m")
+                for dev in ("vb", "v10"):
+                    equal(link(hosts.b, dev), (mbit, "port"), f"speed of {dev} without rd_core")
+        hosts.b.ip("link del v10")
+        hosts.b.tc("qdisc del dev vb root")
+        equal(link(hosts.b, "vb"), (10000, "device"), "speed without a port")
 
 
 # --- time of a link ---------------------------------------------------------------------------
