@@ -31,7 +31,6 @@
 
 struct link_speed;
 struct rd_alarm;
-struct rd_ops;
 struct rd_receiver;
 
 /* No time. */
@@ -58,8 +57,8 @@ struct rd_receiver;
 
 /**
  * struct rd_queue - the receivers that share a link
- * @lock: protects the fields up to @timer, and those of the receivers on the queue.  It nests
- *	inside a socket's lock, never around one
+ * @lock: protects the fields up to @timer, and the receivers on the queue.  It nests inside a
+ *	socket's lock, never around one
  * @ready: receivers that wait for the link, by rank
  * @later: receivers whose next credit is not due yet, the earliest first
  * @alarms: of senders, the earliest first
@@ -108,20 +107,6 @@ static inline u64 rd_catch_up(u64 now, u64 gap)
 {
 	return now - min(now, max_t(u64, RD_CATCH_UP * gap, RD_CATCH_UP_NS));
 }
-
-/**
- * struct rd_ops - callbacks of rd_core.ko
- * @hold: take the references that @issue drops; under the queue's lock
- * @issue: the receiver is scheduled at @now, ns: lock its socket, send a credit, and call
- *	rd_served() with the socket still locked.  If a process owns the socket, call rd_served()
- *	with RD_NEVER or a time soon, and rd_want() when the process has released it.  Softirq
- * @alarm: an alarm of rd_alarm_set() has expired.  Under the queue's lock, softirq
- */
-struct rd_ops {
-	void (*hold)(struct rd_receiver *r);
-	void (*issue)(struct rd_receiver *r, u64 now);
-	void (*alarm)(struct rd_alarm *a);
-};
 
 enum rd_state {
 	RD_OFF,
@@ -176,7 +161,12 @@ static inline bool rd_is_off(const struct rd_receiver *r)
 	return data_race(r->state == RD_OFF);
 }
 
-void rd_ops_set(const struct rd_ops *ops);
+/* rd_receiver.c */
+void rd_issue_hold(struct rd_receiver *r);
+void rd_issue_socket(struct rd_receiver *r, u64 now);
+void rd_alarm_expired(struct rd_alarm *a);
+
+/* rd_queue.c */
 void rd_queue_init(struct rd_queue *q);
 void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);

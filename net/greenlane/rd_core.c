@@ -227,7 +227,6 @@ EXPORT_SYMBOL_GPL(rd_complete);
 static int __init rd_core_init(void)
 {
 	rd_path_init();
-	rd_ops_set(&rd_core_ops);
 	return 0;
 }
 

@@ -91,7 +91,6 @@ bool rd_use_report(struct rd_use *u, u32 granted, u32 segs);
 u64 rd_use_gap(const struct rd_use *u, u64 gap, u64 cost);
 
 /* rd_receiver.c */
-extern const struct rd_ops rd_core_ops;
 void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe);
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
 void rd_send_closed(struct sock *sk, struct rd_sock *rs);

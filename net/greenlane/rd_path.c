@@ -191,6 +191,7 @@ static void rd_queue_put(struct rd_queue *q)
 static struct rd_queue *rd_queue_attach(struct link_speed *link, struct rd_queue *old)
 {
 	struct rd_queue *q = kzalloc(sizeof(*q), GFP_ATOMIC | __GFP_NOWARN);
+	const void *was;
 
 	if (!q) {
 		refcount_inc(&rd_spare.refs);
@@ -200,7 +201,8 @@ static struct rd_queue *rd_queue_attach(struct link_speed *link, struct rd_queue
 	rd_queue_init(q);
 	q->link = link;
 	refcount_set(&q->refs, 1);
-	if (unrcu_pointer(cmpxchg(&link->attached, RCU_INITIALIZER(old), RCU_INITIALIZER(q))) == old)
+	was = unrcu_pointer(cmpxchg(&link->attached, RCU_INITIALIZER(old), RCU_INITIALIZER(q)));
+	if (was == old)
 		return q;
 	kfree(q);
 	return NULL;
@@ -287,6 +289,6 @@ void rd_path_init(void)
 void rd_path_exit(void)
 {
 	rd_queue_exit(&rd_spare);
-	/* rd_queue_free(), and with it timers that are still in issue() */
+	/* rd_queue_free(), and with it timers that are still in rd_issue_socket() */
 	rcu_barrier();
 }

@@ -14,7 +14,7 @@
  *
  * The timer removes a receiver from the queue under the queue's lock, drops that lock, and then
  * takes the socket's: a packet's handler holds the socket's lock when it takes the queue's.  A
- * receiver that leaves in between is OFF; its issue() has begun, and finds that in the socket.
+ * receiver that leaves in between is OFF, and rd_issue_socket() finds that in the socket.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -24,9 +24,6 @@
 
 /* Credits that the timer schedules before it yields to other softirqs. */
 #define RD_BUDGET	64
-
-/* See rd_ops_set(). */
-static const struct rd_ops *rd_ops __read_mostly;
 
 static struct rd_receiver *rd_first(const struct rb_root_cached *root)
 {
@@ -146,7 +143,7 @@ static void rd_ring(struct rd_queue *q, u64 now)
 
 	while ((a = rd_first_alarm(q)) && a->at <= now) {
 		rd_alarm_off(q, a);
-		READ_ONCE(rd_ops)->alarm(a);
+		rd_alarm_expired(a);
 	}
 }
 
@@ -210,18 +207,15 @@ static enum hrtimer_restart rd_timer(struct hrtimer *timer)
 {
 	struct rd_queue *q = container_of(timer, struct rd_queue, timer);
 	u64 now = ktime_get_ns();
-	const struct rd_ops *ops;
 	struct rd_receiver *r;
 	int n;
 
 	spin_lock(&q->lock);
 	rd_ring(q, now);
 	for (n = 0; n < RD_BUDGET && (r = rd_schedule_next(q, now)); n++) {
-		/* issue() may release the last socket, and the transport with it. */
-		ops = READ_ONCE(rd_ops);
-		ops->hold(r);
+		rd_issue_hold(r);
 		spin_unlock(&q->lock);
-		ops->issue(r, now);
+		rd_issue_socket(r, now);
 		spin_lock(&q->lock);
 	}
 	rd_arm(q);
@@ -302,7 +296,7 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
  * @q: its link's queue
  * @r: the receiver, its socket locked or about to be freed
  *
- * The timer may have scheduled it just now; issue() then finds in the socket that it has left.
+ * If the timer has scheduled it just now, rd_issue_socket() finds in the socket that it has left.
  */
 void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 {
@@ -426,16 +420,6 @@ void rd_burst_over(struct rd_queue *q, u64 now, u64 cost, u8 epoch)
 }
 
 /* --- a queue's life ------------------------------------------------------------- */
-
-/**
- * rd_ops_set() - set the callbacks of all queues
- * @ops: the callbacks; NULL when no receiver is on a queue any more, and then synchronize_net()
- *	waits for the last issue()
- */
-void rd_ops_set(const struct rd_ops *ops)
-{
-	WRITE_ONCE(rd_ops, ops);
-}
 
 /**
  * rd_queue_init() - initialise an empty queue

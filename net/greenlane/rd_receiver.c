@@ -228,30 +228,40 @@ static void rd_issue_locked(struct sock *sk, struct gl_sock *gs, u64 now, bool m
 	}
 }
 
-static void rd_issue_hold(struct rd_receiver *r)
+/**
+ * rd_issue_hold() - take the references that rd_issue_socket() drops
+ * @r: the receiver; under its queue's lock
+ */
+void rd_issue_hold(struct rd_receiver *r)
 {
 	gl_call_hold(&container_of(r, struct rd_sock, r)->gs);
 }
 
-static void rd_issue_socket(struct rd_receiver *r, u64 now)
+/**
+ * rd_issue_socket() - a receiver is scheduled: lock its socket, and send a credit
+ * @r: the receiver, which rd_issue_hold() holds
+ * @now: ns
+ *
+ * Calls rd_served() with the socket locked.  If a process owns the socket, it calls rd_served()
+ * with RD_NEVER or a time soon, and rd_receiver_kicked() follows when the process has released the
+ * socket.  May release the last reference on the socket, and on the transport.  Softirq.
+ */
+void rd_issue_socket(struct rd_receiver *r, u64 now)
 {
 	gl_call(&container_of(r, struct rd_sock, r)->gs, now, rd_issue_locked);
 }
 
-/* The alarm of a sender that waits for a credit. */
-static void rd_alarm(struct rd_alarm *a)
+/**
+ * rd_alarm_expired() - the alarm of a sender that waits for a credit
+ * @a: the alarm; under its queue's lock, softirq
+ */
+void rd_alarm_expired(struct rd_alarm *a)
 {
 	struct rd_sock *rs = container_of(a, struct rd_sock, alarm);
 
 	/* The socket still exists: rd_on_switch() waits for the lock of the link's queue. */
 	gl_kick(rs->gs.sk, &rs->gs);
 }
-
-const struct rd_ops rd_core_ops = {
-	.hold	= rd_issue_hold,
-	.issue	= rd_issue_socket,
-	.alarm	= rd_alarm,
-};
 
 /* --- a request ------------------------------------------------------------- */
 
