@@ -263,6 +263,7 @@ void rd_leave_link(struct rd_sock *rs)
  */
 void rd_follow(struct sock *sk, struct rd_sock *rs)
 {
+	bool moves = rs->r.queue;
 	struct rd_queue *q;
 
 	if (likely(rd_is_on_link(sk, rs)))
@@ -276,6 +277,9 @@ void rd_follow(struct sock *sk, struct rd_sock *rs)
 	rd_leave_link(rs);
 	rs->r.rank = 0;
 	WRITE_ONCE(rs->r.queue, q);
+	/* Its alarm and its place as a receiver stayed behind: the kick renews both. */
+	if (moves)
+		gl_kick(sk, &rs->gs);
 }
 
 /* Before the first connection. */

@@ -15,13 +15,14 @@ import subprocess
 import time
 
 from lab import tap
+from lab.codepoints import REQUEST
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.status import forget, ids, look, sentence
 from lab.tap import Skip, case, equal, main, true, within
 from lab.wire.sockopt import abort, pacing
-from lab.wire.wire import Wire, set_speed
-from lab.wire.xpass import far
+from lab.wire.wire import MSS, Wire, pattern, set_speed
+from lab.wire.xpass import far, requests
 
 HEADERS = 90            # IPv4, TCP with time stamps, Ethernet with all its gaps
 CREDIT = 84
@@ -394,6 +395,30 @@ def moves():
             mbit = [carried(flows[0], got[0], 10e-3, 4), carried(flows[1], got[1], 10e-3)]
             near(mbit[0], tagged, f"the VLAN's flow: {words}", 0.05)
             near(sum(mbit), total, f"both flows: {words}", 0.05)
+
+
+@case("the route changes while both ends request credits: an end that got none repeats its request")
+def both_wait():
+    with Wire(cc="xpass", rto_min="200ms") as wire:
+        client, server = wire.connect()
+        true(wire.transfer_both(client, server, 100_000), "arrives")
+        run(f"ip -n {wire.a.name} link add x0 type veth peer name x1")
+        wire.a.ip("link set x1 up", "link set x0 up",
+                  "neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 nud permanent dev x0")
+        wire.run(1e-3)
+        wire.mark()
+        wire.rule = lambda p: p.from_a and p.kind == REQUEST
+        count = 40 * MSS[4]
+        equal(client.send(pattern(count)), count, "sent")
+        # The next one follows after 40 ms or more: not while the route is another one.
+        true(wire.run(1.0, lambda: len(requests(wire.from_a())) == 10), "requests are repeated")
+        equal(server.send(pattern(count)), count, "sent")
+        for route in "x0", "tun0 rto_min 200ms":
+            wire.a.ip(f"route replace 10.0.0.2/32 dev {route}")
+            wire.run(3e-3)
+        wire.rule = None
+        equal(len(wire.receive(server, count, 0.4)), count, "bytes that arrive in 0.4 s")
+        equal(len(wire.receive(client, count)), count, "bytes in the other direction")
 
 
 @case("a VRF: the speed of the device that packets leave on, whichever the socket is bound to")
