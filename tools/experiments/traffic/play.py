@@ -15,10 +15,8 @@ from lab.net.network import Network
 from lab.net.port import shown
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "loadgen/play"
-# Thousands of flows wait at a host.  Their unsent data would fill TCP's memory, whose limit applies
-# to all namespaces together, and then receivers drop packets.
+# Thousands of flows wait at a host.
 _SYSCTLS = {"net.ipv4.tcp_notsent_lowat": 1 << 20}
-_TCP_MEM = "1000000 1000000 1000000"        # pages
 
 
 class Fabric(Network):
@@ -26,10 +24,6 @@ class Fabric(Network):
 
     def __init__(self, config):
         super().__init__(dict(config, sysctls=_SYSCTLS))
-
-    def build(self):
-        super().build()
-        write_sysctl("net.ipv4.tcp_mem", _TCP_MEM)
 
 
 def _numbers(tree, name=""):

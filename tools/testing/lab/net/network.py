@@ -73,6 +73,9 @@ _SWITCH_SYSCTLS = {
 }
 # The queue between a veth and its peer: an incast's burst is longer than the default, 1000.
 _BACKLOG = 1000000
+# Thousands of flows end at a host.  Their unsent data, and data that waits for a lost packet, would
+# fill TCP's memory, whose limit applies to all namespaces together, and then receivers drop packets.
+_TCP_MEM = "1000000 1000000 1000000"        # pages
 
 # Each end of a link has a device and an address; `below` is the host, or the end nearer to hosts.
 Link = collections.namedtuple("Link", ["below", "below_dev", "below_address",
@@ -226,6 +229,7 @@ class Network:
             self._wires = Namespace("wires")
             self._wires.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
         write_sysctl("net.core.netdev_max_backlog", _BACKLOG)
+        write_sysctl("net.ipv4.tcp_mem", _TCP_MEM)
         batch("ip", self._links())
         if self._paused:
             self._wires.ip(*(f"link set {end} up" for ends in self._ends() for end in ends))
