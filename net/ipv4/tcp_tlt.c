@@ -31,6 +31,8 @@
  * A connection has at most one important packet in flight, so a thousand flows
  * fit below the switch's limit.
  *
+ * More flows than that wait between an echo and the next important packet: tlt_crowd.c.
+ *
  * A base with a rate instead of a window (dcqcn) sends by timers, without
  * waiting for ACKs, and other packets are important (§5.2): the last of a message,
  * the first and the last of each round of retransmissions, and one in 96 besides.
@@ -51,6 +53,8 @@
 
 #include <net/gl_compat.h>
 #include <trace/events/greenlane.h>
+
+#include "tlt_crowd.h"
 
 /**
  * struct tlt - TLT's part of a connection: the sender's state (§5.1, Algorithm 1)
@@ -79,8 +83,9 @@
  * @delivered: tp->delivered (packets) when the last clock left, low 16 bits
  * @left_us: departure of the last data packet or clock, TCP's clock, us, low 16 bits
  * @left_end: the highest end of a packet that left in that microsecond, sequence number
- * @end: end of the last message whose last packet was important, sequence number; if the base
- *	has a rate
+ * @end: if the base has a rate, end of the last message whose last packet was important, sequence
+ *	number
+ * @crowd: if the base has a window, its part in a crowd
  *
  * All fields: socket lock.
  */
@@ -115,7 +120,10 @@ struct tlt {
 	u16	delivered;
 	u16	left_us;
 	u32	left_end;
-	u32	end;
+	union {
+		u32	end;
+		struct tlt_crowd crowd;
+	};
 };
 
 static struct tlt *tlt_of(const struct gl_sock *gs)
@@ -140,6 +148,8 @@ enum tlt_counter {
 	TLT_LOSSBYECHO,
 	TLT_REARMEDBYRTO,
 	TLT_REORDERED,
+	TLT_CROWDWAITS,
+	TLT_ECHOESLATE,
 	TLT_COUNTERS,
 };
 
@@ -160,6 +170,8 @@ static const char * const tlt_counter_name[TLT_COUNTERS] = {
 	[TLT_LOSSBYECHO]	= "LossByEcho",
 	[TLT_REARMEDBYRTO]	= "RearmedByRto",
 	[TLT_REORDERED]		= "Reordered",
+	[TLT_CROWDWAITS]	= "CrowdWaits",
+	[TLT_ECHOESLATE]	= "EchoesLate",
 };
 
 /* The kinds of packets (§5.1, Appendix A).  A switch drops TLT_DATA first, the others last. */
@@ -282,20 +294,20 @@ enum tlt_clock {
 /**
  * struct tlt_net - TLT's settings in a network namespace
  * @clock: enum tlt_clock (net.ipv4.tlt_clock)
+ * @crowd: queue above which connections wait, us; 0 for never (net.ipv4.tlt_crowd)
  * @sysctl: registered for the namespace's life
  */
 struct tlt_net {
 	unsigned int		clock;
+	unsigned int		crowd;
 	struct ctl_table_header	*sysctl;
 };
 
 static unsigned int tlt_net_id __read_mostly;
 
-static enum tlt_clock tlt_clock(const struct sock *sk)
+static const struct tlt_net *tlt_net(const struct sock *sk)
 {
-	const struct tlt_net *tn = net_generic(sock_net(sk), tlt_net_id);
-
-	return READ_ONCE(tn->clock);
+	return net_generic(sock_net(sk), tlt_net_id);
 }
 
 /* --- losses found by an echo (§5.1 "Loss detection") ---------------------- */
@@ -443,6 +455,120 @@ static void tlt_order(struct sock *sk, struct tlt *tlt)
 	tlt_lower_rtt(tp, tlt, ahead);
 }
 
+/* --- crowds (beyond the paper; tlt_crowd.c) -------------------------------- */
+
+/* Does the base's rate alone decide when a packet leaves?  bbr paces too, but also has a window,
+ * in which an ACK permits the next packet: it follows the rules for windows.
+ */
+static bool tlt_is_rated(const struct sock *sk)
+{
+	return gl_transport(sk)->rated;
+}
+
+/* Bursts of fewer packets are guarded only in a crowd: that of most requests costs no timer. */
+#define TLT_BURST		4
+
+/* If the echo of an important packet takes longer than that, the packet is lost.  The smoothed RTT
+ * has no sample while all packets are retransmissions: the queue may be four times the target.
+ */
+static u64 tlt_guard_ns(const struct sock *sk)
+{
+	u32 us = (tcp_sk(sk)->srtt_us >> 3) + READ_ONCE(tlt_net(sk)->crowd);
+
+	return 4ULL * us * NSEC_PER_USEC;
+}
+
+/* Does TCP wait, in a crowd, before it sends the next packet? */
+static bool tlt_is_waiting(const struct sock *sk, const struct tlt *tlt)
+{
+	return !tlt_is_rated(sk) && tlt_crowd_is_waiting(sk, &tlt->crowd);
+}
+
+/* Was the echo of the important packet late, and no clock has left since? */
+static bool tlt_is_late(const struct sock *sk, const struct tlt *tlt)
+{
+	return !tlt_is_rated(sk) && tlt->crowd.late;
+}
+
+/* An echo has arrived: divide the port with the crowd. */
+static void tlt_divide(struct sock *sk, struct tlt *tlt)
+{
+	u32 target = READ_ONCE(tlt_net(sk)->crowd);
+	s32 rtt = max(tlt_age_us(tlt, tcp_clock_us()), 1);
+
+	if (tlt_is_rated(sk) || (!target && !tlt->crowd.withheld))
+		return;
+	if (tlt_crowd_echo(sk, &tlt->crowd, rtt, target ?: U32_MAX, tlt->counting))
+		tlt_count(sk, TLT_CROWDWAITS, 1);
+}
+
+/* The ACK clock is alive while TCP waits: its timer begins when the wait ends. */
+static void tlt_postpone_rto(struct sock *sk)
+{
+	u64 ns = tcp_sk(sk)->tcp_wstamp_ns - tcp_clock_ns();
+
+	inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
+				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(ns), TCP_RTO_MAX);
+}
+
+/* Does the state belong to a crowd that goes on, although no packet is in flight?  Then the next
+ * packet has waited, or it follows a clock that left less than two round trips ago: the answer of
+ * that clock would be taken for the answer of another one.
+ */
+static bool tlt_crowd_goes_on(const struct sock *sk, const struct tlt *tlt)
+{
+	return tlt_crowd_has_waited(sk, &tlt->crowd) ||
+	       (tlt->crowd.withheld && tlt->state == GREENLANE_WAITING && tlt->clock &&
+		tlt_age_us(tlt, tcp_clock_us()) < (s32)(tcp_sk(sk)->srtt_us >> 2));
+}
+
+/* A port that drops important packets of a crowd leaves no ACK that could report it.  So while a
+ * crowd is likely, a timer of some round trips guards each important packet.
+ */
+static void tlt_guard(struct sock *sk, struct tlt *tlt)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tlt_is_rated(sk) || !READ_ONCE(tlt_net(sk)->crowd))
+		return;
+	if (!tlt->crowd.withheld && !tp->lost_out &&
+	    tlt->imp_end - tp->snd_una <= (TLT_BURST - 1) * tp->mss_cache)
+		return;
+	tlt->crowd.watched = 1;
+	tlt_crowd_wake(sk, tcp_clock_ns() + tlt_guard_ns(sk));
+}
+
+/* The guard's timer has expired, or TCP sends for another reason.  If it is time, the important
+ * packet is lost; or TCP has waited and then sent nothing, because the device still had the packet
+ * that TCP would have retransmitted.  In both cases a clock replaces the packet.
+ */
+static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 now = tcp_clock_ns(), at;
+
+	if (!tp->packets_out) {
+		tlt->crowd.watched = 0;
+		return;
+	}
+	at = now - tlt_age_us(tlt, tcp_clock_us()) * (s64)NSEC_PER_USEC;
+	if (tlt->state != GREENLANE_WAITING)
+		at = max(at, tp->tcp_wstamp_ns);
+	at += tlt_guard_ns(sk);
+	if (now < at) {
+		/* TCP does not set its timer while it is pending. */
+		tlt_crowd_wake(sk, tp->tcp_wstamp_ns > now ? tp->tcp_wstamp_ns : at);
+		return;
+	}
+	tlt_count(sk, TLT_ECHOESLATE, 1);
+	tlt->state = GREENLANE_ARMED_NEXT;
+	tlt->crowd.waits = 0;
+	tlt->crowd.watched = 0;
+	tlt->crowd.late = 1;
+	tp->tcp_wstamp_ns = now;
+	gl_kick(sk, gs);
+}
+
 /* --- which packet is important (Algorithm 1) ----------------------------- */
 
 /* Does the receiver's window forbid the packet that begins at @end_seq? */
@@ -481,9 +607,10 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 	/* No data is in flight: a burst begins, the first one or after an idle time.
 	 * An echo that is still expected could not find a loss.
 	 */
-	if (!tp->packets_out) {
+	if (!tp->packets_out && !tlt_crowd_goes_on(sk, tlt)) {
 		tlt->state = GREENLANE_ARMED_LAST;
 		tlt->clock = 0;
+		tlt_crowd_end(sk, &tlt->crowd);
 	}
 
 	switch (tlt->state) {
@@ -506,14 +633,6 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 
 /* "N should be larger than the fan out degree"; the paper's simulations have 96. */
 #define TLT_PERIOD	96
-
-/* Does the base's rate alone decide when a packet leaves?  bbr paces too, but also has a window,
- * in which an ACK permits the next packet: it follows the rules for windows.
- */
-static bool tlt_is_rated(const struct sock *sk)
-{
-	return gl_transport(sk)->rated;
-}
 
 /* Is a retransmission the first or the last packet of a round of retransmissions? */
 static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg *seg)
@@ -622,6 +741,8 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	tlt->accused |= before(seg->seq, tcp_sk(sk)->snd_nxt) &&
 			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
+	if (!tlt_is_rated(sk))
+		tlt->crowd.waits = 0;
 	tlt_left(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), seg->end_seq);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
 	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
@@ -632,13 +753,16 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
-static void tlt_wait(struct tlt *tlt, u32 us, u32 end_seq, bool clock)
+static void tlt_wait(struct sock *sk, struct tlt *tlt, u32 us, u32 end_seq, bool clock)
 {
 	tlt->state = GREENLANE_WAITING;
 	tlt->imp_us = us;
 	tlt->imp_end = end_seq;
 	tlt->clock = clock;
 	tlt->since = 0;
+	if (!tlt_is_rated(sk))
+		tlt->crowd.late = 0;
+	tlt_guard(sk, tlt);
 }
 
 /* An important packet has left, or an unimportant one that ends a message. */
@@ -654,8 +778,7 @@ static void tlt_on_last(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 	trace_greenlane_important(sk, end_seq, tcp_packets_in_flight(tcp_sk(sk)));
 	tlt->n.important++;
 	tlt->refused = 0;
-	tlt_wait(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq,
-		 false);
+	tlt_wait(sk, tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), end_seq, false);
 }
 
 /* If the host has no route, or its device refuses a packet, TLT tries again this often, every
@@ -744,7 +867,7 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 	tlt->idle++;
 	tlt->refused = 0;
 	us = div_u64(gl_departure_ns(sk), NSEC_PER_USEC);
-	tlt_wait(tlt, us, tp->snd_nxt + 1, true);
+	tlt_wait(sk, tlt, us, tp->snd_nxt + 1, true);
 	tlt_left(tlt, us, tlt->imp_end);
 	tlt_count_clock(sk, tlt, bytes, mss);
 }
@@ -786,17 +909,22 @@ static void tlt_again(struct sock *sk, struct gl_sock *gs)
 static void tlt_keep_alive(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt *tlt = tlt_of(gs);
-	enum tlt_clock clock;
+	enum tlt_clock clock = READ_ONCE(tlt_net(sk)->clock);
+	bool waits = tlt_is_waiting(sk, tlt), late = tlt_is_late(sk, tlt);
 
-	/* A base with a rate needs no clock while TCP has a packet to send. */
-	if (tlt_is_rated(sk) && tlt_rate_sends(sk))
+	if (waits)
+		tlt_postpone_rto(sk);
+	/* No clock is needed if TCP sends a packet by a timer. */
+	if ((tlt_is_rated(sk) || waits) && tlt_rate_sends(sk))
 		return;
 	if (tlt_may_wait(sk, tlt)) {
 		gl_kick_soon(sk, gs);
 		return;
 	}
 	tlt->chatty = 0;
-	clock = tlt_clock(sk);
+	/* The port is full, or a packet of TCP's follows: the least clock suffices. */
+	if (waits || late)
+		clock = TLT_CLOCK_BYTE;
 	if (clock == TLT_CLOCK_BYTE || !tlt_clock_lost(sk, tlt))
 		/* A clock cannot signal the end of a message: with dart it has a single byte. */
 		tlt_clock_unacked(sk, gs, clock == TLT_CLOCK_MSS && !gs->transport->inner);
@@ -837,7 +965,9 @@ static bool tlt_is_alive(const struct sock *sk, const struct gl_sock *gs)
 	const struct tlt *tlt = tlt_of(gs);
 
 	return !tcp_sk(sk)->packets_out || tlt->state == GREENLANE_WAITING ||
-	       (tlt_is_rated(sk) && tlt_rate_sends(sk)) || !tlt_can_clock(sk, tlt);
+	       (tlt_is_rated(sk) ? tlt_rate_sends(sk) :
+		tlt->crowd.watched || tlt_crowd_is_waiting(sk, &tlt->crowd)) ||
+	       !tlt_can_clock(sk, tlt);
 }
 
 /* --- marking begins and ends ---------------------------------------------- */
@@ -846,6 +976,8 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
 	if (gs->transport->inner)
 		gs->transport->inner->on_switch(sk, gs, on);
+	if (!tlt_is_rated(sk))
+		tlt_crowd_end(sk, &tlt_of(gs)->crowd);
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -863,6 +995,7 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 	tlt->echo_us = tcp_clock_us();
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
+	tlt_divide(sk, tlt);
 }
 
 /* Does a block of the last SACK option cover @end, the end of the important packet?  TCP's
@@ -1016,15 +1149,24 @@ static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 		tp->rack.advanced = 0;
 }
 
+static void tlt_before_sending(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tlt_is_rated(sk) && tlt->crowd.watched)
+		tlt_guard_check(sk, gs, tlt);
+	if (tp->lost_out > tp->retrans_out)
+		tlt_order(sk, tlt);
+}
+
 /* TCP is about to send, and sends lost packets first. */
 static u32 tlt_min_tso_segs(struct sock *sk)
 {
 	const struct gl_transport *t = gl_transport(sk);
 	struct gl_sock *gs = gl_sock_locked(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (gs && gl_marking(gs) && tp->lost_out > tp->retrans_out)
-		tlt_order(sk, tlt_of(gs));
+	if (gs && gl_marking(gs))
+		tlt_before_sending(sk, gs, tlt_of(gs));
 	if (t->base->min_tso_segs)
 		return t->base->min_tso_segs(sk);
 	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
@@ -1151,14 +1293,22 @@ static int tlt_complete(struct gl_transport *t)
 	return 0;
 }
 
+/* Default and limit of tlt_crowd, us.  A port of 1.8 MB drains in 360 us at 40 Gbit/s: half of that
+ * leaves room for the connections that learn of the crowd later.
+ */
+#define TLT_CROWD		150
+static unsigned int tlt_crowd_max = 100000;
+
 static const struct ctl_table tlt_sysctl_template[] = {
 	GL_SYSCTL_UINT("tlt_clock", struct tlt_net, clock, SYSCTL_ZERO, SYSCTL_TWO),
+	GL_SYSCTL_UINT("tlt_crowd", struct tlt_net, crowd, SYSCTL_ZERO, &tlt_crowd_max),
 };
 
 static int __net_init tlt_net_init(struct net *net)
 {
 	struct tlt_net *tn = net_generic(net, tlt_net_id);
 
+	tn->crowd = TLT_CROWD;
 	tn->sysctl = gl_sysctl_add(net, tlt_sysctl_template,
 				   ARRAY_SIZE(tlt_sysctl_template), tn);
 	return tn->sysctl ? 0 : -ENOMEM;

@@ -10,7 +10,6 @@ import tempfile
 
 from lab import units
 from lab.measure.counters import Counters
-from lab.net.namespace import write_sysctl
 from lab.net.network import Network
 from lab.net.port import shown
 

@@ -114,6 +114,18 @@ def no_timers():
           {}, "(RTOs, probes, important drops) that are not 0")
 
 
+@case("TLT, 3000 flows, whose important packets the port cannot hold: no RTO, the tail is near the"
+      " ideal; without the crowd's rule: thousands")
+def crowd():
+    rows, _ = incast((*TLT, "tlt_dctcp:tlt_crowd=0"), (3000,), "--rounds", "2")
+    base = rows.pop(("tlt_dctcp:tlt_crowd=0", 3000))
+    true(base["timeouts"] > 1000, f"RTOs without the rule: {base['timeouts']}")
+    for (cc, flows), row in rows.items():
+        # One in a thousand, for a phase of timers that was never seen.
+        true(row["timeouts"] <= 6, f"{cc}: {row['timeouts']} RTOs of {2 * flows} flows")
+        within(row["ratio"], 1, 1.1, f"{cc}: 99.9th percentile / ideal")
+
+
 @case("TLT, 80 to 1000 flows: the tail is near the ideal")
 def near_ideal():
     for (cc, flows), row in tlt().items():

@@ -144,6 +144,8 @@ def through_ports(duplex):
 @case("a tail loss probe is important, as no other packet is in flight", connected,
       cc=("tlt_reno", "tlt_dctcp", "tlt_cubic"))
 def probe(wire, client, server):
+    # No clock before the probe.
+    wire.a.sysctl("net.ipv4.tlt_crowd", 0)
     wire.transfer(client, server, 30_000)
     wire.run(20e-3)
     wire.mark()

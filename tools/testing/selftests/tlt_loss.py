@@ -108,6 +108,7 @@ PHASES = 8      # of a microsecond, in which the clock of a guest may have only 
 def one_microsecond(cc, version):
     with Wire(cc=cc, version=version) as wire:
         wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
+        wire.a.sysctl("net.ipv4.tlt_crowd", 0)
         for phase in range(PHASES):
             wire.rule = None
             client, _ = wire.connect(port=1000 + phase)
@@ -133,6 +134,7 @@ def one_microsecond(cc, version):
 def lost_in_that_microsecond(wait):
     with Wire(tso=False) as wire:
         wire.a.sysctl("net.ipv4.tcp_timestamps", 0)
+        wire.a.sysctl("net.ipv4.tlt_crowd", 0)
         for phase in range(2 * PHASES):
             wire.rule = None
             client, _ = wire.connect(port=1000 + phase)

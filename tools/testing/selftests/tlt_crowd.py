@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""A crowd at a port: windows of less than a packet, and the guard of important packets.
+
+	a (client, sends) ---- wire (this program) ---- b (server)
+
+The wire is the crowded port: it drops unimportant data, and important data is late by the queue of
+the others.
+"""
+import socket
+
+from lab import tap
+from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
+from lab.tap import case, equal, true, using, within
+from lab.wire.packet import data, kinds
+from lab.wire.sockopt import SO_MAX_PACING_RATE, choose
+from lab.wire.wire import DELAY, MSS, Wire, connected, pattern
+
+TARGET = 150e-6                 # net.ipv4.tlt_crowd by default, s
+WHOLE, LEAST = 1024, 32         # tlt_crowd.h
+WAIT_MAX = 10e-3
+
+both = using(connected, version=(4, 6))
+
+
+def crowd(wire, queue):
+    """The rule of a port with this queue, s, that admits only protected packets."""
+    def rule(p):
+        if p.from_a and p.len:
+            p.late = queue
+        return p.from_a and p.kind == DATA
+    wire.rule = rule
+
+
+def gaps(wire):
+    """Times between an echo, which is DELAY on its way, and the next important data packet."""
+    found, echo = [], None
+    for p in wire.seen:
+        if not p.from_a:
+            echo = p.time + DELAY
+        elif p.kind == IMPORTANT and p.len > 1 and echo:
+            found.append(p.time - echo)
+            echo = None
+    return found
+
+
+def waits(queue, count):
+    """The waits after the first `count` echoes, each with this queue, s."""
+    share, found = WHOLE, []
+    for _ in range(count):
+        share -= (share - LEAST) // 2
+        found.append(min(queue * (WHOLE - share) / share, WAIT_MAX))
+    return found
+
+
+@case("150 us by default, at most 100 ms; each namespace has its own", Wire)
+def setting(wire):
+    equal(wire.a.sysctl("net.ipv4.tlt_crowd"), "150", "tlt_crowd by default")
+    wire.a.sysctl("net.ipv4.tlt_crowd", 100_000)
+    for wrong in (-1, 100_001, "queue"):
+        try:
+            wire.a.sysctl("net.ipv4.tlt_crowd", wrong)
+        except OSError:
+            continue
+        raise tap.Failed(f"{wrong} is accepted")
+    equal([ns.sysctl("net.ipv4.tlt_crowd") for ns in (wire.a, wire.b)], ["100000", "150"], "values")
+
+
+@both("late echoes while only important packets arrive: the waits grow, by the share's rule")
+def less_than_a_packet(wire, client, server):
+    # Above twice the target the goal is the least share.
+    queue = 450e-6
+    wire.mark()
+    crowd(wire, queue)
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(60e-3)
+    seen, expected = gaps(wire), waits(queue, 6)
+    true(len(seen) >= 6, f"{len(seen)} waits")
+    # The base RTT is a microsecond or two above 2 DELAY.
+    for number, (gap, wait) in enumerate(zip(seen, expected)):
+        within(gap / wait, 0.9, 1.1, f"wait {number}, as a part of {wait * 1e6:.0f} us")
+    within(max(seen), 0, WAIT_MAX + 1e-4, "the longest wait, s")
+    equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+          "RTOs (after 4 ms, less than a wait) and TLPs")
+    equal(wire.a.greenlane()["CrowdWaits"] >= 6, True, "CrowdWaits")
+    equal(len(wire.receive(server, 10 * MSS[wire.version])), 10 * MSS[wire.version],
+          "bytes that arrive")
+
+
+@both("the queue is empty: a burst leaves at once again, and without pacing")
+def crowd_is_over(wire, client, server):
+    crowd(wire, 450e-6)
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(10e-3)
+    wire.rule = None
+    wire.receive(server, 10 * MSS[wire.version])
+    # Grow the window.
+    wire.transfer(client, server, 200_000)
+    wire.run(5e-3)
+    before = wire.a.greenlane()["CrowdWaits"]
+    wire.mark()
+    wire.transfer(client, server, 5 * MSS[wire.version])
+    sent = data(wire.from_a())
+    equal(kinds(sent), [DATA] * 4 + [IMPORTANT], "kinds of the burst")
+    within(sent[-1].time - sent[0].time, 0, 2e-6, "departure of the last packet, s")
+    equal(wire.a.greenlane()["CrowdWaits"], before, "CrowdWaits")
+
+
+@case("tlt_crowd is 0: no connection waits", Wire)
+def off(wire):
+    wire.a.sysctl("net.ipv4.tlt_crowd", 0)
+    client, _ = wire.connect()
+    wire.mark()
+    crowd(wire, 450e-6)
+    client.send(pattern(10 * MSS[4]))
+    wire.run(20e-3)
+    within(max(gaps(wire)), 0, 20e-6, "the longest wait, s")
+    equal(wire.a.greenlane()["CrowdWaits"], 0, "CrowdWaits")
+
+
+@case("tlt_crowd becomes 0 in a crowd: the waits end", Wire)
+def switched_off(wire):
+    client, server = wire.connect()
+    crowd(wire, 450e-6)
+    client.send(pattern(20 * MSS[4]))
+    wire.run(8e-3)
+    wire.a.sysctl("net.ipv4.tlt_crowd", 0)
+    wire.run(WAIT_MAX)
+    wire.mark()
+    wire.run(50e-3)
+    # The share doubles with each echo.
+    true(not (late := [gap for gap in gaps(wire)[7:] if gap > 20e-6]), f"waits: {late}")
+    wire.rule = None
+    equal(len(wire.receive(server, 20 * MSS[4])), 20 * MSS[4], "bytes that arrive")
+
+
+@both("late echoes while unimportant packets arrive, too: no wait, the window decides")
+def not_alone(wire, client, server):
+    def rule(p):
+        if p.from_a and p.len:
+            p.late = 450e-6
+        return False
+    wire.rule = rule
+    wire.transfer(client, server, 300_000)
+    equal(wire.a.greenlane()["CrowdWaits"], 0, "CrowdWaits")
+
+
+@both("requests of a packet behind a long queue do not wait")
+def requests(wire, client, server):
+    wire.transfer(client, server, 1000)
+
+    def rule(p):
+        p.late = 2e-3 * bool(p.from_a and p.len)
+        return False
+    wire.rule = rule
+    for _ in range(10):
+        wire.mark()
+        wire.transfer(client, server, 1000)
+        within(wire.from_a()[0].time - wire.seen[0].time, 0, 1e-6, "departure of the request, s")
+        wire.run(1e-3)
+    equal(wire.a.greenlane()["CrowdWaits"], 0, "CrowdWaits")
+
+
+def lost_burst(wire, client, packets):
+    """The first transmission of a burst is lost, the important packet included."""
+    wire.mark()
+    left = [packets]
+
+    def rule(p):
+        left[0] -= bool(p.from_a and p.len)
+        return p.from_a and p.len and left[0] >= 0
+    wire.rule = rule
+    client.send(pattern(packets * MSS[wire.version]))
+    wire.run(20e-3)
+
+
+@both("a burst of four is lost as a whole: a clock replaces the important packet, without a timer "
+      "of TCP's")
+def guarded(wire, client, server):
+    lost_burst(wire, client, 4)
+    sent = data(wire.from_a())
+    equal(kinds(sent[:5]), [DATA] * 3 + [IMPORTANT, CLOCK], "kinds of the burst and the next packet")
+    # Four times the smoothed RTT, which is 20 us and some of the machine's, and the target.
+    within(sent[4].time - sent[3].time, 4 * (2 * DELAY + TARGET), 4 * (4 * DELAY + TARGET),
+           "the clock follows after, s")
+    equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
+    equal(wire.a.greenlane()["EchoesLate"], 1, "EchoesLate")
+    equal(len(wire.receive(server, 4 * MSS[wire.version])), 4 * MSS[wire.version],
+          "bytes that arrive")
+
+
+@both("a burst of three is not guarded: TCP's own timers repair it")
+def not_guarded(wire, client, _server):
+    lost_burst(wire, client, 3)
+    equal(kinds(data(wire.from_a()))[:4], [DATA] * 2 + [IMPORTANT, IMPORTANT], "kinds, then the TLP")
+    equal(wire.a.greenlane()["EchoesLate"], 0, "EchoesLate")
+    equal(wire.a.netstat("TCPLossProbes"), 1, "TLPs")
+
+
+@both("all packets are lost: the clocks end, TCP's timers continue")
+def dead(wire, client, _server):
+    wire.mark()
+    wire.rule = lambda p: p.from_a
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(1.0)
+    sent = len(wire.from_a())
+    # The RTO doubles from 4 ms: seven in a second.
+    true(wire.a.netstat("TCPTimeouts") >= 5, f"RTOs: {wire.a.netstat('TCPTimeouts')}")
+    true(sent < 80, f"{sent} packets in a second")
+
+
+@both("a waiting connection changes to reno, or closes: the data arrives")
+def leaves(wire, client, server):
+    for leave in (lambda: choose(client, "reno"),
+                  lambda: client.shutdown(socket.SHUT_WR)):
+        crowd(wire, 450e-6)
+        client.send(pattern(10 * MSS[wire.version]))
+        wire.run(5e-3)
+        leave()
+        wire.rule = None
+        equal(len(wire.receive(server, 10 * MSS[wire.version])), 10 * MSS[wire.version],
+              "bytes that arrive")
+
+
+@case("the namespace of a waiting connection is removed")
+def namespace_goes():
+    with Wire() as wire:
+        client, _ = wire.connect()
+        crowd(wire, 450e-6)
+        client.send(pattern(10 * MSS[4]))
+        wire.run(5e-3)
+
+
+@case("a rate that the application requests in a crowd stays", Wire)
+def own_rate(wire):
+    client, server = wire.connect()
+    crowd(wire, 450e-6)
+    client.send(pattern(10 * MSS[4]))
+    wire.run(5e-3)
+    # 10 MB/s: a packet in 145 us.
+    client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 10_000_000)
+    wire.rule = None
+    wire.receive(server, 10 * MSS[4])
+    wire.transfer(client, server, 100_000)
+    wire.run(5e-3)
+    wire.mark()
+    wire.transfer(client, server, 8 * MSS[4])
+    sent = [p for p in data(wire.from_a()) if p.kind != CLOCK]
+    true(sent[-1].time - sent[0].time > 300e-6, "the burst is paced")
+    true(all(p.kind != CONTROL for p in sent), "data has data's kinds")
+
+
+if __name__ == "__main__":
+    tap.main()
