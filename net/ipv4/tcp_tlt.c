@@ -494,10 +494,14 @@ static bool tlt_is_late(const struct sock *sk, const struct tlt *tlt)
 static void tlt_divide(struct sock *sk, struct tlt *tlt)
 {
 	u32 target = READ_ONCE(tlt_net(sk)->crowd);
-	s32 rtt = max(tlt_age_us(tlt, tcp_clock_us()), 1);
+	s32 rtt;
 
-	if (tlt_is_rated(sk) || (!target && !tlt->crowd.withheld))
+	if (tlt_is_rated(sk))
 		return;
+	tlt->crowd.watched = 0;
+	if (!tlt->crowd.paced && (!target || !tlt_crowd_is_free(sk, &tlt->crowd)))
+		return;
+	rtt = max(tlt_age_us(tlt, tcp_clock_us()), 1);
 	if (tlt_crowd_echo(sk, &tlt->crowd, rtt, target ?: U32_MAX, tlt->counting))
 		tlt_count(sk, TLT_CROWDWAITS, 1);
 }
@@ -505,8 +509,11 @@ static void tlt_divide(struct sock *sk, struct tlt *tlt)
 /* The ACK clock is alive while TCP waits: its timer begins when the wait ends. */
 static void tlt_postpone_rto(struct sock *sk)
 {
-	u64 ns = tcp_sk(sk)->tcp_wstamp_ns - tcp_clock_ns();
+	s64 ns = tcp_sk(sk)->tcp_wstamp_ns - tcp_clock_ns();
 
+	/* Other timers are RACK's. */
+	if (ns <= 0 || inet_csk(sk)->icsk_pending != ICSK_TIME_RETRANS)
+		return;
 	inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
 				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(ns), TCP_RTO_MAX);
 }
@@ -529,7 +536,8 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (tlt_is_rated(sk) || !READ_ONCE(tlt_net(sk)->crowd))
+	if (tlt_is_rated(sk) || !READ_ONCE(tlt_net(sk)->crowd) || !tp->srtt_us ||
+	    !tlt_crowd_is_free(sk, &tlt->crowd))
 		return;
 	if (!tlt->crowd.withheld && !tp->lost_out &&
 	    tlt->imp_end - tp->snd_una <= (TLT_BURST - 1) * tp->mss_cache)
@@ -544,10 +552,10 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
  */
 static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 now = tcp_clock_ns(), at;
 
-	if (!tp->packets_out) {
+	if (!tp->packets_out || !READ_ONCE(tlt_net(sk)->crowd)) {
 		tlt->crowd.watched = 0;
 		return;
 	}
@@ -565,7 +573,6 @@ static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt
 	tlt->crowd.waits = 0;
 	tlt->crowd.watched = 0;
 	tlt->crowd.late = 1;
-	tp->tcp_wstamp_ns = now;
 	gl_kick(sk, gs);
 }
 
@@ -892,7 +899,7 @@ static void tlt_again(struct sock *sk, struct gl_sock *gs)
 	struct tlt *tlt = tlt_of(gs);
 	u8 refused = tlt->refused;
 
-	if (!tcp_send_head(sk) || refused == TLT_REFUSED_MAX)
+	if (!tcp_send_head(sk) || refused == TLT_REFUSED_MAX || tlt_is_waiting(sk, tlt))
 		return;
 	gl_xmit(sk);
 	/* A burst may have begun. */
@@ -963,10 +970,14 @@ static bool tlt_can_clock(const struct sock *sk, const struct tlt *tlt)
 static bool tlt_is_alive(const struct sock *sk, const struct gl_sock *gs)
 {
 	const struct tlt *tlt = tlt_of(gs);
+	bool timed;
 
-	return !tcp_sk(sk)->packets_out || tlt->state == GREENLANE_WAITING ||
-	       (tlt_is_rated(sk) ? tlt_rate_sends(sk) :
-		tlt->crowd.watched || tlt_crowd_is_waiting(sk, &tlt->crowd)) ||
+	if (tlt_is_rated(sk))
+		timed = tlt_rate_sends(sk);
+	else
+		timed = (tlt->crowd.watched || tlt_crowd_is_waiting(sk, &tlt->crowd)) &&
+			hrtimer_active(&tcp_sk(sk)->pacing_timer);
+	return !tcp_sk(sk)->packets_out || tlt->state == GREENLANE_WAITING || timed ||
 	       !tlt_can_clock(sk, tlt);
 }
 

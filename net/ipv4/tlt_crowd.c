@@ -19,16 +19,18 @@
  *	      +--------+---+---+----> queue
  *	             target  a fifth of it
  *
- * and each echo moves the share by half of the difference.  Since the goal is common, so are the
+ * and each echo moves the share towards it.  Since the goal is common, so are the
  * shares soon, in contrast to additive increase and multiplicative decrease (Swift's windows below
  * one), which take hundreds of round trips.  Slower steps oscillate: a connection learns the effect
  * of its share only after the next wait.
  *
- * The share decreases only if the port drops all but the important packet: unimportant packets
- * leave when the queue is below their threshold, and then the window decides, not the share.
+ * The share decreases only if the port drops all but the important packet.  If unimportant packets
+ * arrive, the queue is below their threshold: the share doubles, and the window decides.
  *
  * A wait is TCP's own pacing: the next packet leaves at tp->tcp_wstamp_ns, and TCP's pacing timer
- * sends it.  With sch_fq the queue holds it until then.
+ * sends it.  So a connection that is paced anyway (bbr, sch_fq, SO_MAX_PACING_RATE) never waits.
+ * Nothing here lowers tp->tcp_wstamp_ns by more than a tick: the time stamps of packets that have
+ * left depend on it.
  */
 #include <linux/math.h>
 #include <linux/minmax.h>
@@ -42,6 +44,8 @@
 #define TLT_CROWD_LEAST		(TLT_CROWD_WHOLE / 32)
 /* Limit of a wait, us: 33,000 packets at 40 Gbit/s. */
 #define TLT_CROWD_WAIT_MAX	10000U
+/* TCP's time stamps may decrease by a tick, 1 ms (TCP_PAWS_WINDOW). */
+#define TLT_CROWD_BACK		((s64)NSEC_PER_MSEC)
 /* The goal of the share is halved with each such part of the target that the queue is above it.
  * With 3000 and 6000 connections the queue is about 1.4 and 1.6 times the target.
  */
@@ -65,19 +69,19 @@ static u32 tlt_crowd_goal(u32 queue, u32 target)
  * @share: before, TLT_CROWD_LEAST ... TLT_CROWD_WHOLE
  * @queue: by how much the echo took longer than the minimum RTT, us
  * @target: the queue up to which no connection waits, us
- * @alone: the port admits only the important packet
  *
- * An increase is at most an eighth, because all connections of a port increase at the same time.
- * If the queue is almost empty, the share doubles.
+ * The share moves by half of the difference from the goal, an increase by at most an eighth,
+ * because all connections of a port increase at the same time.  If the queue is almost empty, it
+ * doubles.
  *
  * Return: the share, in 1/TLT_CROWD_WHOLE.
  */
-u32 tlt_crowd_share(u32 share, u32 queue, u32 target, bool alone)
+u32 tlt_crowd_share(u32 share, u32 queue, u32 target)
 {
 	u32 goal = tlt_crowd_goal(queue, target), most;
 
 	if (goal < share)
-		return alone ? share - (share - goal) / 2 : share;
+		return share - (share - goal) / 2;
 	most = queue < target / 4 ? share : share / 8 + 1;
 	return share + min(DIV_ROUND_UP(goal - share, 2), most);
 }
@@ -105,14 +109,25 @@ static bool tlt_crowd_is_alone(const struct sock *sk, u16 packets, bool lost)
 				(tcp_snd_cwnd(tp) <= 2 && tcp_send_head(sk)));
 }
 
+/* Does no one else pace the connection? */
+bool tlt_crowd_is_free(const struct sock *sk, const struct tlt_crowd *crowd)
+{
+	u32 status = READ_ONCE(sk->sk_pacing_status);
+
+	return READ_ONCE(sk->sk_max_pacing_rate) == ~0UL &&
+	       (status == SK_PACING_NONE || (crowd->paced && status == SK_PACING_NEEDED));
+}
+
 static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u32 us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	u64 ns = tcp_clock_ns() + us * (u64)NSEC_PER_USEC;
 
-	if (cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) == SK_PACING_NONE)
-		crowd->paced = 1;
-	tp->tcp_wstamp_ns = tcp_clock_ns() + us * (u64)NSEC_PER_USEC;
+	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	tp->tcp_wstamp_ns = max(tp->tcp_wstamp_ns, ns);
+	crowd->paced = 1;
 	crowd->waits = 1;
+	crowd->watched = 1;
 	tlt_crowd_wake(sk, tp->tcp_wstamp_ns);
 }
 
@@ -133,10 +148,12 @@ bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 targe
 	u32 queue = rtt - min(rtt, tcp_min_rtt(tp)), share, us;
 
 	crowd->delivered = tp->delivered;
-	share = tlt_crowd_share(TLT_CROWD_WHOLE - crowd->withheld, queue, target,
-				tlt_crowd_is_alone(sk, packets, lost));
+	/* If other packets arrive too, the queue counts as empty. */
+	if (!tlt_crowd_is_alone(sk, packets, lost))
+		target = U32_MAX;
+	share = tlt_crowd_share(TLT_CROWD_WHOLE - crowd->withheld, queue, target);
 	us = tlt_crowd_wait(share, queue);
-	if (!us) {
+	if (!us || !tlt_crowd_is_free(sk, crowd)) {
 		tlt_crowd_end(sk, crowd);
 		return false;
 	}
@@ -167,26 +184,32 @@ bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd)
  * @sk: the connection, locked
  * @crowd: its state
  *
- * Ends a wait, and restores TCP's pacing unless the application has requested a rate meanwhile.
- * Packets that were delivered before do not count for the next echo.
+ * The packets delivered so far do not count for the next echo.  A long wait that is left still
+ * applies to the next packet; a later call switches the pacing off, unless the application has
+ * requested a rate meanwhile.
  */
 void tlt_crowd_end(struct sock *sk, struct tlt_crowd *crowd)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	s64 left;
 
-	if (crowd->waits)
-		tp->tcp_wstamp_ns = min(tp->tcp_wstamp_ns, tcp_clock_ns());
-	if (crowd->paced && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
 	crowd->delivered = tp->delivered;
 	crowd->withheld = 0;
 	crowd->waits = 0;
+	if (!crowd->paced)
+		return;
+	left = tp->tcp_wstamp_ns - tcp_clock_ns();
+	if (left > TLT_CROWD_BACK)
+		return;
+	tp->tcp_wstamp_ns -= max(left, 0);
+	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
 	crowd->paced = 0;
 }
 
 /**
  * tlt_crowd_wake() - have TCP try to send at a time
- * @sk: the connection, locked, BH off
+ * @sk: the connection, locked
  * @ns: TCP's clock
  *
  * By the timer of TCP's pacing, which has a reference on the socket while it is pending.  TCP sends

@@ -14,7 +14,8 @@
  * @withheld: TLT_CROWD_WHOLE less the connection's share; 0 outside a crowd
  * @waits: TCP waits, or has waited, before it sends the next packet
  * @paced: this waiting has switched TCP's pacing on
- * @watched: if the echo of the important packet is late, a clock replaces the packet
+ * @watched: TCP's timer is pending: if the echo of the important packet is late, a clock replaces
+ *	the packet
  * @late: it was late, and the clock has not left yet
  * @delivered: tp->delivered (packets) when the last echo arrived, low 16 bits
  *
@@ -29,10 +30,11 @@ struct tlt_crowd {
 	u16	delivered;
 };
 
-u32 tlt_crowd_share(u32 share, u32 queue, u32 target, bool alone);
+u32 tlt_crowd_share(u32 share, u32 queue, u32 target);
 u32 tlt_crowd_wait(u32 share, u32 queue);
 
 bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost);
+bool tlt_crowd_is_free(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_is_waiting(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd);
 void tlt_crowd_end(struct sock *sk, struct tlt_crowd *crowd);

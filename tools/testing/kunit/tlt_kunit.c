@@ -27,16 +27,15 @@ static void tlt_crowd_goal__halves(struct kunit *test)
 
 static void tlt_crowd_share__moves_half(struct kunit *test)
 {
-	/* Down, by half of the difference, only if the port drops the others ... */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1024, 180, TARGET, true), 768);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1024, 180, TARGET, false), 1024);
+	/* Down, by half of the difference, ... */
+	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1024, 180, TARGET), 768);
 	/* ... and up, by an eighth at most, ... */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(256, 180, TARGET, false), 256 + 33);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(500, 180, TARGET, true), 506);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_share(256, 180, TARGET), 256 + 33);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_share(500, 180, TARGET), 506);
 	/* ... or to the double if the queue is almost empty. */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(100, 37, TARGET, true), 113);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(100, 36, TARGET, true), 200);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1000, 0, TARGET, true), 1012);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_share(100, 37, TARGET), 113);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_share(100, 36, TARGET), 200);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1000, 0, TARGET), 1012);
 }
 
 /* Two connections with shares of 1 and 1/32 see the same queue. */
@@ -46,8 +45,8 @@ static void tlt_crowd_share__equal_soon(struct kunit *test)
 
 	for (n = 0; a > b + b / 10; n++) {
 		KUNIT_ASSERT_LT(test, n, 40);
-		a = tlt_crowd_share(a, 200, TARGET, true);
-		b = tlt_crowd_share(b, 200, TARGET, true);
+		a = tlt_crowd_share(a, 200, TARGET);
+		b = tlt_crowd_share(b, 200, TARGET);
 	}
 	KUNIT_EXPECT_LE(test, n, 25);
 }
@@ -59,7 +58,7 @@ static void tlt_crowd_share__limits(struct kunit *test)
 
 	for (share = TLT_CROWD_LEAST; share <= TLT_CROWD_WHOLE; share++) {
 		for (queue = 0; queue < 500; queue += 7) {
-			u32 next = tlt_crowd_share(share, queue, TARGET, true);
+			u32 next = tlt_crowd_share(share, queue, TARGET);
 
 			KUNIT_ASSERT_GE(test, next, TLT_CROWD_LEAST);
 			KUNIT_ASSERT_LE(test, next, TLT_CROWD_WHOLE);
@@ -67,7 +66,7 @@ static void tlt_crowd_share__limits(struct kunit *test)
 	}
 	share = TLT_CROWD_LEAST;
 	for (n = 0; share < TLT_CROWD_WHOLE; n++)
-		share = tlt_crowd_share(share, 0, U32_MAX, true);
+		share = tlt_crowd_share(share, 0, U32_MAX);
 	KUNIT_EXPECT_LE(test, n, 16);
 }
 
