@@ -32,6 +32,13 @@ def crowd(wire, queue):
     wire.rule = rule
 
 
+def begin_crowd(wire, client, seconds):
+    """Send ten packets through a crowded port, so that the client waits after `seconds`."""
+    crowd(wire, 450e-6)
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(seconds)
+
+
 def gaps(wire):
     """Times between an echo, which is DELAY on its way, and the next important data packet."""
     found, echo = [], None
@@ -89,9 +96,7 @@ def less_than_a_packet(wire, client, server):
 
 @both("the queue is empty: a burst leaves at once again, and without pacing")
 def crowd_is_over(wire, client, server):
-    crowd(wire, 450e-6)
-    client.send(pattern(10 * MSS[wire.version]))
-    wire.run(10e-3)
+    begin_crowd(wire, client, 10e-3)
     wire.rule = None
     wire.receive(server, 10 * MSS[wire.version])
     # Grow the window.
@@ -213,9 +218,7 @@ def dead(wire, client, _server):
 def leaves(wire, client, server):
     for leave in (lambda: choose(client, "reno"),
                   lambda: client.shutdown(socket.SHUT_WR)):
-        crowd(wire, 450e-6)
-        client.send(pattern(10 * MSS[wire.version]))
-        wire.run(5e-3)
+        begin_crowd(wire, client, 5e-3)
         leave()
         wire.rule = None
         equal(len(wire.receive(server, 10 * MSS[wire.version])), 10 * MSS[wire.version],
@@ -226,17 +229,13 @@ def leaves(wire, client, server):
 def namespace_goes():
     with Wire() as wire:
         client, _ = wire.connect()
-        crowd(wire, 450e-6)
-        client.send(pattern(10 * MSS[4]))
-        wire.run(5e-3)
+        begin_crowd(wire, client, 5e-3)
 
 
 @case("a rate that the application requests in a crowd stays", Wire)
 def own_rate(wire):
     client, server = wire.connect()
-    crowd(wire, 450e-6)
-    client.send(pattern(10 * MSS[4]))
-    wire.run(5e-3)
+    begin_crowd(wire, client, 5e-3)
     # 10 MB/s: a packet in 145 us.
     client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 10_000_000)
     wire.rule = None
