@@ -294,18 +294,20 @@ enum tlt_clock {
 /**
  * struct tlt_net - TLT's settings in a network namespace
  * @clock: enum tlt_clock (net.ipv4.tlt_clock)
- * @crowd: queue above which connections wait, us; 0 for never (net.ipv4.tlt_crowd)
+ * @crowd: queue above which connections of a crowd wait, us; 0 for never (net.ipv4.tlt_crowd)
  * @sysctl: registered for the namespace's life
+ * @crowds: see tlt_crowd.c
  */
 struct tlt_net {
 	unsigned int		clock;
 	unsigned int		crowd;
 	struct ctl_table_header	*sysctl;
+	struct tlt_crowds	crowds;
 };
 
 static unsigned int tlt_net_id __read_mostly;
 
-static const struct tlt_net *tlt_net(const struct sock *sk)
+static struct tlt_net *tlt_net(const struct sock *sk)
 {
 	return net_generic(sock_net(sk), tlt_net_id);
 }
@@ -468,14 +470,16 @@ static bool tlt_is_rated(const struct sock *sk)
 /* Bursts of fewer packets are guarded only in a crowd: that of most requests costs no timer. */
 #define TLT_BURST		4
 
-/* If the echo of an important packet takes longer than that, the packet is lost.  The smoothed RTT
- * has no sample while all packets are retransmissions: the queue may be four times the target.
+/* The echo of an important packet is late after four smoothed RTTs and 1 ms more: the smoothed RTT
+ * has no sample of a new connection's queues, nor while all packets are retransmissions.
  */
+#define TLT_GUARD_US		1000
+
 static u64 tlt_guard_ns(const struct sock *sk)
 {
-	u32 us = (tcp_sk(sk)->srtt_us >> 3) + READ_ONCE(tlt_net(sk)->crowd);
+	u32 us = 4 * (tcp_sk(sk)->srtt_us >> 3) + TLT_GUARD_US;
 
-	return 4ULL * us * NSEC_PER_USEC;
+	return us * (u64)NSEC_PER_USEC;
 }
 
 /* Does TCP wait, in a crowd, before it sends the next packet? */
@@ -484,38 +488,64 @@ static bool tlt_is_waiting(const struct sock *sk, const struct tlt *tlt)
 	return !tlt_is_rated(sk) && tlt_crowd_is_waiting(sk, &tlt->crowd);
 }
 
-/* Was the echo of the important packet late, and no clock has left since? */
+/* Was the echo of the important packet late, and the clock that replaces it has no answer yet? */
 static bool tlt_is_late(const struct sock *sk, const struct tlt *tlt)
 {
 	return !tlt_is_rated(sk) && tlt->crowd.late;
 }
 
-/* An echo has arrived: divide the port with the crowd. */
-static void tlt_divide(struct sock *sk, struct tlt *tlt)
+/* An important packet or a clock leaves.  If an earlier clock has no answer yet, the next answer
+ * may be that one's.
+ */
+static void tlt_overtake(const struct sock *sk, struct tlt *tlt)
 {
-	u32 target = READ_ONCE(tlt_net(sk)->crowd);
+	if (!tlt_is_rated(sk) && tlt->state == GREENLANE_WAITING && tlt->clock)
+		tlt->crowd.overtaken = 1;
+}
+
+/* Has a clock's answer proven that the important packet before it was lost?  The clock follows that
+ * packet: if it was only late, its ACK has arrived since the clock left.
+ */
+static bool tlt_has_replaced(const struct sock *sk, const struct tlt *tlt)
+{
+	return tlt->clock && tlt->crowd.late && !tlt->crowd.overtaken &&
+	       tlt->delivered == (u16)tcp_sk(sk)->delivered;
+}
+
+/* An echo has arrived: divide the port with the crowd.  @now: TCP's clock, us. */
+static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
+{
+	struct tlt_net *tn = tlt_net(sk);
+	u32 target = READ_ONCE(tn->crowd);
 	s32 rtt;
 
 	if (tlt_is_rated(sk))
 		return;
+	if (tlt_has_replaced(sk, tlt))
+		tlt_crowd_report(sk, &tn->crowds);
+	tlt->crowd.overtaken &= tlt->clock;
+	tlt->crowd.late = 0;
 	tlt->crowd.watched = 0;
 	if (!tlt->crowd.paced && (!target || !tlt_crowd_is_free(sk, &tlt->crowd)))
 		return;
-	rtt = max(tlt_age_us(tlt, tcp_clock_us()), 1);
-	if (tlt_crowd_echo(sk, &tlt->crowd, rtt, target ?: U32_MAX, tlt->counting))
+	rtt = max(tlt_age_us(tlt, now), 1);
+	if (tlt_crowd_echo(sk, &tlt->crowd, rtt, target ?: U32_MAX, tlt->counting, &tn->crowds))
 		tlt_count(sk, TLT_CROWDWAITS, 1);
 }
 
-/* The ACK clock is alive while TCP waits: its timer begins when the wait ends. */
+/* The ACK clock is alive while TCP waits, or while a clock replaces an important packet: TCP's
+ * timer begins anew, when the wait ends.
+ */
 static void tlt_postpone_rto(struct sock *sk)
 {
 	s64 ns = tcp_sk(sk)->tcp_wstamp_ns - tcp_clock_ns();
 
 	/* Other timers are RACK's. */
-	if (ns <= 0 || inet_csk(sk)->icsk_pending != ICSK_TIME_RETRANS)
+	if (inet_csk(sk)->icsk_pending != ICSK_TIME_RETRANS)
 		return;
 	inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
-				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(ns), TCP_RTO_MAX);
+				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(max(ns, 0)),
+				  TCP_RTO_MAX);
 }
 
 /* Does the state belong to a crowd that goes on, although no packet is in flight?  Then the next
@@ -540,10 +570,11 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
 	    !tlt_crowd_is_free(sk, &tlt->crowd))
 		return;
 	if (!tlt->crowd.withheld && !tp->lost_out &&
+	    !tlt_crowd_is_reported(sk, &tlt_net(sk)->crowds) &&
 	    tlt->imp_end - tp->snd_una <= (TLT_BURST - 1) * tp->mss_cache)
 		return;
 	tlt->crowd.watched = 1;
-	tlt_crowd_wake(sk, tcp_clock_ns() + tlt_guard_ns(sk));
+	tlt_crowd_wake(sk, tp->tcp_clock_cache + tlt_guard_ns(sk));
 }
 
 /* The guard's timer has expired, or TCP sends for another reason.  If it is time, the important
@@ -553,13 +584,13 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
 static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 now = tcp_clock_ns(), at;
+	u64 now = tp->tcp_clock_cache, at;
 
 	if (!tp->packets_out || !READ_ONCE(tlt_net(sk)->crowd)) {
 		tlt->crowd.watched = 0;
 		return;
 	}
-	at = now - tlt_age_us(tlt, tcp_clock_us()) * (s64)NSEC_PER_USEC;
+	at = now - tlt_age_us(tlt, tp->tcp_mstamp) * (s64)NSEC_PER_USEC;
 	if (tlt->state != GREENLANE_WAITING)
 		at = max(at, tp->tcp_wstamp_ns);
 	at += tlt_guard_ns(sk);
@@ -569,10 +600,12 @@ static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt
 		return;
 	}
 	tlt_count(sk, TLT_ECHOESLATE, 1);
+	tlt_overtake(sk, tlt);
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->crowd.waits = 0;
 	tlt->crowd.watched = 0;
 	tlt->crowd.late = 1;
+	tlt_postpone_rto(sk);
 	gl_kick(sk, gs);
 }
 
@@ -753,8 +786,10 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	tlt_left(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), seg->end_seq);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
 	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
-	if (important)
+	if (important) {
+		tlt_overtake(sk, tlt);
 		tlt->state = GREENLANE_ARMED_NEXT;
+	}
 	if (inner)
 		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
@@ -767,7 +802,7 @@ static void tlt_wait(struct sock *sk, struct tlt *tlt, u32 us, u32 end_seq, bool
 	tlt->imp_end = end_seq;
 	tlt->clock = clock;
 	tlt->since = 0;
-	if (!tlt_is_rated(sk))
+	if (!tlt_is_rated(sk) && !clock)
 		tlt->crowd.late = 0;
 	tlt_guard(sk, tlt);
 }
@@ -1001,12 +1036,14 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 /* The important packet has arrived: an ACK or SACK covers it, or the clock was answered. */
 static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 {
-	trace_greenlane_echo(sk, tlt->imp_end, tlt_age_us(tlt, tcp_clock_us()));
+	u64 now = tcp_clock_us();
+
+	trace_greenlane_echo(sk, tlt->imp_end, tlt_age_us(tlt, now));
 	tlt->n.echoes++;
-	tlt->echo_us = tcp_clock_us();
+	tlt->echo_us = now;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
-	tlt_divide(sk, tlt);
+	tlt_divide(sk, tlt, now);
 }
 
 /* Does a block of the last SACK option cover @end, the end of the important packet?  TCP's
@@ -1320,6 +1357,7 @@ static int __net_init tlt_net_init(struct net *net)
 	struct tlt_net *tn = net_generic(net, tlt_net_id);
 
 	tn->crowd = TLT_CROWD;
+	tlt_crowds_init(&tn->crowds);
 	tn->sysctl = gl_sysctl_add(net, tlt_sysctl_template,
 				   ARRAY_SIZE(tlt_sysctl_template), tn);
 	return tn->sysctl ? 0 : -ENOMEM;

@@ -8,6 +8,11 @@
  *	I ----- round trip ----> echo ....... wait ......... I ----- round trip ----> echo
  *	     base RTT + queue           queue (1 - share) / share
  *
+ * A long queue alone proves no crowd: unimportant packets may fill it, and a path has the queues of
+ * several ports.  So connections wait only after an important packet was lost: its echo was late,
+ * and the clock that replaced it was answered while nothing else was delivered.  The connections of
+ * a host to one destination have the last port in common, and learn of its crowd from each other.
+ *
  * The queue is the time by which an echo takes longer than the minimum RTT.  A wait is a multiple
  * of the queue and not of the round trip, of which the base may be the larger part.  All
  * connections of a port see about the same queue, and it alone determines the goal of their shares:
@@ -32,8 +37,10 @@
  * Nothing here lowers tp->tcp_wstamp_ns by more than a tick: the time stamps of packets that have
  * left depend on it.
  */
+#include <linux/hash.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
+#include <net/ipv6.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
@@ -44,6 +51,8 @@
 #define TLT_CROWD_LEAST		(TLT_CROWD_WHOLE / 32)
 /* Limit of a wait, us: 33,000 packets at 40 Gbit/s. */
 #define TLT_CROWD_WAIT_MAX	10000U
+/* A destination has a crowd for so long after the last sign of one, us: ten longest waits. */
+#define TLT_CROWD_LIFE		(10 * TLT_CROWD_WAIT_MAX)
 /* TCP's time stamps may decrease by a tick, 1 ms (TCP_PAWS_WINDOW). */
 #define TLT_CROWD_BACK		((s64)NSEC_PER_MSEC)
 /* The goal of the share is halved with each such part of the target that the queue is above it.
@@ -98,6 +107,47 @@ u32 tlt_crowd_wait(u32 share, u32 queue)
 	return min_t(u64, (u64)queue * (TLT_CROWD_WHOLE - share) / share, TLT_CROWD_WAIT_MAX);
 }
 
+/* The jiffies of the last sign of a crowd at the destination of @sk.  Other destinations may have
+ * the same entry: a connection that is alone behind a long queue then waits without need.
+ */
+static u32 *tlt_crowd_sign(const struct sock *sk, struct tlt_crowds *crowds)
+{
+	u32 daddr = (__force u32)sk->sk_daddr;
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6)
+		daddr = ipv6_addr_hash(&sk->sk_v6_daddr);
+#endif
+	return &crowds->sign[hash_32(daddr, TLT_CROWD_BITS)];
+}
+
+/* The destination of @sk has a crowd. */
+void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds)
+{
+	u32 *sign = tlt_crowd_sign(sk, crowds), now = tcp_jiffies32;
+
+	/* Other processors read the entry with each echo. */
+	if (READ_ONCE(*sign) != now)
+		WRITE_ONCE(*sign, now);
+}
+
+/* Has the destination of @sk a crowd?  Jiffies wrap after weeks; an entry as old as that is valid
+ * again for a moment.
+ */
+bool tlt_crowd_is_reported(const struct sock *sk, struct tlt_crowds *crowds)
+{
+	return tcp_jiffies32 - READ_ONCE(*tlt_crowd_sign(sk, crowds)) <=
+	       usecs_to_jiffies(TLT_CROWD_LIFE);
+}
+
+/* No destination has a crowd. */
+void tlt_crowds_init(struct tlt_crowds *crowds)
+{
+	u32 past = tcp_jiffies32 - usecs_to_jiffies(TLT_CROWD_LIFE) - 1;
+
+	memset32(crowds->sign, past, ARRAY_SIZE(crowds->sign));
+}
+
 /* Is the important packet all that the port admits?  @packets: delivered since the last echo.  A
  * window of two may have lost its other packet before; a connection without data has no share.
  */
@@ -138,19 +188,23 @@ static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u32 us)
  * @rtt: since the important packet left, us
  * @target: the queue up to which no connection waits, us
  * @lost: the echo has found packets lost, and TCP has not marked them yet
+ * @crowds: the crowds of the namespace; one that goes on is reported
  *
  * Return: true if TCP waits.
  */
-bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost)
+bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost,
+		    struct tlt_crowds *crowds)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u16 packets = tp->delivered - crowd->delivered;
 	u32 queue = rtt - min(rtt, tcp_min_rtt(tp)), share, us;
 
 	crowd->delivered = tp->delivered;
-	/* If other packets arrive too, the queue counts as empty. */
-	if (!tlt_crowd_is_alone(sk, packets, lost))
+	/* Without a crowd, or if other packets arrive too, the queue counts as empty. */
+	if (!tlt_crowd_is_reported(sk, crowds) || !tlt_crowd_is_alone(sk, packets, lost))
 		target = U32_MAX;
+	if (queue > target)
+		tlt_crowd_report(sk, crowds);
 	share = tlt_crowd_share(TLT_CROWD_WHOLE - crowd->withheld, queue, target);
 	us = tlt_crowd_wait(share, queue);
 	if (!us || !tlt_crowd_is_free(sk, crowd)) {

@@ -16,7 +16,8 @@
  * @paced: this waiting has switched TCP's pacing on
  * @watched: TCP's timer is pending: if the echo of the important packet is late, a clock replaces
  *	the packet
- * @late: it was late, and the clock has not left yet
+ * @late: it was late: a clock replaces the packet, and its answer has not arrived yet
+ * @overtaken: a clock has no answer, and another packet that expects an echo left after it
  * @delivered: tp->delivered (packets) when the last echo arrived, low 16 bits
  *
  * All fields: socket lock.
@@ -26,14 +27,33 @@ struct tlt_crowd {
 		waits:1,
 		paced:1,
 		watched:1,
-		late:1;
+		late:1,
+		overtaken:1;
 	u16	delivered;
 };
+
+/* 256 destinations. */
+#define TLT_CROWD_BITS		8
+
+/**
+ * struct tlt_crowds - where a namespace's connections have met crowds
+ * @sign: jiffies of the last sign of a crowd, by a hash of the destination's address
+ *
+ * All connections of the namespace read and write it, without a lock.
+ */
+struct tlt_crowds {
+	u32	sign[1 << TLT_CROWD_BITS];
+};
+
+void tlt_crowds_init(struct tlt_crowds *crowds);
+void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds);
+bool tlt_crowd_is_reported(const struct sock *sk, struct tlt_crowds *crowds);
 
 u32 tlt_crowd_share(u32 share, u32 queue, u32 target);
 u32 tlt_crowd_wait(u32 share, u32 queue);
 
-bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost);
+bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost,
+		    struct tlt_crowds *crowds);
 bool tlt_crowd_is_free(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_is_waiting(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd);

@@ -17,6 +17,8 @@ from lab.wire.sockopt import SO_MAX_PACING_RATE, choose
 from lab.wire.wire import DELAY, MSS, Wire, connected, pattern
 
 TARGET = 150e-6                 # net.ipv4.tlt_crowd by default, s
+GUARD = 1e-3                    # TLT_GUARD_US
+LIFE = 100e-3                   # TLT_CROWD_LIFE
 WHOLE, LEAST = 1024, 32         # tlt_crowd.h
 WAIT_MAX = 10e-3
 
@@ -32,8 +34,30 @@ def crowd(wire, queue):
     wire.rule = rule
 
 
-def begin_crowd(wire, client, seconds):
+def lost_burst(wire, client, packets):
+    """The first transmission of a burst is lost, the important packet included."""
+    wire.mark()
+    left = [packets]
+
+    def rule(p):
+        left[0] -= bool(p.from_a and p.len)
+        return p.from_a and p.len and left[0] >= 0
+    wire.rule = rule
+    client.send(pattern(packets * MSS[wire.version]))
+    wire.run(20e-3)
+
+
+def report(wire, client, server):
+    """The client finds an important packet lost: for it, the server's address has a crowd."""
+    lost_burst(wire, client, 4)
+    wire.rule = None
+    wire.receive(server, 4 * MSS[wire.version])
+
+
+def begin_crowd(wire, client, server, seconds):
     """Send ten packets through a crowded port, so that the client waits after `seconds`."""
+    report(wire, client, server)
+    wire.mark()
     crowd(wire, 450e-6)
     client.send(pattern(10 * MSS[wire.version]))
     wire.run(seconds)
@@ -77,6 +101,7 @@ def setting(wire):
 def less_than_a_packet(wire, client, server):
     # Above twice the target the goal is the least share.
     queue = 450e-6
+    report(wire, client, server)
     wire.mark()
     crowd(wire, queue)
     client.send(pattern(10 * MSS[wire.version]))
@@ -96,7 +121,7 @@ def less_than_a_packet(wire, client, server):
 
 @both("the queue is empty: a burst leaves at once again, and without pacing")
 def crowd_is_over(wire, client, server):
-    begin_crowd(wire, client, 10e-3)
+    begin_crowd(wire, client, server, 10e-3)
     wire.rule = None
     wire.receive(server, 10 * MSS[wire.version])
     # Grow the window.
@@ -126,6 +151,7 @@ def off(wire):
 @case("tlt_crowd becomes 0 in a crowd: the waits end", Wire)
 def switched_off(wire):
     client, server = wire.connect()
+    report(wire, client, server)
     crowd(wire, 450e-6)
     client.send(pattern(20 * MSS[4]))
     wire.run(8e-3)
@@ -145,6 +171,7 @@ def not_alone(wire, client, server):
         if p.from_a and p.len:
             p.late = 450e-6
         return False
+    report(wire, client, server)
     wire.rule = rule
     wire.transfer(client, server, 300_000)
     equal(wire.a.greenlane()["CrowdWaits"], 0, "CrowdWaits")
@@ -152,6 +179,7 @@ def not_alone(wire, client, server):
 
 @both("requests of a packet behind a long queue do not wait")
 def requests(wire, client, server):
+    report(wire, client, server)
     wire.transfer(client, server, 1000)
 
     def rule(p):
@@ -166,27 +194,14 @@ def requests(wire, client, server):
     equal(wire.a.greenlane()["CrowdWaits"], 0, "CrowdWaits")
 
 
-def lost_burst(wire, client, packets):
-    """The first transmission of a burst is lost, the important packet included."""
-    wire.mark()
-    left = [packets]
-
-    def rule(p):
-        left[0] -= bool(p.from_a and p.len)
-        return p.from_a and p.len and left[0] >= 0
-    wire.rule = rule
-    client.send(pattern(packets * MSS[wire.version]))
-    wire.run(20e-3)
-
-
 @both("a burst of four is lost as a whole: a clock replaces the important packet, without a timer "
       "of TCP's")
 def guarded(wire, client, server):
     lost_burst(wire, client, 4)
     sent = data(wire.from_a())
     equal(kinds(sent[:5]), [DATA] * 3 + [IMPORTANT, CLOCK], "kinds of the burst and the next packet")
-    # Four times the smoothed RTT, which is 20 us and some of the machine's, and the target.
-    within(sent[4].time - sent[3].time, 4 * (2 * DELAY + TARGET), 4 * (4 * DELAY + TARGET),
+    # Four times the smoothed RTT, which is 20 us and some of the machine's, and the guard's time.
+    within(sent[4].time - sent[3].time, GUARD + 4 * 2 * DELAY, GUARD + 4 * 4 * DELAY,
            "the clock follows after, s")
     equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
     equal(wire.a.greenlane()["EchoesLate"], 1, "EchoesLate")
@@ -200,6 +215,105 @@ def not_guarded(wire, client, _server):
     equal(kinds(data(wire.from_a()))[:4], [DATA] * 2 + [IMPORTANT, IMPORTANT], "kinds, then the TLP")
     equal(wire.a.greenlane()["EchoesLate"], 0, "EchoesLate")
     equal(wire.a.netstat("TCPLossProbes"), 1, "TLPs")
+
+
+@both("TCP's timer begins anew with each clock of the guard")
+def outage(wire, client, server):
+    wire.mark()
+    # Longer than the RTO of 4 ms and a jiffy of 4 ms.
+    wire.rule = lambda p: p.from_a and p.time < wire.seen[0].time + 10e-3
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(30e-3)
+    equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+    true(wire.a.greenlane()["EchoesLate"] >= 6, "clocks are lost")
+    equal(len(wire.receive(server, 10 * MSS[wire.version])), 10 * MSS[wire.version],
+          "bytes that arrive")
+
+
+@both("a burst of three in a crowd is guarded")
+def guarded_in_a_crowd(wire, client, server):
+    report(wire, client, server)
+    wire.transfer(client, server, 4 * MSS[wire.version])
+    wire.run(1e-3)
+    lost_burst(wire, client, 3)
+    equal(kinds(data(wire.from_a()))[:4], [DATA] * 2 + [IMPORTANT, CLOCK], "kinds, then the clock")
+    equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
+
+
+def burst_after(wire, client, queue):
+    """Ten packets through a crowded port; returns how often the client waits."""
+    before = wire.a.greenlane()["CrowdWaits"]
+    crowd(wire, queue)
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(20e-3)
+    wire.rule = None
+    return wire.a.greenlane()["CrowdWaits"] - before
+
+
+@both("a long queue alone is no crowd: no wait before an important packet is lost")
+def no_loss(wire, client, _server):
+    equal(burst_after(wire, client, 450e-6), 0, "waits")
+
+
+@case("an important packet is late behind a queue, and its clocks, too: no crowd", Wire)
+def only_late(wire):
+    # With one clock, two and more.
+    for queue in 1.5e-3, 2.5e-3, 5e-3:
+        client, server = wire.connect()
+        late = wire.a.greenlane()["EchoesLate"]
+
+        def rule(p, queue=queue):
+            p.late = queue * bool(p.from_a and p.len)
+            return False
+        wire.rule = rule
+        client.send(pattern(40 * MSS[4]))
+        wire.run(30e-3)
+        true(wire.a.greenlane()["EchoesLate"] > late, f"{queue}: an echo is late")
+        wire.receive(server, 40 * MSS[4])
+        equal(burst_after(wire, client, 450e-6), 0, f"{queue}: waits")
+
+
+@case("the queue grows: the answer of the first clock arrives after the second one left: no crowd",
+      Wire)
+def overtaken(wire):
+    client, server = wire.connect()
+    wire.transfer(client, server, 1000)
+    left = [11]
+
+    def rule(p):
+        if p.from_a and p.len:
+            left[0] -= 1
+            p.late = 14e-3 if p.kind == CLOCK else 1.5e-3 if left[0] >= 0 else 20e-3
+        return False
+    wire.rule = rule
+    # More than the first window, and less than the second.
+    client.send(pattern(25 * MSS[4]))
+    wire.run(40e-3)
+    true(wire.a.greenlane()["EchoesLate"] > 1, "two clocks")
+    other, _ = wire.connect()
+    equal(burst_after(wire, other, 450e-6), 0, "waits")
+
+
+@case("a connection learns of the crowd at its destination from another one, for 100 ms", Wire)
+def shared(wire):
+    one, server = wire.connect()
+    two, _ = wire.connect()
+    report(wire, one, server)
+    true(burst_after(wire, two, 450e-6) > 0, "the other connection waits")
+    wire.run(LIFE + 10e-3)
+    three, _ = wire.connect()
+    equal(burst_after(wire, three, 450e-6), 0, "waits after 100 ms")
+
+
+@case("connections to another destination learn nothing", Wire)
+def other_destination(wire):
+    one, server = wire.connect()
+    report(wire, one, server)
+    wire.version = 6
+    other, _ = wire.connect(port=1001)
+    equal(burst_after(wire, other, 450e-6), 0, "waits")
+    wire.version = 4
+    true(burst_after(wire, one, 450e-6) > 0, "the first connection waits")
 
 
 @both("all packets are lost: the clocks end, TCP's timers continue")
@@ -218,7 +332,7 @@ def dead(wire, client, _server):
 def leaves(wire, client, server):
     for leave in (lambda: choose(client, "reno"),
                   lambda: client.shutdown(socket.SHUT_WR)):
-        begin_crowd(wire, client, 5e-3)
+        begin_crowd(wire, client, server, 5e-3)
         leave()
         wire.rule = None
         equal(len(wire.receive(server, 10 * MSS[wire.version])), 10 * MSS[wire.version],
@@ -228,14 +342,14 @@ def leaves(wire, client, server):
 @case("the namespace of a waiting connection is removed")
 def namespace_goes():
     with Wire() as wire:
-        client, _ = wire.connect()
-        begin_crowd(wire, client, 5e-3)
+        client, server = wire.connect()
+        begin_crowd(wire, client, server, 5e-3)
 
 
 @case("a rate that the application requests in a crowd stays", Wire)
 def own_rate(wire):
     client, server = wire.connect()
-    begin_crowd(wire, client, 5e-3)
+    begin_crowd(wire, client, server, 5e-3)
     # 10 MB/s: a packet in 145 us.
     client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 10_000_000)
     wire.rule = None
