@@ -494,22 +494,34 @@ static bool tlt_is_late(const struct sock *sk, const struct tlt *tlt)
 	return !tlt_is_rated(sk) && tlt->crowd.late;
 }
 
-/* An important packet or a clock leaves.  If an earlier clock has no answer yet, the next answer
- * may be that one's.
+/* A clock that has no answer yet is followed by another packet that expects an echo, or by a new
+ * burst: the next answer may be that clock's.
  */
 static void tlt_overtake(const struct sock *sk, struct tlt *tlt)
 {
 	if (!tlt_is_rated(sk) && tlt->state == GREENLANE_WAITING && tlt->clock)
-		tlt->crowd.overtaken = 1;
+		tlt->crowd.unclear = 1;
 }
 
-/* Has a clock's answer proven that the important packet before it was lost?  The clock follows that
- * packet: if it was only late, its ACK has arrived since the clock left.
- */
-static bool tlt_has_replaced(const struct sock *sk, const struct tlt *tlt)
+/* No echo is expected any longer. */
+static void tlt_abandon(const struct sock *sk, struct tlt *tlt, u8 state)
 {
-	return tlt->clock && tlt->crowd.late && !tlt->crowd.overtaken &&
-	       tlt->delivered == (u16)tcp_sk(sk)->delivered;
+	tlt_overtake(sk, tlt);
+	if (!tlt_is_rated(sk))
+		tlt->crowd.late = 0;
+	tlt->state = state;
+}
+
+/* The clock follows the important packet that it replaces.  If that one was only late, its ACK has
+ * arrived since the clock left, or the clock's answer has its number, which TCP has processed now.
+ */
+static void tlt_report(struct sock *sk, struct tlt *tlt)
+{
+	if (tlt_is_rated(sk) || !tlt->crowd.suspect)
+		return;
+	tlt->crowd.suspect = 0;
+	if (tlt->delivered == (u16)tcp_sk(sk)->delivered)
+		tlt_crowd_report(sk, &tlt_net(sk)->crowds);
 }
 
 /* An echo has arrived: divide the port with the crowd.  @now: TCP's clock, us. */
@@ -521,9 +533,8 @@ static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
 
 	if (tlt_is_rated(sk))
 		return;
-	if (tlt_has_replaced(sk, tlt))
-		tlt_crowd_report(sk, &tn->crowds);
-	tlt->crowd.overtaken &= tlt->clock;
+	tlt->crowd.suspect = tlt->clock && tlt->crowd.late && !tlt->crowd.unclear;
+	tlt->crowd.unclear &= tlt->clock;
 	tlt->crowd.late = 0;
 	tlt->crowd.watched = 0;
 	if (!tlt->crowd.paced && (!target || !tlt_crowd_is_free(sk, &tlt->crowd)))
@@ -533,18 +544,30 @@ static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
 		tlt_count(sk, TLT_CROWDWAITS, 1);
 }
 
-/* The ACK clock is alive while TCP waits, or while a clock replaces an important packet: TCP's
- * timer begins anew, when the wait ends.
+/* Is the first unacked packet older than two RTOs?  Then the clocks are lost, too. */
+static bool tlt_is_dead(const struct sock *sk)
+{
+	const struct sk_buff *skb = tcp_rtx_queue_head(sk);
+	u64 now = tcp_sk(sk)->tcp_mstamp;
+
+	return skb && tcp_stamp_us_delta(now, tcp_skb_timestamp_us(skb)) >
+		      2 * jiffies_to_usecs(inet_csk(sk)->icsk_rto);
+}
+
+/* The ACK clock is alive while TCP waits, and when a clock or data replaces a late important
+ * packet: TCP's timer begins anew, when the wait ends.  Not after a timeout: the timer may then be
+ * that of TCP_USER_TIMEOUT.
  */
 static void tlt_postpone_rto(struct sock *sk)
 {
 	s64 ns = tcp_sk(sk)->tcp_wstamp_ns - tcp_clock_ns();
 
-	/* Other timers are RACK's. */
-	if (inet_csk(sk)->icsk_pending != ICSK_TIME_RETRANS)
+	if (inet_csk(sk)->icsk_pending != ICSK_TIME_RETRANS || inet_csk(sk)->icsk_retransmits)
+		return;
+	if (ns <= 0 && tlt_is_dead(sk))
 		return;
 	inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
-				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(max(ns, 0)),
+				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(max_t(s64, ns, 0)),
 				  TCP_RTO_MAX);
 }
 
@@ -594,18 +617,20 @@ static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt
 	if (tlt->state != GREENLANE_WAITING)
 		at = max(at, tp->tcp_wstamp_ns);
 	at += tlt_guard_ns(sk);
+	/* The backlog may have the echo. */
+	if (READ_ONCE(sk->sk_backlog.tail))
+		at = max(at, now + tlt_guard_ns(sk));
 	if (now < at) {
 		/* TCP does not set its timer while it is pending. */
 		tlt_crowd_wake(sk, tp->tcp_wstamp_ns > now ? tp->tcp_wstamp_ns : at);
 		return;
 	}
 	tlt_count(sk, TLT_ECHOESLATE, 1);
-	tlt_overtake(sk, tlt);
+	tlt->crowd.unclear |= tlt->clock || tlt->state != GREENLANE_WAITING;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->crowd.waits = 0;
 	tlt->crowd.watched = 0;
 	tlt->crowd.late = 1;
-	tlt_postpone_rto(sk);
 	gl_kick(sk, gs);
 }
 
@@ -648,7 +673,7 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 	 * An echo that is still expected could not find a loss.
 	 */
 	if (!tp->packets_out && !tlt_crowd_goes_on(sk, tlt)) {
-		tlt->state = GREENLANE_ARMED_LAST;
+		tlt_abandon(sk, tlt, GREENLANE_ARMED_LAST);
 		tlt->clock = 0;
 		tlt_crowd_end(sk, &tlt->crowd);
 	}
@@ -802,8 +827,10 @@ static void tlt_wait(struct sock *sk, struct tlt *tlt, u32 us, u32 end_seq, bool
 	tlt->imp_end = end_seq;
 	tlt->clock = clock;
 	tlt->since = 0;
-	if (!tlt_is_rated(sk) && !clock)
-		tlt->crowd.late = 0;
+	if (tlt_is_late(sk, tlt)) {
+		tlt_postpone_rto(sk);
+		tlt->crowd.late = clock;
+	}
 	tlt_guard(sk, tlt);
 }
 
@@ -980,6 +1007,7 @@ static void tlt_on_kick(struct sock *sk, struct gl_sock *gs)
 	if (gs->transport->inner)
 		gs->transport->inner->on_kick(sk, gs);
 	tlt_settle(sk, tlt);
+	tlt_report(sk, tlt);
 	if (!gl_marking(gs))
 		return;
 	if (!tcp_sk(sk)->packets_out)
@@ -1122,14 +1150,14 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	if (tlt->state == GREENLANE_WAITING && tlt_is_delivered(sk, tlt)) {
 		if (tlt->clock) {
 			if (!tlt_clock_may_be_late(tcp_sk(sk), tlt))
-				tlt->state = GREENLANE_ARMED_NEXT;
+				tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 		} else {
 			tlt_count(sk, TLT_ECHORECEIVED, 1);
 			tlt_echoed(sk, tlt);
 		}
 	}
 	if (tlt->state == GREENLANE_WAITING && tlt_is_withdrawn(tcp_sk(sk), tlt))
-		tlt->state = GREENLANE_ARMED_NEXT;
+		tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 	if (tlt->counting ||
 	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
 		gl_kick(sk, gs);
@@ -1229,7 +1257,7 @@ static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 
 	if (!gl_marking(gs))
 		return;
-	tlt->state = GREENLANE_ARMED_NEXT;
+	tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 	tlt->accused = 0;
 	tlt->dups = tcp_sk(sk)->dsack_dups;
 	tlt->retrans = tcp_sk(sk)->total_retrans;

@@ -115,8 +115,8 @@ static u32 *tlt_crowd_sign(const struct sock *sk, struct tlt_crowds *crowds)
 	u32 daddr = (__force u32)sk->sk_daddr;
 
 #if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
-		daddr = ipv6_addr_hash(&sk->sk_v6_daddr);
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
+		daddr = __ipv6_addr_jhash(&sk->sk_v6_daddr, 0);
 #endif
 	return &crowds->sign[hash_32(daddr, TLT_CROWD_BITS)];
 }
@@ -136,8 +136,10 @@ void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds)
  */
 bool tlt_crowd_is_reported(const struct sock *sk, struct tlt_crowds *crowds)
 {
-	return tcp_jiffies32 - READ_ONCE(*tlt_crowd_sign(sk, crowds)) <=
-	       usecs_to_jiffies(TLT_CROWD_LIFE);
+	/* Another processor may write the present jiffies: read them afterwards. */
+	u32 sign = READ_ONCE(*tlt_crowd_sign(sk, crowds));
+
+	return tcp_jiffies32 - sign <= usecs_to_jiffies(TLT_CROWD_LIFE);
 }
 
 /* No destination has a crowd. */

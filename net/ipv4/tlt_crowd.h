@@ -17,7 +17,8 @@
  * @watched: TCP's timer is pending: if the echo of the important packet is late, a clock replaces
  *	the packet
  * @late: it was late: a clock replaces the packet, and its answer has not arrived yet
- * @overtaken: a clock has no answer, and another packet that expects an echo left after it
+ * @unclear: the answer of a clock would prove no loss: it may be an earlier clock's
+ * @suspect: a clock's answer has found the important packet lost, unless it also acknowledges data
  * @delivered: tp->delivered (packets) when the last echo arrived, low 16 bits
  *
  * All fields: socket lock.
@@ -28,7 +29,8 @@ struct tlt_crowd {
 		paced:1,
 		watched:1,
 		late:1,
-		overtaken:1;
+		unclear:1,
+		suspect:1;
 	u16	delivered;
 };
 

@@ -7,6 +7,7 @@
 The wire is the crowded port: it drops unimportant data, and important data is late by the queue of
 the others.
 """
+import errno
 import socket
 
 from lab import tap
@@ -273,6 +274,17 @@ def only_late(wire):
         equal(burst_after(wire, client, 450e-6), 0, f"{queue}: waits")
 
 
+@both("the echo is lost, and the answer of the clock has its number: no crowd")
+def lost_echo(wire, client, server):
+    wire.rule = lambda p: not p.from_a and p.kind == CONTROL
+    client.send(pattern(8 * MSS[wire.version]))
+    wire.run(3e-3)
+    equal(wire.a.greenlane()["EchoesLate"], 1, "EchoesLate")
+    wire.rule = None
+    wire.receive(server, 8 * MSS[wire.version])
+    equal(burst_after(wire, client, 450e-6), 0, "waits")
+
+
 @case("the queue grows: the answer of the first clock arrives after the second one left: no crowd",
       Wire)
 def overtaken(wire):
@@ -326,6 +338,18 @@ def dead(wire, client, _server):
     # The RTO doubles from 4 ms: seven in a second.
     true(wire.a.netstat("TCPTimeouts") >= 5, f"RTOs: {wire.a.netstat('TCPTimeouts')}")
     true(sent < 80, f"{sent} packets in a second")
+
+
+@both("the clocks of an outage do not prolong TCP_USER_TIMEOUT")
+def user_timeout(wire, client, _server):
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 100)
+    wire.rule = lambda p: p.from_a
+    client.send(pattern(10 * MSS[wire.version]))
+    wire.run(95e-3)
+    equal(client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0, "error after 95 ms")
+    wire.run(35e-3)
+    equal(client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.ETIMEDOUT,
+          "error after 130 ms")
 
 
 @both("a waiting connection changes to reno, or closes: the data arrives")
