@@ -1126,11 +1126,16 @@ static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *t
 }
 
 /* A receiver whose memory is full drops data and withdraws the window that the data was sent in
- * (since 6.6: ICSK_ACK_NOMEM).  A packet beyond the new end of the window gets no echo.
+ * (since 6.6: ICSK_ACK_NOMEM).  A packet beyond the new end of the window gets no echo, and the
+ * last packet of a burst does not leave.
  */
 static bool tlt_is_withdrawn(const struct tcp_sock *tp, const struct tlt *tlt)
 {
-	return before(tcp_wnd_end(tp), tlt->clock ? tp->snd_una + 1 : tlt->imp_end);
+	u32 end = tlt->clock ? tp->snd_una + 1 : tlt->imp_end;
+
+	if (tlt->state == GREENLANE_ARMED_LAST)
+		end = tp->snd_nxt;
+	return tp->packets_out && before(tcp_wnd_end(tp), end);
 }
 
 /* TCP has processed the number and the SACK blocks of an ACK, but has not looked for losses yet. */
@@ -1156,7 +1161,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 			tlt_echoed(sk, tlt);
 		}
 	}
-	if (tlt->state == GREENLANE_WAITING && tlt_is_withdrawn(tcp_sk(sk), tlt))
+	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
 		tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 	if (tlt->counting ||
 	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))

@@ -5,7 +5,7 @@
 	a (client, sends) ---- wire (this program) ---- b (server)
 
 Important are the last packet of a message, every 96th, and the first and the last of each
-recovery's retransmissions.  There are no clocks.
+recovery's retransmissions.  There are no clocks while TCP may send.
 """
 import contextlib
 import socket
@@ -53,6 +53,28 @@ def marks(wire, client, server):
             equal(sent, expected, f"kinds of {packets} packets")
         equal(wire.b.greenlane()["EchoSent"] - echoed, sent.count(IMPORTANT), "EchoSent")
     no_timer(wire)
+
+
+@using(connected, of=dart, cc="tlt_dcqcn", version=(4, 6))(
+    "the receiver withdraws its window before the last packet of a burst leaves: a clock")
+def withdrawn(wire, client, _server):
+    wire.mark()
+    acks = []
+
+    def rule(p):
+        if not p.from_a and not acks:
+            acks.append(p)
+            # 128 bytes, with Linux's scale.
+            p.raw[p.ip_len + 14:p.ip_len + 16] = b"\0\1"
+            p.fix_checksum()
+            return False
+        # Other ACKs would open the window again.
+        return not p.from_a
+    wire.rule = rule
+    client.send(pattern(90 * MSS[wire.version]))
+    wire.run(200e-6)
+    true(not [p for p in wire.from_a() if p.kind == IMPORTANT], "the burst has not ended")
+    true([p for p in wire.from_a() if p.kind == CLOCK], "a clock")
 
 
 @everywhere("single-packet messages, faster than ACKs: one is important until it is acknowledged,"
