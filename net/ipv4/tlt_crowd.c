@@ -24,10 +24,10 @@
  *	      +--------+---+---+----> queue
  *	             target  a fifth of it
  *
- * and each echo moves the share towards it.  Since the goal is common, so are the
- * shares soon, in contrast to additive increase and multiplicative decrease (Swift's windows below
- * one), which take hundreds of round trips.  Slower steps oscillate: a connection learns the effect
- * of its share only after the next wait.
+ * and each echo moves the share towards it.  Additive increase and multiplicative decrease (Swift's
+ * windows below one) would take hundreds of round trips.  Slower steps oscillate: a connection
+ * learns the effect of its share only after the next wait.  The queue varies, and connections see
+ * it at different times, so shares are not equal: results.rst has Jain's index.
  *
  * The share decreases only if the port drops all but the important packet.  If unimportant packets
  * arrive, the queue is below their threshold: the share doubles, and the window decides.
