@@ -17,11 +17,12 @@ from lab.wire.packet import data, kinds
 from lab.wire.sockopt import SO_MAX_PACING_RATE, choose
 from lab.wire.wire import DELAY, MSS, Wire, connected, pattern
 
-TARGET = 150e-6                 # net.ipv4.tlt_crowd by default, s
 GUARD = 1e-3                    # TLT_GUARD_US
 LIFE = 100e-3                   # TLT_CROWD_LIFE
 WHOLE, LEAST = 1024, 32         # tlt_crowd.h
 WAIT_MAX = 10e-3
+# Above twice the target of 150 us the goal is the least share.
+QUEUE = 450e-6
 
 both = using(connected, version=(4, 6))
 
@@ -59,7 +60,7 @@ def begin_crowd(wire, client, server, seconds):
     """Send ten packets through a crowded port, so that the client waits after `seconds`."""
     report(wire, client, server)
     wire.mark()
-    crowd(wire, 450e-6)
+    crowd(wire, QUEUE)
     client.send(pattern(10 * MSS[wire.version]))
     wire.run(seconds)
 
@@ -100,14 +101,8 @@ def setting(wire):
 
 @both("late echoes while only important packets arrive: the waits grow, by the share's rule")
 def less_than_a_packet(wire, client, server):
-    # Above twice the target the goal is the least share.
-    queue = 450e-6
-    report(wire, client, server)
-    wire.mark()
-    crowd(wire, queue)
-    client.send(pattern(10 * MSS[wire.version]))
-    wire.run(60e-3)
-    seen, expected = gaps(wire), waits(queue, 6)
+    begin_crowd(wire, client, server, 60e-3)
+    seen, expected = gaps(wire), waits(QUEUE, 6)
     true(len(seen) >= 6, f"{len(seen)} waits")
     # The base RTT is a microsecond or two above 2 DELAY.
     for number, (gap, wait) in enumerate(zip(seen, expected)):
@@ -142,7 +137,7 @@ def off(wire):
     wire.a.sysctl("net.ipv4.tlt_crowd", 0)
     client, _ = wire.connect()
     wire.mark()
-    crowd(wire, 450e-6)
+    crowd(wire, QUEUE)
     client.send(pattern(10 * MSS[4]))
     wire.run(20e-3)
     within(max(gaps(wire)), 0, 20e-6, "the longest wait, s")
@@ -153,7 +148,7 @@ def off(wire):
 def switched_off(wire):
     client, server = wire.connect()
     report(wire, client, server)
-    crowd(wire, 450e-6)
+    crowd(wire, QUEUE)
     client.send(pattern(20 * MSS[4]))
     wire.run(8e-3)
     wire.a.sysctl("net.ipv4.tlt_crowd", 0)
@@ -170,7 +165,7 @@ def switched_off(wire):
 def not_alone(wire, client, server):
     def rule(p):
         if p.from_a and p.len:
-            p.late = 450e-6
+            p.late = QUEUE
         return False
     report(wire, client, server)
     wire.rule = rule
@@ -241,10 +236,10 @@ def guarded_in_a_crowd(wire, client, server):
     equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
 
 
-def burst_after(wire, client, queue):
+def burst_after(wire, client):
     """Ten packets through a crowded port; returns how often the client waits."""
     before = wire.a.greenlane()["CrowdWaits"]
-    crowd(wire, queue)
+    crowd(wire, QUEUE)
     client.send(pattern(10 * MSS[wire.version]))
     wire.run(20e-3)
     wire.rule = None
@@ -253,7 +248,7 @@ def burst_after(wire, client, queue):
 
 @both("a long queue alone is no crowd: no wait before an important packet is lost")
 def no_loss(wire, client, _server):
-    equal(burst_after(wire, client, 450e-6), 0, "waits")
+    equal(burst_after(wire, client), 0, "waits")
 
 
 @case("an important packet is late behind a queue, and its clocks, too: no crowd", Wire)
@@ -271,7 +266,7 @@ def only_late(wire):
         wire.run(30e-3)
         true(wire.a.greenlane()["EchoesLate"] > late, f"{queue}: an echo is late")
         wire.receive(server, 40 * MSS[4])
-        equal(burst_after(wire, client, 450e-6), 0, f"{queue}: waits")
+        equal(burst_after(wire, client), 0, f"{queue}: waits")
 
 
 @both("the echo is lost, and the answer of the clock has its number: no crowd")
@@ -282,7 +277,7 @@ def lost_echo(wire, client, server):
     equal(wire.a.greenlane()["EchoesLate"], 1, "EchoesLate")
     wire.rule = None
     wire.receive(server, 8 * MSS[wire.version])
-    equal(burst_after(wire, client, 450e-6), 0, "waits")
+    equal(burst_after(wire, client), 0, "waits")
 
 
 @case("the queue grows: the answer of the first clock arrives after the second one left: no crowd",
@@ -303,7 +298,7 @@ def overtaken(wire):
     wire.run(40e-3)
     true(wire.a.greenlane()["EchoesLate"] > 1, "two clocks")
     other, _ = wire.connect()
-    equal(burst_after(wire, other, 450e-6), 0, "waits")
+    equal(burst_after(wire, other), 0, "waits")
 
 
 @case("a connection learns of the crowd at its destination from another one, for 100 ms", Wire)
@@ -311,10 +306,10 @@ def shared(wire):
     one, server = wire.connect()
     two, _ = wire.connect()
     report(wire, one, server)
-    true(burst_after(wire, two, 450e-6) > 0, "the other connection waits")
+    true(burst_after(wire, two) > 0, "the other connection waits")
     wire.run(LIFE + 10e-3)
     three, _ = wire.connect()
-    equal(burst_after(wire, three, 450e-6), 0, "waits after 100 ms")
+    equal(burst_after(wire, three), 0, "waits after 100 ms")
 
 
 @case("connections to another destination learn nothing", Wire)
@@ -323,9 +318,9 @@ def other_destination(wire):
     report(wire, one, server)
     wire.version = 6
     other, _ = wire.connect(port=1001)
-    equal(burst_after(wire, other, 450e-6), 0, "waits")
+    equal(burst_after(wire, other), 0, "waits")
     wire.version = 4
-    true(burst_after(wire, one, 450e-6) > 0, "the first connection waits")
+    true(burst_after(wire, one) > 0, "the first connection waits")
 
 
 @both("all packets are lost: the clocks end, TCP's timers continue")
