@@ -17,7 +17,7 @@
  *	at most each 50 us                                     at most each 50 us
  *
  * The congestion point is sch_color with `ecn MIN MAX PROB`.  The arithmetic of the reaction point
- * is in dcqcn_rate.h.  The rest is in this file.
+ * is in dcqcn_rate.c.  The rest is in this file.
  *
  * A NIC reports congestion with a packet of its own, the CNP.  TCP has the ECE bit of its ACKs.  A
  * receiver that runs dcqcn sets ECE once per CNP; any other receiver sets it until the sender

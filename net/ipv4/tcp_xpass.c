@@ -14,7 +14,7 @@
  *
  * Each switch port limits the rate of credits, so that the data they trigger just fills the link
  * in the other direction; it drops the excess.  Losing a credit costs little, and the feedback
- * control (xpass_rate.h) adjusts the credit rate to a target loss.  The receiver's own link needs
+ * control (xpass_rate.c) adjusts the credit rate to a target loss.  The receiver's own link needs
  * no such control: rd_queue.c schedules its connections.  Data is not lost, and queues stay short.
  *
  * The core handles requests and credits and schedules the receivers (include/net/rd_core.h).  This

@@ -11,7 +11,7 @@
  * has a rate, permits one.  While a band waits for its clock the port serves the bands
  * below it, so the link is never idle while any band may send.
  *
- * A band's clock works like the link's (color_clock.h): it advances from the time at
+ * A band's clock works like the link's (color_clock.c): it advances from the time at
  * which a packet was *permitted* to start, so a band makes up for the delay by one packet
  * of another band.  It makes up for no more: its next packet is never permitted before
  * the start of the packet in front of it, which equals a token bucket of two packets.

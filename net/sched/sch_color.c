@@ -36,7 +36,7 @@
  * - Pause: a port may pause the neighbour from which its packets arrive before the buffer
  *   is full, and stops when the neighbour on its own link pauses it (IEEE 802.1Qbb).  See
  *   color_pause.h.
- * - The link is a virtual clock (color_clock.h): exact at any rate, although timers are
+ * - The link is a virtual clock (color_clock.c): exact at any rate, although timers are
  *   late.  A packet leaves the queue when its transmission *starts*, so the packet in
  *   transmission is not part of the occupancy.
  *

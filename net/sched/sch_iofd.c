@@ -21,7 +21,7 @@
  *   Datacenter Networks" (ToN 2020), section IV.  The first packet of a message, if
  *   it finds more than `threshold` bytes in the queue and a free entry in the table,
  *   takes the entry and a random port; later packets follow it, however long the
- *   queue is; the last one frees the entry.  See iofd_table.h.
+ *   queue is; the last one frees the entry.  See iofd_table.c.
  * - The DSCP of a packet marks the first and the last packet of a message, and limits
  *   how often it may still be deflected: see net/gl_deflect.h.  Packets of long flows
  *   have other DSCPs, and pass after a test of one byte.
@@ -36,7 +36,7 @@
  * device inside its own, and a qdisc there that deflects as well would take them in the
  * opposite order: a deadlock.  So deflected packets wait in a FIFO for a work item in
  * softirq context, which holds no root lock.  A work item never runs on two CPUs at a
- * time, so packets stay in order.  See iofd_fifo.h.
+ * time, so packets stay in order.  See iofd_fifo.c.
  *
  * Locking.  The root lock of the qdisc tree protects all fields of struct
  * iofd_sched_data whose comment does not name another lock.  The configuration is

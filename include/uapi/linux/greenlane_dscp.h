@@ -2,7 +2,7 @@
 /* The codepoint table: the classes of packets that switches distinguish, and their DSCPs.
  *
  * Every user of a codepoint takes it from here: the tagging layer (gl_codepoint.h), the
- * switch port's default map (color_map.h), tc's presets, and the tests.  The table has one row for
+ * switch port's default map (color_map.c), tc's presets, and the tests.  The table has one row for
  * each class of packets that a switch treats differently, and no more.  The meaning of a packet for
  * the other end is in its TCP option.
  *

@@ -6,6 +6,7 @@
 #include <linux/skbuff.h>
 
 #include "net/sched/color_config.c"
+#include "net/sched/color_map.c"
 #include "nlattr.h"
 
 #define LIMIT	1000000

@@ -7,14 +7,14 @@
 #include <linux/module.h>
 
 #include "net/sched/color_band.c"
-#include "net/sched/color_clock.h"
-#include "net/sched/color_map.h"
+#include "net/sched/color_clock.c"
+#include "net/sched/color_map.c"
 #include "net/sched/color_thresh.h"
 
 #define GBIT(n)		((n) * 125000000ull)	/* bytes/s */
 #define PACKETS		1000000
 
-/* --- color_clock.h --- */
+/* --- color_clock.c --- */
 
 /* bytes * 10^9 / rate for up to 2^63 bytes, in two steps */
 static u64 exact_ns(u64 bytes, u64 rate)
@@ -357,7 +357,7 @@ static void color_ecn_hit__bounds(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, color_ecn_hit(TC_COLOR_PROB_ONE, U32_MAX));
 }
 
-/* --- color_map.h --- */
+/* --- color_map.c --- */
 
 static void color_map_default__codepoints(struct kunit *test)
 {

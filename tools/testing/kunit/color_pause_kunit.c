@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: pause frames and their times (net/sched/color_pfc.h), thresholds and maps of priorities
+/* KUnit: pause frames and their times (net/sched/color_pfc.c), thresholds and maps of priorities
  * (net/sched/color_pause.c).
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 
+#include "net/sched/color_map.c"
+#include "net/sched/color_pfc.c"
 #include "net/sched/color_pool.c"
 #include "net/sched/color_stats.c"
 #include "net/sched/color_pause.c"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: DCQCN's reaction point (net/ipv4/dcqcn_rate.h), against a trace computed by hand. */
+/* KUnit: DCQCN's reaction point (net/ipv4/dcqcn_rate.c), against a trace computed by hand. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "net/ipv4/dcqcn_rate.h"
+#include "net/ipv4/dcqcn_rate.c"
 
 /* A link of 10 Gbit/s, and increases with simple sums. */
 static const struct dcqcn_params params = {

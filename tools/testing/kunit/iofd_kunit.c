@@ -9,8 +9,8 @@
 #include <linux/prandom.h>
 #include <net/gl_deflect.h>
 
-#include "net/sched/iofd_fifo.h"
-#include "net/sched/iofd_table.h"
+#include "net/sched/iofd_fifo.c"
+#include "net/sched/iofd_table.c"
 
 #define MESSAGES	1000000
 #define TIMEOUT		100
@@ -405,7 +405,7 @@ static void iofd_table__wrap(struct kunit *test)
 	kvfree(t);
 }
 
-/* --- iofd_fifo.h --- */
+/* --- iofd_fifo.c --- */
 
 /* A packet of @len bytes, as the qdisc layer counts them. */
 static struct sk_buff *packet(struct kunit *test, u32 len)

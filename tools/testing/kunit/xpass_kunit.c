@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the feedback control of xpass (net/ipv4/xpass_rate.h), against updates
+/* KUnit: the feedback control of xpass (net/ipv4/xpass_rate.c), against updates
  * computed by hand.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "net/ipv4/xpass_rate.h"
+#include "net/ipv4/xpass_rate.c"
 
 /* The maximum rate, credits/s: a hundred times 1024, so that products with w are simple. */
 #define LINE	102400
