@@ -101,7 +101,7 @@ figures:
 	scripts/setup --figures
 	scripts/figures $(addprefix --scale ,$(SCALE)) $(if $(STRICT),--strict) $(if $(RECORD),--record) $(ONLY)
 
-# The pictures of verdicts.rst, with their verdicts: a test requires both of one version.
+# The pictures of results.rst, with their verdicts: a test requires both of one version.
 GALLERY := tlt-fig5 tlt-fig12 aeolus-fig11 dart-fig11
 gallery:
 	$(MAKE) figures ONLY="$(GALLERY)" SCALE=small RECORD=1

@@ -10,7 +10,8 @@ some; --list shows them.
 
 --strict fails if a verdict is worse than the recorded one, which is in
 Documentation/gallery/verdicts.toml.  --record makes the verdicts of this run the recorded ones, and
-writes Documentation/verdicts.rst and README's shares of met numbers.
+writes the tables of Documentation/results.rst and README's shares of met numbers.  --recorded writes
+every recorded number to build/verdicts.rst, without a run.
 
 The work is Snakemake's: arguments behind -- are for it, as in
 
@@ -73,6 +74,8 @@ def parse_args():
     parser.add_argument("--strict", action="store_true",
                         help="fail if a verdict is worse than the recorded one")
     parser.add_argument("--record", action="store_true", help="record the verdicts in the tree")
+    parser.add_argument("--recorded", action="store_true",
+                        help="write the recorded numbers to build/verdicts.rst")
     parser.add_argument("--catalogue", type=pathlib.Path, default=FIGURES, metavar="DIR",
                         help="figures of your own, described in DIR/*.toml")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
@@ -128,6 +131,10 @@ def main():
     if args.list:
         for figure in figures:
             print(f"{figure.name:16} {figure.about['paper']}: {figure.about['title']}")
+        return
+    if args.recorded:
+        record.write_page()
+        print(f"figures: {record.PAGE}", file=sys.stderr)
         return
     if missing := _missing():
         sys.exit(f"figures: no {', '.join(missing)}: scripts/setup --figures")

@@ -48,7 +48,7 @@ of them counts: mean, best or worst.  If the figure varies seeds, it is of their
 - `not_comparable` says why there is no verdict.
 - because = [{ for = [-75, -60], why = "..." }] is shown while the number is in that range.
 - `samples` is the key of how many trials a share is of.
-- `headline` is true for what the paper puts first: verdicts.rst lists it at the top, and README
+- `headline` is true for what the paper puts first: results.rst lists it at the top, and README
   counts it.
 - `today` replaces values of `of` and `to` over today's Linux: today = { to = { cc = "dctcp" } }.
 - `ideal` is the key of how many times the physical limit the row of `of` takes over today's Linux,

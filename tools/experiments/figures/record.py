@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The verdicts in the tree, which `scripts/figures --record` writes, and --strict reads.
 
-verdicts.toml has every measured number and its version.  It alone determines
-Documentation/verdicts.rst and README's shares (guest_verdicts.py checks that they do).
+verdicts.toml has every measured number and its version.  It alone determines the tables of
+Documentation/results.rst and README's shares (guest_verdicts.py checks that they do), and
+build/verdicts.rst, which has every number.
 """
 
 import json
@@ -14,18 +15,13 @@ from experiments.figures import catalogue, page, setting, verdict
 from lab import TOP
 
 RECORD = TOP / "Documentation/gallery/verdicts.toml"
-PAGE = TOP / "Documentation/verdicts.rst"
+PAGE = TOP / "build/verdicts.rst"
+RESULTS = TOP / "Documentation/results.rst"
 README = TOP / "README.md"
 # Of page.BASES.
 COLUMNS = ("ours", "today", "ideal")
-# The pictures of `make gallery`, and their captions.
-PICTURES = {
-    "tlt-fig5": "TLT: incasts beside other traffic, 96 hosts",
-    "aeolus-fig11": "Aeolus: flows up to 100 kB, 16 hosts, 4:1",
-    "dart-fig11": "Dart: the tail of short messages by load, 32 hosts, a long flow from each",
-    "tlt-fig12": "Redis behind eight web servers, unmodified: response times by requests",
-}
-_BEGIN, _END = "<!-- scripts/figures --record writes this -->\n", "<!-- to here -->\n"
+_README = "<!-- scripts/figures --record writes this -->\n", "<!-- to here -->\n"
+_RESULTS = ".. scripts/figures --record writes this\n", ".. to here\n"
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
 # Each number, its verdict and its version; scripts/figures --record writes them.
@@ -118,46 +114,13 @@ def _cell(text):
     return re.sub(r"([*`|_\\])", r"\\\1", text)
 
 
-RULE = """\
-Each compared number has the paper's value, its source (text, table, words), and a verdict that the
-run computes (``tools/experiments/figures/verdict.py``).  None is read off a curve: the copies of
-the papers that were used are text without the plots.
-
-A number has up to three values: over the base of the papers' simulators, whose receivers acknowledge
-each second segment or after 200 ms, and whose senders have neither probes nor RACK
-(lab.rst, ``--base paper``); over today's Linux; and how many times the physical limit the
-measured transport takes there.  The verdict is of the first; a figure that does not vary the base has
-one value, under its base.  The brackets have the lowest and the highest seed.
-
-* **met**: at least as good as the paper's, or worse by no more than a tenth.  A tenth of a change in
-  percent is a tenth of the change or of the remainder, the smaller of both: from −80 %, which leaves
-  20 %, it is 2 points.  It is never less than the paper's own rounding (3 stands for 2.5 to 3.5), and
-  a tenth of 0 is 0.  "Similar" is within a tenth, "more" and "less" have no margin, and each seed has
-  to agree.  Other numbers are judged by the mean; "in 3 of 4 seeds" counts the seeds that alone have
-  the same verdict.  Of a best or a worst each seed has its own, so the mean can be outside of the
-  brackets.
-* **beyond**: better than the paper's by more than a factor of two, where less or more is better.
-  The factor of a reduction is computed of the remainder (beyond −80 % begins at −90 %), the factor of
-  a growth of the growth, and the factor of a share that should be large of its complement too.  This
-  shows the direction of the paper's result, in another regime.
-* **missed**, and by how much.  The cause stands beside it while the number is in the range that
-  the text was written for; otherwise it is unknown.
-* **not comparable**, and why: the paper's number is of something else.  A share without events among
-  n packets excludes no share below 3/n.
-* **not run**.
-
-The tenth is the same for all numbers: kernels of different versions, and the order in which hosts
-are set up, move a number by a few percent (lab.rst).
-"""
-
-
 def rst(scale, recorded, figures, absent):
     """The page of all verdicts."""
     title = "Verdicts: one for each number"
-    out = [".. SPDX-License-Identifier: GPL-2.0\n.. scripts/figures --record writes this page.\n",
+    out = [".. SPDX-License-Identifier: GPL-2.0\n",
            f"{'=' * len(title)}\n{title}\n{'=' * len(title)}\n",
            f"At the {scale} scale.\n"]
-    out += [_counts(recorded, figures), _headlines(recorded, figures), RULE, _pictures()]
+    out += [_counts(recorded, figures), _headlines(recorded, figures)]
     for figure in figures:
         if not figure.about.get("compare"):
             continue
@@ -241,12 +204,6 @@ def _headlines(recorded, figures):
         for figure, one, mine in _of_headlines(recorded, figures)], "34 12 16 16 8 14")
 
 
-def _pictures():
-    """The figures of the gallery, each with its caption."""
-    return "\n".join(["Hollow points are the paper's.\n", *(
-        f".. figure:: gallery/{name}.svg\n\n   {caption}\n" for name, caption in PICTURES.items())])
-
-
 _GOOD = (verdict.MET, verdict.BEYOND)
 
 
@@ -266,11 +223,23 @@ def summary(recorded, figures):
     return "\n".join(lines) + "\n"
 
 
+def _between(marks, text, new):
+    """The text with the part between two marks replaced."""
+    begin, end = marks
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return before + begin + new + end + after
+
+
 def readme(text, recorded, figures):
-    """README with that part anew."""
-    before, _, rest = text.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return before + _BEGIN + summary(recorded, figures) + _END + after
+    """README with its part anew."""
+    return _between(_README, text, summary(recorded, figures))
+
+
+def results(text, recorded, figures):
+    """results.rst with its part anew: verdicts by paper, and the headlines."""
+    return _between(_RESULTS, text, "\n" + _counts(recorded, figures) + "\n"
+                    + _headlines(recorded, figures) + "\n")
 
 
 def kept(recorded, figures):
@@ -292,6 +261,14 @@ def write(scale, now):
     scales[scale].update(now)
     RECORD.write_text(toml({one: of for one, of in scales.items() if of}), encoding="utf-8")
     figures = catalogue.load("small")
-    PAGE.write_text(rst("small", scales["small"], figures, catalogue.absent()), encoding="utf-8")
-    README.write_text(readme(README.read_text(encoding="utf-8"), scales["small"], figures),
-                      encoding="utf-8")
+    for path, new in ((README, readme), (RESULTS, results)):
+        path.write_text(new(path.read_text(encoding="utf-8"), scales["small"], figures),
+                        encoding="utf-8")
+    write_page()
+
+
+def write_page():
+    """Write the page of every recorded number."""
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(rst("small", read("small"), catalogue.load("small"), catalogue.absent()),
+                    encoding="utf-8")

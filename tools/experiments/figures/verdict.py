@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does a number agree with its paper?  Arithmetic only: this file reads, runs and draws no figure.
 
-One rule for all numbers (Documentation/verdicts.rst states it in words):
+One rule for all numbers (Documentation/results.rst states it in words):
 
 - A number is *met* if it is at least as good as the paper's, or misses it by no more than a
   tenth.  `want` is the better direction: less, more, or the same.

@@ -425,14 +425,13 @@ def shares():
     true("     - Figure 1 (1 of 4)\n" in text, text)
 
 
-@case("the page of verdicts and README's shares match the record")
+@case("the tables of results.rst and README's shares match the record")
 def in_the_tree():
     recorded, figures = record.read("small"), catalogue.load("small")
     true(recorded, "the record is empty")
-    same(record.PAGE.read_text(encoding="utf-8"),
-         record.rst("small", recorded, figures, catalogue.absent()), "Documentation/verdicts.rst")
-    text = record.README.read_text(encoding="utf-8")
-    same(text, record.readme(text, recorded, figures), "README.md")
+    for path, new in ((record.RESULTS, record.results), (record.README, record.readme)):
+        text = path.read_text(encoding="utf-8")
+        same(text, new(text, recorded, figures), path.name)
     known = {f"{figure.name}: {number['what']}" for figure in figures
              for number in figure.about.get("compare", [])}
     equal(set(record.kinds(recorded)) - known, set(), "recorded numbers without a figure")
@@ -449,7 +448,7 @@ def gallery():
         # A figure whose set-up has changed has no record until both are updated.
         if picture.stem in recorded:
             equal(made and made[1].strip(), recorded[picture.stem]["made"], picture.name)
-        true(f"gallery/{picture.name}" in record.PAGE.read_text(encoding="utf-8"), "on the page")
+        true(f"gallery/{picture.name}" in record.RESULTS.read_text(encoding="utf-8"), "on the page")
 
 
 @case("each axis of the tree's figures has a label, and each number a setting")
