@@ -21,6 +21,10 @@
  *	data				in the backlog as usual; gl_backlog_rcv() reads its
  *					DS field before TCP processes it
  *
+ * A packet that arrives then sets a bit GL_OWED_* of gs->flags, and not gs->owed or gs->prompt,
+ * which the next packet from TCP obeys: the process may send one before the backlog is processed,
+ * and an answer in it would report data as lost that has arrived.
+ *
  * If a kick finds that a process owns the socket, release_sock() kicks, after the backlog: see
  * gl_kick_at_release().  A kick after that might find the next process that owns the socket.
  */
