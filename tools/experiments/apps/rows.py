@@ -6,6 +6,7 @@ import sys
 
 from lab import TOP, units
 from lab.measure import report
+from lab.net.port import PAUSES
 
 # scripts/apps adds their dependencies: lua-nginx-redis depends on NGINX and its Lua module.
 PACKAGES = ("redis-server", "lua-nginx-redis", "memcached", "wrk")
@@ -26,6 +27,8 @@ def add_arguments(add):
     add("--bytes", type=units.size, default="32k", help="of each value (32k)")
     add("--red", type=units.size, default="270k", help="colour threshold")
     add("--ecn", type=units.size, default="200k", help="marking threshold")
+    add("--pause", choices=PAUSES,
+        help="ports pause their upstream ports, so that these packets are not lost")
 
 
 def wrong(args):
@@ -47,7 +50,8 @@ def configure(args):
     if done.returncode:
         sys.exit(1)     # scripts/apps has printed the reason
     return {"apps": done.stdout.strip(), "senders": args.servers + 1,
-            "bytes": args.bytes, "red": args.red, "ecn": args.ecn, "port": args.port}
+            "bytes": args.bytes, "red": args.red, "ecn": args.ecn, "port": args.port,
+            "pause": args.pause}
 
 
 def summary(config, result):

@@ -16,6 +16,13 @@ DSCP = {name: int(dscp) for _, name, dscp, _ in _TABLE}
 # DSCPs of packets of short messages that may still be deflected: they end with 11 in binary.
 SHORT = tuple(range(3, 64, 4))
 
+
+def is_whole(dscp):
+    """Whether a DSCP of SHORT has all four tokens: bits 2 and 3 are their number less one."""
+    return dscp & 0xc == 0xc
+
+
+
 # The default map of a color port: all other DSCPs are yellow.
 RED, GREEN = (tuple(int(dscp) for *_, dscp, colour in _TABLE if colour == wanted)
               for wanted in ("RED", "GREEN"))

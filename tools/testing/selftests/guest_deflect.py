@@ -8,9 +8,10 @@
 """
 import collections
 import os
+import re
 import sys
 
-from experiments.ask import experiment, refused
+from experiments.ask import asked, experiment, refused
 from experiments.kinds import deflect
 from experiments.kinds.deflect import schedule as workload
 from lab import tap
@@ -212,7 +213,8 @@ def command_line():
                     ["--hosts", "8", "--degree", "4"], ["--messages", "9", "--short", "0"],
                     ["--long-flows", "0"], ["--long-flows", "2", "--long-bytes", "1m"],
                     ["--long-flows", "1025"],
-                    ["--cc", "dart@x"], ["--cc", "@plain"], ["--bogus"]):
+                    ["--cc", "dart@x"], ["--cc", "@plain"], ["--bogus"], ["--nic-ecn", "9k"],
+                    ["--pause", "--xoff", "0"]):
         refused("deflect", *options)
 
 
@@ -235,6 +237,35 @@ def look_ahead():
     within(named[1], 50, 10_000, "named senders")
     equal([row["unfinished"] for row in seen.values()], [0] * 3, "unfinished")
     equal(rows("--cc", "dart", *options)["dart", "plain", 30]["named"], 0, "without the option")
+
+
+PAUSED = ("--hosts", "32", "--spines", "2", "--warm-up", "1ms", "--messages", "3000", "--load", "80",
+          "--short", "100", "--bytes", "8k", "--threshold", "3k", "--drain", "50ms", "--pause",
+          "--xoff", "6k")
+
+
+@case("deflections deadlock a fabric that pauses, unless deflected messages may be lost")
+def deadlock():
+    done = asked("deflect", "--kernel", os.environ.get("GL_KERNEL", "7.3"), *PAUSED, "--cc",
+                 "dart@deflect")
+    stuck = re.search(r"(\d+) flows: (\d+) unfinished", done.stderr)
+    true(done.returncode == 1 and stuck, done.stderr)
+    true(int(stuck[2]) > int(stuck[1]) / 2, f"messages that a deadlock stops: {stuck[0]}")
+    plain, lossy = experiment("deflect", *PAUSED, "--cc", "dart@plain,dart@lossy")["summary"]
+    equal((plain["drops"], plain["unfinished"], lossy["unfinished"]), (0, 0, 0), "drops, unfinished")
+    true(plain["pauses"] and plain["paused"], "ports pause")
+    true(lossy["deflected"] > 1000, f"deflected messages: {lossy['deflected']}")
+    within(lossy["drops"], 1, lossy["deflected"] / 4, "deflected packets lost")
+    within(lossy["short_gbit"] / plain["short_gbit"], 0.9, 1.2, "throughput, lossy / plain")
+
+
+@case("--nic-ecn: a paused NIC marks, and its queue is shorter")
+def nic_marks():
+    def tail(*options):
+        return experiment("deflect", "--hosts", "32", "--spines", "2", "--long-flows", "32",
+                          "--warm-up", "20ms", "--messages", "1000", "--load", "20", "--cc",
+                          "dcqcn", "--pause", "--xoff", "20k", *options)["summary"][0]["p99_8192"]
+    within(tail("--nic-ecn", "22500") / tail(), 0, 0.6, "p99 of 8 kB, with marks / without")
 
 
 @case("dart with iofd: short messages bypass long queues, in order, and complete earlier")

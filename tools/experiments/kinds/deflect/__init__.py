@@ -21,7 +21,11 @@ above --hosts; --seed selects their hosts.  The short messages are the same for 
 --deflect repeats all runs with iofd at the switches' ports, --escape with iofd and a priority band
 for messages at the limit of deflections, --pri-q with priority for short messages.  ACKs always
 have the highest priority.  CC@PORTS is a congestion control with one kind of port: dcqcn@pri-q, or
-dart@escape.  The baseline of the comparisons is dcqcn (without it: the first of --cc) with plain
+dart@escape; @lossy is iofd, and a port drops deflected messages above --lossy bytes of them.
+
+--pause: ports pause their upstream ports, so that no packet is lost.  A detour leads down and up
+again, so packets that wait for each other's port may stop for ever; deflected messages of @lossy
+pause no port.  The baseline of the comparisons is dcqcn (without it: the first of --cc) with plain
 ports, at the same load.
 
 CC:NAME=VALUE is a congestion control with net.ipv4.NAME set: dart:dart_shares=0 leaves
@@ -34,7 +38,8 @@ from lab import units
 from lab.measure import report
 
 BASELINE = "dcqcn"
-PORTS = ("plain", "deflect", "escape", "pri-q")
+PORTS = ("plain", "deflect", "escape", "lossy", "pri-q")
+DEFLECTING = ("deflect", "escape", "lossy")
 GBIT = "{:.1f}"
 PER_HOST = 16       # maximum of --long-flows
 
@@ -47,12 +52,12 @@ COLUMNS = (
     ("marked short", "marked", "{:.1%}"), ("in core", "marked_core", "{:.1%}"), ("drops", "drops", "{}"),
     ("RTOs", "timeouts", "{}"), ("probes", "probes", "{}"),
     ("out of order", "out_of_order", "{}"), ("behind", "behind", "{}"), ("links", "links", "{:.2f}"),
-    ("deflected", "deflected", "{}"), ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
+    ("deflected", "deflected", "{}"), ("pauses", "pauses", "{}"), ("paused ms", "paused", "ms"), ("links %", "links_gain", "{:+.1f}"), ("load %", "load_gain", "{:+.1f}"),
     ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 
-# The paper's ports have 225 kB and pause their senders.  These ports pause none: the limit is so
-# large that they do not drop either.
+# The paper's ports have 225 kB and pause their senders.  These have so much that they do not drop
+# either; with --pause an Xoff decides.
 DEFAULTS = {"cc": "dcqcn,dart", "rate": "10gbit", "delay": "5us", "limit": "20m",
             "rounds": 1, "gap": "0ms"}
 
@@ -79,6 +84,12 @@ def add_arguments(add):
         help="exactly N endless flows, in place of the number that --load implies")
     add("--ecn", type=units.size, default="22500", help="marking threshold (22500)")
     add("--threshold", type=units.size, default="15k", help="of iofd (15k)")
+    add("--lossy", type=units.size, default="100k", help="threshold of @lossy (100k)")
+    add("--pause", action="store_true", help="ports pause their upstream ports")
+    add("--xoff", type=units.size, default="200k",
+        help="bytes from one neighbour that pause it (200k)")
+    add("--nic-ecn", type=units.size, metavar="BYTES",
+        help="marking threshold of the hosts' NICs, with --pause (none)")
     add("--entries", type=units.count, default=8, help="of iofd's table (8)")
     add("--duration", type=units.time, default="20ms", help="measured time (20ms)")
     add("--messages", type=units.count, metavar="N",
@@ -135,6 +146,10 @@ def wrong(args):
     for cc in args.cc.split(","):
         if "@" in cc and not (_at(cc)[0] and _at(cc)[1] in PORTS):
             return f"--cc: CC@PORTS, of {', '.join(PORTS)}: {cc}"
+    if not args.xoff:
+        return "--xoff: more than 0"
+    if args.nic_ecn and not args.pause:
+        return "--nic-ecn: only with --pause, which a NIC obeys"
     if not all(setting.count("=") == 1 for setting in args.sysctl):
         return "--sysctl: NAME=VALUE"
     return None
@@ -143,7 +158,8 @@ def wrong(args):
 def configure(args):
     """(configuration, jobs).  A run's time is proportional to its messages."""
     keys = ("hosts leaves spines short degree bytes long_bytes long_flows ecn threshold entries"
-            " duration messages warm_up drain seed look_ahead sysctl option port").split()
+            " duration messages warm_up drain seed look_ahead sysctl option port pause xoff lossy"
+            " nic_ecn").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(topology="leaf-spine", symmetric=False, rate=args.rate)
     ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
@@ -166,17 +182,23 @@ def _switches(result):
     short, everything = "colors.green.packets", "bytes"
     if not total.get(("p", short)):
         return {}
-    return {
-        # A port does not count the mark of a packet that is already marked.
-        "marked": total["colors.green.marks"] / total["p", short],
-        "marked_core": sum(total[role, "colors.green.marks"] for role in ("up", "d"))
-                       / total["p", short],
+    found = {
         "drops": total["drops"],
         "deflected": sum(kinds["iofd"]["deflected.messages"]
                          for kinds in result["switches"].values() if "iofd" in kinds) or None,
         # The first link is the host's, without a switch port; a leaf's port ends the path.
-        "links": 1 + total[short] / total["p", short],
         "bytes_a_byte": 1 + total[everything] / total["p", everything],
+    }
+    if "pause.off" in total:
+        found.update(pauses=total["pause.off"], paused=total["pause.paused.0"])
+    if result["ports"] == "lossy":      # green are all packets but deflected ones
+        return found
+    return found | {
+        # A port does not count the mark of a packet that is already marked.
+        "marked": total["colors.green.marks"] / total["p", short],
+        "marked_core": sum(total[role, "colors.green.marks"] for role in ("up", "d"))
+                       / total["p", short],
+        "links": 1 + total[short] / total["p", short],
     }
 
 

@@ -107,7 +107,8 @@ class Network:
 
     config: topology and its parameters, rate (bit/s), delay (ns, of a link), rto_min (ns), ipv6;
     and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), base (the hosts' TCP:
-    linux or paper), pause (the switches' ports may pause their upstream ports).
+    linux or paper), pause (the switches' ports may pause their upstream ports), nic_ecn (bytes in a
+    paused NIC above which it marks).
     """
 
     def __init__(self, config):
@@ -340,8 +341,9 @@ class Network:
     def _nic_lines(self):
         """tc commands: the link's delay, then a queue that sends at line rate, as a NIC does."""
         if self._paused:
+            ecn = self.config.get("nic_ecn")
             return [f"qdisc add dev eth0 root handle 1: color rate {self.config['rate']}bit"
-                    " limit 1000m pause obey"]
+                    f" limit 1000m pause obey ecn {ecn or 'none'}"]
         delay = self.config.get("nic_delay")
         delay = self.config["delay"] if delay is None else delay
         return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",
