@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 
-from lab.net import modules, topology
+from lab.net import frames, modules, pfc, topology
 from lab.net.network import Network
 from lab.net.port import pausing, shown
 from lab.tap import case, equal, need_virtual_time, true, within
@@ -176,6 +176,150 @@ def green():
         drops = [sum(qdisc["colors"][colour]["drops"][why] for name, qdisc in ports(net)
                      for why in ("color", "pool", "limit")) for colour in ("green", "red")]
         equal((drops[0], drops[1]), (0, 1600 - got), "drops of green, of red")
+
+
+# Gbit/s of the link of each host, and the receiver of each sender: s2 is ten times as fast as r0.
+SPEEDS = {"s0": 10, "s1": 40, "s2": 100, "r0": 10, "r1": 40, "r2": 100}
+FLOWS = (("s2", "r0"), ("s1", "r1"), ("s0", "r2"))
+FAST = FLOWS[1:]
+# Less than the default of `delay`, which covers two timers of the lab's clock too.
+SHORT_DELAY = 4000
+
+
+def unequal(_config):
+    """One switch with links of 10, 40 and 100 Gbit/s."""
+    return topology.Topology([*SPEEDS], ["sw"], [(host, "sw") for host in SPEEDS])
+
+
+topology.TOPOLOGIES["unequal"] = unequal
+
+
+@contextlib.contextmanager
+def unequal_fabric():
+    """The network, with the defaults of `pause all`."""
+    modules.load_all()
+    net = Network({"topology": "unequal", "ipv6": False, "rate": RATE, "delay": SHORT_DELAY,
+                   "rto_min": 10**7, "pause": True})
+    net.build()
+    speed = {net.port_of(host)[1]: number for host, number in SPEEDS.items()}
+    net.fresh_ports(lambda _, dev: [f"color rate {speed[dev]}gbit limit 4m pause all"])
+    for host, number in SPEEDS.items():
+        net.ns[host].sysctl("net.ipv4.tcp_congestion_control", "cubic")
+        net.ns[host].tc(f"qdisc replace dev eth0 root handle 2: color rate {number}gbit"
+                        " limit 1000m pause obey")
+    try:
+        yield net
+    finally:
+        net.remove()
+
+
+def _sink(listener):
+    """Read one connection to its end; returns the number of bytes."""
+    one, _ = listener.accept()
+    got = 0
+    with one:
+        while part := one.recv(1 << 20):
+            got += len(part)
+    return got
+
+
+def transfers(net, flows, ms):
+    """Each flow sends what its slower link carries in `ms`; {flow: share of that link's goodput}."""
+    shares = {}
+
+    def one(flow):
+        src, dst = flow
+        with net.ns[dst]:
+            listener = socket.create_server((net.address(dst), 1000))
+        with net.ns[src]:
+            client = socket.socket()
+        rate = min(SPEEDS[src], SPEEDS[dst]) * 10**9 / 8 * 1448 / 1538
+        number = int(rate * ms / 1000)
+
+        def write():
+            with client:
+                client.connect((net.address(dst), 1000))
+                client.sendall(bytes(number))
+        writer = threading.Thread(target=write)
+        begin = time.monotonic_ns()
+        writer.start()
+        with listener:
+            equal(_sink(listener), number, f"{flow}: bytes")
+        shares[flow] = number / rate / (time.monotonic_ns() - begin) * 1e9
+        writer.join()
+
+    threads = [threading.Thread(target=one, args=(flow,)) for flow in flows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return shares
+
+
+def drops(net):
+    """Packets that any port has dropped."""
+    return sum(qdisc["drops"] for _, qdisc in ports(net))
+
+
+@case("links of 10, 40 and 100 Gbit/s, defaults: no drop, and no port delays another's flow")
+def speeds():
+    with unequal_fabric() as net:
+        shares = transfers(net, FLOWS, 20)
+        equal(drops(net), 0, "drops")
+        heard = {name: qdisc["pause"]["heard"] for name, qdisc in ports(net) if name in SPEEDS}
+        true(heard["s2"] > 0, f"PFC frames received: {heard}")
+        for flow, share in shares.items():
+            within(share, 0.95, 1.02, f"{flow}: goodput / link")
+
+
+@contextlib.contextmanager
+def storm(net, host):
+    """Meanwhile the host pauses its port without an end."""
+    done = threading.Event()
+    with net.ns[host]:
+        sender = frames.Sender("eth0")
+
+    def pause():
+        while not done.is_set():
+            sender.send(pfc.frame(dict.fromkeys(range(8), 0xffff)))
+            time.sleep(0.001)
+    thread = threading.Thread(target=pause)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        sender.close()
+
+
+@case("a storm at one port: the flows of other ports keep their goodput, and the watchdog ends it")
+def storms():
+    with unequal_fabric() as net:
+        with storm(net, "r0"):
+            for flow, share in transfers(net, FAST, 20).items():
+                within(share, 0.95, 1.02, f"{flow}: goodput / link")
+            # 5 of 200 ms, the default of `storm`.
+            within(transfers(net, FLOWS[:1], 5)[FLOWS[0]], 0.02, 0.1, "r0, stopped for 200 ms")
+        dev = net.port_of("r0")[1]
+        equal([qdisc["pause"]["storms"] for _, qdisc in ports(net) if qdisc["dev"] == dev], [8],
+              "storms, of each priority")
+        equal(drops(net), 0, "drops")
+
+
+@case("each Xon is lost: pauses end by their time, no drop, and other flows keep their goodput")
+def xon_is_lost():
+    with unequal_fabric() as net:
+        # The link's end towards the switch; a time of 0 for priority 0.
+        end = f"w{list(SPEEDS).index('s2')}a"
+        net.wires.tc(f"filter add dev {end} parent ffff: protocol 0x8808 prio 1 u32"
+                     " match u16 0 0xffff at 4 action drop")
+        shares = transfers(net, FLOWS, 20)
+        equal(drops(net), 0, "drops")
+        for flow in FAST:
+            within(shares[flow], 0.95, 1.02, f"{flow}: goodput / link")
+        # A pause lasts 3.36 ms, and the queue of r0 is empty after 0.5 ms.
+        within(shares[FLOWS[0]], 0.1, 0.9, "s2, without an Xon: goodput / link")
 
 
 run(need_virtual_time)

@@ -122,7 +122,7 @@ class Network:
         self._down = {name: [] for name in self.switches}
         self._nets = {}                                 # numbers of the switches with hosts
         self._tier = {}
-        self._wires = None
+        self.wires = None
         self._link(topology.links)
 
     # --- the plan
@@ -227,14 +227,14 @@ class Network:
             for key, value in own.items():
                 ns.sysctl(key, value)
         if self._paused:
-            self._wires = Namespace("wires")
-            self._wires.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
+            self.wires = Namespace("wires")
+            self.wires.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
         write_sysctl("net.core.netdev_max_backlog", _BACKLOG)
         write_sysctl("net.ipv4.tcp_mem", _TCP_MEM)
         batch("ip", self._links())
         if self._paused:
-            self._wires.ip(*(f"link set {end} up" for ends in self._ends() for end in ends))
-            self._wires.tc(*self._middle_lines())
+            self.wires.ip(*(f"link set {end} up" for ends in self._ends() for end in ends))
+            self.wires.tc(*self._middle_lines())
         for host in self.hosts:
             self.ns[host].ip(*self._host_lines(self._of_host[host]))
             self.ns[host].tc(*self._nic_lines())
@@ -268,7 +268,7 @@ class Network:
 
     def remove(self):
         """Remove all namespaces, and with them the devices."""
-        for ns in [*self.ns.values()] + [self._wires] * self._paused:
+        for ns in [*self.ns.values()] + [self.wires] * self._paused:
             ns.remove()
 
     @property
