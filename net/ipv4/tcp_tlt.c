@@ -482,6 +482,11 @@ static u64 tlt_guard_ns(const struct sock *sk)
 	return us * (u64)NSEC_PER_USEC;
 }
 
+static struct tlt_crowd_dest *tlt_dest(const struct sock *sk)
+{
+	return tlt_crowd_dest(sk, &tlt_net(sk)->crowds);
+}
+
 /* Does TCP wait, in a crowd, before it sends the next packet? */
 static bool tlt_is_waiting(const struct sock *sk, const struct tlt *tlt)
 {
@@ -521,14 +526,13 @@ static void tlt_report(struct sock *sk, struct tlt *tlt)
 		return;
 	tlt->crowd.suspect = 0;
 	if (tlt->delivered == (u16)tcp_sk(sk)->delivered)
-		tlt_crowd_report(sk, &tlt_net(sk)->crowds);
+		tlt_crowd_report(tlt_dest(sk));
 }
 
 /* An echo has arrived: divide the port with the crowd.  @now: TCP's clock, us. */
 static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
 {
-	struct tlt_net *tn = tlt_net(sk);
-	u32 target = READ_ONCE(tn->crowd);
+	u32 target = READ_ONCE(tlt_net(sk)->crowd);
 	s32 rtt;
 
 	if (tlt_is_rated(sk))
@@ -537,10 +541,12 @@ static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
 	tlt->crowd.unclear &= tlt->clock;
 	tlt->crowd.late = 0;
 	tlt->crowd.watched = 0;
-	if (!tlt->crowd.paced && (!target || !tlt_crowd_is_free(sk, &tlt->crowd)))
+	if (!target || !tlt_crowd_is_free(sk, &tlt->crowd)) {
+		tlt_crowd_end(sk, &tlt->crowd);
 		return;
+	}
 	rtt = max(tlt_age_us(tlt, now), 1);
-	if (tlt_crowd_echo(sk, &tlt->crowd, rtt, target ?: U32_MAX, tlt->counting, &tn->crowds))
+	if (tlt_crowd_echo(sk, &tlt->crowd, tlt_dest(sk), now, rtt, target, tlt->counting))
 		tlt_count(sk, TLT_CROWDWAITS, 1);
 }
 
@@ -578,7 +584,7 @@ static void tlt_postpone_rto(struct sock *sk)
 static bool tlt_crowd_goes_on(const struct sock *sk, const struct tlt *tlt)
 {
 	return tlt_crowd_has_waited(sk, &tlt->crowd) ||
-	       (tlt->crowd.withheld && tlt->state == GREENLANE_WAITING && tlt->clock &&
+	       (tlt->crowd.paced && tlt->state == GREENLANE_WAITING && tlt->clock &&
 		tlt_age_us(tlt, tcp_clock_us()) < (s32)(tcp_sk(sk)->srtt_us >> 2));
 }
 
@@ -592,8 +598,7 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
 	if (tlt_is_rated(sk) || !READ_ONCE(tlt_net(sk)->crowd) || !tp->srtt_us ||
 	    !tlt_crowd_is_free(sk, &tlt->crowd))
 		return;
-	if (!tlt->crowd.withheld && !tp->lost_out &&
-	    !tlt_crowd_is_reported(sk, &tlt_net(sk)->crowds) &&
+	if (!tp->lost_out && !tlt_crowd_is_reported(tlt_dest(sk)) &&
 	    tlt->imp_end - tp->snd_una <= (TLT_BURST - 1) * tp->mss_cache)
 		return;
 	tlt->crowd.watched = 1;

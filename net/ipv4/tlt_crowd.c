@@ -2,35 +2,42 @@
 /* TLT in a crowd: windows of less than a packet.  Beyond the paper.
  *
  * Each connection has an important packet in flight, an MSS, and the port must hold all of them:
- * 1.8 MB hold 1200.  With more, important packets are lost, and connections wait for timers.  So in
- * a crowd a connection waits before it sends its next important packet:
+ * 1.8 MB hold 1200.  With more, important packets are lost, and connections wait for timers.  So
+ * in a crowd a connection waits before it sends its next important packet:
  *
- *	I ----- round trip ----> echo ....... wait ......... I ----- round trip ----> echo
- *	     base RTT + queue           queue (1 - share) / share
+ *	I ----- round trip ----> echo ... wait ... I ----- round trip ----> echo
+ *	     base RTT + queue
  *
- * A long queue alone proves no crowd: unimportant packets may fill it, and a path has the queues of
- * several ports.  So connections wait only after an important packet was lost: its echo was late,
- * and the clock that replaced it was answered while nothing else was delivered.  The connections of
- * a host to one destination have the last port in common, and learn of its crowd from each other.
+ * A long queue alone proves no crowd: unimportant packets may fill it, and a path has the queues
+ * of several ports.  So connections wait only after an important packet was lost: its echo was
+ * late, and the clock that replaced it was answered while nothing else was delivered.  The
+ * connections of a host to one destination have the last port in common, and learn of its crowd
+ * from each other.
  *
- * The queue is the time by which an echo takes longer than the minimum RTT.  A wait is a multiple
- * of the queue and not of the round trip, of which the base may be the larger part.  All
- * connections of a port see about the same queue, and it alone determines the goal of their shares:
+ * They also have one wait, so that their rates are equal.  (If each computes its own from the
+ * queues that it sees, Jain's index of 3000 rates is 0.7.)  The queue is the time by which an echo
+ * takes longer than the minimum RTT.  N connections send a packet each in the time of the queue
+ * and the wait, so at a busy port this sum is the transmission time of N packets: a wait that is
+ * longer by a microsecond makes the queue shorter by a microsecond, one such sum later.  So in the
+ * time of this sum the wait changes by half of the difference between the queue and its goal, for
+ * any N, and however many echoes arrive; at twice the speed the queue would oscillate, because the
+ * effect is delayed by the same time:
  *
- *	share ^
- *	    1 |--------.
- *	  1/2 |         \ .
- *	  1/4 |            `-.__
- *	      +--------+---+---+----> queue
- *	             target  a fifth of it
+ *	goal ^               .   half of the target,
+ *	     |         .         and the root of a sixteenth of the target and the wait
+ *	     |    .
+ *	     | .
+ *	     |.
+ *	     +------------------> wait
  *
- * and each echo moves the share towards it.  Additive increase and multiplicative decrease (Swift's
- * windows below one) would take hundreds of round trips.  Slower steps oscillate: a connection
- * learns the effect of its share only after the next wait.  The queue varies, and connections see
- * it at different times, so shares are not equal: results.rst has Jain's index.
+ * The hosts at a port know nothing of each other's waits.  They see the same queue, and the goal
+ * increases with the wait: so longer waits decrease, and shorter ones increase, until they are
+ * equal.  With 3000 connections the difference is a third of itself after 40 such sums, or 40 ms.
  *
- * The share decreases only if the port drops all but the important packet.  If unimportant packets
- * arrive, the queue is below their threshold: the share doubles, and the window decides.
+ * Unimportant packets of a few connections may arrive, too, as the port's threshold for them
+ * permits.  A connection waits once for each packet that was delivered.  The wait does not
+ * increase with the echoes of such connections: if all are like that, the window decides.  While
+ * the queue is shorter than half of the target, no connection waits: the port is almost idle.
  *
  * A wait is TCP's own pacing: the next packet leaves at tp->tcp_wstamp_ns, and TCP's pacing timer
  * sends it.  So a connection that is paced anyway (bbr, sch_fq, SO_MAX_PACING_RATE) never waits.
@@ -39,6 +46,7 @@
  */
 #include <linux/hash.h>
 #include <linux/math.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
@@ -47,70 +55,58 @@
 
 #include "tlt_crowd.h"
 
-/* The least share: 38,000 connections at a port of 1.8 MB. */
-#define TLT_CROWD_LEAST		(TLT_CROWD_WHOLE / 32)
-/* Limit of a wait, us: 33,000 packets at 40 Gbit/s. */
-#define TLT_CROWD_WAIT_MAX	10000U
+/* Limit of a wait, ns: 33,000 packets at 40 Gbit/s. */
+#define TLT_CROWD_WAIT_MAX	(10 * (u32)NSEC_PER_MSEC)
 /* A destination has a crowd for so long after the last sign of one, us: ten longest waits. */
-#define TLT_CROWD_LIFE		(10 * TLT_CROWD_WAIT_MAX)
+#define TLT_CROWD_LIFE		100000U
 /* TCP's time stamps may decrease by a tick, 1 ms (TCP_PAWS_WINDOW). */
 #define TLT_CROWD_BACK		((s64)NSEC_PER_MSEC)
-/* The goal of the share is halved with each such part of the target that the queue is above it.
- * With 3000 and 6000 connections the queue is about 1.4 and 1.6 times the target.
+/* The goal of the queue is half of the target, and the root of this part of the target and the
+ * wait.  With 3000 and 6000 connections the goal is about 1.1 and 1.3 times the target.
  */
-#define TLT_CROWD_STEPS		5
+#define TLT_CROWD_ROOT		16
+/* A connection waits for this many packets at most: a larger first window does not repeat. */
+#define TLT_CROWD_PACKETS	4U
 
-/* The share that all connections should have at this queue.  Both times in us. */
-static u32 tlt_crowd_goal(u32 queue, u32 target)
+/* The queue, us, below which no connection waits. */
+static u32 tlt_crowd_least(u32 target)
 {
-	u32 step = max(target / TLT_CROWD_STEPS, 1U), over, goal;
+	return target / 2;
+}
 
-	if (queue <= target)
-		return TLT_CROWD_WHOLE;
-	over = queue - target;
-	goal = TLT_CROWD_WHOLE >> min(over / step, 31U);
-	goal -= goal * (over % step) / step / 2;
-	return max(goal, TLT_CROWD_LEAST);
+/* The queue, ns, at which this wait, ns, is right.  @target: us. */
+static s64 tlt_crowd_goal(u32 wait, u32 target)
+{
+	u64 product = (u64)wait * target * NSEC_PER_USEC;
+
+	return tlt_crowd_least(target) * (s64)NSEC_PER_USEC + int_sqrt64(product / TLT_CROWD_ROOT);
 }
 
 /**
- * tlt_crowd_share() - the share after an echo
- * @share: before, TLT_CROWD_LEAST ... TLT_CROWD_WHOLE
+ * tlt_crowd_wait() - the wait of a destination's connections after an echo
+ * @wait: before, ns, at most TLT_CROWD_WAIT_MAX
  * @queue: by how much the echo took longer than the minimum RTT, us
- * @target: the queue up to which no connection waits, us
+ * @us: since the wait changed before
+ * @target: net.ipv4.tlt_crowd, us
  *
- * The share moves by half of the difference from the goal, an increase by at most an eighth,
- * because all connections of a port increase at the same time.  If the queue is almost empty, it
- * doubles.
- *
- * Return: the share, in 1/TLT_CROWD_WHOLE.
+ * Return: ns, at most TLT_CROWD_WAIT_MAX.
  */
-u32 tlt_crowd_share(u32 share, u32 queue, u32 target)
+u32 tlt_crowd_wait(u32 wait, u32 queue, u32 us, u32 target)
 {
-	u32 goal = tlt_crowd_goal(queue, target), most;
+	u32 cycle;
+	s64 over;
 
-	if (goal < share)
-		return share - (share - goal) / 2;
-	most = queue < target / 4 ? share : share / 8 + 1;
-	return share + min(DIV_ROUND_UP(goal - share, 2), most);
+	queue = min(queue, (u32)(2 * TLT_CROWD_WAIT_MAX / NSEC_PER_USEC));
+	cycle = max(queue + wait / (u32)NSEC_PER_USEC, 1U);
+	over = queue * (s64)NSEC_PER_USEC - tlt_crowd_goal(wait, target);
+	return clamp_t(s64, wait + div_s64(over * min(us, cycle), 2 * cycle), 0,
+		       TLT_CROWD_WAIT_MAX);
 }
 
-/**
- * tlt_crowd_wait() - time between an echo and the next packet
- * @share: in 1/TLT_CROWD_WHOLE
- * @queue: by how much the echo took longer than the minimum RTT, us
- *
- * Return: us, at most TLT_CROWD_WAIT_MAX.
+/* The entry of the destination of @sk.  Other destinations may have the same entry: a connection
+ * that is alone behind a long queue then waits without need.
  */
-u32 tlt_crowd_wait(u32 share, u32 queue)
-{
-	return min_t(u64, (u64)queue * (TLT_CROWD_WHOLE - share) / share, TLT_CROWD_WAIT_MAX);
-}
-
-/* The jiffies of the last sign of a crowd at the destination of @sk.  Other destinations may have
- * the same entry: a connection that is alone behind a long queue then waits without need.
- */
-static u32 *tlt_crowd_sign(const struct sock *sk, struct tlt_crowds *crowds)
+struct tlt_crowd_dest *tlt_crowd_dest(const struct sock *sk, struct tlt_crowds *crowds)
 {
 	u32 daddr = (__force u32)sk->sk_daddr;
 
@@ -118,26 +114,28 @@ static u32 *tlt_crowd_sign(const struct sock *sk, struct tlt_crowds *crowds)
 	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
 		daddr = __ipv6_addr_jhash(&sk->sk_v6_daddr, 0);
 #endif
-	return &crowds->sign[hash_32(daddr, TLT_CROWD_BITS)];
+	return &crowds->dest[hash_32(daddr, TLT_CROWD_BITS)];
 }
 
-/* The destination of @sk has a crowd. */
-void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds)
+/* The destination has a crowd.  A new crowd begins without a wait. */
+void tlt_crowd_report(struct tlt_crowd_dest *dest)
 {
-	u32 *sign = tlt_crowd_sign(sk, crowds), now = tcp_jiffies32;
+	u32 now = tcp_jiffies32;
 
+	if (!tlt_crowd_is_reported(dest))
+		WRITE_ONCE(dest->wait, 0);
 	/* Other processors read the entry with each echo. */
-	if (READ_ONCE(*sign) != now)
-		WRITE_ONCE(*sign, now);
+	if (READ_ONCE(dest->sign) != now)
+		WRITE_ONCE(dest->sign, now);
 }
 
-/* Has the destination of @sk a crowd?  Jiffies wrap after weeks; an entry as old as that is valid
- * again for a moment.
+/* Has the destination a crowd?  Jiffies wrap after weeks; an entry as old as that is valid again
+ * for a moment.
  */
-bool tlt_crowd_is_reported(const struct sock *sk, struct tlt_crowds *crowds)
+bool tlt_crowd_is_reported(const struct tlt_crowd_dest *dest)
 {
 	/* Another processor may write the present jiffies: read them afterwards. */
-	u32 sign = READ_ONCE(*tlt_crowd_sign(sk, crowds));
+	u32 sign = READ_ONCE(dest->sign);
 
 	return tcp_jiffies32 - sign <= usecs_to_jiffies(TLT_CROWD_LIFE);
 }
@@ -146,12 +144,15 @@ bool tlt_crowd_is_reported(const struct sock *sk, struct tlt_crowds *crowds)
 void tlt_crowds_init(struct tlt_crowds *crowds)
 {
 	u32 past = tcp_jiffies32 - usecs_to_jiffies(TLT_CROWD_LIFE) - 1;
+	int i;
 
-	memset32(crowds->sign, past, ARRAY_SIZE(crowds->sign));
+	memset(crowds, 0, sizeof(*crowds));
+	for (i = 0; i < ARRAY_SIZE(crowds->dest); i++)
+		crowds->dest[i].sign = past;
 }
 
 /* Is the important packet all that the port admits?  @packets: delivered since the last echo.  A
- * window of two may have lost its other packet before; a connection without data has no share.
+ * window of two may have lost its other packet before; without data, no packet could be lost.
  */
 static bool tlt_crowd_is_alone(const struct sock *sk, u16 packets, bool lost)
 {
@@ -170,10 +171,10 @@ bool tlt_crowd_is_free(const struct sock *sk, const struct tlt_crowd *crowd)
 	       (status == SK_PACING_NONE || (crowd->paced && status == SK_PACING_NEEDED));
 }
 
-static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u32 us)
+/* TCP sends no packet before @ns of its clock. */
+static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u64 ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 ns = tcp_clock_ns() + us * (u64)NSEC_PER_USEC;
 
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 	tp->tcp_wstamp_ns = max(tp->tcp_wstamp_ns, ns);
@@ -183,38 +184,53 @@ static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u32 us)
 	tlt_crowd_wake(sk, tp->tcp_wstamp_ns);
 }
 
+/* The wait that an echo leaves to the destination's connections, ns. */
+static u32 tlt_crowd_learn(struct tlt_crowd_dest *dest, u32 now, u32 queue, u32 target)
+{
+	/* Negative if another processor has processed a later echo. */
+	s32 us = max((s32)(now - READ_ONCE(dest->us)), 0);
+	u32 wait = tlt_crowd_wait(READ_ONCE(dest->wait), queue, us, target);
+
+	WRITE_ONCE(dest->us, now);
+	WRITE_ONCE(dest->wait, wait);
+	return wait;
+}
+
 /**
  * tlt_crowd_echo() - an echo has arrived: how long does TCP wait before its next packet?
  * @sk: the connection, locked; TCP has not sent a packet for this ACK yet
  * @crowd: its state
+ * @dest: the entry of its destination; a crowd that goes on is reported
+ * @now: TCP's clock, us
  * @rtt: since the important packet left, us
- * @target: the queue up to which no connection waits, us
+ * @target: net.ipv4.tlt_crowd, us
  * @lost: the echo has found packets lost, and TCP has not marked them yet
- * @crowds: the crowds of the namespace; one that goes on is reported
  *
  * Return: true if TCP waits.
  */
-bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost,
-		    struct tlt_crowds *crowds)
+bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, struct tlt_crowd_dest *dest, u64 now,
+		    u32 rtt, u32 target, bool lost)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u16 packets = tp->delivered - crowd->delivered;
-	u32 queue = rtt - min(rtt, tcp_min_rtt(tp)), share, us;
+	u32 queue = rtt - min(rtt, tcp_min_rtt(tp));
+	u32 least = tlt_crowd_least(target);
+	u64 wait = 0;
 
 	crowd->delivered = tp->delivered;
-	/* Without a crowd, or if other packets arrive too, the queue counts as empty. */
-	if (!tlt_crowd_is_reported(sk, crowds) || !tlt_crowd_is_alone(sk, packets, lost))
-		target = U32_MAX;
-	if (queue > target)
-		tlt_crowd_report(sk, crowds);
-	share = tlt_crowd_share(TLT_CROWD_WHOLE - crowd->withheld, queue, target);
-	us = tlt_crowd_wait(share, queue);
-	if (!us || !tlt_crowd_is_free(sk, crowd)) {
+	if (tlt_crowd_is_reported(dest)) {
+		bool alone = tlt_crowd_is_alone(sk, packets, lost);
+
+		if (alone && queue > least)
+			tlt_crowd_report(dest);
+		wait = tlt_crowd_learn(dest, now, alone ? queue : min(queue, least), target);
+	}
+	if (!wait || queue < least) {
 		tlt_crowd_end(sk, crowd);
 		return false;
 	}
-	crowd->withheld = TLT_CROWD_WHOLE - share;
-	tlt_crowd_hold(sk, crowd, us);
+	wait = min_t(u64, wait * clamp_t(u32, packets, 1, TLT_CROWD_PACKETS), TLT_CROWD_WAIT_MAX);
+	tlt_crowd_hold(sk, crowd, now * NSEC_PER_USEC + wait);
 	return true;
 }
 
@@ -224,8 +240,8 @@ bool tlt_crowd_is_waiting(const struct sock *sk, const struct tlt_crowd *crowd)
 	return crowd->waits && tcp_sk(sk)->tcp_wstamp_ns > tcp_clock_ns();
 }
 
-/* Has the next packet waited, less than a round trip ago?  Then it continues the connection's
- * share, also if no packet is in flight.
+/* Has the next packet waited, less than a round trip ago?  Then it continues the crowd,
+ * also if no packet is in flight.
  */
 bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd)
 {
@@ -250,7 +266,6 @@ void tlt_crowd_end(struct sock *sk, struct tlt_crowd *crowd)
 	s64 left;
 
 	crowd->delivered = tp->delivered;
-	crowd->withheld = 0;
 	crowd->waits = 0;
 	if (!crowd->paced)
 		return;

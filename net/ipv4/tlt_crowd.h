@@ -6,12 +6,8 @@
 #include <linux/types.h>
 #include <net/sock.h>
 
-/* A share of one: the connection never waits. */
-#define TLT_CROWD_WHOLE		1024U
-
 /**
- * struct tlt_crowd - how a connection divides a port with a crowd
- * @withheld: TLT_CROWD_WHOLE less the connection's share; 0 outside a crowd
+ * struct tlt_crowd - a connection in a crowd
  * @waits: TCP waits, or has waited, before it sends the next packet
  * @paced: this waiting has switched TCP's pacing on
  * @watched: TCP's timer is pending: if the echo of the important packet is late, a clock replaces
@@ -24,8 +20,7 @@
  * All fields: socket lock.
  */
 struct tlt_crowd {
-	u16	withheld:10,
-		waits:1,
+	u16	waits:1,
 		paced:1,
 		watched:1,
 		late:1,
@@ -38,24 +33,36 @@ struct tlt_crowd {
 #define TLT_CROWD_BITS		8
 
 /**
- * struct tlt_crowds - where a namespace's connections have met crowds
- * @sign: jiffies of the last sign of a crowd, by a hash of the destination's address
+ * struct tlt_crowd_dest - the crowd at the last port to a destination
+ * @sign: jiffies of the last sign of a crowd
+ * @wait: time between an echo and the next packet of a connection, ns
+ * @us: TCP's clock when @wait changed, us, low 32 bits
  *
- * All connections of the namespace read and write it, without a lock.
+ * All connections of the namespace to the destination read and write it with each echo, without a
+ * lock.  Each value that is written is valid beside any values of the other fields: @wait is within
+ * its limits, and tlt_crowd_wait() limits the time since @us.  Two echoes at the same time count as
+ * one.
  */
+struct tlt_crowd_dest {
+	u32	sign;
+	u32	wait;
+	u32	us;
+};
+
+/* struct tlt_crowds - the destinations of a namespace, by a hash of their addresses */
 struct tlt_crowds {
-	u32	sign[1 << TLT_CROWD_BITS];
+	struct tlt_crowd_dest	dest[1 << TLT_CROWD_BITS];
 };
 
 void tlt_crowds_init(struct tlt_crowds *crowds);
-void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds);
-bool tlt_crowd_is_reported(const struct sock *sk, struct tlt_crowds *crowds);
+struct tlt_crowd_dest *tlt_crowd_dest(const struct sock *sk, struct tlt_crowds *crowds);
+void tlt_crowd_report(struct tlt_crowd_dest *dest);
+bool tlt_crowd_is_reported(const struct tlt_crowd_dest *dest);
 
-u32 tlt_crowd_share(u32 share, u32 queue, u32 target);
-u32 tlt_crowd_wait(u32 share, u32 queue);
+u32 tlt_crowd_wait(u32 wait, u32 queue, u32 us, u32 target);
 
-bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, u32 rtt, u32 target, bool lost,
-		    struct tlt_crowds *crowds);
+bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, struct tlt_crowd_dest *dest, u64 now,
+		    u32 rtt, u32 target, bool lost);
 bool tlt_crowd_is_free(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_is_waiting(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the share of a connection in a crowd (net/ipv4/tlt_crowd.c). */
+/* KUnit: the wait of a crowd's connections (net/ipv4/tlt_crowd.c). */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -7,85 +7,84 @@
 
 #define TARGET	150U
 
-/* By hand: the goal is halved with each 30 us above the target, and straight in between. */
-static void tlt_crowd_goal__halves(struct kunit *test)
+#define US	1000U
+#define NS_MAX	(10000 * US)
+
+/* By hand: 75 us, and the root of 9.375 us and the wait. */
+static void tlt_crowd_goal__increases(struct kunit *test)
 {
-	static const struct { u32 queue, goal; } row[] = {
-		{ 0, 1024 }, { 149, 1024 }, { 150, 1024 }, { 165, 768 }, { 180, 512 }, { 195, 384 },
-		{ 210, 256 }, { 240, 128 }, { 270, 64 }, { 300, 32 }, { 330, 32 }, { 360, 32 },
-		{ 1000000, 32 }, { U32_MAX, 32 },
+	static const struct { u32 wait, goal; } row[] = {
+		{ 0, 75000 }, { 150 * US, 112500 }, { 600 * US, 150000 }, { 2400 * US, 225000 },
+		{ NS_MAX, 381186 },
 	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(row); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tlt_crowd_goal(row[i].queue, TARGET), row[i].goal,
-				    "queue %u us", row[i].queue);
-	/* A target below the steps, and none. */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_goal(3, 2), 512);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_goal(U32_MAX, U32_MAX), TLT_CROWD_WHOLE);
+		KUNIT_EXPECT_EQ_MSG(test, tlt_crowd_goal(row[i].wait, TARGET), row[i].goal,
+				    "wait %u ns", row[i].wait);
 }
 
-static void tlt_crowd_share__moves_half(struct kunit *test)
+/* In the time of the queue and the wait, by half of the difference between queue and goal. */
+static void tlt_crowd_wait__by_half(struct kunit *test)
 {
-	/* Down, by half of the difference, ... */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1024, 180, TARGET), 768);
-	/* ... and up, by an eighth at most, ... */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(256, 180, TARGET), 256 + 33);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(500, 180, TARGET), 506);
-	/* ... or to the double if the queue is almost empty. */
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(100, 37, TARGET), 113);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(100, 36, TARGET), 200);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_share(1000, 0, TARGET), 1012);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(0, 375, 375, TARGET), 150 * US);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 250, 850, TARGET), 650 * US);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 50, 650, TARGET), 550 * US);
+	/* At the goal it stays, ... */
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 150, 750, TARGET), 600 * US);
+	/* ... in a part of the time it changes by a part, ... */
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 250, 85, TARGET), 605 * US);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 250, 0, TARGET), 600 * US);
+	/* ... and in a longer time no more. */
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 250, 10000, TARGET), 650 * US);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(600 * US, 250, U32_MAX, TARGET), 650 * US);
 }
 
-/* Two connections with shares of 1 and 1/32 see the same queue. */
-static void tlt_crowd_share__equal_soon(struct kunit *test)
+/* Any values of an entry, and any queue, leave a wait within its limits. */
+static void tlt_crowd_wait__limits(struct kunit *test)
 {
-	u32 a = TLT_CROWD_WHOLE, b = TLT_CROWD_LEAST, n;
+	static const u32 any[] = { 0, 1, 75, 150, 1000, 100000, 10000000, INT_MAX, U32_MAX };
+	u32 w, q, t, d, next;
 
-	for (n = 0; a > b + b / 10; n++) {
-		KUNIT_ASSERT_LT(test, n, 40);
-		a = tlt_crowd_share(a, 200, TARGET);
-		b = tlt_crowd_share(b, 200, TARGET);
-	}
-	KUNIT_EXPECT_LE(test, n, 25);
+	for (w = 0; w < 7; w++)
+		for (q = 0; q < ARRAY_SIZE(any); q++)
+			for (t = 0; t < ARRAY_SIZE(any); t++)
+				for (d = 1; d < 6; d++) {
+					next = tlt_crowd_wait(any[w], any[q], any[t], any[d]);
+					KUNIT_ASSERT_LE(test, next, NS_MAX);
+				}
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(NS_MAX, U32_MAX, U32_MAX, TARGET), NS_MAX);
+	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(0, 0, U32_MAX, TARGET), 0);
 }
 
-/* After any echo the share is within its limits; without a crowd it is soon one. */
-static void tlt_crowd_share__limits(struct kunit *test)
+/* A port of N packets' transmission time: the queue finds its goal, and does not oscillate.  Two
+ * hosts with a long and with no wait, and half of the connections each, wait equally long.
+ */
+static void tlt_crowd_wait__settles(struct kunit *test)
 {
-	u32 queue, share, n;
+	static const u32 all[] = { 400, 900, 1800, 4000 };
+	u32 i, n, queue, a, b;
 
-	for (share = TLT_CROWD_LEAST; share <= TLT_CROWD_WHOLE; share++) {
-		for (queue = 0; queue < 500; queue += 7) {
-			u32 next = tlt_crowd_share(share, queue, TARGET);
+	for (i = 0; i < ARRAY_SIZE(all); i++) {
+		/* The port holds 360 us. */
+		for (n = 0, a = 2 * all[i] * US, b = 0; n < 600; n++) {
+			u32 late = (a + b) / 2 / US;
 
-			KUNIT_ASSERT_GE(test, next, TLT_CROWD_LEAST);
-			KUNIT_ASSERT_LE(test, next, TLT_CROWD_WHOLE);
+			queue = min(all[i] - min(all[i], late), 360U);
+			a = tlt_crowd_wait(a, queue, U32_MAX, TARGET);
+			b = tlt_crowd_wait(b, queue, U32_MAX, TARGET);
 		}
+		KUNIT_EXPECT_LE_MSG(test, abs((int)(a - b)), a / 20, "%u us", all[i]);
+		KUNIT_EXPECT_LE_MSG(test, abs((int)(queue * US - (u32)tlt_crowd_goal(a, TARGET))),
+				    10 * US, "%u us", all[i]);
 	}
-	share = TLT_CROWD_LEAST;
-	for (n = 0; share < TLT_CROWD_WHOLE; n++)
-		share = tlt_crowd_share(share, 0, U32_MAX);
-	KUNIT_EXPECT_LE(test, n, 16);
-}
-
-static void tlt_crowd_wait__of_a_share(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(1024, 500), 0);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(512, 500), 500);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(256, 300), 900);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(32, 100), 3100);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(32, 400), TLT_CROWD_WAIT_MAX);
-	KUNIT_EXPECT_EQ(test, tlt_crowd_wait(32, U32_MAX), TLT_CROWD_WAIT_MAX);
 }
 
 static struct kunit_case tlt_cases[] = {
-	KUNIT_CASE(tlt_crowd_goal__halves),
-	KUNIT_CASE(tlt_crowd_share__moves_half),
-	KUNIT_CASE(tlt_crowd_share__equal_soon),
-	KUNIT_CASE(tlt_crowd_share__limits),
-	KUNIT_CASE(tlt_crowd_wait__of_a_share),
+	KUNIT_CASE(tlt_crowd_goal__increases),
+	KUNIT_CASE(tlt_crowd_wait__by_half),
+	KUNIT_CASE(tlt_crowd_wait__limits),
+	KUNIT_CASE(tlt_crowd_wait__settles),
 	{}
 };
 

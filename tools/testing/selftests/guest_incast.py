@@ -125,6 +125,17 @@ def crowd():
         within(row["ratio"], 1, 1.1, f"{cc}: 99.9th percentile / ideal")
 
 
+@case("TLT, 750 flows at a port that holds 300 important packets: the flows' rates are equal")
+def fair():
+    # A quarter of the rate, the port and the flows of 3000 flows at 40 Gbit/s.
+    _, whole = incast(TLT, (750,), "--rate", "10gbit", "--limit", "450k", "--red", "68k",
+                      "--bytes", "160k", "--rounds", "2")
+    for run in whole["runs"]:
+        for times in run["fct_ns"]:
+            within(report.jain([1 / ns for ns in times]), 0.98, 1, f"{run['cc']}: Jain's index")
+        equal(run["senders"]["tcp"]["TCPTimeouts"], 0, f"{run['cc']}: RTOs")
+
+
 @case("TLT, 80 to 1000 flows: the tail is near the ideal")
 def near_ideal():
     for (cc, flows), row in tlt().items():

@@ -8,6 +8,7 @@ The wire is the crowded port: it drops unimportant data, and important data is l
 the others.
 """
 import errno
+import math
 import socket
 
 from lab import tap
@@ -19,9 +20,8 @@ from lab.wire.wire import DELAY, MSS, Wire, connected, pattern
 
 GUARD = 1e-3                    # TLT_GUARD_US
 LIFE = 100e-3                   # TLT_CROWD_LIFE
-WHOLE, LEAST = 1024, 32         # tlt_crowd.h
 WAIT_MAX = 10e-3
-# Above twice the target of 150 us the goal is the least share.
+TARGET = 150e-6                 # tlt_crowd
 QUEUE = 450e-6
 
 both = using(connected, version=(4, 6))
@@ -79,10 +79,10 @@ def gaps(wire):
 
 def waits(queue, count):
     """The waits after the first `count` echoes, each with this queue, s."""
-    share, found = WHOLE, []
+    wait, found = 0, []
     for _ in range(count):
-        share -= (share - LEAST) // 2
-        found.append(min(queue * (WHOLE - share) / share, WAIT_MAX))
+        wait += (queue - TARGET / 2 - math.sqrt(wait * TARGET / 16)) / 2
+        found.append(wait)
     return found
 
 
@@ -99,7 +99,8 @@ def setting(wire):
     equal([ns.sysctl("net.ipv4.tlt_crowd") for ns in (wire.a, wire.b)], ["100000", "150"], "values")
 
 
-@both("late echoes while only important packets arrive: the waits grow, by the share's rule")
+@both("late echoes while only important packets arrive: the waits grow, by half of the difference"
+      " from the goal of the queue")
 def less_than_a_packet(wire, client, server):
     begin_crowd(wire, client, server, 60e-3)
     seen, expected = gaps(wire), waits(QUEUE, 6)
@@ -155,8 +156,7 @@ def switched_off(wire):
     wire.run(WAIT_MAX)
     wire.mark()
     wire.run(50e-3)
-    # The share doubles with each echo.
-    true(not (late := [gap for gap in gaps(wire)[7:] if gap > 20e-6]), f"waits: {late}")
+    true(not (late := [gap for gap in gaps(wire) if gap > 20e-6]), f"waits: {late}")
     wire.rule = None
     equal(len(wire.receive(server, 20 * MSS[4])), 20 * MSS[4], "bytes that arrive")
 
@@ -301,15 +301,90 @@ def overtaken(wire):
     equal(burst_after(wire, other), 0, "waits")
 
 
-@case("a connection learns of the crowd at its destination from another one, for 100 ms", Wire)
+@case("a connection learns of the crowd at its destination, and how long to wait, from another one",
+      Wire)
 def shared(wire):
     one, server = wire.connect()
     two, _ = wire.connect()
-    report(wire, one, server)
-    true(burst_after(wire, two) > 0, "the other connection waits")
+    begin_crowd(wire, one, server, 20e-3)
+    learned = max(gaps(wire))
+    wire.mark()
+    burst_after(wire, two)
+    within(gaps(wire)[0] / learned, 0.9, 1.3, "the other one's first wait, as a part of the last")
+
+
+@case("after 100 ms without a sign of the crowd no connection waits; a new crowd begins anew", Wire)
+def expires(wire):
+    one, server = wire.connect()
+    begin_crowd(wire, one, server, 20e-3)
+    true(max(gaps(wire)) > waits(QUEUE, 4)[-1], "waits")
+    wire.rule = None
+    wire.receive(server, 10 * MSS[4])
     wire.run(LIFE + 10e-3)
-    three, _ = wire.connect()
-    equal(burst_after(wire, three), 0, "waits after 100 ms")
+    other, server = wire.connect()
+    wire.mark()
+    equal(burst_after(wire, other), 0, "waits after 100 ms")
+    begin_crowd(wire, other, server, 20e-3)
+    within(gaps(wire)[0] / waits(QUEUE, 1)[0], 0.9, 1.1, "the first wait, as a part of the rule's")
+
+
+@case("eight connections whose echoes arrive at the same time: their wait grows as one's does", Wire)
+def at_the_same_time(wire):
+    some = [wire.connect() for _ in range(8)]
+    report(wire, *some[0])
+    wire.mark()
+    crowd(wire, QUEUE)
+    for client, _ in some:
+        client.send(pattern(10 * MSS[4]))
+    wire.run(1e-3)
+    found = []
+    for client, _ in some:
+        port = client.getsockname()[1]
+        left = [p.time for p in wire.seen if p.from_a and p.sport == port and p.kind == IMPORTANT]
+        found.append(left[1] - left[0] - QUEUE - 2 * DELAY)
+    first = waits(QUEUE, 1)[0]
+    within(min(found) / first, 0.9, 1.3, "the shortest wait, as a part of one connection's")
+    within(max(found) / first, 0.9, 1.3, "the longest")
+
+
+@both("a connection that is not alone waits in a crowd, too: once for each packet that was delivered")
+def for_each_packet(wire, client, server):
+    other, _ = wire.connect()
+    begin_crowd(wire, client, server, 5e-3)
+    learned = max(gaps(wire))
+    port = other.getsockname()[1]
+
+    def rule(p):
+        p.late = QUEUE * bool(p.from_a and p.len)
+        return p.from_a and p.kind == DATA and p.sport != port
+    wire.rule = rule
+    wire.mark()
+    other.send(pattern(3 * MSS[wire.version]))
+    wire.run(600e-6)
+    other.send(pattern(100))
+    wire.run(WAIT_MAX)
+    sent = [p for p in data(wire.from_a()) if p.sport == port]
+    equal(kinds(sent), [DATA] * 2 + [IMPORTANT] * 2, "kinds of a burst and the next packet")
+    wait = sent[3].time - sent[2].time - QUEUE - 2 * DELAY
+    # The first connection's echoes increase the wait meanwhile.
+    within(wait / learned, 2.9, 3.9, "the wait, as a part of the other connection's")
+
+
+@both("a crowd, but a short queue: no wait")
+def short_queue(wire, client, server):
+    other, _ = wire.connect()
+    begin_crowd(wire, client, server, 5e-3)
+    port = other.getsockname()[1]
+    # The other connection's path has no queue.
+    wire.rule = lambda p: p.from_a and p.kind == DATA and p.sport != port
+    wire.mark()
+    other.send(pattern(3 * MSS[wire.version]))
+    wire.run(50e-6)
+    now = wire.seen[-1].time
+    other.send(pattern(100))
+    wire.run(5e-3)
+    sent = [p for p in data(wire.from_a()) if p.sport == port]
+    within(sent[3].time - now, 0, 60e-6, "departure of the next packet, s")
 
 
 @case("connections to another destination learn nothing", Wire)
