@@ -42,10 +42,15 @@
 /* Ethernet's header, checksum, preamble and gap. */
 #define HPCC_FRAME		38
 
-/* The window and the bursts of a connection that has no telemetry yet: at most a quarter of the
- * window is sent as one GSO packet.
- */
+/* At most a quarter of the window is sent as one GSO packet. */
 #define HPCC_BURSTS		4
+
+/* After this number of base RTTs without data to send a connection starts again, at line rate.  The
+ * paper's flows are messages, and each starts at line rate.  Without this the window would shrink
+ * from message to message: each shares the link with longer flows, which take all of it between the
+ * messages.
+ */
+#define HPCC_IDLE		8
 
 /* After this number of round trips without telemetry the connection behaves as reno.  One is not
  * enough: in a recovery an ACK with three SACK blocks has no room for the echo.
@@ -139,6 +144,7 @@ struct hpcc_sock {
  * @blind: round trips without telemetry, at most HPCC_BLIND
  * @sampled: telemetry has arrived in this round trip
  * @governed: telemetry determines the window; if not, the connection behaves as reno
+ * @idle: all data that the application has written is acknowledged
  * @paces: TCP's own pacing is on because of hpcc
  *
  * The socket lock protects all fields.  All are 0 before init() has attached the connection.
@@ -150,6 +156,7 @@ struct hpcc {
 	u8			blind;
 	u8			sampled:1,
 				governed:1,
+				idle:1,
 				paces:1;
 };
 
@@ -281,8 +288,11 @@ static void hpcc_sample(struct sock *sk, u32 ack, u32 util)
 	ca->governed = 1;
 	ca->sampled = 1;
 	ca->blind = 0;
-	update = after(ack, ca->update);
-	if (update)
+	/* The first ACK reports the begin of the first round trip, so it only starts that, as in the
+	 * authors' code.
+	 */
+	update = after(ack, ca->update) && ca->w.begun;
+	if (update || !ca->w.begun)
 		ca->update = tcp_sk(sk)->snd_nxt;
 	hpcc_path(sk, &path);
 	hpcc_window_sample(&ca->w, &path.p, util, tcp_clock_ns(), update);
@@ -323,15 +333,32 @@ static void hpcc_reno(struct sock *sk, u32 acked)
 
 /* --- struct tcp_congestion_ops ------------------------------------------------------ */
 
+/* The application has written data.  A connection that only waits for its pace is not idle. */
+static void hpcc_resume(struct sock *sk)
+{
+	struct hpcc *ca = hpcc_of(sk);
+	struct hpcc_path path;
+
+	ca->idle = 0;
+	hpcc_path(sk, &path);
+	if (tcp_clock_ns() - ca->w.at <= (u64)HPCC_IDLE * path.p.rtt)
+		return;
+	hpcc_window_init(&ca->w, &path.p);
+	hpcc_apply(sk, &path);
+}
+
 static GL_CONG_CONTROL(hpcc_cong_control, sk, rs)
 {
+	struct hpcc *ca = hpcc_of(sk);
+
 	/* TCP calls this for the ACK of the SYN before init(). */
 	if (sk->sk_state == TCP_SYN_SENT) {
 		gl_pace_as_tcp(sk);
 		return;
 	}
 	hpcc_round(sk);
-	if (hpcc_of(sk)->governed) {
+	ca->idle = !tcp_sk(sk)->packets_out && !tcp_send_head(sk);
+	if (ca->governed) {
 		struct hpcc_path path;
 
 		hpcc_path(sk, &path);
@@ -373,6 +400,8 @@ static u32 hpcc_min_tso_segs(struct sock *sk)
 	const struct hpcc *ca = hpcc_of(sk);
 	u32 segs;
 
+	if (ca->idle && ca->governed && tcp_send_head(sk))
+		hpcc_resume(sk);
 	gl_gso_default(sk);
 	if (ca->governed) {
 		segs = div_u64(hpcc_window_bytes(&ca->w), HPCC_BURSTS * tcp_sk(sk)->mss_cache);
