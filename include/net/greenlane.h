@@ -202,7 +202,7 @@ struct gl_sockopt {
  *	transports; bytes.  gl_nest() sets it
  * @sock_size: size of a connection's state, which begins with a struct gl_sock; bytes
  * @sockopt: its socket options, or NULL
- * @on_xmit: data is about to be sent.  Return: its kind, or NULL to keep the application's DS field.
+ * @on_xmit: data is about to be sent.  Return: its kind; NULL keeps the application's DS field.
  *	Socket locked
  * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, has left.  Socket
  *	locked.  May be NULL
@@ -280,7 +280,6 @@ struct gl_transport {
  * @held_n: packets in @held; under the socket's spinlock
  * @held_last: the codepoint of the packet that ended a message at @held_end, or 0; likewise
  * @peer: enum greenlane_peer; does not change
- * @ext_hdr_len: low byte of icsk_ext_hdr_len, which includes the transport's room; see gl_room.c
  * @off: switched off with GREENLANE_TLT
  * @owed: the protocol's answer is owed to the peer
  * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
@@ -321,7 +320,6 @@ struct gl_sock {
 	u16		held_n;
 	u8		held_last;
 	u8		peer;
-	u8		ext_hdr_len;
 	u8		off:1,
 			owed:1,
 			prompt:1,

@@ -13,9 +13,9 @@
 /* Utilisations are in units of 2^-20; those of a packet in 2^-10 (GL_INT_SHIFT). */
 #define HPCC_ONE_SHIFT	20
 
-/* The maximum window in BDPs of the sender's own link.  The paper has none: a switch that is not
- * full permits any window.  The base RTT may have been measured with packets that are shorter than
- * those of data, so one BDP is not enough.
+/* The maximum window in BDPs of the sender's own link; in the paper a switch that is not full
+ * permits any window.  TCP may have measured the base RTT with packets shorter than data, so one
+ * BDP would limit a sender below its line rate.
  */
 #define HPCC_WINDOWS	4
 /* The minimum window is the BDP divided by this: the share of more flows than any port has. */

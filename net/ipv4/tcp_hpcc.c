@@ -5,21 +5,23 @@
  *	Ming Zhang, Frank Kelly, Mohammad Alizadeh, Minlan Yu: "HPCC: High Precision Congestion
  *	Control", SIGCOMM 2019
  *
- * A switch port knows its load exactly: the bytes in its queue and the bytes that it has sent.  So a
- * sender needs no heuristic: it sets its window to the value with which the busiest port of the
- * path is 95 % full and has no queue, and paces at window / RTT.
+ * A switch port knows its load exactly: the bytes in its queue and the bytes that it has sent.
+ * So a sender needs no heuristic: it sets its window to the value with which the busiest port of
+ * the path is 95 % full and has no queue, and paces at window / RTT.
  *
  *	sender                  ports                   receiver
  *	data, U = 0  ----->  [ U = max(U, own) ] ----->  stores U
  *	W = Wc eta / U  <------------------------------  ACK, U
  *
  * The ports are sch_color with `int TIME`, which raise the telemetry field of the greenlane option
- * (<net/gl_int.h>).  Each packet of data has the option, so the MSS is 12 bytes smaller
- * (gl_room.c).  Its word is the echo of the other direction; a pure ACK has the echo in the field
- * itself, without a request, so no port changes it.
+ * (<net/gl_int.h>).  Each packet of data has the option, so the MSS is 8 bytes smaller (gl_room.c).
+ * A pure ACK has the echo in the same field, but no request, so no port changes it:
  *
- *	 data:  | 254 | 12 | "GL" | 12 | 0 |1| U | echo |
- *	 ACK:   | 254 |  8 | "GL" | 13 | 0 |0| U |
+ *	 data:  | 254 | 8 | "GL" | 12 | 0 |1| U |
+ *	 ACK:   | 254 | 8 | "GL" | 13 | 0 |0| U |
+ *
+ * The receiver sends a pure ACK for each packet of data, as in the paper, so data in the other
+ * direction needs no echo.
  *
  * hpcc_window.c has the arithmetic.  If no port of the path has `int`, all samples are 0, and the
  * connection behaves as reno until a sample is not 0.  If the peer does not run hpcc, it is reno
@@ -57,9 +59,6 @@
  */
 #define HPCC_BLIND		3
 
-/* Flag of the word in data: the lower bits are an echo. */
-#define HPCC_ECHOED		BIT(15)
-
 enum hpcc_counter {
 	HPCC_REQUESTSENT = 1,
 	HPCC_REQUESTRECEIVED,
@@ -96,7 +95,6 @@ static const struct gl_kind hpcc_kinds[HPCC_KINDS] = {
 		.protocol	= &hpcc_protocol,
 		.codepoint	= GL_CP_DROPPABLE,
 		.code		= GL_CODE_HPCC,
-		.words		= 1,
 		.flags		= GL_KIND_DATA | GL_KIND_TCPS,
 		.received	= HPCC_REQUESTRECEIVED,
 	},
@@ -288,8 +286,8 @@ static void hpcc_sample(struct sock *sk, u32 ack, u32 util)
 	ca->governed = 1;
 	ca->sampled = 1;
 	ca->blind = 0;
-	/* The first ACK reports the begin of the first round trip, so it only starts that, as in the
-	 * authors' code.
+	/* The first ACK reports the begin of the first round trip, so it only starts that, as in
+	 * the authors' code.
 	 */
 	update = after(ack, ca->update) && ca->w.begun;
 	if (update || !ca->w.begun)
@@ -412,26 +410,29 @@ static u32 hpcc_min_tso_segs(struct sock *sk)
 
 /* --- the option --------------------------------------------------------------------- */
 
-/* Request telemetry with each packet of data, and echo it with each ACK. */
+/* Request telemetry with each packet of data, and echo it with each pure ACK.  An ACK without room,
+ * which has three SACK blocks and a time stamp, leaves the echo to the next one.
+ */
 static const struct gl_kind *hpcc_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
 					 struct gl_seg *seg, int room)
 {
 	struct hpcc_sock *hs = hpcc_sock(gs);
 	bool data = seg->end_seq != seg->seq;
-	const struct gl_kind *kind = &hpcc_kinds[data ? HPCC_DATA : HPCC_ACK];
 
 	if (!data && !hs->owed)
 		return NULL;
-	if (room < kind->words) {
+	if (room < 0) {
 		hpcc_count(sk, HPCC_NOROOM, 1);
 		return NULL;
 	}
-	seg->telemetry = data ? GL_INT_COLLECT : hs->util;
-	seg->word[0] = hs->owed ? HPCC_ECHOED | hs->util : 0;
-	hs->owed = 0;
-	if (data)
+	if (data) {
+		seg->telemetry = GL_INT_COLLECT;
 		hpcc_count(sk, HPCC_REQUESTSENT, seg->segs);
-	return kind;
+		return &hpcc_kinds[HPCC_DATA];
+	}
+	seg->telemetry = hs->util;
+	hs->owed = 0;
+	return &hpcc_kinds[HPCC_ACK];
 }
 
 static const struct gl_kind *hpcc_on_xmit(struct sock *sk, struct gl_sock *gs,
@@ -463,13 +464,10 @@ static enum gl_verdict hpcc_on_packet(struct sock *sk, struct gl_sock *gs,
 {
 	if (!gl_marking(gs))
 		return GL_PASS;
-	if (kind == &hpcc_kinds[HPCC_DATA]) {
+	if (kind == &hpcc_kinds[HPCC_DATA])
 		hpcc_data(sk, hpcc_sock(gs), seg);
-		if (seg->word[0] & HPCC_ECHOED)
-			hpcc_sample(sk, seg->ack, seg->word[0] & GL_INT_MAX);
-	} else if (kind == &hpcc_kinds[HPCC_ACK]) {
+	else if (kind == &hpcc_kinds[HPCC_ACK])
 		hpcc_sample(sk, seg->ack, seg->telemetry & GL_INT_MAX);
-	}
 	return GL_PASS;
 }
 
@@ -555,7 +553,7 @@ static struct gl_transport hpcc_transport __read_mostly = {
 	.protocol	= &hpcc_protocol,
 	.rated		= true,
 	.always		= true,
-	.room		= GL_OPT_LEN(1),
+	.room		= GL_OPT_LEN(0),
 	.sock_size	= sizeof(struct hpcc_sock),
 	.on_xmit	= hpcc_on_xmit,
 	.on_ack		= hpcc_on_ack,
