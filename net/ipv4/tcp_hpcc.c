@@ -27,7 +27,7 @@
  * connection behaves as reno until a sample is not 0.  If the peer does not run hpcc, it is reno
  * for its life.
  *
- * Documentation/dart.rst lists the differences from the paper.
+ * Documentation/hpcc.rst lists the differences from the paper.
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
