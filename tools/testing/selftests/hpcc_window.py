@@ -13,8 +13,10 @@ import struct
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.hpcc import (ACK_CODE, BDP, COLLECT, DATA_CODE, ONE, RATE, RTT, cwnd, hpcc, line, mss,
                            option, port, raise_to, room, window)
+from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.packet import FIN, SYN, data
-from lab.wire.peer import exchange, without_option
+from lab.wire.peer import (by_route, by_socket, exchange, fast_open, mid_handshake, mptcp, simultaneous,
+                           syn_cookies, without_option, without_sack)
 from lab.wire.sockopt import YES, cc_of, choose, info, pacing, refused
 from lab.wire.wire import MSS, connected
 
@@ -317,6 +319,69 @@ def mss_follows(wire, client, server):
     choose(client, "reno")
     equal(mss(client), MSS[version] - 8, "MSS with reno")
     true(wire.transfer(client, server, 60_000), "arrives")
+
+
+def begins(wire, ends, runs):
+    """Both ends run hpcc, or both reno, and data arrives."""
+    wire.mark()
+    port(wire, ONE // 2)
+    exchange(wire, *ends)
+    for s in ends:
+        cc = cc_of(s)
+        true(cc == "hpcc" if runs else cc in ("hpcc-reno", "reno"), f"congestion control: {cc}")
+    coded = [p for p in data(wire.seen) if option(p)]
+    equal(bool(coded), runs, "data has the option")
+    true(all(len(p.raw) <= 1500 for p in wire.seen), "packets are not above the MTU")
+
+
+@case("every way to begin a connection: hpcc", by=(by_socket, by_route, fast_open, mid_handshake),
+      version=(4, 6))
+def ways(by, version):
+    with hpcc(version=version) as wire:
+        begins(wire, by(wire), True)
+
+
+@case("SYN cookies, no SACK, two SYNs at once, MPTCP: reno",
+      by=(syn_cookies, without_sack, simultaneous, mptcp), version=(4, 6))
+def no_ways(by, version):
+    with hpcc(version=version) as wire:
+        ends = by(wire)
+        if by is mptcp:
+            true(wire.transfer(*ends, 100_000), "arrives")
+        else:
+            begins(wire, ends, False)
+        equal([p for p in data(wire.seen) if option(p)], [], "data with the option")
+
+
+@case("a process owns the receiver when a packet arrives: the release acknowledges it", connected,
+      of=hpcc, version=(4, 6))
+def receiver_owned(wire, client, server):
+    port(wire, ONE // 2)
+    true(wire.transfer(client, server, 20_000), "arrives")
+    wire.run(1e-3)
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)       # delay ACKs
+    wire.mark()
+    holder = hold(server, 2)
+    wire.run(100e-6)
+    client.send(b"i" * 100)
+    wire.run(1e-3)
+    equal(wire.from_b(), [], "packets of b while its socket is owned")
+    wire.run(2e-3)
+    holder.join()
+    answers = wire.from_b()
+    equal({p.ack for p in answers}, {wire.from_a()[0].end}, "ACKs")
+    true(answers[0].time - wire.from_a()[0].time < 2.2e-3, "the ACK leaves at the release")
+    equal([option(p) for p in answers if option(p)], [(ACK_CODE, ONE // 2, ())], "echo")
+
+
+@case("processes own both ends again and again: data arrives without a timeout", connected, of=hpcc,
+      version=(4, 6))
+def both_owned(wire, client, server):
+    port(wire, 2 * ONE)
+    with owned_again_and_again(client, 1, 0.0005), owned_again_and_again(server, 1, 0.0008):
+        wire.run(20e-3)
+    true(wire.transfer(client, server, 50_000), "arrives")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
 
 
 def first(wire, util, packets):
