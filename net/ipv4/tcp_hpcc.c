@@ -452,11 +452,9 @@ static void hpcc_data(struct sock *sk, struct hpcc_sock *hs, const struct gl_seg
 {
 	hs->util = seg->telemetry & GL_INT_MAX;
 	hs->owed = 1;
+	/* If a process owned the socket, TCP has processed the packet already. */
 	if (after(seg->end_seq, tcp_sk(sk)->rcv_nxt))
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-	else if (inet_csk_ack_scheduled(sk))
-		/* TCP has processed it already, while a process owned the socket. */
-		gl_kick(sk, &hs->gs);
 }
 
 static enum gl_verdict hpcc_on_packet(struct sock *sk, struct gl_sock *gs,
@@ -471,6 +469,7 @@ static enum gl_verdict hpcc_on_packet(struct sock *sk, struct gl_sock *gs,
 	return GL_PASS;
 }
 
+/* A process has released the socket, and TCP has delayed the ACK of data that arrived meanwhile. */
 static void hpcc_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	if (gl_marking(gs) && hpcc_sock(gs)->owed && inet_csk_ack_scheduled(sk))
