@@ -5,7 +5,7 @@
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
 After each write, in its namespace: the codepoints are distinct and in 1 ... 63,
-greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's and dcqcn's is in its range,
+greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's, dcqcn's and hpcc's is in its range,
 and a write that failed has no effect.  The other namespaces never change.
 
 A failing round can be run alone: see lab/fuzz.py.

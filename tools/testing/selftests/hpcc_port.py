@@ -35,8 +35,9 @@ def star(cc, senders, words, settings):
     net.build()
     net.fresh_ports(lambda *_: [f"color rate {RATE}bit overhead 24 limit {LIMIT} {words}"])
     for host in net.hosts:
-        for name, value in (("tcp_ecn", int(cc == "dctcp")), ("greenlane_active", 1),
-                            ("tcp_congestion_control", cc), ("hpcc_rate", RATE // 10**6), *settings.items()):
+        values = {"tcp_ecn": int(cc == "dctcp"), "greenlane_active": 1,
+                  "tcp_congestion_control": cc, "hpcc_rate": RATE // 10**6, **settings}
+        for name, value in values.items():
             net.ns[host].sysctl(f"net.ipv4.{name}", value)
     try:
         yield net
@@ -123,7 +124,8 @@ def queue(flows):
     true(median(queues) < median(others) / 10, f"medians of both: {queues}, {others}")
 
 
-@case("with a larger increase flows have found equal shares after 250 round trips", flows=(2, 8, 32))
+@case("with a larger increase flows have found equal shares after 250 round trips",
+      flows=(2, 8, 32))
 def shares(flows):
     queues, got, rate, _ = measure("hpcc", flows, f"int {RTT}ns", hpcc_flows=10)
     shown_as("hpcc", queues, got, rate)
