@@ -297,6 +297,17 @@ def mtus(version, mtu, tso):
         equal(wire.a.greenlane()["HpccNoRoom"], 0, "HpccNoRoom")
 
 
+@case("an MTU below TCP's minimum MSS and the option: packets leave without it", hpcc)
+def tiny_mtu(wire):
+    for ns in (wire.a, wire.b):
+        ns.ip("link set tun0 mtu 90")       # of payload 36 bytes fit beside the option, TCP has 48
+    client, server = wire.connect()
+    wire.mark()
+    true(wire.transfer(client, server, 2000), "arrives")
+    equal(max(len(p.raw) for p in wire.seen) <= 90, True, "packets are not above the MTU")
+    true(wire.a.greenlane()["HpccNoRoom"] > 0, "HpccNoRoom")
+
+
 @case("IP options and another congestion control: the MSS follows", connected,
       of=hpcc, version=(4, 6))
 def mss_follows(wire, client, server):
