@@ -13,7 +13,7 @@
  * values for each port, and the sender computes the maximum.  The values of five hops take 42
  * bytes, for which the TCP options have no room, so here the ports compute it.
  *
- * The host writes C and reads U; the switch, sch_color.c, raises U.
+ * The host writes C and reads U (tcp_hpcc.c); the switch, sch_color.c, raises U.
  */
 #ifndef _GL_INT_H
 #define _GL_INT_H

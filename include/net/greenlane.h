@@ -141,6 +141,7 @@ struct gl_protocol {
  * @ce: the packet has a CE mark (inbound, with our option only)
  * @more: more data of the same write follows (outbound only)
  * @words: number of words in the option (inbound only)
+ * @telemetry: the option's telemetry field, see <net/gl_int.h>
  * @word: the option's words, in host byte order
  */
 struct gl_seg {
@@ -153,6 +154,7 @@ struct gl_seg {
 	bool ce;
 	bool more;
 	u8 words;
+	u16 telemetry;
 	u32 word[GL_WORDS_MAX];
 };
 
@@ -195,19 +197,22 @@ struct gl_sockopt {
  * @protocol: the protocol that it shares with compatible transports at the other end
  * @rated: it sends at a rate, not by a window
  * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
+ * @room: bytes in each packet of data that its option needs: gl_room.c reduces TCP's MSS by them
  * @part: offset of its own part in a connection's state, if it can be built around other
  *	transports; bytes.  gl_nest() sets it
  * @sock_size: size of a connection's state, which begins with a struct gl_sock; bytes
  * @sockopt: its socket options, or NULL
- * @on_xmit: data is about to be sent.  Return: its kind.  Socket locked
+ * @on_xmit: data is about to be sent.  Return: its kind; NULL keeps the application's DS field.
+ *	Socket locked
  * @on_last: a packet of a @kind that has a @before, which ends at @end_seq, has left.  Socket
  *	locked.  May be NULL
  * @on_refused: such a packet has not left: the host has no route, or its device has refused it.
  *	Socket locked.  NULL: gl_kick_soon()
- * @on_ack: a packet with an ACK is about to be sent; may clear ECE in @th.  If @word is not NULL,
- *	the packet has room for a word in the option.  Return: the kind whose code is sent with
- *	@word, or NULL to send no word.  The packet remains one of @protocol's control kind.
- *	Socket locked.  May be NULL
+ * @on_ack: a packet with an ACK is about to be sent; may clear ECE in @th.  Number of words for
+ *	which the packet has room in the option: @room; negative if there is no room for the option.
+ *	Data has room only if @room of struct gl_transport is not 0.  Return: the kind whose option
+ *	is sent with @seg's telemetry and its first words, or NULL to send no option.  The packet
+ *	remains one of @protocol's control kind, or of on_xmit()'s.  Socket locked.  May be NULL
  * @on_packet: a packet with our option (of GL_KIND_ANSWERED only if the row has words), or one of
  *	GL_KIND_ENDS, was received; TCP has not processed it yet, unless a process owned the
  *	socket when it arrived.  Softirq or process context, socket locked and not owned by a
@@ -231,6 +236,7 @@ struct gl_transport {
 	struct gl_protocol *protocol;
 	bool rated;
 	bool always;
+	u8 room;
 	size_t part;
 	size_t sock_size;
 	const struct gl_sockopt *sockopt;
@@ -240,7 +246,7 @@ struct gl_transport {
 			u32 end_seq);
 	void (*on_refused)(struct sock *sk, struct gl_sock *gs);
 	const struct gl_kind *(*on_ack)(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
-					u32 *word);
+					struct gl_seg *seg, int room);
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
 				     const struct gl_kind *kind,
 				     const struct gl_seg *seg);

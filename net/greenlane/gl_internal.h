@@ -108,6 +108,12 @@ enum greenlane_peer gl_first_peer(struct sock *sk);
 int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
 	    const struct gl_kind *kind);
 
+/* gl_room.c */
+void gl_room_take(struct sock *sk, struct gl_sock *gs);
+bool gl_room_has(struct sock *sk, struct gl_sock *gs, const struct sk_buff *skb,
+		 const struct gl_seg *seg);
+void gl_room_give(struct sock *sk, struct gl_sock *gs);
+
 /* gl_protect.c */
 extern atomic_t gl_protect_n;
 
@@ -127,9 +133,9 @@ bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8
 		       u8 dsfield);
 void gl_tcp_check(const struct sock *sk, struct sk_buff *skb);
 u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg);
-bool gl_option_fits(const struct sk_buff *skb, unsigned int words);
-bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
-		   unsigned int words);
+int gl_option_room(const struct sk_buff *skb);
+bool gl_option_add(struct sock *sk, struct sk_buff *skb, const struct gl_kind *kind,
+		   const struct gl_seg *seg);
 bool gl_option_add_hello(struct sk_buff *skb, u8 family, u8 hello);
 
 /* gl_input.c */

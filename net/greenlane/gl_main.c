@@ -86,6 +86,7 @@ struct gl_sock *gl_attach(struct sock *sk)
 		trace_greenlane_fallback(sk, tcp_sk(sk)->snd_una, 0);
 	}
 	gl_take(sk, gs);
+	gl_room_take(sk, gs);
 	return gs;
 }
 EXPORT_SYMBOL_GPL(gl_attach);
@@ -112,6 +113,7 @@ void gl_detach(struct sock *sk)
 	gl_dupthresh_restore(sk, gs);
 	if (gs->transport->on_free)
 		gs->transport->on_free(gs);
+	gl_room_give(sk, gs);
 	gl_give_back(sk, gs);
 	gl_sock_put(gs);
 }

@@ -31,13 +31,13 @@
 
 /* The kind of a packet without data, or NULL.  It becomes the answer if one is owed. */
 static const struct gl_kind *gl_out_control(struct sock *sk, struct gl_sock *gs,
-					    struct sk_buff *skb)
+					    struct sk_buff *skb, const struct gl_seg *seg)
 {
 	const struct gl_protocol *protocol = gs->transport->protocol;
 	const struct tcphdr *th = tcp_hdr(skb);
 
 	if (gs->owed && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
-	    gl_option_add(sk, skb, protocol->answer->code, NULL, 0)) {
+	    gl_option_add(sk, skb, protocol->answer, seg)) {
 		gs->owed = 0;
 		gs->echoes_sent++;
 		return protocol->answer;
@@ -114,22 +114,32 @@ static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_s
 	gl_kick(sk, gs);
 }
 
-/* Let the transport add a word to an ACK. */
-static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, bool pure)
+/* Room for the option, in words; negative without any.  A packet has room for one option of
+ * greenlane, and an owed answer takes precedence.
+ */
+static int gl_out_room(struct sock *sk, struct gl_sock *gs, const struct sk_buff *skb,
+		       const struct gl_seg *seg)
+{
+	bool room = seg->end_seq == seg->seq ? !gs->owed : gl_room_has(sk, gs, skb, seg);
+
+	return room ? gl_option_room(skb) : -1;
+}
+
+/* Let the transport add its option to a packet with an ACK. */
+static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+		       struct gl_seg *seg)
 {
 	const struct gl_transport *t = gs->transport;
 	struct tcphdr *th = tcp_hdr(skb);
 	const struct gl_kind *kind;
-	u32 word;
 
 	/* A signature (TCP MD5 or AO, perhaps set since) covers the header: leave it alone. */
 	if (!t->on_ack || !gl_marking(gs) || !th->ack || th->fin || th->rst || gl_tcp_signed(sk))
 		return;
-	/* A packet has room for one option of greenlane, and an owed answer takes precedence. */
-	pure = pure && !gs->owed && gl_option_fits(skb, 1);
-	kind = t->on_ack(sk, gs, th, pure ? &word : NULL);
-	if (kind && !gl_option_add(sk, skb, kind->code, &word, 1))
+	kind = t->on_ack(sk, gs, th, seg, gl_out_room(sk, gs, skb, seg));
+	if (kind && !gl_option_add(sk, skb, kind, seg))
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
+	seg->telemetry = 0;
 }
 
 /* --- from TCP to IP -------------------------------------------------------- */
@@ -433,9 +443,9 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 	int err;
 
 	gl_seg_of(skb, &seg);
-	gl_out_ack(sk, gs, skb, seg.end_seq == seg.seq);
+	gl_out_ack(sk, gs, skb, &seg);
 	if (seg.end_seq == seg.seq)
-		kind = gl_out_control(sk, gs, skb);
+		kind = gl_out_control(sk, gs, skb, &seg);
 	else
 		kind = gl_out_data(sk, gs, &seg);
 	if (kind && kind->before && seg.segs > 1)

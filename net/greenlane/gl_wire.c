@@ -6,6 +6,7 @@
 #include <linux/netdevice.h>
 #include <linux/netfilter.h>
 #include <net/dsfield.h>
+#include <net/gl_int.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
 #include <net/ipv6.h>
@@ -70,7 +71,7 @@ bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8
 /**
  * gl_option_read() - read the greenlane option
  * @th: a complete TCP header
- * @seg: where to store the option's words, or NULL
+ * @seg: where to store the option's telemetry field and words, or NULL
  *
  * Return: its code; 0 without the option.
  */
@@ -82,6 +83,7 @@ u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 	if (!opt || (th->syn && opt[5] != th->ack))
 		return 0;
 	if (seg) {
+		seg->telemetry = get_unaligned_be16(opt + GL_INT_OFFSET);
 		seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);
 		for (i = 0; i < seg->words; i++)
 			seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
@@ -131,16 +133,22 @@ static void gl_option_drop_accecn(struct sk_buff *skb)
 	skb_trim(skb, skb->len - cut);
 }
 
-/**
- * gl_option_fits() - is there room for the option in the TCP header?
- * @skb: a packet from TCP; its data begins with the TCP header
- * @words: number of words in the option
- *
- * Return: true if there is room.
- */
-bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
+static bool gl_option_fits(const struct sk_buff *skb, unsigned int words)
 {
 	return tcp_hdrlen(skb) + GL_OPT_LEN(words) <= GL_HEADER_MAX;
+}
+
+/**
+ * gl_option_room() - room for the option in the TCP header
+ * @skb: a packet from TCP; its data begins with the TCP header
+ *
+ * Return: the number of words that the option may have; negative if there is no room for it.
+ */
+int gl_option_room(const struct sk_buff *skb)
+{
+	int room = GL_HEADER_MAX - GL_OPT_LEN(0) - (int)tcp_hdrlen(skb);
+
+	return room < 0 ? -1 : min(room / 4, GL_WORDS_MAX);
 }
 
 /* Move the headers, @hlen bytes with the TCP header at @thoff, towards the headroom and write
@@ -181,32 +189,51 @@ void gl_tcp_check(const struct sock *sk, struct sk_buff *skb)
 	skb->csum_offset = offsetof(struct tcphdr, check);
 }
 
+/* Does this packet own its headers?  TCP's clone of data does, and TCP writes them there too: its
+ * original keeps the payload only.
+ */
+static bool gl_option_may_write(const struct sk_buff *skb)
+{
+	return skb->len == tcp_hdrlen(skb) ? !skb_cloned(skb) :
+					     !skb_header_cloned(skb) &&
+					     skb->ip_summed == CHECKSUM_PARTIAL;
+}
+
+/* Make room in a pure ACK.  Data keeps its options: TCP has chosen its length by them. */
+static bool gl_option_make_room(struct sk_buff *skb, unsigned int words)
+{
+	bool pure = skb->len == tcp_hdrlen(skb);
+
+	if (pure && !gl_option_fits(skb, words))
+		gl_option_drop_sack(skb);
+	if (pure && !gl_option_fits(skb, words))
+		gl_option_drop_accecn(skb);
+	return gl_option_fits(skb, words);
+}
+
 /**
- * gl_option_add() - add the option to a pure ACK from TCP
+ * gl_option_add() - add the option to a packet from TCP
  * @sk: its socket
- * @skb: the ACK; its data begins with the TCP header
- * @code: the option's code
- * @word: its words
- * @words: number of them
+ * @skb: the packet; its data begins with the TCP header
+ * @kind: the kind with the option's code and number of words
+ * @seg: the telemetry field, and the words
  *
- * The oldest of several SACK blocks is dropped if the option needs its room, and if that is not
- * enough, the AccECN option.
+ * The oldest of several SACK blocks of a pure ACK is dropped if the option needs its room, and if
+ * that is not enough, the AccECN option.
  *
  * Return: false if there is still no room.
  */
-bool gl_option_add(struct sock *sk, struct sk_buff *skb, u8 code, const u32 *word,
-		   unsigned int words)
+bool gl_option_add(struct sock *sk, struct sk_buff *skb, const struct gl_kind *kind,
+		   const struct gl_seg *seg)
 {
-	if (skb->len != tcp_hdrlen(skb) || skb_cloned(skb) ||
-	    skb_headroom(skb) < GL_OPT_LEN(words))
+	unsigned int hlen;
+
+	if (!gl_option_may_write(skb) || skb_headroom(skb) < GL_OPT_LEN(kind->words) ||
+	    !gl_option_make_room(skb, kind->words))
 		return false;
-	if (!gl_option_fits(skb, words))
-		gl_option_drop_sack(skb);
-	if (!gl_option_fits(skb, words))
-		gl_option_drop_accecn(skb);
-	if (!gl_option_fits(skb, words))
-		return false;
-	gl_option_insert(skb, 0, tcp_hdrlen(skb), code, word, words);
+	hlen = tcp_hdrlen(skb);
+	gl_option_insert(skb, 0, hlen, kind->code, seg->word, kind->words);
+	put_unaligned_be16(seg->telemetry, skb->data + hlen + GL_INT_OFFSET);
 	gl_tcp_check(sk, skb);
 	return true;
 }

@@ -448,7 +448,7 @@ static void dart_advertised(struct sock *sk, struct dart *d, u32 word)
 }
 
 static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, struct tcphdr *th,
-					 u32 *word)
+					 struct gl_seg *seg, int room)
 {
 	struct dart *d = dart_of(gs);
 	enum dart_state state;
@@ -470,13 +470,13 @@ static const struct gl_kind *dart_on_ack(struct sock *sk, struct gl_sock *gs, st
 		dart_count(sk, DART_MARKPASSED, 1);
 	dart_in_settle(sk, d);
 	next = dart_word(sk, d, state, now);
-	if (!word) {
+	if (room < 1) {
 		/* This packet has data, or no room for the word: the kick sends the word. */
 		if (dart_must_advertise(d, next))
 			gl_kick(sk, gs);
 		return NULL;
 	}
-	*word = next;
+	seg->word[0] = next;
 	dart_advertised(sk, d, next);
 	return &dart_kinds[DART_SHARE];
 }

@@ -9,7 +9,7 @@ import collections
 from shlex import quote
 
 from . import host, ports
-from .transports import BY_MARKS, CREDITS, FALLEN, MBIT, RATE, TRANSPORTS, kind_of
+from .transports import BY_MARKS, CREDITS, FALLEN, MBIT, TRANSPORTS, kind_of, of
 from .units import amount, duration, plural, rate
 
 _checks = []
@@ -118,10 +118,10 @@ def bleached(look):
             " that they cannot classify.")
 
 
-# The counters of the reasons why a credit transport's connection runs reno.
+# The counters of the reasons why a connection of a credit transport, or of hpcc, runs reno.
 _WHY_FALLEN = {
-    "PeerWithout": "Some peers' handshakes announced no credit transport (PeerWithout): select"
-                   " xpass or aeolus_xpass there too, unless a device on the path removes the TCP"
+    "PeerWithout": "Some peers' handshakes did not announce the same transport (PeerWithout):"
+                   " select {cc} there too, unless a device on the path removes the TCP"
                    " option (kind 254).",
     "Fallback": "Some peers sent no more credits (Fallback): they have selected another congestion"
                 " control, or a device on the path drops the packets or removes their TCP option"
@@ -133,18 +133,20 @@ _WHY_FALLEN = {
 
 @_check
 def fell_back(look):
-    """Connections of a credit transport that run reno: the counters of their namespace have the
-    reason, the connections have not."""
+    """Connections of a credit transport, or of hpcc, that run reno: the counters of their namespace
+    have the reason, the connections have not."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
-        if kind_of(connection["cc"]) != RATE:
+        if not of(connection["cc"]).ecn:
             found[connection["ns"], connection["cc"]].append(connection)
     for (ns, cc), those in sorted(found.items()):
         counters = look["namespaces"].get(ns, {}).get("counters", {})
-        why = [text for counter, text in _WHY_FALLEN.items() if counters.get(counter)]
+        why = [text.format(cc=FALLEN[cc]) for counter, text in _WHY_FALLEN.items()
+               if counters.get(counter)]
+        without = "credits" if kind_of(cc) == CREDITS else "telemetry"
         yield Problem(
             "fell-back", name_of(look, those[0]),
-            f"{plural(len(those), 'connection')} of {FALLEN[cc]} run {cc}, without credits:"
+            f"{plural(len(those), 'connection')} of {FALLEN[cc]} run {cc}, without {without}:"
             f" {_addresses(those)}.",
             " ".join(why) or f"Select {FALLEN[cc]} before they connect, not after.")
 
@@ -154,7 +156,7 @@ def rate_without_ecn(look):
     """dcqcn and dart that became reno: their rates depend on marks."""
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
-        if kind_of(connection["cc"]) == RATE:
+        if of(connection["cc"]).ecn:
             found[name_of(look, connection), connection["cc"]].append(connection)
     for (where, cc), those in sorted(found.items()):
         yield Problem(

@@ -53,6 +53,8 @@ TRANSPORTS = (
     Transport("tlt_", "tcp_tlt", ("tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "tlt_dcqcn",
                                   "tlt_dart"),
               TAGS, needs=("greenlane",), wraps=("tcp_dcqcn", "tcp_dart")),
+    Transport("hpcc", "tcp_hpcc", ("hpcc",), RATE, needs=("greenlane", "link_speed"),
+              fallback="hpcc-reno", mbit="hpcc_rate", colour="#999999", marker="X"),
     Transport("xpass", "tcp_xpass", ("xpass",), CREDITS, needs=("rd_core",), fallback="xpass-reno",
               mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
     Transport("aeolus", "tcp_aeolus", ("aeolus_xpass",), CREDITS, needs=("tcp_xpass",),

@@ -31,7 +31,8 @@ EACH = 1000             # packets a round
 BURST = 20              # packets without time for an answer
 RESET = struct.pack("ii", 1, 0)
 # Families, whose members are each other's peers.
-CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn", "tlt_dart"))
+CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn", "tlt_dart"),
+       ("hpcc",))
 
 
 class Victims:
@@ -117,7 +118,7 @@ class Attack:
     """One wire and its forger."""
 
     def __init__(self, version):
-        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
+        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc")
         # pylint: disable-next=consider-using-with
         self.wire = Wire(cc="tlt_reno", version=version)
         for ns in (self.wire.a, self.wire.b):

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*: values stay valid.
+"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*, hpcc_*: values stay valid.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
 After each write, in its namespace: the codepoints are distinct and in 1 ... 63,
-greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's and dcqcn's is in its range,
+greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's, dcqcn's and hpcc's is in its range,
 and a write that failed has no effect.  The other namespaces never change.
 
 A failing round can be run alone: see lab/fuzz.py.
@@ -41,6 +41,8 @@ RATES = {
     "dcqcn_timer": (1, 55, 1_000_000), "dcqcn_alpha_timer": (1, 55, 1_000_000),
     "dcqcn_g": (1, 8, 10), "dcqcn_fast": (1, 5, 100), "dcqcn_cnp": (0, 50, 1_000_000),
     "dcqcn_burst": (0, 5, 1000),
+    "hpcc_rate": (0, 0, 1_600_000), "hpcc_rtt": (0, 0, 1_000_000), "hpcc_eta": (10, 95, 100),
+    "hpcc_stages": (0, 5, 1000), "hpcc_flows": (1, 100, 100_000), "hpcc_average": (0, 1, 1),
 }
 
 
@@ -143,7 +145,7 @@ def writes():
 @case("random writes to tlt_*, xpass_*, dart_* and dcqcn_*: values stay in their ranges, a write"
       " that fails has no effect")
 def rates():
-    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart")
+    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc")
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]
     least, default, most = zip(*RATES.values())
     taken = refused = 0

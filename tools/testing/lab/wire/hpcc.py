@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A wire for HPCC, which writes telemetry into packets as switch ports do."""
+import contextlib
+import socket
+import struct
+
+from lab.wire.sockopt import TCP_INFO, pacing
+from lab.wire.wire import MSS, Wire
+
+RATE = 1000             # Mbit/s: a full packet in 12.3 us
+RTT = 100e-6
+BDP = 12_500            # bytes: 8.1 full packets
+ETHERNET = 38           # header, checksum, preamble and gap
+OPTION = 8
+COLLECT, ONE = 0x8000, 1024      # the request; a full link without a queue
+DATA_CODE, ACK_CODE = 12, 13
+
+
+def hpcc(cc="hpcc", **options):
+    """A wire with a fixed base RTT and rate."""
+    wire = Wire(**{"cc": cc, "rto_min": "200ms", **options})
+    for ns in (wire.a, wire.b):
+        with contextlib.suppress(FileNotFoundError):
+            ns.sysctl("net.ipv4.hpcc_rate", RATE)
+            ns.sysctl("net.ipv4.hpcc_rtt", round(RTT * 1e6))
+        ns.sysctl("net.ipv4.greenlane_active", 1)
+    wire.delay = RTT / 2
+    return wire
+
+
+def option(p):
+    """(code, telemetry field, words) of a packet's greenlane option, or None."""
+    at, end = p.ip_len + 20, p.ip_len + p.doff
+    while at < end and p.raw[at]:
+        if p.raw[at] == 1:
+            at += 1
+            continue
+        if p.raw[at] == 254 and bytes(p.raw[at + 2:at + 4]) == b"GL":
+            words = (p.raw[at + 1] - 8) // 4
+            return (p.raw[at + 4], *struct.unpack_from("!H", p.raw, at + 6),
+                    struct.unpack_from(f"!{words}I", p.raw, at + 8))
+        at += p.raw[at + 1]
+    return None
+
+
+def raise_to(p, util):
+    """Raise U in a packet that requests it, as a port does."""
+    at = bytes(p.raw).find(b"GL", p.ip_len + 20, p.ip_len + p.doff)
+    if at < 0:
+        return
+    field = struct.unpack_from("!H", p.raw, at + 4)[0]
+    if field & COLLECT and field & 0x7fff < util:
+        struct.pack_into("!H", p.raw, at + 4, COLLECT | util)
+        p.fix_checksum()
+
+
+def port(wire, util):
+    """The path has this utilisation: a number, or a function of the packet."""
+    def rule(p):
+        if p.from_a and p.len:
+            raise_to(p, util(p) if callable(util) else util)
+        return False
+    wire.rule = rule
+
+
+def room(version, mtu=1500):
+    """Payload of a full packet with the option."""
+    return MSS[version] + mtu - 1500 - OPTION
+
+
+def line(version, mtu=1500):
+    """Payload rate at the link rate, bytes/s."""
+    return RATE * 125_000 * room(version, mtu) / (mtu + ETHERNET)
+
+
+def tcp_info(s, at):
+    """A field of struct tcp_info."""
+    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), at)[0]
+
+
+def mss(s):
+    """TCP's MSS, with time stamps."""
+    return tcp_info(s, 16)
+
+
+def cwnd(s):
+    """TCP's window, packets."""
+    return tcp_info(s, 80)
+
+
+def window(s, version=4):
+    """HPCC's window in BDPs, which is the pacing rate in line rates."""
+    return pacing(s) / line(version)

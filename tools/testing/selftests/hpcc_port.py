@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""HPCC over switch ports with `int`: flows share a port without a queue.
+
+	 s0 ---- p0 :sw: p8 ---- r
+	 ...        :  :
+	 s7 ---- p7 :  :
+
+Long flows from all hosts to one.  The test reads the queue of r's port after the flows have found
+their shares.
+"""
+import contextlib
+import socket
+import time
+
+from lab.net import modules
+from lab.net.network import Network
+from lab.net.port import shown
+from lab.tap import case, equal, need_virtual_time, true, within
+from lab.tap import main as run
+
+RATE, DELAY, LIMIT = 10**10, 5000, 2_000_000
+RTT = 4 * DELAY                 # ns
+BDP = RATE * RTT // (8 * 10**9)
+SETTLE, SAMPLES, PERIOD = 5e-3, 200, 37e-6
+
+
+@contextlib.contextmanager
+def star(cc, senders, words, settings):
+    """The network, with `cc` and these sysctls on all hosts."""
+    modules.load_all()
+    modules.allow()
+    net = Network({"topology": "incast", "senders": senders, "ipv6": False, "rate": RATE,
+                   "delay": DELAY, "rto_min": 10**7, "nic_delay": 2 * DELAY})
+    net.build()
+    net.fresh_ports(lambda *_: [f"color rate {RATE}bit overhead 24 limit {LIMIT} {words}"])
+    for host in net.hosts:
+        values = {"tcp_ecn": int(cc == "dctcp"), "greenlane_active": 1,
+                  "tcp_congestion_control": cc, "hpcc_rate": RATE // 10**6, **settings}
+        for name, value in values.items():
+            net.ns[host].sysctl(f"net.ipv4.{name}", value)
+    try:
+        yield net
+    finally:
+        net.remove()
+
+
+def the_port(net):
+    """tc's report of r's port."""
+    switch, dev = net.port_of("r")
+    return next(q for q in shown(dev, net.ns[switch]) if q["kind"] == "color")
+
+
+def flows(net, listener, number):
+    """Connections from the hosts in order: [(client, server)]."""
+    senders = [host for host in net.hosts if host != "r"]
+    pairs = []
+    for i in range(number):
+        with net.ns[senders[i % len(senders)]]:
+            client = socket.create_connection((net.address("r"), 1000))
+        server = listener.accept()[0]
+        client.setblocking(False)
+        server.setblocking(False)
+        pairs.append((client, server))
+    return pairs
+
+
+def carry(pairs, seconds, got):
+    """All clients send and all servers read for a time; adds the bytes to `got`."""
+    block = bytes(1 << 18)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for i, (client, server) in enumerate(pairs):
+            with contextlib.suppress(BlockingIOError):
+                client.send(block)
+            with contextlib.suppress(BlockingIOError):
+                got[i] += len(server.recv(1 << 20))
+        time.sleep(PERIOD)
+
+
+def measure(cc, number, words, **settings):
+    """(queues, got, rate, report): sorted samples of the port's queue, bytes; bytes of each flow;
+    bit/s of all; tc's report of the port."""
+    with star(cc, min(number, 8), words, settings) as net:
+        with net.ns["r"]:
+            listener = socket.create_server((net.address("r"), 1000), backlog=128)
+        pairs = flows(net, listener, number)
+        carry(pairs, SETTLE, [0] * number)
+        got, queues = [0] * number, []
+        begin = time.monotonic()
+        for _ in range(SAMPLES):
+            carry(pairs, PERIOD, got)
+            queues.append(the_port(net)["backlog"])
+        rate = sum(got) * 8 / (time.monotonic() - begin)
+        report = the_port(net)
+        listener.close()
+        for pair in pairs:
+            for s in pair:
+                s.close()
+        return sorted(queues), got, rate, report
+
+
+def median(values):
+    """The median of sorted values."""
+    return values[len(values) // 2]
+
+
+def shown_as(cc, queues, got, rate):
+    """Print a row of the comparison."""
+    fair = len(got) / sum(got)
+    print(f"# {cc}: queue {median(queues)}, p99 {queues[-3]}; {rate / 1e9:.2f} Gbit/s;"
+          f" shares {min(got) * fair:.2f} ... {max(got) * fair:.2f}")
+
+
+@case("long flows: the port is almost full, and its queue is a tenth of dctcp's", flows=(2, 8, 32))
+def queue(flows):
+    queues, got, rate, report = measure("hpcc", flows, f"int {RTT}ns")
+    shown_as("hpcc", queues, got, rate)
+    equal(report["drops"], 0, "drops")
+    true(rate > 0.75 * RATE, f"goodput, bit/s: {rate}")
+    true(median(queues) < BDP / 5, f"median of the queue, bytes: {queues}")
+    others, got, rate, _ = measure("dctcp", flows, "ecn 65000")
+    shown_as("dctcp", others, got, rate)
+    true(median(queues) < median(others) / 10, f"medians of both: {queues}, {others}")
+
+
+@case("with a larger increase flows have found equal shares after 250 round trips",
+      flows=(2, 8, 32))
+def shares(flows):
+    queues, got, rate, _ = measure("hpcc", flows, f"int {RTT}ns", hpcc_flows=10)
+    shown_as("hpcc", queues, got, rate)
+    within(min(got) / (sum(got) / flows), 0.8, 1, "smallest share, of the mean")
+    within(max(got) / (sum(got) / flows), 1, 1.2, "largest share, of the mean")
+    true(rate > 0.8 * RATE, f"goodput, bit/s: {rate}")
+    true(median(queues) < BDP / 2, f"median of the queue, bytes: {queues}")
+
+
+if __name__ == "__main__":
+    need_virtual_time()
+    run()
