@@ -50,6 +50,7 @@ enum gl_code {
 	GL_CODE_TRIMMED		= 11,	/* a switch port cut the data: sched/color_trim.c */
 	GL_CODE_HPCC		= 12,	/* "I run hpcc"; on data, a request for telemetry */
 	GL_CODE_HPCC_ECHO	= 13,	/* on an ACK: telemetry that data carried */
+	GL_CODE_TLT_HPCC	= 14,	/* in a SYN or SYN-ACK: "TLT around hpcc" */
 	GL_CODE_MAX		= 63,
 };
 

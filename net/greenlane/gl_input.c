@@ -327,12 +327,15 @@ static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 fa
 	return refused;
 }
 
-/* @identified: the packet has our option.  Called under the socket's spinlock, BH off. */
+/* @option: the packet's kind by our option, or NULL; @data: its kind by its DSCP, or NULL.  Called
+ * under the socket's spinlock, BH off.
+ */
 static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
-				    const struct gl_kind *kind, bool identified,
+				    const struct gl_kind *option, const struct gl_kind *data,
 				    const struct gl_seg *seg)
 {
 	bool owned = sock_owned_by_user(sk);
+	enum gl_verdict verdict = GL_PASS;
 
 	/* Packets that were held while a process owned the socket are older: process them first. */
 	if (!owned && gs->held && gl_sock(sk) == gs)
@@ -340,14 +343,24 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	/* The connection may have changed its congestion control meanwhile. */
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
-	if (identified)
-		return owned ? gl_hold(sk, gs, kind, seg) :
-			       gl_receive(sk, gs, skb, kind, seg);
-	if (owned)
-		gl_hold_data(sk, gs, kind, seg);
-	else
-		gl_receive_data(sk, gs, kind, seg);
-	return GL_PASS;
+	if (option)
+		verdict = owned ? gl_hold(sk, gs, option, seg) :
+				  gl_receive(sk, gs, skb, option, seg);
+	if (data && owned)
+		gl_hold_data(sk, gs, data, seg);
+	else if (data)
+		gl_receive_data(sk, gs, data, seg);
+	return verdict;
+}
+
+/* May the DSCP of a packet with our option be that of data, too?  Of data that TCP has sent, and
+ * not of a copy that requests an answer.
+ */
+static bool gl_in_has_data(const struct gl_kind *option, const struct gl_seg *seg)
+{
+	const u8 flags = GL_KIND_DATA | GL_KIND_TCPS;
+
+	return seg->end_seq != seg->seq && (!option || (option->flags & flags) == flags);
 }
 
 /* A packet for a connection that runs a greenlane transport.  Only a packet with our option may
@@ -358,32 +371,30 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 				  int thoff, u8 family)
 {
 	const struct tcphdr *th = (const struct tcphdr *)(skb->data + thoff);
+	const struct gl_kind *option, *data = NULL;
 	enum gl_verdict verdict;
 	struct gl_seg seg = {};
-	const struct gl_kind *kind;
-	bool identified;
 
 	/* Only the handshake decides whether the peer runs a greenlane transport. */
 	if (th->rst || th->syn || gs->peer != GREENLANE_PEER_YES)
 		return GL_PASS;
-	kind = gl_kind_of_code(gs, gl_option_read(th, &seg));
-	identified = kind;
+	option = gl_kind_of_code(gs, gl_option_read(th, &seg));
 	gl_in_seg(skb, thoff, &seg);
-	if (!identified && seg.end_seq != seg.seq)
-		kind = gl_kind_of_data(gs, gl_dsfield(skb, family));
-	if (!kind)
+	if (gl_in_has_data(option, &seg))
+		data = gl_kind_of_data(gs, gl_dsfield(skb, family));
+	if (!option && !data)
 		return GL_PASS;
-	if (kind->flags & GL_KIND_SACK)
+	if (option && option->flags & GL_KIND_SACK)
 		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);
-	seg.ce = identified && INET_ECN_is_ce(gl_dsfield(skb, family));
-	if (identified && gl_in_refused(sk, skb, thoff, family)) {
+	seg.ce = option && INET_ECN_is_ce(gl_dsfield(skb, family));
+	if (option && gl_in_refused(sk, skb, thoff, family)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return GL_PASS;
 	}
 
 	local_bh_disable();	/* NFQUEUE reinjects packets in process context */
 	bh_lock_sock_nested(sk);
-	verdict = gl_in_locked(sk, gs, skb, kind, identified, &seg);
+	verdict = gl_in_locked(sk, gs, skb, option, data, &seg);
 	bh_unlock_sock(sk);
 	local_bh_enable();
 	return verdict;

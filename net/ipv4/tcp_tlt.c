@@ -277,6 +277,18 @@ static struct gl_protocol tlt_dart_protocol __read_mostly = {
 	.part		= { &tlt_protocol },
 };
 
+/* TLT around hpcc.  The protocol has all kinds of both: a packet of data has TLT's DSCP, and the
+ * option with which hpcc requests telemetry.
+ */
+static struct gl_protocol tlt_hpcc_protocol __read_mostly = {
+	.hello		= GL_CODE_TLT_HPCC,
+	.told_as	= GL_CP_PROTECTED_END,
+	.control	= &tlt_kind[TLT_CONTROL],
+	.answer		= &tlt_kind[TLT_CLOCK_ECHO],
+	.counters	= 1,
+	.part		= { &tlt_protocol },
+};
+
 static void tlt_count(const struct sock *sk, enum tlt_counter counter, u64 n)
 {
 	gl_count(sock_net(sk), &tlt_protocol, counter, n);
@@ -758,10 +770,10 @@ static bool tlt_rate_sends(const struct sock *sk)
 	       !tlt_window_ends(sk, tp->snd_nxt);
 }
 
-/* Map the inner transport's kind of data to TLT's. */
+/* Map the inner transport's kind of data to TLT's.  hpcc's data has none. */
 static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool important)
 {
-	if (inner->flags & GL_KIND_ENDS)
+	if (inner && inner->flags & GL_KIND_ENDS)
 		return &tlt_dart_kind[important ? TLT_DART_IMPORTANT_END : TLT_DART_END];
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
@@ -1330,6 +1342,7 @@ static struct gl_transport tlt_transports[] __read_mostly = {
 	TLT("dcqcn", true, &tlt_protocol),
 	TLT("bbr", false, &tlt_protocol),
 	TLT("dart", true, &tlt_dart_protocol),
+	TLT("hpcc", true, &tlt_hpcc_protocol),
 };
 
 static void tlt_init(struct sock *sk)
@@ -1355,7 +1368,9 @@ static void tlt_nest(struct gl_transport *t, const struct gl_transport *inner)
 	t->on_ack = inner->on_ack;
 	t->on_free = inner->on_free;
 	t->sockopt = inner->sockopt;
-	tlt_dart_protocol.part[1] = inner->protocol;
+	t->room = inner->room;
+	t->always = inner->always;
+	t->protocol->part[1] = inner->protocol;
 }
 
 static int tlt_complete(struct gl_transport *t)
@@ -1445,7 +1460,7 @@ static void __exit tlt_module_exit(void)
 {
 	int i;
 
-	/* One that has failed has no base.  tlt_dart first: its protocol has parts. */
+	/* One that has failed has no base.  The last ones first: their protocols have parts. */
 	for (i = ARRAY_SIZE(tlt_transports) - 1; i >= 0; i--)
 		if (tlt_transports[i].base)
 			gl_unregister_transport(&tlt_transports[i]);
@@ -1461,6 +1476,7 @@ MODULE_ALIAS("tcp_tlt_dctcp");
 MODULE_ALIAS("tcp_tlt_dcqcn");
 MODULE_ALIAS("tcp_tlt_bbr");
 MODULE_ALIAS("tcp_tlt_dart");
-MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp, dcqcn, bbr and dart");
+MODULE_ALIAS("tcp_tlt_hpcc");
+MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp, dcqcn, bbr, dart and hpcc");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

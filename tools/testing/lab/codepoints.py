@@ -22,7 +22,6 @@ def is_whole(dscp):
     return dscp & 0xc == 0xc
 
 
-
 # The default map of a color port: all other DSCPs are yellow.
 RED, GREEN = (tuple(int(dscp) for *_, dscp, colour in _TABLE if colour == wanted)
               for wanted in ("RED", "GREEN"))

@@ -44,8 +44,8 @@ LENGTHS = (0, 1, 2, 3, 4, 4, 4, 5, 7, 8, 15, 16, 17, 32, 160, 1008, 1024, 1025, 
            INFO_SIZE, INFO_SIZE + 1, 64, 4095, 4096, 1 << 20,
            (1 << 31) - 1, -(1 << 31), -4, -1)
 VALUES = (0, 1, 0, 1, 0, 1, 2, 1000, 1001, -1, 1 << 30, 255, 256, -(1 << 31))
-CCS = (b"tlt_reno", b"tlt_cubic", b"tlt_dctcp", b"tlt_dart", b"xpass", b"aeolus_xpass", b"dcqcn",
-       b"dart", b"hpcc", b"reno", b"cubic", b"nobody", b"", b"tlt_",
+CCS = (b"tlt_reno", b"tlt_cubic", b"tlt_dctcp", b"tlt_dart", b"tlt_hpcc", b"xpass", b"aeolus_xpass",
+       b"dcqcn", b"dart", b"hpcc", b"reno", b"cubic", b"nobody", b"", b"tlt_",
        b"tlt_reno" * 3, b"\xff\xfe")
 CANARY = 0xa5
 PAGE = mmap.PAGESIZE
@@ -249,7 +249,7 @@ class Caller:
         else:
             after = state(s)
             # some fall back to reno without ECN; credits begin with the handshake only
-            expected = (name, {b"tlt_dctcp": b"tlt_reno", b"tlt_dart": b"tlt_reno",
+            expected = (name, {b"tlt_dctcp": b"tlt_reno", b"tlt_dart": b"tlt_reno", b"tlt_hpcc": b"tlt_reno",
                                b"xpass": b"xpass-reno",
                                b"aeolus_xpass": b"aeolus-reno", b"dcqcn": b"dcqcn-reno",
                                b"dart": b"dart-reno",

@@ -20,7 +20,7 @@ from lab.transports import MODULES
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
-TLT = {"link_speed", "tcp_tlt", "tcp_dcqcn", "tcp_dart"}    # it requests its bases
+TLT = {"link_speed", "tcp_tlt", "tcp_dcqcn", "tcp_dart", "tcp_hpcc"}    # it requests its bases
 OURS = MODULES[::-1]        # in order of removal
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
@@ -110,10 +110,11 @@ def absent():
 def by_sysctl():
     install()
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
-                          ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT),
+                          ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT), ("tlt_hpcc", TLT),
                           ("xpass", {"tcp_xpass", "rd_core"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "rd_core"}),
-                          ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"})):
+                          ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"}),
+                          ("hpcc", {"tcp_hpcc"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
               "tcp_congestion_control")
@@ -148,7 +149,8 @@ def without_base():
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=tlt_cubic")
     there = must("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
     equal({name for name in there if name.startswith("tlt_")},
-          {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr", "tlt_dart"}, "available combinators")
+          {"tlt_reno", "tlt_cubic", "tlt_dcqcn", "tlt_bbr", "tlt_dart", "tlt_hpcc"},
+          "available combinators")
     done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
     true("No such file" in done.stderr, done.stderr)
     forbidden.unlink()
@@ -231,7 +233,7 @@ def names():
     for name in OURS:
         equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
     for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn",
-                  "tcp_tlt_bbr", "tcp_tlt_dart"):
+                  "tcp_tlt_bbr", "tcp_tlt_dart", "tcp_tlt_hpcc"):
         equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),

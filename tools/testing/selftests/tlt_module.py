@@ -76,7 +76,7 @@ def without_base():
     modules.load("tcp_tlt")
     ours = {name for name in available() if name.startswith("tlt_")}
     equal(ours, {"tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_dcqcn", "tlt_bbr",
-                 "tlt_dart"}, "available combinators after loading again")
+                 "tlt_dart", "tlt_hpcc"}, "available combinators after loading again")
 
 
 def available():
@@ -93,11 +93,11 @@ def churn(wire, client, server):
 
     def churn_modules():
         for _ in range(20):
-            for name in ("tcp_tlt", "tcp_dart", "tcp_dcqcn", "greenlane"):
+            for name in ("tcp_tlt", "tcp_hpcc", "tcp_dart", "tcp_dcqcn", "greenlane"):
                 if os.path.exists(f"/sys/module/{name}") and not modules.rmmod(name):
                     faults.append(name)
             time.sleep(2e-3)        # otherwise no virtual time passes
-            for name in ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_tlt"):
+            for name in ("greenlane", "tcp_dcqcn", "tcp_dart", "tcp_hpcc", "tcp_tlt"):
                 subprocess.run(["insmod", modules.path(name)], check=True)
         stop.set()
     wait_unused()
@@ -169,7 +169,7 @@ def modinfo():
     seen = subprocess.run(["modinfo", "-F", "alias", modules.path("tcp_tlt")], text=True,
                           capture_output=True, check=True).stdout.split()
     equal(sorted(seen), ["tcp_tlt_bbr", "tcp_tlt_cubic", "tcp_tlt_dart", "tcp_tlt_dcqcn", "tcp_tlt_dctcp",
-                         "tcp_tlt_reno"], "aliases")
+                         "tcp_tlt_hpcc", "tcp_tlt_reno"], "aliases")
     for name in ("greenlane", "tcp_tlt"):
         licence = subprocess.run(["modinfo", "-F", "license", modules.path(name)], text=True,
                                  capture_output=True, check=True).stdout.strip()
