@@ -39,8 +39,8 @@
  *
  * TLT changes no congestion control, it is built around one: tlt_reno,
  * tlt_cubic, tlt_dctcp, tlt_dcqcn and tlt_bbr are clones of their bases with three
- * more callbacks.  tlt_dart is built around a transport: dart decides the rate, TLT
- * decides which packets are important.
+ * more callbacks.  tlt_dart and tlt_hpcc are built around a transport: dart decides the
+ * rate, hpcc the window, TLT decides which packets are important.
  *
  * Documentation/tlt.rst lists, rule by rule, the differences from the paper and
  * from the authors' code, and the reasons.
@@ -1342,7 +1342,7 @@ static struct gl_transport tlt_transports[] __read_mostly = {
 	TLT("dcqcn", true, &tlt_protocol),
 	TLT("bbr", false, &tlt_protocol),
 	TLT("dart", true, &tlt_dart_protocol),
-	TLT("hpcc", true, &tlt_hpcc_protocol),
+	TLT("hpcc", false, &tlt_hpcc_protocol),
 };
 
 static void tlt_init(struct sock *sk)
