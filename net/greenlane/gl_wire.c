@@ -195,7 +195,6 @@ void gl_tcp_check(const struct sock *sk, struct sk_buff *skb)
 static bool gl_option_may_write(const struct sk_buff *skb)
 {
 	return skb->len == tcp_hdrlen(skb) ? !skb_cloned(skb) :
-					     !skb_header_cloned(skb) &&
 					     skb->ip_summed == CHECKSUM_PARTIAL;
 }
 
@@ -230,6 +229,8 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, const struct gl_kind *k
 
 	if (!gl_option_may_write(skb) || skb_headroom(skb) < GL_OPT_LEN(kind->words) ||
 	    !gl_option_make_room(skb, kind->words))
+		return false;
+	if (skb_cow_head(skb, GL_OPT_LEN(kind->words)))
 		return false;
 	hlen = tcp_hdrlen(skb);
 	gl_option_insert(skb, 0, hlen, kind->code, seg->word, kind->words);

@@ -51,6 +51,22 @@ void hpcc_window_init(struct hpcc_window *w, const struct hpcc_params *p)
 	*w = (struct hpcc_window) { .now = p->init, .base = p->init };
 }
 
+/**
+ * hpcc_window_set() - continue with a window of packets
+ * @w: the state
+ * @p: parameters
+ * @packets: the window
+ * @packet: bytes of a full packet on the link
+ *
+ * The next sample is the first one.
+ */
+void hpcc_window_set(struct hpcc_window *w, const struct hpcc_params *p, u32 packets, u32 packet)
+{
+	*w = (struct hpcc_window) { .now = (u64)packets * packet << HPCC_SHIFT };
+	w->base = w->now;
+	hpcc_window_fit(w, p);
+}
+
 static u64 hpcc_window_limit(u64 window, const struct hpcc_params *p)
 {
 	return clamp_t(u64, window, p->init / HPCC_SHARES + 1, p->init * HPCC_WINDOWS);

@@ -62,6 +62,7 @@ struct hpcc_window {
 
 void hpcc_params_set(struct hpcc_params *p, u32 mbit, u32 rtt_us, u32 percent, u32 flows);
 void hpcc_window_init(struct hpcc_window *w, const struct hpcc_params *p);
+void hpcc_window_set(struct hpcc_window *w, const struct hpcc_params *p, u32 packets, u32 packet);
 void hpcc_window_fit(struct hpcc_window *w, const struct hpcc_params *p);
 void hpcc_window_sample(struct hpcc_window *w, const struct hpcc_params *p, u32 util, u64 now,
 			bool update);

@@ -142,6 +142,7 @@ struct hpcc_sock {
  * @blind: round trips without telemetry, at most HPCC_BLIND
  * @sampled: telemetry has arrived in this round trip
  * @governed: telemetry determines the window; if not, the connection behaves as reno
+ * @early: the first window is still to be set, because the RTT is not known
  * @idle: all data that the application has written is acknowledged
  * @paces: TCP's own pacing is on because of hpcc
  *
@@ -154,6 +155,7 @@ struct hpcc {
 	u8			blind;
 	u8			sampled:1,
 				governed:1,
+				early:1,
 				idle:1,
 				paces:1;
 };
@@ -258,12 +260,31 @@ static void hpcc_set_pacing(struct sock *sk, const struct hpcc_path *path)
 	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
+/* A server with Fast Open sends before it has an RTT: begin as TCP does, and again with the RTT. */
+static bool hpcc_is_early(struct sock *sk, const struct hpcc_path *path)
+{
+	struct hpcc *ca = hpcc_of(sk);
+
+	if (!ca->early)
+		return false;
+	ca->early = !READ_ONCE(hpcc_net(sk)->rtt_us) && !tcp_sk(sk)->srtt_us;
+	if (ca->early) {
+		tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
+		gl_pace_as_tcp(sk);
+	} else {
+		hpcc_window_init(&ca->w, &path->p);
+	}
+	return ca->early;
+}
+
 static void hpcc_apply(struct sock *sk, const struct hpcc_path *path)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct hpcc *ca = hpcc_of(sk);
 	u32 packets;
 
+	if (hpcc_is_early(sk, path))
+		return;
 	hpcc_window_fit(&ca->w, &path->p);
 	packets = hpcc_window_packets(&ca->w, path->packet);
 	tcp_snd_cwnd_set(tp, min(packets, tp->snd_cwnd_clamp));
@@ -278,9 +299,15 @@ static void hpcc_sample(struct sock *sk, u32 ack, u32 util)
 	bool update;
 
 	hpcc_count(sk, HPCC_ECHORECEIVED, 1);
-	/* No port has written: they have no `int`, or this packet met idle ones. */
-	if (!util)
+	/* No port has written: they have no `int`, or this packet met idle ones.  An ACK that was
+	 * delayed or repeated has old telemetry.
+	 */
+	if (!util || before(ack, tcp_sk(sk)->snd_una))
 		return;
+	hpcc_path(sk, &path);
+	/* The sample is of reno's window. */
+	if (!ca->governed)
+		hpcc_window_set(&ca->w, &path.p, tcp_snd_cwnd(tcp_sk(sk)), path.packet);
 	if (!ca->governed)
 		hpcc_count(sk, HPCC_BEGUN, 1);
 	ca->governed = 1;
@@ -292,7 +319,6 @@ static void hpcc_sample(struct sock *sk, u32 ack, u32 util)
 	update = after(ack, ca->update) && ca->w.begun;
 	if (update || !ca->w.begun)
 		ca->update = tcp_sk(sk)->snd_nxt;
-	hpcc_path(sk, &path);
 	hpcc_window_sample(&ca->w, &path.p, util, tcp_clock_ns(), update);
 	hpcc_apply(sk, &path);
 }
@@ -322,8 +348,11 @@ static void hpcc_reno(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	/* Packet conservation down to ssthresh, and at least one retransmission. */
+	u32 flight = tcp_packets_in_flight(tp) + max(acked, 1U);
+
 	if ((1 << inet_csk(sk)->icsk_ca_state) & (TCPF_CA_CWR | TCPF_CA_Recovery))
-		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), tp->snd_ssthresh));
+		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), max(tp->snd_ssthresh, flight)));
 	else
 		tcp_reno_cong_avoid(sk, tp->snd_una, acked);
 	gl_pace_as_tcp(sk);
@@ -515,6 +544,7 @@ static void hpcc_begin(struct sock *sk)
 	ca->update = tcp_sk(sk)->snd_nxt;
 	ca->round = tcp_sk(sk)->snd_nxt;
 	ca->governed = 1;
+	ca->early = 1;
 	/* Request TCP's internal pacing, unless fq paces. */
 	ca->paces = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) ==
 		    SK_PACING_NONE;

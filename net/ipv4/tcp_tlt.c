@@ -496,7 +496,7 @@ static u64 tlt_guard_ns(const struct sock *sk)
 
 static struct tlt_crowd_dest *tlt_dest(const struct sock *sk)
 {
-	return tlt_crowd_dest(sk, &tlt_net(sk)->crowds);
+	return tlt_crowd_find(sk, &tlt_net(sk)->crowds);
 }
 
 /* Does TCP wait, in a crowd, before it sends the next packet? */
@@ -538,7 +538,7 @@ static void tlt_report(struct sock *sk, struct tlt *tlt)
 		return;
 	tlt->crowd.suspect = 0;
 	if (tlt->delivered == (u16)tcp_sk(sk)->delivered)
-		tlt_crowd_report(tlt_dest(sk));
+		tlt_crowd_report(sk, &tlt_net(sk)->crowds);
 }
 
 /* An echo has arrived: divide the port with the crowd.  @now: TCP's clock, us. */
@@ -610,7 +610,7 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
 	if (tlt_is_rated(sk) || !READ_ONCE(tlt_net(sk)->crowd) || !tp->srtt_us ||
 	    !tlt_crowd_is_free(sk, &tlt->crowd))
 		return;
-	if (!tp->lost_out && !tlt_crowd_is_reported(tlt_dest(sk)) &&
+	if (!tp->lost_out && !tlt_dest(sk) &&
 	    tlt->imp_end - tp->snd_una <= (TLT_BURST - 1) * tp->mss_cache)
 		return;
 	tlt->crowd.watched = 1;
@@ -1068,7 +1068,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 	if (gs->transport->inner)
 		gs->transport->inner->on_switch(sk, gs, on);
 	if (!tlt_is_rated(sk))
-		tlt_crowd_end(sk, &tlt_of(gs)->crowd);
+		tlt_crowd_leave(sk, &tlt_of(gs)->crowd);
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -1398,7 +1398,8 @@ static int tlt_complete(struct gl_transport *t)
  * leaves room for the connections that learn of the crowd later.
  */
 #define TLT_CROWD		150
-static unsigned int tlt_crowd_max = 100000;
+/* Twice the longest wait: the queue that counts at most. */
+static unsigned int tlt_crowd_max = 20000;
 
 static const struct ctl_table tlt_sysctl_template[] = {
 	GL_SYSCTL_UINT("tlt_clock", struct tlt_net, clock, SYSCTL_ZERO, SYSCTL_TWO),

@@ -36,18 +36,21 @@
  *
  * Unimportant packets of a few connections may arrive, too, as the port's threshold for them
  * permits.  A connection waits once for each packet that was delivered.  The wait does not
- * increase with the echoes of such connections: if all are like that, the window decides.  While
- * the queue is shorter than half of the target, no connection waits: the port is almost idle.
+ * increase with the echoes of such connections: if all are like that, the window decides.  They
+ * wait only behind a queue above three quarters of the target, and for eight times its length at
+ * most: the address may have several bottlenecks, and theirs no crowd.  While the queue is shorter
+ * than half of the target, no connection waits: the port is almost idle.
  *
  * A wait is TCP's own pacing: the next packet leaves at tp->tcp_wstamp_ns, and TCP's pacing timer
  * sends it.  So a connection that is paced anyway (bbr, sch_fq, SO_MAX_PACING_RATE) never waits.
  * Nothing here lowers tp->tcp_wstamp_ns by more than a tick: the time stamps of packets that have
  * left depend on it.
  */
-#include <linux/hash.h>
+#include <linux/jhash.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/random.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
 
@@ -55,6 +58,10 @@
 
 #include "tlt_crowd.h"
 
+/* A connection that also gets packets of the port that it may lose waits for this many times the
+ * queue that it sees at most: another bottleneck may be at the same address (NAT, a load balancer).
+ */
+#define TLT_CROWD_OWN		8U
 /* Limit of a wait, ns: 33,000 packets at 40 Gbit/s. */
 #define TLT_CROWD_WAIT_MAX	(10 * (u32)NSEC_PER_MSEC)
 /* A destination has a crowd for so long after the last sign of one, us: ten longest waits. */
@@ -103,41 +110,68 @@ u32 tlt_crowd_wait(u32 wait, u32 queue, u32 us, u32 target)
 		       TLT_CROWD_WAIT_MAX);
 }
 
-/* The entry of the destination of @sk.  Other destinations may have the same entry: a connection
- * that is alone behind a long queue then waits without need.
- */
-struct tlt_crowd_dest *tlt_crowd_dest(const struct sock *sk, struct tlt_crowds *crowds)
+/* A hash of the destination of @sk.  One of 2^32 other destinations has the same. */
+static u32 tlt_crowd_key(const struct sock *sk, const struct tlt_crowds *crowds)
 {
-	u32 daddr = (__force u32)sk->sk_daddr;
-
 #if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
-		daddr = __ipv6_addr_jhash(&sk->sk_v6_daddr, 0);
+		return __ipv6_addr_jhash(&sk->sk_v6_daddr, crowds->seed);
 #endif
-	return &crowds->dest[hash_32(daddr, TLT_CROWD_BITS)];
+	return jhash_1word((__force u32)sk->sk_daddr, crowds->seed);
 }
 
-/* The destination has a crowd.  A new crowd begins without a wait. */
-void tlt_crowd_report(struct tlt_crowd_dest *dest)
+static struct tlt_crowd_dest *tlt_crowd_dest(struct tlt_crowds *crowds, u32 key)
 {
-	u32 now = tcp_jiffies32;
-
-	if (!tlt_crowd_is_reported(dest))
-		WRITE_ONCE(dest->wait, 0);
-	/* Other processors read the entry with each echo. */
-	if (READ_ONCE(dest->sign) != now)
-		WRITE_ONCE(dest->sign, now);
+	return &crowds->dest[key % ARRAY_SIZE(crowds->dest)];
 }
 
-/* Has the destination a crowd?  Jiffies wrap after weeks; an entry as old as that is valid again
- * for a moment.
- */
-bool tlt_crowd_is_reported(const struct tlt_crowd_dest *dest)
+/* Jiffies wrap after weeks; an entry as old as that is valid again for a moment. */
+static bool tlt_crowd_is_recent(const struct tlt_crowd_dest *dest)
 {
 	/* Another processor may write the present jiffies: read them afterwards. */
 	u32 sign = READ_ONCE(dest->sign);
 
 	return tcp_jiffies32 - sign <= usecs_to_jiffies(TLT_CROWD_LIFE);
+}
+
+static void tlt_crowd_renew(struct tlt_crowd_dest *dest)
+{
+	u32 now = tcp_jiffies32;
+
+	/* Other processors read the entry with each echo. */
+	if (READ_ONCE(dest->sign) != now)
+		WRITE_ONCE(dest->sign, now);
+}
+
+/* The destination of @sk has a crowd.  A new crowd begins without a wait.  If another destination
+ * with a crowd has the entry, there is no room for this one.
+ */
+void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds)
+{
+	u32 key = tlt_crowd_key(sk, crowds);
+	struct tlt_crowd_dest *dest = tlt_crowd_dest(crowds, key);
+
+	if (!tlt_crowd_is_recent(dest)) {
+		WRITE_ONCE(dest->wait, 0);
+		WRITE_ONCE(dest->key, key);
+	}
+	if (READ_ONCE(dest->key) == key)
+		tlt_crowd_renew(dest);
+}
+
+/**
+ * tlt_crowd_find() - find the crowd at the destination of a connection
+ * @sk: the connection
+ * @crowds: the crowds of its namespace
+ *
+ * Return: the entry, or NULL without a crowd.
+ */
+struct tlt_crowd_dest *tlt_crowd_find(const struct sock *sk, struct tlt_crowds *crowds)
+{
+	u32 key = tlt_crowd_key(sk, crowds);
+	struct tlt_crowd_dest *dest = tlt_crowd_dest(crowds, key);
+
+	return READ_ONCE(dest->key) == key && tlt_crowd_is_recent(dest) ? dest : NULL;
 }
 
 /* No destination has a crowd. */
@@ -147,6 +181,7 @@ void tlt_crowds_init(struct tlt_crowds *crowds)
 	int i;
 
 	memset(crowds, 0, sizeof(*crowds));
+	crowds->seed = get_random_u32();
 	for (i = 0; i < ARRAY_SIZE(crowds->dest); i++)
 		crowds->dest[i].sign = past;
 }
@@ -184,6 +219,15 @@ static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u64 ns)
 	tlt_crowd_wake(sk, tp->tcp_wstamp_ns);
 }
 
+/* The time for which a connection waits, ns.  @wait: for each packet; @queue: us. */
+static u64 tlt_crowd_own(u64 wait, u32 queue, u16 packets, bool alone)
+{
+	wait *= clamp_t(u32, packets, 1, TLT_CROWD_PACKETS);
+	if (!alone)
+		wait = min(wait, queue * (u64)TLT_CROWD_OWN * NSEC_PER_USEC);
+	return min_t(u64, wait, TLT_CROWD_WAIT_MAX);
+}
+
 /* The wait that an echo leaves to the destination's connections, ns. */
 static u32 tlt_crowd_learn(struct tlt_crowd_dest *dest, u32 now, u32 queue, u32 target)
 {
@@ -200,7 +244,7 @@ static u32 tlt_crowd_learn(struct tlt_crowd_dest *dest, u32 now, u32 queue, u32 
  * tlt_crowd_echo() - an echo has arrived: how long does TCP wait before its next packet?
  * @sk: the connection, locked; TCP has not sent a packet for this ACK yet
  * @crowd: its state
- * @dest: the entry of its destination; a crowd that goes on is reported
+ * @dest: the crowd at its destination, whose sign is renewed if it goes on; or NULL
  * @now: TCP's clock, us
  * @rtt: since the important packet left, us
  * @target: net.ipv4.tlt_crowd, us
@@ -214,23 +258,20 @@ bool tlt_crowd_echo(struct sock *sk, struct tlt_crowd *crowd, struct tlt_crowd_d
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u16 packets = tp->delivered - crowd->delivered;
 	u32 queue = rtt - min(rtt, tcp_min_rtt(tp));
-	u32 least = tlt_crowd_least(target);
-	u64 wait = 0;
+	u32 least = tlt_crowd_least(target), wait = 0;
+	bool alone;
 
 	crowd->delivered = tp->delivered;
-	if (tlt_crowd_is_reported(dest)) {
-		bool alone = tlt_crowd_is_alone(sk, packets, lost);
-
-		if (alone && queue > least)
-			tlt_crowd_report(dest);
+	alone = dest && tlt_crowd_is_alone(sk, packets, lost);
+	if (dest)
 		wait = tlt_crowd_learn(dest, now, alone ? queue : min(queue, least), target);
-	}
-	if (!wait || queue < least) {
+	if (alone && tlt_crowd_goal(wait, target) < 2 * (s64)queue * NSEC_PER_USEC)
+		tlt_crowd_renew(dest);
+	if (!wait || queue < (alone ? least : least + least / 2)) {
 		tlt_crowd_end(sk, crowd);
 		return false;
 	}
-	wait = min_t(u64, wait * clamp_t(u32, packets, 1, TLT_CROWD_PACKETS), TLT_CROWD_WAIT_MAX);
-	tlt_crowd_hold(sk, crowd, now * NSEC_PER_USEC + wait);
+	tlt_crowd_hold(sk, crowd, now * NSEC_PER_USEC + tlt_crowd_own(wait, queue, packets, alone));
 	return true;
 }
 
@@ -251,14 +292,21 @@ bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd)
 	return crowd->waits && tcp_clock_ns() < tp->tcp_wstamp_ns + rtt;
 }
 
+/* Switch off the pacing, unless the application has requested a rate meanwhile. */
+static void tlt_crowd_unpace(struct sock *sk, struct tlt_crowd *crowd)
+{
+	if (crowd->paced && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
+	crowd->paced = 0;
+}
+
 /**
  * tlt_crowd_end() - the connection is in no crowd
  * @sk: the connection, locked
  * @crowd: its state
  *
  * The packets delivered so far do not count for the next echo.  A long wait that is left still
- * applies to the next packet; a later call switches the pacing off, unless the application has
- * requested a rate meanwhile.
+ * applies to the next packet; a later call switches the pacing off.
  */
 void tlt_crowd_end(struct sock *sk, struct tlt_crowd *crowd)
 {
@@ -273,9 +321,20 @@ void tlt_crowd_end(struct sock *sk, struct tlt_crowd *crowd)
 	if (left > TLT_CROWD_BACK)
 		return;
 	tp->tcp_wstamp_ns -= max(left, 0);
-	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
-	crowd->paced = 0;
+	tlt_crowd_unpace(sk, crowd);
+}
+
+/**
+ * tlt_crowd_leave() - the connection leaves TLT
+ * @sk: the connection, locked
+ * @crowd: its state
+ *
+ * No later call can switch the pacing off.  Without it TCP does not wait for tp->tcp_wstamp_ns.
+ */
+void tlt_crowd_leave(struct sock *sk, struct tlt_crowd *crowd)
+{
+	tlt_crowd_end(sk, crowd);
+	tlt_crowd_unpace(sk, crowd);
 }
 
 /**

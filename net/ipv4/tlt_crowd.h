@@ -34,6 +34,7 @@ struct tlt_crowd {
 
 /**
  * struct tlt_crowd_dest - the crowd at the last port to a destination
+ * @key: hash of the destination's address
  * @sign: jiffies of the last sign of a crowd
  * @wait: time between an echo and the next packet of a connection, ns
  * @us: TCP's clock when @wait changed, us, low 32 bits
@@ -44,20 +45,25 @@ struct tlt_crowd {
  * one.
  */
 struct tlt_crowd_dest {
+	u32	key;
 	u32	sign;
 	u32	wait;
 	u32	us;
 };
 
-/* struct tlt_crowds - the destinations of a namespace, by a hash of their addresses */
+/**
+ * struct tlt_crowds - the crowds of a namespace
+ * @seed: of the hash, so that a peer cannot choose its entry; does not change
+ * @dest: by a hash of the destination's address
+ */
 struct tlt_crowds {
+	u32			seed;
 	struct tlt_crowd_dest	dest[1 << TLT_CROWD_BITS];
 };
 
 void tlt_crowds_init(struct tlt_crowds *crowds);
-struct tlt_crowd_dest *tlt_crowd_dest(const struct sock *sk, struct tlt_crowds *crowds);
-void tlt_crowd_report(struct tlt_crowd_dest *dest);
-bool tlt_crowd_is_reported(const struct tlt_crowd_dest *dest);
+struct tlt_crowd_dest *tlt_crowd_find(const struct sock *sk, struct tlt_crowds *crowds);
+void tlt_crowd_report(const struct sock *sk, struct tlt_crowds *crowds);
 
 u32 tlt_crowd_wait(u32 wait, u32 queue, u32 us, u32 target);
 
@@ -67,6 +73,7 @@ bool tlt_crowd_is_free(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_is_waiting(const struct sock *sk, const struct tlt_crowd *crowd);
 bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd);
 void tlt_crowd_end(struct sock *sk, struct tlt_crowd *crowd);
+void tlt_crowd_leave(struct sock *sk, struct tlt_crowd *crowd);
 void tlt_crowd_wake(struct sock *sk, u64 ns);
 
 #endif /* _TLT_CROWD_H */

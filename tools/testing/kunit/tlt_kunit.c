@@ -80,11 +80,46 @@ static void tlt_crowd_wait__settles(struct kunit *test)
 	}
 }
 
+/* Two destinations with one entry: the first one with a crowd has it. */
+static void tlt_crowd_find__only_its_own(struct kunit *test)
+{
+	struct tlt_crowds *crowds = kunit_kzalloc(test, sizeof(*crowds), GFP_KERNEL);
+	struct sock *one = kunit_kzalloc(test, sizeof(struct tcp_sock), GFP_KERNEL);
+	struct sock *two = kunit_kzalloc(test, sizeof(struct tcp_sock), GFP_KERNEL);
+	u32 addr = 1;
+
+	KUNIT_ASSERT_TRUE(test, crowds && one && two);
+	tlt_crowds_init(crowds);
+	one->sk_family = AF_INET;
+	two->sk_family = AF_INET;
+	do {
+		two->sk_daddr = (__force __be32)addr++;
+	} while ((tlt_crowd_key(one, crowds) ^ tlt_crowd_key(two, crowds)) &
+		 (ARRAY_SIZE(crowds->dest) - 1));
+
+	KUNIT_EXPECT_NULL(test, tlt_crowd_find(one, crowds));
+	tlt_crowd_report(one, crowds);
+	KUNIT_ASSERT_NOT_NULL(test, tlt_crowd_find(one, crowds));
+	tlt_crowd_find(one, crowds)->wait = 5;
+	KUNIT_EXPECT_NULL(test, tlt_crowd_find(two, crowds));
+	tlt_crowd_report(two, crowds);
+	KUNIT_EXPECT_NULL(test, tlt_crowd_find(two, crowds));
+	KUNIT_EXPECT_EQ(test, tlt_crowd_find(one, crowds)->wait, 5);
+
+	/* The first crowd has ended. */
+	tlt_crowd_find(one, crowds)->sign -= usecs_to_jiffies(TLT_CROWD_LIFE) + 1;
+	tlt_crowd_report(two, crowds);
+	KUNIT_EXPECT_NULL(test, tlt_crowd_find(one, crowds));
+	KUNIT_ASSERT_NOT_NULL(test, tlt_crowd_find(two, crowds));
+	KUNIT_EXPECT_EQ(test, tlt_crowd_find(two, crowds)->wait, 0);
+}
+
 static struct kunit_case tlt_cases[] = {
 	KUNIT_CASE(tlt_crowd_goal__increases),
 	KUNIT_CASE(tlt_crowd_wait__by_half),
 	KUNIT_CASE(tlt_crowd_wait__limits),
 	KUNIT_CASE(tlt_crowd_wait__settles),
+	KUNIT_CASE(tlt_crowd_find__only_its_own),
 	{}
 };
 

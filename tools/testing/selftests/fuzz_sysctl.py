@@ -33,7 +33,7 @@ EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 3
 RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
-    "tlt_crowd": (0, 150, 100_000),
+    "tlt_crowd": (0, 150, 20_000),
     "aeolus_idle": (0, 0, 3_600_000), "aeolus_probe": (0, 1, 1),
     "xpass_rate": (0, 0, 1_600_000), "xpass_initial": (1, 16, 1000), "xpass_pick": (0, 0, 1),
     "dcqcn_rate": (0, 0, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),

@@ -484,5 +484,102 @@ def reno_after(wire):
     within(sent[-1].time - sent[0].time, 0, 10e-6, "time from the first to the last packet, s")
 
 
+@case("an ACK that arrives again has old telemetry, which is ignored", connected, of=hpcc)
+def replayed(wire, client, server):
+    port(wire, 0x7fff)
+    true(wire.transfer(client, server, 3000), "arrives")
+    old = [p for p in wire.from_b() if option(p) and option(p)[0] == ACK_CODE][-1]
+    port(wire, ONE // 2)
+    true(wire.transfer(client, server, 2_000_000), "arrives")
+    before = window(client)
+    for _ in range(20):
+        wire.inject(wire.a, type(old)(bytes(old.raw)))
+        wire.run(20e-6)
+    within(window(client) / before, 0.99, 1.01, "window afterwards, as a part of that before")
+
+
+@case("telemetry begins again at reno's window, not at the one before reno", connected, of=hpcc)
+def begins_again(wire, client, server):
+    port(wire, 20)
+    true(wire.transfer(client, server, 1_000_000), "arrives")
+    true(cwnd(client) > 16, f"hpcc's window: {cwnd(client)}")
+    count = 0
+
+    def lossy(p):
+        nonlocal count
+        count += bool(p.from_a and p.len)
+        return p.from_a and p.len and count % 10 == 0
+    wire.rule = lossy
+    true(wire.transfer(client, server, 1_000_000, 5.0), "arrives")
+    reno, seen = cwnd(client), []
+    true(reno < 8, f"reno's window: {reno}")
+    port(wire, round(0.9 * ONE))
+    client.send(bytes(20_000))
+    wire.run(3 * RTT, lambda: seen.append(cwnd(client)))
+    within(max(seen), 1, reno + 3, "windows, below the target")
+
+
+@case("without telemetry the first loss is retransmitted at once, although few ACKs arrive",
+      connected, of=hpcc, tso=False)
+def conserves(wire, client, server):
+    true(wire.transfer(client, server, 300_000), "arrives")
+    wire.run(10e-3)
+    size, first, count = mss(client), set(), 0
+    before = wire.a.netstat("TCPTimeouts")
+
+    def rule(p):
+        nonlocal count
+        if not (p.from_a and p.len) or p.seq in first:
+            return False
+        first.add(p.seq)
+        count += 1
+        return count == 1 or count > 4
+    wire.rule = rule
+    wire.mark()
+    client.send(bytes(cwnd(client) * size))
+    wire.run(5e-3)
+    again = [p.time for p in data(wire.from_a()) if p.seq == data(wire.from_a())[0].seq]
+    true(len(again) > 1, "the first packet is sent again within 5 ms")
+    equal(wire.a.netstat("TCPTimeouts") - before, 0, "RTOs")
+    del server
+
+
+@case("probes of the MTU have the option, and find the path's MTU", version=(4, 6))
+def probes(version):
+    with hpcc(version=version) as wire:
+        wire.a.sysctl("net.ipv4.tcp_mtu_probing", 2)
+        client, server = wire.connect()
+        limit = 1400
+
+        def rule(p):
+            if p.from_a and p.len:
+                raise_to(p, ONE // 2)
+            return len(p.raw) > limit
+        wire.rule = rule
+        for _ in range(5):
+            true(wire.transfer(client, server, 200_000, 1.0), "arrives")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+        equal(wire.a.greenlane()["NoMemory"], 0, "NoMemory")
+
+
+@case("a server with Fast Open begins with TCP's window, and hpcc's when it has an RTT")
+def early():
+    with hpcc() as wire:
+        wire.b.sysctl("net.ipv4.hpcc_rtt", 0)
+        listener = wire.listen(TCP_FASTOPEN=100)
+        for _ in range(2):      # the first connection gets a cookie
+            client = wire.socket(wire.a)
+            client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
+            wire.run(5e-3)
+            server = listener.accept()[0]
+            server.setblocking(False)
+        wire.rule = lambda p: p.len and raise_to(p, 600)
+        wire.mark()
+        server.send(bytes(100_000))
+        equal(len(wire.receive(client, 100_000)), 100_000, "bytes")
+        sent = [p.time for p in wire.from_b() if p.len]
+        within(sent[-1] - sent[0], 0, 2e-3, "time of 100 kB, s")
+
+
 if __name__ == "__main__":
     main()

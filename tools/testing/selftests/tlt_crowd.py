@@ -86,17 +86,17 @@ def waits(queue, count):
     return found
 
 
-@case("150 us by default, at most 100 ms; each namespace has its own", Wire)
+@case("150 us by default, at most 20 ms; each namespace has its own", Wire)
 def setting(wire):
     equal(wire.a.sysctl("net.ipv4.tlt_crowd"), "150", "tlt_crowd by default")
-    wire.a.sysctl("net.ipv4.tlt_crowd", 100_000)
-    for wrong in (-1, 100_001, "queue"):
+    wire.a.sysctl("net.ipv4.tlt_crowd", 20_000)
+    for wrong in (-1, 20_001, "queue"):
         try:
             wire.a.sysctl("net.ipv4.tlt_crowd", wrong)
         except OSError:
             continue
         raise tap.Failed(f"{wrong} is accepted")
-    equal([ns.sysctl("net.ipv4.tlt_crowd") for ns in (wire.a, wire.b)], ["100000", "150"], "values")
+    equal([ns.sysctl("net.ipv4.tlt_crowd") for ns in (wire.a, wire.b)], ["20000", "150"], "values")
 
 
 @both("late echoes while only important packets arrive: the waits grow, by half of the difference"
@@ -347,10 +347,10 @@ def at_the_same_time(wire):
     within(max(found) / first, 0.9, 1.3, "the longest")
 
 
-@both("a connection that is not alone waits in a crowd, too: once for each packet that was delivered")
+@both("a connection that is not alone waits for each packet that was delivered, up to eight queues")
 def for_each_packet(wire, client, server):
     other, _ = wire.connect()
-    begin_crowd(wire, client, server, 5e-3)
+    begin_crowd(wire, client, server, 20e-3)
     learned = max(gaps(wire))
     port = other.getsockname()[1]
 
@@ -366,8 +366,29 @@ def for_each_packet(wire, client, server):
     sent = [p for p in data(wire.from_a()) if p.sport == port]
     equal(kinds(sent), [DATA] * 2 + [IMPORTANT] * 2, "kinds of a burst and the next packet")
     wait = sent[3].time - sent[2].time - QUEUE - 2 * DELAY
-    # The first connection's echoes increase the wait meanwhile.
-    within(wait / learned, 2.9, 3.9, "the wait, as a part of the other connection's")
+    true(3 * learned > 8 * QUEUE, f"the other connection's wait: {learned}")
+    within(wait / QUEUE, 7.95, 8.2, "the wait, in queues")
+
+
+@both("a connection that is not alone, behind a queue below tlt_crowd, does not wait")
+def innocent(wire, client, server):
+    other, _ = wire.connect()
+    begin_crowd(wire, client, server, 5e-3)
+    port = other.getsockname()[1]
+    below = 100e-6
+
+    def rule(p):
+        p.late = below * bool(p.from_a and p.len and p.sport == port)
+        return p.from_a and p.kind == DATA and p.sport != port
+    wire.rule = rule
+    wire.mark()
+    other.send(pattern(3 * MSS[wire.version]))
+    wire.run(300e-6)
+    now = wire.seen[-1].time
+    other.send(pattern(100))
+    wire.run(5e-3)
+    sent = [p for p in data(wire.from_a()) if p.sport == port]
+    within(sent[3].time - now, 0, 350e-6, "departure of the next packet, s")
 
 
 @both("a crowd, but a short queue: no wait")
@@ -431,6 +452,21 @@ def leaves(wire, client, server):
         wire.rule = None
         equal(len(wire.receive(server, 10 * MSS[wire.version])), 10 * MSS[wire.version],
               "bytes that arrive")
+
+
+@both("a connection that leaves TLT in a long wait is not paced")
+def leaves_its_pace(wire, client, server):
+    begin_crowd(wire, client, server, 20e-3)
+    true(max(gaps(wire)) > 1.2e-3, f"waits: {gaps(wire)}")
+    choose(client, "reno")
+    wire.rule = None
+    wire.receive(server, 10 * MSS[wire.version])
+    wire.transfer(client, server, 200_000)
+    wire.run(20e-3)
+    wire.mark()
+    wire.transfer(client, server, 5 * MSS[wire.version])
+    sent = data(wire.from_a())
+    within(sent[-1].time - sent[0].time, 0, 5e-6, "departure of the last packet, s")
 
 
 @case("the namespace of a waiting connection is removed")
