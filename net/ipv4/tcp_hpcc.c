@@ -580,7 +580,6 @@ static struct gl_transport hpcc_transport __read_mostly = {
 		.min_tso_segs	= hpcc_min_tso_segs,
 	},
 	.protocol	= &hpcc_protocol,
-	.rated		= true,
 	.always		= true,
 	.room		= GL_OPT_LEN(0),
 	.sock_size	= sizeof(struct hpcc_sock),
