@@ -363,8 +363,9 @@ def shared():
                        ("aeolus-fig13", "aeolus-fig11"), ("dart-fig11", "dart-fig14"),
                        ("dart-table1", "dart-fig12")):
         true(runs[less] <= runs[more], f"{less}'s runs are {more}'s")
-    # The report at the small scale takes an hour and a half on two processors.
-    true(len(set().union(*runs.values())) <= 480, "runs at the small scale")
+    # The report at the small scale takes an hour and a half on two processors; the six
+    # runs of HPCC take two minutes of it.
+    true(len(set().union(*runs.values())) <= 486, "runs at the small scale")
 
 
 @case("an unknown key of a physical limit: the error names it")

@@ -132,7 +132,8 @@ def fair():
                       "--bytes", "160k", "--rounds", "2")
     for run in whole["runs"]:
         for times in run["fct_ns"]:
-            within(report.jain([1 / ns for ns in times]), 0.98, 1, f"{run['cc']}: Jain's index")
+            # 0.57 to 0.79 if each connection computes its own wait.
+            within(report.jain([1 / ns for ns in times]), 0.9, 1, f"{run['cc']}: Jain's index")
         equal(run["senders"]["tcp"]["TCPTimeouts"], 0, f"{run['cc']}: RTOs")
 
 
