@@ -269,7 +269,7 @@ def loaded():
         ns.ip("link set lo up", "route add 10.9.0.0/24 dev lo congctl tlt_cubic")
         equal(ids(look()), [], "mistakes if a route selects TLT")
     ns.remove()
-    modules.unload("tcp_tlt", "tcp_dcqcn")
+    modules.unload("tcp_tlt", "tcp_hpcc", "tcp_dcqcn")
     equal(ids(look()), [], "mistakes with the tagging layer alone")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     with open(SYSCTL, "w", encoding="ascii") as f:
