@@ -85,6 +85,38 @@ static inline void gl_pace_as_tcp(struct sock *sk)
 	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
+/* Request TCP's internal pacing, unless fq paces.  Return: gl_pacing_end() is to undo it. */
+static inline bool gl_pacing_begin(struct sock *sk)
+{
+	return cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) == SK_PACING_NONE;
+}
+
+/* Switch TCP's pacing off, unless the application has set SO_MAX_PACING_RATE. */
+static inline void gl_pacing_end(struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
+}
+
+/**
+ * gl_leave_rate() - leave a window and a pace that the next congestion control can start from
+ * @sk: the connection, locked
+ * @paces: gl_pacing_begin() has switched the pacing on
+ */
+static inline void gl_leave_rate(struct sock *sk, bool paces)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 enough = max_t(u32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
+
+	gl_gso_default(sk);
+	/* The window of a socket that is being destroyed may be 0 already. */
+	if (tcp_snd_cwnd(tp) > enough)
+		tcp_snd_cwnd_set(tp, enough);
+	if (paces)
+		gl_pacing_end(sk);
+	gl_pace_as_tcp(sk);
+}
+
 /* An entry of the template for gl_sysctl_add(): an unsigned int between *@least and *@most. */
 #define GL_SYSCTL_UINT(name, type, field, least, most) {	\
 	.procname	= name,					\

@@ -375,34 +375,14 @@ static void dcqcn_init(struct sock *sk)
 	ca->paces = 0;
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))
 		return;
-	/* Request TCP's internal pacing, unless fq paces. */
-	ca->paces = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) ==
-		    SK_PACING_NONE;
+	ca->paces = gl_pacing_begin(sk);
 	dcqcn_set_pacing(sk, path.extra);
 	dcqcn_set_window(sk, p.max);
 }
 
-/* Switch off the pacing for the next congestion control, unless the application has set
- * SO_MAX_PACING_RATE.
- */
-static void dcqcn_restore_pacing(struct sock *sk)
-{
-	if (dcqcn_of(sk)->paces && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
-	gl_pace_as_tcp(sk);
-}
-
-/* Leave a window and a pace that the next congestion control can start from. */
 static void dcqcn_release(struct sock *sk)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 enough = max_t(u32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
-
-	gl_gso_default(sk);
-	/* The window of a socket that is being destroyed may be 0 already. */
-	if (tcp_snd_cwnd(tp) > enough)
-		tcp_snd_cwnd_set(tp, enough);
-	dcqcn_restore_pacing(sk);
+	gl_leave_rate(sk, dcqcn_of(sk)->paces);
 }
 
 static struct tcp_congestion_ops dcqcn_ops __read_mostly = {

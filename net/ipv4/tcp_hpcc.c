@@ -305,12 +305,12 @@ static void hpcc_sample(struct sock *sk, u32 ack, u32 util)
 	if (!util || before(ack, tcp_sk(sk)->snd_una))
 		return;
 	hpcc_path(sk, &path);
-	/* The sample is of reno's window. */
-	if (!ca->governed)
+	if (!ca->governed) {
+		/* The sample is of reno's window. */
 		hpcc_window_set(&ca->w, &path.p, tcp_snd_cwnd(tcp_sk(sk)), path.packet);
-	if (!ca->governed)
 		hpcc_count(sk, HPCC_BEGUN, 1);
-	ca->governed = 1;
+		ca->governed = 1;
+	}
 	ca->sampled = 1;
 	ca->blind = 0;
 	/* The first ACK reports the begin of the first round trip, so it only starts that, as in
@@ -505,26 +505,10 @@ static void hpcc_on_kick(struct sock *sk, struct gl_sock *gs)
 		gl_send_ack(sk);
 }
 
-/* Leave a window and a pace that the next congestion control can start from. */
-static void hpcc_leave(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 enough = max_t(u32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
-
-	gl_gso_default(sk);
-	/* The window of a socket that is being destroyed may be 0 already. */
-	if (tcp_snd_cwnd(tp) > enough)
-		tcp_snd_cwnd_set(tp, enough);
-	/* Not if the application has set SO_MAX_PACING_RATE. */
-	if (hpcc_of(sk)->paces && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
-	gl_pace_as_tcp(sk);
-}
-
 static void hpcc_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
 	if (!on)
-		hpcc_leave(sk);
+		gl_leave_rate(sk, hpcc_of(sk)->paces);
 }
 
 static void hpcc_on_info(const struct gl_sock *gs, struct greenlane_info *info)
@@ -545,9 +529,7 @@ static void hpcc_begin(struct sock *sk)
 	ca->round = tcp_sk(sk)->snd_nxt;
 	ca->governed = 1;
 	ca->early = 1;
-	/* Request TCP's internal pacing, unless fq paces. */
-	ca->paces = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED) ==
-		    SK_PACING_NONE;
+	ca->paces = gl_pacing_begin(sk);
 	hpcc_apply(sk, &path);
 }
 

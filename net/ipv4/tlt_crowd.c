@@ -51,6 +51,7 @@
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/random.h>
+#include <net/gl_cong.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
 
@@ -211,7 +212,7 @@ static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u64 ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	gl_pacing_begin(sk);
 	tp->tcp_wstamp_ns = max(tp->tcp_wstamp_ns, ns);
 	crowd->paced = 1;
 	crowd->waits = 1;
@@ -295,8 +296,8 @@ bool tlt_crowd_has_waited(const struct sock *sk, const struct tlt_crowd *crowd)
 /* Switch off the pacing, unless the application has requested a rate meanwhile. */
 static void tlt_crowd_unpace(struct sock *sk, struct tlt_crowd *crowd)
 {
-	if (crowd->paced && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
+	if (crowd->paced)
+		gl_pacing_end(sk);
 	crowd->paced = 0;
 }
 

@@ -6,7 +6,7 @@ import sys
 
 from lab import TOP, units
 from lab.measure import report
-from lab.net.port import PAUSES
+from lab.net.port import add_pause
 
 # scripts/apps adds their dependencies: lua-nginx-redis depends on NGINX and its Lua module.
 PACKAGES = ("redis-server", "lua-nginx-redis", "memcached", "wrk")
@@ -27,8 +27,7 @@ def add_arguments(add):
     add("--bytes", type=units.size, default="32k", help="of each value (32k)")
     add("--red", type=units.size, default="270k", help="colour threshold")
     add("--ecn", type=units.size, default="200k", help="marking threshold")
-    add("--pause", choices=PAUSES,
-        help="ports pause their upstream ports, so that these packets are not lost")
+    add_pause(add)
 
 
 def wrong(args):

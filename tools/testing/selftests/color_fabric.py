@@ -275,22 +275,11 @@ def speeds():
 @contextlib.contextmanager
 def storm(net, host):
     """Meanwhile the host pauses its port without an end."""
-    done = threading.Event()
     with net.ns[host]:
         sender = frames.Sender("eth0")
-
-    def pause():
-        while not done.is_set():
-            sender.send(pfc.frame(dict.fromkeys(range(8), 0xffff)))
-            time.sleep(0.001)
-    thread = threading.Thread(target=pause)
-    thread.start()
-    try:
+    longest = pfc.frame(dict.fromkeys(range(8), 0xffff))
+    with contextlib.closing(sender), pfc.repeated(lambda: sender.send(longest), 0.001):
         yield
-    finally:
-        done.set()
-        thread.join()
-        sender.close()
 
 
 @case("a storm at one port: the flows of other ports keep their goodput, and the watchdog ends it")

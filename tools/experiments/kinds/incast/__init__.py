@@ -11,7 +11,7 @@ the delivery time of segments, from the first transmission to the ACK, retransmi
 from experiments.kinds.incast import segments
 from lab import units
 from lab.measure import report
-from lab.net.port import PAUSES
+from lab.net.port import add_pause
 
 COLUMNS = report.COLUMNS
 DEFAULTS = {"cc": "reno,cubic,dctcp,tlt_reno,tlt_cubic,tlt_dctcp", "rate": "40gbit",
@@ -32,8 +32,7 @@ def add_arguments(add):
     add("--duration", type=units.time, default="0ms",
         help="minimum measured time (0ms)")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
-    add("--pause", choices=PAUSES,
-        help="ports pause their upstream ports, so that these packets are not lost")
+    add_pause(add)
     segments.add_argument(add)
 
 

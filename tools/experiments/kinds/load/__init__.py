@@ -122,8 +122,7 @@ def add_arguments(add):
         help="congestion control of the other hosts, with --deployed (dctcp)")
     add("--pool", type=units.size, default="4500000",
         help="memory that a switch's ports share, each up to half of it; 0: no pool (4500000)")
-    add("--pause", choices=ports.PAUSES,
-        help="ports pause their upstream ports, so that these packets are not lost")
+    ports.add_pause(add)
     add("--drain", type=units.time, default="1s", help="maximum wait for the last flow (1s)")
     add("--seed", type=units.several(units.count), default="1", metavar="N,...",
         help="of the schedule, several runs (1)")

@@ -40,6 +40,25 @@ def mac(dev):
                          ["address"].replace(":", ""))
 
 
+@contextlib.contextmanager
+def repeated(send, interval):
+    """Meanwhile send() sends a frame each `interval` s."""
+    done = threading.Event()
+
+    def loop():
+        with contextlib.suppress(OSError):      # the device is gone
+            while not done.is_set():
+                send()
+                p.settle(interval)
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 class Switch:
     """Two ports with these options of color, and a Sender and a Receiver at each neighbour."""
 
@@ -75,23 +94,9 @@ class Switch:
         """Neighbour `number` sends a PFC frame to its port: n1 pauses p1."""
         self.senders[number].send(frame(times_))
 
-    @contextlib.contextmanager
     def held(self, times_, number=1):
         """Meanwhile n1 pauses p1 every 2 ms: the longest pause at 10 Gbit/s is 3.4 ms."""
-        done = threading.Event()
-
-        def pause():
-            with contextlib.suppress(OSError):      # the device is gone
-                while not done.is_set():
-                    self.pause(times_, number)
-                    p.settle(0.002)
-        thread = threading.Thread(target=pause)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+        return repeated(lambda: self.pause(times_, number), 0.002)
 
     def received(self, wait=0.001):
         """[(ns, {priority: quanta})] of the PFC frames that n0 received, until no frame arrives for

@@ -82,6 +82,12 @@ _CLOCK = 500
 _UNIT = 1514
 
 
+def add_pause(add):
+    """Add the option of an experiment whose ports may pause."""
+    add("--pause", choices=PAUSES,
+        help="ports pause their upstream ports, so that these packets are not lost")
+
+
 def pausing(mode, delay):
     """Options of a port that pauses by `mode` (all, green) on links with this delay, ns; an empty
     string without a mode."""
