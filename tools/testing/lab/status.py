@@ -117,9 +117,7 @@ class Cable:
         modules.load("sch_color")
         modules.load_for(cc)
         self.a, self.b = Namespace("left"), Namespace("right")
-        subprocess.run(["ip", "link", "add", "va", "address", self.MAC.format(1), "netns", "left",
-                        "type", "veth", "peer", "name", "vb", "address", self.MAC.format(2),
-                        "netns", "right"], check=True)
+        self.devices()
         for ns, dev, own in ((self.a, "va", 1), (self.b, "vb", 2)):
             ns.sysctl("net.ipv4.tcp_congestion_control", cc)
             ns.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
@@ -130,6 +128,12 @@ class Cable:
         if delay:
             self.tc(self.b, f"qdisc add dev vb root netem delay {delay}")
         self._open = []
+
+    def devices(self):
+        """Add va to a and vb to b, linked to each other."""
+        subprocess.run(["ip", "link", "add", "va", "address", self.MAC.format(1), "netns", "left",
+                        "type", "veth", "peer", "name", "vb", "address", self.MAC.format(2),
+                        "netns", "right"], check=True)
 
     @staticmethod
     def tc(ns, words):

@@ -43,14 +43,14 @@ def is_loaded(name):
     return os.path.exists(f"/sys/module/{name}")
 
 
-def load_helper(name):
+def load_helper(name, *parameters):
     """Load a module of tools/testing/modules, which are built for UML guests only, or skip."""
     file = _helper(name)
     if is_loaded(name):
         return
     if not file.exists() and not is_time_virtual():
         raise Skip(f"no {name}.ko here, which is built for UML guests only")
-    subprocess.run(["insmod", file], check=True)
+    subprocess.run(["insmod", file, *parameters], check=True)
 
 
 def allow(*ccs):
