@@ -59,6 +59,14 @@ class Incast(Network):
         switch, dev = self.port_of(self.receiver)
         return [qdisc for qdisc in shown(dev, self.ns[switch]) if qdisc.get("root")]
 
+    def pauses(self):
+        """The number of frames by which the switch has paused its neighbours; None if its ports do
+        not pause."""
+        if not self._paused:
+            return None
+        switch, _ = self.port_of(self.receiver)
+        return sum(qdisc.get("pause", {}).get("off", 0) for qdisc in shown(ns=self.ns[switch]))
+
 
 def starts(config, flows):
     """For each repetition, the starts of its flows, ns: uniform in 0 ... spread."""
@@ -105,6 +113,7 @@ def run(network, config, job, load=generate, look=None):
     config = dict(config, **job)
     hosts.settle(network, config, job["cc"])
     network.fresh_port(job.get("qdisc"))
+    pauses = network.pauses()
     senders = Counters(network.ns[name] for name in network.senders)
     receiver = Counters([network.ns[network.receiver]])
     capture = Capture(network, network.receiver) if look else None
@@ -117,4 +126,6 @@ def run(network, config, job, load=generate, look=None):
     result["senders"] = senders.change()
     result["receiver"] = receiver.change()
     result["port"] = network.port_stats()
+    if pauses is not None:
+        result["pauses"] = network.pauses() - pauses
     return result

@@ -56,6 +56,21 @@ def messages():
         within(rows[cc]["ratio"], 1, 1.1, f"{cc}, slowest / ideal")
 
 
+@case("--pause: the switch pauses the senders of a burst above its room, and loses no packet",
+      mode=("all", None))
+def pausing(mode):
+    options = ["--pause", mode] if mode else []
+    reno = first_rtt("--bytes", "120k", "--rounds", "4", "--cc", "reno", *options)["reno"]
+    equal((bool(reno["pauses"]), bool(reno["drops"])), (bool(mode), not mode), "pauses, drops")
+    if mode:
+        dcqcn = rows("fairness", "--cc", "dcqcn", "--senders", "4", "--bytes", "1m", "--together",
+                     *options)["dcqcn"]
+        joins = rows("converge", "--cc", "dcqcn", "--rounds", "2", "--limit", "100k", *options)["dcqcn"]
+        for row in (dcqcn, joins):
+            true(row["pauses"] > 0, "the switch pauses")
+            equal((row["drops"], row["timeouts"]), (0, 0), "drops, RTOs")
+
+
 @case("a switch that classifies by the ECN field gives the same result")
 def by_ecn():
     rows = first_rtt("--cc", "aeolus_xpass", "--bytes", "30000", "--rounds", "5",

@@ -15,6 +15,7 @@ import math
 
 from lab import units
 from lab.measure import report
+from lab.net import port as ports
 
 RUN = 32                # joins of a run: the maximum for the capture's buffer at 40 Gbit/s
 PER_GBIT = 2250         # bytes of the threshold: Dart's 22.5 kB at 10 Gbit/s (§VI-A)
@@ -24,7 +25,7 @@ COLUMNS = (
     ("RTTs p50", "rtts_p50", "{:.2f}"), ("p90", "rtts_p90", "{:.2f}"),
     ("p99", "rtts_p99", "{:.2f}"), ("p99.9", "rtts_p99.9", "{:.2f}"),
     ("never", "never", "{}"), ("message ms", "p50", "ms"), ("old Gbit/s", "bulk_gbit", "{:.2f}"),
-    ("marks", "marks", "{}"), ("drops", "drops", "{}"), ("peak kB", "peak", "kB1"),
+    ("marks", "marks", "{}"), ("drops", "drops", "{}"), ("pauses", "pauses", "{}"), ("peak kB", "peak", "kB1"),
     ("RTOs", "timeouts", "{}"),
 )
 
@@ -37,6 +38,7 @@ def add_arguments(add):
     add("--bytes", type=units.size, help="of a message (60 RTTs at half of the line rate)")
     add("--lead", type=units.time, default="5ms", help="of the old flow (5ms)")
     add("--ecn", type=units.size, help="marking threshold (22500 bytes for each 10 Gbit/s)")
+    ports.add_pause(add)
 
 
 def wrong(args):
@@ -52,10 +54,11 @@ def configure(args):
     """(configuration, jobs)."""
     ecn = args.ecn or PER_GBIT * args.rate // 10**9
     size = args.bytes or 60 * 4 * args.delay * args.rate // (16 * 10**9)
-    port = args.port or f"color rate {args.rate}bit overhead 24 limit {args.limit} ecn {ecn}"
+    port = args.port or (f"color rate {args.rate}bit overhead 24 limit {args.limit} ecn {ecn}"
+                         + ports.pausing(args.pause, args.delay))
     runs = [RUN] * (args.rounds // RUN) + [args.rounds % RUN] * bool(args.rounds % RUN)
     return ({"senders": 2, "bytes": size, "port": port, "lead": args.lead, "bulk": 1,
-             "duration": 0, "red": 0, "ecn": ecn},
+             "duration": 0, "red": 0, "ecn": ecn, "pause": args.pause},
             [{"cc": cc, "flows": 1, "rounds": rounds}
              for cc in args.cc.split(",") for rounds in runs])
 

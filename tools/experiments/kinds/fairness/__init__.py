@@ -18,6 +18,7 @@ the run: 8 MB last for 480 RTTs on a link of 10 Gbit/s, or for 4,800 if ten flow
 
 from lab import units
 from lab.measure import report
+from lab.net import port as ports
 
 WINDOW = 10                     # RTTs
 LEAST = 50                      # RTTs: minimum length of the new flow and of the last fair period
@@ -31,7 +32,7 @@ COLUMNS = (
     ("least", "jain_least", "{:.3f}"), ("fair after RTTs", "fair", "{}"),
     ("stays", "stays", "{}"), ("of RTTs", "rtts", "{}"),
     ("of data share", "used", "{:.1%}"), ("drop red", "drops_red", "{}"),
-    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"), ("pauses", "pauses", "{}"),
     ("peak kB", "peak", "kB1"), ("RTOs", "timeouts", "{}"),
 )
 
@@ -44,6 +45,7 @@ def add_arguments(add):
     add("--senders", type=units.count, default="2", help="with a flow each (2)")
     add("--bytes", type=units.size, default="8m", help="of each flow that joins (8m)")
     add("--lead", type=units.time, default="20ms", help="of the old flow (20ms)")
+    ports.add_pause(add)
     add("--together", action="store_true", help="all begin at once")
 
 
@@ -62,9 +64,12 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs)."""
-    port = args.port or f"color rate {args.rate}bit limit {args.limit} preset aeolus"
+    port = args.port or (f"color rate {args.rate}bit limit {args.limit} preset aeolus"
+                         + ports.pausing(args.pause, args.delay)
+                         # Credits (band 0) are lost by design.
+                         + " pause-map 7 none" * bool(args.pause))
     config = {"senders": args.senders, "bytes": args.bytes, "port": port, "lead": args.lead,
-              "bulk": int(not args.together), "duration": 0, "red": 0, "ecn": 0}
+              "bulk": int(not args.together), "duration": 0, "red": 0, "ecn": 0, "pause": args.pause}
     flows = args.senders - (not args.together)
     return config, [{"cc": cc, "flows": flows} for cc in args.cc.split(",")]
 

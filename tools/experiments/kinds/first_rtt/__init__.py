@@ -29,7 +29,7 @@ COLUMNS = (
     ("max ms", "max", "ms"), ("x ideal", "ratio", "{:.2f}"),
     ("p50 %", "p50_gain", "{:+.1f}"), ("mean %", "mean_gain", "{:+.1f}"),
     ("RTOs", "timeouts", "{}"), ("drop red", "drops_red", "{}"),
-    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"), ("pauses", "pauses", "{}"),
     ("unsched", "unscheduled", "{}"), ("sched", "scheduled", "{}"),
     ("wasted", "wasted", "{}"),
     ("peak kB", "peak", "kB1"), ("RTT 1: peak", "queue_peak", "kB1"),
@@ -55,6 +55,7 @@ def add_arguments(add):
     add("--unscheduled", choices=ports.UNSCHEDULED, default="drop",
         help="the port drops unscheduled packets above --red, or queues them behind all others,"
         " in the same memory (drop)")
+    ports.add_pause(add)
     add("--classify", choices=("dscp", "ecn"), default="dscp",
         help="the field by which the port recognizes them (dscp)")
 
@@ -78,7 +79,8 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs): each congestion control with the switch port that it needs."""
-    line = f"color rate {args.rate}bit limit {args.limit}"
+    line = (f"color rate {args.rate}bit limit {args.limit}"
+            + ports.pausing(args.pause, args.delay))
 
     def port(cc, red):
         if args.port:
@@ -96,7 +98,7 @@ def configure(args):
     return {"senders": max(args.senders), "port": args.port or line,
             "bytes": 0, "ecn": 0, "bulk": 0, "lead": 0, "duration": 0,
             "greenlane_ecn": args.classify == "ecn",
-            "spread": args.spread, "seed": args.seed}, jobs
+            "spread": args.spread, "seed": args.seed, "pause": args.pause}, jobs
 
 
 def ideal_ns(config, size, starts):

@@ -73,7 +73,7 @@ def summary(config, result):
         "probes_repaired": tcp.get("TCPLossProbeRecovery", 0),
         "retransmitted": tcp.get("RetransSegs", 0),
         "host_drops": tcp["softnet_drops"] + tcp.get("TCPBacklogDrop", 0),
-        "cpu_s": result["cpu_s"], "real_s": result["real_s"],
+        "pauses": result.get("pauses"), "cpu_s": result["cpu_s"], "real_s": result["real_s"],
     }
     row.update(_port(result["port"]))
     for name, percent in (("p50", 50), ("p99", 99), ("p99.9", 99.9), ("max", 100)):
