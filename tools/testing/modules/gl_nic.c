@@ -6,9 +6,9 @@
  *	qdisc of a queue --> ring --/
  *
  * A ring holds packets before TSO: a slot has up to 64 kB.  The link serves the rings round robin,
- * packet by packet.  A full ring stops its queue, and further packets wait in the queue's qdisc.  A
- * ring is full with @slots packets or, if @limit is not 0, more than @limit bytes, as with byte queue
- * limits (BQL).  BQL adapts its limit; a fixed one makes runs repeatable.
+ * packet by packet.  A full ring stops its queue, and further packets wait in the queue's qdisc.
+ * A ring is full with @slots packets or, if @limit is not 0, more than @limit bytes, as with byte
+ * queue limits (BQL).  BQL adapts its limit; a fixed one makes runs repeatable.
  *
  * For selftests/nic_queue.py.  The cards start in the first namespace.
  */
