@@ -1159,6 +1159,18 @@ static bool tlt_is_withdrawn(const struct tcp_sock *tp, const struct tlt *tlt)
 	return tp->packets_out && before(tcp_wnd_end(tp), end);
 }
 
+/* Is data in flight, and no important packet?  If the base has a rate, packets follow by a timer,
+ * and one of them will be important: unless the window has become smaller than the data in flight
+ * (that of IRN, when TCP measures a shorter RTT).
+ */
+static bool tlt_is_clock_due(const struct sock *sk, const struct tlt *tlt)
+{
+	if (!tcp_sk(sk)->packets_out)
+		return false;
+	return tlt->state == GREENLANE_ARMED_NEXT ||
+	       (tlt_is_rated(sk) && tlt->state == GREENLANE_ARMED_LAST && !tlt_rate_sends(sk));
+}
+
 /* TCP has processed the number and the SACK blocks of an ACK, but has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
@@ -1184,8 +1196,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	}
 	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
 		tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
-	if (tlt->counting ||
-	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
+	if (tlt->counting || tlt_is_clock_due(sk, tlt))
 		gl_kick(sk, gs);
 }
 
