@@ -26,6 +26,14 @@
  *
  * If ECN was not negotiated there is no signal to react to, and the connection runs reno.
  *
+ * Losses are repaired in one of three ways (net.ipv4.dcqcn_recovery):
+ *
+ *	0  TCP's SACK
+ *	1  go-back-N, as RoCE's first version does: the receiver discards data that is out of order,
+ *	   and the sender sends everything again from the first missing packet
+ *	2  IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018): TCP's SACK, a
+ *	   window of one BDP and two constant RTOs
+ *
  * Documentation/dart.rst explains the differences from the paper.
  */
 #include <linux/module.h>
@@ -48,6 +56,17 @@
 /* The minimum window in packets, because the first RTT may be that of an idle network. */
 #define DCQCN_WINDOW_MIN	64
 
+/* The minimum window of IRN in packets: a receiver may delay the ACK of a single packet. */
+#define DCQCN_IRN_MIN		2
+/* IRN uses RTO_low if fewer packets are in flight (IRN §3.1). */
+#define DCQCN_IRN_FEW		3
+
+enum dcqcn_recovery {
+	DCQCN_SACK,
+	DCQCN_GO_BACK_N,
+	DCQCN_IRN,
+};
+
 /**
  * struct dcqcn - the state of a flow
  * @rate: state of the reaction point
@@ -55,9 +74,13 @@
  * @sent: tp->bytes_sent at the last update of @rate
  * @cut_at: time of the last reduction, µs; valid if @was_cut
  * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
+ * @back: the sequence number that go-back-N has gone back to; valid if @went_back
+ * @back_at: the time when it did, TCP's clock, µs
  * @was_cut: the rate has been reduced
  * @echoed: an ECE has been sent
  * @paces: TCP's own pacing is on because of dcqcn
+ * @went_back: @back and @back_at are set
+ * @recovery: enum dcqcn_recovery
  *
  * All fields: socket lock.
  */
@@ -67,9 +90,13 @@ struct dcqcn {
 	u32			sent;
 	u32			cut_at;
 	u32			echo_at;
+	u32			back;
+	u32			back_at;
 	u8			was_cut:1,
 				echoed:1,
-				paces:1;
+				paces:1,
+				went_back:1,
+				recovery:2;
 };
 
 /**
@@ -84,6 +111,9 @@ struct dcqcn {
  * @fast: number of increase events in fast recovery
  * @cnp_us: the minimum time between two notifications
  * @burst_us: the longest burst that TCP may hand down, as time at the flow's rate
+ * @recovery: enum dcqcn_recovery of new connections
+ * @rto_low_us: RTO of IRN with fewer than DCQCN_IRN_FEW packets in flight
+ * @rto_high_us: RTO of IRN otherwise
  * @sysctl: registered for the namespace's life
  */
 struct dcqcn_net {
@@ -97,6 +127,9 @@ struct dcqcn_net {
 	unsigned int		fast;
 	unsigned int		cnp_us;
 	unsigned int		burst_us;
+	unsigned int		recovery;
+	unsigned int		rto_low_us;
+	unsigned int		rto_high_us;
 	struct ctl_table_header	*sysctl;
 };
 
@@ -168,14 +201,19 @@ static u32 dcqcn_now(const struct sock *sk)
 	return tcp_sk(sk)->tcp_mstamp;
 }
 
+/* Bytes of a full packet on the link. */
+static u32 dcqcn_packet(const struct sock *sk, u32 extra)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME + extra +
+	       inet_csk(sk)->icsk_af_ops->net_header_len;
+}
+
 /* TCP paces by payload, the link's rate includes all headers: convert. */
 static u64 dcqcn_payload(const struct sock *sk, u64 rate, u32 extra)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 packet = tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME + extra +
-		     inet_csk(sk)->icsk_af_ops->net_header_len;
-
-	return div_u64(rate * tp->mss_cache, packet);
+	return div_u64(rate * tcp_sk(sk)->mss_cache, dcqcn_packet(sk, extra));
 }
 
 static void dcqcn_set_pacing(struct sock *sk, u32 extra)
@@ -226,12 +264,179 @@ static void dcqcn_look(struct sock *sk, bool notified)
 	dcqcn_set_pacing(sk, path.extra);
 }
 
+/* --- go-back-N ---------------------------------------------------------------- */
+
+/* The receiver: discard data behind a missing packet.  TCP has sent the duplicate ACK for it, which
+ * is the NACK, and has not processed the next packet yet.
+ */
+static void dcqcn_discard(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct rb_node *p;
+
+	if (likely(RB_EMPTY_ROOT(&tp->out_of_order_queue)))
+		return;
+	while ((p = rb_first(&tp->out_of_order_queue))) {
+		rb_erase(p, &tp->out_of_order_queue);
+		kfree_skb(rb_to_skb(p));
+	}
+	tp->ooo_last_skb = NULL;
+	tcp_sack_reset(&tp->rx_opt);
+}
+
+/* The receiver has discarded a packet that it SACKed: it is lost, or in flight again. */
+static void dcqcn_unsack(struct tcp_sock *tp, struct tcp_skb_cb *cb, u32 segs, bool in_flight)
+{
+	cb->sacked &= ~TCPCB_SACKED_ACKED;
+	tp->sacked_out -= segs;
+	cb->sacked |= TCPCB_LOST;
+	tp->lost_out += segs;
+	if (!in_flight)
+		return;
+	cb->sacked |= TCPCB_SACKED_RETRANS;
+	tp->retrans_out += segs;
+}
+
+static void dcqcn_lose(struct tcp_sock *tp, struct tcp_skb_cb *cb, u32 segs)
+{
+	if (cb->sacked & TCPCB_SACKED_RETRANS) {
+		cb->sacked &= ~TCPCB_SACKED_RETRANS;
+		tp->retrans_out -= segs;
+	}
+	if (cb->sacked & TCPCB_LOST)
+		return;
+	cb->sacked |= TCPCB_LOST;
+	tp->lost_out += segs;
+	tp->lost += segs;
+}
+
+/* Forget all SACK blocks; with @all, have TCP send all unacknowledged packets again, in order.  A
+ * packet that has left since the sender went back is in flight, though the receiver has discarded
+ * an earlier copy.
+ */
+static void dcqcn_again(struct sock *sk, bool all)
+{
+	const struct dcqcn *ca = dcqcn_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct sk_buff *skb;
+
+	for (skb = tcp_rtx_queue_head(sk); skb; skb = skb_rb_next(skb)) {
+		struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
+		bool late = (s32)((u32)tcp_skb_timestamp_us(skb) - ca->back_at) >= 0;
+
+		/* Before 6.15, TCP has not removed acknowledged packets yet. */
+		if (!after(cb->end_seq, tp->snd_una))
+			continue;
+		if (cb->sacked & TCPCB_SACKED_ACKED)
+			dcqcn_unsack(tp, cb, tcp_skb_pcount(skb), late && !all);
+		if (all)
+			dcqcn_lose(tp, cb, tcp_skb_pcount(skb));
+	}
+	tp->retransmit_skb_hint = NULL;
+	/* The recovery ends when all of these packets are acknowledged. */
+	tp->high_seq = tp->snd_nxt;
+	tp->frto = 0;
+}
+
+static void dcqcn_go_back(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct dcqcn *ca = dcqcn_of(sk);
+
+	ca->went_back = 1;
+	ca->back = tp->snd_una;
+	/* The departure of the next packet: fq may still hold packets that TCP has sent. */
+	ca->back_at = div_u64(max(tp->tcp_wstamp_ns, tp->tcp_clock_cache), NSEC_PER_USEC);
+	dcqcn_again(sk, true);
+}
+
+/* The sender: TCP has processed an ACK's SACK blocks, and has not looked for losses yet.  A block
+ * is a NACK for the first unacknowledged packet.  Another NACK for the same packet is ignored: a
+ * packet that left before the sender went back may have caused it (TLT §5.2).
+ */
+static void dcqcn_nacked(struct sock *sk)
+{
+	const struct dcqcn *ca = dcqcn_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (ca->went_back && ca->back == tp->snd_una)
+		dcqcn_again(sk, false);
+	else
+		dcqcn_go_back(sk);
+	/* RACK would find single packets lost. */
+	tp->rack.advanced = 0;
+}
+
+static void dcqcn_go_back_n(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	dcqcn_discard(sk);
+	/* An earlier copy that arrives late does not prove that the later ones have arrived. */
+	tp->undo_marker = 0;
+	if (tp->sacked_out)
+		dcqcn_nacked(sk);
+	/* TLT must not take the block of a discarded packet for the echo of its next copy. */
+	memset(tp->recv_sack_cache, 0, sizeof(tp->recv_sack_cache));
+}
+
+/* After a timeout, too, the receiver needs all packets again: also those that have left recently,
+ * which TCP does not count as lost.
+ */
+static void dcqcn_set_state(struct sock *sk, u8 new_state)
+{
+	if (new_state == TCP_CA_Loss && dcqcn_of(sk)->recovery == DCQCN_GO_BACK_N)
+		dcqcn_go_back(sk);
+}
+
+/* --- IRN ----------------------------------------------------------------------- */
+
+/* Set the RTO by the packets in flight, and those that wait to be sent.  TCP's timers expire at a
+ * tick: a tick more, so that the RTO is not shorter.  After a timeout TCP's backoff applies.
+ */
+static void dcqcn_set_rto(struct sock *sk)
+{
+	const struct dcqcn_net *dn = dcqcn_net(sk);
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 n = tcp_packets_in_flight(tp) +
+		DIV_ROUND_UP(tp->write_seq - tp->snd_nxt, tp->mss_cache);
+	u32 us = n < DCQCN_IRN_FEW ? READ_ONCE(dn->rto_low_us) : READ_ONCE(dn->rto_high_us);
+
+	if (!icsk->icsk_backoff)
+		icsk->icsk_rto = usecs_to_jiffies(us) + 1;
+}
+
+/* TCP has set the RTO by the RTT of an ACK, and has not armed its timer yet. */
+static void dcqcn_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	if (dcqcn_of(sk)->recovery == DCQCN_IRN)
+		dcqcn_set_rto(sk);
+}
+
+/* TCP is about to send.  It does not arm its timer again for packets that follow others: a timer of
+ * RTO_low becomes one of RTO_high.
+ */
+static void dcqcn_raise_rto(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	u32 rto = icsk->icsk_rto;
+
+	dcqcn_set_rto(sk);
+	if (icsk->icsk_rto > rto && icsk->icsk_pending == ICSK_TIME_RETRANS)
+		inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS, icsk->icsk_rto, TCP_RTO_MAX);
+}
+
+/* --- ACKs and pauses -------------------------------------------------------------- */
+
 static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 {
 	/* TCP calls this for the ACK of the SYN before init(). */
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
 	dcqcn_look(sk, flags & CA_ACK_ECE);
+	if (dcqcn_of(sk)->recovery == DCQCN_GO_BACK_N)
+		dcqcn_go_back_n(sk);
 	/* dcqcn_min_tso_segs() limits bursts as they are sent.  The limit must not apply to data
 	 * that the application writes before.
 	 */
@@ -306,22 +511,45 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 /* A window so large that the rate limits the flow, not the window: see DCQCN_WINDOWS.  @line is in
  * kB/s.
  */
-static void dcqcn_set_window(struct sock *sk, u32 line)
+static u64 dcqcn_window(const struct tcp_sock *tp, u32 line)
+{
+	u64 window = (u64)line * (tp->srtt_us >> 3) * DCQCN_WINDOWS;
+
+	window = div_u64(window, USEC_PER_MSEC);
+	return max_t(u64, div_u64(window, tp->mss_cache), DCQCN_WINDOW_MIN);
+}
+
+/* The window of IRN: a BDP of the network without queues (IRN §3.2). */
+static u64 dcqcn_irn_window(const struct sock *sk, u32 line, u32 extra)
+{
+	u64 bdp = div_u64((u64)line * tcp_min_rtt(tcp_sk(sk)), USEC_PER_MSEC);
+
+	return max_t(u64, div_u64(bdp, dcqcn_packet(sk, extra)), DCQCN_IRN_MIN);
+}
+
+static void dcqcn_set_window(struct sock *sk, const struct dcqcn_path *path)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 window = (u64)line * 1000 * (tp->srtt_us >> 3) * DCQCN_WINDOWS;
+	u32 line = path->mbit * 125;
+	u64 window;
 
-	window = div_u64(window, USEC_PER_SEC);
-	window = max_t(u64, div_u64(window, tp->mss_cache), DCQCN_WINDOW_MIN);
+	if (dcqcn_of(sk)->recovery == DCQCN_IRN)
+		window = dcqcn_irn_window(sk, line, path->extra);
+	else
+		window = dcqcn_window(tp, line);
 	tcp_snd_cwnd_set(tp, min_t(u64, window, tp->snd_cwnd_clamp));
 }
 
 static GL_CONG_CONTROL(dcqcn_cong_control, sk, rs)
 {
-	if (sk->sk_state == TCP_SYN_SENT)
+	struct dcqcn_path path;
+
+	if (sk->sk_state == TCP_SYN_SENT) {
 		gl_pace_as_tcp(sk);
-	else
-		dcqcn_set_window(sk, dcqcn_line(sk));
+		return;
+	}
+	path = dcqcn_path(sk);
+	dcqcn_set_window(sk, &path);
 }
 
 /* A loss does not change the rate. */
@@ -343,7 +571,15 @@ static u32 dcqcn_min_tso_segs(struct sock *sk)
 {
 	u64 bytes = (u64)READ_ONCE(sk->sk_pacing_rate) * READ_ONCE(dcqcn_net(sk)->burst_us);
 	u32 segs = div_u64(div_u64(bytes, USEC_PER_SEC), tcp_sk(sk)->mss_cache);
+	const struct dcqcn *ca = dcqcn_of(sk);
 
+	/* The packet that go-back-N goes back to leaves alone: TLT makes the last packet of a burst
+	 * important, and a NACK cannot report that this one is lost again.
+	 */
+	if (ca->recovery == DCQCN_GO_BACK_N && tcp_sk(sk)->lost_out && !tcp_sk(sk)->retrans_out)
+		segs = 1;
+	if (ca->recovery == DCQCN_IRN)
+		dcqcn_raise_rto(sk);
 	gl_gso_default(sk);
 	sk->sk_gso_max_segs = clamp(segs, 1U, (u32)sk->sk_gso_max_segs);
 	return 1;
@@ -373,11 +609,15 @@ static void dcqcn_init(struct sock *sk)
 	ca->was_cut = 0;
 	ca->echoed = 0;
 	ca->paces = 0;
+	ca->went_back = 0;
+	ca->recovery = READ_ONCE(dcqcn_net(sk)->recovery);
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))
 		return;
 	ca->paces = gl_pacing_begin(sk);
 	dcqcn_set_pacing(sk, path.extra);
-	dcqcn_set_window(sk, p.max);
+	dcqcn_set_window(sk, &path);
+	if (ca->recovery == DCQCN_IRN)
+		dcqcn_set_rto(sk);
 }
 
 static void dcqcn_release(struct sock *sk)
@@ -395,6 +635,8 @@ static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
 	.undo_cwnd	= dcqcn_undo_cwnd,
 	.cong_control	= dcqcn_cong_control,
 	.in_ack_event	= dcqcn_in_ack_event,
+	.pkts_acked	= dcqcn_pkts_acked,
+	.set_state	= dcqcn_set_state,
 	.cwnd_event	= dcqcn_cwnd_event,
 #ifdef GL_HAVE_TX_START
 	.cwnd_event_tx_start = dcqcn_tx_start,
@@ -426,6 +668,9 @@ static const struct ctl_table dcqcn_sysctl_template[] = {
 	DCQCN_SYSCTL("fast", fast, SYSCTL_ONE, SYSCTL_ONE_HUNDRED),
 	DCQCN_SYSCTL("cnp", cnp_us, SYSCTL_ZERO, &dcqcn_us_max),
 	DCQCN_SYSCTL("burst", burst_us, SYSCTL_ZERO, SYSCTL_ONE_THOUSAND),
+	DCQCN_SYSCTL("recovery", recovery, SYSCTL_ZERO, SYSCTL_TWO),
+	DCQCN_SYSCTL("rto_low", rto_low_us, SYSCTL_ONE, &dcqcn_us_max),
+	DCQCN_SYSCTL("rto_high", rto_high_us, SYSCTL_ONE, &dcqcn_us_max),
 };
 
 static int __net_init dcqcn_net_init(struct net *net)
@@ -442,6 +687,9 @@ static int __net_init dcqcn_net_init(struct net *net)
 	dn->fast = 5;
 	dn->cnp_us = 50;
 	dn->burst_us = 5;
+	/* IRN §4.1 */
+	dn->rto_low_us = 100;
+	dn->rto_high_us = 320;
 	dn->sysctl = gl_sysctl_add(net, dcqcn_sysctl_template,
 				   ARRAY_SIZE(dcqcn_sysctl_template), dn);
 	return dn->sysctl ? 0 : -ENOMEM;

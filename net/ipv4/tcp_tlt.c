@@ -35,7 +35,7 @@
  *
  * A base with a rate instead of a window (dcqcn) sends by timers, without
  * waiting for ACKs, and other packets are important (§5.2): the last of a message,
- * the first and the last of each round of retransmissions, and one in 96 besides.
+ * the first and the last of each round of retransmissions, and one in 96 besides (tlt_every).
  *
  * TLT changes no congestion control, it is built around one: tlt_reno,
  * tlt_cubic, tlt_dctcp, tlt_dcqcn and tlt_bbr are clones of their bases with three
@@ -79,12 +79,12 @@
  * @refused: consecutive packets, at most TLT_REFUSED_MAX, that the host has not sent
  * @ahead: by how much it has, us, at most TLT_AHEAD_MAX
  * @idle: consecutive clocks, at most TLT_IDLE_CLOCKS_MAX, while no packet was delivered
- * @since: data packets since the last important one, at most TLT_PERIOD; if the base has a rate
  * @delivered: tp->delivered (packets) when the last clock left, low 16 bits
  * @left_us: departure of the last data packet or clock, TCP's clock, us, low 16 bits
  * @left_end: the highest end of a packet that left in that microsecond, sequence number
  * @end: if the base has a rate, end of the last message whose last packet was important, sequence
  *	number
+ * @since: if the base has a rate, data packets since the last important one, at most U16_MAX
  * @crowd: if the base has a window, its part in a crowd
  *
  * All fields: socket lock.
@@ -115,13 +115,15 @@ struct tlt {
 		ended:1;
 	u8	refused;
 	u16	ahead:4,
-		idle:5,
-		since:7;
+		idle:5;
 	u16	delivered;
 	u16	left_us;
 	u32	left_end;
 	union {
-		u32	end;
+		struct {
+			u32	end;
+			u16	since;
+		};
 		struct tlt_crowd crowd;
 	};
 };
@@ -307,12 +309,15 @@ enum tlt_clock {
  * struct tlt_net - TLT's settings in a network namespace
  * @clock: enum tlt_clock (net.ipv4.tlt_clock)
  * @crowd: queue above which connections of a crowd wait, us; 0 for never (net.ipv4.tlt_crowd)
+ * @every: one packet in so many is important if the base has a rate; 0 for none
+ *	(net.ipv4.tlt_every)
  * @sysctl: registered for the namespace's life
  * @crowds: see tlt_crowd.c
  */
 struct tlt_net {
 	unsigned int		clock;
 	unsigned int		crowd;
+	unsigned int		every;
 	struct ctl_table_header	*sysctl;
 	struct tlt_crowds	crowds;
 };
@@ -713,9 +718,6 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 
 /* --- which packet is important if the base has a rate (§5.2) --------------- */
 
-/* "N should be larger than the fan out degree"; the paper's simulations have 96. */
-#define TLT_PERIOD	96
-
 /* Is a retransmission the first or the last packet of a round of retransmissions? */
 static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg *seg)
 {
@@ -738,12 +740,13 @@ static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const s
 static bool tlt_is_important_rated(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 every = READ_ONCE(tlt_net(sk)->every);
 	struct tlt *tlt = tlt_of(gs);
 
 	if (before(seg->seq, tp->snd_nxt))
 		return tlt_is_edge_of_round(tp, seg);
-	tlt->since = min(tlt->since + seg->segs, TLT_PERIOD);
-	if (tlt->since == TLT_PERIOD)
+	tlt->since = min(tlt->since + seg->segs, U16_MAX);
+	if (every && tlt->since >= every)
 		return true;
 	if (tlt_is_last_of_burst(sk, seg))
 		return tlt_ends_message(tp, tlt, seg);
@@ -843,7 +846,8 @@ static void tlt_wait(struct sock *sk, struct tlt *tlt, u32 us, u32 end_seq, bool
 	tlt->imp_us = us;
 	tlt->imp_end = end_seq;
 	tlt->clock = clock;
-	tlt->since = 0;
+	if (tlt_is_rated(sk))
+		tlt->since = 0;
 	if (tlt_is_late(sk, tlt)) {
 		tlt_postpone_rto(sk);
 		tlt->crowd.late = clock;
@@ -1155,6 +1159,18 @@ static bool tlt_is_withdrawn(const struct tcp_sock *tp, const struct tlt *tlt)
 	return tp->packets_out && before(tcp_wnd_end(tp), end);
 }
 
+/* Is data in flight, and no important packet?  If the base has a rate, packets follow by a timer,
+ * and one of them will be important: unless the window has become smaller than the data in flight
+ * (that of IRN, when TCP measures a shorter RTT).
+ */
+static bool tlt_is_clock_due(const struct sock *sk, const struct tlt *tlt)
+{
+	if (!tcp_sk(sk)->packets_out)
+		return false;
+	return tlt->state == GREENLANE_ARMED_NEXT ||
+	       (tlt_is_rated(sk) && tlt->state == GREENLANE_ARMED_LAST && !tlt_rate_sends(sk));
+}
+
 /* TCP has processed the number and the SACK blocks of an ACK, but has not looked for losses yet. */
 static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 {
@@ -1180,8 +1196,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	}
 	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
 		tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
-	if (tlt->counting ||
-	    (tlt->state == GREENLANE_ARMED_NEXT && tcp_sk(sk)->packets_out))
+	if (tlt->counting || tlt_is_clock_due(sk, tlt))
 		gl_kick(sk, gs);
 }
 
@@ -1398,12 +1413,16 @@ static int tlt_complete(struct gl_transport *t)
  * leaves room for the connections that learn of the crowd later.
  */
 #define TLT_CROWD		150
+/* "N should be larger than the fan out degree" (§5.2); the paper's simulations have 96. */
+#define TLT_EVERY		96
 /* Twice the longest wait: the queue that counts at most. */
 static unsigned int tlt_crowd_max = 20000;
+static unsigned int tlt_every_max = U16_MAX;
 
 static const struct ctl_table tlt_sysctl_template[] = {
 	GL_SYSCTL_UINT("tlt_clock", struct tlt_net, clock, SYSCTL_ZERO, SYSCTL_TWO),
 	GL_SYSCTL_UINT("tlt_crowd", struct tlt_net, crowd, SYSCTL_ZERO, &tlt_crowd_max),
+	GL_SYSCTL_UINT("tlt_every", struct tlt_net, every, SYSCTL_ZERO, &tlt_every_max),
 };
 
 static int __net_init tlt_net_init(struct net *net)
@@ -1411,6 +1430,7 @@ static int __net_init tlt_net_init(struct net *net)
 	struct tlt_net *tn = net_generic(net, tlt_net_id);
 
 	tn->crowd = TLT_CROWD;
+	tn->every = TLT_EVERY;
 	tlt_crowds_init(&tn->crowds);
 	tn->sysctl = gl_sysctl_add(net, tlt_sysctl_template,
 				   ARRAY_SIZE(tlt_sysctl_template), tn);

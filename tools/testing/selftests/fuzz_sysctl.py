@@ -33,14 +33,15 @@ EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 3
 RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
-    "tlt_crowd": (0, 150, 20_000),
+    "tlt_crowd": (0, 150, 20_000), "tlt_every": (0, 96, 65535),
     "aeolus_idle": (0, 0, 3_600_000), "aeolus_probe": (0, 1, 1),
     "xpass_rate": (0, 0, 1_600_000), "xpass_initial": (1, 16, 1000), "xpass_pick": (0, 0, 1),
     "dcqcn_rate": (0, 0, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
     "dcqcn_hai": (0, 0, 1_600_000_000), "dcqcn_counter": (65536, 10_000_000, 1 << 30),
     "dcqcn_timer": (1, 55, 1_000_000), "dcqcn_alpha_timer": (1, 55, 1_000_000),
     "dcqcn_g": (1, 8, 10), "dcqcn_fast": (1, 5, 100), "dcqcn_cnp": (0, 50, 1_000_000),
-    "dcqcn_burst": (0, 5, 1000),
+    "dcqcn_burst": (0, 5, 1000), "dcqcn_recovery": (0, 0, 2),
+    "dcqcn_rto_low": (1, 100, 1_000_000), "dcqcn_rto_high": (1, 320, 1_000_000),
     "hpcc_rate": (0, 0, 1_600_000), "hpcc_rtt": (0, 0, 1_000_000), "hpcc_eta": (10, 95, 100),
     "hpcc_stages": (0, 5, 1000), "hpcc_flows": (1, 100, 100_000), "hpcc_average": (0, 1, 1),
 }

@@ -23,6 +23,14 @@ PERIOD = 96
 everywhere = using(connected, of=dart, cc="tlt_dcqcn", version=(4, 6), tso=(True, False))
 
 
+def marking(every, **options):
+    """A wire whose hosts make one packet in `every` important."""
+    wire = dart(**options)
+    equal(int(wire.a.sysctl("net.ipv4.tlt_every")), PERIOD, "tlt_every")
+    wire.a.sysctl("net.ipv4.tlt_every", every)
+    return wire
+
+
 def no_timer(wire):
     """Check that no timer has expired, and no clock was sent."""
     for name in ("TCPTimeouts", "TCPLossProbes"):
@@ -53,6 +61,19 @@ def marks(wire, client, server):
             equal(sent, expected, f"kinds of {packets} packets")
         equal(wire.b.greenlane()["EchoSent"] - echoed, sent.count(IMPORTANT), "EchoSent")
     no_timer(wire)
+
+
+@using(connected, of=marking, cc="tlt_dcqcn", tso=False, every=(0, 7, 200))(
+    "one packet in tlt_every is important; 0: no packet for its number")
+def every_nth(wire, client, server):
+    every = int(wire.a.sysctl("net.ipv4.tlt_every"))
+    true(wire.transfer(client, server, 250 * MSS[4]), "arrives")
+    wire.mark()
+    true(wire.transfer(client, server, 250 * MSS[4]), "arrives")
+    wire.run(1e-3)
+    important = [n for n, p in enumerate(data(wire.from_a()), 1) if p.kind == IMPORTANT]
+    equal(important, [n for n in range(1, 251) if n == 250 or every and n % every == 0],
+          f"important packets with {every}")
 
 
 @using(connected, of=dart, cc="tlt_dcqcn", version=(4, 6))(
