@@ -30,23 +30,14 @@
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
-#include <net/gl_cong.h>
+#include <net/gl_rate.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
-#include <net/link_speed.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
 #include "dcqcn_rate.h"
 #include "tcp_dcqcn.h"
-
-/* The window in BDPs: the link's rate times the smoothed RTT.  It is only meant to stop a sender
- * that no longer gets ACKs, and must not limit other senders.  Two BDPs did limit them: a queue of
- * 300 kB at 40 Gbit/s grows faster than the smoothed RTT.
- */
-#define DCQCN_WINDOWS		8
-/* The minimum window in packets, because the first RTT may be that of an idle network. */
-#define DCQCN_WINDOW_MIN	64
 
 /**
  * struct dcqcn - the state of a flow
@@ -112,28 +103,9 @@ static struct dcqcn *dcqcn_of(const struct sock *sk)
 	return inet_csk_ca(sk);
 }
 
-/**
- * struct dcqcn_path - properties of a socket's link
- * @mbit: its rate, Mbit/s
- * @extra: bytes that it adds to a packet, beyond Ethernet's
- */
-struct dcqcn_path {
-	u32	mbit;
-	u32	extra;
-};
-
-static struct dcqcn_path dcqcn_path(const struct sock *sk)
+static struct gl_rate_link dcqcn_path(const struct sock *sk)
 {
-	struct dcqcn_path path = { .mbit = READ_ONCE(dcqcn_net(sk)->mbit) };
-	struct link_speed *link;
-
-	rcu_read_lock();
-	link = link_speed_rcu(sk);
-	if (!path.mbit)
-		path.mbit = link_speed_mbit(link);
-	path.extra = READ_ONCE(link->extra);
-	rcu_read_unlock();
-	return path;
+	return gl_rate_link(sk, READ_ONCE(dcqcn_net(sk)->mbit));
 }
 
 /**
@@ -168,23 +140,11 @@ static u32 dcqcn_now(const struct sock *sk)
 	return tcp_sk(sk)->tcp_mstamp;
 }
 
-/* TCP paces by payload, the link's rate includes all headers: convert. */
-static u64 dcqcn_payload(const struct sock *sk, u64 rate, u32 extra)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 packet = tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME + extra +
-		     inet_csk(sk)->icsk_af_ops->net_header_len;
-
-	return div_u64(rate * tp->mss_cache, packet);
-}
-
 static void dcqcn_set_pacing(struct sock *sk, u32 extra)
 {
 	const struct dcqcn *ca = dcqcn_of(sk);
-	u64 rate = min(ca->rate.cur, ca->cap) * 1000ULL;
 
-	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, dcqcn_payload(sk, rate, extra),
-					     READ_ONCE(sk->sk_max_pacing_rate)));
+	gl_rate_pace(sk, min(ca->rate.cur, ca->cap), extra);
 }
 
 /* Bring the reaction point up to date. */
@@ -216,7 +176,7 @@ static void dcqcn_notified(struct sock *sk, const struct dcqcn_params *p)
 
 static void dcqcn_look(struct sock *sk, bool notified)
 {
-	struct dcqcn_path path = dcqcn_path(sk);
+	struct gl_rate_link path = dcqcn_path(sk);
 	struct dcqcn_params p;
 
 	dcqcn_params(dcqcn_net(sk), path.mbit, &p);
@@ -303,25 +263,12 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 /* --- struct tcp_congestion_ops ------------------------------------------------ */
 
-/* A window so large that the rate limits the flow, not the window: see DCQCN_WINDOWS.  @line is in
- * kB/s.
- */
-static void dcqcn_set_window(struct sock *sk, u32 line)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	u64 window = (u64)line * 1000 * (tp->srtt_us >> 3) * DCQCN_WINDOWS;
-
-	window = div_u64(window, USEC_PER_SEC);
-	window = max_t(u64, div_u64(window, tp->mss_cache), DCQCN_WINDOW_MIN);
-	tcp_snd_cwnd_set(tp, min_t(u64, window, tp->snd_cwnd_clamp));
-}
-
 static GL_CONG_CONTROL(dcqcn_cong_control, sk, rs)
 {
 	if (sk->sk_state == TCP_SYN_SENT)
 		gl_pace_as_tcp(sk);
 	else
-		dcqcn_set_window(sk, dcqcn_line(sk));
+		gl_rate_window(sk, dcqcn_line(sk));
 }
 
 /* A loss does not change the rate. */
@@ -335,18 +282,9 @@ static u32 dcqcn_undo_cwnd(struct sock *sk)
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
 
-/* Pacing handles a GSO packet as one unit, which leaves the host at line rate: limit its size.  TCP
- * calls this when it is about to send.  The return value is a minimum, but TCP also respects the
- * device's maximum, sk_gso_max_segs, which is set here.
- */
 static u32 dcqcn_min_tso_segs(struct sock *sk)
 {
-	u64 bytes = (u64)READ_ONCE(sk->sk_pacing_rate) * READ_ONCE(dcqcn_net(sk)->burst_us);
-	u32 segs = div_u64(div_u64(bytes, USEC_PER_SEC), tcp_sk(sk)->mss_cache);
-
-	gl_gso_default(sk);
-	sk->sk_gso_max_segs = clamp(segs, 1U, (u32)sk->sk_gso_max_segs);
-	return 1;
+	return gl_rate_burst(sk, READ_ONCE(dcqcn_net(sk)->burst_us));
 }
 
 static struct tcp_congestion_ops dcqcn_reno __read_mostly = GL_RENO("dcqcn-reno");
@@ -355,7 +293,7 @@ static void dcqcn_init(struct sock *sk)
 {
 	struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct dcqcn_path path;
+	struct gl_rate_link path;
 	struct dcqcn_params p;
 
 	/* As dctcp: before the connection is established ECN has not been negotiated. */
@@ -377,7 +315,7 @@ static void dcqcn_init(struct sock *sk)
 		return;
 	ca->paces = gl_pacing_begin(sk);
 	dcqcn_set_pacing(sk, path.extra);
-	dcqcn_set_window(sk, p.max);
+	gl_rate_window(sk, p.max);
 }
 
 static void dcqcn_release(struct sock *sk)
