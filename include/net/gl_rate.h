@@ -52,6 +52,24 @@ static inline struct gl_rate_link gl_rate_link(const struct sock *sk, u32 mbit)
 }
 
 /**
+ * gl_rate_rtt() - the base RTT of a connection
+ * @sk: the connection, locked
+ * @fixed: the configured one, us, or 0
+ *
+ * The minimum that TCP has measured (net.ipv4.tcp_min_rtt_wlen) includes a queue that stood all the
+ * time, but needs no configuration, and differs from path to path.
+ *
+ * Return: us; 0 before the first measurement.
+ */
+static inline u32 gl_rate_rtt(const struct sock *sk, u32 fixed)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 rtt = fixed ?: tcp_min_rtt(tp);
+
+	return rtt == ~0U ? tp->srtt_us >> 3 : rtt;
+}
+
+/**
  * gl_rate_packet() - bytes of a full packet on the link
  * @sk: the connection, locked
  * @extra: see struct gl_rate_link

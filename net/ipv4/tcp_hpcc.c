@@ -213,24 +213,13 @@ struct hpcc_path {
 	u32			packet;
 };
 
-/* The base RTT, us.  The minimum that TCP has measured (net.ipv4.tcp_min_rtt_wlen) includes a queue
- * that stood all the time, but needs no configuration, and differs from path to path.
- */
-static u32 hpcc_rtt(const struct sock *sk, u32 fixed)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt = fixed ?: tcp_min_rtt(tp);
-
-	return rtt == ~0U ? tp->srtt_us >> 3 : rtt;
-}
-
 static void hpcc_path(const struct sock *sk, struct hpcc_path *path)
 {
 	const struct hpcc_net *hn = hpcc_net(sk);
 	struct gl_rate_link link = gl_rate_link(sk, READ_ONCE(hn->mbit));
 
-	hpcc_params_set(&path->p, link.mbit, hpcc_rtt(sk, READ_ONCE(hn->rtt_us)), READ_ONCE(hn->eta),
-			READ_ONCE(hn->flows));
+	hpcc_params_set(&path->p, link.mbit, gl_rate_rtt(sk, READ_ONCE(hn->rtt_us)),
+			READ_ONCE(hn->eta), READ_ONCE(hn->flows));
 	path->p.stages = READ_ONCE(hn->stages);
 	path->p.average = READ_ONCE(hn->average);
 	path->line = link.mbit * 125000ULL;
