@@ -17,9 +17,9 @@
  * rate by TCP's pacing.
  *
  * A completion event is the ACK with which timely_segment more bytes are delivered, a base RTT after
- * the previous event at the earliest, or with which nothing is in flight.  Its RTT is that of the
- * last packet, by TCP's clock, which starts when pacing lets a packet go.  A packet that was sent
- * twice has none.
+ * the previous event at the earliest, or that leaves no data in flight.  Its RTT is the last
+ * packet's, by TCP's clock, which starts when the packet leaves.  A packet that was sent twice has
+ * no RTT.
  *
  * Documentation/timely.rst lists the differences from the paper.
  */
@@ -43,7 +43,7 @@
  * @rate: the rate
  * @delivered: tp->delivered at the last completion event
  * @event_at: time of that, us
- * @idle_at: time since when nothing is in flight, us; valid if not @active
+ * @idle_at: time since when no data is in flight, us; valid if not @active
  * @active: data is in flight or waits; the namespace counts the flow
  * @paces: TCP's own pacing is on because of timely
  *
@@ -251,7 +251,7 @@ static void timely_init(struct sock *sk)
 	memset(ca, 0, sizeof(*ca));
 	if ((1 << sk->sk_state) & (TCPF_LISTEN | TCPF_CLOSE))
 		return;
-	/* @flows of its namespace may be gone before it is. */
+	/* The socket may outlive its namespace's @flows. */
 	if (!gl_net_stays(sk)) {
 		gl_fall_back(sk, &timely_reno);
 		return;

@@ -7,7 +7,7 @@
 
 /* Fixed point of the averaged difference: 2^-10 us. */
 #define TIMELY_SHIFT	10
-/* Longest RTT that is told from a longer one, us: the difference fits into 32 bits. */
+/* Maximum RTT, us.  The difference of two fits into 32 bits. */
 #define TIMELY_RTT_MAX	1000000
 /* Unit of @alpha and @beta. */
 #define TIMELY_MILLE	1000
@@ -16,8 +16,8 @@
  * struct timely_params - what is the same for all flows of a path
  * @max: rate of the link, kB/s (of 1000 bytes)
  * @delta: additive increase, kB/s
- * @t_low: RTT below which the rate increases whatever the gradient, us
- * @t_high: RTT above which the rate decreases whatever the gradient, us
+ * @t_low: RTT below which the rate always increases, us
+ * @t_high: RTT above which the rate always decreases, us
  * @min_rtt: base RTT, by which the gradient is normalized, us, not 0
  * @alpha: weight of a new difference in the average, 1/1000
  * @beta: multiplicative decrease, 1/1000
@@ -35,7 +35,7 @@ struct timely_params {
 /**
  * struct timely_rate - a flow's rate
  * @cur: the rate, kB/s
- * @rtt: the previous RTT, us; 0 for none
+ * @rtt: the previous RTT, us; 0 before the first
  * @diff: average of the differences between successive RTTs, 2^-10 us
  * @falling: completion events without a positive gradient, at most TIMELY_HAI
  */
