@@ -11,6 +11,7 @@ import array
 import contextlib
 import fcntl
 import functools
+import itertools
 import socket
 import time
 
@@ -133,14 +134,18 @@ def above(wire, client, server):
 
 
 def growing(wire, slope, begin=0.0):
-    """From now on the queue of a's data grows by `slope` seconds a second."""
+    """From now on the queue of a's data grows by `slope` seconds a second; returns its function."""
     since = time.monotonic()
+
+    def late():
+        return max(begin + slope * (time.monotonic() - since), 0)
 
     def rule(p):
         if p.from_a and p.len:
-            p.late = max(begin + slope * (time.monotonic() - since), 0)
+            p.late = late()
         return False
     wire.rule = rule
+    return late
 
 
 @using(connected, of=loud, version=(4, 6), tso=(True, False))(
@@ -149,19 +154,20 @@ def growing(wire, slope, begin=0.0):
 def gradient(wire, client, server):
     configure(wire, t_high=100_000, t_low=0)
     rates(wire, client, server, 1, 2e-3)
-    growing(wire, 0.2)
+    late = growing(wire, 0.2)
     seen = rates(wire, client, server, 8)
     ratios = [after / before for before, after in zip(seen, seen[1:])]
     # An event takes 141 us and more, so the RTT grows by 0.28 base RTTs: 1 - 0.8 * 0.28.  At
-    # lower rates an event takes longer, and the ratio is smaller.
-    within(ratios[2], 0.65, 0.8, f"third ratio of {ratios}")
-    true(all(ratio < 0.85 for ratio in ratios[1:]), f"all fall: {ratios}")
+    # lower rates an event takes longer, and the ratio is smaller, but not below a half.
+    true(all(0.499 < ratio < 0.85 for ratio in ratios[1:]), f"all fall: {ratios}")
+    within(ratios[1], 0.7, 0.85, f"first full ratio of {ratios}")
+    within(ratios[-1], 0.499, 0.501, f"last of {ratios}")
     configure(wire, segment=1)      # or an event takes milliseconds
-    growing(wire, -0.05, begin=2e-3)
-    rates(wire, client, server, 100, 15e-3)
-    seen = steps(rates(wire, client, server, 4))
-    for step in seen:
-        within(step, 4.9 * DELTA, 5.1 * DELTA, f"step, Mbit/s, of {seen}")
+    growing(wire, -0.05, begin=late())
+    seen = steps(rates(wire, client, server, 30, 50e-3))
+    rising = list(itertools.dropwhile(lambda step: step < 0, seen))
+    for step, count in zip(rising, (1, 1, 1, 1, 5, 5, 5)):
+        within(step, 0.98 * count * DELTA, 1.02 * count * DELTA, f"step, Mbit/s, of {rising}")
 
 
 @case("the rate has a minimum: 1/1024 of line rate, and 1.2 Mbit/s", rate=(RATE, 100))
