@@ -17,7 +17,7 @@
  * rate by TCP's pacing.
  *
  * A completion event is the ACK with which timely_segment more bytes are delivered, a base RTT after
- * the previous event at the earliest, or that leaves no data in flight.  Its RTT is the last
+ * the previous event at the earliest, or that ends the application's data.  Its RTT is the last
  * packet's, by TCP's clock, which starts when the packet leaves.  A packet that was sent twice has
  * no RTT.
  *
@@ -128,7 +128,7 @@ static void timely_params(const struct sock *sk, u32 mbit, struct timely_params 
 
 /* --- completion events -------------------------------------------------------- */
 
-/* A receiver may delay the ACK of a lone packet, unless another one follows: while data waits for
+/* A receiver may delay the ACK of a lone packet, unless another one follows.  While data waits for
  * its pace, the next packet arrives before the delay is over (TIMELY_LEAST).
  *
  * Events are a base RTT apart, as in Zhu et al., "ECN or Delay", CoNEXT 2016, §4: at 10 Gbit/s a
@@ -141,10 +141,12 @@ static bool timely_is_event(const struct sock *sk, const struct rate_sample *rs)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 bytes = (u64)(tp->delivered - ca->delivered) * tp->mss_cache;
 
-	if (rs->rtt_us < 0 || (rs->is_ack_delayed && !tcp_send_head(sk)))
+	if (rs->rtt_us < 0)
 		return false;
-	return !tp->packets_out || (bytes >= READ_ONCE(timely_net(sk)->segment) &&
-				    timely_now(sk) - ca->event_at >= timely_rtt(sk));
+	if (!tp->packets_out && !tcp_send_head(sk))
+		return rs->acked_sacked > 1;
+	return bytes >= READ_ONCE(timely_net(sk)->segment) &&
+	       timely_now(sk) - ca->event_at >= timely_rtt(sk);
 }
 
 static void timely_event(struct sock *sk, const struct gl_rate_link *link, u32 rtt)
