@@ -44,9 +44,9 @@ static const struct timely_step trace[] = {
 	/* the fifth in a row: 5 steps, and so on */
 	{ 350, 328111, -24816 },
 	{ 325, 333111, -25208 },
-	/* below t_low it is one step, and above it five again: the average still falls */
+	/* below t_low it is one step, and at t_low five again: the average still falls */
 	{ 49, 334111, -153916 },
-	{ 51, 339111, -75934 },
+	{ 50, 339111, -76446 },
 };
 
 static void timely_rate_sample__by_hand(struct kunit *test)

@@ -19,6 +19,7 @@ from lab.net import modules
 from lab.net.namespace import CC, Namespace
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import HEADERS, RATE, RTT, line, read_all
+from lab.wire.hpcc import cwnd
 from lab.wire.packet import SYN, data
 from lab.wire.sockopt import SO_MAX_PACING_RATE, abort, cc_of, choose, pacing, refused
 from lab.wire.transcript import lose
@@ -192,6 +193,15 @@ def losses(wire, client, server):
     true(len(lost.dropped) > 20, "more than 20 packets are lost")
     within(min(seen), 0.999 * RATE, 1.001 * RATE, "minimum of the rate, Mbit/s")
     equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
+
+
+@case("after a timeout the window does not limit the flow", connected, of=timely)
+def timeout(wire, client, server):
+    cut = time.monotonic() + 0.15
+    wire.rule = lambda p: bool(p.from_a and p.len and time.monotonic() < cut)
+    true(wire.transfer(client, server, 300_000), "arrives")
+    true(wire.a.netstat("TCPTimeouts") > 0, "timeouts")
+    true(cwnd(client) >= 64, f"window: {cwnd(client)} packets")
 
 
 @case("a delayed ACK of a lone packet is no sample", size=(1000, MSS[4], 3 * MSS[4]))
