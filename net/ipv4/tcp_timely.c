@@ -16,10 +16,10 @@
  * The arithmetic is in timely_rate.c.  This file decides which RTTs are samples, and enforces the
  * rate by TCP's pacing.
  *
- * A completion event is the ACK with which timely_segment more bytes are delivered, a base RTT after
- * the previous event at the earliest, or that ends the application's data.  Its RTT is the last
- * packet's, by TCP's clock, which starts when the packet leaves.  A packet that was sent twice has
- * no RTT.
+ * A completion event is the ACK with which timely_segment more bytes are delivered, a base RTT
+ * after the previous event at the earliest, or that ends the application's data.  Its RTT is the
+ * last packet's, by TCP's clock, which starts when the packet leaves.  A packet that was sent twice
+ * has no RTT.
  *
  * Documentation/timely.rst lists the differences from the paper.
  */

@@ -21,8 +21,8 @@
 
 /* The minimum rate is the maximum divided by this, as dcqcn's, or TIMELY_LEAST. */
 #define TIMELY_SHARES	1024
-/* A packet of 1500 bytes each 10 ms, kB/s.  A slower flow would measure delayed ACKs, which TCP sends
- * after 40 ms.
+/* A packet of 1500 bytes each 10 ms, kB/s.  A slower flow would measure delayed ACKs, which TCP
+ * sends after 40 ms.
  */
 #define TIMELY_LEAST	150
 /* Hyperactive increase (HAI, §4.3): after this number of completion events without a positive
