@@ -35,6 +35,7 @@
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
+#include <net/gl_rate.h>
 #include <net/greenlane.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -346,7 +347,7 @@ static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 	u32 mss = max_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, 1);
 
 	return payload + DIV_ROUND_UP(payload, mss) *
-			 (tcp_sk(sk)->tcp_header_len + DCQCN_FRAME +
+			 (tcp_sk(sk)->tcp_header_len + GL_RATE_FRAME +
 			  inet_csk(sk)->icsk_af_ops->net_header_len);
 }
 

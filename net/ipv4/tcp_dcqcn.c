@@ -38,23 +38,14 @@
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
-#include <net/gl_cong.h>
+#include <net/gl_rate.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
-#include <net/link_speed.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
 #include "dcqcn_rate.h"
 #include "tcp_dcqcn.h"
-
-/* The window in BDPs: the link's rate times the smoothed RTT.  It is only meant to stop a sender
- * that no longer gets ACKs, and must not limit other senders.  Two BDPs did limit them: a queue of
- * 300 kB at 40 Gbit/s grows faster than the smoothed RTT.
- */
-#define DCQCN_WINDOWS		8
-/* The minimum window in packets, because the first RTT may be that of an idle network. */
-#define DCQCN_WINDOW_MIN	64
 
 /* The minimum window of IRN in packets: a receiver may delay the ACK of a single packet. */
 #define DCQCN_IRN_MIN		2
@@ -145,28 +136,9 @@ static struct dcqcn *dcqcn_of(const struct sock *sk)
 	return inet_csk_ca(sk);
 }
 
-/**
- * struct dcqcn_path - properties of a socket's link
- * @mbit: its rate, Mbit/s
- * @extra: bytes that it adds to a packet, beyond Ethernet's
- */
-struct dcqcn_path {
-	u32	mbit;
-	u32	extra;
-};
-
-static struct dcqcn_path dcqcn_path(const struct sock *sk)
+static struct gl_rate_link dcqcn_path(const struct sock *sk)
 {
-	struct dcqcn_path path = { .mbit = READ_ONCE(dcqcn_net(sk)->mbit) };
-	struct link_speed *link;
-
-	rcu_read_lock();
-	link = link_speed_rcu(sk);
-	if (!path.mbit)
-		path.mbit = link_speed_mbit(link);
-	path.extra = READ_ONCE(link->extra);
-	rcu_read_unlock();
-	return path;
+	return gl_rate_link(sk, READ_ONCE(dcqcn_net(sk)->mbit));
 }
 
 /**
@@ -201,28 +173,11 @@ static u32 dcqcn_now(const struct sock *sk)
 	return tcp_sk(sk)->tcp_mstamp;
 }
 
-/* Bytes of a full packet on the link. */
-static u32 dcqcn_packet(const struct sock *sk, u32 extra)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	return tp->mss_cache + tp->tcp_header_len + DCQCN_FRAME + extra +
-	       inet_csk(sk)->icsk_af_ops->net_header_len;
-}
-
-/* TCP paces by payload, the link's rate includes all headers: convert. */
-static u64 dcqcn_payload(const struct sock *sk, u64 rate, u32 extra)
-{
-	return div_u64(rate * tcp_sk(sk)->mss_cache, dcqcn_packet(sk, extra));
-}
-
 static void dcqcn_set_pacing(struct sock *sk, u32 extra)
 {
 	const struct dcqcn *ca = dcqcn_of(sk);
-	u64 rate = min(ca->rate.cur, ca->cap) * 1000ULL;
 
-	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, dcqcn_payload(sk, rate, extra),
-					     READ_ONCE(sk->sk_max_pacing_rate)));
+	gl_rate_pace(sk, min(ca->rate.cur, ca->cap), extra);
 }
 
 /* Bring the reaction point up to date. */
@@ -254,7 +209,7 @@ static void dcqcn_notified(struct sock *sk, const struct dcqcn_params *p)
 
 static void dcqcn_look(struct sock *sk, bool notified)
 {
-	struct dcqcn_path path = dcqcn_path(sk);
+	struct gl_rate_link path = dcqcn_path(sk);
 	struct dcqcn_params p;
 
 	dcqcn_params(dcqcn_net(sk), path.mbit, &p);
@@ -508,41 +463,27 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 /* --- struct tcp_congestion_ops ------------------------------------------------ */
 
-/* A window so large that the rate limits the flow, not the window: see DCQCN_WINDOWS.  @line is in
- * kB/s.
- */
-static u64 dcqcn_window(const struct tcp_sock *tp, u32 line)
-{
-	u64 window = (u64)line * (tp->srtt_us >> 3) * DCQCN_WINDOWS;
-
-	window = div_u64(window, USEC_PER_MSEC);
-	return max_t(u64, div_u64(window, tp->mss_cache), DCQCN_WINDOW_MIN);
-}
-
 /* The window of IRN: a BDP of the network without queues (IRN §3.2). */
-static u64 dcqcn_irn_window(const struct sock *sk, u32 line, u32 extra)
+static void dcqcn_irn_window(struct sock *sk, const struct gl_rate_link *path)
 {
-	u64 bdp = div_u64((u64)line * tcp_min_rtt(tcp_sk(sk)), USEC_PER_MSEC);
+	u64 bdp = div_u64((u64)path->mbit * 125 * gl_rate_rtt(sk, 0), USEC_PER_MSEC);
+	u64 window = max_t(u64, div_u64(bdp, gl_rate_packet(sk, path->extra)), DCQCN_IRN_MIN);
+	struct tcp_sock *tp = tcp_sk(sk);
 
-	return max_t(u64, div_u64(bdp, dcqcn_packet(sk, extra)), DCQCN_IRN_MIN);
+	tcp_snd_cwnd_set(tp, min_t(u64, window, tp->snd_cwnd_clamp));
 }
 
-static void dcqcn_set_window(struct sock *sk, const struct dcqcn_path *path)
+static void dcqcn_set_window(struct sock *sk, const struct gl_rate_link *path)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 line = path->mbit * 125;
-	u64 window;
-
 	if (dcqcn_of(sk)->recovery == DCQCN_IRN)
-		window = dcqcn_irn_window(sk, line, path->extra);
+		dcqcn_irn_window(sk, path);
 	else
-		window = dcqcn_window(tp, line);
-	tcp_snd_cwnd_set(tp, min_t(u64, window, tp->snd_cwnd_clamp));
+		gl_rate_window(sk, path->mbit * 125);
 }
 
 static GL_CONG_CONTROL(dcqcn_cong_control, sk, rs)
 {
-	struct dcqcn_path path;
+	struct gl_rate_link path;
 
 	if (sk->sk_state == TCP_SYN_SENT) {
 		gl_pace_as_tcp(sk);
@@ -563,26 +504,19 @@ static u32 dcqcn_undo_cwnd(struct sock *sk)
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
 
-/* Pacing handles a GSO packet as one unit, which leaves the host at line rate: limit its size.  TCP
- * calls this when it is about to send.  The return value is a minimum, but TCP also respects the
- * device's maximum, sk_gso_max_segs, which is set here.
- */
 static u32 dcqcn_min_tso_segs(struct sock *sk)
 {
-	u64 bytes = (u64)READ_ONCE(sk->sk_pacing_rate) * READ_ONCE(dcqcn_net(sk)->burst_us);
-	u32 segs = div_u64(div_u64(bytes, USEC_PER_SEC), tcp_sk(sk)->mss_cache);
 	const struct dcqcn *ca = dcqcn_of(sk);
+	u32 least = gl_rate_burst(sk, READ_ONCE(dcqcn_net(sk)->burst_us));
 
 	/* The packet that go-back-N goes back to leaves alone: TLT makes the last packet of a burst
 	 * important, and a NACK cannot report that this one is lost again.
 	 */
 	if (ca->recovery == DCQCN_GO_BACK_N && tcp_sk(sk)->lost_out && !tcp_sk(sk)->retrans_out)
-		segs = 1;
+		sk->sk_gso_max_segs = 1;
 	if (ca->recovery == DCQCN_IRN)
 		dcqcn_raise_rto(sk);
-	gl_gso_default(sk);
-	sk->sk_gso_max_segs = clamp(segs, 1U, (u32)sk->sk_gso_max_segs);
-	return 1;
+	return least;
 }
 
 static struct tcp_congestion_ops dcqcn_reno __read_mostly = GL_RENO("dcqcn-reno");
@@ -591,7 +525,7 @@ static void dcqcn_init(struct sock *sk)
 {
 	struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct dcqcn_path path;
+	struct gl_rate_link path;
 	struct dcqcn_params p;
 
 	/* As dctcp: before the connection is established ECN has not been negotiated. */

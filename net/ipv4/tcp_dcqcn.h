@@ -5,9 +5,6 @@
 
 #include <net/sock.h>
 
-/* Bytes that Ethernet adds to an IP packet: header, FCS, preamble and inter-packet gap. */
-#define DCQCN_FRAME	38
-
 u32 dcqcn_line(const struct sock *sk);
 void dcqcn_set_cap(struct sock *sk, u32 cap);
 

@@ -32,17 +32,14 @@
 #include <linux/module.h>
 #include <linux/sysctl.h>
 #include <net/gl_int.h>
+#include <net/gl_rate.h>
 #include <net/greenlane.h>
-#include <net/link_speed.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
 #include "hpcc_window.h"
-
-/* Ethernet's header, checksum, preamble and gap. */
-#define HPCC_FRAME		38
 
 /* At most a quarter of the window is sent as one GSO packet. */
 #define HPCC_BURSTS		4
@@ -216,37 +213,17 @@ struct hpcc_path {
 	u32			packet;
 };
 
-/* The base RTT, us.  The minimum that TCP has measured (net.ipv4.tcp_min_rtt_wlen) includes a queue
- * that stood all the time, but needs no configuration, and differs from path to path.
- */
-static u32 hpcc_rtt(const struct sock *sk, u32 fixed)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt = fixed ?: tcp_min_rtt(tp);
-
-	return rtt == ~0U ? tp->srtt_us >> 3 : rtt;
-}
-
 static void hpcc_path(const struct sock *sk, struct hpcc_path *path)
 {
 	const struct hpcc_net *hn = hpcc_net(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 mbit = READ_ONCE(hn->mbit), extra;
-	struct link_speed *link;
+	struct gl_rate_link link = gl_rate_link(sk, READ_ONCE(hn->mbit));
 
-	rcu_read_lock();
-	link = link_speed_rcu(sk);
-	if (!mbit)
-		mbit = link_speed_mbit(link);
-	extra = READ_ONCE(link->extra);
-	rcu_read_unlock();
-	hpcc_params_set(&path->p, mbit, hpcc_rtt(sk, READ_ONCE(hn->rtt_us)), READ_ONCE(hn->eta),
-			READ_ONCE(hn->flows));
+	hpcc_params_set(&path->p, link.mbit, gl_rate_rtt(sk, READ_ONCE(hn->rtt_us)),
+			READ_ONCE(hn->eta), READ_ONCE(hn->flows));
 	path->p.stages = READ_ONCE(hn->stages);
 	path->p.average = READ_ONCE(hn->average);
-	path->line = mbit * 125000ULL;
-	path->packet = tp->mss_cache + tp->tcp_header_len + inet_csk(sk)->icsk_ext_hdr_len +
-		       inet_csk(sk)->icsk_af_ops->net_header_len + HPCC_FRAME + extra;
+	path->line = link.mbit * 125000ULL;
+	path->packet = gl_rate_packet(sk, link.extra);
 }
 
 /* --- the window ------------------------------------------------------------------- */

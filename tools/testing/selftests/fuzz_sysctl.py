@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*, hpcc_*: values stay valid.
+"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*, timely_*, hpcc_*: values
+stay valid.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
 After each write, in its namespace: the codepoints are distinct and in 1 ... 63,
-greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's, dcqcn's and hpcc's is in its range,
-and a write that failed has no effect.  The other namespaces never change.
+greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's, dcqcn's, timely's and hpcc's is
+in its range, and a write that failed has no effect.  The other namespaces never change.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -42,6 +43,11 @@ RATES = {
     "dcqcn_g": (1, 8, 10), "dcqcn_fast": (1, 5, 100), "dcqcn_cnp": (0, 50, 1_000_000),
     "dcqcn_burst": (0, 5, 1000), "dcqcn_recovery": (0, 0, 2),
     "dcqcn_rto_low": (1, 100, 1_000_000), "dcqcn_rto_high": (1, 320, 1_000_000),
+    "timely_rate": (0, 0, 1_600_000), "timely_delta": (1, 10000, 1_600_000_000),
+    "timely_alpha": (1, 875, 1000), "timely_beta": (0, 800, 1000),
+    "timely_t_low": (0, 50, 1_000_000), "timely_t_high": (0, 500, 1_000_000),
+    "timely_rtt": (0, 0, 1_000_000), "timely_segment": (1, 16384, 1 << 20),
+    "timely_burst": (0, 5, 1000),
     "hpcc_rate": (0, 0, 1_600_000), "hpcc_rtt": (0, 0, 1_000_000), "hpcc_eta": (10, 95, 100),
     "hpcc_stages": (0, 5, 1000), "hpcc_flows": (1, 100, 100_000), "hpcc_average": (0, 1, 1),
 }
@@ -146,7 +152,7 @@ def writes():
 @case("random writes to tlt_*, xpass_*, dart_* and dcqcn_*: values stay in their ranges, a write"
       " that fails has no effect")
 def rates():
-    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc")
+    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_timely", "tcp_hpcc")
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]
     least, default, most = zip(*RATES.values())
     taken = refused = 0

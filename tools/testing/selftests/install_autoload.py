@@ -114,11 +114,11 @@ def by_sysctl():
                           ("xpass", {"tcp_xpass", "rd_core"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "rd_core"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"}),
-                          ("hpcc", {"tcp_hpcc"})):
+                          ("timely", {"tcp_timely"}), ("hpcc", {"tcp_hpcc"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
               "tcp_congestion_control")
-        layer = set() if name == "dcqcn" else {"greenlane"}     # dcqcn marks no packets
+        layer = set() if name in ("dcqcn", "timely") else {"greenlane"}     # they mark no packets
         equal(loaded(), modules | layer | {"link_speed"}, f"modules loaded by {name}")
         for module in modules:
             version = pathlib.Path(f"/sys/module/{module}/version").read_text(encoding="ascii")
@@ -238,8 +238,8 @@ def names():
     equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),
           {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
-    # A port and DCQCN need no receivers.
-    for name in ("tcp_dcqcn", "sch_color"):
+    # A port, DCQCN and TIMELY need no receivers.
+    for name in ("tcp_dcqcn", "tcp_timely", "sch_color"):
         equal(must("modinfo", "-F", "depends", name).strip(), "link_speed", f"{name} depends on")
     equal(must("modinfo", "-F", "depends", "link_speed").strip(), "", "link_speed depends on")
     equal(set(must("modinfo", "-F", "depends", "rd_core").strip().split(",")),
