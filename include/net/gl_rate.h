@@ -100,6 +100,14 @@ static inline void gl_rate_pace(struct sock *sk, u32 rate, u32 extra)
 		   min_t(u64, payload, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
+/* TCP warns about a window of 2^31 packets, which a peer can cause by late ACKs. */
+static inline void gl_rate_set_cwnd(struct sock *sk, u64 packets)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tcp_snd_cwnd_set(tp, min3(packets, (u64)tp->snd_cwnd_clamp, (u64)INT_MAX));
+}
+
 /**
  * gl_rate_window() - a window so large that the rate limits the flow, not the window
  * @sk: the connection, locked
@@ -107,12 +115,11 @@ static inline void gl_rate_pace(struct sock *sk, u32 rate, u32 extra)
  */
 static inline void gl_rate_window(struct sock *sk, u32 line)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	u64 window = (u64)line * 1000 * (tp->srtt_us >> 3) * GL_RATE_WINDOWS;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 window = (u64)line * (tp->srtt_us >> 3) * GL_RATE_WINDOWS;
 
-	window = div_u64(window, USEC_PER_SEC);
-	window = max_t(u64, div_u64(window, tp->mss_cache), GL_RATE_WINDOW_MIN);
-	tcp_snd_cwnd_set(tp, min_t(u64, window, tp->snd_cwnd_clamp));
+	window = div_u64(window, USEC_PER_MSEC);
+	gl_rate_set_cwnd(sk, max_t(u64, div_u64(window, tp->mss_cache), GL_RATE_WINDOW_MIN));
 }
 
 /**

@@ -233,7 +233,7 @@ static void dcqcn_discard(struct sock *sk)
 		return;
 	while ((p = rb_first(&tp->out_of_order_queue))) {
 		rb_erase(p, &tp->out_of_order_queue);
-		kfree_skb(rb_to_skb(p));
+		kfree_skb_reason(rb_to_skb(p), SKB_DROP_REASON_TCP_OFO_QUEUE_PRUNE);
 	}
 	tp->ooo_last_skb = NULL;
 	tcp_sack_reset(&tp->rx_opt);
@@ -287,10 +287,12 @@ static void dcqcn_again(struct sock *sk, bool all)
 		if (all)
 			dcqcn_lose(tp, cb, tcp_skb_pcount(skb));
 	}
+	/* Without SACK, TCP counts duplicate ACKs here. */
+	if (!tcp_is_sack(tp))
+		tp->sacked_out = 0;
 	tp->retransmit_skb_hint = NULL;
 	/* The recovery ends when all of these packets are acknowledged. */
 	tp->high_seq = tp->snd_nxt;
-	tp->frto = 0;
 }
 
 static void dcqcn_go_back(struct sock *sk)
@@ -314,7 +316,7 @@ static void dcqcn_nacked(struct sock *sk)
 	const struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (ca->went_back && ca->back == tp->snd_una)
+	if (ca->went_back)
 		dcqcn_again(sk, false);
 	else
 		dcqcn_go_back(sk);
@@ -324,11 +326,16 @@ static void dcqcn_nacked(struct sock *sk)
 
 static void dcqcn_go_back_n(struct sock *sk)
 {
+	struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	dcqcn_discard(sk);
 	/* An earlier copy that arrives late does not prove that the later ones have arrived. */
 	tp->undo_marker = 0;
+	/* After a timeout F-RTO would send new data first, which the receiver discards. */
+	tp->frto = 0;
+	if (ca->went_back && after(tp->snd_una, ca->back))
+		ca->went_back = 0;
 	if (tp->sacked_out)
 		dcqcn_nacked(sk);
 	/* TLT must not take the block of a discarded packet for the echo of its next copy. */
@@ -346,8 +353,9 @@ static void dcqcn_set_state(struct sock *sk, u8 new_state)
 
 /* --- IRN ----------------------------------------------------------------------- */
 
-/* Set the RTO by the packets in flight, and those that wait to be sent.  TCP's timers expire at a
- * tick: a tick more, so that the RTO is not shorter.  After a timeout TCP's backoff applies.
+/* Set the RTO by the packets in flight, and those that wait to be sent.  On a path that is longer
+ * than the constant, each packet would be sent again.  TCP's timers expire at a tick: a tick more, so
+ * that the RTO is not shorter.  After a timeout TCP's backoff applies.
  */
 static void dcqcn_set_rto(struct sock *sk)
 {
@@ -359,7 +367,7 @@ static void dcqcn_set_rto(struct sock *sk)
 	u32 us = n < DCQCN_IRN_FEW ? READ_ONCE(dn->rto_low_us) : READ_ONCE(dn->rto_high_us);
 
 	if (!icsk->icsk_backoff)
-		icsk->icsk_rto = usecs_to_jiffies(us) + 1;
+		icsk->icsk_rto = usecs_to_jiffies(max(us, gl_rate_rtt(sk, 0))) + 1;
 }
 
 /* TCP has set the RTO by the RTT of an ACK, and has not armed its timer yet. */
@@ -444,6 +452,15 @@ static void dcqcn_unmarked(struct sock *sk)
 		tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
+/* A packet of data was received.  IRN's NIC acknowledges each, and RTO_low is shorter than TCP's
+ * delay of an ACK.
+ */
+static void dcqcn_received(struct sock *sk)
+{
+	if (dcqcn_of(sk)->recovery == DCQCN_IRN)
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+}
+
 static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 {
 	switch (ev) {
@@ -452,9 +469,11 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 		break;
 	case CA_EVENT_ECN_IS_CE:
 		dcqcn_marked(sk);
+		dcqcn_received(sk);
 		break;
 	case CA_EVENT_ECN_NO_CE:
 		dcqcn_unmarked(sk);
+		dcqcn_received(sk);
 		break;
 	default:
 		break;
@@ -463,19 +482,18 @@ static void dcqcn_cwnd_event(struct sock *sk, enum tcp_ca_event ev)
 
 /* --- struct tcp_congestion_ops ------------------------------------------------ */
 
-/* The window of IRN: a BDP of the network without queues (IRN §3.2). */
+/* The window of IRN: a BDP of the network without queues (IRN §3.2); TCP has measured the RTT. */
 static void dcqcn_irn_window(struct sock *sk, const struct gl_rate_link *path)
 {
-	u64 bdp = div_u64((u64)path->mbit * 125 * gl_rate_rtt(sk, 0), USEC_PER_MSEC);
-	u64 window = max_t(u64, div_u64(bdp, gl_rate_packet(sk, path->extra)), DCQCN_IRN_MIN);
-	struct tcp_sock *tp = tcp_sk(sk);
+	u64 bdp = div_u64((u64)path->mbit * 125 * tcp_min_rtt(tcp_sk(sk)), USEC_PER_MSEC);
 
-	tcp_snd_cwnd_set(tp, min_t(u64, window, tp->snd_cwnd_clamp));
+	gl_rate_set_cwnd(sk, max_t(u64, div_u64(bdp, gl_rate_packet(sk, path->extra)),
+				   DCQCN_IRN_MIN));
 }
 
 static void dcqcn_set_window(struct sock *sk, const struct gl_rate_link *path)
 {
-	if (dcqcn_of(sk)->recovery == DCQCN_IRN)
+	if (dcqcn_of(sk)->recovery == DCQCN_IRN && tcp_min_rtt(tcp_sk(sk)) != ~0U)
 		dcqcn_irn_window(sk, path);
 	else
 		gl_rate_window(sk, path->mbit * 125);
@@ -556,6 +574,10 @@ static void dcqcn_init(struct sock *sk)
 
 static void dcqcn_release(struct sock *sk)
 {
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (dcqcn_of(sk)->recovery == DCQCN_IRN && tcp_sk(sk)->srtt_us && !icsk->icsk_backoff)
+		icsk->icsk_rto = __tcp_set_rto(tcp_sk(sk));
 	gl_leave_rate(sk, dcqcn_of(sk)->paces);
 }
 

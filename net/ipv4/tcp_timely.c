@@ -18,8 +18,8 @@
  *
  * A completion event is the ACK with which timely_segment more bytes are delivered, a base RTT
  * after the previous event at the earliest, or that ends the application's data.  Its RTT is the
- * last packet's, by TCP's clock, which starts when the packet leaves.  A packet that was sent twice
- * has no RTT.
+ * last packet's, by TCP's clock, which starts when the packet leaves.  An ACK of data that was sent
+ * twice is no sample: TCP has its RTT from a time stamp, in milliseconds.
  *
  * Documentation/timely.rst lists the differences from the paper.
  */
@@ -44,7 +44,8 @@
  * @delivered: tp->delivered at the last completion event
  * @event_at: time of that, us
  * @idle_at: time since when no data is in flight, us; valid if not @active
- * @active: data is in flight or waits; the namespace counts the flow
+ * @retrans: tp->total_retrans when no retransmission was in flight
+ * @active: data is in flight or waits for its pace; the namespace counts the flow
  * @paces: TCP's own pacing is on because of timely
  *
  * The socket lock protects all fields.
@@ -54,6 +55,7 @@ struct timely {
 	u32			delivered;
 	u32			event_at;
 	u32			idle_at;
+	u32			retrans;
 	u8			active:1,
 				paces:1;
 };
@@ -67,7 +69,7 @@ struct timely {
  * @t_low_us: RTT below which the rate always increases
  * @t_high_us: RTT above which the rate always decreases
  * @rtt_us: base RTT; 0 for the minimum RTT that TCP has measured for a connection
- * @segment: bytes of a completion event
+ * @segment: bytes of a completion event, in full packets
  * @burst_us: the longest burst that TCP may hand down, as time at the flow's rate
  * @flows: number of active flows
  * @sysctl: registered for the namespace's life
@@ -128,10 +130,36 @@ static void timely_params(const struct sock *sk, u32 mbit, struct timely_params 
 
 /* --- completion events -------------------------------------------------------- */
 
-/* A receiver may delay the ACK of a lone packet, unless another one follows.  While data waits for
- * its pace, the next packet arrives before the delay is over (TIMELY_LEAST).
- *
- * Events are a base RTT apart, as in Zhu et al., "ECN or Delay", CoNEXT 2016, §4: at 10 Gbit/s a
+/* Does an ACK confirm only data that was sent once? */
+static bool timely_is_first_copy(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct timely *ca = timely_of(sk);
+	bool first = ca->retrans == tp->total_retrans;
+
+	if (!tp->retrans_out)
+		ca->retrans = tp->total_retrans;
+	return first;
+}
+
+/* A receiver delays ACKs by 40 ms or more. */
+#define TIMELY_DELACKS	25	/* per second */
+
+/* May the receiver have delayed the ACK?  It delays that of a lone packet, unless another one
+ * follows.  While data waits for its pace, the next packet arrives before the delay is over
+ * (TIMELY_LEAST), unless the application has limited the rate.
+ */
+static bool timely_is_delayed(const struct sock *sk, const struct rate_sample *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (rs->acked_sacked > 1)
+		return false;
+	return (!tp->packets_out && !tcp_send_head(sk)) ||
+	       READ_ONCE(sk->sk_pacing_rate) < TIMELY_DELACKS * tp->mss_cache;
+}
+
+/* Events are a base RTT apart, as in Zhu et al., "ECN or Delay", CoNEXT 2016, §4: at 10 Gbit/s a
  * segment of 16 kB completes in 13 us, and several in a row would reduce the rate for the same
  * queue.
  */
@@ -141,10 +169,10 @@ static bool timely_is_event(const struct sock *sk, const struct rate_sample *rs)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 bytes = (u64)(tp->delivered - ca->delivered) * tp->mss_cache;
 
-	if (rs->rtt_us < 0)
+	if (rs->rtt_us < 0 || timely_is_delayed(sk, rs))
 		return false;
 	if (!tp->packets_out && !tcp_send_head(sk))
-		return rs->acked_sacked > 1;
+		return true;
 	return bytes >= READ_ONCE(timely_net(sk)->segment) &&
 	       timely_now(sk) - ca->event_at >= timely_rtt(sk);
 }
@@ -173,6 +201,18 @@ static void timely_pause(struct sock *sk)
 	ca->active = 0;
 	ca->idle_at = timely_now(sk);
 	atomic_dec(&timely_net(sk)->flows);
+}
+
+/* Pause, unless data is in flight or waits for its pace.  Data that waits for the peer's window or
+ * for the application (TCP_CORK) is not active.
+ */
+static void timely_pause_if_idle(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tp->packets_out &&
+	    !(tcp_send_head(sk) && tp->tcp_wstamp_ns > tp->tcp_clock_cache))
+		timely_pause(sk);
 }
 
 static void timely_start(struct sock *sk, u32 flows)
@@ -211,19 +251,20 @@ static void __maybe_unused timely_cwnd_event(struct sock *sk, enum tcp_ca_event 
 
 static GL_CONG_CONTROL(timely_cong_control, sk, rs)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
 	struct gl_rate_link link;
 
-	/* TCP calls this for the ACK of the SYN before init(). */
+	/* TCP calls this for the ACK of the SYN before init(), or after it, if the application has
+	 * selected timely meanwhile: then the SYN was in flight.
+	 */
 	if (sk->sk_state == TCP_SYN_SENT) {
 		gl_pace_as_tcp(sk);
+		timely_pause_if_idle(sk);
 		return;
 	}
 	link = timely_link(sk);
-	if (timely_is_event(sk, rs))
+	if (timely_is_first_copy(sk) && timely_is_event(sk, rs))
 		timely_event(sk, &link, rs->rtt_us);
-	if (!tp->packets_out && !tcp_send_head(sk))
-		timely_pause(sk);
+	timely_pause_if_idle(sk);
 	gl_rate_window(sk, link.mbit * 125);
 	gl_gso_default(sk);
 }
@@ -258,6 +299,7 @@ static void timely_init(struct sock *sk)
 		gl_fall_back(sk, &timely_reno);
 		return;
 	}
+	ca->retrans = tcp_sk(sk)->total_retrans;
 	ca->paces = gl_pacing_begin(sk);
 	if (tcp_sk(sk)->packets_out)
 		timely_tx_start(sk);

@@ -39,7 +39,7 @@ static u32 timely_rate_least(const struct timely_params *p)
  * timely_rate_init() - start a flow
  * @r: the flow
  * @p: parameters
- * @flows: number of active flows on the link, with this one, not 0
+ * @flows: number of active flows of the host, with this one, not 0
  *
  * "If there are N active flows, start at C / (N + 1)" (§4.1).
  */
@@ -93,9 +93,11 @@ static u32 timely_rate_rising(const struct timely_rate *r, const struct timely_p
 static bool timely_rate_gradient(struct timely_rate *r, const struct timely_params *p, u32 rtt)
 {
 	s64 diff = r->rtt ? (s64)(s32)(rtt - r->rtt) * (1 << TIMELY_SHIFT) : 0;
+	s64 step = (diff - r->diff) * p->alpha;
 
 	r->rtt = rtt;
-	r->diff += (s32)div_s64((diff - r->diff) * p->alpha, TIMELY_MILLE);
+	/* Round down: an average that falls would not reach 0. */
+	r->diff += (s32)div_s64(step - (step < 0 ? TIMELY_MILLE - 1 : 0), TIMELY_MILLE);
 	r->falling = r->diff > 0 ? 0 : min(r->falling + 1, TIMELY_HAI);
 	return r->diff > 0;
 }

@@ -88,6 +88,26 @@ static void timely_rate_sample__hai_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r.cur, 115821);
 }
 
+/* The average returns to 0 when the RTT is constant, whatever the weight, and HAI follows. */
+static void timely_rate_sample__constant(struct kunit *test)
+{
+	static const u16 alpha[] = { 1, 500, 875, 999, 1000 };
+	struct timely_params p = params;
+	struct timely_rate r;
+	int i, k;
+
+	for (k = 0; k < ARRAY_SIZE(alpha); k++) {
+		p.alpha = alpha[k];
+		timely_rate_init(&r, &p, 2);
+		timely_rate_sample(&r, &p, 100);
+		timely_rate_sample(&r, &p, 101);
+		for (i = 0; i < 5000; i++)
+			timely_rate_sample(&r, &p, 101);
+		KUNIT_EXPECT_LE_MSG(test, r.diff, 0, "alpha %u", alpha[k]);
+		KUNIT_EXPECT_EQ_MSG(test, r.falling, 5, "alpha %u", alpha[k]);
+	}
+}
+
 /* N active flows: C / (N + 1). */
 static void timely_rate_init__flows(struct kunit *test)
 {
@@ -177,6 +197,7 @@ static void timely_rate__extremes(struct kunit *test)
 static struct kunit_case timely_cases[] = {
 	KUNIT_CASE(timely_rate_sample__by_hand),
 	KUNIT_CASE(timely_rate_sample__hai_ends),
+	KUNIT_CASE(timely_rate_sample__constant),
 	KUNIT_CASE(timely_rate_init__flows),
 	KUNIT_CASE(timely_rate__limits),
 	KUNIT_CASE(timely_rate_sample__range),

@@ -214,14 +214,13 @@ static const struct ethtool_ops nic_ethtool_ops = {
 	.get_link_ksettings	= nic_link,
 };
 
-static struct nic *nic_add(unsigned int number)
+static struct nic *nic_alloc(unsigned int number)
 {
 	netdev_features_t features = NETIF_F_SG | NETIF_F_FRAGLIST | NETIF_F_HW_CSUM |
 				     NETIF_F_TSO | NETIF_F_TSO6 | NETIF_F_TSO_ECN | NETIF_F_HIGHDMA;
 	struct nic *nic = kzalloc(sizeof(*nic), GFP_KERNEL);
 	struct net_device *dev;
 	unsigned int i;
-	int err;
 
 	if (!nic)
 		return NULL;
@@ -243,58 +242,60 @@ static struct nic *nic_add(unsigned int number)
 	dev->vlan_features |= features;
 	dev->max_mtu = ETH_MAX_MTU;
 	eth_hw_addr_random(dev);
-	nics[number] = nic;
-	err = register_netdev(dev);
-	if (!err)
-		return nic;
-	free_netdev(dev);
+	return nic;
 free:
 	kfree(nic);
 	return NULL;
 }
 
-static void nic_remove(struct nic *nic)
+static void nic_free(struct nic *nic)
 {
-	struct net_device *dev = nic->dev;
-
-	unregister_netdev(dev);
-	free_netdev(dev);
+	if (!nic)
+		return;
+	free_netdev(nic->dev);
 	kfree(nic);
 }
 
 static int __init nic_init(void)
 {
-	unsigned int i;
+	int err = -ENOMEM;
 
 	if (!mbit)
 		return -EINVAL;
 	nic_parent = root_device_register("gl_nic");
 	if (IS_ERR(nic_parent))
 		return PTR_ERR(nic_parent);
-	for (i = 0; i < ARRAY_SIZE(nics); i++) {
-		nics[i] = nic_add(i);
-		if (!nics[i])
-			goto undo;
-	}
+	nics[0] = nic_alloc(0);
+	nics[1] = nic_alloc(1);
+	if (!nics[0] || !nics[1])
+		goto free;
 	nics[0]->peer = nics[1];
 	nics[1]->peer = nics[0];
-	return 0;
-undo:
-	while (i--)
-		nic_remove(nics[i]);
+	err = register_netdev(nics[0]->dev);
+	if (err)
+		goto free;
+	err = register_netdev(nics[1]->dev);
+	if (!err)
+		return 0;
+	unregister_netdev(nics[0]->dev);
+free:
+	nic_free(nics[0]);
+	nic_free(nics[1]);
 	root_device_unregister(nic_parent);
-	return -ENOMEM;
+	return err;
 }
 
 static void __exit nic_exit(void)
 {
-	/* A card that is down sends nothing to the other one, which may be gone. */
+	/* A card that is down sends nothing to the other one. */
 	rtnl_lock();
 	dev_close(nics[0]->dev);
 	dev_close(nics[1]->dev);
 	rtnl_unlock();
-	nic_remove(nics[0]);
-	nic_remove(nics[1]);
+	unregister_netdev(nics[0]->dev);
+	unregister_netdev(nics[1]->dev);
+	nic_free(nics[0]);
+	nic_free(nics[1]);
 	root_device_unregister(nic_parent);
 }
 

@@ -7,10 +7,13 @@
 The links have 1 Gbit/s, so a packet takes 12 us, and the round trip of 100 us is 8 packets.
 """
 import functools
+import itertools
+import socket
 
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import RATE, dart
+from lab.wire.hpcc import cwnd
 from lab.wire.packet import data
 from lab.wire.sockopt import cc_of, choose, refused
 from lab.wire.wire import MSS, connected, pattern
@@ -97,6 +100,36 @@ def discards(wire, client, server):
             true((expected - p.ack) & 0xffffffff < 1 << 31,
                  f"ACKs confirm no discarded data: {p} with {expected} expected")
     true(losing.lost == 1 and len(arrived) > 60 * (not wire.tso), "a packet is lost")
+
+
+@case("without SACK: duplicate ACKs are NACKs, and TCP's counters stay consistent", repairing,
+      mode=(GO_BACK_N, IRN), cc=("dcqcn", "tlt_dcqcn", "dart"), tso=(True, False))
+def without_sack(wire):
+    # An inconsistency is a WARN, for which the guest fails.
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_sack", 0)
+    client, server = wire.connect()
+    numbers = itertools.count()
+    wire.rule = lambda p: bool(p.len and next(numbers) % 15 == 5)
+    true(wire.transfer_both(client, server, 200_000, 20), "arrives both ways")
+
+
+@case("go-back-N: after a timeout all packets are sent again in order, before new data", connected,
+      of=repairing, mode=GO_BACK_N, tso=False, rto_min="20ms")
+def after_timeout(wire, client, server):
+    true(wire.transfer(client, server, 100 * MSS[4]), "the RTT is known")
+    wire.run(1)
+    wire.mark()
+    wire.rule = lambda p: True
+    client.send(pattern(400 * MSS[4]))
+    wire.run(5e-3)
+    lost = data(wire.from_a())
+    wire.rule = None
+    equal(len(wire.receive(server, 400 * MSS[4], 3)), 400 * MSS[4], "arrives")
+    again = data(wire.from_a())[len(lost):]
+    equal([((p.seq - lost[0].seq) & 0xffffffff) // MSS[4] for p in again], list(range(400)),
+          "segments after the timeout")
+    equal(wire.a.netstat("TCPTimeouts"), 1, "timeouts")
 
 
 @everywhere(mode=SACK)("SACK: only the lost packet is sent again")
@@ -340,6 +373,53 @@ def sysctls(wire):
         equal(int(wire.a.sysctl(key)), default, key)
         refused(key, 22, wire.a.sysctl, key, bad)
         equal(int(wire.a.sysctl(key)), default, f"{key} afterwards")
+
+
+@case("IRN: without an RTT the window is dcqcn's own", repairing, mode=IRN, tso=False)
+def first_rtt(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.dcqcn_rate", 10_000)
+    listener = wire.listen(TCP_FASTOPEN=100)
+    client = wire.socket(wire.a)
+    try:
+        client.sendto(b"f" * 500, socket.MSG_FASTOPEN, (wire.address(wire.b), 1000))
+    except BlockingIOError:
+        pass
+    wire.run(60e-6)
+    server = wire.accept(listener)
+    equal(cc_of(server), "dcqcn", "the server's congestion control")
+    equal(cwnd(server), 64, "window, packets")
+
+
+def rto(s):
+    """The RTO of a socket, s."""
+    return int.from_bytes(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 12)[8:], "little") / 1e6
+
+
+@case("IRN: the RTO is longer than the path, and TCP's own after another congestion control",
+      to=("cubic", "dctcp", "reno"))
+def leaves(to):
+    with repairing(IRN, tso=False, rto_min="200ms") as wire:
+        wire.delay = 20e-3
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 50 * MSS[4], 5), "arrives")
+        equal((wire.a.netstat("TCPTimeouts"), len(data(wire.from_a()))), (0, 50), "timeouts, packets")
+        within(rto(client), 40e-3, 40e-3 + 2 * TICK, "RTO, s")
+        choose(client, to)
+        within(rto(client), 200e-3, 400e-3, "RTO of the other one, s")
+
+
+@case("IRN: requests and responses without a loss have no timeout", mode=(SACK, GO_BACK_N, IRN),
+      cc=("dcqcn", "tlt_dcqcn"), period=(5e-3, 15e-3))
+def answers(mode, cc, period):
+    with repairing(mode, cc=cc) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        for _ in range(40):
+            true(wire.transfer(client, server, 500) and wire.transfer(server, client, 500), "arrives")
+            wire.run(period)
+        equal([ns.netstat("TCPTimeouts") for ns in (wire.a, wire.b)], [0, 0], "timeouts")
+        equal(len(data(wire.seen)), 80, "packets of data")
 
 
 if __name__ == "__main__":

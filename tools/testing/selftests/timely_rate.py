@@ -183,6 +183,65 @@ def least(rate):
              "line rate after short RTTs")
 
 
+@case("an ACK of data that was sent twice is no sample", stamps=(1, 0))
+def twice(stamps):
+    with loud(tso=False) as wire:
+        # An RTT of a time stamp is 1 ms at least, above T_high.  All others are below T_low.
+        configure(wire, t_low=500)
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.tcp_timestamps", stamps)
+        client, server = wire.connect()
+        for _ in range(5):
+            numbers = itertools.count()
+            wire.rule = lambda p, numbers=numbers: \
+                bool(p.from_a and p.len and next(numbers) in range(10, 40))
+            true(wire.transfer(client, server, 60 * 1448, 0.1), "arrives")
+            within(mbit(client), 0.99 * RATE, 1.01 * RATE, "Mbit/s after losses")
+
+
+def beside(wire):
+    """The rate at which another flow starts, Mbit/s."""
+    client, server = wire.connect(7000)
+    client.send(bytes(1000))
+    found = mbit(client, wire.version)
+    wire.run(5e-3, lambda: read_all([server]) and False)
+    return found
+
+
+@case("a connection without data in flight is not active", how=("SYN_SENT", "window", "cork"))
+def inactive(how):
+    with timely() as wire:
+        listener, ends = wire.listen(1000, **({"SO_RCVBUF": 4096} if how == "window" else {})), []
+        for _ in range(9):
+            if how == "SYN_SENT":
+                client = wire.socket(wire.a, "reno")
+                wire.begin(client, wire.b)
+                choose(client, "timely")
+                wire.run(3e-3)
+                ends.append((client, wire.accept(listener)))
+                continue
+            client, server = wire.connect(1000, listener=listener)
+            ends.append((client, server))
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, how == "cork")
+            client.send(bytes(200_000 if how == "window" else 2000))
+        wire.run(1)
+        within(beside(wire), 0.99 * RATE, 1.01 * RATE, "Mbit/s of a flow beside 9 others")
+
+
+@case("a peer with small packets and late ACKs gets a window below 2^31", cc=("timely", "dcqcn"))
+def enormous(cc):
+    with timely(cc=cc) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl(f"net.ipv4.{cc}_rate", 1_600_000)
+            ns.sysctl("net.ipv4.tcp_ecn", 1)
+        listener = wire.listen(1000, TCP_MAXSEG=88)
+        client, server = wire.connect(1000, listener=listener)
+        wire.delay = 1
+        client.send(bytes(1000))
+        wire.run(8, lambda: read_all([server]) and False)
+        true(64 <= cwnd(client) < 1 << 31, f"window: {cwnd(client)} packets")
+
+
 @case("a loss does not change the rate", connected, of=timely)
 def losses(wire, client, server):
     wire.mark()
