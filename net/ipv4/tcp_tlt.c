@@ -66,7 +66,9 @@
  * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
  * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
  * @lost: tp->lost (packets found lost) when the echo arrived, low 16 bits
- * @rtt: the minimum RTT to which tlt_order() has lowered TCP's, us, low 16 bits
+ * @rtt: if TCP does not pace, the minimum RTT to which tlt_order() has lowered TCP's, us, low 16 bits
+ * @since: if the base has a rate, and so paces, data packets since the last important one, at most
+ *	U16_MAX
  * @state: enum greenlane_state
  * @clock: the important packet in flight is a clock
  * @counting: @lost is set; the next kick counts the packets that the echo found lost
@@ -84,7 +86,6 @@
  * @left_end: the highest end of a packet that left in that microsecond, sequence number
  * @end: if the base has a rate, end of the last message whose last packet was important, sequence
  *	number
- * @since: if the base has a rate, data packets since the last important one, at most U16_MAX
  * @crowd: if the base has a window, its part in a crowd
  *
  * All fields: socket lock.
@@ -105,7 +106,10 @@ struct tlt {
 	u32	echo_us;
 	u32	imp_us;
 	u16	lost;
-	u16	rtt;
+	union {
+		u16	rtt;
+		u16	since;
+	};
 	u8	state:2,
 		clock:1,
 		counting:1,
@@ -120,10 +124,7 @@ struct tlt {
 	u16	left_us;
 	u32	left_end;
 	union {
-		struct {
-			u32	end;
-			u16	since;
-		};
+		u32	end;
 		struct tlt_crowd crowd;
 	};
 };
