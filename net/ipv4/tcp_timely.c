@@ -142,6 +142,12 @@ static bool timely_is_first_copy(struct sock *sk)
 	return first;
 }
 
+/* Is all data acknowledged? */
+static bool timely_has_ended(const struct sock *sk)
+{
+	return !tcp_sk(sk)->packets_out && !tcp_send_head(sk);
+}
+
 /* A receiver delays ACKs by 40 ms or more. */
 #define TIMELY_DELACKS	25	/* per second */
 
@@ -151,12 +157,10 @@ static bool timely_is_first_copy(struct sock *sk)
  */
 static bool timely_is_delayed(const struct sock *sk, const struct rate_sample *rs)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-
 	if (rs->acked_sacked > 1)
 		return false;
-	return (!tp->packets_out && !tcp_send_head(sk)) ||
-	       READ_ONCE(sk->sk_pacing_rate) < TIMELY_DELACKS * tp->mss_cache;
+	return timely_has_ended(sk) ||
+	       READ_ONCE(sk->sk_pacing_rate) < TIMELY_DELACKS * tcp_sk(sk)->mss_cache;
 }
 
 /* Events are a base RTT apart, as in Zhu et al., "ECN or Delay", CoNEXT 2016, §4: at 10 Gbit/s a
@@ -171,7 +175,7 @@ static bool timely_is_event(const struct sock *sk, const struct rate_sample *rs)
 
 	if (rs->rtt_us < 0 || timely_is_delayed(sk, rs))
 		return false;
-	if (!tp->packets_out && !tcp_send_head(sk))
+	if (timely_has_ended(sk))
 		return true;
 	return bytes >= READ_ONCE(timely_net(sk)->segment) &&
 	       timely_now(sk) - ca->event_at >= timely_rtt(sk);

@@ -310,7 +310,7 @@ enum tlt_clock {
  * struct tlt_net - TLT's settings in a network namespace
  * @clock: enum tlt_clock (net.ipv4.tlt_clock)
  * @crowd: queue above which connections of a crowd wait, us; 0 for never (net.ipv4.tlt_crowd)
- * @every: one packet in so many is important if the base has a rate; 0 for none
+ * @every: if the base has a rate, one packet in @every is important; 0 for no packet
  *	(net.ipv4.tlt_every)
  * @sysctl: registered for the namespace's life
  * @crowds: see tlt_crowd.c

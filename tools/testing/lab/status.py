@@ -169,6 +169,28 @@ class Cable:
             thread.join()
         time.sleep(0.1)
 
+    def burst(self, count, size):
+        """`count` new connections send `size` bytes each at the same time: the time of the slowest,
+        s."""
+        pairs = [self.connect() for _ in range(count)]
+        time.sleep(10e-3)
+        done, begun = [], time.monotonic()
+        for client, _ in pairs:
+            client.setblocking(False)
+            client.send(bytes(size))
+
+        def read(server):
+            left = size
+            while left:
+                left -= len(server.recv(left))
+            done.append(time.monotonic() - begun)
+        threads = [threading.Thread(target=read, args=[server]) for _, server in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return max(done)
+
     def __enter__(self):
         forget()
         return self

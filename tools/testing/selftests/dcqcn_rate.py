@@ -12,9 +12,9 @@ import socket
 import time
 
 from lab.tap import case, equal, main, true, using, within
-from lab.wire.dart import RATE, RTT, dart, line, read_all
+from lab.wire.dart import RATE, RTT, dart, line, read_all, reno_after
 from lab.wire.packet import CWR, ECE, SYN, data
-from lab.wire.sockopt import SO_MAX_PACING_RATE, cc_of, choose, pacing, refused
+from lab.wire.sockopt import SO_MAX_PACING_RATE, cc_of, pacing, refused
 from lab.wire.transcript import lose
 from lab.wire.wire import connected
 
@@ -271,21 +271,9 @@ def sysctls(wire):
 
 @case("reno after dcqcn: TCP does not pace, unless the application limits the rate",
       version=(4, 6), limited=(False, True))
-def reno_after(version, limited):
+def reno(version, limited):
     with wire_of(version=version, tso=False) as wire:
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 100_000), "arrives")
-        if limited:
-            client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 125_000_000)
-        choose(client, "reno")
-        wire.run(5e-3)
-        wire.mark()
-        client.send(bytes(10 * 1400))
-        wire.run(5e-3)
-        sent = data(wire.from_a())[:10]         # without a loss probe
-        # the limit is a packet in 12 us
-        within(sent[-1].time - sent[0].time, *(80e-6, 130e-6) if limited else (0, 10e-6),
-               "time from the first to the last of ten packets, s")
+        reno_after(wire, limited)
 
 
 if __name__ == "__main__":

@@ -52,28 +52,6 @@ class Cards(Cable):
         modules.unload("gl_nic")
 
 
-def bursts(cards, count, size):
-    """`count` new connections send `size` bytes each at the same time: the slowest, s."""
-    pairs = [cards.connect() for _ in range(count)]
-    time.sleep(10e-3)
-    done, begun = [], time.monotonic()
-    for client, _ in pairs:
-        client.setblocking(False)
-        client.send(bytes(size))
-
-    def read(server):
-        left = size
-        while left:
-            left -= len(server.recv(left))
-        done.append(time.monotonic() - begun)
-    threads = [threading.Thread(target=read, args=[server]) for _, server in pairs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return max(done)
-
-
 def ideal(count, size):
     """The time of these bytes on the link, s."""
     return count * size / 1448 * (1448 + 52 + 14 + 24) * 8 / MBIT / 1e6
@@ -93,7 +71,7 @@ def peak(cards):
       limit=(*LIMITS, 0))
 def where(limit):
     with Cards("color limit 1800k red 60k", limit, cc="tlt_cubic") as cards:
-        bursts(cards, 200, 14480)
+        cards.burst(200, 14480)
         if limit:
             true(peak(cards) > 60_000, f"bytes in a port: {peak(cards)}")
             true(drops(cards, "red") > 0, "red packets are dropped")
@@ -105,7 +83,7 @@ def where(limit):
 @case("a port with a rate below the link's has the queue without a limit of the ring")
 def rated():
     with Cards(f"color rate {MBIT * 24 // 100}mbit limit 1800k red 60k", 0, cc="tlt_cubic") as cards:
-        bursts(cards, 200, 14480)
+        cards.burst(200, 14480)
         true(peak(cards) > 60_000, f"bytes in a port: {peak(cards)}")
         true(drops(cards, "red") > 0, "red packets are dropped")
 
@@ -116,7 +94,7 @@ def quiet(cc, limit, also):
     with Cards(f"color limit 450k red 60k ecn 20k {also}", limit, cc=cc) as cards:
         for ns in (cards.a, cards.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
-        slowest, best = bursts(cards, 200, 14480), ideal(200, 14480)
+        slowest, best = cards.burst(200, 14480), ideal(200, 14480)
         true(drops(cards, "red") > 0, "red packets are dropped")
         equal(drops(cards, "green"), 0, "green drops")
         equal([cards.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")

@@ -18,7 +18,7 @@ import time
 from lab.net import modules
 from lab.net.namespace import CC, Namespace
 from lab.tap import case, equal, main, true, using, within
-from lab.wire.dart import HEADERS, RATE, RTT, line, read_all
+from lab.wire.dart import HEADERS, RATE, RTT, line, read_all, reno_after
 from lab.wire.hpcc import cwnd
 from lab.wire.packet import SYN, data
 from lab.wire.sockopt import SO_MAX_PACING_RATE, abort, cc_of, choose, pacing, refused
@@ -407,21 +407,9 @@ def sysctls():
 
 @case("reno after timely: TCP does not pace, unless the application limits the rate",
       version=(4, 6), limited=(False, True))
-def reno_after(version, limited):
+def reno(version, limited):
     with timely(version=version, tso=False) as wire:
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 100_000), "arrives")
-        if limited:
-            client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 125_000_000)
-        choose(client, "reno")
-        wire.run(5e-3)
-        wire.mark()
-        client.send(bytes(10 * 1400))
-        wire.run(5e-3)
-        sent = data(wire.from_a())[:10]         # without a loss probe
-        # the limit is a packet in 12 us
-        within(sent[-1].time - sent[0].time, *(80e-6, 130e-6) if limited else (0, 10e-6),
-               "time from the first to the last of ten packets, s")
+        reno_after(wire, limited)
 
 
 @case("each congestion control before and after timely, in the middle of a transfer",

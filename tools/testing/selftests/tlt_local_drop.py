@@ -7,7 +7,6 @@
 After NET_XMIT_DROP TCP assumes that the packet was never sent, and if no packet is in flight it
 waits for its window-probe timer, 200 ms.  An early drop is NET_XMIT_CN.
 """
-import threading
 import time
 
 from lab import tap
@@ -25,25 +24,9 @@ def bursts(port, cc, count=60):
     with Cable(port, cc=cc) as cable:
         for ns in (cable.a, cable.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
-        pairs = [cable.connect() for _ in range(count)]
-        time.sleep(10e-3)
-        done, start = [], time.monotonic()
-        for client, _ in pairs:
-            client.setblocking(False)
-            client.send(bytes(BURST))
-
-        def read(server):
-            left = BURST
-            while left:
-                left -= len(server.recv(left))
-            done.append(time.monotonic() - start)
-        threads = [threading.Thread(target=read, args=[server]) for _, server in pairs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        slowest = cable.burst(count, BURST)
         red = shown("va", cable.a)[0]["colors"]["red"]["drops"]
-        return max(done), [cable.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], red
+        return slowest, [cable.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], red
 
 
 @case("60 bursts of 10 packets through the host's own port: no timer expires",

@@ -8,7 +8,10 @@ Dart counts senders by address, so each address of a is a host to b.
 import socket
 
 from lab.codepoints import MESSAGE, MESSAGE_END, SHARE, SHORT
-from lab.wire.sockopt import GREENLANE_COSENDERS, GREENLANE_SENDERS, ip_level
+from lab.tap import true, within
+from lab.wire.packet import data
+from lab.wire.sockopt import (GREENLANE_COSENDERS, GREENLANE_SENDERS, SO_MAX_PACING_RATE, choose,
+                              ip_level)
 from lab.wire.wire import MSS, Wire
 
 # Bytes of a packet besides its payload, by IP version: TCP with time stamps, IP, and Ethernet with
@@ -49,6 +52,23 @@ def dart(hosts=0, **options):
     wire.mark()
     wire.delay = RTT / 2
     return wire
+
+
+def reno_after(wire, limited):
+    """A transfer, then reno: TCP does not pace, unless the application limits the rate."""
+    client, server = wire.connect()
+    true(wire.transfer(client, server, 100_000), "arrives")
+    if limited:
+        client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 125_000_000)
+    choose(client, "reno")
+    wire.run(5e-3)
+    wire.mark()
+    client.send(bytes(10 * 1400))
+    wire.run(5e-3)
+    sent = data(wire.from_a())[:10]         # without a loss probe
+    # the limit is a packet in 12 us
+    within(sent[-1].time - sent[0].time, *(80e-6, 130e-6) if limited else (0, 10e-6),
+           "time from the first to the last of ten packets, s")
 
 
 def connect(wire, number, port=1000, listener=None):
