@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The test programs: how they count results, select tests, and check prose.
+"""The test programs: how they count results, select tests, check prose and read packets.
 """
 import os
 import pathlib
 import re
 import runpy
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from lab import TOP
 from lab.check import __main__ as check
 from lab.check import coverage, tap
 from lab.tap import Failed, case, equal, main, true
+from lab.wire import hpcc, packet, peer
 from lab.wire.transcript import lose
 
 # {title: (a file's output, its exit status, the counts: passed, failed, skipped)}
@@ -55,6 +57,19 @@ def read(result):
     text, status, expected = READ[result]
     seen = tap.read(f"KTAP version 1\n{text}\n", status)
     equal((seen.passed, seen.failed, seen.skipped), expected, "counted")
+
+
+@case("a packet's greenlane option is found behind a time stamp that has the same bytes", version=(4, 6))
+def option_found(version):
+    stamp = struct.pack("!BBBBHHI", 1, 1, 8, 10, packet.EXID, 0, packet.EXID)
+    source, target = ("10.0.0.1", "10.0.0.2") if version == 4 else ("fd00::1", "fd00::2")
+    p = packet.make(version, source, target, 1, 2, 3, 4,
+                    options=stamp + packet.option(0, length=8)[:6] + struct.pack("!H", hpcc.COLLECT))
+    equal(p.options_at, [p.ip_len + 20 + len(stamp)], "where the option begins")
+    hpcc.raise_to(p, hpcc.ONE)
+    equal(hpcc.option(p)[1], hpcc.COLLECT | hpcc.ONE, "telemetry field")
+    peer.without_option(p)
+    equal(p.raw[p.ip_len + 20:], stamp + b"\1" * 8, "the options, without greenlane's")
 
 
 @case("an invalid name of a packet is refused",

@@ -215,10 +215,8 @@ def blind(wire):
 @case("a path that removes the option from data, or from ACKs: reno", way=("data", "acks"))
 def stripped(way):
     def rule(p):
-        at = bytes(p.raw).find(b"\xfe\x08GL", p.ip_len + 20, p.ip_len + p.doff)
-        if at > 0 and not p.flags & SYN and p.from_a == (way == "data"):
-            p.raw[at:at + 8] = b"\1" * 8
-            p.fix_checksum()
+        if not p.flags & SYN and p.from_a == (way == "data"):
+            without_option(p)
         return False
     with hpcc() as wire:
         client, server = wire.connect()
@@ -268,14 +266,14 @@ def forged_echo(wire, client, server):
     ack = [p for p in wire.from_b() if option(p)][-1]
     for change in ("ack", "short", "data code"):
         p = type(ack)(bytes(ack.raw))
-        at = bytes(p.raw).find(b"GL")
-        struct.pack_into("!H", p.raw, at + 4, 0x7fff)
+        at = p.options_at[0]
+        struct.pack_into("!H", p.raw, at + 6, 0x7fff)
         if change == "ack":
             struct.pack_into("!I", p.raw, p.ip_len + 8, (p.ack + 1_000_000) & 0xffffffff)
         elif change == "short":
-            p.raw[at - 1] = 7
+            p.raw[at + 1] = 7
         else:
-            p.raw[at + 2] = DATA_CODE
+            p.raw[at + 4] = DATA_CODE
         p.fix_checksum()
         wire.inject(wire.a, p)
         wire.run(1e-3)

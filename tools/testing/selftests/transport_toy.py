@@ -61,8 +61,7 @@ def counted(ns):
 
 def codes(wire):
     """The values of the options in the packets, by code; None without one."""
-    return [p.raw[p.raw.index(b"GL", p.ip_len + 20) + 2] if b"GL" in p.raw[p.ip_len + 20:] else None
-            for p in wire.seen if not p.len]
+    return [p.raw[p.options_at[0] + 4] if p.options_at else None for p in wire.seen if not p.len]
 
 
 @case("the toy has a hello of its own, and each of its kinds has a codepoint", version=(4, 6))

@@ -30,28 +30,21 @@ def hpcc(cc="hpcc", **options):
 
 def option(p):
     """(code, telemetry field, words) of a packet's greenlane option, or None."""
-    at, end = p.ip_len + 20, p.ip_len + p.doff
-    while at < end and p.raw[at]:
-        if p.raw[at] == 1:
-            at += 1
-            continue
-        if p.raw[at] == 254 and bytes(p.raw[at + 2:at + 4]) == b"GL":
-            words = (p.raw[at + 1] - 8) // 4
-            return (p.raw[at + 4], *struct.unpack_from("!H", p.raw, at + 6),
-                    struct.unpack_from(f"!{words}I", p.raw, at + 8))
-        at += p.raw[at + 1]
-    return None
+    if not p.options_at:
+        return None
+    at = p.options_at[0]
+    words = (p.raw[at + 1] - 8) // 4
+    return (p.raw[at + 4], *struct.unpack_from("!H", p.raw, at + 6),
+            struct.unpack_from(f"!{words}I", p.raw, at + 8))
 
 
 def raise_to(p, util):
     """Raise U in a packet that requests it, as a port does."""
-    at = bytes(p.raw).find(b"GL", p.ip_len + 20, p.ip_len + p.doff)
-    if at < 0:
-        return
-    field = struct.unpack_from("!H", p.raw, at + 4)[0]
-    if field & COLLECT and field & 0x7fff < util:
-        struct.pack_into("!H", p.raw, at + 4, COLLECT | util)
-        p.fix_checksum()
+    for at in p.options_at:
+        field = struct.unpack_from("!H", p.raw, at + 6)[0]
+        if field & COLLECT and field & 0x7fff < util:
+            struct.pack_into("!H", p.raw, at + 6, COLLECT | util)
+            p.fix_checksum()
 
 
 def port(wire, util):

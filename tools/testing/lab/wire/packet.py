@@ -53,12 +53,15 @@ class Packet:
         self.flags = raw[t + 13]
         self.window = struct.unpack_from("!H", raw, t + 14)[0]
         self.payload = bytes(raw[t + self.doff:])
-        self.sacks, self.says, self.words = self._options(raw[t + 20:t + self.doff])
+        self._parse()
 
-    @staticmethod
-    def _options(options):
-        """(SACK blocks, the kind by the greenlane option's code, the option's words)"""
-        found, says, words, i = [], None, (), 0
+    def _parse(self):
+        """Set sacks, says (the kind by the greenlane option's code), words (the option's), and
+        options_at (where in self.raw greenlane options begin: a time stamp may have their bytes).
+        """
+        self.sacks, self.says, self.words, self.options_at = [], None, (), []
+        start = self.ip_len + 20
+        options, i = bytes(self.raw[start:self.ip_len + self.doff]), 0
         while i < len(options):
             kind = options[i]
             if kind == 0:
@@ -70,14 +73,15 @@ class Packet:
                 break
             if kind == 5:
                 for at in range(i + 2, min(i + options[i + 1], len(options)) - 7, 8):
-                    found.append(struct.unpack_from("!II", options, at))
+                    self.sacks.append(struct.unpack_from("!II", options, at))
             if kind == EXPERIMENT and options[i + 2:i + 4] == EXID.to_bytes(2, "big"):
                 end = min(i + options[i + 1], len(options))
-                says = SAYS.get(options[i + 4]) if end >= i + 8 else None
-                words = tuple(int.from_bytes(options[at:at + 4], "big")
-                              for at in range(i + 8, end - 3, 4))
+                if end >= i + 8:
+                    self.options_at.append(start + i)
+                    self.says = SAYS.get(options[i + 4])
+                self.words = tuple(int.from_bytes(options[at:at + 4], "big")
+                                   for at in range(i + 8, end - 3, 4))
             i += options[i + 1]
-        return found, says, words
 
     @property
     def len(self):
@@ -147,7 +151,7 @@ class Packet:
         self.raw[at:at + 2] = struct.pack("!H", length)
         self.set_dsfield(self.dsfield)          # computes IPv4's checksum, too
         self.fix_checksum()
-        self.sacks, self.says, self.words = self._options(self.raw[t + 20:t + self.doff])
+        self._parse()
 
     def checksum_ok(self):
         """Is TCP's checksum correct?"""

@@ -11,7 +11,7 @@ import socket
 import time
 
 from lab.tap import Failed, equal, true
-from lab.wire.packet import ACK, EXID, SYN, data
+from lab.wire.packet import ACK, SYN, data
 from lab.wire.sockopt import YES, choose, info
 from lab.wire.wire import Wire
 
@@ -27,13 +27,13 @@ def unmarked(packets):
 
 def _our_option(p):
     """The slice of p.raw that has the greenlane option."""
-    at = p.raw.index(EXID.to_bytes(2, "big"), p.ip_len + 20) - 2
+    at = p.options_at[0]
     return slice(at, at + p.raw[at + 1])
 
 
 def without_option(p):
     """A wire's rule: a middlebox that removes the greenlane option."""
-    if p.says is not None:
+    if p.options_at:
         at = _our_option(p)
         p.raw[at] = b"\1" * (at.stop - at.start)        # no-operations
         p.fix_checksum()
