@@ -354,8 +354,8 @@ static void dcqcn_set_state(struct sock *sk, u8 new_state)
 /* --- IRN ----------------------------------------------------------------------- */
 
 /* Set the RTO by the packets in flight, and those that wait to be sent.  On a path that is longer
- * than the constant, each packet would be sent again.  TCP's timers expire at a tick: a tick more, so
- * that the RTO is not shorter.  After a timeout TCP's backoff applies.
+ * than the constant, each packet would be sent again.  TCP's timers expire at a tick: a tick more,
+ * so that the RTO is not shorter.  After a timeout TCP's backoff applies.
  */
 static void dcqcn_set_rto(struct sock *sk)
 {

@@ -360,8 +360,8 @@ static int __net_init timely_net_init(struct net *net)
 {
 	struct timely_net *tn = net_generic(net, timely_net_id);
 
-	/* From §4.4 and §5 of the paper.  It does not give alpha: that of the simulators of HPCC's
-	 * authors and of Zhu et al., "ECN or Delay", CoNEXT 2016.
+	/* From §4.4 and §5 of the paper.  It does not give alpha: that of the simulators of
+	 * HPCC's authors and of Zhu et al., "ECN or Delay", CoNEXT 2016.
 	 */
 	tn->delta_kbit = 10000;
 	tn->alpha = 875;

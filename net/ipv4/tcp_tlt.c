@@ -66,7 +66,8 @@
  * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
  * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
  * @lost: tp->lost (packets found lost) when the echo arrived, low 16 bits
- * @rtt: if TCP does not pace, the minimum RTT to which tlt_order() has lowered TCP's, us, low 16 bits
+ * @rtt: if TCP does not pace, the minimum RTT to which tlt_order() has lowered TCP's, us, low 16
+ *	bits
  * @since: if the base has a rate, and so paces, data packets since the last important one, at most
  *	U16_MAX
  * @state: enum greenlane_state
