@@ -51,6 +51,7 @@ enum gl_code {
 	GL_CODE_HPCC		= 12,	/* "I run hpcc"; on data, a request for telemetry */
 	GL_CODE_HPCC_ECHO	= 13,	/* on an ACK: telemetry that data carried */
 	GL_CODE_TLT_HPCC	= 14,	/* in a SYN or SYN-ACK: "TLT around hpcc" */
+	GL_CODE_LOST		= 15,	/* a report: data was trimmed */
 	GL_CODE_MAX		= 63,
 };
 

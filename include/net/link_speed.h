@@ -39,6 +39,8 @@ struct Qdisc;
  * @attached: state that the users of the link share: the queue of rd_core.ko, or NULL.  Written by
  *	cmpxchg(), read with RCU.  Its owner holds a reference on the link, and sets it to NULL
  *	before it puts that
+ * @repairs: the repairs of trimmed packets have reserved the link until then, ns; see
+ *	link_speed_reserve()
  * @guesses: how often a transport needed the speed, and it was not known
  * @dev: the device, NULL once it has left the namespace.  Written with RTNL, read with RCU
  * @speed: Mbit/s that ethtool reported last while the link was up; RTNL
@@ -57,6 +59,7 @@ struct link_speed {
 	bool			by_port;
 	struct link_speed __rcu	*wire;
 	void __rcu		*attached;
+	atomic64_t		repairs;
 	atomic_t		guesses;
 
 	struct net_device __rcu	*dev;
@@ -137,6 +140,27 @@ static inline u64 link_speed_ns(u32 mbit, u32 bytes)
 static inline u64 link_speed_ps(u32 mbit, u32 bytes)
 {
 	return div_u64(bytes * 8000000ULL, mbit);
+}
+
+/**
+ * link_speed_reserve() - reserve link time for the repair of a trimmed packet
+ * @link: the link; RCU
+ * @now: ns
+ * @ns: time on the link
+ * @most: limit of all reservations ahead of @now, ns
+ *
+ * Return: when the reserved time begins, ns; 0, with nothing reserved, beyond @most.
+ */
+static inline u64 link_speed_reserve(struct link_speed *link, u64 now, u64 ns, u64 most)
+{
+	s64 free = atomic64_read(&link->repairs), at;
+
+	do {
+		at = max_t(s64, free, now);
+		if (at - now > most)
+			return 0;
+	} while (!atomic64_try_cmpxchg(&link->repairs, &free, at + ns));
+	return at;
 }
 
 /**

@@ -91,9 +91,9 @@ static struct sk_buff *gl_craft_alloc(const struct sock *sk, unsigned int len)
 }
 
 /* Return: as gl_send(). */
-static int gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
-			 struct sk_buff *skb, u32 seq, const __be32 *options,
-			 unsigned int optlen)
+static int gl_craft_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
+			 const struct gl_kind *kind, struct sk_buff *skb, u32 seq,
+			 const __be32 *options, unsigned int optlen)
 {
 	memcpy(skb_push(skb, optlen), options, optlen);
 	skb_push(skb, sizeof(struct tcphdr));
@@ -103,7 +103,7 @@ static int gl_craft_send(struct sock *sk, struct gl_sock *gs, const struct gl_ki
 	skb_set_owner_w(skb, sk);
 	gl_tcp_check(sk, skb);
 	skb_set_hash_from_sk(skb, sk);
-	return gl_send(sk, gs, skb, &inet_sk(sk)->cork.fl, kind);
+	return gl_send(sk, tcp_ops, skb, &inet_sk(sk)->cork.fl, kind);
 }
 
 /**
@@ -140,12 +140,38 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	}
 	len = gl_craft_tstamp(sk, options);
 	gl_option_write(options + len / 4, kind->code, NULL, 0);
-	if (gl_craft_send(sk, gs, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
+	if (gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
 	    NET_XMIT_SUCCESS)
 		return -ENOBUFS;
 	return sent;
 }
 EXPORT_SYMBOL_GPL(gl_send_repeat);
+
+/**
+ * gl_craft_words() - as gl_send_words(), for any TCP connection
+ * @sk: the connection, locked
+ * @tcp_ops: TCP's icsk_af_ops of the connection
+ * @kind: a kind with a code
+ * @word: the option's words
+ * @words: number of them, at most GL_WORDS_MAX
+ *
+ * Return: false if memory is short or the packet did not leave.
+ */
+bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
+		    const struct gl_kind *kind, const u32 *word, unsigned int words)
+{
+	__be32 options[GL_OPT_LEN(GL_WORDS_MAX) / 4];
+	struct sk_buff *skb;
+
+	if (gl_tcp_signed(sk))
+		return false;
+	skb = gl_craft_alloc(sk, 0);
+	if (!skb)
+		return false;
+	gl_option_write(options, kind->code, word, words);
+	return gl_craft_send(sk, tcp_ops, kind, skb, tcp_sk(sk)->snd_nxt, options,
+			     GL_OPT_LEN(words)) >= 0;
+}
 
 /**
  * gl_send_words() - send a pure ACK with our option
@@ -162,16 +188,6 @@ EXPORT_SYMBOL_GPL(gl_send_repeat);
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		   const u32 *word, unsigned int words)
 {
-	__be32 options[GL_OPT_LEN(GL_WORDS_MAX) / 4];
-	struct sk_buff *skb;
-
-	if (gl_tcp_signed(sk))
-		return false;
-	skb = gl_craft_alloc(sk, 0);
-	if (!skb)
-		return false;
-	gl_option_write(options, kind->code, word, words);
-	return gl_craft_send(sk, gs, kind, skb, tcp_sk(sk)->snd_nxt, options,
-			     GL_OPT_LEN(words)) >= 0;
+	return gl_craft_words(sk, gs->tcp_ops, kind, word, words);
 }
 EXPORT_SYMBOL_GPL(gl_send_words);

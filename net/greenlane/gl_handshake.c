@@ -210,11 +210,26 @@ static bool gl_out_is_tcp(const struct sk_buff *skb, u8 family)
 	return true;
 }
 
-static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
+/* Does the packet have a TCP header that can be read, without its options? */
+static bool gl_out_has_header(const struct sk_buff *skb, u8 family)
 {
 	return gl_out_is_tcp(skb, family) && skb_transport_header_was_set(skb) &&
-	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr) &&
-	       tcp_hdr(skb)->syn;
+	       skb_headlen(skb) >= skb_transport_offset(skb) + sizeof(struct tcphdr);
+}
+
+static bool gl_out_is_syn(const struct sk_buff *skb, u8 family)
+{
+	return gl_out_has_header(skb, family) && tcp_hdr(skb)->syn;
+}
+
+/* Is this a report of gl_trim.c, of a socket that runs no transport?  An application cannot give a
+ * TCP socket's packets our option.
+ */
+static bool gl_out_is_report(const struct sk_buff *skb, u8 family)
+{
+	return gl_out_has_header(skb, family) &&
+	       skb_headlen(skb) == skb_transport_offset(skb) + tcp_hdrlen(skb) &&
+	       gl_trim_is_report(tcp_hdr(skb));
 }
 
 /* Is this a SYN-ACK of this host?  IPVS sends forwarded packets through LOCAL_OUT, too. */
@@ -252,7 +267,8 @@ static noinline unsigned int gl_out_slow(const struct nf_hook_state *state, stru
 		if ((now == TCP_SYN_SENT || now == TCP_SYN_RECV) && gl_out_is_syn(skb, state->pf)) {
 			if (gl_out_hello(gn, state->net, skb, state->pf))
 				return NF_ACCEPT;
-		} else if (gl_sock(sk) || (now == TCP_SYN_SENT && gl_is_ours(sk))) {
+		} else if (gl_sock(sk) || (now == TCP_SYN_SENT && gl_is_ours(sk)) ||
+			   gl_out_is_report(skb, state->pf)) {
 			/* Also a SYN of the socket in a tunnel or in IPsec stays unchanged. */
 			return NF_ACCEPT;
 		}

@@ -18,11 +18,6 @@
 
 /* --- could the peer have sent it? ---------------------------------------------- */
 
-/* States in which data can be sent or received. */
-#define GL_STATES	(TCPF_ESTABLISHED | TCPF_SYN_RECV | TCPF_FIN_WAIT1 |	\
-			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
-			 TCPF_LAST_ACK)
-
 /* Could the peer have sent this segment, if it has received data up to @sent at most?  TCP's own
  * check runs later, and never for packets that are consumed here.  An attacker that is not on
  * the path has to guess both numbers.
@@ -57,7 +52,14 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 	return data_race(gl_in_window(tp, seg, tp->write_seq));
 }
 
-static bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
+/**
+ * gl_heeds() - as gl_plausible(), for a connection that can send or receive data
+ * @sk: the socket, locked
+ * @seg: the segment
+ *
+ * Return: true if the peer could have sent it; if not, it is counted.
+ */
+bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
 {
 	if (!((1 << sk->sk_state) & GL_STATES))
 		return false;
@@ -297,10 +299,19 @@ static void gl_in_seg(const struct sk_buff *skb, int thoff, struct gl_seg *seg)
 	seg->window = ntohs(th->window);
 }
 
-/* A packet that is consumed here would miss TCP's own checks (signature, TTL, policy, checksum,
+/**
+ * gl_in_refused() - would TCP refuse a packet?
+ * @sk: its socket
+ * @skb: the packet, at LOCAL_IN
+ * @thoff: offset of the TCP header, which is complete
+ * @family: NFPROTO_IPV4 or NFPROTO_IPV6
+ *
+ * A packet that is processed here would miss TCP's own checks (signature, TTL, policy, checksum,
  * socket filter), so do them first.
+ *
+ * Return: true if one of them fails.
  */
-static bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
+bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
 {
 	unsigned int tcp_hlen = ((const struct tcphdr *)(skb->data + thoff))->doff * 4;
 	bool refused;
@@ -400,11 +411,18 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	return verdict;
 }
 
+/* May a packet have been trimmed, or report that one was?  By its DSCP; the option decides. */
+static bool gl_in_is_trimmed(const struct nf_hook_state *state, const struct sk_buff *skb)
+{
+	return unlikely(gl_codepoint(state->net, gl_dsfield(skb, state->pf)) == GL_CP_TRIMMED);
+}
+
 /* Early demux has found the socket of nearly every packet of a connection, and gl_sock() finds out
  * whether it runs a greenlane transport.  Of other packets only handshake packets matter.
  */
 static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struct sk_buff *skb)
 {
+	bool trimmed = gl_in_is_trimmed(state, skb);
 	enum gl_verdict verdict = GL_PASS;
 	struct sock *sk = skb->sk;
 	struct gl_sock *gs = NULL;
@@ -413,7 +431,8 @@ static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struc
 
 	if (sk && sk_fullsock(sk)) {
 		gs = gl_sock_received(sk);
-		if (!gs && (1 << READ_ONCE(sk->sk_state)) & ~(TCPF_LISTEN | TCPF_SYN_SENT))
+		if (!gs && !trimmed &&
+		    (1 << READ_ONCE(sk->sk_state)) & ~(TCPF_LISTEN | TCPF_SYN_SENT))
 			return NF_ACCEPT;
 	}
 	thoff = gl_in_tcp_offset(skb, state->pf);
@@ -425,9 +444,10 @@ static noinline unsigned int gl_in_slow(const struct nf_hook_state *state, struc
 		if (sk && sk_fullsock(sk))
 			gs = gl_sock_received(sk);
 	}
-	if (gs)
+	trimmed = trimmed && sk && sk_fullsock(sk) && gl_trim_in(sk, skb, thoff, state->pf);
+	if (gs && !trimmed)
 		verdict = gl_in_ours(sk, gs, skb, thoff, state->pf);
-	else
+	else if (!trimmed)
 		gl_in_handshake(state->net, skb, sk, thoff, state->pf);
 	if (ref)
 		sock_gen_put(sk);
@@ -452,7 +472,8 @@ unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_s
 {
 	const struct sock *sk = skb->sk;
 
-	if (sk && sk_fullsock(sk) && (!sk_is_tcp(sk) || gl_in_is_foreign(sk)))
+	if (sk && sk_fullsock(sk) &&
+	    (!sk_is_tcp(sk) || (gl_in_is_foreign(sk) && !gl_in_is_trimmed(state, skb))))
 		return NF_ACCEPT;
 	return gl_in_slow(state, skb);
 }

@@ -3,12 +3,20 @@
 #ifndef _GL_INTERNAL_H
 #define _GL_INTERNAL_H
 
+#include <linux/hrtimer.h>
 #include <linux/netfilter.h>
 #include <linux/percpu.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <net/greenlane.h>
 #include <net/inet_ecn.h>
 #include <net/netns/generic.h>
+
+/* States in which data can be sent or received. */
+#define GL_STATES	(TCPF_ESTABLISHED | TCPF_SYN_RECV | TCPF_FIN_WAIT1 |	\
+			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
+			 TCPF_LAST_ACK)
 
 /* Maximum number of registered protocols. */
 #define GL_PROTOCOLS		8
@@ -20,27 +28,45 @@ struct gl_counters {
 };
 
 /**
+ * struct gl_trims - repairs that wait: see gl_trim.c
+ * @lock: protects @tree and @n
+ * @tree: struct gl_repair, by time
+ * @n: number of them
+ * @timer: expires at the time of the first one
+ */
+struct gl_trims {
+	spinlock_t		lock;	/* see above */
+	struct rb_root_cached	tree;
+	unsigned int		n;
+	struct hrtimer		timer;
+};
+
+/**
  * struct gl_net - greenlane's state of a network namespace
  * @cp: codepoint table; see struct gl_codepoints
  * @protect: strip protected codepoints that unprivileged applications set: gl_protect.c; written
  *	under gl_sysctl_mutex
  * @ecn: the ECN field signals which packets had a credit; see gl_marked()
+ * @trim: trimmed packets are reported to their senders, and reports are used
  * @active: the hooks are registered; written under gl_active_mutex, read without it
  * @leaving: the namespace is being removed; under gl_active_mutex
  * @net: the namespace, for @activate
  * @activate: work that registers the hooks
  * @counters: counters of each CPU, BH off
+ * @trims: repairs of trimmed packets
  * @sysctl: registered for the namespace's life
  */
 struct gl_net {
 	struct gl_codepoints cp;
 	u8 protect;
 	u8 ecn;
+	u8 trim;
 	bool active;
 	bool leaving;
 	struct net *net;
 	struct work_struct activate;
 	struct gl_counters __percpu *counters;
+	struct gl_trims trims;
 	struct ctl_table_header *sysctl;
 };
 
@@ -105,8 +131,8 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 enum greenlane_peer gl_first_peer(struct sock *sk);
 
 /* gl_output.c */
-int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
-	    const struct gl_kind *kind);
+int gl_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
+	    struct sk_buff *skb, struct flowi *fl, const struct gl_kind *kind);
 
 /* gl_room.c */
 void gl_room_take(struct sock *sk, struct gl_sock *gs);
@@ -143,11 +169,29 @@ unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_s
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   const struct gl_kind *kind, const struct gl_seg *seg);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
+bool gl_heeds(struct sock *sk, const struct gl_seg *seg);
+bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family);
 bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg);
 void gl_heed_ce(struct sock *sk);
 void gl_count_received(struct sock *sk, const struct gl_kind *kind);
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg);
+
+/* gl_craft.c */
+bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
+		    const struct gl_kind *kind, const u32 *word, unsigned int words);
+
+/* gl_cut.c */
+struct sk_buff *gl_cut(struct sock *sk, struct sk_buff *skb, u32 len);
+
+/* gl_loss.c */
+bool gl_lose_range(struct sock *sk, u32 seq, u32 end);
+
+/* gl_trim.c */
+bool gl_trim_in(struct sock *sk, struct sk_buff *skb, int thoff, u8 family);
+bool gl_trim_is_report(const struct tcphdr *th);
+void gl_trim_net_init(struct gl_net *gn);
+void gl_trim_net_exit(struct gl_net *gn);
 
 /* gl_defer.c */
 int gl_backlog_rcv(struct sock *sk, struct sk_buff *skb);

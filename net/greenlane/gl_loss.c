@@ -208,19 +208,104 @@ void gl_lose_settle(struct sock *sk)
 EXPORT_SYMBOL_GPL(gl_lose_settle);
 
 /**
- * gl_lose() - mark a packet as lost, so that TCP retransmits it next
+ * gl_lose() - mark a packet, or its retransmission, as lost, so that TCP retransmits it
  * @sk: the connection, locked and not owned by a process
- * @skb: a packet in the retransmit queue that is neither SACKed nor lost, with no lost packet
- *	in front of it
+ * @skb: a packet in the retransmit queue that is not SACKed
  */
 void gl_lose(struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	u8 *sacked = &TCP_SKB_CB(skb)->sacked;
+	u32 segs = tcp_skb_pcount(skb);
 
-	TCP_SKB_CB(skb)->sacked |= TCPCB_LOST;
-	tp->lost_out += tcp_skb_pcount(skb);
-	tp->lost += tcp_skb_pcount(skb);
-	tp->retransmit_skb_hint = skb;
+	if (*sacked & TCPCB_LOST) {
+		if (!(*sacked & TCPCB_SACKED_RETRANS))
+			return;
+		*sacked &= ~TCPCB_SACKED_RETRANS;
+		tp->retrans_out -= segs;
+	} else {
+		*sacked |= TCPCB_LOST;
+		tp->lost_out += segs;
+	}
+	tp->lost += segs;
+	/* TCP retransmits from here on. */
+	if (!tp->retransmit_skb_hint ||
+	    before(TCP_SKB_CB(skb)->seq, TCP_SKB_CB(tp->retransmit_skb_hint)->seq))
+		tp->retransmit_skb_hint = skb;
 	gl_leave_open(sk);
 }
 EXPORT_SYMBOL_GPL(gl_lose);
+
+/* The packet of the retransmit queue that has the byte @seq, or NULL. */
+static struct sk_buff *gl_rtx_find(struct sock *sk, u32 seq)
+{
+	struct rb_node *p = sk->tcp_rtx_queue.rb_node;
+
+	while (p) {
+		struct sk_buff *skb = rb_to_skb(p);
+
+		if (before(seq, TCP_SKB_CB(skb)->seq))
+			p = p->rb_left;
+		else if (!before(seq, TCP_SKB_CB(skb)->end_seq))
+			p = p->rb_right;
+		else
+			return skb;
+	}
+	return NULL;
+}
+
+/* Was the packet retransmitted after the segment left that a report is about?  The report of the
+ * retransmission arrives a round trip after it left.  Headers are faster than the data by which TCP
+ * has measured the minimum RTT, but not twice as fast.
+ */
+static bool gl_is_newer(const struct sock *sk, const struct sk_buff *skb)
+{
+	u64 age = tcp_clock_us() - tcp_skb_timestamp_us(skb);
+
+	return TCP_SKB_CB(skb)->sacked & TCPCB_RETRANS && age < tcp_min_rtt(tcp_sk(sk)) / 2;
+}
+
+/* Split off the segments from @seq to @end.  A forged report must not split segments. */
+static struct sk_buff *gl_cut_out(struct sock *sk, struct sk_buff *skb, u32 seq, u32 end)
+{
+	u32 mss = max(tcp_skb_mss(skb), 1), skip, keep;
+
+	skip = rounddown(seq - TCP_SKB_CB(skb)->seq, mss);
+	if (skip)
+		skb = gl_cut(sk, skb, skip) ?: skb;
+	keep = roundup(end - TCP_SKB_CB(skb)->seq, mss);
+	if (keep < skb->len)
+		gl_cut(sk, skb, keep);
+	return skb;
+}
+
+/**
+ * gl_lose_range() - mark bytes as lost
+ * @sk: the connection, locked and not owned by a process
+ * @seq: the first one
+ * @end: behind the last one
+ *
+ * Bytes that are SACKed, or were sent again meanwhile, are not marked.
+ *
+ * Return: whether a packet is marked.
+ */
+bool gl_lose_range(struct sock *sk, u32 seq, u32 end)
+{
+	bool lost = false;
+
+	seq = before(seq, tcp_sk(sk)->snd_una) ? tcp_sk(sk)->snd_una : seq;
+	while (before(seq, end)) {
+		struct sk_buff *skb = gl_rtx_find(sk, seq);
+
+		if (!skb)
+			break;
+		if (!(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED) && !gl_is_newer(sk, skb)) {
+			if (tcp_skb_pcount(skb) > 1)
+				skb = gl_cut_out(sk, skb, seq, end);
+			gl_lose(sk, skb);
+			lost = true;
+		}
+		seq = TCP_SKB_CB(skb)->end_seq;
+	}
+	return lost;
+}

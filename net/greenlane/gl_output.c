@@ -180,7 +180,8 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 /* Find a route if the socket has no route.  IP would find one too, but by the DS field of the
  * packet; policy routing must use the application's DS field.
  */
-static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
+static bool gl_has_route(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
+			 bool ipv6)
 {
 	u32 cookie = 0;
 
@@ -189,7 +190,7 @@ static bool gl_has_route(struct sock *sk, const struct gl_sock *gs, bool ipv6)
 		cookie = inet6_sk(sk)->dst_cookie;
 #endif
 	return __sk_dst_check(sk, cookie) ||
-	       (!gs->tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
+	       (!tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
 }
 
 /* The DS field that the application set, with TCP's ECN bits. */
@@ -205,22 +206,22 @@ static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
 /**
  * gl_send() - hand a packet to IP
  * @sk: its connection, locked
- * @gs: the connection's state
+ * @tcp_ops: TCP's icsk_af_ops of the connection
  * @skb: the packet, with the TCP header in front
  * @fl: the connection's flow, the argument of queue_xmit()
  * @kind: the packet's kind; NULL to keep the application's DS field
  *
  * Return: the return value of queue_xmit().
  */
-int gl_send(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb, struct flowi *fl,
-	    const struct gl_kind *kind)
+int gl_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
+	    struct sk_buff *skb, struct flowi *fl, const struct gl_kind *kind)
 {
 	const struct gl_net *gn = gl_net(sock_net(sk));
-	bool ipv6 = gs->tcp_ops->queue_xmit != ip_queue_xmit;
+	bool ipv6 = tcp_ops->queue_xmit != ip_queue_xmit;
 	u8 dsfield;
 
-	if (!gl_has_route(sk, gs, ipv6))
-		return gs->tcp_ops->queue_xmit(sk, skb, fl);
+	if (!gl_has_route(sk, tcp_ops, ipv6))
+		return tcp_ops->queue_xmit(sk, skb, fl);
 	dsfield = gl_app_dsfield(sk, ipv6);
 	if (kind)
 		dsfield = gl_marked(gn, kind, dsfield);
@@ -248,7 +249,7 @@ static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	int err = gl_send(sk, gs, skb, fl, kind);
+	int err = gl_send(sk, gs->tcp_ops, skb, fl, kind);
 
 	if (!kind)
 		return err;

@@ -29,6 +29,9 @@ static const char * const gl_mib_name[GL_MIBS] = {
 	[GL_MIB_KICKSOWNED]		= "KicksOwned",
 	[GL_MIB_NOMEMORY]		= "NoMemory",
 	[GL_MIB_INVALID]		= "Invalid",
+	[GL_MIB_TRIMMED]		= "TrimmedReceived",
+	[GL_MIB_REPORTSENT]		= "TrimReportSent",
+	[GL_MIB_REPORTRECEIVED]		= "TrimReportReceived",
 };
 
 /**
@@ -178,6 +181,15 @@ static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 	return READ_ONCE(gn->active) ? -EBUSY : 0;
 }
 
+/* ctl->data: the namespace's struct gl_net */
+static int gl_sysctl_trim(gl_ctl_table *ctl, int write, void *buffer, size_t *lenp, loff_t *ppos)
+{
+	struct gl_net *gn = ctl->data;
+	int err = gl_proc_bool(&gn->trim, write, buffer, lenp, ppos);
+
+	return err ?: write ? gl_activate(gn->net) : 0;
+}
+
 #define GREENLANE_CODEPOINT(symbol, name, dscp, colour) {		\
 	.procname	= "greenlane_dscp_" name,			\
 	.mode		= 0644,						\
@@ -201,6 +213,11 @@ static const struct ctl_table gl_sysctl_template[] = {
 		.procname	= "greenlane_active",
 		.mode		= 0644,
 		.proc_handler	= gl_sysctl_active,
+	},
+	{
+		.procname	= "greenlane_trim",
+		.mode		= 0644,
+		.proc_handler	= gl_sysctl_trim,
 	},
 };
 #undef GREENLANE_CODEPOINT
@@ -232,6 +249,7 @@ int gl_proc_net_init(struct net *net)
 
 	if (err)
 		return err;
+	gl_trim_net_init(gl_net(net));
 	err = gl_sysctl_net_init(net);
 	if (err)
 		gl_stats_net_exit(net);
@@ -241,5 +259,6 @@ int gl_proc_net_init(struct net *net)
 void gl_proc_net_exit(struct net *net)
 {
 	gl_sysctl_net_exit(net);
+	gl_trim_net_exit(gl_net(net));
 	gl_stats_net_exit(net);
 }
