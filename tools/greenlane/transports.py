@@ -65,7 +65,7 @@ TRANSPORTS = (
 )
 
 # The other modules, in that order: {module: the modules that it needs}.
-LAYER = {"greenlane": (), "link_speed": (), "rd_core": ("greenlane", "link_speed")}
+LAYER = {"link_speed": (), "greenlane": ("link_speed",), "rd_core": ("greenlane", "link_speed")}
 PORTS = {"sch_color": ("link_speed",), "sch_iofd": ("sch_color",)}
 
 MODULES = (*LAYER, *(row.module for row in TRANSPORTS), *PORTS)

@@ -32,6 +32,7 @@ EDGES = (-1, 0, 1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 1 << 31, -(1 << 3
          1 << 32, (1 << 32) + 10, 1 << 63, -(1 << 63), 1 << 64, (1 << 64) + 10)
 # (minimum, default, maximum)
 RATES = {
+    "greenlane_trim": (0, 1, 1),
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
     "tlt_crowd": (0, 150, 20_000), "tlt_every": (0, 96, 65535),

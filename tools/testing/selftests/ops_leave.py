@@ -71,14 +71,14 @@ def sockets():
         has(out, f"{wire.a.name}: 1 connection of tlt_reno: {me}\n  wait until they end",
             f"{wire.b.name}: 1 listening socket of tlt_cubic: {me}\n  restart the service",
             "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass",
-            "still loaded: greenlane, link_speed, tcp_dcqcn, tcp_dart, tcp_hpcc, tcp_tlt")
+            "still loaded: link_speed, greenlane, tcp_dcqcn, tcp_dart, tcp_hpcc, tcp_tlt")
         true("new connections get" not in out, f"no default remains: {out}")
         listener.close()
         wire.a.sysctl("net.ipv4.tcp_congestion_control", "tlt_reno")
         out = leave(1)
         has(out, f"{wire.a.name}: new connections get tlt_reno")
         true("listening" not in out, f"no listener remains: {out}")
-    has(leave(0), "unloaded: tcp_tlt, tcp_hpcc, tcp_dart, tcp_dcqcn, link_speed, greenlane")
+    has(leave(0), "unloaded: tcp_tlt, tcp_hpcc, tcp_dart, tcp_dcqcn, greenlane, link_speed")
 
 
 @case("qdiscs of both kinds, routes and configuration files are listed, each with its remedy")

@@ -40,7 +40,7 @@ GRACE = 3 if SLOW else 12               # s in which namespaces are still create
 TRANSPORTS = ("tlt_reno", "dart", "tlt_cubic", "xpass", "dcqcn", "tlt_dctcp", "dart",
               "aeolus_xpass", "hpcc", "tlt_hpcc", "timely")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
-MODULES = ("greenlane", "link_speed", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_timely", "tcp_hpcc",
+MODULES = ("link_speed", "greenlane", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_timely", "tcp_hpcc",
            "tcp_tlt", "tcp_xpass", "tcp_aeolus", "sch_color")
 # In order of removal.
 OUT = ("tcp_aeolus", "tcp_xpass", "rd_core", "tcp_tlt", "tcp_dart", "tcp_dcqcn", "tcp_hpcc",

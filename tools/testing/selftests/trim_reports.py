@@ -1,0 +1,451 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""A trimmed packet becomes a report of one loss to its sender (net/greenlane/gl_trim.c).
+
+	a (client) ---- wire (this program, trims) ---- b (server)
+
+The wire does to a packet what a port with `trim` does: color_trim.py has the rules of that.
+"""
+import socket
+import struct
+
+from lab import tap
+from lab.codepoints import DSCP
+from lab.net import libc, modules
+from lab.tap import case, equal, true, within
+from lab.wire import packet as pkt
+from lab.wire.hold import hold, owned_again_and_again
+from lab.wire.packet import FIN, PSH
+from lab.wire.sockopt import cc_of, set_tos
+from lab.wire.wire import MSS, Wire, pattern
+
+TRIMMED, REPORT, HAD_FIN = 11, 15, 1 << 31      # codes of the option; a bit of its word
+CCS = ("reno", "cubic", "dctcp", "tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass",
+       "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc")
+
+
+def cut(p):
+    """Trim a packet, as a port does.  Return: false if it has no room for the option."""
+    if p.doff + 12 > 60:
+        return False
+    word = p.len | (HAD_FIN if p.flags & FIN else 0)
+    options = bytes(p.raw[p.ip_len + 20:p.ip_len + p.doff]) + struct.pack(
+        "!BBHII", pkt.EXPERIMENT, 12, pkt.EXID, TRIMMED << 24, word)
+    del p.raw[p.ip_len + 20:]
+    p.raw += options
+    p.doff = 20 + len(options)
+    p.raw[p.ip_len + 12] = p.doff << 2
+    p.flags &= ~(FIN | PSH)
+    p.raw[p.ip_len + 13] = p.flags
+    at, length = (2, len(p.raw)) if p.version == 4 else (4, len(p.raw) - 40)
+    p.raw[at:at + 2] = struct.pack("!H", length)
+    p.payload = b""
+    p.set_dsfield(DSCP["trimmed"] << 2 | p.ecn)
+    p.fix_checksum()
+    return True
+
+
+def wires(cc="reno", **options):
+    """A wire whose hosts read trimmed packets."""
+    wire = Wire(**{"cc": cc, "cc_b": None, "tso": False, "rto_min": "200ms", **options})
+    modules.load("greenlane")
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.greenlane_active", 1)
+    return wire
+
+
+def trims(wire, *which):
+    """The wire trims these packets with data, numbered from 0 in the order in which a sends them.
+    Returns the list of them: (seq, length)."""
+    done, count = [], 0
+
+    def rule(p):
+        nonlocal count
+        if p.from_a and p.len:
+            if count in which:
+                done.append((p.seq, p.len))
+                cut(p)
+            count += 1
+        return False
+    wire.rule = rule
+    return done
+
+
+def reports(wire):
+    """(seq, length) of the reports that b has sent."""
+    found = []
+    for p in wire.from_b():
+        for at in p.options_at:
+            if p.raw[at + 4] == REPORT:
+                equal(p.dscp, DSCP["trimmed"], "DSCP of a report")
+                found.append(struct.unpack_from("!II", p.raw, at + 8))
+    return found
+
+
+def counters(ns):
+    """TrimmedReceived, TrimReportSent, TrimReportReceived."""
+    read = ns.greenlane()
+    return [read[name] for name in ("TrimmedReceived", "TrimReportSent", "TrimReportReceived")]
+
+
+def timers(ns):
+    """Timers of TCP's that have expired."""
+    return [ns.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")]
+
+
+@case("the receiver reports a trimmed packet, and the sender repeats that one", version=(4, 6), cc=CCS)
+def exact(version, cc):
+    with wires(cc, version=version) as wire:
+        client, server = wire.connect()
+        equal(cc_of(client), cc, "congestion control")
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        before = timers(wire.a)
+        wire.mark()
+        done = trims(wire, 3)
+        payload = pattern(20_000)
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 5e-3), payload, "bytes, within 5 ms")
+        equal(len(done), 1, "trimmed packets")
+        equal(reports(wire), done, "reports")
+        equal(timers(wire.a), before, "RTOs, TLPs")
+        equal(counters(wire.b)[:2] + counters(wire.a)[2:], [1, 1, 1], "counters")
+        repeated = [(p.seq, p.len) for p in wire.from_a() if p.len and p.seq == done[0][0]]
+        # A transport may repeat a byte to get an answer.
+        equal(repeated.count(done[0]), 1, "repeated, beside the trimmed one")
+
+
+@case("only the trimmed segments of a GSO packet are repeated", version=(4, 6),
+      which=((0,), (3,), (1, 2, 5), (9,), tuple(range(10))), cc=("reno", "dctcp"))
+def segments(version, which, cc):
+    # The device has no TSO: the stack splits the packet that TCP keeps whole.
+    with wires(cc, version=version, tso=True) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 40_000), "bytes arrive")
+        wire.run(1e-3)
+        wire.mark()
+        done, mss = trims(wire, *which), MSS[version]
+        payload = pattern(10 * mss)
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 2e-3), payload, "bytes, within 2 ms")
+        equal(sorted(reports(wire)), sorted(done), "reports")
+        sent = [(p.seq, p.len) for p in wire.from_a() if p.dscp != DSCP["trimmed"] and p.len]
+        equal(sorted(sent[10 - len(which):]), sorted(done), "segments that are repeated")
+        equal(timers(wire.a), [0, 0], "RTOs, TLPs")
+        # TCP's own counts of packets in flight are right: it sends on.
+        true(wire.transfer(client, server, 300_000), "bytes arrive later")
+        wire.run(5e-3)
+        equal(outstanding(client), 0, "packets in flight at the end")
+
+
+def outstanding(s):
+    """tcpi_unacked + tcpi_lost + tcpi_retrans + tcpi_sacked"""
+    return sum(struct.unpack_from("4I", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 24))
+
+
+@case("the retransmission is trimmed, too, twice", version=(4, 6), cc=("reno", "dctcp", "tlt_dctcp"))
+def repeated(version, cc):
+    with wires(cc, version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        before = timers(wire.a)
+        wire.mark()
+        victim, done = None, []
+
+        def rule(p):
+            nonlocal victim
+            if p.from_a and p.len > 1 and len(done) < 3 and victim in (None, p.seq):
+                victim = p.seq
+                done.append((p.seq, p.len))
+                cut(p)
+            return False
+        wire.rule = rule
+        payload = pattern(8000)
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 5e-3), payload, "bytes, within 5 ms")
+        equal(reports(wire), done, "reports")
+        equal(len(done), 3, "trimmed")
+        equal(timers(wire.a), before, "RTOs, TLPs")
+
+
+@case("the last packet, with a FIN, is trimmed", version=(4, 6))
+def fin(version):
+    with wires("reno", version=version) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        done = trims(wire, 2)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        client.send(pattern(2 * MSS[version] + 100))
+        client.shutdown(socket.SHUT_WR)
+        equal(len(wire.receive(server, 2 * MSS[version] + 100, 2e-3)), 2 * MSS[version] + 100, "bytes")
+        equal(reports(wire), done, "reports")
+        wire.run(1e-3)
+        equal(server.recv(1), b"", "end of data")
+        equal(timers(wire.a), [0, 0], "RTOs, TLPs")
+
+
+@case("reports leave one in the time that the link needs for the repair", version=(4, 6))
+def paced(version):
+    with wires("reno", version=version, speed=1000) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 100_000), "bytes arrive")
+        wire.run(5e-3)
+        wire.mark()
+        done = trims(wire, *range(8))
+        client.send(pattern(8 * MSS[version]))
+        wire.run(5e-3)
+        # RACK may find the last ones, once repairs of others have arrived.
+        true(set(reports(wire)) <= set(done) and len(reports(wire)) >= 6, "reports of trimmed packets")
+        times = [p.time for p in wire.from_b() if p.options_at]
+        took = 1538 * 8e-9
+        slots = done.index(reports(wire)[-1])
+        within((times[-1] - times[0]) / (slots * took), 0.97, 1.1, "time of the reports, packets")
+        equal(len(server.recv(1 << 20)), 8 * MSS[version], "bytes")
+
+
+@case("net.ipv4.greenlane_trim = 0: at the receiver no report, at the sender no use", at=("a", "b"))
+def off(at):
+    with wires("reno") as wire:
+        getattr(wire, at).sysctl("net.ipv4.greenlane_trim", 0)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        wire.mark()
+        done = trims(wire, 9)
+        client.send(pattern(10 * MSS[4]))
+        wire.run(1e-3)
+        equal(reports(wire), done if at == "a" else [], "reports")
+        equal(len(server.recv(1 << 20)), 9 * MSS[4], "bytes in the first ms")
+        wire.run(0.5)
+        equal(len(server.recv(1 << 20)), MSS[4], "bytes later")
+        equal(wire.a.netstat("TCPTimeouts") + wire.a.netstat("TCPLossProbes") > 0, True,
+              "a timer of TCP's")
+
+
+def packets(wire, client, server):
+    """Forged packets: a report to a, and a trimmed packet to b, with parts to change."""
+    wire.mark()
+    true(wire.transfer(client, server, 1000), "bytes arrive")
+    wire.run(1e-3)
+    data, ack = [p for p in wire.from_a() if p.len][-1], wire.from_b()[-1]
+
+    def report(seq, length, to=wire.a, **change):
+        fields = {"seq": ack.seq, "ack": ack.ack, "dscp": DSCP["trimmed"], **change}
+        option = struct.pack("!BBHIII", pkt.EXPERIMENT, 16, pkt.EXID, REPORT << 24, seq & 0xffffffff,
+                             length)
+        wire.inject(to, pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), ack.sport,
+                                 ack.dport, window=ack.window, options=option, **fields))
+
+    def trimmed(seq, word, **change):
+        fields = {"ack": data.ack, "dscp": DSCP["trimmed"], **change}
+        option = struct.pack("!BBHII", pkt.EXPERIMENT, 12, pkt.EXID, TRIMMED << 24, word)
+        wire.inject(wire.b, pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b),
+                                     data.sport, data.dport, seq, window=data.window, options=option,
+                                     **fields))
+    return report, trimmed, ack.ack
+
+
+@case("forged reports: nothing in flight, old, ahead, outside the windows, without the codepoint",
+      version=(4, 6))
+def forged_report(version):
+    with wires("reno", version=version) as wire:
+        client, server = wire.connect()
+        report, _, una = packets(wire, client, server)
+        wire.mark()
+        report(una, 1000)                               # nothing is in flight
+        report(una - 1000, 1000)                        # acknowledged
+        report(una - 100_000, 65535)
+        report(una + 10, 1000, ack=una + 10)            # acknowledges unsent data
+        report(una + 0x7fffffff, 0xffff)
+        wire.run(1e-3)
+        true(len(wire.from_a()) <= 1, "packets of a: at most a challenge ACK")
+        # In flight, the whole window is named: each segment is repeated once.
+        wire.rule = lambda p: p.from_a and p.len
+        client.send(pattern(5 * MSS[version]))
+        wire.run(20e-6)
+        sent = len([p for p in wire.from_a() if p.len])
+        equal(sent, 5, "packets sent")
+        wire.rule = None
+        report(una, 5 * MSS[version], dscp=0)           # not a report by its codepoint
+        wire.run(50e-6)
+        equal(len([p for p in wire.from_a() if p.len]), 5, "packets without the codepoint")
+        report(una, 0xffff)
+        report(una, 0xffff)
+        equal(len(wire.receive(server, 5 * MSS[version], 5e-3)), 5 * MSS[version], "bytes")
+        equal(len([p for p in wire.from_a() if p.len]), 10, "packets sent in all")
+
+
+@case("a report of a range that is SACKed in part: the rest is repeated", version=(4, 6))
+def sacked(version):
+    with wires("reno", version=version) as wire:
+        client, server = wire.connect()
+        report, _, una = packets(wire, client, server)
+        wire.mark()
+        count, mss = 0, MSS[version]
+
+        def rule(p):
+            nonlocal count
+            count += p.from_a and p.len > 0
+            return p.from_a and p.len and count != 3
+        wire.rule = rule
+        client.send(pattern(5 * mss))
+        wire.run(25e-6)
+        true([p for p in wire.from_b() if p.sacks], "a SACK")
+        report(una, 5 * mss)
+        wire.run(2e-6)
+        again = {((p.seq - una) & 0xffffffff) // mss for p in wire.from_a()[5:]}
+        equal(again, {0, 1, 3, 4}, "segments that are repeated")
+        wire.rule = None
+        equal(len(wire.receive(server, 5 * mss)), 5 * mss, "bytes")
+        wire.run(1e-3)
+        equal(outstanding(client), 0, "packets in flight at the end")
+
+
+@case("forged trimmed packets: data that has arrived, or that the window does not allow",
+      version=(4, 6))
+def forged_trim(version):
+    with wires("reno", version=version) as wire:
+        client, server = wire.connect()
+        _, trimmed, end = packets(wire, client, server)
+        wire.mark()
+        trimmed(end - 1000, 1000)               # has arrived
+        trimmed(end, 0)                         # no data
+        trimmed(end - 10_000_000, 65535)        # outside
+        trimmed(end + 100_000_000, 1000)
+        wire.run(1e-3)
+        equal(reports(wire), [], "reports")
+        trimmed(end + 5000, 1448)
+        wire.run(1e-3)
+        equal(reports(wire), [(end + 5000, 1448)], "report of a plausible one")
+        # The sender has not sent these bytes.
+        true(wire.transfer(client, server, 100_000), "bytes arrive")
+        equal(timers(wire.a), [0, 0], "RTOs, TLPs")
+
+
+@case("a report that is repeated while the retransmission is in flight changes nothing")
+def twice():
+    with wires("reno") as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        done = trims(wire, 3)
+        wire.mark()
+
+        report = []
+
+        def copies(p):
+            if not p.from_a and any(p.raw[at + 4] == REPORT for at in p.options_at):
+                report.append(p)
+            elif report and p.from_a and p.seq == done[0][0]:
+                for _ in range(3):
+                    wire.inject(wire.a, report[0])
+            return first(p)
+        first, wire.rule = wire.rule, copies
+        client.send(pattern(12_000))
+        equal(len(wire.receive(server, 12_000, 2e-3)), 12_000, "bytes")
+        equal(len([p for p in wire.from_a() if p.seq == done[0][0]]), 2, "packets with these bytes")
+
+
+@case("a process owns the sender, or the receiver, when the packet arrives",
+      ends=("a", "b"), version=(4, 6), cc=("reno", "tlt_dctcp"))
+def owned(ends, version, cc):
+    with wires(cc, version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        before = timers(wire.a)
+        done = trims(wire, 5)
+        wire.mark()
+        client.send(pattern(6 * MSS[version]))
+        holder = hold(client if ends == "a" else server, 1)
+        wire.run(4e-3)
+        holder.join()
+        equal(len(wire.receive(server, 6 * MSS[version], 3e-3)), 6 * MSS[version], "bytes within 7 ms")
+        # TLT's clock may find the loss while the receiver is owned.
+        if cc == "reno" or ends == "a":
+            equal(reports(wire), done, "reports")
+        equal(timers(wire.a), before, "RTOs, TLPs")
+
+
+@case("owned again and again, and each tenth packet is trimmed: all bytes arrive",
+      version=(4, 6), cc=("reno", "tlt_dctcp", "xpass"))
+def owned_often(version, cc):
+    with wires(cc, version=version) as wire:
+        client, server = wire.connect()
+        trims(wire, *range(5, 4000, 10))
+        with owned_again_and_again(client, 1, 0.0007), owned_again_and_again(server, 1, 0.0011):
+            client.setblocking(False)
+            true(wire.transfer(client, server, 400_000, 5.0), "bytes arrive")
+        wire.run(50e-3)
+        equal(outstanding(client), 0, "packets in flight at the end")
+
+
+@case("a connection without SACK neither reports nor uses reports", version=(4, 6))
+def no_sack(version):
+    with wires("reno", version=version) as wire:
+        wire.a.sysctl("net.ipv4.tcp_sack", 0)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        trims(wire, 3, 4)
+        wire.mark()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        equal(reports(wire), [], "reports")
+        report, _, una = packets(wire, client, server)
+        wire.rule = lambda p: p.from_a and p.len
+        client.send(pattern(8000))
+        wire.run(20e-6)
+        wire.rule = None
+        for _ in range(20):
+            report(una, 8000)
+        equal(len(wire.receive(server, 8000)), 8000, "bytes")
+
+
+@case("greenlane_protect = 1 keeps the DSCP of a report, not that of the application's ACKs",
+      version=(4, 6))
+def protect(version):
+    with wires("reno", version=version) as wire:
+        wire.b.sysctl("net.ipv4.greenlane_protect", 1)
+        with libc.without_net_admin():
+            client, server = wire.connect()
+        set_tos(server, DSCP["trimmed"] << 2)
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        done = trims(wire, 3)
+        wire.mark()
+        client.send(pattern(10_000))
+        equal(len(wire.receive(server, 10_000, 5e-3)), 10_000, "bytes, within 5 ms")
+        equal(reports(wire), done, "reports")
+        equal({p.dscp for p in wire.from_b() if not p.options_at}, {0}, "DSCPs of other packets")
+
+
+@case("two directions, early demux off, a bound socket", version=(4, 6))
+def both(version):
+    with wires("dctcp", version=version) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.ip_early_demux", 0)
+        client, server = wire.connect()
+        count = 0
+
+        def rule(p):
+            nonlocal count
+            count += bool(p.len)
+            return p.len and not count % 7 and not cut(p)
+        wire.rule = rule
+        true(wire.transfer_both(client, server, 300_000), "bytes arrive")
+        equal([timers(ns)[0] for ns in (wire.a, wire.b)], [0, 0], "RTOs")
+        for one, other in ((wire.a, wire.b), (wire.b, wire.a)):
+            equal(counters(one)[1], counters(other)[2], "reports sent here, received there")
+            true(counters(one)[1] > 10, "reports")
+
+
+@case("a socket that closes, and a namespace that goes, while reports wait")
+def goes():
+    with wires("reno", speed=1) as wire:        # 12 ms a report, and 100 ms at most
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        wire.run(1.0)
+        trims(wire, *range(100))
+        client.send(pattern(10 * MSS[4]))
+        wire.run(1e-3)
+        true(counters(wire.b)[0] > counters(wire.b)[1] + 3, "reports wait")
+        server.close()
+        client.close()
+
+
+
+tap.main()
