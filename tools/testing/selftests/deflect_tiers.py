@@ -60,6 +60,8 @@ def ecmp():
     seen = {(agg, up): packets(NET, agg)[up] for agg in ("agg0", "agg1") for up in ("up0", "up1")}
     each = sum(seen.values()) // len(ports)
     equal(seen, {path: each * count for path, count in want.items()}, "packets by path")
+    cores = [sum(packets(NET, switch).values()) for switch in NET.switches if role(switch) == "core"]
+    true(min(cores) > 0, f"packets of each core: {cores}")
 
 
 @case("a port deflects to the same switch's other ports up, or down to switches, never to a host")

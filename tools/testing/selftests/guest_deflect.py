@@ -4,7 +4,8 @@
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
-16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py tests the network.
+16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py and
+deflect_tiers.py test the networks.
 """
 import collections
 import os
