@@ -5,7 +5,9 @@ It is read off the configuration that each run has recorded, so it cannot claim 
 the paper's network where ours is smaller.
 """
 
-_TIERS = {"star": 1, "dumbbell": 2, "leaf-spine": 2, "fat-tree": 3}
+from experiments.traffic.plan import core_rate
+
+_TIERS = {"star": 1, "dumbbell": 2, "leaf-spine": 2, "pods": 3, "fat-tree": 3}
 
 
 def _size(count):
@@ -43,8 +45,8 @@ def _network(configs):
                 f" {_each(configs, 'trunk', _rate)}, {rate}")
     tiers = _TIERS[config["topology"]]
     words = f"{_each(configs, 'hosts')} hosts, {tiers} tier{'s' * (tiers > 1)}"
-    if config["topology"] == "leaf-spine":
-        words += f", {config['hosts'] / config['leaves'] / config['spines']:g}:1"
+    if config["topology"] in ("leaf-spine", "pods"):
+        words += f", {config['hosts'] * config['rate'] / core_rate(config):g}:1"
     elif config["topology"] == "fat-tree":
         words += ", 1:1"
     return f"{words}, {rate}"

@@ -50,11 +50,13 @@ class Connection:
 def crossing(config):
     """The share of bytes that cross the core, if all pairs of hosts send alike."""
     hosts = config["hosts"]
-    return (hosts - hosts // config["leaves"]) / (hosts - 1)
+    return (hosts - hosts // (config.get("pods") or config["leaves"])) / (hosts - 1)
 
 
 def core_rate(config):
-    """The total rate of all leaves' uplinks, bit/s."""
+    """The total rate of all links up to the core, bit/s: of the leaves, or of the pods."""
+    if config.get("pods"):
+        return config["pods"] * config["cores"] * config["rate"]
     return config["leaves"] * config["spines"] * config["rate"]
 
 

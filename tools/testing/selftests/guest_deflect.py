@@ -4,7 +4,8 @@
 
 	this script (host) --> scripts/experiment --> guests, in virtual time
 
-16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py tests the network.
+16 hosts at 4 leaves, 2 spines, 10 Gbit/s, 5 us a link.  deflect_network.py and
+deflect_tiers.py test the networks.
 """
 import collections
 import os
@@ -214,7 +215,8 @@ def command_line():
                     ["--long-flows", "0"], ["--long-flows", "2", "--long-bytes", "1m"],
                     ["--long-flows", "1025"],
                     ["--cc", "dart@x"], ["--cc", "@plain"], ["--bogus"], ["--nic-ecn", "9k"],
-                    ["--pause", "--xoff", "0"]):
+                    ["--pause", "--xoff", "0"], ["--pods", "2"], ["--cores", "4"],
+                    ["--pods", "3", "--cores", "4"], ["--pods", "2", "--cores", "3"]):
         refused("deflect", *options)
 
 
@@ -292,6 +294,36 @@ def deflection():
         true(row["marked_core"] < base["marked_core"] / 2.9,
              f"{ports}: fewer short packets are marked in the core")
     equal(seen["dcqcn", "deflect", 40]["deflected"], None, "dcqcn's messages deflected")
+
+
+@case("three tiers: the same load and schedule as two; paths are longer, and Dart deflects")
+def tiers():
+    both = [("--leaves", "4", "--spines", "2"),
+            ("--leaves", "8", "--spines", "2", "--pods", "4", "--cores", "2")]
+    options = ("--hosts", "32", "--load", "40", "--duration", "5ms", "--cc", "dcqcn,dart@escape")
+    two, three = ({row["cc"]: row for row in experiment("deflect", *SMALL, *tier, *options)["summary"]}
+                  for tier in both)
+    for cc, row in three.items():
+        equal([row[name] for name in ("unfinished", "drops", "timeouts")], [0] * 3,
+              f"{cc}: unfinished, drops, RTOs")
+        equal([row[name] for name in ("flows", "offered_gbit")],
+              [two[cc][name] for name in ("flows", "offered_gbit")], f"{cc}: flows, load")
+        within(row["late"], 0, 10000, f"{cc}: load generator late by, ns")
+    # Of 31 other hosts 3 are at the same edge, 4 in the same pod, 24 in another pod.
+    within(three["dcqcn"]["links"], *(n * (2 * 3 + 4 * 4 + 6 * 24) / 31 for n in (0.97, 1.03)), "links")
+    within(two["dcqcn"]["links"], *(n * (2 * 7 + 4 * 24) / 31 for n in (0.97, 1.03)), "links, two tiers")
+    dart = three["dart"]
+    true(dart["deflected"] > 100, f"{dart['deflected']} messages deflected")
+    within(dart["out_of_order"], 0, 6 * dart["behind"], "packets out of order")
+
+
+@case("three tiers that pause: no packet is lost")
+def tiers_pause():
+    row, = experiment("deflect", *SMALL, "--hosts", "32", "--leaves", "8", "--pods", "4", "--cores",
+                      "2", "--load", "40", "--duration", "5ms", "--cc", "dcqcn@plain", "--pause",
+                      "--xoff", "20k")["summary"]
+    equal((row["drops"], row["unfinished"]), (0, 0), "drops, unfinished")
+    true(row["pauses"] and row["paused"], "ports pause")
 
 
 @case("endless long flows: each has its own link, and the run does not wait for them")

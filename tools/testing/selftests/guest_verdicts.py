@@ -492,10 +492,13 @@ def settings():
     equal(of(**load | {"topology": "fat-tree", "foreground": 0, "hosts": 128}),
           "128 hosts, 3 tiers, 1:1, 40 Gbit/s; 300 flows of web search, load 40 %; 2 seeds",
           "a fat-tree")
-    equal(of(experiment="deflect", topology="leaf-spine", hosts=32, leaves=4, spines=2,
-             rate=10**10, degree=16, bytes=[2048, 8192], short=40, long_bytes=1 << 30),
-          "32 hosts, 2 tiers, 4:1, 10 Gbit/s; incasts of 16 messages of 2 kB, 8 kB, 40 % of the"
-          " load of 40 %; long flows of 1 GB; 2 seeds", "deflect")
+    deflect = {"experiment": "deflect", "topology": "leaf-spine", "hosts": 32, "leaves": 4,
+               "spines": 2, "rate": 10**10, "degree": 16, "bytes": [2048, 8192], "short": 40,
+               "long_bytes": 1 << 30}
+    equal(of(**deflect), "32 hosts, 2 tiers, 4:1, 10 Gbit/s; incasts of 16 messages of 2 kB, 8 kB,"
+          " 40 % of the load of 40 %; long flows of 1 GB; 2 seeds", "deflect")
+    equal(of(**deflect | {"topology": "pods", "leaves": 8, "pods": 4, "cores": 2}).split(";")[0],
+          "32 hosts, 3 tiers, 4:1, 10 Gbit/s", "deflect, three tiers")
     equal(of({"bytes": 30000}, {"bytes": 40960}, experiment="first_rtt", senders=7, rate=10**10,
              bytes=0), "7 hosts to 1 at one switch, 10 Gbit/s; messages of 30 kB or 40 kB",
           "first-rtt, of two sizes")

@@ -14,6 +14,10 @@ Short messages: in an incast, --degree random hosts send a message each, of one 
 Poisson processes.  Load is the payload that crosses the core, in percent of the capacity of all
 leaves' uplinks.  The schedule depends on --seed, and is the same for all congestion controls.
 
+--pods N --cores N is a network of three tiers: the --leaves are divided into pods, each pod has
+--spines switches above its leaves, and these divide --cores among themselves.  Load is then of the
+capacity of all links between pods and cores.
+
 --long-flows N replaces the long flows by N endless ones, each from another host while N is not
 above --hosts; --seed selects their hosts.  The short messages are the same for any N: --load and
 --short still give the number of the incasts, and the long flows take the bandwidth that remains.
@@ -72,7 +76,9 @@ def add_arguments(add):
     add("--pri-q", action="store_true", help="repeat them with priority for short messages")
     add("--hosts", type=units.count, default=64)
     add("--leaves", type=units.count, default=4)
-    add("--spines", type=units.count, default=4)
+    add("--spines", type=units.count, default=4, help="of each pod with --pods (4)")
+    add("--pods", type=units.count, metavar="N", help="a third tier, above N pods of leaves")
+    add("--cores", type=units.count, metavar="N", help="of the third tier")
     add("--short", type=int, default=40, metavar="PERCENT",
         help="of the load, in short messages (40)")
     add("--degree", type=units.count, default=16, help="of an incast (16)")
@@ -124,6 +130,12 @@ def wrong(args):
         return "--hosts: a multiple of --leaves, at most 250 at each; --leaves: at least 2"
     if args.leaves > 50 or args.spines > 16:
         return "--leaves and --spines: at most 50, and 16"
+    if bool(args.pods) != bool(args.cores):
+        return "--pods and --cores: both, or none"
+    if args.pods and (args.pods < 2 or args.leaves % args.pods or args.cores % args.spines
+                      or args.cores > 16 * args.spines):
+        return ("--leaves: a multiple of --pods, at least 2; --cores: a multiple of --spines,"
+                " at most 16 of each")
     if args.degree >= args.hosts:
         return "--degree: fewer than --hosts"
     if not 0 <= args.short <= 100:
@@ -157,11 +169,11 @@ def wrong(args):
 
 def configure(args):
     """(configuration, jobs).  A run's time is proportional to its messages."""
-    keys = ("hosts leaves spines short degree bytes long_bytes long_flows ecn threshold entries"
+    keys = ("hosts leaves spines pods cores short degree bytes long_bytes long_flows ecn threshold entries"
             " duration messages warm_up drain seed look_ahead sysctl option port pause xoff lossy"
             " nic_ecn").split()
     config = {key: getattr(args, key) for key in keys}
-    config.update(topology="leaf-spine", symmetric=False, rate=args.rate)
+    config.update(topology="pods" if args.pods else "leaf-spine", symmetric=False, rate=args.rate)
     ports = ["plain"] + ["deflect"] * args.deflect + ["escape"] * args.escape \
         + ["pri-q"] * args.pri_q
     pairs = [(name, port) for name, its in map(_at, args.cc.split(","))
@@ -268,11 +280,17 @@ def summaries(config, results):
     return rows
 
 
+def network_words(config):
+    """The network's size."""
+    tops = (f"in {config['pods']} pods of {config['spines']} spines, {config['cores']} cores"
+            if config["pods"] else f"{config['spines']} spines")
+    return f"{config['hosts']} hosts, {config['leaves']} leaves, {tops}"
+
+
 def notes(config, results, _rows):
     """The text below the table."""
     setup = max((r["setup_s"] for r in results), default=0)
-    return (f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines:"
-            f" booted and set up in {setup:.1f} s")
+    return f"{network_words(config)}: booted and set up in {setup:.1f} s"
 
 
 def plot(config, _results, rows, args):

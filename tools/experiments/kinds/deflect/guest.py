@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's half: play a schedule on a leaf-spine network."""
+"""The guest's half: play a schedule on a network of two or three tiers."""
 
 from experiments.kinds.deflect import DEFLECTING
 from experiments.kinds.deflect.schedule import Schedule

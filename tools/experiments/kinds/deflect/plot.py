@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Plots of the tail of short messages, and of the throughput, against load."""
 
+from experiments.kinds.deflect import network_words
 from experiments.plot.style import point, style, two, write
 
 # The linestyle of each kind of port.
@@ -34,6 +35,5 @@ def plot(config, rows, prefix):
     right.set(ylabel="payload (Gbit/s)", title="throughput")
     right.legend(fontsize=8, frameon=False)
     write(figure, (left, right), prefix,
-           f"{config['hosts']} hosts, {config['leaves']} leaves, {config['spines']} spines,"
-           f" {config['rate'] / 1e9:g} Gbit/s: incasts of {config['degree']},"
-           f" {config['short']} % of the load")
+           f"{network_words(config)}, {config['rate'] / 1e9:g} Gbit/s: incasts of"
+           f" {config['degree']}, {config['short']} % of the load")

@@ -182,13 +182,11 @@ class Network:
     def deflections(self, switch, port):
         """[(port, next hop)]: the ports to which a switch may deflect packets of this port.
 
-        An uplink deflects to the other uplinks, never to a host.  A switch at the top deflects to
-        any other switch below, which sends the packet up again.
+        An uplink deflects to the other uplinks, never to a host; a port to a switch below to the
+        other switches below, which send the packet up again.
         """
         if port.startswith("up"):
             others = [link.below_dev for link in self._up[switch]]
-        elif self._up[switch]:
-            others = []
         else:
             others = [link.above_dev for link in self._down[switch] if link.below in self._up]
         if port not in others:

@@ -7,6 +7,8 @@
     trunk       --senders and one more at a switch, and two receivers at another
     pairs       a dumbbell of four hosts with names: a1, a2, b1, b2
     leaf-spine  --hosts at --leaves, each leaf linked to each of --spines
+    pods        --hosts at --leaves in --pods; each leaf linked to each of its pod's --spines,
+                which divide --cores among themselves
     fat-tree    of k-port switches: k pods of k/2 edges and k/2 aggregates, (k/2)^2 cores
 
 Each link connects a host or a switch with a switch above it, nearer to the core, and the links have
@@ -70,24 +72,32 @@ def leaf_spine(config):
     return Topology(hosts, leaves + spines, links)
 
 
-def fat_tree(config):
-    """Three tiers of switches with k ports (Al-Fares et al., SIGCOMM 2008)."""
-    half = config["k"] // 2
-    hosts = _hosts(2 * half**3)
-    pods = range(2 * half)
-    edges = [f"edge{i}" for i in range(2 * half**2)]
-    aggregates = [f"agg{i}" for i in range(2 * half**2)]
-    cores = [f"core{i}" for i in range(half**2)]
-    links = [(host, edges[i // half]) for i, host in enumerate(hosts)]
-    links += [(edges[pod * half + i], aggregates[pod * half + j])
-              for pod in pods for i in range(half) for j in range(half)]
-    links += [(aggregates[pod * half + j], cores[j * half + i])
-              for pod in pods for j in range(half) for i in range(half)]
+def pods(config):
+    """Three tiers.  The aggregates of a pod are linked to different cores, each to as many."""
+    number, in_pod = config["pods"], config["spines"]
+    hosts = _hosts(config["hosts"])
+    edges = [f"edge{i}" for i in range(config["leaves"])]
+    aggregates = [f"agg{i}" for i in range(number * in_pod)]
+    cores = [f"core{i}" for i in range(config["cores"])]
+    at_edge, edges_of, cores_of = (len(hosts) // len(edges), len(edges) // number,
+                                   len(cores) // in_pod)
+    links = [(host, edges[i // at_edge]) for i, host in enumerate(hosts)]
+    links += [(edge, aggregates[i // edges_of * in_pod + j])
+              for i, edge in enumerate(edges) for j in range(in_pod)]
+    links += [(aggregate, cores[i % in_pod * cores_of + j])
+              for i, aggregate in enumerate(aggregates) for j in range(cores_of)]
     return Topology(hosts, edges + aggregates + cores, links)
 
 
+def fat_tree(config):
+    """Three tiers of switches with k ports (Al-Fares et al., SIGCOMM 2008)."""
+    k, half = config["k"], config["k"] // 2
+    return pods({"hosts": k * half**2, "pods": k, "leaves": k * half, "spines": half,
+                 "cores": half**2})
+
+
 TOPOLOGIES = {"incast": incast, "star": star, "dumbbell": dumbbell, "trunk": trunk,
-              "pairs": pairs, "leaf-spine": leaf_spine, "fat-tree": fat_tree}
+              "pairs": pairs, "leaf-spine": leaf_spine, "pods": pods, "fat-tree": fat_tree}
 
 
 # The values of --topology.
