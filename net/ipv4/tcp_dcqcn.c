@@ -58,6 +58,11 @@ enum dcqcn_recovery {
 	DCQCN_IRN,
 };
 
+/* Departures differ by more than 16 ns, the transmission time of 1500 bytes at 750 Gbit/s, and u32
+ * counts 68 s of these.
+ */
+#define DCQCN_BACK_SHIFT	4
+
 /**
  * struct dcqcn - the state of a flow
  * @rate: state of the reaction point
@@ -66,7 +71,7 @@ enum dcqcn_recovery {
  * @cut_at: time of the last reduction, µs; valid if @was_cut
  * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
  * @back: the sequence number that go-back-N has gone back to; valid if @went_back
- * @back_at: the time when it did, TCP's clock, µs
+ * @back_at: departure of the first packet after that, TCP's clock, ns >> DCQCN_BACK_SHIFT
  * @was_cut: the rate has been reduced
  * @echoed: an ECE has been sent
  * @paces: TCP's own pacing is on because of dcqcn
@@ -277,7 +282,8 @@ static void dcqcn_again(struct sock *sk, bool all)
 
 	for (skb = tcp_rtx_queue_head(sk); skb; skb = skb_rb_next(skb)) {
 		struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
-		bool late = (s32)((u32)tcp_skb_timestamp_us(skb) - ca->back_at) >= 0;
+		u32 left = skb->skb_mstamp_ns >> DCQCN_BACK_SHIFT;
+		bool late = (s32)(left - ca->back_at) >= 0;
 
 		/* Before 6.15, TCP has not removed acknowledged packets yet. */
 		if (!after(cb->end_seq, tp->snd_una))
@@ -303,7 +309,7 @@ static void dcqcn_go_back(struct sock *sk)
 	ca->went_back = 1;
 	ca->back = tp->snd_una;
 	/* The departure of the next packet: fq may still hold packets that TCP has sent. */
-	ca->back_at = div_u64(max(tp->tcp_wstamp_ns, tp->tcp_clock_cache), NSEC_PER_USEC);
+	ca->back_at = max(tp->tcp_wstamp_ns, tp->tcp_clock_cache) >> DCQCN_BACK_SHIFT;
 	dcqcn_again(sk, true);
 }
 

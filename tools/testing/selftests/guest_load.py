@@ -398,7 +398,9 @@ def command_line():
                     ["--apart", "1,1"], ["--apart", "1,1", "--cc", "dctcp+dart,dctcp+xpass+dart"],
                     ["--apart", "0,1", "--cc", "dctcp+dart"],
                     ["--apart", "1,1", "--cc", "dctcp+dart", "--pause", "all"],
-                    ["--apart", "1,1", "--cc", "dctcp+dart", "--port", "pfifo"]):
+                    ["--apart", "1,1", "--cc", "dctcp+dart", "--port", "pfifo"],
+                    ["--port-options", "red 9k", "--port", "pfifo"],
+                    ["--port-options", "red 9k", "--cc", "dctcp+dart", "--apart", "1,1"]):
         refused("load", *options)
     # Only load has mixes.
     refused("incast", "--cc", "dctcp+dart")
@@ -493,6 +495,16 @@ def pauses():
          f"frames: {paused['pauses']}, ns: {paused['paused']}")
     equal([paused["drops"], plain["drops"] > 0], [0, True], "packets dropped")
     equal([key for key in ("pauses", "paused") if key in plain], [], "without PFC")
+
+
+@case("--port-options replace --red and --ecn; a port keeps its limit, its pause and its memory")
+def port_options():
+    options = [*SMALL, "--cc", "dctcp", "--red", "9k", "--port-options", "ecn 30k"]
+    for more, rest in (([], "alpha 1"), (["--pause", "all"], "pause all delay 11000ns unit 1514 pool"
+                                         " sw size 4500000 alpha 1024")):
+        run, = experiment("load", *options, *more)["runs"]
+        true(run["qdisc"].startswith("color rate 40000000000bit limit 4500000 ")
+             and run["qdisc"].endswith(f"{rest} ecn 30k"), run["qdisc"])
 
 
 @case("transfer efficiency: first transmissions are the messages' bytes")

@@ -113,6 +113,8 @@ def add_arguments(add):
         help="share of each link's rate that credits may request (100)")
     add("--ecn", type=units.size, default="200k",
         help="marking threshold (200k; half of it with --apart)")
+    add("--port-options", metavar="OPTIONS",
+        help="tc's options of each port, in place of those of --red and --ecn")
     add("--apart", type=units.several(units.count), metavar="N,...",
         help="a queue for each congestion control of a mix, with these shares of a busy link;"
         " credits request at most their queue's share")
@@ -146,6 +148,8 @@ def wrong(args):
         return "--load and --credits: percent; --bytes: more than 0"
     if args.apart and (args.port or args.pause):
         return "--apart: not with --port or --pause"
+    if args.port_options and (args.port or args.apart):
+        return "--port-options: not with --port or --apart"
     mixes = [cc for cc in args.cc.split(",") if len(units.ccs(cc)) > 1]
     if args.deployed and mixes:
         return "--deployed: not with a mix"
@@ -211,6 +215,8 @@ def _port(args, cc):
     credits = f"{line} {ports.credits_of(args.rate, percent)}" if percent < 100 else line
     names = units.ccs(cc)
     credit = [units.has_credits(name) for name in names]
+    if args.port_options:
+        return [f"{line} {args.port_options}"]
     if _is_apart(args, cc):
         # Only the band of credits needs a rate.  Marks depend on the length of one queue, which
         # drains more slowly than the port: half of the threshold.
