@@ -207,6 +207,18 @@ void gl_lose_settle(struct sock *sk)
 }
 EXPORT_SYMBOL_GPL(gl_lose_settle);
 
+/* TCP retransmits from its hint on; without one from the head, where packets may wait since an RTO.
+ * As tcp_verify_retransmit_hint(), before the packet is marked.
+ */
+static void gl_lose_hint(struct tcp_sock *tp, struct sk_buff *skb)
+{
+	const struct sk_buff *hint = tp->retransmit_skb_hint;
+
+	if (hint ? before(TCP_SKB_CB(skb)->seq, TCP_SKB_CB(hint)->seq) :
+		   tp->retrans_out >= tp->lost_out)
+		tp->retransmit_skb_hint = skb;
+}
+
 /**
  * gl_lose() - mark a packet, or its retransmission, as lost, so that TCP retransmits it
  * @sk: the connection, locked and not owned by a process
@@ -218,20 +230,19 @@ void gl_lose(struct sock *sk, struct sk_buff *skb)
 	u8 *sacked = &TCP_SKB_CB(skb)->sacked;
 	u32 segs = tcp_skb_pcount(skb);
 
-	if (*sacked & TCPCB_LOST) {
-		if (!(*sacked & TCPCB_SACKED_RETRANS))
-			return;
+	if ((*sacked & (TCPCB_LOST | TCPCB_SACKED_RETRANS)) == TCPCB_LOST)
+		return;
+	gl_lose_hint(tp, skb);
+	/* After an undo a packet that was retransmitted is not lost. */
+	if (*sacked & TCPCB_SACKED_RETRANS) {
 		*sacked &= ~TCPCB_SACKED_RETRANS;
 		tp->retrans_out -= segs;
-	} else {
+	}
+	if (!(*sacked & TCPCB_LOST)) {
 		*sacked |= TCPCB_LOST;
 		tp->lost_out += segs;
 	}
 	tp->lost += segs;
-	/* TCP retransmits from here on. */
-	if (!tp->retransmit_skb_hint ||
-	    before(TCP_SKB_CB(skb)->seq, TCP_SKB_CB(tp->retransmit_skb_hint)->seq))
-		tp->retransmit_skb_hint = skb;
 	gl_leave_open(sk);
 }
 EXPORT_SYMBOL_GPL(gl_lose);
@@ -254,15 +265,17 @@ static struct sk_buff *gl_rtx_find(struct sock *sk, u32 seq)
 	return NULL;
 }
 
-/* Was the packet retransmitted after the segment left that a report is about?  The report of the
- * retransmission arrives a round trip after it left.  Headers are faster than the data by which TCP
- * has measured the minimum RTT, but not twice as fast.
+/* No report of a packet arrives sooner after it left: the round trip through one switch.  TCP's
+ * minimum RTT is no measure, as headers bypass the queues that it may contain.
  */
-static bool gl_is_newer(const struct sock *sk, const struct sk_buff *skb)
+#define GL_REPORT_US	5
+
+/* Was the packet retransmitted just now?  Then the report is about an earlier transmission. */
+static bool gl_is_newer(const struct sk_buff *skb)
 {
 	u64 age = tcp_clock_us() - tcp_skb_timestamp_us(skb);
 
-	return TCP_SKB_CB(skb)->sacked & TCPCB_RETRANS && age < tcp_min_rtt(tcp_sk(sk)) / 2;
+	return TCP_SKB_CB(skb)->sacked & TCPCB_RETRANS && age < GL_REPORT_US;
 }
 
 /* Split off the segments from @seq to @end.  A forged report must not split segments. */
@@ -299,7 +312,7 @@ bool gl_lose_range(struct sock *sk, u32 seq, u32 end)
 
 		if (!skb)
 			break;
-		if (!(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED) && !gl_is_newer(sk, skb)) {
+		if (!(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED) && !gl_is_newer(skb)) {
 			if (tcp_skb_pcount(skb) > 1)
 				skb = gl_cut_out(sk, skb, seq, end);
 			gl_lose(sk, skb);

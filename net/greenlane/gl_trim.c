@@ -65,6 +65,7 @@ static const struct gl_kind gl_trim_report = {
  * @seq: first byte
  * @end: behind the last byte
  * @reported: this is the sender, and a report has arrived; else this end sends the report
+ * @alone: TCP does not look for losses after that: it ignores an old ACK, or has processed it
  * @tries: how often a process owned the socket
  */
 struct gl_repair {
@@ -74,6 +75,7 @@ struct gl_repair {
 	u32		seq;
 	u32		end;
 	bool		reported;
+	bool		alone;
 	u8		tries;
 };
 
@@ -92,17 +94,26 @@ static void gl_trim_send(struct sock *sk, const struct gl_repair *r)
 		gl_inc_stats(sock_net(sk), GL_MIB_REPORTSENT);
 }
 
-/* Socket locked and not owned by a process, BH off.  Without SACK, TCP estimates the packets in
- * flight by duplicate ACKs, and a report is one.
- */
+/* Without SACK, TCP estimates the packets in flight by duplicate ACKs, and a report is one. */
+static bool gl_trim_is_fit(const struct sock *sk)
+{
+	return tcp_is_sack(tcp_sk(sk)) && !gl_tcp_signed(sk);
+}
+
+/* Socket locked and not owned by a process, BH off. */
 static void gl_trim_act(struct sock *sk, const struct gl_repair *r)
 {
-	if (!((1 << sk->sk_state) & GL_STATES) || gl_tcp_signed(sk) || !tcp_is_sack(tcp_sk(sk)))
+	if (!((1 << sk->sk_state) & GL_STATES) || !gl_trim_is_fit(sk))
 		return;
-	if (!r->reported)
+	if (!r->reported) {
 		gl_trim_send(sk, r);
-	else if (gl_lose_range(sk, r->seq, r->end) && r->tries)
-		gl_xmit(sk);	/* TCP has processed the ACK that carried the report */
+	} else if (gl_lose_range(sk, r->seq, r->end) && r->alone) {
+		/* TCP would repair the loss, but reduce its window at the next ACK only if the
+		 * repair has not arrived by then.
+		 */
+		tcp_enter_cwr(sk);
+		gl_xmit(sk);
+	}
 }
 
 /* --- repairs that wait ----------------------------------------------------------- */
@@ -163,6 +174,7 @@ static bool gl_trim_later(struct gl_repair *r, u64 now)
 	if (r->tries == GL_TRIM_TRIES)
 		return false;
 	r->at = now + (GL_TRIM_RETRY << r->tries++);
+	r->alone = true;
 	return true;
 }
 
@@ -273,6 +285,8 @@ static u64 gl_trim_reserve(const struct sock *sk, const struct sk_buff *skb, u32
 
 	rcu_read_lock();
 	link = link_speed_rcu(sk);
+	/* The peer has not sent more than fits into this end's MTU. */
+	cut = min_t(u32, cut, max(tcp_sk(sk)->advmss, inet_csk(sk)->icsk_ack.rcv_mss));
 	bytes = skb->len + cut - GL_OPT_LEN(1) + GL_TRIM_WIRE + READ_ONCE(link->extra);
 	link = link_speed_wire(link);
 	at = link_speed_reserve(link, now, link_speed_ns(link_speed_mbit(link), bytes),
@@ -298,8 +312,12 @@ static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const str
 {
 	u64 now = ktime_get_ns();
 
-	if (!gl_trim_heeds(sk, th, r))
+	if (!gl_trim_heeds(sk, th, r) || !gl_trim_is_fit(sk))
 		return;
+	/* Data that has arrived must not reserve the link. */
+	if (!r->reported && !after(r->end, tcp_sk(sk)->rcv_nxt))
+		return;
+	r->alone = before(ntohl(th->ack_seq), tcp_sk(sk)->snd_una);
 	gl_inc_stats(sock_net(sk), r->reported ? GL_MIB_REPORTRECEIVED : GL_MIB_TRIMMED);
 	r->at = r->reported ? now : gl_trim_reserve(sk, skb, r->end - r->seq, now);
 	if (!r->at)

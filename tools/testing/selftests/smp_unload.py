@@ -39,6 +39,7 @@ def flood(family, address, stop, sent):
 @modules.other_hooks()
 def unload():
     modules.unload("greenlane")         # another test file may have loaded it
+    modules.load("link_speed")          # which it needs
     stop, sent = multiprocessing.Event(), multiprocessing.Value("I", 0)
     floods = [multiprocessing.Process(target=flood, args=(*where, stop, sent), daemon=True)
               for where in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))]

@@ -15,10 +15,12 @@ from lab.net import libc, modules
 from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.hold import hold, owned_again_and_again
+from lab.wire.hpcc import tcp_info
 from lab.wire.packet import FIN, PSH
 from lab.wire.sockopt import cc_of, set_tos
 from lab.wire.wire import MSS, Wire, pattern
 
+SSTHRESH = 76           # offset of tcpi_snd_ssthresh
 TRIMMED, REPORT, HAD_FIN = 11, 15, 1 << 31      # codes of the option; a bit of its word
 CCS = ("reno", "cubic", "dctcp", "tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass",
        "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc")
@@ -243,6 +245,90 @@ def packets(wire, client, server):
     return report, trimmed, ack.ack
 
 
+@case("after an RTO a report does not make TCP skip earlier lost packets", how=("trim", "pass"))
+def after_rto(how):
+    with wires("reno") as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 3000), "bytes arrive")
+        wire.mark()
+        later = []
+
+        def rule(p):
+            if not p.from_a or not p.len:
+                return False
+            if not wire.a.netstat("TCPTimeouts"):
+                return True
+            # F-RTO sends new data after the head's retransmission.
+            later.extend([p] * (p.seq != wire.from_a()[0].seq and not later))
+            return how == "trim" and later[:1] == [p] and not cut(p)
+        wire.rule = rule
+        client.send(pattern(40 * MSS[4]))
+        equal(len(wire.receive(server, 40 * MSS[4], 0.3)), 40 * MSS[4], "bytes within 0.3 s")
+        equal(wire.a.netstat("TCPTimeouts"), 1, "RTOs")
+
+
+@case("headers of data that has arrived do not reserve the link of others", length=(65535, 1448))
+def squat(length):
+    with wires("reno", speed=1000) as wire:
+        other, other_server = wire.connect(port=2000)
+        _, trimmed, end = packets(wire, other, other_server)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        wire.run(5e-3)
+        for _ in range(200):
+            trimmed((end - length) & 0xffffffff, length)
+        trimmed(end, 60_000)            # as long as no packet: counts as one of an MSS
+        wire.mark()
+        trims(wire, 9)
+        client.send(pattern(10 * MSS[4]))
+        equal(len(wire.receive(server, 10 * MSS[4], 1e-3)), 10 * MSS[4], "bytes within 1 ms")
+
+
+@case("the minimum RTT contains a queue, which headers bypass: a retransmission's report counts")
+def bypassed():
+    with wires("reno") as wire:
+        wire.rule = lambda p: setattr(p, "late", 200e-6)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 3000), "bytes arrive")
+        wire.run(2e-3)
+        wire.mark()
+        done = []
+
+        def rule(p):
+            p.late = 200e-6 * p.from_a
+            if p.from_a and p.len and len(done) < 2 and p.seq in (*done, p.seq)[:1]:
+                done.append(p.seq)
+                p.late = 0
+                cut(p)
+            return False
+        wire.rule = rule
+        client.send(pattern(8000))
+        equal(len(wire.receive(server, 8000, 5e-3)), 8000, "bytes within 5 ms")
+        equal(len(reports(wire)), 2, "reports")
+
+
+@case("an ACK overtakes the report, which TCP then ignores: the segment is repeated, the window reduced")
+def overtaken():
+    with wires("reno") as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        wire.run(2e-3)
+        wire.mark()
+        trims(wire, 9)
+        first = wire.rule
+
+        def rule(p):
+            count = len([q for q in wire.from_a() if q.len or q.dscp == DSCP["trimmed"]])
+            first(p)
+            p.late = 30e-6 if p.from_a and p.len and count == 9 else 0
+            p.late += 100e-6 * bool(not p.from_a and p.options_at)
+            return False
+        wire.rule = rule
+        client.send(pattern(10 * MSS[4]))
+        equal(len(wire.receive(server, 10 * MSS[4], 1e-3)), 10 * MSS[4], "bytes within 1 ms")
+        true(tcp_info(client, SSTHRESH) < 1000, "the window is reduced")
+
+
 @case("forged reports: nothing in flight, old, ahead, outside the windows, without the codepoint",
       version=(4, 6))
 def forged_report(version):
@@ -357,6 +443,8 @@ def owned(ends, version, cc):
         wire.run(4e-3)
         holder.join()
         equal(len(wire.receive(server, 6 * MSS[version], 3e-3)), 6 * MSS[version], "bytes within 7 ms")
+        if cc == "reno":
+            true(tcp_info(client, SSTHRESH) < 1000, "the window is reduced")
         # TLT's clock may find the loss while the receiver is owned.
         if cc == "reno" or ends == "a":
             equal(reports(wire), done, "reports")

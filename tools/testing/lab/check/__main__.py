@@ -110,6 +110,7 @@ ALL = [Config("uml", "7.3"), Config("uml", "6.12"), *DEFAULT, PAPER, UML_DEBUG, 
 # short on 6.1).
 KUNIT = r"""
 dmesg -C
+insmod $GL_MODDIR/net/link_speed.ko
 insmod $GL_MODDIR/net/greenlane.ko
 for module in $GL_MODDIR/tools/testing/kunit/*.ko; do
 	insmod "$module" || echo "    not ok 1 - insmod ${module##*/}"
