@@ -87,19 +87,18 @@ static inline const u8 *gl_option_next(const struct tcphdr *th, u8 kind, const u
 /**
  * gl_option_find() - find the greenlane option
  * @th: a complete TCP header
+ * @from: NULL to begin with the first option, or the last return value to continue behind it
  *
  * Other experiments (early Fast Open, SMC) share the option kind.
  *
  * Return: its first byte; NULL if there is no greenlane option.
  */
-static inline const u8 *gl_option_find(const struct tcphdr *th)
+static inline const u8 *gl_option_find(const struct tcphdr *th, const u8 *from)
 {
-	const u8 *opt = NULL;
-
 	do {
-		opt = gl_option_next(th, TCPOPT_EXP, opt);
-	} while (opt && (opt[1] < GL_OPT_LEN(0) || get_unaligned_be16(opt + 2) != GL_OPT_EXID));
-	return opt;
+		from = gl_option_next(th, TCPOPT_EXP, from);
+	} while (from && (from[1] < GL_OPT_LEN(0) || get_unaligned_be16(from + 2) != GL_OPT_EXID));
+	return from;
 }
 
 /**

@@ -10,8 +10,6 @@
 #include <net/link_speed.h>
 #include <net/tcp.h>
 
-/* Bytes that Ethernet adds to an IP packet: header, FCS, preamble and inter-packet gap. */
-#define GL_RATE_FRAME		38
 /* The window in BDPs: the link's rate times the smoothed RTT.  It is only meant to stop a sender
  * that no longer gets ACKs, and must not limit other senders.  Two BDPs did limit them: a queue of
  * 300 kB at 40 Gbit/s grows faster than the smoothed RTT.
@@ -81,7 +79,7 @@ static inline u32 gl_rate_packet(const struct sock *sk, u32 extra)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	return tp->mss_cache + tp->tcp_header_len + inet_csk(sk)->icsk_ext_hdr_len +
-	       inet_csk(sk)->icsk_af_ops->net_header_len + GL_RATE_FRAME + extra;
+	       inet_csk(sk)->icsk_af_ops->net_header_len + LINK_SPEED_FRAME + extra;
 }
 
 /**

@@ -20,6 +20,8 @@ struct Qdisc;
 
 /* Mbit/s assumed for a device that reports no speed, and for loopback. */
 #define LINK_SPEED_MBIT		10000
+/* Bytes that Ethernet adds to an IP packet: header, FCS, preamble, gap. */
+#define LINK_SPEED_FRAME	(14 + 4 + 8 + 12)
 /* Rates in kB/s, and the sum of two, fit into a u32. */
 #define LINK_SPEED_MBIT_MAX	1600000
 /* Limit of the bytes that tunnel headers add.  A tunnel that has not found its route yet requests

@@ -3,7 +3,7 @@
  * arrived, each packet sent before it has arrived too or is lost.
  *
  * TLT §5.1 "Loss detection" (an important packet and its echo), Aeolus §III-C (a probe and its
- * ACK).
+ * ACK).  A report of a trimmed packet (gl_trim.c) names the lost bytes: gl_lose_range().
  */
 #include <linux/list_sort.h>
 
@@ -304,14 +304,11 @@ static struct sk_buff *gl_cut_out(struct sock *sk, struct sk_buff *skb, u32 seq,
  */
 bool gl_lose_range(struct sock *sk, u32 seq, u32 end)
 {
+	struct sk_buff *skb;
 	bool lost = false;
 
 	seq = before(seq, tcp_sk(sk)->snd_una) ? tcp_sk(sk)->snd_una : seq;
-	while (before(seq, end)) {
-		struct sk_buff *skb = gl_rtx_find(sk, seq);
-
-		if (!skb)
-			break;
+	for (skb = gl_rtx_find(sk, seq); skb && before(seq, end); skb = skb_rb_next(skb)) {
 		if (!(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED) && !gl_is_newer(skb)) {
 			if (tcp_skb_pcount(skb) > 1)
 				skb = gl_cut_out(sk, skb, seq, end);

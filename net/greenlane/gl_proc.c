@@ -140,11 +140,11 @@ static int gl_proc_bool(u8 *value, int write, void *buffer, size_t *lenp, loff_t
 	return proc_dou8vec_minmax(&tmp, write, buffer, lenp, ppos);
 }
 
-/* ctl->data: the namespace's struct gl_net */
-static int gl_sysctl_ecn(gl_ctl_table *ctl, int write, void *buffer, size_t *lenp, loff_t *ppos)
+/* ctl->data: the namespace's struct gl_net; ctl->extra1: the offset of a u8 in it */
+static int gl_sysctl_switch(gl_ctl_table *ctl, int write, void *buffer, size_t *lenp, loff_t *ppos)
 {
 	struct gl_net *gn = ctl->data;
-	int err = gl_proc_bool(&gn->ecn, write, buffer, lenp, ppos);
+	int err = gl_proc_bool((u8 *)gn + (unsigned long)ctl->extra1, write, buffer, lenp, ppos);
 
 	return err ?: write ? gl_activate(gn->net) : 0;
 }
@@ -181,15 +181,6 @@ static int gl_sysctl_active(gl_ctl_table *ctl, int write, void *buffer,
 	return READ_ONCE(gn->active) ? -EBUSY : 0;
 }
 
-/* ctl->data: the namespace's struct gl_net */
-static int gl_sysctl_trim(gl_ctl_table *ctl, int write, void *buffer, size_t *lenp, loff_t *ppos)
-{
-	struct gl_net *gn = ctl->data;
-	int err = gl_proc_bool(&gn->trim, write, buffer, lenp, ppos);
-
-	return err ?: write ? gl_activate(gn->net) : 0;
-}
-
 #define GREENLANE_CODEPOINT(symbol, name, dscp, colour) {		\
 	.procname	= "greenlane_dscp_" name,			\
 	.mode		= 0644,						\
@@ -207,7 +198,8 @@ static const struct ctl_table gl_sysctl_template[] = {
 	{
 		.procname	= "greenlane_ecn",
 		.mode		= 0644,
-		.proc_handler	= gl_sysctl_ecn,
+		.proc_handler	= gl_sysctl_switch,
+		.extra1		= (void *)offsetof(struct gl_net, ecn),
 	},
 	{
 		.procname	= "greenlane_active",
@@ -217,7 +209,8 @@ static const struct ctl_table gl_sysctl_template[] = {
 	{
 		.procname	= "greenlane_trim",
 		.mode		= 0644,
-		.proc_handler	= gl_sysctl_trim,
+		.proc_handler	= gl_sysctl_switch,
+		.extra1		= (void *)offsetof(struct gl_net, trim),
 	},
 };
 #undef GREENLANE_CODEPOINT

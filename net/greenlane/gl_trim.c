@@ -33,12 +33,9 @@
 
 /* Bytes of data that were cut, of the option's word: see color_trim.c. */
 #define GL_TRIM_BYTES	GENMASK(15, 0)
-/* Bytes that Ethernet adds to a packet: header, FCS, preamble, gap. */
-#define GL_TRIM_WIRE	(14 + 4 + 8 + 12)
 
 /* A process that owns a socket is likely to release it soon: try again after this time, then after
- * two, four … times this.  The last try is after 8 ms in all; then the connection
- * finds the loss by itself.
+ * two, four … times this.  The last try is after 8 ms in all; then TCP finds the loss by itself.
  */
 #define GL_TRIM_RETRY	(2 * NSEC_PER_USEC)
 #define GL_TRIM_TRIES	12
@@ -182,11 +179,12 @@ static bool gl_trim_later(struct gl_repair *r, u64 now)
 static void gl_trim_due(struct gl_trims *trims, struct gl_repair *r, u64 now)
 {
 	struct sock *sk = r->sk;
-	bool later;
+	bool later = false;
 
 	bh_lock_sock(sk);
-	later = sock_owned_by_user(sk) && gl_trim_later(r, now);
-	if (!sock_owned_by_user(sk))
+	if (sock_owned_by_user(sk))
+		later = gl_trim_later(r, now);
+	else
 		gl_trim_act(sk, r);
 	bh_unlock_sock(sk);
 	if (!later || !gl_trim_add(trims, r))
@@ -238,9 +236,8 @@ static const u8 *gl_trim_option(const struct tcphdr *th, u8 code, unsigned int w
 	const u8 *opt = NULL;
 
 	do {
-		opt = gl_option_next(th, TCPOPT_EXP, opt);
-	} while (opt && (opt[1] < GL_OPT_LEN(words) ||
-			 get_unaligned_be16(opt + 2) != GL_OPT_EXID || opt[4] != code));
+		opt = gl_option_find(th, opt);
+	} while (opt && (opt[4] != code || opt[1] < GL_OPT_LEN(words)));
 	return opt;
 }
 
@@ -287,7 +284,7 @@ static u64 gl_trim_reserve(const struct sock *sk, const struct sk_buff *skb, u32
 	link = link_speed_rcu(sk);
 	/* The peer has not sent more than fits into this end's MTU. */
 	cut = min_t(u32, cut, max(tcp_sk(sk)->advmss, inet_csk(sk)->icsk_ack.rcv_mss));
-	bytes = skb->len + cut - GL_OPT_LEN(1) + GL_TRIM_WIRE + READ_ONCE(link->extra);
+	bytes = skb->len + cut - GL_OPT_LEN(1) + LINK_SPEED_FRAME + READ_ONCE(link->extra);
 	link = link_speed_wire(link);
 	at = link_speed_reserve(link, now, link_speed_ns(link_speed_mbit(link), bytes),
 				GL_TRIM_AHEAD);

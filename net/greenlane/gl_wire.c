@@ -77,7 +77,7 @@ bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8
  */
 u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 {
-	const u8 *opt = gl_option_find(th);
+	const u8 *opt = gl_option_find(th, NULL);
 	int i;
 
 	if (!opt || (th->syn && opt[5] != th->ack))

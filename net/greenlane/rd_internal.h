@@ -5,8 +5,7 @@
 
 #include <net/rd_core.h>
 
-/* Bytes that Ethernet adds: header, FCS, preamble, gap; its smallest frame with them. */
-#define RD_WIRE			(14 + 4 + 8 + 12)
+/* Ethernet's smallest frame with preamble and gap, bytes. */
 #define RD_WIRE_MIN		84
 
 /* The second word of a credit: ns until the next one at the present load.  A credit leaves it out

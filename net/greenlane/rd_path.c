@@ -47,8 +47,8 @@ EXPORT_SYMBOL_GPL(rd_mbit);
 /* Bytes on the link of a packet with @len bytes of TCP header and data. */
 static u32 rd_wire(const struct sock *sk, const struct rd_path *path, u32 len)
 {
-	return max_t(u32, inet_csk(sk)->icsk_af_ops->net_header_len + len + RD_WIRE + path->extra,
-		     RD_WIRE_MIN);
+	len += inet_csk(sk)->icsk_af_ops->net_header_len + LINK_SPEED_FRAME + path->extra;
+	return max_t(u32, len, RD_WIRE_MIN);
 }
 
 /**

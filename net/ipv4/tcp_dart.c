@@ -347,7 +347,7 @@ static u32 dart_wire_bytes(const struct sock *sk, u32 payload)
 	u32 mss = max_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, 1);
 
 	return payload + DIV_ROUND_UP(payload, mss) *
-			 (tcp_sk(sk)->tcp_header_len + GL_RATE_FRAME +
+			 (tcp_sk(sk)->tcp_header_len + LINK_SPEED_FRAME +
 			  inet_csk(sk)->icsk_af_ops->net_header_len);
 }
 

@@ -68,7 +68,7 @@ u32 color_int_utilisation(const struct color_int *t, u64 queued)
  */
 static u8 *color_int_field(struct tcphdr *th)
 {
-	const u8 *opt = gl_option_find(th);
+	const u8 *opt = gl_option_find(th, NULL);
 
 	/* TCP-AO signs the options. */
 	if (!opt || !(opt[GL_INT_OFFSET] & (GL_INT_COLLECT >> 8)) ||

@@ -17,7 +17,8 @@ from experiments.traffic import play
 from lab import tap
 from lab.net import modules
 from lab.net import network as fabric
-from lab.net.reach import connect, handshake, lasts, listen, packets, renew
+from lab.net.reach import (connect, handshake, lasts, listen, one_of_each_slice, packets,
+                           renew)
 from lab.tap import case, equal, true, within
 
 PLAY = play.PROGRAM
@@ -42,11 +43,7 @@ def base_rtt():
 
 @case("each leaf selects the uplink by the client's port (ECMP), and uses all uplinks equally")
 def ecmp():
-    ports = fabric.PORTS[::3072]     # one of each slice
-    for port in ports:                  # resolves neighbours, too
-        handshake(NET, "h0", "h2", port + 20)
-    time.sleep(2)
-    renew(NET)
+    ports = one_of_each_slice(NET, "h0", "h2")
     equal(len(ports), fabric.SLICES, "slices")
     with listen(NET, "h2"):
         clients = [connect(NET, "h0", "h2", port)[0] for port in ports]

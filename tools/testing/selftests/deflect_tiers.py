@@ -19,7 +19,8 @@ from lab import tap
 from lab.net import hosts, modules
 from lab.net import network as fabric
 from lab.net.port import shown
-from lab.net.reach import connect, handshake, lasts, listen, packets, renew
+from lab.net.reach import (connect, handshake, lasts, listen, one_of_each_slice, packets,
+                           renew)
 from lab.tap import case, equal, true, within
 
 DELAY = 5000
@@ -43,11 +44,7 @@ def reach():
 
 @case("each edge and each aggregate selects the uplink by the client's port (ECMP)")
 def ecmp():
-    ports = fabric.PORTS[::3072]        # one of each slice
-    for port in ports:                  # resolves neighbours, too
-        handshake(NET, "h0", "h15", port + 20)
-    time.sleep(2)
-    renew(NET)
+    ports = one_of_each_slice(NET, "h0", "h15")
     want = collections.Counter()
     with listen(NET, "h15"):
         for port in ports:

@@ -31,19 +31,12 @@ def cut(p):
     if p.doff + 12 > 60:
         return False
     word = p.len | (HAD_FIN if p.flags & FIN else 0)
-    options = bytes(p.raw[p.ip_len + 20:p.ip_len + p.doff]) + struct.pack(
-        "!BBHII", pkt.EXPERIMENT, 12, pkt.EXID, TRIMMED << 24, word)
-    del p.raw[p.ip_len + 20:]
-    p.raw += options
-    p.doff = 20 + len(options)
-    p.raw[p.ip_len + 12] = p.doff << 2
     p.flags &= ~(FIN | PSH)
     p.raw[p.ip_len + 13] = p.flags
-    at, length = (2, len(p.raw)) if p.version == 4 else (4, len(p.raw) - 40)
-    p.raw[at:at + 2] = struct.pack("!H", length)
     p.payload = b""
+    del p.raw[p.ip_len + p.doff:]
     p.set_dsfield(DSCP["trimmed"] << 2 | p.ecn)
-    p.fix_checksum()
+    p.add_options(pkt.option(TRIMMED, word))
     return True
 
 
@@ -141,7 +134,7 @@ def segments(version, which, cc):
 
 def outstanding(s):
     """tcpi_unacked + tcpi_lost + tcpi_retrans + tcpi_sacked"""
-    return sum(struct.unpack_from("4I", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 24))
+    return sum(tcp_info(s, at) for at in (24, 32, 36, 28))
 
 
 @case("the retransmission is trimmed, too, twice", version=(4, 6), cc=("reno", "dctcp", "tlt_dctcp"))
@@ -231,14 +224,13 @@ def packets(wire, client, server):
 
     def report(seq, length, to=wire.a, **change):
         fields = {"seq": ack.seq, "ack": ack.ack, "dscp": DSCP["trimmed"], **change}
-        option = struct.pack("!BBHIII", pkt.EXPERIMENT, 16, pkt.EXID, REPORT << 24, seq & 0xffffffff,
-                             length)
+        option = pkt.option(REPORT, seq, length)
         wire.inject(to, pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), ack.sport,
                                  ack.dport, window=ack.window, options=option, **fields))
 
     def trimmed(seq, word, **change):
         fields = {"ack": data.ack, "dscp": DSCP["trimmed"], **change}
-        option = struct.pack("!BBHII", pkt.EXPERIMENT, 12, pkt.EXID, TRIMMED << 24, word)
+        option = pkt.option(TRIMMED, word)
         wire.inject(wire.b, pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b),
                                      data.sport, data.dport, seq, window=data.window, options=option,
                                      **fields))

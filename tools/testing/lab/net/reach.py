@@ -3,6 +3,7 @@
 import socket
 import time
 
+from lab.net import network as fabric
 from lab.net.port import shown
 
 SERVER = 5001
@@ -51,6 +52,17 @@ def handshake(net, src, dst, port):
             client.close()
             times.append(took)
     return min(times)
+
+
+def one_of_each_slice(net, src, dst):
+    """A client's port of each slice of the ECMP hash, after which neighbours on all paths are
+    resolved, and the switches' counters are 0."""
+    ports = fabric.PORTS[::3072]
+    for port in ports:
+        handshake(net, src, dst, port + 20)
+    time.sleep(2)
+    renew(net)
+    return ports
 
 
 def lasts(links, delay):

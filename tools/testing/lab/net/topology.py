@@ -73,7 +73,7 @@ def leaf_spine(config):
 
 
 def pods(config):
-    """Three tiers.  The aggregates of a pod are linked to different cores, each to as many."""
+    """Three tiers.  The aggregates of a pod are linked to different cores, of equal number."""
     number, in_pod = config["pods"], config["spines"]
     hosts = _hosts(config["hosts"])
     edges = [f"edge{i}" for i in range(config["leaves"])]

@@ -141,13 +141,13 @@ class Packet:
         self.raw[t + 16:t + 18] = struct.pack("!H", checksum(pseudo + segment))
 
     def add_options(self, options):
-        """Add TCP options, of a multiple of 4 bytes, to a packet without data."""
+        """Add TCP options, of a multiple of 4 bytes, to a packet without data.  The length in the IP
+        header becomes that of self.raw."""
         t = self.ip_len
         self.raw += options
         self.doff += len(options)
         self.raw[t + 12] = self.doff << 2 | self.raw[t + 12] & 15
-        at = 2 if self.version == 4 else 4
-        length = struct.unpack_from("!H", self.raw, at)[0] + len(options)
+        at, length = (2, len(self.raw)) if self.version == 4 else (4, len(self.raw) - 40)
         self.raw[at:at + 2] = struct.pack("!H", length)
         self.set_dsfield(self.dsfield)          # computes IPv4's checksum, too
         self.fix_checksum()
