@@ -13,7 +13,9 @@ from experiments.ask import experiment, refused, rows
 from lab import tap
 from lab.tap import case, equal, true, within
 
-FEW, MANY = 20, 300     # requests: the port holds the first windows of FEW, but not of MANY
+# Requests.  The port holds the first windows of FEW.  Of MANY it drops at least 1400 packets:
+# Redis and the kernel schedule differently from run to run, and one run of six with 300 dropped none.
+FEW, MANY = 20, 500
 ROUNDS = 6      # with three, possibly no connection of dctcp waits for two successive timers
 SETS = "--requests", f"{FEW},{MANY}", "--rounds", str(ROUNDS)
 
@@ -43,7 +45,7 @@ def stored():
              "minimum response time: the propagation delays")
 
 
-@case("Redis: 300 SETs make dctcp wait for timers, and tlt_dctcp for none")
+@case("Redis: 500 SETs make dctcp wait for timers, and tlt_dctcp for none")
 def no_timers():
     seen, _ = sets()
     base, tlt = seen["dctcp", MANY], seen["tlt_dctcp", MANY]
