@@ -336,6 +336,14 @@ static u32 rd_burst_arrived(struct sock *sk, struct rd_sock *rs, bool begins, bo
 	return n;
 }
 
+/* Number of trimmed packets that the sender does not know of yet, and does not request. */
+static u32 rd_unread(const struct rd_sock *rs, const struct gl_seg *seg)
+{
+	if (!rd_transport(rs)->policy->trims || seg->words < 4)
+		return 0;
+	return max_t(s16, rs->trims - (u16)seg->word[3], 0);
+}
+
 /**
  * rd_requested() - a request, report, stop or probe has arrived
  * @sk: the connection
@@ -377,7 +385,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
-	rs->end = (again ? rs->credit : seq) + want;
+	rs->end = (again ? rs->credit : seq) + want + rd_unread(rs, seg);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end)) {
 		rd_leave(rs->r.queue, &rs->r);
@@ -392,6 +400,34 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		rd_count(rs, RD_CREDITWAITED, 1);
 		rd_send_credit(sk, rs, rd_wait_word(rs, &t) | RD_ACCEPTED);
 	}
+}
+
+/**
+ * rd_trimmed() - gl_transport's on_trimmed(): data of the peer was trimmed
+ * @sk: the connection, locked and not owned by a process, BH off
+ * @gs: its state
+ *
+ * Permits the repair.  The headers have arrived, so the sender has used a credit.
+ *
+ * Return: number of the report that is about to be sent, before the credit.
+ */
+u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
+{
+	struct rd_sock *rs = rd_sock(gs);
+	u64 now = ktime_get_ns(), idle = rd_silence_ns(rs, now);
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+
+	rd_follow(sk, rs);
+	if (rd_is_off(&rs->r)) {
+		if (policy->begins)
+			policy->begins(sk, rs, idle);
+		rs->end = rs->credit;
+	}
+	rs->requested_at = now >> RD_REQUESTED_SHIFT;
+	rs->use.segs--;
+	rs->end++;
+	gl_kick(sk, gs);
+	return ++rs->trims;
 }
 
 /**

@@ -198,18 +198,26 @@ static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
 }
 
+/* Number of packets that a burst may still send, and for which no credits are requested. */
+static u32 rd_unasked(const struct sock *sk, struct rd_sock *rs)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+
+	return first && first->named ? first->allow(sk, &rs->gs) : 0;
+}
+
 /* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
  * @most or more.
  */
 static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
-	u32 permitted = rd_permitted(sk, rs), n;
+	u32 permitted = rd_permitted(sk, rs), had = rs->tokens + rd_unasked(sk, rs), n;
 
-	if (permitted <= rs->tokens)
+	if (permitted <= had)
 		return 0;
-	most = min_t(u64, (u64)most + rs->tokens, permitted);
+	most = min_t(u64, (u64)most + had, permitted);
 	n = min(rd_backlog(sk, rs, most), permitted);
-	return n - min_t(u32, n, rs->tokens);
+	return n - min(n, had);
 }
 
 /* The period of reports, ns: a round trip.  On a busy link, where a round trip has no credit, a
@@ -270,6 +278,8 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		kind = RD_PROBE;
 		words = 4;
 		rd_count(rs, RD_PROBESENT, 1);
+	} else if (rd_transport(rs)->policy->trims) {
+		word[words++] = rs->named;
 	}
 	rd_follow(sk, rs);
 	rd_expand_sndbuf(sk, rs);
@@ -423,8 +433,8 @@ static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
 	       rd_backlog(sk, rs, rs->tokens) >= rs->tokens;
 }
 
-/* Spend a credit: on a retransmission if one waits, otherwise on new data. */
-static void rd_spend(struct sock *sk, struct rd_sock *rs)
+/* Spend @n credits: on retransmissions if any wait, otherwise on new data. */
+static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	u32 had = rs->tokens;
@@ -432,7 +442,7 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs)
 	if (first)
 		first->credited(sk, &rs->gs);
 	rs->spending = 1;
-	rs->tokens++;
+	rs->tokens = min_t(u32, rs->tokens + n, RD_TOKENS_MAX);
 	rd_set_window(sk, rs->tokens);
 	gl_xmit(sk);
 	if (rs->tokens > had && first && first->spend(sk, &rs->gs)) {
@@ -469,6 +479,21 @@ static bool rd_is_fresh(struct rd_sock *rs, u32 seq)
 	return true;
 }
 
+/* Number of credits that a credit stands for; 0 for one that arrives twice, or is forged.  A
+ * cumulative credit that has been overtaken was already spent.
+ */
+static u32 rd_fresh(struct rd_sock *rs, u32 seq)
+{
+	u32 ahead = seq - rs->seq;
+
+	if (!rd_transport(rs)->policy->cumulative)
+		return rd_is_fresh(rs, seq);
+	if (!ahead || ahead > RD_SEQ_AHEAD)
+		return 0;
+	rs->seq = seq;
+	return min_t(u32, ahead, RD_TOKENS_MAX);
+}
+
 /* Is the "request accepted" current?  Not if a credit that was sent later has arrived. */
 static bool rd_is_current(const struct rd_sock *rs, u32 seq)
 {
@@ -492,14 +517,16 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 	bool accepted = seg->words > 1 && seg->word[1] & RD_ACCEPTED;
 	u64 now = ktime_get_ns();
 	bool waiting;
+	u32 n = 0;
 
 	if (accepted && seg->word[1] & RD_CLOSED) {
 		rs->closed = 1;
 		gl_kick(sk, &rs->gs);
 		return;
 	}
-	if (!seg->words || !rs->requested || !(accepted ? rd_is_current(rs, seg->word[0]) :
-							rd_is_fresh(rs, seg->word[0]))) {
+	if (seg->words && rs->requested)
+		n = accepted ? rd_is_current(rs, seg->word[0]) : rd_fresh(rs, seg->word[0]);
+	if (!n) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
@@ -511,15 +538,41 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 			rd_arm_retry(sk, rs, now);
 		return;
 	}
-	rs->received++;
-	rd_count(rs, RD_CREDITRECEIVED, 1);
+	rs->received += n;
+	rd_count(rs, RD_CREDITRECEIVED, n);
 
-	rd_spend(sk, rs);
+	rd_spend(sk, rs, n);
 	waiting = rd_waiting(sk, rs, 1);
 	if ((!waiting && rs->requesting) || (u32)now - rs->reported_at >= rd_round_ns(sk, rs))
 		rd_send_request(sk, rs, 0);
 	else if (waiting)
 		rd_arm_retry(sk, rs, now);
+}
+
+/**
+ * rd_named() - gl_transport's on_named(): a report of a trimmed packet has arrived
+ * @sk: the connection, locked and not owned by a process, BH off
+ * @gs: its state
+ * @number: of the report
+ *
+ * The receiver permits the repair without a request, also those that earlier reports named which
+ * were lost.
+ */
+void rd_named(struct sock *sk, struct gl_sock *gs, u16 number)
+{
+	struct rd_sock *rs = rd_sock(gs);
+	s16 n = number - rs->named;
+
+	if (n <= 0)
+		return;
+	rs->named = number;
+	if (!rs->requesting)
+		rs->credit_end = rs->seq;
+	rs->requesting = 1;
+	rs->requested = 1;
+	rs->credit_end += n;
+	rd_follow(sk, rs);
+	rd_arm_retry(sk, rs, ktime_get_ns());
 }
 
 /**

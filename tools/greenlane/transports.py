@@ -62,6 +62,8 @@ TRANSPORTS = (
               mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
     Transport("aeolus", "tcp_aeolus", ("aeolus_xpass",), CREDITS, needs=("tcp_xpass",),
               fallback="aeolus-reno"),
+    Transport("ndp", "tcp_ndp", ("ndp",), CREDITS, needs=("rd_core",), fallback="ndp-reno",
+              mbit="ndp_rate", colour="#117733", marker="<"),
 )
 
 # The other modules, in that order: {module: the modules that it needs}.
