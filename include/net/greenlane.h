@@ -527,6 +527,7 @@ void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
 
 /* gl_loss.c */
+void gl_rack_wait(struct sock *sk);
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
 bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq);
 void gl_reorder_seen(struct sock *sk, struct gl_sock *gs);

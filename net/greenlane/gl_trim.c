@@ -124,15 +124,15 @@ static void gl_trim_act(struct sock *sk, const struct gl_repair *r)
 		return;
 	}
 	lost = gl_lose_range(sk, r->seq, r->end);
-	if (gl_trim_is_numbered(gs)) {
+	if (gl_trim_is_numbered(gs))
 		gs->transport->on_named(sk, gs, r->number);
-	} else if (lost && r->alone) {
+	else if (lost && r->alone)
 		/* TCP would repair the loss, but reduce its window at the next ACK only if the
 		 * repair has not arrived by then.
 		 */
 		tcp_enter_cwr(sk);
+	if (lost && r->alone)
 		gl_xmit(sk);
-	}
 }
 
 /* --- repairs that wait ----------------------------------------------------------- */

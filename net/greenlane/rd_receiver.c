@@ -416,8 +416,11 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 	struct rd_sock *rs = rd_sock(gs);
 	u64 now = ktime_get_ns(), idle = rd_silence_ns(rs, now);
 	const struct rd_policy *policy = rd_transport(rs)->policy;
+	u64 header;
 
 	rd_follow(sk, rs);
+	header = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len + GL_OPT_LEN(1));
+	rd_yield(rs->r.queue, now, header, RD_YIELDED * header);
 	if (rd_is_off(&rs->r)) {
 		if (policy->begins)
 			policy->begins(sk, rs, idle);

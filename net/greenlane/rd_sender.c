@@ -24,6 +24,9 @@
 #define RD_RETRIES_MIN		5
 #define RD_ALIVE		3
 
+/* Period of reports if credits are cumulative: the receiver expects one in RD_SILENCE_NS. */
+#define RD_ALIVE_NS		(250ULL * NSEC_PER_USEC)
+
 /* Buffers of the write queue that a request counts packet by packet; for the rest it divides bytes
  * by the MSS.  A link of 100 Gbit/s carries this many packets in a round trip of 30 us.
  */
@@ -228,6 +231,9 @@ static u64 rd_round_ns(const struct sock *sk, const struct rd_sock *rs)
 {
 	u64 rare = rs->busy ? RD_REPORT * (u64)rs->wait : 0;
 
+	/* No credit is lost, so a report only shows that the sender exists. */
+	if (rd_transport(rs)->policy->cumulative)
+		rare = max(rare, RD_ALIVE_NS);
 	return max(rd_rtt_ns(sk), rare);
 }
 
@@ -433,11 +439,23 @@ static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
 	       rd_backlog(sk, rs, rs->tokens) >= rs->tokens;
 }
 
+/* Number of unused credits that the connection keeps: those that its pace holds back, or those for
+ * packets whose report has not been processed yet, because a process owned the socket.
+ */
+static u32 rd_kept(const struct sock *sk, struct rd_sock *rs)
+{
+	s32 early = rs->seq - rs->credit_end;
+
+	if (rd_is_held(sk, rs))
+		return rs->tokens;
+	return rd_transport(rs)->policy->trims ? clamp(early, 0, (s32)rs->tokens) : 0;
+}
+
 /* Spend @n credits: on retransmissions if any wait, otherwise on new data. */
 static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
-	u32 had = rs->tokens;
+	u32 had = rs->tokens, kept;
 
 	if (first)
 		first->credited(sk, &rs->gs);
@@ -450,13 +468,27 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 		gl_xmit(sk);
 	}
 	rs->spending = 0;
-	if (rs->tokens && !rd_is_held(sk, rs)) {
-		rd_count(rs, RD_CREDITWASTED, rs->tokens);
-		rs->tokens = 0;
+	kept = rs->tokens ? rd_kept(sk, rs) : 0;
+	if (rs->tokens > kept) {
+		rd_count(rs, RD_CREDITWASTED, rs->tokens - kept);
+		rs->tokens = kept;
 		if (after(gl_data_end(sk), tcp_wnd_end(tcp_sk(sk))))
 			rs->shut = RD_SHUT_REQUESTS;
 	}
 	rd_set_window(sk, 0);
+}
+
+/* Nothing waits.  Tell the receiver, unless it has no credit left to send either: it counts the
+ * reports of trimmed packets as this end does.
+ */
+static void rd_stop(struct sock *sk, struct rd_sock *rs)
+{
+	if (!rd_transport(rs)->policy->trims || rs->credit_end != rs->seq) {
+		rd_send_request(sk, rs, 0);
+		return;
+	}
+	rs->requesting = 0;
+	rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
 }
 
 /* Accept each credit once, and in any order within RD_WINDOW: the path reorders credits, or the
@@ -543,7 +575,9 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 
 	rd_spend(sk, rs, n);
 	waiting = rd_waiting(sk, rs, 1);
-	if ((!waiting && rs->requesting) || (u32)now - rs->reported_at >= rd_round_ns(sk, rs))
+	if (!waiting && rs->requesting)
+		rd_stop(sk, rs);
+	else if ((u32)now - rs->reported_at >= rd_round_ns(sk, rs))
 		rd_send_request(sk, rs, 0);
 	else if (waiting)
 		rd_arm_retry(sk, rs, now);
@@ -566,8 +600,6 @@ void rd_named(struct sock *sk, struct gl_sock *gs, u16 number)
 	if (n <= 0)
 		return;
 	rs->named = number;
-	if (!rs->requesting)
-		rs->credit_end = rs->seq;
 	rs->requesting = 1;
 	rs->requested = 1;
 	rs->credit_end += n;
@@ -650,7 +682,7 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 		rd_resume(sk, rs, now);
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */
 	else if (rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
-		rd_send_request(sk, rs, 0);
+		rd_stop(sk, rs);
 	else if ((s32)(rs->retry - (u32)now) > 0)
 		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
 	else if (!rd_retry(sk, rs))

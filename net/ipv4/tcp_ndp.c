@@ -229,6 +229,7 @@ static void ndp_in_ack_event(struct sock *sk, u32 flags)
 	struct gl_sock *gs = gl_sock_locked(sk);
 
 	rd_in_ack_event(sk, flags);
+	gl_rack_wait(sk);
 	if (gs && !before(tcp_sk(sk)->snd_una, ndp_first_of(gs)->end))
 		rd_first_over(gs, ndp_first_of(gs));
 }

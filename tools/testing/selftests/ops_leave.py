@@ -52,7 +52,7 @@ def unused():
     look()
     true(os.path.exists(STATE), "a state file exists")
     out = leave(0)
-    has(out, "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass, tcp_tlt, tcp_hpcc, tcp_timely,"
+    has(out, "unloaded: sch_iofd, sch_color, tcp_ndp, tcp_aeolus, tcp_xpass, tcp_tlt, tcp_hpcc, tcp_timely,"
         " tcp_dart", "greenlane is not in use")
     equal(loaded(), set(), "loaded")
     equal(os.path.exists(os.path.dirname(STATE)), False, "the state file exists")
@@ -70,7 +70,7 @@ def sockets():
             me = f"{file.read().strip()}[{os.getpid()}]"
         has(out, f"{wire.a.name}: 1 connection of tlt_reno: {me}\n  wait until they end",
             f"{wire.b.name}: 1 listening socket of tlt_cubic: {me}\n  restart the service",
-            "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_xpass",
+            "unloaded: sch_iofd, sch_color, tcp_ndp, tcp_aeolus, tcp_xpass",
             "still loaded: link_speed, greenlane, tcp_dcqcn, tcp_dart, tcp_hpcc, tcp_tlt")
         true("new connections get" not in out, f"no default remains: {out}")
         listener.close()

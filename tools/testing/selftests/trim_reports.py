@@ -3,11 +3,8 @@
 """A trimmed packet becomes a report of one loss to its sender (net/greenlane/gl_trim.c).
 
 	a (client) ---- wire (this program, trims) ---- b (server)
-
-The wire does to a packet what a port with `trim` does: color_trim.py has the rules of that.
 """
 import socket
-import struct
 
 from lab import tap
 from lab.codepoints import DSCP
@@ -16,28 +13,13 @@ from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.hpcc import tcp_info
-from lab.wire.packet import FIN, PSH
 from lab.wire.sockopt import cc_of, set_tos
+from lab.wire.trim import REPORT, TRIMMED, cut, reports, trims
 from lab.wire.wire import MSS, Wire, pattern
 
 SSTHRESH = 76           # offset of tcpi_snd_ssthresh
-TRIMMED, REPORT, HAD_FIN = 11, 15, 1 << 31      # codes of the option; a bit of its word
 CCS = ("reno", "cubic", "dctcp", "tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass",
-       "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc")
-
-
-def cut(p):
-    """Trim a packet, as a port does.  Return: false if it has no room for the option."""
-    if p.doff + 12 > 60:
-        return False
-    word = p.len | (HAD_FIN if p.flags & FIN else 0)
-    p.flags &= ~(FIN | PSH)
-    p.raw[p.ip_len + 13] = p.flags
-    p.payload = b""
-    del p.raw[p.ip_len + p.doff:]
-    p.set_dsfield(DSCP["trimmed"] << 2 | p.ecn)
-    p.add_options(pkt.option(TRIMMED, word))
-    return True
+       "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp")
 
 
 def wires(cc="reno", **options):
@@ -47,34 +29,6 @@ def wires(cc="reno", **options):
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.greenlane_active", 1)
     return wire
-
-
-def trims(wire, *which):
-    """The wire trims these packets with data, numbered from 0 in the order in which a sends them.
-    Returns the list of them: (seq, length)."""
-    done, count = [], 0
-
-    def rule(p):
-        nonlocal count
-        if p.from_a and p.len:
-            if count in which:
-                done.append((p.seq, p.len))
-                cut(p)
-            count += 1
-        return False
-    wire.rule = rule
-    return done
-
-
-def reports(wire):
-    """(seq, length) of the reports that b has sent."""
-    found = []
-    for p in wire.from_b():
-        for at in p.options_at:
-            if p.raw[at + 4] == REPORT:
-                equal(p.dscp, DSCP["trimmed"], "DSCP of a report")
-                found.append(struct.unpack_from("!II", p.raw, at + 8))
-    return found
 
 
 def counters(ns):
