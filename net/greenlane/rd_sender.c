@@ -394,12 +394,16 @@ u32 rd_min_tso_segs(struct sock *sk)
 	return 1;
 }
 
-/* Data was sent by a credit: reserve link time for its ACK. */
+/* Data was sent by a credit: reserve link time for its ACK, and for the credit if the receivers of
+ * this end's link do not (struct rd_policy's @trims).
+ */
 static void rd_make_room(const struct sock *sk, struct rd_sock *rs)
 {
-	u64 ack = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
+	u64 ns = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
 
-	rd_yield(rs->r.queue, ktime_get_ns(), ack, RD_YIELDED * ack);
+	if (rd_transport(rs)->policy->trims)
+		ns += rd_packet_ns(sk, rs, RD_CREDIT_HLEN);
+	rd_yield(rs->r.queue, ktime_get_ns(), ns, RD_YIELDED * ns);
 }
 
 /**
@@ -597,7 +601,8 @@ void rd_named(struct sock *sk, struct gl_sock *gs, u16 number)
 	struct rd_sock *rs = rd_sock(gs);
 	s16 n = number - rs->named;
 
-	if (n <= 0)
+	/* An old one, or a forged one: TCP has not that many packets in flight. */
+	if (n <= 0 || n > RD_TOKENS_MAX)
 		return;
 	rs->named = number;
 	rs->requesting = 1;

@@ -10,11 +10,10 @@ from lab import tap
 from lab.codepoints import DSCP
 from lab.net import libc, modules
 from lab.tap import case, equal, true, within
-from lab.wire import packet as pkt
 from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.hpcc import tcp_info
 from lab.wire.sockopt import cc_of, set_tos
-from lab.wire.trim import REPORT, TRIMMED, cut, reports, trims
+from lab.wire.trim import REPORT, cut, forged, reports, trims
 from lab.wire.wire import MSS, Wire, pattern
 
 SSTHRESH = 76           # offset of tcpi_snd_ssthresh
@@ -169,28 +168,6 @@ def off(at):
               "a timer of TCP's")
 
 
-def packets(wire, client, server):
-    """Forged packets: a report to a, and a trimmed packet to b, with parts to change."""
-    wire.mark()
-    true(wire.transfer(client, server, 1000), "bytes arrive")
-    wire.run(1e-3)
-    data, ack = [p for p in wire.from_a() if p.len][-1], wire.from_b()[-1]
-
-    def report(seq, length, to=wire.a, **change):
-        fields = {"seq": ack.seq, "ack": ack.ack, "dscp": DSCP["trimmed"], **change}
-        option = pkt.option(REPORT, seq, length)
-        wire.inject(to, pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), ack.sport,
-                                 ack.dport, window=ack.window, options=option, **fields))
-
-    def trimmed(seq, word, **change):
-        fields = {"ack": data.ack, "dscp": DSCP["trimmed"], **change}
-        option = pkt.option(TRIMMED, word)
-        wire.inject(wire.b, pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b),
-                                     data.sport, data.dport, seq, window=data.window, options=option,
-                                     **fields))
-    return report, trimmed, ack.ack
-
-
 @case("after an RTO a report does not make TCP skip earlier lost packets", how=("trim", "pass"))
 def after_rto(how):
     with wires("reno") as wire:
@@ -217,7 +194,7 @@ def after_rto(how):
 def squat(length):
     with wires("reno", speed=1000) as wire:
         other, other_server = wire.connect(port=2000)
-        _, trimmed, end = packets(wire, other, other_server)
+        _, trimmed, end = forged(wire, other, other_server)
         client, server = wire.connect()
         true(wire.transfer(client, server, 20_000), "bytes arrive")
         wire.run(5e-3)
@@ -280,7 +257,7 @@ def overtaken():
 def forged_report(version):
     with wires("reno", version=version) as wire:
         client, server = wire.connect()
-        report, _, una = packets(wire, client, server)
+        report, _, una = forged(wire, client, server)
         wire.mark()
         report(una, 1000)                               # nothing is in flight
         report(una - 1000, 1000)                        # acknowledged
@@ -309,7 +286,7 @@ def forged_report(version):
 def sacked(version):
     with wires("reno", version=version) as wire:
         client, server = wire.connect()
-        report, _, una = packets(wire, client, server)
+        report, _, una = forged(wire, client, server)
         wire.mark()
         count, mss = 0, MSS[version]
 
@@ -336,7 +313,7 @@ def sacked(version):
 def forged_trim(version):
     with wires("reno", version=version) as wire:
         client, server = wire.connect()
-        _, trimmed, end = packets(wire, client, server)
+        _, trimmed, end = forged(wire, client, server)
         wire.mark()
         trimmed(end - 1000, 1000)               # has arrived
         trimmed(end, 0)                         # no data
@@ -420,7 +397,7 @@ def no_sack(version):
         wire.mark()
         true(wire.transfer(client, server, 20_000), "bytes arrive")
         equal(reports(wire), [], "reports")
-        report, _, una = packets(wire, client, server)
+        report, _, una = forged(wire, client, server)
         wire.rule = lambda p: p.from_a and p.len
         client.send(pattern(8000))
         wire.run(20e-6)

@@ -6,7 +6,7 @@ The wire does to a packet what a port with `trim` does: color_trim.py has the ru
 import struct
 
 from lab.codepoints import DSCP
-from lab.tap import equal
+from lab.tap import equal, true
 from lab.wire import packet as pkt
 from lab.wire.packet import FIN, PSH
 
@@ -51,5 +51,28 @@ def reports(wire):
         for at in p.options_at:
             if p.raw[at + 4] == REPORT:
                 equal(p.dscp, DSCP["trimmed"], "DSCP of a report")
-                found.append(struct.unpack_from("!II", p.raw, at + 8))
+                seq, word = struct.unpack_from("!II", p.raw, at + 8)
+                found.append((seq, word & 0xffff))      # above: the number, for ndp
     return found
+
+
+def forged(wire, client, server):
+    """Forged packets: a report to a, and a trimmed packet to b, with parts to change."""
+    wire.mark()
+    true(wire.transfer(client, server, 1000), "bytes arrive")
+    wire.run(1e-3)
+    data, ack = [p for p in wire.from_a() if p.len][-1], wire.from_b()[-1]
+
+    def report(seq, length, to=wire.a, **change):
+        fields = {"seq": ack.seq, "ack": ack.ack, "dscp": DSCP["trimmed"], **change}
+        option = pkt.option(REPORT, seq, length)
+        wire.inject(to, pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), ack.sport,
+                                 ack.dport, window=ack.window, options=option, **fields))
+
+    def trimmed(seq, word, **change):
+        fields = {"ack": data.ack, "dscp": DSCP["trimmed"], **change}
+        option = pkt.option(TRIMMED, word)
+        wire.inject(wire.b, pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b),
+                                     data.sport, data.dport, seq, window=data.window, options=option,
+                                     **fields))
+    return report, trimmed, ack.ack
