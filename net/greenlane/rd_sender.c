@@ -560,7 +560,8 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 		gl_kick(sk, &rs->gs);
 		return;
 	}
-	if (seg->words && rs->requested)
+	/* The first pull may precede its report, which is held while a process owns the socket. */
+	if (seg->words && (rs->requested || rd_transport(rs)->policy->trims))
 		n = accepted ? rd_is_current(rs, seg->word[0]) : rd_fresh(rs, seg->word[0]);
 	if (!n) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
