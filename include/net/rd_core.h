@@ -329,7 +329,7 @@ void rd_in_ack_event(struct sock *sk, u32 flags);
 /* rd_first.c */
 u32 rd_first_bytes(const struct sock *sk, const struct gl_sock *gs,
 		   const struct rd_first_burst *b);
-bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool asked,
+bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool requested,
 		    unsigned int idle_ms);
 u32 rd_first_left(const struct sock *sk, const struct rd_first_burst *b);
 bool rd_first_sends(const struct sock *sk, struct rd_first_burst *b, const struct gl_seg *seg);

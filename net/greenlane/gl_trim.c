@@ -83,7 +83,7 @@ struct gl_repair {
 
 /* --- at one end ------------------------------------------------------------------ */
 
-/* Does the transport of a connection pace repairs?  Then reports are numbered, and leave at once. */
+/* Does the connection's transport pace repairs?  Then reports are numbered, and leave at once. */
 static bool gl_trim_is_numbered(const struct gl_sock *gs)
 {
 	return gs && gs->transport->on_trimmed;

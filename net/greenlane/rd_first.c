@@ -3,8 +3,8 @@
  *
  * A sender waits a round trip for its first credit.  It uses that time, and sends a
  * bandwidth-delay product at once (Aeolus, §III-A; NDP, SIGCOMM 2017, §3.2).  The transport
- * repairs the losses.  All bursts of a host together are at most what its link carries in a round
- * trip: rd_first_request().
+ * repairs the losses.  All bursts of a host together are at most a bandwidth-delay product of its
+ * link: rd_first_request().
  */
 #include <net/dst.h>
 #include <net/tcp.h>
@@ -20,8 +20,8 @@
  * @gs: its state
  * @b: its burst
  *
- * It is set by the socket option, by the route's initcwnd, or it is what the link carries in the
- * minimum RTT; TCP's first window if TCP does not know the minimum RTT, because the SYN was
+ * The socket option sets it, or the route's initcwnd; otherwise it is a bandwidth-delay product: the
+ * link's speed times the minimum RTT.  It is TCP's first window if TCP does not know the minimum RTT, because the SYN was
  * retransmitted.
  *
  * Return: bytes, at least an MSS.
@@ -81,18 +81,18 @@ static void rd_first_grant(struct sock *sk, struct gl_sock *gs, struct rd_first_
  * @sk: the connection, locked
  * @gs: its state
  * @b: its burst
- * @asked: credits were requested, so it is too late for a new burst
+ * @requested: credits were requested, so it is too late for a new burst
  * @idle_ms: a connection is idle if it has sent nothing for this time, and all its data is
  *	acknowledged
  *
  * Return: true if a burst begins.
  */
-bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool asked,
+bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool requested,
 		    unsigned int idle_ms)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (asked || (b->grows && tp->packets_out)) {
+	if (requested || (b->grows && tp->packets_out)) {
 		/* The application may have written more before the answer to the burst. */
 		if (b->grows && !tp->lost_out)
 			rd_first_grant(sk, gs, b);

@@ -6,13 +6,13 @@
  *	latency and high performance", SIGCOMM 2017
  *
  * A switch port queues few packets.  When they are too many, it cuts off the data of a packet and
- * forwards the headers first, so the receiver knows all that its senders have sent, and *pulls* the
- * rest at the speed of its link.
+ * forwards the headers first, so the receiver knows all packets that its senders have sent, and
+ * *pulls* the trimmed ones at the speed of its link.
  *
  *	sender                         port                     receiver
  *	first window, d d d d d  ----> d d [h] [h] d  ------->  d d h h d
  *	marks two packets lost   <----- report, report -------  pulls two packets
- *	d d                      <------- pull, pull ---------  (all senders by turns, paced)
+ *	d d                      <------- pull, pull ---------  (round robin, paced)
  *
  * A pull is a credit of the core (include/net/rd_core.h): the receiver sends it for data that the
  * sender has requested, and for each packet that was trimmed.  It is cumulative, so a lost one
