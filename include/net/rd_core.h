@@ -235,6 +235,7 @@ struct rd_use {
  * @seen: receiver: the highest credit that the sender has reported
  * @reported: receiver: number of credits that the sender had received by then
  * @burst: sender: its part of the host's unscheduled packets, ns of link time
+ * @trim_end: receiver: @end after the last report of a trimmed packet
  * @trims: receiver: reports of trimmed packets sent
  * @named: sender: number of the last such report that has arrived
  * @requesting: sender: the receiver knows that this end has data to send
@@ -278,6 +279,7 @@ struct rd_sock {
 	u32			seen;
 	u32			reported;
 	u32			burst;
+	u32			trim_end;
 	u16			trims;
 	u16			named;
 	u8			requesting:1,

@@ -336,12 +336,19 @@ static u32 rd_burst_arrived(struct sock *sk, struct rd_sock *rs, bool begins, bo
 	return n;
 }
 
-/* Number of trimmed packets that the sender does not know of yet, and does not request. */
+/* Number of credits for trimmed packets that the sender does not know of yet, and does not request.
+ * Once a credit has arrived that left after the last report, none is outstanding: a report that is
+ * missing then is lost.
+ */
 static u32 rd_unread(const struct rd_sock *rs, const struct gl_seg *seg)
 {
-	if (!rd_transport(rs)->policy->trims || seg->words < 4)
+	s32 left = rs->trim_end - seg->word[0];
+	s16 unread;
+
+	if (!rd_transport(rs)->policy->trims || seg->words < 4 || left <= 0)
 		return 0;
-	return max_t(s16, rs->trims - (u16)seg->word[3], 0);
+	unread = rs->trims - (u16)seg->word[3];
+	return clamp(unread, 0, left);
 }
 
 /**
@@ -364,7 +371,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	u64 cost;
 	u32 last;
 
-	if (seg->words == 3 && again)
+	if (seg->words >= 3 && again && !probe)
 		rd_resync(rs, seq, received);
 	/* Drop a request that reports credits that the sender cannot have. */
 	if (seg->words < 3 || after(seq, rs->credit) || before(seq, rs->seen) ||
@@ -385,7 +392,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
-	rs->end = (again ? rs->credit : seq) + want + rd_unread(rs, seg);
+	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end)) {
 		rd_leave(rs->r.queue, &rs->r);
@@ -407,7 +414,8 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
  * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
  *
- * Permits the repair.  The headers have arrived, so the sender has used a credit.
+ * Permits the repair.  The headers do not count as use of a credit (rd_use.c): a sender that sends
+ * nothing else would keep its share.
  *
  * Return: number of the report that is about to be sent, before the credit.
  */
@@ -421,14 +429,14 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 	rd_follow(sk, rs);
 	header = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len + GL_OPT_LEN(1));
 	rd_yield(rs->r.queue, now, header, RD_YIELDED * header);
-	if (rd_is_off(&rs->r)) {
+	/* The tasklet that joins the queue runs after other packets of this softirq. */
+	if (!before(rs->credit, rs->end)) {
 		if (policy->begins)
 			policy->begins(sk, rs, idle);
 		rs->end = rs->credit;
 	}
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
-	rs->use.segs--;
-	rs->end++;
+	rs->trim_end = ++rs->end;
 	gl_kick(sk, gs);
 	return ++rs->trims;
 }

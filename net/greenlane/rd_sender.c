@@ -355,13 +355,25 @@ void rd_keep(struct sock *sk)
 		icsk->icsk_mtup.search_high = icsk->icsk_mtup.search_low;
 }
 
+static void rd_waste(struct rd_sock *rs, u32 kept)
+{
+	if (rs->tokens <= kept)
+		return;
+	rd_count(rs, RD_CREDITWASTED, rs->tokens - kept);
+	rs->tokens = kept;
+}
+
 /* Set the window just before TCP reads it. */
 static void rd_gate(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	const struct sk_buff *head = tcp_send_head(sk);
-	u32 more = rs->tokens;
+	u32 more;
 
+	/* No report is missing any more. */
+	if (!rs->spending && !tcp_sk(sk)->packets_out && !rd_is_paced(sk))
+		rd_waste(rs, 0);
+	more = rs->tokens;
 	if (!rs->spending) {
 		if (first && rd_waiting(sk, rs, 1))
 			first->begin(sk, &rs->gs, rs->requesting);
@@ -443,23 +455,31 @@ static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
 	       rd_backlog(sk, rs, rs->tokens) >= rs->tokens;
 }
 
-/* Number of unused credits that the connection keeps: those that its pace holds back, or those for
- * packets whose report has not been processed yet, because a process owned the socket.
+/* Number of credits that may precede the reports of the packets that they are for: while a process
+ * owns the socket, reports wait.  They name packets in flight only.
+ */
+static u32 rd_early(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_transport(rs)->policy->trims ? tcp_packets_in_flight(tcp_sk(sk)) : 0;
+}
+
+/* Number of unused credits that the connection keeps: credits that its pace holds back, or credits
+ * beyond the requested ones that precede their reports.
  */
 static u32 rd_kept(const struct sock *sk, struct rd_sock *rs)
 {
-	s32 early = rs->seq - rs->credit_end;
+	s32 more = rs->seq - rs->credit_end;
 
 	if (rd_is_held(sk, rs))
 		return rs->tokens;
-	return rd_transport(rs)->policy->trims ? clamp(early, 0, (s32)rs->tokens) : 0;
+	return min3((u32)max(more, 0), rd_early(sk, rs), (u32)rs->tokens);
 }
 
 /* Spend @n credits: on retransmissions if any wait, otherwise on new data. */
 static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
-	u32 had = rs->tokens, kept;
+	u32 had = rs->tokens;
 
 	if (first)
 		first->credited(sk, &rs->gs);
@@ -472,10 +492,8 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 		gl_xmit(sk);
 	}
 	rs->spending = 0;
-	kept = rs->tokens ? rd_kept(sk, rs) : 0;
-	if (rs->tokens > kept) {
-		rd_count(rs, RD_CREDITWASTED, rs->tokens - kept);
-		rs->tokens = kept;
+	if (rs->tokens > rd_kept(sk, rs)) {
+		rd_waste(rs, rd_kept(sk, rs));
 		if (after(gl_data_end(sk), tcp_wnd_end(tcp_sk(sk))))
 			rs->shut = RD_SHUT_REQUESTS;
 	}
@@ -516,18 +534,19 @@ static bool rd_is_fresh(struct rd_sock *rs, u32 seq)
 }
 
 /* Number of credits that a credit stands for; 0 for one that arrives twice, or is forged.  A
- * cumulative credit that has been overtaken was already spent.
+ * cumulative credit that has been overtaken was already spent, and one with a forged number permits
+ * no more than the sender may expect.
  */
-static u32 rd_fresh(struct rd_sock *rs, u32 seq)
+static u32 rd_fresh(const struct sock *sk, struct rd_sock *rs, u32 seq)
 {
-	u32 ahead = seq - rs->seq;
+	u32 ahead = seq - rs->seq, expected = max_t(s32, rs->credit_end - rs->seq, 0);
 
 	if (!rd_transport(rs)->policy->cumulative)
 		return rd_is_fresh(rs, seq);
 	if (!ahead || ahead > RD_SEQ_AHEAD)
 		return 0;
 	rs->seq = seq;
-	return min_t(u32, ahead, RD_TOKENS_MAX);
+	return min(ahead, max(expected + rd_early(sk, rs), 1U));
 }
 
 /* Is the "request accepted" current?  Not if a credit that was sent later has arrived. */
@@ -562,7 +581,8 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 	}
 	/* The first pull may precede its report, which is held while a process owns the socket. */
 	if (seg->words && (rs->requested || rd_transport(rs)->policy->trims))
-		n = accepted ? rd_is_current(rs, seg->word[0]) : rd_fresh(rs, seg->word[0]);
+		n = accepted ? rd_is_current(rs, seg->word[0]) :
+			       rd_fresh(sk, rs, seg->word[0]);
 	if (!n) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;

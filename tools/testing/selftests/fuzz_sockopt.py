@@ -253,7 +253,7 @@ class Caller:
                                b"xpass": b"xpass-reno",
                                b"aeolus_xpass": b"aeolus-reno", b"dcqcn": b"dcqcn-reno",
                                b"dart": b"dart-reno",
-                               b"hpcc": b"hpcc-reno"}.get(name))
+                               b"hpcc": b"hpcc-reno", b"ndp": b"ndp-reno"}.get(name))
             true(isinstance(after, list) and after[0].rstrip(b"\0") in expected,
                  f"TCP_CONGESTION {name}: {after}")
             self.succeeded["cc"] += 1

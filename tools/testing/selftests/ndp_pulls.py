@@ -13,7 +13,9 @@ from lab import tap
 from lab.codepoints import CREDIT, REQUEST, UNSCHEDULED
 from lab.tap import case, equal, true, within
 from lab.wire import xpass
-from lab.wire.packet import data, kinds
+from lab.wire.attack import Attacker
+from lab.wire.hold import hold
+from lab.wire.packet import data, kinds, option
 from lab.wire.sockopt import GREENLANE_BDP, cc_of, info
 from lab.wire.sockopt import option as sockopt
 from lab.wire.trim import cut, forged, reports, trims
@@ -335,6 +337,107 @@ def forged_number(version, number):
         equal(wire.receive(server, len(payload), 5 * RTT), payload, "bytes, within five round trips")
         equal(sorted((p.seq, p.len) for p in repairs(wire, lost)), lost, "repairs")
         equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+
+
+@case("a forged pull permits no more than a window, and the connection stays", ahead=(60, 60_000))
+def forged_pull(ahead):
+    with wires(speed=1000) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 200_000), "arrives")
+        wire.run(5e-3)
+        Attacker(wire, client, server).forge(
+            False, CREDIT, option(CREDIT, ndp(wire.b)["CreditSent"] + ahead))
+        wire.run(1e-3)
+        for _ in range(3):
+            began = time.monotonic()
+            true(wire.transfer(client, server, 100_000), "arrives")
+            # 0.86 ms of the link, and round trips; the first request is repeated.
+            within(time.monotonic() - began, 0.8e-3, 4e-3, "time of 100 kB, s")
+        equal([cc_of(client), wire.a.greenlane()["Fallback"]], ["ndp", 0],
+              "congestion control, Fallback")
+
+
+@case("a writer with a small buffer rests: no pull of before adds to the next first window",
+      size=(20_000, 35_000, 50_000))
+def kept(size):
+    with wires(speed=1000) as wire:
+        client, server = wire.connect(SO_SNDBUF=size)
+        end = time.monotonic() + 3e-3
+
+        def step():
+            for io in (lambda: client.send(pattern(200_000)) if time.monotonic() < end else None,
+                       lambda: server.recv(1 << 20)):
+                try:
+                    io()
+                except BlockingIOError:
+                    pass
+            return False
+        wire.run(1.0, step)
+        wire.mark()
+        sockopt(client, GREENLANE_BDP, 3 * MSS[4])
+        client.send(pattern(10 * MSS[4]))
+        wire.run(RTT / 2)
+        equal(len(data(wire.from_a())), 3, "packets that leave at once")
+
+
+@case("reports that are lost for good take no credit of later requests", how=("sysctl", "wire"))
+def unread(how):
+    with wires(speed=1000) as wire:
+        if how == "sysctl":
+            wire.a.sysctl("net.ipv4.greenlane_trim", 0)
+        client, server = wire.connect()
+        trim = trims(wire, *range(0, 120, 3)) and None or wire.rule
+        wire.rule = lambda p: trim(p) or (how == "wire" and not p.from_a and p.dscp == 61)
+        true(wire.transfer(client, server, 120_000, 5.0), "arrives")
+        wire.run(20e-3)
+        wire.rule = None
+        sockopt(client, GREENLANE_BDP, MSS[4])
+        before = ndp(wire.b)["CreditSent"], ndp(wire.a)["CreditWasted"]
+        for _ in range(20):
+            true(wire.transfer(client, server, 5 * MSS[4]), "arrives")
+            wire.run(1e-3)
+        equal((ndp(wire.b)["CreditSent"] - before[0], ndp(wire.a)["CreditWasted"] - before[1]),
+              (20 * 4, 0), "pulls, wasted")
+
+
+@case("headers that wait for a process are pulled for, each of them")
+def owned():
+    packets = 12
+    with wires(speed=1000) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        lost = trims(wire, *range(packets))
+        holder = hold(server, 1)
+        payload = pattern(packets * MSS[4])
+        client.send(payload)
+        wire.run(2e-3 - RTT)
+        holder.join()
+        equal(wire.receive(server, len(payload), 5e-3), payload, "bytes")
+        equal(len(reports(wire)), len(lost), "reports")
+        pulls = [p.time for p in wire.from_b() if xpass.is_credit(p)]
+        # 12.3 us each, at 1 Gbit/s: all of them before the sender can answer the first.
+        true(pulls[-1] - pulls[0] < RTT, f"pulls in {(pulls[-1] - pulls[0]) * 1e6:.0f} us")
+        no_timer(wire)
+
+
+@case("a peer that sends headers only loses its share of the link")
+def headers_only():
+    with wires(speed=1000) as wire:
+        cheat, honest = wire.connect(1001), wire.connect(1002)
+        for pair in (cheat, honest):
+            true(wire.transfer(*pair, 3000), "arrives")
+
+        def rule(p):
+            if p.from_a and p.len and p.dport == 1001:
+                cut(p)
+            return False
+        wire.rule = rule
+        cheat[0].send(pattern(60_000))
+        wire.run(4e-3)
+        began = time.monotonic()
+        true(wire.transfer(*honest, 300_000), "arrives")
+        # 2.8 ms alone; with half of the link 5.2.
+        within(time.monotonic() - began, 2.5e-3, 3.6e-3, "time of 300 kB, s")
 
 
 @case("both ends send at once, and packets of both are trimmed", version=(4, 6), tso=(True, False))
