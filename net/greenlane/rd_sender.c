@@ -267,6 +267,12 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 	return at - min(at, ahead);
 }
 
+/* Number of unused credits that precede their reports: the receiver counts them as sent. */
+static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_transport(rs)->policy->trims && !rd_is_paced(sk) ? rs->tokens : 0;
+}
+
 /* Send a request, report or stop.  All three have the same format: the credits that have arrived,
  * and the number of packets that wait.
  */
@@ -294,7 +300,7 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		rs->wait = 0;
 	rs->reported_at = now;
 	rs->shut -= !!rs->shut;
-	rs->credit_end = rs->seq + waiting;
+	rs->credit_end = rs->seq + waiting - rd_kept_early(sk, rs);
 	rs->requesting = !!waiting;
 	rs->requested |= rs->requesting;
 	if (waiting)
@@ -505,7 +511,7 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
  */
 static void rd_stop(struct sock *sk, struct rd_sock *rs)
 {
-	if (!rd_transport(rs)->policy->trims || rs->credit_end != rs->seq) {
+	if (!rd_transport(rs)->policy->trims || after(rs->credit_end, rs->seq)) {
 		rd_send_request(sk, rs, 0);
 		return;
 	}

@@ -392,6 +392,8 @@ def unread(how):
         wire.run(20e-3)
         wire.rule = None
         sockopt(client, GREENLANE_BDP, MSS[4])
+        true(wire.transfer(client, server, 5 * MSS[4]), "arrives, and ends what was left")
+        wire.run(1e-3)
         before = ndp(wire.b)["CreditSent"], ndp(wire.a)["CreditWasted"]
         for _ in range(20):
             true(wire.transfer(client, server, 5 * MSS[4]), "arrives")
