@@ -220,6 +220,11 @@ struct gl_sockopt {
  * @on_kick: TCP has finished with the packet for which gl_kick() was called, or GL_SOON_NS have
  *	passed since gl_kick_soon().  Softirq or process context, socket locked and not owned by a
  *	process, BH off
+ * @on_trimmed: receiver: a packet of data was trimmed, and a report follows (gl_trim.c).  Return:
+ *	the number of the report.  The transport paces repairs.  NULL: gl_trim.c paces reports.
+ *	Softirq or process context, socket locked and not owned by a process, BH off
+ * @on_named: sender: such a report has arrived, with this number, and the packet is marked as lost.
+ *	Likewise
  * @on_switch: marking begins or ends (GREENLANE_TLT, release).  Socket locked
  * @is_alive: is a packet in flight that no switch drops first, or is a timer armed?  See
  *	gl_assert_alive().  Socket locked.  May be NULL
@@ -251,6 +256,8 @@ struct gl_transport {
 				     const struct gl_kind *kind,
 				     const struct gl_seg *seg);
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
+	u16 (*on_trimmed)(struct sock *sk, struct gl_sock *gs);
+	void (*on_named)(struct sock *sk, struct gl_sock *gs, u16 number);
 	void (*on_switch)(struct sock *sk, struct gl_sock *gs, bool on);
 	bool (*is_alive)(const struct sock *sk, const struct gl_sock *gs);
 	void (*on_info)(const struct gl_sock *gs, struct greenlane_info *info);
@@ -520,6 +527,7 @@ void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
 
 /* gl_loss.c */
+void gl_rack_wait(struct sock *sk);
 bool gl_lose_before(struct sock *sk, u64 us, u32 end_seq);
 bool gl_suspect_before(struct sock *sk, u64 us, u32 end_seq);
 void gl_reorder_seen(struct sock *sk, struct gl_sock *gs);

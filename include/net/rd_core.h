@@ -108,6 +108,10 @@ enum rd_pick {
  *	forged credit.  May be NULL
  * @begins: receiver: a request has arrived, and the connection is about to join the queue.  The
  *	last request arrived @idle ns ago; at the first one @idle has no meaning.  May be NULL
+ * @cumulative: sender: a credit stands also for those before it that have not arrived, so no credit
+ *	is lost unless the last one is
+ * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the
+ *	repair at once, and the sender's requests tell it which reports have arrived
  *
  * All with the socket locked; they must not sleep.
  */
@@ -119,6 +123,8 @@ struct rd_policy {
 	u64 (*issue)(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait);
 	void (*learn)(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u64 cost);
 	void (*begins)(struct sock *sk, struct rd_sock *rs, u64 idle);
+	bool cumulative;
+	bool trims;
 };
 
 /**
@@ -132,17 +138,47 @@ struct rd_policy {
  *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing
  * @lost: no credit has arrived for too long, so the probe may be lost
  * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
+ * @named: the peer names each lost packet (struct rd_policy's @trims), so no credits are requested
+ *	for a burst that may still be sent
  *
  * All with the socket locked; @credited and @spend also with no process owning it, BH off.
  */
 struct rd_first_rtt {
 	void (*begin)(struct sock *sk, struct gl_sock *gs, bool asked);
-	u32 (*allow)(struct sock *sk, struct gl_sock *gs);
+	u32 (*allow)(const struct sock *sk, struct gl_sock *gs);
 	u32 (*waiting)(const struct sock *sk, struct gl_sock *gs, u32 most);
 	void (*credited)(struct sock *sk, struct gl_sock *gs);
 	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
 	void (*lost)(struct sock *sk, struct gl_sock *gs);
 	bool (*spend)(struct sock *sk, struct gl_sock *gs);
+	bool named;
+};
+
+/**
+ * struct rd_first_burst - a burst of unscheduled packets (rd_first.c)
+ * @begin: first sequence number
+ * @end: sequence number behind the last byte
+ * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
+ * @unscheduled: unscheduled packets sent on this connection, for struct greenlane_info
+ * @asked: end of the data for which the burst has requested its share of the host's bursts,
+ *	granted or refused; sequence number
+ * @allow: packets that the burst may still send
+ * @off: switched off by a socket option
+ * @begun: the connection has sent a burst, or is sending one
+ * @grows: data that the application writes now belongs to the burst
+ *
+ * The socket lock protects all fields.
+ */
+struct rd_first_burst {
+	u32	begin;
+	u32	end;
+	u32	bdp;
+	u32	unscheduled;
+	u32	asked;
+	u16	allow;
+	u8	off:1,
+		begun:1,
+		grows:1;
 };
 
 /**
@@ -199,6 +235,9 @@ struct rd_use {
  * @seen: receiver: the highest credit that the sender has reported
  * @reported: receiver: number of credits that the sender had received by then
  * @burst: sender: its part of the host's unscheduled packets, ns of link time
+ * @trim_end: receiver: @end after the last report of a trimmed packet
+ * @trims: receiver: reports of trimmed packets sent
+ * @named: sender: number of the last such report that has arrived
  * @requesting: sender: the receiver knows that this end has data to send
  * @busy: sender: @wait is that long because the link has many receivers
  * @requested: sender: a request was sent on this connection
@@ -240,6 +279,9 @@ struct rd_sock {
 	u32			seen;
 	u32			reported;
 	u32			burst;
+	u32			trim_end;
+	u16			trims;
+	u16			named;
 	u8			requesting:1,
 				busy:1,
 				requested:1,
@@ -286,11 +328,19 @@ enum gl_verdict rd_on_packet(struct sock *sk, struct gl_sock *gs, const struct g
 void rd_on_kick(struct sock *sk, struct gl_sock *gs);
 void rd_in_ack_event(struct sock *sk, u32 flags);
 
+/* rd_first.c */
+u32 rd_first_bytes(const struct sock *sk, const struct gl_sock *gs,
+		   const struct rd_first_burst *b);
+bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool requested,
+		    unsigned int idle_ms);
+u32 rd_first_left(const struct sock *sk, const struct rd_first_burst *b);
+bool rd_first_sends(const struct sock *sk, struct rd_first_burst *b, const struct gl_seg *seg);
+void rd_first_over(struct gl_sock *gs, struct rd_first_burst *b);
+
 /* rd_path.c */
 u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs);
 u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs);
-u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
-void rd_first_done(struct gl_sock *gs);
+u64 rd_data_ps(const struct sock *sk, const struct rd_sock *rs);
 
 /* rd_sender.c */
 const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);

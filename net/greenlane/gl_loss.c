@@ -99,6 +99,22 @@ static void gl_rack_widen(struct tcp_sock *tp, u32 rtt_us)
 	tp->rack.reo_wnd_persist = TCP_RACK_RECOVERY_THRESH;
 }
 
+/**
+ * gl_rack_wait() - let RACK wait a round trip before it finds a packet lost
+ * @sk: the connection, locked
+ *
+ * For a transport whose peer names the lost packets: RACK, and three SACKed packets, would often
+ * find them first.  TCP may reset the window, so call this with each ACK.
+ */
+void gl_rack_wait(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->reord_seen = max(tp->reord_seen, 1U);
+	gl_rack_widen(tp, tp->srtt_us >> 3);
+}
+EXPORT_SYMBOL_GPL(gl_rack_wait);
+
 /* Have RACK learn that a packet which left at @us has arrived. */
 static void gl_rack_advance(struct tcp_sock *tp, u64 us, u32 end_seq)
 {

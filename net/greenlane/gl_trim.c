@@ -31,8 +31,11 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Bytes of data that were cut, of the option's word: see color_trim.c. */
+/* Bytes of data that were cut, of the option's word: see color_trim.c.  A report has its number in
+ * the other bits, for a transport that counts them.
+ */
 #define GL_TRIM_BYTES	GENMASK(15, 0)
+#define GL_TRIM_NUMBER	GENMASK(31, 16)
 
 /* A process that owns a socket is likely to release it soon: try again after this time, then after
  * two, four … times this.  The last try is after 8 ms in all; then TCP finds the loss by itself.
@@ -63,6 +66,7 @@ static const struct gl_kind gl_trim_report = {
  * @end: behind the last byte
  * @reported: this is the sender, and a report has arrived; else this end sends the report
  * @alone: TCP does not look for losses after that: it ignores an old ACK, or has processed it
+ * @number: of the report that has arrived
  * @tries: how often a process owned the socket
  */
 struct gl_repair {
@@ -73,10 +77,17 @@ struct gl_repair {
 	u32		end;
 	bool		reported;
 	bool		alone;
+	u16		number;
 	u8		tries;
 };
 
 /* --- at one end ------------------------------------------------------------------ */
+
+/* Does the connection's transport pace repairs?  Then reports are numbered, and leave at once. */
+static bool gl_trim_is_numbered(const struct gl_sock *gs)
+{
+	return gs && gs->transport->on_trimmed;
+}
 
 /* Send a report, unless the data has arrived meanwhile. */
 static void gl_trim_send(struct sock *sk, const struct gl_repair *r)
@@ -86,8 +97,11 @@ static void gl_trim_send(struct sock *sk, const struct gl_repair *r)
 							inet_csk(sk)->icsk_af_ops;
 	u32 word[] = { r->seq, r->end - r->seq };
 
-	if (after(r->end, tcp_sk(sk)->rcv_nxt) && gl_can_take(ops) &&
-	    gl_craft_words(sk, ops, &gl_trim_report, word, ARRAY_SIZE(word)))
+	if (!after(r->end, tcp_sk(sk)->rcv_nxt) || !gl_can_take(ops))
+		return;
+	if (gl_trim_is_numbered(gs))
+		word[1] |= FIELD_PREP(GL_TRIM_NUMBER, gs->transport->on_trimmed(sk, gs));
+	if (gl_craft_words(sk, ops, &gl_trim_report, word, ARRAY_SIZE(word)))
 		gl_inc_stats(sock_net(sk), GL_MIB_REPORTSENT);
 }
 
@@ -100,17 +114,25 @@ static bool gl_trim_is_fit(const struct sock *sk)
 /* Socket locked and not owned by a process, BH off. */
 static void gl_trim_act(struct sock *sk, const struct gl_repair *r)
 {
+	struct gl_sock *gs = gl_sock_locked(sk);
+	bool lost;
+
 	if (!((1 << sk->sk_state) & GL_STATES) || !gl_trim_is_fit(sk))
 		return;
 	if (!r->reported) {
 		gl_trim_send(sk, r);
-	} else if (gl_lose_range(sk, r->seq, r->end) && r->alone) {
+		return;
+	}
+	lost = gl_lose_range(sk, r->seq, r->end);
+	if (gl_trim_is_numbered(gs))
+		gs->transport->on_named(sk, gs, r->number);
+	else if (lost && r->alone)
 		/* TCP would repair the loss, but reduce its window at the next ACK only if the
 		 * repair has not arrived by then.
 		 */
 		tcp_enter_cwr(sk);
+	if (lost && r->alone)
 		gl_xmit(sk);
-	}
 }
 
 /* --- repairs that wait ----------------------------------------------------------- */
@@ -261,6 +283,7 @@ static bool gl_trim_read(const struct tcphdr *th, struct gl_repair *r)
 	if (opt) {
 		r->seq = get_unaligned_be32(opt + GL_OPT_LEN(0));
 		r->end = r->seq + (get_unaligned_be32(opt + GL_OPT_LEN(1)) & GL_TRIM_BYTES);
+		r->number = FIELD_GET(GL_TRIM_NUMBER, get_unaligned_be32(opt + GL_OPT_LEN(1)));
 		return true;
 	}
 	opt = gl_trim_option(th, GL_CODE_TRIMMED, 1);
@@ -316,7 +339,9 @@ static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const str
 		return;
 	r->alone = before(ntohl(th->ack_seq), tcp_sk(sk)->snd_una);
 	gl_inc_stats(sock_net(sk), r->reported ? GL_MIB_REPORTRECEIVED : GL_MIB_TRIMMED);
-	r->at = r->reported ? now : gl_trim_reserve(sk, skb, r->end - r->seq, now);
+	r->at = now;
+	if (!r->reported && !gl_trim_is_numbered(gl_sock_locked(sk)))
+		r->at = gl_trim_reserve(sk, skb, r->end - r->seq, now);
 	if (!r->at)
 		return;
 	if (sock_owned_by_user(sk))

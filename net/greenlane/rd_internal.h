@@ -73,6 +73,8 @@ static inline void rd_count(const struct rd_sock *rs, enum rd_counter counter, u
 struct rd_path rd_path_of(const struct sock *sk, const struct rd_sock *rs);
 u64 rd_packet_ns(const struct sock *sk, const struct rd_sock *rs, u32 len);
 u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs);
+u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most);
+void rd_first_done(struct gl_sock *gs);
 void rd_leave_link(struct rd_sock *rs);
 void rd_follow(struct sock *sk, struct rd_sock *rs);
 void rd_path_init(void);
@@ -83,6 +85,7 @@ void rd_keep(struct sock *sk);
 u32 rd_min_tso_segs(struct sock *sk);
 void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg);
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
+void rd_named(struct sock *sk, struct gl_sock *gs, u16 number);
 void rd_fall_back(struct sock *sk, struct rd_sock *rs);
 
 /* rd_use.c */
@@ -92,6 +95,7 @@ u64 rd_use_gap(const struct rd_use *u, u64 gap, u64 cost);
 /* rd_receiver.c */
 void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe);
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
+u16 rd_trimmed(struct sock *sk, struct gl_sock *gs);
 void rd_send_closed(struct sock *sk, struct rd_sock *rs);
 
 #endif /* _RD_INTERNAL_H */

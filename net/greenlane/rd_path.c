@@ -80,18 +80,14 @@ u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs)
 	return max_t(u64, rd_packet_ns(sk, rs, tp->tcp_header_len + tp->mss_cache), 1);
 }
 
-/**
- * rd_credit_ps() - link time of a credit and of the data packet that it permits
- * @sk: the connection
- * @rs: its state
+/* Link time of a data packet of the peer, ps; and of a packet with a TCP header of @header bytes, if
+ * that is not 0.
  *
  * The peer's packets are likely to be as large as this end's, which the peer's MSS limits, and as
  * the MSS that this end has announced.  But the peer may announce a smaller MSS than it sends, and
  * the MTU may be smaller in this direction than in the other: a larger packet that arrived counts.
- *
- * Return: ps.
  */
-u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs)
+static u64 rd_permitted_ps(const struct sock *sk, const struct rd_sock *rs, u32 header)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 like_ours = min_t(u32, tp->tcp_header_len + tp->mss_cache,
@@ -99,15 +95,42 @@ u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs)
 	u32 len = max_t(u32, like_ours, tp->tcp_header_len + inet_csk(sk)->icsk_ack.rcv_mss);
 	struct rd_path path = rd_path_of(sk, rs);
 
-	return link_speed_ps(path.mbit,
-			     rd_wire(sk, &path, RD_CREDIT_HLEN) + rd_wire(sk, &path, len));
+	len = rd_wire(sk, &path, len);
+	if (header)
+		len += rd_wire(sk, &path, header);
+	return link_speed_ps(path.mbit, len);
+}
+
+/**
+ * rd_credit_ps() - link time of a credit and of the data packet that it permits
+ * @sk: the connection
+ * @rs: its state
+ *
+ * Return: ps.
+ */
+u64 rd_credit_ps(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_permitted_ps(sk, rs, RD_CREDIT_HLEN);
 }
 EXPORT_SYMBOL_GPL(rd_credit_ps);
 
+/**
+ * rd_data_ps() - link time of the data packet that a credit permits
+ * @sk: the connection
+ * @rs: its state
+ *
+ * Return: ps.
+ */
+u64 rd_data_ps(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_permitted_ps(sk, rs, 0);
+}
+EXPORT_SYMBOL_GPL(rd_data_ps);
+
 /* --- unscheduled packets ----------------------------------------------------
  *
- * tcp_aeolus.c decides when a burst begins, and repairs its losses.  rd_burst() limits the bursts
- * of all connections of the host together.
+ * rd_first.c decides when a burst begins, and the transport repairs its losses.  rd_burst() limits
+ * the bursts of all connections of the host together.
  */
 
 /**
@@ -130,7 +153,6 @@ u32 rd_first_request(struct sock *sk, struct gl_sock *gs, u32 want, u32 most)
 	rs->burst = min_t(u64, rs->burst + may * one, U32_MAX);
 	return may;
 }
-EXPORT_SYMBOL_GPL(rd_first_request);
 
 /**
  * rd_first_done() - the receiver has acknowledged the burst, or a timeout has expired
@@ -145,7 +167,6 @@ void rd_first_done(struct gl_sock *gs)
 	rd_burst_over(rs->r.queue, get_jiffies_64(), rs->burst, rs->epoch);
 	rs->burst = 0;
 }
-EXPORT_SYMBOL_GPL(rd_first_done);
 
 /* --- the queue -----------------------------------------------------------------
  *

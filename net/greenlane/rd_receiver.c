@@ -336,6 +336,21 @@ static u32 rd_burst_arrived(struct sock *sk, struct rd_sock *rs, bool begins, bo
 	return n;
 }
 
+/* Number of credits for trimmed packets that the sender does not know of yet, and does not request.
+ * Once a credit has arrived that left after the last report, none is outstanding: a report that is
+ * missing then is lost.
+ */
+static u32 rd_unread(const struct rd_sock *rs, const struct gl_seg *seg)
+{
+	s32 left = rs->trim_end - seg->word[0];
+	s16 unread;
+
+	if (!rd_transport(rs)->policy->trims || seg->words < 4 || left <= 0)
+		return 0;
+	unread = rs->trims - (u16)seg->word[3];
+	return clamp(unread, 0, left);
+}
+
 /**
  * rd_requested() - a request, report, stop or probe has arrived
  * @sk: the connection
@@ -356,7 +371,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	u64 cost;
 	u32 last;
 
-	if (seg->words == 3 && again)
+	if (seg->words >= 3 && again && !probe)
 		rd_resync(rs, seq, received);
 	/* Drop a request that reports credits that the sender cannot have. */
 	if (seg->words < 3 || after(seq, rs->credit) || before(seq, rs->seen) ||
@@ -377,7 +392,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
-	rs->end = (again ? rs->credit : seq) + want;
+	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end)) {
 		rd_leave(rs->r.queue, &rs->r);
@@ -392,6 +407,38 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		rd_count(rs, RD_CREDITWAITED, 1);
 		rd_send_credit(sk, rs, rd_wait_word(rs, &t) | RD_ACCEPTED);
 	}
+}
+
+/**
+ * rd_trimmed() - gl_transport's on_trimmed(): data of the peer was trimmed
+ * @sk: the connection, locked and not owned by a process, BH off
+ * @gs: its state
+ *
+ * Permits the repair.  The headers do not count as use of a credit (rd_use.c): a sender that sends
+ * nothing else would keep its share.
+ *
+ * Return: number of the report that is about to be sent, before the credit.
+ */
+u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
+{
+	struct rd_sock *rs = rd_sock(gs);
+	u64 now = ktime_get_ns(), idle = rd_silence_ns(rs, now);
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+	u64 header;
+
+	rd_follow(sk, rs);
+	header = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len + GL_OPT_LEN(1));
+	rd_yield(rs->r.queue, now, header, RD_YIELDED * header);
+	/* The tasklet that joins the queue runs after other packets of this softirq. */
+	if (!before(rs->credit, rs->end)) {
+		if (policy->begins)
+			policy->begins(sk, rs, idle);
+		rs->end = rs->credit;
+	}
+	rs->requested_at = now >> RD_REQUESTED_SHIFT;
+	rs->trim_end = ++rs->end;
+	gl_kick(sk, gs);
+	return ++rs->trims;
 }
 
 /**

@@ -24,6 +24,9 @@
 #define RD_RETRIES_MIN		5
 #define RD_ALIVE		3
 
+/* Period of reports if credits are cumulative: the receiver expects one in RD_SILENCE_NS. */
+#define RD_ALIVE_NS		(250ULL * NSEC_PER_USEC)
+
 /* Buffers of the write queue that a request counts packet by packet; for the rest it divides bytes
  * by the MSS.  A link of 100 Gbit/s carries this many packets in a round trip of 30 us.
  */
@@ -198,18 +201,26 @@ static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
 }
 
+/* Number of packets that a burst may still send, and for which no credits are requested. */
+static u32 rd_unasked(const struct sock *sk, struct rd_sock *rs)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+
+	return first && first->named ? first->allow(sk, &rs->gs) : 0;
+}
+
 /* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
  * @most or more.
  */
 static u32 rd_waiting(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
-	u32 permitted = rd_permitted(sk, rs), n;
+	u32 permitted = rd_permitted(sk, rs), had = rs->tokens + rd_unasked(sk, rs), n;
 
-	if (permitted <= rs->tokens)
+	if (permitted <= had)
 		return 0;
-	most = min_t(u64, (u64)most + rs->tokens, permitted);
+	most = min_t(u64, (u64)most + had, permitted);
 	n = min(rd_backlog(sk, rs, most), permitted);
-	return n - min_t(u32, n, rs->tokens);
+	return n - min(n, had);
 }
 
 /* The period of reports, ns: a round trip.  On a busy link, where a round trip has no credit, a
@@ -220,6 +231,9 @@ static u64 rd_round_ns(const struct sock *sk, const struct rd_sock *rs)
 {
 	u64 rare = rs->busy ? RD_REPORT * (u64)rs->wait : 0;
 
+	/* No credit is lost, so a report only shows that the sender exists. */
+	if (rd_transport(rs)->policy->cumulative)
+		rare = max(rare, RD_ALIVE_NS);
 	return max(rd_rtt_ns(sk), rare);
 }
 
@@ -253,6 +267,12 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 	return at - min(at, ahead);
 }
 
+/* Number of unused credits that precede their reports: the receiver counts them as sent. */
+static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_transport(rs)->policy->trims && !rd_is_paced(sk) ? rs->tokens : 0;
+}
+
 /* Send a request, report or stop.  All three have the same format: the credits that have arrived,
  * and the number of packets that wait.
  */
@@ -270,6 +290,8 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		kind = RD_PROBE;
 		words = 4;
 		rd_count(rs, RD_PROBESENT, 1);
+	} else if (rd_transport(rs)->policy->trims) {
+		word[words++] = rs->named;
 	}
 	rd_follow(sk, rs);
 	rd_expand_sndbuf(sk, rs);
@@ -278,7 +300,7 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		rs->wait = 0;
 	rs->reported_at = now;
 	rs->shut -= !!rs->shut;
-	rs->credit_end = rs->seq + waiting;
+	rs->credit_end = rs->seq + waiting - rd_kept_early(sk, rs);
 	rs->requesting = !!waiting;
 	rs->requested |= rs->requesting;
 	if (waiting)
@@ -339,13 +361,25 @@ void rd_keep(struct sock *sk)
 		icsk->icsk_mtup.search_high = icsk->icsk_mtup.search_low;
 }
 
+static void rd_waste(struct rd_sock *rs, u32 kept)
+{
+	if (rs->tokens <= kept)
+		return;
+	rd_count(rs, RD_CREDITWASTED, rs->tokens - kept);
+	rs->tokens = kept;
+}
+
 /* Set the window just before TCP reads it. */
 static void rd_gate(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	const struct sk_buff *head = tcp_send_head(sk);
-	u32 more = rs->tokens;
+	u32 more;
 
+	/* No report is missing any more. */
+	if (!rs->spending && !tcp_sk(sk)->packets_out && !rd_is_paced(sk))
+		rd_waste(rs, 0);
+	more = rs->tokens;
 	if (!rs->spending) {
 		if (first && rd_waiting(sk, rs, 1))
 			first->begin(sk, &rs->gs, rs->requesting);
@@ -378,12 +412,16 @@ u32 rd_min_tso_segs(struct sock *sk)
 	return 1;
 }
 
-/* Data was sent by a credit: reserve link time for its ACK. */
+/* Data was sent by a credit: reserve link time for its ACK, and for the credit if the receivers of
+ * this end's link do not (struct rd_policy's @trims).
+ */
 static void rd_make_room(const struct sock *sk, struct rd_sock *rs)
 {
-	u64 ack = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
+	u64 ns = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len);
 
-	rd_yield(rs->r.queue, ktime_get_ns(), ack, RD_YIELDED * ack);
+	if (rd_transport(rs)->policy->trims)
+		ns += rd_packet_ns(sk, rs, RD_CREDIT_HLEN);
+	rd_yield(rs->r.queue, ktime_get_ns(), ns, RD_YIELDED * ns);
 }
 
 /**
@@ -423,8 +461,28 @@ static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
 	       rd_backlog(sk, rs, rs->tokens) >= rs->tokens;
 }
 
-/* Spend a credit: on a retransmission if one waits, otherwise on new data. */
-static void rd_spend(struct sock *sk, struct rd_sock *rs)
+/* Number of credits that may precede the reports of the packets that they are for: while a process
+ * owns the socket, reports wait.  They name packets in flight only.
+ */
+static u32 rd_early(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rd_transport(rs)->policy->trims ? tcp_packets_in_flight(tcp_sk(sk)) : 0;
+}
+
+/* Number of unused credits that the connection keeps: credits that its pace holds back, or credits
+ * beyond the requested ones that precede their reports.
+ */
+static u32 rd_kept(const struct sock *sk, struct rd_sock *rs)
+{
+	s32 more = rs->seq - rs->credit_end;
+
+	if (rd_is_held(sk, rs))
+		return rs->tokens;
+	return min3((u32)max(more, 0), rd_early(sk, rs), (u32)rs->tokens);
+}
+
+/* Spend @n credits: on retransmissions if any wait, otherwise on new data. */
+static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	u32 had = rs->tokens;
@@ -432,7 +490,7 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs)
 	if (first)
 		first->credited(sk, &rs->gs);
 	rs->spending = 1;
-	rs->tokens++;
+	rs->tokens = min_t(u32, rs->tokens + n, RD_TOKENS_MAX);
 	rd_set_window(sk, rs->tokens);
 	gl_xmit(sk);
 	if (rs->tokens > had && first && first->spend(sk, &rs->gs)) {
@@ -440,13 +498,25 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs)
 		gl_xmit(sk);
 	}
 	rs->spending = 0;
-	if (rs->tokens && !rd_is_held(sk, rs)) {
-		rd_count(rs, RD_CREDITWASTED, rs->tokens);
-		rs->tokens = 0;
+	if (rs->tokens > rd_kept(sk, rs)) {
+		rd_waste(rs, rd_kept(sk, rs));
 		if (after(gl_data_end(sk), tcp_wnd_end(tcp_sk(sk))))
 			rs->shut = RD_SHUT_REQUESTS;
 	}
 	rd_set_window(sk, 0);
+}
+
+/* Nothing waits.  Tell the receiver, unless it has no credit left to send either: it counts the
+ * reports of trimmed packets as this end does.
+ */
+static void rd_stop(struct sock *sk, struct rd_sock *rs)
+{
+	if (!rd_transport(rs)->policy->trims || after(rs->credit_end, rs->seq)) {
+		rd_send_request(sk, rs, 0);
+		return;
+	}
+	rs->requesting = 0;
+	rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
 }
 
 /* Accept each credit once, and in any order within RD_WINDOW: the path reorders credits, or the
@@ -467,6 +537,22 @@ static bool rd_is_fresh(struct rd_sock *rs, u32 seq)
 		return false;
 	rs->seen_seq |= BIT(behind);
 	return true;
+}
+
+/* Number of credits that a credit stands for; 0 for one that arrives twice, or is forged.  A
+ * cumulative credit that has been overtaken was already spent, and one with a forged number permits
+ * no more than the sender may expect.
+ */
+static u32 rd_fresh(const struct sock *sk, struct rd_sock *rs, u32 seq)
+{
+	u32 ahead = seq - rs->seq, expected = max_t(s32, rs->credit_end - rs->seq, 0);
+
+	if (!rd_transport(rs)->policy->cumulative)
+		return rd_is_fresh(rs, seq);
+	if (!ahead || ahead > RD_SEQ_AHEAD)
+		return 0;
+	rs->seq = seq;
+	return min(ahead, max(expected + rd_early(sk, rs), 1U));
 }
 
 /* Is the "request accepted" current?  Not if a credit that was sent later has arrived. */
@@ -492,14 +578,18 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 	bool accepted = seg->words > 1 && seg->word[1] & RD_ACCEPTED;
 	u64 now = ktime_get_ns();
 	bool waiting;
+	u32 n = 0;
 
 	if (accepted && seg->word[1] & RD_CLOSED) {
 		rs->closed = 1;
 		gl_kick(sk, &rs->gs);
 		return;
 	}
-	if (!seg->words || !rs->requested || !(accepted ? rd_is_current(rs, seg->word[0]) :
-							rd_is_fresh(rs, seg->word[0]))) {
+	/* The first pull may precede its report, which is held while a process owns the socket. */
+	if (seg->words && (rs->requested || rd_transport(rs)->policy->trims))
+		n = accepted ? rd_is_current(rs, seg->word[0]) :
+			       rd_fresh(sk, rs, seg->word[0]);
+	if (!n) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 		return;
 	}
@@ -511,15 +601,42 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 			rd_arm_retry(sk, rs, now);
 		return;
 	}
-	rs->received++;
-	rd_count(rs, RD_CREDITRECEIVED, 1);
+	rs->received += n;
+	rd_count(rs, RD_CREDITRECEIVED, n);
 
-	rd_spend(sk, rs);
+	rd_spend(sk, rs, n);
 	waiting = rd_waiting(sk, rs, 1);
-	if ((!waiting && rs->requesting) || (u32)now - rs->reported_at >= rd_round_ns(sk, rs))
+	if (!waiting && rs->requesting)
+		rd_stop(sk, rs);
+	else if ((u32)now - rs->reported_at >= rd_round_ns(sk, rs))
 		rd_send_request(sk, rs, 0);
 	else if (waiting)
 		rd_arm_retry(sk, rs, now);
+}
+
+/**
+ * rd_named() - gl_transport's on_named(): a report of a trimmed packet has arrived
+ * @sk: the connection, locked and not owned by a process, BH off
+ * @gs: its state
+ * @number: of the report
+ *
+ * The receiver permits the repair without a request, also those that earlier reports named which
+ * were lost.
+ */
+void rd_named(struct sock *sk, struct gl_sock *gs, u16 number)
+{
+	struct rd_sock *rs = rd_sock(gs);
+	s16 n = number - rs->named;
+
+	/* An old one, or a forged one: TCP has not that many packets in flight. */
+	if (n <= 0 || n > RD_TOKENS_MAX)
+		return;
+	rs->named = number;
+	rs->requesting = 1;
+	rs->requested = 1;
+	rs->credit_end += n;
+	rd_follow(sk, rs);
+	rd_arm_retry(sk, rs, ktime_get_ns());
 }
 
 /**
@@ -597,7 +714,7 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 		rd_resume(sk, rs, now);
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */
 	else if (rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
-		rd_send_request(sk, rs, 0);
+		rd_stop(sk, rs);
 	else if ((s32)(rs->retry - (u32)now) > 0)
 		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
 	else if (!rd_retry(sk, rs))

@@ -28,7 +28,6 @@
  */
 #include <linux/module.h>
 #include <linux/sysctl.h>
-#include <net/dst.h>
 #include <net/greenlane.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -39,35 +38,18 @@
 
 /**
  * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
+ * @first: the burst
  * @probe_us: when the last probe left, by tcp_clock_us()
- * @begin: first sequence number of the burst
- * @end: sequence number behind the last byte of the burst
- * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
- * @unscheduled: unscheduled packets sent, for struct greenlane_info
- * @asked: end of the data for which the burst has requested its share of the host's bursts,
- *	granted or refused (aeolus_grant()); sequence number
- * @allow: packets that the burst may still send
- * @off: switched off by the socket option GREENLANE_AEOLUS
- * @burst: the connection has sent a burst, or is sending one
- * @grows: data that the application writes now belongs to the burst
  * @unprobed: unscheduled packets were sent since the last probe
  * @probes: probes that were sent and not answered
  *
  * The socket lock protects all fields.
  */
 struct aeolus {
-	u64	probe_us;
-	u32	begin;
-	u32	end;
-	u32	bdp;
-	u32	unscheduled;
-	u32	asked;
-	u16	allow;
-	u8	off:1,
-		burst:1,
-		grows:1,
-		unprobed:1;
-	u8	probes;
+	struct rd_first_burst	first;
+	u64			probe_us;
+	bool			unprobed;
+	u8			probes;
 };
 
 static struct rd_transport aeolus_xpass;
@@ -100,97 +82,22 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 
 /* --- the burst (§III-A) ---------------------------------------------------- */
 
-/* Largest burst in packets, for all settings: 50 us at 1 Tbit/s. */
-#define AEOLUS_BURST_MAX	4096
-
-/* Size of a burst in bytes: from the socket option, from the route's initcwnd, or the bytes that
- * the link carries in the minimum RTT; TCP's first window if TCP does not know the minimum RTT,
- * because the SYN was retransmitted.
- */
-static u32 aeolus_bdp(struct sock *sk, struct gl_sock *gs)
-{
-	const struct dst_entry *dst = __sk_dst_get(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 packets = dst ? dst_metric(dst, RTAX_INITCWND) : 0;
-	u64 bytes = aeolus_of(gs)->bdp;
-
-	if (!packets && tcp_min_rtt(tp) == U32_MAX)
-		packets = TCP_INIT_CWND;
-	if (!bytes)
-		bytes = (u64)packets * tp->mss_cache;
-	if (!bytes)
-		bytes = (u64)rd_mbit(sk, rd_sock(gs)) / BITS_PER_BYTE *
-			clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
-	return clamp_t(u64, bytes, tp->mss_cache, (u64)AEOLUS_BURST_MAX * tp->mss_cache);
-}
-
-/* The connection was idle for so long that the next RTT counts as a first one. */
-static bool aeolus_is_idle(const struct sock *sk)
-{
-	return tcp_jiffies32 - tcp_sk(sk)->lsndtime >=
-	       msecs_to_jiffies(READ_ONCE(aeolus_net(sk)->idle));
-}
-
-/* An answer to the burst has arrived, or has not arrived for too long, or a new burst begins. */
+/* An answer to the burst has arrived, or has not arrived for too long. */
 static void aeolus_answered(struct gl_sock *gs)
 {
-	struct aeolus *ae = aeolus_of(gs);
-
-	rd_first_done(gs);
-	ae->grows = 0;
-	ae->allow = 0;
-}
-
-/* Request a share of the host's bursts for the data at hand only, as other connections may have
- * data, too.  Packets that are refused wait for credits.
- */
-static void aeolus_grant(struct sock *sk, struct gl_sock *gs)
-{
-	struct aeolus *ae = aeolus_of(gs);
-	u32 mss = tcp_sk(sk)->mss_cache;
-	u32 most = aeolus_bdp(sk, gs);
-	u32 end = ae->begin + min(gl_data_end(sk) - ae->begin, most);
-	u32 want, may;
-
-	if (!after(end, ae->asked))
-		return;
-	want = DIV_ROUND_UP(end - ae->asked, mss);
-	may = rd_first_request(sk, gs, want, most / mss);
-	ae->asked = end;
-	ae->allow += may;
-	ae->grows = may == want;
+	rd_first_over(gs, &aeolus_of(gs)->first);
 }
 
 static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 {
+	unsigned int idle = READ_ONCE(aeolus_net(sk)->idle);
 	struct aeolus *ae = aeolus_of(gs);
-	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (asked) {
-		/* The application may have written more before the answer to the burst. */
-		if (ae->grows && !tp->lost_out)
-			aeolus_grant(sk, gs);
-		return;
-	}
-	if (ae->off || tp->packets_out || (ae->burst && !aeolus_is_idle(sk)))
+	if (!rd_first_begin(sk, gs, &ae->first, asked, idle))
 		return;
 	/* The answer to an earlier burst's probe is in flight or, after an RTO, lost. */
-	if (tcp_jiffies32 - tp->lsndtime >= inet_csk(sk)->icsk_rto)
+	if (tcp_jiffies32 - tcp_sk(sk)->lsndtime >= inet_csk(sk)->icsk_rto)
 		ae->probes = 0;
-	ae->burst = 1;
-	ae->begin = tp->snd_nxt;
-	ae->end = tp->snd_nxt;
-	ae->asked = tp->snd_nxt;
-	aeolus_answered(gs);
-	aeolus_grant(sk, gs);
-}
-
-/* Packets that the burst may still send.  If one is lost, the peer has answered, and
- * retransmissions wait for credits.
- */
-static u32 aeolus_left(const struct sock *sk, const struct aeolus *ae)
-{
-	return tcp_sk(sk)->lost_out ? 0 : ae->allow;
 }
 
 /* Can TCP send more of the burst?  If not, the burst ends early: there is no more data,
@@ -201,7 +108,7 @@ static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
 	const struct sk_buff *head = tcp_send_head(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return aeolus_left(sk, ae) && head &&
+	return rd_first_left(sk, &ae->first) && head &&
 	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
 }
 
@@ -221,17 +128,17 @@ static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 		return true;
 	/* Data that the peer's window holds back waits for credits. */
 	if (tcp_send_head(sk))
-		ae->allow = 0;
-	ae->unprobed = 0;
+		ae->first.allow = 0;
+	ae->unprobed = false;
 	ae->probes++;
 	ae->probe_us = tcp_clock_us();
-	*word = ae->end;
+	*word = ae->first.end;
 	return READ_ONCE(aeolus_net(sk)->probe);
 }
 
-static u32 aeolus_allow(struct sock *sk, struct gl_sock *gs)
+static u32 aeolus_allow(const struct sock *sk, struct gl_sock *gs)
 {
-	return aeolus_left(sk, aeolus_of(gs));
+	return rd_first_left(sk, &aeolus_of(gs)->first);
 }
 
 static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
@@ -239,14 +146,11 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (ae->burst)
+	if (ae->first.begun)
 		gl_dupthresh_one(sk, gs);
-	if (!ae->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
+	if (!rd_first_sends(sk, &ae->first, seg))
 		return aeolus_xpass.t.inner->on_xmit(sk, gs, seg);
-	ae->allow -= min(ae->allow, seg->segs);
-	ae->unscheduled += seg->segs;
-	ae->end = seg->end_seq;
-	ae->unprobed = 1;
+	ae->unprobed = true;
 	/* rd_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
 	 * do so after this packet, or when the process releases the socket.
 	 */
@@ -264,7 +168,7 @@ static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
 {
 	const struct tcp_skb_cb *scb = TCP_SKB_CB(skb);
 
-	return !after(scb->end_seq, ae->end) && !before(scb->seq, ae->begin) &&
+	return !after(scb->end_seq, ae->first.end) && !before(scb->seq, ae->first.begin) &&
 	       !(scb->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST | TCPCB_EVER_RETRANS));
 }
 
@@ -277,12 +181,12 @@ static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
 	struct rb_node *p;
 	u32 n = 0;
 
-	if ((!ae->probes && !ae->unprobed) || !before(tcp_sk(sk)->snd_una, ae->end))
+	if ((!ae->probes && !ae->unprobed) || !before(tcp_sk(sk)->snd_una, ae->first.end))
 		return 0;
 	for (p = rb_first(&sk->tcp_rtx_queue); p && n < most; p = rb_next(p)) {
 		const struct sk_buff *skb = rb_to_skb(p);
 
-		if (!before(TCP_SKB_CB(skb)->seq, ae->end))
+		if (!before(TCP_SKB_CB(skb)->seq, ae->first.end))
 			break;
 		if (aeolus_is_open(ae, skb))
 			n += tcp_skb_pcount(skb);
@@ -296,7 +200,7 @@ static struct rb_node *aeolus_last(struct sock *sk, const struct aeolus *ae)
 	struct rb_node *p = sk->tcp_rtx_queue.rb_node, *last = NULL;
 
 	while (p) {
-		bool within = before(TCP_SKB_CB(rb_to_skb(p))->seq, ae->end);
+		bool within = before(TCP_SKB_CB(rb_to_skb(p))->seq, ae->first.end);
 
 		if (within)
 			last = p;
@@ -329,7 +233,7 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 	const struct aeolus *ae = aeolus_of(gs);
 	struct rb_node *p;
 
-	if (!ae->probes || !before(tcp_sk(sk)->snd_una, ae->end))
+	if (!ae->probes || !before(tcp_sk(sk)->snd_una, ae->first.end))
 		return false;
 	for (p = aeolus_last(sk, ae); p; p = rb_prev(p)) {
 		struct sk_buff *skb = rb_to_skb(p);
@@ -356,12 +260,12 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 	/* The whole burst has arrived, so this is the last answer that matters.  An answer that is
 	 * still missing is lost, and @probes would count it in the next burst, too.
 	 */
-	if (ae->probes && !before(seg->ack, ae->end))
+	if (ae->probes && !before(seg->ack, ae->first.end))
 		ae->probes = 1;
 	if (ae->probes == 1)
 		aeolus_answered(gs);
 	if (ae->probes && !--ae->probes) {
-		gl_lose_before(sk, ae->probe_us, ae->end + 1);
+		gl_lose_before(sk, ae->probe_us, ae->first.end + 1);
 		rd_first_counted(gs);
 		gl_kick(sk, gs);
 	}
@@ -390,24 +294,24 @@ static const struct rd_first_rtt aeolus_first = {
 
 static int aeolus_set_on(struct sock *sk, struct gl_sock *gs, int on)
 {
-	aeolus_of(gs)->off = !on;
+	aeolus_of(gs)->first.off = !on;
 	return 0;
 }
 
 static int aeolus_get_on(const struct sock *sk, struct gl_sock *gs)
 {
-	return !aeolus_of(gs)->off;
+	return !aeolus_of(gs)->first.off;
 }
 
 static int aeolus_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
 {
-	aeolus_of(gs)->bdp = bytes;
+	aeolus_of(gs)->first.bdp = bytes;
 	return 0;
 }
 
 static int aeolus_get_bdp(const struct sock *sk, struct gl_sock *gs)
 {
-	return aeolus_of(gs)->bdp;
+	return aeolus_of(gs)->first.bdp;
 }
 
 static const struct gl_sockopt aeolus_sockopt[] = {
@@ -421,9 +325,9 @@ static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info
 	const struct aeolus *ae = aeolus_of((struct gl_sock *)gs);
 
 	aeolus_xpass.t.inner->on_info(gs, info);
-	info->unscheduled = ae->unscheduled;
-	info->bdp = aeolus_bdp(gs->sk, (struct gl_sock *)gs);
-	if (ae->off)
+	info->unscheduled = ae->first.unscheduled;
+	info->bdp = rd_first_bytes(gs->sk, gs, &ae->first);
+	if (ae->first.off)
 		info->flags |= GREENLANE_F_OFF;
 }
 
@@ -505,8 +409,8 @@ static int __init aeolus_module_init(void)
 {
 	int err;
 
-	/* xpass_module_init() leaves 32 bytes of a connection's state to Aeolus. */
-	BUILD_BUG_ON(sizeof(struct aeolus) > 32);
+	/* xpass_module_init() leaves 40 bytes of a connection's state to Aeolus. */
+	BUILD_BUG_ON(sizeof(struct aeolus) > 40);
 
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)

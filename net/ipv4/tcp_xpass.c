@@ -313,8 +313,8 @@ static int __init xpass_module_init(void)
 {
 	int err;
 
-	/* A connection may take GL_SOCK_SIZE_MAX bytes: leave 32 of them to a wrapper (Aeolus). */
-	BUILD_BUG_ON(sizeof(struct xpass) > GL_SOCK_SIZE_MAX - 32);
+	/* A connection may take GL_SOCK_SIZE_MAX bytes: leave 40 of them to a wrapper (Aeolus). */
+	BUILD_BUG_ON(sizeof(struct xpass) > GL_SOCK_SIZE_MAX - 40);
 
 	err = register_pernet_subsys(&xpass_net_ops);
 	if (err)

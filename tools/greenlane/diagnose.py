@@ -548,17 +548,23 @@ def _shape(port):
 
 @_check
 def no_threshold(look):
-    """Unscheduled packets are dropped no earlier than scheduled ones."""
-    if not any(c["change"]["unscheduled"] for c in look["connections"].values()):
+    """Unscheduled packets are dropped, or trimmed, no earlier than scheduled ones."""
+    preset = next((of(c["cc"]).preset for c in look["connections"].values()
+                   if c["change"]["unscheduled"]), None)
+    if not preset:
         return
+    needs = {"aeolus": ("Aeolus needs a port that drops them first, before a queue builds up",
+                        "red 6k count queue"),
+             "ndp": ("NDP needs a port that trims them before a queue builds up",
+                     "rate RATE preset ndp")}
+    does, options = needs[preset]
     for port in look["ports"].values():
         if port["change"]["red_packets"] and not port["options"].get("red"):
             yield Problem(
                 "no-threshold", _port_name(look, port),
                 f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} passed"
                 " a port without a threshold for them.",
-                "Aeolus needs a port that drops them first, before a queue builds up: tc qdisc"
-                f" change dev {_at(port)} color red 6k count queue.")
+                f"{does}: tc qdisc change dev {_at(port)} color {options}.")
 
 
 @_check

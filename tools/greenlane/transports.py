@@ -29,6 +29,7 @@ class Transport(NamedTuple):
     fallback: str = ""          # the name that ss shows for a connection that fell back
     tagged: bool = True         # it tags packets: its namespace must be active
     ecn: bool = False           # ECN marks reduce its rate
+    preset: str = ""            # of tc: its unscheduled data needs a port with this
     mbit: str = ""              # the sysctl of net.ipv4 with the rate of the link
     colour: str = ""            # in figures; without one, that of the congestion control it wraps
     marker: str = ""
@@ -61,7 +62,9 @@ TRANSPORTS = (
     Transport("xpass", "tcp_xpass", ("xpass",), CREDITS, needs=("rd_core",), fallback="xpass-reno",
               mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
     Transport("aeolus", "tcp_aeolus", ("aeolus_xpass",), CREDITS, needs=("tcp_xpass",),
-              fallback="aeolus-reno"),
+              preset="aeolus", fallback="aeolus-reno"),
+    Transport("ndp", "tcp_ndp", ("ndp",), CREDITS, needs=("rd_core",), fallback="ndp-reno",
+              preset="ndp", mbit="ndp_rate", colour="#117733", marker="<"),
 )
 
 # The other modules, in that order: {module: the modules that it needs}.

@@ -13,12 +13,14 @@ enum preset {
 	PRESET_XPASS,
 	PRESET_AEOLUS,
 	PRESET_TLT,
+	PRESET_NDP,
 };
 
 static const char * const preset_names[] = {
 	[PRESET_XPASS]	= "xpass",
 	[PRESET_AEOLUS]	= "aeolus",
 	[PRESET_TLT]	= "tlt",
+	[PRESET_NDP]	= "ndp",
 };
 
 /* ExpressPass (SIGCOMM '17): the rate of credits fills the link with credits and the
@@ -47,6 +49,11 @@ static const char * const preset_names[] = {
 #define PRESET_TLT_LIMIT	(1800 << 10)
 #define PRESET_TLT_RED		(270 << 10)
 #define PRESET_TLT_ECN		(200 << 10)
+
+/* NDP (SIGCOMM '17, section 3.1): eight packets of data queue.  Headers, pulls and reports precede
+ * them.
+ */
+#define PRESET_NDP_RED		(8 * PRESET_DATA)
 
 static void preset_u32(struct request *r, int attr, __u32 val)
 {
@@ -117,12 +124,33 @@ static int preset_tlt(struct request *r)
 	return 0;
 }
 
+static void preset_first(struct request *r, int dscp)
+{
+	if (r->prio[dscp] == TC_COLOR_MAP_KEEP)
+		r->prio[dscp] = 0;
+	r->given[TCA_COLOR_PRIO] = true;
+}
+
+static int preset_ndp(struct request *r)
+{
+	preset_u32(r, TCA_COLOR_OVERHEAD, PRESET_OVERHEAD);
+	preset_u32(r, TCA_COLOR_BANDS, 2);
+	preset_first(r, GREENLANE_DSCP_TRIMMED);
+	preset_first(r, GREENLANE_DSCP_CREDIT);
+	preset_u32(r, TCA_COLOR_TRIM_DSCP, GREENLANE_DSCP_TRIMMED);
+	preset_u32(r, TCA_COLOR_RED, PRESET_NDP_RED);
+	preset_u32(r, TCA_COLOR_COUNT, TC_COLOR_COUNT_QUEUE);
+	preset_u32(r, TCA_COLOR_CLASSIFY, TC_COLOR_CLASSIFY_DSCP);
+	return 0;
+}
+
 static int preset_apply(struct request *r)
 {
 	static int (* const apply[])(struct request *r) = {
 		[PRESET_XPASS]	= preset_xpass,
 		[PRESET_AEOLUS]	= preset_aeolus,
 		[PRESET_TLT]	= preset_tlt,
+		[PRESET_NDP]	= preset_ndp,
 	};
 	__u32 preset = r->u32[REQUEST_PRESET];
 

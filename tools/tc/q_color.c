@@ -81,7 +81,7 @@ static void explain(void)
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
 		"	BAND := { 0...15 }, 0 is served first\n"
 		"	PRIORITY := { 0...7 }, of IEEE 802.1Qbb\n"
-		"	PRESET := { xpass | aeolus | tlt }\n");
+		"	PRESET := { xpass | aeolus | tlt | ndp }\n");
 }
 
 /* Mark an attribute as given, which is refused for a second time. */

@@ -3,7 +3,7 @@
 
 import re
 
-from lab.transports import CCS, CREDITS, kind_of
+from lab.transports import CCS, CREDITS, kind_of, of
 
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
           "g": 1 << 30, "gb": 1 << 30}
@@ -68,6 +68,11 @@ def cc_name(text):
 def has_credits(text):
     """Is it a credit transport, which needs a switch port configured for it?"""
     return kind_of(cc_name(text)) == CREDITS
+
+
+def trims(text):
+    """Does it need a switch port that trims?"""
+    return has_credits(text) and of(cc_name(text)).preset == "ndp"
 
 
 def is_coloured(text):

@@ -32,7 +32,7 @@ BURST = 20              # packets without time for an answer
 RESET = struct.pack("ii", 1, 0)
 # Families, whose members are each other's peers.
 CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), ("dart", "dcqcn", "tlt_dart"),
-       ("hpcc", "tlt_hpcc"))
+       ("hpcc", "tlt_hpcc"), ("ndp",))
 
 
 class Victims:

@@ -145,14 +145,14 @@ def only_what_is_chosen():
         sys.argv = before
     plain, kernels = check.chosen_tests(args)
     equal((plain, [(config.label, list(names)) for config, names in kernels]),
-          ([], [("6.1", ["tlt_loss.py, 6.1"]), ("stock", ["smp_iofd.py, stock"])]), "tests")
+          ([], [("7.3", ["tlt_loss.py, 7.3"]), ("stock", ["smp_iofd.py, stock"])]), "tests")
     asked, was = [], check.script
     check.script = lambda *words: asked.append(words)
     try:
-        check.prepare(args, ["tlt_loss.py, 6.1"])
+        check.prepare(args, ["tlt_loss.py, 7.3"])
     finally:
         check.script = was
-    equal(asked, [("setup", "--for", "tlt_loss.py, 6.1")], "set-up commands")
+    equal(asked, [("setup", "--for", "tlt_loss.py, 7.3")], "set-up commands")
     done = subprocess.run([TOP / "scripts/check", "no_such"], text=True, capture_output=True,
                           check=False)
     equal((done.returncode, done.stdout, done.stderr),

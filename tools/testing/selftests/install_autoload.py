@@ -114,7 +114,8 @@ def by_sysctl():
                           ("xpass", {"tcp_xpass", "rd_core"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "rd_core"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"}),
-                          ("timely", {"tcp_timely"}), ("hpcc", {"tcp_hpcc"})):
+                          ("timely", {"tcp_timely"}), ("hpcc", {"tcp_hpcc"}),
+                          ("ndp", {"tcp_ndp", "rd_core"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
               "tcp_congestion_control")

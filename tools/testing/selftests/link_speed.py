@@ -301,7 +301,7 @@ def unknown(cc):
         true(f"tun0 in {wire.a.name} The device reports no speed: 10Gbit/s is assumed."
              in sentence(said, "no-speed"), sentence(said, "no-speed"))
         advice = next(p["advice"] for p in said["problems"] if p["id"] == "no-speed")
-        true("net.ipv4.xpass_rate or net.ipv4.hpcc_rate or net.ipv4.timely_rate or"
+        true("net.ipv4.ndp_rate or net.ipv4.xpass_rate or net.ipv4.hpcc_rate or net.ipv4.timely_rate or"
              " net.ipv4.dcqcn_rate" in advice and "tc qdisc add dev tun0 root color rate" in advice, advice)
         for ns in (wire.a, wire.b):
             for name in ("xpass_rate", "dcqcn_rate"):

@@ -3,41 +3,22 @@
 """A trimmed packet becomes a report of one loss to its sender (net/greenlane/gl_trim.c).
 
 	a (client) ---- wire (this program, trims) ---- b (server)
-
-The wire does to a packet what a port with `trim` does: color_trim.py has the rules of that.
 """
 import socket
-import struct
 
 from lab import tap
 from lab.codepoints import DSCP
 from lab.net import libc, modules
 from lab.tap import case, equal, true, within
-from lab.wire import packet as pkt
 from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.hpcc import tcp_info
-from lab.wire.packet import FIN, PSH
 from lab.wire.sockopt import cc_of, set_tos
+from lab.wire.trim import REPORT, cut, forged, reports, trims
 from lab.wire.wire import MSS, Wire, pattern
 
 SSTHRESH = 76           # offset of tcpi_snd_ssthresh
-TRIMMED, REPORT, HAD_FIN = 11, 15, 1 << 31      # codes of the option; a bit of its word
 CCS = ("reno", "cubic", "dctcp", "tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass",
-       "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc")
-
-
-def cut(p):
-    """Trim a packet, as a port does.  Return: false if it has no room for the option."""
-    if p.doff + 12 > 60:
-        return False
-    word = p.len | (HAD_FIN if p.flags & FIN else 0)
-    p.flags &= ~(FIN | PSH)
-    p.raw[p.ip_len + 13] = p.flags
-    p.payload = b""
-    del p.raw[p.ip_len + p.doff:]
-    p.set_dsfield(DSCP["trimmed"] << 2 | p.ecn)
-    p.add_options(pkt.option(TRIMMED, word))
-    return True
+       "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp")
 
 
 def wires(cc="reno", **options):
@@ -47,34 +28,6 @@ def wires(cc="reno", **options):
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.greenlane_active", 1)
     return wire
-
-
-def trims(wire, *which):
-    """The wire trims these packets with data, numbered from 0 in the order in which a sends them.
-    Returns the list of them: (seq, length)."""
-    done, count = [], 0
-
-    def rule(p):
-        nonlocal count
-        if p.from_a and p.len:
-            if count in which:
-                done.append((p.seq, p.len))
-                cut(p)
-            count += 1
-        return False
-    wire.rule = rule
-    return done
-
-
-def reports(wire):
-    """(seq, length) of the reports that b has sent."""
-    found = []
-    for p in wire.from_b():
-        for at in p.options_at:
-            if p.raw[at + 4] == REPORT:
-                equal(p.dscp, DSCP["trimmed"], "DSCP of a report")
-                found.append(struct.unpack_from("!II", p.raw, at + 8))
-    return found
 
 
 def counters(ns):
@@ -215,28 +168,6 @@ def off(at):
               "a timer of TCP's")
 
 
-def packets(wire, client, server):
-    """Forged packets: a report to a, and a trimmed packet to b, with parts to change."""
-    wire.mark()
-    true(wire.transfer(client, server, 1000), "bytes arrive")
-    wire.run(1e-3)
-    data, ack = [p for p in wire.from_a() if p.len][-1], wire.from_b()[-1]
-
-    def report(seq, length, to=wire.a, **change):
-        fields = {"seq": ack.seq, "ack": ack.ack, "dscp": DSCP["trimmed"], **change}
-        option = pkt.option(REPORT, seq, length)
-        wire.inject(to, pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), ack.sport,
-                                 ack.dport, window=ack.window, options=option, **fields))
-
-    def trimmed(seq, word, **change):
-        fields = {"ack": data.ack, "dscp": DSCP["trimmed"], **change}
-        option = pkt.option(TRIMMED, word)
-        wire.inject(wire.b, pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b),
-                                     data.sport, data.dport, seq, window=data.window, options=option,
-                                     **fields))
-    return report, trimmed, ack.ack
-
-
 @case("after an RTO a report does not make TCP skip earlier lost packets", how=("trim", "pass"))
 def after_rto(how):
     with wires("reno") as wire:
@@ -263,7 +194,7 @@ def after_rto(how):
 def squat(length):
     with wires("reno", speed=1000) as wire:
         other, other_server = wire.connect(port=2000)
-        _, trimmed, end = packets(wire, other, other_server)
+        _, trimmed, end = forged(wire, other, other_server)
         client, server = wire.connect()
         true(wire.transfer(client, server, 20_000), "bytes arrive")
         wire.run(5e-3)
@@ -326,7 +257,7 @@ def overtaken():
 def forged_report(version):
     with wires("reno", version=version) as wire:
         client, server = wire.connect()
-        report, _, una = packets(wire, client, server)
+        report, _, una = forged(wire, client, server)
         wire.mark()
         report(una, 1000)                               # nothing is in flight
         report(una - 1000, 1000)                        # acknowledged
@@ -355,7 +286,7 @@ def forged_report(version):
 def sacked(version):
     with wires("reno", version=version) as wire:
         client, server = wire.connect()
-        report, _, una = packets(wire, client, server)
+        report, _, una = forged(wire, client, server)
         wire.mark()
         count, mss = 0, MSS[version]
 
@@ -382,7 +313,7 @@ def sacked(version):
 def forged_trim(version):
     with wires("reno", version=version) as wire:
         client, server = wire.connect()
-        _, trimmed, end = packets(wire, client, server)
+        _, trimmed, end = forged(wire, client, server)
         wire.mark()
         trimmed(end - 1000, 1000)               # has arrived
         trimmed(end, 0)                         # no data
@@ -466,7 +397,7 @@ def no_sack(version):
         wire.mark()
         true(wire.transfer(client, server, 20_000), "bytes arrive")
         equal(reports(wire), [], "reports")
-        report, _, una = packets(wire, client, server)
+        report, _, una = forged(wire, client, server)
         wire.rule = lambda p: p.from_a and p.len
         client.send(pattern(8000))
         wire.run(20e-6)

@@ -217,6 +217,8 @@ def _port(args, cc):
     credit = [units.has_credits(name) for name in names]
     if args.port_options:
         return [f"{line} {args.port_options}"]
+    if all(units.trims(name) for name in names):
+        return [f"{line} preset ndp"]
     if _is_apart(args, cc):
         # Only the band of credits needs a rate.  Marks depend on the length of one queue, which
         # drains more slowly than the port: half of the threshold.

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receiver-driven transports: a burst of unscheduled packets.
+ *
+ * A sender waits a round trip for its first credit.  It uses that time, and sends a
+ * bandwidth-delay product at once (Aeolus, §III-A; NDP, SIGCOMM 2017, §3.2).  The transport
+ * repairs the losses.  All bursts of a host together are at most a bandwidth-delay product of its
+ * link: rd_first_request().
+ */
+#include <net/dst.h>
+#include <net/tcp.h>
+
+#include "rd_internal.h"
+
+/* Largest burst in packets, for all settings: 50 us at 1 Tbit/s. */
+#define RD_FIRST_MAX	4096
+
+/**
+ * rd_first_bytes() - size of a burst
+ * @sk: the connection, locked
+ * @gs: its state
+ * @b: its burst
+ *
+ * The socket option sets it, or the route's initcwnd; otherwise it is a bandwidth-delay product: the
+ * link's speed times the minimum RTT.  It is TCP's first window if TCP does not know the minimum RTT, because the SYN was
+ * retransmitted.
+ *
+ * Return: bytes, at least an MSS.
+ */
+u32 rd_first_bytes(const struct sock *sk, const struct gl_sock *gs, const struct rd_first_burst *b)
+{
+	const struct dst_entry *dst = __sk_dst_get(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 packets = dst ? dst_metric(dst, RTAX_INITCWND) : 0;
+	u64 bytes = b->bdp;
+
+	if (!packets && tcp_min_rtt(tp) == U32_MAX)
+		packets = TCP_INIT_CWND;
+	if (!bytes)
+		bytes = (u64)packets * tp->mss_cache;
+	if (!bytes)
+		bytes = (u64)rd_mbit(sk, container_of(gs, struct rd_sock, gs)) / BITS_PER_BYTE *
+			clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
+	return clamp_t(u64, bytes, tp->mss_cache, (u64)RD_FIRST_MAX * tp->mss_cache);
+}
+EXPORT_SYMBOL_GPL(rd_first_bytes);
+
+/**
+ * rd_first_over() - the peer has answered, or has not answered for too long
+ * @gs: the state of a connection, locked
+ * @b: its burst
+ */
+void rd_first_over(struct gl_sock *gs, struct rd_first_burst *b)
+{
+	rd_first_done(gs);
+	b->grows = 0;
+	b->allow = 0;
+}
+EXPORT_SYMBOL_GPL(rd_first_over);
+
+/* Request a share of the host's bursts for the data at hand only, as other connections may have
+ * data, too.  Packets that are refused wait for credits.
+ */
+static void rd_first_grant(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b)
+{
+	u32 mss = tcp_sk(sk)->mss_cache;
+	u32 most = rd_first_bytes(sk, gs, b);
+	u32 end = b->begin + min(gl_data_end(sk) - b->begin, most);
+	u32 want, may;
+
+	if (!after(end, b->asked))
+		return;
+	want = DIV_ROUND_UP(end - b->asked, mss);
+	may = rd_first_request(sk, gs, want, most / mss);
+	b->asked = end;
+	b->allow += may;
+	b->grows = may == want;
+}
+
+/**
+ * rd_first_begin() - data waits: begin a burst if the connection was idle, or continue it
+ * @sk: the connection, locked
+ * @gs: its state
+ * @b: its burst
+ * @requested: credits were requested, so it is too late for a new burst
+ * @idle_ms: a connection is idle if it has sent nothing for this time, and all its data is
+ *	acknowledged
+ *
+ * Return: true if a burst begins.
+ */
+bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool requested,
+		    unsigned int idle_ms)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (requested || (b->grows && tp->packets_out)) {
+		/* The application may have written more before the answer to the burst. */
+		if (b->grows && !tp->lost_out)
+			rd_first_grant(sk, gs, b);
+		return false;
+	}
+	if (b->off || tp->packets_out ||
+	    (b->begun && tcp_jiffies32 - tp->lsndtime < msecs_to_jiffies(idle_ms)))
+		return false;
+	b->begun = 1;
+	b->begin = tp->snd_nxt;
+	b->end = tp->snd_nxt;
+	b->asked = tp->snd_nxt;
+	rd_first_over(gs, b);
+	rd_first_grant(sk, gs, b);
+	return true;
+}
+EXPORT_SYMBOL_GPL(rd_first_begin);
+
+/**
+ * rd_first_left() - packets that a burst may still send
+ * @sk: the connection, locked
+ * @b: its burst
+ *
+ * Return: their number.  If a packet is lost, the peer has answered, and retransmissions wait for
+ * credits: 0.
+ */
+u32 rd_first_left(const struct sock *sk, const struct rd_first_burst *b)
+{
+	return tcp_sk(sk)->lost_out ? 0 : b->allow;
+}
+EXPORT_SYMBOL_GPL(rd_first_left);
+
+/**
+ * rd_first_sends() - data leaves: is it a packet of the burst?
+ * @sk: the connection, locked
+ * @b: its burst, which counts the packet
+ * @seg: the packet
+ *
+ * Return: false for a retransmission, and for data after the burst.
+ */
+bool rd_first_sends(const struct sock *sk, struct rd_first_burst *b, const struct gl_seg *seg)
+{
+	if (!b->allow || before(seg->seq, tcp_sk(sk)->snd_nxt))
+		return false;
+	b->allow -= min(b->allow, seg->segs);
+	b->unscheduled += seg->segs;
+	b->end = seg->end_seq;
+	return true;
+}
+EXPORT_SYMBOL_GPL(rd_first_sends);

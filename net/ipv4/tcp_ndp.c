@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+/* NDP: TCP over switches that trim
+ *
+ *	Mark Handley, Costin Raiciu, Alexandru Agache, Andrei Voinescu, Andrew W. Moore,
+ *	Gianni Antichi, Marcin Wójcik: "Re-architecting datacenter networks and stacks for low
+ *	latency and high performance", SIGCOMM 2017
+ *
+ * A switch port queues few packets.  When they are too many, it cuts off the data of a packet and
+ * forwards the headers first, so the receiver knows all packets that its senders have sent, and
+ * *pulls* the trimmed ones at the speed of its link.
+ *
+ *	sender                         port                     receiver
+ *	first window, d d d d d  ----> d d [h] [h] d  ------->  d d h h d
+ *	marks two packets lost   <----- report, report -------  pulls two packets
+ *	d d                      <------- pull, pull ---------  (round robin, paced)
+ *
+ * A pull is a credit of the core (include/net/rd_core.h): the receiver sends it for data that the
+ * sender has requested, and for each packet that was trimmed.  It is cumulative, so a lost one
+ * costs nothing if another follows.  The report of a trimmed packet (gl_trim.c) is NDP's NACK; TCP
+ * acknowledges data.
+ *
+ * This file has the parts that are NDP's own: the codepoints of its packets, the first window, and
+ * pulls without a rate: the link alone limits them.
+ *
+ * Documentation/ndp.rst lists the differences from the paper and their reasons.
+ */
+#include <linux/module.h>
+#include <linux/sysctl.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/rd_core.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+
+/**
+ * struct ndp - the state of a connection
+ * @rs: the core's part
+ * @first: sender: the first window
+ *
+ * The socket lock protects all fields.
+ */
+struct ndp {
+	struct rd_sock		rs;
+	struct rd_first_burst	first;
+};
+
+/**
+ * struct ndp_net - the settings of a network namespace
+ * @mbit: the speed of its links, Mbit/s; 0 for the speed that link_speed.c finds for each link
+ *	(net.ipv4.ndp_rate)
+ * @idle: a connection may send a first window again after this idle time, ms; 0: as soon as all
+ *	data that it has sent is acknowledged (net.ipv4.ndp_idle)
+ * @sysctl: registered as long as the namespace lives
+ */
+struct ndp_net {
+	unsigned int		mbit;
+	unsigned int		idle;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int ndp_net_id __read_mostly;
+
+static struct ndp_net *ndp_net(const struct sock *sk)
+{
+	return net_generic(sock_net(sk), ndp_net_id);
+}
+
+static struct rd_first_burst *ndp_first_of(struct gl_sock *gs)
+{
+	return &container_of(gs, struct ndp, rs.gs)->first;
+}
+
+/* --- its packets ----------------------------------------------------------- */
+
+static const char * const ndp_counter_name[RD_COUNTERS] = {
+	RD_COUNTER_NAMES("Ndp"),
+};
+
+static struct gl_protocol ndp_protocol;
+
+/* A port trims all data alike: pulled data waits in short queues too. */
+static const struct gl_kind ndp_kind[RD_KINDS] = {
+	[RD_SCHEDULED] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_UNSCHEDULED,
+		.flags		= GL_KIND_ECT,
+		.sent		= RD_SCHEDULEDSENT,
+	},
+	[RD_UNSCHEDULED] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_UNSCHEDULED,
+		.flags		= GL_KIND_ECT | GL_KIND_PROMPT,
+		.sent		= RD_UNSCHEDULEDSENT,
+	},
+	[RD_CONTROL] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_SCHEDULED,
+		.flags		= GL_KIND_ECT,
+	},
+	[RD_REQUEST] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_SCHEDULED,
+		.code		= GL_CODE_REQUEST,
+		.flags		= GL_KIND_ECT,
+	},
+	[RD_CREDIT] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_CREDIT,
+		.code		= GL_CODE_CREDIT,
+		.flags		= GL_KIND_ECT,
+	},
+	[RD_PROBE] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_PROBE,
+		.words		= 1,
+		.flags		= GL_KIND_ECT | GL_KIND_ANSWERED,
+		.received	= RD_PROBERECEIVED,
+	},
+	[RD_PROBE_ACK] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+		.code		= GL_CODE_PROBE_ACK,
+		.flags		= GL_KIND_ECT | GL_KIND_TCPS,
+		.sent		= RD_PROBEACKSENT,
+		.received	= RD_PROBEACKRECEIVED,
+	},
+};
+
+static struct gl_protocol ndp_protocol __read_mostly = {
+	.hello		= GL_CODE_NDP,
+	.told_as	= GL_CP_UNSCHEDULED,
+	.kind		= ndp_kind,
+	.kinds		= RD_KINDS,
+	.control	= &ndp_kind[RD_CONTROL],
+	.answer		= &ndp_kind[RD_PROBE_ACK],
+	.counter	= ndp_counter_name,
+	.counters	= RD_COUNTERS,
+};
+
+/* --- pulls (§3.2) ----------------------------------------------------------- */
+
+static u32 ndp_mbit(const struct sock *sk)
+{
+	return READ_ONCE(ndp_net(sk)->mbit);
+}
+
+static enum rd_pick ndp_pick(const struct sock *sk)
+{
+	return RD_PICK_FAIR;
+}
+
+static u64 ndp_gap(const struct rd_sock *rs)
+{
+	return 0;
+}
+
+static u64 ndp_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
+{
+	rd_send_credit(sk, rs, wait);
+	return 0;
+}
+
+static const struct rd_policy ndp_policy = {
+	.mbit		= ndp_mbit,
+	.pick		= ndp_pick,
+	.cost		= rd_data_ps,
+	.gap		= ndp_gap,
+	.issue		= ndp_issue,
+	.cumulative	= true,
+	.trims		= true,
+};
+
+/* --- the first window (§3.2) -------------------------------------------------- */
+
+static void ndp_begin(struct sock *sk, struct gl_sock *gs, bool asked)
+{
+	rd_first_begin(sk, gs, ndp_first_of(gs), asked, READ_ONCE(ndp_net(sk)->idle));
+}
+
+static u32 ndp_allow(const struct sock *sk, struct gl_sock *gs)
+{
+	return rd_first_left(sk, ndp_first_of(gs));
+}
+
+/* The receiver names the packets that need a pull. */
+static u32 ndp_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
+{
+	return 0;
+}
+
+static void ndp_over(struct sock *sk, struct gl_sock *gs)
+{
+	rd_first_over(gs, ndp_first_of(gs));
+}
+
+static bool ndp_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
+{
+	return false;
+}
+
+static bool ndp_spend(struct sock *sk, struct gl_sock *gs)
+{
+	return false;
+}
+
+static const struct rd_first_rtt ndp_first = {
+	.begin		= ndp_begin,
+	.allow		= ndp_allow,
+	.waiting	= ndp_waiting,
+	.credited	= ndp_over,
+	.probe		= ndp_probe,
+	.lost		= ndp_over,
+	.spend		= ndp_spend,
+	.named		= true,
+};
+
+static const struct gl_kind *ndp_on_xmit(struct sock *sk, struct gl_sock *gs,
+					 const struct gl_seg *seg)
+{
+	if (!rd_first_sends(sk, ndp_first_of(gs), seg))
+		return rd_on_xmit(sk, gs, seg);
+	return rd_kind(gs, RD_UNSCHEDULED);
+}
+
+static void ndp_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct gl_sock *gs = gl_sock_locked(sk);
+
+	rd_in_ack_event(sk, flags);
+	gl_rack_wait(sk);
+	if (gs && !before(tcp_sk(sk)->snd_una, ndp_first_of(gs)->end))
+		rd_first_over(gs, ndp_first_of(gs));
+}
+
+/* --- options ----------------------------------------------------------------- */
+
+static int ndp_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
+{
+	ndp_first_of(gs)->bdp = bytes;
+	return 0;
+}
+
+static int ndp_get_bdp(const struct sock *sk, struct gl_sock *gs)
+{
+	return ndp_first_of(gs)->bdp;
+}
+
+static const struct gl_sockopt ndp_sockopt[] = {
+	{ GREENLANE_BDP, INT_MAX, .set = ndp_set_bdp, .get = ndp_get_bdp },
+	{}
+};
+
+static void ndp_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+	const struct ndp *ndp = container_of(gs, struct ndp, rs.gs);
+
+	rd_on_info(gs, info);
+	info->unscheduled = ndp->first.unscheduled;
+	info->bdp = rd_first_bytes(gs->sk, gs, &ndp->first);
+}
+
+static struct tcp_congestion_ops ndp_reno __read_mostly = GL_RENO("ndp-reno");
+
+static struct rd_transport ndp __read_mostly = {
+	.t = {
+		.ops = {
+			.name		= "ndp",
+			.owner		= THIS_MODULE,
+			.in_ack_event	= ndp_in_ack_event,
+		},
+		.complete	= rd_complete,
+		.protocol	= &ndp_protocol,
+		.sock_size	= sizeof(struct ndp),
+		.sockopt	= ndp_sockopt,
+		.on_xmit	= ndp_on_xmit,
+		.on_info	= ndp_on_info,
+	},
+	.fallback	= &ndp_reno,
+	.policy		= &ndp_policy,
+	.first		= &ndp_first,
+};
+
+/* --- a module -------------------------------------------------------------- */
+
+static unsigned int ndp_mbit_max = LINK_SPEED_MBIT_MAX;
+static unsigned int ndp_idle_max = 3600 * MSEC_PER_SEC;
+
+static const struct ctl_table ndp_sysctl_template[] = {
+	GL_SYSCTL_UINT("ndp_rate", struct ndp_net, mbit, SYSCTL_ZERO, &ndp_mbit_max),
+	GL_SYSCTL_UINT("ndp_idle", struct ndp_net, idle, SYSCTL_ZERO, &ndp_idle_max),
+};
+
+static int __net_init ndp_net_init(struct net *net)
+{
+	struct ndp_net *nn = net_generic(net, ndp_net_id);
+
+	nn->sysctl = gl_sysctl_add(net, ndp_sysctl_template, ARRAY_SIZE(ndp_sysctl_template), nn);
+	return nn->sysctl ? 0 : -ENOMEM;
+}
+
+static void __net_exit ndp_net_exit(struct net *net)
+{
+	struct ndp_net *nn = net_generic(net, ndp_net_id);
+
+	gl_sysctl_remove(nn->sysctl);
+}
+
+static struct pernet_operations ndp_net_ops = {
+	.init	= ndp_net_init,
+	.exit	= ndp_net_exit,
+	.id	= &ndp_net_id,
+	.size	= sizeof(struct ndp_net),
+};
+
+static int __init ndp_module_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct ndp) > GL_SOCK_SIZE_MAX);
+
+	err = register_pernet_subsys(&ndp_net_ops);
+	if (err)
+		return err;
+	err = gl_register_transport(&ndp.t);
+	if (err)
+		unregister_pernet_subsys(&ndp_net_ops);
+	return err;
+}
+
+static void __exit ndp_module_exit(void)
+{
+	gl_unregister_transport(&ndp.t);
+	unregister_pernet_subsys(&ndp_net_ops);
+}
+
+module_init(ndp_module_init);
+module_exit(ndp_module_exit);
+
+MODULE_DESCRIPTION("NDP: TCP over switches that trim");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
