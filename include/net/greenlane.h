@@ -36,7 +36,7 @@ struct gl_transport;
 /* Maximum size of a connection's state, bytes; 10,000 connections are usual.  A page holds ten such
  * states, the same number as of 384 bytes.
  */
-#define GL_SOCK_SIZE_MAX	400
+#define GL_SOCK_SIZE_MAX	408
 
 /* Data of this kind requests an immediate ACK (TLT §5.1: important data; Aeolus §III-C:
  * unscheduled data, so that the sender does not retransmit the packets that arrived; the end of a

@@ -111,7 +111,8 @@ enum rd_pick {
  * @cumulative: sender: a credit stands also for those before it that have not arrived, so no credit
  *	is lost unless the last one is
  * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the
- *	repair at once, and the sender's requests tell it which reports have arrived
+ *	repair at once, and the sender's requests have the number of the last report.  Return: the
+ *	connection's account of the reports.  NULL: gl_trim.c paces reports
  *
  * All with the socket locked; they must not sleep.
  */
@@ -124,7 +125,7 @@ struct rd_policy {
 	void (*learn)(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u64 cost);
 	void (*begins)(struct sock *sk, struct rd_sock *rs, u64 idle);
 	bool cumulative;
-	bool trims;
+	struct rd_trims *(*trims)(struct rd_sock *rs);
 };
 
 /**
@@ -212,6 +213,20 @@ struct rd_use {
 };
 
 /**
+ * struct rd_trims - the account of trimmed packets, of both ends
+ * @end: receiver: the last credit to send, after the last report
+ * @sent: receiver: reports sent
+ * @named: sender: number of the last report that has arrived
+ *
+ * The socket lock protects all fields.
+ */
+struct rd_trims {
+	u32	end;
+	u16	sent;
+	u16	named;
+};
+
+/**
  * struct rd_sock - the state of a connection, both as a sender and as a receiver
  * @gs: greenlane's part
  * @alarm: sender: kicks the socket at @retry, or earlier
@@ -235,9 +250,6 @@ struct rd_use {
  * @seen: receiver: the highest credit that the sender has reported
  * @reported: receiver: number of credits that the sender had received by then
  * @burst: sender: its part of the host's unscheduled packets, ns of link time
- * @trim_end: receiver: @end after the last report of a trimmed packet
- * @trims: receiver: reports of trimmed packets sent
- * @named: sender: number of the last such report that has arrived
  * @requesting: sender: the receiver knows that this end has data to send
  * @busy: sender: @wait is that long because the link has many receivers
  * @requested: sender: a request was sent on this connection
@@ -279,9 +291,6 @@ struct rd_sock {
 	u32			seen;
 	u32			reported;
 	u32			burst;
-	u32			trim_end;
-	u16			trims;
-	u16			named;
 	u8			requesting:1,
 				busy:1,
 				requested:1,
@@ -329,7 +338,7 @@ void rd_on_kick(struct sock *sk, struct gl_sock *gs);
 void rd_in_ack_event(struct sock *sk, u32 flags);
 
 /* rd_first.c */
-u32 rd_first_bytes(const struct sock *sk, const struct gl_sock *gs,
+u32 rd_first_bytes(struct sock *sk, const struct gl_sock *gs,
 		   const struct rd_first_burst *b);
 bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool requested,
 		    unsigned int idle_ms);

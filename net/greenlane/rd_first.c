@@ -26,7 +26,7 @@
  *
  * Return: bytes, at least an MSS.
  */
-u32 rd_first_bytes(const struct sock *sk, const struct gl_sock *gs, const struct rd_first_burst *b)
+u32 rd_first_bytes(struct sock *sk, const struct gl_sock *gs, const struct rd_first_burst *b)
 {
 	const struct dst_entry *dst = __sk_dst_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);

@@ -340,15 +340,18 @@ static u32 rd_burst_arrived(struct sock *sk, struct rd_sock *rs, bool begins, bo
  * Once a credit has arrived that left after the last report, none is outstanding: a report that is
  * missing then is lost.
  */
-static u32 rd_unread(const struct rd_sock *rs, const struct gl_seg *seg)
+static u32 rd_unread(struct rd_sock *rs, const struct gl_seg *seg)
 {
-	s32 left = rs->trim_end - seg->word[0];
-	s16 unread;
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+	const struct rd_trims *trims;
+	s32 unread, left;
 
-	if (!rd_transport(rs)->policy->trims || seg->words < 4 || left <= 0)
+	if (!policy->trims || seg->words < 4)
 		return 0;
-	unread = rs->trims - (u16)seg->word[3];
-	return clamp(unread, 0, left);
+	trims = policy->trims(rs);
+	unread = (s16)(trims->sent - seg->word[3]);
+	left = trims->end - seg->word[0];
+	return max(min(unread, left), 0);
 }
 
 /**
@@ -424,6 +427,7 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 	struct rd_sock *rs = rd_sock(gs);
 	u64 now = ktime_get_ns(), idle = rd_silence_ns(rs, now);
 	const struct rd_policy *policy = rd_transport(rs)->policy;
+	struct rd_trims *trims = policy->trims(rs);
 	u64 header;
 
 	rd_follow(sk, rs);
@@ -436,9 +440,9 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 		rs->end = rs->credit;
 	}
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
-	rs->trim_end = ++rs->end;
+	trims->end = ++rs->end;
 	gl_kick(sk, gs);
-	return ++rs->trims;
+	return ++trims->sent;
 }
 
 /**

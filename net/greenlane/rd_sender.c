@@ -291,7 +291,7 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		words = 4;
 		rd_count(rs, RD_PROBESENT, 1);
 	} else if (rd_transport(rs)->policy->trims) {
-		word[words++] = rs->named;
+		word[words++] = rd_transport(rs)->policy->trims(rs)->named;
 	}
 	rd_follow(sk, rs);
 	rd_expand_sndbuf(sk, rs);
@@ -498,7 +498,7 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 		gl_xmit(sk);
 	}
 	rs->spending = 0;
-	if (rs->tokens > rd_kept(sk, rs)) {
+	if (rs->tokens && rs->tokens > rd_kept(sk, rs)) {
 		rd_waste(rs, rd_kept(sk, rs));
 		if (after(gl_data_end(sk), tcp_wnd_end(tcp_sk(sk))))
 			rs->shut = RD_SHUT_REQUESTS;
@@ -626,12 +626,13 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 void rd_named(struct sock *sk, struct gl_sock *gs, u16 number)
 {
 	struct rd_sock *rs = rd_sock(gs);
-	s16 n = number - rs->named;
+	struct rd_trims *trims = rd_transport(rs)->policy->trims(rs);
+	s16 n = number - trims->named;
 
 	/* An old one, or a forged one: TCP has not that many packets in flight. */
 	if (n <= 0 || n > RD_TOKENS_MAX)
 		return;
-	rs->named = number;
+	trims->named = number;
 	rs->requesting = 1;
 	rs->requested = 1;
 	rs->credit_end += n;

@@ -36,12 +36,14 @@
 /**
  * struct ndp - the state of a connection
  * @rs: the core's part
+ * @trims: the account of trimmed packets
  * @first: sender: the first window
  *
  * The socket lock protects all fields.
  */
 struct ndp {
 	struct rd_sock		rs;
+	struct rd_trims		trims;
 	struct rd_first_burst	first;
 };
 
@@ -156,6 +158,11 @@ static u64 ndp_gap(const struct rd_sock *rs)
 	return 0;
 }
 
+static struct rd_trims *ndp_trims(struct rd_sock *rs)
+{
+	return &container_of(rs, struct ndp, rs)->trims;
+}
+
 static u64 ndp_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
 {
 	rd_send_credit(sk, rs, wait);
@@ -169,7 +176,7 @@ static const struct rd_policy ndp_policy = {
 	.gap		= ndp_gap,
 	.issue		= ndp_issue,
 	.cumulative	= true,
-	.trims		= true,
+	.trims		= ndp_trims,
 };
 
 /* --- the first window (§3.2) -------------------------------------------------- */
