@@ -20,9 +20,9 @@
  * @gs: its state
  * @b: its burst
  *
- * The socket option sets it, or the route's initcwnd; otherwise it is a bandwidth-delay product: the
- * link's speed times the minimum RTT.  It is TCP's first window if TCP does not know the minimum RTT, because the SYN was
- * retransmitted.
+ * The socket option sets it, or the route's initcwnd.  Otherwise it is a bandwidth-delay product:
+ * the link's speed times the minimum RTT.  It is TCP's first window if TCP does not know the
+ * minimum RTT, because the SYN was retransmitted.
  *
  * Return: bytes, at least an MSS.
  */

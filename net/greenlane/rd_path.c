@@ -80,8 +80,8 @@ u64 rd_full_ns(const struct sock *sk, const struct rd_sock *rs)
 	return max_t(u64, rd_packet_ns(sk, rs, tp->tcp_header_len + tp->mss_cache), 1);
 }
 
-/* Link time of a data packet of the peer, ps; and of a packet with a TCP header of @header bytes, if
- * that is not 0.
+/* Link time of a data packet of the peer, ps; and of a packet with a TCP header of @header bytes,
+ * if that is not 0.
  *
  * The peer's packets are likely to be as large as this end's, which the peer's MSS limits, and as
  * the MSS that this end has announced.  But the peer may announce a smaller MSS than it sends, and
