@@ -118,7 +118,7 @@ class Attack:
     """One wire and its forger."""
 
     def __init__(self, version):
-        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc")
+        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc", "tcp_ndp")
         # pylint: disable-next=consider-using-with
         self.wire = Wire(cc="tlt_reno", version=version)
         for ns in (self.wire.a, self.wire.b):
