@@ -26,11 +26,11 @@ from lab.wire.hold import hold
 from lab.wire.sockopt import cc_of
 from lab.wire.wire import Wire
 
-PACKETS = 1_250_000     # 10 rounds of each of CCS
+PACKETS = 1_250_000     # 10 batches for each of CCS
 EACH = 1000             # packets a round
 BURST = 20              # packets without time for an answer
 RESET = struct.pack("ii", 1, 0)
-# Families, whose members are each other's peers.  Few rounds have a share that Dart accepts.
+# Families, whose members are peers.  Few rounds have a share that Dart accepts.
 DART = "dart", "dcqcn", "tlt_dart"
 CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), DART,
        ("hpcc", "tlt_hpcc"), ("ndp",), DART)
