@@ -45,6 +45,45 @@ enum rd_kind {
 	RD_KINDS,
 };
 
+/* The rows of packets without data, if switches distinguish them as ExpressPass's do.  A probe must
+ * share the queue of the unscheduled data in front of it: if it overtook the data, its answer would
+ * report that data as lost.
+ */
+#define RD_SIGNALS(of)							\
+	[RD_CONTROL] = {						\
+		.protocol	= (of),					\
+		.codepoint	= GL_CP_SCHEDULED,			\
+		.flags		= GL_KIND_ECT,				\
+	},								\
+	[RD_REQUEST] = {						\
+		.protocol	= (of),					\
+		.codepoint	= GL_CP_SCHEDULED,			\
+		.code		= GL_CODE_REQUEST,			\
+		.flags		= GL_KIND_ECT,				\
+	},								\
+	[RD_CREDIT] = {							\
+		.protocol	= (of),					\
+		.codepoint	= GL_CP_CREDIT,				\
+		.code		= GL_CODE_CREDIT,			\
+		.flags		= GL_KIND_ECT,				\
+	},								\
+	[RD_PROBE] = {							\
+		.protocol	= (of),					\
+		.codepoint	= GL_CP_PROTECTED,			\
+		.code		= GL_CODE_PROBE,			\
+		.words		= 1,					\
+		.flags		= GL_KIND_ECT | GL_KIND_ANSWERED,	\
+		.received	= RD_PROBERECEIVED,			\
+	},								\
+	[RD_PROBE_ACK] = {						\
+		.protocol	= (of),					\
+		.codepoint	= GL_CP_PROTECTED,			\
+		.code		= GL_CODE_PROBE_ACK,			\
+		.flags		= GL_KIND_ECT | GL_KIND_TCPS,		\
+		.sent		= RD_PROBEACKSENT,			\
+		.received	= RD_PROBEACKRECEIVED,			\
+	}
+
 /* The core's counters.  A transport's protocol begins its counters with these, in this order. */
 enum rd_counter {
 	RD_SCHEDULEDSENT = 1,
@@ -139,8 +178,6 @@ struct rd_policy {
  *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing
  * @lost: no credit has arrived for too long, so the probe may be lost
  * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
- * @named: the peer names each lost packet (struct rd_policy's @trims), so no credits are requested
- *	for a burst that may still be sent
  *
  * All with the socket locked; @credited and @spend also with no process owning it, BH off.
  */
@@ -152,7 +189,6 @@ struct rd_first_rtt {
 	bool (*probe)(struct sock *sk, struct gl_sock *gs, u32 *word);
 	void (*lost)(struct sock *sk, struct gl_sock *gs);
 	bool (*spend)(struct sock *sk, struct gl_sock *gs);
-	bool named;
 };
 
 /**

@@ -201,12 +201,14 @@ static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
 }
 
-/* Number of packets that a burst may still send, and for which no credits are requested. */
+/* Number of packets that a burst may still send, and for which no credits are requested, because
+ * the peer names each lost one.
+ */
 static u32 rd_unasked(const struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 
-	return first && first->named ? first->allow(sk, &rs->gs) : 0;
+	return first && rd_transport(rs)->policy->trims ? first->allow(sk, &rs->gs) : 0;
 }
 
 /* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
@@ -374,20 +376,20 @@ static void rd_gate(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	const struct sk_buff *head = tcp_send_head(sk);
-	u32 more;
+	u32 more = 0;
 
-	/* No report is missing any more. */
-	if (!rs->spending && !tcp_sk(sk)->packets_out && !rd_is_paced(sk))
-		rd_waste(rs, 0);
-	more = rs->tokens;
 	if (!rs->spending) {
+		/* No report is missing any more. */
+		if (!tcp_sk(sk)->packets_out && !rd_is_paced(sk))
+			rd_waste(rs, 0);
 		if (first && rd_waiting(sk, rs, 1))
 			first->begin(sk, &rs->gs, rs->requesting);
 		if (rd_needs_request(sk, rs) || (first && first->probe(sk, &rs->gs, NULL)))
 			rd_send_request(sk, rs, 0);
 		if (first)
-			more += first->allow(sk, &rs->gs);
+			more = first->allow(sk, &rs->gs);
 	}
+	more += rs->tokens;
 	if (head && !head->len)
 		more++;
 	rd_set_window(sk, more);
@@ -485,7 +487,7 @@ static u32 rd_kept(const struct sock *sk, struct rd_sock *rs)
 static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
-	u32 had = rs->tokens;
+	u32 had = rs->tokens, kept;
 
 	if (first)
 		first->credited(sk, &rs->gs);
@@ -498,8 +500,9 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 		gl_xmit(sk);
 	}
 	rs->spending = 0;
-	if (rs->tokens && rs->tokens > rd_kept(sk, rs)) {
-		rd_waste(rs, rd_kept(sk, rs));
+	kept = rs->tokens ? rd_kept(sk, rs) : 0;
+	if (rs->tokens > kept) {
+		rd_waste(rs, kept);
 		if (after(gl_data_end(sk), tcp_wnd_end(tcp_sk(sk))))
 			rs->shut = RD_SHUT_REQUESTS;
 	}

@@ -95,39 +95,7 @@ static const struct gl_kind ndp_kind[RD_KINDS] = {
 		.flags		= GL_KIND_ECT | GL_KIND_PROMPT,
 		.sent		= RD_UNSCHEDULEDSENT,
 	},
-	[RD_CONTROL] = {
-		.protocol	= &ndp_protocol,
-		.codepoint	= GL_CP_SCHEDULED,
-		.flags		= GL_KIND_ECT,
-	},
-	[RD_REQUEST] = {
-		.protocol	= &ndp_protocol,
-		.codepoint	= GL_CP_SCHEDULED,
-		.code		= GL_CODE_REQUEST,
-		.flags		= GL_KIND_ECT,
-	},
-	[RD_CREDIT] = {
-		.protocol	= &ndp_protocol,
-		.codepoint	= GL_CP_CREDIT,
-		.code		= GL_CODE_CREDIT,
-		.flags		= GL_KIND_ECT,
-	},
-	[RD_PROBE] = {
-		.protocol	= &ndp_protocol,
-		.codepoint	= GL_CP_PROTECTED,
-		.code		= GL_CODE_PROBE,
-		.words		= 1,
-		.flags		= GL_KIND_ECT | GL_KIND_ANSWERED,
-		.received	= RD_PROBERECEIVED,
-	},
-	[RD_PROBE_ACK] = {
-		.protocol	= &ndp_protocol,
-		.codepoint	= GL_CP_PROTECTED,
-		.code		= GL_CODE_PROBE_ACK,
-		.flags		= GL_KIND_ECT | GL_KIND_TCPS,
-		.sent		= RD_PROBEACKSENT,
-		.received	= RD_PROBEACKRECEIVED,
-	},
+	RD_SIGNALS(&ndp_protocol),
 };
 
 static struct gl_protocol ndp_protocol __read_mostly = {
@@ -220,7 +188,6 @@ static const struct rd_first_rtt ndp_first = {
 	.probe		= ndp_probe,
 	.lost		= ndp_over,
 	.spend		= ndp_spend,
-	.named		= true,
 };
 
 static const struct gl_kind *ndp_on_xmit(struct sock *sk, struct gl_sock *gs,

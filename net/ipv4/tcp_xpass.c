@@ -105,42 +105,7 @@ static const struct gl_kind xpass_kind[RD_KINDS] = {
 		.flags		= GL_KIND_NOT_ECT | GL_KIND_PROMPT,
 		.sent		= RD_UNSCHEDULEDSENT,
 	},
-	[RD_CONTROL] = {
-		.protocol	= &xpass_protocol,
-		.codepoint	= GL_CP_SCHEDULED,
-		.flags		= GL_KIND_ECT,
-	},
-	[RD_REQUEST] = {
-		.protocol	= &xpass_protocol,
-		.codepoint	= GL_CP_SCHEDULED,
-		.code		= GL_CODE_REQUEST,
-		.flags		= GL_KIND_ECT,
-	},
-	[RD_CREDIT] = {
-		.protocol	= &xpass_protocol,
-		.codepoint	= GL_CP_CREDIT,
-		.code		= GL_CODE_CREDIT,
-		.flags		= GL_KIND_ECT,
-	},
-	/* A probe must share the queue of the unscheduled data in front of it: if it overtook
-	 * the data, its answer would report that data as lost.
-	 */
-	[RD_PROBE] = {
-		.protocol	= &xpass_protocol,
-		.codepoint	= GL_CP_PROTECTED,
-		.code		= GL_CODE_PROBE,
-		.words		= 1,
-		.flags		= GL_KIND_ECT | GL_KIND_ANSWERED,
-		.received	= RD_PROBERECEIVED,
-	},
-	[RD_PROBE_ACK] = {
-		.protocol	= &xpass_protocol,
-		.codepoint	= GL_CP_PROTECTED,
-		.code		= GL_CODE_PROBE_ACK,
-		.flags		= GL_KIND_ECT | GL_KIND_TCPS,
-		.sent		= RD_PROBEACKSENT,
-		.received	= RD_PROBEACKRECEIVED,
-	},
+	RD_SIGNALS(&xpass_protocol),
 };
 
 static struct gl_protocol xpass_protocol __read_mostly = {

@@ -63,6 +63,14 @@ static void preset_u32(struct request *r, int attr, __u32 val)
 	r->u32[attr] = val;
 }
 
+/* A DSCP precedes the others, in band 0. */
+static void preset_first(struct request *r, int dscp)
+{
+	if (r->prio[dscp] == TC_COLOR_MAP_KEEP)
+		r->prio[dscp] = 0;
+	r->given[TCA_COLOR_PRIO] = true;
+}
+
 static int preset_xpass(struct request *r)
 {
 	__u64 credit, data, ack, rate, queued;
@@ -76,8 +84,7 @@ static int preset_xpass(struct request *r)
 	if (queued < PRESET_CREDITS)
 		queued = PRESET_CREDITS;
 	preset_u32(r, TCA_COLOR_BANDS, 2);
-	if (r->prio[GREENLANE_DSCP_CREDIT] == TC_COLOR_MAP_KEEP)
-		r->prio[GREENLANE_DSCP_CREDIT] = 0;
+	preset_first(r, GREENLANE_DSCP_CREDIT);
 	if (r->band_rate[0] == TC_COLOR_BAND_RATE_KEEP) {
 		if (!rate)
 			return bad("preset: no credits fit this rate");
@@ -87,7 +94,6 @@ static int preset_xpass(struct request *r)
 		r->band_limit[0] = queued;
 	if (r->band_yield[0] == TC_COLOR_BAND_YIELD_KEEP)
 		r->band_yield[0] = ack * TC_COLOR_BAND_YIELD_ONE / data;
-	r->given[TCA_COLOR_PRIO] = true;
 	r->given[TCA_COLOR_BAND_RATE64] = true;
 	r->given[TCA_COLOR_BAND_LIMIT] = true;
 	r->given[TCA_COLOR_BAND_YIELD] = true;
@@ -122,13 +128,6 @@ static int preset_tlt(struct request *r)
 		preset_u32(r, TCA_COLOR_ECN_PROB, TC_COLOR_PROB_ONE);
 	}
 	return 0;
-}
-
-static void preset_first(struct request *r, int dscp)
-{
-	if (r->prio[dscp] == TC_COLOR_MAP_KEEP)
-		r->prio[dscp] = 0;
-	r->given[TCA_COLOR_PRIO] = true;
 }
 
 static int preset_ndp(struct request *r)

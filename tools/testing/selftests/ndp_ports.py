@@ -15,11 +15,6 @@ MTU = 1538              # bytes of a full packet on the link
 RED = 8 * 1514          # the preset's
 
 
-def ndp(ns):
-    """NDP's counters."""
-    return {name[3:]: n for name, n in ns.greenlane().items() if name.startswith("Ndp")}
-
-
 def port(net, number):
     """The color port to a host."""
     return next(q for q in shown(f"p{number}", net.switch) if q["kind"] == "color")
