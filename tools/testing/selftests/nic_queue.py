@@ -117,8 +117,9 @@ def after(cards, spans):
     """The bytes that b receives after a pause frame to a's card, by the time since, s."""
     with cards.b, socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
         wire.bind(("vb", 0))
-        begun = received(cards)
         wire.send(pfc.frame({0: 0xffff}))
+    # The link sends while a process is in a system call, so the count begins after this one.
+    begun = received(cards)
     seen, now = [], 0
     for span in spans:
         time.sleep(span - now)
