@@ -42,7 +42,7 @@ enum gl_code {
 	GL_CODE_SHARE		= 3,	/* "I run dart"; in an ACK, a share of the link */
 	GL_CODE_CLOCK		= 4,	/* tcp_tlt.c */
 	GL_CODE_CLOCK_ECHO	= 5,
-	GL_CODE_REQUEST		= 6,	/* tcp_xpass.c and tcp_ndp.c, by rd_core.h */
+	GL_CODE_REQUEST		= 6,	/* by rd_core.h: tcp_xpass.c, tcp_ndp.c, tcp_homa.c */
 	GL_CODE_CREDIT		= 7,
 	GL_CODE_PROBE		= 8,
 	GL_CODE_PROBE_ACK	= 9,
@@ -53,6 +53,7 @@ enum gl_code {
 	GL_CODE_TLT_HPCC	= 14,	/* in a SYN or SYN-ACK: "TLT around hpcc" */
 	GL_CODE_LOST		= 15,	/* a report: data was trimmed */
 	GL_CODE_NDP		= 16,	/* "I send by pulls" */
+	GL_CODE_HOMA		= 17,	/* "I send by grants" */
 	GL_CODE_MAX		= 63,
 };
 

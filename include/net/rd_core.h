@@ -22,6 +22,7 @@
 #ifndef _NET_RD_CORE_H
 #define _NET_RD_CORE_H
 
+#include <linux/bitfield.h>
 #include <net/greenlane.h>
 #include <net/link_speed.h>
 #include <net/rd_queue.h>
@@ -30,6 +31,14 @@ struct rd_sock;
 
 /* The TCP header of a credit, with an option of one word. */
 #define RD_CREDIT_HLEN		(sizeof(struct tcphdr) + GL_OPT_LEN(1))
+
+/* Limit of a policy's @slots. */
+#define RD_SLOTS_MAX		8
+
+/* Bits of a credit's second word, if it is a grant: the level of the data that it permits, by the
+ * number of messages that are longer and are granted, too.  0 is the least urgent.
+ */
+#define RD_LEVEL		GENMASK(28, 27)
 
 /* The kinds of packets of a receiver-driven transport.  The table of its protocol begins with
  * these, in this order.
@@ -67,6 +76,10 @@ enum rd_kind {
 		.code		= GL_CODE_CREDIT,			\
 		.flags		= GL_KIND_ECT,				\
 	},								\
+	RD_PROBES(of)
+
+/* The rows of a probe and of its answer. */
+#define RD_PROBES(of)							\
 	[RD_PROBE] = {							\
 		.protocol	= (of),					\
 		.codepoint	= GL_CP_PROTECTED,			\
@@ -149,6 +162,11 @@ enum rd_pick {
  *	last request arrived @idle ns ago; at the first one @idle has no meaning.  May be NULL
  * @cumulative: sender: a credit stands also for those before it that have not arrived, so no credit
  *	is lost unless the last one is
+ * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight, and
+ *	a credit stands for several packets (Homa).  Return: the connection's account.  NULL: the
+ *	link paces credits.  Only with @cumulative, RD_PICK_SHORTEST and @slots
+ * @slots: receiver: Return: number of connections of the link that may have data in flight at once,
+ *	1 … RD_SLOTS_MAX
  * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the
  *	repair at once, and the sender's requests have the number of the last report.  Return: the
  *	connection's account of the reports.  NULL: gl_trim.c paces reports
@@ -164,6 +182,8 @@ struct rd_policy {
 	void (*learn)(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u64 cost);
 	void (*begins)(struct sock *sk, struct rd_sock *rs, u64 idle);
 	bool cumulative;
+	struct rd_grants *(*grants)(struct rd_sock *rs);
+	unsigned int (*slots)(const struct sock *sk);
 	struct rd_trims *(*trims)(struct rd_sock *rs);
 };
 
@@ -246,6 +266,18 @@ struct rd_use {
 	u8	granted;
 	u8	arrived;
 	u8	low;
+};
+
+/**
+ * struct rd_grants - a receiver's account of one sender's data in flight
+ * @segs: TCP's data_segs_in when @out was right
+ * @out: packets that were permitted or sent without a permit, and have not arrived
+ *
+ * The socket lock protects all fields.
+ */
+struct rd_grants {
+	u32	segs;
+	u16	out;
 };
 
 /**

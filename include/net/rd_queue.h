@@ -11,7 +11,8 @@
  *	                OFF <-- all permitted ----------- ISSUING: sends a credit
  *
  * The rank is the link time that the receiver has used (fair queueing), or the rest of its message
- * (SRPT); the transport chooses.
+ * (SRPT); the transport chooses.  A receiver with a window of data in flight needs no free link: the
+ * arrival of its data permits more, and the first few in READY may have such windows at once.
  *
  * One timer serves all receivers of a link.  It runs only while one of them has a credit to send,
  * and it serves the senders' alarms, too.  See rd_queue.c.
@@ -71,6 +72,7 @@ struct rd_receiver;
  * @scheduled: number of credits scheduled
  * @round: position of the round robin in @ready; NULL is its end
  * @rounds: number of completed rounds, the low bits
+ * @slots: number of receivers with a window that may have data in flight
  * @timer: fires when the link is free, or for the first of @later or @alarms
  * @link: the link, whose @attached this is; NULL for the spare queue of rd_path.c.  Holds a
  *	reference.  Written before the queue is attached
@@ -90,6 +92,7 @@ struct rd_queue {
 	unsigned int		scheduled;
 	struct rd_receiver	*round;
 	unsigned int		rounds:2;
+	unsigned int		slots:4;
 	struct hrtimer		timer;
 	struct link_speed	*link;
 	refcount_t		refs;
@@ -118,11 +121,13 @@ enum rd_state {
 /**
  * struct rd_receiver - a receiving connection
  * @node: in @ready or @later of its queue
- * @at: its next credit is due, ns
+ * @at: its next credit is due, ns.  @windowed in @ready: its window is open; a later time means that
+ *	the window is closed, and that it gives up its slot then
  * @rank: its place in @ready, the lowest first.  With @shortest: link time of the rest of its
  *	message, ns.  Else the link time that it has used, ns, or would have used if it had been on
  *	the queue all the time
  * @shortest: @rank is that of SRPT; such receivers precede those of the fair queue
+ * @windowed: its window limits its credits, not the link; with @shortest only
  * @state: enum rd_state
  * @rounds: the queue's @rounds when the round robin scheduled it last, or when it joined
  * @queue: its link's queue; the socket's lock
@@ -133,8 +138,9 @@ enum rd_state {
 struct rd_receiver {
 	struct rb_node		node;
 	u64			at;
-	u64			rank:59,
+	u64			rank:58,
 				shortest:1,
+				windowed:1,
 				state:2,
 				rounds:2;
 	struct rd_queue		*queue;
@@ -172,6 +178,8 @@ void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r);
+void rd_set_slots(struct rd_queue *q, struct rd_receiver *r, unsigned int slots);
+unsigned int rd_behind(struct rd_queue *q, u64 left);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);
 

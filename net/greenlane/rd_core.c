@@ -175,7 +175,7 @@ static bool rd_has_rows(const struct gl_protocol *protocol)
 static bool rd_has_policy(const struct rd_policy *policy)
 {
 	return policy && policy->mbit && policy->pick && policy->cost && policy->gap &&
-	       policy->issue;
+	       policy->issue && (!policy->grants || (policy->slots && policy->cumulative));
 }
 
 static bool rd_has_first(const struct rd_first_rtt *first)
@@ -199,6 +199,7 @@ static void rd_fill(struct gl_transport *t)
 	t->on_kick = t->on_kick ?: rd_on_kick;
 	t->on_switch = rd_on_switch;
 	t->on_info = t->on_info ?: rd_on_info;
+	t->hears_data = container_of(t, struct rd_transport, t)->policy->grants;
 	if (container_of(t, struct rd_transport, t)->policy->trims) {
 		t->on_trimmed = rd_trimmed;
 		t->on_named = rd_named;

@@ -51,6 +51,11 @@
  */
 #define RD_TOKENS_MAX		4096
 
+/* Packets of a window beyond a round trip: one that is on the link, and one for late timers. */
+#define RD_WINDOW_MORE		2
+/* Ranges of data behind a gap that a receiver looks at. */
+#define RD_GAPS			64
+
 /* Limit, in packets, of the link time that rd_yield() reserves for ACKs and bursts. */
 #define RD_YIELDED		256
 
@@ -67,6 +72,18 @@ struct rd_path {
 static inline void rd_count(const struct rd_sock *rs, enum rd_counter counter, u64 n)
 {
 	gl_count(sock_net(rs->gs.sk), rs->gs.transport->protocol, counter, n);
+}
+
+/* The round trip without queueing, which is the period of reports, ns.  TCP has no sample if the
+ * SYN was retransmitted, or the SYN-ACK was a SYN cookie; then it is rd_srtt_ns()'s default.
+ */
+static inline u64 rd_rtt_ns(const struct sock *sk)
+{
+	u32 us = tcp_min_rtt(tcp_sk(sk));
+
+	if (us == U32_MAX)
+		return rd_srtt_ns(sk);
+	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }
 
 /* rd_path.c */

@@ -9,6 +9,8 @@
  * shortest	The queue schedules the receiver with the least left of its message, which
  *		minimises the mean completion time (SRPT).  Every RD_ROUND-th credit is scheduled
  *		round robin, so that a stream of short messages does not starve long ones.
+ *		Receivers with a window do not wait for the link: the queue schedules the first
+ *		@slots of them whenever their windows are open.
  *
  * The queue is work-conserving: while a receiver has a credit due, the link does not idle.
  *
@@ -28,6 +30,11 @@
 static struct rd_receiver *rd_first(const struct rb_root_cached *root)
 {
 	return rb_entry_safe(rb_first_cached(root), struct rd_receiver, node);
+}
+
+static struct rd_receiver *rd_after(const struct rd_receiver *r)
+{
+	return rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
 }
 
 static const struct rd_receiver *rd_of(const struct rb_node *node)
@@ -74,7 +81,7 @@ static bool rd_is_earlier(struct rb_node *a, const struct rb_node *b)
 /* Add a receiver that is not on the queue. */
 static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
 {
-	if (r->at > now) {
+	if (r->at > now && !r->windowed) {
 		r->state = RD_LATER;
 		rb_add_cached(&r->node, &q->later, rd_is_earlier);
 	} else {
@@ -93,7 +100,7 @@ static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 		rb_erase_cached(&r->node, &q->later);
 	} else if (r->state == RD_READY) {
 		if (q->round == r)
-			q->round = rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
+			q->round = rd_after(r);
 		rb_erase_cached(&r->node, &q->ready);
 	}
 	if (r->state == RD_READY || r->state == RD_ISSUING)
@@ -112,16 +119,36 @@ static void rd_wake(struct rd_queue *q, u64 now)
 	}
 }
 
+/* The first @most receivers with a window. */
+#define rd_for_windows(r, most, q)						\
+	for ((r) = rd_first(&(q)->ready);					\
+	     (r) && (r)->windowed && (most)-- > 0; (r) = rd_after(r))
+
+/* The time at which one of the slots needs attention: its window is open, or it has been closed
+ * for too long.
+ */
+static u64 rd_slots_at(const struct rd_queue *q)
+{
+	const struct rd_receiver *r;
+	int most = q->slots;
+	u64 at = RD_NEVER;
+
+	rd_for_windows(r, most, q)
+		at = min(at, r->at);
+	return at;
+}
+
 static void rd_arm(struct rd_queue *q)
 {
+	const struct rd_receiver *ready = rd_first(&q->ready);
 	const struct rd_receiver *later = rd_first(&q->later);
 	const struct rd_alarm *alarm = rd_first_alarm(q);
 	u64 at = RD_NEVER;
 
-	if (rd_first(&q->ready))
-		at = q->free;
-	else if (later)
-		at = max(q->free, later->at);
+	if (ready)
+		at = ready->windowed ? rd_slots_at(q) : q->free;
+	if (later && (!ready || ready->windowed))
+		at = min(at, max(q->free, later->at));
 	if (alarm)
 		at = min(at, alarm->at);
 	if (at == RD_NEVER)
@@ -156,7 +183,7 @@ static struct rd_receiver *rd_round(struct rd_queue *q)
 
 	while (!r || r->rounds == q->rounds) {
 		if (r) {
-			r = rb_entry_safe(rb_next(&r->node), struct rd_receiver, node);
+			r = rd_after(r);
 		} else {
 			q->rounds++;
 			r = rd_first(&q->ready);
@@ -166,18 +193,33 @@ static struct rd_receiver *rd_round(struct rd_queue *q)
 	return r;
 }
 
+/* The first slot with an open window. */
+static struct rd_receiver *rd_open(struct rd_queue *q, u64 now)
+{
+	struct rd_receiver *r;
+	int most = q->slots;
+
+	rd_for_windows(r, most, q)
+		if (r->at <= now)
+			return r;
+	return NULL;
+}
+
 /* The receiver to schedule now; NULL while the link is busy, or if no credit is due. */
 static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 {
-	struct rd_receiver *first;
+	struct rd_receiver *first, *r;
 
 	rd_wake(q, now);
 	first = rd_first(&q->ready);
-	if (!first || q->free > now)
+	if (!first || (!first->windowed && q->free > now))
 		return NULL;
-	if (!first->shortest || (q->scheduled + 1) % RD_ROUND)
-		return first;
-	return rd_round(q);
+	if (first->shortest && !((q->scheduled + 1) % RD_ROUND)) {
+		r = rd_round(q);
+		if (r->at <= now)
+			return r;
+	}
+	return first->windowed ? rd_open(q, now) : first;
 }
 
 /* Schedule a receiver in @ready. */
@@ -228,7 +270,7 @@ static enum hrtimer_restart rd_timer(struct hrtimer *timer)
  * @q: its link's queue
  * @r: the receiver, its socket locked
  * @now: ns
- * @at: the credit is due, ns.  Ignored if the receiver is on the queue
+ * @at: the credit is due, ns.  Ignored if the receiver is on the queue, unless it has a window
  * @left: with SRPT: link time of the rest of its message, ns; 0 for the fair queue
  *
  * Return: true if it is scheduled at once: the caller sends the credit, and calls rd_served().
@@ -249,6 +291,8 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 lef
 	} else if (r->state != RD_ISSUING && (left || r->shortest)) {
 		/* The message has grown, or part of it has arrived. */
 		rd_del(q, r);
+		if (r->windowed)
+			r->at = at;
 		rd_rank(q, r, 0, left);
 		rd_add(q, r, now);
 	}
@@ -303,7 +347,48 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 	spin_lock_bh(&q->lock);
 	rd_del(q, r);
 	r->state = RD_OFF;
+	/* Another receiver has its slot now. */
+	if (r->windowed)
+		rd_arm(q);
 	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * rd_set_slots() - a receiver is about to join the queue: does it have a window?
+ * @q: its link's queue
+ * @r: the receiver, which is off; its socket locked
+ * @slots: number of receivers of the link that may have data in flight; 0: the link limits this
+ *	one, and not its window
+ */
+void rd_set_slots(struct rd_queue *q, struct rd_receiver *r, unsigned int slots)
+{
+	spin_lock_bh(&q->lock);
+	r->windowed = !!slots;
+	if (slots)
+		q->slots = slots;
+	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * rd_behind() - number of slots whose messages are longer than one that is scheduled
+ * @q: the link's queue
+ * @left: link time of the rest of that message, ns
+ *
+ * Return: their number.
+ */
+unsigned int rd_behind(struct rd_queue *q, u64 left)
+{
+	const struct rd_receiver *r;
+	unsigned int behind = 0;
+	int most;
+
+	spin_lock_bh(&q->lock);
+	/* It has a slot itself, and is not in @ready now. */
+	most = q->slots - 1;
+	rd_for_windows(r, most, q)
+		behind += r->rank > left;
+	spin_unlock_bh(&q->lock);
+	return behind;
 }
 
 /**

@@ -40,6 +40,8 @@
  * @cost: the same, ns, rounded down
  * @gap: time between two credits if the connection had the link alone, ns
  * @shortest: the discipline is SRPT
+ * @slots: of the link, for a connection with a window; 0 for others
+ * @window: packets that may be in flight
  */
 struct rd_terms {
 	u64	now;
@@ -47,6 +49,8 @@ struct rd_terms {
 	u64	cost;
 	u64	gap;
 	bool	shortest;
+	u8	slots;
+	u32	window;
 };
 
 static u64 rd_cost_ps(const struct sock *sk, const struct rd_sock *rs)
@@ -59,14 +63,88 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 	u64 cost = div_u64(ps, RD_PS);
-
-	return (struct rd_terms) {
+	struct rd_terms t = {
 		.now		= now,
 		.ps		= ps,
 		.cost		= cost,
 		.gap		= rd_use_gap(&rs->use, max(policy->gap(rs), cost), cost),
 		.shortest	= policy->pick(sk) == RD_PICK_SHORTEST,
 	};
+
+	/* A sender that does not use its credits has no window: one credit in its gap. */
+	if (policy->grants && !rs->use.low) {
+		t.slots = min(policy->slots(sk), RD_SLOTS_MAX);
+		t.window = div64_u64(rd_rtt_ns(sk), cost) + RD_WINDOW_MORE;
+	}
+	return t;
+}
+
+/* --- a window --------------------------------------------------------------- */
+
+/* Time for which a closed window keeps its slot, ns: a sender with data would have sent some. */
+static u64 rd_hold_ns(const struct sock *sk)
+{
+	return max(RD_RETRY_NS, 4 * rd_rtt_ns(sk));
+}
+
+/* Data has arrived. */
+static void rd_arrived(const struct sock *sk, struct rd_grants *g)
+{
+	u32 segs = tcp_sk(sk)->data_segs_in;
+
+	g->out -= min(g->out, segs - g->segs);
+	g->segs = segs;
+}
+
+/* Number of packets that a window permits.  Without one the link has permitted one packet. */
+static u32 rd_permits(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+{
+	struct rd_grants *g;
+
+	if (!t->slots)
+		return 1;
+	g = rd_transport(rs)->policy->grants(rs);
+	rd_arrived(sk, g);
+	return t->window - min_t(u32, t->window, g->out);
+}
+
+/* Bytes of a connection's data that have arrived behind a gap.  A peer may send many small packets:
+ * look at a window's worth of ranges.
+ */
+static u32 rd_gapped(const struct sock *sk)
+{
+	struct rb_node *p = rb_first(&tcp_sk(sk)->out_of_order_queue);
+	u32 bytes = 0;
+	int n;
+
+	for (n = 0; p && n < RD_GAPS; n++, p = rb_next(p))
+		bytes += TCP_SKB_CB(rb_to_skb(p))->end_seq - TCP_SKB_CB(rb_to_skb(p))->seq;
+	return bytes;
+}
+
+/* A request has arrived: count the packets that are in flight, or will be without a new credit.  The
+ * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.
+ */
+static void rd_recount(const struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
+		       u32 credits)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct rd_grants *g;
+	s32 bytes, sent = 0;
+	u32 mss;
+
+	if (!policy->grants)
+		return;
+	bytes = seg->seq - tp->rcv_nxt - rd_gapped(sk);
+	mss = max_t(u32, min_t(u32, tp->mss_cache, tp->advmss), inet_csk(sk)->icsk_ack.rcv_mss);
+	if (bytes > 0)
+		sent = DIV_ROUND_UP(bytes, mss);
+	if (seg->words > 3)
+		sent += clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
+	g = policy->grants(rs);
+	g->segs = tp->data_segs_in;
+	g->out = min_t(u32, max(sent, 0) + credits, U16_MAX);
 }
 
 /* --- a credit -------------------------------------------------------------- */
@@ -95,8 +173,13 @@ static u64 rd_wait_ns(const struct rd_sock *rs, const struct rd_terms *t)
 /* The second word of a credit. */
 static u32 rd_wait_word(const struct rd_sock *rs, const struct rd_terms *t)
 {
-	u32 wait = min_t(u64, rd_wait_ns(rs, t), RD_WAIT_MAX);
+	u32 wait = min_t(u64, rd_wait_ns(rs, t), RD_WAIT_MAX), level;
 
+	if (t->slots) {
+		level = min(rd_behind(rs->r.queue, rd_left_ns(rs, t)),
+			    (unsigned int)FIELD_MAX(RD_LEVEL));
+		return wait | FIELD_PREP(RD_LEVEL, level);
+	}
 	/* With SRPT a scheduled sender has many credits, and reports once a round trip. */
 	return wait > 2 * t->gap && !t->shortest ? wait | RD_BUSY : wait;
 }
@@ -140,11 +223,11 @@ static bool rd_is_silent(const struct sock *sk, const struct rd_sock *rs, const 
 	return ago > max_t(u64, RD_SILENCE_NS, RD_SILENCE * round);
 }
 
-/* Link time of a credit and its packet, ns; the next credit is charged for the fraction. */
-static u64 rd_charge(struct rd_sock *rs, const struct rd_terms *t)
+/* Link time of credits and their packets, ns; the next credit is charged for the fraction. */
+static u64 rd_charge(struct rd_sock *rs, const struct rd_terms *t, u32 n)
 {
 	u32 left;
-	u64 ns = div_u64_rem(t->ps + rs->ps, RD_PS, &left);
+	u64 ns = div_u64_rem(n * t->ps + rs->ps, RD_PS, &left);
 
 	rs->ps = left;
 	return ns;
@@ -166,29 +249,36 @@ static void rd_set_due(struct rd_sock *rs, const struct rd_terms *t, u64 gap)
 static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
 	u64 at = RD_NEVER, gap;
+	u32 n = 0;
 
-	if (!before(rs->credit, rs->end) || rd_is_silent(sk, rs, t)) {
+	if (before(rs->credit, rs->end) && !rd_is_silent(sk, rs, t))
+		n = min(rd_permits(sk, rs, t), rs->end - rs->credit);
+	if (!n) {
 		rd_served(rs->r.queue, &rs->r, t->now, 0, RD_NEVER, 0);
 		return;
 	}
-	rs->credit++;
+	rs->credit += n;
 	rs->skipped = 0;
-	rd_count(rs, RD_CREDITSENT, 1);
+	rd_count(rs, RD_CREDITSENT, n);
 	gap = rd_transport(rs)->policy->issue(sk, rs, t->now, rd_wait_word(rs, t));
 	rd_set_due(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
+	if (t->slots)
+		rd_transport(rs)->policy->grants(rs)->out += n;
 	if (before(rs->credit, rs->end))
-		at = t->now + (s32)(rs->next - (u32)t->now);
-	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t), at, rd_left_ns(rs, t));
+		at = t->slots ? t->now + rd_hold_ns(sk) : t->now + (s32)(rs->next - (u32)t->now);
+	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t, n), at, rd_left_ns(rs, t));
 }
 
 /* The time at which the first credit of a connection that joins the queue is due: now.  But a
  * sender with a reduced share must not gain a credit by requesting again: it waits for the rest of
  * its gap. A time further ahead than that has wrapped.
  */
-static u64 rd_from(struct rd_sock *rs, const struct rd_terms *t)
+static u64 rd_from(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
 	s32 ahead = rs->next - (u32)t->now;
 
+	if (t->slots && !rd_permits(sk, rs, t))
+		return t->now + rd_hold_ns(sk);
 	if (!rd_is_off(&rs->r))
 		return t->now;
 	if (!rs->use.low || ahead < 0 || ahead > t->gap)
@@ -202,8 +292,12 @@ static void rd_enqueue(struct sock *sk, struct rd_sock *rs, const struct rd_term
 {
 	int n;
 
+	if (rd_is_off(&rs->r))
+		rd_set_slots(rs->r.queue, &rs->r, t->slots);
+	else if (t->slots && !rd_permits(sk, rs, t))
+		return;
 	for (n = 0; n < RD_CATCH_UP && before(rs->credit, rs->end); n++) {
-		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(rs, t), rd_left_ns(rs, t)))
+		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(sk, rs, t), rd_left_ns(rs, t)))
 			break;
 		rd_issue(sk, rs, t);
 	}
@@ -279,20 +373,25 @@ static void rd_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u6
 static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost)
 {
 	struct rd_use *use = &rs->use;
+	bool low = use->low, grown = rd_use_report(use, came, tcp_sk(sk)->data_segs_in);
 
-	if (!rd_use_report(use, came, tcp_sk(sk)->data_segs_in))
-		return;
-	rs->next = ktime_get_ns() + rd_use_gap(use, 0, div_u64(cost, RD_PS));
-	rd_leave(rs->r.queue, &rs->r);
+	if (grown)
+		rs->next = ktime_get_ns() + rd_use_gap(use, 0, div_u64(cost, RD_PS));
+	/* It rejoins with its new gap, and with or without a window. */
+	if (grown || low != !!use->low)
+		rd_leave(rs->r.queue, &rs->r);
 }
 
 /* The sender has reported the credits up to @seq, and has received @received in all. */
-static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, u64 cost)
+static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, bool again,
+			u64 cost)
 {
 	u32 came = min(received - rs->reported, seq - rs->seen);
 
 	rd_learn(sk, rs, seq, came, cost);
-	rd_judge(sk, rs, came, cost);
+	/* With a window a repeated request permits all of it again, so its credits count as used. */
+	rd_judge(sk, rs, again && rd_transport(rs)->policy->grants ? rs->credit - rs->seen : came,
+		 cost);
 	if (seq == rs->seen)
 		return;
 	rd_count(rs, RD_CREDITLOST, seq - rs->seen - came);
@@ -387,7 +486,8 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
 	cost = rd_cost_ps(sk, rs);
 	joins = rd_is_off(&rs->r);
-	rd_reported(sk, rs, seq, received, cost);
+	rd_reported(sk, rs, seq, received, again, cost);
+	rd_recount(sk, rs, seg, again ? 0 : rs->credit - seq);
 	/* The sender expects none of the credits that it does not report. */
 	if (again)
 		rd_learn(sk, rs, rs->credit, 0, cost);

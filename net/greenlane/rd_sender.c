@@ -38,18 +38,6 @@
 /* A sender that expects fewer credits requests more at once, not with its next report. */
 #define RD_FEW			8
 
-/* The round trip without queueing, which is the period of reports, ns.  TCP has no sample if the
- * SYN was retransmitted, or the SYN-ACK was a SYN cookie; then it is rd_srtt_ns()'s default.
- */
-static u64 rd_rtt_ns(const struct sock *sk)
-{
-	u32 us = tcp_min_rtt(tcp_sk(sk));
-
-	if (us == U32_MAX)
-		return rd_srtt_ns(sk);
-	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
-}
-
 /* Does TCP hold back the last packet of the write queue, which is shorter than an MSS?  Nagle's
  * algorithm, CORK and MSG_MORE do: TCP sets PSH at the end of a write without MSG_MORE.  close()
  * and TCP_NODELAY release the packet.
@@ -201,14 +189,20 @@ static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
 }
 
-/* Number of packets that a burst may still send, and for which no credits are requested, because
- * the peer names each lost one.
+/* Does the receiver count the packets of a burst?  Then no credits are requested for them.  It
+ * names each lost one, or permits no more than a window with them.
  */
+static bool rd_is_exact(const struct rd_sock *rs)
+{
+	return rd_transport(rs)->policy->trims || rd_transport(rs)->policy->grants;
+}
+
+/* Number of packets that a burst may still send, and for which no credits are requested. */
 static u32 rd_unasked(const struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 
-	return first && rd_transport(rs)->policy->trims ? first->allow(sk, &rs->gs) : 0;
+	return first && rd_is_exact(rs) ? first->allow(sk, &rs->gs) : 0;
 }
 
 /* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
@@ -275,6 +269,16 @@ static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
 	return rd_transport(rs)->policy->trims && !rd_is_paced(sk) ? rs->tokens : 0;
 }
 
+/* Data that is sent, as the receiver sees it by the sequence number of a request, is not all data that
+ * arrives without a new credit: a burst sends more, and lost packets do not arrive.  Packets.
+ */
+static s32 rd_beyond(const struct sock *sk, struct rd_sock *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return rd_unasked(sk, rs) - (tp->lost_out - min(tp->lost_out, tp->retrans_out));
+}
+
 /* Send a request, report or stop.  All three have the same format: the credits that have arrived,
  * and the number of packets that wait.
  */
@@ -294,6 +298,8 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		rd_count(rs, RD_PROBESENT, 1);
 	} else if (rd_transport(rs)->policy->trims) {
 		word[words++] = rd_transport(rs)->policy->trims(rs)->named;
+	} else if (rd_transport(rs)->policy->grants) {
+		word[words++] = rd_beyond(sk, rs);
 	}
 	rd_follow(sk, rs);
 	rd_expand_sndbuf(sk, rs);
@@ -509,12 +515,12 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 	rd_set_window(sk, 0);
 }
 
-/* Nothing waits.  Tell the receiver, unless it has no credit left to send either: it counts the
- * reports of trimmed packets as this end does.
+/* Nothing waits.  The receiver has to know, unless it has no credit left to send either: it counts
+ * the packets that need one as this end does.
  */
 static void rd_stop(struct sock *sk, struct rd_sock *rs)
 {
-	if (!rd_transport(rs)->policy->trims || after(rs->credit_end, rs->seq)) {
+	if (!rd_is_exact(rs) || after(rs->credit_end, rs->seq)) {
 		rd_send_request(sk, rs, 0);
 		return;
 	}
@@ -566,7 +572,7 @@ static bool rd_is_current(const struct rd_sock *rs, u32 seq)
 
 static void rd_set_wait(struct rd_sock *rs, u32 word)
 {
-	rs->wait = min_t(u32, word & ~(RD_ACCEPTED | RD_BUSY | RD_CLOSED), RD_WAIT_MAX);
+	rs->wait = min_t(u32, word & ~(RD_ACCEPTED | RD_BUSY | RD_CLOSED | RD_LEVEL), RD_WAIT_MAX);
 	rs->busy = !!(word & RD_BUSY);
 }
 

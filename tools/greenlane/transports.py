@@ -65,6 +65,8 @@ TRANSPORTS = (
               preset="aeolus", fallback="aeolus-reno"),
     Transport("ndp", "tcp_ndp", ("ndp",), CREDITS, needs=("rd_core",), fallback="ndp-reno",
               preset="ndp", mbit="ndp_rate", colour="#117733", marker="<"),
+    Transport("homa", "tcp_homa", ("homa",), CREDITS, needs=("rd_core",), fallback="homa-reno",
+              preset="homa", mbit="homa_rate", colour="#882255", marker="h"),
 )
 
 # The other modules, in that order: {module: the modules that it needs}.

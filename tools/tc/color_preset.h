@@ -14,6 +14,7 @@ enum preset {
 	PRESET_AEOLUS,
 	PRESET_TLT,
 	PRESET_NDP,
+	PRESET_HOMA,
 };
 
 static const char * const preset_names[] = {
@@ -21,6 +22,7 @@ static const char * const preset_names[] = {
 	[PRESET_AEOLUS]	= "aeolus",
 	[PRESET_TLT]	= "tlt",
 	[PRESET_NDP]	= "ndp",
+	[PRESET_HOMA]	= "homa",
 };
 
 /* ExpressPass (SIGCOMM '17): the rate of credits fills the link with credits and the
@@ -63,11 +65,11 @@ static void preset_u32(struct request *r, int attr, __u32 val)
 	r->u32[attr] = val;
 }
 
-/* A DSCP precedes the others, in band 0. */
-static void preset_first(struct request *r, int dscp)
+/* The band of a DSCP; the others have the last one. */
+static void preset_band(struct request *r, int dscp, int band)
 {
 	if (r->prio[dscp] == TC_COLOR_MAP_KEEP)
-		r->prio[dscp] = 0;
+		r->prio[dscp] = band;
 	r->given[TCA_COLOR_PRIO] = true;
 }
 
@@ -84,7 +86,7 @@ static int preset_xpass(struct request *r)
 	if (queued < PRESET_CREDITS)
 		queued = PRESET_CREDITS;
 	preset_u32(r, TCA_COLOR_BANDS, 2);
-	preset_first(r, GREENLANE_DSCP_CREDIT);
+	preset_band(r, GREENLANE_DSCP_CREDIT, 0);
 	if (r->band_rate[0] == TC_COLOR_BAND_RATE_KEEP) {
 		if (!rate)
 			return bad("preset: no credits fit this rate");
@@ -134,12 +136,31 @@ static int preset_ndp(struct request *r)
 {
 	preset_u32(r, TCA_COLOR_OVERHEAD, PRESET_OVERHEAD);
 	preset_u32(r, TCA_COLOR_BANDS, 2);
-	preset_first(r, GREENLANE_DSCP_TRIMMED);
-	preset_first(r, GREENLANE_DSCP_CREDIT);
+	preset_band(r, GREENLANE_DSCP_TRIMMED, 0);
+	preset_band(r, GREENLANE_DSCP_CREDIT, 0);
 	preset_u32(r, TCA_COLOR_TRIM_DSCP, GREENLANE_DSCP_TRIMMED);
 	preset_u32(r, TCA_COLOR_RED, PRESET_NDP_RED);
 	preset_u32(r, TCA_COLOR_COUNT, TC_COLOR_COUNT_QUEUE);
 	preset_u32(r, TCA_COLOR_CLASSIFY, TC_COLOR_CLASSIFY_DSCP);
+	return 0;
+}
+
+/* Homa (SIGCOMM '18, section 3.4): packets without data, three priorities of unscheduled data, and four
+ * of granted data, the last with all other packets.
+ */
+static int preset_homa(struct request *r)
+{
+	static const int dscp[] = {
+		GREENLANE_DSCP_CREDIT, GREENLANE_DSCP_UNSCHEDULED, GREENLANE_DSCP_UNSCHEDULED_2,
+		GREENLANE_DSCP_UNSCHEDULED_3, GREENLANE_DSCP_SCHEDULED, GREENLANE_DSCP_SCHEDULED_2,
+		GREENLANE_DSCP_SCHEDULED_3, GREENLANE_DSCP_SCHEDULED_4,
+	};
+	unsigned int band;
+
+	preset_u32(r, TCA_COLOR_OVERHEAD, PRESET_OVERHEAD);
+	preset_u32(r, TCA_COLOR_BANDS, N(dscp));
+	for (band = 0; band < N(dscp); band++)
+		preset_band(r, dscp[band], band);
 	return 0;
 }
 
@@ -150,6 +171,7 @@ static int preset_apply(struct request *r)
 		[PRESET_AEOLUS]	= preset_aeolus,
 		[PRESET_TLT]	= preset_tlt,
 		[PRESET_NDP]	= preset_ndp,
+		[PRESET_HOMA]	= preset_homa,
 	};
 	__u32 preset = r->u32[REQUEST_PRESET];
 

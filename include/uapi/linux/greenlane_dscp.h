@@ -30,6 +30,13 @@
 	GREENLANE_CODEPOINT(SCHEDULED, "scheduled", 25, GREEN)			\
 	/* its data that had none (Aeolus) */					\
 	GREENLANE_CODEPOINT(UNSCHEDULED, "unscheduled", 29, RED)		\
+	/* the same, less urgent (Homa) */					\
+	GREENLANE_CODEPOINT(UNSCHEDULED_2, "unscheduled_2", 5, RED)		\
+	GREENLANE_CODEPOINT(UNSCHEDULED_3, "unscheduled_3", 9, RED)		\
+	/* data that had a credit, less urgent, the last the least (Homa) */	\
+	GREENLANE_CODEPOINT(SCHEDULED_2, "scheduled_2", 13, GREEN)		\
+	GREENLANE_CODEPOINT(SCHEDULED_3, "scheduled_3", 17, GREEN)		\
+	GREENLANE_CODEPOINT(SCHEDULED_4, "scheduled_4", 21, GREEN)		\
 	/* a credit, which switches limit to a rate (ExpressPass) */		\
 	GREENLANE_CODEPOINT(CREDIT, "credit", 33, GREEN)			\
 	/* the headers of a packet whose data a switch has cut off (NDP) */	\

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Homa: TCP by grants, the shortest messages first
+ *
+ *	Behnam Montazeri, Yilong Li, Mohammad Alizadeh, John Ousterhout: "Homa: A Receiver-Driven
+ *	Low-Latency Transport Protocol Using Network Priorities", SIGCOMM 2018
+ *
+ * The receiver knows the rest of each message that its senders have, and grants data of the shortest
+ * ones.  The arrival of their data permits more, so a few messages have a bandwidth-delay product in
+ * flight at once (overcommitment): if one sender is slow, the others fill the link.
+ *
+ *	sender                         port                     receiver
+ *	u u u u, request (n packets) --> by priority ---------->  ranks by what is left
+ *	                             <---- grant, level ---------  the first few messages
+ *	d d d d (in its level)       --> by priority ---------->  more grants for the rest
+ *
+ * The first bandwidth-delay product of a message leaves *unscheduled*, without a grant.  Eight
+ * priorities of the switch keep short messages apart from long ones: the highest is for packets
+ * without data, three are for unscheduled data, by the length of its message, and four for granted
+ * data, by the rank of its message.
+ *
+ * A grant is a credit of the core (include/net/rd_core.h) that stands for several packets.  This file
+ * has the parts that are Homa's own: the codepoints of the priorities, the unscheduled data, and the
+ * number of messages that may have data in flight.
+ *
+ * Documentation/homa.rst lists the differences from the paper and their reasons.
+ */
+#include <linux/module.h>
+#include <linux/sysctl.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/rd_core.h>
+#include <net/tcp.h>
+
+#include <net/gl_compat.h>
+
+/* Messages that may have data in flight at once, by default: as many as there are priorities for
+ * granted data (§3.5).
+ */
+#define HOMA_OVERCOMMIT		4
+
+/* Lengths of the messages whose unscheduled data is more urgent than others', bytes, by default: one
+ * packet, and 10 kB.  The paper has the receiver choose them by its traffic, so that each priority
+ * has the same number of bytes (§3.4).
+ */
+#define HOMA_SHORT		1460
+#define HOMA_MEDIUM		10000
+
+/**
+ * struct homa - the state of a connection
+ * @rs: the core's part
+ * @grants: receiver: the account of data in flight
+ * @first: sender: the unscheduled data
+ * @urgency: sender: its enum homa_kind
+ * @level: sender: the enum homa_kind of granted data
+ *
+ * The socket lock protects all fields.
+ */
+struct homa {
+	struct rd_sock		rs;
+	struct rd_grants	grants;
+	struct rd_first_burst	first;
+	u8			urgency;
+	u8			level;
+};
+
+/**
+ * struct homa_net - the settings of a network namespace
+ * @mbit: the speed of its links, Mbit/s; 0 for the speed that link_speed.c finds for each link
+ *	(net.ipv4.homa_rate)
+ * @idle: a connection may send unscheduled data again after this idle time, ms; 0: as soon as all
+ *	data that it has sent is acknowledged (net.ipv4.homa_idle)
+ * @overcommit: number of messages that may have granted data in flight at once
+ *	(net.ipv4.homa_overcommit)
+ * @shortest: longest message whose unscheduled data is the most urgent, bytes
+ *	(net.ipv4.homa_short)
+ * @medium: longest message whose unscheduled data is less urgent; of longer ones it is the least
+ *	urgent, bytes (net.ipv4.homa_medium)
+ * @sysctl: registered as long as the namespace lives
+ */
+struct homa_net {
+	unsigned int		mbit;
+	unsigned int		idle;
+	unsigned int		overcommit;
+	unsigned int		shortest;
+	unsigned int		medium;
+	struct ctl_table_header	*sysctl;
+};
+
+static unsigned int homa_net_id __read_mostly;
+
+static struct homa_net *homa_net(const struct sock *sk)
+{
+	return net_generic(sock_net(sk), homa_net_id);
+}
+
+static struct homa *homa_of(struct gl_sock *gs)
+{
+	return container_of(gs, struct homa, rs.gs);
+}
+
+static struct rd_first_burst *homa_first_of(struct gl_sock *gs)
+{
+	return &homa_of(gs)->first;
+}
+
+/* --- its packets ----------------------------------------------------------- */
+
+static const char * const homa_counter_name[RD_COUNTERS] = {
+	RD_COUNTER_NAMES("Homa"),
+};
+
+static struct gl_protocol homa_protocol;
+
+/* Granted data of RD_SCHEDULED is the most urgent, and unscheduled data of RD_UNSCHEDULED. */
+enum homa_kind {
+	HOMA_UNSCHEDULED_2 = RD_KINDS,
+	HOMA_UNSCHEDULED_3,
+	HOMA_SCHEDULED_2,
+	HOMA_SCHEDULED_3,
+	HOMA_SCHEDULED_4,
+	HOMA_KINDS,
+};
+
+#define HOMA_DATA(cp, of, counter)					\
+	{								\
+		.protocol	= &homa_protocol,			\
+		.codepoint	= (cp),					\
+		.flags		= GL_KIND_ECT | (of),			\
+		.sent		= (counter),				\
+	}
+#define HOMA_SCHEDULED(cp)	HOMA_DATA(cp, 0, RD_SCHEDULEDSENT)
+#define HOMA_UNSCHEDULED(cp)	HOMA_DATA(cp, GL_KIND_PROMPT, RD_UNSCHEDULEDSENT)
+/* Packets without data precede all data (§3.4). */
+#define HOMA_SIGNAL(of)							\
+	{								\
+		.protocol	= &homa_protocol,			\
+		.codepoint	= GL_CP_CREDIT,				\
+		.code		= (of),					\
+		.flags		= GL_KIND_ECT,				\
+	}
+
+static const struct gl_kind homa_kind[HOMA_KINDS] = {
+	[RD_SCHEDULED]		= HOMA_SCHEDULED(GL_CP_SCHEDULED),
+	[RD_UNSCHEDULED]	= HOMA_UNSCHEDULED(GL_CP_UNSCHEDULED),
+	[RD_CONTROL]		= HOMA_SIGNAL(0),
+	[RD_REQUEST]		= HOMA_SIGNAL(GL_CODE_REQUEST),
+	[RD_CREDIT]		= HOMA_SIGNAL(GL_CODE_CREDIT),
+	RD_PROBES(&homa_protocol),
+	[HOMA_UNSCHEDULED_2]	= HOMA_UNSCHEDULED(GL_CP_UNSCHEDULED_2),
+	[HOMA_UNSCHEDULED_3]	= HOMA_UNSCHEDULED(GL_CP_UNSCHEDULED_3),
+	[HOMA_SCHEDULED_2]	= HOMA_SCHEDULED(GL_CP_SCHEDULED_2),
+	[HOMA_SCHEDULED_3]	= HOMA_SCHEDULED(GL_CP_SCHEDULED_3),
+	[HOMA_SCHEDULED_4]	= HOMA_SCHEDULED(GL_CP_SCHEDULED_4),
+};
+
+static struct gl_protocol homa_protocol __read_mostly = {
+	.hello		= GL_CODE_HOMA,
+	.told_as	= GL_CP_SCHEDULED_2,
+	.kind		= homa_kind,
+	.kinds		= HOMA_KINDS,
+	.control	= &homa_kind[RD_CONTROL],
+	.answer		= &homa_kind[RD_PROBE_ACK],
+	.counter	= homa_counter_name,
+	.counters	= RD_COUNTERS,
+};
+
+/* --- grants (§3.3, §3.5) ----------------------------------------------------- */
+
+static u32 homa_mbit(const struct sock *sk)
+{
+	return READ_ONCE(homa_net(sk)->mbit);
+}
+
+static enum rd_pick homa_pick(const struct sock *sk)
+{
+	return RD_PICK_SHORTEST;
+}
+
+static u64 homa_gap(const struct rd_sock *rs)
+{
+	return 0;
+}
+
+static struct rd_grants *homa_grants(struct rd_sock *rs)
+{
+	return &container_of(rs, struct homa, rs)->grants;
+}
+
+static unsigned int homa_slots(const struct sock *sk)
+{
+	return READ_ONCE(homa_net(sk)->overcommit);
+}
+
+static u64 homa_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
+{
+	rd_send_credit(sk, rs, wait);
+	return 0;
+}
+
+static const struct rd_policy homa_policy = {
+	.mbit		= homa_mbit,
+	.pick		= homa_pick,
+	.cost		= rd_data_ps,
+	.gap		= homa_gap,
+	.issue		= homa_issue,
+	.cumulative	= true,
+	.grants		= homa_grants,
+	.slots		= homa_slots,
+};
+
+/* --- unscheduled data (§3.3) -------------------------------------------------- */
+
+/* The priority of unscheduled data, by the bytes that the application has written (§3.4). */
+static u8 homa_urgency(const struct sock *sk, u32 bytes)
+{
+	if (bytes <= READ_ONCE(homa_net(sk)->shortest))
+		return RD_UNSCHEDULED;
+	return bytes <= READ_ONCE(homa_net(sk)->medium) ? HOMA_UNSCHEDULED_2 : HOMA_UNSCHEDULED_3;
+}
+
+static void homa_begin(struct sock *sk, struct gl_sock *gs, bool asked)
+{
+	struct homa *homa = homa_of(gs);
+
+	if (rd_first_begin(sk, gs, &homa->first, asked, READ_ONCE(homa_net(sk)->idle)))
+		homa->urgency = homa_urgency(sk, gl_data_end(sk) - homa->first.begin);
+}
+
+static u32 homa_allow(const struct sock *sk, struct gl_sock *gs)
+{
+	return rd_first_left(sk, homa_first_of(gs));
+}
+
+/* TCP finds those that are lost. */
+static u32 homa_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
+{
+	return 0;
+}
+
+static void homa_over(struct sock *sk, struct gl_sock *gs)
+{
+	rd_first_over(gs, homa_first_of(gs));
+}
+
+static bool homa_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
+{
+	return false;
+}
+
+static bool homa_spend(struct sock *sk, struct gl_sock *gs)
+{
+	return false;
+}
+
+static const struct rd_first_rtt homa_first = {
+	.begin		= homa_begin,
+	.allow		= homa_allow,
+	.waiting	= homa_waiting,
+	.credited	= homa_over,
+	.probe		= homa_probe,
+	.lost		= homa_over,
+	.spend		= homa_spend,
+};
+
+/* A grant selects the priority of the data that it permits (§3.4): the least urgent ones, so that a
+ * shorter message finds a priority above them.
+ */
+static enum gl_verdict homa_on_packet(struct sock *sk, struct gl_sock *gs,
+				      const struct gl_kind *kind, const struct gl_seg *seg)
+{
+	static const u8 level[] = {
+		HOMA_SCHEDULED_4, HOMA_SCHEDULED_3, HOMA_SCHEDULED_2, RD_SCHEDULED,
+	};
+
+	BUILD_BUG_ON(ARRAY_SIZE(level) != FIELD_MAX(RD_LEVEL) + 1);
+	if (kind == rd_kind(gs, RD_CREDIT))
+		homa_of(gs)->level = level[FIELD_GET(RD_LEVEL, seg->words > 1 ? seg->word[1] : 0)];
+	return rd_on_packet(sk, gs, kind, seg);
+}
+
+static const struct gl_kind *homa_on_xmit(struct sock *sk, struct gl_sock *gs,
+					  const struct gl_seg *seg)
+{
+	const struct homa *homa = homa_of(gs);
+	const struct gl_kind *kind;
+
+	if (rd_first_sends(sk, &homa_of(gs)->first, seg))
+		return &homa_kind[homa->urgency];
+	kind = rd_on_xmit(sk, gs, seg);
+	return kind == rd_kind(gs, RD_SCHEDULED) ? &homa_kind[homa->level] : kind;
+}
+
+static void homa_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct gl_sock *gs = gl_sock_locked(sk);
+
+	rd_in_ack_event(sk, flags);
+	if (gs && !before(tcp_sk(sk)->snd_una, homa_first_of(gs)->end))
+		rd_first_over(gs, homa_first_of(gs));
+}
+
+/* --- options ----------------------------------------------------------------- */
+
+static int homa_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
+{
+	homa_first_of(gs)->bdp = bytes;
+	return 0;
+}
+
+static int homa_get_bdp(const struct sock *sk, struct gl_sock *gs)
+{
+	return homa_first_of(gs)->bdp;
+}
+
+static const struct gl_sockopt homa_sockopt[] = {
+	{ GREENLANE_BDP, INT_MAX, .set = homa_set_bdp, .get = homa_get_bdp },
+	{}
+};
+
+static void homa_on_info(const struct gl_sock *gs, struct greenlane_info *info)
+{
+	const struct homa *homa = container_of(gs, struct homa, rs.gs);
+
+	rd_on_info(gs, info);
+	info->unscheduled = homa->first.unscheduled;
+	info->bdp = rd_first_bytes(gs->sk, gs, &homa->first);
+}
+
+static struct tcp_congestion_ops homa_reno __read_mostly = GL_RENO("homa-reno");
+
+static struct rd_transport homa __read_mostly = {
+	.t = {
+		.ops = {
+			.name		= "homa",
+			.owner		= THIS_MODULE,
+			.in_ack_event	= homa_in_ack_event,
+		},
+		.complete	= rd_complete,
+		.protocol	= &homa_protocol,
+		.sock_size	= sizeof(struct homa),
+		.sockopt	= homa_sockopt,
+		.on_xmit	= homa_on_xmit,
+		.on_packet	= homa_on_packet,
+		.on_info	= homa_on_info,
+	},
+	.fallback	= &homa_reno,
+	.policy		= &homa_policy,
+	.first		= &homa_first,
+};
+
+/* --- a module -------------------------------------------------------------- */
+
+static unsigned int homa_mbit_max = LINK_SPEED_MBIT_MAX;
+static unsigned int homa_idle_max = 3600 * MSEC_PER_SEC;
+static unsigned int homa_overcommit_max = RD_SLOTS_MAX;
+
+static const struct ctl_table homa_sysctl_template[] = {
+	GL_SYSCTL_UINT("homa_rate", struct homa_net, mbit, SYSCTL_ZERO, &homa_mbit_max),
+	GL_SYSCTL_UINT("homa_idle", struct homa_net, idle, SYSCTL_ZERO, &homa_idle_max),
+	GL_SYSCTL_UINT("homa_overcommit", struct homa_net, overcommit, SYSCTL_ONE,
+		       &homa_overcommit_max),
+	GL_SYSCTL_UINT("homa_short", struct homa_net, shortest, SYSCTL_ZERO, SYSCTL_INT_MAX),
+	GL_SYSCTL_UINT("homa_medium", struct homa_net, medium, SYSCTL_ZERO, SYSCTL_INT_MAX),
+};
+
+static int __net_init homa_net_init(struct net *net)
+{
+	struct homa_net *hn = net_generic(net, homa_net_id);
+
+	hn->overcommit = HOMA_OVERCOMMIT;
+	hn->shortest = HOMA_SHORT;
+	hn->medium = HOMA_MEDIUM;
+	hn->sysctl = gl_sysctl_add(net, homa_sysctl_template, ARRAY_SIZE(homa_sysctl_template), hn);
+	return hn->sysctl ? 0 : -ENOMEM;
+}
+
+static void __net_exit homa_net_exit(struct net *net)
+{
+	struct homa_net *hn = net_generic(net, homa_net_id);
+
+	gl_sysctl_remove(hn->sysctl);
+}
+
+static struct pernet_operations homa_net_ops = {
+	.init	= homa_net_init,
+	.exit	= homa_net_exit,
+	.id	= &homa_net_id,
+	.size	= sizeof(struct homa_net),
+};
+
+static int __init homa_module_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct homa) > GL_SOCK_SIZE_MAX);
+
+	err = register_pernet_subsys(&homa_net_ops);
+	if (err)
+		return err;
+	err = gl_register_transport(&homa.t);
+	if (err)
+		unregister_pernet_subsys(&homa_net_ops);
+	return err;
+}
+
+static void __exit homa_module_exit(void)
+{
+	gl_unregister_transport(&homa.t);
+	unregister_pernet_subsys(&homa_net_ops);
+}
+
+module_init(homa_module_init);
+module_exit(homa_module_exit);
+
+MODULE_DESCRIPTION("Homa: TCP by grants, the shortest messages first");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(GL_VERSION);
