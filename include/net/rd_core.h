@@ -32,11 +32,8 @@ struct rd_sock;
 /* The TCP header of a credit, with an option of one word. */
 #define RD_CREDIT_HLEN		(sizeof(struct tcphdr) + GL_OPT_LEN(1))
 
-/* Limit of a policy's @slots. */
-#define RD_SLOTS_MAX		8
-
-/* Bits of a credit's second word, if it is a grant: the level of the data that it permits, by the
- * number of messages that are longer and are granted, too.  0 is the least urgent.
+/* Bits of a credit's second word, if it is a grant: the level of the data that it permits, rd_level().
+ * 0 is the least urgent.
  */
 #define RD_LEVEL		GENMASK(28, 27)
 
@@ -165,8 +162,8 @@ enum rd_pick {
  * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight, and
  *	a credit stands for several packets (Homa).  Return: the connection's account.  NULL: the
  *	link paces credits.  Only with @cumulative, RD_PICK_SHORTEST and @slots
- * @slots: receiver: Return: number of connections of the link that may have data in flight at once,
- *	1 … RD_SLOTS_MAX
+ * @slots: receiver: Return: bandwidth-delay products of data that all connections of the link may have
+ *	in flight
  * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the
  *	repair at once, and the sender's requests have the number of the last report.  Return: the
  *	connection's account of the reports.  NULL: gl_trim.c paces reports
@@ -271,12 +268,14 @@ struct rd_use {
 /**
  * struct rd_grants - a receiver's account of one sender's data in flight
  * @segs: TCP's data_segs_in when @out was right
+ * @ns: link time of @out in the queue's account, ns; 0 while the receiver is off
  * @out: packets that were permitted or sent without a permit, and have not arrived
  *
  * The socket lock protects all fields.
  */
 struct rd_grants {
 	u32	segs;
+	u32	ns;
 	u16	out;
 };
 

@@ -12,7 +12,7 @@
  *
  * The rank is the link time that the receiver has used (fair queueing), or the rest of its message
  * (SRPT); the transport chooses.  A receiver with a window of data in flight needs no free link: the
- * arrival of its data permits more, and the first few in READY may have such windows at once.
+ * arrival of data permits more, and all windows together have a limit.
  *
  * One timer serves all receivers of a link.  It runs only while one of them has a credit to send,
  * and it serves the senders' alarms, too.  See rd_queue.c.
@@ -56,6 +56,21 @@ struct rd_receiver;
  */
 #define RD_EPOCH	(HZ / 10 ?: 1)
 
+/* Levels of the data of receivers with a window: switches serve the highest first. */
+#define RD_LEVELS	4U
+
+/**
+ * struct rd_level - the last receiver at a level
+ * @r: the receiver; only its address is used, so it may have been freed
+ * @left: link time of the rest of its message, ns
+ * @at: when it was scheduled, ns
+ */
+struct rd_level {
+	const struct rd_receiver *r;
+	u64 left;
+	u64 at;
+};
+
 /**
  * struct rd_queue - the receivers that share a link
  * @lock: protects the fields up to @timer, and the receivers on the queue.  It nests inside a
@@ -72,7 +87,9 @@ struct rd_receiver;
  * @scheduled: number of credits scheduled
  * @round: position of the round robin in @ready; NULL is its end
  * @rounds: number of completed rounds, the low bits
- * @slots: number of receivers with a window that may have data in flight
+ * @out: data in flight to receivers with a window, ns of link time
+ * @limit: of @out
+ * @level: the receiver with a window that was scheduled last at each level
  * @timer: fires when the link is free, or for the first of @later or @alarms
  * @link: the link, whose @attached this is; NULL for the spare queue of rd_path.c.  Holds a
  *	reference.  Written before the queue is attached
@@ -92,7 +109,9 @@ struct rd_queue {
 	unsigned int		scheduled;
 	struct rd_receiver	*round;
 	unsigned int		rounds:2;
-	unsigned int		slots:4;
+	s64			out;
+	s64			limit;
+	struct rd_level		level[RD_LEVELS];
 	struct hrtimer		timer;
 	struct link_speed	*link;
 	refcount_t		refs;
@@ -121,8 +140,7 @@ enum rd_state {
 /**
  * struct rd_receiver - a receiving connection
  * @node: in @ready or @later of its queue
- * @at: its next credit is due, ns.  @windowed in @ready: its window is open; a later time means that
- *	the window is closed, and that it gives up its slot then
+ * @at: its next credit is due, ns.  With @windowed: its window is closed until then at the latest
  * @rank: its place in @ready, the lowest first.  With @shortest: link time of the rest of its
  *	message, ns.  Else the link time that it has used, ns, or would have used if it had been on
  *	the queue all the time
@@ -178,8 +196,8 @@ void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r);
-void rd_set_slots(struct rd_queue *q, struct rd_receiver *r, unsigned int slots);
-unsigned int rd_behind(struct rd_queue *q, u64 left);
+void rd_window(struct rd_queue *q, struct rd_receiver *r, s64 more, u64 limit, u64 at);
+unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);
 

@@ -9,8 +9,9 @@
  * shortest	The queue schedules the receiver with the least left of its message, which
  *		minimises the mean completion time (SRPT).  Every RD_ROUND-th credit is scheduled
  *		round robin, so that a stream of short messages does not starve long ones.
- *		Receivers with a window do not wait for the link: the queue schedules the first
- *		@slots of them whenever their windows are open.
+
+ * A receiver with a window of data in flight does not wait for the link, but until all such windows
+ * have less than @limit in flight.  While its window is closed it is in @later, until it gives up.
  *
  * The queue is work-conserving: while a receiver has a credit due, the link does not idle.
  *
@@ -81,7 +82,7 @@ static bool rd_is_earlier(struct rb_node *a, const struct rb_node *b)
 /* Add a receiver that is not on the queue. */
 static void rd_add(struct rd_queue *q, struct rd_receiver *r, u64 now)
 {
-	if (r->at > now && !r->windowed) {
+	if (r->at > now) {
 		r->state = RD_LATER;
 		rb_add_cached(&r->node, &q->later, rd_is_earlier);
 	} else {
@@ -107,35 +108,21 @@ static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 		q->receivers--;
 }
 
-/* Move receivers whose credit is due from @later to @ready. */
-static void rd_wake(struct rd_queue *q, u64 now)
+/* Move receivers whose credit is due from @later to @ready.  Return: the first whose window has been
+ * closed for too long, or NULL.
+ */
+static struct rd_receiver *rd_wake(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *r;
 
 	while ((r = rd_first(&q->later)) && r->at <= now) {
+		if (r->windowed)
+			return r;
 		rd_del(q, r);
 		rd_rank(q, r, 0, r->shortest ? r->rank : 0);
 		rd_add(q, r, now);
 	}
-}
-
-/* The first @most receivers with a window. */
-#define rd_for_windows(r, most, q)						\
-	for ((r) = rd_first(&(q)->ready);					\
-	     (r) && (r)->windowed && (most)-- > 0; (r) = rd_after(r))
-
-/* The time at which one of the slots needs attention: its window is open, or it has been closed
- * for too long.
- */
-static u64 rd_slots_at(const struct rd_queue *q)
-{
-	const struct rd_receiver *r;
-	int most = q->slots;
-	u64 at = RD_NEVER;
-
-	rd_for_windows(r, most, q)
-		at = min(at, r->at);
-	return at;
+	return NULL;
 }
 
 static void rd_arm(struct rd_queue *q)
@@ -145,10 +132,12 @@ static void rd_arm(struct rd_queue *q)
 	const struct rd_alarm *alarm = rd_first_alarm(q);
 	u64 at = RD_NEVER;
 
-	if (ready)
-		at = ready->windowed ? rd_slots_at(q) : q->free;
+	if (ready && !ready->windowed)
+		at = q->free;
+	else if (ready && q->out < q->limit)
+		at = 0;
 	if (later && (!ready || ready->windowed))
-		at = min(at, max(q->free, later->at));
+		at = min(at, later->windowed ? later->at : max(q->free, later->at));
 	if (alarm)
 		at = min(at, alarm->at);
 	if (at == RD_NEVER)
@@ -193,33 +182,19 @@ static struct rd_receiver *rd_round(struct rd_queue *q)
 	return r;
 }
 
-/* The first slot with an open window. */
-static struct rd_receiver *rd_open(struct rd_queue *q, u64 now)
-{
-	struct rd_receiver *r;
-	int most = q->slots;
-
-	rd_for_windows(r, most, q)
-		if (r->at <= now)
-			return r;
-	return NULL;
-}
-
 /* The receiver to schedule now; NULL while the link is busy, or if no credit is due. */
 static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 {
-	struct rd_receiver *first, *r;
+	struct rd_receiver *first = rd_wake(q, now);
 
-	rd_wake(q, now);
+	if (first)
+		return first;
 	first = rd_first(&q->ready);
-	if (!first || (!first->windowed && q->free > now))
+	if (!first || (first->windowed ? q->out >= q->limit : q->free > now))
 		return NULL;
-	if (first->shortest && !((q->scheduled + 1) % RD_ROUND)) {
-		r = rd_round(q);
-		if (r->at <= now)
-			return r;
-	}
-	return first->windowed ? rd_open(q, now) : first;
+	if (!first->shortest || (q->scheduled + 1) % RD_ROUND)
+		return first;
+	return rd_round(q);
 }
 
 /* Schedule a receiver in @ready. */
@@ -347,48 +322,61 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 	spin_lock_bh(&q->lock);
 	rd_del(q, r);
 	r->state = RD_OFF;
-	/* Another receiver has its slot now. */
-	if (r->windowed)
-		rd_arm(q);
 	spin_unlock_bh(&q->lock);
 }
 
 /**
- * rd_set_slots() - a receiver is about to join the queue: does it have a window?
+ * rd_window() - a receiver's data in flight has changed
  * @q: its link's queue
- * @r: the receiver, which is off; its socket locked
- * @slots: number of receivers of the link that may have data in flight; 0: the link limits this
- *	one, and not its window
+ * @r: the receiver, its socket locked
+ * @more: link time of what was added, ns; negative if data has arrived
+ * @limit: of all windows together, ns; 0: the link limits this receiver, and not a window
+ * @at: if its window is closed: it gives up, ns
  */
-void rd_set_slots(struct rd_queue *q, struct rd_receiver *r, unsigned int slots)
+void rd_window(struct rd_queue *q, struct rd_receiver *r, s64 more, u64 limit, u64 at)
 {
 	spin_lock_bh(&q->lock);
-	r->windowed = !!slots;
-	if (slots)
-		q->slots = slots;
+	q->out += more;
+	if (limit)
+		q->limit = limit;
+	if (r->state == RD_OFF) {
+		r->windowed = !!limit;
+	} else if (r->state == RD_LATER && r->windowed) {
+		rb_erase_cached(&r->node, &q->later);
+		r->at = at;
+		rb_add_cached(&r->node, &q->later, rd_is_earlier);
+	}
+	rd_arm(q);
 	spin_unlock_bh(&q->lock);
 }
 
 /**
- * rd_behind() - number of slots whose messages are longer than one that is scheduled
+ * rd_level() - the level of the data of a receiver that is scheduled, and has a window
  * @q: the link's queue
- * @left: link time of the rest of that message, ns
+ * @r: the receiver, its socket locked
+ * @now: ns
+ * @left: link time of the rest of its message, ns
+ * @age: a receiver that was not scheduled for this time has no data in flight, ns
  *
- * Return: their number.
+ * Return: 0 ... RD_LEVELS - 1, above those of longer messages with data in flight, the lowest that
+ * is.
  */
-unsigned int rd_behind(struct rd_queue *q, u64 left)
+unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age)
 {
-	const struct rd_receiver *r;
-	unsigned int behind = 0;
-	int most;
+	unsigned int i, level = 0;
 
 	spin_lock_bh(&q->lock);
-	/* It has a slot itself, and is not in @ready now. */
-	most = q->slots - 1;
-	rd_for_windows(r, most, q)
-		behind += r->rank > left;
+	for (i = 0; i < RD_LEVELS; i++) {
+		struct rd_level *l = &q->level[i];
+
+		if (l->r == r)
+			l->r = NULL;
+		else if (l->r && l->left > left && now - l->at < age)
+			level = min(i + 1, RD_LEVELS - 1);
+	}
+	q->level[level] = (struct rd_level) { .r = r, .left = left, .at = now };
 	spin_unlock_bh(&q->lock);
-	return behind;
+	return level;
 }
 
 /**

@@ -40,8 +40,9 @@
  * @cost: the same, ns, rounded down
  * @gap: time between two credits if the connection had the link alone, ns
  * @shortest: the discipline is SRPT
- * @slots: of the link, for a connection with a window; 0 for others
- * @window: packets that may be in flight
+ * @window: packets that may be in flight; 0: the link limits the connection, and not a window
+ * @limit: of all windows of the link, ns
+ * @hold: time for which a closed window keeps its place, ns
  */
 struct rd_terms {
 	u64	now;
@@ -49,8 +50,9 @@ struct rd_terms {
 	u64	cost;
 	u64	gap;
 	bool	shortest;
-	u8	slots;
 	u32	window;
+	u64	limit;
+	u64	hold;
 };
 
 static u64 rd_cost_ps(const struct sock *sk, const struct rd_sock *rs)
@@ -73,39 +75,79 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 
 	/* A sender that does not use its credits has no window: one credit in its gap. */
 	if (policy->grants && !rs->use.low) {
-		t.slots = min(policy->slots(sk), RD_SLOTS_MAX);
-		t.window = div64_u64(rd_rtt_ns(sk), cost) + RD_WINDOW_MORE;
+		u64 rtt = rd_rtt_ns(sk);
+
+		t.window = div64_u64(rtt, cost) + RD_WINDOW_MORE;
+		t.limit = policy->slots(sk) * t.window * cost;
+		t.hold = max_t(u64, RD_SILENCE_NS, RD_SILENCE * rtt);
 	}
 	return t;
 }
 
 /* --- a window --------------------------------------------------------------- */
 
-/* Time for which a closed window keeps its slot, ns: a sender with data would have sent some. */
-static u64 rd_hold_ns(const struct sock *sk)
+static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 {
-	return max(RD_RETRY_NS, 4 * rd_rtt_ns(sk));
+	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
+	u32 ns = min_t(u64, min_t(u32, g->out, t->window) * t->cost, U32_MAX);
+
+	rd_window(rs->r.queue, &rs->r, (s64)ns - g->ns, t->limit, t->now + t->hold);
+	g->ns = ns;
+}
+
+/* Set the number of packets in flight.  A receiver that is off is not in the queue's account, and more
+ * than a window is not either: a peer may claim any number.
+ */
+static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out)
+{
+	rd_transport(rs)->policy->grants(rs)->out = min_t(u32, out, U16_MAX);
+	if (!rd_is_off(&rs->r))
+		rd_account(rs, t);
 }
 
 /* Data has arrived. */
-static void rd_arrived(const struct sock *sk, struct rd_grants *g)
+static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
-	u32 segs = tcp_sk(sk)->data_segs_in;
+	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
+	u32 segs = tcp_sk(sk)->data_segs_in, n = segs - g->segs;
 
-	g->out -= min(g->out, segs - g->segs);
+	if (!n)
+		return;
 	g->segs = segs;
+	rd_set_out(rs, t, g->out - min(g->out, n));
 }
 
 /* Number of packets that a window permits.  Without one the link has permitted one packet. */
-static u32 rd_permits(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+static u32 rd_permits(struct rd_sock *rs, const struct rd_terms *t)
 {
-	struct rd_grants *g;
-
-	if (!t->slots)
+	if (!t->window)
 		return 1;
-	g = rd_transport(rs)->policy->grants(rs);
-	rd_arrived(sk, g);
-	return t->window - min_t(u32, t->window, g->out);
+	return t->window - min_t(u32, t->window, rd_transport(rs)->policy->grants(rs)->out);
+}
+
+/* Has all data that was permitted arrived? */
+static bool rd_is_all_in(struct rd_sock *rs)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+
+	return !policy->grants || !policy->grants(rs)->out;
+}
+
+/**
+ * rd_quit() - leave the queue, and its account of windows
+ * @rs: the state of a connection, locked or about to be freed
+ */
+void rd_quit(struct rd_sock *rs)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+
+	rd_leave(rs->r.queue, &rs->r);
+	if (policy->grants) {
+		struct rd_grants *g = policy->grants(rs);
+
+		rd_window(rs->r.queue, &rs->r, -(s64)g->ns, 0, 0);
+		g->ns = 0;
+	}
 }
 
 /* Bytes of a connection's data that have arrived behind a gap.  A peer may send many small packets:
@@ -126,11 +168,10 @@ static u32 rd_gapped(const struct sock *sk)
  * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.
  */
 static void rd_recount(const struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
-		       u32 credits)
+		       const struct rd_terms *t, u32 credits)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct rd_grants *g;
 	s32 bytes, sent = 0;
 	u32 mss;
 
@@ -142,9 +183,8 @@ static void rd_recount(const struct sock *sk, struct rd_sock *rs, const struct g
 		sent = DIV_ROUND_UP(bytes, mss);
 	if (seg->words > 3)
 		sent += clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
-	g = policy->grants(rs);
-	g->segs = tp->data_segs_in;
-	g->out = min_t(u32, max(sent, 0) + credits, U16_MAX);
+	policy->grants(rs)->segs = tp->data_segs_in;
+	rd_set_out(rs, t, max(sent, 0) + credits);
 }
 
 /* --- a credit -------------------------------------------------------------- */
@@ -173,13 +213,8 @@ static u64 rd_wait_ns(const struct rd_sock *rs, const struct rd_terms *t)
 /* The second word of a credit. */
 static u32 rd_wait_word(const struct rd_sock *rs, const struct rd_terms *t)
 {
-	u32 wait = min_t(u64, rd_wait_ns(rs, t), RD_WAIT_MAX), level;
+	u32 wait = min_t(u64, rd_wait_ns(rs, t), RD_WAIT_MAX);
 
-	if (t->slots) {
-		level = min(rd_behind(rs->r.queue, rd_left_ns(rs, t)),
-			    (unsigned int)FIELD_MAX(RD_LEVEL));
-		return wait | FIELD_PREP(RD_LEVEL, level);
-	}
 	/* With SRPT a scheduled sender has many credits, and reports once a round trip. */
 	return wait > 2 * t->gap && !t->shortest ? wait | RD_BUSY : wait;
 }
@@ -245,27 +280,58 @@ static void rd_set_due(struct rd_sock *rs, const struct rd_terms *t, u64 gap)
 	rs->next = max(due, rd_catch_up(t->now, gap)) + gap;
 }
 
+/* The level of a grant, in its second word. */
+static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
+{
+	u32 level;
+
+	if (!t->window)
+		return 0;
+	level = rd_level(rs->r.queue, &rs->r, t->now, rd_left_ns(rs, t), t->hold);
+	return FIELD_PREP(RD_LEVEL, level);
+}
+
+static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost);
+
+/* The queue has scheduled a connection that may not send a credit: it leaves.  If its window was
+ * closed for too long, the data that has not arrived counts as not sent.
+ */
+static void rd_give_up(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+{
+	if (t->window) {
+		rd_judge(sk, rs, rd_transport(rs)->policy->grants(rs)->out, t->ps);
+		rd_quit(rs);
+	}
+	rd_served(rs->r.queue, &rs->r, t->now, 0, RD_NEVER, 0);
+}
+
 /* The queue has scheduled the connection: send its next credit. */
 static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
 	u64 at = RD_NEVER, gap;
 	u32 n = 0;
 
-	if (before(rs->credit, rs->end) && !rd_is_silent(sk, rs, t))
-		n = min(rd_permits(sk, rs, t), rs->end - rs->credit);
+	if (t->window)
+		rd_arrived(sk, rs, t);
+	/* A window gives up by itself. */
+	if (before(rs->credit, rs->end) && (t->window || !rd_is_silent(sk, rs, t)))
+		n = min(rd_permits(rs, t), rs->end - rs->credit);
 	if (!n) {
-		rd_served(rs->r.queue, &rs->r, t->now, 0, RD_NEVER, 0);
+		rd_give_up(sk, rs, t);
 		return;
 	}
 	rs->credit += n;
 	rs->skipped = 0;
 	rd_count(rs, RD_CREDITSENT, n);
-	gap = rd_transport(rs)->policy->issue(sk, rs, t->now, rd_wait_word(rs, t));
+	gap = rd_transport(rs)->policy->issue(sk, rs, t->now,
+					      rd_wait_word(rs, t) | rd_level_word(rs, t));
 	rd_set_due(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
-	if (t->slots)
-		rd_transport(rs)->policy->grants(rs)->out += n;
-	if (before(rs->credit, rs->end))
-		at = t->slots ? t->now + rd_hold_ns(sk) : t->now + (s32)(rs->next - (u32)t->now);
+	if (t->window) {
+		rd_set_out(rs, t, rd_transport(rs)->policy->grants(rs)->out + n);
+		at = t->now + t->hold;
+	} else if (before(rs->credit, rs->end)) {
+		at = t->now + (s32)(rs->next - (u32)t->now);
+	}
 	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t, n), at, rd_left_ns(rs, t));
 }
 
@@ -273,12 +339,12 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
  * sender with a reduced share must not gain a credit by requesting again: it waits for the rest of
  * its gap. A time further ahead than that has wrapped.
  */
-static u64 rd_from(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+static u64 rd_from(struct rd_sock *rs, const struct rd_terms *t)
 {
 	s32 ahead = rs->next - (u32)t->now;
 
-	if (t->slots && !rd_permits(sk, rs, t))
-		return t->now + rd_hold_ns(sk);
+	if (!rd_permits(rs, t))
+		return t->now + t->hold;
 	if (!rd_is_off(&rs->r))
 		return t->now;
 	if (!rs->use.low || ahead < 0 || ahead > t->gap)
@@ -292,12 +358,12 @@ static void rd_enqueue(struct sock *sk, struct rd_sock *rs, const struct rd_term
 {
 	int n;
 
-	if (rd_is_off(&rs->r))
-		rd_set_slots(rs->r.queue, &rs->r, t->slots);
-	else if (t->slots && !rd_permits(sk, rs, t))
+	if (rd_is_off(&rs->r) && rd_transport(rs)->policy->grants)
+		rd_account(rs, t);
+	else if (!rd_permits(rs, t))
 		return;
 	for (n = 0; n < RD_CATCH_UP && before(rs->credit, rs->end); n++) {
-		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(sk, rs, t), rd_left_ns(rs, t)))
+		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(rs, t), rd_left_ns(rs, t)))
 			break;
 		rd_issue(sk, rs, t);
 	}
@@ -379,19 +445,16 @@ static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost)
 		rs->next = ktime_get_ns() + rd_use_gap(use, 0, div_u64(cost, RD_PS));
 	/* It rejoins with its new gap, and with or without a window. */
 	if (grown || low != !!use->low)
-		rd_leave(rs->r.queue, &rs->r);
+		rd_quit(rs);
 }
 
 /* The sender has reported the credits up to @seq, and has received @received in all. */
-static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, bool again,
-			u64 cost)
+static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, u64 cost)
 {
 	u32 came = min(received - rs->reported, seq - rs->seen);
 
 	rd_learn(sk, rs, seq, came, cost);
-	/* With a window a repeated request permits all of it again, so its credits count as used. */
-	rd_judge(sk, rs, again && rd_transport(rs)->policy->grants ? rs->credit - rs->seen : came,
-		 cost);
+	rd_judge(sk, rs, came, cost);
 	if (seq == rs->seen)
 		return;
 	rd_count(rs, RD_CREDITLOST, seq - rs->seen - came);
@@ -484,10 +547,11 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rd_count(rs, RD_REQUESTRECEIVED, 1);
 	rd_follow(sk, rs);
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
+	/* It may have crossed a credit.  If not, the window gives up, and the next one counts. */
+	again = again && (!policy->grants || rd_is_off(&rs->r));
 	cost = rd_cost_ps(sk, rs);
-	joins = rd_is_off(&rs->r);
-	rd_reported(sk, rs, seq, received, again, cost);
-	rd_recount(sk, rs, seg, again ? 0 : rs->credit - seq);
+	joins = rd_is_off(&rs->r) || !before(rs->credit, rs->end);
+	rd_reported(sk, rs, seq, received, cost);
 	/* The sender expects none of the credits that it does not report. */
 	if (again)
 		rd_learn(sk, rs, rs->credit, 0, cost);
@@ -496,15 +560,17 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		gl_send_ack(sk);
 	want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
 	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
+	t = rd_terms_of(sk, rs, now, cost);
+	rd_recount(sk, rs, seg, &t, again ? 0 : rs->credit - seq);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end)) {
-		rd_leave(rs->r.queue, &rs->r);
+		if (rd_is_all_in(rs))
+			rd_quit(rs);
 		return;
 	}
 	if (joins && policy->begins)
 		policy->begins(sk, rs, idle);
 	last = rs->credit;
-	t = rd_terms_of(sk, rs, now, cost);
 	rd_enqueue(sk, rs, &t);
 	if ((joins || again) && rs->credit == last && rd_wait_ns(rs, &t) > RD_WAIT_MIN) {
 		rd_count(rs, RD_CREDITWAITED, 1);
@@ -555,11 +621,17 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
  */
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
-	if (before(rs->credit, rs->end)) {
-		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
+	struct rd_terms t;
 
+	if (rd_is_all_in(rs) && !before(rs->credit, rs->end))
+		return;
+	t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
+	if (t.window)
+		rd_arrived(sk, rs, &t);
+	if (before(rs->credit, rs->end))
 		rd_enqueue(sk, rs, &t);
-	}
+	else if (rd_is_all_in(rs))
+		rd_quit(rs);
 }
 
 /**

@@ -352,7 +352,7 @@ static struct rd_transport homa __read_mostly = {
 
 static unsigned int homa_mbit_max = LINK_SPEED_MBIT_MAX;
 static unsigned int homa_idle_max = 3600 * MSEC_PER_SEC;
-static unsigned int homa_overcommit_max = RD_SLOTS_MAX;
+static unsigned int homa_overcommit_max = 64;
 
 static const struct ctl_table homa_sysctl_template[] = {
 	GL_SYSCTL_UINT("homa_rate", struct homa_net, mbit, SYSCTL_ZERO, &homa_mbit_max),
