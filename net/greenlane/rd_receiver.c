@@ -175,8 +175,6 @@ static void rd_recount(const struct sock *sk, struct rd_sock *rs, const struct g
 	s32 bytes, sent = 0;
 	u32 mss;
 
-	if (!policy->grants)
-		return;
 	bytes = seg->seq - tp->rcv_nxt - rd_gapped(sk);
 	mss = max_t(u32, min_t(u32, tp->mss_cache, tp->advmss), inet_csk(sk)->icsk_ack.rcv_mss);
 	if (bytes > 0)
@@ -560,17 +558,17 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		gl_send_ack(sk);
 	want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
 	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
-	t = rd_terms_of(sk, rs, now, cost);
-	rd_recount(sk, rs, seg, &t, again ? 0 : rs->credit - seq);
 	/* On the queue it would lengthen the waits of the others for no use. */
-	if (!before(rs->credit, rs->end)) {
-		if (rd_is_all_in(rs))
-			rd_quit(rs);
+	if (!before(rs->credit, rs->end) && rd_is_all_in(rs)) {
+		rd_quit(rs);
 		return;
 	}
 	if (joins && policy->begins)
 		policy->begins(sk, rs, idle);
 	last = rs->credit;
+	t = rd_terms_of(sk, rs, now, cost);
+	if (policy->grants)
+		rd_recount(sk, rs, seg, &t, again ? 0 : rs->credit - seq);
 	rd_enqueue(sk, rs, &t);
 	if ((joins || again) && rs->credit == last && rd_wait_ns(rs, &t) > RD_WAIT_MIN) {
 		rd_count(rs, RD_CREDITWAITED, 1);

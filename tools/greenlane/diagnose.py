@@ -551,12 +551,12 @@ def no_threshold(look):
     """Unscheduled packets are dropped, or trimmed, no earlier than scheduled ones."""
     preset = next((of(c["cc"]).preset for c in look["connections"].values()
                    if c["change"]["unscheduled"]), None)
-    if not preset:
-        return
     needs = {"aeolus": ("Aeolus needs a port that drops them first, before a queue builds up",
                         "red 6k count queue"),
              "ndp": ("NDP needs a port that trims them before a queue builds up",
                      "rate RATE preset ndp")}
+    if preset not in needs:
+        return
     does, options = needs[preset]
     for port in look["ports"].values():
         if port["change"]["red_packets"] and not port["options"].get("red"):

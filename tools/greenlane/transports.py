@@ -29,7 +29,7 @@ class Transport(NamedTuple):
     fallback: str = ""          # the name that ss shows for a connection that fell back
     tagged: bool = True         # it tags packets: its namespace must be active
     ecn: bool = False           # ECN marks reduce its rate
-    preset: str = ""            # of tc: its unscheduled data needs a port with this
+    preset: str = ""            # of tc: its ports need this
     mbit: str = ""              # the sysctl of net.ipv4 with the rate of the link
     colour: str = ""            # in figures; without one, that of the congestion control it wraps
     marker: str = ""

@@ -70,9 +70,11 @@ def has_credits(text):
     return kind_of(cc_name(text)) == CREDITS
 
 
-def trims(text):
-    """Does it need a switch port that trims?"""
-    return has_credits(text) and of(cc_name(text)).preset == "ndp"
+def preset(text):
+    """The preset of tc that all of its packets need at a switch port, or "".  Aeolus's is a threshold,
+    which experiments vary."""
+    row = of(cc_name(text))
+    return row.preset if row and row.preset != "aeolus" else ""
 
 
 def is_coloured(text):

@@ -85,8 +85,8 @@ def configure(args):
     def port(cc, red):
         if args.port:
             return args.port
-        if units.trims(cc):
-            return f"{line} preset ndp"
+        if units.preset(cc):
+            return f"{line} preset {units.preset(cc)}"
         if units.has_credits(cc) and args.unscheduled == "behind":
             return f"{line} {ports.behind(0)}"
         if units.has_credits(cc):

@@ -217,8 +217,9 @@ def _port(args, cc):
     credit = [units.has_credits(name) for name in names]
     if args.port_options:
         return [f"{line} {args.port_options}"]
-    if all(units.trims(name) for name in names):
-        return [f"{line} preset ndp"]
+    preset, *others = {units.preset(name) for name in names}
+    if preset and not others:
+        return [f"{line} preset {preset}"]
     if _is_apart(args, cc):
         # Only the band of credits needs a rate.  Marks depend on the length of one queue, which
         # drains more slowly than the port: half of the threshold.
