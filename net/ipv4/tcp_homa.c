@@ -39,10 +39,10 @@
 #define HOMA_OVERCOMMIT		4
 
 /* Lengths of the messages whose unscheduled data is more urgent than others', bytes, by default: one
- * packet, and 10 kB.  The paper has the receiver choose them by its traffic, so that each priority
+ * packet of Ethernet with IPv4 and time stamps, and 10 kB.  The paper has the receiver choose them by its traffic, so that each priority
  * has the same number of bytes (§3.4).
  */
-#define HOMA_SHORT		1460
+#define HOMA_SHORT		1448
 #define HOMA_MEDIUM		10000
 
 /**
@@ -50,8 +50,8 @@
  * @rs: the core's part
  * @grants: receiver: the account of data in flight
  * @first: sender: the unscheduled data
- * @urgency: sender: its enum homa_kind
- * @level: sender: the enum homa_kind of granted data
+ * @urgency: sender: the row of unscheduled data
+ * @level: sender: the row of granted data
  *
  * The socket lock protects all fields.
  */
@@ -210,20 +210,26 @@ static const struct rd_policy homa_policy = {
 
 /* --- unscheduled data (§3.3) -------------------------------------------------- */
 
-/* The priority of unscheduled data, by the bytes that the application has written (§3.4). */
-static u8 homa_urgency(const struct sock *sk, u32 bytes)
+/* The row of an unscheduled packet, by the bytes that the application has written (§3.4).  TCP sends
+ * the first packet of a long write before it has the rest, which @more signals.  Later packets of the
+ * message must not overtake it.
+ */
+static u8 homa_urgency(const struct sock *sk, const struct homa *homa, bool more)
 {
-	if (bytes <= READ_ONCE(homa_net(sk)->shortest))
-		return RD_UNSCHEDULED;
-	return bytes <= READ_ONCE(homa_net(sk)->medium) ? HOMA_UNSCHEDULED_2 : HOMA_UNSCHEDULED_3;
+	u32 bytes = gl_data_end(sk) - homa->first.begin;
+	u8 urgency = HOMA_UNSCHEDULED_3;
+
+	if (bytes <= READ_ONCE(homa_net(sk)->shortest) && !more)
+		urgency = RD_UNSCHEDULED;
+	else if (bytes <= READ_ONCE(homa_net(sk)->medium))
+		urgency = HOMA_UNSCHEDULED_2;
+	return max(urgency, homa->urgency);
 }
 
 static void homa_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 {
-	struct homa *homa = homa_of(gs);
-
-	if (rd_first_begin(sk, gs, &homa->first, asked, READ_ONCE(homa_net(sk)->idle)))
-		homa->urgency = homa_urgency(sk, gl_data_end(sk) - homa->first.begin);
+	if (rd_first_begin(sk, gs, homa_first_of(gs), asked, READ_ONCE(homa_net(sk)->idle)))
+		homa_of(gs)->urgency = RD_UNSCHEDULED;
 }
 
 static u32 homa_allow(const struct sock *sk, struct gl_sock *gs)
@@ -281,11 +287,13 @@ static enum gl_verdict homa_on_packet(struct sock *sk, struct gl_sock *gs,
 static const struct gl_kind *homa_on_xmit(struct sock *sk, struct gl_sock *gs,
 					  const struct gl_seg *seg)
 {
-	const struct homa *homa = homa_of(gs);
+	struct homa *homa = homa_of(gs);
 	const struct gl_kind *kind;
 
-	if (rd_first_sends(sk, &homa_of(gs)->first, seg))
+	if (rd_first_sends(sk, &homa->first, seg)) {
+		homa->urgency = homa_urgency(sk, homa, seg->more);
 		return &homa_kind[homa->urgency];
+	}
 	kind = rd_on_xmit(sk, gs, seg);
 	return kind == rd_kind(gs, RD_SCHEDULED) ? &homa_kind[homa->level] : kind;
 }
