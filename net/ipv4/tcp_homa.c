@@ -38,11 +38,11 @@
  */
 #define HOMA_OVERCOMMIT		4
 
-/* Lengths of the messages whose unscheduled data is more urgent than others', bytes, by default: one
- * packet of Ethernet with IPv4 and time stamps, and 10 kB.  The paper has the receiver choose them by its traffic, so that each priority
+/* Lengths of the messages whose unscheduled data is more urgent than others', bytes, by default:
+ * less than a full packet of Ethernet, and 10 kB.  The paper has the receiver choose them by its traffic, so that each priority
  * has the same number of bytes (§3.4).
  */
-#define HOMA_SHORT		1448
+#define HOMA_SHORT		1400
 #define HOMA_MEDIUM		10000
 
 /**
@@ -216,10 +216,10 @@ static const struct rd_policy homa_policy = {
  */
 static u8 homa_urgency(const struct sock *sk, const struct homa *homa, bool more)
 {
-	u32 bytes = gl_data_end(sk) - homa->first.begin;
+	u32 bytes = gl_data_end(sk) - homa->first.begin + more;
 	u8 urgency = HOMA_UNSCHEDULED_3;
 
-	if (bytes <= READ_ONCE(homa_net(sk)->shortest) && !more)
+	if (bytes <= READ_ONCE(homa_net(sk)->shortest))
 		urgency = RD_UNSCHEDULED;
 	else if (bytes <= READ_ONCE(homa_net(sk)->medium))
 		urgency = HOMA_UNSCHEDULED_2;

@@ -81,7 +81,7 @@ def flying(wire, port=None):
 
 @case("a message that fits leaves at once, without a request or a grant, in the band of its length",
       version=(4, 6), tso=(True, False),
-      of=((1000, 0), (1400, 0), (1449, 1), (10_000, 1), (10_001, 2), (20_000, 2)))
+      of=((1000, 0), (1400, 0), (1401, 1), (10_000, 1), (10_001, 2), (20_000, 2)))
 def unscheduled(version, tso, of):
     size, band = of
     with wires(version=version, tso=tso) as wire:
