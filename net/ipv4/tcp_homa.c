@@ -211,11 +211,12 @@ static const struct rd_policy homa_policy = {
 /* --- unscheduled data (§3.3) -------------------------------------------------- */
 
 /* The row of an unscheduled packet, by the bytes that the application has written (§3.4).  TCP sends
- * the first packet of a long write before it has the rest, which @more signals.  Later packets of the
+ * the first packet of a long write before it has the rest.  Later packets of the
  * message must not overtake it.
  */
-static u8 homa_urgency(const struct sock *sk, const struct homa *homa, bool more)
+static u8 homa_urgency(const struct sock *sk, const struct homa *homa, const struct gl_seg *seg)
 {
+	bool more = seg->more && seg->end_seq == gl_data_end(sk);
 	u32 bytes = gl_data_end(sk) - homa->first.begin + more;
 	u8 urgency = HOMA_UNSCHEDULED_3;
 
@@ -291,7 +292,7 @@ static const struct gl_kind *homa_on_xmit(struct sock *sk, struct gl_sock *gs,
 	const struct gl_kind *kind;
 
 	if (rd_first_sends(sk, &homa->first, seg)) {
-		homa->urgency = homa_urgency(sk, homa, seg->more);
+		homa->urgency = homa_urgency(sk, homa, seg);
 		return &homa_kind[homa->urgency];
 	}
 	kind = rd_on_xmit(sk, gs, seg);
