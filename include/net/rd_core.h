@@ -189,12 +189,14 @@ struct rd_policy {
  * @begin: data waits: a burst may begin, if no credits were requested yet (@asked), or continue
  * @allow: Return: number of packets that may be sent without a credit now
  * @waiting: Return: number of unscheduled packets that may still need a credit; @most stands for
- *	@most or more
+ *	@most or more.  NULL: the receiver finds out which are lost, by @trims or by the probe, and
+ *	permits their repair without a request
  * @credited: a credit arrived and will be used
  * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which the
- *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing
+ *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing.
+ *	NULL: never
  * @lost: no credit has arrived for too long, so the probe may be lost
- * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise
+ * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise.  NULL: never
  *
  * All with the socket locked; @credited and @spend also with no process owning it, BH off.
  */
@@ -307,6 +309,7 @@ struct rd_trims {
  *	is @seq itself
  * @received: sender: credits received on this connection
  * @r: receiver: its entry in the queue of the link
+ * @first: sender: the burst
  * @use: receiver: whether the sender uses its credits
  * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
  * @base_segs: receiver: TCP's data_segs_in less @credit when the sender began to request, or sent
@@ -348,6 +351,7 @@ struct rd_sock {
 	u32			seq;
 	u32			seen_seq;
 	u32			received;
+	struct rd_first_burst	first;
 	struct rd_receiver	r;
 	struct rd_use		use;
 	u32			requested_at;
@@ -405,13 +409,17 @@ void rd_on_kick(struct sock *sk, struct gl_sock *gs);
 void rd_in_ack_event(struct sock *sk, u32 flags);
 
 /* rd_first.c */
-u32 rd_first_bytes(struct sock *sk, const struct gl_sock *gs,
-		   const struct rd_first_burst *b);
-bool rd_first_begin(struct sock *sk, struct gl_sock *gs, struct rd_first_burst *b, bool requested,
-		    unsigned int idle_ms);
-u32 rd_first_left(const struct sock *sk, const struct rd_first_burst *b);
-bool rd_first_sends(const struct sock *sk, struct rd_first_burst *b, const struct gl_seg *seg);
-void rd_first_over(struct gl_sock *gs, struct rd_first_burst *b);
+u32 rd_first_bytes(struct sock *sk, const struct gl_sock *gs);
+bool rd_first_begin(struct sock *sk, struct gl_sock *gs, bool requested, unsigned int idle_ms);
+u32 rd_first_left(const struct sock *sk, struct gl_sock *gs);
+bool rd_first_sends(const struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);
+void rd_first_over(struct sock *sk, struct gl_sock *gs);
+int rd_first_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes);
+int rd_first_get_bdp(const struct sock *sk, struct gl_sock *gs);
+
+/* The socket option of the size of a burst. */
+#define RD_FIRST_BDP							\
+	{ GREENLANE_BDP, INT_MAX, .set = rd_first_set_bdp, .get = rd_first_get_bdp }
 
 /* rd_path.c */
 u32 rd_mbit(const struct sock *sk, const struct rd_sock *rs);

@@ -100,6 +100,10 @@ void rd_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->credits_sent = rs->credit;
 	info->credits_received = rs->received;
 	info->credits_wanted = rs->requesting ? max_t(s32, rs->credit_end - rs->seq, 0) : 0;
+	if (!rd_transport(rs)->first)
+		return;
+	info->unscheduled = rs->first.unscheduled;
+	info->bdp = rd_first_bytes(gs->sk, gs);
 }
 EXPORT_SYMBOL_GPL(rd_on_info);
 
@@ -180,8 +184,7 @@ static bool rd_has_policy(const struct rd_policy *policy)
 
 static bool rd_has_first(const struct rd_first_rtt *first)
 {
-	return !first || (first->begin && first->allow && first->waiting && first->credited &&
-			  first->probe && first->lost && first->spend);
+	return !first || (first->begin && first->allow && first->credited && first->lost);
 }
 
 static void rd_fill(struct gl_transport *t)

@@ -164,24 +164,31 @@ static u32 rd_gapped(const struct sock *sk)
 	return bytes;
 }
 
+/* Number of packets before a sequence number that have not arrived. */
+static u32 rd_missing(const struct sock *sk, u32 seq)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 mss = max_t(u32, min_t(u32, tp->mss_cache, tp->advmss),
+			inet_csk(sk)->icsk_ack.rcv_mss);
+	s32 bytes = seq - tp->rcv_nxt - rd_gapped(sk);
+
+	return bytes > 0 ? DIV_ROUND_UP(bytes, mss) : 0;
+}
+
 /* A request has arrived: count the packets that are in flight, or will be without a new credit.  The
- * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.
+ * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data before a
+ * probe has arrived, or is lost.
  */
 static void rd_recount(const struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
-		       const struct rd_terms *t, u32 credits)
+		       bool probe, const struct rd_terms *t, u32 credits)
 {
-	const struct rd_policy *policy = rd_transport(rs)->policy;
-	const struct tcp_sock *tp = tcp_sk(sk);
-	s32 bytes, sent = 0;
-	u32 mss;
+	s32 sent = 0;
 
-	bytes = seg->seq - tp->rcv_nxt - rd_gapped(sk);
-	mss = max_t(u32, min_t(u32, tp->mss_cache, tp->advmss), inet_csk(sk)->icsk_ack.rcv_mss);
-	if (bytes > 0)
-		sent = DIV_ROUND_UP(bytes, mss);
-	if (seg->words > 3)
+	if (!probe)
+		sent = rd_missing(sk, seg->seq);
+	if (!probe && seg->words > 3)
 		sent += clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
-	policy->grants(rs)->segs = tp->data_segs_in;
+	rd_transport(rs)->policy->grants(rs)->segs = tcp_sk(sk)->data_segs_in;
 	rd_set_out(rs, t, max(sent, 0) + credits);
 }
 
@@ -556,7 +563,10 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	/* No more data will arrive that makes TCP send its delayed ACK. */
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
-	want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
+	if (!policy->grants)
+		want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
+	else if (probe)
+		want += min(rd_missing(sk, seg->word[3]), RD_TOKENS_MAX);
 	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end) && rd_is_all_in(rs)) {
@@ -568,7 +578,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	last = rs->credit;
 	t = rd_terms_of(sk, rs, now, cost);
 	if (policy->grants)
-		rd_recount(sk, rs, seg, &t, again ? 0 : rs->credit - seq);
+		rd_recount(sk, rs, seg, probe, &t, again ? 0 : rs->credit - seq);
 	rd_enqueue(sk, rs, &t);
 	if ((joins || again) && rs->credit == last && rd_wait_ns(rs, &t) > RD_WAIT_MIN) {
 		rd_count(rs, RD_CREDITWAITED, 1);

@@ -138,6 +138,16 @@ static void rd_expand_sndbuf(struct sock *sk, const struct rd_sock *rs)
 		WRITE_ONCE(sk->sk_sndbuf, room);
 }
 
+/* Does the receiver find out which packets of a burst are lost?  Then no credits are requested for
+ * them, and the receiver permits the repair of each lost one, perhaps before this end knows of it.
+ */
+static bool rd_is_exact(const struct rd_sock *rs)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+
+	return first && !first->waiting;
+}
+
 /* Number of packets that wait, retransmissions included; @most stands for @most or more. */
 static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
@@ -151,7 +161,7 @@ static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 	n += new;
 	if (n < most)
 		n += rd_unwritten(sk, rs, new);
-	if (first && n < most)
+	if (first && first->waiting && n < most)
 		n += first->waiting(sk, &rs->gs, most - n);
 	return n;
 }
@@ -189,20 +199,12 @@ static u32 rd_permitted(const struct sock *sk, const struct rd_sock *rs)
 	return min_t(u64, 1 + div_u64(bytes, tp->mss_cache), RD_TOKENS_MAX);
 }
 
-/* Does the receiver count the packets of a burst?  Then no credits are requested for them.  It
- * names each lost one, or permits no more than a window with them.
- */
-static bool rd_is_exact(const struct rd_sock *rs)
-{
-	return rd_transport(rs)->policy->trims || rd_transport(rs)->policy->grants;
-}
-
 /* Number of packets that a burst may still send, and for which no credits are requested. */
 static u32 rd_unasked(const struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 
-	return first && rd_is_exact(rs) ? first->allow(sk, &rs->gs) : 0;
+	return rd_is_exact(rs) ? first->allow(sk, &rs->gs) : 0;
 }
 
 /* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
@@ -266,7 +268,7 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 /* Number of unused credits that precede their reports: the receiver counts them as sent. */
 static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
 {
-	return rd_transport(rs)->policy->trims && !rd_is_paced(sk) ? rs->tokens : 0;
+	return rd_is_exact(rs) && !rd_is_paced(sk) ? rs->tokens : 0;
 }
 
 /* Data that is sent, as the receiver sees it by the sequence number of a request, is not all data that
@@ -279,12 +281,19 @@ static s32 rd_beyond(const struct sock *sk, struct rd_sock *rs)
 	return rd_unasked(sk, rs) - (tp->lost_out - min(tp->lost_out, tp->retrans_out));
 }
 
+/* Has a burst ended with a probe?  See struct rd_first_rtt. */
+static bool rd_probes(struct sock *sk, struct rd_sock *rs, u32 *word)
+{
+	const struct rd_first_rtt *first = rd_transport(rs)->first;
+
+	return first && first->probe && first->probe(sk, &rs->gs, word);
+}
+
 /* Send a request, report or stop.  All three have the same format: the credits that have arrived,
  * and the number of packets that wait.
  */
 static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 {
-	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	u32 waiting = rd_waiting(sk, rs, U32_MAX);
 	u32 word[GL_WORDS_MAX] = { rs->seq, rs->received,
 				   min_t(u32, waiting, RD_WANT_MAX) | flags };
@@ -292,7 +301,7 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 	u64 now = ktime_get_ns();
 	unsigned int words = 3;
 
-	if (first && first->probe(sk, &rs->gs, &word[3])) {
+	if (rd_probes(sk, rs, &word[3])) {
 		kind = RD_PROBE;
 		words = 4;
 		rd_count(rs, RD_PROBESENT, 1);
@@ -390,7 +399,7 @@ static void rd_gate(struct sock *sk, struct rd_sock *rs)
 			rd_waste(rs, 0);
 		if (first && rd_waiting(sk, rs, 1))
 			first->begin(sk, &rs->gs, rs->requesting);
-		if (rd_needs_request(sk, rs) || (first && first->probe(sk, &rs->gs, NULL)))
+		if (rd_needs_request(sk, rs) || rd_probes(sk, rs, NULL))
 			rd_send_request(sk, rs, 0);
 		if (first)
 			more = first->allow(sk, &rs->gs);
@@ -474,7 +483,7 @@ static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
  */
 static u32 rd_early(const struct sock *sk, const struct rd_sock *rs)
 {
-	return rd_transport(rs)->policy->trims ? tcp_packets_in_flight(tcp_sk(sk)) : 0;
+	return rd_is_exact(rs) ? tcp_packets_in_flight(tcp_sk(sk)) : 0;
 }
 
 /* Number of unused credits that the connection keeps: credits that its pace holds back, or credits
@@ -501,7 +510,7 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
 	rs->tokens = min_t(u32, rs->tokens + n, RD_TOKENS_MAX);
 	rd_set_window(sk, rs->tokens);
 	gl_xmit(sk);
-	if (rs->tokens > had && first && first->spend(sk, &rs->gs)) {
+	if (rs->tokens > had && first && first->spend && first->spend(sk, &rs->gs)) {
 		rd_set_window(sk, rs->tokens);
 		gl_xmit(sk);
 	}
@@ -595,7 +604,7 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 		return;
 	}
 	/* The first pull may precede its report, which is held while a process owns the socket. */
-	if (seg->words && (rs->requested || rd_transport(rs)->policy->trims))
+	if (seg->words && (rs->requested || rd_is_exact(rs)))
 		n = accepted ? rd_is_current(rs, seg->word[0]) :
 			       rd_fresh(sk, rs, seg->word[0]);
 	if (!n) {

@@ -21,8 +21,9 @@
  *
  * A loss is thus known after one round trip, and repaired once, by a credit.
  *
- * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass,
- * through struct rd_first_rtt.
+ * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass, and
+ * aeolus_homa wraps homa, through struct rd_first_rtt.  Homa's receiver permits the repair when the
+ * probe arrives, so a sender requests no credits for packets that may be lost.
  *
  * Documentation/credits.rst lists the differences from the paper and their reasons.
  */
@@ -38,7 +39,6 @@
 
 /**
  * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
- * @first: the burst
  * @probe_us: when the last probe left, by tcp_clock_us()
  * @unprobed: unscheduled packets were sent since the last probe
  * @probes: probes that were sent and not answered
@@ -46,17 +46,19 @@
  * The socket lock protects all fields.
  */
 struct aeolus {
-	struct rd_first_burst	first;
 	u64			probe_us;
 	bool			unprobed;
 	u8			probes;
 };
 
-static struct rd_transport aeolus_xpass;
-
 static struct aeolus *aeolus_of(struct gl_sock *gs)
 {
 	return (void *)gs + gs->transport->part;
+}
+
+static struct rd_first_burst *aeolus_burst(struct gl_sock *gs)
+{
+	return &rd_sock(gs)->first;
 }
 
 /**
@@ -82,18 +84,12 @@ static struct aeolus_net *aeolus_net(const struct sock *sk)
 
 /* --- the burst (§III-A) ---------------------------------------------------- */
 
-/* An answer to the burst has arrived, or has not arrived for too long. */
-static void aeolus_answered(struct gl_sock *gs)
-{
-	rd_first_over(gs, &aeolus_of(gs)->first);
-}
-
 static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 {
 	unsigned int idle = READ_ONCE(aeolus_net(sk)->idle);
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (!rd_first_begin(sk, gs, &ae->first, asked, idle))
+	if (!rd_first_begin(sk, gs, asked, idle))
 		return;
 	/* The answer to an earlier burst's probe is in flight or, after an RTO, lost. */
 	if (tcp_jiffies32 - tcp_sk(sk)->lsndtime >= inet_csk(sk)->icsk_rto)
@@ -103,12 +99,12 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 /* Can TCP send more of the burst?  If not, the burst ends early: there is no more data,
  * or the peer's receive window is full.
  */
-static bool aeolus_goes_on(const struct sock *sk, const struct aeolus *ae)
+static bool aeolus_goes_on(const struct sock *sk, struct gl_sock *gs)
 {
 	const struct sk_buff *head = tcp_send_head(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return rd_first_left(sk, &ae->first) && head &&
+	return rd_first_left(sk, gs) && head &&
 	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
 }
 
@@ -122,23 +118,18 @@ static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (!ae->unprobed || ae->probes == U8_MAX || aeolus_goes_on(sk, ae))
+	if (!ae->unprobed || ae->probes == U8_MAX || aeolus_goes_on(sk, gs))
 		return false;
 	if (!word)
 		return true;
 	/* Data that the peer's window holds back waits for credits. */
 	if (tcp_send_head(sk))
-		ae->first.allow = 0;
+		aeolus_burst(gs)->allow = 0;
 	ae->unprobed = false;
 	ae->probes++;
 	ae->probe_us = tcp_clock_us();
-	*word = ae->first.end;
+	*word = aeolus_burst(gs)->end;
 	return READ_ONCE(aeolus_net(sk)->probe);
-}
-
-static u32 aeolus_allow(const struct sock *sk, struct gl_sock *gs)
-{
-	return rd_first_left(sk, &aeolus_of(gs)->first);
 }
 
 static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
@@ -146,10 +137,10 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (ae->first.begun)
+	if (aeolus_burst(gs)->begun)
 		gl_dupthresh_one(sk, gs);
-	if (!rd_first_sends(sk, &ae->first, seg))
-		return aeolus_xpass.t.inner->on_xmit(sk, gs, seg);
+	if (!rd_first_sends(sk, gs, seg))
+		return gs->transport->inner->on_xmit(sk, gs, seg);
 	ae->unprobed = true;
 	/* rd_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
 	 * do so after this packet, or when the process releases the socket.
@@ -164,11 +155,11 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 /* --- repair (§III-C) -------------------------------------------------------- */
 
 /* An unscheduled packet that is neither acknowledged, nor lost, nor retransmitted. */
-static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
+static bool aeolus_is_open(const struct rd_first_burst *b, const struct sk_buff *skb)
 {
 	const struct tcp_skb_cb *scb = TCP_SKB_CB(skb);
 
-	return !after(scb->end_seq, ae->first.end) && !before(scb->seq, ae->first.begin) &&
+	return !after(scb->end_seq, b->end) && !before(scb->seq, b->begin) &&
 	       !(scb->sacked & (TCPCB_SACKED_ACKED | TCPCB_LOST | TCPCB_EVER_RETRANS));
 }
 
@@ -177,30 +168,31 @@ static bool aeolus_is_open(const struct aeolus *ae, const struct sk_buff *skb)
  */
 static u32 aeolus_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
 {
-	struct aeolus *ae = aeolus_of(gs);
+	const struct rd_first_burst *b = aeolus_burst(gs);
+	const struct aeolus *ae = aeolus_of(gs);
 	struct rb_node *p;
 	u32 n = 0;
 
-	if ((!ae->probes && !ae->unprobed) || !before(tcp_sk(sk)->snd_una, ae->first.end))
+	if ((!ae->probes && !ae->unprobed) || !before(tcp_sk(sk)->snd_una, b->end))
 		return 0;
 	for (p = rb_first(&sk->tcp_rtx_queue); p && n < most; p = rb_next(p)) {
 		const struct sk_buff *skb = rb_to_skb(p);
 
-		if (!before(TCP_SKB_CB(skb)->seq, ae->first.end))
+		if (!before(TCP_SKB_CB(skb)->seq, b->end))
 			break;
-		if (aeolus_is_open(ae, skb))
+		if (aeolus_is_open(b, skb))
 			n += tcp_skb_pcount(skb);
 	}
 	return n;
 }
 
 /* The last packet of the burst in TCP's tree of packets in flight. */
-static struct rb_node *aeolus_last(struct sock *sk, const struct aeolus *ae)
+static struct rb_node *aeolus_last(struct sock *sk, const struct rd_first_burst *b)
 {
 	struct rb_node *p = sk->tcp_rtx_queue.rb_node, *last = NULL;
 
 	while (p) {
-		bool within = before(TCP_SKB_CB(rb_to_skb(p))->seq, ae->first.end);
+		bool within = before(TCP_SKB_CB(rb_to_skb(p))->seq, b->end);
 
 		if (within)
 			last = p;
@@ -209,18 +201,12 @@ static struct rb_node *aeolus_last(struct sock *sk, const struct aeolus *ae)
 	return last;
 }
 
-/* The first credit ends the burst (§III-A). */
-static void aeolus_credited(struct sock *sk, struct gl_sock *gs)
-{
-	aeolus_answered(gs);
-}
-
 /* The request is repeated, so send the probe again too. */
 static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	aeolus_answered(gs);
+	rd_first_over(sk, gs);
 	ae->unprobed |= !!ae->probes;
 	ae->probes = 0;
 }
@@ -230,15 +216,15 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
  */
 static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 {
-	const struct aeolus *ae = aeolus_of(gs);
+	const struct rd_first_burst *b = aeolus_burst(gs);
 	struct rb_node *p;
 
-	if (!ae->probes || !before(tcp_sk(sk)->snd_una, ae->first.end))
+	if (!aeolus_of(gs)->probes || !before(tcp_sk(sk)->snd_una, b->end))
 		return false;
-	for (p = aeolus_last(sk, ae); p; p = rb_prev(p)) {
+	for (p = aeolus_last(sk, b); p; p = rb_prev(p)) {
 		struct sk_buff *skb = rb_to_skb(p);
 
-		if (aeolus_is_open(ae, skb)) {
+		if (aeolus_is_open(b, skb)) {
 			gl_lose(sk, skb);
 			return true;
 		}
@@ -253,19 +239,20 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 					const struct gl_kind *kind,
 					const struct gl_seg *seg)
 {
+	u32 end = aeolus_burst(gs)->end;
 	struct aeolus *ae = aeolus_of(gs);
 
 	if (kind != rd_kind(gs, RD_PROBE_ACK))
-		return aeolus_xpass.t.inner->on_packet(sk, gs, kind, seg);
+		return gs->transport->inner->on_packet(sk, gs, kind, seg);
 	/* The whole burst has arrived, so this is the last answer that matters.  An answer that is
 	 * still missing is lost, and @probes would count it in the next burst, too.
 	 */
-	if (ae->probes && !before(seg->ack, ae->first.end))
+	if (ae->probes && !before(seg->ack, end))
 		ae->probes = 1;
 	if (ae->probes == 1)
-		aeolus_answered(gs);
+		rd_first_over(sk, gs);
 	if (ae->probes && !--ae->probes) {
-		gl_lose_before(sk, ae->probe_us, ae->first.end + 1);
+		gl_lose_before(sk, ae->probe_us, end + 1);
 		rd_first_counted(gs);
 		gl_kick(sk, gs);
 	}
@@ -277,57 +264,51 @@ static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 	gl_lose_settle(sk);
 	if (aeolus_of(gs)->unprobed)
 		gl_xmit(sk);
-	aeolus_xpass.t.inner->on_kick(sk, gs);
+	gs->transport->inner->on_kick(sk, gs);
 }
 
 static const struct rd_first_rtt aeolus_first = {
 	.begin		= aeolus_begin,
-	.allow		= aeolus_allow,
+	.allow		= rd_first_left,
 	.waiting	= aeolus_waiting,
-	.credited	= aeolus_credited,
+	.credited	= rd_first_over,
 	.probe		= aeolus_probe,
 	.lost		= aeolus_lost,
 	.spend		= aeolus_spend,
+};
+
+/* Around Homa. */
+static const struct rd_first_rtt aeolus_granted = {
+	.begin		= aeolus_begin,
+	.allow		= rd_first_left,
+	.credited	= rd_first_over,
+	.probe		= aeolus_probe,
+	.lost		= aeolus_lost,
 };
 
 /* --- options ----------------------------------------------------------------- */
 
 static int aeolus_set_on(struct sock *sk, struct gl_sock *gs, int on)
 {
-	aeolus_of(gs)->first.off = !on;
+	aeolus_burst(gs)->off = !on;
 	return 0;
 }
 
 static int aeolus_get_on(const struct sock *sk, struct gl_sock *gs)
 {
-	return !aeolus_of(gs)->first.off;
-}
-
-static int aeolus_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
-{
-	aeolus_of(gs)->first.bdp = bytes;
-	return 0;
-}
-
-static int aeolus_get_bdp(const struct sock *sk, struct gl_sock *gs)
-{
-	return aeolus_of(gs)->first.bdp;
+	return !aeolus_burst(gs)->off;
 }
 
 static const struct gl_sockopt aeolus_sockopt[] = {
 	{ GREENLANE_AEOLUS, 1, .set = aeolus_set_on, .get = aeolus_get_on },
-	{ GREENLANE_BDP, INT_MAX, .set = aeolus_set_bdp, .get = aeolus_get_bdp },
+	RD_FIRST_BDP,
 	{}
 };
 
 static void aeolus_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
-	const struct aeolus *ae = aeolus_of((struct gl_sock *)gs);
-
-	aeolus_xpass.t.inner->on_info(gs, info);
-	info->unscheduled = ae->first.unscheduled;
-	info->bdp = rd_first_bytes(gs->sk, gs, &ae->first);
-	if (ae->first.off)
+	gs->transport->inner->on_info(gs, info);
+	if (container_of(gs, struct rd_sock, gs)->first.off)
 		info->flags |= GREENLANE_F_OFF;
 }
 
@@ -353,23 +334,29 @@ static int aeolus_complete(struct gl_transport *t)
 	return rd_complete(t);
 }
 
-static struct rd_transport aeolus_xpass __read_mostly = {
-	.t = {
-		.ops = {
-			.name		= "aeolus_xpass",
-			.owner		= THIS_MODULE,
-			.in_ack_event	= aeolus_in_ack_event,
-		},
-		.extends	= "xpass",
-		.complete	= aeolus_complete,
-		.on_xmit	= aeolus_on_xmit,
-		.on_packet	= aeolus_on_packet,
-		.on_kick	= aeolus_on_kick,
-		.on_info	= aeolus_on_info,
-		.sockopt	= aeolus_sockopt,
-	},
-	.fallback	= &aeolus_reno,
-	.first		= &aeolus_first,
+#define AEOLUS(inner, policy)						\
+	{								\
+		.t = {							\
+			.ops = {					\
+				.name		= "aeolus_" inner,	\
+				.owner		= THIS_MODULE,		\
+				.in_ack_event	= aeolus_in_ack_event,	\
+			},						\
+			.extends	= inner,			\
+			.complete	= aeolus_complete,		\
+			.on_xmit	= aeolus_on_xmit,		\
+			.on_packet	= aeolus_on_packet,		\
+			.on_kick	= aeolus_on_kick,		\
+			.on_info	= aeolus_on_info,		\
+			.sockopt	= aeolus_sockopt,		\
+		},							\
+		.fallback	= &aeolus_reno,				\
+		.first		= (policy),				\
+	}
+
+static struct rd_transport aeolus_transports[] __read_mostly = {
+	AEOLUS("xpass", &aeolus_first),
+	AEOLUS("homa", &aeolus_granted),
 };
 
 /* --- a module ------------------------------------------------------------------ */
@@ -407,23 +394,30 @@ static struct pernet_operations aeolus_net_ops = {
 
 static int __init aeolus_module_init(void)
 {
-	int err;
+	int i, err;
 
-	/* xpass_module_init() leaves 40 bytes of a connection's state to Aeolus. */
-	BUILD_BUG_ON(sizeof(struct aeolus) > 40);
+	/* xpass_module_init() and homa_module_init() leave 16 bytes of a connection's state. */
+	BUILD_BUG_ON(sizeof(struct aeolus) > 16);
 
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
 		return err;
-	err = gl_register_transport(&aeolus_xpass.t);
-	if (err)
-		unregister_pernet_subsys(&aeolus_net_ops);
+	for (i = 0; i < ARRAY_SIZE(aeolus_transports) && !err; i++)
+		err = gl_register_transport(&aeolus_transports[i].t);
+	if (!err)
+		return 0;
+	while (--i > 0)
+		gl_unregister_transport(&aeolus_transports[i - 1].t);
+	unregister_pernet_subsys(&aeolus_net_ops);
 	return err;
 }
 
 static void __exit aeolus_module_exit(void)
 {
-	gl_unregister_transport(&aeolus_xpass.t);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(aeolus_transports); i++)
+		gl_unregister_transport(&aeolus_transports[i].t);
 	unregister_pernet_subsys(&aeolus_net_ops);
 }
 
@@ -431,6 +425,7 @@ module_init(aeolus_module_init);
 module_exit(aeolus_module_exit);
 
 MODULE_ALIAS("tcp_aeolus_xpass");
+MODULE_ALIAS("tcp_aeolus_homa");
 MODULE_DESCRIPTION("Aeolus: the first RTT of credit transports");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

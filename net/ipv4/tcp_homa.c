@@ -49,7 +49,6 @@
  * struct homa - the state of a connection
  * @rs: the core's part
  * @grants: receiver: the account of data in flight
- * @first: sender: the unscheduled data
  * @urgency: sender: the row of unscheduled data
  * @level: sender: the row of granted data
  *
@@ -58,7 +57,6 @@
 struct homa {
 	struct rd_sock		rs;
 	struct rd_grants	grants;
-	struct rd_first_burst	first;
 	u8			urgency;
 	u8			level;
 };
@@ -96,11 +94,6 @@ static struct homa_net *homa_net(const struct sock *sk)
 static struct homa *homa_of(struct gl_sock *gs)
 {
 	return container_of(gs, struct homa, rs.gs);
-}
-
-static struct rd_first_burst *homa_first_of(struct gl_sock *gs)
-{
-	return &homa_of(gs)->first;
 }
 
 /* --- its packets ----------------------------------------------------------- */
@@ -217,7 +210,7 @@ static const struct rd_policy homa_policy = {
 static u8 homa_urgency(const struct sock *sk, const struct homa *homa, const struct gl_seg *seg)
 {
 	bool more = seg->more && seg->end_seq == gl_data_end(sk);
-	u32 bytes = gl_data_end(sk) - homa->first.begin + more;
+	u32 bytes = gl_data_end(sk) - homa->rs.first.begin + more;
 	u8 urgency = HOMA_UNSCHEDULED_3;
 
 	if (bytes <= READ_ONCE(homa_net(sk)->shortest))
@@ -229,44 +222,15 @@ static u8 homa_urgency(const struct sock *sk, const struct homa *homa, const str
 
 static void homa_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 {
-	if (rd_first_begin(sk, gs, homa_first_of(gs), asked, READ_ONCE(homa_net(sk)->idle)))
+	if (rd_first_begin(sk, gs, asked, READ_ONCE(homa_net(sk)->idle)))
 		homa_of(gs)->urgency = RD_UNSCHEDULED;
-}
-
-static u32 homa_allow(const struct sock *sk, struct gl_sock *gs)
-{
-	return rd_first_left(sk, homa_first_of(gs));
-}
-
-/* TCP finds those that are lost. */
-static u32 homa_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
-{
-	return 0;
-}
-
-static void homa_over(struct sock *sk, struct gl_sock *gs)
-{
-	rd_first_over(gs, homa_first_of(gs));
-}
-
-static bool homa_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
-{
-	return false;
-}
-
-static bool homa_spend(struct sock *sk, struct gl_sock *gs)
-{
-	return false;
 }
 
 static const struct rd_first_rtt homa_first = {
 	.begin		= homa_begin,
-	.allow		= homa_allow,
-	.waiting	= homa_waiting,
-	.credited	= homa_over,
-	.probe		= homa_probe,
-	.lost		= homa_over,
-	.spend		= homa_spend,
+	.allow		= rd_first_left,
+	.credited	= rd_first_over,
+	.lost		= rd_first_over,
 };
 
 /* A grant selects the priority of the data that it permits (§3.4): the least urgent ones, so that a
@@ -291,7 +255,7 @@ static const struct gl_kind *homa_on_xmit(struct sock *sk, struct gl_sock *gs,
 	struct homa *homa = homa_of(gs);
 	const struct gl_kind *kind;
 
-	if (rd_first_sends(sk, &homa->first, seg)) {
+	if (rd_first_sends(sk, gs, seg)) {
 		homa->urgency = homa_urgency(sk, homa, seg);
 		return &homa_kind[homa->urgency];
 	}
@@ -304,36 +268,16 @@ static void homa_in_ack_event(struct sock *sk, u32 flags)
 	struct gl_sock *gs = gl_sock_locked(sk);
 
 	rd_in_ack_event(sk, flags);
-	if (gs && !before(tcp_sk(sk)->snd_una, homa_first_of(gs)->end))
-		rd_first_over(gs, homa_first_of(gs));
+	if (gs && !before(tcp_sk(sk)->snd_una, rd_sock(gs)->first.end))
+		rd_first_over(sk, gs);
 }
 
 /* --- options ----------------------------------------------------------------- */
 
-static int homa_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
-{
-	homa_first_of(gs)->bdp = bytes;
-	return 0;
-}
-
-static int homa_get_bdp(const struct sock *sk, struct gl_sock *gs)
-{
-	return homa_first_of(gs)->bdp;
-}
-
 static const struct gl_sockopt homa_sockopt[] = {
-	{ GREENLANE_BDP, INT_MAX, .set = homa_set_bdp, .get = homa_get_bdp },
+	RD_FIRST_BDP,
 	{}
 };
-
-static void homa_on_info(const struct gl_sock *gs, struct greenlane_info *info)
-{
-	const struct homa *homa = container_of(gs, struct homa, rs.gs);
-
-	rd_on_info(gs, info);
-	info->unscheduled = homa->first.unscheduled;
-	info->bdp = rd_first_bytes(gs->sk, gs, &homa->first);
-}
 
 static struct tcp_congestion_ops homa_reno __read_mostly = GL_RENO("homa-reno");
 
@@ -350,7 +294,6 @@ static struct rd_transport homa __read_mostly = {
 		.sockopt	= homa_sockopt,
 		.on_xmit	= homa_on_xmit,
 		.on_packet	= homa_on_packet,
-		.on_info	= homa_on_info,
 	},
 	.fallback	= &homa_reno,
 	.policy		= &homa_policy,
@@ -401,7 +344,8 @@ static int __init homa_module_init(void)
 {
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct homa) > GL_SOCK_SIZE_MAX);
+	/* Aeolus takes 16 bytes more. */
+	BUILD_BUG_ON(sizeof(struct homa) > GL_SOCK_SIZE_MAX - 16);
 
 	err = register_pernet_subsys(&homa_net_ops);
 	if (err)

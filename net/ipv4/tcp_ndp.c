@@ -37,14 +37,12 @@
  * struct ndp - the state of a connection
  * @rs: the core's part
  * @trims: the account of trimmed packets
- * @first: sender: the first window
  *
  * The socket lock protects all fields.
  */
 struct ndp {
 	struct rd_sock		rs;
 	struct rd_trims		trims;
-	struct rd_first_burst	first;
 };
 
 /**
@@ -66,11 +64,6 @@ static unsigned int ndp_net_id __read_mostly;
 static struct ndp_net *ndp_net(const struct sock *sk)
 {
 	return net_generic(sock_net(sk), ndp_net_id);
-}
-
-static struct rd_first_burst *ndp_first_of(struct gl_sock *gs)
-{
-	return &container_of(gs, struct ndp, rs.gs)->first;
 }
 
 /* --- its packets ----------------------------------------------------------- */
@@ -151,49 +144,20 @@ static const struct rd_policy ndp_policy = {
 
 static void ndp_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 {
-	rd_first_begin(sk, gs, ndp_first_of(gs), asked, READ_ONCE(ndp_net(sk)->idle));
-}
-
-static u32 ndp_allow(const struct sock *sk, struct gl_sock *gs)
-{
-	return rd_first_left(sk, ndp_first_of(gs));
-}
-
-/* The receiver names the packets that need a pull. */
-static u32 ndp_waiting(const struct sock *sk, struct gl_sock *gs, u32 most)
-{
-	return 0;
-}
-
-static void ndp_over(struct sock *sk, struct gl_sock *gs)
-{
-	rd_first_over(gs, ndp_first_of(gs));
-}
-
-static bool ndp_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
-{
-	return false;
-}
-
-static bool ndp_spend(struct sock *sk, struct gl_sock *gs)
-{
-	return false;
+	rd_first_begin(sk, gs, asked, READ_ONCE(ndp_net(sk)->idle));
 }
 
 static const struct rd_first_rtt ndp_first = {
 	.begin		= ndp_begin,
-	.allow		= ndp_allow,
-	.waiting	= ndp_waiting,
-	.credited	= ndp_over,
-	.probe		= ndp_probe,
-	.lost		= ndp_over,
-	.spend		= ndp_spend,
+	.allow		= rd_first_left,
+	.credited	= rd_first_over,
+	.lost		= rd_first_over,
 };
 
 static const struct gl_kind *ndp_on_xmit(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg)
 {
-	if (!rd_first_sends(sk, ndp_first_of(gs), seg))
+	if (!rd_first_sends(sk, gs, seg))
 		return rd_on_xmit(sk, gs, seg);
 	return rd_kind(gs, RD_UNSCHEDULED);
 }
@@ -204,36 +168,16 @@ static void ndp_in_ack_event(struct sock *sk, u32 flags)
 
 	rd_in_ack_event(sk, flags);
 	gl_rack_wait(sk);
-	if (gs && !before(tcp_sk(sk)->snd_una, ndp_first_of(gs)->end))
-		rd_first_over(gs, ndp_first_of(gs));
+	if (gs && !before(tcp_sk(sk)->snd_una, rd_sock(gs)->first.end))
+		rd_first_over(sk, gs);
 }
 
 /* --- options ----------------------------------------------------------------- */
 
-static int ndp_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
-{
-	ndp_first_of(gs)->bdp = bytes;
-	return 0;
-}
-
-static int ndp_get_bdp(const struct sock *sk, struct gl_sock *gs)
-{
-	return ndp_first_of(gs)->bdp;
-}
-
 static const struct gl_sockopt ndp_sockopt[] = {
-	{ GREENLANE_BDP, INT_MAX, .set = ndp_set_bdp, .get = ndp_get_bdp },
+	RD_FIRST_BDP,
 	{}
 };
-
-static void ndp_on_info(const struct gl_sock *gs, struct greenlane_info *info)
-{
-	const struct ndp *ndp = container_of(gs, struct ndp, rs.gs);
-
-	rd_on_info(gs, info);
-	info->unscheduled = ndp->first.unscheduled;
-	info->bdp = rd_first_bytes(gs->sk, gs, &ndp->first);
-}
 
 static struct tcp_congestion_ops ndp_reno __read_mostly = GL_RENO("ndp-reno");
 
@@ -249,7 +193,6 @@ static struct rd_transport ndp __read_mostly = {
 		.sock_size	= sizeof(struct ndp),
 		.sockopt	= ndp_sockopt,
 		.on_xmit	= ndp_on_xmit,
-		.on_info	= ndp_on_info,
 	},
 	.fallback	= &ndp_reno,
 	.policy		= &ndp_policy,

@@ -278,8 +278,8 @@ static int __init xpass_module_init(void)
 {
 	int err;
 
-	/* A connection may take GL_SOCK_SIZE_MAX bytes: leave 40 of them to a wrapper (Aeolus). */
-	BUILD_BUG_ON(sizeof(struct xpass) > GL_SOCK_SIZE_MAX - 40);
+	/* A connection may take GL_SOCK_SIZE_MAX bytes: leave 16 of them to a wrapper (Aeolus). */
+	BUILD_BUG_ON(sizeof(struct xpass) > GL_SOCK_SIZE_MAX - 16);
 
 	err = register_pernet_subsys(&xpass_net_ops);
 	if (err)

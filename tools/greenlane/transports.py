@@ -61,12 +61,12 @@ TRANSPORTS = (
               TAGS, needs=("greenlane",), wraps=("tcp_dcqcn", "tcp_dart", "tcp_hpcc")),
     Transport("xpass", "tcp_xpass", ("xpass",), CREDITS, needs=("rd_core",), fallback="xpass-reno",
               mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
-    Transport("aeolus", "tcp_aeolus", ("aeolus_xpass",), CREDITS, needs=("tcp_xpass",),
-              preset="aeolus", fallback="aeolus-reno"),
     Transport("ndp", "tcp_ndp", ("ndp",), CREDITS, needs=("rd_core",), fallback="ndp-reno",
               preset="ndp", mbit="ndp_rate", colour="#117733", marker="<"),
     Transport("homa", "tcp_homa", ("homa",), CREDITS, needs=("rd_core",), fallback="homa-reno",
               preset="homa", mbit="homa_rate", colour="#882255", marker="h"),
+    Transport("aeolus", "tcp_aeolus", ("aeolus_xpass", "aeolus_homa"), CREDITS,
+              wraps=("tcp_xpass", "tcp_homa"), preset="aeolus", fallback="aeolus-reno"),
 )
 
 # The other modules, in that order: {module: the modules that it needs}.

@@ -161,6 +161,8 @@ static int preset_homa(struct request *r)
 	preset_u32(r, TCA_COLOR_BANDS, N(dscp));
 	for (band = 0; band < N(dscp); band++)
 		preset_band(r, dscp[band], band);
+	/* Aeolus's probe must not overtake its unscheduled data. */
+	preset_band(r, GREENLANE_DSCP_PROTECTED, 1);
 	return 0;
 }
 

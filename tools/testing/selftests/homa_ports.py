@@ -4,13 +4,16 @@
 
 	h0 ... hn ---- :sw: with `color preset homa` at each port
 """
+import contextlib
+import time
+
 from lab import tap
-from lab.measure.report import jain
 from lab.net.port import shown
 from lab.net.star import Star, pump
 from lab.tap import case, equal, true, within
 
 PORT = "limit 1m preset homa"
+MTU = 1538              # bytes of a full packet on the link
 
 
 def no_timer(net):
@@ -20,22 +23,53 @@ def no_timer(net):
               f"{host.name}: RTOs, TLPs")
 
 
+def queue(net, number):
+    """The counters of the color port to a host, by colour, and its longest queue, bytes."""
+    port = next(q for q in shown(f"p{number}", net.switch) if q["kind"] == "color")
+    return port["colors"], port["queue"]["peak_backlog"]
+
+
 @case("one long flow has the link")
 def alone():
     with Star([10_000] * 2, port=PORT, cc="homa") as net:
-        rates = pump([net.flow(0, 1)], 20e-3, warm=5e-3)
-        print("#", rates, net.hosts[0].greenlane(), net.hosts[1].greenlane(), flush=True)
-        within(sum(rates), 9.0, 10.0, "Gbit/s")
+        within(sum(pump([net.flow(0, 1)], 20e-3, warm=5e-3)), 9.0, 10.0, "Gbit/s")
         no_timer(net)
 
 
-@case("8 hosts to 1, long flows: the link is full")
-def fair():
+@case("8 hosts to 1, long flows: the link is full, no flow starves, the queue has a limit",
+      overcommit=(1, 4))
+def crowded(overcommit):
+    with Star([10_000] * 9, port=PORT, cc="homa",
+              sysctls={"net.ipv4.homa_overcommit": overcommit}.items()) as net:
+        rates = pump([net.flow(host, 8) for host in range(8)], 50e-3, warm=5e-3)
+        within(sum(rates), 8.8, 10.0, "Gbit/s")
+        true(min(rates) > 0.1, f"Gbit/s of each: {rates}")
+        no_timer(net)
+        colors, longest = queue(net, 8)
+        equal([sum(color["drops"].values()) for color in colors.values()], [0, 0, 0], "drops")
+        # A round trip of 22 us, and two packets, of each window; a first window of each host.
+        window = 22e-6 * 1.25e9 + 2 * MTU
+        within(longest, 0, (overcommit + 8) * window, "bytes of the longest queue")
+
+
+@case("an incast of 64 messages of 40 packets: nothing is dropped, and no timer expires")
+def incast():
     with Star([10_000] * 9, port=PORT, cc="homa") as net:
-        flows = [net.flow(host, 8) for host in range(8)]
-        rates = pump(flows, 20e-3, warm=5e-3)
-        print("#", rates, jain(rates), flush=True)
-        within(sum(rates), 9.0, 10.0, "Gbit/s")
+        flows = [net.flow(number % 8, 8) for number in range(64)]
+        message = bytes(40 * 1448)
+        for client, _ in flows:
+            equal(client.send(message), len(message), "sent")
+        began = time.monotonic()
+        left = {server: len(message) for _, server in flows}
+        while left and time.monotonic() < began + 0.1:
+            for server in tuple(left):
+                with contextlib.suppress(BlockingIOError):
+                    left[server] -= len(server.recv(1 << 20))
+                if not left[server]:
+                    del left[server]
+            time.sleep(10e-6)
+        equal(left, {}, "connections that miss bytes")
+        within((time.monotonic() - began) / (64 * 40 * MTU * 8e-10), 0.9, 1.15, "time by the ideal")
         no_timer(net)
 
 
@@ -47,6 +81,33 @@ def directions(count):
         for part in (rates[:count], rates[count:]):
             within(sum(part), 8.0, 10.0, "Gbit/s in one direction")
         no_timer(net)
+
+
+@case("a host of 1 Gbit/s grants at its speed to one of 10")
+def slower():
+    with Star([10_000, 1000], port=PORT, cc="homa") as net:
+        rates = pump([net.flow(0, 1)], 50e-3, warm=10e-3)
+        within(rates[0], 0.85, 1.0, "Gbit/s")
+        no_timer(net)
+
+
+@case("ports that drop: TCP finds the losses, and every connection goes on",
+      port=("limit 60k", "limit 60k preset homa", "limit 200k preset aeolus"))
+def dropping(port):
+    with Star([10_000] * 9, port=port, cc="homa") as net:
+        flows = [net.flow(number % 8, 8) for number in range(32)]
+        rates = pump(flows, 100e-3, warm=20e-3)
+        true(min(rates) > 0, f"Gbit/s of each: {rates}")
+        within(sum(rates), 5, 10.0, "Gbit/s")
+
+
+@case("beside xpass and ndp on one link, each goes on", other=("xpass", "ndp"))
+def mixed(other):
+    with Star([10_000] * 5, port="limit 1m preset homa", cc="homa") as net:
+        flows = [net.flow(host, 4, cc) for host, cc in enumerate(("homa", "homa", other, other))]
+        rates = pump(flows, 50e-3, warm=10e-3)
+        true(min(rates) > 0.05, f"Gbit/s of each: {rates}")
+        within(sum(rates), 7.5, 10.0, "Gbit/s")
 
 
 if __name__ == "__main__":
