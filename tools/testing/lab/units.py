@@ -72,7 +72,9 @@ def has_credits(text):
 
 def preset(text):
     """The preset of tc that all of its packets need at a switch port, or "".  Aeolus's is a threshold,
-    which experiments vary."""
+    which experiments vary around xpass."""
+    if cc_name(text) == "aeolus_homa":
+        return "homa red 6k count queue"
     row = of(cc_name(text))
     return row.preset if row and row.preset != "aeolus" else ""
 

@@ -319,7 +319,7 @@ ODD = [
     "red 200k pause green xoff 123457 xon 123456 delay 1234ns storm 1234567ns bands 3 pause-map 1 0",
     "map 8 yellow map 5 red map 63 green", "slack 12345ns catch-up 54321us",
     "rate 123456784bit int 1234567ns", "red auto", "limit 7777777 red auto min 1234567 yellow 5", "rate 40gbit preset tlt red auto",
-    "rate 10gbit preset aeolus", "rate 10gbit preset ndp", "rate 40gbit preset tlt", "rate 1gbit no-split-gso",
+    "rate 10gbit preset aeolus", "rate 10gbit preset ndp", "rate 10gbit preset homa", "rate 40gbit preset tlt", "rate 1gbit no-split-gso",
     "rate 99999992bit bands 16 prio 5 0 prio 6 14 band-rate 0 12345672bit band-rate 3 77pps"
     " band-limit 15 7 band-yield 3 0.0715179",
     "trim 61 trim-colors red", "trim ef trim-size 1025 trim-limit 7",

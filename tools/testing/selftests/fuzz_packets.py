@@ -26,14 +26,14 @@ from lab.wire.hold import hold
 from lab.wire.sockopt import cc_of
 from lab.wire.wire import Wire
 
-PACKETS = 1_250_000     # 10 batches for each of CCS
+PACKETS = 1_500_000     # 10 batches for each of CCS
 EACH = 1000             # packets a round
 BURST = 20              # packets without time for an answer
 RESET = struct.pack("ii", 1, 0)
 # Families, whose members are peers.  Few rounds have a share that Dart accepts.
 DART = "dart", "dcqcn", "tlt_dart"
 CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), DART,
-       ("hpcc", "tlt_hpcc"), ("ndp",), DART)
+       ("hpcc", "tlt_hpcc"), ("ndp",), ("homa", "aeolus_homa"), DART)
 
 
 class Victims:
@@ -119,7 +119,7 @@ class Attack:
     """One wire and its forger."""
 
     def __init__(self, version):
-        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc", "tcp_ndp")
+        modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_hpcc", "tcp_ndp", "tcp_homa")
         # pylint: disable-next=consider-using-with
         self.wire = Wire(cc="tlt_reno", version=version)
         for ns in (self.wire.a, self.wire.b):

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*, timely_*, hpcc_*, ndp_*:
-values stay valid.
+"""Random writes to net.ipv4.greenlane_*, tlt_*, xpass_*, dart_*, dcqcn_*, timely_*, hpcc_*, ndp_*,
+homa_*: values stay valid.
 
 	this program ---- write(2) at any offset ----> /proc/sys of three namespaces
 
 After each write, in its namespace: the codepoints are distinct and in 1 ... 63,
-greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's, dcqcn's, timely's, hpcc's and
-ndp's is in its range, and a write that failed has no effect.  The other namespaces never change.
+greenlane_protect is 0 or 1, every number of tlt's, xpass's, dart's, dcqcn's, timely's, hpcc's,
+ndp's and homa's is in its range, and a write that failed has no effect.  The other namespaces never change.
 
 A failing round can be run alone: see lab/fuzz.py.
 """
@@ -37,6 +37,8 @@ RATES = {
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
     "tlt_crowd": (0, 150, 20_000), "tlt_every": (0, 96, 65535),
     "ndp_rate": (0, 0, 1_600_000), "ndp_idle": (0, 0, 3_600_000),
+    "homa_rate": (0, 0, 1_600_000), "homa_idle": (0, 0, 3_600_000), "homa_overcommit": (1, 4, 64),
+    "homa_short": (0, 1400, (1 << 31) - 1), "homa_medium": (0, 10_000, (1 << 31) - 1),
     "aeolus_idle": (0, 0, 3_600_000), "aeolus_probe": (0, 1, 1),
     "xpass_rate": (0, 0, 1_600_000), "xpass_initial": (1, 16, 1000), "xpass_pick": (0, 0, 1),
     "dcqcn_rate": (0, 0, 1_600_000), "dcqcn_ai": (0, 0, 1_600_000_000),
@@ -154,7 +156,7 @@ def writes():
 @case("random writes to tlt_*, xpass_*, dart_* and dcqcn_*: values stay in their ranges, a write"
       " that fails has no effect")
 def rates():
-    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_timely", "tcp_hpcc", "tcp_ndp")
+    modules.load("tcp_tlt", "tcp_aeolus", "tcp_dart", "tcp_timely", "tcp_hpcc", "tcp_ndp", "tcp_homa")
     hosts = [Host(f"rate{n}", RATES) for n in range(2)]
     least, default, most = zip(*RATES.values())
     taken = refused = 0

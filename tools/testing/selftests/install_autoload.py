@@ -112,10 +112,11 @@ def by_sysctl():
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
                           ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT), ("tlt_hpcc", TLT),
                           ("xpass", {"tcp_xpass", "rd_core"}),
-                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "rd_core"}),
+                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "tcp_homa", "rd_core"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"}),
                           ("timely", {"tcp_timely"}), ("hpcc", {"tcp_hpcc"}),
-                          ("ndp", {"tcp_ndp", "rd_core"})):
+                          ("ndp", {"tcp_ndp", "rd_core"}), ("homa", {"tcp_homa", "rd_core"}),
+                          ("aeolus_homa", {"tcp_aeolus", "tcp_xpass", "tcp_homa", "rd_core"})):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
               "tcp_congestion_control")

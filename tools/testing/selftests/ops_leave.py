@@ -52,7 +52,7 @@ def unused():
     look()
     true(os.path.exists(STATE), "a state file exists")
     out = leave(0)
-    has(out, "unloaded: sch_iofd, sch_color, tcp_ndp, tcp_aeolus, tcp_xpass, tcp_tlt, tcp_hpcc, tcp_timely,"
+    has(out, "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_homa, tcp_ndp, tcp_xpass, tcp_tlt, tcp_hpcc, tcp_timely,"
         " tcp_dart", "greenlane is not in use")
     equal(loaded(), set(), "loaded")
     equal(os.path.exists(os.path.dirname(STATE)), False, "the state file exists")
