@@ -18,8 +18,8 @@
 			 TCPF_FIN_WAIT2 | TCPF_CLOSE_WAIT | TCPF_CLOSING |	\
 			 TCPF_LAST_ACK)
 
-/* Maximum number of registered protocols. */
-#define GL_PROTOCOLS		8
+/* Maximum number of registered protocols: greenlane's own eight, and others'. */
+#define GL_PROTOCOLS		10
 
 /* struct gl_counters - one CPU's share of a namespace's counters, the layer's and the protocols' */
 struct gl_counters {

@@ -361,18 +361,19 @@ static void color_ecn_hit__bounds(struct kunit *test)
 
 static void color_map_default__codepoints(struct kunit *test)
 {
-	static const u8 green[] = { 10, 25, 33, 49, 61 };
+	static const u8 green[] = { 10, 13, 17, 21, 25, 33, 49, 61 };
+	static const u8 red[] = { 5, 8, 9, 29 };
 	u8 map[TC_COLOR_DSCPS];
 	int i, yellow = 0;
 
 	color_map_default(map);
-	KUNIT_EXPECT_EQ(test, map[8], TC_COLOR_RED);
-	KUNIT_EXPECT_EQ(test, map[29], TC_COLOR_RED);
+	for (i = 0; i < ARRAY_SIZE(red); i++)
+		KUNIT_EXPECT_EQ(test, map[red[i]], TC_COLOR_RED);
 	for (i = 0; i < ARRAY_SIZE(green); i++)
 		KUNIT_EXPECT_EQ(test, map[green[i]], TC_COLOR_GREEN);
 	for (i = 0; i < TC_COLOR_DSCPS; i++)
 		yellow += map[i] == TC_COLOR_YELLOW;
-	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - 2 - ARRAY_SIZE(green));
+	KUNIT_EXPECT_EQ(test, yellow, TC_COLOR_DSCPS - ARRAY_SIZE(red) - ARRAY_SIZE(green));
 }
 
 static void color_map_merge__only_what_is_given(struct kunit *test)

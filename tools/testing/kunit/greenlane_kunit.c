@@ -111,10 +111,11 @@ static void gl_codepoint_protected_ones(struct kunit *test)
 
 	for (i = 0; i < GL_CPS; i++)
 		n += gl_codepoint_protected(i);
-	KUNIT_EXPECT_EQ(test, n, 5);
+	KUNIT_EXPECT_EQ(test, n, 8);
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_PROTECTED));
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_PROTECTED_END));
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_SCHEDULED));
+	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_SCHEDULED_4));
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_CREDIT));
 	KUNIT_EXPECT_TRUE(test, gl_codepoint_protected(GL_CP_TRIMMED));
 }

@@ -500,6 +500,77 @@ static void rd_queue__random(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
+/* Receiver @i has a window, and @flying ns of data in flight. */
+static void fly(int i, s64 flying, u64 limit)
+{
+	rd_window(&queue, &recv[i], flying, limit, 0);
+}
+
+/* The windows of all receivers together have a limit, and the shortest message is the next one. */
+static void rd_queue__windows(struct kunit *test)
+{
+	u64 now = soon(), limit = 4 * COST;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		left[i] = (3 - i) * COST;
+		fly(i, i ? 0 : limit, limit);
+		KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[i], now, now, left[i]));
+	}
+	/* The link is busy, which does not matter. */
+	queue.free = now + 100 * COST;
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now));
+	fly(0, -(s64)COST, limit);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now), &recv[2]);
+	fly(2, COST, limit);
+	rd_served(&queue, &recv[2], now, COST, RD_NEVER, 0);
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now));
+	fly(2, -(s64)COST, limit);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now), &recv[1]);
+	rd_served(&queue, &recv[1], now, 0, RD_NEVER, 0);
+	fly(0, -(s64)(3 * COST), limit);
+	KUNIT_EXPECT_EQ(test, queue.out, 0);
+	rd_leave(&queue, &recv[0]);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+/* A closed window gives up at its time, also while all windows together are full. */
+static void rd_queue__closed_window(struct kunit *test)
+{
+	u64 now = soon(), limit = COST;
+
+	left[0] = COST;
+	fly(0, COST, limit);
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[0], now, now + 10, left[0]));
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 9));
+	/* Some of its data arrives, which extends the time. */
+	rd_window(&queue, &recv[0], 0, limit, now + 20);
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 19));
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 20), &recv[0]);
+	rd_served(&queue, &recv[0], now + 20, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+/* The level is above those of longer messages with data in flight. */
+static void rd_queue__levels(struct kunit *test)
+{
+	u64 now = soon();
+	const u64 age = 100;
+
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[0], now, 1000, age), 0);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[0], now, 900, age), 0);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[1], now, 100, age), 1);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[0], now, 800, age), 0);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[2], now, 50, age), 2);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[3], now, 10, age), 3);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[4], now, 1, age), 3);
+	/* A longer one shares the lowest level, and the next one rises above it. */
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[5], now, 2000, age), 0);
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[0], now, 700, age), 1);
+	/* Their data has arrived. */
+	KUNIT_EXPECT_EQ(test, rd_level(&queue, &recv[1], now + age, 50, age), 0);
+}
+
 static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__one_has_the_link),
 	KUNIT_CASE(rd_queue__fair_in_time),
@@ -515,6 +586,9 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__burst),
 	KUNIT_CASE(rd_queue__alarm),
 	KUNIT_CASE(rd_queue__random),
+	KUNIT_CASE(rd_queue__windows),
+	KUNIT_CASE(rd_queue__closed_window),
+	KUNIT_CASE(rd_queue__levels),
 	{}
 };
 

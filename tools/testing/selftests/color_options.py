@@ -54,8 +54,9 @@ SET = [
     ("classify ecn", {"classify": "ecn"}),
     ("classify dscp", {}),
     ("map 0 red map 63 green map cs1 yellow map ef red map AF43 green map 0x05 red",
-     {"map": {"0": "red", "5": "red", "10": "green", "25": "green", "29": "red", "33": "green",
-              "38": "green", "46": "red", "49": "green", "61": "green", "63": "green"}}),
+     {"map": {"0": "red", "5": "red", "9": "red", "10": "green", "13": "green", "17": "green",
+              "21": "green", "25": "green", "29": "red", "33": "green", "38": "green", "46": "red",
+              "49": "green", "61": "green", "63": "green"}}),
     ("ecn 200k", {"ecn": step(204800)}),
     ("ecn 0", {"ecn": step(0)}),
     ("ecn 100k 400k 0.2", {"ecn": {"min": 102400, "max": 409600, "probability": 0.2}}),
@@ -300,7 +301,8 @@ def bad_add():
 @case("tc prints options as it accepts them")
 def round_trip():
     words = ("rate 40Gbit overhead 24 limit 1800Kb red 270Kb yellow 1Mb green 1200Kb "
-             "count queue classify ecn map 1 green map 8 red map 10 green "
+             "count queue classify ecn map 1 green map 5 red map 8 red map 9 red map 10 green "
+             "map 13 green map 17 green map 21 green "
              "map 25 green map 29 red map 33 green map 49 green map 61 green "
              "ecn 100Kb 200Kb 0.25 "
              "pool sw size 9Mb alpha 0.5 trim 61 trim-colors red,yellow trim-limit 99 "

@@ -6,6 +6,7 @@
 
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
+import random
 import time
 
 from lab import tap
@@ -326,6 +327,68 @@ def forged_word(word):
         began = time.monotonic()
         true(wire.transfer(client, server, 100_000), "arrives")
         within(time.monotonic() - began, 0, 10e-3, "time of 100 kB, s")
+
+
+@case("aeolus_homa: a probe ends the burst, and the receiver permits the repair of what was dropped",
+      version=(4, 6), tso=(True, False), lost=((3,), (1,), (8, 9, 10), (10,), tuple(range(1, 11))))
+def probed(version, tso, lost):
+    packets = 10
+    with wires(cc="aeolus_homa", version=version, tso=tso) as wire:
+        client, server = wire.connect()
+        equal([cc_of(end) for end in (client, server)], ["aeolus_homa"] * 2, "congestion control")
+        wire.mark()
+        seen = []
+
+        def rule(p):
+            if p.from_a and p.len:
+                seen.append(p)
+                return len(seen) in lost
+            return False
+        wire.rule = rule
+        payload = pattern(packets * MSS[version])
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+        took = time.monotonic() - wire.seen[0].time
+        wire.run(5e-3)
+        sent = data(wire.from_a())
+        equal([len(sent), sum(p.dscp in SCHEDULED for p in sent)], [packets + len(lost), len(lost)],
+              "packets, those that were granted")
+        within(took, 1.5 * RTT, 1.8 * RTT, "time until the message is read, s")
+        quiet(wire)
+
+
+@case("aeolus_homa: the rest of a message is granted, and dropped packets of its burst, too",
+      version=(4, 6), share=(0, 0.3, 1))
+def probed_rest(version, share):
+    chance = random.Random(1)
+    with wires(cc="aeolus_homa", version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 300_000), "the receive window grows")
+        wire.run(5e-3)
+        small(wire, client, 15)
+        wire.mark()
+        wire.rule = lambda p: (p.from_a and p.dscp == UNSCHEDULED[0] and bool(p.len)
+                               and chance.random() < share)
+        payload = pattern(250_000)
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 50e-3), payload, "bytes")
+        took = time.monotonic() - wire.seen[0].time
+        wire.run(5e-3)
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "RTOs, TLPs")
+        equal(homa(wire.a)["CreditWasted"], 0, "CreditWasted")
+        # 2.1 ms of the link.
+        within(took, 1.5e-3, 4e-3, "time until the message is read, s")
+
+
+@case("aeolus_homa and homa are peers")
+def peers():
+    with wires(cc="aeolus_homa", cc_b="homa") as wire:
+        client, server = wire.connect()
+        equal([cc_of(end) for end in (client, server)], ["aeolus_homa", "homa"], "congestion control")
+        wire.rule = lambda p: p.dscp == UNSCHEDULED[0] and bool(p.len) and p.seq % 3 == 0
+        true(wire.transfer_both(client, server, 300_000), "both arrive")
+        equal(wire.a.greenlane()["PeerWithout"], 0, "PeerWithout")
 
 
 @case("both ends send at once", version=(4, 6), tso=(True, False))
