@@ -162,8 +162,7 @@ enum rd_pick {
  * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight, and
  *	a credit stands for several packets (Homa).  Return: the connection's account.  NULL: the
  *	link paces credits.  Only with @cumulative, RD_PICK_SHORTEST and @slots
- * @slots: receiver: Return: bandwidth-delay products of data that all connections of the link may have
- *	in flight
+ * @slots: receiver: Return: number of full windows that all connections of the link may have in flight
  * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the
  *	repair at once, and the sender's requests have the number of the last report.  Return: the
  *	connection's account of the reports.  NULL: gl_trim.c paces reports
@@ -270,14 +269,12 @@ struct rd_use {
 /**
  * struct rd_grants - a receiver's account of one sender's data in flight
  * @segs: TCP's data_segs_in when @out was right
- * @ns: link time of @out in the queue's account, ns; 0 while the receiver is off
  * @out: packets that were permitted or sent without a permit, and have not arrived
  *
  * The socket lock protects all fields.
  */
 struct rd_grants {
 	u32	segs;
-	u32	ns;
 	u16	out;
 };
 
@@ -314,7 +311,8 @@ struct rd_trims {
  * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
  * @base_segs: receiver: TCP's data_segs_in less @credit when the sender began to request, or sent
  *	a probe
- * @next: receiver: the next credit is due, ns, low half
+ * @next: receiver: the next credit is due, ns, low half.  With a window: when it granted data, or
+ *	data arrived
  * @credit: receiver: the last credit sent
  * @end: receiver: the last credit to send
  * @seen: receiver: the highest credit that the sender has reported

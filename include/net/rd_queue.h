@@ -56,6 +56,11 @@ struct rd_receiver;
  */
 #define RD_EPOCH	(HZ / 10 ?: 1)
 
+/* A full window, in the account of windows.  Near and far connections count alike: each of them may
+ * have one in flight.
+ */
+#define RD_WINDOW_FULL	(1U << 16)
+
 /* Levels of the data of receivers with a window: switches serve the highest first. */
 #define RD_LEVELS	4U
 
@@ -87,7 +92,7 @@ struct rd_level {
  * @scheduled: number of credits scheduled
  * @round: position of the round robin in @ready; NULL is its end
  * @rounds: number of completed rounds, the low bits
- * @out: data in flight to receivers with a window, ns of link time
+ * @out: data in flight to receivers with a window: sum of their @charged
  * @limit: of @out
  * @level: the receiver with a window that was scheduled last at each level
  * @timer: fires when the link is free, or for the first of @later or @alarms
@@ -109,8 +114,8 @@ struct rd_queue {
 	unsigned int		scheduled;
 	struct rd_receiver	*round;
 	unsigned int		rounds:2;
-	s64			out;
-	s64			limit;
+	u64			out;
+	u32			limit;
 	struct rd_level		level[RD_LEVELS];
 	struct hrtimer		timer;
 	struct link_speed	*link;
@@ -147,6 +152,8 @@ enum rd_state {
  * @shortest: @rank is that of SRPT; such receivers precede those of the fair queue
  * @windowed: its window limits its credits, not the link; with @shortest only
  * @state: enum rd_state
+ * @charged: data in flight, as a part of its window: RD_WINDOW_FULL stands for all of it.  0 if @state
+ *	is RD_OFF
  * @rounds: the queue's @rounds when the round robin scheduled it last, or when it joined
  * @queue: its link's queue; the socket's lock
  *
@@ -161,6 +168,7 @@ struct rd_receiver {
 				windowed:1,
 				state:2,
 				rounds:2;
+	u32			charged;
 	struct rd_queue		*queue;
 };
 
@@ -196,7 +204,7 @@ void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r);
-void rd_window(struct rd_queue *q, struct rd_receiver *r, s64 more, u64 limit, u64 at);
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at);
 unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);

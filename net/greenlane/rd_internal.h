@@ -112,7 +112,6 @@ u64 rd_use_gap(const struct rd_use *u, u64 gap, u64 cost);
 /* rd_receiver.c */
 void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe);
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
-void rd_quit(struct rd_sock *rs);
 u16 rd_trimmed(struct sock *sk, struct gl_sock *gs);
 void rd_send_closed(struct sock *sk, struct rd_sock *rs);
 

@@ -271,7 +271,7 @@ void rd_leave_link(struct rd_sock *rs)
 		return;
 	rd_first_done(&rs->gs);
 	rd_alarm_set(q, &rs->alarm, RD_NEVER);
-	rd_quit(rs);
+	rd_leave(q, &rs->r);
 	/* First: rd_issue_locked() reads it with RCU. */
 	WRITE_ONCE(rs->r.queue, NULL);
 	rd_queue_put(q);

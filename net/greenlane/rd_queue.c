@@ -9,7 +9,7 @@
  * shortest	The queue schedules the receiver with the least left of its message, which
  *		minimises the mean completion time (SRPT).  Every RD_ROUND-th credit is scheduled
  *		round robin, so that a stream of short messages does not starve long ones.
-
+ *
  * A receiver with a window of data in flight does not wait for the link, but until all such windows
  * have less than @limit in flight.  While its window is closed it is in @later, until it gives up.
  *
@@ -106,6 +106,14 @@ static void rd_del(struct rd_queue *q, struct rd_receiver *r)
 	}
 	if (r->state == RD_READY || r->state == RD_ISSUING)
 		q->receivers--;
+}
+
+/* A receiver leaves the queue, and its account of windows. */
+static void rd_off(struct rd_queue *q, struct rd_receiver *r)
+{
+	q->out -= r->charged;
+	r->charged = 0;
+	r->state = RD_OFF;
 }
 
 /* Move receivers whose credit is due from @later to @ready.  Return: the first whose window has been
@@ -295,6 +303,9 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 	spin_lock_bh(&q->lock);
 	if (cost)
 		q->free = max(q->free, rd_catch_up(now, cost)) + cost;
+	/* Windows may permit more than the link carries in this time; the others do not wait for it. */
+	if (r->windowed)
+		q->free = min(q->free, now + RD_CATCH_UP_NS);
 	/* A process that owns the socket may have moved it to another link meanwhile. */
 	if (r->state == RD_ISSUING && READ_ONCE(r->queue) == q) {
 		rd_del(q, r);
@@ -302,7 +313,7 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 			rd_rank(q, r, cost, left);
 		r->at = at;
 		if (at == RD_NEVER)
-			r->state = RD_OFF;
+			rd_off(q, r);
 		else
 			rd_add(q, r, now);
 		rd_arm(q);
@@ -321,26 +332,30 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
 {
 	spin_lock_bh(&q->lock);
 	rd_del(q, r);
-	r->state = RD_OFF;
+	rd_off(q, r);
+	/* Another window may open. */
+	if (r->windowed)
+		rd_arm(q);
 	spin_unlock_bh(&q->lock);
 }
 
 /**
- * rd_window() - a receiver's data in flight has changed
+ * rd_window() - a receiver's data in flight has changed, or a receiver is about to join the queue
  * @q: its link's queue
  * @r: the receiver, its socket locked
- * @more: link time of what was added, ns; negative if data has arrived
- * @limit: of all windows together, ns; 0: the link limits this receiver, and not a window
+ * @part: data in flight, as a part of its window, RD_WINDOW_FULL at most
+ * @slots: number of full windows of the link; 0: the link limits this receiver, and not a window
  * @at: if its window is closed: it gives up, ns
  */
-void rd_window(struct rd_queue *q, struct rd_receiver *r, s64 more, u64 limit, u64 at)
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at)
 {
 	spin_lock_bh(&q->lock);
-	q->out += more;
-	if (limit)
-		q->limit = limit;
+	q->out += (s64)part - r->charged;
+	r->charged = part;
+	if (slots)
+		q->limit = slots * RD_WINDOW_FULL;
 	if (r->state == RD_OFF) {
-		r->windowed = !!limit;
+		r->windowed = !!slots;
 	} else if (r->state == RD_LATER && r->windowed) {
 		rb_erase_cached(&r->node, &q->later);
 		r->at = at;

@@ -41,7 +41,7 @@
  * @gap: time between two credits if the connection had the link alone, ns
  * @shortest: the discipline is SRPT
  * @window: packets that may be in flight; 0: the link limits the connection, and not a window
- * @limit: of all windows of the link, ns
+ * @slots: number of full windows that all connections of the link may have in flight
  * @hold: time for which a closed window keeps its place, ns
  */
 struct rd_terms {
@@ -51,7 +51,7 @@ struct rd_terms {
 	u64	gap;
 	bool	shortest;
 	u32	window;
-	u64	limit;
+	u32	slots;
 	u64	hold;
 };
 
@@ -77,27 +77,39 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 	if (policy->grants && !rs->use.low) {
 		u64 rtt = rd_rtt_ns(sk);
 
-		t.window = div64_u64(rtt, cost) + RD_WINDOW_MORE;
-		t.limit = policy->slots(sk) * t.window * cost;
-		t.hold = max_t(u64, RD_SILENCE_NS, RD_SILENCE * rtt);
+		t.window = min_t(u64, div64_u64(rtt, cost) + RD_WINDOW_MORE, RD_TOKENS_MAX);
+		t.slots = policy->slots(sk);
+		t.hold = clamp_t(u64, RD_SILENCE * rtt, RD_SILENCE_NS, NSEC_PER_SEC);
 	}
 	return t;
 }
 
 /* --- a window --------------------------------------------------------------- */
 
-static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
+/* Time since the window granted data, or data arrived, ns. */
+static u32 rd_since(const struct rd_sock *rs, u64 now)
 {
-	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
-	u32 ns = min_t(u64, min_t(u32, g->out, t->window) * t->cost, U32_MAX);
-
-	rd_window(rs->r.queue, &rs->r, (s64)ns - g->ns, t->limit, t->now + t->hold);
-	g->ns = ns;
+	return max_t(s32, (u32)now - rs->next, 0);
 }
 
-/* Set the number of packets in flight.  A receiver that is off is not in the queue's account, and more
- * than a window is not either: a peer may claim any number.
+/* The time at which a closed window gives up, ns. */
+static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
+{
+	return t->now - rd_since(rs, t->now) + t->hold;
+}
+
+/* Update the queue's account, in which no connection has more than its window: a peer may claim any
+ * number.
  */
+static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
+{
+	u32 out = min_t(u32, rd_transport(rs)->policy->grants(rs)->out, t->window);
+
+	rd_window(rs->r.queue, &rs->r, t->window ? out * RD_WINDOW_FULL / t->window : 0, t->slots,
+		  rd_give_up_ns(rs, t));
+}
+
+/* Set the number of packets in flight.  A receiver that is off is not in the queue's account. */
 static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out)
 {
 	rd_transport(rs)->policy->grants(rs)->out = min_t(u32, out, U16_MAX);
@@ -114,6 +126,8 @@ static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_term
 	if (!n)
 		return;
 	g->segs = segs;
+	if (t->window)
+		rs->next = t->now;
 	rd_set_out(rs, t, g->out - min(g->out, n));
 }
 
@@ -133,23 +147,6 @@ static bool rd_is_all_in(struct rd_sock *rs)
 	return !policy->grants || !policy->grants(rs)->out;
 }
 
-/**
- * rd_quit() - leave the queue, and its account of windows
- * @rs: the state of a connection, locked or about to be freed
- */
-void rd_quit(struct rd_sock *rs)
-{
-	const struct rd_policy *policy = rd_transport(rs)->policy;
-
-	rd_leave(rs->r.queue, &rs->r);
-	if (policy->grants) {
-		struct rd_grants *g = policy->grants(rs);
-
-		rd_window(rs->r.queue, &rs->r, -(s64)g->ns, 0, 0);
-		g->ns = 0;
-	}
-}
-
 /* Bytes of a connection's data that have arrived behind a gap.  A peer may send many small packets:
  * look at a window's worth of ranges.
  */
@@ -164,32 +161,48 @@ static u32 rd_gapped(const struct sock *sk)
 	return bytes;
 }
 
-/* Number of packets before a sequence number that have not arrived. */
-static u32 rd_missing(const struct sock *sk, u32 seq)
+/* Number of packets before a sequence number that have not arrived, less those behind it that have. */
+static s32 rd_missing(const struct sock *sk, u32 seq)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 mss = max_t(u32, min_t(u32, tp->mss_cache, tp->advmss),
+	s32 mss = max_t(u32, min_t(u32, tp->mss_cache, tp->advmss),
 			inet_csk(sk)->icsk_ack.rcv_mss);
 	s32 bytes = seq - tp->rcv_nxt - rd_gapped(sk);
 
-	return bytes > 0 ? DIV_ROUND_UP(bytes, mss) : 0;
+	return bytes > 0 ? DIV_ROUND_UP(bytes, mss) : bytes / mss;
+}
+
+static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost);
+
+/* @lost packets were permitted, are no longer expected, and have not arrived: judge the sender by these
+ * and by those that have.  A window does not rely on the sender's reports for that.
+ */
+static void rd_judge_window(struct sock *sk, struct rd_sock *rs, u32 lost, u64 cost)
+{
+	rd_judge(sk, rs, tcp_sk(sk)->data_segs_in - rs->use.segs + lost, cost);
 }
 
 /* A request has arrived: count the packets that are in flight, or will be without a new credit.  The
  * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data before a
  * probe has arrived, or is lost.
  */
-static void rd_recount(const struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
-		       bool probe, const struct rd_terms *t, u32 credits)
+static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
+		       u32 credits, u64 cost)
 {
-	s32 sent = 0;
+	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
+	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs), out;
+	s32 sent = 0, more = 0;
 
 	if (!probe)
 		sent = rd_missing(sk, seg->seq);
 	if (!probe && seg->words > 3)
-		sent += clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
-	rd_transport(rs)->policy->grants(rs)->segs = tcp_sk(sk)->data_segs_in;
-	rd_set_out(rs, t, max(sent, 0) + credits);
+		more = clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
+	/* Lost packets are among those that were sent. */
+	sent = max(sent + more, min(sent, 0));
+	out = max_t(s32, sent + credits, 0);
+	g->segs = segs;
+	g->out = min_t(u32, out, U16_MAX);
+	rd_judge_window(sk, rs, had - min(had, out), cost);
 }
 
 /* --- a credit -------------------------------------------------------------- */
@@ -296,18 +309,19 @@ static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
 	return FIELD_PREP(RD_LEVEL, level);
 }
 
-static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost);
-
 /* The queue has scheduled a connection that may not send a credit: it leaves.  If its window was
- * closed for too long, the data that has not arrived counts as not sent.
+ * closed for too long, the data that has not arrived counts as not sent.  A request may have closed
+ * the window since it was in the queue: it stays.
  */
 static void rd_give_up(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
-	if (t->window) {
-		rd_judge(sk, rs, rd_transport(rs)->policy->grants(rs)->out, t->ps);
-		rd_quit(rs);
-	}
-	rd_served(rs->r.queue, &rs->r, t->now, 0, RD_NEVER, 0);
+	u64 at = RD_NEVER;
+
+	if (t->window && rd_since(rs, t->now) < t->hold)
+		at = rd_give_up_ns(rs, t);
+	else if (t->window)
+		rd_judge_window(sk, rs, rd_transport(rs)->policy->grants(rs)->out, t->ps);
+	rd_served(rs->r.queue, &rs->r, t->now, 0, at, 0);
 }
 
 /* The queue has scheduled the connection: send its next credit. */
@@ -316,7 +330,7 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	u64 at = RD_NEVER, gap;
 	u32 n = 0;
 
-	if (t->window)
+	if (rd_transport(rs)->policy->grants)
 		rd_arrived(sk, rs, t);
 	/* A window gives up by itself. */
 	if (before(rs->credit, rs->end) && (t->window || !rd_is_silent(sk, rs, t)))
@@ -330,12 +344,15 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	rd_count(rs, RD_CREDITSENT, n);
 	gap = rd_transport(rs)->policy->issue(sk, rs, t->now,
 					      rd_wait_word(rs, t) | rd_level_word(rs, t));
-	rd_set_due(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
-	if (t->window) {
+	if (rd_transport(rs)->policy->grants)
 		rd_set_out(rs, t, rd_transport(rs)->policy->grants(rs)->out + n);
-		at = t->now + t->hold;
-	} else if (before(rs->credit, rs->end)) {
-		at = t->now + (s32)(rs->next - (u32)t->now);
+	if (t->window) {
+		rs->next = t->now;
+		at = rd_give_up_ns(rs, t);
+	} else {
+		rd_set_due(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
+		if (before(rs->credit, rs->end))
+			at = t->now + (s32)(rs->next - (u32)t->now);
 	}
 	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t, n), at, rd_left_ns(rs, t));
 }
@@ -349,7 +366,9 @@ static u64 rd_from(struct rd_sock *rs, const struct rd_terms *t)
 	s32 ahead = rs->next - (u32)t->now;
 
 	if (!rd_permits(rs, t))
-		return t->now + t->hold;
+		return rd_give_up_ns(rs, t);
+	if (t->window)
+		return t->now;
 	if (!rd_is_off(&rs->r))
 		return t->now;
 	if (!rs->use.low || ahead < 0 || ahead > t->gap)
@@ -363,6 +382,8 @@ static void rd_enqueue(struct sock *sk, struct rd_sock *rs, const struct rd_term
 {
 	int n;
 
+	if (!before(rs->credit, rs->end))
+		return;
 	if (rd_is_off(&rs->r) && rd_transport(rs)->policy->grants)
 		rd_account(rs, t);
 	else if (!rd_permits(rs, t))
@@ -450,7 +471,7 @@ static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost)
 		rs->next = ktime_get_ns() + rd_use_gap(use, 0, div_u64(cost, RD_PS));
 	/* It rejoins with its new gap, and with or without a window. */
 	if (grown || low != !!use->low)
-		rd_quit(rs);
+		rd_leave(rs->r.queue, &rs->r);
 }
 
 /* The sender has reported the credits up to @seq, and has received @received in all. */
@@ -459,7 +480,8 @@ static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 receiv
 	u32 came = min(received - rs->reported, seq - rs->seen);
 
 	rd_learn(sk, rs, seq, came, cost);
-	rd_judge(sk, rs, came, cost);
+	if (!rd_transport(rs)->policy->grants)
+		rd_judge(sk, rs, came, cost);
 	if (seq == rs->seen)
 		return;
 	rd_count(rs, RD_CREDITLOST, seq - rs->seen - came);
@@ -552,33 +574,36 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rd_count(rs, RD_REQUESTRECEIVED, 1);
 	rd_follow(sk, rs);
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
-	/* It may have crossed a credit.  If not, the window gives up, and the next one counts. */
-	again = again && (!policy->grants || rd_is_off(&rs->r));
 	cost = rd_cost_ps(sk, rs);
+	/* It may have crossed a grant. */
+	if (policy->grants && rd_since(rs, now) < 2 * rd_rtt_ns(sk))
+		again = false;
 	joins = rd_is_off(&rs->r) || !before(rs->credit, rs->end);
 	rd_reported(sk, rs, seq, received, cost);
 	/* The sender expects none of the credits that it does not report. */
 	if (again)
 		rd_learn(sk, rs, rs->credit, 0, cost);
+	if (policy->grants)
+		rd_recount(sk, rs, seg, probe, again ? 0 : rs->credit - seq, cost);
 	/* No more data will arrive that makes TCP send its delayed ACK. */
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
 	if (!policy->grants)
 		want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
 	else if (probe)
-		want += min(rd_missing(sk, seg->word[3]), RD_TOKENS_MAX);
+		want += clamp(rd_missing(sk, seg->word[3]), 0, RD_TOKENS_MAX);
 	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end) && rd_is_all_in(rs)) {
-		rd_quit(rs);
+		rd_leave(rs->r.queue, &rs->r);
 		return;
 	}
 	if (joins && policy->begins)
 		policy->begins(sk, rs, idle);
 	last = rs->credit;
 	t = rd_terms_of(sk, rs, now, cost);
-	if (policy->grants)
-		rd_recount(sk, rs, seg, probe, &t, again ? 0 : rs->credit - seq);
+	if (policy->grants && !rd_is_off(&rs->r))
+		rd_account(rs, &t);
 	rd_enqueue(sk, rs, &t);
 	if ((joins || again) && rs->credit == last && rd_wait_ns(rs, &t) > RD_WAIT_MIN) {
 		rd_count(rs, RD_CREDITWAITED, 1);
@@ -634,12 +659,12 @@ void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 	if (rd_is_all_in(rs) && !before(rs->credit, rs->end))
 		return;
 	t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
-	if (t.window)
+	if (rd_transport(rs)->policy->grants)
 		rd_arrived(sk, rs, &t);
 	if (before(rs->credit, rs->end))
 		rd_enqueue(sk, rs, &t);
 	else if (rd_is_all_in(rs))
-		rd_quit(rs);
+		rd_leave(rs->r.queue, &rs->r);
 }
 
 /**

@@ -500,54 +500,63 @@ static void rd_queue__random(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
-/* Receiver @i has a window, and @flying ns of data in flight. */
-static void fly(int i, s64 flying, u64 limit)
+/* Receiver @i has a window, and @part of it in flight. */
+static void fly(int i, u32 part)
 {
-	rd_window(&queue, &recv[i], flying, limit, 0);
+	rd_window(&queue, &recv[i], part, 2, 0);
 }
 
 /* The windows of all receivers together have a limit, and the shortest message is the next one. */
 static void rd_queue__windows(struct kunit *test)
 {
-	u64 now = soon(), limit = 4 * COST;
+	const u32 full = RD_WINDOW_FULL;
+	u64 now = soon();
 	int i;
 
-	for (i = 0; i < 3; i++) {
-		left[i] = (3 - i) * COST;
-		fly(i, i ? 0 : limit, limit);
-		KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[i], now, now, left[i]));
+	for (i = 0; i < 4; i++) {
+		left[i] = (4 - i) * COST;
+		fly(i, i < 2 ? full : 0);
+		/* The first two have closed windows. */
+		KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[i], now, now + (i < 2) * COST,
+						 left[i]));
 	}
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now));
 	/* The link is busy, which does not matter. */
 	queue.free = now + 100 * COST;
+	fly(0, full - 1);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now), &recv[3]);
+	fly(3, 1);
+	rd_served(&queue, &recv[3], now, COST, now + COST, 0);
+	KUNIT_EXPECT_LE(test, queue.free, now + RD_CATCH_UP_NS);
 	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now));
-	fly(0, -(s64)COST, limit);
+	/* One that leaves takes its part along. */
+	rd_leave(&queue, &recv[1]);
+	KUNIT_EXPECT_EQ(test, queue.out, full);
 	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now), &recv[2]);
-	fly(2, COST, limit);
-	rd_served(&queue, &recv[2], now, COST, RD_NEVER, 0);
-	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now));
-	fly(2, -(s64)COST, limit);
-	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now), &recv[1]);
-	rd_served(&queue, &recv[1], now, 0, RD_NEVER, 0);
-	fly(0, -(s64)(3 * COST), limit);
-	KUNIT_EXPECT_EQ(test, queue.out, 0);
+	fly(2, full);
+	rd_served(&queue, &recv[2], now, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_EQ(test, queue.out, full);
 	rd_leave(&queue, &recv[0]);
+	rd_leave(&queue, &recv[3]);
+	KUNIT_EXPECT_EQ(test, queue.out, 0);
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
 /* A closed window gives up at its time, also while all windows together are full. */
 static void rd_queue__closed_window(struct kunit *test)
 {
-	u64 now = soon(), limit = COST;
+	u64 now = soon();
 
 	left[0] = COST;
-	fly(0, COST, limit);
+	fly(0, 2 * RD_WINDOW_FULL);
 	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[0], now, now + 10, left[0]));
 	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 9));
 	/* Some of its data arrives, which extends the time. */
-	rd_window(&queue, &recv[0], 0, limit, now + 20);
+	rd_window(&queue, &recv[0], 2 * RD_WINDOW_FULL, 2, now + 20);
 	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 19));
 	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 20), &recv[0]);
 	rd_served(&queue, &recv[0], now + 20, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_EQ(test, queue.out, 0);
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
