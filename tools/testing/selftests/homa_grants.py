@@ -6,17 +6,20 @@
 
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
+import contextlib
 import random
+import socket
 import time
 
 from lab import tap
 from lab.codepoints import CREDIT, DSCP, REQUEST
+from lab.net import modules
 from lab.tap import case, equal, true, within
 from lab.wire import xpass
 from lab.wire.attack import Attacker
 from lab.wire.hold import hold
 from lab.wire.packet import SYN, data, option
-from lab.wire.sockopt import GREENLANE_BDP, cc_of
+from lab.wire.sockopt import GREENLANE_BDP, abort, cc_of, info
 from lab.wire.sockopt import option as sockopt
 from lab.wire.wire import MSS, Wire, pattern
 
@@ -327,6 +330,183 @@ def forged_word(word):
         began = time.monotonic()
         true(wire.transfer(client, server, 100_000), "arrives")
         within(time.monotonic() - began, 0, 10e-3, "time of 100 kB, s")
+
+
+ALONE = 2.55e-3         # s: the time of 290 kB
+
+
+def innocent(wire, pair, limit=1.5 * ALONE):
+    """290 kB on another connection take no longer than alone."""
+    began = time.monotonic()
+    true(wire.transfer(*pair, 290_000, 5), "arrives")
+    within(time.monotonic() - began, 0.9 * ALONE, limit, "time of 290 kB, s")
+
+
+def only_one(wire):
+    """One window of the link may be in flight."""
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.homa_overcommit", 1)
+
+
+def drop(wire, pairs):
+    """Drop the data of these connections, or all that a sends by them."""
+    ports = {client.getsockname()[1] for client, _ in pairs}
+    wire.rule = lambda p: p.from_a and p.sport in ports
+
+
+@case("peers are reset in the middle of their messages: the windows are free at once")
+def resets():
+    with wires() as wire:
+        *pairs, other = started(wire, 9)
+        for client, _ in pairs:
+            client.send(pattern(60_000))
+        wire.run(0.35e-3)
+        abort(*(client for client, _ in pairs))
+        wire.run(20e-3)
+        innocent(wire, other)
+
+
+@case("peers die, and a process owns their sockets when the windows give up", owned=(False, True))
+def dies(owned):
+    with wires() as wire:
+        only_one(wire)
+        *pairs, other = started(wire, 3, 300_000)
+        ports, granted = {client.getsockname()[1] for client, _ in pairs}, set()
+
+        def rule(p):
+            if is_grant(p) and p.dport in ports:
+                granted.add(p.dport)
+            return p.from_a and p.sport in granted
+        wire.rule = rule
+        for client, _ in pairs:
+            client.send(pattern(20_000))
+        wire.run(20e-3, lambda: len(granted) == 2)
+        wire.run(1.2e-3)
+        holders = [hold(server, 2) for _, server in pairs if owned]
+        wire.run(6e-3)
+        for holder in holders:
+            holder.join()
+        wire.run(50e-3)
+        innocent(wire, other)
+
+
+def attacks(wire, pairs):
+    """[(attacker, credits that b has sent)] of idle connections, whose peers are silent from now on."""
+    found = []
+    for client, server in pairs:
+        true(wire.transfer(client, server, 10), "arrives")
+        found.append((Attacker(wire, client, server), info(server)["credits_sent"]))
+    wire.run(50e-3)
+    drop(wire, pairs)
+    return found
+
+
+@case("peers claim data in flight, and stop: the windows are free again")
+def stops():
+    with wires() as wire:
+        *pairs, other = started(wire, 13)
+        found = attacks(wire, pairs)
+        for want, claim, rest in ((1, 6, 20e-3), (0, 7, 20e-3)):
+            for attacker, sent in found:
+                attacker.forge(True, REQUEST, option(REQUEST, sent, sent, want, claim))
+            wire.run(rest)
+        innocent(wire, other)
+
+
+@case("peers that request each millisecond and send nothing lose their windows",
+      word=(0, -100), again=(0, xpass.RETRY))
+def storm(word, again):
+    with wires() as wire:
+        *pairs, (client, server) = started(wire, 5, 300_000)
+        found = attacks(wire, pairs)
+        end = time.monotonic() + 30e-3
+
+        def request():
+            for attacker, credits in found:
+                attacker.forge(True, REQUEST, option(REQUEST, credits, credits, 18 | again, word))
+        while time.monotonic() < end:
+            request()
+            wire.run(1e-3)
+        begun, left, sent, due = time.monotonic(), 290_000, 0, 0
+
+        def step():
+            nonlocal left, sent, due
+            if time.monotonic() >= due:
+                due = time.monotonic() + 1e-3
+                request()
+            with contextlib.suppress(BlockingIOError):
+                sent += client.send(pattern(290_000 - sent)) if sent < 290_000 else 0
+            with contextlib.suppress(BlockingIOError):
+                left -= len(server.recv(1 << 20))
+            return not left
+        true(wire.run(0.2, step), "arrives")
+        within(time.monotonic() - begun, 0.9 * ALONE, 1.6 * ALONE, "time of 290 kB, s")
+
+
+@case("a peer with a round trip of 40 ms dies: it has one window, and the near ones have theirs")
+def far():
+    with wires() as wire:
+        (other,) = started(wire, 1, 300_000)
+        listener = wire.listen(1002)
+        wire.delay = 20e-3
+        pair = wire.connect(1002, listener=listener)
+        wire.run(0.3)
+        true(wire.transfer(*pair, 300_000, 20), "arrives")
+        small(wire, pair[0])
+        wire.run(1)
+        wire.delay = RTT / 2
+        port = pair[0].getsockname()[1]
+        wire.rule = lambda p: p.sport == port and bool(p.len)
+        pair[0].send(pattern(290_000))
+        wire.run(20e-3)
+        innocent(wire, other)
+
+
+@case("all grants of a message are lost: the next request counts", size=(15_000, 20_000))
+def lost_grants(size):
+    with wires() as wire:
+        (pair,) = started(wire, 1, 300_000)
+        seen = []
+
+        def rule(p):
+            if is_grant(p):
+                seen.append(p)
+            return bool(seen) and is_grant(p) and p.time - seen[0].time < 50e-6
+        wire.rule = rule
+        began = time.monotonic()
+        true(wire.transfer(*pair, size), "arrives")
+        within(time.monotonic() - began, 5 * RTT, 7 * RTT, "time, s")
+
+
+@case("small records are granted beyond the link's time: others do not wait for it",
+      cc=("homa", "xpass", "ndp"))
+def records(cc):
+    modules.load_for(cc, cc)
+    with wires() as wire:
+        other = wire.connect(1003, cc=cc, listener=wire.listen(1003, cc=cc))
+        true(wire.transfer(*other, 300_000), "arrives")
+        pairs = started(wire, 4)
+        for client, _ in pairs:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end = time.monotonic() + 50e-3
+
+        def step():
+            for client, server in pairs:
+                with contextlib.suppress(BlockingIOError):
+                    for _ in range(40):
+                        client.send(bytes(100), socket.MSG_EOR)
+                with contextlib.suppress(BlockingIOError):
+                    server.recv(1 << 20)
+            return time.monotonic() > end
+        wire.run(1, step)
+        wire.run(20e-3)
+        # One that is judged has no window: the link limits it.
+        drop(wire, pairs[:1])
+        pairs[0][0].send(pattern(25_000))
+        wire.run(30e-3)
+        wire.rule = None
+        for _ in range(5):
+            innocent(wire, other, 1.7 * ALONE)
 
 
 @case("aeolus_homa: a probe ends the burst, and the receiver permits the repair of what was dropped",
