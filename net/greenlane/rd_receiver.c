@@ -174,14 +174,6 @@ static s32 rd_missing(const struct sock *sk, u32 seq)
 
 static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost);
 
-/* @lost packets were permitted, are no longer expected, and have not arrived: judge the sender by these
- * and by those that have.  A window does not rely on the sender's reports for that.
- */
-static void rd_judge_window(struct sock *sk, struct rd_sock *rs, u32 lost, u64 cost)
-{
-	rd_judge(sk, rs, tcp_sk(sk)->data_segs_in - rs->use.segs + lost, cost);
-}
-
 /* A request has arrived: count the packets that are in flight, or will be without a new credit.  The
  * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data before a
  * probe has arrived, or is lost.
@@ -202,7 +194,8 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 	out = max_t(s32, sent + credits, 0);
 	g->segs = segs;
 	g->out = min_t(u32, out, U16_MAX);
-	rd_judge_window(sk, rs, had - min(had, out), cost);
+	/* Packets that are no longer expected, and have not arrived, count as not sent. */
+	rd_judge(sk, rs, segs - rs->use.segs + had - min(had, out), cost);
 }
 
 /* --- a credit -------------------------------------------------------------- */
@@ -310,17 +303,16 @@ static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
 }
 
 /* The queue has scheduled a connection that may not send a credit: it leaves.  If its window was
- * closed for too long, the data that has not arrived counts as not sent.  A request may have closed
- * the window since it was in the queue: it stays.
+ * closed for too long, others may have its part.  Its data may wait behind shorter messages, so only
+ * a request for more without that data is a reason to judge it: rd_recount().  But a request may have
+ * closed the window since it was in the queue: it stays.
  */
-static void rd_give_up(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 {
 	u64 at = RD_NEVER;
 
 	if (t->window && rd_since(rs, t->now) < t->hold)
 		at = rd_give_up_ns(rs, t);
-	else if (t->window)
-		rd_judge_window(sk, rs, rd_transport(rs)->policy->grants(rs)->out, t->ps);
 	rd_served(rs->r.queue, &rs->r, t->now, 0, at, 0);
 }
 
@@ -336,7 +328,7 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	if (before(rs->credit, rs->end) && (t->window || !rd_is_silent(sk, rs, t)))
 		n = min(rd_permits(rs, t), rs->end - rs->credit);
 	if (!n) {
-		rd_give_up(sk, rs, t);
+		rd_give_up(rs, t);
 		return;
 	}
 	rs->credit += n;
@@ -384,10 +376,13 @@ static void rd_enqueue(struct sock *sk, struct rd_sock *rs, const struct rd_term
 
 	if (!before(rs->credit, rs->end))
 		return;
+	/* A closed window keeps its part for a while. */
+	if (!rd_permits(rs, t) && rd_since(rs, t->now) >= t->hold) {
+		rd_leave(rs->r.queue, &rs->r);
+		return;
+	}
 	if (rd_is_off(&rs->r) && rd_transport(rs)->policy->grants)
 		rd_account(rs, t);
-	else if (!rd_permits(rs, t))
-		return;
 	for (n = 0; n < RD_CATCH_UP && before(rs->credit, rs->end); n++) {
 		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(rs, t), rd_left_ns(rs, t)))
 			break;

@@ -50,7 +50,7 @@
  * @rs: the core's part
  * @grants: receiver: the account of data in flight
  * @urgency: sender: the row of unscheduled data
- * @level: sender: the row of granted data
+ * @level: sender: the level of granted data
  *
  * The socket lock protects all fields.
  */
@@ -234,33 +234,39 @@ static const struct rd_first_rtt homa_first = {
 };
 
 /* A grant selects the priority of the data that it permits (§3.4): the least urgent ones, so that a
- * shorter message finds a priority above them.
+ * shorter message finds a priority above them.  The priority does not rise while data is in flight,
+ * which would be overtaken: TCP would find it lost, and a message that is always behind shorter ones
+ * would starve in the switch.
  */
 static enum gl_verdict homa_on_packet(struct sock *sk, struct gl_sock *gs,
 				      const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	static const u8 level[] = {
-		HOMA_SCHEDULED_4, HOMA_SCHEDULED_3, HOMA_SCHEDULED_2, RD_SCHEDULED,
-	};
+	struct homa *homa = homa_of(gs);
+	u8 level;
 
-	BUILD_BUG_ON(ARRAY_SIZE(level) != FIELD_MAX(RD_LEVEL) + 1);
-	if (kind == rd_kind(gs, RD_CREDIT))
-		homa_of(gs)->level = level[FIELD_GET(RD_LEVEL, seg->words > 1 ? seg->word[1] : 0)];
+	if (kind == rd_kind(gs, RD_CREDIT)) {
+		level = FIELD_GET(RD_LEVEL, seg->words > 1 ? seg->word[1] : 0);
+		homa->level = tcp_sk(sk)->packets_out ? min(homa->level, level) : level;
+	}
 	return rd_on_packet(sk, gs, kind, seg);
 }
 
 static const struct gl_kind *homa_on_xmit(struct sock *sk, struct gl_sock *gs,
 					  const struct gl_seg *seg)
 {
+	static const u8 row[] = {
+		HOMA_SCHEDULED_4, HOMA_SCHEDULED_3, HOMA_SCHEDULED_2, RD_SCHEDULED,
+	};
 	struct homa *homa = homa_of(gs);
 	const struct gl_kind *kind;
 
+	BUILD_BUG_ON(ARRAY_SIZE(row) != FIELD_MAX(RD_LEVEL) + 1);
 	if (rd_first_sends(sk, gs, seg)) {
 		homa->urgency = homa_urgency(sk, homa, seg);
 		return &homa_kind[homa->urgency];
 	}
 	kind = rd_on_xmit(sk, gs, seg);
-	return kind == rd_kind(gs, RD_SCHEDULED) ? &homa_kind[homa->level] : kind;
+	return kind == rd_kind(gs, RD_SCHEDULED) ? &homa_kind[row[homa->level]] : kind;
 }
 
 static void homa_in_ack_event(struct sock *sk, u32 flags)
