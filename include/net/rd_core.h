@@ -310,7 +310,7 @@ struct rd_trims {
  * @use: receiver: whether the sender uses its credits
  * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
  * @base_segs: receiver: TCP's data_segs_in less @credit when the sender began to request, or sent
- *	a probe
+ *	a probe.  With a window: data_segs_in at the last probe, and one
  * @next: receiver: the next credit is due, ns, low half.  With a window: when it granted data, or
  *	data arrived
  * @credit: receiver: the last credit sent

@@ -143,7 +143,7 @@ static void rd_arm(struct rd_queue *q)
 	if (ready && !ready->windowed)
 		at = q->free;
 	else if (ready && q->out < q->limit)
-		at = 0;
+		at = ready->at;
 	if (later && (!ready || ready->windowed))
 		at = min(at, later->windowed ? later->at : max(q->free, later->at));
 	if (alarm)

@@ -182,7 +182,8 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 		       u32 credits, u64 cost)
 {
 	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
-	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs), out;
+	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
+	u32 out, lost = 0;
 	s32 sent = 0, more = 0;
 
 	if (!probe)
@@ -194,8 +195,14 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 	out = max_t(s32, sent + credits, 0);
 	g->segs = segs;
 	g->out = min_t(u32, out, U16_MAX);
-	/* Packets that are no longer expected, and have not arrived, count as not sent. */
-	rd_judge(sk, rs, segs - rs->use.segs + had - min(had, out), cost);
+	/* Packets that are no longer expected, and have not arrived, count as not sent.  A port may have
+	 * dropped those before a probe, once until more data arrives.
+	 */
+	if (!probe || rs->base_segs == segs + 1)
+		lost = had - min(had, out);
+	if (probe)
+		rs->base_segs = segs + 1;
+	rd_judge(sk, rs, segs - rs->use.segs + lost, cost);
 }
 
 /* --- a credit -------------------------------------------------------------- */

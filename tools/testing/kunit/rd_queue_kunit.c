@@ -503,7 +503,7 @@ static void rd_queue__random(struct kunit *test)
 /* Receiver @i has a window, and @part of it in flight. */
 static void fly(int i, u32 part)
 {
-	rd_window(&queue, &recv[i], part, 2, 0);
+	rd_window(&queue, &recv[i], part, 2, recv[i].at);
 }
 
 /* The windows of all receivers together have a limit, and the shortest message is the next one. */
