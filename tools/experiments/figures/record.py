@@ -242,15 +242,23 @@ def results(text, recorded, figures):
                     + _headlines(recorded, figures) + "\n")
 
 
+def _with_cause(one, number):
+    """A recorded number with the cause that its figure now has for it."""
+    shown = (one["ours"] or one["today"]).split(" ")[0]
+    ours = float(shown) if shown not in ("", "-") else None
+    judged = verdict.Verdict(one["verdict"], one["by"])
+    return one | {"why": catalogue.Compared(number, ours, (), judged).explanation}
+
+
 def kept(recorded, figures):
-    """The part of a record that figures still compare."""
+    """The part of a record that figures still compare, with the causes that they now have."""
     found = {}
     for figure in figures:
-        whats = {number["what"] for number in figure.about.get("compare", [])}
-        of = recorded.get(figure.name, {"numbers": {}})
-        numbers = {what: one for what, one in of["numbers"].items() if what in whats}
+        recent = _numbers(recorded, figure)
+        numbers = {number["what"]: _with_cause(recent[number["what"]], number)
+                   for number in figure.about.get("compare", []) if number["what"] in recent}
         if numbers:
-            found[figure.name] = of | {"numbers": numbers}
+            found[figure.name] = recorded[figure.name] | {"numbers": numbers}
     return found
 
 

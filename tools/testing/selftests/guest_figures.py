@@ -425,7 +425,7 @@ def descriptions():
 
 @case("a failed run: an error with its log, the others complete, status 1")
 def failure():
-    done = figures(text=OWN.replace("load = [20, 40]", "load = [20, 400]"), out="failed")
+    done = figures(text=OWN.replace("load = [20, 40]", "load = [20, 4000]"), out="failed")
     equal(done.returncode, 1, f"status: {done.stderr}")
     logs = re.findall(r"^figures: .* failed; see (.*)$", done.stderr, re.MULTILINE)
     equal(len(logs), 1, done.stderr)

@@ -382,7 +382,7 @@ def plotted():
 
 @case("an invalid command line: one line, and status 2")
 def command_line():
-    for options in (["--load", "0"], ["--load", "101"], ["--hosts", "63"], ["--leaves", "1"],
+    for options in (["--load", "0"], ["--load", "1001"], ["--hosts", "63"], ["--leaves", "1"],
                     ["--senders", "64"], ["--foreground", "100"], ["--fresh"], ["--spines", "17"],
                     ["--topology", "ring"], ["--topology", "fat-tree", "--k", "5"],
                     ["--topology", "fat-tree", "--hosts", "9"], ["--topology", "star", "--hosts", "1"],

@@ -322,6 +322,9 @@ def three_columns():
     recorded["f"]["numbers"]["other"] = recorded["f"]["numbers"]["w"]
     equal({name: list(of["numbers"]) for name, of in record.kept(recorded, [figure]).items()},
           {"f": ["w"]}, "kept")
+    # A cause that is written after the run stands beside the recorded number.
+    figure.about["compare"][0]["because"] = [{"for": [-81, -79], "why": "c"}]
+    equal(record.kept(recorded, [figure])["f"]["numbers"]["w"]["why"], "c", "the later cause")
 
 
 @case("TLT's Table 1 has one verdict; numbers below the transmission time have none")
@@ -435,6 +438,9 @@ def in_the_tree():
     known = {f"{figure.name}: {number['what']}" for figure in figures
              for number in figure.about.get("compare", [])}
     equal(set(record.kinds(recorded)) - known, set(), "recorded numbers without a figure")
+    equal([f"{name}: {what}" for name, of in record.kept(recorded, figures).items()
+           for what, number in of["numbers"].items() if number != recorded[name]["numbers"][what]],
+          [], "numbers whose cause has changed since it was recorded")
 
 
 @case("the page's pictures were drawn from the runs whose verdicts are recorded")

@@ -7,7 +7,8 @@
 Background: --background flows between random hosts, with sizes from --workload.
 Foreground: incasts, --foreground percent of all bytes: --senders random hosts send --flows
 messages of --bytes each to another host.  Both arrive as Poisson processes.  Load is payload, in
-percent of the capacity of the core's links; without a core, of the hosts' links.
+percent of the capacity of the core's links, or without a core, of the hosts' links; more than 100
+overloads them.
 
 CC+CC... is a mix: each connection has one of these congestion controls, with equal probability, at
 both ends, and all share the switches.  The mix's row has all flows, and the counters of hosts and
@@ -144,8 +145,8 @@ def wrong(args):
         return "--foreground: percent; --background and --incasts: numbers"
     if not args.background and not args.incasts:
         return "--background or --incasts: more than 0"
-    if max(args.load) > 100 or args.credits > 100 or not args.bytes:
-        return "--load and --credits: percent; --bytes: more than 0"
+    if max(args.load) > 1000 or args.credits > 100 or not args.bytes:
+        return "--load and --credits: percent, at most 1000 and 100; --bytes: more than 0"
     if args.apart and (args.port or args.pause):
         return "--apart: not with --port or --pause"
     if args.port_options and (args.port or args.apart):
