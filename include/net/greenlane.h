@@ -197,7 +197,7 @@ struct gl_sockopt {
  * @protocol: the protocol that it shares with compatible transports at the other end
  * @rated: it sends at a rate, not by a window
  * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
- * @hears_data: on_kick() is called after data has arrived
+ * @kick_on_data: on_kick() is called after data has arrived
  * @room: bytes in each packet of data that its option needs: gl_room.c reduces TCP's MSS by them
  * @part: offset of its own part in a connection's state, if it can be built around other
  *	transports; bytes.  gl_nest() sets it
@@ -242,7 +242,7 @@ struct gl_transport {
 	struct gl_protocol *protocol;
 	bool rated;
 	bool always;
-	bool hears_data;
+	bool kick_on_data;
 	u8 room;
 	size_t part;
 	size_t sock_size;

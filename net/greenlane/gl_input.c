@@ -354,7 +354,7 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	/* The connection may have changed its congestion control meanwhile. */
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
-	if (gs->transport->hears_data && seg->end_seq != seg->seq)
+	if (gs->transport->kick_on_data && seg->end_seq != seg->seq)
 		gl_kick(sk, gs);
 	if (option)
 		verdict = owned ? gl_hold(sk, gs, option, seg) :
@@ -395,7 +395,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	gl_in_seg(skb, thoff, &seg);
 	if (gl_in_has_data(option, &seg))
 		data = gl_kind_of_data(gs, gl_dsfield(skb, family));
-	if (!option && !data && !(gs->transport->hears_data && seg.end_seq != seg.seq))
+	if (!option && !data && !(gs->transport->kick_on_data && seg.end_seq != seg.seq))
 		return GL_PASS;
 	if (option && option->flags & GL_KIND_SACK)
 		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);

@@ -9,7 +9,7 @@
  * flight at once (overcommitment): if one sender is slow, the others fill the link.
  *
  *	sender                         port                     receiver
- *	u u u u, request (n packets) --> by priority ---------->  ranks by what is left
+ *	u u u u, request (n packets) --> by priority ---------->  ranks by the rest
  *	                             <---- grant, level ---------  the first few messages
  *	d d d d (in its level)       --> by priority ---------->  more grants for the rest
  *
@@ -33,8 +33,8 @@
 
 #include <net/gl_compat.h>
 
-/* Messages that may have data in flight at once, by default: as many as there are priorities for
- * granted data (§3.5).
+/* Windows of a link that may be in flight, by default: the number of priorities for granted data
+ * (§3.5).
  */
 #define HOMA_OVERCOMMIT		4
 
@@ -67,7 +67,7 @@ struct homa {
  *	(net.ipv4.homa_rate)
  * @idle: a connection may send unscheduled data again after this idle time, ms; 0: as soon as all
  *	data that it has sent is acknowledged (net.ipv4.homa_idle)
- * @overcommit: number of messages that may have granted data in flight at once
+ * @overcommit: number of full windows of granted data that a link may have in flight
  *	(net.ipv4.homa_overcommit)
  * @shortest: longest message whose unscheduled data is the most urgent, bytes
  *	(net.ipv4.homa_short)
