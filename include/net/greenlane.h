@@ -33,10 +33,10 @@ struct gl_transport;
  */
 #define GL_SOON_NS		(50 * NSEC_PER_USEC)
 
-/* Maximum size of a connection's state, bytes; 10,000 connections are usual.  A page holds ten such
- * states, the same number as of 384 bytes.
+/* Maximum size of a connection's state, bytes; 10,000 connections are usual.  Two pages hold 19 such
+ * states.
  */
-#define GL_SOCK_SIZE_MAX	408
+#define GL_SOCK_SIZE_MAX	416
 
 /* Data of this kind requests an immediate ACK (TLT §5.1: important data; Aeolus §III-C:
  * unscheduled data, so that the sender does not retransmit the packets that arrived; the end of a
