@@ -270,12 +270,14 @@ struct rd_use {
  * struct rd_grants - a receiver's account of one sender's data in flight
  * @segs: TCP's data_segs_in when @out was right
  * @out: packets that were permitted or sent without a permit, and have not arrived
+ * @granted: those that were permitted; the others are counted as the first to arrive
  *
  * The socket lock protects all fields.
  */
 struct rd_grants {
 	u32	segs;
 	u16	out;
+	u16	granted;
 };
 
 /**
@@ -310,7 +312,7 @@ struct rd_trims {
  * @use: receiver: whether the sender uses its credits
  * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
  * @base_segs: receiver: TCP's data_segs_in less @credit when the sender began to request, or sent
- *	a probe.  With a window: data_segs_in at the last probe, and one
+ *	a probe
  * @next: receiver: the next credit is due, ns, low half.  With a window: when it granted data, or
  *	data arrived
  * @credit: receiver: the last credit sent

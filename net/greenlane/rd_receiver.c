@@ -110,9 +110,12 @@ static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 }
 
 /* Set the number of packets in flight.  A receiver that is off is not in the queue's account. */
-static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out)
+static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u32 granted)
 {
-	rd_transport(rs)->policy->grants(rs)->out = min_t(u32, out, U16_MAX);
+	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
+
+	g->out = min_t(u32, out, U16_MAX);
+	g->granted = min_t(u32, granted, g->out);
 	if (!rd_is_off(&rs->r))
 		rd_account(rs, t);
 }
@@ -128,7 +131,7 @@ static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_term
 	g->segs = segs;
 	if (t->window)
 		rs->next = t->now;
-	rd_set_out(rs, t, g->out - min(g->out, n));
+	rd_set_out(rs, t, g->out - min(g->out, n), g->granted);
 }
 
 /* Number of packets that a window permits.  Without one the link has permitted one packet. */
@@ -183,7 +186,7 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 {
 	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
 	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
-	u32 out, lost = 0;
+	u32 granted = min_t(u32, g->granted, had), out, lost;
 	s32 sent = 0, more = 0;
 
 	if (!probe)
@@ -195,13 +198,10 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 	out = max_t(s32, sent + credits, 0);
 	g->segs = segs;
 	g->out = min_t(u32, out, U16_MAX);
-	/* Packets that are no longer expected, and have not arrived, count as not sent.  A port may have
-	 * dropped those before a probe, once until more data arrives.
-	 */
-	if (!probe || rs->base_segs == segs + 1)
-		lost = had - min(had, out);
-	if (probe)
-		rs->base_segs = segs + 1;
+	g->granted = min_t(u32, granted, g->out);
+	/* Granted packets that are no longer expected, and have not arrived, count as not sent. */
+	lost = had - min(had, out);
+	lost -= min(lost, had - granted);
 	rd_judge(sk, rs, segs - rs->use.segs + lost, cost);
 }
 
@@ -326,10 +326,12 @@ static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 /* The queue has scheduled the connection: send its next credit. */
 static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+	struct rd_grants *g = policy->grants ? policy->grants(rs) : NULL;
 	u64 at = RD_NEVER, gap;
 	u32 n = 0;
 
-	if (rd_transport(rs)->policy->grants)
+	if (g)
 		rd_arrived(sk, rs, t);
 	/* A window gives up by itself. */
 	if (before(rs->credit, rs->end) && (t->window || !rd_is_silent(sk, rs, t)))
@@ -341,10 +343,9 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	rs->credit += n;
 	rs->skipped = 0;
 	rd_count(rs, RD_CREDITSENT, n);
-	gap = rd_transport(rs)->policy->issue(sk, rs, t->now,
-					      rd_wait_word(rs, t) | rd_level_word(rs, t));
-	if (rd_transport(rs)->policy->grants)
-		rd_set_out(rs, t, rd_transport(rs)->policy->grants(rs)->out + n);
+	gap = policy->issue(sk, rs, t->now, rd_wait_word(rs, t) | rd_level_word(rs, t));
+	if (g)
+		rd_set_out(rs, t, g->out + n, g->granted + n);
 	if (t->window) {
 		rs->next = t->now;
 		at = rd_give_up_ns(rs, t);
