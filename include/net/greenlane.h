@@ -33,8 +33,8 @@ struct gl_transport;
  */
 #define GL_SOON_NS		(50 * NSEC_PER_USEC)
 
-/* Maximum size of a connection's state, bytes; 10,000 connections are usual.  Two pages hold 19 such
- * states.
+/* Maximum size of a connection's state, bytes; 10,000 connections are usual.  Two pages hold 19
+ * such states.
  */
 #define GL_SOCK_SIZE_MAX	416
 

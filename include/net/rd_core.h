@@ -32,8 +32,8 @@ struct rd_sock;
 /* The TCP header of a credit, with an option of one word. */
 #define RD_CREDIT_HLEN		(sizeof(struct tcphdr) + GL_OPT_LEN(1))
 
-/* Bits of a credit's second word, if it is a grant: the level of the data that it permits, rd_level().
- * 0 is the least urgent.
+/* Bits of a credit's second word, if it is a grant: the level of the data that it permits,
+ * rd_level(). 0 is the least urgent.
  */
 #define RD_LEVEL		GENMASK(28, 27)
 
@@ -159,10 +159,11 @@ enum rd_pick {
  *	last request arrived @idle ns ago; at the first one @idle has no meaning.  May be NULL
  * @cumulative: sender: a credit stands also for those before it that have not arrived, so no credit
  *	is lost unless the last one is
- * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight, and
- *	a credit stands for several packets (Homa).  Return: the connection's account.  NULL: the
- *	link paces credits.  Only with @cumulative, RD_PICK_SHORTEST and @slots
- * @slots: receiver: Return: number of full windows that all connections of the link may have in flight
+ * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight,
+ *	and a credit stands for several packets (Homa).  Return: the connection's account.  NULL:
+ *	the link paces credits.  Only with @cumulative, RD_PICK_SHORTEST and @slots
+ * @slots: receiver: Return: number of full windows that all connections of the link may have in
+ *	flight
  * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the
  *	repair at once, and the sender's requests have the number of the last report.  Return: the
  *	connection's account of the reports.  NULL: gl_trim.c paces reports
@@ -195,7 +196,8 @@ struct rd_policy {
  *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing.
  *	NULL: never
  * @lost: no credit has arrived for too long, so the probe may be lost
- * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise.  NULL: never
+ * @spend: TCP has no data for a credit.  Return: true if the credit was used otherwise.  NULL:
+ *	never
  *
  * All with the socket locked; @credited and @spend also with no process owning it, BH off.
  */

@@ -11,8 +11,8 @@
  *	                OFF <-- all permitted ----------- ISSUING: sends a credit
  *
  * The rank is the link time that the receiver has used (fair queueing), or the rest of its message
- * (SRPT); the transport chooses.  A receiver with a window of data in flight needs no free link: the
- * arrival of data permits more, and all windows together have a limit.
+ * (SRPT); the transport chooses.  A receiver with a window of data in flight needs no free link:
+ * the arrival of data permits more, and all windows together have a limit.
  *
  * One timer serves all receivers of a link.  It runs only while one of them has a credit to send,
  * and it serves the senders' alarms, too.  See rd_queue.c.
@@ -59,7 +59,7 @@ struct rd_receiver;
 /* A full window, in the account of windows.  Near and far connections count alike: each of them may
  * have one in flight.
  */
-#define RD_WINDOW_FULL	(1U << 16)
+#define RD_WINDOW_FULL	65536U
 
 /* Levels of the data of receivers with a window: switches serve the highest first. */
 #define RD_LEVELS	4U
@@ -152,8 +152,8 @@ enum rd_state {
  * @shortest: @rank is that of SRPT; such receivers precede those of the fair queue
  * @windowed: its window limits its credits, not the link; with @shortest only
  * @state: enum rd_state
- * @charged: data in flight, as a part of its window: RD_WINDOW_FULL stands for all of it.  0 if @state
- *	is RD_OFF
+ * @charged: data in flight, as a part of its window: RD_WINDOW_FULL stands for all of it.  0 if
+ *	@state is RD_OFF
  * @rounds: the queue's @rounds when the round robin scheduled it last, or when it joined
  * @queue: its link's queue; the socket's lock
  *

@@ -116,8 +116,8 @@ static void rd_off(struct rd_queue *q, struct rd_receiver *r)
 	r->state = RD_OFF;
 }
 
-/* Move receivers whose credit is due from @later to @ready.  Return: the first whose window has been
- * closed for too long, or NULL.
+/* Move receivers whose credit is due from @later to @ready.  Return: the first whose window has
+ * been closed for too long, or NULL.
  */
 static struct rd_receiver *rd_wake(struct rd_queue *q, u64 now)
 {
@@ -303,7 +303,7 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 	spin_lock_bh(&q->lock);
 	if (cost)
 		q->free = max(q->free, rd_catch_up(now, cost)) + cost;
-	/* Windows may permit more than the link carries in this time; the others do not wait for it. */
+	/* Windows may permit more than the link carries meanwhile; the others do not wait. */
 	if (r->windowed)
 		q->free = min(q->free, now + RD_CATCH_UP_NS);
 	/* A process that owns the socket may have moved it to another link meanwhile. */

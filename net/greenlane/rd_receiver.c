@@ -164,7 +164,7 @@ static u32 rd_gapped(const struct sock *sk)
 	return bytes;
 }
 
-/* Number of packets before a sequence number that have not arrived, less those behind it that have. */
+/* Number of packets before a sequence number that have not arrived, less later ones that have. */
 static s32 rd_missing(const struct sock *sk, u32 seq)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -177,9 +177,9 @@ static s32 rd_missing(const struct sock *sk, u32 seq)
 
 static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost);
 
-/* A request has arrived: count the packets that are in flight, or will be without a new credit.  The
- * peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data before a
- * probe has arrived, or is lost.
+/* A request has arrived: count the packets that are in flight, or will be without a new credit.
+ * The peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data
+ * before a probe has arrived, or is lost.
  */
 static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
 		       u32 credits, u64 cost)
@@ -310,9 +310,9 @@ static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
 }
 
 /* The queue has scheduled a connection that may not send a credit: it leaves.  If its window was
- * closed for too long, others may have its part.  Its data may wait behind shorter messages, so only
- * a request for more without that data is a reason to judge it: rd_recount().  But a request may have
- * closed the window since it was in the queue: it stays.
+ * closed for too long, others may have its part.  Its data may wait behind shorter messages, so
+ * only a request for more without that data is a reason to judge it: rd_recount().  But a request
+ * may have closed the window since it was in the queue: it stays.
  */
 static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 {

@@ -271,8 +271,8 @@ static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
 	return rd_is_exact(rs) && !rd_is_paced(sk) ? rs->tokens : 0;
 }
 
-/* Data that is sent, as the receiver sees it by the sequence number of a request, is not all data that
- * arrives without a new credit: a burst sends more, and lost packets do not arrive.  Packets.
+/* Data that is sent, as the receiver sees it by the sequence number of a request, is not all data
+ * that arrives without a new credit: a burst sends more, and lost packets do not arrive.  Packets.
  */
 static s32 rd_beyond(const struct sock *sk, struct rd_sock *rs)
 {

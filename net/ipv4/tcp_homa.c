@@ -4,9 +4,9 @@
  *	Behnam Montazeri, Yilong Li, Mohammad Alizadeh, John Ousterhout: "Homa: A Receiver-Driven
  *	Low-Latency Transport Protocol Using Network Priorities", SIGCOMM 2018
  *
- * The receiver knows the rest of each message that its senders have, and grants data of the shortest
- * ones.  The arrival of their data permits more, so a few messages have a bandwidth-delay product in
- * flight at once (overcommitment): if one sender is slow, the others fill the link.
+ * The receiver knows the rest of each message that its senders have, and grants data of the
+ * shortest ones.  The arrival of their data permits more, so a few messages have a bandwidth-delay
+ * product in flight at once (overcommitment): if one sender is slow, the others fill the link.
  *
  *	sender                         port                     receiver
  *	u u u u, request (n packets) --> by priority ---------->  ranks by the rest
@@ -18,9 +18,9 @@
  * without data, three are for unscheduled data, by the length of its message, and four for granted
  * data, by the rank of its message.
  *
- * A grant is a credit of the core (include/net/rd_core.h) that stands for several packets.  This file
- * has the parts that are Homa's own: the codepoints of the priorities, the unscheduled data, and the
- * number of messages that may have data in flight.
+ * A grant is a credit of the core (include/net/rd_core.h) that stands for several packets.  This
+ * file has the parts that are Homa's own: the codepoints of the priorities, the unscheduled data,
+ * and the number of messages that may have data in flight.
  *
  * Documentation/homa.rst lists the differences from the paper and their reasons.
  */
@@ -39,8 +39,8 @@
 #define HOMA_OVERCOMMIT		4
 
 /* Lengths of the messages whose unscheduled data is more urgent than others', bytes, by default:
- * less than a full packet of Ethernet, and 10 kB.  The paper has the receiver choose them by its traffic, so that each priority
- * has the same number of bytes (§3.4).
+ * less than a full packet of Ethernet, and 10 kB.  The paper has the receiver choose them by its
+ * traffic, so that each priority has the same number of bytes (§3.4).
  */
 #define HOMA_SHORT		1400
 #define HOMA_MEDIUM		10000
@@ -203,8 +203,8 @@ static const struct rd_policy homa_policy = {
 
 /* --- unscheduled data (§3.3) -------------------------------------------------- */
 
-/* The row of an unscheduled packet, by the bytes that the application has written (§3.4).  TCP sends
- * the first packet of a long write before it has the rest.  Later packets of the
+/* The row of an unscheduled packet, by the bytes that the application has written (§3.4).  TCP
+ * sends the first packet of a long write before it has the rest.  Later packets of the
  * message must not overtake it.
  */
 static u8 homa_urgency(const struct sock *sk, const struct homa *homa, const struct gl_seg *seg)
@@ -235,8 +235,8 @@ static const struct rd_first_rtt homa_first = {
 
 /* A grant selects the priority of the data that it permits (§3.4): the least urgent ones, so that a
  * shorter message finds a priority above them.  The priority does not rise while data is in flight,
- * which would be overtaken: TCP would find it lost, and a message that is always behind shorter ones
- * would starve in the switch.
+ * which would be overtaken: TCP would find it lost, and a message that is always behind shorter
+ * ones would starve in the switch.
  */
 static enum gl_verdict homa_on_packet(struct sock *sk, struct gl_sock *gs,
 				      const struct gl_kind *kind, const struct gl_seg *seg)

@@ -145,8 +145,8 @@ static int preset_ndp(struct request *r)
 	return 0;
 }
 
-/* Homa (SIGCOMM '18, section 3.4): packets without data, three priorities of unscheduled data, and four
- * of granted data, the last with all other packets.
+/* Homa (SIGCOMM '18, section 3.4): packets without data, three priorities of unscheduled data, and
+ * four of granted data, the last with all other packets.
  */
 static int preset_homa(struct request *r)
 {
