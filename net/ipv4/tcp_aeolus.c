@@ -334,11 +334,11 @@ static int aeolus_complete(struct gl_transport *t)
 	return rd_complete(t);
 }
 
-#define AEOLUS(inner, policy)						\
+#define AEOLUS(cc, inner, policy)					\
 	{								\
 		.t = {							\
 			.ops = {					\
-				.name		= "aeolus_" inner,	\
+				.name		= cc,			\
 				.owner		= THIS_MODULE,		\
 				.in_ack_event	= aeolus_in_ack_event,	\
 			},						\
@@ -355,8 +355,8 @@ static int aeolus_complete(struct gl_transport *t)
 	}
 
 static struct rd_transport aeolus_transports[] __read_mostly = {
-	AEOLUS("xpass", &aeolus_first),
-	AEOLUS("homa", &aeolus_granted),
+	AEOLUS("aeolus_xpass", "xpass", &aeolus_first),
+	AEOLUS("aeolus_homa", "homa", &aeolus_granted),
 };
 
 /* --- a module ------------------------------------------------------------------ */

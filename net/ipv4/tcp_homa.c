@@ -204,8 +204,8 @@ static const struct rd_policy homa_policy = {
 /* --- unscheduled data (§3.3) -------------------------------------------------- */
 
 /* The row of an unscheduled packet, by the bytes that the application has written (§3.4).  TCP
- * sends the first packet of a long write before it has the rest.  Later packets of the
- * message must not overtake it.
+ * sends the first packet of a long write before it has the rest.  Later packets of the message must
+ * not overtake it.
  */
 static u8 homa_urgency(const struct sock *sk, const struct homa *homa, const struct gl_seg *seg)
 {
@@ -233,8 +233,8 @@ static const struct rd_first_rtt homa_first = {
 	.lost		= rd_first_over,
 };
 
-/* A grant selects the priority of the data that it permits (§3.4): the least urgent ones, so that a
- * shorter message finds a priority above them.  The priority does not rise while data is in flight,
+/* A grant selects the priority of the data that it permits (§3.4): the lowest that is free, so that
+ * a shorter message finds one above it.  The priority does not rise while data is in flight,
  * which would be overtaken: TCP would find it lost, and a message that is always behind shorter
  * ones would starve in the switch.
  */
