@@ -222,6 +222,20 @@ def shortest():
         quiet(wire)
 
 
+@case("a message does not rise above its own data when a longer one begins")
+def stays():
+    with wires() as wire:
+        (first, its), (longer, other) = started(wire, 2, 300_000)
+        first.send(pattern(150_000))
+        wire.run(2 * RTT)
+        longer.send(pattern(290_000))
+        xpass.arrivals(wire, {its: 150_000, other: 290_000}, 0.1)
+        equal({p.dscp for p in data(of(first, wire.from_a()))} & set(SCHEDULED), {SCHEDULED[3]},
+              "bands of the first message")
+        equal(wire.a.netstat("TCPSACKReorder"), 0, "TCPSACKReorder")
+        quiet(wire)
+
+
 @case("senders that request and do not send: others have the link again after the hold",
       count=(4, 8))
 def claimed(count):
