@@ -373,8 +373,7 @@ void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u
  * @left: link time of the rest of its message, ns
  * @age: a receiver that was not scheduled for this time has no data in flight, ns
  *
- * Return: 0 ... RD_LEVELS - 1, above those of longer messages with data in flight, the lowest that
- * is.
+ * Return: the lowest level, up to RD_LEVELS - 1, above those of longer messages with data in flight.
  */
 unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age)
 {
