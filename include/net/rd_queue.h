@@ -94,6 +94,7 @@ struct rd_level {
  * @rounds: number of completed rounds, the low bits
  * @out: data in flight to receivers with a window: sum of their @charged
  * @limit: of @out
+ * @moved: when such data arrived last, ns, low half; also read without the lock
  * @level: the receiver with a window that was scheduled last at each level
  * @timer: fires when the link is free, or for the first of @later or @alarms
  * @link: the link, whose @attached this is; NULL for the spare queue of rd_path.c.  Holds a
@@ -116,6 +117,7 @@ struct rd_queue {
 	unsigned int		rounds:2;
 	u64			out;
 	u32			limit;
+	u32			moved;
 	struct rd_level		level[RD_LEVELS];
 	struct hrtimer		timer;
 	struct link_speed	*link;
@@ -204,7 +206,7 @@ void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r);
-void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at);
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u64 now, u32 part, u32 slots, u64 at);
 unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);

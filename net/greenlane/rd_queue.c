@@ -343,13 +343,16 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
  * rd_window() - a receiver's data in flight has changed, or a receiver is about to join the queue
  * @q: its link's queue
  * @r: the receiver, its socket locked
+ * @now: ns
  * @part: data in flight, as a part of its window, RD_WINDOW_FULL at most
  * @slots: number of full windows of the link; 0: the link limits this receiver, and not a window
  * @at: if its window is closed: it gives up, ns
  */
-void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at)
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u64 now, u32 part, u32 slots, u64 at)
 {
 	spin_lock_bh(&q->lock);
+	if (part < r->charged)
+		WRITE_ONCE(q->moved, now);
 	q->out += (s64)part - r->charged;
 	r->charged = part;
 	if (slots)

@@ -92,10 +92,20 @@ static u32 rd_since(const struct rd_sock *rs, u64 now)
 	return max_t(s32, (u32)now - rs->next, 0);
 }
 
+/* Time since then, or since data arrived for another window of the link, ns: as long as the link is
+ * busy, data may wait in the last band of a switch, and keeps its part.
+ */
+static u32 rd_idle(const struct rd_sock *rs, u64 now)
+{
+	s32 link = (u32)now - READ_ONCE(rs->r.queue->moved);
+
+	return min_t(u32, rd_since(rs, now), max(link, 0));
+}
+
 /* The time at which a closed window gives up, ns. */
 static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
 {
-	return t->now - rd_since(rs, t->now) + t->hold;
+	return t->now - rd_idle(rs, t->now) + t->hold;
 }
 
 /* Update the queue's account, in which no connection has more than its window: a peer may claim any
@@ -105,8 +115,8 @@ static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 {
 	u32 out = min_t(u32, rd_transport(rs)->policy->grants(rs)->out, t->window);
 
-	rd_window(rs->r.queue, &rs->r, t->window ? out * RD_WINDOW_FULL / t->window : 0, t->slots,
-		  rd_give_up_ns(rs, t));
+	rd_window(rs->r.queue, &rs->r, t->now, t->window ? out * RD_WINDOW_FULL / t->window : 0,
+		  t->slots, rd_give_up_ns(rs, t));
 }
 
 /* Set the number of packets in flight.  A receiver that is off is not in the queue's account. */
@@ -318,7 +328,7 @@ static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 {
 	u64 at = RD_NEVER;
 
-	if (t->window && rd_since(rs, t->now) < t->hold)
+	if (t->window && rd_idle(rs, t->now) < t->hold)
 		at = rd_give_up_ns(rs, t);
 	rd_served(rs->r.queue, &rs->r, t->now, 0, at, 0);
 }

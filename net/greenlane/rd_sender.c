@@ -268,7 +268,7 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 /* Number of unused credits that precede their reports: the receiver counts them as sent. */
 static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
 {
-	return rd_is_exact(rs) && !rd_is_paced(sk) ? rs->tokens : 0;
+	return rd_transport(rs)->policy->trims && !rd_is_paced(sk) ? rs->tokens : 0;
 }
 
 /* Data that is sent, as the receiver sees it by the sequence number of a request, is not all data

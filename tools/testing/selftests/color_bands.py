@@ -541,7 +541,7 @@ BAD = [
     ("band-yield 16 1", "0 ... 15"), ("band-yield 0 1 band-yield 0 0.5", "yields twice"),
     ("bands 2 band-yield 2 1", "does not exist"), ("bands 1 band-yield 0 1", "single band"),
     ("count bands", "not one of color queue port"),
-    ("preset", "argument"), ("preset homa rate 1gbit", "not one of xpass aeolus tlt"),
+    ("preset", "argument"), ("preset swift rate 1gbit", "not one of xpass aeolus tlt"),
     ("preset xpass", "needs a rate"), ("preset tlt rate none", "needs a rate"),
     ("rate 10gbit preset xpass preset aeolus", "twice"), ("rate 8bit preset xpass", "fit"),
     ("rate 8bit preset tlt", "fit"), ("rate 100tbit preset tlt", "fit"),
