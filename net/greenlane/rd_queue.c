@@ -376,7 +376,7 @@ void rd_window(struct rd_queue *q, struct rd_receiver *r, u64 now, u32 part, u32
  * @left: link time of the rest of its message, ns
  * @age: a receiver that was not scheduled for this time has no data in flight, ns
  *
- * Return: the lowest level, up to RD_LEVELS - 1, above those of longer messages with data in flight.
+ * Return: the lowest level above longer messages with data in flight, RD_LEVELS - 1 at most.
  */
 unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age)
 {
