@@ -233,10 +233,9 @@ static const struct rd_first_rtt homa_first = {
 	.lost		= rd_first_over,
 };
 
-/* A grant selects the priority of the data that it permits (§3.4): the lowest that is free, so that
- * a shorter message finds one above it.  The priority does not rise while data is in flight,
- * which would be overtaken: TCP would find it lost, and a message that is always behind shorter
- * ones would starve in the switch.
+/* A grant selects the priority of the data that it permits (§3.4): the lowest that is free, so a
+ * shorter message finds one above it.  The priority does not rise while data is in flight, which
+ * would be overtaken: TCP would find it lost.
  */
 static enum gl_verdict homa_on_packet(struct sock *sk, struct gl_sock *gs,
 				      const struct gl_kind *kind, const struct gl_seg *seg)
