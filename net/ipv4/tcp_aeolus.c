@@ -402,22 +402,27 @@ static int __init aeolus_module_init(void)
 	err = register_pernet_subsys(&aeolus_net_ops);
 	if (err)
 		return err;
-	for (i = 0; i < ARRAY_SIZE(aeolus_transports) && !err; i++)
+	for (i = 0; i < ARRAY_SIZE(aeolus_transports); i++) {
 		err = gl_register_transport(&aeolus_transports[i].t);
-	if (!err)
-		return 0;
-	while (--i > 0)
-		gl_unregister_transport(&aeolus_transports[i - 1].t);
-	unregister_pernet_subsys(&aeolus_net_ops);
-	return err;
+		if (err && !i) {
+			unregister_pernet_subsys(&aeolus_net_ops);
+			return err;
+		}
+		if (err)
+			pr_info("tcp_aeolus: no %s without its base (%d)\n",
+				aeolus_transports[i].t.ops.name, err);
+	}
+	return 0;
 }
 
 static void __exit aeolus_module_exit(void)
 {
 	int i;
 
+	/* One that has failed has no base. */
 	for (i = 0; i < ARRAY_SIZE(aeolus_transports); i++)
-		gl_unregister_transport(&aeolus_transports[i].t);
+		if (aeolus_transports[i].t.base)
+			gl_unregister_transport(&aeolus_transports[i].t);
 	unregister_pernet_subsys(&aeolus_net_ops);
 }
 

@@ -252,7 +252,7 @@ def loaded():
     forget()
     said = look()
     equal(ids(said), ["not-used"], "mistakes with loaded modules that are not selected")
-    true("tcp_aeolus is loaded" in sentence(said, "not-used"), "the sentence names it")
+    true("tcp_aeolus" in sentence(said, "not-used"), "the sentence names it")
     modules.unload("tcp_aeolus")
     os.makedirs(os.path.dirname(SYSCTL), exist_ok=True)
     for cc, module in (("aeolus_xpass", "tcp_aeolus"), ("xpass", "tcp_xpass")):

@@ -149,7 +149,8 @@ def restricted():
     modules.load("tcp_tlt")
     modules.unload("greenlane")
     modules.allow("reno", "cubic")
-    for name in ("greenlane", "tcp_dcqcn", "tcp_tlt", "tcp_dart", "rd_core", "tcp_xpass", "tcp_aeolus"):
+    for name in ("greenlane", "tcp_dcqcn", "tcp_tlt", "tcp_dart", "rd_core", "tcp_xpass", "tcp_homa",
+                 "tcp_aeolus"):
         if not modules.is_loaded(name):
             subprocess.run(["insmod", modules.path(name)], check=True)
     for base in ("reno", "cubic", "dctcp", "dcqcn", "bbr"):
