@@ -51,19 +51,19 @@ enum rd_kind {
 	RD_KINDS,
 };
 
-/* The rows of packets without data, if switches distinguish them as ExpressPass's do.  A probe must
- * share the queue of the unscheduled data in front of it: if it overtook the data, its answer would
- * report that data as lost.
+/* The rows of packets without data; @cp is the codepoint of all but credits, probes and answers.  A
+ * probe must share the queue of the unscheduled data in front of it: if it overtook the data, its
+ * answer would report that data as lost.
  */
-#define RD_SIGNALS(of)							\
+#define RD_SIGNALS(of, cp)						\
 	[RD_CONTROL] = {						\
 		.protocol	= (of),					\
-		.codepoint	= GL_CP_SCHEDULED,			\
+		.codepoint	= (cp),					\
 		.flags		= GL_KIND_ECT,				\
 	},								\
 	[RD_REQUEST] = {						\
 		.protocol	= (of),					\
-		.codepoint	= GL_CP_SCHEDULED,			\
+		.codepoint	= (cp),					\
 		.code		= GL_CODE_REQUEST,			\
 		.flags		= GL_KIND_ECT,				\
 	},								\
@@ -73,10 +73,6 @@ enum rd_kind {
 		.code		= GL_CODE_CREDIT,			\
 		.flags		= GL_KIND_ECT,				\
 	},								\
-	RD_PROBES(of)
-
-/* The rows of a probe and of its answer. */
-#define RD_PROBES(of)							\
 	[RD_PROBE] = {							\
 		.protocol	= (of),					\
 		.codepoint	= GL_CP_PROTECTED,			\
@@ -147,10 +143,10 @@ enum rd_pick {
  * @cost: receiver: Return: link time of a scheduled packet and of the data that it permits, ps;
  *	rd_credit_ps() is that of a credit and its packet.  The core uses at least 1000
  * @gap: receiver: Return: time between two credits of a connection that has the link alone, ns.
- *	The core uses at least @cost
+ *	The core uses at least @cost.  NULL: the link alone limits it
  * @issue: receiver: the queue has scheduled the connection, at @now, ns, and the credit has a
  *	number: send it by rd_send_credit(), with @wait.  Return: time until the connection's next
- *	credit, ns, 1 s at most; 0 if the link alone limits it
+ *	credit, ns, 1 s at most; 0 if the link alone limits it.  NULL: rd_send_credit(), and 0
  * @learn: receiver: a request has arrived.  The fate of all credits up to number @last is known.
  *	Of those beyond rs->seen, which no earlier request reported, @came have arrived.  @cost is
  *	that of @cost() now, ps.  The numbers continue at a higher one if the peer has accepted a
@@ -416,6 +412,7 @@ bool rd_first_begin(struct sock *sk, struct gl_sock *gs, bool requested, unsigne
 u32 rd_first_left(const struct sock *sk, struct gl_sock *gs);
 bool rd_first_sends(const struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);
 void rd_first_over(struct sock *sk, struct gl_sock *gs);
+void rd_first_in_ack_event(struct sock *sk, u32 flags);
 int rd_first_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes);
 int rd_first_get_bdp(const struct sock *sk, struct gl_sock *gs);
 

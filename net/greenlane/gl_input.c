@@ -338,6 +338,12 @@ bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
 	return refused;
 }
 
+/* Does the transport wait for the arrival of data, of any kind? */
+static bool gl_in_kicks(const struct gl_sock *gs, const struct gl_seg *seg)
+{
+	return gs->transport->kick_on_data && seg->end_seq != seg->seq;
+}
+
 /* @option: the packet's kind by our option, or NULL; @data: its kind by its DSCP, or NULL.  Called
  * under the socket's spinlock, BH off.
  */
@@ -354,7 +360,7 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	/* The connection may have changed its congestion control meanwhile. */
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
-	if (gs->transport->kick_on_data && seg->end_seq != seg->seq)
+	if (gl_in_kicks(gs, seg))
 		gl_kick(sk, gs);
 	if (option)
 		verdict = owned ? gl_hold(sk, gs, option, seg) :
@@ -395,7 +401,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	gl_in_seg(skb, thoff, &seg);
 	if (gl_in_has_data(option, &seg))
 		data = gl_kind_of_data(gs, gl_dsfield(skb, family));
-	if (!option && !data && !(gs->transport->kick_on_data && seg.end_seq != seg.seq))
+	if (!option && !data && !gl_in_kicks(gs, &seg))
 		return GL_PASS;
 	if (option && option->flags & GL_KIND_SACK)
 		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);

@@ -178,8 +178,8 @@ static bool rd_has_rows(const struct gl_protocol *protocol)
 
 static bool rd_has_policy(const struct rd_policy *policy)
 {
-	return policy && policy->mbit && policy->pick && policy->cost && policy->gap &&
-	       policy->issue && (!policy->grants || (policy->slots && policy->cumulative));
+	return policy && policy->mbit && policy->pick && policy->cost &&
+	       (!policy->grants || (policy->slots && policy->cumulative));
 }
 
 static bool rd_has_first(const struct rd_first_rtt *first)

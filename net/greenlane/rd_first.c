@@ -149,6 +149,21 @@ bool rd_first_sends(const struct sock *sk, struct gl_sock *gs, const struct gl_s
 EXPORT_SYMBOL_GPL(rd_first_sends);
 
 /**
+ * rd_first_in_ack_event() - tcp_congestion_ops' in_ack_event() if an ACK of all data ends a burst
+ * @sk: the connection
+ * @flags: CA_ACK_* of the ACK
+ */
+void rd_first_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct gl_sock *gs = gl_sock_locked(sk);
+
+	rd_in_ack_event(sk, flags);
+	if (gs && !before(tcp_sk(sk)->snd_una, rd_sock(gs)->first.end))
+		rd_first_over(sk, gs);
+}
+EXPORT_SYMBOL_GPL(rd_first_in_ack_event);
+
+/**
  * rd_first_set_bdp() - set the size of a burst
  * @sk: the connection, locked
  * @gs: its state

@@ -64,12 +64,13 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 				   u64 ps)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
+	u64 own = policy->gap ? policy->gap(rs) : 0;
 	u64 cost = div_u64(ps, RD_PS);
 	struct rd_terms t = {
 		.now		= now,
 		.ps		= ps,
 		.cost		= cost,
-		.gap		= rd_use_gap(&rs->use, max(policy->gap(rs), cost), cost),
+		.gap		= rd_use_gap(&rs->use, max(own, cost), cost),
 		.shortest	= policy->pick(sk) == RD_PICK_SHORTEST,
 	};
 
@@ -85,6 +86,14 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 }
 
 /* --- a window --------------------------------------------------------------- */
+
+/* The account of data in flight; NULL if the link paces credits. */
+static struct rd_grants *rd_grants_of(struct rd_sock *rs)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+
+	return policy->grants ? policy->grants(rs) : NULL;
+}
 
 /* Time since the window granted data, or data arrived, ns. */
 static u32 rd_since(const struct rd_sock *rs, u64 now)
@@ -113,7 +122,7 @@ static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
  */
 static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 {
-	u32 out = min_t(u32, rd_transport(rs)->policy->grants(rs)->out, t->window);
+	u32 out = min_t(u32, rd_grants_of(rs)->out, t->window);
 
 	rd_window(rs->r.queue, &rs->r, t->now, t->window ? out * RD_WINDOW_FULL / t->window : 0,
 		  t->slots, rd_give_up_ns(rs, t));
@@ -122,7 +131,7 @@ static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 /* Set the number of packets in flight.  A receiver that is off is not in the queue's account. */
 static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u32 granted)
 {
-	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
+	struct rd_grants *g = rd_grants_of(rs);
 
 	g->out = min_t(u32, out, U16_MAX);
 	g->granted = min_t(u32, granted, g->out);
@@ -133,7 +142,7 @@ static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u3
 /* Data has arrived. */
 static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
-	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
+	struct rd_grants *g = rd_grants_of(rs);
 	u32 segs = tcp_sk(sk)->data_segs_in, n = segs - g->segs;
 
 	if (!n)
@@ -149,15 +158,15 @@ static u32 rd_permits(struct rd_sock *rs, const struct rd_terms *t)
 {
 	if (!t->window)
 		return 1;
-	return t->window - min_t(u32, t->window, rd_transport(rs)->policy->grants(rs)->out);
+	return t->window - min_t(u32, t->window, rd_grants_of(rs)->out);
 }
 
 /* Has all data that was permitted arrived? */
 static bool rd_is_all_in(struct rd_sock *rs)
 {
-	const struct rd_policy *policy = rd_transport(rs)->policy;
+	const struct rd_grants *g = rd_grants_of(rs);
 
-	return !policy->grants || !policy->grants(rs)->out;
+	return !g || !g->out;
 }
 
 /* Bytes of a connection's data that have arrived behind a gap.  A peer may send many small packets:
@@ -183,36 +192,6 @@ static s32 rd_missing(const struct sock *sk, u32 seq)
 	s32 bytes = seq - tp->rcv_nxt - rd_gapped(sk);
 
 	return bytes > 0 ? DIV_ROUND_UP(bytes, mss) : bytes / mss;
-}
-
-static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost);
-
-/* A request has arrived: count the packets that are in flight, or will be without a new credit.
- * The peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data
- * before a probe has arrived, or is lost.
- */
-static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
-		       u32 credits, u64 cost)
-{
-	struct rd_grants *g = rd_transport(rs)->policy->grants(rs);
-	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
-	u32 granted = min_t(u32, g->granted, had), out, lost;
-	s32 sent = 0, more = 0;
-
-	if (!probe)
-		sent = rd_missing(sk, seg->seq);
-	if (!probe && seg->words > 3)
-		more = clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
-	/* Lost packets are among those that were sent. */
-	sent = max(sent + more, min(sent, 0));
-	out = max_t(s32, sent + credits, 0);
-	g->segs = segs;
-	g->out = min_t(u32, out, U16_MAX);
-	g->granted = min_t(u32, granted, g->out);
-	/* Granted packets that are no longer expected, and have not arrived, count as not sent. */
-	lost = had - min(had, out);
-	lost -= min(lost, had - granted);
-	rd_judge(sk, rs, segs - rs->use.segs + lost, cost);
 }
 
 /* --- a credit -------------------------------------------------------------- */
@@ -337,9 +316,9 @@ static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
-	struct rd_grants *g = policy->grants ? policy->grants(rs) : NULL;
-	u64 at = RD_NEVER, gap;
-	u32 n = 0;
+	u64 at = RD_NEVER, gap = 0;
+	struct rd_grants *g = rd_grants_of(rs);
+	u32 n = 0, word;
 
 	if (g)
 		rd_arrived(sk, rs, t);
@@ -353,7 +332,11 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	rs->credit += n;
 	rs->skipped = 0;
 	rd_count(rs, RD_CREDITSENT, n);
-	gap = policy->issue(sk, rs, t->now, rd_wait_word(rs, t) | rd_level_word(rs, t));
+	word = rd_wait_word(rs, t) | rd_level_word(rs, t);
+	if (policy->issue)
+		gap = policy->issue(sk, rs, t->now, word);
+	else
+		rd_send_credit(sk, rs, word);
 	if (g)
 		rd_set_out(rs, t, g->out + n, g->granted + n);
 	if (t->window) {
@@ -377,9 +360,7 @@ static u64 rd_from(struct rd_sock *rs, const struct rd_terms *t)
 
 	if (!rd_permits(rs, t))
 		return rd_give_up_ns(rs, t);
-	if (t->window)
-		return t->now;
-	if (!rd_is_off(&rs->r))
+	if (t->window || !rd_is_off(&rs->r))
 		return t->now;
 	if (!rs->use.low || ahead < 0 || ahead > t->gap)
 		ahead = 0;
@@ -399,7 +380,7 @@ static void rd_enqueue(struct sock *sk, struct rd_sock *rs, const struct rd_term
 		rd_leave(rs->r.queue, &rs->r);
 		return;
 	}
-	if (rd_is_off(&rs->r) && rd_transport(rs)->policy->grants)
+	if (rd_is_off(&rs->r) && rd_grants_of(rs))
 		rd_account(rs, t);
 	for (n = 0; n < RD_CATCH_UP && before(rs->credit, rs->end); n++) {
 		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(rs, t), rd_left_ns(rs, t)))
@@ -493,13 +474,41 @@ static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 receiv
 	u32 came = min(received - rs->reported, seq - rs->seen);
 
 	rd_learn(sk, rs, seq, came, cost);
-	if (!rd_transport(rs)->policy->grants)
+	if (!rd_grants_of(rs))
 		rd_judge(sk, rs, came, cost);
 	if (seq == rs->seen)
 		return;
 	rd_count(rs, RD_CREDITLOST, seq - rs->seen - came);
 	rs->seen = seq;
 	rs->reported = received;
+}
+
+/* A request has arrived: count the packets that are in flight, or will be without a new credit.
+ * The peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data
+ * before a probe has arrived, or is lost.
+ */
+static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
+		       u32 credits, u64 cost)
+{
+	struct rd_grants *g = rd_grants_of(rs);
+	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
+	u32 granted = min_t(u32, g->granted, had), out, lost;
+	s32 sent = 0, more = 0;
+
+	if (!probe)
+		sent = rd_missing(sk, seg->seq);
+	if (!probe && seg->words > 3)
+		more = clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
+	/* Lost packets are among those that were sent. */
+	sent = max(sent + more, min(sent, 0));
+	out = max_t(s32, sent + credits, 0);
+	g->segs = segs;
+	g->out = min_t(u32, out, U16_MAX);
+	g->granted = min_t(u32, granted, g->out);
+	/* Granted packets that are no longer expected, and have not arrived, count as not sent. */
+	lost = had - min(had, out);
+	lost -= min(lost, had - granted);
+	rd_judge(sk, rs, segs - rs->use.segs + lost, cost);
 }
 
 /* A repeated request reports a credit that this end never sent: the sender accepted a forged one,
@@ -672,7 +681,7 @@ void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 	if (rd_is_all_in(rs) && !before(rs->credit, rs->end))
 		return;
 	t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
-	if (rd_transport(rs)->policy->grants)
+	if (rd_grants_of(rs))
 		rd_arrived(sk, rs, &t);
 	if (before(rs->credit, rs->end))
 		rd_enqueue(sk, rs, &t);

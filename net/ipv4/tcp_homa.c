@@ -123,22 +123,12 @@ enum homa_kind {
 	}
 #define HOMA_SCHEDULED(cp)	HOMA_DATA(cp, 0, RD_SCHEDULEDSENT)
 #define HOMA_UNSCHEDULED(cp)	HOMA_DATA(cp, GL_KIND_PROMPT, RD_UNSCHEDULEDSENT)
-/* Packets without data precede all data (§3.4). */
-#define HOMA_SIGNAL(of)							\
-	{								\
-		.protocol	= &homa_protocol,			\
-		.codepoint	= GL_CP_CREDIT,				\
-		.code		= (of),					\
-		.flags		= GL_KIND_ECT,				\
-	}
 
 static const struct gl_kind homa_kind[HOMA_KINDS] = {
 	[RD_SCHEDULED]		= HOMA_SCHEDULED(GL_CP_SCHEDULED),
 	[RD_UNSCHEDULED]	= HOMA_UNSCHEDULED(GL_CP_UNSCHEDULED),
-	[RD_CONTROL]		= HOMA_SIGNAL(0),
-	[RD_REQUEST]		= HOMA_SIGNAL(GL_CODE_REQUEST),
-	[RD_CREDIT]		= HOMA_SIGNAL(GL_CODE_CREDIT),
-	RD_PROBES(&homa_protocol),
+	/* Packets without data precede all data (§3.4). */
+	RD_SIGNALS(&homa_protocol, GL_CP_CREDIT),
 	[HOMA_UNSCHEDULED_2]	= HOMA_UNSCHEDULED(GL_CP_UNSCHEDULED_2),
 	[HOMA_UNSCHEDULED_3]	= HOMA_UNSCHEDULED(GL_CP_UNSCHEDULED_3),
 	[HOMA_SCHEDULED_2]	= HOMA_SCHEDULED(GL_CP_SCHEDULED_2),
@@ -169,11 +159,6 @@ static enum rd_pick homa_pick(const struct sock *sk)
 	return RD_PICK_SHORTEST;
 }
 
-static u64 homa_gap(const struct rd_sock *rs)
-{
-	return 0;
-}
-
 static struct rd_grants *homa_grants(struct rd_sock *rs)
 {
 	return &container_of(rs, struct homa, rs)->grants;
@@ -184,18 +169,10 @@ static unsigned int homa_slots(const struct sock *sk)
 	return READ_ONCE(homa_net(sk)->overcommit);
 }
 
-static u64 homa_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
-{
-	rd_send_credit(sk, rs, wait);
-	return 0;
-}
-
 static const struct rd_policy homa_policy = {
 	.mbit		= homa_mbit,
 	.pick		= homa_pick,
 	.cost		= rd_data_ps,
-	.gap		= homa_gap,
-	.issue		= homa_issue,
 	.cumulative	= true,
 	.grants		= homa_grants,
 	.slots		= homa_slots,
@@ -268,15 +245,6 @@ static const struct gl_kind *homa_on_xmit(struct sock *sk, struct gl_sock *gs,
 	return kind == rd_kind(gs, RD_SCHEDULED) ? &homa_kind[row[homa->level]] : kind;
 }
 
-static void homa_in_ack_event(struct sock *sk, u32 flags)
-{
-	struct gl_sock *gs = gl_sock_locked(sk);
-
-	rd_in_ack_event(sk, flags);
-	if (gs && !before(tcp_sk(sk)->snd_una, rd_sock(gs)->first.end))
-		rd_first_over(sk, gs);
-}
-
 /* --- options ----------------------------------------------------------------- */
 
 static const struct gl_sockopt homa_sockopt[] = {
@@ -291,7 +259,7 @@ static struct rd_transport homa __read_mostly = {
 		.ops = {
 			.name		= "homa",
 			.owner		= THIS_MODULE,
-			.in_ack_event	= homa_in_ack_event,
+			.in_ack_event	= rd_first_in_ack_event,
 		},
 		.complete	= rd_complete,
 		.protocol	= &homa_protocol,

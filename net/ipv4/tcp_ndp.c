@@ -88,7 +88,7 @@ static const struct gl_kind ndp_kind[RD_KINDS] = {
 		.flags		= GL_KIND_ECT | GL_KIND_PROMPT,
 		.sent		= RD_UNSCHEDULEDSENT,
 	},
-	RD_SIGNALS(&ndp_protocol),
+	RD_SIGNALS(&ndp_protocol, GL_CP_SCHEDULED),
 };
 
 static struct gl_protocol ndp_protocol __read_mostly = {
@@ -114,28 +114,15 @@ static enum rd_pick ndp_pick(const struct sock *sk)
 	return RD_PICK_FAIR;
 }
 
-static u64 ndp_gap(const struct rd_sock *rs)
-{
-	return 0;
-}
-
 static struct rd_trims *ndp_trims(struct rd_sock *rs)
 {
 	return &container_of(rs, struct ndp, rs)->trims;
-}
-
-static u64 ndp_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
-{
-	rd_send_credit(sk, rs, wait);
-	return 0;
 }
 
 static const struct rd_policy ndp_policy = {
 	.mbit		= ndp_mbit,
 	.pick		= ndp_pick,
 	.cost		= rd_data_ps,
-	.gap		= ndp_gap,
-	.issue		= ndp_issue,
 	.cumulative	= true,
 	.trims		= ndp_trims,
 };
@@ -164,12 +151,8 @@ static const struct gl_kind *ndp_on_xmit(struct sock *sk, struct gl_sock *gs,
 
 static void ndp_in_ack_event(struct sock *sk, u32 flags)
 {
-	struct gl_sock *gs = gl_sock_locked(sk);
-
-	rd_in_ack_event(sk, flags);
+	rd_first_in_ack_event(sk, flags);
 	gl_rack_wait(sk);
-	if (gs && !before(tcp_sk(sk)->snd_una, rd_sock(gs)->first.end))
-		rd_first_over(sk, gs);
 }
 
 /* --- options ----------------------------------------------------------------- */

@@ -105,7 +105,7 @@ static const struct gl_kind xpass_kind[RD_KINDS] = {
 		.flags		= GL_KIND_NOT_ECT | GL_KIND_PROMPT,
 		.sent		= RD_UNSCHEDULEDSENT,
 	},
-	RD_SIGNALS(&xpass_protocol),
+	RD_SIGNALS(&xpass_protocol, GL_CP_SCHEDULED),
 };
 
 static struct gl_protocol xpass_protocol __read_mostly = {

@@ -109,23 +109,10 @@ static u64 turns_cost(const struct sock *sk, const struct rd_sock *rs)
 	return 2 * rd_credit_ps(sk, rs);
 }
 
-static u64 turns_gap(const struct rd_sock *rs)
-{
-	return 0;
-}
-
-static u64 turns_issue(struct sock *sk, struct rd_sock *rs, u64 now, u32 wait)
-{
-	rd_send_credit(sk, rs, wait);
-	return 0;
-}
-
 static struct rd_policy turns_policy __read_mostly = {
 	.mbit	= turns_mbit,
 	.pick	= turns_pick,
 	.cost	= turns_cost,
-	.gap	= turns_gap,
-	.issue	= turns_issue,
 };
 
 static struct tcp_congestion_ops turns_reno __read_mostly = GL_RENO("turns-reno");

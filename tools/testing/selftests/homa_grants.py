@@ -7,6 +7,7 @@
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
 import contextlib
+import itertools
 import random
 import socket
 import time
@@ -41,7 +42,7 @@ def wires(**options):
 
 
 def small(wire, client, packets=1):
-    """Only so many packets of a message are unscheduled."""
+    """A message has up to this number of unscheduled packets."""
     sockopt(client, GREENLANE_BDP, packets * MSS[wire.version])
 
 
@@ -72,6 +73,12 @@ def quiet(wire, retried=0):
               f"{ns.name}: RTOs, TLPs")
     equal([homa(wire.a)[name] for name in ("Uncredited", "CreditWasted", "RequestRetried")],
           [0, 0, retried], "Uncredited, CreditWasted, RequestRetried")
+
+
+def lose(wire, of, which):
+    """The wire loses these packets, numbered from 1, of those for which of() is true."""
+    number = itertools.count(1)
+    wire.rule = lambda p: bool(of(p)) and next(number) in which
 
 
 def flying(wire, port=None):
@@ -263,14 +270,7 @@ def lost_grant(version, which):
         client, server = wire.connect()
         small(wire, client)
         wire.mark()
-        seen = []
-
-        def rule(p):
-            if is_grant(p):
-                seen.append(p)
-                return len(seen) == which
-            return False
-        wire.rule = rule
+        lose(wire, is_grant, (which,))
         true(wire.transfer(client, server, 200_000, 20e-3), "arrives within 20 ms")
         equal([ns.netstat("TCPTimeouts") for ns in (wire.a, wire.b)], [0, 0], "RTOs")
 
@@ -295,14 +295,7 @@ def lost_data(version, which):
         client, server = wire.connect()
         small(wire, client)
         wire.mark()
-        seen = []
-
-        def rule(p):
-            if p.from_a and p.len:
-                seen.append(p)
-                return len(seen) in which
-            return False
-        wire.rule = rule
+        lose(wire, lambda p: p.from_a and p.len, which)
         true(wire.transfer(client, server, 400_000, 50e-3), "arrives within 50 ms")
         equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
         wire.rule = None
@@ -531,14 +524,7 @@ def probed(version, tso, lost):
         client, server = wire.connect()
         equal([cc_of(end) for end in (client, server)], ["aeolus_homa"] * 2, "congestion control")
         wire.mark()
-        seen = []
-
-        def rule(p):
-            if p.from_a and p.len:
-                seen.append(p)
-                return len(seen) in lost
-            return False
-        wire.rule = rule
+        lose(wire, lambda p: p.from_a and p.len, lost)
         payload = pattern(packets * MSS[version])
         client.send(payload)
         equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")

@@ -8,32 +8,18 @@ import contextlib
 import time
 
 from lab import tap
-from lab.net.port import shown
-from lab.net.star import Star, pump
+from lab.net.star import Star, both_full, pump
 from lab.tap import case, equal, true, within
 
 PORT = "limit 1m preset homa"
 MTU = 1538              # bytes of a full packet on the link
 
 
-def no_timer(net):
-    """No RTO and no loss probe at any host."""
-    for host in net.hosts:
-        equal([host.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
-              f"{host.name}: RTOs, TLPs")
-
-
-def queue(net, number):
-    """The counters of the color port to a host, by colour, and its longest queue, bytes."""
-    port = next(q for q in shown(f"p{number}", net.switch) if q["kind"] == "color")
-    return port["colors"], port["queue"]["peak_backlog"]
-
-
 @case("one long flow has the link")
 def alone():
     with Star([10_000] * 2, port=PORT, cc="homa") as net:
         within(sum(pump([net.flow(0, 1)], 20e-3, warm=5e-3)), 9.0, 10.0, "Gbit/s")
-        no_timer(net)
+        net.no_timer()
 
 
 @case("8 hosts to 1, long flows: the link is full, no flow starves, the queue has a limit",
@@ -46,14 +32,14 @@ def crowded(overcommit):
         true(min(rates) > 0.1, f"Gbit/s of each: {rates}")
         # Data in the last band may wait for longer than TCP's probes do.
         equal(sum(host.netstat("TCPTimeouts") for host in net.hosts), 0, "RTOs")
-        colors, longest = queue(net, 8)
-        equal([sum(color["drops"].values()) for color in colors.values()], [0, 0, 0], "drops")
+        port = net.port(8)
+        equal([sum(color["drops"].values()) for color in port["colors"].values()], [0, 0, 0], "drops")
         # A round trip of 22 us, and two packets, of each window; a first window of each host.
         window = 22e-6 * 1.25e9 + 2 * MTU
-        within(longest, 0, (overcommit + 8) * window, "bytes of the longest queue")
+        within(port["queue"]["peak_backlog"], 0, (overcommit + 8) * window, "bytes of the longest queue")
 
 
-@case("an incast of 64 messages of 40 packets: nothing is dropped, and no timer expires")
+@case("an incast of 64 messages of 40 packets: no packet is dropped, and no timer expires")
 def incast():
     with Star([10_000] * 9, port=PORT, cc="homa") as net:
         flows = [net.flow(number % 8, 8) for number in range(64)]
@@ -71,17 +57,12 @@ def incast():
             time.sleep(10e-6)
         equal(left, {}, "connections that miss bytes")
         within((time.monotonic() - began) / (64 * 40 * MTU * 8e-10), 0.9, 1.15, "time by the ideal")
-        no_timer(net)
+        net.no_timer()
 
 
 @case("two hosts send to each other: both links are full", count=(1, 4))
 def directions(count):
-    with Star([10_000] * 2, port=PORT, cc="homa") as net:
-        flows = [net.flow(*ends) for ends in ((0, 1), (1, 0)) for _ in range(count)]
-        rates = pump(flows, 20e-3, warm=5e-3)
-        for part in (rates[:count], rates[count:]):
-            within(sum(part), 8.0, 10.0, "Gbit/s in one direction")
-        no_timer(net)
+    both_full("homa", PORT, count)
 
 
 @case("a host of 1 Gbit/s grants at its speed to one of 10")
@@ -89,10 +70,10 @@ def slower():
     with Star([10_000, 1000], port=PORT, cc="homa") as net:
         rates = pump([net.flow(0, 1)], 50e-3, warm=10e-3)
         within(rates[0], 0.85, 1.0, "Gbit/s")
-        no_timer(net)
+        net.no_timer()
 
 
-@case("ports that drop: TCP finds the losses, and every connection goes on",
+@case("ports that drop: TCP finds the losses, and every connection continues",
       by=(("homa", "limit 60k"), ("homa", "limit 60k preset homa"),
           ("aeolus_homa", "limit 200k preset homa red 6k count queue")))
 def dropping(by):
@@ -104,7 +85,7 @@ def dropping(by):
         within(sum(rates), 5, 10.0, "Gbit/s")
 
 
-@case("beside xpass and ndp on one link, each goes on", other=("xpass", "ndp"))
+@case("beside xpass and ndp on one link, each continues", other=("xpass", "ndp"))
 def mixed(other):
     with Star([10_000] * 5, port="limit 1m preset homa", cc="homa") as net:
         flows = [net.flow(host, 4, cc) for host, cc in enumerate(("homa", "homa", other, other))]

@@ -6,25 +6,12 @@
 """
 from lab import tap
 from lab.measure.report import jain
-from lab.net.port import shown
-from lab.net.star import Star, pump
+from lab.net.star import Star, both_full, pump
 from lab.tap import case, equal, true, within
 
 PORT = "limit 1m preset ndp"
 MTU = 1538              # bytes of a full packet on the link
 RED = 8 * 1514          # the preset's
-
-
-def port(net, number):
-    """The color port to a host."""
-    return next(q for q in shown(f"p{number}", net.switch) if q["kind"] == "color")
-
-
-def no_timer(net):
-    """No RTO and no loss probe at any host."""
-    for host in net.hosts:
-        equal([host.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
-              f"{host.name}: RTOs, TLPs")
 
 
 @case("8 hosts to 1, long flows: the link is full, the shares are fair, the queue is short")
@@ -34,8 +21,8 @@ def fair():
         rates = pump(flows, 20e-3, warm=5e-3)
         within(sum(rates), 9.0, 10.0, "Gbit/s")
         within(jain(rates), 0.99, 1.0, "fairness")
-        no_timer(net)
-        seen = port(net, 8)
+        net.no_timer()
+        seen = net.port(8)
         within(seen["colors"]["red"]["peak_backlog"], 0, RED + MTU, "bytes of data queued at most")
         equal(sum(seen["colors"]["red"]["drops"].values()), 0, "dropped packets")
 
@@ -51,8 +38,8 @@ def incast():
             equal(client.send(message), len(message), "sent")
         pump(flows, 10e-3, silent=[client for client, _ in flows])
         equal(len(got), 64, "connections")
-        no_timer(net)
-        seen, hosts = port(net, 8), net.hosts[:8]
+        net.no_timer()
+        seen, hosts = net.port(8), net.hosts[:8]
         trims = seen["colors"]["red"]["trims"]
         true(trims > 100, f"trimmed packets: {trims}")
         reported = net.hosts[8].greenlane()
@@ -65,12 +52,7 @@ def incast():
 
 @case("two hosts send to each other: both links are full", count=(1, 4))
 def directions(count):
-    with Star([10_000] * 2, port=PORT, cc="ndp") as net:
-        flows = [net.flow(*ends) for ends in ((0, 1), (1, 0)) for _ in range(count)]
-        rates = pump(flows, 20e-3, warm=5e-3)
-        for part in (rates[:count], rates[count:]):
-            within(sum(part), 8.0, 10.0, "Gbit/s in one direction")
-        no_timer(net)
+    both_full("ndp", PORT, count)
 
 
 @case("a host of 1 Gbit/s pulls at its speed from one of 10")
@@ -78,7 +60,7 @@ def slower():
     with Star([10_000, 1000], port=PORT, cc="ndp") as net:
         rates = pump([net.flow(0, 1)], 50e-3, warm=10e-3)
         within(rates[0], 0.9, 1.0, "Gbit/s")
-        no_timer(net)
+        net.no_timer()
 
 
 @case("ports that drop instead: TCP finds the losses, and every connection goes on",

@@ -14,6 +14,7 @@ import time
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.net.port import NIC, shown
+from lab.tap import equal, within
 from lab.wire.sockopt import abort, choose
 
 SYSCTLS = {"net.ipv4.tcp_no_metrics_save": 1,
@@ -76,10 +77,19 @@ class Star:
         self.open += [client, server]
         return client, server
 
+    def port(self, number):
+        """The color port to a host."""
+        return next(q for q in shown(f"p{number}", self.switch) if q["kind"] == "color")
+
     def drops(self, number):
         """Scheduled and protected packets that the port to a host has dropped."""
-        port = next(q for q in shown(f"p{number}", self.switch) if q["kind"] == "color")
-        return sum(port["colors"]["green"]["drops"].values())
+        return sum(self.port(number)["colors"]["green"]["drops"].values())
+
+    def no_timer(self):
+        """Fail if an RTO or a loss probe of a host has expired."""
+        for host in self.hosts:
+            equal([host.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+                  f"{host.name}: RTOs, TLPs")
 
     def __enter__(self):
         return self
@@ -132,3 +142,13 @@ def pump(flows, seconds, *, warm=0.0, chunk=1 << 17, silent=(), slow=None):
                         key.fileobj.send(block)
     took, end = time.monotonic() - started, arrived()
     return [(end[server] - base[server]) * 8e-9 / took for _, server in flows]
+
+
+def both_full(cc, port, count):
+    """Two hosts send to each other, by `count` connections in each direction: both links are full."""
+    with Star([10_000] * 2, port=port, cc=cc) as net:
+        flows = [net.flow(*ends) for ends in ((0, 1), (1, 0)) for _ in range(count)]
+        rates = pump(flows, 20e-3, warm=5e-3)
+        for part in (rates[:count], rates[count:]):
+            within(sum(part), 8.0, 10.0, "Gbit/s in one direction")
+        net.no_timer()
