@@ -112,10 +112,14 @@ EXPORT_SYMBOL_GPL(rd_on_info);
 /* Credits set the window and the pace, not ACKs.  An active open calls this once before init(),
  * when the peer is not known yet: set the pacing rate as TCP would.
  */
-static GL_CONG_CONTROL(rd_cong_control, sk, rs)
+static GL_CONG_CONTROL(rd_cong_control, sk, sample)
 {
+	struct gl_sock *gs = gl_sock_locked(sk);
+
 	if (sk->sk_state == TCP_SYN_SENT)
 		gl_pace_as_tcp(sk);
+	if (gs)
+		rd_postpone_rto(sk, rd_sock(gs));
 }
 
 /**

@@ -101,6 +101,7 @@ void rd_path_exit(void);
 void rd_keep(struct sock *sk);
 u32 rd_min_tso_segs(struct sock *sk);
 void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg);
+void rd_postpone_rto(struct sock *sk, struct rd_sock *rs);
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
 void rd_named(struct sock *sk, struct gl_sock *gs, u16 number);
 void rd_fall_back(struct sock *sk, struct rd_sock *rs);

@@ -253,6 +253,27 @@ static void rd_arm_retry(struct sock *sk, struct rd_sock *rs, u64 now)
 	rd_alarm_set(rs->r.queue, &rs->alarm, now + wait);
 }
 
+/**
+ * rd_postpone_rto() - TCP may have armed its timer
+ * @sk: the connection
+ * @rs: its state
+ *
+ * Lost packets wait for credits, and nothing is in flight that the timer could find lost: it would
+ * send one of them without a credit.  It begins anew when the request would be repeated, so TCP
+ * repairs the loss if the receiver does not answer.
+ */
+void rd_postpone_rto(struct sock *sk, struct rd_sock *rs)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (rs->requesting && !rs->retries && tp->packets_out && !tcp_packets_in_flight(tp) &&
+	    !icsk->icsk_retransmits)
+		inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
+					  icsk->icsk_rto + nsecs_to_jiffies(rd_retry_ns(sk, rs)),
+					  TCP_RTO_MAX);
+}
+
 /* The time at which a connection without a request has to send one: RD_NEVER, unless the pacing
  * rate holds back data.
  */
@@ -448,7 +469,9 @@ static void rd_make_room(const struct sock *sk, struct rd_sock *rs)
  * @seg: the packet
  *
  * Data leaves.  If there is no credit, this is an RTO, a loss probe or a window probe: TCP sends
- * those without reading its window.
+ * those without reading its window.  A switch protects such a packet, as the others that repair a
+ * loss: if it dropped the packets of many senders, whose timers have expired at the same tick, all
+ * would be dropped again at each of their later RTOs.
  *
  * Return: its kind.
  */
@@ -458,10 +481,10 @@ const struct gl_kind *rd_on_xmit(struct sock *sk, struct gl_sock *gs, const stru
 
 	if (rs->tokens < seg->segs) {
 		rd_count(rs, RD_UNCREDITED, seg->segs);
-		return rd_kind(gs, RD_UNSCHEDULED);
+	} else {
+		rs->tokens -= seg->segs;
+		rd_make_room(sk, rs);
 	}
-	rs->tokens -= seg->segs;
-	rd_make_room(sk, rs);
 	return rd_kind(gs, RD_SCHEDULED);
 }
 EXPORT_SYMBOL_GPL(rd_on_xmit);
@@ -729,6 +752,7 @@ static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
  */
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
+	rd_postpone_rto(sk, rs);
 	if (!rs->requesting)
 		rd_resume(sk, rs, now);
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */

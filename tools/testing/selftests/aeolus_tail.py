@@ -117,5 +117,42 @@ def tail(version, tso):
     within(repair, 1, 1.1, "RTTs from that credit to the lost packet's bytes")
 
 
+@case("lost bursts wait for credits longer than an RTO: no timer sends them without a credit",
+      version=(4, 6))
+def slow_credits(version):
+    with aeolus(version=version, rto_min="4ms") as wire:
+        wire.b.sysctl("net.ipv4.xpass_rate", 20)        # a credit each 0.6 ms
+        pairs = [wire.connect() for _ in range(20)]
+        wire.mark()
+        wire.rule = lambda p: p.kind == UNSCHEDULED
+        for client, _ in pairs:
+            client.send(pattern(10_000))
+        for _, server in pairs:
+            equal(wire.receive(server, 10_000, 0.4), pattern(10_000), "bytes")
+        gaps = [q.time - p.time for p, q in itertools.pairwise(data(wire.from_a()))
+                if p.kind == q.kind == SCHEDULED]
+        true(sum(gaps) > 80e-3, f"the repairs take {sum(gaps):.3f} s")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "RTOs, TLPs")
+        equal(wire.a.greenlane()["Uncredited"], 0, "Uncredited")
+
+
+@case("the receiver answers no more while a burst's losses wait: TCP's timer repairs them",
+      version=(4, 6))
+def no_credits(version):
+    with aeolus(version=version, rto_min="4ms") as wire:
+        client, server = wire.connect()
+        wire.rule = lambda p: p.kind in (UNSCHEDULED, CREDIT)
+        wire.mark()
+        client.send(pattern(5000))
+        began = time.monotonic()
+        true(wire.run(50e-3, lambda: wire.a.netstat("TCPTimeouts")), "an RTO")
+        within(time.monotonic() - began, 4e-3, 10e-3, "time until the RTO, s")
+        again = [p for p in data(wire.from_a()) if p.kind == SCHEDULED]
+        true(again, "the packet of the RTO is protected")
+        wire.rule = None
+        equal(wire.receive(server, 5000, 0.5), pattern(5000), "bytes")
+
+
 if __name__ == "__main__":
     main()

@@ -125,6 +125,17 @@ def crowd():
         within(row["ratio"], 1, 1.1, f"{cc}: 99.9th percentile / ideal")
 
 
+@case("aeolus_homa, 3000 flows: lost bursts wait for their grants, and the tail is near the ideal")
+def granted():
+    rows, _ = incast(("aeolus_homa",), (3000,), "--rounds", "3",
+                     "--port", "color rate 40gbit limit 1800k preset homa red 6k count queue")
+    for (cc, flows), row in rows.items():
+        equal(row["unfinished"], 0, f"{cc}: flows that do not end")
+        # Data that waits in the last band for longer than an RTO is sent again, once.
+        within(row["timeouts"], 0, flows / 10, f"{cc}: RTOs")
+        within(row["ratio"], 1, 1.06, f"{cc}: 99.9th percentile / ideal")
+
+
 @case("TLT, 750 flows at a port that holds 300 important packets: the flows' rates are equal")
 def fair():
     # A quarter of the rate, the port and the flows of 3000 flows at 40 Gbit/s.
