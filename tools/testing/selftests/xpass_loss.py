@@ -10,7 +10,7 @@ import statistics
 import struct
 
 from lab import tap
-from lab.codepoints import CREDIT, UNSCHEDULED, REQUEST, SCHEDULED
+from lab.codepoints import CREDIT, REQUEST, SCHEDULED
 from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
 from lab.wire.packet import RST, SYN, data
