@@ -357,7 +357,7 @@ EXPORT_SYMBOL_GPL(gl_unregister_protocol);
 /* All transports, to find one by its key.  Written under gl_transport_mutex, read under RCU.
  * tcp_unregister_congestion_control() waits for the readers.
  */
-#define GL_TRANSPORTS	16
+#define GL_TRANSPORTS	24
 static DEFINE_MUTEX(gl_transport_mutex);
 static struct gl_transport *gl_transports[GL_TRANSPORTS];
 

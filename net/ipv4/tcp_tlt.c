@@ -40,7 +40,8 @@
  * TLT changes no congestion control, it is built around one: tlt_reno,
  * tlt_cubic, tlt_dctcp, tlt_dcqcn and tlt_bbr are clones of their bases with three
  * more callbacks.  tlt_dart and tlt_hpcc are built around a transport: dart decides the
- * rate, hpcc the window, TLT decides which packets are important.
+ * rate, hpcc the window, TLT decides which packets are important.  aeolus_reno, aeolus_cubic and
+ * aeolus_dctcp are TLT with a first round trip at line rate: tlt_burst.c.
  *
  * Documentation/tlt.rst lists, rule by rule, the differences from the paper and
  * from the authors' code, and the reasons.
@@ -48,12 +49,14 @@
 #include <linux/module.h>
 #include <linux/sysctl.h>
 #include <net/greenlane.h>
+#include <net/link_speed.h>
 #include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include <net/gl_compat.h>
 #include <trace/events/greenlane.h>
 
+#include "tlt_burst.h"
 #include "tlt_crowd.h"
 
 /**
@@ -130,9 +133,31 @@ struct tlt {
 	};
 };
 
+/**
+ * struct tlt_transport - a form of TLT
+ * @t: the transport
+ * @bursts: the first round trip is at line rate; a struct tlt_burst follows a connection's struct
+ *	tlt
+ */
+struct tlt_transport {
+	struct gl_transport	t;
+	bool			bursts;
+};
+
+static bool tlt_bursts(const struct gl_transport *t)
+{
+	return container_of(t, struct tlt_transport, t)->bursts;
+}
+
 static struct tlt *tlt_of(const struct gl_sock *gs)
 {
 	return (void *)gs + gs->transport->part;
+}
+
+/* NULL for a form without bursts. */
+static struct tlt_burst *tlt_burst_of(const struct gl_sock *gs)
+{
+	return tlt_bursts(gs->transport) ? (void *)(tlt_of(gs) + 1) : NULL;
 }
 
 enum tlt_counter {
@@ -154,6 +179,8 @@ enum tlt_counter {
 	TLT_REORDERED,
 	TLT_CROWDWAITS,
 	TLT_ECHOESLATE,
+	TLT_BURSTSENT,
+	TLT_BURSTBYTES,
 	TLT_COUNTERS,
 };
 
@@ -176,6 +203,8 @@ static const char * const tlt_counter_name[TLT_COUNTERS] = {
 	[TLT_REORDERED]		= "Reordered",
 	[TLT_CROWDWAITS]	= "CrowdWaits",
 	[TLT_ECHOESLATE]	= "EchoesLate",
+	[TLT_BURSTSENT]		= "BurstSent",
+	[TLT_BURSTBYTES]	= "BurstSentBytes",
 };
 
 /* The kinds of packets (§5.1, Appendix A).  A switch drops TLT_DATA first, the others last. */
@@ -185,6 +214,8 @@ enum tlt_kind {
 	TLT_CLOCK,		/* data sent only to keep the ACK clock alive */
 	TLT_CLOCK_ECHO,		/* the answer to a clock */
 	TLT_CONTROL,		/* pure ACK, FIN, RST; also SYN and SYN-ACK */
+	TLT_UNSCHEDULED,	/* data beyond TCP's window (Aeolus) */
+	TLT_IMPORTANT_LAST,	/* important data behind it */
 	TLT_KINDS,
 };
 
@@ -224,6 +255,20 @@ static const struct gl_kind tlt_kind[TLT_KINDS] = {
 	[TLT_CONTROL] = {
 		.protocol	= &tlt_protocol,
 		.codepoint	= GL_CP_PROTECTED,
+	},
+	[TLT_UNSCHEDULED] = {
+		.protocol	= &tlt_protocol,
+		.codepoint	= GL_CP_UNSCHEDULED,
+		.sent		= TLT_BURSTSENT,
+		.bytes		= TLT_BURSTBYTES,
+	},
+	/* A receiver takes it for TLT_IMPORTANT. */
+	[TLT_IMPORTANT_LAST] = {
+		.protocol	= &tlt_protocol,
+		.codepoint	= GL_CP_PROTECTED,
+		.before		= &tlt_kind[TLT_UNSCHEDULED],
+		.sent		= TLT_IMPORTANTSENT,
+		.bytes		= TLT_IMPORTANTBYTES,
 	},
 };
 
@@ -313,6 +358,8 @@ enum tlt_clock {
  * @crowd: queue above which connections of a crowd wait, us; 0 for never (net.ipv4.tlt_crowd)
  * @every: if the base has a rate, one packet in @every is important; 0 for no packet
  *	(net.ipv4.tlt_every)
+ * @mbit: the speed of the links for bursts, Mbit/s; 0 for the one that link_speed.c finds for each
+ *	link (net.ipv4.tlt_rate)
  * @sysctl: registered for the namespace's life
  * @crowds: see tlt_crowd.c
  */
@@ -320,6 +367,7 @@ struct tlt_net {
 	unsigned int		clock;
 	unsigned int		crowd;
 	unsigned int		every;
+	unsigned int		mbit;
 	struct ctl_table_header	*sysctl;
 	struct tlt_crowds	crowds;
 };
@@ -820,6 +868,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg)
 {
 	const struct gl_transport *inner = gs->transport->inner;
+	struct tlt_burst *burst = tlt_burst_of(gs);
 	struct tlt *tlt = tlt_of(gs);
 	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, gs, seg) :
 					    tlt_is_important(sk, gs, seg);
@@ -839,6 +888,10 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	}
 	if (inner)
 		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
+	if (burst && tlt_burst_sends(sk, burst, seg->seq)) {
+		burst->sent += seg->segs - important;
+		return &tlt_kind[important ? TLT_IMPORTANT_LAST : TLT_UNSCHEDULED];
+	}
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
@@ -1067,6 +1120,15 @@ static bool tlt_is_alive(const struct sock *sk, const struct gl_sock *gs)
 	       !tlt_can_clock(sk, tlt);
 }
 
+/* An echo, a timeout or GREENLANE_TLT ends a burst. */
+static void tlt_burst_ends(struct sock *sk, struct gl_sock *gs)
+{
+	struct tlt_burst *burst = tlt_burst_of(gs);
+
+	if (burst)
+		tlt_burst_end(sk, burst);
+}
+
 /* --- marking begins and ends ---------------------------------------------- */
 
 static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
@@ -1075,6 +1137,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 		gs->transport->inner->on_switch(sk, gs, on);
 	if (!tlt_is_rated(sk))
 		tlt_crowd_leave(sk, &tlt_of(gs)->crowd);
+	tlt_burst_ends(sk, gs);
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -1085,7 +1148,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 /* --- echoes --------------------------------------------------------------- */
 
 /* The important packet has arrived: an ACK or SACK covers it, or the clock was answered. */
-static void tlt_echoed(struct sock *sk, struct tlt *tlt)
+static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 {
 	u64 now = tcp_clock_us();
 
@@ -1094,6 +1157,7 @@ static void tlt_echoed(struct sock *sk, struct tlt *tlt)
 	tlt->echo_us = now;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
+	tlt_burst_ends(sk, gs);
 	tlt_divide(sk, tlt, now);
 }
 
@@ -1193,7 +1257,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 				tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 		} else {
 			tlt_count(sk, TLT_ECHORECEIVED, 1);
-			tlt_echoed(sk, tlt);
+			tlt_echoed(sk, gs, tlt);
 		}
 	}
 	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
@@ -1218,7 +1282,7 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 	if (!gl_marking(gs))
 		return GL_PASS;
 	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
-		tlt_echoed(sk, tlt);
+		tlt_echoed(sk, gs, tlt);
 		gl_kick(sk, gs);
 	}
 	if (tlt->counting || after(seg->ack, tp->snd_una) || seg->sack ||
@@ -1266,12 +1330,15 @@ static void tlt_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 
 static void tlt_before_sending(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 {
+	struct tlt_burst *burst = tlt_burst_of(gs);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!tlt_is_rated(sk) && tlt->crowd.watched)
 		tlt_guard_check(sk, gs, tlt);
 	if (tp->lost_out > tp->retrans_out)
 		tlt_order(sk, tlt);
+	if (burst)
+		tlt_burst_begin(sk, burst, READ_ONCE(tlt_net(sk)->mbit));
 }
 
 /* TCP is about to send, and sends lost packets first. */
@@ -1297,6 +1364,7 @@ static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
+	tlt_burst_ends(sk, gs);
 	tlt->accused = 0;
 	tlt->dups = tcp_sk(sk)->dsack_dups;
 	tlt->retrans = tcp_sk(sk)->total_retrans;
@@ -1318,6 +1386,7 @@ static void tlt_set_state(struct sock *sk, u8 new_state)
 
 static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 {
+	const struct tlt_burst *burst = tlt_burst_of(gs);
 	const struct tlt *tlt = tlt_of(gs);
 
 	if (gs->transport->inner)
@@ -1332,12 +1401,46 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 	info->clocks_mss = tlt->n.clocks_mss;
 	info->marked_lost = tlt->n.marked_lost;
 	info->rearmed = tlt->n.rearmed;
+	if (!burst)
+		return;
+	info->unscheduled = burst->sent;
+	info->bdp = tlt_burst_bytes(gs->sk, burst, READ_ONCE(tlt_net(gs->sk)->mbit));
+	if (burst->off)
+		info->flags |= GREENLANE_F_OFF;
 }
+
+static int tlt_set_aeolus(struct sock *sk, struct gl_sock *gs, int on)
+{
+	tlt_burst_of(gs)->off = !on;
+	return 0;
+}
+
+static int tlt_get_aeolus(const struct sock *sk, struct gl_sock *gs)
+{
+	return !tlt_burst_of(gs)->off;
+}
+
+static int tlt_set_bdp(struct sock *sk, struct gl_sock *gs, int bytes)
+{
+	tlt_burst_of(gs)->bdp = bytes;
+	return 0;
+}
+
+static int tlt_get_bdp(const struct sock *sk, struct gl_sock *gs)
+{
+	return tlt_burst_of(gs)->bdp;
+}
+
+static const struct gl_sockopt tlt_burst_sockopt[] = {
+	{ GREENLANE_AEOLUS, 1, .set = tlt_set_aeolus, .get = tlt_get_aeolus },
+	{ GREENLANE_BDP, INT_MAX, .set = tlt_set_bdp, .get = tlt_get_bdp },
+	{}
+};
 
 static int tlt_complete(struct gl_transport *t);
 
-#define TLT(base_name, has_rate, its_protocol) {		\
-	.ops = { .name = "tlt_" base_name },			\
+#define TLT_AS(its_name, base_name, has_rate, its_protocol)	\
+	.ops = { .name = its_name base_name },			\
 	.extends	= base_name,				\
 	.complete	= tlt_complete,				\
 	.rated		= has_rate,				\
@@ -1349,17 +1452,36 @@ static int tlt_complete(struct gl_transport *t);
 	.on_kick	= tlt_on_kick,				\
 	.on_switch	= tlt_on_switch,			\
 	.is_alive	= tlt_is_alive,				\
-	.on_info	= tlt_on_info,				\
-}
+	.on_info	= tlt_on_info
 
-static struct gl_transport tlt_transports[] __read_mostly = {
-	TLT("reno", false, &tlt_protocol),	/* first: the fallback of the others */
+#define TLT(base, rated, protocol)				\
+	{ .t = { TLT_AS("tlt_", base, rated, protocol) } }
+#define AEOLUS(base)						\
+	{							\
+		.t = {						\
+			TLT_AS("aeolus_", base, false, &tlt_protocol),	\
+			.sockopt = tlt_burst_sockopt,		\
+		},						\
+		.bursts = true,					\
+	}
+
+/* The first ones: the fallbacks of the others. */
+enum {
+	TLT_RENO,
+	TLT_AEOLUS_RENO,
+};
+
+static struct tlt_transport tlt_transports[] __read_mostly = {
+	[TLT_RENO] = TLT("reno", false, &tlt_protocol),
+	[TLT_AEOLUS_RENO] = AEOLUS("reno"),
 	TLT("cubic", false, &tlt_protocol),
 	TLT("dctcp", false, &tlt_protocol),
 	TLT("dcqcn", true, &tlt_protocol),
 	TLT("bbr", false, &tlt_protocol),
 	TLT("dart", true, &tlt_dart_protocol),
 	TLT("hpcc", false, &tlt_hpcc_protocol),
+	AEOLUS("cubic"),
+	AEOLUS("dctcp"),
 };
 
 static void tlt_init(struct sock *sk)
@@ -1368,9 +1490,12 @@ static void tlt_init(struct sock *sk)
 
 	if (t->base->init)
 		t->base->init(sk);
-	/* Without ECN, dctcp and dcqcn switch the socket to reno.  Switch it to tlt_reno. */
-	if (inet_csk(sk)->icsk_ca_ops != &t->ops)
-		gl_fall_back(sk, &tlt_transports[0].ops);
+	/* Without ECN, dctcp and dcqcn switch the socket to reno.  Switch it to TLT's form of reno. */
+	if (inet_csk(sk)->icsk_ca_ops != &t->ops) {
+		int form = tlt_bursts(t) ? TLT_AEOLUS_RENO : TLT_RENO;
+
+		gl_fall_back(sk, &tlt_transports[form].t.ops);
+	}
 
 	/* A base that is a transport has attached the state.  The zeroed state is ARMED_LAST: the
 	 * last packet of the first burst will be important.
@@ -1398,7 +1523,7 @@ static int tlt_complete(struct gl_transport *t)
 
 	if (base->release == gl_release)
 		inner = container_of(base, struct gl_transport, ops);
-	gl_nest(t, inner, sizeof(struct tlt));
+	gl_nest(t, inner, sizeof(struct tlt) + (tlt_bursts(t) ? sizeof(struct tlt_burst) : 0));
 	if (inner)
 		tlt_nest(t, inner);
 	gl_base_clone(ops, base, THIS_MODULE);
@@ -1420,11 +1545,13 @@ static int tlt_complete(struct gl_transport *t)
 /* Twice the longest wait: the queue that counts at most. */
 static unsigned int tlt_crowd_max = 20000;
 static unsigned int tlt_every_max = U16_MAX;
+static unsigned int tlt_mbit_max = LINK_SPEED_MBIT_MAX;
 
 static const struct ctl_table tlt_sysctl_template[] = {
 	GL_SYSCTL_UINT("tlt_clock", struct tlt_net, clock, SYSCTL_ZERO, SYSCTL_TWO),
 	GL_SYSCTL_UINT("tlt_crowd", struct tlt_net, crowd, SYSCTL_ZERO, &tlt_crowd_max),
 	GL_SYSCTL_UINT("tlt_every", struct tlt_net, every, SYSCTL_ZERO, &tlt_every_max),
+	GL_SYSCTL_UINT("tlt_rate", struct tlt_net, mbit, SYSCTL_ZERO, &tlt_mbit_max),
 };
 
 static int __net_init tlt_net_init(struct net *net)
@@ -1464,13 +1591,13 @@ static int __init tlt_module_init(void)
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
-		err = gl_register_transport(&tlt_transports[i]);
+		err = gl_register_transport(&tlt_transports[i].t);
 		/* The others fall back to tlt_reno. */
 		if (err && !i)
 			goto net;
 		if (err)
 			pr_info("tcp_tlt: no %s without its base (%d)\n",
-				tlt_transports[i].ops.name, err);
+				tlt_transports[i].t.ops.name, err);
 	}
 	return 0;
 
@@ -1485,8 +1612,8 @@ static void __exit tlt_module_exit(void)
 
 	/* One that has failed has no base.  The last ones first: their protocols have parts. */
 	for (i = ARRAY_SIZE(tlt_transports) - 1; i >= 0; i--)
-		if (tlt_transports[i].base)
-			gl_unregister_transport(&tlt_transports[i]);
+		if (tlt_transports[i].t.base)
+			gl_unregister_transport(&tlt_transports[i].t);
 	unregister_pernet_subsys(&tlt_net_ops);
 }
 
@@ -1500,6 +1627,9 @@ MODULE_ALIAS("tcp_tlt_dcqcn");
 MODULE_ALIAS("tcp_tlt_bbr");
 MODULE_ALIAS("tcp_tlt_dart");
 MODULE_ALIAS("tcp_tlt_hpcc");
+MODULE_ALIAS("tcp_aeolus_reno");
+MODULE_ALIAS("tcp_aeolus_cubic");
+MODULE_ALIAS("tcp_aeolus_dctcp");
 MODULE_DESCRIPTION("TLT: timeout-less transport over reno, cubic, dctcp, dcqcn, bbr, dart and hpcc");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

@@ -57,7 +57,8 @@ TRANSPORTS = (
     Transport("hpcc", "tcp_hpcc", ("hpcc",), RATE, needs=("greenlane", "link_speed"),
               fallback="hpcc-reno", mbit="hpcc_rate", colour="#999999", marker="X"),
     Transport("tlt_", "tcp_tlt", ("tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "tlt_dcqcn",
-                                  "tlt_dart", "tlt_hpcc"),
+                                  "tlt_dart", "tlt_hpcc", "aeolus_reno", "aeolus_cubic",
+                                  "aeolus_dctcp"),
               TAGS, needs=("greenlane",), wraps=("tcp_dcqcn", "tcp_dart", "tcp_hpcc")),
     Transport("xpass", "tcp_xpass", ("xpass",), CREDITS, needs=("rd_core",), fallback="xpass-reno",
               mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
@@ -85,7 +86,8 @@ BY_MARKS = tuple(row.name for row in (*BASES, *TRANSPORTS) if row.ecn)
 
 def of(cc):
     """The row of a congestion control, or of a fallback; None for others."""
-    return next((row for row in TRANSPORTS if (cc or "").startswith(row.name)), None)
+    return next((row for row in TRANSPORTS if cc in row.ccs),
+                next((row for row in TRANSPORTS if (cc or "").startswith(row.name)), None))
 
 
 def kind_of(cc):
