@@ -738,6 +738,7 @@ static bool tlt_is_last_of_burst(const struct sock *sk, const struct gl_seg *seg
 /* Is the last packet of @seg important? */
 static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
 {
+	const struct tlt_burst *burst = tlt_burst_of(gs);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
 
@@ -760,6 +761,9 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 	case GREENLANE_ARMED_NEXT:
 		return true;
 	default:
+		/* In the middle of a write TCP may have sent all data so far. */
+		if (burst && tlt_burst_grows(sk, burst) && tlt_is_last_of_burst(sk, seg))
+			return true;
 		/* TCP found the important packet itself lost, and retransmits it. */
 		return !tlt->clock && before(seg->seq, tlt->imp_end) &&
 		       !before(seg->end_seq, tlt->imp_end);
@@ -1120,7 +1124,7 @@ static bool tlt_is_alive(const struct sock *sk, const struct gl_sock *gs)
 	       !tlt_can_clock(sk, tlt);
 }
 
-/* An echo, a timeout or GREENLANE_TLT ends a burst. */
+/* An echo or GREENLANE_TLT ends a burst; after a timeout, the next echo. */
 static void tlt_burst_ends(struct sock *sk, struct gl_sock *gs)
 {
 	struct tlt_burst *burst = tlt_burst_of(gs);
@@ -1364,7 +1368,6 @@ static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 	if (!gl_marking(gs))
 		return;
 	tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
-	tlt_burst_ends(sk, gs);
 	tlt->accused = 0;
 	tlt->dups = tcp_sk(sk)->dsack_dups;
 	tlt->retrans = tcp_sk(sk)->total_retrans;

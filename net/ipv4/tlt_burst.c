@@ -86,6 +86,24 @@ void tlt_burst_begin(struct sock *sk, struct tlt_burst *b, u32 mbit)
 	sk->sk_gso_max_segs = min_t(u32, sk->sk_gso_max_segs, b->window);
 }
 
+/* Packets that have arrived since the burst began. */
+static u32 tlt_burst_arrived(const struct tcp_sock *tp, const struct tlt_burst *b)
+{
+	return (tp->delivered - b->delivered) & TLT_BURST_DELIVERED;
+}
+
+/**
+ * tlt_burst_grows() - is the burst in its first round trip?
+ * @sk: the connection, locked
+ * @b: its burst
+ *
+ * Its last packet is important, and it may have several last ones: TCP sends a long write in parts.
+ */
+bool tlt_burst_grows(const struct sock *sk, const struct tlt_burst *b)
+{
+	return b->window && !tlt_burst_arrived(tcp_sk(sk), b);
+}
+
 /**
  * tlt_burst_sends() - data leaves: is it unscheduled?
  * @sk: the connection, locked
@@ -120,8 +138,7 @@ void tlt_burst_end(struct sock *sk, struct tlt_burst *b)
 		return;
 	if (reduced || tp->lost_out)
 		least = max(least / 2, 2U);
-	n = (tp->delivered - b->delivered) & TLT_BURST_DELIVERED;
-	n = clamp_t(u32, n, least, b->limit);
+	n = clamp_t(u32, tlt_burst_arrived(tp, b), least, b->limit);
 	if (reduced || n == b->limit) {
 		tp->snd_ssthresh = min(tp->snd_ssthresh, n);
 		tp->prior_cwnd = min(tp->prior_cwnd, n);

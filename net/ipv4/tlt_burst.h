@@ -28,6 +28,7 @@ struct tlt_burst {
 
 u32 tlt_burst_bytes(const struct sock *sk, const struct tlt_burst *b, u32 mbit);
 void tlt_burst_begin(struct sock *sk, struct tlt_burst *b, u32 mbit);
+bool tlt_burst_grows(const struct sock *sk, const struct tlt_burst *b);
 bool tlt_burst_sends(const struct sock *sk, const struct tlt_burst *b, u32 seq);
 void tlt_burst_end(struct sock *sk, struct tlt_burst *b);
 
