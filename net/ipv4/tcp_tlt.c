@@ -1493,7 +1493,7 @@ static void tlt_init(struct sock *sk)
 
 	if (t->base->init)
 		t->base->init(sk);
-	/* Without ECN, dctcp and dcqcn switch the socket to reno.  Switch it to TLT's form of reno. */
+	/* Without ECN, dctcp and dcqcn switch the socket to reno.  Switch it to a form of reno. */
 	if (inet_csk(sk)->icsk_ca_ops != &t->ops) {
 		int form = tlt_bursts(t) ? TLT_AEOLUS_RENO : TLT_RENO;
 
@@ -1530,6 +1530,9 @@ static int tlt_complete(struct gl_transport *t)
 	if (inner)
 		tlt_nest(t, inner);
 	gl_base_clone(ops, base, THIS_MODULE);
+	/* Bursts need ports that drop them first. */
+	if (tlt_bursts(t))
+		ops->flags &= ~TCP_CONG_NON_RESTRICTED;
 	ops->init = tlt_init;
 	ops->release = gl_release;
 	ops->in_ack_event = tlt_in_ack_event;

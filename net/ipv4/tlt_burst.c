@@ -13,10 +13,9 @@
  *	all u before I not acked: lost; the window is what has arrived
  *
  * TCP's own window is sent as ever; what is beyond it is unscheduled, up to a bandwidth-delay
- * product.  So the burst takes free bandwidth only, and a connection that does not find any is where
- * it would be without the burst, or one round trip ahead.  The echo of the burst's last packet ends
- * it.  The packets that arrived until then arrived within a round trip, through a queue of a few
- * packets: they are the next window.
+ * product.  So the burst takes free bandwidth only, and a connection that finds none is where it
+ * would be without the burst.  The echo of the burst's last packet ends it.  The packets that have
+ * arrived by then did so within a round trip: they are the next window.
  *
  * Documentation/tlt.rst has the measurements.
  */

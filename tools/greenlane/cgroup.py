@@ -19,7 +19,7 @@ import struct
 import subprocess
 import sys
 
-from . import ROOT, Refused, host, netns, sockets, uapi
+from . import ROOT, Refused, host, netns, sockets, transports, uapi
 from .units import visible
 
 OBJECT = ROOT / "bpf/cgroup_tlt.bpf.o"
@@ -201,8 +201,8 @@ def _tidy():
 
 def _have_congestion_control(cc):
     """Load the congestion control's module, because BPF does not."""
-    if not cc.startswith("tlt_"):
-        raise Refused(f"{cc} is not one of greenlane's congestion controls, tlt_*")
+    if cc not in transports.TLT:
+        raise Refused(f"{cc} is not one of TLT's congestion controls, tlt_* and aeolus_*")
     if cc in (netns.sysctl(AVAILABLE) or "").split():
         return
     with contextlib.suppress(FileNotFoundError):

@@ -8,7 +8,7 @@ import re
 import stat
 import subprocess
 
-from .transports import MODULES, TRANSPORTS, of
+from .transports import MODULES, TLT, TRANSPORTS, of
 from .units import visible
 
 # sysctl.d(5): of files with one name, that in the first directory counts.
@@ -138,5 +138,5 @@ def pinned():
     """Congestion controls for which greenlane-cgroup has loaded its program."""
     with contextlib.suppress(OSError):
         if pins_are_roots():
-            return sorted(name for name in os.listdir(PINS) if name.startswith("tlt_"))
+            return sorted(name for name in os.listdir(PINS) if name in TLT)
     return []

@@ -76,6 +76,8 @@ PORTS = {"sch_color": ("link_speed",), "sch_iofd": ("sch_color",)}
 
 MODULES = (*LAYER, *(row.module for row in TRANSPORTS), *PORTS)
 CCS = (*(base.name for base in BASES), *(cc for row in TRANSPORTS for cc in row.ccs))
+# Congestion controls of tcp_tlt.
+TLT = next(row.ccs for row in TRANSPORTS if row.module == "tcp_tlt")
 # {fallback, as ss shows it: the congestion control that was selected}
 FALLEN = {row.fallback: row.ccs[0] for row in TRANSPORTS if row.fallback}
 # The sysctls of net.ipv4 with the rate of the link, that of credits first.

@@ -3,7 +3,7 @@
 
 import re
 
-from lab.transports import CCS, CREDITS, kind_of, of
+from lab.transports import CCS, CREDITS, TAGS, kind_of, of
 
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
           "g": 1 << 30, "gb": 1 << 30}
@@ -81,7 +81,8 @@ def preset(text):
 
 def is_coloured(text):
     """Is all of its data red or green?  (The last packet of tlt_dart's messages may be yellow.)"""
-    return cc_name(text).startswith("tlt_") and cc_name(text) != "tlt_dart"
+    row = of(cc_name(text))
+    return bool(row) and row.kind == TAGS and cc_name(text) != "tlt_dart"
 
 
 def several(parse):

@@ -32,7 +32,7 @@ BURST = 20              # packets without time for an answer
 RESET = struct.pack("ii", 1, 0)
 # Families, whose members are peers.  Few rounds have a share that Dart accepts.
 DART = "dart", "dcqcn", "tlt_dart"
-CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp"), ("xpass", "aeolus_xpass"), DART,
+CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp", "aeolus_dctcp"), ("xpass", "aeolus_xpass"), DART,
        ("hpcc", "tlt_hpcc"), ("ndp",), ("homa", "aeolus_homa"), DART)
 
 

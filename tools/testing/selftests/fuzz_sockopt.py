@@ -45,8 +45,8 @@ LENGTHS = (0, 1, 2, 3, 4, 4, 4, 5, 7, 8, 15, 16, 17, 32, 160, 1008, 1024, 1025, 
            (1 << 31) - 1, -(1 << 31), -4, -1)
 VALUES = (0, 1, 0, 1, 0, 1, 2, 1000, 1001, -1, 1 << 30, 255, 256, -(1 << 31))
 CCS = (b"tlt_reno", b"tlt_cubic", b"tlt_dctcp", b"tlt_dart", b"tlt_hpcc", b"xpass", b"aeolus_xpass",
-       b"dcqcn", b"dart", b"timely", b"hpcc", b"ndp", b"homa", b"aeolus_homa", b"reno", b"cubic", b"nobody", b"", b"tlt_",
-       b"tlt_reno" * 3, b"\xff\xfe")
+       b"dcqcn", b"dart", b"timely", b"hpcc", b"ndp", b"homa", b"aeolus_homa", b"aeolus_cubic",
+       b"aeolus_dctcp", b"reno", b"cubic", b"nobody", b"", b"tlt_", b"tlt_reno" * 3, b"\xff\xfe")
 CANARY = 0xa5
 PAGE = mmap.PAGESIZE
 
@@ -250,6 +250,7 @@ class Caller:
             after = state(s)
             # some fall back to reno without ECN; credits begin with the handshake only
             expected = (name, {b"tlt_dctcp": b"tlt_reno", b"tlt_dart": b"tlt_reno", b"tlt_hpcc": b"tlt_reno",
+                               b"aeolus_dctcp": b"aeolus_reno",
                                b"xpass": b"xpass-reno",
                                b"aeolus_xpass": b"aeolus-reno", b"dcqcn": b"dcqcn-reno",
                                b"dart": b"dart-reno",

@@ -111,6 +111,7 @@ def by_sysctl():
     install()
     for name, modules in (("tlt_reno", TLT), ("tlt_cubic", TLT), ("tlt_dctcp", TLT),
                           ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT), ("tlt_hpcc", TLT),
+                          ("aeolus_dctcp", TLT),
                           ("xpass", {"tcp_xpass", "rd_core"}),
                           ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "tcp_homa", "rd_core"}),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"}),
@@ -235,9 +236,11 @@ def names():
     for name in OURS:
         equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
     for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn",
-                  "tcp_tlt_bbr", "tcp_tlt_dart", "tcp_tlt_hpcc"):
+                  "tcp_tlt_bbr", "tcp_tlt_dart", "tcp_tlt_hpcc", "tcp_aeolus_reno",
+                  "tcp_aeolus_cubic", "tcp_aeolus_dctcp"):
         equal(must("modprobe", "-R", alias).strip(), "tcp_tlt", alias)
-    equal(must("modinfo", "-F", "depends", "tcp_tlt").strip(), "greenlane", "tcp_tlt depends on")
+    equal(set(must("modinfo", "-F", "depends", "tcp_tlt").strip().split(",")),
+          {"greenlane", "link_speed"}, "tcp_tlt depends on")
     equal(set(must("modinfo", "-F", "depends", "tcp_dart").strip().split(",")),
           {"greenlane", "tcp_dcqcn"}, "tcp_dart depends on")
     # A port, DCQCN and TIMELY need no receivers.

@@ -169,7 +169,8 @@ def restricted():
 def modinfo():
     seen = subprocess.run(["modinfo", "-F", "alias", modules.path("tcp_tlt")], text=True,
                           capture_output=True, check=True).stdout.split()
-    equal(sorted(seen), ["tcp_tlt_bbr", "tcp_tlt_cubic", "tcp_tlt_dart", "tcp_tlt_dcqcn", "tcp_tlt_dctcp",
+    equal(sorted(seen), ["tcp_aeolus_cubic", "tcp_aeolus_dctcp", "tcp_aeolus_reno", "tcp_tlt_bbr",
+                         "tcp_tlt_cubic", "tcp_tlt_dart", "tcp_tlt_dcqcn", "tcp_tlt_dctcp",
                          "tcp_tlt_hpcc", "tcp_tlt_reno"], "aliases")
     for name in ("greenlane", "tcp_tlt"):
         licence = subprocess.run(["modinfo", "-F", "license", modules.path(name)], text=True,
