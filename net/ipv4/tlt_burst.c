@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Aeolus over TLT: the first round trip at line rate.
  *
- * A window transport begins with ten packets, and needs several round trips to find out how much
- * bandwidth is free.  Aeolus sends a bandwidth-delay product at once, as *unscheduled* packets that
- * switches drop first (ToN 2021, §III-A).  Its paper has that for credit transports: TCP, it says,
- * "does not send scheduled packets whose deliveries are guaranteed", so nothing would find the
- * losses (§VI).  TLT's important packet is such a packet.
+ * A window transport begins with ten packets, and needs several round trips to find the bandwidth
+ * that is free.  Aeolus sends a bandwidth-delay product at once, as *unscheduled* packets that
+ * switches drop first (ToN 2021, §III-A).  Its paper has that for credit transports.  TCP "does
+ * not send scheduled packets whose deliveries are guaranteed" (§VI), which would report the losses.
+ * TLT's important packet is such a packet.
  *
  *	sender                        switch                  receiver
  *	d d d d u u u u u u I  ----->  . . . . x x . x x . I   d d d d u u I
  *	                      <-----------------------------   echo
  *	all u before I not acked: lost; the window is what has arrived
  *
- * TCP's own window is sent as ever; what is beyond it is unscheduled, up to a bandwidth-delay
+ * TCP sends its own window as ever; the packets beyond it are unscheduled, up to a bandwidth-delay
  * product.  So the burst takes free bandwidth only, and a connection that finds none is where it
  * would be without the burst.  The echo of the burst's last packet ends it.  The packets that have
  * arrived by then did so within a round trip: they are the next window.
@@ -60,7 +60,7 @@ static void tlt_burst_hold(struct tcp_sock *tp, const struct tlt_burst *b)
  * @b: its burst
  * @mbit: as in tlt_burst_bytes()
  *
- * It begins if data waits, nothing is in flight, and TCP's window is less than a bandwidth-delay
+ * It begins if data waits, no packet is in flight, and TCP's window is less than a bandwidth-delay
  * product.  TCP sends whole GSO packets of one kind, so they are not larger than its own window.
  */
 void tlt_burst_begin(struct sock *sk, struct tlt_burst *b, u32 mbit)
