@@ -253,25 +253,38 @@ static void rd_arm_retry(struct sock *sk, struct rd_sock *rs, u64 now)
 	rd_alarm_set(rs->r.queue, &rs->alarm, now + wait);
 }
 
+/* Lost packets wait for the receiver for this time, ms, before TCP's timer counts: twice the longest
+ * wait that it can advertise.
+ */
+#define RD_POSTPONED	(2 * (u32)(RD_WAIT_MAX / NSEC_PER_MSEC))
+
 /**
  * rd_postpone_rto() - TCP may have armed its timer
  * @sk: the connection
  * @rs: its state
  *
- * Lost packets wait for credits, and nothing is in flight that the timer could find lost: it would
+ * Lost packets wait for credits, and no packet is in flight that the timer could find lost: it would
  * send one of them without a credit.  It begins anew when the request would be repeated, so TCP
- * repairs the loss if the receiver does not answer.
+ * repairs the loss if the receiver does not answer.  A peer that answers, but sends no credits,
+ * postpones it by RD_POSTPONED or TCP_USER_TIMEOUT at most.
  */
 void rd_postpone_rto(struct sock *sk, struct rd_sock *rs)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
+	u32 most = READ_ONCE(icsk->icsk_user_timeout);
 	const struct tcp_sock *tp = tcp_sk(sk);
+	s64 left;
 
-	if (rs->requesting && !rs->retries && tp->packets_out && !tcp_packets_in_flight(tp) &&
-	    !icsk->icsk_retransmits)
-		inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
-					  icsk->icsk_rto + nsecs_to_jiffies(rd_retry_ns(sk, rs)),
-					  TCP_RTO_MAX);
+	if (!rs->requesting || rs->retries || !tp->lost_out || tcp_packets_in_flight(tp) ||
+	    icsk->icsk_retransmits)
+		return;
+	most = min(most ?: U32_MAX, RD_POSTPONED);
+	left = tcp_skb_timestamp_us(tcp_rtx_queue_head(sk)) + most * USEC_PER_MSEC - tcp_clock_us();
+	if (left <= 0)
+		return;
+	left = min_t(u64, left * NSEC_PER_USEC, rd_retry_ns(sk, rs));
+	inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS, icsk->icsk_rto + nsecs_to_jiffies(left),
+				  TCP_RTO_MAX);
 }
 
 /* The time at which a connection without a request has to send one: RD_NEVER, unless the pacing

@@ -877,7 +877,11 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, gs, seg) :
 					    tlt_is_important(sk, gs, seg);
 
-	important |= tlt_is_loss_probe(sk);
+	if (tlt_is_loss_probe(sk)) {
+		important = true;
+		if (burst)
+			tlt_burst_lost(sk, burst);
+	}
 	tlt->accused |= before(seg->seq, tcp_sk(sk)->snd_nxt) &&
 			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
@@ -892,7 +896,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	}
 	if (inner)
 		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
-	if (burst && tlt_burst_sends(sk, burst, seg->seq)) {
+	if (burst && tlt_burst_sends(sk, burst, seg->seq, seg->segs)) {
 		burst->sent += seg->segs - important;
 		return &tlt_kind[important ? TLT_IMPORTANT_LAST : TLT_UNSCHEDULED];
 	}
@@ -1124,24 +1128,18 @@ static bool tlt_is_alive(const struct sock *sk, const struct gl_sock *gs)
 	       !tlt_can_clock(sk, tlt);
 }
 
-/* An echo or GREENLANE_TLT ends a burst; after a timeout, the next echo. */
-static void tlt_burst_ends(struct sock *sk, struct gl_sock *gs)
-{
-	struct tlt_burst *burst = tlt_burst_of(gs);
-
-	if (burst)
-		tlt_burst_end(sk, burst);
-}
-
 /* --- marking begins and ends ---------------------------------------------- */
 
 static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 {
+	struct tlt_burst *burst = tlt_burst_of(gs);
+
 	if (gs->transport->inner)
 		gs->transport->inner->on_switch(sk, gs, on);
 	if (!tlt_is_rated(sk))
 		tlt_crowd_leave(sk, &tlt_of(gs)->crowd);
-	tlt_burst_ends(sk, gs);
+	if (burst)
+		tlt_burst_end(sk, burst);
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -1154,6 +1152,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 /* The important packet has arrived: an ACK or SACK covers it, or the clock was answered. */
 static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 {
+	struct tlt_burst *burst = tlt_burst_of(gs);
 	u64 now = tcp_clock_us();
 
 	trace_greenlane_echo(sk, tlt->imp_end, tlt_age_us(tlt, now));
@@ -1161,7 +1160,10 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 	tlt->echo_us = now;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt_mark_lost_by_echo(sk, tlt);
-	tlt_burst_ends(sk, gs);
+	if (burst && tlt->clock)
+		tlt_burst_lost(sk, burst);
+	else if (burst)
+		tlt_burst_echoed(sk, burst, gs->transport->base->ssthresh);
 	tlt_divide(sk, tlt, now);
 }
 
@@ -1302,7 +1304,10 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 {
 	const struct gl_transport *t = gl_transport(sk);
 	struct gl_sock *gs = gl_sock_locked(sk);
+	struct tlt_burst *burst = gs ? tlt_burst_of(gs) : NULL;
 
+	if (burst)
+		tlt_burst_acked(sk, burst);
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
 	if (gs) {
@@ -1342,7 +1347,7 @@ static void tlt_before_sending(struct sock *sk, struct gl_sock *gs, struct tlt *
 	if (tp->lost_out > tp->retrans_out)
 		tlt_order(sk, tlt);
 	if (burst)
-		tlt_burst_begin(sk, burst, READ_ONCE(tlt_net(sk)->mbit));
+		tlt_burst_lend(sk, burst, READ_ONCE(tlt_net(sk)->mbit));
 }
 
 /* TCP is about to send, and sends lost packets first. */
@@ -1363,17 +1368,36 @@ static u32 tlt_min_tso_segs(struct sock *sk)
  */
 static void tlt_rto(struct sock *sk, struct gl_sock *gs)
 {
+	struct tlt_burst *burst = tlt_burst_of(gs);
 	struct tlt *tlt = tlt_of(gs);
 
 	if (!gl_marking(gs))
 		return;
 	tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
+	if (burst)
+		tlt_burst_lost(sk, burst);
 	tlt->accused = 0;
 	tlt->dups = tcp_sk(sk)->dsack_dups;
 	tlt->retrans = tcp_sk(sk)->total_retrans;
 	gl_kick_soon(sk, gs);
 	tlt->n.rearmed++;
 	tlt_count(sk, TLT_REARMEDBYRTO, 1);
+}
+
+/* Of aeolus_*.  At a timeout TCP has saved the window of the burst. */
+static u32 tlt_ssthresh(struct sock *sk)
+{
+	const struct gl_transport *t = gl_transport(sk);
+	struct gl_sock *gs = gl_sock_locked(sk);
+	struct tlt_burst *burst = gs ? tlt_burst_of(gs) : NULL;
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (burst && burst->window) {
+		tlt_burst_return(sk, burst);
+		tp->prior_cwnd = tcp_snd_cwnd(tp);
+		tp->prior_ssthresh = min(tp->prior_ssthresh, tcp_current_ssthresh(sk));
+	}
+	return t->base->ssthresh(sk);
 }
 
 static void tlt_set_state(struct sock *sk, u8 new_state)
@@ -1415,6 +1439,8 @@ static void tlt_on_info(const struct gl_sock *gs, struct greenlane_info *info)
 static int tlt_set_aeolus(struct sock *sk, struct gl_sock *gs, int on)
 {
 	tlt_burst_of(gs)->off = !on;
+	if (!on)
+		tlt_burst_end(sk, tlt_burst_of(gs));
 	return 0;
 }
 
@@ -1539,6 +1565,8 @@ static int tlt_complete(struct gl_transport *t)
 	ops->pkts_acked = tlt_pkts_acked;
 	ops->min_tso_segs = tlt_min_tso_segs;
 	ops->set_state = tlt_set_state;
+	if (tlt_bursts(t))
+		ops->ssthresh = tlt_ssthresh;
 	return 0;
 }
 
@@ -1598,16 +1626,18 @@ static int __init tlt_module_init(void)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(tlt_transports); i++) {
 		err = gl_register_transport(&tlt_transports[i].t);
-		/* The others fall back to tlt_reno. */
-		if (err && !i)
-			goto net;
+		/* The others fall back to these. */
+		if (err && i <= TLT_AEOLUS_RENO)
+			goto undo;
 		if (err)
 			pr_info("tcp_tlt: no %s without its base (%d)\n",
 				tlt_transports[i].t.ops.name, err);
 	}
 	return 0;
 
-net:
+undo:
+	while (i--)
+		gl_unregister_transport(&tlt_transports[i].t);
 	unregister_pernet_subsys(&tlt_net_ops);
 	return err;
 }

@@ -15,9 +15,12 @@
  * TCP sends its own window as ever; the packets beyond it are unscheduled, up to a bandwidth-delay
  * product.  So the burst takes free bandwidth only, and a connection that finds none is where it
  * would be without the burst.  The echo of the burst's last packet ends it.  The packets that have
- * arrived by then did so within a round trip: they are the next window.
+ * arrived by then did so within a round trip: their number is a window that the path has carried.
  *
- * Documentation/tlt.rst has the measurements.
+ * snd_cwnd is larger only while TCP sends: the next ACK, or a timeout, finds TCP's own window, so
+ * TCP computes all its reductions from that.
+ *
+ * Documentation/tlt.rst has the rules and their tests.
  */
 #include <net/gl_rate.h>
 #include <net/greenlane.h>
@@ -26,8 +29,10 @@
 
 /* Largest burst in packets, for all settings: 50 us at 1 Tbit/s. */
 #define TLT_BURST_MAX		4096
-/* Bits of tp->delivered that a burst keeps. */
-#define TLT_BURST_DELIVERED	GENMASK(14, 0)
+/* A path that has lost an important packet has ports without colours, or a full one.  Without
+ * colours a burst loses the packets that TCP would have sent later, so one message in 33 tries.
+ */
+#define TLT_BURST_SKIP		32
 
 /**
  * tlt_burst_bytes() - size of a burst
@@ -47,48 +52,97 @@ u32 tlt_burst_bytes(const struct sock *sk, const struct tlt_burst *b, u32 mbit)
 	return min_t(u64, bytes, (u64)TLT_BURST_MAX * tcp_sk(sk)->mss_cache);
 }
 
-/* TCP's own window grows beyond the burst while ACKs of the first packets arrive. */
-static void tlt_burst_hold(struct tcp_sock *tp, const struct tlt_burst *b)
+/* Packets that TCP could send if only the window limited it. */
+static u32 tlt_burst_waiting(const struct sock *sk)
 {
-	if (tcp_snd_cwnd(tp) > b->limit)
-		tcp_snd_cwnd_set(tp, b->limit);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 end = gl_data_end(sk);
+
+	if (after(end, tcp_wnd_end(tp)))
+		end = tcp_wnd_end(tp);
+	return after(end, tp->snd_nxt) ? DIV_ROUND_UP(end - tp->snd_nxt, tp->mss_cache) : 0;
+}
+
+/* The burst's first packet beyond TCP's window is about to leave.  TCP sends whole GSO packets of one
+ * kind.
+ */
+static void tlt_burst_begin(struct sock *sk, struct tlt_burst *b)
+{
+	b->own = b->window;
+	gl_pace_as_tcp(sk);
+	sk->sk_gso_max_segs = min_t(u32, sk->sk_gso_max_segs, b->own);
 }
 
 /**
- * tlt_burst_begin() - TCP is about to send: a burst may begin
+ * tlt_burst_lend() - TCP is about to send: a burst may begin, or continue
  * @sk: the connection, locked
  * @b: its burst
  * @mbit: as in tlt_burst_bytes()
  *
- * It begins if data waits, no packet is in flight, and TCP's window is less than a bandwidth-delay
- * product.  TCP sends whole GSO packets of one kind, so they are not larger than its own window.
+ * A message begins after TCP has sent all data, and all is acknowledged.  If it has more data than TCP's window permits, and
+ * that is less than a bandwidth-delay product, the rest is a burst.  It continues as ACKs arrive,
+ * until its echo does, or TCP repairs a loss or reduces its window.
  */
-void tlt_burst_begin(struct sock *sk, struct tlt_burst *b, u32 mbit)
+void tlt_burst_lend(struct sock *sk, struct tlt_burst *b, u32 mbit)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 limit;
+	u32 packets;
 
-	if (b->window) {
-		tlt_burst_hold(tp, b);
+	tlt_burst_return(sk, b);
+	if (!b->busy && tcp_send_head(sk)) {
+		b->busy = 1;
+		b->on = !b->off;
+		b->delivered = tp->delivered;
+	}
+	/* TCP remains in CWR after the last message. */
+	if (!b->on || (tp->packets_out && inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder))
+		return;
+	packets = tcp_packets_in_flight(tp) + tlt_burst_waiting(sk);
+	if (packets <= tcp_snd_cwnd(tp))
+		return;
+	packets = min3(packets, tlt_burst_bytes(sk, b, mbit) / tp->mss_cache, tp->snd_cwnd_clamp);
+	if (packets <= tcp_snd_cwnd(tp))
+		return;
+	if (!b->own && b->skip) {
+		b->skip--;
+		b->on = 0;
 		return;
 	}
-	if (tp->packets_out || b->off || !tcp_send_head(sk))
-		return;
-	limit = min(tlt_burst_bytes(sk, b, mbit) / tp->mss_cache, tp->snd_cwnd_clamp);
-	if (limit <= tcp_snd_cwnd(tp))
-		return;
 	b->window = tcp_snd_cwnd(tp);
-	b->limit = limit;
-	b->delivered = tp->delivered & TLT_BURST_DELIVERED;
-	tcp_snd_cwnd_set(tp, limit);
-	gl_pace_as_tcp(sk);
-	sk->sk_gso_max_segs = min_t(u32, sk->sk_gso_max_segs, b->window);
+	tcp_snd_cwnd_set(tp, packets);
+	if (!b->own)
+		tlt_burst_begin(sk, b);
+}
+
+/**
+ * tlt_burst_acked() - an ACK has arrived, and TCP has not changed its window yet
+ * @sk: the connection, locked
+ * @b: its burst
+ */
+void tlt_burst_acked(struct sock *sk, struct tlt_burst *b)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	tlt_burst_return(sk, b);
+	b->busy = tp->snd_una != tp->snd_nxt || tcp_send_head(sk);
+}
+
+/**
+ * tlt_burst_return() - TCP is about to read or change its window
+ * @sk: the connection, locked
+ * @b: its burst
+ */
+void tlt_burst_return(struct sock *sk, struct tlt_burst *b)
+{
+	if (b->window)
+		tcp_snd_cwnd_set(tcp_sk(sk), b->window);
+	b->window = 0;
 }
 
 /* Packets that have arrived since the burst began. */
 static u32 tlt_burst_arrived(const struct tcp_sock *tp, const struct tlt_burst *b)
 {
-	return (tp->delivered - b->delivered) & TLT_BURST_DELIVERED;
+	return (u16)(tp->delivered - b->delivered);
 }
 
 /**
@@ -100,7 +154,7 @@ static u32 tlt_burst_arrived(const struct tcp_sock *tp, const struct tlt_burst *
  */
 bool tlt_burst_grows(const struct sock *sk, const struct tlt_burst *b)
 {
-	return b->window && !tlt_burst_arrived(tcp_sk(sk), b);
+	return b->own && !tlt_burst_arrived(tcp_sk(sk), b);
 }
 
 /**
@@ -108,42 +162,77 @@ bool tlt_burst_grows(const struct sock *sk, const struct tlt_burst *b)
  * @sk: the connection, locked
  * @b: its burst
  * @seq: first sequence number
+ * @segs: packets
  */
-bool tlt_burst_sends(const struct sock *sk, const struct tlt_burst *b, u32 seq)
+bool tlt_burst_sends(const struct sock *sk, const struct tlt_burst *b, u32 seq, u32 segs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	return b->window && !before(seq, tp->snd_nxt) && tcp_packets_in_flight(tp) >= b->window;
+	return b->window && !before(seq, tp->snd_nxt) &&
+	       tcp_packets_in_flight(tp) + segs > b->window;
 }
 
 /**
- * tlt_burst_end() - the echo has arrived, or will not arrive any more
+ * tlt_burst_echoed() - the echo of an important packet has arrived
  * @sk: the connection, locked
  * @b: its burst
+ * @ssthresh: the base's ssthresh()
  *
- * The window becomes the number of packets that have arrived, and with losses at least half of the
- * window before the burst: reno's reaction to a loss in it.  Without losses it is at least that
- * window, which the application may not have filled.  If TCP reduces its window already, by a loss
- * or a mark, that number is its goal at most.  After a full bandwidth-delay product there is no
- * more to find, and slow start ends.
+ * The path has carried the packets that arrived in a round trip.  Without losses their number is the
+ * next window at least, but ACKs of unscheduled packets have not increased TCP's window beyond
+ * twice the old one.  If TCP reduces a smaller window because of a mark, it reduces that number
+ * instead.  With losses the number is the connection's share of the port, and the window after the
+ * recovery: at least half of the old one, reno's reaction to a loss.
+ */
+void tlt_burst_echoed(struct sock *sk, struct tlt_burst *b, u32 (*ssthresh)(struct sock *sk))
+{
+	u8 state = inet_csk(sk)->icsk_ca_state;
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 n, window, own = b->own;
+
+	tlt_burst_end(sk, b);
+	if (!own)
+		return;
+	n = min_t(u32, tlt_burst_arrived(tp, b), TLT_BURST_MAX);
+	window = tcp_snd_cwnd(tp);
+	if (state == TCP_CA_Recovery) {
+		tp->snd_ssthresh = max3(n, own / 2, 2U);
+		window = min(window, tp->snd_ssthresh);
+	} else if (state == TCP_CA_CWR && n > tp->prior_cwnd) {
+		tcp_snd_cwnd_set(tp, n);
+		tp->prior_cwnd = n;
+		tp->snd_ssthresh = ssthresh(sk);
+		window = min(window, tp->snd_ssthresh);
+	} else if (state < TCP_CA_CWR && tp->lost_out) {
+		window = max3(n, own / 2, 2U);
+	} else if (state < TCP_CA_CWR) {
+		window = max(n, min(window, 2 * own));
+	}
+	tcp_snd_cwnd_set(tp, window);
+}
+
+/**
+ * tlt_burst_end() - the burst ends
+ * @sk: the connection, locked
+ * @b: its burst
  */
 void tlt_burst_end(struct sock *sk, struct tlt_burst *b)
 {
-	bool reduced = inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder;
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 n, least = b->window;
+	tlt_burst_return(sk, b);
+	if (b->own)
+		gl_gso_default(sk);
+	b->own = 0;
+	b->on = 0;
+}
 
-	if (!b->window)
-		return;
-	if (reduced || tp->lost_out)
-		least = max(least / 2, 2U);
-	n = clamp_t(u32, tlt_burst_arrived(tp, b), least, b->limit);
-	if (reduced || n == b->limit) {
-		tp->snd_ssthresh = min(tp->snd_ssthresh, n);
-		tp->prior_cwnd = min(tp->prior_cwnd, n);
-	}
-	b->window = 0;
-	tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), n));
-	gl_pace_as_tcp(sk);
-	gl_gso_default(sk);
+/**
+ * tlt_burst_lost() - an important packet is lost
+ * @sk: the connection, locked
+ * @b: its burst
+ */
+void tlt_burst_lost(struct sock *sk, struct tlt_burst *b)
+{
+	if (b->own)
+		b->skip = TLT_BURST_SKIP;
+	tlt_burst_end(sk, b);
 }

@@ -10,10 +10,13 @@
  * struct tlt_burst - a connection's burst of unscheduled packets
  * @bdp: the socket option GREENLANE_BDP, bytes; 0 if not set
  * @sent: unscheduled packets sent on this connection, for struct greenlane_info
- * @window: TCP's own window, packets; 0 if there is no burst
- * @limit: TCP's window during the burst, a bandwidth-delay product, packets
- * @delivered: tp->delivered (packets) when the burst began, low 15 bits
+ * @window: TCP's own window while snd_cwnd is larger, packets; 0 while it is snd_cwnd
+ * @own: TCP's own window when the burst began, packets; 0 if there is none
+ * @delivered: tp->delivered (packets) when the message began, low 16 bits
+ * @skip: messages that do not begin a burst, as the path has lost an important packet
  * @off: switched off by a socket option
+ * @on: the message may have a burst: no echo has arrived
+ * @busy: a message has begun, and not all of it is acknowledged
  *
  * All fields: socket lock.
  */
@@ -21,15 +24,22 @@ struct tlt_burst {
 	u32	bdp;
 	u32	sent;
 	u16	window;
-	u16	limit;
-	u16	delivered:15,
-		off:1;
+	u16	own;
+	u16	delivered;
+	u8	skip;
+	u8	off:1,
+		on:1,
+		busy:1;
 };
 
 u32 tlt_burst_bytes(const struct sock *sk, const struct tlt_burst *b, u32 mbit);
-void tlt_burst_begin(struct sock *sk, struct tlt_burst *b, u32 mbit);
+void tlt_burst_lend(struct sock *sk, struct tlt_burst *b, u32 mbit);
+void tlt_burst_acked(struct sock *sk, struct tlt_burst *b);
+void tlt_burst_return(struct sock *sk, struct tlt_burst *b);
 bool tlt_burst_grows(const struct sock *sk, const struct tlt_burst *b);
-bool tlt_burst_sends(const struct sock *sk, const struct tlt_burst *b, u32 seq);
+bool tlt_burst_sends(const struct sock *sk, const struct tlt_burst *b, u32 seq, u32 segs);
+void tlt_burst_echoed(struct sock *sk, struct tlt_burst *b, u32 (*ssthresh)(struct sock *sk));
 void tlt_burst_end(struct sock *sk, struct tlt_burst *b);
+void tlt_burst_lost(struct sock *sk, struct tlt_burst *b);
 
 #endif /* _TLT_BURST_H */

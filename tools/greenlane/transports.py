@@ -59,7 +59,7 @@ TRANSPORTS = (
     Transport("tlt_", "tcp_tlt", ("tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "tlt_dcqcn",
                                   "tlt_dart", "tlt_hpcc", "aeolus_reno", "aeolus_cubic",
                                   "aeolus_dctcp"),
-              TAGS, needs=("greenlane",), wraps=("tcp_dcqcn", "tcp_dart", "tcp_hpcc")),
+              TAGS, needs=("greenlane", "link_speed"), wraps=("tcp_dcqcn", "tcp_dart", "tcp_hpcc")),
     Transport("xpass", "tcp_xpass", ("xpass",), CREDITS, needs=("rd_core",), fallback="xpass-reno",
               mbit="xpass_rate", colour="#D55E00", marker="v", baseline=True),
     Transport("ndp", "tcp_ndp", ("ndp",), CREDITS, needs=("rd_core",), fallback="ndp-reno",
