@@ -253,8 +253,8 @@ static void rd_arm_retry(struct sock *sk, struct rd_sock *rs, u64 now)
 	rd_alarm_set(rs->r.queue, &rs->alarm, now + wait);
 }
 
-/* Lost packets wait for the receiver for this time, ms, before TCP's timer counts: twice the longest
- * wait that it can advertise.
+/* Lost packets wait for the receiver for this time, ms, before TCP's timer counts: twice the
+ * longest wait that it can advertise.
  */
 #define RD_POSTPONED	(2 * (u32)(RD_WAIT_MAX / NSEC_PER_MSEC))
 
@@ -263,9 +263,9 @@ static void rd_arm_retry(struct sock *sk, struct rd_sock *rs, u64 now)
  * @sk: the connection
  * @rs: its state
  *
- * Lost packets wait for credits, and no packet is in flight that the timer could find lost: it would
- * send one of them without a credit.  It begins anew when the request would be repeated, so TCP
- * repairs the loss if the receiver does not answer.  A peer that answers, but sends no credits,
+ * Lost packets wait for credits, and no packet is in flight that the timer could find lost: it
+ * would send one of them without a credit.  It begins anew when the request would be repeated, so
+ * TCP repairs the loss if the receiver does not answer.  A peer that answers, but sends no credits,
  * postpones it by RD_POSTPONED or TCP_USER_TIMEOUT at most.
  */
 void rd_postpone_rto(struct sock *sk, struct rd_sock *rs)

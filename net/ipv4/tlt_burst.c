@@ -2,9 +2,9 @@
 /* Aeolus over TLT: the first round trip at line rate.
  *
  * A window transport begins with ten packets, and needs several round trips to find the bandwidth
- * that is free.  Aeolus sends a bandwidth-delay product at once, as *unscheduled* packets that
- * switches drop first (ToN 2021, §III-A).  Its paper has that for credit transports.  TCP "does
- * not send scheduled packets whose deliveries are guaranteed" (§VI), which would report the losses.
+ * that is free.  Aeolus sends a bandwidth-delay product at once, as *unscheduled* packets, which
+ * switches drop first (ToN 2021, §III-A).  Its paper has that for credit transports: TCP "does not
+ * send scheduled packets whose deliveries are guaranteed" (§VI).  Their ACKs report the losses.
  * TLT's important packet is such a packet.
  *
  *	sender                        switch                  receiver
@@ -63,8 +63,7 @@ static u32 tlt_burst_waiting(const struct sock *sk)
 	return after(end, tp->snd_nxt) ? DIV_ROUND_UP(end - tp->snd_nxt, tp->mss_cache) : 0;
 }
 
-/* The burst's first packet beyond TCP's window is about to leave.  TCP sends whole GSO packets of one
- * kind.
+/* The first packet beyond TCP's window is about to leave.  TCP sends whole GSO packets of one kind.
  */
 static void tlt_burst_begin(struct sock *sk, struct tlt_burst *b)
 {
@@ -79,9 +78,9 @@ static void tlt_burst_begin(struct sock *sk, struct tlt_burst *b)
  * @b: its burst
  * @mbit: as in tlt_burst_bytes()
  *
- * A message begins after TCP has sent all data, and all is acknowledged.  If it has more data than TCP's window permits, and
- * that is less than a bandwidth-delay product, the rest is a burst.  It continues as ACKs arrive,
- * until its echo does, or TCP repairs a loss or reduces its window.
+ * A message begins after TCP has sent all data, and all is acknowledged.  If it has more data than
+ * TCP's window permits, and that is less than a bandwidth-delay product, the rest is a burst.  It
+ * continues as ACKs arrive, until its echo does, or TCP repairs a loss or reduces its window.
  */
 void tlt_burst_lend(struct sock *sk, struct tlt_burst *b, u32 mbit)
 {
@@ -94,7 +93,7 @@ void tlt_burst_lend(struct sock *sk, struct tlt_burst *b, u32 mbit)
 		b->on = !b->off;
 		b->delivered = tp->delivered;
 	}
-	/* TCP remains in CWR after the last message. */
+	/* TCP may be in CWR since the last message. */
 	if (!b->on || (tp->packets_out && inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder))
 		return;
 	packets = tcp_packets_in_flight(tp) + tlt_burst_waiting(sk);
@@ -178,11 +177,11 @@ bool tlt_burst_sends(const struct sock *sk, const struct tlt_burst *b, u32 seq, 
  * @b: its burst
  * @ssthresh: the base's ssthresh()
  *
- * The path has carried the packets that arrived in a round trip.  Without losses their number is the
- * next window at least, but ACKs of unscheduled packets have not increased TCP's window beyond
- * twice the old one.  If TCP reduces a smaller window because of a mark, it reduces that number
- * instead.  With losses the number is the connection's share of the port, and the window after the
- * recovery: at least half of the old one, reno's reaction to a loss.
+ * The path has carried the packets that arrived in a round trip.  Without losses their number is at
+ * least the next window, in place of what slow start has made of it beyond twice the old one.  If
+ * TCP reduces a smaller window because of a mark, it reduces that number instead.  With losses the
+ * number is the connection's share of the port, and the window after the recovery: at least half of
+ * the old one, reno's reaction to a loss.
  */
 void tlt_burst_echoed(struct sock *sk, struct tlt_burst *b, u32 (*ssthresh)(struct sock *sk))
 {

@@ -12,18 +12,24 @@ Without the probe, the paper's sender detects the loss only when it has no other
 send; TCP detects it when later packets are SACKed, so the probe gains less here.
 """
 import contextlib
+import errno
 import itertools
+import socket
 import time
 
 from lab.codepoints import CREDIT, PROBE, PROBE_ACK, REQUEST, SCHEDULED, UNSCHEDULED
 from lab.tap import case, equal, main, true, within
+from lab.wire import packet
 from lab.wire.aeolus import RTT, aeolus
+from lab.wire.attack import Attacker
 from lab.wire.packet import data
 from lab.wire.sockopt import info
 from lab.wire.wire import MSS, pattern
+from lab.wire.xpass import ACCEPTED
 
 RATE = 2400             # Mbit/s: 60 kB in that time, less than the window; a credit in 80 us
 MESSAGE = 100_000
+TCP_USER_TIMEOUT = 18
 
 
 def tail_lost(version, tso, probe):
@@ -152,6 +158,25 @@ def no_credits(version):
         true(again, "the packet of the RTO is protected")
         wire.rule = None
         equal(wire.receive(server, 5000, 0.5), pattern(5000), "bytes")
+
+
+@case("a peer answers requests without credits: TCP_USER_TIMEOUT applies", version=(4, 6),
+      every=(1e-3, 0.15))
+def drip(version, every):
+    with aeolus(version=version, rto_min="4ms" if every < 0.1 else "200ms") as wire:
+        client, server = wire.connect()
+        client.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, 500)
+        wire.rule = lambda p: p.kind in (UNSCHEDULED, CREDIT)
+        client.send(pattern(5000))
+        wire.run(1.5e-3)
+        attacker = Attacker(wire, client, server)
+        wire.rule = lambda p: True
+        began = time.monotonic()
+        while not (error := client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+            attacker.forge(False, CREDIT, packet.option(CREDIT, 1, ACCEPTED | 1000))
+            wire.run(every)
+            true(time.monotonic() - began < 3, "an error within 3 s")
+        equal(error, errno.ETIMEDOUT, "error")
 
 
 if __name__ == "__main__":

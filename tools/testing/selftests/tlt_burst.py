@@ -116,7 +116,8 @@ def losses(version, cc, lost):
         equal(wire.receive(server, size), pattern(size), "bytes")
         wire.run(3 * RTT)
         arrived = 40 - len(gone)
-        within(cwnd(client), 2, arrived + 3, f"window; {arrived} packets of the burst have arrived")
+        # A loss that the echo alone finds makes TCP reduce that window, too.
+        within(cwnd(client), arrived // 2 - 1, arrived + 3, f"window; {arrived} packets of the burst have arrived")
         later = [p for p in data(wire.from_a())[40:] if p.kind != CLOCK]
         equal(sorted(p.seq for p in later), sorted(p.seq for p in gone), "retransmissions, each once")
         true(all(p.kind in (DATA, IMPORTANT) for p in later), "they are within TCP's window")
@@ -155,7 +156,7 @@ def marked(version, cc, limit):
         sent = len(burst(wire, client, 100))
         true(sent > own, f"{sent} packets, own window {own}")
         wire.run(3 * RTT)
-        within(cwnd(client), 2, 0.85 * sent, f"window after {sent} marked packets")
+        within(cwnd(client), 0.4 * sent, 0.85 * sent, f"window after {sent} marked packets")
         wire.receive(server, 100 * MSS[version])
 
 
@@ -164,6 +165,7 @@ def marked(version, cc, limit):
 def all_lost(version, cc):
     size = 40 * MSS[version]
     with aeolus(version=version, cc=cc, rto_min="4ms") as wire:
+        wire.a.sysctl("net.ipv4.tcp_early_retrans", 0)
         client, server = wire.connect()
         wire.rule = lambda p: p.from_a
         burst(wire, client, 40)
@@ -200,6 +202,7 @@ def undone(wire, client, server):
 
 @one("the receiver's window is closed: no burst is open, and an idle time changes no threshold")
 def closed(wire, client, server):
+    option(client, GREENLANE_BDP, 2000 * MSS[wire.version])
     with contextlib.suppress(BlockingIOError):
         while client.send(pattern(1 << 20)):
             wire.run(5 * RTT)
@@ -230,13 +233,13 @@ def off(wire, client, server):
 
 
 @case("a socket option, or another congestion control, ends the burst: TCP's own window", version=(4, 6),
-      how=("GREENLANE_AEOLUS", "GREENLANE_TLT", "tlt_dctcp", "cubic"))
+      how=(GREENLANE_AEOLUS, GREENLANE_TLT, "tlt_dctcp", "cubic"))
 def ended(version, how):
     with aeolus(version=version, cc="aeolus_dctcp") as wire:
         client, server = wire.connect()
         equal(len(burst(wire, client, 40)), 40, "packets of the burst")
-        if how.startswith("GREENLANE"):
-            option(client, globals()[how], 0)
+        if isinstance(how, int):
+            option(client, how, 0)
         else:
             modules.load_for(how)
             client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, how.encode())
@@ -279,6 +282,25 @@ def again(wire, client, server):
         within(kinds(sent).count(DATA), before - 43, before, "packets of TCP's window")
         wire.receive(server, packets * MSS[wire.version])
     no_timer(wire)
+
+
+@one("a long message has one burst, also if one ACK acknowledges all packets in flight")
+def once(wire, client, server):
+    option(client, GREENLANE_BDP, 100 * MSS[wire.version])
+    last = {}
+
+    def rule(p):
+        """Of the ACKs only those of the last packet in flight pass."""
+        if p.from_a:
+            last["end"] = max(last.get("end", 0), p.end) if p.len else last.get("end", 0)
+            return False
+        return p.ack < last.get("end", 0)
+    wire.rule = rule
+    size = 300 * MSS[wire.version]
+    client.send(pattern(size))
+    equal(len(wire.receive(server, size, 5.0)), size, "bytes")
+    wire.rule = None
+    within(wire.a.greenlane()["BurstSent"], 20, 100, "BurstSent")
 
 
 @one("bursts of both ends at the same time")
