@@ -333,15 +333,16 @@ def varied():
           ["dctcp+dart", "dctcp@mix", "dart@mix"], "a mix")
 
 
-@case("two bases: each has its transports and its seeds; runs of today's Linux omit --base")
+@case("two bases: each has its transports, seeds and options; runs of today's Linux omit --base")
 def two_bases():
     about = {"command": "load --fine", "small": "--background 3", "large": "",
              "vary": {"base": ["paper", "linux"], "cc": ["dctcp", "tlt_dctcp"], "seed": [1, 2]},
-             "also": {"paper": ["dctcp:tcp_rto_min_us=200"]}, "fewer": {"linux": {"seed": [2]}}}
+             "also": {"paper": ["dctcp:tcp_rto_min_us=200"]}, "fewer": {"linux": {"seed": [2]}},
+             "base_options": {"paper": "--uplinks 1"}}
     runs = tuple(catalogue.runs(about, "small"))
     equal([" ".join(run.command) for run in runs],
           [f"load --fine --cc dctcp,tlt_dctcp,dctcp:tcp_rto_min_us=200 --base paper --seed {seed}"
-           " --background 3" for seed in (1, 2)]
+           " --uplinks 1 --background 3" for seed in (1, 2)]
           + ["load --fine --cc dctcp,tlt_dctcp --seed 2 --background 3"], "commands")
     large = [run.command[run.command.index("--cc") + 1] for run in catalogue.runs(about, "large")]
     equal(large, ["dctcp", "tlt_dctcp", "dctcp:tcp_rto_min_us=200"] * 2 + ["dctcp", "tlt_dctcp"],
