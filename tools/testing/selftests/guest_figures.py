@@ -360,13 +360,12 @@ def shared():
         "load --seed 40 --load 1 --fine", "incast --fine --load 40 --seed 1")]
     equal([name == names[0] for name in names], [True, True, False, False], "names")
     runs = {figure.name: {run.name for run in figure.runs} for figure in catalogue.load()}
-    for less, more in (("tlt-fig7", "tlt-fig5"), ("tlt-fig8", "ours-auto"),
-                       ("aeolus-fig13", "aeolus-fig11"), ("dart-fig11", "dart-fig14"),
-                       ("dart-table1", "dart-fig12")):
+    for less, more in (("tlt-fig8", "ours-auto"), ("aeolus-fig13", "aeolus-fig11"),
+                       ("dart-fig11", "dart-fig14"), ("dart-table1", "dart-fig12")):
         true(runs[less] <= runs[more], f"{less}'s runs are {more}'s")
     # The report at the small scale takes an hour and a half on two processors; the six
     # runs of HPCC take two minutes of it.
-    true(len(set().union(*runs.values())) <= 486, "runs at the small scale")
+    true(len(set().union(*runs.values())) <= 487, "runs at the small scale")
 
 
 @case("an unknown key of a physical limit: the error names it")
