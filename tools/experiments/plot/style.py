@@ -25,7 +25,6 @@ _NAMES = {
     "reno:tcp_rto_min_us=200": "reno, RTO_min 200 us",
     "dctcp:tcp_rto_min_us=200": "dctcp, RTO_min 200 us",
     "dctcp:paper_rto_us=160": "dctcp, RTO 160 us",
-    "dctcp:paper_delack=2": "dctcp, delayed ACKs",
     "dctcp:tcp_early_retrans=3:paper_repair=0": "dctcp, probes, RACK",
     "dcqcn:dcqcn_recovery=1:paper_rto_us=4000": "dcqcn, go-back-N",
     "dcqcn:dcqcn_recovery=2:dcqcn_rto_low=454:dcqcn_rto_high=1930": "dcqcn, IRN",
@@ -56,7 +55,8 @@ def name(cc, all_of=()):
     mine, _, ends = cc.partition("@")
     if ends in _ENDS:
         return f"{_NAMES.get(mine, mine.partition(':')[0])}, {_ENDS[ends]}"
-    return _NAMES.get(cc, cc)
+    mine, delayed, _ = cc.partition(":paper_delack=2")
+    return _NAMES.get(mine, mine) + ", delayed ACKs" * bool(delayed)
 
 
 def base(cc):
