@@ -363,7 +363,7 @@ def shared():
     for less, more in (("tlt-fig8", "ours-auto"), ("aeolus-fig13", "aeolus-fig11"),
                        ("dart-fig11", "dart-fig14"), ("dart-table1", "dart-fig12")):
         true(runs[less] <= runs[more], f"{less}'s runs are {more}'s")
-    # The report at the small scale takes an hour and a half on two processors; the six
+    # The report at the small scale takes 105 minutes on two processors; the six
     # runs of HPCC take two minutes of it.
     true(len(set().union(*runs.values())) <= 487, "runs at the small scale")
 
