@@ -55,7 +55,7 @@ def name(cc, all_of=()):
     mine, _, ends = cc.partition("@")
     if ends in _ENDS:
         return f"{_NAMES.get(mine, mine.partition(':')[0])}, {_ENDS[ends]}"
-    mine, delayed, _ = cc.partition(":paper_delack=2")
+    mine, delayed, _ = cc.replace(":paper_delack=0", "").partition(":paper_delack=2")
     return _NAMES.get(mine, mine) + ", delayed ACKs" * bool(delayed)
 
 
