@@ -347,6 +347,11 @@ def two_bases():
     large = [run.command[run.command.index("--cc") + 1] for run in catalogue.runs(about, "large")]
     equal(large, ["dctcp", "tlt_dctcp", "dctcp:tcp_rto_min_us=200"] * 2 + ["dctcp", "tlt_dctcp"],
           "one transport a run at the large scale")
+    apart = {"command": "load", "vary": {"base": ["paper", "linux"], "cc": []},
+             "also": {"paper": ["dctcp:paper_delack=2"], "linux": ["dctcp"]}}
+    equal([" ".join(run.command) for run in catalogue.runs(apart, "small")],
+          ["load --cc dctcp:paper_delack=2 --base paper", "load --cc dctcp"],
+          "commands without a transport of both")
     rows = catalogue.Figure("f", about, runs).rows([{"summary": [{"cc": "dctcp"}]}, None,
                                                     {"summary": [{"cc": "dctcp"}]}])
     equal(rows, [{"cc": "dctcp", "base": "paper", "seed": 1},
