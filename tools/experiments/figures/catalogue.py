@@ -22,6 +22,7 @@ A figure that compares with a base varies the kernel:
     vary = { base = ["paper", "linux"], cc = ["dctcp", "tlt_dctcp"], seed = [1, 2, 3] }
     also = { paper = ["dctcp:tcp_rto_min_us=200"] }     # transports of this base only
     fewer = { linux = { seed = [1] } }                  # this base has these values only
+    base_options = { paper = "--uplinks 1" }            # options of this base only
 
 "paper" is the base of the papers' simulators (scripts/experiment --base), "linux" is today's Linux,
 which is the default.  A compared number is of the paper's base, and has its verdict there; over
@@ -74,7 +75,7 @@ from experiments.figures import verdict
 HERE = pathlib.Path(__file__).resolve().parent
 SCALES = ("small", "large")
 _KEYS = {"title", "paper", "setting", "command", "vary", "small", "large", "plot", "compare",
-         "text", "also", "fewer"}
+         "text", "also", "fewer", "base_options"}
 _PANEL = {"x", "y", "unit", "title", "log", "by", "label", "bars"}
 _COMPARE = {"what", "of", "to", "over", "take", "key", "paper", "read", "uncertainty", "want",
             "as", "unit", "because", "not_comparable", "samples", "headline", "today", "ideal",
@@ -258,11 +259,11 @@ def _varied(about, key, default):
 
 
 def _check_bases(about, wrong):
-    """Of vary, also and fewer."""
+    """Of vary, also, fewer and base_options."""
     bases = about.get("vary", {}).get("base", [])
     if unknown := [base for base in bases if base not in BASES]:
         wrong(f"base is {' or '.join(BASES)}: {unknown[0]}")
-    for key in ("also", "fewer"):
+    for key in ("also", "fewer", "base_options"):
         if unknown := set(about.get(key, {})) - set(bases):
             wrong(f"{key}: base is never {min(unknown)}")
     for base, fewer in about.get("fewer", {}).items():
@@ -324,9 +325,11 @@ def runs(about, scale):
         if any(value not in fewer.get(name, [value]) for name, value in varied.items()):
             continue
         options = [word for name, value in varied.items() for word in _option(name, value)]
-        for cc in _ccs(about, base, scale) if has_cc else [None]:
+        for cc in [None] if has_cc is None else _ccs(about, base, scale):
             command = [*shlex.split(about["command"]), *(["--cc", cc] if cc else [])]
-            yield Run((*command, *options, *shlex.split(about.get(scale, ""))),
+            own = about.get("base_options", {}).get(base, "")
+            yield Run((*command, *options, *shlex.split(own),
+                       *shlex.split(about.get(scale, ""))),
                       tuple(varied.items()))
 
 

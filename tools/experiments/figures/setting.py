@@ -102,10 +102,16 @@ def _seeds(results):
 _BASES = {"paper": "over the papers' base", "linux": "over today's Linux"}
 
 
+def _base(config):
+    """The base in words, with the uplinks that it uses if that is not all of them."""
+    words, uplinks = _BASES[config.get("base", "linux")], config.get("uplinks")
+    return f"{words} with {uplinks} of {config['spines']} uplinks" if uplinks else words
+
+
 def _bases(configs):
     """The bases; an empty text if today's Linux is the only one."""
-    bases = dict.fromkeys(config.get("base", "linux") for config in configs)
-    return " and ".join(_BASES[base] for base in bases) if set(bases) != {"linux"} else ""
+    bases = dict.fromkeys(map(_base, configs))
+    return " and ".join(bases) if set(bases) != {_BASES["linux"]} else ""
 
 
 def words(results):

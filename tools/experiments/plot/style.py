@@ -25,13 +25,11 @@ _NAMES = {
     "reno:tcp_rto_min_us=200": "reno, RTO_min 200 us",
     "dctcp:tcp_rto_min_us=200": "dctcp, RTO_min 200 us",
     "dctcp:paper_rto_us=160": "dctcp, RTO 160 us",
-    "dctcp:paper_delack=0": "dctcp, + quick ACKs",
-    "dctcp:paper_delack=0:tcp_early_retrans=3": "dctcp, + probes",
-    "dctcp:paper_delack=0:tcp_early_retrans=3:paper_repair=0": "dctcp, + RACK",
-    "dcqcn:dcqcn_recovery=1:paper_delack=0:paper_rto_us=4000": "dcqcn, go-back-N",
-    "dcqcn:dcqcn_recovery=2:dcqcn_rto_high=1930:paper_delack=0": "dcqcn, IRN",
-    "tlt_dcqcn:dcqcn_recovery=1:paper_delack=0:paper_rto_us=4000": "tlt_dcqcn, go-back-N",
-    "tlt_dcqcn:dcqcn_recovery=2:dcqcn_rto_high=1930:paper_delack=0": "tlt_dcqcn, IRN",
+    "dctcp:tcp_early_retrans=3:paper_repair=0": "dctcp, probes, RACK",
+    "dcqcn:dcqcn_recovery=1:paper_rto_us=4000": "dcqcn, go-back-N",
+    "dcqcn:dcqcn_recovery=2:dcqcn_rto_low=454:dcqcn_rto_high=1930": "dcqcn, IRN",
+    "tlt_dcqcn:dcqcn_recovery=1:paper_rto_us=4000": "tlt_dcqcn, go-back-N",
+    "tlt_dcqcn:dcqcn_recovery=2:dcqcn_rto_low=454:dcqcn_rto_high=1930": "tlt_dcqcn, IRN",
     "tlt_dctcp:tlt_clock=0": "adaptive", "tlt_dctcp:tlt_clock=1": "a byte",
     "tlt_dctcp:tlt_clock=2": "an MSS", "tlt_dctcp:tcp_early_retrans=0": "tlt_dctcp",
     "aeolus_xpass:aeolus_probe=0": "aeolus_xpass, no probe",
@@ -57,7 +55,8 @@ def name(cc, all_of=()):
     mine, _, ends = cc.partition("@")
     if ends in _ENDS:
         return f"{_NAMES.get(mine, mine.partition(':')[0])}, {_ENDS[ends]}"
-    return _NAMES.get(cc, cc)
+    mine, delayed, _ = cc.replace(":paper_delack=0", "").partition(":paper_delack=2")
+    return _NAMES.get(mine, mine) + ", delayed ACKs" * bool(delayed)
 
 
 def base(cc):

@@ -380,10 +380,19 @@ def plotted():
                 path.unlink()
 
 
+@case("one of two uplinks: half of the core, under a load that is in percent of both")
+def uplinks():
+    one, other = (experiment("load", *SMALL, "--cc", "tlt_dctcp", *options)["runs"][0]
+                  for options in (["--uplinks", "1", "--load", "25"],
+                                  ["--spines", "1", "--load", "50"]))
+    equal(differing(one, other), ["load"], "differences from a network with one spine")
+
+
 @case("an invalid command line: one line, and status 2")
 def command_line():
     for options in (["--load", "0"], ["--load", "1001"], ["--hosts", "63"], ["--leaves", "1"],
                     ["--senders", "64"], ["--foreground", "100"], ["--fresh"], ["--spines", "17"],
+                    ["--uplinks", "5"], ["--uplinks", "1", "--topology", "star"],
                     ["--topology", "ring"], ["--topology", "fat-tree", "--k", "5"],
                     ["--topology", "fat-tree", "--hosts", "9"], ["--topology", "star", "--hosts", "1"],
                     ["--deployed", "101"], ["--deployed", "50", "--cc", "dart+tlt_dctcp"],

@@ -512,10 +512,12 @@ def settings():
              bytes=32768, rate=10**10, trunk=40 * 10**9),
           "6 hosts to 1 and 1 to 1 over a trunk of 40 Gbit/s, 10 Gbit/s; 600 flows of 32 kB beside"
           " one without an end", "victim")
-    equal(setting.words([{"config": load | {"base": base}, "runs": [{"seed": 1, "load": 40}]}
-                         for base in ("paper", "linux")]),
-          "96 hosts, 2 tiers, 2:1, 40 Gbit/s; 300 flows of web search, incasts of 95 x 8 x 8 kB,"
-          " load 40 %; over the papers' base and over today's Linux; 1 seed", "two bases")
+    for uplinks, words in ((None, ""), (1, " with 1 of 4 uplinks")):
+        equal(setting.words([{"config": load | own, "runs": [{"seed": 1, "load": 40}]}
+                             for own in ({"base": "paper", "uplinks": uplinks}, {"base": "linux"})]),
+              "96 hosts, 2 tiers, 2:1, 40 Gbit/s; 300 flows of web search, incasts of 95 x 8 x 8 kB,"
+              f" load 40 %; over the papers' base{words} and over today's Linux; 1 seed",
+              "two bases")
     # The report describes each kind of experiment of the tree's figures.
     kinds = {run.command[0].replace("-", "_") for figure in catalogue.load() for run in figure.runs}
     for kind in kinds - {"load", "deflect", "victim"}:

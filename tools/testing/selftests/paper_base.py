@@ -43,18 +43,39 @@ def exchange(*settings, segments):
         return acks(w, w.from_a()[0].time)
 
 
-@case("a lone segment: its ACK after 200 ms, with quick ACKs at once", delack=(1, 0))
+@case("a lone segment: its ACK at once; with delayed ACKs after 200 ms", delack=(0, 1, 2))
 def lone(delack):
     found = exchange(f"paper_delack={delack}", segments=1)
     equal(len(found), 1, "ACKs")
-    within(found[0], *((DELACK - TICK, DELACK + WHEEL) if delack else (0, TICK)), "its time")
+    within(found[0], *((DELACK - TICK, DELACK + WHEEL) if delack == 2 else (0, TICK)),
+           "its time")
 
 
-@case("two segments: an ACK at the second, with quick ACKs one each", delack=(1, 0))
+@case("two segments: an ACK each; with delayed ACKs one at the second", delack=(0, 1, 2))
 def second(delack):
     found = exchange(f"paper_delack={delack}", segments=2)
-    equal(len(found), 1 if delack else 2, "ACKs")
+    equal(len(found), 1 if delack == 2 else 2, "ACKs")
     within(found[-1], 50e-6, 100e-6, "ACK of the second")
+
+
+@case("40 segments after a conversation: an ACK each, or each second, with quick ACKs fewer than one"
+      " each", delack=(0, 1, 2))
+def each(delack):
+    with connected(lambda: wire(f"paper_delack={delack}", rto_min="1s", tso=False)) as (
+            w, client, server):
+        w.run(0.5)
+        for _ in range(3):      # a conversation, in which Linux expects to send ACKs with answers
+            client.send(b"?")
+            w.run(1e-3)
+            server.send(server.recv(100))
+            w.run(1e-3)
+            client.recv(100)
+        w.mark()
+        for _ in range(40):
+            client.send(bytes(MSS[4]))
+            w.run(50e-6)
+        count = len(acks(w, w.from_a()[0].time))
+        within(count, *((1, 39), (40, 40), (20, 20))[delack], "ACKs")
 
 
 def lossy(*settings, lost, size=20 * MSS[4], seconds=2.0, cc="reno", **options):
@@ -80,13 +101,13 @@ def lossy(*settings, lost, size=20 * MSS[4], seconds=2.0, cc="reno", **options):
         return sent, acks(w, first.time), done
 
 
-@case("out of order, filled, received again: an ACK at once")
-def at_once():
-    sent, times, done = lossy(lost={(2, 0)}, size=8 * MSS[4])
+@case("out of order, filled, received again: an ACK at once", delack=(1, 2))
+def at_once(delack):
+    sent, times, done = lossy(f"paper_delack={delack}", lost={(2, 0)}, size=8 * MSS[4])
     true(done, "all arrives")
-    # Two in order make one ACK, five above the hole one each, the filled hole one.
-    equal(len([t for t in times if t < 1e-3]), 7, f"ACKs: {times}")
-    with connected(wire) as (w, client, _):
+    # Two in order make an ACK each, or one, five above the hole one each, the filled hole one.
+    equal(len([t for t in times if t < 1e-3]), 9 - delack, f"ACKs: {times}")
+    with connected(lambda: wire(f"paper_delack={delack}")) as (w, client, _):
         w.run(0.5)
         w.mark()
         client.send(bytes(2 * MSS[4]))

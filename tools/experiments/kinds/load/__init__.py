@@ -87,6 +87,9 @@ DEFAULTS = {"cc": "dctcp,tlt_dctcp", "rate": "40gbit", "delay": "10us", "limit":
 def add_arguments(add):
     """Add the options of this experiment."""
     topologies.add_arguments(add)
+    add("--uplinks", type=units.count, metavar="N",
+        help="uplinks of each leaf that carry packets, as if a hash selected no other; --load"
+        " remains in percent of all of them (--spines)")
     add("--workload", choices=sizes.DISTRIBUTIONS, default="web-search", help="(web-search)")
     add("--load", type=units.several(units.count), default="40", metavar="N,...",
         help="in percent, several runs (40)")
@@ -137,6 +140,8 @@ def wrong(args):
         return "--fresh, --no-tso, --rounds, --gap: this experiment does not have them"
     if message := topologies.settle(args):
         return message
+    if args.uplinks and (args.topology != "leaf-spine" or args.uplinks > args.spines):
+        return "--uplinks: of a leaf-spine, at most --spines"
     if args.senders is None:
         args.senders = args.hosts - 1
     if args.senders >= args.hosts:
@@ -237,7 +242,7 @@ def _port(args, cc):
 
 def configure(args):
     """(configuration, jobs).  A run's time is proportional to its bytes."""
-    keys = ("topology hosts leaves spines k workload background foreground incasts senders"
+    keys = ("topology hosts leaves spines uplinks k workload background foreground incasts senders"
             " each bytes request drain look tcp_info pause segments").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(symmetric=True, rate=args.rate)

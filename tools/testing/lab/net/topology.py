@@ -62,10 +62,10 @@ def pairs(_config):
 
 
 def leaf_spine(config):
-    """Two tiers, all leaves linked to all spines."""
+    """Two tiers, all leaves linked to all spines, or to the first `uplinks` of them."""
     hosts = _hosts(config["hosts"])
     leaves = [f"leaf{i}" for i in range(config["leaves"])]
-    spines = [f"spine{i}" for i in range(config["spines"])]
+    spines = [f"spine{i}" for i in range(config.get("uplinks") or config["spines"])]
     at_leaf = len(hosts) // len(leaves)
     links = [(host, leaves[i // at_leaf]) for i, host in enumerate(hosts)]
     links += [(leaf, spine) for leaf in leaves for spine in spines]
