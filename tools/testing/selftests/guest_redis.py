@@ -72,11 +72,13 @@ def background():
 
 @case("memcached: wrk's pages are complete; dctcp waits for timers, tlt_dctcp does not")
 def memcached():
-    # 40 users with a long pause, so that their requests coincide: an incast of 320.
-    seen = rows("memcached", "--cc", "dctcp,tlt_dctcp", "--users", "40", "--think", "100ms")
+    # Users with a long pause, so that their requests coincide: an incast of 448.  One of 320 fills
+    # the port to 97 %, and in some runs dctcp has no loss.
+    users = 56
+    seen = rows("memcached", "--cc", "dctcp,tlt_dctcp", "--users", str(users), "--think", "100ms")
     for row in seen.values():
         equal(row["unfinished"], 0, f"{row['cc']}: failed")
-        within(row["samples"], 40 * 8, 40 * 10, f"{row['cc']}: pages, in a second")
+        within(row["samples"], users * 8, users * 10, f"{row['cc']}: pages, in a second")
     base, tlt = seen["dctcp"], seen["tlt_dctcp"]
     true(base["timeouts"] + base["probes"] > 0, f"dctcp: RTOs, probes: {base}")
     equal(timers(tlt), (0, 0, 0), "tlt_dctcp: (RTOs, probes, important drops)")
