@@ -1556,17 +1556,17 @@ static int tlt_complete(struct gl_transport *t)
 	if (inner)
 		tlt_nest(t, inner);
 	gl_base_clone(ops, base, THIS_MODULE);
-	/* Bursts need ports that drop them first. */
-	if (tlt_bursts(t))
-		ops->flags &= ~TCP_CONG_NON_RESTRICTED;
 	ops->init = tlt_init;
 	ops->release = gl_release;
 	ops->in_ack_event = tlt_in_ack_event;
 	ops->pkts_acked = tlt_pkts_acked;
 	ops->min_tso_segs = tlt_min_tso_segs;
 	ops->set_state = tlt_set_state;
-	if (tlt_bursts(t))
+	if (tlt_bursts(t)) {
+		/* Bursts need ports that drop them first. */
+		ops->flags &= ~TCP_CONG_NON_RESTRICTED;
 		ops->ssthresh = tlt_ssthresh;
+	}
 	return 0;
 }
 

@@ -39,7 +39,7 @@ def no_timer(wire):
 
 
 def burst(wire, client, packets):
-    """Send a message of so many packets; returns those that leave before the first ACK arrives."""
+    """Send a message of N packets; returns the packets that leave before the first ACK arrives."""
     wire.mark()
     client.send(pattern(packets * MSS[wire.version]))
     wire.run(0.9 * RTT)
