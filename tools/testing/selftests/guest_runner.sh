@@ -51,9 +51,9 @@ notices() {
 }
 
 echo "TAP version 13"
-# Only the newest kernel has a variant with the finer clock.
-[ "${GL_KERNEL:-7.3}$debug" = 7.3 ] && fine=1 || fine=
-echo "1..$((22 + ${fine:-0} + (${#debug} ? 4 : 0)))"
+# Only the newest kernel has the finer clock.
+[ "${GL_KERNEL:-7.3}" = 7.3 ] && fine=1 || fine=
+echo "1..$((23 + ${fine:-0} + (${#debug} ? 4 : 0)))"
 
 guest -- true
 is "a command that succeeds" $? 0
@@ -85,7 +85,7 @@ print({b - a for a, b in zip(t, t[1:])})"
 guest -- python3 -c "$look"
 is "reading the clock takes 256 ns" "$(cat "$tmp/out")" "{256}"
 if [ "$fine" ]; then
-	"$top/scripts/guest" --fine --no-modules -- python3 -c "$look" >"$tmp/out" 2>"$tmp/err"
+	guest --fine -- python3 -c "$look"
 	is "--fine: reading the clock takes 8 ns" "$(cat "$tmp/out")" "{8}"
 fi
 
@@ -112,6 +112,13 @@ is "a command that spins" "$?$(grep -c "no end after 2 s of processor time" "$tm
 check "is killed at the limit" $?
 guest --real-time --timeout 2 -- sleep 1000
 is "a command that sleeps in real time" "$?$(grep -c "no end after 2 s of real time" "$tmp/err")" 701
+mkdir "$tmp/cache"
+(
+	flock 9
+	GREENLANE_CACHE=$tmp/cache timeout 5 "$top/scripts/kernel"
+) 9>"$tmp/cache/kernel-uml-7.3-plain.lock" >"$tmp/out" 2>"$tmp/err"
+is "a second build of a kernel says that it waits" \
+	"$?$(grep -c "waits for another process, which holds kernel 7.3" "$tmp/err")" 1241
 # As soon as the guest exists, several times.
 left=
 for _ in {1..20}; do

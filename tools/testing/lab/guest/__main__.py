@@ -43,13 +43,14 @@ def parse_args():
     for name, what in (("debug", "KASAN, lockdep, kmemleak, DEBUG_ATOMIC_SLEEP"),
                        ("kcsan", "data races (--machine qemu)"),
                        ("gcov", "coverage of the modules"),
-                       ("fine", "reading the clock takes 8 ns of virtual time, not 256"),
                        ("smp", "several processors at the host's speed, in real time"),
                        ("smp-debug", "both: --smp and --debug")):
         variant.add_argument(f"--{name}", dest="variant", action="store_const",
                              const=name, help=what)
     parser.add_argument("--base", choices=["linux", "paper"], default="linux",
                         help="paper: 7.3 --fine with the TCP of the papers' baselines")
+    parser.add_argument("--fine", action="store_true",
+                        help="reading the clock takes 8 ns of virtual time, not 256 (7.3)")
     parser.add_argument("--cpus", type=int, default=2,
                         help="processors of a virtual machine, or with --smp (2)")
     parser.add_argument("--real-time", action="store_true",
@@ -73,12 +74,15 @@ def parse_args():
     if args.kernel is None:
         args.kernel = "stock" if args.machine == "qemu" and not args.variant else "7.3"
     if args.base == "paper":
-        if args.variant not in (None, "fine"):
+        if args.variant:
             parser.error(f"--base paper: not with --{args.variant}")
         args.variant = "paper"
+        args.fine = True
     args.smp = args.variant in ("smp", "smp-debug")
     args.debug = args.variant in ("debug", "smp-debug")
     args.real_time |= args.smp
+    if args.fine and (args.kernel != "7.3" or args.machine != "uml" or args.real_time):
+        parser.error("--fine: User-Mode Linux 7.3 in virtual time only")
     args.cache = CACHE
     return args
 
@@ -164,6 +168,7 @@ def write_orders(run, args, kdir, moddir, out):
         "GL_MACHINE": args.machine, "GL_VARIANT": args.variant or "",
         "GL_DEBUG": "1" if args.debug else "",
         "GL_KERNEL_MODULES": str(qemu.own_modules(kdir)),
+        "GL_KERNEL_SOURCE": str((kdir / "source").resolve()),
         "GL_MODDIR": str(moddir or ""), "TC_LIB_DIR": str(TOP / "tools/tc"),
     }
     for pair in args.env:
