@@ -40,7 +40,7 @@ installed = $(wildcard $(INSTALL_MOD_PATH)/lib/modules/*/updates/greenlane)
 depmod = depmod $(addprefix -b ,$(INSTALL_MOD_PATH))
 
 .PHONY: modules tc bpf install install-modules install-tools uninstall dkms-install dkms-remove deb \
-	demo figures gallery check check-all check-debug check-smp-debug lint coverage bench clean help
+	rpm tarball release demo figures gallery check check-all check-debug check-smp-debug lint coverage bench clean help
 
 modules:
 	$(call require,build,$(KDIR))
@@ -92,7 +92,13 @@ dkms-remove:
 deb: tc bpf
 	scripts/install-deb out
 
-demo:
+rpm: tc bpf
+	scripts/install-rpm out
+
+tarball:
+	scripts/install-tarball out
+
+demo release:
 	scripts/$@
 
 # ONLY= are parts of figures' names, SCALE= is small or large.  STRICT=1 fails if a verdict is
@@ -132,6 +138,9 @@ help:
 	@echo 'make dkms-install  the modules, built again for each new kernel (KVER=)'
 	@echo 'make dkms-remove   what that has installed'
 	@echo 'make deb           packages of both, greenlane-dkms and greenlane-tools, in out/'
+	@echo 'make rpm           the same for rpm'
+	@echo 'make tarball       the sources of the commit, in out/'
+	@echo 'make release       the tarball and the packages of a tagged version'
 	@echo
 	@echo 'make demo          the incast, TLT against its base, in virtual time'
 	@echo 'make figures       the figures of the papers, ours beside them (ONLY=tlt-fig5 SCALE=large STRICT=1)'

@@ -63,6 +63,11 @@ class Host(overlay.Overlay):
         self.run("depmod", release)
         self.before = self.changes()
 
+    def changes(self):
+        """As Overlay's, without rpm's database, which a query changes."""
+        return {path: of for path, of in super().changes().items()
+                if not path.startswith("/var/lib/rpm")}
+
     def add_tree(self, name, version=None):
         """Copy the tree; with a version, make its modules empty, so that it builds fast."""
         tree = self.path(name)
@@ -124,10 +129,10 @@ class Host(overlay.Overlay):
         equal(sum(self.path(f"{prefix}/lib/greenlane/bpf/cgroup_tlt.bpf.o").is_file()
                   for prefix in ("/usr", "/usr/local")), 1, "BPF programs")
 
-    def as_before(self, what):
+    def as_before(self, what, but="/tree"):
         """Fail unless all files are as before."""
         now = self.changes()
-        equal({path for path in {*now, *self.before} if not path.startswith("/tree")
+        equal({path for path in {*now, *self.before} if not path.startswith(but)
                and now.get(path) != self.before.get(path)}, set(), f"changed by {what}")
 
     def refuses(self, pattern, *command):
@@ -136,8 +141,7 @@ class Host(overlay.Overlay):
         equal((done.returncode, len(done.stderr.splitlines())), (2, 1),
               f"{command}: status and length of {done.stderr!r}")
         true(re.search(pattern, done.stderr), f"{command}: {done.stderr!r} has {pattern}")
-        now = self.changes()
-        equal(now, self.before, f"changed by {command}")
+        self.as_before(command, but=())
 
 
 def ok(done, what):
@@ -214,10 +218,18 @@ def versions():
         equal(said(), f"0.1.0+1.g{commit}", "a commit")
         git("tag", "v0.1.0")
         equal(said(), "0.1.0", "the tag")
+        balls = [ok_out(host.run("scripts/install-tarball", f"/{n}", cwd="/tree")) for n in "ab"]
+        equal(balls, [f"/{n}/greenlane-0.1.0.tar.gz" for n in "ab"], "tarballs")
+        equal(*(overlay.fingerprint(host.path(ball)) for ball in balls), "two tarballs")
+        done = host.run("scripts/release", cwd="/tree")
+        true(done.returncode and 'no section "0.1.0 (date)"' in done.stderr, done.stderr)
         git("commit", "-q", "--allow-empty", "-m", "y")
         commit = git("rev-parse", "--short=12", "HEAD")
         host.write("/tree/Kbuild", "# changed\n")
         equal(said(), f"0.1.0+2.g{commit}.dirty", "a change on the second commit")
+        for script in ("install-tarball", "release"):
+            done = host.run(f"scripts/{script}", *["/c"][:script == "install-tarball"], cwd="/tree")
+            true(done.returncode and "changes" in done.stderr, f"{script}: {done.stderr}")
         done = host.run("scripts/install-dkms", "stage", "/staged", cwd="/tree")
         ok(done, "stage")
         conf = host.path("/staged/dkms.conf").read_text()
@@ -457,6 +469,58 @@ def broken_upgrade():
         host.installed("0.0.9")
         ok(host.run("dpkg", "-P", "greenlane-dkms"), "dpkg -P")
         host.as_before("the upgrades, and purging")
+
+
+@case("the rpm packages: an upgrade replaces the modules if it builds, else none; complete removal")
+def rpm_packages():
+    with Host() as host:
+        host.write("/etc/rpm/macros", "%_dbpath /var/lib/rpm\n")      # Debian has it in $HOME
+        ok(host.run("rpm", "--initdb"), "rpm --initdb")
+        host.path("/usr/lib64/tc").mkdir(parents=True)      # iproute-tc's
+        # The layout of Fedora's kernel-devel
+        host.path("/usr/src/kernels").mkdir()
+        build = host.path(f"/lib/modules/{RELEASE}/build")
+        build.unlink()
+        host.path(f"/usr/src/kernels/{RELEASE}").symlink_to(HEADERS)
+        build.symlink_to(f"/usr/src/kernels/{RELEASE}")
+        packages = []
+        for number in (7, 8, 9):
+            tree = f"/tree-0.0.{number}"
+            host.add_tree(tree, f"0.0.{number}")
+            if number == 8:
+                host.write(f"{tree}/net/greenlane/gl_main.c", "#error broken\n")
+            built = ok_fingerprints(host, tree)
+            if number == 7:
+                equal(ok_fingerprints(host, tree), built, "two builds")
+            packages.append(f"{tree}/out/greenlane-dkms-0.0.{number}-1.noarch.rpm")
+        tools = str(next(host.path("/tree-0.0.9/out").glob("greenlane-tools-*.rpm")))
+        tools = "/tree-0.0.9/out/" + tools.rpartition("/")[2]
+        before = host.before = host.changes()
+
+        ok(host.run("rpm", "-i", "--nodeps", packages[0]), "rpm -i")
+        host.installed("0.0.7")
+        done = host.run("rpm", "-U", "--nodeps", packages[1])
+        true("0.0.8 does not build for kernel" in done.stderr, f"rpm -U of a broken one: {done.stderr}")
+        host.installed("0.0.7")
+        ok(host.run("dkms", "build", "greenlane/0.0.7", "-k", RELEASE, "--force"), "its sources stay")
+        ok(host.run("rpm", "-U", "--nodeps", packages[2]), "rpm -U")
+        host.installed("0.0.9")
+        equal([p.name for p in host.path("/usr/src").glob("greenlane-*")], ["greenlane-0.0.9"],
+              "sources")
+        ok(host.run("rpm", "-i", "--nodeps", tools), "rpm -i of the tools")
+        for program in ("greenlane", "greenlane-cgroup"):
+            ok(host.run(program, "--help"), program)
+        host.before = host.changes()
+        host.refuses("greenlane is installed by its package", "make", "dkms-install")
+        ok(host.run("rpm", "-e", "greenlane-dkms", "greenlane-tools"), "rpm -e")
+        host.before = before
+        host.as_before("installing the packages and removing them")
+
+
+def ok_fingerprints(host, tree):
+    """make rpm; returns the packages' fingerprints."""
+    ok(host.run("make", "rpm", cwd=tree, env={"SOURCE_DATE_EPOCH": "1700000000"}), "make rpm")
+    return [overlay.fingerprint(path) for path in sorted(host.path(f"{tree}/out").glob("*.rpm"))]
 
 
 def add_kernel(host, release):

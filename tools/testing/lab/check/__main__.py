@@ -9,6 +9,7 @@ them (smp_*) or test an installation (install_*).  --all adds User-Mode Linux 6.
 the TCP of the papers' baselines (paper_*), and 7.3 with KASAN, lockdep and kmemleak, and two
 kernels with processors: the same watchdogs, and KCSAN.
 
+The tests that failed in the last run start first, then the longest.
 On each kernel: the modules build without a warning, KUnit, then each file of
 tools/testing/selftests in a guest of its own.  guest_* files start guests, so
 they run on the host.  The tree must also build on the distribution's headers, and
@@ -32,7 +33,7 @@ import time
 
 from lab import TOP
 from lab.check import tap
-from lab.guest import kernel_options
+from lab.guest import CACHE, kernel_options
 
 SELFTESTS = TOP / "tools/testing/selftests"
 
@@ -53,6 +54,9 @@ LONG = {"guest_install.py": 650, "smp_churn.py": 640, "guest_load.py": 440,
         "install_autoload.py": 380, "guest_incast.py": 370, LINT: 250, "guest_mininet.py": 240,
         "guest_deflect.py": 170, HEADERS: 155, "guest_first_rtt.py": 150, "load_network.py": 140,
         "guest_kselftest.sh": 130, "guest_redis.py": 125, "smp_leave.py": 120, "smp_iofd.py": 110}
+
+# The names of the tests that failed when they ran last, one a row.
+FAILED = CACHE / "check-failed"
 
 _print_lock = threading.Lock()
 
@@ -280,6 +284,7 @@ def timed(name, function, *args):
         for reason in outcome.reasons:
             print(f"       {reason}")
         sys.stdout.flush()
+        remember(name, outcome.failed)
     return outcome
 
 
@@ -291,26 +296,40 @@ def expected(name):
     return LONG.get(name, LONG.get(file, 0))
 
 
+def failed_before():
+    """The names in FAILED."""
+    return set(FAILED.read_text(encoding="utf-8").splitlines()) if FAILED.exists() else set()
+
+
+def remember(name, failed):
+    """Write the result of a test to FAILED; _print_lock is held."""
+    names = failed_before() - {name} | ({name} if failed else set())
+    FAILED.write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
+
+
 class Queue:
-    """Tests that wait for a thread of a pool.  A free thread takes the longest of them, because a
-    long test that started last would leave the other processors idle.
+    """Tests that wait for a thread of a pool.  A free thread takes one that failed in the last run,
+    or the longest of them, because a long test that started last would leave the other processors
+    idle.
     """
 
     def __init__(self, pool):
         self._pool, self._lock, self._waiting = pool, threading.Lock(), []
+        self._first = failed_before()
         self.running = {}       # {future: [name]}, without a name until it starts
 
     def put(self, name, function, *args):
         """Add a test."""
         with self._lock:
             # The number keeps the order of equally long tests, and heapq compares no functions.
-            heapq.heappush(self._waiting, (-expected(name), len(self.running), name, function, args))
+            heapq.heappush(self._waiting, (name not in self._first, -expected(name),
+                                           len(self.running), name, function, args))
         slot = []
         self.running[self._pool.submit(self._take, slot)] = slot
 
     def _take(self, slot):
         with self._lock:
-            _, _, name, function, args = heapq.heappop(self._waiting)
+            *_, name, function, args = heapq.heappop(self._waiting)
         slot.append(name)
         return timed(name, function, *args)
 

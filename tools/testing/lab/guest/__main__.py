@@ -23,11 +23,7 @@ import tempfile
 import threading
 
 from lab import TOP
-from lab.guest import health, kernel_options, limit, qemu, uml
-
-CACHE = pathlib.Path(os.environ.get("GREENLANE_CACHE") or pathlib.Path(
-    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
-    "greenlane"))
+from lab.guest import CACHE, health, kernel_options, limit, qemu, uml
 
 
 def parse_args():
