@@ -20,7 +20,7 @@ from lab import TOP
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.status import Cable, forget, look, tool
-from lab.tap import case, equal, main, true
+from lab.tap import case, equal, main, need_tree, true, within
 from lab.wire.sockopt import abort
 
 PROMTOOL = unpacked.in_guest("prometheus") / "usr/bin/promtool"
@@ -162,6 +162,81 @@ def fallen():
         equal(one(found, "greenlane_other_connections", netns="right", congestion_control="cubic"),
               1, "connections of cubic")
         equal(one(found, "greenlane_problem", id="fell-back", where="left"), 1, "the problem")
+
+
+def dashboard():
+    """The dashboard of Grafana."""
+    with open(need_tree("tools/grafana/greenlane.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def expressions():
+    """The expressions of all panels, with a value for each of Grafana's variables."""
+    return [target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+            .replace("$netns", ".*") for panel in dashboard()["panels"]
+            for target in panel["targets"]]
+
+
+@case("the dashboard: each metric and label of its expressions is exported")
+def dashboard_metrics():
+    found = collections.defaultdict(set)
+    for cc, cc_b in (("tlt_dctcp", "tlt_dctcp"), ("xpass", "xpass"), ("xpass", "cubic")):
+        forget()
+        with Cable("color rate 1gbit limit 1m red 270k", cc) as cable:
+            cable.b.sysctl("net.ipv4.tcp_congestion_control", cc_b)
+            cable.send([cable.connect()])
+            for name, rows in export().items():
+                for labels in rows:
+                    # Prometheus itself adds the label instance.
+                    found[name].update(key for key, _ in labels)
+                    found[name].add("instance")
+    used = set()
+    for expr in expressions():
+        name, matched = re.search(r"(greenlane_\w+)\{(.*?)\}", expr).groups()
+        true(name in found, f"{name} is exported")
+        labels = set(re.findall(r"(\w+)=", matched))
+        labels.update(re.findall(r"\w+", "".join(re.findall(r"by \((.*?)\)", expr))))
+        equal(labels - found[name], set(), f"labels that {name} lacks")
+        used.add(name)
+    within(len(used), 10, 40, "metrics of the dashboard")
+
+
+@case("the dashboard: Prometheus can parse its expressions")
+def dashboard_expressions():
+    rules = [{"record": f"panel:{number}", "expr": expr}
+             for number, expr in enumerate(expressions())]
+    with open("/run/rules.yml", "w", encoding="utf-8") as file:
+        json.dump({"groups": [{"name": "panels", "rules": rules}]}, file)     # is YAML, too
+    done = subprocess.run([PROMTOOL, "check", "rules", "/run/rules.yml"], capture_output=True,
+                          text=True, check=False)
+    equal(done.returncode, 0, f"promtool: {done.stdout}{done.stderr}")
+
+
+@case("the dashboard has the fields of Grafana's schema, and panels that do not overlap")
+def dashboard_schema():
+    board = dashboard()
+    for key, form in (("title", str), ("uid", str), ("schemaVersion", int), ("panels", list),
+                      ("templating", dict), ("time", dict), ("annotations", dict), ("tags", list)):
+        true(isinstance(board.get(key), form), f"{key} is a {form.__name__}")
+    # An id of a database would replace the dashboard that has it.
+    equal(board["id"], None, "id")
+    variables = {one["name"]: one["type"] for one in board["templating"]["list"]}
+    equal(variables, {"datasource": "datasource", "instance": "query", "netns": "query"},
+          "variables")
+    within(len(board["panels"]), 8, 12, "panels")
+    equal(len({panel["id"] for panel in board["panels"]}), len(board["panels"]), "different ids")
+    cells = [(place["x"] + x, place["y"] + y) for place in
+             (panel["gridPos"] for panel in board["panels"])
+             for x in range(place["w"]) for y in range(place["h"])]
+    equal((len(set(cells)), max(x for x, _ in cells)), (len(cells), 23), "cells, last column")
+    for panel in board["panels"]:
+        for key in ("title", "type", "datasource", "fieldConfig", "options", "targets"):
+            true(panel.get(key), f"{key} of panel {panel['id']}")
+        for target in panel["targets"]:
+            equal(target["datasource"], {"type": "prometheus", "uid": "${datasource}"},
+                  f"data source of panel {panel['id']}")
+        refs = [target["refId"] for target in panel["targets"]]
+        equal(len(set(refs)), len(refs), f"different refIds of panel {panel['id']}")
 
 
 @case("a device name of quotes and backslashes is escaped")

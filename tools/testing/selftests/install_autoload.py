@@ -26,7 +26,7 @@ OURS = MODULES[::-1]        # in order of removal
 os.environ.pop("TC_LIB_DIR")
 # Directories that an uninstall must clean.
 PLACES = (f"{KERNEL}/updates", "/usr/lib/x86_64-linux-gnu/tc", "/usr/sbin", "/usr/include/linux",
-          "/usr/share/man/man8", "/usr/share/doc/greenlane")
+          "/usr/share/man/man8", "/usr/share/doc/greenlane", "/usr/lib/systemd/system")
 
 
 def run(*command):
