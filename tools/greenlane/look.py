@@ -78,6 +78,8 @@ class Looker:
                      "available": available.split(),
                      "default_cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
                      "root": os.geteuid() == 0, "unseen": 0,
+                     "container": host.namespaces_not_first(),
+                     "incapable": host.capabilities_missing(),
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
                      "listening": [], "iofd": {}, "routes": [], "used": False,
                      **{kind: {} for kind in _CHANGING}}

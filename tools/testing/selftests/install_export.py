@@ -72,7 +72,9 @@ def sandbox():
                 'greenlane_port_packets_total{netns="tenant",device="d0",',
                 "greenlane_unreadable_processes 0"):
         true(row in text, f"the export has {row}: {text}")
-    true('id="blind"' not in text and "not-installed" not in text, f"the look is complete: {text}")
+    # This systemd has a PID namespace of its own, which the look reports.
+    true('where="this look"' not in text and "not-installed" not in text,
+         f"the sandbox hides nothing: {text}")
     equal([path.name for path in FILE.parent.iterdir()], [FILE.name], "files")
     ns.remove()
 
