@@ -39,6 +39,7 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_echo);
 EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_clock);
 EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_lost);
 EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_fallback);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_waste);
 
 unsigned int gl_net_id __read_mostly;
 

@@ -417,6 +417,7 @@ static void rd_waste(struct rd_sock *rs, u32 kept)
 	if (rs->tokens <= kept)
 		return;
 	rd_count(rs, RD_CREDITWASTED, rs->tokens - kept);
+	trace_greenlane_waste(rs->gs.sk, tcp_sk(rs->gs.sk)->snd_nxt, rs->tokens - kept);
 	rs->tokens = kept;
 }
 

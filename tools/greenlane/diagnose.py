@@ -706,6 +706,9 @@ def not_used(look):
 
 
 def _nothing_loaded(look):
+    if look["container"]:
+        return Problem("not-loaded", "this kernel", "No module of greenlane is loaded.",
+                       "Load it on the host (modprobe tcp_tlt): a container may not.")
     if host.installed(["tcp_tlt"]):
         return Problem("not-loaded", "this kernel", "No module of greenlane is loaded.",
                        "sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp loads them, or"
@@ -767,6 +770,19 @@ def blind(look):
         yield Problem(
             BLIND, "this look", "It was not taken as root: it lacks other users' connections and"
             " other namespaces.", "Run it as root.")
+    elif look["container"]:
+        yield Problem(
+            BLIND, "this container",
+            f"It was taken in another {' and '.join(look['container'])} namespace than the kernel's"
+            " first: it lacks connections, network namespaces and ports of the host and of other"
+            " containers.",
+            "Run it on the host: it sees all containers there.")
+    elif look["incapable"]:
+        yield Problem(
+            BLIND, "this look",
+            f"It was taken without {' and '.join(look['incapable'])}: it lacks other network"
+            " namespaces, and connections of processes that it may not read.",
+            "Run it with these capabilities, or on the host.")
 
 
 @_check

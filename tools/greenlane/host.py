@@ -19,6 +19,11 @@ _SETTING = re.compile(r"^\s*-?\s*net[./]ipv4[./]([^\s=./*?\[]+)\s*=\s*(\S.*?)\s*
 # Prefixes of greenlane's sysctls.
 _SYSCTLS = ("greenlane_", *(f"{row.name.rstrip('_')}_" for row in TRANSPORTS))
 PINS = "/sys/fs/bpf/greenlane"
+# The first PID and user namespaces: PROC_PID_INIT_INO and PROC_USER_INIT_INO of linux/proc_ns.h.
+_FIRST = {"pid": 0xeffffffc, "user": 0xeffffffd}
+# A look needs these capabilities (linux/capability.h) to enter network namespaces, and to read the
+# sockets of processes.
+_NEEDED = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
 
 
 def _read(path):
@@ -65,6 +70,24 @@ def installed(names):
     versions = done.stdout.splitlines()
     # modinfo prints one line for each module that exists, without its name.
     return dict(zip(names, map(visible, versions))) if len(versions) == len(names) else {}
+
+
+def namespaces_not_first():
+    """The kinds of namespaces (pid, user) in which this process is not in the kernel's first one, as
+    in a container."""
+    found = []
+    for kind, first in _FIRST.items():
+        with contextlib.suppress(OSError):      # a kernel without them
+            if os.stat(f"/proc/self/ns/{kind}").st_ino != first:
+                found.append(kind)
+    return found
+
+
+def capabilities_missing():
+    """The capabilities that a complete look needs, and this process lacks."""
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status") or "", re.M)
+    effective = int(match[1], 16) if match else 0
+    return [name for name, bit in _NEEDED.items() if not effective >> bit & 1]
 
 
 def references(name):

@@ -34,6 +34,15 @@ def _greenlane_counters():
         return None
 
 
+def _timeouts():
+    """TCP's retransmission timeouts in the current namespace; None if they cannot be read."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/thread-self/net/netstat",
+                                                        encoding="ascii") as f:
+        names, values = f.readline().split(), f.readline().split()      # of TcpExt
+        return int(values[names.index("TCPTimeouts")])
+    return None
+
+
 def _links():
     """{dev: its speed, from /proc/net/link_speed of the current namespace}."""
     found = {}
@@ -69,6 +78,8 @@ class Looker:
                      "available": available.split(),
                      "default_cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
                      "root": os.geteuid() == 0, "unseen": 0,
+                     "container": host.namespaces_not_first(),
+                     "incapable": host.capabilities_missing(),
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},
                      "listening": [], "iofd": {}, "routes": [], "used": False,
                      **{kind: {} for kind in _CHANGING}}
@@ -108,13 +119,14 @@ class Looker:
             "name": ns.name, "cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
             **{name: int(mbit) if mbit else None for name, mbit in rates.items()},
             "dscp": {name: netns.sysctl(f"net.ipv4.greenlane_dscp_{name}") for name in _COLOURED},
-            "counters": _greenlane_counters() or {}}
+            "timeouts": _timeouts(), "counters": _greenlane_counters() or {}}
         for dev, link in _links().items():
             self.seen["links"][f"{ns.inode} {dev}"] = {"ns": str(ns.inode), "dev": dev, **link}
 
     def _sockets(self, inodes):
         """greenlane's connections, and the number of the others, by "NS CC"."""
         walk = sockets.Walk()
+        served = set()      # (namespace, port) of listeners
         for netns_cookie, pid, sock in walk:
             if netns_cookie not in inodes:
                 continue        # a new namespace, or one that cannot be entered
@@ -125,6 +137,7 @@ class Looker:
                 continue
             if said.pop("listens", False):
                 cc = said["cc"]
+                served.add((ns, said["port"]))
                 self.seen["listeners"][cc] = self.seen["listeners"].get(cc, 0) + 1
                 if host.module_of(cc):
                     self.seen["listening"].append({"ns": ns, "pid": pid, "cc": cc})
@@ -135,6 +148,8 @@ class Looker:
             else:
                 key = f"{ns} {said['cc']}"
                 self.seen["plain"][key] = self.seen["plain"].get(key, 0) + 1
+        for one in (*self.seen["connections"].values(), *self.seen["fallen"].values()):
+            one["role"] = "server" if (one["ns"], one["port"]) in served else "client"
         self.seen["unseen"] = walk.unseen
 
     def _queues(self, ns, busy):

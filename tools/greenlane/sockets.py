@@ -114,10 +114,11 @@ def describe(sock):
     found = {"cc": uapi.congestion_control(sock)}
     tcp = uapi.tcp_info(sock)
     if tcp.pop("state") == uapi.TCP_LISTEN:
-        found["listens"] = True
+        found.update(listens=True, port=sock.getsockname()[1])
         return cookie, found
     info = uapi.greenlane_info(sock)
     if info or found["cc"] in FALLEN:
-        found.update(info or {}, local=_address(sock.getsockname()),
+        name = sock.getsockname()
+        found.update(info or {}, local=_address(name), port=name[1],
                     remote=_address(sock.getpeername()), **tcp)
     return cookie, found

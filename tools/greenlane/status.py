@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""greenlane status and greenlane leave: the command line."""
+"""greenlane status, greenlane export and greenlane leave: the command line."""
 import argparse
 import json
 import sys
@@ -27,8 +27,11 @@ class _Parser(argparse.ArgumentParser):
 
 def _parse(words):
     parser = _Parser(prog="greenlane", description="Is it working?")
-    commands = parser.add_subparsers(dest="command", metavar="status|leave")
+    commands = parser.add_subparsers(dest="command", metavar="status|export|leave")
     commands.add_parser("leave", help="list the users of greenlane; unload the rest")
+    export = commands.add_parser("export", help="counters and problems for Prometheus")
+    export.add_argument("--output", metavar="FILE",
+                        help="replace this file, for node_exporter's textfile collector")
     status = commands.add_parser("status", help="modules, connections, ports, and mistakes")
     status.add_argument("--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
                         help="repeat the look, every 2 seconds by default")
@@ -40,7 +43,7 @@ def _parse(words):
                         " each program that looks")
     args = parser.parse_args(words)
     if not args.command:
-        parser.error("a command is missing: status or leave; --help has more")
+        parser.error("a command is missing: status, export or leave; --help has more")
     if args.command == "status" and args.state is not None and args.watch:
         parser.error("--watch compares a look with its own last one: no --state")
     return args
@@ -90,6 +93,10 @@ def main(words=None):
         if args.command == "leave":
             from . import leave     # status does not need it
             return EXIT_HEALTHY if leave.leave() else EXIT_MISTAKE
+        if args.command == "export":
+            from . import export
+            export.export(args.output)
+            return EXIT_HEALTHY
         return _status(args)
     except BrokenPipeError:
         sys.stderr.close()

@@ -64,6 +64,11 @@ DEFINE_EVENT(greenlane_sock, greenlane_fallback,
 	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
 	TP_ARGS(sk, seq, value));
 
+/* credits are wasted; seq: snd_nxt, value: credits */
+DEFINE_EVENT(greenlane_sock, greenlane_waste,
+	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
+	TP_ARGS(sk, seq, value));
+
 #endif /* _TRACE_GREENLANE_H */
 
 #include <trace/define_trace.h>

@@ -13,6 +13,8 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
+import time
 
 from lab import tap
 from lab.tap import case, equal, true
@@ -26,7 +28,7 @@ OURS = MODULES[::-1]        # in order of removal
 os.environ.pop("TC_LIB_DIR")
 # Directories that an uninstall must clean.
 PLACES = (f"{KERNEL}/updates", "/usr/lib/x86_64-linux-gnu/tc", "/usr/sbin", "/usr/include/linux",
-          "/usr/share/man/man8", "/usr/share/doc/greenlane")
+          "/usr/share/man/man8", "/usr/share/doc/greenlane", "/usr/lib/systemd/system")
 
 
 def run(*command):
@@ -172,6 +174,22 @@ def by_setsockopt():
              f"rmmod of the layer below: {done.stderr}")
     unload()
     equal(loaded(), set(), "loaded")
+
+
+@case("a container with a user namespace loads no module, root in a network namespace does")
+def by_container():
+    command = ("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_reno")
+    container = ("unshare", "--net", "--user", "--map-root-user")
+    done = run(*container, *command)
+    true("No such file" in done.stderr, f"sysctl: {done.stderr}")
+    done = run(*container, sys.executable, "-c",
+               "import socket; socket.socket().setsockopt(6, 13, b'tlt_reno')")
+    true("FileNotFoundError" in done.stderr, f"setsockopt: {done.stderr}")
+    equal(loaded(), set(), "loaded by a container")
+    must("unshare", "--net", *command)
+    true("tcp_tlt" in loaded(), "root of the host loads it")
+    time.sleep(2)       # the namespace is removed asynchronously
+    unload()
 
 
 @case("tc qdisc add ... color loads sch_color, and finds its plugin")
