@@ -8,5 +8,6 @@
     plot         colours and markers of the figures
     mininet      hosts, links and switches for mininet
     bench        scripts/bench: costs as ratios
+    machines     real hosts, over ssh
     pool, jobs   distribute the runs of an experiment among guests, and execute them there
 """
