@@ -9,5 +9,6 @@
     mininet      hosts, links and switches for mininet
     bench        scripts/bench: costs as ratios
     machines     real hosts, over ssh
+    advise       thresholds of a switch port, and its configuration
     pool, jobs   distribute the runs of an experiment among guests, and execute them there
 """

@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import sys
 
-from experiments import kinds, machines, pool
+from experiments import advise, kinds, machines, pool
 from experiments.machines import inventory
 from lab import TOP, units
 from lab.measure import report
@@ -69,7 +69,17 @@ def parse_args():
         sub = commands.add_parser(name, description=kind.__doc__, formatter_class=form)
         kind.add_arguments(sub.add_argument)
         add_common(sub.add_argument, kind.DEFAULTS)
+    sub = commands.add_parser("advise", description=advise.__doc__, formatter_class=form)
+    advise.add_arguments(sub.add_argument)
     args = parser.parse_args()
+    if args.kind == "advise":
+        try:
+            message = advise.wrong(args)
+        except inventory.Wrong as why:
+            refuse(why)
+        if message:
+            parser.error(message)
+        return advise, args
     if args.base == "paper" and (args.debug or args.kernel != "7.3"):
         parser.error("--base paper: not with --debug, and of 7.3 only")
     tick, words = (10**5, "hundreds of us") if args.base == "paper" else (10**6, "milliseconds")
@@ -87,13 +97,18 @@ def parse_args():
     return known[args.kind], args
 
 
+def refuse(why):
+    """Print the errors of a lab's file, and exit."""
+    print(*(f"experiment: {row}" for row in str(why).splitlines()), sep="\n", file=sys.stderr)
+    sys.exit(2)
+
+
 def use_lab(args):
     """Read args.lab, and use its number of senders."""
     try:
         args.lab = inventory.read(args.lab)
     except inventory.Wrong as why:
-        print(*(f"experiment: {row}" for row in str(why).splitlines()), sep="\n", file=sys.stderr)
-        sys.exit(2)
+        refuse(why)
     args.senders, args.request = len(args.lab.senders), True
     args.ipv6 = ":" in args.lab.receiver.address
 
@@ -132,6 +147,8 @@ def write_json(path, config, rows, results):
 def main():
     """Run, print, write."""
     kind, args = parse_args()
+    if kind is advise:
+        return advise.run(args)
     options = ["--kernel", args.kernel, "--timeout", args.timeout]
     options += ["--debug"] * args.debug + ["--fine"] * args.fine + ["--base", args.base]
     options += args.guest_options.split()
