@@ -8,5 +8,7 @@
     plot         colours and markers of the figures
     mininet      hosts, links and switches for mininet
     bench        scripts/bench: costs as ratios
+    machines     real hosts, over ssh
+    advise       thresholds of a switch port, and its configuration
     pool, jobs   distribute the runs of an experiment among guests, and execute them there
 """

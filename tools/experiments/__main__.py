@@ -9,7 +9,8 @@ import pathlib
 import subprocess
 import sys
 
-from experiments import kinds, pool
+from experiments import advise, kinds, machines, pool
+from experiments.machines import inventory
 from lab import TOP, units
 from lab.measure import report
 
@@ -68,7 +69,17 @@ def parse_args():
         sub = commands.add_parser(name, description=kind.__doc__, formatter_class=form)
         kind.add_arguments(sub.add_argument)
         add_common(sub.add_argument, kind.DEFAULTS)
+    sub = commands.add_parser("advise", description=advise.__doc__, formatter_class=form)
+    advise.add_arguments(sub.add_argument)
     args = parser.parse_args()
+    if args.kind == "advise":
+        try:
+            message = advise.wrong(args)
+        except inventory.Wrong as why:
+            refuse(why)
+        if message:
+            parser.error(message)
+        return advise, args
     if args.base == "paper" and (args.debug or args.kernel != "7.3"):
         parser.error("--base paper: not with --debug, and of 7.3 only")
     tick, words = (10**5, "hundreds of us") if args.base == "paper" else (10**6, "milliseconds")
@@ -81,7 +92,43 @@ def parse_args():
         parser.error(f"--cc: {why}")
     if message := known[args.kind].wrong(args):
         parser.error(message)
+    if getattr(args, "lab", None):
+        use_lab(args)
     return known[args.kind], args
+
+
+def refuse(why):
+    """Print the errors of a lab's file, and exit."""
+    print(*(f"experiment: {row}" for row in str(why).splitlines()), sep="\n", file=sys.stderr)
+    sys.exit(2)
+
+
+def use_lab(args):
+    """Read args.lab, and use its number of senders."""
+    try:
+        args.lab = inventory.read(args.lab)
+    except inventory.Wrong as why:
+        refuse(why)
+    args.senders, args.request = len(args.lab.senders), True
+    args.ipv6 = ":" in args.lab.receiver.address
+
+
+def run(args, config, jobs, options):
+    """(configuration, results, errors) of the runs: virtual, on real hosts, or both."""
+    if not getattr(args, "lab", None):
+        return config, pool.run_jobs(config, jobs, args.guests, options), []
+    from experiments.machines import incast
+    config, measured, errors = incast.measure(args.lab, config, jobs)
+    if errors or not args.virtual:
+        return config, _named(measured, "measured"), errors
+    virtual = pool.run_jobs(config, jobs, args.guests, options)
+    return config, [one for pair in zip(_named(measured, "measured"), _named(virtual, "virtual"))
+                    for one in pair], []
+
+
+def _named(results, source):
+    """The results with CC@SOURCE in place of CC."""
+    return [dict(result, cc=f"{result['cc']}@{source}") for result in results]
 
 
 def write_json(path, config, rows, results):
@@ -100,6 +147,8 @@ def write_json(path, config, rows, results):
 def main():
     """Run, print, write."""
     kind, args = parse_args()
+    if kind is advise:
+        return advise.run(args)
     options = ["--kernel", args.kernel, "--timeout", args.timeout]
     options += ["--debug"] * args.debug + ["--fine"] * args.fine + ["--base", args.base]
     options += args.guest_options.split()
@@ -108,12 +157,18 @@ def main():
     config.update({key: getattr(args, key) for key in common},
                   experiment=kind.__name__.rpartition(".")[2])
     try:
-        results = pool.run_jobs(config, jobs, args.guests, options)
+        config, results, failed = run(args, config, jobs, options)
+    except machines.Refused:
+        return 1
     except pool.GuestFailed as why:
         print(f"experiment: a guest failed: {why}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+    print(*(f"experiment: {error}" for error in failed), sep="\n", end="\n" * bool(failed),
+          file=sys.stderr)
+    if not results:
+        return 1
     rows = kind.summaries(config, results)
     if args.json:
         write_json(args.json, config, rows, results)
@@ -128,7 +183,7 @@ def main():
             f" {row.get('error') or str(row['unfinished']) + ' unfinished'}"
             for row in errors]
     print(*dict.fromkeys(said), sep="\n", end="\n" * bool(said), file=sys.stderr)
-    return 1 if errors else 0
+    return 1 if errors or failed else 0
 
 
 if __name__ == "__main__":

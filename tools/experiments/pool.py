@@ -39,7 +39,7 @@ def _cpu_seconds(guest):
     return limit.processor_seconds(leader)
 
 
-class _Progress:
+class Progress:
     """The progress of the runs on stderr: on a terminal one line, in a log one every 10 s."""
 
     def __init__(self, jobs):
@@ -112,7 +112,7 @@ def run_jobs(config, jobs, guests, options):
     they were run.
     """
     results, lock = [], threading.Lock()
-    progress = _Progress(jobs)
+    progress = Progress(jobs)
 
     def deliver(result):
         with lock:

@@ -70,8 +70,9 @@ def is_base(cc):
 
 
 def is_variant(cc):
-    """Does it have settings, or ports of its own, or is it part of a mix?"""
-    return ":" in cc or "@" in cc
+    """Does it have settings, or ports of its own, or is it part of a mix?  Of an experiment on real
+    hosts (cc@measured), the virtual runs are (cc@virtual)."""
+    return ":" in cc or "@" in cc.removesuffix("@measured")
 
 
 def colour(cc):

@@ -27,7 +27,7 @@ from lab.net.topology import RECEIVER
 _LOADGEN = pathlib.Path(__file__).resolve().parent / "loadgen/incast"
 
 
-def _port_words(config):
+def port_words(config):
     """A switch port's queue, as arguments for tc."""
     if config["port"]:
         return config["port"]
@@ -47,11 +47,11 @@ class Incast(Network):
 
     def build(self):
         super().build()
-        self.fresh_ports(lambda *_: [_port_words(self.config)])
+        self.fresh_ports(lambda *_: [port_words(self.config)])
 
     def fresh_port(self, words=None):
         """Replace the queue of the port to the receiver, and its counters."""
-        self.fresh_ports(lambda *_: [words or _port_words(self.config)],
+        self.fresh_ports(lambda *_: [words or port_words(self.config)],
                          [self.port_of(self.receiver)])
 
     def port_stats(self):
@@ -94,7 +94,8 @@ def _generate(network, config, job, *options):
                "--rounds", config["rounds"], "--gap", config["gap"] // 1000,
                "--bulk", config["bulk"], "--lead", config["lead"] // 1000,
                "--duration", config["duration"] // 1000]
-    command += ["--fresh"] * config["fresh"] + [*options]
+    command += ["--fresh"] * config["fresh"] + ["--request"] * config.get("request", False)
+    command += options
     for sender in network.senders:
         command += ["--sender", sender]
     done = subprocess.run([str(word) for word in command], text=True,

@@ -84,6 +84,18 @@ def ideal():
 
 
 
+@case("--request: completion times begin half a round trip earlier, and so does the ideal")
+def request():
+    pushed, _ = incast(("reno",), (16,), "--rounds", "20")
+    pulled, whole = incast(("reno",), (16,), "--rounds", "20", "--request")
+    row, before = pulled["reno", 16], pushed["reno", 16]
+    half = 2 * whole["config"]["delay"]
+    equal(row["ideal"] - before["ideal"], half, "ideal, ns")
+    # The requests leave one after the other: a microsecond of the guest's time each.
+    within(row["p50"] - before["p50"], half, half + 16_000, "median, ns")
+    equal([len(times) for times in whole["runs"][0]["fct_ns"]], [16] * 20, "flows, rounds")
+
+
 @case("an incast above the port's capacity makes DCTCP wait for timers")
 def base_breaks():
     rows, _ = incast(("dctcp",), (320,))
@@ -239,6 +251,16 @@ def plot_axes():
             within(len(labels), 2, 12, f"{low} to {high}: {labels}")
             true(not any("e" in label for label in labels), f"{low} to {high}: {labels}")
     equal(axes[0].get_ylim()[0], 0, "a bar begins at")
+
+
+@case("a plot distinguishes measured runs from virtual ones, and each has its base's colour")
+def plot_sources():
+    seen = {cc: style.style(cc) for cc in ("tlt_dctcp", "tlt_dctcp@measured", "tlt_dctcp@virtual",
+                                           "dctcp", "dctcp@measured", "dctcp@virtual")}
+    for cc in ("tlt_dctcp", "dctcp"):
+        equal(seen[f"{cc}@measured"]["linestyle"], seen[cc]["linestyle"], f"{cc}, measured")
+        equal(seen[f"{cc}@virtual"]["linestyle"], ":", f"{cc}, virtual")
+    equal(len({one["color"] for one in seen.values()}), 1, "colours")
 
 
 @case("deliveries() of hand-made packets")

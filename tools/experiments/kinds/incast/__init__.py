@@ -31,6 +31,12 @@ def add_arguments(add):
     add("--lead", type=units.time, default="20ms", help="of the bulk flows (20ms)")
     add("--duration", type=units.time, default="0ms",
         help="minimum measured time (0ms)")
+    add("--request", action="store_true",
+        help="the receiver requests each block, and the time begins with its request")
+    add("--lab", metavar="FILE",
+        help="on the hosts of this file too, over ssh: --senders, --rate, --delay are theirs")
+    add("--no-virtual", dest="virtual", action="store_false",
+        help="with --lab: on these hosts only")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
     add_pause(add)
     segments.add_argument(add)
@@ -38,12 +44,19 @@ def add_arguments(add):
 
 def wrong(args):
     """The reason why the command line is refused, or None."""
+    if args.request and args.fresh:
+        return "--request: not with --fresh"
+    others = args.fresh, args.bulk, args.segments, args.pause, args.ipv6, not args.tso
+    if args.lab and any(others):
+        return "--lab: without --fresh, --bulk, --segments, --pause, --ipv6, --no-tso"
+    if not args.lab and not args.virtual:
+        return "--no-virtual: only with --lab"
     return segments.wrong(args)
 
 
 def configure(args):
     """(configuration, jobs)."""
-    keys = "senders bytes red ecn bulk lead duration port segments pause".split()
+    keys = "senders bytes red ecn bulk lead duration port segments pause request".split()
     fan_in = args.fan_in or [args.senders * args.flows]
     args.cdf = args.cdf or max(fan_in)
     config = {key: getattr(args, key) for key in keys}

@@ -20,6 +20,14 @@
  * With --starts each flow starts at its own time after the start of the
  * repetition, and its completion time is counted from there.
  *
+ * With --request the receiver starts a flow: it sends one byte, and the sender
+ * answers with the block.  The completion time is counted from the request.
+ *
+ * With --only the process has the sockets of one host, and no namespaces: the other
+ * hosts run other processes, on other machines.  Only the receiver measures time, so
+ * clocks need not agree.  The port of a flow's sender is the flow's number, as seen
+ * by all hosts.
+ *
  * The process never spins: virtual time would stop.
  */
 #define _GNU_SOURCE
@@ -75,13 +83,17 @@ static struct {
 	unsigned int n_senders;
 	uint64_t flows, bulk, rounds, port, bytes;
 	uint64_t gap_us, lead_us, duration_us, limit_s;
-	bool fresh;
+	uint64_t of;			/* number of senders, with --only */
+	const char *only;		/* "receiver", or the number of a sender */
+	bool fresh, request;
 } opt = {
 	.bytes = 32 << 10, .rounds = 1, .port = 5001, .gap_us = 10000,
 	.lead_us = 20000, .limit_s = 60,
 };
 
-static int sender_ns[MAX_SENDERS], receiver_ns;
+static int sender_ns[MAX_SENDERS], receiver_ns = -1;
+static unsigned int only_sender;	/* with --only, a sender's number */
+static bool is_receiver = true, is_sender = true;
 static int epoll_fd, timer_fd, listen_fd;
 static struct flow *flows;
 static unsigned int n_flows;		/* opt.flows, then opt.bulk */
@@ -124,17 +136,23 @@ static void start_listening(void)
 	watch(EPOLL_CTL_ADD, listen_fd, EPOLLIN, KIND_LISTEN, 0);
 }
 
+/* The event of a request at the sender's socket. */
+static uint32_t requests(void)
+{
+	return opt.request ? EPOLLIN : 0;
+}
+
 static void open_flow(unsigned int i)
 {
 	struct flow *f = &flows[i];
 	struct sockaddr_storage to, from;
 	socklen_t len = parse_address(&to, opt.address, opt.port);
 	int room = opt.bytes < MAX_ROOM / 2 ? 2 * opt.bytes + CHUNK : MAX_ROOM;
-	unsigned int port = FIRST_PORT + opened++ % MAX_FLOWS;
+	unsigned int port = FIRST_PORT + (opt.fresh ? opened++ % MAX_FLOWS : i);
 
 	from = (struct sockaddr_storage){ .ss_family = to.ss_family };
 	((struct sockaddr_in *)&from)->sin_port = htons(port);
-	f->tx = new_socket(sender_ns[i % opt.n_senders], to.ss_family, opt.cc);
+	f->tx = new_socket(opt.only ? -1 : sender_ns[i % opt.n_senders], to.ss_family, opt.cc);
 	f->rx = -1;
 	f->bulk = i >= opt.flows;
 	/* The send buffer must not limit a flow. */
@@ -147,7 +165,7 @@ static void open_flow(unsigned int i)
 		die("connect to %s", opt.address);
 	f->blocked = true;
 	flow_of_port[port] = i;
-	watch(EPOLL_CTL_ADD, f->tx, EPOLLOUT, KIND_TX, i);
+	watch(EPOLL_CTL_ADD, f->tx, EPOLLOUT | requests(), KIND_TX, i);
 }
 
 static void close_flow(unsigned int i)
@@ -178,21 +196,36 @@ static void send_more(unsigned int i)
 		f->to_send -= f->bulk ? 0 : done;
 	}
 	if (wait != f->blocked)
-		watch(EPOLL_CTL_MOD, f->tx, wait ? EPOLLOUT : 0, KIND_TX, i);
+		watch(EPOLL_CTL_MOD, f->tx, (wait ? EPOLLOUT : 0) | requests(), KIND_TX, i);
 	f->blocked = wait;
 }
 
-/* The sender's socket is connected, or has room again. */
-static void on_writable(unsigned int i, uint32_t events)
+/* The receiver has closed the connection, or the connection failed. */
+static void on_closed(unsigned int i)
 {
-	int fd = flows[i].tx;
+	socklen_t len = sizeof(errno);
 
-	if (events & (EPOLLERR | EPOLLHUP)) {
-		socklen_t len = sizeof(errno);
-
-		getsockopt(fd, SOL_SOCKET, SO_ERROR, &errno, &len);
+	getsockopt(flows[i].tx, SOL_SOCKET, SO_ERROR, &errno, &len);
+	/* The receiver resets its connections when it ends. */
+	if (is_receiver || (errno && errno != ECONNRESET))
 		die("flow %u", i);
+	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, flows[i].tx, NULL);
+	unfinished--;
+}
+
+/* The sender's socket is connected, has room again, or has a request. */
+static void on_sender(unsigned int i, uint32_t events)
+{
+	char bytes[16];
+	ssize_t n = 0;
+
+	if (events & EPOLLIN)
+		n = recv(flows[i].tx, bytes, sizeof(bytes), 0);
+	if (events & (EPOLLERR | EPOLLHUP) || (events & EPOLLIN && n <= 0)) {
+		on_closed(i);
+		return;
 	}
+	flows[i].to_send += n * opt.bytes;
 	send_more(i);
 }
 
@@ -206,8 +239,12 @@ static void on_accept(void)
 			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
 		/* The port is at the same place in both families. */
 		unsigned int port = ntohs(((struct sockaddr_in *)&from)->sin_port);
-		unsigned int i = flow_of_port[port];
+		unsigned int i = is_sender ? flow_of_port[port] : port - FIRST_PORT;
 
+		if (i >= n_flows) {	/* another program, on another machine */
+			close(fd);
+			continue;
+		}
 		flows[i].rx = fd;
 		watch(EPOLL_CTL_ADD, fd, EPOLLIN, KIND_RX, i);
 		len = sizeof(from);
@@ -264,7 +301,7 @@ static void handle_events(void)
 			timer_fired = read(timer_fd, &expired, sizeof(expired)) > 0;
 			break;
 		case KIND_TX:
-			on_writable(index, ev[i].events);
+			on_sender(index, ev[i].events);
 			break;
 		case KIND_RX:
 			on_readable(index);
@@ -297,7 +334,7 @@ static void open_all(void)
 	unsigned int i;
 
 	set_timer(opt.limit_s * NSEC);
-	for (i = 0; i < n_flows; i++)
+	for (i = 0; i < n_flows && is_sender; i++)
 		open_flow(i);
 	while (!all_accepted()) {
 		handle_events();
@@ -311,8 +348,12 @@ static void open_all(void)
 static void begin_flow(unsigned int i, uint64_t when)
 {
 	flows[i].began = when;
-	flows[i].to_send = opt.bytes;
+	flows[i].to_send = opt.request ? 0 : opt.bytes;
 	flows[i].to_read = opt.bytes;
+	if (opt.request && send(flows[i].rx, chunk, 1, MSG_NOSIGNAL) != 1)
+		die("request, flow %u", i);
+	else if (opt.request)
+		return;
 	if (opt.fresh)
 		open_flow(i);
 	else
@@ -372,10 +413,10 @@ static void run_round(void)
 			close_flow(i);
 }
 
-/* Print the sums of TCP_INFO over the senders' sockets. */
+/* Print the sums of TCP_INFO over the senders' sockets, and their minimum RTT (0: unknown). */
 static void print_tcp_info(void)
 {
-	uint64_t bytes = 0, again = 0, segs = 0, retrans = 0, ce = 0;
+	uint64_t min_rtt = UINT32_MAX, bytes = 0, again = 0, segs = 0, retrans = 0, ce = 0;
 	struct tcp_info info;
 	unsigned int i;
 
@@ -390,11 +431,14 @@ static void print_tcp_info(void)
 		segs += info.tcpi_data_segs_out;
 		retrans += info.tcpi_total_retrans;
 		ce += info.tcpi_delivered_ce;
+		if (info.tcpi_min_rtt < min_rtt)
+			min_rtt = info.tcpi_min_rtt;
 	}
 	printf("\"tcp_info\": {\"bytes_sent\": %" PRIu64
 	       ", \"bytes_retrans\": %" PRIu64 ", \"data_segs_out\": %" PRIu64
-	       ", \"total_retrans\": %" PRIu64 ", \"delivered_ce\": %" PRIu64 "}",
-	       bytes, again, segs, retrans, ce);
+	       ", \"total_retrans\": %" PRIu64 ", \"delivered_ce\": %" PRIu64
+	       ", \"min_rtt_us\": %" PRIu64 "}",
+	       bytes, again, segs, retrans, ce, min_rtt < UINT32_MAX ? min_rtt : 0);
 }
 
 /* Print an array of struct flow: a list for each repetition, with a value for each flow. */
@@ -440,11 +484,14 @@ static void usage(void)
 	fputs("usage: incast --receiver NS --address A --sender NS... --flows N\n"
 	      "	[--bytes N] [--rounds N] [--gap US] [--cc NAME] [--port N]\n"
 	      "	[--fresh] [--bulk N] [--lead US] [--duration US] [--limit S]\n"
-	      "	[--starts FILE]\n"
+	      "	[--starts FILE] [--request]\n"
+	      "or: incast --only receiver|N --of N --address A --flows N ...\n"
 	      "--bulk N      endless flows, started --lead US before the incasts\n"
 	      "--duration US minimum measured time\n"
 	      "--limit S     abort a repetition, or connecting, after S seconds\n"
-	      "--starts FILE start of each flow, ns after the common start\n",
+	      "--starts FILE start of each flow, ns after the common start\n"
+	      "--request     the receiver requests each block\n"
+	      "--only        the ends of one host only: the receiver, or a sender of --of N\n",
 	      stderr);
 	exit(2);
 }
@@ -459,7 +506,7 @@ static uint64_t number(const char *text)
 	return n;
 }
 
-/* Every option but --sender, which may be repeated, and --fresh. */
+/* Every option but --sender, which may be repeated, --fresh and --request. */
 static const struct {
 	const char *name;
 	const char **text;
@@ -469,6 +516,8 @@ static const struct {
 	{ "address", .text = &opt.address },
 	{ "cc", .text = &opt.cc },
 	{ "starts", .text = &opt.starts },
+	{ "only", .text = &opt.only },
+	{ "of", .number = &opt.of },
 	{ "flows", .number = &opt.flows },
 	{ "bytes", .number = &opt.bytes },
 	{ "rounds", .number = &opt.rounds },
@@ -482,11 +531,23 @@ static const struct {
 
 #define N_SETTINGS ARRAY_SIZE(settings)
 
+static void parse_only(void)
+{
+	opt.request = true;
+	is_receiver = !strcmp(opt.only, "receiver");
+	is_sender = !is_receiver;
+	if (is_sender)
+		only_sender = number(opt.only);
+	if (only_sender >= opt.of)
+		usage();
+}
+
 static void parse_options(int argc, char **argv)
 {
-	struct option options[N_SETTINGS + 3] = {
+	struct option options[N_SETTINGS + 4] = {
 		[N_SETTINGS] = { "sender", 1, NULL, 's' },
 		[N_SETTINGS + 1] = { "fresh", 0, NULL, 'F' },
+		[N_SETTINGS + 2] = { "request", 0, NULL, 'R' },
 	};
 	int c, index;
 	size_t i;
@@ -502,12 +563,19 @@ static void parse_options(int argc, char **argv)
 			opt.senders[opt.n_senders++] = optarg;
 		else if (c == 'F')
 			opt.fresh = true;
+		else if (c == 'R')
+			opt.request = true;
 		else
 			usage();
 	}
-	if (optind != argc || !opt.n_senders || !opt.receiver || !opt.address ||
-	    !opt.bytes || (opt.fresh && (opt.bulk || !opt.flows)))
+	if (optind != argc || !opt.address || !opt.bytes ||
+	    (opt.fresh && (opt.bulk || !opt.flows || opt.request)) ||
+	    (!opt.only && (!opt.n_senders || !opt.receiver)) ||
+	    (opt.only && (!opt.of || opt.n_senders || opt.receiver)) ||
+	    (opt.only && (opt.bulk || opt.fresh || opt.starts)))
 		usage();
+	if (opt.only)
+		parse_only();
 	/* Each flow has its own port. */
 	if (opt.flows > MAX_FLOWS || opt.bulk > MAX_FLOWS ||
 	    !(opt.flows + opt.bulk) || opt.flows + opt.bulk > MAX_FLOWS)
@@ -529,6 +597,22 @@ static void read_starts(void)
 	fclose(file);
 }
 
+/* Open the flows of one sender, and answer requests until the receiver has closed them. */
+static void serve(void)
+{
+	unsigned int i;
+
+	for (i = only_sender; i < n_flows; i += opt.of) {
+		open_flow(i);
+		unfinished++;
+	}
+	while (unfinished)
+		handle_events();
+	printf("{");
+	print_tcp_info();
+	printf("}\n");
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 1 << 18, 1 << 18 };
@@ -542,19 +626,30 @@ int main(int argc, char **argv)
 	if (epoll_fd < 0 || timer_fd < 0)
 		die("epoll");
 	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
-	receiver_ns = open_ns(opt.receiver);
+	if (opt.receiver)
+		receiver_ns = open_ns(opt.receiver);
 	for (i = 0; i < opt.n_senders; i++)
 		sender_ns[i] = open_ns(opt.senders[i]);
 	n_flows = opt.flows + opt.bulk;
 	flows = calloc(n_flows, sizeof(*flows));
 	for (i = 0; i < n_flows; i++) {
+		flows[i].tx = -1;
+		flows[i].rx = -1;
 		flows[i].fct = calloc(opt.rounds, sizeof(uint64_t));
 		flows[i].late = calloc(opt.rounds, sizeof(uint64_t));
 	}
 	if (opt.starts)
 		read_starts();
 
+	if (!is_receiver) {
+		serve();
+		return 0;
+	}
 	start_listening();
+	if (opt.only) {
+		printf("{\"listening\": true}\n");
+		fflush(stdout);
+	}
 	if (!opt.fresh)
 		open_all();
 	wait_for(opt.bulk ? opt.lead_us : opt.gap_us);

@@ -50,7 +50,7 @@ int open_ns(const char *name)
 
 void enter_ns(int ns)
 {
-	if (setns(ns, CLONE_NEWNET))
+	if (ns >= 0 && setns(ns, CLONE_NEWNET))
 		die("setns");
 }
 

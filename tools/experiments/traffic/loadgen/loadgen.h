@@ -18,7 +18,7 @@ uint64_t now(void);
 /* Open a namespace of `ip netns`, for setns(). */
 int open_ns(const char *name);
 
-/* Create this process's sockets in that namespace from now on. */
+/* Create this process's sockets in that namespace from now on; -1 is the current one. */
 void enter_ns(int ns);
 
 /* Fill in an address, IPv4 or IPv6, and a port; returns the length. */

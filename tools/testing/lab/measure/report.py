@@ -24,10 +24,11 @@ def line_ns(config, flows):
 def ideal_ns(config, flows, percent=100):
     """The ideal: the minimum time in which `percent` of the flows can complete.
 
-    Their bytes at line rate, plus propagation; a lower bound for any transport and any order of the
-    flows.
+    Their bytes at line rate, plus propagation, also of a request; a lower bound for any transport
+    and any order of the flows.
     """
-    return line_ns(config, math.ceil(flows * percent / 100)) + 2 * config["delay"]
+    paths = 2 if config.get("request") else 1
+    return line_ns(config, math.ceil(flows * percent / 100)) + paths * 2 * config["delay"]
 
 
 def percentile(ordered, percent):

@@ -20,14 +20,20 @@ def _ecn(cc):
     return int("dctcp" in cc and len(units.ccs(cc)) == 1)
 
 
-def settle(network, config, cc, *settings):
-    """Set the hosts up for CC[:NAME=VALUE]...; settings of the previous run are restored first."""
+def values_for(config, cc, *settings):
+    """{NAME: value} of net.ipv4 that hosts have for CC[:NAME=VALUE]..., if their kernel has NAME;
+    and the NAMEs that it must have."""
     values = {"tcp_ecn": _ecn(cc),
               "greenlane_ecn": int(config.get("greenlane_ecn", False))}
     values.update((name, config["rate"] // 10**6) for name in MBIT)
-    for setting in (*cc.split(":")[1:], *settings):
-        name, value = setting.split("=")
-        values[name] = value
+    given = dict(setting.split("=") for setting in (*cc.split(":")[1:], *settings))
+    return {**values, **given}, [*given]
+
+
+def settle(network, config, cc, *settings):
+    """Set the hosts up for CC[:NAME=VALUE]...; settings of the previous run are restored first."""
+    values, needed = values_for(config, cc, *settings)
+    for name in needed:
         if not _exists(f"net.ipv4.{name}"):
             sys.exit(f"no setting net.ipv4.{name}")
     # A transport's settings exist if its module is loaded.

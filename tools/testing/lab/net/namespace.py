@@ -19,15 +19,20 @@ def batch(tool, lines, *options):
                    check=True)
 
 
+def sysctl_path(name):
+    """The file of a sysctl, by its name with dots."""
+    return "/proc/sys/" + name.replace(".", "/")
+
+
 def read_sysctl(name):
     """Read a sysctl of the current namespace, by its name with dots."""
-    with open("/proc/sys/" + name.replace(".", "/"), encoding="ascii") as file:
+    with open(sysctl_path(name), encoding="ascii") as file:
         return file.read().strip()
 
 
 def write_sysctl(name, value):
     """Set a sysctl of the current namespace."""
-    with open("/proc/sys/" + name.replace(".", "/"), "w", encoding="ascii") as file:
+    with open(sysctl_path(name), "w", encoding="ascii") as file:
         file.write(str(value))
 
 
@@ -62,7 +67,30 @@ def _leave_nothing():
                        input="".join(f"netns del {name}\n" for name in ours))
 
 
-class Namespace:
+class Counting:
+    """The kernel's counters, for a class that has read(path)."""
+
+    def greenlane(self):
+        """/proc/net/greenlane as a dict."""
+        lines = self.read("/proc/thread-self/net/greenlane").splitlines()
+        return {line.split()[0]: int(line.split()[1]) for line in lines}
+
+    def tcp(self):
+        """The counters of TCP and MPTCP, of /proc/net/netstat and /proc/net/snmp, as a dict."""
+        seen = {}
+        for file in ("netstat", "snmp"):
+            lines = self.read(f"/proc/thread-self/net/{file}").splitlines()
+            for names, values in zip(lines[::2], lines[1::2]):
+                if names.startswith(("TcpExt:", "MPTcpExt:", "Tcp:")):
+                    seen.update(zip(names.split()[1:], map(int, values.split()[1:])))
+        return seen
+
+    def netstat(self, name):
+        """One of TCP's counters."""
+        return self.tcp()[name]
+
+
+class Namespace(Counting):
     """A network namespace that `ip -n NAME` knows; `with` enters it."""
 
     def __init__(self, name):
@@ -111,25 +139,6 @@ class Namespace:
             if value is None:
                 return read_sysctl(name)
             return set_cc(value) if name == CC else write_sysctl(name, value)
-
-    def greenlane(self):
-        """/proc/net/greenlane as a dict."""
-        lines = self.read("/proc/thread-self/net/greenlane").splitlines()
-        return {line.split()[0]: int(line.split()[1]) for line in lines}
-
-    def tcp(self):
-        """The counters of TCP and MPTCP, of /proc/net/netstat and /proc/net/snmp, as a dict."""
-        seen = {}
-        for file in ("netstat", "snmp"):
-            lines = self.read(f"/proc/thread-self/net/{file}").splitlines()
-            for names, values in zip(lines[::2], lines[1::2]):
-                if names.startswith(("TcpExt:", "MPTcpExt:", "Tcp:")):
-                    seen.update(zip(names.split()[1:], map(int, values.split()[1:])))
-        return seen
-
-    def netstat(self, name):
-        """One of TCP's counters."""
-        return self.tcp()[name]
 
     def remove(self):
         """Delete the name: the namespace and its devices exist until its last process and socket

@@ -58,7 +58,7 @@ _FIRST_TABLE = 100
 _CORE = 200
 
 # Sysctls of the hosts, the same for every congestion control.
-_HOST_SYSCTLS = {
+HOST_SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": 1,
     "net.ipv4.tcp_rmem": "4096 4194304 67108864",
     "net.ipv4.tcp_wmem": "4096 4194304 67108864",
@@ -221,7 +221,7 @@ class Network:
             if not self.v6:     # IPv6 would send packets on each device
                 ns.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
             own = _SWITCH_SYSCTLS if name in self._up else {
-                **_HOST_SYSCTLS, **self._rto_sysctl(), **self.config.get("sysctls", {})}
+                **HOST_SYSCTLS, **self._rto_sysctl(), **self.config.get("sysctls", {})}
             for key, value in own.items():
                 ns.sysctl(key, value)
         if self._paused:

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A host's half of a session, which session.py starts by ssh.
+
+A request is a row of JSON on stdin, an answer a row of JSON on stdout.  Everything that a request
+changes is restored, in reverse order, when the session ends: at the request `end`, at the end of
+stdin (ssh's connection is closed), after PATIENCE seconds without a request, and at a signal.
+
+The load generator is in memory (memfd), so that no file remains.  This file uses the standard
+library only, and Python from 3.8 on, because hosts of a lab may be older than the machine that
+starts it.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+# Seconds without a request after which the other end is gone.  It sends one each PING seconds
+# (session.py).
+PATIENCE = 30
+
+
+def sysctl_path(name):
+    """The file of a sysctl, by its name with dots."""
+    return "/proc/sys/" + name.replace(".", "/")
+
+
+def read(path):
+    """The text of a file, or None."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def run(argv, env=None):
+    """(exit status, stdout, stderr) of a command; 127 if there is no such program."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False,
+                              stderr=subprocess.PIPE, universal_newlines=True, errors="replace",
+                              env=dict(os.environ, **(env or {})))
+    except OSError as why:
+        return 127, "", "%s: %s" % (argv[0], why.strerror)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Far:
+    """The changes of a session, and the load generator."""
+
+    def __init__(self):
+        self.before = {}            # {sysctl that has been changed: its value before}
+        self.undo = []              # commands
+        self.child = self.waiter = self.memory = None
+        self.lock = threading.Lock()
+
+    def answer(self, **fields):
+        """Write an answer; without a reader, the end of stdin ends the session."""
+        with self.lock, contextlib.suppress(BrokenPipeError):
+            print(json.dumps(fields), flush=True)
+
+    # Requests: the method do_NAME() returns the answer's fields.
+
+    def do_read(self, paths):
+        """The texts of files."""
+        return {"texts": {path: read(path) for path in paths}}
+
+    def do_run(self, argv, undo=None, env=None):
+        """Run a command; if it succeeds, `undo` will restore the state before it."""
+        status, out, err = run(argv, env)
+        if undo and not status:
+            self.undo.append((undo, env))
+        return {"status": status, "out": out, "err": err}
+
+    def do_status(self):
+        """`greenlane status`, which remembers this look nowhere."""
+        with tempfile.TemporaryDirectory(prefix="greenlane-") as here:
+            return {"out": run(["greenlane", "status", "--json", "--state", here + "/state"])[1]}
+
+    def do_sysctl(self, values):
+        """Set these sysctls, if they exist, and restore all others that the session has changed."""
+        changed = {name: value for name, value in values.items() if self.remember(name)}
+        for name, value in {**self.before, **changed}.items():
+            self.write(name, value)
+        return {"before": self.before}
+
+    def remember(self, name):
+        """Remember the present value; does the sysctl exist?"""
+        if name not in self.before:
+            text = read(sysctl_path(name))
+            if text is None:
+                return False
+            self.before[name] = text.strip()
+        return True
+
+    @staticmethod
+    def write(name, value):
+        """Set a sysctl."""
+        with open(sysctl_path(name), "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def do_program(self, binary):
+        """Receive the load generator."""
+        self.memory = os.memfd_create("greenlane-load")
+        with os.fdopen(os.dup(self.memory), "wb") as file:
+            file.write(base64.b64decode(binary))
+        return {}
+
+    def do_compile(self, files, argv):
+        """Compile the load generator here: files are {name: text}; argv ends with -o."""
+        with tempfile.TemporaryDirectory(prefix="greenlane-") as here:
+            for name, text in files.items():
+                with open(os.path.join(here, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            status, _, err = run(["env", "-C", here, *argv, "load"])
+            if not status:
+                with open(os.path.join(here, "load"), "rb") as file:
+                    self.do_program(base64.b64encode(file.read()))
+        return {"status": status, "err": err}
+
+    def do_start(self, argv, listens):
+        """Start the load generator; if it listens, until it does."""
+        out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen(
+            argv, executable="/proc/self/fd/%d" % self.memory, pass_fds=[self.memory],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if listens else out, stderr=err,
+            universal_newlines=True)
+        first = self.child.stdout.readline() if listens else ""
+        self.waiter = threading.Thread(target=self.wait, args=(self.child, out, err))
+        self.waiter.start()
+        return {"first": first}
+
+    def wait(self, child, out, err):
+        """Answer when the load generator ends."""
+        text = child.stdout.read() if child.stdout else ""
+        child.wait()
+        out.seek(0)
+        err.seek(0)
+        self.answer(status=child.returncode, out=text or out.read(), err=err.read())
+
+    def do_stop(self):
+        """End the load generator, if it runs."""
+        if self.child:
+            self.child.kill()
+            self.waiter.join()
+            self.child = None
+
+    def restore(self):
+        """Restore the host; returns the errors."""
+        self.do_stop()
+        wrong = []
+        for command, env in self.undo[::-1]:
+            status, _, err = run(command, env)
+            if status:
+                wrong.append("%s: %s" % (" ".join(command), err.strip()))
+        for name, value in self.before.items():
+            try:
+                self.write(name, value)
+            except OSError as why:
+                wrong.append("%s=%s: %s" % (name, value, why.strerror))
+        self.undo, self.before = [], {}
+        return wrong
+
+    def serve(self, request):
+        """Answer a request; its key `do` names it.  False ends the session."""
+        name = request.pop("do")
+        if name == "ping":
+            return True
+        if name == "end":
+            return False
+        try:
+            fields = getattr(self, "do_" + name)(**request)
+            if fields is not None:
+                self.answer(**fields)
+        except (OSError, ValueError) as why:
+            self.answer(error=str(why))
+        return True
+
+
+def requests():
+    """The requests of stdin, until its end or PATIENCE."""
+    text = b""
+    while select.select([0], [], [], PATIENCE)[0]:
+        data = os.read(0, 1 << 20)
+        if not data:
+            return
+        *rows, text = (text + data).split(b"\n")
+        for row in rows:
+            yield json.loads(row)
+
+
+def main():
+    """A session."""
+    far = Far()
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(1))
+    asked = False
+    try:
+        far.answer(ready=os.geteuid(), machine=os.uname().machine, release=os.uname().release)
+        for request in requests():
+            if not far.serve(request):
+                asked = True
+                break
+    finally:
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)       # restore everything
+        wrong = far.restore()
+        if asked:
+            far.answer(wrong=wrong)
+
+
+main()
