@@ -84,14 +84,21 @@ def names(line):
 
 # {program that only some tests need: its package}
 PROGRAMS = {"nft": "nftables", "wg": "wireguard-tools", "tshark": "tshark", "bpftool": "bpftool",
-            "dkms": "dkms", "openssl": "openssl", "chromium": "chromium", "snakemake": "snakemake"}
+            "dkms": "dkms", "openssl": "openssl", "chromium": "chromium", "snakemake": "snakemake",
+            "bpftrace": "bpftrace", "rpm": "rpm"}
 # {package that few tests need: those}
 FEW = {
     "nftables": ["smp_churn.py", "smp_unload.py", "tlt_devices.py"],
     "wireguard-tools": ["tlt_devices.py"],
     "tshark": ["color_pause.py"],
-    "bpftool": ["guest_install.py", "install_autoload.py", "install_geneve.py", "ops_cgroup.py"],
+    "bpftool": ["guest_install.py", "install_autoload.py", "install_export.py",
+                "install_geneve.py", "ops_cgroup.py"],
     "dkms": ["guest_install.py"],
+    "rpm": ["guest_install.py"],
+    "bpftrace": ["smp_bpftrace.py"],
+    "systemd": ["install_export.py", "ops_containers.py"],
+    "openssh-client": ["guest_hosts.py"],
+    "python3-yaml": ["upstream_ynl.py"],
     "rsync": ["guest_kselftest.sh"],
     "python3-matplotlib": ["guest_converge.py", "guest_figures.py", "guest_incast.py",
                            "guest_load.py", "guest_slurm.py", "guest_transports.py"],
