@@ -74,7 +74,9 @@ class Export:
         count = collections.Counter(ns["name"] for ns in spaces.values())
         names = {inode: ns["name"] if count[ns["name"]] == 1 else f"{ns['name']}:{inode}"
                  for inode, ns in spaces.items()}
-        order = sorted(names, key=lambda inode: (names[inode] != "host", names[inode]))
+        # A user can make namespaces without a name, whose label is COMM[PID], and as many as it wants.
+        order = sorted(names, key=lambda inode: (spaces[inode]["name"] != "host",
+                                                 names[inode].endswith("]"), names[inode]))
         return {inode: names[inode] for inode in self._kept("namespaces", order)}
 
     def _modules(self):
@@ -171,6 +173,9 @@ def snake(name):
 
 def _write(path, text):
     """Replace a file as a whole: the collector must not read half of it."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise Refused(f"{path}: not a regular file")
     try:
         # The collector reads names that end with .prom only.
         fd, fresh = tempfile.mkstemp(prefix=".greenlane.",

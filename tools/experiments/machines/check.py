@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The hosts of a lab: a table, and the problems of each host.  Changes no host."""
 
+import ipaddress
 import json
 import time
 
@@ -46,9 +47,9 @@ def _status(session):
     """The problems that `greenlane status` reports there, or "-" without the program."""
     try:
         found = json.loads(session.call("status")["out"])
-    except json.JSONDecodeError:
+        return ",".join(problem["id"] for problem in found["problems"]) or "good"
+    except (json.JSONDecodeError, KeyError, TypeError):
         return "-"
-    return ",".join(problem["id"] for problem in found["problems"]) or "good"
 
 
 def _path_problems(session, lab, device):
@@ -65,8 +66,9 @@ def _path_problems(session, lab, device):
     if text is None:
         yield "no ip: install iproute2"
         return
-    if host.address not in [one.get("local") for link in json.loads(text)
-                            for one in link.get("addr_info", ())]:
+    if ipaddress.ip_address(host.address) not in [
+            ipaddress.ip_address(one["local"]) for link in json.loads(text)
+            for one in link.get("addr_info", ()) if "local" in one]:
         yield f"{host.device} does not have the address {host.address}"
     for peer in [lab.receiver] if host.role == "sender" else lab.senders:
         route = session.run("ip", "-j", "route", "get", peer.address, may_fail=True)

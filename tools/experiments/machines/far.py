@@ -12,6 +12,7 @@ starts it.
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -195,8 +196,23 @@ def requests():
             yield json.loads(row)
 
 
+def only_one():
+    """Lock this host, in the sense of its network namespace, for the session: two experiments would
+    restore each other's settings."""
+    path = "/run/lock/greenlane-lab-%d" % os.stat("/proc/self/ns/net").st_ino
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def main():
     """A session."""
+    try:
+        if not os.geteuid():
+            only_one()
+    except BlockingIOError:
+        sys.exit("another experiment runs on this host, or it is in the lab twice")
+    except OSError as why:
+        sys.exit("no lock: %s" % why)
     far = Far()
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(1))

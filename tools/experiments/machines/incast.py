@@ -80,7 +80,7 @@ class Incast:
         mine = session.host
         for peer in [self.lab.receiver] if mine.role == "sender" else self.lab.senders:
             route, = json.loads(session.run("ip", "-j", "route", "get", peer.address))
-            words = [peer.address, *["via", route["gateway"]] * ("gateway" in route),
+            words = [peer.address, *(["via", route["gateway"]] if "gateway" in route else []),
                      "dev", route["dev"]]
             session.run("ip", "route", "add", *words,
                         "rto_min", f"{self.config['rto_min'] // 10**6}ms",
@@ -214,8 +214,8 @@ def measure(lab, config, jobs):
     results, progress, wrong = [], pool.Progress(jobs), []
     try:
         with Sessions(lab.hosts, wrong.append) as sessions:
-            config["rate"] = _checked(sessions, lab, config, [job["cc"] for job in jobs])
             try:
+                config["rate"] = _checked(sessions, lab, config, [job["cc"] for job in jobs])
                 _run_all(Incast(sessions, lab, config), jobs, results, progress)
             except Dead as why:
                 wrong.append(str(why))

@@ -19,6 +19,7 @@ A NAME selects the tests whose name contains it.
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import heapq
 import os
@@ -298,14 +299,20 @@ def expected(name):
 
 
 def failed_before():
-    """The names in FAILED."""
-    return set(FAILED.read_text(encoding="utf-8").splitlines()) if FAILED.exists() else set()
+    """The names in FAILED; without it, none."""
+    try:
+        return set(FAILED.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return set()
 
 
 def remember(name, failed):
-    """Write the result of a test to FAILED; _print_lock is held."""
-    names = failed_before() - {name} | ({name} if failed else set())
-    FAILED.write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
+    """Write the result of a test to FAILED, if that can be written; _print_lock is held."""
+    before = failed_before()
+    names = before - {name} | ({name} if failed else set())
+    with contextlib.suppress(OSError):
+        if names != before:
+            FAILED.write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
 
 
 class Queue:
