@@ -116,9 +116,9 @@ mkdir "$tmp/cache"
 (
 	flock 9
 	GREENLANE_CACHE=$tmp/cache timeout 5 "$top/scripts/kernel"
-) 9>"$tmp/cache/kernel-uml-7.3-plain.lock" >"$tmp/out" 2>"$tmp/err"
+) 9>"$tmp/cache/source-7.3.lock" >"$tmp/out" 2>"$tmp/err"
 is "a second build of a kernel says that it waits" \
-	"$?$(grep -c "waits for another process, which holds kernel 7.3" "$tmp/err")" 1241
+	"$?$(grep -c "waits for another process, which holds the source of 7.3" "$tmp/err")" 1241
 # As soon as the guest exists, several times.
 left=
 for _ in {1..20}; do
