@@ -28,6 +28,13 @@ run_logged() {
 	die "failed: $* (whole output: $log)"
 }
 
+# export_epoch: SOURCE_DATE_EPOCH, by which a package of the same commit has the same bytes
+export_epoch() {
+	SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$GL_TOP" log -1 --format=%ct 2>/dev/null ||
+		stat -c %Y "$GL_TOP/VERSION")}
+	export SOURCE_DATE_EPOCH
+}
+
 # run_module MODULE ARGS...: run a module of the tests' package (lab) or of experiments
 run_module() {
 	export PYTHONPATH=$GL_TOP/tools:$GL_TOP/tools/testing${PYTHONPATH:+:$PYTHONPATH}

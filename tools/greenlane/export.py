@@ -74,7 +74,7 @@ class Export:
         count = collections.Counter(ns["name"] for ns in spaces.values())
         names = {inode: ns["name"] if count[ns["name"]] == 1 else f"{ns['name']}:{inode}"
                  for inode, ns in spaces.items()}
-        # A user can make namespaces without a name, whose label is COMM[PID], and as many as it wants.
+        # A user can make any number of namespaces without a name, whose label is COMM[PID].
         order = sorted(names, key=lambda inode: (spaces[inode]["name"] != "host",
                                                  names[inode].endswith("]"), names[inode]))
         return {inode: names[inode] for inode in self._kept("namespaces", order)}

@@ -18,6 +18,16 @@ from lab.wire.wire import Wire
 
 TOOL = TOP / "scripts/greenlane"
 STATE = "/run/greenlane/status.json"
+# A program: both ends of a connection in its namespace.  It prints a row when the connection is
+# established, and ends with its stdin.
+CONNECTION = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+server = listener.accept()[0]
+print(flush=True)
+sys.stdin.read()
+"""
 
 
 def tool(*words, command=(sys.executable, TOOL)):

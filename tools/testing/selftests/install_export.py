@@ -14,6 +14,7 @@ import time
 
 from lab.net import modules
 from lab.net.namespace import Namespace
+from lab.status import CONNECTION
 from lab.systemd import UNITS, Systemd
 from lab.tap import case, equal, is_time_virtual, main, true, within
 
@@ -21,15 +22,6 @@ TOP = pathlib.Path(os.environ["GL_TOP"])
 FILE = pathlib.Path("/var/lib/prometheus/node-exporter/greenlane.prom")
 INSTALLED = pathlib.Path("/usr/local/lib/systemd/system")
 NAMES = ("greenlane-export.service", "greenlane-export.timer")
-# Two ends of a connection, of a user other than root, in the namespace of the caller.
-CONNECTION = """
-import socket, sys
-listener = socket.create_server(("127.0.0.1", 0))
-client = socket.create_connection(listener.getsockname())
-server = listener.accept()[0]
-print(flush=True)
-sys.stdin.read()
-"""
 
 
 def make(target):

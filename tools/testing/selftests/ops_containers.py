@@ -14,21 +14,12 @@ import time
 from lab import TOP
 from lab.net import modules
 from lab.net.namespace import ACTIVE, CC, Namespace, read_sysctl, write_sysctl
-from lab.status import Cable, connections, forget, ids, look, sentence
+from lab.status import CONNECTION, Cable, connections, forget, ids, look, sentence
 from lab.systemd import UNITS, Systemd
 from lab.tap import case, equal, main, true
 
 ALLOWED = "net.ipv4.tcp_allowed_congestion_control"
 STATUS = (sys.executable, f"{TOP}/scripts/greenlane", "status", "--json")
-# A connection of a process, in its namespace; it ends with its stdin.
-PAIR = """
-import socket, sys
-listener = socket.create_server(("127.0.0.1", 0))
-client = socket.create_connection(listener.getsockname())
-server = listener.accept()[0]
-print(flush=True)
-sys.stdin.read()
-"""
 # Selects a congestion control by the sysctl and by a socket option, and prints both results.
 SELECT = """
 import socket, sys
@@ -158,7 +149,7 @@ def network_host():
     with default("tlt_reno"):
         write_sysctl(ACTIVE, 1)
         container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        with process(*container, sys.executable, "-c", PAIR):
+        with process(*container, sys.executable, "-c", CONNECTION):
             mine = [c for c in look()["connections"].values()]
             equal([c["cc"] for c in mine], ["tlt_reno"] * 2, "connections, seen from the host")
             done = subprocess.run([*container, *STATUS], capture_output=True, text=True,
@@ -195,7 +186,7 @@ def private_network():
     modules.load("tcp_tlt")
     UNITS.mkdir(parents=True, exist_ok=True)
     with open("/run/pair.py", "w", encoding="ascii") as file:
-        file.write(PAIR.replace("sys.stdin.read()", "import time; time.sleep(1000)"))
+        file.write(CONNECTION.replace("sys.stdin.read()", "import time; time.sleep(1000)"))
     (UNITS / "pair.service").write_text(
         f"[Service]\nPrivateNetwork=yes\nExecStart={sys.executable} /run/pair.py\n",
         encoding="ascii")
