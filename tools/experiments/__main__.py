@@ -131,10 +131,24 @@ def _named(results, source):
     return [dict(result, cc=f"{result['cc']}@{source}") for result in results]
 
 
+def unwritable(args):
+    """The reason why results cannot be written, before they are measured; or None."""
+    for name in (args.json, args.plot):
+        path = pathlib.Path(name or ".")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as why:
+            return f"{why.filename}: {why.strerror}"
+        if not os.access(path.parent, os.W_OK):
+            return f"{path.parent}: not writable"
+        if name and path.exists() and not path.is_file():
+            return f"{path}: not a file"
+    return None
+
+
 def write_json(path, config, rows, results):
     """Write all results, flow by flow."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = pathlib.Path(path).resolve()
     version = subprocess.run([TOP / "scripts/version"], stdout=subprocess.PIPE, text=True,
                              check=True).stdout.strip()
     part = path.with_name(f"{path.name}.part")     # a killed run leaves no partial file
@@ -149,10 +163,13 @@ def main():
     kind, args = parse_args()
     if kind is advise:
         return advise.run(args)
-    options = ["--kernel", args.kernel, "--timeout", args.timeout]
+    options = ["--bare", "--kernel", args.kernel, "--timeout", args.timeout]
     options += ["--debug"] * args.debug + ["--fine"] * args.fine + ["--base", args.base]
     options += args.guest_options.split()
     common = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel base".split()
+    if why := unwritable(args):
+        print(f"experiment: {why}", file=sys.stderr)
+        return 2
     config, jobs = kind.configure(args)
     config.update({key: getattr(args, key) for key in common},
                   experiment=kind.__name__.rpartition(".")[2])
@@ -170,14 +187,17 @@ def main():
     if not results:
         return 1
     rows = kind.summaries(config, results)
-    if args.json:
-        write_json(args.json, config, rows, results)
     print(report.table(rows, kind.COLUMNS))
     if hasattr(kind, "notes"):
         print(kind.notes(config, results, rows))
-    if args.plot:
-        pathlib.Path(args.plot).parent.mkdir(parents=True, exist_ok=True)
-        kind.plot(config, results, rows, args)
+    try:
+        if args.json:
+            write_json(args.json, config, rows, results)
+        if args.plot:
+            kind.plot(config, results, rows, args)
+    except OSError as why:
+        failed = [*failed, f"{why.filename or args.json}: {why.strerror}"]
+        print(f"experiment: {failed[-1]}", file=sys.stderr)
     errors = [row for row in rows if "error" in row or row["unfinished"]]
     said = [f"experiment: {row['cc']}, {row['flows']} flows:"
             f" {row.get('error') or str(row['unfinished']) + ' unfinished'}"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A host's half of a session, which session.py starts by ssh.
 
-A request is a row of JSON on stdin, an answer a row of JSON on stdout.  Everything that a request
+A request is a row of JSON on stdin, an answer a row of JSON on stdout with the request's number.
+A row without an answer, each BEAT seconds, shows that the host lives.  Everything that a request
 changes is restored, in reverse order, when the session ends: at the request `end`, at the end of
 stdin (ssh's connection is closed), after PATIENCE seconds without a request, and at a signal.
 
@@ -21,10 +22,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 # Seconds without a request after which the other end is gone.  It sends one each PING seconds
 # (session.py).
 PATIENCE = 30
+# Seconds between rows that show that this host lives; PATIENCE of session.py is four of them.
+BEAT = 5
 
 
 def sysctl_path(name):
@@ -61,10 +65,17 @@ class Far:
         self.child = self.waiter = self.memory = None
         self.lock = threading.Lock()
 
-    def answer(self, **fields):
-        """Write an answer; without a reader, the end of stdin ends the session."""
+    def answer(self, number, **fields):
+        """Write an answer; without a reader, the end of stdin ends the session.  The row feed
+        before it ends what the user's shell may have printed."""
         with self.lock, contextlib.suppress(BrokenPipeError):
-            print(json.dumps(fields), flush=True)
+            print("\n" + json.dumps(dict(fields, number=number)), flush=True)
+
+    def beat(self):
+        """Show that this host lives."""
+        while True:
+            time.sleep(BEAT)
+            self.answer(None)
 
     # Requests: the method do_NAME() returns the answer's fields.
 
@@ -125,25 +136,25 @@ class Far:
                     self.do_program(base64.b64encode(file.read()))
         return {"status": status, "err": err}
 
-    def do_start(self, argv, listens):
-        """Start the load generator; if it listens, until it does."""
+    def do_start(self, argv, listens, ends):
+        """Start the load generator; if it listens, until it does.  Its end answers number `ends`."""
         out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
         self.child = subprocess.Popen(
             argv, executable="/proc/self/fd/%d" % self.memory, pass_fds=[self.memory],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if listens else out, stderr=err,
             universal_newlines=True)
         first = self.child.stdout.readline() if listens else ""
-        self.waiter = threading.Thread(target=self.wait, args=(self.child, out, err))
+        self.waiter = threading.Thread(target=self.wait, args=(self.child, out, err, ends))
         self.waiter.start()
         return {"first": first}
 
-    def wait(self, child, out, err):
+    def wait(self, child, out, err, number):
         """Answer when the load generator ends."""
         text = child.stdout.read() if child.stdout else ""
         child.wait()
         out.seek(0)
         err.seek(0)
-        self.answer(status=child.returncode, out=text or out.read(), err=err.read())
+        self.answer(number, status=child.returncode, out=text or out.read(), err=err.read())
 
     def do_stop(self):
         """End the load generator, if it runs."""
@@ -169,19 +180,12 @@ class Far:
         return wrong
 
     def serve(self, request):
-        """Answer a request; its key `do` names it.  False ends the session."""
-        name = request.pop("do")
-        if name == "ping":
-            return True
-        if name == "end":
-            return False
+        """Answer a request; its key `do` names it."""
+        name, number = request.pop("do"), request.pop("number")
         try:
-            fields = getattr(self, "do_" + name)(**request)
-            if fields is not None:
-                self.answer(**fields)
+            self.answer(number, **getattr(self, "do_" + name)(**request))
         except (OSError, ValueError) as why:
-            self.answer(error=str(why))
-        return True
+            self.answer(number, error=str(why))
 
 
 def requests():
@@ -213,22 +217,24 @@ def main():
         sys.exit("another experiment runs on this host, or it is in the lab twice")
     except OSError as why:
         sys.exit("no lock: %s" % why)
-    far = Far()
+    far, end = Far(), None
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(1))
-    asked = False
     try:
-        far.answer(ready=os.geteuid(), machine=os.uname().machine, release=os.uname().release)
+        far.answer(0, ready=os.geteuid(), machine=os.uname().machine, release=os.uname().release)
+        threading.Thread(target=far.beat, daemon=True).start()
         for request in requests():
-            if not far.serve(request):
-                asked = True
+            if request["do"] == "end":
+                end = request["number"]
                 break
+            if request["do"] != "ping":
+                far.serve(request)
     finally:
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)       # restore everything
         wrong = far.restore()
-        if asked:
-            far.answer(wrong=wrong)
+        if end:
+            far.answer(end, wrong=wrong)
 
 
 main()

@@ -33,6 +33,12 @@ _COMPILE = ["cc", "-O2", "-std=gnu11", "incast.c", "loadgen.c", "-o"]
 _LIMIT = 60
 # Linux's RTO_min, ns, with which routes need no option.
 _LINUX_RTO_MIN = 200 * 10**6
+# Metrics of routes, by their keys in ip's JSON, as words of `ip route`
+_METRICS = {**{name: name for name in ("mtu", "advmss", "window", "hoplimit", "initcwnd",
+                                       "initrwnd", "quickack", "reordering")},
+            "congestion": "congctl", "ecn": "features ecn"}
+# The queues' handle, which nobody else uses: "gl" in ASCII.
+_HANDLE = "676c:"
 _DEVICE = [f"{way}_{count}" for way in ("rx", "tx")
            for count in ("bytes", "packets", "dropped", "errors")]
 
@@ -55,6 +61,21 @@ def _program(session):
                    f" {done['err'].strip() or done['status']}")
 
 
+def _root(dev):
+    """The words of a port's queue.  The kernel compares the handle, so a qdisc that somebody else
+    has set meanwhile is not deleted."""
+    return ["dev", dev, "root", "handle", _HANDLE]
+
+
+def _kept(route):
+    """The words of a route's source address and metrics, which a more specific route would hide."""
+    words = ["src", route["prefsrc"]] if "prefsrc" in route else []
+    for metrics in route.get("metrics", ()):
+        for name in _METRICS.keys() & metrics.keys():
+            words += _METRICS[name].split() + [str(metrics[name])] * (metrics[name] is not None)
+    return words
+
+
 class Incast:
     """Runs on a lab whose hosts are ready."""
 
@@ -72,7 +93,7 @@ class Incast:
         for host in self.lab.of("switch"):
             for dev in host.ports:
                 session = self.sessions[host]
-                self._queue(session, dev, undo=["tc", "qdisc", "del", "dev", dev, "root"])
+                self._queue(session, dev, undo=["tc", "qdisc", "del", *_root(dev)])
                 self.ports.append((session, dev))
 
     def _routes(self, session):
@@ -82,19 +103,18 @@ class Incast:
             route, = json.loads(session.run("ip", "-j", "route", "get", peer.address))
             words = [peer.address, *(["via", route["gateway"]] if "gateway" in route else []),
                      "dev", route["dev"]]
-            session.run("ip", "route", "add", *words,
+            session.run("ip", "route", "add", *words, *_kept(route),
                         "rto_min", f"{self.config['rto_min'] // 10**6}ms",
                         undo=["ip", "route", "del", *words])
 
     def _queue(self, session, dev, undo=None):
         """Add the experiment's queue to a switch port."""
-        session.run("tc", "qdisc", "add", "dev", dev, "root", *port_words(self.config).split(),
-                    undo=undo)
+        session.run("tc", "qdisc", "add", *_root(dev), *port_words(self.config).split(), undo=undo)
 
     def _fresh_ports(self):
         """Replace the queues, and so their counters."""
         for session, dev in self.ports:
-            session.run("tc", "qdisc", "del", "dev", dev, "root")
+            session.run("tc", "qdisc", "del", *_root(dev))
             self._queue(session, dev)
 
     def _settle(self, cc):
@@ -224,9 +244,11 @@ def measure(lab, config, jobs):
             finally:
                 progress.clear()
     except KeyboardInterrupt:
-        print(*(f"experiment: {one}\n" for one in wrong), sep="", end="", file=sys.stderr)
+        print(*(f"experiment: {one}\n" for one in dict.fromkeys(wrong)), sep="", end="",
+              file=sys.stderr)
         raise
-    return config, results, wrong
+    # A host that died is reported by its request, and by the end of its session.
+    return config, results, list(dict.fromkeys(wrong))
 
 
 def _run_all(incast, jobs, results, progress):

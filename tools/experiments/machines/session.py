@@ -8,18 +8,25 @@ connection.
 
 import base64
 import concurrent.futures
+import contextlib
+import itertools
 import json
 import pathlib
 import shlex
 import subprocess
 import tempfile
 import threading
+import time
 import zlib
 
 from lab.net.namespace import Counting
 
 # Seconds between requests that only show that this end lives; PATIENCE of far.py is six of them.
 PING = 5
+# Seconds without a row of the host after which it is dead; it sends one each BEAT (far.py).
+PATIENCE = 20
+# Seconds for a login.
+_READY = 60
 # Keepalives of ssh: a host that does not answer for 15 s is dead.
 _SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
         "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
@@ -40,49 +47,93 @@ def _python():
 
 
 class Session(Counting):
-    """The session of a host of lab.toml (inventory.Host)."""
+    """The session of a host of lab.toml (inventory.Host).
+
+    A thread reads the host's answers, and gives each to the request with its number.
+    """
 
     def __init__(self, host):
-        self.host, self.before, self.undo, self._dead = host, {}, [], False
-        self._turn, self._writing = threading.Lock(), threading.Lock()
+        self.host, self.before, self.undo = host, {}, []
+        self._requests, self._answers = itertools.count(1), {}  # {number: Future}
+        self._lock = threading.Lock()       # of _answers and _reason
+        self._writing = threading.Lock()    # of ssh's stdin
+        self._reason = None                 # why the connection has ended
+        self._ends = None                   # the Future of the load generator
+        self._heard = time.monotonic()
         self._stderr = tempfile.TemporaryFile("w+")
         command = [*_SSH, *["-p", str(host.port)] * bool(host.port),
                    *["-l", host.user] * bool(host.user), *host.options, "--", host.ssh,
                    "sudo -n " * host.sudo + _python()]
+        ready = self._answers[0] = concurrent.futures.Future()
         try:
             # ^C must not end ssh before the host has been restored.
             self._ssh = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=self._stderr, text=True, start_new_session=True)
+                                         stderr=self._stderr, text=True, errors="replace",
+                                         start_new_session=True)
         except FileNotFoundError:
             raise Dead("no ssh: install openssh-client") from None
-        self.facts = self._answer(60)
         self._end = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.facts = self._result(ready, _READY)
         threading.Thread(target=self._ping, daemon=True).start()
 
+    def _read(self):
+        """Give each answer to its request.  The remote user's shell may print other rows first."""
+        for row in self._ssh.stdout:
+            self._heard = time.monotonic()
+            with contextlib.suppress(ValueError):
+                answer = json.loads(row)
+                if isinstance(answer, dict) and isinstance(answer.get("number"), int):
+                    with self._lock:
+                        future = self._answers.pop(answer["number"], None)
+                    if future:
+                        future.set_result(answer)
+        self._ssh.wait()
+        with self._lock:
+            self._reason = self._reason or self._why()
+            waiting, self._answers = self._answers, {}
+        for future in waiting.values():
+            future.set_exception(self._dead())
+
     def _ping(self):
+        """Show that this end lives, and end a connection whose host does not."""
         while not self._end.wait(PING):
-            self._write({"do": "ping"})
+            if time.monotonic() - self._heard > PATIENCE:
+                self._give_up(f"no sign of life for {PATIENCE} s")
+                return
+            if self._writing.acquire(blocking=False):   # another request shows it as well
+                self._writing.release()
+                self._write({"do": "ping"})
+
+    def _give_up(self, reason):
+        with self._lock:
+            self._reason = self._reason or reason
+        self._ssh.kill()
+
+    def _dead(self):
+        return Dead(f"{self.host.name}: {self._reason}{self._state()}")
 
     def _write(self, request):
-        try:
-            with self._writing:
-                print(json.dumps(request), file=self._ssh.stdin, flush=True)
-        except (BrokenPipeError, ValueError):
-            pass            # _answer() reports it
+        """Send a request; _read() reports a closed connection."""
+        with self._writing, contextlib.suppress(BrokenPipeError, ValueError):
+            print(json.dumps(request), file=self._ssh.stdin, flush=True)
 
-    def _answer(self, seconds):
-        """The next answer.  The remote user's shell may print something before the first one."""
-        late = threading.Timer(seconds, self._ssh.kill)
-        late.start()
+    def _expect(self):
+        """(number, Future) of an answer."""
+        number, future = next(self._requests), concurrent.futures.Future()
+        with self._lock:
+            if self._reason:
+                raise self._dead()
+            self._answers[number] = future
+        return number, future
+
+    def _result(self, future, seconds):
+        """A Future's answer; a host that does not answer in time is given up."""
         try:
-            for row in self._ssh.stdout:
-                if row.startswith("{"):
-                    return json.loads(row)
-        finally:
-            late.cancel()
-        self._ssh.wait()
-        self._dead = True
-        raise Dead(f"{self.host.name}: {self._why()}{self._state()}")
+            return future.result(seconds)
+        except concurrent.futures.TimeoutError:
+            self._give_up(f"no answer for {seconds:g} s")
+            return future.result()          # raises Dead
 
     def _why(self):
         self._stderr.seek(0)
@@ -97,11 +148,15 @@ class Session(Counting):
             return ""
         return f"; it restores by itself, if it still runs: {', '.join(changed)}"
 
-    def call(self, name, seconds=60, **fields):
+    def _ask(self, name, seconds, **fields):
         """A request and its answer; raises Dead."""
-        with self._turn:
-            self._write(dict(fields, do=name))
-            answer = self._answer(seconds)
+        number, future = self._expect()
+        self._write(dict(fields, do=name, number=number))
+        return self._result(future, seconds)
+
+    def call(self, name, seconds=60, **fields):
+        """A request and its answer; raises Dead, also if the request failed."""
+        answer = self._ask(name, seconds, **fields)
         if "error" in answer:
             raise Dead(f"{self.host.name}: {answer['error']}")
         return answer
@@ -128,12 +183,13 @@ class Session(Counting):
 
     def start(self, argv, listens):
         """Start the load generator; returns whether it does, and if it listens, listens."""
-        return bool(self.call("start", argv=argv, listens=listens)["first"]) or not listens
+        ends, self._ends = self._expect()
+        first = self.call("start", argv=argv, listens=listens, ends=ends)["first"]
+        return bool(first) or not listens
 
     def wait(self, seconds):
         """The load generator's stdout; raises Dead if it failed."""
-        with self._turn:
-            done = self._answer(seconds)
+        done = self._result(self._ends, seconds)
         if not done["out"].strip():
             why = done["err"].strip() or f"the load generator ended with {done['status']}"
             raise Dead(f"{self.host.name}: {why}")
@@ -142,18 +198,13 @@ class Session(Counting):
     def close(self):
         """Restore the host and end the connection; returns the errors."""
         self._end.set()
-        if self._dead:
-            return []       # the error has been reported
-        self._write({"do": "end"})
         try:
-            with self._turn:
-                while "wrong" not in (answer := self._answer(_RESTORE)):
-                    pass
+            wrong = self._ask("end", _RESTORE)["wrong"]
         except Dead as why:
             return [str(why)]
         self._ssh.stdin.close()
         self._ssh.wait()
-        return [f"{self.host.name}: not restored: {one}" for one in answer["wrong"]]
+        return [f"{self.host.name}: not restored: {one}" for one in wrong]
 
 
 class Sessions:

@@ -5,13 +5,12 @@
 	h0, h1: senders ---- sw ---- h2: receiver       a namespace each; ssh runs `sshd -i` in it
 
 ssh's ProxyCommand starts the host's sshd: the path of a login is the real one, without a network
-for it.  sshd is unpacked and not installed, because the package starts it on this machine.
+for it.
 """
 import contextlib
 import json
 import os
 import pathlib
-import pwd
 import re
 import signal
 import subprocess
@@ -19,6 +18,7 @@ import tempfile
 import time
 
 from experiments.apps import unpacked
+from experiments.apps.login import Login, sshd
 from lab import TOP
 from lab.net import modules
 from lab.net.namespace import ACTIVE
@@ -28,26 +28,7 @@ from lab.tap import Skip, case, equal, main, true, within
 SYSCTLS = r"^net\.(ipv4\.(tcp|greenlane|[a-z]+_rate)|core\.somax)"
 # Lists of congestion controls, in the order in which modules were loaded.
 LISTS = ("tcp_available_congestion_control", "tcp_allowed_congestion_control")
-SSHD = """\
-HostKey {here}/host
-AuthorizedKeysFile {here}/user.pub
-StrictModes no
-PasswordAuthentication no
-UsePAM no
-PidFile none
-PermitRootLogin yes
-SetEnv TMPDIR={here}/tmp TC_LIB_DIR={tc} PATH={here}/bin:/usr/sbin:/usr/bin:/sbin:/bin
-"""
-SSH = """\
-Host *
-    User root
-    IdentityFile {here}/user
-    IdentitiesOnly yes
-    StrictHostKeyChecking no
-    UserKnownHostsFile /dev/null
-    LogLevel ERROR
-    ProxyCommand ip netns exec %n {here}/sshd -i -f {here}/sshd_config
-"""
+SSH = "    ProxyCommand ip netns exec %n {here}/sshd -i -f {here}/sshd_config\n"
 HOST = """
 [[host]]
 ssh = "{name}"
@@ -65,32 +46,18 @@ ports = ["p2"]
 """
 
 
-class Lab:
+class Lab(Login):
     """The hosts, and a directory with keys and configurations."""
 
     def __init__(self, here):
-        self.here = pathlib.Path(here)
+        super().__init__(here, SSH)
         modules.load_all()
-        for name in ("host", "user"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.here / name],
-                           check=True)
-        for name, text in (("sshd_config", SSHD), ("ssh_config", SSH)):
-            (self.here / name).write_text(text.format(here=here, tc=TOP / "tools/tc"))
-        for name in ("bin", "tmp"):
-            (self.here / name).mkdir()
-        (self.here / "bin/greenlane").symlink_to(TOP / "scripts/greenlane")
-        self.add_sshd(unpacked.in_guest("openssh-server"))
-
-    def add_sshd(self, apps):
-        """A script that starts sshd, which needs its libraries, directory and user."""
+        apps = unpacked.in_guest("openssh-server")
+        program, _ = sshd(apps)
         script = self.here / "sshd"
         script.write_text(f"#!/bin/sh\nLD_LIBRARY_PATH={unpacked.libraries(apps)}"
-                          f" exec {apps}/usr/sbin/sshd \"$@\"\n")
+                          f" exec {program} \"$@\"\n")
         script.chmod(0o755)
-        os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
-        if "sshd" not in {user.pw_name for user in pwd.getpwall()}:
-            with open("/etc/passwd", "a", encoding="ascii") as file:
-                file.write("sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
 
     def write(self, *, rate='rate = "10gbit"\n', switch=True, **replaced):
         """Write lab.toml; `replaced` are other texts in it."""
@@ -120,16 +87,20 @@ class Lab:
         return child.returncode, out, err
 
 
+def shown(ns, command):
+    """The output of a command on a host."""
+    with ns:
+        return subprocess.check_output(command.split(), text=True)
+
+
 def state(net):
     """All that an experiment changes on hosts and switches, a row each."""
     found = [f"process {words}" for words in running().values()]
     for ns in (*net.hosts, net.switch):
-        with ns:
-            for command in (["ip", "route", "show"], ["tc", "qdisc", "show"],
-                            ["sysctl", "-a", "--pattern", SYSCTLS]):
-                rows = subprocess.check_output(command, text=True).splitlines()
-                true(rows, f"output of {command}")
-                found += [f"{ns.name}: {row}" for row in rows if not any(x in row for x in LISTS)]
+        for command in ("ip route show", "tc qdisc show", f"sysctl -a --pattern {SYSCTLS}"):
+            rows = shown(ns, command).splitlines()
+            true(rows, f"output of {command}")
+            found += [f"{ns.name}: {row}" for row in rows if not any(x in row for x in LISTS)]
     return set(found)
 
 
@@ -235,6 +206,65 @@ def sshd_dies(_lab, _net, child):
     equal((child.returncode, err.count("\n"), err.startswith("experiment: h1: ")), (1, 1, True),
           f"status, rows, host: {err}")
     true("tcp_ecn (was 2)" in err, f"its changes: {err}")
+
+
+@case("a host hangs: an error within half a minute, and the others are restored", halfway)
+def hangs(_lab, _net, child):
+    session = parent(generator(1))
+    began = time.monotonic()
+    os.kill(session, signal.SIGSTOP)
+    out, err = child.communicate(timeout=60)
+    within(time.monotonic() - began, 10, 40, "seconds")
+    equal((child.returncode, err.count("\n")), (1, 1), f"status, rows: {err}")
+    true(err.startswith("experiment: h1: no sign of life for 20 s; it restores by itself"), err)
+    true("h1" in out, "the table of the hosts")
+    equal([words[2] for words in running("incast").values()], ["1"], "the hung host's alone is left")
+    os.kill(session, signal.SIGCONT)
+
+
+@case("^C while a host hangs does not wait for the measurement; the others are restored", halfway)
+def interrupted_hang(_lab, _net, child):
+    session = parent(generator(1))
+    os.kill(session, signal.SIGSTOP)
+    os.killpg(child.pid, signal.SIGINT)
+    _, err = child.communicate(timeout=50)
+    equal((child.returncode, err.count("\n")), (130, 1), f"status, rows: {err}")
+    true(err.startswith("experiment: h1: no "), err)
+    os.kill(session, signal.SIGCONT)
+
+
+@case("routes keep their source address and MTU; a qdisc that somebody sets meanwhile remains",
+      restored)
+def others(lab, net):
+    net.hosts[0].ip("route add 10.0.2.0/24 via 10.0.0.1 src 10.0.0.2 mtu 1400 advmss 1300"
+                    " features ecn congctl reno initcwnd 12")
+    child = lab.start("--rounds", "100", "--gap", "1s", "--rto-min", "5ms")
+    try:
+        until(lambda: len(running("incast")) == 3, "three load generators")
+        route, = json.loads(shown(net.hosts[0], "ip -j route get 10.0.2.2"))
+        metrics, = route["metrics"]
+        equal([(metrics | route)[key] for key in ("prefsrc", "mtu", "advmss", "congestion", "initcwnd")],
+              ["10.0.0.2", 1400, 1300, "reno", 12], "the route's")
+        true({"ecn", "rto_min"} <= metrics.keys(), f"features, rto_min: {metrics}")
+        net.switch.tc("qdisc replace dev p2 root pfifo")
+    finally:
+        os.killpg(child.pid, signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    equal((child.returncode, err.count("\n")), (130, 1), f"status, rows: {err}")
+    true("sw: not restored: tc qdisc del dev p2 root" in err, err)
+    true("pfifo" in shown(net.switch, "tc qdisc show dev p2"), "the other's qdisc")
+    net.switch.tc("qdisc del dev p2 root")
+    net.hosts[0].ip("route del 10.0.2.0/24")
+
+
+@case("a shell that prints a banner without a newline, and JSON", restored)
+def banner(lab, _net):
+    bashrc = lab.here / "bashrc"
+    bashrc.write_text("""echo '{"number": "one"}'; echo '{'; printf 'Welcome {'\n""")
+    with open(lab.here / "sshd_config", "a", encoding="ascii") as file:
+        file.write(f"ForceCommand . {bashrc}; eval \"$SSH_ORIGINAL_COMMAND\"\n")
+    status, _, err = lab.run()
+    equal((status, err), (0, ""), "exit status, stderr")
 
 
 @case("the experiment is killed: every host restores itself", halfway)

@@ -47,6 +47,8 @@ def wrong(args):
     if args.request and args.fresh:
         return "--request: not with --fresh"
     others = args.fresh, args.bulk, args.segments, args.pause, args.ipv6, not args.tso
+    if args.lab and args.base == "paper":
+        return "--lab: not with --base paper, which is a kernel of guests"
     if args.lab and any(others):
         return "--lab: without --fresh, --bulk, --segments, --pause, --ipv6, --no-tso"
     if not args.lab and not args.virtual:
