@@ -696,7 +696,7 @@ def not_used(look):
     # A transport loads the modules whose congestion controls it wraps.
     brought = set().union(*(row.wraps for row in TRANSPORTS if row.module in loaded))
     loaded = [name for name in loaded if name not in brought]
-    if loaded and not look["used"] and look["root"]:
+    if loaded and not look["used"] and not look["incapable"]:
         yield Problem(
             "not-used", "this kernel",
             f"{', '.join(loaded)} {'is' if len(loaded) == 1 else 'are'} loaded, but no namespace,"
@@ -766,11 +766,7 @@ def blind(look):
             if not look["plugin"] else "tc cannot show the ports with the plugin in"
             f" {look['plugin']}.",
             "Install greenlane-tools, or make tc and set TC_LIB_DIR.")
-    if not look["root"]:
-        yield Problem(
-            BLIND, "this look", "It was not taken as root: it lacks other users' connections and"
-            " other namespaces.", "Run it as root.")
-    elif look["container"]:
+    if look["container"]:
         yield Problem(
             BLIND, "this container",
             f"It was taken in another {' and '.join(look['container'])} namespace than the kernel's"
@@ -782,7 +778,12 @@ def blind(look):
             BLIND, "this look",
             f"It was taken without {' and '.join(look['incapable'])}: it lacks other network"
             " namespaces, and connections of processes that it may not read.",
-            "Run it with these capabilities, or on the host.")
+            "Run it as root, on the host.")
+    elif look["unseen"]:
+        yield Problem(
+            BLIND, "this look",
+            f"It may not read the sockets of {look['unseen']} of the processes.",
+            "A security module forbids it: see kernel.yama.ptrace_scope, and the audit log.")
 
 
 @_check

@@ -21,9 +21,10 @@ _SYSCTLS = ("greenlane_", *(f"{row.name.rstrip('_')}_" for row in TRANSPORTS))
 PINS = "/sys/fs/bpf/greenlane"
 # The first PID and user namespaces: PROC_PID_INIT_INO and PROC_USER_INIT_INO of linux/proc_ns.h.
 _FIRST = {"pid": 0xeffffffc, "user": 0xeffffffd}
-# A look needs these capabilities (linux/capability.h) to enter network namespaces, and to read the
-# sockets of processes.
-_NEEDED = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
+# A look needs these capabilities (linux/capability.h) to list the sockets of processes, to read
+# them, and to enter network namespaces; CAP_DAC_OVERRIDE, 1, is as good as the first.
+_NEEDED = {"CAP_DAC_READ_SEARCH": 1 << 2 | 1 << 1, "CAP_SYS_PTRACE": 1 << 19,
+           "CAP_SYS_ADMIN": 1 << 21}
 
 
 def _read(path):
@@ -87,7 +88,7 @@ def capabilities_missing():
     """The capabilities that a complete look needs, and this process lacks."""
     match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status") or "", re.M)
     effective = int(match[1], 16) if match else 0
-    return [name for name, bit in _NEEDED.items() if not effective >> bit & 1]
+    return [name for name, bits in _NEEDED.items() if not effective & bits]
 
 
 def references(name):

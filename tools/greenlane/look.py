@@ -77,7 +77,7 @@ class Looker:
                                     for found in host.configured_ccs()],
                      "available": available.split(),
                      "default_cc": netns.sysctl("net.ipv4.tcp_congestion_control"),
-                     "root": os.geteuid() == 0, "unseen": 0,
+                     "unseen": 0,
                      "container": host.namespaces_not_first(),
                      "incapable": host.capabilities_missing(),
                      "tc_failed": False, "plain": {}, "fallen": {}, "listeners": {},

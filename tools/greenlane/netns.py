@@ -9,8 +9,9 @@ from . import uapi
 from .units import visible
 
 OWN = "/proc/thread-self/ns/net"
-# iproute2's and Docker's
-NAMED = ("/run/netns", "/run/docker/netns")
+# iproute2's and Docker's; the first process may have another mount namespace, in which there are more.
+NAMED = [root + directory for root in ("", "/proc/1/root")
+         for directory in ("/run/netns", "/run/docker/netns")]
 
 
 class Namespace(collections.namedtuple("Namespace", "inode name path")):

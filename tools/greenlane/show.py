@@ -159,9 +159,7 @@ def _heading(look, everything):
         lines.append(f"Counted since {when}, {ago(look['time'] - look['since'])} ago.")
     else:
         lines.append("The first look: counted since each object was made.")
-    if not look["root"]:
-        lines.append("You are not root: the look lacks other users' connections and namespaces.")
-    elif look["unseen"]:
+    if look["unseen"]:
         lines.append(f"{look['unseen']} processes could not be read.")
     if look["tc_failed"]:
         lines.append("tc cannot show the ports.")

@@ -20,6 +20,17 @@ from lab.tap import case, equal, main, true
 
 ALLOWED = "net.ipv4.tcp_allowed_congestion_control"
 STATUS = (sys.executable, f"{TOP}/scripts/greenlane", "status", "--json")
+CAPABILITIES = "+sys_admin,+sys_ptrace,+dac_read_search"
+# `status` on a machine whose security module protects processes.
+FORBIDDEN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from greenlane import status, uapi
+def forbidden(*_):
+    raise PermissionError
+uapi.pidfd_getfd = forbidden
+sys.exit(status.main(["status", "--json"]))
+"""
 # Selects a congestion control by the sysctl and by a socket option, and prints both results.
 SELECT = """
 import socket, sys
@@ -173,11 +184,38 @@ def limits():
         said = json.loads(done.stdout)
         equal((done.returncode, ids(said)), (3, ["blind"]), "exit status, problems")
         true("without CAP_SYS_ADMIN" in sentence(said, "blind"), f"{said['problems']}")
-        # Another network namespace alone hides no process.
+        with process(sys.executable, "-c", CONNECTION):
+            done = subprocess.run([sys.executable, "-c", FORBIDDEN, TOP / "tools"],
+                                  capture_output=True, text=True, check=False)
+        said = json.loads(done.stdout)
+        equal((done.returncode, ids(said)), (3, ["blind"]), f"forbidden: {done.stderr}")
+        true("may not read the sockets" in sentence(said, "blind"), f"{said['problems']}")
+
+
+@case("status with all capabilities but another user, network or mount namespace is not blind")
+def sees_all():
+    modules.load("tcp_tlt")
+    with default("tlt_reno"):
         ns = Namespace("c1")
         with ns:
             done = subprocess.run(STATUS, capture_output=True, text=True, check=False)
         equal((done.returncode, ids(json.loads(done.stdout))), (0, []), "in ip netns exec")
+        done = subprocess.run(
+            ["setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps", CAPABILITIES,
+             "--ambient-caps", CAPABILITIES, *STATUS, "--all"],
+            capture_output=True, text=True, check=False)
+        true(done.stdout, done.stderr)
+        said = json.loads(done.stdout)
+        equal((done.returncode, ids(said)), (0, []), f"another user: {done.stderr}")
+        with process("unshare", "--mount", "--propagation", "private", sys.executable, "-c",
+                     "import sys; print(1, flush=True); sys.stdin.read()") as running:
+            late = Namespace("late")
+            done = subprocess.run(["nsenter", "--mount", "-t", str(running.pid), *STATUS],
+                                  capture_output=True, text=True, check=False)
+            names = {one["name"] for one in json.loads(done.stdout)["namespaces"].values()}
+            true({"c1", "late"} <= names, f"namespaces: {names}")
+            equal((done.returncode, ids(json.loads(done.stdout))), (0, []), "mount namespace")
+            late.remove()
         ns.remove()
 
 
