@@ -10,6 +10,7 @@ of that fan-in in virtual time, through such a port.
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -31,6 +32,16 @@ FRAME, PACKET = 60, MTU + 14
 DSCPS = sorted(DSCP[name] for name in ("droppable", "protected", "protected_end"))
 # The queue of TLT, which SONiC's default maps a lossless priority to, and its default Xon.
 QUEUE, SONIC_XON = 3, 19456
+
+_HEADER = (TOP / "include/uapi/linux/pkt_color.h").read_text(encoding="ascii")
+
+
+def _largest(name):
+    """TC_COLOR_<name>_MAX of the header."""
+    return int(re.search(rf"^#define TC_COLOR_{name}_MAX\s+(0x[\da-f]+|\d+)", _HEADER, re.M)[1], 0)
+
+
+_LARGEST = {"buffer": _largest("LIMIT"), "rate": _largest("RATE"), "delay": _largest("PAUSE_DELAY")}
 
 
 def add_arguments(add):
@@ -58,17 +69,32 @@ def wrong(args):
         args.rate, args.rtt = args.rate or lab.rate, args.rtt or lab.rtt
     if not args.rate or not args.rtt:
         return "--rate and --rtt are needed, or --lab with both in its file"
-    if (args.red or 0) > args.buffer or (args.ecn or 0) > (args.red or args.buffer):
-        return "ecn, red, buffer: each must not be above the next"
-    if product(args) > args.buffer:
-        return (f"--buffer: {args.buffer} bytes are less than the bandwidth-delay product,"
-                f" {product(args)}: one flow cannot fill the link")
+    if args.red is not None and args.red < PACKET:
+        return f"--red: below {PACKET}, a packet, so it would drop all unimportant packets"
+    if args.ecn == 0:
+        return "--ecn: 0 is no threshold"
+    for name, value, unit in (("buffer", args.buffer, "bytes"), ("rate", args.rate // 8, "bytes/s"),
+                              ("delay", args.delay, "ns")):
+        if not 1 <= value <= _LARGEST[name]:
+            return f"--{name}: {value} {unit}; a port can have 1 to {_LARGEST[name]}"
+    red = args.red or least(args)
+    if red + FLOW > args.buffer:
+        return (f"--buffer: {args.buffer} bytes have no room for an important packet above"
+                f" {'--red' if args.red else 'the minimum of red'}, {red}: no colour would be"
+                " protected")
+    if (args.ecn or 0) > (args.red or args.buffer):
+        return "--ecn: above red"
     return None
 
 
 def product(args):
     """The bandwidth-delay product, bytes."""
     return args.rate * args.rtt // (8 * 10**9)
+
+
+def least(args):
+    """The minimum of red, bytes."""
+    return max(PACKET, product(args) * (PRODUCTS if product(args) < SMALL else 1))
 
 
 @dataclasses.dataclass
@@ -87,13 +113,12 @@ class Advice:
 
 def advice(args):
     """The Advice for a command line."""
-    least = product(args) * (PRODUCTS if product(args) < SMALL else 1)
     room = args.buffer - FLOW * args.fan_in
-    red = args.red or max(min(least, args.buffer), room)
-    ecn = args.ecn or min(round(MARKS * least), red)
+    red = args.red or max(least(args), room)
+    ecn = args.ecn or min(round(MARKS * least(args)), red)
     headroom = args.rate * 2 * args.delay // (8 * 10**9) + 3 * PACKET + FRAME
     return Advice(args.rate, args.buffer, red, ecn, headroom, args.buffer // args.links - headroom,
-                  args.delay, least, room < least)
+                  args.delay, least(args), room < least(args))
 
 
 def numbers(args, a):
@@ -103,8 +128,9 @@ def numbers(args, a):
         else f"buffer - {FLOW} B x {args.fan_in} flows (operations.rst, The right threshold)")
     if a.crowded:
         red += "; flows divide the room (tlt.rst, Crowds)"
-    times = f"{PRODUCTS} x " if a.least != product(args) else ""
-    yield "minimum of red", a.least, f"{times}rate x RTT (operations.rst, Tuning a link)"
+    times = f"{PRODUCTS} x " if product(args) < SMALL else ""
+    floor = ", or a packet" if a.least == PACKET else ""
+    yield "minimum of red", a.least, f"{times}rate x RTT{floor} (operations.rst, Tuning a link)"
     yield "limit", a.limit, "--buffer"
     yield "red", a.red, red
     yield "ecn", a.ecn, ("--ecn" if args.ecn else
@@ -116,13 +142,16 @@ def numbers(args, a):
                            "the buffer has no room for Xoff and headroom of all links: no pause")
 
 
-def _gbit(rate):
-    return f"{rate / 10**9:g}gbit"
+def _rate(rate):
+    """A rate for tc, in the largest unit without a fraction."""
+    unit, size = next(one for one in (("gbit", 10**9), ("mbit", 10**6), ("kbit", 10**3), ("bit", 1))
+                      if rate % one[1] == 0)
+    return f"{rate // size}{unit}"
 
 
 def tc(a):
     """Commands of a software switch: with a red threshold, or lossless, without one."""
-    port = f"tc qdisc add dev DEV root color rate {_gbit(a.rate)} limit {a.limit}"
+    port = f"tc qdisc add dev DEV root color rate {_rate(a.rate)} limit {a.limit}"
     yield f"{port} red {a.red} ecn {a.ecn}"
     if a.xoff > 2 * PACKET:
         yield f"{port} ecn {a.ecn} pause all delay {a.delay}ns"

@@ -12,37 +12,50 @@ from lab.net.namespace import Namespace
 from lab.net.port import shown
 from lab.tap import case, equal, main, true
 
-PORT = ("--rate", "40gbit", "--rtt", "20us", "--buffer", "1800k", "--fan-in", "320")
+def port(rate, rtt, buffer, flows):
+    """The options of a port."""
+    return "--rate", rate, "--rtt", rtt, "--buffer", buffer, "--fan-in", flows
 
 
-def advised(*options):
+# The usual port, and ports at the limits of what advise accepts.
+PORTS = (port("40gbit", "20us", "1800k", "320"),
+         port("8bit", "1ns", "3014", "1"),
+         (*port("100000gbit", "100us", "2147483647", "1"), "--delay", "10ms"))
+
+
+def advised(options, *more):
     """The output of advise."""
-    return subprocess.check_output([TOP / "scripts/experiment", "advise", *PORT, *options],
+    return subprocess.check_output([TOP / "scripts/experiment", "advise", *options, *more],
                                    text=True).splitlines()
 
 
-@case("the commands for a port, with a red threshold and with pause")
-def accepted():
-    modules.load("sch_color")
-    numbers = {row[:15].strip(): int(row[15:].split()[0]) for row in advised()[:6]}
-    commands = advised("--only", "tc")
-    equal(len(commands), 2, "commands")
-    ns = Namespace("ns")
-    ns.ip("link add p type veth peer name q", "link set p up", "link set q up")
+def try_port(ns, options):
+    """Set each of the commands; returns their number."""
+    numbers = {row[:15].strip(): int(row[15:].split()[0]) for row in advised(options)[:6]}
+    commands = advised(options, "--only", "tc")
     for command in commands:
         true(command.startswith("tc qdisc add dev DEV root color "), command)
         # A veth passes longer packets, and in bursts.
         words = command.removeprefix("tc ").replace("DEV", "p")
         ns.tc(words + " unit 1514 slack 0us" * ("pause" in words))
-        port, = (qdisc for qdisc in shown("p", ns) if qdisc["kind"] == "color")
-        options = port["options"]
-        equal((options["limit"], options["ecn"]["min"], options["ecn"]["max"]),
-              (numbers["limit"], numbers["ecn"], numbers["ecn"]), "limit, ecn")
+        qdisc, = (one for one in shown("p", ns) if one["kind"] == "color")
+        given = qdisc["options"]
+        equal((given["limit"], given["ecn"]["min"], given["ecn"]["max"]),
+              (numbers["limit"], numbers["ecn"], numbers["ecn"]), f"{command}: limit, ecn")
         if "pause" in words:
-            equal(port["pause"]["xoff"], numbers["xoff"], "Xoff")
+            equal(qdisc["pause"]["xoff"], numbers["xoff"], f"{command}: Xoff")
         else:
-            equal(options["red"], numbers["red"], "red")
+            equal(given["red"], numbers["red"], f"{command}: red")
         ns.tc("qdisc del dev p root")
+    return len(commands)
+
+
+@case("the commands for a port, with a red threshold and with pause")
+def accepted():
+    modules.load("sch_color")
+    ns = Namespace("ns")
+    ns.ip("link add p type veth peer name q", "link set p up", "link set q up")
+    equal([try_port(ns, options) for options in PORTS], [2, 1, 1], "commands of each port")
     ns.remove()
 
 

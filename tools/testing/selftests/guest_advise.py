@@ -92,7 +92,12 @@ def invalid():
     options = port("40gbit", "20us", "1800k", 10)
     for wrong in (options[2:], options[:4], ("--rtt", "400us", *options[:2], *options[4:]),
                   (*options, "--red", "2m"), (*options, "--red", "100k", "--ecn", "200k"),
-                  (*options, "--fan-in", "0"), (*options, "--only", "ios")):
+                  (*options, "--fan-in", "0"), (*options, "--only", "ios"),
+                  (*options, "--red", "1513"), (*options, "--ecn", "0"), (*options, "--delay", "0us"),
+                  (*options, "--delay", "1s"), (*options, "--buffer", "4g"),
+                  (*options, "--rate", "7bit"), (*options, "--rate", "100001gbit"),
+                  # Three products, and no room above them.
+                  port("10gbit", "20us", "75000", 10), (*options, "--red", "1800k")):
         refused("advise", *wrong)
     done = asked("advise", "--lab", "/nonexistent", *options[4:])
     equal((done.returncode, done.stderr),
