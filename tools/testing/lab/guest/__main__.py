@@ -54,11 +54,15 @@ def parse_args():
     parser.add_argument("--timeout", type=float, default=None, metavar="S",
                         help="limit: seconds of processor time in virtual time, else of"
                         " real time (300; five times that for a variant)")
+    parser.add_argument("--nic", action="append", default=[], metavar="NETDEV",
+                        help="--machine qemu: a network card, with this -netdev of QEMU's")
     parser.add_argument("--mem", default="2G", help="the guest's memory (2G)")
     parser.add_argument("--env", action="append", default=[], metavar="K=V",
                         help="a variable of the command's environment")
     parser.add_argument("--log", type=pathlib.Path,
                         help="keep the kernel's log here")
+    parser.add_argument("--bare", action="store_true",
+                        help="do not build the kernel's own modules")
     parser.add_argument("--no-modules", action="store_true",
                         help="do not build the tree's modules")
     parser.add_argument("--built", nargs=2, type=pathlib.Path, metavar=("KERNEL", "MODULES"),
@@ -79,6 +83,8 @@ def parse_args():
     args.real_time |= args.smp
     if args.fine and (args.kernel != "7.3" or args.machine != "uml" or args.real_time):
         parser.error("--fine: User-Mode Linux 7.3 in virtual time only")
+    if args.nic and args.machine != "qemu":
+        parser.error("--nic: --machine qemu only")
     args.cache = CACHE
     return args
 
@@ -108,7 +114,7 @@ def build_init():
 
 def build(args):
     """Build the kernel and, without --no-modules, the tree's modules and tc plugin."""
-    which = kernel_options(args.machine, args.kernel, args.variant)
+    which = kernel_options(args.machine, args.kernel, args.variant) + ["--bare"] * args.bare
     if args.no_modules:
         return built("kernel", *which), None
     moddir = built("modules", *which)

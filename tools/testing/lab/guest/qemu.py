@@ -58,6 +58,12 @@ def command(kdir, init, run, out, args, streams):
         ports += ["-chardev", f"file,id=gl{name},path={stream.path}",
                   "-device", "virtio-serial-pci",
                   "-device", f"virtserialport,chardev=gl{name},name=greenlane.{name}"]
+    for number, netdev in enumerate(args.nic):
+        # Guests of one network have different addresses.
+        mac = ":".join(f"{byte:02x}" for byte in (
+            0x52, 0x54, *os.getpid().to_bytes(3, "big"), number))
+        ports += ["-netdev", f"{netdev},id=nic{number}", "-device",
+                  f"virtio-net-pci,netdev=nic{number},romfile=,mac={mac}"]
     words = [
         str(args.cache / "virtme-ng/bin/virtme-run"), "--kimg", str(image(kdir)),
         "--mods=none" if (kdir / "arch").exists() else "--mods=auto",
