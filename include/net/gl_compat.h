@@ -242,6 +242,19 @@ static inline bool gl_tcp_rack(const struct sock *sk)
 #endif
 }
 
+/* The part of the receive window that TCP has offered and not yet got.  6.5: TCP retracts it when
+ * memory lacks for data, behind which the peer continues to send; 7.1: TCP remembers it.  Before,
+ * the limit of the window is at least the window, unless SO_RCVBUF has reduced both.
+ */
+static inline u32 gl_max_receive_window(const struct tcp_sock *tp)
+{
+#ifdef GL_HAVE_MAX_RECEIVE_WINDOW
+	return tcp_max_receive_window(tp);
+#else
+	return max(tcp_receive_window(tp), tp->window_clamp);
+#endif
+}
+
 /* When TCP's retransmission timer expires, in jiffies.  6.19: the timer's own field has the time;
  * 7.1: the timer is in struct sock
  */

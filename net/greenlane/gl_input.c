@@ -27,7 +27,7 @@ static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u3
 	u32 behind = max(tp->rcv_wnd, tp->window_clamp);
 	u32 unacked = min_t(u64, tp->max_window, tp->bytes_acked);
 
-	return !after(seg->end_seq, tp->rcv_nxt + tcp_receive_window(tp)) &&
+	return !after(seg->end_seq, tp->rcv_nxt + gl_max_receive_window(tp)) &&
 	       !before(seg->seq, tp->rcv_nxt - behind) &&
 	       !after(seg->ack, sent) &&
 	       !before(seg->ack, tp->snd_una - unacked);
