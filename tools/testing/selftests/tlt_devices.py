@@ -20,6 +20,7 @@ from lab.net import modules
 from lab.net.namespace import FAMILY, Namespace
 from lab.net.queue import Queue
 from lab.tap import case, equal, true, using
+from lab.transports import TRANSPORTS
 from lab.wire.sockopt import YES, abort, info
 from lab.wire.wire import pattern
 
@@ -37,12 +38,12 @@ class Hosts:
     """Two namespaces, and a veth pair between them."""
     number = 0
 
-    def __init__(self):
+    def __init__(self, cc):
         # Checks of timers, and the pause after a write, need virtual time.
         tap.need_virtual_time()
-        modules.load("tcp_tlt")
+        modules.load_for(cc)
         Hosts.number += 1
-        self.names = []
+        self.names, self.cc = [], cc
         self.a, self.b = self.namespace("a"), self.namespace("b")
         subprocess.run(["ip", "link", "add", "wire", "netns", self.a.name, "type", "veth",
                         "peer", "name", "wire", "netns", self.b.name], check=True)
@@ -54,12 +55,14 @@ class Hosts:
             self.addresses(ns, "wire", HOST, number)
 
     def namespace(self, name):
-        """A namespace with tlt_cubic, whose addresses are usable at once."""
+        """A namespace with the congestion control, whose addresses are usable at once."""
         ns = Namespace(f"{name}{Hosts.number}")
         self.names.append(ns)
         ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
         ns.sysctl("net.ipv6.conf.default.accept_dad", 0)
-        ns.sysctl("net.ipv4.tcp_congestion_control", "tlt_cubic")
+        ns.sysctl("net.ipv4.tcp_congestion_control", self.cc)
+        # A write fits: this program does not read before it returns.
+        ns.sysctl("net.ipv4.tcp_wmem", "4096 1048576 4194304")
         return ns
 
     @staticmethod
@@ -191,13 +194,15 @@ def ah(hosts):
     _ipsec(hosts, f"ah auth hmac(sha256) {KEY}")
 
 
+# A congestion control of each other transport
+OTHERS = tuple("aeolus_dctcp" if row.module == "tcp_tlt" else row.ccs[0] for row in TRANSPORTS)
 DEVICES = (veth, ipvlan_l2, ipvlan_l3, vrf, vrf_with_qdisc, vxlan, wireguard, esp, ah)
 
 
 @contextlib.contextmanager
-def connected(version, device):
+def connected(version, device, cc="tlt_cubic"):
     """(the hosts, a client and its server across this device)"""
-    hosts, ends = Hosts(), ()
+    hosts, ends = Hosts(cc), ()
     try:
         device(hosts)
         # A worker of IPv6 sets a device up.  A neighbour solicitation before that is lost, and the
@@ -256,6 +261,21 @@ def marks(hosts, client, server):
               [0] * 4, "HandshakeRemarked, PeerWithout, SplitFailed, Invalid")
         equal((ns.netstat("TCPTimeouts"), ns.netstat("TCPLossProbes")), (0, 0),
               "TCPTimeouts, TCPLossProbes")
+
+
+@using(connected, version=(4, 6), device=DEVICES, cc=OTHERS)(
+    "each other transport: every byte arrives in both directions, no timer, no fallback")
+def others(hosts, client, server):
+    for _ in range(WRITES):
+        deliver(client, server)
+        deliver(server, client)
+    for ns in (hosts.client, hosts.b):
+        with contextlib.suppress(FileNotFoundError):        # a transport without tags
+            seen = ns.greenlane()
+            equal([seen[n] for n in ("HandshakeRemarked", "PeerWithout", "Fallback", "Invalid")],
+                  [0] * 4, f"{ns.name}: HandshakeRemarked, PeerWithout, Fallback, Invalid")
+        equal((ns.netstat("TCPTimeouts"), ns.netstat("TCPLossProbes")), (0, 0),
+              f"{ns.name}: TCPTimeouts, TCPLossProbes")
 
 
 @case("ADDRFORM: the connection continues, marked, and leaves no state",
