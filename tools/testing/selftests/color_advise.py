@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""tc accepts the ports of scripts/experiment advise, and a port's own Xoff is the advised one.
+"""tc accepts the ports of scripts/experiment advise, and computes the advised Xoff.
 
-	p ---- q        a veth pair; advise's delay and packets are those of a network card
+	p ---- q        a veth pair; advise assumes the delay and packets of a network card
 """
 import subprocess
 
@@ -11,6 +11,7 @@ from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.net.port import shown
 from lab.tap import case, equal, main, true
+
 
 def port(rate, rtt, buffer, flows):
     """The options of a port."""
