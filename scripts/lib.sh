@@ -28,9 +28,12 @@ run_logged() {
 	die "failed: $* (whole output: $log)"
 }
 
+# own_git CMD...: git in the tree, which may belong to a user while root builds it
+own_git() { git -c "safe.directory=$GL_TOP" -C "$GL_TOP" "$@"; }
+
 # export_epoch: SOURCE_DATE_EPOCH, by which a package of the same commit has the same bytes
 export_epoch() {
-	SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$GL_TOP" log -1 --format=%ct 2>/dev/null ||
+	SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(own_git log -1 --format=%ct 2>/dev/null ||
 		stat -c %Y "$GL_TOP/VERSION")}
 	export SOURCE_DATE_EPOCH
 }

@@ -216,8 +216,17 @@ def versions():
         git("commit", "-q", "-m", "x")
         commit = git("rev-parse", "--short=12", "HEAD")
         equal(said(), f"0.1.0+1.g{commit}", "a commit")
-        git("tag", "v0.1.0")
+        ok(host.run("git", "clone", "-q", "--depth=1", "file:///tree", "/shallow"), "clone")
+        done = host.run("scripts/install-tarball", "/c", cwd="/shallow")
+        true(done.returncode and "a shallow clone" in done.stderr, done.stderr)
+        for tag in "a-release", "v0.1.0", "z-release":
+            git("tag", tag)
         equal(said(), "0.1.0", "the tag")
+        ok(host.run("chown", "-R", "nobody", "/tree"), "chown")
+        equal(said(), "0.1.0", "the tag of another user's tree")
+        done = host.run("git", "status", cwd="/tree")
+        true("dubious ownership" in done.stderr, f"git alone refuses: {done.stderr}")
+        ok(host.run("chown", "-R", "root", "/tree"), "chown")
         balls = [ok_out(host.run("scripts/install-tarball", f"/{n}", cwd="/tree")) for n in "ab"]
         equal(balls, [f"/{n}/greenlane-0.1.0.tar.gz" for n in "ab"], "tarballs")
         equal(*(overlay.fingerprint(host.path(ball)) for ball in balls), "two tarballs")
